@@ -44,7 +44,7 @@ extern "C" {
 
 typedef struct weir_buckets weir_buckets;
 
-// For `cap_bytes`: chosen from the measured latency and bandwidth of the communicator.
+// For `cap_bytes`: chosen by what reductions of several sizes take on the communicator.
 #define WEIR_BUCKETS_AUTO SIZE_MAX
 
 struct weir_bucket_parameter {
@@ -72,7 +72,7 @@ struct weir_buckets_params {
     // never more than cap_bytes; with WEIR_BUCKETS_AUTO as the others.
     size_t first_bytes;
     // For WEIR_BUCKETS_AUTO: how long the backward pass computes; the longest of all ranks counts. 0:
-    // as long as the reduction takes.
+    // twice as long as one reduction of all gradients.
     uint64_t backward_ns;
     // WEIR_BF16: F32 gradients are rounded to bf16 (to nearest even), reduced as bf16, and widened
     // again. Takes half as many bytes of DEVICE memory again. 0, or `element`: as they are.
@@ -182,10 +182,13 @@ struct weir_buckets_plan {
     size_t bytes; // of the buffer
     size_t cap_bytes;
     size_t first_bytes;
-    // Measured for WEIR_BUCKETS_AUTO, the slowest rank's; else 0. An all-reduce of n bytes takes
+    // Measured for WEIR_BUCKETS_AUTO, the slowest rank's; else 0. A large all-reduce of n bytes takes
     // latency_ns + n / bytes_per_ns.
     double latency_ns;
     double bytes_per_ns;
+    // With WEIR_BUCKETS_AUTO the last buckets become smaller, each at most half of what is left, down
+    // to this; else cap_bytes.
+    size_t last_bytes;
     // above: 0.2
 };
 

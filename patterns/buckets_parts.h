@@ -6,6 +6,7 @@
 
 #define WEIR__BUCKETS_LABEL_SIZE 64 // as in struct weir_error
 #define WEIR__BUCKETS_STEPS 4       // whose times are kept until they are read
+#define WEIR__BUCKETS_POINTS 5      // sizes whose reduction is timed
 
 struct weir__buckets_parameter {
     char *name;
@@ -70,7 +71,11 @@ struct weir_buckets {
 weir_status weir__buckets_lay_out(const struct weir_buckets_params *params, weir_buckets *buckets);
 void weir__buckets_free_plan(weir_buckets *buckets);
 
-// Makes the buckets, once cap_bytes and first_bytes of the plan are known.
+// The first parameter after the bucket that begins with `first`, as the sizes of `plan` have it.
+uint32_t weir__buckets_end(const weir_buckets *buckets, const struct weir_buckets_plan *plan,
+                           uint32_t first);
+
+// Makes the buckets, once the sizes of the plan are known.
 void weir__buckets_cut(weir_buckets *buckets);
 
 // Aborts the communicator, which may be NULL, with the thread's error as the cause: the other ranks
@@ -80,8 +85,24 @@ void weir__buckets_tell(weir_comm *comm, const char *label);
 // Compares the plans of all ranks, with the buckets of `count` ranks in this process.
 weir_status weir__buckets_compare(weir_buckets *const *buckets, uint32_t count);
 
-// Measures, and sets latency, bandwidth and cap of each plan.
+// What an all-reduce takes, of any size: latency_ns, and so many nanoseconds for each byte as at the
+// points about it. Sizes ascend, and nanoseconds per byte do not.
+struct weir__buckets_curve {
+    double latency_ns;
+    uint32_t count;
+    size_t bytes[WEIR__BUCKETS_POINTS];
+    double ns_per_byte[WEIR__BUCKETS_POINTS];
+};
+
+double weir__buckets_reduce_ns(const struct weir__buckets_curve *curve, size_t bytes);
+
+// Measures the curve of the slowest rank, and chooses the sizes of each plan by it.
 weir_status weir__buckets_measure(weir_buckets *const *buckets, uint32_t count);
+
+// Sets the sizes of the plan to those of the shortest step, beside so much computation (0: unknown).
+// The same figures give the same sizes.
+void weir__buckets_choose(weir_buckets *buckets, const struct weir__buckets_curve *curve,
+                          double backward_ns);
 
 // The same `size` bytes of each rank, all-gathered: `out_all` gets those of all ranks of the
 // communicator. `mine[i]` are those of buckets[i].

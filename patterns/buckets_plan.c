@@ -121,6 +121,7 @@ static void choose_caps(weir_buckets *buckets)
                                                                  : FIRST_BYTES;
     if (plan->first_bytes > plan->cap_bytes)
         plan->first_bytes = plan->cap_bytes;
+    plan->last_bytes = plan->cap_bytes;
 }
 
 static weir_status allocate(weir_buckets *buckets)
@@ -168,26 +169,47 @@ void weir__buckets_free_plan(weir_buckets *buckets)
     free(buckets->events);
 }
 
-// Whether the parameter begins a bucket: it does not fit into the one before.
-static bool begins(const weir_buckets *buckets, const struct weir_bucket *last,
-                   const struct weir__buckets_parameter *parameter)
+// The largest bucket that begins at that offset.
+static size_t most_from(const struct weir_buckets_plan *plan, size_t offset)
 {
-    const size_t most = last->index == 0 ? buckets->plan.first_bytes : buckets->plan.cap_bytes;
-    return parameter->offset + parameter->size - last->offset > most;
+    const size_t half = (plan->bytes - offset) / 2;
+    const size_t most = half > plan->last_bytes ? half : plan->last_bytes;
+    const size_t cap = offset == 0 ? plan->first_bytes : plan->cap_bytes;
+    return most < cap ? most : cap;
+}
+
+uint32_t weir__buckets_end(const weir_buckets *buckets, const struct weir_buckets_plan *plan,
+                           uint32_t first)
+{
+    const size_t offset = buckets->parameters[first].offset;
+    const size_t most = most_from(plan, offset);
+    uint32_t end = first + 1;
+    while (end < buckets->params.parameter_count &&
+           buckets->parameters[end].offset + buckets->parameters[end].size - offset <= most)
+        end++;
+    return end;
+}
+
+static void make_bucket(weir_buckets *buckets, uint32_t first, uint32_t end)
+{
+    const struct weir__buckets_parameter *last = &buckets->parameters[end - 1];
+    const uint32_t index = buckets->plan.bucket_count++;
+    const size_t offset = buckets->parameters[first].offset;
+    buckets->buckets[index].range =
+        (struct weir_bucket){.index = index,
+                             .first = first,
+                             .count = end - first,
+                             .offset = offset,
+                             .size = last->offset + last->size - offset};
+    for (uint32_t i = first; i < end; i++)
+        buckets->parameters[i].bucket = index;
 }
 
 void weir__buckets_cut(weir_buckets *buckets)
 {
-    struct weir_bucket *last = NULL;
-    for (uint32_t i = 0; i < buckets->params.parameter_count; i++) {
-        struct weir__buckets_parameter *parameter = &buckets->parameters[i];
-        if (!last || begins(buckets, last, parameter)) {
-            const uint32_t index = buckets->plan.bucket_count++;
-            last = &buckets->buckets[index].range;
-            *last = (struct weir_bucket){.index = index, .first = i, .offset = parameter->offset};
-        }
-        parameter->bucket = last->index;
-        last->count++;
-        last->size = parameter->offset + parameter->size - last->offset;
+    for (uint32_t first = 0; first < buckets->params.parameter_count;) {
+        const uint32_t end = weir__buckets_end(buckets, &buckets->plan, first);
+        make_bucket(buckets, first, end);
+        first = end;
     }
 }
