@@ -129,24 +129,42 @@ static void relate(struct ddp_run *run, struct ddp_row *rows, const double *ms)
 }
 
 // Brings a GPU to the clocks that it has under this load.
-static bool settle(struct ddp *ddp)
+static bool settle(struct ddp *ddp, const struct ddp_row *row, int steps)
 {
-    for (int i = 0; i < SETTLING && ddp->blas; i++)
-        if (ddp_time(ddp, DDP_COMPUTE, 0) < 0)
+    for (int i = 0; i < steps && ddp->blas; i++)
+        if (ddp_time(ddp, row->way, row->buckets) < 0)
             return false;
     return true;
 }
 
-// Each turn begins with another row, so that none has the better place in all of them.
+// Numbers below `count` in an order of the turn's own, the same on all ranks: in no two turns has a
+// row the same neighbours.
+static void shuffle(uint64_t turn, size_t *order, size_t count)
+{
+    uint64_t state = turn;
+    for (size_t i = 0; i < count; i++)
+        order[i] = i;
+    for (size_t i = count; i-- > 1;) {
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        const size_t other = (size_t)((state >> 33) % (i + 1)), moved = order[i];
+        order[i] = order[other];
+        order[other] = moved;
+    }
+}
+
+// What ran before a step sets the clocks of a GPU, so the first one of a row is not counted there.
 static bool measure_batch(struct ddp_run *run, struct ddp_row *rows)
 {
     struct ddp *ddp = &run->ddp;
     double ms[ROWS_MOST] = {0};
-    const size_t first = (size_t)(ddp->bench->turn * run->rows_of_batch / (ddp->bench->turns + 1));
-    if (!ddp_set_batch(ddp, rows[0].batch) || !settle(ddp))
+    size_t order[ROWS_MOST];
+    shuffle(ddp->bench->turn, order, run->rows_of_batch);
+    if (!ddp_set_batch(ddp, rows[0].batch) || !settle(ddp, &rows[0], SETTLING))
         return false;
     for (size_t k = 0; k < run->rows_of_batch; k++) {
-        const size_t i = (k + first) % run->rows_of_batch;
+        const size_t i = order[k];
+        if (!settle(ddp, &rows[i], 1))
+            return false;
         ms[i] = ddp_time(ddp, rows[i].way, rows[i].buckets);
         if (ms[i] < 0)
             return false;
@@ -292,6 +310,21 @@ static void describe_raw(const struct ddp_run *run)
         bench_note(ddp->bench, "no raw step beside it: %s", run->raw_message);
 }
 
+// What was measured for the rows of `auto`, and the sizes of their buckets.
+static void describe_auto(const struct ddp *ddp)
+{
+    for (size_t i = 0; i < ddp->caps.count; i++) {
+        struct weir_buckets_plan plan;
+        plan_of(ddp, i, &plan);
+        if (plan.latency_ns > 0)
+            bench_note(ddp->bench,
+                       "measured for auto: %.1f us and %.2f GB/s; buckets of up to %.3g MiB, the "
+                       "last ones down to %.3g MiB",
+                       plan.latency_ns / 1000, plan.bytes_per_ns,
+                       (double)plan.cap_bytes / (1 << 20), (double)plan.last_bytes / (1 << 20));
+    }
+}
+
 static void describe(struct ddp_run *run)
 {
     const struct ddp *ddp = &run->ddp;
@@ -305,9 +338,7 @@ static void describe(struct ddp_run *run)
     bench_note(bench, "%u ranks%s; %s, products by %s", (unsigned)ddp->all.count,
                ddp->all.local_count > 1 ? " in this process" : ", one a process",
                ddp->bf16 ? "bf16" : "f32", ddp->blas ? "cuBLAS" : "the library's kernels");
-    if (plan.latency_ns > 0)
-        bench_note(bench, "measured for auto: %.1f us and %.2f GB/s", plan.latency_ns / 1000,
-                   plan.bytes_per_ns);
+    describe_auto(ddp);
     describe_raw(run);
     if (!ddp->computes)
         bench_note(bench,
