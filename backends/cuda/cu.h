@@ -239,8 +239,9 @@ struct cu_queue {
     struct cu_device *device;
     CUstream stream;
     struct cu_history *history;
-    struct cu_builder *builder; // copies and fills become nodes of a graph; NULL: they run
-    struct cu_watch *watch;     // NULL unless times of operations are wanted
+    struct cu_builder *builder;    // copies and fills become nodes of a graph; NULL: they run
+    struct cu_watch *watch;        // NULL unless times of operations are wanted
+    const struct cu_comm *carried; // whose collective was its last work; NULL: it was other work
     weir_kit_records *records;
     bool timing;
     bool wrapped; // the stream stays the caller's
@@ -683,6 +684,8 @@ weir_status cu_comm_query(const struct weir_link *link, weir_comm *object,
                           struct weir_comm_progress *progress);
 weir_status cu_submit_collective(const struct weir_link *link, struct cu_queue *queue,
                                  const struct weir_operation *operation);
+// Before the queue gets other work than collectives: what was submitted until now is timed without it.
+void cu_comms_mark_queue(struct cu_queue *queue);
 // The queue's work has finished, and its stream goes.
 void cu_comms_forget_queue(struct cu_queue *queue);
 

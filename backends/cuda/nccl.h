@@ -11,7 +11,8 @@
 #include "backends/cuda/nccl_api.h"
 
 enum {
-    CU_NCCL_REASON = 384
+    CU_NCCL_REASON = 384,
+    CU_COMM_MARKS = 16
 };
 
 struct cu_nccl {
@@ -28,6 +29,14 @@ bool cu_nccl_load(struct cu_nccl *nccl, char reason[CU_NCCL_REASON]);
 
 struct task; // nccl_comm.c
 
+// Events among the calls of a communicator: the oldest that has not been reached first.
+struct cu_marks {
+    CUevent events[CU_COMM_MARKS];
+    uint32_t turns[CU_COMM_MARKS];
+    uint32_t first;
+    uint32_t count;
+};
+
 // One NCCL communicator, and threads that nothing joins and that end it.
 struct cu_comm {
     struct cu_device *device;
@@ -42,16 +51,13 @@ struct cu_comm {
 
     pthread_mutex_t lock; // of what follows; a leaf but for the driver's records and queries
     bool aborted;
-    bool inside;           // a call of NCCL is under way, which may wait for other ranks
-    uint32_t next_turn;    // one past the last call that was submitted
-    uint32_t done_turn;    // earlier ones are complete
-    struct cu_queue *last; // the queue of the last call; NULL: that is gone, with its work done
-    CUevent after;         // recorded after a call, by comm_query
-    bool after_pending;
-    uint32_t after_turn;
-    CUevent before; // recorded before a call now and then
-    bool before_pending;
-    uint64_t before_ns; // when the last one was recorded
+    bool inside;            // a call of NCCL is under way, which may wait for other ranks
+    uint32_t next_turn;     // one past the last call that was submitted
+    uint32_t done_turn;     // earlier ones are complete
+    uint32_t marked_turn;   // earlier ones have a mark after them
+    struct cu_queue *last;  // the queue of the last call; NULL: that is gone, with its work done
+    struct cu_marks after;  // reached: calls before the turn are complete
+    struct cu_marks before; // reached: the call of the turn is due
 };
 
 static inline struct cu_comm *cu_comm_of(const struct weir_link *link, const weir_comm *comm)
@@ -62,6 +68,10 @@ static inline struct cu_comm *cu_comm_of(const struct weir_link *link, const wei
 // Reports that `call` returned `code`.
 WEIR_COLD weir_status cu_nccl_error(const struct cu_comm *comm, const char *call,
                                     ncclResult_t code);
+
+// nccl_progress.c: the marks of a communicator, within the device's context.
+CUresult cu_comm_create_marks(struct cu_comm *comm);
+void cu_comm_destroy_marks(struct cu_comm *comm);
 
 // Calls NCCL for a COLLECTIVE. Within the device's context.
 ncclResult_t cu_nccl_call(const struct weir_link *link, const struct cu_comm *comm,

@@ -295,10 +295,8 @@ static weir_status make_parts(struct cu_comm *comm)
     }
     if (code == CUDA_SUCCESS) {
         call = "cuEventCreate";
-        code = cu->cuEventCreate(&comm->after, CU_EVENT_DISABLE_TIMING);
+        code = cu_comm_create_marks(comm);
     }
-    if (code == CUDA_SUCCESS)
-        code = cu->cuEventCreate(&comm->before, CU_EVENT_DISABLE_TIMING);
     return code == CUDA_SUCCESS ? WEIR_OK
                                 : cu_native_error(device, call, code, "make a communicator");
 }
@@ -309,10 +307,7 @@ static void release_parts(struct cu_comm *comm)
     const struct cu_symbols *cu = &comm->device->module->cu;
     if (comm->scratch)
         cu->cuMemFreeAsync(comm->scratch, comm->device->memory_stream);
-    if (comm->after)
-        cu->cuEventDestroy(comm->after);
-    if (comm->before)
-        cu->cuEventDestroy(comm->before);
+    cu_comm_destroy_marks(comm);
     pthread_mutex_destroy(&comm->lock);
     comm->device->module->host->release(comm->parting);
     comm->device->module->host->release(comm);

@@ -1,52 +1,132 @@
 // The submission of collectives, and how far they are. NCCL tells nothing of it. Calls of a communicator
-// complete in their order, so an event after the last one, recorded when comm_query asks, tells that
-// all are complete; an event before a call, at most one every BEFORE_NS, that it is due.
+// complete in their order, so an event after one, a mark, tells that all until then are complete, and
+// an event before one that it is due.
+//
+// A mark after each call would cost as much as a twentieth of it. So there is one when its queue gets
+// other work, or another queue the next call, either of which could delay a later one; in a row of
+// calls one after every MARK_CALLS; and comm_query records one after the last call. There is one
+// before a call if its queue has had other work.
 #include "backends/cuda/nccl.h"
-#include "base/clock.h"
 
-#define BEFORE_NS UINT64_C(5000000)
+#define MARK_CALLS 16
 
-void cu_comms_forget_queue(struct cu_queue *queue)
+// Marks: with the lock, within the device's context.
+
+CUresult cu_comm_create_marks(struct cu_comm *comm)
+{
+    const struct cu_symbols *cu = &comm->device->module->cu;
+    CUresult code = CUDA_SUCCESS;
+    for (int i = 0; i < CU_COMM_MARKS && code == CUDA_SUCCESS; i++) {
+        code = cu->cuEventCreate(&comm->after.events[i], CU_EVENT_DISABLE_TIMING);
+        if (code == CUDA_SUCCESS)
+            code = cu->cuEventCreate(&comm->before.events[i], CU_EVENT_DISABLE_TIMING);
+    }
+    return code;
+}
+
+void cu_comm_destroy_marks(struct cu_comm *comm)
+{
+    const struct cu_symbols *cu = &comm->device->module->cu;
+    for (int i = 0; i < CU_COMM_MARKS; i++) {
+        if (comm->after.events[i])
+            cu->cuEventDestroy(comm->after.events[i]);
+        if (comm->before.events[i])
+            cu->cuEventDestroy(comm->before.events[i]);
+    }
+}
+
+// If all are in use, the newest one moves on.
+static CUresult record(const struct cu_comm *comm, struct cu_marks *marks,
+                       const struct cu_queue *queue, uint32_t turn)
+{
+    const bool full = marks->count == CU_COMM_MARKS;
+    const uint32_t at = (marks->first + marks->count - full) % CU_COMM_MARKS;
+    const CUresult code = comm->device->module->cu.cuEventRecord(marks->events[at], queue->stream);
+    if (code != CUDA_SUCCESS)
+        return code;
+    marks->turns[at] = turn;
+    marks->count += !full;
+    return CUDA_SUCCESS;
+}
+
+static CUresult reach(const struct cu_comm *comm, struct cu_marks *marks, uint32_t *out_turn)
+{
+    while (marks->count > 0) {
+        const CUresult code = comm->device->module->cu.cuEventQuery(marks->events[marks->first]);
+        if (code != CUDA_SUCCESS)
+            return code == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : code;
+        *out_turn = marks->turns[marks->first];
+        marks->first = (marks->first + 1) % CU_COMM_MARKS;
+        marks->count--;
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult mark_last(struct cu_comm *comm)
+{
+    if (!comm->last || comm->marked_turn == comm->next_turn)
+        return CUDA_SUCCESS;
+    const CUresult code = record(comm, &comm->after, comm->last, comm->next_turn);
+    if (code == CUDA_SUCCESS)
+        comm->marked_turn = comm->next_turn;
+    return code;
+}
+
+// Queues.
+
+static void for_comms_of(struct cu_queue *queue, void (*visit)(struct cu_comm *comm))
 {
     pthread_mutex_lock(&queue->device->lock);
     for (struct cu_comm *comm = queue->device->comms; comm; comm = comm->next) {
         pthread_mutex_lock(&comm->lock);
-        if (comm->last == queue) {
-            comm->last = NULL;
-            comm->done_turn = comm->next_turn;
-            comm->after_pending = false;
-        }
+        if (comm->last == queue)
+            visit(comm);
         pthread_mutex_unlock(&comm->lock);
     }
     pthread_mutex_unlock(&queue->device->lock);
 }
 
-// With the lock, within the device's context.
-static CUresult look_after(struct cu_comm *comm)
+static void forget(struct cu_comm *comm)
 {
-    const struct cu_symbols *cu = &comm->device->module->cu;
-    CUresult code = CUDA_SUCCESS;
-    if (comm->after_pending) {
-        code = cu->cuEventQuery(comm->after);
-        if (code == CUDA_ERROR_NOT_READY)
-            return CUDA_SUCCESS;
-        comm->after_pending = false;
-        comm->done_turn = comm->after_turn;
-    }
-    if (code != CUDA_SUCCESS || comm->done_turn == comm->next_turn || !comm->last)
-        return code;
-    code = cu->cuEventRecord(comm->after, comm->last->stream);
-    comm->after_pending = code == CUDA_SUCCESS;
-    comm->after_turn = comm->next_turn;
+    comm->last = NULL;
+    comm->done_turn = comm->next_turn;
+    comm->marked_turn = comm->next_turn;
+    comm->after.count = 0;
+}
+
+void cu_comms_forget_queue(struct cu_queue *queue)
+{
+    for_comms_of(queue, forget);
+}
+
+static void mark(struct cu_comm *comm)
+{
+    (void)mark_last(comm); // comm_query meets the error
+}
+
+void cu_comms_mark_queue(struct cu_queue *queue)
+{
+    queue->carried = NULL;
+    for_comms_of(queue, mark);
+}
+
+// Progress.
+
+static CUresult look(struct cu_comm *comm)
+{
+    CUresult code = reach(comm, &comm->after, &comm->done_turn);
+    if (code == CUDA_SUCCESS && comm->after.count == 0)
+        code = mark_last(comm);
     return code;
 }
 
+// Of the oldest call that is not complete.
 static bool is_due(struct cu_comm *comm)
 {
-    const struct cu_symbols *cu = &comm->device->module->cu;
-    if (comm->before_pending && cu->cuEventQuery(comm->before) != CUDA_ERROR_NOT_READY)
-        comm->before_pending = false;
-    return comm->inside || !comm->before_pending;
+    uint32_t reached;
+    (void)reach(comm, &comm->before, &reached); // the marks after calls meet the error
+    return comm->inside || comm->before.count == 0 ||
+           (int32_t)(comm->before.turns[comm->before.first] - comm->done_turn) > 0;
 }
 
 weir_status cu_comm_query(const struct weir_link *link, weir_comm *object,
@@ -59,7 +139,7 @@ weir_status cu_comm_query(const struct weir_link *link, weir_comm *object,
     if (status < 0)
         return status;
     pthread_mutex_lock(&comm->lock);
-    CUresult code = look_after(comm);
+    CUresult code = look(comm);
     progress->turn = comm->done_turn;
     progress->due = is_due(comm);
     pthread_mutex_unlock(&comm->lock);
@@ -75,18 +155,24 @@ weir_status cu_comm_query(const struct weir_link *link, weir_comm *object,
 
 // Submission.
 
-// False: it was aborted.
-static bool begin(struct cu_comm *comm, const struct cu_queue *queue)
+// What the program submits to a wrapped stream is not seen.
+static bool had_other_work(const struct cu_comm *comm, const struct cu_queue *queue)
 {
-    const struct cu_symbols *cu = &comm->device->module->cu;
-    const uint64_t now_ns = weir_clock_now_ns();
+    return comm->last != queue || queue->carried != comm || queue->wrapped;
+}
+
+// False: it was aborted. Marks that fail are left out: comm_query meets the error.
+static bool begin(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn)
+{
+    if (queue->carried && queue->carried != comm)
+        cu_comms_mark_queue(queue);
     pthread_mutex_lock(&comm->lock);
     const bool alive = !comm->aborted;
     comm->inside = alive;
-    if (alive && !comm->before_pending && now_ns - comm->before_ns >= BEFORE_NS) {
-        comm->before_ns = now_ns;
-        comm->before_pending = cu->cuEventRecord(comm->before, queue->stream) == CUDA_SUCCESS;
-    }
+    if (comm->last != queue)
+        (void)mark_last(comm);
+    if (comm->before.count < CU_COMM_MARKS && had_other_work(comm, queue))
+        (void)record(comm, &comm->before, queue, turn);
     pthread_mutex_unlock(&comm->lock);
     return alive;
 }
@@ -97,6 +183,9 @@ static void end(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn)
     comm->inside = false;
     comm->last = queue;
     comm->next_turn = turn + 1;
+    queue->carried = comm;
+    if (queue->wrapped || comm->next_turn - comm->marked_turn >= MARK_CALLS)
+        (void)mark_last(comm);
     pthread_mutex_unlock(&comm->lock);
 }
 
@@ -105,7 +194,7 @@ weir_status cu_submit_collective(const struct weir_link *link, struct cu_queue *
 {
     struct cu_comm *comm = cu_comm_of(link, operation->u.collective.comm);
     const char *call;
-    if (!begin(comm, queue))
+    if (!begin(comm, queue, operation->u.collective.turn))
         return weir_host_fail(link->host, WEIR_ERROR_COMM, "create another communicator",
                               "the communicator was aborted");
     const ncclResult_t code = cu_nccl_call(link, comm, queue, operation, &call);

@@ -223,6 +223,9 @@ weir_status cu_queue_submit(const struct weir_link *link, weir_queue *object,
     cu_history_note(link, queue, operation);
     if (queue->watch)
         cu_watch_begin(queue, operation);
+    if (queue->carried && operation->kind != WEIR_OPERATION_COLLECTIVE &&
+        operation->kind != WEIR_OPERATION_RECORD)
+        cu_comms_mark_queue(queue);
     status = submit(link, queue, operation);
     if (queue->watch)
         cu_watch_end(queue, status == WEIR_OK);

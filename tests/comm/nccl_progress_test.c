@@ -1,0 +1,224 @@
+// How far collectives by NCCL are: other work of their queues may take longer than the timeout, before
+// them, between them and after them.
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "tests/comm/rig.h"
+#include "tests/support/libcuda/control.h"
+
+#define CUDA_LIBRARY "tests/support/libcuda/libcuda.so.1"
+#define SECOND UINT64_C(1000000000)
+#define GUARD_NS (60 * SECOND)
+
+enum {
+    RANKS = 2,
+};
+
+static const struct weir_test_cuda *cuda(void)
+{
+    void *handle = dlopen(weir_test_runfile(CUDA_LIBRARY), RTLD_NOW | RTLD_LOCAL);
+    const struct weir_test_cuda *control = handle ? dlsym(handle, WEIR_TEST_CUDA_SYMBOL) : NULL;
+    if (!control)
+        abort();
+    dlclose(handle); // the backend keeps it
+    return control;
+}
+
+static void open_two(struct comm_rig *rig)
+{
+    const struct weir_comm_params params = {.struct_size = sizeof params,
+                                            .label = "grads",
+                                            .timeout_ns = SECOND};
+    comm_rig_open_ranks(rig, "", RANKS);
+    rig->count = RANKS;
+    ASSERT_OK(weir_comm_create_all(rig->devices, RANKS, &params, rig->comms));
+}
+
+// A gate in the stream itself, of which the library knows nothing.
+
+static void pass(void *user)
+{
+    (void)comm_rig_pass(user);
+}
+
+static weir_status enqueue_gate(const struct weir_native_queue *native, void *user)
+{
+    cuda()->enqueue(native->queue, pass, user);
+    return WEIR_OK;
+}
+
+static void submit_gate(weir_queue *queue, struct comm_rig_gate *gate)
+{
+    EXPECT_OK(weir_queue_native_array(queue, enqueue_gate, gate, NULL, 0));
+}
+
+static void all_reduce_on(struct comm_rig *rig, weir_queue *queue, weir_comm *comm, uint32_t rank)
+{
+    EXPECT_OK(weir_queue_all_reduce(queue, comm, rig->dst[rank], 0, rig->src[rank], 0, 8, WEIR_I32,
+                                    WEIR_SUM));
+}
+
+static void all_reduce(struct comm_rig *rig, uint32_t rank)
+{
+    all_reduce_on(rig, rig->queues[rank], rig->comms[rank], rank);
+}
+
+// The first call of a kind goes through the worker, later ones do not.
+static void all_reduce_first(struct comm_rig *rig)
+{
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        all_reduce(rig, rank);
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        EXPECT_OK(weir_queue_sync(rig->queues[rank], GUARD_NS));
+}
+
+// Longer than the timeout, and none has failed.
+static void outlast(const struct comm_rig *rig)
+{
+    weir_clock_sleep_ns(SECOND * 3 / 2);
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        EXPECT_OK(weir_comm_error(rig->comms[rank]));
+}
+
+static void sync_all(const struct comm_rig *rig)
+{
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        EXPECT_OK(weir_queue_sync(rig->queues[rank], GUARD_NS));
+}
+
+WEIR_TEST(CommNcclProgress, WorkAfterItHasTime)
+{
+    struct comm_rig rig;
+    struct comm_rig_gate gate = COMM_RIG_GATE;
+    open_two(&rig);
+    all_reduce_first(&rig);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        all_reduce(&rig, rank);
+        submit_gate(rig.queues[rank], &gate);
+    }
+    outlast(&rig);
+    comm_rig_open_gate(&gate);
+    sync_all(&rig);
+    comm_rig_close(&rig);
+}
+
+WEIR_TEST(CommNcclProgress, WorkBetweenTwoHasTime)
+{
+    struct comm_rig rig;
+    struct comm_rig_gate gate = COMM_RIG_GATE;
+    open_two(&rig);
+    all_reduce_first(&rig);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        all_reduce(&rig, rank);
+        submit_gate(rig.queues[rank], &gate);
+        all_reduce(&rig, rank);
+    }
+    outlast(&rig);
+    comm_rig_open_gate(&gate);
+    sync_all(&rig);
+    comm_rig_close(&rig);
+}
+
+// The next call is on another queue, which is busy.
+WEIR_TEST(CommNcclProgress, WorkOfTwoQueuesHasTime)
+{
+    struct comm_rig rig;
+    struct comm_rig_gate gate = COMM_RIG_GATE;
+    weir_queue *others[RANKS] = {NULL};
+    open_two(&rig);
+    all_reduce_first(&rig);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        ASSERT_OK(weir_queue_create(rig.devices[rank], NULL, &others[rank]));
+        submit_gate(others[rank], &gate);
+        all_reduce(&rig, rank);
+        all_reduce_on(&rig, others[rank], rig.comms[rank], rank);
+    }
+    outlast(&rig);
+    comm_rig_open_gate(&gate);
+    sync_all(&rig);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        EXPECT_OK(weir_queue_sync(others[rank], GUARD_NS));
+        weir_queue_destroy(&others[rank]);
+    }
+    comm_rig_close(&rig);
+}
+
+// More calls than there are marks, each with other work after it.
+WEIR_TEST(CommNcclProgress, ManyHaveTime)
+{
+    struct comm_rig rig;
+    struct comm_rig_gate begin = COMM_RIG_GATE;
+    struct comm_rig_gate gate = COMM_RIG_GATE;
+    open_two(&rig);
+    all_reduce_first(&rig);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        submit_gate(rig.queues[rank], &begin);
+        for (int i = 0; i < 100; i++) {
+            all_reduce(&rig, rank);
+            if (i % 3 == 0)
+                EXPECT_OK(weir_queue_fill(rig.queues[rank], rig.src[rank], 0, 64, "", 1));
+        }
+        submit_gate(rig.queues[rank], &gate);
+    }
+    comm_rig_open_gate(&begin);
+    outlast(&rig);
+    comm_rig_open_gate(&gate);
+    sync_all(&rig);
+    comm_rig_close(&rig);
+}
+
+// A collective of another communicator is other work.
+WEIR_TEST(CommNcclProgress, AnotherCommunicatorHasTime)
+{
+    const struct weir_comm_params params = {.struct_size = sizeof params, .timeout_ns = GUARD_NS};
+    struct comm_rig rig;
+    weir_comm *others[RANKS] = {NULL};
+    open_two(&rig);
+    ASSERT_OK(weir_comm_create_all(rig.devices, RANKS, &params, others));
+    all_reduce_first(&rig);
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        all_reduce_on(&rig, rig.queues[rank], others[rank], rank);
+    sync_all(&rig);
+    all_reduce(&rig, 0);
+    all_reduce_on(&rig, rig.queues[0], others[0], 0);
+    all_reduce(&rig, 1);
+    outlast(&rig);
+    all_reduce_on(&rig, rig.queues[1], others[1], 1);
+    sync_all(&rig);
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        weir_comm_destroy(&others[rank]);
+    comm_rig_close(&rig);
+}
+
+WEIR_TEST(CommNcclProgress, NoEventForMarks)
+{
+    struct comm_rig rig;
+    comm_rig_open_ranks(&rig, "", RANKS);
+    cuda()->fail("cuEventCreate", 3, 2);
+    EXPECT_INT_EQ(weir_comm_create_all(rig.devices, 1, NULL, rig.comms), WEIR_ERROR_OUT_OF_MEMORY);
+    EXPECT_INT_EQ((int)cuda()->struck(), 1);
+    cuda()->fail(NULL, 0, 0);
+    comm_rig_close(&rig);
+}
+
+// One that does hang is found all the same.
+WEIR_TEST(CommNcclProgress, AnAbsentRankIsTold)
+{
+    struct comm_rig rig;
+    struct comm_rig_gate gate = COMM_RIG_GATE;
+    open_two(&rig);
+    all_reduce_first(&rig);
+    all_reduce(&rig, 0);
+    submit_gate(rig.queues[0], &gate);
+    const uint64_t start_ns = weir_clock_now_ns();
+    uint64_t pause_ns = 0;
+    while (weir_comm_error(rig.comms[0]) == WEIR_OK &&
+           weir_clock_pause(start_ns, GUARD_NS, &pause_ns))
+        continue;
+    comm_rig_open_gate(&gate);
+    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "all-reduce 2 of 'grads'",
+                          "rank 1 has submitted nothing after all-reduce 1");
+    comm_rig_close(&rig);
+}
