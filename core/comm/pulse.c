@@ -51,37 +51,6 @@ static void end_asking(void)
     atomic_fetch_sub(&asking, 1);
 }
 
-// This rank's, of what it has called so far.
-static void fill(struct weir__pulse *pulse, bool due)
-{
-    struct weir__beat *own = &pulse->own;
-    weir_lock_take(&pulse->comm->lock);
-    own->number = pulse->number;
-    own->hash = pulse->hash;
-    own->leaves = pulse->stop;
-    own->due = due;
-    for (uint64_t i = 0; i < WEIR__PULSE_WINDOW && i < pulse->number; i++)
-        own->calls[(pulse->number - i) % WEIR__PULSE_WINDOW] =
-            pulse->calls[(pulse->number - i) % WEIR__PULSE_HISTORY];
-    weir_lock_release(&pulse->comm->lock);
-}
-
-static weir_status exchange(struct weir__pulse *pulse, uint64_t timeout_ns)
-{
-    const struct weir_transport_call call = {
-        .struct_size = sizeof call,
-        .kind = WEIR_ALL_GATHER,
-        .element = WEIR_U8,
-        .reduction = WEIR_SUM,
-        .count = sizeof pulse->own,
-        .src = &pulse->own,
-        .dst = pulse->beats,
-        .number = ++pulse->beat_number,
-        .timeout_ns = timeout_ns,
-    };
-    return pulse->comm->transport->run(pulse->group, &call);
-}
-
 // Compares a rank's last calls with those of this one.
 static bool compare(struct weir__pulse *pulse, uint32_t rank)
 {
@@ -129,7 +98,6 @@ static void hear(struct weir__pulse *pulse, const struct weir__flight *oldest)
     uint64_t confirmed = pulse->own.number;
     for (uint32_t i = 0; i < pulse->comm->count; i++) {
         const struct weir__beat *beat = &pulse->beats[i];
-        pulse->silent = pulse->silent || beat->leaves;
         confirmed = beat->number < confirmed ? beat->number : confirmed;
         if (!compare(pulse, i) || has_left(pulse, i, oldest))
             return;
@@ -200,14 +168,12 @@ static void beat(struct weir__pulse *pulse)
     bool due = false;
     if (!look(pulse, &oldest, &has_oldest, &due))
         return;
-    if (!pulse->silent) {
-        fill(pulse, due);
-        if (exchange(pulse, pulse->comm->timeout_ns) < 0) {
-            const struct weir_error error = *weir_last_error();
-            has_oldest = ask_again(pulse, &oldest); // one may have come, or have ended, meanwhile
-            weir__pulse_fail_of_transport(pulse, has_oldest ? &oldest : NULL, &error);
-            return;
-        }
+    if (!weir__beat_is_alone(pulse) &&
+        weir__beat_exchange(pulse, due, pulse->comm->timeout_ns) < 0) {
+        const struct weir_error error = *weir_last_error();
+        has_oldest = ask_again(pulse, &oldest); // one may have come, or have ended, meanwhile
+        weir__pulse_fail_of_transport(pulse, has_oldest ? &oldest : NULL, &error);
+        return;
     }
     hear(pulse, has_oldest ? &oldest : NULL);
 }
@@ -248,9 +214,8 @@ static void run(void *argument)
             comm->engine->ops->comm_abort(comm->engine, comm);
             end_asking();
         }
-    } else if (!pulse->silent) {
-        fill(pulse, false);
-        (void)exchange(pulse, 1000 * MILLISECOND);
+    } else if (!weir__beat_is_alone(pulse)) {
+        (void)weir__beat_exchange(pulse, false, 1000 * MILLISECOND);
     }
     weir_lock_take(&comm->lock);
     pulse->ended = true;
@@ -269,15 +234,18 @@ weir_status weir__pulse_start(weir_comm *comm, void *group)
     pthread_once(&once, watch_exit);
     struct weir__pulse *pulse = weir__allocate(sizeof *pulse);
     struct weir__beat *beats = weir__allocate(comm->count * sizeof *beats);
-    if (!pulse || !beats) {
+    struct weir_transport_part *parts = weir__allocate(2 * comm->count * sizeof *parts);
+    if (!pulse || !beats || !parts) {
         weir__release(pulse);
         weir__release(beats);
+        weir__release(parts);
         comm->transport->leave(group);
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a communicator");
     }
     pulse->comm = comm;
     pulse->group = group;
     pulse->beats = beats;
+    pulse->parts = parts;
     comm->pulse = pulse;
     if (weir_thread_start(&pulse->thread, run, pulse) != 0)
         return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of threads",
@@ -315,6 +283,7 @@ void weir__pulse_finish(weir_comm *comm)
     comm->transport->leave(pulse->group);
     weir__release(pulse->flights);
     weir__release(pulse->beats);
+    weir__release(pulse->parts);
     weir__release(pulse);
     comm->pulse = NULL;
 }

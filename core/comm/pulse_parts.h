@@ -1,5 +1,5 @@
-// Shared by the files of the pulse: pulse.c, the thread and its beats; flight.c, the calls in flight;
-// blame.c, failures.
+// Shared by the files of the pulse: pulse.c, the thread; beat.c, what ranks tell each other; flight.c,
+// the calls in flight; blame.c, failures.
 #ifndef WEIR_CORE_COMM_PULSE_PARTS_H
 #define WEIR_CORE_COMM_PULSE_PARTS_H
 
@@ -49,15 +49,23 @@ struct weir__pulse {
     uint64_t hashes[WEIR__PULSE_HISTORY];
 
     // The thread's.
-    struct weir__beat *beats; // of all ranks, the latest
+    struct weir__beat *beats; // of all ranks, the latest; of one that has left its last
+    struct weir_transport_part *parts;
     struct weir__beat own;
     uint64_t beat_number;
-    bool silent;        // a rank has left: there are no more beats
     uint64_t confirmed; // all ranks have called the same up to this number
     uint64_t differs;   // a rank has called something else with this number; 0: none
     uint32_t turn;      // the engine's progress
     uint64_t moved_ns;  // when there was any
 };
+
+// beat.c
+
+// Tells the other ranks that have not left what this one has called, and learns the same of them.
+weir_status weir__beat_exchange(struct weir__pulse *pulse, bool due, uint64_t timeout_ns);
+
+// All others have left.
+bool weir__beat_is_alone(const struct weir__pulse *pulse);
 
 // flight.c: with the communicator's lock taken here, but for the first two.
 

@@ -1,5 +1,5 @@
-// How far collectives by NCCL are: other work of their queues may take longer than the timeout, before
-// them, between them and after them.
+// The pulse of communicators by NCCL. Other work of their queues may take longer than the timeout,
+// between collectives and after them; ranks that are left when one has gone hear of each other.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,6 +189,56 @@ WEIR_TEST(CommNcclProgress, AnotherCommunicatorHasTime)
     sync_all(&rig);
     for (uint32_t rank = 0; rank < RANKS; rank++)
         weir_comm_destroy(&others[rank]);
+    comm_rig_close(&rig);
+}
+
+// Ranks 0 and 1 of three, the last of which has left.
+static void open_left(struct comm_rig *rig)
+{
+    const struct weir_comm_params params = {.struct_size = sizeof params,
+                                            .label = "grads",
+                                            .timeout_ns = GUARD_NS};
+    comm_rig_open_ranks(rig, "", 3);
+    rig->count = 3;
+    ASSERT_OK(weir_comm_create_all(rig->devices, 3, &params, rig->comms));
+    for (uint32_t rank = 0; rank < 3; rank++)
+        all_reduce(rig, rank);
+    for (uint32_t rank = 0; rank < 3; rank++)
+        EXPECT_OK(weir_queue_sync(rig->queues[rank], GUARD_NS));
+    weir_comm_destroy(&rig->comms[2]);
+}
+
+// Long before the timeout.
+static void await_failure(weir_comm *comm)
+{
+    const uint64_t start_ns = weir_clock_now_ns();
+    uint64_t pause_ns = 0;
+    while (weir_comm_error(comm) == WEIR_OK && weir_clock_pause(start_ns, GUARD_NS / 2, &pause_ns))
+        continue;
+    EXPECT_INT_EQ(weir_comm_error(comm), WEIR_ERROR_COMM);
+}
+
+WEIR_TEST(CommNcclProgress, AnAbortAfterOneHasLeft)
+{
+    struct comm_rig rig;
+    open_left(&rig);
+    EXPECT_OK(weir_queue_send(rig.queues[0], rig.comms[0], rig.src[0], 0, 8, WEIR_I32, 1));
+    EXPECT_OK(weir_queue_recv(rig.queues[1], rig.comms[1], rig.dst[1], 0, 8, WEIR_I32, 0));
+    sync_all(&rig);
+    EXPECT_OK(weir_comm_abort(rig.comms[1], "the loss is no number"));
+    await_failure(rig.comms[0]);
+    COMM_RIG_EXPECT_WORDS("rank 1 has aborted 'grads'", "the loss is no number");
+    comm_rig_close(&rig);
+}
+
+WEIR_TEST(CommNcclProgress, ACollectiveAfterTwoHaveLeft)
+{
+    struct comm_rig rig;
+    open_left(&rig);
+    weir_comm_destroy(&rig.comms[1]);
+    all_reduce(&rig, 0);
+    await_failure(rig.comms[0]);
+    COMM_RIG_EXPECT_WORDS("all-reduce 2 of 'grads'", "has destroyed the communicator after");
     comm_rig_close(&rig);
 }
 

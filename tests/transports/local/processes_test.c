@@ -148,6 +148,24 @@ WEIR_TEST(Processes, TellOfOneThatIsKilled)
     }
 }
 
+// Messages of those that are left.
+WEIR_TEST(Processes, TellOfOneThatIsKilledAfterAnotherHasLeft)
+{
+    static const char *const steps[] = {"-1", "-1", "-1"};
+    struct process processes[3] = {{.id = 0}};
+    start_all(processes, 3, steps, "60000");
+    finish(&processes[2]);
+    EXPECT_INT_EQ(processes[2].status, WEIR_OK);
+    expect_waiting(&processes[0]);
+    expect_waiting(&processes[1]);
+    kill(processes[1].id, SIGKILL);
+    finish(&processes[0]);
+    finish(&processes[1]);
+    EXPECT_INT_EQ(processes[0].status, WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(processes[0].message, "exchange of 'grads', app.c:");
+    EXPECT_CONTAINS(processes[0].message, "rank 1 has died; its last collective was all-reduce 1");
+}
+
 // Anywhere within a collective.
 WEIR_TEST(Processes, TellOfOneThatIsKilledAtWork)
 {

@@ -2,7 +2,8 @@
 //
 // It runs STEPS small all-reduces, writes "waiting", and reads a line; then it runs a large one, and writes
 // its status, the time and the error. With STEPS 0 it writes "waiting" after three, and goes on until
-// one fails.
+// one fails. With STEPS -1 the last rank leaves after one, and ranks 0 and 1 trade messages until one
+// fails, and write "waiting" after three.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,29 @@ static void say(const char *text)
 {
     puts(text);
     fflush(stdout);
+}
+
+static weir_status trade(struct rank *rank)
+{
+    static char other[64];
+    const struct weir_transport_part parts[] = {
+        {sizeof parts[0], 1 - rank->rank, false, WEIR_U8, sizeof other, memory},
+        {sizeof parts[0], 1 - rank->rank, true, WEIR_U8, sizeof other, other},
+    };
+    return rank_call(rank, (struct weir_transport_call){.kind = WEIR_EXCHANGE,
+                                                        .parts = parts,
+                                                        .part_count = 2});
+}
+
+static weir_status work_when_left(struct rank *rank, uint64_t timeout_ns)
+{
+    weir_status status = sum(rank, 3, timeout_ns);
+    for (long i = 0; !status && rank->rank < 2; i++) {
+        status = trade(rank);
+        if (i == 2)
+            say("waiting");
+    }
+    return status;
 }
 
 static weir_status work(struct rank *rank, long steps, uint64_t timeout_ns)
@@ -62,9 +86,10 @@ int main(int count, char **arguments)
     setup.count = (uint32_t)strtoul(arguments[2], NULL, 10);
     setup.rendezvous = arguments[3];
     weir_status status = rank_join(&rank, &setup);
+    const long steps = strtol(arguments[4], NULL, 10);
+    const uint64_t timeout_ns = strtoull(arguments[5], NULL, 10) * 1000 * 1000;
     if (!status)
-        status = work(&rank, strtol(arguments[4], NULL, 10),
-                      strtoull(arguments[5], NULL, 10) * 1000 * 1000);
+        status = steps < 0 ? work_when_left(&rank, timeout_ns) : work(&rank, steps, timeout_ns);
     printf("%d %" PRIu64 " %s\n", (int)status, weir_clock_now_ns(),
            status ? rank.error.message : "");
     rank_leave(&rank);
