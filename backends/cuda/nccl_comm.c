@@ -13,6 +13,7 @@
 #include "base/text.h"
 
 #define CALL_ENDS_MS 50
+#define CREATION_BEAT_NS UINT64_C(10000000)
 #define LEAVE_NS UINT64_C(5000000000) // for threads to end before their device closes
 
 // Work of a thread that nothing joins. Shared by it and one other.
@@ -161,6 +162,18 @@ static struct task *make_task(const struct cu_comm *comm)
     return task;
 }
 
+// The task's thread ends the native communicator; if there is none, this one does.
+static void end_native(struct cu_comm *comm, ncclResult_t (*end)(ncclComm_t))
+{
+    struct task *task = comm->parting;
+    comm->parting = NULL;
+    task->native = comm->native;
+    task->end = end;
+    if (!start(task, run_end))
+        comm->device->module->host->log(WEIR_LOG_WARNING, "cuda",
+                                        "no thread to end a communicator of NCCL: it stays");
+}
+
 weir_status cu_nccl_error(const struct cu_comm *comm, const char *call, ncclResult_t code)
 {
     struct weir_error detail = {.status = WEIR_ERROR_COMM, .native_code = (int)code};
@@ -202,79 +215,133 @@ static void introduce(struct cu_nccl *nccl, uint32_t rank, struct intro *own)
     "install NCCL 2.18 or newer (libnccl2), or name the libnccl.so.2 of a Python wheel with " \
     "`nccl` in [cuda]"
 
-// Whether all ranks can use NCCL. If not, says why: in the log, or as an error where one of them has
-// named a library.
-static weir_status decide(const struct weir_host *host, const struct intro *all, uint32_t count,
-                          bool *out_all)
+// Why not all ranks can use NCCL, and whether one of them has named a library.
+struct refusal {
+    char reason[CU_NCCL_REASON + 128];
+    bool required;
+};
+
+static bool is_usable(const struct intro *all, uint32_t count, struct refusal *refusal)
 {
-    char reason[CU_NCCL_REASON + 128] = "";
-    bool required = false;
     for (uint32_t i = 0; i < count; i++) {
-        required = required || all[i].required;
-        if (reason[0])
+        refusal->required = refusal->required || all[i].required;
+        if (refusal->reason[0])
             continue;
         if (!all[i].there)
-            snprintf(reason, sizeof reason, "rank %u has no usable NCCL: %s", i, all[i].reason);
+            snprintf(refusal->reason, sizeof refusal->reason, "rank %u has no usable NCCL: %s", i,
+                     all[i].reason);
         else if (all[i].version != all[0].version)
-            snprintf(reason, sizeof reason,
+            snprintf(refusal->reason, sizeof refusal->reason,
                      "rank %u has NCCL of version %d, and rank 0 of version %d", i, all[i].version,
                      all[0].version);
     }
-    *out_all = reason[0] == '\0';
-    if (*out_all)
-        return WEIR_OK;
-    if (required)
-        return weir_host_fail(host, WEIR_ERROR_MODULE, REMEDY_LIBRARY, "%s", reason);
-    char text[sizeof reason + 256];
-    snprintf(text, sizeof text, "collectives run through the host: %s; " REMEDY_LIBRARY, reason);
+    return refusal->reason[0] == '\0';
+}
+
+// In the log, or as an error where a rank has named a library. All ranks tell the same, so each waits
+// until all have heard it: one that fails ends what is under way.
+static weir_status tell(const struct weir_host *host, const struct weir_comm_setup *setup,
+                        const struct refusal *refusal, struct intro *all)
+{
+    const uint8_t heard = 1;
+    (void)setup->all_gather(setup, &heard, all, sizeof heard);
+    if (refusal->required)
+        return weir_host_fail(host, WEIR_ERROR_MODULE, REMEDY_LIBRARY, "%s", refusal->reason);
+    char text[sizeof refusal->reason + 256];
+    snprintf(text, sizeof text, "collectives run through the host: %s; " REMEDY_LIBRARY,
+             refusal->reason);
     host->log(WEIR_LOG_WARNING, "cuda", text);
     return WEIR_OK;
 }
 
-// Waits for the thread, at most the timeout.
-static weir_status await_creation(struct cu_comm *comm, struct task *task, uint64_t timeout_ns)
+// Waits for the thread.
+static bool wait_for(struct task *task, uint64_t until_ns)
 {
-    const uint64_t now_ns = weir_clock_now_ns();
-    const struct timespec until = weir_clock_timespec(
-        timeout_ns > UINT64_MAX / 2 - now_ns ? UINT64_MAX / 2 : now_ns + timeout_ns);
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
+    const struct timespec until = weir_clock_timespec(until_ns);
     int error = 0;
     pthread_mutex_lock(&task->comm_threads->lock);
     while (!task->done && error == 0)
         error =
             pthread_cond_timedwait(&task->comm_threads->changed, &task->comm_threads->lock, &until);
     const bool done = task->done;
-    task->abandoned = !done;
     pthread_mutex_unlock(&task->comm_threads->lock);
-    if (!done) {
-        weir_text_duration(duration, (double)timeout_ns);
-        return weir_host_fail(comm->device->module->host, WEIR_ERROR_COMM,
-                              "NCCL_DEBUG=INFO makes NCCL print where it waits",
-                              "ncclCommInitRank has not returned in %s on rank %u", duration,
-                              comm->rank);
-    }
-    comm->native = task->native;
-    const ncclResult_t code = task->code;
-    task->host->release(task);
-    return code == ncclSuccess ? WEIR_OK : cu_nccl_error(comm, "ncclCommInitRank", code);
+    return done;
 }
 
-static weir_status make_native(struct cu_comm *comm, const ncclUniqueId *id, uint64_t timeout_ns)
+static weir_status fail_late(const struct cu_comm *comm, uint64_t timeout_ns)
+{
+    char duration[WEIR_TEXT_QUANTITY_SIZE];
+    weir_text_duration(duration, (double)timeout_ns);
+    return weir_host_fail(comm->device->module->host, WEIR_ERROR_COMM,
+                          "NCCL_DEBUG=INFO makes NCCL print where it waits",
+                          "ncclCommInitRank has not returned in %s on rank %u", duration,
+                          comm->rank);
+}
+
+// Until the threads of all ranks have ended. NCCL waits without end for a rank that has died or failed,
+// so the ranks exchange meanwhile how far they are; `ends` has a byte for each.
+static weir_status await_creation(const struct cu_comm *comm, struct task *task,
+                                  const struct weir_comm_setup *setup, uint8_t *ends)
+{
+    const uint64_t start_ns = weir_clock_now_ns();
+    const uint64_t until_ns = setup->timeout_ns > UINT64_MAX / 2 - start_ns
+                                  ? UINT64_MAX / 2
+                                  : start_ns + setup->timeout_ns;
+    weir_status status = WEIR_OK;
+    do {
+        const uint64_t next_ns = weir_clock_now_ns() + CREATION_BEAT_NS;
+        const uint8_t done = wait_for(task, next_ns < until_ns ? next_ns : until_ns);
+        if (done && task->code != ncclSuccess)
+            return cu_nccl_error(comm, "ncclCommInitRank", task->code);
+        if (!done && weir_clock_now_ns() >= until_ns)
+            return fail_late(comm, setup->timeout_ns);
+        status = setup->all_gather(setup, &done, ends, sizeof done);
+    } while (status == WEIR_OK && memchr(ends, 0, setup->count));
+    return status;
+}
+
+// The task belongs to its thread if that has not ended.
+static void end_creation(struct cu_comm *comm, struct task *task, weir_status status)
+{
+    pthread_mutex_lock(&task->comm_threads->lock);
+    const bool done = task->done;
+    task->abandoned = !done;
+    pthread_mutex_unlock(&task->comm_threads->lock);
+    if (!done)
+        return;
+    if (task->code == ncclSuccess) {
+        comm->native = task->native;
+        if (status < 0)
+            end_native(comm, comm->nccl->api.ncclCommAbort);
+    }
+    task->host->release(task);
+}
+
+static weir_status make_native(struct cu_comm *comm, const ncclUniqueId *id,
+                               const struct weir_comm_setup *setup)
 {
     const struct weir_host *host = comm->device->module->host;
     struct task *task = make_task(comm);
+    uint8_t *ends = host->allocate(setup->count);
     comm->parting = make_task(comm);
-    if (!task || !comm->parting) {
+    weir_status status = WEIR_OK;
+    if (!task || !ends || !comm->parting) {
         host->release(task);
+        host->release(ends);
         return weir_host_no_memory(host, "a communicator");
     }
     task->id = *id;
     task->rank = (int)comm->rank;
     task->count = (int)comm->count;
-    if (!start(task, run_creation))
-        return weir_host_fail(host, WEIR_ERROR_SYSTEM, "raise the limit of threads",
-                              "no thread to create a communicator");
-    return await_creation(comm, task, timeout_ns);
+    if (start(task, run_creation)) {
+        status = await_creation(comm, task, setup, ends);
+        end_creation(comm, task, status);
+    } else {
+        status = weir_host_fail(host, WEIR_ERROR_SYSTEM, "raise the limit of threads",
+                                "no thread to create a communicator");
+    }
+    host->release(ends);
+    return status;
 }
 
 // Within the device's context.
@@ -351,7 +418,7 @@ static weir_status make_comm(struct cu_device *device, const struct weir_comm_se
     if (status == WEIR_OK) {
         status = make_parts(comm);
         if (status == WEIR_OK)
-            status = make_native(comm, id, setup->timeout_ns);
+            status = make_native(comm, id, setup);
         if (status < 0)
             release_parts(comm);
         cu_leave(device, &scope);
@@ -374,34 +441,22 @@ weir_status cu_comm_create(const struct weir_link *link, weir_device *object,
     struct intro own = {.there = false};
     struct intro *all = link->host->allocate(setup->count * sizeof *all);
     struct cu_comm *comm = NULL;
-    bool usable = false;
+    struct refusal refusal = {.required = false};
     (void)comm_object;
     if (!all)
         return weir_host_no_memory(link->host, "a communicator");
     introduce(device->module->nccl, setup->rank, &own);
     weir_status status = setup->all_gather(setup, &own, all, sizeof own);
     if (status == WEIR_OK)
-        status = decide(link->host, all, setup->count, &usable);
-    if (status == WEIR_OK && usable)
-        status = make_comm(device, setup, &all[0].id, &comm);
+        status = is_usable(all, setup->count, &refusal)
+                     ? make_comm(device, setup, &all[0].id, &comm)
+                     : tell(link->host, setup, &refusal, all);
     link->host->release(all);
     *out_data = comm;
     return status;
 }
 
 // Its end.
-
-// The task's thread ends the native communicator; if there is none, this one does.
-static void end_native(struct cu_comm *comm, ncclResult_t (*end)(ncclComm_t))
-{
-    struct task *task = comm->parting;
-    comm->parting = NULL;
-    task->native = comm->native;
-    task->end = end;
-    if (!start(task, run_end))
-        comm->device->module->host->log(WEIR_LOG_WARNING, "cuda",
-                                        "no thread to end a communicator of NCCL: it stays");
-}
 
 void cu_comm_destroy(const struct weir_link *link, weir_comm *object)
 {

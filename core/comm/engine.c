@@ -72,7 +72,7 @@ static weir_status start_pulse(weir_comm *comm, const char *file, int line)
     return status < 0 ? status : weir__pulse_start(comm, group);
 }
 
-weir_status weir__engine_create(weir_comm *comm, const char *file, int line)
+static weir_status create(weir_comm *comm, const char *file, int line)
 {
     const struct weir_link *backend = weir__chain_backend(comm->member.device->chain);
     bool same = false;
@@ -99,6 +99,17 @@ weir_status weir__engine_create(weir_comm *comm, const char *file, int line)
     if (!comm->known)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a communicator");
     return start_pulse(comm, file, line);
+}
+
+weir_status weir__engine_create(weir_comm *comm, const char *file, int line)
+{
+    weir_status status = create(comm, file, line);
+    if (status == WEIR_OK)
+        return WEIR_OK;
+    // Another rank's failure comes from the group, which has told of it.
+    const struct weir_error cause = weir__error_of(status);
+    comm->transport->abort(comm->group, cause.message);
+    return weir__error_set(&cause);
 }
 
 void weir__engine_finish(weir_comm *comm)

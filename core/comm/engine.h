@@ -8,7 +8,7 @@
 #include "core/comm/comm.h"
 
 // Gives a communicator that has its group its rank and count and, if every rank has the same engine,
-// the engine's part. Waits for the other ranks.
+// the engine's part. Waits for the other ranks, which are told if that fails.
 weir_status weir__engine_create(weir_comm *comm, const char *file, int line);
 
 // Ends it; a communicator without one is accepted.

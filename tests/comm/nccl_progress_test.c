@@ -7,8 +7,10 @@
 #include "base/clock.h"
 #include "tests/comm/rig.h"
 #include "tests/support/libcuda/control.h"
+#include "tests/support/libnccl/control.h"
 
 #define CUDA_LIBRARY "tests/support/libcuda/libcuda.so.1"
+#define NCCL_LIBRARY "tests/support/libnccl/libnccl.so.2"
 #define SECOND UINT64_C(1000000000)
 #define GUARD_NS (60 * SECOND)
 
@@ -16,14 +18,24 @@ enum {
     RANKS = 2,
 };
 
-static const struct weir_test_cuda *cuda(void)
+// The backend, too, keeps the library.
+static const void *control_of(const char *library, const char *symbol)
 {
-    void *handle = dlopen(weir_test_runfile(CUDA_LIBRARY), RTLD_NOW | RTLD_LOCAL);
-    const struct weir_test_cuda *control = handle ? dlsym(handle, WEIR_TEST_CUDA_SYMBOL) : NULL;
+    void *handle = dlopen(weir_test_runfile(library), RTLD_NOW | RTLD_LOCAL);
+    const void *control = handle ? dlsym(handle, symbol) : NULL;
     if (!control)
         abort();
-    dlclose(handle); // the backend keeps it
     return control;
+}
+
+static const struct weir_test_cuda *cuda(void)
+{
+    return control_of(CUDA_LIBRARY, WEIR_TEST_CUDA_SYMBOL);
+}
+
+static const struct weir_test_nccl *nccl(void)
+{
+    return control_of(NCCL_LIBRARY, WEIR_TEST_NCCL_SYMBOL);
 }
 
 static void open_two(struct comm_rig *rig)
@@ -240,6 +252,35 @@ WEIR_TEST(CommNcclProgress, ACollectiveAfterTwoHaveLeft)
     await_failure(rig.comms[0]);
     COMM_RIG_EXPECT_WORDS("all-reduce 2 of 'grads'", "has destroyed the communicator after");
     comm_rig_close(&rig);
+}
+
+// One rank fails while the communicator is made: NCCL lets the other one wait for it, the library does
+// not.
+static void expect_all_told(const char *word)
+{
+    struct comm_rig rig;
+    comm_rig_open_ranks(&rig, "", RANKS);
+    EXPECT_INT_LT(weir_comm_create_all(rig.devices, RANKS, NULL, rig.comms), 0);
+    COMM_RIG_EXPECT_WORDS(word);
+    cuda()->fail(NULL, 0, 0);
+    nccl()->fail(NULL, 0, 0);
+    comm_rig_close(&rig);
+}
+
+WEIR_TEST(CommNcclProgress, ARankThatFailsInItsCreation)
+{
+    nccl()->fail("ncclCommInitRank", 1, 3);
+    expect_all_told("NCCL 2.28.9: the fake's error");
+    nccl()->fail("ncclCommInitRank", 2, 3);
+    expect_all_told("NCCL 2.28.9: the fake's error");
+}
+
+WEIR_TEST(CommNcclProgress, ARankThatFailsBeforeItsCreation)
+{
+    cuda()->fail("cuMemsetD8Async", 1, 2);
+    expect_all_told("make a communicator");
+    cuda()->fail("cuMemsetD8Async", 2, 2);
+    expect_all_told("make a communicator");
 }
 
 WEIR_TEST(CommNcclProgress, NoEventForMarks)

@@ -14,7 +14,8 @@
 #define WEIR_TEST_NCCL_SYMBOL "weir_test_nccl"
 
 struct weir_test_nccl {
-    // Makes the N-th call of function `name` from now on, from 1, fail with that code. NULL: none.
+    // Makes the N-th call of function `name` from now on, from 1, fail with that code. NULL: none, and
+    // ncclCommInitRank fails that waits for other ranks, which may never come.
     void (*fail)(const char *name, long n, int code);
     // What ncclCommGetAsyncError stores from now on; 0: nothing.
     void (*async_error)(int code);

@@ -29,6 +29,7 @@ static long failing_in;
 static int failing_code;
 static char held[NAME_SIZE];
 static long waiting;
+static long reliefs; // of creations that wait in vain
 static struct {
     char name[NAME_SIZE];
     long calls;
@@ -113,24 +114,6 @@ static struct fake_clique *find_clique(const ncclUniqueId *id, int size)
     return clique;
 }
 
-ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id, int rank)
-{
-    BEGIN;
-    if (code == ncclSuccess) {
-        struct fake_clique *clique = find_clique(&id, size);
-        *comm = calloc(1, sizeof **comm);
-        (*comm)->clique = clique;
-        (*comm)->rank = rank;
-        clique->joined++;
-        clique->members++;
-        live++;
-        pthread_cond_broadcast(&fake_changed);
-        while (clique->joined < size)
-            pthread_cond_wait(&fake_changed, &fake_lock);
-    }
-    END;
-}
-
 // Aborted communicators, which a call that had begun on another thread may still name.
 static struct ncclComm *dead;
 
@@ -153,6 +136,29 @@ static void end(struct ncclComm *comm)
     free(clique->arrived);
     free(clique->calls);
     free(clique);
+}
+
+ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id, int rank)
+{
+    BEGIN;
+    if (code == ncclSuccess) {
+        struct fake_clique *clique = find_clique(&id, size);
+        *comm = calloc(1, sizeof **comm);
+        (*comm)->clique = clique;
+        (*comm)->rank = rank;
+        clique->joined++;
+        clique->members++;
+        live++;
+        pthread_cond_broadcast(&fake_changed);
+        const long begun = reliefs;
+        while (clique->joined < size && begun == reliefs)
+            pthread_cond_wait(&fake_changed, &fake_lock);
+        if (clique->joined < size) {
+            end(*comm);
+            code = ncclSystemError;
+        }
+    }
+    END;
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
@@ -335,6 +341,8 @@ static void set_fail(const char *name, long n, int code)
     snprintf(failing, sizeof failing, "%s", name ? name : "");
     failing_in = n;
     failing_code = code;
+    reliefs += !name;
+    pthread_cond_broadcast(&fake_changed);
     pthread_mutex_unlock(&fake_lock);
 }
 
