@@ -81,15 +81,23 @@ static weir_status join(struct train_command *command)
     return status == WEIR_OK ? weir_comm_create(command->device, &params, &command->comm) : status;
 }
 
+// A rank that lacks its data tells the others, so it joins them first.
+static weir_status prepare_data(struct train_command *command)
+{
+    if ((command->options.data ? open_data(command) : make_data(command)) == WEIR_OK)
+        return WEIR_OK;
+    const struct weir_error cause = *weir_last_error();
+    weir_comm_abort(command->comm, cause.message);
+    return weir_error_set(&cause);
+}
+
 // Returns the exit code after a message, CLI_OK if everything is open.
 static int open_all(struct train_command *command)
 {
-    if ((command->options.data ? open_data(command) : make_data(command)) != WEIR_OK)
-        return tell_error();
     // A configuration that cannot be read is told as by all commands.
     if (cli_open(command->options.config, NULL, &command->runtime) != WEIR_OK)
         return cli_weir_error();
-    if (join(command) != WEIR_OK)
+    if (join(command) != WEIR_OK || prepare_data(command) != WEIR_OK)
         return tell_error();
     command->params.comm = command->comm;
     command->params.data = command->data;

@@ -195,3 +195,21 @@ expect_contains "$messages" "train with a lower learning rate"
 expect_data 1 "$weir" launch -n 2 "$program" train ddp "${small[@]}" --checkpoint no/such/folder
 expect_contains "$messages" "[0] weir: no/such/folder cannot be made"
 expect_not_contains "$messages" "[1] weir: no/such/folder"
+
+# A rank without its data tells the other one, which would wait for it for minutes.
+expect_told()
+{
+    local data="$1" sentence="$2"
+    export WEIR_COMM_COUNT=2 WEIR_COMM_RENDEZVOUS="file:$PWD/without-data"
+    WEIR_COMM_RANK=1 "$program" train ddp "${small[@]}" --data "$data" >/dev/null 2>&1 &
+    WEIR_COMM_RANK=0 expect_data 1 "$weir" train ddp "${small[@]}"
+    wait "$!" && exit 1
+    unset WEIR_COMM_COUNT WEIR_COMM_RENDEZVOUS
+    expect_contains "$messages" "rank 1 has aborted 'train'"
+    expect_contains "$messages" "$sentence"
+}
+expect_told nowhere "nowhere/train-images-idx3-ubyte"
+mkdir cut
+head -c 1000 mnist/train-images-idx3-ubyte >cut/train-images-idx3-ubyte
+cp mnist/train-labels-idx1-ubyte cut/
+expect_told cut "cut/train-images-idx3-ubyte"
