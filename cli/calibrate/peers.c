@@ -1,37 +1,6 @@
 // Copies to another device of the machine, if there is one that the first can reach.
-#include <stdio.h>
-#include <string.h>
-
 #include "cli/calibrate/calibrate.h"
-
-// Whether they are one device of the machine. A driver lists equal GPUs under one name; what has nothing
-// native has names of its own.
-static bool is_same(weir_device *a, weir_device *b)
-{
-    struct weir_native_device one, other;
-    if (weir_device_get_native(a, &one) == WEIR_OK && weir_device_get_native(b, &other) == WEIR_OK)
-        return one.device == other.device && one.ordinal == other.ordinal;
-    return strcmp(weir_device_get_info(a)->name, weir_device_get_info(b)->name) == 0;
-}
-
-static bool open_peer(struct calibration *c)
-{
-    const size_t count = weir_device_count(c->runtime);
-    for (size_t i = 0; i < count; i++) {
-        char index[32];
-        snprintf(index, sizeof index, "%zu", i);
-        const struct weir_device_params params = {.struct_size = sizeof params,
-                                                  .label = "peer",
-                                                  .select = index};
-        if (weir_device_open(c->runtime, &params, &c->peer) < 0)
-            return cal_fail_weir(c);
-        if (!is_same(c->device, c->peer))
-            return true;
-        if (weir_device_close(&c->peer) < 0)
-            return cal_fail_weir(c);
-    }
-    return true;
-}
+#include "cli/runtime/open.h"
 
 static bool create_buffers(struct calibration *c)
 {
@@ -67,8 +36,8 @@ static void leave_all(struct calibration *c, const char *why)
 bool cal_measure_peers(struct calibration *c)
 {
     struct cal_figure hidden;
-    if (!open_peer(c))
-        return false;
+    if (cli_open_other(c->runtime, c->device, &c->peer) < 0)
+        return cal_fail_weir(c);
     if (!c->peer || !weir_device_can_peer(c->device, c->peer)) {
         leave_all(c, c->peer ? "the devices cannot reach each other" : "there is one device");
         return true;

@@ -1,5 +1,8 @@
 #include "cli/runtime/open.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "cli/common/cli.h"
 #include "patterns/pipeline.h"
 #include "pipelines/arr_coc/arr_coc.h"
@@ -22,6 +25,36 @@ weir_status cli_open(const char *config, weir_load_report **out_report, weir_run
         .out_report = out_report,
     };
     return weir_open(&params, out_runtime);
+}
+
+// Whether they are one device of the machine. A driver lists equal GPUs under one name; what has nothing
+// native has names of its own.
+static bool is_same(weir_device *a, weir_device *b)
+{
+    struct weir_native_device one, other;
+    if (weir_device_get_native(a, &one) == WEIR_OK && weir_device_get_native(b, &other) == WEIR_OK)
+        return one.device == other.device && one.ordinal == other.ordinal;
+    return strcmp(weir_device_get_info(a)->name, weir_device_get_info(b)->name) == 0;
+}
+
+weir_status cli_open_other(weir_runtime *runtime, weir_device *device, weir_device **out_other)
+{
+    const size_t count = weir_device_count(runtime);
+    weir_status status = WEIR_OK;
+    *out_other = NULL;
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        char index[32];
+        snprintf(index, sizeof index, "%zu", i);
+        const struct weir_device_params params = {.struct_size = sizeof params,
+                                                  .label = "other",
+                                                  .select = index};
+        status = weir_device_open(runtime, &params, out_other);
+        if (status >= 0 && !is_same(device, *out_other))
+            return WEIR_OK;
+        if (status >= 0)
+            status = weir_device_close(out_other);
+    }
+    return status;
 }
 
 int cli_close(weir_device **device, weir_runtime **runtime, int code)

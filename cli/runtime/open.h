@@ -17,6 +17,12 @@ void cli_sections(const struct weir_section *sections[CLI_SECTION_COUNT]);
 // Errors: those of weir_open(); nothing is printed.
 weir_status cli_open(const char *config, weir_load_report **out_report, weir_runtime **out_runtime);
 
+// Opens the first device of the machine that is not `device`, whichever way that one was chosen, and
+// stores it in `*out_other`; NULL if there is none.
+//
+// Errors: those of weir_device_open(); nothing is printed.
+weir_status cli_open_other(weir_runtime *runtime, weir_device *device, weir_device **out_other);
+
 // Closes both; either may be NULL. Returns the exit code, which is `code` unless that is CLI_OK and
 // something is told now, such as a trace that could not be written: then it is printed, and the code
 // is CLI_FAILED.
