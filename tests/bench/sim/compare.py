@@ -3,7 +3,7 @@
 
 The folder is one that measure.sh left. Each of its cases runs here with the plugin sim on the null
 backend, in virtual time, with the folder's model (card.ini) and costs of kernels (kernels.ini), and
-each figure of its tables becomes a row. No GPU is needed.
+each figure of its tables becomes a row. A case of two devices runs on two of the model. No GPU is needed.
 """
 
 import argparse
@@ -20,7 +20,7 @@ FIGURES = ("ms", "us", "median_us", "frames_per_second", "submit_us", "complete_
 def cases_of(path):
     with open(path, encoding="utf-8") as file:
         lines = [line.split() for line in file if line.strip() and not line.startswith("#")]
-    return [(words[0], words[2:]) for words in lines]
+    return [(words[0], words[2], words[3:]) for words in lines]
 
 
 def rows_of(figures):
@@ -68,13 +68,13 @@ def main():
                        WEIR_SIM_GPU=asked.gpu or os.path.join(asked.folder, "card.ini"),
                        WEIR_SIM_COSTS=asked.costs or os.path.join(asked.folder, "kernels.ini"))
     every = []
-    for name, arguments in cases_of(asked.cases):
+    for name, devices, arguments in cases_of(asked.cases):
         path = os.path.join(asked.folder, name + ".json")
         if not os.path.exists(path) or (asked.only and name not in asked.only.split(",")):
             continue
         with open(path, encoding="utf-8") as file:
             measured = rows_of(json.load(file))
-        predicted = rows_of(predict(asked.weir, arguments, environment))
+        predicted = rows_of(predict(asked.weir, arguments, dict(environment, WEIR_NULL_DEVICES=devices)))
         rows = [(predicted[key] / measured[key] - 1, key) for key in measured
                 if key in predicted and measured[key] > 0]
         if not rows:

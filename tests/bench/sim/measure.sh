@@ -11,8 +11,8 @@ usage: measure.sh --weir FILE --out DIR [--cases FILE] [--turns N]
 
 Leaves in DIR: card.ini, the model that `weir calibrate` measured; kernels.ini, what
 `weir sim learn` found in traces of runs of one set; NAME.json, the figures of each case
-of another set; and logs. The backend is that of the environment. Exit status 0 if all
-of it was measured.
+of another set; and logs. The backend is that of the environment. Cases for more
+devices than there are are left out. Exit status 0 if all else was measured.
 TEXT
 }
 
@@ -69,12 +69,20 @@ trace_turns=$((turns < 2 ? turns : 2))
 learn advance overlap --size 64K,2M,32M,512M --kernel 1,700 --orders depth --chunks 1,4,32 --queues 1
 learn arr-coc arr-coc --slots 1 --frames 20
 learn priority priority
+for side in 256 768 1536; do
+    learn "swim-$side" swim --side "$side" --copies 1 --products 4
+done
 if [ "${#traces[@]}" -gt 0 ]; then
     keep 60 learn "$weir" sim learn --out "$out/kernels.ini" "${traces[@]}"
 fi
 
-while read -r name limit arguments; do
+count="$("$weir" devices 2>/dev/null | grep -c '^[0-9]*: ')"
+while read -r name limit devices arguments; do
     [[ "$name" == "#"* || -z "$name" ]] && continue
+    if [ "$devices" -gt "$count" ]; then
+        echo "measure: $name is left out: it needs $devices devices, and there is $count"
+        continue
+    fi
     # shellcheck disable=SC2086 # the words of a line
     keep "$limit" "$name" "$weir" bench $arguments --turns "$turns" --quiet --save "$out/$name.json" &&
         echo "measured $name"

@@ -4,12 +4,12 @@
 . tests/support/shell.sh
 unset WEIR_CONFIG WEIR_SIM_CHANGES WEIR_SIM_HOST
 export LC_ALL=C WEIR_MODULE_PATH="$PWD/lib/weir" WEIR_BACKEND=null WEIR_PLUGINS=sim
-export WEIR_SIM_GPU="$TEST_TMPDIR/card.ini"
+export WEIR_SIM_GPU="$TEST_TMPDIR/card.ini" WEIR_NULL_DEVICES=2
 
 here=tests/bench/sim
 out="$TEST_TMPDIR/out"
 # Smaller ones, for a machine that copies them too.
-sed 's/64K,2M,32M,512M/64K,1M/; s/--frames 20/--frames 4/' "$here/measure.sh" >"$TEST_TMPDIR/measure.sh"
+sed 's/64K,2M,32M,512M/64K,1M/; s/--frames 20/--frames 4/; s/256 768 1536/8 16/' "$here/measure.sh" >"$TEST_TMPDIR/measure.sh"
 cat >"$TEST_TMPDIR/card.ini" <<'TEXT'
 [gpu]
 name = a card
@@ -24,6 +24,9 @@ h2d_both_gb_per_s = 15
 d2h_both_gb_per_s = 16
 h2d_latency_ns = 2000
 d2h_latency_ns = 1500
+peer_engine = 1
+peer_gb_per_s = 200
+peer_latency_ns = 2300
 signal_ns = 5000
 signal_copy_ns = 3000
 submit_kernel_ns = 3500
@@ -33,7 +36,7 @@ submit_graph_ns = 1200
 wait_ns = 4000
 TEXT
 for kernel in increment texture_position texture_image position_means patch_scores relevance \
-    rank_patches allocate_tokens compress_tokens; do
+    rank_patches allocate_tokens compress_tokens matmul scale; do
     printf '[kernel %s]\nfixed_ns = 9000\n' "$kernel" >>"$TEST_TMPDIR/card.ini"
 done
 cat >>"$TEST_TMPDIR/card.ini" <<'TEXT'
@@ -44,22 +47,25 @@ per_item_ns = 0.003
 TEXT
 cat >"$TEST_TMPDIR/cases.txt" <<'TEXT'
 # some small ones
-jobs 60 overlap --size 1M --kernel 1,300 --orders depth,breadth --queues 1,4 --chunks 1,8,32
-graphs 60 graph --launches 20
+jobs 60 1 overlap --size 1M --kernel 1,300 --orders depth,breadth --queues 1,4 --chunks 1,8,32
+graphs 60 1 graph --launches 20
+devices 60 2 devices --size 64K,1M --pieces 1,4
 TEXT
 
 expect_status 0 bash "$TEST_TMPDIR/measure.sh" --weir cli/weir --out "$out" --turns 1 \
     --cases "$TEST_TMPDIR/cases.txt"
 expect_contains "$output" "measured jobs"
-for file in card.ini kernels.ini jobs.json graphs.json; do
+expect_not_contains "$output" "left out"
+for file in card.ini kernels.ini jobs.json graphs.json devices.json; do
     [ -s "$out/$file" ] || fail "there is no $file"
 done
 
 compare=(python3 "$here/compare.py" "$out" --weir cli/weir --cases "$TEST_TMPDIR/cases.txt")
-unset WEIR_SIM_GPU WEIR_PLUGINS
+unset WEIR_SIM_GPU WEIR_PLUGINS WEIR_NULL_DEVICES
 expect_status 0 "${compare[@]}" --worst 2
 expect_contains "$output" "jobs: "
 expect_contains "$output" "graphs: "
+expect_contains "$output" "devices: "
 printf '%s\n' "$output"
 # (the median of all, and the worst)
 python3 - "$(printf '%s\n' "$output" | tail -n 1)" <<'TEXT' || fail "that is far off"
@@ -84,5 +90,6 @@ expect_status 2 bash "$here/measure.sh" --speed 3
 expect_contains "$output" "unknown argument '--speed'"
 expect_status 2 bash "$here/measure.sh" --weir
 expect_status 1 bash "$TEST_TMPDIR/measure.sh" --weir cli/weir --out "$TEST_TMPDIR/plain" --turns 1 \
-    --cases /dev/null
+    --cases <(grep devices "$TEST_TMPDIR/cases.txt")
+expect_contains "$output" "measure: devices is left out: it needs 2 devices, and there is 1"
 expect_contains "$output" "measure: calibrate ended with 3"
