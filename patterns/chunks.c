@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/sized.h"
+#include "base/text.h"
 #include "patterns/chunks_parts.h"
 #include "patterns/fail.h"
 
@@ -70,10 +71,24 @@ static weir_status make_steps(weir_chunks *chunks)
     // One element more, so that a job without chunks does not allocate zero bytes.
     chunks->steps = calloc(count * WEIR__CHUNKS_STAGES + 1, sizeof *chunks->steps);
     chunks->ends = calloc(count + 1, sizeof *chunks->ends);
-    if (!chunks->steps || !chunks->ends)
+    chunks->cuts = calloc(count + 1, sizeof *chunks->cuts);
+    if (!chunks->steps || !chunks->ends || !chunks->cuts)
         return weir__pattern_fail(chunks->label, WEIR_ERROR_OUT_OF_MEMORY, "use fewer chunks",
                                   "no memory for the plan of %zu chunks", count);
     return WEIR_OK;
+}
+
+// What a trace tells of the plan, before each run.
+static void write_summary(weir_chunks *chunks)
+{
+    const struct weir_chunks_params *params = &chunks->params;
+    const size_t widest =
+        params->in_bytes > params->out_bytes ? params->in_bytes : params->out_bytes;
+    char most[WEIR_TEXT_QUANTITY_SIZE];
+
+    weir_text_bytes(most, chunks->plan.most_count * widest);
+    snprintf(chunks->summary, sizeof chunks->summary, "%u chunks of at most %s",
+             (unsigned)chunks->plan.chunk_count, most);
 }
 
 weir_status weir_chunks_create(const struct weir_chunks_params *params, weir_chunks **out_chunks)
@@ -110,7 +125,9 @@ weir_status weir_chunks_create(const struct weir_chunks_params *params, weir_chu
         weir_chunks_destroy(&chunks);
         return status;
     }
+    weir__chunks_write_cuts(chunks);
     weir__chunks_write_steps(chunks);
+    write_summary(chunks);
     *out_chunks = chunks;
     return WEIR_OK;
 }
@@ -123,6 +140,7 @@ void weir_chunks_destroy(weir_chunks **chunks)
 
     for (uint32_t i = 0; i < gone->plan.queue_count; i++)
         weir_queue_destroy(&gone->queues[i]);
+    free(gone->cuts);
     free(gone->ends);
     free(gone->steps);
     free(gone);
@@ -259,12 +277,15 @@ weir_status weir_chunks_run(weir_chunks *chunks, const struct weir_event *after,
     *out_done = (struct weir_event){0, 0};
 
     weir_status status = check_run(chunks, after, count);
-    if (status == WEIR_OK)
-        status = wait_before(chunks, after, count);
+    if (status != WEIR_OK)
+        return status;
+    weir_runtime *runtime = weir_device_runtime(chunks->params.device);
+    weir_region_push(runtime, chunks->summary, WEIR_NO_NUMBER);
+    status = wait_before(chunks, after, count);
+    weir_region_pop(runtime);
     if (status != WEIR_OK)
         return status;
 
-    weir_runtime *runtime = weir_device_runtime(chunks->params.device);
     for (uint32_t i = 0; i < chunks->step_count && status == WEIR_OK; i++) {
         weir_region_push(runtime, "chunk", chunks->steps[i].chunk);
         status = submit_step(chunks, &chunks->steps[i]);

@@ -14,10 +14,13 @@
 //     weir_chunks_run(chunks, NULL, 0, &done);
 //     weir_event_sync(done, WEIR_FOREVER);
 //
-// Chunks. Together they cover every element exactly once, in order. Their sizes differ
-// by at most one unit, except that the last is cut off where the elements end. A unit
-// is the least number of elements that is a multiple of `granularity` and makes every
-// chunk start, in `in` and in `out`, at a multiple of limits.argument_alignment_bytes.
+// Chunks. Together they cover every element exactly once, in order. If the library
+// chooses their number on a device with copy engines (BY_ENGINE), each is a twentieth
+// larger than the one before, up to a limit that follows from the size of the job; or
+// smaller, if more is uploaded than downloaded (docs/chunks.md). Else their sizes differ
+// by at most one unit. The last is cut off where the elements end. A unit is the least
+// number of elements that is a multiple of `granularity` and makes every chunk start, in
+// `in` and in `out`, at a multiple of limits.argument_alignment_bytes.
 // A job without elements has no chunks, and its runs only keep their place in the
 // order.
 //
@@ -172,6 +175,9 @@ struct weir_chunks_plan {
     uint32_t chunk_count; // 0 if there are no elements
     size_t unit;          // elements
     // above: 0.1
+    size_t first_count; // elements of the first chunk
+    size_t most_count;  // elements of the largest one
+    // above: 0.2
 };
 
 // Stores the plan by which chunks are made.

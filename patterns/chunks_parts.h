@@ -29,8 +29,10 @@ struct weir__chunks_ends {
 struct weir_chunks {
     struct weir_chunks_params params; // `label` is the copy
     char label[WEIR__CHUNKS_LABEL_SIZE];
+    char summary[WEIR__CHUNKS_LABEL_SIZE]; // of the plan, for traces
     struct weir_chunks_plan plan;
     size_t units;
+    size_t *cuts;  // where each chunk ends, in units; one a chunk
     bool in_place; // a download writes bytes of the next run's upload
 
     struct weir__chunks_step *steps;
@@ -47,6 +49,16 @@ struct weir_chunks {
 // Refuses params with a sentence, or stores a plan, and the units of the job.
 weir_status weir__chunks_plan(const struct weir_chunks_params *params,
                               struct weir_chunks_plan *out_plan, size_t *out_units);
+
+// How many chunks a job is cut into, by its params and the layout and unit of its plan.
+uint32_t weir__chunks_count(const struct weir_chunks_params *params,
+                            const struct weir_chunks_plan *plan, size_t units);
+
+// Writes `cuts`, and the sizes of the plan.
+void weir__chunks_write_cuts(weir_chunks *chunks);
+
+// Whether one queue is enough on the device.
+bool weir__chunks_one_queue(const struct weir_chunks_params *params);
 
 // Whether a job has this stage.
 bool weir__chunks_has(const struct weir_chunks_params *params, enum weir__chunks_stage stage);

@@ -1,23 +1,10 @@
-// The plan of a job: the checks of its params, the sizes, and the order of the operations.
-//
-// How many chunks. Cutting a transfer of t seconds into n chunks leaves about t / n in
-// which only one engine works, at the beginning and at the end, and costs the start of n
-// operations. The sum is least at n = sqrt(t / cost): the square root of the job's bytes
-// divided by the bytes that are transferred in the time of one start. If the same cores
-// copy and compute, none of this applies; a chunk is then a piece that stays in their
-// cache from its upload to its download.
+// The plan of a job: the checks of its params, its queues, and the order of the operations.
 #include <inttypes.h>
 #include <stdint.h>
 
 #include "patterns/chunks_parts.h"
 #include "patterns/fail.h"
 
-// At 55.3 GB/s, in the 4.4 + 0.6 µs of a launch, a record and a wait; measured on an H200.
-#define BYTES_PER_START ((size_t)256 * 1024)
-// With about 1,000 operations pending, drivers block further submits.
-#define CHOSEN_CHUNKS_MAX 256
-// Measured on PoCL: flat between 0.5 and 4 MiB.
-#define BYTES_PER_CACHED_CHUNK ((size_t)1024 * 1024)
 // The number of channels to which a CUDA context maps its streams by default.
 #define CHANNELS 8
 
@@ -200,30 +187,14 @@ static weir_status refuse_granularity(const struct weir_chunks_params *params)
 
 // If the device has no copy engines and shares the host's memory, the cores that compute
 // also copy.
-static bool one_queue_will_do(const struct weir_chunks_params *params)
+bool weir__chunks_one_queue(const struct weir_chunks_params *params)
 {
     const struct weir_limits *limits = weir_device_limits(params->device);
     return limits->unified_memory && limits->copy_engines_to_device == 0 &&
            limits->copy_engines_to_host == 0;
 }
 
-// The square root, rounded to nearest: the first n with ratio <= n (n + 1).
-static uint32_t choose_chunk_count(const struct weir_chunks_params *params)
-{
-    size_t widest = params->in_bytes > params->out_bytes ? params->in_bytes : params->out_bytes;
-    size_t bytes = params->element_count * widest;
-    uint32_t count = 1;
-
-    if (one_queue_will_do(params)) {
-        size_t pieces = bytes > 0 ? (bytes - 1) / BYTES_PER_CACHED_CHUNK + 1 : 1;
-        return pieces < CHOSEN_CHUNKS_MAX ? (uint32_t)pieces : CHOSEN_CHUNKS_MAX;
-    }
-    while (count < CHOSEN_CHUNKS_MAX && (size_t)count * (count + 1) < bytes / BYTES_PER_START)
-        count++;
-    return count;
-}
-
-// --- the number of chunks and queues ---
+// --- queues ---
 
 static weir_chunks_order choose_order(const struct weir_chunks_params *params,
                                       const struct weir_chunks_plan *plan)
@@ -233,24 +204,28 @@ static weir_chunks_order choose_order(const struct weir_chunks_params *params,
     return plan->queue_count == 1 ? WEIR_CHUNKS_DEPTH_FIRST : WEIR_CHUNKS_INTERLEAVED;
 }
 
-static void choose_queues(const struct weir_chunks_params *params, struct weir_chunks_plan *plan)
+static weir_chunks_layout choose_layout(const struct weir_chunks_params *params)
 {
-    uint32_t chunks = plan->chunk_count > 0 ? plan->chunk_count : 1;
-    bool one = params->layout == WEIR_CHUNKS_LAYOUT_AUTO && one_queue_will_do(params);
+    if (params->layout != WEIR_CHUNKS_LAYOUT_AUTO)
+        return params->layout;
+    return params->queue_count > 0 || weir__chunks_one_queue(params) ? WEIR_CHUNKS_BY_CHUNK
+                                                                     : WEIR_CHUNKS_BY_ENGINE;
+}
 
-    plan->layout = params->layout;
-    if (plan->layout == WEIR_CHUNKS_LAYOUT_AUTO)
-        plan->layout =
-            params->queue_count > 0 || one ? WEIR_CHUNKS_BY_CHUNK : WEIR_CHUNKS_BY_ENGINE;
+static uint32_t choose_queue_count(const struct weir_chunks_params *params,
+                                   const struct weir_chunks_plan *plan)
+{
+    const bool one = params->layout == WEIR_CHUNKS_LAYOUT_AUTO && weir__chunks_one_queue(params);
+    const uint32_t chunks = plan->chunk_count > 0 ? plan->chunk_count : 1;
+    uint32_t count = 0;
+
     if (plan->layout == WEIR_CHUNKS_BY_ENGINE) {
-        plan->queue_count = 0;
         for (int stage = 0; stage < WEIR__CHUNKS_STAGES; stage++)
-            plan->queue_count += weir__chunks_has(params, (enum weir__chunks_stage)stage);
-        return;
+            count += weir__chunks_has(params, (enum weir__chunks_stage)stage);
+        return count;
     }
-    plan->queue_count = params->queue_count > 0 ? params->queue_count : one ? 1 : CHANNELS;
-    if (plan->queue_count > chunks)
-        plan->queue_count = chunks;
+    count = params->queue_count > 0 ? params->queue_count : one ? 1 : CHANNELS;
+    return count < chunks ? count : chunks;
 }
 
 weir_status weir__chunks_plan(const struct weir_chunks_params *params,
@@ -263,14 +238,11 @@ weir_status weir__chunks_plan(const struct weir_chunks_params *params,
     if (out_plan->unit == 0)
         return refuse_granularity(params);
 
-    size_t units = params->element_count / out_plan->unit;
-    units += params->element_count % out_plan->unit > 0;
-    *out_units = units;
-    out_plan->chunk_count =
-        params->chunk_count > 0 ? params->chunk_count : choose_chunk_count(params);
-    if (out_plan->chunk_count > units)
-        out_plan->chunk_count = (uint32_t)units;
-    choose_queues(params, out_plan);
+    *out_units = params->element_count / out_plan->unit;
+    *out_units += params->element_count % out_plan->unit > 0;
+    out_plan->layout = choose_layout(params);
+    out_plan->chunk_count = weir__chunks_count(params, out_plan, *out_units);
+    out_plan->queue_count = choose_queue_count(params, out_plan);
     out_plan->order = choose_order(params, out_plan);
     return WEIR_OK;
 }
@@ -278,10 +250,8 @@ weir_status weir__chunks_plan(const struct weir_chunks_params *params,
 struct weir_chunk weir__chunks_at(const weir_chunks *chunks, uint32_t index)
 {
     const struct weir_chunks_params *params = &chunks->params;
-    size_t each = chunks->units / chunks->plan.chunk_count;
-    size_t more = chunks->units % chunks->plan.chunk_count; // chunks with one unit more
-    size_t first = (index * each + (index < more ? index : more)) * chunks->plan.unit;
-    size_t count = (each + (index < more)) * chunks->plan.unit;
+    size_t first = index > 0 ? chunks->cuts[index - 1] * chunks->plan.unit : 0;
+    size_t count = chunks->cuts[index] * chunks->plan.unit - first;
 
     // The last chunk's units may extend past the elements, and wrap.
     if (index + 1 == chunks->plan.chunk_count)

@@ -361,6 +361,116 @@ WEIR_TEST(ChunksRules, NoElementsOnlyOrder)
     }
 }
 
+// --- growing ---
+
+enum {
+    LARGE = 1 << 30 // bytes
+};
+
+// A job whose buffers are as large as it needs.
+static void begin_large(size_t elements, size_t in_bytes, size_t out_bytes)
+{
+    begin();
+    params.element_count = elements;
+    params.in_bytes = in_bytes;
+    params.out_bytes = out_bytes;
+    params.src.buffer = order_buffer(SIZE_MAX, WEIR_PLACE_HOST);
+    params.in.buffer = order_buffer(SIZE_MAX, WEIR_PLACE_DEVICE);
+    params.out.buffer = order_buffer(SIZE_MAX, WEIR_PLACE_DEVICE);
+    params.dst.buffer = order_buffer(SIZE_MAX, WEIR_PLACE_HOST);
+}
+
+// In the order of growing each chunk is at most a twentieth larger than the one before, and
+// a unit; only the last two may be smaller. All elements are in one.
+static void check_growing(bool reversed)
+{
+    struct weir_chunks_plan plan;
+    struct weir_chunk chunk, before = {.count = 0};
+    size_t at = 0;
+
+    ASSERT_INT_EQ(weir_chunks_create(&params, &chunks), WEIR_OK);
+    weir_chunks_get_plan(chunks, &plan);
+    ASSERT_UINT_GT(plan.chunk_count, 2);
+    EXPECT_TRUE(plan.chunk_count <= 256);
+    const uint32_t first = reversed ? 2 : 0;
+    for (uint32_t i = 0; i < plan.chunk_count; i++) {
+        ASSERT_INT_EQ(weir_chunks_get_chunk(chunks, i, &chunk), WEIR_OK);
+        EXPECT_SIZE_EQ(chunk.first, at);
+        at += chunk.count;
+        EXPECT_SIZE_LE(chunk.count, plan.most_count);
+        const size_t small = reversed ? chunk.count : before.count;
+        const size_t large = reversed ? before.count : chunk.count;
+        if (i > first && i < first + plan.chunk_count - 3) {
+            EXPECT_SIZE_LE(small, large + plan.unit);
+            EXPECT_SIZE_LE(large, small + small / 20 + 2 * plan.unit);
+        }
+        before = chunk;
+    }
+    EXPECT_SIZE_EQ(at, params.element_count);
+    end();
+}
+
+WEIR_TEST(ChunksRules, ChunksGrow)
+{
+    static const size_t odd[] = {0, 1, 127, 128, 4097};
+
+    for (size_t bytes = 32 << 20; bytes <= (size_t)1 << 36; bytes *= 2) {
+        for (unsigned i = 0; i < sizeof odd / sizeof *odd; i++) {
+            weir_test_note("%zu bytes and %zu", bytes, odd[i]);
+            begin_large(bytes + odd[i], 1, 1);
+            check_growing(false);
+            begin_large(bytes / 8 + odd[i], 4, 8);
+            check_growing(false);
+            begin_large(bytes / 8 + odd[i], 0, 8);
+            check_growing(false);
+            begin_large(bytes / 8 + odd[i], 8, 4);
+            check_growing(true);
+            begin_large(bytes / 8 + odd[i], 8, 0);
+            check_growing(true);
+        }
+    }
+    weir_test_note(NULL);
+}
+
+// Chunks of at least a unit, however much that is.
+WEIR_TEST(ChunksRules, UnitsThatAreLargerThanAChunk)
+{
+    static const struct {
+        size_t granularity, chunks;
+    } units[] = {{1 << 22, 64}, {1 << 26, 16}, {LARGE, 1}, {(size_t)1 << 62, 1}};
+    struct weir_chunks_plan plan;
+    struct weir_chunk chunk;
+
+    for (unsigned i = 0; i < sizeof units / sizeof *units; i++)
+        for (unsigned way = 0; way < 2; way++) {
+            begin_large(LARGE, 1 + way, 1);
+            params.granularity = units[i].granularity;
+            ASSERT_INT_EQ(weir_chunks_create(&params, &chunks), WEIR_OK);
+            weir_chunks_get_plan(chunks, &plan);
+            if (i > 0)
+                EXPECT_SIZE_EQ(plan.chunk_count, units[i].chunks);
+            for (uint32_t k = 0; k < plan.chunk_count; k++) {
+                EXPECT_INT_EQ(weir_chunks_get_chunk(chunks, k, &chunk), WEIR_OK);
+                EXPECT_SIZE_EQ(chunk.first % units[i].granularity, 0);
+            }
+            EXPECT_SIZE_EQ(chunk.first + chunk.count, LARGE);
+            end();
+        }
+}
+
+// Chunks of growing sizes are in order from run to run, too.
+WEIR_TEST(ChunksRules, GrowingRunsAreOrdered)
+{
+    for (unsigned kind = 0; kind < SHAPES; kind++) {
+        weir_test_note("shape %u", kind);
+        begin_large((size_t)64 << 20, 1, 1);
+        shape(kind);
+        check_runs();
+        EXPECT_STR_EQ(order_region(), "21 chunks of at most 4.00 MiB");
+    }
+    weir_test_note(NULL);
+}
+
 // --- the number of chunks and queues ---
 
 static struct weir_chunks_plan plan_of(size_t bytes)
@@ -381,19 +491,29 @@ static struct weir_chunks_plan plan_of(size_t bytes)
 
 WEIR_TEST(ChunksRules, ChoosesByTheDevice)
 {
-    // Two copy engines; 256 KiB pass in the time of a start.
+    // Two copy engines; the chunks grow to a 64th of the job.
     begin();
     struct weir_chunks_plan plan = plan_of((size_t)1 << 30);
     EXPECT_INT_EQ(plan.layout, WEIR_CHUNKS_BY_ENGINE);
     EXPECT_INT_EQ(plan.order, WEIR_CHUNKS_INTERLEAVED);
     EXPECT_UINT_EQ(plan.queue_count, 3);
-    EXPECT_UINT_EQ(plan.chunk_count, 64);
+    EXPECT_UINT_EQ(plan.chunk_count, 90);
+    EXPECT_SIZE_EQ(plan.first_count, (size_t)2 << 20);
+    EXPECT_SIZE_EQ(plan.most_count, (size_t)16 << 20);
     begin();
-    EXPECT_UINT_EQ(plan_of((size_t)16 << 20).chunk_count, 8);
+    plan = plan_of((size_t)16 << 20);
+    EXPECT_UINT_EQ(plan.chunk_count, 8);
+    EXPECT_SIZE_EQ(plan.first_count, (size_t)2 << 20);
+    EXPECT_SIZE_EQ(plan.most_count, (size_t)2 << 20);
     begin();
     EXPECT_UINT_EQ(plan_of(1000).chunk_count, 1);
     begin();
-    EXPECT_UINT_EQ(plan_of((size_t)1 << 44).chunk_count, 256);
+    EXPECT_UINT_EQ(plan_of((size_t)1 << 44).chunk_count, 255);
+    begin();
+    params.layout = WEIR_CHUNKS_BY_CHUNK;
+    plan = plan_of((size_t)1 << 44);
+    EXPECT_UINT_EQ(plan.chunk_count, 256);
+    EXPECT_SIZE_EQ(plan.first_count, plan.most_count);
 
     // One engine, and none reported: the same.
     begin();

@@ -52,6 +52,9 @@ unsigned order_makespan(unsigned copy_engines);
 void order_break(unsigned nth);
 void order_refuse_queue(unsigned nth);
 
+// The latest region without a number.
+const char *order_region(void);
+
 // Ignores waits of queue `waiter` for queue `producer`, given by their labels, to test
 // that missing waits are noticed.
 void order_ignore_wait(const char *waiter, const char *producer);
