@@ -463,6 +463,39 @@ static void report_ways(struct overlap *o)
     }
 }
 
+// The plans that `auto` chose.
+static void report_plans(struct overlap *o)
+{
+    static const struct bench_column columns[] = {
+        {"size", "size", BENCH_TEXT, 0},
+        {"chunks", "chunks", BENCH_NUMBER, 0},
+        {"first", "the first", BENCH_TEXT, 0},
+        {"largest", "the largest", BENCH_TEXT, 0},
+    };
+    struct bench_table *table =
+        bench_table(o->bench, "plans", "chunks of auto", columns, sizeof columns / sizeof *columns);
+    for (size_t i = 0; i < o->way_count; i++) {
+        const struct weir_chunks_plan *plan = &o->ways[i].plan;
+        const struct reference *reference = &o->references[o->ways[i].reference];
+        char text[WEIR_TEXT_QUANTITY_SIZE];
+        const bool other = reference > o->references && reference->size == reference[-1].size;
+        if (o->ways[i].order != BENCH_WORD + ORDER_AUTO || other)
+            continue;
+        bench_put_text(table, "%s", weir_text_bytes(text, reference->size));
+        bench_put_number(table, plan->chunk_count);
+        bench_put_text(table, "%s", weir_text_bytes(text, plan->first_count * sizeof(uint32_t)));
+        bench_put_text(table, "%s", weir_text_bytes(text, plan->most_count * sizeof(uint32_t)));
+    }
+}
+
+static bool has_order(const struct overlap *o, uint64_t order)
+{
+    for (size_t i = 0; i < o->orders.count; i++)
+        if (o->orders.values[i] == BENCH_WORD + order)
+            return true;
+    return false;
+}
+
 static void set_plot(struct cli_plot *plot)
 {
     snprintf(plot->title, sizeof plot->title, "Chunked copies and a kernel: time over the limit");
@@ -503,6 +536,8 @@ static bool run(struct bench *bench, void *user)
         set_plot(&bench->plot);
         report_references(o);
         report_ways(o);
+        if (has_order(o, ORDER_AUTO))
+            report_plans(o);
     }
     destroy_objects(o);
     return fine;
