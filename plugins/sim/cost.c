@@ -20,6 +20,17 @@ uint32_t sim_kernel_places(const struct sim_model *model, double blocks)
     return places > 1 ? (uint32_t)(places + 0.5) : 1;
 }
 
+// Blocks of a kernel that is larger than the GPU end all the time, but for those of one that has just
+// begun: half of what a block takes is the mean of both.
+uint64_t sim_kernel_yield_ns(const struct sim_model *model, const struct sim_launch *launch,
+                             uint64_t duration_ns)
+{
+    const double held = (double)model->multiprocessors * (double)model->threads;
+    if (held == 0 || launch->items <= held)
+        return 0;
+    return 1 + (uint64_t)((double)duration_ns * held / launch->items / 2);
+}
+
 static int compare(const void *name, const void *cost)
 {
     return strcmp(name, ((const struct sim_cost *)cost)->kernel);

@@ -102,8 +102,10 @@ static weir_status describe_launch(const struct weir_link *link,
     work->kind = SIM_KERNEL;
     work->places = sim_kernel_places(sim->model, launch.blocks);
     if (sim_kernel_ns(sim->model, &launch, &work->duration_ns) ||
-        sim_scale_find(&sim->scale, &launch, &work->duration_ns))
+        sim_scale_find(&sim->scale, &launch, &work->duration_ns)) {
+        work->yield_ns = sim_kernel_yield_ns(sim->model, &launch, work->duration_ns);
         return WEIR_OK;
+    }
     if (sim->scale.factor > 0)
         return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED,
                               "launch it once outside the graph with these sizes, or give it a "

@@ -17,6 +17,9 @@
 //                  when all of them are complete.
 //   places        Small kernels run at once, as many as the GPU has places for; a kernel that fills
 //                  the GPU takes all of them.
+//   preemption     A kernel waits for places of kernels with a worse priority only until one of these
+//                  yields, and these end later: by its length, times the part of their places that it
+//                  takes from them.
 //   copy channels  Queues share those of a copy engine in turn. The engine stays with a channel while
 //                  that has copies that are ready, in the order of their submission.
 //   signals        An operation after one of another engine, in its queue or because it waits for
@@ -72,6 +75,7 @@ struct sim_model {
     bool peer_engine;       // else peer copies use the engine of downloads
     uint32_t kernels;       // places for kernels; at least 1
     uint32_t multiprocessors;
+    uint32_t threads;       // work-items that a multiprocessor holds; 0: not known, none yields
     int32_t least_priority; // as weir_limits: a smaller number goes first. Stream queues only, and
     int32_t greatest_priority;         // for kernels that wait for room
     struct sim_link copies[SIM_KINDS]; // [SIM_H2D] to [SIM_COLLECTIVE]
@@ -114,6 +118,7 @@ struct sim_work {
     uint64_t bytes;       // copies, and what a collective moves; below 2^44
     uint64_t duration_ns; // SIM_KERNEL
     uint32_t places;      // SIM_KERNEL: of model->kernels; 0: one; more than there are: all
+    uint64_t yield_ns;    // SIM_KERNEL: a better one waits so long for its places; 0: to its end
     const struct sim_point *waits;
     size_t wait_count;
     uint64_t tag; // the caller's, for sim_done
@@ -185,6 +190,10 @@ struct sim_launch {
 // How many places a kernel of that many blocks takes: all from a block for each multiprocessor on,
 // else in proportion.
 uint32_t sim_kernel_places(const struct sim_model *model, double blocks);
+// How long a kernel of a better priority waits for places of this one; 0: to its end, since all of its
+// blocks run at once, or as it is not known how many do.
+uint64_t sim_kernel_yield_ns(const struct sim_model *model, const struct sim_launch *launch,
+                             uint64_t duration_ns);
 // False if the model has no cost for the kernel.
 bool sim_kernel_ns(const struct sim_model *model, const struct sim_launch *launch,
                    uint64_t *out_ns);

@@ -161,14 +161,17 @@ static void start_on_unit(struct sim_engine *engine, struct sim_device *device, 
     struct sim_op *op = sim__unit_take(&device->units[unit]);
     const bool copies = op->kind != SIM_KERNEL && op->kind != SIM_HOST;
     start(engine, op);
+    const uint64_t room_ns = sim__unit_preempt(&device->units[unit], op);
     if (is_signalled(op, unit))
         op->start_ns += signal_ns(device->model, unit);
+    op->start_ns = room_ns > op->start_ns ? room_ns : op->start_ns;
     op->moves_ns += op->start_ns;
     op->bytes_per_ms = copies ? bytes_per_ms(device, op) : 1;
     op->end_ns = op->moves_ns + op->left_millionths / op->bytes_per_ms +
                  (op->left_millionths % op->bytes_per_ms > 0);
     sim__heap_push(&device->units[unit].running, op);
     device->units[unit].used += op->places;
+    device->units[unit].yielding += op->yield_ns > 0;
     if (is_directed(op))
         change_bandwidth(engine, device);
 }
@@ -238,6 +241,7 @@ static bool end_one(struct sim_engine *engine, uint64_t until_ns)
     engine->now_ns = op->end_ns;
     leave(sim__device_of(engine, op), unit);
     unit->used -= op->places;
+    unit->yielding -= op->yield_ns > 0;
     if (is_directed(op))
         change_bandwidth(engine, sim__device_of(engine, op));
     complete(engine, op);

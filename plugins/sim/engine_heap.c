@@ -52,18 +52,24 @@ struct sim_op *sim__heap_top(const struct sim_heap *heap)
     return heap->count ? heap->ops[0] : NULL;
 }
 
-struct sim_op *sim__heap_pop(struct sim_heap *heap)
+void sim__heap_delay(struct sim_heap *heap, size_t at)
 {
-    struct sim_op *top = heap->ops[0];
-    heap->ops[0] = heap->ops[--heap->count];
-    for (size_t at = 0;;) {
+    for (;;) {
         size_t least = at;
         for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < heap->count; child++)
             if (heap->before(heap->ops[child], heap->ops[least]))
                 least = child;
         if (least == at)
-            return top;
+            return;
         swap(heap, at, least);
         at = least;
     }
+}
+
+struct sim_op *sim__heap_pop(struct sim_heap *heap)
+{
+    struct sim_op *top = heap->ops[0];
+    heap->ops[0] = heap->ops[--heap->count];
+    sim__heap_delay(heap, 0);
+    return top;
 }

@@ -34,8 +34,9 @@ struct sim_op {
     struct sim_point point;
     enum sim_kind kind;
     enum sim_state state;
-    uint64_t pending; // operations that it waits for
-    size_t places;    // of its engine
+    uint64_t pending;  // operations that it waits for
+    size_t places;     // of its engine
+    uint64_t yield_ns; // as sim_work; 0: it does not
     // Its place among those that wait for its engine: the least of all three goes first.
     int32_t priority;
     uint64_t rank_ns; // stream queues: when it was ready
@@ -85,7 +86,8 @@ struct sim_unit {
     uint32_t lane;          // of the last one that started
     size_t capacity;        // places
     size_t used;
-    size_t members; // that are not complete
+    size_t yielding; // of those that run
+    size_t members;  // that are not complete
 };
 
 struct sim_device {
@@ -151,6 +153,8 @@ bool sim__heap_reserve(struct sim_heap *heap, size_t count);
 void sim__heap_push(struct sim_heap *heap, struct sim_op *op);
 struct sim_op *sim__heap_top(const struct sim_heap *heap); // NULL: empty
 struct sim_op *sim__heap_pop(struct sim_heap *heap);
+// The operation at that place goes later than before.
+void sim__heap_delay(struct sim_heap *heap, size_t at);
 
 // engine_lanes.c
 
@@ -163,6 +167,9 @@ void sim__unit_add(struct sim_unit *unit, uint32_t lane, struct sim_op *op);
 bool sim__was_ready_first(const struct sim_op *a, const struct sim_op *b);
 // The next to start; NULL: none can.
 struct sim_op *sim__unit_next(const struct sim_unit *unit);
+// `op`, which starts now, takes the places that it lacks from kernels that yield, which end later.
+// Returns when it has them.
+uint64_t sim__unit_preempt(struct sim_unit *unit, const struct sim_op *op);
 // The same one, which waits no longer.
 struct sim_op *sim__unit_take(struct sim_unit *unit);
 

@@ -168,6 +168,8 @@ static struct sim_op *new_op(struct sim_engine *engine, uint32_t index, const st
         op->priority = queue->params.priority;
     set_length(model, work, op);
     follow(queue, sim__unit_of(model, work->kind), op);
+    if (work->kind == SIM_KERNEL)
+        op->yield_ns = work->yield_ns;
     if (work->kind == SIM_KERNEL && work->places > 1)
         op->places = work->places < model->kernels ? work->places : model->kernels;
     queue->ring[op->point.number & (queue->room - 1)] = op;

@@ -44,6 +44,7 @@ static const struct key keys[SIM_GPU_KEYS] = {
     {"peer_engine", FLAG, AT(peer_engine), "0", 0, 1},
     {"kernels", COUNT, AT(kernels), NULL, 1, 4096},
     {"multiprocessors", COUNT, AT(multiprocessors), "0", 0, 65536},
+    {"threads_per_multiprocessor", COUNT, AT(threads), "0", 0, 65536},
     {"least_priority", PRIORITY, AT(least_priority), "0", -1000, 1000},
     {"greatest_priority", PRIORITY, AT(greatest_priority), "0", -1000, 1000},
     {"h2d_gb_per_s", RATE, LINK(SIM_H2D, bytes_per_s), NULL, LEAST_GB_PER_S, MOST_GB_PER_S},

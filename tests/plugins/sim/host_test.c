@@ -95,3 +95,26 @@ WEIR_TEST(Host, Priorities)
     EXPECT_INT_EQ(weir_queue_create(job.rig.device, &params, &queue), WEIR_ERROR_INVALID);
     job_finish(&job);
 }
+
+// 32 blocks of 64 work-items are 8 times what 2 multiprocessors of 128 hold, and take 21780 ns: a
+// block takes 2722 of them. What yields its places ends as much later as what takes all of them takes.
+WEIR_TEST(Host, Preemption)
+{
+    static const char more[] = "greatest_priority = -4\nmultiprocessors = 2\n";
+    char yields[128];
+    struct weir_event begin, ends[2];
+    struct job job;
+    snprintf(yields, sizeof yields, "%sthreads_per_multiprocessor = 128\n", more);
+    for (int i = 0; i < 2; i++) {
+        ASSERT_TRUE(job_start_plain(&job, i ? yields : more, "none"));
+        weir_queue *queue = create_queue(&job, 4);
+        EXPECT_OK(weir_queue_record(queue, &begin));
+        ends[0] = launch(&job, job.queues[0]);
+        ends[1] = launch(&job, queue);
+        const uint64_t from = job_time(begin);
+        EXPECT_UINT_EQ(job_time(ends[0]) - from, i ? 2 * 21780 : 21780);
+        EXPECT_UINT_EQ(job_time(ends[1]) - from, i ? 1362 + 21780 : 2 * 21780);
+        weir_queue_destroy(&queue);
+        job_finish(&job);
+    }
+}

@@ -209,6 +209,77 @@ static int used_on(const struct oracle *oracle, uint32_t device, int engine)
     return count;
 }
 
+static int priority_of(const struct oracle *oracle, int i)
+{
+    const struct step *step = &oracle->program->steps[i];
+    const bool counts =
+        step->kind == SIM_KERNEL && model_of(oracle, i)->queues == SIM_STREAM_QUEUES;
+    return counts ? oracle->program->queues[step->queue].priority : 0;
+}
+
+static bool yields_to(const struct oracle *oracle, int other, int i)
+{
+    const struct state *state = &oracle->states[other];
+    const struct step *steps = oracle->program->steps;
+    return state->started && !state->ended && device_of(oracle, other) == device_of(oracle, i) &&
+           steps[other].kind == SIM_KERNEL && steps[i].kind == SIM_KERNEL &&
+           steps[other].yield_ns > 0 && priority_of(oracle, other) > priority_of(oracle, i);
+}
+
+// Places that it can have: those that are free, and those of kernels that yield to it.
+static int room_for(const struct oracle *oracle, int i)
+{
+    const int engine = engine_of(oracle, i);
+    int room = (engine == 0 ? (int)model_of(oracle, i)->kernels : 1) -
+               used_on(oracle, device_of(oracle, i), engine);
+    if (room >= places_of(oracle, i))
+        return room;
+    for (int other = 0; other < oracle->program->step_count; other++)
+        room += yields_to(oracle, other, i) ? places_of(oracle, other) : 0;
+    return room;
+}
+
+// Of two that yield: the worse priority, then what started later.
+static bool yields_before(const struct oracle *oracle, int a, int b)
+{
+    if (priority_of(oracle, a) != priority_of(oracle, b))
+        return priority_of(oracle, a) > priority_of(oracle, b);
+    if (oracle->states[a].start_ns != oracle->states[b].start_ns)
+        return oracle->states[a].start_ns > oracle->states[b].start_ns;
+    return a > b;
+}
+
+// Takes the places that it lacks; how long it waits for them.
+static uint64_t preempt(struct oracle *oracle, int i)
+{
+    const int engine = engine_of(oracle, i);
+    uint64_t wait_ns = UINT64_MAX;
+    bool asked[STEPS] = {false};
+    // It has started, so it is among those that use places.
+    int missing = used_on(oracle, device_of(oracle, i), engine) - (int)model_of(oracle, i)->kernels;
+    missing = missing < places_of(oracle, i) ? missing : places_of(oracle, i);
+    while (missing > 0) {
+        int next = -1;
+        for (int other = 0; other < oracle->program->step_count; other++)
+            if (!asked[other] && yields_to(oracle, other, i) &&
+                (next < 0 || yields_before(oracle, other, next)))
+                next = other;
+        if (next < 0)
+            break;
+        const uint64_t whole = (uint64_t)places_of(oracle, next);
+        const uint64_t taken = (uint64_t)missing < whole ? (uint64_t)missing : whole;
+        const uint64_t yield_ns = oracle->program->steps[next].yield_ns;
+        uint64_t *idle_ns = &oracle->states[next].idle_ns;
+        wait_ns = yield_ns < wait_ns ? yield_ns : wait_ns;
+        wait_ns = *idle_ns < wait_ns ? *idle_ns : wait_ns;
+        const uint64_t length = oracle->program->steps[i].length + model_of(oracle, i)->overhead_ns;
+        *idle_ns += (length * taken + whole - 1) / whole;
+        missing -= (int)taken;
+        asked[next] = true;
+    }
+    return wait_ns == UINT64_MAX ? 0 : wait_ns;
+}
+
 static bool goes_before(const struct oracle *oracle, int a, int b)
 {
     const struct program *program = oracle->program;
@@ -284,8 +355,7 @@ static bool may_start(const struct oracle *oracle, int i)
         return false;
     if (engine < 0)
         return true;
-    if (used_on(oracle, device, engine) + places_of(oracle, i) >
-        (engine == 0 ? (int)model->kernels : 1))
+    if (room_for(oracle, i) < places_of(oracle, i))
         return false;
     if (has_lanes(oracle, i))
         return has_turn_in_lanes(oracle, i);
@@ -317,12 +387,15 @@ static void start(struct oracle *oracle, int i)
     else
         state->idle_ns += model->copies[step->kind].latency_ns,
             state->left = step->length * 1000000;
+    const uint64_t room_ns = step->kind == SIM_KERNEL ? preempt(oracle, i) : 0;
+    uint64_t wait_ns = 0;
     if (is_signalled(oracle, i)) {
         const bool copy = place_of(oracle, i) == 1 || place_of(oracle, i) == 2;
-        const uint64_t signal_ns = copy ? model->signal_copy_ns : model->signal_ns;
-        state->idle_ns += signal_ns;
-        state->start_ns += signal_ns;
+        wait_ns = copy ? model->signal_copy_ns : model->signal_ns;
     }
+    wait_ns = wait_ns > room_ns ? wait_ns : room_ns;
+    state->idle_ns += wait_ns;
+    state->start_ns += wait_ns;
     if (has_lanes(oracle, i))
         oracle->last_lane[device_of(oracle, i)][engine_of(oracle, i)] =
             (int)oracle->lanes[step->queue];

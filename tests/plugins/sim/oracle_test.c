@@ -49,6 +49,7 @@ static void random_step(struct program *program)
     if (i > 0 && up_to(9) == 0)
         step->host_wait = (int)up_to((uint64_t)i - 1);
     step->places = (uint32_t)up_to(4);
+    step->yield_ns = up_to(1) ? 0 : up_to(4);
     step->host_ns = up_to(3) ? 0 : up_to(6);
 }
 

@@ -51,6 +51,7 @@ static void submit(struct sim_engine *engine, struct program *program, struct st
                             .bytes = step->length,
                             .duration_ns = step->length,
                             .places = step->places,
+                            .yield_ns = step->yield_ns,
                             .waits = waits,
                             .tag = (uint64_t)(step - program->steps)};
     if (step->host_wait >= 0) {

@@ -16,6 +16,7 @@ struct step {
     uint32_t queue;
     enum sim_kind kind;
     uint32_t places;
+    uint64_t yield_ns;
     uint64_t length;       // bytes of a copy, nanoseconds of a kernel
     int waits[STEP_WAITS]; // earlier steps; -1: none
     int host_wait;         // the host waits for this step before; -1: none
