@@ -22,6 +22,7 @@ uint32_t sim__unit_of(const struct sim_model *model, enum sim_kind kind)
     case SIM_COLLECTIVE:
         return SIM_COMMUNICATION_ENGINE;
     case SIM_HOST:
+    case SIM_PAUSE:
         return SIM_HOST_ENGINE;
     default:
         return SIM_NO_ENGINE;

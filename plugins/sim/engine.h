@@ -23,7 +23,8 @@
 //   copy channels  Queues share those of a copy engine in turn. The engine stays with a channel while
 //                  that has copies that are ready, in the order of their submission.
 //   signals        An operation after one of another engine, in its queue or because it waits for
-//                  it, starts some time later; its engine is taken meanwhile.
+//                  it, starts some time later; its engine is taken meanwhile. One that comes after
+//                  a pause does not, nor does the first of a graph's branch because of its queue.
 //   both ways      While the other direction's engine is busy a copy runs at another bandwidth,
 //                  from the nanosecond at which that changes.
 //
@@ -53,6 +54,7 @@ enum sim_kind {
     SIM_PEER,       // to or from another device
     SIM_COLLECTIVE, // with other ranks, which are as far as this one; an engine of its own
     SIM_HOST,       // a function of the host; no engine
+    SIM_PAUSE,      // the beginning or the joins of a graph; no engine
     SIM_MARK,       // a record or a wait: no length, no engine
     SIM_KINDS,
 };
@@ -85,6 +87,9 @@ struct sim_model {
     uint64_t host_call_ns;   // a SIM_HOST
     uint64_t submit_ns[SIM_KINDS]; // how long the host is busy with a submit
     uint64_t submit_graph_ns;      // the same with a graph; 0: as a kernel
+    uint64_t submit_branch_ns;     // and for each branch of it but the first
+    uint64_t graph_begin_ns;       // before the first of several nodes
+    uint64_t graph_join_ns;        // after the last of several branches
     uint64_t wait_ns;              // how long the host is busy with a wait, beside the waiting
     uint64_t wake_ns;              // from the end of a wait until another thread goes on
     // How fast the host copies to and from pinned memory in weir_upload() and weir_download(). 0: in
@@ -116,11 +121,12 @@ struct sim_point {
 struct sim_work {
     enum sim_kind kind;
     uint64_t bytes;       // copies, and what a collective moves; below 2^44
-    uint64_t duration_ns; // SIM_KERNEL
+    uint64_t duration_ns; // SIM_KERNEL, SIM_PAUSE
     uint32_t places;      // SIM_KERNEL: of model->kernels; 0: one; more than there are: all
     uint64_t yield_ns;    // SIM_KERNEL: a better one waits so long for its places; 0: to its end
     const struct sim_point *waits;
     size_t wait_count;
+    bool first;   // of a graph's branch
     uint64_t tag; // the caller's, for sim_done
 };
 

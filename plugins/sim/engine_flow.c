@@ -71,7 +71,7 @@ static void note_from(struct sim_engine *engine, struct sim_op *op, const struct
     op->from_ns = engine->now_ns;
     if (device != sim__device_of(engine, before))
         op->from |= SIM_FROM_ELSEWHERE;
-    else if (unit != SIM_NO_ENGINE)
+    else if (unit != SIM_NO_ENGINE && before->kind != SIM_PAUSE)
         op->from |= UINT32_C(1) << unit;
     else if (before->from_ns == engine->now_ns)
         op->from |= before->from;
@@ -147,7 +147,8 @@ static void start(struct sim_engine *engine, struct sim_op *op)
 // Whether what made it ready ran on another engine.
 static bool is_signalled(const struct sim_op *op, uint32_t unit)
 {
-    return op->follows || (op->from_ns == op->ready_ns && (op->from & ~(UINT32_C(1) << unit)) != 0);
+    return op->kind != SIM_PAUSE && (op->follows || (op->from_ns == op->ready_ns &&
+                                                     (op->from & ~(UINT32_C(1) << unit)) != 0));
 }
 
 static uint64_t signal_ns(const struct sim_model *model, uint32_t unit)
@@ -159,7 +160,7 @@ static uint64_t signal_ns(const struct sim_model *model, uint32_t unit)
 static void start_on_unit(struct sim_engine *engine, struct sim_device *device, uint32_t unit)
 {
     struct sim_op *op = sim__unit_take(&device->units[unit]);
-    const bool copies = op->kind != SIM_KERNEL && op->kind != SIM_HOST;
+    const bool copies = op->left_millionths > 0;
     start(engine, op);
     const uint64_t room_ns = sim__unit_preempt(&device->units[unit], op);
     if (is_signalled(op, unit))

@@ -133,6 +133,8 @@ static void set_length(const struct sim_model *model, const struct sim_work *wor
 {
     if (work->kind == SIM_KERNEL)
         op->moves_ns = model->overhead_ns + work->duration_ns;
+    else if (work->kind == SIM_PAUSE)
+        op->moves_ns = work->duration_ns;
     else if (work->kind == SIM_HOST)
         op->moves_ns = model->host_call_ns;
     else if (work->kind != SIM_MARK) {
@@ -142,11 +144,12 @@ static void set_length(const struct sim_model *model, const struct sim_work *wor
 }
 
 // Whatever has no engine is passed over.
-static void follow(struct sim_queue *queue, uint32_t unit, struct sim_op *op)
+static void follow(struct sim_queue *queue, uint32_t unit, const struct sim_work *work,
+                   struct sim_op *op)
 {
-    if (unit == SIM_NO_ENGINE)
+    if (unit == SIM_NO_ENGINE || work->kind == SIM_PAUSE)
         return;
-    op->follows = queue->unit != unit && queue->unit != SIM_NO_ENGINE;
+    op->follows = !work->first && queue->unit != unit && queue->unit != SIM_NO_ENGINE;
     queue->unit = unit;
 }
 
@@ -167,7 +170,7 @@ static struct sim_op *new_op(struct sim_engine *engine, uint32_t index, const st
     if (model->queues == SIM_STREAM_QUEUES && work->kind == SIM_KERNEL)
         op->priority = queue->params.priority;
     set_length(model, work, op);
-    follow(queue, sim__unit_of(model, work->kind), op);
+    follow(queue, sim__unit_of(model, work->kind), work, op);
     if (work->kind == SIM_KERNEL)
         op->yield_ns = work->yield_ns;
     if (work->kind == SIM_KERNEL && work->places > 1)

@@ -43,6 +43,19 @@ static bool reserve(struct sim_virtual_queue *queue, const struct weir_operation
     return true;
 }
 
+// A time without work. Nothing is placed for none.
+static weir_status place_pause(struct sim_virtual_queue *queue, const struct weir_operation *launch,
+                               uint64_t ns, size_t wait_count)
+{
+    struct sim_point point;
+    struct sim_work work = {.kind = SIM_PAUSE,
+                            .duration_ns = ns,
+                            .waits = queue->points + launch->u.graph.node_count,
+                            .wait_count = wait_count,
+                            .tag = launch->sequence << SIM_TAG_BITS | SIM_TAG_OTHER};
+    return ns ? sim_place(queue, 0, &work, &point) : WEIR_OK;
+}
+
 static weir_status place_node(const struct weir_link *link, struct sim_virtual_queue *queue,
                               const struct weir_operation *launch, uint32_t index,
                               struct sim_point before)
@@ -54,40 +67,61 @@ static weir_status place_node(const struct weir_link *link, struct sim_virtual_q
     for (uint32_t i = 0; i < node->dependency_count; i++)
         waits[i] = queue->points[node->dependencies[i]];
     work.wait_count = node->dependency_count;
-    if (work.wait_count == 0)
+    work.first = work.wait_count == 0;
+    if (work.first)
         waits[work.wait_count++] = before;
     const weir_status status = sim_describe(link, node->operation, &work);
     return status < 0 ? status : sim_place(queue, node->branch, &work, &queue->points[index]);
 }
 
 // Waits for the last nodes of all branches.
-static weir_status place_end(struct sim_virtual_queue *queue, const struct weir_operation *launch)
+static weir_status place_end(struct sim_virtual_queue *queue, const struct weir_operation *launch,
+                             uint32_t branches)
 {
     struct sim_point *waits = queue->points + launch->u.graph.node_count;
     struct sim_work work = {.kind = SIM_MARK,
-                            .waits = waits,
                             .tag = launch->sequence << SIM_TAG_BITS | SIM_TAG_GRAPH_END};
-    for (uint32_t lane = 1; lane < queue->lane_count; lane++)
-        waits[work.wait_count++] = queue->last[lane];
+    for (uint32_t lane = 1; lane < branches; lane++)
+        waits[lane - 1] = queue->last[lane];
+    const uint64_t join_ns = branches > 1 ? queue->sim->model->graph_join_ns : 0;
+    const weir_status status = place_pause(queue, launch, join_ns, branches - 1);
+    if (status < 0)
+        return status;
+    work.waits = waits;
+    work.wait_count = branches - 1;
     return sim_place_record(queue, &work);
+}
+
+static uint32_t branches_of(const struct weir_operation *launch)
+{
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < launch->u.graph.node_count; i++)
+        last = node_at(launch, i)->branch > last ? node_at(launch, i)->branch : last;
+    return last + 1;
+}
+
+static uint64_t submit_ns(const struct sim_model *model, uint32_t branches)
+{
+    const uint64_t ns =
+        model->submit_graph_ns ? model->submit_graph_ns : model->submit_ns[SIM_KERNEL];
+    return ns + (branches - 1) * model->submit_branch_ns;
 }
 
 weir_status sim_graph_place(const struct weir_link *link, struct sim_virtual_queue *queue,
                             const struct weir_operation *launch)
 {
-    const struct sim_point before = queue->last[0];
+    const struct sim_model *model = queue->sim->model;
+    const uint32_t branches = branches_of(launch);
     const weir_status known = check_costs(link, launch);
     if (known < 0)
         return known;
     if (!reserve(queue, launch))
         return weir_host_no_memory(link->host, "a graph in virtual time");
-    const struct sim_model *model = queue->sim->model;
-    sim_spend(queue->sim,
-              model->submit_graph_ns ? model->submit_graph_ns : model->submit_ns[SIM_KERNEL]);
-    for (uint32_t i = 0; i < launch->u.graph.node_count; i++) {
-        const weir_status status = place_node(link, queue, launch, i, before);
-        if (status < 0)
-            return status;
-    }
-    return place_end(queue, launch);
+    sim_spend(queue->sim, submit_ns(model, branches));
+    weir_status status =
+        place_pause(queue, launch, launch->u.graph.node_count > 1 ? model->graph_begin_ns : 0, 0);
+    const struct sim_point before = queue->last[0];
+    for (uint32_t i = 0; i < launch->u.graph.node_count && status == WEIR_OK; i++)
+        status = place_node(link, queue, launch, i, before);
+    return status == WEIR_OK ? place_end(queue, launch, branches) : status;
 }

@@ -308,6 +308,35 @@ WEIR_TEST(Chain, Graphs)
     job_finish(&job);
 }
 
+// The host's 1000 and 300 before the first launch; 100 before the first nodes of each, and 20 after
+// the last ones. A graph of one node has neither.
+WEIR_TEST(Chain, GraphsBeginAndJoin)
+{
+    struct job job;
+    weir_graph *small = NULL;
+    struct weir_event times[3];
+    ASSERT_TRUE(job_start_plain(&job,
+                                "submit_graph_ns = 1000\nsubmit_branch_ns = 300\n"
+                                "graph_begin_ns = 100\ngraph_join_ns = 20\n",
+                                "fixed"));
+    weir_graph *graph = capture(&job);
+    ASSERT_TRUE(graph != NULL);
+    EXPECT_OK(weir_capture_begin(job.queues[0]));
+    EXPECT_OK(weir_queue_copy(job.queues[0], job.memory, 0, job.host, 0, 4000));
+    EXPECT_OK(weir_capture_end(job.queues[0], NULL, &small));
+    EXPECT_OK(weir_queue_record(job.queues[2], &times[0]));
+    EXPECT_OK(weir_queue_graph(job.queues[2], graph));
+    EXPECT_OK(weir_queue_graph(job.queues[2], graph));
+    EXPECT_OK(weir_queue_record(job.queues[2], &times[1]));
+    EXPECT_UINT_EQ(job_time(times[1]) - job_time(times[0]), 1300 + 2 * 4620);
+    EXPECT_OK(weir_queue_graph(job.queues[2], small));
+    EXPECT_OK(weir_queue_record(job.queues[2], &times[2]));
+    EXPECT_UINT_EQ(job_time(times[2]) - job_time(times[1]), 1000 + 4000);
+    weir_graph_destroy(&small);
+    weir_graph_destroy(&graph);
+    job_finish(&job);
+}
+
 // Many records of one queue, in flight at once and over: the last thousand have times.
 WEIR_TEST(Chain, ManyRecords)
 {

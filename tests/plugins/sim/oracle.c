@@ -183,6 +183,8 @@ static bool is_signalled(const struct oracle *oracle, int i)
         return false;
     if (oracle->states[i].from & ~(1u << place))
         return true;
+    if (oracle->program->steps[i].first)
+        return false;
     for (int before = i - 1; before >= 0; before--)
         if (oracle->program->steps[before].queue == oracle->program->steps[i].queue &&
             place_of(oracle, before) >= 0)
@@ -380,6 +382,8 @@ static void start(struct oracle *oracle, int i)
     state->idle_ns = model->overhead_ns;
     if (step->kind == SIM_KERNEL)
         state->idle_ns += step->length;
+    else if (step->kind == SIM_PAUSE)
+        state->idle_ns = step->length;
     else if (step->kind == SIM_HOST)
         state->idle_ns = model->host_call_ns;
     else if (step->kind == SIM_MARK)

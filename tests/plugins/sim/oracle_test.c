@@ -37,9 +37,9 @@ static struct sim_model random_model(void)
 
 static void random_step(struct program *program)
 {
-    static const enum sim_kind kinds[] = {SIM_KERNEL, SIM_KERNEL, SIM_KERNEL,    SIM_H2D,  SIM_H2D,
-                                          SIM_D2H,    SIM_D2H,    SIM_MARK,      SIM_MARK, SIM_D2D,
-                                          SIM_PEER,   SIM_HOST,   SIM_COLLECTIVE};
+    static const enum sim_kind kinds[] = {SIM_KERNEL, SIM_KERNEL, SIM_KERNEL,     SIM_H2D,  SIM_H2D,
+                                          SIM_D2H,    SIM_D2H,    SIM_MARK,       SIM_MARK, SIM_D2D,
+                                          SIM_PEER,   SIM_HOST,   SIM_COLLECTIVE, SIM_PAUSE};
     const int i = add_step(program, (uint32_t)up_to(program->queue_count - 1),
                            kinds[up_to(sizeof kinds / sizeof *kinds - 1)], up_to(9));
     struct step *step = &program->steps[i];
@@ -49,6 +49,7 @@ static void random_step(struct program *program)
     if (i > 0 && up_to(9) == 0)
         step->host_wait = (int)up_to((uint64_t)i - 1);
     step->places = (uint32_t)up_to(4);
+    step->first = up_to(5) == 0;
     step->yield_ns = up_to(1) ? 0 : up_to(4);
     step->host_ns = up_to(3) ? 0 : up_to(6);
 }

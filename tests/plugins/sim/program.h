@@ -17,7 +17,8 @@ struct step {
     enum sim_kind kind;
     uint32_t places;
     uint64_t yield_ns;
-    uint64_t length;       // bytes of a copy, nanoseconds of a kernel
+    bool first;            // of a graph's branch
+    uint64_t length;       // bytes of a copy, nanoseconds of a kernel or a pause
     int waits[STEP_WAITS]; // earlier steps; -1: none
     int host_wait;         // the host waits for this step before; -1: none
     uint64_t host_ns;      // what the host does before
