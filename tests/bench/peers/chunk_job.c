@@ -25,28 +25,48 @@ struct chunk_case {
     unsigned queues;
     unsigned chunks;
     bool by_engine; // a queue for each stage, with events between them
+    enum {
+        EQUAL,
+        GROWING, // from LEAST bytes, a twentieth each, up to a 1 / `chunks` of all
+    } sizes;
+    bool graph; // captured once
+};
+
+enum {
+    LEAST = 2 << 20,
+    ALIGNMENT = CHUNK_BLOCK * sizeof(float)
+};
+
+// The pieces of a case.
+struct pieces {
+    unsigned count;
+    size_t ends[CHUNKS_MAX];
 };
 
 // The textbook's cases have as many chunks as queues.
 static const struct chunk_case cases[] = {
-    {"one_queue", DEPTH_FIRST, 1, 1, false},
-    {"depth_first_2", DEPTH_FIRST, 2, 2, false},
-    {"breadth_first_2", BREADTH_FIRST, 2, 2, false},
-    {"interleaved_2", INTERLEAVED, 2, 2, false},
-    {"depth_first_4", DEPTH_FIRST, 4, 4, false},
-    {"breadth_first_4", BREADTH_FIRST, 4, 4, false},
-    {"interleaved_4", INTERLEAVED, 4, 4, false},
-    {"depth_first_8", DEPTH_FIRST, 8, 8, false},
-    {"breadth_first_8", BREADTH_FIRST, 8, 8, false},
-    {"interleaved_8", INTERLEAVED, 8, 8, false},
-    {"depth_first_16", DEPTH_FIRST, 16, 16, false},
-    {"one_queue_64_chunks", DEPTH_FIRST, 1, 64, false},
-    {"depth_first_8_64_chunks", DEPTH_FIRST, 8, 64, false},
-    {"breadth_first_8_64_chunks", BREADTH_FIRST, 8, 64, false},
-    {"interleaved_8_64_chunks", INTERLEAVED, 8, 64, false},
-    {"three_queues_32_chunks", INTERLEAVED, 3, 32, true},
-    {"three_queues_64_chunks", INTERLEAVED, 3, 64, true},
-    {"three_queues_64_chunks_breadth", BREADTH_FIRST, 3, 64, true},
+    {"one_queue", DEPTH_FIRST, 1, 1, false, EQUAL, false},
+    {"depth_first_2", DEPTH_FIRST, 2, 2, false, EQUAL, false},
+    {"breadth_first_2", BREADTH_FIRST, 2, 2, false, EQUAL, false},
+    {"interleaved_2", INTERLEAVED, 2, 2, false, EQUAL, false},
+    {"depth_first_4", DEPTH_FIRST, 4, 4, false, EQUAL, false},
+    {"breadth_first_4", BREADTH_FIRST, 4, 4, false, EQUAL, false},
+    {"interleaved_4", INTERLEAVED, 4, 4, false, EQUAL, false},
+    {"depth_first_8", DEPTH_FIRST, 8, 8, false, EQUAL, false},
+    {"breadth_first_8", BREADTH_FIRST, 8, 8, false, EQUAL, false},
+    {"interleaved_8", INTERLEAVED, 8, 8, false, EQUAL, false},
+    {"depth_first_16", DEPTH_FIRST, 16, 16, false, EQUAL, false},
+    {"one_queue_64_chunks", DEPTH_FIRST, 1, 64, false, EQUAL, false},
+    {"depth_first_8_64_chunks", DEPTH_FIRST, 8, 64, false, EQUAL, false},
+    {"breadth_first_8_64_chunks", BREADTH_FIRST, 8, 64, false, EQUAL, false},
+    {"interleaved_8_64_chunks", INTERLEAVED, 8, 64, false, EQUAL, false},
+    {"three_queues_32_chunks", INTERLEAVED, 3, 32, true, EQUAL, false},
+    {"three_queues_64_chunks", INTERLEAVED, 3, 64, true, EQUAL, false},
+    {"three_queues_64_chunks_breadth", BREADTH_FIRST, 3, 64, true, EQUAL, false},
+    {"three_queues_96_chunks", INTERLEAVED, 3, 96, true, EQUAL, false},
+    {"three_queues_growing", INTERLEAVED, 3, 64, true, GROWING, false},
+    {"graph_64_chunks", INTERLEAVED, 3, 64, true, EQUAL, true},
+    {"graph_128_chunks", INTERLEAVED, 3, 128, true, EQUAL, true},
 };
 
 enum {
@@ -61,7 +81,7 @@ static float number_at(size_t index)
 
 size_t chunk_size(uint64_t bytes)
 {
-    const size_t unit = (size_t)CHUNKS_MAX * CHUNK_BLOCK * sizeof(float);
+    const size_t unit = (size_t)64 * ALIGNMENT;
     return (size_t)bytes / unit * unit;
 }
 
@@ -79,12 +99,31 @@ size_t chunk_wrong(const float *dst, size_t size, float factor)
     return wrong;
 }
 
+static void cut(size_t size, const struct chunk_case *c, struct pieces *out)
+{
+    const size_t units = size / ALIGNMENT, most = size / c->chunks;
+    const size_t equal = c->chunks < units ? c->chunks : units;
+    size_t next = LEAST, end = 0;
+    for (out->count = 0; end < size && out->count < CHUNKS_MAX; out->count++) {
+        next = next < most ? next : most;
+        if (c->sizes == EQUAL)
+            end = units * (out->count + 1) / equal * ALIGNMENT;
+        else
+            end += (next + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        if (end > size || out->count + 1 == CHUNKS_MAX)
+            end = size;
+        out->ends[out->count] = end;
+        next += next / 20;
+    }
+}
+
 // One operation of one chunk, with the events that its stage needs BY_ENGINE.
-static bool submit(const struct chunk_job *job, const struct chunk_case *c, enum stage stage,
-                   unsigned chunk, float factor)
+static bool submit(const struct chunk_job *job, const struct chunk_case *c,
+                   const struct pieces *pieces, enum stage stage, unsigned chunk, float factor)
 {
     const struct chunk_calls *calls = job->calls;
-    const size_t size = job->size / c->chunks, offset = chunk * size;
+    const size_t offset = chunk > 0 ? pieces->ends[chunk - 1] : 0;
+    const size_t size = pieces->ends[chunk] - offset;
     const unsigned queue = c->by_engine ? stage : chunk % c->queues;
     if (c->by_engine && stage != UP && !calls->wait(job->user, queue, 2 * chunk + (stage == DOWN)))
         return false;
@@ -101,47 +140,55 @@ static bool submit(const struct chunk_job *job, const struct chunk_case *c, enum
 }
 
 static bool submit_interleaved(const struct chunk_job *job, const struct chunk_case *c,
-                               float factor)
+                               const struct pieces *pieces, float factor)
 {
-    bool fine = submit(job, c, UP, 0, factor);
-    for (unsigned i = 0; fine && i < c->chunks; i++)
-        fine = submit(job, c, MULTIPLY, i, factor) &&
-               (i + 1 == c->chunks || submit(job, c, UP, i + 1, factor)) &&
-               submit(job, c, DOWN, i, factor);
+    bool fine = submit(job, c, pieces, UP, 0, factor);
+    for (unsigned i = 0; fine && i < pieces->count; i++)
+        fine = submit(job, c, pieces, MULTIPLY, i, factor) &&
+               (i + 1 == pieces->count || submit(job, c, pieces, UP, i + 1, factor)) &&
+               submit(job, c, pieces, DOWN, i, factor);
     return fine;
 }
 
-static bool submit_all(const struct chunk_job *job, const struct chunk_case *c, float factor)
+static bool submit_all(const struct chunk_job *job, const struct chunk_case *c,
+                       const struct pieces *pieces, float factor)
 {
+    const unsigned count = pieces->count;
     bool fine = true;
     if (c->order == INTERLEAVED)
-        return submit_interleaved(job, c, factor);
-    for (unsigned i = 0; fine && i < c->chunks * STAGES; i++)
+        return submit_interleaved(job, c, pieces, factor);
+    for (unsigned i = 0; fine && i < count * STAGES; i++)
         fine = c->order == DEPTH_FIRST
-                   ? submit(job, c, (enum stage)(i % STAGES), i / STAGES, factor)
-                   : submit(job, c, (enum stage)(i / c->chunks), i % c->chunks, factor);
+                   ? submit(job, c, pieces, (enum stage)(i % STAGES), i / STAGES, factor)
+                   : submit(job, c, pieces, (enum stage)(i / count), i % count, factor);
     return fine;
 }
 
+// Runs a case `times` times; the milliseconds of the last one.
 static bool run_case(const struct chunk_job *job, const struct chunk_case *c, float factor,
-                     double *out_ms)
+                     int times, double *out_ms)
 {
-    const double began = peer_now_ms();
-    bool fine = submit_all(job, c, factor);
-    for (unsigned i = 0; fine && i < c->queues; i++)
-        fine = job->calls->flush(job->user, i);
-    fine = fine && job->calls->finish(job->user);
-    *out_ms = peer_now_ms() - began;
+    const struct chunk_calls *calls = job->calls;
+    struct pieces pieces;
+    bool fine = true;
+    cut(job->size, c, &pieces);
+    if (c->graph)
+        fine = calls->capture(job->user) && submit_all(job, c, &pieces, factor) &&
+               calls->end_capture(job->user);
+    for (int t = 0; fine && t < times; t++) {
+        const double began = peer_now_ms();
+        fine = c->graph ? calls->launch(job->user) : submit_all(job, c, &pieces, factor);
+        for (unsigned i = 0; fine && i < c->queues; i++)
+            fine = calls->flush(job->user, i);
+        fine = fine && calls->finish(job->user);
+        *out_ms = peer_now_ms() - began;
+    }
     return fine;
 }
 
-// One untimed run, because the queues are new.
-static bool run_twice(const struct chunk_job *job, const struct chunk_case *c, double *out_ms)
+static bool has_case(const struct chunk_job *job, const struct chunk_case *c)
 {
-    for (int i = 0; i < 2; i++)
-        if (!run_case(job, c, 2, out_ms))
-            return false;
-    return true;
+    return !c->graph || job->calls->capture;
 }
 
 // The bare copies: up in queue 0, down in queue 1.
@@ -166,9 +213,11 @@ bool chunk_check(struct chunk_job *job)
     for (unsigned i = 0; fine && i < CASES; i++) {
         const float factor = (float)(2 + i % 14);
         double ms;
+        if (!has_case(job, &cases[i]))
+            continue;
         if (!job->calls->open(job->user, cases[i].queues))
             return false;
-        fine = job->calls->spoil(job->user) && run_case(job, &cases[i], factor, &ms);
+        fine = job->calls->spoil(job->user) && run_case(job, &cases[i], factor, 1, &ms);
         job->calls->close(job->user);
         const size_t wrong = fine ? chunk_wrong(job->dst, job->size, factor) : 0;
         if (wrong)
@@ -200,9 +249,11 @@ bool chunk_round(struct chunk_job *job)
                 measure_copies(job, "both_ways", true, true);
     for (unsigned i = 0; fine && i < CASES; i++) {
         double ms;
+        if (!has_case(job, &cases[i]))
+            continue;
         if (!job->calls->open(job->user, cases[i].queues))
             return false;
-        fine = run_twice(job, &cases[i], &ms);
+        fine = run_case(job, &cases[i], 2, 2, &ms); // the queues are new
         job->calls->close(job->user);
         if (fine)
             peer_value(cases[i].name, ms);

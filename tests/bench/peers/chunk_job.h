@@ -8,7 +8,7 @@
 
 enum {
     CHUNK_QUEUES_MAX = 16,
-    CHUNKS_MAX = 64,
+    CHUNKS_MAX = 256,
     CHUNK_BLOCK = 256, // work-items of a block of the kernel
     CHUNK_EVENTS = 2 * CHUNKS_MAX
 };
@@ -30,6 +30,11 @@ struct chunk_calls {
     bool (*finish)(void *user); // waits for all work of all queues
     // Fills the device's memory with values that are no result.
     bool (*spoil)(void *user);
+    // What is submitted between the first two becomes a graph, which begins in queue 0 and which the third
+    // submits there; close() destroys it. All NULL: there are no cases of graphs.
+    bool (*capture)(void *user);
+    bool (*end_capture)(void *user);
+    bool (*launch)(void *user);
 };
 
 struct chunk_job {

@@ -12,6 +12,9 @@ struct raw {
     CUstream streams[CHUNK_QUEUES_MAX];
     unsigned stream_count;
     CUevent events[CHUNK_EVENTS];
+    CUevent fork, ends[CHUNK_QUEUES_MAX]; // of a capture
+    CUgraph graph;
+    CUgraphExec executable;
     struct chunk_job job;
 };
 
@@ -20,6 +23,12 @@ struct raw {
 static void close_queues(void *user)
 {
     struct raw *raw = user;
+    if (raw->executable)
+        raw->cu.cuGraphExecDestroy(raw->executable);
+    if (raw->graph)
+        raw->cu.cuGraphDestroy(raw->graph);
+    raw->executable = NULL;
+    raw->graph = NULL;
     while (raw->stream_count > 0)
         raw->cu.cuStreamDestroy(raw->streams[--raw->stream_count]);
 }
@@ -99,6 +108,34 @@ static bool spoil(void *user)
            RAW_CUDA(&raw->cu, cuStreamSynchronize, raw->streams[0]);
 }
 
+static bool capture(void *user)
+{
+    struct raw *raw = user;
+    bool fine = RAW_CUDA(&raw->cu, cuStreamBeginCapture, raw->streams[0],
+                         CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) &&
+                RAW_CUDA(&raw->cu, cuEventRecord, raw->fork, raw->streams[0]);
+    for (unsigned i = 1; fine && i < raw->stream_count; i++)
+        fine = RAW_CUDA(&raw->cu, cuStreamWaitEvent, raw->streams[i], raw->fork, 0);
+    return fine;
+}
+
+static bool end_capture(void *user)
+{
+    struct raw *raw = user;
+    bool fine = true;
+    for (unsigned i = 1; fine && i < raw->stream_count; i++)
+        fine = RAW_CUDA(&raw->cu, cuEventRecord, raw->ends[i], raw->streams[i]) &&
+               RAW_CUDA(&raw->cu, cuStreamWaitEvent, raw->streams[0], raw->ends[i], 0);
+    return fine && RAW_CUDA(&raw->cu, cuStreamEndCapture, raw->streams[0], &raw->graph) &&
+           RAW_CUDA(&raw->cu, cuGraphInstantiate, &raw->executable, raw->graph, 0);
+}
+
+static bool launch(void *user)
+{
+    struct raw *raw = user;
+    return RAW_CUDA(&raw->cu, cuGraphLaunch, raw->executable, raw->streams[0]);
+}
+
 static const struct chunk_calls calls = {
     .open = open_queues,
     .close = close_queues,
@@ -111,6 +148,9 @@ static const struct chunk_calls calls = {
     .flush = flush,
     .finish = finish,
     .spoil = spoil,
+    .capture = capture,
+    .end_capture = end_capture,
+    .launch = launch,
 };
 
 // The peer.
@@ -130,6 +170,11 @@ static bool open_raw(void *user)
     for (unsigned i = 0; i < CHUNK_EVENTS; i++)
         if (!RAW_CUDA(cu, cuEventCreate, &raw->events[i], CU_EVENT_DISABLE_TIMING))
             return false;
+    for (unsigned i = 0; i < CHUNK_QUEUES_MAX; i++)
+        if (!RAW_CUDA(cu, cuEventCreate, &raw->ends[i], CU_EVENT_DISABLE_TIMING))
+            return false;
+    if (!RAW_CUDA(cu, cuEventCreate, &raw->fork, CU_EVENT_DISABLE_TIMING))
+        return false;
     return chunk_check(&raw->job);
 }
 
@@ -147,6 +192,11 @@ static void close_raw(void *user)
     for (unsigned i = 0; i < CHUNK_EVENTS; i++)
         if (raw->events[i])
             cu->cuEventDestroy(raw->events[i]);
+    for (unsigned i = 0; i < CHUNK_QUEUES_MAX; i++)
+        if (raw->ends[i])
+            cu->cuEventDestroy(raw->ends[i]);
+    if (raw->fork)
+        cu->cuEventDestroy(raw->fork);
     if (raw->job.src)
         cu->cuMemFreeHost(raw->job.src);
     if (raw->job.dst)
