@@ -1,4 +1,4 @@
-// Creation of buffers, and the pinned memory of uploads and downloads.
+// Creation of buffers.
 #ifndef WEIR_CORE_BUFFER_BUFFER_H
 #define WEIR_CORE_BUFFER_BUFFER_H
 
@@ -21,8 +21,5 @@ void weir__buffer_unhold(weir_buffer *buffer);
 
 // Whether the member is a buffer that its user has destroyed but a tensor still holds.
 bool weir__buffer_is_only_shared(const struct weir__member *member);
-
-// Frees the staging memory of uploads and downloads.
-void weir__staging_destroy(weir_device *device);
 
 #endif

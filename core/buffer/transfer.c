@@ -1,192 +1,292 @@
 // Blocking copies between any host memory and buffers, through pinned memory of the library. A
-// transfer keeps two pieces in flight, so that the host's memcpy of one overlaps the device's
-// copy of the other.
+// transfer is cut into pieces, so that the host's memcpy of some overlaps the device's copies of
+// others. The pieces of a large one are copied by several threads, since one thread copies at a
+// fraction of the link's bandwidth. All calls of the library are made by the calling thread, in an
+// order that does not depend on the others.
 #include <weir/buffer.h>
 
 #include <string.h>
 
 #include "core/buffer/buffer.h"
+#include "core/buffer/staging.h"
 #include "core/event/event.h"
-#include "core/object/device.h"
 #include "core/queue/queue.h"
 #include "core/support/error.h"
-#include "core/support/locks.h"
-#include "core/support/memory.h"
 #include "core/support/thread.h"
 
-#define STAGING_PIECE_BYTES ((size_t)4 << 20)
-#define STAGING_PIECES 2
+// From here on several threads copy, one for each SHARE_BYTES.
+#define PARALLEL_BYTES ((size_t)4 << 20)
+#define SHARE_BYTES ((size_t)1 << 20)
+// The pieces of such a transfer.
+#define PIECE_BYTES_MAX ((size_t)2 << 20)
+#define PIECE_BYTES_MIN ((size_t)512 << 10)
+#define PIECE_UNIT ((size_t)64 << 10)
 
-struct weir__staging {
-    struct weir__staging *next;
-    weir_buffer *pieces[STAGING_PIECES];
-    struct weir_event busy[STAGING_PIECES];
+enum {
+    DEVICE_PIECES = 3, // that the device has at once; two, while the host deals with a third
+    SLOTS_MAX = WEIR_WORKERS_MAX + DEVICE_PIECES + 1
 };
 
-// Each transfer uses one of these exclusively, since its queue may be held and
-// transfers of other queues must not wait for that. Unused ones are kept in the
-// device's list.
+// The pinned memory of one piece at a time.
+struct slot {
+    weir_buffer *memory;
+    size_t offset;
+    struct weir_event busy; // the device's copy; zero: none
+    struct weir_task task;  // the host's copy, of
+    void *to;
+    const void *from;
+    size_t size;
+    bool posted;
+};
 
-static void free_staging(struct weir__staging *staging)
+struct transfer {
+    weir_queue *queue;
+    weir_buffer *buffer;
+    size_t offset;
+    const char *upload; // NULL: a download
+    char *download;
+    size_t size;
+    struct weir__host_caller caller;
+    struct weir_workers *copiers; // NULL: the calling thread copies
+    size_t piece_bytes;
+    size_t piece_count;
+    size_t slot_count;
+    size_t lead; // pieces that are begun before the first one is finished
+    struct slot *slots;
+};
+
+static struct slot *slot_of(struct transfer *transfer, size_t piece)
 {
-    for (int i = 0; i < STAGING_PIECES; i++)
-        weir_buffer_destroy(&staging->pieces[i]);
-    weir__release(staging);
+    return &transfer->slots[piece % transfer->slot_count];
 }
 
-static struct weir__staging *pop_staging(weir_device *device)
+static size_t bytes_of(const struct transfer *transfer, size_t piece)
 {
-    weir_lock_take(&device->staging_lock);
-    struct weir__staging *staging = device->staging;
-    if (staging)
-        device->staging = staging->next;
-    weir_lock_release(&device->staging_lock);
-    return staging;
+    const size_t rest = transfer->size - piece * transfer->piece_bytes;
+    return rest < transfer->piece_bytes ? rest : transfer->piece_bytes;
 }
 
-static void push_staging(weir_device *device, struct weir__staging *staging)
+// The host's copy to or from a slot, which plugins see as its use.
+
+static weir_status note(const struct transfer *transfer, enum weir_host_note_kind kind,
+                        const struct slot *slot)
 {
-    weir_lock_take(&device->staging_lock);
-    staging->next = device->staging;
-    device->staging = staging;
-    weir_lock_release(&device->staging_lock);
+    if (!weir__takes_notes(transfer->queue->member.device))
+        return WEIR_OK;
+    return weir__host_note_access(kind, slot->memory, slot->offset, slot->size,
+                                  transfer->upload ? WEIR_ACCESS_WRITE : WEIR_ACCESS_READ,
+                                  &transfer->caller);
 }
 
-void weir__staging_destroy(weir_device *device)
+static void copy_on_host(void *user)
 {
-    struct weir__staging *staging;
-    while ((staging = pop_staging(device)))
-        free_staging(staging);
+    const struct slot *slot = user;
+    memcpy(slot->to, slot->from, slot->size);
 }
 
-// Staging memory, or NULL with the thread's error set.
-static struct weir__staging *take_staging(weir_device *device)
+static void end_on_host(struct transfer *transfer, struct slot *slot)
 {
-    const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
-                                            .size = STAGING_PIECE_BYTES,
-                                            .placement = WEIR_PLACE_HOST};
-    struct weir__staging *staging = pop_staging(device);
-    if (staging)
-        return staging;
-    staging = weir__allocate(sizeof *staging);
-    if (!staging) {
-        weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for staging");
-        return NULL;
+    if (!slot->posted)
+        return;
+    if (transfer->copiers)
+        weir_workers_wait(transfer->copiers, &slot->task);
+    slot->posted = false;
+    (void)note(transfer, WEIR_HOST_NOTE_END, slot);
+}
+
+static weir_status begin_on_host(struct transfer *transfer, size_t piece)
+{
+    struct slot *slot = slot_of(transfer, piece);
+    char *pinned = slot->memory->pointer + slot->offset;
+    const size_t at = piece * transfer->piece_bytes;
+    slot->size = bytes_of(transfer, piece);
+    slot->from = transfer->upload ? transfer->upload + at : pinned;
+    slot->to = transfer->upload ? pinned : transfer->download + at;
+    weir_status status = note(transfer, WEIR_HOST_NOTE_BEGIN, slot);
+    if (status < 0)
+        return status;
+    slot->posted = true;
+    if (transfer->copiers) {
+        slot->task.run = copy_on_host;
+        slot->task.user = slot;
+        weir_workers_post(transfer->copiers, &slot->task);
+    } else {
+        copy_on_host(slot);
+        end_on_host(transfer, slot);
     }
-    for (int i = 0; i < STAGING_PIECES; i++) {
-        if (weir__buffer_make(device, "staging", &setup, true, &staging->pieces[i]) == WEIR_OK)
-            continue;
-        struct weir_error cause = *weir_last_error();
-        free_staging(staging);
-        weir__error_set(&cause);
-        return NULL;
-    }
-    return staging;
-}
-
-static weir_status sync_piece(struct weir__staging *staging, int piece,
-                              const struct weir__host_caller *caller)
-{
-    struct weir_event event = staging->busy[piece];
-    staging->busy[piece] = (struct weir_event){0};
-    return event.queue ? weir__event_sync(event, WEIR_FOREVER, caller) : WEIR_OK;
-}
-
-// The host's copy to or from a piece, which plugins see as its use.
-static weir_status use_piece(weir_buffer *piece, char *download, const char *upload, size_t size,
-                             const struct weir__host_caller *caller)
-{
-    const weir_access access = upload ? WEIR_ACCESS_WRITE : WEIR_ACCESS_READ;
-    const bool noted = weir__takes_notes(piece->member.device);
-    if (noted) {
-        weir_status status =
-            weir__host_note_access(WEIR_HOST_NOTE_BEGIN, piece, 0, size, access, caller);
-        if (status < 0)
-            return status;
-    }
-    if (upload)
-        memcpy(piece->pointer, upload, size);
-    else
-        memcpy(download, piece->pointer, size);
-    if (noted)
-        (void)weir__host_note_access(WEIR_HOST_NOTE_END, piece, 0, size, access, caller);
     return WEIR_OK;
 }
 
-// Copies one piece and stores in `*out_busy` the event at which the device has
-// finished with it. After a failure part of the copy may still be running.
-static weir_status copy_piece(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
-                              weir_buffer *src, size_t src_offset, size_t size,
-                              const struct weir__host_caller *caller, struct weir_event *out_busy)
+// The device's copy.
+
+static weir_status sync_slot(const struct transfer *transfer, struct slot *slot)
 {
-    weir_status status = weir_queue_copy_at(queue, dst, dst_offset, src, src_offset, size,
-                                            caller->file, caller->line);
+    struct weir_event event = slot->busy;
+    slot->busy = (struct weir_event){0};
+    return event.queue ? weir__event_sync(event, WEIR_FOREVER, &transfer->caller) : WEIR_OK;
+}
+
+static weir_status submit_copy(const struct transfer *transfer, const struct slot *slot,
+                               size_t piece)
+{
+    const struct weir__host_caller *caller = &transfer->caller;
+    const size_t at = transfer->offset + piece * transfer->piece_bytes;
+    const size_t size = bytes_of(transfer, piece);
+    return transfer->upload
+               ? weir_queue_copy_at(transfer->queue, transfer->buffer, at, slot->memory,
+                                    slot->offset, size, caller->file, caller->line)
+               : weir_queue_copy_at(transfer->queue, slot->memory, slot->offset, transfer->buffer,
+                                    at, size, caller->file, caller->line);
+}
+
+// After a failure part of the copy may still be running. Pieces that the host copies for long are not
+// kept from the device until the next wait.
+static weir_status begin_on_device(struct transfer *transfer, size_t piece)
+{
+    struct slot *slot = slot_of(transfer, piece);
+    const struct weir__host_caller *caller = &transfer->caller;
+    weir_status status = submit_copy(transfer, slot, piece);
     if (status == WEIR_OK)
-        status = weir_queue_record_at(queue, out_busy, caller->file, caller->line);
+        status = weir_queue_record_at(transfer->queue, &slot->busy, caller->file, caller->line);
     if (status < 0)
-        weir__queue_record_end(queue, out_busy);
+        weir__queue_record_end(transfer->queue, &slot->busy);
+    else if (transfer->copiers)
+        status = weir_queue_flush(transfer->queue);
     return status;
 }
 
-static weir_status upload_pieces(weir_queue *queue, struct weir__staging *staging, weir_buffer *dst,
-                                 size_t dst_offset, const char *src, size_t size,
-                                 const struct weir__host_caller *caller)
-{
-    weir_status status = WEIR_OK;
+// Both directions.
 
-    for (size_t done = 0, n; done < size && status == WEIR_OK; done += n) {
-        int piece = (int)(done / STAGING_PIECE_BYTES % STAGING_PIECES);
-        n = size - done < STAGING_PIECE_BYTES ? size - done : STAGING_PIECE_BYTES;
-        if ((status = sync_piece(staging, piece, caller)) < 0 ||
-            (status = use_piece(staging->pieces[piece], NULL, src + done, n, caller)) < 0)
-            break;
-        status = copy_piece(queue, dst, dst_offset + done, staging->pieces[piece], 0, n, caller,
-                            &staging->busy[piece]);
+static weir_status begin_piece(struct transfer *transfer, size_t piece)
+{
+    struct slot *slot = slot_of(transfer, piece);
+    if (!transfer->upload) {
+        end_on_host(transfer, slot);
+        return begin_on_device(transfer, piece);
     }
-    return status;
+    weir_status status = sync_slot(transfer, slot);
+    return status < 0 ? status : begin_on_host(transfer, piece);
 }
 
-// Piece i is copied to the host while the device copies piece i + 1.
-static weir_status download_pieces(weir_queue *queue, struct weir__staging *staging, char *dst,
-                                   weir_buffer *src, size_t src_offset, size_t size,
-                                   const struct weir__host_caller *caller)
+static weir_status finish_piece(struct transfer *transfer, size_t piece)
 {
-    size_t count = (size + STAGING_PIECE_BYTES - 1) / STAGING_PIECE_BYTES;
-    weir_status status = WEIR_OK;
+    struct slot *slot = slot_of(transfer, piece);
+    if (transfer->upload) {
+        end_on_host(transfer, slot);
+        return begin_on_device(transfer, piece);
+    }
+    weir_status status = sync_slot(transfer, slot);
+    return status < 0 ? status : begin_on_host(transfer, piece);
+}
 
-    for (size_t i = 0; i <= count && status == WEIR_OK; i++) {
-        if (i < count) {
-            size_t at = i * STAGING_PIECE_BYTES;
-            size_t n = size - at < STAGING_PIECE_BYTES ? size - at : STAGING_PIECE_BYTES;
-            weir_buffer *piece = staging->pieces[i % STAGING_PIECES];
-            status = copy_piece(queue, piece, 0, src, src_offset + at, n, caller,
-                                &staging->busy[i % STAGING_PIECES]);
-        }
-        if (i > 0 && status == WEIR_OK) {
-            size_t at = (i - 1) * STAGING_PIECE_BYTES;
-            size_t n = size - at < STAGING_PIECE_BYTES ? size - at : STAGING_PIECE_BYTES;
-            int piece = (int)((i - 1) % STAGING_PIECES);
-            if ((status = sync_piece(staging, piece, caller)) == WEIR_OK)
-                status = use_piece(staging->pieces[piece], dst + at, NULL, n, caller);
-        }
+static weir_status copy_pieces(struct transfer *transfer)
+{
+    const size_t lead = transfer->lead;
+    const size_t count = transfer->piece_count;
+    weir_status status = WEIR_OK;
+    for (size_t i = 0; i < count + lead && status == WEIR_OK; i++) {
+        if (i < count)
+            status = begin_piece(transfer, i);
+        if (i >= lead && status == WEIR_OK)
+            status = finish_piece(transfer, i - lead);
     }
     return status;
 }
 
 // Waits for the pieces that a transfer, also a failed one, left in flight, and
 // keeps the first error.
-static weir_status finish_pieces(struct weir__staging *staging, weir_status status,
-                                 const struct weir__host_caller *caller)
+static weir_status finish_pieces(struct transfer *transfer, weir_status status)
 {
     struct weir_error cause = *weir_last_error();
-    for (int i = 0; i < STAGING_PIECES; i++) {
-        weir_status later = sync_piece(staging, i, caller);
+    for (size_t i = 0; i < transfer->slot_count; i++) {
+        end_on_host(transfer, &transfer->slots[i]);
+        weir_status later = sync_slot(transfer, &transfer->slots[i]);
         if (later < 0 && status == WEIR_OK) {
             status = later;
             cause = *weir_last_error();
         }
     }
     return status < 0 ? weir__error_set(&cause) : WEIR_OK;
+}
+
+// Planning.
+
+static size_t least_of(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t divide_up(size_t a, size_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+// The threads that copy: they are there already, or started.
+static unsigned start_copiers(struct weir__staging *staging, size_t size)
+{
+    const size_t wanted = least_of(staging->thread_limit, size / SHARE_BYTES);
+    if (size < PARALLEL_BYTES || wanted == 0)
+        return 0;
+    return (unsigned)least_of(weir_workers_start(&staging->copiers, (unsigned)wanted), wanted);
+}
+
+static void set_pieces(struct transfer *transfer, unsigned threads)
+{
+    size_t bytes = WEIR__STAGING_BLOCK_BYTES;
+    if (threads > 0) {
+        bytes = divide_up(divide_up(transfer->size, (size_t)2 * threads), PIECE_UNIT) * PIECE_UNIT;
+        bytes = least_of(bytes < PIECE_BYTES_MIN ? PIECE_BYTES_MIN : bytes, PIECE_BYTES_MAX);
+    }
+    transfer->piece_bytes = bytes;
+    transfer->piece_count = divide_up(transfer->size, bytes);
+    transfer->slot_count =
+        least_of(threads > 0 ? threads + DEVICE_PIECES + 1 : 2, transfer->piece_count);
+}
+
+// Of an upload the host's copies come first, and of a download the device's.
+static void set_lead(struct transfer *transfer)
+{
+    const size_t slots = transfer->slot_count;
+    const size_t on_device = slots > DEVICE_PIECES ? DEVICE_PIECES : slots > 1 ? slots - 1 : 1;
+    if (transfer->copiers)
+        transfer->lead = transfer->upload ? slots - on_device : on_device;
+    else
+        transfer->lead = transfer->upload ? 0 : 1;
+}
+
+// Takes the blocks, and cuts them into slots. Stores them, and returns their number, or 0.
+static size_t take_blocks(struct transfer *transfer, struct weir__staging_block **out_blocks)
+{
+    const size_t pieces = WEIR__STAGING_BLOCK_BYTES / transfer->piece_bytes; // of a block
+    const size_t wanted = divide_up(transfer->slot_count, pieces);
+    const size_t taken =
+        weir__staging_take(transfer->queue->member.device, least_of(wanted, 2), wanted, out_blocks);
+    transfer->slot_count = least_of(transfer->slot_count, taken * pieces);
+    for (size_t i = 0; i < transfer->slot_count; i++) {
+        const size_t offset = i % pieces * transfer->piece_bytes;
+        transfer->slots[i] =
+            (struct slot){.memory = weir__staging_memory(out_blocks[i / pieces]), .offset = offset};
+    }
+    return taken;
+}
+
+static weir_status run_transfer(struct transfer *transfer)
+{
+    struct weir__staging *staging = &transfer->queue->member.device->staging;
+    struct weir__staging_block *blocks[SLOTS_MAX];
+    struct slot slots[SLOTS_MAX]; // not cleared: a small transfer uses one
+    const unsigned threads = start_copiers(staging, transfer->size);
+
+    set_pieces(transfer, threads);
+    transfer->slots = slots;
+    transfer->copiers = threads > 0 ? &staging->copiers : NULL;
+    const size_t taken = take_blocks(transfer, blocks);
+    if (taken == 0)
+        return weir_last_error()->status;
+    set_lead(transfer);
+    weir_status status = finish_pieces(transfer, copy_pieces(transfer));
+    weir__staging_return(transfer->queue->member.device, taken, blocks);
+    return status;
 }
 
 static weir_status check_transfer(const char *function, weir_queue *queue, weir_buffer *buffer,
@@ -218,33 +318,22 @@ static weir_status check_transfer(const char *function, weir_queue *queue, weir_
     return WEIR_OK;
 }
 
-// For a download `upload` is NULL and `download` is the destination.
-static weir_status transfer(weir_queue *queue, weir_buffer *buffer, size_t offset,
-                            const void *upload, void *download, size_t size, const char *file,
-                            int line)
-{
-    const struct weir__host_caller caller = {file, line, WEIR_HOST_NOTE_INTERNAL};
-    weir_device *device = queue->member.device;
-
-    if (size == 0)
-        return weir_queue_sync_at(queue, WEIR_FOREVER, file, line);
-    struct weir__staging *staging = take_staging(device);
-    if (!staging)
-        return weir_last_error()->status;
-    weir_status status =
-        upload ? upload_pieces(queue, staging, buffer, offset, upload, size, &caller)
-               : download_pieces(queue, staging, download, buffer, offset, size, &caller);
-    status = finish_pieces(staging, status, &caller);
-    push_staging(device, staging);
-    return status;
-}
-
 weir_status weir_upload_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset, const void *src,
                            size_t size, const char *file, int line)
 {
     weir_status status =
         check_transfer("weir_upload", queue, dst, src, dst_offset, size, file, line);
-    return status < 0 ? status : transfer(queue, dst, dst_offset, src, NULL, size, file, line);
+    if (status < 0)
+        return status;
+    if (size == 0)
+        return weir_queue_sync_at(queue, WEIR_FOREVER, file, line);
+    struct transfer transfer = {.queue = queue,
+                                .buffer = dst,
+                                .offset = dst_offset,
+                                .upload = src,
+                                .size = size,
+                                .caller = {file, line, WEIR_HOST_NOTE_INTERNAL}};
+    return run_transfer(&transfer);
 }
 
 weir_status weir_download_at(weir_queue *queue, void *dst, weir_buffer *src, size_t src_offset,
@@ -252,7 +341,17 @@ weir_status weir_download_at(weir_queue *queue, void *dst, weir_buffer *src, siz
 {
     weir_status status =
         check_transfer("weir_download", queue, src, dst, src_offset, size, file, line);
-    return status < 0 ? status : transfer(queue, src, src_offset, NULL, dst, size, file, line);
+    if (status < 0)
+        return status;
+    if (size == 0)
+        return weir_queue_sync_at(queue, WEIR_FOREVER, file, line);
+    struct transfer transfer = {.queue = queue,
+                                .buffer = src,
+                                .offset = src_offset,
+                                .download = dst,
+                                .size = size,
+                                .caller = {file, line, WEIR_HOST_NOTE_INTERNAL}};
+    return run_transfer(&transfer);
 }
 
 weir_status weir_buffer_address(weir_buffer *buffer, uint64_t *out_address)

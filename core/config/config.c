@@ -4,6 +4,7 @@
 #define _GNU_SOURCE // secure_getenv
 #include "core/config/config.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 
 enum weir_key_index {
     KEY_BACKEND,
+    KEY_COPY_THREADS,
     KEY_DEVICE,
     KEY_MODULE_PATH,
     KEY_PLUGINS,
@@ -26,6 +28,14 @@ static const struct weir_key weir_keys[WEIR__CONFIG_WEIR_KEYS] = {
             .type = WEIR_KEY_TEXT,
             .fallback = "cuda, opencl",
             .help = "Backends, tried in this order; a single name means that one or an error.",
+        },
+    [KEY_COPY_THREADS] =
+        {
+            .name = "copy_threads",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "auto",
+            .help = "Threads that copy large uploads and downloads: auto, or a number from 0 to "
+                    "16; 0 means the calling thread alone.",
         },
     [KEY_DEVICE] =
         {
@@ -125,6 +135,33 @@ static weir_status check_module_path(const struct weir_setting *setting)
     return WEIR_OK;
 }
 
+// The number in the text, or WEIR__CONFIG_COPY_THREADS_AUTO, or more than that if it is neither.
+static unsigned read_copy_threads(const char *text)
+{
+    unsigned value = 0;
+    if (strcmp(text, "auto") == 0)
+        return WEIR__CONFIG_COPY_THREADS_AUTO;
+    for (const char *c = text; *c; c++)
+        if (*c < '0' || *c > '9' ||
+            (value = 10 * value + (unsigned)(*c - '0')) > WEIR__CONFIG_COPY_THREADS_MAX)
+            return UINT_MAX;
+    return *text ? value : UINT_MAX;
+}
+
+unsigned weir__config_copy_threads(const struct weir__config *config)
+{
+    return read_copy_threads(config->weir[KEY_COPY_THREADS].text);
+}
+
+static weir_status check_copy_threads(const struct weir_setting *setting)
+{
+    if (read_copy_threads(setting->text) <= WEIR__CONFIG_COPY_THREADS_AUTO)
+        return WEIR_OK;
+    return weir__config_fail(setting->origin, "write auto, or 0 for the calling thread alone",
+                             "'copy_threads' is auto or a number from 0 to %d, not '%s'",
+                             WEIR__CONFIG_COPY_THREADS_MAX, setting->text);
+}
+
 static weir_status check_weir(const struct weir__config *config)
 {
     weir_status status = check_backend(&config->weir[KEY_BACKEND]);
@@ -132,6 +169,8 @@ static weir_status check_weir(const struct weir__config *config)
         status = check_module_path(&config->weir[KEY_MODULE_PATH]);
     if (status == WEIR_OK)
         status = check_plugins(&config->weir[KEY_PLUGINS]);
+    if (status == WEIR_OK)
+        status = check_copy_threads(&config->weir[KEY_COPY_THREADS]);
     return status;
 }
 
@@ -165,6 +204,8 @@ static weir_status resolve(struct weir__config *config, const struct weir_open_p
         status = check_weir(config);
     if (status == WEIR_OK)
         status = override(config, KEY_BACKEND, params->backend, "WEIR_BACKEND");
+    if (status == WEIR_OK)
+        status = override(config, KEY_COPY_THREADS, NULL, "WEIR_COPY_THREADS");
     if (status == WEIR_OK)
         status = override(config, KEY_MODULE_PATH, params->module_path, "WEIR_MODULE_PATH");
     if (status == WEIR_OK)

@@ -9,7 +9,7 @@
 
 #include "base/sized.h"
 #include "base/text.h"
-#include "core/buffer/buffer.h"
+#include "core/buffer/staging.h"
 #include "core/device/remaining.h"
 #include "core/event/notifier.h"
 #include "core/object/device.h"
@@ -157,7 +157,7 @@ static weir_device *allocate_device(weir_runtime *runtime, const char *label)
     device->chain = &runtime->chain;
     device->first = weir__chain_first(&runtime->chain);
     weir_lock_init(&device->lock, &weir__locks[WEIR__LOCK_DEVICE]);
-    weir_lock_init(&device->staging_lock, &weir__locks[WEIR__LOCK_STAGING]);
+    weir__staging_init(&device->staging);
     weir_lock_init(&device->notifier_lock, &weir__locks[WEIR__LOCK_NOTIFIERS]);
     weir__legacy_init(&device->legacy);
     return device;
@@ -167,11 +167,14 @@ static void free_device(weir_device *device)
 {
     weir__legacy_finish(&device->legacy);
     weir_lock_finish(&device->notifier_lock);
-    weir_lock_finish(&device->staging_lock);
+    weir__staging_finish(&device->staging);
     weir_lock_finish(&device->lock);
     weir__release(device->object.data);
     weir__release(device);
 }
+
+_Static_assert((int)WEIR__CONFIG_COPY_THREADS_MAX == (int)WEIR_WORKERS_MAX,
+               "what the configuration calls auto is more than the most threads");
 
 // Requirements on a backend, checked once.
 static weir_status check_limits(const weir_device *device)
@@ -230,6 +233,7 @@ weir_status weir_device_open(weir_runtime *runtime, const struct weir_device_par
         weir__chain_device_destroy(device->chain, device);
         goto fail;
     }
+    weir__staging_configure(device, weir__config_copy_threads(runtime->config));
     atomic_fetch_add(&runtime->open_devices, 1);
     *out_device = device;
     return WEIR_OK;
@@ -288,7 +292,7 @@ weir_status weir_device_close(weir_device **device)
         return status;
 
     *device = NULL;
-    weir__staging_destroy(gone);
+    weir__staging_trim(gone);
     weir__thread_queues_close(gone);
     weir__legacy_close(gone);
     finish_retired(gone);
@@ -322,7 +326,7 @@ weir_status weir_device_trim(weir_device *device)
     if (weir__in_host_call())
         return weir__fail(WEIR_ERROR_INVALID, "call it on a thread of the program's",
                           "weir_device_trim may wait, and a host call may not wait");
-    weir__staging_destroy(device);
+    weir__staging_trim(device);
     weir__device_reap_all(device);
     return device->first->ops->device_trim(device->first, device);
 }

@@ -8,15 +8,26 @@
 #include <weir/weir.h>
 
 #include "base/sized.h"
+#include "base/workers.h"
 #include "core/module/chain.h"
 #include "core/object/object.h"
 #include "core/support/locks.h"
 
-struct weir__staging;
+struct weir__staging_block;
 struct weir__capture;
 struct weir__notifier;
 struct weir__peer;
 struct weir__thread_queue;
+
+// The pinned memory of uploads and downloads, and the threads that copy to and from it
+// (core/buffer/staging.h).
+struct weir__staging {
+    struct weir_lock lock;             // of the next two
+    struct weir__staging_block *spare; // not in use by a transfer
+    size_t count;                      // of all blocks
+    unsigned thread_limit;
+    struct weir_workers copiers;
+};
 
 // A device's part in the order of its legacy queue (core/queue/legacy.h).
 struct weir__legacy {
@@ -63,8 +74,7 @@ struct weir_device {
     weir_queue *_Atomic ended; // queues to be finalized: core/queue/registry.h
     atomic_bool has_peers;     // other devices' queues may use its buffers
 
-    struct weir_lock staging_lock; // of the list
-    struct weir__staging *staging; // not in use by an upload or download
+    struct weir__staging staging;
     struct weir_lock notifier_lock;
     struct weir__notifier *notifier;
     struct weir__legacy legacy;

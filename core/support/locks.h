@@ -26,6 +26,7 @@
     LOCK(NOTIFIERS, "a device's lock for making its notifier")    \
     LOCK(NOTIFIER, "a notifier's lock")                           \
     LOCK(STAGING, "a device's staging lock")                      \
+    LOCK(COPIERS, "the lock of a device's copying threads")       \
     LOCK(DEVICE, "a device's lock")                               \
     LOCK(REGISTRY, "the queue registry's lock")                   \
     LOCK(PEERS, "a runtime's list of peers")                      \

@@ -41,6 +41,7 @@ static void clear_environment(void)
     unsetenv("WEIR_CONFIG");
     unsetenv("WEIR_BACKEND");
     unsetenv("WEIR_PLUGINS");
+    unsetenv("WEIR_COPY_THREADS");
     unsetenv("WEIR_MODULE_PATH");
 }
 
@@ -211,7 +212,7 @@ WEIR_TEST(Config, RefusesUnknownNames)
         {"[weir]\nBackend = null\n",
          "weir.ini:2: unknown key 'Backend' in [weir]; did you mean 'backend'?", NULL},
         {"[weir]\nfrobnicate = 1\n", "weir.ini:2: unknown key 'frobnicate' in [weir]",
-         "its keys are backend, device, module_path, plugins"},
+         "its keys are backend, copy_threads, device, module_path, plugins"},
         {"[pipeline]\nslot=1\n",
          "weir.ini:2: unknown key 'slot' in [pipeline]; did you mean 'slots'?", NULL},
         {"[weir]\n[opncl]\n", "weir.ini:2: unknown section [opncl]; did you mean [opencl]?", NULL},
@@ -451,6 +452,31 @@ WEIR_TEST(Config, ArgumentBeatsEnvironmentBeatsFile)
     check_weir(config, "module_path", "", "argument");
     check_weir(config, "plugins", "sim", "argument");
     weir__config_destroy(&config);
+    clear_environment();
+}
+
+WEIR_TEST(Config, CopyThreads)
+{
+    static const char *const wrong[] = {"", "17", "-1", "1x", "Auto", "4294967297"};
+    struct weir__config *config;
+    struct weir_open_params params = text_params("[weir]\ncopy_threads = 16\n");
+    ASSERT_INT_EQ(weir__config_load(NULL, &config), WEIR_OK);
+    EXPECT_INT_EQ(weir__config_copy_threads(config), WEIR__CONFIG_COPY_THREADS_AUTO);
+    weir__config_destroy(&config);
+    ASSERT_INT_EQ(weir__config_load(&params, &config), WEIR_OK);
+    EXPECT_INT_EQ(weir__config_copy_threads(config), 16);
+    weir__config_destroy(&config);
+    setenv("WEIR_COPY_THREADS", "0", 1);
+    ASSERT_INT_EQ(weir__config_load(&params, &config), WEIR_OK);
+    EXPECT_INT_EQ(weir__config_copy_threads(config), 0);
+    weir__config_destroy(&config);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        setenv("WEIR_COPY_THREADS", wrong[i], 1);
+        EXPECT_INT_EQ(weir__config_load(&params, &config), WEIR_ERROR_CONFIG);
+        EXPECT_CONTAINS(
+            weir_last_error()->message,
+            "WEIR_COPY_THREADS: 'copy_threads' is auto or a number from 0 to 16, not '");
+    }
     clear_environment();
 }
 

@@ -1,0 +1,33 @@
+// The pinned memory of uploads and downloads, in blocks, and the threads that copy to and from it.
+// A transfer has its blocks to itself, since its queue may be held and transfers of other queues must
+// not wait for that. Blocks that are not in use are kept, up to a limit.
+#ifndef WEIR_CORE_BUFFER_STAGING_H
+#define WEIR_CORE_BUFFER_STAGING_H
+
+#include "core/object/buffer.h"
+#include "core/object/device.h"
+
+#define WEIR__STAGING_BLOCK_BYTES ((size_t)4 << 20)
+// A device has no more blocks than this, except those that transfers cannot do without.
+#define WEIR__STAGING_BLOCKS_MAX 16
+
+void weir__staging_init(struct weir__staging *staging);
+void weir__staging_finish(struct weir__staging *staging);
+
+// Sets how many threads copy at most; above WEIR_WORKERS_MAX: as many as pay. The device's limits are
+// known.
+void weir__staging_configure(weir_device *device, unsigned threads);
+
+// Stores up to `wanted` blocks, and at least `least` of them. More than that are only created while the
+// device has fewer than WEIR__STAGING_BLOCKS_MAX. Returns their number, or 0 with the thread's error.
+size_t weir__staging_take(weir_device *device, size_t least, size_t wanted,
+                          struct weir__staging_block **out_blocks);
+void weir__staging_return(weir_device *device, size_t count, struct weir__staging_block **blocks);
+
+weir_buffer *weir__staging_memory(const struct weir__staging_block *block);
+
+// Destroys the blocks that are not in use, and ends the threads. What a later transfer needs is made
+// again.
+void weir__staging_trim(weir_device *device);
+
+#endif

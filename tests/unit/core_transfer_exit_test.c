@@ -1,0 +1,50 @@
+// A process ends while a thread uploads. A process of its own does so: Weir is not used in this one.
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/core_backend.h"
+
+static struct control control;
+static sem_t under_way;
+
+static void *upload(void *user)
+{
+    static unsigned char bytes[16 << 20];
+    const size_t size = sizeof bytes;
+    weir_queue *queue = control_queue(&control, "q");
+    weir_buffer *buffer = control_buffer(&control, size);
+    (void)user;
+    for (;; sem_post(&under_way))
+        if (weir_upload(queue, buffer, 0, bytes, size) < 0)
+            _exit(2);
+    return NULL;
+}
+
+static void end_while_uploading(void)
+{
+    pthread_t thread;
+    if (!control_open(&control))
+        _exit(3);
+    control.devices[0]->staging.thread_limit = 3;
+    if (sem_init(&under_way, 0, 0) != 0 || pthread_create(&thread, NULL, upload, NULL) != 0 ||
+        sem_wait(&under_way) != 0)
+        _exit(4);
+    exit(0);
+}
+
+WEIR_TEST(Transfer, TheProcessEnds)
+{
+    int status = -1;
+    fflush(NULL);
+    const pid_t child = fork();
+    ASSERT_TRUE(child >= 0);
+    if (child == 0)
+        end_while_uploading();
+    ASSERT_INT_EQ((int)waitpid(child, &status, 0), (int)child);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_INT_EQ(WEXITSTATUS(status), 0);
+}

@@ -1,0 +1,265 @@
+// Uploads and downloads whose pieces are copied by several threads.
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/buffer/staging.h"
+#include "tests/unit/core_backend.h"
+
+enum {
+    THREADS = 2,
+    ROUNDS = 3,
+    UPLOADERS = 4
+};
+
+// More pieces of 2 MiB than there are slots for, and a rest.
+static const size_t large = ((size_t)15 << 20) + 4099;
+static const size_t offset = 997;
+
+struct job {
+    struct control control;
+    weir_queue *queue;
+    weir_buffer *buffer;
+    unsigned char *bytes;
+    unsigned char *back;
+    size_t size;
+};
+
+static bool job_open(struct job *job, size_t size)
+{
+    *job = (struct job){.size = size};
+    if (!control_open(&job->control))
+        return false;
+    job->control.devices[0]->staging.thread_limit = THREADS;
+    job->queue = control_queue(&job->control, "q");
+    job->buffer = control_buffer(&job->control, size + offset + 5);
+    job->bytes = malloc(size);
+    job->back = calloc(1, size + 1);
+    for (size_t i = 0; job->bytes && i < size; i++)
+        job->bytes[i] = (unsigned char)(i * 7 + (i >> 11) + (i >> 20));
+    return job->queue && job->buffer && job->bytes && job->back;
+}
+
+static void job_close(struct job *job)
+{
+    free(job->bytes);
+    free(job->back);
+    weir_buffer_destroy(&job->buffer);
+    weir_queue_destroy(&job->queue);
+    control_close(&job->control);
+}
+
+static struct weir__staging *staging_of(const struct job *job)
+{
+    return &job->control.devices[0]->staging;
+}
+
+WEIR_TEST(Transfer, SameBytes)
+{
+    static const size_t sizes[] = {1,
+                                   (size_t)4 << 20,
+                                   ((size_t)4 << 20) + 1,
+                                   ((size_t)6 << 20) - 1,
+                                   ((size_t)8 << 20) + 65536,
+                                   ((size_t)15 << 20) + 4099};
+    struct job job;
+    ASSERT_TRUE(job_open(&job, large));
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        weir_test_note("%zu bytes", sizes[i]);
+        memset(job.back, 0, large);
+        EXPECT_OK(weir_upload(job.queue, job.buffer, offset, job.bytes, sizes[i]));
+        EXPECT_OK(weir_download(job.queue, job.back, job.buffer, offset, sizes[i]));
+        EXPECT_MEM_EQ(job.back, job.bytes, sizes[i]);
+        EXPECT_INT_EQ(job.back[sizes[i]], 0);
+    }
+    weir_test_note(NULL);
+    EXPECT_INT_EQ(staging_of(&job)->copiers.count, THREADS);
+    job_close(&job);
+}
+
+WEIR_TEST(Transfer, SmallOnesStartNoThreads)
+{
+    struct job job;
+    ASSERT_TRUE(job_open(&job, large));
+    EXPECT_OK(weir_upload(job.queue, job.buffer, 0, job.bytes, 4096));
+    EXPECT_SIZE_EQ(staging_of(&job)->count, 1);
+    EXPECT_OK(weir_upload(job.queue, job.buffer, 0, job.bytes, ((size_t)4 << 20) - 1));
+    EXPECT_OK(weir_download(job.queue, job.back, job.buffer, 0, ((size_t)4 << 20) - 1));
+    EXPECT_INT_EQ(staging_of(&job)->copiers.count, 0);
+    staging_of(&job)->thread_limit = 0;
+    EXPECT_OK(weir_upload(job.queue, job.buffer, 0, job.bytes, large));
+    EXPECT_OK(weir_download(job.queue, job.back, job.buffer, 0, large));
+    EXPECT_MEM_EQ(job.back, job.bytes, large);
+    EXPECT_INT_EQ(staging_of(&job)->copiers.count, 0);
+    EXPECT_SIZE_EQ(staging_of(&job)->count, 2);
+    job_close(&job);
+}
+
+// Threads and memory are returned by a trim, and made again.
+WEIR_TEST(Transfer, Trim)
+{
+    struct job job;
+    ASSERT_TRUE(job_open(&job, large));
+    for (int round = 0; round < 2; round++) {
+        EXPECT_OK(weir_upload(job.queue, job.buffer, 0, job.bytes, large));
+        EXPECT_TRUE(staging_of(&job)->count > 2);
+        EXPECT_OK(weir_device_trim(job.control.devices[0]));
+        EXPECT_SIZE_EQ(staging_of(&job)->count, 0);
+        EXPECT_INT_EQ(staging_of(&job)->copiers.count, 0);
+    }
+    job_close(&job);
+}
+
+static weir_status run(struct job *job, bool up)
+{
+    return up ? weir_upload(job->queue, job->buffer, offset, job->bytes, large)
+              : weir_download(job->queue, job->back, job->buffer, offset, large);
+}
+
+// Refuses the `after`-th operation of the kind. False: there were fewer.
+static bool fail_one(struct job *job, bool up, enum weir_operation_kind kind, int after)
+{
+    control_refuse(kind, after);
+    const weir_status status = run(job, up);
+    control_refuse((enum weir_operation_kind)0, 0);
+    if (status == WEIR_OK)
+        return false;
+    EXPECT_INT_EQ(status, WEIR_ERROR_DEVICE);
+    EXPECT_CONTAINS(weir_last_error()->message, "the driver has had enough");
+    EXPECT_STR_EQ(weir_last_error()->file, __FILE__);
+    EXPECT_INT_EQ(run(job, !up), WEIR_ERROR_DEVICE); // the queue has failed
+    memset(job->back, 0, large);                     // nothing reads or writes it any more
+    EXPECT_OK(weir_queue_recover(job->queue));
+    return true;
+}
+
+static void fail_each(struct job *job, bool up, enum weir_operation_kind kind)
+{
+    int failed = 0;
+    while (failed < 50 && fail_one(job, up, kind, failed))
+        failed++;
+    EXPECT_INT_EQ(failed, 8); // pieces
+    EXPECT_OK(run(job, true));
+    EXPECT_OK(run(job, false));
+    EXPECT_MEM_EQ(job->back, job->bytes, large);
+}
+
+WEIR_TEST(Transfer, EachPieceFails)
+{
+    struct job job;
+    ASSERT_TRUE(job_open(&job, large));
+    for (int up = 0; up < 2; up++) {
+        fail_each(&job, up, WEIR_OPERATION_COPY);
+        fail_each(&job, up, WEIR_OPERATION_RECORD);
+    }
+    job_close(&job);
+}
+
+WEIR_TEST(Transfer, TheDeviceFails)
+{
+    struct job job;
+    ASSERT_TRUE(job_open(&job, large));
+    for (int up = 0; up < 2; up++) {
+        control_fault(WEIR_ERROR_DEVICE);
+        EXPECT_INT_EQ(run(&job, up), WEIR_ERROR_DEVICE);
+        control_fault(WEIR_OK);
+        (void)weir_queue_recover(job.queue);
+    }
+    EXPECT_OK(run(&job, true));
+    EXPECT_OK(run(&job, false));
+    EXPECT_MEM_EQ(job.back, job.bytes, large);
+    job_close(&job);
+}
+
+struct uploader {
+    struct job *job;
+    size_t at;
+    size_t size;
+    weir_status status;
+    bool same;
+};
+
+static void *upload_part(void *user)
+{
+    struct uploader *uploader = user;
+    struct job *job = uploader->job;
+    weir_queue *queue = control_queue(&job->control, "part");
+    const size_t at = uploader->at;
+    for (int i = 0; i < ROUNDS && uploader->status == WEIR_OK; i++) {
+        memset(job->back + at, 0, uploader->size);
+        uploader->status = weir_upload(queue, job->buffer, at, job->bytes + at, uploader->size);
+        if (uploader->status == WEIR_OK)
+            uploader->status =
+                weir_download(queue, job->back + at, job->buffer, at, uploader->size);
+    }
+    uploader->same = memcmp(job->back + at, job->bytes + at, uploader->size) == 0;
+    weir_queue_destroy(&queue);
+    return NULL;
+}
+
+// They share the threads; each has its own memory. Meanwhile the device is trimmed.
+WEIR_TEST(Transfer, SeveralAtOnce)
+{
+    struct job job;
+    struct uploader uploaders[UPLOADERS];
+    pthread_t threads[UPLOADERS];
+    ASSERT_TRUE(job_open(&job, large));
+    for (size_t i = 0; i < UPLOADERS; i++) {
+        uploaders[i] =
+            (struct uploader){.job = &job, .at = large / UPLOADERS * i, .size = large / UPLOADERS};
+        ASSERT_INT_EQ(pthread_create(&threads[i], NULL, upload_part, &uploaders[i]), 0);
+    }
+    for (int i = 0; i < 20; i++)
+        EXPECT_OK(weir_device_trim(job.control.devices[0]));
+    for (size_t i = 0; i < UPLOADERS; i++) {
+        pthread_join(threads[i], NULL);
+        EXPECT_OK(uploaders[i].status);
+        EXPECT_TRUE(uploaders[i].same);
+    }
+    EXPECT_TRUE(staging_of(&job)->count <= WEIR__STAGING_BLOCKS_MAX);
+    job_close(&job);
+}
+
+// Only what a transfer cannot do without is made beyond the limit, and it is not kept.
+WEIR_TEST(Transfer, MemoryIsBounded)
+{
+    struct weir__staging_block *blocks[WEIR__STAGING_BLOCKS_MAX + 2];
+    struct weir__staging_block *more[4];
+    struct job job;
+    ASSERT_TRUE(job_open(&job, large));
+    weir_device *device = job.control.devices[0];
+    const size_t limit = WEIR__STAGING_BLOCKS_MAX;
+    EXPECT_SIZE_EQ(weir__staging_take(device, 2, limit + 2, blocks), limit);
+    EXPECT_SIZE_EQ(weir__staging_take(device, 2, 4, more), 2);
+    EXPECT_OK(run(&job, true)); // with two blocks
+    EXPECT_OK(run(&job, false));
+    EXPECT_MEM_EQ(job.back, job.bytes, large);
+    EXPECT_SIZE_EQ(staging_of(&job)->count, limit + 2);
+    weir__staging_return(device, limit, blocks);
+    weir__staging_return(device, 2, more);
+    EXPECT_SIZE_EQ(staging_of(&job)->count, limit);
+    job_close(&job);
+}
+
+// A child of fork() has none of the threads, and its calls are errors.
+WEIR_TEST(Transfer, AfterAFork)
+{
+    struct job job;
+    int status = 0;
+    ASSERT_TRUE(job_open(&job, large));
+    ASSERT_OK(run(&job, true));
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(run(&job, true) == WEIR_ERROR_FORKED && run(&job, false) == WEIR_ERROR_FORKED ? 7
+                                                                                            : 1);
+    ASSERT_TRUE(child > 0);
+    ASSERT_INT_EQ((int)waitpid(child, &status, 0), (int)child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    EXPECT_OK(run(&job, false));
+    EXPECT_MEM_EQ(job.back, job.bytes, large);
+    job_close(&job);
+}
