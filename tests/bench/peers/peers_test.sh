@@ -36,9 +36,14 @@ found="$(WEIR_BACKEND=opencl peer_lines "$peers/weir_arr_coc" --rounds 2 --frame
 expect_contains "$found" "frame_3_slots"
 found="$(WEIR_BACKEND=opencl peer_lines "$peers/weir_graph" --rounds 2)"
 expect_contains "$found" "graph_20_complete"
+found="$(WEIR_BACKEND=opencl WEIR_COPY_THREADS=2 peer_lines "$peers/weir_pageable" --rounds 2 --least 64K --most 16M)"
+expect_contains "$found" "copy_down_16M"
+expect_contains "$found" "wrapped_up_64K"
+found="$(WEIR_BACKEND=opencl peer_lines "$peers/weir_start" --rounds 2)"
+expect_contains "$found" "first_result"
 
 # These measure if there is a GPU, and otherwise say that there is none.
-for program in raw_cuda_chunks raw_cuda_frames raw_cuda_graph; do
+for program in raw_cuda_chunks raw_cuda_frames raw_cuda_graph raw_cuda_pageable raw_cuda_start; do
     found="$(peer_lines "$peers/$program" --rounds 2)"
     case "$found" in
     measured:* | "skipped: there is no CUDA driver"* | "skipped: the CUDA driver cannot"*) ;;
@@ -62,7 +67,7 @@ expect_status 0 "$peers/raw_opencl_chunks" --help
 dump="$TEST_TMPDIR/dump"
 mkdir "$dump"
 WEIR_BACKEND=opencl expect_status 0 "$peers/weir_arr_coc" --rounds 1 --frames 1 --dump "$dump"
-for script in torch_arr_coc torch_chunks torch_ddp torch_swim torch_train; do
+for script in torch_arr_coc torch_chunks torch_ddp torch_pageable torch_swim torch_train; do
     expect_status 0 python3 "$peers/$script.py" --help
     expect_contains "$output" "--rounds"
 done
@@ -76,6 +81,8 @@ found="$(peer_lines python3 "$peers/torch_chunks.py" --rounds 2 --device cpu --b
 echo "torch_chunks: $found"
 found="$(peer_lines python3 "$peers/torch_ddp.py" --rounds 2 --device cpu --layers 3 --width 64 --batch 16)"
 echo "torch_ddp: $found"
+found="$(peer_lines python3 "$peers/torch_pageable.py" --rounds 2 --device cpu --most 1048576)"
+echo "torch_pageable: $found"
 
 found="$(peer_lines python3 "$peers/torch_train.py" --rounds 2 --device cpu --batch 4 --side 8 --channels 2 \
     --width 8 --steps 2)"

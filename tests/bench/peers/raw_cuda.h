@@ -44,11 +44,14 @@ enum {
     X(cuEventCreate, "cuEventCreate", (CUevent *, unsigned))                                       \
     X(cuEventDestroy, "cuEventDestroy_v2", (CUevent))                                              \
     X(cuEventRecord, "cuEventRecord", (CUevent, CUstream))                                         \
+    X(cuEventSynchronize, "cuEventSynchronize", (CUevent))                                         \
     X(cuMemAlloc, "cuMemAlloc_v2", (CUdeviceptr *, size_t))                                        \
     X(cuMemFree, "cuMemFree_v2", (CUdeviceptr))                                                    \
     X(cuMemHostAlloc, "cuMemHostAlloc", (void **, size_t, unsigned))                               \
     X(cuMemFreeHost, "cuMemFreeHost", (void *))                                                    \
     X(cuMemsetD8Async, "cuMemsetD8Async", (CUdeviceptr, unsigned char, size_t, CUstream))          \
+    X(cuMemcpyHtoD, "cuMemcpyHtoD_v2", (CUdeviceptr, const void *, size_t))                        \
+    X(cuMemcpyDtoH, "cuMemcpyDtoH_v2", (void *, CUdeviceptr, size_t))                              \
     X(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", (CUdeviceptr, const void *, size_t, CUstream))    \
     X(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", (void *, CUdeviceptr, size_t, CUstream))          \
     X(cuModuleLoadData, "cuModuleLoadData", (CUmodule *, const void *))                            \

@@ -235,6 +235,18 @@ def graph_group(setup):
             setup.peer("raw_cuda_graph", "cuda", setup.cuda)]
 
 
+def pageable_group(setup):
+    most = str(setup.parsed.bytes)
+    return [setup.peer("weir_pageable", "cuda", setup.cuda, "--most", most),
+            setup.peer("raw_cuda_pageable", "cuda", setup.cuda, "--most", most),
+            setup.torch("torch_pageable", "cuda", "--device", "cuda", "--most", most)]
+
+
+def start_group(setup):
+    return [setup.peer("weir_start", "cuda", setup.cuda),
+            setup.peer("raw_cuda_start", "cuda", setup.cuda)]
+
+
 def swim_group(setup):
     return [setup.torch("torch_swim", "cuda", "--device", "cuda")]
 
@@ -262,7 +274,7 @@ def Started(program):
 
 
 GROUPS = {"chunks": chunk_group, "frames": frame_group, "graph": graph_group, "swim": swim_group,
-          "pocl": pocl_group}
+          "pageable": pageable_group, "start": start_group, "pocl": pocl_group}
 
 # The rows: group, what, (program, figures), (program, figures), how, sign, target. Of several
 # figures the one with the smallest median counts. "time" is the first over the second, "rate" the
@@ -285,6 +297,24 @@ RAW_NVIDIA = ("raw_opencl_chunks@opencl-nvidia", RAW_CASES)
 FRAMES = ("weir_arr_coc@cuda", ["frame_3_slots", "frame_8_slots", "frame_3_slots_graphs",
                                 "frame_8_slots_graphs"])
 FRAMES_POCL = ("weir_arr_coc@opencl-pocl", ["frame_1_slots", "frame_3_slots", "frame_8_slots"])
+
+
+def pageable_rows():
+    rows = []
+    for way in ("up", "down"):
+        for size in ("4K", "64K", "1M", "4M", "16M", "64M", "256M", "1G", "4G"):
+            what = "pageable, %s, %s" % (way, size)
+            copy = "copy_%s_%s" % (way, size)
+            weir, torch = ("weir_pageable@cuda", [copy]), ("torch_pageable@cuda", [copy])
+            raw = [("raw_cuda_pageable@cuda", ["%s_%s_%s" % (kind, way, size)])
+                   for kind in ("driver", "threads", "pinned")]
+            target = (">=", 6.0) if size == "1G" else (None, None)
+            rows += [
+                ("pageable", what + ": the driver's copy", weir, raw[0], "rate", *target),
+                ("pageable", what + ": PyTorch", weir, torch, "rate", None, None),
+                ("pageable", what + ": 8 threads on the driver", weir, raw[1], "time", None, None),
+                ("pageable", what + ": pinned memory", weir, raw[2], "time", None, None)]
+    return rows
 
 
 def torch_frames(kind, where="cuda"):
@@ -313,6 +343,10 @@ ROWS = [
      "time", "<=", 1.10),
     ("chunks", "NVIDIA's OpenCL: chunks, auto: the best raw program", CHUNKS_NVIDIA, RAW_NVIDIA,
      "time", None, None),
+    ("start", "process start to first result: raw CUDA", ("weir_start@cuda", ["first_result"]),
+     ("raw_cuda_start@cuda", ["first_result"]), "time", "<=", 1.05),
+    ("start", "the same until the process has ended: raw CUDA", ("weir_start@cuda", ["ended"]),
+     ("raw_cuda_start@cuda", ["ended"]), "time", None, None),
     ("graph", "graph of 20 kernels, complete: raw CUDA graph",
      ("weir_graph@cuda", ["graph_20_complete"]), ("raw_cuda_graph@cuda", ["graph_20_complete"]),
      "time", "<=", 1.02),
@@ -345,7 +379,7 @@ ROWS = [
      torch_frames("eager", "cpu"), "rate", None, None),
     ("pocl", "PoCL: ARR-COC, frames/s: the same under torch.compile", FRAMES_POCL,
      torch_frames("compiled", "cpu"), "rate", None, None),
-]
+] + pageable_rows()
 
 
 def judge(value, sign, target):
@@ -457,7 +491,7 @@ def parse():
     parser.add_argument("--work", required=True, help="a folder for temporary files")
     parser.add_argument("--rounds", type=int, default=11, help="rounds (11)")
     parser.add_argument("--seconds", type=float, default=300, help="time for all of it (300)")
-    parser.add_argument("--groups", default="chunks,frames,graph,benches,swim,pocl",
+    parser.add_argument("--groups", default="chunks,frames,graph,benches,swim,pageable,start,pocl",
                         help="which, of: %s and benches" % ", ".join(GROUPS))
     parser.add_argument("--bytes", type=int, default=1 << 30, help="of chunks on a GPU (1 GiB)")
     parser.add_argument("--frames", type=int, default=500, help="of ARR-COC on a GPU (500)")

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Copies of tensors that are not pinned, to the device and back, as programs write them. On the CPU
+they are copies from one tensor to another."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
+
+import torch_peer
+
+LEAST = 4096
+READY_BYTES = 64 << 20
+REPEATS_MAX = 200
+
+
+def text_of(size):
+    for shift, unit in ((30, "G"), (20, "M"), (10, "K")):
+        if size >> shift:
+            return "%d%s" % (size >> shift, unit)
+    return str(size)
+
+
+class Job:
+    def __init__(self, torch, device, most):
+        self.torch, self.device = torch, device
+        self.src = (torch.arange(most // 8, dtype=torch.int64) * 40503).view(torch.uint8)
+        self.dst = torch.zeros(most // 8, dtype=torch.int64).view(torch.uint8)
+        self.memory = torch.empty(most, dtype=torch.uint8, device=device)
+
+    def up(self, size):
+        self.memory[:size].copy_(self.src[:size])
+
+    def down(self, size):
+        self.dst[:size].copy_(self.memory[:size])
+
+    def finish(self):
+        if self.device.type == "cuda":
+            self.torch.cuda.synchronize()
+
+    def time(self, copy, size):
+        repeats = max(1, min(REPEATS_MAX, READY_BYTES // size))
+        began = torch_peer.now_ms()
+        for _ in range(repeats):
+            copy(size)
+            self.finish()
+        return (torch_peer.now_ms() - began) / repeats
+
+
+def make(torch, parsed):
+    device, name = torch_peer.pick_device(torch, parsed.device)
+    job = Job(torch, device, parsed.most)
+    job.up(parsed.most)
+    job.down(parsed.most)
+    job.finish()
+    if not torch.equal(job.src, job.dst):
+        raise torch_peer.Failed("bytes that went up and down differ")
+
+    def measure():
+        figures = {}
+        size = LEAST
+        while size <= parsed.most:
+            if size >= parsed.least:
+                figures["copy_up_" + text_of(size)] = job.time(job.up, size)
+                figures["copy_down_" + text_of(size)] = job.time(job.down, size)
+            size *= 4
+        return figures
+    return name, 1, {}, measure
+
+
+def main():
+    parser = torch_peer.arguments("torch_pageable", __doc__)
+    parser.add_argument("--least", type=int, default=LEAST, help="the smallest copy (4 KiB)")
+    parser.add_argument("--most", type=int, default=1 << 30, help="the largest copy (1 GiB)")
+    parsed = parser.parse_args()
+    return torch_peer.run("torch_pageable", parsed, make)
+
+
+sys.exit(main())
