@@ -5,6 +5,8 @@
 //   figures.c  samples, and what becomes of them
 //   copies.c   bandwidths and latencies, alone and both ways
 //   host.c     what submits and waits take
+//   pageable.c memory that is not pinned
+//   graphs.c   what graphs take
 //   wake.c     how long a thread takes to wake another one
 //   engines.c  engines, channels, and kernels at once
 //   peers.c    another device
@@ -30,6 +32,7 @@ enum {
     CAL_SIZES = 8,
     CAL_IN_A_ROW = 32, // small operations of a run
     CAL_BLOCK = 64,    // work-items of a kernel's one block
+    CAL_BRANCHES = 4,  // of a graph
 };
 
 // Keys of a model, in the order in which they are written.
@@ -62,8 +65,13 @@ enum cal_key {
     CAL_SUBMIT_HOST,
     CAL_SUBMIT_MARK,
     CAL_SUBMIT_GRAPH,
+    CAL_SUBMIT_BRANCH,
+    CAL_GRAPH_BEGIN,
+    CAL_GRAPH_JOIN,
     CAL_WAIT,
     CAL_WAKE,
+    CAL_UPLOAD,
+    CAL_DOWNLOAD,
     CAL_KEYS
 };
 
@@ -106,6 +114,9 @@ enum cal_kind {
     CAL_LAUNCH = CAL_COPIES,
     CAL_CALL,  // a function of the host
     CAL_GRAPH, // of one kernel
+    CAL_CHAIN, // of two, one after the other
+    CAL_FORK,  // of one, and of CAL_BRANCHES after it
+    CAL_KINDS,
 };
 
 struct cal_work {
@@ -135,12 +146,13 @@ struct calibration {
     weir_device *peer; // NULL: none
     weir_program *program;
     weir_kernel *kernel;
-    weir_graph *graph;
+    weir_graph *graphs[CAL_KINDS - CAL_GRAPH];
     weir_queue *queues[CAL_QUEUES]; // the first `queue_count`
     size_t queue_count;
     weir_buffer *from[CAL_COPIES]; // of each kind of copy
     weir_buffer *to[CAL_COPIES];   // NULL: there are no such copies
     weir_buffer *numbers;          // the kernel's
+    char *pageable;                // while that is measured
     size_t sizes[CAL_SIZES];
     size_t size_count;
     size_t large;        // the last size
@@ -198,9 +210,15 @@ bool cal_measure_gate(struct calibration *c);
 bool cal_measure_copies(struct calibration *c, enum cal_kind kind);
 bool cal_measure_both(struct calibration *c);
 
-// host.c, wake.c, engines.c, peers.c
+// graphs.c
+
+bool cal_create_graphs(struct calibration *c);
+bool cal_measure_graphs(struct calibration *c);
+
+// host.c, pageable.c, wake.c, engines.c, peers.c
 
 bool cal_measure_host(struct calibration *c);
+bool cal_measure_pageable(struct calibration *c);
 bool cal_measure_wake(struct calibration *c);
 bool cal_measure_engines(struct calibration *c);
 bool cal_measure_peers(struct calibration *c);

@@ -53,6 +53,14 @@ const struct cal_about cal_keys[CAL_KEYS] = {
                          "half of a record and a wait for it, of many between two busy queues"},
     [CAL_SUBMIT_GRAPH] = {"submit_graph_ns", CAL_NS,
                           "a graph of one kernel, of many to a busy queue"},
+    [CAL_SUBMIT_BRANCH] =
+        {"submit_branch_ns", CAL_NS,
+         "a third of what a graph of four branches adds to the submit of one of two kernels"},
+    [CAL_GRAPH_BEGIN] = {"graph_begin_ns", CAL_NS,
+                         "what a graph of two kernels, of many in a queue, takes more than these"},
+    [CAL_GRAPH_JOIN] = {"graph_join_ns", CAL_NS,
+                        "the same of a kernel and four branches after it, more than a graph of two "
+                        "kernels"},
     [CAL_WAIT] = {"wait_ns", CAL_NS,
                   "what a copy of 1 MiB and the wait for it take, without the submit and the time "
                   "that a second copy adds"},
@@ -60,6 +68,10 @@ const struct cal_about cal_keys[CAL_KEYS] = {
         {"wake_ns", CAL_NS,
          "what a copy of 4 MiB takes longer if another thread waits for it, and then wakes "
          "the one that submitted it"},
+    [CAL_UPLOAD] = {"upload_gb_per_s", CAL_GB_PER_S,
+                    "memory that is not pinned, the difference of two sizes"},
+    [CAL_DOWNLOAD] = {"download_gb_per_s", CAL_GB_PER_S,
+                      "memory that is not pinned, the difference of two sizes"},
 };
 
 static int compare_numbers(const void *a, const void *b)

@@ -60,7 +60,9 @@ static weir_status submit_one(struct calibration *c, size_t queue, const struct 
     case CAL_CALL:
         return weir_queue_host_call(on, do_nothing, NULL);
     case CAL_GRAPH:
-        return weir_queue_graph(on, c->graph);
+    case CAL_CHAIN:
+    case CAL_FORK:
+        return weir_queue_graph(on, c->graphs[work->kind - CAL_GRAPH]);
     default:
         return weir_queue_copy(on, c->to[work->kind], 0, c->from[work->kind], 0, work->bytes);
     }
@@ -217,18 +219,6 @@ static bool runs_kernels(struct calibration *c, bool *out_runs)
     return true;
 }
 
-static bool create_graph(struct calibration *c)
-{
-    const struct cal_work launch = {.kind = CAL_LAUNCH, .rounds = 1};
-    if (weir_capture_begin(c->queues[0]) < 0)
-        return cal_fail_weir(c);
-    if (!cal_submit(c, 0, &launch, 1)) {
-        weir_capture_cancel(c->queues[0]);
-        return false;
-    }
-    return weir_capture_end(c->queues[0], NULL, &c->graph) == WEIR_OK || cal_fail_weir(c);
-}
-
 static bool check_times(struct calibration *c)
 {
     bool runs = false;
@@ -246,8 +236,8 @@ static bool check_times(struct calibration *c)
 
 bool cal_open(struct calibration *c)
 {
-    return open_device(c) && cal_reserve_queues(c, 2) && create_kernel(c) && create_buffers(c) &&
-           check_times(c) && create_graph(c);
+    return open_device(c) && cal_reserve_queues(c, CAL_BRANCHES) && create_kernel(c) &&
+           create_buffers(c) && check_times(c) && cal_create_graphs(c);
 }
 
 void cal_close(struct calibration *c)
@@ -259,7 +249,8 @@ void cal_close(struct calibration *c)
         weir_buffer_destroy(&c->to[i]);
     }
     weir_buffer_destroy(&c->numbers);
-    weir_graph_destroy(&c->graph);
+    for (size_t i = 0; i < CAL_KINDS - CAL_GRAPH; i++)
+        weir_graph_destroy(&c->graphs[i]);
     weir_kernel_destroy(&c->kernel);
     weir_program_destroy(&c->program);
     cli_clock_use(NULL);
