@@ -245,7 +245,7 @@ bool cal_measure_engines(struct calibration *c)
     cal_figure_set(c, CAL_LATE_SIGNALS, late.value > 0.75);
     cal_figure_set(c, CAL_MULTIPROCESSORS, (double)c->limits->compute_units);
     // A model has CUDA's order, in which smaller numbers go first.
-    cal_figure_set(c, CAL_LEAST_PRIORITY, 0.0 - c->limits->priority_lowest);
-    cal_figure_set(c, CAL_GREATEST_PRIORITY, 0.0 - c->limits->priority_highest);
+    cal_figure_set(c, CAL_LEAST_PRIORITY, -c->limits->priority_lowest);
+    cal_figure_set(c, CAL_GREATEST_PRIORITY, -c->limits->priority_highest);
     return true;
 }

@@ -8,7 +8,7 @@
 #include "tests/plugins/sim/job.h"
 
 enum {
-    PROGRAMS = 40,
+    PROGRAMS = 24,
     OPERATIONS = 40,
     STREAMS = 4,
     CELLS = 5, // of each memory, which operations use whole
