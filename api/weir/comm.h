@@ -7,11 +7,14 @@
 // and EXCHANGE concern only the ranks that they name. Collectives of one communicator run in the
 // order of submission, also on different queues.
 //
+// A collective can be captured (<weir/graph.h>): each launch of the graph submits it again, with the
+// next number, so all ranks launch graphs with the same collectives in the same order.
+//
 // Nothing waits for ever: when a rank dies, stops, skips a collective or submits another one, each
 // collective fails on every other rank within the timeout, and at once where a connection ends. The
 // first cause names the rank, the collective, its number, and both lines. The queue has failed then
 // (<weir/queue.h>), and the communicator is dead: recover the queue, destroy the communicator,
-// create another.
+// create another, or shrink it to the ranks that are left.
 //
 // Arithmetic: integers wrap. float16 and bfloat16 are computed in float32 and rounded to nearest even
 // after each step. AVERAGE is the sum divided by the count of ranks, of integers towards zero. The
@@ -193,6 +196,21 @@ WEIR_API weir_status weir_comm_abort_at(weir_comm *comm, const char *why, const 
 // WEIR_OK, or the first failure, which becomes the thread's error.
 WEIR_API weir_status weir_comm_error(weir_comm *comm);
 
+// Makes a communicator of the ranks that are left after others have died: all that are left call
+// it, each with its part of the communicator that has failed, and keep their order. If `comm` has not
+// failed, this ends it, as weir_comm_abort() does. Ranks that have died, or have destroyed theirs, are not
+// waited for; one that does not come within a quarter of the timeout after the others is left out,
+// and its own call fails. Waits, at most twice the timeout. `label` may be NULL. `comm` is still to
+// be destroyed.
+//
+// Errors: as weir_comm_create(); WEIR_ERROR_UNSUPPORTED if the transport cannot (`mpi`);
+// WEIR_ERROR_COMM if the others have gone on without this rank, or another one has died meanwhile: call
+// it again.
+WEIR_API weir_status weir_comm_shrink_at(weir_comm *comm, const char *label, weir_comm **out_comm,
+                                         const char *file, int line);
+#define weir_comm_shrink(comm, label, out_comm) \
+    weir_comm_shrink_at(comm, label, out_comm, __FILE__, __LINE__)
+
 // This rank and the count of ranks; the label, "" if it has none; the device. 0, "" and NULL for
 // NULL.
 WEIR_API uint32_t weir_comm_rank(const weir_comm *comm);
@@ -244,8 +262,7 @@ struct weir_collective_params {
 //
 // Errors: WEIR_ERROR_INVALID for a wrong operand, ranges outside their buffers or overlapping, a
 // buffer or queue of another device than the communicator's: nothing was submitted, and the other
-// ranks do not know of it. In a capture WEIR_ERROR_INVALID. The communicator's or the queue's first
-// failure.
+// ranks do not know of it. The communicator's or the queue's first failure.
 WEIR_API weir_status weir_queue_collective_at(weir_queue *queue, weir_comm *comm,
                                               const struct weir_collective_params *params,
                                               const char *file, int line);

@@ -10,16 +10,16 @@
 // While a queue captures, operations submitted to it are added to the capture and do not
 // run. Another queue joins the capture when it waits for an event recorded in it; the
 // first queue must wait for that queue before the capture ends. Copies, fills, launches,
-// records and waits can be captured; host calls, native calls, uploads, downloads, pool
-// allocations and frees, copies between devices and calls that wait on the host cannot.
+// collectives, records and waits can be captured; host calls, native calls, uploads, downloads,
+// pool allocations and frees, copies between devices and calls that wait on the host cannot.
 // An event recorded in a capture is valid in that capture only: it is an error at the
 // call to wait for it outside, or to wait inside for an event that was recorded outside.
 //
 // A graph launch is one operation of its queue: it begins when all earlier work of the
 // queue has finished, and later work of the queue waits for the whole graph.
 //
-// Buffers and kernels that a graph uses may be destroyed before the graph; they are
-// freed with it. A pool's buffer that a graph uses can be freed to its pool only after
+// Buffers, kernels and communicators that a graph uses may be destroyed before the graph; they
+// are freed with it. A pool's buffer that a graph uses can be freed to its pool only after
 // the graph is gone.
 #ifndef WEIR_GRAPH_H
 #define WEIR_GRAPH_H
@@ -47,8 +47,8 @@ struct weir_graph_params {
 WEIR_API weir_status weir_capture_begin_at(weir_queue *queue, const char *file, int line);
 #define weir_capture_begin(queue) weir_capture_begin_at(queue, __FILE__, __LINE__)
 
-// Stores the number of the node that was made of the last copy, fill or launch captured
-// from `queue`, for the updates below.
+// Stores the number of the node that was made of the last copy, fill, launch or collective
+// captured from `queue`, for the updates below.
 //
 // Errors: WEIR_ERROR_INVALID outside a capture, or before the first such operation;
 // WEIR_ERROR_NOT_FOUND if that operation was empty, so that no node was made of it.

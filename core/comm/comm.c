@@ -141,14 +141,17 @@ weir_status weir__comm_await_turn(weir_comm *comm, uint32_t turn)
     while (comm->turn != turn && !comm->failed)
         weir_lock_wait(&comm->lock, &comm->changed);
     comm->waiting--;
+    const bool failed = comm->failed;
+    comm->running = comm->running || !failed;
     weir_lock_release(&comm->lock);
-    return weir__comm_status(comm);
+    return failed ? weir__comm_status(comm) : WEIR_OK;
 }
 
 void weir__comm_end_turn(weir_comm *comm, uint32_t turn)
 {
     weir_lock_take(&comm->lock);
     comm->turn = turn + 1;
+    comm->running = false;
     if (comm->waiting > 0) // waking the pulse for nothing would cost each call microseconds
         pthread_cond_broadcast(&comm->changed);
     weir_lock_release(&comm->lock);

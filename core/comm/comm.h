@@ -14,6 +14,10 @@ weir_comm *weir__comm_allocate(weir_device *device, const char *label);
 void weir__comm_publish(weir_comm *comm);
 void weir__comm_drop(weir_comm *comm);
 
+// Refuses a call that waits, in a host call.
+weir_status weir__comm_refuse_wait(const char *function, const char *label, const char *file,
+                                   int line);
+
 // Books the first cause. Returns false if there is one already.
 bool weir__comm_fail(weir_comm *comm, const struct weir_error *cause);
 

@@ -14,7 +14,8 @@
 
 static const struct weir_comm_params defaults = {.struct_size = sizeof defaults};
 
-static weir_status refuse_wait(const char *function, const char *label, const char *file, int line)
+weir_status weir__comm_refuse_wait(const char *function, const char *label, const char *file,
+                                   int line)
 {
     if (!weir__in_host_call())
         return WEIR_OK;
@@ -86,7 +87,7 @@ weir_status weir_comm_create_at(weir_device *device, const struct weir_comm_para
     WEIR_REQUIRE_AT(file, line, NULL, device);
     params = params ? params : &defaults;
     WEIR_READ_PARAMS(weir_comm_params, params, &known);
-    weir_status status = refuse_wait("weir_comm_create", params->label, file, line);
+    weir_status status = weir__comm_refuse_wait("weir_comm_create", params->label, file, line);
     if (status < 0)
         return status;
     struct joiner joiner = {.device = device, .params = params, .file = file, .line = line};
@@ -201,7 +202,7 @@ weir_status weir_comm_create_all_at(weir_device *const *devices, uint32_t device
     WEIR_REQUIRE_AT(file, line, NULL, device_count > 0);
     params = params ? params : &defaults;
     WEIR_READ_PARAMS(weir_comm_params, params, &known);
-    weir_status status = refuse_wait("weir_comm_create_all", params->label, file, line);
+    weir_status status = weir__comm_refuse_wait("weir_comm_create_all", params->label, file, line);
     if (status == WEIR_OK)
         status = check_devices(devices, device_count, file, line);
     if (status < 0)
@@ -247,7 +248,8 @@ weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key, cons
     *out_part = NULL;
     WEIR_REQUIRE_AT(file, line, NULL, comm);
     WEIR_REQUIRE_AT(file, line, comm->member.object.label, color >= WEIR_NO_COLOR);
-    weir_status status = refuse_wait("weir_comm_split", comm->member.object.label, file, line);
+    weir_status status =
+        weir__comm_refuse_wait("weir_comm_split", comm->member.object.label, file, line);
     if (status < 0)
         return status;
     weir_comm *part = weir__comm_allocate(comm->member.device, label);

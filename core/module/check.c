@@ -79,6 +79,7 @@ static const struct slot slots[] = {
     PAIR(comm_abort, false, comm_query),
     PAIR(comm_query, false, comm_engine),
     PAIR(comm_engine, false, comm_create),
+    SLOT(comm_captures, false),
 };
 #undef SLOT
 #undef PAIR

@@ -47,7 +47,8 @@ struct weir_comm {
     struct weir_lock lock; // of what follows
     pthread_cond_t changed;
     uint32_t turn;    // of the call that may run
-    uint32_t waiting; // threads that wait for theirs
+    uint32_t waiting; // threads that wait for theirs, or for the end of the running one
+    bool running;     // a call has its turn, and has not ended it
     bool failed;
     struct weir_error error; // the first cause
 

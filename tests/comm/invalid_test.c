@@ -179,3 +179,15 @@ WEIR_TEST(CommInvalid, Null)
     weir_comm_destroy(&comm);
     comm_rig_close(&rig);
 }
+
+// The transport fake lacks the function, as `mpi` does.
+WEIR_TEST(CommInvalid, ATransportThatCannotShrink)
+{
+    struct comm_rig rig;
+    weir_comm *left;
+    comm_rig_open_fake(&rig, "", 1, WEIR_PLACE_HOST);
+    EXPECT_INT_EQ(weir_comm_shrink(rig.comms[0], NULL, &left), WEIR_ERROR_UNSUPPORTED);
+    COMM_RIG_EXPECT_WORDS("weir_comm_shrink: the transport", "create another communicator");
+    EXPECT_OK(weir_comm_error(rig.comms[0]));
+    comm_rig_close(&rig);
+}

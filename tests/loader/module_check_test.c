@@ -165,6 +165,7 @@ static const char *const slot_names[] = {
     "`comm_abort`",
     "`comm_query`",
     "`comm_engine`",
+    NULL, // comm_captures
 };
 _Static_assert(sizeof slot_names / sizeof slot_names[0] == WEIR_MODULE_SLOT_COUNT,
                "every slot has a line");

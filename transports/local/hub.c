@@ -254,4 +254,5 @@ const struct local_wire local_hub_wire = {
     .fail = hub_fail,
     .failed = hub_failed,
     .leave = local_hub_leave,
+    .shrink = local_hub_shrink,
 };

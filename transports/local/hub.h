@@ -24,6 +24,7 @@ struct hub_post {
 struct hub_rank {
     bool here; // has joined
     bool left;
+    bool shrinks; // has come to go on with the ranks that are left
     bool has_head;
     struct local_head head; // its latest collective
     const char *src;
@@ -42,6 +43,7 @@ struct hub {
     uint32_t members; // groups that have not left
     bool failed;
     char cause[LOCAL_CAUSE_SIZE];
+    bool shrunk; // the ranks that go on are known
     struct hub_rank *ranks;
     struct hub_post **posts; // the oldest from rank i to rank j at i * count + j
     uint64_t id;
@@ -75,5 +77,7 @@ bool local_hub_messages(struct local_run *run);
 weir_status local_hub_split(struct local_run *run, const struct local_part *part,
                             struct local_group **out_group);
 void local_hub_leave(struct local_group *group);
+weir_status local_hub_shrink(struct local_group *group, const struct weir_transport_shrink *shrink,
+                             struct local_group **out_group);
 
 #endif

@@ -103,6 +103,9 @@ struct local_wire {
     // Copies the first cause, if there is one.
     bool (*failed)(struct local_group *group, char *out_cause);
     void (*leave)(struct local_group *group);
+    // Makes a group of the ranks of this one, which has failed, that come here.
+    weir_status (*shrink)(struct local_group *group, const struct weir_transport_shrink *shrink,
+                          struct local_group **out_group);
 };
 
 // What every wire's group begins with.
@@ -165,6 +168,14 @@ weir_status local_split(void *group, const struct weir_transport_split *split, v
 void local_place(const void *group, uint32_t *out_rank, uint32_t *out_count);
 void local_abort(void *group, const char *reason);
 void local_leave(void *group);
+
+// shrink.c
+
+weir_status local_shrink(void *group, const struct weir_transport_shrink *shrink, void **out_group);
+// How long the ranks that are there wait for those that are not.
+uint64_t local_shrink_patience(const struct weir_transport_shrink *shrink);
+// The failure of a rank that has come too late.
+weir_status local_shrink_without(const struct local_group *group);
 
 // hub_join.c
 

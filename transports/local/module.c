@@ -86,6 +86,7 @@ static const struct weir_transport_ops local_ops = {
     .run = local_run_call,
     .abort = local_abort,
     .leave = local_leave,
+    .shrink = local_shrink,
 };
 
 static const char *const memory_choices[] = {"read", "send", NULL};

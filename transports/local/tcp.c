@@ -257,4 +257,5 @@ const struct local_wire local_tcp_wire = {
     .fail = tcp_fail,
     .failed = tcp_failed,
     .leave = tcp_leave,
+    .shrink = local_tcp_shrink,
 };

@@ -29,12 +29,22 @@ struct tcp_list {
 // What control connections carry.
 enum tcp_news_kind {
     TCP_FAILED = 1,
-    TCP_LEAVES = 2
+    TCP_LEAVES = 2,
+    TCP_COMES = 3,  // to the rank that gathers those that are left
+    TCP_GOES_ON = 4 // from that rank; a struct tcp_member for each follows
 };
 
 struct tcp_news {
     uint32_t kind;
+    uint32_t number; // COMES: the port where it listens; GOES_ON: how many ranks are left
+    uint64_t token;  // GOES_ON: of their group
     char cause[LOCAL_CAUSE_SIZE];
+};
+
+// A rank that goes on.
+struct tcp_member {
+    uint32_t rank;
+    uint32_t port;
 };
 
 struct tcp_peer {
@@ -90,6 +100,11 @@ bool local_tcp_messages(struct local_run *run);
 bool local_tcp_offer(struct local_run *run, struct local_record *record);
 weir_status local_tcp_split(struct local_run *run, const struct local_part *part,
                             struct local_group **out_group);
+
+// Where the others have reached this rank, or it has reached them.
+bool local_tcp_own_address(const struct tcp_group *group, struct local_address *out_address);
+weir_status local_tcp_shrink(struct local_group *group, const struct weir_transport_shrink *shrink,
+                             struct local_group **out_group);
 
 // An empty group with no connections; NULL if out of memory or of descriptors.
 struct tcp_group *local_tcp_create(const struct weir_host *host, const char *label, uint32_t rank,

@@ -123,8 +123,7 @@ bool local_tcp_begin(struct tcp_group *group, uint64_t timeout_ns, uint64_t dead
     return false;
 }
 
-// Where the others have reached this rank, or it has reached them.
-static bool own_address(const struct tcp_group *group, struct local_address *out_address)
+bool local_tcp_own_address(const struct tcp_group *group, struct local_address *out_address)
 {
     for (uint32_t i = 0; i < group->local.count; i++) {
         out_address->size = sizeof out_address->address;
@@ -142,7 +141,7 @@ bool local_tcp_offer(struct local_run *run, struct local_record *record)
     struct local_address address;
     uint16_t port = 0;
     struct weir_siphash_key key;
-    if (!own_address(group, &address))
+    if (!local_tcp_own_address(group, &address))
         return local_fail(run, "rank %u has no address: %s", group->local.rank, strerror(errno));
     local_address_set_port(&address, 0);
     group->listener = local_listen(address, group->any, &port);

@@ -237,7 +237,9 @@ struct weir_module_ops {
     void (*kernel_destroy)(const struct weir_link *link, weir_kernel *kernel);
 
     // O: delivery replays the nodes, one after the other. A plugin may set
-    // create and destroy to keep data with a graph.
+    // create and destroy to keep data with a graph. A graph with COLLECTIVEs is created by the
+    // backend only if comm_captures is true for all of them. Its first launch, and the first
+    // after graph_update, come on a thread of the library and may wait for other ranks.
     weir_status (*graph_create)(const struct weir_link *link, weir_device *device,
                                 weir_graph *graph, const struct weir_graph_setup *setup,
                                 void **out_data);
@@ -344,6 +346,12 @@ struct weir_module_ops {
     // The engine and its version, such as "NCCL 2.28.9".
     const char *(*comm_engine)(const struct weir_link *link, weir_comm *comm);
     // above: ABI 3.3
+
+    // O, backends only: graphs with collectives are replayed. Whether a graph of the backend can hold
+    // a COLLECTIVE of a communicator of its engine that comm_takes.
+    bool (*comm_captures)(const struct weir_link *link, weir_comm *comm,
+                          const struct weir_operation *operation);
+    // above: ABI 3.4
 };
 
 #define WEIR_MODULE_SLOT_COUNT (sizeof(struct weir_module_ops) / sizeof(void (*)(void)))

@@ -68,6 +68,19 @@ enum weir_operation_flags {
     // gets a single one, for which it need do nothing.
     WEIR_OPERATION_COOPERATIVE = 1u << 5,
     // above: ABI 3.1
+    // GRAPH only: some of its nodes are COLLECTIVEs; u.graph_comms is set.
+    WEIR_OPERATION_COLLECTIVES = 1u << 6,
+    // above: ABI 3.4
+};
+
+// What a launch of a graph adds to the COLLECTIVEs of one communicator in it, which count from 0:
+// the collective of this launch has number `number + u.collective.number` and turn `turn +
+// u.collective.turn`. Closed.
+struct weir_graph_comm {
+    weir_comm *comm;
+    uint64_t number;
+    uint32_t turn;
+    uint32_t count; // of its COLLECTIVEs
 };
 
 // The largest size of an operation in all future versions.
@@ -151,6 +164,12 @@ struct weir_operation {
             const struct weir_graph_node *nodes; // weir_graph_node_at() finds one
             uint32_t node_count;
         } graph;
+        // Beside `graph`, with WEIR_OPERATION_COLLECTIVES: the communicators of its nodes.
+        struct {
+            uint64_t graph[3];
+            const struct weir_graph_comm *comms;
+            uint32_t count;
+        } graph_comms;
         struct {
             weir_native_function function;
             void *user;
@@ -251,7 +270,7 @@ static inline bool weir_collective_range_at(const struct weir_operation *operati
     return true;
 }
 
-// One operation of a graph: a copy, fill or launch, none of them EMPTY.
+// One operation of a graph: a copy, fill, launch or collective, none of them EMPTY.
 // Records and waits of the capture are its edges.
 struct weir_graph_node {
     size_t struct_size;

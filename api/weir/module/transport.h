@@ -40,6 +40,16 @@ struct weir_transport_split {
     // above: ABI 3.2
 };
 
+// One rank's part in making a group of the ranks that are left.
+struct weir_transport_shrink {
+    size_t struct_size;
+    const char *label; // of the new group; never NULL, valid during the call
+    uint64_t timeout_ns;
+    const char *file;
+    int line;
+    // above: ABI 3.4
+};
+
 // One send or receive of an exchange.
 struct weir_transport_part {
     size_t struct_size; // also the distance between parts
@@ -87,8 +97,8 @@ static inline const struct weir_transport_part *weir_transport_part_at(
 // All are mandatory except those marked O.
 //
 // Threads: any thread may call any function, and calls for different groups are concurrent. For
-// one group, run(), split() and leave() come one at a time; abort() may come while one of run() and
-// split() is under way, never while or after leave().
+// one group, run(), split(), shrink() and leave() come one at a time; abort() may come while one of the
+// first three is under way, never while or after leave().
 //
 // Errors: each function that returns a status has told host->error the reason: the rank, the
 // collective, its number and label, both lines, and the remedy. Statuses: WEIR_ERROR_COMM for what
@@ -135,6 +145,13 @@ struct weir_transport_ops {
     // O: no library. The library below and its version, such as "Open MPI 4.1.4".
     const char *(*library)(const void *state);
     // above: ABI 3.2
+
+    // O: WEIR_ERROR_UNSUPPORTED. Makes a group of the ranks of one that has failed: of those that call it,
+    // in their order. Does not wait for ranks that have died or left; those that do not come
+    // within a quarter of the timeout are left out, and their calls fail. May be called again.
+    weir_status (*shrink)(void *group, const struct weir_transport_shrink *shrink,
+                          void **out_group);
+    // above: ABI 3.4
 };
 
 #define WEIR_TRANSPORT_SLOT_COUNT (sizeof(struct weir_transport_ops) / sizeof(void (*)(void)))

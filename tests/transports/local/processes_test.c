@@ -33,16 +33,17 @@ static void set_up_pipe(int ends[2], int ours)
     ASSERT_INT_EQ(fcntl(ends[ours], F_SETFD, FD_CLOEXEC), 0);
 }
 
-static void start(struct process *process, uint32_t rank, uint32_t count, const char *rendezvous,
-                  const char *steps, const char *timeout_ms)
+static void start_with(struct process *process, uint32_t rank, uint32_t count,
+                       const char *rendezvous, const char *steps, const char *timeout_ms,
+                       const char *more)
 {
     int in[2];
     int out[2];
     char rank_text[16];
     char count_text[16];
     posix_spawn_file_actions_t actions;
-    char *arguments[] = {(char *)PROGRAM, rank_text,          count_text, (char *)rendezvous,
-                         (char *)steps,   (char *)timeout_ms, NULL};
+    char *arguments[] = {(char *)PROGRAM, rank_text,          count_text,   (char *)rendezvous,
+                         (char *)steps,   (char *)timeout_ms, (char *)more, NULL};
     snprintf(rank_text, sizeof rank_text, "%u", rank);
     snprintf(count_text, sizeof count_text, "%u", count);
     set_up_pipe(in, 1);
@@ -56,6 +57,12 @@ static void start(struct process *process, uint32_t rank, uint32_t count, const 
     close(out[1]);
     process->in = fdopen(in[1], "w");
     process->out = fdopen(out[0], "r");
+}
+
+static void start(struct process *process, uint32_t rank, uint32_t count, const char *rendezvous,
+                  const char *steps, const char *timeout_ms)
+{
+    start_with(process, rank, count, rendezvous, steps, timeout_ms, NULL);
 }
 
 static void start_all(struct process *processes, uint32_t count, const char *const *steps,
@@ -227,4 +234,55 @@ WEIR_TEST(Processes, TellOfOneThatIsStoppedAtWork)
     EXPECT_CONTAINS(processes[0].message, "in 2.00 s");
     EXPECT_CONTAINS(processes[0].message, ": rank 1 has ");
     EXPECT_INT_EQ(processes[1].status, WEIR_ERROR_COMM);
+}
+
+// Three of four go on when one is killed, whichever it is: the first one gathers the others.
+static void expect_to_go_on(int victim)
+{
+    struct process processes[4] = {{.id = 0}};
+    const struct weir_transport_setup setup = ranks_setup("file");
+    for (uint32_t i = 0; i < 4; i++)
+        start_with(&processes[i], i, 4, setup.rendezvous, "0", "60000", "shrink");
+    for (int i = 0; i < 4; i++)
+        expect_waiting(&processes[i]);
+    kill(processes[victim].id, SIGKILL);
+    for (int i = 0, rank = 0; i < 4; i++) {
+        char expected[32];
+        finish(&processes[i]);
+        if (i == victim)
+            continue;
+        snprintf(expected, sizeof expected, "rank %d of 3", rank++);
+        EXPECT_INT_EQ(processes[i].status, WEIR_OK);
+        EXPECT_STR_EQ(processes[i].message, expected);
+    }
+}
+
+WEIR_TEST(Processes, GoOnWithoutOneThatIsKilled)
+{
+    expect_to_go_on(0);
+    expect_to_go_on(1);
+    expect_to_go_on(3);
+}
+
+// The first rank has stopped, so that it does not gather: the second one does, when that has said nothing for
+// half of the timeout. When the first one goes on, the others have gone.
+WEIR_TEST(Processes, GoOnWithoutOneThatIsStopped)
+{
+    struct process processes[3] = {{.id = 0}};
+    const struct weir_transport_setup setup = ranks_setup("file");
+    for (uint32_t i = 0; i < 3; i++)
+        start_with(&processes[i], i, 3, setup.rendezvous, "0", "20000", "shrink");
+    for (int i = 0; i < 3; i++)
+        expect_waiting(&processes[i]);
+    kill(processes[0].id, SIGSTOP);
+    for (int i = 1; i < 3; i++) {
+        finish(&processes[i]);
+        EXPECT_INT_EQ(processes[i].status, WEIR_OK);
+    }
+    EXPECT_STR_EQ(processes[1].message, "rank 0 of 2");
+    EXPECT_STR_EQ(processes[2].message, "rank 1 of 2");
+    kill(processes[0].id, SIGCONT);
+    finish(&processes[0]);
+    EXPECT_INT_EQ(processes[0].status, WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(processes[0].message, "the other ranks have gone on without rank 0");
 }

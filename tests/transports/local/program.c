@@ -1,9 +1,10 @@
-// One rank as a process: program RANK COUNT RENDEZVOUS STEPS TIMEOUT_MS
+// One rank as a process: program RANK COUNT RENDEZVOUS STEPS TIMEOUT_MS [shrink]
 //
 // It runs STEPS small all-reduces, writes "waiting", and reads a line; then it runs a large one, and writes
 // its status, the time and the error. With STEPS 0 it writes "waiting" after three, and goes on until
 // one fails. With STEPS -1 the last rank leaves after one, and ranks 0 and 1 trade messages until one
-// fails, and write "waiting" after three.
+// fails, and write "waiting" after three. With one more argument it goes on after that with the ranks that
+// are left, and writes their number with its own as the error.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,9 +78,20 @@ static weir_status work(struct rank *rank, long steps, uint64_t timeout_ns)
     return status;
 }
 
+static weir_status go_on(struct rank *rank, uint64_t timeout_ns)
+{
+    weir_status status = rank_shrink(rank, timeout_ns);
+    if (!status)
+        status = sum(rank, 3, timeout_ns);
+    if (!status)
+        snprintf(rank->error.message, sizeof rank->error.message, "rank %u of %u", rank->rank,
+                 rank->count);
+    return status;
+}
+
 int main(int count, char **arguments)
 {
-    if (count != 6)
+    if (count != 6 && count != 7)
         return 2;
     struct rank rank = {.rank = (uint32_t)strtoul(arguments[1], NULL, 10)};
     struct weir_transport_setup setup = ranks_setup("process");
@@ -90,8 +102,11 @@ int main(int count, char **arguments)
     const uint64_t timeout_ns = strtoull(arguments[5], NULL, 10) * 1000 * 1000;
     if (!status)
         status = steps < 0 ? work_when_left(&rank, timeout_ns) : work(&rank, steps, timeout_ns);
+    const bool goes_on = status && count == 7;
+    if (goes_on)
+        status = go_on(&rank, timeout_ns);
     printf("%d %" PRIu64 " %s\n", (int)status, weir_clock_now_ns(),
-           status ? rank.error.message : "");
+           status || goes_on ? rank.error.message : "");
     rank_leave(&rank);
     return 0;
 }

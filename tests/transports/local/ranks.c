@@ -142,6 +142,25 @@ void rank_leave(struct rank *rank)
     rank->group = NULL;
 }
 
+weir_status rank_shrink(struct rank *rank, uint64_t timeout_ns)
+{
+    const struct weir_transport_shrink shrink = {.struct_size = sizeof shrink,
+                                                 .label = "left",
+                                                 .timeout_ns = timeout_ns,
+                                                 .file = "app.c",
+                                                 .line = 7};
+    void *group = NULL;
+    const weir_status status = ranks_ops()->shrink(rank->group, &shrink, &group);
+    rank->error = last_error;
+    if (status != WEIR_OK)
+        return status;
+    rank_leave(rank);
+    rank->group = group;
+    rank->number = 0;
+    ranks_ops()->place(group, &rank->rank, &rank->count);
+    return WEIR_OK;
+}
+
 struct start {
     pthread_t thread;
     const struct weir_transport_setup *setup;

@@ -38,6 +38,8 @@ weir_status rank_join(struct rank *rank, const struct weir_transport_setup *setu
 // ops->run with what is not set of struct_size, line, file, number and timeout filled in.
 weir_status rank_call(struct rank *rank, struct weir_transport_call call);
 void rank_leave(struct rank *rank);
+// Goes on in a group of the ranks that are left, and leaves the one before. The error is in rank->error.
+weir_status rank_shrink(struct rank *rank, uint64_t timeout_ns);
 
 // Runs `body` on `count` threads, each with its rank of a new group, and joins them all.
 void ranks_run(const char *wire, uint32_t count, weir_status (*body)(struct rank *rank), void *user,
