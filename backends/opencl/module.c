@@ -38,7 +38,7 @@ static const struct weir_key keys[] = {
             .fallback = "1",
             .help =
                 "Keep the binaries of built programs on disk, 256 MiB at most: the first build of "
-                "a program takes longer, every later one is nearly free.",
+                "a program takes longer, every later one is nearly free. PoCL keeps its own.",
         },
     [KEY_CACHE_DIR] =
         {

@@ -1,6 +1,6 @@
 // Programs are built from OpenCL C. Their binaries are cached on disk; the key is everything that
 // they depend on: source, options, platform, device and driver. A program whose binary the driver
-// no longer accepts is built again.
+// no longer accepts is built again. PoCL has a cache of its own.
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +34,11 @@ struct build {
     char *options;
     char *key;
 };
+
+static bool is_pocl(const struct ocl_device *device)
+{
+    return strcmp(device->listed->info.platform, "Portable Computing Language") == 0;
+}
 
 static bool make_key(struct build *build)
 {
@@ -126,6 +131,8 @@ static char *make_user_options(const struct weir_host *host,
     return weir_kit_format(host, "%s", params->options ? params->options : "");
 }
 
+// PoCL keeps on disk what it compiles. To hand out a program's binary it compiles every kernel for
+// blocks of any size too, which takes as long as all that launches need.
 static weir_status make_program(struct build *build, const struct weir_program_params *params)
 {
     const struct ocl_module *module = build->device->module;
@@ -135,10 +142,11 @@ static weir_status make_program(struct build *build, const struct weir_program_p
     build->clc.options = build->options;
     if (!build->options || !make_key(build))
         return weir_host_no_memory(module->host, "the options of a program");
-    if (read_cache(build))
+    const bool keep = !is_pocl(build->device);
+    if (keep && read_cache(build))
         return WEIR_OK;
     weir_status status = clc_build(&build->clc);
-    if (status == WEIR_OK)
+    if (status == WEIR_OK && keep)
         write_cache(build);
     return status;
 }
@@ -151,11 +159,6 @@ static const struct weir_image *find_source(const struct weir_bundle *bundle)
             return image;
     }
     return NULL;
-}
-
-static bool is_pocl(const struct ocl_device *device)
-{
-    return strcmp(device->listed->info.platform, "Portable Computing Language") == 0;
 }
 
 static weir_status choose_source(struct build *build, const struct weir_program_params *params)

@@ -63,6 +63,8 @@ static weir_status open_runtime(const struct configuration *configuration, weir_
     if (!cache)
         cache = weir_test_temp_dir();
     shim()->hide_svm(configuration->no_svm);
+    // PoCL's programs are not kept.
+    shim()->play(configuration->cached ? WEIR_TEST_OPENCL_ANOTHER_NAME : 0);
     snprintf(text, sizeof text,
              "[weir]\nbackend = opencl\n[opencl]\nlibrary = %s\ncache = %d\ncache_dir = %s\n",
              library, configuration->cached, cache);

@@ -19,7 +19,9 @@ enum weir_test_opencl_play {
     WEIR_TEST_OPENCL_SUB_BUFFERS = 32,
     // Intel: memory is associated with an object that is refused.
     WEIR_TEST_OPENCL_INNER_OBJECT = 64,
-    WEIR_TEST_OPENCL_NO_GROUP_WAITS = 128 // PoCL 5: wait_group_events() is declared, but not defined
+    // PoCL 5: wait_group_events() is declared, but not defined.
+    WEIR_TEST_OPENCL_NO_GROUP_WAITS = 128,
+    WEIR_TEST_OPENCL_ANOTHER_NAME = 256 // a platform that is not known by its name
 };
 
 struct weir_test_opencl {

@@ -711,6 +711,8 @@ EXPORT cl_int clGetPlatformInfo(cl_platform_id platform, cl_platform_info what, 
     if (code != CL_SUCCESS)
         return code;
     code = real.clGetPlatformInfo(platform, what, size, value, used);
+    if (what == CL_PLATFORM_NAME && value && plays(WEIR_TEST_OPENCL_ANOTHER_NAME))
+        snprintf(value, size, "the platform of the tests");
     if (what != CL_PLATFORM_VERSION || !value)
         return code;
     if (plays(WEIR_TEST_OPENCL_SUB_BUFFERS))
