@@ -267,6 +267,7 @@ static void run_frames(struct run *run)
     // The length of a stream is not known.
     cli_progress_start(&run->progress, !run->quiet && !run->video && run_rank(run) == 0,
                        run->image_count * run->repeat, "frames/s");
+    cli_progress_update(&run->progress, 0, "first, the driver compiles kernels");
     submit_all(run);
     weir_pipeline_group_drain(run->group, WEIR_FOREVER);
     weir_pipeline_group_get_statistics(run->group, &run->statistics);

@@ -91,6 +91,12 @@ expect_contains "$output" "warm    no frame; --repeat N runs each image N times"
 expect_contains "$output" "first frame"
 expect_not_contains "$output" "warm frame"
 
+# A terminal tells what takes so long, while it does.
+shown="$(TERM=xterm python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' \
+    "$weir" run arr-coc --config small.ini --output terminal "$images/coffee.png" </dev/null)"
+expect_contains "$shown" "0 of 1"
+expect_contains "$shown" "first, the driver compiles kernels"
+
 # Repeated: files once, times over all, and without the first; figures as JSON; out is the
 # default.
 expect_data 0 "$weir" run arr-coc --config small.ini --repeat 5 --json "$images/coffee.png"
