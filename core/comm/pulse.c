@@ -234,7 +234,7 @@ weir_status weir__pulse_start(weir_comm *comm, void *group)
     pthread_once(&once, watch_exit);
     struct weir__pulse *pulse = weir__allocate(sizeof *pulse);
     struct weir__beat *beats = weir__allocate(comm->count * sizeof *beats);
-    struct weir_transport_part *parts = weir__allocate(2 * comm->count * sizeof *parts);
+    struct weir_transport_part *parts = weir__allocate((size_t)2 * comm->count * sizeof *parts);
     if (!pulse || !beats || !parts) {
         weir__release(pulse);
         weir__release(beats);

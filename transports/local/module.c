@@ -11,6 +11,7 @@ enum {
 struct transport {
     const struct weir_host *host;
     bool reads_memory;
+    bool maps_memory;
 };
 
 static weir_status transport_open(const struct weir_host *host,
@@ -20,7 +21,8 @@ static weir_status transport_open(const struct weir_host *host,
     if (!transport)
         return weir_host_no_memory(host, "the transport 'local'");
     transport->host = host;
-    transport->reads_memory = strcmp(settings[KEY_MEMORY]->text, "read") == 0;
+    transport->reads_memory = strcmp(settings[KEY_MEMORY]->text, "send") != 0;
+    transport->maps_memory = strcmp(settings[KEY_MEMORY]->text, "map") == 0;
     *out_state = transport;
     return WEIR_OK;
 }
@@ -51,7 +53,8 @@ static weir_status join_at(const struct transport *transport,
     if (name && name[0] && (place || setup->count == 1))
         return local_hub_join(host, setup, name, out_group);
     if (place && (after(place, "tcp://") || after(place, "file:")))
-        return local_tcp_join(host, setup, transport->reads_memory, out_group);
+        return local_tcp_join(host, setup, transport->reads_memory, transport->maps_memory,
+                              out_group);
     if (!place || !place[0])
         return weir_host_fail(host, WEIR_ERROR_CONFIG, rendezvous_remedy,
                               "'%s': no rendezvous is named, where %u ranks are to meet",
@@ -89,17 +92,18 @@ static const struct weir_transport_ops local_ops = {
     .shrink = local_shrink,
 };
 
-static const char *const memory_choices[] = {"read", "send", NULL};
+static const char *const memory_choices[] = {"map", "read", "send", NULL};
 
 static const struct weir_key local_keys[KEY_COUNT] = {
     [KEY_MEMORY] =
         {
             .name = "memory",
             .type = WEIR_KEY_CHOICE,
-            .fallback = "read",
+            .fallback = "map",
             .choices = memory_choices,
-            .help = "How bytes get to another process of this machine: read from its memory, where "
-                    "the system allows it, or sent over TCP.",
+            .help = "How bytes get to another process of this machine: all-reduces through memory "
+                    "that both have mapped and all else read from its memory, all of it read, "
+                    "where the system allows it, or sent over TCP.",
         },
 };
 

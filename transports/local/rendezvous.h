@@ -9,6 +9,7 @@ struct meeting {
     const struct weir_host *host;
     const struct weir_transport_setup *setup;
     bool reads_memory;
+    bool maps_memory;
     uint64_t deadline_ns;
     struct local_address place;      // where rank 0 listens
     bool any;                        // it is no loopback address
@@ -35,9 +36,9 @@ bool local_meeting_receive(struct meeting *meeting);
 bool local_meeting_attend(struct meeting *meeting);
 
 // join() at "tcp://…" and at "file:…"; with `reads_memory`, ranks of one machine read each other's
-// memory if they can.
+// memory if they can, and with `maps_memory` besides map memory of each other's.
 weir_status local_tcp_join(const struct weir_host *host, const struct weir_transport_setup *setup,
-                           bool reads_memory, struct local_group **out_group);
+                           bool reads_memory, bool maps_memory, struct local_group **out_group);
 
 #define LOCAL_FILES_REMEDY \
     "raise the limit of open files (ulimit -n): each rank has two for each other rank"

@@ -8,6 +8,7 @@
 
 #include "base/siphash.h"
 #include "transports/kit/reduce.h"
+#include "transports/local/window.h"
 
 // Below this, TCP needs fewer round trips.
 #define LEAST_BYTES ((size_t)32 << 10)
@@ -43,8 +44,8 @@ static bool is_sound(const struct tcp_peer *peer)
     return read_memory(peer, peer->word, &word, sizeof word) && word == peer->word_value;
 }
 
-static bool gather(struct tcp_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
-                   const void *record, size_t size, void *records)
+bool local_share_gather(struct tcp_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
+                        const void *record, size_t size, void *records)
 {
     struct local_run run = {
         .group = &group->local,
@@ -76,10 +77,10 @@ static bool agree(struct tcp_group *group, struct place *places, uint8_t *answer
     const struct place own = {.process = (uint64_t)getpid(),
                               .word = (uint64_t)(uintptr_t)&group->word,
                               .value = group->word};
-    if (!gather(group, timeout_ns, deadline_ns, &own, sizeof own, places))
+    if (!local_share_gather(group, timeout_ns, deadline_ns, &own, sizeof own, places))
         return false;
     const uint8_t answer = reaches_all(group, places) && group->reads_memory;
-    if (!gather(group, timeout_ns, deadline_ns, &answer, sizeof answer, answers))
+    if (!local_share_gather(group, timeout_ns, deadline_ns, &answer, sizeof answer, answers))
         return false;
     group->shares = memchr(answers, 0, group->local.count) == NULL;
     return true;
@@ -102,7 +103,8 @@ bool local_share_agree(struct tcp_group *group, uint64_t timeout_ns, uint64_t de
 bool local_share_takes(const struct local_run *run)
 {
     const size_t whole = (size_t)run->head.count * weir_datatype_size(run->head.element);
-    return local_tcp_of(run)->shares && local_phases(run->head.kind) > 0 && whole >= LEAST_BYTES;
+    return local_tcp_of(run)->shares && !local_window_takes(run) &&
+           local_phases(run->head.kind) > 0 && whole >= LEAST_BYTES;
 }
 
 // All ranks have come so far.

@@ -13,6 +13,9 @@
 // Finds out whether the ranks of a new group reach each other's memory. False if that has failed the
 // group.
 bool local_share_agree(struct tcp_group *group, uint64_t timeout_ns, uint64_t deadline_ns);
+// Collects a record of each rank of a new group.
+bool local_share_gather(struct tcp_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
+                        const void *record, size_t size, void *records);
 // Whether the call's bytes are read so: the same answer on all ranks.
 bool local_share_takes(const struct local_run *run);
 bool local_share_phase(struct local_run *run, uint32_t phase);

@@ -8,6 +8,7 @@
 
 #include "transports/kit/reduce.h"
 #include "transports/local/share.h"
+#include "transports/local/window.h"
 
 // For the segments of all ranks together, and the least for each.
 #define STAGING_BYTES ((size_t)8 << 20)
@@ -116,6 +117,8 @@ static bool tcp_phase(struct local_run *run, uint32_t phase)
     struct tcp_group *group = local_tcp_of(run);
     const uint32_t own = group->local.rank;
     struct local_piece piece;
+    if (local_window_takes(run))
+        return phase > 0 || local_window_all_reduce(run);
     if (local_share_takes(run))
         return local_share_phase(run, phase);
     send_pieces(run, phase);
@@ -240,6 +243,7 @@ void local_tcp_destroy(struct tcp_group *group)
     }
     local_close(&group->listener);
     local_close(&group->wake);
+    local_window_destroy(group);
     pthread_mutex_destroy(&group->lock);
     host->release(group->staging);
     host->release(group->polls);

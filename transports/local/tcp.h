@@ -72,14 +72,16 @@ struct tcp_group {
     pthread_mutex_t lock; // guards `failed`, `cause` and what is sent to control connections
     bool failed;
     char cause[LOCAL_CAUSE_SIZE];
-    bool any;              // listens at all addresses, not only at loopback
-    bool reads_memory;     // where it can: the setting `memory`
-    bool shares;           // the ranks read each other's memory
-    bool eager;            // there are no more ranks than processors
-    _Atomic uint64_t word; // 0 after a failure
-    int wake;              // an eventfd: abort() while a call waits
-    int listener;          // of a split
-    char *staging;         // a segment of each rank, for reductions
+    bool any;                    // listens at all addresses, not only at loopback
+    bool reads_memory;           // where it can: the setting `memory`
+    bool maps_memory;            // likewise
+    bool shares;                 // the ranks read each other's memory
+    struct tcp_windows *windows; // of all ranks; NULL: all-reduces go another way
+    bool eager;                  // there are no more ranks than processors
+    _Atomic uint64_t word;       // 0 after a failure
+    int wake;                    // an eventfd: abort() while a call waits
+    int listener;                // of a split
+    char *staging;               // a segment of each rank, for reductions
     size_t segment;
     struct tcp_peer *peers; // this rank's own is unused
     struct pollfd *polls;
@@ -91,6 +93,9 @@ struct tcp_group *local_tcp_of(const struct local_run *run);
 // Sends and receives until all that is to be received is there, and with `sends` all is sent.
 bool local_tcp_pump(struct local_run *run, bool sends);
 void local_tcp_append(struct tcp_list *list, struct tcp_span *span);
+// Reads what a peer's control connection has. False once that has failed the group. The end of a peer
+// does not: it may have sent all that this call needs.
+bool local_tcp_read_news(const struct local_run *run, uint32_t index);
 // The data connection of a peer has ended, or its memory: fails the group with what its control
 // connection says.
 bool local_tcp_lost(const struct local_run *run, uint32_t index);

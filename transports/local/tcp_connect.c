@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/siphash.h"
 #include "transports/local/share.h"
+#include "transports/local/window.h"
 
 // A connection that says nothing for so long is none of ours.
 #define GREETING_NS (UINT64_C(2000) * 1000 * 1000)
@@ -117,7 +118,8 @@ bool local_tcp_connect(struct tcp_group *group, const struct local_address *addr
 bool local_tcp_begin(struct tcp_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
                      char *cause)
 {
-    if (local_share_agree(group, timeout_ns, deadline_ns))
+    if (local_share_agree(group, timeout_ns, deadline_ns) &&
+        (!group->shares || local_window_agree(group, timeout_ns, deadline_ns)))
         return true;
     group->local.wire->failed(&group->local, cause);
     return false;
@@ -185,6 +187,7 @@ weir_status local_tcp_split(struct local_run *run, const struct local_part *part
     if (group) {
         group->any = whole->any;
         group->reads_memory = whole->reads_memory;
+        group->maps_memory = whole->maps_memory;
         connected = connect_part(group, whole, part, run->deadline_ns, cause) &&
                     local_tcp_begin(group, run->timeout_ns, run->deadline_ns, cause);
     }

@@ -196,6 +196,7 @@ static struct tcp_group *join(struct meeting *meeting)
     if (group && meeting->addresses && has_descriptors(meeting) && meet(meeting)) {
         group->any = meeting->any;
         group->reads_memory = meeting->reads_memory;
+        group->maps_memory = meeting->maps_memory;
         joined = local_tcp_connect(group, meeting->addresses, meeting->listener, meeting->token,
                                    meeting->deadline_ns, meeting->cause) &&
                  local_tcp_begin(group, setup->timeout_ns, meeting->deadline_ns, meeting->cause);
@@ -211,13 +212,14 @@ static struct tcp_group *join(struct meeting *meeting)
 }
 
 weir_status local_tcp_join(const struct weir_host *host, const struct weir_transport_setup *setup,
-                           bool reads_memory, struct local_group **out_group)
+                           bool reads_memory, bool maps_memory, struct local_group **out_group)
 {
     const uint64_t now_ns = weir_clock_now_ns();
     struct meeting meeting = {
         .host = host,
         .setup = setup,
         .reads_memory = reads_memory,
+        .maps_memory = maps_memory,
         .deadline_ns =
             setup->timeout_ns > UINT64_MAX / 2 ? UINT64_MAX / 2 : now_ns + setup->timeout_ns,
         .connection = -1,

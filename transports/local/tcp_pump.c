@@ -36,9 +36,7 @@ static const struct local_head *last_of(const struct tcp_peer *peer)
     return peer->has_head ? &peer->head : NULL;
 }
 
-// Reads what a peer's control connection has. False once that has failed the group. The end of a peer
-// does not: it may have sent all that this call needs of it.
-static bool read_news(const struct local_run *run, uint32_t index)
+bool local_tcp_read_news(const struct local_run *run, uint32_t index)
 {
     struct tcp_peer *peer = &local_tcp_of(run)->peers[index];
     while (!peer->left) {
@@ -73,7 +71,7 @@ bool local_tcp_lost(const struct local_run *run, uint32_t index)
     while (!peer->left && weir_clock_now_ns() < deadline_ns) {
         struct pollfd control = {.fd = peer->control, .events = POLLIN};
         poll(&control, 1, local_poll_ms(deadline_ns));
-        if (!read_news(run, index))
+        if (!local_tcp_read_news(run, index))
             return false;
     }
     return peer->left && !peer->died ? local_gone(run, index, last_of(peer))
@@ -178,7 +176,7 @@ static bool rest(struct local_run *run, bool sends)
     group->polls[2 * count] = (struct pollfd){.fd = group->wake, .events = POLLIN};
     poll(group->polls, 2 * count + 1, local_poll_ms(run->deadline_ns));
     for (uint32_t i = 0; i < count; i++) {
-        if (group->polls[2 * i + 1].revents && !read_news(run, i))
+        if (group->polls[2 * i + 1].revents && !local_tcp_read_news(run, i))
             return false;
     }
     return weir_clock_now_ns() < run->deadline_ns || give_up(run, sends);

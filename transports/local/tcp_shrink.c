@@ -190,6 +190,7 @@ static bool connect_members(const struct shrink *shrink, struct tcp_group *group
     }
     group->any = whole->any;
     group->reads_memory = whole->reads_memory;
+    group->maps_memory = whole->maps_memory;
     const bool connected =
         local_tcp_connect(group, addresses, shrink->listener, shrink->token, shrink->deadline_ns,
                           cause) &&
