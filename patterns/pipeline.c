@@ -1,5 +1,5 @@
 // The callers' side of the pipeline: creation and destruction, the ring of records and
-// the policies. The work of the two threads is in pipeline_run.c.
+// the policies. The work of its threads is in pipeline_run.c and pipeline_prepare.c.
 //
 // Room is counted in frames that are alive (waiting or in a slot), not by the progress
 // of the starter, so whether a submit finds the pipeline full does not depend on
@@ -56,8 +56,12 @@ static void resolve_params(weir_pipeline *pipeline, const struct weir_pipeline_p
              given->label ? given->label : "pipeline");
     params->label = pipeline->label;
     params->stages = NULL;
+    if (!params->prepare)
+        params->prepare_threads = 0;
     if (params->slot_count == 0)
-        params->slot_count = params->stage_count + 1;
+        params->slot_count = params->stage_count + 1 + params->prepare_threads;
+    if (params->slot_count > WEIR_PIPELINE_SLOTS_MAX)
+        params->slot_count = WEIR_PIPELINE_SLOTS_MAX;
     if (params->backlog == 0)
         params->backlog = params->slot_count;
     if (params->dropped_backlog == 0)
@@ -86,8 +90,10 @@ static weir_status make_storage(weir_pipeline *pipeline)
     pipeline->spans = calloc(slots * stages, sizeof *pipeline->spans);
     pipeline->covered = calloc(stages, sizeof *pipeline->covered);
     pipeline->pieces = calloc(stages * (slots * stages + 1), sizeof *pipeline->pieces);
-    if (!pipeline->stages || !pipeline->slots || !pipeline->records || !pipeline->events ||
-        !pipeline->spans || !pipeline->covered || !pipeline->pieces)
+    pipeline->preparers = // never 0 bytes
+        calloc((size_t)pipeline->params.prepare_threads + 1, sizeof *pipeline->preparers);
+    if (!pipeline->stages || !pipeline->preparers || !pipeline->slots || !pipeline->records ||
+        !pipeline->events || !pipeline->spans || !pipeline->covered || !pipeline->pieces)
         return weir__pipeline_fail(pipeline->label, WEIR_ERROR_OUT_OF_MEMORY,
                                    "use fewer slots or a smaller backlog",
                                    "no memory for %zu slots of %zu stages and %u frames", slots,
@@ -170,34 +176,55 @@ static bool make_locks(weir_pipeline *pipeline)
     bool ok = pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0 &&
               pthread_mutex_init(&pipeline->lock, NULL) == 0 &&
               pthread_cond_init(&pipeline->to_start, &monotonic) == 0 &&
+              pthread_cond_init(&pipeline->to_prepare, &monotonic) == 0 &&
               pthread_cond_init(&pipeline->to_deliver, &monotonic) == 0 &&
               pthread_cond_init(&pipeline->moved, &monotonic) == 0;
     pthread_condattr_destroy(&monotonic);
     return ok;
 }
 
-static void stop_thread(weir_pipeline *pipeline, struct weir_thread *thread)
+static void stop_threads(weir_pipeline *pipeline, bool starter, bool deliverer)
 {
     pthread_mutex_lock(&pipeline->lock);
     pipeline->stopping = true;
     pthread_cond_signal(&pipeline->to_start);
+    pthread_cond_broadcast(&pipeline->to_prepare);
     pthread_cond_signal(&pipeline->to_deliver);
     pthread_mutex_unlock(&pipeline->lock);
-    weir_thread_join(thread);
+    for (uint32_t i = 0; i < pipeline->preparer_count; i++)
+        weir_thread_join(&pipeline->preparers[i]);
+    if (starter)
+        weir_thread_join(&pipeline->starter);
+    if (deliverer)
+        weir_thread_join(&pipeline->deliverer);
+}
+
+static int start_preparers(weir_pipeline *pipeline)
+{
+    int error = 0;
+    for (uint32_t i = 0; i < pipeline->params.prepare_threads && error == 0; i++) {
+        error = weir_thread_start(&pipeline->preparers[i], weir__pipeline_preparer, pipeline);
+        pipeline->preparer_count += error == 0;
+    }
+    return error;
 }
 
 static weir_status make_threads(weir_pipeline *pipeline)
 {
-    int error = weir_thread_start(&pipeline->starter, weir__pipeline_starter, pipeline);
+    int error = start_preparers(pipeline);
+    bool started = false;
     if (error == 0) {
-        error = weir_thread_start(&pipeline->deliverer, weir__pipeline_deliverer, pipeline);
-        if (error != 0)
-            stop_thread(pipeline, &pipeline->starter);
+        error = weir_thread_start(&pipeline->starter, weir__pipeline_starter, pipeline);
+        started = error == 0;
     }
     if (error == 0)
+        error = weir_thread_start(&pipeline->deliverer, weir__pipeline_deliverer, pipeline);
+    if (error == 0)
         return WEIR_OK;
+    stop_threads(pipeline, started, false);
     return weir__pipeline_fail(pipeline->label, WEIR_ERROR_SYSTEM, WEIR__THREADS_REMEDY,
-                               "the pipeline's two threads cannot be started: %s", strerror(error));
+                               "the pipeline's %u threads cannot be started: %s",
+                               (unsigned)pipeline->params.prepare_threads + 2, strerror(error));
 }
 
 // Frees a pipeline whose threads have ended or were never started; parts that were not
@@ -217,8 +244,10 @@ static void release(weir_pipeline *pipeline)
         weir_queue_destroy(&pipeline->stages[i].queue);
     pthread_cond_destroy(&pipeline->moved);
     pthread_cond_destroy(&pipeline->to_deliver);
+    pthread_cond_destroy(&pipeline->to_prepare);
     pthread_cond_destroy(&pipeline->to_start);
     pthread_mutex_destroy(&pipeline->lock);
+    free(pipeline->preparers);
     free(pipeline->pieces);
     free(pipeline->covered);
     free(pipeline->spans);
@@ -276,6 +305,9 @@ weir_status weir_pipeline_create(const struct weir_pipeline_params *params,
 
 bool weir__pipeline_in_callback(const weir_pipeline *pipeline)
 {
+    for (uint32_t i = 0; i < pipeline->params.prepare_threads; i++)
+        if (pthread_equal(pthread_self(), pipeline->preparers[i].id))
+            return true;
     return pthread_equal(pthread_self(), pipeline->starter.id) ||
            pthread_equal(pthread_self(), pipeline->deliverer.id);
 }
@@ -360,7 +392,7 @@ static void accept_frame(weir_pipeline *pipeline, void *frame, weir_status statu
     if (status == WEIR_DROPPED)
         weir__pipeline_end(pipeline, record, status);
     else
-        pthread_cond_signal(&pipeline->to_start);
+        weir__pipeline_wake_start(pipeline);
 }
 
 weir_status weir_pipeline_submit(weir_pipeline *pipeline, void *frame)
@@ -474,8 +506,7 @@ weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
     while (ending->head < ending->tail || ending->blocked > 0)
         pthread_cond_wait(&ending->moved, &ending->lock);
     pthread_mutex_unlock(&ending->lock);
-    stop_thread(ending, &ending->starter);
-    stop_thread(ending, &ending->deliverer);
+    stop_threads(ending, true, true);
     // Work after a failure may still be running although its frame was delivered, and
     // the slots' memory is freed next. The status of the queues no longer matters.
     weir__pipeline_recover_queues(ending);

@@ -66,10 +66,10 @@ typedef struct weir_pipeline_group weir_pipeline_group; // pipeline_group.h
 #define WEIR_PIPELINE_BACKLOG_MAX 65536
 
 // Callbacks run on the pipeline's two threads, with all signals blocked: `prepare` and
-// `submit` on one, `deliver` on the other. `user` is that of the params, `slot` the pointer
-// that slot_create stored, `frame` the pointer that was submitted. Callbacks must not drain
-// or destroy the pipeline, and may submit to it only if its policy is not
-// WEIR_PIPELINE_BLOCK; all three are refused with an error. One that ends its thread, by
+// `submit` on one, `deliver` on the other; with prepare_threads `prepare` on these. `user` is
+// that of the params, `slot` the pointer that slot_create stored, `frame` the pointer that was
+// submitted. Callbacks must not drain or destroy the pipeline, and may submit to it only if its
+// policy is not WEIR_PIPELINE_BLOCK; all three are refused with an error. One that ends its thread, by
 // pthread_exit() or a cancellation, fails its frame with WEIR_ERROR_HOST_CALL; if that was
 // `deliver`, weir_pipeline_drain() tells it.
 
@@ -144,7 +144,7 @@ struct weir_pipeline_params {
     uint32_t stage_size;                      // sizeof(struct weir_pipeline_stage)
 
     // Frames in flight, 1 … WEIR_PIPELINE_SLOTS_MAX; 0: the number of stages plus one, so
-    // that no stage waits for a delivery.
+    // that no stage waits for a delivery, and one for each of prepare_threads.
     uint32_t slot_count;
     // Makes the data of slot `index` on the thread that creates the pipeline; no later call
     // allocates. NULL: slots have no data. If it returns an error, the slots made before are
@@ -181,10 +181,14 @@ struct weir_pipeline_params {
 
     // The group of pipelines that it joins (pipeline_group.h); NULL: none.
     weir_pipeline_group *group;
+    // Threads that call `prepare`, up to WEIR_PIPELINE_SLOTS_MAX: of several frames at once and in
+    // any order, each in its own slot, so there should be as many slots more; a slot_count of 0 has
+    // them. Frames are submitted in order all the same. 0: the thread that submits.
+    uint32_t prepare_threads;
     // above: 0.2
 };
 
-// Creates the pipeline with its queues, slots and two threads, and stores it in
+// Creates the pipeline with its queues, slots and threads, and stores it in
 // `*out_pipeline`, or stores NULL there and returns an error.
 //
 // Ownership: the caller's, until weir_pipeline_destroy(). Outlived by the device.

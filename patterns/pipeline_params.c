@@ -27,6 +27,9 @@ static weir_status check_counts(const struct weir_pipeline_params *params)
     if (status == WEIR_OK)
         status = check_count(params, "slot_count", params->slot_count, 0, WEIR_PIPELINE_SLOTS_MAX);
     if (status == WEIR_OK)
+        status = check_count(params, "prepare_threads", params->prepare_threads, 0,
+                             WEIR_PIPELINE_SLOTS_MAX);
+    if (status == WEIR_OK)
         status = check_count(params, "backlog", params->backlog, 0, WEIR_PIPELINE_BACKLOG_MAX);
     if (status == WEIR_OK)
         status = check_count(params, "dropped_backlog", params->dropped_backlog, 0,

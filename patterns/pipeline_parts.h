@@ -10,6 +10,9 @@
 //     head <= next_start <= tail, once both ends have caught up:
 //     head … next_start: started or ended    next_start … tail: waiting or ended
 //
+// With prepare_threads these take the oldest waiting frame and prepare it, and the starter submits
+// the frames that are prepared, in order.
+//
 // `lock` guards everything below its line. A slot belongs to the starter from its
 // frame's start until the record says STARTED, then to the deliverer.
 #ifndef WEIR_PATTERNS_PIPELINE_PARTS_H
@@ -30,9 +33,11 @@
 
 enum weir__frame_state {
     WEIR__FRAME_WAITING,
-    WEIR__FRAME_STARTING, // being submitted by the starter
-    WEIR__FRAME_STARTED,  // in a slot; can be waited for
-    WEIR__FRAME_ENDED,    // never started; `status` says why
+    WEIR__FRAME_PREPARING, // in a slot, by one of prepare_threads
+    WEIR__FRAME_PREPARED,  // or its preparation has failed
+    WEIR__FRAME_STARTING,  // being submitted by the starter
+    WEIR__FRAME_STARTED,   // in a slot; can be waited for
+    WEIR__FRAME_ENDED,     // never started; `status` says why
 };
 
 struct weir__record {
@@ -90,19 +95,23 @@ struct weir_pipeline {
     struct weir_pipeline_span *spans; // of all slots
     struct weir_thread starter;
     struct weir_thread deliverer;
+    struct weir_thread *preparers; // prepare_threads of them
+    uint32_t preparer_count;       // those that run
     struct weir__record *starting; // the starter's: the frame that it starts
 
     pthread_mutex_t lock;
     pthread_cond_t to_start;   // the starter waits
+    pthread_cond_t to_prepare; // the preparers wait
     pthread_cond_t to_deliver; // the deliverer waits
     pthread_cond_t moved;      // callers wait: for room, for a drain
 
-    uint64_t head;       // sequence of the next to be delivered
-    uint64_t next_start; // no frame before it waits
-    uint64_t tail;       // sequence of the next to be accepted
-    uint64_t waiting;    // frames
-    uint64_t started;    // frames that were given a slot
-    uint64_t released;   // frames that gave it back
+    uint64_t head;        // sequence of the next to be delivered
+    uint64_t next_start;  // no frame before it waits
+    uint64_t next_submit; // with prepare_threads: no frame before it is to be submitted
+    uint64_t tail;        // sequence of the next to be accepted
+    uint64_t waiting;     // frames
+    uint64_t started;     // frames that were given a slot
+    uint64_t released;    // frames that gave it back
     uint64_t cancels;
     uint32_t blocked; // callers inside a blocked submit
     bool stopping;
@@ -154,9 +163,27 @@ weir_status weir__pipeline_make_graphs(weir_pipeline *pipeline);
 void weir__pipeline_free_graphs(weir_pipeline *pipeline);
 void weir__pipeline_launch(weir_pipeline *pipeline, struct weir__slot *slot, void *frame);
 
-// The two threads; `argument` is the pipeline. They end when `stopping` is set.
+// The threads; `argument` is the pipeline. They end when `stopping` is set.
 void weir__pipeline_starter(void *argument);
 void weir__pipeline_deliverer(void *argument);
+void weir__pipeline_preparer(void *argument);
+
+// Called with the lock. Waits at `changed` until the oldest waiting frame can have a slot; false
+// when the pipeline is to stop. Gives it that slot, which must then be reset without the lock.
+bool weir__pipeline_wait_for_slot(weir_pipeline *pipeline, pthread_cond_t *changed);
+struct weir__record *weir__pipeline_take_slot(weir_pipeline *pipeline,
+                                              enum weir__frame_state state);
+void weir__pipeline_reset_slot(weir_pipeline *pipeline, struct weir__slot *slot);
+
+// Wakes what waits for frames and slots. Called with the lock.
+void weir__pipeline_wake_start(weir_pipeline *pipeline);
+
+// Calls `prepare`. `record`: by a preparer, of that frame; NULL: by the starter. False if it failed.
+bool weir__pipeline_prepare(weir_pipeline *pipeline, struct weir__record *record,
+                            struct weir__slot *slot, void *frame);
+
+// A preparer's frame is ready to be submitted, or has failed. Takes the lock.
+void weir__pipeline_end_prepare(weir_pipeline *pipeline, struct weir__record *record);
 
 // The frame that the starter starts is ready to be delivered, or has failed. Takes the lock.
 void weir__pipeline_end_start(weir_pipeline *pipeline);
@@ -171,6 +198,7 @@ struct weir__call {
     weir_queue *queue;               // of the stage
     weir_status status;              // what it returned
     uint64_t number;                 // what `repeat` returned
+    struct weir__record *record;     // of a preparer's frame; NULL: the starter's
     // Ends what the call was part of, if it ended its thread. The frame has failed.
     void (*abandon)(const struct weir__call *call);
 };

@@ -1,4 +1,4 @@
-// The two threads of a pipeline. There are two because a thread that waits for the
+// The starter and the deliverer of a pipeline. There are two because a thread that waits for the
 // oldest frame cannot start the next, and so that `prepare` and `deliver`, the
 // user's work on the host, overlap each other as stages do on the device.
 //
@@ -91,6 +91,11 @@ static void survive_call(void *user)
                         weir__pattern_callback_ended(call->pipeline->label, what));
     if (call->abandon)
         call->abandon(call);
+    if (call->record) {
+        weir__pipeline_end_prepare(call->pipeline, call->record);
+        weir__pipeline_preparer(call->pipeline);
+        return;
+    }
     weir__pipeline_end_start(call->pipeline);
     weir__pipeline_starter(call->pipeline);
 }
@@ -149,7 +154,11 @@ static bool submit_to(weir_pipeline *pipeline, struct weir__slot *slot, void *fr
     weir__pipeline_call(&call, weir__pipeline_call_submit);
     if (call.status != WEIR_OK)
         weir__pipeline_note(slot, stage->name, call.status);
-    return record_end(&call) && call.status == WEIR_OK;
+    if (record_end(&call))
+        return call.status == WEIR_OK;
+    // The queue had failed, and what the callback returned may be its refusal.
+    slot->refused = true;
+    return false;
 }
 
 // In a region with the stage's name, inside the frame's region: traces show both.
@@ -163,33 +172,10 @@ static bool submit_stage(weir_pipeline *pipeline, struct weir__slot *slot, void 
     return submitted;
 }
 
-static void call_prepare(void *user)
-{
-    struct weir__call *call = user;
-    const struct weir_pipeline_params *params = &call->pipeline->params;
-    call->status = params->prepare(params->user, call->slot->data, call->frame);
-}
-
-static bool prepare(weir_pipeline *pipeline, struct weir__slot *slot, void *frame)
-{
-    struct weir__call call = {.pipeline = pipeline,
-                              .slot = slot,
-                              .frame = frame,
-                              .name = "prepare"};
-    if (!pipeline->params.prepare)
-        return true;
-    weir__pipeline_call(&call, call_prepare);
-    if (call.status != WEIR_OK)
-        weir__pipeline_note(slot, call.name, call.status);
-    return call.status == WEIR_OK;
-}
-
 static void submit_frame(weir_pipeline *pipeline, struct weir__slot *slot, void *frame)
 {
     const struct weir_pipeline_params *params = &pipeline->params;
 
-    if (!prepare(pipeline, slot, frame))
-        return;
     if (params->graphs) {
         weir__pipeline_launch(pipeline, slot, frame);
         return;
@@ -208,7 +194,7 @@ static void submit_frame(weir_pipeline *pipeline, struct weir__slot *slot, void 
     }
 }
 
-static void reset_slot(weir_pipeline *pipeline, struct weir__slot *slot)
+void weir__pipeline_reset_slot(weir_pipeline *pipeline, struct weir__slot *slot)
 {
     slot->status = WEIR_OK;
     slot->stage = "";
@@ -231,18 +217,24 @@ static bool recover(weir_pipeline *pipeline, struct weir__slot *slot)
     return false;
 }
 
-// Called with the lock. The oldest frame gets the next slot; returns whether queues must be
-// recovered first.
-static bool take_slot(weir_pipeline *pipeline, struct weir__record *record)
+struct weir__record *weir__pipeline_take_slot(weir_pipeline *pipeline, enum weir__frame_state state)
 {
-    const bool must_recover = pipeline->must_recover;
-    record->state = WEIR__FRAME_STARTING;
+    struct weir__record *record = weir__pipeline_oldest(pipeline);
+    record->state = state;
     record->slot = (uint32_t)(pipeline->started % pipeline->params.slot_count);
-    pipeline->starting = record;
     pipeline->waiting--;
     pipeline->started++;
     if (pipeline->started - pipeline->released > pipeline->figures.in_flight_max)
         pipeline->figures.in_flight_max = (uint32_t)(pipeline->started - pipeline->released);
+    return record;
+}
+
+// Called with the lock. The frame is the next one of which work is submitted; returns whether queues
+// must be recovered first.
+static bool take_turn(weir_pipeline *pipeline, struct weir__record *record)
+{
+    const bool must_recover = pipeline->must_recover;
+    pipeline->starting = record;
     if (must_recover) {
         pipeline->must_recover = false;
         pipeline->generation++;
@@ -253,18 +245,19 @@ static bool take_slot(weir_pipeline *pipeline, struct weir__record *record)
 }
 
 // Called with the lock, which is released.
-static void start_oldest(weir_pipeline *pipeline)
+static void start(weir_pipeline *pipeline, struct weir__record *record, uint64_t number)
 {
-    struct weir__record *record = weir__pipeline_oldest(pipeline);
-    const bool must_recover = take_slot(pipeline, record);
-    const uint64_t number = pipeline->next_start;
+    const bool prepared = pipeline->params.prepare_threads > 0;
+    const bool must_recover = take_turn(pipeline, record);
     struct weir__slot *slot = &pipeline->slots[record->slot];
     void *frame = record->frame;
     pthread_mutex_unlock(&pipeline->lock);
 
-    reset_slot(pipeline, slot);
+    if (!prepared)
+        weir__pipeline_reset_slot(pipeline, slot);
     weir_region_push(weir_device_runtime(pipeline->params.device), "frame", number);
-    if (!must_recover || recover(pipeline, slot))
+    if ((!must_recover || recover(pipeline, slot)) &&
+        (prepared ? slot->status == WEIR_OK : weir__pipeline_prepare(pipeline, NULL, slot, frame)))
         submit_frame(pipeline, slot, frame);
     weir__pipeline_end_start(pipeline);
 }
@@ -281,15 +274,14 @@ void weir__pipeline_end_start(weir_pipeline *pipeline)
     if (slot->status == WEIR_ERROR_DEVICE_LOST && slot->queue_failed && !pipeline->lost) {
         pipeline->lost = true;
         pipeline->lost_error = slot->error;
+        pthread_cond_broadcast(&pipeline->to_prepare);
     }
     record->state = WEIR__FRAME_STARTED;
     pthread_cond_signal(&pipeline->to_deliver);
     pthread_mutex_unlock(&pipeline->lock);
 }
 
-// Called with the lock. Returns whether the oldest waiting frame can start; false when the
-// pipeline is to stop.
-static bool wait_for_start(weir_pipeline *pipeline)
+bool weir__pipeline_wait_for_slot(weir_pipeline *pipeline, pthread_cond_t *changed)
 {
     while (!pipeline->stopping) {
         const bool slot_free = pipeline->started - pipeline->released < pipeline->params.slot_count;
@@ -299,18 +291,54 @@ static bool wait_for_start(weir_pipeline *pipeline)
         else if (pipeline->waiting > 0 && slot_free)
             return true;
         else
-            pthread_cond_wait(&pipeline->to_start, &pipeline->lock);
+            pthread_cond_wait(changed, &pipeline->lock);
     }
     return false;
+}
+
+// Called with the lock. The next frame to be submitted, if it is prepared.
+static struct weir__record *find_prepared(weir_pipeline *pipeline)
+{
+    // Frames that ended while waiting may have been delivered meanwhile.
+    if (pipeline->next_submit < pipeline->head)
+        pipeline->next_submit = pipeline->head;
+    while (pipeline->next_submit < pipeline->tail) {
+        struct weir__record *record = weir__pipeline_record(pipeline, pipeline->next_submit);
+        if (record->state != WEIR__FRAME_ENDED)
+            return record->state == WEIR__FRAME_PREPARED ? record : NULL;
+        pipeline->next_submit++;
+    }
+    return NULL;
+}
+
+// Called with the lock. NULL when the pipeline is to stop.
+static struct weir__record *wait_for_start(weir_pipeline *pipeline, uint64_t *out_number)
+{
+    struct weir__record *record = NULL;
+    if (pipeline->params.prepare_threads == 0) {
+        if (weir__pipeline_wait_for_slot(pipeline, &pipeline->to_start))
+            record = weir__pipeline_take_slot(pipeline, WEIR__FRAME_STARTING);
+        *out_number = pipeline->next_start;
+        return record;
+    }
+    while (!pipeline->stopping && !(record = find_prepared(pipeline)))
+        pthread_cond_wait(&pipeline->to_start, &pipeline->lock);
+    if (record)
+        record->state = WEIR__FRAME_STARTING;
+    *out_number = pipeline->next_submit;
+    pipeline->next_submit += record != NULL;
+    return record;
 }
 
 void weir__pipeline_starter(void *argument)
 {
     weir_pipeline *pipeline = argument;
+    struct weir__record *record;
+    uint64_t number;
 
     pthread_mutex_lock(&pipeline->lock);
-    while (wait_for_start(pipeline)) {
-        start_oldest(pipeline);
+    while ((record = wait_for_start(pipeline, &number))) {
+        start(pipeline, record, number);
         pthread_mutex_lock(&pipeline->lock);
     }
     pthread_mutex_unlock(&pipeline->lock);
@@ -453,7 +481,7 @@ static void end_delivery(const struct delivery *delivery, bool thread_ended)
     pipeline->head++;
     if (delivery->slot)
         pipeline->released++;
-    pthread_cond_signal(&pipeline->to_start);
+    weir__pipeline_wake_start(pipeline);
     pthread_cond_broadcast(&pipeline->moved);
     pthread_mutex_unlock(&pipeline->lock);
     weir__pipeline_end_turn(pipeline);

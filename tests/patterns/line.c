@@ -232,6 +232,13 @@ weir_status line_open(const char *config)
     return rig_open_with(config);
 }
 
+// The test's build may ask for frames that are prepared by so many threads.
+static uint32_t prepare_threads(void)
+{
+    const char *asked = getenv("WEIR_TEST_PREPARE_THREADS");
+    return asked ? (uint32_t)strtoul(asked, NULL, 10) : 0;
+}
+
 struct weir_pipeline_params line_params(uint32_t slot_count)
 {
     return (struct weir_pipeline_params){
@@ -246,6 +253,7 @@ struct weir_pipeline_params line_params(uint32_t slot_count)
         .slot_destroy = free_slot,
         .prepare = prepare,
         .deliver = line_deliver,
+        .prepare_threads = prepare_threads(),
     };
 }
 

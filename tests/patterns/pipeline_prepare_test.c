@@ -1,0 +1,145 @@
+// Frames that several threads prepare at once (prepare_threads). What pipeline_test.c expects of a
+// pipeline holds with them too: pipeline_prepared_*_test.
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/patterns/line.h"
+
+enum {
+    FRAMES = 40,
+    THREADS = 4
+};
+
+static struct meeting {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    unsigned inside; // calls of `prepare` that have begun
+} meeting;
+
+static weir_status (*fill)(void *user, void *slot, void *frame);
+
+static void create(weir_pipeline_prepare_function prepare, uint32_t slots)
+{
+    struct weir_pipeline_params params = line_params(slots);
+    fill = params.prepare;
+    params.prepare = prepare;
+    params.prepare_threads = THREADS;
+    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
+}
+
+// Returns once as many threads are inside as there are, the first frame last of all: frames become
+// ready in another order than theirs.
+static weir_status prepare_together(void *user, void *slot, void *data_frame)
+{
+    const struct frame *frame = data_frame;
+    pthread_mutex_lock(&meeting.lock);
+    meeting.inside++;
+    pthread_cond_broadcast(&meeting.changed);
+    while (meeting.inside < (frame->number == 1 ? FRAMES : THREADS))
+        pthread_cond_wait(&meeting.changed, &meeting.lock);
+    pthread_mutex_unlock(&meeting.lock);
+    return fill(user, slot, data_frame);
+}
+
+static void submit_all(struct frame *frames)
+{
+    for (int i = 0; i < FRAMES; i++)
+        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
+    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+}
+
+static void open_line(struct frame *frames)
+{
+    ASSERT_OK(line_open(NULL));
+    memset(&meeting, 0, sizeof meeting);
+    pthread_mutex_init(&meeting.lock, NULL);
+    pthread_cond_init(&meeting.changed, NULL);
+    number_frames(frames, FRAMES);
+}
+
+WEIR_TEST(PipelinePrepare, PreparesSeveralFramesAtOnceAndDeliversInOrder)
+{
+    struct frame frames[FRAMES];
+    struct weir_pipeline_statistics figures;
+    open_line(frames);
+    create(prepare_together, FRAMES);
+    submit_all(frames);
+    EXPECT_TRUE(recorder_is_in_order(&line.recorder, FRAMES));
+    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES);
+    weir_pipeline_get_statistics(line.pipeline, &figures);
+    EXPECT_UINT_EQ(figures.in_flight_max, FRAMES); // all others were ready before the first
+    line_close();
+}
+
+static weir_status fail_every_third(void *user, void *slot, void *data_frame)
+{
+    const struct frame *frame = data_frame;
+    if (frame->number % 3 == 0) {
+        struct weir_error error = {.status = WEIR_ERROR_IO};
+        snprintf(error.message, sizeof error.message, "frame %u is damaged", frame->number);
+        return weir_error_set(&error);
+    }
+    return fill(user, slot, data_frame);
+}
+
+WEIR_TEST(PipelinePrepare, AFailedPreparationFailsItsFrameOnly)
+{
+    struct frame frames[FRAMES];
+    char words[40];
+    open_line(frames);
+    create(fail_every_third, 0);
+    submit_all(frames);
+    EXPECT_TRUE(recorder_is_in_order(&line.recorder, FRAMES));
+    for (unsigned i = 0; i < FRAMES; i++) {
+        const struct delivery *delivery = recorder_at(&line.recorder, i);
+        const bool failed = frames[i].number % 3 == 0;
+        EXPECT_INT_EQ(delivery->status, failed ? WEIR_ERROR_IO : WEIR_OK);
+        snprintf(words, sizeof words, "frame %u is damaged", i + 1);
+        if (failed)
+            EXPECT_STR_EQ(delivery->message, words);
+    }
+    line_close();
+}
+
+static weir_status drain_inside(void *user, void *slot, void *frame)
+{
+    (void)user, (void)slot, (void)frame;
+    return weir_pipeline_drain(line.pipeline, 0);
+}
+
+WEIR_TEST(PipelinePrepare, ItsThreadsMayNotWaitForThePipeline)
+{
+    struct frame frames[FRAMES];
+    open_line(frames);
+    create(drain_inside, 2);
+    ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[0]));
+    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+    EXPECT_CONTAINS(recorder_at(&line.recorder, 0)->message,
+                    "weir_pipeline_drain was called from a callback");
+    line_close();
+}
+
+WEIR_TEST(PipelinePrepare, ASlotCountOfZeroHasOneForEachThread)
+{
+    struct frame frames[FRAMES];
+    struct weir_pipeline_statistics figures;
+    open_line(frames);
+    create(prepare_together, 0);
+    for (int i = 1; i < FRAMES; i++)
+        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
+    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+    weir_pipeline_get_statistics(line.pipeline, &figures);
+    EXPECT_TRUE(figures.in_flight_max >= THREADS && figures.in_flight_max <= 6 + THREADS);
+    line_close();
+}
+
+WEIR_TEST(PipelinePrepare, TooManyThreadsAreRefused)
+{
+    ASSERT_OK(line_open(NULL));
+    struct weir_pipeline_params params = line_params(2);
+    params.prepare_threads = WEIR_PIPELINE_SLOTS_MAX + 1;
+    EXPECT_INT_EQ(weir_pipeline_create(&params, &line.pipeline), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->message, "prepare_threads is 257, but must be 0 to 256");
+    line_close();
+}
