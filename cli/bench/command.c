@@ -12,6 +12,7 @@ extern const struct cli_command cli_bench_comm;
 extern const struct cli_command cli_bench_ddp;
 extern const struct cli_command cli_bench_priority;
 extern const struct cli_command cli_bench_arr_coc;
+extern const struct cli_command cli_bench_images;
 extern const struct cli_command cli_bench_swim;
 extern const struct cli_command cli_bench_devices;
 
@@ -20,7 +21,7 @@ static int bench_main(int argc, char **argv)
     const struct cli_command members[] = {
         cli_bench_submit, cli_bench_overlap,  cli_bench_pipeline, cli_bench_pool,
         cli_bench_graph,  cli_bench_priority, cli_bench_arr_coc,  cli_bench_devices,
-        cli_bench_swim,   cli_bench_comm,     cli_bench_ddp,
+        cli_bench_images, cli_bench_swim,     cli_bench_comm,     cli_bench_ddp,
     };
     const struct cli_command group = {
         .what = "BENCHMARK",

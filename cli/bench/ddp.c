@@ -157,7 +157,7 @@ static bool measure_batch(struct ddp_run *run, struct ddp_row *rows)
 {
     struct ddp *ddp = &run->ddp;
     double ms[ROWS_MOST] = {0};
-    size_t order[ROWS_MOST];
+    size_t order[ROWS_MOST] = {0};
     shuffle(ddp->bench->turn, order, run->rows_of_batch);
     if (!ddp_set_batch(ddp, rows[0].batch) || !settle(ddp, &rows[0], SETTLING))
         return false;

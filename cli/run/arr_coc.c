@@ -14,14 +14,16 @@
 
 enum {
     IMAGE_LIMIT = 1 << 20,
-    REPEAT_LIMIT = 1000000000
+    REPEAT_LIMIT = 1000000000,
+    DECODERS_LIMIT = 128
 };
 
 static const char about[] =
     "Runs photographs (PNG, JPEG) through the ARR-COC pipeline: texture, relevance and\n"
     "allocation, on a queue each. For each IMAGE, whose file name without its extension is\n"
     "NAME, it writes NAME.tokens.npy, NAME.patches.npy, NAME.relevance.npy, NAME.scores.npy,\n"
-    "NAME.overlay.png and NAME.json, and ends with a table of times.\n\n"
+    "NAME.overlay.png and NAME.json, and ends with a table of times. A folder stands for the\n"
+    "images in it.\n\n"
     "A Y4M stream, from a file or, as -, from standard input, is run frame by frame:\n\n"
     "  ffmpeg -i film.mp4 -pix_fmt yuv420p -f yuv4mpegpipe - | weir run arr-coc -\n\n"
     "NAME.jsonl has a line for each frame then.";
@@ -52,6 +54,14 @@ static bool parse(struct run *run, int argc, char **argv, int *out_exit)
          &run->overlay, 0, 0},
         {"frames", "N", "of a stream: end after N frames", CLI_COUNT, &run->frame_limit, 1,
          UINT64_MAX},
+        {"decoders", "N",
+         "threads that decode images (as many as processors, up to 16;\n1 where the processor is "
+         "the "
+         "device)",
+         CLI_COUNT, &run->decoders, 1, DECODERS_LIMIT},
+        {"stop", NULL,
+         "of images: end at the first one that fails; without it,\nthe others are run", CLI_FLAG,
+         &run->stops, 0, 0},
         {"repeat", "N", "run each image N times; files are written once", CLI_COUNT, &run->repeat,
          1, REPEAT_LIMIT},
         {"quiet", NULL, "print errors and nothing else", CLI_FLAG, &run->quiet, 0, 0},
@@ -141,10 +151,19 @@ static float *seed_query(size_t wanted)
 
 // Delivery. Runs on threads of the pipelines, one frame at a time.
 
+static void stop(struct run *run)
+{
+    if (!run->stops)
+        return;
+    atomic_store(&run->stopped, true);
+    weir_pipeline_group_cancel(run->group);
+}
+
 static void report_failure(struct run_image *image, const struct weir_pipeline_result *result)
 {
     if (result->status >= 0 || atomic_exchange(&image->failed, true))
         return;
+    stop(image->run);
     if (result->error && result->error->status == WEIR_ERROR_IO) {
         cli_error("%s", result->error->message);
         return;
@@ -211,6 +230,8 @@ static void adjust(const struct run *run, struct weir_arr_coc_params *params)
 // cancelled.
 static bool submit(struct run *run, struct run_image *image)
 {
+    if (atomic_load(&run->stopped))
+        return false;
     const weir_status status = weir_pipeline_group_submit(run->group, &image->frame);
     if (status == WEIR_CANCELLED)
         return false;
@@ -304,6 +325,9 @@ static int count_failures(const struct run *run)
     if (cli_signal())
         cli_error("interrupted: %zu of %zu images are finished and kept", written,
                   run->image_count);
+    else if (atomic_load(&run->stopped))
+        cli_error("stopped at the first image that failed: %zu of %zu images are finished and kept",
+                  written, run->image_count);
     else if (failed > 0 && run->image_count > 1)
         cli_error("%zu of %zu images failed", failed, run->image_count);
     return cli_signal() ? CLI_SIGNALLED + cli_signal() : failed > 0 ? CLI_FAILED : CLI_OK;
@@ -401,6 +425,11 @@ static bool refuse_operands(const struct run *run)
     else if (run->video_path && (run->by_ranks || run->repeat > 1))
         cli_error("%s is for images; '%s' is a stream", run->by_ranks ? "--ranks" : "--repeat",
                   run->video_path);
+    else if (run->video_path && (run->decoders || run->stops))
+        cli_error("%s is for images; '%s' is a stream", run->stops ? "--stop" : "--decoders",
+                  run->video_path);
+    else if (run->by_ranks && run->stops)
+        cli_error("--stop and --ranks cannot be combined: ranks have no common first failure");
     else if (!run->video_path && (run->live || run->overlay || run->frame_limit))
         cli_error("%s is for a Y4M stream: a file, or - for standard input", option);
     else if (run->overlay && strcmp(run->overlay, "png") != 0 && strcmp(run->overlay, "y4m") != 0)
@@ -417,10 +446,14 @@ static bool name_inputs(struct run *run, char **paths)
         run->video_path = run_is_video(paths[i]) ? paths[i] : NULL;
     if (refuse_operands(run))
         return false;
-    if (!run->video_path)
-        return run_name_images(run, paths);
-    run->image_count = 0;
-    return true;
+    if (run->video_path) {
+        run->image_count = 0;
+        return true;
+    }
+    if (!run_list_paths(paths, run->image_count, &run->paths))
+        return false;
+    run->image_count = run->paths.count;
+    return run_name_images(run, run->paths.list);
 }
 
 static int run_main(int argc, char **argv)
@@ -443,6 +476,7 @@ static int run_main(int argc, char **argv)
         }
     }
     run_free_images(&run);
+    run_free_paths(&run.paths);
     run_ranks_free(&run);
     free(run.devices);
     return code;

@@ -3,8 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/common/processors.h"
 #include "cli/run/run.h"
 #include "cli/runtime/open.h"
+
+enum {
+    RUN_DECODERS_USUAL = 16
+};
 
 static void note_module(struct run *run)
 {
@@ -48,8 +53,26 @@ static void note_facts(struct run *run)
         run->facts.stages[i] = run->statistics.stages[i].name;
 }
 
+// Where the processor is the device, kernels need it. Images that there are not need no thread, and
+// each thread has a slot of the pipeline.
+static uint32_t count_decoders(const struct run *run)
+{
+    const struct weir_limits *limits = weir_device_limits(run->devices[0].device);
+    const uint64_t frames = run->image_count * run->repeat;
+    const uint32_t most = limits->unified_memory ? 1 : RUN_DECODERS_USUAL;
+    const uint32_t usual = cli_processors(most * run->device_count) / run->device_count;
+    const uint64_t asked = run->decoders ? run->decoders : usual ? usual : 1;
+    return (uint32_t)(asked < frames ? asked : frames);
+}
+
 bool run_create_pipelines(struct run *run, struct weir_arr_coc_params *params)
 {
+    if (!run->video) {
+        params->prepare_threads = count_decoders(run);
+        params->slot_count += params->slot_count ? params->prepare_threads : 0;
+        if (params->slot_count > WEIR_PIPELINE_SLOTS_MAX)
+            params->slot_count = WEIR_PIPELINE_SLOTS_MAX;
+    }
     const struct weir_pipeline_group_params group = {.struct_size = sizeof group,
                                                      .label = "arr-coc"};
     if (weir_pipeline_group_create(&group, &run->group) < 0)

@@ -75,7 +75,7 @@ bool run_name_images(struct run *run, char **paths)
             return false;
         }
         if (image->name[0] == '\0') {
-            cli_error("'%s' is a directory; name the images in it", paths[i]);
+            cli_error("'%s' names no file; name an image, or a folder with images", paths[i]);
             return false;
         }
     }
@@ -94,6 +94,7 @@ void run_probe_images(struct run *run, uint64_t *out_max_pixels)
             if (!run->ranks) {
                 cli_error("%s", error.message);
                 image->failed = true;
+                atomic_store(&run->stopped, run->stops);
             }
             continue;
         }

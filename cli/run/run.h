@@ -89,6 +89,12 @@ struct run_facts {
     const char *stages[RUN_STAGES]; // NULL after the last
 };
 
+// Names of files, which it owns.
+struct run_paths {
+    char **list;
+    size_t count;
+};
+
 struct run_writer {
     pthread_t thread;
     pthread_mutex_t lock;
@@ -108,6 +114,8 @@ struct run {
     const char *output;
     const char *asked_devices;
     uint64_t repeat;
+    uint64_t decoders; // threads that load images; 0: by the device
+    bool stops;        // at the first image that fails
     bool quiet;
     bool json;
     bool by_ranks;
@@ -118,6 +126,7 @@ struct run {
 
     struct run_image *images;
     size_t image_count;
+    struct run_paths paths; // of these, those in folders too
 
     weir_runtime *runtime;
     struct cli_devices wanted;
@@ -133,6 +142,8 @@ struct run {
     char weights_found[4352]; // without --weights
     uint64_t max_pixels;      // the configuration's cap
 
+    atomic_bool stopped; // an image has failed, and `stops`
+
     struct run_writer writer;
     struct cli_progress progress;
     uint64_t delivered;                         // frames
@@ -146,6 +157,11 @@ extern const struct cli_command cli_run_arr_coc;
 
 // The seed of the query that is used without --query.
 #define RUN_QUERY_SEED 1
+
+// folders.c. The operands, with each folder replaced by the images in it, whose names end as those of
+// JPEGs and PNGs do, sorted. False after a message. `*paths` is freed in either case.
+bool run_list_paths(char **operands, size_t count, struct run_paths *paths);
+void run_free_paths(struct run_paths *paths);
 
 // Derives the names of the output files. False after a message if two are the same.
 bool run_name_images(struct run *run, char **paths);

@@ -258,6 +258,7 @@ static weir_status create_pipeline(weir_arr_coc *a, const struct weir_arr_coc_pa
         .graphs = params->graphs,
         .repeat = size_of_frame,
         .group = params->group,
+        .prepare_threads = params->prepare_threads,
     };
     return weir_pipeline_create(&pipeline, &a->pipeline);
 }

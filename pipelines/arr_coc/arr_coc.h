@@ -35,7 +35,8 @@ struct weir_arr_coc_sizes {
 // One image. Must be valid until it is delivered.
 struct weir_arr_coc_frame {
     // Fills `rgb` (RGB8, rows without padding, `capacity` bytes) and stores the image's
-    // size; called once, on a thread of the pipeline. A return other than WEIR_OK fails
+    // size; called once, on a thread of the pipeline, with prepare_threads for several frames at
+    // once. A return other than WEIR_OK fails
     // the frame, with the thread's error as detail.
     weir_status (*load)(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
                         uint32_t *out_height);
@@ -80,6 +81,7 @@ struct weir_arr_coc_params {
     // above: 0.1
 
     weir_pipeline_group *group; // with other devices' pipelines; NULL: none
+    uint32_t prepare_threads;   // as in weir_pipeline_params: threads that call `load`
     // above: 0.2
 };
 

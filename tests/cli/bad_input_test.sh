@@ -55,8 +55,7 @@ refused 3 "missing.ini" "$weir" run arr-coc --config missing.ini "$photo"
 head -c 20000 "$photo" >truncated.png
 head -c 20 "$photo" >header.png
 echo "not an image" >text.png
-mkdir folder.png
-for image in empty truncated header text folder missing; do
+for image in empty truncated header text missing; do
     refused 1 "$image.png" "$weir" run arr-coc --config small.ini "$image.png"
 done
 { cat small.ini && printf 'max_pixels = 1000\n'; } >cap.ini
@@ -80,7 +79,9 @@ mkdir other
 cp "$photo" other/coffee.jpg
 refused 2 "would both write out/coffee.json" "$weir" run arr-coc "$photo" other/coffee.jpg
 refused 2 "would both write" "$weir" run arr-coc "$photo" "$images/chelsea.png" "$photo"
-refused 2 "is a directory" "$weir" run arr-coc other/
+refused 2 "'nowhere/' names no file" "$weir" run arr-coc nowhere/
+mkdir folder.png
+refused 2 "the folder 'folder.png' has no image" "$weir" run arr-coc folder.png
 
 # Weights.
 python3 - "$weights" <<'PYTHON'
