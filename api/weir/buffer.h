@@ -42,6 +42,10 @@ struct weir_buffer_params {
 WEIR_API weir_status weir_buffer_create(weir_device *device,
                                         const struct weir_buffer_params *params,
                                         weir_buffer **out_buffer);
+WEIR_API weir_status weir_buffer_create_at(weir_device *device,
+                                           const struct weir_buffer_params *params,
+                                           weir_buffer **out_buffer, const char *file, int line);
+#define weir_buffer_create(...) weir_buffer_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 struct weir_wrap_params {
     size_t struct_size;
@@ -63,6 +67,9 @@ struct weir_wrap_params {
 // Errors: as weir_buffer_create().
 WEIR_API weir_status weir_buffer_wrap(weir_device *device, const struct weir_wrap_params *params,
                                       weir_buffer **out_buffer);
+WEIR_API weir_status weir_buffer_wrap_at(weir_device *device, const struct weir_wrap_params *params,
+                                         weir_buffer **out_buffer, const char *file, int line);
+#define weir_buffer_wrap(...) weir_buffer_wrap_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Destroys the buffer and sets `*buffer` to NULL. Legal while submitted work uses
 // it: the memory is freed after that work has finished. Never waits for the device.

@@ -9,6 +9,9 @@
 //   - Objects are safe to use from several threads unless their header says
 //     otherwise. A call on a NULL object is an error, `destroy(NULL)` is not. For a
 //     NULL object a getter returns NULL, 0 or "".
+//   - Calls that create, open, close, submit or wait are macros, which add the caller's file:line,
+//     for errors and for plugins, to the functions with `_at`. Where there is a function of the
+//     macro's name too, it tells no place: `(weir_open)(&params, &runtime)`.
 //   - Programs, modules and libraries of different versions work together, because every
 //     structure that may grow is passed with its size: see "Sizes" below.
 //   - After fork() every call in the child returns WEIR_ERROR_FORKED, except those of

@@ -100,14 +100,20 @@ struct weir_device_params {
 WEIR_API weir_status weir_device_open(weir_runtime *runtime,
                                       const struct weir_device_params *params,
                                       weir_device **out_device);
+WEIR_API weir_status weir_device_open_at(weir_runtime *runtime,
+                                         const struct weir_device_params *params,
+                                         weir_device **out_device, const char *file, int line);
+#define weir_device_open(...) weir_device_open_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Waits for all work, frees the objects that were destroyed while in use, closes the
 // device and sets `*device` to NULL.
 //
 // Errors: WEIR_ERROR_INVALID while queues, buffers, programs, kernels, pools or graphs of
-// the device exist, with the label of one of them, and in a host call. The device stays
-// open then.
+// the device exist, with their labels and the lines that created them, and in a host call. The
+// device stays open then.
 WEIR_API weir_status weir_device_close(weir_device **device);
+WEIR_API weir_status weir_device_close_at(weir_device **device, const char *file, int line);
+#define weir_device_close(...) weir_device_close_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // The runtime that the device was opened from; NULL for NULL.
 WEIR_API weir_runtime *weir_device_runtime(const weir_device *device);

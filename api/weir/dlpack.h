@@ -68,6 +68,10 @@ struct weir_tensor {
 // WEIR_ERROR_UNSUPPORTED for a DEVICE buffer where `limits.native` is 0.
 WEIR_API weir_status weir_dlpack_export(const struct weir_tensor *tensor,
                                         struct DLManagedTensor **out_tensor);
+WEIR_API weir_status weir_dlpack_export_at(const struct weir_tensor *tensor,
+                                           struct DLManagedTensor **out_tensor, const char *file,
+                                           int line);
+#define weir_dlpack_export(...) weir_dlpack_export_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Makes a buffer of a tensor's memory and describes the tensor in `*out_tensor`, whose
 // struct_size the caller has set. kDLCUDA and kDLOpenCL tensors become DEVICE buffers of a
@@ -84,6 +88,11 @@ WEIR_API weir_status weir_dlpack_export(const struct weir_tensor *tensor,
 WEIR_API weir_status weir_dlpack_import(weir_device *device, const char *label,
                                         struct DLManagedTensor *tensor,
                                         struct weir_tensor *out_tensor);
+WEIR_API weir_status weir_dlpack_import_at(weir_device *device, const char *label,
+                                           struct DLManagedTensor *tensor,
+                                           struct weir_tensor *out_tensor, const char *file,
+                                           int line);
+#define weir_dlpack_import(...) weir_dlpack_import_at(__VA_ARGS__, __FILE__, __LINE__)
 
 #ifdef __cplusplus
 }

@@ -95,6 +95,9 @@ WEIR_API weir_status weir_event_elapsed_ns_at(struct weir_event begin, struct we
 // after it became readable.
 // Errors: WEIR_ERROR_SYSTEM if there are no descriptors left.
 WEIR_API weir_status weir_event_fd(struct weir_event event, int *out_fd);
+WEIR_API weir_status weir_event_fd_at(struct weir_event event, int *out_fd, const char *file,
+                                      int line);
+#define weir_event_fd(...) weir_event_fd_at(__VA_ARGS__, __FILE__, __LINE__)
 
 #ifdef __cplusplus
 }

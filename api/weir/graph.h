@@ -97,12 +97,25 @@ WEIR_API weir_status weir_graph_set_launch(weir_graph *graph, uint32_t node,
                                            struct weir_extent grid, struct weir_extent block,
                                            const struct weir_argument *arguments,
                                            size_t argument_count);
+WEIR_API weir_status weir_graph_set_launch_at(weir_graph *graph, uint32_t node,
+                                              struct weir_extent grid, struct weir_extent block,
+                                              const struct weir_argument *arguments,
+                                              size_t argument_count, const char *file, int line);
+#define weir_graph_set_launch(...) weir_graph_set_launch_at(__VA_ARGS__, __FILE__, __LINE__)
 WEIR_API weir_status weir_graph_set_copy(weir_graph *graph, uint32_t node, weir_buffer *dst,
                                          size_t dst_offset, weir_buffer *src, size_t src_offset,
                                          size_t size);
+WEIR_API weir_status weir_graph_set_copy_at(weir_graph *graph, uint32_t node, weir_buffer *dst,
+                                            size_t dst_offset, weir_buffer *src, size_t src_offset,
+                                            size_t size, const char *file, int line);
+#define weir_graph_set_copy(...) weir_graph_set_copy_at(__VA_ARGS__, __FILE__, __LINE__)
 WEIR_API weir_status weir_graph_set_fill(weir_graph *graph, uint32_t node, weir_buffer *dst,
                                          size_t dst_offset, size_t size, const void *pattern,
                                          size_t pattern_size);
+WEIR_API weir_status weir_graph_set_fill_at(weir_graph *graph, uint32_t node, weir_buffer *dst,
+                                            size_t dst_offset, size_t size, const void *pattern,
+                                            size_t pattern_size, const char *file, int line);
+#define weir_graph_set_fill(...) weir_graph_set_fill_at(__VA_ARGS__, __FILE__, __LINE__)
 
 #ifdef __cplusplus
 }

@@ -121,6 +121,10 @@ struct weir_queue_wrap_params {
 WEIR_API weir_status weir_queue_wrap(weir_device *device,
                                      const struct weir_queue_wrap_params *params,
                                      weir_queue **out_queue);
+WEIR_API weir_status weir_queue_wrap_at(weir_device *device,
+                                        const struct weir_queue_wrap_params *params,
+                                        weir_queue **out_queue, const char *file, int line);
+#define weir_queue_wrap(...) weir_queue_wrap_at(__VA_ARGS__, __FILE__, __LINE__)
 
 struct weir_adopt_params {
     size_t struct_size;
@@ -139,6 +143,10 @@ struct weir_adopt_params {
 // host, for a cl_mem that is not a read-write buffer, or one smaller than `size`.
 WEIR_API weir_status weir_buffer_adopt(weir_device *device, const struct weir_adopt_params *params,
                                        weir_buffer **out_buffer);
+WEIR_API weir_status weir_buffer_adopt_at(weir_device *device,
+                                          const struct weir_adopt_params *params,
+                                          weir_buffer **out_buffer, const char *file, int line);
+#define weir_buffer_adopt(...) weir_buffer_adopt_at(__VA_ARGS__, __FILE__, __LINE__)
 
 #ifdef __cplusplus
 }

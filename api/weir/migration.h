@@ -22,6 +22,9 @@ extern "C" {
 // Errors: as weir_queue_create(); WEIR_ERROR_INVALID in a host call, which runs on a
 // library thread.
 WEIR_API weir_status weir_thread_queue(weir_device *device, weir_queue **out_queue);
+WEIR_API weir_status weir_thread_queue_at(weir_device *device, weir_queue **out_queue,
+                                          const char *file, int line);
+#define weir_thread_queue(...) weir_thread_queue_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Stores the device's one legacy queue, creating it on first use. It is ordered against
 // every other queue of the device, as CUDA's legacy default stream is: an operation on
@@ -43,6 +46,9 @@ WEIR_API weir_status weir_thread_queue(weir_device *device, weir_queue **out_que
 // Threads: safe.
 // Errors: as weir_queue_create().
 WEIR_API weir_status weir_legacy_queue(weir_device *device, weir_queue **out_queue);
+WEIR_API weir_status weir_legacy_queue_at(weir_device *device, weir_queue **out_queue,
+                                          const char *file, int line);
+#define weir_legacy_queue(...) weir_legacy_queue_at(__VA_ARGS__, __FILE__, __LINE__)
 
 #ifdef __cplusplus
 }

@@ -39,6 +39,9 @@ struct weir_pool_params {
 // Errors: WEIR_ERROR_INVALID; WEIR_ERROR_OUT_OF_MEMORY.
 WEIR_API weir_status weir_pool_create(weir_device *device, const struct weir_pool_params *params,
                                       weir_pool **out_pool);
+WEIR_API weir_status weir_pool_create_at(weir_device *device, const struct weir_pool_params *params,
+                                         weir_pool **out_pool, const char *file, int line);
+#define weir_pool_create(...) weir_pool_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Destroys the pool and sets `*pool` to NULL. Its buffers that are not freed yet stay
 // valid until they are. Never waits for the device.

@@ -184,6 +184,10 @@ struct weir_program_params {
 WEIR_API weir_status weir_program_create(weir_device *device,
                                          const struct weir_program_params *params,
                                          weir_program **out_program);
+WEIR_API weir_status weir_program_create_at(weir_device *device,
+                                            const struct weir_program_params *params,
+                                            weir_program **out_program, const char *file, int line);
+#define weir_program_create(...) weir_program_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // As weir_buffer_destroy(). Kernels of the program stay usable.
 WEIR_API void weir_program_destroy(weir_program **program);
@@ -200,6 +204,10 @@ WEIR_API void weir_program_destroy(weir_program **program);
 // are no multiple of what it points to; as weir_buffer_create() and weir_upload().
 WEIR_API weir_status weir_program_constant(weir_program *program, const char *name,
                                            const void *data, size_t size, weir_buffer **out_buffer);
+WEIR_API weir_status weir_program_constant_at(weir_program *program, const char *name,
+                                              const void *data, size_t size,
+                                              weir_buffer **out_buffer, const char *file, int line);
+#define weir_program_constant(...) weir_program_constant_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // What a kernel needs and allows on its device.
 struct weir_kernel_info {
@@ -219,6 +227,9 @@ struct weir_kernel_info {
 // Errors: WEIR_ERROR_NOT_FOUND with the nearest name.
 WEIR_API weir_status weir_kernel_create(weir_program *program, const char *name,
                                         weir_kernel **out_kernel);
+WEIR_API weir_status weir_kernel_create_at(weir_program *program, const char *name,
+                                           weir_kernel **out_kernel, const char *file, int line);
+#define weir_kernel_create(...) weir_kernel_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // As weir_buffer_destroy().
 WEIR_API void weir_kernel_destroy(weir_kernel **kernel);

@@ -41,6 +41,10 @@ struct weir_queue_params {
 // Errors: WEIR_ERROR_INVALID; WEIR_ERROR_OUT_OF_MEMORY; WEIR_ERROR_DEVICE.
 WEIR_API weir_status weir_queue_create(weir_device *device, const struct weir_queue_params *params,
                                        weir_queue **out_queue);
+WEIR_API weir_status weir_queue_create_at(weir_device *device,
+                                          const struct weir_queue_params *params,
+                                          weir_queue **out_queue, const char *file, int line);
+#define weir_queue_create(...) weir_queue_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Destroys the queue and sets `*queue` to NULL. Work that was submitted still runs to
 // completion, and events of the queue stay valid. Never waits for the device.
@@ -197,6 +201,8 @@ WEIR_API weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event eve
 //
 // Errors: WEIR_ERROR_DEVICE, _DEVICE_LOST.
 WEIR_API weir_status weir_queue_flush(weir_queue *queue);
+WEIR_API weir_status weir_queue_flush_at(weir_queue *queue, const char *file, int line);
+#define weir_queue_flush(...) weir_queue_flush_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Waits on the host for everything submitted so far.
 //

@@ -126,9 +126,9 @@ template <typename Container> std::size_t bytes_of(const Container &container)
 class runtime : public handle<weir_runtime, detail::close_or_tell<weir_runtime, weir_close>>
 {
   public:
-    explicit runtime(const weir_open_params *params = nullptr)
+    explicit runtime(const weir_open_params *params = nullptr, place at = {})
     {
-        check(weir_open(params, &object_));
+        check(weir_open_at(params, &object_, at.file, at.line));
     }
 
     const char *backend() const
@@ -137,9 +137,9 @@ class runtime : public handle<weir_runtime, detail::close_or_tell<weir_runtime, 
     }
 
     // The destructor prints an error; this throws it.
-    void close()
+    void close(place at = {})
     {
-        check(weir_close(&object_));
+        check(weir_close_at(&object_, at.file, at.line));
     }
 };
 
@@ -148,12 +148,12 @@ class device : public handle<weir_device, detail::close_or_tell<weir_device, wei
 {
   public:
     // The device that `select` names: an index in digits, or a part of its name; NULL: the first one.
-    explicit device(const runtime &from, const char *select = nullptr)
+    explicit device(const runtime &from, const char *select = nullptr, place at = {})
     {
         weir_device_params params = {};
         params.struct_size = sizeof params;
         params.select = select;
-        check(weir_device_open(from, &params, &object_));
+        check(weir_device_open_at(from, &params, &object_, at.file, at.line));
     }
 
     const weir_limits &limits() const
@@ -162,9 +162,9 @@ class device : public handle<weir_device, detail::close_or_tell<weir_device, wei
     }
 
     // The same; waits for all work.
-    void close()
+    void close(place at = {})
     {
-        check(weir_device_close(&object_));
+        check(weir_device_close_at(&object_, at.file, at.line));
     }
 };
 
@@ -222,14 +222,14 @@ class buffer : public handle<weir_buffer, weir_buffer_destroy>
     using handle::handle;
 
     buffer(const device &of, std::size_t bytes, weir_placement placement = WEIR_PLACE_DEVICE,
-           const char *label = nullptr)
+           const char *label = nullptr, place at = {})
     {
         weir_buffer_params params = {};
         params.struct_size = sizeof params;
         params.size = bytes;
         params.placement = placement;
         params.label = label;
-        check(weir_buffer_create(of, &params, &object_));
+        check(weir_buffer_create_at(of, &params, &object_, at.file, at.line));
     }
 
     std::size_t size() const
@@ -312,8 +312,8 @@ template <typename T> class array : public buffer
     using buffer::buffer;
 
     array(const device &of, std::size_t count, weir_placement placement = WEIR_PLACE_DEVICE,
-          const char *label = nullptr)
-        : buffer(of, count * sizeof(T), placement, label)
+          const char *label = nullptr, place at = {})
+        : buffer(of, count * sizeof(T), placement, label, at)
     {
     }
 
@@ -332,30 +332,30 @@ template <typename T> class array : public buffer
 class program : public handle<weir_program, weir_program_destroy>
 {
   public:
-    program(const device &of, const weir_bundle &bundle)
+    program(const device &of, const weir_bundle &bundle, place at = {})
     {
         weir_program_params params = {};
         params.struct_size = sizeof params;
         params.bundle = &bundle;
-        check(weir_program_create(of, &params, &object_));
+        check(weir_program_create_at(of, &params, &object_, at.file, at.line));
     }
 
-    program(const device &of, const char *source, const char *options = nullptr)
+    program(const device &of, const char *source, const char *options = nullptr, place at = {})
     {
         weir_program_params params = {};
         params.struct_size = sizeof params;
         params.source = source;
         params.options = options;
-        check(weir_program_create(of, &params, &object_));
+        check(weir_program_create_at(of, &params, &object_, at.file, at.line));
     }
 };
 
 class kernel : public handle<weir_kernel, weir_kernel_destroy>
 {
   public:
-    kernel(const program &of, const char *name)
+    kernel(const program &of, const char *name, place at = {})
     {
-        check(weir_kernel_create(of, name, &object_));
+        check(weir_kernel_create_at(of, name, &object_, at.file, at.line));
     }
 };
 
@@ -383,14 +383,14 @@ class queue : public handle<weir_queue, weir_queue_destroy>
     using handle::handle;
 
     explicit queue(const device &of, const char *label = nullptr, bool timing = false,
-                   std::int32_t priority = 0)
+                   std::int32_t priority = 0, place at = {})
     {
         weir_queue_params params = {};
         params.struct_size = sizeof params;
         params.label = label;
         params.timing = timing;
         params.priority = priority;
-        check(weir_queue_create(of, &params, &object_));
+        check(weir_queue_create_at(of, &params, &object_, at.file, at.line));
     }
 
     // Copies all elements of a container, and is done when it returns.

@@ -140,7 +140,7 @@ static weir_status open_weir(struct cuda_bench *b)
                                                 .bundle = &conformance_kernels};
     void *pointer;
     weir_status status;
-    if ((status = weir_device_open(b->runtime, &device, &b->device)) ||
+    if ((status = (weir_device_open)(b->runtime, &device, &b->device)) ||
         (status = weir_queue_create(b->device, &queue, &b->queue)) ||
         (status = weir_queue_create(b->device, &queue, &b->other)) ||
         (status = weir_program_create(b->device, &program, &b->program)) ||
@@ -198,7 +198,7 @@ static bool open_all(struct submit *submit, struct cuda_bench *b, bool *out_abse
                                             .backend = "cuda",
                                             .plugins = ""};
     char message[512];
-    *out_absent = weir_open(&params, &b->runtime) < 0;
+    *out_absent = (weir_open)(&params, &b->runtime) < 0;
     if (*out_absent) {
         bench_note(submit->bench, "not measured: CUDA: %s", weir_last_error()->message);
         return false;

@@ -186,8 +186,8 @@ static weir_status open_null(struct null_bench *b)
                                                 .bundle = &conformance_kernels};
     const struct weir_queue_params queue = {.struct_size = sizeof queue, .label = "bench"};
     weir_status status;
-    if ((status = weir_open(&params, &b->runtime)) ||
-        (status = weir_device_open(b->runtime, NULL, &b->device)) ||
+    if ((status = (weir_open)(&params, &b->runtime)) ||
+        (status = (weir_device_open)(b->runtime, NULL, &b->device)) ||
         (status = weir_queue_create(b->device, &queue, &b->queue)) ||
         (status = weir_queue_create(b->device, &queue, &b->producer)) ||
         (status = weir_queue_create(b->device, &queue, &b->direct)) ||

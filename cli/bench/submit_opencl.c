@@ -117,7 +117,7 @@ static weir_status make_weir(struct side_by_side *s, weir_runtime *runtime, size
                                               .label = "bench",
                                               .size = BUFFER_BYTES};
     weir_status status;
-    if ((status = weir_device_open(runtime, &device, &s->device)) ||
+    if ((status = (weir_device_open)(runtime, &device, &s->device)) ||
         (status = weir_queue_create(s->device, &queue, &s->queue)) ||
         (status = weir_program_create(s->device, &program, &s->program)) ||
         (status = weir_kernel_create(s->program, "spin", &s->spin)) ||
@@ -256,7 +256,7 @@ static long find_chosen(weir_runtime *runtime)
     struct weir_device_info info;
     weir_device *device = NULL;
     long found = -1;
-    if (weir_device_open(runtime, NULL, &device) != WEIR_OK)
+    if ((weir_device_open)(runtime, NULL, &device) != WEIR_OK)
         return -1;
     for (size_t i = 0; i < weir_device_count(runtime) && found < 0; i++)
         if (weir_device_describe(runtime, i, &info) == WEIR_OK &&
@@ -285,7 +285,7 @@ bool submit_opencl(struct submit *submit)
     const struct weir_open_params params = {.struct_size = sizeof params,
                                             .backend = "opencl",
                                             .plugins = ""};
-    if (weir_open(&params, &runtime) < 0) {
+    if ((weir_open)(&params, &runtime) < 0) {
         bench_note(submit->bench, "not measured: OpenCL: %s", weir_last_error()->message);
         return true;
     }

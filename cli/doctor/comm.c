@@ -61,7 +61,7 @@ weir_status doctor_comm_open(const struct doctor *doctor, const char *transport,
                                             .backend = "null",
                                             .plugins = ""};
     setenv("WEIR_COMM_TRANSPORT", transport, 1);
-    return weir_open(&params, out_runtime);
+    return (weir_open)(&params, out_runtime);
 }
 
 // A transport that another program may want to use is no problem of this one.

@@ -59,7 +59,7 @@ static weir_status create(struct link *link, const struct doctor_comm *comm, con
                                               .placement = WEIR_PLACE_HOST};
     weir_status status = doctor_comm_open(link->doctor, "local", &link->runtime);
     if (status == WEIR_OK)
-        status = weir_device_open(link->runtime, NULL, &link->device);
+        status = (weir_device_open)(link->runtime, NULL, &link->device);
     if (status == WEIR_OK)
         status = weir_queue_create(link->device, NULL, &link->queue);
     if (status == WEIR_OK)

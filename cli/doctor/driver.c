@@ -98,7 +98,7 @@ void doctor_driver(struct doctor *doctor)
 {
     struct bench bench = {0};
     // The self-test tells what fails here too.
-    if (!doctor->runtime || weir_device_open(doctor->runtime, NULL, &bench.device) < 0)
+    if (!doctor->runtime || (weir_device_open)(doctor->runtime, NULL, &bench.device) < 0)
         return;
     if (make(&bench) == WEIR_OK)
         judge(doctor, &bench);

@@ -158,7 +158,7 @@ void doctor_self_test(struct doctor *doctor)
     struct round_trip trip = {0};
     if (!doctor->runtime)
         return;
-    if (weir_device_open(doctor->runtime, NULL, &trip.device) < 0) {
+    if ((weir_device_open)(doctor->runtime, NULL, &trip.device) < 0) {
         doctor_add_error(doctor, "self-test", "correct `device` in [weir]");
         return;
     }

@@ -49,7 +49,7 @@ static weir_status open_index(weir_runtime *runtime, uint32_t index, weir_device
     char digits[16];
     const struct weir_device_params params = {.struct_size = sizeof params, .select = digits};
     snprintf(digits, sizeof digits, "%u", (unsigned)index);
-    return weir_device_open(runtime, &params, out_device);
+    return (weir_device_open)(runtime, &params, out_device);
 }
 
 weir_status cli_devices_open(weir_runtime *runtime, const struct cli_devices *devices,
@@ -65,7 +65,7 @@ weir_status cli_devices_open(weir_runtime *runtime, const struct cli_devices *de
         *out_count += status == WEIR_OK;
     }
     if (wanted == 0) {
-        status = weir_device_open(runtime, NULL, &out_list[0]);
+        status = (weir_device_open)(runtime, NULL, &out_list[0]);
         *out_count = status == WEIR_OK;
     }
     return status;

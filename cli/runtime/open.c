@@ -24,7 +24,9 @@ weir_status cli_open(const char *config, weir_load_report **out_report, weir_run
         .section_count = CLI_SECTION_COUNT,
         .out_report = out_report,
     };
-    return weir_open(&params, out_runtime);
+    // Not the macro: lines of the command are of no use to its users, in messages about their files and
+    // devices.
+    return (weir_open)(&params, out_runtime);
 }
 
 // Whether they are one device of the machine. A driver lists equal GPUs under one name; what has nothing
@@ -48,7 +50,7 @@ weir_status cli_open_other(weir_runtime *runtime, weir_device *device, weir_devi
         const struct weir_device_params params = {.struct_size = sizeof params,
                                                   .label = "other",
                                                   .select = index};
-        status = weir_device_open(runtime, &params, out_other);
+        status = (weir_device_open)(runtime, &params, out_other);
         if (status >= 0 && !is_same(device, *out_other))
             return WEIR_OK;
         if (status >= 0)

@@ -71,7 +71,7 @@ static weir_status open_device(struct train_command *command)
         snprintf(index, sizeof index, "%" PRIu32, devices.indices[0]);
         params.select = index;
     }
-    return weir_device_open(command->runtime, &params, &command->device);
+    return (weir_device_open)(command->runtime, &params, &command->device);
 }
 
 static weir_status join(struct train_command *command)

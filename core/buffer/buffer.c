@@ -68,8 +68,8 @@ static weir_status check_placement(const weir_device *device, const char *label,
     return WEIR_OK;
 }
 
-weir_status weir_buffer_create(weir_device *device, const struct weir_buffer_params *params,
-                               weir_buffer **out_buffer)
+weir_status(weir_buffer_create)(weir_device *device, const struct weir_buffer_params *params,
+                                weir_buffer **out_buffer)
 {
     struct weir_buffer_params known;
     WEIR_REFUSE_FORK();
@@ -88,8 +88,17 @@ weir_status weir_buffer_create(weir_device *device, const struct weir_buffer_par
     return weir__buffer_make(device, params->label, &setup, false, out_buffer);
 }
 
-weir_status weir_buffer_wrap(weir_device *device, const struct weir_wrap_params *params,
-                             weir_buffer **out_buffer)
+weir_status weir_buffer_create_at(weir_device *device, const struct weir_buffer_params *params,
+                                  weir_buffer **out_buffer, const char *file, int line)
+{
+    const weir_status status = (weir_buffer_create)(device, params, out_buffer);
+    if (status == WEIR_OK)
+        weir__member_place(&(*out_buffer)->member, file, line);
+    return weir__placed(status, file, line);
+}
+
+weir_status(weir_buffer_wrap)(weir_device *device, const struct weir_wrap_params *params,
+                              weir_buffer **out_buffer)
 {
     struct weir_wrap_params known;
     WEIR_REFUSE_FORK();
@@ -106,6 +115,15 @@ weir_status weir_buffer_wrap(weir_device *device, const struct weir_wrap_params 
                                             .placement = WEIR_PLACE_HOST,
                                             .user_pointer = params->pointer};
     return weir__buffer_make(device, params->label, &setup, false, out_buffer);
+}
+
+weir_status weir_buffer_wrap_at(weir_device *device, const struct weir_wrap_params *params,
+                                weir_buffer **out_buffer, const char *file, int line)
+{
+    const weir_status status = (weir_buffer_wrap)(device, params, out_buffer);
+    if (status == WEIR_OK)
+        weir__member_place(&(*out_buffer)->member, file, line);
+    return weir__placed(status, file, line);
 }
 
 void weir_buffer_destroy(weir_buffer **buffer)

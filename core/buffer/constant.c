@@ -77,15 +77,15 @@ static weir_status upload(weir_device *device, weir_buffer *buffer, const void *
 {
     const struct weir_queue_params params = {.struct_size = sizeof params, .label = "constants"};
     weir_queue *queue;
-    weir_status status = weir_queue_create(device, &params, &queue);
+    weir_status status = (weir_queue_create)(device, &params, &queue);
     if (status == WEIR_OK)
-        status = weir_upload(queue, buffer, 0, data, size);
+        status = weir_upload_at(queue, buffer, 0, data, size, NULL, 0);
     weir_queue_destroy(&queue);
     return status;
 }
 
-weir_status weir_program_constant(weir_program *program, const char *name, const void *data,
-                                  size_t size, weir_buffer **out_buffer)
+weir_status(weir_program_constant)(weir_program *program, const char *name, const void *data,
+                                   size_t size, weir_buffer **out_buffer)
 {
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_buffer);
@@ -109,10 +109,20 @@ weir_status weir_program_constant(weir_program *program, const char *name, const
     const struct weir_buffer_params params = {.struct_size = sizeof params,
                                               .label = name,
                                               .size = size};
-    status = weir_buffer_create(program->member.device, &params, out_buffer);
+    status = (weir_buffer_create)(program->member.device, &params, out_buffer);
     if (status == WEIR_OK)
         status = upload(program->member.device, *out_buffer, data, size);
     if (status < 0)
         weir_buffer_destroy(out_buffer);
     return status;
+}
+
+weir_status weir_program_constant_at(weir_program *program, const char *name, const void *data,
+                                     size_t size, weir_buffer **out_buffer, const char *file,
+                                     int line)
+{
+    const weir_status status = (weir_program_constant)(program, name, data, size, out_buffer);
+    if (status == WEIR_OK)
+        weir__member_place(&(*out_buffer)->member, file, line);
+    return weir__placed(status, file, line);
 }

@@ -13,6 +13,7 @@
 #include "core/device/remaining.h"
 #include "core/event/notifier.h"
 #include "core/object/device.h"
+#include "core/object/opened.h"
 #include "core/object/peer.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
@@ -197,8 +198,8 @@ static weir_status check_limits(const weir_device *device)
                       weir_runtime_backend(device->runtime), broken);
 }
 
-weir_status weir_device_open(weir_runtime *runtime, const struct weir_device_params *params,
-                             weir_device **out_device)
+weir_status(weir_device_open)(weir_runtime *runtime, const struct weir_device_params *params,
+                              weir_device **out_device)
 {
     struct weir_device_params known;
     WEIR_REFUSE_FORK();
@@ -234,7 +235,7 @@ weir_status weir_device_open(weir_runtime *runtime, const struct weir_device_par
         goto fail;
     }
     weir__staging_configure(device, weir__config_copy_threads(runtime->config));
-    atomic_fetch_add(&runtime->open_devices, 1);
+    weir__opened_add(device);
     *out_device = device;
     return WEIR_OK;
 
@@ -242,6 +243,15 @@ fail:
     weir__error_place(device->info.name, NULL, 0);
     free_device(device);
     return status;
+}
+
+weir_status weir_device_open_at(weir_runtime *runtime, const struct weir_device_params *params,
+                                weir_device **out_device, const char *file, int line)
+{
+    const weir_status status = (weir_device_open)(runtime, params, out_device);
+    if (status == WEIR_OK)
+        weir__opened_place(*out_device, file, line);
+    return weir__placed(status, file, line);
 }
 
 // A queue that was destroyed while busy, or NULL.
@@ -278,7 +288,7 @@ static void finish_retired(weir_device *device)
     }
 }
 
-weir_status weir_device_close(weir_device **device)
+weir_status(weir_device_close)(weir_device **device)
 {
     if (!device || !*device)
         return WEIR_OK;
@@ -299,9 +309,14 @@ weir_status weir_device_close(weir_device **device)
     weir__peer_forget(gone);
     weir__notifier_destroy(gone);
     weir__chain_device_destroy(gone->chain, gone);
-    atomic_fetch_sub(&gone->runtime->open_devices, 1);
+    weir__opened_remove(gone);
     free_device(gone);
     return WEIR_OK;
+}
+
+weir_status weir_device_close_at(weir_device **device, const char *file, int line)
+{
+    return weir__placed((weir_device_close)(device), file, line);
 }
 
 const struct weir_limits *weir_device_limits(const weir_device *device)

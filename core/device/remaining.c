@@ -1,5 +1,6 @@
 // What keeps a device from being closed.
 #include <stdio.h>
+#include <string.h>
 
 #include "core/buffer/buffer.h"
 #include "core/device/remaining.h"
@@ -11,9 +12,14 @@
 struct remaining {
     struct weir__member *first;
     uint32_t count;
-    char others[512];
+    char others[440];
     size_t used;
     uint32_t untold;
+};
+
+enum {
+    ONE_SIZE = 160,
+    PLACE_SIZE = 120
 };
 
 static bool is_users(struct weir__member *member)
@@ -21,15 +27,37 @@ static bool is_users(struct weir__member *member)
     return weir__buffer_is_only_shared(member) || !member->internal;
 }
 
-static void tell_one(struct remaining *remaining, const struct weir__member *member)
+// "main.c:12"; of a long path the end, which tells one file from another. "" if it is not known.
+static const char *place_of(const struct weir__member *member, char text[PLACE_SIZE])
+{
+    const int room = PLACE_SIZE - 24;
+    const size_t length = member->file ? strlen(member->file) : 0;
+    text[0] = '\0';
+    if (length > (size_t)room)
+        snprintf(text, PLACE_SIZE, "…%s:%d", member->file + length - (size_t)room, member->line);
+    else if (length > 0)
+        snprintf(text, PLACE_SIZE, "%s:%d", member->file, member->line);
+    return text;
+}
+
+// "the buffer 'h'".
+static void describe(const struct weir__member *member, char text[ONE_SIZE])
 {
     const char *label = member->object.label;
+    if (label[0])
+        snprintf(text, ONE_SIZE, "the %s '%s'", member->class->name, weir__label_shown(label));
+    else
+        snprintf(text, ONE_SIZE, "a %s without a label", member->class->name);
+}
+
+static void tell_one(struct remaining *remaining, const struct weir__member *member)
+{
     const size_t room = sizeof remaining->others - remaining->used - sizeof ", 4294967295 more";
-    const int written = label[0]
-                            ? snprintf(remaining->others + remaining->used, room, ", the %s '%s'",
-                                       member->class->name, weir__label_shown(label))
-                            : snprintf(remaining->others + remaining->used, room,
-                                       ", a %s without a label", member->class->name);
+    char text[ONE_SIZE], place[PLACE_SIZE];
+    describe(member, text);
+    place_of(member, place);
+    const int written = snprintf(remaining->others + remaining->used, room, ", %s%s%s%s", text,
+                                 place[0] ? " (" : "", place, place[0] ? ")" : "");
     if (written < 0 || (size_t)written >= room) {
         remaining->others[remaining->used] = '\0';
         remaining->untold++;
@@ -64,16 +92,17 @@ static weir_status fail_close(const weir_device *device, const struct remaining 
                              "let the tensor's user call its deleter first",
                              "weir_device_close: a DLPack tensor still holds the buffer '%s'",
                              weir__label_shown(label));
-    if (label[0])
-        return weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID,
-                             remaining->count > 1 ? "destroy them first" : "destroy it first",
-                             "weir_device_close: the %s '%s' still exists%s%s", first->class->name,
-                             weir__label_shown(label), also, others);
-    return weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID,
-                         remaining->count > 1 ? "destroy them first; params.label gives names"
-                                              : "destroy it first; params.label gives a name",
-                         "weir_device_close: a %s without a label still exists%s%s",
-                         first->class->name, also, others);
+    char text[ONE_SIZE], place[PLACE_SIZE];
+    describe(first, text);
+    place_of(first, place);
+    const bool several = remaining->count > 1;
+    const char *remedy = several ? "destroy them first" : "destroy it first";
+    if (!label[0])
+        remedy = several ? "destroy them first; params.label gives names"
+                         : "destroy it first; params.label gives a name";
+    return weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID, remedy,
+                         "weir_device_close: %s still exists%s%s%s%s%s", text,
+                         place[0] ? " (created at " : "", place, place[0] ? ")" : "", also, others);
 }
 
 weir_status weir__device_refuse_close(weir_device *device)

@@ -241,7 +241,7 @@ weir_status weir_event_elapsed_ns_at(struct weir_event begin, struct weir_event 
     return WEIR_OK;
 }
 
-weir_status weir_event_fd(struct weir_event event, int *out_fd)
+weir_status(weir_event_fd)(struct weir_event event, int *out_fd)
 {
     weir_queue *queue;
     WEIR_REQUIRE(NULL, out_fd);
@@ -253,6 +253,11 @@ weir_status weir_event_fd(struct weir_event event, int *out_fd)
     if (queue)
         weir__registry_unpin(queue);
     return status;
+}
+
+weir_status weir_event_fd_at(struct weir_event event, int *out_fd, const char *file, int line)
+{
+    return weir__placed((weir_event_fd)(event, out_fd), file, line);
 }
 
 // For programs that were compiled when these were no macros.

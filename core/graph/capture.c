@@ -452,8 +452,10 @@ weir_status weir_capture_end_at(weir_queue *queue, const struct weir_graph_param
     capture->notes.parts.branch_count = capture->notes.branch_count;
     if (status == WEIR_OK)
         status = weir__graph_create(capture->device, label, &capture->notes.parts, out_graph);
+    if (status == WEIR_OK)
+        weir__member_place(&(*out_graph)->member, file, line);
     release(capture);
-    return status;
+    return weir__placed(status, file, line);
 }
 
 static void cancel(struct capture *capture)

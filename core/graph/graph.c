@@ -254,15 +254,25 @@ static weir_status set_launch(weir_graph *graph, uint32_t node, struct weir_exte
     return status < 0 ? status : update(graph, node, &operation);
 }
 
-weir_status weir_graph_set_launch(weir_graph *graph, uint32_t node, struct weir_extent grid,
-                                  struct weir_extent block, const struct weir_argument *arguments,
-                                  size_t argument_count)
+weir_status(weir_graph_set_launch)(weir_graph *graph, uint32_t node, struct weir_extent grid,
+                                   struct weir_extent block, const struct weir_argument *arguments,
+                                   size_t argument_count)
 {
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, graph);
     WEIR_REQUIRE(graph->member.object.label, arguments || argument_count == 0);
     weir_biased_lock_take(&graph->lock);
     return end_update(graph, set_launch(graph, node, grid, block, arguments, argument_count));
+}
+
+weir_status weir_graph_set_launch_at(weir_graph *graph, uint32_t node, struct weir_extent grid,
+                                     struct weir_extent block,
+                                     const struct weir_argument *arguments, size_t argument_count,
+                                     const char *file, int line)
+{
+    return weir__placed((weir_graph_set_launch)(graph, node, grid, block, arguments,
+                                                argument_count),
+                        file, line);
 }
 
 static const char *name_of(weir_placement placement)
@@ -301,13 +311,22 @@ static weir_status set_copy(weir_graph *graph, uint32_t node, weir_buffer *dst, 
     return status < 0 ? status : update(graph, node, &operation);
 }
 
-weir_status weir_graph_set_copy(weir_graph *graph, uint32_t node, weir_buffer *dst,
-                                size_t dst_offset, weir_buffer *src, size_t src_offset, size_t size)
+weir_status(weir_graph_set_copy)(weir_graph *graph, uint32_t node, weir_buffer *dst,
+                                 size_t dst_offset, weir_buffer *src, size_t src_offset,
+                                 size_t size)
 {
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, graph);
     weir_biased_lock_take(&graph->lock);
     return end_update(graph, set_copy(graph, node, dst, dst_offset, src, src_offset, size));
+}
+
+weir_status weir_graph_set_copy_at(weir_graph *graph, uint32_t node, weir_buffer *dst,
+                                   size_t dst_offset, weir_buffer *src, size_t src_offset,
+                                   size_t size, const char *file, int line)
+{
+    return weir__placed((weir_graph_set_copy)(graph, node, dst, dst_offset, src, src_offset, size),
+                        file, line);
 }
 
 static weir_status set_fill(weir_graph *graph, uint32_t node, weir_buffer *dst, size_t dst_offset,
@@ -326,13 +345,22 @@ static weir_status set_fill(weir_graph *graph, uint32_t node, weir_buffer *dst, 
     return status < 0 ? status : update(graph, node, &operation);
 }
 
-weir_status weir_graph_set_fill(weir_graph *graph, uint32_t node, weir_buffer *dst,
-                                size_t dst_offset, size_t size, const void *pattern,
-                                size_t pattern_size)
+weir_status(weir_graph_set_fill)(weir_graph *graph, uint32_t node, weir_buffer *dst,
+                                 size_t dst_offset, size_t size, const void *pattern,
+                                 size_t pattern_size)
 {
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, graph);
     WEIR_REQUIRE(graph->member.object.label, pattern);
     weir_biased_lock_take(&graph->lock);
     return end_update(graph, set_fill(graph, node, dst, dst_offset, size, pattern, pattern_size));
+}
+
+weir_status weir_graph_set_fill_at(weir_graph *graph, uint32_t node, weir_buffer *dst,
+                                   size_t dst_offset, size_t size, const void *pattern,
+                                   size_t pattern_size, const char *file, int line)
+{
+    return weir__placed((weir_graph_set_fill)(graph, node, dst, dst_offset, size, pattern,
+                                              pattern_size),
+                        file, line);
 }

@@ -205,8 +205,8 @@ static weir_status fill_place(const struct weir_tensor *from, DLTensor *to)
     return WEIR_OK;
 }
 
-weir_status weir_dlpack_export(const struct weir_tensor *tensor,
-                               struct DLManagedTensor **out_tensor)
+weir_status(weir_dlpack_export)(const struct weir_tensor *tensor,
+                                struct DLManagedTensor **out_tensor)
 {
     struct weir_tensor known;
     WEIR_REFUSE_FORK();
@@ -255,6 +255,12 @@ weir_status weir_dlpack_export(const struct weir_tensor *tensor,
     weir__buffer_hold(tensor->buffer);
     *out_tensor = &exported->tensor;
     return WEIR_OK;
+}
+
+weir_status weir_dlpack_export_at(const struct weir_tensor *tensor,
+                                  struct DLManagedTensor **out_tensor, const char *file, int line)
+{
+    return weir__placed((weir_dlpack_export)(tensor, out_tensor), file, line);
 }
 
 // Import.
@@ -365,8 +371,8 @@ static void describe_tensor(const DLTensor *from, weir_buffer *buffer, struct we
     };
 }
 
-weir_status weir_dlpack_import(weir_device *device, const char *label,
-                               struct DLManagedTensor *tensor, struct weir_tensor *out_tensor)
+weir_status(weir_dlpack_import)(weir_device *device, const char *label,
+                                struct DLManagedTensor *tensor, struct weir_tensor *out_tensor)
 {
     struct weir_tensor known = {.struct_size = sizeof known};
     WEIR_REFUSE_FORK();
@@ -406,4 +412,14 @@ weir_status weir_dlpack_import(weir_device *device, const char *label,
     describe_tensor(from, buffer, &known);
     weir_sized_write_back(out_tensor, room, &known, sizeof known);
     return WEIR_OK;
+}
+
+weir_status weir_dlpack_import_at(weir_device *device, const char *label,
+                                  struct DLManagedTensor *tensor, struct weir_tensor *out_tensor,
+                                  const char *file, int line)
+{
+    const weir_status status = (weir_dlpack_import)(device, label, tensor, out_tensor);
+    if (status == WEIR_OK && WEIR_HAS(out_tensor, buffer))
+        weir__member_place(&out_tensor->buffer->member, file, line);
+    return weir__placed(status, file, line);
 }

@@ -105,8 +105,8 @@ weir_status weir_queue_native_at(weir_queue *queue, weir_native_function functio
 
 // The caller's own objects.
 
-weir_status weir_queue_wrap(weir_device *device, const struct weir_queue_wrap_params *params,
-                            weir_queue **out_queue)
+weir_status(weir_queue_wrap)(weir_device *device, const struct weir_queue_wrap_params *params,
+                             weir_queue **out_queue)
 {
     struct weir_queue_wrap_params known;
     WEIR_REFUSE_FORK();
@@ -131,8 +131,17 @@ weir_status weir_queue_wrap(weir_device *device, const struct weir_queue_wrap_pa
     return weir__queue_open(device, params->label, &setup, out_queue);
 }
 
-weir_status weir_buffer_adopt(weir_device *device, const struct weir_adopt_params *params,
-                              weir_buffer **out_buffer)
+weir_status weir_queue_wrap_at(weir_device *device, const struct weir_queue_wrap_params *params,
+                               weir_queue **out_queue, const char *file, int line)
+{
+    const weir_status status = (weir_queue_wrap)(device, params, out_queue);
+    if (status == WEIR_OK)
+        weir__member_place(&(*out_queue)->member, file, line);
+    return weir__placed(status, file, line);
+}
+
+weir_status(weir_buffer_adopt)(weir_device *device, const struct weir_adopt_params *params,
+                               weir_buffer **out_buffer)
 {
     struct weir_adopt_params known;
     WEIR_REFUSE_FORK();
@@ -152,4 +161,13 @@ weir_status weir_buffer_adopt(weir_device *device, const struct weir_adopt_param
                                             .placement = WEIR_PLACE_DEVICE,
                                             .native = params->native};
     return weir__buffer_make(device, params->label, &setup, false, out_buffer);
+}
+
+weir_status weir_buffer_adopt_at(weir_device *device, const struct weir_adopt_params *params,
+                                 weir_buffer **out_buffer, const char *file, int line)
+{
+    const weir_status status = (weir_buffer_adopt)(device, params, out_buffer);
+    if (status == WEIR_OK)
+        weir__member_place(&(*out_buffer)->member, file, line);
+    return weir__placed(status, file, line);
 }

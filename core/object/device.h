@@ -49,6 +49,8 @@ struct weir__shared {
     struct weir__peer *peers; // core/object/peer.c
     struct weir_lock captures_lock;
     struct weir__capture *captures; // core/graph/capture.c
+    struct weir_lock devices_lock;
+    weir_device *devices; // that are open: core/device/device.c
 };
 
 void weir__shared_init(struct weir__shared *shared);
@@ -61,6 +63,9 @@ struct weir_device {
     const struct weir__chain *chain;
     const struct weir_link *first; // of the chain
     size_t index;                  // of the backend's devices
+    weir_device *next;             // of the runtime's open ones
+    const char *file;              // where the program opened it; NULL: not known
+    int line;
     WEIR_SIZED_CELL(struct weir_limits, limits, WEIR_SIZED_ROOM);
     WEIR_SIZED_CELL(struct weir_device_info, info, WEIR_SIZED_ROOM);
 

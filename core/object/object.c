@@ -71,6 +71,15 @@ void weir__member_enlist(struct weir__member *member)
     weir_lock_release(&device->lock);
 }
 
+void weir__member_place(struct weir__member *member, const char *file, int line)
+{
+    weir_device *device = member->device;
+    weir_lock_take(&device->lock);
+    member->file = file;
+    member->line = line;
+    weir_lock_release(&device->lock);
+}
+
 void weir__member_delist(struct weir__member *member)
 {
     weir_device *device = member->device;
@@ -83,12 +92,14 @@ void weir__shared_init(struct weir__shared *shared)
 {
     weir_lock_init(&shared->walk_lock, &weir__locks[WEIR__LOCK_WALK]);
     weir_lock_init(&shared->peers_lock, &weir__locks[WEIR__LOCK_PEERS]);
+    weir_lock_init(&shared->devices_lock, &weir__locks[WEIR__LOCK_DEVICES]);
     weir_lock_init(&shared->captures_lock, &weir__locks[WEIR__LOCK_CAPTURES]);
 }
 
 void weir__shared_finish(struct weir__shared *shared)
 {
     weir_lock_finish(&shared->captures_lock);
+    weir_lock_finish(&shared->devices_lock);
     weir_lock_finish(&shared->peers_lock);
     weir_lock_finish(&shared->walk_lock);
 }

@@ -36,7 +36,9 @@ struct weir__member {
     atomic_uint uses;              // by captures and graphs, which keep it alive
     struct weir_event *frontier;   // events to be complete before it is finalized
     uint32_t frontier_count;
-    void *block; // the block that contains the object
+    void *block;      // the block that contains the object
+    const char *file; // where the program created it; NULL: not known
+    int line;
 };
 
 // A zeroed object of `size` bytes, which begins with a weir__member, with slots
@@ -49,6 +51,9 @@ void weir__member_free(struct weir__member *member);
 
 // Puts a complete object on its device's list of live ones.
 void weir__member_enlist(struct weir__member *member);
+
+// Notes the line of the program that created it.
+void weir__member_place(struct weir__member *member, const char *file, int line);
 
 // Takes it off that list.
 void weir__member_delist(struct weir__member *member);

@@ -390,8 +390,8 @@ static uint64_t limit_of(const weir_device *device, const struct weir_pool_param
     return UINT64_MAX;
 }
 
-weir_status weir_pool_create(weir_device *device, const struct weir_pool_params *params,
-                             weir_pool **out_pool)
+weir_status(weir_pool_create)(weir_device *device, const struct weir_pool_params *params,
+                              weir_pool **out_pool)
 {
     struct weir_pool_params known;
     static const struct weir_pool_params defaults = {.struct_size = sizeof defaults};
@@ -413,6 +413,15 @@ weir_status weir_pool_create(weir_device *device, const struct weir_pool_params 
     weir__member_enlist(&pool->member);
     *out_pool = pool;
     return WEIR_OK;
+}
+
+weir_status weir_pool_create_at(weir_device *device, const struct weir_pool_params *params,
+                                weir_pool **out_pool, const char *file, int line)
+{
+    const weir_status status = (weir_pool_create)(device, params, out_pool);
+    if (status == WEIR_OK)
+        weir__member_place(&(*out_pool)->member, file, line);
+    return weir__placed(status, file, line);
 }
 
 // Allocated blocks belong to the user from here on: they keep the device from closing.

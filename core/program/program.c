@@ -162,8 +162,8 @@ static weir_status create_further(weir_program *first, const struct weir_program
     return WEIR_OK;
 }
 
-weir_status weir_program_create(weir_device *device, const struct weir_program_params *params,
-                                weir_program **out_program)
+weir_status(weir_program_create)(weir_device *device, const struct weir_program_params *params,
+                                 weir_program **out_program)
 {
     struct weir_program_params known;
     weir_program *program = NULL;
@@ -185,6 +185,15 @@ weir_status weir_program_create(weir_device *device, const struct weir_program_p
     }
     *out_program = program;
     return WEIR_OK;
+}
+
+weir_status weir_program_create_at(weir_device *device, const struct weir_program_params *params,
+                                   weir_program **out_program, const char *file, int line)
+{
+    const weir_status status = (weir_program_create)(device, params, out_program);
+    for (weir_program *each = status < 0 ? NULL : *out_program; each; each = each->next)
+        weir__member_place(&each->member, file, line);
+    return weir__placed(status, file, line);
 }
 
 // Work uses kernels, never programs, so a program need not wait for work: its
@@ -314,7 +323,7 @@ static weir_status create_further_kernels(weir_program *program, const char *nam
     return WEIR_OK;
 }
 
-weir_status weir_kernel_create(weir_program *program, const char *name, weir_kernel **out_kernel)
+weir_status(weir_kernel_create)(weir_program *program, const char *name, weir_kernel **out_kernel)
 {
     weir_kernel *first = NULL;
     WEIR_REFUSE_FORK();
@@ -330,6 +339,18 @@ weir_status weir_kernel_create(weir_program *program, const char *name, weir_ker
     else
         destroy_all(first);
     return status;
+}
+
+weir_status weir_kernel_create_at(weir_program *program, const char *name, weir_kernel **out_kernel,
+                                  const char *file, int line)
+{
+    const weir_status status = (weir_kernel_create)(program, name, out_kernel);
+    weir_kernel *each = status < 0 ? NULL : *out_kernel;
+    while (each) {
+        weir__member_place(&each->member, file, line);
+        each = each->next == *out_kernel ? NULL : each->next;
+    }
+    return weir__placed(status, file, line);
 }
 
 void weir_kernel_destroy(weir_kernel **kernel)

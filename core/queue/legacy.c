@@ -235,7 +235,7 @@ static weir_queue *install(struct weir__legacy *order, weir_queue *queue)
     return legacy;
 }
 
-weir_status weir_legacy_queue(weir_device *device, weir_queue **out_queue)
+weir_status(weir_legacy_queue)(weir_device *device, weir_queue **out_queue)
 {
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_queue);
@@ -255,6 +255,12 @@ weir_status weir_legacy_queue(weir_device *device, weir_queue **out_queue)
     if (*out_queue != queue)
         weir__queue_retire(queue);
     return WEIR_OK;
+}
+
+weir_status weir_legacy_queue_at(weir_device *device, weir_queue **out_queue, const char *file,
+                                 int line)
+{
+    return weir__placed((weir_legacy_queue)(device, out_queue), file, line);
 }
 
 void weir__legacy_close(weir_device *device)

@@ -154,7 +154,7 @@ static weir_status make_thread_queue(weir_device *device, weir_queue **out_queue
     return WEIR_OK;
 }
 
-weir_status weir_thread_queue(weir_device *device, weir_queue **out_queue)
+weir_status(weir_thread_queue)(weir_device *device, weir_queue **out_queue)
 {
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_queue);
@@ -175,6 +175,12 @@ weir_status weir_thread_queue(weir_device *device, weir_queue **out_queue)
             return WEIR_OK;
         }
     return make_thread_queue(device, out_queue);
+}
+
+weir_status weir_thread_queue_at(weir_device *device, weir_queue **out_queue, const char *file,
+                                 int line)
+{
+    return weir__placed((weir_thread_queue)(device, out_queue), file, line);
 }
 
 // Removes the device's first entry from its list. NULL: none.

@@ -106,8 +106,8 @@ fail:
     return status;
 }
 
-weir_status weir_queue_create(weir_device *device, const struct weir_queue_params *params,
-                              weir_queue **out_queue)
+weir_status(weir_queue_create)(weir_device *device, const struct weir_queue_params *params,
+                               weir_queue **out_queue)
 {
     struct weir_queue_params known;
     static const struct weir_queue_params defaults = {.struct_size = sizeof defaults};
@@ -124,6 +124,15 @@ weir_status weir_queue_create(weir_device *device, const struct weir_queue_param
                                      .priority = params->priority,
                                      .timing = params->timing};
     return weir__queue_open(device, params->label, &setup, out_queue);
+}
+
+weir_status weir_queue_create_at(weir_device *device, const struct weir_queue_params *params,
+                                 weir_queue **out_queue, const char *file, int line)
+{
+    const weir_status status = (weir_queue_create)(device, params, out_queue);
+    if (status == WEIR_OK)
+        weir__member_place(&(*out_queue)->member, file, line);
+    return weir__placed(status, file, line);
 }
 
 // The caller may destroy the native queue as soon as its work is done. So the last

@@ -279,7 +279,7 @@ weir_status weir_queue_record_at(weir_queue *queue, struct weir_event *out_event
     return status;
 }
 
-weir_status weir_queue_flush(weir_queue *queue)
+weir_status(weir_queue_flush)(weir_queue *queue)
 {
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, queue);
@@ -287,6 +287,11 @@ weir_status weir_queue_flush(weir_queue *queue)
     if (status < 0)
         weir__error_place(queue->member.object.label, NULL, 0);
     return status;
+}
+
+weir_status weir_queue_flush_at(weir_queue *queue, const char *file, int line)
+{
+    return weir__placed((weir_queue_flush)(queue), file, line);
 }
 
 weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)

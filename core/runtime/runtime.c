@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "core/module/check.h"
 #include "core/module/load_report.h"
+#include "core/object/opened.h"
 #include "core/queue/completion.h"
 #include "core/queue/delivery.h"
 #include "core/support/error.h"
@@ -385,7 +386,7 @@ static weir_status open_runtime(weir_runtime *runtime, const struct weir_open_pa
     return load_modules(runtime);
 }
 
-weir_status weir_open(const struct weir_open_params *params, weir_runtime **out_runtime)
+weir_status(weir_open)(const struct weir_open_params *params, weir_runtime **out_runtime)
 {
     struct weir_open_params known;
     static const struct weir_open_params defaults = {.struct_size = sizeof defaults};
@@ -422,20 +423,29 @@ weir_status weir_open(const struct weir_open_params *params, weir_runtime **out_
     return WEIR_OK;
 }
 
-weir_status weir_close(weir_runtime **runtime)
+weir_status weir_open_at(const struct weir_open_params *params, weir_runtime **out_runtime,
+                         const char *file, int line)
+{
+    return weir__placed((weir_open)(params, out_runtime), file, line);
+}
+
+weir_status(weir_close)(weir_runtime **runtime)
 {
     if (!runtime || !*runtime)
         return WEIR_OK;
     WEIR_REFUSE_FORK();
-    size_t open = atomic_load(&(*runtime)->open_devices);
-    if (open)
-        return weir__fail(WEIR_ERROR_INVALID, "call weir_device_close() first",
-                          "weir_close: %zu device%s of the runtime %s still open", open,
-                          open == 1 ? "" : "s", open == 1 ? "is" : "are");
+    weir_status status = weir__opened_refuse(&(*runtime)->shared);
+    if (status < 0)
+        return status;
     weir_runtime *gone = *runtime;
     *runtime = NULL;
     weir__completion_forget(gone);
     return free_runtime(gone);
+}
+
+weir_status weir_close_at(weir_runtime **runtime, const char *file, int line)
+{
+    return weir__placed((weir_close)(runtime), file, line);
 }
 
 const char *weir_runtime_backend(const weir_runtime *runtime)

@@ -28,7 +28,6 @@ struct weir_runtime {
     const struct weir_setting *const **section_settings;
     size_t section_count;
     weir_load_report *report;
-    atomic_size_t open_devices;
     struct weir__shared shared;
     struct weir__transport transport;
 };

@@ -35,6 +35,14 @@ WEIR_COLD weir_status weir__error_take(const struct weir_error *error, size_t si
 // Adds what the detail does not hold yet.
 WEIR_COLD void weir__error_place(const char *object, const char *file, int line);
 
+// The status of a call that was made at file:line, which an error of it gets if it has no place yet.
+static inline weir_status weir__placed(weir_status status, const char *file, int line)
+{
+    if (status < 0)
+        weir__error_place(NULL, file, line);
+    return status;
+}
+
 // The length of the part of a function's name that the user wrote: the macro has no `_at`.
 int weir__name_length(const char *function);
 

@@ -30,6 +30,7 @@
     LOCK(DEVICE, "a device's lock")                               \
     LOCK(REGISTRY, "the queue registry's lock")                   \
     LOCK(PEERS, "a runtime's list of peers")                      \
+    LOCK(DEVICES, "a runtime's list of devices")                  \
     LOCK(LOG, "the log's lock")
 
 enum weir__lock {

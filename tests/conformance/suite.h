@@ -76,7 +76,8 @@ bool conform_check_ok(const char *file, int line, const char *call, weir_status 
 #define EXPECT_REFUSED(call, status_, part)                \
     do {                                                   \
         weir_error_set(NULL);                              \
-        EXPECT_INT_EQ(call, status_);                      \
+        const weir_status conform_got_ = (call);           \
+        EXPECT_INT_EQ(conform_got_, status_);              \
         EXPECT_INT_EQ(weir_last_error()->status, status_); \
         EXPECT_CONTAINS(weir_last_error()->message, part); \
     } while (0)

@@ -143,10 +143,10 @@ const struct weir_setting *weir_runtime_setting(const weir_runtime *runtime, con
     return NULL;
 }
 
-weir_status weir_queue_create(weir_device *of, const struct weir_queue_params *params,
-                              weir_queue **out_queue)
+weir_status weir_queue_create_at(weir_device *of, const struct weir_queue_params *params,
+                                 weir_queue **out_queue, const char *file, int line)
 {
-    (void)of;
+    (void)of, (void)file, (void)line;
     *out_queue = NULL;
     if (++queues_made == refused_queue) {
         struct weir_error error = {.status = WEIR_ERROR_OUT_OF_MEMORY};
@@ -221,8 +221,9 @@ weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const
     return status;
 }
 
-weir_status weir_queue_flush(weir_queue *queue)
+weir_status weir_queue_flush_at(weir_queue *queue, const char *file, int line)
 {
+    (void)file, (void)line;
     pthread_mutex_lock(&lock);
     queue->flushes++;
     pthread_mutex_unlock(&lock);

@@ -237,10 +237,10 @@ static weir_status fail(const char *message)
     return weir_error_set(&error);
 }
 
-weir_status weir_queue_create(weir_device *of, const struct weir_queue_params *params,
-                              weir_queue **out_queue)
+weir_status weir_queue_create_at(weir_device *of, const struct weir_queue_params *params,
+                                 weir_queue **out_queue, const char *file, int line)
 {
-    (void)of;
+    (void)of, (void)file, (void)line;
     *out_queue = NULL;
     if (++queues_made == refused_queue)
         return fail("no more queues");
@@ -345,8 +345,9 @@ weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const
     return WEIR_OK;
 }
 
-weir_status weir_queue_flush(weir_queue *queue)
+weir_status weir_queue_flush_at(weir_queue *queue, const char *file, int line)
 {
+    (void)file, (void)line;
     queue->flushed = true;
     return WEIR_OK;
 }

@@ -22,10 +22,10 @@ static uint64_t sync_timeouts_ns[8];             // of the syncs so far
 static _Atomic size_t sync_count;
 const struct weir_limits *__real_weir_device_limits(const weir_device *device);
 const struct weir_limits *__wrap_weir_device_limits(const weir_device *device);
-weir_status __real_weir_queue_create(weir_device *device, const struct weir_queue_params *params,
-                                     weir_queue **out_queue);
-weir_status __wrap_weir_queue_create(weir_device *device, const struct weir_queue_params *params,
-                                     weir_queue **out_queue);
+weir_status __real_weir_queue_create_at(weir_device *device, const struct weir_queue_params *params,
+                                        weir_queue **out_queue, const char *file, int line);
+weir_status __wrap_weir_queue_create_at(weir_device *device, const struct weir_queue_params *params,
+                                        weir_queue **out_queue, const char *file, int line);
 weir_status __real_weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const char *file,
                                       int line);
 weir_status __wrap_weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const char *file,
@@ -36,8 +36,8 @@ const struct weir_limits *__wrap_weir_device_limits(const weir_device *device)
     return made_up_limits ? made_up_limits : __real_weir_device_limits(device);
 }
 
-weir_status __wrap_weir_queue_create(weir_device *device, const struct weir_queue_params *params,
-                                     weir_queue **out_queue)
+weir_status __wrap_weir_queue_create_at(weir_device *device, const struct weir_queue_params *params,
+                                        weir_queue **out_queue, const char *file, int line)
 {
     struct weir_queue_params real = *params;
     *out_queue = NULL;
@@ -50,7 +50,7 @@ weir_status __wrap_weir_queue_create(weir_device *device, const struct weir_queu
         snprintf(error.message, sizeof error.message, "no more queues");
         return weir_error_set(&error);
     }
-    return __real_weir_queue_create(device, &real, out_queue);
+    return __real_weir_queue_create_at(device, &real, out_queue, file, line);
 }
 
 weir_status __wrap_weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const char *file,

@@ -37,17 +37,21 @@ static weir_status injected(const char *call)
     {                                                                        \
         return is_last(&calls_left) ? injected(#name) : __real_##name names; \
     }
-WRAP(weir_buffer_create,
-     (weir_device * device, const struct weir_buffer_params *params, weir_buffer **out),
-     (device, params, out))
-WRAP(weir_queue_create,
-     (weir_device * device, const struct weir_queue_params *params, weir_queue **out),
-     (device, params, out))
-WRAP(weir_program_create,
-     (weir_device * device, const struct weir_program_params *params, weir_program **out),
-     (device, params, out))
-WRAP(weir_kernel_create, (weir_program * program, const char *name, weir_kernel **out),
-     (program, name, out))
+WRAP(weir_buffer_create_at,
+     (weir_device * device, const struct weir_buffer_params *params, weir_buffer **out,
+      const char *file, int line),
+     (device, params, out, file, line))
+WRAP(weir_queue_create_at,
+     (weir_device * device, const struct weir_queue_params *params, weir_queue **out,
+      const char *file, int line),
+     (device, params, out, file, line))
+WRAP(weir_program_create_at,
+     (weir_device * device, const struct weir_program_params *params, weir_program **out,
+      const char *file, int line),
+     (device, params, out, file, line))
+WRAP(weir_kernel_create_at,
+     (weir_program * program, const char *name, weir_kernel **out, const char *file, int line),
+     (program, name, out, file, line))
 WRAP(weir_upload_at,
      (weir_queue * queue, weir_buffer *dst, size_t offset, const void *src, size_t size,
       const char *file, int line),

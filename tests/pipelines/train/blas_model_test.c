@@ -4,16 +4,16 @@
 #include "kernels/conformance/conformance.h"
 #include "tests/pipelines/train/rig.h"
 
-weir_status __real_weir_program_create(weir_device *device,
-                                       const struct weir_program_params *params,
-                                       weir_program **out_program);
-weir_status __wrap_weir_program_create(weir_device *device,
-                                       const struct weir_program_params *params,
-                                       weir_program **out_program);
-weir_status __real_weir_kernel_create(weir_program *program, const char *name,
-                                      weir_kernel **out_kernel);
-weir_status __wrap_weir_kernel_create(weir_program *program, const char *name,
-                                      weir_kernel **out_kernel);
+weir_status __real_weir_program_create_at(weir_device *device,
+                                          const struct weir_program_params *params,
+                                          weir_program **out_program, const char *file, int line);
+weir_status __wrap_weir_program_create_at(weir_device *device,
+                                          const struct weir_program_params *params,
+                                          weir_program **out_program, const char *file, int line);
+weir_status __real_weir_kernel_create_at(weir_program *program, const char *name,
+                                         weir_kernel **out_kernel, const char *file, int line);
+weir_status __wrap_weir_kernel_create_at(weir_program *program, const char *name,
+                                         weir_kernel **out_kernel, const char *file, int line);
 weir_status __wrap_weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel,
                                         struct weir_extent grid, struct weir_extent block,
                                         const struct weir_argument *arguments, size_t count,
@@ -22,21 +22,21 @@ weir_status __wrap_weir_queue_launch_count_at(weir_queue *queue, weir_kernel *ke
                                               const struct weir_argument *arguments, size_t count,
                                               const char *file, int line);
 
-weir_status __wrap_weir_program_create(weir_device *device,
-                                       const struct weir_program_params *params,
-                                       weir_program **out_program)
+weir_status __wrap_weir_program_create_at(weir_device *device,
+                                          const struct weir_program_params *params,
+                                          weir_program **out_program, const char *file, int line)
 {
     const struct weir_program_params other = {.struct_size = sizeof other,
                                               .label = params->label,
                                               .bundle = &conformance_kernels};
-    return __real_weir_program_create(device, &other, out_program);
+    return __real_weir_program_create_at(device, &other, out_program, file, line);
 }
 
-weir_status __wrap_weir_kernel_create(weir_program *program, const char *name,
-                                      weir_kernel **out_kernel)
+weir_status __wrap_weir_kernel_create_at(weir_program *program, const char *name,
+                                         weir_kernel **out_kernel, const char *file, int line)
 {
     (void)name;
-    return __real_weir_kernel_create(program, "scale", out_kernel);
+    return __real_weir_kernel_create_at(program, "scale", out_kernel, file, line);
 }
 
 weir_status __wrap_weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel,

@@ -30,14 +30,17 @@ static weir_status injected(void)
     {                                                          \
         return fails_now() ? injected() : __real_##name names; \
     }
-WRAP(weir_buffer_create,
-     (weir_device * device, const struct weir_buffer_params *params, weir_buffer **out),
-     (device, params, out))
-WRAP(weir_program_create,
-     (weir_device * device, const struct weir_program_params *params, weir_program **out),
-     (device, params, out))
-WRAP(weir_kernel_create, (weir_program * program, const char *name, weir_kernel **out),
-     (program, name, out))
+WRAP(weir_buffer_create_at,
+     (weir_device * device, const struct weir_buffer_params *params, weir_buffer **out,
+      const char *file, int line),
+     (device, params, out, file, line))
+WRAP(weir_program_create_at,
+     (weir_device * device, const struct weir_program_params *params, weir_program **out,
+      const char *file, int line),
+     (device, params, out, file, line))
+WRAP(weir_kernel_create_at,
+     (weir_program * program, const char *name, weir_kernel **out, const char *file, int line),
+     (program, name, out, file, line))
 WRAP(weir_upload_at,
      (weir_queue * queue, weir_buffer *dst, size_t offset, const void *src, size_t size,
       const char *file, int line),

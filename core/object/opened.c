@@ -1,0 +1,57 @@
+// See the header. The list is guarded by its lock.
+#include "core/object/opened.h"
+
+#include <stdio.h>
+
+#include "base/text.h"
+#include "core/support/error.h"
+#include "core/support/locks.h"
+
+void weir__opened_add(weir_device *device)
+{
+    struct weir__shared *shared = device->shared;
+    weir_lock_take(&shared->devices_lock);
+    device->next = shared->devices;
+    shared->devices = device;
+    weir_lock_release(&shared->devices_lock);
+}
+
+void weir__opened_remove(weir_device *device)
+{
+    struct weir__shared *shared = device->shared;
+    weir_lock_take(&shared->devices_lock);
+    weir_device **at = &shared->devices;
+    while (*at != device)
+        at = &(*at)->next;
+    *at = device->next;
+    weir_lock_release(&shared->devices_lock);
+}
+
+void weir__opened_place(weir_device *device, const char *file, int line)
+{
+    struct weir__shared *shared = device->shared;
+    weir_lock_take(&shared->devices_lock);
+    device->file = file;
+    device->line = line;
+    weir_lock_release(&shared->devices_lock);
+}
+
+weir_status weir__opened_refuse(struct weir__shared *shared)
+{
+    char list[512] = "";
+    size_t used = 0, count = 0;
+    weir_lock_take(&shared->devices_lock);
+    for (const weir_device *device = shared->devices; device; device = device->next, count++) {
+        weir_text_append(list, sizeof list, &used, "%s'%.60s'", count > 0 ? ", " : "",
+                         device->object.label[0] ? device->object.label : device->info.name);
+        if (device->file)
+            weir_text_append(list, sizeof list, &used, " (opened at %s:%d)", device->file,
+                             device->line);
+    }
+    weir_lock_release(&shared->devices_lock);
+    if (count == 0)
+        return WEIR_OK;
+    return weir__fail(WEIR_ERROR_INVALID, "call weir_device_close() first",
+                      "weir_close: %zu device%s of the runtime %s still open: %s", count,
+                      count == 1 ? "" : "s", count == 1 ? "is" : "are", list);
+}

@@ -1,0 +1,132 @@
+// A call that creates, opens or closes something names its line when it is refused, and what keeps a
+// device or a runtime from being closed is told with the lines that made it.
+#include <stdio.h>
+#include <weir/dlpack.h>
+#include <weir/interop.h>
+
+#include "kernels/conformance/conformance.h"
+#include "tests/conformance/suite.h"
+
+// The call, which is on one line, fails, and its error has its place.
+#define EXPECT_PLACED(call)                               \
+    do {                                                  \
+        weir_error_set(NULL);                             \
+        EXPECT_INT_LT(call, 0);                           \
+        EXPECT_INT_LT(weir_last_error()->status, 0);      \
+        EXPECT_STR_EQ(weir_last_error()->file, __FILE__); \
+        EXPECT_INT_EQ(weir_last_error()->line, __LINE__); \
+    } while (0)
+
+CONFORM(Places, OfRuntimesAndDevices)
+{
+    weir_runtime *runtime = NULL;
+    weir_device *device = NULL;
+    EXPECT_PLACED(weir_open(NULL, NULL));
+    EXPECT_PLACED(weir_open(WEIR_PARAMS(weir_open, .config_path = "/no/such/file"), &runtime));
+    EXPECT_PLACED(weir_open(WEIR_PARAMS(weir_open, .backend = "no-such"), &runtime));
+    EXPECT_PLACED(weir_device_open(f->runtime, NULL, NULL));
+    const struct weir_device_params *none = WEIR_PARAMS(weir_device, .select = "no such device");
+    EXPECT_PLACED(weir_device_open(f->runtime, none, &device));
+}
+
+CONFORM(Places, OfBuffersQueuesAndPools)
+{
+    static char memory[64];
+    weir_buffer *buffer = NULL;
+    weir_queue *queue = NULL;
+    weir_pool *pool = NULL;
+    EXPECT_PLACED(weir_buffer_create(f->device, WEIR_PARAMS(weir_buffer, .label = "b"), &buffer));
+    EXPECT_PLACED(weir_buffer_wrap(f->device, WEIR_PARAMS(weir_wrap, .pointer = memory), &buffer));
+    EXPECT_PLACED(weir_buffer_adopt(f->device, WEIR_PARAMS(weir_adopt, .size = 64), &buffer));
+    const struct weir_queue_params *urgent = WEIR_PARAMS(weir_queue, .priority = INT32_MAX);
+    EXPECT_PLACED(weir_queue_create(f->device, urgent, &queue));
+    EXPECT_PLACED(weir_queue_wrap(f->device, WEIR_PARAMS(weir_queue_wrap, .label = "q"), &queue));
+    EXPECT_PLACED(weir_thread_queue(NULL, &queue));
+    EXPECT_PLACED(weir_legacy_queue(NULL, &queue));
+    EXPECT_PLACED(weir_queue_flush(NULL));
+    const struct weir_pool_params *managed =
+        WEIR_PARAMS(weir_pool, .placement = WEIR_PLACE_MANAGED);
+    EXPECT_PLACED(weir_pool_create(f->device, managed, &pool));
+}
+
+CONFORM(Places, OfPrograms)
+{
+    const struct weir_program_params params = {.struct_size = sizeof params,
+                                               .bundle = &conformance_kernels};
+    weir_program *program = NULL;
+    weir_kernel *kernel = NULL;
+    weir_buffer *buffer = NULL;
+    const struct weir_program_params *empty = WEIR_PARAMS(weir_program, .label = "p");
+    EXPECT_PLACED(weir_program_create(f->device, empty, &program));
+    ASSERT_OK(weir_program_create(f->device, &params, &program));
+    EXPECT_PLACED(weir_kernel_create(program, "no_such_kernel", &kernel));
+    EXPECT_PLACED(weir_program_constant(program, "no_such_name", &params, sizeof params, &buffer));
+    weir_program_destroy(&program);
+}
+
+CONFORM(Places, OfEventsTensorsAndNodes)
+{
+    const struct weir_event never = {0};
+    const struct weir_extent one = weir_dim(1, 1, 1);
+    struct DLManagedTensor *tensor = NULL;
+    struct weir_tensor view = {.struct_size = sizeof view};
+    size_t index;
+    int fd = -1;
+    uint64_t ns;
+    int64_t elapsed;
+    EXPECT_PLACED(weir_event_query(never));
+    EXPECT_PLACED(weir_event_sync(never, 0));
+    EXPECT_PLACED(weir_event_sync_any(&never, 1, 0, &index));
+    EXPECT_PLACED(weir_event_sync_all(&never, 1, 0));
+    EXPECT_PLACED(weir_event_error(never));
+    EXPECT_PLACED(weir_event_time_ns(never, &ns));
+    EXPECT_PLACED(weir_event_elapsed_ns(never, never, &elapsed));
+    EXPECT_PLACED(weir_event_fd(never, &fd));
+    EXPECT_PLACED(weir_dlpack_export(&view, &tensor));
+    EXPECT_PLACED(weir_dlpack_import(f->device, "tensor", NULL, &view));
+    EXPECT_PLACED(weir_graph_set_launch(NULL, 0, one, one, NULL, 0));
+    EXPECT_PLACED(weir_graph_set_copy(NULL, 0, NULL, 0, NULL, 0, 1));
+    EXPECT_PLACED(weir_graph_set_fill(NULL, 0, NULL, 0, 4, "", 1));
+}
+
+static void expect_told(const char *what, int line)
+{
+    char wanted[256];
+    snprintf(wanted, sizeof wanted, "%s:%d", __FILE__, line);
+    EXPECT_CONTAINS(weir_last_error_text(), what);
+    EXPECT_CONTAINS(weir_last_error_text(), wanted);
+}
+
+CONFORM(Places, OfWhatIsLeftAtClose)
+{
+    const struct weir_program_params params = {.struct_size = sizeof params,
+                                               .bundle = &conformance_kernels};
+    weir_queue *queue;
+    weir_pool *pool;
+    weir_program *program;
+    weir_kernel *kernel;
+    weir_graph *graph;
+    const int first = __LINE__ + 1;
+    ASSERT_OK(weir_queue_create(f->device, WEIR_PARAMS(weir_queue, .label = "q"), &queue));
+    ASSERT_OK(weir_pool_create(f->device, WEIR_PARAMS(weir_pool, .label = "of this test"), &pool));
+    ASSERT_OK(weir_program_create(f->device, &params, &program));
+    ASSERT_OK(weir_kernel_create(program, "iota", &kernel));
+    ASSERT_OK(weir_capture_begin(queue));
+    ASSERT_OK(weir_capture_end(queue, WEIR_PARAMS(weir_graph, .label = "empty"), &graph));
+
+    EXPECT_PLACED(weir_device_close(&f->device));
+    expect_told("the queue 'q'", first);
+    expect_told("the pool 'of this test'", first + 1);
+    expect_told("the program '//kernels/conformance'", first + 2);
+    expect_told("the kernel 'iota'", first + 3);
+    expect_told("the graph 'empty'", first + 5);
+    EXPECT_PLACED(weir_close(&f->runtime));
+    EXPECT_CONTAINS(weir_last_error_text(), "1 device of the runtime is still open: '");
+    EXPECT_CONTAINS(weir_last_error_text(), "(opened at ");
+
+    weir_graph_destroy(&graph);
+    weir_kernel_destroy(&kernel);
+    weir_program_destroy(&program);
+    weir_pool_destroy(&pool);
+    weir_queue_destroy(&queue);
+}
