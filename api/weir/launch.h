@@ -252,7 +252,32 @@ inline weir_argument weir__argument(const void *pointer)
 {
     return weir__argument_pointer(pointer);
 }
-template <typename T> weir_argument weir__argument(T *pointer) = delete;
+template <typename T> struct weir__is_buffer {
+    enum {
+        value = 0
+    };
+};
+template <> struct weir__is_buffer<weir_buffer> {
+    enum {
+        value = 1
+    };
+};
+template <> struct weir__is_buffer<const weir_buffer> {
+    enum {
+        value = 1
+    };
+};
+// Any other pointer, which does not compile.
+template <typename T> weir_argument weir__argument(T *)
+{
+    static_assert(!weir__is_buffer<T>::value,
+                  "pass a buffer by weir_in(), weir_out() or weir_inout(), or by weir_whole_in() "
+                  "and its like, which tell what the kernel does with it");
+    static_assert(weir__is_buffer<T>::value,
+                  "kernels take no pointers to the host's memory: pass weir_in(), weir_out() or "
+                  "weir_inout() of a buffer, or weir_value() for what the pointer points to");
+    return weir_argument();
+}
 inline weir_argument weir__argument(bool value)
 {
     return weir__argument_bool(value);
@@ -373,10 +398,19 @@ inline weir_status weir__launch_count(const char *file, int line, weir_queue *qu
 #else
 
 // The C form.
+
+// What a bare buffer selects, so that the compiler's message has one of these names. The function
+// is not defined.
+struct weir__pass_weir_in_or_weir_out {
+    char unused;
+};
+struct weir_argument weir__pass_weir_in_or_weir_out(struct weir__pass_weir_in_or_weir_out argument);
+
 // clang-format off
 #define WEIR__ARGUMENT(x) _Generic((x),        \
     struct weir_argument: weir__argument_self, \
     void *: weir__argument_pointer,            \
+    weir_buffer *: weir__pass_weir_in_or_weir_out, \
     bool: weir__argument_bool,                 \
     char: weir__argument_char,                 \
     signed char: weir__argument_i8,            \
