@@ -178,6 +178,22 @@ WEIR_API weir_status weir_queue_host_call_at(weir_queue *queue, weir_host_functi
 #define weir_queue_host_call(queue, function, user) \
     weir_queue_host_call_at(queue, function, user, __FILE__, __LINE__)
 
+// The same for what must be freed: the function runs once, also if the queue has failed or fails
+// before it, or its device is lost, and is told so. `status` is WEIR_OK, or the first failure that the
+// call depends on, of which weir_last_error() has the detail. A failed queue takes it too.
+//
+//     weir_queue_copy(queue, dst, 0, staging, 0, bytes);
+//     weir_queue_host_call_always(queue, give_back, staging); // whatever becomes of the copy
+//
+// Errors: WEIR_ERROR_INVALID in a capture; WEIR_ERROR_OUT_OF_MEMORY; WEIR_ERROR_SYSTEM if no thread
+// can be created. After an error the function never runs.
+typedef void (*weir_always_function)(void *user, weir_status status);
+WEIR_API weir_status weir_queue_host_call_always_at(weir_queue *queue,
+                                                    weir_always_function function, void *user,
+                                                    const char *file, int line);
+#define weir_queue_host_call_always(queue, function, user) \
+    weir_queue_host_call_always_at(queue, function, user, __FILE__, __LINE__)
+
 // Stores an event that names the current end of the queue, or a zeroed event on error. The event
 // is complete when everything submitted to the queue before this call has finished.
 //

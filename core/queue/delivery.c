@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "core/object/comm.h"
+#include "core/queue/always.h"
 #include "core/queue/host_note.h"
 #include "core/queue/native_call.h"
 #include "core/queue/queue.h"
@@ -121,26 +122,56 @@ static void survive_function(void *user)
     run_worker(queue);
 }
 
-static weir_status run_host_call(weir_queue *queue, struct weir__held *held)
+// Calls the function, with `cause` as the thread's error; NULL: none, since the detail of an earlier
+// function in this thread must not be mistaken for this one's.
+static weir_status call_on_worker(weir_queue *queue, struct weir__held *held,
+                                  const struct weir_error *cause)
 {
-    const struct weir_link *backend = backend_of(queue);
     struct host_call call = {.queue = queue, .held = held};
-    weir_status status = backend->ops->queue_finish(backend, queue);
-    if (status < 0)
-        return status;
-
-    // The detail of an earlier function in this thread must not be mistaken for this one's.
-    weir_error_set(NULL);
+    weir_error_set(cause);
     const struct weir__call_scope outer = weir__enter_host_call();
     weir_thread_call(call_function, survive_function, &call);
     weir__leave_call(outer);
-    if (call.status >= 0)
-        return WEIR_OK;
     // The function's own detail, if it set one, is more precise than its status.
-    if (weir_last_error()->status != call.status)
+    if (call.status < 0 && weir_last_error()->status != call.status)
         weir__report(call.status, NULL, "the function returned %s (%d)",
                      weir_status_name(call.status), (int)call.status);
     return call.status;
+}
+
+static weir_status run_host_call(weir_queue *queue, struct weir__held *held)
+{
+    const struct weir_link *backend = backend_of(queue);
+    const weir_status status = backend->ops->queue_finish(backend, queue);
+    return status < 0 ? status : call_on_worker(queue, held, NULL);
+}
+
+// Waits for the operations before this one. A failure that came through one of their waits is
+// booked only now.
+static weir_status finish_earlier(weir_queue *queue, const struct weir_operation *operation)
+{
+    const struct weir_link *backend = backend_of(queue);
+    weir_status status = backend->ops->queue_finish(backend, queue);
+    if (status == WEIR_OK)
+        weir__completion_complete(queue, operation->sequence - 1);
+    return status;
+}
+
+// A call that runs whatever became of the operations before it, and is told. The failure that it is told
+// of is booked already if one of them has it, and is otherwise the driver's answer.
+static weir_status run_always(weir_queue *queue, struct weir__held *held, bool failed)
+{
+    const struct weir_operation *operation = &held->operation;
+    const weir_status finished = finish_earlier(queue, operation);
+    const bool booked = failed || finished == WEIR_OK;
+    const weir_status before =
+        booked ? weir__completion_status(queue, operation->sequence) : finished;
+    const struct weir_error cause = weir__error_of(before);
+    weir__always_tell(before);
+    const weir_status status = call_on_worker(queue, held, before < 0 ? &cause : NULL);
+    if (before == WEIR_OK)
+        return status;
+    return booked ? WEIR_OK : weir__error_set(&cause);
 }
 
 static void wait_until_delivered(weir_queue *producer, uint64_t sequence)
@@ -178,17 +209,6 @@ static weir_status run_wait(weir_queue *queue, const struct weir_operation *oper
     return backend->ops->event_wait(backend, producer, sequence, WEIR_FOREVER);
 }
 
-// Waits for the operations before this one. A failure that came through one of their waits is
-// booked only now.
-static weir_status finish_earlier(weir_queue *queue, const struct weir_operation *operation)
-{
-    const struct weir_link *backend = backend_of(queue);
-    weir_status status = backend->ops->queue_finish(backend, queue);
-    if (status == WEIR_OK)
-        weir__completion_complete(queue, operation->sequence - 1);
-    return status;
-}
-
 // One that runs after a failure would hand undefined bytes to the other ranks, as if all were well.
 static weir_status run_collective(weir_queue *queue, const struct weir_operation *operation,
                                   bool failed)
@@ -217,6 +237,8 @@ static weir_status run_held(weir_queue *queue, struct weir__held *held)
                   weir__completion_status(queue, operation->sequence) < 0;
     switch (operation->kind) {
     case WEIR_OPERATION_HOST_CALL:
+        if (weir__is_always(operation))
+            return run_always(queue, held, failed);
         return failed ? WEIR_OK : run_host_call(queue, held);
     case WEIR_OPERATION_COLLECTIVE:
         return run_collective(queue, operation, failed);

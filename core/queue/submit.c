@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "core/object/program.h"
+#include "core/queue/always.h"
 #include "core/queue/host_note.h"
 #include "core/queue/occupancy.h"
 #include "core/queue/operation.h"
@@ -17,7 +18,8 @@ weir_status weir__queue_submit(weir_queue *queue, struct weir_operation *operati
         return weir__queue_refuse_callback(queue);
     weir__queue_enter(queue);
     if (!weir__is_capturing(queue) || !weir__queue_note(queue, operation, &status))
-        status = atomic_load_explicit(&queue->completion.failed, memory_order_acquire)
+        status = atomic_load_explicit(&queue->completion.failed, memory_order_acquire) &&
+                         !weir__is_always(operation)
                      ? weir__completion_refuse(queue)
                      : weir__queue_submit_locked(queue, operation);
     weir_biased_lock_release(&queue->submit_lock);

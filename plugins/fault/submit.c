@@ -113,13 +113,14 @@ static weir_status answer(const struct weir_link *link, weir_queue *queue,
 }
 
 // Other ranks and later collectives count on a collective, so it follows the failure of its queue, and is
-// skipped there as one that is submitted after any failure.
+// skipped there as one that is submitted after any failure. A call that always runs, does.
 static weir_status fail(const struct weir_link *link, weir_queue *queue,
                         const struct weir_operation *operation, struct fault_call *call)
 {
     weir_status status =
         submit_call(link, queue, operation, operation->sequence, fault_call_fail, call);
-    return status == WEIR_OK && operation->kind == WEIR_OPERATION_COLLECTIVE
+    return status == WEIR_OK && (operation->kind == WEIR_OPERATION_COLLECTIVE ||
+                                 operation->flags & WEIR_OPERATION_ALWAYS)
                ? forward(link, queue, operation)
                : status;
 }

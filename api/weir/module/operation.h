@@ -70,6 +70,10 @@ enum weir_operation_flags {
     // above: ABI 3.1
     // GRAPH only: some of its nodes are COLLECTIVEs; u.graph_comms is set.
     WEIR_OPERATION_COLLECTIVES = 1u << 6,
+    // HOST_CALL only: it runs after a failure too. A plugin that puts its own function in the place
+    // of this one's calls this one in any case, and a plugin that makes the operation fail forwards
+    // it nevertheless.
+    WEIR_OPERATION_ALWAYS = 1u << 7,
     // above: ABI 3.4
 };
 
