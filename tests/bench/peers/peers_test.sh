@@ -88,6 +88,17 @@ found="$(peer_lines python3 "$peers/torch_train.py" --rounds 2 --device cpu --ba
     --width 8 --steps 2)"
 echo "torch_train: $found"
 
+# Commands of Weir, of which each round is a run of its own.
+export WEIR_MODULE_PATH="$PWD/lib/weir"
+found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_ddp.py" --weir "$PWD/cli/weir" --rounds 2 --layers 3 \
+    --width 16 --batch 8 --caps auto,1)"
+expect_contains "$found" "measured: compute_8 weir_8_1 weir_8_auto"
+found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_train.py" --weir "$PWD/cli/weir" --rounds 2 --batch 4 \
+    --side 8 --channels 2 --width 8 --steps 3 --products kernels)"
+expect_contains "$found" "measured: augment_overlapped augment_serial encdec_overlapped encdec_serial"
+found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_train.py" --weir "$PWD/cli/weir" --rounds 1)"
+expect_contains "$found" "skipped: "
+
 # All of them, alternating, and one table.
 expect_status 0 "$peers/run.sh" --out "$TEST_TMPDIR/out" --rounds 2 --groups pocl,chunks \
     --pocl-bytes 1048576 --pocl-frames 1 --bytes 1048576

@@ -9,6 +9,7 @@ cannot run here is left out, with the reason.
 """
 
 import argparse
+import glob
 import json
 import os
 import select
@@ -201,6 +202,25 @@ class Setup:
         return Program("%s@%s" % (name, at), [os.path.join(self.parsed.bin, name), *options],
                        environment, self.parsed.root, self.logs)
 
+    def command(self, name, at, environment, *options):
+        """A peer that is a command of weir."""
+        command = [self.parsed.python, os.path.join(HERE, name + ".py"), "--weir", self.parsed.weir]
+        return Program("%s@%s" % (name, at), command + list(options), environment,
+                       self.parsed.root, self.logs)
+
+    def wheel_library(self, pattern):
+        """A library among NVIDIA's packages of the Python that has PyTorch; None: there is none."""
+        asked = "import nvidia; print('\\n'.join(nvidia.__path__))"
+        try:
+            answer = subprocess.run([self.parsed.python, "-c", asked], stdout=subprocess.PIPE,
+                                    stderr=subprocess.DEVNULL, timeout=60)
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        for folder in answer.stdout.decode().split():
+            for path in sorted(glob.glob(os.path.join(folder, "*", "lib", pattern))):
+                return path
+        return None
+
     def torch(self, name, at, *options):
         command = [self.parsed.python, os.path.join(HERE, name + ".py"), *options]
         return Program("%s@%s" % (name, at), command, dict(os.environ), self.parsed.root, self.logs)
@@ -251,6 +271,25 @@ def swim_group(setup):
     return [setup.torch("torch_swim", "cuda", "--device", "cuda")]
 
 
+def ddp_group(setup):
+    cublas, nccl = setup.wheel_library("libcublas.so.*"), setup.wheel_library("libnccl.so.2")
+    environment = dict(setup.cuda, **({"WEIR_CUDA_NCCL": nccl} if nccl else {}))
+    options = (["--cublas", cublas] if cublas else []) + (["--nccl", nccl] if nccl else [])
+    options += ["--batch", ",".join(map(str, DDP_BATCHES)), "--caps",
+                "auto," + ",".join(map(str, DDP_CAPS))]
+    return [setup.command("weir_ddp", "cuda", environment, *options),
+            setup.torch("torch_ddp", "cuda", "--caps", ",".join(map(str, DDP_CAPS)))]
+
+
+def train_group(setup):
+    cublas = setup.wheel_library("libcublas.so.*")
+    environment = dict(setup.cuda)
+    if cublas:
+        environment["LD_LIBRARY_PATH"] = ":".join(
+            filter(None, [os.path.dirname(cublas), environment.get("LD_LIBRARY_PATH")]))
+    return [setup.command("weir_train", "cuda", environment), setup.torch("torch_train", "cuda")]
+
+
 def pocl_group(setup):
     pocl = setup.opencl.get("pocl")
     if not pocl:
@@ -274,7 +313,37 @@ def Started(program):
 
 
 GROUPS = {"chunks": chunk_group, "frames": frame_group, "graph": graph_group, "swim": swim_group,
-          "pageable": pageable_group, "start": start_group, "pocl": pocl_group}
+          "pageable": pageable_group, "start": start_group, "pocl": pocl_group, "ddp": ddp_group, "train": train_group}
+
+# The sizes of torch_ddp.py.
+DDP_BATCHES = [2048, 4096, 8192]
+DDP_CAPS = [25, 48, 96]
+
+
+def ddp_rows():
+    rows = []
+    for batch in DDP_BATCHES:
+        fixed, raw, torch = [["%s_%d_%d" % (way, batch, cap) for cap in DDP_CAPS]
+                             for way in ("weir", "raw", "ddp")]
+        auto = ("weir_ddp@cuda", ["weir_%d_auto" % batch])
+        all_of_weir = ("weir_ddp@cuda", auto[1] + fixed)
+        rows += [
+            ("ddp", "ddp, batch %d: PyTorch's DDP, the best buckets of each" % batch, all_of_weir,
+             ("torch_ddp@cuda", torch), "time", "<=", 1.00),
+            ("ddp", "ddp, batch %d: raw CUDA and NCCL, the best of each" % batch, all_of_weir,
+             ("weir_ddp@cuda", raw), "time", "<=", 1.02),
+            ("ddp", "ddp, batch %d: auto: the best of %s MiB" % (
+                batch, ", ".join(map(str, DDP_CAPS))), auto, ("weir_ddp@cuda", fixed), "time",
+             "<=", 1.03)]
+    return rows
+
+
+def train_rows():
+    return [("train", "train %s, %s: PyTorch, its best" % (program, way),
+             ("weir_train@cuda", ["%s_%s" % (program, way)]),
+             ("torch_train@cuda", ["%s_overlapped" % program, "%s_serial" % program]), "time", None,
+             None) for program in ("augment", "encdec") for way in ("overlapped", "serial")]
+
 
 # The rows: group, what, (program, figures), (program, figures), how, sign, target. Of several
 # figures the one with the smallest median counts. "time" is the first over the second, "rate" the
@@ -379,7 +448,7 @@ ROWS = [
      torch_frames("eager", "cpu"), "rate", None, None),
     ("pocl", "PoCL: ARR-COC, frames/s: the same under torch.compile", FRAMES_POCL,
      torch_frames("compiled", "cpu"), "rate", None, None),
-] + pageable_rows()
+] + pageable_rows() + ddp_rows() + train_rows()
 
 
 def judge(value, sign, target):

@@ -63,6 +63,7 @@ class Step:
 
 
 def time_step(torch, dist, step, model):
+    step.run(model)  # what ran before sets the clocks of a GPU
     dist.barrier()
     step.sync()
     began = torch_peer.now_ms()
@@ -120,21 +121,22 @@ def make_rank(torch, parsed):
                 ms["ddp_%d_%s" % (batch, cap)] = time_step(torch, dist, step, model)
         return ms
 
-    return dist, name, checked, once
+    # A broadcast of NCCL that waits for the next round would keep its GPU busy.
+    waiting = dist.new_group(backend="gloo")
 
+    def go_on(value):
+        """Rank 0 tells the others whether there is another round."""
+        flag = torch.tensor([value])
+        dist.broadcast(flag, 0, group=waiting)
+        return flag.item() != 0
 
-def go_on(torch, dist, device, value):
-    """Rank 0 tells the others whether there is another round."""
-    flag = torch.tensor([value], device=device)
-    dist.broadcast(flag, 0)
-    return flag.item() != 0
+    return dist, name, checked, once, go_on
 
 
 def follow(parsed):
     torch = torch_peer.import_torch()
-    dist, _, _, once = make_rank(torch, parsed)
-    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
-    while go_on(torch, dist, device, 0):
+    dist, _, _, once, go_on = make_rank(torch, parsed)
+    while go_on(0):
         once()
     dist.destroy_process_group()
     return 0
@@ -171,15 +173,14 @@ def main():
 
     def make(torch, parsed):
         others.extend(lead(parsed))
-        dist, name, checked, once = make_rank(torch, parsed)
-        device = "cuda" if dist.get_backend() == "nccl" else "cpu"
+        dist, name, checked, once, go_on = make_rank(torch, parsed)
 
         def close():
-            go_on(torch, dist, device, 0)
+            go_on(0)
             dist.destroy_process_group()
 
         def measure():
-            go_on(torch, dist, device, 1)
+            go_on(1)
             return once()
 
         closing.append(close)
