@@ -55,3 +55,13 @@ augment(__global const uchar *images, __global float *out, uint count, uint widt
     const float light = fma((float)images[from] * (1 / 255.0f), gain, bias);
     out[at] = fma(light, pick(scale, channel), pick(shift, channel));
 }
+
+// out[i]: byte i as a number about 0, exactly: (v - 128) / 64 or, with `whole`, a whole number.
+__kernel void centre(__global const uchar *images, __global float *out, ulong count, uint whole)
+{
+    const ulong at = get_global_id(0);
+    if (at >= count)
+        return;
+    const int value = images[at];
+    out[at] = whole ? (float)(value / 32 - 4) : (float)(value - 128) * 0x1p-6f;
+}

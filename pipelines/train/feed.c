@@ -1,8 +1,9 @@
-// A batch is loaded as its source makes it: the inputs, then the labels. AUGMENT and ENCDEC prepare
-// it, from there into one of two slots.
+// A batch is loaded as its source makes it: the inputs, then the labels. AUGMENT and ENCDEC load bytes,
+// and prepare them, from there into one of two slots.
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipelines/train/centre.h"
 #include "pipelines/train/fail.h"
 #include "pipelines/train/run_parts.h"
 
@@ -26,6 +27,7 @@ struct train_feed {
     uint64_t taken;        // passes
     unsigned char *images; // AUGMENT on the host: a batch
     weir_train_augment *augment;
+    weir_train_centre *centre; // ENCDEC
     weir_loader *loader;
     weir_queue *ahead;      // that prepares; with `serial` the one that trains
     struct weir_batch held; // of the loader, where nothing is prepared
@@ -69,7 +71,7 @@ static void load(const train_feed *feed, uint64_t pass, unsigned char *memory)
     const uint64_t position = train_position(&p->order, p->first + pass / p->order.passes,
                                              (uint32_t)(pass % p->order.passes));
     uint32_t *labels = (uint32_t *)(void *)(memory + feed->loaded_inputs);
-    if (!is_augmented(feed)) {
+    if (!is_augmented(feed) && !p->encoder) {
         weir_train_data_fill(p->run->data, p->order.seed, position, p->order.batch,
                              p->run->exact ? WEIR_TRAIN_INTEGERS : WEIR_TRAIN_CENTRED,
                              (float *)(void *)memory, labels);
@@ -115,17 +117,28 @@ static weir_status give_loaded(train_feed *feed, weir_queue *queue, struct weir_
 
 // Preparing.
 
+static weir_status encode(train_feed *feed, const struct slot *slot, weir_buffer *loaded)
+{
+    const struct weir_train_view to = {slot->memory, 0};
+    weir_buffer *numbers;
+    const weir_status status =
+        weir_train_centre_submit(feed->centre, feed->ahead, loaded, &numbers);
+    if (status != WEIR_OK)
+        return status;
+    return weir_train_model_encode(feed->params.encoder, feed->ahead,
+                                   (struct weir_train_view){numbers, 0}, to);
+}
+
 static weir_status fill_slot(train_feed *feed, uint64_t pass, const struct slot *slot,
                              weir_buffer *loaded)
 {
     const struct train_feed_params *p = &feed->params;
-    const struct weir_train_view from = {loaded, 0}, to = {slot->memory, 0};
     const uint64_t position = train_position(&p->order, p->first + pass / p->order.passes,
                                              (uint32_t)(pass % p->order.passes));
     const weir_status status =
         feed->augment ? weir_train_augment_submit(feed->augment, feed->ahead, loaded, slot->memory,
                                                   p->order.batch, position)
-                      : weir_train_model_encode(p->encoder, feed->ahead, from, to);
+                      : encode(feed, slot, loaded);
     if (status != WEIR_OK)
         return status;
     return weir_queue_copy(feed->ahead, slot->memory, feed->slot_inputs, loaded,
@@ -200,10 +213,10 @@ static void measure(train_feed *feed, size_t model_inputs)
     feed->image_bytes = (size_t)shape.height * shape.width * shape.channels;
     feed->slot_inputs = round_up(batch * model_inputs * sizeof(float), alignment);
     feed->loaded_inputs = round_up(batch * feed->image_bytes * sizeof(float), alignment);
-    if (is_augmented(feed))
-        feed->loaded_inputs = p->run->augment_on_host
-                                  ? feed->slot_inputs
-                                  : round_up(batch * feed->image_bytes, alignment);
+    if (is_augmented(feed) && p->run->augment_on_host)
+        feed->loaded_inputs = feed->slot_inputs;
+    else if (is_augmented(feed) || p->encoder)
+        feed->loaded_inputs = round_up(batch * feed->image_bytes, alignment);
     feed->pass_count = (p->run->steps - p->first) * p->order.passes;
 }
 
@@ -247,8 +260,11 @@ static weir_status create_loading(train_feed *feed, weir_device *device)
     return weir_loader_create(&loader, &feed->loader);
 }
 
-static weir_status create_augment(train_feed *feed, weir_device *device)
+static weir_status create_conversion(train_feed *feed, weir_device *device)
 {
+    if (feed->params.encoder)
+        return weir_train_centre_create(device, feed->params.order.batch * feed->image_bytes,
+                                        feed->params.run->exact, &feed->centre);
     if (!is_augmented(feed))
         return WEIR_OK;
     if (!feed->params.run->augment_on_host)
@@ -267,7 +283,7 @@ weir_status train_feed_create(const struct train_feed_params *params, size_t mod
         return train_fail_memory("batches");
     feed->params = *params;
     measure(feed, model_inputs);
-    weir_status status = create_augment(feed, device);
+    weir_status status = create_conversion(feed, device);
     if (status == WEIR_OK)
         status = create_slots(feed, device);
     return status == WEIR_OK ? create_loading(feed, device) : status;
@@ -287,6 +303,7 @@ void train_feed_destroy(train_feed **feed)
     for (int i = 0; i < SLOTS; i++)
         weir_buffer_destroy(&f->slots[i].memory);
     weir_buffer_destroy(&f->loaded);
+    weir_train_centre_destroy(&f->centre);
     weir_train_augment_destroy(&f->augment);
     free(f->host);
     free(f->images);

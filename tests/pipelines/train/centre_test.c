@@ -1,0 +1,60 @@
+// The device's numbers are those that weir_train_data_fill() makes on the host: (v - 128) / 64, or whole
+// numbers from -4 to 3.
+#include "pipelines/train/centre.h"
+
+#include <string.h>
+
+#include "tests/support/test.h"
+
+enum {
+    COUNT = 256 + 7 // no multiple of a block
+};
+
+static void convert(bool whole, float *numbers)
+{
+    unsigned char bytes[COUNT];
+    weir_runtime *runtime = NULL;
+    weir_device *device = NULL;
+    weir_queue *queue = NULL;
+    weir_buffer *images = NULL, *result = NULL;
+    weir_train_centre *centre = NULL;
+    for (int i = 0; i < COUNT; i++)
+        bytes[i] = (unsigned char)i;
+    ASSERT_INT_EQ(weir_open(NULL, &runtime), WEIR_OK);
+    ASSERT_INT_EQ(weir_device_open(runtime, NULL, &device), WEIR_OK);
+    ASSERT_INT_EQ(weir_queue_create(device, NULL, &queue), WEIR_OK);
+    ASSERT_INT_EQ(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = COUNT), &images),
+                  WEIR_OK);
+    ASSERT_INT_EQ(weir_train_centre_create(device, COUNT, whole, &centre), WEIR_OK);
+    EXPECT_INT_EQ(weir_upload(queue, images, 0, bytes, COUNT), WEIR_OK);
+    EXPECT_INT_EQ(weir_train_centre_submit(centre, queue, images, &result), WEIR_OK);
+    EXPECT_INT_EQ(weir_download(queue, numbers, result, 0, COUNT * sizeof *numbers), WEIR_OK);
+    weir_train_centre_destroy(&centre);
+    weir_buffer_destroy(&images);
+    weir_queue_destroy(&queue);
+    EXPECT_INT_EQ(weir_device_close(&device), WEIR_OK);
+    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+}
+
+WEIR_TEST(Centre, MakesNumbersAboutZero)
+{
+    float numbers[COUNT];
+    convert(false, numbers);
+    for (int i = 0; i < COUNT; i++)
+        EXPECT_TRUE(numbers[i] == (float)(i % 256 - 128) / 64.0F);
+}
+
+WEIR_TEST(Centre, MakesWholeNumbers)
+{
+    float numbers[COUNT];
+    convert(true, numbers);
+    for (int i = 0; i < COUNT; i++)
+        EXPECT_TRUE(numbers[i] == (float)(i % 256 / 32 - 4));
+}
+
+WEIR_TEST(Centre, DestroysNothing)
+{
+    weir_train_centre *centre = NULL;
+    weir_train_centre_destroy(&centre);
+    weir_train_centre_destroy(NULL);
+}
