@@ -164,7 +164,7 @@ bool weir__pulse_look_at_queue(struct weir__pulse *pulse, const struct weir__fli
     // Booked as complete before, it would let the communicator go while it is still in use.
     const bool submitted = atomic_load(&queue->delivery.delivered) >= flight->sequence;
     if (submitted)
-        weir__completion_complete(queue, flight->sequence);
+        weir__completion_complete(queue, flight->finished);
     if (submitted && weir__completion_status(queue, flight->sequence) < 0) {
         const struct weir_error cause = *weir_last_error();
         weir__comm_excuse(&operation, &cause);

@@ -41,6 +41,28 @@ weir_status weir__comm_staging(weir_comm *comm, size_t size, char **out_pointer)
 // The same collective through the transport; the caller has the turn. The queue has finished.
 weir_status weir__comm_carry(weir_queue *queue, const struct weir_operation *operation);
 
+// engine.c: one call in its turn. It is noted as `noted`, an operation of `queue`, and carried out on
+// `lane`, which are one and the same outside of graphs.
+struct weir__comm_call {
+    weir_queue *queue;
+    const struct weir_operation *noted;
+    weir_queue *lane;
+    const struct weir_operation *operation;
+};
+weir_status weir__comm_run_in_turn(const struct weir__comm_call *call);
+bool weir__comm_takes(const struct weir_operation *operation);
+// Compares it on all ranks, in its turn, if the communicator demands it.
+weir_status weir__comm_compare(const struct weir_operation *operation);
+
+// launch.c: see weir__comm_ops.
+bool weir__comm_captures(const struct weir_operation *node);
+bool weir__comm_launch_is_ready(const struct weir_operation *launch);
+weir_status weir__comm_launch(weir_queue *queue, const struct weir_operation *launch,
+                              const struct weir_link *backend);
+weir_status weir__comm_run_node(weir_queue *queue, const struct weir_operation *launch,
+                                weir_queue *lane, const struct weir_operation *node);
+void weir__comm_skip_launch(const struct weir_operation *launch);
+
 // Tells the other ranks why this one takes no part.
 void weir__comm_excuse(const struct weir_operation *operation, const struct weir_error *cause);
 

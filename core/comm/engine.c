@@ -122,7 +122,7 @@ void weir__engine_finish(weir_comm *comm)
 
 // Submission.
 
-static bool takes(const struct weir_operation *operation)
+bool weir__comm_takes(const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
     return comm->engine && comm->engine->ops->comm_takes(comm->engine, comm, operation);
@@ -131,37 +131,37 @@ static bool takes(const struct weir_operation *operation)
 static bool is_ready(const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
-    return takes(operation) && !comm->check &&
+    return weir__comm_takes(operation) && !comm->check &&
            weir__known_has(comm->known, weir__call_hash(operation)) &&
            weir__comm_has_turn(comm, operation->u.collective.turn);
 }
 
 // With the turn.
-static weir_status submit_in_turn(weir_queue *queue, const struct weir_operation *operation)
+static weir_status submit_in_turn(const struct weir__comm_call *call)
 {
-    weir_comm *comm = operation->u.collective.comm;
-    if (!weir__pulse_note(comm, queue, operation)) {
+    weir_comm *comm = call->operation->u.collective.comm;
+    if (!weir__pulse_note(comm, call->queue, call->noted)) {
         const struct weir_error cause = *weir_last_error();
-        weir__comm_excuse(operation, &cause);
+        weir__comm_excuse(call->operation, &cause);
         return weir__comm_status(comm);
     }
-    weir_status status = comm->engine->ops->queue_submit(comm->engine, queue, operation);
+    weir_status status = comm->engine->ops->queue_submit(comm->engine, call->lane, call->operation);
     if (status == WEIR_OK)
         return status;
     const struct weir_error cause = weir__error_of(status);
-    weir__comm_excuse(operation, &cause);
+    weir__comm_excuse(call->operation, &cause);
     return weir__comm_status(comm); // the first cause, if the engine was told to abort
 }
 
 static weir_status submit(weir_queue *queue, const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
-    weir_status status = submit_in_turn(queue, operation);
+    weir_status status =
+        submit_in_turn(&(struct weir__comm_call){queue, operation, queue, operation});
     weir__comm_end_turn(comm, operation->u.collective.turn);
     return status;
 }
 
-// Before the engine gets a call that it does not compare.
 static weir_status compare(const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
@@ -183,22 +183,30 @@ static weir_status compare(const struct weir_operation *operation)
     return status;
 }
 
-static weir_status run_in_turn(weir_queue *queue, const struct weir_operation *operation)
+// Before the engine gets a call that it does not compare.
+weir_status weir__comm_compare(const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
-    weir_status status = WEIR_OK;
-    if (!takes(operation))
-        return weir__comm_carry(queue, operation);
-    if (comm->check && !weir__call_is_direct(operation->u.collective.kind))
-        status = compare(operation);
+    if (!comm->check || weir__call_is_direct(operation->u.collective.kind))
+        return WEIR_OK;
+    weir_status status = compare(operation);
     if (status < 0) {
         const struct weir_error cause = weir__error_of(status);
         weir__comm_abort(comm, &cause, cause.message);
-        return status;
     }
-    status = submit_in_turn(queue, operation);
+    return status;
+}
+
+weir_status weir__comm_run_in_turn(const struct weir__comm_call *call)
+{
+    if (!weir__comm_takes(call->operation))
+        return weir__comm_carry(call->lane, call->operation);
+    weir_status status = weir__comm_compare(call->operation);
     if (status == WEIR_OK)
-        weir__known_add(comm->known, weir__call_hash(operation));
+        status = submit_in_turn(call);
+    if (status == WEIR_OK)
+        weir__known_add(call->operation->u.collective.comm->known,
+                        weir__call_hash(call->operation));
     return status;
 }
 
@@ -210,7 +218,7 @@ static weir_status run(weir_queue *queue, const struct weir_operation *operation
         return status;
     // The detail of an earlier function in this thread must not be mistaken for this one's.
     weir_error_set(NULL);
-    status = run_in_turn(queue, operation);
+    status = weir__comm_run_in_turn(&(struct weir__comm_call){queue, operation, queue, operation});
     weir__comm_end_turn(comm, operation->u.collective.turn);
     // An abort while it ran is the first cause.
     return status < 0 && weir__comm_status(comm) < 0 ? weir_last_error()->status : status;
@@ -223,11 +231,16 @@ static void skip(const struct weir_operation *operation)
 }
 
 const struct weir__comm_ops weir__comm_ops = {
-    .takes = takes,
+    .takes = weir__comm_takes,
     .is_ready = is_ready,
     .submit = submit,
     .run = run,
     .skip = skip,
+    .captures = weir__comm_captures,
+    .launch_is_ready = weir__comm_launch_is_ready,
+    .launch = weir__comm_launch,
+    .run_node = weir__comm_run_node,
+    .skip_launch = weir__comm_skip_launch,
 };
 
 const char *weir_comm_engine(const weir_comm *comm)

@@ -45,6 +45,7 @@ bool weir__pulse_note(weir_comm *comm, weir_queue *queue, const struct weir_oper
         *weir__pulse_flight_at(pulse, pulse->flight_count++) = (struct weir__flight){
             .queue = queue->member.object.id,
             .sequence = operation->sequence,
+            .finished = operation->sequence - !!(operation->flags & WEIR_OPERATION_PART),
             .turn = operation->u.collective.turn,
             .call = call,
             .file = operation->file,

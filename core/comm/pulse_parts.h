@@ -24,6 +24,7 @@ struct weir__beat {
 struct weir__flight {
     uint64_t queue;
     uint64_t sequence;
+    uint64_t finished; // what is complete of its queue when the call is: not all of a graph
     uint32_t turn;
     struct weir__call call;
     const char *file;

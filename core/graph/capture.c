@@ -190,9 +190,6 @@ static weir_status refuse_kind(const weir_queue *queue, const struct weir_operat
     case WEIR_OPERATION_NATIVE:
         why = "a native call cannot be part of one";
         break;
-    case WEIR_OPERATION_COLLECTIVE:
-        why = "a collective cannot be part of one";
-        break;
     case WEIR_OPERATION_POOL_ALLOCATE:
     case WEIR_OPERATION_POOL_FREE:
         why = "memory cannot be allocated or freed in one";
@@ -222,6 +219,7 @@ static bool is_node(enum weir_operation_kind kind)
     case WEIR_OPERATION_FILL:
     case WEIR_OPERATION_FILL_2D:
     case WEIR_OPERATION_LAUNCH:
+    case WEIR_OPERATION_COLLECTIVE:
         return true;
     default:
         return false;

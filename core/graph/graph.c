@@ -6,11 +6,13 @@
 
 #include "core/graph/graph.h"
 #include "core/object/buffer.h"
+#include "core/object/comm.h"
 #include "core/object/device.h"
 #include "core/object/program.h"
 #include "core/queue/held.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
+#include "core/queue/replay.h"
 #include "core/queue/retire.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
@@ -22,6 +24,13 @@
 static void count_buffer(weir_buffer *buffer, unsigned change)
 {
     atomic_fetch_add(&buffer->member.uses, change);
+}
+
+static void count_ranges(const struct weir_operation *operation, unsigned change)
+{
+    struct weir_collective_range range;
+    for (uint32_t i = 0; weir_collective_range_at(operation, i, &range); i++)
+        count_buffer(range.buffer, change);
 }
 
 // A `change` of UINT_MAX subtracts one.
@@ -51,15 +60,21 @@ static void count_buffers(const struct weir_operation *operation, unsigned chang
             if (operation->u.launch.arguments[i].kind == WEIR_PARAMETER_BUFFER)
                 count_buffer(operation->u.launch.arguments[i].buffer, change);
         return;
+    case WEIR_OPERATION_COLLECTIVE:
+        count_ranges(operation, change);
+        return;
     default: // no other kind can be part of a graph
         return;
     }
 }
 
+// The kernel or the communicator.
 static void count_kernel(const struct weir_operation *operation, unsigned change)
 {
     if (operation->kind == WEIR_OPERATION_LAUNCH)
         atomic_fetch_add(&operation->u.launch.kernel->member.uses, change);
+    if (operation->kind == WEIR_OPERATION_COLLECTIVE)
+        atomic_fetch_add(&operation->u.collective.comm->member.uses, change);
 }
 
 void weir__operation_use(const struct weir_operation *operation)
@@ -99,7 +114,8 @@ void weir__graph_parts_finish(struct weir__graph_parts *parts)
 static void finalize(struct weir__member *member)
 {
     weir_graph *graph = (weir_graph *)(void *)member;
-    weir__chain_graph_destroy(graph->member.device->chain, graph);
+    weir__chain_graph_destroy(graph->member.device->chain, graph, graph->is_native);
+    weir__graph_comms_finish(&graph->comms);
     weir__graph_parts_finish(&graph->parts);
     weir_biased_lock_finish(&graph->lock);
     weir__member_free(&graph->member);
@@ -121,9 +137,16 @@ weir_status weir__graph_create(weir_device *device, const char *label,
         .branch_count = parts->branch_count,
     };
     weir_status status =
-        weir__chain_graph_create(device->chain, device, graph, &setup, graph->member.object.data);
+        weir__graph_comms_find(&graph->comms, parts)
+            ? WEIR_OK
+            : weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a graph's collectives");
+    graph->is_native = weir__replay_is_native(weir__chain_backend(device->chain), &setup);
+    if (status == WEIR_OK)
+        status = weir__chain_graph_create(device->chain, device, graph, &setup, graph->is_native,
+                                          graph->member.object.data);
     if (status < 0) {
         weir__error_place(label, NULL, 0);
+        weir__graph_comms_finish(&graph->comms);
         weir__member_free(&graph->member);
         return status;
     }
@@ -137,7 +160,7 @@ weir_status weir__graph_create(weir_device *device, const char *label,
 }
 
 // It is not launched any more, so its buffers are only used by running work, like
-// other memory. Kernels are kept: the driver's graph may refer to them.
+// other memory. Kernels and communicators are kept: the driver's graph may refer to them.
 void weir_graph_destroy(weir_graph **graph)
 {
     if (!graph || !*graph || atomic_load(&weir__forked))

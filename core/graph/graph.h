@@ -17,11 +17,29 @@ struct weir__graph_parts {
     bool without_buffers; // buffers no longer count as used
 };
 
+// A communicator of a graph's collectives.
+struct weir__graph_comm {
+    weir_comm *comm;
+    uint32_t count;    // of its collectives
+    uint32_t numbered; // of those that all ranks take part in
+};
+
+// What a graph's launches need for its collectives; constant but for `launch`.
+struct weir__graph_comms {
+    const struct weir_operation **collectives; // in the order of nodes
+    uint32_t collective_count;
+    struct weir__graph_comm *comms; // by their ids: the order in which their locks are taken
+    uint32_t count;
+    struct weir_graph_comm *launch; // room for a launch; under the graph's lock
+};
+
 struct weir_graph {
     struct weir__member member;
     const struct weir_link *first; // of the chain
     struct weir_biased_lock lock;  // launches and updates; taken before a submit lock
     struct weir__graph_parts parts;
+    struct weir__graph_comms comms;
+    bool is_native;             // a graph of the backend's, else delivery replays it
     struct weir_event launched; // the last launch; zero: none
 };
 
@@ -29,7 +47,20 @@ struct weir_graph {
 weir_status weir__graph_create(weir_device *device, const char *label,
                                struct weir__graph_parts *parts, weir_graph **out_graph);
 
-// Counts the buffers and the kernel of an operation as used, or as no longer used.
+// comms.c
+
+// Finds the collectives among the nodes, and counts them for each communicator: `number` and `turn` of
+// their operations are what a launch adds to. False: out of memory.
+bool weir__graph_comms_find(struct weir__graph_comms *comms, const struct weir__graph_parts *parts);
+void weir__graph_comms_finish(struct weir__graph_comms *comms);
+
+// Takes the submit locks of all communicators, and describes the launch; the thread's error if one of
+// them has failed.
+weir_status weir__graph_comms_begin(struct weir__graph_comms *comms, struct weir_operation *launch);
+// Releases them. If the launch has its place in its queue, its numbers are used up.
+void weir__graph_comms_end(struct weir__graph_comms *comms, const struct weir_operation *launch);
+
+// Counts the buffers, the kernel and the communicator of an operation as used, or as no longer used.
 void weir__operation_use(const struct weir_operation *operation);
 void weir__operation_unuse(const struct weir_operation *operation);
 

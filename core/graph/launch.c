@@ -4,6 +4,7 @@
 #include <weir/graph.h>
 
 #include "core/graph/graph.h"
+#include "core/object/comm.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
@@ -58,8 +59,15 @@ static weir_status launch(weir_queue *queue, weir_graph *graph, const char *file
     operation.u.graph.nodes = graph->parts.nodes;
     operation.u.graph.node_count = graph->parts.node_count;
     const bool elsewhere = graph->launched.queue != queue->member.object.id;
-    weir_status status =
-        submit_launch(queue, &operation, elsewhere ? graph->launched : (struct weir_event){0});
+    weir_status status = weir__graph_comms_begin(&graph->comms, &operation);
+    if (status < 0)
+        return status;
+    status = submit_launch(queue, &operation, elsewhere ? graph->launched : (struct weir_event){0});
+    weir__graph_comms_end(&graph->comms, &operation);
+    if (status < 0 && operation.sequence && graph->comms.count) {
+        graph->comms.comms[0].comm->ops->skip_launch(&operation);
+        weir__completion_refuse(queue); // the thread's error is the queue's first cause again
+    }
     // Also after a failure: part of it may be running.
     if (operation.sequence != 0)
         graph->launched = (struct weir_event){queue->member.object.id, operation.sequence};

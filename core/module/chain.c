@@ -199,11 +199,19 @@ weir_status weir__chain_kernel_create(const struct weir__chain *chain, weir_prog
                  link->ops->kernel_create(link, program, kernel, signature, info, slot));
 }
 
+static struct weir__chain without_backend(const struct weir__chain *chain, bool without)
+{
+    struct weir__chain links = *chain;
+    links.count -= without;
+    return links;
+}
+
 weir_status weir__chain_graph_create(const struct weir__chain *chain, weir_device *device,
                                      weir_graph *graph, const struct weir_graph_setup *setup,
-                                     void **data)
+                                     bool with_backend, void **data)
 {
-    CREATE_ALONG(chain, data, graph_create, graph_destroy, graph,
+    const struct weir__chain links = without_backend(chain, !with_backend);
+    CREATE_ALONG(&links, data, graph_create, graph_destroy, graph,
                  link->ops->graph_create(link, device, graph, setup, slot));
 }
 
@@ -242,9 +250,11 @@ void weir__chain_kernel_destroy(const struct weir__chain *chain, weir_kernel *ke
     DESTROY_ALONG(chain, kernel_destroy, kernel);
 }
 
-void weir__chain_graph_destroy(const struct weir__chain *chain, weir_graph *graph)
+void weir__chain_graph_destroy(const struct weir__chain *chain, weir_graph *graph,
+                               bool with_backend)
 {
-    DESTROY_ALONG(chain, graph_destroy, graph);
+    const struct weir__chain links = without_backend(chain, !with_backend);
+    DESTROY_ALONG(&links, graph_destroy, graph);
 }
 #undef CREATE_ALONG
 #undef DESTROY_ALONG

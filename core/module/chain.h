@@ -58,7 +58,7 @@ weir_status weir__chain_kernel_create(const struct weir__chain *chain, weir_prog
 
 weir_status weir__chain_graph_create(const struct weir__chain *chain, weir_device *device,
                                      weir_graph *graph, const struct weir_graph_setup *setup,
-                                     void **data);
+                                     bool with_backend, void **data);
 
 // Destroys an object link by link, from the backend outwards.
 void weir__chain_device_destroy(const struct weir__chain *chain, weir_device *device);
@@ -68,7 +68,8 @@ void weir__chain_queue_destroy(const struct weir__chain *chain, weir_queue *queu
 void weir__chain_buffer_destroy(const struct weir__chain *chain, weir_buffer *buffer);
 void weir__chain_program_destroy(const struct weir__chain *chain, weir_program *program);
 void weir__chain_kernel_destroy(const struct weir__chain *chain, weir_kernel *kernel);
-void weir__chain_graph_destroy(const struct weir__chain *chain, weir_graph *graph);
+void weir__chain_graph_destroy(const struct weir__chain *chain, weir_graph *graph,
+                               bool with_backend);
 
 // Gets the limits from the backend and lets every plugin change them.
 void weir__chain_device_limits(const struct weir__chain *chain, weir_device *device,

@@ -22,6 +22,22 @@ struct weir__comm_ops {
     weir_status (*run)(weir_queue *queue, const struct weir_operation *operation);
     // It will not run: the thread's error is the reason.
     void (*skip)(const struct weir_operation *operation);
+
+    // Launches of graphs with collectives (WEIR_OPERATION_COLLECTIVES).
+
+    // Whether a graph of the backend's can hold the collective.
+    bool (*captures)(const struct weir_operation *node);
+    // Whether all turns of the launch have come, and none of its calls is compared before.
+    bool (*launch_is_ready)(const struct weir_operation *launch);
+    // Submits one to a backend that has the graph. If it is not ready, on the worker of its queue.
+    weir_status (*launch)(weir_queue *queue, const struct weir_operation *launch,
+                          const struct weir_link *backend);
+    // On the worker of the queue: runs one collective of a launch that is replayed, a node whose
+    // number in `lane` is its sequence.
+    weir_status (*run_node)(weir_queue *queue, const struct weir_operation *launch,
+                            weir_queue *lane, const struct weir_operation *node);
+    // It will not run, or only in part: the thread's error is the reason.
+    void (*skip_launch)(const struct weir_operation *launch);
 };
 
 struct weir__pulse; // core/comm/pulse.c

@@ -228,6 +228,22 @@ static weir_status run_collective(weir_queue *queue, const struct weir_operation
     return status;
 }
 
+// The same for a launch of a graph. A backend that has the graph orders it after earlier work itself.
+static weir_status run_launch(weir_queue *queue, const struct weir_operation *operation,
+                              bool failed)
+{
+    weir_status status = WEIR_OK;
+    if (!failed && !weir__replay_is_in_backend(queue->delivery.link, operation)) {
+        status = finish_earlier(queue, operation);
+        failed = status < 0 || weir__completion_status(queue, operation->sequence) < 0;
+    }
+    if (!failed)
+        status = submit_to_backend(queue, operation);
+    if (failed || status < 0)
+        operation->u.graph_comms.comms[0].comm->ops->skip_launch(operation);
+    return status;
+}
+
 static weir_status run_held(weir_queue *queue, struct weir__held *held)
 {
     const struct weir_operation *operation = &held->operation;
@@ -242,6 +258,10 @@ static weir_status run_held(weir_queue *queue, struct weir__held *held)
         return failed ? WEIR_OK : run_host_call(queue, held);
     case WEIR_OPERATION_COLLECTIVE:
         return run_collective(queue, operation, failed);
+    case WEIR_OPERATION_GRAPH:
+        if (operation->flags & WEIR_OPERATION_COLLECTIVES)
+            return run_launch(queue, operation, failed);
+        return failed ? WEIR_OK : submit_to_backend(queue, operation);
     case WEIR_OPERATION_WAIT:
         if (operation->flags & WEIR_OPERATION_IMPLIED || !operation->u.wait.producer)
             return WEIR_OK;
@@ -328,6 +348,8 @@ static bool starts_hold(const weir_queue *queue, const struct weir_operation *op
         return true;
     if (operation->kind == WEIR_OPERATION_COLLECTIVE)
         return !operation->u.collective.comm->ops->is_ready(operation);
+    if (operation->flags & WEIR_OPERATION_COLLECTIVES)
+        return !weir__replay_is_ready(queue->delivery.link, operation);
     if (operation->kind != WEIR_OPERATION_WAIT || operation->flags & WEIR_OPERATION_IMPLIED)
         return false;
     const weir_queue *producer = operation->u.wait.producer;

@@ -15,6 +15,13 @@ static size_t exchange_bytes(const struct weir_operation *operation)
     return operation->u.collective.exchange_count * sizeof(struct weir_exchange);
 }
 
+static size_t comms_bytes(const struct weir_operation *operation)
+{
+    return operation->flags & WEIR_OPERATION_COLLECTIVES
+               ? operation->u.graph_comms.count * sizeof(struct weir_graph_comm)
+               : 0;
+}
+
 static size_t bytes_needed(const struct weir_operation *operation)
 {
     if (operation->kind == WEIR_OPERATION_FILL)
@@ -25,6 +32,8 @@ static size_t bytes_needed(const struct weir_operation *operation)
         return operation->u.native.argument_count * sizeof(struct weir_argument);
     if (operation->kind == WEIR_OPERATION_COLLECTIVE)
         return exchange_bytes(operation);
+    if (operation->kind == WEIR_OPERATION_GRAPH)
+        return comms_bytes(operation);
     if (operation->kind != WEIR_OPERATION_LAUNCH)
         return 0;
     size_t count = operation->u.launch.argument_count;
@@ -90,6 +99,10 @@ static void own(struct weir_operation *copy, void *memory)
     if (copy->kind == WEIR_OPERATION_COLLECTIVE && copy->u.collective.exchange_count) {
         memcpy(memory, copy->u.collective.exchanges, exchange_bytes(copy));
         copy->u.collective.exchanges = memory;
+    }
+    if (copy->kind == WEIR_OPERATION_GRAPH && comms_bytes(copy)) {
+        memcpy(memory, copy->u.graph_comms.comms, comms_bytes(copy));
+        copy->u.graph_comms.comms = memory;
     }
 }
 

@@ -4,8 +4,10 @@
 #include "core/queue/replay.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
+#include "core/object/comm.h"
 #include "core/queue/held.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
@@ -36,6 +38,7 @@ struct node {
     uint32_t *dependencies;
     bool is_awaited; // waited for by a node of another branch, or by the end
     bool is_leaf;
+    bool is_submitted; // in this launch
     uint64_t recorded; // the record after it in this launch
 };
 
@@ -45,6 +48,7 @@ struct replay {
     struct pending *first;
     struct pending *last;
     struct weir_error broken; // an update that failed after its call; status 0: none
+    atomic_bool is_launched;  // since its creation or the last update, on a worker
     bool is_native;           // the rest is not used then
     uint32_t node_count;
     uint32_t lane_count; // 0: one branch
@@ -117,6 +121,7 @@ static weir_status open_lane(const struct weir_link *next, weir_device *device, 
         weir__member_free(&queue->member);
         return status;
     }
+    queue->delivery.backend = next; // for the copies of collectives
     *out_queue = queue;
     return WEIR_OK;
 }
@@ -170,6 +175,17 @@ static void finish(const struct weir_link *next, struct replay *replay)
     weir__release(replay);
 }
 
+bool weir__replay_is_native(const struct weir_link *backend, const struct weir_graph_setup *setup)
+{
+    bool native = backend->ops->graph_create != NULL;
+    for (uint32_t i = 0; i < setup->node_count && native; i++) {
+        const struct weir_operation *operation = weir_graph_node_at(setup->nodes, i)->operation;
+        if (operation->kind == WEIR_OPERATION_COLLECTIVE)
+            native = operation->u.collective.comm->ops->captures(operation);
+    }
+    return native;
+}
+
 weir_status weir__replay_create(const struct weir_link *link, weir_device *device,
                                 weir_graph *graph, const struct weir_graph_setup *setup,
                                 void **out_data)
@@ -178,11 +194,12 @@ weir_status weir__replay_create(const struct weir_link *link, weir_device *devic
     if (!replay)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a graph");
     weir_lock_init(&replay->lock, &weir__locks[WEIR__LOCK_REPLAY]);
-    replay->is_native = link->next->ops->graph_create != NULL;
+    replay->is_native = weir__replay_is_native(link->next, setup);
     weir_status status = WEIR_OK;
     if (!replay->is_native && !copy_nodes(replay, setup))
         status = weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the nodes of a graph");
-    else if (!replay->is_native && forks(replay))
+    // A backend with graphs is not told of earlier launches, which only branches wait for then.
+    else if (!replay->is_native && (forks(replay) || link->next->ops->graph_create))
         status = open_lanes(link->next, device, weir_graph_object(graph)->label, replay,
                             setup->branch_count);
     if (status < 0) {
@@ -205,6 +222,7 @@ static weir_status apply(const struct weir_link *link, weir_graph *graph, struct
                          uint32_t index, const struct weir_graph_node *node,
                          struct weir_operation **owned)
 {
+    atomic_store(&replay->is_launched, false);
     if (replay->is_native)
         return link->next->ops->graph_update(link->next, graph, index, node);
     weir__release(replay->nodes[index].operation);
@@ -335,17 +353,41 @@ static weir_status explain(uint32_t index, const struct weir_operation *operatio
     return weir__error_set(&detail);
 }
 
-// One branch, on the queue that launches.
-static weir_status replay_row(const struct weir_link *next, weir_queue *queue,
-                              const struct replay *replay, uint64_t sequence)
+// A launch on its way: the queue that it was submitted to, and the launch itself.
+struct launch {
+    const struct weir_link *next;
+    struct replay *replay;
+    weir_queue *queue;
+    const struct weir_operation *operation;
+};
+
+// What earlier nodes do is done before the host reads their results.
+static weir_status run_collective(const struct launch *launch, weir_queue *lane,
+                                  const struct weir_operation *node, uint64_t sequence)
 {
+    struct weir_operation part = *node;
+    weir_comm *comm = node->u.collective.comm;
+    part.sequence = sequence;
+    weir_status status =
+        comm->ops->takes(node) ? WEIR_OK : launch->next->ops->queue_finish(launch->next, lane);
+    return status < 0 ? status : comm->ops->run_node(launch->queue, launch->operation, lane, &part);
+}
+
+// One branch, on the queue that launches.
+static weir_status replay_row(const struct launch *launch)
+{
+    const struct replay *replay = launch->replay;
+    const uint64_t sequence = launch->operation->sequence;
     for (uint32_t i = 0; i < replay->node_count; i++) {
         const struct weir_operation *operation = replay->nodes[i].operation;
-        weir_status status = submit(next, queue, operation, sequence, WEIR_OPERATION_PART);
+        weir_status status =
+            operation->kind == WEIR_OPERATION_COLLECTIVE
+                ? run_collective(launch, launch->queue, operation, sequence)
+                : submit(launch->next, launch->queue, operation, sequence, WEIR_OPERATION_PART);
         if (status < 0)
             return explain(i, operation, status);
     }
-    return record(next, queue, sequence, 0);
+    return record(launch->next, launch->queue, sequence, 0);
 }
 
 static weir_status record_lane(const struct weir_link *next, struct lane *lane)
@@ -368,13 +410,22 @@ static weir_status begin_lane(const struct weir_link *next, struct replay *repla
     return status;
 }
 
-static weir_status replay_node(const struct weir_link *next, struct replay *replay,
-                               struct node *node, weir_queue *queue, uint64_t sequence)
+static weir_status submit_node(const struct launch *launch, struct lane *lane,
+                               const struct weir_operation *operation)
 {
+    if (operation->kind == WEIR_OPERATION_COLLECTIVE)
+        return run_collective(launch, lane->queue, operation, ++lane->sequence);
+    return submit(launch->next, lane->queue, operation, ++lane->sequence, 0);
+}
+
+static weir_status replay_node(const struct launch *launch, struct node *node)
+{
+    const struct weir_link *next = launch->next;
+    struct replay *replay = launch->replay;
     struct lane *lane = &replay->lanes[node->branch];
     weir_status status = WEIR_OK;
     if (node->dependency_count == 0)
-        status = begin_lane(next, replay, lane, queue, sequence);
+        status = begin_lane(next, replay, lane, launch->queue, launch->operation->sequence);
     for (uint32_t i = 0; i < node->dependency_count && status == WEIR_OK; i++) {
         const struct node *other = &replay->nodes[node->dependencies[i]];
         if (other->branch != node->branch)
@@ -382,10 +433,50 @@ static weir_status replay_node(const struct weir_link *next, struct replay *repl
                              replay->lanes[other->branch].queue, other->recorded, 0);
     }
     if (status == WEIR_OK)
-        status = submit(next, lane->queue, node->operation, ++lane->sequence, 0);
+        status = submit_node(launch, lane, node->operation);
     if (status == WEIR_OK && node->is_awaited) {
         status = record_lane(next, lane);
         node->recorded = lane->sequence;
+    }
+    node->is_submitted = true;
+    return status < 0 ? explain((uint32_t)(node - replay->nodes), node->operation, status) : status;
+}
+
+static bool can_submit(const struct replay *replay, const struct node *node)
+{
+    bool can = !node->is_submitted && node->operation->kind != WEIR_OPERATION_COLLECTIVE;
+    for (uint32_t i = 0; i < node->dependency_count && can; i++)
+        can = replay->nodes[node->dependencies[i]].is_submitted;
+    return can;
+}
+
+// Before the host waits in collective `index`: later nodes that need not wait for one, so that the device
+// is busy meanwhile.
+static weir_status submit_ahead(const struct launch *launch, uint32_t index)
+{
+    struct replay *replay = launch->replay;
+    weir_status status = WEIR_OK;
+    for (uint32_t i = index + 1; i < replay->node_count && status == WEIR_OK; i++)
+        if (can_submit(replay, &replay->nodes[i]))
+            status = replay_node(launch, &replay->nodes[i]);
+    for (uint32_t i = 0; i < replay->lane_count && status == WEIR_OK; i++)
+        if (replay->lanes[i].queue)
+            status = launch->next->ops->queue_flush(launch->next, replay->lanes[i].queue);
+    return status;
+}
+
+static weir_status replay_nodes(const struct launch *launch)
+{
+    struct replay *replay = launch->replay;
+    weir_status status = WEIR_OK;
+    for (uint32_t i = 0; i < replay->node_count; i++)
+        replay->nodes[i].is_submitted = false;
+    for (uint32_t i = 0; i < replay->node_count && status == WEIR_OK; i++) {
+        struct node *node = &replay->nodes[i];
+        if (node->operation->kind == WEIR_OPERATION_COLLECTIVE)
+            status = submit_ahead(launch, i);
+        if (status == WEIR_OK && !node->is_submitted)
+            status = replay_node(launch, node);
     }
     return status;
 }
@@ -427,38 +518,62 @@ static void abandon(const struct weir_link *next, struct replay *replay, weir_qu
     weir__error_set(&cause);
 }
 
-static weir_status replay_lanes(const struct weir_link *next, weir_queue *queue,
-                                struct replay *replay, uint64_t sequence)
+static weir_status replay_lanes(const struct launch *launch)
 {
+    struct replay *replay = launch->replay;
+    const uint64_t sequence = launch->operation->sequence;
     for (uint32_t i = 0; i < replay->lane_count; i++)
         replay->lanes[i].begun = false;
-    weir_status status = record(next, queue, sequence, WEIR_OPERATION_PART);
-    for (uint32_t i = 0; i < replay->node_count && status == WEIR_OK; i++) {
-        struct node *node = &replay->nodes[i];
-        status = replay_node(next, replay, node, queue, sequence);
-        if (status < 0)
-            status = explain(i, node->operation, status);
-    }
+    weir_status status = record(launch->next, launch->queue, sequence, WEIR_OPERATION_PART);
     if (status == WEIR_OK)
-        status = join_lanes(next, replay, queue, sequence);
+        status = replay_nodes(launch);
+    if (status == WEIR_OK)
+        status = join_lanes(launch->next, replay, launch->queue, sequence);
     if (status < 0)
-        abandon(next, replay, queue, sequence);
+        abandon(launch->next, replay, launch->queue, sequence);
     return status;
 }
 
+static weir_status launch_native(const struct launch *launch)
+{
+    const struct weir_operation *operation = launch->operation;
+    if (!(operation->flags & WEIR_OPERATION_COLLECTIVES))
+        return launch->next->ops->queue_submit(launch->next, launch->queue, operation);
+    weir_status status =
+        operation->u.graph_comms.comms[0].comm->ops->launch(launch->queue, operation, launch->next);
+    if (status == WEIR_OK)
+        atomic_store(&launch->replay->is_launched, true);
+    return status;
+}
+
+bool weir__replay_is_in_backend(const struct weir_link *link,
+                                const struct weir_operation *operation)
+{
+    return replay_of(link, operation->u.graph.graph)->is_native;
+}
+
+bool weir__replay_is_ready(const struct weir_link *link, const struct weir_operation *operation)
+{
+    const struct replay *replay = replay_of(link, operation->u.graph.graph);
+    return replay->is_native && atomic_load(&replay->is_launched) &&
+           operation->u.graph_comms.comms[0].comm->ops->launch_is_ready(operation);
+}
+
+// While a launch with collectives waits for other ranks, updates go on: they see that it is held.
 weir_status weir__replay_launch(const struct weir_link *link, weir_queue *queue,
                                 const struct weir_operation *operation)
 {
-    const struct weir_link *next = link->next;
     struct replay *replay = replay_of(link, operation->u.graph.graph);
+    const struct launch launch = {link->next, replay, queue, operation};
+    const bool alone = operation->flags & WEIR_OPERATION_COLLECTIVES;
     if (replay->broken.status < 0)
         return weir__error_set(&replay->broken);
     if (replay->is_native)
-        return next->ops->queue_submit(next, queue, operation);
-    weir_lock_take(&replay->lock);
-    weir_status status = replay->lane_count > 0
-                             ? replay_lanes(next, queue, replay, operation->sequence)
-                             : replay_row(next, queue, replay, operation->sequence);
-    weir_lock_release(&replay->lock);
+        return launch_native(&launch);
+    if (!alone)
+        weir_lock_take(&replay->lock);
+    weir_status status = replay->lane_count > 0 ? replay_lanes(&launch) : replay_row(&launch);
+    if (!alone)
+        weir_lock_release(&replay->lock);
     return status;
 }

@@ -12,6 +12,9 @@
 //     branch 0:            wait  node  record  node  wait  record
 //     branch 1:                         wait  node  record
 //
+// A collective that no graph of the backend holds is run when all that comes before it is submitted: what
+// does not come after it, on other branches, was submitted too, so that it overlaps.
+//
 // Launches of a graph are delivered one after another, also from several queues: the
 // front end has put a wait between them. On the device the branches order them, or, with
 // one branch, the record after each launch, which has the launch's number.
@@ -19,6 +22,9 @@
 #define WEIR_CORE_QUEUE_REPLAY_H
 
 #include <weir/module/module.h>
+
+// Whether the backend has graphs, and this one can be such: it can capture all of its collectives.
+bool weir__replay_is_native(const struct weir_link *backend, const struct weir_graph_setup *setup);
 
 // The slots of the delivery's link.
 weir_status weir__replay_create(const struct weir_link *link, weir_device *device,
@@ -31,6 +37,14 @@ weir_status weir__replay_update(const struct weir_link *link, weir_graph *graph,
 // Delivers a launch to the backend.
 weir_status weir__replay_launch(const struct weir_link *link, weir_queue *queue,
                                 const struct weir_operation *operation);
+
+// Whether the backend has the graph of a launch.
+bool weir__replay_is_in_backend(const struct weir_link *link,
+                                const struct weir_operation *operation);
+
+// A launch of a graph with collectives: whether the backend can get it at once. Otherwise it is held, so
+// that the worker waits for other ranks.
+bool weir__replay_is_ready(const struct weir_link *link, const struct weir_operation *operation);
 
 // Called when a launch is held; and when a held launch was delivered or dropped.
 void weir__replay_hold(const struct weir_link *link, const struct weir_operation *operation);

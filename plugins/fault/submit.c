@@ -119,10 +119,9 @@ static weir_status fail(const struct weir_link *link, weir_queue *queue,
 {
     weir_status status =
         submit_call(link, queue, operation, operation->sequence, fault_call_fail, call);
-    return status == WEIR_OK && (operation->kind == WEIR_OPERATION_COLLECTIVE ||
-                                 operation->flags & WEIR_OPERATION_ALWAYS)
-               ? forward(link, queue, operation)
-               : status;
+    const bool counts = operation->kind == WEIR_OPERATION_COLLECTIVE ||
+                        operation->flags & (WEIR_OPERATION_ALWAYS | WEIR_OPERATION_COLLECTIVES);
+    return status == WEIR_OK && counts ? forward(link, queue, operation) : status;
 }
 
 static weir_status submit_late(const struct weir_link *link, weir_queue *object,

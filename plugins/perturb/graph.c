@@ -1,7 +1,7 @@
 // A launch of a graph that forks becomes its nodes, in an order that its edges allow, on the queue
 // that launches it; then a record with the number of the launch, as the front end replays a graph
 // of one branch. So an edge that is missing in a graph shows too. Its nodes are those of the
-// launch: an update comes later.
+// launch: an update comes later. One with collectives stays whole, since those get their numbers from it.
 #include <stdlib.h>
 
 #include "plugins/perturb/perturb.h"
@@ -25,7 +25,8 @@ static const struct weir_graph_node *node_at(const struct order *order, uint32_t
 
 bool perturb_graph_forks(const struct weir_operation *launch)
 {
-    const uint32_t count = launch->u.graph.node_count;
+    const uint32_t count =
+        launch->flags & WEIR_OPERATION_COLLECTIVES ? 0 : launch->u.graph.node_count;
     bool forks = false;
     for (uint32_t i = 1; i < count && count <= NODES_MAX; i++)
         forks = forks || weir_graph_node_at(launch->u.graph.nodes, i)->branch !=

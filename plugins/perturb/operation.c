@@ -30,6 +30,10 @@ static size_t bytes_needed(const struct weir_operation *operation)
                                   operation->u.native.argument_count);
     case WEIR_OPERATION_COLLECTIVE:
         return operation->u.collective.exchange_count * sizeof(struct weir_exchange);
+    case WEIR_OPERATION_GRAPH:
+        return operation->flags & WEIR_OPERATION_COLLECTIVES
+                   ? operation->u.graph_comms.count * sizeof(struct weir_graph_comm)
+                   : 0;
     default:
         return 0;
     }
@@ -83,6 +87,9 @@ static void own(struct weir_operation *copy, void *memory)
     case WEIR_OPERATION_GRAPH:
         copy->u.graph.nodes = NULL;
         copy->u.graph.node_count = 0;
+        if (copy->flags & WEIR_OPERATION_COLLECTIVES)
+            copy->u.graph_comms.comms =
+                memcpy(memory, copy->u.graph_comms.comms, bytes_needed(copy));
         break;
     default:
         break;

@@ -158,7 +158,8 @@ static inline const struct weir_operation *perturb_of_user(
 static inline bool perturb_is_of_host(const struct weir_operation *operation)
 {
     return operation->kind == WEIR_OPERATION_HOST_CALL ||
-           operation->kind == WEIR_OPERATION_COLLECTIVE;
+           operation->kind == WEIR_OPERATION_COLLECTIVE ||
+           operation->flags & WEIR_OPERATION_COLLECTIVES;
 }
 
 // operation.c

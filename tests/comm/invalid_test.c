@@ -134,22 +134,6 @@ WEIR_TEST(CommInvalid, AnotherDevice)
     comm_rig_close(&rig);
 }
 
-WEIR_TEST(CommInvalid, Captures)
-{
-    struct comm_rig rig;
-    weir_graph *graph = NULL;
-    comm_rig_open_fake(&rig, "", 1, WEIR_PLACE_DEVICE);
-    ASSERT_OK(weir_capture_begin(rig.queues[0]));
-    EXPECT_INT_EQ(weir_queue_barrier(rig.queues[0], rig.comms[0]), WEIR_ERROR_INVALID);
-    COMM_RIG_EXPECT_WORDS("a collective cannot be part of one",
-                          "before or after the graph's launch");
-    EXPECT_OK(weir_capture_end(rig.queues[0], NULL, &graph));
-    weir_graph_destroy(&graph);
-    EXPECT_OK(weir_queue_barrier(rig.queues[0], rig.comms[0]));
-    EXPECT_OK(weir_queue_sync(rig.queues[0], WEIR_FOREVER));
-    comm_rig_close(&rig);
-}
-
 WEIR_TEST(CommInvalid, Null)
 {
     struct comm_rig rig;
