@@ -69,6 +69,7 @@ static void join(void *argument)
     }
     if (comm && joiner->status == WEIR_OK) {
         weir__comm_publish(comm);
+        weir__member_place(&comm->member, joiner->file, joiner->line);
         joiner->comm = comm;
         return;
     }
@@ -282,6 +283,7 @@ weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key, cons
         return status;
     }
     weir__comm_publish(part);
+    weir__member_place(&part->member, file, line);
     *out_part = part;
     return WEIR_OK;
 }

@@ -81,6 +81,7 @@ static weir_status shrink(weir_comm *comm, const struct place *place, weir_comm 
         return status;
     }
     weir__comm_publish(part);
+    weir__member_place(&part->member, place->file, place->line);
     *out_comm = part;
     return WEIR_OK;
 }
