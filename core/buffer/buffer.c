@@ -135,6 +135,7 @@ void weir_buffer_destroy(weir_buffer **buffer)
     if (gone->lender && !gone->lender->forget(gone))
         return;
     atomic_store(&gone->abandoned, true);
+    gone->size = 0; // what still has the pointer is refused, as long as the memory is kept
     weir__buffer_unhold(gone);
 }
 

@@ -20,6 +20,12 @@ weir_status weir__buffer_refuse_range(const weir_buffer *buffer, const char *rol
 {
     if (buffer->lender && buffer->size == 0)
         return buffer->lender->refuse_freed(buffer, role, file, line);
+    if (atomic_load(&buffer->abandoned))
+        return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID,
+                             "destroy a buffer after the last call that uses it",
+                             "%s: buffer '%s' has been destroyed; only the work that was submitted "
+                             "before still uses its memory",
+                             role, weir__label_shown(buffer->member.object.label));
     return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID, NULL,
                          "%s: %zu bytes at offset %zu do not lie in a buffer of %zu bytes", role,
                          size, offset, buffer->size);

@@ -35,6 +35,27 @@ CONFORM(DestroyInUse, Queue)
     gate_destroy(&gate);
 }
 
+// The memory stays for the work that uses it, and for nothing that comes later.
+CONFORM(DestroyInUse, BufferThroughAnotherPointer)
+{
+    struct gate *gate = gate_create();
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    weir_buffer *other = buffer;
+    const unsigned char value = 9;
+
+    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 1));
+    weir_buffer_destroy(&buffer);
+    EXPECT_INVALID(weir_queue_fill(queue, other, 0, SIZE, &value, 1), "has been destroyed");
+    EXPECT_CONTAINS(weir_last_error_text(), "after the last call that uses it");
+    EXPECT_INVALID(weir_queue_copy(queue, other, 0, other, 1, 1), "has been destroyed");
+    gate_open(gate);
+    EXPECT_SYNC(queue);
+    weir_queue_destroy(&queue);
+    gate_destroy(&gate);
+}
+
 // Another queue waits on an event whose queue is destroyed before it completes.
 CONFORM(DestroyInUse, QueueThatIsWaitedOn)
 {
