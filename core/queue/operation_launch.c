@@ -22,7 +22,8 @@ static weir_status check_dimension(const struct weir__caller *caller, const weir
     return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
                          WEIR_ERROR_INVALID,
                          what[0] == 'b' ? "use a smaller block and a larger grid"
-                                        : "launch several grids, or let a work-item do more",
+                                        : "a grid counts blocks, not work-items; launch several "
+                                          "grids, or let a work-item do more",
                          "launch: %s.%c is %" PRIu32 ", the device's limit is %" PRIu32, what, axis,
                          value, limit);
 }

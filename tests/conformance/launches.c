@@ -519,10 +519,12 @@ CONFORM(LaunchRefused, Extents)
         EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, weir_dim(limits->max_grid.x + 1, 1, 1),
                                          one, out, 0u, N),
                        "grid.x");
-    if (limits->max_grid.y < UINT32_MAX)
+    if (limits->max_grid.y < UINT32_MAX) {
         EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, weir_dim(1, limits->max_grid.y + 1, 1),
                                          one, out, 0u, N),
                        "grid.y");
+        EXPECT_CONTAINS(weir_last_error()->remedy, "a grid counts blocks, not work-items");
+    }
     if (limits->max_grid.z < UINT32_MAX)
         EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, weir_dim(1, 1, limits->max_grid.z + 1),
                                          one, out, 0u, N),
