@@ -270,22 +270,23 @@ static size_t take_blocks(struct transfer *transfer, struct weir__staging_block 
     return taken;
 }
 
-static weir_status run_transfer(struct transfer *transfer)
+static weir_status run_transfer(const struct transfer *asked)
 {
-    struct weir__staging *staging = &transfer->queue->member.device->staging;
-    struct weir__staging_block *blocks[SLOTS_MAX];
     struct slot slots[SLOTS_MAX]; // not cleared: a small transfer uses one
-    const unsigned threads = start_copiers(staging, transfer->size);
+    struct transfer transfer = *asked;
+    struct weir__staging_block *blocks[SLOTS_MAX];
+    weir_device *device = transfer.queue->member.device;
+    const unsigned threads = start_copiers(&device->staging, transfer.size);
 
-    set_pieces(transfer, threads);
-    transfer->slots = slots;
-    transfer->copiers = threads > 0 ? &staging->copiers : NULL;
-    const size_t taken = take_blocks(transfer, blocks);
+    transfer.slots = slots;
+    transfer.copiers = threads > 0 ? &device->staging.copiers : NULL;
+    set_pieces(&transfer, threads);
+    const size_t taken = take_blocks(&transfer, blocks);
     if (taken == 0)
         return weir_last_error()->status;
-    set_lead(transfer);
-    weir_status status = finish_pieces(transfer, copy_pieces(transfer));
-    weir__staging_return(transfer->queue->member.device, taken, blocks);
+    set_lead(&transfer);
+    weir_status status = finish_pieces(&transfer, copy_pieces(&transfer));
+    weir__staging_return(device, taken, blocks);
     return status;
 }
 
@@ -327,12 +328,12 @@ weir_status weir_upload_at(weir_queue *queue, weir_buffer *dst, size_t dst_offse
         return status;
     if (size == 0)
         return weir_queue_sync_at(queue, WEIR_FOREVER, file, line);
-    struct transfer transfer = {.queue = queue,
-                                .buffer = dst,
-                                .offset = dst_offset,
-                                .upload = src,
-                                .size = size,
-                                .caller = {file, line, WEIR_HOST_NOTE_INTERNAL}};
+    const struct transfer transfer = {.queue = queue,
+                                      .buffer = dst,
+                                      .offset = dst_offset,
+                                      .upload = src,
+                                      .size = size,
+                                      .caller = {file, line, WEIR_HOST_NOTE_INTERNAL}};
     return run_transfer(&transfer);
 }
 
@@ -345,12 +346,12 @@ weir_status weir_download_at(weir_queue *queue, void *dst, weir_buffer *src, siz
         return status;
     if (size == 0)
         return weir_queue_sync_at(queue, WEIR_FOREVER, file, line);
-    struct transfer transfer = {.queue = queue,
-                                .buffer = src,
-                                .offset = src_offset,
-                                .download = dst,
-                                .size = size,
-                                .caller = {file, line, WEIR_HOST_NOTE_INTERNAL}};
+    const struct transfer transfer = {.queue = queue,
+                                      .buffer = src,
+                                      .offset = src_offset,
+                                      .download = dst,
+                                      .size = size,
+                                      .caller = {file, line, WEIR_HOST_NOTE_INTERNAL}};
     return run_transfer(&transfer);
 }
 

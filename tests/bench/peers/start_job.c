@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -78,8 +79,9 @@ static bool read_stamps(const struct start_job *job, int fd, struct stamps *stam
     char said[sizeof line] = "it said nothing";
     FILE *file = fdopen(fd, "r");
     while (file && fgets(line, sizeof line, file)) {
-        double at;
-        if (stamps->count <= job->step_count && sscanf(line, "%lf", &at) == 1)
+        char *end;
+        const double at = strtod(line, &end);
+        if (stamps->count <= job->step_count && end != line)
             stamps->at[stamps->count++] = at;
         else
             memcpy(said, line, sizeof said);
