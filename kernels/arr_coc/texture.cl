@@ -1,12 +1,19 @@
 // Stage 1: an RGB8 image to 13 channels of S x S.
 //
-// A block makes a tile of 32 x 32 pixels, four rows per work-item. The gray
-// values that Sobel needs go through local memory, with a border of one pixel
-// around the tile; the rest is computed by the work-item that resizes the pixel.
+// A block makes a tile of 32 x 32 pixels, four rows per work-item, in two steps:
+// the colours, with the gray values that Sobel needs, go to local memory, with a
+// border of one pixel around the tile; then all channels are made of them.
 // Work-items never branch: neighbours in x do the same on neighbouring addresses,
 // which suits both a CPU's vectoriser and a GPU's memory. The last tiles of a row
 // or column are moved back into the image and overlap others, which then store
 // the same bits twice.
+//
+// PoCL makes a loop over the work-items of each piece between two barriers. What
+// is computed before a barrier and used after it, such as an address, it keeps in
+// memory for each work-item, and then loads and stores are no longer known to be
+// of neighbours. So no two pieces have an expression of the work-item in common:
+// each has its own mapping of work-items to rows, and the tile's corner goes
+// through local memory.
 //
 // Sums of products are written with fma(), so the result is the same whether or
 // not a driver fuses operations. The others (2 b + c, x / 8 + c) are exact.
@@ -65,8 +72,11 @@ float unit(float x)
     return fmin(fmax(x, 0.0f), 1.0f);
 }
 
-// L*, a*, b* in [0, 1] into three planes.
-void store_lab(float red, float green, float blue, __global float *out, uint plane)
+// L*, a*, b* in [0, 1] into three planes. A difference of two of the roots as one
+// operator would make LLVM compute these two as a pair, and then no more than one
+// pixel at a time. It is inlined for the same reason: a call is one pixel.
+static inline __attribute__((always_inline)) void store_lab(float red, float green, float blue,
+                                                            __global float *out, uint plane)
 {
     float r = weir_srgb_to_linear(red);
     float g = weir_srgb_to_linear(green);
@@ -81,28 +91,33 @@ void store_lab(float red, float green, float blue, __global float *out, uint pla
     float fy = weir_lab_f(y);
     float fz = weir_lab_f(z);
     out[0] = unit(fma(1.16f, fy, -0.16f));
-    out[plane] = unit(fma(500.0f / 255.0f, fx - fy, 128.0f / 255.0f));
-    out[2u * plane] = unit(fma(200.0f / 255.0f, fy - fz, 128.0f / 255.0f));
+    out[plane] = unit(fma(500.0f / 255.0f, fma(-1.0f, fy, fx), 128.0f / 255.0f));
+    out[2u * plane] = unit(fma(200.0f / 255.0f, fma(-1.0f, fz, fy), 128.0f / 255.0f));
 }
 
 __kernel __attribute__((reqd_work_group_size(32, 8, 1))) void texture_image(
     __global const uchar *rgb, __global float *texture, uint height, uint width, uint size,
     uint plane)
 {
-    __local uint x_low[EDGE], x_high[EDGE], y_low[EDGE], y_high[EDGE];
+    __local uint corner[2], x_low[EDGE], x_high[EDGE], y_low[EDGE], y_high[EDGE];
     __local float x_weight[EDGE], y_weight[EDGE];
+    __local float red[TILE * TILE], green[TILE * TILE], blue[TILE * TILE];
     __local float gray[EDGE * EDGE];
-    uint lx = (uint)get_local_id(0), ly = (uint)get_local_id(1);
+    size_t lx = get_local_id(0), ly = get_local_id(1);
     uint left = min((uint)get_group_id(0) * TILE, size - TILE);
     uint top = min((uint)get_group_id(1) * TILE, size - TILE);
 
-    uint lane = ly * TILE + lx;
+    size_t lane = (TILE_ROWS - 1u - ly) * TILE + lx;
+    if (lane == 0u) {
+        corner[0] = left;
+        corner[1] = top;
+    }
     if (lane < EDGE) {
-        struct tap tap = tap_of((int)(left + lane) - 1, width, size, 3u);
+        struct tap tap = tap_of((int)left + (int)lane - 1, width, size, 3u);
         x_low[lane] = tap.low;
         x_high[lane] = tap.high;
         x_weight[lane] = tap.weight;
-        tap = tap_of((int)(top + lane) - 1, height, size, 3u * width);
+        tap = tap_of((int)top + (int)lane - 1, height, size, 3u * width);
         y_low[lane] = tap.low;
         y_high[lane] = tap.high;
         y_weight[lane] = tap.weight;
@@ -110,32 +125,33 @@ __kernel __attribute__((reqd_work_group_size(32, 8, 1))) void texture_image(
     barrier(CLK_LOCAL_MEM_FENCE);
 
 #pragma unroll
-    for (uint part = 0; part < TILE / TILE_ROWS; part++) {
-        uint row = ly + part * TILE_ROWS;
-        uint at = (row + 1u) * EDGE + lx + 1u;
+    for (size_t part = 0; part < TILE / TILE_ROWS; part++) {
+        size_t row = ly + part * TILE_ROWS;
+        size_t at = row * TILE + lx;
         uint above = y_low[row + 1u], below = y_high[row + 1u];
         uint before = x_low[lx + 1u], after = x_high[lx + 1u];
         float wx = x_weight[lx + 1u], wy = y_weight[row + 1u];
         float r = sample(rgb, above, below, before, after, wx, wy);
         float g = sample(rgb + 1, above, below, before, after, wx, wy);
         float b = sample(rgb + 2, above, below, before, after, wx, wy);
-        gray[at] = gray_of(r, g, b);
-        __global float *out = texture + (top + row) * size + left + lx;
-        out[0] = r;
-        out[plane] = g;
-        out[2u * plane] = b;
-        store_lab(r, g, b, out + 3u * plane, plane);
+        red[at] = r;
+        green[at] = g;
+        blue[at] = b;
+        gray[(row + 1u) * EDGE + lx + 1u] = gray_of(r, g, b);
     }
+    // For PoCL: the branch below would be in the same loop.
+    barrier(CLK_LOCAL_MEM_FENCE);
+
     // The frame around the tile: two columns, two rows, four corners.
     if (ly < 5u) {
-        uint row = ly < 2u    ? lx + 1u
-                   : ly == 2u ? 0u
-                   : ly == 3u ? EDGE - 1u
-                              : (lx & 1u) * (EDGE - 1u);
-        uint column = ly == 0u   ? 0u
-                      : ly == 1u ? EDGE - 1u
-                      : ly < 4u  ? lx + 1u
-                                 : ((lx >> 1) & 1u) * (EDGE - 1u);
+        size_t row = ly < 2u    ? lx + 1u
+                     : ly == 2u ? 0u
+                     : ly == 3u ? EDGE - 1u
+                                : (lx & 1u) * (EDGE - 1u);
+        size_t column = ly == 0u   ? 0u
+                        : ly == 1u ? EDGE - 1u
+                        : ly < 4u  ? lx + 1u
+                                   : ((lx >> 1) & 1u) * (EDGE - 1u);
         uint above = y_low[row], below = y_high[row];
         uint before = x_low[column], after = x_high[column];
         float wx = x_weight[column], wy = y_weight[row];
@@ -146,18 +162,24 @@ __kernel __attribute__((reqd_work_group_size(32, 8, 1))) void texture_image(
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
+    __global float *tile = texture + corner[1] * size + corner[0];
 #pragma unroll
-    for (uint part = 0; part < TILE / TILE_ROWS; part++) {
-        uint row = ly + part * TILE_ROWS;
+    for (size_t part = 0; part < TILE / TILE_ROWS; part++) {
+        size_t row = ly * (TILE / TILE_ROWS) + part;
+        size_t at = row * TILE + lx;
         __local float *a = gray + row * EDGE + lx;
         __local float *b = a + EDGE;
         __local float *c = b + EDGE;
         float gx = ((a[2] - a[0]) + 2.0f * (b[2] - b[0]) + (c[2] - c[0])) * 0.125f;
         float gy = ((c[0] - a[0]) + 2.0f * (c[1] - a[1]) + (c[2] - a[2])) * 0.125f;
-        __global float *out = texture + 6u * plane + (top + row) * size + left + lx;
-        out[0] = gx + 0.5f;
-        out[plane] = gy + 0.5f;
-        out[2u * plane] = sqrt(2.0f * fma(gx, gx, gy * gy));
+        __global float *out = tile + row * size + lx;
+        out[0] = red[at];
+        out[plane] = green[at];
+        out[2u * plane] = blue[at];
+        store_lab(red[at], green[at], blue[at], out + 3u * plane, plane);
+        out[6u * plane] = gx + 0.5f;
+        out[7u * plane] = gy + 0.5f;
+        out[8u * plane] = sqrt(2.0f * fma(gx, gx, gy * gy));
     }
 }
 
