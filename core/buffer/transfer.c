@@ -15,16 +15,20 @@
 #include "core/support/thread.h"
 
 // From here on several threads copy, one for each SHARE_BYTES.
-#define PARALLEL_BYTES ((size_t)4 << 20)
-#define SHARE_BYTES ((size_t)1 << 20)
-// The pieces of such a transfer.
-#define PIECE_BYTES_MAX ((size_t)2 << 20)
-#define PIECE_BYTES_MIN ((size_t)512 << 10)
+#define PARALLEL_BYTES ((size_t)1 << 20)
+#define SHARE_BYTES ((size_t)512 << 10)
+// The pieces of such a transfer: they fit into a processor's own cache, and there are several for each
+// thread.
+#define PIECE_BYTES_MAX ((size_t)1 << 20)
+#define PIECE_BYTES_MIN ((size_t)256 << 10)
 #define PIECE_UNIT ((size_t)64 << 10)
 
 enum {
-    DEVICE_PIECES = 3, // that the device has at once; two, while the host deals with a third
-    SLOTS_MAX = WEIR_WORKERS_MAX + DEVICE_PIECES + 1
+    // That the device has at once, so that it works on while the host waits for a thread.
+    DEVICE_PIECES = 6,
+    // That each thread has: one to go on with, while the calling thread gives it another.
+    THREAD_PIECES = 2,
+    SLOTS_MAX = THREAD_PIECES * WEIR_WORKERS_MAX + DEVICE_PIECES
 };
 
 // The pinned memory of one piece at a time.
@@ -234,20 +238,20 @@ static void set_pieces(struct transfer *transfer, unsigned threads)
 {
     size_t bytes = WEIR__STAGING_BLOCK_BYTES;
     if (threads > 0) {
-        bytes = divide_up(divide_up(transfer->size, (size_t)2 * threads), PIECE_UNIT) * PIECE_UNIT;
+        bytes = divide_up(divide_up(transfer->size, (size_t)4 * threads), PIECE_UNIT) * PIECE_UNIT;
         bytes = least_of(bytes < PIECE_BYTES_MIN ? PIECE_BYTES_MIN : bytes, PIECE_BYTES_MAX);
     }
     transfer->piece_bytes = bytes;
     transfer->piece_count = divide_up(transfer->size, bytes);
     transfer->slot_count =
-        least_of(threads > 0 ? threads + DEVICE_PIECES + 1 : 2, transfer->piece_count);
+        least_of(threads > 0 ? THREAD_PIECES * threads + DEVICE_PIECES : 2, transfer->piece_count);
 }
 
 // Of an upload the host's copies come first, and of a download the device's.
 static void set_lead(struct transfer *transfer)
 {
     const size_t slots = transfer->slot_count;
-    const size_t on_device = slots > DEVICE_PIECES ? DEVICE_PIECES : slots > 1 ? slots - 1 : 1;
+    const size_t on_device = least_of(DEVICE_PIECES, slots > 1 ? slots / 2 : 1);
     if (transfer->copiers)
         transfer->lead = transfer->upload ? slots - on_device : on_device;
     else

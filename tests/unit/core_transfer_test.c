@@ -15,7 +15,7 @@ enum {
     UPLOADERS = 4
 };
 
-// More pieces of 2 MiB than there are slots for, and a rest.
+// More pieces of 1 MiB than there are slots for, and a rest.
 static const size_t large = ((size_t)15 << 20) + 4099;
 static const size_t offset = 997;
 
@@ -60,6 +60,8 @@ static struct weir__staging *staging_of(const struct job *job)
 WEIR_TEST(Transfer, SameBytes)
 {
     static const size_t sizes[] = {1,
+                                   (size_t)1 << 20,
+                                   ((size_t)1 << 20) + 1,
                                    (size_t)4 << 20,
                                    ((size_t)4 << 20) + 1,
                                    ((size_t)6 << 20) - 1,
@@ -86,8 +88,8 @@ WEIR_TEST(Transfer, SmallOnesStartNoThreads)
     ASSERT_TRUE(job_open(&job, large));
     EXPECT_OK(weir_upload(job.queue, job.buffer, 0, job.bytes, 4096));
     EXPECT_SIZE_EQ(staging_of(&job)->count, 1);
-    EXPECT_OK(weir_upload(job.queue, job.buffer, 0, job.bytes, ((size_t)4 << 20) - 1));
-    EXPECT_OK(weir_download(job.queue, job.back, job.buffer, 0, ((size_t)4 << 20) - 1));
+    EXPECT_OK(weir_upload(job.queue, job.buffer, 0, job.bytes, ((size_t)1 << 20) - 1));
+    EXPECT_OK(weir_download(job.queue, job.back, job.buffer, 0, ((size_t)1 << 20) - 1));
     EXPECT_INT_EQ(staging_of(&job)->copiers.count, 0);
     staging_of(&job)->thread_limit = 0;
     EXPECT_OK(weir_upload(job.queue, job.buffer, 0, job.bytes, large));
@@ -105,7 +107,7 @@ WEIR_TEST(Transfer, Trim)
     ASSERT_TRUE(job_open(&job, large));
     for (int round = 0; round < 2; round++) {
         EXPECT_OK(weir_upload(job.queue, job.buffer, 0, job.bytes, large));
-        EXPECT_TRUE(staging_of(&job)->count > 2);
+        EXPECT_SIZE_EQ(staging_of(&job)->count, 3); // for 10 pieces
         EXPECT_OK(weir_device_trim(job.control.devices[0]));
         EXPECT_SIZE_EQ(staging_of(&job)->count, 0);
         EXPECT_INT_EQ(staging_of(&job)->copiers.count, 0);
@@ -141,7 +143,7 @@ static void fail_each(struct job *job, bool up, enum weir_operation_kind kind)
     int failed = 0;
     while (failed < 50 && fail_one(job, up, kind, failed))
         failed++;
-    EXPECT_INT_EQ(failed, 8); // pieces
+    EXPECT_INT_EQ(failed, 16); // pieces
     EXPECT_OK(run(job, true));
     EXPECT_OK(run(job, false));
     EXPECT_MEM_EQ(job->back, job->bytes, large);

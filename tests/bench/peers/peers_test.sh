@@ -36,7 +36,7 @@ found="$(WEIR_BACKEND=opencl peer_lines "$peers/weir_arr_coc" --rounds 2 --frame
 expect_contains "$found" "frame_3_slots"
 found="$(WEIR_BACKEND=opencl peer_lines "$peers/weir_graph" --rounds 2)"
 expect_contains "$found" "graph_20_complete"
-found="$(WEIR_BACKEND=opencl WEIR_COPY_THREADS=2 peer_lines "$peers/weir_pageable" --rounds 2 --least 64K --most 16M)"
+found="$(WEIR_BACKEND=opencl WEIR_COPY_THREADS=2 peer_lines "$peers/weir_pageable" --rounds 2 --least 64K --most 16M --wrapped 1)"
 expect_contains "$found" "copy_down_16M"
 expect_contains "$found" "wrapped_up_64K"
 found="$(WEIR_BACKEND=opencl peer_lines "$peers/weir_start" --rounds 2)"

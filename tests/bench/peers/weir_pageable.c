@@ -8,6 +8,7 @@ struct weir_job {
     weir_device *device;
     weir_queue *queue;
     weir_buffer *memory;
+    uint64_t wrapped;
     struct pageable_job job;
 };
 
@@ -59,7 +60,7 @@ static bool open_weir(void *user)
 {
     struct weir_job *weir = user;
     weir->job.ways = ways;
-    weir->job.way_count = sizeof ways / sizeof *ways;
+    weir->job.way_count = weir->wrapped ? 2 : 1;
     weir->job.user = weir;
     return weir_peer_open(&weir->runtime, &weir->device) &&
            weir_peer_queue(weir->device, "pageable", &weir->queue) &&
@@ -85,13 +86,20 @@ static void close_weir(void *user)
 int main(int argc, char **argv)
 {
     static struct weir_job weir;
-    struct peer_option options[PAGEABLE_OPTIONS];
+    // Memory is unpinned in later calls, whose times would have it.
+    struct peer_option options[PAGEABLE_OPTIONS + 1] = {
+        [PAGEABLE_OPTIONS] = {.name = "wrapped",
+                              .help = "1: also with the memory pinned for each copy",
+                              .value = &weir.wrapped,
+                              .least = 0,
+                              .most = 1},
+    };
     pageable_options(&weir.job, options);
     const struct peer peer = {
         .name = "weir_pageable",
         .about = "Copies memory that is not pinned up and down.",
         .options = options,
-        .option_count = PAGEABLE_OPTIONS,
+        .option_count = sizeof options / sizeof *options,
         .open = open_weir,
         .round = round_weir,
         .close = close_weir,
