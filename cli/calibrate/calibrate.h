@@ -9,6 +9,7 @@
 //   graphs.c   what graphs take
 //   wake.c     how long a thread takes to wake another one
 //   engines.c  engines, channels, and kernels at once
+//   channels.c channels of copies
 //   peers.c    another device
 //   write.c    the model, the table and the JSON
 //
@@ -31,8 +32,10 @@ enum {
     CAL_QUEUES = 256,
     CAL_SIZES = 8,
     CAL_IN_A_ROW = 32, // small operations of a run
+    CAL_SUBMITS = 128, // of which the first few take longer than the others
     CAL_BLOCK = 64,    // work-items of a kernel's one block
     CAL_BRANCHES = 4,  // of a graph
+    CAL_LENGTH = 18,   // of another one
 };
 
 // Keys of a model, in the order in which they are written.
@@ -115,6 +118,7 @@ enum cal_kind {
     CAL_CALL,  // a function of the host
     CAL_GRAPH, // of one kernel
     CAL_CHAIN, // of two, one after the other
+    CAL_LONG,  // of CAL_LENGTH, one after the other
     CAL_FORK,  // of one, and of CAL_BRANCHES after it
     CAL_KINDS,
 };
@@ -186,9 +190,8 @@ bool cal_each(struct calibration *c, const struct cal_work *work, uint64_t count
 // Both at once, each on a queue of its own.
 bool cal_pair(struct calibration *c, const struct cal_work *a, const struct cal_work *b,
               double *out_ns);
-// Nanoseconds of one submit while the queue is busy, so that none of them starts.
-bool cal_submits(struct calibration *c, const struct cal_work *work, uint64_t count,
-                 double *out_ns);
+// Nanoseconds of one submit, of many to a queue that is idle at first.
+bool cal_submits(struct calibration *c, const struct cal_work *work, double *out_ns);
 
 // figures.c
 
@@ -215,11 +218,12 @@ bool cal_measure_both(struct calibration *c);
 bool cal_create_graphs(struct calibration *c);
 bool cal_measure_graphs(struct calibration *c);
 
-// host.c, pageable.c, wake.c, engines.c, peers.c
+// host.c, pageable.c, wake.c, engines.c, channels.c, peers.c
 
 bool cal_measure_host(struct calibration *c);
 bool cal_measure_pageable(struct calibration *c);
 bool cal_measure_wake(struct calibration *c);
+bool cal_measure_copy_channels(struct calibration *c);
 bool cal_measure_engines(struct calibration *c);
 bool cal_measure_peers(struct calibration *c);
 

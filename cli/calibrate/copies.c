@@ -30,7 +30,7 @@ static bool measure_submits(struct calibration *c, size_t at, double *out_ns)
     *out_ns = 0;
     for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
         double ns = 0;
-        if (!cal_submits(c, &works[i], CAL_IN_A_ROW, &ns))
+        if (!cal_submits(c, &works[i], &ns))
             return false;
         *out_ns = ns > *out_ns ? ns : *out_ns;
     }

@@ -2,11 +2,8 @@
 
 enum {
     CHANNELS_MOST = 128,
-    VOTES = 3,     // runs that decide what is true or false
-    WORK_SIZE = 5, // of the sizes
+    VOTES = 3, // runs that decide what is true or false
 };
-
-#define WORK_BYTES ((size_t)4 << 20) // the same
 
 #define ROUNDS_MOST (UINT32_C(1) << 26)
 #define KERNEL_NS 5e6
@@ -86,46 +83,6 @@ static bool measure_channels(struct calibration *c)
         cal_figure_leave(c, CAL_CHANNELS, "each queue holds up all others");
     else
         cal_figure_set(c, CAL_CHANNELS, (double)queue);
-    return true;
-}
-
-// Copy channels. While a long copy runs, one of another queue is submitted, and then one of its own:
-// the engine stays with its channel, so the other queue's goes first if it is of the same channel.
-
-static bool goes_first(struct calibration *c, size_t queue, bool *out_first)
-{
-    const struct cal_work copy = {.kind = CAL_UP, .bytes = WORK_BYTES};
-    if (!cal_prepare(c, 0, &copy) || !cal_prepare(c, queue, &copy))
-        return false;
-    if (!cal_gate(c, 0) || !cal_submit(c, queue, &copy, 1))
-        return false;
-    if (weir_queue_flush(c->queues[queue]) < 0)
-        return cal_fail_weir(c);
-    if (!cal_submit(c, 0, &copy, 1) || !cal_sync(c, queue))
-        return false;
-    const uint64_t ended = cli_now_ns();
-    if (!cal_sync(c, 0))
-        return false;
-    *out_first = (double)(cli_now_ns() - ended) > 0.5 * c->by_size[CAL_UP].ns[WORK_SIZE].value;
-    return true;
-}
-
-static bool measure_copy_channels(struct calibration *c)
-{
-    size_t queue = 0;
-    bool first = false;
-    while (!first && queue < CHANNELS_MOST) {
-        uint64_t yes = 0;
-        queue++;
-        for (uint64_t i = 0; i < votes_of(); i++) {
-            if (!goes_first(c, queue, &first))
-                return false;
-            yes += first;
-        }
-        first = 2 * yes > votes_of();
-    }
-    // The first one of all: the order is that of submission.
-    cal_figure_set(c, CAL_COPY_CHANNELS, first && queue > 1 ? (double)queue : 0);
     return true;
 }
 
@@ -239,7 +196,7 @@ bool cal_measure_engines(struct calibration *c)
 {
     struct cal_figure late;
     uint32_t rounds;
-    if (!measure_channels(c) || !find_rounds(c, &rounds) || !measure_copy_channels(c) ||
+    if (!measure_channels(c) || !find_rounds(c, &rounds) || !cal_measure_copy_channels(c) ||
         !measure_kernels(c, rounds) || !cal_figure_measure(c, measure_late, rounds, &late))
         return false;
     cal_figure_set(c, CAL_LATE_SIGNALS, late.value > 0.75);

@@ -17,8 +17,8 @@ const struct cal_about cal_keys[CAL_KEYS] = {
                           "whether an upload and a download at once take less than both in turn"},
     [CAL_COPY_CHANNELS] =
         {"copy_channels", CAL_NUMBER,
-         "the first queue after another one whose upload goes before a later one of "
-         "that one, which the engine works for; 0: the first of all, or none of 128"},
+         "with what number the engine of uploads takes those of 24 queues in groups, each of which "
+         "has every queue of that distance; 1: as submitted; 0: as ready, or in no such groups"},
     [CAL_PEER_ENGINE] = {"peer_engine", CAL_NUMBER,
                          "the same of a copy to another device and a download"},
     [CAL_KERNELS] = {"kernels", CAL_NUMBER,
@@ -46,18 +46,19 @@ const struct cal_about cal_keys[CAL_KEYS] = {
          "half of what an upload and a download in turn take more than each of them "
          "in a row"},
     [CAL_HOST_CALL] = {"host_call_ns", CAL_NS, "a function that does nothing, of many in a queue"},
-    [CAL_SUBMIT_KERNEL] = {"submit_kernel_ns", CAL_NS, "a launch, of many to a busy queue"},
-    [CAL_SUBMIT_COPY] = {"submit_copy_ns", CAL_NS, "an upload of 4 KiB, of many to a busy queue"},
-    [CAL_SUBMIT_HOST] = {"submit_host_ns", CAL_NS, "a host call, of many to a busy queue"},
+    [CAL_SUBMIT_KERNEL] = {"submit_kernel_ns", CAL_NS,
+                           "a launch, of many to a queue that is idle at first"},
+    [CAL_SUBMIT_COPY] = {"submit_copy_ns", CAL_NS, "an upload of 4 KiB, of as many"},
+    [CAL_SUBMIT_HOST] = {"submit_host_ns", CAL_NS, "a host call, of as many"},
     [CAL_SUBMIT_MARK] = {"submit_mark_ns", CAL_NS,
                          "half of a record and a wait for it, of many between two busy queues"},
-    [CAL_SUBMIT_GRAPH] = {"submit_graph_ns", CAL_NS,
-                          "a graph of one kernel, of many to a busy queue"},
+    [CAL_SUBMIT_GRAPH] = {"submit_graph_ns", CAL_NS, "a graph of one kernel, of as many"},
     [CAL_SUBMIT_BRANCH] =
         {"submit_branch_ns", CAL_NS,
          "a third of what a graph of four branches adds to the submit of one of two kernels"},
     [CAL_GRAPH_BEGIN] = {"graph_begin_ns", CAL_NS,
-                         "what a graph of two kernels, of many in a queue, takes more than these"},
+                         "where the times of graphs of two kernels and of 18, of many in a queue, "
+                         "meet that of none"},
     [CAL_GRAPH_JOIN] = {"graph_join_ns", CAL_NS,
                         "the same of a kernel and four branches after it, more than a graph of two "
                         "kernels"},

@@ -27,8 +27,8 @@ static bool create_graph(struct calibration *c, enum cal_kind kind)
 {
     if (weir_capture_begin(c->queues[0]) < 0)
         return cal_fail_weir(c);
-    if (!(kind == CAL_FORK ? submit_fork(c)
-                           : cal_submit(c, 0, &launch, kind == CAL_CHAIN ? 2 : 1))) {
+    const uint64_t length = kind == CAL_LONG ? CAL_LENGTH : kind == CAL_CHAIN ? 2 : 1;
+    if (!(kind == CAL_FORK ? submit_fork(c) : cal_submit(c, 0, &launch, length))) {
         weir_capture_cancel(c->queues[0]);
         return false;
     }
@@ -49,21 +49,21 @@ static bool measure_branch(struct calibration *c, size_t at, double *out_ns)
     const struct cal_work chain = {.kind = CAL_CHAIN}, fork = {.kind = CAL_FORK};
     double plain = 0;
     (void)at;
-    if (!cal_submits(c, &chain, CAL_IN_A_ROW, &plain) ||
-        !cal_submits(c, &fork, CAL_IN_A_ROW, out_ns))
+    if (!cal_submits(c, &chain, &plain) || !cal_submits(c, &fork, out_ns))
         return false;
     *out_ns = (*out_ns - plain) / (CAL_BRANCHES - 1);
     return true;
 }
 
+// A kernel of a graph takes less than one of a queue, so both lengths are of graphs.
 static bool measure_begin(struct calibration *c, size_t at, double *out_ns)
 {
-    const struct cal_work chain = {.kind = CAL_CHAIN};
-    double kernel = 0;
+    const struct cal_work chain = {.kind = CAL_CHAIN}, lengthy = {.kind = CAL_LONG};
+    double two = 0, all = 0;
     (void)at;
-    if (!cal_each(c, &launch, CAL_IN_A_ROW, &kernel) || !cal_each(c, &chain, CAL_IN_A_ROW, out_ns))
+    if (!cal_each(c, &chain, CAL_IN_A_ROW, &two) || !cal_each(c, &lengthy, CAL_IN_A_ROW, &all))
         return false;
-    *out_ns -= 2 * kernel;
+    *out_ns = two - 2 * (all - two) / (CAL_LENGTH - 2);
     return true;
 }
 

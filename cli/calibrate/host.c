@@ -1,7 +1,7 @@
 #include "cli/calibrate/calibrate.h"
 
 enum {
-    PAIRS = 32,
+    PAIRS = CAL_SUBMITS / 2,
     WARM_PAIRS = 1024, // after which a queue has all events that it keeps
 };
 
@@ -14,7 +14,7 @@ static bool measure_submit(struct calibration *c, size_t at, double *out_ns)
         [CAL_SUBMIT_GRAPH] = CAL_GRAPH,
     };
     const struct cal_work work = {.kind = kinds[at], .bytes = c->sizes[0], .rounds = 1};
-    return cal_submits(c, &work, CAL_IN_A_ROW, out_ns);
+    return cal_submits(c, &work, out_ns);
 }
 
 // A queue waits for records of the other one.

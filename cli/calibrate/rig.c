@@ -61,6 +61,7 @@ static weir_status submit_one(struct calibration *c, size_t queue, const struct 
         return weir_queue_host_call(on, do_nothing, NULL);
     case CAL_GRAPH:
     case CAL_CHAIN:
+    case CAL_LONG:
     case CAL_FORK:
         return weir_queue_graph(on, c->graphs[work->kind - CAL_GRAPH]);
     default:
@@ -139,14 +140,14 @@ bool cal_pair(struct calibration *c, const struct cal_work *a, const struct cal_
     return true;
 }
 
-bool cal_submits(struct calibration *c, const struct cal_work *work, uint64_t count, double *out_ns)
+bool cal_submits(struct calibration *c, const struct cal_work *work, double *out_ns)
 {
-    if (!cal_gate(c, 0))
+    if (!cal_prepare(c, 0, work))
         return false;
     const uint64_t began = cli_now_ns();
-    if (!cal_submit(c, 0, work, count))
+    if (!cal_submit(c, 0, work, CAL_SUBMITS))
         return false;
-    *out_ns = (double)(cli_now_ns() - began) / (double)count;
+    *out_ns = (double)(cli_now_ns() - began) / CAL_SUBMITS;
     return cal_sync(c, 0);
 }
 
