@@ -19,6 +19,7 @@ enum way {
     ACROSS,
     BOTH,
     BESIDE,
+    APART,
     JOB,
     WAYS
 };
@@ -31,6 +32,7 @@ static const struct {
     [ACROSS] = {"across", "from the first device to the second", 0},
     [BOTH] = {"both", "the same, and as much back at once", 0},
     [BESIDE] = {"beside", "the same way, beside uploads to the first device", 0},
+    [APART] = {"apart", "up to the first device and down from the second at once", 0},
     [JOB] = {"job", "up, a kernel, across, and down from the second device", 1},
 };
 
@@ -102,6 +104,11 @@ static weir_status submit(const struct devices_bench *b, const struct row *row)
             status = submit_piece(b, row, i);
         return status;
     }
+    if (row->way == APART) {
+        status = copy_pieces(row, first->queues[0], first->other, first->host);
+        return status >= 0 ? copy_pieces(row, second->queues[0], second->host, second->own)
+                           : status;
+    }
     if (row->way == BESIDE)
         status = copy_pieces(row, first->queues[1], first->other, first->host);
     if (row->way == BOTH)
@@ -120,7 +127,7 @@ static bool finish(const struct devices_bench *b, const struct row *row)
         status = weir_queue_sync(first->queues[0], WEIR_FOREVER);
     if (row->way == BESIDE && status >= 0)
         status = weir_queue_sync(first->queues[1], WEIR_FOREVER);
-    if (row->way == BOTH && status >= 0)
+    if ((row->way == BOTH || row->way == APART) && status >= 0)
         status = weir_queue_sync(second->queues[0], WEIR_FOREVER);
     return status >= 0 || bench_fail_weir(b->bench);
 }
@@ -164,25 +171,27 @@ static bool fill_side(const struct devices_bench *b, const struct row *row, size
            bench_fail_weir(b->bench);
 }
 
-// The job has brought it to the host itself.
+// The job, and what comes down beside uploads, are in the host's memory already.
 static bool has_arrived(const struct devices_bench *b, const struct row *row, size_t index)
 {
     const struct side *side = &b->sides[index];
     char what[96];
     snprintf(what, sizeof what, "%s, %zu bytes in %zu pieces, device %zu", ways[row->way].key,
              row->size, row->pieces, index + 1);
-    if (row->way != JOB &&
+    if (row->way != JOB && row->way != APART &&
         (weir_queue_copy(side->queues[0], side->host, 0, side->other, 0, row->size) < 0 ||
          weir_queue_sync(side->queues[0], WEIR_FOREVER) < 0))
         return bench_fail_weir(b->bench);
-    return bench_work_check(b->bench, side->host, row->size, SEED + (index == 0),
-                            ways[row->way].rounds, what);
+    const uint32_t from = row->way == APART ? (uint32_t)index : !index;
+    return bench_work_check(b->bench, side->host, row->size, SEED + from, ways[row->way].rounds,
+                            what);
 }
 
 static bool check_row(const struct devices_bench *b, const struct row *row)
 {
     double ms;
-    if (!fill_side(b, row, 0) || !fill_side(b, row, 1) || !time_row(b, row, &ms) ||
+    if (!fill_side(b, row, 0) || !fill_side(b, row, 1) ||
+        !bench_work_spoil(b->bench, b->sides[1].host, row->size) || !time_row(b, row, &ms) ||
         !has_arrived(b, row, 1))
         return false;
     return row->way != BOTH || has_arrived(b, row, 0);

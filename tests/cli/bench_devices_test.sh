@@ -12,8 +12,8 @@ report '
 rows = tables["ways"]
 assert [(row["bytes"], row["pieces"], row["way"]) for row in rows] == [
     (size, pieces, way) for size in (65536, 4096) for pieces in (1, 16)
-    for way in ("across", "both", "beside", "job")], rows
-assert data["results_checked"] == 2 * 2 * 5
+    for way in ("across", "both", "beside", "apart", "job")], rows
+assert data["results_checked"] == 2 * 2 * 6
 assert all(median(row["ms"]) > 0 and median(row["gb_per_s"]) > 0 for row in rows)
 '
 expect_plot devices.svg across both beside job
@@ -24,11 +24,12 @@ printf '[kernel %s]\nfixed_ns = 2000\n' advance increment >costs.ini
 expect_data 0 env WEIR_PLUGINS=sim WEIR_SIM_GPU=h200 WEIR_SIM_COSTS=costs.ini "$weir" bench devices \
     --size 16M --pieces 1 --turns 1 --json
 report '
-across, both, beside, job = (median(row["ms"]) for row in tables["ways"])
+across, both, beside, apart, job = (median(row["ms"]) for row in tables["ways"])
 size = 16 << 20
 assert 0 < across - size / 390.754e6 < 0.03, across
 assert abs(both - across) < 0.2 * across, (across, both)
 assert 0 < beside - size / 55.301e6 < 0.03, beside
+assert abs(apart - beside) < 0.03, (apart, beside)
 assert job > 2 * size / 55.3e6 + size / 390.8e6, job
 '
 
