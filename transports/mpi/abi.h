@@ -1,5 +1,6 @@
-// What the transport calls of an MPI library, without its headers: those of Open MPI and MPICH declare
-// the same functions with handles of different types and constants of different values.
+// What the transport calls of an MPI library, without its headers: those of Open MPI, of MPICH and of the
+// standard's ABI declare the same functions with handles of different types and constants of
+// different values.
 //
 // All functions return 0 or an error of MPI's. Requests end in test() alone.
 #ifndef WEIR_MPI_ABI_H
@@ -7,7 +8,7 @@
 
 #include <stdbool.h>
 
-// Of a communicator or a request: a number in MPICH, a pointer in Open MPI.
+// Of a communicator or a request: a number in MPICH, else a pointer.
 union mpi_handle {
     int number;
     void *pointer;
@@ -58,5 +59,6 @@ struct mpi_abi {
 
 extern const struct mpi_abi mpi_abi_mpich;
 extern const struct mpi_abi mpi_abi_open_mpi;
+extern const struct mpi_abi mpi_abi_standard;
 
 #endif

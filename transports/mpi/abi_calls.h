@@ -3,7 +3,7 @@
 //   HANDLE, FIELD       the type of handles, and the member of union mpi_handle that has it
 //   TABLE, TABLE_NAME   the table to define, and the library's name
 //   WORLD, BYTE, RETURN_ERRORS                handles of the library
-//   ANY_SOURCE, UNDEFINED, STATUS_IGNORE      its other constants
+//   ANY_SOURCE, UNDEFINED, STATUS_IGNORE, THREAD_MULTIPLE   its other constants
 //   EXTRA(X)            the data symbols that these need
 //
 // No include guard: it defines what is static in the file that includes it.
@@ -11,8 +11,6 @@
 #include <string.h>
 
 #include "transports/mpi/abi.h"
-
-#define THREAD_MULTIPLE 3
 
 #define FUNCTIONS(X)                                                                         \
     X(MPI_Initialized, (int *))                                                              \

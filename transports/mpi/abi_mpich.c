@@ -10,6 +10,7 @@
 #define ANY_SOURCE (-2)
 #define UNDEFINED (-32766)
 #define STATUS_IGNORE ((void *)1)
+#define THREAD_MULTIPLE 3
 #define EXTRA(X)
 
 #include "transports/mpi/abi_calls.h"

@@ -9,6 +9,7 @@
 #define ANY_SOURCE (-1)
 #define UNDEFINED (-32766)
 #define STATUS_IGNORE NULL
+#define THREAD_MULTIPLE 3
 #define EXTRA(X)           \
     X(ompi_mpi_comm_world) \
     X(ompi_mpi_byte)       \

@@ -7,6 +7,7 @@
 
 static const char *const open_mpi[] = {"libmpi.so.40"};
 static const char *const mpich[] = {"libmpich.so.12", "libmpi.so.12"};
+static const char *const standard[] = {"libmpi_abi.so.0"};
 
 static struct {
     const struct mpi_abi *abi;
@@ -30,7 +31,9 @@ static void *load_any(int flags, const char **out_name)
     void *handle = mpich_first ? load(mpich, 2, flags, out_name) : NULL;
     if (!handle)
         handle = load(open_mpi, 1, flags, out_name);
-    return handle || mpich_first ? handle : load(mpich, 2, flags, out_name);
+    if (!handle && !mpich_first)
+        handle = load(mpich, 2, flags, out_name);
+    return handle ? handle : load(standard, 1, flags, out_name);
 }
 
 static void *find(const char *name, const char **out_name)
@@ -39,6 +42,17 @@ static void *find(const char *name, const char **out_name)
         return load(&name, 1, 0, out_name);
     void *handle = load_any(RTLD_NOLOAD, out_name);
     return handle ? handle : load_any(0, out_name);
+}
+
+// A library may have the function and another ABI; it says so.
+static bool is_standard(void *handle)
+{
+    int (*version)(int *, int *);
+    int major = -1;
+    int minor = -1;
+    void *symbol = dlsym(handle, "MPI_Abi_get_version");
+    memcpy(&version, &symbol, sizeof version);
+    return symbol && version(&major, &minor) == 0 && major == 1;
 }
 
 // The text names the library, and the library the ABI.
@@ -51,6 +65,8 @@ static const struct mpi_abi *recognize(void *handle)
     if (!symbol || version(library.version, &size) != 0)
         return NULL;
     library.version[strcspn(library.version, ",\n")] = '\0';
+    if (is_standard(handle))
+        return &mpi_abi_standard;
     if (dlsym(handle, "ompi_mpi_comm_world"))
         return &mpi_abi_open_mpi;
     return strstr(library.version, "MPICH") || strstr(library.version, "Intel") ? &mpi_abi_mpich
@@ -63,7 +79,8 @@ static weir_status use(const struct weir_host *host, void *handle, const char *n
     const char *missing = NULL;
     if (!abi)
         return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
-                              "use Open MPI 4, MPICH 4, or a library with MPICH's ABI",
+                              "use Open MPI 4, MPICH 4, or a library with MPICH's ABI or "
+                              "that of MPI 5",
                               "%s is no MPI library whose ABI the transport 'mpi' knows", name);
     if (!abi->load(handle, &missing))
         return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED, "install a version with MPI 3",

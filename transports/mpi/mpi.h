@@ -1,6 +1,6 @@
 // The transport "mpi": what its files share.
 //
-//   abi_*.c     calling Open MPI and MPICH
+//   abi_*.c     calling Open MPI, MPICH, and libraries with the standard's ABI
 //   library.c   which library, of which ABI
 //   process.c   MPI in this process: its start, its end, and the group of all ranks
 //   posts.c     what ranks tell each other at any time: a failure, a departure

@@ -109,9 +109,10 @@ static weir_status check_launcher(const struct weir_host *host,
                                   const struct weir_transport_setup *setup)
 {
     const bool open_mpi = mpi_library() == &mpi_abi_open_mpi;
+    const bool standard = mpi_library() == &mpi_abi_standard; // of any library
     const bool from_open_mpi = is_set("OMPI_COMM_WORLD_RANK") || is_set("PMIX_RANK");
     const bool from_mpich = is_set("PMI_RANK") || is_set("PMI_FD") || is_set("PMI_PORT");
-    if (open_mpi ? from_open_mpi : from_mpich)
+    if (open_mpi ? from_open_mpi : from_mpich || (standard && from_open_mpi))
         return WEIR_OK;
     if (from_open_mpi || from_mpich)
         return weir_host_fail(host, WEIR_ERROR_CONFIG,
