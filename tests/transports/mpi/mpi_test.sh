@@ -1,10 +1,23 @@
 #!/bin/bash
-# mpi_test.sh mpich|openmpi: the transport "mpi" under mpirun. Skipped, with the reason, where the library is
-# not there.
+# mpi_test.sh mpich|openmpi|fake_mpich|fake_openmpi|fake_standard: the transport "mpi" under mpirun. Skipped, with
+# the reason, where the library is not there.
 . tests/support/shell.sh
 
 ranks="$PWD/tests/transports/mpi/ranks"
+fake="$PWD/tests/support/libmpi"
 case "$1" in
+fake_mpich)
+    library="$fake/libmpich.so.12" name=MPICH
+    export FAKE_MPI_VARIABLES=PMI
+    ;;
+fake_openmpi)
+    library="$fake/libmpi.so.40" name="Open MPI"
+    export FAKE_MPI_VARIABLES=OMPI_COMM_WORLD
+    ;;
+fake_standard)
+    library="$fake/libmpi_abi.so.0" name="MPI 5.0"
+    export FAKE_MPI_VARIABLES=PMI
+    ;;
 mpich)
     mpirun=mpirun.mpich library=libmpich.so.12 other=libmpi.so.40 name=MPICH
     ;;
@@ -17,6 +30,13 @@ openmpi)
     folder="$(mktemp -d /tmp/ompi.XXXXXX)"
     trap 'rm -rf "$folder"' EXIT
     export OMPI_MCA_orte_tmpdir_base="$folder" OMPI_MCA_btl_vader_backing_directory="$folder"
+    ;;
+esac
+found="" # how the library is named where it is to be found
+case "$1" in
+fake_*)
+    mpirun="$fake/mpirun.sh" found="$library" other=none
+    export WEIR_MPI_LIBRARY="$library"
     ;;
 esac
 example="$PWD/tests/transports/mpi/example"
@@ -34,7 +54,7 @@ run()
     rm -rf "$TEST_TMPDIR/ranks"
     mkdir "$TEST_TMPDIR/ranks"
     status=0
-    RANKS_OUTPUT="$TEST_TMPDIR/ranks" timeout 250 "$mpirun" -n "$1" "$ranks" "$2" "${3-}" \
+    RANKS_OUTPUT="$TEST_TMPDIR/ranks" timeout 250 "$mpirun" -n "$1" "$ranks" "$2" "${3-$found}" \
         >"$TEST_TMPDIR/said" 2>&1 || status=$?
     output="$(sort "$TEST_TMPDIR/ranks/"*)"
 }
@@ -144,3 +164,16 @@ if ldconfig -p | grep -q "$other"; then
     expect_contains "$output" "the program was started by the mpirun of another MPI than the library in use"
     expect_not_contains "$output" "$name"
 fi
+
+# Functions that fail on rank 1, where they are called for the second time: all ranks tell which one, and why. Where
+# MPI_Comm_split fails on one rank the others wait in it, which nothing can end.
+case "$1" in
+fake_*)
+    for function in MPI_Isend MPI_Irecv MPI_Iallgather MPI_Ialltoall MPI_Igather MPI_Iscatter MPI_Ibcast; do
+        export WEIR_TEST_MPI_FAIL="$function:2:1"
+        on 3 fail
+        [ "$(grep -c "WEIR_ERROR_COMM: .*rank 1: $function failed: the fake's error 15" <<<"$output")" -eq 3 ] ||
+            fail "fail of $function printed: $output"
+    done
+    ;;
+esac

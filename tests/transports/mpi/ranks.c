@@ -610,13 +610,35 @@ static void do_abort(bool receives)
     ops->leave(group);
 }
 
+// Calls of all kinds until one fails.
+static void do_fail(void)
+{
+    static const weir_collective kinds[] = {WEIR_ALL_REDUCE, WEIR_BROADCAST,  WEIR_ALL_GATHER,
+                                            WEIR_GATHER,     WEIR_ALL_TO_ALL, WEIR_SCATTER};
+    float src[16] = {0};
+    float dst[16];
+    void *group = join_all();
+    weir_status status = WEIR_OK;
+    for (int i = 0; i < 18 && status == WEIR_OK; i++)
+        status = run(group, (struct weir_transport_call){.kind = kinds[i % 6],
+                                                         .element = WEIR_F32,
+                                                         .reduction = WEIR_SUM,
+                                                         .count = 4,
+                                                         .src = src,
+                                                         .dst = dst});
+    EXPECT(status < 0);
+    report(status);
+    ops->leave(group);
+}
+
 // MPI that the program starts itself, and ends.
 static void do_own(const char *library, const char *how)
 {
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     int (*init)(int *, char ***, int, int *);
     int (*finalize)(void);
-    int level = strcmp(how, "single") == 0 ? 0 : 3;
+    const int multiple = strstr(library, "mpi_abi") ? 4096 : 3;
+    int level = strcmp(how, "single") == 0 ? 0 : multiple;
     void *group;
     EXPECT(handle);
     void *symbol = dlsym(handle, "MPI_Init_thread");
@@ -741,6 +763,8 @@ static bool do_in_group(const char *what)
         do_memory(strtol(what + 7, NULL, 10), false);
     else if (strncmp(what, "message-memory-", 15) == 0)
         do_memory(strtol(what + 15, NULL, 10), true);
+    else if (strcmp(what, "fail") == 0)
+        do_fail();
     else if (strcmp(what, "place") == 0)
         do_wrong_place();
     else if (strcmp(what, "missing") == 0)

@@ -1,0 +1,554 @@
+// The MPI library of the tests: what the transport calls, in three ABIs, between processes that mpirun.sh
+// has started. It moves bytes only when it is called, as MPI may. WEIR_TEST_MPI_FAIL=NAME:N:RANK makes the N-th
+// call of that function fail on that rank.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "abi.h"
+#include "wire.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum {
+    OTHER_ERROR = 15,
+    OBJECTS = 4096
+};
+
+struct comm {
+    int id;
+    int rank;
+    int count;
+    int calls; // collectives so far
+    int world[];
+};
+
+struct request {
+    int left; // messages that have not gone or come
+};
+
+// A receive that waits for its message.
+struct receive {
+    struct receive *next;
+    struct wire_head head; // `size` is that of the room
+    void *bytes;
+    struct request *request;
+};
+
+static bool initialized;
+static bool finalized;
+static int level;
+static struct comm *world;
+static struct receive *receives;
+static struct wire_message *messages; // that no receive has taken, in the order of their coming
+
+#ifdef FAKE_OPEN_MPI
+EXPORT char ompi_mpi_comm_world, ompi_mpi_byte, ompi_mpi_errors_return;
+#endif
+
+// Handles.
+
+#ifdef FAKE_MPICH
+static void *objects[OBJECTS];
+
+static handle put(void *object)
+{
+    int i = 1;
+    while (i < OBJECTS && objects[i])
+        i++;
+    if (i == OBJECTS)
+        abort();
+    objects[i] = object;
+    return i;
+}
+
+static void *get(handle at)
+{
+    return at == FAKE_WORLD ? world : objects[at];
+}
+
+static void drop(handle *at)
+{
+    objects[*at] = NULL;
+    *at = 0;
+}
+#else
+static handle put(void *object)
+{
+    return object;
+}
+
+static void *get(handle at)
+{
+    return at == FAKE_WORLD ? world : at;
+}
+
+static void drop(handle *at)
+{
+    *at = NULL;
+}
+#endif
+
+// Calls.
+
+static int admit(const char *name)
+{
+    static long calls;
+    const char *failing = getenv("WEIR_TEST_MPI_FAIL");
+    const size_t length = strlen(name);
+    char *end;
+    if (!failing || strncmp(failing, name, length) != 0 || failing[length] != ':')
+        return 0;
+    const long wanted = strtol(failing + length + 1, &end, 10);
+    const bool here = strtol(end + 1, NULL, 10) == wire_rank;
+    return here && ++calls == wanted ? OTHER_ERROR : 0;
+}
+
+#define BEGIN                       \
+    pthread_mutex_lock(&wire_lock); \
+    int code = admit(__func__)
+#define END                           \
+    pthread_mutex_unlock(&wire_lock); \
+    return code
+
+static void expect(bool right)
+{
+    if (!right)
+        abort();
+}
+
+// Messages.
+
+static bool matches(const struct receive *receive, const struct wire_head *head)
+{
+    return receive->head.comm == head->comm && receive->head.tag == head->tag &&
+           (receive->head.from == FAKE_ANY_SOURCE || receive->head.from == head->from);
+}
+
+static void take(const struct receive *receive, struct wire_message *message)
+{
+    expect(message->head.size <= receive->head.size);
+    if (message->head.size > 0)
+        memcpy(receive->bytes, message->bytes, message->head.size);
+    receive->request->left--;
+    free(message);
+}
+
+static void arrive(struct wire_message *message)
+{
+    struct receive **at = &receives;
+    while (*at && !matches(*at, &message->head))
+        at = &(*at)->next;
+    struct receive *receive = *at;
+    if (receive) {
+        *at = receive->next;
+        take(receive, message);
+        free(receive);
+        return;
+    }
+    struct wire_message **end = &messages;
+    while (*end)
+        end = &(*end)->next;
+    message->next = NULL;
+    *end = message;
+}
+
+static struct wire_message *find(const struct receive *receive)
+{
+    struct wire_message **at = &messages;
+    while (*at && !matches(receive, &(*at)->head))
+        at = &(*at)->next;
+    struct wire_message *message = *at;
+    if (message)
+        *at = message->next;
+    return message;
+}
+
+// `from` is a rank of the world.
+static void post(struct request *request, const struct comm *comm, int from, int tag, void *bytes,
+                 size_t size)
+{
+    struct receive *receive = calloc(1, sizeof *receive);
+    *receive = (struct receive){.head = {comm->id, from, tag, size}, .bytes = bytes};
+    receive->request = request;
+    request->left++;
+    struct wire_message *message = find(receive);
+    if (message) {
+        take(receive, message);
+        free(receive);
+        return;
+    }
+    struct receive **end = &receives;
+    while (*end)
+        end = &(*end)->next;
+    *end = receive;
+}
+
+static void give(struct request *request, const struct comm *comm, int to, int tag,
+                 const void *bytes, size_t size)
+{
+    request->left++;
+    wire_send(to, &(struct wire_head){comm->id, wire_rank, tag, size}, bytes, &request->left);
+}
+
+static struct request *make_request(void)
+{
+    struct request *request = calloc(1, sizeof *request);
+    expect(request);
+    return request;
+}
+
+// Collectives: each rank sends parts to some ranks and receives parts of some. NULL: it sends, or
+// receives, nothing. The tags are below those of messages.
+
+static void trade(struct request *request, struct comm *comm, const char *src, size_t src_step,
+                  char *dst, size_t dst_step, size_t size, int root)
+{
+    const int tag = -++comm->calls;
+    for (int i = 0; i < comm->count; i++) {
+        const bool is_root = root == comm->rank;
+        const bool sends = src && (root < 0 || (is_root ? !dst || src_step > 0 : i == root));
+        const bool takes = dst && (root < 0 || (is_root ? dst_step > 0 : i == root));
+        if (i == comm->rank && src && dst)
+            memcpy(dst + (size_t)i * dst_step, src + (size_t)i * src_step, size);
+        if (i == comm->rank)
+            continue;
+        if (sends)
+            give(request, comm, comm->world[i], tag, src + (size_t)i * src_step, size);
+        if (takes)
+            post(request, comm, comm->world[i], tag, dst + (size_t)i * dst_step, size);
+    }
+}
+
+// With the lock, which is released meanwhile.
+static void await(const struct request *request)
+{
+    static const struct timespec pause = {.tv_nsec = 200000};
+    for (wire_move(arrive); request->left > 0; wire_move(arrive)) {
+        pthread_mutex_unlock(&wire_lock);
+        nanosleep(&pause, NULL);
+        pthread_mutex_lock(&wire_lock);
+    }
+}
+
+static void await_stage(int stage)
+{
+    static const struct timespec pause = {.tv_nsec = 1000000};
+    wire_come(stage);
+    while (!wire_all_have_come(stage) || !wire_is_idle()) {
+        wire_move(arrive);
+        pthread_mutex_unlock(&wire_lock);
+        nanosleep(&pause, NULL);
+        pthread_mutex_lock(&wire_lock);
+    }
+}
+
+// The library's life.
+
+EXPORT int MPI_Get_library_version(char *text, int *size)
+{
+    *size = snprintf(text, 256, "%s", FAKE_VERSION);
+    return 0;
+}
+
+#ifdef FAKE_STANDARD
+EXPORT int MPI_Abi_get_version(int *major, int *minor)
+{
+    *major = 1;
+    *minor = 0;
+    return 0;
+}
+#endif
+
+EXPORT int MPI_Initialized(int *flag)
+{
+    BEGIN;
+    *flag = initialized;
+    END;
+}
+
+EXPORT int MPI_Finalized(int *flag)
+{
+    BEGIN;
+    *flag = finalized;
+    END;
+}
+
+static int number_of(const char *first, const char *second)
+{
+    const char *text = getenv(first) ? getenv(first) : getenv(second);
+    return text ? (int)strtol(text, NULL, 10) : 0;
+}
+
+// NOLINTNEXTLINE(readability-non-const-parameter): as MPI declares it
+EXPORT int MPI_Init_thread(int *count, char ***arguments, int required, int *provided)
+{
+    (void)count, (void)arguments;
+    pthread_mutex_lock(&wire_lock);
+    wire_open(number_of("OMPI_COMM_WORLD_RANK", "PMI_RANK"),
+              number_of("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"));
+    world = calloc(1, sizeof *world + (size_t)wire_count * sizeof *world->world);
+    expect(world);
+    world->rank = wire_rank;
+    world->count = wire_count;
+    for (int i = 0; i < wire_count; i++)
+        world->world[i] = i;
+    await_stage(0);
+    initialized = true;
+    level = *provided = required;
+    pthread_mutex_unlock(&wire_lock);
+    return 0;
+}
+
+EXPORT int MPI_Finalize(void)
+{
+    BEGIN;
+    await_stage(1);
+    finalized = true;
+    END;
+}
+
+// A process that ends without MPI_Finalize(): mpirun would end the others, which do not wait for it here.
+static void __attribute__((destructor)) go(void)
+{
+    if (initialized && !finalized)
+        wire_come(1);
+}
+
+EXPORT int MPI_Query_thread(int *provided)
+{
+    BEGIN;
+    *provided = level;
+    END;
+}
+
+EXPORT int MPI_Error_string(int error, char *text, int *size)
+{
+    *size = snprintf(text, 256, "the fake's error %d", error);
+    return 0;
+}
+
+// Communicators.
+
+EXPORT int MPI_Comm_rank(handle at, int *rank)
+{
+    BEGIN;
+    *rank = ((struct comm *)get(at))->rank;
+    END;
+}
+
+EXPORT int MPI_Comm_size(handle at, int *count)
+{
+    BEGIN;
+    *count = ((struct comm *)get(at))->count;
+    END;
+}
+
+EXPORT int MPI_Comm_set_errhandler(handle at, handle handler)
+{
+    BEGIN;
+    expect(get(at) && handler == FAKE_RETURN_ERRORS);
+    END;
+}
+
+struct choice {
+    int color;
+    int key;
+    int number; // rank 0's: of the new communicators
+};
+
+// Those with this rank's color, by key and then by rank.
+static struct comm *part_of(const struct comm *comm, const struct choice *choices)
+{
+    const struct choice *own = &choices[comm->rank];
+    struct comm *part = calloc(1, sizeof *part + (size_t)comm->count * sizeof *part->world);
+    int keys[64];
+    int ranks[64];
+    expect(part && comm->count <= 64);
+    part->id = -1;
+    for (int i = 0; i < comm->count; i++) {
+        if (choices[i].color != own->color)
+            continue;
+        part->id = part->id < 0 ? choices[0].number + i : part->id;
+        int at = part->count++;
+        for (; at > 0 && keys[at - 1] > choices[i].key; at--)
+            keys[at] = keys[at - 1], ranks[at] = ranks[at - 1];
+        keys[at] = choices[i].key, ranks[at] = i;
+    }
+    for (int i = 0; i < part->count; i++) {
+        part->world[i] = comm->world[ranks[i]];
+        part->rank = ranks[i] == comm->rank ? i : part->rank;
+    }
+    return part;
+}
+
+static void split(struct comm *comm, int color, int key, handle *out)
+{
+    struct choice own = {color, key, comm->rank == 0 ? wire_numbers(comm->count) : 0};
+    struct choice *choices = calloc((size_t)comm->count, sizeof *choices);
+    struct request request = {0};
+    expect(choices);
+    trade(&request, comm, (const char *)&own, 0, (char *)choices, sizeof own, sizeof own, -1);
+    await(&request);
+    if (color >= 0)
+        *out = put(part_of(comm, choices));
+    free(choices);
+}
+
+EXPORT int MPI_Comm_split(handle at, int color, int key, handle *out)
+{
+    BEGIN;
+    if (code == 0)
+        split(get(at), color, key, out);
+    END;
+}
+
+EXPORT int MPI_Comm_dup(handle at, handle *out)
+{
+    BEGIN;
+    if (code == 0)
+        split(get(at), 0, 0, out);
+    END;
+}
+
+EXPORT int MPI_Comm_free(handle *at)
+{
+    BEGIN;
+    free(get(*at));
+    drop(at);
+    END;
+}
+
+// Messages of the caller's.
+
+EXPORT int MPI_Isend(const void *bytes, int size, handle type, int to, int tag, handle at,
+                     handle *out)
+{
+    BEGIN;
+    const struct comm *comm = get(at);
+    expect(type == FAKE_BYTE && tag > 0 && to < comm->count);
+    if (code == 0) {
+        struct request *request = make_request();
+        give(request, comm, comm->world[to], tag, bytes, (size_t)size);
+        *out = put(request);
+    }
+    END;
+}
+
+EXPORT int MPI_Irecv(void *bytes, int size, handle type, int from, int tag, handle at, handle *out)
+{
+    BEGIN;
+    const struct comm *comm = get(at);
+    expect(type == FAKE_BYTE && tag > 0 && from < comm->count);
+    if (code == 0) {
+        struct request *request = make_request();
+        post(request, comm, comm->world[from], tag, bytes, (size_t)size);
+        *out = put(request);
+    }
+    END;
+}
+
+EXPORT int MPI_Improbe(int from, int tag, handle at, int *found, handle *out, void *status)
+{
+    BEGIN;
+    const struct comm *comm = get(at);
+    const struct receive any = {.head = {comm->id, FAKE_ANY_SOURCE, tag, 0}};
+    expect(from == FAKE_ANY_SOURCE && status == FAKE_IGNORE);
+    wire_move(arrive);
+    struct wire_message *message = code == 0 ? find(&any) : NULL;
+    *found = message != NULL;
+    if (message)
+        *out = put(message);
+    END;
+}
+
+EXPORT int MPI_Mrecv(void *bytes, int size, handle type, handle *at, void *status)
+{
+    BEGIN;
+    struct request request = {.left = 1};
+    const struct receive receive = {.head = {.size = (size_t)size},
+                                    .bytes = bytes,
+                                    .request = &request};
+    expect(type == FAKE_BYTE && status == FAKE_IGNORE);
+    take(&receive, get(*at));
+    drop(at);
+    END;
+}
+
+EXPORT int MPI_Test(handle *at, int *done, void *status)
+{
+    BEGIN;
+    expect(status == FAKE_IGNORE);
+    wire_move(arrive);
+    struct request *request = get(*at);
+    *done = code == 0 && (!request || request->left == 0);
+    if (*done && request) {
+        drop(at);
+        free(request);
+    }
+    END;
+}
+
+EXPORT int MPI_Cancel(handle *at)
+{
+    BEGIN;
+    struct request *request = get(*at);
+    struct receive **place = &receives;
+    while (*place && (*place)->request != request)
+        place = &(*place)->next;
+    struct receive *receive = *place;
+    if (receive) {
+        *place = receive->next;
+        request->left--;
+        free(receive);
+    }
+    END;
+}
+
+// Collectives of the caller's.
+
+#define COLLECTIVE(src, src_step, dst, dst_step, size, root)                      \
+    BEGIN;                                                                        \
+    struct comm *comm = get(at);                                                  \
+    if (code == 0) {                                                              \
+        struct request *request = make_request();                                 \
+        trade(request, comm, src, src_step, dst, dst_step, (size_t)(size), root); \
+        *out = put(request);                                                      \
+    }                                                                             \
+    END
+
+EXPORT int MPI_Iallgather(const void *src, int size, handle type, void *dst, int dst_size,
+                          handle dst_type, handle at, handle *out)
+{
+    expect(type == FAKE_BYTE && dst_type == type && dst_size == size);
+    COLLECTIVE(src, 0, dst, (size_t)size, size, -1);
+}
+
+EXPORT int MPI_Ialltoall(const void *src, int size, handle type, void *dst, int dst_size,
+                         handle dst_type, handle at, handle *out)
+{
+    expect(type == FAKE_BYTE && dst_type == type && dst_size == size);
+    COLLECTIVE(src, (size_t)size, dst, (size_t)size, size, -1);
+}
+
+EXPORT int MPI_Igather(const void *src, int size, handle type, void *dst, int dst_size,
+                       handle dst_type, int root, handle at, handle *out)
+{
+    expect(type == FAKE_BYTE && dst_type == type && dst_size == size);
+    COLLECTIVE(src, 0, comm->rank == root ? dst : NULL, (size_t)size, size, root);
+}
+
+EXPORT int MPI_Iscatter(const void *src, int size, handle type, void *dst, int dst_size,
+                        handle dst_type, int root, handle at, handle *out)
+{
+    expect(type == FAKE_BYTE && dst_type == type && dst_size == size);
+    COLLECTIVE(comm->rank == root ? src : NULL, (size_t)size, dst, 0, size, root);
+}
+
+EXPORT int MPI_Ibcast(void *bytes, int size, handle type, int root, handle at, handle *out)
+{
+    expect(type == FAKE_BYTE);
+    COLLECTIVE(comm->rank == root ? bytes : NULL, 0, comm->rank == root ? NULL : bytes, 0, size,
+               root);
+}
