@@ -91,9 +91,14 @@ static weir_status check_member(const weir_pipeline_group *group, const weir_pip
     return WEIR_OK;
 }
 
+// Pipelines that have left have no frames in it, and make room.
 static weir_status grow_ring(weir_pipeline_group *group, const weir_pipeline *pipeline)
 {
-    const uint64_t count = group->ring_count + pipeline->record_count;
+    uint64_t count = pipeline->record_count;
+    for (uint32_t i = 0; i < group->count; i++)
+        count += group->members[i]->record_count;
+    if (count <= group->ring_count)
+        return WEIR_OK;
     weir_pipeline **ring = calloc((size_t)count, sizeof *ring);
     if (!ring)
         return weir__pipeline_fail(pipeline->label, WEIR_ERROR_OUT_OF_MEMORY,

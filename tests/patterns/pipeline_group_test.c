@@ -1,5 +1,6 @@
 // A group of pipelines on several devices of a chain: three of the null backend, or as many as the
 // driver has. Each frame is a number, which passes through a device of its pipeline's.
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -506,6 +507,31 @@ WEIR_TEST(PipelineGroup, APipelineMayJoinLater)
     ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
     expect_order(frames, 4);
     EXPECT_INT_EQ(weir_pipeline_destroy(&third), WEIR_OK);
+    close_world();
+}
+
+static size_t memory_in_use(void)
+{
+    const struct mallinfo2 info = mallinfo2(); // of the sanitizers' allocators: nothing
+    return info.uordblks + info.hblkhd;
+}
+
+// Pipelines that come and go: the group is as large as those that are there need.
+WEIR_TEST(PipelineGroup, JoinsAreNotKept)
+{
+    size_t before = 0;
+    open_devices();
+    struct weir_pipeline_params params = params_of(&world.lanes[0], WEIR_PIPELINE_BLOCK);
+    ASSERT_OK(weir_pipeline_create(&params, &world.lanes[0].pipeline));
+    params = params_of(&world.lanes[world.count - 1], WEIR_PIPELINE_BLOCK);
+    params.backlog = 4096;
+    for (int i = 0; i < 60; i++) {
+        weir_pipeline *other = NULL;
+        ASSERT_OK(weir_pipeline_create(&params, &other));
+        EXPECT_INT_EQ(weir_pipeline_destroy(&other), WEIR_OK);
+        before = i == 9 ? memory_in_use() : before;
+    }
+    EXPECT_SIZE_LT(memory_in_use(), before + (512 << 10));
     close_world();
 }
 
