@@ -215,7 +215,8 @@ static weir_status copy_through_host(weir_device_link *link, weir_queue *queue, 
         status = weir_queue_host_call(queue, move, call);
     if (status == WEIR_OK)
         status = weir_queue_copy(queue, dst, dst_offset, call->room->up, 0, size);
-    // Also after a failure: part of it may be under way.
+    // Also after a failure: part of it may be under way. A queue that takes no record has failed at the
+    // host call, which is over then, or before it, and it never runs.
     struct weir_event end;
     const struct weir_error error = *weir_last_error();
     if (weir_queue_record(queue, &end) == WEIR_OK)
