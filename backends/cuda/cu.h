@@ -677,6 +677,8 @@ bool cu_comm_takes(const struct weir_link *link, weir_comm *object,
                    const struct weir_operation *operation);
 void cu_comm_abort(const struct weir_link *link, weir_comm *object);
 const char *cu_comm_engine(const struct weir_link *link, weir_comm *object);
+bool cu_comm_captures(const struct weir_link *link, weir_comm *comm,
+                      const struct weir_operation *operation);
 
 // nccl_progress.c
 

@@ -72,6 +72,8 @@
     X(CU_STREAM_NON_BLOCKING, 1)                                    \
     X(CU_STREAM_WRITE_VALUE_DEFAULT, 0)                             \
     X(CU_STREAM_CAPTURE_STATUS_NONE, 0)                             \
+    X(CU_STREAM_CAPTURE_MODE_RELAXED, 2)                            \
+    X(CU_STREAM_SET_CAPTURE_DEPENDENCIES, 1)                        \
     X(CU_EVENT_DEFAULT, 0)                                          \
     X(CU_EVENT_BLOCKING_SYNC, 1)                                    \
     X(CU_EVENT_DISABLE_TIMING, 2)                                   \
@@ -195,6 +197,7 @@
     X(CUmemPool_attribute)   \
     X(CUmemorytype)          \
     X(CUpointer_attribute)   \
+    X(CUstreamCaptureMode)   \
     X(CUstreamCaptureStatus) \
     X(CUdriverProcAddressQueryResult)
 
@@ -208,6 +211,7 @@ typedef unsigned CUlaunchAttributeID;
 typedef unsigned CUmemPool_attribute;
 typedef unsigned CUmemorytype;
 typedef unsigned CUpointer_attribute;
+typedef unsigned CUstreamCaptureMode;
 typedef unsigned CUstreamCaptureStatus;
 typedef unsigned CUdriverProcAddressQueryResult;
 typedef uint32_t cuuint32_t;

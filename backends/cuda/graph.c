@@ -6,9 +6,13 @@
 // wait of the first launch of a new executable graph for the last launch of the old one is added
 // here.
 //
+// A graph with collectives is captured (nccl_graph.c), for its first launch and after an update that
+// needs it: NCCL may wait for other ranks then, and only a launch has its turn.
+//
 // The staging memory of a copy between HOST buffers belongs to the graph, since its launches never
 // overlap.
 #include "backends/cuda/graph_parts.h"
+#include "backends/cuda/nccl.h"
 
 struct native {
     CUgraph graph;
@@ -16,8 +20,11 @@ struct native {
 };
 
 struct cu_graph {
+    const struct weir_link *link;
     struct cu_device *device;
     const char *name; // the device's
+    bool collectives;
+    bool stale; // it is to be captured before the next launch
     struct native native;
     uint32_t node_count;
     uint32_t most_dependencies;
@@ -74,15 +81,14 @@ static CUresult add_native(const struct cu_graph *graph, CUgraph native, struct 
         *out_call = "cuGraphAddMemsetNode";
         return cu->cuGraphAddMemsetNode(&part->fresh, native, dependencies, count, &part->u.set,
                                         graph->device->context);
-    case CU_PART_LAUNCH:
-        break;
+    default:
+        return add_launch(graph, native, part, dependencies, count, out_call);
     }
-    return add_launch(graph, native, part, dependencies, count, out_call);
 }
 
 // `dependencies` has room for the dependencies of any node.
-static weir_status add_node(const struct cu_graph *graph, CUgraph native, struct cu_node *node,
-                            CUgraphNode *dependencies)
+static weir_status add_node(const struct cu_graph *graph, const struct cu_capture *capture,
+                            struct cu_node *node, CUgraphNode *dependencies)
 {
     size_t count = node->dependency_count;
     for (size_t i = 0; i < count; i++) {
@@ -92,7 +98,10 @@ static weir_status add_node(const struct cu_graph *graph, CUgraph native, struct
     for (size_t i = 0; i < node->parts.count; i++) {
         struct cu_part *part = &node->parts.parts[i];
         const char *call;
-        CUresult code = add_native(graph, native, part, dependencies, count, &call);
+        if (part->kind == CU_PART_COLLECTIVE)
+            return cu_capture_collective(capture, part->u.collective, dependencies, count,
+                                         &part->fresh);
+        CUresult code = add_native(graph, capture->graph, part, dependencies, count, &call);
         if (code != CUDA_SUCCESS)
             return refuse(graph, node, call, code);
         dependencies[0] = part->fresh;
@@ -101,7 +110,7 @@ static weir_status add_node(const struct cu_graph *graph, CUgraph native, struct
     return WEIR_OK;
 }
 
-static weir_status add_nodes(const struct cu_graph *graph, CUgraph native)
+static weir_status add_nodes(const struct cu_graph *graph, const struct cu_capture *capture)
 {
     const struct weir_host *host = host_of(graph);
     CUgraphNode *dependencies =
@@ -110,7 +119,7 @@ static weir_status add_nodes(const struct cu_graph *graph, CUgraph native)
         return weir_host_no_memory(host, "a graph");
     weir_status status = WEIR_OK;
     for (uint32_t i = 0; i < graph->node_count && status == WEIR_OK; i++)
-        status = add_node(graph, native, &graph->nodes[i], dependencies);
+        status = add_node(graph, capture, &graph->nodes[i], dependencies);
     host->release(dependencies);
     return status;
 }
@@ -144,15 +153,56 @@ static weir_status instantiate(struct cu_graph *graph, struct native *native)
                            (unsigned)graph->node_count);
 }
 
-static weir_status build(struct cu_graph *graph, struct native *native)
+// The nodes that no other one depends on, in `leaves`, which has room for all. Returns how many.
+static size_t find_leaves(const struct cu_graph *graph, CUgraphNode *leaves)
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        const struct cu_parts *parts = &graph->nodes[i].parts;
+        bool leaf = true;
+        for (uint32_t n = i + 1; n < graph->node_count && leaf; n++)
+            for (uint32_t d = 0; d < graph->nodes[n].dependency_count && leaf; d++)
+                leaf = graph->nodes[n].dependencies[d] != i;
+        if (leaf)
+            leaves[count++] = parts->parts[parts->count - 1].fresh;
+    }
+    return count;
+}
+
+static weir_status capture(const struct cu_graph *graph, struct native *native)
+{
+    const struct weir_host *host = host_of(graph);
+    struct cu_capture capture = {.link = graph->link, .device = graph->device};
+    CUgraphNode *leaves = host->allocate(graph->node_count * sizeof(CUgraphNode));
+    weir_status status = leaves ? cu_capture_begin(&capture) : weir_host_no_memory(host, "a graph");
+    if (status == WEIR_OK) {
+        status = add_nodes(graph, &capture);
+        if (status == WEIR_OK)
+            status = cu_capture_end(&capture, leaves, find_leaves(graph, leaves));
+        else
+            cu_capture_cancel(&capture);
+    }
+    if (status == WEIR_OK)
+        native->graph = capture.graph;
+    host->release(leaves);
+    return status;
+}
+
+static weir_status compose(const struct cu_graph *graph, struct native *native)
 {
     CUresult code = symbols_of(graph)->cuGraphCreate(&native->graph, 0);
     if (code != CUDA_SUCCESS) {
         native->graph = NULL;
         return cu_native_error(graph->device, "cuGraphCreate", code, "make a graph");
     }
-    host_of(graph)->count_driver_object();
-    weir_status status = add_nodes(graph, native->graph);
+    return add_nodes(graph, &(struct cu_capture){.graph = native->graph});
+}
+
+static weir_status build(struct cu_graph *graph, struct native *native)
+{
+    weir_status status = graph->collectives ? capture(graph, native) : compose(graph, native);
+    if (native->graph)
+        host_of(graph)->count_driver_object();
     if (status == WEIR_OK)
         status = instantiate(graph, native);
     if (status < 0)
@@ -177,6 +227,7 @@ static weir_status make_node(const struct weir_link *link, struct cu_graph *grap
                              struct cu_node *node, const struct weir_graph_node *from)
 {
     const uint32_t count = from->dependency_count;
+    graph->collectives = graph->collectives || from->operation->kind == WEIR_OPERATION_COLLECTIVE;
     node->file = from->operation->file;
     node->line = from->operation->line;
     node->dependencies = link->host->allocate(count * sizeof *node->dependencies);
@@ -204,8 +255,9 @@ static weir_status make(const struct weir_link *link, struct cu_graph *graph,
             return status;
     }
     struct native native = {0};
-    weir_status status = build(graph, &native);
-    if (status == WEIR_OK)
+    graph->stale = graph->collectives;
+    weir_status status = graph->stale ? WEIR_OK : build(graph, &native);
+    if (status == WEIR_OK && !graph->stale)
         adopt(graph, &native);
     return status;
 }
@@ -235,6 +287,7 @@ weir_status cu_graph_create(const struct weir_link *link, weir_device *device_ob
     const char *name = cu_keep_name(device, weir_graph_object(object)->label);
     struct cu_graph *graph = name ? link->host->allocate(sizeof *graph) : NULL;
     if (graph) {
+        graph->link = link;
         graph->device = device;
         graph->name = name;
         status = make(link, graph, setup);
@@ -286,11 +339,10 @@ static CUresult set_native(const struct cu_graph *graph, CUgraphNode native,
         *out_call = "cuGraphExecMemsetNodeSetParams";
         return cu->cuGraphExecMemsetNodeSetParams(executable, native, &part->u.set,
                                                   graph->device->context);
-    case CU_PART_LAUNCH:
-        break;
+    default:
+        *out_call = "cuGraphExecKernelNodeSetParams";
+        return cu->cuGraphExecKernelNodeSetParams(executable, native, &part->u.launch);
     }
-    *out_call = "cuGraphExecKernelNodeSetParams";
-    return cu->cuGraphExecKernelNodeSetParams(executable, native, &part->u.launch);
 }
 
 // Returns a queue of the stream, preferably one that has not been left. Under the lock.
@@ -377,8 +429,8 @@ static weir_status rebuild(struct cu_graph *graph)
 static weir_status replace(struct cu_graph *graph, struct cu_node *node, struct cu_parts *fresh)
 {
     struct cu_parts old = node->parts;
-    if (old.count == 1 && fresh->count == 1 && old.parts->kind == fresh->parts->kind &&
-        is_line(old.parts) && is_line(fresh->parts)) {
+    if (!graph->stale && old.count == 1 && fresh->count == 1 &&
+        old.parts->kind == fresh->parts->kind && is_line(old.parts) && is_line(fresh->parts)) {
         const char *call;
         CUresult code = set_native(graph, old.parts->native, fresh->parts, &call);
         if (code != CUDA_SUCCESS && code != CUDA_ERROR_INVALID_VALUE)
@@ -391,7 +443,8 @@ static weir_status replace(struct cu_graph *graph, struct cu_node *node, struct 
         }
     }
     node->parts = *fresh;
-    weir_status status = rebuild(graph);
+    graph->stale = graph->collectives;
+    weir_status status = graph->stale ? WEIR_OK : rebuild(graph);
     if (status < 0)
         node->parts = old;
     else
@@ -427,10 +480,8 @@ static CUresult follow(struct cu_graph *graph, const struct cu_queue *queue)
     return symbols_of(graph)->cuStreamWaitEvent(queue->stream, graph->followed, 0);
 }
 
-weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue,
-                            const struct weir_operation *operation)
+static weir_status launch(struct cu_graph *graph, struct cu_queue *queue)
 {
-    struct cu_graph *graph = cu_graph_of(link, operation->u.graph.graph);
     const char *call = "cuStreamWaitEvent";
     CUresult code = graph->must_follow ? follow(graph, queue) : CUDA_SUCCESS;
     if (code == CUDA_SUCCESS) {
@@ -443,4 +494,26 @@ weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue
         return WEIR_OK;
     return cu_native_error(graph->device, call, code, "launch a graph of %u nodes",
                            (unsigned)graph->node_count);
+}
+
+static weir_status launch_collectives(struct cu_graph *graph, struct cu_queue *queue,
+                                      const struct weir_operation *operation)
+{
+    weir_status status = cu_comms_begin_launch(graph->link, queue, operation);
+    if (status < 0)
+        return status;
+    if (graph->stale)
+        status = rebuild(graph);
+    graph->stale = status < 0;
+    if (status == WEIR_OK)
+        status = launch(graph, queue);
+    cu_comms_end_launch(graph->link, queue, operation);
+    return status;
+}
+
+weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue,
+                            const struct weir_operation *operation)
+{
+    struct cu_graph *graph = cu_graph_of(link, operation->u.graph.graph);
+    return graph->collectives ? launch_collectives(graph, queue, operation) : launch(graph, queue);
 }

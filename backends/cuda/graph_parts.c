@@ -12,9 +12,12 @@ struct cu_builder {
 
 void cu_parts_finish(const struct weir_host *host, struct cu_parts *parts)
 {
-    for (size_t i = 0; i < parts->count; i++)
+    for (size_t i = 0; i < parts->count; i++) {
         if (parts->parts[i].kind == CU_PART_LAUNCH)
             host->release(parts->parts[i].u.launch.kernelParams);
+        if (parts->parts[i].kind == CU_PART_COLLECTIVE)
+            host->release(parts->parts[i].u.collective);
+    }
     host->release(parts->parts);
     *parts = (struct cu_parts){0};
 }
@@ -149,6 +152,25 @@ static weir_status build_launch(const struct weir_link *link, struct cu_builder 
     return status;
 }
 
+// With the parts of an exchange after it.
+static weir_status build_collective(struct cu_builder *builder,
+                                    const struct weir_operation *operation)
+{
+    const struct weir_host *host = builder->device->module->host;
+    const size_t bytes = operation->u.collective.exchange_count * sizeof(struct weir_exchange);
+    struct weir_operation *copy = host->allocate(sizeof *copy + bytes);
+    if (!copy)
+        return weir_host_no_memory(host, "a node of a graph");
+    *copy = *operation;
+    if (bytes)
+        copy->u.collective.exchanges = memcpy(copy + 1, operation->u.collective.exchanges, bytes);
+    const weir_status status =
+        add_part(builder, &(struct cu_part){.kind = CU_PART_COLLECTIVE, .u.collective = copy});
+    if (status < 0)
+        host->release(copy);
+    return status;
+}
+
 weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device,
                           struct cu_node *node, const struct weir_operation *operation,
                           struct cu_parts *out_parts)
@@ -171,6 +193,9 @@ weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device
         break;
     case WEIR_OPERATION_FILL_2D:
         status = cu_submit_fill_2d(link, &queue, operation);
+        break;
+    case WEIR_OPERATION_COLLECTIVE:
+        status = build_collective(&builder, operation);
         break;
     default: // there are no other nodes
         status = build_launch(link, &builder, operation);

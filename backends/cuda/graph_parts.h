@@ -9,6 +9,7 @@ enum cu_part_kind {
     CU_PART_COPY,
     CU_PART_SET,
     CU_PART_LAUNCH,
+    CU_PART_COLLECTIVE, // what NCCL makes of it
 };
 
 // The kinds of the driver's nodes.
@@ -18,6 +19,7 @@ struct cu_part {
         CUDA_MEMCPY3D copy;
         CUDA_MEMSET_NODE_PARAMS set;
         CUDA_KERNEL_NODE_PARAMS launch; // the arguments are in a separate block
+        struct weir_operation *collective;
     } u;
     bool cooperative;   // LAUNCH
     CUgraphNode native; // in the graph that the executable graph was made from
@@ -44,6 +46,24 @@ struct cu_node {
     const char *file;           // of the operation
     int line;
 };
+
+// nccl_graph.c: the capture of a graph with collectives. Within the device's context.
+
+struct cu_capture {
+    const struct weir_link *link;
+    struct cu_device *device;
+    CUstream stream;
+    CUgraph graph; // while it is captured, nodes can be added to it
+};
+
+weir_status cu_capture_begin(struct cu_capture *capture);
+// Has NCCL add its nodes after the dependencies; `*out_node` comes after all of them.
+weir_status cu_capture_collective(const struct cu_capture *capture,
+                                  const struct weir_operation *operation, CUgraphNode *dependencies,
+                                  size_t count, CUgraphNode *out_node);
+// `leaves` are the nodes that no other one comes after. After any failure the graph is gone.
+weir_status cu_capture_end(struct cu_capture *capture, CUgraphNode *leaves, size_t count);
+void cu_capture_cancel(struct cu_capture *capture);
 
 // Splits the node's operation into `*out_parts`.
 weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device,

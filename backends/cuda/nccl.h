@@ -4,6 +4,7 @@
 //   nccl_comm.c    communicators: their creation and end
 //   nccl_progress.c  their submission, and how far they are
 //   nccl_call.c    collectives, as calls of NCCL
+//   nccl_graph.c   collectives in graphs
 #ifndef WEIR_BACKENDS_CUDA_NCCL_H
 #define WEIR_BACKENDS_CUDA_NCCL_H
 
@@ -72,6 +73,17 @@ WEIR_COLD weir_status cu_nccl_error(const struct cu_comm *comm, const char *call
 // nccl_progress.c: the marks of a communicator, within the device's context.
 CUresult cu_comm_create_marks(struct cu_comm *comm);
 void cu_comm_destroy_marks(struct cu_comm *comm);
+
+// nccl_progress.c: before and after work of the queue that is the call `turn` of the communicator. False: it was
+// aborted.
+bool cu_comm_begin(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn);
+void cu_comm_end(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn);
+
+// nccl_graph.c: the same for all communicators of a launch of a graph; on failure none has begun.
+weir_status cu_comms_begin_launch(const struct weir_link *link, struct cu_queue *queue,
+                                  const struct weir_operation *launch);
+void cu_comms_end_launch(const struct weir_link *link, struct cu_queue *queue,
+                         const struct weir_operation *launch);
 
 // Calls NCCL for a COLLECTIVE. Within the device's context.
 ncclResult_t cu_nccl_call(const struct weir_link *link, const struct cu_comm *comm,

@@ -161,8 +161,8 @@ static bool had_other_work(const struct cu_comm *comm, const struct cu_queue *qu
     return comm->last != queue || queue->carried != comm || queue->wrapped;
 }
 
-// False: it was aborted. Marks that fail are left out: comm_query meets the error.
-static bool begin(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn)
+// Marks that fail are left out: comm_query meets the error.
+bool cu_comm_begin(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn)
 {
     if (queue->carried && queue->carried != comm)
         cu_comms_mark_queue(queue);
@@ -177,7 +177,7 @@ static bool begin(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn)
     return alive;
 }
 
-static void end(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn)
+void cu_comm_end(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn)
 {
     pthread_mutex_lock(&comm->lock);
     comm->inside = false;
@@ -194,10 +194,10 @@ weir_status cu_submit_collective(const struct weir_link *link, struct cu_queue *
 {
     struct cu_comm *comm = cu_comm_of(link, operation->u.collective.comm);
     const char *call;
-    if (!begin(comm, queue, operation->u.collective.turn))
+    if (!cu_comm_begin(comm, queue, operation->u.collective.turn))
         return weir_host_fail(link->host, WEIR_ERROR_COMM, "create another communicator",
                               "the communicator was aborted");
     const ncclResult_t code = cu_nccl_call(link, comm, queue, operation, &call);
-    end(comm, queue, operation->u.collective.turn);
+    cu_comm_end(comm, queue, operation->u.collective.turn);
     return code == ncclSuccess ? WEIR_OK : cu_nccl_error(comm, call, code);
 }

@@ -98,6 +98,14 @@
       (int *, CUfunction, int, size_t))                                                            \
     X(10000, CUresult, cuGraphCreate, (CUgraph *, unsigned))                                       \
     X(10000, CUresult, cuGraphDestroy, (CUgraph))                                                  \
+    X(10010, CUresult, cuStreamBeginCapture, (CUstream, CUstreamCaptureMode))                      \
+    X(10000, CUresult, cuStreamEndCapture, (CUstream, CUgraph *))                                  \
+    X(11030, CUresult, cuStreamGetCaptureInfo,                                                     \
+      (CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *, const CUgraphNode **,           \
+       size_t *))                                                                                  \
+    X(11030, CUresult, cuStreamUpdateCaptureDependencies,                                          \
+      (CUstream, CUgraphNode *, size_t, unsigned))                                                 \
+    X(10000, CUresult, cuGraphAddEmptyNode, (CUgraphNode *, CUgraph, const CUgraphNode *, size_t)) \
     X(12000, CUresult, cuGraphAddKernelNode,                                                       \
       (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUDA_KERNEL_NODE_PARAMS *))      \
     X(11000, CUresult, cuGraphKernelNodeSetAttribute,                                              \

@@ -2,8 +2,9 @@
 // rank. The rank's GPU is that of its local rank. Rank 0 prints a line for each check, with the figure
 // if there is one; each process exits with 1 if a check of its own failed.
 //
-//   comm_check speed         Weir's all-reduce alternates with NCCL's own, on one more communicator of
-//                            the same process; medians are compared
+//   comm_check speed         Weir's all-reduce, and a graph of 20, alternate with NCCL's own, on one more
+//                            communicator of the same process; medians of pairs are compared
+//   comm_check shrink FILE   rank 1 ends with SIGKILL, and rank 0 goes on alone
 //   comm_check kill FILE     rank 1 ends with SIGKILL, and has left the time in FILE
 //   comm_check skip          rank 1 leaves out a collective
 //   comm_check counts        the ranks' counts differ
@@ -25,8 +26,11 @@
 #define GUARD_NS (60 * SECOND)
 
 enum {
-    TURNS = 15,
+    TURNS = 101,
+    LONG_TURNS = 15, // of calls that take milliseconds
     SUBMITS = 40,
+    CAPTURED = 20, // collectives in a graph
+    LAUNCHES = 10,
 };
 
 static int failures;
@@ -114,14 +118,29 @@ struct turn {
     double whole;
 };
 
-static struct turn measure(bool raw, size_t bytes, int calls)
+// What a turn does `calls` times.
+enum work {
+    CALL,
+    LAUNCH
+};
+
+static weir_graph *graph; // of CAPTURED all-reduces
+
+static bool submit(bool raw, enum work work, size_t bytes)
+{
+    if (work == LAUNCH)
+        return raw ? comm_raw_launch() : weir_queue_graph(queue, graph) == WEIR_OK;
+    return raw ? comm_raw_all_reduce(bytes) : all_reduce(bytes) == WEIR_OK;
+}
+
+static struct turn measure(bool raw, enum work work, size_t bytes, int calls)
 {
     if (weir_queue_barrier(queue, comm) < 0 || weir_queue_sync(queue, WEIR_FOREVER) < 0)
         check(false, "a barrier");
     const uint64_t start_ns = weir_clock_now_ns();
     bool good = true;
     for (int i = 0; i < calls; i++)
-        good = (raw ? comm_raw_all_reduce(bytes) : all_reduce(bytes) == WEIR_OK) && good;
+        good = submit(raw, work, bytes) && good;
     const uint64_t submitted_ns = weir_clock_now_ns();
     // With a timeout the wait would poll, with pauses.
     good = (raw ? comm_raw_finish() : weir_queue_sync(queue, WEIR_FOREVER) == WEIR_OK) && good;
@@ -131,23 +150,45 @@ static struct turn measure(bool raw, size_t bytes, int calls)
                          (double)(weir_clock_now_ns() - start_ns) / 1e3 / calls};
 }
 
-static void compare(size_t bytes, int calls, bool submits)
+// The two alternate, so that what else the machine does meets both; the ratio is that of each pair.
+static void compare(const char *what, enum work work, size_t bytes, int calls, bool submits)
 {
+    const int turns = bytes > 1024 * 1024 ? LONG_TURNS : TURNS;
     double times[2][TURNS];
-    for (int turn = -2; turn < TURNS; turn++)
+    double ratios[TURNS];
+    for (int turn = -2; turn < turns; turn++)
         for (int i = 0; i < 2; i++) {
             const bool raw = i == (turn & 1);
-            const struct turn took = measure(raw, bytes, calls);
+            const struct turn took = measure(raw, work, bytes, calls);
             if (turn >= 0)
                 times[raw][turn] = submits ? took.submit : took.whole;
         }
-    const double weir = median(times[0], TURNS);
-    const double raw = median(times[1], TURNS);
-    const char *what = submits ? "submit of an all-reduce" : "all-reduce";
+    for (int turn = 0; turn < turns; turn++)
+        ratios[turn] = times[0][turn] / times[1][turn];
+    const double weir = median(times[0], (size_t)turns);
+    const double raw = median(times[1], (size_t)turns);
+    const double ratio = median(ratios, (size_t)turns);
     check(true,
-          "%s of %zu KiB: Weir %.2f us, raw %.2f us (ratio %.3f; %.1f GB/s), from %.2f to %.2f",
-          what, bytes / 1024, weir, raw, weir / raw, (double)bytes / weir / 1e3, times[0][0],
-          times[0][TURNS - 1]);
+          "%s of %zu KiB: Weir %.2f us, raw %.2f us (ratio %.3f, half of them from %.3f to %.3f; "
+          "%.1f GB/s)",
+          what, bytes / 1024, weir, raw, ratio, ratios[turns / 4], ratios[turns * 3 / 4],
+          (double)bytes / weir / 1e3 * (work == LAUNCH ? CAPTURED : 1));
+}
+
+static bool capture(size_t bytes)
+{
+    bool good = weir_capture_begin(queue) == WEIR_OK;
+    for (int i = 0; i < CAPTURED && good; i++)
+        good = all_reduce(bytes) == WEIR_OK;
+    return good && weir_capture_end(queue, NULL, &graph) == WEIR_OK &&
+           comm_raw_capture(bytes, CAPTURED);
+}
+
+static void compare_captured(size_t bytes)
+{
+    if (check(capture(bytes), "%d all-reduces of %zu KiB are captured", CAPTURED, bytes / 1024))
+        compare("a graph of 20 all-reduces", LAUNCH, bytes, LAUNCHES, false);
+    weir_graph_destroy(&graph);
 }
 
 static void speed(void)
@@ -156,11 +197,13 @@ static void speed(void)
         check(false, "NCCL beside Weir: %s", comm_raw_reason());
         return;
     }
-    compare(1024, SUBMITS, true);
-    compare(1024 * 1024, SUBMITS, true);
+    compare("submit of an all-reduce", CALL, 1024, SUBMITS, true);
+    compare("submit of an all-reduce", CALL, 1024 * 1024, SUBMITS, true);
     for (size_t bytes = 1024; bytes <= GIB; bytes *= bytes < 1024 * 1024 ? 1024 : 16)
-        compare(bytes, bytes < GIB / 16 ? 20 : 5, false);
-    compare(GIB, 5, false);
+        compare("all-reduce", CALL, bytes, bytes < GIB / 16 ? 20 : 5, false);
+    compare("all-reduce", CALL, GIB, 5, false);
+    for (size_t bytes = 1024; bytes <= 16 * 1024 * 1024; bytes *= bytes < 1024 * 1024 ? 32 : 16)
+        compare_captured(bytes);
     comm_raw_close();
 }
 
@@ -206,6 +249,23 @@ static void kill_one(const char *path)
     check(killed_ns > 0, "a time in %s", path);
     check(took - (double)killed_ns / 1e6 < 100, "SIGKILL to the first cause: %.1f ms",
           took - (double)killed_ns / 1e6);
+}
+
+// Alone, as a communicator of one rank.
+static void go_on(void)
+{
+    const uint64_t start_ns = weir_clock_now_ns();
+    weir_comm *left = NULL;
+    check(weir_queue_recover(queue) == WEIR_OK, "the queue recovers");
+    if (!check(weir_comm_shrink(comm, "left", &left) == WEIR_OK && weir_comm_count(left) == 1,
+               "a communicator of the rank that is left, in %.0f ms",
+               (double)(weir_clock_now_ns() - start_ns) / 1e6))
+        return;
+    weir_comm_destroy(&comm);
+    comm = left;
+    check(strncmp(weir_comm_engine(comm), "NCCL", 4) == 0 && all_reduce(1 << 20) == WEIR_OK &&
+              weir_queue_sync(queue, GUARD_NS) == WEIR_OK,
+          "an all-reduce of it by %s", weir_comm_engine(comm));
 }
 
 static void again(void)
@@ -256,12 +316,14 @@ int main(int argc, char **argv)
         speed();
     else if (strcmp(what, "kill") == 0 && argc > 2)
         kill_one(argv[2]);
+    else if (strcmp(what, "shrink") == 0 && argc > 2)
+        kill_one(argv[2]), go_on();
     else if (strcmp(what, "skip") == 0)
         skip();
     else if (strcmp(what, "counts") == 0)
         counts();
     else
-        check(false, "usage: comm_check speed | kill FILE | skip | counts");
+        check(false, "usage: comm_check speed | kill FILE | shrink FILE | skip | counts");
     close_all();
     return failures > 0;
 }

@@ -14,6 +14,7 @@ static struct cu_symbols cu;
 static ncclComm_t raw;
 static CUstream stream;
 static void *memory;
+static CUgraphExec executable;
 static char reason[512];
 
 static bool find(void)
@@ -70,8 +71,16 @@ const char *comm_raw_reason(void)
     return reason;
 }
 
+static void drop_graph(void)
+{
+    if (executable)
+        cu.cuGraphExecDestroy(executable);
+    executable = NULL;
+}
+
 void comm_raw_close(void)
 {
+    drop_graph();
     nccl.ncclCommDestroy(raw);
     cu.cuStreamDestroy(stream);
 }
@@ -85,4 +94,24 @@ bool comm_raw_all_reduce(size_t bytes)
 bool comm_raw_finish(void)
 {
     return cu.cuStreamSynchronize(stream) == CUDA_SUCCESS;
+}
+
+bool comm_raw_capture(size_t bytes, int calls)
+{
+    CUgraph graph = NULL;
+    drop_graph();
+    bool good = cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS;
+    for (int i = 0; i < calls && good; i++)
+        good = comm_raw_all_reduce(bytes);
+    good = cu.cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS && good &&
+           cu.cuGraphInstantiateWithFlags(&executable, graph, 0) == CUDA_SUCCESS &&
+           cu.cuGraphUpload(executable, stream) == CUDA_SUCCESS;
+    if (graph)
+        cu.cuGraphDestroy(graph);
+    return good;
+}
+
+bool comm_raw_launch(void)
+{
+    return cu.cuGraphLaunch(executable, stream) == CUDA_SUCCESS;
 }

@@ -14,4 +14,8 @@ void comm_raw_close(void);
 bool comm_raw_all_reduce(size_t bytes);
 bool comm_raw_finish(void);
 
+// So many of them captured in a graph, and a launch of that. The one before is destroyed.
+bool comm_raw_capture(size_t bytes, int calls);
+bool comm_raw_launch(void);
+
 #endif

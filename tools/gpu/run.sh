@@ -745,13 +745,18 @@ collectives()
         judge "cuda: collectives, NCCL_P2P_DISABLE=$p2p" \
             "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
     done
-    comm_check speed 60 speed
+    in_root 60 comm-graphs WEIR_TEST_COMM_DEVICES=2 "WEIR_CUDA_NCCL=$nccl" tests/comm/graph_nccl_test
+    judge "cuda: collectives in graphs" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
+    in_root 60 comm-shrink WEIR_TEST_COMM_DEVICES=2 "WEIR_CUDA_NCCL=$nccl" \
+        tests/comm/shrink_nccl_test '--gtest_filter=-*.WithoutThe*'
+    judge "cuda: collectives, ranks that are left" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
+    comm_check speed 90 speed
     comm_check "a call left out" 40 skip
     comm_check "counts differ" 40 counts
     in_root 40 comm-kill WEIR_COMM_COUNT=2 "WEIR_COMM_RENDEZVOUS=file:$work/meeting" "WEIR_CUDA_NCCL=$nccl" \
         bash -c 'LOCAL_RANK=1 WEIR_COMM_RANK=1 "$@" >/dev/null & LOCAL_RANK=0 WEIR_COMM_RANK=0 "$@"' rank \
-        tests/cuda/comm_check kill "$work/killed"
-    check_rows "cuda: collectives, a rank is killed"
+        tests/cuda/comm_check shrink "$work/killed"
+    check_rows "cuda: collectives, a rank is killed and the other one goes on"
 }
 
 # A training step whose gradients are reduced in buckets, beside the same step on the driver, and in PyTorch.

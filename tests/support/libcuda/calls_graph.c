@@ -27,38 +27,68 @@ struct CUgraphExec_st {
     struct fake_fence *last; // of the last launch; NULL: none
 };
 
+CUgraph fake_graph_create(void)
+{
+    CUgraph graph = calloc(1, sizeof *graph);
+    if (!graph)
+        abort();
+    fake_live++;
+    return graph;
+}
+
 CUresult cuGraphCreate(CUgraph *graph, unsigned flags)
 {
     BEGIN(true);
     if (code == CUDA_SUCCESS && flags != 0)
         code = CUDA_ERROR_INVALID_VALUE;
-    if (code == CUDA_SUCCESS) {
-        *graph = calloc(1, sizeof **graph);
-        if (!*graph)
-            abort();
-        fake_live++;
-    }
+    if (code == CUDA_SUCCESS)
+        *graph = fake_graph_create();
     END;
 }
 
-CUresult cuGraphDestroy(CUgraph graph)
+void fake_graph_destroy(CUgraph graph)
 {
-    BEGIN(true);
     for (size_t i = 0; i < graph->count; i++) {
+        const struct fake_operation *operation = &graph->nodes[i]->operation;
+        if (operation->drop)
+            operation->drop(operation->user);
         free(graph->nodes[i]->after);
         free(graph->nodes[i]);
     }
     free(graph->nodes);
     free(graph);
     fake_live--;
+}
+
+CUresult cuGraphDestroy(CUgraph graph)
+{
+    BEGIN(true);
+    fake_graph_destroy(graph);
     END;
+}
+
+bool fake_graph_ends_in(CUgraph graph, const CUgraphNode *nodes, size_t count)
+{
+    bool *before = calloc(graph->count + 1, sizeof *before);
+    bool all = true;
+    if (!before)
+        abort();
+    for (size_t i = 0; i < count; i++)
+        before[nodes[i]->index] = true;
+    for (size_t i = graph->count; i-- > 0;) {
+        for (size_t n = 0; n < i && before[i]; n++)
+            before[n] = before[n] || graph->nodes[i]->after[n];
+        all = all && before[i];
+    }
+    free(before);
+    return all;
 }
 
 // Nodes.
 
-static CUresult add_node(CUresult code, CUgraphNode *out_node, CUgraph graph,
-                         const CUgraphNode *dependencies, size_t count,
-                         const struct fake_operation *operation)
+CUresult fake_graph_add(CUresult code, CUgraphNode *out_node, CUgraph graph,
+                        const CUgraphNode *dependencies, size_t count,
+                        const struct fake_operation *operation)
 {
     if (code != CUDA_SUCCESS)
         return code;
@@ -106,7 +136,7 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgraphNod
     struct fake_operation copy;
     BEGIN(true);
     code = read_copy(context == fake_current ? code : FAKE_INVALID_CONTEXT, box, &copy);
-    code = add_node(code, node, graph, dependencies, count, &copy);
+    code = fake_graph_add(code, node, graph, dependencies, count, &copy);
     END;
 }
 
@@ -134,7 +164,7 @@ CUresult cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph, const CUgraphNod
     struct fake_operation set;
     BEGIN(true);
     code = read_set(context == fake_current ? code : FAKE_INVALID_CONTEXT, params, &set);
-    code = add_node(code, node, graph, dependencies, count, &set);
+    code = fake_graph_add(code, node, graph, dependencies, count, &set);
     END;
 }
 
@@ -168,7 +198,16 @@ CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNod
     struct fake_operation launch;
     BEGIN(true);
     code = read_launch(code, params, &launch);
-    code = add_node(code, node, graph, dependencies, count, &launch);
+    code = fake_graph_add(code, node, graph, dependencies, count, &launch);
+    END;
+}
+
+CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                             size_t count)
+{
+    const struct fake_operation nothing = {.kind = FAKE_NOTHING};
+    BEGIN(true);
+    code = fake_graph_add(code, node, graph, dependencies, count, &nothing);
     END;
 }
 
@@ -268,6 +307,8 @@ CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream)
             node.correlation = correlation;
             node.of_graph = true;
             node.ends_graph = i + 1 == executable->count;
+            if (node.clone)
+                node.user = node.clone(node.user);
             fake_stream_add(stream, &node);
         }
         executable->last = fake_fence_create();

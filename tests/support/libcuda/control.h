@@ -25,6 +25,7 @@
 #ifndef WEIR_TESTS_SUPPORT_LIBCUDA_CONTROL_H
 #define WEIR_TESTS_SUPPORT_LIBCUDA_CONTROL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define WEIR_TEST_CUDA_SYMBOL "weir_test_cuda"
@@ -54,6 +55,10 @@ struct weir_test_cuda {
     // Makes the stream's thread call `function(user)`, in its place among the stream's work. In a dead
     // context too.
     void (*enqueue)(void *stream, void (*function)(void *user), void *user);
+    // The same for a stream that is captured: the node calls `function(clone(user))` in each launch, and
+    // the end of its graph `drop(user)`. False: it is not captured, and nothing is done.
+    bool (*capture)(void *stream, void (*function)(void *user), void *user,
+                    void *(*clone)(void *user), void (*drop)(void *user));
     // The caller's own stream, of device 0, which only the caller creates, waits for and
     // destroys.
     void *(*create_stream)(void);

@@ -76,6 +76,7 @@ enum fake_operation_kind {
     FAKE_WAIT,
     FAKE_WRITE, // `value` to `dst`
     FAKE_CALL,
+    FAKE_NOTHING,
 };
 
 struct fake_operation {
@@ -102,6 +103,8 @@ struct fake_operation {
     bool cooperative;
     void (*call)(void *user); // CALL
     void *user;
+    void *(*clone)(void *user); // of a node that is a CALL
+    void (*drop)(void *user);
 };
 
 // calls_memory.c
@@ -120,6 +123,19 @@ bool fake_set_is_valid(const struct fake_operation *set);
 bool fake_launch_ends(const struct fake_operation *operation);
 
 void fake_set_fault(const char *kernel, long n);
+
+// calls_graph.c
+
+CUgraph fake_graph_create(void);
+void fake_graph_destroy(CUgraph graph);
+CUresult fake_graph_add(CUresult code, CUgraphNode *out_node, CUgraph graph,
+                        const CUgraphNode *dependencies, size_t count,
+                        const struct fake_operation *operation);
+// Whether each node is one of these, or comes before one of them.
+bool fake_graph_ends_in(CUgraph graph, const CUgraphNode *nodes, size_t count);
+
+// calls_capture.c: makes a node of an operation of a stream that is captured. False: it is not.
+bool fake_capture_take(CUstream stream, const struct fake_operation *operation);
 
 CUstream fake_stream_create(int device);
 int fake_stream_device(CUstream stream);

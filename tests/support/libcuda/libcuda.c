@@ -360,6 +360,17 @@ static void enqueue(void *stream, void (*function)(void *user), void *user)
     pthread_mutex_unlock(&fake_lock);
 }
 
+static bool capture(void *stream, void (*function)(void *user), void *user,
+                    void *(*clone)(void *user), void (*drop)(void *user))
+{
+    const struct fake_operation call = {
+        .kind = FAKE_CALL, .call = function, .user = user, .clone = clone, .drop = drop};
+    pthread_mutex_lock(&fake_lock);
+    const bool captured = fake_capture_take(stream, &call);
+    pthread_mutex_unlock(&fake_lock);
+    return captured;
+}
+
 static void *create_stream(void)
 {
     pthread_mutex_lock(&fake_lock);
@@ -402,6 +413,7 @@ const struct weir_test_cuda weir_test_cuda = {
     .name = name_of,
     .hold = hold,
     .enqueue = enqueue,
+    .capture = capture,
     .set_foreign_context = set_foreign,
     .create_stream = create_stream,
     .finish_stream = finish_stream,

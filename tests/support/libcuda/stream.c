@@ -275,14 +275,15 @@ bool fake_stream_idle(CUstream stream)
 
 void fake_stream_add(CUstream stream, const struct fake_operation *operation)
 {
+    if (fake_capture_take(stream, operation))
+        return;
     struct fake_operation *copy = malloc(sizeof *copy);
     if (!copy)
         abort();
     *copy = *operation;
     copy->next = NULL;
-    if (!copy->of_graph &&
-        (copy->kind == FAKE_COPY || copy->kind == FAKE_SET || copy->kind == FAKE_LAUNCH ||
-         copy->kind == FAKE_CALL))
+    if (!copy->of_graph && (copy->kind == FAKE_COPY || copy->kind == FAKE_SET ||
+                            copy->kind == FAKE_LAUNCH || copy->kind == FAKE_CALL))
         copy->correlation = fake_cupti_call();
     *stream->end = copy;
     stream->end = &copy->next;

@@ -198,6 +198,41 @@ static void drop_messages(struct fake_message *messages)
     }
 }
 
+static struct fake_message *copy_messages(const struct fake_message *from)
+{
+    struct fake_message *first = NULL;
+    for (struct fake_message **at = &first; from; from = from->next, at = &(*at)->next) {
+        *at = malloc(sizeof **at);
+        if (!*at)
+            abort();
+        **at = *from;
+        (*at)->next = NULL;
+    }
+    return first;
+}
+
+// For each launch of a graph.
+static void *clone_call(void *user)
+{
+    const struct fake_call *call = user;
+    struct fake_call *copy = malloc(sizeof *copy);
+    if (!copy)
+        abort();
+    *copy = *call;
+    copy->messages = copy_messages(call->messages);
+    pthread_mutex_lock(&fake_lock);
+    call->comm->under_way++;
+    pthread_mutex_unlock(&fake_lock);
+    return copy;
+}
+
+static void drop_call(void *user)
+{
+    struct fake_call *call = user;
+    drop_messages(call->messages);
+    free(call);
+}
+
 // A call that comes with the abort does nothing.
 static void enqueue(const struct fake_call *call, CUstream stream)
 {
@@ -217,8 +252,11 @@ static void enqueue(const struct fake_call *call, CUstream stream)
     call->comm->under_way++;
     // The fake libcuda has a lock of its own.
     pthread_mutex_unlock(&fake_lock);
-    cuda->enqueue(stream, fake_meet, copy);
+    const bool captured = cuda->capture(stream, fake_meet, copy, clone_call, drop_call);
+    if (!captured)
+        cuda->enqueue(stream, fake_meet, copy);
     pthread_mutex_lock(&fake_lock);
+    call->comm->under_way -= captured;
 }
 
 static _Thread_local int depth;

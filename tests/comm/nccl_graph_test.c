@@ -1,0 +1,221 @@
+// Collectives in graphs of the CUDA backend: how often NCCL and the driver are called, and what each of
+// these calls does when it fails.
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/comm/rig.h"
+#include "tests/support/libcuda/control.h"
+#include "tests/support/libnccl/control.h"
+
+#define SECOND UINT64_C(1000000000)
+#define GUARD_NS (100 * SECOND)
+
+enum {
+    RANKS = 2
+};
+
+static const struct weir_test_nccl *nccl(void)
+{
+    void *handle =
+        dlopen(weir_test_runfile("tests/support/libnccl/libnccl.so.2"), RTLD_NOW | RTLD_LOCAL);
+    const struct weir_test_nccl *control = handle ? dlsym(handle, WEIR_TEST_NCCL_SYMBOL) : NULL;
+    if (!control)
+        abort();
+    return control;
+}
+
+static const struct weir_test_cuda *cuda(void)
+{
+    void *handle = dlopen("tests/support/libcuda/libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    const struct weir_test_cuda *control = handle ? dlsym(handle, WEIR_TEST_CUDA_SYMBOL) : NULL;
+    if (!control)
+        abort();
+    return control;
+}
+
+struct graphs {
+    struct comm_rig rig;
+    weir_graph *graphs[RANKS];
+    uint32_t fill; // a node
+};
+
+static void open_two(struct graphs *g)
+{
+    *g = (struct graphs){.graphs = {NULL}};
+    comm_rig_open(&g->rig, "", RANKS, WEIR_PLACE_DEVICE);
+}
+
+static void close_two(struct graphs *g)
+{
+    for (uint32_t i = 0; i < RANKS; i++)
+        weir_graph_destroy(&g->graphs[i]);
+    comm_rig_close(&g->rig);
+    EXPECT_INT_EQ((int)nccl()->live(), 0);
+}
+
+// A fill, and two all-reduces of it.
+static void capture(struct graphs *g)
+{
+    const int32_t one = 1;
+    for (uint32_t i = 0; i < RANKS; i++) {
+        struct comm_rig *rig = &g->rig;
+        ASSERT_OK(weir_capture_begin(rig->queues[i]));
+        EXPECT_OK(weir_queue_fill(rig->queues[i], rig->dst[i], 0, 16, &one, sizeof one));
+        EXPECT_OK(weir_capture_node(rig->queues[i], &g->fill));
+        for (int n = 0; n < 2; n++)
+            EXPECT_OK(weir_queue_all_reduce(rig->queues[i], rig->comms[i], rig->dst[i], 0,
+                                            rig->dst[i], 0, 4, WEIR_I32, WEIR_SUM));
+        ASSERT_OK(weir_capture_end(rig->queues[i], NULL, &g->graphs[i]));
+    }
+}
+
+static void launch(struct graphs *g)
+{
+    for (uint32_t i = 0; i < RANKS; i++)
+        EXPECT_OK(weir_queue_graph(g->rig.queues[i], g->graphs[i]));
+}
+
+static void expect_all(struct graphs *g, int32_t number)
+{
+    const int32_t numbers[] = {number, number, number, number};
+    for (uint32_t i = 0; i < RANKS; i++)
+        comm_rig_expect(&g->rig, i, g->rig.dst[i], 0, numbers, 4);
+}
+
+// NCCL is called for the first launch only, and each launch is one call of the driver.
+WEIR_TEST(CommNcclGraph, IsCapturedOnce)
+{
+    struct graphs g;
+    open_two(&g);
+    capture(&g);
+    const long calls = nccl()->calls("ncclAllReduce");
+    const long launches = cuda()->calls("cuGraphLaunch");
+    const long captures = cuda()->calls("cuStreamBeginCapture");
+    for (int i = 0; i < 5; i++)
+        launch(&g);
+    expect_all(&g, 4);
+    EXPECT_INT_EQ((int)(nccl()->calls("ncclAllReduce") - calls), 2 * RANKS);
+    EXPECT_INT_EQ((int)(cuda()->calls("cuGraphLaunch") - launches), 5 * RANKS);
+    EXPECT_INT_EQ((int)(cuda()->calls("cuStreamBeginCapture") - captures), RANKS);
+    close_two(&g);
+}
+
+// An update in place leaves the capture; one that the driver cannot make has the next launch repeat it.
+WEIR_TEST(CommNcclGraph, Updates)
+{
+    const int32_t two = 2;
+    const uint8_t zero = 0;
+    struct graphs g;
+    open_two(&g);
+    capture(&g);
+    launch(&g);
+    expect_all(&g, 4);
+    const long captures = cuda()->calls("cuStreamBeginCapture");
+    for (uint32_t i = 0; i < RANKS; i++)
+        EXPECT_OK(weir_graph_set_fill(g.graphs[i], g.fill, g.rig.dst[i], 0, 16, &two, sizeof two));
+    launch(&g);
+    expect_all(&g, 8);
+    EXPECT_INT_EQ((int)(cuda()->calls("cuStreamBeginCapture") - captures), 0);
+    for (uint32_t i = 0; i < RANKS; i++)
+        EXPECT_OK(
+            weir_graph_set_fill(g.graphs[i], g.fill, g.rig.dst[i], 0, 16, &zero, sizeof zero));
+    launch(&g);
+    launch(&g);
+    expect_all(&g, 0);
+    EXPECT_INT_EQ((int)(cuda()->calls("cuStreamBeginCapture") - captures), RANKS);
+    close_two(&g);
+}
+
+// The driver's memory that it needs is none of a graph's, so the nodes are replayed: NCCL still carries them
+// out.
+WEIR_TEST(CommNcclGraph, AnAllToAllInPlace)
+{
+    static const int32_t expected[][2] = {{10, 20}, {11, 21}};
+    struct graphs g;
+    open_two(&g);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        struct comm_rig *rig = &g.rig;
+        const int32_t own[] = {10 * ((int32_t)i + 1), 10 * ((int32_t)i + 1) + 1};
+        comm_rig_write(rig, i, rig->dst[i], 0, own, 2);
+        ASSERT_OK(weir_capture_begin(rig->queues[i]));
+        EXPECT_OK(weir_queue_all_to_all(rig->queues[i], rig->comms[i], rig->dst[i], 0, rig->dst[i],
+                                        0, 1, WEIR_I32));
+        ASSERT_OK(weir_capture_end(rig->queues[i], NULL, &g.graphs[i]));
+    }
+    const long before = nccl()->calls("ncclSend");
+    launch(&g);
+    launch(&g);
+    launch(&g);
+    for (uint32_t i = 0; i < RANKS; i++)
+        comm_rig_expect(&g.rig, i, g.rig.dst[i], 0, expected[i], 2);
+    EXPECT_INT_EQ((int)(nccl()->calls("ncclSend") - before), 3 * RANKS);
+    close_two(&g);
+}
+
+static void expect_failure(struct graphs *g, const char *name)
+{
+    uint32_t named = 0;
+    launch(g);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        EXPECT_INT_LT(weir_queue_sync(g->rig.queues[i], GUARD_NS), 0);
+        named += weir_last_error()->native_call[0] != '\0' &&
+                 strcmp(weir_last_error()->native_call, name) == 0;
+        EXPECT_OK(weir_queue_recover(g->rig.queues[i]));
+        EXPECT_INT_LT(weir_comm_error(g->rig.comms[i]), 0);
+        EXPECT_INT_LT(weir_queue_graph(g->rig.queues[i], g->graphs[i]), 0);
+    }
+    EXPECT_UINT_EQ(named, 1);
+}
+
+// On one rank; the other one hears of it.
+WEIR_TEST(CommNcclGraph, EachCallFails)
+{
+    static const char *const names[] = {
+        "cuStreamCreateWithPriority",        "cuStreamBeginCapture", "cuStreamGetCaptureInfo",
+        "cuStreamUpdateCaptureDependencies", "cuGraphAddMemsetNode", "cuStreamEndCapture",
+        "cuGraphInstantiateWithFlags",       "cuGraphUpload",        "cuGraphLaunch",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct graphs g;
+        weir_test_note("%s", names[i]);
+        open_two(&g);
+        capture(&g);
+        cuda()->fail(names[i], 1, 0);
+        expect_failure(&g, names[i]);
+        EXPECT_INT_EQ((int)cuda()->struck(), 1);
+        cuda()->fail(NULL, 0, 0);
+        close_two(&g);
+    }
+    weir_test_note(NULL);
+}
+
+WEIR_TEST(CommNcclGraph, NcclFails)
+{
+    for (int n = 1; n <= 2; n++) {
+        struct graphs g;
+        open_two(&g);
+        capture(&g);
+        nccl()->fail("ncclAllReduce", n, 5);
+        expect_failure(&g, "ncclAllReduce");
+        nccl()->fail(NULL, 0, 0);
+        close_two(&g);
+    }
+}
+
+// Later calls of the capture, on either rank.
+WEIR_TEST(CommNcclGraph, LaterCallsFail)
+{
+    static const char *const names[] = {"cuStreamGetCaptureInfo",
+                                        "cuStreamUpdateCaptureDependencies"};
+    for (size_t i = 0; i < 2; i++)
+        for (int n = 2; n <= 6; n++) {
+            struct graphs g;
+            open_two(&g);
+            capture(&g);
+            cuda()->fail(names[i], n, 0);
+            expect_failure(&g, names[i]);
+            cuda()->fail(NULL, 0, 0);
+            close_two(&g);
+        }
+}

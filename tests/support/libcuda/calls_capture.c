@@ -1,0 +1,127 @@
+// Captures of streams. What a captured stream is given becomes a node that comes after the stream's
+// dependencies, and is then the only one of these.
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake.h"
+
+enum {
+    FAKE_UNJOINED = 904
+};
+
+struct capture {
+    struct capture *next;
+    CUstream stream;
+    CUgraph graph;
+    CUgraphNode *dependencies;
+    size_t count;
+};
+
+static struct capture *captures;
+
+static struct capture *find(CUstream stream)
+{
+    struct capture *capture = captures;
+    while (capture && capture->stream != stream)
+        capture = capture->next;
+    return capture;
+}
+
+static void follow(struct capture *capture, const CUgraphNode *nodes, size_t count)
+{
+    CUgraphNode *copy = calloc(count + 1, sizeof(CUgraphNode));
+    if (!copy)
+        abort();
+    if (count)
+        memcpy(copy, nodes, count * sizeof(CUgraphNode));
+    free(capture->dependencies);
+    capture->dependencies = copy;
+    capture->count = count;
+}
+
+static void drop(struct capture *capture)
+{
+    struct capture **at = &captures;
+    while (*at != capture)
+        at = &(*at)->next;
+    *at = capture->next;
+    free(capture->dependencies);
+    free(capture);
+}
+
+bool fake_capture_take(CUstream stream, const struct fake_operation *operation)
+{
+    struct capture *capture = find(stream);
+    CUgraphNode node;
+    if (!capture)
+        return false;
+    if (fake_graph_add(CUDA_SUCCESS, &node, capture->graph, capture->dependencies, capture->count,
+                       operation) != CUDA_SUCCESS)
+        abort();
+    follow(capture, &node, 1);
+    return true;
+}
+
+CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode)
+{
+    BEGIN(true);
+    if (code == CUDA_SUCCESS &&
+        (!fake_stream_known(stream) || find(stream) || mode != CU_STREAM_CAPTURE_MODE_RELAXED))
+        code = CUDA_ERROR_INVALID_VALUE;
+    if (code == CUDA_SUCCESS) {
+        struct capture *capture = calloc(1, sizeof *capture);
+        if (!capture)
+            abort();
+        *capture = (struct capture){captures, stream, fake_graph_create(), NULL, 0};
+        captures = capture;
+    }
+    END;
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+    BEGIN(true);
+    struct capture *capture = find(stream);
+    *graph = NULL;
+    if (code == CUDA_SUCCESS && !capture)
+        code = CUDA_ERROR_INVALID_VALUE;
+    if (code == CUDA_SUCCESS &&
+        !fake_graph_ends_in(capture->graph, capture->dependencies, capture->count))
+        code = FAKE_UNJOINED;
+    if (code == CUDA_SUCCESS)
+        *graph = capture->graph;
+    else if (capture)
+        fake_graph_destroy(capture->graph);
+    if (capture)
+        drop(capture);
+    END;
+}
+
+CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
+                                CUgraph *graph, const CUgraphNode **dependencies, size_t *count)
+{
+    BEGIN(true);
+    const struct capture *capture = find(stream);
+    if (code == CUDA_SUCCESS && !capture)
+        code = CUDA_ERROR_INVALID_VALUE;
+    if (code == CUDA_SUCCESS) {
+        *status = 1;
+        *id = 1;
+        *graph = capture->graph;
+        *dependencies = capture->dependencies;
+        *count = capture->count;
+    }
+    END;
+}
+
+CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *dependencies, size_t count,
+                                           unsigned flags)
+{
+    BEGIN(true);
+    struct capture *capture = find(stream);
+    if (code == CUDA_SUCCESS && (!capture || flags != CU_STREAM_SET_CAPTURE_DEPENDENCIES))
+        code = CUDA_ERROR_INVALID_VALUE;
+    if (code == CUDA_SUCCESS)
+        follow(capture, dependencies, count);
+    END;
+}
