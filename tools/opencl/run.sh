@@ -7,23 +7,30 @@ root="$PWD"
 
 if [ "${1-}" = --help ] || [ $# -lt 1 ]; then
     cat <<'TEXT'
-usage: tools/opencl/run.sh FOLDER [DRIVER]...
+usage: tools/opencl/run.sh [--check] FOLDER [DRIVER]...
 
-DRIVER is pocl, pocl-basic, rusticl, oclgrind or intel; without any, all of them. pocl is the
-system's. The others are downloaded with apt-get and pip and unpacked into FOLDER, which may be
+DRIVER is pocl, pocl-basic, pocl-wheel, loader, rusticl, oclgrind or intel; without any, all of them.
+pocl is the system's; loader is the same through Khronos' loader, as Intel ships it; pocl-wheel is
+the PoCL of PyPI. The others are downloaded with apt-get and pip and unpacked into FOLDER, which may be
 used again; nothing is installed, and /etc/OpenCL/vendors is not read for them. rusticl needs a
 mount namespace of its own, as Mesa finds libclc by a fixed path.
 
 One row a driver; the reports are FOLDER/DRIVER.json, the messages FOLDER/DRIVER.log. Exit
-status 0: every driver ran, whatever failed on it; 1: a driver could not be had, as said.
+status 0: every driver ran, whatever failed on it; with --check, 2 if a test failed; else 1: a
+driver could not be had, as said.
 TEXT
     exit 0
 fi
 
+check=0
+if [ "$1" = --check ]; then
+    check=1
+    shift
+fi
 mkdir -p "$1"
 folder="$(cd "$1" && pwd)"
 shift
-[ $# -gt 0 ] || set -- pocl pocl-basic rusticl oclgrind intel
+[ $# -gt 0 ] || set -- pocl pocl-basic pocl-wheel loader rusticl oclgrind intel
 libraries="$folder/debian/usr/lib/$(uname -m)-linux-gnu"
 
 # debian PACKAGE...: unpacks them; what is there already is kept.
@@ -54,27 +61,40 @@ have_oclgrind() {
     debian oclgrind liboclgrind-21.10 &&
         vendor oclgrind "$folder/debian/usr/lib/oclgrind/liboclgrind-rt-icd.so"
 }
+# wheels FOLDER PACKAGE...: unpacks them there; what is there already is kept.
+wheels() {
+    local into="$folder/$1" wheel
+    shift
+    [ ! -e "$into/done" ] || return 0
+    mkdir -p "$into/wheels"
+    pip download --quiet --no-deps -d "$into/wheels" "$@" >>"$folder/download.log" 2>&1 || return 1
+    for wheel in "$into"/wheels/*.whl; do
+        python3 -m zipfile -e "$wheel" "$into/unpacked" || return 1
+    done
+    touch "$into/done"
+}
 have_intel() {
-    local wheel
-    if [ ! -e "$folder/intel/done" ]; then
-        mkdir -p "$folder/intel/lib"
-        pip download --quiet --no-deps -d "$folder/packages" intel-opencl-rt intel-cmplr-lib-rt tbb \
-            tcmlib umf >>"$folder/download.log" 2>&1 || return 1
-        for wheel in "$folder"/packages/*.whl; do
-            python3 -m zipfile -e "$wheel" "$folder/intel/unpacked" || return 1
-        done
-        cp -r "$folder"/intel/unpacked/*.data/data/lib/. "$folder/intel/lib"
-        # Intel's own loader must not come before the system's.
-        rm -f "$folder"/intel/lib/libOpenCL.so*
-        touch "$folder/intel/done"
-    fi
+    wheels intel intel-opencl-rt intel-cmplr-lib-rt tbb tcmlib umf || return 1
+    mkdir -p "$folder/intel/lib" "$folder/loader"
+    cp -r "$folder"/intel/unpacked/*.data/data/lib/. "$folder/intel/lib"
+    # Intel's own loader must not come before the system's.
+    mv "$folder"/intel/lib/libOpenCL.so* "$folder/loader"
     vendor intel "$folder/intel/lib/libintelocl.so"
+}
+have_loader() { have_intel; }
+have_pocl_wheel() {
+    wheels pocl-wheel pocl-binary-distribution || return 1
+    vendor pocl-wheel "$(find "$folder/pocl-wheel/unpacked" -name 'libpocl*.so*' -print -quit)"
 }
 
 suite=("$root/bazel-bin/cli/weir" conform --backend opencl --json --limit 120)
 
 run_pocl() { POCL_DEVICES=pthread "${suite[@]}"; }
 run_pocl_basic() { POCL_DEVICES=basic "${suite[@]}"; }
+run_pocl_wheel() { OCL_ICD_VENDORS="$folder/vendors/pocl-wheel" run_pocl; }
+run_loader() {
+    LD_LIBRARY_PATH="$folder/intel/lib" WEIR_OPENCL_LIBRARY="$folder/loader/libOpenCL.so.1" run_pocl
+}
 run_rusticl() {
     # shellcheck disable=SC2016 # expanded by the inner shell
     LD_LIBRARY_PATH="$libraries" GALLIUM_PIPE_SEARCH_DIR="$libraries/gallium-pipe" \
@@ -90,7 +110,7 @@ run_intel() {
     LD_LIBRARY_PATH="$folder/intel/lib" OCL_ICD_VENDORS="$folder/vendors/intel" "${suite[@]}"
 }
 
-# row DRIVER: of its report.
+# row DRIVER: of its report; 1 if a test failed.
 row() {
     python3 - "$1" "$folder/$1.json" <<'PYTHON'
 import json, sys
@@ -98,24 +118,28 @@ report = json.load(open(sys.argv[2]))
 failed = [test["name"] for test in report["tests"] if test["outcome"] == "failed"]
 print("| %s: %s, %s | %d | %d | %d | %s |" % (sys.argv[1], report["platform"], report["driver"],
       report["passed"], report["failed"], report["skipped"], ", ".join(failed)))
+sys.exit(bool(failed))
 PYTHON
 }
 
 bazel build --noshow_progress //cli:weir //:modules //tests/conformance:conformance >&2
 export WEIR_MODULE_PATH="$root/bazel-bin/lib/weir"
 lacking=0
+failing=0
 echo "| driver | passed | failed | skipped | what failed |"
 echo "| --- | --- | --- | --- | --- |"
 for driver; do
     # The suite's own status tells of failed tests, which the table has.
-    if ! "have_${driver%-basic}"; then
+    have="${driver%-basic}"
+    if ! "have_${have//-/_}"; then
         echo "| $driver | | | | not run: a package could not be had, as $folder/download.log says |"
         lacking=1
     elif "run_${driver/-/_}" >"$folder/$driver.json" 2>"$folder/$driver.log"; [ -s "$folder/$driver.json" ]; then
-        row "$driver"
+        row "$driver" || failing=1
     else
         echo "| $driver | | | | not run: $(tail -1 "$folder/$driver.log") |"
         lacking=1
     fi
 done
+[ "$check$failing" != 11 ] || exit 2
 exit "$lacking"
