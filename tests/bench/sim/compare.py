@@ -3,7 +3,8 @@
 
 The folder is one that measure.sh left. Each of its cases runs here with the plugin sim on the null
 backend, in virtual time, with the folder's model (card.ini) and costs of kernels (kernels.ini), and
-each figure of its tables becomes a row. A case of two devices runs on two of the model. No GPU is needed.
+each figure of its tables becomes a row. A case of two devices runs on two of the model. No GPU is
+needed. Exit status 1 if a case could not be predicted.
 """
 
 import argparse
@@ -42,7 +43,8 @@ def predict(weir, arguments, environment):
                               env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, check=False)
         if done.returncode != 0:
-            sys.exit(f"compare: weir bench {' '.join(arguments)}: {done.stdout.strip()}")
+            print(f"compare: weir bench {' '.join(arguments)}: {done.stdout.strip()}", file=sys.stderr)
+            return None
         with open(path, encoding="utf-8") as file:
             return json.load(file)
 
@@ -67,14 +69,18 @@ def main():
     environment = dict(os.environ, WEIR_BACKEND="null", WEIR_PLUGINS="sim",
                        WEIR_SIM_GPU=asked.gpu or os.path.join(asked.folder, "card.ini"),
                        WEIR_SIM_COSTS=asked.costs or os.path.join(asked.folder, "kernels.ini"))
-    every = []
+    every, failed = [], []
     for name, devices, arguments in cases_of(asked.cases):
         path = os.path.join(asked.folder, name + ".json")
         if not os.path.exists(path) or (asked.only and name not in asked.only.split(",")):
             continue
         with open(path, encoding="utf-8") as file:
             measured = rows_of(json.load(file))
-        predicted = rows_of(predict(asked.weir, arguments, dict(environment, WEIR_NULL_DEVICES=devices)))
+        figures = predict(asked.weir, arguments, dict(environment, WEIR_NULL_DEVICES=devices))
+        if not figures:
+            failed.append(name)
+            continue
+        predicted = rows_of(figures)
         rows = [(predicted[key] / measured[key] - 1, key) for key in measured
                 if key in predicted and measured[key] > 0]
         if not rows:
@@ -88,11 +94,14 @@ def main():
             table, texts, column = key
             print(f"  {predicted[key]:12.3f} {measured[key]:12.3f} {100 * error:+7.1f} %  "
                   f"{column} of {table}: {' '.join(texts)}")
+    if failed:
+        print(f"not predicted: {', '.join(failed)}")
     if not every:
         sys.exit(f"compare: there are no figures of these cases in {asked.folder}")
     print(f"all: {len(every)} figures; error: median {percent(every, 0.5):.1f} %, "
           f"worst {100 * max(every):.1f} %")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -85,6 +85,13 @@ expect_status 1 "${compare[@]}" --only none
 expect_contains "$output" "there are no figures of these cases"
 expect_status 1 "${compare[@]}" --costs "$TEST_TMPDIR/absent.ini"
 expect_contains "$output" "absent.ini"
+# A case that cannot be predicted, as a kernel has no cost, ends none of the others.
+sed '/kernel advance/,$d' "$out/kernels.ini" >"$TEST_TMPDIR/few.ini"
+printf '[kernel increment]\nfixed_ns = 9000\n' >>"$TEST_TMPDIR/few.ini"
+expect_status 1 "${compare[@]}" --costs "$TEST_TMPDIR/few.ini" --only jobs,graphs
+expect_contains "$output" "the kernel 'advance' has no cost"
+expect_contains "$output" "not predicted: jobs"
+expect_contains "$output" "graphs: "
 expect_status 2 bash "$here/measure.sh" --out "$out"
 expect_status 2 bash "$here/measure.sh" --speed 3
 expect_contains "$output" "unknown argument '--speed'"
