@@ -16,11 +16,12 @@
 //
 // Chunks. Together they cover every element exactly once, in order. If the library
 // chooses their number on a device with copy engines (BY_ENGINE), each is a twentieth
-// larger than the one before, up to a limit that follows from the size of the job; or
-// smaller, if more is uploaded than downloaded (docs/chunks.md). Else their sizes differ
-// by at most one unit. The last is cut off where the elements end. A unit is the least
-// number of elements that is a multiple of `granularity` and makes every chunk start, in
-// `in` and in `out`, at a multiple of limits.argument_alignment_bytes.
+// larger than the one before, up to a limit that follows from the size of the job, and
+// at the end they shrink; the other way round if more is uploaded than downloaded
+// (docs/chunks.md). Else their sizes differ by at most one unit. The last is cut off
+// where the elements end. A unit is the least number of elements that is a multiple of
+// `granularity` and makes every chunk start, in `in` and in `out`, at a multiple of
+// limits.argument_alignment_bytes.
 // A job without elements has no chunks, and its runs only keep their place in the
 // order.
 //

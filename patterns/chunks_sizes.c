@@ -6,25 +6,27 @@
 // time of one start. If the same cores copy and compute, none of this applies; a chunk is then a piece that
 // stays in their cache from its upload to its download.
 //
-// Growing. Only one end of the job needs small chunks: the way down waits for the first chunk, or, if less
-// goes down than up, the way up is waited for by the last. From there on each chunk is larger than the one
-// before, and a start costs less of it. A chunk that is much larger arrives after those before it have left,
-// and the way down waits: with both ways in use the way up is only a few per cent faster.
+// Growing. A chunk that is much larger than the one before arrives after that one has left, and the way
+// down waits; so each is a little larger, up to what one of n equal chunks has, and the first is the only one
+// that the way down waits for as a whole. At the end, where the last kernel and the last download come after
+// all uploads, they shrink faster. What that gains was measured: docs/chunks.md.
 #include <stdint.h>
 
 #include "patterns/chunks_parts.h"
 
 // At 55.3 GB/s, in the 4.4 + 0.6 µs of a launch, a record and a wait; measured on an H200.
 #define BYTES_PER_START ((size_t)256 * 1024)
-// A chunk more costs what a twentieth of the least chunk does: 2.4 µs of a copy engine.
-#define LEAST_BYTES ((size_t)2 * 1024 * 1024)
+// Measured on an H200: with smaller ones the chunks that come of growing cost more than the first one gains.
+#define LEAST_BYTES ((size_t)4 * 1024 * 1024)
 #define GROWTH 20 // each chunk is larger by so manieth a part
-// The largest chunk is at most so many times the least: then at most 40 chunks come of growing.
+// None has more than such a part of what is left, so that each is a quarter smaller at the end.
+#define TAIL 4
+// The largest chunk is at most so many times the least: then at most 48 chunks come of growing.
 #define RATIO_MAX 16
 // With about 1,000 operations pending, drivers block further submits. CHOSEN_EQUAL_MAX leaves room for those
 // that come of growing.
 #define CHOSEN_CHUNKS_MAX 256
-#define CHOSEN_EQUAL_MAX (CHOSEN_CHUNKS_MAX - 40)
+#define CHOSEN_EQUAL_MAX (CHOSEN_CHUNKS_MAX - 48)
 // Measured on PoCL: flat between 0.5 and 4 MiB.
 #define BYTES_PER_CACHED_CHUNK ((size_t)1024 * 1024)
 
@@ -50,8 +52,11 @@ static uint32_t balanced_count(size_t bytes, uint32_t most)
 }
 
 // How many bytes the next chunk gets of those that are left. The last two share them.
-static size_t take(size_t size, size_t left)
+static size_t take(size_t size, size_t least, size_t left)
 {
+    const size_t most = left / TAIL > least ? left / TAIL : least;
+
+    size = size < most ? size : most;
     if (left <= size)
         return left;
     return left < 2 * size ? left / 2 : size;
@@ -70,13 +75,13 @@ static uint32_t grow(const struct weir_chunks_params *params, size_t unit, size_
     const size_t bytes = params->element_count * widest(params);
     const size_t unit_bytes = unit * widest(params);
     const size_t most = (bytes - 1) / balanced_count(bytes, CHOSEN_EQUAL_MAX) + 1;
-    size_t size = most / RATIO_MAX > LEAST_BYTES ? most / RATIO_MAX : LEAST_BYTES;
-    size_t at = 0, end = 0;
+    const size_t least = most / RATIO_MAX > LEAST_BYTES ? most / RATIO_MAX : LEAST_BYTES;
+    size_t size = least, at = 0, end = 0;
     uint32_t count = 0;
 
     while (end < units) {
         size = size < most ? size : most;
-        at += take(size, bytes - at);
+        at += take(size, least, bytes - at);
         end = at / unit_bytes > end ? at / unit_bytes : end + 1;
         if (at == bytes)
             end = units;
