@@ -192,6 +192,21 @@ static bool measure_late(struct calibration *c, size_t at, double *out_share)
     return true;
 }
 
+static bool ask_driver(struct calibration *c)
+{
+    struct weir_occupancy occupancy;
+    if (weir_kernel_occupancy(c->kernel, weir_dim(CAL_BLOCK, 1, 1), 0, &occupancy) < 0)
+        return cal_fail_weir(c);
+    cal_figure_set(c, CAL_MULTIPROCESSORS, (double)c->limits->compute_units);
+    cal_figure_set(c, CAL_THREADS, (double)occupancy.max_unit_items);
+    if (occupancy.max_unit_items == 0)
+        cal_figure_leave(c, CAL_THREADS, "the driver does not tell");
+    // A model has CUDA's order, in which smaller numbers go first.
+    cal_figure_set(c, CAL_LEAST_PRIORITY, -c->limits->priority_lowest);
+    cal_figure_set(c, CAL_GREATEST_PRIORITY, -c->limits->priority_highest);
+    return true;
+}
+
 bool cal_measure_engines(struct calibration *c)
 {
     struct cal_figure late;
@@ -200,9 +215,5 @@ bool cal_measure_engines(struct calibration *c)
         !measure_kernels(c, rounds) || !cal_figure_measure(c, measure_late, rounds, &late))
         return false;
     cal_figure_set(c, CAL_LATE_SIGNALS, late.value > 0.75);
-    cal_figure_set(c, CAL_MULTIPROCESSORS, (double)c->limits->compute_units);
-    // A model has CUDA's order, in which smaller numbers go first.
-    cal_figure_set(c, CAL_LEAST_PRIORITY, -c->limits->priority_lowest);
-    cal_figure_set(c, CAL_GREATEST_PRIORITY, -c->limits->priority_highest);
-    return true;
+    return ask_driver(c);
 }

@@ -25,6 +25,7 @@ const struct cal_about cal_keys[CAL_KEYS] = {
                      "how many kernels of one block, each in a queue of its own, take as long as "
                      "one"},
     [CAL_MULTIPROCESSORS] = {"multiprocessors", CAL_NUMBER, "what the driver says"},
+    [CAL_THREADS] = {"threads_per_multiprocessor", CAL_NUMBER, "what the driver says"},
     [CAL_LEAST_PRIORITY] = {"least_priority", CAL_NUMBER, "what the driver says"},
     [CAL_GREATEST_PRIORITY] = {"greatest_priority", CAL_NUMBER, "what the driver says"},
     [CAL_H2D] = {"h2d_gb_per_s", CAL_GB_PER_S, "the line through the times of all sizes"},
