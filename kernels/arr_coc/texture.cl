@@ -102,7 +102,7 @@ __kernel __attribute__((reqd_work_group_size(32, 8, 1))) void texture_image(
     __local uint corner[2], x_low[EDGE], x_high[EDGE], y_low[EDGE], y_high[EDGE];
     __local float x_weight[EDGE], y_weight[EDGE];
     __local float red[TILE * TILE], green[TILE * TILE], blue[TILE * TILE];
-    __local float gray[EDGE * EDGE];
+    __local float gray[EDGE * EDGE + TILE]; // and what no work-item reads
     size_t lx = get_local_id(0), ly = get_local_id(1);
     uint left = min((uint)get_group_id(0) * TILE, size - TILE);
     uint top = min((uint)get_group_id(1) * TILE, size - TILE);
@@ -158,7 +158,8 @@ __kernel __attribute__((reqd_work_group_size(32, 8, 1))) void texture_image(
         float r = sample(rgb, above, below, before, after, wx, wy);
         float g = sample(rgb + 1, above, below, before, after, wx, wy);
         float b = sample(rgb + 2, above, below, before, after, wx, wy);
-        gray[row * EDGE + column] = gray_of(r, g, b);
+        // The four corners have a row of work-items, of which four store one.
+        gray[ly < 4u || lx < 4u ? row * EDGE + column : EDGE * EDGE + lx] = gray_of(r, g, b);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
