@@ -35,7 +35,7 @@ for key, value in found.items():
     if key == "queues":
         same = value == wanted
     elif "_ns" in key or "_gb_" in key:
-        share = 0.02 if "load_" in key else 0.01 # (submits and waits of the pieces are part of those)
+        share = 0.05 if "load_" in key else 0.01 # (submits and waits of the pieces are part of those)
         same = abs(float(value) - float(wanted)) <= share * float(wanted) + (2 if "_ns" in key else 0)
     else:
         same = float(value) == float(wanted)
