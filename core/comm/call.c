@@ -31,7 +31,7 @@ struct weir__call weir__call_of(const struct weir_operation *operation)
     const char *file = operation->file ? operation->file : "";
     const size_t length = strlen(file);
     const size_t skipped = length < sizeof call.file ? 0 : length + 1 - sizeof call.file;
-    snprintf(call.file, sizeof call.file, "%s", file + skipped);
+    memcpy(call.file, file + skipped, length - skipped); // the rest is 0
     return call;
 }
 

@@ -95,9 +95,11 @@ void weir__comm_abort(weir_comm *comm, const struct weir_error *cause, const cha
 
 weir_status weir__comm_status(weir_comm *comm)
 {
+    struct weir_error error;
     weir_lock_take(&comm->lock);
     const bool failed = comm->failed;
-    const struct weir_error error = comm->error;
+    if (failed) // it is as large as many submissions
+        error = comm->error;
     weir_lock_release(&comm->lock);
     return failed ? weir__error_set(&error) : WEIR_OK;
 }
