@@ -95,13 +95,12 @@ void weir__comm_abort(weir_comm *comm, const struct weir_error *cause, const cha
 
 weir_status weir__comm_status(weir_comm *comm)
 {
-    struct weir_error error;
-    weir_lock_take(&comm->lock);
-    const bool failed = comm->failed;
-    if (failed) // it is as large as many submissions
-        error = comm->error;
+    if (!atomic_load_explicit(&comm->failed, memory_order_acquire))
+        return WEIR_OK;
+    weir_lock_take(&comm->lock); // until the cause is written
+    const struct weir_error error = comm->error;
     weir_lock_release(&comm->lock);
-    return failed ? weir__error_set(&error) : WEIR_OK;
+    return weir__error_set(&error);
 }
 
 weir_status weir_comm_error(weir_comm *comm)
@@ -130,10 +129,7 @@ weir_status weir_comm_abort_at(weir_comm *comm, const char *why, const char *fil
 
 bool weir__comm_has_turn(weir_comm *comm, uint32_t turn)
 {
-    weir_lock_take(&comm->lock);
-    const bool has_turn = comm->turn == turn;
-    weir_lock_release(&comm->lock);
-    return has_turn;
+    return atomic_load_explicit(&comm->turn, memory_order_acquire) == turn;
 }
 
 weir_status weir__comm_await_turn(weir_comm *comm, uint32_t turn)

@@ -3,6 +3,7 @@
 #define WEIR_CORE_OBJECT_COMM_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include <weir/module/transport.h>
 
@@ -60,12 +61,12 @@ struct weir_comm {
     uint32_t next_turn;           // of the next call
     uint64_t number;              // of the last one that all ranks take part in
 
-    struct weir_lock lock; // of what follows
+    struct weir_lock lock; // of what follows; `turn` and `failed` are also read without it
     pthread_cond_t changed;
-    uint32_t turn;    // of the call that may run
-    uint32_t waiting; // threads that wait for theirs, or for the end of the running one
-    bool running;     // a call has its turn, and has not ended it
-    bool failed;
+    _Atomic uint32_t turn; // of the call that may run
+    uint32_t waiting;      // threads that wait for theirs, or for the end of the running one
+    bool running;          // a call has its turn, and has not ended it
+    atomic_bool failed;
     struct weir_error error; // the first cause
 
     // Pinned memory for bytes of the device. Used by the call whose turn it is.
