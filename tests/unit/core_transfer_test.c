@@ -16,7 +16,7 @@ enum {
 };
 
 // More pieces of 1 MiB than there are slots for, and a rest.
-static const size_t large = ((size_t)15 << 20) + 4099;
+static const size_t large = ((size_t)11 << 20) + 4099;
 static const size_t offset = 997;
 
 struct job {
@@ -36,10 +36,10 @@ static bool job_open(struct job *job, size_t size)
     job->control.devices[0]->staging.thread_limit = THREADS;
     job->queue = control_queue(&job->control, "q");
     job->buffer = control_buffer(&job->control, size + offset + 5);
-    job->bytes = malloc(size);
+    job->bytes = calloc(1, size);
     job->back = calloc(1, size + 1);
-    for (size_t i = 0; job->bytes && i < size; i++)
-        job->bytes[i] = (unsigned char)(i * 7 + (i >> 11) + (i >> 20));
+    for (size_t i = 0; job->bytes && i + sizeof i <= size; i += sizeof i)
+        memcpy(job->bytes + i, &(size_t){i * 40503}, sizeof i);
     return job->queue && job->buffer && job->bytes && job->back;
 }
 
@@ -66,12 +66,12 @@ WEIR_TEST(Transfer, SameBytes)
                                    ((size_t)4 << 20) + 1,
                                    ((size_t)6 << 20) - 1,
                                    ((size_t)8 << 20) + 65536,
-                                   ((size_t)15 << 20) + 4099};
+                                   ((size_t)11 << 20) + 4099};
     struct job job;
     ASSERT_TRUE(job_open(&job, large));
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         weir_test_note("%zu bytes", sizes[i]);
-        memset(job.back, 0, large);
+        memset(job.back, 0, sizes[i] + 1);
         EXPECT_OK(weir_upload(job.queue, job.buffer, offset, job.bytes, sizes[i]));
         EXPECT_OK(weir_download(job.queue, job.back, job.buffer, offset, sizes[i]));
         EXPECT_MEM_EQ(job.back, job.bytes, sizes[i]);
@@ -121,6 +121,15 @@ static weir_status run(struct job *job, bool up)
               : weir_download(job->queue, job->back, job->buffer, offset, large);
 }
 
+// Nothing reads or writes the program's memory any more, which the thread sanitizer checks.
+static void touch(struct job *job)
+{
+    for (size_t i = 0; i < large; i += 65536) {
+        job->bytes[i] = (unsigned char)~job->bytes[i];
+        job->back[i] = 0;
+    }
+}
+
 // Refuses the `after`-th operation of the kind. False: there were fewer.
 static bool fail_one(struct job *job, bool up, enum weir_operation_kind kind, int after)
 {
@@ -133,7 +142,7 @@ static bool fail_one(struct job *job, bool up, enum weir_operation_kind kind, in
     EXPECT_CONTAINS(weir_last_error()->message, "the driver has had enough");
     EXPECT_STR_EQ(weir_last_error()->file, __FILE__);
     EXPECT_INT_EQ(run(job, !up), WEIR_ERROR_DEVICE); // the queue has failed
-    memset(job->back, 0, large);                     // nothing reads or writes it any more
+    touch(job);
     EXPECT_OK(weir_queue_recover(job->queue));
     return true;
 }
@@ -143,7 +152,7 @@ static void fail_each(struct job *job, bool up, enum weir_operation_kind kind)
     int failed = 0;
     while (failed < 50 && fail_one(job, up, kind, failed))
         failed++;
-    EXPECT_INT_EQ(failed, 16); // pieces
+    EXPECT_INT_EQ(failed, 12); // pieces
     EXPECT_OK(run(job, true));
     EXPECT_OK(run(job, false));
     EXPECT_MEM_EQ(job->back, job->bytes, large);
