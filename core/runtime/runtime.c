@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/barrier.h"
 #include "base/sized.h"
 #include "base/text.h"
 #include "core/module/check.h"
@@ -399,6 +400,8 @@ weir_status(weir_open)(const struct weir_open_params *params, weir_runtime **out
     if (params->out_report)
         *params->out_report = NULL;
     weir__watch_fork();
+    // The system takes 10 to 25 ms for it in a process that has threads, and drivers start some.
+    weir_barrier_init();
 
     // Backends that failed have set an error detail, but this call has not
     // failed.
