@@ -11,7 +11,10 @@ void weir_workers_init(struct weir_workers *workers, const struct weir_lock_kind
 {
     *workers = (struct weir_workers){0};
     weir_lock_init(&workers->lock, kind);
-    pthread_cond_init(&workers->posted, NULL);
+    for (unsigned i = 0; i < WEIR_WORKERS_MAX; i++) {
+        workers->threads[i].workers = workers;
+        pthread_cond_init(&workers->threads[i].wake, NULL);
+    }
     pthread_cond_init(&workers->done, NULL);
 }
 
@@ -19,7 +22,8 @@ void weir_workers_finish(struct weir_workers *workers)
 {
     weir_workers_stop(workers);
     pthread_cond_destroy(&workers->done);
-    pthread_cond_destroy(&workers->posted);
+    for (unsigned i = 0; i < WEIR_WORKERS_MAX; i++)
+        pthread_cond_destroy(&workers->threads[i].wake);
     weir_lock_finish(&workers->lock);
 }
 
@@ -54,26 +58,61 @@ static void allow_faults(void)
     pthread_sigmask(SIG_UNBLOCK, &faults, NULL);
 }
 
+// These two with the lock held.
+
+static void fall_asleep(struct weir_worker *worker)
+{
+    struct weir_workers *workers = worker->workers;
+    worker->next = workers->sleepers;
+    workers->sleepers = worker;
+    workers->awake--;
+    worker->asleep = true;
+    while (worker->asleep)
+        weir_lock_wait(&workers->lock, &worker->wake);
+}
+
+static void wake_one(struct weir_workers *workers)
+{
+    struct weir_worker *worker = workers->sleepers;
+    workers->sleepers = worker->next;
+    worker->asleep = false;
+    workers->awake++;
+    pthread_cond_signal(&worker->wake);
+}
+
 static void work(void *user)
 {
-    struct weir_workers *workers = user;
+    struct weir_worker *worker = user;
+    struct weir_workers *workers = worker->workers;
     allow_faults();
     weir_lock_take(&workers->lock);
     while (!workers->stopping) {
         if (workers->first)
             run_task(workers, pop(workers));
         else
-            weir_lock_wait(&workers->lock, &workers->posted);
+            fall_asleep(worker);
     }
+    workers->awake--;
     weir_lock_release(&workers->lock);
+}
+
+// With the lock held.
+static bool start_one(struct weir_workers *workers)
+{
+    struct weir_worker *worker = &workers->threads[workers->count];
+    if (weir_thread_start(&worker->thread, work, worker) != 0)
+        return false;
+    workers->count++;
+    workers->awake++;
+    return true;
 }
 
 unsigned weir_workers_start(struct weir_workers *workers, unsigned count)
 {
+    const unsigned most = count < WEIR_WORKERS_MAX ? count : WEIR_WORKERS_MAX;
     weir_lock_take(&workers->lock);
-    while (!workers->stopping && workers->count < count && workers->count < WEIR_WORKERS_MAX &&
-           weir_thread_start(&workers->threads[workers->count], work, workers) == 0)
-        workers->count++;
+    while (!workers->stopping && workers->count < most && start_one(workers))
+        ;
     const unsigned running = workers->stopping ? 0 : workers->count;
     weir_lock_release(&workers->lock);
     return running;
@@ -85,19 +124,20 @@ void weir_workers_stop(struct weir_workers *workers)
     const bool mine = !workers->stopping;
     const unsigned count = workers->count;
     workers->stopping = true;
-    pthread_cond_broadcast(&workers->posted);
+    while (workers->sleepers)
+        wake_one(workers);
     weir_lock_release(&workers->lock);
     if (!mine)
         return;
     for (unsigned i = 0; i < count; i++)
-        weir_thread_join(&workers->threads[i]);
+        weir_thread_join(&workers->threads[i].thread);
     weir_lock_take(&workers->lock);
     workers->count = 0;
     workers->stopping = false;
     weir_lock_release(&workers->lock);
 }
 
-void weir_workers_post(struct weir_workers *workers, struct weir_task *task)
+void weir_workers_post(struct weir_workers *workers, struct weir_task *task, unsigned threads)
 {
     task->next = NULL;
     task->state = WEIR_TASK_POSTED;
@@ -107,7 +147,8 @@ void weir_workers_post(struct weir_workers *workers, struct weir_task *task)
     else
         workers->first = task;
     workers->last = task;
-    pthread_cond_signal(&workers->posted);
+    if (workers->sleepers && workers->awake < threads)
+        wake_one(workers);
     weir_lock_release(&workers->lock);
 }
 

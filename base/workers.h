@@ -26,15 +26,26 @@ struct weir_task {
     } state;
 };
 
+struct weir_workers;
+
+struct weir_worker {
+    struct weir_workers *workers;
+    struct weir_thread thread;
+    pthread_cond_t wake;
+    bool asleep;
+    struct weir_worker *next; // of those asleep
+};
+
 struct weir_workers {
     struct weir_lock lock;
-    pthread_cond_t posted;
     pthread_cond_t done;
     struct weir_task *first; // posted and not begun, the oldest
     struct weir_task *last;
+    struct weir_worker *sleepers; // the one that fell asleep last, whose processor is the readiest
+    unsigned awake;
     unsigned count; // of threads
     bool stopping;
-    struct weir_thread threads[WEIR_WORKERS_MAX];
+    struct weir_worker threads[WEIR_WORKERS_MAX];
 };
 
 // Without threads, so it cannot fail. `kind` is the place of its lock in the order of locks; no lock
@@ -53,8 +64,9 @@ unsigned weir_workers_start(struct weir_workers *workers, unsigned count);
 // Ends the threads, after the tasks that they have begun. Others may be started afterwards.
 void weir_workers_stop(struct weir_workers *workers);
 
-// Tasks are begun in the order in which they were posted.
-void weir_workers_post(struct weir_workers *workers, struct weir_task *task);
+// Tasks are begun in the order in which they were posted. If fewer than `threads` threads are awake, one
+// more is woken.
+void weir_workers_post(struct weir_workers *workers, struct weir_task *task, unsigned threads);
 
 // Returns when the task has run. If no thread has begun it yet, the calling thread runs it, so that
 // tasks also run where no thread could be started.

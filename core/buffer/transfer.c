@@ -14,18 +14,19 @@
 #include "core/support/error.h"
 #include "core/support/thread.h"
 
-// From here on several threads copy, one for each SHARE_BYTES.
-#define PARALLEL_BYTES ((size_t)1 << 20)
-#define SHARE_BYTES ((size_t)512 << 10)
-// The pieces of such a transfer: they fit into a processor's own cache, and there are several for each
-// thread.
-#define PIECE_BYTES_MAX ((size_t)1 << 20)
+// From here on several threads copy: two, and more of them if each has SHARE_BYTES. A thread takes up to
+// 100 us to wake.
+#define PARALLEL_BYTES ((size_t)4 << 20)
+#define SHARE_BYTES ((size_t)4 << 20)
+// The pieces fit into a processor's own cache, and there are several for each thread.
+#define PIECE_BYTES_MAX WEIR__STAGING_BLOCK_BYTES
 #define PIECE_BYTES_MIN ((size_t)256 << 10)
 #define PIECE_UNIT ((size_t)64 << 10)
 
 enum {
     // That the device has at once, so that it works on while the host waits for a thread.
     DEVICE_PIECES = 6,
+    ALONE_PIECES = 4, // that the calling thread uses in turn, without others
     // That each thread has: one to go on with, while the calling thread gives it another.
     THREAD_PIECES = 2,
     SLOTS_MAX = THREAD_PIECES * WEIR_WORKERS_MAX + DEVICE_PIECES
@@ -52,6 +53,7 @@ struct transfer {
     size_t size;
     struct weir__host_caller caller;
     struct weir_workers *copiers; // NULL: the calling thread copies
+    unsigned threads;
     size_t piece_bytes;
     size_t piece_count;
     size_t slot_count;
@@ -113,7 +115,7 @@ static weir_status begin_on_host(struct transfer *transfer, size_t piece)
     if (transfer->copiers) {
         slot->task.run = copy_on_host;
         slot->task.user = slot;
-        weir_workers_post(transfer->copiers, &slot->task);
+        weir_workers_post(transfer->copiers, &slot->task, transfer->threads);
     } else {
         copy_on_host(slot);
         end_on_host(transfer, slot);
@@ -228,23 +230,24 @@ static size_t divide_up(size_t a, size_t b)
 // The threads that copy: they are there already, or started.
 static unsigned start_copiers(struct weir__staging *staging, size_t size)
 {
-    const size_t wanted = least_of(staging->thread_limit, size / SHARE_BYTES);
+    const size_t shares = size / SHARE_BYTES;
+    const size_t wanted = least_of(staging->thread_limit, shares > 2 ? shares : 2);
     if (size < PARALLEL_BYTES || wanted == 0)
         return 0;
     return (unsigned)least_of(weir_workers_start(&staging->copiers, (unsigned)wanted), wanted);
 }
 
-static void set_pieces(struct transfer *transfer, unsigned threads)
+static void set_pieces(struct transfer *transfer)
 {
-    size_t bytes = WEIR__STAGING_BLOCK_BYTES;
-    if (threads > 0) {
-        bytes = divide_up(divide_up(transfer->size, (size_t)4 * threads), PIECE_UNIT) * PIECE_UNIT;
-        bytes = least_of(bytes < PIECE_BYTES_MIN ? PIECE_BYTES_MIN : bytes, PIECE_BYTES_MAX);
-    }
-    transfer->piece_bytes = bytes;
-    transfer->piece_count = divide_up(transfer->size, bytes);
+    const unsigned threads = transfer->threads;
+    const size_t pieces = threads > 0 ? (size_t)4 * threads : ALONE_PIECES;
+    const size_t bytes = divide_up(divide_up(transfer->size, pieces), PIECE_UNIT) * PIECE_UNIT;
+    transfer->piece_bytes =
+        least_of(bytes < PIECE_BYTES_MIN ? PIECE_BYTES_MIN : bytes, PIECE_BYTES_MAX);
+    transfer->piece_count = divide_up(transfer->size, transfer->piece_bytes);
     transfer->slot_count =
-        least_of(threads > 0 ? THREAD_PIECES * threads + DEVICE_PIECES : 2, transfer->piece_count);
+        least_of(threads > 0 ? (size_t)THREAD_PIECES * threads + DEVICE_PIECES : ALONE_PIECES,
+                 transfer->piece_count);
 }
 
 // Of an upload the host's copies come first, and of a download the device's.
@@ -255,7 +258,7 @@ static void set_lead(struct transfer *transfer)
     if (transfer->copiers)
         transfer->lead = transfer->upload ? slots - on_device : on_device;
     else
-        transfer->lead = transfer->upload ? 0 : 1;
+        transfer->lead = transfer->upload ? 0 : least_of(2, on_device);
 }
 
 // Takes the blocks, and cuts them into slots. Stores them, and returns their number, or 0.
@@ -280,11 +283,11 @@ static weir_status run_transfer(const struct transfer *asked)
     struct transfer transfer = *asked;
     struct weir__staging_block *blocks[SLOTS_MAX];
     weir_device *device = transfer.queue->member.device;
-    const unsigned threads = start_copiers(&device->staging, transfer.size);
 
     transfer.slots = slots;
-    transfer.copiers = threads > 0 ? &device->staging.copiers : NULL;
-    set_pieces(&transfer, threads);
+    transfer.threads = start_copiers(&device->staging, transfer.size);
+    transfer.copiers = transfer.threads > 0 ? &device->staging.copiers : NULL;
+    set_pieces(&transfer);
     const size_t taken = take_blocks(&transfer, blocks);
     if (taken == 0)
         return weir_last_error()->status;

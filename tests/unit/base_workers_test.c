@@ -55,7 +55,7 @@ static void post_all(struct weir_workers *workers, struct noted *noted, size_t c
     atomic_store(&numbers, 0);
     for (size_t i = 0; i < count; i++) {
         noted[i] = (struct noted){.task = {.run = note_run, .user = &noted[i]}, .number = -1};
-        weir_workers_post(workers, &noted[i].task);
+        weir_workers_post(workers, &noted[i].task, WEIR_WORKERS_MAX);
     }
 }
 
@@ -114,7 +114,7 @@ WEIR_TEST(Workers, RunBesideEachOther)
     EXPECT_INT_EQ(weir_workers_start(&workers, 4), 4);
     for (int i = 0; i < 4; i++) {
         gate_init(&gates[i]);
-        weir_workers_post(&workers, &gates[i].task);
+        weir_workers_post(&workers, &gates[i].task, WEIR_WORKERS_MAX);
     }
     for (int i = 0; i < 4; i++)
         EXPECT_INT_EQ(sem_wait(&gates[i].begun), 0);
@@ -136,7 +136,7 @@ WEIR_TEST(Workers, BeginInOrder)
     weir_workers_init(&workers, &kind);
     ASSERT_INT_EQ(weir_workers_start(&workers, 1), 1);
     gate_init(&gate);
-    weir_workers_post(&workers, &gate.task);
+    weir_workers_post(&workers, &gate.task, WEIR_WORKERS_MAX);
     ASSERT_INT_EQ(sem_wait(&gate.begun), 0);
     post_all(&workers, noted, TASKS);
     weir_workers_wait(&workers, &noted[TASKS - 1].task); // taken from the end of the list
@@ -151,6 +151,37 @@ WEIR_TEST(Workers, BeginInOrder)
     }
     weir_workers_wait(&workers, &gate.task);
     gate_finish(&gate);
+    weir_workers_finish(&workers);
+}
+
+// Two threads are asked for, and a third one stays asleep, so what is posted meanwhile is not begun.
+WEIR_TEST(Workers, NoMoreAreWokenThanAskedFor)
+{
+    struct weir_workers workers;
+    struct gate gates[3];
+    weir_workers_init(&workers, &kind);
+    ASSERT_INT_EQ(weir_workers_start(&workers, 3), 3);
+    for (bool asleep = false; !asleep; sched_yield()) {
+        weir_lock_take(&workers.lock);
+        asleep = workers.awake == 0;
+        weir_lock_release(&workers.lock);
+    }
+    for (int i = 0; i < 3; i++) {
+        gate_init(&gates[i]);
+        weir_workers_post(&workers, &gates[i].task, 2);
+    }
+    EXPECT_INT_EQ(sem_wait(&gates[0].begun), 0);
+    EXPECT_INT_EQ(sem_wait(&gates[1].begun), 0);
+    weir_lock_take(&workers.lock);
+    EXPECT_INT_EQ(workers.awake, 2);
+    EXPECT_INT_EQ(gates[2].task.state, WEIR_TASK_POSTED);
+    weir_lock_release(&workers.lock);
+    for (int i = 0; i < 3; i++)
+        sem_post(&gates[i].open);
+    for (int i = 0; i < 3; i++) {
+        weir_workers_wait(&workers, &gates[i].task);
+        gate_finish(&gates[i]);
+    }
     weir_workers_finish(&workers);
 }
 
@@ -204,7 +235,7 @@ WEIR_TEST(Workers, StopWaitsForWhatHasBegun)
     weir_workers_init(&workers, &kind);
     ASSERT_INT_EQ(weir_workers_start(&workers, 1), 1);
     gate_init(&gate);
-    weir_workers_post(&workers, &gate.task);
+    weir_workers_post(&workers, &gate.task, WEIR_WORKERS_MAX);
     ASSERT_INT_EQ(sem_wait(&gate.begun), 0);
     ASSERT_INT_EQ(pthread_create(&stopper, NULL, stop, &workers), 0);
     while (weir_workers_start(&workers, 1) != 0)
@@ -246,8 +277,9 @@ WEIR_TEST(Workers, FaultsAreTheProgramsOwn)
     ASSERT_INT_EQ(sigaction(SIGSEGV, &(struct sigaction){.sa_handler = unprotect}, &before), 0);
     ASSERT_INT_EQ(weir_workers_start(&workers, 1), 1);
     gate_init(&gate);
-    weir_workers_post(&workers, &task);
-    weir_workers_post(&workers, &gate.task); // begun after the task, by the thread
+    weir_workers_post(&workers, &task, WEIR_WORKERS_MAX);
+    weir_workers_post(&workers, &gate.task,
+                      WEIR_WORKERS_MAX); // begun after the task, by the thread
     ASSERT_INT_EQ(sem_wait(&gate.begun), 0);
     sem_post(&gate.open);
     weir_workers_wait(&workers, &task);

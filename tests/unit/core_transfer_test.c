@@ -88,15 +88,15 @@ WEIR_TEST(Transfer, SmallOnesStartNoThreads)
     ASSERT_TRUE(job_open(&job, large));
     EXPECT_OK(weir_upload(job.queue, job.buffer, 0, job.bytes, 4096));
     EXPECT_SIZE_EQ(staging_of(&job)->count, 1);
-    EXPECT_OK(weir_upload(job.queue, job.buffer, 0, job.bytes, ((size_t)1 << 20) - 1));
-    EXPECT_OK(weir_download(job.queue, job.back, job.buffer, 0, ((size_t)1 << 20) - 1));
+    EXPECT_OK(weir_upload(job.queue, job.buffer, 0, job.bytes, ((size_t)4 << 20) - 1));
+    EXPECT_OK(weir_download(job.queue, job.back, job.buffer, 0, ((size_t)4 << 20) - 1));
     EXPECT_INT_EQ(staging_of(&job)->copiers.count, 0);
     staging_of(&job)->thread_limit = 0;
     EXPECT_OK(weir_upload(job.queue, job.buffer, 0, job.bytes, large));
     EXPECT_OK(weir_download(job.queue, job.back, job.buffer, 0, large));
     EXPECT_MEM_EQ(job.back, job.bytes, large);
     EXPECT_INT_EQ(staging_of(&job)->copiers.count, 0);
-    EXPECT_SIZE_EQ(staging_of(&job)->count, 2);
+    EXPECT_SIZE_EQ(staging_of(&job)->count, 4);
     job_close(&job);
 }
 
@@ -107,7 +107,7 @@ WEIR_TEST(Transfer, Trim)
     ASSERT_TRUE(job_open(&job, large));
     for (int round = 0; round < 2; round++) {
         EXPECT_OK(weir_upload(job.queue, job.buffer, 0, job.bytes, large));
-        EXPECT_SIZE_EQ(staging_of(&job)->count, 3); // for 10 pieces
+        EXPECT_SIZE_EQ(staging_of(&job)->count, 10); // two for each thread, and 6
         EXPECT_OK(weir_device_trim(job.control.devices[0]));
         EXPECT_SIZE_EQ(staging_of(&job)->count, 0);
         EXPECT_INT_EQ(staging_of(&job)->copiers.count, 0);
