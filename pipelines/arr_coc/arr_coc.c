@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -28,20 +27,6 @@ static const char *const kernel_names[ARR_COC_KERNEL_COUNT] = {
     [ARR_COC_ALLOCATE_TOKENS] = "allocate_tokens",
     [ARR_COC_COMPRESS_TOKENS] = "compress_tokens",
 };
-
-weir_status arr_coc_refuse(const char *remedy, const char *format, ...)
-{
-    struct weir_error error = {.status = WEIR_ERROR_INVALID};
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(error.message, sizeof error.message, format, arguments);
-    va_end(arguments);
-    snprintf(error.object, sizeof error.object, "arr-coc");
-    if (remedy)
-        snprintf(error.remedy, sizeof error.remedy, "%s", remedy);
-    return weir_error_set(&error);
-}
 
 static weir_status refuse_memory(void)
 {

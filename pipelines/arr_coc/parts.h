@@ -2,6 +2,7 @@
 #ifndef WEIR_PIPELINES_ARR_COC_PARTS_H
 #define WEIR_PIPELINES_ARR_COC_PARTS_H
 
+#include "patterns/fail.h"
 #include "pipelines/arr_coc/arr_coc.h"
 
 // The kernels, in the order of the table of names.
@@ -85,6 +86,7 @@ weir_status arr_coc_submit_position(struct weir_arr_coc *arr_coc, const struct a
                                     bool first);
 
 // Fails with WEIR_ERROR_INVALID and a formatted sentence as detail.
-weir_status arr_coc_refuse(const char *remedy, const char *format, ...) WEIR_PRINTF(2, 3);
+#define arr_coc_refuse(remedy, ...) \
+    weir__pattern_fail("arr-coc", WEIR_ERROR_INVALID, (remedy), __VA_ARGS__)
 
 #endif

@@ -2,11 +2,11 @@
 #include "pipelines/train/augment.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "kernels/augment/augment.h"
+#include "patterns/fail.h"
 
 enum {
     BLOCK = 64,
@@ -23,16 +23,7 @@ struct weir_train_augment {
     weir_kernel *kernel;
 };
 
-static weir_status refuse(const char *format, ...) WEIR_PRINTF(1, 2);
-static weir_status refuse(const char *format, ...)
-{
-    struct weir_error error = {.status = WEIR_ERROR_INVALID, .object = "augment"};
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(error.message, sizeof error.message, format, arguments);
-    va_end(arguments);
-    return weir_error_set(&error);
-}
+#define refuse(...) weir__pattern_fail("augment", WEIR_ERROR_INVALID, NULL, __VA_ARGS__)
 
 static weir_status check_colours(const struct weir_train_augment_params *params)
 {

@@ -41,8 +41,8 @@ static weir_status find(void *library, const char *name, void *out_function)
     memcpy(out_function, &address, sizeof address);
     if (address)
         return WEIR_OK;
-    return train_fail("cuBLAS", WEIR_ERROR_UNSUPPORTED, "install CUDA 12 or newer",
-                      "the library lacks the function %s", name);
+    return weir__pattern_fail("cuBLAS", WEIR_ERROR_UNSUPPORTED, "install CUDA 12 or newer",
+                              "the library lacks the function %s", name);
 }
 
 static void *open_library(const char *path)
@@ -60,10 +60,11 @@ static weir_status load(struct train_blas *blas, const char *path)
 {
     void *library = open_library(path);
     if (!library)
-        return train_fail("cuBLAS", WEIR_ERROR_UNSUPPORTED,
-                          "install cuBLAS 12 or newer, name its file, or let the library's kernels "
-                          "compute the products",
-                          "the library cannot be opened: %s", dlerror());
+        return weir__pattern_fail(
+            "cuBLAS", WEIR_ERROR_UNSUPPORTED,
+            "install cuBLAS 12 or newer, name its file, or let the library's kernels "
+            "compute the products",
+            "the library cannot be opened: %s", dlerror());
     weir_status status;
     if ((status = find(library, "cublasCreate_v2", &blas->create)) ||
         (status = find(library, "cublasDestroy_v2", &blas->destroy)) ||
@@ -128,9 +129,9 @@ static weir_status check_device(weir_device *device)
         return status;
     if (weir_native_is(native.api, WEIR_NATIVE_CUDA))
         return WEIR_OK;
-    return train_fail("cuBLAS", WEIR_ERROR_UNSUPPORTED,
-                      "let the library's kernels compute the products on this device",
-                      "the device is one of '%s', not of CUDA", native.api);
+    return weir__pattern_fail("cuBLAS", WEIR_ERROR_UNSUPPORTED,
+                              "let the library's kernels compute the products on this device",
+                              "the device is one of '%s', not of CUDA", native.api);
 }
 
 static weir_status run_alone(struct train_blas *blas, weir_native_function function)

@@ -77,9 +77,9 @@ static weir_status check_extras(const struct weir_io_tensor *extras, size_t coun
 {
     for (size_t i = 0; i < count; i++)
         if (strncmp(extras[i].name, extra_prefix, sizeof extra_prefix - 1) != 0)
-            return train_fail("checkpoint", WEIR_ERROR_INVALID, NULL,
-                              "the name of the tensor '%.40s' does not begin with '%s'",
-                              extras[i].name, extra_prefix);
+            return weir__pattern_fail("checkpoint", WEIR_ERROR_INVALID, NULL,
+                                      "the name of the tensor '%.40s' does not begin with '%s'",
+                                      extras[i].name, extra_prefix);
     return WEIR_OK;
 }
 
@@ -128,7 +128,7 @@ static weir_status write_file(const char *path, const struct parts *parts, const
     } else {
         list_tensors(parts, progress, extras, extra_count, names, tensors);
         if (!weir_io_safetensors_write(path, tensors, count, &error))
-            status = train_fail(NULL, WEIR_ERROR_IO, NULL, "%s", error.message);
+            status = weir__pattern_fail(NULL, WEIR_ERROR_IO, NULL, "%s", error.message);
     }
     free(tensors);
     free(names);
@@ -169,9 +169,9 @@ static weir_status read_parts(const char *path, const weir_io_safetensors *file,
             const float *values;
             name_tensor(parts, buffer, i, name);
             if (!weir_io_safetensors_find(file, name, p->rank, p->shape, &values, &error))
-                return train_fail(NULL, WEIR_ERROR_IO, other_network, "%s", error.message);
+                return weir__pattern_fail(NULL, WEIR_ERROR_IO, other_network, "%s", error.message);
             if (!weir_io_check_finite(path, name, values, p->count, &error))
-                return train_fail(NULL, WEIR_ERROR_IO, NULL, "%s", error.message);
+                return weir__pattern_fail(NULL, WEIR_ERROR_IO, NULL, "%s", error.message);
             memcpy(parts->values[buffer] + p->offset / sizeof(float), values,
                    p->count * sizeof(float));
         }
@@ -261,7 +261,7 @@ weir_status weir_train_checkpoint_read(const char *path, weir_train_model *model
     if (out_file)
         *out_file = NULL;
     if (!weir_io_safetensors_open(path, &file, &error))
-        return train_fail(NULL, WEIR_ERROR_IO, NULL, "%s", error.message);
+        return weir__pattern_fail(NULL, WEIR_ERROR_IO, NULL, "%s", error.message);
     const weir_status status = read_file(path, file, model, optimizer, queue, &progress);
     if (status != WEIR_OK || !out_file)
         weir_io_safetensors_destroy(&file);

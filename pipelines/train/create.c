@@ -18,37 +18,38 @@ static const char name[] = "train";
 static weir_status check_counts(const struct weir_train_run_params *p)
 {
     if (p->steps < 1 || p->steps > WEIR_TRAIN_STEPS_MAX)
-        return train_fail(name, WEIR_ERROR_INVALID, NULL,
-                          "%" PRIu64 " steps; 1 to %" PRIu64 " are possible", p->steps,
-                          WEIR_TRAIN_STEPS_MAX);
+        return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL,
+                                  "%" PRIu64 " steps; 1 to %" PRIu64 " are possible", p->steps,
+                                  WEIR_TRAIN_STEPS_MAX);
     if (p->passes < 1 || p->passes > WEIR_TRAIN_PASSES_MAX)
-        return train_fail(name, WEIR_ERROR_INVALID, NULL,
-                          "a step of %u passes; 1 to %d are possible", p->passes,
-                          WEIR_TRAIN_PASSES_MAX);
+        return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL,
+                                  "a step of %u passes; 1 to %d are possible", p->passes,
+                                  WEIR_TRAIN_PASSES_MAX);
     if (p->batch < 1 || p->batch > WEIR_TRAIN_BATCH_MAX)
-        return train_fail(name, WEIR_ERROR_INVALID, NULL,
-                          "a batch of %u samples; 1 to %d are possible", p->batch,
-                          WEIR_TRAIN_BATCH_MAX);
+        return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL,
+                                  "a batch of %u samples; 1 to %d are possible", p->batch,
+                                  WEIR_TRAIN_BATCH_MAX);
     if (!(p->rate > 0 && isfinite(p->rate)))
-        return train_fail(name, WEIR_ERROR_INVALID, NULL, "a learning rate of %g; it is above 0",
-                          (double)p->rate);
+        return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL,
+                                  "a learning rate of %g; it is above 0", (double)p->rate);
     return WEIR_OK;
 }
 
 static weir_status check(const struct weir_train_run_params *p)
 {
     if (!p->comm || !p->data)
-        return train_fail(name, WEIR_ERROR_INVALID, NULL, "weir_train_run: %s is NULL",
-                          p->comm ? "data" : "comm");
+        return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL, "weir_train_run: %s is NULL",
+                                  p->comm ? "data" : "comm");
     if (p->program < WEIR_TRAIN_DDP || p->program > WEIR_TRAIN_ENCDEC)
-        return train_fail(name, WEIR_ERROR_INVALID, NULL, "there is no program %d",
-                          (int)p->program);
+        return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL, "there is no program %d",
+                                  (int)p->program);
     if (p->exact && p->program == WEIR_TRAIN_AUGMENT)
-        return train_fail(name, WEIR_ERROR_INVALID, "train with another program, or not exactly",
-                          "augmented images are no integers, so sums over them are not exact");
+        return weir__pattern_fail(
+            name, WEIR_ERROR_INVALID, "train with another program, or not exactly",
+            "augmented images are no integers, so sums over them are not exact");
     if (p->resume && !p->checkpoint)
-        return train_fail(name, WEIR_ERROR_INVALID, "name a checkpoint",
-                          "there is no checkpoint to resume from");
+        return weir__pattern_fail(name, WEIR_ERROR_INVALID, "name a checkpoint",
+                                  "there is no checkpoint to resume from");
     return check_counts(p);
 }
 
@@ -78,13 +79,15 @@ static struct weir_train_augment_params augmentation(const struct weir_train_run
 static weir_status check_augmentation(const struct weir_train_augment_params *augment)
 {
     if (augment->channels > WEIR_TRAIN_AUGMENT_CHANNELS_MAX)
-        return train_fail(name, WEIR_ERROR_INVALID, NULL,
-                          "images of %u channels; augmentation takes up to %d", augment->channels,
-                          WEIR_TRAIN_AUGMENT_CHANNELS_MAX);
+        return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL,
+                                  "images of %u channels; augmentation takes up to %d",
+                                  augment->channels, WEIR_TRAIN_AUGMENT_CHANNELS_MAX);
     if (augment->out_width > augment->width || augment->out_height > augment->height)
-        return train_fail(name, WEIR_ERROR_INVALID, "cut out fewer pixels, or take larger images",
-                          "%u x %u pixels cannot be cut out of images of %u x %u",
-                          augment->out_width, augment->out_height, augment->width, augment->height);
+        return weir__pattern_fail(name, WEIR_ERROR_INVALID,
+                                  "cut out fewer pixels, or take larger images",
+                                  "%u x %u pixels cannot be cut out of images of %u x %u",
+                                  augment->out_width, augment->out_height, augment->width,
+                                  augment->height);
     return WEIR_OK;
 }
 
@@ -119,9 +122,9 @@ static struct weir_train_model_params usual(const struct train *train, const cha
 static weir_status check_network(const struct weir_train_run_params *p)
 {
     if (p->network == WEIR_TRAIN_MLP && p->hidden > WEIR_TRAIN_LAYERS_MAX - 1)
-        return train_fail(name, WEIR_ERROR_INVALID, NULL,
-                          "%u hidden layers; at most %d are possible", p->hidden,
-                          WEIR_TRAIN_LAYERS_MAX - 1);
+        return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL,
+                                  "%u hidden layers; at most %d are possible", p->hidden,
+                                  WEIR_TRAIN_LAYERS_MAX - 1);
     return WEIR_OK;
 }
 

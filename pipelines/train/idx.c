@@ -32,7 +32,7 @@ weir_status train_fail_file(const char *path, const char *remedy, const char *fo
     va_start(arguments, format);
     weir_text_vabout(message, sizeof message, path, format, arguments);
     va_end(arguments);
-    return train_fail(NULL, WEIR_ERROR_IO, remedy, "%s", message);
+    return weir__pattern_fail(NULL, WEIR_ERROR_IO, remedy, "%s", message);
 }
 
 static weir_status check_beginning(const char *path, const unsigned char *bytes, size_t size)
@@ -85,7 +85,7 @@ static weir_status read_idx(const char *path, uint32_t least, uint32_t most, str
     size_t size;
     weir_status status;
     if (!weir_file_read(path, FILE_BYTES_MAX, &idx->file, &size, message, sizeof message))
-        return train_fail(NULL, WEIR_ERROR_IO, NULL, "%s", message);
+        return weir__pattern_fail(NULL, WEIR_ERROR_IO, NULL, "%s", message);
     const unsigned char *bytes = idx->file;
     if ((status = check_beginning(path, bytes, size)) != WEIR_OK)
         return status;

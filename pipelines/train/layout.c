@@ -34,8 +34,9 @@ size_t weir_train_convnet(uint32_t channels, uint32_t classes, struct weir_train
 static weir_status refuse_layer(const weir_train_model *model, size_t index, const char *what,
                                 uint64_t value, const char *limits)
 {
-    return train_fail(model->label, WEIR_ERROR_INVALID, NULL,
-                      "layer %zu has %s %" PRIu64 "; it must be %s", index, what, value, limits);
+    return weir__pattern_fail(model->label, WEIR_ERROR_INVALID, NULL,
+                              "layer %zu has %s %" PRIu64 "; it must be %s", index, what, value,
+                              limits);
 }
 
 static weir_status check_layer(const weir_train_model *model, size_t index,
@@ -51,8 +52,9 @@ static weir_status check_layer(const weir_train_model *model, size_t index,
     if (layer->kind == WEIR_TRAIN_CONVOLUTION && (layer->stride < 1 || layer->stride > 16))
         return refuse_layer(model, index, "the stride", layer->stride, "1 ... 16");
     if (layer->relu && index + 1 == model->layer_count && !model->forward_only)
-        return train_fail(model->label, WEIR_ERROR_INVALID, "leave it out",
-                          "the last layer has a ReLU, after which no class can be unlikely");
+        return weir__pattern_fail(
+            model->label, WEIR_ERROR_INVALID, "leave it out",
+            "the last layer has a ReLU, after which no class can be unlikely");
     return WEIR_OK;
 }
 
@@ -87,9 +89,9 @@ static uint64_t count_of(uint64_t a, uint64_t b)
 static weir_status refuse_size(const weir_train_model *model, size_t index, const char *what,
                                const char *remedy)
 {
-    return train_fail(model->label, WEIR_ERROR_INVALID, remedy,
-                      "the %s of layer %zu are more than %" PRId32 " numbers", what, index,
-                      COUNT_MAX);
+    return weir__pattern_fail(model->label, WEIR_ERROR_INVALID, remedy,
+                              "the %s of layer %zu are more than %" PRId32 " numbers", what, index,
+                              COUNT_MAX);
 }
 
 static weir_status set_layer(weir_train_model *model, size_t index,
@@ -108,9 +110,9 @@ static weir_status set_layer(weir_train_model *model, size_t index,
     if (count_of(depth, what->outputs) > COUNT_MAX)
         return refuse_size(model, index, "weights", "choose fewer outputs or channels");
     if (rows > ROWS_MAX)
-        return train_fail(model->label, WEIR_ERROR_INVALID, "choose a smaller batch",
-                          "layer %zu has %" PRIu64 " places in a batch; %u is the limit", index,
-                          rows, ROWS_MAX);
+        return weir__pattern_fail(model->label, WEIR_ERROR_INVALID, "choose a smaller batch",
+                                  "layer %zu has %" PRIu64 " places in a batch; %u is the limit",
+                                  index, rows, ROWS_MAX);
     if (count_of(rows, depth) > COUNT_MAX || count_of(rows, what->outputs) > COUNT_MAX)
         return refuse_size(model, index, "inputs or outputs", "choose a smaller batch");
     layer->depth = (uint32_t)depth;
@@ -158,19 +160,21 @@ static weir_status check_input(const weir_train_model *model)
     const struct weir_train_shape *in = &model->input;
     const uint64_t numbers = count_of(count_of(in->height, in->width), in->channels);
     if (numbers < 1)
-        return train_fail(model->label, WEIR_ERROR_INVALID, "a vector of n numbers is {1, 1, n}",
-                          "the input is %" PRIu32 " x %" PRIu32 " x %" PRIu32 ": it is empty",
-                          in->height, in->width, in->channels);
+        return weir__pattern_fail(model->label, WEIR_ERROR_INVALID,
+                                  "a vector of n numbers is {1, 1, n}",
+                                  "the input is %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                                  ": it is empty",
+                                  in->height, in->width, in->channels);
     if (numbers > COUNT_MAX)
-        return train_fail(model->label, WEIR_ERROR_INVALID, NULL,
-                          "the input is %" PRIu32 " x %" PRIu32 " x %" PRIu32 ": more than %" PRId32
-                          " numbers",
-                          in->height, in->width, in->channels, COUNT_MAX);
+        return weir__pattern_fail(model->label, WEIR_ERROR_INVALID, NULL,
+                                  "the input is %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                                  ": more than %" PRId32 " numbers",
+                                  in->height, in->width, in->channels, COUNT_MAX);
     if (model->batch < 1 || count_of(numbers, model->batch) > COUNT_MAX)
-        return train_fail(model->label, WEIR_ERROR_INVALID, NULL,
-                          "the batch is %" PRIu32 "; it must be 1 ... %" PRIu64 " with %" PRIu64
-                          " numbers in a sample",
-                          model->batch, (uint64_t)COUNT_MAX / numbers, numbers);
+        return weir__pattern_fail(model->label, WEIR_ERROR_INVALID, NULL,
+                                  "the batch is %" PRIu32 "; it must be 1 ... %" PRIu64
+                                  " with %" PRIu64 " numbers in a sample",
+                                  model->batch, (uint64_t)COUNT_MAX / numbers, numbers);
     return WEIR_OK;
 }
 
@@ -182,9 +186,10 @@ weir_status train_model_lay_out(weir_train_model *model,
     for (size_t i = 0; i < model->layer_count && status == WEIR_OK; i++)
         status = set_layer(model, i, &params->layers[i], &shape);
     if (status == WEIR_OK && shape.height * shape.width > 1 && !model->forward_only)
-        status = train_fail(model->label, WEIR_ERROR_INVALID, "end with a dense layer",
-                            "the last layer has %" PRIu32 " x %" PRIu32 " places; it must have one",
-                            shape.height, shape.width);
+        status = weir__pattern_fail(model->label, WEIR_ERROR_INVALID, "end with a dense layer",
+                                    "the last layer has %" PRIu32 " x %" PRIu32
+                                    " places; it must have one",
+                                    shape.height, shape.width);
     if (status == WEIR_OK)
         set_parameters(model);
     return status;

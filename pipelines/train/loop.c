@@ -15,9 +15,10 @@ static weir_status look(struct train *train, uint64_t before)
     const struct weir_train_run_params *p = train->params;
     for (uint64_t i = before; i < curve->known; i++)
         if (!isfinite(curve->losses[i]))
-            return train_fail("train", WEIR_ERROR_INVALID, "train with a lower learning rate",
-                              "the loss of step %" PRIu64 " is %g", i + 1,
-                              (double)curve->losses[i]);
+            return weir__pattern_fail("train", WEIR_ERROR_INVALID,
+                                      "train with a lower learning rate",
+                                      "the loss of step %" PRIu64 " is %g", i + 1,
+                                      (double)curve->losses[i]);
     if (curve->known > before && p->progress && train->order.rank == 0)
         p->progress(p->user, curve->known, curve->losses[curve->known - 1]);
     return WEIR_OK;
@@ -143,8 +144,8 @@ weir_status weir_train_run(const struct weir_train_run_params *params,
     struct weir_train_run_params known;
     struct train train = {.params = &known};
     *out_figures = (struct weir_train_figures){0};
-    weir_status status = train_params("weir_train_run", "struct weir_train_run_params", params,
-                                      &known, sizeof known);
+    weir_status status = weir__pattern_params("weir_train_run", "struct weir_train_run_params",
+                                              params, &known, sizeof known);
     if (status != WEIR_OK)
         return status;
     status = train_create(&train, &known);

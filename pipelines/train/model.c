@@ -203,22 +203,25 @@ static weir_status check(const struct weir_train_model_params *params)
 {
     const char *label = params->label;
     if (!params->device || !params->layers)
-        return train_fail(label, WEIR_ERROR_INVALID, NULL, "a device and layers are needed");
+        return weir__pattern_fail(label, WEIR_ERROR_INVALID, NULL,
+                                  "a device and layers are needed");
     if (params->layer_count < 1 || params->layer_count > WEIR_TRAIN_LAYERS_MAX)
-        return train_fail(label, WEIR_ERROR_INVALID, NULL,
-                          "layer_count is %zu; it must be 1 ... %d", params->layer_count,
-                          WEIR_TRAIN_LAYERS_MAX);
+        return weir__pattern_fail(label, WEIR_ERROR_INVALID, NULL,
+                                  "layer_count is %zu; it must be 1 ... %d", params->layer_count,
+                                  WEIR_TRAIN_LAYERS_MAX);
     if ((unsigned)params->element > WEIR_TRAIN_BF16)
-        return train_fail(label, WEIR_ERROR_INVALID, "pass WEIR_TRAIN_F32 or WEIR_TRAIN_BF16",
-                          "there is no element %d", (int)params->element);
+        return weir__pattern_fail(label, WEIR_ERROR_INVALID,
+                                  "pass WEIR_TRAIN_F32 or WEIR_TRAIN_BF16",
+                                  "there is no element %d", (int)params->element);
     if ((unsigned)params->products > WEIR_TRAIN_CUBLAS)
-        return train_fail(label, WEIR_ERROR_INVALID, "pass WEIR_TRAIN_KERNELS or WEIR_TRAIN_CUBLAS",
-                          "there are no products %d", (int)params->products);
+        return weir__pattern_fail(label, WEIR_ERROR_INVALID,
+                                  "pass WEIR_TRAIN_KERNELS or WEIR_TRAIN_CUBLAS",
+                                  "there are no products %d", (int)params->products);
     if (params->grid != 0 &&
         !(params->grid >= 0x1p-16f && params->grid <= 1 && is_power_of_two(params->grid)))
-        return train_fail(label, WEIR_ERROR_INVALID, NULL,
-                          "grid is %g; it must be 0 or a power of two, 2^-16 ... 1",
-                          (double)params->grid);
+        return weir__pattern_fail(label, WEIR_ERROR_INVALID, NULL,
+                                  "grid is %g; it must be 0 or a power of two, 2^-16 ... 1",
+                                  (double)params->grid);
     return WEIR_OK;
 }
 
@@ -235,8 +238,8 @@ weir_status weir_train_model_create(const struct weir_train_model_params *params
     struct weir_train_model_params known;
     weir_status status;
     *out_model = NULL;
-    if ((status = train_params("weir_train_model_create", "weir_train_model_params", params, &known,
-                               sizeof known)) ||
+    if ((status = weir__pattern_params("weir_train_model_create", "weir_train_model_params", params,
+                                       &known, sizeof known)) ||
         (status = check(&known)))
         return status;
     weir_train_model *model = calloc(1, sizeof *model + known.layer_count * sizeof *model->layers);
@@ -301,9 +304,10 @@ static weir_status bind_given(weir_train_model *model, const struct weir_train_v
         const size_t bytes = model->parameter[i].count * sizeof(float);
         const size_t room = weir_buffer_size(views[i].buffer);
         if (bytes > room || views[i].offset > room - bytes)
-            return train_fail(model->label, WEIR_ERROR_INVALID, NULL,
-                              "the gradient of %s takes %zu bytes from byte %zu of a buffer of %zu",
-                              model->parameter[i].name, bytes, views[i].offset, room);
+            return weir__pattern_fail(
+                model->label, WEIR_ERROR_INVALID, NULL,
+                "the gradient of %s takes %zu bytes from byte %zu of a buffer of %zu",
+                model->parameter[i].name, bytes, views[i].offset, room);
     }
     for (size_t i = 0; i < 2 * model->layer_count; i++)
         model->views[i] = views[i];
@@ -314,8 +318,8 @@ static weir_status bind_given(weir_train_model *model, const struct weir_train_v
 weir_status weir_train_model_bind(weir_train_model *model, const struct weir_train_view *views)
 {
     if (model->forward_only)
-        return train_fail(model->label, WEIR_ERROR_INVALID, NULL,
-                          "the model is forward_only: it has no gradients");
+        return weir__pattern_fail(model->label, WEIR_ERROR_INVALID, NULL,
+                                  "the model is forward_only: it has no gradients");
     weir_status status = views ? bind_given(model, views) : bind_own(model);
     for (size_t i = 0; i < model->layer_count && status == WEIR_OK; i++)
         for (int add = 0; add < 2 && status == WEIR_OK; add++) {

@@ -144,8 +144,9 @@ weir_status weir_train_model_backward(weir_train_model *model, weir_queue *queue
                                       weir_train_ready ready, void *user)
 {
     if (model->forward_only)
-        return train_fail(model->label, WEIR_ERROR_INVALID, "create it without forward_only",
-                          "the model has no backward pass");
+        return weir__pattern_fail(model->label, WEIR_ERROR_INVALID,
+                                  "create it without forward_only",
+                                  "the model has no backward pass");
     for (size_t i = model->layer_count; i-- > 0;) {
         TRY(submit_bias(model, queue, i, accumulate));
         TRY(tell(ready, user, 2 * i + 1, queue));

@@ -47,8 +47,8 @@ static weir_status read_curve(struct train *train, const weir_io_safetensors *fi
         struct weir_io_error error;
         const float *values;
         if (!weir_io_safetensors_find(file, curve_names[i], 1, &steps, &values, &error))
-            return train_fail("train", WEIR_ERROR_IO, NULL, "%s: %s", train->params->checkpoint,
-                              error.message);
+            return weir__pattern_fail("train", WEIR_ERROR_IO, NULL, "%s: %s",
+                                      train->params->checkpoint, error.message);
         memcpy(curve_values(train, i), values, steps * sizeof *values);
     }
     return WEIR_OK;
@@ -59,13 +59,13 @@ static weir_status check_progress(const struct train *train,
 {
     const struct weir_train_run_params *p = train->params;
     if (progress->seed != p->seed)
-        return train_fail("train", WEIR_ERROR_INVALID, "resume with that seed",
-                          "%s is of a run with the seed %" PRIu64 ", this one has %" PRIu64,
-                          p->checkpoint, progress->seed, p->seed);
+        return weir__pattern_fail("train", WEIR_ERROR_INVALID, "resume with that seed",
+                                  "%s is of a run with the seed %" PRIu64 ", this one has %" PRIu64,
+                                  p->checkpoint, progress->seed, p->seed);
     if (progress->step > p->steps)
-        return train_fail("train", WEIR_ERROR_INVALID, "ask for more steps",
-                          "%s has done %" PRIu64 " steps, and this run is to have %" PRIu64,
-                          p->checkpoint, progress->step, p->steps);
+        return weir__pattern_fail("train", WEIR_ERROR_INVALID, "ask for more steps",
+                                  "%s has done %" PRIu64 " steps, and this run is to have %" PRIu64,
+                                  p->checkpoint, progress->step, p->steps);
     return WEIR_OK;
 }
 
