@@ -23,10 +23,12 @@
 //   copy channels  Queues share those of a copy engine in turn. The engine stays with a channel while
 //                  that has copies that are ready, in the order of their submission.
 //   signals        An operation after one of another engine, in its queue or because it waits for
-//                  it, starts some time later; its engine is taken meanwhile. One that comes after
-//                  a pause does not, nor does the first of a graph's branch because of its queue.
+//                  it, is ready some time later; with engine queues its engine is taken meanwhile.
+//                  One that comes after a pause is not, nor is the first of a graph's branch because
+//                  of its queue.
 //   both ways      While the other direction's engine is busy a copy runs at another bandwidth,
-//                  from the nanosecond at which that changes.
+//                  from the nanosecond at which that changes; and one that starts then has another
+//                  latency.
 //
 // All times are whole nanoseconds from an arbitrary beginning, so the same calls give the same
 // times on every machine. Memory is used for what is in flight only.
@@ -64,6 +66,8 @@ struct sim_link {
     uint64_t bytes_per_s;      // at least 1000; of SIM_COLLECTIVE 0 if it has no cost
     uint64_t both_bytes_per_s; // H2D and D2H, while the other direction is busy; 0: the same
     uint64_t latency_ns;
+    uint64_t
+        both_latency_ns; // H2D and D2H that start while the other direction is busy; 0: the same
 };
 
 // A GPU. Lives as long as the engines that use it.
@@ -85,13 +89,14 @@ struct sim_model {
     uint64_t signal_ns;      // from the end of an operation until one of another engine starts
     uint64_t signal_copy_ns; // the same if that is an upload or a download
     uint64_t host_call_ns;   // a SIM_HOST
-    uint64_t submit_ns[SIM_KINDS]; // how long the host is busy with a submit
-    uint64_t submit_graph_ns;      // the same with a graph; 0: as a kernel
-    uint64_t submit_branch_ns;     // and for each branch of it but the first
-    uint64_t graph_begin_ns;       // before the first of several nodes
-    uint64_t graph_join_ns;        // after the last of several branches
-    uint64_t wait_ns;              // how long the host is busy with a wait, beside the waiting
-    uint64_t wake_ns;              // from the end of a wait until another thread goes on
+    uint64_t
+        submit_ns[SIM_KINDS];  // how long the host is busy with a submit; SIM_PEER, 0: as SIM_H2D
+    uint64_t submit_graph_ns;  // the same with a graph; 0: as a kernel
+    uint64_t submit_branch_ns; // and for each branch of it but the first
+    uint64_t graph_begin_ns;   // before the first of several nodes
+    uint64_t graph_join_ns;    // after the last of several branches
+    uint64_t wait_ns;          // how long the host is busy with a wait, beside the waiting
+    uint64_t wake_ns;          // from the end of a wait until another thread goes on
     // How fast the host copies to and from pinned memory in weir_upload() and weir_download(). 0: in
     // no time.
     uint64_t upload_bytes_per_s;

@@ -1,6 +1,36 @@
 // What happens at one instant, and from one to the next. Nothing here allocates.
 #include "plugins/sim/engine_parts.h"
 
+// Whether what made it ready ran on another engine.
+static bool is_signalled(const struct sim_op *op, uint32_t unit)
+{
+    return op->kind != SIM_PAUSE && (op->follows || (op->from_ns == op->ready_ns &&
+                                                     (op->from & ~(UINT32_C(1) << unit)) != 0));
+}
+
+static uint64_t signal_ns(const struct sim_model *model, uint32_t unit)
+{
+    const bool copies = unit == SIM_COPY_ENGINE || unit == SIM_DOWN_ENGINE;
+    return copies ? model->signal_copy_ns : model->signal_ns;
+}
+
+static void add_to_unit(struct sim_engine *engine, struct sim_op *op, uint32_t unit)
+{
+    op->rank_ns = op->ready_ns = engine->now_ns;
+    sim__unit_add(&sim__device_of(engine, op)->units[unit], engine->queues[op->point.queue].lane,
+                  op);
+}
+
+static void send_signal(struct sim_engine *engine, struct sim_op *op, uint64_t ns)
+{
+    struct sim_device *device = sim__device_of(engine, op);
+    op->signalled = true;
+    op->end_ns = engine->now_ns + ns;
+    sim__heap_push(&device->units[SIM_SIGNALS].running, op);
+    device->units[SIM_SIGNALS].members++;
+    device->busy |= UINT32_C(1) << SIM_SIGNALS;
+}
+
 void sim__release(struct sim_engine *engine, struct sim_op *op)
 {
     const struct sim_device *device = sim__device_of(engine, op);
@@ -12,10 +42,14 @@ void sim__release(struct sim_engine *engine, struct sim_op *op)
         op->next = NULL;
         *engine->marks_end = op;
         engine->marks_end = &op->next;
-    } else if (device->model->queues == SIM_STREAM_QUEUES || unit == SIM_HOST_ENGINE) {
-        op->rank_ns = op->ready_ns;
-        sim__unit_add(&sim__device_of(engine, op)->units[unit],
-                      engine->queues[op->point.queue].lane, op);
+    } else if (unit == SIM_HOST_ENGINE) {
+        add_to_unit(engine, op, unit);
+    } else if (device->model->queues == SIM_STREAM_QUEUES) {
+        const uint64_t ns = is_signalled(op, unit) ? signal_ns(device->model, unit) : 0;
+        if (ns)
+            send_signal(engine, op, ns);
+        else
+            add_to_unit(engine, op, unit);
     }
 }
 
@@ -144,17 +178,14 @@ static void start(struct sim_engine *engine, struct sim_op *op)
         *channel = NULL;
 }
 
-// Whether what made it ready ran on another engine.
-static bool is_signalled(const struct sim_op *op, uint32_t unit)
+// The one that it has beyond that of a copy alone.
+static uint64_t both_latency_ns(const struct sim_device *device, const struct sim_op *op)
 {
-    return op->kind != SIM_PAUSE && (op->follows || (op->from_ns == op->ready_ns &&
-                                                     (op->from & ~(UINT32_C(1) << unit)) != 0));
-}
-
-static uint64_t signal_ns(const struct sim_model *model, uint32_t unit)
-{
-    const bool copies = unit == SIM_COPY_ENGINE || unit == SIM_DOWN_ENGINE;
-    return copies ? model->signal_copy_ns : model->signal_ns;
+    const struct sim_link *link = &device->model->copies[op->kind];
+    const uint32_t other = op->kind == SIM_H2D ? SIM_DOWN_ENGINE : SIM_COPY_ENGINE;
+    if (!is_directed(op) || !running_copy(device, other) || !link->both_latency_ns)
+        return 0;
+    return link->both_latency_ns - link->latency_ns;
 }
 
 static void start_on_unit(struct sim_engine *engine, struct sim_device *device, uint32_t unit)
@@ -163,10 +194,10 @@ static void start_on_unit(struct sim_engine *engine, struct sim_device *device, 
     const bool copies = op->left_millionths > 0;
     start(engine, op);
     const uint64_t room_ns = sim__unit_preempt(&device->units[unit], op);
-    if (is_signalled(op, unit))
+    if (!op->signalled && is_signalled(op, unit))
         op->start_ns += signal_ns(device->model, unit);
     op->start_ns = room_ns > op->start_ns ? room_ns : op->start_ns;
-    op->moves_ns += op->start_ns;
+    op->moves_ns += op->start_ns + both_latency_ns(device, op);
     op->bytes_per_ms = copies ? bytes_per_ms(device, op) : 1;
     op->end_ns = op->moves_ns + op->left_millionths / op->bytes_per_ms +
                  (op->left_millionths % op->bytes_per_ms > 0);
@@ -241,6 +272,11 @@ static bool end_one(struct sim_engine *engine, uint64_t until_ns)
     struct sim_op *op = sim__heap_pop(&unit->running);
     engine->now_ns = op->end_ns;
     leave(sim__device_of(engine, op), unit);
+    if (unit == &sim__device_of(engine, op)->units[SIM_SIGNALS]) {
+        add_to_unit(engine, op, sim__unit_of(sim__device_of(engine, op)->model, op->kind));
+        return true;
+    }
+    sim__device_of(engine, op)->in_flight--;
     unit->used -= op->places;
     unit->yielding -= op->yield_ns > 0;
     if (is_directed(op))

@@ -46,7 +46,8 @@ struct sim_op {
     // device's units, and SIM_FROM_ELSEWHERE.
     uint32_t from;
     uint64_t from_ns;
-    bool follows; // the operation before it in its queue was another engine's
+    bool signalled; // by now, or soon
+    bool follows;   // the operation before it in its queue was another engine's
     uint64_t start_ns;
     uint64_t end_ns; // RUNNING: as things are now
     // Copies. A millionth of a byte is what one byte a millisecond moves in a nanosecond.
@@ -71,6 +72,7 @@ enum {
     SIM_PEER_ENGINE,
     SIM_COMMUNICATION_ENGINE,
     SIM_HOST_ENGINE, // holds any number
+    SIM_SIGNALS,     // no engine: `running` are those whose signals are on their way
     SIM_ENGINES,
     SIM_NO_ENGINE = SIM_ENGINES
 };
@@ -87,13 +89,14 @@ struct sim_unit {
     size_t capacity;        // places
     size_t used;
     size_t yielding; // of those that run
-    size_t members;  // that are not complete
+    size_t members;  // that are not complete; of SIM_SIGNALS, signals
 };
 
 struct sim_device {
     const struct sim_model *model;
     struct sim_unit units[SIM_ENGINES];
     uint32_t busy;            // a bit for each unit that has members
+    size_t in_flight;         // members of all engines
     struct sim_op **channels; // the last operation of each, if it has not started
     uint32_t next_channel;
     uint32_t next_lane;

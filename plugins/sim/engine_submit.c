@@ -54,7 +54,9 @@ static bool reserve_run(struct sim_engine *engine)
 
 static bool reserve_unit(struct sim_device *device, const struct sim_queue *queue, uint32_t index)
 {
-    return index == SIM_NO_ENGINE || sim__unit_reserve(&device->units[index], queue->lane);
+    return index == SIM_NO_ENGINE ||
+           (sim__unit_reserve(&device->units[index], queue->lane) &&
+            sim__heap_reserve(&device->units[SIM_SIGNALS].running, device->in_flight + 1));
 }
 
 // One edge for each wait, one for the queue, and those of the legacy queue.
@@ -204,6 +206,7 @@ static void take_turn(struct sim_device *device, struct sim_op *op)
     if (unit == SIM_NO_ENGINE)
         return;
     device->units[unit].members++;
+    device->in_flight++;
     device->busy |= UINT32_C(1) << unit;
     if (device->model->queues == SIM_ENGINE_QUEUES && unit != SIM_HOST_ENGINE)
         sim__heap_push(&device->units[unit].waiting, op);

@@ -53,6 +53,8 @@ static const struct key keys[SIM_GPU_KEYS] = {
     {"d2h_gb_per_s", RATE, LINK(SIM_D2H, bytes_per_s), NULL, LEAST_GB_PER_S, MOST_GB_PER_S},
     {"d2h_both_gb_per_s", RATE, LINK(SIM_D2H, both_bytes_per_s), "0", 0, MOST_GB_PER_S},
     {"d2h_latency_ns", TIME, LINK(SIM_D2H, latency_ns), "0", 0, MOST_NS},
+    {"h2d_both_latency_ns", TIME, LINK(SIM_H2D, both_latency_ns), "0", 0, MOST_NS},
+    {"d2h_both_latency_ns", TIME, LINK(SIM_D2H, both_latency_ns), "0", 0, MOST_NS},
     {"d2d_gb_per_s", RATE, LINK(SIM_D2D, bytes_per_s), "100000", LEAST_GB_PER_S, MOST_GB_PER_S},
     {"d2d_latency_ns", TIME, LINK(SIM_D2D, latency_ns), "0", 0, MOST_NS},
     {"peer_gb_per_s", RATE, LINK(SIM_PEER, bytes_per_s), "100000", LEAST_GB_PER_S, MOST_GB_PER_S},
@@ -65,6 +67,7 @@ static const struct key keys[SIM_GPU_KEYS] = {
     {"host_call_ns", TIME, AT(host_call_ns), "0", 0, MOST_NS},
     {"submit_kernel_ns", TIME, SUBMIT(SIM_KERNEL), "0", 0, MOST_NS},
     {"submit_copy_ns", TIME, SUBMIT(SIM_H2D), "0", 0, MOST_NS},
+    {"submit_peer_ns", TIME, SUBMIT(SIM_PEER), "0", 0, MOST_NS},
     {"submit_host_ns", TIME, SUBMIT(SIM_HOST), "0", 0, MOST_NS},
     {"submit_mark_ns", TIME, SUBMIT(SIM_MARK), "0", 0, MOST_NS},
     {"submit_graph_ns", TIME, AT(submit_graph_ns), "0", 0, MOST_NS},
@@ -181,7 +184,7 @@ static bool set_number(struct sim_gpu *gpu, const struct key *key, const char *v
     store(&gpu->model, key, number);
     // One key for all copies, and one for what is launched.
     if (key->offset == SUBMIT(SIM_H2D))
-        for (int kind = SIM_D2H; kind <= SIM_PEER; kind++)
+        for (int kind = SIM_D2H; kind < SIM_PEER; kind++)
             gpu->model.submit_ns[kind] = gpu->model.submit_ns[SIM_H2D];
     if (key->offset == SUBMIT(SIM_KERNEL))
         gpu->model.submit_ns[SIM_COLLECTIVE] = gpu->model.submit_ns[SIM_KERNEL];
@@ -244,6 +247,11 @@ bool sim_keys_check(const struct sim_gpu *gpu, const struct sim_place *place)
     if (down->both_bytes_per_s > down->bytes_per_s)
         return sim_refuse(place, "'d2h_both_gb_per_s' is more than 'd2h_gb_per_s', that of a copy "
                                  "alone; one of them is wrong");
+    if ((up->both_latency_ns && up->both_latency_ns < up->latency_ns) ||
+        (down->both_latency_ns && down->both_latency_ns < down->latency_ns))
+        return sim_refuse(place,
+                          "'h2d_both_latency_ns' and 'd2h_both_latency_ns' are 0 or at least "
+                          "the latency of a copy alone");
     if (is_too_low(up->both_bytes_per_s) || is_too_low(down->both_bytes_per_s))
         return sim_refuse(place, "'h2d_both_gb_per_s' and 'd2h_both_gb_per_s' are 0 or at least %g",
                           LEAST_GB_PER_S);

@@ -44,6 +44,12 @@ static struct sim_point awaited(const struct weir_link *link,
     return record ? record->point : (struct sim_point){0};
 }
 
+static uint64_t submit_ns(const struct sim_model *model, enum sim_kind kind)
+{
+    const uint64_t ns = model->submit_ns[kind];
+    return kind == SIM_PEER && ns == 0 ? model->submit_ns[SIM_H2D] : ns;
+}
+
 static weir_status place_one(const struct weir_link *link, struct sim_virtual_queue *queue,
                              const struct weir_operation *operation, struct sim_work work)
 {
@@ -54,7 +60,7 @@ static weir_status place_one(const struct weir_link *link, struct sim_virtual_qu
         work.waits = &wait;
         work.wait_count = 1;
     }
-    sim_spend(queue->sim, queue->sim->model->submit_ns[work.kind]);
+    sim_spend(queue->sim, submit_ns(queue->sim->model, work.kind));
     work.tag = operation->sequence << SIM_TAG_BITS | tag_of(operation);
     if (operation->kind == WEIR_OPERATION_RECORD)
         return sim_place_record(queue, &work);

@@ -75,7 +75,8 @@ WEIR_TEST(SimModel, KeysAndDefaults)
     EXPECT_UINT_EQ(model->copies[SIM_D2H].both_bytes_per_s, 0);
     EXPECT_UINT_EQ(model->copies[SIM_D2D].bytes_per_s, 100000000000000u);
     EXPECT_UINT_EQ(model->submit_ns[SIM_H2D], 7);
-    EXPECT_UINT_EQ(model->submit_ns[SIM_PEER], 7);
+    EXPECT_UINT_EQ(model->submit_ns[SIM_D2D], 7);
+    EXPECT_UINT_EQ(model->submit_ns[SIM_PEER], 0);
     EXPECT_UINT_EQ(model->submit_ns[SIM_KERNEL], 0);
     EXPECT_INT_EQ(model->channels, 0);
     EXPECT_SIZE_EQ(model->cost_count, 0);
@@ -121,6 +122,12 @@ WEIR_TEST(SimModel, FiguresThatDoNotGoTogetherAreRefused)
                    "of them is wrong");
     expect_refused(GPU "d2h_both_gb_per_s = 0.0001\n",
                    ":1: 'h2d_both_gb_per_s' and 'd2h_both_gb_per_s' are 0 or at least 0.001");
+    expect_refused(GPU "h2d_latency_ns = 10\nh2d_both_latency_ns = 9\n",
+                   ":1: 'h2d_both_latency_ns' and 'd2h_both_latency_ns' are 0 or at least the "
+                   "latency of a copy alone");
+    expect_refused(GPU "d2h_latency_ns = 10\nd2h_both_latency_ns = 9\n",
+                   ":1: 'h2d_both_latency_ns' and 'd2h_both_latency_ns' are 0 or at least the "
+                   "latency of a copy alone");
     expect_refused(GPU "greatest_priority = 1\n",
                    ":1: 'greatest_priority' is a larger number than 'least_priority'; smaller "
                    "numbers go first");

@@ -8,11 +8,13 @@
 
 struct state {
     bool submitted;
+    bool known; // that what it waits for is complete
     bool ready;
     bool started;
     bool ended;
     int run; // of kernels, with late signals; -1: none
-    uint64_t ready_ns;
+    uint64_t known_ns;
+    uint64_t ready_ns; // when the signal is there, too
     uint64_t start_ns;
     uint64_t end_ns;
     uint64_t idle_ns; // overhead, latency, or a kernel's whole length
@@ -372,6 +374,44 @@ static bool may_start(const struct oracle *oracle, int i)
     return true;
 }
 
+static bool is_copying(const struct oracle *oracle, uint32_t device, enum sim_kind kind)
+{
+    for (int i = 0; i < oracle->program->step_count; i++)
+        if (oracle->states[i].started && !oracle->states[i].ended &&
+            device_of(oracle, i) == device && oracle->program->steps[i].kind == kind)
+            return true;
+    return false;
+}
+
+static bool other_way_is_busy(const struct oracle *oracle, int i)
+{
+    const enum sim_kind kind = oracle->program->steps[i].kind;
+    const uint32_t device = device_of(oracle, i);
+    return model_of(oracle, i)->copy_engines == 2 &&
+           ((kind == SIM_H2D && is_copying(oracle, device, SIM_D2H)) ||
+            (kind == SIM_D2H && is_copying(oracle, device, SIM_H2D)));
+}
+
+static uint64_t latency_ns(const struct oracle *oracle, int i)
+{
+    const struct sim_link *link = &model_of(oracle, i)->copies[oracle->program->steps[i].kind];
+    return link->both_latency_ns && other_way_is_busy(oracle, i) ? link->both_latency_ns
+                                                                 : link->latency_ns;
+}
+
+static uint64_t signal_ns(const struct oracle *oracle, int i)
+{
+    const bool copy = place_of(oracle, i) == 1 || place_of(oracle, i) == 2;
+    return copy ? model_of(oracle, i)->signal_copy_ns : model_of(oracle, i)->signal_ns;
+}
+
+// With stream queues an operation joins its engine's queue when the signal is there.
+static bool is_sent(const struct oracle *oracle, int i)
+{
+    return model_of(oracle, i)->queues == SIM_STREAM_QUEUES && engine_of(oracle, i) >= 0 &&
+           is_signalled(oracle, i);
+}
+
 static void start(struct oracle *oracle, int i)
 {
     const struct sim_model *model = model_of(oracle, i);
@@ -389,14 +429,12 @@ static void start(struct oracle *oracle, int i)
     else if (step->kind == SIM_MARK)
         state->idle_ns = 0;
     else
-        state->idle_ns += model->copies[step->kind].latency_ns,
-            state->left = step->length * 1000000;
+        state->idle_ns += latency_ns(oracle, i), state->left = step->length * 1000000;
     const uint64_t room_ns = step->kind == SIM_KERNEL ? preempt(oracle, i) : 0;
+    const bool engine_queues = model_of(oracle, i)->queues == SIM_ENGINE_QUEUES;
     uint64_t wait_ns = 0;
-    if (is_signalled(oracle, i)) {
-        const bool copy = place_of(oracle, i) == 1 || place_of(oracle, i) == 2;
-        wait_ns = copy ? model->signal_copy_ns : model->signal_ns;
-    }
+    if (is_signalled(oracle, i) && (engine_queues || place_of(oracle, i) == HOST))
+        wait_ns = signal_ns(oracle, i);
     wait_ns = wait_ns > room_ns ? wait_ns : room_ns;
     state->idle_ns += wait_ns;
     state->start_ns += wait_ns;
@@ -423,11 +461,18 @@ static bool ready_some(struct oracle *oracle)
     bool any = false;
     for (int i = 0; i < oracle->program->step_count; i++) {
         struct state *state = &oracle->states[i];
-        if (!state->submitted || state->ready || !is_ready(oracle, i))
+        if (!state->submitted || state->ready)
+            continue;
+        if (!state->known && is_ready(oracle, i)) {
+            state->known = true;
+            state->known_ns = oracle->now;
+            state->from = made_ready_by(oracle, i);
+        }
+        if (!state->known ||
+            oracle->now < state->known_ns + (is_sent(oracle, i) ? signal_ns(oracle, i) : 0))
             continue;
         state->ready = any = true;
         state->ready_ns = oracle->now;
-        state->from = made_ready_by(oracle, i);
     }
     return any;
 }
@@ -475,15 +520,6 @@ static void submit(struct oracle *oracle, int i)
     state->run = joins ? oracle->states[i - 1].run : oracle->runs++;
 }
 
-static bool is_copying(const struct oracle *oracle, uint32_t device, enum sim_kind kind)
-{
-    for (int i = 0; i < oracle->program->step_count; i++)
-        if (oracle->states[i].started && !oracle->states[i].ended &&
-            device_of(oracle, i) == device && oracle->program->steps[i].kind == kind)
-            return true;
-    return false;
-}
-
 // One nanosecond.
 static void pass(struct oracle *oracle)
 {
@@ -491,9 +527,7 @@ static void pass(struct oracle *oracle)
     for (int i = 0; i < oracle->program->step_count; i++) {
         const enum sim_kind kind = oracle->program->steps[i].kind;
         const struct sim_link *link = &model_of(oracle, i)->copies[kind];
-        const uint32_t device = device_of(oracle, i);
-        const bool both = (kind == SIM_H2D && is_copying(oracle, device, SIM_D2H)) ||
-                          (kind == SIM_D2H && is_copying(oracle, device, SIM_H2D));
+        const bool both = other_way_is_busy(oracle, i);
         moves[i] =
             (both && link->both_bytes_per_s ? link->both_bytes_per_s : link->bytes_per_s) / 1000;
     }

@@ -31,6 +31,8 @@ static struct sim_model random_model(void)
         model.copies[kind].bytes_per_s = 400000000 + up_to(3) * 170000000;
         model.copies[kind].both_bytes_per_s = up_to(1) * (300000000 + up_to(3) * 70000000);
         model.copies[kind].latency_ns = up_to(2);
+        if (up_to(1))
+            model.copies[kind].both_latency_ns = model.copies[kind].latency_ns + up_to(2);
     }
     return model;
 }

@@ -10,12 +10,12 @@ struct pair {
     struct weir_event begin;
 };
 
-static bool start_pair(struct pair *pair, const char *more)
+static bool start_pair(struct pair *pair, const char *more, const char *host)
 {
     const struct weir_device_params other = {.struct_size = sizeof other, .select = "1"};
     const struct weir_queue_params queue = {.struct_size = sizeof queue, .timing = true};
     struct weir_buffer_params buffer = {.struct_size = sizeof buffer, .size = CHUNK};
-    if (!job_start_plain(&pair->job, more, "none"))
+    if (!job_start_plain(&pair->job, more, host))
         return false;
     bool fine = weir_device_open(pair->job.rig.runtime, &other, &pair->device) == WEIR_OK &&
                 weir_queue_create(pair->device, &queue, &pair->queue) == WEIR_OK &&
@@ -59,12 +59,12 @@ WEIR_TEST(Peers, CopiesBetweenDevices)
     char more[128];
     struct pair pair;
     snprintf(more, sizeof more, "%speer_engine = 1\n", link);
-    ASSERT_TRUE(start_pair(&pair, more));
+    ASSERT_TRUE(start_pair(&pair, more, "none"));
     copy_to_peer_beside_download(&pair);
     EXPECT_UINT_EQ(time_until(&pair, pair.job.queues[0]), 2300);
     finish_pair(&pair);
 
-    ASSERT_TRUE(start_pair(&pair, link));
+    ASSERT_TRUE(start_pair(&pair, link, "none"));
     copy_to_peer_beside_download(&pair);
     EXPECT_UINT_EQ(time_until(&pair, pair.job.queues[1]), 3300);
     finish_pair(&pair);
@@ -74,7 +74,7 @@ WEIR_TEST(Peers, EnginesOfTheirOwn)
 {
     struct pair pair;
     struct weir_event sent;
-    ASSERT_TRUE(start_pair(&pair, "peer_gb_per_s = 1\npeer_engine = 1\n"));
+    ASSERT_TRUE(start_pair(&pair, "peer_gb_per_s = 1\npeer_engine = 1\n", "none"));
     struct job *job = &pair.job;
     EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, 5000));
     EXPECT_OK(weir_queue_copy(pair.queue, pair.memory, 0, pair.host, 0, 3000));
@@ -86,4 +86,20 @@ WEIR_TEST(Peers, EnginesOfTheirOwn)
     EXPECT_OK(weir_queue_copy(pair.queue, pair.host, 0, pair.memory, 0, 2000));
     EXPECT_UINT_EQ(time_until(&pair, pair.queue), 8000);
     finish_pair(&pair);
+}
+
+// The host needs longer for a copy to another device, if the model says so.
+WEIR_TEST(Peers, SubmitsOfTheirOwn)
+{
+    static const char *const models[] = {"submit_copy_ns = 700\n",
+                                         "submit_copy_ns = 700\nsubmit_peer_ns = 3000\n"};
+    struct pair pair;
+    for (int i = 0; i < 2; i++) {
+        ASSERT_TRUE(start_pair(&pair, models[i], "fixed"));
+        struct job *job = &pair.job;
+        EXPECT_OK(weir_queue_copy(job->queues[0], pair.memory, 0, job->memory, 0, 1));
+        EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, 1000));
+        EXPECT_UINT_EQ(time_until(&pair, job->queues[0]), (i ? 3000 : 700) + 700 + 1000);
+        finish_pair(&pair);
+    }
 }
