@@ -42,10 +42,10 @@ const struct cal_about cal_keys[CAL_KEYS] = {
         {"signal_ns", CAL_NS,
          "what an upload, a kernel and a download in turn take more than each of them in a "
          "row, but for the signals of the copies"},
-    [CAL_SIGNAL_COPY] = {"signal_copy_ns", CAL_NS,
-                         "what uploads of 64 KiB in twelve queues, each after a kernel of its "
-                         "queue, take more than "
-                         "as many in a row"},
+    [CAL_SIGNAL_COPY] =
+        {"signal_copy_ns", CAL_NS,
+         "half of what an upload and a download in turn take more than each of them "
+         "in a row"},
     [CAL_HOST_CALL] = {"host_call_ns", CAL_NS, "a function that does nothing, of many in a queue"},
     [CAL_SUBMIT_KERNEL] = {"submit_kernel_ns", CAL_NS,
                            "a launch, of many to a queue that is idle at first"},

@@ -1,8 +1,6 @@
 #include "cli/calibrate/calibrate.h"
 
 enum {
-    SIGNAL_QUEUES = 12, // as many on each of one to four channels
-    SIGNAL_SIZE = 2,    // of the sizes: longer than a kernel
     PAIRS = CAL_SUBMITS / 2,
     WARM_PAIRS = 1024, // after which a queue has all events that it keeps
 };
@@ -97,41 +95,14 @@ static double copies_ns(const struct calibration *c)
     return c->by_size[CAL_UP].ns[0].value + c->by_size[CAL_DOWN].ns[0].value;
 }
 
-// Uploads of several queues, each after a kernel, so that the engine has one to do all the time: what
-// it takes for a signal. In one queue a copy waits longer, while the engine does nothing.
-static bool time_uploads(struct calibration *c, uint64_t count, double *out_ns)
-{
-    const struct cal_work up = {.kind = CAL_UP, .bytes = c->sizes[SIGNAL_SIZE]};
-    const struct cal_work launch = {.kind = CAL_LAUNCH, .rounds = 1};
-    *out_ns = 0;
-    for (size_t queue = 0; queue <= SIGNAL_QUEUES; queue++)
-        if (!cal_prepare(c, queue, queue ? &launch : &up))
-            return false;
-    const uint64_t began = cli_now_ns();
-    if (!cal_gate(c, 0))
-        return false;
-    for (uint64_t i = 0; i < count; i++) {
-        const size_t queue = 1 + i % SIGNAL_QUEUES;
-        if (!cal_submit(c, queue, &up, 1) || !cal_submit(c, queue, &launch, 1))
-            return false;
-        if (weir_queue_flush(c->queues[queue]) < 0)
-            return cal_fail_weir(c);
-    }
-    for (size_t queue = 1; queue <= SIGNAL_QUEUES; queue++)
-        if (!cal_sync(c, queue))
-            return false;
-    *out_ns = (double)(cli_now_ns() - began);
-    return true;
-}
-
 static bool measure_signal_copy(struct calibration *c, size_t at, double *out_ns)
 {
-    const uint64_t count = 3 * SIGNAL_QUEUES;
-    double few = 0, many = 0;
+    const struct cal_work works[] = {{.kind = CAL_UP, .bytes = c->sizes[0]},
+                                     {.kind = CAL_DOWN, .bytes = c->sizes[0]}};
     (void)at;
-    if (!time_uploads(c, count, &few) || !time_uploads(c, 2 * count, &many))
+    if (!measure_turn(c, works, 2, out_ns))
         return false;
-    *out_ns = (many - few) / (double)count - c->by_size[CAL_UP].ns[SIGNAL_SIZE].value;
+    *out_ns = (*out_ns - copies_ns(c)) / 2;
     return true;
 }
 
@@ -150,8 +121,7 @@ static bool measure_signal(struct calibration *c, size_t at, double *out_ns)
 
 bool cal_measure_host(struct calibration *c)
 {
-    return cal_reserve_queues(c, SIGNAL_QUEUES + 1) && submit_pairs(c, WARM_PAIRS) &&
-           cal_sync(c, 0) && cal_sync(c, 1) &&
+    return submit_pairs(c, WARM_PAIRS) && cal_sync(c, 0) && cal_sync(c, 1) &&
            cal_figure_measure(c, measure_submit, CAL_SUBMIT_KERNEL,
                               &c->figures[CAL_SUBMIT_KERNEL]) &&
            cal_figure_measure(c, measure_submit, CAL_SUBMIT_COPY, &c->figures[CAL_SUBMIT_COPY]) &&
