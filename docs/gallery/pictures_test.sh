@@ -5,6 +5,10 @@ export WEIR_MODULE_PATH=lib/weir WEIR_BACKEND=opencl
 work="$TEST_TMPDIR"
 made=0
 
+# How a copy of pageable memory is cut into pieces depends on the number of threads.
+printf '[weir]\ncopy_threads = 8\n' >"$work/weir.ini"
+export WEIR_CONFIG="$work/weir.ini"
+
 while read -r _ _ arguments; do
     name="${arguments##*/}"
     read -ra words <<<"${arguments/bazel-bin\//}"
