@@ -168,6 +168,28 @@ static void expect_failure(struct graphs *g, const char *name)
     EXPECT_UINT_EQ(named, 1);
 }
 
+// What NCCL puts into a capture may end in several nodes.
+WEIR_TEST(CommNcclGraph, SeveralLastNodes)
+{
+    struct graphs g;
+    open_two(&g);
+    cuda()->fork_captures(1);
+    capture(&g);
+    const long joins = cuda()->calls("cuGraphAddEmptyNode");
+    launch(&g);
+    expect_all(&g, 4);
+    EXPECT_INT_EQ((int)(cuda()->calls("cuGraphAddEmptyNode") - joins), 2 * RANKS);
+    close_two(&g);
+
+    open_two(&g);
+    capture(&g);
+    cuda()->fail("cuGraphAddEmptyNode", 1, 0);
+    expect_failure(&g, "cuGraphAddEmptyNode");
+    cuda()->fail(NULL, 0, 0);
+    close_two(&g);
+    cuda()->fork_captures(0);
+}
+
 // On one rank; the other one hears of it.
 WEIR_TEST(CommNcclGraph, EachCallFails)
 {

@@ -1,5 +1,5 @@
 // Captures of streams. What a captured stream is given becomes a node that comes after the stream's
-// dependencies, and is then the only one of these.
+// dependencies, and is then the only one of these, or one of two.
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +18,7 @@ struct capture {
 };
 
 static struct capture *captures;
+bool fake_captures_fork;
 
 static struct capture *find(CUstream stream)
 {
@@ -51,14 +52,17 @@ static void drop(struct capture *capture)
 
 bool fake_capture_take(CUstream stream, const struct fake_operation *operation)
 {
+    const struct fake_operation nothing = {.kind = FAKE_NOTHING};
     struct capture *capture = find(stream);
-    CUgraphNode node;
+    CUgraphNode nodes[2];
+    const size_t count = fake_captures_fork ? 2 : 1;
     if (!capture)
         return false;
-    if (fake_graph_add(CUDA_SUCCESS, &node, capture->graph, capture->dependencies, capture->count,
-                       operation) != CUDA_SUCCESS)
-        abort();
-    follow(capture, &node, 1);
+    for (size_t i = 0; i < count; i++)
+        if (fake_graph_add(CUDA_SUCCESS, &nodes[i], capture->graph, capture->dependencies,
+                           capture->count, i == 0 ? operation : &nothing) != CUDA_SUCCESS)
+            abort();
+    follow(capture, nodes, count);
     return true;
 }
 

@@ -59,6 +59,9 @@ struct weir_test_cuda {
     // the end of its graph `drop(user)`. False: it is not captured, and nothing is done.
     bool (*capture)(void *stream, void (*function)(void *user), void *user,
                     void *(*clone)(void *user), void (*drop)(void *user));
+    // A captured stream comes after two nodes when it has been given an operation (1), as after work in
+    // two branches, or after one (0).
+    void (*fork_captures)(int fork);
     // The caller's own stream, of device 0, which only the caller creates, waits for and
     // destroys.
     void *(*create_stream)(void);

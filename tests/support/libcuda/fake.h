@@ -134,6 +134,7 @@ CUresult fake_graph_add(CUresult code, CUgraphNode *out_node, CUgraph graph,
 // Whether each node is one of these, or comes before one of them.
 bool fake_graph_ends_in(CUgraph graph, const CUgraphNode *nodes, size_t count);
 
+extern bool fake_captures_fork; // see the control `fork_captures`
 // calls_capture.c: makes a node of an operation of a stream that is captured. False: it is not.
 bool fake_capture_take(CUstream stream, const struct fake_operation *operation);
 

@@ -404,6 +404,13 @@ static int has_foreign(void)
 }
 
 EXPORT extern const struct weir_test_cuda weir_test_cuda;
+static void fork_captures(int fork)
+{
+    pthread_mutex_lock(&fake_lock);
+    fake_captures_fork = fork != 0;
+    pthread_mutex_unlock(&fake_lock);
+}
+
 const struct weir_test_cuda weir_test_cuda = {
     .fail = set_failure,
     .fault = set_fault,
@@ -414,6 +421,7 @@ const struct weir_test_cuda weir_test_cuda = {
     .hold = hold,
     .enqueue = enqueue,
     .capture = capture,
+    .fork_captures = fork_captures,
     .set_foreign_context = set_foreign,
     .create_stream = create_stream,
     .finish_stream = finish_stream,
