@@ -439,7 +439,7 @@ WEIR_TEST(ChunksRules, UnitsThatAreLargerThanAChunk)
         size_t granularity, chunks;
     } units[] = {{1 << 22, 64}, {1 << 26, 16}, {LARGE, 1}, {(size_t)1 << 62, 1}};
     struct weir_chunks_plan plan;
-    struct weir_chunk chunk;
+    struct weir_chunk chunk = {.count = 0};
 
     for (unsigned i = 0; i < sizeof units / sizeof *units; i++)
         for (unsigned way = 0; way < 2; way++) {

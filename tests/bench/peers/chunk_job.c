@@ -169,7 +169,7 @@ static bool run_case(const struct chunk_job *job, const struct chunk_case *c, fl
                      int times, double *out_ms)
 {
     const struct chunk_calls *calls = job->calls;
-    struct pieces pieces;
+    struct pieces pieces = {.count = 0};
     bool fine = true;
     cut(job->size, c, &pieces);
     if (c->graph)
