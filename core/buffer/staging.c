@@ -53,9 +53,12 @@ static struct weir__staging_block *create(weir_device *device)
         weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for staging");
         return NULL;
     }
-    if (weir__buffer_make(device, "staging", &setup, true, &block->memory) == WEIR_OK)
+    const weir_status status = weir__buffer_make(device, "staging", &setup, true, &block->memory);
+    if (status == WEIR_OK)
         return block;
     weir__release(block);
+    const struct weir_error cause = weir__error_of(status);
+    weir__error_set(&cause);
     return NULL;
 }
 

@@ -157,7 +157,7 @@ static weir_status begin_on_device(struct transfer *transfer, size_t piece)
     if (status < 0)
         weir__queue_record_end(transfer->queue, &slot->busy);
     else if (transfer->copiers)
-        status = weir_queue_flush(transfer->queue);
+        status = weir_queue_flush_at(transfer->queue, caller->file, caller->line);
     return status;
 }
 
@@ -203,16 +203,20 @@ static weir_status copy_pieces(struct transfer *transfer)
 // keeps the first error.
 static weir_status finish_pieces(struct transfer *transfer, weir_status status)
 {
-    struct weir_error cause = *weir_last_error();
+    struct weir_error cause = {.status = WEIR_OK};
+    if (status < 0)
+        cause = weir__error_of(status);
     for (size_t i = 0; i < transfer->slot_count; i++) {
         end_on_host(transfer, &transfer->slots[i]);
         weir_status later = sync_slot(transfer, &transfer->slots[i]);
         if (later < 0 && status == WEIR_OK) {
             status = later;
-            cause = *weir_last_error();
+            cause = weir__error_of(later);
         }
     }
-    return status < 0 ? weir__error_set(&cause) : WEIR_OK;
+    if (status == WEIR_OK)
+        return WEIR_OK;
+    return weir__placed(weir__error_set(&cause), transfer->caller.file, transfer->caller.line);
 }
 
 // Planning.
@@ -290,7 +294,7 @@ static weir_status run_transfer(const struct transfer *asked)
     set_pieces(&transfer);
     const size_t taken = take_blocks(&transfer, blocks);
     if (taken == 0)
-        return weir_last_error()->status;
+        return weir__placed(weir_last_error()->status, asked->caller.file, asked->caller.line);
     set_lead(&transfer);
     weir_status status = finish_pieces(&transfer, copy_pieces(&transfer));
     weir__staging_return(device, taken, blocks);
