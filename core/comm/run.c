@@ -115,6 +115,7 @@ static weir_status copy_staged(const struct run *run, weir_access access)
 {
     const struct weir_link *backend = run->queue->delivery.backend;
     const struct weir_operation *whole = run->operation;
+    const uint32_t flags = WEIR_OPERATION_INTERNAL | (whole->flags & WEIR_OPERATION_PART);
     weir_status status = WEIR_OK;
     bool copied = false;
     for (uint32_t i = 0; i < run->count && status == WEIR_OK; i++) {
@@ -123,8 +124,7 @@ static weir_status copy_staged(const struct run *run, weir_access access)
         if (!side->staged || side->range.access != access)
             continue;
         struct weir_operation copy;
-        weir__operation_begin(&copy, WEIR_OPERATION_COPY, WEIR_OPERATION_INTERNAL, whole->file,
-                              whole->line);
+        weir__operation_begin(&copy, WEIR_OPERATION_COPY, flags, whole->file, whole->line);
         copy.sequence = whole->sequence;
         copy.u.copy.dst = up ? side->range.buffer : run->comm->staging;
         copy.u.copy.src = up ? run->comm->staging : side->range.buffer;

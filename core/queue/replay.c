@@ -363,11 +363,13 @@ struct launch {
 
 // What earlier nodes do is done before the host reads their results.
 static weir_status run_collective(const struct launch *launch, weir_queue *lane,
-                                  const struct weir_operation *node, uint64_t sequence)
+                                  const struct weir_operation *node, uint64_t sequence,
+                                  uint32_t flags)
 {
     struct weir_operation part = *node;
     weir_comm *comm = node->u.collective.comm;
     part.sequence = sequence;
+    part.flags |= flags;
     weir_status status =
         comm->ops->takes(node) ? WEIR_OK : launch->next->ops->queue_finish(launch->next, lane);
     return status < 0 ? status : comm->ops->run_node(launch->queue, launch->operation, lane, &part);
@@ -378,12 +380,12 @@ static weir_status replay_row(const struct launch *launch)
 {
     const struct replay *replay = launch->replay;
     const uint64_t sequence = launch->operation->sequence;
+    const uint32_t flags = WEIR_OPERATION_PART;
     for (uint32_t i = 0; i < replay->node_count; i++) {
         const struct weir_operation *operation = replay->nodes[i].operation;
-        weir_status status =
-            operation->kind == WEIR_OPERATION_COLLECTIVE
-                ? run_collective(launch, launch->queue, operation, sequence)
-                : submit(launch->next, launch->queue, operation, sequence, WEIR_OPERATION_PART);
+        weir_status status = operation->kind == WEIR_OPERATION_COLLECTIVE
+                                 ? run_collective(launch, launch->queue, operation, sequence, flags)
+                                 : submit(launch->next, launch->queue, operation, sequence, flags);
         if (status < 0)
             return explain(i, operation, status);
     }
@@ -414,7 +416,7 @@ static weir_status submit_node(const struct launch *launch, struct lane *lane,
                                const struct weir_operation *operation)
 {
     if (operation->kind == WEIR_OPERATION_COLLECTIVE)
-        return run_collective(launch, lane->queue, operation, ++lane->sequence);
+        return run_collective(launch, lane->queue, operation, ++lane->sequence, 0);
     return submit(launch->next, lane->queue, operation, ++lane->sequence, 0);
 }
 
