@@ -101,6 +101,16 @@ else
     expect_contains "$(cat messages)" "is the machine busy?"
 fi
 
+# A device that does not time its work: the order in which copies end is not known.
+status=0
+output="$(WEIR_BACKEND=opencl WEIR_OPENCL_LIBRARY="$here/tests/support/libopencl/libOpenCL.so.1" \
+    WEIR_TEST_OPENCL_NO_TIMES=1 "$weir" calibrate --turns 1 2>messages)" || status=$?
+if [ "$status" -eq 0 ]; then
+    expect_contains "$output" "copy_channels was not measured: the device keeps no times"
+else
+    expect_contains "$(cat messages)" "is the machine busy?"
+fi
+
 # What has no times, and what cannot be measured.
 expect_data 3 env WEIR_BACKEND=null "$weir" calibrate
 expect_contains "$messages" "of the backend null runs no kernels, so its times tell nothing of a GPU"
