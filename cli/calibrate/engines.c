@@ -13,28 +13,22 @@ static uint64_t votes_of(void)
     return cli_clock_is_virtual() ? 1 : VOTES;
 }
 
-// Channels. Work waits for something long of its queue; the same, of another queue, is submitted after
+// Channels. A kernel waits for large copies of its queue; the same, of another queue, is submitted after
 // it. Whether that waits too.
 
-struct blocked {
-    const struct cal_work *gate; // NULL: large copies
-    struct cal_work work;
-};
+static const struct cal_work blocked = {.kind = CAL_LAUNCH, .rounds = 1};
 
-static bool submit_blocked(struct calibration *c, const struct blocked *blocked)
+static bool submit_blocked(struct calibration *c)
 {
-    const bool fine = blocked->gate ? cal_submit(c, 0, blocked->gate, 1) : cal_gate(c, 0);
-    if (!fine || !cal_submit(c, 0, &blocked->work, 1))
+    if (!cal_gate(c, 0) || !cal_submit(c, 0, &blocked, 1))
         return false;
     return weir_queue_flush(c->queues[0]) >= 0 || cal_fail_weir(c);
 }
 
-static bool holds_up(struct calibration *c, const struct blocked *blocked, size_t queue,
-                     bool *out_held)
+static bool holds_up(struct calibration *c, size_t queue, bool *out_held)
 {
     const uint64_t began = cli_now_ns();
-    if (!submit_blocked(c, blocked) || !cal_submit(c, queue, &blocked->work, 1) ||
-        !cal_sync(c, queue))
+    if (!submit_blocked(c) || !cal_submit(c, queue, &blocked, 1) || !cal_sync(c, queue))
         return false;
     const double other_ns = (double)(cli_now_ns() - began);
     if (!cal_sync(c, 0))
@@ -43,13 +37,12 @@ static bool holds_up(struct calibration *c, const struct blocked *blocked, size_
     return true;
 }
 
-static bool is_held_up(struct calibration *c, const struct blocked *blocked, size_t queue,
-                       bool *out_held)
+static bool is_held_up(struct calibration *c, size_t queue, bool *out_held)
 {
     uint64_t yes = 0;
     for (uint64_t i = 0; i < votes_of(); i++) {
         bool held = false;
-        if (!holds_up(c, blocked, queue, &held))
+        if (!holds_up(c, queue, &held))
             return false;
         yes += held;
     }
@@ -58,7 +51,7 @@ static bool is_held_up(struct calibration *c, const struct blocked *blocked, siz
 }
 
 // The first queue that is held up; 0: none.
-static bool find_held_up(struct calibration *c, const struct blocked *blocked, size_t *out_queue)
+static bool find_held_up(struct calibration *c, size_t *out_queue)
 {
     bool held = false;
     size_t queue = 0;
@@ -66,7 +59,7 @@ static bool find_held_up(struct calibration *c, const struct blocked *blocked, s
     if (!cal_reserve_queues(c, CHANNELS_MOST + 1))
         return false;
     while (!held && queue < CHANNELS_MOST)
-        if (!is_held_up(c, blocked, ++queue, &held))
+        if (!is_held_up(c, ++queue, &held))
             return false;
     *out_queue = held ? queue : 0;
     return true;
@@ -74,9 +67,8 @@ static bool find_held_up(struct calibration *c, const struct blocked *blocked, s
 
 static bool measure_channels(struct calibration *c)
 {
-    const struct blocked kernels = {.work = {.kind = CAL_LAUNCH, .rounds = 1}};
     size_t queue;
-    if (!find_held_up(c, &kernels, &queue))
+    if (!find_held_up(c, &queue))
         return false;
     cal_figure_set(c, CAL_QUEUE_KIND, queue != 1);
     if (queue == 1)
