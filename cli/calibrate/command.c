@@ -8,10 +8,9 @@
 
 static const char about[] =
     "Measures a device and prints the model of it for the plugin sim: bandwidths and latencies of\n"
-    "copies, alone and both ways, what submits and waits take the host, engines, channels, "
-    "kernels\n"
-    "at once, and copies to another device. Each figure has how it was measured, and its spread.\n"
-    "The machine should do nothing else meanwhile.\n\n"
+    "copies, alone and both ways, what submits, waits and memory that is not pinned take the\n"
+    "host, engines, channels, graphs, kernels at once, and copies to another device. Each figure\n"
+    "has how it was measured, and its spread. The machine should do nothing else meanwhile.\n\n"
     "  weir calibrate --out card.ini\n"
     "  weir sim --gpu card.ini ./program";
 
