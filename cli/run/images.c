@@ -85,7 +85,7 @@ bool run_name_images(struct run *run, char **paths)
 void run_probe_images(struct run *run, uint64_t *out_max_pixels)
 {
     *out_max_pixels = 0;
-    for (size_t i = 0; i < run->image_count; i++) {
+    for (size_t i = 0; i < run->image_count && !atomic_load(&run->stopped); i++) {
         struct run_image *image = &run->images[i];
         struct weir_io_error error;
         if (!weir_io_image_probe(image->path, &image->info, &error) ||

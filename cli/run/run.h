@@ -166,8 +166,8 @@ void run_free_paths(struct run_paths *paths);
 // Derives the names of the output files. False after a message if two are the same.
 bool run_name_images(struct run *run, char **paths);
 
-// Reads the images' headers. Those that cannot be used are marked as failed. Stores
-// the pixels of the largest, 0 if none is left.
+// Reads the images' headers, with `stops` up to the first that cannot be used. Those that cannot be are
+// marked as failed. Stores the pixels of the largest, 0 if none is left.
 void run_probe_images(struct run *run, uint64_t *out_max_pixels);
 
 // Creates the output directory and checks that it can be written to.

@@ -55,9 +55,13 @@ expect_contains "$messages" " of 6 images are finished and kept"
 cmp stopped/a.tokens.npy others/a.tokens.npy || fail "what was finished differs"
 [ ! -e stopped/c.json ] || fail "an image that failed was written"
 echo nothing >album/a.JPEG
+echo nothing >album/e.jpg
 expect_data 1 "$weir" run arr-coc --config null.ini --output header --stop album
 expect_contains "$messages" "is neither a PNG nor a JPEG image"
 expect_contains "$messages" "0 of 6 images are finished and kept"
+case "$messages" in
+*e.jpg*) fail "it looks at images after the first that failed: $messages" ;;
+esac
 
 expect_data 2 "$weir" run arr-coc --decoders 0 album
 expect_contains "$messages" "--decoders"
