@@ -172,6 +172,8 @@ static bool make_row(struct images_bench *images, size_t index)
     params.full = WEIR_PIPELINE_BLOCK;
     row->slots =
         (params.slot_count ? params.slot_count : WEIR_ARR_COC_STAGES_MAX + 1) + row->threads;
+    if (row->slots > WEIR_PIPELINE_SLOTS_MAX)
+        row->slots = WEIR_PIPELINE_SLOTS_MAX;
     params.slot_count = row->slots;
     params.prepare_threads = row->threads;
     if (weir_arr_coc_create(&params, &row->arr_coc) != WEIR_OK)

@@ -33,6 +33,11 @@ expect_data 0 "$weir" bench images --config small.ini --frames 4 --turns 1 --jso
     "$images/chelsea.png"
 report 'assert "2 images, the first of 600 x 400 pixels, png rgb8" in data["notes"][-1]'
 
+# More threads and slots than a pipeline has.
+printf '[pipeline]\nslots = 200\n' | cat small.ini - >slots.ini
+expect_data 0 "$weir" bench images --config slots.ini --size 50 --threads 100 --frames 4 --turns 1 --json
+report 'assert [row["threads"] for row in tables["images"]] == [100]'
+
 head -c 20000 "$images/coffee.png" >cut.png
 expect_data 1 "$weir" bench images --config small.ini --frames 4 --turns 1 cut.png
 expect_contains "$messages" "cut.png: is a truncated PNG"
