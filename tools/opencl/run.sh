@@ -16,8 +16,8 @@ used again; nothing is installed, and /etc/OpenCL/vendors is not read for them. 
 mount namespace of its own, as Mesa finds libclc by a fixed path.
 
 One row a driver; the reports are FOLDER/DRIVER.json, the messages FOLDER/DRIVER.log. Exit
-status 0: every driver ran, whatever failed on it; with --check, 2 if a test failed; else 1: a
-driver could not be had, as said.
+status 0: every driver ran, whatever failed on it; with --check, 2 if a test failed, or if a driver
+that could be had did not run; else 1: a driver could not be had or did not run, as said.
 TEXT
     exit 0
 fi
@@ -139,6 +139,7 @@ for driver; do
     else
         echo "| $driver | | | | not run: $(tail -1 "$folder/$driver.log") |"
         lacking=1
+        failing=1
     fi
 done
 [ "$check$failing" != 11 ] || exit 2
