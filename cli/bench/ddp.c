@@ -137,8 +137,8 @@ static bool settle(struct ddp *ddp, const struct ddp_row *row, int steps)
     return true;
 }
 
-// Numbers below `count` in an order of the turn's own, the same on all ranks: in no two turns has a
-// row the same neighbours.
+// Numbers below `count` in an order that follows from the turn, the same on all ranks, so that a row has
+// other neighbours in other turns.
 static void shuffle(uint64_t turn, size_t *order, size_t count)
 {
     uint64_t state = turn;
