@@ -55,9 +55,8 @@ static bool parse(struct run *run, int argc, char **argv, int *out_exit)
         {"frames", "N", "of a stream: end after N frames", CLI_COUNT, &run->frame_limit, 1,
          UINT64_MAX},
         {"decoders", "N",
-         "threads that decode images (as many as processors, up to 16;\n1 where the processor is "
-         "the "
-         "device)",
+         "threads that decode images, for each device (as many as\nprocessors, up to 16; 1 where "
+         "the processor is the device)",
          CLI_COUNT, &run->decoders, 1, DECODERS_LIMIT},
         {"stop", NULL,
          "of images: end at the first one that fails; without it,\nthe others are run", CLI_FLAG,
