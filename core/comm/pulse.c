@@ -214,7 +214,7 @@ static void run(void *argument)
             comm->engine->ops->comm_abort(comm->engine, comm);
             end_asking();
         }
-    } else if (!weir__beat_is_alone(pulse)) {
+    } else if (!pulse->own.leaves && !weir__beat_is_alone(pulse)) { // the others hear it once
         (void)weir__beat_exchange(pulse, false, 1000 * MILLISECOND);
     }
     weir_lock_take(&comm->lock);

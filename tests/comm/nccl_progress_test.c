@@ -1,6 +1,7 @@
 // The pulse of communicators by NCCL. Other work of their queues may take longer than the timeout,
 // between collectives and after them; ranks that are left when one has gone hear of each other.
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -251,6 +252,34 @@ WEIR_TEST(CommNcclProgress, ACollectiveAfterTwoHaveLeft)
     all_reduce(&rig, 0);
     await_failure(rig.comms[0]);
     COMM_RIG_EXPECT_WORDS("all-reduce 2 of 'grads'", "has destroyed the communicator after");
+    comm_rig_close(&rig);
+}
+
+static void *destroy(void *comm)
+{
+    weir_comm_destroy(comm);
+    return NULL;
+}
+
+// The beat under way tells that it leaves, so there is none after it.
+WEIR_TEST(CommNcclProgress, OneThatLeavesDuringABeat)
+{
+    const struct weir_comm_params params = {.struct_size = sizeof params, .timeout_ns = GUARD_NS};
+    struct comm_rig rig;
+    pthread_t thread;
+    comm_rig_open_ranks(&rig, "", 3);
+    rig.count = 3;
+    ASSERT_OK(weir_comm_create_all(rig.devices, 3, &params, rig.comms));
+    nccl()->hold("ncclCommGetAsyncError");
+    nccl()->await_held();
+    weir_clock_sleep_ns(SECOND / 20); // all ranks come to it
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, destroy, &rig.comms[2]), 0);
+    weir_clock_sleep_ns(SECOND / 20);
+    nccl()->hold(NULL);
+    pthread_join(thread, NULL);
+    weir_clock_sleep_ns(SECOND / 5); // some beats of the others
+    EXPECT_OK(weir_comm_error(rig.comms[0]));
+    EXPECT_OK(weir_comm_error(rig.comms[1]));
     comm_rig_close(&rig);
 }
 
