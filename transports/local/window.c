@@ -202,9 +202,8 @@ static bool may_wait(const struct local_run *run, uint32_t stage)
     if (!group->word) // this rank's program has aborted
         return false;
     for (uint32_t i = 0; i < group->local.count; i++) {
-        if (is_at(group, i, stage))
-            continue;
-        if (!local_tcp_read_news(run, i))
+        // Also of one that has come to it: it may fail while this one waits for another.
+        if (i != group->local.rank && !local_tcp_read_news(run, i))
             return false;
         // One that has left may have come to it before.
         if (group->peers[i].left && !is_at(group, i, stage))
