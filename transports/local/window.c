@@ -159,8 +159,7 @@ void local_window_destroy(struct tcp_group *group)
 
 static bool is_at(struct tcp_group *group, uint32_t rank, uint32_t stage)
 {
-    return (int32_t)(atomic_load_explicit(&group->windows->of[rank]->stage, memory_order_acquire) -
-                     stage) >= 0;
+    return (int32_t)(group->windows->of[rank]->stage - stage) >= 0;
 }
 
 static bool are_at(struct tcp_group *group, uint32_t stage)
@@ -171,7 +170,8 @@ static bool are_at(struct tcp_group *group, uint32_t stage)
     return rank == group->local.count;
 }
 
-// Both sides write their word before they read the other's, so that one of them sees it.
+// Both sides write their word before they read the other's, so that one of them sees it: in one order for
+// all, which acquire and release are not.
 static void wake_others(struct tcp_group *group)
 {
     for (uint32_t i = 0; i < group->local.count; i++) {
