@@ -6,13 +6,25 @@ shift 2
 FAKE_MPI="$(mktemp)"
 export FAKE_MPI
 trap 'rm -f "$FAKE_MPI"' EXIT
+left=()
 for ((rank = 0; rank < count; rank++)); do
     env "${FAKE_MPI_VARIABLES}_RANK=$rank" "${FAKE_MPI_VARIABLES}_SIZE=$count" "$@" &
+    left+=("$!")
 done
-for ((rank = 0; rank < count; rank++)); do
-    status=0
-    wait -n || status=$?
-    [ "$status" -eq 0 ] && continue
-    jobs -p | xargs -r kill -KILL 2>/dev/null
-    exit "$status"
+# Not `wait -n`, which misses a rank that ends together with another and then returns 127.
+while [ "${#left[@]}" -gt 0 ]; do
+    running=()
+    for process in "${left[@]}"; do
+        if kill -0 "$process" 2>/dev/null; then
+            running+=("$process")
+            continue
+        fi
+        status=0
+        wait "$process" || status=$?
+        [ "$status" -eq 0 ] && continue
+        kill -KILL "${left[@]}" 2>/dev/null
+        exit "$status"
+    done
+    left=("${running[@]}")
+    sleep 0.01
 done
