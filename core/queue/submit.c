@@ -313,7 +313,8 @@ weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)
     weir_status status = weir__completion_refuse(queue);
     if (status == WEIR_ERROR_DEVICE_LOST)
         return status;
-    // After the lock was taken nothing is submitted any more: later submits see the failure.
+    // After the lock was taken later submits see the failure. What a failed queue takes, calls that
+    // always run and frees to pools, may still come, and is told of the failure.
     // The wait itself is outside the lock, since a running host call may need it.
     weir_biased_lock_take(&queue->submit_lock);
     weir_biased_lock_release(&queue->submit_lock);
