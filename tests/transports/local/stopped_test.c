@@ -67,18 +67,25 @@ static weir_status sum_until_failure(struct rank *rank)
     return status;
 }
 
-static weir_status take_part(struct rank *rank)
+static weir_status be_aborted(struct rank *rank)
 {
     pthread_t thread;
+    if (pthread_create(&thread, NULL, stop_and_abort, rank) != 0)
+        return WEIR_ERROR_SYSTEM;
+    const weir_status status = sum_until_failure(rank);
+    pthread_join(thread, NULL);
+    return status;
+}
+
+static weir_status take_part(struct rank *rank)
+{
+    if (rank->rank == 1)
+        return be_aborted(rank);
     if (rank->rank == 2)
         stop.thread = pthread_self();
-    if (rank->rank == 1)
-        pthread_create(&thread, NULL, stop_and_abort, rank);
     const weir_status status = sum_until_failure(rank);
     if (rank->rank == 0) // the stopped one may go on
         (void)!write(stop.gate[1], "", 1);
-    if (rank->rank == 1)
-        pthread_join(thread, NULL);
     return status;
 }
 
