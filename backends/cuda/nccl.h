@@ -12,8 +12,7 @@
 #include "backends/cuda/nccl_api.h"
 
 enum {
-    CU_NCCL_REASON = 384,
-    CU_COMM_MARKS = 16
+    CU_NCCL_REASON = 384
 };
 
 struct cu_nccl {
@@ -31,9 +30,13 @@ bool cu_nccl_load(struct cu_nccl *nccl, char reason[CU_NCCL_REASON]);
 struct task; // nccl_comm.c
 
 // Events among the calls of a communicator: the oldest that has not been reached first.
+struct cu_mark {
+    CUevent event;
+    uint32_t turn;
+};
 struct cu_marks {
-    CUevent events[CU_COMM_MARKS];
-    uint32_t turns[CU_COMM_MARKS];
+    struct cu_mark *ring;
+    uint32_t room;
     uint32_t first;
     uint32_t count;
 };

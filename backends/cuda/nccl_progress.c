@@ -9,42 +9,68 @@
 #include "backends/cuda/nccl.h"
 
 #define MARK_CALLS 16
+// A program that submits far ahead gets more.
+#define FIRST_MARKS 16u
 
 // Marks: with the lock, within the device's context.
 
-CUresult cu_comm_create_marks(struct cu_comm *comm)
+// Makes room for as many again.
+static CUresult grow(const struct cu_comm *comm, struct cu_marks *marks)
 {
-    const struct cu_symbols *cu = &comm->device->module->cu;
-    CUresult code = CUDA_SUCCESS;
-    for (int i = 0; i < CU_COMM_MARKS && code == CUDA_SUCCESS; i++) {
-        code = cu->cuEventCreate(&comm->after.events[i], CU_EVENT_DISABLE_TIMING);
-        if (code == CUDA_SUCCESS)
-            code = cu->cuEventCreate(&comm->before.events[i], CU_EVENT_DISABLE_TIMING);
+    const struct cu_module *module = comm->device->module;
+    const uint32_t room = marks->room ? 2 * marks->room : FIRST_MARKS;
+    struct cu_mark *ring = module->host->allocate(room * sizeof *ring);
+    CUresult code = ring ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!ring)
+        return code;
+    for (uint32_t i = 0; i < marks->room; i++)
+        ring[i] = marks->ring[(marks->first + i) % marks->room];
+    module->host->release(marks->ring);
+    marks->ring = ring;
+    marks->first = 0;
+    while (marks->room < room && code == CUDA_SUCCESS) {
+        code = module->cu.cuEventCreate(&ring[marks->room].event, CU_EVENT_DISABLE_TIMING);
+        marks->room += code == CUDA_SUCCESS;
     }
     return code;
 }
 
-void cu_comm_destroy_marks(struct cu_comm *comm)
+CUresult cu_comm_create_marks(struct cu_comm *comm)
 {
-    const struct cu_symbols *cu = &comm->device->module->cu;
-    for (int i = 0; i < CU_COMM_MARKS; i++) {
-        if (comm->after.events[i])
-            cu->cuEventDestroy(comm->after.events[i]);
-        if (comm->before.events[i])
-            cu->cuEventDestroy(comm->before.events[i]);
-    }
+    const CUresult code = grow(comm, &comm->after);
+    return code == CUDA_SUCCESS ? grow(comm, &comm->before) : code;
 }
 
-// If all are in use, the newest one moves on.
+static void destroy(const struct cu_comm *comm, struct cu_marks *marks)
+{
+    for (uint32_t i = 0; i < marks->room; i++)
+        comm->device->module->cu.cuEventDestroy(marks->ring[i].event);
+    comm->device->module->host->release(marks->ring);
+}
+
+void cu_comm_destroy_marks(struct cu_comm *comm)
+{
+    destroy(comm, &comm->after);
+    destroy(comm, &comm->before);
+}
+
+static bool has_room(const struct cu_comm *comm, struct cu_marks *marks)
+{
+    if (marks->count == marks->room)
+        (void)grow(comm, marks);
+    return marks->count < marks->room;
+}
+
+// Without room the newest one moves on.
 static CUresult record(const struct cu_comm *comm, struct cu_marks *marks,
                        const struct cu_queue *queue, uint32_t turn)
 {
-    const bool full = marks->count == CU_COMM_MARKS;
-    const uint32_t at = (marks->first + marks->count - full) % CU_COMM_MARKS;
-    const CUresult code = comm->device->module->cu.cuEventRecord(marks->events[at], queue->stream);
+    const bool full = !has_room(comm, marks);
+    struct cu_mark *mark = &marks->ring[(marks->first + marks->count - full) % marks->room];
+    const CUresult code = comm->device->module->cu.cuEventRecord(mark->event, queue->stream);
     if (code != CUDA_SUCCESS)
         return code;
-    marks->turns[at] = turn;
+    mark->turn = turn;
     marks->count += !full;
     return CUDA_SUCCESS;
 }
@@ -52,11 +78,12 @@ static CUresult record(const struct cu_comm *comm, struct cu_marks *marks,
 static CUresult reach(const struct cu_comm *comm, struct cu_marks *marks, uint32_t *out_turn)
 {
     while (marks->count > 0) {
-        const CUresult code = comm->device->module->cu.cuEventQuery(marks->events[marks->first]);
+        const struct cu_mark *mark = &marks->ring[marks->first];
+        const CUresult code = comm->device->module->cu.cuEventQuery(mark->event);
         if (code != CUDA_SUCCESS)
             return code == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : code;
-        *out_turn = marks->turns[marks->first];
-        marks->first = (marks->first + 1) % CU_COMM_MARKS;
+        *out_turn = mark->turn;
+        marks->first = (marks->first + 1) % marks->room;
         marks->count--;
     }
     return CUDA_SUCCESS;
@@ -126,7 +153,7 @@ static bool is_due(struct cu_comm *comm)
     uint32_t reached;
     (void)reach(comm, &comm->before, &reached); // the marks after calls meet the error
     return comm->inside || comm->before.count == 0 ||
-           (int32_t)(comm->before.turns[comm->before.first] - comm->done_turn) > 0;
+           (int32_t)(comm->before.ring[comm->before.first].turn - comm->done_turn) > 0;
 }
 
 weir_status cu_comm_query(const struct weir_link *link, weir_comm *object,
@@ -171,7 +198,7 @@ bool cu_comm_begin(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn)
     comm->inside = alive;
     if (comm->last != queue)
         (void)mark_last(comm);
-    if (comm->before.count < CU_COMM_MARKS && had_other_work(comm, queue))
+    if (had_other_work(comm, queue) && has_room(comm, &comm->before))
         (void)record(comm, &comm->before, queue, turn);
     pthread_mutex_unlock(&comm->lock);
     return alive;

@@ -158,26 +158,59 @@ WEIR_TEST(CommNcclProgress, WorkOfTwoQueuesHasTime)
     comm_rig_close(&rig);
 }
 
-// More calls than there are marks, each with other work after it.
+// Calls of which each third has other work after it, and as many again; it takes long between them, and after
+// all of them.
+static void submit_many(struct comm_rig *rig, uint32_t rank, struct comm_rig_gate *gate)
+{
+    for (int i = 0; i < 200; i++) {
+        all_reduce(rig, rank);
+        if (i % 3 == 0)
+            EXPECT_OK(weir_queue_fill(rig->queues[rank], rig->src[rank], 0, 64, "", 1));
+        if (i == 100)
+            submit_gate(rig->queues[rank], &gate[0]);
+    }
+    submit_gate(rig->queues[rank], &gate[1]);
+}
+
+// More calls than there are marks at first.
 WEIR_TEST(CommNcclProgress, ManyHaveTime)
 {
     struct comm_rig rig;
     struct comm_rig_gate begin = COMM_RIG_GATE;
-    struct comm_rig_gate gate = COMM_RIG_GATE;
+    struct comm_rig_gate gates[] = {COMM_RIG_GATE, COMM_RIG_GATE};
     open_two(&rig);
     all_reduce_first(&rig);
     for (uint32_t rank = 0; rank < RANKS; rank++) {
         submit_gate(rig.queues[rank], &begin);
-        for (int i = 0; i < 100; i++) {
-            all_reduce(&rig, rank);
-            if (i % 3 == 0)
-                EXPECT_OK(weir_queue_fill(rig.queues[rank], rig.src[rank], 0, 64, "", 1));
-        }
-        submit_gate(rig.queues[rank], &gate);
+        submit_many(&rig, rank, gates);
     }
     comm_rig_open_gate(&begin);
     outlast(&rig);
-    comm_rig_open_gate(&gate);
+    comm_rig_open_gate(&gates[0]);
+    outlast(&rig);
+    comm_rig_open_gate(&gates[1]);
+    sync_all(&rig);
+    comm_rig_close(&rig);
+}
+
+// The newest mark moves on then.
+WEIR_TEST(CommNcclProgress, NoEventForMoreMarks)
+{
+    struct comm_rig rig;
+    struct comm_rig_gate begin = COMM_RIG_GATE;
+    struct comm_rig_gate gates[] = {COMM_RIG_GATE, COMM_RIG_GATE};
+    open_two(&rig);
+    all_reduce_first(&rig);
+    cuda()->fail("cuEventCreate", 1, 2);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        submit_gate(rig.queues[rank], &begin);
+        submit_many(&rig, rank, gates);
+    }
+    EXPECT_INT_EQ((int)cuda()->struck(), 1);
+    cuda()->fail(NULL, 0, 0);
+    comm_rig_open_gate(&begin);
+    comm_rig_open_gate(&gates[0]);
+    comm_rig_open_gate(&gates[1]);
     sync_all(&rig);
     comm_rig_close(&rig);
 }
