@@ -146,15 +146,23 @@ static weir_status run_host_call(weir_queue *queue, struct weir__held *held)
     return status < 0 ? status : call_on_worker(queue, held, NULL);
 }
 
+// Other ranks are told the thread's detail, and a module may fail without one.
+static weir_status with_detail(weir_status status)
+{
+    const struct weir_error cause = weir__error_of(status);
+    return weir__error_set(&cause);
+}
+
 // Waits for the operations before this one. A failure that came through one of their waits is
 // booked only now.
 static weir_status finish_earlier(weir_queue *queue, const struct weir_operation *operation)
 {
     const struct weir_link *backend = backend_of(queue);
     weir_status status = backend->ops->queue_finish(backend, queue);
-    if (status == WEIR_OK)
-        weir__completion_complete(queue, operation->sequence - 1);
-    return status;
+    if (status < 0)
+        return with_detail(status);
+    weir__completion_complete(queue, operation->sequence - 1);
+    return WEIR_OK;
 }
 
 // A call that runs whatever became of the operations before it, and is told. The failure that it is told
@@ -237,8 +245,10 @@ static weir_status run_launch(weir_queue *queue, const struct weir_operation *op
         status = finish_earlier(queue, operation);
         failed = status < 0 || weir__completion_status(queue, operation->sequence) < 0;
     }
-    if (!failed)
+    if (!failed) {
         status = submit_to_backend(queue, operation);
+        status = status < 0 ? with_detail(status) : status;
+    }
     if (failed || status < 0)
         operation->u.graph_comms.comms[0].comm->ops->skip_launch(operation);
     return status;
