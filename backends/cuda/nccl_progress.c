@@ -54,27 +54,6 @@ void cu_comm_destroy_marks(struct cu_comm *comm)
     destroy(comm, &comm->before);
 }
 
-static bool has_room(const struct cu_comm *comm, struct cu_marks *marks)
-{
-    if (marks->count == marks->room)
-        (void)grow(comm, marks);
-    return marks->count < marks->room;
-}
-
-// Without room the newest one moves on.
-static CUresult record(const struct cu_comm *comm, struct cu_marks *marks,
-                       const struct cu_queue *queue, uint32_t turn)
-{
-    const bool full = !has_room(comm, marks);
-    struct cu_mark *mark = &marks->ring[(marks->first + marks->count - full) % marks->room];
-    const CUresult code = comm->device->module->cu.cuEventRecord(mark->event, queue->stream);
-    if (code != CUDA_SUCCESS)
-        return code;
-    mark->turn = turn;
-    marks->count += !full;
-    return CUDA_SUCCESS;
-}
-
 static CUresult reach(const struct cu_comm *comm, struct cu_marks *marks, uint32_t *out_turn)
 {
     while (marks->count > 0) {
@@ -86,6 +65,33 @@ static CUresult reach(const struct cu_comm *comm, struct cu_marks *marks, uint32
         marks->first = (marks->first + 1) % marks->room;
         marks->count--;
     }
+    return CUDA_SUCCESS;
+}
+
+// Those that have been reached make room, or more are made.
+static bool has_room(struct cu_comm *comm, struct cu_marks *marks)
+{
+    uint32_t reached = comm->done_turn;
+    if (marks->count == marks->room)
+        (void)reach(comm, marks, &reached); // comm_query meets the error
+    if (marks == &comm->after)
+        comm->done_turn = reached;
+    if (marks->count == marks->room)
+        (void)grow(comm, marks);
+    return marks->count < marks->room;
+}
+
+// Without room the newest one moves on.
+static CUresult record(struct cu_comm *comm, struct cu_marks *marks, const struct cu_queue *queue,
+                       uint32_t turn)
+{
+    const bool full = !has_room(comm, marks);
+    struct cu_mark *mark = &marks->ring[(marks->first + marks->count - full) % marks->room];
+    const CUresult code = comm->device->module->cu.cuEventRecord(mark->event, queue->stream);
+    if (code != CUDA_SUCCESS)
+        return code;
+    mark->turn = turn;
+    marks->count += !full;
     return CUDA_SUCCESS;
 }
 
