@@ -428,7 +428,6 @@ FORWARD(cl_int, ERROR, clGetDeviceIDs, (cl_platform_id platform, cl_device_type 
 FORWARD_RELEASE(clReleaseContext, (cl_context context), (context))
 FORWARD_CREATE(cl_command_queue, clCreateCommandQueue, (cl_context context, cl_device_id device, cl_command_queue_properties flags, cl_int *error), (context, device, flags, error))
 FORWARD_CREATE(cl_command_queue, clCreateCommandQueueWithProperties, (cl_context context, cl_device_id device, const cl_queue_properties *properties, cl_int *error), (context, device, properties, error))
-FORWARD_CREATE(cl_mem, clCreateBuffer, (cl_context context, cl_mem_flags flags, size_t size, void *user, cl_int *error), (context, flags, size, user, error))
 FORWARD(cl_int, ERROR, clRetainCommandQueue, (cl_command_queue queue), (queue))
 FORWARD(cl_int, ERROR, clGetCommandQueueInfo, (cl_command_queue queue, cl_command_queue_info what, size_t size, void *value, size_t *used), (queue, what, size, value, used))
 FORWARD(cl_int, ERROR, clRetainMemObject, (cl_mem memory), (memory))
@@ -580,6 +579,14 @@ static bool note_worn(cl_mem old, cl_mem memory)
     return i < TABLE;
 }
 
+// Memory that commands held when it was released may have been worn, and has its address again.
+static cl_mem new_memory(cl_mem memory)
+{
+    if (memory)
+        note_worn(memory, NULL);
+    return memory;
+}
+
 EXPORT void *clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment)
 {
     if (admit("clSVMAlloc") != CL_SUCCESS)
@@ -622,7 +629,7 @@ EXPORT cl_int clReleaseMemObject(cl_mem memory)
     real.clGetMemObjectInfo(memory, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof(whole), &whole, NULL);
     if (users == 1)
         note_worn(memory, NULL);
-    if (users == 1 && whole && plays(WEIR_TEST_OPENCL_SUB_BUFFERS))
+    if (users == 1 && whole && plays(WEIR_TEST_OPENCL_SUB_BUFFERS) && !note_worn(whole, whole))
         note_worn(NULL, whole);
     const cl_int answer = real.clReleaseMemObject(memory);
     return code == CL_SUCCESS ? answer : code;
@@ -650,6 +657,17 @@ EXPORT cl_int clGetMemObjectInfo(cl_mem memory, cl_mem_info what, size_t size, v
     return code;
 }
 
+EXPORT cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *user,
+                             cl_int *error)
+{
+    const cl_int code = admit("clCreateBuffer");
+    if (code == CL_SUCCESS)
+        return new_memory(real.clCreateBuffer(context, flags, size, user, error));
+    if (error)
+        *error = code;
+    return NULL;
+}
+
 EXPORT cl_mem clCreateSubBuffer(cl_mem memory, cl_mem_flags flags, cl_buffer_create_type type,
                                 const void *region, cl_int *error)
 {
@@ -657,7 +675,7 @@ EXPORT cl_mem clCreateSubBuffer(cl_mem memory, cl_mem_flags flags, cl_buffer_cre
     if (code == CL_SUCCESS && is_inner(memory))
         code = CL_INVALID_MEM_OBJECT;
     if (code == CL_SUCCESS)
-        return real.clCreateSubBuffer(memory, flags, type, region, error);
+        return new_memory(real.clCreateSubBuffer(memory, flags, type, region, error));
     if (error)
         *error = code;
     return NULL;
