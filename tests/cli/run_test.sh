@@ -91,9 +91,9 @@ expect_contains "$output" "warm    no frame; --repeat N runs each image N times"
 expect_contains "$output" "first frame"
 expect_not_contains "$output" "warm frame"
 
-# A terminal tells what takes so long, while it does.
+# A terminal tells what takes so long, while it does. $weir may write to files first.
 shown="$(TERM=xterm python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' \
-    "$weir" run arr-coc --config small.ini --output terminal "$images/coffee.png" </dev/null)"
+    "$program" run arr-coc --config small.ini --output terminal "$images/coffee.png" </dev/null)"
 expect_contains "$shown" "0 of 1"
 expect_contains "$shown" "first, the driver compiles kernels"
 
