@@ -41,6 +41,7 @@ struct hub {
     uint32_t count;
     uint32_t joined;
     uint32_t members; // groups that have not left
+    bool complete;    // all have joined, whatever has failed since
     bool failed;
     char cause[LOCAL_CAUSE_SIZE];
     bool shrunk; // the ranks that go on are known

@@ -124,6 +124,7 @@ static struct hub *enter(const struct weir_host *host, const struct weir_transpo
         hub->joined++;
         hub->members++;
     }
+    hub->complete = hub->complete || (hub->joined == hub->count && !hub->failed);
     if (hub->joined == hub->count || hub->failed)
         unlist(hub);
     pthread_cond_broadcast(&hub->changed);
@@ -146,7 +147,8 @@ static void give_up(struct hub *hub, const struct weir_transport_setup *setup)
     pthread_cond_broadcast(&hub->changed);
 }
 
-// Waits for all ranks. False with the cause if they do not come; the hub is not listed then.
+// Waits for all ranks. False with the cause if they do not come; the hub is not listed then. A rank that
+// has joined may have failed or left before others wake: they have joined too.
 static bool gather(struct hub *hub, const struct weir_transport_setup *setup, char *cause)
 {
     const uint64_t now_ns = weir_clock_now_ns();
@@ -154,11 +156,11 @@ static bool gather(struct hub *hub, const struct weir_transport_setup *setup, ch
         setup->timeout_ns > UINT64_MAX - now_ns ? UINT64_MAX : now_ns + setup->timeout_ns;
     pthread_mutex_lock(&hub->lock);
     bool in_time = true;
-    while (in_time && !hub->failed && hub->joined < hub->count)
+    while (in_time && !hub->failed && !hub->complete)
         in_time = local_hub_wait(hub, deadline_ns);
-    if (!hub->failed && hub->joined < hub->count)
+    if (!hub->failed && !hub->complete)
         give_up(hub, setup);
-    const bool gathered = !hub->failed;
+    const bool gathered = hub->complete;
     memcpy(cause, hub->cause, sizeof hub->cause);
     pthread_mutex_unlock(&hub->lock);
     return gathered;

@@ -57,6 +57,24 @@ WEIR_TEST(Hub, RefusesAnotherCount)
     EXPECT_INT_EQ(ranks_blocks(), 1);
 }
 
+// With some luck the others have not woken when the last one to come aborts: they have joined all the same.
+static weir_status abort_at_once(struct rank *rank)
+{
+    ranks_ops()->abort(rank->group, "the loss is not a number");
+    return WEIR_OK;
+}
+
+WEIR_TEST(Hub, AllHaveJoinedWhenOneFails)
+{
+    for (int turn = 0; turn < 200; turn++) {
+        struct rank ranks[RANKS_MAX];
+        ranks_run("process", 4, abort_at_once, NULL, ranks);
+        for (uint32_t i = 0; i < 4; i++)
+            ASSERT_INT_EQ(ranks[i].status, WEIR_OK);
+    }
+    EXPECT_INT_EQ(ranks_blocks(), 1);
+}
+
 // Two come as rank 0: one of them is refused, and the other one waits for rank 1.
 WEIR_TEST(Hub, RefusesARankThatIsThere)
 {
