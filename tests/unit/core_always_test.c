@@ -1,5 +1,5 @@
-// What is refused of a call that runs also after a failure never runs, and is freed: without memory, and
-// without a thread.
+// A call that also runs after a failure is freed and never runs if it is refused: if out of memory, and if
+// there is no thread.
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -133,6 +133,7 @@ static weir_status shrink_twice(struct rank *rank)
 {
     pthread_barrier_wait(rank->user); // as above
     weir_status status = rank_shrink(rank, RANKS_PATIENCE);
+    pthread_barrier_wait(rank->user);
     if (status == WEIR_OK && rank->rank == 1)
         return WEIR_OK; // leaves
     if (status == WEIR_OK && count_ranks(rank) == WEIR_OK)
