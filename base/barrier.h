@@ -3,8 +3,9 @@
 // Two threads that each store one variable and then load the other's need a full barrier between
 // the two, or both may miss the other's store. Where one side is frequent and the other rare, the
 // frequent side only keeps the compiler from reordering, and the rare side has the kernel run a
-// barrier on every running thread of the process: membarrier(2). If the kernel lacks it, each side
-// runs a barrier of its own.
+// barrier on every running thread of the process: membarrier(2). If the kernel lacks it, or a filter of
+// system calls refuses it, each side runs a barrier of its own. A filter that comes after
+// weir_barrier_init() has to let it through.
 #ifndef WEIR_BASE_BARRIER_H
 #define WEIR_BASE_BARRIER_H
 

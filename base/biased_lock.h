@@ -47,11 +47,10 @@ static inline uintptr_t weir_biased_lock_self(void)
 #endif
 }
 
-// Not recursive.
-static inline void weir_biased_lock_take(struct weir_biased_lock *lock)
+// As weir_lock_take_another().
+static inline void weir_biased_lock_take_another(struct weir_biased_lock *lock)
 {
     const uintptr_t self = weir_biased_lock_self();
-    weir_lock_order_enter(lock->kind);
     if (atomic_load_explicit(&lock->owner, memory_order_relaxed) == self) {
         // An earlier thread may have had the same identity; this orders this thread after it.
         (void)atomic_load_explicit(&lock->held, memory_order_acquire);
@@ -67,12 +66,24 @@ static inline void weir_biased_lock_take(struct weir_biased_lock *lock)
     weir_biased_lock_take_slowly(lock);
 }
 
-static inline void weir_biased_lock_release(struct weir_biased_lock *lock)
+static inline void weir_biased_lock_release_another(struct weir_biased_lock *lock)
 {
     if (lock->by_owner)
         atomic_store_explicit(&lock->held, false, memory_order_release);
     else
         pthread_mutex_unlock(&lock->mutex);
+}
+
+// Not recursive.
+static inline void weir_biased_lock_take(struct weir_biased_lock *lock)
+{
+    weir_lock_order_enter(lock->kind);
+    weir_biased_lock_take_another(lock);
+}
+
+static inline void weir_biased_lock_release(struct weir_biased_lock *lock)
+{
+    weir_biased_lock_release_another(lock);
     weir_lock_order_leave(lock->kind);
 }
 

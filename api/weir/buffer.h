@@ -75,6 +75,8 @@ WEIR_API weir_status weir_buffer_wrap_at(weir_device *device, const struct weir_
 // it: the memory is freed after that work has finished. Never waits for the device.
 // NULL and a pointer to NULL are accepted.
 WEIR_API void weir_buffer_destroy(weir_buffer **buffer);
+WEIR_API void weir_buffer_destroy_at(weir_buffer **buffer, const char *file, int line);
+#define weir_buffer_destroy(buffer) weir_buffer_destroy_at(buffer, __FILE__, __LINE__)
 
 // Size in bytes and placement, as given at creation. For a buffer from a pool the
 // size is the one that was requested, not that of its block.

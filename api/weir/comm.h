@@ -204,8 +204,8 @@ WEIR_API weir_status weir_comm_error(weir_comm *comm);
 // be destroyed.
 //
 // Errors: as weir_comm_create(); WEIR_ERROR_UNSUPPORTED if the transport cannot (`mpi`);
-// WEIR_ERROR_COMM if the others have gone on without this rank, or another one has died meanwhile: call
-// it again.
+// WEIR_ERROR_INVALID while another thread shrinks it; WEIR_ERROR_COMM if the others have gone on without this
+// rank, or on all of them if one has died meanwhile or cannot join the others: call it again.
 WEIR_API weir_status weir_comm_shrink_at(weir_comm *comm, const char *label, weir_comm **out_comm,
                                          const char *file, int line);
 #define weir_comm_shrink(comm, label, out_comm) \
@@ -226,6 +226,8 @@ WEIR_API const char *weir_comm_engine(const weir_comm *comm);
 // still run. Does not wait for them; with an engine of the device it waits, a second at most, until
 // the other ranks know. Other ranks that still submit collectives get an error that says so.
 WEIR_API void weir_comm_destroy(weir_comm **comm);
+WEIR_API void weir_comm_destroy_at(weir_comm **comm, const char *file, int line);
+#define weir_comm_destroy(comm) weir_comm_destroy_at(comm, __FILE__, __LINE__)
 
 // One send or receive of an exchange. Closed.
 struct weir_exchange {

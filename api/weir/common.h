@@ -12,6 +12,9 @@
 //   - Calls that create, open, close, submit or wait are macros, which add the caller's file:line,
 //     for errors and for plugins, to the functions with `_at`. Where there is a function of the
 //     macro's name too, it tells no place: `(weir_open)(&params, &runtime)`.
+//     The library keeps `file` as a pointer: for as long as the object, the work or the error that
+//     it belongs to. A library with such calls is not to be unloaded before those have gone; of
+//     the names that objects keep, debug mode makes copies (`debug` of [weir]).
 //   - Programs, modules and libraries of different versions work together, because every
 //     structure that may grow is passed with its size: see "Sizes" below.
 //   - After fork() every call in the child returns WEIR_ERROR_FORKED, except those of

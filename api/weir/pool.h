@@ -46,6 +46,8 @@ WEIR_API weir_status weir_pool_create_at(weir_device *device, const struct weir_
 // Destroys the pool and sets `*pool` to NULL. Its buffers that are not freed yet stay
 // valid until they are. Never waits for the device.
 WEIR_API void weir_pool_destroy(weir_pool **pool);
+WEIR_API void weir_pool_destroy_at(weir_pool **pool, const char *file, int line);
+#define weir_pool_destroy(pool) weir_pool_destroy_at(pool, __FILE__, __LINE__)
 
 // Stores a buffer of `size` bytes, contents undefined. Operations submitted to `queue`
 // after this call may use it, and so may every queue that waits for an event recorded on

@@ -191,6 +191,8 @@ WEIR_API weir_status weir_program_create_at(weir_device *device,
 
 // As weir_buffer_destroy(). Kernels of the program stay usable.
 WEIR_API void weir_program_destroy(weir_program **program);
+WEIR_API void weir_program_destroy_at(weir_program **program, const char *file, int line);
+#define weir_program_destroy(program) weir_program_destroy_at(program, __FILE__, __LINE__)
 
 // Makes a DEVICE buffer, labelled `name`, that holds a copy of the host's `size` bytes at `data`:
 // CUDA's cudaMemcpyToSymbol(). Some kernel of the program must have a parameter of that name that
@@ -233,6 +235,8 @@ WEIR_API weir_status weir_kernel_create_at(weir_program *program, const char *na
 
 // As weir_buffer_destroy().
 WEIR_API void weir_kernel_destroy(weir_kernel **kernel);
+WEIR_API void weir_kernel_destroy_at(weir_kernel **kernel, const char *file, int line);
+#define weir_kernel_destroy(kernel) weir_kernel_destroy_at(kernel, __FILE__, __LINE__)
 
 // The kernel as one of its program's devices has it, for the functions below; NULL if the program
 // was not made for the device, or for NULL. The kernel itself is that of the first device.

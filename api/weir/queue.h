@@ -49,6 +49,8 @@ WEIR_API weir_status weir_queue_create_at(weir_device *device,
 // Destroys the queue and sets `*queue` to NULL. Work that was submitted still runs to
 // completion, and events of the queue stay valid. Never waits for the device.
 WEIR_API void weir_queue_destroy(weir_queue **queue);
+WEIR_API void weir_queue_destroy_at(weir_queue **queue, const char *file, int line);
+#define weir_queue_destroy(queue) weir_queue_destroy_at(queue, __FILE__, __LINE__)
 
 // The queue's label, "" if it has none; the queue's device, NULL for NULL.
 //

@@ -9,6 +9,7 @@
 #include "core/queue/host_note.h"
 #include "core/queue/queue.h"
 #include "core/queue/retire.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
@@ -31,7 +32,7 @@ weir_status weir__buffer_make(weir_device *device, const char *label,
     weir_status status = weir__chain_buffer_create(device->chain, device, buffer, setup,
                                                    buffer->member.object.data, &pointer);
     if (status < 0) {
-        weir__error_place(label, NULL, 0);
+        weir__error_place(status, label, NULL, 0);
         weir__member_free(&buffer->member);
         return status;
     }
@@ -72,9 +73,9 @@ weir_status(weir_buffer_create)(weir_device *device, const struct weir_buffer_pa
                                 weir_buffer **out_buffer)
 {
     struct weir_buffer_params known;
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_buffer);
     *out_buffer = NULL;
+    WEIR_ENTER(device);
     WEIR_REQUIRE(NULL, device && params);
     WEIR_READ_PARAMS(weir_buffer_params, params, &known);
     weir_status status = check_placement(device, params->label, params->placement);
@@ -101,9 +102,9 @@ weir_status(weir_buffer_wrap)(weir_device *device, const struct weir_wrap_params
                               weir_buffer **out_buffer)
 {
     struct weir_wrap_params known;
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_buffer);
     *out_buffer = NULL;
+    WEIR_ENTER(device);
     WEIR_REQUIRE(NULL, device && params);
     WEIR_READ_PARAMS(weir_wrap_params, params, &known);
     WEIR_REQUIRE(params->label, params->pointer);
@@ -114,7 +115,10 @@ weir_status(weir_buffer_wrap)(weir_device *device, const struct weir_wrap_params
                                             .size = params->size,
                                             .placement = WEIR_PLACE_HOST,
                                             .user_pointer = params->pointer};
-    return weir__buffer_make(device, params->label, &setup, false, out_buffer);
+    status = weir__buffer_make(device, params->label, &setup, false, out_buffer);
+    if (status == WEIR_OK)
+        weir__debug_wraps(*out_buffer, params->pointer, params->size);
+    return status;
 }
 
 weir_status weir_buffer_wrap_at(weir_device *device, const struct weir_wrap_params *params,
@@ -126,17 +130,23 @@ weir_status weir_buffer_wrap_at(weir_device *device, const struct weir_wrap_para
     return weir__placed(status, file, line);
 }
 
-void weir_buffer_destroy(weir_buffer **buffer)
+void weir_buffer_destroy_at(weir_buffer **buffer, const char *file, int line)
 {
-    if (!buffer || !*buffer || atomic_load(&weir__forked))
+    if (!buffer || !*buffer || !WEIR_MAY_END(*buffer, file, line))
         return;
     weir_buffer *gone = *buffer;
     *buffer = NULL;
     if (gone->lender && !gone->lender->forget(gone))
         return;
+    weir__debug_end(gone, file, line);
     atomic_store(&gone->abandoned, true);
     gone->size = 0; // what still has the pointer is refused, as long as the memory is kept
     weir__buffer_unhold(gone);
+}
+
+void(weir_buffer_destroy)(weir_buffer **buffer)
+{
+    weir_buffer_destroy_at(buffer, NULL, 0);
 }
 
 void weir__buffer_hold(weir_buffer *buffer)
@@ -173,7 +183,7 @@ const struct weir__class weir__buffer_class = {.name = "buffer", .finalize = fin
 static weir_status check_host_use(const char *function, weir_buffer *buffer, size_t offset,
                                   size_t size, weir_access access, const char *file, int line)
 {
-    WEIR_REFUSE_FORK_OF(function);
+    WEIR_ENTER_OF(function, file, line, buffer);
     if (!buffer)
         return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID, NULL, "%s: buffer is NULL",
                              function);
@@ -203,7 +213,7 @@ static weir_status begin_in_chain(weir_buffer *buffer, size_t offset, size_t siz
         return status;
     status = weir__host_note_access(WEIR_HOST_NOTE_BEGIN, buffer, offset, size, access, caller);
     if (status < 0 && device->chain->host_access) {
-        const struct weir_error cause = *weir_last_error();
+        const struct weir_error cause = weir__error_of(status);
         (void)device->first->ops->host_end(device->first, buffer, offset, size, access);
         weir__error_set(&cause);
     }
@@ -238,7 +248,8 @@ weir_status weir_host_end_at(weir_buffer *buffer, size_t offset, size_t size, we
                                      &(struct weir__host_caller){file, line, 0});
     if (!device->chain->host_access)
         return WEIR_OK;
-    return device->first->ops->host_end(device->first, buffer, offset, size, access);
+    return weir__placed(device->first->ops->host_end(device->first, buffer, offset, size, access),
+                        file, line);
 }
 
 // For programs that were compiled when these were no macros.

@@ -10,6 +10,7 @@
 #include "core/object/buffer.h"
 #include "core/object/device.h"
 #include "core/object/program.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"
 
@@ -87,9 +88,9 @@ static weir_status upload(weir_device *device, weir_buffer *buffer, const void *
 weir_status(weir_program_constant)(weir_program *program, const char *name, const void *data,
                                    size_t size, weir_buffer **out_buffer)
 {
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_buffer);
     *out_buffer = NULL;
+    WEIR_ENTER(program);
     WEIR_REQUIRE(NULL, program && name && data);
     const char *nearest = NULL;
     const struct weir_parameter *parameter = NULL;

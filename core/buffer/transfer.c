@@ -11,6 +11,7 @@
 #include "core/buffer/staging.h"
 #include "core/event/event.h"
 #include "core/queue/queue.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"
 
@@ -79,9 +80,10 @@ static weir_status note(const struct transfer *transfer, enum weir_host_note_kin
 {
     if (!weir__takes_notes(transfer->queue->member.device))
         return WEIR_OK;
+    struct weir__host_caller caller = transfer->caller;
+    caller.flags |= transfer->threads << WEIR_HOST_NOTE_THREADS_SHIFT;
     return weir__host_note_access(kind, slot->memory, slot->offset, slot->size,
-                                  transfer->upload ? WEIR_ACCESS_WRITE : WEIR_ACCESS_READ,
-                                  &transfer->caller);
+                                  transfer->upload ? WEIR_ACCESS_WRITE : WEIR_ACCESS_READ, &caller);
 }
 
 static void copy_on_host(void *user)
@@ -305,7 +307,7 @@ static weir_status check_transfer(const char *function, weir_queue *queue, weir_
                                   const void *pointer, size_t offset, size_t size, const char *file,
                                   int line)
 {
-    WEIR_REFUSE_FORK_OF(function);
+    WEIR_ENTER_OF(function, file, line, queue, buffer);
     if (!queue || !buffer || (!pointer && size > 0))
         return weir__fail_at(file, line, buffer ? buffer->member.object.label : NULL,
                              WEIR_ERROR_INVALID, NULL, "%s: %s is NULL", function,
@@ -368,9 +370,9 @@ weir_status weir_download_at(weir_queue *queue, void *dst, weir_buffer *src, siz
 
 weir_status weir_buffer_address(weir_buffer *buffer, uint64_t *out_address)
 {
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_address);
     *out_address = 0;
+    WEIR_ENTER(buffer);
     WEIR_REQUIRE(NULL, buffer);
     const weir_device *device = buffer->member.device;
     if (buffer->size == 0) // freed to its pool
@@ -384,6 +386,6 @@ weir_status weir_buffer_address(weir_buffer *buffer, uint64_t *out_address)
     const struct weir_link *first = device->first;
     weir_status status = first->ops->buffer_address(first, buffer, out_address);
     if (status < 0)
-        weir__error_place(buffer->member.object.label, NULL, 0);
+        weir__error_place(status, buffer->member.object.label, NULL, 0);
     return status;
 }

@@ -8,14 +8,15 @@ static void fill(struct weir__pulse *pulse, bool due)
 {
     struct weir__beat *own = &pulse->own;
     weir_lock_take(&pulse->comm->lock);
+    own->leaves = pulse->stop;
+    weir_lock_release(&pulse->comm->lock);
+    weir__pulse_hear_own(pulse);
     own->number = pulse->number;
     own->hash = pulse->hash;
-    own->leaves = pulse->stop;
     own->due = due;
     for (uint64_t i = 0; i < WEIR__PULSE_WINDOW && i < pulse->number; i++)
         own->calls[(pulse->number - i) % WEIR__PULSE_WINDOW] =
             pulse->calls[(pulse->number - i) % WEIR__PULSE_HISTORY];
-    weir_lock_release(&pulse->comm->lock);
 }
 
 static uint32_t count_left(const struct weir__pulse *pulse)

@@ -14,14 +14,14 @@
     "submit the same collectives in the same order on all ranks, and see what the rank at " \
     "fault has printed; then recover the queue and create another communicator"
 
-static void begin_sentence(const struct weir__pulse *pulse, const struct weir__call *call,
-                           const char *file, char *text, size_t size)
+static void begin_sentence(const struct weir__pulse *pulse, const struct weir__flight *flight,
+                           char *text, size_t size)
 {
     const char *label = weir__label_shown(pulse->comm->member.object.label);
-    if (call)
+    if (flight)
         snprintf(text, size, "%s %" PRIu64 " of '%s', %s:%" PRId32 ": ",
-                 weir_collective_name((weir_collective)call->kind), call->number, label,
-                 file ? file : "?", call->line);
+                 weir_collective_name((weir_collective)flight->kind), flight->number, label,
+                 flight->file ? flight->file : "?", flight->line);
     else
         snprintf(text, size, "communicator '%s': ", label);
 }
@@ -32,10 +32,9 @@ void weir__pulse_fail(struct weir__pulse *pulse, const struct weir__flight *flig
     struct weir_error cause = {.status = WEIR_ERROR_COMM};
     if (flight) {
         cause.file = flight->file;
-        cause.line = flight->call.line;
+        cause.line = flight->line;
     }
-    begin_sentence(pulse, flight ? &flight->call : NULL, cause.file, cause.message,
-                   sizeof cause.message / 2);
+    begin_sentence(pulse, flight, cause.message, sizeof cause.message / 2);
     const size_t used = strlen(cause.message);
     snprintf(cause.message + used, sizeof cause.message - used, "%s", why);
     snprintf(cause.remedy, sizeof cause.remedy, "%s", REMEDY);
@@ -66,8 +65,8 @@ void weir__pulse_fail_of_transport(struct weir__pulse *pulse, const struct weir_
     if (rank < pulse->comm->count) {
         struct weir__beat beat = pulse->beats[rank];
         // It may have called more since its last beat, and has called what is complete.
-        if (flight && flight->call.number > beat.number + 1) {
-            beat.number = flight->call.number - 1;
+        if (flight && flight->number > beat.number + 1) {
+            beat.number = flight->number - 1;
             beat.calls[beat.number % WEIR__PULSE_WINDOW] = weir__pulse_own_call(pulse, beat.number);
         }
         weir__pulse_last_call(&beat, last);
@@ -99,7 +98,7 @@ static bool fail_lacking(struct weir__pulse *pulse, uint32_t rank, const char *d
 
 void weir__pulse_fail_late(struct weir__pulse *pulse, const struct weir__flight *flight)
 {
-    const bool direct = weir__call_is_direct((weir_collective)flight->call.kind);
+    const bool direct = weir__call_is_direct((weir_collective)flight->kind);
     char text[2 * WEIR__CALL_TEXT_SIZE];
     char duration[WEIR_TEXT_QUANTITY_SIZE];
     uint32_t absent = UINT32_MAX;
@@ -127,18 +126,16 @@ void weir__pulse_book(struct weir__pulse *pulse)
     weir_comm *comm = pulse->comm;
     weir_lock_take(&comm->lock);
     const struct weir_error cause = comm->error;
-    const size_t count = pulse->flight_count;
     weir_lock_release(&comm->lock);
-    for (size_t i = 0; i < count; i++) {
-        const struct weir__flight *flight =
-            weir__pulse_flight_at(pulse, i); // none is added after a failure
-        weir_queue *queue = weir__registry_pin(flight->queue);
+    struct weir__flight flight;
+    for (size_t i = 0; weir__pulse_copy_flight(pulse, i, &flight); i++) {
+        weir_queue *queue = weir__registry_pin(flight.queue);
         const struct weir_operation operation = {.kind = WEIR_OPERATION_COLLECTIVE,
-                                                 .sequence = flight->sequence,
-                                                 .file = flight->file,
-                                                 .line = flight->call.line};
-        const bool counts = !weir__pulse_is_over(pulse, flight) ||
-                            (pulse->differs && flight->call.number >= pulse->differs);
+                                                 .sequence = flight.sequence,
+                                                 .file = flight.file,
+                                                 .line = flight.line};
+        const bool counts = !weir__pulse_is_over(pulse, &flight) ||
+                            (pulse->differs && flight.number >= pulse->differs);
         if (queue && counts) {
             weir__error_set(&cause);
             weir__queue_fail(queue, &operation, cause.status);
@@ -154,17 +151,17 @@ bool weir__pulse_look_at_queue(struct weir__pulse *pulse, const struct weir__fli
 {
     struct weir_operation operation = {.kind = WEIR_OPERATION_COLLECTIVE,
                                        .file = flight->file,
-                                       .line = flight->call.line};
+                                       .line = flight->line};
     operation.u.collective.comm = pulse->comm;
-    operation.u.collective.kind = (weir_collective)flight->call.kind;
-    operation.u.collective.number = flight->call.number;
+    operation.u.collective.kind = (weir_collective)flight->kind;
+    operation.u.collective.number = flight->number;
     weir_queue *queue = weir__registry_pin(flight->queue);
     if (!queue)
         return true;
     // Booked as complete before, it would let the communicator go while it is still in use.
     const bool submitted = atomic_load(&queue->delivery.delivered) >= flight->sequence;
     if (submitted)
-        weir__completion_complete(queue, flight->finished);
+        weir__completion_complete(queue, flight->sequence - flight->part);
     if (submitted && weir__completion_status(queue, flight->sequence) < 0) {
         const struct weir_error cause = *weir_last_error();
         weir__comm_excuse(&operation, &cause);

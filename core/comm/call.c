@@ -35,29 +35,22 @@ struct weir__call weir__call_of(const struct weir_operation *operation)
     return call;
 }
 
-// FNV-1a, a word at a time.
-static uint64_t mix(uint64_t hash, uint64_t word)
+uint64_t weir__call_hash(const struct weir__call *call)
 {
-    hash = (hash ^ word) * UINT64_C(1099511628211);
-    return hash ^ hash >> 29;
+    const uint64_t hash =
+        weir__call_mix(WEIR__CALL_SEED, call->kind | (uint64_t)call->element << 16 |
+                                            (uint64_t)call->reduction << 32);
+    return weir__call_mix(weir__call_mix(hash, call->count), call->root);
 }
 
-uint64_t weir__call_hash(const struct weir_operation *operation)
+uint64_t weir__call_likeness_of_parts(const struct weir_operation *operation, uint64_t likeness)
 {
-    const weir_collective kind = operation->u.collective.kind;
-    uint64_t hash = mix(UINT64_C(14695981039346656037), kind);
-    if (kind != WEIR_EXCHANGE && kind != WEIR_BARRIER) {
-        hash = mix(hash, operation->u.collective.element);
-        hash = mix(hash, operation->u.collective.count);
-    }
-    hash = mix(hash, is_reduction(kind) ? operation->u.collective.reduction : 0);
-    hash = mix(hash, is_rooted(kind) ? operation->u.collective.root : 0);
-    for (uint32_t i = 0; kind == WEIR_EXCHANGE && i < operation->u.collective.exchange_count; i++) {
+    for (uint32_t i = 0; i < operation->u.collective.exchange_count; i++) {
         const struct weir_exchange *part = &operation->u.collective.exchanges[i];
-        hash = mix(hash, part->peer * 2 + part->receive);
-        hash = mix(hash, part->count * 16 + part->element);
+        likeness = weir__call_mix(likeness, part->peer * 2 + part->receive);
+        likeness = weir__call_mix(likeness, part->count * 16 + part->element);
     }
-    return hash | 1;
+    return likeness | 1;
 }
 
 void weir__call_describe(const struct weir__call *call, char text[WEIR__CALL_TEXT_SIZE])

@@ -8,11 +8,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/barrier.h"
 #include "core/buffer/buffer.h"
 #include "core/comm/engine.h"
 #include "core/comm/pulse.h"
 #include "core/object/device.h"
 #include "core/queue/retire.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"
 
@@ -25,7 +27,7 @@ static void finalize(struct weir__member *member)
         comm->transport->leave(comm->group);
     pthread_cond_destroy(&comm->changed);
     weir_lock_finish(&comm->lock);
-    weir_lock_finish(&comm->submit_lock);
+    weir_biased_lock_finish(&comm->submit_lock);
     weir__member_free(member);
 }
 
@@ -38,8 +40,9 @@ weir_comm *weir__comm_allocate(weir_device *device, const char *label)
         weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a communicator");
         return NULL;
     }
+    weir_barrier_init();
     comm->ops = &weir__comm_ops;
-    weir_lock_init(&comm->submit_lock, &weir__locks[WEIR__LOCK_COMM_SUBMIT]);
+    weir_biased_lock_init(&comm->submit_lock, &weir__locks[WEIR__LOCK_COMM_SUBMIT]);
     weir_lock_init(&comm->lock, &weir__locks[WEIR__LOCK_COMM]);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -60,13 +63,19 @@ void weir__comm_drop(weir_comm *comm)
         finalize(&comm->member);
 }
 
-void weir_comm_destroy(weir_comm **comm)
+void weir_comm_destroy_at(weir_comm **comm, const char *file, int line)
 {
-    if (!comm || !*comm || atomic_load(&weir__forked))
+    if (!comm || !*comm || !WEIR_MAY_END(*comm, file, line))
         return;
     weir_comm *gone = *comm;
     *comm = NULL;
+    weir__debug_end(gone, file, line);
     weir__member_retire(&gone->member);
+}
+
+void(weir_comm_destroy)(weir_comm **comm)
+{
+    weir_comm_destroy_at(comm, NULL, 0);
 }
 
 // Failures.
@@ -77,6 +86,7 @@ bool weir__comm_fail(weir_comm *comm, const struct weir_error *cause)
     const bool first = !comm->failed;
     if (first) {
         comm->failed = true;
+        weir_barrier_heavy(); // see weir__pulse_note()
         comm->error = *cause;
         pthread_cond_broadcast(&comm->changed);
     }
@@ -105,7 +115,7 @@ weir_status weir__comm_status(weir_comm *comm)
 
 weir_status weir_comm_error(weir_comm *comm)
 {
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER(comm);
     WEIR_REQUIRE(NULL, comm);
     return weir__comm_status(comm);
 }
@@ -113,7 +123,7 @@ weir_status weir_comm_error(weir_comm *comm)
 weir_status weir_comm_abort_at(weir_comm *comm, const char *why, const char *file, int line)
 {
     char reason[768];
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER_AT(file, line, comm);
     WEIR_REQUIRE_AT(file, line, NULL, comm);
     WEIR_REQUIRE_AT(file, line, comm->member.object.label, why);
     snprintf(reason, sizeof reason, "rank %" PRIu32 " has aborted '%s', %s:%d: %s", comm->rank,
@@ -132,26 +142,38 @@ bool weir__comm_has_turn(weir_comm *comm, uint32_t turn)
     return atomic_load_explicit(&comm->turn, memory_order_acquire) == turn;
 }
 
+void weir__comm_begin_wait(weir_comm *comm)
+{
+    comm->waiting++;
+    weir_barrier_heavy(); // the call that ends its turn sees it, or this thread sees the end
+}
+
 weir_status weir__comm_await_turn(weir_comm *comm, uint32_t turn)
 {
     weir_lock_take(&comm->lock);
-    comm->waiting++;
-    while (comm->turn != turn && !comm->failed)
-        weir_lock_wait(&comm->lock, &comm->changed);
-    comm->waiting--;
+    if (comm->turn != turn && !comm->failed) {
+        weir__comm_begin_wait(comm);
+        while (comm->turn != turn && !comm->failed)
+            weir_lock_wait(&comm->lock, &comm->changed);
+        comm->waiting--;
+    }
     const bool failed = comm->failed;
-    comm->running = comm->running || !failed;
+    if (!failed)
+        comm->running = true;
     weir_lock_release(&comm->lock);
     return failed ? weir__comm_status(comm) : WEIR_OK;
 }
 
 void weir__comm_end_turn(weir_comm *comm, uint32_t turn)
 {
+    // Before the next one may set it.
+    atomic_store_explicit(&comm->running, false, memory_order_release);
+    atomic_store_explicit(&comm->turn, turn + 1, memory_order_release);
+    weir_barrier_light();
+    if (atomic_load_explicit(&comm->waiting, memory_order_acquire) == 0)
+        return;
     weir_lock_take(&comm->lock);
-    comm->turn = turn + 1;
-    comm->running = false;
-    if (comm->waiting > 0) // waking the pulse for nothing would cost each call microseconds
-        pthread_cond_broadcast(&comm->changed);
+    pthread_cond_broadcast(&comm->changed);
     weir_lock_release(&comm->lock);
 }
 
@@ -175,20 +197,20 @@ weir_status weir__comm_staging(weir_comm *comm, size_t size, char **out_pointer)
 
 uint32_t weir_comm_rank(const weir_comm *comm)
 {
-    return comm ? comm->rank : 0;
+    return WEIR_IS_ALIVE(comm) ? comm->rank : 0;
 }
 
 uint32_t weir_comm_count(const weir_comm *comm)
 {
-    return comm ? comm->count : 0;
+    return WEIR_IS_ALIVE(comm) ? comm->count : 0;
 }
 
 const char *weir_comm_label(const weir_comm *comm)
 {
-    return comm ? comm->member.object.label : "";
+    return WEIR_IS_ALIVE(comm) ? comm->member.object.label : "";
 }
 
 weir_device *weir_comm_device(const weir_comm *comm)
 {
-    return comm ? comm->member.device : NULL;
+    return WEIR_IS_ALIVE(comm) ? comm->member.device : NULL;
 }

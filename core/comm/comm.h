@@ -32,6 +32,9 @@ weir_status weir__comm_status(weir_comm *comm);
 weir_status weir__comm_await_turn(weir_comm *comm, uint32_t turn);
 void weir__comm_end_turn(weir_comm *comm, uint32_t turn);
 
+// With the lock: counts the thread among those that are woken when a turn ends. Takes some microseconds.
+void weir__comm_begin_wait(weir_comm *comm);
+
 // Whether it is the call's turn.
 bool weir__comm_has_turn(weir_comm *comm, uint32_t turn);
 

@@ -8,6 +8,7 @@
 #include "core/comm/comm.h"
 #include "core/comm/engine.h"
 #include "core/runtime/runtime.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
@@ -73,7 +74,7 @@ static void join(void *argument)
         joiner->comm = comm;
         return;
     }
-    weir__error_place(joiner->params->label, joiner->file, joiner->line);
+    weir__error_place(joiner->status, joiner->params->label, joiner->file, joiner->line);
     joiner->error = weir__error_of(joiner->status);
     weir__comm_drop(comm);
 }
@@ -82,9 +83,9 @@ weir_status weir_comm_create_at(weir_device *device, const struct weir_comm_para
                                 weir_comm **out_comm, const char *file, int line)
 {
     struct weir_comm_params known;
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE_AT(file, line, NULL, out_comm);
     *out_comm = NULL;
+    WEIR_ENTER_AT(file, line, device);
     WEIR_REQUIRE_AT(file, line, NULL, device);
     params = params ? params : &defaults;
     WEIR_READ_PARAMS(weir_comm_params, params, &known);
@@ -94,7 +95,7 @@ weir_status weir_comm_create_at(weir_device *device, const struct weir_comm_para
     struct joiner joiner = {.device = device, .params = params, .file = file, .line = line};
     status = weir__comm_place(device->runtime->config, params, &joiner.place);
     if (status < 0) {
-        weir__error_place(params->label, file, line);
+        weir__error_place(status, params->label, file, line);
         return status;
     }
     join(&joiner);
@@ -201,6 +202,8 @@ weir_status weir_comm_create_all_at(weir_device *const *devices, uint32_t device
         out_comms[i] = NULL;
     WEIR_REQUIRE_AT(file, line, NULL, devices);
     WEIR_REQUIRE_AT(file, line, NULL, device_count > 0);
+    for (uint32_t i = 0; i < device_count; i++)
+        WEIR_ENTER_AT(file, line, devices[i]);
     params = params ? params : &defaults;
     WEIR_READ_PARAMS(weir_comm_params, params, &known);
     weir_status status = weir__comm_refuse_wait("weir_comm_create_all", params->label, file, line);
@@ -211,7 +214,7 @@ weir_status weir_comm_create_all_at(weir_device *const *devices, uint32_t device
     struct joiner pattern = {.params = params, .file = file, .line = line};
     status = place_all(&pattern.place, devices[0]->runtime, params, device_count);
     if (status < 0) {
-        weir__error_place(params->label, file, line);
+        weir__error_place(status, params->label, file, line);
         return status;
     }
     struct joiner *joiners = weir__allocate(device_count * sizeof *joiners);
@@ -232,7 +235,7 @@ static weir_status split_group(weir_comm *comm, const struct weir_transport_spli
         return status;
     status = comm->transport->split(comm->group, split, &part->group);
     if (status < 0) {
-        weir__error_place(comm->member.object.label, split->file, split->line);
+        weir__error_place(status, comm->member.object.label, split->file, split->line);
         const struct weir_error cause = weir__error_of(status);
         (void)weir__comm_fail(comm, &cause);
         status = weir__comm_status(comm);
@@ -244,9 +247,9 @@ static weir_status split_group(weir_comm *comm, const struct weir_transport_spli
 weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key, const char *label,
                                weir_comm **out_part, const char *file, int line)
 {
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE_AT(file, line, NULL, out_part);
     *out_part = NULL;
+    WEIR_ENTER_AT(file, line, comm);
     WEIR_REQUIRE_AT(file, line, NULL, comm);
     WEIR_REQUIRE_AT(file, line, comm->member.object.label, color >= WEIR_NO_COLOR);
     weir_status status =
@@ -260,7 +263,7 @@ weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key, cons
     part->timeout_ns = comm->timeout_ns;
     part->check = comm->check;
 
-    weir_lock_take(&comm->submit_lock);
+    weir_biased_lock_take(&comm->submit_lock);
     const uint32_t turn = comm->next_turn++;
     const struct weir_transport_split split = {
         .struct_size = sizeof split,
@@ -272,12 +275,12 @@ weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key, cons
         .file = file,
         .line = line,
     };
-    weir_lock_release(&comm->submit_lock);
+    weir_biased_lock_release(&comm->submit_lock);
     status = split_group(comm, &split, turn, part);
     if (status == WEIR_OK && part->group)
         status = weir__engine_create(part, file, line);
     if (status < 0)
-        weir__error_place(comm->member.object.label, file, line);
+        weir__error_place(status, comm->member.object.label, file, line);
     if (status < 0 || !part->group) {
         weir__comm_drop(part);
         return status;

@@ -8,17 +8,20 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cold.h"
 #include "core/comm/call.h"
 #include "core/comm/known.h"
 #include "core/comm/pulse.h"
 #include "core/object/device.h"
 #include "core/queue/queue.h"
 #include "core/runtime/runtime.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
 
 enum {
-    ENGINE_NAME_SIZE = 32
+    ENGINE_NAME_SIZE = 32,
+    REASON_SIZE = 256
 };
 
 // Creation.
@@ -72,6 +75,45 @@ static weir_status start_pulse(weir_comm *comm, const char *file, int line)
     return status < 0 ? status : weir__pulse_start(comm, group);
 }
 
+// How a rank has done its part.
+struct outcome {
+    bool failed;
+    char reason[REASON_SIZE];
+};
+
+static weir_status tell_failed(const struct weir_comm_setup *setup, const struct outcome *all,
+                               uint32_t rank)
+{
+    const weir_comm *comm = setup->user;
+    return weir__fail(WEIR_ERROR_COMM, "see what that rank has printed, and create it again",
+                      "rank %" PRIu32 " cannot create communicator '%s': %s", rank,
+                      weir__label_shown(comm->member.object.label), all[rank].reason);
+}
+
+// All ranks have the communicator, or none. A rank that failed alone would leave the others with one
+// whose first failure is that it has gone.
+static weir_status settle(const struct weir_comm_setup *setup, weir_status status)
+{
+    const struct weir_error cause = weir__error_of(status);
+    struct outcome own = {.failed = status < 0};
+    struct outcome *all = weir__allocate(setup->count * sizeof *all);
+    if (!all)
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a communicator");
+    if (own.failed)
+        snprintf(own.reason, sizeof own.reason, "%.255s", cause.message);
+    weir_status gathered = gather(setup, &own, all, sizeof own);
+    uint32_t first = 0;
+    while (gathered == WEIR_OK && first < setup->count && !all[first].failed)
+        first++;
+    if (gathered == WEIR_OK && first < setup->count) {
+        // Each waits until all have heard it: one that fails ends what is under way.
+        (void)gather(setup, &own, all, sizeof own);
+        gathered = tell_failed(setup, all, first);
+    }
+    weir__release(all);
+    return own.failed ? weir__error_set(&cause) : gathered;
+}
+
 static weir_status create(weir_comm *comm, const char *file, int line)
 {
     const struct weir_link *backend = weir__chain_backend(comm->member.device->chain);
@@ -95,10 +137,11 @@ static weir_status create(weir_comm *comm, const char *file, int line)
     if (status < 0 || !*data)
         return status;
     comm->engine = backend;
+    status = start_pulse(comm, file, line);
     comm->known = weir__known_create();
-    if (!comm->known)
-        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a communicator");
-    return start_pulse(comm, file, line);
+    if (!comm->known && status == WEIR_OK)
+        status = weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a communicator");
+    return settle(&setup, status);
 }
 
 weir_status weir__engine_create(weir_comm *comm, const char *file, int line)
@@ -128,36 +171,38 @@ bool weir__comm_takes(const struct weir_operation *operation)
     return comm->engine && comm->engine->ops->comm_takes(comm->engine, comm, operation);
 }
 
+// What is known was taken by the engine before.
 static bool is_ready(const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
-    return weir__comm_takes(operation) && !comm->check &&
-           weir__known_has(comm->known, weir__call_hash(operation)) &&
-           weir__comm_has_turn(comm, operation->u.collective.turn);
+    return comm->known && !comm->check && weir__comm_has_turn(comm, operation->u.collective.turn) &&
+           weir__known_has(comm->known, weir__call_likeness(operation));
+}
+
+// Returns the first cause, if the engine was told to abort meanwhile.
+WEIR_COLD static weir_status fail_submission(const struct weir_operation *operation,
+                                             weir_status status)
+{
+    const struct weir_error cause = weir__error_of(status);
+    weir__comm_excuse(operation, &cause);
+    return weir__comm_status(operation->u.collective.comm);
 }
 
 // With the turn.
-static weir_status submit_in_turn(const struct weir__comm_call *call)
+static inline weir_status submit_in_turn(const struct weir__comm_call *call)
 {
-    weir_comm *comm = call->operation->u.collective.comm;
-    if (!weir__pulse_note(comm, call->queue, call->noted)) {
-        const struct weir_error cause = *weir_last_error();
-        weir__comm_excuse(call->operation, &cause);
-        return weir__comm_status(comm);
-    }
+    const weir_comm *comm = call->operation->u.collective.comm;
+    if (!weir__pulse_note(call->operation->u.collective.comm, call->queue, call->noted))
+        return fail_submission(call->operation, weir_last_error()->status);
     weir_status status = comm->engine->ops->queue_submit(comm->engine, call->lane, call->operation);
-    if (status == WEIR_OK)
-        return status;
-    const struct weir_error cause = weir__error_of(status);
-    weir__comm_excuse(call->operation, &cause);
-    return weir__comm_status(comm); // the first cause, if the engine was told to abort
+    return status == WEIR_OK ? status : fail_submission(call->operation, status);
 }
 
 static weir_status submit(weir_queue *queue, const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
-    weir_status status =
-        submit_in_turn(&(struct weir__comm_call){queue, operation, queue, operation});
+    const struct weir__comm_call call = {queue, operation, queue, operation};
+    weir_status status = submit_in_turn(&call);
     weir__comm_end_turn(comm, operation->u.collective.turn);
     return status;
 }
@@ -206,7 +251,7 @@ weir_status weir__comm_run_in_turn(const struct weir__comm_call *call)
         status = submit_in_turn(call);
     if (status == WEIR_OK)
         weir__known_add(call->operation->u.collective.comm->known,
-                        weir__call_hash(call->operation));
+                        weir__call_likeness(call->operation));
     return status;
 }
 
@@ -231,6 +276,7 @@ static void skip(const struct weir_operation *operation)
 }
 
 const struct weir__comm_ops weir__comm_ops = {
+    .status = weir__comm_status,
     .takes = weir__comm_takes,
     .is_ready = is_ready,
     .submit = submit,
@@ -245,7 +291,7 @@ const struct weir__comm_ops weir__comm_ops = {
 
 const char *weir_comm_engine(const weir_comm *comm)
 {
-    if (!comm)
+    if (!WEIR_IS_ALIVE(comm))
         return "";
     return comm->engine ? comm->engine->ops->comm_engine(comm->engine, (weir_comm *)comm)
                         : weir__transport_name(comm->member.device->runtime);

@@ -1,80 +1,151 @@
 // Calls in flight, and what this rank has called.
+//
+// A submission leaves the call in a ring, and nothing else: what the other ranks are told of it is made by
+// the pulse's thread. Calls have turns, so there is one writer at a time.
+#include <string.h>
+
+#include "base/barrier.h"
 #include "core/comm/pulse_parts.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
 
-struct weir__flight *weir__pulse_flight_at(const struct weir__pulse *pulse, size_t index)
+enum {
+    FIRST_ROOM = 64
+};
+
+static struct weir__flight *flight_at(const struct weir__pulse *pulse, uint64_t number)
 {
-    const size_t at = pulse->first_flight + index;
-    return &pulse->flights[at < pulse->flight_room ? at : at - pulse->flight_room];
+    return &pulse->flights[number & (pulse->flight_room - 1)];
 }
 
-static bool grow(struct weir__pulse *pulse)
+static uint64_t end_of(const struct weir__pulse *pulse)
 {
-    const size_t room = pulse->flight_room ? 2 * pulse->flight_room : 64;
+    return atomic_load_explicit(&pulse->flight_end, memory_order_acquire);
+}
+
+static uint64_t begin_of(const struct weir__pulse *pulse)
+{
+    return atomic_load_explicit(&pulse->flight_begin, memory_order_acquire);
+}
+
+bool weir__pulse_make_room(struct weir__pulse *pulse)
+{
+    pulse->flights = weir__allocate(FIRST_ROOM * sizeof *pulse->flights);
+    pulse->flight_room = pulse->flights ? FIRST_ROOM : 0;
+    return pulse->flights;
+}
+
+// The writer: the program is far ahead of the device, or of the other ranks.
+WEIR_COLD static bool grow(struct weir__pulse *pulse)
+{
+    const uint64_t room = 2 * pulse->flight_room;
     struct weir__flight *flights = weir__allocate(room * sizeof *flights);
     if (!flights)
         return false;
-    for (size_t i = 0; i < pulse->flight_count; i++)
-        flights[i] = *weir__pulse_flight_at(pulse, i);
-    weir__release(pulse->flights);
+    weir_lock_take(&pulse->comm->lock);
+    for (uint64_t i = begin_of(pulse); i < end_of(pulse); i++)
+        flights[i & (room - 1)] = *flight_at(pulse, i);
+    struct weir__flight *before = pulse->flights;
     pulse->flights = flights;
-    pulse->first_flight = 0;
     pulse->flight_room = room;
+    weir_lock_release(&pulse->comm->lock);
+    weir__release(before);
     return true;
 }
 
-static void remember(struct weir__pulse *pulse, const struct weir__call *call, uint64_t hash)
+static inline void fill(struct weir__flight *flight, const weir_queue *queue,
+                        const struct weir_operation *operation)
 {
-    pulse->number = call->number;
-    pulse->hash = (pulse->hash ^ hash) * UINT64_C(1099511628211);
-    pulse->calls[call->number % WEIR__PULSE_HISTORY] = *call;
-    pulse->hashes[call->number % WEIR__PULSE_HISTORY] = pulse->hash;
+    flight->queue = queue->member.object.id;
+    flight->sequence = operation->sequence;
+    flight->number = operation->u.collective.number;
+    flight->count = operation->u.collective.count;
+    flight->file = operation->file;
+    flight->line = operation->line;
+    flight->root = operation->u.collective.root;
+    flight->turn = operation->u.collective.turn;
+    flight->kind = (uint8_t)operation->u.collective.kind;
+    flight->element = (uint8_t)operation->u.collective.element;
+    flight->reduction = (uint8_t)operation->u.collective.reduction;
+    flight->part = operation->flags & WEIR_OPERATION_PART;
+    flight->looked_at = false;
 }
 
+// Either this thread sees a failure, or the pulse's thread, which books it on the queues of all calls in
+// flight, sees the call.
 bool weir__pulse_note(weir_comm *comm, weir_queue *queue, const struct weir_operation *operation)
 {
     struct weir__pulse *pulse = comm->pulse;
-    const struct weir__call call = weir__call_of(operation);
-    weir_lock_take(&comm->lock);
-    const bool has_room = pulse->flight_count < pulse->flight_room || grow(pulse);
-    const bool noted = has_room && !comm->failed;
-    if (noted) {
-        *weir__pulse_flight_at(pulse, pulse->flight_count++) = (struct weir__flight){
-            .queue = queue->member.object.id,
-            .sequence = operation->sequence,
-            .finished = operation->sequence - !!(operation->flags & WEIR_OPERATION_PART),
-            .turn = operation->u.collective.turn,
-            .call = call,
-            .file = operation->file,
-        };
-        if (!weir__call_is_direct(operation->u.collective.kind))
-            remember(pulse, &call, weir__call_hash(operation));
-    }
-    weir_lock_release(&comm->lock);
-    if (!noted && weir__comm_status(comm) == WEIR_OK)
+    const uint64_t end = atomic_load_explicit(&pulse->flight_end, memory_order_relaxed);
+    if (end - begin_of(pulse) == pulse->flight_room && !grow(pulse)) {
         weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a collective");
-    return noted;
+        return false;
+    }
+    fill(flight_at(pulse, end), queue, operation);
+    atomic_store_explicit(&pulse->flight_end, end + 1, memory_order_release);
+    weir_barrier_light();
+    return weir__comm_status(comm) == WEIR_OK;
 }
 
-static bool copy_flight(const struct weir__pulse *pulse, size_t index,
-                        struct weir__flight *out_flight)
+// The pulse's thread.
+
+struct weir__call weir__flight_call(const struct weir__flight *flight)
 {
+    struct weir_operation operation = {.kind = WEIR_OPERATION_COLLECTIVE,
+                                       .file = flight->file,
+                                       .line = flight->line};
+    operation.u.collective.number = flight->number;
+    operation.u.collective.count = flight->count;
+    operation.u.collective.root = flight->root;
+    operation.u.collective.kind = (weir_collective)flight->kind;
+    operation.u.collective.element = (weir_datatype)flight->element;
+    operation.u.collective.reduction = (weir_reduction)flight->reduction;
+    return weir__call_of(&operation);
+}
+
+static bool is_direct(const struct weir__flight *flight)
+{
+    return weir__call_is_direct((weir_collective)flight->kind);
+}
+
+bool weir__pulse_copy_flight(const struct weir__pulse *pulse, size_t index,
+                             struct weir__flight *out_flight)
+{
+    const uint64_t number = begin_of(pulse) + index;
+    if (number >= end_of(pulse))
+        return false;
     weir_lock_take(&pulse->comm->lock);
-    const bool exists = index < pulse->flight_count;
-    if (exists)
-        *out_flight = *weir__pulse_flight_at(pulse, index);
+    *out_flight = *flight_at(pulse, number);
     weir_lock_release(&pulse->comm->lock);
-    return exists;
+    return true;
+}
+
+static void remember(struct weir__pulse *pulse, const struct weir__flight *flight)
+{
+    const struct weir__call call = weir__flight_call(flight);
+    pulse->number = call.number;
+    pulse->hash = (pulse->hash ^ weir__call_hash(&call)) * UINT64_C(1099511628211);
+    pulse->calls[call.number % WEIR__PULSE_HISTORY] = call;
+    pulse->hashes[call.number % WEIR__PULSE_HISTORY] = pulse->hash;
+}
+
+void weir__pulse_hear_own(struct weir__pulse *pulse)
+{
+    struct weir__flight flight;
+    while (weir__pulse_copy_flight(pulse, pulse->flight_told - begin_of(pulse), &flight)) {
+        if (!is_direct(&flight))
+            remember(pulse, &flight);
+        pulse->flight_told++;
+    }
 }
 
 // Calls complete in their order, so one that is complete tells of all before it.
 void weir__pulse_advance(struct weir__pulse *pulse)
 {
     struct weir__flight flight;
-    for (size_t i = 0; copy_flight(pulse, i, &flight); i++) {
+    for (size_t i = 0; weir__pulse_copy_flight(pulse, i, &flight); i++) {
         weir_queue *queue =
             weir__pulse_is_over(pulse, &flight) ? NULL : weir__registry_pin(flight.queue);
         if (!queue)
@@ -90,65 +161,56 @@ bool weir__pulse_is_over(const struct weir__pulse *pulse, const struct weir__fli
     return (int32_t)(flight->turn - pulse->turn) < 0;
 }
 
-// Drops what is complete and confirmed, and copies the oldest that is not complete.
+static bool is_settled(const struct weir__pulse *pulse, uint64_t number,
+                       const struct weir__flight *flight)
+{
+    return number < pulse->flight_told && weir__pulse_is_over(pulse, flight) && flight->looked_at &&
+           flight->number <= pulse->confirmed;
+}
+
 bool weir__pulse_oldest(struct weir__pulse *pulse, struct weir__flight *out_oldest)
 {
+    struct weir__flight flight;
     bool found = false;
-    weir_lock_take(&pulse->comm->lock);
-    while (pulse->flight_count > 0 && weir__pulse_is_over(pulse, weir__pulse_flight_at(pulse, 0)) &&
-           weir__pulse_flight_at(pulse, 0)->looked_at &&
-           weir__pulse_flight_at(pulse, 0)->call.number <= pulse->confirmed) {
-        pulse->first_flight =
-            pulse->first_flight + 1 < pulse->flight_room ? pulse->first_flight + 1 : 0;
-        pulse->flight_count--;
-    }
-    for (size_t i = 0; i < pulse->flight_count && !found; i++) {
-        found = !weir__pulse_is_over(pulse, weir__pulse_flight_at(pulse, i));
-        *out_oldest = *weir__pulse_flight_at(pulse, i);
-    }
-    weir_lock_release(&pulse->comm->lock);
+    while (weir__pulse_copy_flight(pulse, 0, &flight) &&
+           is_settled(pulse, begin_of(pulse), &flight))
+        atomic_store_explicit(&pulse->flight_begin, begin_of(pulse) + 1, memory_order_release);
+    for (size_t i = 0; !found && weir__pulse_copy_flight(pulse, i, &flight); i++)
+        found = !weir__pulse_is_over(pulse, &flight);
+    if (found)
+        *out_oldest = flight;
     return found;
 }
 
 bool weir__pulse_find(const struct weir__pulse *pulse, uint64_t number,
                       struct weir__flight *out_flight)
 {
-    bool found = false;
-    weir_lock_take(&pulse->comm->lock);
-    for (size_t i = 0; i < pulse->flight_count && !found; i++) {
-        const struct weir__flight *flight = weir__pulse_flight_at(pulse, i);
-        found = flight->call.number == number &&
-                !weir__call_is_direct((weir_collective)flight->call.kind);
-        *out_flight = *flight;
-    }
-    weir_lock_release(&pulse->comm->lock);
-    return found;
+    struct weir__flight flight;
+    for (size_t i = 0; weir__pulse_copy_flight(pulse, i, &flight); i++)
+        if (flight.number == number && !is_direct(&flight)) {
+            *out_flight = flight;
+            return true;
+        }
+    return false;
 }
 
-// The program's thread may be adding one.
 struct weir__call weir__pulse_own_call(const struct weir__pulse *pulse, uint64_t number)
 {
-    weir_lock_take(&pulse->comm->lock);
-    const struct weir__call call = pulse->calls[number % WEIR__PULSE_HISTORY];
-    weir_lock_release(&pulse->comm->lock);
-    return call;
+    return pulse->calls[number % WEIR__PULSE_HISTORY];
 }
 
 bool weir__pulse_own_hash(const struct weir__pulse *pulse, uint64_t number, uint64_t *out_hash)
 {
     const size_t place = number % WEIR__PULSE_HISTORY;
-    weir_lock_take(&pulse->comm->lock);
-    const bool remembered = pulse->calls[place].number == number;
     *out_hash = pulse->hashes[place];
-    weir_lock_release(&pulse->comm->lock);
-    return remembered;
+    return pulse->calls[place].number == number;
 }
 
 // None but the pulse's thread removes any, so the index stays that of the call.
 bool weir__pulse_complete(const struct weir__pulse *pulse, size_t *index,
                           struct weir__flight *out_flight)
 {
-    for (; copy_flight(pulse, *index, out_flight); ++*index) {
+    for (; weir__pulse_copy_flight(pulse, *index, out_flight); ++*index) {
         if (!weir__pulse_is_over(pulse, out_flight))
             return false;
         if (!out_flight->looked_at)
@@ -160,6 +222,6 @@ bool weir__pulse_complete(const struct weir__pulse *pulse, size_t *index,
 void weir__pulse_mark(struct weir__pulse *pulse, size_t index)
 {
     weir_lock_take(&pulse->comm->lock);
-    weir__pulse_flight_at(pulse, index)->looked_at = true;
+    flight_at(pulse, begin_of(pulse) + index)->looked_at = true;
     weir_lock_release(&pulse->comm->lock);
 }

@@ -1,5 +1,5 @@
-// See the header. Collectives in flight and this rank's last calls are under the communicator's lock;
-// the rest belongs to the pulse's thread.
+// See the header. What has been called comes from the submitting threads; the rest belongs to the pulse's
+// thread.
 //
 // Which collective is late is known from the engine's progress; which rank is at fault, from the
 // beats: the one that has called less.
@@ -85,7 +85,7 @@ static bool has_left(struct weir__pulse *pulse, uint32_t rank, const struct weir
     const struct weir__beat *beat = &pulse->beats[rank];
     char text[2 * WEIR__CALL_TEXT_SIZE];
     char last[WEIR__CALL_TEXT_SIZE];
-    if (!beat->leaves || !oldest || oldest->call.number <= beat->number)
+    if (!beat->leaves || !oldest || oldest->number <= beat->number)
         return false;
     weir__pulse_last_call(beat, last);
     snprintf(text, sizeof text, "rank %" PRIu32 " has destroyed the communicator %s", rank, last);
@@ -141,8 +141,10 @@ static bool look(struct weir__pulse *pulse, struct weir__flight *oldest, bool *o
     const uint64_t now_ns = weir_clock_now_ns();
     const uint32_t before = pulse->turn;
     size_t index = 0;
-    if (ask(pulse, &progress) < 0) {
-        const struct weir_error error = *weir_last_error();
+    weir__pulse_hear_own(pulse);
+    const weir_status asked = ask(pulse, &progress);
+    if (asked < 0) {
+        const struct weir_error error = weir__error_of(asked);
         *out_has_oldest = weir__pulse_oldest(pulse, oldest);
         weir__pulse_fail(pulse, *out_has_oldest ? oldest : NULL, error.message);
         return false;
@@ -168,9 +170,11 @@ static void beat(struct weir__pulse *pulse)
     bool due = false;
     if (!look(pulse, &oldest, &has_oldest, &due))
         return;
-    if (!weir__beat_is_alone(pulse) &&
-        weir__beat_exchange(pulse, due, pulse->comm->timeout_ns) < 0) {
-        const struct weir_error error = *weir_last_error();
+    const weir_status status = weir__beat_is_alone(pulse)
+                                   ? WEIR_OK
+                                   : weir__beat_exchange(pulse, due, pulse->comm->timeout_ns);
+    if (status < 0) {
+        const struct weir_error error = weir__error_of(status);
         has_oldest = ask_again(pulse, &oldest); // one may have come, or have ended, meanwhile
         weir__pulse_fail_of_transport(pulse, has_oldest ? &oldest : NULL, &error);
         return;
@@ -235,7 +239,7 @@ weir_status weir__pulse_start(weir_comm *comm, void *group)
     struct weir__pulse *pulse = weir__allocate(sizeof *pulse);
     struct weir__beat *beats = weir__allocate(comm->count * sizeof *beats);
     struct weir_transport_part *parts = weir__allocate((size_t)2 * comm->count * sizeof *parts);
-    if (!pulse || !beats || !parts) {
+    if (!pulse || !beats || !parts || !weir__pulse_make_room(pulse)) {
         weir__release(pulse);
         weir__release(beats);
         weir__release(parts);

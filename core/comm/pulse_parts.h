@@ -21,14 +21,21 @@ struct weir__beat {
     struct weir__call calls[WEIR__PULSE_WINDOW];
 };
 
+// What the submitting thread leaves of a call: one line of the cache.
 struct weir__flight {
     uint64_t queue;
     uint64_t sequence;
-    uint64_t finished; // what is complete of its queue when the call is: not all of a graph
+    uint64_t number;
+    uint64_t count;
+    const char *file; // in static storage
+    int32_t line;
+    uint32_t root;
     uint32_t turn;
-    struct weir__call call;
-    const char *file;
-    bool looked_at; // complete, and its queue had not failed before it
+    uint8_t kind;
+    uint8_t element;
+    uint8_t reduction;
+    bool part;      // of a graph: not all of that is complete when the call is
+    bool looked_at; // complete, and its queue had not failed before it; the pulse's thread's
 };
 
 struct weir__pulse {
@@ -37,19 +44,24 @@ struct weir__pulse {
     struct weir_thread thread;
     bool has_thread;
 
+    // A ring, in the order of turns, with one writer, the call whose turn it is, and one reader, the
+    // pulse's thread. The writer adds without a lock; another ring, with more room, is put in its place
+    // under the communicator's lock, which the reader has while it reads.
+    struct weir__flight *flights;
+    uint64_t flight_room;              // a power of two
+    atomic_uint_fast64_t flight_end;   // of all so far; written by the writer
+    atomic_uint_fast64_t flight_begin; // the oldest; written by the reader
+
     // Under the communicator's lock.
     bool stop;
     bool ended;
-    struct weir__flight *flights; // a ring, in the order of turns
-    size_t flight_count;
-    size_t first_flight;
-    size_t flight_room;
-    uint64_t number;
-    uint64_t hash;
-    struct weir__call calls[WEIR__PULSE_HISTORY]; // call n at n % WEIR__PULSE_HISTORY
-    uint64_t hashes[WEIR__PULSE_HISTORY];
 
     // The thread's.
+    uint64_t flight_told;                         // the first that is not among those that follow
+    uint64_t number;                              // of the last call
+    uint64_t hash;                                // of all calls
+    struct weir__call calls[WEIR__PULSE_HISTORY]; // call n at n % WEIR__PULSE_HISTORY
+    uint64_t hashes[WEIR__PULSE_HISTORY];
     struct weir__beat *beats; // of all ranks, the latest; of one that has left its last
     struct weir_transport_part *parts;
     struct weir__beat own;
@@ -68,10 +80,20 @@ weir_status weir__beat_exchange(struct weir__pulse *pulse, bool due, uint64_t ti
 // All others have left.
 bool weir__beat_is_alone(const struct weir__pulse *pulse);
 
-// flight.c: with the communicator's lock taken here, but for the first two.
+// flight.c, on the pulse's thread.
 
-// A call in flight; 0 is the oldest. With the lock, or after a failure.
-struct weir__flight *weir__pulse_flight_at(const struct weir__pulse *pulse, size_t index);
+// Makes room for the first calls. False: out of memory.
+bool weir__pulse_make_room(struct weir__pulse *pulse);
+
+// What a rank tells of it.
+struct weir__call weir__flight_call(const struct weir__flight *flight);
+
+// Notes what this rank has called since the last time.
+void weir__pulse_hear_own(struct weir__pulse *pulse);
+
+// Copies a call in flight, 0 being the oldest. False: there are not so many.
+bool weir__pulse_copy_flight(const struct weir__pulse *pulse, size_t index,
+                             struct weir__flight *out_flight);
 bool weir__pulse_is_over(const struct weir__pulse *pulse, const struct weir__flight *flight);
 
 // Learns from the queues what is complete: more than the engine knows, where the program has waited.

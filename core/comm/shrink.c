@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "core/comm/comm.h"
 #include "core/comm/engine.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"
 
@@ -39,7 +40,7 @@ static weir_status await_running(weir_comm *comm)
     const struct timespec until = weir_clock_timespec(weir_clock_now_ns() + CALL_ENDS_NS);
     int error = 0;
     weir_lock_take(&comm->lock);
-    comm->waiting++;
+    weir__comm_begin_wait(comm);
     while (comm->running && error == 0)
         error = weir_lock_wait_until(&comm->lock, &comm->changed, &until);
     comm->waiting--;
@@ -86,13 +87,33 @@ static weir_status shrink(weir_comm *comm, const struct place *place, weir_comm 
     return WEIR_OK;
 }
 
+// Two threads of a rank would be two ranks to the others.
+static weir_status begin_shrink(weir_comm *comm)
+{
+    weir_lock_take(&comm->lock);
+    const bool begins = !comm->shrinking;
+    comm->shrinking = true;
+    weir_lock_release(&comm->lock);
+    return begins ? WEIR_OK
+                  : weir__fail(WEIR_ERROR_INVALID, "shrink it on one thread of each rank",
+                               "weir_comm_shrink: another thread shrinks '%s'",
+                               weir__label_shown(comm->member.object.label));
+}
+
+static void end_shrink(weir_comm *comm)
+{
+    weir_lock_take(&comm->lock);
+    comm->shrinking = false;
+    weir_lock_release(&comm->lock);
+}
+
 weir_status weir_comm_shrink_at(weir_comm *comm, const char *label, weir_comm **out_comm,
                                 const char *file, int line)
 {
     const struct place place = {label, file, line};
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE_AT(file, line, NULL, out_comm);
     *out_comm = NULL;
+    WEIR_ENTER_AT(file, line, comm);
     WEIR_REQUIRE_AT(file, line, NULL, comm);
     const char *own = comm->member.object.label;
     weir_status status = weir__comm_refuse_wait("weir_comm_shrink", own, file, line);
@@ -101,8 +122,12 @@ weir_status weir_comm_shrink_at(weir_comm *comm, const char *label, weir_comm **
                             "weir_comm_shrink: the transport cannot go on with the ranks that are "
                             "left");
     if (status == WEIR_OK)
+        status = begin_shrink(comm);
+    if (status == WEIR_OK) {
         status = shrink(comm, &place, out_comm);
+        end_shrink(comm);
+    }
     if (status < 0)
-        weir__error_place(own, file, line);
+        weir__error_place(status, own, file, line);
     return status;
 }

@@ -16,6 +16,7 @@
 enum weir_key_index {
     KEY_BACKEND,
     KEY_COPY_THREADS,
+    KEY_DEBUG,
     KEY_DEVICE,
     KEY_MODULE_PATH,
     KEY_PLUGINS,
@@ -36,6 +37,14 @@ static const struct weir_key weir_keys[WEIR__CONFIG_WEIR_KEYS] = {
             .fallback = "auto",
             .help = "Threads that copy large uploads and downloads: auto, or a number from 0 to "
                     "16; 0 means the calling thread alone.",
+        },
+    [KEY_DEBUG] =
+        {
+            .name = "debug",
+            .type = WEIR_KEY_BOOLEAN,
+            .fallback = "0",
+            .help = "1: calls on objects that were destroyed, or that are of another type, are "
+                    "refused, with the lines that created and destroyed them.",
         },
     [KEY_DEVICE] =
         {
@@ -153,6 +162,11 @@ unsigned weir__config_copy_threads(const struct weir__config *config)
     return read_copy_threads(config->weir[KEY_COPY_THREADS].text);
 }
 
+bool weir__config_debug(const struct weir__config *config)
+{
+    return config->weir[KEY_DEBUG].integer != 0;
+}
+
 static weir_status check_copy_threads(const struct weir_setting *setting)
 {
     if (read_copy_threads(setting->text) <= WEIR__CONFIG_COPY_THREADS_AUTO)
@@ -162,7 +176,7 @@ static weir_status check_copy_threads(const struct weir_setting *setting)
                              WEIR__CONFIG_COPY_THREADS_MAX, setting->text);
 }
 
-static weir_status check_weir(const struct weir__config *config)
+static weir_status check_weir(struct weir__config *config)
 {
     weir_status status = check_backend(&config->weir[KEY_BACKEND]);
     if (status == WEIR_OK)
@@ -171,6 +185,8 @@ static weir_status check_weir(const struct weir__config *config)
         status = check_plugins(&config->weir[KEY_PLUGINS]);
     if (status == WEIR_OK)
         status = check_copy_threads(&config->weir[KEY_COPY_THREADS]);
+    if (status == WEIR_OK)
+        status = weir__config_read_value(&config->weir[KEY_DEBUG], "weir");
     return status;
 }
 
@@ -206,6 +222,8 @@ static weir_status resolve(struct weir__config *config, const struct weir_open_p
         status = override(config, KEY_BACKEND, params->backend, "WEIR_BACKEND");
     if (status == WEIR_OK)
         status = override(config, KEY_COPY_THREADS, NULL, "WEIR_COPY_THREADS");
+    if (status == WEIR_OK)
+        status = override(config, KEY_DEBUG, NULL, "WEIR_DEBUG");
     if (status == WEIR_OK)
         status = override(config, KEY_MODULE_PATH, params->module_path, "WEIR_MODULE_PATH");
     if (status == WEIR_OK)

@@ -50,6 +50,9 @@ const struct weir_setting *weir__config_weir(const struct weir__config *config, 
 #define WEIR__CONFIG_COPY_THREADS_AUTO (WEIR__CONFIG_COPY_THREADS_MAX + 1)
 unsigned weir__config_copy_threads(const struct weir__config *config);
 
+// Whether `debug` in [weir] is 1: core/support/debug.h.
+bool weir__config_debug(const struct weir__config *config);
+
 // The keys of [comm], and the value of one: the variable WEIR_COMM_KEY beats the file.
 extern const struct weir_section weir__config_comm_table;
 const struct weir_setting *weir__config_comm(const struct weir__config *config, const char *key);

@@ -19,6 +19,7 @@
 #include "core/queue/registry.h"
 #include "core/queue/retire.h"
 #include "core/runtime/runtime.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
@@ -26,7 +27,7 @@
 
 size_t weir_device_count(const weir_runtime *runtime)
 {
-    if (!runtime)
+    if (!WEIR_IS_ALIVE(runtime))
         return 0;
     const struct weir_link *backend = weir__chain_backend(&runtime->chain);
     return backend->ops->device_count(backend);
@@ -47,7 +48,7 @@ static weir_status describe(const weir_runtime *runtime, size_t index,
 weir_status weir_device_describe_sized(const weir_runtime *runtime, size_t index,
                                        struct weir_device_info *out_info, size_t size)
 {
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER(runtime);
     WEIR_REQUIRE(NULL, runtime && out_info);
     struct weir_device_info info = {.struct_size = sizeof info};
     weir_status status = describe(runtime, index, &info);
@@ -171,7 +172,8 @@ static void free_device(weir_device *device)
     weir__staging_finish(&device->staging);
     weir_lock_finish(&device->lock);
     weir__release(device->object.data);
-    weir__release(device);
+    if (!weir__debug_keep(device, device))
+        weir__release(device);
 }
 
 _Static_assert((int)WEIR__CONFIG_COPY_THREADS_MAX == (int)WEIR_WORKERS_MAX,
@@ -202,9 +204,9 @@ weir_status(weir_device_open)(weir_runtime *runtime, const struct weir_device_pa
                               weir_device **out_device)
 {
     struct weir_device_params known;
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_device);
     *out_device = NULL;
+    WEIR_ENTER(runtime);
     WEIR_REQUIRE(NULL, runtime);
     if (params)
         WEIR_READ_PARAMS(weir_device_params, params, &known);
@@ -240,7 +242,7 @@ weir_status(weir_device_open)(weir_runtime *runtime, const struct weir_device_pa
     return WEIR_OK;
 
 fail:
-    weir__error_place(device->info.name, NULL, 0);
+    weir__error_place(status, device->info.name, NULL, 0);
     free_device(device);
     return status;
 }
@@ -292,7 +294,7 @@ weir_status(weir_device_close)(weir_device **device)
 {
     if (!device || !*device)
         return WEIR_OK;
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER(*device);
     if (weir__in_host_call())
         return weir__fail(WEIR_ERROR_INVALID, "call it on a thread of the program's",
                           "weir_device_close waits, and a host call may not wait");
@@ -316,32 +318,36 @@ weir_status(weir_device_close)(weir_device **device)
 
 weir_status weir_device_close_at(weir_device **device, const char *file, int line)
 {
-    return weir__placed((weir_device_close)(device), file, line);
+    const weir_device *gone = device ? *device : NULL;
+    const weir_status status = (weir_device_close)(device);
+    if (status == WEIR_OK && gone)
+        weir__debug_end(gone, file, line);
+    return weir__placed(status, file, line);
 }
 
 const struct weir_limits *weir_device_limits(const weir_device *device)
 {
-    return device ? &device->limits : NULL;
+    return WEIR_IS_ALIVE(device) ? &device->limits : NULL;
 }
 
 const struct weir_device_info *weir_device_get_info(const weir_device *device)
 {
-    return device ? &device->info : NULL;
+    return WEIR_IS_ALIVE(device) ? &device->info : NULL;
 }
 
 weir_runtime *weir_device_runtime(const weir_device *device)
 {
-    return device ? device->runtime : NULL;
+    return WEIR_IS_ALIVE(device) ? device->runtime : NULL;
 }
 
 weir_status weir_device_trim(weir_device *device)
 {
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER(device);
     WEIR_REQUIRE(NULL, device);
     if (weir__in_host_call())
         return weir__fail(WEIR_ERROR_INVALID, "call it on a thread of the program's",
                           "weir_device_trim may wait, and a host call may not wait");
     weir__staging_trim(device);
     weir__device_reap_all(device);
-    return device->first->ops->device_trim(device->first, device);
+    return weir__placed(device->first->ops->device_trim(device->first, device), NULL, 0);
 }

@@ -13,6 +13,7 @@
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
 #include "core/queue/retire.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"
 
@@ -114,7 +115,9 @@ weir_status weir__event_sync(struct weir_event event, uint64_t timeout_ns,
 weir_status weir_event_sync_at(struct weir_event event, uint64_t timeout_ns, const char *file,
                                int line)
 {
-    return weir__event_sync(event, timeout_ns, &(struct weir__host_caller){file, line, 0});
+    const weir_status status =
+        weir__event_sync(event, timeout_ns, &(struct weir__host_caller){file, line, 0});
+    return status == WEIR_OK ? weir__debug_check_memory(__func__, file, line) : status;
 }
 
 static weir_status query_any(const struct weir_event *events, size_t count,
@@ -174,7 +177,7 @@ weir_status weir_event_sync_all_at(const struct weir_event *events, size_t count
             return status;
         if (status < 0 && first == WEIR_OK) {
             first = status;
-            cause = *weir_last_error();
+            cause = weir__error_of(status);
         }
     }
     return first < 0 ? weir__error_set(&cause) : WEIR_OK;
@@ -204,7 +207,7 @@ weir_status weir_event_time_ns_at(struct weir_event event, uint64_t *out_time_ns
         status = weir__fail(WEIR_ERROR_INVALID, "create it with .timing = true",
                             "weir_event_time_ns: the queue was created without timing");
     if (status < 0)
-        weir__error_place(queue->member.object.label, file, line);
+        weir__error_place(status, queue->member.object.label, file, line);
     weir__registry_unpin(queue);
     return status;
 }

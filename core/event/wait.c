@@ -6,6 +6,7 @@
 #include "core/graph/capture.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"
 
@@ -82,7 +83,7 @@ static weir_status wait_for(weir_queue *queue, struct weir_event event, const ch
 weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const char *file,
                                int line)
 {
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER_AT(file, line, queue);
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     if (event.queue == 0 || event.sequence == 0)
         return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
@@ -101,7 +102,7 @@ weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const
 weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const char *file, int line)
 {
     struct weir_event event = {0};
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER_AT(file, line, queue);
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     if (weir__in_host_call())
         return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,

@@ -12,6 +12,7 @@
 #include "core/graph/graph.h"
 #include "core/graph/notes.h"
 #include "core/queue/operation.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
@@ -185,10 +186,7 @@ static weir_status refuse_kind(const weir_queue *queue, const struct weir_operat
     const char *remedy = "submit it before or after the graph's launch";
     switch (operation->kind) {
     case WEIR_OPERATION_HOST_CALL:
-        why = "a host call cannot be part of one";
-        break;
-    case WEIR_OPERATION_NATIVE:
-        why = "a native call cannot be part of one";
+        why = "a host call that always runs cannot be part of one";
         break;
     case WEIR_OPERATION_POOL_ALLOCATE:
     case WEIR_OPERATION_POOL_FREE:
@@ -210,9 +208,11 @@ static weir_status fail_for_memory(struct capture *capture)
 
 // Noting.
 
-static bool is_node(enum weir_operation_kind kind)
+static bool is_node(const struct weir_operation *operation)
 {
-    switch (kind) {
+    switch (operation->kind) {
+    case WEIR_OPERATION_HOST_CALL:
+        return !(operation->flags & WEIR_OPERATION_ALWAYS);
     case WEIR_OPERATION_COPY:
     case WEIR_OPERATION_COPY_2D:
     case WEIR_OPERATION_COPY_3D:
@@ -220,6 +220,7 @@ static bool is_node(enum weir_operation_kind kind)
     case WEIR_OPERATION_FILL_2D:
     case WEIR_OPERATION_LAUNCH:
     case WEIR_OPERATION_COLLECTIVE:
+    case WEIR_OPERATION_NATIVE:
         return true;
     default:
         return false;
@@ -233,7 +234,7 @@ static bool note(weir_queue *queue, const struct weir_operation *operation, weir
         return false;
     const uint32_t branch = weir__notes_branch(&capture->notes, queue);
     *out_status = WEIR_OK;
-    if (!is_node(operation->kind))
+    if (!is_node(operation))
         *out_status = refuse_kind(queue, operation);
     else if (operation->flags & WEIR_OPERATION_EMPTY)
         capture->notes.branches[branch].last = WEIR__EMPTY_NODE;
@@ -354,7 +355,7 @@ static weir_status begin(weir_queue *queue, const char *file, int line)
 
 weir_status weir_capture_begin_at(weir_queue *queue, const char *file, int line)
 {
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER_AT(file, line, queue);
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     if (weir__queue_is_called_back(queue))
         return weir__queue_refuse_callback(queue);
@@ -366,9 +367,9 @@ weir_status weir_capture_begin_at(weir_queue *queue, const char *file, int line)
 
 weir_status weir_capture_node(weir_queue *queue, uint32_t *out_node)
 {
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_node);
     *out_node = 0;
+    WEIR_ENTER(queue);
     WEIR_REQUIRE(NULL, queue);
     if (weir__queue_is_called_back(queue))
         return weir__queue_refuse_callback(queue);
@@ -433,9 +434,9 @@ weir_status weir_capture_end_at(weir_queue *queue, const struct weir_graph_param
                                 weir_graph **out_graph, const char *file, int line)
 {
     struct weir_graph_params known;
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE_AT(file, line, NULL, out_graph);
     *out_graph = NULL;
+    WEIR_ENTER_AT(file, line, queue);
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     if (params)
         WEIR_READ_PARAMS(weir_graph_params, params, &known);
@@ -464,7 +465,7 @@ static void cancel(struct capture *capture)
 
 weir_status weir_capture_cancel(weir_queue *queue)
 {
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER(queue);
     WEIR_REQUIRE(NULL, queue);
     if (weir__queue_is_called_back(queue))
         return weir__queue_refuse_callback(queue);

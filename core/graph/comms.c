@@ -74,18 +74,18 @@ static void take_locks(const struct weir__graph_comms *comms)
 {
     for (uint32_t i = 0; i < comms->count; i++)
         if (i == 0)
-            weir_lock_take(&comms->comms[i].comm->submit_lock);
+            weir_biased_lock_take(&comms->comms[i].comm->submit_lock);
         else
-            weir_lock_take_another(&comms->comms[i].comm->submit_lock);
+            weir_biased_lock_take_another(&comms->comms[i].comm->submit_lock);
 }
 
 static void release_locks(const struct weir__graph_comms *comms)
 {
     for (uint32_t i = comms->count; i-- > 0;)
         if (i == 0)
-            weir_lock_release(&comms->comms[i].comm->submit_lock);
+            weir_biased_lock_release(&comms->comms[i].comm->submit_lock);
         else
-            weir_lock_release_another(&comms->comms[i].comm->submit_lock);
+            weir_biased_lock_release_another(&comms->comms[i].comm->submit_lock);
 }
 
 weir_status weir__graph_comms_begin(struct weir__graph_comms *comms, struct weir_operation *launch)
@@ -96,7 +96,7 @@ weir_status weir__graph_comms_begin(struct weir__graph_comms *comms, struct weir
     take_locks(comms);
     for (uint32_t i = 0; i < comms->count && status == WEIR_OK; i++) {
         weir_comm *comm = comms->comms[i].comm;
-        status = weir_comm_error(comm);
+        status = comm->ops->status(comm); // it may be destroyed, and be kept by the graph
         comms->launch[i] = (struct weir_graph_comm){
             .comm = comm,
             .number = comm->number + 1,

@@ -14,7 +14,8 @@ struct weir__graph_parts {
     struct weir_operation **owned; // the copies that the nodes point to
     uint32_t node_count;
     uint32_t branch_count;
-    bool without_buffers; // buffers no longer count as used
+    bool without_buffers;          // buffers no longer count as used
+    struct weir__node_call *calls; // of the nodes, once they are a graph's
 };
 
 // A communicator of a graph's collectives.
@@ -43,7 +44,7 @@ struct weir_graph {
     struct weir_event launched; // the last launch; zero: none
 };
 
-// Makes a graph of the parts, and takes ownership of them unless it fails.
+// Makes a graph of the parts, and takes ownership of them unless it fails. Takes no lock of a graph.
 weir_status weir__graph_create(weir_device *device, const char *label,
                                struct weir__graph_parts *parts, weir_graph **out_graph);
 

@@ -8,6 +8,7 @@
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"
 
@@ -76,8 +77,10 @@ static weir_status launch(weir_queue *queue, weir_graph *graph, const char *file
 
 weir_status weir_queue_graph_at(weir_queue *queue, weir_graph *graph, const char *file, int line)
 {
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER_AT(file, line, queue, graph);
     WEIR_REQUIRE_AT(file, line, NULL, queue && graph);
+    if (weir__debug_check_memory(__func__, file, line) < 0)
+        return weir_last_error()->status;
     if (weir__queue_is_called_back(queue))
         return weir__queue_refuse_callback(queue);
     if (graph->member.device != queue->member.device)

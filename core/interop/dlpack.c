@@ -12,6 +12,7 @@
 #include "core/buffer/buffer.h"
 #include "core/interop/native.h"
 #include "core/object/device.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
@@ -214,6 +215,7 @@ weir_status(weir_dlpack_export)(const struct weir_tensor *tensor,
     *out_tensor = NULL;
     WEIR_REQUIRE(NULL, tensor);
     WEIR_READ_PARAMS(weir_tensor, tensor, &known);
+    WEIR_ENTER(tensor->buffer);
     WEIR_REQUIRE(NULL, tensor->buffer);
     const char *label = tensor->buffer->member.object.label;
     const uint32_t lanes = tensor->lanes ? tensor->lanes : 1;
@@ -375,7 +377,7 @@ weir_status(weir_dlpack_import)(weir_device *device, const char *label,
                                 struct DLManagedTensor *tensor, struct weir_tensor *out_tensor)
 {
     struct weir_tensor known = {.struct_size = sizeof known};
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER(device);
     WEIR_REQUIRE(label, out_tensor);
     const size_t room = out_tensor->struct_size;
     if (room < sizeof room || room > WEIR_SIZED_BYTES_MAX)

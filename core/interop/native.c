@@ -10,6 +10,7 @@
 #include "core/buffer/buffer.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"
 
@@ -18,14 +19,14 @@
 weir_status weir_device_get_native_sized(weir_device *device, struct weir_native_device *out_native,
                                          size_t size)
 {
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_native);
     struct weir_native_device native = {.struct_size = sizeof native};
     memset(out_native, 0, size);
+    WEIR_ENTER(device);
     WEIR_REQUIRE(NULL, device);
     weir_status status = device->first->ops->device_native(device->first, device, &native);
     if (status < 0)
-        weir__error_place(device->info.name, NULL, 0);
+        weir__error_place(status, device->info.name, NULL, 0);
     else
         weir_sized_write_back(out_native, size, &native, sizeof native);
     return status;
@@ -34,14 +35,14 @@ weir_status weir_device_get_native_sized(weir_device *device, struct weir_native
 weir_status weir_queue_get_native_sized(weir_queue *queue, struct weir_native_queue *out_native,
                                         size_t size)
 {
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_native);
     struct weir_native_queue native = {.struct_size = sizeof native};
     memset(out_native, 0, size);
+    WEIR_ENTER(queue);
     WEIR_REQUIRE(NULL, queue);
     weir_status status = queue->first->ops->queue_native(queue->first, queue, &native);
     if (status < 0)
-        weir__error_place(queue->member.object.label, NULL, 0);
+        weir__error_place(status, queue->member.object.label, NULL, 0);
     else
         weir_sized_write_back(out_native, size, &native, sizeof native);
     return status;
@@ -50,15 +51,15 @@ weir_status weir_queue_get_native_sized(weir_queue *queue, struct weir_native_qu
 weir_status weir_buffer_get_native_sized(weir_buffer *buffer, struct weir_native_buffer *out_native,
                                          size_t size)
 {
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_native);
     struct weir_native_buffer native = {.struct_size = sizeof native};
     memset(out_native, 0, size);
+    WEIR_ENTER(buffer);
     WEIR_REQUIRE(NULL, buffer);
     const struct weir_link *first = buffer->member.device->first;
     weir_status status = first->ops->buffer_native(first, buffer, &native);
     if (status < 0)
-        weir__error_place(buffer->member.object.label, NULL, 0);
+        weir__error_place(status, buffer->member.object.label, NULL, 0);
     else
         weir_sized_write_back(out_native, size, &native, sizeof native);
     return status;
@@ -86,7 +87,8 @@ weir_status weir_queue_native_at(weir_queue *queue, weir_native_function functio
                                  const struct weir_argument *arguments, size_t argument_count,
                                  const char *file, int line)
 {
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER_AT(file, line, queue);
+    WEIR_ENTER_ARGUMENTS(file, line, arguments, argument_count);
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), function);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
@@ -109,9 +111,9 @@ weir_status(weir_queue_wrap)(weir_device *device, const struct weir_queue_wrap_p
                              weir_queue **out_queue)
 {
     struct weir_queue_wrap_params known;
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_queue);
     *out_queue = NULL;
+    WEIR_ENTER(device);
     WEIR_REQUIRE(NULL, device && params);
     WEIR_READ_PARAMS(weir_queue_wrap_params, params, &known);
     weir_status status = refuse_native(device, "weir_queue_wrap", params->label, NULL, 0);
@@ -144,9 +146,9 @@ weir_status(weir_buffer_adopt)(weir_device *device, const struct weir_adopt_para
                                weir_buffer **out_buffer)
 {
     struct weir_adopt_params known;
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_buffer);
     *out_buffer = NULL;
+    WEIR_ENTER(device);
     WEIR_REQUIRE(NULL, device && params);
     WEIR_READ_PARAMS(weir_adopt_params, params, &known);
     weir_status status = refuse_native(device, "weir_buffer_adopt", params->label, NULL, 0);

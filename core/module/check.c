@@ -80,6 +80,7 @@ static const struct slot slots[] = {
     PAIR(comm_query, false, comm_engine),
     PAIR(comm_engine, false, comm_create),
     SLOT(comm_captures, false),
+    SLOT(graph_takes, false),
 };
 #undef SLOT
 #undef PAIR

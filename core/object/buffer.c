@@ -3,16 +3,17 @@
 
 #include <weir/buffer.h>
 
+#include "core/support/debug.h"
 #include "core/support/error.h"
 
 size_t weir_buffer_size(const weir_buffer *buffer)
 {
-    return buffer ? buffer->size : 0;
+    return WEIR_IS_ALIVE(buffer) ? buffer->size : 0;
 }
 
 weir_placement weir_buffer_placement(const weir_buffer *buffer)
 {
-    return buffer ? buffer->placement : WEIR_PLACE_DEVICE;
+    return WEIR_IS_ALIVE(buffer) ? buffer->placement : WEIR_PLACE_DEVICE;
 }
 
 weir_status weir__buffer_refuse_range(const weir_buffer *buffer, const char *role, size_t offset,

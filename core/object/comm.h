@@ -7,11 +7,14 @@
 
 #include <weir/module/transport.h>
 
+#include "base/biased_lock.h"
 #include "core/object/object.h"
 #include "core/support/locks.h"
 
 // How delivery hands over collectives.
 struct weir__comm_ops {
+    // The first cause as the thread's error, or WEIR_OK.
+    weir_status (*status)(weir_comm *comm);
     // Whether the engine of the device carries it out, after earlier work of the queue; else the host
     // does, when that has finished.
     bool (*takes)(const struct weir_operation *operation);
@@ -57,16 +60,19 @@ struct weir_comm {
     uint64_t timeout_ns;
     bool check;
 
-    struct weir_lock submit_lock; // while a collective is submitted: numbers follow that order
-    uint32_t next_turn;           // of the next call
-    uint64_t number;              // of the last one that all ranks take part in
+    struct weir_biased_lock submit_lock; // while a collective is submitted: numbers follow that
+                                         // order, and nearly always one thread submits
+    uint32_t next_turn;                  // of the next call
+    uint64_t number;                     // of the last one that all ranks take part in
 
-    struct weir_lock lock; // of what follows; `turn` and `failed` are also read without it
+    _Atomic uint32_t turn; // of the call that may run; written by the call that has it
+    atomic_uint waiting;   // threads that wait for theirs, or for the end of the running one
+    atomic_bool running;   // a call that waited for its turn has it, and has not ended it
+    atomic_bool failed;    // written under the lock
+
+    struct weir_lock lock; // of what follows, and for waiting
     pthread_cond_t changed;
-    _Atomic uint32_t turn; // of the call that may run
-    uint32_t waiting;      // threads that wait for theirs, or for the end of the running one
-    bool running;          // a call has its turn, and has not ended it
-    atomic_bool failed;
+    bool shrinking;          // a thread looks for the ranks that are left
     struct weir_error error; // the first cause
 
     // Pinned memory for bytes of the device. Used by the call whose turn it is.

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/object/device.h"
+#include "core/support/debug.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
 
@@ -41,7 +42,8 @@ void *weir__member_allocate(weir_device *device, const struct weir__class *class
 void weir__member_free(struct weir__member *member)
 {
     weir__release(member->frontier);
-    weir__release(member->block);
+    if (!weir__debug_keep(member, member->block))
+        weir__release(member->block);
 }
 
 void weir__member_insert(struct weir__member **list, struct weir__member *member)
@@ -69,15 +71,18 @@ void weir__member_enlist(struct weir__member *member)
     weir_lock_take(&device->lock);
     weir__member_insert(&device->live, member);
     weir_lock_release(&device->lock);
+    weir__debug_begin(member, member->class->name, member->object.label);
 }
 
 void weir__member_place(struct weir__member *member, const char *file, int line)
 {
     weir_device *device = member->device;
+    const char *kept = weir__debug_file(file);
     weir_lock_take(&device->lock);
-    member->file = file;
+    member->file = kept;
     member->line = line;
     weir_lock_release(&device->lock);
+    weir__debug_place(member, file, line);
 }
 
 void weir__member_delist(struct weir__member *member)
@@ -86,6 +91,7 @@ void weir__member_delist(struct weir__member *member)
     weir_lock_take(&device->lock);
     weir__member_take(&device->live, member);
     weir_lock_release(&device->lock);
+    weir__debug_went(member);
 }
 
 void weir__shared_init(struct weir__shared *shared)

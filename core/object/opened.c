@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/text.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
 
@@ -14,6 +15,8 @@ void weir__opened_add(weir_device *device)
     device->next = shared->devices;
     shared->devices = device;
     weir_lock_release(&shared->devices_lock);
+    weir__debug_begin(device, "device",
+                      device->object.label[0] ? device->object.label : device->info.name);
 }
 
 void weir__opened_remove(weir_device *device)
@@ -30,10 +33,12 @@ void weir__opened_remove(weir_device *device)
 void weir__opened_place(weir_device *device, const char *file, int line)
 {
     struct weir__shared *shared = device->shared;
+    const char *kept = weir__debug_file(file);
     weir_lock_take(&shared->devices_lock);
-    device->file = file;
+    device->file = kept;
     device->line = line;
     weir_lock_release(&shared->devices_lock);
+    weir__debug_place(device, file, line);
 }
 
 weir_status weir__opened_refuse(struct weir__shared *shared)

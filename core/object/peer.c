@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "core/object/buffer.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
@@ -138,7 +139,7 @@ void weir__peer_forget(weir_device *device)
 
 bool weir_device_can_peer(weir_device *device, weir_device *other)
 {
-    if (!device || !other || atomic_load(&weir__forked))
+    if (!WEIR_IS_ALIVE(device) || !WEIR_IS_ALIVE(other) || atomic_load(&weir__forked))
         return false;
     if (device == other)
         return true;

@@ -8,16 +8,17 @@
 #include "core/object/buffer.h"
 #include "core/object/device.h"
 #include "core/object/peer.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 
 const struct weir_kernel_signature *weir_kernel_get_signature(const weir_kernel *kernel)
 {
-    return kernel ? kernel->signature : NULL;
+    return WEIR_IS_ALIVE(kernel) ? kernel->signature : NULL;
 }
 
 const struct weir_kernel_info *weir_kernel_get_info(const weir_kernel *kernel)
 {
-    return kernel ? &kernel->info : NULL;
+    return WEIR_IS_ALIVE(kernel) ? &kernel->info : NULL;
 }
 
 weir_kernel *weir__kernel_on(weir_kernel *kernel, const weir_device *device)
@@ -30,7 +31,7 @@ weir_kernel *weir__kernel_on(weir_kernel *kernel, const weir_device *device)
 
 weir_kernel *weir_kernel_on(weir_kernel *kernel, const weir_device *device)
 {
-    return kernel ? weir__kernel_on(kernel, device) : NULL;
+    return WEIR_IS_ALIVE(kernel) ? weir__kernel_on(kernel, device) : NULL;
 }
 
 // The argument that is being checked, for its message.
@@ -208,7 +209,7 @@ WEIR_COLD static weir_status check_reach(const struct place *place, weir_buffer 
     bool reaches = false;
     weir_status status = place->peers ? weir__peer_reach(device, buffer, &reaches) : WEIR_OK;
     if (status < 0) {
-        weir__error_place(place->kernel->member.object.label, place->file, place->line);
+        weir__error_place(status, place->kernel->member.object.label, place->file, place->line);
         return status;
     }
     if (reaches)
@@ -234,7 +235,8 @@ WEIR_COLD static weir_status check_base(const struct place *place,
     const uint64_t least = WEIR_HAS(parameter, alignment) ? parameter->alignment : 0;
     const uint64_t enough = limits->argument_alignment_bytes;
 
-    if (least == 0 || (uintptr_t)argument->buffer->pointer % (least < enough ? least : enough) == 0)
+    if (least == 0 || enough == 0 ||
+        (uintptr_t)argument->buffer->pointer % (least < enough ? least : enough) == 0)
         return WEIR_OK;
     return weir__fail_at(
         place->file, place->line, argument->buffer->member.object.label, WEIR_ERROR_INVALID,

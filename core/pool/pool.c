@@ -1,4 +1,4 @@
-// Pools. An allocation takes a kept block if its queue may already use one, and otherwise
+// Pools; free.c has the frees. An allocation takes a kept block if its queue may already use one, and otherwise
 // creates one; store.c finds kept blocks, and blocks.c creates them. The allocation and
 // the free are operations of their queue, so plugins see them in their places; backends
 // do not.
@@ -16,9 +16,9 @@
 #include "core/buffer/buffer.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
-#include "core/support/log.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
@@ -74,11 +74,11 @@ static weir_status make(const struct request *request, struct weir__block **out_
         weir__pool_make_block(pool, request->class_index, request->capacity, out_block);
     if (status == WEIR_OK)
         return WEIR_OK;
-    const struct weir_error cause = *weir_last_error();
+    const struct weir_error cause = weir__error_of(status);
     weir__pool_unreserve(pool, request->capacity);
     if (status == WEIR_ERROR_OUT_OF_MEMORY)
         return refuse_memory(request, &cause);
-    weir__error_place(pool->member.object.label, request->file, request->line);
+    weir__error_place(status, pool->member.object.label, request->file, request->line);
     return status;
 }
 
@@ -210,9 +210,9 @@ static weir_status check_allocate(const struct request *request)
 weir_status weir_pool_allocate_at(weir_pool *pool, weir_queue *queue, size_t size,
                                   weir_buffer **out_buffer, const char *file, int line)
 {
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE_AT(file, line, NULL, out_buffer);
     *out_buffer = NULL;
+    WEIR_ENTER_AT(file, line, pool, queue);
     WEIR_REQUIRE_AT(file, line, NULL, pool && queue);
     if (weir__queue_is_called_back(queue))
         return weir__queue_refuse_callback(queue);
@@ -241,136 +241,6 @@ weir_status weir_pool_allocate_at(weir_pool *pool, weir_queue *queue, size_t siz
     return status;
 }
 
-// Freeing.
-
-static weir_status refuse_double(const struct weir__block *block, const char *function,
-                                 const char *file, int line)
-{
-    return weir__fail_at(file, line, block->pool->member.object.label, WEIR_ERROR_INVALID,
-                         "free a buffer once, and keep no second pointer to it",
-                         "%s: the buffer was freed to its pool already, by operation %" PRIu64
-                         " of its queue, at %s:%d",
-                         function, block->freed.sequence, block->file ? block->file : "?",
-                         block->line);
-}
-
-static weir_status check_free(const weir_queue *queue, const weir_buffer *buffer, const char *file,
-                              int line)
-{
-    if (!buffer)
-        return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
-                             "a free sets the pointer to NULL",
-                             "weir_pool_free: the buffer is NULL; was it freed before?");
-    if (!buffer->block)
-        return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID,
-                             "weir_buffer_destroy() is for buffers of weir_buffer_create()",
-                             "weir_pool_free: the buffer came out of no pool");
-    if (buffer->member.device != queue->member.device)
-        return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID,
-                             "free it on a queue of its device",
-                             "weir_pool_free: the buffer belongs to another device than queue '%s'",
-                             weir__label_shown(queue->member.object.label));
-    if (weir__is_capturing(queue))
-        return weir__queue_refuse_capturing(queue, file, line, "memory cannot be freed in one",
-                                            "free it before or after the graph's launch");
-    if (atomic_load(&buffer->member.uses) > 0)
-        return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID,
-                             "destroy the graph first, or take the buffer out of the pool with "
-                             "weir_buffer_destroy()",
-                             "weir_pool_free: a graph uses the buffer");
-    return WEIR_OK;
-}
-
-// With the submit lock of `queue` held. `*out_freed` is set to whether the pool has the
-// block again, `*out_orphan` to the block if its pool was destroyed.
-static weir_status free_locked(weir_queue *queue, struct weir__block *block, const char *file,
-                               int line, bool *out_freed, struct weir__block **out_orphan)
-{
-    weir_pool *pool = block->pool;
-    weir_buffer *buffer = block->buffer;
-    struct weir_operation operation = {
-        .struct_size = sizeof operation,
-        .kind = WEIR_OPERATION_POOL_FREE,
-        .flags = WEIR_OPERATION_EMPTY,
-        .file = file,
-        .line = line,
-        .u.pool = {pool, buffer, buffer->size},
-    };
-    const struct weir_event freed = {queue->member.object.id, queue->sequence + 1};
-
-    weir_biased_lock_take(&pool->lock);
-    *out_freed = !block->kept;
-    if (!*out_freed) {
-        weir_biased_lock_release(&pool->lock);
-        return refuse_double(block, "weir_pool_free", file, line);
-    }
-    block->file = file;
-    block->line = line;
-    weir__pool_subtract(&pool->in_use_bytes, block->capacity);
-    if (pool->destroyed)
-        *out_orphan = block;
-    else
-        weir__pool_keep(pool, block, freed);
-    weir_biased_lock_release(&pool->lock);
-    weir_status status = weir__queue_submit_locked(queue, &operation);
-    buffer->size = 0; // no range fits into it, so later uses are refused
-    return status;
-}
-
-// Also on a failed queue: a free must not be refused because of another failure.
-weir_status weir_pool_free_at(weir_queue *queue, weir_buffer **buffer, const char *file, int line)
-{
-    WEIR_REFUSE_FORK();
-    WEIR_REQUIRE_AT(file, line, NULL, queue && buffer);
-    if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue);
-    weir_status status = check_free(queue, *buffer, file, line);
-    if (status < 0)
-        return status;
-
-    struct weir__block *orphan = NULL;
-    bool freed;
-    weir__queue_enter(queue);
-    status = free_locked(queue, (*buffer)->block, file, line, &freed, &orphan);
-    weir_biased_lock_release(&queue->submit_lock);
-    if (freed)
-        *buffer = NULL;
-    if (orphan)
-        weir__pool_give_back(orphan, false);
-    return status;
-}
-
-static weir_status refuse_freed(const weir_buffer *buffer, const char *role, const char *file,
-                                int line)
-{
-    struct weir__block *block = buffer->block;
-    weir_biased_lock_take(&block->pool->lock);
-    weir_status status = refuse_double(block, role, file, line);
-    weir_biased_lock_release(&block->pool->lock);
-    return status;
-}
-
-static bool forget(weir_buffer *buffer)
-{
-    struct weir__block *block = buffer->block;
-    weir_pool *pool = block->pool;
-
-    weir_biased_lock_take(&pool->lock);
-    bool kept = block->kept;
-    if (!kept)
-        weir__pool_subtract(&pool->in_use_bytes, block->capacity);
-    weir_biased_lock_release(&pool->lock);
-    if (kept) {
-        refuse_double(block, "weir_buffer_destroy", NULL, 0);
-        weir__log(WEIR_LOG_ERROR, "core", weir_last_error_text());
-        return false;
-    }
-    weir__pool_dissolve(block);
-    return true;
-}
-
-const struct weir__lender weir__pool_lender = {.forget = forget, .refuse_freed = refuse_freed};
-
 // Creation and destruction.
 
 // A pool is freed with its last block.
@@ -395,9 +265,9 @@ weir_status(weir_pool_create)(weir_device *device, const struct weir_pool_params
 {
     struct weir_pool_params known;
     static const struct weir_pool_params defaults = {.struct_size = sizeof defaults};
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_pool);
     *out_pool = NULL;
+    WEIR_ENTER(device);
     WEIR_REQUIRE(NULL, device);
     params = params ? params : &defaults;
     WEIR_READ_PARAMS(weir_pool_params, params, &known);
@@ -434,12 +304,13 @@ static void disown(weir_pool *pool)
     weir_lock_release(&device->lock);
 }
 
-void weir_pool_destroy(weir_pool **pool)
+void weir_pool_destroy_at(weir_pool **pool, const char *file, int line)
 {
-    if (!pool || !*pool || atomic_load(&weir__forked))
+    if (!pool || !*pool || !WEIR_MAY_END(*pool, file, line))
         return;
     weir_pool *gone = *pool;
     *pool = NULL;
+    weir__debug_end(gone, file, line);
     weir__member_delist(&gone->member);
 
     weir_biased_lock_take(&gone->lock);
@@ -456,9 +327,14 @@ void weir_pool_destroy(weir_pool **pool)
     weir__pool_drop(gone);
 }
 
+void(weir_pool_destroy)(weir_pool **pool)
+{
+    weir_pool_destroy_at(pool, NULL, 0);
+}
+
 weir_status weir_pool_trim(weir_pool *pool, size_t keep_bytes)
 {
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER(pool);
     WEIR_REQUIRE(NULL, pool);
     if (weir__in_host_call())
         return weir__fail_at(NULL, 0, pool->member.object.label, WEIR_ERROR_INVALID,
@@ -468,7 +344,7 @@ weir_status weir_pool_trim(weir_pool *pool, size_t keep_bytes)
     const uint64_t kept = weir__pool_count(&pool->kept_bytes);
     if (kept <= keep_bytes || !weir__pool_shrink(pool, kept - keep_bytes))
         return WEIR_OK;
-    return device->first->ops->device_trim(device->first, device);
+    return weir__placed(device->first->ops->device_trim(device->first, device), NULL, 0);
 }
 
 static struct weir_pool_statistics read_statistics(const weir_pool *pool)
@@ -487,7 +363,7 @@ void weir_pool_read_statistics_sized(const weir_pool *pool,
                                      struct weir_pool_statistics *out_statistics, size_t size)
 {
     const struct weir_pool_statistics statistics =
-        pool ? read_statistics(pool) : (struct weir_pool_statistics){0};
+        WEIR_IS_ALIVE(pool) ? read_statistics(pool) : (struct weir_pool_statistics){0};
     if (out_statistics)
         weir_sized_write(out_statistics, size, &statistics, sizeof statistics);
 }

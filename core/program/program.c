@@ -10,6 +10,7 @@
 #include "core/object/program.h"
 #include "core/program/bundle.h"
 #include "core/queue/retire.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/log.h"
 #include "core/support/thread.h"
@@ -66,6 +67,8 @@ static weir_status check_params(const struct weir_program_params *params)
     WEIR_REQUIRE(label, params->devices || params->device_count == 0);
     for (uint32_t i = 0; i < params->device_count; i++)
         WEIR_REQUIRE(label, params->devices[i]);
+    for (uint32_t i = 0; i < params->device_count; i++)
+        WEIR_ENTER_OF("weir_program_create", NULL, 0, params->devices[i]);
     return params->bundle ? weir__bundle_check(params->bundle, label) : WEIR_OK;
 }
 
@@ -125,7 +128,7 @@ static weir_status create_on(weir_device *device, const struct weir_program_para
     return WEIR_OK;
 
 fail:
-    weir__error_place(label, NULL, 0);
+    weir__error_place(status, label, NULL, 0);
     weir__member_free(&program->member);
     return status;
 }
@@ -167,9 +170,9 @@ weir_status(weir_program_create)(weir_device *device, const struct weir_program_
 {
     struct weir_program_params known;
     weir_program *program = NULL;
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_program);
     *out_program = NULL;
+    WEIR_ENTER(device);
     WEIR_REQUIRE(NULL, device && params);
     WEIR_READ_PARAMS(weir_program_params, params, &known);
     weir_status status = check_params(params);
@@ -198,18 +201,24 @@ weir_status weir_program_create_at(weir_device *device, const struct weir_progra
 
 // Work uses kernels, never programs, so a program need not wait for work: its
 // kernels hold references to it.
-void weir_program_destroy(weir_program **program)
+void weir_program_destroy_at(weir_program **program, const char *file, int line)
 {
-    if (!program || !*program || atomic_load(&weir__forked))
+    if (!program || !*program || !WEIR_MAY_END(*program, file, line))
         return;
     weir_program *gone = *program;
     *program = NULL;
+    weir__debug_end(gone, file, line);
     while (gone) {
         weir_program *next = gone->next;
         weir__member_delist(&gone->member);
         finalize_program(&gone->member);
         gone = next;
     }
+}
+
+void(weir_program_destroy)(weir_program **program)
+{
+    weir_program_destroy_at(program, NULL, 0);
 }
 
 static const struct weir_kernel_signature *signature_at(const weir_program *program, uint32_t index)
@@ -285,7 +294,7 @@ static weir_status create_kernel(weir_program *program, const char *name, weir_k
     kernel->info.max_block_items = device->limits.max_block_items;
     weir_status status = create_of_chain(kernel);
     if (status < 0) {
-        weir__error_place(name, NULL, 0);
+        weir__error_place(status, name, NULL, 0);
         weir__member_free(&kernel->member);
         return status;
     }
@@ -326,9 +335,9 @@ static weir_status create_further_kernels(weir_program *program, const char *nam
 weir_status(weir_kernel_create)(weir_program *program, const char *name, weir_kernel **out_kernel)
 {
     weir_kernel *first = NULL;
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_kernel);
     *out_kernel = NULL;
+    WEIR_ENTER(program);
     WEIR_REQUIRE(NULL, program && name);
     weir_status status = create_kernel(program, name, &first);
     if (!first)
@@ -353,9 +362,9 @@ weir_status weir_kernel_create_at(weir_program *program, const char *name, weir_
     return weir__placed(status, file, line);
 }
 
-void weir_kernel_destroy(weir_kernel **kernel)
+void weir_kernel_destroy_at(weir_kernel **kernel, const char *file, int line)
 {
-    if (!kernel || !*kernel || atomic_load(&weir__forked))
+    if (!kernel || !*kernel || !WEIR_MAY_END(*kernel, file, line))
         return;
     weir_kernel *gone = *kernel;
     *kernel = NULL;
@@ -367,5 +376,11 @@ void weir_kernel_destroy(weir_kernel **kernel)
         weir__log(WEIR_LOG_ERROR, "core", weir_last_error_text());
         return;
     }
+    weir__debug_end(gone, file, line);
     destroy_all(gone);
+}
+
+void(weir_kernel_destroy)(weir_kernel **kernel)
+{
+    weir_kernel_destroy_at(kernel, NULL, 0);
 }

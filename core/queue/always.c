@@ -4,7 +4,10 @@
 
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
+#include "core/queue/registry.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
+#include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
@@ -20,6 +23,34 @@ void weir__always_tell(weir_status status)
     told = status;
 }
 
+// The first wait after operation `after`, which is before `sequence`.
+static bool next_wait(weir_queue *queue, uint64_t after, uint64_t sequence,
+                      struct weir__wait *out_wait)
+{
+    const struct weir__wait_ring *waits = &queue->completion.waits;
+    bool found = false;
+    weir_lock_take(&queue->member.device->shared->walk_lock);
+    for (uint32_t i = 0; !found && weir__wait_ring_get(waits, i, sequence, out_wait); i++)
+        found = out_wait->own > after && !out_wait->is_launch; // a backend only knows records
+    weir_lock_release(&queue->member.device->shared->walk_lock);
+    return found;
+}
+
+void weir__always_await(weir_queue *queue, uint64_t sequence)
+{
+    const struct weir_error saved = *weir_last_error();
+    struct weir__wait wait = {0};
+    while (next_wait(queue, wait.own, sequence, &wait)) {
+        weir_queue *producer = weir__registry_pin(wait.event.queue);
+        if (!producer)
+            continue;
+        const struct weir_link *link = producer->delivery.link;
+        (void)link->ops->event_wait(link, producer, wait.event.sequence, WEIR_FOREVER);
+        weir__registry_unpin(producer);
+    }
+    weir__error_set(&saved);
+}
+
 static weir_status call(void *user)
 {
     const struct always always = *(const struct always *)user;
@@ -31,7 +62,7 @@ static weir_status call(void *user)
 weir_status weir_queue_host_call_always_at(weir_queue *queue, weir_always_function function,
                                            void *user, const char *file, int line)
 {
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER_AT(file, line, queue);
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, queue->member.object.label, function);
     struct always *always = weir__allocate(sizeof *always);

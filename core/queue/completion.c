@@ -23,6 +23,7 @@ static struct gone_queue *gone_queues;
 // The number of failures booked so far. While it is zero, completion does not check
 // causes.
 static atomic_uint_fast64_t failure_count;
+static atomic_uint_fast64_t recovery_count;
 
 bool weir__completion_init(struct weir__completion *completion)
 {
@@ -159,6 +160,12 @@ void weir__completion_recover(weir_queue *queue, uint64_t sequence)
     atomic_store(&completion->failed, false);
     weir_lock_release(&completion->lock);
     weir__recovery_end(&recovery);
+    atomic_fetch_add(&recovery_count, 1);
+}
+
+uint64_t weir__completion_recoveries(void)
+{
+    return atomic_load(&recovery_count);
 }
 
 static void ask_driver(struct weir_event event)

@@ -78,4 +78,7 @@ WEIR_COLD weir_status weir__completion_refuse(weir_queue *queue);
 // Ends the present failure: it does not cover operations after `sequence`.
 void weir__completion_recover(weir_queue *queue, uint64_t sequence);
 
+// How many failures have ended so, in all queues.
+uint64_t weir__completion_recoveries(void);
+
 #endif

@@ -22,6 +22,7 @@
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
 #include "core/queue/retire.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/log.h"
@@ -237,9 +238,9 @@ static weir_queue *install(struct weir__legacy *order, weir_queue *queue)
 
 weir_status(weir_legacy_queue)(weir_device *device, weir_queue **out_queue)
 {
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_queue);
     *out_queue = NULL;
+    WEIR_ENTER(device);
     WEIR_REQUIRE(NULL, device);
     *out_queue = legacy_of(device);
     if (*out_queue)

@@ -7,6 +7,7 @@
 #include "core/object/device.h"
 #include "core/object/program.h"
 #include "core/queue/operation.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"
 
@@ -56,7 +57,7 @@ static weir_status find(weir_kernel *kernel, struct weir_extent block, size_t lo
         return status;
     status = weir__kernel_occupancy(kernel, block, local_bytes, out_occupancy);
     if (status < 0)
-        weir__error_place(kernel->member.object.label, NULL, 0);
+        weir__error_place(status, kernel->member.object.label, NULL, 0);
     return status;
 }
 
@@ -64,10 +65,10 @@ weir_status weir_kernel_occupancy_sized(weir_kernel *kernel, struct weir_extent 
                                         size_t local_bytes, struct weir_occupancy *out_occupancy,
                                         size_t size)
 {
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_occupancy);
     struct weir_occupancy occupancy = {.struct_size = sizeof occupancy};
     weir_sized_write_back(out_occupancy, size, &occupancy, sizeof occupancy);
+    WEIR_ENTER(kernel);
     WEIR_REQUIRE(NULL, kernel);
     weir_status status = find(kernel, block, local_bytes, &occupancy);
     if (status == WEIR_OK)
@@ -79,9 +80,9 @@ weir_status weir_kernel_cooperative_blocks(weir_kernel *kernel, struct weir_exte
                                            size_t local_bytes, uint32_t *out_blocks)
 {
     struct weir_occupancy occupancy;
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_blocks);
     *out_blocks = 0;
+    WEIR_ENTER(kernel);
     WEIR_REQUIRE(NULL, kernel);
     weir_status status = find(kernel, block, local_bytes, &occupancy);
     if (status == WEIR_OK)
@@ -141,9 +142,9 @@ static weir_status search(weir_kernel *kernel, size_t local_bytes, uint32_t step
 
 weir_status weir_kernel_suggest_block(weir_kernel *kernel, size_t local_bytes, uint32_t *out_items)
 {
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_items);
     *out_items = 0;
+    WEIR_ENTER(kernel);
     WEIR_REQUIRE(NULL, kernel);
     const struct weir_extent *required = &kernel->signature->required_block;
     uint32_t most;

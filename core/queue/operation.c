@@ -89,7 +89,7 @@ weir_status weir__operation_check_side(const struct weir__caller *caller, const 
     bool allowed;
     weir_status status = weir__peer_allow(caller->device, buffer->member.device, &allowed);
     if (status < 0)
-        weir__error_place(buffer->member.object.label, caller->file, caller->line);
+        weir__error_place(status, buffer->member.object.label, caller->file, caller->line);
     else if (allowed)
         status = check_range(caller, role, buffer, offset, size);
     else

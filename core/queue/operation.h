@@ -5,6 +5,7 @@
 
 #include <weir/module/operation.h>
 
+#include "base/cold.h"
 #include "base/sized.h"
 
 // The caller, for messages.
@@ -85,5 +86,12 @@ weir_status weir__operation_native(const struct weir__caller *caller, weir_nativ
 
 // "copy_2d", "host call".
 const char *weir__operation_name(enum weir_operation_kind kind);
+
+// In debug mode: the log is told, once for each kernel, of a grid that looks like a number of work-items
+// and not of blocks.
+WEIR_COLD void weir__operation_hint_grid(weir_kernel *kernel, struct weir_extent grid,
+                                         struct weir_extent block,
+                                         const struct weir_argument *arguments,
+                                         size_t argument_count, const char *file, int line);
 
 #endif

@@ -3,11 +3,13 @@
 #include "core/queue/operation.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "core/object/device.h"
 #include "core/object/program.h"
 #include "core/queue/occupancy.h"
 #include "core/support/error.h"
+#include "core/support/log.h"
 
 static bool exceeds(const struct weir_extent *extent, const struct weir_extent *limit)
 {
@@ -128,7 +130,7 @@ WEIR_COLD static weir_status check_cooperative(const struct weir__caller *caller
                                                                operation->u.launch.argument_count),
                                                 &occupancy);
     if (status < 0) {
-        weir__error_place(kernel->member.object.label, caller->file, caller->line);
+        weir__error_place(status, kernel->member.object.label, caller->file, caller->line);
         return status;
     }
     const uint32_t most = occupancy.cooperative_blocks;
@@ -176,4 +178,34 @@ weir_status weir__operation_launch(const struct weir__caller *caller, weir_kerne
     out_operation->u.launch.argument_count = argument_count;
     return caller->cooperative || kernel->grid_barrier ? check_cooperative(caller, out_operation)
                                                        : WEIR_OK;
+}
+
+// With as many work-items as the grid has blocks, each has a byte of the largest range; with those of all
+// blocks, most have none, and one in `block` would have done. A grid that was rounded up has fewer.
+void weir__operation_hint_grid(weir_kernel *kernel, struct weir_extent grid,
+                               struct weir_extent block, const struct weir_argument *arguments,
+                               size_t argument_count, const char *file, int line)
+{
+    char message[512];
+    uint64_t most = 0;
+    if (block.x == 0) // refused
+        return;
+    grid = without_zeros(grid);
+    block = without_zeros(block);
+    const double blocks = (double)grid.x * grid.y * grid.z;
+    const double items = (double)block.x * block.y * block.z;
+    for (size_t i = 0; i < argument_count; i++)
+        if (arguments[i].kind == WEIR_PARAMETER_BUFFER && arguments[i].size > most)
+            most = arguments[i].size;
+    const bool divides = grid.x % block.x == 0 && grid.y % block.y == 0 && grid.z % block.z == 0;
+    if (items == 1 || blocks == 0 || !divides || blocks > (double)most ||
+        blocks * items <= 2 * (double)most || atomic_exchange(&kernel->grid_was_told, true))
+        return;
+    snprintf(message, sizeof message,
+             "launch of '%s': %.0f blocks of %.0f are %.0f work-items, and its largest range has "
+             "%" PRIu64 " bytes; a grid counts blocks: is it meant in work-items? "
+             "weir_queue_launch_count() takes their number (%s:%d)",
+             weir__label_shown(kernel->member.object.label), blocks, items, blocks * items, most,
+             file ? file : "?", line);
+    weir__log(WEIR_LOG_WARNING, "core", message);
 }

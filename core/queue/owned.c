@@ -8,6 +8,7 @@
 #include <sched.h>
 
 #include "core/queue/queue.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/log.h"
@@ -156,9 +157,9 @@ static weir_status make_thread_queue(weir_device *device, weir_queue **out_queue
 
 weir_status(weir_thread_queue)(weir_device *device, weir_queue **out_queue)
 {
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_queue);
     *out_queue = NULL;
+    WEIR_ENTER(device);
     WEIR_REQUIRE(NULL, device);
     if (weir__in_host_call())
         return weir__fail(WEIR_ERROR_INVALID, "hand the queue to the host call",

@@ -11,6 +11,7 @@
 #include "core/queue/operation.h"
 #include "core/queue/registry.h"
 #include "core/queue/retire.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
@@ -98,7 +99,7 @@ weir_status weir__queue_open(weir_device *device, const char *label, struct weir
     return WEIR_OK;
 
 fail:
-    weir__error_place(label, NULL, 0);
+    weir__error_place(status, label, NULL, 0);
     weir__delivery_finish(&queue->delivery);
     weir__completion_finish(&queue->completion);
     weir_biased_lock_finish(&queue->submit_lock);
@@ -111,9 +112,9 @@ weir_status(weir_queue_create)(weir_device *device, const struct weir_queue_para
 {
     struct weir_queue_params known;
     static const struct weir_queue_params defaults = {.struct_size = sizeof defaults};
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_queue);
     *out_queue = NULL;
+    WEIR_ENTER(device);
     WEIR_REQUIRE(NULL, device);
     params = params ? params : &defaults;
     WEIR_READ_PARAMS(weir_queue_params, params, &known);
@@ -151,9 +152,9 @@ static void leave_native(weir_queue *queue)
     weir__chain_queue_leave(queue->member.device->chain, queue);
 }
 
-void weir_queue_destroy(weir_queue **queue)
+void weir_queue_destroy_at(weir_queue **queue, const char *file, int line)
 {
-    if (!queue || !*queue || atomic_load(&weir__forked))
+    if (!queue || !*queue || !WEIR_MAY_END(*queue, file, line))
         return;
     weir_queue *gone = *queue;
     *queue = NULL;
@@ -161,9 +162,15 @@ void weir_queue_destroy(weir_queue **queue)
         weir__queue_refuse_destroy(gone);
         return;
     }
+    weir__debug_end(gone, file, line);
     if (gone->foreign)
         leave_native(gone);
     weir__queue_retire(gone);
+}
+
+void(weir_queue_destroy)(weir_queue **queue)
+{
+    weir_queue_destroy_at(queue, NULL, 0);
 }
 
 static void abandon_capture(weir_queue *queue)
@@ -225,12 +232,12 @@ void weir__queue_finalize(weir_queue *queue)
 
 const char *weir_queue_label(const weir_queue *queue)
 {
-    return queue ? queue->member.object.label : "";
+    return WEIR_IS_ALIVE(queue) ? queue->member.object.label : "";
 }
 
 weir_device *weir_queue_device(const weir_queue *queue)
 {
-    return queue ? queue->member.device : NULL;
+    return WEIR_IS_ALIVE(queue) ? queue->member.device : NULL;
 }
 
 weir_status weir__queue_fail(weir_queue *queue, const struct weir_operation *operation,

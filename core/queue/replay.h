@@ -12,8 +12,8 @@
 //     branch 0:            wait  node  record  node  wait  record
 //     branch 1:                         wait  node  record
 //
-// A collective that no graph of the backend holds is run when all that comes before it is submitted: what
-// does not come after it, on other branches, was submitted too, so that it overlaps.
+// A collective or a host call that no graph of the backend holds is run when all that comes before it is
+// submitted: what does not come after it, on other branches, was submitted too, so that it overlaps.
 //
 // Launches of a graph are delivered one after another, also from several queues: the
 // front end has put a wait between them. On the device the branches order them, or, with
@@ -23,8 +23,9 @@
 
 #include <weir/module/module.h>
 
-// Whether the backend has graphs, and this one can be such: it can capture all of its collectives.
-bool weir__replay_is_native(const struct weir_link *backend, const struct weir_graph_setup *setup);
+// Whether the backend has graphs, and this one can be such: it can hold all nodes.
+bool weir__replay_is_native(const struct weir_link *backend, weir_device *device,
+                            const struct weir_graph_setup *setup);
 
 // The slots of the delivery's link.
 weir_status weir__replay_create(const struct weir_link *link, weir_device *device,
@@ -42,9 +43,9 @@ weir_status weir__replay_launch(const struct weir_link *link, weir_queue *queue,
 bool weir__replay_is_in_backend(const struct weir_link *link,
                                 const struct weir_operation *operation);
 
-// A launch of a graph with collectives: whether the backend can get it at once. Otherwise it is held, so
-// that the worker waits for other ranks.
-bool weir__replay_is_ready(const struct weir_link *link, const struct weir_operation *operation);
+// Whether a launch is held, so that the worker waits for other ranks in its collectives, or runs its host
+// calls.
+bool weir__replay_waits(const struct weir_link *link, const struct weir_operation *operation);
 
 // Called when a launch is held; and when a held launch was delivered or dropped.
 void weir__replay_hold(const struct weir_link *link, const struct weir_operation *operation);

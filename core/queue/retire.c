@@ -7,6 +7,7 @@
 #include "core/object/peer.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
+#include "core/support/debug.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
@@ -153,6 +154,8 @@ void weir__member_retire(struct weir__member *member)
 
     bool done = past_frontier(member);
     weir__member_delist(member);
+    if (!done)
+        weir__debug_deferred(member, atomic_load(&member->uses) > 0);
     if (done)
         member->class->finalize(member);
     else

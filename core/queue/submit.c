@@ -8,6 +8,7 @@
 #include "core/queue/occupancy.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"
 
@@ -47,7 +48,7 @@ weir_status weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_t dst_o
                                weir_buffer *src, size_t src_offset, size_t size, const char *file,
                                int line)
 {
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER_AT(file, line, queue, dst, src);
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     struct weir_operation operation;
     const struct weir__caller caller = caller_of(queue, file, line);
@@ -59,7 +60,7 @@ weir_status weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_t dst_o
 weir_status weir_queue_copy_2d_at(weir_queue *queue, struct weir_plane dst, struct weir_plane src,
                                   size_t width, size_t height, const char *file, int line)
 {
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER_AT(file, line, queue, dst.buffer, src.buffer);
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     struct weir_operation operation;
     const struct weir__caller caller = caller_of(queue, file, line);
@@ -97,7 +98,7 @@ weir_status weir_queue_copy_3d_at(weir_queue *queue, struct weir_volume dst, str
                                   size_t width, size_t height, size_t depth, const char *file,
                                   int line)
 {
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER_AT(file, line, queue, dst.buffer, src.buffer);
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     struct weir_operation operation;
     const struct weir__caller caller = caller_of(queue, file, line);
@@ -113,7 +114,7 @@ weir_status weir_queue_copy_3d_at(weir_queue *queue, struct weir_volume dst, str
 weir_status weir_queue_fill_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset, size_t size,
                                const void *pattern, size_t pattern_size, const char *file, int line)
 {
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER_AT(file, line, queue, dst);
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), pattern);
     struct weir_operation operation;
@@ -145,7 +146,7 @@ weir_status weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane dst, size
                                   size_t height, const void *pattern, size_t pattern_size,
                                   const char *file, int line)
 {
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER_AT(file, line, queue, dst.buffer);
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), pattern);
     struct weir_operation operation;
@@ -174,11 +175,35 @@ WEIR_COLD static weir_status launch_widened(weir_queue *queue, weir_kernel *kern
     return launch(queue, kernel, grid, block, widened, argument_count, file, line);
 }
 
+// In debug mode: what a launch is given.
+WEIR_COLD static weir_status look_at_launch(const char *function, weir_kernel *kernel,
+                                            struct weir_extent grid, struct weir_extent block,
+                                            const struct weir_argument *arguments,
+                                            size_t argument_count, const char *file, int line)
+{
+    const weir_status status =
+        weir__enter_arguments(function, file, line, arguments, argument_count);
+    if (status == WEIR_OK && kernel && arguments)
+        weir__operation_hint_grid(kernel, grid, block, arguments, argument_count, file, line);
+    return status;
+}
+
+#define LOOK_AT_LAUNCH()                                                                          \
+    do {                                                                                          \
+        const weir_status looked = weir__is_unusual()                                             \
+                                       ? look_at_launch(__func__, kernel, grid, block, arguments, \
+                                                        argument_count, file, line)               \
+                                       : WEIR_OK;                                                 \
+        if (looked < 0)                                                                           \
+            return looked;                                                                        \
+    } while (0)
+
 weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct weir_extent grid,
                                  struct weir_extent block, const struct weir_argument *arguments,
                                  size_t argument_count, const char *file, int line)
 {
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER_AT(file, line, queue, kernel);
+    LOOK_AT_LAUNCH();
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
@@ -197,7 +222,7 @@ weir_status weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, s
                                        const struct weir_argument *arguments, size_t argument_count,
                                        const char *file, int line)
 {
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER_AT(file, line, queue, kernel);
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel);
     const weir_kernel *own = weir__kernel_on(kernel, queue->member.device);
@@ -223,7 +248,8 @@ weir_status weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *ker
                                              const struct weir_argument *arguments,
                                              size_t argument_count, const char *file, int line)
 {
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER_AT(file, line, queue, kernel);
+    LOOK_AT_LAUNCH();
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
@@ -242,7 +268,7 @@ weir_status weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *ker
 weir_status weir_queue_host_call_at(weir_queue *queue, weir_host_function function, void *user,
                                     const char *file, int line)
 {
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER_AT(file, line, queue);
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, queue->member.object.label, function);
     struct weir_operation operation;
@@ -255,9 +281,9 @@ weir_status weir_queue_host_call_at(weir_queue *queue, weir_host_function functi
 weir_status weir_queue_record_at(weir_queue *queue, struct weir_event *out_event, const char *file,
                                  int line)
 {
-    WEIR_REFUSE_FORK();
     WEIR_REQUIRE_AT(file, line, NULL, out_event);
     *out_event = (struct weir_event){0};
+    WEIR_ENTER_AT(file, line, queue);
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     struct weir_operation operation;
     weir__operation_begin(&operation, WEIR_OPERATION_RECORD, 0, file, line);
@@ -283,11 +309,11 @@ weir_status weir_queue_record_at(weir_queue *queue, struct weir_event *out_event
 
 weir_status(weir_queue_flush)(weir_queue *queue)
 {
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER(queue);
     WEIR_REQUIRE(NULL, queue);
     weir_status status = queue->first->ops->queue_flush(queue->first, queue);
     if (status < 0)
-        weir__error_place(queue->member.object.label, NULL, 0);
+        weir__error_place(status, queue->member.object.label, NULL, 0);
     return status;
 }
 
@@ -298,7 +324,7 @@ weir_status weir_queue_flush_at(weir_queue *queue, const char *file, int line)
 
 weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)
 {
-    WEIR_REFUSE_FORK();
+    WEIR_ENTER_AT(file, line, queue);
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     if (weir__in_host_call())
         return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
@@ -321,9 +347,11 @@ weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)
     status = weir__queue_finish(queue);
     if (status < 0)
         return status;
+    // Not the last number: what came since may run still.
+    const struct weir_event last = {queue->member.object.id,
+                                    atomic_load(&queue->completion.completed)};
     weir_biased_lock_take(&queue->submit_lock);
     weir__completion_recover(queue, queue->sequence);
-    const struct weir_event last = {queue->member.object.id, queue->sequence};
     weir__legacy_recovered(queue);
     weir_biased_lock_release(&queue->submit_lock);
     if (weir__takes_notes(queue->member.device))

@@ -2,12 +2,13 @@
 #include <weir/region.h>
 
 #include "core/runtime/runtime.h"
+#include "core/support/debug.h"
 #include "core/support/thread.h"
 
 // Also in a child process after a fork, where nothing may be used.
 static bool is_wanted(const weir_runtime *runtime)
 {
-    return runtime && runtime->chain.regions && !atomic_load(&weir__forked);
+    return WEIR_IS_ALIVE(runtime) && runtime->chain.regions && !atomic_load(&weir__forked);
 }
 
 void weir_region_push(weir_runtime *runtime, const char *name, uint64_t number)

@@ -44,6 +44,12 @@ const char *weir__transport_name(const weir_runtime *runtime);
 
 void weir__transport_finish(weir_runtime *runtime);
 
+// Reads the sections that the program declares, and refuses those of the file that neither the program nor
+// a module declares.
+weir_status weir__runtime_take_sections(weir_runtime *runtime,
+                                        const struct weir_open_params *params);
+weir_status weir__runtime_check_sections(const weir_runtime *runtime);
+
 // The settings of a module that is loaded, or NULL with the thread's error; and the end of settings.
 // NULL is accepted.
 const struct weir_setting *const *weir__runtime_take_module(const weir_runtime *runtime,

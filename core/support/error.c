@@ -226,8 +226,10 @@ bool weir__params_read_item(const char *function, const char *type, const void *
     return false;
 }
 
-void weir__error_place(const char *object, const char *file, int line)
+void weir__error_place(weir_status status, const char *object, const char *file, int line)
 {
+    if (last_error.status != status)
+        weir__report(status, NULL, "%s", weir_status_text(status));
     if (object && !last_error.object[0])
         weir_text_escape(last_error.object, sizeof last_error.object, object, "");
     if (file && !last_error.file) {

@@ -32,14 +32,16 @@ WEIR_COLD weir_status weir__error_set(const struct weir_error *error);
 // The same of one that has `size` bytes, which a module made with its own headers.
 WEIR_COLD weir_status weir__error_take(const struct weir_error *error, size_t size);
 
-// Adds what the detail does not hold yet.
-WEIR_COLD void weir__error_place(const char *object, const char *file, int line);
+// Adds what the detail does not hold yet. The detail of a failure of another status is an older one: it
+// is replaced by that status and its text.
+WEIR_COLD void weir__error_place(weir_status status, const char *object, const char *file,
+                                 int line);
 
 // The status of a call that was made at file:line, which an error of it gets if it has no place yet.
 static inline weir_status weir__placed(weir_status status, const char *file, int line)
 {
     if (status < 0)
-        weir__error_place(NULL, file, line);
+        weir__error_place(status, NULL, file, line);
     return status;
 }
 

@@ -19,6 +19,7 @@
     LOCK(POOL, "a pool's lock")                                   \
     LOCK(DELIVERY, "a queue's delivery lock")                     \
     LOCK(REPLAY, "a graph's replay lock")                         \
+    LOCK(RUNS, "a graph's lock of its runs")                      \
     LOCK(COMM, "a communicator's lock")                           \
     LOCK(WALK, "a runtime's walk lock")                           \
     LOCK(COMPLETION, "a queue's completion lock")                 \
@@ -31,6 +32,7 @@
     LOCK(REGISTRY, "the queue registry's lock")                   \
     LOCK(PEERS, "a runtime's list of peers")                      \
     LOCK(DEVICES, "a runtime's list of devices")                  \
+    LOCK(DEBUG, "the debug mode's lock")                          \
     LOCK(LOG, "the log's lock")
 
 enum weir__lock {

@@ -2,6 +2,8 @@
 // returns an error instead of hanging.
 #include "core/support/thread.h"
 
+#include "core/support/debug.h"
+
 atomic_bool weir__forked;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -10,6 +12,7 @@ static _Thread_local struct weir__call_scope inside;
 static void in_child(void)
 {
     atomic_store(&weir__forked, true);
+    atomic_fetch_or(&weir__unusual, WEIR__UNUSUAL_FORKED);
 }
 
 static void watch(void)

@@ -17,7 +17,7 @@
 // Native events are reused: when no free event is left, which is every few hundred records, the
 // driver is queried for those that are complete. With a driver that creates an event for each
 // record (no `create`), an event is released as soon as it is known to be complete, and each
-// record queries up to two earlier ones.
+// record queries up to two earlier ones, unless `failures_last` says that this is not needed.
 //
 // Threads: take, append and cancel must be called by the thread that submits to the queue; all
 // others are safe. The ops may be called with a lock of the records held, so they must not take a
@@ -65,8 +65,8 @@ struct weir_kit_record_ops {
     // Creates a native event, which later records reuse. NULL: the driver creates one with each
     // record, and the backend stores it in `native` between take and append.
     weir_status (*create)(void *queue, void **out_native);
-    // M. Destroys a native event: with `create` when the records are destroyed, without it as soon
-    // as the event is known to be complete.
+    // M. Destroys a native event: with `create` when the records are destroyed, without it once the
+    // event is known to be complete.
     void (*destroy)(void *queue, void *native);
     // M. Must not wait.
     enum weir_kit_state (*query)(void *queue, void *native, int *out_code);
@@ -92,6 +92,9 @@ struct weir_kit_records_params {
     uint32_t depth;
     // The number of records whose times are kept: limits.timing_history. 0: a queue without timing.
     uint32_t timing_history;
+    // Without `create`: after a failure all later events of the driver fail too, so that not each one
+    // has to be queried, and events are released a few at a time.
+    bool failures_last;
 };
 
 // Ownership: the caller's, until weir_kit_records_destroy(), which accepts a pointer to NULL.

@@ -352,6 +352,18 @@ struct weir_module_ops {
     bool (*comm_captures)(const struct weir_link *link, weir_comm *comm,
                           const struct weir_operation *operation);
     // above: ABI 3.4
+
+    // O, backends only: it has graphs of other nodes, none of them EMPTY. Whether a graph of the backend
+    // can hold this NATIVE or HOST_CALL; one with a node that it cannot hold is replayed. A backend with
+    // this slot leaves out nodes while they are EMPTY.
+    //
+    // For a NATIVE, graph_create calls the function with a native queue on which what it submits is
+    // captured. For a HOST_CALL, each launch calls the function once, on any thread, after the nodes
+    // that this one depends on, and ignores what it returns; launches of the graph come one after the
+    // other.
+    bool (*graph_takes)(const struct weir_link *link, weir_device *device,
+                        const struct weir_operation *operation);
+    // above: ABI 3.5
 };
 
 #define WEIR_MODULE_SLOT_COUNT (sizeof(struct weir_module_ops) / sizeof(void (*)(void)))

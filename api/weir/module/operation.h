@@ -53,7 +53,7 @@ enum weir_operation_flags {
     // queue's records and waits.
     WEIR_OPERATION_INTERNAL = 1u << 1,
     // Nothing to do except to keep its place in the order: a size of zero. Delivery
-    // drops it.
+    // drops it. A node of a graph that is disabled has its operands, and this flag.
     WEIR_OPERATION_EMPTY = 1u << 2,
     // WAIT only: the event is not a RECORD but a GRAPH, an earlier launch of the graph
     // that comes next, on another queue. Backends with graph_create, whose driver keeps
@@ -274,7 +274,8 @@ static inline bool weir_collective_range_at(const struct weir_operation *operati
     return true;
 }
 
-// One operation of a graph: a copy, fill, launch or collective, none of them EMPTY.
+// One operation of a graph: a copy, fill, launch, collective, native call or host call. EMPTY: it is
+// disabled, and copy, fill or launch.
 // Records and waits of the capture are its edges.
 struct weir_graph_node {
     size_t struct_size;

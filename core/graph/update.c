@@ -1,0 +1,296 @@
+// Updates of a graph's nodes; those of rows and slices are in update_boxes.c.
+#include <weir/graph.h>
+
+#include "core/graph/update.h"
+#include "core/module/chain.h"
+#include "core/object/buffer.h"
+#include "core/object/device.h"
+#include "core/object/program.h"
+#include "core/queue/held.h"
+#include "core/queue/retire.h"
+#include "core/support/debug.h"
+#include "core/support/error.h"
+#include "core/support/memory.h"
+#include "core/support/thread.h"
+
+static weir_status refuse_node(const weir_graph *graph, uint32_t node)
+{
+    return weir__fail_at(NULL, 0, graph->member.object.label, WEIR_ERROR_INVALID,
+                         "weir_capture_node() tells a node's number",
+                         "node %u was named; the graph has %u", (unsigned)node,
+                         (unsigned)graph->parts.node_count);
+}
+
+weir_status weir__graph_check_kind(const weir_graph *graph, uint32_t node,
+                                   enum weir_operation_kind wanted)
+{
+    if (node >= graph->parts.node_count)
+        return refuse_node(graph, node);
+    const struct weir_operation *operation = graph->parts.owned[node];
+    if (operation->kind == wanted)
+        return WEIR_OK;
+    return weir__fail_at(NULL, 0, graph->member.object.label, WEIR_ERROR_INVALID,
+                         "weir_capture_node() tells a node's number",
+                         "node %u is a %s (%s:%d); it cannot become a %s", (unsigned)node,
+                         weir__operation_name(operation->kind), operation->file, operation->line,
+                         weir__operation_name(wanted));
+}
+
+struct weir__caller weir__graph_caller(const weir_graph *graph)
+{
+    return (struct weir__caller){.device = graph->member.device,
+                                 .label = graph->member.object.label};
+}
+
+// Under the graph's lock. On success the graph owns `fresh`.
+static weir_status replace(weir_graph *graph, uint32_t index, struct weir_operation *fresh)
+{
+    struct weir_operation *old = graph->parts.owned[index];
+    struct weir_graph_node node = graph->parts.nodes[index];
+    fresh->sequence = old->sequence;
+    fresh->file = old->file;
+    fresh->line = old->line;
+    node.operation = fresh;
+    weir_status status = graph->first->ops->graph_update(graph->first, graph, index, &node);
+    if (status < 0)
+        return status;
+    weir__operation_use(fresh);
+    weir__operation_unuse(old);
+    graph->parts.nodes[index] = node;
+    graph->parts.owned[index] = fresh;
+    weir__release(old);
+    return WEIR_OK;
+}
+
+static weir_status replace_by(weir_graph *graph, uint32_t index,
+                              const struct weir_operation *operation, uint32_t flags)
+{
+    struct weir_operation *fresh = weir__operation_clone(operation);
+    if (!fresh)
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a node of a graph");
+    fresh->flags = flags;
+    weir_status status = replace(graph, index, fresh);
+    if (status < 0) {
+        weir__error_place(status, graph->member.object.label, NULL, 0);
+        weir__release(fresh);
+    }
+    return status;
+}
+
+weir_status weir__graph_update(weir_graph *graph, uint32_t index,
+                               const struct weir_operation *operation)
+{
+    if (operation->flags & WEIR_OPERATION_EMPTY)
+        return weir__fail_at(NULL, 0, graph->member.object.label, WEIR_ERROR_INVALID,
+                             "capture another graph without it", "node %u cannot become empty",
+                             (unsigned)index);
+    return replace_by(graph, index, operation,
+                      operation->flags | (graph->parts.owned[index]->flags & WEIR_OPERATION_EMPTY));
+}
+
+weir_status weir__graph_end_update(weir_graph *graph, weir_status status)
+{
+    weir_biased_lock_release(&graph->lock);
+    if (status == WEIR_OK)
+        weir__device_reap(graph->member.device); // objects that it used before may be
+                                                 // unused now
+    return status;
+}
+
+static weir_status set_launch(weir_graph *graph, uint32_t node, struct weir_extent grid,
+                              struct weir_extent block, const struct weir_argument *arguments,
+                              size_t argument_count)
+{
+    struct weir_operation operation;
+    struct weir_argument widened[WEIR__WIDEN_LIMIT];
+    struct weir__caller caller = weir__graph_caller(graph);
+    weir_status status = weir__graph_check_kind(graph, node, WEIR_OPERATION_LAUNCH);
+    if (status < 0)
+        return status;
+    const struct weir_operation *before = graph->parts.owned[node];
+    weir_kernel *kernel = before->u.launch.kernel;
+    caller.cooperative = before->flags & WEIR_OPERATION_COOPERATIVE;
+    status =
+        weir__operation_launch(&caller, kernel, grid, block, arguments, argument_count, &operation);
+    if (status == WEIR__WIDEN) {
+        weir__kernel_widen(kernel, arguments, widened);
+        status = weir__operation_launch(&caller, kernel, grid, block, widened, argument_count,
+                                        &operation);
+    }
+    return status < 0 ? status : weir__graph_update(graph, node, &operation);
+}
+
+weir_status(weir_graph_set_launch)(weir_graph *graph, uint32_t node, struct weir_extent grid,
+                                   struct weir_extent block, const struct weir_argument *arguments,
+                                   size_t argument_count)
+{
+    WEIR_ENTER(graph);
+    WEIR_ENTER_ARGUMENTS(NULL, 0, arguments, argument_count);
+    WEIR_REQUIRE(NULL, graph);
+    WEIR_REQUIRE(graph->member.object.label, arguments || argument_count == 0);
+    weir_biased_lock_take(&graph->lock);
+    return weir__graph_end_update(graph,
+                                  set_launch(graph, node, grid, block, arguments, argument_count));
+}
+
+weir_status weir_graph_set_launch_at(weir_graph *graph, uint32_t node, struct weir_extent grid,
+                                     struct weir_extent block,
+                                     const struct weir_argument *arguments, size_t argument_count,
+                                     const char *file, int line)
+{
+    return weir__placed((weir_graph_set_launch)(graph, node, grid, block, arguments,
+                                                argument_count),
+                        file, line);
+}
+
+static const char *name_of(weir_placement placement)
+{
+    if (placement == WEIR_PLACE_MANAGED)
+        return "MANAGED";
+    return placement == WEIR_PLACE_HOST ? "HOST" : "DEVICE";
+}
+
+weir_status weir__graph_check_placement(const weir_graph *graph, uint32_t node, const char *role,
+                                        const weir_buffer *before, const weir_buffer *buffer)
+{
+    if (before->placement == buffer->placement)
+        return WEIR_OK;
+    return weir__fail_at(NULL, 0, graph->member.object.label, WEIR_ERROR_INVALID,
+                         "capture another graph for it",
+                         "node %u: %s '%s' is a %s buffer, and the node's was a %s buffer",
+                         (unsigned)node, role, weir__label_shown(buffer->member.object.label),
+                         name_of(buffer->placement), name_of(before->placement));
+}
+
+static weir_status set_copy(weir_graph *graph, uint32_t node, weir_buffer *dst, size_t dst_offset,
+                            weir_buffer *src, size_t src_offset, size_t size)
+{
+    struct weir_operation operation;
+    const struct weir__caller caller = weir__graph_caller(graph);
+    weir_status status = weir__graph_check_kind(graph, node, WEIR_OPERATION_COPY);
+    if (status == WEIR_OK)
+        status = weir__operation_copy(&caller, dst, dst_offset, src, src_offset, size, &operation);
+    if (status < 0)
+        return status;
+    const struct weir_operation *before = graph->parts.owned[node];
+    status = weir__graph_check_placement(graph, node, "dst", before->u.copy.dst, dst);
+    if (status == WEIR_OK)
+        status = weir__graph_check_placement(graph, node, "src", before->u.copy.src, src);
+    return status < 0 ? status : weir__graph_update(graph, node, &operation);
+}
+
+weir_status(weir_graph_set_copy)(weir_graph *graph, uint32_t node, weir_buffer *dst,
+                                 size_t dst_offset, weir_buffer *src, size_t src_offset,
+                                 size_t size)
+{
+    WEIR_ENTER(graph, dst, src);
+    WEIR_REQUIRE(NULL, graph);
+    weir_biased_lock_take(&graph->lock);
+    return weir__graph_end_update(graph,
+                                  set_copy(graph, node, dst, dst_offset, src, src_offset, size));
+}
+
+weir_status weir_graph_set_copy_at(weir_graph *graph, uint32_t node, weir_buffer *dst,
+                                   size_t dst_offset, weir_buffer *src, size_t src_offset,
+                                   size_t size, const char *file, int line)
+{
+    return weir__placed((weir_graph_set_copy)(graph, node, dst, dst_offset, src, src_offset, size),
+                        file, line);
+}
+
+static weir_status set_fill(weir_graph *graph, uint32_t node, weir_buffer *dst, size_t dst_offset,
+                            size_t size, const void *pattern, size_t pattern_size)
+{
+    struct weir_operation operation;
+    const struct weir__caller caller = weir__graph_caller(graph);
+    weir_status status = weir__graph_check_kind(graph, node, WEIR_OPERATION_FILL);
+    if (status < 0)
+        return status;
+    const weir_buffer *before = graph->parts.owned[node]->u.fill.dst;
+    status =
+        weir__operation_fill(&caller, dst, dst_offset, size, pattern, pattern_size, &operation);
+    if (status == WEIR_OK)
+        status = weir__graph_check_placement(graph, node, "dst", before, dst);
+    return status < 0 ? status : weir__graph_update(graph, node, &operation);
+}
+
+weir_status(weir_graph_set_fill)(weir_graph *graph, uint32_t node, weir_buffer *dst,
+                                 size_t dst_offset, size_t size, const void *pattern,
+                                 size_t pattern_size)
+{
+    WEIR_ENTER(graph, dst);
+    WEIR_REQUIRE(NULL, graph);
+    WEIR_REQUIRE(graph->member.object.label, pattern);
+    weir_biased_lock_take(&graph->lock);
+    return weir__graph_end_update(graph, set_fill(graph, node, dst, dst_offset, size, pattern,
+                                                  pattern_size));
+}
+
+weir_status weir_graph_set_fill_at(weir_graph *graph, uint32_t node, weir_buffer *dst,
+                                   size_t dst_offset, size_t size, const void *pattern,
+                                   size_t pattern_size, const char *file, int line)
+{
+    return weir__placed((weir_graph_set_fill)(graph, node, dst, dst_offset, size, pattern,
+                                              pattern_size),
+                        file, line);
+}
+
+// Disabled nodes.
+
+static bool can_be_disabled(enum weir_operation_kind kind)
+{
+    switch (kind) {
+    case WEIR_OPERATION_COPY:
+    case WEIR_OPERATION_COPY_2D:
+    case WEIR_OPERATION_COPY_3D:
+    case WEIR_OPERATION_FILL:
+    case WEIR_OPERATION_FILL_2D:
+    case WEIR_OPERATION_LAUNCH:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static weir_status check_disable(const weir_graph *graph, uint32_t node)
+{
+    if (node >= graph->parts.node_count)
+        return refuse_node(graph, node);
+    const struct weir_operation *operation = graph->parts.owned[node];
+    if (!can_be_disabled(operation->kind))
+        return weir__fail_at(NULL, 0, graph->member.object.label, WEIR_ERROR_INVALID,
+                             "capture another graph without it",
+                             "node %u is a %s (%s:%d); copies, fills and launches can be disabled",
+                             (unsigned)node, weir__operation_name(operation->kind), operation->file,
+                             operation->line);
+    if (graph->is_native && !weir__chain_backend(graph->member.device->chain)->ops->graph_takes)
+        return weir__fail_at(NULL, 0, graph->member.object.label, WEIR_ERROR_UNSUPPORTED,
+                             "use the module of this version",
+                             "the backend's module is of a version that disables no nodes");
+    return WEIR_OK;
+}
+
+static weir_status set_enabled(weir_graph *graph, uint32_t node, bool enabled)
+{
+    const weir_status status = check_disable(graph, node);
+    if (status < 0)
+        return status;
+    const struct weir_operation *before = graph->parts.owned[node];
+    if (enabled == !(before->flags & WEIR_OPERATION_EMPTY))
+        return WEIR_OK;
+    return replace_by(graph, node, before, before->flags ^ WEIR_OPERATION_EMPTY);
+}
+
+weir_status(weir_graph_set_enabled)(weir_graph *graph, uint32_t node, bool enabled)
+{
+    WEIR_ENTER(graph);
+    WEIR_REQUIRE(NULL, graph);
+    weir_biased_lock_take(&graph->lock);
+    return weir__graph_end_update(graph, set_enabled(graph, node, enabled));
+}
+
+weir_status weir_graph_set_enabled_at(weir_graph *graph, uint32_t node, bool enabled,
+                                      const char *file, int line)
+{
+    return weir__placed((weir_graph_set_enabled)(graph, node, enabled), file, line);
+}

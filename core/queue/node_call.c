@@ -1,0 +1,235 @@
+// See the header.
+#include "core/queue/node_call.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "core/queue/completion.h"
+#include "core/queue/operation.h"
+#include "core/queue/queue.h"
+#include "core/queue/registry.h"
+#include "core/support/error.h"
+#include "core/support/locks.h"
+#include "core/support/memory.h"
+#include "core/support/thread.h"
+
+// Launches that have not ended.
+
+void weir__runs_init(struct weir__runs *runs, uint32_t calls)
+{
+    weir_lock_init(&runs->lock, &weir__locks[WEIR__LOCK_RUNS]);
+    runs->calls = calls;
+}
+
+static struct weir__run *at(struct weir__runs *runs, uint32_t index)
+{
+    return &runs->ring[(runs->first + index) & (runs->capacity - 1)];
+}
+
+static void unpin(weir_queue *queue)
+{
+    if (queue)
+        weir__registry_unpin_later(queue);
+}
+
+void weir__runs_finish(struct weir__runs *runs)
+{
+    for (uint32_t i = 0; i < runs->count; i++)
+        unpin(at(runs, i)->queue);
+    weir_lock_finish(&runs->lock);
+    weir__release(runs->ring);
+}
+
+// With the lock held.
+static bool make_room(struct weir__runs *runs)
+{
+    const uint32_t capacity = runs->capacity ? 2 * runs->capacity : 8;
+    if (runs->count < runs->capacity)
+        return true;
+    struct weir__run *ring = weir__allocate(capacity * sizeof *ring);
+    if (!ring)
+        return false;
+    for (uint32_t i = 0; i < runs->count; i++)
+        ring[i] = *at(runs, i);
+    weir__release(runs->ring);
+    runs->ring = ring;
+    runs->first = 0;
+    runs->capacity = capacity;
+    return true;
+}
+
+bool weir__runs_add(struct weir__runs *runs, const weir_queue *queue,
+                    const struct weir_operation *launch)
+{
+    weir_lock_take(&runs->lock);
+    const bool room = make_room(runs);
+    if (room)
+        *at(runs, runs->count++) = (struct weir__run){
+            .queue = weir__registry_pin(queue->member.object.id),
+            .sequence = launch->sequence,
+            .file = launch->file,
+            .line = launch->line,
+            .left = runs->calls,
+        };
+    weir_lock_release(&runs->lock);
+    return room;
+}
+
+void weir__runs_drop(struct weir__runs *runs)
+{
+    weir_lock_take(&runs->lock);
+    weir_queue *queue = at(runs, --runs->count)->queue;
+    weir_lock_release(&runs->lock);
+    unpin(queue);
+}
+
+static struct weir__run current(struct weir__runs *runs)
+{
+    weir_lock_take(&runs->lock);
+    const struct weir__run run = *at(runs, 0);
+    weir_lock_release(&runs->lock);
+    return run;
+}
+
+static void end_call(struct weir__runs *runs, bool failed)
+{
+    weir_queue *ended = NULL;
+    weir_lock_take(&runs->lock);
+    struct weir__run *run = at(runs, 0);
+    run->failed = run->failed || failed;
+    if (--run->left == 0) {
+        ended = run->queue;
+        runs->first = (runs->first + 1) & (runs->capacity - 1);
+        runs->count--;
+    }
+    weir_lock_release(&runs->lock);
+    unpin(ended);
+}
+
+// Calls.
+
+static weir_status explain(const struct weir__node_call *call, const char *what, weir_status status)
+{
+    const struct weir_error cause = weir__error_of(status);
+    struct weir_error detail = cause;
+    snprintf(detail.message, sizeof detail.message, "node %u, a %s captured at %s:%d: %.400s",
+             (unsigned)call->index, what, call->file ? call->file : "", call->line, cause.message);
+    return weir__error_set(&detail);
+}
+
+// The function's own detail, if it set one, is more precise than its status.
+static weir_status told(weir_status status)
+{
+    if (status < 0 && weir_last_error()->status != status)
+        weir__report(status, NULL, "the function returned %s (%d)", weir_status_name(status),
+                     (int)status);
+    return status < 0 ? status : WEIR_OK;
+}
+
+static weir_status call_host(const struct weir__node_call *call)
+{
+    weir_error_set(NULL); // the detail of an earlier function in this thread is not this one's
+    const struct weir__call_scope outer = weir__enter_host_call();
+    const weir_status status = call->host(call->user);
+    weir__leave_call(outer);
+    return told(status);
+}
+
+static bool has_failed(const struct weir__run *run)
+{
+    return run->failed || (run->queue && weir__completion_status(run->queue, run->sequence) < 0);
+}
+
+// The operation of a launch, for messages.
+static void book(const struct weir__run *run, weir_status status)
+{
+    struct weir_operation launch;
+    weir__operation_begin(&launch, WEIR_OPERATION_GRAPH, 0, run->file, run->line);
+    launch.sequence = run->sequence;
+    weir__queue_fail(run->queue, &launch, status);
+}
+
+// On a thread of the driver's: it may wait for nothing, and no queue is finalized.
+static void call_in_driver(const struct weir__node_call *call)
+{
+    const struct weir__run run = current(call->runs);
+    weir_status status = WEIR_OK;
+    if (!has_failed(&run))
+        status = call_host(call);
+    if (status < 0 && run.queue)
+        book(&run, explain(call, "host call", status));
+    end_call(call->runs, status < 0);
+}
+
+// Also a worker calls it, where a plugin has taken the graph apart.
+static weir_status run_host(void *user)
+{
+    const struct weir__node_call *call = user;
+    if (weir__in_host_call())
+        return call->host(call->user);
+    call_in_driver(call);
+    return WEIR_OK;
+}
+
+static weir_status run_native(const struct weir_native_queue *native, void *user)
+{
+    const struct weir__node_call *call = user;
+    const struct weir_error before = *weir_last_error();
+    weir_error_set(NULL);
+    const struct weir__call_scope outer = weir__enter_native_call();
+    weir_status status = call->native(native, call->user);
+    weir__leave_call(outer);
+    status = told(status);
+    if (status >= 0)
+        weir_error_set(&before);
+    return status < 0 && call->in_backend ? explain(call, "native call", status) : status;
+}
+
+weir_status weir__node_call_run(const struct weir_operation *operation)
+{
+    return call_host(weir__node_call_of(operation));
+}
+
+// Wrapping.
+
+struct weir__node_call *weir__node_call_of(const struct weir_operation *operation)
+{
+    return operation->kind == WEIR_OPERATION_NATIVE ? operation->u.native.user
+                                                    : operation->u.host_call.user;
+}
+
+struct weir__node_call *weir__node_call_wrap(struct weir_operation *operation, uint32_t index,
+                                             bool in_backend)
+{
+    struct weir__node_call *call = weir__allocate(sizeof *call);
+    if (!call)
+        return NULL;
+    call->in_backend = in_backend;
+    call->index = index;
+    call->file = operation->file;
+    call->line = operation->line;
+    if (operation->kind == WEIR_OPERATION_NATIVE) {
+        call->native = operation->u.native.function;
+        call->user = operation->u.native.user;
+        operation->u.native.function = run_native;
+        operation->u.native.user = call;
+    } else {
+        call->host = operation->u.host_call.function;
+        call->user = operation->u.host_call.user;
+        operation->u.host_call.function = run_host;
+        operation->u.host_call.user = call;
+    }
+    return call;
+}
+
+void weir__node_call_unwrap(struct weir_operation *operation)
+{
+    const struct weir__node_call *call = weir__node_call_of(operation);
+    if (operation->kind == WEIR_OPERATION_NATIVE) {
+        operation->u.native.function = call->native;
+        operation->u.native.user = call->user;
+    } else {
+        operation->u.host_call.function = call->host;
+        operation->u.host_call.user = call->user;
+    }
+}

@@ -1,0 +1,74 @@
+// The program's functions that nodes of a graph call: native calls and host calls. A graph puts a
+// function of this file in the place of each, which keeps the program's from waiting and from calling
+// back, and tells which node failed.
+//
+// A graph of the backend's calls a host call's function on a thread of the driver's, which learns
+// nothing of what it returns. So the replay keeps the launches that have not ended, in their order: as
+// launches of a graph come one after the other, the first of them is the one that calls.
+#ifndef WEIR_CORE_QUEUE_NODE_CALL_H
+#define WEIR_CORE_QUEUE_NODE_CALL_H
+
+#include <weir/module/module.h>
+
+#include "base/lock.h"
+
+// A launch of a graph of the backend's with host calls.
+struct weir__run {
+    weir_queue *queue; // pinned; NULL: it is being finalized
+    uint64_t sequence;
+    const char *file;
+    int line;
+    uint32_t left; // host calls that have not been called
+    bool failed;
+};
+
+struct weir__runs {
+    struct weir_lock lock;
+    uint32_t calls; // host calls in the graph; 0: nothing is kept
+    struct weir__run *ring;
+    uint32_t first;
+    uint32_t count;
+    uint32_t capacity; // a power of two
+};
+
+void weir__runs_init(struct weir__runs *runs, uint32_t calls);
+// Of launches that will never run: their device is lost.
+void weir__runs_finish(struct weir__runs *runs);
+
+// Before a launch goes to the backend, with the queue in use. Allocates only if more launches are under way than ever.
+// False: out of memory.
+bool weir__runs_add(struct weir__runs *runs, const weir_queue *queue,
+                    const struct weir_operation *launch);
+// The backend has refused the last one.
+void weir__runs_drop(struct weir__runs *runs);
+
+struct weir__node_call {
+    struct weir__node_call *next; // of the graph's
+    weir_native_function native;  // or
+    weir_host_function host;
+    void *user;
+    struct weir__runs *runs; // of a graph of the backend's, once that is made
+    bool in_backend;
+    uint32_t index;
+    const char *file;
+    int line;
+};
+
+static inline bool weir__has_node_call(const struct weir_operation *operation)
+{
+    return operation->kind == WEIR_OPERATION_NATIVE || operation->kind == WEIR_OPERATION_HOST_CALL;
+}
+
+// Puts a function of this file in the place of the operation's, which is node `index`. NULL: out of
+// memory.
+struct weir__node_call *weir__node_call_wrap(struct weir_operation *operation, uint32_t index,
+                                             bool in_backend);
+// Puts the program's function back.
+void weir__node_call_unwrap(struct weir_operation *operation);
+// That of a node of a graph.
+struct weir__node_call *weir__node_call_of(const struct weir_operation *operation);
+
+// Calls a host call's function on a worker, when what it comes after has finished.
+weir_status weir__node_call_run(const struct weir_operation *operation);
+
+#endif

@@ -1,0 +1,450 @@
+// See the header. Records of objects are in a table by address, under one lock. A record is dropped
+// when its object's memory is freed, or when another object has the address.
+#include "core/support/debug.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "core/support/locks.h"
+#include "core/support/log.h"
+#include "core/support/memory.h"
+#include "core/support/memory_probe.h"
+#include "core/support/thread.h"
+
+atomic_uint weir__unusual;
+
+enum {
+    BUCKETS = 1024,
+    FILE_BUCKETS = 64,
+    LABEL_SIZE = 64,
+    PLACE_SIZE = 160
+};
+
+struct place {
+    const char *file; // kept by keep_file(); NULL: not known
+    int line;
+};
+
+struct record {
+    struct record *next; // of its bucket
+    const void *object;
+    const char *kind;
+    char label[LABEL_SIZE];
+    struct place begin;
+    struct place end;
+    bool ended;
+    bool went;          // with what it belongs to: no call destroyed it
+    const void *memory; // that a buffer wraps, or NULL
+    size_t size;
+    struct record *younger; // of those whose memory is kept
+    void *block;            // that memory
+};
+
+struct file_name {
+    struct file_name *next;
+    char text[];
+};
+
+static struct weir_lock lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_DEBUG]);
+static struct record *buckets[BUCKETS];
+static struct file_name *file_names[FILE_BUCKETS];
+static struct record *oldest_kept;
+static struct record *youngest_kept;
+static size_t kept_count;
+static size_t wrapped_count; // records with memory that have not ended
+// There are, or may be, objects without a record.
+static bool is_incomplete;
+
+static struct record **bucket_of(const void *object)
+{
+    const uint64_t number = (uint64_t)(uintptr_t)object / 64;
+    return &buckets[(number * UINT64_C(0x9e3779b97f4a7c15)) >> 54];
+}
+
+// All functions down to the next such line are called with the lock held.
+
+static struct record *find(const void *object)
+{
+    struct record *at = *bucket_of(object);
+    while (at && at->object != object)
+        at = at->next;
+    return at;
+}
+
+static void forget(struct record *record)
+{
+    struct record **at = bucket_of(record->object);
+    while (*at != record)
+        at = &(*at)->next;
+    *at = record->next;
+    if (record->memory && !record->ended)
+        wrapped_count--;
+    weir__release(record);
+}
+
+static const char *keep_file(const char *file)
+{
+    size_t bucket = 0;
+    for (const char *at = file; at && *at; at++)
+        bucket = bucket * 31 + (unsigned char)*at;
+    struct file_name **list = &file_names[bucket % FILE_BUCKETS];
+    for (const struct file_name *at = *list; file && at; at = at->next)
+        if (strcmp(at->text, file) == 0)
+            return at->text;
+    const size_t size = file ? strlen(file) + 1 : 0;
+    struct file_name *name = file ? weir__allocate(sizeof *name + size) : NULL;
+    if (!name)
+        return NULL;
+    memcpy(name->text, file, size);
+    name->next = *list;
+    *list = name;
+    return name->text;
+}
+
+static void set_end(struct record *record, const char *file, int line)
+{
+    if (!record->ended && record->memory)
+        wrapped_count--;
+    record->ended = true;
+    if (!record->end.file)
+        record->end = (struct place){keep_file(file), line};
+}
+
+// The memory of the oldest destroyed object is freed.
+static void free_oldest(void)
+{
+    struct record *record = oldest_kept;
+    oldest_kept = record->younger;
+    kept_count--;
+    weir__release(record->block);
+    forget(record);
+}
+
+// With the lock free from here on.
+
+static void format_place(const char *verb, const struct place *place, char text[PLACE_SIZE])
+{
+    const int room = PLACE_SIZE - 48;
+    const size_t length = place->file ? strlen(place->file) : 0;
+    const bool cut = length > (size_t)room;
+    text[0] = '\0';
+    if (place->file)
+        snprintf(text, PLACE_SIZE, " %s at %s%s:%d", verb, cut ? "…" : "",
+                 place->file + (cut ? length - (size_t)room : 0), place->line);
+}
+
+// "the buffer 'frames', created at main.c:12".
+static void describe(const struct record *record, char *text, size_t size)
+{
+    char place[PLACE_SIZE];
+    const bool opened = strcmp(record->kind, "runtime") == 0 || strcmp(record->kind, "device") == 0;
+    format_place(opened ? "opened" : "created", &record->begin, place);
+    if (record->label[0])
+        snprintf(text, size, "the %s '%s'%s%s", record->kind, weir__label_shown(record->label),
+                 place[0] ? "," : "", place);
+    else
+        snprintf(text, size, "a %s without a label%s%s", record->kind, place[0] ? "," : "", place);
+}
+
+struct call {
+    const char *function;
+    const char *file;
+    int line;
+};
+
+static weir_status refuse_unknown(const struct call *call, const struct weir__use *use)
+{
+    return weir__fail_at(call->file, call->line, NULL, WEIR_ERROR_INVALID,
+                         "pass what the create call has stored, and nothing after its destruction",
+                         "%.*s: %s points to no object of Weir's, or to one that was destroyed "
+                         "before the last %d were",
+                         weir__name_length(call->function), call->function, use->name,
+                         WEIR__DEBUG_KEPT);
+}
+
+static weir_status refuse_kind(const struct call *call, const struct weir__use *use,
+                               const struct record *record)
+{
+    char text[LABEL_SIZE + PLACE_SIZE + 64];
+    describe(record, text, sizeof text);
+    return weir__fail_at(call->file, call->line, record->label, WEIR_ERROR_INVALID,
+                         "remove the cast that hides it from the compiler",
+                         "%.*s: %s is to be a %s, and points to %s",
+                         weir__name_length(call->function), call->function, use->name, use->kind,
+                         text);
+}
+
+static weir_status refuse_ended(const struct call *call, const struct weir__use *use,
+                                const struct record *record, bool destroys)
+{
+    char text[LABEL_SIZE + PLACE_SIZE + 64], place[PLACE_SIZE];
+    const bool opened = strcmp(record->kind, "runtime") == 0 || strcmp(record->kind, "device") == 0;
+    const char *verb = opened ? "closed" : "destroyed";
+    char remedy[128];
+    describe(record, text, sizeof text);
+    format_place(verb, &record->end, place);
+    snprintf(remedy, sizeof remedy,
+             destroys ? "let one place own the %s: a %s call sets only the pointer that it is given"
+                      : "move the %s's %s call after the last call that uses it",
+             record->kind, opened ? "close" : "destroy");
+    return weir__fail_at(call->file, call->line, record->label, WEIR_ERROR_INVALID, remedy,
+                         "%.*s: %s points to %s, which was%s%s%s",
+                         weir__name_length(call->function), call->function, use->name, text,
+                         place[0] ? "" : " ", place[0] ? "" : verb,
+                         place[0]                  ? place
+                         : record->went && !opened ? " with what it belongs to"
+                                                   : "");
+}
+
+static weir_status refuse_memory(const struct call *call, const struct record *record,
+                                 const char *why)
+{
+    char text[LABEL_SIZE + PLACE_SIZE + 64];
+    describe(record, text, sizeof text);
+    return weir__fail_at(call->file, call->line, record->label, WEIR_ERROR_INVALID,
+                         "keep the memory until the buffer is destroyed and all work that uses it "
+                         "has ended",
+                         "%.*s: memory of the program's, %zu bytes at %p, %s, and %s wraps it",
+                         weir__name_length(call->function), call->function, record->size,
+                         record->memory, why, text);
+}
+
+// The object's record as it is; false if it has none, which `*out_incomplete` may explain.
+static bool look_up(const void *object, struct record *out_record, bool *out_incomplete)
+{
+    weir_lock_take(&lock);
+    const struct record *found = find(object);
+    if (found)
+        *out_record = *found;
+    *out_incomplete = is_incomplete;
+    weir_lock_release(&lock);
+    return found != NULL;
+}
+
+static weir_status check(const struct call *call, const struct weir__use *use, bool destroys)
+{
+    struct record record;
+    bool incomplete;
+    if (!use->object)
+        return WEIR_OK;
+    if (!look_up(use->object, &record, &incomplete))
+        return incomplete ? WEIR_OK : refuse_unknown(call, use);
+    if (strcmp(record.kind, use->kind) != 0)
+        return refuse_kind(call, use, &record);
+    if (record.ended)
+        return refuse_ended(call, use, &record, destroys);
+    const char *why = record.memory ? weir__memory_probe(record.memory, record.size) : NULL;
+    return why ? refuse_memory(call, &record, why) : WEIR_OK;
+}
+
+weir_status weir__enter(const char *function, const char *file, int line,
+                        const struct weir__use *uses, size_t count)
+{
+    const struct call call = {function, file, line};
+    if (atomic_load(&weir__forked))
+        return (weir__report_forked(function), WEIR_ERROR_FORKED);
+    for (size_t i = 0; i < count; i++) {
+        const weir_status status = check(&call, &uses[i], false);
+        if (status < 0)
+            return status;
+    }
+    return WEIR_OK;
+}
+
+weir_status weir__enter_arguments(const char *function, const char *file, int line,
+                                  const struct weir_argument *arguments, size_t count)
+{
+    const struct call call = {function, file, line};
+    for (size_t i = 0; weir__debugging() && arguments && i < count; i++) {
+        if (arguments[i].kind != WEIR_PARAMETER_BUFFER)
+            continue;
+        char name[32];
+        snprintf(name, sizeof name, "argument %zu", i);
+        const weir_status status =
+            check(&call, &(struct weir__use){arguments[i].buffer, "buffer", name}, false);
+        if (status < 0)
+            return status;
+    }
+    return WEIR_OK;
+}
+
+static bool may_use(const struct call *call, const struct weir__use *use, bool destroys)
+{
+    if (check(call, use, destroys) == WEIR_OK)
+        return true;
+    weir__log(WEIR_LOG_ERROR, "core", weir_last_error_text());
+    return false;
+}
+
+bool weir__is_alive(const char *function, const struct weir__use *use)
+{
+    const struct call call = {function, NULL, 0};
+    return atomic_load(&weir__forked) || may_use(&call, use, false);
+}
+
+bool weir__may_end(const char *function, const char *file, int line, const struct weir__use *use)
+{
+    const struct call call = {function, file, line};
+    if (atomic_load(&weir__forked))
+        return false;
+    struct record record;
+    bool incomplete;
+    if (!look_up(use->object, &record, &incomplete) || !record.memory || record.ended)
+        return may_use(&call, use, true);
+    // The buffer is destroyed all the same.
+    (void)may_use(&call, use, true);
+    return strcmp(record.kind, use->kind) == 0;
+}
+
+void weir__debug_opened(bool debug)
+{
+    weir_lock_take(&lock);
+    if (debug)
+        atomic_fetch_or(&weir__unusual, WEIR__UNUSUAL_DEBUG);
+    else if (!weir__debugging())
+        is_incomplete = true;
+    weir_lock_release(&lock);
+}
+
+void weir__debug_begin(const void *object, const char *kind, const char *label)
+{
+    if (!weir__debugging())
+        return;
+    struct record *record = weir__allocate(sizeof *record);
+    weir_lock_take(&lock);
+    struct record *before = find(object);
+    if (before && !before->block)
+        forget(before);
+    if (record) {
+        *record = (struct record){.next = *bucket_of(object), .object = object, .kind = kind};
+        snprintf(record->label, sizeof record->label, "%s", label);
+        *bucket_of(object) = record;
+    } else {
+        is_incomplete = true;
+    }
+    weir_lock_release(&lock);
+}
+
+void weir__debug_place(const void *object, const char *file, int line)
+{
+    if (!weir__debugging())
+        return;
+    weir_lock_take(&lock);
+    struct record *record = find(object);
+    if (record)
+        record->begin = (struct place){keep_file(file), line};
+    weir_lock_release(&lock);
+}
+
+void weir__debug_end(const void *object, const char *file, int line)
+{
+    if (!weir__debugging())
+        return;
+    weir_lock_take(&lock);
+    struct record *record = find(object);
+    if (record)
+        set_end(record, file, line);
+    weir_lock_release(&lock);
+}
+
+void weir__debug_went(const void *object)
+{
+    if (!weir__debugging())
+        return;
+    weir_lock_take(&lock);
+    struct record *record = find(object);
+    if (record) {
+        record->went = record->went || !record->ended;
+        set_end(record, NULL, 0);
+    }
+    weir_lock_release(&lock);
+}
+
+bool weir__debug_keep(const void *object, void *block)
+{
+    if (!weir__debugging())
+        return false;
+    weir_lock_take(&lock);
+    struct record *record = find(object);
+    if (record) {
+        record->went = record->went || !record->ended;
+        set_end(record, NULL, 0);
+        record->block = block;
+        *(kept_count > 0 ? &youngest_kept->younger : &oldest_kept) = record;
+        youngest_kept = record;
+        if (++kept_count > WEIR__DEBUG_KEPT)
+            free_oldest();
+    }
+    weir_lock_release(&lock);
+    return record != NULL;
+}
+
+const char *weir__debug_file(const char *file)
+{
+    if (!weir__debugging())
+        return file;
+    weir_lock_take(&lock);
+    const char *kept = keep_file(file);
+    weir_lock_release(&lock);
+    return kept ? kept : file;
+}
+
+void weir__debug_wraps(const void *buffer, const void *memory, size_t size)
+{
+    if (!weir__debugging())
+        return;
+    weir_lock_take(&lock);
+    struct record *record = find(buffer);
+    if (record) {
+        record->memory = memory;
+        record->size = size;
+        wrapped_count++;
+    }
+    weir_lock_release(&lock);
+}
+
+// The first record with memory that may not be used; with the lock held.
+static const char *find_unmapped(struct record *out_record)
+{
+    for (size_t i = 0; wrapped_count > 0 && i < BUCKETS; i++)
+        for (const struct record *at = buckets[i]; at; at = at->next) {
+            const bool looks = at->memory && !at->ended;
+            const char *why = looks ? weir__memory_probe(at->memory, at->size) : NULL;
+            *out_record = *at;
+            if (why)
+                return why;
+        }
+    return NULL;
+}
+
+weir_status weir__debug_check_memory(const char *function, const char *file, int line)
+{
+    const struct call call = {function, file, line};
+    struct record record;
+    if (!weir__debugging())
+        return WEIR_OK;
+    weir_lock_take(&lock);
+    const char *why = find_unmapped(&record);
+    weir_lock_release(&lock);
+    return why ? refuse_memory(&call, &record, why) : WEIR_OK;
+}
+
+void weir__debug_deferred(const void *buffer, bool in_graph)
+{
+    struct record record;
+    bool incomplete;
+    char text[LABEL_SIZE + PLACE_SIZE + 64], place[PLACE_SIZE], message[640];
+    if (!weir__debugging() || !look_up(buffer, &record, &incomplete) || !record.memory)
+        return;
+    describe(&record, text, sizeof text);
+    format_place("destroyed", &record.end, place);
+    snprintf(message, sizeof message,
+             "%s, wraps memory of the program's and was%s%s while %s: keep the memory until %s",
+             text, place[0] ? "" : " destroyed", place,
+             in_graph ? "a graph uses it" : "its device works",
+             in_graph ? "the graph is destroyed and its launches have ended"
+                      : "that work has ended");
+    weir__log(WEIR_LOG_WARNING, "core", message);
+}
