@@ -16,6 +16,7 @@
 #include <string.h>
 #include <weir/kit/symbols.h>
 
+#include "backends/cuda/ask.h"
 #include "backends/cuda/cu.h"
 #include "backends/cuda/cupti_api.h"
 #include "base/clock.h"
@@ -327,7 +328,7 @@ static bool probe(struct cu_device *device)
     activity.cupti.cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1,
                                                          NULL);
     cu->cuMemFreeAsync(memory, device->memory_stream);
-    cu->cuStreamSynchronize(device->memory_stream);
+    cu_await_stream(cu, device->memory_stream);
     const uint64_t after_ns = weir_clock_now_ns();
     flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 
@@ -528,6 +529,17 @@ static bool is_whole(const struct cu_timed *timed)
     return commands > 0 && (commands == CU_NO_COMMANDS || timed->seen >= commands);
 }
 
+// What a native call has submitted is not known, so it is over when an operation after it has come.
+static bool is_passed(const struct cu_watch *watch, uint64_t tail, uint64_t head)
+{
+    while (head-- > tail + 1) {
+        const struct cu_timed *timed = &watch->ring[head % CU_WATCH_ENTRIES];
+        if (is_whole(timed) || (timed->commands == CU_FOREIGN_COMMANDS && timed->seen > 0))
+            return true;
+    }
+    return false;
+}
+
 // The last complete entry, or `tail`.
 static uint64_t last_whole(const struct cu_watch *watch, uint64_t tail, uint64_t head)
 {
@@ -544,8 +556,9 @@ static bool may_leave(struct cu_watch *watch, uint64_t tail, uint64_t head)
     const struct cu_timed *timed = &watch->ring[tail % CU_WATCH_ENTRIES];
     if (is_whole(timed))
         return true;
-    if (atomic_load_explicit(&timed->commands, memory_order_acquire) == 0)
-        return false;
+    const unsigned commands = atomic_load_explicit(&timed->commands, memory_order_acquire);
+    if (commands == 0 || commands == CU_FOREIGN_COMMANDS)
+        return commands > 0 && is_passed(watch, tail, head);
     if (watch->passed_by <= tail) {
         watch->passed_by = last_whole(watch, tail, head);
         watch->passed_ns = weir_clock_now_ns();

@@ -12,6 +12,7 @@
 // device's address, which may differ for registered memory.
 #include <unistd.h>
 
+#include "backends/cuda/ask.h"
 #include "backends/cuda/cu.h"
 
 static weir_status refuse_device(struct cu_device *device, CUresult code, size_t size)
@@ -33,7 +34,7 @@ static weir_status refuse_device(struct cu_device *device, CUresult code, size_t
 static CUresult allocate_again(struct cu_device *device, struct cu_buffer *buffer)
 {
     const struct cu_symbols *cu = &device->module->cu;
-    if (cu->cuStreamSynchronize(device->memory_stream) != CUDA_SUCCESS ||
+    if (cu_await_stream(cu, device->memory_stream) != CUDA_SUCCESS ||
         cu->cuMemPoolTrimTo(device->pool, 0) != CUDA_SUCCESS)
         return CUDA_ERROR_OUT_OF_MEMORY;
     return cu->cuMemAllocFromPoolAsync(&buffer->address, buffer->size, device->pool,
@@ -53,7 +54,7 @@ static weir_status create_device(struct cu_buffer *buffer)
         return refuse_device(device, code, buffer->size);
     }
     device->module->host->count_driver_object();
-    code = cu->cuStreamSynchronize(device->memory_stream);
+    code = cu_await_stream(cu, device->memory_stream);
     if (code == CUDA_SUCCESS)
         return WEIR_OK;
     return cu_native_error(device, "cuStreamSynchronize", code,

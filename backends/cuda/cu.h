@@ -103,11 +103,11 @@ struct cu_prints {
     uint64_t told;                // how many lost ones were reported
 };
 
-struct cu_words;        // fault.c
-struct cu_history;      // fault.c
+struct cu_words;        // fault_parts.h
+struct cu_history;      // fault_parts.h
 struct cu_peer;         // peer.c
 struct cu_comm;         // nccl.h
-struct cu_comm_threads; // nccl_comm.c
+struct cu_comm_threads; // nccl_task.c
 
 // Attributes of a device, by their names in cu_api.h. X(member, attribute).
 #define CU_ATTRIBUTES(X)                                                          \
@@ -193,6 +193,7 @@ struct cu_buffer {
 enum {
     CU_WATCH_ENTRIES = 4096, // operations whose times have not been fetched
     CU_NO_COMMANDS = 1 << 30,
+    CU_FOREIGN_COMMANDS, // of a native call: as many as it likes
 };
 
 // An operation that is timed.
@@ -402,6 +403,8 @@ weir_status cu_graph_create(const struct weir_link *link, weir_device *device_ob
 void cu_graph_destroy(const struct weir_link *link, weir_graph *object);
 // The label that it was created with; the device's.
 const char *cu_graph_name(const struct cu_graph *graph);
+bool cu_graph_takes(const struct weir_link *link, weir_device *device,
+                    const struct weir_operation *operation);
 weir_status cu_graph_update(const struct weir_link *link, weir_graph *object, uint32_t index,
                             const struct weir_graph_node *node);
 weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue,
@@ -446,7 +449,7 @@ weir_status cu_event_wait(const struct weir_link *link, weir_queue *object, uint
 weir_status cu_event_time(const struct weir_link *link, weir_queue *object, uint64_t sequence,
                           uint64_t *out_time_ns);
 
-// fault.c
+// history.c
 
 // Creates the data for a device's reports of faults. Within its context.
 weir_status cu_words_init(struct cu_device *device);
@@ -468,6 +471,8 @@ void cu_history_mark(struct cu_queue *queue, const struct weir_operation *operat
 // Returns a copy of the name that lives as long as the device, the same for equal names. NULL if
 // out of memory.
 const char *cu_keep_name(struct cu_device *device, const char *name);
+
+// fault.c
 
 // Adds the operations that may be the cause to the detail of a device's first fault, and logs a
 // line for each queue that had work. Under the device's lock, which is one reason why a log
@@ -662,12 +667,14 @@ struct cu_nccl *cu_nccl_create(const struct weir_host *host, const char *setting
 void cu_nccl_destroy(struct cu_nccl *nccl, const struct weir_host *host);
 bool cu_nccl_is_off(const struct cu_nccl *nccl);
 
-// nccl_comm.c
+// nccl_task.c
 
 // The threads that end communicators of a device. NULL if out of memory.
 struct cu_comm_threads *cu_comm_threads_create(const struct weir_host *host);
 // Waits for them, five seconds at most. False: some still use the device's context.
 bool cu_comm_threads_leave(struct cu_comm_threads *comm_threads, const struct weir_host *host);
+
+// nccl_comm.c
 
 weir_status cu_comm_create(const struct weir_link *link, weir_device *object,
                            weir_comm *comm_object, const struct weir_comm_setup *setup,

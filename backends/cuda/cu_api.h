@@ -147,6 +147,9 @@
     X(CUDA_MEMSET_NODE_PARAMS, width, 24)          \
     X(CUDA_MEMSET_NODE_PARAMS, height, 32)         \
     X_SIZE(CUDA_MEMSET_NODE_PARAMS, 40)            \
+    X(CUDA_HOST_NODE_PARAMS, fn, 0)                \
+    X(CUDA_HOST_NODE_PARAMS, userData, 8)          \
+    X_SIZE(CUDA_HOST_NODE_PARAMS, 16)              \
     X(CUDA_KERNEL_NODE_PARAMS, func, 0)            \
     X(CUDA_KERNEL_NODE_PARAMS, gridDimX, 8)        \
     X(CUDA_KERNEL_NODE_PARAMS, gridDimY, 12)       \
@@ -286,6 +289,11 @@ typedef struct CUDA_MEMSET_NODE_PARAMS_st {
     size_t width;
     size_t height;
 } CUDA_MEMSET_NODE_PARAMS;
+
+typedef struct CUDA_HOST_NODE_PARAMS_st {
+    void (*fn)(void *user);
+    void *userData;
+} CUDA_HOST_NODE_PARAMS;
 
 // Those of CUDA 12.
 typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backends/cuda/ask.h"
 #include "backends/cuda/cu.h"
 
 // The maximum number of concurrent kernels of all devices for which there are images (compute
@@ -147,7 +148,7 @@ static void empty_context(struct cu_device *device)
     cu_words_finish(device);
     cu_timeline_finish(device);
     if (device->memory_stream) {
-        cu->cuStreamSynchronize(device->memory_stream);
+        cu_await_stream(cu, device->memory_stream);
         cu->cuStreamDestroy(device->memory_stream);
     }
     if (device->pool)
@@ -243,7 +244,7 @@ weir_status cu_device_trim(const struct weir_link *link, weir_device *object)
     weir_kit_idle_drain(device->idle);
     cu_blocks_release(device);
     const char *call = "cuStreamSynchronize";
-    CUresult code = device->module->cu.cuStreamSynchronize(device->memory_stream);
+    CUresult code = cu_await_stream(&device->module->cu, device->memory_stream);
     if (code == CUDA_SUCCESS) {
         call = "cuMemPoolTrimTo";
         code = device->module->cu.cuMemPoolTrimTo(device->pool, 0);

@@ -1,6 +1,7 @@
 // Records and waits: the kit's, on events that are used again.
 #include <inttypes.h>
 
+#include "backends/cuda/ask.h"
 #include "backends/cuda/cu.h"
 
 // The driver takes about a thousand operations before a submit blocks.
@@ -36,13 +37,13 @@ static enum weir_kit_state state_of(CUresult code, int *out_code)
 static enum weir_kit_state query_event(void *user, void *event, int *out_code)
 {
     const struct cu_queue *queue = user;
-    return state_of(queue->device->module->cu.cuEventQuery(event), out_code);
+    return state_of(cu_ask_event(&queue->device->module->cu, event), out_code);
 }
 
 static enum weir_kit_state wait_for_event(void *user, void *event, int *out_code)
 {
     const struct cu_queue *queue = user;
-    return state_of(queue->device->module->cu.cuEventSynchronize(event), out_code);
+    return state_of(cu_await_event(&queue->device->module->cu, event), out_code);
 }
 
 static int time_of_event(void *user, void *event, void *before, uint64_t before_ns,

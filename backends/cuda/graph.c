@@ -14,26 +14,6 @@
 #include "backends/cuda/graph_parts.h"
 #include "backends/cuda/nccl.h"
 
-struct native {
-    CUgraph graph;
-    CUgraphExec executable;
-};
-
-struct cu_graph {
-    const struct weir_link *link;
-    struct cu_device *device;
-    const char *name; // the device's
-    bool collectives;
-    bool stale; // it is to be captured before the next launch
-    struct native native;
-    uint32_t node_count;
-    uint32_t most_dependencies;
-    struct cu_node *nodes;
-    CUstream stream;  // of the last launch; NULL: none
-    bool must_follow; // the next launch waits for `followed`, unless it is on that stream
-    CUevent followed;
-};
-
 static const struct cu_symbols *symbols_of(const struct cu_graph *graph)
 {
     return &graph->device->module->cu;
@@ -42,183 +22,6 @@ static const struct cu_symbols *symbols_of(const struct cu_graph *graph)
 static const struct weir_host *host_of(const struct cu_graph *graph)
 {
     return graph->device->module->host;
-}
-
-static weir_status refuse(const struct cu_graph *graph, const struct cu_node *node,
-                          const char *call, CUresult code)
-{
-    return cu_native_error(graph->device, call, code, "node %u of the graph, captured at %s:%d",
-                           (unsigned)(node - graph->nodes), node->file ? node->file : "",
-                           node->line);
-}
-
-// The driver's graphs.
-
-static CUresult add_launch(const struct cu_graph *graph, CUgraph native, struct cu_part *part,
-                           const CUgraphNode *dependencies, size_t count, const char **out_call)
-{
-    const struct cu_symbols *cu = symbols_of(graph);
-    const CUlaunchAttributeValue value = {.cooperative = 1};
-    *out_call = "cuGraphAddKernelNode";
-    CUresult code =
-        cu->cuGraphAddKernelNode(&part->fresh, native, dependencies, count, &part->u.launch);
-    if (code != CUDA_SUCCESS || !part->cooperative)
-        return code;
-    *out_call = "cuGraphKernelNodeSetAttribute";
-    return cu->cuGraphKernelNodeSetAttribute(part->fresh, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value);
-}
-
-static CUresult add_native(const struct cu_graph *graph, CUgraph native, struct cu_part *part,
-                           const CUgraphNode *dependencies, size_t count, const char **out_call)
-{
-    const struct cu_symbols *cu = symbols_of(graph);
-    switch (part->kind) {
-    case CU_PART_COPY:
-        *out_call = "cuGraphAddMemcpyNode";
-        return cu->cuGraphAddMemcpyNode(&part->fresh, native, dependencies, count, &part->u.copy,
-                                        graph->device->context);
-    case CU_PART_SET:
-        *out_call = "cuGraphAddMemsetNode";
-        return cu->cuGraphAddMemsetNode(&part->fresh, native, dependencies, count, &part->u.set,
-                                        graph->device->context);
-    default:
-        return add_launch(graph, native, part, dependencies, count, out_call);
-    }
-}
-
-// `dependencies` has room for the dependencies of any node.
-static weir_status add_node(const struct cu_graph *graph, const struct cu_capture *capture,
-                            struct cu_node *node, CUgraphNode *dependencies)
-{
-    size_t count = node->dependency_count;
-    for (size_t i = 0; i < count; i++) {
-        const struct cu_parts *other = &graph->nodes[node->dependencies[i]].parts;
-        dependencies[i] = other->parts[other->count - 1].fresh;
-    }
-    for (size_t i = 0; i < node->parts.count; i++) {
-        struct cu_part *part = &node->parts.parts[i];
-        const char *call;
-        if (part->kind == CU_PART_COLLECTIVE)
-            return cu_capture_collective(capture, part->u.collective, dependencies, count,
-                                         &part->fresh);
-        CUresult code = add_native(graph, capture->graph, part, dependencies, count, &call);
-        if (code != CUDA_SUCCESS)
-            return refuse(graph, node, call, code);
-        dependencies[0] = part->fresh;
-        count = 1;
-    }
-    return WEIR_OK;
-}
-
-static weir_status add_nodes(const struct cu_graph *graph, const struct cu_capture *capture)
-{
-    const struct weir_host *host = host_of(graph);
-    CUgraphNode *dependencies =
-        host->allocate((graph->most_dependencies + 1) * sizeof(CUgraphNode));
-    if (!dependencies)
-        return weir_host_no_memory(host, "a graph");
-    weir_status status = WEIR_OK;
-    for (uint32_t i = 0; i < graph->node_count && status == WEIR_OK; i++)
-        status = add_node(graph, capture, &graph->nodes[i], dependencies);
-    host->release(dependencies);
-    return status;
-}
-
-static void destroy_native(const struct cu_graph *graph, struct native *native)
-{
-    if (native->executable)
-        symbols_of(graph)->cuGraphExecDestroy(native->executable);
-    if (native->graph)
-        symbols_of(graph)->cuGraphDestroy(native->graph);
-    *native = (struct native){0};
-}
-
-// Else the first launch would do this work.
-static weir_status instantiate(struct cu_graph *graph, struct native *native)
-{
-    const struct cu_symbols *cu = symbols_of(graph);
-    const char *call = "cuGraphInstantiateWithFlags";
-    CUresult code = cu->cuGraphInstantiateWithFlags(&native->executable, native->graph, 0);
-    if (code != CUDA_SUCCESS)
-        native->executable = NULL;
-    else
-        host_of(graph)->count_driver_object();
-    if (code == CUDA_SUCCESS) {
-        call = "cuGraphUpload";
-        code = cu->cuGraphUpload(native->executable, graph->device->memory_stream);
-    }
-    if (code == CUDA_SUCCESS)
-        return WEIR_OK;
-    return cu_native_error(graph->device, call, code, "make a graph of %u nodes",
-                           (unsigned)graph->node_count);
-}
-
-// The nodes that no other one depends on, in `leaves`, which has room for all. Returns how many.
-static size_t find_leaves(const struct cu_graph *graph, CUgraphNode *leaves)
-{
-    size_t count = 0;
-    for (uint32_t i = 0; i < graph->node_count; i++) {
-        const struct cu_parts *parts = &graph->nodes[i].parts;
-        bool leaf = true;
-        for (uint32_t n = i + 1; n < graph->node_count && leaf; n++)
-            for (uint32_t d = 0; d < graph->nodes[n].dependency_count && leaf; d++)
-                leaf = graph->nodes[n].dependencies[d] != i;
-        if (leaf)
-            leaves[count++] = parts->parts[parts->count - 1].fresh;
-    }
-    return count;
-}
-
-static weir_status capture(const struct cu_graph *graph, struct native *native)
-{
-    const struct weir_host *host = host_of(graph);
-    struct cu_capture capture = {.link = graph->link, .device = graph->device};
-    CUgraphNode *leaves = host->allocate(graph->node_count * sizeof(CUgraphNode));
-    weir_status status = leaves ? cu_capture_begin(&capture) : weir_host_no_memory(host, "a graph");
-    if (status == WEIR_OK) {
-        status = add_nodes(graph, &capture);
-        if (status == WEIR_OK)
-            status = cu_capture_end(&capture, leaves, find_leaves(graph, leaves));
-        else
-            cu_capture_cancel(&capture);
-    }
-    if (status == WEIR_OK)
-        native->graph = capture.graph;
-    host->release(leaves);
-    return status;
-}
-
-static weir_status compose(const struct cu_graph *graph, struct native *native)
-{
-    CUresult code = symbols_of(graph)->cuGraphCreate(&native->graph, 0);
-    if (code != CUDA_SUCCESS) {
-        native->graph = NULL;
-        return cu_native_error(graph->device, "cuGraphCreate", code, "make a graph");
-    }
-    return add_nodes(graph, &(struct cu_capture){.graph = native->graph});
-}
-
-static weir_status build(struct cu_graph *graph, struct native *native)
-{
-    weir_status status = graph->collectives ? capture(graph, native) : compose(graph, native);
-    if (native->graph)
-        host_of(graph)->count_driver_object();
-    if (status == WEIR_OK)
-        status = instantiate(graph, native);
-    if (status < 0)
-        destroy_native(graph, native);
-    return status;
-}
-
-// The graph takes ownership of the new executable graph.
-static void adopt(struct cu_graph *graph, const struct native *native)
-{
-    graph->native = *native;
-    for (uint32_t i = 0; i < graph->node_count; i++) {
-        struct cu_parts *parts = &graph->nodes[i].parts;
-        for (size_t n = 0; n < parts->count; n++)
-            parts->parts[n].native = parts->parts[n].fresh;
-    }
 }
 
 // Creation and destruction.
@@ -233,8 +36,12 @@ static weir_status make_node(const struct weir_link *link, struct cu_graph *grap
     node->dependencies = link->host->allocate(count * sizeof *node->dependencies);
     if (!node->dependencies)
         return weir_host_no_memory(link->host, "a node of a graph");
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         node->dependencies[i] = from->dependencies[i];
+        graph->nodes[from->dependencies[i]].leaf = false;
+    }
+    node->leaf = true;
+    node->disabled = from->operation->flags & WEIR_OPERATION_EMPTY;
     node->dependency_count = count;
     if (graph->most_dependencies < count)
         graph->most_dependencies = count;
@@ -254,11 +61,11 @@ static weir_status make(const struct weir_link *link, struct cu_graph *graph,
         if (status < 0)
             return status;
     }
-    struct native native = {0};
+    struct cu_native_graph native = {0};
     graph->stale = graph->collectives;
-    weir_status status = graph->stale ? WEIR_OK : build(graph, &native);
+    weir_status status = graph->stale ? WEIR_OK : cu_graph_build(graph, &native);
     if (status == WEIR_OK && !graph->stale)
-        adopt(graph, &native);
+        cu_graph_adopt(graph, &native);
     return status;
 }
 
@@ -266,7 +73,7 @@ static weir_status make(const struct weir_link *link, struct cu_graph *graph,
 static void release(struct cu_graph *graph)
 {
     const struct weir_host *host = host_of(graph);
-    destroy_native(graph, &graph->native);
+    cu_graph_drop(graph, &graph->native);
     if (graph->followed)
         symbols_of(graph)->cuEventDestroy(graph->followed);
     for (uint32_t i = 0; i < graph->node_count; i++)
@@ -411,16 +218,16 @@ static weir_status mark_last_launch(struct cu_graph *graph)
 // The node's parts are already replaced by the new ones.
 static weir_status rebuild(struct cu_graph *graph)
 {
-    struct native fresh = {0};
-    weir_status status = build(graph, &fresh);
+    struct cu_native_graph fresh = {0};
+    weir_status status = cu_graph_build(graph, &fresh);
     if (status == WEIR_OK)
         status = mark_last_launch(graph);
     if (status < 0) {
-        destroy_native(graph, &fresh);
+        cu_graph_drop(graph, &fresh);
         return status;
     }
-    destroy_native(graph, &graph->native);
-    adopt(graph, &fresh);
+    cu_graph_drop(graph, &graph->native);
+    cu_graph_adopt(graph, &fresh);
     return WEIR_OK;
 }
 
@@ -434,7 +241,7 @@ static weir_status replace(struct cu_graph *graph, struct cu_node *node, struct 
         const char *call;
         CUresult code = set_native(graph, old.parts->native, fresh->parts, &call);
         if (code != CUDA_SUCCESS && code != CUDA_ERROR_INVALID_VALUE)
-            return refuse(graph, node, call, code);
+            return cu_graph_refuse(graph, node, call, code);
         if (code == CUDA_SUCCESS) {
             fresh->parts->native = old.parts->native;
             node->parts = *fresh;
@@ -452,20 +259,51 @@ static weir_status replace(struct cu_graph *graph, struct cu_node *node, struct 
     return status;
 }
 
+static weir_status set_operands(const struct weir_link *link, struct cu_graph *graph,
+                                struct cu_node *node, const struct weir_operation *operation)
+{
+    struct cu_parts parts;
+    weir_status status = cu_take_apart(link, graph->device, node, operation, &parts);
+    if (status == WEIR_OK) {
+        status = replace(graph, node, &parts);
+        cu_parts_finish(graph->device, &parts);
+    }
+    return status;
+}
+
+// All parts of the node, or none. A graph that is stale is captured with the node as it is then.
+static weir_status set_disabled(struct cu_graph *graph, struct cu_node *node, bool disabled)
+{
+    const struct cu_symbols *cu = symbols_of(graph);
+    const struct cu_parts *parts = &node->parts;
+    CUresult code = CUDA_SUCCESS;
+    size_t done = 0;
+    for (; done < parts->count && !graph->stale && code == CUDA_SUCCESS; done++)
+        code = cu->cuGraphNodeSetEnabled(graph->native.executable, parts->parts[done].native,
+                                         !disabled);
+    if (code == CUDA_SUCCESS) {
+        node->disabled = disabled;
+        return WEIR_OK;
+    }
+    while (--done > 0)
+        (void)cu->cuGraphNodeSetEnabled(graph->native.executable, parts->parts[done - 1].native,
+                                        disabled);
+    return cu_graph_refuse(graph, node, "cuGraphNodeSetEnabled", code);
+}
+
 weir_status cu_graph_update(const struct weir_link *link, weir_graph *object, uint32_t index,
                             const struct weir_graph_node *node)
 {
     struct cu_graph *graph = cu_graph_of(link, object);
-    struct cu_parts parts;
     struct cu_scope scope;
     weir_status status = cu_enter(graph->device, &scope);
     if (status < 0)
         return status;
-    status = cu_take_apart(link, graph->device, &graph->nodes[index], node->operation, &parts);
-    if (status == WEIR_OK) {
-        status = replace(graph, &graph->nodes[index], &parts);
-        cu_parts_finish(link->host, &parts);
-    }
+    const bool disabled = node->operation->flags & WEIR_OPERATION_EMPTY;
+    if (disabled != graph->nodes[index].disabled)
+        status = set_disabled(graph, &graph->nodes[index], disabled);
+    else
+        status = set_operands(link, graph, &graph->nodes[index], node->operation);
     cu_leave(graph->device, &scope);
     return status;
 }

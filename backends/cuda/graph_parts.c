@@ -1,6 +1,7 @@
 // Splits operations into parts. Copies and fills are split by copy.c as for streams, on a queue
 // that collects commands instead of running them.
 #include "backends/cuda/graph_parts.h"
+#include "backends/cuda/ask.h"
 
 #include <string.h>
 
@@ -10,14 +11,24 @@ struct cu_builder {
     struct cu_parts parts;
 };
 
-void cu_parts_finish(const struct weir_host *host, struct cu_parts *parts)
+static void finish_part(const struct cu_device *device, struct cu_part *part)
 {
-    for (size_t i = 0; i < parts->count; i++) {
-        if (parts->parts[i].kind == CU_PART_LAUNCH)
-            host->release(parts->parts[i].u.launch.kernelParams);
-        if (parts->parts[i].kind == CU_PART_COLLECTIVE)
-            host->release(parts->parts[i].u.collective);
-    }
+    const struct weir_host *host = device->module->host;
+    if (part->kind == CU_PART_LAUNCH)
+        host->release(part->u.launch.kernelParams);
+    if (part->kind == CU_PART_COLLECTIVE)
+        host->release(part->u.collective);
+    if (part->kind == CU_PART_CHILD)
+        device->module->cu.cuGraphDestroy(part->u.child);
+    if (part->kind == CU_PART_CALL)
+        host->release(part->u.call);
+}
+
+void cu_parts_finish(const struct cu_device *device, struct cu_parts *parts)
+{
+    const struct weir_host *host = device->module->host;
+    for (size_t i = 0; i < parts->count; i++)
+        finish_part(device, &parts->parts[i]);
     host->release(parts->parts);
     *parts = (struct cu_parts){0};
 }
@@ -76,7 +87,7 @@ weir_status cu_build_staging(struct cu_builder *builder, size_t size, CUdevicept
     staging->next = builder->node->staging;
     builder->node->staging = staging;
     call = "cuStreamSynchronize";
-    code = cu->cuStreamSynchronize(device->memory_stream);
+    code = cu_await_stream(cu, device->memory_stream);
     if (code != CUDA_SUCCESS)
         return cu_native_error(device, call, code, "memory on the way between HOST buffers");
     *out_address = staging->address;
@@ -171,6 +182,32 @@ static weir_status build_collective(struct cu_builder *builder,
     return status;
 }
 
+static weir_status build_child(struct cu_builder *builder, const struct weir_operation *operation)
+{
+    struct cu_part part = {.kind = CU_PART_CHILD};
+    weir_status status = cu_capture_native(builder->device, operation, &part.u.child);
+    if (status < 0)
+        return status;
+    status = add_part(builder, &part);
+    if (status < 0)
+        finish_part(builder->device, &part);
+    return status;
+}
+
+static weir_status build_call(struct cu_builder *builder, const struct weir_operation *operation)
+{
+    const struct weir_host *host = builder->device->module->host;
+    struct cu_part_call *call = host->allocate(sizeof *call);
+    if (!call)
+        return weir_host_no_memory(host, "a node of a graph");
+    *call = (struct cu_part_call){operation->u.host_call.function, operation->u.host_call.user};
+    const weir_status status =
+        add_part(builder, &(struct cu_part){.kind = CU_PART_CALL, .u.call = call});
+    if (status < 0)
+        host->release(call);
+    return status;
+}
+
 weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device,
                           struct cu_node *node, const struct weir_operation *operation,
                           struct cu_parts *out_parts)
@@ -197,12 +234,18 @@ weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device
     case WEIR_OPERATION_COLLECTIVE:
         status = build_collective(&builder, operation);
         break;
+    case WEIR_OPERATION_NATIVE:
+        status = build_child(&builder, operation);
+        break;
+    case WEIR_OPERATION_HOST_CALL:
+        status = build_call(&builder, operation);
+        break;
     default: // there are no other nodes
         status = build_launch(link, &builder, operation);
         break;
     }
     if (status < 0)
-        cu_parts_finish(link->host, &builder.parts);
+        cu_parts_finish(device, &builder.parts);
     *out_parts = builder.parts;
     return status;
 }
@@ -210,7 +253,7 @@ weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device
 void cu_node_finish(struct cu_device *device, struct cu_node *node)
 {
     const struct weir_host *host = device->module->host;
-    cu_parts_finish(host, &node->parts);
+    cu_parts_finish(device, &node->parts);
     host->release(node->dependencies);
     for (struct cu_staging *staging = node->staging; staging;) {
         struct cu_staging *next = staging->next;

@@ -10,6 +10,13 @@ enum cu_part_kind {
     CU_PART_SET,
     CU_PART_LAUNCH,
     CU_PART_COLLECTIVE, // what NCCL makes of it
+    CU_PART_CHILD,      // what a native call submitted
+    CU_PART_CALL,       // a host call
+};
+
+struct cu_part_call {
+    weir_host_function function;
+    void *user;
 };
 
 // The kinds of the driver's nodes.
@@ -20,6 +27,8 @@ struct cu_part {
         CUDA_MEMSET_NODE_PARAMS set;
         CUDA_KERNEL_NODE_PARAMS launch; // the arguments are in a separate block
         struct weir_operation *collective;
+        CUgraph child;
+        struct cu_part_call *call; // an executable graph that runs may use it too
     } u;
     bool cooperative;   // LAUNCH
     CUgraphNode native; // in the graph that the executable graph was made from
@@ -45,7 +54,49 @@ struct cu_node {
     struct cu_staging *staging; // the newest; earlier ones may be in use
     const char *file;           // of the operation
     int line;
+    bool disabled;
+    bool leaf; // no other one depends on it
 };
+
+// A graph of the driver's, and the executable one that was made of it.
+struct cu_native_graph {
+    CUgraph graph;
+    CUgraphExec executable;
+};
+
+struct cu_graph {
+    const struct weir_link *link;
+    struct cu_device *device;
+    const char *name; // the device's
+    bool collectives;
+    bool stale; // it is to be captured before the next launch
+    struct cu_native_graph native;
+    uint32_t node_count;
+    uint32_t most_dependencies;
+    struct cu_node *nodes;
+    CUstream stream;  // of the last launch; NULL: none
+    bool must_follow; // the next launch waits for `followed`, unless it is on that stream
+    CUevent followed;
+};
+
+// graph_build.c. Within the device's context.
+
+// Makes the driver's graph of the nodes' parts, whose `fresh` becomes their nodes there.
+weir_status cu_graph_build(struct cu_graph *graph, struct cu_native_graph *native);
+void cu_graph_drop(const struct cu_graph *graph, struct cu_native_graph *native);
+// The graph takes ownership of the new one.
+void cu_graph_adopt(struct cu_graph *graph, const struct cu_native_graph *native);
+weir_status cu_graph_refuse(const struct cu_graph *graph, const struct cu_node *node,
+                            const char *call, CUresult code);
+
+// graph_calls.c. Within the device's context.
+
+// Calls the function of a native call, and makes a graph of what it submits.
+weir_status cu_capture_native(struct cu_device *device, const struct weir_operation *operation,
+                              CUgraph *out_graph);
+// Adds a CHILD or a CALL.
+CUresult cu_add_call(struct cu_device *device, CUgraph graph, struct cu_part *part,
+                     const CUgraphNode *dependencies, size_t count, const char **out_call);
 
 // nccl_graph.c: the capture of a graph with collectives. Within the device's context.
 
@@ -70,7 +121,8 @@ weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device
                           struct cu_node *node, const struct weir_operation *operation,
                           struct cu_parts *out_parts);
 
-void cu_parts_finish(const struct weir_host *host, struct cu_parts *parts);
+// Within the device's context.
+void cu_parts_finish(const struct cu_device *device, struct cu_parts *parts);
 
 // Frees the node's parts. Within the device's context.
 void cu_node_finish(struct cu_device *device, struct cu_node *node);

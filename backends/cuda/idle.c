@@ -1,6 +1,7 @@
 // cuMemHostUnregister and cuModuleUnload wait for the whole device, so the kit defers them until no
 // queue of the device has work. Work of other libraries in the process is not considered; the calls
 // then wait for it.
+#include "backends/cuda/ask.h"
 #include "backends/cuda/cu.h"
 
 static struct weir_kit_registrations registrations = WEIR_KIT_REGISTRATIONS;
@@ -9,8 +10,8 @@ static bool has_work(const struct cu_queue *queue)
 {
     const struct cu_symbols *cu = &queue->device->module->cu;
     if (queue->left)
-        return queue->end && cu->cuEventQuery(queue->end) != CUDA_SUCCESS;
-    return cu->cuStreamQuery(queue->stream) != CUDA_SUCCESS;
+        return queue->end && cu_ask_event(cu, queue->end) != CUDA_SUCCESS;
+    return cu_ask_stream(cu, queue->stream) != CUDA_SUCCESS;
 }
 
 static bool is_idle(void *user)

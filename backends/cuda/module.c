@@ -311,6 +311,7 @@ static const struct weir_module_ops ops = {
     .comm_query = cu_comm_query,
     .comm_engine = cu_comm_engine,
     .comm_captures = cu_comm_captures,
+    .graph_takes = cu_graph_takes,
 };
 
 static const char *const about[] = {

@@ -2,174 +2,29 @@
 //
 // They are blocking ones: a call of one that does not block is carried out by a thread of its own
 // each time. So what may wait for other ranks without end, which is the creation, the end and the abort,
-// is called on threads that nothing joins: they own a `struct task`.
-#include "backends/cuda/nccl.h"
+// is called on threads that nothing joins (nccl_task.c).
+#include "backends/cuda/ask.h"
+#include "backends/cuda/nccl_task.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/barrier.h"
 #include "base/clock.h"
 #include "base/text.h"
 
 #define CALL_ENDS_MS 50
 #define CREATION_BEAT_NS UINT64_C(10000000)
-#define LEAVE_NS UINT64_C(5000000000) // for threads to end before their device closes
-
-// Work of a thread that nothing joins. Shared by it and one other.
-struct task {
-    const struct weir_host *host;
-    struct cu_comm_threads *comm_threads;
-    CUresult (*set_context)(CUcontext);
-    CUcontext context;
-    const struct nccl_symbols *nccl;
-    ncclComm_t native;
-    ncclResult_t (*end)(ncclComm_t); // ncclCommDestroy or ncclCommAbort; NULL: create
-
-    // Of a creation.
-    ncclUniqueId id;
-    int rank;
-    int count;
-    ncclResult_t code;
-    bool done;
-    bool abandoned;
-};
-
-// The threads of a device's communicators. Lives until the last of them, and the device, are gone.
-struct cu_comm_threads {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    unsigned running;
-    bool left; // by the device
-};
-
-struct cu_comm_threads *cu_comm_threads_create(const struct weir_host *host)
-{
-    struct cu_comm_threads *comm_threads = host->allocate(sizeof *comm_threads);
-    pthread_condattr_t attributes;
-    if (!comm_threads)
-        return NULL;
-    pthread_mutex_init(&comm_threads->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&comm_threads->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-    return comm_threads;
-}
-
-static void release_threads(struct cu_comm_threads *comm_threads, const struct weir_host *host)
-{
-    pthread_cond_destroy(&comm_threads->changed);
-    pthread_mutex_destroy(&comm_threads->lock);
-    host->release(comm_threads);
-}
-
-bool cu_comm_threads_leave(struct cu_comm_threads *comm_threads, const struct weir_host *host)
-{
-    if (!comm_threads)
-        return true;
-    const struct timespec until = weir_clock_timespec(weir_clock_now_ns() + LEAVE_NS);
-    int error = 0;
-    pthread_mutex_lock(&comm_threads->lock);
-    while (comm_threads->running > 0 && error == 0)
-        error = pthread_cond_timedwait(&comm_threads->changed, &comm_threads->lock, &until);
-    const bool alone = comm_threads->running == 0;
-    comm_threads->left = true;
-    pthread_mutex_unlock(&comm_threads->lock);
-    if (alone)
-        release_threads(comm_threads, host);
-    return alone;
-}
-
-// Ends a thread's part. The last one frees what is left.
-static void end_thread(struct cu_comm_threads *comm_threads, const struct weir_host *host)
-{
-    pthread_mutex_lock(&comm_threads->lock);
-    const bool last = --comm_threads->running == 0 && comm_threads->left;
-    pthread_cond_broadcast(&comm_threads->changed);
-    pthread_mutex_unlock(&comm_threads->lock);
-    if (last)
-        release_threads(comm_threads, host);
-}
-
-static void release_task(struct task *task)
-{
-    struct cu_comm_threads *comm_threads = task->comm_threads;
-    const struct weir_host *host = task->host;
-    host->release(task);
-    end_thread(comm_threads, host);
-}
-
-static void *run_end(void *argument)
-{
-    struct task *task = argument;
-    task->set_context(task->context);
-    (void)task->end(task->native);
-    release_task(task);
-    return NULL;
-}
-
-// The task belongs to what waits for it, unless that has given up.
-static void *run_creation(void *argument)
-{
-    struct task *task = argument;
-    struct cu_comm_threads *comm_threads = task->comm_threads;
-    const struct weir_host *host = task->host;
-    task->set_context(task->context);
-    const ncclResult_t code =
-        task->nccl->ncclCommInitRank(&task->native, task->count, task->id, task->rank);
-    pthread_mutex_lock(&comm_threads->lock);
-    task->code = code;
-    task->done = true;
-    const bool abandoned = task->abandoned;
-    pthread_cond_broadcast(&comm_threads->changed);
-    pthread_mutex_unlock(&comm_threads->lock);
-    if (abandoned && code == ncclSuccess)
-        (void)task->nccl->ncclCommAbort(task->native);
-    if (abandoned)
-        host->release(task);
-    end_thread(comm_threads, host);
-    return NULL;
-}
-
-static bool start(struct task *task, void *(*run)(void *))
-{
-    pthread_t thread;
-    pthread_attr_t attributes;
-    pthread_mutex_lock(&task->comm_threads->lock);
-    task->comm_threads->running++;
-    pthread_mutex_unlock(&task->comm_threads->lock);
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    const bool started = pthread_create(&thread, &attributes, run, task) == 0;
-    pthread_attr_destroy(&attributes);
-    if (!started)
-        release_task(task);
-    return started;
-}
-
-static struct task *make_task(const struct cu_comm *comm)
-{
-    const struct cu_module *module = comm->device->module;
-    struct task *task = module->host->allocate(sizeof *task);
-    if (!task)
-        return NULL;
-    task->host = module->host;
-    task->comm_threads = comm->device->comm_threads;
-    task->set_context = module->cu.cuCtxSetCurrent;
-    task->context = comm->device->context;
-    task->nccl = &comm->nccl->api;
-    return task;
-}
 
 // The task's thread ends the native communicator; if there is none, this one does.
 static void end_native(struct cu_comm *comm, ncclResult_t (*end)(ncclComm_t))
 {
-    struct task *task = comm->parting;
+    struct cu_task *task = comm->parting;
     comm->parting = NULL;
     task->native = comm->native;
     task->end = end;
-    if (!start(task, run_end))
+    if (!cu_task_start_end(task))
         comm->device->module->host->log(WEIR_LOG_WARNING, "cuda",
                                         "no thread to end a communicator of NCCL: it stays");
 }
@@ -254,20 +109,6 @@ static weir_status tell(const struct weir_host *host, const struct weir_comm_set
     return WEIR_OK;
 }
 
-// Waits for the thread.
-static bool wait_for(struct task *task, uint64_t until_ns)
-{
-    const struct timespec until = weir_clock_timespec(until_ns);
-    int error = 0;
-    pthread_mutex_lock(&task->comm_threads->lock);
-    while (!task->done && error == 0)
-        error =
-            pthread_cond_timedwait(&task->comm_threads->changed, &task->comm_threads->lock, &until);
-    const bool done = task->done;
-    pthread_mutex_unlock(&task->comm_threads->lock);
-    return done;
-}
-
 static weir_status fail_late(const struct cu_comm *comm, uint64_t timeout_ns)
 {
     char duration[WEIR_TEXT_QUANTITY_SIZE];
@@ -280,7 +121,7 @@ static weir_status fail_late(const struct cu_comm *comm, uint64_t timeout_ns)
 
 // Until the threads of all ranks have ended. NCCL waits without end for a rank that has died or failed,
 // so the ranks exchange meanwhile how far they are; `ends` has a byte for each.
-static weir_status await_creation(const struct cu_comm *comm, struct task *task,
+static weir_status await_creation(const struct cu_comm *comm, struct cu_task *task,
                                   const struct weir_comm_setup *setup, uint8_t *ends)
 {
     const uint64_t start_ns = weir_clock_now_ns();
@@ -290,7 +131,7 @@ static weir_status await_creation(const struct cu_comm *comm, struct task *task,
     weir_status status = WEIR_OK;
     do {
         const uint64_t next_ns = weir_clock_now_ns() + CREATION_BEAT_NS;
-        const uint8_t done = wait_for(task, next_ns < until_ns ? next_ns : until_ns);
+        const uint8_t done = cu_task_wait(task, next_ns < until_ns ? next_ns : until_ns);
         if (done && task->code != ncclSuccess)
             return cu_nccl_error(comm, "ncclCommInitRank", task->code);
         if (!done && weir_clock_now_ns() >= until_ns)
@@ -301,13 +142,9 @@ static weir_status await_creation(const struct cu_comm *comm, struct task *task,
 }
 
 // The task belongs to its thread if that has not ended.
-static void end_creation(struct cu_comm *comm, struct task *task, weir_status status)
+static void end_creation(struct cu_comm *comm, struct cu_task *task, weir_status status)
 {
-    pthread_mutex_lock(&task->comm_threads->lock);
-    const bool done = task->done;
-    task->abandoned = !done;
-    pthread_mutex_unlock(&task->comm_threads->lock);
-    if (!done)
+    if (!cu_task_take(task))
         return;
     if (task->code == ncclSuccess) {
         comm->native = task->native;
@@ -321,9 +158,9 @@ static weir_status make_native(struct cu_comm *comm, const ncclUniqueId *id,
                                const struct weir_comm_setup *setup)
 {
     const struct weir_host *host = comm->device->module->host;
-    struct task *task = make_task(comm);
+    struct cu_task *task = cu_task_create(comm);
     uint8_t *ends = host->allocate(setup->count);
-    comm->parting = make_task(comm);
+    comm->parting = cu_task_create(comm);
     weir_status status = WEIR_OK;
     if (!task || !ends || !comm->parting) {
         host->release(task);
@@ -333,7 +170,7 @@ static weir_status make_native(struct cu_comm *comm, const ncclUniqueId *id,
     task->id = *id;
     task->rank = (int)comm->rank;
     task->count = (int)comm->count;
-    if (start(task, run_creation)) {
+    if (cu_task_start_creation(task)) {
         status = await_creation(comm, task, setup, ends);
         end_creation(comm, task, status);
     } else {
@@ -358,7 +195,7 @@ static weir_status make_parts(struct cu_comm *comm)
     }
     if (code == CUDA_SUCCESS) {
         call = "cuStreamSynchronize";
-        code = cu->cuStreamSynchronize(device->memory_stream);
+        code = cu_await_stream(cu, device->memory_stream);
     }
     if (code == CUDA_SUCCESS) {
         call = "cuEventCreate";
@@ -409,6 +246,7 @@ static weir_status make_comm(struct cu_device *device, const struct weir_comm_se
     struct cu_comm *comm = module->host->allocate(sizeof *comm);
     if (!comm)
         return weir_host_no_memory(module->host, "a communicator");
+    weir_barrier_init();
     pthread_mutex_init(&comm->lock, NULL);
     comm->device = device;
     comm->nccl = module->nccl;
@@ -473,17 +311,14 @@ void cu_comm_destroy(const struct weir_link *link, weir_comm *object)
 
 static bool is_inside(struct cu_comm *comm)
 {
-    pthread_mutex_lock(&comm->lock);
-    const bool inside = comm->inside;
-    pthread_mutex_unlock(&comm->lock);
-    return inside;
+    return atomic_load_explicit(&comm->inside, memory_order_acquire);
 }
 
 // NCCL frees the communicator when it is aborted. A call that had begun is left time to end: it takes
 // microseconds, unless it waits for other ranks, which only the abort ends.
 static void let_call_end(struct cu_comm *comm)
 {
-    const struct timespec pause = {.tv_nsec = 1000 * 1000};
+    const struct timespec pause = {.tv_nsec = 1000000};
     for (int i = 0; i < CALL_ENDS_MS && is_inside(comm); i++)
         nanosleep(&pause, NULL);
 }
@@ -491,9 +326,8 @@ static void let_call_end(struct cu_comm *comm)
 void cu_comm_abort(const struct weir_link *link, weir_comm *object)
 {
     struct cu_comm *comm = cu_comm_of(link, object);
-    pthread_mutex_lock(&comm->lock);
     comm->aborted = true;
-    pthread_mutex_unlock(&comm->lock);
+    weir_barrier_heavy(); // cu_comm_begin() sees it, or is_inside() sees the call
     let_call_end(comm);
     end_native(comm, comm->nccl->api.ncclCommAbort);
 }

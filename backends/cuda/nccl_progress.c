@@ -4,11 +4,11 @@
 //
 // A mark after each call would cost as much as a twentieth of it. So there is one when its queue gets
 // other work, or another queue the next call, either of which could delay a later one; in a row of
-// calls one after every MARK_CALLS; and comm_query records one after the last call. There is one
+// calls one after every CU_MARK_CALLS; and comm_query records one after the last call. There is one
 // before a call if its queue has had other work.
+#include "backends/cuda/ask.h"
 #include "backends/cuda/nccl.h"
 
-#define MARK_CALLS 16
 // A program that submits far ahead gets more.
 #define FIRST_MARKS 16u
 
@@ -58,7 +58,7 @@ static CUresult reach(const struct cu_comm *comm, struct cu_marks *marks, uint32
 {
     while (marks->count > 0) {
         const struct cu_mark *mark = &marks->ring[marks->first];
-        const CUresult code = comm->device->module->cu.cuEventQuery(mark->event);
+        const CUresult code = cu_ask_event(&comm->device->module->cu, mark->event);
         if (code != CUDA_SUCCESS)
             return code == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : code;
         *out_turn = mark->turn;
@@ -95,13 +95,16 @@ static CUresult record(struct cu_comm *comm, struct cu_marks *marks, const struc
     return CUDA_SUCCESS;
 }
 
+// A call that is submitted meanwhile may come before the mark too.
 static CUresult mark_last(struct cu_comm *comm)
 {
-    if (!comm->last || comm->marked_turn == comm->next_turn)
+    const struct cu_queue *last = comm->last;
+    const uint32_t next_turn = comm->next_turn;
+    if (!last || comm->marked_turn == next_turn)
         return CUDA_SUCCESS;
-    const CUresult code = record(comm, &comm->after, comm->last, comm->next_turn);
+    const CUresult code = record(comm, &comm->after, last, next_turn);
     if (code == CUDA_SUCCESS)
-        comm->marked_turn = comm->next_turn;
+        comm->marked_turn = next_turn;
     return code;
 }
 
@@ -121,9 +124,10 @@ static void for_comms_of(struct cu_queue *queue, void (*visit)(struct cu_comm *c
 
 static void forget(struct cu_comm *comm)
 {
+    const uint32_t next_turn = comm->next_turn;
     comm->last = NULL;
-    comm->done_turn = comm->next_turn;
-    comm->marked_turn = comm->next_turn;
+    comm->done_turn = next_turn;
+    comm->marked_turn = next_turn;
     comm->after.count = 0;
 }
 
@@ -188,37 +192,28 @@ weir_status cu_comm_query(const struct weir_link *link, weir_comm *object,
 
 // Submission.
 
-// What the program submits to a wrapped stream is not seen.
-static bool had_other_work(const struct cu_comm *comm, const struct cu_queue *queue)
-{
-    return comm->last != queue || queue->carried != comm || queue->wrapped;
-}
-
 // Marks that fail are left out: comm_query meets the error.
-bool cu_comm_begin(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn)
+void cu_comm_mark_begin(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn)
 {
     if (queue->carried && queue->carried != comm)
         cu_comms_mark_queue(queue);
     pthread_mutex_lock(&comm->lock);
-    const bool alive = !comm->aborted;
-    comm->inside = alive;
     if (comm->last != queue)
         (void)mark_last(comm);
-    if (had_other_work(comm, queue) && has_room(comm, &comm->before))
+    if (has_room(comm, &comm->before))
         (void)record(comm, &comm->before, queue, turn);
     pthread_mutex_unlock(&comm->lock);
-    return alive;
 }
 
-void cu_comm_end(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn)
+// `next_turn` changes with `last`, from which a mark takes the stream.
+void cu_comm_mark_end(struct cu_comm *comm, struct cu_queue *queue, uint32_t next_turn)
 {
     pthread_mutex_lock(&comm->lock);
-    comm->inside = false;
     comm->last = queue;
-    comm->next_turn = turn + 1;
-    queue->carried = comm;
-    if (queue->wrapped || comm->next_turn - comm->marked_turn >= MARK_CALLS)
+    comm->next_turn = next_turn;
+    if (queue->wrapped || next_turn - comm->marked_turn >= CU_MARK_CALLS)
         (void)mark_last(comm);
+    queue->carried = comm;
     pthread_mutex_unlock(&comm->lock);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/cuda/ask.h"
 #include "backends/cuda/cu.h"
 #include "backends/cuda/print.h"
 
@@ -77,7 +78,7 @@ weir_status cu_prints_attach(struct cu_device *device, CUmodule loaded)
                                  1, device->memory_stream);
     if (code == CUDA_SUCCESS) {
         call = "cuStreamSynchronize";
-        code = cu->cuStreamSynchronize(device->memory_stream);
+        code = cu_await_stream(cu, device->memory_stream);
     }
     return code == CUDA_SUCCESS
                ? WEIR_OK

@@ -98,6 +98,7 @@
       (int *, CUfunction, int, size_t))                                                            \
     X(10000, CUresult, cuGraphCreate, (CUgraph *, unsigned))                                       \
     X(10000, CUresult, cuGraphDestroy, (CUgraph))                                                  \
+    X(10010, CUresult, cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode *))                 \
     X(10010, CUresult, cuStreamBeginCapture, (CUstream, CUstreamCaptureMode))                      \
     X(10000, CUresult, cuStreamEndCapture, (CUstream, CUgraph *))                                  \
     X(11030, CUresult, cuStreamGetCaptureInfo,                                                     \
@@ -123,6 +124,12 @@
       (CUgraphExec, CUgraphNode, const CUDA_MEMCPY3D *, CUcontext))                                \
     X(10020, CUresult, cuGraphExecMemsetNodeSetParams,                                             \
       (CUgraphExec, CUgraphNode, const CUDA_MEMSET_NODE_PARAMS *, CUcontext))                      \
+    X(10000, CUresult, cuGraphAddChildGraphNode,                                                   \
+      (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUgraph))                              \
+    X(10000, CUresult, cuGraphAddHostNode,                                                         \
+      (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUDA_HOST_NODE_PARAMS *))        \
+    X(10000, CUresult, cuGraphGetNodes, (CUgraph, CUgraphNode *, size_t *))                        \
+    X(11060, CUresult, cuGraphNodeSetEnabled, (CUgraphExec, CUgraphNode, unsigned))                \
     X(11010, CUresult, cuGraphUpload, (CUgraphExec, CUstream))
 
 struct cu_symbols {

@@ -14,6 +14,7 @@
 // of the host's monotonic clock, so that the timeline begins near that; the two clocks may drift
 // apart.
 
+#include "backends/cuda/ask.h"
 #include "backends/cuda/cu.h"
 #include "base/clock.h"
 
@@ -49,7 +50,7 @@ weir_status cu_timeline_init(struct cu_device *device)
     code = cu->cuEventRecord(first.event, device->memory_stream);
     if (code == CUDA_SUCCESS) {
         call = "cuStreamSynchronize";
-        code = cu->cuStreamSynchronize(device->memory_stream);
+        code = cu_await_stream(cu, device->memory_stream);
     }
     if (code != CUDA_SUCCESS) {
         cu->cuEventDestroy(first.event);
@@ -81,7 +82,7 @@ static void resolve(struct cu_device *device)
     const struct cu_symbols *cu = &device->module->cu;
     struct cu_timeline *timeline = &device->timeline;
     int64_t distance;
-    if (!timeline->is_pending || cu->cuEventQuery(timeline->pending) != CUDA_SUCCESS)
+    if (!timeline->is_pending || cu_ask_event(cu, timeline->pending) != CUDA_SUCCESS)
         return;
     const struct cu_anchor *last = anchor_at(timeline, timeline->count - 1);
     const uint64_t last_ns = last->time_ns;

@@ -7,6 +7,7 @@
 // fetches times with the lock held. The writer tries to take the lock only to drop the oldest
 // entries of a full ring; if times are being fetched at that moment, it drops its own entry
 // instead. Events return to the writer through a second ring.
+#include "backends/cuda/ask.h"
 #include "backends/cuda/cu.h"
 #include "base/clock.h"
 
@@ -31,9 +32,9 @@ static CUresult time_now(struct cu_device *device, CUevent event, uint64_t *out_
     *out_before_ns = weir_clock_now_ns();
     CUresult code = cu->cuEventRecord(event, device->memory_stream);
     if (code == CUDA_SUCCESS)
-        code = cu->cuEventQuery(event);
+        code = cu_ask_event(cu, event);
     while (code == CUDA_ERROR_NOT_READY && weir_clock_now_ns() - *out_before_ns < PAIR_PATIENCE_NS)
-        code = cu->cuEventQuery(event);
+        code = cu_ask_event(cu, event);
     *out_after_ns = weir_clock_now_ns();
     return code;
 }
@@ -258,8 +259,9 @@ void cu_watch_end(struct cu_queue *queue, bool submitted)
     if (!timed)
         return;
     if (watch->exact) {
+        const unsigned counted = watch->commands > 0 ? watch->commands : CU_FOREIGN_COMMANDS;
         cu_activity_pop();
-        atomic_store_explicit(&timed->commands, submitted ? watch->commands : CU_NO_COMMANDS,
+        atomic_store_explicit(&timed->commands, submitted ? counted : CU_NO_COMMANDS,
                               memory_order_release);
         return;
     }
@@ -276,7 +278,7 @@ void cu_watch_end(struct cu_queue *queue, bool submitted)
 
 static bool is_complete(const struct cu_queue *queue, uint64_t number)
 {
-    return queue->device->module->cu.cuEventQuery(timed_at(queue->watch, number)->event) ==
+    return cu_ask_event(&queue->device->module->cu, timed_at(queue->watch, number)->event) ==
            CUDA_SUCCESS;
 }
 

@@ -241,6 +241,35 @@ WEIR_TEST(CudaRecords, EventsAreUsedAgain)
     rig_finish(&rig);
 }
 
+static weir_status nothing(void *user)
+{
+    (void)user;
+    return WEIR_OK;
+}
+
+// Another library captures a stream meanwhile. Records ask about old events, and a host call waits on the
+// queue's own thread.
+WEIR_TEST(CudaRecords, NoQuestionSpoilsACaptureOfOthers)
+{
+    struct rig rig;
+    struct weir_event event;
+    const struct weir_test_cuda *fake = rig_fake();
+    ASSERT_TRUE(rig_start(&rig));
+    (void)fake->others_capture(1);
+    const long asked = fake->calls("cuEventQuery");
+    for (size_t i = 0; i < 200; i++) {
+        ASSERT_OK(weir_queue_record(rig.queue, &event));
+        if (i % 32 == 31)
+            ASSERT_OK(weir_event_sync(event, GUARD_NS));
+    }
+    EXPECT_INT_GT(fake->calls("cuEventQuery") - asked, 0);
+    EXPECT_OK(weir_queue_host_call(rig.queue, nothing, NULL));
+    EXPECT_OK(weir_queue_sync(rig.queue, GUARD_NS));
+    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    EXPECT_INT_EQ(fake->others_capture(0), 0);
+    rig_finish(&rig);
+}
+
 // Long enough for several anchors; in order on one queue, and one timeline for two.
 WEIR_TEST(CudaRecords, TimesOverSeveralAnchors)
 {

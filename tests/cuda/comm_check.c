@@ -4,6 +4,8 @@
 //
 //   comm_check speed         Weir's all-reduce, and a graph of 20, alternate with NCCL's own, on one more
 //                            communicator of the same process; medians of pairs are compared
+//   comm_check submit        what submits of all-reduces take beside NCCL's own, on the same communicator and
+//                            on another one, and NCCL's beside themselves
 //   comm_check shrink FILE   rank 1 ends with SIGKILL, and rank 0 goes on alone
 //   comm_check kill FILE     rank 1 ends with SIGKILL, and has left the time in FILE
 //   comm_check skip          rank 1 leaves out a collective
@@ -17,21 +19,12 @@
 
 #include <weir/weir.h>
 
-#include "backends/cuda/nccl_api.h"
 #include "base/clock.h"
-#include "tests/cuda/comm_raw.h"
+#include "tests/cuda/comm_speed.h"
 
-#define GIB ((size_t)1 << 30)
+#define check comm_check
 #define SECOND UINT64_C(1000000000)
 #define GUARD_NS (60 * SECOND)
-
-enum {
-    TURNS = 101,
-    LONG_TURNS = 15, // of calls that take milliseconds
-    SUBMITS = 40,
-    CAPTURED = 20, // collectives in a graph
-    LAUNCHES = 10,
-};
 
 static int failures;
 static weir_runtime *runtime;
@@ -40,7 +33,7 @@ static weir_queue *queue;
 static weir_buffer *buffer; // 1 GiB
 static weir_comm *comm;
 
-static bool check(bool good, const char *format, ...)
+bool comm_check(bool good, const char *format, ...)
 {
     va_list arguments;
     failures += !good;
@@ -95,116 +88,6 @@ static void close_all(void)
 static weir_status all_reduce(size_t bytes)
 {
     return weir_queue_all_reduce(queue, comm, buffer, 0, buffer, 0, bytes / 4, WEIR_F32, WEIR_SUM);
-}
-
-// Speed.
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a;
-    const double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t count)
-{
-    qsort(values, count, sizeof *values, by_value);
-    return values[count / 2];
-}
-
-// Times of one turn in microseconds each: of the submits, and of all.
-struct turn {
-    double submit;
-    double whole;
-};
-
-// What a turn does `calls` times.
-enum work {
-    CALL,
-    LAUNCH
-};
-
-static weir_graph *graph; // of CAPTURED all-reduces
-
-static bool submit(bool raw, enum work work, size_t bytes)
-{
-    if (work == LAUNCH)
-        return raw ? comm_raw_launch() : weir_queue_graph(queue, graph) == WEIR_OK;
-    return raw ? comm_raw_all_reduce(bytes) : all_reduce(bytes) == WEIR_OK;
-}
-
-static struct turn measure(bool raw, enum work work, size_t bytes, int calls)
-{
-    if (weir_queue_barrier(queue, comm) < 0 || weir_queue_sync(queue, WEIR_FOREVER) < 0)
-        check(false, "a barrier");
-    const uint64_t start_ns = weir_clock_now_ns();
-    bool good = true;
-    for (int i = 0; i < calls; i++)
-        good = submit(raw, work, bytes) && good;
-    const uint64_t submitted_ns = weir_clock_now_ns();
-    // With a timeout the wait would poll, with pauses.
-    good = (raw ? comm_raw_finish() : weir_queue_sync(queue, WEIR_FOREVER) == WEIR_OK) && good;
-    if (!good)
-        check(false, "an all-reduce of %zu bytes", bytes);
-    return (struct turn){(double)(submitted_ns - start_ns) / 1e3 / calls,
-                         (double)(weir_clock_now_ns() - start_ns) / 1e3 / calls};
-}
-
-// The two alternate, so that what else the machine does meets both; the ratio is that of each pair.
-static void compare(const char *what, enum work work, size_t bytes, int calls, bool submits)
-{
-    const int turns = bytes > 1024 * 1024 ? LONG_TURNS : TURNS;
-    double times[2][TURNS];
-    double ratios[TURNS];
-    for (int turn = -2; turn < turns; turn++)
-        for (int i = 0; i < 2; i++) {
-            const bool raw = i == (turn & 1);
-            const struct turn took = measure(raw, work, bytes, calls);
-            if (turn >= 0)
-                times[raw][turn] = submits ? took.submit : took.whole;
-        }
-    for (int turn = 0; turn < turns; turn++)
-        ratios[turn] = times[0][turn] / times[1][turn];
-    const double weir = median(times[0], (size_t)turns);
-    const double raw = median(times[1], (size_t)turns);
-    const double ratio = median(ratios, (size_t)turns);
-    check(true,
-          "%s of %zu KiB: Weir %.2f us, raw %.2f us (ratio %.3f, half of them from %.3f to %.3f; "
-          "%.1f GB/s)",
-          what, bytes / 1024, weir, raw, ratio, ratios[turns / 4], ratios[turns * 3 / 4],
-          (double)bytes / weir / 1e3 * (work == LAUNCH ? CAPTURED : 1));
-}
-
-static bool capture(size_t bytes)
-{
-    bool good = weir_capture_begin(queue) == WEIR_OK;
-    for (int i = 0; i < CAPTURED && good; i++)
-        good = all_reduce(bytes) == WEIR_OK;
-    return good && weir_capture_end(queue, NULL, &graph) == WEIR_OK &&
-           comm_raw_capture(bytes, CAPTURED);
-}
-
-static void compare_captured(size_t bytes)
-{
-    if (check(capture(bytes), "%d all-reduces of %zu KiB are captured", CAPTURED, bytes / 1024))
-        compare("a graph of 20 all-reduces", LAUNCH, bytes, LAUNCHES, false);
-    weir_graph_destroy(&graph);
-}
-
-static void speed(void)
-{
-    if (!comm_raw_open(queue, comm, buffer)) {
-        check(false, "NCCL beside Weir: %s", comm_raw_reason());
-        return;
-    }
-    compare("submit of an all-reduce", CALL, 1024, SUBMITS, true);
-    compare("submit of an all-reduce", CALL, 1024 * 1024, SUBMITS, true);
-    for (size_t bytes = 1024; bytes <= GIB; bytes *= bytes < 1024 * 1024 ? 1024 : 16)
-        compare("all-reduce", CALL, bytes, bytes < GIB / 16 ? 20 : 5, false);
-    compare("all-reduce", CALL, GIB, 5, false);
-    for (size_t bytes = 1024; bytes <= 16 * 1024 * 1024; bytes *= bytes < 1024 * 1024 ? 32 : 16)
-        compare_captured(bytes);
-    comm_raw_close();
 }
 
 // Failures.
@@ -310,10 +193,12 @@ static void counts(void)
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
-    if (!open_all(strcmp(what, "speed") == 0 ? GIB : 4 << 20))
+    if (!open_all(strcmp(what, "speed") == 0 ? COMM_SPEED_BYTES : 4 << 20))
         return 1;
     if (strcmp(what, "speed") == 0)
-        speed();
+        comm_speed(queue, comm, buffer);
+    else if (strcmp(what, "submit") == 0)
+        comm_submits(queue, comm, buffer);
     else if (strcmp(what, "kill") == 0 && argc > 2)
         kill_one(argv[2]);
     else if (strcmp(what, "shrink") == 0 && argc > 2)
@@ -323,7 +208,7 @@ int main(int argc, char **argv)
     else if (strcmp(what, "counts") == 0)
         counts();
     else
-        check(false, "usage: comm_check speed | kill FILE | shrink FILE | skip | counts");
+        check(false, "usage: comm_check speed | submit | kill FILE | shrink FILE | skip | counts");
     close_all();
     return failures > 0;
 }

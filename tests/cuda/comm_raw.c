@@ -6,12 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/cuda/nccl_api.h"
+#include "backends/cuda/nccl.h"
 #include "backends/cuda/symbols.h"
+#include "base/clock.h"
+#include "core/object/comm.h"
+#include "tests/cuda/comm_speed.h"
 
 static struct nccl_symbols nccl;
 static struct cu_symbols cu;
-static ncclComm_t raw;
+static ncclComm_t raws[2]; // enum comm_raw_which
 static CUstream stream;
 static void *memory;
 static CUgraphExec executable;
@@ -56,12 +59,13 @@ bool comm_raw_open(weir_queue *queue, weir_comm *comm, weir_buffer *buffer)
         weir_buffer_get_native(buffer, &native) < 0 ||
         cu.cuCtxSetCurrent(device.context) != CUDA_SUCCESS ||
         cu.cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0) != CUDA_SUCCESS ||
-        nccl.ncclCommInitRank(&raw, (int)weir_comm_count(comm), id, (int)weir_comm_rank(comm)) !=
-            ncclSuccess) {
+        nccl.ncclCommInitRank(&raws[COMM_RAW_OTHER], (int)weir_comm_count(comm), id,
+                              (int)weir_comm_rank(comm)) != ncclSuccess) {
         if (!reason[0])
             snprintf(reason, sizeof reason, "%s", weir_last_error_text());
         return false;
     }
+    raws[COMM_RAW_SAME] = cu_comm_of(comm->engine, comm)->native;
     memory = (void *)(uintptr_t)native.address;
     return true;
 }
@@ -81,14 +85,14 @@ static void drop_graph(void)
 void comm_raw_close(void)
 {
     drop_graph();
-    nccl.ncclCommDestroy(raw);
+    nccl.ncclCommDestroy(raws[COMM_RAW_OTHER]);
     cu.cuStreamDestroy(stream);
 }
 
-bool comm_raw_all_reduce(size_t bytes)
+bool comm_raw_all_reduce(enum comm_raw_which which, size_t bytes)
 {
-    return nccl.ncclAllReduce(memory, memory, bytes / 4, ncclFloat32, ncclSum, raw, stream) ==
-           ncclSuccess;
+    return nccl.ncclAllReduce(memory, memory, bytes / 4, ncclFloat32, ncclSum, raws[which],
+                              stream) == ncclSuccess;
 }
 
 bool comm_raw_finish(void)
@@ -102,7 +106,7 @@ bool comm_raw_capture(size_t bytes, int calls)
     drop_graph();
     bool good = cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS;
     for (int i = 0; i < calls && good; i++)
-        good = comm_raw_all_reduce(bytes);
+        good = comm_raw_all_reduce(COMM_RAW_OTHER, bytes);
     good = cu.cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS && good &&
            cu.cuGraphInstantiateWithFlags(&executable, graph, 0) == CUDA_SUCCESS &&
            cu.cuGraphUpload(executable, stream) == CUDA_SUCCESS;
@@ -115,3 +119,52 @@ bool comm_raw_launch(void)
 {
     return cu.cuGraphLaunch(executable, stream) == CUDA_SUCCESS;
 }
+
+// The shortest of some rows, in nanoseconds a call.
+#define SHORTEST(statement, out_ns)                                             \
+    do {                                                                        \
+        *(out_ns) = 1e9;                                                        \
+        for (int row = 0; row < 100; row++) {                                   \
+            const uint64_t start_ns = weir_clock_now_ns();                      \
+            for (int i = 0; i < 100; i++)                                       \
+                statement;                                                      \
+            const double took = (double)(weir_clock_now_ns() - start_ns) / 100; \
+            *(out_ns) = took < *(out_ns) ? took : *(out_ns);                    \
+        }                                                                       \
+    } while (0)
+
+static double record_after_call(CUevent event)
+{
+    double sum_ns = 0;
+    for (int i = 0; i < 1000; i++) {
+        (void)comm_raw_all_reduce(COMM_RAW_SAME, 1024);
+        const uint64_t start_ns = weir_clock_now_ns();
+        (void)cu.cuEventRecord(event, stream);
+        sum_ns += (double)(weir_clock_now_ns() - start_ns);
+        if (i % 40 == 39)
+            (void)comm_raw_finish();
+    }
+    return sum_ns / 1000;
+}
+
+void comm_raw_driver_calls(void)
+{
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    CUcontext context;
+    CUevent event;
+    double clock_ns, current_ns, lock_ns, query_ns;
+    if (cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+        return;
+    SHORTEST((void)weir_clock_now_ns(), &clock_ns);
+    SHORTEST((void)cu.cuCtxGetCurrent(&context), &current_ns);
+    SHORTEST((pthread_mutex_lock(&mutex), pthread_mutex_unlock(&mutex)), &lock_ns);
+    const double record_ns = record_after_call(event);
+    (void)comm_raw_finish();
+    SHORTEST((void)cu.cuEventQuery(event), &query_ns);
+    cu.cuEventDestroy(event);
+    comm_check(true,
+               "the clock takes %.0f ns, cuCtxGetCurrent %.0f, a mutex %.0f, cuEventQuery %.0f, "
+               "cuEventRecord after an all-reduce %.0f with the clock",
+               clock_ns, current_ns, lock_ns, query_ns, record_ns);
+}
+#undef SHORTEST

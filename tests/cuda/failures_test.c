@@ -352,21 +352,34 @@ static void destroy_all(struct objects *all)
 }
 
 // A destroy function cannot report anything, and continues with the next object; destroys
-// also query the context. Enabling peer access is tried again after a failure.
+// also query the context. Enabling peer access is tried again after a failure. A thread's mode beside captures
+// matters to captures of others only.
 static bool may_pass_unseen(const char *name)
 {
     static const char *const names[] = {
-        "cuDeviceGetAttribute",  "cuDevicePrimaryCtxRelease",
-        "cuCtxGetCurrent",       "cuCtxSetCurrent",
-        "cuStreamDestroy",       "cuStreamSynchronize",
-        "cuStreamQuery",         "cuEventDestroy",
-        "cuMemPoolDestroy",      "cuMemFreeAsync",
-        "cuMemFreeHost",         "cuEventQuery",
-        "cuMemHostUnregister",   "cuModuleUnload",
-        "cuMemGetInfo",          "cuEventElapsedTime",
-        "cuStreamWriteValue32",  "cuGraphDestroy",
-        "cuGraphExecDestroy",    "cuDeviceCanAccessPeer",
-        "cuCtxEnablePeerAccess", "cuMemPoolSetAccess",
+        "cuDeviceGetAttribute",
+        "cuDevicePrimaryCtxRelease",
+        "cuCtxGetCurrent",
+        "cuCtxSetCurrent",
+        "cuStreamDestroy",
+        "cuStreamSynchronize",
+        "cuStreamQuery",
+        "cuEventDestroy",
+        "cuMemPoolDestroy",
+        "cuMemFreeAsync",
+        "cuMemFreeHost",
+        "cuEventQuery",
+        "cuMemHostUnregister",
+        "cuModuleUnload",
+        "cuMemGetInfo",
+        "cuEventElapsedTime",
+        "cuStreamWriteValue32",
+        "cuGraphDestroy",
+        "cuGraphExecDestroy",
+        "cuDeviceCanAccessPeer",
+        "cuCtxEnablePeerAccess",
+        "cuMemPoolSetAccess",
+        "cuThreadExchangeStreamCaptureMode",
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(names[i], name) == 0)
@@ -381,13 +394,24 @@ static bool may_leave_objects(const char *name)
     return strcmp(name, "cuCtxGetCurrent") == 0 || strcmp(name, "cuCtxSetCurrent") == 0;
 }
 
-// Captures are for collectives in graphs: tests/comm/nccl_graph_test.c.
+// Captures are for collectives in graphs: tests/comm/nccl_graph_test.c. Calls and disabled nodes in graphs
+// are in tests/cuda/graph_calls_test.c.
 static bool is_of_the_program(const char *name)
 {
     static const char *const others[] = {
-        "cuGetErrorName",      "cuGetErrorString",       "cuFuncGetParamInfo",
-        "cuMemGetInfo",        "cuStreamBeginCapture",   "cuStreamEndCapture",
-        "cuGraphAddEmptyNode", "cuStreamGetCaptureInfo", "cuStreamUpdateCaptureDependencies",
+        "cuGetErrorName",
+        "cuGetErrorString",
+        "cuFuncGetParamInfo",
+        "cuMemGetInfo",
+        "cuStreamBeginCapture",
+        "cuStreamEndCapture",
+        "cuGraphAddEmptyNode",
+        "cuStreamGetCaptureInfo",
+        "cuStreamUpdateCaptureDependencies",
+        "cuGraphAddChildGraphNode",
+        "cuGraphAddHostNode",
+        "cuGraphGetNodes",
+        "cuGraphNodeSetEnabled",
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(others[i], name) == 0)

@@ -364,6 +364,91 @@ WEIR_TEST(CudaFaults, WordsAreRationed)
     rig_in_child(write_few_words);
 }
 
+static void wait_for_tick(void)
+{
+    const long now = ticks();
+    while (ticks() == now) {
+    }
+}
+
+// Labels are "many 0", "many 1" and so on.
+static void open_many(struct stage *s, weir_queue **queues)
+{
+    char label[32];
+    for (int i = 0; i < QUEUES; i++) {
+        snprintf(label, sizeof label, "many %d", i);
+        queues[i] = rig_queue_named(&s->rig, label);
+    }
+}
+
+static void close_many(weir_queue **queues)
+{
+    for (int i = 0; i < QUEUES; i++)
+        weir_queue_destroy(&queues[i]);
+}
+
+static void write_few_words_for_many(void)
+{
+    struct stage s;
+    weir_queue *queues[QUEUES];
+    struct weir_event event;
+    ASSERT_TRUE(start(&s, ""));
+    open_many(&s, queues);
+    const long since = ticks();
+    const long before = rig_fake()->calls("cuStreamWriteValue32");
+    for (int round = 0; round < 10; round++)
+        for (int i = 0; i < QUEUES; i++) {
+            EXPECT_OK(LAUNCH(&s, queues[i], iota));
+            EXPECT_OK(weir_queue_record(queues[i], &event));
+        }
+    const long words = rig_fake()->calls("cuStreamWriteValue32") - before;
+    EXPECT_INT_GE(words, 8);
+    EXPECT_INT_LE(words, 8 * (ticks() - since + 1));
+    close_many(queues);
+    finish(&s);
+}
+
+WEIR_TEST(CudaFaults, WordsOfManyQueuesAreRationed)
+{
+    rig_in_child(write_few_words_for_many);
+}
+
+// Only some of the queues have a word of their own; that of the one in which they join tells of all.
+static void learn_by_a_join(void)
+{
+    struct stage s;
+    weir_queue *queues[QUEUES];
+    struct weir_event event;
+    ASSERT_TRUE(start(&s, ""));
+    open_many(&s, queues);
+    wait_for_tick(); // so that the next one has not come when the queues join
+    rig_fake()->hold(1);
+    for (int i = 0; i < QUEUES; i++) {
+        EXPECT_OK(LAUNCH(&s, queues[i], iota));
+        EXPECT_OK(weir_queue_record(queues[i], &event));
+        EXPECT_OK(weir_queue_wait(s.a, event));
+    }
+    EXPECT_OK(weir_queue_record(s.a, &event)); // all that it has is waits
+    EXPECT_OK(LAUNCH(&s, queues[39], iota));
+    EXPECT_OK(weir_queue_wait(s.b, event));
+    EXPECT_OK(LAUNCH(&s, s.b, increment));
+    rig_fake()->fault("increment", 1);
+    rig_fake()->hold(0);
+    expect_lost(weir_queue_sync(s.b, GUARD_NS));
+    const char *text = weir_last_error()->message;
+    EXPECT_CONTAINS(text, "operation 2 of queue 'b', a launch of 'increment'");
+    EXPECT_CONTAINS(text, "operation 3 of queue 'many 39', a launch of 'iota'");
+    EXPECT_NOT_CONTAINS(text, "queues more");
+    EXPECT_SIZE_EQ(logged_lines, 2);
+    close_many(queues);
+    finish(&s);
+}
+
+WEIR_TEST(CudaFaults, AJoinTellsOfAllQueues)
+{
+    rig_in_child(learn_by_a_join);
+}
+
 // Words are returned with their queues: there are 1,024.
 static void come_and_go(void)
 {

@@ -11,18 +11,19 @@ enum {
     NUMBERS = 1024,
     BYTES = NUMBERS * 4,
     SLOTS = 3,
-    WARM = 600, // queues have all of the events that they keep
+    WARM = 3000, // queues have all of the events that they keep
     FRAMES = 1000,
     CHUNKS = 4,
     NAMES_MOST = 256
 };
 
 // The calls of ordinary work, and of the trail that names the suspects of a fault.
-// Waiting for one event, and querying the thread's context, wait for no other work.
+// Waiting for one event, querying the thread's context, and its mode beside captures wait for no other work.
 static const char *const allowed[] = {
-    "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync",  "cuLaunchKernel",       "cuEventRecord",
-    "cuStreamWaitEvent", "cuEventSynchronize", "cuEventQuery",         "cuStreamQuery",
-    "cuCtxGetCurrent",   "cuCtxSetCurrent",    "cuStreamWriteValue32",
+    "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync",    "cuLaunchKernel",
+    "cuEventRecord",     "cuStreamWaitEvent",    "cuEventSynchronize",
+    "cuEventQuery",      "cuStreamQuery",        "cuCtxGetCurrent",
+    "cuCtxSetCurrent",   "cuStreamWriteValue32", "cuThreadExchangeStreamCaptureMode",
 };
 
 struct calls {

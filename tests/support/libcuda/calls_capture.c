@@ -15,6 +15,7 @@ struct capture {
     CUgraph graph;
     CUgraphNode *dependencies;
     size_t count;
+    bool spoiled;
 };
 
 static struct capture *captures;
@@ -66,6 +67,61 @@ bool fake_capture_take(CUstream stream, const struct fake_operation *operation)
     return true;
 }
 
+bool fake_capture_spoil(CUstream stream)
+{
+    struct capture *capture = find(stream);
+    if (capture)
+        capture->spoiled = true;
+    return capture != NULL;
+}
+
+// Another library's capture.
+
+static bool others_capture;
+static long spoiled;
+static _Thread_local CUstreamCaptureMode mode_of_thread; // GLOBAL
+
+static bool is_unsafe(const char *name)
+{
+    static const char *const names[] = {"cuEventQuery",      "cuEventSynchronize",
+                                        "cuStreamQuery",     "cuStreamSynchronize",
+                                        "cuMemHostAlloc",    "cuMemFreeHost",
+                                        "cuMemAllocManaged", "cuMemFree"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+bool fake_spoils_others(const char *name)
+{
+    const bool spoils =
+        others_capture && mode_of_thread != CU_STREAM_CAPTURE_MODE_RELAXED && is_unsafe(name);
+    spoiled += spoils;
+    return spoils;
+}
+
+long fake_capture_others(int begin)
+{
+    pthread_mutex_lock(&fake_lock);
+    const long count = spoiled;
+    others_capture = begin;
+    spoiled = 0;
+    pthread_mutex_unlock(&fake_lock);
+    return count;
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+    BEGIN(false);
+    const CUstreamCaptureMode before = mode_of_thread;
+    if (code == CUDA_SUCCESS) {
+        mode_of_thread = *mode;
+        *mode = before;
+    }
+    END;
+}
+
 CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode)
 {
     BEGIN(true);
@@ -76,7 +132,7 @@ CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode)
         struct capture *capture = calloc(1, sizeof *capture);
         if (!capture)
             abort();
-        *capture = (struct capture){captures, stream, fake_graph_create(), NULL, 0};
+        *capture = (struct capture){captures, stream, fake_graph_create(), NULL, 0, false};
         captures = capture;
     }
     END;
@@ -92,6 +148,8 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
     if (code == CUDA_SUCCESS &&
         !fake_graph_ends_in(capture->graph, capture->dependencies, capture->count))
         code = FAKE_UNJOINED;
+    if (code == CUDA_SUCCESS && capture->spoiled)
+        code = FAKE_CAPTURE_INVALIDATED;
     if (code == CUDA_SUCCESS)
         *graph = capture->graph;
     else if (capture)

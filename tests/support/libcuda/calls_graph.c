@@ -25,6 +25,7 @@ struct CUgraphExec_st {
     size_t *order;
     size_t count;
     struct fake_fence *last; // of the last launch; NULL: none
+    bool *disabled;
 };
 
 CUgraph fake_graph_create(void)
@@ -52,6 +53,8 @@ void fake_graph_destroy(CUgraph graph)
         const struct fake_operation *operation = &graph->nodes[i]->operation;
         if (operation->drop)
             operation->drop(operation->user);
+        if (operation->child)
+            fake_graph_destroy(operation->child);
         free(graph->nodes[i]->after);
         free(graph->nodes[i]);
     }
@@ -211,6 +214,59 @@ CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode
     END;
 }
 
+CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                            size_t count, const CUDA_HOST_NODE_PARAMS *params)
+{
+    const struct fake_operation call = {.kind = FAKE_CALL,
+                                        .call = params->fn,
+                                        .user = params->userData};
+    BEGIN(true);
+    code = fake_graph_add(code, node, graph, dependencies, count, &call);
+    END;
+}
+
+CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
+{
+    BEGIN(true);
+    if (nodes)
+        code = CUDA_ERROR_INVALID_VALUE; // the backend asks for the count only
+    if (code == CUDA_SUCCESS)
+        *count = graph->count;
+    END;
+}
+
+// The node has a copy of the graph.
+static CUgraph copy_graph(CUgraph graph)
+{
+    CUgraph copy = fake_graph_create();
+    for (size_t i = 0; i < graph->count; i++) {
+        struct fake_operation operation = graph->nodes[i]->operation;
+        CUgraphNode node;
+        if (operation.clone)
+            operation.user = operation.clone(operation.user);
+        if (operation.child)
+            operation.child = copy_graph(operation.child);
+        if (fake_graph_add(CUDA_SUCCESS, &node, copy, NULL, 0, &operation) != CUDA_SUCCESS)
+            abort();
+        for (size_t n = 0; n < i; n++)
+            node->after[n] = graph->nodes[i]->after[n];
+    }
+    return copy;
+}
+
+CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                                  size_t count, CUgraph child)
+{
+    BEGIN(true);
+    struct fake_operation operation = {.kind = FAKE_CHILD};
+    if (code == CUDA_SUCCESS)
+        operation.child = copy_graph(child);
+    code = fake_graph_add(code, node, graph, dependencies, count, &operation);
+    if (code != CUDA_SUCCESS && operation.child)
+        fake_graph_destroy(operation.child);
+    END;
+}
+
 CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUlaunchAttributeID attribute,
                                        const CUlaunchAttributeValue *value)
 {
@@ -258,11 +314,13 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *out_executable, CUgraph graph,
         CUgraphExec executable = calloc(1, sizeof *executable);
         struct fake_operation *operations = calloc(graph->count + 1, sizeof *operations);
         size_t *order = calloc(graph->count + 1, sizeof *order);
-        if (!executable || !operations || !order)
+        bool *disabled = calloc(graph->count + 1, sizeof *disabled);
+        if (!executable || !operations || !order || !disabled)
             abort();
         for (size_t i = 0; i < graph->count; i++)
             operations[i] = graph->nodes[i]->operation;
-        *executable = (struct CUgraphExec_st){graph, operations, order, graph->count, NULL};
+        *executable =
+            (struct CUgraphExec_st){graph, operations, order, graph->count, NULL, disabled};
         choose_order(executable);
         *out_executable = executable;
         fake_live++;
@@ -277,6 +335,7 @@ CUresult cuGraphExecDestroy(CUgraphExec executable)
     fake_fence_release(executable->last);
     free(executable->operations);
     free(executable->order);
+    free(executable->disabled);
     free(executable);
     fake_live--;
     END;
@@ -288,6 +347,21 @@ CUresult cuGraphUpload(CUgraphExec executable, CUstream stream)
     if (code == CUDA_SUCCESS && (!executable || !fake_stream_known(stream)))
         code = FAKE_INVALID_HANDLE;
     END;
+}
+
+static void launch_node(CUstream stream, struct fake_operation node, uint32_t correlation,
+                        bool last)
+{
+    for (size_t i = 0; node.kind == FAKE_CHILD && i < node.child->count; i++)
+        launch_node(stream, node.child->nodes[i]->operation, correlation, false);
+    if (node.kind == FAKE_CHILD)
+        node = (struct fake_operation){.kind = FAKE_NOTHING};
+    node.correlation = correlation;
+    node.of_graph = true;
+    node.ends_graph = last;
+    if (node.clone)
+        node.user = node.clone(node.user);
+    fake_stream_add(stream, &node);
 }
 
 CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream)
@@ -304,12 +378,9 @@ CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream)
         const uint32_t correlation = fake_cupti_call();
         for (size_t i = 0; i < executable->count; i++) {
             struct fake_operation node = executable->operations[executable->order[i]];
-            node.correlation = correlation;
-            node.of_graph = true;
-            node.ends_graph = i + 1 == executable->count;
-            if (node.clone)
-                node.user = node.clone(node.user);
-            fake_stream_add(stream, &node);
+            if (executable->disabled[executable->order[i]])
+                node = (struct fake_operation){.kind = FAKE_NOTHING};
+            launch_node(stream, node, correlation, i + 1 == executable->count);
         }
         executable->last = fake_fence_create();
         fake_fence_retain(executable->last);
@@ -363,5 +434,17 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec executable, CUgraphNode node
     BEGIN(true);
     code = read_launch(code, params, &launch);
     code = set_node(code, executable, node, &launch);
+    END;
+}
+
+CUresult cuGraphNodeSetEnabled(CUgraphExec executable, CUgraphNode node, unsigned enabled)
+{
+    BEGIN(true);
+    const enum fake_operation_kind kind = node->operation.kind;
+    if (code == CUDA_SUCCESS && (node->graph != executable->origin || enabled > 1 ||
+                                 (kind != FAKE_COPY && kind != FAKE_SET && kind != FAKE_LAUNCH)))
+        code = CUDA_ERROR_INVALID_VALUE;
+    if (code == CUDA_SUCCESS)
+        executable->disabled[node->index] = !enabled;
     END;
 }

@@ -42,6 +42,8 @@ CUresult cuStreamSynchronize(CUstream stream)
     BEGIN(true);
     if (code == CUDA_SUCCESS && !fake_stream_known(stream))
         code = FAKE_INVALID_HANDLE; // its owner has destroyed the wrapped stream
+    if (code == CUDA_SUCCESS && fake_capture_spoil(stream))
+        code = FAKE_CAPTURE_UNSUPPORTED;
     if (code == CUDA_SUCCESS) {
         fake_stream_finish(stream);
         code = fake_sticky;

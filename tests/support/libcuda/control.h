@@ -62,6 +62,13 @@ struct weir_test_cuda {
     // A captured stream comes after two nodes when it has been given an operation (1), as after work in
     // two branches, or after one (0).
     void (*fork_captures)(int fork);
+    // What a call that cannot be captured does to the capture of the stream; false: it is not
+    // captured.
+    bool (*spoil)(void *stream);
+    // Another library captures a stream in the mode GLOBAL from now on (1), or no more (0). Questions,
+    // waits and some allocations of threads that are not RELAXED fail and spoil it. Returns how many
+    // have since the last call.
+    long (*others_capture)(int begin);
     // The caller's own stream, of device 0, which only the caller creates, waits for and
     // destroys.
     void *(*create_stream)(void);

@@ -17,6 +17,8 @@ enum {
     FAKE_INVALID_HANDLE = 400,
     FAKE_NOT_REGISTERED = 713,
     FAKE_TOO_LARGE = 720,
+    FAKE_CAPTURE_UNSUPPORTED = 900,
+    FAKE_CAPTURE_INVALIDATED = 901,
     FAKE_UNKNOWN = 999,
     FAKE_LOCAL_LIMIT = 232448,
     // Multiprocessors, and what each holds.
@@ -77,6 +79,7 @@ enum fake_operation_kind {
     FAKE_WRITE, // `value` to `dst`
     FAKE_CALL,
     FAKE_NOTHING,
+    FAKE_CHILD, // a node only
 };
 
 struct fake_operation {
@@ -105,6 +108,7 @@ struct fake_operation {
     void *user;
     void *(*clone)(void *user); // of a node that is a CALL
     void (*drop)(void *user);
+    CUgraph child; // of a CHILD
 };
 
 // calls_memory.c
@@ -135,8 +139,14 @@ CUresult fake_graph_add(CUresult code, CUgraphNode *out_node, CUgraph graph,
 bool fake_graph_ends_in(CUgraph graph, const CUgraphNode *nodes, size_t count);
 
 extern bool fake_captures_fork; // see the control `fork_captures`
-// calls_capture.c: makes a node of an operation of a stream that is captured. False: it is not.
+// calls_capture.c: whether the call would spoil what another library captures, with the lock; and the
+// control `others_capture`.
+bool fake_spoils_others(const char *name);
+long fake_capture_others(int begin);
+// Makes a node of an operation of a stream that is captured. False: it is not.
 bool fake_capture_take(CUstream stream, const struct fake_operation *operation);
+// A call that cannot be captured ends the capture's use. False: the stream is not captured.
+bool fake_capture_spoil(CUstream stream);
 
 CUstream fake_stream_create(int device);
 int fake_stream_device(CUstream stream);

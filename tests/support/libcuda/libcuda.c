@@ -102,6 +102,8 @@ CUresult fake_admit(const char *name, bool needs_context)
     if (needs_context &&
         (!fake_current || fake_current == &foreign || fake_current->references == 0))
         return FAKE_INVALID_CONTEXT;
+    if (fake_spoils_others(name))
+        return FAKE_CAPTURE_UNSUPPORTED;
     return needs_context ? fake_sticky : CUDA_SUCCESS;
 }
 
@@ -371,6 +373,14 @@ static bool capture(void *stream, void (*function)(void *user), void *user,
     return captured;
 }
 
+static bool spoil(void *stream)
+{
+    pthread_mutex_lock(&fake_lock);
+    const bool captured = fake_capture_spoil(stream);
+    pthread_mutex_unlock(&fake_lock);
+    return captured;
+}
+
 static void *create_stream(void)
 {
     pthread_mutex_lock(&fake_lock);
@@ -422,6 +432,8 @@ const struct weir_test_cuda weir_test_cuda = {
     .enqueue = enqueue,
     .capture = capture,
     .fork_captures = fork_captures,
+    .spoil = spoil,
+    .others_capture = fake_capture_others,
     .set_foreign_context = set_foreign,
     .create_stream = create_stream,
     .finish_stream = finish_stream,

@@ -1,0 +1,59 @@
+// Questions to the driver and waits that do not spoil what others capture.
+//
+// While a thread captures a stream in the mode GLOBAL, as cudaStreamBeginCapture() does unless told
+// otherwise, the driver refuses these calls on other threads, and the capture is lost. The library asks on
+// threads of its own, and when it submits, so a program would not expect it:
+// https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html, cuThreadExchangeStreamCaptureMode.
+// What is asked about here is never captured, so the thread is RELAXED meanwhile: two calls that change
+// a variable of the thread, beside one that takes a microsecond.
+#ifndef WEIR_BACKENDS_CUDA_ASK_H
+#define WEIR_BACKENDS_CUDA_ASK_H
+
+#include "backends/cuda/symbols.h"
+
+// The thread is RELAXED until cu_unrelax() with what this returns.
+static inline CUstreamCaptureMode cu_relax(const struct cu_symbols *cu)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    (void)cu->cuThreadExchangeStreamCaptureMode(&mode);
+    return mode;
+}
+
+static inline void cu_unrelax(const struct cu_symbols *cu, CUstreamCaptureMode before)
+{
+    (void)cu->cuThreadExchangeStreamCaptureMode(&before);
+}
+
+static inline CUresult cu_ask_event(const struct cu_symbols *cu, CUevent event)
+{
+    const CUstreamCaptureMode before = cu_relax(cu);
+    const CUresult code = cu->cuEventQuery(event);
+    cu_unrelax(cu, before);
+    return code;
+}
+
+static inline CUresult cu_ask_stream(const struct cu_symbols *cu, CUstream stream)
+{
+    const CUstreamCaptureMode before = cu_relax(cu);
+    const CUresult code = cu->cuStreamQuery(stream);
+    cu_unrelax(cu, before);
+    return code;
+}
+
+static inline CUresult cu_await_event(const struct cu_symbols *cu, CUevent event)
+{
+    const CUstreamCaptureMode before = cu_relax(cu);
+    const CUresult code = cu->cuEventSynchronize(event);
+    cu_unrelax(cu, before);
+    return code;
+}
+
+static inline CUresult cu_await_stream(const struct cu_symbols *cu, CUstream stream)
+{
+    const CUstreamCaptureMode before = cu_relax(cu);
+    const CUresult code = cu->cuStreamSynchronize(stream);
+    cu_unrelax(cu, before);
+    return code;
+}
+
+#endif

@@ -1,0 +1,175 @@
+#include "backends/cuda/nccl_task.h"
+
+#include <time.h>
+
+#include "base/clock.h"
+
+#define LEAVE_NS UINT64_C(5000000000) // for threads to end before their device closes
+
+// The threads of a device's communicators. Lives until the last of them, and the device, are gone.
+struct cu_comm_threads {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    unsigned running;
+    bool left; // by the device
+};
+
+struct cu_comm_threads *cu_comm_threads_create(const struct weir_host *host)
+{
+    struct cu_comm_threads *comm_threads = host->allocate(sizeof *comm_threads);
+    pthread_condattr_t attributes;
+    if (!comm_threads)
+        return NULL;
+    pthread_mutex_init(&comm_threads->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&comm_threads->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return comm_threads;
+}
+
+static void release_threads(struct cu_comm_threads *comm_threads, const struct weir_host *host)
+{
+    pthread_cond_destroy(&comm_threads->changed);
+    pthread_mutex_destroy(&comm_threads->lock);
+    host->release(comm_threads);
+}
+
+bool cu_comm_threads_leave(struct cu_comm_threads *comm_threads, const struct weir_host *host)
+{
+    if (!comm_threads)
+        return true;
+    const struct timespec until = weir_clock_timespec(weir_clock_now_ns() + LEAVE_NS);
+    int error = 0;
+    pthread_mutex_lock(&comm_threads->lock);
+    while (comm_threads->running > 0 && error == 0)
+        error = pthread_cond_timedwait(&comm_threads->changed, &comm_threads->lock, &until);
+    const bool alone = comm_threads->running == 0;
+    comm_threads->left = true;
+    pthread_mutex_unlock(&comm_threads->lock);
+    if (alone)
+        release_threads(comm_threads, host);
+    return alone;
+}
+
+// Ends a thread's part. The last one frees what is left.
+static void end_thread(struct cu_comm_threads *comm_threads, const struct weir_host *host)
+{
+    pthread_mutex_lock(&comm_threads->lock);
+    const bool last = --comm_threads->running == 0 && comm_threads->left;
+    pthread_cond_broadcast(&comm_threads->changed);
+    pthread_mutex_unlock(&comm_threads->lock);
+    if (last)
+        release_threads(comm_threads, host);
+}
+
+static void release_task(struct cu_task *task)
+{
+    struct cu_comm_threads *comm_threads = task->comm_threads;
+    const struct weir_host *host = task->host;
+    host->release(task);
+    end_thread(comm_threads, host);
+}
+
+// What NCCL does must not spoil what other threads capture: ask.h.
+static void enter(const struct cu_task *task)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    task->set_context(task->context);
+    task->set_capture_mode(&mode);
+}
+
+static void *run_end(void *argument)
+{
+    struct cu_task *task = argument;
+    enter(task);
+    (void)task->end(task->native);
+    release_task(task);
+    return NULL;
+}
+
+// The task belongs to what waits for it, unless that has given up.
+static void *run_creation(void *argument)
+{
+    struct cu_task *task = argument;
+    struct cu_comm_threads *comm_threads = task->comm_threads;
+    const struct weir_host *host = task->host;
+    enter(task);
+    const ncclResult_t code =
+        task->nccl->ncclCommInitRank(&task->native, task->count, task->id, task->rank);
+    pthread_mutex_lock(&comm_threads->lock);
+    task->code = code;
+    task->done = true;
+    const bool abandoned = task->abandoned;
+    pthread_cond_broadcast(&comm_threads->changed);
+    pthread_mutex_unlock(&comm_threads->lock);
+    if (abandoned && code == ncclSuccess)
+        (void)task->nccl->ncclCommAbort(task->native);
+    if (abandoned)
+        host->release(task);
+    end_thread(comm_threads, host);
+    return NULL;
+}
+
+static bool start(struct cu_task *task, void *(*run)(void *))
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_mutex_lock(&task->comm_threads->lock);
+    task->comm_threads->running++;
+    pthread_mutex_unlock(&task->comm_threads->lock);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    const bool started = pthread_create(&thread, &attributes, run, task) == 0;
+    pthread_attr_destroy(&attributes);
+    if (!started)
+        release_task(task);
+    return started;
+}
+
+struct cu_task *cu_task_create(const struct cu_comm *comm)
+{
+    const struct cu_module *module = comm->device->module;
+    struct cu_task *task = module->host->allocate(sizeof *task);
+    if (!task)
+        return NULL;
+    task->host = module->host;
+    task->comm_threads = comm->device->comm_threads;
+    task->set_context = module->cu.cuCtxSetCurrent;
+    task->set_capture_mode = module->cu.cuThreadExchangeStreamCaptureMode;
+    task->context = comm->device->context;
+    task->nccl = &comm->nccl->api;
+    return task;
+}
+
+bool cu_task_start_creation(struct cu_task *task)
+{
+    return start(task, run_creation);
+}
+
+bool cu_task_start_end(struct cu_task *task)
+{
+    return start(task, run_end);
+}
+
+bool cu_task_wait(struct cu_task *task, uint64_t until_ns)
+{
+    const struct timespec until = weir_clock_timespec(until_ns);
+    int error = 0;
+    pthread_mutex_lock(&task->comm_threads->lock);
+    while (!task->done && error == 0)
+        error =
+            pthread_cond_timedwait(&task->comm_threads->changed, &task->comm_threads->lock, &until);
+    const bool done = task->done;
+    pthread_mutex_unlock(&task->comm_threads->lock);
+    return done;
+}
+
+bool cu_task_take(struct cu_task *task)
+{
+    pthread_mutex_lock(&task->comm_threads->lock);
+    const bool done = task->done;
+    task->abandoned = !done;
+    pthread_mutex_unlock(&task->comm_threads->lock);
+    return done;
+}
