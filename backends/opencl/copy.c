@@ -36,31 +36,39 @@ static char *address(const struct ocl_buffer *buffer, size_t offset)
     return (char *)buffer->pointer + offset;
 }
 
-static weir_status write_memory(const struct ocl_queue *queue, cl_mem dst, size_t dst_offset,
+static weir_status write_memory(struct ocl_queue *queue, cl_mem dst, size_t dst_offset,
                                 const void *src, size_t size)
 {
-    cl_int code = queue->device->module->cl.clEnqueueWriteBuffer(queue->queue, dst, CL_FALSE,
-                                                                 dst_offset, size, src, 0, NULL,
-                                                                 ocl_command_event(queue));
-    return check(queue, "clEnqueueWriteBuffer", code, "copy from HOST to DEVICE", size);
+    const struct ocl_command *command = ocl_command_begin(queue, false);
+    const cl_int code =
+        queue->device->module->cl.clEnqueueWriteBuffer(queue->queue, dst, CL_FALSE, dst_offset,
+                                                       size, src, command->wait_count,
+                                                       command->waits, command->event);
+    return check(queue, "clEnqueueWriteBuffer", ocl_command_end(queue, code),
+                 "copy from HOST to DEVICE", size);
 }
 
-static weir_status read_memory(const struct ocl_queue *queue, void *dst, cl_mem src,
-                               size_t src_offset, size_t size)
+static weir_status read_memory(struct ocl_queue *queue, void *dst, cl_mem src, size_t src_offset,
+                               size_t size)
 {
-    cl_int code =
+    const struct ocl_command *command = ocl_command_begin(queue, false);
+    const cl_int code =
         queue->device->module->cl.clEnqueueReadBuffer(queue->queue, src, CL_FALSE, src_offset, size,
-                                                      dst, 0, NULL, ocl_command_event(queue));
-    return check(queue, "clEnqueueReadBuffer", code, "copy from DEVICE to HOST", size);
+                                                      dst, command->wait_count, command->waits,
+                                                      command->event);
+    return check(queue, "clEnqueueReadBuffer", ocl_command_end(queue, code),
+                 "copy from DEVICE to HOST", size);
 }
 
-static weir_status fill_memory(const struct ocl_queue *queue, cl_mem dst, size_t dst_offset,
-                               size_t size, const void *pattern, size_t pattern_size)
+static weir_status fill_memory(struct ocl_queue *queue, cl_mem dst, size_t dst_offset, size_t size,
+                               const void *pattern, size_t pattern_size)
 {
-    cl_int code = queue->device->module->cl.clEnqueueFillBuffer(queue->queue, dst, pattern,
-                                                                pattern_size, dst_offset, size, 0,
-                                                                NULL, ocl_command_event(queue));
-    return check(queue, "clEnqueueFillBuffer", code, "fill", size);
+    const struct ocl_command *command = ocl_command_begin(queue, false);
+    const cl_int code =
+        queue->device->module->cl.clEnqueueFillBuffer(queue->queue, dst, pattern, pattern_size,
+                                                      dst_offset, size, command->wait_count,
+                                                      command->waits, command->event);
+    return check(queue, "clEnqueueFillBuffer", ocl_command_end(queue, code), "fill", size);
 }
 
 // Called by the thread that submits to the queue only.
@@ -109,19 +117,25 @@ static weir_status copy_on_host(struct ocl_queue *queue, char *dst, const char *
 {
     if (!queue->device->svm)
         return copy_staged(queue, dst, src, size);
-    cl_int code =
-        queue->device->module->cl.clEnqueueSVMMemcpy(queue->queue, CL_FALSE, dst, src, size, 0,
-                                                     NULL, ocl_command_event(queue));
-    return check(queue, "clEnqueueSVMMemcpy", code, "copy from HOST to HOST", size);
+    const struct ocl_command *command = ocl_command_begin(queue, false);
+    const cl_int code =
+        queue->device->module->cl.clEnqueueSVMMemcpy(queue->queue, CL_FALSE, dst, src, size,
+                                                     command->wait_count, command->waits,
+                                                     command->event);
+    return check(queue, "clEnqueueSVMMemcpy", ocl_command_end(queue, code),
+                 "copy from HOST to HOST", size);
 }
 
-static weir_status copy_on_device(const struct ocl_queue *queue, cl_mem dst, size_t dst_offset,
+static weir_status copy_on_device(struct ocl_queue *queue, cl_mem dst, size_t dst_offset,
                                   cl_mem src, size_t src_offset, size_t size)
 {
-    cl_int code = queue->device->module->cl.clEnqueueCopyBuffer(queue->queue, src, dst, src_offset,
-                                                                dst_offset, size, 0, NULL,
-                                                                ocl_command_event(queue));
-    return check(queue, "clEnqueueCopyBuffer", code, "copy from DEVICE to DEVICE", size);
+    const struct ocl_command *command = ocl_command_begin(queue, false);
+    const cl_int code =
+        queue->device->module->cl.clEnqueueCopyBuffer(queue->queue, src, dst, src_offset,
+                                                      dst_offset, size, command->wait_count,
+                                                      command->waits, command->event);
+    return check(queue, "clEnqueueCopyBuffer", ocl_command_end(queue, code),
+                 "copy from DEVICE to DEVICE", size);
 }
 
 static weir_status copy(struct ocl_queue *queue, const struct ocl_buffer *dst, size_t dst_offset,
@@ -176,37 +190,40 @@ static void find_origin(struct side *side)
 
 static const size_t nowhere[3] = {0, 0, 0};
 
-static weir_status write_box(const struct ocl_queue *queue, const struct side *dst,
+static weir_status write_box(struct ocl_queue *queue, const struct side *dst,
                              const struct side *src, const size_t region[3])
 {
-    cl_int code = queue->device->module->cl.clEnqueueWriteBufferRect(
+    const struct ocl_command *command = ocl_command_begin(queue, false);
+    const cl_int code = queue->device->module->cl.clEnqueueWriteBufferRect(
         queue->queue, dst->buffer->memory, CL_FALSE, dst->origin, nowhere, region, dst->pitch,
-        dst->slice_pitch, src->pitch, src->slice_pitch, address(src->buffer, src->offset), 0, NULL,
-        ocl_command_event(queue));
-    return check(queue, "clEnqueueWriteBufferRect", code, "copy of rows from HOST to DEVICE",
-                 region[0] * region[1] * region[2]);
+        dst->slice_pitch, src->pitch, src->slice_pitch, address(src->buffer, src->offset),
+        command->wait_count, command->waits, command->event);
+    return check(queue, "clEnqueueWriteBufferRect", ocl_command_end(queue, code),
+                 "copy of rows from HOST to DEVICE", region[0] * region[1] * region[2]);
 }
 
-static weir_status read_box(const struct ocl_queue *queue, const struct side *dst,
-                            const struct side *src, const size_t region[3])
+static weir_status read_box(struct ocl_queue *queue, const struct side *dst, const struct side *src,
+                            const size_t region[3])
 {
-    cl_int code = queue->device->module->cl.clEnqueueReadBufferRect(
+    const struct ocl_command *command = ocl_command_begin(queue, false);
+    const cl_int code = queue->device->module->cl.clEnqueueReadBufferRect(
         queue->queue, src->buffer->memory, CL_FALSE, src->origin, nowhere, region, src->pitch,
-        src->slice_pitch, dst->pitch, dst->slice_pitch, address(dst->buffer, dst->offset), 0, NULL,
-        ocl_command_event(queue));
-    return check(queue, "clEnqueueReadBufferRect", code, "copy of rows from DEVICE to HOST",
-                 region[0] * region[1] * region[2]);
+        src->slice_pitch, dst->pitch, dst->slice_pitch, address(dst->buffer, dst->offset),
+        command->wait_count, command->waits, command->event);
+    return check(queue, "clEnqueueReadBufferRect", ocl_command_end(queue, code),
+                 "copy of rows from DEVICE to HOST", region[0] * region[1] * region[2]);
 }
 
-static weir_status copy_box(const struct ocl_queue *queue, const struct side *dst,
-                            const struct side *src, const size_t region[3])
+static weir_status copy_box(struct ocl_queue *queue, const struct side *dst, const struct side *src,
+                            const size_t region[3])
 {
-    cl_int code = queue->device->module->cl.clEnqueueCopyBufferRect(
+    const struct ocl_command *command = ocl_command_begin(queue, false);
+    const cl_int code = queue->device->module->cl.clEnqueueCopyBufferRect(
         queue->queue, src->buffer->memory, dst->buffer->memory, src->origin, dst->origin, region,
-        src->pitch, src->slice_pitch, dst->pitch, dst->slice_pitch, 0, NULL,
-        ocl_command_event(queue));
-    return check(queue, "clEnqueueCopyBufferRect", code, "copy of rows from DEVICE to DEVICE",
-                 region[0] * region[1] * region[2]);
+        src->pitch, src->slice_pitch, dst->pitch, dst->slice_pitch, command->wait_count,
+        command->waits, command->event);
+    return check(queue, "clEnqueueCopyBufferRect", ocl_command_end(queue, code),
+                 "copy of rows from DEVICE to DEVICE", region[0] * region[1] * region[2]);
 }
 
 static weir_status copy_rows(struct ocl_queue *queue, const struct side *dst,
@@ -339,10 +356,13 @@ static weir_status fill(struct ocl_queue *queue, const struct ocl_buffer *dst, s
         return fill_memory(queue, dst->memory, offset, size, pattern, pattern_size);
     if (!dst->address || (uintptr_t)address(dst, offset) % pattern_size != 0)
         return fill_staged(queue, address(dst, offset), size, pattern, pattern_size);
-    cl_int code = queue->device->module->cl.clEnqueueSVMMemFill(queue->queue, address(dst, offset),
-                                                                pattern, pattern_size, size, 0,
-                                                                NULL, ocl_command_event(queue));
-    return check(queue, "clEnqueueSVMMemFill", code, "fill of a HOST buffer", size);
+    const struct ocl_command *command = ocl_command_begin(queue, false);
+    const cl_int code =
+        queue->device->module->cl.clEnqueueSVMMemFill(queue->queue, address(dst, offset), pattern,
+                                                      pattern_size, size, command->wait_count,
+                                                      command->waits, command->event);
+    return check(queue, "clEnqueueSVMMemFill", ocl_command_end(queue, code),
+                 "fill of a HOST buffer", size);
 }
 
 weir_status ocl_submit_fill(const struct weir_link *link, struct ocl_queue *queue,

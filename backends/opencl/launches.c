@@ -30,7 +30,6 @@ struct ocl_launches {
     uint64_t failed; // the first operation that failed; 0: none
     cl_int code;
     bool unknown; // `code` is of the query
-    bool told;    // the failure was reported
     // Of the question under way.
     uint64_t target; // 0: not concerned
     size_t reached;  // entries up to `target`
@@ -112,7 +111,6 @@ static void note(struct ocl_launches *launches, uint64_t sequence, cl_int code, 
     launches->failed = sequence;
     launches->code = code;
     launches->unknown = unknown;
-    launches->told = false;
 }
 
 // The launch has ended, but the driver may say so a moment later than of a marker after it.
@@ -296,23 +294,15 @@ void ocl_launches_finish(struct ocl_queue *queue)
     queue->launches = NULL;
 }
 
-// Status -1 is what PoCL gives a command that failed in any way, and not the error of that number.
 static weir_status report(const struct ocl_module *module, const struct ocl_launches *found)
 {
     if (found->unknown)
         return ocl_native_error(module, "clGetEventInfo", found->code,
                                 "ask how the launches up to operation %" PRIu64 " ended",
                                 found->failed);
-    if (found->code == -1)
-        return weir_host_fail(module->host, WEIR_ERROR_DEVICE,
-                              "the driver gives no cause; its log may (POCL_DEBUG=err for PoCL)",
-                              "operation %" PRIu64
-                              " is a launch that failed, or waits for one: its "
-                              "event ended with status -1",
-                              found->failed);
-    return ocl_native_error(module, "a launch", found->code,
-                            "operation %" PRIu64 " is a launch that failed, or waits for one",
-                            found->failed);
+    return ocl_event_error(module, "a launch", found->code,
+                           "operation %" PRIu64 " is a launch that failed, or waits for one",
+                           found->failed);
 }
 
 static weir_status check(struct ocl_queue *queue, uint64_t sequence, bool clear)
@@ -324,13 +314,10 @@ static weir_status check(struct ocl_queue *queue, uint64_t sequence, bool clear)
     settle(launches, sequence);
     const struct ocl_launches found = *launches;
     const bool failed = found.failed != 0 && found.failed <= sequence;
-    launches->told |= failed;
     if (failed && clear)
         launches->failed = 0;
     pthread_mutex_unlock(&launches->device->launches_lock);
-    if (!failed || (clear && found.told))
-        return WEIR_OK;
-    return report(queue->device->module, &found);
+    return failed ? report(queue->device->module, &found) : WEIR_OK;
 }
 
 weir_status ocl_launches_check(struct ocl_queue *queue, uint64_t sequence)

@@ -33,9 +33,12 @@ static struct weir_native_queue describe(const struct ocl_queue *queue)
 weir_status ocl_queue_native(const struct weir_link *link, weir_queue *object,
                              struct weir_native_queue *out_native)
 {
-    const struct weir_native_queue native = describe(ocl_queue_of(link, object));
-    WEIR_WRITE(out_native, &native);
-    return WEIR_OK;
+    struct ocl_queue *queue = ocl_queue_of(link, object);
+    const struct weir_native_queue native = describe(queue);
+    weir_status status = ocl_commands_share(queue);
+    if (status == WEIR_OK)
+        WEIR_WRITE(out_native, &native);
+    return status;
 }
 
 weir_status ocl_buffer_native(const struct weir_link *link, weir_buffer *object,
@@ -48,10 +51,15 @@ weir_status ocl_buffer_native(const struct weir_link *link, weir_buffer *object,
     return WEIR_OK;
 }
 
-weir_status ocl_submit_native(const struct ocl_queue *queue, const struct weir_operation *operation)
+weir_status ocl_submit_native(struct ocl_queue *queue, const struct weir_operation *operation)
 {
     const struct weir_native_queue native = describe(queue);
-    return operation->u.native.function(&native, operation->u.native.user);
+    weir_status status = ocl_commands_settle(queue);
+    if (status < 0)
+        return status;
+    status = operation->u.native.function(&native, operation->u.native.user);
+    ocl_commands_forget(queue);
+    return status;
 }
 
 // Queues.
@@ -108,7 +116,7 @@ weir_status ocl_wrap_queue(struct ocl_queue *queue, cl_command_queue native, boo
     if (code != CL_SUCCESS)
         return ocl_native_error(module, "clRetainCommandQueue", code, "wrap a command queue");
     queue->queue = native;
-    return WEIR_OK;
+    return ocl_commands_share(queue);
 }
 
 // Memory.

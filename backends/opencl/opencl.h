@@ -3,8 +3,9 @@
 //   module.c     open: library, platforms, devices; the ops table
 //   device.c     contexts and limits
 //   queue.c      queues, flushing, and submit
+//   commands.c   what a queue's next command waits for, and the event of its last one
 //   copy.c       copies and fills, by the kinds of memory
-//   event.c      records, waiting, times
+//   event.c      records, waits, their times
 //   launches.c   how launches ended
 //   times.c      times of operations, and the device's clock
 //   buffer.c     memory, and the sub-buffers (views) that are arguments of kernels
@@ -29,6 +30,7 @@
 
 #include "backends/clc/clc.h"
 #include "backends/opencl/symbols.h"
+#include "base/biased_lock.h"
 #include "base/table.h"
 
 // Timed records that a queue keeps.
@@ -36,6 +38,8 @@
 // Views that a buffer keeps, and as many as it may have where none may be released before it.
 #define OCL_VIEW_LIMIT 64
 #define OCL_VIEW_KEPT_LIMIT 4096
+// Events that the next command of a queue may wait for.
+#define OCL_WAIT_LIMIT 16
 // What a kernel may print.
 #define OCL_PRINTF_BYTES 1048576
 
@@ -122,14 +126,38 @@ struct ocl_buffer {
 struct ocl_watch;    // times.c
 struct ocl_launches; // launches.c
 
+// A command that is being submitted: what the driver is given beside its own arguments.
+struct ocl_command {
+    cl_uint wait_count;
+    const cl_event *waits; // NULL: none
+    cl_event *event;       // the place for its event; NULL: it needs none
+    cl_event own;
+    bool is_kept; // the list of launches gets the event
+    bool is_last; // expected before a record
+};
+
+struct ocl_commands {
+    struct weir_biased_lock lock; // guards what follows
+    bool timing;                  // records are markers
+    bool shared;                  // others submit to the command queue
+    cl_uint wait_count;
+    cl_event waits[OCL_WAIT_LIMIT]; // of waits after the last command
+    cl_event last;                  // of the last command; NULL: not known
+    uint64_t count;                 // commands since the last record
+    uint64_t expected;              // commands between the two records before
+    struct ocl_command command;
+};
+
 struct ocl_queue {
     struct ocl_device *device;
     cl_command_queue queue;
+    struct ocl_commands commands;
     struct ocl_watch *watch;       // NULL unless times of operations are wanted
     struct ocl_launches *launches; // NULL where errors stay
     cl_mem staging;                // of the thread that submits; NULL until needed
     _Atomic uint64_t submitted;    // the last operation that was enqueued
     _Atomic uint64_t flushed;      // the last operation that was flushed
+    atomic_bool failed;            // the front end was told of a failure since the last finish
     weir_kit_records *records;
 };
 
@@ -195,6 +223,9 @@ static inline struct ocl_kernel *ocl_kernel_of(const struct weir_link *link,
 // attempted.
 weir_status ocl_native_error(const struct ocl_module *module, const char *call, cl_int code,
                              const char *format, ...) WEIR_PRINTF(4, 5);
+// The same of a command whose event ended with `code`.
+weir_status ocl_event_error(const struct ocl_module *module, const char *call, cl_int code,
+                            const char *format, ...) WEIR_PRINTF(4, 5);
 
 // device.c
 
@@ -225,6 +256,30 @@ weir_status ocl_queue_flush(const struct weir_link *link, weir_queue *object);
 weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *object);
 // Flushes the queue unless everything up to `sequence` was flushed.
 weir_status ocl_queue_flush_to(struct ocl_queue *queue, uint64_t sequence);
+
+// commands.c
+
+void ocl_commands_init(struct ocl_queue *queue, bool timing);
+void ocl_commands_finish(struct ocl_queue *queue);
+// Begins a command: the driver is called with what is returned, and then ocl_command_end(), which returns
+// `code`, the driver's answer, or ocl_command_end_launch().
+const struct ocl_command *ocl_command_begin(struct ocl_queue *queue, bool is_launch);
+cl_int ocl_command_end(struct ocl_queue *queue, cl_int code);
+// Stores the event for ocl_launches_keep() in `*out_kept`, with a reference that is the caller's; NULL: there
+// is none to be kept. Returns an error of clRetainEvent().
+cl_int ocl_command_end_launch(struct ocl_queue *queue, cl_int code, cl_event *out_kept);
+// The next command waits for `event`, which is retained.
+weir_status ocl_commands_wait(struct ocl_queue *queue, cl_event event);
+// Stores the event of a record, with a reference that is the caller's.
+cl_int ocl_commands_record(struct ocl_queue *queue, cl_event *out_event);
+// Submits the waits that no command took yet.
+weir_status ocl_commands_settle(struct ocl_queue *queue);
+// The same, and others submit to the command queue from now on.
+weir_status ocl_commands_share(struct ocl_queue *queue);
+// Another program may have submitted a command.
+void ocl_commands_forget(struct ocl_queue *queue);
+// All commands have ended: no later record takes the event of one that failed.
+void ocl_commands_forget_failed(struct ocl_queue *queue);
 
 // copy.c
 
@@ -263,20 +318,15 @@ weir_status ocl_launches_wait(struct ocl_queue *queue, uint64_t sequence,
 // Reports the first launch that failed, up to `sequence`, here or in a queue that this one waited for. All
 // work up to `sequence` has ended.
 weir_status ocl_launches_check(struct ocl_queue *queue, uint64_t sequence);
-// The same for queue_finish: a failure that was reported before is not reported again, and it is cleared.
+// The same for queue_finish: the failure is cleared.
 weir_status ocl_launches_settle(struct ocl_queue *queue, uint64_t sequence);
 
 // times.c
 
 weir_status ocl_watch_init(struct ocl_queue *queue);
 void ocl_watch_finish(struct ocl_queue *queue);
+// Returns the place for the event of the next command of the operation that is being submitted.
 cl_event *ocl_watch_event(const struct ocl_queue *queue);
-// Returns the place for the event of the next command of the operation that is being submitted, or
-// NULL if operations are not timed.
-static inline cl_event *ocl_command_event(const struct ocl_queue *queue)
-{
-    return queue->watch ? ocl_watch_event(queue) : NULL;
-}
 // Ends the operation: its events are kept, or released if it was not submitted.
 void ocl_watch_keep(struct ocl_queue *queue, uint64_t sequence, bool submitted);
 weir_status ocl_queue_times(const struct weir_link *link, weir_queue *object,
@@ -310,8 +360,7 @@ weir_status ocl_queue_native(const struct weir_link *link, weir_queue *object,
                              struct weir_native_queue *out_native);
 weir_status ocl_buffer_native(const struct weir_link *link, weir_buffer *object,
                               struct weir_native_buffer *out_native);
-weir_status ocl_submit_native(const struct ocl_queue *queue,
-                              const struct weir_operation *operation);
+weir_status ocl_submit_native(struct ocl_queue *queue, const struct weir_operation *operation);
 // Wraps a command queue of the caller, which is retained; stores in `*out_profiling` whether it has
 // profiling enabled.
 weir_status ocl_wrap_queue(struct ocl_queue *queue, cl_command_queue native, bool timing,

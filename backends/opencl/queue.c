@@ -11,6 +11,7 @@ static void release(struct ocl_queue *queue)
     weir_kit_records_destroy(&queue->records);
     ocl_launches_finish(queue);
     ocl_watch_finish(queue);
+    ocl_commands_finish(queue);
     if (queue->staging)
         module->cl.clReleaseMemObject(queue->staging);
     if (queue->queue)
@@ -71,6 +72,7 @@ weir_status ocl_queue_create(const struct weir_link *link, weir_device *device, 
     if (!queue)
         return weir_host_no_memory(host, "a queue");
     queue->device = ocl_device_of(link, device);
+    ocl_commands_init(queue, setup->timing);
     weir_status status = open_queue(queue, setup);
     if (status < 0) {
         release(queue);
@@ -179,32 +181,29 @@ static weir_status bind_argument(const struct weir_link *link, struct ocl_kernel
     return status;
 }
 
-static weir_status enqueue_kernel(const struct ocl_queue *queue, const struct ocl_kernel *kernel,
-                                  struct weir_extent grid, struct weir_extent block,
-                                  cl_event *event)
+// Stores the event in `*out_event` where it has to be asked how the launch ended.
+static weir_status enqueue_kernel(struct ocl_queue *queue, const struct ocl_kernel *kernel,
+                                  const struct weir_operation *operation, cl_event *out_event)
 {
     const struct ocl_module *module = queue->device->module;
+    const struct weir_extent grid = operation->u.launch.grid;
+    const struct weir_extent block = operation->u.launch.block;
     const size_t local[] = {block.x, block.y, block.z};
     const size_t global[] = {(size_t)grid.x * block.x, (size_t)grid.y * block.y,
                              (size_t)grid.z * block.z};
-    cl_int code = module->cl.clEnqueueNDRangeKernel(queue->queue, kernel->kernel, 3, NULL, global,
-                                                    local, 0, NULL, event);
-    if (code == CL_SUCCESS)
-        return WEIR_OK;
-    return ocl_native_error(module, "clEnqueueNDRangeKernel", code,
-                            "launch of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " blocks of %" PRIu32
-                            " x %" PRIu32 " x %" PRIu32,
-                            grid.x, grid.y, grid.z, block.x, block.y, block.z);
-}
-
-// The list of launches has a reference of its own to an event that a plugin's times are of.
-static weir_status keep_event(struct ocl_queue *queue, uint64_t sequence, cl_event event)
-{
-    const struct ocl_module *module = queue->device->module;
-    cl_int code = queue->watch ? module->cl.clRetainEvent(event) : CL_SUCCESS;
+    const struct ocl_command *command = ocl_command_begin(queue, true);
+    const cl_int code =
+        module->cl.clEnqueueNDRangeKernel(queue->queue, kernel->kernel, 3, NULL, global, local,
+                                          command->wait_count, command->waits, command->event);
+    const cl_int shared = ocl_command_end_launch(queue, code, out_event);
     if (code != CL_SUCCESS)
-        return ocl_native_error(module, "clRetainEvent", code, "keep the event of a launch");
-    return ocl_launches_keep(queue, sequence, event);
+        return ocl_native_error(module, "clEnqueueNDRangeKernel", code,
+                                "launch of %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                                " blocks of %" PRIu32 " x %" PRIu32 " x %" PRIu32,
+                                grid.x, grid.y, grid.z, block.x, block.y, block.z);
+    if (shared != CL_SUCCESS)
+        return ocl_native_error(module, "clRetainEvent", shared, "keep the event of a launch");
+    return WEIR_OK;
 }
 
 // Arguments belong to the kernel object, so its lock is held from setting them to the enqueueing.
@@ -214,25 +213,21 @@ static weir_status submit_launch(const struct weir_link *link, struct ocl_queue 
     struct ocl_kernel *kernel = ocl_kernel_of(link, operation->u.launch.kernel);
     const struct weir_argument *arguments = operation->u.launch.arguments;
     const cl_uint count = (cl_uint)operation->u.launch.argument_count;
-    cl_event own = NULL;
-    cl_event *event = queue->watch ? ocl_watch_event(queue) : queue->launches ? &own : NULL;
+    cl_event event = NULL;
     weir_status status = WEIR_OK;
 
     pthread_mutex_lock(&kernel->lock);
     for (cl_uint i = 0; i < count && status == WEIR_OK; i++)
         status = bind_argument(link, kernel, i, arguments, count);
     if (status == WEIR_OK)
-        status = enqueue_kernel(queue, kernel, operation->u.launch.grid, operation->u.launch.block,
-                                event);
+        status = enqueue_kernel(queue, kernel, operation, &event);
     for (cl_uint i = 0; i < count; i++) {
         if (kernel->borrowed[i])
             kernel->device->module->cl.clReleaseMemObject(kernel->borrowed[i]);
         kernel->borrowed[i] = NULL;
     }
     pthread_mutex_unlock(&kernel->lock);
-    if (status == WEIR_OK && queue->launches)
-        status = keep_event(queue, operation->sequence, *event);
-    return status;
+    return event ? ocl_launches_keep(queue, operation->sequence, event) : status;
 }
 
 static weir_status submit(const struct weir_link *link, struct ocl_queue *queue,
@@ -308,16 +303,24 @@ weir_status ocl_queue_flush(const struct weir_link *link, weir_queue *object)
     return ocl_queue_flush_to(queue, atomic_load_explicit(&queue->submitted, memory_order_acquire));
 }
 
+// A failure that the front end knows is not reported again, so that the queue can be recovered.
 weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *object)
 {
     struct ocl_queue *queue = ocl_queue_of(link, object);
     const struct ocl_module *module = queue->device->module;
     const uint64_t submitted = atomic_load_explicit(&queue->submitted, memory_order_acquire);
+    // The commands before waits that were refused are waited for all the same.
+    const weir_status settled = ocl_commands_settle(queue);
     cl_int code = module->cl.clFinish(queue->queue);
+    if (settled < 0)
+        return settled;
     if (code != CL_SUCCESS)
         return ocl_native_error(module, "clFinish", code, "wait for the queue to finish");
     note_flushed(queue, submitted);
-    weir_status status = weir_kit_records_settle(queue->records);
-    weir_status launches = ocl_launches_settle(queue, submitted);
-    return status < 0 ? status : launches;
+    ocl_commands_forget_failed(queue);
+    const weir_status records = weir_kit_records_settle(queue->records);
+    const weir_status launches = ocl_launches_settle(queue, submitted);
+    if (atomic_exchange(&queue->failed, false))
+        return WEIR_OK;
+    return launches < 0 ? launches : records;
 }

@@ -302,7 +302,8 @@ static void destroy_all(struct objects *all)
 
 // Calls that release something cannot report an error; the backend continues. For
 // queries that fail there is a default. Failures that concern the cache only cost
-// time. An allocation is tried again, and so is a build.
+// time. An allocation is tried again, and so is a build. A record whose event cannot be
+// shared is a marker.
 static bool may_pass_unseen(const char *name)
 {
     static const char *const unseen[] = {
@@ -318,6 +319,7 @@ static bool may_pass_unseen(const char *name)
         "clFinish",
         "clFlush",
         "clEnqueueUnmapMemObject",
+        "clRetainEvent",
         "clSVMAlloc",
         "clSVMFree",
     };

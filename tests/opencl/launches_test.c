@@ -121,18 +121,26 @@ WEIR_TEST(OpenclLaunches, FailureOutlivesItsQueue)
 }
 
 // Two branches, which are replayed on queues of the graph's own.
+static weir_graph *capture_branches(const struct opencl_rig *rig)
+{
+    weir_graph *graph = NULL;
+    EXPECT_OK(weir_capture_begin(rig->queues[0]));
+    const struct weir_event fork = record(rig->queues[0]);
+    EXPECT_OK(weir_queue_wait(rig->queues[1], fork));
+    opencl_rig_launch(rig, rig->queues[0], rig->buffer, 1);
+    opencl_rig_launch(rig, rig->queues[1], rig->other, 2);
+    opencl_rig_launch(rig, rig->queues[1], rig->other, 3); // whose event is the record's
+    EXPECT_OK(weir_queue_wait(rig->queues[0], record(rig->queues[1])));
+    EXPECT_OK(weir_capture_end(rig->queues[0], NULL, &graph));
+    return graph;
+}
+
+// Once the queue is recovered, the failure is not in the graph any more.
 WEIR_TEST(OpenclLaunches, FailureInAGraph)
 {
     struct opencl_rig rig;
-    weir_graph *graph = NULL;
     opencl_rig_open(&rig, "");
-    EXPECT_OK(weir_capture_begin(rig.queues[0]));
-    const struct weir_event fork = record(rig.queues[0]);
-    EXPECT_OK(weir_queue_wait(rig.queues[1], fork));
-    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
-    opencl_rig_launch(&rig, rig.queues[1], rig.other, 2);
-    EXPECT_OK(weir_queue_wait(rig.queues[0], record(rig.queues[1])));
-    EXPECT_OK(weir_capture_end(rig.queues[0], NULL, &graph));
+    weir_graph *graph = capture_branches(&rig);
     EXPECT_OK(weir_queue_graph(rig.queues[0], graph));
     EXPECT_OK(weir_event_sync(record(rig.queues[0]), WEIR_FOREVER));
     for (long n = 1; n <= 2; n++) {
@@ -140,7 +148,29 @@ WEIR_TEST(OpenclLaunches, FailureInAGraph)
         EXPECT_OK(weir_queue_graph(rig.queues[0], graph));
         expect_failed(weir_event_sync(record(rig.queues[0]), WEIR_FOREVER), "status -1");
         EXPECT_OK(weir_queue_recover(rig.queues[0]));
+        rig.shim->fail_launch(0, 0);
+        EXPECT_OK(weir_queue_graph(rig.queues[0], graph));
+        EXPECT_OK(weir_event_sync(record(rig.queues[0]), WEIR_FOREVER));
     }
+    weir_graph_destroy(&graph);
+    opencl_rig_close(&rig);
+}
+
+// Another queue is recovered, and launches the graph before anything has asked the first one.
+WEIR_TEST(OpenclLaunches, FailureInAGraphThatGoesOn)
+{
+    struct opencl_rig rig;
+    opencl_rig_open(&rig, "");
+    weir_graph *graph = capture_branches(&rig);
+    rig.shim->fail_launch(1, STATUS);
+    opencl_rig_launch(&rig, rig.queues[1], rig.buffer, 1);
+    expect_failed(weir_event_sync(record(rig.queues[1]), WEIR_FOREVER), "status -1");
+    rig.shim->fail_launch(2, STATUS);
+    EXPECT_OK(weir_queue_graph(rig.queues[0], graph));
+    const struct weir_event first = record(rig.queues[0]);
+    EXPECT_OK(weir_queue_recover(rig.queues[1]));
+    EXPECT_OK(weir_queue_graph(rig.queues[1], graph));
+    expect_failed(weir_event_sync(first, WEIR_FOREVER), "status -1");
     weir_graph_destroy(&graph);
     opencl_rig_close(&rig);
 }

@@ -21,7 +21,9 @@ enum weir_test_opencl_play {
     WEIR_TEST_OPENCL_INNER_OBJECT = 64,
     // PoCL 5: wait_group_events() is declared, but not defined.
     WEIR_TEST_OPENCL_NO_GROUP_WAITS = 128,
-    WEIR_TEST_OPENCL_ANOTHER_NAME = 256 // a platform that is not known by its name
+    WEIR_TEST_OPENCL_ANOTHER_NAME = 256, // a platform that is not known by its name
+    // NVIDIA: its extension, which says that all commands after a failed launch fail.
+    WEIR_TEST_OPENCL_ERRORS_STAY = 512
 };
 
 struct weir_test_opencl {
@@ -45,7 +47,8 @@ struct weir_test_opencl {
     // one.
     int (*print)(const char *text, size_t size, size_t is_last);
     // Makes the N-th launch from now on, from 1, not run: its event ends with a negative status, and the
-    // commands after it succeed. 0: no launch, and one that failed is forgotten.
+    // commands after it succeed, except those that have the event in their wait lists, or one of such
+    // commands. 0: no launch, and one that failed is forgotten.
     void (*fail_launch)(long n, int status);
     // Devices that are queried from now on do what these bits of weir_test_opencl_play say.
     void (*play)(unsigned bits);

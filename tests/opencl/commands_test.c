@@ -1,0 +1,486 @@
+// Waits and records that are no commands of the driver's: which calls Weir makes for them, told by the library
+// that forwards them, and that the order and the failures are those of commands.
+#include "tests/opencl/rig.h"
+
+#define BARRIER "clEnqueueBarrierWithWaitList"
+#define MARKER "clEnqueueMarkerWithWaitList"
+#define LIMIT 16 // OCL_WAIT_LIMIT of the backend
+
+static struct weir_event record(weir_queue *queue)
+{
+    struct weir_event event = {0};
+    EXPECT_OK(weir_queue_record(queue, &event));
+    return event;
+}
+
+static void expect_numbers(weir_queue *queue, weir_buffer *buffer, uint32_t first)
+{
+    uint32_t numbers[OPENCL_RIG_COUNT] = {0};
+    EXPECT_OK(weir_download(queue, numbers, buffer, 0, sizeof numbers));
+    for (uint32_t i = 0; i < OPENCL_RIG_COUNT; i++)
+        EXPECT_UINT_EQ(numbers[i], first + i);
+}
+
+static void copy(const struct opencl_rig *rig, weir_queue *queue)
+{
+    EXPECT_OK(weir_queue_copy(queue, rig->other, 0, rig->buffer, 0, OPENCL_RIG_BYTES));
+}
+
+// A frame of two stages, each on its queue.
+static struct weir_event submit_frame(const struct opencl_rig *rig, struct weir_event before,
+                                      uint32_t number)
+{
+    if (before.queue != 0)
+        EXPECT_OK(weir_queue_wait(rig->queues[0], before));
+    opencl_rig_launch(rig, rig->queues[0], rig->buffer, number);
+    opencl_rig_launch(rig, rig->queues[0], rig->buffer, number + 1);
+    EXPECT_OK(weir_queue_wait(rig->queues[1], record(rig->queues[0])));
+    copy(rig, rig->queues[1]);
+    return record(rig->queues[1]);
+}
+
+WEIR_TEST(OpenclCommands, OfFramesAreTheirWorkAlone)
+{
+    struct opencl_rig rig;
+    struct weir_event last = {0};
+    opencl_rig_open(&rig, "");
+    for (uint32_t i = 0; i < 2; i++)
+        last = submit_frame(&rig, last, i);
+    const long barriers = rig.shim->calls(BARRIER);
+    const long markers = rig.shim->calls(MARKER);
+    for (uint32_t i = 0; i < 50; i++)
+        last = submit_frame(&rig, last, i);
+    EXPECT_INT_EQ(rig.shim->calls(BARRIER), barriers);
+    EXPECT_INT_EQ(rig.shim->calls(MARKER), markers);
+    EXPECT_OK(weir_event_sync(last, WEIR_FOREVER));
+    expect_numbers(rig.queues[1], rig.other, 50);
+    opencl_rig_close(&rig);
+}
+
+// Where all commands after a failed one fail, few events are asked how they ended, and the events of
+// launches are those of records.
+WEIR_TEST(OpenclCommands, OfADriverWhoseErrorsStay)
+{
+    struct opencl_rig rig;
+    struct weir_event last = {0};
+    opencl_rig_begin(&rig, "");
+    rig.shim->play(WEIR_TEST_OPENCL_ERRORS_STAY);
+    EXPECT_OK(weir_close(&rig.runtime));
+    opencl_rig_open(&rig, "");
+    last = submit_frame(&rig, last, 0);
+    const long questions = rig.shim->calls("clGetEventInfo");
+    const long releases = rig.shim->calls("clReleaseEvent");
+    for (uint32_t i = 0; i < 200; i++)
+        last = submit_frame(&rig, last, i);
+    EXPECT_TRUE(rig.shim->calls("clGetEventInfo") - questions < 100);
+    EXPECT_TRUE(rig.shim->calls("clReleaseEvent") - releases > 100);
+    EXPECT_OK(weir_event_sync(last, WEIR_FOREVER));
+    expect_numbers(rig.queues[1], rig.other, 200);
+    opencl_rig_close(&rig);
+}
+
+// A change of what is between two records costs a marker, once.
+WEIR_TEST(OpenclCommands, AreExpectedToBeAsManyAsBefore)
+{
+    struct opencl_rig rig;
+    opencl_rig_open(&rig, "");
+    for (uint32_t launches = 3; launches > 0; launches--) {
+        const long markers = rig.shim->calls(MARKER);
+        for (uint32_t i = 0; i < 10; i++) {
+            for (uint32_t k = 0; k < launches; k++)
+                opencl_rig_launch(&rig, rig.queues[0], rig.buffer, k);
+            (void)record(rig.queues[0]);
+        }
+        EXPECT_INT_EQ(rig.shim->calls(MARKER) - markers, 1);
+    }
+    opencl_rig_close(&rig);
+}
+
+// All records take the event of the command before them, also if that is a marker.
+WEIR_TEST(OpenclCommands, ASecondRecordTakesTheSameEvent)
+{
+    struct opencl_rig rig;
+    opencl_rig_open(&rig, "");
+    const long markers = rig.shim->calls(MARKER);
+    for (uint32_t launches = 1; launches <= 2; launches++) {
+        for (uint32_t i = 0; i < launches; i++)
+            opencl_rig_launch(&rig, rig.queues[0], rig.buffer, launches);
+        const struct weir_event first = record(rig.queues[0]);
+        const struct weir_event second = record(rig.queues[0]);
+        EXPECT_INT_EQ(rig.shim->calls(MARKER) - markers, launches - 1);
+        EXPECT_OK(weir_event_sync(second, WEIR_FOREVER));
+        EXPECT_OK(weir_event_query(first));
+        expect_numbers(rig.queues[0], rig.buffer, launches);
+        opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 0);
+        EXPECT_OK(weir_event_sync(record(rig.queues[0]), WEIR_FOREVER));
+    }
+    opencl_rig_close(&rig);
+}
+
+// A frame as a graph ends with the graph's record and the pipeline's.
+WEIR_TEST(OpenclCommands, OfAGraphAreItsWorkAlone)
+{
+    struct opencl_rig rig;
+    weir_graph *graph = NULL;
+    opencl_rig_open(&rig, "");
+    EXPECT_OK(weir_capture_begin(rig.queues[0]));
+    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 7);
+    copy(&rig, rig.queues[0]);
+    EXPECT_OK(weir_capture_end(rig.queues[0], NULL, &graph));
+    EXPECT_OK(weir_queue_graph(rig.queues[0], graph));
+    EXPECT_OK(weir_event_sync(record(rig.queues[0]), WEIR_FOREVER));
+    const long markers = rig.shim->calls(MARKER);
+    for (uint32_t i = 0; i < 20; i++) {
+        EXPECT_OK(weir_queue_graph(rig.queues[0], graph));
+        EXPECT_OK(weir_queue_wait(rig.queues[1], record(rig.queues[0])));
+        opencl_rig_launch(&rig, rig.queues[1], rig.buffer, i);
+        EXPECT_OK(weir_queue_wait(rig.queues[0], record(rig.queues[1])));
+    }
+    EXPECT_INT_EQ(rig.shim->calls(MARKER), markers);
+    expect_numbers(rig.queues[0], rig.other, 7);
+    weir_graph_destroy(&graph);
+    opencl_rig_close(&rig);
+}
+
+// Nothing comes after the waits, so the record is a command that has them.
+WEIR_TEST(OpenclCommands, ARecordAfterWaitsIsAMarker)
+{
+    struct opencl_rig rig;
+    opencl_rig_open(&rig, "");
+    opencl_rig_launch(&rig, rig.queues[1], rig.other, 1);
+    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 2);
+    const long markers = rig.shim->calls(MARKER);
+    EXPECT_OK(weir_queue_wait(rig.queues[1], record(rig.queues[0])));
+    const struct weir_event after = record(rig.queues[1]);
+    EXPECT_INT_EQ(rig.shim->calls(MARKER), markers + 1);
+    EXPECT_OK(weir_event_sync(after, WEIR_FOREVER));
+    expect_numbers(rig.queues[0], rig.buffer, 2);
+    opencl_rig_close(&rig);
+}
+
+// Once the list is full, its waits become a barrier.
+WEIR_TEST(OpenclCommands, WaitForManyEvents)
+{
+    struct opencl_rig rig;
+    opencl_rig_open(&rig, "");
+    const long barriers = rig.shim->calls(BARRIER);
+    for (uint32_t i = 0; i < 2 * LIMIT + 1; i++) {
+        opencl_rig_launch(&rig, rig.queues[0], rig.buffer, i);
+        EXPECT_OK(weir_queue_wait(rig.queues[1], record(rig.queues[0])));
+    }
+    EXPECT_INT_EQ(rig.shim->calls(BARRIER) - barriers, 2);
+    copy(&rig, rig.queues[1]);
+    EXPECT_INT_EQ(rig.shim->calls(BARRIER) - barriers, 2);
+    expect_numbers(rig.queues[1], rig.other, 2 * LIMIT);
+    opencl_rig_close(&rig);
+}
+
+struct always {
+    const struct opencl_rig *rig;
+    struct weir_event event;
+    long finishes;      // calls of clFinish() before it
+    weir_status waited; // the status of `event` then
+    weir_status status;
+};
+
+static void note_always(void *user, weir_status status)
+{
+    struct always *always = user;
+    always->finishes = always->rig->shim->calls("clFinish");
+    always->waited = weir_event_query(always->event);
+    always->status = status;
+}
+
+// The waits cannot be submitted. A call that always runs, and may free what the work uses, comes after
+// the work before the waits, and after that for which they were, all the same.
+WEIR_TEST(OpenclCommands, RefusedWaitsBeforeACallThatAlwaysRuns)
+{
+    struct opencl_rig rig;
+    struct always always = {.rig = &rig};
+    opencl_rig_open(&rig, "");
+    opencl_rig_launch(&rig, rig.queues[1], rig.other, 2);
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .size = (size_t)64 << 20};
+    weir_buffer *large[2] = {NULL};
+    for (int i = 0; i < 2; i++)
+        EXPECT_OK(weir_buffer_create(rig.device, &params, &large[i]));
+    for (int i = 0; i < 4; i++)
+        EXPECT_OK(weir_queue_copy(rig.queues[0], large[0], 0, large[1], 0, params.size));
+    always.event = record(rig.queues[0]);
+    EXPECT_OK(weir_queue_flush(rig.queues[0]));
+    EXPECT_OK(weir_queue_wait(rig.queues[1], always.event));
+    const long finishes = rig.shim->calls("clFinish");
+    rig.shim->fail(BARRIER, 1, 0);
+    EXPECT_OK(weir_queue_host_call_always(rig.queues[1], note_always, &always));
+    EXPECT_INT_EQ(weir_queue_sync(rig.queues[1], WEIR_FOREVER), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(rig.shim->struck(), 1);
+    rig.shim->fail(NULL, 0, 0);
+    EXPECT_INT_EQ(always.status, WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(always.finishes, finishes + 1);
+    EXPECT_OK(always.waited);
+    EXPECT_OK(weir_queue_recover(rig.queues[1]));
+    opencl_rig_expect_works(&rig, rig.queues[1], 3);
+    weir_buffer_destroy(&large[0]);
+    weir_buffer_destroy(&large[1]);
+    opencl_rig_close(&rig);
+}
+
+// Their time is when the device came to them.
+WEIR_TEST(OpenclCommands, RecordsWithTimesAreMarkers)
+{
+    struct opencl_rig rig;
+    const struct weir_queue_params params = {.struct_size = sizeof params, .timing = true};
+    weir_queue *queue = NULL;
+    uint64_t times[2];
+    opencl_rig_open(&rig, "");
+    EXPECT_OK(weir_queue_create(rig.device, &params, &queue));
+    const long markers = rig.shim->calls(MARKER);
+    opencl_rig_launch(&rig, queue, rig.buffer, 1);
+    const struct weir_event first = record(queue);
+    EXPECT_OK(weir_event_sync(first, WEIR_FOREVER));
+    const struct weir_event second = record(queue);
+    EXPECT_OK(weir_event_sync(second, WEIR_FOREVER));
+    EXPECT_INT_EQ(rig.shim->calls(MARKER) - markers, 2);
+    EXPECT_OK(weir_event_time_ns(first, &times[0]));
+    EXPECT_OK(weir_event_time_ns(second, &times[1]));
+    EXPECT_TRUE(times[0] < times[1]);
+    weir_queue_destroy(&queue);
+    opencl_rig_close(&rig);
+}
+
+static weir_status see(void *user)
+{
+    *(bool *)user = true;
+    return WEIR_OK;
+}
+
+// The wait is all that is before the call: the queue's thread submits it, and waits for it.
+WEIR_TEST(OpenclCommands, AHostCallAfterAWait)
+{
+    struct opencl_rig rig;
+    bool seen = false;
+    opencl_rig_open(&rig, "");
+    const long barriers = rig.shim->calls(BARRIER);
+    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 3);
+    EXPECT_OK(weir_queue_wait(rig.queues[1], record(rig.queues[0])));
+    EXPECT_OK(weir_queue_host_call(rig.queues[1], see, &seen));
+    EXPECT_OK(weir_queue_sync(rig.queues[1], WEIR_FOREVER));
+    EXPECT_TRUE(seen);
+    EXPECT_INT_EQ(rig.shim->calls(BARRIER) - barriers, 1);
+    opencl_rig_close(&rig);
+}
+
+// Others.
+
+static struct weir_native_queue native_of(weir_queue *queue)
+{
+    struct weir_native_queue native = {.struct_size = sizeof native};
+    EXPECT_OK(weir_queue_get_native(queue, &native));
+    return native;
+}
+
+// Waits that came before the handle are there already, and later ones are at once.
+WEIR_TEST(OpenclCommands, OfAQueueWhoseHandleIsKnown)
+{
+    struct opencl_rig rig;
+    opencl_rig_open(&rig, "");
+    const long barriers = rig.shim->calls(BARRIER);
+    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
+    EXPECT_OK(weir_queue_wait(rig.queues[1], record(rig.queues[0])));
+    EXPECT_INT_EQ(rig.shim->calls(BARRIER) - barriers, 0);
+    EXPECT_TRUE(native_of(rig.queues[1]).queue != NULL);
+    EXPECT_INT_EQ(rig.shim->calls(BARRIER) - barriers, 1);
+    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 2);
+    EXPECT_OK(weir_queue_wait(rig.queues[1], record(rig.queues[0])));
+    EXPECT_INT_EQ(rig.shim->calls(BARRIER) - barriers, 2);
+    const long markers = rig.shim->calls(MARKER);
+    copy(&rig, rig.queues[1]);
+    const struct weir_event done = record(rig.queues[1]);
+    EXPECT_INT_EQ(rig.shim->calls(MARKER) - markers, 1);
+    EXPECT_OK(weir_event_sync(done, WEIR_FOREVER));
+    expect_numbers(rig.queues[1], rig.other, 2);
+    opencl_rig_close(&rig);
+}
+
+struct native_call {
+    const struct weir_test_opencl *shim;
+    long barriers;
+};
+
+// Calls of Weir's, which this is none of, would be refused.
+static weir_status note_barriers(const struct weir_native_queue *native, void *user)
+{
+    struct native_call *call = user;
+    EXPECT_TRUE(native->queue != NULL);
+    call->barriers = call->shim->calls(BARRIER);
+    return WEIR_OK;
+}
+
+// It comes after the wait, and the record after it comes after what it submitted, which only a marker
+// does.
+WEIR_TEST(OpenclCommands, OfANativeCall)
+{
+    struct opencl_rig rig;
+    opencl_rig_open(&rig, "");
+    struct native_call call = {.shim = rig.shim};
+    const long barriers = rig.shim->calls(BARRIER);
+    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
+    opencl_rig_launch(&rig, rig.queues[1], rig.other, 4);
+    EXPECT_OK(weir_queue_wait(rig.queues[1], record(rig.queues[0])));
+    EXPECT_OK(weir_queue_native_array(rig.queues[1], note_barriers, &call, NULL, 0));
+    EXPECT_INT_EQ(call.barriers - barriers, 1);
+    const long markers = rig.shim->calls(MARKER);
+    EXPECT_OK(weir_event_sync(record(rig.queues[1]), WEIR_FOREVER));
+    EXPECT_INT_EQ(rig.shim->calls(MARKER) - markers, 1);
+
+    opencl_rig_launch(&rig, rig.queues[1], rig.other, 5);
+    EXPECT_OK(weir_queue_native_array(rig.queues[1], note_barriers, &call, NULL, 0));
+    EXPECT_OK(weir_event_sync(record(rig.queues[1]), WEIR_FOREVER));
+    EXPECT_INT_EQ(rig.shim->calls(MARKER) - markers, 2);
+    expect_numbers(rig.queues[1], rig.other, 5);
+    opencl_rig_close(&rig);
+}
+
+// Failures.
+
+// A copy that the driver ended because the launch that it waits for had failed: the cause is the launch's.
+WEIR_TEST(OpenclCommands, ACopyAfterAFailedLaunch)
+{
+    struct opencl_rig rig;
+    opencl_rig_open(&rig, "");
+    rig.shim->fail_launch(1, -5);
+    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
+    const struct weir_event first = record(rig.queues[0]);
+    EXPECT_OK(weir_queue_wait(rig.queues[1], first));
+    copy(&rig, rig.queues[1]);
+    const struct weir_event second = record(rig.queues[1]);
+    EXPECT_INT_EQ(weir_event_sync(second, WEIR_FOREVER), WEIR_ERROR_DEVICE);
+    EXPECT_CONTAINS(weir_last_error_text(), "waits for one");
+    EXPECT_CONTAINS(weir_last_error_text(), "CL_OUT_OF_RESOURCES");
+    EXPECT_INT_EQ(weir_event_sync(first, WEIR_FOREVER), WEIR_ERROR_DEVICE);
+    EXPECT_OK(weir_queue_recover(rig.queues[0]));
+    EXPECT_OK(weir_queue_recover(rig.queues[1]));
+    opencl_rig_expect_works(&rig, rig.queues[1], 9);
+    opencl_rig_close(&rig);
+}
+
+// The wait for the failed launch has no command yet when the queue is recovered, and later ones do not
+// inherit it.
+WEIR_TEST(OpenclCommands, ARecoveredQueueHasNoWaits)
+{
+    struct opencl_rig rig;
+    opencl_rig_open(&rig, "");
+    rig.shim->fail_launch(1, -1);
+    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
+    const struct weir_event first = record(rig.queues[0]);
+    EXPECT_OK(weir_queue_wait(rig.queues[1], first));
+    EXPECT_INT_EQ(weir_queue_sync(rig.queues[1], WEIR_FOREVER), WEIR_ERROR_DEVICE);
+    EXPECT_OK(weir_queue_recover(rig.queues[1]));
+    opencl_rig_expect_works(&rig, rig.queues[1], 4);
+    EXPECT_INT_EQ(weir_event_sync(first, WEIR_FOREVER), WEIR_ERROR_DEVICE);
+    EXPECT_OK(weir_queue_recover(rig.queues[0]));
+    opencl_rig_expect_works(&rig, rig.queues[0], 5);
+    opencl_rig_close(&rig);
+}
+
+// The last command is the failed launch, and no record takes its event after the recovery.
+WEIR_TEST(OpenclCommands, ARecordAfterARecovery)
+{
+    struct opencl_rig rig;
+    opencl_rig_open(&rig, "");
+    rig.shim->fail_launch(1, -5);
+    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
+    EXPECT_INT_EQ(weir_event_sync(record(rig.queues[0]), WEIR_FOREVER), WEIR_ERROR_DEVICE);
+    EXPECT_OK(weir_queue_recover(rig.queues[0]));
+    const struct weir_event after = record(rig.queues[0]);
+    EXPECT_OK(weir_queue_wait(rig.queues[1], after));
+    copy(&rig, rig.queues[1]);
+    EXPECT_OK(weir_event_sync(after, WEIR_FOREVER));
+    EXPECT_OK(weir_event_sync(record(rig.queues[1]), WEIR_FOREVER));
+    opencl_rig_close(&rig);
+}
+
+static weir_status try_to_wait(const struct opencl_rig *rig)
+{
+    opencl_rig_launch(rig, rig->queues[0], rig->buffer, 1);
+    return weir_queue_wait(rig->queues[1], record(rig->queues[0]));
+}
+
+static weir_status try_to_copy(const struct opencl_rig *rig)
+{
+    EXPECT_OK(try_to_wait(rig));
+    return weir_queue_copy(rig->queues[1], rig->other, 0, rig->buffer, 0, OPENCL_RIG_BYTES);
+}
+
+static weir_status try_to_wait_often(const struct opencl_rig *rig)
+{
+    weir_status status = WEIR_OK;
+    for (uint32_t i = 0; i <= LIMIT && status == WEIR_OK; i++)
+        status = try_to_wait(rig);
+    return status;
+}
+
+static weir_status try_to_record(const struct opencl_rig *rig)
+{
+    struct weir_event event;
+    EXPECT_OK(try_to_wait(rig));
+    return weir_queue_record(rig->queues[1], &event);
+}
+
+// Each call of the driver's that may refuse. The queue works after it was recovered, and what it waited for is
+// not forgotten by then.
+WEIR_TEST(OpenclCommands, ThatTheDriverRefuses)
+{
+    static const struct {
+        const char *name;
+        long n; // the call that is refused
+        weir_status (*attempt)(const struct opencl_rig *rig);
+    } cases[] = {
+        {"clRetainEvent", 3, try_to_wait}, // after the launch and the record
+        {BARRIER, 1, try_to_wait_often},
+        {"clEnqueueCopyBuffer", 1, try_to_copy},
+        {MARKER, 2,
+         try_to_record}, // the first is the other queue's, where more commands are expected
+    };
+    struct opencl_rig rig;
+    opencl_rig_open(&rig, "");
+    // From now on the first launch before a record has its event, which nothing else holds.
+    rig.shim->fail("clRetainEvent", 1, 0);
+    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
+    EXPECT_INT_EQ(rig.shim->struck(), 1);
+    const long markers = rig.shim->calls(MARKER);
+    EXPECT_OK(weir_event_sync(record(rig.queues[0]), WEIR_FOREVER));
+    EXPECT_INT_EQ(rig.shim->calls(MARKER) - markers, 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rig.shim->fail(cases[i].name, cases[i].n, 0);
+        EXPECT_INT_EQ(cases[i].attempt(&rig), WEIR_ERROR_DEVICE);
+        EXPECT_CONTAINS(weir_last_error_text(), cases[i].name);
+        EXPECT_INT_EQ(rig.shim->struck(), 1);
+        EXPECT_OK(weir_queue_recover(rig.queues[1]));
+        opencl_rig_expect_works(&rig, rig.queues[1], (uint32_t)i);
+        opencl_rig_expect_works(&rig, rig.queues[0], (uint32_t)i);
+    }
+    rig.shim->fail(NULL, 0, 0);
+    opencl_rig_close(&rig);
+}
+
+// The barrier that a recovery needs, and the one of a handle.
+WEIR_TEST(OpenclCommands, WhoseBarrierIsRefused)
+{
+    struct opencl_rig rig;
+    struct weir_native_queue native = {.struct_size = sizeof native};
+    opencl_rig_open(&rig, "");
+    EXPECT_OK(try_to_wait(&rig));
+    rig.shim->fail(BARRIER, 1, 0);
+    EXPECT_INT_EQ(weir_queue_get_native(rig.queues[1], &native), WEIR_ERROR_DEVICE);
+    EXPECT_CONTAINS(weir_last_error_text(), BARRIER);
+    EXPECT_TRUE(native.queue == NULL);
+    rig.shim->fail("clEnqueueCopyBuffer", 1, 0);
+    EXPECT_INT_EQ(weir_queue_copy(rig.queues[1], rig.other, 0, rig.buffer, 0, OPENCL_RIG_BYTES),
+                  WEIR_ERROR_DEVICE);
+    rig.shim->fail(BARRIER, 1, 0);
+    EXPECT_INT_EQ(weir_queue_recover(rig.queues[1]), WEIR_ERROR_DEVICE);
+    EXPECT_OK(weir_queue_recover(rig.queues[1]));
+    opencl_rig_expect_works(&rig, rig.queues[1], 2);
+    opencl_rig_close(&rig);
+}

@@ -1,0 +1,289 @@
+// Commands and their wait lists, flushes, and launches that are made to fail.
+#include <stdlib.h>
+
+#include "tests/support/libopencl/fake.h"
+
+// Gates, in a list that only grows; a slot is reused after its queue was released.
+struct gate {
+    struct gate *next;
+    cl_command_queue queue; // NULL: free
+    cl_event event;         // NULL: nothing is held back
+};
+
+static pthread_mutex_t gates_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gate *gates;
+
+static struct gate *find_gate(cl_command_queue queue)
+{
+    struct gate *gate = gates;
+    while (gate && gate->queue != queue)
+        gate = gate->next;
+    return gate;
+}
+
+static struct gate *need_gate(cl_command_queue queue)
+{
+    struct gate *gate = find_gate(queue);
+    if (!gate)
+        gate = find_gate(NULL);
+    if (!gate) {
+        gate = calloc(1, sizeof *gate);
+        if (!gate)
+            abort();
+        gate->next = gates;
+        gates = gate;
+    }
+    gate->queue = queue;
+    if (!gate->event) {
+        cl_context context = NULL;
+        fake_real.clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
+        gate->event = fake_create_user_event(context, NULL);
+    }
+    return gate;
+}
+
+static void open_gate(cl_command_queue queue, bool forget)
+{
+    cl_event event = NULL;
+    pthread_mutex_lock(&gates_lock);
+    struct gate *gate = find_gate(queue);
+    if (gate) {
+        event = gate->event;
+        gate->event = NULL;
+        if (forget)
+            gate->queue = NULL;
+    }
+    pthread_mutex_unlock(&gates_lock);
+    if (event) {
+        fake_set_user_event_status(event, CL_COMPLETE);
+        fake_real.clReleaseEvent(event);
+    }
+}
+
+void fake_list_make(struct fake_list *list, cl_command_queue queue, cl_uint count,
+                    const cl_event *events)
+{
+    if (count >= sizeof list->events / sizeof *list->events)
+        abort();
+    for (cl_uint i = 0; i < count; i++)
+        list->events[i] = events[i];
+    list->count = count;
+    if (!fake_withholds)
+        return;
+    pthread_mutex_lock(&gates_lock);
+    struct gate *gate = need_gate(queue);
+    list->events[list->count++] = gate->event;
+    fake_real.clRetainEvent(gate->event); // it may be opened, and dropped, before it is used
+    pthread_mutex_unlock(&gates_lock);
+}
+
+// A launch that fails as on PoCL 7: the queue goes on, and only the launch's own event tells, and those of
+// commands that have it in their wait lists.
+#define BROKEN 16
+static struct {
+    pthread_mutex_t lock;
+    long left; // launches until one fails; 0: none does
+    cl_int status;
+    cl_event events
+        [BROKEN]; // the launch's first; with references, so that no others have their addresses
+    size_t count;
+} broken = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void fake_fail_launch(long n, int status)
+{
+    pthread_mutex_lock(&broken.lock);
+    while (broken.count > 0)
+        fake_real.clReleaseEvent(broken.events[--broken.count]);
+    broken.left = n;
+    broken.status = status;
+    pthread_mutex_unlock(&broken.lock);
+}
+
+static bool breaks(void)
+{
+    pthread_mutex_lock(&broken.lock);
+    const bool breaks = broken.left > 0 && --broken.left == 0;
+    pthread_mutex_unlock(&broken.lock);
+    return breaks;
+}
+
+// Under the lock. BROKEN: it is none of them.
+static size_t find_broken(cl_event event)
+{
+    size_t i = 0;
+    while (i < broken.count && broken.events[i] != event)
+        i++;
+    return i < broken.count ? i : BROKEN;
+}
+
+// Under the lock.
+static void note_broken(cl_event event)
+{
+    if (broken.count == BROKEN)
+        abort();
+    broken.events[broken.count++] = event;
+    fake_real.clRetainEvent(event);
+}
+
+static void note_launch(cl_event event)
+{
+    pthread_mutex_lock(&broken.lock);
+    note_broken(event);
+    pthread_mutex_unlock(&broken.lock);
+}
+
+// The driver ends a command that waits for a failed one.
+static void pass_on(const struct fake_list *list, cl_uint count, cl_event event)
+{
+    bool fails = false;
+    pthread_mutex_lock(&broken.lock);
+    for (cl_uint i = 0; i < count; i++)
+        fails |= find_broken(list->events[i]) < BROKEN;
+    if (fails)
+        note_broken(event);
+    pthread_mutex_unlock(&broken.lock);
+}
+
+void fake_list_finish(struct fake_list *list, cl_uint count, cl_event event)
+{
+    if (event && count > 0)
+        pass_on(list, count, event);
+    if (list->count > count)
+        fake_real.clReleaseEvent(list->events[count]);
+}
+
+// The event of a command that the driver took.
+static cl_event event_of(cl_int code, const cl_event *event)
+{
+    return code == CL_SUCCESS && event ? *event : NULL;
+}
+
+// Commands. The three last parameters of all are `count`, `events` and `event`,
+// and `arguments` ends with LIST for the first two.
+#define FORWARD_ENQUEUE(name, parameters, arguments)           \
+    EXPORT cl_int name parameters                              \
+    {                                                          \
+        struct fake_list list;                                 \
+        cl_int code = fake_admit(#name);                       \
+        if (code != CL_SUCCESS)                                \
+            return code;                                       \
+        fake_list_make(&list, queue, count, events);           \
+        code = fake_real.name arguments;                       \
+        fake_list_finish(&list, count, event_of(code, event)); \
+        return code;                                           \
+    }
+
+// The same for reads and writes, where a blocking one flushes its queue.
+#define FORWARD_TRANSFER(name, parameters, arguments)          \
+    EXPORT cl_int name parameters                              \
+    {                                                          \
+        struct fake_list list;                                 \
+        cl_int code = fake_admit(#name);                       \
+        if (code != CL_SUCCESS)                                \
+            return code;                                       \
+        fake_list_make(&list, queue, count, events);           \
+        if (blocking)                                          \
+            open_gate(queue, false);                           \
+        code = fake_real.name arguments;                       \
+        fake_list_finish(&list, count, event_of(code, event)); \
+        return code;                                           \
+    }
+
+// clang-format off
+FORWARD_ENQUEUE(clEnqueueUnmapMemObject, (cl_command_queue queue, cl_mem memory, void *pointer, cl_uint count, const cl_event *events, cl_event *event), (queue, memory, pointer, LIST, event))
+FORWARD_ENQUEUE(clEnqueueCopyBuffer, (cl_command_queue queue, cl_mem src, cl_mem dst, size_t src_offset, size_t dst_offset, size_t size, cl_uint count, const cl_event *events, cl_event *event), (queue, src, dst, src_offset, dst_offset, size, LIST, event))
+FORWARD_ENQUEUE(clEnqueueCopyBufferRect, (cl_command_queue queue, cl_mem src, cl_mem dst, const size_t *src_origin, const size_t *dst_origin, const size_t *region, size_t src_row, size_t src_slice, size_t dst_row, size_t dst_slice, cl_uint count, const cl_event *events, cl_event *event), (queue, src, dst, src_origin, dst_origin, region, src_row, src_slice, dst_row, dst_slice, LIST, event))
+FORWARD_ENQUEUE(clEnqueueFillBuffer, (cl_command_queue queue, cl_mem memory, const void *pattern, size_t pattern_size, size_t offset, size_t size, cl_uint count, const cl_event *events, cl_event *event), (queue, memory, pattern, pattern_size, offset, size, LIST, event))
+FORWARD_ENQUEUE(clEnqueueMarkerWithWaitList, (cl_command_queue queue, cl_uint count, const cl_event *events, cl_event *event), (queue, LIST, event))
+FORWARD_ENQUEUE(clEnqueueBarrierWithWaitList, (cl_command_queue queue, cl_uint count, const cl_event *events, cl_event *event), (queue, LIST, event))
+
+FORWARD_TRANSFER(clEnqueueReadBuffer, (cl_command_queue queue, cl_mem memory, cl_bool blocking, size_t offset, size_t size, void *pointer, cl_uint count, const cl_event *events, cl_event *event), (queue, memory, blocking, offset, size, pointer, LIST, event))
+FORWARD_TRANSFER(clEnqueueWriteBuffer, (cl_command_queue queue, cl_mem memory, cl_bool blocking, size_t offset, size_t size, const void *pointer, cl_uint count, const cl_event *events, cl_event *event), (queue, memory, blocking, offset, size, pointer, LIST, event))
+FORWARD_TRANSFER(clEnqueueReadBufferRect, (cl_command_queue queue, cl_mem memory, cl_bool blocking, const size_t *origin, const size_t *host_origin, const size_t *region, size_t row, size_t slice, size_t host_row, size_t host_slice, void *pointer, cl_uint count, const cl_event *events, cl_event *event), (queue, memory, blocking, origin, host_origin, region, row, slice, host_row, host_slice, pointer, LIST, event))
+FORWARD_TRANSFER(clEnqueueWriteBufferRect, (cl_command_queue queue, cl_mem memory, cl_bool blocking, const size_t *origin, const size_t *host_origin, const size_t *region, size_t row, size_t slice, size_t host_row, size_t host_slice, const void *pointer, cl_uint count, const cl_event *events, cl_event *event), (queue, memory, blocking, origin, host_origin, region, row, slice, host_row, host_slice, pointer, LIST, event))
+FORWARD_TRANSFER(clEnqueueSVMMemcpy, (cl_command_queue queue, cl_bool blocking, void *dst, const void *src, size_t size, cl_uint count, const cl_event *events, cl_event *event), (queue, blocking, dst, src, size, LIST, event))
+// clang-format on
+
+// A map returns a pointer, so it is the one transfer that does not fit the macros
+// above.
+EXPORT void *clEnqueueMapBuffer(cl_command_queue queue, cl_mem memory, cl_bool blocking,
+                                cl_map_flags flags, size_t offset, size_t size, cl_uint count,
+                                const cl_event *events, cl_event *event, cl_int *error)
+{
+    struct fake_list list;
+    const cl_int code = fake_admit("clEnqueueMapBuffer");
+    if (code != CL_SUCCESS) {
+        if (error)
+            *error = code;
+        return NULL;
+    }
+    fake_list_make(&list, queue, count, events);
+    if (blocking)
+        open_gate(queue, false);
+    void *pointer = fake_real.clEnqueueMapBuffer(queue, memory, blocking, flags, offset, size, LIST,
+                                                 event, error);
+    fake_list_finish(&list, count, NULL);
+    return pointer;
+}
+
+EXPORT cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
+                                     const size_t *offset, const size_t *global,
+                                     const size_t *local, cl_uint count, const cl_event *events,
+                                     cl_event *event)
+{
+    struct fake_list list;
+    cl_int code = fake_admit("clEnqueueNDRangeKernel");
+    if (code != CL_SUCCESS)
+        return code;
+    fake_list_make(&list, queue, count, events);
+    if (!breaks())
+        code = fake_real.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local,
+                                                LIST, event);
+    else if ((code = fake_real.clEnqueueMarkerWithWaitList(queue, LIST, event)) == CL_SUCCESS &&
+             event)
+        note_launch(*event);
+    fake_list_finish(&list, count, event_of(code, event));
+    return code;
+}
+
+EXPORT cl_int clGetEventInfo(cl_event event, cl_event_info what, size_t size, void *value,
+                             size_t *used)
+{
+    cl_int code = fake_admit("clGetEventInfo");
+    if (code != CL_SUCCESS)
+        return code;
+    code = fake_real.clGetEventInfo(event, what, size, value, used);
+    pthread_mutex_lock(&broken.lock);
+    const size_t found = find_broken(event);
+    if (found < BROKEN && what == CL_EVENT_COMMAND_EXECUTION_STATUS && code == CL_SUCCESS &&
+        *(cl_int *)value == CL_COMPLETE)
+        *(cl_int *)value = found == 0 ? broken.status : ERROR_IN_WAIT_LIST;
+    pthread_mutex_unlock(&broken.lock);
+    return code;
+}
+
+EXPORT cl_int clFlush(cl_command_queue queue)
+{
+    const cl_int code = fake_admit("clFlush");
+    if (code != CL_SUCCESS)
+        return code;
+    open_gate(queue, false);
+    return fake_real.clFlush(queue);
+}
+
+EXPORT cl_int clFinish(cl_command_queue queue)
+{
+    const cl_int code = fake_admit("clFinish");
+    if (code != CL_SUCCESS)
+        return code;
+    open_gate(queue, false);
+    return fake_real.clFinish(queue);
+}
+
+EXPORT cl_int clReleaseCommandQueue(cl_command_queue queue)
+{
+    const cl_int code = fake_admit("clReleaseCommandQueue");
+    open_gate(queue, true);
+    const cl_int answer = fake_real.clReleaseCommandQueue(queue);
+    return code == CL_SUCCESS ? answer : code;
+}

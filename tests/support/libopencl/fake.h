@@ -1,0 +1,69 @@
+// Shared by the files of the tests' libOpenCL: see control.h, and libopencl.c for what it is.
+#ifndef WEIR_TESTS_SUPPORT_LIBOPENCL_FAKE_H
+#define WEIR_TESTS_SUPPORT_LIBOPENCL_FAKE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "backends/opencl/symbols.h"
+#include "tests/support/libopencl/control.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+// What is exported, by its declarations.
+#define DECLARE(since, result, name, parameters) EXPORT result name parameters;
+OCL_SYMBOLS(DECLARE)
+#undef DECLARE
+
+// Not in the backend's list.
+#define CL_OUT_OF_RESOURCES (-5)
+#define ERROR_IN_WAIT_LIST (-14) // CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST
+#define CL_INVALID_MEM_OBJECT (-38)
+#define CL_MEM_REFERENCE_COUNT 0x1105
+
+// libopencl.c
+
+extern struct ocl_symbols fake_real;
+// The backend uses no user events and shares none of its own.
+extern cl_event (*fake_create_user_event)(cl_context, cl_int *);
+extern cl_int (*fake_set_user_event_status)(cl_event, cl_int);
+extern bool fake_withholds;
+extern bool fake_hides_svm;
+extern unsigned fake_played; // bits of weir_test_opencl_play
+
+static inline bool fake_plays(enum weir_test_opencl_play bit)
+{
+    return (fake_played & bit) != 0;
+}
+
+// Counts a call. CL_SUCCESS: it is to be made.
+cl_int fake_admit(const char *name);
+
+// calls_queue.c
+
+// A wait list with the queue's gate at its end.
+struct fake_list {
+    cl_event events[64];
+    cl_uint count;
+};
+
+#define LIST list.count, list.count > 0 ? list.events : NULL
+
+void fake_list_make(struct fake_list *list, cl_command_queue queue, cl_uint count,
+                    const cl_event *events);
+// `event` is that of the command; NULL: it has none.
+void fake_list_finish(struct fake_list *list, cl_uint count, cl_event event);
+void fake_fail_launch(long n, int status);
+
+// calls_memory.c
+
+extern bool fake_misused;
+
+// calls_device.c
+
+void fake_offer_prints(int offered);
+int fake_print(const char *text, size_t size, size_t is_last);
+void fake_notice(const char *text);
+
+#endif
