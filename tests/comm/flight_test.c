@@ -1,5 +1,5 @@
-// The list of calls in flight: looking after all that are complete takes the communicator's lock, which
-// each submission needs, a few times for each of them, however many there are.
+// The list of calls in flight: a submission takes the communicator's lock only for more room, and looking
+// after all that are complete a few times for each of them, however many there are.
 #include <pthread.h>
 #include <string.h>
 
@@ -43,8 +43,10 @@ static void open_pulse(void)
     weir_lock_init(&comm.lock, &weir__locks[WEIR__LOCK_COMM]);
     comm.pulse = &pulse;
     pulse.comm = &comm;
+    ASSERT_TRUE(weir__pulse_make_room(&pulse));
     for (uint32_t i = 0; i < COUNT; i++)
         note(i);
+    weir__pulse_hear_own(&pulse);
 }
 
 static void close_pulse(void)
@@ -80,10 +82,35 @@ WEIR_TEST(CommFlight, ALookTakesTheLockAFewTimesForEachCall)
     pulse.confirmed = COUNT;
     ASSERT_TRUE(weir__pulse_oldest(&pulse, &oldest));
     EXPECT_UINT_EQ(oldest.turn, COUNT - 1);
-    EXPECT_UINT_EQ(pulse.flight_count, 1);
+    EXPECT_UINT_EQ(pulse.flight_end - pulse.flight_begin, 1);
     pulse.turn = COUNT;
     EXPECT_UINT_EQ(look(), 1);
     EXPECT_FALSE(weir__pulse_oldest(&pulse, &oldest));
+    close_pulse();
+}
+
+// The room for them is that of the most that were in flight at a time.
+WEIR_TEST(CommFlight, ASubmissionTakesNoLock)
+{
+    struct weir__flight flight;
+    uint32_t copied = 0;
+    uint64_t before = lock_count;
+    open_pulse();
+    EXPECT_UINT_LE(lock_count - before,
+                   COUNT + 8); // each is heard, and more room is made some times
+    for (; weir__pulse_copy_flight(&pulse, copied, &flight); copied++) {
+        EXPECT_UINT_EQ(flight.turn, copied);
+        EXPECT_UINT_EQ(flight.number, copied + 1u);
+    }
+    EXPECT_UINT_EQ(copied, COUNT);
+    pulse.turn = COUNT;
+    pulse.confirmed = COUNT;
+    (void)look();
+    EXPECT_FALSE(weir__pulse_oldest(&pulse, &flight));
+    before = lock_count;
+    for (uint32_t i = COUNT; i < 2 * COUNT; i++)
+        note(i);
+    EXPECT_UINT_EQ(lock_count, before);
     close_pulse();
 }
 

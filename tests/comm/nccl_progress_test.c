@@ -215,6 +215,31 @@ WEIR_TEST(CommNcclProgress, NoEventForMoreMarks)
     comm_rig_close(&rig);
 }
 
+// Another library in the process captures a stream, on its own thread: the pulse asks on and spoils
+// nothing, nor do waits for what was submitted, the first call of a kind, which the queue's worker submits, or
+// a communicator that ends.
+WEIR_TEST(CommNcclProgress, OthersCapture)
+{
+    struct comm_rig rig;
+    open_two(&rig);
+    all_reduce_first(&rig);
+    (void)cuda()->others_capture(1);
+    const long asked = cuda()->calls("cuEventQuery");
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        for (int i = 0; i < 40; i++)
+            all_reduce(&rig, rank);
+    outlast(&rig);
+    EXPECT_INT_GT((int)(cuda()->calls("cuEventQuery") - asked), 0);
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        EXPECT_OK(weir_queue_all_reduce(rig.queues[rank], rig.comms[rank], rig.dst[rank], 0,
+                                        rig.src[rank], 0, 4, WEIR_I32, WEIR_SUM));
+    sync_all(&rig);
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        weir_comm_destroy(&rig.comms[rank]);
+    EXPECT_INT_EQ((int)cuda()->others_capture(0), 0);
+    comm_rig_close(&rig);
+}
+
 // A collective of another communicator is other work.
 WEIR_TEST(CommNcclProgress, AnotherCommunicatorHasTime)
 {

@@ -75,6 +75,16 @@ static void await_failure(weir_comm *comm, const char *const *words, size_t coun
     await_failure((comm), (const char *const[]){__VA_ARGS__}, \
                   sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
+// A collective that has ended fails its queue some time after, when the ranks have compared their calls.
+static void await_queue_failure(weir_queue *queue)
+{
+    const uint64_t start_ns = weir_clock_now_ns();
+    uint64_t pause_ns = 0;
+    while (weir_queue_sync(queue, GUARD_NS) == WEIR_OK &&
+           weir_clock_pause(start_ns, GUARD_NS, &pause_ns))
+        continue;
+}
+
 WEIR_TEST(CommNccl, TheEngineIsNamed)
 {
     struct comm_rig rig;
@@ -267,6 +277,7 @@ WEIR_TEST(CommNccl, CountsThatDiffer)
         AWAIT_FAILURE(rig.comms[rank], "all-reduce 1 of 'grads'", "nccl_test.c:", "with 8 i32",
                       "with 7 i32");
         EXPECT_INT_EQ(all_reduce(&rig, rank, 8), WEIR_ERROR_COMM);
+        await_queue_failure(rig.queues[rank]);
         COMM_RIG_EXPECT_CAUSE(rig.queues[rank], "all-reduce 1 of 'grads'", "with 8 i32");
         EXPECT_OK(weir_queue_recover(rig.queues[rank]));
     }

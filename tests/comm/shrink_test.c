@@ -1,4 +1,6 @@
 // Communicators of the ranks that are left, on each backend.
+#include <sched.h>
+
 #include "tests/comm/rig.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -113,6 +115,27 @@ WEIR_TEST(CommShrink, WhileACallIsUnderWay)
         EXPECT_OK(all_reduce(&rig, 0, rig.comms[0])); // rank 1 does not come
     shrink_all(&rig, ranks, COMM_RIG_MOST);
     EXPECT_INT_EQ(weir_queue_sync(rig.queues[0], GUARD_NS), WEIR_ERROR_COMM);
+    expect_left(&rig, ranks, COMM_RIG_MOST);
+    comm_rig_close(&rig);
+}
+
+// Rank 0 waits for rank 1 on one thread, and is refused on another one.
+WEIR_TEST(CommShrink, OnOneThread)
+{
+    struct comm_rig rig;
+    struct rank ranks[COMM_RIG_MOST] = {{.index = 0}};
+    weir_comm *left;
+    comm_rig_open(&rig, "", 2, WEIR_PLACE_DEVICE);
+    for (uint32_t i = 0; i < 2; i++)
+        ranks[i] = (struct rank){.rig = &rig, .index = i};
+    ASSERT_INT_EQ(pthread_create(&ranks[0].thread, NULL, shrink, &ranks[0]), 0);
+    while (weir_comm_error(rig.comms[0]) == WEIR_OK)
+        sched_yield(); // it has not begun
+    EXPECT_INT_EQ(weir_comm_shrink(rig.comms[0], NULL, &left), WEIR_ERROR_INVALID);
+    COMM_RIG_EXPECT_WORDS("another thread shrinks 'grads'", "shrink_test.c:");
+    EXPECT_NULL(left);
+    shrink(&ranks[1]);
+    pthread_join(ranks[0].thread, NULL);
     expect_left(&rig, ranks, COMM_RIG_MOST);
     comm_rig_close(&rig);
 }

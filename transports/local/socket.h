@@ -37,6 +37,11 @@ int local_connect(const struct local_address *address, bool patient, uint64_t de
 bool local_write_all(int descriptor, const void *data, size_t size, uint64_t deadline_ns);
 bool local_read_all(int descriptor, void *data, size_t size, uint64_t deadline_ns);
 
+static inline uint64_t local_sooner(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 // What is left until the deadline, for poll(): rounded up, at most a minute.
 int local_poll_ms(uint64_t deadline_ns);
 // Closes the descriptor unless it is -1, and makes it -1.

@@ -159,7 +159,8 @@ static void tell(struct tcp_group *group, enum tcp_news_kind kind, const char *c
     struct tcp_news news = {.kind = kind};
     snprintf(news.cause, sizeof news.cause, "%s", cause);
     for (uint32_t i = 0; i < group->local.count; i++) {
-        // It fits, for nothing else is ever sent there. Ranks that are gone need no news.
+        // It fits, for nothing is sent there before a failure, and little after it. Ranks that are gone
+        // need no news.
         if (group->peers[i].control >= 0)
             (void)!send(group->peers[i].control, &news, sizeof news, MSG_NOSIGNAL);
     }

@@ -1,6 +1,7 @@
 // The wire between processes: two TCP connections between each two ranks. One carries heads and bytes,
 // in an order that both sides know from their calls. The other one, the control connection, carries
-// only the cause of a failure, or that a rank leaves; its end without either is a rank that has died.
+// only the cause of a failure, or that a rank leaves; its end without either is a rank that has died. After
+// a failure the ranks that are left settle there who goes on: tcp_gather.h.
 //
 // No thread serves them: a call looks after all connections while it waits.
 #ifndef WEIR_LOCAL_TCP_H
@@ -30,21 +31,22 @@ struct tcp_list {
 enum tcp_news_kind {
     TCP_FAILED = 1,
     TCP_LEAVES = 2,
-    TCP_COMES = 3,  // to the rank that gathers those that are left
-    TCP_GOES_ON = 4 // from that rank; a struct tcp_member for each follows
+    TCP_TELLS = 3,  // these two as tcp_gather.h has them
+    TCP_SETTLED = 4 // a struct tcp_member for each follows
 };
 
 struct tcp_news {
     uint32_t kind;
-    uint32_t number; // COMES: the port where it listens; GOES_ON: how many ranks are left
-    uint64_t token;  // GOES_ON: of their group
+    uint32_t number; // TELLS: the value; SETTLED: how many members follow
+    uint64_t token;  // SETTLED: of the list
+    uint32_t step;   // of these two
     char cause[LOCAL_CAUSE_SIZE];
 };
 
-// A rank that goes on.
+// A rank and what it has told.
 struct tcp_member {
     uint32_t rank;
-    uint32_t port;
+    uint32_t value;
 };
 
 struct tcp_peer {
@@ -60,8 +62,10 @@ struct tcp_peer {
     struct tcp_list out;
     struct tcp_span spans[4]; // of a collective: head and bytes, each way
     struct tcp_news news;
-    size_t news_size; // received of it
-    pid_t process;    // these three for share.c
+    size_t news_size;   // received of it
+    uint32_t told_step; // these two for tcp_gather.c: what it has told last
+    uint32_t told;
+    pid_t process; // these three for share.c
     uint64_t word;
     uint64_t word_value;
     char byte;
@@ -81,6 +85,8 @@ struct tcp_group {
     _Atomic uint64_t word;       // 0 after a failure
     int wake;                    // an eventfd: abort() while a call waits
     int listener;                // of a split
+    uint32_t step;               // of those that go on after a failure
+    bool left_out;               // they have gone on without this rank
     char *staging;               // a segment of each rank, for reductions
     size_t segment;
     struct tcp_peer *peers; // this rank's own is unused
@@ -108,7 +114,7 @@ weir_status local_tcp_split(struct local_run *run, const struct local_part *part
 
 // Where the others have reached this rank, or it has reached them.
 bool local_tcp_own_address(const struct tcp_group *group, struct local_address *out_address);
-weir_status local_tcp_shrink(struct local_group *group, const struct weir_transport_shrink *shrink,
+weir_status local_tcp_shrink(struct local_group *group, const struct weir_transport_shrink *params,
                              struct local_group **out_group);
 
 // An empty group with no connections; NULL if out of memory or of descriptors.
@@ -116,10 +122,14 @@ struct tcp_group *local_tcp_create(const struct weir_host *host, const char *lab
                                    uint32_t count);
 void local_tcp_destroy(struct tcp_group *group);
 
+struct tcp_gather;
+
 // Connects this rank with all others of the group, which do the same. `addresses` of ranks are where
-// they listen. On failure writes the cause.
+// they listen. `gather` is NULL, or knows whether the wait for another rank is in vain. On failure
+// writes the cause, unless it was in vain.
 bool local_tcp_connect(struct tcp_group *group, const struct local_address *addresses, int listener,
-                       uint64_t token, uint64_t deadline_ns, char *cause);
+                       uint64_t token, uint64_t deadline_ns, struct tcp_gather *gather,
+                       char *cause);
 
 // After that: what all ranks must agree on.
 bool local_tcp_begin(struct tcp_group *group, uint64_t timeout_ns, uint64_t deadline_ns,

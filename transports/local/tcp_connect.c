@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/siphash.h"
 #include "transports/local/share.h"
+#include "transports/local/tcp_gather.h"
 #include "transports/local/window.h"
 
 // A connection that says nothing for so long is none of ours.
@@ -54,22 +55,19 @@ static bool is_expected(const struct tcp_group *group, const struct greeting *gr
            *place_of(&group->peers[greeting->rank], greeting->purpose) < 0;
 }
 
-static uint64_t sooner(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-// Takes one connection; a stranger's is closed. False at the deadline.
+// Takes one connection; a stranger's is closed. False at the deadline, or if the wait is in vain.
 static bool accept_one(struct tcp_group *group, int listener, uint64_t token, uint64_t deadline_ns,
-                       uint32_t *left)
+                       struct tcp_gather *gather, uint32_t *left)
 {
     struct local_address from;
     struct greeting greeting;
+    if (gather && !local_tcp_gather_await(gather, listener, deadline_ns))
+        return false;
     int accepted = local_accept(listener, deadline_ns, &from);
     if (accepted < 0)
         return false;
     if (!local_read_all(accepted, &greeting, sizeof greeting,
-                        sooner(deadline_ns, weir_clock_now_ns() + GREETING_NS)) ||
+                        local_sooner(deadline_ns, weir_clock_now_ns() + GREETING_NS)) ||
         !is_expected(group, &greeting, token)) {
         local_close(&accepted);
         return true;
@@ -89,7 +87,7 @@ static uint32_t first_missing(const struct tcp_group *group)
 }
 
 bool local_tcp_connect(struct tcp_group *group, const struct local_address *addresses, int listener,
-                       uint64_t token, uint64_t deadline_ns, char *cause)
+                       uint64_t token, uint64_t deadline_ns, struct tcp_gather *gather, char *cause)
 {
     char host[LOCAL_HOST_SIZE];
     for (uint32_t i = 0; i < group->local.rank; i++) {
@@ -102,8 +100,10 @@ bool local_tcp_connect(struct tcp_group *group, const struct local_address *addr
     }
     uint32_t left = 2 * (group->local.count - 1 - group->local.rank);
     while (left > 0) {
-        if (accept_one(group, listener, token, deadline_ns, &left))
+        if (accept_one(group, listener, token, deadline_ns, gather, &left))
             continue;
+        if (errno == ECANCELED)
+            return false;
         if (errno == ETIMEDOUT)
             snprintf(cause, LOCAL_CAUSE_SIZE, "'%s': rank %u has not connected to rank %u in time",
                      group->local.label, first_missing(group), group->local.rank);
@@ -169,7 +169,7 @@ static bool connect_part(struct tcp_group *group, const struct tcp_group *whole,
     }
     const uint64_t token = part->records[part->members[0]].token;
     const bool connected =
-        local_tcp_connect(group, addresses, whole->listener, token, deadline_ns, cause);
+        local_tcp_connect(group, addresses, whole->listener, token, deadline_ns, NULL, cause);
     host->release(addresses);
     return connected;
 }

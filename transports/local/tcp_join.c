@@ -198,7 +198,7 @@ static struct tcp_group *join(struct meeting *meeting)
         group->reads_memory = meeting->reads_memory;
         group->maps_memory = meeting->maps_memory;
         joined = local_tcp_connect(group, meeting->addresses, meeting->listener, meeting->token,
-                                   meeting->deadline_ns, meeting->cause) &&
+                                   meeting->deadline_ns, NULL, meeting->cause) &&
                  local_tcp_begin(group, setup->timeout_ns, meeting->deadline_ns, meeting->cause);
     }
     meeting->host->release(meeting->addresses);

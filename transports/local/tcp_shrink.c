@@ -1,231 +1,173 @@
-// The ranks that go on after a group between processes has failed. Each listens, and tells the first
-// rank that has not gone, over its control connection, where. That one gathers: when all have come
-// that are there, or its patience is at an end, it sends the list to all, also to those that are
-// not in it. If it goes meanwhile, or says nothing, the next one gathers. Each list is sent once, so
-// a rank that reads one knows whether the others have gone on without it.
+// The ranks that go on after a group between processes has failed. Each listens, and tells the others
+// where; those of the list that comes of it join each other, and go on if all of them have.
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/siphash.h"
-#include "transports/local/share.h"
-#include "transports/local/tcp.h"
+#include "base/text.h"
+#include "transports/local/tcp_gather.h"
 
 struct shrink {
-    struct tcp_group *whole;
+    struct tcp_gather gather;
     const struct weir_transport_shrink *params;
-    uint64_t deadline_ns;
     int listener;
-    uint16_t port;
     uint64_t token;
     uint32_t count;             // of members
-    struct tcp_member *members; // room for all ranks of the whole
-    uint32_t *ports;            // that each rank has told; 0: it has not come
-    bool *gone;                 // ranks that are not waited for
+    struct tcp_member *members; // with the ports where they listen
+    struct local_address *addresses;
+    char cause[LOCAL_CAUSE_SIZE]; // of this rank's failure to join; "": there is none
 };
 
-enum verdict {
-    SHRINK_WAITS,
-    SHRINK_NEXT, // the rank that gathers has gone
-    SHRINK_DONE
-};
-
-static weir_status fail(const struct shrink *shrink, const char *what)
+static const struct tcp_group *whole_of(const struct shrink *shrink)
 {
-    return weir_host_fail(shrink->whole->local.host, WEIR_ERROR_SYSTEM, NULL,
-                          "'%s': rank %u %s: %s", shrink->params->label, shrink->whole->local.rank,
-                          what, strerror(errno));
+    return shrink->gather.whole;
 }
 
-// Reads the list that follows a GOES_ON.
-static enum verdict take_list(struct shrink *shrink, struct tcp_peer *peer)
+static weir_status fail_late(const struct shrink *shrink)
 {
-    if (peer->news.number > shrink->whole->local.count ||
-        !local_read_all(peer->control, shrink->members, peer->news.number * sizeof *shrink->members,
-                        shrink->deadline_ns))
-        return SHRINK_NEXT;
-    shrink->count = peer->news.number;
-    shrink->token = peer->news.token;
-    return SHRINK_DONE;
+    char duration[WEIR_TEXT_QUANTITY_SIZE];
+    weir_text_duration(duration, 2 * (double)shrink->params->timeout_ns);
+    return weir_host_fail(whole_of(shrink)->local.host, WEIR_ERROR_COMM,
+                          "end the ranks that have stopped, and shrink the communicator again",
+                          "'%s': the ranks that are left have not settled in %s which they are",
+                          shrink->params->label, duration);
 }
 
-// Reads what a peer has said. The news of the failure are known.
-static enum verdict listen_to(struct shrink *shrink, uint32_t index)
+static weir_status open_listener(struct shrink *shrink, uint16_t *out_port)
 {
-    struct tcp_peer *peer = &shrink->whole->peers[index];
-    while (!shrink->gone[index]) {
-        const ssize_t got = recv(peer->control, (char *)&peer->news + peer->news_size,
-                                 sizeof peer->news - peer->news_size, 0);
-        if (got < 0 && (errno == EAGAIN || errno == EINTR))
-            return SHRINK_WAITS;
-        peer->news_size += got > 0 ? (size_t)got : 0;
-        if (got > 0 && peer->news_size < sizeof peer->news)
-            continue;
-        peer->news_size = 0;
-        if (got <= 0 || peer->news.kind == TCP_LEAVES)
-            peer->left = shrink->gone[index] = true;
-        else if (peer->news.kind == TCP_COMES)
-            shrink->ports[index] = peer->news.number;
-        else if (peer->news.kind == TCP_GOES_ON)
-            return take_list(shrink, peer);
+    struct local_address address;
+    const char *what = "has no address";
+    if (local_tcp_own_address(whole_of(shrink), &address)) {
+        local_address_set_port(&address, 0);
+        shrink->listener = local_listen(address, whole_of(shrink)->any, out_port);
+        what = "cannot listen";
     }
-    return SHRINK_NEXT;
+    return shrink->listener >= 0
+               ? WEIR_OK
+               : weir_host_fail(whole_of(shrink)->local.host, WEIR_ERROR_SYSTEM, NULL,
+                                "'%s': rank %u %s: %s", shrink->params->label,
+                                whole_of(shrink)->local.rank, what, strerror(errno));
 }
 
-// Sleeps until a peer says something, at most until the deadline, and hears it.
-static enum verdict hear(struct shrink *shrink, uint64_t deadline_ns)
+static weir_status find_members(struct shrink *shrink)
 {
-    struct tcp_group *whole = shrink->whole;
-    enum verdict verdict = SHRINK_WAITS;
-    for (uint32_t i = 0; i < whole->local.count; i++)
-        whole->polls[i] =
-            (struct pollfd){.fd = shrink->gone[i] ? -1 : whole->peers[i].control, .events = POLLIN};
-    poll(whole->polls, whole->local.count, local_poll_ms(deadline_ns));
-    for (uint32_t i = 0; i < whole->local.count && verdict != SHRINK_DONE; i++)
-        if (whole->polls[i].revents)
-            verdict = listen_to(shrink, i);
-    return verdict;
-}
-
-// The rank that gathers.
-static uint32_t first_left(const struct shrink *shrink)
-{
-    uint32_t index = 0;
-    while (index < shrink->whole->local.rank && shrink->gone[index])
-        index++;
-    return index;
-}
-
-static bool all_have_come(const struct shrink *shrink)
-{
-    for (uint32_t i = 0; i < shrink->whole->local.count; i++)
-        if (!shrink->gone[i] && !shrink->ports[i])
-            return false;
-    return true;
-}
-
-static void send_list(const struct shrink *shrink)
-{
-    const struct tcp_group *whole = shrink->whole;
-    const struct tcp_news news = {.kind = TCP_GOES_ON,
-                                  .number = shrink->count,
-                                  .token = shrink->token};
-    for (uint32_t i = 0; i < whole->local.count; i++) {
-        const int control = whole->peers[i].control;
-        if (i == whole->local.rank || whole->peers[i].left)
-            continue;
-        // One that has died meanwhile is found when it does not connect.
-        if (local_write_all(control, &news, sizeof news, shrink->deadline_ns))
-            (void)local_write_all(control, shrink->members, shrink->count * sizeof *shrink->members,
-                                  shrink->deadline_ns);
-    }
-}
-
-static enum verdict gather(struct shrink *shrink)
-{
-    const uint64_t until_ns = weir_clock_now_ns() + local_shrink_patience(shrink->params);
-    struct weir_siphash_key key;
-    while (!all_have_come(shrink) && weir_clock_now_ns() < until_ns)
-        if (hear(shrink, until_ns) == SHRINK_DONE)
-            return SHRINK_DONE; // an earlier one had gathered before it went
-    for (uint32_t i = 0; i < shrink->whole->local.count; i++)
-        if (!shrink->gone[i] && shrink->ports[i])
-            shrink->members[shrink->count++] = (struct tcp_member){i, shrink->ports[i]};
-    weir_siphash_random_key(&key);
-    shrink->token = key.words[0];
-    send_list(shrink);
-    return SHRINK_DONE;
-}
-
-// Comes to the rank that gathers, and waits for its list.
-static enum verdict come_to(struct shrink *shrink, uint32_t index)
-{
-    const struct tcp_news news = {.kind = TCP_COMES, .number = shrink->port};
-    const uint64_t until_ns = weir_clock_now_ns() + shrink->params->timeout_ns / 2;
-    enum verdict verdict = SHRINK_WAITS;
-    if (!local_write_all(shrink->whole->peers[index].control, &news, sizeof news, until_ns))
-        return SHRINK_NEXT;
-    while (verdict != SHRINK_DONE && !shrink->gone[index] && weir_clock_now_ns() < until_ns)
-        verdict = hear(shrink, until_ns);
-    return verdict == SHRINK_DONE ? SHRINK_DONE : SHRINK_NEXT;
-}
-
-static void find_members(struct shrink *shrink)
-{
-    const uint32_t own = shrink->whole->local.rank;
-    enum verdict verdict = SHRINK_NEXT;
-    for (uint32_t i = 0; i < shrink->whole->local.count; i++)
-        shrink->gone[i] = i != own && shrink->whole->peers[i].left;
-    shrink->ports[own] = shrink->port;
-    while (verdict != SHRINK_DONE && hear(shrink, 0) != SHRINK_DONE) {
-        const uint32_t index = first_left(shrink);
-        verdict = index == own ? gather(shrink) : come_to(shrink, index);
-        if (verdict == SHRINK_NEXT)
-            shrink->gone[index] = true;
-    }
+    uint16_t port = 0;
+    weir_status status = open_listener(shrink, &port);
+    if (status < 0)
+        return status;
+    local_tcp_gather_begin(&shrink->gather);
+    local_tcp_gather_tell(&shrink->gather, port);
+    if (!local_tcp_gather_settle(&shrink->gather))
+        return fail_late(shrink);
+    shrink->token = shrink->gather.token;
+    shrink->count = shrink->gather.count;
+    memcpy(shrink->members, shrink->gather.members, shrink->count * sizeof *shrink->members);
+    return WEIR_OK;
 }
 
 static uint32_t own_member(const struct shrink *shrink)
 {
     uint32_t index = 0;
-    while (index < shrink->count && shrink->members[index].rank != shrink->whole->local.rank)
+    while (index < shrink->count && shrink->members[index].rank != whole_of(shrink)->local.rank)
         index++;
     return index;
 }
 
-static bool connect_members(const struct shrink *shrink, struct tcp_group *group, char *cause)
+static bool connect_members(struct shrink *shrink, struct tcp_group *group)
 {
-    const struct tcp_group *whole = shrink->whole;
-    const struct weir_host *host = whole->local.host;
-    struct local_address *addresses = host->allocate(shrink->count * sizeof *addresses);
-    if (!addresses)
-        return false;
+    const struct tcp_group *whole = whole_of(shrink);
+    const uint64_t deadline_ns = local_sooner(shrink->gather.deadline_ns,
+                                              weir_clock_now_ns() + 2 * shrink->gather.patience_ns);
     for (uint32_t i = 0; i < group->local.rank; i++) {
         const struct tcp_member *member = &shrink->members[i];
         if (member->rank < whole->local.count)
-            addresses[i] = whole->peers[member->rank].address;
-        local_address_set_port(&addresses[i], (uint16_t)member->port);
+            shrink->addresses[i] = whole->peers[member->rank].address;
+        local_address_set_port(&shrink->addresses[i], (uint16_t)member->value);
     }
     group->any = whole->any;
     group->reads_memory = whole->reads_memory;
     group->maps_memory = whole->maps_memory;
-    const bool connected =
-        local_tcp_connect(group, addresses, shrink->listener, shrink->token, shrink->deadline_ns,
-                          cause) &&
-        local_tcp_begin(group, shrink->params->timeout_ns, shrink->deadline_ns, cause);
-    host->release(addresses);
-    return connected;
+    return local_tcp_connect(group, shrink->addresses, shrink->listener, shrink->token, deadline_ns,
+                             &shrink->gather, shrink->cause) &&
+           local_tcp_begin(group, shrink->params->timeout_ns, deadline_ns, shrink->cause);
 }
 
-static weir_status go_on(const struct shrink *shrink, struct local_group **out_group)
+// What a member has told of joining; 0: nothing in time, or it has gone.
+static uint32_t told_of_joining(const struct shrink *shrink, uint32_t rank)
 {
-    const struct weir_host *host = shrink->whole->local.host;
-    const uint32_t rank = own_member(shrink);
-    char cause[LOCAL_CAUSE_SIZE] = "";
-    if (rank == shrink->count)
-        return local_shrink_without(&shrink->whole->local);
-    struct tcp_group *group = local_tcp_create(host, shrink->params->label, rank, shrink->count);
-    if (group && connect_members(shrink, group, cause)) {
-        *out_group = &group->local;
-        return WEIR_OK;
+    const struct tcp_gather *gather = &shrink->gather;
+    for (uint32_t i = 0; i < gather->count; i++)
+        if (gather->members[i].rank == rank)
+            return gather->members[i].value;
+    return 0;
+}
+
+// Finds a member that has not joined: the cause, if one is, and not one that waited for it in vain.
+static bool find_missing(const struct shrink *shrink, uint32_t *out_rank)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < shrink->count; i++) {
+        const uint32_t told = told_of_joining(shrink, shrink->members[i].rank);
+        if (told == TCP_JOINED || (found && told == TCP_IN_VAIN))
+            continue;
+        *out_rank = shrink->members[i].rank;
+        found = true;
+        if (told != TCP_IN_VAIN)
+            break;
     }
-    if (group)
-        local_tcp_destroy(group);
-    return cause[0]
-               ? weir_host_fail(host, WEIR_ERROR_COMM, "shrink the communicator again", "%s", cause)
-               : weir_host_no_memory(host, "a group");
+    return found;
 }
 
-static weir_status open_listener(struct shrink *shrink)
+static weir_status fail_without(struct shrink *shrink, uint32_t rank)
 {
-    struct local_address address;
-    if (!local_tcp_own_address(shrink->whole, &address))
-        return fail(shrink, "has no address");
-    local_address_set_port(&address, 0);
-    shrink->listener = local_listen(address, shrink->whole->any, &shrink->port);
-    return shrink->listener >= 0 ? WEIR_OK : fail(shrink, "cannot listen");
+    if (!shrink->cause[0])
+        snprintf(shrink->cause, sizeof shrink->cause,
+                 "'%s': rank %u, which was to go on too, has not joined the others",
+                 shrink->params->label, rank);
+    return weir_host_fail(whole_of(shrink)->local.host, WEIR_ERROR_COMM,
+                          "shrink the communicator again", "%s", shrink->cause);
+}
+
+static uint32_t what_to_tell(const struct shrink *shrink, bool joined)
+{
+    if (joined)
+        return TCP_JOINED;
+    return shrink->gather.in_vain ? TCP_IN_VAIN : TCP_NOT_JOINED;
+}
+
+// All members come here, and none goes on unless all have joined.
+static weir_status join(struct shrink *shrink, uint32_t rank, struct local_group **out_group)
+{
+    const struct weir_host *host = whole_of(shrink)->local.host;
+    weir_status status = WEIR_OK;
+    uint32_t missing = 0;
+    local_tcp_gather_begin_second(&shrink->gather);
+    struct tcp_group *group = local_tcp_create(host, shrink->params->label, rank, shrink->count);
+    const bool joined = group && connect_members(shrink, group);
+    local_tcp_gather_tell(&shrink->gather, what_to_tell(shrink, joined));
+    if (!local_tcp_gather_settle(&shrink->gather))
+        status = fail_late(shrink);
+    else if (!joined && !shrink->cause[0] && !shrink->gather.in_vain)
+        status = weir_host_no_memory(host, "a group");
+    else if (find_missing(shrink, &missing))
+        status = fail_without(shrink, missing);
+    if (status == WEIR_OK)
+        *out_group = &group->local;
+    else if (group)
+        local_tcp_destroy(group);
+    return status;
+}
+
+static weir_status go_on(struct shrink *shrink, struct local_group **out_group)
+{
+    weir_status status = find_members(shrink);
+    if (status < 0)
+        return status;
+    const uint32_t rank = own_member(shrink);
+    if (rank < shrink->count)
+        return join(shrink, rank, out_group);
+    shrink->gather.whole->left_out = true;
+    return local_shrink_without(&whole_of(shrink)->local);
 }
 
 weir_status local_tcp_shrink(struct local_group *group, const struct weir_transport_shrink *params,
@@ -234,25 +176,26 @@ weir_status local_tcp_shrink(struct local_group *group, const struct weir_transp
     const struct weir_host *host = group->host;
     const uint64_t now_ns = weir_clock_now_ns();
     struct shrink shrink = {
-        .whole = (struct tcp_group *)group,
+        .gather = {.whole = (struct tcp_group *)group,
+                   .patience_ns = local_shrink_patience(params),
+                   .deadline_ns = params->timeout_ns > UINT64_MAX / 4
+                                      ? UINT64_MAX / 2
+                                      : now_ns + 2 * params->timeout_ns},
         .params = params,
-        .deadline_ns =
-            params->timeout_ns > UINT64_MAX / 4 ? UINT64_MAX / 2 : now_ns + 2 * params->timeout_ns,
         .listener = -1,
         .members = host->allocate(group->count * sizeof *shrink.members),
-        .ports = host->allocate(group->count * sizeof *shrink.ports),
-        .gone = host->allocate(group->count * sizeof *shrink.gone),
+        .addresses = host->allocate(group->count * sizeof *shrink.addresses),
     };
-    weir_status status = shrink.members && shrink.ports && shrink.gone
-                             ? open_listener(&shrink)
-                             : weir_host_no_memory(host, "a group");
-    if (status == WEIR_OK) {
-        find_members(&shrink);
+    weir_status status = WEIR_OK;
+    if (shrink.gather.whole->left_out)
+        status = local_shrink_without(group);
+    else if (shrink.members && shrink.addresses && local_tcp_gather_create(&shrink.gather))
         status = go_on(&shrink, out_group);
-    }
+    else
+        status = weir_host_no_memory(host, "a group");
     local_close(&shrink.listener);
-    host->release(shrink.gone);
-    host->release(shrink.ports);
+    local_tcp_gather_destroy(&shrink.gather);
+    host->release(shrink.addresses);
     host->release(shrink.members);
     return status;
 }

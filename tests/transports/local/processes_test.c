@@ -35,15 +35,16 @@ static void set_up_pipe(int ends[2], int ours)
 
 static void start_with(struct process *process, uint32_t rank, uint32_t count,
                        const char *rendezvous, const char *steps, const char *timeout_ms,
-                       const char *more)
+                       const char *shrink_ms, const char *more)
 {
     int in[2];
     int out[2];
     char rank_text[16];
     char count_text[16];
     posix_spawn_file_actions_t actions;
-    char *arguments[] = {(char *)PROGRAM, rank_text,          count_text,   (char *)rendezvous,
-                         (char *)steps,   (char *)timeout_ms, (char *)more, NULL};
+    char *arguments[] = {(char *)PROGRAM,    rank_text,     count_text,
+                         (char *)rendezvous, (char *)steps, (char *)timeout_ms,
+                         (char *)shrink_ms,  (char *)more,  NULL};
     snprintf(rank_text, sizeof rank_text, "%u", rank);
     snprintf(count_text, sizeof count_text, "%u", count);
     set_up_pipe(in, 1);
@@ -62,7 +63,7 @@ static void start_with(struct process *process, uint32_t rank, uint32_t count,
 static void start(struct process *process, uint32_t rank, uint32_t count, const char *rendezvous,
                   const char *steps, const char *timeout_ms)
 {
-    start_with(process, rank, count, rendezvous, steps, timeout_ms, NULL);
+    start_with(process, rank, count, rendezvous, steps, timeout_ms, NULL, NULL);
 }
 
 static void start_all(struct process *processes, uint32_t count, const char *const *steps,
@@ -240,13 +241,13 @@ WEIR_TEST(Processes, TellOfOneThatIsStoppedAtWork)
     EXPECT_INT_EQ(processes[1].status, WEIR_ERROR_COMM);
 }
 
-// Three of four go on when one is killed, whichever it is: the first one gathers the others.
+// Three of four go on when one is killed, whichever it is.
 static void expect_to_go_on(int victim)
 {
     struct process processes[4] = {{.id = 0}};
     const struct weir_transport_setup setup = ranks_setup("file");
     for (uint32_t i = 0; i < 4; i++)
-        start_with(&processes[i], i, 4, setup.rendezvous, "0", "60000", "shrink");
+        start_with(&processes[i], i, 4, setup.rendezvous, "0", "60000", "60000", NULL);
     for (int i = 0; i < 4; i++)
         expect_waiting(&processes[i]);
     kill(processes[victim].id, SIGKILL);
@@ -268,25 +269,62 @@ WEIR_TEST(Processes, GoOnWithoutOneThatIsKilled)
     expect_to_go_on(3);
 }
 
-// The first rank has stopped, so that it does not gather: the second one does, when that has said nothing for
-// half of the timeout. When the first one goes on, the others have gone.
-WEIR_TEST(Processes, GoOnWithoutOneThatIsStopped)
+// The first `stopped` of the ranks have stopped, and the others do not wait long for them. When they go on,
+// the others have gone.
+static void expect_to_go_on_without(int stopped, int count)
 {
-    struct process processes[3] = {{.id = 0}};
+    struct process processes[6] = {{.id = 0}};
     const struct weir_transport_setup setup = ranks_setup("file");
-    for (uint32_t i = 0; i < 3; i++)
-        start_with(&processes[i], i, 3, setup.rendezvous, "0", "20000", "shrink");
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < count; i++)
+        start_with(&processes[i], (uint32_t)i, (uint32_t)count, setup.rendezvous, "0", "2000",
+                   "24000", NULL);
+    for (int i = 0; i < count; i++)
         expect_waiting(&processes[i]);
-    kill(processes[0].id, SIGSTOP);
-    for (int i = 1; i < 3; i++) {
+    for (int i = 0; i < stopped; i++)
+        kill(processes[i].id, SIGSTOP);
+    for (int i = stopped; i < count; i++) {
+        char expected[32];
         finish(&processes[i]);
+        snprintf(expected, sizeof expected, "rank %d of %d", i - stopped, count - stopped);
         EXPECT_INT_EQ(processes[i].status, WEIR_OK);
+        EXPECT_STR_EQ(processes[i].message, expected);
     }
-    EXPECT_STR_EQ(processes[1].message, "rank 0 of 2");
-    EXPECT_STR_EQ(processes[2].message, "rank 1 of 2");
-    kill(processes[0].id, SIGCONT);
-    finish(&processes[0]);
-    EXPECT_INT_EQ(processes[0].status, WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(processes[0].message, "the other ranks have gone on without rank 0");
+    for (int i = 0; i < stopped; i++)
+        kill(processes[i].id, SIGCONT);
+    for (int i = 0; i < stopped; i++) {
+        finish(&processes[i]);
+        EXPECT_INT_EQ(processes[i].status, WEIR_ERROR_COMM);
+        EXPECT_CONTAINS(processes[i].message, "the other ranks have gone on without rank ");
+    }
+}
+
+WEIR_TEST(Processes, GoOnWithoutThoseThatAreStopped)
+{
+    expect_to_go_on_without(1, 3);
+    expect_to_go_on_without(4, 6);
+}
+
+// Rank 3 is left, but cannot join the others: none goes on, and all know why. The next attempt is
+// without it.
+WEIR_TEST(Processes, GoOnTogetherOrNot)
+{
+    struct process processes[4] = {{.id = 0}};
+    const struct weir_transport_setup setup = ranks_setup("file");
+    for (uint32_t i = 0; i < 4; i++)
+        start_with(&processes[i], i, 4, setup.rendezvous, "0", "60000", "60000",
+                   i == 3 ? "poor" : NULL);
+    for (int i = 0; i < 4; i++)
+        expect_waiting(&processes[i]);
+    kill(processes[1].id, SIGKILL);
+    for (int i = 0; i < 4; i++)
+        finish(&processes[i]);
+    EXPECT_INT_EQ(processes[3].status, WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(processes[3].message, "'left': rank 2 cannot connect to rank 0 at ");
+    EXPECT_CONTAINS(processes[3].message, "Too many open files");
+    for (int i = 0; i < 3; i += 2) {
+        EXPECT_INT_EQ(processes[i].status, WEIR_OK);
+        EXPECT_CONTAINS(processes[i].message, i == 0 ? "rank 0 of 2" : "rank 1 of 2");
+        EXPECT_CONTAINS(processes[i].message,
+                        ", after: 'left': rank 3, which was to go on too, has not joined");
+    }
 }

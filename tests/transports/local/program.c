@@ -1,14 +1,17 @@
-// One rank as a process: program RANK COUNT RENDEZVOUS STEPS TIMEOUT_MS [shrink]
+// One rank as a process: program RANK COUNT RENDEZVOUS STEPS TIMEOUT_MS [SHRINK_MS [poor]]
 //
 // It runs STEPS small all-reduces, writes "waiting", and reads a line; then it runs a large one, and writes
 // its status, the time and the error. With STEPS 0 it writes "waiting" after three, and goes on until
 // one fails. With STEPS -1 the last rank leaves after one, and ranks 0 and 1 trade messages until one
-// fails, and write "waiting" after three. With one more argument it goes on after that with the ranks that
-// are left, and writes their number with its own as the error.
+// fails, and write "waiting" after three. With SHRINK_MS it goes on after that with the ranks that
+// are left, if not at once then after the failure of the first attempt, and writes their number with
+// its own, and that failure, as the error. With "poor" it has no descriptors to join them, and tries once.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "tests/transports/local/ranks.h"
@@ -78,20 +81,38 @@ static weir_status work(struct rank *rank, long steps, uint64_t timeout_ns)
     return status;
 }
 
-static weir_status go_on(struct rank *rank, uint64_t timeout_ns)
+// What is left is enough to listen, and to make a group without a connection.
+static void use_up_descriptors(void)
 {
+    struct rlimit limit;
+    const int next = dup(0);
+    close(next);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = (rlim_t)next + 2;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static weir_status go_on(struct rank *rank, uint64_t timeout_ns, bool poor)
+{
+    char first[sizeof rank->error.message] = "";
+    if (poor)
+        use_up_descriptors();
     weir_status status = rank_shrink(rank, timeout_ns);
+    if (status && !poor) {
+        snprintf(first, sizeof first, ", after: %.240s", rank->error.message);
+        status = rank_shrink(rank, timeout_ns);
+    }
     if (!status)
         status = sum(rank, 3, timeout_ns);
     if (!status)
-        snprintf(rank->error.message, sizeof rank->error.message, "rank %u of %u", rank->rank,
-                 rank->count);
+        snprintf(rank->error.message, sizeof rank->error.message, "rank %u of %u%.256s", rank->rank,
+                 rank->count, first);
     return status;
 }
 
 int main(int count, char **arguments)
 {
-    if (count != 6 && count != 7)
+    if (count < 6 || count > 8)
         return 2;
     struct rank rank = {.rank = (uint32_t)strtoul(arguments[1], NULL, 10)};
     struct weir_transport_setup setup = ranks_setup("process");
@@ -102,9 +123,9 @@ int main(int count, char **arguments)
     const uint64_t timeout_ns = strtoull(arguments[5], NULL, 10) * 1000 * 1000;
     if (!status)
         status = steps < 0 ? work_when_left(&rank, timeout_ns) : work(&rank, steps, timeout_ns);
-    const bool goes_on = status && count == 7;
+    const bool goes_on = status && count > 6;
     if (goes_on)
-        status = go_on(&rank, timeout_ns);
+        status = go_on(&rank, strtoull(arguments[6], NULL, 10) * 1000 * 1000, count == 8);
     printf("%d %" PRIu64 " %s\n", (int)status, weir_clock_now_ns(),
            status || goes_on ? rank.error.message : "");
     rank_leave(&rank);

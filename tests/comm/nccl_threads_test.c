@@ -1,0 +1,80 @@
+// Communicators by NCCL where one rank gets no thread: all ranks are told which, and why. The rule in BUILD
+// makes the linker use this function instead of the C library's; modules keep theirs.
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/comm/rig.h"
+
+enum {
+    RANKS = 3,
+    DOOMED = 1
+};
+
+static _Thread_local bool is_doomed;
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*function)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*function)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*function)(void *), void *argument)
+{
+    return is_doomed ? EAGAIN : __real_pthread_create(thread, attributes, function, argument);
+}
+
+struct rank {
+    weir_device *device;
+    uint32_t rank;
+    bool doomed;
+    weir_comm *comm;
+    weir_status status;
+    char message[1024];
+};
+
+static void *create(void *user)
+{
+    struct rank *rank = user;
+    const struct weir_comm_params params = {.struct_size = sizeof params,
+                                            .label = "grads",
+                                            .rank = rank->rank,
+                                            .count = RANKS,
+                                            .rendezvous = "process:nccl-threads"};
+    is_doomed = rank->doomed;
+    rank->status = weir_comm_create(rank->device, &params, &rank->comm);
+    snprintf(rank->message, sizeof rank->message, "%s", weir_last_error_text());
+    return NULL;
+}
+
+static void create_all(struct comm_rig *rig, struct rank *ranks, bool doomed)
+{
+    pthread_t threads[RANKS];
+    for (uint32_t i = 0; i < RANKS; i++) {
+        ranks[i] = (struct rank){rig->devices[i], i, doomed && i == DOOMED, NULL, WEIR_OK, ""};
+        ASSERT_INT_EQ(__real_pthread_create(&threads[i], NULL, create, &ranks[i]), 0);
+    }
+    for (uint32_t i = 0; i < RANKS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+WEIR_TEST(CommNcclThreads, ARankWithoutAPulse)
+{
+    struct comm_rig rig;
+    struct rank ranks[RANKS];
+    comm_rig_open_ranks(&rig, "", RANKS);
+    create_all(&rig, ranks, true);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        EXPECT_INT_EQ(ranks[i].status, i == DOOMED ? WEIR_ERROR_SYSTEM : WEIR_ERROR_COMM);
+        EXPECT_TRUE(!ranks[i].comm);
+        EXPECT_CONTAINS(ranks[i].message, "no thread for communicator 'grads'");
+        if (i != DOOMED)
+            EXPECT_CONTAINS(ranks[i].message, "rank 1 cannot create communicator 'grads'");
+    }
+    create_all(&rig, ranks, false);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        EXPECT_OK(ranks[i].status);
+        rig.comms[i] = ranks[i].comm;
+    }
+    comm_rig_close(&rig);
+}
