@@ -3,7 +3,8 @@
 //   command.c  the command line
 //   rig.c      the device, its queues and buffers, and work that is timed
 //   figures.c  samples, and what becomes of them
-//   copies.c   bandwidths and latencies, alone and both ways
+//   copies.c   bandwidths and latencies
+//   both.c     the same while the other direction is busy
 //   host.c     what submits and waits take
 //   pageable.c memory that is not pinned
 //   graphs.c   what graphs take
@@ -31,6 +32,7 @@ enum {
     CAL_TURNS_MOST = 101,
     CAL_QUEUES = 256,
     CAL_SIZES = 8,
+    CAL_ORDER = 24,
     CAL_IN_A_ROW = 32, // small operations of a run
     CAL_SUBMITS = 128, // of which the first few take longer than the others
     CAL_BLOCK = 64,    // work-items of a kernel's one block
@@ -59,13 +61,19 @@ enum cal_key {
     CAL_PEER,
     CAL_H2D_LATENCY,
     CAL_D2H_LATENCY,
+    CAL_H2D_BOTH_LATENCY,
+    CAL_D2H_BOTH_LATENCY,
     CAL_D2D_LATENCY,
     CAL_PEER_LATENCY,
+    CAL_PULL_LATENCY,
     CAL_SIGNAL,
     CAL_SIGNAL_COPY,
+    CAL_KERNEL_GAP,
     CAL_HOST_CALL,
     CAL_SUBMIT_KERNEL,
     CAL_SUBMIT_COPY,
+    CAL_SUBMIT_PEER,
+    CAL_SUBMIT_PULL,
     CAL_SUBMIT_HOST,
     CAL_SUBMIT_MARK,
     CAL_SUBMIT_GRAPH,
@@ -75,7 +83,9 @@ enum cal_key {
     CAL_WAIT,
     CAL_WAKE,
     CAL_UPLOAD,
+    CAL_UPLOAD_ALL,
     CAL_DOWNLOAD,
+    CAL_DOWNLOAD_ALL,
     CAL_KEYS
 };
 
@@ -114,6 +124,7 @@ enum cal_kind {
     CAL_DOWN,   // and back
     CAL_WITHIN, // within the device
     CAL_ACROSS, // to another device
+    CAL_PULL,   // from another device
     CAL_COPIES, // kinds of copies
     CAL_LAUNCH = CAL_COPIES,
     CAL_CALL,  // a function of the host
@@ -133,6 +144,13 @@ struct cal_work {
 // Nanoseconds of a copy, by size.
 struct cal_by_size {
     struct cal_figure ns[CAL_SIZES];
+};
+
+// In which order copies of several queues went.
+struct cal_order {
+    size_t queues[CAL_ORDER];    // in the last turn
+    size_t turns;                // 0: not measured
+    int numbers[CAL_TURNS_MOST]; // of channels that each turn is for; -1: none
 };
 
 struct calibration {
@@ -165,6 +183,8 @@ struct calibration {
 
     struct cal_figure figures[CAL_KEYS];
     struct cal_by_size by_size[CAL_COPIES];
+    struct cal_by_size beside[CAL_DOWN + 1]; // uploads and downloads, both ways
+    struct cal_order order;
     int code;
 };
 
@@ -210,14 +230,24 @@ void cal_figure_leave(struct calibration *c, enum cal_key key, const char *why);
 // copies.c
 
 bool cal_measure_gate(struct calibration *c);
-// Fills in `by_size` of a kind of copy, and with it the two figures of the line that fits it best.
+// How many copies of that size are timed in a row.
+uint64_t cal_fitting(const struct calibration *c, size_t bytes);
+// Sets the two figures of the line that fits the times of copies by size best.
+bool cal_fit_copies(struct calibration *c, const struct cal_by_size *by_size, enum cal_key rate,
+                    enum cal_key latency);
+// Fills in `by_size` of a kind of copy, and with it the two figures.
 bool cal_measure_copies(struct calibration *c, enum cal_kind kind);
+
+// both.c
+
 bool cal_measure_both(struct calibration *c);
 
 // graphs.c
 
 bool cal_create_graphs(struct calibration *c);
 bool cal_measure_graphs(struct calibration *c);
+// Kernels of a queue beside those of a graph.
+bool cal_measure_gap(struct calibration *c);
 
 // host.c, pageable.c, wake.c, engines.c, channels.c, peers.c
 

@@ -18,7 +18,7 @@ const struct cal_about cal_keys[CAL_KEYS] = {
     [CAL_COPY_CHANNELS] =
         {"copy_channels", CAL_NUMBER,
          "with what number the engine of uploads takes those of 24 queues in groups, each of which "
-         "has every queue of that distance; 1: as submitted; 0: as ready, or in no such groups"},
+         "has every queue of that distance, in most turns; 1: as submitted; 0: as ready"},
     [CAL_PEER_ENGINE] = {"peer_engine", CAL_NUMBER,
                          "the same of a copy to another device and a download"},
     [CAL_KERNELS] = {"kernels", CAL_NUMBER,
@@ -30,26 +30,39 @@ const struct cal_about cal_keys[CAL_KEYS] = {
     [CAL_GREATEST_PRIORITY] = {"greatest_priority", CAL_NUMBER, "what the driver says"},
     [CAL_H2D] = {"h2d_gb_per_s", CAL_GB_PER_S, "the line through the times of all sizes"},
     [CAL_D2H] = {"d2h_gb_per_s", CAL_GB_PER_S, "the line through the times of all sizes"},
-    [CAL_H2D_BOTH] = {"h2d_both_gb_per_s", CAL_GB_PER_S, "large copies beside downloads"},
-    [CAL_D2H_BOTH] = {"d2h_both_gb_per_s", CAL_GB_PER_S, "large copies beside uploads"},
+    [CAL_H2D_BOTH] = {"h2d_both_gb_per_s", CAL_GB_PER_S,
+                      "the same line, of copies while downloads keep the other direction busy"},
+    [CAL_D2H_BOTH] = {"d2h_both_gb_per_s", CAL_GB_PER_S,
+                      "the same line, of copies while uploads keep the other direction busy"},
     [CAL_D2D] = {"d2d_gb_per_s", CAL_GB_PER_S, "the line through the times of all sizes"},
     [CAL_PEER] = {"peer_gb_per_s", CAL_GB_PER_S, "the line through the times of all sizes"},
     [CAL_H2D_LATENCY] = {"h2d_latency_ns", CAL_NS, "the same line, at no bytes"},
     [CAL_D2H_LATENCY] = {"d2h_latency_ns", CAL_NS, "the same line, at no bytes"},
+    [CAL_H2D_BOTH_LATENCY] = {"h2d_both_latency_ns", CAL_NS,
+                              "the line beside downloads, at no bytes"},
+    [CAL_D2H_BOTH_LATENCY] = {"d2h_both_latency_ns", CAL_NS,
+                              "the line beside uploads, at no bytes"},
     [CAL_D2D_LATENCY] = {"d2d_latency_ns", CAL_NS, "the same line, at no bytes"},
     [CAL_PEER_LATENCY] = {"peer_latency_ns", CAL_NS, "the same line, at no bytes"},
-    [CAL_SIGNAL] =
-        {"signal_ns", CAL_NS,
-         "what an upload, a kernel and a download in turn take more than each of them in a "
-         "row, but for the signals of the copies"},
+    [CAL_PULL_LATENCY] = {"pull_latency_ns", CAL_NS,
+                          "a copy of 4 KiB from another device, of many in a row, without the time "
+                          "of its bytes and the signal"},
+    [CAL_SIGNAL] = {"signal_ns", CAL_NS,
+                    "what a kernel and an upload in turn take more than each of them in a row, but "
+                    "for the signal of the upload"},
     [CAL_SIGNAL_COPY] =
         {"signal_copy_ns", CAL_NS,
-         "half of what an upload and a download in turn take more than each of them "
-         "in a row"},
+         "what a turn of an upload, a kernel and a download takes more than one of a "
+         "kernel and an upload, but for the download"},
+    [CAL_KERNEL_GAP] = {"kernel_gap_ns", CAL_NS,
+                        "what a kernel takes longer in a queue, of many in a row, than in a graph"},
     [CAL_HOST_CALL] = {"host_call_ns", CAL_NS, "a function that does nothing, of many in a queue"},
     [CAL_SUBMIT_KERNEL] = {"submit_kernel_ns", CAL_NS,
                            "a launch, of many to a queue that is idle at first"},
     [CAL_SUBMIT_COPY] = {"submit_copy_ns", CAL_NS, "an upload of 4 KiB, of as many"},
+    [CAL_SUBMIT_PEER] = {"submit_peer_ns", CAL_NS, "a copy of 4 KiB to another device, of as many"},
+    [CAL_SUBMIT_PULL] = {"submit_pull_ns", CAL_NS,
+                         "a copy of 4 KiB from another device, of as many"},
     [CAL_SUBMIT_HOST] = {"submit_host_ns", CAL_NS, "a host call, of as many"},
     [CAL_SUBMIT_MARK] = {"submit_mark_ns", CAL_NS,
                          "half of a record and a wait for it, of many between two busy queues"},
@@ -71,9 +84,15 @@ const struct cal_about cal_keys[CAL_KEYS] = {
          "what a copy of 4 MiB takes longer if another thread waits for it, and then wakes "
          "the one that submitted it"},
     [CAL_UPLOAD] = {"upload_gb_per_s", CAL_GB_PER_S,
-                    "memory that is not pinned, the difference of two sizes"},
+                    "memory that is not pinned, the difference of 1 and 3 MiB, which one thread "
+                    "copies"},
+    [CAL_UPLOAD_ALL] = {"upload_all_gb_per_s", CAL_GB_PER_S,
+                        "the same of large copies, which several threads copy"},
     [CAL_DOWNLOAD] = {"download_gb_per_s", CAL_GB_PER_S,
-                      "memory that is not pinned, the difference of two sizes"},
+                      "memory that is not pinned, the difference of 1 and 3 MiB, which one thread "
+                      "copies"},
+    [CAL_DOWNLOAD_ALL] = {"download_all_gb_per_s", CAL_GB_PER_S,
+                          "the same of large copies, which several threads copy"},
 };
 
 static int compare_numbers(const void *a, const void *b)

@@ -56,15 +56,39 @@ static bool measure_branch(struct calibration *c, size_t at, double *out_ns)
 }
 
 // A kernel of a graph takes less than one of a queue, so both lengths are of graphs.
-static bool measure_begin(struct calibration *c, size_t at, double *out_ns)
+static bool measure_node(struct calibration *c, double *out_two, double *out_ns)
 {
     const struct cal_work chain = {.kind = CAL_CHAIN}, lengthy = {.kind = CAL_LONG};
-    double two = 0, all = 0;
-    (void)at;
-    if (!cal_each(c, &chain, CAL_IN_A_ROW, &two) || !cal_each(c, &lengthy, CAL_IN_A_ROW, &all))
+    double all = 0;
+    if (!cal_each(c, &chain, CAL_IN_A_ROW, out_two) || !cal_each(c, &lengthy, CAL_IN_A_ROW, &all))
         return false;
-    *out_ns = two - 2 * (all - two) / (CAL_LENGTH - 2);
+    *out_ns = (all - *out_two) / (CAL_LENGTH - 2);
     return true;
+}
+
+static bool measure_begin(struct calibration *c, size_t at, double *out_ns)
+{
+    double two = 0, node = 0;
+    (void)at;
+    if (!measure_node(c, &two, &node))
+        return false;
+    *out_ns = two - 2 * node;
+    return true;
+}
+
+static bool measure_gap(struct calibration *c, size_t at, double *out_ns)
+{
+    double two = 0, node = 0;
+    (void)at;
+    if (!measure_node(c, &two, &node) || !cal_each(c, &launch, CAL_IN_A_ROW, out_ns))
+        return false;
+    *out_ns -= node;
+    return true;
+}
+
+bool cal_measure_gap(struct calibration *c)
+{
+    return cal_figure_measure(c, measure_gap, 0, &c->figures[CAL_KERNEL_GAP]);
 }
 
 // The kernels of the branches run at once, as far as there is room for them.
@@ -78,7 +102,7 @@ static bool measure_join(struct calibration *c, size_t at, double *out_ns)
     if (!cal_each(c, &launch, CAL_IN_A_ROW, &kernel) || !cal_each(c, &chain, CAL_IN_A_ROW, &two) ||
         !cal_each(c, &fork, CAL_IN_A_ROW, out_ns))
         return false;
-    *out_ns -= two + (double)(turns - 1) * kernel;
+    *out_ns -= two + (double)(turns - 1) * (kernel - c->figures[CAL_KERNEL_GAP].value);
     return true;
 }
 

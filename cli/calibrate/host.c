@@ -90,32 +90,39 @@ static bool measure_turn(struct calibration *c, const struct cal_work *works, si
     return true;
 }
 
-static double copies_ns(const struct calibration *c)
+// Signals: each operation comes after another engine's. Copies of both directions in turn tell nothing
+// of them: on a GPU they meet its looks for signals at other times than jobs do.
+
+// Of a kernel and an upload.
+static bool measure_two(struct calibration *c, double *out_ns)
 {
-    return c->by_size[CAL_UP].ns[0].value + c->by_size[CAL_DOWN].ns[0].value;
+    const struct cal_work works[] = {{.kind = CAL_LAUNCH, .rounds = 1},
+                                     {.kind = CAL_UP, .bytes = c->sizes[0]}};
+    return measure_turn(c, works, 2, out_ns);
 }
 
 static bool measure_signal_copy(struct calibration *c, size_t at, double *out_ns)
 {
     const struct cal_work works[] = {{.kind = CAL_UP, .bytes = c->sizes[0]},
+                                     {.kind = CAL_LAUNCH, .rounds = 1},
                                      {.kind = CAL_DOWN, .bytes = c->sizes[0]}};
+    double two = 0;
     (void)at;
-    if (!measure_turn(c, works, 2, out_ns))
+    if (!measure_turn(c, works, 3, out_ns) || !measure_two(c, &two))
         return false;
-    *out_ns = (*out_ns - copies_ns(c)) / 2;
+    *out_ns -= two + c->by_size[CAL_DOWN].ns[0].value;
     return true;
 }
 
 static bool measure_signal(struct calibration *c, size_t at, double *out_ns)
 {
-    const struct cal_work works[] = {{.kind = CAL_UP, .bytes = c->sizes[0]},
-                                     {.kind = CAL_LAUNCH, .rounds = 1},
-                                     {.kind = CAL_DOWN, .bytes = c->sizes[0]}};
+    const struct cal_work launch = {.kind = CAL_LAUNCH, .rounds = 1};
     double kernel = 0;
     (void)at;
-    if (!measure_turn(c, works, 3, out_ns) || !cal_each(c, &works[1], CAL_IN_A_ROW, &kernel))
+    if (!measure_two(c, out_ns) || !cal_each(c, &launch, CAL_IN_A_ROW, &kernel))
         return false;
-    *out_ns -= copies_ns(c) + kernel + 2 * c->figures[CAL_SIGNAL_COPY].value;
+    *out_ns -= kernel - c->figures[CAL_KERNEL_GAP].value + c->by_size[CAL_UP].ns[0].value +
+               c->figures[CAL_SIGNAL_COPY].value;
     return true;
 }
 
@@ -128,6 +135,7 @@ bool cal_measure_host(struct calibration *c)
            cal_figure_measure(c, measure_submit, CAL_SUBMIT_HOST, &c->figures[CAL_SUBMIT_HOST]) &&
            cal_figure_measure(c, measure_submit, CAL_SUBMIT_GRAPH, &c->figures[CAL_SUBMIT_GRAPH]) &&
            cal_figure_measure(c, measure_mark, 0, &c->figures[CAL_SUBMIT_MARK]) &&
+           cal_measure_gap(c) &&
            cal_figure_measure(c, measure_signal_copy, 0, &c->figures[CAL_SIGNAL_COPY]) &&
            cal_figure_measure(c, measure_signal, 0, &c->figures[CAL_SIGNAL]) &&
            cal_figure_measure(c, measure_call, 0, &c->figures[CAL_HOST_CALL]) &&

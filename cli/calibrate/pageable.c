@@ -1,11 +1,18 @@
-// Copies of memory that is not pinned, which go through pinned pieces.
+// Copies of memory that is not pinned, which go through pinned pieces: of small ones the calling thread
+// copies four in turn, and the device's copy of one of them comes before or after all; of large ones
+// several threads copy.
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/calibrate/calibrate.h"
 
-// Above this share of the device's own rate the host hides its part, and nothing is known of it.
+#define SMALLER ((size_t)1 << 20)
+#define SMALL ((size_t)3 << 20)
+#define PIECES 4
+
+// Above these shares of the device's own rate the host hides its part, and nothing is known of it.
 #define SHARE_MOST 0.8
+#define SHARE_MOST_ALL 0.85
 
 static bool time_copy(struct calibration *c, bool up, size_t size, double *out_ns)
 {
@@ -22,23 +29,43 @@ static bool time_copy(struct calibration *c, bool up, size_t size, double *out_n
     return true;
 }
 
-static bool measure_rate(struct calibration *c, size_t at, double *out_gb_per_s)
+static bool time_byte(struct calibration *c, bool up, size_t less, size_t more, double *out_ns)
 {
-    const size_t half = c->large / 2;
     double few = 0, many = 0;
-    if (!time_copy(c, at == CAL_UPLOAD, half, &few) ||
-        !time_copy(c, at == CAL_UPLOAD, c->large, &many))
+    *out_ns = 0;
+    if (!time_copy(c, up, less, &few) || !time_copy(c, up, more, &many))
         return false;
-    *out_gb_per_s = many > few ? (double)half / (many - few) : 0;
+    *out_ns = (many - few) / (double)(more - less);
     return true;
 }
 
-static bool measure_direction(struct calibration *c, enum cal_key key, enum cal_key alone)
+static bool measure_one(struct calibration *c, size_t at, double *out_gb_per_s)
+{
+    const bool up = at == CAL_UPLOAD;
+    double ns = 0;
+    if (!time_byte(c, up, SMALLER, SMALL, &ns))
+        return false;
+    ns -= 1 / (PIECES * c->figures[up ? CAL_H2D : CAL_D2H].value);
+    *out_gb_per_s = ns > 0 ? 1 / ns : 0;
+    return true;
+}
+
+static bool measure_all(struct calibration *c, size_t at, double *out_gb_per_s)
+{
+    double ns = 0;
+    if (!time_byte(c, at == CAL_UPLOAD_ALL, c->large / 2, c->large, &ns))
+        return false;
+    *out_gb_per_s = ns > 0 ? 1 / ns : 0;
+    return true;
+}
+
+static bool measure_rate(struct calibration *c, cal_measure measure, enum cal_key key,
+                         enum cal_key alone, double most)
 {
     struct cal_figure *figure = &c->figures[key];
-    if (!cal_figure_measure(c, measure_rate, key, figure))
+    if (!cal_figure_measure(c, measure, key, figure))
         return false;
-    if (!(figure->value > 0 && figure->value < SHARE_MOST * c->figures[alone].value))
+    if (!(figure->value > 0 && figure->value < most * c->figures[alone].value))
         cal_figure_leave(c, key, "the host copies as fast as the device");
     return true;
 }
@@ -49,8 +76,10 @@ bool cal_measure_pageable(struct calibration *c)
     if (!c->pageable)
         return cal_fail(c, CLI_FAILED, "no memory for %zu bytes that are not pinned", c->large);
     memset(c->pageable, 1, c->large);
-    const bool fine =
-        measure_direction(c, CAL_UPLOAD, CAL_H2D) && measure_direction(c, CAL_DOWNLOAD, CAL_D2H);
+    const bool fine = measure_rate(c, measure_one, CAL_UPLOAD, CAL_H2D, SHARE_MOST) &&
+                      measure_rate(c, measure_all, CAL_UPLOAD_ALL, CAL_H2D, SHARE_MOST_ALL) &&
+                      measure_rate(c, measure_one, CAL_DOWNLOAD, CAL_D2H, SHARE_MOST) &&
+                      measure_rate(c, measure_all, CAL_DOWNLOAD_ALL, CAL_D2H, SHARE_MOST_ALL);
     free(c->pageable);
     c->pageable = NULL;
     return fine;

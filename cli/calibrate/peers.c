@@ -8,7 +8,9 @@ static bool create_buffers(struct calibration *c)
                                               .label = "calibrate/across",
                                               .size = c->large};
     return (weir_buffer_create(c->device, &params, &c->from[CAL_ACROSS]) == WEIR_OK &&
-            weir_buffer_create(c->peer, &params, &c->to[CAL_ACROSS]) == WEIR_OK) ||
+            weir_buffer_create(c->peer, &params, &c->to[CAL_ACROSS]) == WEIR_OK &&
+            weir_buffer_create(c->device, &params, &c->to[CAL_PULL]) == WEIR_OK &&
+            weir_buffer_create(c->peer, &params, &c->from[CAL_PULL]) == WEIR_OK) ||
            cal_fail_weir(c);
 }
 
@@ -26,11 +28,32 @@ static bool measure_at_once(struct calibration *c, size_t at, double *out_share)
     return true;
 }
 
+static bool measure_submit(struct calibration *c, size_t at, double *out_ns)
+{
+    const struct cal_work work = {.kind = at == CAL_SUBMIT_PULL ? CAL_PULL : CAL_ACROSS,
+                                  .bytes = c->sizes[0]};
+    return cal_submits(c, &work, out_ns);
+}
+
+// One comes after the other, so that each waits for a signal of the other device.
+static bool measure_pull(struct calibration *c, size_t at, double *out_ns)
+{
+    const struct cal_work pull = {.kind = CAL_PULL, .bytes = c->sizes[0]};
+    (void)at;
+    if (!cal_each(c, &pull, CAL_IN_A_ROW, out_ns))
+        return false;
+    *out_ns -= (double)pull.bytes / c->figures[CAL_PEER].value + c->figures[CAL_SIGNAL].value;
+    return true;
+}
+
 static void leave_all(struct calibration *c, const char *why)
 {
     cal_figure_leave(c, CAL_PEER_ENGINE, why);
     cal_figure_leave(c, CAL_PEER, why);
     cal_figure_leave(c, CAL_PEER_LATENCY, why);
+    cal_figure_leave(c, CAL_PULL_LATENCY, why);
+    cal_figure_leave(c, CAL_SUBMIT_PEER, why);
+    cal_figure_leave(c, CAL_SUBMIT_PULL, why);
 }
 
 bool cal_measure_peers(struct calibration *c)
@@ -42,7 +65,11 @@ bool cal_measure_peers(struct calibration *c)
         leave_all(c, c->peer ? "the devices cannot reach each other" : "there is one device");
         return true;
     }
-    if (!create_buffers(c) || !cal_measure_copies(c, CAL_ACROSS) ||
+    if (!create_buffers(c) ||
+        !cal_figure_measure(c, measure_submit, CAL_SUBMIT_PEER, &c->figures[CAL_SUBMIT_PEER]) ||
+        !cal_figure_measure(c, measure_submit, CAL_SUBMIT_PULL, &c->figures[CAL_SUBMIT_PULL]) ||
+        !cal_measure_copies(c, CAL_ACROSS) ||
+        !cal_figure_measure(c, measure_pull, 0, &c->figures[CAL_PULL_LATENCY]) ||
         !cal_figure_measure(c, measure_at_once, 0, &hidden))
         return false;
     cal_figure_set(c, CAL_PEER_ENGINE, hidden.value > 0.5);

@@ -13,8 +13,8 @@ enum {
     VALUE_SIZE = 48,
 };
 
-static const char *const kinds[CAL_COPIES] = {"to the device", "from the device",
-                                              "within the device", "to another device"};
+static const char *const kinds[CAL_PULL] = {"to the device", "from the device", "within the device",
+                                            "to another device"};
 
 static const char *show(const struct cal_figure *figure, enum cal_unit unit, double value,
                         char text[VALUE_SIZE])
@@ -60,20 +60,47 @@ static void write_key(const struct cal_figure *figure, const struct cal_about *a
                        show(figure, about->unit, figure->value, value));
 }
 
-static void write_sizes(const struct calibration *c, struct weir_long_text *ini)
+static void write_sizes(const struct calibration *c, const struct cal_by_size *by_size,
+                        struct weir_long_text *ini)
+{
+    for (size_t i = 0; i < c->size_count; i++) {
+        const struct cal_figure *ns = &by_size->ns[i];
+        char bytes[WEIR_TEXT_QUANTITY_SIZE];
+        weir_long_text_add(ini, ";   %10s  %12.0f ns (%.0f to %.0f), %.2f GB/s\n",
+                           weir_text_bytes(bytes, c->sizes[i]), ns->value, ns->least, ns->most,
+                           ns->value > 0 ? (double)c->sizes[i] / ns->value : 0.0);
+    }
+}
+
+static void write_copies(const struct calibration *c, struct weir_long_text *ini)
 {
     for (size_t kind = 0; kind < CAL_COPIES; kind++) {
-        if (!c->to[kind])
+        if (!c->to[kind] || kind == CAL_PULL)
             continue;
         weir_long_text_add(ini, "\n; Copies %s, alone:\n", kinds[kind]);
-        for (size_t i = 0; i < c->size_count; i++) {
-            const struct cal_figure *ns = &c->by_size[kind].ns[i];
-            char bytes[WEIR_TEXT_QUANTITY_SIZE];
-            weir_long_text_add(ini, ";   %10s  %12.0f ns (%.0f to %.0f), %.2f GB/s\n",
-                               weir_text_bytes(bytes, c->sizes[i]), ns->value, ns->least, ns->most,
-                               ns->value > 0 ? (double)c->sizes[i] / ns->value : 0.0);
-        }
+        write_sizes(c, &c->by_size[kind], ini);
     }
+    for (size_t kind = 0; kind <= CAL_DOWN && c->figures[CAL_H2D_BOTH].measured; kind++) {
+        weir_long_text_add(ini, "\n; Copies %s, while the other direction is busy:\n", kinds[kind]);
+        write_sizes(c, &c->beside[kind], ini);
+    }
+}
+
+// Why there are so many copy channels, or none.
+static void write_order(const struct cal_order *order, struct weir_long_text *ini)
+{
+    if (order->turns == 0)
+        return;
+    weir_long_text_add(ini, "\n; Copy channels that the turns are for (- none):");
+    for (size_t i = 0; i < order->turns; i++)
+        if (order->numbers[i] < 0)
+            weir_long_text_add(ini, " -");
+        else
+            weir_long_text_add(ini, " %d", order->numbers[i]);
+    weir_long_text_add(ini, "\n; The order of the uploads of 24 queues in the last one:");
+    for (size_t i = 0; i < CAL_ORDER; i++)
+        weir_long_text_add(ini, " %zu", order->queues[i]);
+    weir_long_text_add(ini, "\n");
 }
 
 static void write_model(const struct calibration *c, struct weir_long_text *ini)
@@ -81,7 +108,8 @@ static void write_model(const struct calibration *c, struct weir_long_text *ini)
     write_head(c, ini);
     for (size_t i = 0; i < CAL_KEYS; i++)
         write_key(&c->figures[i], &cal_keys[i], ini);
-    write_sizes(c, ini);
+    write_copies(c, ini);
+    write_order(&c->order, ini);
 }
 
 // The table.
@@ -136,7 +164,7 @@ static json_t *sizes_json(const struct calibration *c, bool *ok)
 {
     json_t *list = json_array();
     for (size_t kind = 0; kind < CAL_COPIES; kind++)
-        for (size_t i = 0; i < c->size_count && c->to[kind]; i++) {
+        for (size_t i = 0; i < c->size_count && c->to[kind] && kind != CAL_PULL; i++) {
             json_t *object = json_object();
             cli_json_set(object, "copies", json_string(kinds[kind]), ok);
             cli_json_set(object, "bytes", cli_json_count(c->sizes[i]), ok);

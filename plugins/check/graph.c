@@ -136,7 +136,8 @@ static void examine_node(struct check *check, struct probe *probe,
         .probe = true,
     };
     check_origin_set(&user.origin, check, node->operation);
-    check_use_operation(check, &user, node->operation);
+    if (!(node->operation->flags & WEIR_OPERATION_EMPTY))
+        check_use_operation(check, &user, node->operation);
     actor->recorded = count;
 }
 

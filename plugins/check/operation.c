@@ -217,6 +217,8 @@ static void use_nodes(struct check *check, struct check_user *user,
     for (uint32_t i = 0; i < operation->u.graph.node_count; i++) {
         const struct weir_operation *node =
             weir_graph_node_at(operation->u.graph.nodes, i)->operation;
+        if (node->flags & WEIR_OPERATION_EMPTY)
+            continue; // it is disabled
         check_origin_set(&user->origin, check, node);
         check_use_operation(check, user, node);
     }

@@ -215,6 +215,8 @@ static weir_status examine(struct check_trial *trial)
 
 bool check_has_buffers(const struct weir_operation *operation)
 {
+    if (operation->flags & WEIR_OPERATION_EMPTY)
+        return false; // a node that is disabled
     for (size_t i = 0;
          operation->kind == WEIR_OPERATION_LAUNCH && i < operation->u.launch.argument_count; i++)
         if (operation->u.launch.arguments[i].kind == WEIR_PARAMETER_BUFFER)

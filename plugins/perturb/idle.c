@@ -21,7 +21,7 @@ static void run(void *argument)
             perturb_wait(perturb, due);
         else if (perturb_run_one(perturb, NULL, 0, 0))
             perturb->counts.idle++;
-        else
+        else if (!perturb->stop) // it may be set since: running one waits for those that run
             pthread_cond_wait(&perturb->changed, &perturb->lock);
     }
     pthread_mutex_unlock(&perturb->lock);

@@ -59,7 +59,8 @@ static bool settle_queue(struct perturb_queue *queue)
     bool any = false;
     for (; is_settled(queue); any = true) {
         struct perturb_operation *first = pop(queue);
-        queue->granted = queue->handed_on = queue->done = perturb_of_user(first)->sequence;
+        // Not its number: a disabled node of a launch has that of the launch.
+        queue->granted = queue->handed_on = queue->done = perturb_operation_end(first);
         perturb_operation_destroy(first);
     }
     return any;

@@ -60,7 +60,7 @@ void sim_return(struct sim *sim)
 void sim_spend(struct sim *sim, uint64_t ns)
 {
     if (sim->host != SIM_HOST_NONE)
-        sim->host_ns += ns;
+        sim->host_ns += sim_vary_call(&sim->jitter, ns);
 }
 
 uint64_t sim_clock_now_ns(void *user)
@@ -70,29 +70,6 @@ uint64_t sim_clock_now_ns(void *user)
     const uint64_t now_ns = sim->host_ns;
     sim_leave(sim);
     return now_ns;
-}
-
-// Memory that is not pinned.
-
-static uint64_t copy_ns(size_t size, uint64_t bytes_per_s)
-{
-    return bytes_per_s ? (uint64_t)((double)size * 1e9 / (double)bytes_per_s + 0.5) : 0;
-}
-
-// Uploads and downloads copy through pinned pieces. If the host is measured, that was measured too.
-weir_status sim_host_note(const struct weir_link *link, const struct weir_host_note *note)
-{
-    struct sim *sim = sim_of(link);
-    const bool piece = note->kind == WEIR_HOST_NOTE_END && note->flags & WEIR_HOST_NOTE_INTERNAL;
-    if (piece && sim->host == SIM_HOST_FIXED) {
-        const bool up = note->u.access.access == WEIR_ACCESS_WRITE;
-        sim_enter(sim);
-        sim_spend(sim, copy_ns(note->u.access.size, up ? sim->model->upload_bytes_per_s
-                                                       : sim->model->download_bytes_per_s));
-        sim_leave(sim);
-    }
-    return WEIR_LINK_HAS(link->next, host_note) ? link->next->ops->host_note(link->next, note)
-                                                : WEIR_OK;
 }
 
 // Waits.

@@ -28,7 +28,7 @@ static enum sim_kind kind_of_copy(const struct weir_link *link, const weir_buffe
 static weir_status describe_bytes(const struct weir_link *link, struct sim_work *work,
                                   enum sim_kind kind, uint64_t bytes)
 {
-    const uint64_t most = UINT64_C(1) << 44;
+    const uint64_t most = SIM_BYTES_MOST;
     work->kind = kind;
     work->bytes = bytes;
     if (bytes < most)
@@ -36,6 +36,13 @@ static weir_status describe_bytes(const struct weir_link *link, struct sim_work 
     return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED, "copy in parts",
                           "sim: %llu bytes at once are more than it can time, which is 16 TiB",
                           (unsigned long long)bytes);
+}
+
+static weir_status describe_copy(const struct weir_link *link, struct sim_work *work,
+                                 const weir_buffer *dst, const weir_buffer *src, uint64_t bytes)
+{
+    work->device = sim_buffer_of(link, src)->device;
+    return describe_bytes(link, work, kind_of_copy(link, dst, src), bytes);
 }
 
 // Launches.
@@ -176,19 +183,20 @@ weir_status sim_describe(const struct weir_link *link, const struct weir_operati
                          struct sim_work *work)
 {
     const struct weir_operation *o = operation;
+    if (o->flags & WEIR_OPERATION_EMPTY) { // a node that is disabled
+        work->kind = SIM_MARK;
+        return WEIR_OK;
+    }
     switch (o->kind) {
     case WEIR_OPERATION_COPY:
-        return describe_bytes(link, work, kind_of_copy(link, o->u.copy.dst, o->u.copy.src),
-                              o->u.copy.size);
+        return describe_copy(link, work, o->u.copy.dst, o->u.copy.src, o->u.copy.size);
     case WEIR_OPERATION_COPY_2D:
-        return describe_bytes(link, work,
-                              kind_of_copy(link, o->u.copy_2d.dst.buffer, o->u.copy_2d.src.buffer),
-                              (uint64_t)o->u.copy_2d.width * o->u.copy_2d.height);
+        return describe_copy(link, work, o->u.copy_2d.dst.buffer, o->u.copy_2d.src.buffer,
+                             (uint64_t)o->u.copy_2d.width * o->u.copy_2d.height);
     case WEIR_OPERATION_COPY_3D:
-        return describe_bytes(link, work,
-                              kind_of_copy(link, o->u.copy_3d.dst.buffer, o->u.copy_3d.src.buffer),
-                              (uint64_t)o->u.copy_3d.width * o->u.copy_3d.height *
-                                  o->u.copy_3d.depth);
+        return describe_copy(link, work, o->u.copy_3d.dst.buffer, o->u.copy_3d.src.buffer,
+                             (uint64_t)o->u.copy_3d.width * o->u.copy_3d.height *
+                                 o->u.copy_3d.depth);
     case WEIR_OPERATION_FILL:
         return describe_bytes(link, work, SIM_D2D, o->u.fill.size);
     case WEIR_OPERATION_FILL_2D:

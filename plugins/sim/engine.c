@@ -31,7 +31,7 @@ uint32_t sim__unit_of(const struct sim_model *model, enum sim_kind kind)
 
 struct sim_device *sim__device_of(const struct sim_engine *engine, const struct sim_op *op)
 {
-    return &engine->devices[engine->queues[op->point.queue].params.device];
+    return &engine->devices[op->device];
 }
 
 bool sim__sees_at_once(const struct sim_engine *engine, const struct sim_op *op,

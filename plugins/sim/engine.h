@@ -26,6 +26,11 @@
 //                  it, is ready some time later; with engine queues its engine is taken meanwhile.
 //                  One that comes after a pause is not, nor is the first of a graph's branch because
 //                  of its queue.
+//   pulls          A copy from another device, in a queue of the one that gets it, needs the engine of the
+//                  other one, and is ready after a signal. Those from a device start in the order of
+//                  their submission, so that one that waits holds up all after it.
+//   gaps           A kernel that the end of another one of its device makes ready starts some time later,
+//                  but in a graph.
 //   both ways      While the other direction's engine is busy a copy runs at another bandwidth,
 //                  from the nanosecond at which that changes; and one that starts then has another
 //                  latency.
@@ -41,6 +46,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// What an operation moves is less than that.
+#define SIM_BYTES_MOST (UINT64_C(1) << 44)
+
 #define SIM_ARGUMENTS 16 // scalar arguments of a kernel that its cost may depend on
 
 enum sim_queues {
@@ -53,7 +61,7 @@ enum sim_kind {
     SIM_H2D,
     SIM_D2H,
     SIM_D2D,        // within the device, and fills: where kernels run, in one place
-    SIM_PEER,       // to or from another device
+    SIM_PEER,       // to or from another device, by the engine of the one that it reads
     SIM_COLLECTIVE, // with other ranks, which are as far as this one; an engine of its own
     SIM_HOST,       // a function of the host; no engine
     SIM_PAUSE,      // the beginning or the joins of a graph; no engine
@@ -68,6 +76,12 @@ struct sim_link {
     uint64_t latency_ns;
     uint64_t
         both_latency_ns; // H2D and D2H that start while the other direction is busy; 0: the same
+};
+
+// How fast the host copies to or from pinned memory in weir_upload() and weir_download().
+struct sim_staging_rate {
+    uint64_t bytes_per_s;     // of one thread; 0: in no time
+    uint64_t all_bytes_per_s; // of all that copy one transfer; 0: as often as there are threads
 };
 
 // A GPU. Lives as long as the engines that use it.
@@ -86,21 +100,24 @@ struct sim_model {
     int32_t greatest_priority;         // for kernels that wait for room
     struct sim_link copies[SIM_KINDS]; // [SIM_H2D] to [SIM_COLLECTIVE]
     uint64_t overhead_ns;              // from a start of an operation until it does something
-    uint64_t signal_ns;      // from the end of an operation until one of another engine starts
-    uint64_t signal_copy_ns; // the same if that is an upload or a download
-    uint64_t host_call_ns;   // a SIM_HOST
+    uint64_t signal_ns;       // from the end of an operation until one of another engine starts
+    uint64_t signal_copy_ns;  // the same if that is an upload or a download
+    uint64_t kernel_gap_ns;   // from the end of a kernel until one that waited for it starts
+    uint64_t host_call_ns;    // a SIM_HOST
+    uint64_t pull_latency_ns; // a SIM_PEER that pulls; 0: as others
+    uint64_t submit_pull_ns;  // the same
     uint64_t
         submit_ns[SIM_KINDS];  // how long the host is busy with a submit; SIM_PEER, 0: as SIM_H2D
     uint64_t submit_graph_ns;  // the same with a graph; 0: as a kernel
     uint64_t submit_branch_ns; // and for each branch of it but the first
     uint64_t graph_begin_ns;   // before the first of several nodes
     uint64_t graph_join_ns;    // after the last of several branches
+    uint64_t submit_cold_ns;   // and with the first submit to a queue that is not warm
+    uint32_t warm_queues;      // those that were used last
     uint64_t wait_ns;          // how long the host is busy with a wait, beside the waiting
     uint64_t wake_ns;          // from the end of a wait until another thread goes on
-    // How fast the host copies to and from pinned memory in weir_upload() and weir_download(). 0: in
-    // no time.
-    uint64_t upload_bytes_per_s;
-    uint64_t download_bytes_per_s;
+    struct sim_staging_rate upload;
+    struct sim_staging_rate download;
     const struct sim_cost *costs; // of kernels, by name, ascending (strcmp)
     size_t cost_count;
 };
@@ -125,13 +142,16 @@ struct sim_point {
 
 struct sim_work {
     enum sim_kind kind;
-    uint64_t bytes;       // copies, and what a collective moves; below 2^44
+    uint64_t bytes;       // copies, and what a collective moves; below SIM_BYTES_MOST
     uint64_t duration_ns; // SIM_KERNEL, SIM_PAUSE
+    uint32_t device;      // SIM_PEER: whose memory it reads, if that is not the queue's
+    bool pulls;           // SIM_PEER: `device` is
     uint32_t places;      // SIM_KERNEL: of model->kernels; 0: one; more than there are: all
     uint64_t yield_ns;    // SIM_KERNEL: a better one waits so long for its places; 0: to its end
     const struct sim_point *waits;
     size_t wait_count;
     bool first;   // of a graph's branch
+    bool node;    // of a graph
     uint64_t tag; // the caller's, for sim_done
 };
 

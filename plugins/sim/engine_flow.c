@@ -1,17 +1,28 @@
 // What happens at one instant, and from one to the next. Nothing here allocates.
 #include "plugins/sim/engine_parts.h"
 
-// Whether what made it ready ran on another engine.
+// Whether what made it ready ran on another engine, as always if its queue is another device's.
 static bool is_signalled(const struct sim_op *op, uint32_t unit)
 {
-    return op->kind != SIM_PAUSE && (op->follows || (op->from_ns == op->ready_ns &&
-                                                     (op->from & ~(UINT32_C(1) << unit)) != 0));
+    return op->kind != SIM_PAUSE &&
+           (op->pulls || op->follows ||
+            (op->from_ns == op->ready_ns && (op->from & ~(UINT32_C(1) << unit)) != 0));
 }
 
-static uint64_t signal_ns(const struct sim_model *model, uint32_t unit)
+// Whether the end of a kernel, or of a copy on the device, made this kernel ready.
+static bool is_chained(const struct sim_op *op)
+{
+    return op->kind == SIM_KERNEL && !op->node && op->from_ns == op->ready_ns &&
+           (op->from & UINT32_C(1) << SIM_KERNEL_ENGINE) != 0;
+}
+
+// How long after it may start it does.
+static uint64_t lead_ns(const struct sim_model *model, const struct sim_op *op, uint32_t unit)
 {
     const bool copies = unit == SIM_COPY_ENGINE || unit == SIM_DOWN_ENGINE;
-    return copies ? model->signal_copy_ns : model->signal_ns;
+    if (is_signalled(op, unit))
+        return copies ? model->signal_copy_ns : model->signal_ns;
+    return is_chained(op) ? model->kernel_gap_ns : 0;
 }
 
 static void add_to_unit(struct sim_engine *engine, struct sim_op *op, uint32_t unit)
@@ -45,7 +56,7 @@ void sim__release(struct sim_engine *engine, struct sim_op *op)
     } else if (unit == SIM_HOST_ENGINE) {
         add_to_unit(engine, op, unit);
     } else if (device->model->queues == SIM_STREAM_QUEUES) {
-        const uint64_t ns = is_signalled(op, unit) ? signal_ns(device->model, unit) : 0;
+        const uint64_t ns = lead_ns(device->model, op, unit);
         if (ns)
             send_signal(engine, op, ns);
         else
@@ -166,10 +177,15 @@ static void complete(struct sim_engine *engine, struct sim_op *op)
 
 static void start(struct sim_engine *engine, struct sim_op *op)
 {
-    struct sim_device *device = sim__device_of(engine, op);
-    struct sim_op **channel = device->channels + engine->queues[op->point.queue].channel;
+    const struct sim_queue *queue = &engine->queues[op->point.queue];
+    const struct sim_device *device = &engine->devices[queue->params.device];
+    struct sim_op **channel = device->channels + queue->channel;
     op->state = SIM_RUNNING;
     op->start_ns = engine->now_ns;
+    if (op->next_pull)
+        sim__release(engine, op->next_pull);
+    if (sim__device_of(engine, op)->pull == op)
+        sim__device_of(engine, op)->pull = NULL;
     if (!device->model->channels)
         return;
     if (op->next_in_channel)
@@ -194,8 +210,8 @@ static void start_on_unit(struct sim_engine *engine, struct sim_device *device, 
     const bool copies = op->left_millionths > 0;
     start(engine, op);
     const uint64_t room_ns = sim__unit_preempt(&device->units[unit], op);
-    if (!op->signalled && is_signalled(op, unit))
-        op->start_ns += signal_ns(device->model, unit);
+    if (!op->signalled)
+        op->start_ns += lead_ns(device->model, op, unit);
     op->start_ns = room_ns > op->start_ns ? room_ns : op->start_ns;
     op->moves_ns += op->start_ns + both_latency_ns(device, op);
     op->bytes_per_ms = copies ? bytes_per_ms(device, op) : 1;

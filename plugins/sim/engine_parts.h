@@ -29,9 +29,11 @@ struct sim_run {
 struct sim_op {
     struct sim_op *next; // in the list of free ones, of marks that are ready, or of its run
     struct sim_op *next_in_channel;
+    struct sim_op *next_pull;
     struct sim_edge *dependents;
     struct sim_run *run;
     struct sim_point point;
+    uint32_t device; // whose engine it needs
     enum sim_kind kind;
     enum sim_state state;
     uint64_t pending;  // operations that it waits for
@@ -47,7 +49,9 @@ struct sim_op {
     uint32_t from;
     uint64_t from_ns;
     bool signalled; // by now, or soon
-    bool follows;   // the operation before it in its queue was another engine's
+    bool pulls;
+    bool follows; // the operation before it in its queue was another engine's
+    bool node;    // of a graph
     uint64_t start_ns;
     uint64_t end_ns; // RUNNING: as things are now
     // Copies. A millionth of a byte is what one byte a millisecond moves in a nanosecond.
@@ -98,6 +102,7 @@ struct sim_device {
     uint32_t busy;            // a bit for each unit that has members
     size_t in_flight;         // members of all engines
     struct sim_op **channels; // the last operation of each, if it has not started
+    struct sim_op *pull;      // the last one from the device, if it has not started
     uint32_t next_channel;
     uint32_t next_lane;
     struct sim_point legacy; // the last operation of a legacy queue
@@ -138,6 +143,7 @@ struct sim_engine {
 // engine.c
 
 uint32_t sim__unit_of(const struct sim_model *model, enum sim_kind kind);
+// Whose engine the operation needs: that of its queue, but for copies from another one.
 struct sim_device *sim__device_of(const struct sim_engine *engine, const struct sim_op *op);
 // Whether `op` learns of the end of a kernel before the run of that one is complete.
 bool sim__sees_at_once(const struct sim_engine *engine, const struct sim_op *op,

@@ -59,10 +59,15 @@ static bool reserve_unit(struct sim_device *device, const struct sim_queue *queu
             sim__heap_reserve(&device->units[SIM_SIGNALS].running, device->in_flight + 1));
 }
 
+static uint32_t device_of(const struct sim_queue *queue, const struct sim_work *work)
+{
+    return work->pulls ? work->device : queue->params.device;
+}
+
 // One edge for each wait, one for the queue, and those of the legacy queue.
 static bool reserve(struct sim_engine *engine, struct sim_queue *queue, const struct sim_work *work)
 {
-    struct sim_device *device = &engine->devices[queue->params.device];
+    struct sim_device *device = &engine->devices[device_of(queue, work)];
     const size_t legacy = queue->params.legacy ? engine->queue_count : 1;
     const bool runs = work->kind == SIM_KERNEL && device->model->late_signals;
     return reserve_op(engine) && reserve_ring(queue) &&
@@ -106,6 +111,15 @@ static void join_channel(struct sim_device *device, const struct sim_queue *queu
     *last = op;
 }
 
+static void join_pulls(struct sim_device *source, struct sim_op *op)
+{
+    if (source->pull) {
+        source->pull->next_pull = op;
+        op->pending++;
+    }
+    source->pull = op;
+}
+
 // Of one device, and what goes to another one in between ends it too: the next kernel may wait for
 // that.
 static void join_run(struct sim_engine *engine, struct sim_op *op)
@@ -140,18 +154,22 @@ static void set_length(const struct sim_model *model, const struct sim_work *wor
     else if (work->kind == SIM_HOST)
         op->moves_ns = model->host_call_ns;
     else if (work->kind != SIM_MARK) {
-        op->moves_ns = model->overhead_ns + model->copies[work->kind].latency_ns;
+        const bool pulls = work->pulls && model->pull_latency_ns;
+        op->moves_ns = model->overhead_ns +
+                       (pulls ? model->pull_latency_ns : model->copies[work->kind].latency_ns);
         op->left_millionths = work->bytes * 1000000;
     }
 }
 
-// Whatever has no engine is passed over.
-static void follow(struct sim_queue *queue, uint32_t unit, const struct sim_work *work,
-                   struct sim_op *op)
+// Whatever has no engine is passed over. A copy between devices after a pause needs no signal, others do.
+static void follow(const struct sim_engine *engine, struct sim_queue *queue, uint32_t unit,
+                   const struct sim_work *work, struct sim_op *op)
 {
+    const struct sim_point last = {op->point.queue, op->point.number - 1};
     if (unit == SIM_NO_ENGINE || work->kind == SIM_PAUSE)
         return;
-    op->follows = !work->first && queue->unit != unit && queue->unit != SIM_NO_ENGINE;
+    op->follows = !work->first && queue->unit != unit && queue->unit != SIM_NO_ENGINE &&
+                  (work->kind != SIM_PEER || sim__find(engine, last));
     queue->unit = unit;
 }
 
@@ -163,16 +181,19 @@ static struct sim_op *new_op(struct sim_engine *engine, uint32_t index, const st
     engine->free_ops = op->next;
     *op = (struct sim_op){
         .point = {index, ++queue->last},
+        .device = device_of(queue, work),
         .kind = work->kind,
+        .pulls = work->pulls,
         .issue = ++engine->issue,
         .pending = 1, // until everything else is known
         .places = 1,
+        .node = work->node,
         .tag = work->tag,
     };
     if (model->queues == SIM_STREAM_QUEUES && work->kind == SIM_KERNEL)
         op->priority = queue->params.priority;
     set_length(model, work, op);
-    follow(queue, sim__unit_of(model, work->kind), work, op);
+    follow(engine, queue, sim__unit_of(model, work->kind), work, op);
     if (work->kind == SIM_KERNEL)
         op->yield_ns = work->yield_ns;
     if (work->kind == SIM_KERNEL && work->places > 1)
@@ -196,6 +217,8 @@ static void add_dependencies(struct sim_engine *engine, struct sim_op *op,
         depend(engine, op, device->legacy);
     }
     join_channel(device, queue, op);
+    if (work->pulls)
+        join_pulls(sim__device_of(engine, op), op);
     join_run(engine, op);
 }
 
@@ -221,7 +244,7 @@ bool sim_engine_submit(struct sim_engine *engine, uint32_t queue, uint64_t issue
     struct sim_op *op = new_op(engine, queue, work);
     *out_point = op->point;
     add_dependencies(engine, op, work);
-    take_turn(&engine->devices[engine->queues[queue].params.device], op);
+    take_turn(sim__device_of(engine, op), op);
     sim__release(engine, op);
     sim__settle(engine);
     return true;

@@ -56,17 +56,28 @@ static weir_status place_pause(struct sim_virtual_queue *queue, const struct wei
     return ns ? sim_place(queue, 0, &work, &point) : WEIR_OK;
 }
 
+// A backend without graphs times the nodes.
+static enum sim_tag tag_of(const struct sim *sim, const struct weir_operation *node)
+{
+    if (node->flags & WEIR_OPERATION_EMPTY)
+        return SIM_TAG_OTHER;
+    if (sim->graphs)
+        return SIM_TAG_PART;
+    return node->kind == WEIR_OPERATION_HOST_CALL ? SIM_TAG_OTHER : SIM_TAG_TIMED;
+}
+
 static weir_status place_node(const struct weir_link *link, struct sim_virtual_queue *queue,
                               const struct weir_operation *launch, uint32_t index,
                               struct sim_point before)
 {
     const struct weir_graph_node *node = node_at(launch, index);
     struct sim_point *waits = queue->points + launch->u.graph.node_count;
-    const enum sim_tag tag = queue->sim->graphs ? SIM_TAG_PART : SIM_TAG_TIMED;
+    const enum sim_tag tag = tag_of(queue->sim, node->operation);
     struct sim_work work = {.waits = waits, .tag = launch->sequence << SIM_TAG_BITS | tag};
     for (uint32_t i = 0; i < node->dependency_count; i++)
         waits[i] = queue->points[node->dependencies[i]];
     work.wait_count = node->dependency_count;
+    work.node = true;
     work.first = work.wait_count == 0;
     if (work.first)
         waits[work.wait_count++] = before;
@@ -117,7 +128,7 @@ weir_status sim_graph_place(const struct weir_link *link, struct sim_virtual_que
         return known;
     if (!reserve(queue, launch))
         return weir_host_no_memory(link->host, "a graph in virtual time");
-    sim_spend(queue->sim, submit_ns(model, branches));
+    sim_spend(queue->sim, submit_ns(model, branches) + sim_warm_use(queue));
     weir_status status =
         place_pause(queue, launch, launch->u.graph.node_count > 1 ? model->graph_begin_ns : 0, 0);
     const struct sim_point before = queue->last[0];

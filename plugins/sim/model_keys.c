@@ -59,25 +59,32 @@ static const struct key keys[SIM_GPU_KEYS] = {
     {"d2d_latency_ns", TIME, LINK(SIM_D2D, latency_ns), "0", 0, MOST_NS},
     {"peer_gb_per_s", RATE, LINK(SIM_PEER, bytes_per_s), "100000", LEAST_GB_PER_S, MOST_GB_PER_S},
     {"peer_latency_ns", TIME, LINK(SIM_PEER, latency_ns), "0", 0, MOST_NS},
+    {"pull_latency_ns", TIME, AT(pull_latency_ns), "0", 0, MOST_NS},
     {"collective_gb_per_s", RATE, LINK(SIM_COLLECTIVE, bytes_per_s), "0", 0, MOST_GB_PER_S},
     {"collective_latency_ns", TIME, LINK(SIM_COLLECTIVE, latency_ns), "0", 0, MOST_NS},
     {"overhead_ns", TIME, AT(overhead_ns), "0", 0, MOST_NS},
     {"signal_ns", TIME, AT(signal_ns), "0", 0, MOST_NS},
     {"signal_copy_ns", TIME, AT(signal_copy_ns), "0", 0, MOST_NS},
+    {"kernel_gap_ns", TIME, AT(kernel_gap_ns), "0", 0, MOST_NS},
     {"host_call_ns", TIME, AT(host_call_ns), "0", 0, MOST_NS},
     {"submit_kernel_ns", TIME, SUBMIT(SIM_KERNEL), "0", 0, MOST_NS},
     {"submit_copy_ns", TIME, SUBMIT(SIM_H2D), "0", 0, MOST_NS},
     {"submit_peer_ns", TIME, SUBMIT(SIM_PEER), "0", 0, MOST_NS},
+    {"submit_pull_ns", TIME, AT(submit_pull_ns), "0", 0, MOST_NS},
     {"submit_host_ns", TIME, SUBMIT(SIM_HOST), "0", 0, MOST_NS},
     {"submit_mark_ns", TIME, SUBMIT(SIM_MARK), "0", 0, MOST_NS},
     {"submit_graph_ns", TIME, AT(submit_graph_ns), "0", 0, MOST_NS},
     {"submit_branch_ns", TIME, AT(submit_branch_ns), "0", 0, MOST_NS},
     {"graph_begin_ns", TIME, AT(graph_begin_ns), "0", 0, MOST_NS},
     {"graph_join_ns", TIME, AT(graph_join_ns), "0", 0, MOST_NS},
+    {"submit_cold_ns", TIME, AT(submit_cold_ns), "0", 0, MOST_NS},
+    {"warm_queues", COUNT, AT(warm_queues), "128", 1, 65536},
     {"wait_ns", TIME, AT(wait_ns), "0", 0, MOST_NS},
     {"wake_ns", TIME, AT(wake_ns), "0", 0, MOST_NS},
-    {"upload_gb_per_s", RATE, AT(upload_bytes_per_s), "0", 0, MOST_GB_PER_S},
-    {"download_gb_per_s", RATE, AT(download_bytes_per_s), "0", 0, MOST_GB_PER_S},
+    {"upload_gb_per_s", RATE, AT(upload.bytes_per_s), "0", 0, MOST_GB_PER_S},
+    {"upload_all_gb_per_s", RATE, AT(upload.all_bytes_per_s), "0", 0, MOST_GB_PER_S},
+    {"download_gb_per_s", RATE, AT(download.bytes_per_s), "0", 0, MOST_GB_PER_S},
+    {"download_all_gb_per_s", RATE, AT(download.all_bytes_per_s), "0", 0, MOST_GB_PER_S},
 };
 
 const char *sim_key_name(size_t index)
@@ -257,9 +264,13 @@ bool sim_keys_check(const struct sim_gpu *gpu, const struct sim_place *place)
                           LEAST_GB_PER_S);
     if (is_too_low(model->copies[SIM_COLLECTIVE].bytes_per_s))
         return sim_refuse(place, "'collective_gb_per_s' is 0 or at least %g", LEAST_GB_PER_S);
-    if (is_too_low(model->upload_bytes_per_s) || is_too_low(model->download_bytes_per_s))
-        return sim_refuse(place, "'upload_gb_per_s' and 'download_gb_per_s' are 0 or at least %g",
-                          LEAST_GB_PER_S);
+    if (is_too_low(model->upload.bytes_per_s) || is_too_low(model->download.bytes_per_s) ||
+        is_too_low(model->upload.all_bytes_per_s) || is_too_low(model->download.all_bytes_per_s))
+        return sim_refuse(
+            place,
+            "'upload_gb_per_s', 'download_gb_per_s' and those of all threads are 0 or "
+            "at least %g",
+            LEAST_GB_PER_S);
     if (model->greatest_priority > model->least_priority)
         return sim_refuse(place, "'greatest_priority' is a larger number than 'least_priority'; "
                                  "smaller numbers go first");

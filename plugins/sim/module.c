@@ -20,6 +20,8 @@ enum key {
     KEY_HOST,
     KEY_KERNELS,
     KEY_KERNEL_SCALE,
+    KEY_JITTER,
+    KEY_SEED,
     KEY_COUNT
 };
 
@@ -81,6 +83,25 @@ static const struct weir_key keys[KEY_COUNT] = {
             .help = "For kernels = scale: how much of the time on the next link's device the "
                     "modelled GPU takes, a number such as 0.05.",
         },
+    [KEY_JITTER] =
+        {
+            .name = "jitter",
+            .type = WEIR_KEY_INTEGER,
+            .fallback = "0",
+            .minimum = 0,
+            .maximum = 90,
+            .help = "By up to how many percent a copy, a kernel or a call of the host takes less "
+                    "or more than the model says; one in a hundred calls takes ten times as long.",
+        },
+    [KEY_SEED] =
+        {
+            .name = "seed",
+            .type = WEIR_KEY_INTEGER,
+            .fallback = "1",
+            .minimum = 0,
+            .maximum = INT64_MAX,
+            .help = "The seed of jitter: the same one gives the same times.",
+        },
 };
 
 // Opening.
@@ -139,6 +160,8 @@ static weir_status start(struct sim *sim, const struct weir_setting *const *sett
         status = read_gpu(sim, settings);
     if (status == WEIR_OK)
         status = read_scale(sim, settings);
+    sim->jitter.share = (double)settings[KEY_JITTER]->integer / 100;
+    sim->jitter.state = (uint64_t)settings[KEY_SEED]->integer;
     if (status < 0)
         return status;
     sim->engine = sim_engine_create(sim_record_done, sim);

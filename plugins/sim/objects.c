@@ -166,6 +166,7 @@ void sim_queue_destroy(const struct weir_link *link, weir_queue *object)
     struct sim_virtual_queue *queue = sim_queue_of(link, object);
     struct sim *sim = queue->sim;
     sim_take(sim);
+    sim_warm_forget(queue);
     for (uint32_t i = 0; i < queue->lane_count; i++) {
         sim->queues[queue->lanes[i]] = NULL;
         sim_engine_end_queue(sim->engine, queue->lanes[i]);

@@ -7,6 +7,8 @@
 //   scale.c     what kernels without a cost take on the next link
 //   graph.c     launches of graphs
 //   records.c   records of a queue, and times that the links before this one will fetch
+//   jitter.c    times that vary
+//   staging.c   what the host copies of memory that is not pinned
 //   clock.c     the host in virtual time, and what it waits for
 //   threads.c   several threads: when a wait may end
 //
@@ -29,6 +31,8 @@
 enum {
     SIM_HISTORY = 1024,     // records of a queue that are kept, a power of two
     SIM_TIMES_MOST = 65536, // times of a queue that were not fetched, a power of two
+    SIM_COPIERS_MOST = 64,  // threads that copy
+    SIM_PIECES_MOST = 256,  // that they have, or will get
 };
 
 // threads.c has it in a message, too.
@@ -63,6 +67,33 @@ struct sim_scale {
     struct sim_call *free_calls;
 };
 
+// Times that vary; with the lock held.
+struct sim_jitter {
+    double share; // 0: they do not
+    uint64_t state;
+};
+
+// A piece of an upload or a download that a thread copies.
+struct sim_piece {
+    const weir_buffer *buffer;
+    size_t offset;
+    uint64_t end_ns;
+};
+
+// With the lock held.
+struct sim_copiers {
+    uint64_t free_ns[SIM_COPIERS_MOST]; // when each thread is free again
+    struct sim_piece pieces[SIM_PIECES_MOST];
+    size_t count;
+};
+
+// Queues that were used last, the last one first; with the lock held.
+struct sim_warm {
+    struct sim_virtual_queue *first;
+    struct sim_virtual_queue *last;
+    uint32_t count;
+};
+
 struct sim {
     const struct weir_link *link;
     struct sim_gpu *gpu;
@@ -74,6 +105,9 @@ struct sim {
     pthread_mutex_t lock; // guards what follows
     struct sim_engine *engine;
     struct sim_scale scale;
+    struct sim_jitter jitter;
+    struct sim_copiers copiers;
+    struct sim_warm warm;
     uint64_t host_ns;
     const char *rested; // the thread whose wait ended last; NULL: another one has called since
     uint64_t rested_ns; // when it ended
@@ -123,6 +157,8 @@ struct sim_virtual_queue {
     uint64_t kept;
     uint64_t graph_start_ns; // of the launch that runs; UINT64_MAX: none
     uint64_t asked;          // the last record that a query found complete on the next link only
+    struct sim_virtual_queue *warmer, *colder; // of those that are warm
+    bool is_warm;
 };
 
 static inline struct sim *sim_of(const struct weir_link *link)
@@ -238,6 +274,22 @@ weir_status sim_queue_times(const struct weir_link *link, weir_queue *object,
 // become so because no other thread can go on.
 void sim_rest(struct sim *sim, struct sim_point point);
 
+// jitter.c
+
+// What an operation moves or takes, and what a call of the host takes, this time.
+uint64_t sim_vary(struct sim_jitter *jitter, uint64_t amount);
+uint64_t sim_vary_call(struct sim_jitter *jitter, uint64_t ns);
+
+// staging.c
+
+weir_status sim_host_note(const struct weir_link *link, const struct weir_host_note *note);
+
+// warm.c. With the lock held.
+
+// A submit to the queue; how much longer the host takes because others were used since.
+uint64_t sim_warm_use(struct sim_virtual_queue *queue);
+void sim_warm_forget(struct sim_virtual_queue *queue);
+
 // clock.c
 
 // Takes the lock.
@@ -251,7 +303,6 @@ void sim_be_woken(struct sim *sim);
 void sim_go(struct sim *sim);
 void sim_return(struct sim *sim);
 void sim_spend(struct sim *sim, uint64_t ns);
-weir_status sim_host_note(const struct weir_link *link, const struct weir_host_note *note);
 uint64_t sim_clock_now_ns(void *user);
 weir_status sim_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence);
 weir_status sim_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,

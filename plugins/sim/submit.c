@@ -1,11 +1,23 @@
 // The path of an operation. What has no cost is refused before anything has changed.
 #include "plugins/sim/sim.h"
 
+// Whether it reads the memory of another device than its queue's.
+static void see_pull(const struct sim_virtual_queue *queue, struct sim_work *work)
+{
+    work->pulls = work->kind == SIM_PEER && work->device != queue->params.device;
+}
+
 weir_status sim_place(struct sim_virtual_queue *queue, uint32_t lane, const struct sim_work *work,
                       struct sim_point *out_point)
 {
     struct sim *sim = queue->sim;
-    if (!sim_engine_submit(sim->engine, queue->lanes[lane], sim->host_ns, work, out_point))
+    struct sim_work varied = *work;
+    see_pull(queue, &varied);
+    varied.bytes = sim_vary(&sim->jitter, work->bytes);
+    if (varied.bytes >= SIM_BYTES_MOST)
+        varied.bytes = SIM_BYTES_MOST - 1;
+    varied.duration_ns = sim_vary(&sim->jitter, work->duration_ns);
+    if (!sim_engine_submit(sim->engine, queue->lanes[lane], sim->host_ns, &varied, out_point))
         return weir_host_no_memory(sim->link->host, "an operation in virtual time");
     queue->last[lane] = *out_point;
     return WEIR_OK;
@@ -44,10 +56,14 @@ static struct sim_point awaited(const struct weir_link *link,
     return record ? record->point : (struct sim_point){0};
 }
 
-static uint64_t submit_ns(const struct sim_model *model, enum sim_kind kind)
+static uint64_t submit_ns(const struct sim_model *model, const struct sim_work *work)
 {
-    const uint64_t ns = model->submit_ns[kind];
-    return kind == SIM_PEER && ns == 0 ? model->submit_ns[SIM_H2D] : ns;
+    const uint64_t ns = model->submit_ns[work->kind];
+    if (work->kind != SIM_PEER)
+        return ns;
+    if (work->pulls && model->submit_pull_ns)
+        return model->submit_pull_ns;
+    return ns ? ns : model->submit_ns[SIM_H2D];
 }
 
 static weir_status place_one(const struct weir_link *link, struct sim_virtual_queue *queue,
@@ -60,7 +76,8 @@ static weir_status place_one(const struct weir_link *link, struct sim_virtual_qu
         work.waits = &wait;
         work.wait_count = 1;
     }
-    sim_spend(queue->sim, submit_ns(queue->sim->model, work.kind));
+    see_pull(queue, &work);
+    sim_spend(queue->sim, submit_ns(queue->sim->model, &work) + sim_warm_use(queue));
     work.tag = operation->sequence << SIM_TAG_BITS | tag_of(operation);
     if (operation->kind == WEIR_OPERATION_RECORD)
         return sim_place_record(queue, &work);

@@ -92,6 +92,20 @@ static void note_wait(struct trace_entry *entry, const struct weir_operation *op
         entry->flags |= TRACE_IMPLIED;
 }
 
+static bool has_time(const struct weir_operation *node)
+{
+    return !(node->flags & WEIR_OPERATION_EMPTY) && node->kind != WEIR_OPERATION_NATIVE &&
+           node->kind != WEIR_OPERATION_HOST_CALL;
+}
+
+static uint32_t count_timed(const struct weir_operation *launch)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < launch->u.graph.node_count; i++)
+        count += has_time(weir_graph_node_at(launch->u.graph.nodes, i)->operation);
+    return count;
+}
+
 // A backend without graphs gets the nodes, and times each of them.
 static void note_graph(const struct weir_link *link, struct trace_entry *entry,
                        const struct weir_operation *operation)
@@ -101,7 +115,7 @@ static void note_graph(const struct weir_link *link, struct trace_entry *entry,
     entry->name =
         trace_names_keep(&trace->names, weir_graph_object(operation->u.graph.graph)->label);
     entry->u.graph.seen = 0;
-    entry->u.graph.times = trace->backend->ops->graph_create ? 1 : operation->u.graph.node_count;
+    entry->u.graph.times = trace->backend->ops->graph_create ? 1 : count_timed(operation);
     if (entry->u.graph.times == 0)
         entry->flags |= TRACE_UNTIMED;
 }

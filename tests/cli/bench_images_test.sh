@@ -20,7 +20,8 @@ for backend in null opencl; do
 rows = tables["images"]
 assert [row["threads"] for row in rows] == [1, 3], rows
 for row in rows:
-    for figure in ("decoder", "pipeline", "both", "of_slower"):
+    assert row["slots"] == 6 + 2 * row["threads"]
+    for figure in ("decoder", "pipeline", "both", "of_slower", "decoder_busy", "pipeline_busy", "both_busy"):
         assert median(row[figure]) > 0
 assert data["results_checked"] > 4 and "50 x 50 pixels, jpeg ycc" in str(data["notes"])
 assert ("runs no kernels" in str(data["notes"])) == ("'$backend'" == "null")
@@ -36,7 +37,9 @@ report 'assert "2 images, the first of 600 x 400 pixels, png rgb8" in data["note
 # More threads and slots than a pipeline has.
 printf '[pipeline]\nslots = 200\n' | cat small.ini - >slots.ini
 expect_data 0 "$weir" bench images --config slots.ini --size 50 --threads 100 --frames 4 --turns 1 --json
-report 'assert [row["threads"] for row in tables["images"]] == [100]'
+report 'assert [(row["threads"], row["slots"]) for row in tables["images"]] == [(100, 256)]'
+expect_data 0 "$weir" bench images --config small.ini --size 50 --threads 2 --slots 3 --frames 4 --turns 1 --json
+report 'assert [row["slots"] for row in tables["images"]] == [3]'
 
 head -c 20000 "$images/coffee.png" >cut.png
 expect_data 1 "$weir" bench images --config small.ini --frames 4 --turns 1 cut.png
@@ -45,6 +48,8 @@ expect_data 1 "$weir" bench images no.jpg
 expect_contains "$messages" "no.jpg"
 expect_data 2 "$weir" bench images --threads 0
 expect_contains "$messages" "--threads takes"
+expect_data 2 "$weir" bench images --slots 257
+expect_contains "$messages" "--slots"
 expect_data 2 "$weir" bench images --quality 101
 expect_contains "$messages" "--quality"
 

@@ -2,7 +2,7 @@
 # weir calibrate: what it measures on a modelled GPU is the model, and on PoCL a model of the processor.
 . tests/cli/cli.sh
 unset WEIR_SIM_GPU WEIR_SIM_CHANGES WEIR_SIM_COSTS WEIR_SIM_HOST COLUMNS
-export LC_ALL=C WEIR_MODULE_PATH="$here/lib/weir"
+export LC_ALL=C WEIR_COPY_THREADS=2 WEIR_MODULE_PATH="$here/lib/weir"
 
 printf '[kernel advance]\nfixed_ns = 2000\nper_argument_1_ns = 5\n' >costs.ini
 
@@ -30,13 +30,22 @@ for key, value in found.items():
     wanted = model.get(key, "100000" if key == "d2d_gb_per_s" else "0")
     if key == "submit_graph_ns" and float(wanted) == 0:
         wanted = model.get("submit_kernel_ns", "0")
-    if key.endswith("_both_gb_per_s") and float(wanted) == 0:
-        wanted = model[key.replace("_both", "")]
+    if key == "submit_peer_ns" and float(wanted) == 0:
+        wanted = model.get("submit_copy_ns", "0")
+    if "load_all_" in key: # of two threads
+        two = 2 * float(model[key.replace("_all", "")])
+        wanted = str(min(two, float(wanted) or two))
+    if "pull" in key and float(wanted) == 0:
+        wanted = model.get(key.replace("pull", "peer"), "0")
+    if key == "submit_pull_ns" and float(wanted) == 0:
+        wanted = model.get("submit_copy_ns", "0")
+    if "_both_" in key and float(wanted) == 0:
+        wanted = model.get(key.replace("_both", ""), "0")
     if key == "queues":
         same = value == wanted
     elif "_ns" in key or "_gb_" in key:
-        # Submits and waits of the pieces are part of those, and the latency is of copies both ways.
-        share = 0.05 if "load_" in key else 0.02 if "_both_gb_" in key else 0.01
+        # Submits and waits of the pieces are part of those, and each copy is beside two of the other direction for a while.
+        share = 0.04 if "load_" in key else 0.015 if "_both_" in key else 0.01
         same = abs(float(value) - float(wanted)) <= share * float(wanted) + (2 if "_ns" in key else 0)
     else:
         same = float(value) == float(wanted)
@@ -56,16 +65,28 @@ done
 expect_model "$gpus/h200.ini" "channels=0, h2d_latency_ns=1400, d2h_latency_ns=900, d2d_gb_per_s=1500,\
  d2d_latency_ns=800, host_call_ns=7000, submit_copy_ns=1900, submit_host_ns=350, wait_ns=5200,\
  wake_ns=17000, signal_ns=5600, signal_copy_ns=2700, submit_graph_ns=1170, copy_channels=4, d2h_both_gb_per_s=45, kernels=33,\
- multiprocessors=33, submit_branch_ns=310, graph_begin_ns=1900, graph_join_ns=640, upload_gb_per_s=6.9, download_gb_per_s=11"
+ multiprocessors=33, submit_branch_ns=310, graph_begin_ns=1900, graph_join_ns=640, upload_gb_per_s=6.9, download_gb_per_s=11,\
+ upload_all_gb_per_s=12, download_all_gb_per_s=17"
 expect_contains "$(cat card.ini)" "download_gb_per_s = "
 expect_model "$gpus/c1060.ini" "upload_gb_per_s=1, graph_join_ns=800"
-expect_contains "$(cat card.ini)" "; download_gb_per_s was not measured: the host copies as fast as the device"
+expect_contains "$(cat card.ini)" "; download_all_gb_per_s was not measured: the host copies as fast as the device"
 expect_model "$gpus/c2050.ini" "submit_kernel_ns=2500"
 expect_contains "$output" "each queue holds up all others"
 
+# Times that vary by a twentieth change no number of anything.
+for seed in 1 2; do
+    expect_data 0 env WEIR_BACKEND=null WEIR_PLUGINS=sim WEIR_SIM_GPU="$gpus/h200.ini" \
+        WEIR_SIM_CHANGES="copy_channels=$((3 * seed - 2)), channels=$((17 * seed))" WEIR_SIM_JITTER=5 WEIR_SIM_SEED="$seed" \
+        WEIR_SIM_COSTS=costs.ini "$weir" calibrate --turns 5 --out varied.ini
+    for line in "queues = stream" "late_signals = 0" "channels = $((17 * seed))" "copy_engines = 2" \
+        "copy_channels = $((3 * seed - 2))" "kernels = 128"; do
+        grep -qx "$line" varied.ini || fail "with jitter and seed $seed, no '$line': $(cat varied.ini)"
+    done
+done
+
 # Two devices.
 export WEIR_NULL_DEVICES=2
-expect_model "$gpus/k20c.ini" "kernels=1, peer_engine=1, peer_gb_per_s=3, peer_latency_ns=2500"
+expect_model "$gpus/k20c.ini" "kernels=1, peer_engine=1, peer_gb_per_s=3, peer_latency_ns=2500, submit_peer_ns=1700, pull_latency_ns=12400, submit_pull_ns=3300"
 expect_contains "$(cat card.ini)" "peer_engine = 1"
 expect_model "$gpus/k20c.ini" "kernels=1, peer_engine=0, peer_gb_per_s=7"
 expect_contains "$(cat card.ini)" "peer_engine = 0"

@@ -72,3 +72,13 @@ expect_data 2 "$weir" run arr-coc --stop film.y4m
 expect_contains "$messages" "--stop is for images; 'film.y4m' is a stream"
 expect_data 2 "$weir" run arr-coc --decoders 2 film.y4m
 expect_contains "$messages" "--decoders is for images"
+
+# No image can be used: a program that reads the figures gets them all the same.
+expect_data 1 "$weir" run arr-coc --config null.ini --output unusable --json album/a.JPEG album/e.jpg
+expect_contains "$messages" "2 of 2 images failed"
+python3 - "$output" <<'PYTHON' || fail "the figures are: $output"
+import json, sys
+figures = json.loads(sys.argv[1])
+assert figures["frames"] == 0 and figures["module"] == "null", figures
+assert [image["path"] for image in figures["images"]] == ["album/a.JPEG", "album/e.jpg"], figures
+PYTHON

@@ -143,6 +143,59 @@ WEIR_TEST(Notes, FailureAndRecovery)
     close_rig(&rig);
 }
 
+struct late_call {
+    weir_queue *queue;
+    int ends[2]; // of a pipe that the call reads
+    bool submitted;
+};
+
+static void read_pipe(void *user, weir_status status)
+{
+    const struct late_call *late = user;
+    char byte;
+    EXPECT_INT_EQ(status, WEIR_ERROR_HOST_CALL);
+    EXPECT_INT_EQ(read(late->ends[0], &byte, 1), 1);
+}
+
+static void submit_late(void *user)
+{
+    struct late_call *late = user;
+    if (!late->submitted)
+        EXPECT_OK(weir_queue_host_call_always(late->queue, read_pipe, late));
+    late->submitted = true;
+}
+
+// A call that always runs may come while the queue is recovered, after the wait. It is not told to be
+// complete, since it runs still.
+WEIR_TEST(Notes, RecoveryTellsOfWhatHasEnded)
+{
+    struct rig rig = {0};
+    struct late_call late = {0};
+    ASSERT_INT_EQ(pipe(late.ends), 0);
+    ASSERT_OK(open_rig(&rig, ""));
+    late.queue = rig.queue;
+    ASSERT_OK(weir_queue_host_call(rig.queue, fail, NULL)); // operation 1
+    while (weir_queue_flush(rig.queue) == WEIR_OK &&
+           weir_queue_fill(rig.queue, rig.buffer, 0, 0, "x", 1) == WEIR_OK) {
+    }
+    *rig.notes->hook = (struct notes_hook){submit_late, &late};
+    EXPECT_OK(weir_queue_recover(rig.queue));
+    *rig.notes->hook = (struct notes_hook){NULL, NULL};
+    EXPECT_TRUE(late.submitted);
+    ASSERT_SIZE_EQ(rig.notes->count, 1);
+    const struct weir_event told = rig.notes->list[0].u.complete.event;
+
+    struct weir_event end;
+    ASSERT_OK(weir_queue_record(rig.queue, &end));
+    EXPECT_INT_EQ(weir_event_query(end), WEIR_NOT_READY);
+    EXPECT_TRUE(told.sequence + 2 == end.sequence); // the late call is between them
+    ASSERT_INT_EQ(write(late.ends[1], "x", 1), 1);
+    EXPECT_OK(weir_event_sync(end, WEIR_FOREVER));
+    close(late.ends[0]);
+    close(late.ends[1]);
+    close_rig(&rig);
+}
+
 static void expect_access(const struct rig *rig, size_t index, enum weir_host_note_kind kind,
                           size_t size, weir_access access)
 {

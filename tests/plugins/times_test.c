@@ -221,6 +221,35 @@ WEIR_TEST(Times, OnTheTimelineOfRecords)
     finish(&rig);
 }
 
+static weir_status submit_nothing(const struct weir_native_queue *native, void *user)
+{
+    (void)native;
+    (void)user;
+    return WEIR_OK;
+}
+
+// What a native call submits is not known; the operations after it have their times all the same.
+WEIR_TEST(Times, GoOnAfterNativeCalls)
+{
+    const uint64_t patience = weir_clock_now_ns() + UINT64_C(10000000000);
+    struct rig rig;
+    size_t copies = 0;
+    ASSERT_TRUE(start(&rig, "times"));
+    for (int i = 0; i < 3 && weir_device_limits(rig.device)->native; i++) {
+        EXPECT_OK(weir_queue_native_array(rig.queue, submit_nothing, NULL, NULL, 0));
+        EXPECT_OK(weir_queue_copy(rig.queue, rig.memory[0], 0, rig.host[0], 0, 64));
+    }
+    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    while (copies < 3 && weir_device_limits(rig.device)->native && weir_clock_now_ns() < patience) {
+        const size_t count = fetch(&rig, rig.queue, times, MOST);
+        for (size_t i = 0; i < count; i++)
+            copies += times[i].sequence % 2 == 0; // a native call comes before each
+        weir_clock_sleep_ns(1000000);
+    }
+    EXPECT_SIZE_EQ(copies, weir_device_limits(rig.device)->native ? 3 : 0);
+    finish(&rig);
+}
+
 // A graph has one time, or one for each node if the nodes are replayed.
 WEIR_TEST(Times, OfGraphs)
 {

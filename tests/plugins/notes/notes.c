@@ -8,6 +8,7 @@
 
 struct state {
     struct notes notes;
+    struct notes_hook hook;
     size_t refused_bytes;
 };
 
@@ -17,6 +18,7 @@ static weir_status notes_open(struct weir_link *link, const struct weir_setting 
     struct state *state = link->host->allocate(sizeof *state);
     if (!state)
         return weir_host_no_memory(link->host, "a plugin");
+    state->notes.hook = &state->hook;
     state->refused_bytes = (size_t)settings[0]->integer;
     *out_state = state;
     return WEIR_OK;
@@ -37,6 +39,15 @@ static weir_status notes_host_note(const struct weir_link *link, const struct we
         return weir_host_fail(link->host, WEIR_ERROR_INVALID, "use another size",
                               "an access of %zu bytes was to be refused", note->u.access.size);
     return link->next->ops->host_note(link->next, note);
+}
+
+static weir_status notes_queue_finish(const struct weir_link *link, weir_queue *queue)
+{
+    const struct state *state = link->state;
+    const weir_status status = link->next->ops->queue_finish(link->next, queue);
+    if (state->hook.function)
+        state->hook.function(state->hook.user);
+    return status;
 }
 
 static const void *notes_extension(const struct weir_link *link, const char *name)
@@ -61,6 +72,7 @@ static const struct weir_key notes_keys[] = {
 static const struct weir_module_ops notes_ops = {
     .open = notes_open,
     .close = notes_close,
+    .queue_finish = notes_queue_finish,
     .host_note = notes_host_note,
     .extension = notes_extension,
 };

@@ -5,7 +5,14 @@
 
 #include <weir/module/module.h>
 
+// Called when a queue has been finished, before the caller of that goes on.
+struct notes_hook {
+    void (*function)(void *user); // NULL: nothing to call
+    void *user;
+};
+
 struct notes {
+    struct notes_hook *hook;
     struct weir_host_note list[64];
     size_t count;
 };

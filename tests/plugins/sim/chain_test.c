@@ -129,6 +129,24 @@ WEIR_TEST(Chain, TwoRunsAreTheSame)
 {
     expect_same_run("host = fixed\n");
     expect_same_run("host = none\n");
+    expect_same_run("jitter = 20\n");
+}
+
+static uint64_t end_of_job(const char *more)
+{
+    struct weir_trace *trace = trace_of_job(more);
+    const uint64_t end_ns = trace ? trace->meta.end_ns : 0;
+    weir_trace_destroy(&trace);
+    return end_ns;
+}
+
+WEIR_TEST(Chain, JitterVariesWithItsSeedAndStaysNearTheModel)
+{
+    const uint64_t model_ns = end_of_job(""), one_ns = end_of_job("jitter = 20\n");
+    EXPECT_UINT_EQ(end_of_job("jitter = 0\nseed = 2\n"), model_ns);
+    EXPECT_TRUE(one_ns != model_ns);
+    EXPECT_TRUE(end_of_job("jitter = 20\nseed = 2\n") != one_ns);
+    EXPECT_TRUE(one_ns < 2 * model_ns && 2 * one_ns > model_ns);
 }
 
 // The bytes are those of a run without sim.

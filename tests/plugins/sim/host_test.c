@@ -29,6 +29,50 @@ WEIR_TEST(Host, UploadsAndDownloads)
     free(memory);
 }
 
+// What an upload of 4 MiB and the download of as many take, in pieces of half a MiB, which the device
+// copies in as many nanoseconds.
+static void time_large(const char *threads, const char *more, uint64_t *out_up, uint64_t *out_down)
+{
+    struct job job;
+    struct weir_event from, up, down;
+    char *memory = calloc(1, CHUNK);
+    ASSERT_TRUE(memory != NULL);
+    ASSERT_INT_EQ(setenv("WEIR_COPY_THREADS", threads, 1), 0);
+    ASSERT_TRUE(job_start_plain(&job, more, "fixed"));
+    EXPECT_OK(weir_queue_record(job.queues[0], &from));
+    EXPECT_OK(weir_upload(job.queues[0], job.memory, 0, memory, CHUNK));
+    EXPECT_OK(weir_queue_record(job.queues[0], &up));
+    EXPECT_OK(weir_download(job.queues[0], memory, job.memory, 0, CHUNK));
+    EXPECT_OK(weir_queue_record(job.queues[0], &down));
+    *out_up = job_time(up) - job_time(from);
+    *out_down = job_time(down) - job_time(up);
+    job_finish(&job);
+    unsetenv("WEIR_COPY_THREADS");
+    free(memory);
+}
+
+// Two threads copy two pieces at once, as fast as all may; one copies them in turn, here of a MiB.
+WEIR_TEST(Host, ThreadsOfLargeUploadsAndDownloads)
+{
+    static const char one[] = "upload_gb_per_s = 0.5\ndownload_gb_per_s = 0.5\n";
+    static const char both[] = "upload_gb_per_s = 0.5\nupload_all_gb_per_s = 0.5\n"
+                               "download_gb_per_s = 0.5\ndownload_all_gb_per_s = 0.25\n";
+    const uint64_t piece = CHUNK / 8;
+    uint64_t up = 0, down = 0;
+    time_large("0", one, &up, &down);
+    EXPECT_UINT_EQ(up, 8 * 2 * piece + 2 * piece);
+    EXPECT_UINT_EQ(down, 2 * piece + 8 * 2 * piece);
+    time_large("2", one, &up, &down);
+    EXPECT_UINT_EQ(up, 2 * piece + 8 * piece);
+    EXPECT_UINT_EQ(down, 8 * piece + 2 * piece);
+    time_large("2", both, &up, &down);
+    EXPECT_UINT_EQ(up, 4 * 4 * piece + 2 * piece);
+    EXPECT_UINT_EQ(down, 2 * piece + 4 * 8 * piece); // the second thread begins later
+    time_large("2", "upload_all_gb_per_s = 0.5\n", &up, &down);
+    EXPECT_UINT_EQ(up, 4 * 4 * piece + 2 * piece);
+    EXPECT_UINT_EQ(down, 8 * piece);
+}
+
 // Accesses of the program's own are its own time, and a host that takes no time does not copy in any.
 WEIR_TEST(Host, NoTimeForOthers)
 {
@@ -50,6 +94,43 @@ WEIR_TEST(Host, NoTimeForOthers)
     EXPECT_OK(weir_host_end(job.host, 0, CHUNK, WEIR_ACCESS_WRITE));
     EXPECT_OK(weir_queue_record(job.queues[0], &event));
     EXPECT_UINT_EQ(job_time(event), again);
+    job_finish(&job);
+}
+
+// Records of queues in turn; those of queues that are not among the two that were used last take longer.
+WEIR_TEST(Host, ColdQueues)
+{
+    static const int order[] = {0, 1, 2, 2, 1, 0, 0, 2, 1, 2};
+    static const int cold[] = {1, 1, 1, 0, 0, 1, 0, 1, 1, 0};
+    struct weir_event events[10];
+    struct job job;
+    uint64_t before = 0;
+    ASSERT_TRUE(job_start_plain(&job, "submit_cold_ns = 700\nwarm_queues = 2\n", "fixed"));
+    for (int i = 0; i < 10; i++)
+        EXPECT_OK(weir_queue_record(job.queues[order[i]], &events[i]));
+    for (int i = 0; i < 10; i++) {
+        const uint64_t time = job_time(events[i]);
+        if (i > 0)
+            EXPECT_UINT_EQ(time - before, cold[i] ? 700 : 0);
+        before = time;
+    }
+    job_finish(&job);
+}
+
+// One that is gone is forgotten, also with those before and after it.
+WEIR_TEST(Host, ColdQueuesThatAreGone)
+{
+    struct weir_event events[3];
+    struct job job;
+    ASSERT_TRUE(job_start_plain(&job, "submit_cold_ns = 700\nwarm_queues = 3\n", "fixed"));
+    for (int i = 0; i < 3; i++)
+        EXPECT_OK(weir_queue_record(job.queues[i], &events[0]));
+    weir_queue_destroy(&job.queues[1]);
+    EXPECT_OK(weir_queue_record(job.queues[0], &events[0]));
+    EXPECT_OK(weir_queue_record(job.queues[3], &events[1]));
+    EXPECT_OK(weir_queue_record(job.queues[2], &events[2]));
+    EXPECT_UINT_EQ(job_time(events[1]) - job_time(events[0]), 700);
+    EXPECT_UINT_EQ(job_time(events[2]) - job_time(events[1]), 0);
     job_finish(&job);
 }
 

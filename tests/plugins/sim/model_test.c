@@ -263,10 +263,15 @@ WEIR_TEST(SimModel, ChangesOfKeys)
          "copy_engine=1: [gpu] has no key 'copy_engine'; did you mean 'copy_engines'?"},
         {"collective_gb_per_s=0.0001",
          "collective_gb_per_s=0.0001: 'collective_gb_per_s' is 0 or at least 0.001"},
-        {"upload_gb_per_s=0.0001", "upload_gb_per_s=0.0001: 'upload_gb_per_s' and "
-                                   "'download_gb_per_s' are 0 or at least 0.001"},
-        {"download_gb_per_s=0.0001", "download_gb_per_s=0.0001: 'upload_gb_per_s' and "
-                                     "'download_gb_per_s' are 0 or at least 0.001"},
+        {"upload_gb_per_s=0.0001",
+         "upload_gb_per_s=0.0001: 'upload_gb_per_s', 'download_gb_per_s' and "
+         "those of all threads are 0 or at least 0.001"},
+        {"download_gb_per_s=0.0001", "download_gb_per_s=0.0001: 'upload_gb_per_s', "
+                                     "'download_gb_per_s' and those of all threads are 0 or at "
+                                     "least 0.001"},
+        {"download_all_gb_per_s=0.0001", "download_all_gb_per_s=0.0001: 'upload_gb_per_s', "
+                                         "'download_gb_per_s' and those of all threads are 0 or "
+                                         "at least 0.001"},
         {"greatest_priority=-3, least_priority=-1",
          "least_priority=-1: 'greatest_priority' is at most 0, and "
          "'least_priority' at least 0, which is the priority of most queues"},

@@ -177,6 +177,15 @@ static uint32_t made_ready_by(const struct oracle *oracle, int i)
     return from;
 }
 
+// Whether its queue had nothing left when it was submitted.
+static bool is_rested(const struct oracle *oracle, int i)
+{
+    for (int before = i - 1; before >= 0; before--)
+        if (oracle->program->steps[before].queue == oracle->program->steps[i].queue)
+            return oracle->old[i][before];
+    return true;
+}
+
 // Whether what it comes after, in its queue or as what made it ready, was on another engine.
 static bool is_signalled(const struct oracle *oracle, int i)
 {
@@ -185,7 +194,8 @@ static bool is_signalled(const struct oracle *oracle, int i)
         return false;
     if (oracle->states[i].from & ~(1u << place))
         return true;
-    if (oracle->program->steps[i].first)
+    if (oracle->program->steps[i].first ||
+        (oracle->program->steps[i].kind == SIM_PEER && is_rested(oracle, i)))
         return false;
     for (int before = i - 1; before >= 0; before--)
         if (oracle->program->steps[before].queue == oracle->program->steps[i].queue &&
@@ -399,17 +409,22 @@ static uint64_t latency_ns(const struct oracle *oracle, int i)
                                                                  : link->latency_ns;
 }
 
-static uint64_t signal_ns(const struct oracle *oracle, int i)
+// How much later it starts than it may: a signal is on its way, or a kernel comes after another one.
+static uint64_t lead_ns(const struct oracle *oracle, int i)
 {
     const bool copy = place_of(oracle, i) == 1 || place_of(oracle, i) == 2;
-    return copy ? model_of(oracle, i)->signal_copy_ns : model_of(oracle, i)->signal_ns;
+    const struct step *step = &oracle->program->steps[i];
+    if (is_signalled(oracle, i))
+        return copy ? model_of(oracle, i)->signal_copy_ns : model_of(oracle, i)->signal_ns;
+    if (step->kind == SIM_KERNEL && !step->node && oracle->states[i].from & 1u)
+        return model_of(oracle, i)->kernel_gap_ns;
+    return 0;
 }
 
 // With stream queues an operation joins its engine's queue when the signal is there.
 static bool is_sent(const struct oracle *oracle, int i)
 {
-    return model_of(oracle, i)->queues == SIM_STREAM_QUEUES && engine_of(oracle, i) >= 0 &&
-           is_signalled(oracle, i);
+    return model_of(oracle, i)->queues == SIM_STREAM_QUEUES && engine_of(oracle, i) >= 0;
 }
 
 static void start(struct oracle *oracle, int i)
@@ -433,8 +448,8 @@ static void start(struct oracle *oracle, int i)
     const uint64_t room_ns = step->kind == SIM_KERNEL ? preempt(oracle, i) : 0;
     const bool engine_queues = model_of(oracle, i)->queues == SIM_ENGINE_QUEUES;
     uint64_t wait_ns = 0;
-    if (is_signalled(oracle, i) && (engine_queues || place_of(oracle, i) == HOST))
-        wait_ns = signal_ns(oracle, i);
+    if (engine_queues || place_of(oracle, i) == HOST)
+        wait_ns = lead_ns(oracle, i);
     wait_ns = wait_ns > room_ns ? wait_ns : room_ns;
     state->idle_ns += wait_ns;
     state->start_ns += wait_ns;
@@ -469,7 +484,7 @@ static bool ready_some(struct oracle *oracle)
             state->from = made_ready_by(oracle, i);
         }
         if (!state->known ||
-            oracle->now < state->known_ns + (is_sent(oracle, i) ? signal_ns(oracle, i) : 0))
+            oracle->now < state->known_ns + (is_sent(oracle, i) ? lead_ns(oracle, i) : 0))
             continue;
         state->ready = any = true;
         state->ready_ns = oracle->now;

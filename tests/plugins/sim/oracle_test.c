@@ -26,6 +26,7 @@ static struct sim_model random_model(void)
     model.host_call_ns = up_to(3);
     model.signal_ns = up_to(1) ? 0 : up_to(4);
     model.signal_copy_ns = up_to(1) ? 0 : up_to(4);
+    model.kernel_gap_ns = up_to(1) ? 0 : up_to(4);
     model.copy_channels = up_to(1) ? 0 : (uint32_t)up_to(3);
     for (int kind = 0; kind < SIM_KINDS; kind++) {
         model.copies[kind].bytes_per_s = 400000000 + up_to(3) * 170000000;
@@ -52,6 +53,7 @@ static void random_step(struct program *program)
         step->host_wait = (int)up_to((uint64_t)i - 1);
     step->places = (uint32_t)up_to(4);
     step->first = up_to(5) == 0;
+    step->node = up_to(3) == 0;
     step->yield_ns = up_to(1) ? 0 : up_to(4);
     step->host_ns = up_to(3) ? 0 : up_to(6);
 }

@@ -103,3 +103,73 @@ WEIR_TEST(Peers, SubmitsOfTheirOwn)
         finish_pair(&pair);
     }
 }
+
+// A copy from another device, in a queue of the one that gets it, needs the engine of the other one, and
+// takes longer.
+WEIR_TEST(Peers, PullsNeedTheEngineOfTheSource)
+{
+    struct pair pair;
+    ASSERT_TRUE(start_pair(&pair,
+                           "peer_gb_per_s = 1\npeer_engine = 1\npeer_latency_ns = 100\n"
+                           "pull_latency_ns = 700\nsubmit_pull_ns = 50\n",
+                           "none"));
+    struct job *job = &pair.job;
+    EXPECT_OK(weir_queue_copy(job->queues[0], pair.memory, 0, job->memory, 0, 4000));
+    EXPECT_OK(weir_queue_copy(pair.queue, pair.memory, 4000, job->memory, 4000, 2000));
+    EXPECT_OK(weir_queue_copy(job->queues[1], job->memory, 8000, pair.memory, 8000, 1000));
+    EXPECT_UINT_EQ(time_until(&pair, job->queues[1]), 1700);
+    EXPECT_UINT_EQ(time_until(&pair, job->queues[0]), 4100);
+    EXPECT_UINT_EQ(time_until(&pair, pair.queue), 4100 + 2700);
+    finish_pair(&pair);
+
+    // Without a line they are as others.
+    ASSERT_TRUE(start_pair(&pair,
+                           "peer_engine = 1\npeer_latency_ns = 100\nsubmit_peer_ns = 60\n"
+                           "peer_gb_per_s = 1\n",
+                           "fixed"));
+    EXPECT_OK(weir_queue_copy(pair.queue, pair.memory, 0, job->memory, 0, 2000));
+    EXPECT_UINT_EQ(time_until(&pair, pair.queue), 60 + 2100);
+    finish_pair(&pair);
+}
+
+// What comes after a copy from another device, and before it, waits for a signal of that one.
+WEIR_TEST(Peers, PullsAreSignalled)
+{
+    struct pair pair;
+    struct weir_event up;
+    ASSERT_TRUE(start_pair(&pair,
+                           "peer_gb_per_s = 1\npeer_engine = 1\nsignal_ns = 500\n"
+                           "signal_copy_ns = 300\n",
+                           "none"));
+    struct job *job = &pair.job;
+    EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, 1000));
+    EXPECT_OK(weir_queue_record(job->queues[0], &up));
+    EXPECT_OK(weir_queue_wait(pair.queue, up));
+    EXPECT_OK(weir_queue_copy(pair.queue, pair.memory, 0, job->memory, 0, 1000));
+    EXPECT_OK(weir_queue_copy(pair.queue, pair.host, 0, pair.memory, 0, 1000));
+    EXPECT_UINT_EQ(time_until(&pair, pair.queue), 3000 + 500 + 300);
+    finish_pair(&pair);
+}
+
+// They go in the order of their submission: one that waits holds up those after it, of other queues too.
+WEIR_TEST(Peers, PullsHoldUpThoseAfterThem)
+{
+    const struct weir_queue_params params = {.struct_size = sizeof params, .timing = true};
+    struct pair pair;
+    struct weir_event up;
+    weir_queue *other = NULL;
+    ASSERT_TRUE(start_pair(&pair, "peer_gb_per_s = 1\npeer_engine = 1\n", "none"));
+    struct job *job = &pair.job;
+    EXPECT_OK(weir_queue_create(pair.device, &params, &other));
+    EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, 5000));
+    EXPECT_OK(weir_queue_record(job->queues[0], &up));
+    EXPECT_OK(weir_queue_wait(pair.queue, up));
+    EXPECT_OK(weir_queue_copy(pair.queue, pair.memory, 0, job->memory, 0, 1000));
+    EXPECT_OK(weir_queue_copy(other, pair.memory, 8000, job->memory, 8000, 1000));
+    EXPECT_OK(weir_queue_copy(job->queues[1], pair.memory, 16000, job->memory, 16000, 2000));
+    EXPECT_UINT_EQ(time_until(&pair, job->queues[1]), 2000);
+    EXPECT_UINT_EQ(time_until(&pair, pair.queue), 6000);
+    EXPECT_UINT_EQ(time_until(&pair, other), 7000);
+    weir_queue_destroy(&other);
+    finish_pair(&pair);
+}

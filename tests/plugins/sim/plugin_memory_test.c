@@ -250,9 +250,11 @@ static void run(void)
 static bool live(const char *gpu)
 {
     struct weir_setting settings[] = {{.text = gpu},    {.text = ""},      {.text = ""},
-                                      {.text = "none"}, {.text = "scale"}, {.text = "1"}};
+                                      {.text = "none"}, {.text = "scale"}, {.text = "1"},
+                                      {.integer = 0},   {.integer = 1}};
     const struct weir_setting *const list[] = {&settings[0], &settings[1], &settings[2],
-                                               &settings[3], &settings[4], &settings[5]};
+                                               &settings[3], &settings[4], &settings[5],
+                                               &settings[6], &settings[7]};
     struct thing *const all[] = {&device, &queues[0], &queues[1], &queues[2],
                                  &memory, &pinned,    &kernel,    &measured};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -54,6 +54,7 @@ static void submit(struct sim_engine *engine, struct program *program, struct st
                             .yield_ns = step->yield_ns,
                             .waits = waits,
                             .first = step->first,
+                            .node = step->node,
                             .tag = (uint64_t)(step - program->steps)};
     if (step->host_wait >= 0) {
         sim_engine_wait(engine, points[step->host_wait]);
