@@ -44,7 +44,8 @@ extern "C" {
 
 typedef struct weir_buckets weir_buckets;
 
-// For `cap_bytes`: chosen by what reductions of several sizes take on the communicator.
+// For `cap_bytes`: chosen by what reductions of several sizes take on the communicator. Larger ones than
+// the first that takes the slowest rank more than 50 ms are not measured.
 #define WEIR_BUCKETS_AUTO SIZE_MAX
 
 struct weir_bucket_parameter {

@@ -7,7 +7,7 @@
 
 // What a nanosecond of communication costs the computation beside it, with which it shares
 // processors and memory: measured, docs/buckets.md.
-#define HIDDEN_COST 0.5
+#define HIDDEN_COST 0.6
 
 enum {
     LAST_SIZES = 6, // the cap, a half of it, a quarter, ...

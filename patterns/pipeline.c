@@ -1,5 +1,5 @@
 // The callers' side of the pipeline: creation and destruction, the ring of records and
-// the policies. The work of its threads is in pipeline_run.c and pipeline_prepare.c.
+// the policies. The work of its threads is in pipeline_prepare.c, pipeline_start.c and pipeline_deliver.c.
 //
 // Room is counted in frames that are alive (waiting or in a slot), not by the progress
 // of the starter, so whether a submit finds the pipeline full does not depend on
@@ -59,7 +59,7 @@ static void resolve_params(weir_pipeline *pipeline, const struct weir_pipeline_p
     if (!params->prepare)
         params->prepare_threads = 0;
     if (params->slot_count == 0)
-        params->slot_count = params->stage_count + 1 + params->prepare_threads;
+        params->slot_count = params->stage_count + 1 + 2 * params->prepare_threads;
     if (params->slot_count > WEIR_PIPELINE_SLOTS_MAX)
         params->slot_count = WEIR_PIPELINE_SLOTS_MAX;
     if (params->backlog == 0)

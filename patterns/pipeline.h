@@ -144,7 +144,7 @@ struct weir_pipeline_params {
     uint32_t stage_size;                      // sizeof(struct weir_pipeline_stage)
 
     // Frames in flight, 1 … WEIR_PIPELINE_SLOTS_MAX; 0: the number of stages plus one, so
-    // that no stage waits for a delivery, and one for each of prepare_threads.
+    // that no stage waits for a delivery, and two for each of prepare_threads.
     uint32_t slot_count;
     // Makes the data of slot `index` on the thread that creates the pipeline; no later call
     // allocates. NULL: slots have no data. If it returns an error, the slots made before are
@@ -182,8 +182,9 @@ struct weir_pipeline_params {
     // The group of pipelines that it joins (pipeline_group.h); NULL: none.
     weir_pipeline_group *group;
     // Threads that call `prepare`, up to WEIR_PIPELINE_SLOTS_MAX: of several frames at once and in
-    // any order, each in its own slot, so there should be as many slots more; a slot_count of 0 has
-    // them. Frames are submitted in order all the same. 0: the thread that submits.
+    // any order, each in its own slot. Frames are submitted in order all the same, so those that are
+    // ready wait in their slots for one that takes longer. So there should be two slots more for
+    // each thread; a slot_count of 0 has them. 0: the thread that submits.
     uint32_t prepare_threads;
     // above: 0.2
 };

@@ -137,11 +137,11 @@ static bool settle(struct ddp *ddp, const struct ddp_row *row, int steps)
     return true;
 }
 
-// Numbers below `count` in an order that follows from the turn, the same on all ranks, so that a row has
-// other neighbours in other turns.
-static void shuffle(uint64_t turn, size_t *order, size_t count)
+// Numbers below `count` in an order that follows from the seed and the turn, the same on all ranks, so that
+// a row has other neighbours in other turns and in other runs.
+static void shuffle(uint64_t seed, uint64_t turn, size_t *order, size_t count)
 {
-    uint64_t state = turn;
+    uint64_t state = seed * (BENCH_TURNS_MAX + 1) + turn;
     for (size_t i = 0; i < count; i++)
         order[i] = i;
     for (size_t i = count; i-- > 1;) {
@@ -158,7 +158,7 @@ static bool measure_batch(struct ddp_run *run, struct ddp_row *rows)
     struct ddp *ddp = &run->ddp;
     double ms[ROWS_MOST] = {0};
     size_t order[ROWS_MOST] = {0};
-    shuffle(ddp->bench->turn, order, run->rows_of_batch);
+    shuffle(ddp->seed, ddp->bench->turn, order, run->rows_of_batch);
     if (!ddp_set_batch(ddp, rows[0].batch) || !settle(ddp, &rows[0], SETTLING))
         return false;
     for (size_t k = 0; k < run->rows_of_batch; k++) {
@@ -395,6 +395,9 @@ static int ddp_main(int argc, char **argv)
         {"nccl", "F", "the same of NCCL, for the raw step", CLI_TEXT, &ddp->nccl, 0, 0},
         {"ranks", "N", "ranks in this process, if no launcher started it (2)", CLI_COUNT,
          &ddp->asked_ranks, 1, BENCH_RANKS_MAX},
+        {"seed", "N",
+         "of the order in which a turn measures; runs that are\ncompared take other ones (0)",
+         CLI_COUNT, &ddp->seed, 0, UINT32_MAX},
         {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
          CLI_FILE, &ddp->config, 0, 0},
     };

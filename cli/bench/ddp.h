@@ -55,6 +55,7 @@ struct ddp {
     uint64_t layers;
     uint64_t width;
     uint64_t asked_ranks;
+    uint64_t seed; // of the order in which rows are measured
 
     struct bench *bench;
     struct bench_ranks all;

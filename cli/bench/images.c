@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli/common/processors.h"
 #include "cli/common/share.h"
@@ -171,7 +172,9 @@ static bool make_row(struct images_bench *images, size_t index)
     params.max_pixels = most_pixels(images);
     params.full = WEIR_PIPELINE_BLOCK;
     row->slots =
-        (params.slot_count ? params.slot_count : WEIR_ARR_COC_STAGES_MAX + 1) + row->threads;
+        (params.slot_count ? params.slot_count : WEIR_ARR_COC_STAGES_MAX + 1) + 2 * row->threads;
+    if (images->slots)
+        row->slots = (uint32_t)images->slots;
     if (row->slots > WEIR_PIPELINE_SLOTS_MAX)
         row->slots = WEIR_PIPELINE_SLOTS_MAX;
     params.slot_count = row->slots;
@@ -207,16 +210,30 @@ static void close_images(struct images_bench *images)
 
 // Measuring.
 
+// Of all threads of this process.
+static uint64_t processor_ns(void)
+{
+    struct timespec time;
+    return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) == 0
+               ? (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec
+               : 0;
+}
+
 static bool time_way(struct images_bench *images, struct images_row *row, enum images_way way,
                      double *out_rate)
 {
     images->decodes = way == IMAGES_BOTH;
+    const uint64_t worked_ns = processor_ns();
     const uint64_t began_ns = cli_now_ns();
     const bool fine = way == IMAGES_DECODER ? images_decode(images, row->threads)
                                             : run_frames(images, row, images->frames);
-    *out_rate = (double)images->frames * 1e9 / (double)(cli_now_ns() - began_ns);
+    const double took_ns = (double)(cli_now_ns() - began_ns);
+    *out_rate = (double)images->frames * 1e9 / took_ns;
     if (fine)
         bench_keep(images->bench, &row->rate[way], *out_rate);
+    if (images->bench->turn > 0)
+        row->busy[way].values[row->busy[way].count++] =
+            (double)(processor_ns() - worked_ns) / took_ns;
     return fine;
 }
 
@@ -260,10 +277,14 @@ static void report(struct images_bench *images)
 {
     static const struct bench_column columns[] = {
         {"threads", "threads", BENCH_NUMBER, 0},
+        {"slots", "slots", BENCH_NUMBER, 0},
         {"decoder", "decoder alone", BENCH_SPREAD, 1},
         {"pipeline", "pipeline alone", BENCH_SPREAD, 1},
         {"both", "both", BENCH_SPREAD, 1},
         {"of_slower", "both / slower alone", BENCH_SPREAD, 3},
+        {"decoder_busy", "processors: decoder", BENCH_SPREAD, 2},
+        {"pipeline_busy", "pipeline", BENCH_SPREAD, 2},
+        {"both_busy", "both", BENCH_SPREAD, 2},
     };
     static const char *const names[] = {"decoder alone", "pipeline alone", "both"};
     struct bench *bench = images->bench;
@@ -275,11 +296,14 @@ static void report(struct images_bench *images)
     for (size_t i = 0; i < images->threads.count; i++) {
         const struct images_row *row = &images->rows[i];
         bench_put_number(table, row->threads);
+        bench_put_number(table, row->slots);
         for (int way = 0; way < IMAGES_WAYS; way++) {
             bench_put(table, &row->rate[way]);
             plot_rate(bench, names[way], row->threads, &row->rate[way]);
         }
         bench_put(table, &row->of_slower);
+        for (int way = 0; way < IMAGES_WAYS; way++)
+            bench_put(table, &row->busy[way]);
     }
     bench_parameter(bench, "frames", (double)images->frames);
     bench_parameter(bench, "processors", cli_processors(UINT32_MAX));
@@ -324,6 +348,9 @@ static int images_main(int argc, char **argv)
          &images.asked_threads, 0, 0},
         {"frames", "N", "images of a run (20 where the processor is the device, else\n2000)",
          CLI_COUNT, &images.frames, 1, IMAGES_FRAMES_MOST},
+        {"slots", "N",
+         "of the pipeline; without it as many as it has for two images of\neach thread", CLI_COUNT,
+         &images.slots, 1, WEIR_PIPELINE_SLOTS_MAX},
         {"size", "N", "without an IMAGE: pixels of a side of a made JPEG (1024)", CLI_COUNT,
          &images.size, 1, 16384},
         {"quality", "N", "of that JPEG (90)", CLI_COUNT, &images.quality, 1, 100},

@@ -40,12 +40,13 @@ struct images_row {
     uint32_t slots;
     weir_arr_coc *arr_coc;
     struct bench_samples rate[IMAGES_WAYS]; // images a second
+    struct bench_samples busy[IMAGES_WAYS]; // processors that the process kept busy
     struct bench_samples of_slower;         // both, over the slower one alone
 };
 
 struct images_bench {
     const char *asked_threads, *weights_path;
-    uint64_t frames, size, quality;
+    uint64_t frames, size, quality, slots;
     struct bench_list threads;
     struct bench *bench;
     FILE *made; // a JPEG; NULL: none

@@ -408,6 +408,8 @@ static int swim_main(int argc, char **argv)
          "products of matrices; without it, as many as last as\nlong as the "
          "copies one way",
          CLI_COUNT, &swim.products, 1, SWIM_PRODUCTS_MAX},
+        {"portable", NULL, "no products of cuBLAS and of kernels for CUDA alone", CLI_FLAG,
+         &swim.portable, 0, 0},
     };
     const struct bench_program program = {
         .name = "swim",

@@ -60,6 +60,7 @@ struct swim {
     uint64_t side;
     uint64_t copies;
     uint64_t products; // 0: as many as last as long as the copies one way
+    bool portable;     // no kernel or library that only one backend has
 
     struct bench *bench;
     size_t matrix_bytes;

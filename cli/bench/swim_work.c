@@ -125,7 +125,7 @@ static weir_status make_twin(struct swim *swim)
     const struct weir_program_params twin = {.struct_size = sizeof twin,
                                              .label = "twin",
                                              .bundle = &matmul_tensor_kernels};
-    if (strcmp(weir_runtime_backend(swim->bench->runtime), "cuda") != 0)
+    if (swim->portable || strcmp(weir_runtime_backend(swim->bench->runtime), "cuda") != 0)
         return WEIR_OK;
     const weir_status status = weir_program_create(swim->bench->device, &twin, &swim->twin_program);
     if (status == WEIR_ERROR_UNSUPPORTED) {
@@ -196,7 +196,8 @@ bool swim_open(struct swim *swim)
     if (make_queues(swim) < 0 || make_kernels(swim) < 0 || make_twin(swim) < 0 ||
         make_buffers(swim) < 0 || fill_factors(swim) < 0 || !fill_copies(swim))
         return bench_fail_weir(bench);
-    open_blas(swim);
+    if (!swim->portable)
+        open_blas(swim);
     return true;
 }
 

@@ -342,6 +342,17 @@ static bool join_ranks(struct run *run)
     return !first || run_prepare_output(run);
 }
 
+// The closing figures, if anything was run or a program is to read them.
+static int report(const struct run *run, bool was_run)
+{
+    const int code = count_failures(run);
+    if (run->json)
+        return run_print_json(run, code);
+    if (was_run && !run->quiet)
+        run_print_table(run);
+    return code;
+}
+
 // Opens the device and runs the images, once weights and query are read.
 static int run_on_device(struct run *run, const weir_arr_coc_weights *weights, const float *query)
 {
@@ -366,7 +377,7 @@ static int run_on_device(struct run *run, const weir_arr_coc_weights *weights, c
     }
     // Without an image a rank has its share of failures.
     if (params.max_pixels == 0 && !run->ranks)
-        return count_failures(run);
+        return report(run, false);
     params.max_pixels += params.max_pixels == 0;
     if (!run_create_pipelines(run, &params))
         return cli_weir_error();
@@ -375,12 +386,7 @@ static int run_on_device(struct run *run, const weir_arr_coc_weights *weights, c
     run_frames(run);
     if (run_rank(run) > 0)
         return cli_signal() ? CLI_SIGNALLED + cli_signal() : CLI_OK;
-    const int code = count_failures(run);
-    if (run->json)
-        return run_print_json(run, code);
-    if (!run->quiet)
-        run_print_table(run);
-    return code;
+    return report(run, true);
 }
 
 static int run_with_inputs(struct run *run)

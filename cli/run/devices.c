@@ -54,7 +54,7 @@ static void note_facts(struct run *run)
 }
 
 // Where the processor is the device, kernels need it. Images that there are not need no thread, and
-// each thread has a slot of the pipeline.
+// each thread has two slots of the pipeline.
 static uint32_t count_decoders(const struct run *run)
 {
     const struct weir_limits *limits = weir_device_limits(run->devices[0].device);
@@ -69,7 +69,7 @@ bool run_create_pipelines(struct run *run, struct weir_arr_coc_params *params)
 {
     if (!run->video) {
         params->prepare_threads = count_decoders(run);
-        params->slot_count += params->slot_count ? params->prepare_threads : 0;
+        params->slot_count += params->slot_count ? 2 * params->prepare_threads : 0;
         if (params->slot_count > WEIR_PIPELINE_SLOTS_MAX)
             params->slot_count = WEIR_PIPELINE_SLOTS_MAX;
     }

@@ -18,7 +18,8 @@ enum {
     DARKEST = 40,
     BRIGHTEST = 215,
     ROUNDS = 4,
-    CHUNK = 256 // bytes
+    CHUNK = 256, // bytes
+    BLOCK = 64   // of a chunk: a multiple of 8
 };
 
 // Streams of the seed.
@@ -177,27 +178,56 @@ static uint32_t label_of(const weir_train_data *data, uint64_t index)
     return (uint32_t)(train_random(data->seed, LABELS, index) % data->classes);
 }
 
-// From 0 to 255, moved to -noise ... noise.
-static int noise_of(const weir_train_data *data, unsigned char byte)
+// The lowest byte first; compilers make one store of it.
+static void put_bytes(unsigned char *out, uint64_t bits)
 {
-    return (int)(byte * (2 * data->noise + 1) / 256) - (int)data->noise;
+    out[0] = (unsigned char)bits;
+    out[1] = (unsigned char)(bits >> 8);
+    out[2] = (unsigned char)(bits >> 16);
+    out[3] = (unsigned char)(bits >> 24);
+    out[4] = (unsigned char)(bits >> 32);
+    out[5] = (unsigned char)(bits >> 40);
+    out[6] = (unsigned char)(bits >> 48);
+    out[7] = (unsigned char)(bits >> 56);
 }
 
-static unsigned char mixed(const weir_train_data *data, unsigned char colour, unsigned char byte)
+// Eight numbers share one random one, a byte each.
+static void draw_block(uint64_t stream, uint64_t first, unsigned char *drawn)
 {
-    const int value = colour + noise_of(data, byte);
-    return (unsigned char)(value < 0 ? 0 : value > 255 ? 255 : value);
+    for (size_t i = 0; i < BLOCK / 8; i++)
+        put_bytes(drawn + 8 * i, train_draw(stream, first + i));
 }
 
-// Eight numbers share one random one, a byte each, the lowest first.
+// A drawn byte, 0 to 255, becomes noise of -noise ... noise. The loop has a fixed count and 16 bits a
+// number, so that compilers use vectors: the thread that loads has to be faster than the training.
+static void mix_block(const unsigned char *restrict picture, const unsigned char *restrict drawn,
+                      unsigned noise, unsigned char *restrict out)
+{
+    const uint16_t span = (uint16_t)(2 * noise + 1);
+    for (size_t i = 0; i < BLOCK; i++) {
+        const uint16_t part = (uint16_t)((uint32_t)(uint16_t)(drawn[i] << 8) * span >> 16);
+        const int16_t value = (int16_t)(picture[i] + part - (int)noise);
+        const int16_t above = value < 0 ? 0 : value;
+        out[i] = (unsigned char)(above > 255 ? 255 : above);
+    }
+}
+
 static void make_bytes(const weir_train_data *data, uint64_t index, size_t first, size_t count,
                        unsigned char *out)
 {
     const unsigned char *picture = data->pictures + label_of(data, index) * data->numbers + first;
-    for (size_t i = 0; i < count; i += 8) {
-        uint64_t bits = train_random(data->seed, NOISE + index, (first + i) / 8);
-        for (size_t k = i; k < i + 8 && k < count; k++, bits >>= 8)
-            out[k] = mixed(data, picture[k], (unsigned char)bits);
+    const uint64_t stream = train_stream(data->seed, NOISE + index);
+    unsigned char drawn[BLOCK], rest[BLOCK] = {0}, made[BLOCK];
+    for (size_t i = 0; i < count; i += BLOCK) {
+        const size_t left = count - i;
+        draw_block(stream, (first + i) / 8, drawn);
+        if (left >= BLOCK) {
+            mix_block(picture + i, drawn, data->noise, out + i);
+        } else {
+            memcpy(rest, picture + i, left);
+            mix_block(rest, drawn, data->noise, made);
+            memcpy(out + i, made, left);
+        }
     }
 }
 

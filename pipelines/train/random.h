@@ -12,10 +12,22 @@ static inline uint64_t train_mix(uint64_t value)
     return value ^ value >> 31;
 }
 
+#define TRAIN_RANDOM_STEP UINT64_C(0x9e3779b97f4a7c15)
+
+static inline uint64_t train_stream(uint64_t seed, uint64_t stream)
+{
+    return train_mix(train_mix(seed + TRAIN_RANDOM_STEP) + stream + TRAIN_RANDOM_STEP);
+}
+
+// Number `index` of a stream.
+static inline uint64_t train_draw(uint64_t stream, uint64_t index)
+{
+    return train_mix(stream + index * TRAIN_RANDOM_STEP + TRAIN_RANDOM_STEP);
+}
+
 static inline uint64_t train_random(uint64_t seed, uint64_t stream, uint64_t index)
 {
-    const uint64_t step = UINT64_C(0x9e3779b97f4a7c15);
-    return train_mix(train_mix(train_mix(seed + step) + stream + step) + index * step + step);
+    return train_draw(train_stream(seed, stream), index);
 }
 
 #endif

@@ -20,6 +20,18 @@ for backend in null opencl; do
     done
 done
 export WEIR_BACKEND=null
+
+# Sizes are measured on a link on which a reduction is slow for some ranks and not for others: all of them
+# leave out the same ones.
+for seed in 1 2 3; do
+    expect_status 0 env WEIR_PLUGINS=fault WEIR_FAULT_FAULT=slow WEIR_FAULT_ONE_IN=2 WEIR_FAULT_SEED=$seed \
+        WEIR_FAULT_KINDS=collective WEIR_FAULT_QUEUE=grads/comm WEIR_FAULT_DELAY_MS=49 \
+        "$weir" launch -n 3 "$rank_program" 2 0 auto
+    for rank in 0 1 2; do
+        expect_contains "$output" "rank $rank of 3: 4"
+    done
+done
+
 expect_status 0 "$here/tests/patterns/buckets_example"
 expect_contains "$output" "rank 0 of 1: 2"
 expect_status 0 "$weir" launch -n 2 "$here/tests/patterns/buckets_example"

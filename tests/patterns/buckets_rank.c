@@ -1,10 +1,11 @@
-// One rank of a program in several processes: `buckets_rank STEPS [FATAL [racy]]` averages so many steps,
-// and rank 1 ends with SIGKILL in the middle of step FATAL. If it is racy, every second step writes its
-// gradients on a queue that does not wait for the step before. Prints what came out, or why it did
-// not.
+// One rank of a program in several processes: `buckets_rank STEPS [FATAL [racy | auto]]` averages so many
+// steps, and rank 1 ends with SIGKILL in the middle of step FATAL. If it is racy, every second step writes
+// its gradients on a queue that does not wait for the step before; if it is auto, sizes are measured. Prints
+// what came out, or why it did not.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "patterns/buckets.h"
 
@@ -21,7 +22,7 @@ static void check(weir_status status)
     }
 }
 
-static weir_buckets *make(weir_comm *comm)
+static weir_buckets *make(weir_comm *comm, bool measured)
 {
     struct weir_bucket_parameter parameters[PARAMETERS];
     const struct weir_buckets_params params = {.struct_size = sizeof params,
@@ -31,7 +32,8 @@ static weir_buckets *make(weir_comm *comm)
                                                .parameters = parameters,
                                                .parameter_count = PARAMETERS,
                                                .parameter_size = sizeof *parameters,
-                                               .cap_bytes = 2u * COUNT * sizeof(float)};
+                                               .cap_bytes = measured ? WEIR_BUCKETS_AUTO
+                                                                     : 2u * COUNT * sizeof(float)};
     weir_buckets *buckets;
     for (int i = 0; i < PARAMETERS; i++)
         parameters[i] = (struct weir_bucket_parameter){.struct_size = sizeof *parameters,
@@ -55,9 +57,14 @@ static void step(weir_buckets *buckets, weir_queue *queue, float gradient, bool 
     check(weir_buckets_finish(buckets, queue));
 }
 
-static float run(weir_comm *comm, weir_queue *queue, weir_queue *other, long steps, long fatal)
+static float run(weir_comm *comm, weir_queue *queue, weir_queue *other, int argc, char **argv)
 {
-    weir_buckets *buckets = make(comm);
+    const long steps = argc > 1 ? strtol(argv[1], NULL, 10) : 1;
+    const long fatal = argc > 2 ? strtol(argv[2], NULL, 10) : 0;
+    const char *way = argc > 3 ? argv[3] : "";
+    weir_buckets *buckets = make(comm, strcmp(way, "auto") == 0);
+    if (strcmp(way, "racy") != 0)
+        other = queue;
     struct weir_bucket_view view;
     const uint32_t rank = weir_comm_rank(comm);
     float last = 0;
@@ -82,9 +89,7 @@ int main(int argc, char **argv)
     check(weir_queue_create(device, NULL, &queue));
     check(weir_queue_create(device, NULL, &other));
     check(weir_comm_create(device, &params, &comm));
-    const float last =
-        run(comm, queue, argc > 3 ? other : queue, argc > 1 ? strtol(argv[1], NULL, 10) : 1,
-            argc > 2 ? strtol(argv[2], NULL, 10) : 0);
+    const float last = run(comm, queue, other, argc, argv);
     printf("rank %u of %u: %g\n", weir_comm_rank(comm), weir_comm_count(comm), (double)last);
     weir_comm_destroy(&comm), weir_queue_destroy(&other), weir_queue_destroy(&queue);
     check(weir_device_close(&device));

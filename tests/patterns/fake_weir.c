@@ -161,8 +161,10 @@ weir_status weir_queue_create_at(weir_device *of, const struct weir_queue_params
     return WEIR_OK;
 }
 
-void weir_queue_destroy(weir_queue **queue)
+void weir_queue_destroy_at(weir_queue **queue, const char *file, int line)
 {
+    (void)file;
+    (void)line;
     if (*queue) {
         (*queue)->exists = false;
         destroyed_broken += (*queue)->failure.status != WEIR_OK;
@@ -295,8 +297,10 @@ weir_status weir_queue_graph_at(weir_queue *queue, weir_graph *graph, const char
     return WEIR_ERROR_UNSUPPORTED;
 }
 
-void weir_graph_destroy(weir_graph **graph)
+void weir_graph_destroy_at(weir_graph **graph, const char *file, int line)
 {
+    (void)file;
+    (void)line;
     *graph = NULL;
 }
 

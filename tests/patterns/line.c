@@ -117,6 +117,12 @@ static weir_status fail_host_call(void *user)
     return WEIR_ERROR_IO;
 }
 
+static void do_nothing(void *user, weir_status status)
+{
+    (void)user;
+    (void)status;
+}
+
 static weir_status begin_stage(weir_queue *queue, const struct frame *frame, unsigned stage)
 {
     if (!line.jitter)
@@ -149,6 +155,8 @@ static weir_status take_left(void *user, void *data, void *data_frame, weir_queu
         line.failing_line = __LINE__ + 1;
         status = weir_queue_host_call(queue, fail_host_call, NULL);
     }
+    if (status == WEIR_OK && frame->calls_always)
+        status = weir_queue_host_call_always(queue, do_nothing, NULL);
     if (status == WEIR_OK && frame->fails_in_submit)
         return weir_queue_copy(queue, slot->left, 0, slot->whole, 0, BYTES);
     return status;

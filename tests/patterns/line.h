@@ -22,6 +22,7 @@ struct frame {
     bool is_cancelled;       // which is how it ends its thread
     bool fails_in_submit;    // `left` returns an error after submitting half of its work
     bool fails_in_host_call; // `left` submits a host call that fails
+    bool calls_always;       // `left` submits a host call that always runs
     bool gated;              // `upload` starts with a host call that waits at the gate
 };
 

@@ -252,8 +252,10 @@ weir_status weir_queue_create_at(weir_device *of, const struct weir_queue_params
     return WEIR_OK;
 }
 
-void weir_queue_destroy(weir_queue **queue)
+void weir_queue_destroy_at(weir_queue **queue, const char *file, int line)
 {
+    (void)file;
+    (void)line;
     if (*queue)
         (*queue)->exists = false;
     *queue = NULL;

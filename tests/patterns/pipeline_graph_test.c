@@ -92,9 +92,9 @@ WEIR_TEST(PipelineGraphs, NeedToKnowWhatRepeats)
     line_close();
 }
 
-// A stage with a host call fails with a message that says so, in every frame, and
+// A stage with what cannot be captured fails with a message that says so, in every frame, and
 // nothing is left of the capture.
-WEIR_TEST(PipelineGraphs, AStageWithAHostCallIsNamed)
+WEIR_TEST(PipelineGraphs, AStageThatCannotBeCapturedIsNamed)
 {
     enum {
         FRAMES = 5
@@ -104,14 +104,14 @@ WEIR_TEST(PipelineGraphs, AStageWithAHostCallIsNamed)
     ASSERT_OK(line_open(NULL));
     number_frames(frames, FRAMES);
     for (unsigned i = 0; i < FRAMES; i++)
-        frames[i].fails_in_host_call = i < 3; // stage `left` submits one
+        frames[i].calls_always = i < 3; // stage `left` submits such a call
     const struct weir_pipeline_params params = graph_params(2);
     line_run(&params, frames, FRAMES);
     for (unsigned i = 0; i < 3; i++) {
         const struct delivery *delivery = recorder_at(&line.recorder, i);
         EXPECT_INT_EQ(delivery->status, WEIR_ERROR_INVALID);
         EXPECT_STR_EQ(delivery->stage, "left");
-        EXPECT_CONTAINS(delivery->message, "a host call cannot be part of one");
+        EXPECT_CONTAINS(delivery->message, "a host call that always runs cannot be part of one");
         EXPECT_CONTAINS(delivery->remedy, "graphs = 0");
     }
     EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), 2);

@@ -653,7 +653,7 @@ WEIR_TEST(Pipeline, SettingsReachTheParams)
     EXPECT_FALSE(params.graphs);
     // The defaults make a pipeline of six slots for five stages, and one for each thread that prepares.
     ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
-    EXPECT_UINT_EQ(line.slots_alive, 6 + params.prepare_threads);
+    EXPECT_UINT_EQ(line.slots_alive, 6 + 2 * params.prepare_threads);
     line_close();
 
     // The environment takes precedence over the file.

@@ -88,6 +88,23 @@ found="$(peer_lines python3 "$peers/torch_train.py" --rounds 2 --device cpu --ba
     --width 8 --steps 2)"
 echo "torch_train: $found"
 
+# The images of both training programs: what one reads is what was written.
+python3 - "$peers" "$TEST_TMPDIR" <<'PYTHON'
+import os, sys
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+import train_data
+folder = os.path.join(sys.argv[2], "images")
+os.mkdir(folder)
+assert train_data.write(folder, 8, 70) == folder
+images, labels, side = train_data.read(folder)
+assert side == 8 and len(images) == 70 * 8 * 8 * 3 and len(labels) == 70 and max(labels) < 10, side
+assert len(set(images)) > 100 and len(set(labels)) > 5
+PYTHON
+found="$(peer_lines python3 "$peers/torch_train.py" --rounds 2 --device cpu --batch 4 --channels 2 --width 8 \
+    --steps 2 --data "$TEST_TMPDIR/images")"
+echo "torch_train, images of a file: $found"
+
 # Commands of Weir, of which each round is a run of its own.
 export WEIR_MODULE_PATH="$PWD/lib/weir"
 found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_ddp.py" --weir "$PWD/cli/weir" --rounds 2 --layers 3 \
@@ -95,7 +112,7 @@ found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_ddp.py" --weir "$PW
 expect_contains "$found" "measured: compute_8 weir_8_1 weir_8_auto"
 found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_train.py" --weir "$PWD/cli/weir" --rounds 2 --batch 4 \
     --side 8 --channels 2 --width 8 --steps 3 --products kernels)"
-expect_contains "$found" "measured: augment_overlapped augment_serial encdec_overlapped encdec_serial"
+expect_contains "$found" "measured: augment_made_overlapped augment_made_serial augment_overlapped augment_serial encdec_overlapped encdec_serial"
 found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_train.py" --weir "$PWD/cli/weir" --rounds 1)"
 expect_contains "$found" "skipped: "
 

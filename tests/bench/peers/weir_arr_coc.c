@@ -36,8 +36,9 @@ enum {
 
 // A frame that is loaded into each slot once, and found there afterwards.
 struct resident {
-    struct weir_arr_coc_frame frame; // first, because the pipeline returns a pointer to
-                                     // it
+    struct rig_frame
+        rig; // first, because the pipeline returns a pointer to its frame; without a grid
+             // the rig keeps no output
     const unsigned char *rgb;
     bool always; // copied every time
     const void *seen[SLOTS_MAX];
@@ -73,7 +74,7 @@ static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_
 
 static struct resident make_resident(const struct rig_image *image, bool always)
 {
-    return (struct resident){.frame.load = load, .rgb = image->rgb, .always = always};
+    return (struct resident){.rig.frame.load = load, .rgb = image->rgb, .always = always};
 }
 
 // Figures that other programs do not report themselves.
@@ -189,10 +190,10 @@ static bool open_bench(void *user)
         if (weir_arr_coc_create(&params, &bench->pipelines[i]) != WEIR_OK)
             return peer_fail("%s", weir_last_error_text());
         bench->resident[i] = make_resident(&bench->image, false);
-        bench->resident[i].frame.user = &bench->resident[i];
+        bench->resident[i].rig.frame.user = &bench->resident[i];
     }
     bench->copied = make_resident(&bench->image, true);
-    bench->copied.frame.user = &bench->copied;
+    bench->copied.rig.frame.user = &bench->copied;
     return check(bench);
 }
 
@@ -205,7 +206,7 @@ static bool time_frames(struct bench *bench, int pipeline_index, struct resident
     weir_pipeline_get_statistics(pipeline, &before);
     const double began = peer_now_ms();
     for (uint64_t i = 0; i < bench->frames; i++)
-        if (weir_pipeline_submit(pipeline, &resident->frame) != WEIR_OK)
+        if (weir_pipeline_submit(pipeline, &resident->rig.frame) != WEIR_OK)
             return peer_fail("%s", weir_last_error_text());
     if (weir_pipeline_drain(pipeline, WEIR_FOREVER) != WEIR_OK)
         return peer_fail("%s", weir_last_error_text());

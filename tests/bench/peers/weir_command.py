@@ -17,10 +17,10 @@ def arguments(name, about):
     return parser
 
 
-def once(commands, read):
-    """Runs each command, and gives how many results were checked, and all figures."""
+def once(commands, read, number):
+    """Runs the commands of a round, and gives how many results were checked, and all figures."""
     checked, ms = 0, {}
-    for name, command in commands:
+    for name, command in commands(number):
         result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         words = result.stderr.decode(errors="replace").strip()
         if result.returncode == 3:
@@ -34,12 +34,14 @@ def once(commands, read):
 
 
 def run(name, parsed, commands, read):
+    """`commands(number)` gives the (name, command)s of round `number`, from 0, of which the first one
+    warms up."""
     try:
-        checked, _ = once(commands, read)
+        checked, _ = once(commands, read, 0)
         torch_peer.say(peer=name, device="that of weir", checked=checked)
         rounds = sys.stdin if parsed.serve else range(parsed.rounds)
         for number, _ in enumerate(rounds):
-            torch_peer.say(round=number, ms=once(commands, read)[1])
+            torch_peer.say(round=number, ms=once(commands, read, number + 1)[1])
     except torch_peer.Skipped as reason:
         torch_peer.say(peer=name, skipped=str(reason))
     except torch_peer.Failed as reason:

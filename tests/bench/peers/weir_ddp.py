@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`weir bench ddp` as a peer: each round starts the ranks, which check their results and measure each
-step once after one that warms up. Figures are milliseconds of a step: compute_BATCH, and
-weir_BATCH_CAP and raw_BATCH_CAP for each cap in MiB and `auto`."""
+step a few times, in an order that is another one each time. Figures are milliseconds of a step, medians:
+compute_BATCH, and weir_BATCH_CAP and raw_BATCH_CAP for each cap in MiB and `auto`."""
 
 import os
 import sys
@@ -24,10 +24,11 @@ def read(report):
     return report["results_checked"], ms
 
 
-def commands(parsed):
+def command(parsed, number):
     buckets = ",".join(cap if cap == "auto" else cap + "M" for cap in parsed.caps.split(","))
     command = [parsed.weir, "launch", "-n", str(parsed.ranks), "--no-prefix", parsed.weir, "bench",
-               "ddp", "--json", "--quiet", "--turns", "1", "--buckets", buckets]
+               "ddp", "--json", "--quiet", "--turns", str(parsed.turns), "--seed", str(number),
+               "--buckets", buckets]
     for option in ("layers", "width", "batch", "cublas", "nccl"):
         value = getattr(parsed, option)
         command += ["--" + option, str(value)] if value else []
@@ -41,10 +42,11 @@ def main():
     parser.add_argument("--width", type=int)
     parser.add_argument("--batch", help="sizes, with commas")
     parser.add_argument("--caps", default="auto,25,48,96", help="MiB or auto, with commas")
+    parser.add_argument("--turns", type=int, default=3, help="of a round (3)")
     parser.add_argument("--cublas", help="its file")
     parser.add_argument("--nccl", help="its file")
     parsed = parser.parse_args()
-    return weir_command.run("weir_ddp", parsed, commands(parsed),
+    return weir_command.run("weir_ddp", parsed, lambda number: command(parsed, number),
                             lambda _, report: read(report))
 
 

@@ -53,7 +53,8 @@ keep()
     return 1
 }
 
-# The first set: kernels of other sizes than those of the cases, one after the other.
+# The first set: kernels of other sizes than those of the cases, one after the other. Products have at most
+# a block for each multiprocessor, as those of the cases: the time of more grows in steps.
 traces=()
 learn()
 {
@@ -69,8 +70,8 @@ trace_turns=$((turns < 2 ? turns : 2))
 learn advance overlap --size 64K,2M,32M,512M --kernel 1,700 --orders depth --chunks 1,4,32 --queues 1
 learn arr-coc arr-coc --slots 1 --frames 20
 learn priority priority
-for side in 256 768 1536; do
-    learn "swim-$side" swim --side "$side" --copies 1 --products 4
+for side in 256 512 896; do
+    learn "swim-$side" swim --side "$side" --copies 1 --products 4 --portable
 done
 if [ "${#traces[@]}" -gt 0 ]; then
     keep 60 learn "$weir" sim learn --out "$out/kernels.ini" "${traces[@]}"

@@ -9,7 +9,7 @@ export WEIR_SIM_GPU="$TEST_TMPDIR/card.ini" WEIR_NULL_DEVICES=2
 here=tests/bench/sim
 out="$TEST_TMPDIR/out"
 # Smaller ones, for a machine that copies them too.
-sed 's/64K,2M,32M,512M/64K,1M/; s/--frames 20/--frames 4/; s/256 768 1536/8 16/' "$here/measure.sh" >"$TEST_TMPDIR/measure.sh"
+sed 's/64K,2M,32M,512M/64K,1M/; s/--frames 20/--frames 4/; s/256 512 896/8 16/' "$here/measure.sh" >"$TEST_TMPDIR/measure.sh"
 cat >"$TEST_TMPDIR/card.ini" <<'TEXT'
 [gpu]
 name = a card

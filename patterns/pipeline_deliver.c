@@ -1,0 +1,216 @@
+// The deliverer of a pipeline: it waits for the oldest frame, counts it, and delivers it.
+#include "patterns/pipeline_parts.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+
+static bool wait_for_last_stages(weir_pipeline *pipeline, struct weir__slot *slot)
+{
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+        if (pipeline->stages[i].last && weir_event_sync(slot->ends[i], WEIR_FOREVER) != WEIR_OK)
+            return false;
+    }
+    return true;
+}
+
+// The slot's previous frame was delivered, so a refusal belongs to this frame.
+static void wait_for_graph(struct weir__slot *slot)
+{
+    if (slot->done.sequence != 0)
+        (void)weir__pipeline_took(slot, "graph", weir_event_sync(slot->done, WEIR_FOREVER));
+}
+
+// Waits for all work of a frame. If nothing failed, the end of the last stages
+// implies that of the stages before them. Otherwise every submitted stage is
+// queried, in order, so that the earliest failure is found: a queue that refused a
+// stage may only have passed on the failure of an earlier stage.
+static void wait_for_frame(weir_pipeline *pipeline, struct weir__slot *slot)
+{
+    if (pipeline->params.graphs) {
+        wait_for_graph(slot);
+        return;
+    }
+    if (slot->status == WEIR_OK && wait_for_last_stages(pipeline, slot))
+        return;
+    bool refused = slot->refused;
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+        if (slot->ends[i].sequence == 0)
+            continue;
+        weir_status status = weir_event_sync(slot->ends[i], WEIR_FOREVER);
+        if (status != WEIR_OK && refused) {
+            slot->status = WEIR_OK;
+            refused = false;
+        }
+        (void)weir__pipeline_took(slot, pipeline->stages[i].name, status);
+    }
+}
+
+// Returns the slot's spans, or NULL if one of them is not available.
+static const struct weir_pipeline_span *read_spans(weir_pipeline *pipeline, struct weir__slot *slot)
+{
+    if (!pipeline->timing || slot->status != WEIR_OK)
+        return NULL;
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+        struct weir_pipeline_span *span = &slot->spans[i];
+        if (weir_event_time_ns(slot->begins[i], &span->begin_ns) != WEIR_OK ||
+            weir_event_time_ns(slot->ends[i], &span->end_ns) != WEIR_OK)
+            return NULL;
+        // Drivers round the two times independently.
+        if (span->end_ns < span->begin_ns)
+            span->end_ns = span->begin_ns;
+    }
+    return slot->spans;
+}
+
+static void count_spans(weir_pipeline *pipeline, const struct weir_pipeline_span *spans)
+{
+    struct weir_pipeline_statistics *figures = &pipeline->figures;
+
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+        uint64_t begin = spans[i].begin_ns;
+        uint64_t last_end = pipeline->last_end_ns[i];
+        figures->stages[i].busy_ns += spans[i].end_ns - begin;
+        if (figures->timed_frames > 0 && begin > last_end)
+            figures->stages[i].wait_ns += begin - last_end;
+        pipeline->last_end_ns[i] = spans[i].end_ns;
+        weir__union_add(&pipeline->covered[pipeline->stages[i].timeline], begin, spans[i].end_ns);
+    }
+    figures->timed_frames++;
+}
+
+static void count_result(weir_pipeline *pipeline, const struct weir_pipeline_result *result)
+{
+    struct weir_pipeline_statistics *figures = &pipeline->figures;
+
+    if (result->status == WEIR_DROPPED) {
+        figures->dropped++;
+    } else if (result->status == WEIR_CANCELLED) {
+        figures->cancelled++;
+    } else if (result->status != WEIR_OK) {
+        figures->failed++;
+    } else {
+        figures->succeeded++;
+        weir__histogram_add(&pipeline->latency, result->latency_ns);
+    }
+    if (result->spans)
+        count_spans(pipeline, result->spans);
+}
+
+// Builds the outcome of the frame at the ring's head from its record, its slot and
+// the clock.
+static struct weir_pipeline_result make_result(weir_pipeline *pipeline,
+                                               const struct weir__record *record,
+                                               const struct weir__slot *slot, uint64_t now_ns)
+{
+    struct weir_pipeline_result result = {
+        .sequence = pipeline->head,
+        .status = slot ? slot->status : record->status,
+        .stage = slot ? slot->stage : "",
+        .latency_ns = now_ns - record->accepted_ns,
+        .stage_count = pipeline->params.stage_count,
+    };
+    if (result.status < 0)
+        result.error = slot ? &slot->error : &pipeline->lost_error;
+    return result;
+}
+
+// A frame that is delivered.
+struct delivery {
+    weir_pipeline *pipeline;
+    struct weir__slot *slot; // NULL: it never started
+    void *frame;
+    WEIR_SIZED_CELL(struct weir_pipeline_result, result, WEIR_SIZED_ROOM);
+};
+
+static void call_deliver(void *user)
+{
+    const struct delivery *delivery = user;
+    const struct weir_pipeline_params *params = &delivery->pipeline->params;
+    params->deliver(params->user, delivery->frame, delivery->slot ? delivery->slot->data : NULL,
+                    &delivery->result);
+}
+
+// Takes the lock.
+static void end_delivery(const struct delivery *delivery, bool thread_ended)
+{
+    weir_pipeline *pipeline = delivery->pipeline;
+    pthread_mutex_lock(&pipeline->lock);
+    pipeline->deliver_ended = pipeline->deliver_ended || thread_ended;
+    pipeline->head++;
+    if (delivery->slot)
+        pipeline->released++;
+    weir__pipeline_wake_start(pipeline);
+    pthread_cond_broadcast(&pipeline->moved);
+    pthread_mutex_unlock(&pipeline->lock);
+    weir__pipeline_end_turn(pipeline);
+}
+
+// `deliver` ended its thread: the frame is delivered all the same, and the deliverer goes on.
+static void survive_deliver(void *user)
+{
+    const struct delivery *delivery = user;
+    end_delivery(delivery, true);
+    weir__pipeline_deliverer(delivery->pipeline);
+}
+
+// Called with the lock, which is released.
+static void deliver_head(weir_pipeline *pipeline)
+{
+    const struct weir_pipeline_params *params = &pipeline->params;
+    const struct weir__record *record = weir__pipeline_record(pipeline, pipeline->head);
+    struct weir__slot *slot = NULL;
+    const struct weir_pipeline_span *spans = NULL;
+
+    if (record->state == WEIR__FRAME_STARTED) {
+        slot = &pipeline->slots[record->slot];
+        pthread_mutex_unlock(&pipeline->lock);
+        wait_for_frame(pipeline, slot);
+        spans = read_spans(pipeline, slot);
+        pthread_mutex_lock(&pipeline->lock);
+        if (slot->queue_failed && slot->generation == pipeline->generation)
+            pipeline->must_recover = true;
+    }
+    pthread_mutex_unlock(&pipeline->lock);
+    weir__pipeline_await_turn(pipeline);
+    pthread_mutex_lock(&pipeline->lock);
+    uint64_t now_ns = weir_clock_now_ns();
+    struct delivery delivery;
+    memset(&delivery, 0, sizeof delivery);
+    delivery.pipeline = pipeline;
+    delivery.slot = slot;
+    delivery.frame = record->frame;
+    delivery.result = make_result(pipeline, record, slot, now_ns);
+    delivery.result.spans = spans;
+    count_result(pipeline, &delivery.result);
+    pipeline->last_ns = now_ns;
+    pthread_mutex_unlock(&pipeline->lock);
+    if (params->deliver)
+        weir_thread_call(call_deliver, survive_deliver, &delivery);
+    end_delivery(&delivery, false);
+}
+
+// Called with the lock. False when the pipeline is to stop.
+static bool wait_for_head(weir_pipeline *pipeline)
+{
+    while (!pipeline->stopping) {
+        const struct weir__record *head = weir__pipeline_record(pipeline, pipeline->head);
+        if (pipeline->head < pipeline->tail &&
+            (head->state == WEIR__FRAME_STARTED || head->state == WEIR__FRAME_ENDED))
+            return true;
+        pthread_cond_wait(&pipeline->to_deliver, &pipeline->lock);
+    }
+    return false;
+}
+
+void weir__pipeline_deliverer(void *argument)
+{
+    weir_pipeline *pipeline = argument;
+
+    pthread_mutex_lock(&pipeline->lock);
+    while (wait_for_head(pipeline)) {
+        deliver_head(pipeline);
+        pthread_mutex_lock(&pipeline->lock);
+    }
+    pthread_mutex_unlock(&pipeline->lock);
+}
