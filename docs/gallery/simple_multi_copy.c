@@ -8,7 +8,6 @@ enum {
     COUNT = 1 << 16,
     FRAMES = 16,
     SLOTS = 4,
-    BLOCK = 256,
     BYTES = COUNT * sizeof(int)
 };
 
@@ -51,9 +50,8 @@ static void submit(struct slot *slot, int frame, weir_kernel *add)
         ((int *)sent)[i] = frame * i;
     WEIR_CHECK(weir_host_end(slot->sent, 0, BYTES, WEIR_ACCESS_WRITE));
     WEIR_CHECK(weir_queue_copy(slot->queue, slot->in, 0, slot->sent, 0, BYTES));
-    WEIR_CHECK(weir_queue_launch(slot->queue, add, weir_dim(COUNT / BLOCK, 1, 1),
-                                 weir_dim(BLOCK, 1, 1), weir_whole_in(slot->in),
-                                 weir_whole_out(slot->out), frame));
+    WEIR_CHECK(weir_queue_launch_count(slot->queue, add, COUNT, weir_whole_in(slot->in),
+                                       weir_whole_out(slot->out), frame));
     WEIR_CHECK(weir_queue_copy(slot->queue, slot->received, 0, slot->out, 0, BYTES));
 }
 

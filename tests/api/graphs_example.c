@@ -1,6 +1,6 @@
 // The same small work many times: the two halves of a picture are filled on two queues,
-// joined, and copied to the host. It is captured once; each launch gets another colour and
-// another destination.
+// joined, and copied to the host, which counts the pictures. It is captured once; each launch
+// gets another colour and another destination. At the end a clone brings the last one again.
 #include <stdio.h>
 #include <stdlib.h>
 #include <weir/weir.h>
@@ -33,7 +33,16 @@ struct work {
     weir_queue *left, *right;
     weir_buffer *halves[2], *picture, *results;
     uint32_t paint, bring; // nodes
+    int brought;
 };
+
+// In each launch, after the copy. It may use memory, but neither Weir nor the driver.
+static weir_status count_picture(void *user)
+{
+    struct work *work = user;
+    work->brought++;
+    return WEIR_OK;
+}
 
 // `right` joins when it waits for an event of the capture, and `left` waits for `right`
 // before the capture ends.
@@ -55,6 +64,7 @@ static weir_graph *capture(struct work *work)
     check(weir_queue_wait(work->left, painted));
     check(weir_queue_copy(work->left, work->results, 0, work->picture, 0, SIZE));
     check(weir_capture_node(work->left, &work->bring));
+    check(weir_queue_host_call(work->left, count_picture, work));
     check(weir_capture_end(work->left, NULL, &graph));
     return graph;
 }
@@ -86,7 +96,7 @@ int main(void)
 {
     weir_runtime *runtime;
     weir_device *device;
-    struct work work;
+    struct work work = {.brought = 0};
 
     check(weir_open(NULL, &runtime));
     check(weir_device_open(runtime, NULL, &device));
@@ -100,12 +110,18 @@ int main(void)
     weir_graph *graph = capture(&work);
     for (int i = 0; i < LAUNCHES; i++)
         launch(&work, graph, i);
+
+    weir_graph *again;
+    check(weir_graph_clone(graph, NULL, &again));
+    check(weir_graph_set_enabled(again, work.paint, false)); // the picture stays as it is
+    check(weir_queue_graph(work.left, again));
     check(weir_queue_sync(work.left, WEIR_FOREVER));
     const int right = count_right(work.results);
-    printf("%u nodes, launched %d times, %d right\n", (unsigned)weir_graph_node_count(graph),
-           LAUNCHES, right);
+    printf("%u nodes, %d pictures brought, %d right\n", (unsigned)weir_graph_node_count(graph),
+           work.brought, right);
 
     weir_graph_destroy(&graph);
+    weir_graph_destroy(&again);
     weir_buffer_destroy(&work.halves[0]);
     weir_buffer_destroy(&work.halves[1]);
     weir_buffer_destroy(&work.picture);
@@ -114,5 +130,5 @@ int main(void)
     weir_queue_destroy(&work.right);
     check(weir_device_close(&device));
     check(weir_close(&runtime));
-    return right == LAUNCHES ? 0 : 1;
+    return right == LAUNCHES && work.brought == LAUNCHES + 1 ? 0 : 1;
 }

@@ -148,7 +148,8 @@ CONFORM(Always, Refused)
                    "weir_queue_host_call_always: queue is NULL");
     EXPECT_INVALID(weir_queue_host_call_always(queue, NULL, &told), "function is NULL");
     ASSERT_OK(weir_capture_begin(queue));
-    EXPECT_INVALID(weir_queue_host_call_always(queue, note, &told), "a host call cannot");
+    EXPECT_INVALID(weir_queue_host_call_always(queue, note, &told),
+                   "a host call that always runs cannot");
     ASSERT_OK(weir_capture_cancel(queue));
     EXPECT_SYNC(queue);
     EXPECT_INT_EQ(atomic_load(&told.count), 0);

@@ -132,10 +132,9 @@ CONFORM(Capture, WhatCannotBeCaptured)
     make_rig(f, &r);
     weir_graph *other = capture_diamond(&r, 1);
     ASSERT_OK(weir_capture_begin(r.a));
-    EXPECT_INVALID(weir_queue_host_call(r.a, fail_plainly, NULL), "a host call cannot");
-    if (f->limits->native)
-        EXPECT_INVALID(weir_queue_native(r.a, no_native, NULL, weir_in(r.x, 0, SIZE)),
-                       "a native call cannot");
+    if (!f->limits->native)
+        EXPECT_REFUSED(weir_queue_native(r.a, no_native, NULL, weir_in(r.x, 0, SIZE)),
+                       WEIR_ERROR_UNSUPPORTED, "native");
     EXPECT_INVALID(weir_upload(r.a, r.x, 0, bytes, 16), "uploads and downloads");
     EXPECT_INVALID(weir_download(r.a, bytes, r.x, 0, 16), "uploads and downloads");
     EXPECT_INVALID(weir_queue_sync(r.a, WEIR_FOREVER), "weir_queue_sync");

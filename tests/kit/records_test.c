@@ -1,6 +1,6 @@
 // The ring of records, on a driver that is an array of events: each completes, fails or refuses
-// to answer when the test says so. Both kinds are tested: events that are reused, and events
-// that are created with each record.
+// to answer when the test says so. All kinds are tested: events that are reused, events that are
+// created with each record, and such of which not each is asked.
 #include <weir/kit/records.h>
 
 #include <pthread.h>
@@ -114,6 +114,15 @@ static const struct weir_kit_record_ops of_one_use = {
     .report = report,
 };
 
+// Of one use too, of a driver whose failures last.
+static const struct weir_kit_record_ops lasting = {
+    .destroy = destroy,
+    .query = query,
+    .wait = wait_for,
+    .time = time_of,
+    .report = report,
+};
+
 static weir_kit_records *make(const struct weir_kit_record_ops *ops, uint32_t depth,
                               uint32_t history)
 {
@@ -123,6 +132,7 @@ static weir_kit_records *make(const struct weir_kit_record_ops *ops, uint32_t de
         .queue = &driver,
         .depth = depth,
         .timing_history = history,
+        .failures_last = ops == &lasting,
     };
     weir_kit_records *records = NULL;
     kit_host_reset();
@@ -181,6 +191,7 @@ WEIR_TEST(KitRecords, RecordsCompleteInOrder)
 {
     check_order(&reused);
     check_order(&of_one_use);
+    check_order(&lasting);
 }
 
 static void check_waits(const struct weir_kit_record_ops *ops)
@@ -198,6 +209,7 @@ WEIR_TEST(KitRecords, WaitsOnTheHost)
 {
     check_waits(&reused);
     check_waits(&of_one_use);
+    check_waits(&lasting);
 }
 
 static void *complete_later(void *event)
@@ -235,6 +247,21 @@ WEIR_TEST(KitRecords, EventsAreUsedAgain)
     end(records);
 }
 
+// A queue that is given few records does not create an event for each.
+WEIR_TEST(KitRecords, ANewQueueLooksSoonForEventsToUseAgain)
+{
+    weir_kit_records *records = make(&reused, 2048, 0);
+    for (uint64_t i = 1; i <= 50; i++)
+        record(&reused, records, i)->state = WEIR_KIT_COMPLETE;
+    EXPECT_UINT_LE(driver.created, 8);
+    EXPECT_UINT_LE(driver.asked, 8);
+    for (uint64_t i = 51; i <= 20000; i++)
+        record(&reused, records, i)->state = WEIR_KIT_COMPLETE;
+    EXPECT_UINT_LE(driver.created, 2048 / 8);
+    EXPECT_UINT_LE(driver.asked, 20000 / 100);
+    end(records);
+}
+
 WEIR_TEST(KitRecords, EventsOfOneUseAreGivenBackAsTheyComplete)
 {
     weir_kit_records *records = make(&of_one_use, 64, 0);
@@ -244,6 +271,20 @@ WEIR_TEST(KitRecords, EventsOfOneUseAreGivenBackAsTheyComplete)
     }
     EXPECT_INT_EQ(weir_kit_records_query(records, 1000), WEIR_OK);
     EXPECT_UINT_EQ(driver.created, driver.destroyed);
+    end(records);
+}
+
+// And those of a driver whose failures last a few at a time, with few questions.
+WEIR_TEST(KitRecords, EventsOfOneUseAreGivenBackTogether)
+{
+    weir_kit_records *records = make(&lasting, 64, 0);
+    kit_host()->left = 0;
+    for (uint64_t i = 1; i <= 10000; i++) {
+        record(&lasting, records, i)->state = WEIR_KIT_COMPLETE;
+        EXPECT_UINT_LE(driver.created - driver.destroyed, 16);
+    }
+    EXPECT_UINT_LT(driver.asked, 3000);
+    EXPECT_INT_EQ(weir_kit_records_query(records, 10000), WEIR_OK);
     end(records);
 }
 
@@ -265,6 +306,7 @@ WEIR_TEST(KitRecords, TheRingGrowsWhereTheDeviceIsSlow)
 {
     check_growth(&reused);
     check_growth(&of_one_use);
+    check_growth(&lasting);
 }
 
 static void check_hold(const struct weir_kit_record_ops *ops)
@@ -291,6 +333,7 @@ WEIR_TEST(KitRecords, AHeldEventIsKept)
 {
     check_hold(&reused);
     check_hold(&of_one_use);
+    check_hold(&lasting);
 }
 
 WEIR_TEST(KitRecords, TheLastRecordIsHeldUntilTheEnd)
@@ -333,6 +376,7 @@ WEIR_TEST(KitRecords, TheFirstFailureIsReportedUntilItIsSettled)
 {
     check_failure(&reused);
     check_failure(&of_one_use);
+    check_failure(&lasting);
 }
 
 // A failure at a record that was not queried is still found.
@@ -374,6 +418,7 @@ WEIR_TEST(KitRecords, ARefusedQuestionIsReported)
 {
     check_unknown(&reused);
     check_unknown(&of_one_use);
+    check_unknown(&lasting);
 }
 
 static void check_settle(const struct weir_kit_record_ops *ops)
@@ -394,6 +439,7 @@ WEIR_TEST(KitRecords, SettlesWhatHasFinished)
 {
     check_settle(&reused);
     check_settle(&of_one_use);
+    check_settle(&lasting);
 }
 
 static void check_times(const struct weir_kit_record_ops *ops)
@@ -420,6 +466,7 @@ WEIR_TEST(KitRecords, TimesAreKeptForTheLastRecords)
 {
     check_times(&reused);
     check_times(&of_one_use);
+    check_times(&lasting);
 }
 
 static void check_late_times(const struct weir_kit_record_ops *ops)
@@ -442,6 +489,7 @@ WEIR_TEST(KitRecords, TimesAreKnownHoweverLateAndInAnyOrder)
 {
     check_late_times(&reused);
     check_late_times(&of_one_use);
+    check_late_times(&lasting);
 }
 
 static void check_no_time(const struct weir_kit_record_ops *ops)
@@ -467,6 +515,7 @@ WEIR_TEST(KitRecords, ATimeThatTheDriverDoesNotTellIsReportedWhenItIsAskedFor)
 {
     check_no_time(&reused);
     check_no_time(&of_one_use);
+    check_no_time(&lasting);
 }
 
 WEIR_TEST(KitRecords, WithoutTimingThereAreNoTimes)
@@ -537,6 +586,7 @@ WEIR_TEST(KitRecords, WithoutMemoryARecordIsRefused)
 {
     check_no_memory(&reused);
     check_no_memory(&of_one_use);
+    check_no_memory(&lasting);
 }
 
 // One thread submits, the others query, wait and hold.
@@ -587,4 +637,5 @@ WEIR_TEST(KitRecords, ManyThreadsAsk)
 {
     check_threads(&reused);
     check_threads(&of_one_use);
+    check_threads(&lasting);
 }

@@ -121,10 +121,10 @@ __kernel void atomics(__global const uint *in, __global uint *out, __local uint 
     out[get_global_id(0)] = old;
 }
 
-// atomicAdd of a float.
+// atomicAdd of a float. It begins with a guess: reading what others write would be a race.
 static void add_float(volatile __local float *sum, float value)
 {
-    uint old = as_uint(*sum), seen;
+    uint old = 0, seen;
     while ((seen = atomic_cmpxchg((volatile __local uint *)sum, old,
                                   as_uint(as_float(old) + value))) != old)
         old = seen;
@@ -144,7 +144,7 @@ __kernel void float_atomics(__global const uint *in, __global uint *out, __local
 // atomicInc(p, last) begins again at 0.
 static uint increment_within(volatile __local uint *p, uint last)
 {
-    uint old = *p, seen;
+    uint old = 0, seen;
     while ((seen = atomic_cmpxchg(p, old, old >= last ? 0 : old + 1)) != old)
         old = seen;
     return old;

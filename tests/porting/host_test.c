@@ -504,6 +504,8 @@ WEIR_TEST(Porting, Graphs)
 {
     struct rig rig;
     weir_graph *graph = NULL;
+    weir_graph *clone = NULL;
+    int calls = 0;
     uint32_t node = 0;
     float one = 1, two = 2, back = 0;
     start(&rig);
@@ -512,6 +514,7 @@ WEIR_TEST(Porting, Graphs)
     EXPECT_OK(weir_queue_fill(queue, rig.memory, 0, bytes, &one, sizeof one));
     EXPECT_OK(weir_capture_node(queue, &node));
     EXPECT_OK(weir_queue_copy(queue, rig.other, 0, rig.memory, 0, bytes));
+    EXPECT_OK(weir_queue_host_call(queue, count_call, &calls));
     EXPECT_OK(weir_capture_end(queue, NULL, &graph));
     EXPECT_OK(weir_queue_graph(queue, graph));
     EXPECT_OK(weir_download(queue, &back, rig.other, 0, sizeof back));
@@ -520,6 +523,16 @@ WEIR_TEST(Porting, Graphs)
     EXPECT_OK(weir_queue_graph(queue, graph));
     EXPECT_OK(weir_download(queue, &back, rig.other, 0, sizeof back));
     EXPECT_TRUE(back == 2);
+    EXPECT_OK(weir_graph_clone(graph, NULL, &clone));
+    EXPECT_OK(weir_graph_set_fill(graph, node, rig.memory, 0, bytes, &one, sizeof one));
+    EXPECT_OK(weir_graph_set_enabled(graph, node, false));
+    EXPECT_OK(weir_queue_graph(queue, graph));
+    EXPECT_OK(weir_download(queue, &back, rig.other, 0, sizeof back));
+    EXPECT_TRUE(back == 2);
+    EXPECT_OK(weir_queue_graph(queue, clone));
+    EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
+    EXPECT_INT_EQ(calls, 4);
+    weir_graph_destroy(&clone);
     weir_graph_destroy(&graph);
     finish(&rig);
 }

@@ -212,7 +212,7 @@ WEIR_TEST(Config, RefusesUnknownNames)
         {"[weir]\nBackend = null\n",
          "weir.ini:2: unknown key 'Backend' in [weir]; did you mean 'backend'?", NULL},
         {"[weir]\nfrobnicate = 1\n", "weir.ini:2: unknown key 'frobnicate' in [weir]",
-         "its keys are backend, copy_threads, device, module_path, plugins"},
+         "its keys are backend, copy_threads, debug, device, module_path, plugins"},
         {"[pipeline]\nslot=1\n",
          "weir.ini:2: unknown key 'slot' in [pipeline]; did you mean 'slots'?", NULL},
         {"[weir]\n[opncl]\n", "weir.ini:2: unknown section [opncl]; did you mean [opencl]?", NULL},

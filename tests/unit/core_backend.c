@@ -24,6 +24,7 @@ static bool gate_is_open;
 static atomic_bool stalled;
 static atomic_bool peers;
 static atomic_int fault;
+static atomic_bool silent; // it reports no detail
 static atomic_size_t queries;
 static atomic_size_t flushes;
 static atomic_size_t buffer_destroys;
@@ -73,11 +74,13 @@ static weir_status queue_flush(const struct weir_link *link, weir_queue *queue)
     (void)link;
     (void)queue;
     atomic_fetch_add(&flushes, 1);
-    return WEIR_OK;
+    return atomic_load(&silent) ? (weir_status)atomic_load(&fault) : WEIR_OK;
 }
 
 static weir_status report_fault(const struct weir_link *link)
 {
+    if (atomic_load(&silent))
+        return (weir_status)atomic_load(&fault);
     const struct weir_error detail = {.status = (weir_status)atomic_load(&fault),
                                       .message = "the driver lost its mind",
                                       .native_call = "driverAsk",
@@ -241,7 +244,14 @@ void control_refuse(enum weir_operation_kind kind, int after)
 
 void control_fault(weir_status status)
 {
+    atomic_store(&silent, false);
     atomic_store(&fault, (int)status);
+}
+
+void control_silent_fault(weir_status status)
+{
+    atomic_store(&fault, (int)status);
+    atomic_store(&silent, true);
 }
 
 size_t control_query_count(void)

@@ -51,6 +51,9 @@ void control_refuse(enum weir_operation_kind kind, int after);
 // Queries and waits return this error; WEIR_OK ends that.
 void control_fault(weir_status status);
 
+// The same without a detail of the error, and flushes return it too.
+void control_silent_fault(weir_status status);
+
 // Calls since control_open().
 size_t control_query_count(void);
 size_t control_flush_count(void);

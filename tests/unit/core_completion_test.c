@@ -262,6 +262,32 @@ WEIR_TEST(Completion, ADriverFaultFailsWhatIsOpen)
     control_close(&control);
 }
 
+// The error is that of the call, and not one that the thread has got before.
+WEIR_TEST(Completion, AFaultThatAModuleDoesNotDescribe)
+{
+    struct control control;
+    struct weir_event event;
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *queue = control_queue(&control, "q");
+    ASSERT_OK(weir_queue_record(queue, &event));
+    EXPECT_INT_EQ(weir_queue_flush(NULL), WEIR_ERROR_INVALID);
+    control_silent_fault(WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(weir_queue_flush(queue), WEIR_ERROR_DEVICE);
+    const int line = __LINE__ - 1;
+    EXPECT_INT_EQ(weir_last_error()->status, WEIR_ERROR_DEVICE);
+    EXPECT_STR_EQ(weir_last_error()->message, weir_status_text(WEIR_ERROR_DEVICE));
+    EXPECT_STR_EQ(weir_last_error()->object, "q");
+    EXPECT_INT_EQ(weir_last_error()->line, line);
+    EXPECT_INT_EQ(weir_queue_flush(NULL), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_event_sync(event, GUARD_NS), WEIR_ERROR_DEVICE);
+    EXPECT_CONTAINS(weir_last_error()->message, weir_status_text(WEIR_ERROR_DEVICE));
+    EXPECT_NULL(strstr(weir_last_error()->message, "is NULL"));
+    control_fault(WEIR_OK);
+    EXPECT_OK(weir_queue_recover(queue));
+    weir_queue_destroy(&queue);
+    control_close(&control);
+}
+
 WEIR_TEST(Completion, ALostDeviceCannotBeRecovered)
 {
     struct control control;

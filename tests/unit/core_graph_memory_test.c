@@ -78,6 +78,11 @@ static bool use(struct rig *rig)
                 try(weir_graph_set_fill(rig->graph, 1, rig->buffer, 64, 64, "zz", 2)) &&
                 try(weir_queue_graph(rig->queues[2], rig->graph));
     control_gate_open();
+    weir_graph *clone = NULL;
+    good = good && try(weir_graph_set_enabled(rig->graph, 2, false)) &&
+           try(weir_graph_clone(rig->graph, NULL, &clone)) &&
+           try(weir_queue_graph(rig->queues[0], clone));
+    weir_graph_destroy(&clone);
     return good;
 }
 

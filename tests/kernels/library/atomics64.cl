@@ -20,7 +20,7 @@ __kernel void run(__global const uint *in, __global uint *out)
     atom_and(to + 6, ~value);
     atom_or(to + 7, value);
     atom_xor(to + 8, value);
-    for (ulong seen = to[9], now; (now = atom_cmpxchg(to + 9, seen, seen + value)) != seen;)
+    for (ulong seen = 0, now; (now = atom_cmpxchg(to + 9, seen, seen + value)) != seen;)
         seen = now;
     if (get_local_id(0) == 0)
         sum = 0;

@@ -1,0 +1,421 @@
+// The program's functions in graphs: native calls and host calls.
+#include <stdatomic.h>
+#include <string.h>
+
+#include "tests/conformance/graph_rig.h"
+#include "tests/conformance/native.h"
+
+static void launch_and_sync(weir_queue *queue, weir_graph *graph)
+{
+    EXPECT_OK(weir_queue_graph(queue, graph));
+    EXPECT_SYNC(queue);
+}
+
+// Native calls.
+
+// `x` is filled with 1, its first half with words by a native call, and copied to `host`.
+static weir_graph *capture_native(const struct rig *r, struct native_fill *half)
+{
+    EXPECT_OK(weir_capture_begin(r->a));
+    fill(r->a, r->x, 0, SIZE, 1);
+    EXPECT_OK(weir_queue_native(r->a, native_fill, half, weir_out(r->x, 0, SIZE / 2)));
+    EXPECT_UINT_EQ(last_node(r->a), 1);
+    copy(r->a, r->host, r->x, 0, SIZE);
+    return end(r->a);
+}
+
+static bool halves_are(const struct rig *r, unsigned char first, unsigned char second)
+{
+    return all_are(r->host, 0, SIZE / 2, first) && all_are(r->host, SIZE / 2, SIZE / 2, second);
+}
+
+// A backend's graph calls the function once, a replay at each launch.
+CONFORM(GraphCall, Native)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    struct rig r;
+    make_rig(f, &r);
+    struct native_fill half = native_fill_of(r.x, 0, SIZE / 8, 0x05050505u);
+    weir_graph *graph = capture_native(&r, &half);
+    for (int i = 0; i < 3; i++) {
+        memset(conform_bytes(r.host), 0, SIZE);
+        launch_and_sync(i == 1 ? r.b : r.a, graph);
+        EXPECT_TRUE(halves_are(&r, 5, 1));
+    }
+    EXPECT_TRUE(half.calls == 1 || half.calls == 3);
+    EXPECT_INVALID(weir_graph_set_enabled(graph, 1, false), "node 1 is a native call");
+    EXPECT_INVALID(weir_graph_set_fill(graph, 1, r.x, 0, 64, "x", 1), "cannot become a fill");
+    weir_graph_destroy(&graph);
+    destroy_rig(&r);
+}
+
+// An update that makes the driver build its graph anew keeps what was captured.
+CONFORM(GraphCall, NativeAfterAnUpdate)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    struct rig r;
+    const unsigned char pattern[16] = {9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9};
+    make_rig(f, &r);
+    struct native_fill half = native_fill_of(r.x, 0, SIZE / 8, 0x05050505u);
+    weir_graph *graph = capture_native(&r, &half);
+    launch_and_sync(r.a, graph);
+    EXPECT_OK(weir_graph_set_fill(graph, 0, r.x, 0, SIZE, pattern, 16));
+    launch_and_sync(r.a, graph);
+    EXPECT_TRUE(halves_are(&r, 5, 9));
+    EXPECT_TRUE(half.calls == 1 || half.calls == 2);
+    weir_graph_destroy(&graph);
+    destroy_rig(&r);
+}
+
+// On a branch of its own, with one before and one after it on another; and its clone, after the
+// buffers and the first graph are gone.
+CONFORM(GraphCall, NativeOnABranch)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    struct rig r;
+    weir_graph *clone;
+    make_rig(f, &r);
+    struct native_fill all = native_fill_of(r.y, 0, SIZE / 4, 0x06060606u);
+    EXPECT_OK(weir_capture_begin(r.a));
+    fill(r.a, r.y, 0, SIZE, 1);
+    follow(r.b, r.a);
+    EXPECT_OK(weir_queue_native(r.b, native_fill, &all, weir_out(r.y, 0, SIZE)));
+    fill(r.a, r.x, 0, SIZE, 2);
+    follow(r.a, r.b);
+    copy(r.a, r.x, r.y, 0, SIZE / 2);
+    copy(r.a, r.host, r.x, 0, SIZE);
+    weir_graph *graph = end(r.a);
+    weir_buffer_destroy(&r.x);
+    weir_buffer_destroy(&r.y);
+    ASSERT_OK(weir_device_trim(f->device));
+    for (int i = 0; i < 3; i++)
+        launch_and_sync(r.a, graph);
+    EXPECT_TRUE(halves_are(&r, 6, 2));
+    ASSERT_OK(weir_graph_clone(graph, NULL, &clone));
+    weir_graph_destroy(&graph);
+    memset(conform_bytes(r.host), 0, SIZE);
+    launch_and_sync(r.c, clone);
+    EXPECT_TRUE(halves_are(&r, 6, 2));
+    weir_graph_destroy(&clone);
+    destroy_rig(&r);
+}
+
+static weir_status submit_nothing(const struct weir_native_queue *native, void *user)
+{
+    EXPECT_NOT_NULL(native->queue);
+    ++*(int *)user;
+    return WEIR_OK;
+}
+
+CONFORM(GraphCall, NativeOfNothing)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    struct rig r;
+    int calls = 0;
+    make_rig(f, &r);
+    EXPECT_OK(weir_capture_begin(r.a));
+    fill(r.a, r.x, 0, SIZE, 3);
+    EXPECT_OK(weir_queue_native_array(r.a, submit_nothing, &calls, NULL, 0));
+    copy(r.a, r.host, r.x, 0, SIZE);
+    weir_graph *graph = end(r.a);
+    launch_and_sync(r.a, graph);
+    EXPECT_TRUE(all_are(r.host, 0, SIZE, 3));
+    EXPECT_INT_EQ(calls, 1);
+    weir_graph_destroy(&graph);
+    destroy_rig(&r);
+}
+
+static weir_status refuse_native(const struct weir_native_queue *native, void *user)
+{
+    (void)native;
+    (void)user;
+    return WEIR_ERROR_DEVICE;
+}
+
+static weir_status end_and_launch(weir_queue *queue, weir_graph **out_graph)
+{
+    weir_status status = weir_capture_end(queue, NULL, out_graph);
+    if (status == WEIR_OK)
+        status = weir_queue_graph(queue, *out_graph);
+    return status == WEIR_OK ? weir_queue_sync(queue, WEIR_FOREVER) : status;
+}
+
+// At the end of the capture, at the launch, or where a plugin submits later, in it.
+CONFORM(GraphCall, NativeThatFails)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    struct rig r;
+    weir_graph *graph = NULL;
+    make_rig(f, &r);
+    EXPECT_OK(weir_capture_begin(r.a));
+    fill(r.a, r.x, 0, SIZE, 3);
+    EXPECT_OK(weir_queue_native(r.a, refuse_native, NULL, weir_out(r.x, 0, SIZE)));
+    EXPECT_REFUSED(end_and_launch(r.a, &graph), WEIR_ERROR_DEVICE,
+                   "node 1, a native call captured at ");
+    EXPECT_OK(weir_queue_recover(r.a));
+    fill(r.a, r.host, 0, SIZE, 4);
+    EXPECT_SYNC(r.a);
+    EXPECT_TRUE(all_are(r.host, 0, SIZE, 4));
+    weir_graph_destroy(&graph);
+    destroy_rig(&r);
+}
+
+// Host calls.
+
+// What a host call does: adds one to each of these bytes.
+struct adder {
+    unsigned char *bytes;
+    size_t size;
+    atomic_int calls;
+    weir_status status; // that it returns
+};
+
+static weir_status add_one(void *user)
+{
+    struct adder *adder = user;
+    for (size_t i = 0; i < adder->size; i++)
+        adder->bytes[i]++;
+    atomic_fetch_add(&adder->calls, 1);
+    return adder->status;
+}
+
+// `x` is filled and copied to `host`, the host adds one, and that goes through `y` to `out`.
+static weir_graph *capture_host(const struct rig *r, struct adder *adder, weir_buffer *out)
+{
+    adder->bytes = conform_bytes(r->host);
+    adder->size = SIZE;
+    EXPECT_OK(weir_capture_begin(r->a));
+    fill(r->a, r->x, 0, SIZE, 7);
+    copy(r->a, r->host, r->x, 0, SIZE);
+    EXPECT_OK(weir_queue_host_call(r->a, add_one, adder));
+    EXPECT_UINT_EQ(last_node(r->a), 2);
+    copy(r->a, r->y, r->host, 0, SIZE);
+    copy(r->a, out, r->y, 0, SIZE);
+    return end(r->a);
+}
+
+CONFORM(GraphCall, Host)
+{
+    struct rig r;
+    struct adder adder = {0};
+    make_rig(f, &r);
+    weir_buffer *out = conform_host_buffer(f, SIZE);
+    weir_graph *graph = capture_host(&r, &adder, out);
+    EXPECT_INT_EQ(atomic_load(&adder.calls), 0);
+    for (int i = 0; i < 3; i++) {
+        memset(conform_bytes(out), 0, SIZE);
+        launch_and_sync(i == 1 ? r.b : r.a, graph);
+        EXPECT_TRUE(all_are(out, 0, SIZE, 8));
+        EXPECT_INT_EQ(atomic_load(&adder.calls), i + 1);
+    }
+    EXPECT_INVALID(weir_graph_set_enabled(graph, 2, false), "node 2 is a host call");
+    weir_graph_destroy(&graph);
+    weir_buffer_destroy(&out);
+    destroy_rig(&r);
+}
+
+// Beside work that need not wait for it, and before work that must.
+CONFORM(GraphCall, HostOnABranch)
+{
+    struct rig r;
+    struct adder adder = {0};
+    make_rig(f, &r);
+    adder.bytes = conform_bytes(r.host);
+    adder.size = SIZE / 2;
+    EXPECT_OK(weir_capture_begin(r.a));
+    fill(r.a, r.x, 0, SIZE, 4);
+    copy(r.a, r.host, r.x, 0, SIZE / 2);
+    follow(r.b, r.a);
+    EXPECT_OK(weir_queue_host_call(r.b, add_one, &adder));
+    copy(r.b, r.y, r.host, 0, SIZE / 2);
+    fill(r.a, r.z, 0, SIZE, 6);
+    copy(r.a, r.host, r.z, SIZE / 2, SIZE / 2);
+    follow(r.a, r.b);
+    copy(r.a, r.z, r.y, 0, SIZE / 2);
+    weir_graph *graph = end(r.a);
+    for (int i = 0; i < 3; i++)
+        EXPECT_OK(weir_queue_graph(r.a, graph));
+    EXPECT_SYNC(r.a);
+    EXPECT_TRUE(halves_are(&r, 5, 6));
+    copy(r.a, r.host, r.z, 0, SIZE);
+    EXPECT_SYNC(r.a);
+    EXPECT_TRUE(halves_are(&r, 5, 6));
+    EXPECT_INT_EQ(atomic_load(&adder.calls), 3);
+    weir_graph_destroy(&graph);
+    destroy_rig(&r);
+}
+
+// Launches on several queues, none of them waited for, and a clone.
+CONFORM(GraphCall, HostOften)
+{
+    enum {
+        LAUNCHES = 50
+    };
+    struct rig r;
+    struct adder adder = {0};
+    weir_graph *clone;
+    make_rig(f, &r);
+    weir_buffer *out = conform_host_buffer(f, SIZE);
+    weir_graph *graph = capture_host(&r, &adder, out);
+    weir_queue *queues[] = {r.a, r.b, r.c};
+    for (int i = 0; i < LAUNCHES; i++)
+        EXPECT_OK(weir_queue_graph(queues[i % 3], graph));
+    for (int i = 0; i < 3; i++)
+        EXPECT_SYNC(queues[i]);
+    EXPECT_INT_EQ(atomic_load(&adder.calls), LAUNCHES);
+    ASSERT_OK(weir_graph_clone(graph, NULL, &clone));
+    weir_graph_destroy(&graph);
+    launch_and_sync(r.b, clone);
+    EXPECT_INT_EQ(atomic_load(&adder.calls), LAUNCHES + 1);
+    EXPECT_TRUE(all_are(out, 0, SIZE, 8));
+    weir_graph_destroy(&clone);
+    weir_buffer_destroy(&out);
+    destroy_rig(&r);
+}
+
+// The launch fails, and no later host call of it runs.
+CONFORM(GraphCall, HostThatFails)
+{
+    struct rig r;
+    struct adder first = {.status = WEIR_ERROR_HOST_CALL};
+    struct adder second = {0};
+    struct weir_event event;
+    make_rig(f, &r);
+    EXPECT_OK(weir_capture_begin(r.a));
+    fill(r.a, r.x, 0, SIZE, 1);
+    EXPECT_OK(weir_queue_host_call(r.a, add_one, &first));
+    EXPECT_OK(weir_queue_host_call(r.a, add_one, &second));
+    copy(r.a, r.host, r.x, 0, SIZE);
+    weir_graph *graph = end(r.a);
+    EXPECT_OK(weir_queue_graph(r.a, graph));
+    EXPECT_REFUSED(weir_queue_sync(r.a, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL,
+                   "node 1, a host call captured at ");
+    EXPECT_CONTAINS(weir_last_error()->message, "operation 1 of queue 'a', a graph, failed");
+    EXPECT_INT_EQ(atomic_load(&first.calls), 1);
+    EXPECT_INT_EQ(atomic_load(&second.calls), 0);
+    EXPECT_REFUSED(weir_queue_graph(r.a, graph), WEIR_ERROR_HOST_CALL, "host call");
+    EXPECT_OK(weir_queue_recover(r.a));
+
+    // Another queue that waits for it inherits the failure; afterwards both go on.
+    EXPECT_OK(weir_queue_graph(r.a, graph));
+    const weir_status recorded = weir_queue_record(r.a, &event);
+    if (recorded == WEIR_OK && weir_queue_wait(r.b, event) == WEIR_OK)
+        EXPECT_REFUSED(weir_queue_sync(r.b, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL, "host call");
+    EXPECT_OK(weir_queue_recover(r.a));
+    EXPECT_OK(weir_queue_recover(r.b));
+    first.status = WEIR_OK;
+    launch_and_sync(r.b, graph);
+    EXPECT_INT_EQ(atomic_load(&first.calls), 3);
+    EXPECT_INT_EQ(atomic_load(&second.calls), 1);
+    EXPECT_TRUE(all_are(r.host, 0, SIZE, 1));
+    weir_graph_destroy(&graph);
+    destroy_rig(&r);
+}
+
+// A launch after a failed host call of its queue does not run.
+CONFORM(GraphCall, HostAfterAFailure)
+{
+    struct rig r;
+    struct adder adder = {0};
+    struct gate *gate = gate_create();
+    make_rig(f, &r);
+    weir_buffer *out = conform_host_buffer(f, SIZE);
+    weir_graph *graph = capture_host(&r, &adder, out);
+    EXPECT_OK(weir_queue_host_call(r.a, gate_function, gate));
+    EXPECT_OK(weir_queue_host_call(r.a, fail_plainly, NULL));
+    EXPECT_OK(weir_queue_graph(r.a, graph));
+    gate_open(gate);
+    EXPECT_REFUSED(weir_queue_sync(r.a, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL, "host call");
+    EXPECT_INT_EQ(atomic_load(&adder.calls), 0);
+    EXPECT_OK(weir_queue_recover(r.a));
+    launch_and_sync(r.a, graph);
+    EXPECT_INT_EQ(atomic_load(&adder.calls), 1);
+    EXPECT_TRUE(all_are(out, 0, SIZE, 8));
+    weir_graph_destroy(&graph);
+    weir_buffer_destroy(&out);
+    gate_destroy(&gate);
+    destroy_rig(&r);
+}
+
+static weir_status pass_and_fail(void *user)
+{
+    gate_function(user);
+    return WEIR_ERROR_HOST_CALL;
+}
+
+// The queue is destroyed while its launch runs: what waits for it fails nevertheless.
+CONFORM(GraphCall, HostThatFailsInADestroyedQueue)
+{
+    struct rig r;
+    struct weir_event event;
+    struct gate *gate = gate_create();
+    make_rig(f, &r);
+    EXPECT_OK(weir_capture_begin(r.a));
+    EXPECT_OK(weir_queue_host_call(r.a, pass_and_fail, gate));
+    weir_graph *graph = end(r.a);
+    EXPECT_OK(weir_queue_graph(r.a, graph));
+    EXPECT_TRUE(gate_wait_entered(gate));
+    EXPECT_OK(weir_queue_record(r.a, &event));
+    EXPECT_OK(weir_queue_wait(r.b, event));
+    weir_queue_destroy(&r.a);
+    weir_graph_destroy(&graph);
+    gate_open(gate);
+    EXPECT_REFUSED(weir_queue_sync(r.b, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL,
+                   "a host call captured at ");
+    EXPECT_OK(weir_queue_recover(r.b));
+    gate_destroy(&gate);
+    destroy_rig(&r);
+}
+
+// It may not wait.
+struct waiter {
+    weir_queue *queue;
+    weir_status status;
+};
+
+static weir_status wait_inside(void *user)
+{
+    struct waiter *waiter = user;
+    waiter->status = weir_queue_sync(waiter->queue, HANG_GUARD_NS);
+    return WEIR_OK;
+}
+
+CONFORM(GraphCall, HostMayNotWait)
+{
+    struct rig r;
+    make_rig(f, &r);
+    struct waiter waiter = {.queue = r.b};
+    EXPECT_OK(weir_capture_begin(r.a));
+    EXPECT_OK(weir_queue_host_call(r.a, wait_inside, &waiter));
+    weir_graph *graph = end(r.a);
+    launch_and_sync(r.a, graph);
+    EXPECT_INT_EQ(waiter.status, WEIR_ERROR_INVALID);
+    weir_graph_destroy(&graph);
+    destroy_rig(&r);
+}
+
+// A launch keeps its operands while its host call runs.
+CONFORM(GraphCall, UpdateWhileTheHostRuns)
+{
+    struct rig r;
+    struct gate *gate = gate_create();
+    make_rig(f, &r);
+    EXPECT_OK(weir_capture_begin(r.a));
+    EXPECT_OK(weir_queue_host_call(r.a, gate_function, gate));
+    fill(r.a, r.host, 0, 64, 1);
+    weir_graph *graph = end(r.a);
+    EXPECT_OK(weir_queue_graph(r.a, graph));
+    EXPECT_TRUE(gate_wait_entered(gate));
+    EXPECT_OK(weir_graph_set_fill(graph, 1, r.host, 64, 64, "\2", 1));
+    EXPECT_OK(weir_queue_graph(r.b, graph));
+    EXPECT_OK(weir_graph_set_fill(graph, 1, r.host, 128, 64, "\3", 1));
+    weir_graph_destroy(&graph); // while it runs
+    gate_open(gate);
+    EXPECT_SYNC(r.b);
+    EXPECT_TRUE(all_are(r.host, 0, 64, 1));
+    EXPECT_TRUE(all_are(r.host, 64, 64, 2));
+    EXPECT_TRUE(all_are(r.host, 128, SIZE - 128, 0));
+    EXPECT_SYNC(r.a);
+    gate_destroy(&gate);
+    destroy_rig(&r);
+}

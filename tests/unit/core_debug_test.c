@@ -1,0 +1,574 @@
+// Debug mode through the public API: objects of every kind that are used after their end, ended twice,
+// or of another kind, and wrapped memory that is unmapped. core_debug_late_test.c has what
+// begins without the mode, which stays for the process.
+#define _GNU_SOURCE // RTLD_DEFAULT
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <weir/weir.h>
+
+#include "core/support/debug.h"
+#include "kernels/conformance/conformance.h"
+#include "tests/support/test.h"
+
+#define BYTES 4096
+
+struct world {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *queue;
+};
+
+static weir_status open_runtime(const char *debug, weir_runtime **out_runtime)
+{
+    char text[64];
+    snprintf(text, sizeof text, "[weir]\nbackend = null\ndebug = %s\n", debug);
+    return weir_open(WEIR_PARAMS(weir_open, .config_text = text), out_runtime);
+}
+
+static bool begin(struct world *world)
+{
+    *world = (struct world){NULL};
+    return open_runtime("1", &world->runtime) == WEIR_OK &&
+           weir_device_open(world->runtime, NULL, &world->device) == WEIR_OK &&
+           weir_queue_create(world->device, WEIR_PARAMS(weir_queue, .label = "work"),
+                             &world->queue) == WEIR_OK;
+}
+
+static void end(struct world *world)
+{
+    weir_queue_destroy(&world->queue);
+    EXPECT_INT_EQ(weir_device_close(&world->device), WEIR_OK);
+    EXPECT_INT_EQ(weir_close(&world->runtime), WEIR_OK);
+}
+
+static weir_buffer *make_buffer(struct world *world, const char *label)
+{
+    weir_buffer *buffer = NULL;
+    EXPECT_INT_EQ(weir_buffer_create(world->device,
+                                     WEIR_PARAMS(weir_buffer, .label = label, .size = BYTES,
+                                                 .placement = WEIR_PLACE_HOST),
+                                     &buffer),
+                  WEIR_OK);
+    return buffer;
+}
+
+// The log's last message.
+static char logged[1024];
+
+static void note_message(void *user, weir_log_level level, const char *source, const char *message)
+{
+    (void)user;
+    (void)level;
+    (void)source;
+    snprintf(logged, sizeof logged, "%s", message);
+}
+
+static void expect_place(const char *message, const char *verb, int line)
+{
+    char text[128];
+    snprintf(text, sizeof text, "%s at tests/unit/core_debug_test.c:%d", verb, line);
+    EXPECT_CONTAINS(message, text);
+}
+
+#define REFUSED(call) (weir_error_set(NULL), (call) == WEIR_ERROR_INVALID)
+
+// What a getter that has nothing to give leaves in the thread's error.
+#define EXPECT_REFUSED_GETTER(call, nothing)                          \
+    do {                                                              \
+        weir_error_set(NULL);                                         \
+        EXPECT_TRUE((call) == (nothing));                             \
+        EXPECT_INT_EQ(weir_last_error()->status, WEIR_ERROR_INVALID); \
+    } while (0)
+
+WEIR_TEST(Debug, BufferAfterItsEnd)
+{
+    struct world world;
+    ASSERT_TRUE(begin(&world));
+    const int made = __LINE__ + 1;
+    weir_buffer *gone = NULL, *buffer = make_buffer(&world, "frames");
+    weir_buffer *source = make_buffer(&world, "source");
+    gone = buffer;
+    const int destroyed = __LINE__ + 1;
+    weir_buffer_destroy(&buffer);
+    EXPECT_NULL(buffer);
+    (void)made;
+
+    ASSERT_TRUE(REFUSED(weir_queue_copy(world.queue, source, 0, gone, 0, 0)));
+    const int line = __LINE__ - 1;
+    const struct weir_error *error = weir_last_error();
+    EXPECT_CONTAINS(error->message,
+                    "weir_queue_copy: src points to the buffer 'frames', created at");
+    expect_place(error->message, "which was destroyed", destroyed);
+    EXPECT_STR_EQ(error->remedy, "move the buffer's destroy call after the last call that uses it");
+    EXPECT_STR_EQ(error->file, __FILE__);
+    EXPECT_INT_EQ(error->line, line);
+
+    const struct weir_plane plane = {gone, 0, 64};
+    const struct weir_plane other = {source, 0, 64};
+    void *pointer = &world;
+    uint64_t address = 1;
+    EXPECT_TRUE(REFUSED(weir_queue_copy_2d(world.queue, plane, other, 64, 1)));
+    EXPECT_CONTAINS(weir_last_error()->message, "dst.buffer points to");
+    EXPECT_TRUE(REFUSED(weir_queue_fill(world.queue, gone, 0, 0, "x", 1)));
+    EXPECT_TRUE(REFUSED(weir_host_begin(gone, 0, 1, WEIR_ACCESS_READ, &pointer)));
+    EXPECT_NULL(pointer);
+    EXPECT_TRUE(REFUSED(weir_upload(world.queue, gone, 0, "x", 0)));
+    EXPECT_TRUE(REFUSED(weir_buffer_address(gone, &address)));
+    EXPECT_TRUE(address == 0);
+    EXPECT_TRUE(REFUSED(weir_pool_free(world.queue, &gone)));
+    EXPECT_NOT_NULL(gone);
+    EXPECT_REFUSED_GETTER(weir_buffer_size(gone), 0);
+
+    // A second destroy, through the pointer that was kept.
+    weir_log_set(note_message, NULL, WEIR_LOG_ERROR);
+    weir_error_set(NULL);
+    weir_buffer_destroy(&gone);
+    weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
+    EXPECT_NOT_NULL(gone);
+    EXPECT_INT_EQ(weir_last_error()->status, WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(logged, "weir_buffer_destroy: *buffer points to the buffer 'frames'");
+    expect_place(logged, "which was destroyed", destroyed);
+    EXPECT_CONTAINS(weir_last_error()->remedy, "let one place own the buffer");
+    weir_buffer_destroy(&source);
+    end(&world);
+}
+
+// A queue without a label.
+WEIR_TEST(Debug, QueueAfterItsEnd)
+{
+    struct world world;
+    struct weir_event event = {1, 1};
+    weir_queue *queue = NULL;
+    ASSERT_TRUE(begin(&world));
+    const int made = __LINE__ + 1;
+    ASSERT_INT_EQ(weir_queue_create(world.device, NULL, &queue), WEIR_OK);
+    weir_buffer *buffer = make_buffer(&world, "b");
+    weir_queue *gone = queue;
+    weir_queue_destroy(&queue);
+    EXPECT_TRUE(REFUSED(weir_queue_record(gone, &event)));
+    EXPECT_TRUE(event.queue == 0);
+    EXPECT_CONTAINS(weir_last_error()->message, "queue points to a queue without a label");
+    expect_place(weir_last_error()->message, "created", made);
+    EXPECT_TRUE(REFUSED(weir_queue_sync(gone, WEIR_FOREVER)));
+    EXPECT_TRUE(REFUSED(weir_queue_flush(gone)));
+    EXPECT_TRUE(REFUSED(weir_queue_recover(gone)));
+    EXPECT_TRUE(REFUSED(weir_capture_begin(gone)));
+    EXPECT_TRUE(REFUSED(weir_queue_fill(gone, buffer, 0, 1, "x", 1)));
+    EXPECT_STR_EQ(weir_queue_label(gone), "");
+    EXPECT_REFUSED_GETTER(weir_queue_device(gone), NULL);
+    weir_queue_destroy(&gone);
+    EXPECT_NOT_NULL(gone);
+    weir_buffer_destroy(&buffer);
+    end(&world);
+}
+
+WEIR_TEST(Debug, GraphAndPoolAfterTheirEnd)
+{
+    struct world world;
+    weir_graph *graph = NULL;
+    weir_pool *pool = NULL;
+    ASSERT_TRUE(begin(&world));
+    weir_buffer *buffer = make_buffer(&world, "b");
+    weir_buffer *fresh = buffer;
+    ASSERT_INT_EQ(weir_capture_begin(world.queue), WEIR_OK);
+    ASSERT_INT_EQ(weir_queue_fill(world.queue, buffer, 0, BYTES, "x", 1), WEIR_OK);
+    ASSERT_INT_EQ(weir_capture_end(world.queue, NULL, &graph), WEIR_OK);
+    weir_graph *gone_graph = graph;
+    weir_graph_destroy(&graph);
+    EXPECT_TRUE(REFUSED(weir_queue_graph(world.queue, gone_graph)));
+    EXPECT_CONTAINS(weir_last_error()->message,
+                    "weir_queue_graph: graph points to a graph without");
+    EXPECT_TRUE(REFUSED(weir_graph_set_fill(gone_graph, 0, buffer, 0, 1, "x", 1)));
+    EXPECT_REFUSED_GETTER(weir_graph_node_count(gone_graph), 0);
+    weir_graph_destroy(&gone_graph);
+    EXPECT_NOT_NULL(gone_graph);
+
+    ASSERT_INT_EQ(weir_pool_create(world.device, NULL, &pool), WEIR_OK);
+    weir_pool *gone_pool = pool;
+    struct weir_pool_statistics statistics = {.allocations = 1};
+    weir_pool_destroy(&pool);
+    EXPECT_TRUE(REFUSED(weir_pool_allocate(gone_pool, world.queue, 64, &fresh)));
+    EXPECT_NULL(fresh);
+    EXPECT_CONTAINS(weir_last_error()->message, "pool points to a pool without a label");
+    EXPECT_TRUE(REFUSED(weir_pool_trim(gone_pool, 0)));
+    weir_pool_read_statistics(gone_pool, &statistics);
+    EXPECT_TRUE(statistics.allocations == 0);
+    weir_pool_destroy(&gone_pool);
+    EXPECT_NOT_NULL(gone_pool);
+    weir_buffer_destroy(&buffer);
+    end(&world);
+}
+
+WEIR_TEST(Debug, CommunicatorAfterItsEnd)
+{
+    struct world world;
+    weir_comm *comm = NULL, *part = NULL;
+    ASSERT_TRUE(begin(&world));
+    ASSERT_INT_EQ(weir_comm_create(world.device, NULL, &comm), WEIR_OK);
+    weir_comm *gone = comm;
+    weir_comm_destroy(&comm);
+    EXPECT_TRUE(REFUSED(weir_comm_error(gone)));
+    EXPECT_CONTAINS(weir_last_error()->message, "comm points to a communicator without a label");
+    EXPECT_TRUE(REFUSED(weir_comm_abort(gone, "why")));
+    EXPECT_TRUE(REFUSED(weir_comm_split(gone, 0, 0, NULL, &part)));
+    EXPECT_TRUE(REFUSED(weir_queue_barrier(world.queue, gone)));
+    EXPECT_REFUSED_GETTER(weir_comm_count(gone), 0);
+    weir_comm_destroy(&gone);
+    EXPECT_NOT_NULL(gone);
+    end(&world);
+}
+
+// A graph keeps what it uses, so it can be launched after that was destroyed.
+WEIR_TEST(Debug, GraphOfWhatWasDestroyed)
+{
+    struct world world;
+    weir_comm *comm = NULL;
+    weir_graph *graph = NULL;
+    ASSERT_TRUE(begin(&world));
+    ASSERT_INT_EQ(weir_comm_create(world.device, NULL, &comm), WEIR_OK);
+    weir_buffer *buffer = make_buffer(&world, "b");
+    ASSERT_INT_EQ(weir_capture_begin(world.queue), WEIR_OK);
+    ASSERT_INT_EQ(weir_queue_fill(world.queue, buffer, 0, BYTES, "x", 1), WEIR_OK);
+    ASSERT_INT_EQ(weir_queue_barrier(world.queue, comm), WEIR_OK);
+    ASSERT_INT_EQ(weir_capture_end(world.queue, NULL, &graph), WEIR_OK);
+    weir_comm_destroy(&comm);
+    weir_buffer_destroy(&buffer);
+    EXPECT_INT_EQ(weir_queue_graph(world.queue, graph), WEIR_OK);
+    EXPECT_INT_EQ(weir_queue_sync(world.queue, WEIR_FOREVER), WEIR_OK);
+    weir_graph_destroy(&graph);
+    end(&world);
+}
+
+WEIR_TEST(Debug, DeviceAndRuntimeAfterTheirEnd)
+{
+    struct world world;
+    weir_queue *queue = NULL;
+    weir_device *again = NULL;
+    ASSERT_TRUE(begin(&world));
+    weir_device *device = world.device;
+    weir_runtime *runtime = world.runtime;
+    weir_queue_destroy(&world.queue);
+    const int closed = __LINE__ + 1;
+    ASSERT_INT_EQ(weir_device_close(&world.device), WEIR_OK);
+    EXPECT_TRUE(REFUSED(weir_queue_create(device, NULL, &queue)));
+    EXPECT_CONTAINS(weir_last_error()->message, "weir_queue_create: device points to the device '");
+    expect_place(weir_last_error()->message, "which was closed", closed);
+    EXPECT_CONTAINS(weir_last_error()->remedy, "move the device's close call after");
+    EXPECT_REFUSED_GETTER(weir_device_limits(device), NULL);
+    EXPECT_TRUE(REFUSED(weir_device_close(&device)));
+    ASSERT_INT_EQ(weir_close(&world.runtime), WEIR_OK);
+    const int closed_runtime = __LINE__ - 1;
+    EXPECT_TRUE(REFUSED(weir_device_open(runtime, NULL, &again)));
+    expect_place(weir_last_error()->message, "which was closed", closed_runtime);
+    EXPECT_CONTAINS(weir_last_error()->message, "points to the runtime 'null', opened at");
+    EXPECT_TRUE(REFUSED(weir_close(&runtime)));
+    EXPECT_REFUSED_GETTER(weir_runtime_report(runtime), NULL);
+    EXPECT_SIZE_EQ(weir_device_count(runtime), 0);
+}
+
+// A thread's queue goes with its device.
+WEIR_TEST(Debug, QueueThatWentWithItsDevice)
+{
+    struct world world;
+    weir_queue *queue = NULL;
+    ASSERT_TRUE(begin(&world));
+    ASSERT_INT_EQ(weir_thread_queue(world.device, &queue), WEIR_OK);
+    end(&world);
+    EXPECT_TRUE(REFUSED(weir_queue_flush(queue)));
+    EXPECT_CONTAINS(weir_last_error()->message,
+                    "the queue 'thread queue', which was destroyed with what it belongs to");
+}
+
+WEIR_TEST(Debug, OfAnotherKind)
+{
+    struct world world;
+    ASSERT_TRUE(begin(&world));
+    weir_buffer *buffer = make_buffer(&world, "frames");
+    weir_queue *wrong = (weir_queue *)(void *)buffer;
+    EXPECT_TRUE(REFUSED(weir_queue_flush(wrong)));
+    EXPECT_CONTAINS(weir_last_error()->message,
+                    "weir_queue_flush: queue is to be a queue, and points to the buffer 'frames'");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "remove the cast");
+    EXPECT_TRUE(REFUSED(
+        weir_queue_copy(world.queue, buffer, 0, (weir_buffer *)(void *)world.device, 0, 1)));
+    weir_queue_destroy(&wrong);
+    EXPECT_NOT_NULL(wrong);
+    EXPECT_SIZE_EQ(weir_buffer_size(buffer), BYTES);
+
+    int nothing = 0;
+    EXPECT_TRUE(REFUSED(weir_queue_flush((weir_queue *)(void *)&nothing)));
+    EXPECT_CONTAINS(weir_last_error()->message, "points to no object of Weir's");
+    weir_buffer_destroy(&buffer);
+    end(&world);
+}
+
+// A destroy function that tells no line, as C++ destructors call it.
+WEIR_TEST(Debug, DestroyedAtNoLine)
+{
+    struct world world;
+    ASSERT_TRUE(begin(&world));
+    weir_buffer *buffer = make_buffer(&world, "frames");
+    weir_buffer *gone = buffer;
+    (weir_buffer_destroy)(&buffer);
+    EXPECT_TRUE(REFUSED(weir_queue_fill(world.queue, gone, 0, 1, "x", 1)));
+    EXPECT_CONTAINS(weir_last_error()->message, ", which was destroyed");
+    EXPECT_NULL(strstr(weir_last_error()->message, "belongs to"));
+    end(&world);
+}
+
+// Of the destroyed objects the last ones are known; the memory of the others is free again.
+WEIR_TEST(Debug, ForgetsTheOldest)
+{
+    struct world world;
+    ASSERT_TRUE(begin(&world));
+    weir_buffer *first = make_buffer(&world, "first");
+    weir_buffer *gone = first;
+    weir_buffer_destroy(&first);
+    for (int i = 0; i < WEIR__DEBUG_KEPT; i++) {
+        weir_buffer *buffer = make_buffer(&world, "b");
+        if (i == WEIR__DEBUG_KEPT - 1)
+            EXPECT_TRUE(REFUSED(weir_queue_fill(world.queue, gone, 0, 1, "x", 1)));
+        ASSERT_TRUE(buffer != gone);
+        weir_buffer_destroy(&buffer);
+    }
+    weir_queue *queue = NULL; // another size: it does not get that address
+    EXPECT_INT_EQ(weir_queue_create(world.device, NULL, &queue), WEIR_OK);
+    EXPECT_TRUE(REFUSED(weir_queue_fill(world.queue, gone, 0, 1, "x", 1)));
+    EXPECT_CONTAINS(weir_last_error()->message, "no object of Weir's");
+    weir_queue_destroy(&queue);
+    end(&world);
+}
+
+static void *map(void)
+{
+    void *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static weir_buffer *wrap(struct world *world, void *memory)
+{
+    weir_buffer *buffer = NULL;
+    EXPECT_INT_EQ(weir_buffer_wrap(world->device,
+                                   WEIR_PARAMS(weir_wrap, .label = "film", .pointer = memory,
+                                               .size = BYTES),
+                                   &buffer),
+                  WEIR_OK);
+    return buffer;
+}
+
+WEIR_TEST(Debug, UnmappedMemory)
+{
+    struct world world;
+    struct weir_event event;
+    weir_graph *graph = NULL;
+    ASSERT_TRUE(begin(&world));
+    void *memory = map();
+    weir_buffer *other = make_buffer(&world, "other");
+    weir_buffer *buffer = wrap(&world, memory);
+    ASSERT_INT_EQ(weir_capture_begin(world.queue), WEIR_OK);
+    ASSERT_INT_EQ(weir_queue_fill(world.queue, buffer, 0, BYTES, "x", 1), WEIR_OK);
+    ASSERT_INT_EQ(weir_capture_end(world.queue, NULL, &graph), WEIR_OK);
+    ASSERT_INT_EQ(weir_queue_copy(world.queue, buffer, 0, other, 0, BYTES), WEIR_OK);
+    ASSERT_INT_EQ(weir_queue_record(world.queue, &event), WEIR_OK);
+    ASSERT_INT_EQ(weir_queue_sync(world.queue, WEIR_FOREVER), WEIR_OK);
+    ASSERT_INT_EQ(munmap(memory, BYTES), 0);
+
+    EXPECT_TRUE(REFUSED(weir_queue_copy(world.queue, other, 0, buffer, 0, BYTES)));
+    EXPECT_CONTAINS(weir_last_error()->message, "is not mapped any more, and the buffer 'film'");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "keep the memory until the buffer is destroyed");
+    // Calls that may end, or repeat, work which uses it.
+    EXPECT_TRUE(REFUSED(weir_event_sync(event, WEIR_FOREVER)));
+    EXPECT_TRUE(REFUSED(weir_queue_graph(world.queue, graph)));
+    EXPECT_CONTAINS(weir_last_error()->message, "weir_queue_graph: memory of the program's");
+    weir_graph_destroy(&graph);
+    weir_log_set(note_message, NULL, WEIR_LOG_ERROR);
+    weir_buffer_destroy(&buffer);
+    weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
+    EXPECT_NULL(buffer);
+    EXPECT_CONTAINS(logged, "weir_buffer_destroy: memory of the program's, 4096 bytes at ");
+    EXPECT_INT_EQ(weir_queue_sync(world.queue, WEIR_FOREVER), WEIR_OK);
+    weir_buffer_destroy(&other);
+    end(&world);
+}
+
+static weir_status wait_for_pipe(void *user)
+{
+    char byte;
+    return read(*(const int *)user, &byte, 1) == 1 ? WEIR_OK : WEIR_ERROR_IO;
+}
+
+// The program may destroy it, and must keep the memory.
+WEIR_TEST(Debug, WrappedMemoryDestroyedInUse)
+{
+    struct world world;
+    int ends[2];
+    ASSERT_TRUE(begin(&world));
+    ASSERT_INT_EQ(pipe(ends), 0);
+    void *memory = map();
+    weir_buffer *buffer = wrap(&world, memory);
+    ASSERT_INT_EQ(weir_queue_host_call(world.queue, wait_for_pipe, &ends[0]), WEIR_OK);
+    ASSERT_INT_EQ(weir_queue_fill(world.queue, buffer, 0, BYTES, "x", 1), WEIR_OK);
+    weir_log_set(note_message, NULL, WEIR_LOG_WARNING);
+    logged[0] = '\0';
+    const int line = __LINE__ + 1;
+    weir_buffer_destroy(&buffer);
+    weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
+    EXPECT_CONTAINS(logged, "the buffer 'film', created at");
+    expect_place(logged, "wraps memory of the program's and was destroyed", line);
+    EXPECT_CONTAINS(logged, "keep the memory until that work has ended");
+    ASSERT_INT_EQ(write(ends[1], "x", 1), 1);
+    EXPECT_INT_EQ(weir_queue_sync(world.queue, WEIR_FOREVER), WEIR_OK);
+    EXPECT_INT_EQ(*(char *)memory, 'x');
+    munmap(memory, BYTES);
+    close(ends[0]);
+    close(ends[1]);
+    end(&world);
+}
+
+WEIR_TEST(Debug, WrappedMemoryDestroyedInAGraph)
+{
+    struct world world;
+    weir_graph *graph = NULL;
+    ASSERT_TRUE(begin(&world));
+    void *memory = map();
+    weir_buffer *buffer = wrap(&world, memory);
+    ASSERT_INT_EQ(weir_capture_begin(world.queue), WEIR_OK);
+    ASSERT_INT_EQ(weir_queue_fill(world.queue, buffer, 0, BYTES, "x", 1), WEIR_OK);
+    ASSERT_INT_EQ(weir_capture_end(world.queue, NULL, &graph), WEIR_OK);
+    weir_log_set(note_message, NULL, WEIR_LOG_WARNING);
+    logged[0] = '\0';
+    weir_buffer_destroy(&buffer);
+    weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
+    EXPECT_CONTAINS(logged, "while a graph uses it: keep the memory until the graph is destroyed");
+    EXPECT_INT_EQ(weir_queue_graph(world.queue, graph), WEIR_OK);
+    EXPECT_INT_EQ(weir_queue_sync(world.queue, WEIR_FOREVER), WEIR_OK);
+    EXPECT_INT_EQ(*(char *)memory, 'x');
+    weir_graph_destroy(&graph);
+    munmap(memory, BYTES);
+    end(&world);
+}
+
+// Names of files are copied: here the memory of one changes as if its library had been unloaded.
+WEIR_TEST(Debug, NamesOfFilesAreCopies)
+{
+    struct world world;
+    weir_buffer *buffer = NULL;
+    char file[] = "plugin.c";
+    ASSERT_TRUE(begin(&world));
+    ASSERT_INT_EQ(weir_buffer_create_at(world.device,
+                                        WEIR_PARAMS(weir_buffer, .label = "b", .size = 64), &buffer,
+                                        file, 12),
+                  WEIR_OK);
+    memset(file, 'x', sizeof file - 1);
+    EXPECT_TRUE(REFUSED(weir_device_close(&world.device)));
+    EXPECT_CONTAINS(weir_last_error()->message,
+                    "the buffer 'b' still exists (created at plugin.c:12)");
+    weir_buffer_destroy(&buffer);
+    end(&world);
+}
+
+// Freed memory stays mapped, as a rule, and the address sanitizer, where the program has it, knows that
+// it was freed.
+WEIR_TEST(Debug, FreedMemory)
+{
+    struct world world;
+    if (!dlsym(RTLD_DEFAULT, "__asan_region_is_poisoned"))
+        WEIR_SKIP("this program has no address sanitizer");
+    ASSERT_TRUE(begin(&world));
+    void *memory = malloc(BYTES);
+    weir_buffer *buffer = wrap(&world, memory);
+    ASSERT_INT_EQ(weir_queue_fill(world.queue, buffer, 0, BYTES, "x", 1), WEIR_OK);
+    ASSERT_INT_EQ(weir_queue_sync(world.queue, WEIR_FOREVER), WEIR_OK);
+    free(memory);
+    EXPECT_TRUE(REFUSED(weir_queue_fill(world.queue, buffer, 0, 1, "x", 1)));
+    EXPECT_CONTAINS(weir_last_error()->message, "was freed, says the address sanitizer");
+    weir_buffer_destroy(&buffer);
+    end(&world);
+}
+
+static bool tells_grid(struct world *world, weir_kernel *kernel, weir_buffer *buffer,
+                       uint32_t blocks)
+{
+    logged[0] = '\0';
+    weir_log_set(note_message, NULL, WEIR_LOG_WARNING);
+    EXPECT_INT_EQ(weir_queue_launch(world->queue, kernel, weir_dim(blocks, 1, 1),
+                                    weir_dim(64, 1, 1), weir_out(buffer, 0, BYTES), 0u, 1024u),
+                  WEIR_OK);
+    weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
+    return logged[0] != '\0';
+}
+
+// 1,024 words, as a grid of 1,024 blocks.
+WEIR_TEST(Debug, GridInWorkItems)
+{
+    struct world world;
+    weir_program *program = NULL;
+    weir_kernel *kernel = NULL;
+    ASSERT_TRUE(begin(&world));
+    weir_buffer *buffer = make_buffer(&world, "b");
+    ASSERT_INT_EQ(weir_program_create(world.device,
+                                      WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
+                                      &program),
+                  WEIR_OK);
+    ASSERT_INT_EQ(weir_kernel_create(program, "iota", &kernel), WEIR_OK);
+    EXPECT_FALSE(tells_grid(&world, kernel, buffer, 1024 / 64));
+    EXPECT_FALSE(tells_grid(&world, kernel, buffer, 65));        // no multiple of the block
+    EXPECT_FALSE(tells_grid(&world, kernel, buffer, 2 * BYTES)); // nor were it work-items
+    EXPECT_FALSE(tells_grid(&world, kernel, buffer, 128));       // half of them have a byte
+    EXPECT_TRUE(tells_grid(&world, kernel, buffer, 1024));
+    EXPECT_CONTAINS(logged,
+                    "launch of 'iota': 1024 blocks of 64 are 65536 work-items, and its largest "
+                    "range has 4096 bytes; a grid counts blocks");
+    EXPECT_CONTAINS(logged, "tests/unit/core_debug_test.c:");
+    EXPECT_FALSE(tells_grid(&world, kernel, buffer, 1024)); // once
+    weir_kernel_destroy(&kernel);
+    weir_program_destroy(&program);
+    weir_buffer_destroy(&buffer);
+    end(&world);
+}
+
+WEIR_TEST(Debug, ProgramAndKernelAfterTheirEnd)
+{
+    struct world world;
+    weir_program *program = NULL;
+    weir_kernel *kernel = NULL, *other = NULL;
+    uint32_t items = 1;
+    ASSERT_TRUE(begin(&world));
+    ASSERT_INT_EQ(weir_program_create(world.device,
+                                      WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
+                                      &program),
+                  WEIR_OK);
+    weir_program *gone_program = program;
+    ASSERT_INT_EQ(weir_kernel_create(program, "scale", &kernel), WEIR_OK);
+    weir_buffer *buffer = make_buffer(&world, "b");
+    weir_buffer *gone_buffer = buffer;
+    weir_kernel *gone_kernel = kernel;
+    weir_buffer_destroy(&buffer);
+    EXPECT_TRUE(
+        REFUSED(weir_queue_launch(world.queue, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                  weir_in(gone_buffer, 0, 0), weir_out(gone_buffer, 0, 0), 1.0f)));
+    EXPECT_CONTAINS(weir_last_error()->message,
+                    "weir_queue_launch: argument 0 points to the buffer 'b'");
+    weir_program_destroy(&program); // the kernel keeps what it needs
+    EXPECT_TRUE(REFUSED(weir_kernel_create(gone_program, "scale", &other)));
+    EXPECT_CONTAINS(weir_last_error()->message,
+                    "program points to the program '//kernels/conformance', created at");
+    weir_program_destroy(&gone_program);
+    EXPECT_NOT_NULL(gone_program);
+    EXPECT_NOT_NULL(weir_kernel_get_info(kernel));
+    weir_kernel_destroy(&kernel);
+    EXPECT_TRUE(REFUSED(
+        weir_queue_launch(world.queue, gone_kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1), 1.0f)));
+    EXPECT_CONTAINS(weir_last_error()->message, "kernel points to the kernel 'scale'");
+    EXPECT_TRUE(REFUSED(weir_kernel_suggest_block(gone_kernel, 0, &items)));
+    EXPECT_REFUSED_GETTER(weir_kernel_get_info(gone_kernel), NULL);
+    EXPECT_NULL(weir_kernel_on(gone_kernel, world.device));
+    weir_kernel_destroy(&gone_kernel);
+    EXPECT_NOT_NULL(gone_kernel);
+    end(&world);
+}
