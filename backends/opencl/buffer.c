@@ -133,12 +133,29 @@ static weir_status allocate(struct ocl_buffer *buffer, const struct weir_buffer_
     return buffer->device->svm ? create_shared(buffer) : create_pinned(buffer);
 }
 
+// Under the lock. Counted here, since a launch of many views would be as many calls of the driver's.
+static void put_view(struct ocl_view *view)
+{
+    const struct ocl_module *module = view->buffer->device->module;
+    if (--view->users > 0)
+        return;
+    module->cl.clReleaseMemObject(view->memory);
+    module->host->release(view);
+}
+
+void ocl_view_put(struct ocl_view *view)
+{
+    pthread_mutex_t *lock = &view->buffer->lock;
+    pthread_mutex_lock(lock);
+    put_view(view);
+    pthread_mutex_unlock(lock);
+}
+
 static void release_views(struct ocl_buffer *buffer)
 {
-    const struct ocl_module *module = buffer->device->module;
     for (uint32_t i = 0; i < buffer->view_count; i++)
-        module->cl.clReleaseMemObject(buffer->views[i].memory);
-    module->host->release(buffer->views);
+        put_view(buffer->views[i]);
+    buffer->device->module->host->release(buffer->views);
 }
 
 // Releases memory that is not kept as a block.
@@ -218,7 +235,7 @@ static bool grow_views(struct ocl_buffer *buffer)
 {
     const struct weir_host *host = buffer->device->module->host;
     const uint32_t capacity = buffer->views ? 2 * buffer->view_capacity : OCL_VIEW_LIMIT;
-    struct ocl_view *views = host->allocate(capacity * sizeof *views);
+    struct ocl_view **views = host->allocate(capacity * sizeof *views);
     if (!views)
         return false;
     if (buffer->views)
@@ -229,57 +246,48 @@ static bool grow_views(struct ocl_buffer *buffer)
     return true;
 }
 
-static struct ocl_view *find_oldest(struct ocl_buffer *buffer)
+// Takes the least recently used view out of the list. Work that still uses it keeps it alive.
+static void drop_oldest_view(struct ocl_buffer *buffer)
 {
-    struct ocl_view *oldest = &buffer->views[0];
+    uint32_t oldest = 0;
     for (uint32_t i = 1; i < buffer->view_count; i++) {
-        if (buffer->views[i].used < oldest->used)
-            oldest = &buffer->views[i];
+        if (buffer->views[i]->used < buffer->views[oldest]->used)
+            oldest = i;
     }
-    return oldest;
+    put_view(buffer->views[oldest]);
+    buffer->views[oldest] = buffer->views[--buffer->view_count];
 }
 
-// Returns the place for a new view: a free one, or that of the least recently used view, which is
-// released. Work that still uses that view keeps it alive. NULL: there is none, for the reason in
-// `*out_status`.
-static struct ocl_view *place_for_view(struct ocl_buffer *buffer, weir_status *out_status)
+// Makes a place in the list.
+static weir_status need_place_for_view(struct ocl_buffer *buffer)
 {
-    const struct ocl_module *module = buffer->device->module;
+    const struct weir_host *host = buffer->device->module->host;
     const uint32_t limit = buffer->device->keeps_views ? OCL_VIEW_KEPT_LIMIT : OCL_VIEW_LIMIT;
-    if (buffer->view_count == limit && buffer->device->keeps_views) {
-        *out_status =
-            weir_host_fail(module->host, WEIR_ERROR_UNSUPPORTED,
-                           "use fewer ranges, or create the buffer with weir_buffer_create()",
-                           "kernels have used %d ranges of a buffer, and this PoCL can release "
-                           "none before the buffer",
-                           OCL_VIEW_KEPT_LIMIT);
-        return NULL;
-    }
-    if (buffer->view_count == limit) {
-        struct ocl_view *oldest = find_oldest(buffer);
-        module->cl.clReleaseMemObject(oldest->memory);
-        return oldest;
-    }
-    if (buffer->view_count == buffer->view_capacity && !grow_views(buffer)) {
-        *out_status = weir_host_no_memory(module->host, "the views of a buffer");
-        return NULL;
-    }
-    return &buffer->views[buffer->view_count++];
+    if (buffer->view_count == limit && buffer->device->keeps_views)
+        return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
+                              "use fewer ranges, or create the buffer with weir_buffer_create()",
+                              "kernels have used %d ranges of a buffer, and this PoCL can release "
+                              "none before the buffer",
+                              OCL_VIEW_KEPT_LIMIT);
+    if (buffer->view_count == limit)
+        drop_oldest_view(buffer);
+    if (buffer->view_count == buffer->view_capacity && !grow_views(buffer))
+        return weir_host_no_memory(host, "the views of a buffer");
+    return WEIR_OK;
 }
 
-// Releases views that a new one would overlap. The driver keeps those that enqueued work uses.
+// Drops views that a new one would overlap. Launches under way and the driver keep those that they use.
 // NVIDIA's driver crashes when it creates a view while many overlapping ones exist. PoCL's views lie in
 // one memory, and may overlap.
 static void drop_overlapping_views(struct ocl_buffer *buffer, size_t offset, size_t size)
 {
-    const struct ocl_module *module = buffer->device->module;
     uint32_t kept = 0;
     if (buffer->device->keeps_views)
         return;
     for (uint32_t i = 0; i < buffer->view_count; i++) {
-        const struct ocl_view view = buffer->views[i];
-        if (view.offset < offset + size && offset < view.offset + view.size)
-            module->cl.clReleaseMemObject(view.memory);
+        struct ocl_view *view = buffer->views[i];
+        if (view->offset < offset + size && offset < view->offset + view->size)
+            put_view(view);
         else
             buffer->views[kept++] = view;
     }
@@ -295,42 +303,46 @@ static weir_status create_view(struct ocl_buffer *buffer, size_t offset, size_t 
     // A sub-buffer of the caller can have no sub-buffers of its own.
     const cl_buffer_region region = {.origin = buffer->origin + offset, .size = size};
     cl_int code;
-    cl_mem memory = module->cl.clCreateSubBuffer(buffer->whole ? buffer->whole : buffer->memory,
-                                                 CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
-                                                 &region, &code);
-    if (!memory)
+    weir_status status = need_place_for_view(buffer);
+    if (status < 0)
+        return status;
+    struct ocl_view *view = module->host->allocate(sizeof *view);
+    if (!view)
+        return weir_host_no_memory(module->host, "a view of a buffer");
+    *view = (struct ocl_view){
+        .buffer = buffer,
+        .offset = offset,
+        .size = size,
+        .number = ++buffer->clock,
+        .users = 1,
+    };
+    view->memory = module->cl.clCreateSubBuffer(buffer->whole ? buffer->whole : buffer->memory,
+                                                CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
+                                                &region, &code);
+    if (!view->memory) {
+        module->host->release(view);
         return ocl_native_error(module, "clCreateSubBuffer", code,
                                 "no view at offset %zu of a buffer of %zu bytes", offset,
                                 buffer->size);
-    module->host->count_driver_object();
-
-    weir_status status = WEIR_OK;
-    struct ocl_view *view = place_for_view(buffer, &status);
-    if (!view) {
-        module->cl.clReleaseMemObject(memory);
-        return status;
     }
-    *view = (struct ocl_view){.offset = offset, .size = size, .memory = memory};
+    module->host->count_driver_object();
+    buffer->views[buffer->view_count++] = view;
     *out_view = view;
     return WEIR_OK;
 }
 
-static struct ocl_view *find_view(struct ocl_buffer *buffer, size_t offset, size_t size)
+static struct ocl_view *find_view(const struct ocl_buffer *buffer, size_t offset, size_t size)
 {
     for (uint32_t i = 0; i < buffer->view_count; i++) {
-        if (buffer->views[i].offset == offset && buffer->views[i].size == size)
-            return &buffer->views[i];
+        if (buffer->views[i]->offset == offset && buffer->views[i]->size == size)
+            return buffer->views[i];
     }
     return NULL;
 }
 
-weir_status ocl_buffer_view(struct ocl_buffer *buffer, size_t offset, size_t size, bool whole,
-                            cl_mem *out_memory)
+weir_status ocl_buffer_view(struct ocl_buffer *buffer, size_t offset, size_t size,
+                            struct ocl_view **out_view)
 {
-    *out_memory = buffer->memory;
-    if (whole)
-        return WEIR_OK;
-
     weir_status status = WEIR_OK;
     pthread_mutex_lock(&buffer->lock);
     struct ocl_view *view = find_view(buffer, offset, size);
@@ -338,15 +350,12 @@ weir_status ocl_buffer_view(struct ocl_buffer *buffer, size_t offset, size_t siz
         drop_overlapping_views(buffer, offset, size);
         status = create_view(buffer, offset, size, &view);
     }
-    cl_int code = CL_SUCCESS;
     if (view) {
         view->used = ++buffer->clock;
-        *out_memory = view->memory;
-        code = buffer->device->module->cl.clRetainMemObject(view->memory);
+        view->users++;
+        *out_view = view;
     }
     pthread_mutex_unlock(&buffer->lock);
-    if (code != CL_SUCCESS)
-        status = refuse(buffer, "clRetainMemObject", code, "a view");
     return status;
 }
 

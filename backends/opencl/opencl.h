@@ -96,11 +96,15 @@ struct ocl_device {
     weir_kit_blocks *spares; // pinned memory; `native` is the buffer object
 };
 
+// A range of a buffer. Under the buffer's lock.
 struct ocl_view {
+    struct ocl_buffer *buffer;
     size_t offset;
     size_t size;
     cl_mem memory;
-    uint64_t used; // the buffer's clock at its last use
+    uint64_t number; // not 0, and of no other view that the buffer ever had
+    uint64_t used;   // the buffer's clock at its last use
+    uint32_t users;  // the buffer, while it keeps the view, and launches under way
 };
 
 // DEVICE: `memory`, which lies at `address` if the device uses memory in place. HOST: `pointer`, which
@@ -117,7 +121,7 @@ struct ocl_buffer {
     bool svm;
     void *address;        // shared memory; NULL: not known
     pthread_mutex_t lock; // guards what follows
-    struct ocl_view *views;
+    struct ocl_view **views;
     uint32_t view_count;
     uint32_t view_capacity;
     uint64_t clock;
@@ -167,20 +171,21 @@ struct ocl_program {
     struct weir_kit_signatures *signatures; // NULL for bundles
 };
 
-// The present value of an argument of a kernel object, so that it need not be set again: a whole
-// buffer, by its id, or a scalar.
+// The present value of an argument of a kernel object, so that it need not be set again: a buffer, by
+// its id, or a scalar.
 struct ocl_bound {
     weir_parameter_kind kind; // 0: unknown
-    size_t size;
+    uint64_t
+        part; // a scalar's size; of a buffer 0: the whole, or a view's number, or an offset + 1
     uint64_t bits; // the buffer's id, or the value
 };
 
 struct ocl_kernel {
     struct ocl_device *device;
     cl_kernel kernel;
-    pthread_mutex_t lock;    // clSetKernelArg is the one call that is not thread-safe
-    cl_mem *borrowed;        // views held by the launch under way
-    struct ocl_bound *bound; // per argument
+    pthread_mutex_t lock;       // clSetKernelArg is the one call that is not thread-safe
+    struct ocl_view **borrowed; // held by the launch under way
+    struct ocl_bound *bound;    // per argument
 };
 
 static inline struct ocl_module *ocl_module_of(const struct weir_link *link)
@@ -346,11 +351,10 @@ weir_status ocl_buffer_create(const struct weir_link *link, weir_device *device,
 void ocl_buffer_destroy(const struct weir_link *link, weir_buffer *object);
 weir_status ocl_buffer_address(const struct weir_link *link, weir_buffer *object,
                                uint64_t *out_address);
-// Stores memory for a range of the buffer: a view of exactly that range, one
-// reference of which is the caller's until clReleaseMemObject, or with `whole` the
-// buffer's own memory, which begins at the range.
-weir_status ocl_buffer_view(struct ocl_buffer *buffer, size_t offset, size_t size, bool whole,
-                            cl_mem *out_memory);
+// Stores a view of exactly that range of the buffer, which stays until ocl_view_put().
+weir_status ocl_buffer_view(struct ocl_buffer *buffer, size_t offset, size_t size,
+                            struct ocl_view **out_view);
+void ocl_view_put(struct ocl_view *view);
 
 // native.c
 

@@ -87,59 +87,6 @@ void ocl_queue_destroy(const struct weir_link *link, weir_queue *object)
     release(ocl_queue_of(link, object));
 }
 
-// Stores a view that the argument uses during the launch in `*out_view`.
-static weir_status set_buffer(const struct weir_link *link, const struct ocl_kernel *kernel,
-                              cl_uint index, const struct weir_argument *argument, bool whole,
-                              cl_mem *out_view)
-{
-    const struct ocl_module *module = kernel->device->module;
-    struct ocl_buffer *buffer = ocl_buffer_of(link, argument->buffer);
-    const size_t offset = argument->offset;
-    cl_int code;
-
-    if (buffer->svm || (buffer->address && !whole)) {
-        char *start = buffer->svm ? buffer->pointer : buffer->address;
-        code = module->cl.clSetKernelArgSVMPointer(kernel->kernel, index, start + offset);
-        return code == CL_SUCCESS ? WEIR_OK
-                                  : ocl_native_error(module, "clSetKernelArgSVMPointer", code,
-                                                     "argument %" PRIu32 " of the launch", index);
-    }
-    if (buffer->pointer && !kernel->device->in_place)
-        return weir_host_fail(module->host, WEIR_ERROR_UNSUPPORTED,
-                              "use a HOST buffer of weir_buffer_create(), or a DEVICE buffer",
-                              "argument %" PRIu32
-                              " of the launch is wrapped memory, which kernels of "
-                              "this device cannot reach",
-                              index);
-    cl_mem memory;
-    weir_status status = ocl_buffer_view(buffer, offset, argument->size, whole, &memory);
-    if (status < 0)
-        return status;
-    if (!whole)
-        *out_view = memory;
-    code = module->cl.clSetKernelArg(kernel->kernel, index, sizeof memory, &memory);
-    return code == CL_SUCCESS ? WEIR_OK
-                              : ocl_native_error(module, "clSetKernelArg", code,
-                                                 "argument %" PRIu32 " of the launch", index);
-}
-
-static weir_status set_argument(const struct weir_link *link, const struct ocl_kernel *kernel,
-                                cl_uint index, const struct weir_argument *argument, bool whole,
-                                cl_mem *out_view)
-{
-    if (argument->kind == WEIR_PARAMETER_BUFFER)
-        return set_buffer(link, kernel, index, argument, whole, out_view);
-
-    const struct ocl_module *module = kernel->device->module;
-    const void *value = argument->pointer ? argument->pointer : &argument->bits;
-    cl_int code = module->cl.clSetKernelArg(kernel->kernel, index, argument->size,
-                                            argument->kind == WEIR_PARAMETER_LOCAL ? NULL : value);
-    if (code == CL_SUCCESS)
-        return WEIR_OK;
-    return ocl_native_error(module, "clSetKernelArg", code,
-                            "argument %" PRIu32 " of the launch, %zu bytes", index, argument->size);
-}
-
 // Whether the argument can be the whole buffer object: the range begins at its start, and no other
 // argument is a part of the same buffer.
 static bool is_whole(const struct weir_argument *arguments, size_t count, size_t index)
@@ -154,13 +101,72 @@ static bool is_whole(const struct weir_argument *arguments, size_t count, size_t
     return true;
 }
 
-// Setting an argument costs about as much as the rest of a launch above the driver, and in a loop
-// most arguments do not change. Only values that identify themselves are remembered: a whole
-// buffer, by its id, which is never reused, and a scalar.
-static struct ocl_bound bound_of(const struct weir_argument *argument, bool whole)
+// How a buffer is given to a kernel.
+struct given {
+    cl_mem memory; // NULL: by `address`
+    const char *address;
+    uint64_t part; // of ocl_bound
+};
+
+// A view stays in `*out_view` until the launch was submitted.
+static weir_status choose(struct ocl_buffer *buffer, const struct weir_argument *argument,
+                          cl_uint index, bool whole, struct ocl_view **out_view,
+                          struct given *given)
 {
-    if (whole)
-        return (struct ocl_bound){argument->kind, 0, weir_buffer_object(argument->buffer)->id};
+    if (buffer->svm || (buffer->address && !whole)) {
+        const char *start = buffer->svm ? buffer->pointer : buffer->address;
+        *given = (struct given){.address = start + argument->offset, .part = argument->offset + 1};
+        return WEIR_OK;
+    }
+    if (buffer->pointer && !buffer->device->in_place)
+        return weir_host_fail(buffer->device->module->host, WEIR_ERROR_UNSUPPORTED,
+                              "use a HOST buffer of weir_buffer_create(), or a DEVICE buffer",
+                              "argument %" PRIu32
+                              " of the launch is wrapped memory, which kernels of "
+                              "this device cannot reach",
+                              index);
+    if (whole) {
+        *given = (struct given){.memory = buffer->memory};
+        return WEIR_OK;
+    }
+    weir_status status = ocl_buffer_view(buffer, argument->offset, argument->size, out_view);
+    if (status == WEIR_OK)
+        *given = (struct given){.memory = (*out_view)->memory, .part = (*out_view)->number};
+    return status;
+}
+
+static weir_status set_argument(const struct ocl_kernel *kernel, cl_uint index,
+                                const struct weir_argument *argument, const struct given *given)
+{
+    const struct ocl_module *module = kernel->device->module;
+    const void *value = argument->pointer ? argument->pointer : &argument->bits;
+    const char *call = "clSetKernelArg";
+    cl_int code;
+    if (given->address) {
+        call = "clSetKernelArgSVMPointer";
+        code = module->cl.clSetKernelArgSVMPointer(kernel->kernel, index, given->address);
+    } else if (argument->kind == WEIR_PARAMETER_BUFFER) {
+        code =
+            module->cl.clSetKernelArg(kernel->kernel, index, sizeof given->memory, &given->memory);
+    } else {
+        code = module->cl.clSetKernelArg(kernel->kernel, index, argument->size,
+                                         argument->kind == WEIR_PARAMETER_LOCAL ? NULL : value);
+    }
+    if (code == CL_SUCCESS)
+        return WEIR_OK;
+    return ocl_native_error(module, call, code, "argument %" PRIu32 " of the launch, %zu bytes",
+                            index, argument->size);
+}
+
+// Setting an argument costs about as much as the rest of a launch above the driver, and in a loop
+// most arguments do not change. Only values that identify themselves are remembered: a buffer, by its
+// id, which is never reused, with the range, and a scalar. A view has its number, as the driver may give
+// its address to a later one.
+static struct ocl_bound bound_of(const struct weir_argument *argument, const struct given *given)
+{
+    if (argument->kind == WEIR_PARAMETER_BUFFER)
+        return (struct ocl_bound){argument->kind, given->part,
+                                  weir_buffer_object(argument->buffer)->id};
     if (argument->kind == WEIR_PARAMETER_VALUE && !argument->pointer)
         return (struct ocl_bound){argument->kind, argument->size, argument->bits};
     return (struct ocl_bound){0};
@@ -169,14 +175,20 @@ static struct ocl_bound bound_of(const struct weir_argument *argument, bool whol
 static weir_status bind_argument(const struct weir_link *link, struct ocl_kernel *kernel,
                                  cl_uint index, const struct weir_argument *arguments, size_t count)
 {
-    const bool whole = is_whole(arguments, count, index);
-    const struct ocl_bound wanted = bound_of(&arguments[index], whole);
+    const struct weir_argument *argument = &arguments[index];
     struct ocl_bound *bound = &kernel->bound[index];
+    struct given given = {0};
+    weir_status status = WEIR_OK;
+    if (argument->kind == WEIR_PARAMETER_BUFFER)
+        status = choose(ocl_buffer_of(link, argument->buffer), argument, index,
+                        is_whole(arguments, count, index), &kernel->borrowed[index], &given);
+    if (status < 0)
+        return status;
+    const struct ocl_bound wanted = bound_of(argument, &given);
     if (wanted.kind && bound->kind == wanted.kind && bound->bits == wanted.bits &&
-        bound->size == wanted.size)
+        bound->part == wanted.part)
         return WEIR_OK;
-    weir_status status =
-        set_argument(link, kernel, index, &arguments[index], whole, &kernel->borrowed[index]);
+    status = set_argument(kernel, index, argument, &given);
     *bound = status == WEIR_OK ? wanted : (struct ocl_bound){0};
     return status;
 }
@@ -223,7 +235,7 @@ static weir_status submit_launch(const struct weir_link *link, struct ocl_queue 
         status = enqueue_kernel(queue, kernel, operation, &event);
     for (cl_uint i = 0; i < count; i++) {
         if (kernel->borrowed[i])
-            kernel->device->module->cl.clReleaseMemObject(kernel->borrowed[i]);
+            ocl_view_put(kernel->borrowed[i]);
         kernel->borrowed[i] = NULL;
     }
     pthread_mutex_unlock(&kernel->lock);
