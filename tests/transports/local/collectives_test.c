@@ -465,16 +465,10 @@ static weir_status split(struct rank *rank)
     static const int32_t keys[] = {9, 0, 4, -1};
     struct parts *parts = rank->user;
     const uint32_t own = rank->rank;
-    const struct weir_transport_split split = {
-        .struct_size = sizeof split,
-        .label = "part",
-        .color = own == 1 ? WEIR_NO_COLOR : 5,
-        .key = keys[own],
-        .number = ++rank->number,
-        .timeout_ns = RANKS_PATIENCE,
-    };
+    const struct weir_transport_split split = {.color = own == 1 ? WEIR_NO_COLOR : 5,
+                                               .key = keys[own]};
     struct rank part = {.number = 0};
-    weir_status status = ranks_ops()->split(rank->group, &split, &part.group);
+    weir_status status = rank_split(rank, split, &part.group);
     rank_leave(rank); // the part lives on
     if (status || own == 1)
         return status ? status : part.group ? WEIR_ERROR_INVALID : WEIR_OK;

@@ -359,14 +359,8 @@ WEIR_TEST(Failures, NoMemory)
 static weir_status split_without_memory(struct rank *rank)
 {
     void *part = NULL;
-    const struct weir_transport_split split = {.struct_size = sizeof split,
-                                               .label = "part",
-                                               .number = 1,
-                                               .timeout_ns = RANKS_PATIENCE,
-                                               .file = "app.c",
-                                               .line = 5};
     ranks_fail_after(rank->rank == 0 ? 1 : -1);
-    const weir_status status = ranks_ops()->split(rank->group, &split, &part);
+    const weir_status status = rank_split(rank, (struct weir_transport_split){.key = 0}, &part);
     ranks_fail_after(-1);
     return rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER}) == WEIR_OK ? WEIR_OK
                                                                                           : status;
@@ -380,7 +374,7 @@ WEIR_TEST(Failures, NoMemoryForASplit)
     EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_OUT_OF_MEMORY);
     EXPECT_INT_EQ(ranks[1].status, WEIR_ERROR_COMM);
     EXPECT_CONTAINS(ranks[1].error.message,
-                    "split 1 of 'grads', app.c:5: rank 0 has no host memory");
+                    "split 1 of 'grads', app.c:101: rank 0 has no host memory");
 }
 
 // Alone in its group, so that no other rank waits in vain.

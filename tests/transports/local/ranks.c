@@ -135,6 +135,19 @@ weir_status rank_call(struct rank *rank, struct weir_transport_call call)
     return status;
 }
 
+weir_status rank_split(struct rank *rank, struct weir_transport_split split, void **out_part)
+{
+    split.struct_size = sizeof split;
+    split.label = "part";
+    split.number = ++rank->number;
+    split.timeout_ns = RANKS_PATIENCE;
+    split.file = "app.c";
+    split.line = (int)(100 + split.number);
+    const weir_status status = ranks_ops()->split(rank->group, &split, out_part);
+    rank->error = last_error;
+    return status;
+}
+
 void rank_leave(struct rank *rank)
 {
     if (rank->group)

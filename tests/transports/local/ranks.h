@@ -37,6 +37,8 @@ struct weir_transport_setup ranks_setup(const char *wire);
 weir_status rank_join(struct rank *rank, const struct weir_transport_setup *setup);
 // ops->run with what is not set of struct_size, line, file, number and timeout filled in.
 weir_status rank_call(struct rank *rank, struct weir_transport_call call);
+// ops->split, the same.
+weir_status rank_split(struct rank *rank, struct weir_transport_split split, void **out_part);
 void rank_leave(struct rank *rank);
 // Goes on in a group of the ranks that are left, and leaves the one before. The error is in rank->error.
 weir_status rank_shrink(struct rank *rank, uint64_t timeout_ns);

@@ -96,6 +96,19 @@ void *join_all(void)
 
 uint64_t next;
 
+weir_status try_split(void *group, int32_t color, int32_t key, void **out_part)
+{
+    const struct weir_transport_split params = {.struct_size = sizeof params,
+                                                .label = "part",
+                                                .color = color,
+                                                .key = key,
+                                                .number = ++next,
+                                                .timeout_ns = PATIENCE,
+                                                .file = "app.c",
+                                                .line = 20};
+    return ops->split(group, &params, out_part);
+}
+
 weir_status run(void *group, struct weir_transport_call call)
 {
     const bool numbered =
@@ -107,6 +120,7 @@ weir_status run(void *group, struct weir_transport_call call)
     call.file = "app.c";
     return ops->run(group, &call);
 }
+
 // For measurements by hand: `mpirun -n 2 ranks bandwidth ""`.
 static void do_bandwidth(void)
 {

@@ -26,6 +26,7 @@ extern uint64_t next; // the number of the latest call
 weir_status open_library(const char *library);
 weir_status try_join(const char *rendezvous, uint64_t timeout_ns, void **out_group);
 void *join_all(void);
+weir_status try_split(void *group, int32_t color, int32_t key, void **out_part);
 // What is not set of size, number, timeout and file is filled in.
 weir_status run(void *group, struct weir_transport_call call);
 uint64_t sum_of_ranks(void *group, uint64_t value);

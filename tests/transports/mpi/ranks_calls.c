@@ -8,23 +8,27 @@
 
 // Collectives. Elements are small whole numbers, which all types hold and add exactly.
 
+// Of types that C has.
+#define FOR_EACH_TYPE(CASE)  \
+    CASE(WEIR_I8, int8_t)    \
+    CASE(WEIR_U8, uint8_t)   \
+    CASE(WEIR_I16, int16_t)  \
+    CASE(WEIR_U16, uint16_t) \
+    CASE(WEIR_I32, int32_t)  \
+    CASE(WEIR_U32, uint32_t) \
+    CASE(WEIR_I64, int64_t)  \
+    CASE(WEIR_U64, uint64_t) \
+    CASE(WEIR_F32, float)    \
+    CASE(WEIR_F64, double)
+
+#define GET(name, type) \
+    case name:          \
+        return (double)((const type *)memory)[i];
+
 static double get(const void *memory, weir_datatype element, size_t i)
 {
     switch (element) {
-#define CASE(name, type) \
-    case name:           \
-        return (double)((const type *)memory)[i]
-        CASE(WEIR_I8, int8_t);
-        CASE(WEIR_U8, uint8_t);
-        CASE(WEIR_I16, int16_t);
-        CASE(WEIR_U16, uint16_t);
-        CASE(WEIR_I32, int32_t);
-        CASE(WEIR_U32, uint32_t);
-        CASE(WEIR_I64, int64_t);
-        CASE(WEIR_U64, uint64_t);
-        CASE(WEIR_F32, float);
-        CASE(WEIR_F64, double);
-#undef CASE
+        FOR_EACH_TYPE(GET)
     case WEIR_F16: {
         const unsigned bits = ((const uint16_t *)memory)[i];
         const int exponent = (int)(bits >> 10 & 31);
@@ -41,24 +45,15 @@ static double get(const void *memory, weir_datatype element, size_t i)
     return -1;
 }
 
+#define SET(name, type)                    \
+    case name:                             \
+        ((type *)memory)[i] = (type)value; \
+        break;
+
 static void set(void *memory, weir_datatype element, size_t i, unsigned value)
 {
     switch (element) {
-#define CASE(name, type)                   \
-    case name:                             \
-        ((type *)memory)[i] = (type)value; \
-        break
-        CASE(WEIR_I8, int8_t);
-        CASE(WEIR_U8, uint8_t);
-        CASE(WEIR_I16, int16_t);
-        CASE(WEIR_U16, uint16_t);
-        CASE(WEIR_I32, int32_t);
-        CASE(WEIR_U32, uint32_t);
-        CASE(WEIR_I64, int64_t);
-        CASE(WEIR_U64, uint64_t);
-        CASE(WEIR_F32, float);
-        CASE(WEIR_F64, double);
-#undef CASE
+        FOR_EACH_TYPE(SET)
     case WEIR_F16: // 0 to 7
         ((uint16_t *)memory)[i] =
             (uint16_t[]){0, 0x3C00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700}[value];
@@ -294,15 +289,7 @@ void do_messages(void)
 static void *split(void *group, int32_t color, int32_t key)
 {
     void *part;
-    const struct weir_transport_split params = {.struct_size = sizeof params,
-                                                .label = "part",
-                                                .color = color,
-                                                .key = key,
-                                                .number = ++next,
-                                                .timeout_ns = PATIENCE,
-                                                .file = "app.c",
-                                                .line = __LINE__};
-    EXPECT(ops->split(group, &params, &part) == WEIR_OK);
+    EXPECT(try_split(group, color, key, &part) == WEIR_OK);
     return part;
 }
 

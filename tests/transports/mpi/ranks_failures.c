@@ -208,12 +208,6 @@ void do_memory(long enough, bool in_message)
     uint8_t byte = 0;
     void *part;
     void *group = join_all();
-    const struct weir_transport_split params = {.struct_size = sizeof params,
-                                                .label = "part",
-                                                .number = 1,
-                                                .timeout_ns = PATIENCE,
-                                                .file = "app.c",
-                                                .line = 20};
     const struct weir_transport_call call = {.kind = WEIR_RECV,
                                              .element = WEIR_U8,
                                              .count = 1,
@@ -222,7 +216,7 @@ void do_memory(long enough, bool in_message)
                                              .line = 20};
     const long before = blocks;
     allocations = rank == 1 ? enough : -1;
-    EXPECT((in_message ? run(group, call) : ops->split(group, &params, &part)) == WEIR_ERROR_COMM);
+    EXPECT((in_message ? run(group, call) : try_split(group, 0, 0, &part)) == WEIR_ERROR_COMM);
     allocations = -1;
     EXPECT(rank != 1 || blocks <= before + 1); // what tells the others may be under way
     report(last.status);
