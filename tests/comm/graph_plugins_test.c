@@ -1,13 +1,11 @@
 // Graphs with collectives through the plugins that ship: check looks into them, a trace has them, and in
 // virtual time a collective in one takes what the model says.
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <weir/check.h>
 
-#include "report/trace.h"
 #include "tests/comm/rig.h"
+#include "tests/comm/trace.h"
 
 enum {
     RANKS = 2,
@@ -130,37 +128,29 @@ WEIR_TEST(CommGraphPlugins, CheckLooksIntoGraphs)
     close_graphs(&g);
 }
 
-static struct weir_trace *read_trace(const char *path)
+// A run of all ranks' graphs, and its trace. `more` follows the section [trace].
+static struct weir_trace *trace_launches(const char *name, const char *plugins, const char *more,
+                                         enum place place, int launches)
 {
-    struct weir_trace *trace = NULL;
-    char message[512] = "";
-    if (!weir_trace_read(path, NULL, &trace, message, sizeof message))
-        weir_test_fail(__FILE__, __LINE__, "%s", message);
-    return trace;
-}
-
-static void path_of(char *path, size_t size, const char *name, char *section, size_t section_size,
-                    const char *more)
-{
-    snprintf(path, size, "%s/%s.trace.json", getenv("TEST_TMPDIR"), name);
-    snprintf(section, section_size, "[trace]\nfile = %s\n%s", path, more);
+    struct graphs g;
+    char path[COMM_TRACE_PATH_SIZE];
+    char text[900];
+    comm_trace_path(path, name);
+    snprintf(text, sizeof text, "[trace]\nfile = %s\n%s", path, more);
+    open_with(&g, plugins, text);
+    for (uint32_t r = 0; r < RANKS; r++)
+        capture(&g, r, place);
+    launch(&g, launches);
+    expect_sums(&g);
+    close_graphs(&g);
+    return comm_trace_read(path);
 }
 
 // Each launch is one operation, with its time.
 WEIR_TEST(CommGraphPlugins, ATraceHasTheLaunches)
 {
-    struct graphs g;
-    char path[512];
-    char section[700];
     size_t launches = 0;
-    path_of(path, sizeof path, "graphs", section, sizeof section, "");
-    open_with(&g, "trace", section);
-    for (uint32_t r = 0; r < RANKS; r++)
-        capture(&g, r, ON_ITS_QUEUE);
-    launch(&g, 3);
-    expect_sums(&g);
-    close_graphs(&g);
-    struct weir_trace *trace = read_trace(path);
+    struct weir_trace *trace = trace_launches("graphs", "trace", "", ON_ITS_QUEUE, 3);
     ASSERT_NOT_NULL(trace);
     for (size_t i = 0; i < trace->operation_count; i++) {
         const struct weir_trace_operation *it = &trace->operations[i];
@@ -176,24 +166,15 @@ WEIR_TEST(CommGraphPlugins, ATraceHasTheLaunches)
     weir_trace_destroy(&trace);
 }
 
-// 1 byte a microsecond after 500 ns: the launch takes at least what its collective takes, and one
-// without costs for collectives is refused.
+// 1 byte a microsecond after 500 ns: a launch takes at least what its collective takes.
 WEIR_TEST(CommGraphPlugins, VirtualTimeHasTheirCosts)
 {
-    struct graphs g;
-    char path[512];
-    char section[900];
-    path_of(path, sizeof path, "virtual", section, sizeof section,
-            "[sim]\ngpu = k20c\nchanges = collective_gb_per_s=0.001, collective_latency_ns=500\n");
-    open_with(&g, "trace, sim", section);
-    for (uint32_t r = 0; r < RANKS; r++)
-        capture(&g, r, AFTER);
-    launch(&g, 2);
-    expect_sums(&g);
-    close_graphs(&g);
-    struct weir_trace *trace = read_trace(path);
-    ASSERT_NOT_NULL(trace);
     size_t launches = 0;
+    struct weir_trace *trace = trace_launches(
+        "virtual", "trace, sim",
+        "[sim]\ngpu = k20c\nchanges = collective_gb_per_s=0.001, collective_latency_ns=500\n",
+        AFTER, 2);
+    ASSERT_NOT_NULL(trace);
     for (size_t i = 0; i < trace->operation_count; i++) {
         const struct weir_trace_operation *it = &trace->operations[i];
         if (it->kind != WEIR_TRACE_GRAPH)
@@ -204,9 +185,12 @@ WEIR_TEST(CommGraphPlugins, VirtualTimeHasTheirCosts)
     }
     EXPECT_SIZE_EQ(launches, 2 * RANKS);
     weir_trace_destroy(&trace);
+}
 
-    path_of(path, sizeof path, "refused", section, sizeof section, "[sim]\ngpu = k20c\n");
-    open_with(&g, "trace, sim", section);
+WEIR_TEST(CommGraphPlugins, VirtualTimeRefusesCollectivesWithoutCosts)
+{
+    struct graphs g;
+    open_with(&g, "sim", "[sim]\ngpu = k20c\n");
     capture(&g, 0, AFTER);
     EXPECT_INT_EQ(weir_queue_graph(g.rig.queues[0], g.graphs[0]), WEIR_ERROR_UNSUPPORTED);
     COMM_RIG_EXPECT_WORDS("a collective has no cost");

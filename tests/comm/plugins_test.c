@@ -1,12 +1,10 @@
 // Collectives through the plugins that ship.
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <weir/check.h>
 
-#include "report/trace.h"
 #include "tests/comm/rig.h"
+#include "tests/comm/trace.h"
 
 static weir_status reduce_at(struct comm_rig *rig, uint32_t rank)
 {
@@ -161,24 +159,15 @@ static void open_traced(struct comm_rig *rig, const char *path)
     comm_rig_open(rig, text, 2, WEIR_PLACE_DEVICE);
 }
 
-static struct weir_trace *read_trace(const char *path)
-{
-    struct weir_trace *trace = NULL;
-    char message[512] = "";
-    if (!weir_trace_read(path, NULL, &trace, message, sizeof message))
-        weir_test_fail(__FILE__, __LINE__, "%s", message);
-    return trace;
-}
-
 WEIR_TEST(CommPlugins, TraceHasNamesAndTimes)
 {
     struct comm_rig rig;
-    char path[512];
-    snprintf(path, sizeof path, "%s/collectives.trace.json", getenv("TEST_TMPDIR"));
+    char path[COMM_TRACE_PATH_SIZE];
+    comm_trace_path(path, "collectives");
     open_traced(&rig, path);
     work(&rig);
     comm_rig_close(&rig);
-    struct weir_trace *trace = read_trace(path);
+    struct weir_trace *trace = comm_trace_read(path);
     ASSERT_NOT_NULL(trace);
     expect_traced(trace);
     weir_trace_destroy(&trace);
@@ -188,17 +177,17 @@ WEIR_TEST(CommPlugins, TraceHasNamesAndTimes)
 WEIR_TEST(CommPlugins, TraceOfAFailedCollective)
 {
     struct comm_rig rig;
-    char path[512];
+    char path[COMM_TRACE_PATH_SIZE];
     size_t timed = 0;
     size_t untimed = 0;
-    snprintf(path, sizeof path, "%s/failed.trace.json", getenv("TEST_TMPDIR"));
+    comm_trace_path(path, "failed");
     open_traced(&rig, path);
     EXPECT_OK(reduce_at(&rig, 0));
     EXPECT_OK(reduce_at(&rig, 0));
     EXPECT_OK(weir_comm_abort(rig.comms[1], "enough"));
     COMM_RIG_EXPECT_CAUSE(rig.queues[0], "enough");
     comm_rig_close(&rig);
-    struct weir_trace *trace = read_trace(path);
+    struct weir_trace *trace = comm_trace_read(path);
     ASSERT_NOT_NULL(trace);
     for (size_t i = 0; i < trace->operation_count; i++)
         if (trace->operations[i].kind == WEIR_TRACE_COLLECTIVE)

@@ -1,11 +1,9 @@
 // Times of collectives that NCCL carries out, and of those between them that it cannot, which the front
 // end carries out through the host.
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "report/trace.h"
 #include "tests/comm/rig.h"
+#include "tests/comm/trace.h"
 
 static const struct {
     weir_datatype element; // NCCL has no i16
@@ -54,17 +52,16 @@ static void expect_queue(const struct weir_trace *trace, const struct weir_trace
 WEIR_TEST(CommTrace, EngineAndHostInTurns)
 {
     struct comm_rig rig;
-    struct weir_trace *trace = NULL;
-    char path[512];
+    char path[COMM_TRACE_PATH_SIZE];
     char text[700];
-    char message[512] = "";
-    snprintf(path, sizeof path, "%s/engine.trace.json", getenv("TEST_TMPDIR"));
+    comm_trace_path(path, "engine");
     snprintf(text, sizeof text, "[weir]\nplugins = trace\n[trace]\nfile = %s\n", path);
     comm_rig_open(&rig, text, 2, WEIR_PLACE_DEVICE);
     ASSERT_INT_EQ(weir_device_limits(rig.device)->collectives, 2);
     work(&rig);
     comm_rig_close(&rig);
-    ASSERT_TRUE(weir_trace_read(path, NULL, &trace, message, sizeof message));
+    struct weir_trace *trace = comm_trace_read(path);
+    ASSERT_NOT_NULL(trace);
     EXPECT_UINT_EQ(trace->meta.unfinished, 0);
     ASSERT_SIZE_EQ(trace->queue_count, 2);
     for (size_t i = 0; i < 2; i++)

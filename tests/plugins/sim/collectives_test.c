@@ -1,9 +1,8 @@
 // Collectives in virtual time: what each takes is the model's bus bandwidth and latency.
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "report/trace.h"
 #include "tests/comm/rig.h"
+#include "tests/comm/trace.h"
 
 enum {
     RANKS = 4,
@@ -86,11 +85,9 @@ enum {
 
 static struct weir_trace *run_all(void)
 {
-    struct weir_trace *trace = NULL;
     struct comm_rig rig;
-    char path[512];
-    char message[512] = "";
-    snprintf(path, sizeof path, "%s/collectives.trace.json", getenv("TEST_TMPDIR"));
+    char path[COMM_TRACE_PATH_SIZE];
+    comm_trace_path(path, "collectives");
     open_rig(&rig, path, "collective_gb_per_s=1, collective_latency_ns=500");
     for (size_t i = 0; i < EXPECTED; i++)
         for (uint32_t r = 0; r < RANKS; r++)
@@ -98,9 +95,7 @@ static struct weir_trace *run_all(void)
     for (uint32_t r = 0; r < RANKS; r++)
         EXPECT_OK(weir_queue_sync(rig.queues[r], WEIR_FOREVER));
     comm_rig_close(&rig);
-    if (!weir_trace_read(path, NULL, &trace, message, sizeof message))
-        weir_test_fail(__FILE__, __LINE__, "%s", message);
-    return trace;
+    return comm_trace_read(path);
 }
 
 // The operations of a rank are in the order of its queue.
@@ -133,7 +128,7 @@ WEIR_TEST(SimCollectives, WithoutACost)
 {
     struct comm_rig rig;
     char path[512];
-    snprintf(path, sizeof path, "%s/refused.trace.json", getenv("TEST_TMPDIR"));
+    comm_trace_path(path, "refused");
     open_rig(&rig, path, "");
     EXPECT_INT_EQ(submit(&rig, 0, WEIR_ALL_REDUCE), WEIR_ERROR_UNSUPPORTED);
     COMM_RIG_EXPECT_WORDS("a collective has no cost on the GPU 'Tesla K20c'",
