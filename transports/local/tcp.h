@@ -1,7 +1,7 @@
 // The wire between processes: two TCP connections between each two ranks. One carries heads and bytes,
 // in an order that both sides know from their calls. The other one, the control connection, carries
 // only the cause of a failure, or that a rank leaves; its end without either is a rank that has died. After
-// a failure the ranks that are left settle there who goes on: tcp_gather.h.
+// a failure the ranks that are left settle there which of them go on: tcp_gather.h.
 //
 // No thread serves them: a call looks after all connections while it waits.
 #ifndef WEIR_LOCAL_TCP_H
