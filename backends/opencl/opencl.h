@@ -38,6 +38,8 @@
 // Views that a buffer keeps, and as many as it may have where none may be released before it.
 #define OCL_VIEW_LIMIT 64
 #define OCL_VIEW_KEPT_LIMIT 4096
+// Kernel objects of a kernel. Pipelines have a few slots, and may launch a kernel more than once in each.
+#define OCL_SETTINGS 16
 // Events that the next command of a queue may wait for.
 #define OCL_WAIT_LIMIT 16
 // What a kernel may print.
@@ -180,12 +182,38 @@ struct ocl_bound {
     uint64_t bits; // the buffer's id, or the value
 };
 
+// How a buffer is given to a kernel.
+struct ocl_given {
+    cl_mem memory; // NULL: by `address`
+    const char *address;
+    uint64_t part; // of ocl_bound
+};
+
+// A kernel object of the driver's, and the arguments that it has.
+struct ocl_setting {
+    cl_kernel kernel;
+    struct ocl_bound *bound; // per argument, in the kernel's
+    uint64_t key;            // of the ranges
+    uint64_t used;           // the kernel's clock at its last use
+};
+
 struct ocl_kernel {
     struct ocl_device *device;
-    cl_kernel kernel;
-    pthread_mutex_t lock;       // clSetKernelArg is the one call that is not thread-safe
-    struct ocl_view **borrowed; // held by the launch under way
-    struct ocl_bound *bound;    // per argument
+    cl_program program; // which the kernel objects retain
+    char *name;
+    uint32_t parameter_count;
+    pthread_mutex_t
+        lock; // guards what follows: clSetKernelArg is the one call that is not thread-safe
+    struct ocl_setting settings[OCL_SETTINGS];
+    uint32_t setting_count;  // at least 1
+    struct ocl_bound *bound; // of OCL_SETTINGS objects
+    uint64_t clock;
+    uint64_t seen[OCL_SETTINGS]; // keys that had no setting
+    uint32_t seen_next;
+    // Of the launch under way, per argument.
+    struct ocl_view **borrowed;
+    struct ocl_given *given;
+    struct ocl_bound *wanted;
 };
 
 static inline struct ocl_module *ocl_module_of(const struct weir_link *link)
@@ -261,6 +289,17 @@ weir_status ocl_queue_flush(const struct weir_link *link, weir_queue *object);
 weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *object);
 // Flushes the queue unless everything up to `sequence` was flushed.
 weir_status ocl_queue_flush_to(struct ocl_queue *queue, uint64_t sequence);
+
+// arguments.c
+
+// Adds a kernel object without arguments. Returns the error of clCreateKernel().
+cl_int ocl_setting_add(struct ocl_kernel *kernel);
+// Stores a kernel object that has the arguments. The kernel's lock is held from here to ocl_arguments_put(),
+// which follows in any case.
+weir_status ocl_arguments_bind(const struct weir_link *link, struct ocl_kernel *kernel,
+                               const struct weir_argument *arguments, size_t count,
+                               cl_kernel *out_kernel);
+void ocl_arguments_put(struct ocl_kernel *kernel, size_t count);
 
 // commands.c
 

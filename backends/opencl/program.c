@@ -270,18 +270,19 @@ static weir_status read_info(const struct ocl_kernel *kernel, struct weir_extent
     const struct ocl_module *module = kernel->device->module;
     const struct ocl_symbols *cl = &module->cl;
     const cl_device_id device = kernel->device->listed->device;
+    const cl_kernel native = kernel->settings[0].kernel;
     size_t items = 0;
     size_t preferred = 0;
     cl_ulong local = 0;
-    cl_int code = cl->clGetKernelWorkGroupInfo(kernel->kernel, device, CL_KERNEL_WORK_GROUP_SIZE,
+    cl_int code = cl->clGetKernelWorkGroupInfo(native, device, CL_KERNEL_WORK_GROUP_SIZE,
                                                sizeof items, &items, NULL);
     if (code == CL_SUCCESS)
-        code = cl->clGetKernelWorkGroupInfo(kernel->kernel, device,
+        code = cl->clGetKernelWorkGroupInfo(native, device,
                                             CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE,
                                             sizeof preferred, &preferred, NULL);
     if (code == CL_SUCCESS)
-        code = cl->clGetKernelWorkGroupInfo(kernel->kernel, device, CL_KERNEL_LOCAL_MEM_SIZE,
-                                            sizeof local, &local, NULL);
+        code = cl->clGetKernelWorkGroupInfo(native, device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local,
+                                            &local, NULL);
     if (code != CL_SUCCESS)
         return ocl_native_error(module, "clGetKernelWorkGroupInfo", code, "what a kernel needs");
     const size_t least = (size_t)required.x * required.y * required.z;
@@ -294,51 +295,58 @@ static weir_status read_info(const struct ocl_kernel *kernel, struct weir_extent
 
 static void release_kernel(const struct weir_host *host, struct ocl_kernel *kernel)
 {
-    if (kernel->kernel)
-        kernel->device->module->cl.clReleaseKernel(kernel->kernel);
+    for (uint32_t i = 0; i < kernel->setting_count; i++)
+        kernel->device->module->cl.clReleaseKernel(kernel->settings[i].kernel);
     pthread_mutex_destroy(&kernel->lock);
+    host->release(kernel->name);
     host->release(kernel->bound);
     host->release(kernel->borrowed);
+    host->release(kernel->given);
+    host->release(kernel->wanted);
     host->release(kernel);
+}
+
+static weir_status allocate_arguments(struct ocl_kernel *kernel, const char *name)
+{
+    const struct weir_host *host = kernel->device->module->host;
+    const size_t count = (size_t)kernel->parameter_count + 1;
+    kernel->name = host->allocate(strlen(name) + 1);
+    kernel->bound = host->allocate(OCL_SETTINGS * count * sizeof *kernel->bound);
+    kernel->borrowed = host->allocate(count * sizeof *kernel->borrowed);
+    kernel->given = host->allocate(count * sizeof *kernel->given);
+    kernel->wanted = host->allocate(count * sizeof *kernel->wanted);
+    if (!kernel->name || !kernel->bound || !kernel->borrowed || !kernel->given || !kernel->wanted)
+        return weir_host_no_memory(host, "a kernel");
+    memcpy(kernel->name, name, strlen(name) + 1);
+    return WEIR_OK;
 }
 
 weir_status ocl_kernel_create(const struct weir_link *link, weir_program *program_object,
                               weir_kernel *object, const struct weir_kernel_signature *signature,
                               struct weir_kernel_info *info, void **out_data)
 {
-    const struct ocl_module *module = ocl_module_of(link);
+    const struct weir_host *host = link->host;
     const struct ocl_program *program = ocl_program_of(link, program_object);
     (void)object;
-    struct ocl_kernel *kernel = module->host->allocate(sizeof *kernel);
+    struct ocl_kernel *kernel = host->allocate(sizeof *kernel);
     if (!kernel)
-        return weir_host_no_memory(module->host, "a kernel");
+        return weir_host_no_memory(host, "a kernel");
     kernel->device = program->device;
+    kernel->program = program->program;
+    kernel->parameter_count = signature->parameter_count;
     pthread_mutex_init(&kernel->lock, NULL);
 
-    weir_status status = WEIR_OK;
-    cl_int code;
-    kernel->borrowed =
-        module->host->allocate((signature->parameter_count + 1) * sizeof *kernel->borrowed);
-    kernel->bound =
-        module->host->allocate((signature->parameter_count + 1) * sizeof *kernel->bound);
-    if (!kernel->borrowed || !kernel->bound) {
-        status = weir_host_no_memory(module->host, "a kernel");
-        goto fail;
-    }
-    kernel->kernel = module->cl.clCreateKernel(program->program, signature->name, &code);
-    if (!kernel->kernel) {
-        status = ocl_native_error(module, "clCreateKernel", code, "kernel '%s'", signature->name);
-        goto fail;
-    }
-    module->host->count_driver_object();
-    status = read_info(kernel, signature->required_block, info);
-    if (status < 0)
-        goto fail;
-    *out_data = kernel;
-    return WEIR_OK;
-
-fail:
-    release_kernel(module->host, kernel);
+    weir_status status = allocate_arguments(kernel, signature->name);
+    const cl_int code = status == WEIR_OK ? ocl_setting_add(kernel) : CL_SUCCESS;
+    if (code != CL_SUCCESS)
+        status = ocl_native_error(program->device->module, "clCreateKernel", code, "kernel '%s'",
+                                  signature->name);
+    if (status == WEIR_OK)
+        status = read_info(kernel, signature->required_block, info);
+    if (status == WEIR_OK)
+        *out_data = kernel;
+    else
+        release_kernel(host, kernel);
     return status;
 }
 

@@ -87,114 +87,8 @@ void ocl_queue_destroy(const struct weir_link *link, weir_queue *object)
     release(ocl_queue_of(link, object));
 }
 
-// Whether the argument can be the whole buffer object: the range begins at its start, and no other
-// argument is a part of the same buffer.
-static bool is_whole(const struct weir_argument *arguments, size_t count, size_t index)
-{
-    const struct weir_argument *argument = &arguments[index];
-    if (argument->kind != WEIR_PARAMETER_BUFFER || argument->offset > 0)
-        return false;
-    for (size_t i = 0; i < count; i++)
-        if (i != index && arguments[i].kind == WEIR_PARAMETER_BUFFER &&
-            arguments[i].buffer == argument->buffer && arguments[i].offset > 0)
-            return false;
-    return true;
-}
-
-// How a buffer is given to a kernel.
-struct given {
-    cl_mem memory; // NULL: by `address`
-    const char *address;
-    uint64_t part; // of ocl_bound
-};
-
-// A view stays in `*out_view` until the launch was submitted.
-static weir_status choose(struct ocl_buffer *buffer, const struct weir_argument *argument,
-                          cl_uint index, bool whole, struct ocl_view **out_view,
-                          struct given *given)
-{
-    if (buffer->svm || (buffer->address && !whole)) {
-        const char *start = buffer->svm ? buffer->pointer : buffer->address;
-        *given = (struct given){.address = start + argument->offset, .part = argument->offset + 1};
-        return WEIR_OK;
-    }
-    if (buffer->pointer && !buffer->device->in_place)
-        return weir_host_fail(buffer->device->module->host, WEIR_ERROR_UNSUPPORTED,
-                              "use a HOST buffer of weir_buffer_create(), or a DEVICE buffer",
-                              "argument %" PRIu32
-                              " of the launch is wrapped memory, which kernels of "
-                              "this device cannot reach",
-                              index);
-    if (whole) {
-        *given = (struct given){.memory = buffer->memory};
-        return WEIR_OK;
-    }
-    weir_status status = ocl_buffer_view(buffer, argument->offset, argument->size, out_view);
-    if (status == WEIR_OK)
-        *given = (struct given){.memory = (*out_view)->memory, .part = (*out_view)->number};
-    return status;
-}
-
-static weir_status set_argument(const struct ocl_kernel *kernel, cl_uint index,
-                                const struct weir_argument *argument, const struct given *given)
-{
-    const struct ocl_module *module = kernel->device->module;
-    const void *value = argument->pointer ? argument->pointer : &argument->bits;
-    const char *call = "clSetKernelArg";
-    cl_int code;
-    if (given->address) {
-        call = "clSetKernelArgSVMPointer";
-        code = module->cl.clSetKernelArgSVMPointer(kernel->kernel, index, given->address);
-    } else if (argument->kind == WEIR_PARAMETER_BUFFER) {
-        code =
-            module->cl.clSetKernelArg(kernel->kernel, index, sizeof given->memory, &given->memory);
-    } else {
-        code = module->cl.clSetKernelArg(kernel->kernel, index, argument->size,
-                                         argument->kind == WEIR_PARAMETER_LOCAL ? NULL : value);
-    }
-    if (code == CL_SUCCESS)
-        return WEIR_OK;
-    return ocl_native_error(module, call, code, "argument %" PRIu32 " of the launch, %zu bytes",
-                            index, argument->size);
-}
-
-// Setting an argument costs about as much as the rest of a launch above the driver, and in a loop
-// most arguments do not change. Only values that identify themselves are remembered: a buffer, by its
-// id, which is never reused, with the range, and a scalar. A view has its number, as the driver may give
-// its address to a later one.
-static struct ocl_bound bound_of(const struct weir_argument *argument, const struct given *given)
-{
-    if (argument->kind == WEIR_PARAMETER_BUFFER)
-        return (struct ocl_bound){argument->kind, given->part,
-                                  weir_buffer_object(argument->buffer)->id};
-    if (argument->kind == WEIR_PARAMETER_VALUE && !argument->pointer)
-        return (struct ocl_bound){argument->kind, argument->size, argument->bits};
-    return (struct ocl_bound){0};
-}
-
-static weir_status bind_argument(const struct weir_link *link, struct ocl_kernel *kernel,
-                                 cl_uint index, const struct weir_argument *arguments, size_t count)
-{
-    const struct weir_argument *argument = &arguments[index];
-    struct ocl_bound *bound = &kernel->bound[index];
-    struct given given = {0};
-    weir_status status = WEIR_OK;
-    if (argument->kind == WEIR_PARAMETER_BUFFER)
-        status = choose(ocl_buffer_of(link, argument->buffer), argument, index,
-                        is_whole(arguments, count, index), &kernel->borrowed[index], &given);
-    if (status < 0)
-        return status;
-    const struct ocl_bound wanted = bound_of(argument, &given);
-    if (wanted.kind && bound->kind == wanted.kind && bound->bits == wanted.bits &&
-        bound->part == wanted.part)
-        return WEIR_OK;
-    status = set_argument(kernel, index, argument, &given);
-    *bound = status == WEIR_OK ? wanted : (struct ocl_bound){0};
-    return status;
-}
-
 // Stores the event in `*out_event` where it has to be asked how the launch ended.
-static weir_status enqueue_kernel(struct ocl_queue *queue, const struct ocl_kernel *kernel,
+static weir_status enqueue_kernel(struct ocl_queue *queue, cl_kernel kernel,
                                   const struct weir_operation *operation, cl_event *out_event)
 {
     const struct ocl_module *module = queue->device->module;
@@ -205,7 +99,7 @@ static weir_status enqueue_kernel(struct ocl_queue *queue, const struct ocl_kern
                              (size_t)grid.z * block.z};
     const struct ocl_command *command = ocl_command_begin(queue, true);
     const cl_int code =
-        module->cl.clEnqueueNDRangeKernel(queue->queue, kernel->kernel, 3, NULL, global, local,
+        module->cl.clEnqueueNDRangeKernel(queue->queue, kernel, 3, NULL, global, local,
                                           command->wait_count, command->waits, command->event);
     const cl_int shared = ocl_command_end_launch(queue, code, out_event);
     if (code != CL_SUCCESS)
@@ -223,21 +117,15 @@ static weir_status submit_launch(const struct weir_link *link, struct ocl_queue 
                                  const struct weir_operation *operation)
 {
     struct ocl_kernel *kernel = ocl_kernel_of(link, operation->u.launch.kernel);
-    const struct weir_argument *arguments = operation->u.launch.arguments;
-    const cl_uint count = (cl_uint)operation->u.launch.argument_count;
+    cl_kernel bound;
     cl_event event = NULL;
-    weir_status status = WEIR_OK;
 
     pthread_mutex_lock(&kernel->lock);
-    for (cl_uint i = 0; i < count && status == WEIR_OK; i++)
-        status = bind_argument(link, kernel, i, arguments, count);
+    weir_status status = ocl_arguments_bind(link, kernel, operation->u.launch.arguments,
+                                            operation->u.launch.argument_count, &bound);
     if (status == WEIR_OK)
-        status = enqueue_kernel(queue, kernel, operation, &event);
-    for (cl_uint i = 0; i < count; i++) {
-        if (kernel->borrowed[i])
-            ocl_view_put(kernel->borrowed[i]);
-        kernel->borrowed[i] = NULL;
-    }
+        status = enqueue_kernel(queue, bound, operation, &event);
+    ocl_arguments_put(kernel, operation->u.launch.argument_count);
     pthread_mutex_unlock(&kernel->lock);
     return event ? ocl_launches_keep(queue, operation->sequence, event) : status;
 }

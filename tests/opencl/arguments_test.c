@@ -112,3 +112,64 @@ WEIR_TEST(OpenclArguments, ThatOverlapThoseBefore)
     }
     close_without_addresses(&rig);
 }
+
+// A part of a buffer for each slot.
+static void launch_in_slots(const struct opencl_rig *rig, size_t slots, uint32_t first)
+{
+    for (size_t i = 0; i < slots; i++)
+        launch(rig, i % 2 ? rig->other : rig->buffer, i / 2 * 128, PART_BYTES, first);
+}
+
+// Once the slots have come twice, each has a kernel object. Only the number, which changes, is set.
+WEIR_TEST(OpenclArguments, OfSlotsInTurnAreNotSetAgain)
+{
+    struct opencl_rig rig;
+    open_without_addresses(&rig);
+    for (uint32_t i = 0; i < 2; i++)
+        launch_in_slots(&rig, 4, 0);
+    const long calls = argument_calls(&rig);
+    for (uint32_t i = 0; i < 20; i++)
+        launch_in_slots(&rig, 4, 0);
+    EXPECT_INT_EQ(argument_calls(&rig), calls);
+    launch_in_slots(&rig, 4, 7);
+    EXPECT_INT_EQ(argument_calls(&rig) - calls, 4);
+    for (uint32_t i = 0; i < 4; i++)
+        expect_numbers(&rig, i % 2 ? rig.other : rig.buffer, i / 2 * 128, 7);
+    close_without_addresses(&rig);
+}
+
+// Ranges that come once have no kernel object of their own, and without another object the first serves.
+WEIR_TEST(OpenclArguments, OfSlotsWithoutAnotherKernelObject)
+{
+    struct opencl_rig rig;
+    open_without_addresses(&rig);
+    const long kernels = rig.shim->calls("clCreateKernel");
+    launch_in_slots(&rig, 4, 1);
+    EXPECT_INT_EQ(rig.shim->calls("clCreateKernel"), kernels);
+    rig.shim->fail("clCreateKernel", 1, 0);
+    launch_in_slots(&rig, 1, 2);
+    EXPECT_INT_EQ(rig.shim->struck(), 1);
+    rig.shim->fail(NULL, 0, 0);
+    expect_numbers(&rig, rig.buffer, 0, 2);
+    expect_numbers(&rig, rig.other, 0, 1);
+    close_without_addresses(&rig);
+}
+
+// More ranges in turn than there are kernel objects: 8 are in each of the buffers.
+WEIR_TEST(OpenclArguments, OfMoreSlotsThanKernelObjects)
+{
+    struct opencl_rig rig;
+    open_without_addresses(&rig);
+    const long kernels = rig.shim->calls("clCreateKernel");
+    for (uint32_t i = 0; i < 2; i++)
+        launch_in_slots(&rig, 8, i);
+    for (uint32_t i = 0; i < 4; i++) {
+        launch_in_slots(&rig, 16, i);
+        launch(&rig, rig.buffer, 0, OPENCL_RIG_BYTES, 90 + i);
+    }
+    EXPECT_INT_EQ(rig.shim->calls("clCreateKernel") - kernels, 15);
+    for (size_t i = 1; i < 16; i++)
+        expect_numbers(&rig, i % 2 ? rig.other : rig.buffer, i / 2 * 128, 3);
+    expect_numbers(&rig, rig.buffer, 0, 93);
+    close_without_addresses(&rig);
+}

@@ -303,7 +303,7 @@ static void destroy_all(struct objects *all)
 // Calls that release something cannot report an error; the backend continues. For
 // queries that fail there is a default. Failures that concern the cache only cost
 // time. An allocation is tried again, and so is a build. A record whose event cannot be
-// shared is a marker.
+// shared is a marker, and a launch needs no kernel object for its arguments alone.
 static bool may_pass_unseen(const char *name)
 {
     static const char *const unseen[] = {
@@ -316,6 +316,7 @@ static bool may_pass_unseen(const char *name)
         "clGetEventProfilingInfo",
         "clCreateProgramWithBinary",
         "clBuildProgram",
+        "clCreateKernel",
         "clFinish",
         "clFlush",
         "clEnqueueUnmapMemObject",
