@@ -11,6 +11,7 @@
 //   wake.c     how long a thread takes to wake another one
 //   engines.c  engines, channels, and kernels at once
 //   channels.c channels of copies
+//   votes.c    how many there are, by all turns
 //   peers.c    another device
 //   write.c    the model, the table and the JSON
 //
@@ -25,6 +26,7 @@
 
 #include <weir/weir.h>
 
+#include "cli/calibrate/votes.h"
 #include "cli/common/cli.h"
 #include "cli/common/clock.h"
 
@@ -32,7 +34,7 @@ enum {
     CAL_TURNS_MOST = 101,
     CAL_QUEUES = 256,
     CAL_SIZES = 8,
-    CAL_ORDER = 24,
+    CAL_ORDER = 2 * CAL_CHANNELS_MOST,
     CAL_IN_A_ROW = 32, // small operations of a run
     CAL_SUBMITS = 128, // of which the first few take longer than the others
     CAL_BLOCK = 64,    // work-items of a kernel's one block
@@ -150,7 +152,7 @@ struct cal_by_size {
 struct cal_order {
     size_t queues[CAL_ORDER];    // in the last turn
     size_t turns;                // 0: not measured
-    int numbers[CAL_TURNS_MOST]; // of channels that each turn is for; -1: none
+    int numbers[CAL_TURNS_MOST]; // of channels that each turn is for, or CAL_NO_VOTE
 };
 
 struct calibration {

@@ -14,7 +14,6 @@
 enum {
     COPIES = CAL_ORDER,
     QUEUES = COPIES + 1, // the first has the long copy
-    CHANNELS_MOST = COPIES / 2,
     TRIES = 3,    // of a turn, as the long copy ended before all others were submitted
     CONTRARY = 6, // queues whose copies become ready in the opposite order
 };
@@ -24,13 +23,6 @@ enum {
 // One copy out of its place breaks two pairs. Of 24 in a random order no number explains 18, one time in
 // thousands.
 #define BROKEN_SHARE 8
-
-// Of the turns, so many have to be for one number.
-#define VOTES_SHARE 0.6
-#define EXACT_SHARE 0.4
-
-// What a turn is for: a number of channels, or this.
-#define UNSEEN (CHANNELS_MOST + 1)
 
 struct order {
     struct calibration *c;
@@ -114,11 +106,11 @@ static size_t broken_pairs(const struct order *order, size_t channels)
 
 // The largest number that explains the order: groups of 4 in the order 0, 2, 1, 3 are two of 2. 0: none
 // does.
-static size_t channels_of(const struct order *order)
+static int channels_of(const struct order *order)
 {
-    for (size_t channels = CHANNELS_MOST; channels > 1; channels--)
+    for (size_t channels = CAL_CHANNELS_MOST; channels > 1; channels--)
         if (broken_pairs(order, channels) <= (COPIES - channels) / BROKEN_SHARE)
-            return channels;
+            return (int)channels;
     return 0;
 }
 
@@ -138,7 +130,7 @@ static bool measure_order(struct order *order, bool *out_valid)
 
 // The copies of some queues become ready in the opposite order, each when a download of its queue ends.
 // Those of one channel go as they were submitted all the same; 0 if they go as they became ready.
-static bool measure_contrary(struct order *order, size_t *out_verdict)
+static bool measure_contrary(struct order *order, int *out_vote)
 {
     const struct calibration *c = order->c;
     size_t ascending = 0;
@@ -154,53 +146,32 @@ static bool measure_contrary(struct order *order, size_t *out_verdict)
         status = sort_by_end(order, CONTRARY);
     for (size_t i = 1; i < CONTRARY; i++)
         ascending += order->first[i] > order->first[i - 1];
-    *out_verdict = ascending == CONTRARY - 1 ? 1 : ascending == 0 ? 0 : UNSEEN;
+    *out_vote = ascending == CONTRARY - 1 ? 1 : ascending == 0 ? 0 : CAL_NO_VOTE;
     return status >= 0 || cal_fail_weir(order->c);
 }
 
 static bool vote(struct order *order)
 {
-    size_t verdict = 0;
+    int number = CAL_NO_VOTE;
     bool valid = false;
     for (int i = 0; i < TRIES && !valid; i++)
         if (!measure_order(order, &valid))
             return false;
     if (valid)
-        verdict = channels_of(order);
-    if (valid && verdict == 0 && !measure_contrary(order, &verdict))
+        number = channels_of(order);
+    if (number == 0 && !measure_contrary(order, &number))
         return false;
-    verdict = valid ? verdict : UNSEEN;
     struct cal_order *seen = &order->c->order;
-    seen->numbers[seen->turns++] = verdict == UNSEEN ? -1 : (int)verdict;
+    seen->numbers[seen->turns++] = number;
     memcpy(seen->queues, order->first, sizeof seen->queues);
     return true;
 }
 
-// Groups that are taken two at a time, each copy of one before one of the other, look like half as many: a
-// turn for a part of a number is for that too, if enough are for no less.
-static size_t turns_for(const struct cal_order *seen, int channels)
-{
-    size_t turns = 0, exact = 0;
-    for (size_t i = 0; i < seen->turns; i++) {
-        const int number = seen->numbers[i];
-        exact += number == channels;
-        turns += number == channels || (number > 1 && channels % number == 0);
-    }
-    return (double)exact >= EXACT_SHARE * (double)seen->turns ? turns : 0;
-}
-
 static void decide(struct calibration *c)
 {
-    size_t most = 0, best = 0;
-    for (size_t channels = 0; channels <= CHANNELS_MOST; channels++) {
-        const size_t turns = turns_for(&c->order, (int)channels);
-        if (turns > most) {
-            most = turns;
-            best = channels;
-        }
-    }
-    if ((double)most >= VOTES_SHARE * (double)c->order.turns)
-        cal_figure_set(c, CAL_COPY_CHANNELS, (double)best);
+    const int channels = cal_votes_count(c->order.numbers, c->order.turns);
+    if (channels != CAL_NO_VOTE)
+        cal_figure_set(c, CAL_COPY_CHANNELS, channels);
     else
         cal_figure_leave(c, CAL_COPY_CHANNELS,
                          "copies of 24 queues went in no order that most turns had in common, so "
