@@ -82,6 +82,7 @@ enum cal_key {
     CAL_SUBMIT_BRANCH,
     CAL_GRAPH_BEGIN,
     CAL_GRAPH_JOIN,
+    CAL_SUBMIT_COLD,
     CAL_WAIT,
     CAL_WAKE,
     CAL_UPLOAD,
@@ -254,6 +255,8 @@ bool cal_measure_gap(struct calibration *c);
 // host.c, pageable.c, wake.c, engines.c, channels.c, peers.c
 
 bool cal_measure_host(struct calibration *c);
+// With as many queues as there may be: after what counts queues.
+bool cal_measure_cold(struct calibration *c);
 bool cal_measure_pageable(struct calibration *c);
 bool cal_measure_wake(struct calibration *c);
 bool cal_measure_copy_channels(struct calibration *c);

@@ -45,8 +45,8 @@ static bool measure(struct calibration *c)
     return cal_measure_gate(c) && cal_measure_copies(c, CAL_UP) &&
            cal_measure_copies(c, CAL_DOWN) && cal_measure_copies(c, CAL_WITHIN) &&
            cal_measure_both(c) && cal_measure_host(c) && cal_measure_pageable(c) &&
-           cal_measure_wake(c) && cal_measure_engines(c) && cal_measure_graphs(c) &&
-           cal_measure_peers(c);
+           cal_measure_wake(c) && cal_measure_engines(c) && cal_measure_cold(c) &&
+           cal_measure_graphs(c) && cal_measure_peers(c);
 }
 
 static void run(struct calibration *c)

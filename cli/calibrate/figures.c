@@ -76,6 +76,9 @@ const struct cal_about cal_keys[CAL_KEYS] = {
     [CAL_GRAPH_JOIN] = {"graph_join_ns", CAL_NS,
                         "the same of a kernel and four branches after it, more than a graph of two "
                         "kernels"},
+    [CAL_SUBMIT_COLD] = {"submit_cold_ns", CAL_NS,
+                         "what an upload of 4 KiB to each of 256 queues in turn takes longer to "
+                         "submit than to each of two"},
     [CAL_WAIT] = {"wait_ns", CAL_NS,
                   "what a copy of 1 MiB and the wait for it take, without the submit and the time "
                   "that a second copy adds"},

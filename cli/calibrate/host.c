@@ -3,6 +3,7 @@
 enum {
     PAIRS = CAL_SUBMITS / 2,
     WARM_PAIRS = 1024, // after which a queue has all events that it keeps
+    WARM_QUEUES = 2,
 };
 
 static bool measure_submit(struct calibration *c, size_t at, double *out_ns)
@@ -124,6 +125,40 @@ static bool measure_signal(struct calibration *c, size_t at, double *out_ns)
     *out_ns -= kernel - c->figures[CAL_KERNEL_GAP].value + c->by_size[CAL_UP].ns[0].value +
                c->figures[CAL_SIGNAL_COPY].value;
     return true;
+}
+
+// Nanoseconds of a submit to each of so many queues in turn, all of which were used before.
+static bool time_rounds(struct calibration *c, size_t queues, double *out_ns)
+{
+    const struct cal_work copy = {.kind = CAL_UP, .bytes = c->sizes[0]};
+    for (size_t i = 0; i < queues; i++)
+        if (!cal_prepare(c, i, &copy))
+            return false;
+    const uint64_t began = cli_now_ns();
+    for (size_t i = 0; i < CAL_QUEUES; i++)
+        if (!cal_submit(c, i % queues, &copy, 1))
+            return false;
+    *out_ns = (double)(cli_now_ns() - began) / CAL_QUEUES;
+    for (size_t i = 0; i < queues; i++)
+        if (!cal_sync(c, i))
+            return false;
+    return true;
+}
+
+static bool measure_cold(struct calibration *c, size_t at, double *out_ns)
+{
+    double warm = 0;
+    (void)at;
+    if (!time_rounds(c, WARM_QUEUES, &warm) || !time_rounds(c, CAL_QUEUES, out_ns))
+        return false;
+    *out_ns -= warm;
+    return true;
+}
+
+bool cal_measure_cold(struct calibration *c)
+{
+    return cal_reserve_queues(c, CAL_QUEUES) &&
+           cal_figure_measure(c, measure_cold, 0, &c->figures[CAL_SUBMIT_COLD]);
 }
 
 bool cal_measure_host(struct calibration *c)
