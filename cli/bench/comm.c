@@ -1,5 +1,5 @@
 // weir bench comm: how long collectives take, and their bandwidths as nccl-tests compute them; beside
-// MPI's own where the transport is mpi.
+// NCCL's own on CUDA, and MPI's own where the transport is mpi.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,12 +57,27 @@ static void keep(struct comm_bench *b, struct comm_row *row, double ns)
         kept[i]->values[kept[i]->count++] = i == 0 ? rate : rate * factor;
 }
 
-static bool measure_row(struct comm_bench *b, struct comm_row *row)
+static bool measure_way(struct comm_bench *b, struct comm_row *row, enum comm_way way)
 {
-    const double ns = comm_time(b, row);
+    const double ns = comm_time(b, row, way);
     if (ns < 0)
         return bench_fail_weir(b->bench);
-    keep(b, row, ns);
+    if (way == COMM_RAW)
+        bench_keep(b->bench, &row->raw_ns, ns);
+    else
+        keep(b, row, ns);
+    return true;
+}
+
+// Weir and NCCL take turns in going first.
+static bool measure_row(struct comm_bench *b, struct comm_row *row)
+{
+    const bool raw_first = b->bench->turn % 2 == 1;
+    for (int i = 0; i < 2; i++) {
+        const enum comm_way way = (i == 0) == raw_first ? COMM_RAW : COMM_WEIR;
+        if ((way == COMM_WEIR || b->raw) && !measure_way(b, row, way))
+            return false;
+    }
     if (!b->mpi)
         return true;
     double other = comm_mpi_time(b->mpi, row, b->first, b->count, b->iterations);
@@ -78,9 +93,11 @@ static bool measure_row(struct comm_bench *b, struct comm_row *row)
 static bool measure(struct comm_bench *b)
 {
     for (size_t i = 0; i < b->row_count; i++)
-        if (!comm_check(b, &b->rows[i]))
+        if (!comm_check(b, &b->rows[i], COMM_WEIR) ||
+            (b->raw && !comm_check(b, &b->rows[i], COMM_RAW)))
             return false;
-    for (bench_start(b->bench, b->row_count * (b->mpi ? 2 : 1)); bench_turn(b->bench);)
+    const size_t ways = 1 + (b->mpi != NULL) + (b->raw != NULL);
+    for (bench_start(b->bench, b->row_count * ways); bench_turn(b->bench);)
         for (size_t i = 0; i < b->row_count; i++)
             if (!measure_row(b, &b->rows[i]))
                 return false;
@@ -99,37 +116,57 @@ static void plot_row(struct bench *bench, const struct comm_row *row)
                                          bus.minimum, bus.maximum});
 }
 
+static void put_row(const struct comm_bench *b, struct bench_table *table,
+                    const struct comm_row *row)
+{
+    const struct bench_samples of_raw = bench_ratio(&row->ns, &row->raw_ns);
+    const struct bench_samples ratio = bench_ratio(&row->mpi_ns, &row->ns);
+    bench_put_text(table, "%s", weir_collective_name(row->kind));
+    bench_put_number(table, (double)row->bytes);
+    bench_put(table, &row->ns);
+    bench_put(table, &row->algorithm);
+    bench_put(table, &row->bus);
+    if (b->raw) {
+        bench_put(table, &row->raw_ns);
+        bench_put(table, &of_raw);
+    }
+    if (b->mpi) {
+        bench_put(table, &row->mpi_ns);
+        bench_put(table, &ratio);
+    }
+}
+
 static void report(struct comm_bench *b)
 {
-    static const struct bench_column columns[] = {
+    enum {
+        FIRST_OF_RAW = 5,
+        FIRST_OF_MPI = 7
+    };
+    static const struct bench_column all[] = {
         {"collective", "collective", BENCH_TEXT, 0},
         {"bytes", "bytes", BENCH_NUMBER, 0},
         {"ns", "ns", BENCH_SPREAD, 0},
         {"algorithm_gbs", "GB/s", BENCH_SPREAD, 2},
         {"bus_gbs", "bus GB/s", BENCH_SPREAD, 2},
+        {"raw_ns", "raw ns", BENCH_SPREAD, 0},
+        {"of_raw", "over raw", BENCH_SPREAD, 3},
         {"mpi_ns", "MPI ns", BENCH_SPREAD, 0},
         {"ratio", "MPI / Weir", BENCH_SPREAD, 3},
     };
+    struct bench_column columns[sizeof all / sizeof *all];
     struct bench *bench = b->bench;
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (i < FIRST_OF_RAW || (i < FIRST_OF_MPI ? b->raw != NULL : b->mpi != NULL))
+            columns[count++] = all[i];
     struct bench_table *table =
-        bench_table(bench, "collectives", "one collective, by the slowest rank", columns,
-                    sizeof columns / sizeof *columns - (b->mpi ? 0 : 2));
+        bench_table(bench, "collectives", "one collective, by the slowest rank", columns, count);
     snprintf(bench->plot.title, sizeof bench->plot.title, "Collectives of %u ranks",
              (unsigned)b->count);
     snprintf(bench->plot.y_name, sizeof bench->plot.y_name, "bus GB/s");
     for (size_t i = 0; i < b->row_count; i++) {
-        const struct comm_row *row = &b->rows[i];
-        const struct bench_samples ratio = bench_ratio(&row->mpi_ns, &row->ns);
-        bench_put_text(table, "%s", weir_collective_name(row->kind));
-        bench_put_number(table, (double)row->bytes);
-        bench_put(table, &row->ns);
-        bench_put(table, &row->algorithm);
-        bench_put(table, &row->bus);
-        if (b->mpi) {
-            bench_put(table, &row->mpi_ns);
-            bench_put(table, &ratio);
-        }
-        plot_row(bench, row);
+        put_row(b, table, &b->rows[i]);
+        plot_row(bench, &b->rows[i]);
     }
 }
 
@@ -141,6 +178,11 @@ static void describe(struct comm_bench *b)
     bench_note(b->bench, "through %s; %s memory; %u ranks%s", weir_comm_engine(b->ranks[0].comm),
                b->host_memory ? "the host's" : "the device's", (unsigned)b->count,
                b->local_count > 1 ? " in this process" : ", one a process");
+    if (b->raw)
+        bench_note(b->bench, "raw: %s on streams of its own, the same memory",
+                   comm_raw_name(b->raw));
+    else
+        bench_note(b->bench, "no raw NCCL beside it: %.250s", b->raw_message);
     if (b->mpi)
         bench_note(b->bench, "beside %s on memory of the host", comm_mpi_version(b->mpi));
 }
@@ -179,14 +221,17 @@ static bool run(struct bench *bench, void *user)
     bool fine = comm_open(b) && make_rows(b);
     bench->silent = b->first > 0;
     bench->quiet = bench->quiet || bench->silent;
-    if (fine)
+    if (fine) {
+        b->raw = comm_raw_open(b, b->raw_message, sizeof b->raw_message);
         open_mpi(b);
+    }
     fine = fine && measure(b);
     if (fine) {
         describe(b);
         report(b);
     }
     comm_mpi_close(&b->mpi);
+    comm_raw_close(&b->raw);
     comm_close(b);
     free(b->rows);
     return fine;
@@ -213,6 +258,10 @@ static int comm_main(int argc, char **argv)
          &b.asked_ranks, 1, BENCH_RANKS_MAX},
         {"iterations", "N", "collectives in a turn (10)", CLI_COUNT, &b.iterations, 1,
          ITERATIONS_MOST},
+        {"nccl", "F",
+         "the file of NCCL for the raw calls; without it, the one\nthat is loaded, or that the "
+         "linker finds",
+         CLI_FILE, &b.nccl, 0, 0},
         {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
          CLI_FILE, &b.config, 0, 0},
     };
@@ -221,8 +270,8 @@ static int comm_main(int argc, char **argv)
         .about =
             "Measures collectives of float32 numbers: how long one takes, by the slowest rank, "
             "and\n"
-            "the bandwidths that nccl-tests compute of it. Beside it runs MPI's own where the\n"
-            "transport is mpi. Rank 0 prints.\n\n"
+            "the bandwidths that nccl-tests compute of it. In the same turns run NCCL's own calls\n"
+            "on CUDA, and MPI's own where the transport is mpi. Rank 0 prints.\n\n"
             "  weir bench comm --ranks 4\n"
             "  weir launch -n 2 weir bench comm --size 1M,64M --memory host\n"
             "  WEIR_COMM_TRANSPORT=mpi mpirun -n 2 weir bench comm",

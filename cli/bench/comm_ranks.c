@@ -109,6 +109,17 @@ static weir_status sync_all(const struct comm_bench *b)
     return status;
 }
 
+static weir_status submit_way(const struct comm_bench *b, const struct comm_row *row,
+                              enum comm_way way)
+{
+    return way == COMM_RAW ? comm_raw_submit(b->raw, row) : submit_all(b, row);
+}
+
+static weir_status sync_way(const struct comm_bench *b, enum comm_way way)
+{
+    return way == COMM_RAW ? comm_raw_sync(b->raw) : sync_all(b);
+}
+
 double comm_slowest(struct comm_bench *b, double value)
 {
     double slowest = value;
@@ -126,15 +137,15 @@ double comm_slowest(struct comm_bench *b, double value)
     return slowest;
 }
 
-double comm_time(struct comm_bench *b, const struct comm_row *row)
+double comm_time(struct comm_bench *b, const struct comm_row *row, enum comm_way way)
 {
     if (submit_all(b, NULL) < 0 || sync_all(b) < 0)
         return -1;
     const uint64_t began = cli_now_ns();
     for (uint64_t i = 0; i < b->iterations; i++)
-        if (submit_all(b, row) < 0)
+        if (submit_way(b, row, way) < 0)
             return -1;
-    if (sync_all(b) < 0)
+    if (sync_way(b, way) < 0)
         return -1;
     return comm_slowest(b, (double)(cli_now_ns() - began) / (double)b->iterations);
 }
@@ -194,8 +205,8 @@ static bool fill(struct comm_bench *b, const struct comm_rank *rank, float *numb
            bench_fail_weir(b->bench);
 }
 
-static bool compare(struct comm_bench *b, const struct comm_row *row, const struct comm_rank *rank,
-                    float *numbers)
+static bool compare(struct comm_bench *b, const struct comm_row *row, enum comm_way way,
+                    const struct comm_rank *rank, float *numbers)
 {
     const uint32_t own = weir_comm_rank(rank->comm);
     const uint64_t elements = written(row, own, b->count);
@@ -205,13 +216,14 @@ static bool compare(struct comm_bench *b, const struct comm_row *row, const stru
     for (uint64_t i = 0; i < elements; i++)
         if (numbers[i] != expected(row, own, b->count, i))
             return bench_fail_result(
-                b->bench, "%s of %zu bytes: element %llu of rank %u is %g in place of %g",
-                weir_collective_name(row->kind), row->bytes, (unsigned long long)i, (unsigned)own,
-                (double)numbers[i], (double)expected(row, own, b->count, i));
+                b->bench, "%s%s of %zu bytes: element %llu of rank %u is %g in place of %g",
+                way == COMM_RAW ? "raw " : "", weir_collective_name(row->kind), row->bytes,
+                (unsigned long long)i, (unsigned)own, (double)numbers[i],
+                (double)expected(row, own, b->count, i));
     return true;
 }
 
-bool comm_check(struct comm_bench *b, const struct comm_row *row)
+bool comm_check(struct comm_bench *b, const struct comm_row *row, enum comm_way way)
 {
     const size_t bytes = row->bytes / sizeof(float) * sizeof(float);
     float *numbers = malloc(bytes);
@@ -220,10 +232,11 @@ bool comm_check(struct comm_bench *b, const struct comm_row *row)
         return bench_fail(b->bench, CLI_FAILED, "no memory to check %zu bytes", bytes);
     for (uint32_t i = 0; i < b->local_count && fine; i++)
         fine = fill(b, &b->ranks[i], numbers, bytes);
-    if (fine && (submit_all(b, row) < 0 || sync_all(b) < 0))
+    // What fills them is on Weir's queues.
+    if (fine && (sync_all(b) < 0 || submit_way(b, row, way) < 0 || sync_way(b, way) < 0))
         fine = bench_fail_weir(b->bench);
     for (uint32_t i = 0; i < b->local_count && fine; i++)
-        fine = compare(b, row, &b->ranks[i], numbers);
+        fine = compare(b, row, way, &b->ranks[i], numbers);
     free(numbers);
     return fine;
 }

@@ -304,8 +304,8 @@ static void describe_raw(const struct ddp_run *run)
 {
     const struct ddp *ddp = &run->ddp;
     if (ddp->raw)
-        bench_note(ddp->bench, "raw: two streams, the same products and buckets, NCCL %d",
-                   ddp_raw_version(ddp->raw));
+        bench_note(ddp->bench, "raw: two streams, the same products and buckets, %s",
+                   ddp_raw_name(ddp->raw));
     else if (ddp->blas)
         bench_note(ddp->bench, "no raw step beside it: %s", run->raw_message);
 }

@@ -104,7 +104,7 @@ bool ddp_check(struct ddp *ddp);
 // NULL, with the reason in `message`, where there is no NCCL, or the ranks are not one a process.
 struct ddp_raw *ddp_raw_open(struct ddp *ddp, char *message, size_t size);
 void ddp_raw_close(struct ddp_raw **raw);
-int ddp_raw_version(const struct ddp_raw *raw); // as NCCL numbers it, such as 22809
+const char *ddp_raw_name(const struct ddp_raw *raw); // "NCCL 2.28.9"
 
 // One overlapped step with the buckets of that index. Waits for its end.
 weir_status ddp_raw_step(const struct ddp *ddp, size_t buckets);

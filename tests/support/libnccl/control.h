@@ -4,6 +4,7 @@
 //
 // The environment is read when the library is loaded:
 //   WEIR_TEST_NCCL_VERSION=22809
+//   WEIR_TEST_NCCL_FAIL=NAME:N   the N-th call of function NAME fails, see `fail`
 //
 // In the process that loaded the library, a test may look up `weir_test_nccl` in it.
 #ifndef WEIR_TESTS_SUPPORT_LIBNCCL_CONTROL_H

@@ -17,7 +17,8 @@ extern EXPORT const struct weir_test_nccl weir_test_nccl;
 
 enum {
     NAME_SIZE = 40,
-    NAMES = 32
+    NAMES = 32,
+    GROUP = 16
 };
 
 static struct fake_clique *cliques;
@@ -45,7 +46,8 @@ static void count(const char *name)
     counts[i].calls++;
 }
 
-static bool gone; // the process exits
+static bool gone;               // the process exits
+static _Thread_local int depth; // of groups
 
 static ncclResult_t admit(const char *name)
 {
@@ -151,9 +153,10 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id, int r
         live++;
         pthread_cond_broadcast(&fake_changed);
         const long begun = reliefs;
-        while (clique->joined < size && begun == reliefs)
+        // In a group the thread has more ranks to create.
+        while (depth == 0 && clique->joined < size && begun == reliefs)
             pthread_cond_wait(&fake_changed, &fake_lock);
-        if (clique->joined < size) {
+        if (depth == 0 && clique->joined < size) {
             end(*comm);
             code = ncclSystemError;
         }
@@ -243,6 +246,7 @@ static void enqueue(const struct fake_call *call, CUstream stream)
     }
     if (!cuda) {
         void *handle = dlopen("tests/support/libcuda/libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+        handle = handle ? handle : dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
         cuda = handle ? dlsym(handle, WEIR_TEST_CUDA_SYMBOL) : NULL;
     }
     struct fake_call *copy = malloc(sizeof *copy);
@@ -259,9 +263,19 @@ static void enqueue(const struct fake_call *call, CUstream stream)
     call->comm->under_way -= captured;
 }
 
-static _Thread_local int depth;
-static _Thread_local struct fake_call group;
-static _Thread_local CUstream group_stream;
+// The messages of a group, a call for each of its communicators.
+static _Thread_local struct {
+    struct fake_call call;
+    CUstream stream;
+} group[GROUP];
+static _Thread_local int group_count;
+
+static void end_group(void)
+{
+    for (int i = 0; i < group_count; i++)
+        enqueue(&group[i].call, group[i].stream);
+    group_count = 0;
+}
 
 ncclResult_t ncclGroupStart(void)
 {
@@ -273,31 +287,40 @@ ncclResult_t ncclGroupStart(void)
 ncclResult_t ncclGroupEnd(void)
 {
     BEGIN;
-    if (--depth == 0 && group.messages) {
-        enqueue(&group, group_stream);
-        group = (struct fake_call){.kind = FAKE_ALL_REDUCE};
-    }
+    if (--depth == 0)
+        end_group();
     END;
+}
+
+static struct fake_message **last_message(ncclComm_t comm, CUstream stream)
+{
+    int i = 0;
+    while (i < group_count && group[i].call.comm != comm)
+        i++;
+    if (i == GROUP)
+        abort();
+    if (i == group_count) {
+        group_count++;
+        group[i].call = (struct fake_call){.kind = FAKE_MESSAGES, .comm = comm};
+        group[i].stream = stream;
+    }
+    struct fake_message **at = &group[i].call.messages;
+    while (*at)
+        at = &(*at)->next;
+    return at;
 }
 
 static void message(ncclComm_t comm, CUstream stream, bool receive, char *memory, size_t size,
                     int peer)
 {
-    struct fake_message **at = &group.messages;
-    while (*at)
-        at = &(*at)->next;
+    struct fake_message **at = last_message(comm, stream);
     *at = calloc(1, sizeof **at);
     (*at)->receive = receive;
     (*at)->memory = memory;
     (*at)->size = size;
     (*at)->peer = peer;
-    group.kind = FAKE_MESSAGES;
-    group.comm = comm;
-    group_stream = stream;
-    if (depth > 0)
-        return;
-    enqueue(&group, stream);
-    group = (struct fake_call){.kind = FAKE_ALL_REDUCE};
+    if (depth == 0)
+        end_group();
 }
 
 ncclResult_t ncclSend(const void *src, size_t size, ncclDataType_t type, int peer, ncclComm_t comm,
@@ -357,6 +380,18 @@ ncclResult_t ncclReduceScatter(const void *src, void *dst, size_t size, ncclData
 {
     CALL(.kind = FAKE_REDUCE_SCATTER, .src = src, .dst = dst, .count = size, .type = type,
          .reduction = reduction, .comm = comm);
+}
+
+// WEIR_TEST_NCCL_FAIL
+__attribute__((constructor)) static void read_failure(void)
+{
+    const char *fail = getenv("WEIR_TEST_NCCL_FAIL");
+    const char *n = fail ? strchr(fail, ':') : NULL;
+    if (!n || (size_t)(n - fail) >= sizeof failing)
+        return;
+    memcpy(failing, fail, (size_t)(n - fail));
+    failing_in = strtol(n + 1, NULL, 10);
+    failing_code = ncclSystemError;
 }
 
 // As the real one's parts are, it is taken apart when the process exits; then no call may come.
