@@ -149,6 +149,9 @@ static inline const char *weir__pipeline_object(const char *label)
 #define weir__pipeline_fail(label, ...) \
     weir__pattern_fail(weir__pipeline_object(label), __VA_ARGS__)
 
+// Ends the threads of a pipeline of which every frame was delivered, and frees it.
+void weir__pipeline_free(weir_pipeline *pipeline);
+
 // Keeps the first failure of a frame, with the detail that the calling thread holds.
 void weir__pipeline_note(struct weir__slot *slot, const char *stage, weir_status status);
 
