@@ -103,10 +103,15 @@ static bool capture_waits(weir_pipeline *pipeline, struct weir__slot *slot, uint
     return true;
 }
 
-// A capture that is given up. Nothing may wait for its events.
-static void cancel_capture(weir_pipeline *pipeline, struct weir__slot *slot)
+// Nothing may wait for a capture's events after it.
+static void forget_ends(const weir_pipeline *pipeline, struct weir__slot *slot)
 {
     memset(slot->ends, 0, pipeline->params.stage_count * sizeof *slot->ends);
+}
+
+static void cancel_capture(weir_pipeline *pipeline, struct weir__slot *slot)
+{
+    forget_ends(pipeline, slot);
     weir_capture_cancel(slot->queue);
 }
 
@@ -123,18 +128,16 @@ static bool capture_stage(weir_pipeline *pipeline, struct weir__slot *slot, void
 
     if (!capture_waits(pipeline, slot, index, begin))
         return false;
-    struct weir__call call = {
+    const weir_status status = weir__pipeline_submit_stage(&(struct weir__call){
         .pipeline = pipeline,
         .slot = slot,
         .frame = frame,
-        .name = stage->name,
         .stage = stage,
         .queue = queue,
         .abandon = abandon_capture,
-    };
-    weir__pipeline_call(&call, weir__pipeline_call_submit);
-    if (call.status != WEIR_OK) {
-        note_refusal(slot, stage->name, call.status);
+    });
+    if (status != WEIR_OK) {
+        note_refusal(slot, stage->name, status);
         return false;
     }
     return weir__pipeline_took(slot, stage->name, weir_queue_record(queue, &slot->ends[index]));
@@ -172,8 +175,7 @@ static bool capture(weir_pipeline *pipeline, struct weir__slot *slot, void *fram
         cancel_capture(pipeline, slot);
         return false;
     }
-    // Nothing may wait for its events.
-    memset(slot->ends, 0, pipeline->params.stage_count * sizeof *slot->ends);
+    forget_ends(pipeline, slot);
     weir_status status = weir_capture_end(slot->queue, &params, &slot->graph);
     if (status != WEIR_OK)
         weir__pipeline_note(slot, "graph", status);

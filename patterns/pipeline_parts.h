@@ -208,8 +208,8 @@ struct weir__call {
 
 // Makes the call. Does not return if that ended its thread.
 void weir__pipeline_call(struct weir__call *call, void (*function)(void *call));
-// `function` for a stage's `submit`; `user` is the call.
-void weir__pipeline_call_submit(void *user);
+// Calls the `submit` of the call's stage, whose name it gives the call, and returns what that returned.
+weir_status weir__pipeline_submit_stage(struct weir__call *call);
 
 // Waits for all work of all queues, and clears their failures. Returns the first
 // error of a queue that cannot be recovered.

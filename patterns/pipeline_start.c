@@ -104,11 +104,18 @@ void weir__pipeline_call(struct weir__call *call, void (*function)(void *call))
     weir_thread_call(function, survive_call, call);
 }
 
-void weir__pipeline_call_submit(void *user)
+static void call_submit(void *user)
 {
     struct weir__call *call = user;
     call->status = call->stage->submit(call->pipeline->params.user, call->slot->data, call->frame,
                                        call->queue);
+}
+
+weir_status weir__pipeline_submit_stage(struct weir__call *call)
+{
+    call->name = call->stage->name;
+    weir__pipeline_call(call, call_submit);
+    return call->status;
 }
 
 // Also after a callback that failed: it may have submitted half of its work, which must finish
@@ -144,16 +151,15 @@ static bool submit_to(weir_pipeline *pipeline, struct weir__slot *slot, void *fr
         .pipeline = pipeline,
         .slot = slot,
         .frame = frame,
-        .name = stage->name,
         .stage = stage,
         .queue = stage->queue,
         .abandon = abandon_stage,
     };
-    weir__pipeline_call(&call, weir__pipeline_call_submit);
-    if (call.status != WEIR_OK)
-        weir__pipeline_note(slot, stage->name, call.status);
+    const weir_status status = weir__pipeline_submit_stage(&call);
+    if (status != WEIR_OK)
+        weir__pipeline_note(slot, stage->name, status);
     if (record_end(&call))
-        return call.status == WEIR_OK;
+        return status == WEIR_OK;
     // The queue had failed, and what the callback returned may be its refusal.
     slot->refused = true;
     return false;
