@@ -5,6 +5,9 @@
 
 #include <weir/status.h>
 
+// A pattern keeps as much of its label as struct weir_error shows.
+#define WEIR__PATTERN_LABEL_SIZE 64
+
 // Sets the thread's error detail, for the object with that label, and returns
 // `status`. `remedy` may be NULL.
 weir_status weir__pattern_fail(const char *label, weir_status status, const char *remedy,

@@ -1,267 +1,16 @@
-// One thread reads ahead. Entries are the pinned half, a ring in the order of the source.
-// Rooms are the device half; any free room can be taken, so a batch that is held for long
-// blocks no other.
-//
-// The thread waits on the host, not on the device, for the event after which a room was
-// released: so a consumer's failure never reaches the loader's queue. This costs no
-// overlap, because the batch is already in pinned memory and the other batches are
-// loaded.
-//
-// `lock` guards the states of entries and rooms. The thread alone uses an entry that is
-// NONE or FILLED, and a room that is CLAIMED.
-#include "patterns/loader.h"
+// The callers' side of the loader: creation and destruction, and the batches that consumers hold. Its
+// thread is in loader_load.c.
+#include "patterns/loader_parts.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/sized.h"
-#include "base/thread.h"
-#include "patterns/fail.h"
 
 #define SLOTS 3
-#define LABEL_SIZE 64 // as in struct weir_error
-
-enum entry_state {
-    ENTRY_NONE,   // delivered, or never filled
-    ENTRY_FILLED, // read, waiting for a room
-    ENTRY_BATCH,  // being copied to the device
-    ENTRY_ERROR,
-    ENTRY_END,
-};
-
-struct entry {
-    enum entry_state state;
-    weir_buffer *pinned;
-    struct weir_event copied; // the copy out of pinned memory
-    size_t size;
-    uint32_t room;
-    struct weir_error error;
-};
-
-enum room_state {
-    ROOM_FREE, // free when `released` is complete
-    ROOM_CLAIMED,
-    ROOM_HELD,
-};
-
-struct room {
-    enum room_state state;
-    weir_buffer *buffer;
-    uint64_t index;             // HELD: the batch's number
-    struct weir_event released; // zeroed: not released after any work
-    uint64_t released_order;
-};
-
-struct weir_loader {
-    struct weir_loader_params params; // `label` is the copy
-    char label[LABEL_SIZE];
-    weir_queue *queue;
-    struct entry *entries;
-    struct room *rooms;
-    struct weir_thread thread;
-    uint64_t loading; // the thread's: the number of the batch that it works on
-
-    pthread_mutex_t lock;
-    pthread_cond_t to_load; // the thread waits
-    pthread_cond_t to_next; // consumers wait
-    bool stopping;
-    uint64_t head; // the next to be delivered
-    uint64_t releases;
-    uint32_t held;
-    struct weir_loader_statistics figures;
-};
-
-// --- the thread ---
-
-static void publish(weir_loader *loader, struct entry *entry, enum entry_state state)
-{
-    pthread_mutex_lock(&loader->lock);
-    entry->state = state;
-    pthread_cond_broadcast(&loader->to_next);
-    pthread_mutex_unlock(&loader->lock);
-}
-
-static void publish_error(weir_loader *loader, struct entry *entry)
-{
-    entry->error = *weir_last_error();
-    publish(loader, entry, ENTRY_ERROR);
-}
-
-// Waits until the entry's last batch was delivered. Returns false when the loader is to
-// stop.
-static bool wait_for_entry(weir_loader *loader, const struct entry *entry)
-{
-    pthread_mutex_lock(&loader->lock);
-    while (!loader->stopping && entry->state != ENTRY_NONE)
-        pthread_cond_wait(&loader->to_load, &loader->lock);
-    bool go_on = !loader->stopping;
-    pthread_mutex_unlock(&loader->lock);
-    return go_on;
-}
-
-// A call of the source, on its way.
-struct source_call {
-    weir_loader *loader;
-    struct entry *entry;
-    void *memory;
-    weir_status status;
-};
-
-static void run_thread(void *argument);
-
-static void call_source(void *user)
-{
-    struct source_call *call = user;
-    const struct weir_loader_params *params = &call->loader->params;
-    call->status = params->source(params->user, call->loader->loading, call->memory,
-                                  params->batch_bytes, &call->entry->size);
-}
-
-// The source ended its thread: that is the batch's error, and the next one is loaded.
-static void survive_source(void *user)
-{
-    const struct source_call *call = user;
-    weir_loader *loader = call->loader;
-    (void)weir_host_end(call->entry->pinned, 0, loader->params.batch_bytes, WEIR_ACCESS_WRITE);
-    weir__pattern_callback_ended(loader->label, "the source");
-    publish_error(loader, call->entry);
-    loader->loading++;
-    run_thread(loader);
-}
-
-static weir_status ask_source(weir_loader *loader, struct entry *entry, void *memory)
-{
-    size_t capacity = loader->params.batch_bytes;
-    struct source_call call = {.loader = loader, .entry = entry, .memory = memory};
-
-    entry->size = 0;
-    weir__pattern_forget();
-    weir_thread_call(call_source, survive_source, &call);
-    if (call.status != WEIR_OK)
-        return weir__pattern_callback_failed(loader->label, "the source", call.status);
-    if (entry->size > capacity)
-        return weir__pattern_fail(loader->label, WEIR_ERROR_INVALID, "use a larger batch_bytes",
-                                  "the source reported that batch %" PRIu64 " has %zu bytes; there "
-                                  "is room for %zu",
-                                  loader->loading, entry->size, capacity);
-    return WEIR_OK;
-}
-
-static weir_status fill(weir_loader *loader, struct entry *entry)
-{
-    size_t capacity = loader->params.batch_bytes;
-    void *memory;
-
-    // If that copy failed, the consumer of its batch got the error.
-    if (entry->copied.sequence > 0)
-        (void)weir_event_sync(entry->copied, WEIR_FOREVER);
-    weir_status status = weir_host_begin(entry->pinned, 0, capacity, WEIR_ACCESS_WRITE, &memory);
-    if (status != WEIR_OK)
-        return status;
-    status = ask_source(loader, entry, memory);
-    weir_status end = weir_host_end(entry->pinned, 0, capacity, WEIR_ACCESS_WRITE);
-    return status == WEIR_OK ? end : status;
-}
-
-// With the lock. The room that was released first is the most likely to be idle.
-static struct room *free_room(weir_loader *loader)
-{
-    struct room *found = NULL;
-    for (uint32_t i = 0; i < loader->params.slot_count; i++) {
-        struct room *room = &loader->rooms[i];
-        if (room->state == ROOM_FREE && (!found || room->released_order < found->released_order))
-            found = room;
-    }
-    return found;
-}
-
-// Returns NULL when the loader is to stop.
-static struct room *claim_room(weir_loader *loader, struct entry *entry)
-{
-    struct room *room;
-
-    pthread_mutex_lock(&loader->lock);
-    entry->state = ENTRY_FILLED;
-    // Consumers that find every slot held can be refused now.
-    pthread_cond_broadcast(&loader->to_next);
-    while (!(room = free_room(loader)) && !loader->stopping)
-        pthread_cond_wait(&loader->to_load, &loader->lock);
-    if (loader->stopping)
-        room = NULL;
-    else
-        room->state = ROOM_CLAIMED;
-    pthread_mutex_unlock(&loader->lock);
-    if (room && room->released.sequence > 0)
-        (void)weir_event_sync(room->released, WEIR_FOREVER);
-    return room;
-}
-
-static weir_status copy(weir_loader *loader, struct entry *entry, const struct room *room)
-{
-    weir_status status =
-        weir_queue_copy(loader->queue, room->buffer, 0, entry->pinned, 0, entry->size);
-    if (status == WEIR_OK)
-        status = weir_queue_record(loader->queue, &entry->copied);
-    return status == WEIR_OK ? weir_queue_flush(loader->queue) : status;
-}
-
-// A queue that failed with an earlier batch refuses this one, whose data is still intact.
-static weir_status copy_or_recover(weir_loader *loader, struct entry *entry,
-                                   const struct room *room)
-{
-    weir_status status = copy(loader, entry, room);
-    if (status == WEIR_OK)
-        return WEIR_OK;
-    (void)weir_queue_sync(loader->queue, WEIR_FOREVER);
-    status = weir_queue_recover(loader->queue);
-    return status == WEIR_OK ? copy(loader, entry, room) : status;
-}
-
-static void free_claimed(weir_loader *loader, struct room *room)
-{
-    pthread_mutex_lock(&loader->lock);
-    room->state = ROOM_FREE;
-    room->released = (struct weir_event){0, 0};
-    pthread_mutex_unlock(&loader->lock);
-}
-
-// Returns false at the end.
-static bool load_next(weir_loader *loader)
-{
-    struct entry *entry = &loader->entries[loader->loading % loader->params.slot_count];
-    if (!wait_for_entry(loader, entry))
-        return false;
-    if (fill(loader, entry) != WEIR_OK) {
-        publish_error(loader, entry);
-        return true;
-    }
-    if (entry->size == 0) {
-        publish(loader, entry, ENTRY_END);
-        return false;
-    }
-    struct room *room = claim_room(loader, entry);
-    if (!room)
-        return false;
-    entry->room = (uint32_t)(room - loader->rooms);
-    if (copy_or_recover(loader, entry, room) == WEIR_OK) {
-        publish(loader, entry, ENTRY_BATCH);
-    } else {
-        publish_error(loader, entry);
-        free_claimed(loader, room);
-    }
-    return true;
-}
-
-static void run_thread(void *argument)
-{
-    weir_loader *loader = argument;
-    while (load_next(loader))
-        loader->loading++;
-}
 
 // --- creation and destruction ---
 
@@ -316,7 +65,7 @@ static weir_status make_slots(weir_loader *loader)
 
 static weir_status start_thread(weir_loader *loader)
 {
-    int error = weir_thread_start(&loader->thread, run_thread, loader);
+    int error = weir_thread_start(&loader->thread, weir__loader_run, loader);
     if (error == 0)
         return WEIR_OK;
     return weir__pattern_fail(loader->label, WEIR_ERROR_SYSTEM, WEIR__THREADS_REMEDY,
@@ -413,16 +162,16 @@ weir_status weir_loader_destroy(weir_loader **loader)
 // --- consumers ---
 
 // With the lock. Waits until the next entry can be delivered.
-static weir_status wait_for_next(weir_loader *loader, struct entry **out_entry)
+static weir_status wait_for_next(weir_loader *loader, struct weir__entry **out_entry)
 {
     uint64_t since_ns = 0;
 
     for (;;) {
-        struct entry *entry = &loader->entries[loader->head % loader->params.slot_count];
+        struct weir__entry *entry = &loader->entries[loader->head % loader->params.slot_count];
         *out_entry = entry;
-        if (entry->state > ENTRY_FILLED)
+        if (entry->state > WEIR__ENTRY_FILLED)
             break;
-        if (entry->state == ENTRY_FILLED && loader->held == loader->params.slot_count)
+        if (entry->state == WEIR__ENTRY_FILLED && loader->held == loader->params.slot_count)
             return weir__pattern_fail(loader->label, WEIR_ERROR_INVALID,
                                       "release a batch first, or create the loader with more slots",
                                       "weir_loader_next: all %" PRIu32 " slots are held",
@@ -439,16 +188,16 @@ static weir_status wait_for_next(weir_loader *loader, struct entry **out_entry)
 }
 
 // With the lock. The entry may be filled again.
-static void advance(weir_loader *loader, struct entry *entry)
+static void advance(weir_loader *loader, struct weir__entry *entry)
 {
-    entry->state = ENTRY_NONE;
+    entry->state = WEIR__ENTRY_NONE;
     loader->head++;
     pthread_cond_signal(&loader->to_load);
     // Other consumers wait for the entry that is next now.
     pthread_cond_broadcast(&loader->to_next);
 }
 
-static weir_status deliver_error(weir_loader *loader, struct entry *entry)
+static weir_status deliver_error(weir_loader *loader, struct weir__entry *entry)
 {
     struct weir_error error = entry->error;
     loader->figures.failed++;
@@ -456,14 +205,14 @@ static weir_status deliver_error(weir_loader *loader, struct entry *entry)
     return weir_error_set(&error);
 }
 
-static weir_status deliver_batch(weir_loader *loader, struct entry *entry, weir_queue *queue,
+static weir_status deliver_batch(weir_loader *loader, struct weir__entry *entry, weir_queue *queue,
                                  struct weir_batch *out_batch)
 {
-    struct room *room = &loader->rooms[entry->room];
+    struct weir__room *room = &loader->rooms[entry->room];
 
     if (weir_event_query(entry->copied) < 0) {
         entry->error = *weir_last_error();
-        room->state = ROOM_FREE;
+        room->state = WEIR__ROOM_FREE;
         room->released = (struct weir_event){0, 0};
         return deliver_error(loader, entry);
     }
@@ -478,7 +227,7 @@ static weir_status deliver_batch(weir_loader *loader, struct entry *entry, weir_
         .ready = entry->copied,
         .slot = entry->room,
     };
-    room->state = ROOM_HELD;
+    room->state = WEIR__ROOM_HELD;
     room->index = loader->head;
     loader->held++;
     if (loader->figures.held_max < loader->held)
@@ -491,7 +240,7 @@ static weir_status deliver_batch(weir_loader *loader, struct entry *entry, weir_
 
 weir_status weir_loader_next(weir_loader *loader, weir_queue *queue, struct weir_batch *out_batch)
 {
-    struct entry *entry;
+    struct weir__entry *entry;
     memset(out_batch, 0, sizeof *out_batch);
 
     if (!loader)
@@ -502,20 +251,20 @@ weir_status weir_loader_next(weir_loader *loader, weir_queue *queue, struct weir
 
     pthread_mutex_lock(&loader->lock);
     weir_status status = wait_for_next(loader, &entry);
-    if (status == WEIR_OK && entry->state == ENTRY_ERROR)
+    if (status == WEIR_OK && entry->state == WEIR__ENTRY_ERROR)
         status = deliver_error(loader, entry);
-    else if (status == WEIR_OK && entry->state == ENTRY_BATCH)
+    else if (status == WEIR_OK && entry->state == WEIR__ENTRY_BATCH)
         status = deliver_batch(loader, entry, queue, out_batch);
     pthread_mutex_unlock(&loader->lock);
     return status;
 }
 
 // With the lock. NULL, and the error is set, if the batch is not held.
-static struct room *room_of(weir_loader *loader, const struct weir_batch *batch)
+static struct weir__room *room_of(weir_loader *loader, const struct weir_batch *batch)
 {
     if (batch && batch->buffer && batch->slot < loader->params.slot_count) {
-        struct room *room = &loader->rooms[batch->slot];
-        if (room->state == ROOM_HELD && room->index == batch->index &&
+        struct weir__room *room = &loader->rooms[batch->slot];
+        if (room->state == WEIR__ROOM_HELD && room->index == batch->index &&
             room->buffer == batch->buffer)
             return room;
     }
@@ -526,10 +275,10 @@ static struct room *room_of(weir_loader *loader, const struct weir_batch *batch)
 }
 
 // With the lock.
-static void release_room(weir_loader *loader, struct room *room, struct weir_batch *batch,
+static void release_room(weir_loader *loader, struct weir__room *room, struct weir_batch *batch,
                          struct weir_event event)
 {
-    room->state = ROOM_FREE;
+    room->state = WEIR__ROOM_FREE;
     room->released = event;
     room->released_order = ++loader->releases;
     loader->held--;
@@ -546,7 +295,7 @@ weir_status weir_loader_release(weir_loader *loader, struct weir_batch *batch, w
         return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, NULL,
                                   "weir_loader_release: loader is NULL");
     pthread_mutex_lock(&loader->lock);
-    struct room *room = room_of(loader, batch);
+    struct weir__room *room = room_of(loader, batch);
     if (!room)
         status = WEIR_ERROR_INVALID;
     else if (queue)
@@ -566,7 +315,7 @@ weir_status weir_loader_release_after(weir_loader *loader, struct weir_batch *ba
                                   "weir_loader_release_after: %s",
                                   loader ? "the event is zero" : "loader is NULL");
     pthread_mutex_lock(&loader->lock);
-    struct room *room = room_of(loader, batch);
+    struct weir__room *room = room_of(loader, batch);
     if (room)
         release_room(loader, room, batch, event);
     pthread_mutex_unlock(&loader->lock);
