@@ -20,7 +20,7 @@ static weir_device *device_of(const weir_buckets *buckets)
 static weir_status make_queue(weir_buckets *buckets, const char *name, bool timing,
                               weir_queue **out_queue)
 {
-    char label[WEIR__BUCKETS_LABEL_SIZE + 16];
+    char label[WEIR__PATTERN_LABEL_SIZE + 16];
     snprintf(label, sizeof label, "%s/%s", buckets->label, name);
     return weir_queue_create(device_of(buckets),
                              &(struct weir_queue_params){
@@ -36,7 +36,7 @@ static weir_status make_buffer(weir_buckets *buckets, const char *name, size_t s
                                weir_buffer **out_buffer)
 {
     static const uint32_t zero;
-    char label[WEIR__BUCKETS_LABEL_SIZE + 16];
+    char label[WEIR__PATTERN_LABEL_SIZE + 16];
     snprintf(label, sizeof label, "%s/%s", buckets->label, name);
     weir_status status = weir_buffer_create(device_of(buckets),
                                             &(struct weir_buffer_params){

@@ -12,8 +12,8 @@
 void weir__buckets_tell(weir_comm *comm, const char *label)
 {
     const struct weir_error cause = *weir_last_error();
-    char why[sizeof cause.message + WEIR__BUCKETS_LABEL_SIZE + 16];
-    snprintf(why, sizeof why, "buckets '%.*s': %s", WEIR__BUCKETS_LABEL_SIZE,
+    char why[sizeof cause.message + WEIR__PATTERN_LABEL_SIZE + 16];
+    snprintf(why, sizeof why, "buckets '%.*s': %s", WEIR__PATTERN_LABEL_SIZE,
              label ? label : "buckets", cause.message);
     if (comm)
         (void)weir_comm_abort(comm, why);

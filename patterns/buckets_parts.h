@@ -3,10 +3,10 @@
 #define WEIR_PATTERNS_BUCKETS_PARTS_H
 
 #include "patterns/buckets.h"
+#include "patterns/fail.h"
 
-#define WEIR__BUCKETS_LABEL_SIZE 64 // as in struct weir_error
-#define WEIR__BUCKETS_STEPS 4       // whose times are kept until they are read
-#define WEIR__BUCKETS_POINTS 5      // sizes whose reduction is timed
+#define WEIR__BUCKETS_STEPS 4  // whose times are kept until they are read
+#define WEIR__BUCKETS_POINTS 5 // sizes whose reduction is timed
 
 struct weir__buckets_parameter {
     char *name;
@@ -39,7 +39,7 @@ struct weir__buckets_bucket {
 struct weir_buckets {
     struct weir_buckets_params params; // `label` is the copy, `parameters` are not kept
     struct weir_buckets_plan plan;
-    char label[WEIR__BUCKETS_LABEL_SIZE];
+    char label[WEIR__PATTERN_LABEL_SIZE];
     size_t element_size;
     size_t wire_size; // of an element as it travels
     bool narrows;     // F32 gradients that travel as bf16

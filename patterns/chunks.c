@@ -27,7 +27,7 @@ static const char *const stage_names[] = {"upload", "compute", "download"};
 
 static weir_status make_queue(weir_chunks *chunks, uint32_t index, const char *name)
 {
-    char label[WEIR__CHUNKS_LABEL_SIZE + 16];
+    char label[WEIR__PATTERN_LABEL_SIZE + 16];
 
     if (name)
         snprintf(label, sizeof label, "%s/%s", chunks->label, name);

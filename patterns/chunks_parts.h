@@ -3,8 +3,7 @@
 #define WEIR_PATTERNS_CHUNKS_PARTS_H
 
 #include "patterns/chunks.h"
-
-#define WEIR__CHUNKS_LABEL_SIZE 64 // as in struct weir_error
+#include "patterns/fail.h"
 
 enum weir__chunks_stage {
     WEIR__CHUNKS_UPLOAD,
@@ -28,8 +27,8 @@ struct weir__chunks_ends {
 
 struct weir_chunks {
     struct weir_chunks_params params; // `label` is the copy
-    char label[WEIR__CHUNKS_LABEL_SIZE];
-    char summary[WEIR__CHUNKS_LABEL_SIZE]; // of the plan, for traces
+    char label[WEIR__PATTERN_LABEL_SIZE];
+    char summary[WEIR__PATTERN_LABEL_SIZE]; // of the plan, for traces
     struct weir_chunks_plan plan;
     size_t units;
     size_t *cuts;  // where each chunk ends, in units; one a chunk

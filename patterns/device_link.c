@@ -13,8 +13,7 @@
 
 enum {
     ROOMS = 2,
-    CALLS = 256, // host calls that may be under way
-    LABEL_SIZE = 64
+    CALLS = 256 // host calls that may be under way
 };
 
 struct room {
@@ -29,7 +28,7 @@ struct call {
 };
 
 struct weir_device_link {
-    char label[LABEL_SIZE];
+    char label[WEIR__PATTERN_LABEL_SIZE];
     weir_device *to;
     size_t bytes;
     weir_queue *queue; // of the first device; NULL: the copies are direct

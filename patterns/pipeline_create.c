@@ -91,7 +91,7 @@ static weir_status make_stages(weir_pipeline *pipeline, const struct weir_pipeli
         depended_on |= given[i].depends_on;
     for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
         struct weir__stage *stage = &pipeline->stages[i];
-        char label[WEIR__LABEL_SIZE + WEIR__NAME_SIZE];
+        char label[WEIR__PATTERN_LABEL_SIZE + WEIR__NAME_SIZE];
         snprintf(stage->name, sizeof stage->name, "%s", given[i].name);
         snprintf(label, sizeof label, "%s/%s", pipeline->label, stage->name);
         stage->depends_on = given[i].depends_on;

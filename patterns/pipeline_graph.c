@@ -49,7 +49,7 @@ weir_status weir__pipeline_make_graphs(weir_pipeline *pipeline)
 
     choose_lanes(pipeline);
     for (uint32_t i = 0; i < pipeline->params.slot_count && status == WEIR_OK; i++) {
-        char label[WEIR__LABEL_SIZE + WEIR__NAME_SIZE];
+        char label[WEIR__PATTERN_LABEL_SIZE + WEIR__NAME_SIZE];
         snprintf(label, sizeof label, "%s/slot %u", pipeline->label, (unsigned)i);
         status = weir_queue_create(pipeline->params.device,
                                    &(struct weir_queue_params){

@@ -13,7 +13,7 @@
 #include "patterns/pipeline_parts.h"
 
 struct weir_pipeline_group {
-    char label[WEIR__LABEL_SIZE];
+    char label[WEIR__PATTERN_LABEL_SIZE];
     pthread_mutex_t lock;
     pthread_cond_t turn;  // deliverers wait: for the head of the ring
     pthread_cond_t moved; // callers wait: for room

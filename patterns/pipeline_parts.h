@@ -27,8 +27,7 @@
 #include "patterns/pipeline_group.h"
 #include "patterns/statistics.h"
 
-#define WEIR__NAME_SIZE 32  // of stages
-#define WEIR__LABEL_SIZE 64 // of pipelines, as in struct weir_error
+#define WEIR__NAME_SIZE 32 // of stages
 #define WEIR__SLOT_LANE UINT32_MAX
 
 enum weir__frame_state {
@@ -83,7 +82,7 @@ struct weir__slot {
 struct weir_pipeline {
     // Set at creation.
     struct weir_pipeline_params params; // counts are the real ones; `stages` is NULL
-    char label[WEIR__LABEL_SIZE];
+    char label[WEIR__PATTERN_LABEL_SIZE];
     bool timing; // requested, and supported by the device
     bool joined; // its group
     struct weir__stage *stages;

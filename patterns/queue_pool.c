@@ -14,7 +14,6 @@
 #include "base/sized.h"
 #include "patterns/fail.h"
 
-#define LABEL_SIZE 64 // as in struct weir_error
 #define CHANNELS_MAX 8
 
 struct class
@@ -28,7 +27,7 @@ struct class
 
 struct weir_queue_pool {
     struct weir_queue_pool_params params; // `label` is the copy
-    char label[LABEL_SIZE];
+    char label[WEIR__PATTERN_LABEL_SIZE];
     uint32_t channel_count;
     pthread_mutex_t lock; // held while a queue is created
     struct class classes[WEIR_QUEUE_CLASSES];
@@ -103,7 +102,7 @@ static weir_status make_classes(weir_queue_pool *pool)
 static weir_queue *make_queue(weir_queue_pool *pool, int kind, uint32_t index)
 {
     struct class *class = &pool->classes[kind];
-    char label[LABEL_SIZE + 24];
+    char label[WEIR__PATTERN_LABEL_SIZE + 24];
 
     snprintf(label, sizeof label, "%s/%s/%" PRIu32, pool->label, class_names[kind], index);
     pthread_mutex_lock(&pool->lock);
