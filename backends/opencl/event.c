@@ -133,12 +133,13 @@ weir_status ocl_submit_wait(struct ocl_queue *queue, uint64_t own, struct ocl_qu
 }
 
 // `status` is that of the record, which may have the event of a command that the driver ended because one
-// that it waited for had failed. Of the two the launch is the cause.
+// that it waited for had failed. Of the two the launch is the cause. The driver may end such a command while
+// others before it run.
 static weir_status find_cause(struct ocl_queue *queue, uint64_t sequence, weir_status status)
 {
     if (status > WEIR_OK)
         return status;
-    const weir_status launches = ocl_launches_check(queue, sequence);
+    const weir_status launches = ocl_launches_check(queue, sequence, status == WEIR_OK);
     if (status < 0 || launches < 0)
         atomic_store(&queue->failed, true);
     return launches < 0 ? launches : status;

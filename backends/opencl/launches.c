@@ -113,14 +113,14 @@ static void note(struct ocl_launches *launches, uint64_t sequence, cl_int code, 
     launches->unknown = unknown;
 }
 
-// The launch has ended, but the driver may say so a moment later than of a marker after it.
-static void look(struct ocl_launches *launches, const struct entry *entry)
+// A launch that `ended` may be told to have a moment later than a marker after it.
+static void look(struct ocl_launches *launches, const struct entry *entry, bool ended)
 {
     const struct ocl_symbols *cl = &launches->device->module->cl;
     cl_int state = CL_COMPLETE;
     cl_int code = cl->clGetEventInfo(entry->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state,
                                      &state, NULL);
-    if (code == CL_SUCCESS && state > CL_COMPLETE) {
+    if (code == CL_SUCCESS && state > CL_COMPLETE && ended) {
         cl->clWaitForEvents(1, &entry->event);
         code = cl->clGetEventInfo(entry->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state,
                                   &state, NULL);
@@ -131,11 +131,11 @@ static void look(struct ocl_launches *launches, const struct entry *entry)
         note(launches, entry->sequence, state, false);
 }
 
-static void look_at_each(struct ocl_launches *launches)
+static void look_at_each(struct ocl_launches *launches, bool ended)
 {
     for (size_t i = 0; i < launches->reached; i++)
         if (entry_at(launches, i)->event)
-            look(launches, entry_at(launches, i));
+            look(launches, entry_at(launches, i), ended);
 }
 
 // Returns whether a failure passed through a wait.
@@ -163,8 +163,9 @@ static void carry_all(struct ocl_launches *list)
     }
 }
 
-// Reads the launches up to `sequence`, and those that these came after. All have ended. Under the lock.
-static void settle(struct ocl_launches *launches, uint64_t sequence)
+// Reads the launches up to `sequence`, and those that these came after. Those that have not `ended` all stay in
+// the lists, and none is waited for. Under the lock.
+static void settle(struct ocl_launches *launches, uint64_t sequence, bool ended)
 {
     struct ocl_launches *list = NULL;
     if (launches->count == 0 || entry_at(launches, 0)->sequence > sequence)
@@ -172,13 +173,13 @@ static void settle(struct ocl_launches *launches, uint64_t sequence)
     include(&list, launches, sequence);
     gather(&list);
     for (struct ocl_launches *at = list; at; at = at->next)
-        look_at_each(at);
+        look_at_each(at, ended);
     carry_all(list);
     while (list) {
         struct ocl_launches *done = list;
         list = done->next;
         done->target = 0;
-        for (; done->reached > 0; done->reached--)
+        for (; ended && done->reached > 0; done->reached--)
             drop_first(done);
         put(done);
     }
@@ -199,7 +200,7 @@ static void drop_ended(struct ocl_launches *launches)
         cl->clGetEventInfo(entry->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state,
                            NULL) == CL_SUCCESS &&
         state <= CL_COMPLETE)
-        settle(launches, entry->sequence - 1);
+        settle(launches, entry->sequence - 1, true);
 }
 
 static bool grow(struct ocl_launches *launches)
@@ -305,13 +306,13 @@ static weir_status report(const struct ocl_module *module, const struct ocl_laun
                            found->failed);
 }
 
-static weir_status check(struct ocl_queue *queue, uint64_t sequence, bool clear)
+static weir_status check(struct ocl_queue *queue, uint64_t sequence, bool ended, bool clear)
 {
     struct ocl_launches *launches = queue->launches;
     if (!launches)
         return WEIR_OK;
     pthread_mutex_lock(&launches->device->launches_lock);
-    settle(launches, sequence);
+    settle(launches, sequence, ended);
     const struct ocl_launches found = *launches;
     const bool failed = found.failed != 0 && found.failed <= sequence;
     if (failed && clear)
@@ -320,12 +321,12 @@ static weir_status check(struct ocl_queue *queue, uint64_t sequence, bool clear)
     return failed ? report(queue->device->module, &found) : WEIR_OK;
 }
 
-weir_status ocl_launches_check(struct ocl_queue *queue, uint64_t sequence)
+weir_status ocl_launches_check(struct ocl_queue *queue, uint64_t sequence, bool ended)
 {
-    return check(queue, sequence, false);
+    return check(queue, sequence, ended, false);
 }
 
 weir_status ocl_launches_settle(struct ocl_queue *queue, uint64_t sequence)
 {
-    return check(queue, sequence, true);
+    return check(queue, sequence, true, true);
 }

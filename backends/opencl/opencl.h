@@ -359,10 +359,10 @@ weir_status ocl_launches_keep(struct ocl_queue *queue, uint64_t sequence, cl_eve
 // Notes that the queue waits for `producer` up to `until`.
 weir_status ocl_launches_wait(struct ocl_queue *queue, uint64_t sequence,
                               struct ocl_queue *producer, uint64_t until);
-// Reports the first launch that failed, up to `sequence`, here or in a queue that this one waited for. All
-// work up to `sequence` has ended.
-weir_status ocl_launches_check(struct ocl_queue *queue, uint64_t sequence);
-// The same for queue_finish: the failure is cleared.
+// Reports the first launch that failed, up to `sequence`, here or in a queue that this one waited for. With
+// `ended` all work up to `sequence` has; else launches under way are passed by.
+weir_status ocl_launches_check(struct ocl_queue *queue, uint64_t sequence, bool ended);
+// The same for queue_finish, when all has ended: the failure is cleared.
 weir_status ocl_launches_settle(struct ocl_queue *queue, uint64_t sequence);
 
 // times.c

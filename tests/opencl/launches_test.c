@@ -89,6 +89,40 @@ WEIR_TEST(OpenclLaunches, FailurePassesThroughAWait)
     opencl_rig_close(&rig);
 }
 
+// The driver ends the copy before a launch that runs in the same queue: that one is not waited for.
+WEIR_TEST(OpenclLaunches, FailureIsSeenWhileALaunchRuns)
+{
+    struct opencl_rig rig;
+    weir_kernel *spin = NULL;
+    weir_status status = WEIR_NOT_READY;
+    opencl_rig_open(&rig, "");
+    rig.shim->play(WEIR_TEST_OPENCL_EARLY_ERRORS);
+    EXPECT_OK(weir_kernel_create(rig.program, "spin", &spin));
+    // Two commands are expected before a record from now on, and the second has its event.
+    for (int i = 0; i < 2; i++)
+        opencl_rig_launch(&rig, rig.queues[1], rig.other, 1);
+    EXPECT_OK(weir_event_sync(record(rig.queues[1]), WEIR_FOREVER));
+    rig.shim->fail_launch(1, -5);
+    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
+    const struct weir_event first = record(rig.queues[0]);
+    EXPECT_OK(weir_queue_launch(rig.queues[1], spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                weir_out(rig.other, 0, sizeof(uint32_t)), (uint32_t)1,
+                                (uint64_t)100000000));
+    EXPECT_OK(weir_queue_wait(rig.queues[1], first));
+    EXPECT_OK(weir_queue_copy(rig.queues[1], rig.other, 0, rig.buffer, 0, OPENCL_RIG_BYTES));
+    const struct weir_event second = record(rig.queues[1]);
+    const long waits = rig.shim->calls("clWaitForEvents");
+    while (status == WEIR_NOT_READY)
+        status = weir_event_query(first);
+    expect_failed(weir_event_query(second), "waits for one");
+    EXPECT_INT_EQ(rig.shim->calls("clWaitForEvents"), waits);
+    EXPECT_OK(weir_queue_recover(rig.queues[0]));
+    EXPECT_OK(weir_queue_recover(rig.queues[1]));
+    opencl_rig_expect_works(&rig, rig.queues[1], 9);
+    weir_kernel_destroy(&spin);
+    opencl_rig_close(&rig);
+}
+
 // To and fro: the failure is two waits away.
 WEIR_TEST(OpenclLaunches, FailurePassesThroughTwoWaits)
 {

@@ -23,7 +23,9 @@ enum weir_test_opencl_play {
     WEIR_TEST_OPENCL_NO_GROUP_WAITS = 128,
     WEIR_TEST_OPENCL_ANOTHER_NAME = 256, // a platform that is not known by its name
     // NVIDIA: its extension, which says that all commands after a failed launch fail.
-    WEIR_TEST_OPENCL_ERRORS_STAY = 512
+    WEIR_TEST_OPENCL_ERRORS_STAY = 512,
+    // A command that waits for a failed launch ends at once, while commands before it run.
+    WEIR_TEST_OPENCL_EARLY_ERRORS = 1024
 };
 
 struct weir_test_opencl {
