@@ -6,15 +6,8 @@
 
 static bool measure_at_once(struct calibration *c, size_t at, double *out_share)
 {
-    const struct cal_work up = {.kind = CAL_UP, .bytes = c->large};
-    const struct cal_work down = {.kind = CAL_DOWN, .bytes = c->large};
-    double one = 0, other = 0, both = 0;
     (void)at;
-    if (!cal_time(c, &up, 1, &one) || !cal_time(c, &down, 1, &other) ||
-        !cal_pair(c, &up, &down, &both))
-        return false;
-    *out_share = both / (one + other);
-    return true;
+    return cal_hidden(c, CAL_UP, CAL_DOWN, out_share);
 }
 
 static double alone_ns(const struct calibration *c, enum cal_kind kind, size_t size)
@@ -93,11 +86,12 @@ bool cal_measure_both(struct calibration *c)
 {
     static const enum cal_key keys[] = {CAL_H2D_BOTH, CAL_D2H_BOTH, CAL_H2D_BOTH_LATENCY,
                                         CAL_D2H_BOTH_LATENCY};
-    struct cal_figure share;
-    if (!cal_figure_measure(c, measure_at_once, 0, &share))
+    struct cal_figure hidden;
+    if (!cal_figure_measure(c, measure_at_once, 0, &hidden))
         return false;
-    cal_figure_set(c, CAL_COPY_ENGINES, share.value < 0.75 ? 2 : 1);
-    if (share.value >= 0.75) {
+    const bool one = hidden.value < 0.5;
+    cal_figure_set(c, CAL_COPY_ENGINES, one ? 1 : 2);
+    if (one) {
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
             cal_figure_leave(c, keys[i], "copies in both directions take turns");
         return true;

@@ -211,9 +211,8 @@ bool cal_gate(struct calibration *c, size_t queue);
 bool cal_time(struct calibration *c, const struct cal_work *work, uint64_t count, double *out_ns);
 // What one of them adds to those before it.
 bool cal_each(struct calibration *c, const struct cal_work *work, uint64_t count, double *out_ns);
-// Both at once, each on a queue of its own.
-bool cal_pair(struct calibration *c, const struct cal_work *a, const struct cal_work *b,
-              double *out_ns);
+// A large copy of each kind at once: how much of the shorter one the other one hides.
+bool cal_hidden(struct calibration *c, enum cal_kind a, enum cal_kind b, double *out_share);
 // Nanoseconds of one submit, of many to a queue that is idle at first.
 bool cal_submits(struct calibration *c, const struct cal_work *work, double *out_ns);
 

@@ -3,6 +3,12 @@
 #include "cli/calibrate/calibrate.h"
 #include "cli/common/signals.h"
 
+static const char line[] = "the line through the times of all sizes";
+static const char line_beginning[] = "the same line, at no bytes";
+static const char one_thread[] =
+    "memory that is not pinned, the difference of 1 and 3 MiB, which one thread copies";
+static const char all_threads[] = "the same of large copies, which several threads copy";
+
 const struct cal_about cal_keys[CAL_KEYS] = {
     [CAL_QUEUE_KIND] = {"queues", CAL_WORD,
                         "whether a kernel that waits for a copy holds up one in another queue"},
@@ -28,22 +34,22 @@ const struct cal_about cal_keys[CAL_KEYS] = {
     [CAL_THREADS] = {"threads_per_multiprocessor", CAL_NUMBER, "what the driver says"},
     [CAL_LEAST_PRIORITY] = {"least_priority", CAL_NUMBER, "what the driver says"},
     [CAL_GREATEST_PRIORITY] = {"greatest_priority", CAL_NUMBER, "what the driver says"},
-    [CAL_H2D] = {"h2d_gb_per_s", CAL_GB_PER_S, "the line through the times of all sizes"},
-    [CAL_D2H] = {"d2h_gb_per_s", CAL_GB_PER_S, "the line through the times of all sizes"},
+    [CAL_H2D] = {"h2d_gb_per_s", CAL_GB_PER_S, line},
+    [CAL_D2H] = {"d2h_gb_per_s", CAL_GB_PER_S, line},
     [CAL_H2D_BOTH] = {"h2d_both_gb_per_s", CAL_GB_PER_S,
                       "the same line, of copies while downloads keep the other direction busy"},
     [CAL_D2H_BOTH] = {"d2h_both_gb_per_s", CAL_GB_PER_S,
                       "the same line, of copies while uploads keep the other direction busy"},
-    [CAL_D2D] = {"d2d_gb_per_s", CAL_GB_PER_S, "the line through the times of all sizes"},
-    [CAL_PEER] = {"peer_gb_per_s", CAL_GB_PER_S, "the line through the times of all sizes"},
-    [CAL_H2D_LATENCY] = {"h2d_latency_ns", CAL_NS, "the same line, at no bytes"},
-    [CAL_D2H_LATENCY] = {"d2h_latency_ns", CAL_NS, "the same line, at no bytes"},
+    [CAL_D2D] = {"d2d_gb_per_s", CAL_GB_PER_S, line},
+    [CAL_PEER] = {"peer_gb_per_s", CAL_GB_PER_S, line},
+    [CAL_H2D_LATENCY] = {"h2d_latency_ns", CAL_NS, line_beginning},
+    [CAL_D2H_LATENCY] = {"d2h_latency_ns", CAL_NS, line_beginning},
     [CAL_H2D_BOTH_LATENCY] = {"h2d_both_latency_ns", CAL_NS,
                               "the line beside downloads, at no bytes"},
     [CAL_D2H_BOTH_LATENCY] = {"d2h_both_latency_ns", CAL_NS,
                               "the line beside uploads, at no bytes"},
-    [CAL_D2D_LATENCY] = {"d2d_latency_ns", CAL_NS, "the same line, at no bytes"},
-    [CAL_PEER_LATENCY] = {"peer_latency_ns", CAL_NS, "the same line, at no bytes"},
+    [CAL_D2D_LATENCY] = {"d2d_latency_ns", CAL_NS, line_beginning},
+    [CAL_PEER_LATENCY] = {"peer_latency_ns", CAL_NS, line_beginning},
     [CAL_PULL_LATENCY] = {"pull_latency_ns", CAL_NS,
                           "a copy of 4 KiB from another device, of many in a row, without the time "
                           "of its bytes and the signal"},
@@ -86,16 +92,10 @@ const struct cal_about cal_keys[CAL_KEYS] = {
         {"wake_ns", CAL_NS,
          "what a copy of 4 MiB takes longer if another thread waits for it, and then wakes "
          "the one that submitted it"},
-    [CAL_UPLOAD] = {"upload_gb_per_s", CAL_GB_PER_S,
-                    "memory that is not pinned, the difference of 1 and 3 MiB, which one thread "
-                    "copies"},
-    [CAL_UPLOAD_ALL] = {"upload_all_gb_per_s", CAL_GB_PER_S,
-                        "the same of large copies, which several threads copy"},
-    [CAL_DOWNLOAD] = {"download_gb_per_s", CAL_GB_PER_S,
-                      "memory that is not pinned, the difference of 1 and 3 MiB, which one thread "
-                      "copies"},
-    [CAL_DOWNLOAD_ALL] = {"download_all_gb_per_s", CAL_GB_PER_S,
-                          "the same of large copies, which several threads copy"},
+    [CAL_UPLOAD] = {"upload_gb_per_s", CAL_GB_PER_S, one_thread},
+    [CAL_UPLOAD_ALL] = {"upload_all_gb_per_s", CAL_GB_PER_S, all_threads},
+    [CAL_DOWNLOAD] = {"download_gb_per_s", CAL_GB_PER_S, one_thread},
+    [CAL_DOWNLOAD_ALL] = {"download_all_gb_per_s", CAL_GB_PER_S, all_threads},
 };
 
 static int compare_numbers(const void *a, const void *b)

@@ -16,16 +16,8 @@ static bool create_buffers(struct calibration *c)
 
 static bool measure_at_once(struct calibration *c, size_t at, double *out_share)
 {
-    const struct cal_work across = {.kind = CAL_ACROSS, .bytes = c->large};
-    const struct cal_work down = {.kind = CAL_DOWN, .bytes = c->large};
-    double one = 0, other = 0, both = 0;
     (void)at;
-    if (!cal_time(c, &across, 1, &one) || !cal_time(c, &down, 1, &other) ||
-        !cal_pair(c, &across, &down, &both))
-        return false;
-    const double shorter = one < other ? one : other;
-    *out_share = (one + other - both) / shorter; // of the shorter one, how much was hidden
-    return true;
+    return cal_hidden(c, CAL_ACROSS, CAL_DOWN, out_share);
 }
 
 static bool measure_submit(struct calibration *c, size_t at, double *out_ns)
