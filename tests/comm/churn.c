@@ -1,14 +1,22 @@
-// One rank of a program that makes and destroys communicators: `churn COUNT`. After a tenth of them nothing
-// that the process holds may grow: descriptors, threads, and with `memory` its resident memory.
+// One rank of a program that makes and destroys communicators: `churn COUNT [memory] [SECONDS]`, of which
+// each also makes a duplicate. After a tenth of them nothing that the process holds may grow: descriptors,
+// threads, and with `memory` its resident memory. Each tenth is told, and after SECONDS all ranks end with
+// what they have made.
 #include <dirent.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <weir/weir.h>
 
+#include "base/clock.h"
+
 enum {
     N = 100,
+    QUIET = 5, // measurements that agree
+    SETTLES = 100,
     MEMORY_SLACK_KIB = 2048 // what an allocator keeps
 };
 
@@ -50,55 +58,123 @@ static struct held measure(void)
     return held;
 }
 
-static void run_one(weir_device *device, weir_queue *queue, weir_buffer *buffer)
+// An engine may end communicators on threads of its own, which take their time.
+static struct held settle(void)
+{
+    struct held held = measure();
+    for (int i = 0, quiet = 0; i < SETTLES && quiet < QUIET; i++) {
+        weir_clock_sleep_ns(100000000);
+        const struct held now = measure();
+        const bool same = now.descriptors == held.descriptors && now.threads == held.threads;
+        quiet = same ? quiet + 1 : 0;
+        held = now;
+    }
+    return held;
+}
+
+struct churn {
+    long count;
+    uint64_t limit_ns; // 0: none
+    bool memory;
+    weir_device *device;
+    weir_queue *queue;
+    weir_buffer *buffer;
+    uint64_t start_ns;
+    struct held before;
+};
+
+// Whether the time is over on any rank.
+static bool run_one(const struct churn *churn)
 {
     const struct weir_comm_params params = {.struct_size = sizeof params, .label = "churn"};
+    const uint64_t took_ns = weir_clock_now_ns() - churn->start_ns;
+    int32_t over = churn->limit_ns && took_ns >= churn->limit_ns;
+    weir_queue *queue = churn->queue;
+    weir_buffer *buffer = churn->buffer;
     weir_comm *comm;
     weir_comm *copy;
-    check(weir_comm_create(device, &params, &comm));
+    check(weir_comm_create(churn->device, &params, &comm));
     check(weir_comm_duplicate(comm, "copy", &copy));
+    check(weir_upload(queue, buffer, 0, &over, sizeof over));
     check(weir_queue_all_reduce(queue, comm, buffer, 0, buffer, 0, N, WEIR_I32, WEIR_MAXIMUM));
     check(weir_queue_all_reduce(queue, copy, buffer, 0, buffer, 0, N, WEIR_I32, WEIR_MAXIMUM));
     check(weir_queue_barrier(queue, comm)); // so that no rank leaves one that others still use
     weir_comm_destroy(&copy), weir_comm_destroy(&comm);
-    check(weir_queue_sync(queue, WEIR_FOREVER));
+    check(weir_download(queue, &over, buffer, 0, sizeof over));
+    return over;
 }
 
-static int compare(const struct held *before, const struct held *after, bool memory)
+static void tell(const struct churn *churn, long made, const struct held *held)
 {
+    printf("%ld of %ld in %.1f s: descriptors %zu, threads %zu, memory %ld KiB\n", made,
+           churn->count, (double)(weir_clock_now_ns() - churn->start_ns) / 1e9, held->descriptors,
+           held->threads, held->memory_kib);
+    fflush(stdout);
+}
+
+// The number of those that were made.
+static long run(struct churn *churn)
+{
+    const long tenth = churn->count / 10;
+    churn->start_ns = weir_clock_now_ns();
+    for (long i = 0; i < churn->count; i++) {
+        const bool over = run_one(churn);
+        if (i == tenth) {
+            check(weir_device_trim(churn->device));
+            churn->before = settle();
+            tell(churn, i + 1, &churn->before);
+        } else if (tenth > 0 && i % tenth == 0) {
+            const struct held now = measure();
+            tell(churn, i + 1, &now);
+        }
+        if (over)
+            return i + 1;
+    }
+    return churn->count;
+}
+
+static int compare(const struct churn *churn, long made, const struct held *after)
+{
+    const struct held *before = &churn->before;
+    tell(churn, made, after);
+    if (made <= churn->count / 10) {
+        printf("the time was over before the tenth that is compared with\n");
+        return 3;
+    }
     printf("descriptors %zu and %zu, threads %zu and %zu, memory %ld and %ld KiB\n",
            before->descriptors, after->descriptors, before->threads, after->threads,
            before->memory_kib, after->memory_kib);
     return after->descriptors > before->descriptors || after->threads > before->threads ||
-           (memory && after->memory_kib > before->memory_kib + MEMORY_SLACK_KIB);
+           (churn->memory && after->memory_kib > before->memory_kib + MEMORY_SLACK_KIB);
+}
+
+static struct churn parse(int argc, char **argv)
+{
+    struct churn churn = {.count = argc > 1 ? strtol(argv[1], NULL, 10) : 10};
+    churn.memory = argc > 2 && strcmp(argv[2], "memory") == 0;
+    const int next = churn.memory ? 3 : 2;
+    if (argc > next)
+        churn.limit_ns = strtoull(argv[next], NULL, 10) * UINT64_C(1000000000);
+    return churn;
 }
 
 int main(int argc, char **argv)
 {
     const struct weir_buffer_params params = {.struct_size = sizeof params,
                                               .size = N * sizeof(int32_t)};
-    const long count = argc > 1 ? strtol(argv[1], NULL, 10) : 10;
-    const bool memory = argc > 2 && strcmp(argv[2], "memory") == 0;
-    struct held before = {0};
+    const int32_t zeros[N] = {0};
+    struct churn churn = parse(argc, argv);
     weir_runtime *runtime;
-    weir_device *device;
-    weir_queue *queue;
-    weir_buffer *buffer;
     check(weir_open(NULL, &runtime));
-    check(weir_device_open(runtime, NULL, &device));
-    check(weir_queue_create(device, NULL, &queue));
-    check(weir_buffer_create(device, &params, &buffer));
-    for (long i = 0; i < count; i++) {
-        run_one(device, queue, buffer);
-        if (i == count / 10) {
-            check(weir_device_trim(device));
-            before = measure();
-        }
-    }
-    check(weir_device_trim(device));
-    const struct held after = measure();
-    weir_buffer_destroy(&buffer), weir_queue_destroy(&queue);
-    check(weir_device_close(&device));
+    check(weir_device_open(runtime, NULL, &churn.device));
+    check(weir_queue_create(churn.device, NULL, &churn.queue));
+    check(weir_buffer_create(churn.device, &params, &churn.buffer));
+    check(weir_upload(churn.queue, churn.buffer, 0, zeros, sizeof zeros));
+    const long made = run(&churn);
+    check(weir_device_trim(churn.device));
+    const struct held after = settle();
+    weir_buffer_destroy(&churn.buffer), weir_queue_destroy(&churn.queue);
+    check(weir_device_close(&churn.device));
     check(weir_close(&runtime));
-    return compare(&before, &after, memory);
+    return compare(&churn, made, &after);
 }

@@ -84,5 +84,11 @@ unset WEIR_COMM_COUNT WEIR_COMM_RENDEZVOUS
 export WEIR_COMM_TIMEOUT=100
 memory=memory
 ! grep -q '__[at]san_init' "$here/tests/comm/churn" || memory=
-expect_status 0 "$weir" launch -n 2 "$here/tests/comm/churn" 500 $memory # and as many duplicates
+expect_status 0 "$weir" launch -n 2 "$here/tests/comm/churn" 500 $memory 600 # and as many duplicates
 expect_status 0 "$here/tests/comm/churn" 1000 $memory
+expect_contains "$output" "901 of 1000 in "
+expect_status 3 "$weir" launch -n 2 "$here/tests/comm/churn" 1000000 1
+expect_contains "$output" "the time was over before the tenth that is compared with"
+# The tests' NCCL, which ends communicators on threads.
+LD_LIBRARY_PATH="$here/tests/support/libcuda:$here/tests/support/libnccl" WEIR_BACKEND=cuda \
+    expect_status 0 "$here/tests/comm/churn" 500 $memory
