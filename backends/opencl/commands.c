@@ -15,7 +15,8 @@
 //               (launches.c), and so have all commands if a plugin wants times (times.c).
 //
 // Waits become a barrier where there is no next command, or it is not Weir's: when the list is full, in
-// ocl_queue_finish(), and before a native call. A command queue that was wrapped, or whose handle was
+// ocl_queue_finish(), and before a native call. A driver that refuses the barrier keeps no queue from its
+// recovery: then the host waits for the events. A command queue that was wrapped, or whose handle was
 // handed out, gets a barrier at each wait, since the program may submit to it at any time. What it
 // submitted last is not known, so the records of such a queue are markers, and so is the first one after
 // a native call. A queue that has finished, as for its recovery, forgets a last command that failed: the
@@ -185,6 +186,16 @@ weir_status ocl_commands_settle(struct ocl_queue *queue)
     weir_status status = submit_waits(queue);
     weir_biased_lock_release(&queue->commands.lock);
     return status;
+}
+
+void ocl_commands_sit_out(struct ocl_queue *queue)
+{
+    struct ocl_commands *commands = &queue->commands;
+    weir_biased_lock_take(&commands->lock);
+    if (commands->wait_count > 0)
+        queue->device->module->cl.clWaitForEvents(commands->wait_count, commands->waits);
+    drop_waits(queue);
+    weir_biased_lock_release(&commands->lock);
 }
 
 weir_status ocl_commands_share(struct ocl_queue *queue)

@@ -318,7 +318,9 @@ weir_status ocl_commands_wait(struct ocl_queue *queue, cl_event event);
 cl_int ocl_commands_record(struct ocl_queue *queue, cl_event *out_event);
 // Submits the waits that no command took yet.
 weir_status ocl_commands_settle(struct ocl_queue *queue);
-// The same, and others submit to the command queue from now on.
+// Waits on the host for the events of the waits that no command took, and drops them.
+void ocl_commands_sit_out(struct ocl_queue *queue);
+// Submits those waits, and others submit to the command queue from now on.
 weir_status ocl_commands_share(struct ocl_queue *queue);
 // Another program may have submitted a command.
 void ocl_commands_forget(struct ocl_queue *queue);

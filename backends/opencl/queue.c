@@ -209,11 +209,13 @@ weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *object)
     struct ocl_queue *queue = ocl_queue_of(link, object);
     const struct ocl_module *module = queue->device->module;
     const uint64_t submitted = atomic_load_explicit(&queue->submitted, memory_order_acquire);
-    // The commands before waits that were refused are waited for all the same.
+    // What was before waits that are refused, and what they are for, is waited for all the same.
     const weir_status settled = ocl_commands_settle(queue);
     cl_int code = module->cl.clFinish(queue->queue);
-    if (settled < 0)
+    if (settled < 0) {
+        ocl_commands_sit_out(queue);
         return settled;
+    }
     if (code != CL_SUCCESS)
         return ocl_native_error(module, "clFinish", code, "wait for the queue to finish");
     note_flushed(queue, submitted);

@@ -464,7 +464,7 @@ WEIR_TEST(OpenclCommands, ThatTheDriverRefuses)
     opencl_rig_close(&rig);
 }
 
-// The barrier that a recovery needs, and the one of a handle.
+// The barrier that a recovery needs, whose waits are over after that, and the one of a handle.
 WEIR_TEST(OpenclCommands, WhoseBarrierIsRefused)
 {
     struct opencl_rig rig;
@@ -480,7 +480,10 @@ WEIR_TEST(OpenclCommands, WhoseBarrierIsRefused)
                   WEIR_ERROR_DEVICE);
     rig.shim->fail(BARRIER, 1, 0);
     EXPECT_INT_EQ(weir_queue_recover(rig.queues[1]), WEIR_ERROR_DEVICE);
+    rig.shim->fail(BARRIER, 1, 0);
     EXPECT_OK(weir_queue_recover(rig.queues[1]));
+    EXPECT_INT_EQ(rig.shim->struck(), 0);
+    rig.shim->fail(NULL, 0, 0);
     opencl_rig_expect_works(&rig, rig.queues[1], 2);
     opencl_rig_close(&rig);
 }
