@@ -131,49 +131,50 @@ static void compare_captured(size_t bytes)
 
 // Submits.
 
-// Who submits a batch: Weir, or NCCL's own calls on a communicator.
-enum who {
+// The library that a batch is submitted to: Weir, or NCCL itself on one of two communicators.
+enum library {
     WEIR,
     RAW_SAME,
     RAW_OTHER,
 };
 
-static bool call(enum who who, size_t bytes)
+static bool call(enum library library, size_t bytes)
 {
-    if (who == WEIR)
+    if (library == WEIR)
         return all_reduce(bytes) == WEIR_OK;
-    return comm_raw_all_reduce(who == RAW_SAME ? COMM_RAW_SAME : COMM_RAW_OTHER, bytes);
+    return comm_raw_all_reduce(library == RAW_SAME ? COMM_RAW_SAME : COMM_RAW_OTHER, bytes);
 }
 
-static void end_batch(enum who who, size_t bytes, bool good)
+static void end_batch(enum library library, size_t bytes, bool good)
 {
     good =
-        (who == WEIR ? weir_queue_sync(queue, WEIR_FOREVER) == WEIR_OK : comm_raw_finish()) && good;
+        (library == WEIR ? weir_queue_sync(queue, WEIR_FOREVER) == WEIR_OK : comm_raw_finish()) &&
+        good;
     if (!good)
         comm_check(false, "all-reduces of %zu bytes", bytes);
 }
 
 // The microseconds of a submit in a batch that comes after `warm` more.
-static double batch(enum who who, size_t bytes, int warm)
+static double batch(enum library library, size_t bytes, int warm)
 {
     bool good = true;
     meet();
     for (int i = 0; i < warm; i++)
-        good = call(who, bytes) && good;
+        good = call(library, bytes) && good;
     const uint64_t start_ns = weir_clock_now_ns();
     for (int i = 0; i < BATCH; i++)
-        good = call(who, bytes) && good;
+        good = call(library, bytes) && good;
     const uint64_t end_ns = weir_clock_now_ns();
-    end_batch(who, bytes, good);
+    end_batch(library, bytes, good);
     return (double)(end_ns - start_ns) / 1e3 / BATCH;
 }
 
-static void compare_submits(const char *what, enum who first, enum who second, size_t bytes,
+static void compare_submits(const char *what, enum library first, enum library second, size_t bytes,
                             int warm)
 {
     double times[2][PAIRS];
     double ratios[PAIRS];
-    const enum who both[] = {first, second};
+    const enum library both[] = {first, second};
     for (int pair = -2; pair < PAIRS; pair++)
         for (int i = 0; i < 2; i++) {
             const int side = i ^ (pair & 1);
@@ -195,7 +196,7 @@ static void compare_submits(const char *what, enum who first, enum who second, s
 }
 
 // Where in a batch the time goes: the median of the first submits, one by one, and of the rest.
-static void profile(const char *what, enum who who, size_t bytes)
+static void profile(const char *what, enum library library, size_t bytes)
 {
     static double times[BATCH][PROFILES];
     char text[BATCH * 8] = "";
@@ -205,10 +206,10 @@ static void profile(const char *what, enum who who, size_t bytes)
         meet();
         for (int i = 0; i < BATCH; i++) {
             const uint64_t start_ns = weir_clock_now_ns();
-            good = call(who, bytes) && good;
+            good = call(library, bytes) && good;
             times[i][turn] = (double)(weir_clock_now_ns() - start_ns) / 1e3;
         }
-        end_batch(who, bytes, good);
+        end_batch(library, bytes, good);
     }
     for (int i = 0; i < BATCH; i++)
         used +=

@@ -34,7 +34,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
                : EAGAIN;
 }
 
-// Notes who ran it, and when.
+// Notes the thread that ran it, and when.
 struct noted {
     struct weir_task task;
     pthread_t thread;
