@@ -130,10 +130,7 @@ void weir__pulse_book(struct weir__pulse *pulse)
     struct weir__flight flight;
     for (size_t i = 0; weir__pulse_copy_flight(pulse, i, &flight); i++) {
         weir_queue *queue = weir__registry_pin(flight.queue);
-        const struct weir_operation operation = {.kind = WEIR_OPERATION_COLLECTIVE,
-                                                 .sequence = flight.sequence,
-                                                 .file = flight.file,
-                                                 .line = flight.line};
+        const struct weir_operation operation = weir__flight_operation(pulse, &flight);
         const bool counts = !weir__pulse_is_over(pulse, &flight) ||
                             (pulse->differs && flight.number >= pulse->differs);
         if (queue && counts) {
@@ -149,12 +146,6 @@ void weir__pulse_book(struct weir__pulse *pulse)
 // got undefined bytes then, and hear of it.
 bool weir__pulse_look_at_queue(struct weir__pulse *pulse, const struct weir__flight *flight)
 {
-    struct weir_operation operation = {.kind = WEIR_OPERATION_COLLECTIVE,
-                                       .file = flight->file,
-                                       .line = flight->line};
-    operation.u.collective.comm = pulse->comm;
-    operation.u.collective.kind = (weir_collective)flight->kind;
-    operation.u.collective.number = flight->number;
     weir_queue *queue = weir__registry_pin(flight->queue);
     if (!queue)
         return true;
@@ -164,6 +155,7 @@ bool weir__pulse_look_at_queue(struct weir__pulse *pulse, const struct weir__fli
         weir__completion_complete(queue, flight->sequence - flight->part);
     if (submitted && weir__completion_status(queue, flight->sequence) < 0) {
         const struct weir_error cause = *weir_last_error();
+        const struct weir_operation operation = weir__flight_operation(pulse, flight);
         weir__comm_excuse(&operation, &cause);
     }
     weir__registry_unpin(queue);

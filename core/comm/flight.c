@@ -91,18 +91,21 @@ bool weir__pulse_note(weir_comm *comm, weir_queue *queue, const struct weir_oper
 
 // The pulse's thread.
 
-struct weir__call weir__flight_call(const struct weir__flight *flight)
+struct weir_operation weir__flight_operation(const struct weir__pulse *pulse,
+                                             const struct weir__flight *flight)
 {
     struct weir_operation operation = {.kind = WEIR_OPERATION_COLLECTIVE,
+                                       .sequence = flight->sequence,
                                        .file = flight->file,
                                        .line = flight->line};
+    operation.u.collective.comm = pulse->comm;
     operation.u.collective.number = flight->number;
     operation.u.collective.count = flight->count;
     operation.u.collective.root = flight->root;
     operation.u.collective.kind = (weir_collective)flight->kind;
     operation.u.collective.element = (weir_datatype)flight->element;
     operation.u.collective.reduction = (weir_reduction)flight->reduction;
-    return weir__call_of(&operation);
+    return operation;
 }
 
 static bool is_direct(const struct weir__flight *flight)
@@ -124,7 +127,8 @@ bool weir__pulse_copy_flight(const struct weir__pulse *pulse, size_t index,
 
 static void remember(struct weir__pulse *pulse, const struct weir__flight *flight)
 {
-    const struct weir__call call = weir__flight_call(flight);
+    const struct weir_operation operation = weir__flight_operation(pulse, flight);
+    const struct weir__call call = weir__call_of(&operation);
     pulse->number = call.number;
     pulse->hash = (pulse->hash ^ weir__call_hash(&call)) * UINT64_C(1099511628211);
     pulse->calls[call.number % WEIR__PULSE_HISTORY] = call;

@@ -21,7 +21,7 @@ struct weir__beat {
     struct weir__call calls[WEIR__PULSE_WINDOW];
 };
 
-// What the submitting thread leaves of a call: one line of the cache.
+// What the submitting thread leaves of a call: as many bytes as a line of the cache has.
 struct weir__flight {
     uint64_t queue;
     uint64_t sequence;
@@ -37,6 +37,7 @@ struct weir__flight {
     bool part;      // of a graph: not all of that is complete when the call is
     bool looked_at; // complete, and its queue had not failed before it; the pulse's thread's
 };
+_Static_assert(sizeof(struct weir__flight) <= 64, "larger than a line of the cache");
 
 struct weir__pulse {
     weir_comm *comm;
@@ -85,8 +86,9 @@ bool weir__beat_is_alone(const struct weir__pulse *pulse);
 // Makes room for the first calls. False: out of memory.
 bool weir__pulse_make_room(struct weir__pulse *pulse);
 
-// What a rank tells of it.
-struct weir__call weir__flight_call(const struct weir__flight *flight);
+// The collective that it was, as far as is known of it.
+struct weir_operation weir__flight_operation(const struct weir__pulse *pulse,
+                                             const struct weir__flight *flight);
 
 // Notes what this rank has called since the last time.
 void weir__pulse_hear_own(struct weir__pulse *pulse);
