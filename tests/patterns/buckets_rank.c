@@ -14,6 +14,23 @@ enum {
     COUNT = 3000
 };
 
+// What the arguments say.
+struct task {
+    long steps;
+    long fatal; // 0: none
+    bool racy;
+    bool measured;
+};
+
+static struct task read_task(int argc, char **argv)
+{
+    const char *way = argc > 3 ? argv[3] : "";
+    return (struct task){.steps = argc > 1 ? strtol(argv[1], NULL, 10) : 1,
+                         .fatal = argc > 2 ? strtol(argv[2], NULL, 10) : 0,
+                         .racy = strcmp(way, "racy") == 0,
+                         .measured = strcmp(way, "auto") == 0};
+}
+
 static void check(weir_status status)
 {
     if (status < 0) {
@@ -57,19 +74,16 @@ static void step(weir_buckets *buckets, weir_queue *queue, float gradient, bool 
     check(weir_buckets_finish(buckets, queue));
 }
 
-static float run(weir_comm *comm, weir_queue *queue, weir_queue *other, int argc, char **argv)
+// Every second step is on `other`.
+static float run(weir_comm *comm, weir_queue *queue, weir_queue *other, const struct task *task)
 {
-    const long steps = argc > 1 ? strtol(argv[1], NULL, 10) : 1;
-    const long fatal = argc > 2 ? strtol(argv[2], NULL, 10) : 0;
-    const char *way = argc > 3 ? argv[3] : "";
-    weir_buckets *buckets = make(comm, strcmp(way, "auto") == 0);
-    if (strcmp(way, "racy") != 0)
-        other = queue;
+    weir_buckets *buckets = make(comm, task->measured);
     struct weir_bucket_view view;
     const uint32_t rank = weir_comm_rank(comm);
     float last = 0;
-    for (long i = 1; i <= steps; i++)
-        step(buckets, i % 2 ? queue : other, (float)(rank + 1) * (float)i, i == fatal && rank == 1);
+    for (long i = 1; i <= task->steps; i++)
+        step(buckets, i % 2 ? queue : other, (float)(rank + 1) * (float)i,
+             i == task->fatal && rank == 1);
     check(weir_buckets_get_view(buckets, PARAMETERS - 1, &view));
     check(weir_download(queue, &last, view.buffer, view.offset + view.size - 4, 4));
     weir_buckets_destroy(&buckets);
@@ -79,6 +93,7 @@ static float run(weir_comm *comm, weir_queue *queue, weir_queue *other, int argc
 int main(int argc, char **argv)
 {
     const struct weir_comm_params params = {.struct_size = sizeof params, .label = "ranks"};
+    const struct task task = read_task(argc, argv);
     weir_runtime *runtime;
     weir_device *device;
     weir_queue *queue;
@@ -89,7 +104,7 @@ int main(int argc, char **argv)
     check(weir_queue_create(device, NULL, &queue));
     check(weir_queue_create(device, NULL, &other));
     check(weir_comm_create(device, &params, &comm));
-    const float last = run(comm, queue, other, argc, argv);
+    const float last = run(comm, queue, task.racy ? other : queue, &task);
     printf("rank %u of %u: %g\n", weir_comm_rank(comm), weir_comm_count(comm), (double)last);
     weir_comm_destroy(&comm), weir_queue_destroy(&other), weir_queue_destroy(&queue);
     check(weir_device_close(&device));
