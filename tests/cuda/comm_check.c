@@ -1,6 +1,7 @@
 // Collectives by NCCL on two GPUs: a program for a machine that has them, run as one process for each
-// rank; submit runs as one rank too, on one GPU. The rank's GPU is that of its local rank. Rank 0 prints a line for each check, with the figure
-// if there is one; each process exits with 1 if a check of its own failed.
+// rank; submit runs as one rank too, on one GPU. The rank's GPU is that of its local rank. Rank 0 prints
+// a line for each check, with the figure if there is one; each process exits with 1 if a check of its own
+// failed.
 //
 //   comm_check speed         Weir's all-reduce, and a graph of 20, alternate with NCCL's own, on one more
 //                            communicator of the same process; medians of pairs are compared
