@@ -14,15 +14,6 @@ static void launch(const struct opencl_rig *rig, weir_buffer *buffer, size_t off
                                 first, (uint32_t)OPENCL_RIG_COUNT));
 }
 
-static void expect_numbers(const struct opencl_rig *rig, weir_buffer *buffer, size_t offset,
-                           uint32_t first)
-{
-    uint32_t numbers[OPENCL_RIG_COUNT] = {0};
-    EXPECT_OK(weir_download(rig->queues[0], numbers, buffer, offset, sizeof numbers));
-    for (uint32_t i = 0; i < OPENCL_RIG_COUNT; i++)
-        EXPECT_UINT_EQ(numbers[i], first + i);
-}
-
 // As on a GPU: buffers are the driver's objects, and parts of them are sub-buffers.
 static void open_without_addresses(struct opencl_rig *rig)
 {
@@ -57,7 +48,7 @@ static void expect_no_calls(const struct opencl_rig *rig, size_t offset, size_t 
     for (int i = 0; i < 20; i++)
         launch(rig, rig->buffer, offset, size, 5);
     EXPECT_INT_EQ(argument_calls(rig), calls);
-    expect_numbers(rig, rig->buffer, offset, 5);
+    opencl_rig_expect_numbers(rig->queues[0], rig->buffer, offset, 5);
 }
 
 WEIR_TEST(OpenclArguments, ThatStayAreNotSetAgain)
@@ -91,7 +82,7 @@ WEIR_TEST(OpenclArguments, OfOneKernelWithOtherRanges)
             weir_buffer *buffer = i % 3 == 2 ? rig.other : rig.buffer;
             const size_t offset = i % 2 * 512;
             launch(&rig, buffer, offset, i % 4 == 0 ? OPENCL_RIG_BYTES : PART_BYTES, i);
-            expect_numbers(&rig, buffer, offset, i);
+            opencl_rig_expect_numbers(rig.queues[0], buffer, offset, i);
         }
         close_without_addresses(&rig);
     }
@@ -108,7 +99,7 @@ WEIR_TEST(OpenclArguments, ThatOverlapThoseBefore)
         launch(&rig, rig.buffer, 256 + i % 2 * 256, 512, i);
         EXPECT_INT_EQ(rig.shim->calls("clCreateSubBuffer") - views, 1);
         EXPECT_INT_EQ(rig.shim->calls("clReleaseMemObject") - releases, i > 0);
-        expect_numbers(&rig, rig.buffer, 256 + i % 2 * 256, i);
+        opencl_rig_expect_numbers(rig.queues[0], rig.buffer, 256 + i % 2 * 256, i);
     }
     close_without_addresses(&rig);
 }
@@ -134,7 +125,7 @@ WEIR_TEST(OpenclArguments, OfSlotsInTurnAreNotSetAgain)
     launch_in_slots(&rig, 4, 7);
     EXPECT_INT_EQ(argument_calls(&rig) - calls, 4);
     for (uint32_t i = 0; i < 4; i++)
-        expect_numbers(&rig, i % 2 ? rig.other : rig.buffer, i / 2 * 128, 7);
+        opencl_rig_expect_numbers(rig.queues[0], i % 2 ? rig.other : rig.buffer, i / 2 * 128, 7);
     close_without_addresses(&rig);
 }
 
@@ -150,8 +141,8 @@ WEIR_TEST(OpenclArguments, OfSlotsWithoutAnotherKernelObject)
     launch_in_slots(&rig, 1, 2);
     EXPECT_INT_EQ(rig.shim->struck(), 1);
     rig.shim->fail(NULL, 0, 0);
-    expect_numbers(&rig, rig.buffer, 0, 2);
-    expect_numbers(&rig, rig.other, 0, 1);
+    opencl_rig_expect_numbers(rig.queues[0], rig.buffer, 0, 2);
+    opencl_rig_expect_numbers(rig.queues[0], rig.other, 0, 1);
     close_without_addresses(&rig);
 }
 
@@ -169,7 +160,7 @@ WEIR_TEST(OpenclArguments, OfMoreSlotsThanKernelObjects)
     }
     EXPECT_INT_EQ(rig.shim->calls("clCreateKernel") - kernels, 15);
     for (size_t i = 1; i < 16; i++)
-        expect_numbers(&rig, i % 2 ? rig.other : rig.buffer, i / 2 * 128, 3);
-    expect_numbers(&rig, rig.buffer, 0, 93);
+        opencl_rig_expect_numbers(rig.queues[0], i % 2 ? rig.other : rig.buffer, i / 2 * 128, 3);
+    opencl_rig_expect_numbers(rig.queues[0], rig.buffer, 0, 93);
     close_without_addresses(&rig);
 }

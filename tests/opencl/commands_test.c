@@ -6,21 +6,6 @@
 #define MARKER "clEnqueueMarkerWithWaitList"
 #define LIMIT 16 // OCL_WAIT_LIMIT of the backend
 
-static struct weir_event record(weir_queue *queue)
-{
-    struct weir_event event = {0};
-    EXPECT_OK(weir_queue_record(queue, &event));
-    return event;
-}
-
-static void expect_numbers(weir_queue *queue, weir_buffer *buffer, uint32_t first)
-{
-    uint32_t numbers[OPENCL_RIG_COUNT] = {0};
-    EXPECT_OK(weir_download(queue, numbers, buffer, 0, sizeof numbers));
-    for (uint32_t i = 0; i < OPENCL_RIG_COUNT; i++)
-        EXPECT_UINT_EQ(numbers[i], first + i);
-}
-
 static void copy(const struct opencl_rig *rig, weir_queue *queue)
 {
     EXPECT_OK(weir_queue_copy(queue, rig->other, 0, rig->buffer, 0, OPENCL_RIG_BYTES));
@@ -34,9 +19,9 @@ static struct weir_event submit_frame(const struct opencl_rig *rig, struct weir_
         EXPECT_OK(weir_queue_wait(rig->queues[0], before));
     opencl_rig_launch(rig, rig->queues[0], rig->buffer, number);
     opencl_rig_launch(rig, rig->queues[0], rig->buffer, number + 1);
-    EXPECT_OK(weir_queue_wait(rig->queues[1], record(rig->queues[0])));
+    EXPECT_OK(weir_queue_wait(rig->queues[1], opencl_rig_record(rig->queues[0])));
     copy(rig, rig->queues[1]);
-    return record(rig->queues[1]);
+    return opencl_rig_record(rig->queues[1]);
 }
 
 WEIR_TEST(OpenclCommands, OfFramesAreTheirWorkAlone)
@@ -53,7 +38,7 @@ WEIR_TEST(OpenclCommands, OfFramesAreTheirWorkAlone)
     EXPECT_INT_EQ(rig.shim->calls(BARRIER), barriers);
     EXPECT_INT_EQ(rig.shim->calls(MARKER), markers);
     EXPECT_OK(weir_event_sync(last, WEIR_FOREVER));
-    expect_numbers(rig.queues[1], rig.other, 50);
+    opencl_rig_expect_numbers(rig.queues[1], rig.other, 0, 50);
     opencl_rig_close(&rig);
 }
 
@@ -75,7 +60,7 @@ WEIR_TEST(OpenclCommands, OfADriverWhoseErrorsStay)
     EXPECT_TRUE(rig.shim->calls("clGetEventInfo") - questions < 100);
     EXPECT_TRUE(rig.shim->calls("clReleaseEvent") - releases > 100);
     EXPECT_OK(weir_event_sync(last, WEIR_FOREVER));
-    expect_numbers(rig.queues[1], rig.other, 200);
+    opencl_rig_expect_numbers(rig.queues[1], rig.other, 0, 200);
     opencl_rig_close(&rig);
 }
 
@@ -89,7 +74,7 @@ WEIR_TEST(OpenclCommands, AreExpectedToBeAsManyAsBefore)
         for (uint32_t i = 0; i < 10; i++) {
             for (uint32_t k = 0; k < launches; k++)
                 opencl_rig_launch(&rig, rig.queues[0], rig.buffer, k);
-            (void)record(rig.queues[0]);
+            (void)opencl_rig_record(rig.queues[0]);
         }
         EXPECT_INT_EQ(rig.shim->calls(MARKER) - markers, 1);
     }
@@ -105,14 +90,14 @@ WEIR_TEST(OpenclCommands, ASecondRecordTakesTheSameEvent)
     for (uint32_t launches = 1; launches <= 2; launches++) {
         for (uint32_t i = 0; i < launches; i++)
             opencl_rig_launch(&rig, rig.queues[0], rig.buffer, launches);
-        const struct weir_event first = record(rig.queues[0]);
-        const struct weir_event second = record(rig.queues[0]);
+        const struct weir_event first = opencl_rig_record(rig.queues[0]);
+        const struct weir_event second = opencl_rig_record(rig.queues[0]);
         EXPECT_INT_EQ(rig.shim->calls(MARKER) - markers, launches - 1);
         EXPECT_OK(weir_event_sync(second, WEIR_FOREVER));
         EXPECT_OK(weir_event_query(first));
-        expect_numbers(rig.queues[0], rig.buffer, launches);
+        opencl_rig_expect_numbers(rig.queues[0], rig.buffer, 0, launches);
         opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 0);
-        EXPECT_OK(weir_event_sync(record(rig.queues[0]), WEIR_FOREVER));
+        EXPECT_OK(weir_event_sync(opencl_rig_record(rig.queues[0]), WEIR_FOREVER));
     }
     opencl_rig_close(&rig);
 }
@@ -128,16 +113,16 @@ WEIR_TEST(OpenclCommands, OfAGraphAreItsWorkAlone)
     copy(&rig, rig.queues[0]);
     EXPECT_OK(weir_capture_end(rig.queues[0], NULL, &graph));
     EXPECT_OK(weir_queue_graph(rig.queues[0], graph));
-    EXPECT_OK(weir_event_sync(record(rig.queues[0]), WEIR_FOREVER));
+    EXPECT_OK(weir_event_sync(opencl_rig_record(rig.queues[0]), WEIR_FOREVER));
     const long markers = rig.shim->calls(MARKER);
     for (uint32_t i = 0; i < 20; i++) {
         EXPECT_OK(weir_queue_graph(rig.queues[0], graph));
-        EXPECT_OK(weir_queue_wait(rig.queues[1], record(rig.queues[0])));
+        EXPECT_OK(weir_queue_wait(rig.queues[1], opencl_rig_record(rig.queues[0])));
         opencl_rig_launch(&rig, rig.queues[1], rig.buffer, i);
-        EXPECT_OK(weir_queue_wait(rig.queues[0], record(rig.queues[1])));
+        EXPECT_OK(weir_queue_wait(rig.queues[0], opencl_rig_record(rig.queues[1])));
     }
     EXPECT_INT_EQ(rig.shim->calls(MARKER), markers);
-    expect_numbers(rig.queues[0], rig.other, 7);
+    opencl_rig_expect_numbers(rig.queues[0], rig.other, 0, 7);
     weir_graph_destroy(&graph);
     opencl_rig_close(&rig);
 }
@@ -150,11 +135,11 @@ WEIR_TEST(OpenclCommands, ARecordAfterWaitsIsAMarker)
     opencl_rig_launch(&rig, rig.queues[1], rig.other, 1);
     opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 2);
     const long markers = rig.shim->calls(MARKER);
-    EXPECT_OK(weir_queue_wait(rig.queues[1], record(rig.queues[0])));
-    const struct weir_event after = record(rig.queues[1]);
+    EXPECT_OK(weir_queue_wait(rig.queues[1], opencl_rig_record(rig.queues[0])));
+    const struct weir_event after = opencl_rig_record(rig.queues[1]);
     EXPECT_INT_EQ(rig.shim->calls(MARKER), markers + 1);
     EXPECT_OK(weir_event_sync(after, WEIR_FOREVER));
-    expect_numbers(rig.queues[0], rig.buffer, 2);
+    opencl_rig_expect_numbers(rig.queues[0], rig.buffer, 0, 2);
     opencl_rig_close(&rig);
 }
 
@@ -166,12 +151,12 @@ WEIR_TEST(OpenclCommands, WaitForManyEvents)
     const long barriers = rig.shim->calls(BARRIER);
     for (uint32_t i = 0; i < 2 * LIMIT + 1; i++) {
         opencl_rig_launch(&rig, rig.queues[0], rig.buffer, i);
-        EXPECT_OK(weir_queue_wait(rig.queues[1], record(rig.queues[0])));
+        EXPECT_OK(weir_queue_wait(rig.queues[1], opencl_rig_record(rig.queues[0])));
     }
     EXPECT_INT_EQ(rig.shim->calls(BARRIER) - barriers, 2);
     copy(&rig, rig.queues[1]);
     EXPECT_INT_EQ(rig.shim->calls(BARRIER) - barriers, 2);
-    expect_numbers(rig.queues[1], rig.other, 2 * LIMIT);
+    opencl_rig_expect_numbers(rig.queues[1], rig.other, 0, 2 * LIMIT);
     opencl_rig_close(&rig);
 }
 
@@ -206,7 +191,7 @@ WEIR_TEST(OpenclCommands, RefusedWaitsBeforeACallThatAlwaysRuns)
         EXPECT_OK(weir_buffer_create(rig.device, &params, &large[i]));
     for (int i = 0; i < 4; i++)
         EXPECT_OK(weir_queue_copy(rig.queues[0], large[0], 0, large[1], 0, params.size));
-    always.event = record(rig.queues[0]);
+    always.event = opencl_rig_record(rig.queues[0]);
     EXPECT_OK(weir_queue_flush(rig.queues[0]));
     EXPECT_OK(weir_queue_wait(rig.queues[1], always.event));
     const long finishes = rig.shim->calls("clFinish");
@@ -236,9 +221,9 @@ WEIR_TEST(OpenclCommands, RecordsWithTimesAreMarkers)
     EXPECT_OK(weir_queue_create(rig.device, &params, &queue));
     const long markers = rig.shim->calls(MARKER);
     opencl_rig_launch(&rig, queue, rig.buffer, 1);
-    const struct weir_event first = record(queue);
+    const struct weir_event first = opencl_rig_record(queue);
     EXPECT_OK(weir_event_sync(first, WEIR_FOREVER));
-    const struct weir_event second = record(queue);
+    const struct weir_event second = opencl_rig_record(queue);
     EXPECT_OK(weir_event_sync(second, WEIR_FOREVER));
     EXPECT_INT_EQ(rig.shim->calls(MARKER) - markers, 2);
     EXPECT_OK(weir_event_time_ns(first, &times[0]));
@@ -262,7 +247,7 @@ WEIR_TEST(OpenclCommands, AHostCallAfterAWait)
     opencl_rig_open(&rig, "");
     const long barriers = rig.shim->calls(BARRIER);
     opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 3);
-    EXPECT_OK(weir_queue_wait(rig.queues[1], record(rig.queues[0])));
+    EXPECT_OK(weir_queue_wait(rig.queues[1], opencl_rig_record(rig.queues[0])));
     EXPECT_OK(weir_queue_host_call(rig.queues[1], see, &seen));
     EXPECT_OK(weir_queue_sync(rig.queues[1], WEIR_FOREVER));
     EXPECT_TRUE(seen);
@@ -286,19 +271,19 @@ WEIR_TEST(OpenclCommands, OfAQueueWhoseHandleIsKnown)
     opencl_rig_open(&rig, "");
     const long barriers = rig.shim->calls(BARRIER);
     opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
-    EXPECT_OK(weir_queue_wait(rig.queues[1], record(rig.queues[0])));
+    EXPECT_OK(weir_queue_wait(rig.queues[1], opencl_rig_record(rig.queues[0])));
     EXPECT_INT_EQ(rig.shim->calls(BARRIER) - barriers, 0);
     EXPECT_TRUE(native_of(rig.queues[1]).queue != NULL);
     EXPECT_INT_EQ(rig.shim->calls(BARRIER) - barriers, 1);
     opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 2);
-    EXPECT_OK(weir_queue_wait(rig.queues[1], record(rig.queues[0])));
+    EXPECT_OK(weir_queue_wait(rig.queues[1], opencl_rig_record(rig.queues[0])));
     EXPECT_INT_EQ(rig.shim->calls(BARRIER) - barriers, 2);
     const long markers = rig.shim->calls(MARKER);
     copy(&rig, rig.queues[1]);
-    const struct weir_event done = record(rig.queues[1]);
+    const struct weir_event done = opencl_rig_record(rig.queues[1]);
     EXPECT_INT_EQ(rig.shim->calls(MARKER) - markers, 1);
     EXPECT_OK(weir_event_sync(done, WEIR_FOREVER));
-    expect_numbers(rig.queues[1], rig.other, 2);
+    opencl_rig_expect_numbers(rig.queues[1], rig.other, 0, 2);
     opencl_rig_close(&rig);
 }
 
@@ -326,18 +311,18 @@ WEIR_TEST(OpenclCommands, OfANativeCall)
     const long barriers = rig.shim->calls(BARRIER);
     opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
     opencl_rig_launch(&rig, rig.queues[1], rig.other, 4);
-    EXPECT_OK(weir_queue_wait(rig.queues[1], record(rig.queues[0])));
+    EXPECT_OK(weir_queue_wait(rig.queues[1], opencl_rig_record(rig.queues[0])));
     EXPECT_OK(weir_queue_native_array(rig.queues[1], note_barriers, &call, NULL, 0));
     EXPECT_INT_EQ(call.barriers - barriers, 1);
     const long markers = rig.shim->calls(MARKER);
-    EXPECT_OK(weir_event_sync(record(rig.queues[1]), WEIR_FOREVER));
+    EXPECT_OK(weir_event_sync(opencl_rig_record(rig.queues[1]), WEIR_FOREVER));
     EXPECT_INT_EQ(rig.shim->calls(MARKER) - markers, 1);
 
     opencl_rig_launch(&rig, rig.queues[1], rig.other, 5);
     EXPECT_OK(weir_queue_native_array(rig.queues[1], note_barriers, &call, NULL, 0));
-    EXPECT_OK(weir_event_sync(record(rig.queues[1]), WEIR_FOREVER));
+    EXPECT_OK(weir_event_sync(opencl_rig_record(rig.queues[1]), WEIR_FOREVER));
     EXPECT_INT_EQ(rig.shim->calls(MARKER) - markers, 2);
-    expect_numbers(rig.queues[1], rig.other, 5);
+    opencl_rig_expect_numbers(rig.queues[1], rig.other, 0, 5);
     opencl_rig_close(&rig);
 }
 
@@ -348,19 +333,15 @@ WEIR_TEST(OpenclCommands, ACopyAfterAFailedLaunch)
 {
     struct opencl_rig rig;
     opencl_rig_open(&rig, "");
-    rig.shim->fail_launch(1, -5);
-    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
-    const struct weir_event first = record(rig.queues[0]);
+    const struct weir_event first = opencl_rig_fail(&rig, -5);
     EXPECT_OK(weir_queue_wait(rig.queues[1], first));
     copy(&rig, rig.queues[1]);
-    const struct weir_event second = record(rig.queues[1]);
+    const struct weir_event second = opencl_rig_record(rig.queues[1]);
     EXPECT_INT_EQ(weir_event_sync(second, WEIR_FOREVER), WEIR_ERROR_DEVICE);
     EXPECT_CONTAINS(weir_last_error_text(), "waits for one");
     EXPECT_CONTAINS(weir_last_error_text(), "CL_OUT_OF_RESOURCES");
     EXPECT_INT_EQ(weir_event_sync(first, WEIR_FOREVER), WEIR_ERROR_DEVICE);
-    EXPECT_OK(weir_queue_recover(rig.queues[0]));
-    EXPECT_OK(weir_queue_recover(rig.queues[1]));
-    opencl_rig_expect_works(&rig, rig.queues[1], 9);
+    opencl_rig_recover(&rig);
     opencl_rig_close(&rig);
 }
 
@@ -370,9 +351,7 @@ WEIR_TEST(OpenclCommands, ARecoveredQueueHasNoWaits)
 {
     struct opencl_rig rig;
     opencl_rig_open(&rig, "");
-    rig.shim->fail_launch(1, -1);
-    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
-    const struct weir_event first = record(rig.queues[0]);
+    const struct weir_event first = opencl_rig_fail(&rig, -1);
     EXPECT_OK(weir_queue_wait(rig.queues[1], first));
     EXPECT_INT_EQ(weir_queue_sync(rig.queues[1], WEIR_FOREVER), WEIR_ERROR_DEVICE);
     EXPECT_OK(weir_queue_recover(rig.queues[1]));
@@ -388,22 +367,20 @@ WEIR_TEST(OpenclCommands, ARecordAfterARecovery)
 {
     struct opencl_rig rig;
     opencl_rig_open(&rig, "");
-    rig.shim->fail_launch(1, -5);
-    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
-    EXPECT_INT_EQ(weir_event_sync(record(rig.queues[0]), WEIR_FOREVER), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(weir_event_sync(opencl_rig_fail(&rig, -5), WEIR_FOREVER), WEIR_ERROR_DEVICE);
     EXPECT_OK(weir_queue_recover(rig.queues[0]));
-    const struct weir_event after = record(rig.queues[0]);
+    const struct weir_event after = opencl_rig_record(rig.queues[0]);
     EXPECT_OK(weir_queue_wait(rig.queues[1], after));
     copy(&rig, rig.queues[1]);
     EXPECT_OK(weir_event_sync(after, WEIR_FOREVER));
-    EXPECT_OK(weir_event_sync(record(rig.queues[1]), WEIR_FOREVER));
+    EXPECT_OK(weir_event_sync(opencl_rig_record(rig.queues[1]), WEIR_FOREVER));
     opencl_rig_close(&rig);
 }
 
 static weir_status try_to_wait(const struct opencl_rig *rig)
 {
     opencl_rig_launch(rig, rig->queues[0], rig->buffer, 1);
-    return weir_queue_wait(rig->queues[1], record(rig->queues[0]));
+    return weir_queue_wait(rig->queues[1], opencl_rig_record(rig->queues[0]));
 }
 
 static weir_status try_to_copy(const struct opencl_rig *rig)
@@ -449,7 +426,7 @@ WEIR_TEST(OpenclCommands, ThatTheDriverRefuses)
     opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
     EXPECT_INT_EQ(rig.shim->struck(), 1);
     const long markers = rig.shim->calls(MARKER);
-    EXPECT_OK(weir_event_sync(record(rig.queues[0]), WEIR_FOREVER));
+    EXPECT_OK(weir_event_sync(opencl_rig_record(rig.queues[0]), WEIR_FOREVER));
     EXPECT_INT_EQ(rig.shim->calls(MARKER) - markers, 1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rig.shim->fail(cases[i].name, cases[i].n, 0);

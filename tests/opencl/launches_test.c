@@ -8,13 +8,6 @@
 
 #define STATUS (-1)
 
-static struct weir_event record(weir_queue *queue)
-{
-    struct weir_event event = {0};
-    EXPECT_OK(weir_queue_record(queue, &event));
-    return event;
-}
-
 static void expect_failed(weir_status status, const char *what)
 {
     EXPECT_INT_EQ(status, WEIR_ERROR_DEVICE);
@@ -27,11 +20,11 @@ WEIR_TEST(OpenclLaunches, FailureIsSeenByItsQueue)
     struct opencl_rig rig;
     opencl_rig_open(&rig, "");
     opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
-    const struct weir_event before = record(rig.queues[0]);
+    const struct weir_event before = opencl_rig_record(rig.queues[0]);
     rig.shim->fail_launch(2, STATUS);
     opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 2);
     opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 3);
-    const struct weir_event after = record(rig.queues[0]);
+    const struct weir_event after = opencl_rig_record(rig.queues[0]);
     EXPECT_OK(weir_event_sync(before, WEIR_FOREVER));
     expect_failed(weir_event_sync(after, WEIR_FOREVER), "event ended with status -1");
     EXPECT_OK(weir_event_sync(before, WEIR_FOREVER));
@@ -47,9 +40,7 @@ WEIR_TEST(OpenclLaunches, FailureIsSeenByAQuery)
     struct opencl_rig rig;
     weir_status status = WEIR_NOT_READY;
     opencl_rig_open(&rig, "");
-    rig.shim->fail_launch(1, -5);
-    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
-    const struct weir_event event = record(rig.queues[0]);
+    const struct weir_event event = opencl_rig_fail(&rig, -5);
     while (status == WEIR_NOT_READY)
         status = weir_event_query(event);
     expect_failed(status, "CL_OUT_OF_RESOURCES");
@@ -73,19 +64,15 @@ WEIR_TEST(OpenclLaunches, FailurePassesThroughAWait)
 {
     struct opencl_rig rig;
     opencl_rig_open(&rig, "");
-    rig.shim->fail_launch(1, STATUS);
-    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
-    const struct weir_event first = record(rig.queues[0]);
-    const struct weir_event apart = record(rig.queues[1]);
+    const struct weir_event first = opencl_rig_fail(&rig, STATUS);
+    const struct weir_event apart = opencl_rig_record(rig.queues[1]);
     EXPECT_OK(weir_queue_wait(rig.queues[1], first));
     opencl_rig_launch(&rig, rig.queues[1], rig.other, 2);
-    const struct weir_event second = record(rig.queues[1]);
+    const struct weir_event second = opencl_rig_record(rig.queues[1]);
     EXPECT_OK(weir_event_sync(apart, WEIR_FOREVER));
     expect_failed(weir_event_sync(second, WEIR_FOREVER), "waits for one");
     expect_failed(weir_event_sync(first, WEIR_FOREVER), "status -1");
-    EXPECT_OK(weir_queue_recover(rig.queues[0]));
-    EXPECT_OK(weir_queue_recover(rig.queues[1]));
-    opencl_rig_expect_works(&rig, rig.queues[1], 9);
+    opencl_rig_recover(&rig);
     opencl_rig_close(&rig);
 }
 
@@ -101,24 +88,20 @@ WEIR_TEST(OpenclLaunches, FailureIsSeenWhileALaunchRuns)
     // Two commands are expected before a record from now on, and the second has its event.
     for (int i = 0; i < 2; i++)
         opencl_rig_launch(&rig, rig.queues[1], rig.other, 1);
-    EXPECT_OK(weir_event_sync(record(rig.queues[1]), WEIR_FOREVER));
-    rig.shim->fail_launch(1, -5);
-    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
-    const struct weir_event first = record(rig.queues[0]);
+    EXPECT_OK(weir_event_sync(opencl_rig_record(rig.queues[1]), WEIR_FOREVER));
+    const struct weir_event first = opencl_rig_fail(&rig, -5);
     EXPECT_OK(weir_queue_launch(rig.queues[1], spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
                                 weir_out(rig.other, 0, sizeof(uint32_t)), (uint32_t)1,
                                 (uint64_t)100000000));
     EXPECT_OK(weir_queue_wait(rig.queues[1], first));
     EXPECT_OK(weir_queue_copy(rig.queues[1], rig.other, 0, rig.buffer, 0, OPENCL_RIG_BYTES));
-    const struct weir_event second = record(rig.queues[1]);
+    const struct weir_event second = opencl_rig_record(rig.queues[1]);
     const long waits = rig.shim->calls("clWaitForEvents");
     while (status == WEIR_NOT_READY)
         status = weir_event_query(first);
     expect_failed(weir_event_query(second), "waits for one");
     EXPECT_INT_EQ(rig.shim->calls("clWaitForEvents"), waits);
-    EXPECT_OK(weir_queue_recover(rig.queues[0]));
-    EXPECT_OK(weir_queue_recover(rig.queues[1]));
-    opencl_rig_expect_works(&rig, rig.queues[1], 9);
+    opencl_rig_recover(&rig);
     weir_kernel_destroy(&spin);
     opencl_rig_close(&rig);
 }
@@ -130,12 +113,10 @@ WEIR_TEST(OpenclLaunches, FailurePassesThroughTwoWaits)
     opencl_rig_open(&rig, "");
     weir_queue *third = NULL;
     EXPECT_OK(weir_queue_create(rig.device, NULL, &third));
-    rig.shim->fail_launch(1, STATUS);
-    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
-    EXPECT_OK(weir_queue_wait(rig.queues[1], record(rig.queues[0])));
-    EXPECT_OK(weir_queue_wait(third, record(rig.queues[1])));
-    EXPECT_OK(weir_queue_wait(rig.queues[0], record(third)));
-    expect_failed(weir_event_sync(record(third), WEIR_FOREVER), "waits for one");
+    EXPECT_OK(weir_queue_wait(rig.queues[1], opencl_rig_fail(&rig, STATUS)));
+    EXPECT_OK(weir_queue_wait(third, opencl_rig_record(rig.queues[1])));
+    EXPECT_OK(weir_queue_wait(rig.queues[0], opencl_rig_record(third)));
+    expect_failed(weir_event_sync(opencl_rig_record(third), WEIR_FOREVER), "waits for one");
     weir_queue_destroy(&third);
     opencl_rig_close(&rig);
 }
@@ -145,10 +126,8 @@ WEIR_TEST(OpenclLaunches, FailureOutlivesItsQueue)
 {
     struct opencl_rig rig;
     opencl_rig_open(&rig, "");
-    rig.shim->fail_launch(1, STATUS);
-    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
-    EXPECT_OK(weir_queue_wait(rig.queues[1], record(rig.queues[0])));
-    const struct weir_event second = record(rig.queues[1]);
+    EXPECT_OK(weir_queue_wait(rig.queues[1], opencl_rig_fail(&rig, STATUS)));
+    const struct weir_event second = opencl_rig_record(rig.queues[1]);
     weir_queue_destroy(&rig.queues[0]);
     expect_failed(weir_event_sync(second, WEIR_FOREVER), "status -1");
     opencl_rig_close(&rig);
@@ -159,12 +138,12 @@ static weir_graph *capture_branches(const struct opencl_rig *rig)
 {
     weir_graph *graph = NULL;
     EXPECT_OK(weir_capture_begin(rig->queues[0]));
-    const struct weir_event fork = record(rig->queues[0]);
+    const struct weir_event fork = opencl_rig_record(rig->queues[0]);
     EXPECT_OK(weir_queue_wait(rig->queues[1], fork));
     opencl_rig_launch(rig, rig->queues[0], rig->buffer, 1);
     opencl_rig_launch(rig, rig->queues[1], rig->other, 2);
     opencl_rig_launch(rig, rig->queues[1], rig->other, 3); // whose event is the record's
-    EXPECT_OK(weir_queue_wait(rig->queues[0], record(rig->queues[1])));
+    EXPECT_OK(weir_queue_wait(rig->queues[0], opencl_rig_record(rig->queues[1])));
     EXPECT_OK(weir_capture_end(rig->queues[0], NULL, &graph));
     return graph;
 }
@@ -176,15 +155,15 @@ WEIR_TEST(OpenclLaunches, FailureInAGraph)
     opencl_rig_open(&rig, "");
     weir_graph *graph = capture_branches(&rig);
     EXPECT_OK(weir_queue_graph(rig.queues[0], graph));
-    EXPECT_OK(weir_event_sync(record(rig.queues[0]), WEIR_FOREVER));
+    EXPECT_OK(weir_event_sync(opencl_rig_record(rig.queues[0]), WEIR_FOREVER));
     for (long n = 1; n <= 2; n++) {
         rig.shim->fail_launch(n, STATUS);
         EXPECT_OK(weir_queue_graph(rig.queues[0], graph));
-        expect_failed(weir_event_sync(record(rig.queues[0]), WEIR_FOREVER), "status -1");
+        expect_failed(weir_event_sync(opencl_rig_record(rig.queues[0]), WEIR_FOREVER), "status -1");
         EXPECT_OK(weir_queue_recover(rig.queues[0]));
         rig.shim->fail_launch(0, 0);
         EXPECT_OK(weir_queue_graph(rig.queues[0], graph));
-        EXPECT_OK(weir_event_sync(record(rig.queues[0]), WEIR_FOREVER));
+        EXPECT_OK(weir_event_sync(opencl_rig_record(rig.queues[0]), WEIR_FOREVER));
     }
     weir_graph_destroy(&graph);
     opencl_rig_close(&rig);
@@ -198,10 +177,10 @@ WEIR_TEST(OpenclLaunches, FailureInAGraphThatGoesOn)
     weir_graph *graph = capture_branches(&rig);
     rig.shim->fail_launch(1, STATUS);
     opencl_rig_launch(&rig, rig.queues[1], rig.buffer, 1);
-    expect_failed(weir_event_sync(record(rig.queues[1]), WEIR_FOREVER), "status -1");
+    expect_failed(weir_event_sync(opencl_rig_record(rig.queues[1]), WEIR_FOREVER), "status -1");
     rig.shim->fail_launch(2, STATUS);
     EXPECT_OK(weir_queue_graph(rig.queues[0], graph));
-    const struct weir_event first = record(rig.queues[0]);
+    const struct weir_event first = opencl_rig_record(rig.queues[0]);
     EXPECT_OK(weir_queue_recover(rig.queues[1]));
     EXPECT_OK(weir_queue_graph(rig.queues[1], graph));
     expect_failed(weir_event_sync(first, WEIR_FOREVER), "status -1");
@@ -238,7 +217,8 @@ WEIR_TEST(OpenclLaunches, ManyWithoutARecord)
     finish_natively(rig.queues[0]);
     launch_many(&rig, 300);
     EXPECT_TRUE(rig.shim->calls("clReleaseEvent") - releases >= 250);
-    expect_failed(weir_event_sync(record(rig.queues[0]), WEIR_FOREVER), "operation 100 is");
+    expect_failed(weir_event_sync(opencl_rig_record(rig.queues[0]), WEIR_FOREVER),
+                  "operation 100 is");
     opencl_rig_close(&rig);
 }
 
@@ -251,9 +231,7 @@ WEIR_TEST(OpenclLaunches, FailureWithTimes)
              weir_test_temp_dir());
     opencl_rig_open(&rig, plugins);
     opencl_rig_expect_works(&rig, rig.queues[0], 1);
-    rig.shim->fail_launch(1, STATUS);
-    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
-    expect_failed(weir_event_sync(record(rig.queues[0]), WEIR_FOREVER), "status -1");
+    expect_failed(weir_event_sync(opencl_rig_fail(&rig, STATUS), WEIR_FOREVER), "status -1");
     EXPECT_OK(weir_queue_recover(rig.queues[0]));
     rig.shim->fail("clRetainEvent", 1, 0);
     EXPECT_INT_EQ(weir_queue_launch(rig.queues[0], rig.iota, weir_dim(1, 1, 1),

@@ -60,11 +60,39 @@ void opencl_rig_launch(const struct opencl_rig *rig, weir_queue *queue, weir_buf
                                 (uint32_t)OPENCL_RIG_COUNT));
 }
 
-void opencl_rig_expect_works(const struct opencl_rig *rig, weir_queue *queue, uint32_t first)
+void opencl_rig_expect_numbers(weir_queue *queue, weir_buffer *buffer, size_t offset,
+                               uint32_t first)
 {
     uint32_t numbers[OPENCL_RIG_COUNT] = {0};
-    opencl_rig_launch(rig, queue, rig->buffer, first);
-    EXPECT_OK(weir_download(queue, numbers, rig->buffer, 0, sizeof numbers));
+    EXPECT_OK(weir_download(queue, numbers, buffer, offset, sizeof numbers));
     for (uint32_t i = 0; i < OPENCL_RIG_COUNT; i++)
         EXPECT_UINT_EQ(numbers[i], first + i);
+}
+
+void opencl_rig_expect_works(const struct opencl_rig *rig, weir_queue *queue, uint32_t first)
+{
+    opencl_rig_launch(rig, queue, rig->buffer, first);
+    opencl_rig_expect_numbers(queue, rig->buffer, 0, first);
+}
+
+struct weir_event opencl_rig_record(weir_queue *queue)
+{
+    struct weir_event event = {0};
+    EXPECT_OK(weir_queue_record(queue, &event));
+    return event;
+}
+
+struct weir_event opencl_rig_fail(const struct opencl_rig *rig, int status)
+{
+    rig->shim->fail_launch(1, status);
+    opencl_rig_launch(rig, rig->queues[0], rig->buffer, 1);
+    return opencl_rig_record(rig->queues[0]);
+}
+
+void opencl_rig_recover(const struct opencl_rig *rig)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        EXPECT_OK(weir_queue_recover(rig->queues[i]));
+    for (uint32_t i = 0; i < 2; i++)
+        opencl_rig_expect_works(rig, rig->queues[i], 9 + i);
 }

@@ -33,6 +33,14 @@ void opencl_rig_close(struct opencl_rig *rig);
 // Writes the numbers from `first` on.
 void opencl_rig_launch(const struct opencl_rig *rig, weir_queue *queue, weir_buffer *buffer,
                        uint32_t first);
+struct weir_event opencl_rig_record(weir_queue *queue);
+// Makes a launch on the first queue fail with `status`, and returns the record after it.
+struct weir_event opencl_rig_fail(const struct opencl_rig *rig, int status);
+// Recovers both queues, which work then.
+void opencl_rig_recover(const struct opencl_rig *rig);
+// Of a launch, from an offset on.
+void opencl_rig_expect_numbers(weir_queue *queue, weir_buffer *buffer, size_t offset,
+                               uint32_t first);
 // A launch and a download.
 void opencl_rig_expect_works(const struct opencl_rig *rig, weir_queue *queue, uint32_t first);
 

@@ -158,23 +158,9 @@ static cl_event event_of(cl_int code, const cl_event *event)
     return code == CL_SUCCESS && event ? *event : NULL;
 }
 
-// Commands. The three last parameters of all are `count`, `events` and `event`,
-// and `arguments` ends with LIST for the first two.
-#define FORWARD_ENQUEUE(name, parameters, arguments)           \
-    EXPORT cl_int name parameters                              \
-    {                                                          \
-        struct fake_list list;                                 \
-        cl_int code = fake_admit(#name);                       \
-        if (code != CL_SUCCESS)                                \
-            return code;                                       \
-        fake_list_make(&list, queue, count, events);           \
-        code = fake_real.name arguments;                       \
-        fake_list_finish(&list, count, event_of(code, event)); \
-        return code;                                           \
-    }
-
-// The same for reads and writes, where a blocking one flushes its queue.
-#define FORWARD_TRANSFER(name, parameters, arguments)          \
+// Commands. The three last parameters of all are `count`, `events` and `event`, and `arguments` ends with LIST
+// for the first two. One that is `blocking` flushes its queue.
+#define FORWARD(name, parameters, arguments, blocking)         \
     EXPORT cl_int name parameters                              \
     {                                                          \
         struct fake_list list;                                 \
@@ -188,6 +174,8 @@ static cl_event event_of(cl_int code, const cl_event *event)
         fake_list_finish(&list, count, event_of(code, event)); \
         return code;                                           \
     }
+#define FORWARD_ENQUEUE(name, parameters, arguments) FORWARD(name, parameters, arguments, false)
+#define FORWARD_TRANSFER(name, parameters, arguments) FORWARD(name, parameters, arguments, blocking)
 
 // clang-format off
 FORWARD_ENQUEUE(clEnqueueUnmapMemObject, (cl_command_queue queue, cl_mem memory, void *pointer, cl_uint count, const cl_event *events, cl_event *event), (queue, memory, pointer, LIST, event))
@@ -263,23 +251,18 @@ EXPORT cl_int clGetEventInfo(cl_event event, cl_event_info what, size_t size, vo
     return code;
 }
 
-EXPORT cl_int clFlush(cl_command_queue queue)
-{
-    const cl_int code = fake_admit("clFlush");
-    if (code != CL_SUCCESS)
-        return code;
-    open_gate(queue, false);
-    return fake_real.clFlush(queue);
-}
+#define FORWARD_OPENING(name)                  \
+    EXPORT cl_int name(cl_command_queue queue) \
+    {                                          \
+        const cl_int code = fake_admit(#name); \
+        if (code != CL_SUCCESS)                \
+            return code;                       \
+        open_gate(queue, false);               \
+        return fake_real.name(queue);          \
+    }
 
-EXPORT cl_int clFinish(cl_command_queue queue)
-{
-    const cl_int code = fake_admit("clFinish");
-    if (code != CL_SUCCESS)
-        return code;
-    open_gate(queue, false);
-    return fake_real.clFinish(queue);
-}
+FORWARD_OPENING(clFlush)
+FORWARD_OPENING(clFinish)
 
 EXPORT cl_int clReleaseCommandQueue(cl_command_queue queue)
 {
