@@ -36,17 +36,6 @@ static uint64_t give_away(struct sim *sim, uint32_t threads, uint64_t ns)
     return *first;
 }
 
-// One that has no room takes its time when it ends, as if the calling thread copied it.
-static void begin(struct sim *sim, const struct weir_host_note *note, uint64_t ns)
-{
-    struct sim_copiers *copiers = &sim->copiers;
-    if (threads_of(note) == 0 || copiers->count == SIM_PIECES_MOST)
-        return;
-    copiers->pieces[copiers->count++] =
-        (struct sim_piece){note->u.access.buffer, note->u.access.offset,
-                           give_away(sim, threads_of(note), ns)};
-}
-
 static struct sim_piece *find(struct sim_copiers *copiers, const struct weir_host_note *note)
 {
     for (size_t i = 0; i < copiers->count; i++)
@@ -54,6 +43,26 @@ static struct sim_piece *find(struct sim_copiers *copiers, const struct weir_hos
             copiers->pieces[i].offset == note->u.access.offset)
             return &copiers->pieces[i];
     return NULL;
+}
+
+static void forget(struct sim_copiers *copiers, struct sim_piece *piece)
+{
+    *piece = copiers->pieces[--copiers->count];
+}
+
+// One that has no room takes its time when it ends, as if the calling thread copied it. One in its memory
+// that has not ended was refused by a link before this one, and has no end.
+static void begin(struct sim *sim, const struct weir_host_note *note, uint64_t ns)
+{
+    struct sim_copiers *copiers = &sim->copiers;
+    struct sim_piece *refused = find(copiers, note);
+    if (refused)
+        forget(copiers, refused);
+    if (threads_of(note) == 0 || copiers->count == SIM_PIECES_MOST)
+        return;
+    copiers->pieces[copiers->count++] =
+        (struct sim_piece){note->u.access.buffer, note->u.access.offset,
+                           give_away(sim, threads_of(note), ns)};
 }
 
 static void end(struct sim *sim, const struct weir_host_note *note, uint64_t ns)
@@ -65,7 +74,7 @@ static void end(struct sim *sim, const struct weir_host_note *note, uint64_t ns)
     }
     if (piece->end_ns > sim->host_ns)
         sim->host_ns = piece->end_ns;
-    *piece = sim->copiers.pieces[--sim->copiers.count];
+    forget(&sim->copiers, piece);
 }
 
 static void take_time(struct sim *sim, const struct weir_host_note *note)

@@ -178,9 +178,9 @@ WEIR_TEST(Notes, RecoveryTellsOfWhatHasEnded)
     while (weir_queue_flush(rig.queue) == WEIR_OK &&
            weir_queue_fill(rig.queue, rig.buffer, 0, 0, "x", 1) == WEIR_OK) {
     }
-    *rig.notes->hook = (struct notes_hook){submit_late, &late};
+    *rig.notes->hook = (struct notes_hook){.function = submit_late, .user = &late};
     EXPECT_OK(weir_queue_recover(rig.queue));
-    *rig.notes->hook = (struct notes_hook){NULL, NULL};
+    *rig.notes->hook = (struct notes_hook){.function = NULL};
     EXPECT_TRUE(late.submitted);
     ASSERT_SIZE_EQ(rig.notes->count, 1);
     const struct weir_event told = rig.notes->list[0].u.complete.event;
