@@ -109,7 +109,8 @@ static bool agree(struct comm_bench *b, bool fine, char *message, size_t size)
 {
     const double lacking = comm_slowest(b, fine ? 0 : 1);
     if (fine && lacking != 0)
-        snprintf(message, size, "another rank lacks it");
+        snprintf(message, size, "%s",
+                 lacking < 0 ? weir_last_error_text() : "another rank lacks it");
     return fine && lacking == 0;
 }
 

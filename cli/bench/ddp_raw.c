@@ -84,7 +84,8 @@ struct ddp_raw *ddp_raw_open(struct ddp *ddp, char *message, size_t size)
     const bool ready = raw && prepare(ddp, raw, message, size);
     const double lacking = ddp_slowest(ddp, ready ? 0 : 1);
     if (lacking != 0 && message[0] == '\0')
-        snprintf(message, size, "another rank lacks something");
+        snprintf(message, size, "%s",
+                 lacking < 0 ? weir_last_error_text() : "another rank lacks something");
     if (!ready || lacking != 0 || !join(ddp, raw, message, size))
         ddp_raw_close(&raw);
     return raw;

@@ -74,5 +74,28 @@ for call in ncclSend ncclRecv; do
     expect_contains "$messages" "a raw call was refused ($call returned the fake's error, 2)"
 done
 
+# The driver's calls, of which Weir makes some too.
+# expect_struck CALL TEXT STATUS: some of the first 40 calls are raw ones, and say so.
+expect_struck()
+{
+    local n status
+    for n in $(seq 40); do
+        status=0
+        output="$(WEIR_TEST_CUDA_FAIL=$1:$n "$weir" bench comm --turns 1 --size 4K 2>&1)" || status=$?
+        ! printf '%s' "$output" | grep -qF "$2" || break
+    done
+    expect_contains "$output" "$2"
+    [ "$status" -eq "$3" ] || fail "it ended with $status: $output"
+}
+expect_struck cuStreamCreateWithPriority "no raw NCCL beside it: the driver refused a stream (999)" 0
+expect_struck cuStreamSynchronize "a raw call was refused (cuStreamSynchronize returned an error, 999)" 3
+
+# A wrong result of the raw calls is an error as well: here the copies that bring it are lost.
+unset WEIR_CUDA_NCCL WEIR_BACKEND
+printf '[weir]\nbackend = cuda\nplugins = lossy\n[lossy]\nkind = copy\nforwarded = 10\n' >lossy.ini
+expect_data 1 env WEIR_MODULE_PATH="$(dirname "$program")/../lib/weir:$here/tests/plugins/lossy" \
+    "$weir" bench comm --config lossy.ini --turns 1 --size 4K
+expect_contains "$messages" "raw all-reduce of 4096 bytes: element 0 of rank 0 is 1 in place of 3"
+
 expect_data 0 "$weir" bench comm --help
 expect_contains "$output" "--nccl F"
