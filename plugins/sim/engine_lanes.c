@@ -33,16 +33,21 @@ void sim__unit_finish(struct sim_unit *unit)
     free(unit->lanes);
 }
 
+// A queue of another device may have a channel that this one lacks.
+static struct sim_heap *waiting_of(struct sim_unit *unit, uint32_t lane)
+{
+    return unit->lane_count ? &unit->lanes[lane % unit->lane_count] : &unit->waiting;
+}
+
 bool sim__unit_reserve(struct sim_unit *unit, uint32_t lane)
 {
-    struct sim_heap *waiting = unit->lane_count ? &unit->lanes[lane] : &unit->waiting;
-    return sim__heap_reserve(waiting, unit->members + 1) &&
+    return sim__heap_reserve(waiting_of(unit, lane), unit->members + 1) &&
            sim__heap_reserve(&unit->running, unit->members + 1);
 }
 
 void sim__unit_add(struct sim_unit *unit, uint32_t lane, struct sim_op *op)
 {
-    sim__heap_push(unit->lane_count ? &unit->lanes[lane] : &unit->waiting, op);
+    sim__heap_push(waiting_of(unit, lane), op);
 }
 
 bool sim__was_ready_first(const struct sim_op *a, const struct sim_op *b)

@@ -78,7 +78,8 @@ enum {
     SIM_HOST_ENGINE, // holds any number
     SIM_SIGNALS,     // no engine: `running` are those whose signals are on their way
     SIM_ENGINES,
-    SIM_NO_ENGINE = SIM_ENGINES
+    SIM_NO_ENGINE = SIM_ENGINES,
+    SIM_OTHERS_ENGINE, // of another device
 };
 
 #define SIM_FROM_ELSEWHERE (UINT32_C(1) << SIM_ENGINES) // another device

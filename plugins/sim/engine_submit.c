@@ -170,13 +170,13 @@ static void follow(const struct sim_engine *engine, struct sim_queue *queue, uin
         return;
     op->follows = !work->first && queue->unit != unit && queue->unit != SIM_NO_ENGINE &&
                   (work->kind != SIM_PEER || sim__find(engine, last));
-    queue->unit = unit;
+    queue->unit = op->pulls ? SIM_OTHERS_ENGINE : unit;
 }
 
 static struct sim_op *new_op(struct sim_engine *engine, uint32_t index, const struct sim_work *work)
 {
     struct sim_queue *queue = &engine->queues[index];
-    const struct sim_model *model = engine->devices[queue->params.device].model;
+    const struct sim_model *model = engine->devices[device_of(queue, work)].model;
     struct sim_op *op = engine->free_ops;
     engine->free_ops = op->next;
     *op = (struct sim_op){

@@ -39,15 +39,22 @@ struct oracle {
     bool old[STEPS][STEPS];    // [i][before]: the end of `before` was seen when i was submitted
 };
 
-static const struct sim_model *model_of(const struct oracle *oracle, int i)
-{
-    const struct program *program = oracle->program;
-    return program->models[program->queues[program->steps[i].queue].device];
-}
-
-static uint32_t device_of(const struct oracle *oracle, int i)
+// Its queue's device.
+static uint32_t home_of(const struct oracle *oracle, int i)
 {
     return oracle->program->queues[oracle->program->steps[i].queue].device;
+}
+
+// That whose engine it needs.
+static uint32_t device_of(const struct oracle *oracle, int i)
+{
+    const uint32_t home = home_of(oracle, i);
+    return oracle->program->steps[i].pulls ? 1 - home : home;
+}
+
+static const struct sim_model *model_of(const struct oracle *oracle, int i)
+{
+    return oracle->program->models[device_of(oracle, i)];
 }
 
 static int engine_of(const struct oracle *oracle, int i);
@@ -106,7 +113,7 @@ static bool is_last_legacy(const struct oracle *oracle, int i, int before)
 {
     const struct program *program = oracle->program;
     for (int other = before + 1; other < i; other++)
-        if (device_of(oracle, other) == device_of(oracle, before) &&
+        if (home_of(oracle, other) == home_of(oracle, before) &&
             program->queues[program->steps[other].queue].legacy)
             return false;
     return program->queues[program->steps[before].queue].legacy;
@@ -121,20 +128,30 @@ static bool orders(const struct oracle *oracle, int i, int before)
         return true;
     if (step->queue == program->steps[before].queue)
         return is_last_of_queue(oracle, i, before);
-    return device_of(oracle, i) == device_of(oracle, before) &&
+    return home_of(oracle, i) == home_of(oracle, before) &&
            (legacy ? is_last_of_queue(oracle, i, before) : is_last_legacy(oracle, i, before));
 }
 
 // Only the one before it in its channel counts.
 static bool channel_lets(const struct oracle *oracle, int i)
 {
-    if (!model_of(oracle, i)->channels)
+    if (!oracle->program->models[home_of(oracle, i)]->channels)
         return true;
     for (int before = i - 1; before >= 0; before--)
-        if (device_of(oracle, before) == device_of(oracle, i) &&
+        if (home_of(oracle, before) == home_of(oracle, i) &&
             oracle->channels[oracle->program->steps[before].queue] ==
                 oracle->channels[oracle->program->steps[i].queue])
             return oracle->states[before].started;
+    return true;
+}
+
+// Those from a device start in the order of their submission.
+static bool pulls_let(const struct oracle *oracle, int i)
+{
+    for (int before = 0; before < i && oracle->program->steps[i].pulls; before++)
+        if (oracle->program->steps[before].pulls &&
+            device_of(oracle, before) == device_of(oracle, i) && !oracle->states[before].started)
+            return false;
     return true;
 }
 
@@ -143,7 +160,7 @@ static bool is_ready(const struct oracle *oracle, int i)
     for (int before = 0; before < i; before++)
         if (orders(oracle, i, before) && !sees_end(oracle, i, before))
             return false;
-    return channel_lets(oracle, i);
+    return channel_lets(oracle, i) && pulls_let(oracle, i);
 }
 
 // When `i` may know that `before` has ended.
@@ -192,7 +209,7 @@ static bool is_signalled(const struct oracle *oracle, int i)
     const int place = place_of(oracle, i);
     if (place < 0)
         return false;
-    if (oracle->states[i].from & ~(1u << place))
+    if (oracle->program->steps[i].pulls || oracle->states[i].from & ~(1u << place))
         return true;
     if (oracle->program->steps[i].first ||
         (oracle->program->steps[i].kind == SIM_PEER && is_rested(oracle, i)))
@@ -200,7 +217,8 @@ static bool is_signalled(const struct oracle *oracle, int i)
     for (int before = i - 1; before >= 0; before--)
         if (oracle->program->steps[before].queue == oracle->program->steps[i].queue &&
             place_of(oracle, before) >= 0)
-            return place_of(oracle, before) != place;
+            return place_of(oracle, before) != place ||
+                   device_of(oracle, before) != device_of(oracle, i);
     return false;
 }
 
@@ -321,12 +339,18 @@ static bool has_lanes(const struct oracle *oracle, int i)
            (engine_of(oracle, i) == 1 || engine_of(oracle, i) == 2);
 }
 
+// A device may have fewer than the one whose queue it is.
+static uint32_t lane_of(const struct oracle *oracle, int i)
+{
+    return oracle->lanes[oracle->program->steps[i].queue] % model_of(oracle, i)->copy_channels;
+}
+
 static bool is_in_lane(const struct oracle *oracle, int i, uint32_t device, int engine,
                        uint32_t lane)
 {
     const struct state *state = &oracle->states[i];
     return state->submitted && !state->started && device_of(oracle, i) == device &&
-           engine_of(oracle, i) == engine && oracle->lanes[oracle->program->steps[i].queue] == lane;
+           engine_of(oracle, i) == engine && lane_of(oracle, i) == lane;
 }
 
 // The first of a copy channel that is ready; -1: none.
@@ -404,6 +428,8 @@ static bool other_way_is_busy(const struct oracle *oracle, int i)
 
 static uint64_t latency_ns(const struct oracle *oracle, int i)
 {
+    if (oracle->program->steps[i].pulls && model_of(oracle, i)->pull_latency_ns)
+        return model_of(oracle, i)->pull_latency_ns;
     const struct sim_link *link = &model_of(oracle, i)->copies[oracle->program->steps[i].kind];
     return link->both_latency_ns && other_way_is_busy(oracle, i) ? link->both_latency_ns
                                                                  : link->latency_ns;
@@ -454,8 +480,7 @@ static void start(struct oracle *oracle, int i)
     state->idle_ns += wait_ns;
     state->start_ns += wait_ns;
     if (has_lanes(oracle, i))
-        oracle->last_lane[device_of(oracle, i)][engine_of(oracle, i)] =
-            (int)oracle->lanes[step->queue];
+        oracle->last_lane[device_of(oracle, i)][engine_of(oracle, i)] = (int)lane_of(oracle, i);
 }
 
 static bool end_some(struct oracle *oracle)

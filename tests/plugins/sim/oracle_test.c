@@ -27,6 +27,7 @@ static struct sim_model random_model(void)
     model.signal_ns = up_to(1) ? 0 : up_to(4);
     model.signal_copy_ns = up_to(1) ? 0 : up_to(4);
     model.kernel_gap_ns = up_to(1) ? 0 : up_to(4);
+    model.pull_latency_ns = up_to(1) ? 0 : up_to(4);
     model.copy_channels = up_to(1) ? 0 : (uint32_t)up_to(3);
     for (int kind = 0; kind < SIM_KINDS; kind++) {
         model.copies[kind].bytes_per_s = 400000000 + up_to(3) * 170000000;
@@ -40,9 +41,10 @@ static struct sim_model random_model(void)
 
 static void random_step(struct program *program)
 {
-    static const enum sim_kind kinds[] = {SIM_KERNEL, SIM_KERNEL, SIM_KERNEL,     SIM_H2D,  SIM_H2D,
-                                          SIM_D2H,    SIM_D2H,    SIM_MARK,       SIM_MARK, SIM_D2D,
-                                          SIM_PEER,   SIM_HOST,   SIM_COLLECTIVE, SIM_PAUSE};
+    static const enum sim_kind kinds[] = {SIM_KERNEL, SIM_KERNEL,     SIM_KERNEL, SIM_H2D,
+                                          SIM_H2D,    SIM_D2H,        SIM_D2H,    SIM_MARK,
+                                          SIM_MARK,   SIM_D2D,        SIM_PEER,   SIM_PEER,
+                                          SIM_HOST,   SIM_COLLECTIVE, SIM_PAUSE};
     const int i = add_step(program, (uint32_t)up_to(program->queue_count - 1),
                            kinds[up_to(sizeof kinds / sizeof *kinds - 1)], up_to(9));
     struct step *step = &program->steps[i];
@@ -52,6 +54,7 @@ static void random_step(struct program *program)
     if (i > 0 && up_to(9) == 0)
         step->host_wait = (int)up_to((uint64_t)i - 1);
     step->places = (uint32_t)up_to(4);
+    step->pulls = step->kind == SIM_PEER && program->device_count > 1 && up_to(1);
     step->first = up_to(5) == 0;
     step->node = up_to(3) == 0;
     step->yield_ns = up_to(1) ? 0 : up_to(4);

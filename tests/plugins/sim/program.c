@@ -55,6 +55,8 @@ static void submit(struct sim_engine *engine, struct program *program, struct st
                             .waits = waits,
                             .first = step->first,
                             .node = step->node,
+                            .device = 1 - program->queues[step->queue].device,
+                            .pulls = step->pulls,
                             .tag = (uint64_t)(step - program->steps)};
     if (step->host_wait >= 0) {
         sim_engine_wait(engine, points[step->host_wait]);

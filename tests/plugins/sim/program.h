@@ -19,6 +19,7 @@ struct step {
     uint64_t yield_ns;
     bool first;            // of a graph's branch
     bool node;             // of a graph
+    bool pulls;            // from the other of two devices
     uint64_t length;       // bytes of a copy, nanoseconds of a kernel or a pause
     int waits[STEP_WAITS]; // earlier steps; -1: none
     int host_wait;         // the host waits for this step before; -1: none
