@@ -22,7 +22,8 @@ struct comm_raw {
     uint32_t local_count;
     uint32_t first;
     uint32_t count;
-    bool failed; // NCCL may still wait for what was refused
+    struct bench_nccl_id id; // of rank 0
+    bool failed;             // NCCL may still wait for what was refused
 };
 
 // Opening.
@@ -74,13 +75,13 @@ static bool make_streams(struct comm_raw *raw, char *message, size_t size)
     return error == 0;
 }
 
-static int init_ranks(struct comm_raw *raw, struct bench_nccl_id id)
+static int init_ranks(struct comm_raw *raw)
 {
     int error = raw->api.ncclGroupStart();
     for (uint32_t i = 0; i < raw->local_count && error == 0; i++) {
         error = raw->api.cu.cuCtxSetCurrent(raw->ranks[i].context) ? BENCH_NCCL_CUDA_ERROR : 0;
         if (error == 0)
-            error = raw->api.ncclCommInitRank(&raw->ranks[i].comm, (int)raw->count, id,
+            error = raw->api.ncclCommInitRank(&raw->ranks[i].comm, (int)raw->count, raw->id,
                                               (int)(raw->first + i));
     }
     const int ended = raw->api.ncclGroupEnd();
@@ -90,14 +91,12 @@ static int init_ranks(struct comm_raw *raw, struct bench_nccl_id id)
 static bool join(const struct comm_bench *b, struct comm_raw *raw, char *message, size_t size)
 {
     const struct comm_rank *rank = &b->ranks[0];
-    struct bench_nccl_id id = {{0}};
-    int error = raw->first == 0 ? raw->api.ncclGetUniqueId(&id) : 0;
     if (b->local_count == 1 &&
-        bench_nccl_share(rank->device, rank->queue, rank->comm, &id) != WEIR_OK) {
+        bench_nccl_share(rank->device, rank->queue, rank->comm, &raw->id) != WEIR_OK) {
         snprintf(message, size, "%s", weir_last_error_text());
         return false;
     }
-    error = error ? error : init_ranks(raw, id);
+    const int error = init_ranks(raw);
     if (error != 0)
         snprintf(message, size, "%s refused a communicator: %s", raw->api.name,
                  raw->api.ncclGetErrorString(error));
@@ -120,7 +119,8 @@ struct comm_raw *comm_raw_open(struct comm_bench *b, char *message, size_t size)
     snprintf(message, size, "no memory for it");
     bool fine = raw && take_ranks(b, raw, message, size) &&
                 bench_nccl_load(&raw->api, b->nccl, message, size) &&
-                make_streams(raw, message, size);
+                make_streams(raw, message, size) &&
+                bench_nccl_make_id(&raw->api, raw->first, &raw->id, message, size);
     fine = agree(b, fine, message, size);
     if (fine) {
         fine = agree(b, join(b, raw, message, size), message, size);

@@ -17,6 +17,7 @@ struct ddp_raw {
     void *reduced;
     void **ready; // an event for each layer, the most that there can be buckets; NULL ends them
     void *comm;
+    struct bench_nccl_id id; // of rank 0
 };
 
 // Opening.
@@ -43,17 +44,15 @@ static bool make_streams(struct ddp_raw *raw, size_t layers, char *message, size
 static bool join(struct ddp *ddp, struct ddp_raw *raw, char *message, size_t size)
 {
     struct ddp_rank *rank = &ddp->ranks[0];
-    struct bench_nccl_id id = {{0}};
-    int error = ddp->all.first == 0 ? raw->nccl.ncclGetUniqueId(&id) : 0;
-    if (bench_nccl_share(rank->place->device, rank->queue, rank->place->comm, &id) != WEIR_OK) {
+    if (bench_nccl_share(rank->place->device, rank->queue, rank->place->comm, &raw->id) !=
+        WEIR_OK) {
         snprintf(message, size, "%s", weir_last_error_text());
         return false;
     }
-    if (error == 0 && raw->nccl.cu.cuCtxSetCurrent(raw->context) != 0)
-        error = BENCH_NCCL_CUDA_ERROR;
+    int error = raw->nccl.cu.cuCtxSetCurrent(raw->context) ? BENCH_NCCL_CUDA_ERROR : 0;
     if (error == 0)
-        error =
-            raw->nccl.ncclCommInitRank(&raw->comm, (int)ddp->all.count, id, (int)ddp->all.first);
+        error = raw->nccl.ncclCommInitRank(&raw->comm, (int)ddp->all.count, raw->id,
+                                           (int)ddp->all.first);
     if (error != 0)
         snprintf(message, size, "%s refused a communicator: %s", raw->nccl.name,
                  raw->nccl.ncclGetErrorString(error));
@@ -73,7 +72,8 @@ static bool prepare(struct ddp *ddp, struct ddp_raw *raw, char *message, size_t 
     }
     raw->context = native.context;
     return bench_nccl_load(&raw->nccl, ddp->nccl, message, size) &&
-           make_streams(raw, (size_t)ddp->layers, message, size);
+           make_streams(raw, (size_t)ddp->layers, message, size) &&
+           bench_nccl_make_id(&raw->nccl, ddp->all.first, &raw->id, message, size);
 }
 
 // All ranks have it, or none: a communicator waits for all.

@@ -1,7 +1,6 @@
 // See the header.
 #include "cli/bench/nccl.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <weir/kit/symbols.h>
@@ -67,6 +66,15 @@ bool bench_nccl_load(struct bench_nccl *nccl, const char *file, char *message, s
     else if (nccl->version < OLDEST)
         snprintf(message, size, "%s is older than 2.18", nccl->name);
     return error == 0 && nccl->version >= OLDEST;
+}
+
+bool bench_nccl_make_id(const struct bench_nccl *nccl, uint32_t rank, struct bench_nccl_id *id,
+                        char *message, size_t size)
+{
+    const int error = rank == 0 ? nccl->ncclGetUniqueId(id) : 0;
+    if (error != 0)
+        snprintf(message, size, "ncclGetUniqueId fails: %s", nccl->ncclGetErrorString(error));
+    return error == 0;
 }
 
 weir_status bench_nccl_share(weir_device *device, weir_queue *queue, weir_comm *comm,

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <weir/weir.h>
 
@@ -74,6 +75,12 @@ struct bench_nccl {
 //
 // Errors: false after a sentence in `message`; also where it is older than 2.18, as Weir takes it.
 bool bench_nccl_load(struct bench_nccl *nccl, const char *file, char *message, size_t size);
+
+// An id on rank 0, nothing on others.
+//
+// Errors: false after a sentence in `message`.
+bool bench_nccl_make_id(const struct bench_nccl *nccl, uint32_t rank, struct bench_nccl_id *id,
+                        char *message, size_t size);
 
 // Brings rank 0's id to the other ranks of `comm`, each of which calls it with its device and queue.
 weir_status bench_nccl_share(weir_device *device, weir_queue *queue, weir_comm *comm,

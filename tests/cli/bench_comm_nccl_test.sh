@@ -61,6 +61,9 @@ expect_none "NCCL 2.28.9 refused a communicator: the fake's error" \
     env WEIR_TEST_NCCL_FAIL=ncclCommInitRank:2 "$weir" bench comm
 expect_none "NCCL 2.28.9 refused a communicator: the fake's error" \
     env WEIR_TEST_NCCL_FAIL=ncclCommInitRank:1 "$weir" launch -n 2 --no-prefix "$program" bench comm
+# Rank 1 does not wait for a rank 0 that has no id.
+expect_none "ncclGetUniqueId fails: the fake's error" \
+    env WEIR_TEST_NCCL_FAIL=ncclGetUniqueId:1 "$weir" launch -n 2 --no-prefix "$program" bench comm
 expect_none "libnccl_lacking.so.2 lacks ncclSend" "$weir" bench comm --nccl "$nccl/libnccl_lacking.so.2"
 
 # A raw call that fails, of the check and of a turn: the first rank's, and the second one's after it.
