@@ -77,14 +77,15 @@ static bool make_streams(struct comm_raw *raw, char *message, size_t size)
 
 static int init_ranks(struct comm_raw *raw)
 {
-    int error = raw->api.ncclGroupStart();
+    const bool grouped = raw->local_count > 1;
+    int error = grouped ? raw->api.ncclGroupStart() : 0;
     for (uint32_t i = 0; i < raw->local_count && error == 0; i++) {
         error = raw->api.cu.cuCtxSetCurrent(raw->ranks[i].context) ? BENCH_NCCL_CUDA_ERROR : 0;
         if (error == 0)
             error = raw->api.ncclCommInitRank(&raw->ranks[i].comm, (int)raw->count, raw->id,
                                               (int)(raw->first + i));
     }
-    const int ended = raw->api.ncclGroupEnd();
+    const int ended = grouped ? raw->api.ncclGroupEnd() : 0;
     return error ? error : ended;
 }
 
