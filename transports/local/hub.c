@@ -165,35 +165,10 @@ static bool reduce_segment(struct local_run *run, uint32_t phase, size_t at, siz
     return true;
 }
 
-static bool reduce(struct local_run *run, uint32_t phase, size_t size)
-{
-    for (size_t at = 0; at < size; at += LOCAL_SEGMENT_BYTES) {
-        const size_t left = size - at;
-        const size_t part = left < LOCAL_SEGMENT_BYTES ? left : LOCAL_SEGMENT_BYTES;
-        if (!reduce_segment(run, phase, at, part))
-            return false;
-    }
-    return true;
-}
-
 static bool hub_phase(struct local_run *run, uint32_t phase)
 {
-    const uint32_t count = run->group->count;
-    const uint32_t own = run->group->rank;
-    struct local_piece piece;
-    if (phase > 0 && !next_ticket(run))
-        return false;
-    // Each rank begins with another owner, so that not all read the same memory.
-    for (uint32_t i = 0; i < count; i++) {
-        const uint32_t owner = (own + i) % count;
-        if (!local_piece(run, phase, own, owner, &piece))
-            continue;
-        if (piece.reduced)
-            return reduce(run, phase, piece.size);
-        if (!copy(run, owner, &piece))
-            return false;
-    }
-    return true;
+    static const struct local_reads reads = {.copy = copy, .reduce_segment = reduce_segment};
+    return (phase == 0 || next_ticket(run)) && local_read_pieces(run, phase, &reads);
 }
 
 void local_hub_drain(const struct local_run *run)

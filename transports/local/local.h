@@ -125,6 +125,16 @@ uint32_t local_phases(uint32_t kind);
 bool local_piece(const struct local_run *run, uint32_t phase, uint32_t reader, uint32_t owner,
                  struct local_piece *out_piece);
 
+// How a rank gets the pieces where it reads the others' memory itself.
+struct local_reads {
+    bool (*copy)(struct local_run *run, uint32_t owner, const struct local_piece *piece);
+    // Reduces `size` bytes, at most LOCAL_SEGMENT_BYTES, of each owner's piece, from `at` on.
+    bool (*reduce_segment)(struct local_run *run, uint32_t phase, size_t at, size_t size);
+};
+
+// Gets all pieces that this rank needs in the phase.
+bool local_read_pieces(struct local_run *run, uint32_t phase, const struct local_reads *reads);
+
 // call.c
 
 struct local_head local_head_of(const struct weir_transport_call *call);

@@ -1,6 +1,8 @@
 // Which rank needs which piece of which other rank's memory. A collective on the whole of a buffer is
 // made of chunks, one for each rank: rank i reduces, or receives of the root, chunk i, and all ranks
 // copy it from there. So no rank, the root included, sends more than about twice what it holds.
+//
+// And the loop over the pieces of a phase, for ranks that read each other's memory.
 #include "transports/local/local.h"
 
 struct chunk {
@@ -110,4 +112,34 @@ bool local_piece(const struct local_run *run, uint32_t phase, uint32_t reader, u
     else
         *out_piece = single_piece(run, reader, owner);
     return out_piece->size > 0;
+}
+
+static bool reduce(struct local_run *run, uint32_t phase, size_t size,
+                   const struct local_reads *reads)
+{
+    for (size_t at = 0; at < size; at += LOCAL_SEGMENT_BYTES) {
+        const size_t left = size - at;
+        const size_t part = left < LOCAL_SEGMENT_BYTES ? left : LOCAL_SEGMENT_BYTES;
+        if (!reads->reduce_segment(run, phase, at, part))
+            return false;
+    }
+    return true;
+}
+
+bool local_read_pieces(struct local_run *run, uint32_t phase, const struct local_reads *reads)
+{
+    const uint32_t count = run->group->count;
+    const uint32_t own = run->group->rank;
+    struct local_piece piece;
+    // Each rank begins with another owner, so that not all read the same memory.
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t owner = (own + i) % count;
+        if (!local_piece(run, phase, own, owner, &piece))
+            continue;
+        if (piece.reduced)
+            return reduce(run, phase, piece.size, reads);
+        if (!reads->copy(run, owner, &piece))
+            return false;
+    }
+    return true;
 }

@@ -174,6 +174,8 @@ static bool reduce_segment(struct local_run *run, uint32_t phase, size_t at, siz
 {
     const struct local_group *group = run->group;
     struct local_piece piece = {.size = 0};
+    if (!local_tcp_stage(run))
+        return false;
     local_piece(run, phase, group->rank, 0, &piece);
     char *result = (char *)run->dst + piece.target + at;
     void *total = group->rank == 0 ? result : run->total;
@@ -192,35 +194,10 @@ static bool reduce_segment(struct local_run *run, uint32_t phase, size_t at, siz
     return true;
 }
 
-static bool reduce(struct local_run *run, uint32_t phase, size_t size)
-{
-    if (!local_tcp_stage(run))
-        return false;
-    for (size_t at = 0; at < size; at += LOCAL_SEGMENT_BYTES) {
-        const size_t left = size - at;
-        if (!reduce_segment(run, phase, at,
-                            left < LOCAL_SEGMENT_BYTES ? left : LOCAL_SEGMENT_BYTES))
-            return false;
-    }
-    return true;
-}
-
 bool local_share_phase(struct local_run *run, uint32_t phase)
 {
-    const uint32_t own = run->group->rank;
-    struct local_piece piece;
-    if (phase > 0 && !exchange_bytes(run))
-        return false;
-    for (uint32_t i = 0; i < run->group->count; i++) {
-        const uint32_t owner = (own + i) % run->group->count;
-        if (!local_piece(run, phase, own, owner, &piece))
-            continue;
-        if (piece.reduced)
-            return reduce(run, phase, piece.size);
-        if (!copy(run, owner, &piece))
-            return false;
-    }
-    return true;
+    static const struct local_reads reads = {.copy = copy, .reduce_segment = reduce_segment};
+    return (phase == 0 || exchange_bytes(run)) && local_read_pieces(run, phase, &reads);
 }
 
 bool local_share_end(struct local_run *run)
