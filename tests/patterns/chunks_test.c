@@ -27,24 +27,12 @@ struct job {
 
 static struct job job;
 
-static weir_status pass_gate(void *user)
-{
-    gate_pass(user);
-    return WEIR_OK;
-}
-
-static weir_status fail_behind_gate(void *user)
-{
-    gate_pass(user);
-    return WEIR_ERROR_IO;
-}
-
 static weir_status begin_kernel(weir_queue *queue, const struct weir_chunk *chunk)
 {
     if (job.gated == chunk->index + 1)
-        return weir_queue_host_call(queue, pass_gate, &job.gate);
+        return weir_queue_host_call(queue, gate_call, &job.gate);
     if (job.fails == chunk->index + 1)
-        return weir_queue_host_call(queue, fail_behind_gate, &job.gate);
+        return weir_queue_host_call(queue, gate_call_that_fails, &job.gate);
     if (job.jitter)
         return weir_queue_host_call(queue, rig_dawdle, (void *)(uintptr_t)(chunk->index + 1));
     return WEIR_OK;
@@ -246,7 +234,7 @@ WEIR_TEST(Chunks, ARunWaitsForItsSource)
         guard_dst();
         rig_write_words(other, 0, 2 * WORDS, 77000 + queues);
         ASSERT_OK(weir_chunks_create(&params, &job.chunks));
-        ASSERT_OK(weir_queue_host_call(filler, pass_gate, &job.gate));
+        ASSERT_OK(weir_queue_host_call(filler, gate_call, &job.gate));
         ASSERT_OK(weir_queue_copy(filler, job.src, MARGIN * 4 + 4, other, 0, WORDS * 8));
         ASSERT_OK(weir_queue_record(filler, &filled));
         ASSERT_OK(weir_chunks_run(job.chunks, &filled, 1, &done));

@@ -104,13 +104,6 @@ static weir_status prepare(void *user, void *data, void *data_frame)
     return weir_host_end(slot->in, 0, BYTES, WEIR_ACCESS_WRITE);
 }
 
-static weir_status pass_gate(void *user)
-{
-    (void)user;
-    gate_pass(&line.gate);
-    return WEIR_OK;
-}
-
 static weir_status fail_host_call(void *user)
 {
     (void)user;
@@ -136,7 +129,7 @@ static weir_status upload(void *user, void *data, void *frame, weir_queue *queue
     (void)user;
     weir_status status = begin_stage(queue, frame, 0);
     if (status == WEIR_OK && ((struct frame *)frame)->gated)
-        status = weir_queue_host_call(queue, pass_gate, NULL);
+        status = weir_queue_host_call(queue, gate_call, &line.gate);
     if (status != WEIR_OK)
         return status;
     return weir_queue_copy(queue, slot->whole, 0, slot->in, 0, BYTES);

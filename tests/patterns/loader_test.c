@@ -51,12 +51,6 @@ weir_status __wrap_weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_
 weir_status __real_weir_event_query_at(struct weir_event event, const char *file, int line);
 weir_status __wrap_weir_event_query_at(struct weir_event event, const char *file, int line);
 
-static weir_status pass_gate(void *user)
-{
-    gate_pass(user);
-    return WEIR_OK;
-}
-
 static weir_status fail_io(const char *message)
 {
     struct weir_error error = {.status = WEIR_ERROR_IO};
@@ -73,7 +67,7 @@ weir_status __wrap_weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_
         return fail_io("the copy failed");
     }
     if (copy_gate && strcmp(weir_queue_label(queue), "batches") == 0)
-        weir_queue_host_call(queue, pass_gate, copy_gate);
+        weir_queue_host_call(queue, gate_call, copy_gate);
     return __real_weir_queue_copy_at(queue, dst, dst_offset, src, src_offset, size, file, line);
 }
 
@@ -286,7 +280,7 @@ WEIR_TEST(Loader, ABatchInUseIsNotOverwritten)
 
     for (uint32_t slots = 2; slots <= 4; slots++) {
         open_loader(3 * slots, slots);
-        ASSERT_OK(weir_queue_host_call(fixture.queue, pass_gate, &fixture.gate));
+        ASSERT_OK(weir_queue_host_call(fixture.queue, gate_call, &fixture.gate));
         for (uint32_t i = 0; i < slots; i++) {
             ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
             ASSERT_OK(log_batch(fixture.queue, &batch));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "patterns/pipeline_group.h"
+#include "tests/patterns/blocked.h"
 #include "tests/patterns/recorder.h"
 #include "tests/patterns/rig.h"
 
@@ -47,19 +48,6 @@ static struct {
     bool submits;   // `deliver` submits to the group
     weir_status submitted;
 } world;
-
-// A submit that is blocked waits for a condition.
-static _Thread_local bool submits;
-static _Atomic bool blocked;
-int __real_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock);
-int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock);
-
-int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock)
-{
-    if (submits)
-        blocked = true;
-    return __real_pthread_cond_wait(condition, lock);
-}
 
 // --- the pipelines ---
 
@@ -106,13 +94,6 @@ static weir_status prepare(void *user, void *data, void *frame)
     return WEIR_OK;
 }
 
-static weir_status pass_gate(void *user)
-{
-    (void)user;
-    gate_pass(&world.gate);
-    return WEIR_OK;
-}
-
 static weir_status fail_host_call(void *user)
 {
     (void)user;
@@ -125,7 +106,7 @@ static weir_status work(void *user, void *data, void *data_frame, weir_queue *qu
     const struct frame *frame = data_frame;
     (void)user;
     weir_status status =
-        frame->gated ? weir_queue_host_call(queue, pass_gate, NULL)
+        frame->gated ? weir_queue_host_call(queue, gate_call, &world.gate)
                      : weir_queue_host_call(queue, rig_dawdle, (void *)(uintptr_t)frame->number);
     if (status == WEIR_OK)
         status = weir_queue_copy(queue, slot->inside, 0, slot->in, 0, BYTES);
@@ -205,7 +186,7 @@ static weir_status open_device(struct lane *lane, uint32_t index)
 static void open_devices(void)
 {
     memset(&world, 0, sizeof world);
-    blocked = false;
+    blocked_begin();
     recorder_init(&world.recorder);
     gate_init(&world.gate);
     ASSERT_OK(rig_open_with("[null]\ndevices = 3\n"));
@@ -368,7 +349,7 @@ struct submitter {
 static void *submit_one(void *argument)
 {
     struct submitter *submitter = argument;
-    submits = true;
+    blocked_watch();
     submitter->status = weir_pipeline_group_submit(world.group, submitter->frame);
     return NULL;
 }
@@ -376,8 +357,7 @@ static void *submit_one(void *argument)
 static void start_blocked(struct submitter *submitter)
 {
     pthread_create(&submitter->thread, NULL, submit_one, submitter);
-    while (!blocked)
-        rig_sleep_ns(1000000);
+    blocked_await();
 }
 
 WEIR_TEST(PipelineGroup, BlockWaitsForRoom)

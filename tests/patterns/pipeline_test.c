@@ -1,24 +1,6 @@
 // The pipeline on a real chain: null by default, or what WEIR_BACKEND names.
+#include "tests/patterns/blocked.h"
 #include "tests/patterns/line.h"
-
-// A submit that is blocked waits for a condition.
-static _Thread_local bool submits;
-static _Atomic bool blocked;
-int __real_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock);
-int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock);
-
-int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock)
-{
-    if (submits)
-        blocked = true;
-    return __real_pthread_cond_wait(condition, lock);
-}
-
-static void await_blocked(void)
-{
-    while (!blocked)
-        rig_sleep_ns(1000000);
-}
 
 static void expect_statuses(const weir_status *statuses, unsigned count)
 {
@@ -111,7 +93,7 @@ WEIR_TEST(Pipeline, FramesDoNotWaitForLaterOnes)
 // A pipeline of one slot and a backlog of two, with frame 1 held in its slot.
 static void open_full(struct frame *frames, uint32_t count, weir_pipeline_full full)
 {
-    blocked = false;
+    blocked_begin();
     ASSERT_OK(line_open(NULL));
     number_frames(frames, count);
     frames[0].gated = true;
@@ -140,7 +122,7 @@ struct submitter {
 static void *submit_all(void *argument)
 {
     struct submitter *submitter = argument;
-    submits = true;
+    blocked_watch();
     for (unsigned i = 0; i < submitter->count; i++) {
         submitter->status = weir_pipeline_submit(line.pipeline, &submitter->frames[i]);
         if (submitter->status != WEIR_OK)
@@ -156,7 +138,7 @@ WEIR_TEST(Pipeline, BlockWaitsForRoom)
     open_full(frames, 6, WEIR_PIPELINE_BLOCK);
     struct submitter submitter = {.frames = frames + 1, .count = 5};
     pthread_create(&submitter.thread, NULL, submit_all, &submitter);
-    await_blocked();
+    blocked_await();
     EXPECT_UINT_EQ(submitter.submitted, 2);
     gate_open(&line.gate);
     pthread_join(submitter.thread, NULL);
@@ -281,7 +263,7 @@ WEIR_TEST(Pipeline, CancelLetsStartedFramesFinish)
     open_full(frames, 8, WEIR_PIPELINE_BLOCK);
     struct submitter submitter = {.frames = frames + 1, .count = 5};
     pthread_create(&submitter.thread, NULL, submit_all, &submitter);
-    await_blocked();
+    blocked_await();
     ASSERT_OK(weir_pipeline_cancel(line.pipeline));
     pthread_join(submitter.thread, NULL);
     EXPECT_INT_EQ(submitter.status, WEIR_CANCELLED);
@@ -337,7 +319,7 @@ WEIR_TEST(Pipeline, DestroyReleasesABlockedSubmit)
     open_full(frames, 4, WEIR_PIPELINE_BLOCK);
     struct submitter submitter = {.frames = frames + 1, .count = 3};
     pthread_create(&submitter.thread, NULL, submit_all, &submitter);
-    await_blocked();
+    blocked_await();
     pthread_create(&opener, NULL, open_gate_behind, &submitter);
     ASSERT_OK(weir_pipeline_destroy(&line.pipeline));
     pthread_join(opener, NULL);
@@ -460,18 +442,6 @@ WEIR_TEST(Pipeline, DestroyWaitsForWorkAfterAFailure)
     }
 }
 
-static weir_status pass_gate(void *user)
-{
-    gate_pass(user);
-    return WEIR_OK;
-}
-
-static weir_status fail_behind_gate(void *user)
-{
-    gate_pass(user);
-    return WEIR_ERROR_IO;
-}
-
 // The pipeline relies on this when a frame fails while an earlier one is running in
 // the same queue: operations before a failure in its queue run.
 static void check_work_before_failure(weir_queue *queue, weir_queue *other, weir_buffer *buffer)
@@ -482,13 +452,13 @@ static void check_work_before_failure(weir_queue *queue, weir_queue *other, weir
     void *pointer;
 
     ASSERT_OK(weir_queue_fill(queue, buffer, 0, 64, &ones, sizeof ones));
-    ASSERT_OK(weir_queue_host_call(queue, pass_gate, &line.gate));
+    ASSERT_OK(weir_queue_host_call(queue, gate_call, &line.gate));
     ASSERT_OK(weir_queue_fill(queue, buffer, 0, 64, &twos, sizeof twos));
     ASSERT_OK(weir_queue_record(queue, &done));
     // The record after the failing operation is accepted before the failure
     // happens.
     gate_init(&gate);
-    ASSERT_OK(weir_queue_host_call(other, fail_behind_gate, &gate));
+    ASSERT_OK(weir_queue_host_call(other, gate_call_that_fails, &gate));
     ASSERT_OK(weir_queue_record(other, &failed));
     gate_open(&gate);
     EXPECT_INT_LT(weir_queue_sync(other, WEIR_FOREVER), 0);

@@ -276,12 +276,6 @@ WEIR_TEST(QueuePool, ThreadsShareTheTurns)
 
 // --- work ---
 
-static weir_status pass_gate(void *user)
-{
-    gate_pass(user);
-    return WEIR_OK;
-}
-
 static weir_status fail_at_once(void *user)
 {
     (void)user;
@@ -310,7 +304,7 @@ WEIR_TEST(QueuePool, SyncAllWaitsForEveryQueue)
     ASSERT_OK(weir_queue_pool_sync_all(pool, WEIR_FOREVER));
     ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &held));
     ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_HIGH, &other));
-    ASSERT_OK(weir_queue_host_call(held, pass_gate, &gate));
+    ASSERT_OK(weir_queue_host_call(held, gate_call, &gate));
     ASSERT_OK(weir_queue_fill(held, buffer, 0, 4, &word, 4));
     // Another queue's work does not wait for that.
     ASSERT_OK(weir_queue_fill(other, buffer, 4, 4, &word, 4));
@@ -369,7 +363,7 @@ WEIR_TEST(QueuePool, SyncAllKeepsItsTimeout)
     open_pool(4, 0, 0);
     for (unsigned i = 0; i < 4; i++) {
         ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &queue));
-        ASSERT_OK(weir_queue_host_call(queue, pass_gate, &gate));
+        ASSERT_OK(weir_queue_host_call(queue, gate_call, &gate));
     }
     sync_count = 0;
     EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, 20000000), WEIR_TIMEOUT);

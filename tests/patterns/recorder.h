@@ -56,6 +56,10 @@ void gate_finish(struct gate *gate);
 void gate_pass(struct gate *gate);
 void gate_open(struct gate *gate);
 
+// Host calls that pass the gate, their `user`; the second one fails after that with WEIR_ERROR_IO.
+weir_status gate_call(void *gate);
+weir_status gate_call_that_fails(void *gate);
+
 // As it was at first.
 void gate_shut(struct gate *gate);
 
