@@ -87,6 +87,18 @@ WEIR_TEST(CommFailures, TheDriverFailsWithoutADetail)
     comm_rig_close(&rig);
 }
 
+// What is before rank 0's collective fails once the gate is open.
+static void expect_failure_at(struct comm_rig *rig, struct comm_rig_gate *gate)
+{
+    for (uint32_t r = 0; r < 2; r++)
+        EXPECT_OK(reduce_at(rig, r));
+    comm_rig_open_gate(gate);
+    COMM_RIG_EXPECT_CAUSE(rig->queues[0], "the function returned WEIR_ERROR_IO");
+    COMM_RIG_EXPECT_CAUSE(rig->queues[1], "all-reduce 1 of 'grads', ",
+                          "rank 0 cannot take part: ", "the function returned WEIR_ERROR_IO");
+    EXPECT_INT_EQ(weir_comm_error(rig->comms[0]), WEIR_ERROR_IO);
+}
+
 // A collective whose queue failed before it does not run. The other rank does not wait for it.
 WEIR_TEST(CommFailures, TheQueueFailsBefore)
 {
@@ -95,13 +107,7 @@ WEIR_TEST(CommFailures, TheQueueFailsBefore)
     gate.status = WEIR_ERROR_IO;
     comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_DEVICE);
     EXPECT_OK(weir_queue_host_call(rig.queues[0], comm_rig_pass, &gate));
-    for (uint32_t r = 0; r < 2; r++)
-        EXPECT_OK(reduce_at(&rig, r));
-    comm_rig_open_gate(&gate);
-    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "the function returned WEIR_ERROR_IO");
-    COMM_RIG_EXPECT_CAUSE(rig.queues[1], "all-reduce 1 of 'grads', ",
-                          "rank 0 cannot take part: ", "the function returned WEIR_ERROR_IO");
-    EXPECT_INT_EQ(weir_comm_error(rig.comms[0]), WEIR_ERROR_IO);
+    expect_failure_at(&rig, &gate);
     comm_rig_close(&rig);
 }
 
@@ -118,13 +124,7 @@ WEIR_TEST(CommFailures, AQueueThatItWaitsForFailsBefore)
     EXPECT_OK(weir_queue_host_call(producer, comm_rig_pass, &gate));
     EXPECT_OK(weir_queue_record(producer, &event));
     EXPECT_OK(weir_queue_wait(rig.queues[0], event));
-    for (uint32_t r = 0; r < 2; r++)
-        EXPECT_OK(reduce_at(&rig, r));
-    comm_rig_open_gate(&gate);
-    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "the function returned WEIR_ERROR_IO");
-    COMM_RIG_EXPECT_CAUSE(rig.queues[1], "all-reduce 1 of 'grads', ",
-                          "rank 0 cannot take part: ", "the function returned WEIR_ERROR_IO");
-    EXPECT_INT_EQ(weir_comm_error(rig.comms[0]), WEIR_ERROR_IO);
+    expect_failure_at(&rig, &gate);
     weir_queue_destroy(&producer);
     comm_rig_close(&rig);
 }

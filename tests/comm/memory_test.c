@@ -1,28 +1,11 @@
 // Every allocation that creating and splitting a communicator and carrying out an exchange take fails
-// once in turn: a call or its queue has the error, the other rank is told, and nothing is leaked. The
-// rule in BUILD makes the linker use this function instead of the allocator.
-#include <stdatomic.h>
-#include <stdlib.h>
-
+// once in turn: a call or its queue has the error, the other rank is told, and nothing is leaked.
 #include "tests/comm/rig.h"
+#include "tests/support/no_memory.h"
 
 enum {
     MOST_ALLOCATIONS = 200,
 };
-
-// Counts down to the allocation that fails; negative: none does.
-static atomic_long countdown = -1;
-
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    long left = atomic_load(&countdown);
-    while (left >= 0 && !atomic_compare_exchange_weak(&countdown, &left, left - 1)) {
-    }
-    return left == 0 ? NULL : __real_calloc(count, size);
-}
 
 static bool is_told(weir_status status)
 {
@@ -66,10 +49,11 @@ WEIR_TEST(CommMemory, EveryAllocationFailsOnce)
     for (; reached && failing < MOST_ALLOCATIONS; failing++) {
         struct comm_rig rig;
         comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_DEVICE);
-        atomic_store(&countdown, failing);
+        weir_test_fail_allocation(failing);
         come_and_go(&rig);
         exchange(&rig);
-        reached = atomic_exchange(&countdown, -1) < 0;
+        reached = weir_test_allocation_failed();
+        weir_test_fail_allocation(-1);
         comm_rig_close(&rig);
     }
     EXPECT_FALSE(reached);

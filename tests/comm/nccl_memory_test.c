@@ -1,28 +1,11 @@
 // Every allocation that creating a communicator of NCCL, copying it and reducing take fails once in turn:
-// the call, or its queue, has the error, and nothing is leaked. The rule in BUILD makes the linker use
-// this function instead of the allocator; modules allocate through the library.
-#include <stdatomic.h>
-#include <stdlib.h>
-
+// the call, or its queue, has the error, and nothing is leaked. Modules allocate through the library.
 #include "tests/comm/rig.h"
+#include "tests/support/no_memory.h"
 
 enum {
     MOST_ALLOCATIONS = 200,
 };
-
-// Counts down to the allocation that fails; negative: none does.
-static atomic_long countdown = -1;
-
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    long left = atomic_load(&countdown);
-    while (left >= 0 && !atomic_compare_exchange_weak(&countdown, &left, left - 1)) {
-    }
-    return left == 0 ? NULL : __real_calloc(count, size);
-}
 
 static bool is_told(weir_status status)
 {
@@ -61,10 +44,10 @@ WEIR_TEST(CommNcclMemory, EachAllocationFailsInTurn)
     comm_rig_open_ranks(&rig, "", 1);
     come_and_go(&rig); // what is allocated once
     for (long i = 0; i < MOST_ALLOCATIONS; i++) {
-        atomic_store(&countdown, i);
+        weir_test_fail_allocation(i);
         come_and_go(&rig);
-        const bool done = atomic_load(&countdown) >= 0;
-        atomic_store(&countdown, -1);
+        const bool done = !weir_test_allocation_failed();
+        weir_test_fail_allocation(-1);
         (void)weir_queue_recover(rig.queues[0]);
         if (done)
             break;
