@@ -381,9 +381,13 @@ WEIR_TEST(CommNccl, AnAbort)
 {
     struct comm_rig rig;
     open_two(&rig, 20 * SECOND);
-    EXPECT_OK(all_reduce(&rig, 0, 8));
+    for (uint32_t rank = 0; rank < 2; rank++)
+        EXPECT_OK(all_reduce(&rig, rank, 8));
+    for (uint32_t rank = 0; rank < 2; rank++)
+        EXPECT_OK(weir_queue_sync(rig.queues[rank], GUARD_NS));
+    EXPECT_OK(all_reduce(&rig, 0, 8)); // in flight when it returns, as one has been before it
     EXPECT_OK(weir_comm_abort(rig.comms[1], "the loss is no number"));
-    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "all-reduce 1 of 'grads'", "the loss is no number");
+    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "all-reduce 2 of 'grads'", "the loss is no number");
     AWAIT_FAILURE(rig.comms[1], "the loss is no number");
     expect_new_one_works(&rig);
     close_all(&rig);
