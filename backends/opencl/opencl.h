@@ -202,8 +202,8 @@ struct ocl_kernel {
     cl_program program; // which the kernel objects retain
     char *name;
     uint32_t parameter_count;
-    pthread_mutex_t
-        lock; // guards what follows: clSetKernelArg is the one call that is not thread-safe
+    // Guards what follows: clSetKernelArg is the one call that is not thread-safe.
+    pthread_mutex_t lock;
     struct ocl_setting settings[OCL_SETTINGS];
     uint32_t setting_count;  // at least 1
     struct ocl_bound *bound; // of OCL_SETTINGS objects
