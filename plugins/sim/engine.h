@@ -27,8 +27,8 @@
 //                  One that comes after a pause is not, nor is the first of a graph's branch because
 //                  of its queue.
 //   pulls          A copy from another device, in a queue of the one that gets it, needs the engine of the
-//                  other one, has its figures, and is ready after a signal. Those from a device start in the order of
-//                  their submission, so that one that waits holds up all after it.
+//                  other one, has its figures, and is ready after a signal. Those from a device start in
+//                  the order of their submission, so that one that waits holds up all after it.
 //   gaps           A kernel that the end of another one of its device makes ready starts some time later,
 //                  but in a graph.
 //   both ways      While the other direction's engine is busy a copy runs at another bandwidth,
