@@ -9,10 +9,10 @@
 
 #include <weir/region.h>
 
-#include "base/bus.h"
 #include "report/trace_arrows.h"
 #include "report/trace_out.h"
 #include "report/trace_parts.h"
+#include "report/trace_row.h"
 
 struct known_queue {
     uint64_t id;
@@ -42,30 +42,6 @@ static void end_row(weir_trace_writer *writer)
     weir__out_raw(&writer->out, "},\n");
     if (writer->out.used >= FLUSH_SIZE)
         weir__out_flush(&writer->out);
-}
-
-// Omitted if it is empty.
-static void add_text(struct weir__out *out, const char *name, const char *text)
-{
-    if (text && *text)
-        weir__out_string_field(out, name, text);
-}
-
-static void add_count(struct weir__out *out, const char *name, uint64_t number)
-{
-    if (number > 0)
-        weir__out_uint_field(out, name, number);
-}
-
-static void begin_row(struct weir__out *out, const char *phase, const char *name, uint64_t pid,
-                      uint64_t tid)
-{
-    weir__out_raw(out, "{\"ph\":\"");
-    weir__out_raw(out, phase);
-    weir__out_raw(out, "\"");
-    weir__out_string_field(out, "name", name);
-    weir__out_uint_field(out, "pid", pid);
-    weir__out_uint_field(out, "tid", tid);
 }
 
 // The head.
@@ -104,7 +80,7 @@ static void write_head(struct weir__out *out, const struct weir_trace_meta *meta
 static void write_thread_name(weir_trace_writer *writer, uint64_t pid, uint64_t tid,
                               const char *name)
 {
-    begin_row(&writer->out, "M", WEIR__TRACE_QUEUE_ROW, pid, tid);
+    weir__row_begin(&writer->out, "M", WEIR__TRACE_QUEUE_ROW, pid, tid);
     weir__out_raw(&writer->out, ",\"args\":{\"name\":");
     weir__out_string(&writer->out, name);
     weir__out_raw(&writer->out, "}");
@@ -123,7 +99,7 @@ static void begin(weir_trace_writer *writer)
         weir__out_raw(out, writer->head);
     free(writer->head);
     writer->head = NULL;
-    begin_row(out, "M", WEIR__TRACE_DEVICE_ROW, writer->process, 0);
+    weir__row_begin(out, "M", WEIR__TRACE_DEVICE_ROW, writer->process, 0);
     weir__out_raw(out, ",\"args\":{\"name\":\"host\"}");
     end_row(writer);
 }
@@ -154,19 +130,19 @@ static void write_device(struct weir__out *out, const struct weir_trace_device *
     char name[192];
     snprintf(name, sizeof name, "%u: %s", (unsigned)device->index,
              device->name ? device->name : "");
-    begin_row(out, "M", WEIR__TRACE_DEVICE_ROW, device->index, 0);
+    weir__row_begin(out, "M", WEIR__TRACE_DEVICE_ROW, device->index, 0);
     weir__out_raw(out, ",\"args\":{\"name\":");
     weir__out_string(out, name);
     weir__out_string_field(out, "weir.name", device->name);
     weir__out_string_field(out, "weir.platform", device->platform);
     weir__out_string_field(out, "weir.driver", device->driver);
     weir__out_string_field(out, "weir.label", device->label);
-    add_count(out, "weir.memory_bytes", device->memory_bytes);
-    add_count(out, "weir.compute_units", device->compute_units);
-    add_count(out, "weir.copy_engines_to_device", device->copy_engines_to_device);
-    add_count(out, "weir.copy_engines_to_host", device->copy_engines_to_host);
-    add_count(out, "weir.concurrent_kernels", device->concurrent_kernels);
-    add_count(out, "weir.unified_memory", device->unified_memory);
+    weir__row_count(out, "weir.memory_bytes", device->memory_bytes);
+    weir__row_count(out, "weir.compute_units", device->compute_units);
+    weir__row_count(out, "weir.copy_engines_to_device", device->copy_engines_to_device);
+    weir__row_count(out, "weir.copy_engines_to_host", device->copy_engines_to_host);
+    weir__row_count(out, "weir.concurrent_kernels", device->concurrent_kernels);
+    weir__row_count(out, "weir.unified_memory", device->unified_memory);
     weir__out_raw(out, "}");
 }
 
@@ -223,7 +199,7 @@ void weir_trace_writer_queue(weir_trace_writer *writer, const struct weir_trace_
     snprintf(name, sizeof name, "%s", queue->label ? queue->label : "");
     if (*name == '\0')
         snprintf(name, sizeof name, "queue %llu", (unsigned long long)queue->id);
-    begin_row(out, "M", WEIR__TRACE_QUEUE_ROW, queue->device, queue->id);
+    weir__row_begin(out, "M", WEIR__TRACE_QUEUE_ROW, queue->device, queue->id);
     weir__out_raw(out, ",\"args\":{\"name\":");
     weir__out_string(out, name);
     weir__out_string_field(out, "weir.label", queue->label);
@@ -249,207 +225,18 @@ static uint32_t device_of(const weir_trace_writer *writer, uint64_t queue)
     return 0;
 }
 
-static const char *category(const struct weir_trace_operation *operation)
-{
-    switch (operation->kind) {
-    case WEIR_TRACE_COPY:
-    case WEIR_TRACE_COPY_2D:
-    case WEIR_TRACE_COPY_3D:
-        return "gpu_memcpy";
-    case WEIR_TRACE_FILL:
-    case WEIR_TRACE_FILL_2D:
-        return "gpu_memset";
-    case WEIR_TRACE_HOST_CALL:
-        return "host_call";
-    default:
-        return operation->engine == WEIR_ENGINE_NONE ? "graph" : "kernel";
-    }
-}
-
-// Tools treat every row with a stream as work of the device.
-static bool is_of_device(const struct weir_trace_operation *operation)
-{
-    return operation->timed && operation->kind != WEIR_TRACE_HOST_CALL &&
-           operation->engine != WEIR_ENGINE_NONE;
-}
-
-static void add_triple(struct weir__out *out, const char *name, const uint32_t triple[3])
-{
-    if (triple[0] == 0)
-        return;
-    weir__out_key(out, name);
-    for (size_t i = 0; i < 3; i++) {
-        weir__out_raw(out, i == 0 ? "[" : ",");
-        weir__out_uint(out, triple[i]);
-    }
-    weir__out_raw(out, "]");
-}
-
-static void add_memory(struct weir__out *out, const char *name, enum weir_trace_memory memory)
-{
-    if (memory != WEIR_TRACE_NO_MEMORY)
-        weir__out_string_field(out, name, weir__trace_memory_name(memory));
-}
-
-// [[queue, sequence, implied, "file", line], ...]
-static void add_waits(struct weir__out *out, const struct weir_trace_operation *operation)
-{
-    if (operation->wait_count == 0)
-        return;
-    weir__out_key(out, "weir.waits");
-    for (size_t i = 0; i < operation->wait_count; i++) {
-        const struct weir_trace_wait *wait = &operation->waits[i];
-        weir__out_raw(out, i == 0 ? "[[" : ",[");
-        weir__out_uint(out, wait->queue);
-        weir__out_raw(out, ",");
-        weir__out_uint(out, wait->sequence);
-        weir__out_raw(out, wait->implied ? ",1," : ",0,");
-        weir__out_string(out, wait->file);
-        weir__out_raw(out, ",");
-        weir__out_int(out, wait->line);
-        weir__out_raw(out, "]");
-    }
-    weir__out_raw(out, "]");
-}
-
-static void add_scalars(struct weir__out *out, const struct weir_trace_operation *operation)
-{
-    if (operation->scalar_count == 0)
-        return;
-    weir__out_key(out, "weir.scalars");
-    for (size_t i = 0; i < operation->scalar_count; i++) {
-        weir__out_raw(out, i == 0 ? "[[" : ",[");
-        weir__out_uint(out, operation->scalars[i].argument);
-        weir__out_raw(out, ",");
-        weir__out_double(out, operation->scalars[i].value);
-        weir__out_raw(out, "]");
-    }
-    weir__out_raw(out, "]");
-}
-
-// As PyTorch's profiler writes them, and what Weir reads back:
-// ["all-reduce", "f32", "sum", count, number, rank, ranks, root].
-static void add_collective(struct weir__out *out, const struct weir_trace_operation *operation)
-{
-    const struct weir_trace_collective *it = operation->collective;
-    const uint64_t numbers[] = {it->count, it->number, it->rank, it->rank_count, it->root};
-    const uint64_t ns = operation->end_ns - operation->start_ns;
-    weir__out_string_field(out, "Collective name", it->kind);
-    weir__out_string_field(out, "dtype", it->element);
-    weir__out_uint_field(out, "Group size", it->rank_count);
-    weir__out_string_field(out, "Process Group Name", operation->label ? operation->label : "");
-    if (operation->timed && operation->end_ns > operation->start_ns) {
-        const double rate = (double)operation->bytes / (double)ns; // bytes a ns are GB a second
-        weir__out_double_field(out, "algorithm GB/s", rate);
-        weir__out_double_field(out, "bus GB/s", rate * weir_bus_factor(it->kind, it->rank_count));
-    }
-    weir__out_key(out, "weir.collective");
-    weir__out_raw(out, "[");
-    weir__out_string(out, it->kind);
-    weir__out_raw(out, ",");
-    weir__out_string(out, it->element);
-    weir__out_raw(out, ",");
-    weir__out_string(out, it->reduction);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        weir__out_raw(out, ",");
-        weir__out_uint(out, numbers[i]);
-    }
-    weir__out_raw(out, "]");
-}
-
-static void add_facts(struct weir__out *out, const struct weir_trace_operation *operation)
-{
-    weir__out_uint_field(out, "weir.sequence", operation->sequence);
-    add_count(out, "weir.node", operation->node);
-    weir__out_string_field(out, "weir.kind", weir_trace_kind_name(operation->kind));
-    weir__out_string_field(out, "weir.engine", weir_trace_engine_name(operation->engine));
-    add_text(out, "weir.name", operation->name);
-    add_text(out, "weir.label", operation->label);
-    add_text(out, "weir.dst", operation->dst_label);
-    add_text(out, "weir.src", operation->src_label);
-    add_memory(out, "weir.dst_memory", operation->dst_memory);
-    add_memory(out, "weir.src_memory", operation->src_memory);
-    add_count(out, "weir.argument_bytes", operation->argument_bytes);
-    add_scalars(out, operation);
-    if (operation->collective)
-        add_collective(out, operation);
-    add_text(out, "weir.file", operation->file);
-    if (operation->line != 0)
-        weir__out_int_field(out, "weir.line", operation->line);
-    add_text(out, "weir.region", operation->region);
-    add_count(out, "weir.thread", operation->thread);
-    weir__out_uint_field(out, "weir.submit", operation->submit_ns);
-    add_count(out, "weir.submit_end", operation->submit_end_ns);
-    if (operation->start_is_earliest)
-        weir__out_bool_field(out, "weir.start_is_earliest", true);
-    if (operation->failed)
-        weir__out_bool_field(out, "weir.failed", true);
-    add_waits(out, operation);
-}
-
 static void write_operation(weir_trace_writer *writer, const struct weir_trace_operation *operation,
                             uint32_t device)
 {
-    struct weir__out *out = &writer->out;
-    char title[192];
-    weir_trace_operation_title(operation, title, sizeof title);
-    begin_row(out, operation->timed ? "X" : "i", title, device, operation->queue);
-    weir__out_string_field(out, "cat", operation->timed ? category(operation) : "untimed");
-    if (operation->timed) {
-        weir__out_us_field(out, "ts", operation->start_ns);
-        weir__out_us_field(out, "dur",
-                           operation->end_ns > operation->start_ns
-                               ? operation->end_ns - operation->start_ns
-                               : 0);
-    } else {
-        weir__out_string_field(out, "s", "t");
-        weir__out_us_field(out, "ts", operation->submit_ns);
-    }
-    weir__out_raw(out, ",\"args\":{\"device\":");
-    weir__out_uint(out, device);
-    if (is_of_device(operation))
-        weir__out_uint_field(out, "stream", operation->queue);
-    weir__out_uint_field(out, "correlation", writer->rows);
-    add_count(out, "bytes", operation->bytes);
-    add_triple(out, "grid", operation->grid);
-    add_triple(out, "block", operation->block);
-    add_facts(out, operation);
-    weir__out_raw(out, "}");
+    weir__row_operation(&writer->out, operation, device, writer->rows);
     end_row(writer);
-}
-
-static const char *call_name(enum weir_trace_kind kind)
-{
-    switch (kind) {
-    case WEIR_TRACE_COPY:
-        return "weir_queue_copy";
-    case WEIR_TRACE_COPY_2D:
-        return "weir_queue_copy_2d";
-    case WEIR_TRACE_COPY_3D:
-        return "weir_queue_copy_3d";
-    case WEIR_TRACE_FILL:
-        return "weir_queue_fill";
-    case WEIR_TRACE_FILL_2D:
-        return "weir_queue_fill_2d";
-    case WEIR_TRACE_LAUNCH:
-        return "weir_queue_launch";
-    case WEIR_TRACE_HOST_CALL:
-        return "weir_queue_host_call";
-    case WEIR_TRACE_GRAPH:
-        return "weir_queue_graph";
-    case WEIR_TRACE_NATIVE:
-        return "weir_queue_native";
-    case WEIR_TRACE_COLLECTIVE:
-        return "weir_queue_collective";
-    }
-    return "weir_queue_submit";
 }
 
 static void write_arrow_end(weir_trace_writer *writer, const char *phase, const char *category,
                             uint64_t id, uint64_t pid, uint64_t tid, uint64_t ns)
 {
     struct weir__out *out = &writer->out;
-    begin_row(out, phase, category, pid, tid);
+    weir__row_begin(out, phase, category, pid, tid);
     weir__out_string_field(out, "cat", category);
     weir__out_uint_field(out, "id", id);
     weir__out_us_field(out, "ts", ns);
@@ -465,7 +252,8 @@ static void write_call(weir_trace_writer *writer, const struct weir_trace_operat
     struct weir__out *out = &writer->out;
     if (operation->submit_end_ns < operation->submit_ns || operation->node > 0)
         return;
-    begin_row(out, "X", call_name(operation->kind), writer->process, operation->thread);
+    weir__row_begin(out, "X", weir__row_call_name(operation->kind), writer->process,
+                    operation->thread);
     weir__out_string_field(out, "cat", "cuda_runtime");
     weir__out_us_field(out, "ts", operation->submit_ns);
     weir__out_us_field(out, "dur", operation->submit_end_ns - operation->submit_ns);
@@ -508,7 +296,7 @@ void weir_trace_writer_span(weir_trace_writer *writer, const struct weir_trace_s
 {
     struct weir__out *out = &writer->out;
     begin(writer);
-    begin_row(out, "X", span->name ? span->name : "", writer->process, span->thread);
+    weir__row_begin(out, "X", span->name ? span->name : "", writer->process, span->thread);
     weir__out_string_field(out, "cat",
                            span->kind == WEIR_TRACE_SYNC ? "cuda_sync" : "user_annotation");
     weir__out_us_field(out, "ts", span->begin_ns);
@@ -558,7 +346,7 @@ bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace
     struct weir__out *out = &it->out;
     begin(it);
     weir__arrows_finish(&it->arrows, write_wait, it);
-    begin_row(out, "M", WEIR__TRACE_END_ROW, it->process, 0);
+    weir__row_begin(out, "M", WEIR__TRACE_END_ROW, it->process, 0);
     weir__out_raw(out, ",\"args\":{\"name\":\"end\"");
     weir__out_uint_field(out, "weir.end", end->end_ns);
     weir__out_uint_field(out, "weir.dropped", end->dropped);
