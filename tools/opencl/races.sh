@@ -9,12 +9,14 @@ if [ "${1-}" = --help ] || [ $# -ne 1 ]; then
 usage: tools/opencl/races.sh FOLDER
 
 Runs the programs of tools/opencl/races.txt and the kernels of tools/opencl/races_kernels.txt on
-Oclgrind with its detector of data races, at small sizes. The simulator is downloaded with apt-get and unpacked into FOLDER, which may be used again;
-nothing is installed. Each has its output in FOLDER/races/NUMBER.log.
+Oclgrind with its detector of data races, at small sizes. The simulator is downloaded with apt-get and
+unpacked into FOLDER, which may be used again; nothing is installed. Each has its output in
+FOLDER/races/NUMBER.log. A kernel with a race, FOLDER/races/control.cl, shows that the detector tells.
 
 Exit status 0: there is no race, and each kernel of the tree ran or is in
 tools/opencl/not_in_oclgrind.txt; 2: a race, or a kernel that neither ran nor is there, or that ran
-and is there; 1: the simulator could not be had.
+and is there, or a detector that does not tell of the race in control.cl; 1: the simulator could not
+be had.
 TEXT
     exit 0
 fi
@@ -50,26 +52,37 @@ while IFS='|' read -r _ command; do
     done
 done <"$folder/races/rows"
 
+# simulate NAME OPTIONS LINE...: a kernel with its lines for oclgrind-kernel.
+simulate() {
+    printf '%s\n' "${@:3}" | sed 's/^ *//; s/ *$//' >"$folder/races/$1.sim"
+    timeout 60 "$folder/debian/usr/bin/oclgrind-kernel" --build-options "$2" \
+        "$folder/races/$1.sim" >"$folder/races/$1.log" 2>&1 </dev/null || true
+}
+
+echo 'kernel void control(global int *out) { out[0] = (int)get_global_id(0); }' >"$folder/races/control.cl"
+simulate control "" "$folder/races/control.cl" control "64 1 1" "32 1 1" "<size=4 fill=0 int>"
+
 grep -v '^#' tools/opencl/races_kernels.txt >"$folder/races/kernels"
 while IFS='|' read -r what items block arguments; do
     number=$((number + 1))
     read -r source kernel options <<<"$what"
-    printf '%s\n' "$root/$source" "$kernel" "$items" "$block" "${arguments//;/$'\n'}" | sed 's/^ *//; s/ *$//' >"$folder/races/$number.sim"
-    timeout 60 "$folder/debian/usr/bin/oclgrind-kernel" --build-options "-I$root $options" \
-        "$folder/races/$number.sim" >"$folder/races/$number.log" 2>&1 </dev/null || true
+    simulate "$number" "-I$root $options" "$root/$source" "$kernel" "$items" "$block" "${arguments//;/$'\n'}"
 done <"$folder/races/kernels"
 
 python3 - "$folder/races" <<'PYTHON'
 import glob, re, subprocess, sys
 
 folder, wrong, ran = sys.argv[1], [], set()
+race = r"data race at .*\n\s*Kernel:\s*(\w+)"
+if re.findall(race, open(folder + "/control.log", errors="replace").read())[:1] != ["control"]:
+    wrong.append("the detector does not tell of the race in control.cl: %s/control.log" % folder)
 rows = open(folder + "/rows").readlines() + [
     "%s | %s" % tuple(row.split()[:2]) for row in open(folder + "/kernels")]
 for number, row in enumerate(rows, 1):
     log = open("%s/%d.log" % (folder, number), errors="replace").read()
     names = set(re.findall(r"for kernel '(\w+)'", log))
     ran |= {(path, name) for path in row.split("|")[0].split() for name in names}
-    for kernel in sorted(set(re.findall(r"data race at .*\n\s*Kernel:\s*(\w+)", log))):
+    for kernel in sorted(set(re.findall(race, log))):
         wrong.append("%s: a data race in %s, as %s/%d.log tells" % (row.split("|")[1].strip(), kernel, folder, number))
 
 kernels = set()

@@ -17,7 +17,9 @@ FOLDER, which may be used again; nothing is installed, and /etc/OpenCL/vendors i
 A later suite's driver runs in a root folder of its own, with that suite's C library; this and
 rusticl, as Mesa finds libclc by a fixed path, need namespaces for users and mounts.
 
-With --unpack the drivers are unpacked and nothing is run. Else one row a driver; the reports are FOLDER/DRIVER.json, the messages FOLDER/DRIVER.log. Exit
+With --unpack the drivers are unpacked and nothing is run: exit status 1 if one could not be had.
+
+Else one row a driver; the reports are FOLDER/DRIVER.json, the messages FOLDER/DRIVER.log. Exit
 status 0: every driver ran, whatever failed on it; with --check, 2 if other tests failed than
 tools/opencl/failures.txt has for the driver, or if a driver that could be had did not run; else 1:
 a driver could not be had or did not run, as said.
