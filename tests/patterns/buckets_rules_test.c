@@ -88,21 +88,34 @@ WEIR_TEST(BucketsRules, RefuseParameters)
     EXPECT_REFUSED("parameter 3, 'body.weight'", "more bytes than a size_t can count");
 }
 
-// A rank that cannot create its buckets says so to those that can.
-static void *create_alone(void *user)
+typedef void change_function(struct weir_buckets_params *params,
+                             struct weir_bucket_parameter *parameters);
+
+// Creates the buckets of a rank, from changed parameters on rank 1.
+static weir_status create_changed(uint32_t rank, change_function *change)
 {
-    const uint32_t rank = (uint32_t)(uintptr_t)user;
     struct weir_bucket_parameter parameters[BUCKETS_RIG_PARAMETERS];
     struct weir_buckets_params params = rig.params;
     for (uint32_t i = 0; i < BUCKETS_RIG_PARAMETERS; i++)
         parameters[i] = rig.parameters[i];
     params.comm = rig.comm.comms[rank];
-    if (rank == 1) {
-        parameters[2].name = NULL;
-        params.parameters = parameters;
-    }
-    EXPECT_INT_EQ(weir_buckets_create(&params, &rig.buckets[rank]),
-                  rank == 1 ? WEIR_ERROR_INVALID : WEIR_ERROR_COMM);
+    params.parameters = parameters;
+    if (rank == 1)
+        change(&params, parameters);
+    return weir_buckets_create(&params, &rig.buckets[rank]);
+}
+
+static void nameless(struct weir_buckets_params *params, struct weir_bucket_parameter *parameters)
+{
+    (void)params;
+    parameters[2].name = NULL;
+}
+
+// A rank that cannot create its buckets says so to those that can.
+static void *create_alone(void *user)
+{
+    const uint32_t rank = (uint32_t)(uintptr_t)user;
+    EXPECT_INT_EQ(create_changed(rank, nameless), rank == 1 ? WEIR_ERROR_INVALID : WEIR_ERROR_COMM);
     if (rank == 0)
         COMM_RIG_EXPECT_WORDS("rank 1", "buckets 'grads'", "parameter 2 has no name");
     return NULL;
@@ -125,22 +138,14 @@ WEIR_TEST(BucketsRules, TellTheOtherRanksWhyThereAreNone)
 
 // How rank 1 differs, and what both ranks say of it.
 static struct {
-    void (*change)(struct weir_buckets_params *params, struct weir_bucket_parameter *parameters);
+    change_function *change;
     const char *says;
 } differs;
 
 static void *create_another(void *user)
 {
     const uint32_t rank = (uint32_t)(uintptr_t)user;
-    struct weir_bucket_parameter parameters[BUCKETS_RIG_PARAMETERS];
-    struct weir_buckets_params params = rig.params;
-    for (uint32_t i = 0; i < BUCKETS_RIG_PARAMETERS; i++)
-        parameters[i] = rig.parameters[i];
-    params.comm = rig.comm.comms[rank];
-    params.parameters = parameters;
-    if (rank == 1)
-        differs.change(&params, parameters);
-    EXPECT_INT_EQ(weir_buckets_create(&params, &rig.buckets[rank]), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(create_changed(rank, differs.change), WEIR_ERROR_INVALID);
     EXPECT_NULL(rig.buckets[rank]);
     COMM_RIG_EXPECT_WORDS("grads", "rank 1 has", differs.says);
     return NULL;
