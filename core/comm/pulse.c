@@ -63,6 +63,7 @@ static bool compare(struct weir__pulse *pulse, uint32_t rank)
         if (call->number == 0 || own.number != call->number ||
             weir__call_same(&own, pulse->comm->rank, call, rank, text))
             continue;
+        pulse->differs = call->number; // which may be complete
         weir__pulse_fail(pulse, weir__pulse_find(pulse, call->number, &flight) ? &flight : NULL,
                          text);
         return false;
