@@ -162,6 +162,14 @@ weir_status weir__graph_check_placement(const weir_graph *graph, uint32_t node, 
                          name_of(buffer->placement), name_of(before->placement));
 }
 
+weir_status weir__graph_check_sides(const weir_graph *graph, uint32_t node,
+                                    const weir_buffer *dst_before, const weir_buffer *dst,
+                                    const weir_buffer *src_before, const weir_buffer *src)
+{
+    const weir_status status = weir__graph_check_placement(graph, node, "dst", dst_before, dst);
+    return status < 0 ? status : weir__graph_check_placement(graph, node, "src", src_before, src);
+}
+
 static weir_status set_copy(weir_graph *graph, uint32_t node, weir_buffer *dst, size_t dst_offset,
                             weir_buffer *src, size_t src_offset, size_t size)
 {
@@ -173,9 +181,7 @@ static weir_status set_copy(weir_graph *graph, uint32_t node, weir_buffer *dst, 
     if (status < 0)
         return status;
     const struct weir_operation *before = graph->parts.owned[node];
-    status = weir__graph_check_placement(graph, node, "dst", before->u.copy.dst, dst);
-    if (status == WEIR_OK)
-        status = weir__graph_check_placement(graph, node, "src", before->u.copy.src, src);
+    status = weir__graph_check_sides(graph, node, before->u.copy.dst, dst, before->u.copy.src, src);
     return status < 0 ? status : weir__graph_update(graph, node, &operation);
 }
 

@@ -5,14 +5,6 @@
 #include "core/support/debug.h"
 #include "core/support/error.h"
 
-static weir_status check_sides(const weir_graph *graph, uint32_t node,
-                               const weir_buffer *dst_before, const weir_buffer *dst,
-                               const weir_buffer *src_before, const weir_buffer *src)
-{
-    const weir_status status = weir__graph_check_placement(graph, node, "dst", dst_before, dst);
-    return status < 0 ? status : weir__graph_check_placement(graph, node, "src", src_before, src);
-}
-
 static weir_status set_copy_2d(weir_graph *graph, uint32_t node, const struct weir_plane *dst,
                                const struct weir_plane *src, size_t width, size_t height)
 {
@@ -24,8 +16,8 @@ static weir_status set_copy_2d(weir_graph *graph, uint32_t node, const struct we
     if (status < 0)
         return status;
     const struct weir_operation *before = graph->parts.owned[node];
-    status = check_sides(graph, node, before->u.copy_2d.dst.buffer, dst->buffer,
-                         before->u.copy_2d.src.buffer, src->buffer);
+    status = weir__graph_check_sides(graph, node, before->u.copy_2d.dst.buffer, dst->buffer,
+                                     before->u.copy_2d.src.buffer, src->buffer);
     return status < 0 ? status : weir__graph_update(graph, node, &operation);
 }
 
@@ -52,8 +44,8 @@ static weir_status set_copy_3d(weir_graph *graph, uint32_t node, const struct we
     if (status < 0)
         return status;
     const struct weir_operation *before = graph->parts.owned[node];
-    status = check_sides(graph, node, before->u.copy_3d.dst.buffer, dst->buffer,
-                         before->u.copy_3d.src.buffer, src->buffer);
+    status = weir__graph_check_sides(graph, node, before->u.copy_3d.dst.buffer, dst->buffer,
+                                     before->u.copy_3d.src.buffer, src->buffer);
     return status < 0 ? status : weir__graph_update(graph, node, &operation);
 }
 
