@@ -5,7 +5,7 @@
 // frequent side only keeps the compiler from reordering, and the rare side has the kernel run a
 // barrier on every running thread of the process: membarrier(2). If the kernel lacks it, or a filter of
 // system calls refuses it, each side runs a barrier of its own. A filter that comes after
-// weir_barrier_init() has to let it through.
+// weir_barrier_init() has to let it through, or the program ends with a sentence.
 #ifndef WEIR_BASE_BARRIER_H
 #define WEIR_BASE_BARRIER_H
 
