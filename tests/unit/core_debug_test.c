@@ -57,6 +57,18 @@ static weir_buffer *make_buffer(struct world *world, const char *label)
     return buffer;
 }
 
+// A graph of a fill, and then of a barrier of `comm` unless that is NULL.
+static weir_graph *capture_fill(struct world *world, weir_buffer *buffer, weir_comm *comm)
+{
+    weir_graph *graph = NULL;
+    EXPECT_INT_EQ(weir_capture_begin(world->queue), WEIR_OK);
+    EXPECT_INT_EQ(weir_queue_fill(world->queue, buffer, 0, BYTES, "x", 1), WEIR_OK);
+    if (comm)
+        EXPECT_INT_EQ(weir_queue_barrier(world->queue, comm), WEIR_OK);
+    EXPECT_INT_EQ(weir_capture_end(world->queue, NULL, &graph), WEIR_OK);
+    return graph;
+}
+
 // The log's last message.
 static char logged[1024];
 
@@ -170,14 +182,12 @@ WEIR_TEST(Debug, QueueAfterItsEnd)
 WEIR_TEST(Debug, GraphAndPoolAfterTheirEnd)
 {
     struct world world;
-    weir_graph *graph = NULL;
     weir_pool *pool = NULL;
     ASSERT_TRUE(begin(&world));
     weir_buffer *buffer = make_buffer(&world, "b");
     weir_buffer *fresh = buffer;
-    ASSERT_INT_EQ(weir_capture_begin(world.queue), WEIR_OK);
-    ASSERT_INT_EQ(weir_queue_fill(world.queue, buffer, 0, BYTES, "x", 1), WEIR_OK);
-    ASSERT_INT_EQ(weir_capture_end(world.queue, NULL, &graph), WEIR_OK);
+    weir_graph *graph = capture_fill(&world, buffer, NULL);
+    ASSERT_NOT_NULL(graph);
     weir_graph *gone_graph = graph;
     weir_graph_destroy(&graph);
     EXPECT_TRUE(REFUSED(weir_queue_graph(world.queue, gone_graph)));
@@ -228,14 +238,11 @@ WEIR_TEST(Debug, GraphOfWhatWasDestroyed)
 {
     struct world world;
     weir_comm *comm = NULL;
-    weir_graph *graph = NULL;
     ASSERT_TRUE(begin(&world));
     ASSERT_INT_EQ(weir_comm_create(world.device, NULL, &comm), WEIR_OK);
     weir_buffer *buffer = make_buffer(&world, "b");
-    ASSERT_INT_EQ(weir_capture_begin(world.queue), WEIR_OK);
-    ASSERT_INT_EQ(weir_queue_fill(world.queue, buffer, 0, BYTES, "x", 1), WEIR_OK);
-    ASSERT_INT_EQ(weir_queue_barrier(world.queue, comm), WEIR_OK);
-    ASSERT_INT_EQ(weir_capture_end(world.queue, NULL, &graph), WEIR_OK);
+    weir_graph *graph = capture_fill(&world, buffer, comm);
+    ASSERT_NOT_NULL(graph);
     weir_comm_destroy(&comm);
     weir_buffer_destroy(&buffer);
     EXPECT_INT_EQ(weir_queue_graph(world.queue, graph), WEIR_OK);
@@ -365,14 +372,12 @@ WEIR_TEST(Debug, UnmappedMemory)
 {
     struct world world;
     struct weir_event event;
-    weir_graph *graph = NULL;
     ASSERT_TRUE(begin(&world));
     void *memory = map();
     weir_buffer *other = make_buffer(&world, "other");
     weir_buffer *buffer = wrap(&world, memory);
-    ASSERT_INT_EQ(weir_capture_begin(world.queue), WEIR_OK);
-    ASSERT_INT_EQ(weir_queue_fill(world.queue, buffer, 0, BYTES, "x", 1), WEIR_OK);
-    ASSERT_INT_EQ(weir_capture_end(world.queue, NULL, &graph), WEIR_OK);
+    weir_graph *graph = capture_fill(&world, buffer, NULL);
+    ASSERT_NOT_NULL(graph);
     ASSERT_INT_EQ(weir_queue_copy(world.queue, buffer, 0, other, 0, BYTES), WEIR_OK);
     ASSERT_INT_EQ(weir_queue_record(world.queue, &event), WEIR_OK);
     ASSERT_INT_EQ(weir_queue_sync(world.queue, WEIR_FOREVER), WEIR_OK);
@@ -433,13 +438,11 @@ WEIR_TEST(Debug, WrappedMemoryDestroyedInUse)
 WEIR_TEST(Debug, WrappedMemoryDestroyedInAGraph)
 {
     struct world world;
-    weir_graph *graph = NULL;
     ASSERT_TRUE(begin(&world));
     void *memory = map();
     weir_buffer *buffer = wrap(&world, memory);
-    ASSERT_INT_EQ(weir_capture_begin(world.queue), WEIR_OK);
-    ASSERT_INT_EQ(weir_queue_fill(world.queue, buffer, 0, BYTES, "x", 1), WEIR_OK);
-    ASSERT_INT_EQ(weir_capture_end(world.queue, NULL, &graph), WEIR_OK);
+    weir_graph *graph = capture_fill(&world, buffer, NULL);
+    ASSERT_NOT_NULL(graph);
     weir_log_set(note_message, NULL, WEIR_LOG_WARNING);
     logged[0] = '\0';
     weir_buffer_destroy(&buffer);
