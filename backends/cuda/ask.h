@@ -24,36 +24,19 @@ static inline void cu_unrelax(const struct cu_symbols *cu, CUstreamCaptureMode b
     (void)cu->cuThreadExchangeStreamCaptureMode(&before);
 }
 
-static inline CUresult cu_ask_event(const struct cu_symbols *cu, CUevent event)
-{
-    const CUstreamCaptureMode before = cu_relax(cu);
-    const CUresult code = cu->cuEventQuery(event);
-    cu_unrelax(cu, before);
-    return code;
-}
-
-static inline CUresult cu_ask_stream(const struct cu_symbols *cu, CUstream stream)
-{
-    const CUstreamCaptureMode before = cu_relax(cu);
-    const CUresult code = cu->cuStreamQuery(stream);
-    cu_unrelax(cu, before);
-    return code;
-}
-
-static inline CUresult cu_await_event(const struct cu_symbols *cu, CUevent event)
-{
-    const CUstreamCaptureMode before = cu_relax(cu);
-    const CUresult code = cu->cuEventSynchronize(event);
-    cu_unrelax(cu, before);
-    return code;
-}
-
-static inline CUresult cu_await_stream(const struct cu_symbols *cu, CUstream stream)
-{
-    const CUstreamCaptureMode before = cu_relax(cu);
-    const CUresult code = cu->cuStreamSynchronize(stream);
-    cu_unrelax(cu, before);
-    return code;
-}
+// One call with the thread RELAXED.
+#define CU_ASK(name, call, type)                                           \
+    static inline CUresult name(const struct cu_symbols *cu, type subject) \
+    {                                                                      \
+        const CUstreamCaptureMode before = cu_relax(cu);                   \
+        const CUresult code = cu->call(subject);                           \
+        cu_unrelax(cu, before);                                            \
+        return code;                                                       \
+    }
+CU_ASK(cu_ask_event, cuEventQuery, CUevent)
+CU_ASK(cu_ask_stream, cuStreamQuery, CUstream)
+CU_ASK(cu_await_event, cuEventSynchronize, CUevent)
+CU_ASK(cu_await_stream, cuStreamSynchronize, CUstream)
+#undef CU_ASK
 
 #endif
