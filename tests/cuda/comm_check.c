@@ -6,7 +6,7 @@
 //   comm_check speed         Weir's all-reduce, and a graph of 20, alternate with NCCL's own, on one more
 //                            communicator of the same process; medians of pairs are compared
 //   comm_check submit        what submits of all-reduces take beside NCCL's own, on the same communicator and
-//                            on another one, and NCCL's beside themselves
+//                            on another one, and NCCL's beside themselves; also as one process, on one GPU
 //   comm_check shrink FILE   rank 1 ends with SIGKILL, and rank 0 goes on alone
 //   comm_check kill FILE     rank 1 ends with SIGKILL, and has left the time in FILE
 //   comm_check skip          rank 1 leaves out a collective
@@ -31,7 +31,7 @@ static int failures;
 static weir_runtime *runtime;
 static weir_device *device;
 static weir_queue *queue;
-static weir_buffer *buffer; // 1 GiB
+static weir_buffer *buffer;
 static weir_comm *comm;
 
 bool comm_check(bool good, const char *format, ...)
@@ -61,18 +61,21 @@ static bool create(void)
                  weir_comm_engine(comm), (double)(weir_clock_now_ns() - start_ns) / 1e6);
 }
 
-static bool open_all(size_t size)
+static bool open_device(void)
 {
     const char *local = getenv("LOCAL_RANK");
     const struct weir_device_params params = {.struct_size = sizeof params,
                                               .select = local ? local : "0"};
-    const struct weir_buffer_params memory = {.struct_size = sizeof memory, .size = size};
     return check(weir_open(NULL, &runtime) == WEIR_OK &&
                      weir_device_open(runtime, &params, &device) == WEIR_OK &&
-                     weir_queue_create(device, NULL, &queue) == WEIR_OK &&
-                     weir_buffer_create(device, &memory, &buffer) == WEIR_OK,
-                 "a device and its memory") &&
-           create();
+                     weir_queue_create(device, NULL, &queue) == WEIR_OK,
+                 "a device and a queue");
+}
+
+static bool create_buffer(size_t size)
+{
+    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = size};
+    return check(weir_buffer_create(device, &params, &buffer) == WEIR_OK, "%zu bytes", size);
 }
 
 static void close_all(void)
@@ -161,8 +164,9 @@ static void again(void)
               "an all-reduce of a new communicator");
 }
 
-static void skip(void)
+static void skip(const char *path)
 {
+    (void)path;
     check(all_reduce(1 << 20) == WEIR_OK && weir_queue_sync(queue, GUARD_NS) == WEIR_OK,
           "an all-reduce");
     const uint64_t start_ns = weir_clock_now_ns();
@@ -177,8 +181,9 @@ static void skip(void)
     again();
 }
 
-static void counts(void)
+static void counts(const char *path)
 {
+    (void)path;
     const uint64_t start_ns = weir_clock_now_ns();
     const size_t bytes = (size_t)(weir_comm_rank(comm) == 0 ? 4 : 2) << 20;
     check(all_reduce(bytes) == WEIR_OK, "an all-reduce of %zu bytes", bytes);
@@ -191,25 +196,68 @@ static void counts(void)
     again();
 }
 
+static void shrink(const char *path)
+{
+    kill_one(path);
+    go_on();
+}
+
+static void speed(const char *path)
+{
+    (void)path;
+    comm_speed(queue, comm, buffer);
+}
+
+static void submits(const char *path)
+{
+    (void)path;
+    comm_submits(queue, comm, buffer);
+}
+
+static const struct mode {
+    const char *name;
+    void (*run)(const char *path);
+    bool has_path;
+    bool runs_alone; // with one rank
+    size_t bytes;    // of the buffer
+} modes[] = {
+    {"speed", speed, .bytes = COMM_SPEED_BYTES},
+    {"submit", submits, .bytes = 4 << 20, .runs_alone = true},
+    {"kill", kill_one, .bytes = 4 << 20, .has_path = true},
+    {"shrink", shrink, .bytes = 4 << 20, .has_path = true},
+    {"skip", skip, .bytes = 4 << 20},
+    {"counts", counts, .bytes = 4 << 20},
+};
+
+static const struct mode *find_mode(int argc, char **argv)
+{
+    for (size_t i = 0; argc > 1 && i < sizeof modes / sizeof *modes; i++)
+        if (strcmp(argv[1], modes[i].name) == 0 && argc > 1 + modes[i].has_path)
+            return &modes[i];
+    return NULL;
+}
+
+static bool has_ranks(const struct mode *mode)
+{
+    if (weir_comm_count(comm) > 1)
+        return true;
+    return mode->runs_alone
+               ? check(true, "1 GPU: one rank")
+               : check(false, "'%s' needs two ranks with a GPU each, as weir launch -n 2 starts",
+                       mode->name);
+}
+
 int main(int argc, char **argv)
 {
-    const char *what = argc > 1 ? argv[1] : "";
-    if (!open_all(strcmp(what, "speed") == 0 ? COMM_SPEED_BYTES : 4 << 20))
+    const struct mode *mode = find_mode(argc, argv);
+    if (!mode) {
+        printf("usage: comm_check speed | submit | kill FILE | shrink FILE | skip | counts\n");
         return 1;
-    if (strcmp(what, "speed") == 0)
-        comm_speed(queue, comm, buffer);
-    else if (strcmp(what, "submit") == 0)
-        comm_submits(queue, comm, buffer);
-    else if (strcmp(what, "kill") == 0 && argc > 2)
-        kill_one(argv[2]);
-    else if (strcmp(what, "shrink") == 0 && argc > 2)
-        kill_one(argv[2]), go_on();
-    else if (strcmp(what, "skip") == 0)
-        skip();
-    else if (strcmp(what, "counts") == 0)
-        counts();
-    else
-        check(false, "usage: comm_check speed | submit | kill FILE | shrink FILE | skip | counts");
+    }
+    if (!open_device() || !create())
+        return 1;
+    if (has_ranks(mode) && create_buffer(mode->bytes))
+        mode->run(argc > 2 ? argv[2] : NULL);
     close_all();
     return failures > 0;
 }

@@ -1,0 +1,22 @@
+#!/bin/bash
+# comm_check with one rank, on the fake libcuda and the tests' NCCL. Its times are not checked.
+
+. tests/support/shell.sh
+
+export WEIR_BACKEND=cuda
+export WEIR_MODULE_PATH=backends/cuda:transports/local
+export WEIR_CUDA_NCCL=tests/support/libnccl/libnccl.so.2
+export LD_LIBRARY_PATH="$PWD/tests/support/libcuda${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+
+# Ends at the first row of figures.
+rows="$(tests/cuda/comm_check submit | grep -m 2 -e "one rank" -e "raw on the same")"
+grep -q "^ok    1 GPU: one rank" <<<"$rows" || fail "no word of one rank: $rows"
+grep -q "^ok    submit of " <<<"$rows" || fail "no figures: $rows"
+
+for mode in speed skip counts "kill $TEST_TMPDIR/killed" "shrink $TEST_TMPDIR/killed"; do
+    # shellcheck disable=SC2086 # a word and its argument
+    output="$(tests/cuda/comm_check $mode)" && fail "$mode ran with one rank"
+    grep -q "'${mode%% *}' needs two ranks" <<<"$output" || fail "$mode is refused without the reason: $output"
+done
+
+tests/cuda/comm_check kill | grep -q "^usage: comm_check" || fail "kill without a file is not refused"
