@@ -112,6 +112,13 @@ static void set_end(struct record *record, const char *file, int line)
         record->end = (struct place){keep_file(file), line};
 }
 
+// It ends with what it belongs to, unless it was destroyed before.
+static void set_went(struct record *record)
+{
+    record->went = record->went || !record->ended;
+    set_end(record, NULL, 0);
+}
+
 // The memory of the oldest destroyed object is freed.
 static void free_oldest(void)
 {
@@ -123,6 +130,18 @@ static void free_oldest(void)
 }
 
 // With the lock free from here on.
+
+// The object's record, with the lock taken; NULL, without it: there is none, or no debug mode.
+static struct record *take(const void *object)
+{
+    if (!weir__debugging())
+        return NULL;
+    weir_lock_take(&lock);
+    struct record *record = find(object);
+    if (!record)
+        weir_lock_release(&lock);
+    return record;
+}
 
 static void format_place(const char *verb, const struct place *place, char text[PLACE_SIZE])
 {
@@ -329,56 +348,44 @@ void weir__debug_begin(const void *object, const char *kind, const char *label)
 
 void weir__debug_place(const void *object, const char *file, int line)
 {
-    if (!weir__debugging())
+    struct record *record = take(object);
+    if (!record)
         return;
-    weir_lock_take(&lock);
-    struct record *record = find(object);
-    if (record)
-        record->begin = (struct place){keep_file(file), line};
+    record->begin = (struct place){keep_file(file), line};
     weir_lock_release(&lock);
 }
 
 void weir__debug_end(const void *object, const char *file, int line)
 {
-    if (!weir__debugging())
+    struct record *record = take(object);
+    if (!record)
         return;
-    weir_lock_take(&lock);
-    struct record *record = find(object);
-    if (record)
-        set_end(record, file, line);
+    set_end(record, file, line);
     weir_lock_release(&lock);
 }
 
 void weir__debug_went(const void *object)
 {
-    if (!weir__debugging())
+    struct record *record = take(object);
+    if (!record)
         return;
-    weir_lock_take(&lock);
-    struct record *record = find(object);
-    if (record) {
-        record->went = record->went || !record->ended;
-        set_end(record, NULL, 0);
-    }
+    set_went(record);
     weir_lock_release(&lock);
 }
 
 bool weir__debug_keep(const void *object, void *block)
 {
-    if (!weir__debugging())
+    struct record *record = take(object);
+    if (!record)
         return false;
-    weir_lock_take(&lock);
-    struct record *record = find(object);
-    if (record) {
-        record->went = record->went || !record->ended;
-        set_end(record, NULL, 0);
-        record->block = block;
-        *(kept_count > 0 ? &youngest_kept->younger : &oldest_kept) = record;
-        youngest_kept = record;
-        if (++kept_count > WEIR__DEBUG_KEPT)
-            free_oldest();
-    }
+    set_went(record);
+    record->block = block;
+    *(kept_count > 0 ? &youngest_kept->younger : &oldest_kept) = record;
+    youngest_kept = record;
+    if (++kept_count > WEIR__DEBUG_KEPT)
+        free_oldest();
     weir_lock_release(&lock);
-    return record != NULL;
+    return true;
 }
 
 const char *weir__debug_file(const char *file)
@@ -393,15 +400,12 @@ const char *weir__debug_file(const char *file)
 
 void weir__debug_wraps(const void *buffer, const void *memory, size_t size)
 {
-    if (!weir__debugging())
+    struct record *record = take(buffer);
+    if (!record)
         return;
-    weir_lock_take(&lock);
-    struct record *record = find(buffer);
-    if (record) {
-        record->memory = memory;
-        record->size = size;
-        wrapped_count++;
-    }
+    record->memory = memory;
+    record->size = size;
+    wrapped_count++;
     weir_lock_release(&lock);
 }
 

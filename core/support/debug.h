@@ -41,26 +41,13 @@ static inline bool weir__debugging(void)
 }
 
 // The kind of an object is the name of its type: "queue".
-#define WEIR__KIND_OF(object) \
-    _Generic((object),                      \
-        weir_runtime *: "runtime",          \
-        const weir_runtime *: "runtime",    \
-        weir_device *: "device",            \
-        const weir_device *: "device",      \
-        weir_queue *: "queue",              \
-        const weir_queue *: "queue",        \
-        weir_buffer *: "buffer",            \
-        const weir_buffer *: "buffer",      \
-        weir_program *: "program",          \
-        const weir_program *: "program",    \
-        weir_kernel *: "kernel",            \
-        const weir_kernel *: "kernel",      \
-        weir_graph *: "graph",              \
-        const weir_graph *: "graph",        \
-        weir_pool *: "pool",                \
-        const weir_pool *: "pool",          \
-        weir_comm *: "communicator",        \
-        const weir_comm *: "communicator")
+#define WEIR__KIND_OF(object)                                                        \
+    _Generic((object), WEIR__KIND(runtime, "runtime"), WEIR__KIND(device, "device"), \
+             WEIR__KIND(queue, "queue"), WEIR__KIND(buffer, "buffer"),               \
+             WEIR__KIND(program, "program"), WEIR__KIND(kernel, "kernel"),           \
+             WEIR__KIND(graph, "graph"), WEIR__KIND(pool, "pool"),                   \
+             WEIR__KIND(comm, "communicator"))
+#define WEIR__KIND(type, name) weir_##type * : name, const weir_##type * : name
 
 // An object that a call was given, and what the call's source names it.
 struct weir__use {
