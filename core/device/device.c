@@ -290,18 +290,19 @@ static void finish_retired(weir_device *device)
     }
 }
 
-weir_status(weir_device_close)(weir_device **device)
+weir_status weir_device_close_at(weir_device **device, const char *file, int line)
 {
     if (!device || !*device)
         return WEIR_OK;
-    WEIR_ENTER(*device);
+    WEIR_ENTER_AT(file, line, *device);
     if (weir__in_host_call())
-        return weir__fail(WEIR_ERROR_INVALID, "call it on a thread of the program's",
-                          "weir_device_close waits, and a host call may not wait");
+        return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID,
+                             "call it on a thread of the program's",
+                             "weir_device_close waits, and a host call may not wait");
     weir_device *gone = *device;
     weir_status status = weir__device_refuse_close(gone);
     if (status < 0)
-        return status;
+        return weir__placed(status, file, line);
 
     *device = NULL;
     weir__staging_trim(gone);
@@ -312,17 +313,14 @@ weir_status(weir_device_close)(weir_device **device)
     weir__notifier_destroy(gone);
     weir__chain_device_destroy(gone->chain, gone);
     weir__opened_remove(gone);
+    weir__debug_end(gone, file, line);
     free_device(gone);
     return WEIR_OK;
 }
 
-weir_status weir_device_close_at(weir_device **device, const char *file, int line)
+weir_status(weir_device_close)(weir_device **device)
 {
-    const weir_device *gone = device ? *device : NULL;
-    const weir_status status = (weir_device_close)(device);
-    if (status == WEIR_OK && gone)
-        weir__debug_end(gone, file, line);
-    return weir__placed(status, file, line);
+    return weir_device_close_at(device, NULL, 0);
 }
 
 const struct weir_limits *weir_device_limits(const weir_device *device)

@@ -235,27 +235,24 @@ weir_status weir_open_at(const struct weir_open_params *params, weir_runtime **o
     return weir__placed(status, file, line);
 }
 
-weir_status(weir_close)(weir_runtime **runtime)
+weir_status weir_close_at(weir_runtime **runtime, const char *file, int line)
 {
     if (!runtime || !*runtime)
         return WEIR_OK;
-    WEIR_ENTER(*runtime);
+    WEIR_ENTER_AT(file, line, *runtime);
     weir_status status = weir__opened_refuse(&(*runtime)->shared);
     if (status < 0)
-        return status;
+        return weir__placed(status, file, line);
     weir_runtime *gone = *runtime;
     *runtime = NULL;
+    weir__debug_end(gone, file, line);
     weir__completion_forget(gone);
-    return free_runtime(gone);
+    return weir__placed(free_runtime(gone), file, line);
 }
 
-weir_status weir_close_at(weir_runtime **runtime, const char *file, int line)
+weir_status(weir_close)(weir_runtime **runtime)
 {
-    const weir_runtime *gone = runtime ? *runtime : NULL;
-    const weir_status status = (weir_close)(runtime);
-    if (gone && !*runtime)
-        weir__debug_end(gone, file, line);
-    return weir__placed(status, file, line);
+    return weir_close_at(runtime, NULL, 0);
 }
 
 const char *weir_runtime_backend(const weir_runtime *runtime)
