@@ -213,17 +213,11 @@ static bool is_node(const struct weir_operation *operation)
     switch (operation->kind) {
     case WEIR_OPERATION_HOST_CALL:
         return !(operation->flags & WEIR_OPERATION_ALWAYS);
-    case WEIR_OPERATION_COPY:
-    case WEIR_OPERATION_COPY_2D:
-    case WEIR_OPERATION_COPY_3D:
-    case WEIR_OPERATION_FILL:
-    case WEIR_OPERATION_FILL_2D:
-    case WEIR_OPERATION_LAUNCH:
     case WEIR_OPERATION_COLLECTIVE:
     case WEIR_OPERATION_NATIVE:
         return true;
     default:
-        return false;
+        return weir__is_device_work(operation->kind);
     }
 }
 

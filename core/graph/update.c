@@ -77,9 +77,64 @@ static weir_status replace_by(weir_graph *graph, uint32_t index,
     return status;
 }
 
+// The buffers of a copy or a fill; NULL: it has none.
+struct sides {
+    const weir_buffer *dst;
+    const weir_buffer *src;
+};
+
+static struct sides sides_of(const struct weir_operation *operation)
+{
+    switch (operation->kind) {
+    case WEIR_OPERATION_COPY:
+        return (struct sides){operation->u.copy.dst, operation->u.copy.src};
+    case WEIR_OPERATION_COPY_2D:
+        return (struct sides){operation->u.copy_2d.dst.buffer, operation->u.copy_2d.src.buffer};
+    case WEIR_OPERATION_COPY_3D:
+        return (struct sides){operation->u.copy_3d.dst.buffer, operation->u.copy_3d.src.buffer};
+    case WEIR_OPERATION_FILL:
+        return (struct sides){operation->u.fill.dst, NULL};
+    case WEIR_OPERATION_FILL_2D:
+        return (struct sides){operation->u.fill_2d.dst.buffer, NULL};
+    default:
+        return (struct sides){NULL, NULL};
+    }
+}
+
+static const char *name_of(weir_placement placement)
+{
+    if (placement == WEIR_PLACE_MANAGED)
+        return "MANAGED";
+    return placement == WEIR_PLACE_HOST ? "HOST" : "DEVICE";
+}
+
+static weir_status check_placement(const weir_graph *graph, uint32_t node, const char *role,
+                                   const weir_buffer *before, const weir_buffer *buffer)
+{
+    if (!before || before->placement == buffer->placement)
+        return WEIR_OK;
+    return weir__fail_at(NULL, 0, graph->member.object.label, WEIR_ERROR_INVALID,
+                         "capture another graph for it",
+                         "node %u: %s '%s' is a %s buffer, and the node's was a %s buffer",
+                         (unsigned)node, role, weir__label_shown(buffer->member.object.label),
+                         name_of(buffer->placement), name_of(before->placement));
+}
+
+static weir_status check_sides(const weir_graph *graph, uint32_t node,
+                               const struct weir_operation *operation)
+{
+    const struct sides before = sides_of(graph->parts.owned[node]);
+    const struct sides now = sides_of(operation);
+    const weir_status status = check_placement(graph, node, "dst", before.dst, now.dst);
+    return status < 0 ? status : check_placement(graph, node, "src", before.src, now.src);
+}
+
 weir_status weir__graph_update(weir_graph *graph, uint32_t index,
                                const struct weir_operation *operation)
 {
+    const weir_status status = check_sides(graph, index, operation);
+    if (status < 0)
+        return status;
     if (operation->flags & WEIR_OPERATION_EMPTY)
         return weir__fail_at(NULL, 0, graph->member.object.label, WEIR_ERROR_INVALID,
                              "capture another graph without it", "node %u cannot become empty",
@@ -143,33 +198,6 @@ weir_status weir_graph_set_launch_at(weir_graph *graph, uint32_t node, struct we
                         file, line);
 }
 
-static const char *name_of(weir_placement placement)
-{
-    if (placement == WEIR_PLACE_MANAGED)
-        return "MANAGED";
-    return placement == WEIR_PLACE_HOST ? "HOST" : "DEVICE";
-}
-
-weir_status weir__graph_check_placement(const weir_graph *graph, uint32_t node, const char *role,
-                                        const weir_buffer *before, const weir_buffer *buffer)
-{
-    if (before->placement == buffer->placement)
-        return WEIR_OK;
-    return weir__fail_at(NULL, 0, graph->member.object.label, WEIR_ERROR_INVALID,
-                         "capture another graph for it",
-                         "node %u: %s '%s' is a %s buffer, and the node's was a %s buffer",
-                         (unsigned)node, role, weir__label_shown(buffer->member.object.label),
-                         name_of(buffer->placement), name_of(before->placement));
-}
-
-weir_status weir__graph_check_sides(const weir_graph *graph, uint32_t node,
-                                    const weir_buffer *dst_before, const weir_buffer *dst,
-                                    const weir_buffer *src_before, const weir_buffer *src)
-{
-    const weir_status status = weir__graph_check_placement(graph, node, "dst", dst_before, dst);
-    return status < 0 ? status : weir__graph_check_placement(graph, node, "src", src_before, src);
-}
-
 static weir_status set_copy(weir_graph *graph, uint32_t node, weir_buffer *dst, size_t dst_offset,
                             weir_buffer *src, size_t src_offset, size_t size)
 {
@@ -178,10 +206,6 @@ static weir_status set_copy(weir_graph *graph, uint32_t node, weir_buffer *dst, 
     weir_status status = weir__graph_check_kind(graph, node, WEIR_OPERATION_COPY);
     if (status == WEIR_OK)
         status = weir__operation_copy(&caller, dst, dst_offset, src, src_offset, size, &operation);
-    if (status < 0)
-        return status;
-    const struct weir_operation *before = graph->parts.owned[node];
-    status = weir__graph_check_sides(graph, node, before->u.copy.dst, dst, before->u.copy.src, src);
     return status < 0 ? status : weir__graph_update(graph, node, &operation);
 }
 
@@ -210,13 +234,9 @@ static weir_status set_fill(weir_graph *graph, uint32_t node, weir_buffer *dst, 
     struct weir_operation operation;
     const struct weir__caller caller = weir__graph_caller(graph);
     weir_status status = weir__graph_check_kind(graph, node, WEIR_OPERATION_FILL);
-    if (status < 0)
-        return status;
-    const weir_buffer *before = graph->parts.owned[node]->u.fill.dst;
-    status =
-        weir__operation_fill(&caller, dst, dst_offset, size, pattern, pattern_size, &operation);
     if (status == WEIR_OK)
-        status = weir__graph_check_placement(graph, node, "dst", before, dst);
+        status =
+            weir__operation_fill(&caller, dst, dst_offset, size, pattern, pattern_size, &operation);
     return status < 0 ? status : weir__graph_update(graph, node, &operation);
 }
 
@@ -243,27 +263,12 @@ weir_status weir_graph_set_fill_at(weir_graph *graph, uint32_t node, weir_buffer
 
 // Disabled nodes.
 
-static bool can_be_disabled(enum weir_operation_kind kind)
-{
-    switch (kind) {
-    case WEIR_OPERATION_COPY:
-    case WEIR_OPERATION_COPY_2D:
-    case WEIR_OPERATION_COPY_3D:
-    case WEIR_OPERATION_FILL:
-    case WEIR_OPERATION_FILL_2D:
-    case WEIR_OPERATION_LAUNCH:
-        return true;
-    default:
-        return false;
-    }
-}
-
 static weir_status check_disable(const weir_graph *graph, uint32_t node)
 {
     if (node >= graph->parts.node_count)
         return refuse_node(graph, node);
     const struct weir_operation *operation = graph->parts.owned[node];
-    if (!can_be_disabled(operation->kind))
+    if (!weir__is_device_work(operation->kind))
         return weir__fail_at(NULL, 0, graph->member.object.label, WEIR_ERROR_INVALID,
                              "capture another graph without it",
                              "node %u is a %s (%s:%d); copies, fills and launches can be disabled",

@@ -10,15 +10,9 @@ struct weir__caller weir__graph_caller(const weir_graph *graph);
 // Refuses a node of another kind, or none of the graph's.
 weir_status weir__graph_check_kind(const weir_graph *graph, uint32_t node,
                                    enum weir_operation_kind wanted);
-// Refuses a buffer of another placement than the node has.
-weir_status weir__graph_check_placement(const weir_graph *graph, uint32_t node, const char *role,
-                                        const weir_buffer *before, const weir_buffer *buffer);
-// The same for both sides of a copy.
-weir_status weir__graph_check_sides(const weir_graph *graph, uint32_t node,
-                                    const weir_buffer *dst_before, const weir_buffer *dst,
-                                    const weir_buffer *src_before, const weir_buffer *src);
 
-// Later launches use a copy of the operation. A disabled node stays so.
+// Later launches use a copy of the operation, which is of the node's kind. A disabled node stays so. Refuses
+// a buffer of another placement than the node has, and an empty operation.
 weir_status weir__graph_update(weir_graph *graph, uint32_t index,
                                const struct weir_operation *operation);
 

@@ -13,11 +13,6 @@ static weir_status set_copy_2d(weir_graph *graph, uint32_t node, const struct we
     weir_status status = weir__graph_check_kind(graph, node, WEIR_OPERATION_COPY_2D);
     if (status == WEIR_OK)
         status = weir__operation_copy_2d(&caller, dst, src, width, height, &operation);
-    if (status < 0)
-        return status;
-    const struct weir_operation *before = graph->parts.owned[node];
-    status = weir__graph_check_sides(graph, node, before->u.copy_2d.dst.buffer, dst->buffer,
-                                     before->u.copy_2d.src.buffer, src->buffer);
     return status < 0 ? status : weir__graph_update(graph, node, &operation);
 }
 
@@ -41,11 +36,6 @@ static weir_status set_copy_3d(weir_graph *graph, uint32_t node, const struct we
     weir_status status = weir__graph_check_kind(graph, node, WEIR_OPERATION_COPY_3D);
     if (status == WEIR_OK)
         status = weir__operation_copy_3d(&caller, dst, src, width, height, depth, &operation);
-    if (status < 0)
-        return status;
-    const struct weir_operation *before = graph->parts.owned[node];
-    status = weir__graph_check_sides(graph, node, before->u.copy_3d.dst.buffer, dst->buffer,
-                                     before->u.copy_3d.src.buffer, src->buffer);
     return status < 0 ? status : weir__graph_update(graph, node, &operation);
 }
 
@@ -70,10 +60,6 @@ static weir_status set_fill_2d(weir_graph *graph, uint32_t node, const struct we
     if (status == WEIR_OK)
         status =
             weir__operation_fill_2d(&caller, dst, width, height, pattern, pattern_size, &operation);
-    if (status == WEIR_OK)
-        status = weir__graph_check_placement(graph, node, "dst",
-                                             graph->parts.owned[node]->u.fill_2d.dst.buffer,
-                                             dst->buffer);
     return status < 0 ? status : weir__graph_update(graph, node, &operation);
 }
 

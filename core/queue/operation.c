@@ -25,6 +25,21 @@ const char *weir__operation_name(enum weir_operation_kind kind)
     return (size_t)kind < count && operation_names[kind] ? operation_names[kind] : "unknown kind";
 }
 
+bool weir__is_device_work(enum weir_operation_kind kind)
+{
+    switch (kind) {
+    case WEIR_OPERATION_COPY:
+    case WEIR_OPERATION_COPY_2D:
+    case WEIR_OPERATION_COPY_3D:
+    case WEIR_OPERATION_FILL:
+    case WEIR_OPERATION_FILL_2D:
+    case WEIR_OPERATION_LAUNCH:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static weir_status check_range(const struct weir__caller *caller, const char *role,
                                const weir_buffer *buffer, size_t offset, size_t size)
 {

@@ -84,6 +84,9 @@ weir_status weir__operation_native(const struct weir__caller *caller, weir_nativ
                                    void *user, const struct weir_argument *arguments,
                                    size_t argument_count, struct weir_operation *out_operation);
 
+// Whether it is a copy, a fill or a launch.
+bool weir__is_device_work(enum weir_operation_kind kind);
+
 // "copy_2d", "host call".
 const char *weir__operation_name(enum weir_operation_kind kind);
 
