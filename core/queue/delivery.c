@@ -11,6 +11,7 @@
 #include "core/queue/always.h"
 #include "core/queue/host_note.h"
 #include "core/queue/native_call.h"
+#include "core/queue/node_call.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
 #include "core/queue/replay.h"
@@ -135,11 +136,7 @@ static weir_status call_on_worker(weir_queue *queue, struct weir__held *held,
     const struct weir__call_scope outer = weir__enter_host_call();
     weir_thread_call(call_function, survive_function, &call);
     weir__leave_call(outer);
-    // The function's own detail, if it set one, is more precise than its status.
-    if (call.status < 0 && weir_last_error()->status != call.status)
-        weir__report(call.status, NULL, "the function returned %s (%d)",
-                     weir_status_name(call.status), (int)call.status);
-    return call.status;
+    return weir__function_status(call.status);
 }
 
 static weir_status run_host_call(weir_queue *queue, struct weir__held *held)

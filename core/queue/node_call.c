@@ -108,17 +108,22 @@ static void end_call(struct weir__runs *runs, bool failed)
 
 // Calls.
 
-static weir_status explain(const struct weir__node_call *call, const char *what, weir_status status)
+weir_status weir__node_explain(uint32_t index, const char *what, const char *file, int line,
+                               weir_status status)
 {
     const struct weir_error cause = weir__error_of(status);
     struct weir_error detail = cause;
     snprintf(detail.message, sizeof detail.message, "node %u, a %s captured at %s:%d: %.400s",
-             (unsigned)call->index, what, call->file ? call->file : "", call->line, cause.message);
+             (unsigned)index, what, file ? file : "", line, cause.message);
     return weir__error_set(&detail);
 }
 
-// The function's own detail, if it set one, is more precise than its status.
-static weir_status told(weir_status status)
+static weir_status explain(const struct weir__node_call *call, const char *what, weir_status status)
+{
+    return weir__node_explain(call->index, what, call->file, call->line, status);
+}
+
+weir_status weir__function_status(weir_status status)
 {
     if (status < 0 && weir_last_error()->status != status)
         weir__report(status, NULL, "the function returned %s (%d)", weir_status_name(status),
@@ -132,7 +137,7 @@ static weir_status call_host(const struct weir__node_call *call)
     const struct weir__call_scope outer = weir__enter_host_call();
     const weir_status status = call->host(call->user);
     weir__leave_call(outer);
-    return told(status);
+    return weir__function_status(status);
 }
 
 static bool has_failed(const struct weir__run *run)
@@ -179,7 +184,7 @@ static weir_status run_native(const struct weir_native_queue *native, void *user
     const struct weir__call_scope outer = weir__enter_native_call();
     weir_status status = call->native(native, call->user);
     weir__leave_call(outer);
-    status = told(status);
+    status = weir__function_status(status);
     if (status >= 0)
         weir_error_set(&before);
     return status < 0 && call->in_backend ? explain(call, "native call", status) : status;

@@ -68,6 +68,14 @@ void weir__node_call_unwrap(struct weir_operation *operation);
 // That of a node of a graph.
 struct weir__node_call *weir__node_call_of(const struct weir_operation *operation);
 
+// Adds the node and its line to the error.
+weir_status weir__node_explain(uint32_t index, const char *what, const char *file, int line,
+                               weir_status status);
+
+// What a function of the program's has returned, as an error or as WEIR_OK. Its own detail, if it set one,
+// is more precise than its status.
+weir_status weir__function_status(weir_status status);
+
 // Calls a host call's function on a worker, when what it comes after has finished.
 weir_status weir__node_call_run(const struct weir_operation *operation);
 

@@ -1,6 +1,4 @@
 // The submission of a launch's nodes to a backend that has no graph of them: see replay.h.
-#include <stdio.h>
-
 #include "core/object/comm.h"
 #include "core/queue/native_call.h"
 #include "core/queue/operation.h"
@@ -8,52 +6,33 @@
 #include "core/queue/replay_parts.h"
 #include "core/support/error.h"
 
-static weir_status submit(const struct weir_link *next, weir_queue *queue,
-                          const struct weir_operation *operation, uint64_t sequence, uint32_t flags)
-{
-    struct weir_operation part = *operation;
-    part.sequence = sequence;
-    part.flags |= flags;
-    return next->ops->queue_submit(next, queue, &part);
-}
-
 static weir_status record(const struct weir_link *next, weir_queue *queue, uint64_t sequence,
                           uint32_t flags)
 {
-    const struct weir_operation operation = {
-        .struct_size = sizeof operation,
-        .kind = WEIR_OPERATION_RECORD,
-        .flags = WEIR_OPERATION_INTERNAL,
-        .file = __FILE__,
-        .line = __LINE__,
-    };
-    return submit(next, queue, &operation, sequence, flags);
+    struct weir_operation operation;
+    weir__operation_begin(&operation, WEIR_OPERATION_RECORD, WEIR_OPERATION_INTERNAL | flags,
+                          __FILE__, __LINE__);
+    operation.sequence = sequence;
+    return next->ops->queue_submit(next, queue, &operation);
 }
 
 static weir_status wait_on(const struct weir_link *next, weir_queue *queue, uint64_t own,
                            weir_queue *producer, uint64_t sequence, uint32_t flags)
 {
-    const struct weir_operation operation = {
-        .struct_size = sizeof operation,
-        .kind = WEIR_OPERATION_WAIT,
-        .flags = WEIR_OPERATION_INTERNAL,
-        .file = __FILE__,
-        .line = __LINE__,
-        .u.wait = {{producer->member.object.id, sequence}, producer},
-    };
-    return submit(next, queue, &operation, own, flags);
+    struct weir_operation operation;
+    weir__operation_begin(&operation, WEIR_OPERATION_WAIT, WEIR_OPERATION_INTERNAL | flags,
+                          __FILE__, __LINE__);
+    operation.sequence = own;
+    operation.u.wait.event = (struct weir_event){producer->member.object.id, sequence};
+    operation.u.wait.producer = producer;
+    return next->ops->queue_submit(next, queue, &operation);
 }
 
-// Adds the node and its line to the error.
 static weir_status explain(uint32_t index, const struct weir_operation *operation,
                            weir_status status)
 {
-    const struct weir_error cause = weir__error_of(status);
-    struct weir_error detail = cause;
-    snprintf(detail.message, sizeof detail.message, "node %u, a %s captured at %s:%d: %.400s",
-             (unsigned)index, weir__operation_name(operation->kind),
-             operation->file ? operation->file : "", operation->line, cause.message);
-    return weir__error_set(&detail);
+    return weir__node_explain(index, weir__operation_name(operation->kind), operation->file,
+                              operation->line, status);
 }
 
 // What earlier nodes do is done before the host reads their results.
