@@ -221,19 +221,25 @@ WEIR_TEST(CudaRecords, ManyInFlight)
     rig_finish(&rig);
 }
 
+// Waits for each 32nd.
+static void record_many(struct rig *rig, int count, uint64_t timeout_ns)
+{
+    struct weir_event event;
+    for (int i = 0; i < count; i++) {
+        ASSERT_OK(weir_queue_record(rig->queue, &event));
+        if (i % 32 == 31)
+            ASSERT_OK(weir_event_sync(event, timeout_ns));
+    }
+}
+
 WEIR_TEST(CudaRecords, EventsAreUsedAgain)
 {
     struct rig rig;
-    struct weir_event event;
     const struct weir_test_cuda *fake = rig_fake();
     ASSERT_TRUE(rig_start(&rig));
     const long created = fake->calls("cuEventCreate");
     const long asked = fake->calls("cuEventQuery");
-    for (size_t i = 0; i < 10000; i++) {
-        ASSERT_OK(weir_queue_record(rig.queue, &event));
-        if (i % 32 == 31)
-            ASSERT_OK(weir_event_sync(event, WEIR_FOREVER));
-    }
+    record_many(&rig, 10000, WEIR_FOREVER);
     // The ring doubles while the device is slower than the host, which depends on the
     // machine's load.
     EXPECT_INT_LE(fake->calls("cuEventCreate") - created, 1000);
@@ -252,16 +258,11 @@ static weir_status nothing(void *user)
 WEIR_TEST(CudaRecords, NoQuestionSpoilsACaptureOfOthers)
 {
     struct rig rig;
-    struct weir_event event;
     const struct weir_test_cuda *fake = rig_fake();
     ASSERT_TRUE(rig_start(&rig));
     (void)fake->others_capture(1);
     const long asked = fake->calls("cuEventQuery");
-    for (size_t i = 0; i < 200; i++) {
-        ASSERT_OK(weir_queue_record(rig.queue, &event));
-        if (i % 32 == 31)
-            ASSERT_OK(weir_event_sync(event, GUARD_NS));
-    }
+    record_many(&rig, 200, GUARD_NS);
     EXPECT_INT_GT(fake->calls("cuEventQuery") - asked, 0);
     EXPECT_OK(weir_queue_host_call(rig.queue, nothing, NULL));
     EXPECT_OK(weir_queue_sync(rig.queue, GUARD_NS));

@@ -387,20 +387,25 @@ static void close_many(weir_queue **queues)
         weir_queue_destroy(&queues[i]);
 }
 
+static struct weir_event launch_on(struct stage *s, weir_queue *queue)
+{
+    struct weir_event event = {0};
+    EXPECT_OK(LAUNCH(s, queue, iota));
+    EXPECT_OK(weir_queue_record(queue, &event));
+    return event;
+}
+
 static void write_few_words_for_many(void)
 {
     struct stage s;
     weir_queue *queues[QUEUES];
-    struct weir_event event;
     ASSERT_TRUE(start(&s, ""));
     open_many(&s, queues);
     const long since = ticks();
     const long before = rig_fake()->calls("cuStreamWriteValue32");
     for (int round = 0; round < 10; round++)
-        for (int i = 0; i < QUEUES; i++) {
-            EXPECT_OK(LAUNCH(&s, queues[i], iota));
-            EXPECT_OK(weir_queue_record(queues[i], &event));
-        }
+        for (int i = 0; i < QUEUES; i++)
+            (void)launch_on(&s, queues[i]);
     const long words = rig_fake()->calls("cuStreamWriteValue32") - before;
     EXPECT_INT_GE(words, 8);
     EXPECT_INT_LE(words, 8 * (ticks() - since + 1));
@@ -423,11 +428,8 @@ static void learn_by_a_join(void)
     open_many(&s, queues);
     wait_for_tick(); // so that the next one has not come when the queues join
     rig_fake()->hold(1);
-    for (int i = 0; i < QUEUES; i++) {
-        EXPECT_OK(LAUNCH(&s, queues[i], iota));
-        EXPECT_OK(weir_queue_record(queues[i], &event));
-        EXPECT_OK(weir_queue_wait(s.a, event));
-    }
+    for (int i = 0; i < QUEUES; i++)
+        EXPECT_OK(weir_queue_wait(s.a, launch_on(&s, queues[i])));
     EXPECT_OK(weir_queue_record(s.a, &event)); // all that it has is waits
     EXPECT_OK(LAUNCH(&s, queues[39], iota));
     EXPECT_OK(weir_queue_wait(s.b, event));

@@ -81,16 +81,22 @@ static weir_status call_library(const struct weir_native_queue *native, void *us
     return captured ? WEIR_OK : WEIR_ERROR_DEVICE;
 }
 
-static weir_graph *make_native(struct scene *scene)
+// Of a fill with 3, what `submit` submits, and a copy to the host.
+static weir_graph *make_around(struct scene *scene, void (*submit)(struct scene *))
 {
     weir_graph *graph = NULL;
     EXPECT_OK(weir_capture_begin(scene->rig.queue));
     fill(scene, 3);
-    EXPECT_OK(weir_queue_native(scene->rig.queue, call_library, scene,
-                                weir_inout(scene->memory, 0, SIZE)));
+    submit(scene);
     bring(scene);
     EXPECT_OK(weir_capture_end(scene->rig.queue, NULL, &graph));
     return graph;
+}
+
+static void submit_native(struct scene *scene)
+{
+    EXPECT_OK(weir_queue_native(scene->rig.queue, call_library, scene,
+                                weir_inout(scene->memory, 0, SIZE)));
 }
 
 // All that the library submits is one node, which a graph that is built again keeps.
@@ -102,7 +108,7 @@ WEIR_TEST(CudaGraphCalls, ANativeCallIsAChildGraph)
     const uint32_t word = 0x04030404;
     const long captures = fake->calls("cuStreamBeginCapture");
     const long children = fake->calls("cuGraphAddChildGraphNode");
-    weir_graph *graph = make_native(&scene);
+    weir_graph *graph = make_around(&scene, submit_native);
     EXPECT_INT_EQ(fake->calls("cuStreamBeginCapture"), captures + 1);
     EXPECT_INT_EQ(fake->calls("cuGraphAddChildGraphNode"), children + 1);
     EXPECT_INT_EQ(atomic_load(&scene.calls), 0);
@@ -196,15 +202,9 @@ static weir_status count(void *user)
     return scene->status;
 }
 
-static weir_graph *make_host(struct scene *scene)
+static void submit_host_call(struct scene *scene)
 {
-    weir_graph *graph = NULL;
-    EXPECT_OK(weir_capture_begin(scene->rig.queue));
-    fill(scene, 3);
     EXPECT_OK(weir_queue_host_call(scene->rig.queue, count, scene));
-    bring(scene);
-    EXPECT_OK(weir_capture_end(scene->rig.queue, NULL, &graph));
-    return graph;
 }
 
 // The driver calls it: a launch is one call, holds nothing, and does not wait.
@@ -213,7 +213,7 @@ WEIR_TEST(CudaGraphCalls, AHostCallIsAHostNode)
     struct scene scene;
     ASSERT_TRUE(start(&scene));
     const long nodes = scene.fake->calls("cuGraphAddHostNode");
-    weir_graph *graph = make_host(&scene);
+    weir_graph *graph = make_around(&scene, submit_host_call);
     EXPECT_INT_EQ(scene.fake->calls("cuGraphAddHostNode"), nodes + 1);
     const long launches = scene.fake->calls("cuGraphLaunch");
     scene.fake->hold(1);
@@ -235,7 +235,7 @@ WEIR_TEST(CudaGraphCalls, TheFailedLaunchIsNamed)
     struct scene scene;
     ASSERT_TRUE(start(&scene));
     weir_queue *other = rig_queue(&scene.rig, false);
-    weir_graph *graph = make_host(&scene);
+    weir_graph *graph = make_around(&scene, submit_host_call);
     scene.fake->fail("cuGraphLaunch", 1, 0);
     EXPECT_INT_EQ(weir_queue_graph(scene.rig.queue, graph), WEIR_ERROR_DEVICE);
     scene.fake->fail(NULL, 0, 0);
@@ -266,20 +266,21 @@ static long nodes_made(const struct weir_test_cuda *fake)
     return fake->calls("cuGraphAddMemsetNode") + fake->calls("cuGraphAddMemcpyNode");
 }
 
+static const unsigned char pattern[16] = {1, 2, 3, 4, 5, 6, 7, 9, 8, 7, 6, 5, 4, 3, 2, 9};
+
+static void submit_pattern(struct scene *scene)
+{
+    EXPECT_OK(weir_queue_fill(scene->rig.queue, scene->memory, 0, SIZE, pattern, sizeof pattern));
+}
+
 // In place, and again where the graph is built anew; a node of several parts as a whole.
 WEIR_TEST(CudaGraphCalls, DisablingBuildsNothing)
 {
-    const unsigned char pattern[16] = {1, 2, 3, 4, 5, 6, 7, 9, 8, 7, 6, 5, 4, 3, 2, 9};
     struct scene scene;
-    weir_graph *graph = NULL;
     ASSERT_TRUE(start(&scene));
     const struct weir_test_cuda *fake = scene.fake;
     const long before = nodes_made(fake);
-    EXPECT_OK(weir_capture_begin(scene.rig.queue));
-    fill(&scene, 3);
-    EXPECT_OK(weir_queue_fill(scene.rig.queue, scene.memory, 0, SIZE, pattern, 16));
-    bring(&scene);
-    EXPECT_OK(weir_capture_end(scene.rig.queue, NULL, &graph));
+    weir_graph *graph = make_around(&scene, submit_pattern);
     const long made = fake->calls("cuGraphInstantiateWithFlags");
     const long parts = nodes_made(fake) - before - 2; // of the second fill
     const long switches = fake->calls("cuGraphNodeSetEnabled");
@@ -320,7 +321,7 @@ WEIR_TEST(CudaGraphCalls, ACloneThatFails)
     struct scene scene;
     weir_graph *clone = NULL;
     ASSERT_TRUE(start(&scene));
-    weir_graph *graph = make_host(&scene);
+    weir_graph *graph = make_around(&scene, submit_host_call);
     EXPECT_OK(weir_graph_set_enabled(graph, 0, false));
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         weir_test_note("%s fails", calls[i]);
