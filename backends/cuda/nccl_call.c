@@ -250,9 +250,10 @@ static ncclResult_t carry(const struct weir_link *link, struct call *call)
     return ncclInvalidArgument;
 }
 
-static ncclResult_t call_other(const struct weir_link *link, const struct cu_comm *comm,
-                               const struct cu_queue *queue, const struct weir_operation *operation,
-                               const char **out_call)
+WEIR_APART static ncclResult_t call_other(const struct weir_link *link, const struct cu_comm *comm,
+                                          const struct cu_queue *queue,
+                                          const struct weir_operation *operation,
+                                          const char **out_call)
 {
     struct call call = {
         .comm = comm,

@@ -12,7 +12,7 @@
 
 // The call that is checked.
 struct call {
-    const weir_comm *comm;
+    weir_comm *comm;
     const weir_queue *queue;
     const struct weir_collective_params *params;
     const char *file;
@@ -126,10 +126,10 @@ WEIR_COLD static weir_status refuse_range(const struct call *call, const char *r
 }
 
 // Sizes of elements are powers of two.
-static inline bool is_good(const struct call *call, const weir_buffer *buffer, size_t offset,
+static inline bool is_good(const weir_comm *comm, const weir_buffer *buffer, size_t offset,
                            size_t size, size_t step)
 {
-    return buffer && buffer->member.device == call->comm->member.device &&
+    return buffer && buffer->member.device == comm->member.device &&
            weir__buffer_holds(buffer, offset, size) && (offset & (step - 1)) == 0;
 }
 
@@ -180,17 +180,17 @@ static weir_status check_overlap(const struct call *call, const struct weir_coll
 
 // Whether nothing is wrong with it, found with less code than the checks that name what is. Collectives
 // are mostly such ones: between calls of NCCL that fill the caches, each line of code counts.
-static bool is_plain_all_reduce(const struct call *call)
+static inline bool is_plain_all_reduce(const weir_comm *comm,
+                                       const struct weir_collective_params *params)
 {
-    const struct weir_collective_params *params = call->params;
     const size_t step = weir_datatype_size(params->element);
     const size_t size = params->count * step;
     return params->kind == WEIR_ALL_REDUCE && params->reduction >= WEIR_SUM &&
            params->reduction <= WEIR_AVERAGE && step && params->count <= UINT32_MAX &&
-           is_good(call, params->src, params->src_offset, size, step) &&
+           is_good(comm, params->src, params->src_offset, size, step) &&
            (params->src == params->dst
                 ? params->src_offset == params->dst_offset
-                : is_good(call, params->dst, params->dst_offset, size, step));
+                : is_good(comm, params->dst, params->dst_offset, size, step));
 }
 
 static weir_status check_ranges(const struct call *call, struct weir_operation *operation)
@@ -215,7 +215,7 @@ static weir_status check_ranges(const struct call *call, struct weir_operation *
     operation->u.collective.dst = is_written ? params->dst : NULL;
     for (; count < 2 && weir_collective_range_at(operation, count, &ranges[count]); count++) {
         const struct weir_collective_range *range = &ranges[count];
-        if (!is_good(call, range->buffer, range->offset, range->size, step))
+        if (!is_good(call->comm, range->buffer, range->offset, range->size, step))
             return refuse_range(call, range->access == WEIR_ACCESS_READ ? "src" : "dst",
                                 range->buffer, range->offset, range->size, params->element);
     }
@@ -234,7 +234,7 @@ static weir_status check_exchange(const struct call *call, uint32_t index)
     if (status == WEIR_OK)
         status = size_of(call, part->count, part->element, 1, &size);
     if (status == WEIR_OK &&
-        !is_good(call, part->buffer, part->offset, size, weir_datatype_size(part->element)))
+        !is_good(call->comm, part->buffer, part->offset, size, weir_datatype_size(part->element)))
         status = refuse_range(call, role, part->buffer, part->offset, size, part->element);
     return status;
 }
@@ -273,24 +273,14 @@ static weir_status check_exchanges(const struct call *call, const struct weir_op
     return status;
 }
 
-weir_status weir__operation_collective(const weir_queue *queue, weir_comm *comm,
-                                       const struct weir_collective_params *params,
-                                       const char *file, int line,
-                                       struct weir_operation *out_operation)
+// All but the ranges.
+static inline void begin(const struct call *call, struct weir_operation *out_operation)
 {
-    const struct call call = {comm, queue, params, file, line};
-    if (queue->member.device != comm->member.device)
-        return refuse(&call, "use a queue of the communicator's device",
-                      "%s: queue '%s' belongs to another device than the communicator",
-                      name_of(&call), weir__label_shown(queue->member.object.label));
-    const bool is_plain = is_plain_all_reduce(&call);
-    weir_status status = is_plain ? WEIR_OK : check_kind(&call);
-    if (status < 0)
-        return status;
-    weir__operation_begin(out_operation, WEIR_OPERATION_COLLECTIVE, 0, file, line);
-    out_operation->u.collective.comm = comm;
-    out_operation->u.collective.dst = is_plain ? params->dst : NULL;
-    out_operation->u.collective.src = is_plain ? params->src : NULL;
+    const struct weir_collective_params *params = call->params;
+    weir__operation_begin(out_operation, WEIR_OPERATION_COLLECTIVE, 0, call->file, call->line);
+    out_operation->u.collective.comm = call->comm;
+    out_operation->u.collective.dst = NULL;
+    out_operation->u.collective.src = NULL;
     out_operation->u.collective.dst_offset = params->dst_offset;
     out_operation->u.collective.src_offset = params->src_offset;
     out_operation->u.collective.count = params->count;
@@ -301,13 +291,39 @@ weir_status weir__operation_collective(const weir_queue *queue, weir_comm *comm,
     out_operation->u.collective.element = params->element;
     out_operation->u.collective.reduction = params->reduction;
     out_operation->u.collective.root = params->root;
-    out_operation->u.collective.rank = comm->rank;
-    out_operation->u.collective.rank_count = comm->count;
-    if (is_plain)
-        return WEIR_OK;
-    if (params->kind == WEIR_EXCHANGE)
-        return check_exchanges(&call, out_operation);
-    return params->kind == WEIR_BARRIER ? WEIR_OK : check_ranges(&call, out_operation);
+    out_operation->u.collective.rank = call->comm->rank;
+    out_operation->u.collective.rank_count = call->comm->count;
+}
+
+// Apart, so that a plain one needs none of its frame.
+WEIR_APART static weir_status make_checked(const struct call *call,
+                                           struct weir_operation *out_operation)
+{
+    if (call->queue->member.device != call->comm->member.device)
+        return refuse(call, "use a queue of the communicator's device",
+                      "%s: queue '%s' belongs to another device than the communicator",
+                      name_of(call), weir__label_shown(call->queue->member.object.label));
+    weir_status status = check_kind(call);
+    if (status < 0)
+        return status;
+    begin(call, out_operation);
+    if (call->params->kind == WEIR_EXCHANGE)
+        return check_exchanges(call, out_operation);
+    return call->params->kind == WEIR_BARRIER ? WEIR_OK : check_ranges(call, out_operation);
+}
+
+weir_status weir__operation_collective(const weir_queue *queue, weir_comm *comm,
+                                       const struct weir_collective_params *params,
+                                       const char *file, int line,
+                                       struct weir_operation *out_operation)
+{
+    const struct call call = {comm, queue, params, file, line};
+    if (queue->member.device != comm->member.device || !is_plain_all_reduce(comm, params))
+        return make_checked(&call, out_operation);
+    begin(&call, out_operation);
+    out_operation->u.collective.dst = params->dst;
+    out_operation->u.collective.src = params->src;
+    return WEIR_OK;
 }
 
 // With the submit lock held. A refused call has no number. Once the queue has given the operation

@@ -103,10 +103,8 @@ void weir__comm_abort(weir_comm *comm, const struct weir_error *cause, const cha
     comm->transport->abort(comm->group, reason);
 }
 
-weir_status weir__comm_status(weir_comm *comm)
+weir_status weir__comm_cause(weir_comm *comm)
 {
-    if (!atomic_load_explicit(&comm->failed, memory_order_acquire))
-        return WEIR_OK;
     weir_lock_take(&comm->lock); // until the cause is written
     const struct weir_error error = comm->error;
     weir_lock_release(&comm->lock);
@@ -137,11 +135,6 @@ weir_status weir_comm_abort_at(weir_comm *comm, const char *why, const char *fil
 
 // Turns.
 
-bool weir__comm_has_turn(weir_comm *comm, uint32_t turn)
-{
-    return atomic_load_explicit(&comm->turn, memory_order_acquire) == turn;
-}
-
 void weir__comm_begin_wait(weir_comm *comm)
 {
     comm->waiting++;
@@ -164,17 +157,21 @@ weir_status weir__comm_await_turn(weir_comm *comm, uint32_t turn)
     return failed ? weir__comm_status(comm) : WEIR_OK;
 }
 
+WEIR_COLD WEIR_APART static void wake(weir_comm *comm)
+{
+    weir_lock_take(&comm->lock);
+    pthread_cond_broadcast(&comm->changed);
+    weir_lock_release(&comm->lock);
+}
+
 void weir__comm_end_turn(weir_comm *comm, uint32_t turn)
 {
     // Before the next one may set it.
     atomic_store_explicit(&comm->running, false, memory_order_release);
     atomic_store_explicit(&comm->turn, turn + 1, memory_order_release);
     weir_barrier_light();
-    if (atomic_load_explicit(&comm->waiting, memory_order_acquire) == 0)
-        return;
-    weir_lock_take(&comm->lock);
-    pthread_cond_broadcast(&comm->changed);
-    weir_lock_release(&comm->lock);
+    if (atomic_load_explicit(&comm->waiting, memory_order_acquire) > 0)
+        wake(comm);
 }
 
 weir_status weir__comm_staging(weir_comm *comm, size_t size, char **out_pointer)

@@ -2,6 +2,7 @@
 #ifndef WEIR_CORE_COMM_COMM_H
 #define WEIR_CORE_COMM_COMM_H
 
+#include "base/cold.h"
 #include "core/config/config.h"
 #include "core/object/comm.h"
 
@@ -25,7 +26,12 @@ bool weir__comm_fail(weir_comm *comm, const struct weir_error *cause);
 void weir__comm_abort(weir_comm *comm, const struct weir_error *cause, const char *reason);
 
 // The first cause as the thread's error, or WEIR_OK.
-weir_status weir__comm_status(weir_comm *comm);
+WEIR_COLD weir_status weir__comm_cause(weir_comm *comm);
+static inline weir_status weir__comm_status(weir_comm *comm)
+{
+    return atomic_load_explicit(&comm->failed, memory_order_acquire) ? weir__comm_cause(comm)
+                                                                     : WEIR_OK;
+}
 
 // Waits until call `turn` may run, then returns WEIR_OK, or the first cause. The next call may run
 // after weir__comm_end_turn().
@@ -36,7 +42,10 @@ void weir__comm_end_turn(weir_comm *comm, uint32_t turn);
 void weir__comm_begin_wait(weir_comm *comm);
 
 // Whether it is the call's turn.
-bool weir__comm_has_turn(weir_comm *comm, uint32_t turn);
+static inline bool weir__comm_has_turn(const weir_comm *comm, uint32_t turn)
+{
+    return atomic_load_explicit(&comm->turn, memory_order_acquire) == turn;
+}
 
 // A pinned buffer of at least `size` bytes; the caller has the turn.
 weir_status weir__comm_staging(weir_comm *comm, size_t size, char **out_pointer);

@@ -38,7 +38,7 @@ bool weir__pulse_make_room(struct weir__pulse *pulse)
 }
 
 // The writer: the program is far ahead of the device, or of the other ranks.
-WEIR_COLD static bool grow(struct weir__pulse *pulse)
+static bool grow(struct weir__pulse *pulse)
 {
     const uint64_t room = 2 * pulse->flight_room;
     struct weir__flight *flights = weir__allocate(room * sizeof *flights);
@@ -73,16 +73,23 @@ static inline void fill(struct weir__flight *flight, const weir_queue *queue,
     flight->looked_at = false;
 }
 
+WEIR_COLD WEIR_APART static bool note_in_more_room(weir_comm *comm, weir_queue *queue,
+                                                   const struct weir_operation *operation)
+{
+    if (grow(comm->pulse))
+        return weir__pulse_note(comm, queue, operation);
+    weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a collective");
+    return false;
+}
+
 // Either this thread sees a failure, or the pulse's thread, which books it on the queues of all calls in
 // flight, sees the call.
 bool weir__pulse_note(weir_comm *comm, weir_queue *queue, const struct weir_operation *operation)
 {
     struct weir__pulse *pulse = comm->pulse;
     const uint64_t end = atomic_load_explicit(&pulse->flight_end, memory_order_relaxed);
-    if (end - begin_of(pulse) == pulse->flight_room && !grow(pulse)) {
-        weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a collective");
-        return false;
-    }
+    if (end - begin_of(pulse) == pulse->flight_room)
+        return note_in_more_room(comm, queue, operation);
     fill(flight_at(pulse, end), queue, operation);
     atomic_store_explicit(&pulse->flight_end, end + 1, memory_order_release);
     weir_barrier_light();
