@@ -1,4 +1,4 @@
-// Questions to the driver and waits that do not spoil what others capture.
+// Questions to the driver, waits and allocations that do not spoil what others capture.
 //
 // While a thread captures a stream in the mode GLOBAL, as cudaStreamBeginCapture() does unless told
 // otherwise, the driver refuses these calls on other threads, and the capture is lost. The library asks on

@@ -77,8 +77,10 @@ static void free_managed(void *user, struct weir_kit_block *block)
 
 void cu_blocks_release(struct cu_device *device)
 {
+    const CUstreamCaptureMode before = cu_relax(&device->module->cu);
     weir_kit_blocks_empty(device->blocks, free_block, device);
     weir_kit_blocks_empty(device->managed, free_managed, device);
+    cu_unrelax(&device->module->cu, before);
 }
 
 static weir_status refuse_host(struct cu_device *device, CUresult code, size_t size)
@@ -234,7 +236,9 @@ weir_status cu_buffer_create(const struct weir_link *link, weir_device *object,
     }
     buffer->device = device;
     buffer->size = setup->size;
+    const CUstreamCaptureMode before = cu_relax(&device->module->cu);
     status = create(buffer, setup);
+    cu_unrelax(&device->module->cu, before);
     if (status < 0)
         release(buffer);
     cu_leave(device, &scope);

@@ -271,6 +271,26 @@ WEIR_TEST(CudaRecords, NoQuestionSpoilsACaptureOfOthers)
     rig_finish(&rig);
 }
 
+// Nor does a new buffer, or memory that goes back to the driver.
+WEIR_TEST(CudaRecords, NoMemorySpoilsACaptureOfOthers)
+{
+    struct rig rig;
+    const struct weir_test_cuda *fake = rig_fake();
+    ASSERT_TRUE(rig_start(&rig));
+    (void)fake->others_capture(1);
+    for (int i = 0; i < 2; i++) {
+        weir_buffer *host = rig_buffer(&rig, 4096, WEIR_PLACE_HOST);
+        weir_buffer *managed = rig_buffer(&rig, 4096, WEIR_PLACE_MANAGED);
+        weir_buffer *memory = rig_buffer(&rig, 4096, WEIR_PLACE_DEVICE);
+        weir_buffer_destroy(&host);
+        weir_buffer_destroy(&managed);
+        weir_buffer_destroy(&memory);
+        EXPECT_OK(weir_device_trim(rig.device));
+    }
+    EXPECT_INT_EQ(fake->others_capture(0), 0);
+    rig_finish(&rig);
+}
+
 // Long enough for several anchors; in order on one queue, and one timeline for two.
 WEIR_TEST(CudaRecords, TimesOverSeveralAnchors)
 {
