@@ -1,34 +1,71 @@
 // A thread that is being terminated only runs its cleanup handlers. So the rest of its work is done
-// in a cleanup handler, and not on a replacement thread, whose creation might fail.
+// in a cleanup handler, which may start a thread for it, and must do without if that fails.
 #include "base/thread.h"
 
 #include <signal.h>
-#include <stdbool.h>
+
+// Of the calling thread, if it is one of these.
+static _Thread_local struct weir_thread *own;
+// Another one goes on in its place, and this was the one before it.
+static _Thread_local struct weir_thread replaced;
 
 static void *begin(void *argument)
 {
-    const struct weir_thread *thread = argument;
+    own = argument;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    thread->run(thread->argument);
+    own->run(own->argument);
     return NULL;
 }
 
-int weir_thread_start(struct weir_thread *thread, void (*run)(void *argument), void *argument)
+static int start(struct weir_thread *thread, pthread_t *out_id)
 {
     sigset_t all;
     sigset_t before;
 
-    *thread = (struct weir_thread){.run = run, .argument = argument};
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&thread->id, NULL, begin, thread);
+    const int error = pthread_create(out_id, NULL, begin, thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
+}
+
+int weir_thread_start(struct weir_thread *thread, void (*run)(void *argument), void *argument)
+{
+    *thread = (struct weir_thread){.run = run, .argument = argument};
+    return start(thread, &thread->id);
+}
+
+static void join_before(const struct weir_thread *thread)
+{
+    if (thread->has_before)
+        pthread_join(thread->before, NULL);
 }
 
 void weir_thread_join(struct weir_thread *thread)
 {
     pthread_join(thread->id, NULL);
+    join_before(thread);
+}
+
+bool weir_thread_is_current(const struct weir_thread *thread)
+{
+    return own == thread;
+}
+
+int weir_thread_renew(void)
+{
+    const struct weir_thread before = *own;
+    pthread_t id;
+    own->before = pthread_self();
+    own->has_before = true;
+    const int error = start(own, &id);
+    if (error == 0) {
+        own->id = id;
+        replaced = before;
+    } else {
+        *own = before;
+    }
+    return error;
 }
 
 struct guard {
@@ -39,6 +76,9 @@ struct guard {
 
 // If the rest of the work terminates the thread again, this is called again for the enclosing
 // calls, after all work is done.
+//
+// A thread with another one in its place joins the one before it, so at most the last of them are left. The
+// new one waits for none: what the program does at the end of a thread may wait for its work.
 static void survive(void *argument)
 {
     struct guard *guard = argument;
@@ -47,6 +87,7 @@ static void survive(void *argument)
     guard->has_ended = true;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     guard->ended(guard->user);
+    join_before(&replaced);
 }
 
 void weir_thread_call(void (*call)(void *user), void (*ended)(void *user), void *user)

@@ -3,12 +3,15 @@
 #define WEIR_BASE_THREAD_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 // Zeroed before use.
 struct weir_thread {
     pthread_t id;
     void (*run)(void *argument);
     void *argument;
+    pthread_t before; // the thread that this one goes on for, which has ended or is about to
+    bool has_before;
 };
 
 // Starts a thread with all signals blocked, so that the program's handlers run on the program's
@@ -22,7 +25,19 @@ void weir_thread_join(struct weir_thread *thread);
 // Calls `call(user)`, which calls code of the program, on such a thread. If that code terminates the
 // thread, by pthread_exit() or by a cancellation that it has enabled, `ended(user)` runs in place of
 // everything after this call. It is the last function of the thread, so it does the rest of the
-// thread's work, and may call this function again.
+// thread's work, and may call this function again; as each such call that is ended lies deeper on the stack,
+// a thread without end hands its work over with weir_thread_renew().
 void weir_thread_call(void (*call)(void *user), void (*ended)(void *user), void *user);
+
+// For `ended`: starts another thread in the place of the calling one, which runs the same from the
+// beginning, at once. Returns 0, and the calling thread has only to return; or an error of errno's, and it
+// has to go on itself.
+//
+// Threads: the structure of the thread is changed, under a lock that orders this after the start and before
+// the join.
+int weir_thread_renew(void);
+
+// Whether the calling thread is this one, or one that it goes on for.
+bool weir_thread_is_current(const struct weir_thread *thread);
 
 #endif

@@ -89,6 +89,9 @@ struct weir_device_params {
     // NULL: the configuration's `device`, else the first device.
     const char *select;
     // above: 0.1
+    bool default_timing; // weir_event_time_ns() works on events of the device's default queues: the
+                         // legacy queue and those of threads (<weir/migration.h>)
+    // above: 0.2
 };
 
 // Opens a device and stores it in `*out_device`. `params` may be NULL.
@@ -96,7 +99,8 @@ struct weir_device_params {
 // Ownership: the caller's, until weir_device_close(). Outlived by `runtime`.
 // Threads: safe.
 // Errors: WEIR_ERROR_NO_DEVICE if no device matches, with the list of devices, or if a
-// name matches more than one; WEIR_ERROR_DEVICE with the native error.
+// name matches more than one; WEIR_ERROR_UNSUPPORTED for default_timing where
+// `limits.timing_history` is 0; WEIR_ERROR_DEVICE with the native error.
 WEIR_API weir_status weir_device_open(weir_runtime *runtime,
                                       const struct weir_device_params *params,
                                       weir_device **out_device);
@@ -109,8 +113,9 @@ WEIR_API weir_status weir_device_open_at(weir_runtime *runtime,
 // device and sets `*device` to NULL.
 //
 // Errors: WEIR_ERROR_INVALID while queues, buffers, programs, kernels, pools or graphs of
-// the device exist, with their labels and the lines that created them, and in a host call. The
-// device stays open then.
+// the device exist, with their labels and the lines that created them, and in a host call. Where the
+// message has no room for all of them, each has a line in the log (<weir/log.h>). The device stays
+// open then.
 WEIR_API weir_status weir_device_close(weir_device **device);
 WEIR_API weir_status weir_device_close_at(weir_device **device, const char *file, int line);
 #define weir_device_close(...) weir_device_close_at(__VA_ARGS__, __FILE__, __LINE__)

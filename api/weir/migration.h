@@ -37,6 +37,12 @@ WEIR_API weir_status weir_thread_queue_at(weir_device *device, weir_queue **out_
 // then one wait at the next operation on every other queue. On a device without a
 // legacy queue each operation costs one load and one comparison.
 //
+// Times: its events have times, for weir_event_time_ns() and weir_event_elapsed_ns(), on a device
+// that was opened with `default_timing`, and so have those of threads' default queues. A queue keeps
+// the times of its last `limits.timing_history` records, among them the library's own: one for each
+// time that another queue comes after the legacy queue. On OpenCL each record of such a queue is a
+// command of the driver's: docs/migration.md has what times cost.
+//
 // Failures: if work that it waits for failed, the legacy queue fails with the first
 // cause. Its own failure does not spread: other queues still run after it but do not
 // fail with it.

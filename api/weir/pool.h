@@ -69,7 +69,8 @@ WEIR_API weir_status weir_pool_allocate_at(weir_pool *pool, weir_queue *queue, s
 
 // Frees the buffer after all work submitted to `queue` so far and sets `*buffer` to NULL;
 // the call returns at once. If other queues use the buffer, `queue` must wait for that
-// work first. A queue that has failed can still free buffers.
+// work first. A queue that has failed can still free buffers;
+// other queues get that memory after its recovery, or its end, at the earliest.
 //
 // Calls that use the buffer through another copy of the pointer are refused until its
 // memory is allocated again.

@@ -130,9 +130,10 @@ WEIR_API weir_status weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane 
                                            const char *file, int line);
 #define weir_queue_fill_2d(queue, ...) weir_queue_fill_2d_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
-// Launches `grid` blocks of `block` work-items. A grid of no blocks keeps its place in the
-// queue's order but runs nothing. Arguments (<weir/launch.h>) are read before the call returns,
-// and checked against the kernel's signature in count, kind, type and access.
+// Launches `grid` blocks of `block` work-items. A grid of no blocks (x is 0) keeps its
+// place in the queue's order but runs nothing, so that a computed size may be 0; a y or z of 0
+// counts as 1. Arguments (<weir/launch.h>) are read before the call returns, and checked against
+// the kernel's signature in count, kind, type and access.
 //
 //     weir_queue_launch(queue, scale, weir_dim(n / 256, 1, 1), weir_dim(256, 1, 1),
 //                       weir_in(src, 0, bytes), weir_out(dst, 0, bytes), 2.0f);
@@ -231,6 +232,14 @@ WEIR_API weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, 
 
 // Waits for the rest of a failed queue's work and clears the failure; events recorded before
 // keep reporting it. Does nothing if the queue has not failed.
+//
+// It also waits, without a limit, for the work that the queue was to wait for since the failure: events of
+// weir_queue_wait(), also those of refused calls, launches of a graph before one on this queue, and work that
+// the order of the legacy queue puts before an operation here. The driver may not have ordered the queue after
+// that work, and what was freed on the queue may be in use by it. Work that fails has ended.
+//
+// A collective whose abort has no effect is waited for until a second after its communicator's timeout; the
+// device is lost then.
 //
 // Errors: WEIR_ERROR_DEVICE_LOST if the device was lost with the failure and must be reopened;
 // WEIR_ERROR_INVALID in a host call and in a capture.

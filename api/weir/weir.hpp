@@ -9,6 +9,8 @@
 // is still in use by the device is kept until the device is done with it, as in C.
 //
 // Threads: as the C functions of the same name.
+//
+// The calls here name weir::check() with its namespace: a program may have a check() of its own.
 #ifndef WEIR_WEIR_HPP
 #define WEIR_WEIR_HPP
 
@@ -128,7 +130,7 @@ class runtime : public handle<weir_runtime, detail::close_or_tell<weir_runtime, 
   public:
     explicit runtime(const weir_open_params *params = nullptr, place at = {})
     {
-        check(weir_open_at(params, &object_, at.file, at.line));
+        weir::check(weir_open_at(params, &object_, at.file, at.line));
     }
 
     const char *backend() const
@@ -139,7 +141,7 @@ class runtime : public handle<weir_runtime, detail::close_or_tell<weir_runtime, 
     // The destructor prints an error; this throws it.
     void close(place at = {})
     {
-        check(weir_close_at(&object_, at.file, at.line));
+        weir::check(weir_close_at(&object_, at.file, at.line));
     }
 };
 
@@ -153,7 +155,7 @@ class device : public handle<weir_device, detail::close_or_tell<weir_device, wei
         weir_device_params params = {};
         params.struct_size = sizeof params;
         params.select = select;
-        check(weir_device_open_at(from, &params, &object_, at.file, at.line));
+        weir::check(weir_device_open_at(from, &params, &object_, at.file, at.line));
     }
 
     const weir_limits &limits() const
@@ -164,7 +166,7 @@ class device : public handle<weir_device, detail::close_or_tell<weir_device, wei
     // The same; waits for all work.
     void close(place at = {})
     {
-        check(weir_device_close_at(&object_, at.file, at.line));
+        weir::check(weir_device_close_at(&object_, at.file, at.line));
     }
 };
 
@@ -186,21 +188,21 @@ class event
     // Waits until the work before the record is done.
     void sync(place at = {}) const
     {
-        check(weir_event_sync_at(value_, WEIR_FOREVER, at.file, at.line));
+        weir::check(weir_event_sync_at(value_, WEIR_FOREVER, at.file, at.line));
     }
 
     // False: not done within the time.
     bool sync_for(std::uint64_t timeout_ns, place at = {}) const
     {
         const weir_status status = weir_event_sync_at(value_, timeout_ns, at.file, at.line);
-        return status == WEIR_TIMEOUT ? false : (check(status), true);
+        return status == WEIR_TIMEOUT ? false : (weir::check(status), true);
     }
 
     // Whether the work before the record is done; does not wait.
     bool done(place at = {}) const
     {
         const weir_status status = weir_event_query_at(value_, at.file, at.line);
-        return status == WEIR_NOT_READY ? false : (check(status), true);
+        return status == WEIR_NOT_READY ? false : (weir::check(status), true);
     }
 
   private:
@@ -211,7 +213,7 @@ class event
 inline std::int64_t elapsed_ns(event begin, event end, place at = {})
 {
     std::int64_t ns = 0;
-    check(weir_event_elapsed_ns_at(begin, end, &ns, at.file, at.line));
+    weir::check(weir_event_elapsed_ns_at(begin, end, &ns, at.file, at.line));
     return ns;
 }
 
@@ -229,7 +231,7 @@ class buffer : public handle<weir_buffer, weir_buffer_destroy>
         params.size = bytes;
         params.placement = placement;
         params.label = label;
-        check(weir_buffer_create_at(of, &params, &object_, at.file, at.line));
+        weir::check(weir_buffer_create_at(of, &params, &object_, at.file, at.line));
     }
 
     std::size_t size() const
@@ -264,7 +266,7 @@ template <typename T> class host_access
         : of_(of), offset_(first * sizeof(T)), count_(count), access_(access), at_(at)
     {
         void *memory = nullptr;
-        check(
+        weir::check(
             weir_host_begin_at(of, offset_, count * sizeof(T), access, &memory, at.file, at.line));
         data_ = static_cast<T *>(memory);
     }
@@ -337,7 +339,7 @@ class program : public handle<weir_program, weir_program_destroy>
         weir_program_params params = {};
         params.struct_size = sizeof params;
         params.bundle = &bundle;
-        check(weir_program_create_at(of, &params, &object_, at.file, at.line));
+        weir::check(weir_program_create_at(of, &params, &object_, at.file, at.line));
     }
 
     program(const device &of, const char *source, const char *options = nullptr, place at = {})
@@ -346,16 +348,17 @@ class program : public handle<weir_program, weir_program_destroy>
         params.struct_size = sizeof params;
         params.source = source;
         params.options = options;
-        check(weir_program_create_at(of, &params, &object_, at.file, at.line));
+        weir::check(weir_program_create_at(of, &params, &object_, at.file, at.line));
     }
 };
 
+// A kernel of a program, by its name.
 class kernel : public handle<weir_kernel, weir_kernel_destroy>
 {
   public:
     kernel(const program &of, const char *name, place at = {})
     {
-        check(weir_kernel_create_at(of, name, &object_, at.file, at.line));
+        weir::check(weir_kernel_create_at(of, name, &object_, at.file, at.line));
     }
 };
 
@@ -390,28 +393,28 @@ class queue : public handle<weir_queue, weir_queue_destroy>
         params.label = label;
         params.timing = timing;
         params.priority = priority;
-        check(weir_queue_create_at(of, &params, &object_, at.file, at.line));
+        weir::check(weir_queue_create_at(of, &params, &object_, at.file, at.line));
     }
 
     // Copies all elements of a container, and is done when it returns.
     template <typename Container>
     void upload(const buffer &dst, const Container &src, place at = {})
     {
-        check(weir_upload_at(object_, dst, 0, std::data(src), detail::bytes_of(src), at.file,
-                             at.line));
+        weir::check(weir_upload_at(object_, dst, 0, std::data(src), detail::bytes_of(src), at.file,
+                                   at.line));
     }
 
     // Fills a container, and is done when it returns.
     template <typename Container> void download(Container &dst, const buffer &src, place at = {})
     {
-        check(weir_download_at(object_, std::data(dst), src, 0, detail::bytes_of(dst), at.file,
-                               at.line));
+        weir::check(weir_download_at(object_, std::data(dst), src, 0, detail::bytes_of(dst),
+                                     at.file, at.line));
     }
 
     void copy(const buffer &dst, std::size_t dst_offset, const buffer &src, std::size_t src_offset,
               std::size_t bytes, place at = {})
     {
-        check(
+        weir::check(
             weir_queue_copy_at(object_, dst, dst_offset, src, src_offset, bytes, at.file, at.line));
     }
 
@@ -419,8 +422,8 @@ class queue : public handle<weir_queue, weir_queue_destroy>
     template <typename T> void fill(const buffer &dst, const T &value, place at = {})
     {
         static_assert(std::is_trivially_copyable_v<T>, "the bytes of the element are copied");
-        check(weir_queue_fill_at(object_, dst, 0, dst.size(), &value, sizeof value, at.file,
-                                 at.line));
+        weir::check(weir_queue_fill_at(object_, dst, 0, dst.size(), &value, sizeof value, at.file,
+                                       at.line));
     }
 
     // Arguments are those of weir_queue_launch(): in(), out() and inout() of buffers, weir_local(), scalars of the parameter's type.
@@ -428,52 +431,52 @@ class queue : public handle<weir_queue, weir_queue_destroy>
     void launch(kernel_at kernel, weir_extent grid, weir_extent block,
                 const Arguments &...arguments)
     {
-        check(weir__launch(kernel.at.file, kernel.at.line, object_, kernel.kernel, grid, block,
-                           arguments...));
+        weir::check(weir__launch(kernel.at.file, kernel.at.line, object_, kernel.kernel, grid,
+                                 block, arguments...));
     }
 
     // At least `count` work-items, in blocks that Weir chooses: the kernel leaves the last ones out.
     template <typename... Arguments>
     void launch(kernel_at kernel, std::size_t count, const Arguments &...arguments)
     {
-        check(weir__launch_count(kernel.at.file, kernel.at.line, object_, kernel.kernel, count,
-                                 arguments...));
+        weir::check(weir__launch_count(kernel.at.file, kernel.at.line, object_, kernel.kernel,
+                                       count, arguments...));
     }
 
     event record(place at = {})
     {
         weir_event recorded;
-        check(weir_queue_record_at(object_, &recorded, at.file, at.line));
+        weir::check(weir_queue_record_at(object_, &recorded, at.file, at.line));
         return recorded;
     }
 
     void wait(event before, place at = {})
     {
-        check(weir_queue_wait_at(object_, before, at.file, at.line));
+        weir::check(weir_queue_wait_at(object_, before, at.file, at.line));
     }
 
     void sync(place at = {})
     {
-        check(weir_queue_sync_at(object_, WEIR_FOREVER, at.file, at.line));
+        weir::check(weir_queue_sync_at(object_, WEIR_FOREVER, at.file, at.line));
     }
 
     // False: not done within the time.
     bool sync_for(std::uint64_t timeout_ns, place at = {})
     {
         const weir_status status = weir_queue_sync_at(object_, timeout_ns, at.file, at.line);
-        return status == WEIR_TIMEOUT ? false : (check(status), true);
+        return status == WEIR_TIMEOUT ? false : (weir::check(status), true);
     }
 
     // Waits for the rest of a failed queue's work and clears the failure.
     void recover(place at = {})
     {
-        check(weir_queue_recover_at(object_, at.file, at.line));
+        weir::check(weir_queue_recover_at(object_, at.file, at.line));
     }
 
     // What `submit` submits to this queue, and to queues that wait for it, becomes a graph and does not run.
     template <typename Submit> graph capture(Submit &&submit, place at = {})
     {
-        check(weir_capture_begin_at(object_, at.file, at.line));
+        weir::check(weir_capture_begin_at(object_, at.file, at.line));
         try {
             submit();
         } catch (...) {
@@ -481,13 +484,13 @@ class queue : public handle<weir_queue, weir_queue_destroy>
             throw;
         }
         weir_graph *captured = nullptr;
-        check(weir_capture_end_at(object_, nullptr, &captured, at.file, at.line));
+        weir::check(weir_capture_end_at(object_, nullptr, &captured, at.file, at.line));
         return graph(captured);
     }
 
     void launch(const graph &captured, place at = {})
     {
-        check(weir_queue_graph_at(object_, captured, at.file, at.line));
+        weir::check(weir_queue_graph_at(object_, captured, at.file, at.line));
     }
 };
 

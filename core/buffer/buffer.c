@@ -58,14 +58,17 @@ static weir_status check_placement(const weir_device *device, const char *label,
                                    weir_placement placement)
 {
     if (placement == WEIR_PLACE_MANAGED && !device->limits.managed_memory)
-        return weir__fail_at(NULL, 0, label, WEIR_ERROR_UNSUPPORTED,
-                             "use a DEVICE buffer and a HOST buffer, with copies between them, or "
-                             "ask limits.managed_memory first",
-                             "device '%s' has no MANAGED memory that the host may use while the "
-                             "device works",
-                             device->info.name);
-    WEIR_REQUIRE(label, placement == WEIR_PLACE_DEVICE || placement == WEIR_PLACE_HOST ||
-                            placement == WEIR_PLACE_MANAGED);
+        return weir__fail_at(
+            NULL, 0, label, WEIR_ERROR_UNSUPPORTED,
+            "use a DEVICE buffer and a HOST buffer, with copies between them, or "
+            "ask limits.managed_memory first",
+            "weir_buffer_create: device '%s' has no MANAGED memory that the host may "
+            "use while the device works",
+            device->info.name);
+    if ((unsigned)placement > WEIR_PLACE_MANAGED)
+        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
+                             "use WEIR_PLACE_DEVICE, WEIR_PLACE_HOST or WEIR_PLACE_MANAGED",
+                             "weir_buffer_create: %d is no placement", (int)placement);
     return WEIR_OK;
 }
 
@@ -76,7 +79,8 @@ weir_status(weir_buffer_create)(weir_device *device, const struct weir_buffer_pa
     WEIR_REQUIRE(NULL, out_buffer);
     *out_buffer = NULL;
     WEIR_ENTER(device);
-    WEIR_REQUIRE(NULL, device && params);
+    WEIR_REQUIRE(NULL, device);
+    WEIR_REQUIRE(NULL, params);
     WEIR_READ_PARAMS(weir_buffer_params, params, &known);
     weir_status status = check_placement(device, params->label, params->placement);
     if (status == WEIR_OK)
@@ -105,7 +109,8 @@ weir_status(weir_buffer_wrap)(weir_device *device, const struct weir_wrap_params
     WEIR_REQUIRE(NULL, out_buffer);
     *out_buffer = NULL;
     WEIR_ENTER(device);
-    WEIR_REQUIRE(NULL, device && params);
+    WEIR_REQUIRE(NULL, device);
+    WEIR_REQUIRE(NULL, params);
     WEIR_READ_PARAMS(weir_wrap_params, params, &known);
     WEIR_REQUIRE(params->label, params->pointer);
     weir_status status = weir__buffer_check_size(device, params->label, params->size);
@@ -185,19 +190,20 @@ static weir_status check_host_use(const char *function, weir_buffer *buffer, siz
 {
     WEIR_ENTER_OF(function, file, line, buffer);
     if (!buffer)
-        return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID, NULL, "%s: buffer is NULL",
-                             function);
+        return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID, weir__null_remedy("buffer"),
+                             "%s: buffer is NULL", function);
     const char *label = buffer->member.object.label;
     if (buffer->placement == WEIR_PLACE_DEVICE)
         return weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
                              "copy to a HOST buffer, or use weir_download()",
-                             "the host cannot use a DEVICE buffer's memory");
+                             "%s: the host cannot use a DEVICE buffer's memory", function);
     if (access < WEIR_ACCESS_READ || access > WEIR_ACCESS_READ_WRITE)
         return weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
                              "pass WEIR_ACCESS_READ or its kin",
                              "%s: access %d is none of weir_access", function, (int)access);
     if (!weir__buffer_holds(buffer, offset, size))
-        return weir__buffer_refuse_range(buffer, "range", offset, size, file, line);
+        return weir__buffer_refuse_range(buffer, &(struct weir__role){function, NULL}, offset, size,
+                                         file, line);
     return WEIR_OK;
 }
 

@@ -91,7 +91,9 @@ weir_status(weir_program_constant)(weir_program *program, const char *name, cons
     WEIR_REQUIRE(NULL, out_buffer);
     *out_buffer = NULL;
     WEIR_ENTER(program);
-    WEIR_REQUIRE(NULL, program && name && data);
+    WEIR_REQUIRE(NULL, program);
+    WEIR_REQUIRE(program->member.object.label, name);
+    WEIR_REQUIRE(program->member.object.label, data);
     const char *nearest = NULL;
     const struct weir_parameter *parameter = NULL;
     for (uint32_t i = 0; i < program->signature_count; i++)

@@ -131,7 +131,10 @@ static weir_status sync_slot(const struct transfer *transfer, struct slot *slot)
 {
     struct weir_event event = slot->busy;
     slot->busy = (struct weir_event){0};
-    return event.queue ? weir__event_sync(event, WEIR_FOREVER, &transfer->caller) : WEIR_OK;
+    if (!event.queue)
+        return WEIR_OK;
+    return weir__event_sync(transfer->upload ? "weir_upload" : "weir_download", event, WEIR_FOREVER,
+                            &transfer->caller);
 }
 
 static weir_status submit_copy(const struct transfer *transfer, const struct slot *slot,
@@ -303,17 +306,23 @@ static weir_status run_transfer(const struct transfer *asked)
     return status;
 }
 
-static weir_status check_transfer(const char *function, weir_queue *queue, weir_buffer *buffer,
-                                  const void *pointer, size_t offset, size_t size, const char *file,
-                                  int line)
+WEIR_COLD static weir_status refuse_null(const char *function, const weir_queue *queue,
+                                         const weir_buffer *buffer, const char *file, int line)
 {
+    const char *name = !queue ? "queue" : !buffer ? "buffer" : "the host's memory";
+    return weir__fail_at(file, line, buffer ? buffer->member.object.label : NULL,
+                         WEIR_ERROR_INVALID, weir__null_remedy(name), "%s: %s is NULL", function,
+                         name);
+}
+
+static weir_status check_transfer(const struct weir__role *role, weir_queue *queue,
+                                  weir_buffer *buffer, const void *pointer, size_t offset,
+                                  size_t size, const char *file, int line)
+{
+    const char *function = role->call;
     WEIR_ENTER_OF(function, file, line, queue, buffer);
     if (!queue || !buffer || (!pointer && size > 0))
-        return weir__fail_at(file, line, buffer ? buffer->member.object.label : NULL,
-                             WEIR_ERROR_INVALID, NULL, "%s: %s is NULL", function,
-                             !queue    ? "the queue"
-                             : !buffer ? "the buffer"
-                                       : "the host's memory");
+        return refuse_null(function, queue, buffer, file, line);
     if (weir__is_capturing(queue))
         return weir__queue_refuse_capturing(queue, file, line,
                                             "uploads and downloads wait on the host",
@@ -326,17 +335,17 @@ static weir_status check_transfer(const char *function, weir_queue *queue, weir_
     if (weir__in_host_call())
         return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
                              "use weir_queue_copy() and a HOST buffer",
-                             "weir_upload and weir_download wait, and a host call may not wait");
+                             "%s: it waits, and a host call may not wait", function);
     if (!weir__buffer_holds(buffer, offset, size))
-        return weir__buffer_refuse_range(buffer, "buffer", offset, size, file, line);
+        return weir__buffer_refuse_range(buffer, role, offset, size, file, line);
     return WEIR_OK;
 }
 
 weir_status weir_upload_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset, const void *src,
                            size_t size, const char *file, int line)
 {
-    weir_status status =
-        check_transfer("weir_upload", queue, dst, src, dst_offset, size, file, line);
+    static const struct weir__role role = {"weir_upload", "dst"};
+    weir_status status = check_transfer(&role, queue, dst, src, dst_offset, size, file, line);
     if (status < 0)
         return status;
     if (size == 0)
@@ -353,8 +362,8 @@ weir_status weir_upload_at(weir_queue *queue, weir_buffer *dst, size_t dst_offse
 weir_status weir_download_at(weir_queue *queue, void *dst, weir_buffer *src, size_t src_offset,
                              size_t size, const char *file, int line)
 {
-    weir_status status =
-        check_transfer("weir_download", queue, src, dst, src_offset, size, file, line);
+    static const struct weir__role role = {"weir_download", "src"};
+    weir_status status = check_transfer(&role, queue, src, dst, src_offset, size, file, line);
     if (status < 0)
         return status;
     if (size == 0)
@@ -376,11 +385,12 @@ weir_status weir_buffer_address(weir_buffer *buffer, uint64_t *out_address)
     WEIR_REQUIRE(NULL, buffer);
     const weir_device *device = buffer->member.device;
     if (buffer->size == 0) // freed to its pool
-        return weir__buffer_refuse_range(buffer, "weir_buffer_address", 0, 1, NULL, 0);
+        return weir__buffer_refuse_range(buffer, &(struct weir__role){"weir_buffer_address", NULL},
+                                         0, 1, NULL, 0);
     if (!device->limits.device_addresses)
         return weir__fail_at(NULL, 0, buffer->member.object.label, WEIR_ERROR_UNSUPPORTED,
                              "pass the buffer as an argument, and offsets into it",
-                             "device '%s' has no addresses of buffers "
+                             "weir_buffer_address: device '%s' has no addresses of buffers "
                              "(limits.device_addresses is 0)",
                              device->info.name);
     const struct weir_link *first = device->first;

@@ -1,7 +1,17 @@
 // Beats. A rank that leaves says so in its last one. All others have that from the same beat, so they
 // agree on which are left, and exchange the next one among themselves.
+#include <unistd.h>
+
 #include "core/comm/pulse_parts.h"
 #include "core/object/device.h"
+
+// A process knows its own number and host.
+static void introduce(struct weir__beat *own)
+{
+    own->process = (uint64_t)getpid();
+    if (gethostname(own->host, sizeof own->host - 1) != 0)
+        own->host[0] = '\0';
+}
 
 // This rank's, of what it has called so far.
 static void fill(struct weir__pulse *pulse, bool due)
@@ -14,6 +24,8 @@ static void fill(struct weir__pulse *pulse, bool due)
     own->number = pulse->number;
     own->hash = pulse->hash;
     own->due = due;
+    if (own->process == 0)
+        introduce(own);
     for (uint64_t i = 0; i < WEIR__PULSE_WINDOW && i < pulse->number; i++)
         own->calls[(pulse->number - i) % WEIR__PULSE_WINDOW] =
             pulse->calls[(pulse->number - i) % WEIR__PULSE_HISTORY];

@@ -14,6 +14,10 @@
     "submit the same collectives in the same order on all ranks, and see what the rank at " \
     "fault has printed; then recover the queue and create another communicator"
 
+#define REMEDY_SILENT                                                                          \
+    "continue that process, or end it, and see whether its host is reached; then recover the " \
+    "queue and create another communicator, or weir_comm_shrink() this one"
+
 static void begin_sentence(const struct weir__pulse *pulse, const struct weir__flight *flight,
                            char *text, size_t size)
 {
@@ -26,8 +30,8 @@ static void begin_sentence(const struct weir__pulse *pulse, const struct weir__f
         snprintf(text, size, "communicator '%s': ", label);
 }
 
-// Books the first cause of the communicator, which ends the thread's loop.
-void weir__pulse_fail(struct weir__pulse *pulse, const struct weir__flight *flight, const char *why)
+static void fail(struct weir__pulse *pulse, const struct weir__flight *flight, const char *why,
+                 const char *remedy)
 {
     struct weir_error cause = {.status = WEIR_ERROR_COMM};
     if (flight) {
@@ -37,8 +41,13 @@ void weir__pulse_fail(struct weir__pulse *pulse, const struct weir__flight *flig
     begin_sentence(pulse, flight, cause.message, sizeof cause.message / 2);
     const size_t used = strlen(cause.message);
     snprintf(cause.message + used, sizeof cause.message - used, "%s", why);
-    snprintf(cause.remedy, sizeof cause.remedy, "%s", REMEDY);
+    snprintf(cause.remedy, sizeof cause.remedy, "%s", remedy);
     weir__comm_abort(pulse->comm, &cause, cause.message);
+}
+
+void weir__pulse_fail(struct weir__pulse *pulse, const struct weir__flight *flight, const char *why)
+{
+    fail(pulse, flight, why, REMEDY);
 }
 
 void weir__pulse_last_call(const struct weir__beat *beat, char text[WEIR__CALL_TEXT_SIZE])
@@ -52,32 +61,105 @@ void weir__pulse_last_call(const struct weir__beat *beat, char text[WEIR__CALL_T
         snprintf(text, WEIR__CALL_TEXT_SIZE, "after %.240s", called);
 }
 
+// The rank of "rank 1 has died" in a sentence; UINT32_MAX: there is none with these words.
+static unsigned long rank_that(const char *message, const char *words)
+{
+    const char *begin = strstr(message, words);
+    while (begin && begin > message && strncmp(begin, "rank ", 5) != 0)
+        begin--;
+    return begin ? strtoul(begin + strlen("rank "), NULL, 10) : UINT32_MAX;
+}
+
+// A sentence about this rank's own beat: the program has not called it, and so it has no line.
+static bool is_of_beat(const struct weir__pulse *pulse, const char *message)
+{
+    char own[128];
+    snprintf(own, sizeof own, "%s %" PRIu64 " of '", weir_collective_name(WEIR_ALL_GATHER),
+             pulse->beat_number);
+    return (strncmp(message, own, strlen(own)) == 0 ||
+            strncmp(message, "exchange of '", strlen("exchange of '")) == 0) &&
+           strstr(message, "': rank ");
+}
+
+// What is known of the rank. It may have called more since its last beat, and has called what is
+// complete.
+static struct weir__beat last_beat(const struct weir__pulse *pulse,
+                                   const struct weir__flight *flight, unsigned long rank)
+{
+    struct weir__beat beat = pulse->beats[rank];
+    if (flight && flight->number > beat.number + 1) {
+        beat.number = flight->number - 1;
+        beat.calls[beat.number % WEIR__PULSE_WINDOW] = weir__pulse_own_call(pulse, beat.number);
+    }
+    return beat;
+}
+
+// "rank 1 (process 1234 of 'host')"
+static void name_rank(const struct weir__beat *beat, unsigned long rank, char *text, size_t size)
+{
+    if (beat->process == 0)
+        snprintf(text, size, "rank %lu", rank);
+    else
+        snprintf(text, size, "rank %lu (process %" PRIu64 " of '%.*s')", rank, beat->process,
+                 WEIR__PULSE_HOST, beat->host);
+}
+
+static void fail_dead(struct weir__pulse *pulse, const struct weir__flight *flight,
+                      unsigned long rank)
+{
+    const struct weir__beat beat = last_beat(pulse, flight, rank);
+    char text[2 * WEIR__CALL_TEXT_SIZE];
+    char last[WEIR__CALL_TEXT_SIZE];
+    weir__pulse_last_call(&beat, last);
+    snprintf(text, sizeof text, "rank %lu has died, %s%s", rank,
+             beat.number == 0 ? "" : "at the earliest ", last);
+    if (beat.process != 0) {
+        const size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "; it was process %" PRIu64 " of '%.*s'",
+                 beat.process, WEIR__PULSE_HOST, beat.host);
+    }
+    fail(pulse, flight, text, REMEDY);
+}
+
+// A live process answers a beat at once, whatever its device does.
+static void fail_silent(struct weir__pulse *pulse, const struct weir__flight *flight,
+                        unsigned long rank)
+{
+    const struct weir__beat beat = last_beat(pulse, flight, rank);
+    char text[2 * WEIR__CALL_TEXT_SIZE];
+    char name[128];
+    char last[WEIR__CALL_TEXT_SIZE];
+    char duration[WEIR_TEXT_QUANTITY_SIZE];
+    weir_text_duration(duration, (double)pulse->comm->timeout_ns);
+    weir__pulse_last_call(&beat, last);
+    name_rank(&beat, rank, name, sizeof name);
+    snprintf(text, sizeof text, "%s has not answered in %s, %s%s: it is stopped, or cut off", name,
+             duration, beat.number == 0 ? "" : "at the earliest ", last);
+    fail(pulse, flight, text, REMEDY_SILENT);
+}
+
 // The transport's sentence names the rank, and its own call, which is a beat.
 void weir__pulse_fail_of_transport(struct weir__pulse *pulse, const struct weir__flight *flight,
                                    const struct weir_error *error)
 {
-    char text[sizeof error->message];
-    char last[WEIR__CALL_TEXT_SIZE];
-    const char *begin = strstr(error->message, " has died");
-    while (begin && begin > error->message && strncmp(begin, "rank ", 5) != 0)
-        begin--;
-    const unsigned long rank = begin ? strtoul(begin + strlen("rank "), NULL, 10) : UINT32_MAX;
-    if (rank < pulse->comm->count) {
-        struct weir__beat beat = pulse->beats[rank];
-        // It may have called more since its last beat, and has called what is complete.
-        if (flight && flight->number > beat.number + 1) {
-            beat.number = flight->number - 1;
-            beat.calls[beat.number % WEIR__PULSE_WINDOW] = weir__pulse_own_call(pulse, beat.number);
-        }
-        weir__pulse_last_call(&beat, last);
-        snprintf(text, sizeof text, "rank %lu has died, %s%s", rank,
-                 beat.number == 0 ? "" : "at the earliest ", last);
+    const bool of_beat = is_of_beat(pulse, error->message);
+    const unsigned long dead = rank_that(error->message, " has died");
+    unsigned long silent = rank_that(error->message, " has not answered in ");
+    if (of_beat && silent == UINT32_MAX)
+        silent = rank_that(error->message, " has submitted nothing");
+    if (of_beat && silent == UINT32_MAX)
+        silent = rank_that(error->message, " has come to ");
+    if (dead < pulse->comm->count) {
+        fail_dead(pulse, flight, dead);
+    } else if (silent < pulse->comm->count) {
+        fail_silent(pulse, flight, silent);
     } else {
         // What is complete here may be the call that another rank has found to differ.
         pulse->differs = pulse->confirmed + 1;
+        char text[sizeof error->message];
         snprintf(text, sizeof text, "%.900s", error->message);
+        fail(pulse, flight, text, REMEDY);
     }
-    weir__pulse_fail(pulse, flight, text);
 }
 
 // A rank that has called less than this one. The subject is the first call that it lacks.

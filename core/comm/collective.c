@@ -117,8 +117,9 @@ WEIR_COLD static weir_status refuse_range(const struct call *call, const char *r
         return refuse(call, "use a buffer of the communicator's device",
                       "%s: %s belongs to device '%s', the communicator to '%s'", name_of(call),
                       role, buffer->member.device->info.name, call->comm->member.device->info.name);
+    const struct weir__role named = {name_of(call), role};
     if (!weir__buffer_holds(buffer, offset, size))
-        return weir__buffer_refuse_range(buffer, role, offset, size, call->file, call->line);
+        return weir__buffer_refuse_range(buffer, &named, offset, size, call->file, call->line);
     return refuse(call, "move it to such a multiple",
                   "%s: the offset of %s, %zu, is no multiple of the %zu bytes of an %s",
                   name_of(call), role, offset, weir_datatype_size(element),
@@ -263,7 +264,8 @@ static weir_status check_exchanges(const struct call *call, const struct weir_op
     const struct weir_collective_params *params = call->params;
     weir_status status = WEIR_OK;
     if (params->exchange_count && !params->exchanges)
-        return refuse(call, NULL, "exchange: %" PRIu32 " parts, and no array of them (NULL)",
+        return refuse(call, "set params->exchanges",
+                      "exchange: %" PRIu32 " parts, and no array of them (NULL)",
                       params->exchange_count);
     for (uint32_t i = 0; i < params->exchange_count && status == WEIR_OK; i++) {
         status = check_exchange(call, i);

@@ -45,7 +45,7 @@ static weir_status join_group(const struct joiner *joiner, weir_comm *comm)
     const struct weir__comm_place *place = &joiner->place;
     const struct weir_transport_setup setup = {
         .struct_size = sizeof setup,
-        .label = comm->member.object.label,
+        .label = weir__label_or_none(comm->member.object.label),
         .rank = place->rank,
         .count = place->count,
         .rendezvous = place->has_rendezvous ? place->rendezvous : NULL,
@@ -179,7 +179,7 @@ static weir_status check_devices(weir_device *const *devices, uint32_t count, co
 {
     for (uint32_t i = 0; i < count; i++) {
         if (!devices[i])
-            return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID, NULL,
+            return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID, weir__null_remedy("device"),
                                  "weir_comm_create_all: device %" PRIu32 " is NULL", i);
         if (devices[i]->runtime != devices[0]->runtime)
             return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID,
@@ -267,7 +267,7 @@ weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key, cons
     const uint32_t turn = comm->next_turn++;
     const struct weir_transport_split split = {
         .struct_size = sizeof split,
-        .label = part->member.object.label,
+        .label = weir__label_or_none(part->member.object.label),
         .color = color,
         .key = key,
         .number = ++comm->number,

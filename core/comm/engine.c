@@ -66,7 +66,7 @@ static weir_status start_pulse(weir_comm *comm, const char *file, int line)
     void *group = NULL;
     const struct weir_transport_split split = {
         .struct_size = sizeof split,
-        .label = comm->member.object.label,
+        .label = weir__label_or_none(comm->member.object.label),
         .timeout_ns = comm->timeout_ns,
         .file = file,
         .line = line,

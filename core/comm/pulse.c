@@ -36,8 +36,7 @@ static void watch_exit(void)
     (void)atexit(leave_engines);
 }
 
-// False: the process exits. Else end_asking() follows.
-static bool begin_asking(void)
+bool weir__pulse_begin_asking(void)
 {
     atomic_fetch_add(&asking, 1);
     if (!atomic_load(&exiting))
@@ -46,7 +45,7 @@ static bool begin_asking(void)
     return false;
 }
 
-static void end_asking(void)
+void weir__pulse_end_asking(void)
 {
     atomic_fetch_sub(&asking, 1);
 }
@@ -106,15 +105,15 @@ static void hear(struct weir__pulse *pulse, const struct weir__flight *oldest)
     pulse->confirmed = confirmed;
 }
 
-static weir_status ask(struct weir__pulse *pulse, struct weir_comm_progress *out_progress)
+weir_status weir__pulse_ask(struct weir__pulse *pulse, struct weir_comm_progress *out_progress)
 {
     weir_comm *comm = pulse->comm;
     *out_progress = (struct weir_comm_progress){.struct_size = sizeof *out_progress};
     out_progress->turn = pulse->turn;
-    if (!begin_asking())
+    if (!weir__pulse_begin_asking())
         return WEIR_OK;
     weir_status status = comm->engine->ops->comm_query(comm->engine, comm, out_progress);
-    end_asking();
+    weir__pulse_end_asking();
     if (status == WEIR_OK && (int32_t)(out_progress->turn - pulse->turn) > 0)
         pulse->turn = out_progress->turn;
     weir__pulse_advance(pulse);
@@ -127,7 +126,7 @@ static bool ask_again(struct weir__pulse *pulse, struct weir__flight *out_oldest
 {
     struct weir_comm_progress progress;
     for (int i = 0; i < 3; i++) {
-        if (ask(pulse, &progress) < 0)
+        if (weir__pulse_ask(pulse, &progress) < 0)
             break;
         weir_clock_sleep_ns(MILLISECOND / 10);
     }
@@ -143,7 +142,7 @@ static bool look(struct weir__pulse *pulse, struct weir__flight *oldest, bool *o
     const uint32_t before = pulse->turn;
     size_t index = 0;
     weir__pulse_hear_own(pulse);
-    const weir_status asked = ask(pulse, &progress);
+    const weir_status asked = weir__pulse_ask(pulse, &progress);
     if (asked < 0) {
         const struct weir_error error = weir__error_of(asked);
         *out_has_oldest = weir__pulse_oldest(pulse, oldest);
@@ -215,10 +214,11 @@ static void run(void *argument)
     weir_lock_release(&comm->lock);
     if (failed) {
         weir__pulse_book(pulse);
-        if (begin_asking()) {
+        if (weir__pulse_begin_asking()) {
             comm->engine->ops->comm_abort(comm->engine, comm);
-            end_asking();
+            weir__pulse_end_asking();
         }
+        weir__pulse_await_end(pulse);
     } else if (!pulse->own.leaves && !weir__beat_is_alone(pulse)) { // the others hear it once
         (void)weir__beat_exchange(pulse, false, 1000 * MILLISECOND);
     }

@@ -1,5 +1,5 @@
 // Shared by the files of the pulse: pulse.c, the thread; beat.c, what ranks tell each other; flight.c,
-// the calls in flight; blame.c, failures.
+// the calls in flight; blame.c, failures; ending.c, what comes after them.
 #ifndef WEIR_CORE_COMM_PULSE_PARTS_H
 #define WEIR_CORE_COMM_PULSE_PARTS_H
 
@@ -8,6 +8,7 @@
 #include "core/comm/pulse.h"
 
 enum {
+    WEIR__PULSE_HOST = 56,    // bytes of the name of a host
     WEIR__PULSE_WINDOW = 16,  // calls in a beat
     WEIR__PULSE_HISTORY = 512 // calls that a rank remembers
 };
@@ -18,6 +19,8 @@ struct weir__beat {
     uint64_t hash;   // of all calls so far
     uint32_t leaves; // the last beat of this rank
     uint32_t due;    // it waits in the oldest collective of its own
+    uint64_t process;
+    char host[WEIR__PULSE_HOST];
     struct weir__call calls[WEIR__PULSE_WINDOW];
 };
 
@@ -120,6 +123,21 @@ struct weir__call weir__pulse_own_call(const struct weir__pulse *pulse, uint64_t
 
 // The hash up to the call of that number. False: it is no longer remembered, or still to come.
 bool weir__pulse_own_hash(const struct weir__pulse *pulse, uint64_t number, uint64_t *out_hash);
+
+// pulse.c
+
+// A call of the engine may be made, and end_asking() follows. False: the process exits.
+bool weir__pulse_begin_asking(void);
+void weir__pulse_end_asking(void);
+
+// Asks the engine and the queues how far they are.
+weir_status weir__pulse_ask(struct weir__pulse *pulse, struct weir_comm_progress *out_progress);
+
+// ending.c
+
+// Waits until the engine's work has ended after its abort, or the pulse is to stop. If it does not end in
+// time, the device is lost.
+void weir__pulse_await_end(struct weir__pulse *pulse);
 
 // blame.c
 

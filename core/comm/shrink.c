@@ -56,7 +56,7 @@ static weir_status find_group(weir_comm *comm, weir_comm *part, const struct pla
 {
     const struct weir_transport_shrink shrink = {
         .struct_size = sizeof shrink,
-        .label = part->member.object.label,
+        .label = weir__label_or_none(part->member.object.label),
         .timeout_ns = comm->timeout_ns,
         .file = place->file,
         .line = place->line,

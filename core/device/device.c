@@ -16,6 +16,7 @@
 #include "core/object/opened.h"
 #include "core/object/peer.h"
 #include "core/queue/queue.h"
+#include "core/queue/refused.h"
 #include "core/queue/registry.h"
 #include "core/queue/retire.h"
 #include "core/runtime/runtime.h"
@@ -49,7 +50,8 @@ weir_status weir_device_describe_sized(const weir_runtime *runtime, size_t index
                                        struct weir_device_info *out_info, size_t size)
 {
     WEIR_ENTER(runtime);
-    WEIR_REQUIRE(NULL, runtime && out_info);
+    WEIR_REQUIRE(NULL, runtime);
+    WEIR_REQUIRE(NULL, out_info);
     struct weir_device_info info = {.struct_size = sizeof info};
     weir_status status = describe(runtime, index, &info);
     if (status < 0)
@@ -200,6 +202,14 @@ static weir_status check_limits(const weir_device *device)
                       weir_runtime_backend(device->runtime), broken);
 }
 
+static weir_status check_timing(const weir_device *device)
+{
+    if (!device->default_timing || device->limits.timing_history > 0)
+        return WEIR_OK;
+    return weir__fail(WEIR_ERROR_UNSUPPORTED, "open it without default_timing",
+                      "weir_device_open: device '%s' cannot time operations", device->info.name);
+}
+
 weir_status(weir_device_open)(weir_runtime *runtime, const struct weir_device_params *params,
                               weir_device **out_device)
 {
@@ -231,7 +241,10 @@ weir_status(weir_device_open)(weir_runtime *runtime, const struct weir_device_pa
     device->limits.struct_size = sizeof device->limits;
     device->limits.collectives = 1;
     weir__chain_device_limits(device->chain, device, &device->limits);
+    device->default_timing = params && params->default_timing;
     status = check_limits(device);
+    if (status == WEIR_OK)
+        status = check_timing(device);
     if (status < 0) {
         weir__chain_device_destroy(device->chain, device);
         goto fail;
@@ -275,6 +288,7 @@ static void finish_retired(weir_device *device)
     while ((queue = pin_queue(device))) {
         if (weir__queue_finish(queue) < 0)
             weir__completion_complete(queue, atomic_load(&queue->seen));
+        weir__refused_await(queue);
         weir__registry_unpin(queue);
         weir__device_reap_all(device);
     }

@@ -1,25 +1,24 @@
 // What keeps a device from being closed.
 #include <stdio.h>
-#include <string.h>
 
 #include "core/buffer/buffer.h"
 #include "core/device/remaining.h"
 #include "core/object/device.h"
+#include "core/object/left.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
 
-// The user's objects that still exist, as text: all but the first one, as far as there is room.
-struct remaining {
-    struct weir__member *first;
-    uint32_t count;
-    char others[440];
-    size_t used;
-    uint32_t untold;
+enum {
+    NAME_SIZE = 160,
+    TEXT_SIZE = NAME_SIZE + WEIR__PLACE_SIZE + sizeof " of a DLPack tensor"
 };
 
-enum {
-    ONE_SIZE = 160,
-    PLACE_SIZE = 120
+// The user's objects that still exist.
+struct remaining {
+    struct weir__left left;
+    char first[TEXT_SIZE]; // "the buffer 'h' still exists (created at a.c:3)"
+    bool first_is_shared;  // a tensor's
+    bool first_has_label;
 };
 
 static bool is_users(struct weir__member *member)
@@ -27,92 +26,71 @@ static bool is_users(struct weir__member *member)
     return weir__buffer_is_only_shared(member) || !member->internal;
 }
 
-// "main.c:12"; of a long path the end, which tells one file from another. "" if it is not known.
-static const char *place_of(const struct weir__member *member, char text[PLACE_SIZE])
-{
-    const int room = PLACE_SIZE - 24;
-    const size_t length = member->file ? strlen(member->file) : 0;
-    text[0] = '\0';
-    if (length > (size_t)room)
-        snprintf(text, PLACE_SIZE, "…%s:%d", member->file + length - (size_t)room, member->line);
-    else if (length > 0)
-        snprintf(text, PLACE_SIZE, "%s:%d", member->file, member->line);
-    return text;
-}
-
-// "the buffer 'h'".
-static void describe(const struct weir__member *member, char text[ONE_SIZE])
+static void name_one(const struct weir__member *member, char name[NAME_SIZE])
 {
     const char *label = member->object.label;
     if (label[0])
-        snprintf(text, ONE_SIZE, "the %s '%s'", member->class->name, weir__label_shown(label));
+        snprintf(name, NAME_SIZE, "the %s '%s'", member->class->name, weir__label_shown(label));
     else
-        snprintf(text, ONE_SIZE, "a %s without a label", member->class->name);
+        snprintf(name, NAME_SIZE, "the %s without a label", member->class->name);
 }
 
-static void tell_one(struct remaining *remaining, const struct weir__member *member)
+static void tell_first(struct remaining *remaining, const struct weir__member *member,
+                       bool is_shared, const char *name, const char *place)
 {
-    const size_t room = sizeof remaining->others - remaining->used - sizeof ", 4294967295 more";
-    char text[ONE_SIZE], place[PLACE_SIZE];
-    describe(member, text);
-    place_of(member, place);
-    const int written = snprintf(remaining->others + remaining->used, room, ", %s%s%s%s", text,
-                                 place[0] ? " (" : "", place, place[0] ? ")" : "");
-    if (written < 0 || (size_t)written >= room) {
-        remaining->others[remaining->used] = '\0';
-        remaining->untold++;
-        return;
-    }
-    remaining->used += (size_t)written;
+    remaining->first_is_shared = is_shared;
+    remaining->first_has_label = member->object.label[0] != '\0';
+    if (is_shared)
+        snprintf(remaining->first, sizeof remaining->first, "a DLPack tensor still holds %s", name);
+    else
+        snprintf(remaining->first, sizeof remaining->first, "%s still exists%s", name, place);
 }
 
-static void gather_remaining(weir_device *device, struct remaining *remaining)
+static void tell_one(struct remaining *remaining, struct weir__member *member)
 {
-    for (struct weir__member *member = device->live; member; member = member->next) {
-        if (!is_users(member))
-            continue;
-        if (remaining->count++ == 0)
-            remaining->first = member;
-        else
+    const bool is_first = remaining->left.count == 0;
+    const bool is_shared = weir__buffer_is_only_shared(member);
+    char name[NAME_SIZE], place[WEIR__PLACE_SIZE], text[TEXT_SIZE];
+    name_one(member, name);
+    weir__member_created(member, place);
+    if (is_first)
+        tell_first(remaining, member, is_shared, name, place);
+    snprintf(text, sizeof text, "%s%s%s", name, is_shared ? " of a DLPack tensor" : "", place);
+    weir__left_add(&remaining->left, text, !is_first);
+}
+
+static void gather(weir_device *device, struct remaining *remaining)
+{
+    for (struct weir__member *member = device->live; member; member = member->next)
+        if (is_users(member))
             tell_one(remaining, member);
-    }
-    if (remaining->untold > 0)
-        snprintf(remaining->others + remaining->used, sizeof remaining->others - remaining->used,
-                 ", %u more", remaining->untold);
+    weir__left_end(&remaining->left);
 }
 
 static weir_status fail_close(const weir_device *device, const struct remaining *remaining)
 {
-    struct weir__member *first = remaining->first;
-    const char *label = first->object.label;
-    const char *also = remaining->count > 1 ? "; so do" : "";
-    const char *others = remaining->count > 1 ? remaining->others + 1 : ""; // without the comma
-    if (weir__buffer_is_only_shared(first))
-        return weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID,
-                             "let the tensor's user call its deleter first",
-                             "weir_device_close: a DLPack tensor still holds the buffer '%s'",
-                             weir__label_shown(label));
-    char text[ONE_SIZE], place[PLACE_SIZE];
-    describe(first, text);
-    place_of(first, place);
-    const bool several = remaining->count > 1;
+    const bool several = remaining->left.count > 1;
+    const char *also = !several                     ? ""
+                       : remaining->first_is_shared ? "; these exist too:"
+                                                    : "; so do";
+    const char *others = several ? remaining->left.list + 1 : ""; // without the comma
     const char *remedy = several ? "destroy them first" : "destroy it first";
-    if (!label[0])
+    if (remaining->first_is_shared)
+        remedy = several ? "destroy them, and let the tensor's user call its deleter, first"
+                         : "let the tensor's user call its deleter first";
+    else if (!remaining->first_has_label)
         remedy = several ? "destroy them first; params.label gives names"
                          : "destroy it first; params.label gives a name";
     return weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID, remedy,
-                         "weir_device_close: %s still exists%s%s%s%s%s", text,
-                         place[0] ? " (created at " : "", place, place[0] ? ")" : "", also, others);
+                         "weir_device_close: %s%s%s", remaining->first, also, others);
 }
 
 weir_status weir__device_refuse_close(weir_device *device)
 {
-    struct remaining remaining = {.count = 0};
-    weir_status status = WEIR_OK;
+    struct remaining remaining = {.first_is_shared = false};
     weir_lock_take(&device->lock);
-    gather_remaining(device, &remaining);
-    if (remaining.count > 0)
-        status = fail_close(device, &remaining);
+    gather(device, &remaining);
     weir_lock_release(&device->lock);
-    return status;
+    weir__left_log(&remaining.left, "weir_device_close: ");
+    return remaining.left.count > 0 ? fail_close(device, &remaining) : WEIR_OK;
 }

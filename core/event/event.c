@@ -40,7 +40,8 @@ static weir_status find(const char *function, struct weir_event event,
         const char *label = queue->member.object.label;
         weir_status status = weir__is_captured(event)
                                  ? weir__capture_refuse_event(function, label, file, line)
-                                 : weir__fail_at(file, line, label, WEIR_ERROR_INVALID, NULL,
+                                 : weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
+                                                 "pass the event as weir_queue_record() gave it",
                                                  "%s: the queue has no operation %" PRIu64,
                                                  function, event.sequence);
         weir__registry_unpin(queue);
@@ -91,13 +92,13 @@ static void note_sync(weir_queue *queue, struct weir_event event, uint64_t timeo
     weir__host_note_complete(queue, event, status, &waiting);
 }
 
-weir_status weir__event_sync(struct weir_event event, uint64_t timeout_ns,
+weir_status weir__event_sync(const char *function, struct weir_event event, uint64_t timeout_ns,
                              const struct weir__host_caller *caller)
 {
     weir_queue *queue;
     if (weir__in_host_call())
-        return refuse_wait_in_host_call("weir_event_sync", caller->file, caller->line);
-    weir_status status = find("weir_event_sync", event, caller, &queue);
+        return refuse_wait_in_host_call(function, caller->file, caller->line);
+    weir_status status = find(function, event, caller, &queue);
     if (status < 0)
         return status;
     if (!queue)
@@ -112,12 +113,18 @@ weir_status weir__event_sync(struct weir_event event, uint64_t timeout_ns,
     return status;
 }
 
+static weir_status sync_checked(const char *function, struct weir_event event, uint64_t timeout_ns,
+                                const char *file, int line)
+{
+    const weir_status status =
+        weir__event_sync(function, event, timeout_ns, &(struct weir__host_caller){file, line, 0});
+    return status == WEIR_OK ? weir__debug_check_memory(function, file, line) : status;
+}
+
 weir_status weir_event_sync_at(struct weir_event event, uint64_t timeout_ns, const char *file,
                                int line)
 {
-    const weir_status status =
-        weir__event_sync(event, timeout_ns, &(struct weir__host_caller){file, line, 0});
-    return status == WEIR_OK ? weir__debug_check_memory(__func__, file, line) : status;
+    return sync_checked("weir_event_sync", event, timeout_ns, file, line);
 }
 
 static weir_status query_any(const struct weir_event *events, size_t count,
@@ -171,8 +178,8 @@ weir_status weir_event_sync_all_at(const struct weir_event *events, size_t count
     for (size_t i = 0; i < count; i++) {
         uint64_t passed = timeout_ns == WEIR_FOREVER ? 0 : weir_clock_now_ns() - start;
         weir_status status =
-            weir_event_sync_at(events[i], passed < timeout_ns ? timeout_ns - passed : 0, file,
-                               line);
+            sync_checked("weir_event_sync_all", events[i],
+                         passed < timeout_ns ? timeout_ns - passed : 0, file, line);
         if (status == WEIR_TIMEOUT)
             return status;
         if (status < 0 && first == WEIR_OK) {
@@ -183,33 +190,50 @@ weir_status weir_event_sync_all_at(const struct weir_event *events, size_t count
     return first < 0 ? weir__error_set(&cause) : WEIR_OK;
 }
 
-weir_status weir_event_time_ns_at(struct weir_event event, uint64_t *out_time_ns, const char *file,
-                                  int line)
+WEIR_COLD static weir_status refuse_untimed(const char *function, const weir_queue *queue)
 {
-    static const char function[] = "weir_event_time_ns";
-    const struct weir__host_caller caller = {file, line, 0};
+    const char *label = queue->member.object.label;
+    char place[WEIR__PLACE_SIZE];
+    weir__member_created(&queue->member, place);
+    return weir__fail(WEIR_ERROR_INVALID,
+                      queue->owner == WEIR__OWNED_BY_USER
+                          ? "record on a queue that was created with .timing = true"
+                          : "open the device with .default_timing = true",
+                      "%s: queue '%s'%s was created without timing", function,
+                      weir__label_shown(label), place);
+}
+
+static weir_status read_time(const char *function, struct weir_event event,
+                             const struct weir__host_caller *caller, uint64_t *out_time_ns)
+{
     weir_queue *queue;
-    WEIR_REQUIRE_AT(file, line, NULL, out_time_ns);
-    *out_time_ns = 0;
-    weir_status status = weir__event_query(function, event, &caller);
+    weir_status status = weir__event_query(function, event, caller);
     if (status != WEIR_OK)
         return status;
-    status = find(function, event, &caller, &queue);
+    status = find(function, event, caller, &queue);
     if (status < 0)
         return status;
     if (!queue)
-        return weir__fail_at(file, line, NULL, WEIR_ERROR_EXPIRED,
+        return weir__fail_at(caller->file, caller->line, NULL, WEIR_ERROR_EXPIRED,
                              "read times before destroying the queue",
-                             "weir_event_time_ns: the event's queue is gone");
+                             "%s: the event's queue is gone", function);
     if (queue->timing)
         status = queue->first->ops->event_time(queue->first, queue, event.sequence, out_time_ns);
     else
-        status = weir__fail(WEIR_ERROR_INVALID, "create it with .timing = true",
-                            "weir_event_time_ns: the queue was created without timing");
+        status = refuse_untimed(function, queue);
     if (status < 0)
-        weir__error_place(status, queue->member.object.label, file, line);
+        weir__error_place(status, queue->member.object.label, caller->file, caller->line);
     weir__registry_unpin(queue);
     return status;
+}
+
+weir_status weir_event_time_ns_at(struct weir_event event, uint64_t *out_time_ns, const char *file,
+                                  int line)
+{
+    WEIR_REQUIRE_AT(file, line, NULL, out_time_ns);
+    *out_time_ns = 0;
+    return read_time("weir_event_time_ns", event, &(struct weir__host_caller){file, line, 0},
+                     out_time_ns);
 }
 
 static bool is_of_one_device(struct weir_event begin, struct weir_event end)
@@ -227,19 +251,21 @@ static bool is_of_one_device(struct weir_event begin, struct weir_event end)
 weir_status weir_event_elapsed_ns_at(struct weir_event begin, struct weir_event end,
                                      int64_t *out_elapsed_ns, const char *file, int line)
 {
+    static const char function[] = "weir_event_elapsed_ns";
+    const struct weir__host_caller caller = {file, line, 0};
     uint64_t from_ns, to_ns;
     WEIR_REQUIRE_AT(file, line, NULL, out_elapsed_ns);
     *out_elapsed_ns = 0;
-    weir_status status = weir_event_time_ns_at(begin, &from_ns, file, line);
+    weir_status status = read_time(function, begin, &caller, &from_ns);
     if (status == WEIR_OK)
-        status = weir_event_time_ns_at(end, &to_ns, file, line);
+        status = read_time(function, end, &caller, &to_ns);
     if (status != WEIR_OK)
         return status;
     if (!is_of_one_device(begin, end))
         return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID,
                              "record both on queues of one device",
-                             "weir_event_elapsed_ns: the events are of two devices, whose times "
-                             "cannot be compared");
+                             "%s: the events are of two devices, whose times cannot be compared",
+                             function);
     *out_elapsed_ns = (int64_t)(to_ns - from_ns);
     return WEIR_OK;
 }

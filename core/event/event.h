@@ -9,7 +9,7 @@
 // `function` is named in messages.
 weir_status weir__event_query(const char *function, struct weir_event event,
                               const struct weir__host_caller *caller);
-weir_status weir__event_sync(struct weir_event event, uint64_t timeout_ns,
+weir_status weir__event_sync(const char *function, struct weir_event event, uint64_t timeout_ns,
                              const struct weir__host_caller *caller);
 
 #endif

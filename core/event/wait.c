@@ -5,6 +5,7 @@
 
 #include "core/graph/capture.h"
 #include "core/queue/queue.h"
+#include "core/queue/refused.h"
 #include "core/queue/registry.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
@@ -36,10 +37,19 @@ static weir_status check_producer(const weir_queue *queue, const weir_queue *pro
                              "sync with it on the host instead",
                              "weir_queue_wait: the event belongs to another runtime");
     if (event.sequence > atomic_load(&producer->seen))
-        return weir__fail_at(file, line, label, WEIR_ERROR_INVALID, NULL,
+        return weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
+                             "pass the event as weir_queue_record() gave it",
                              "weir_queue_wait: queue '%s' has no operation %" PRIu64,
                              weir__label_shown(producer->member.object.label), event.sequence);
     return WEIR_OK;
+}
+
+// What the program frees on the failed queue must still come after the event.
+WEIR_COLD static weir_status refuse_wait(weir_queue *queue, struct weir_event event,
+                                         weir_status status)
+{
+    weir__refused_note(queue, event, true);
+    return status;
 }
 
 static weir_status wait_for_live(weir_queue *queue, weir_queue *producer, struct weir_event event,
@@ -50,9 +60,9 @@ static weir_status wait_for_live(weir_queue *queue, weir_queue *producer, struct
         return status;
     if (weir__completion_has_failures(&producer->completion) &&
         weir__completion_status(producer, event.sequence) < 0)
-        return inherit(queue);
+        return refuse_wait(queue, event, inherit(queue));
     if (atomic_load_explicit(&queue->completion.failed, memory_order_acquire))
-        return weir__completion_refuse(queue);
+        return refuse_wait(queue, event, weir__completion_refuse(queue));
     return weir__queue_wait_locked(queue, event, producer, 0, file, line);
 }
 

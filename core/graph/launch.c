@@ -7,10 +7,18 @@
 #include "core/object/comm.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
+#include "core/queue/refused.h"
 #include "core/queue/registry.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"
+
+// What the program frees on the failed queue must still come after the launch before.
+WEIR_COLD static weir_status refuse_launch(weir_queue *queue, struct weir_event before)
+{
+    weir__refused_note(queue, before, false);
+    return weir__completion_refuse(queue);
+}
 
 // With the submit lock held. A launch that is known to have ended no longer passes on a
 // failure.
@@ -24,7 +32,7 @@ static weir_status wait_for_launch(weir_queue *queue, weir_queue *producer,
     if (weir__completion_status(producer, launch.sequence) < 0) {
         const struct weir_error cause = *weir_last_error();
         weir__completion_fail(queue, queue->sequence + 1, &cause);
-        return weir__completion_refuse(queue);
+        return refuse_launch(queue, launch);
     }
     return weir__queue_wait_locked(queue, launch, producer,
                                    WEIR_OPERATION_RELAUNCH | WEIR_OPERATION_INTERNAL, file, line);
@@ -40,7 +48,7 @@ static weir_status submit_launch(weir_queue *queue, struct weir_operation *opera
     weir__queue_enter(queue);
     if (!weir__is_capturing(queue) || !weir__queue_note(queue, operation, &status)) {
         status = atomic_load_explicit(&queue->completion.failed, memory_order_acquire)
-                     ? weir__completion_refuse(queue)
+                     ? refuse_launch(queue, before)
                      : wait_for_launch(queue, producer, before, operation->file, operation->line);
         if (status == WEIR_OK)
             status = weir__queue_submit_locked(queue, operation);
@@ -78,7 +86,8 @@ static weir_status launch(weir_queue *queue, weir_graph *graph, const char *file
 weir_status weir_queue_graph_at(weir_queue *queue, weir_graph *graph, const char *file, int line)
 {
     WEIR_ENTER_AT(file, line, queue, graph);
-    WEIR_REQUIRE_AT(file, line, NULL, queue && graph);
+    WEIR_REQUIRE_AT(file, line, NULL, queue);
+    WEIR_REQUIRE_AT(file, line, queue->member.object.label, graph);
     if (weir__debug_check_memory(__func__, file, line) < 0)
         return weir_last_error()->status;
     if (weir__queue_is_called_back(queue))

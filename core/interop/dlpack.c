@@ -59,7 +59,7 @@ static weir_status check_element(const char *function, const char *label, unsign
                       "%s: the elements' type code is %u; known are 0 to %d", function, code,
                       CODE_BOOL);
     if (element_bytes(bits, lanes) == 0)
-        return REFUSE(label, NULL,
+        return REFUSE(label, "pass elements of whole bytes",
                       "%s: an element of %" PRIu32 " lanes of %" PRIu32 " bits has no whole bytes",
                       function, lanes, bits);
     return WEIR_OK;
@@ -69,14 +69,16 @@ static weir_status check_shape(const char *function, const char *label, int64_t 
                                const int64_t *shape)
 {
     if (dimensions < 0 || dimensions > WEIR_TENSOR_DIMENSIONS)
-        return REFUSE(label, NULL, "%s: %" PRId64 " dimensions; a tensor has at most %d", function,
-                      dimensions, WEIR_TENSOR_DIMENSIONS);
+        return REFUSE(label, "merge some of them",
+                      "%s: %" PRId64 " dimensions; a tensor has at most %d", function, dimensions,
+                      WEIR_TENSOR_DIMENSIONS);
     if (dimensions > 0 && !shape)
-        return REFUSE(label, NULL, "%s: the shape is NULL", function);
+        return REFUSE(label, "set it to the dimensions' sizes", "%s: the shape is NULL", function);
     for (int64_t i = 0; i < dimensions; i++)
         if (shape[i] < 0)
-            return REFUSE(label, NULL, "%s: dimension %" PRId64 " of the shape is %" PRId64,
-                          function, i, shape[i]);
+            return REFUSE(label, "a dimension is 0 or more",
+                          "%s: dimension %" PRId64 " of the shape is %" PRId64, function, i,
+                          shape[i]);
     return WEIR_OK;
 }
 
@@ -142,7 +144,7 @@ static weir_status check_strides(const char *label, const struct weir_tensor *te
 {
     for (uint32_t i = 0; tensor->strides && i < tensor->dimensions; i++)
         if (tensor->strides[i] < 0)
-            return REFUSE(label, NULL,
+            return REFUSE(label, "copy it into a tensor whose strides are 0 or more",
                           "weir_dlpack_export: the stride of dimension %" PRIu32 " is %" PRId64, i,
                           tensor->strides[i]);
     return WEIR_OK;
@@ -165,7 +167,9 @@ static weir_status fill_layout(const struct weir_tensor *tensor, struct exported
         !extent(tensor->dimensions, tensor->shape, exported->strides, each, &size))
         size = SIZE_MAX;
     if (!weir__buffer_holds(buffer, tensor->offset, size))
-        return weir__buffer_refuse_range(buffer, "tensor", tensor->offset, size, NULL, 0);
+        return weir__buffer_refuse_range(buffer,
+                                         &(struct weir__role){"weir_dlpack_export", "the tensor"},
+                                         tensor->offset, size, NULL, 0);
     return WEIR_OK;
 }
 
@@ -296,7 +300,8 @@ static weir_status check_tensor(const char *label, const DLTensor *tensor)
     if (status == WEIR_OK)
         status = check_dense(label, tensor);
     if (status == WEIR_OK && !tensor->data)
-        status = REFUSE(label, NULL, "%s: the tensor's data is NULL", function);
+        status = REFUSE(label, "import a tensor that has memory", "%s: the tensor's data is NULL",
+                        function);
     return status;
 }
 
@@ -386,7 +391,8 @@ weir_status(weir_dlpack_import)(weir_device *device, const char *label,
                       "bytes in this library",
                       room, sizeof *out_tensor);
     weir_sized_write_back(out_tensor, room, &known, sizeof known);
-    WEIR_REQUIRE(label, device && tensor);
+    WEIR_REQUIRE(label, device);
+    WEIR_REQUIRE(label, tensor);
     const DLTensor *from = &tensor->dl_tensor;
     weir_status status = check_tensor(label, from);
     if (status < 0)

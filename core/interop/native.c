@@ -114,7 +114,8 @@ weir_status(weir_queue_wrap)(weir_device *device, const struct weir_queue_wrap_p
     WEIR_REQUIRE(NULL, out_queue);
     *out_queue = NULL;
     WEIR_ENTER(device);
-    WEIR_REQUIRE(NULL, device && params);
+    WEIR_REQUIRE(NULL, device);
+    WEIR_REQUIRE(NULL, params);
     WEIR_READ_PARAMS(weir_queue_wrap_params, params, &known);
     weir_status status = refuse_native(device, "weir_queue_wrap", params->label, NULL, 0);
     if (status < 0)
@@ -149,7 +150,8 @@ weir_status(weir_buffer_adopt)(weir_device *device, const struct weir_adopt_para
     WEIR_REQUIRE(NULL, out_buffer);
     *out_buffer = NULL;
     WEIR_ENTER(device);
-    WEIR_REQUIRE(NULL, device && params);
+    WEIR_REQUIRE(NULL, device);
+    WEIR_REQUIRE(NULL, params);
     WEIR_READ_PARAMS(weir_adopt_params, params, &known);
     weir_status status = refuse_native(device, "weir_buffer_adopt", params->label, NULL, 0);
     if (status < 0)

@@ -81,6 +81,7 @@ static const struct slot slots[] = {
     PAIR(comm_engine, false, comm_create),
     SLOT(comm_captures, false),
     SLOT(graph_takes, false),
+    SLOT(comm_give_up, false),
 };
 #undef SLOT
 #undef PAIR

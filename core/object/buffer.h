@@ -13,7 +13,7 @@ struct weir__lender {
     // log, if it was freed to the pool already.
     bool (*forget)(weir_buffer *buffer);
     // The error of a use after the free to the pool.
-    weir_status (*refuse_freed)(const weir_buffer *buffer, const char *role, const char *file,
+    weir_status (*refuse_freed)(const weir_buffer *buffer, const char *call, const char *file,
                                 int line);
 };
 
@@ -41,10 +41,15 @@ static inline bool weir__buffer_holds(const weir_buffer *buffer, size_t offset, 
     return offset <= buffer->size && size <= buffer->size - offset;
 }
 
-// Refuses a range outside the buffer with both of them in the message. `role`
-// names the argument ("dst").
-WEIR_COLD weir_status weir__buffer_refuse_range(const weir_buffer *buffer, const char *role,
-                                                size_t offset, size_t size, const char *file,
-                                                int line);
+// An argument of a call, for messages.
+struct weir__role {
+    const char *call; // "copy", "weir_download"
+    const char *name; // "dst"; NULL: the call has one range
+};
+
+// Refuses a range outside the buffer with both of them in the message.
+WEIR_COLD weir_status weir__buffer_refuse_range(const weir_buffer *buffer,
+                                                const struct weir__role *role, size_t offset,
+                                                size_t size, const char *file, int line);
 
 #endif

@@ -83,6 +83,7 @@ struct weir_device {
     struct weir_lock notifier_lock;
     struct weir__notifier *notifier;
     struct weir__legacy legacy;
+    bool default_timing;                      // of the legacy queue and of threads' queues
     struct weir__thread_queue *thread_queues; // under the lock of all threads' lists
     atomic_uint ending_threads;               // they are retiring a queue of the device
 };

@@ -2,6 +2,7 @@
 #include "core/object/object.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/object/device.h"
@@ -83,6 +84,17 @@ void weir__member_place(struct weir__member *member, const char *file, int line)
     member->line = line;
     weir_lock_release(&device->lock);
     weir__debug_place(member, file, line);
+}
+
+// The end of a path tells one file from another.
+void weir__member_created(const struct weir__member *member, char text[WEIR__PLACE_SIZE])
+{
+    const size_t room = WEIR__PLACE_SIZE - sizeof " (created at …:2147483647)";
+    const size_t length = member->file ? strlen(member->file) : 0;
+    text[0] = '\0';
+    if (length > 0)
+        snprintf(text, WEIR__PLACE_SIZE, " (created at %s%s:%d)", length > room ? "…" : "",
+                 member->file + (length > room ? length - room : 0), member->line);
 }
 
 void weir__member_delist(struct weir__member *member)

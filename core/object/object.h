@@ -55,6 +55,10 @@ void weir__member_enlist(struct weir__member *member);
 // Notes the line of the program that created it.
 void weir__member_place(struct weir__member *member, const char *file, int line);
 
+// " (created at main.c:12)", with the end of a long path; "" if it is not known.
+#define WEIR__PLACE_SIZE 120
+void weir__member_created(const struct weir__member *member, char text[WEIR__PLACE_SIZE]);
+
 // Takes it off that list.
 void weir__member_delist(struct weir__member *member);
 

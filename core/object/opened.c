@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/text.h"
+#include "core/object/left.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
@@ -43,20 +44,24 @@ void weir__opened_place(weir_device *device, const char *file, int line)
 
 weir_status weir__opened_refuse(struct weir__shared *shared)
 {
-    char list[512] = "";
-    size_t used = 0, count = 0;
+    struct weir__left left = {.count = 0};
     weir_lock_take(&shared->devices_lock);
-    for (const weir_device *device = shared->devices; device; device = device->next, count++) {
-        weir_text_append(list, sizeof list, &used, "%s'%.60s'", count > 0 ? ", " : "",
-                         device->object.label[0] ? device->object.label : device->info.name);
+    for (const weir_device *device = shared->devices; device; device = device->next) {
+        char text[256];
+        size_t used = 0;
+        const char *name = device->object.label[0] ? device->object.label : device->info.name;
+        weir_text_append(text, sizeof text, &used, "'%.60s'", weir__label_shown(name));
         if (device->file)
-            weir_text_append(list, sizeof list, &used, " (opened at %s:%d)", device->file,
+            weir_text_append(text, sizeof text, &used, " (opened at %s:%d)", device->file,
                              device->line);
+        weir__left_add(&left, text, true);
     }
+    weir__left_end(&left);
     weir_lock_release(&shared->devices_lock);
-    if (count == 0)
+    weir__left_log(&left, "weir_close: the device ");
+    if (left.count == 0)
         return WEIR_OK;
     return weir__fail(WEIR_ERROR_INVALID, "call weir_device_close() first",
-                      "weir_close: %zu device%s of the runtime %s still open: %s", count,
-                      count == 1 ? "" : "s", count == 1 ? "is" : "are", list);
+                      "weir_close: %u device%s of the runtime %s still open: %s", left.count,
+                      left.count == 1 ? "" : "s", left.count == 1 ? "is" : "are", left.list + 2);
 }

@@ -153,7 +153,8 @@ static weir_status check_other_value(const struct place *place,
     const weir_scalar given = argument->scalar;
 
     if ((unsigned)given > WEIR_SCALAR_POINTER)
-        return refuse(place, "an argument whose scalar type is none of weir_scalar", NULL);
+        return refuse(place, "an argument whose scalar type is none of weir_scalar",
+                      "pass the value itself, or weir_value()");
     // Without a pointer the bytes are in `bits`, which holds scalars only.
     if (!argument->pointer && (given == WEIR_SCALAR_OTHER || argument->size > 8))
         return refuse(place, "a value at NULL", "pass the address of the value");
@@ -247,6 +248,16 @@ WEIR_COLD static weir_status check_base(const struct place *place,
         place->index, parameter->name, least, article(parameter->type_name), parameter->type_name);
 }
 
+WEIR_COLD static weir_status refuse_range(const struct place *place,
+                                          const struct weir_argument *argument)
+{
+    char name[160];
+    const struct weir__role role = {"launch", name};
+    snprintf(name, sizeof name, "parameter %zu, '%s'", place->index, place->parameter->name);
+    return weir__buffer_refuse_range(argument->buffer, &role, argument->offset, argument->size,
+                                     place->file, place->line);
+}
+
 static weir_status check_range(const struct place *place, const struct weir_argument *argument)
 {
     const weir_kernel *kernel = place->kernel;
@@ -270,8 +281,7 @@ static weir_status check_range(const struct place *place, const struct weir_argu
         return refuse(place, "weir_in()",
                       "pass it with weir_out() or weir_inout(), or declare the parameter const");
     if (!weir__buffer_holds(buffer, argument->offset, argument->size))
-        return weir__buffer_refuse_range(buffer, place->parameter->name, argument->offset,
-                                         argument->size, place->file, place->line);
+        return refuse_range(place, argument);
     if (argument->size == 0)
         return refuse(place, "an empty range", "give it the bytes that the kernel uses");
     if (argument->offset != 0 && limits->argument_alignment_bytes &&

@@ -12,15 +12,14 @@
 #include "core/support/log.h"
 #include "core/support/thread.h"
 
-static weir_status refuse_double(const struct weir__block *block, const char *function,
+static weir_status refuse_double(const struct weir__block *block, const char *call,
                                  const char *file, int line)
 {
     return weir__fail_at(file, line, block->pool->member.object.label, WEIR_ERROR_INVALID,
                          "free a buffer once, and keep no second pointer to it",
                          "%s: the buffer was freed to its pool already, by operation %" PRIu64
                          " of its queue, at %s:%d",
-                         function, block->freed.sequence, block->file ? block->file : "?",
-                         block->line);
+                         call, block->freed.sequence, block->file ? block->file : "?", block->line);
 }
 
 static weir_status check_free(const weir_queue *queue, const weir_buffer *buffer, const char *file,
@@ -90,7 +89,8 @@ static weir_status free_locked(weir_queue *queue, struct weir__block *block, con
 weir_status weir_pool_free_at(weir_queue *queue, weir_buffer **buffer, const char *file, int line)
 {
     WEIR_ENTER_AT(file, line, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, queue && buffer);
+    WEIR_REQUIRE_AT(file, line, NULL, queue);
+    WEIR_REQUIRE_AT(file, line, queue->member.object.label, buffer);
     WEIR_ENTER_AT(file, line, *buffer);
     if (weir__queue_is_called_back(queue))
         return weir__queue_refuse_callback(queue);
@@ -110,12 +110,12 @@ weir_status weir_pool_free_at(weir_queue *queue, weir_buffer **buffer, const cha
     return status;
 }
 
-static weir_status refuse_freed(const weir_buffer *buffer, const char *role, const char *file,
+static weir_status refuse_freed(const weir_buffer *buffer, const char *call, const char *file,
                                 int line)
 {
     struct weir__block *block = buffer->block;
     weir_biased_lock_take(&block->pool->lock);
-    weir_status status = refuse_double(block, role, file, line);
+    weir_status status = refuse_double(block, call, file, line);
     weir_biased_lock_release(&block->pool->lock);
     return status;
 }

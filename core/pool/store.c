@@ -76,13 +76,27 @@ static struct weir__block *out(weir_pool *pool, struct weir__block *block)
     return block;
 }
 
+// What a failed queue freed may be in use until its recovery: see core/queue/refused.h.
+static bool is_withheld(weir_queue *queue, struct weir_event freed)
+{
+    return weir__completion_failed_from(queue) <= freed.sequence;
+}
+
+static bool is_withheld_by_its_queue(struct weir_event freed)
+{
+    weir_queue *queue = weir__registry_pin(freed.queue);
+    const bool withheld = queue && is_withheld(queue, freed);
+    if (queue)
+        weir__registry_unpin_later(queue);
+    return withheld;
+}
+
 static bool is_complete(struct weir_event freed)
 {
     weir_queue *queue = weir__registry_pin(freed.queue);
     if (!queue) // destroyed, so its work has finished
         return true;
-    bool complete =
-        atomic_load_explicit(&queue->completion.completed, memory_order_acquire) >= freed.sequence;
+    bool complete = weir__queue_is_past(queue, freed.sequence) && !is_withheld(queue, freed);
     weir__registry_unpin_later(queue);
     return complete;
 }
@@ -91,9 +105,10 @@ static bool is_complete(struct weir_event freed)
 static bool comes_after(const weir_queue *queue, struct weir_event freed)
 {
     const struct weir_event *legacy = &queue->legacy.end;
-    return weir__wait_ring_covers(&queue->completion.waits, freed) ||
-           (legacy->queue == freed.queue && legacy->sequence >= freed.sequence) ||
-           is_complete(freed);
+    if (weir__wait_ring_covers(&queue->completion.waits, freed) ||
+        (legacy->queue == freed.queue && legacy->sequence >= freed.sequence))
+        return !is_withheld_by_its_queue(freed);
+    return is_complete(freed);
 }
 
 struct weir__block *weir__pool_take(weir_pool *pool, uint32_t class_index, weir_queue *queue)

@@ -84,7 +84,11 @@ static weir_status check_kernel(struct check *check, const struct weir_kernel_si
 weir_status weir__bundle_check(const struct weir_bundle *bundle, const char *label)
 {
     struct check check = {.label = label};
-    WEIR_REQUIRE(label, WEIR_HAS(bundle, image_count));
+    if (!WEIR_HAS(bundle, image_count))
+        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
+                             "set struct_size to sizeof, or use what weir_kernels generates",
+                             "weir_program_create: the bundle has a struct_size of %zu",
+                             (size_t)bundle->struct_size);
     weir_status status =
         check_array(&check, "kernels", bundle->kernels, bundle->kernel_count,
                     WEIR_SIZED_UP_TO(struct weir_kernel_signature, required_block));

@@ -50,6 +50,21 @@ static bool includes_files(const char *options)
     return false;
 }
 
+static weir_status check_devices(const struct weir_program_params *params)
+{
+    if (params->device_count > 0 && !params->devices)
+        return weir__fail_at(NULL, 0, params->label, WEIR_ERROR_INVALID, "set it",
+                             "weir_program_create: params->devices is NULL");
+    for (uint32_t i = 0; i < params->device_count; i++) {
+        if (!params->devices[i])
+            return weir__fail_at(NULL, 0, params->label, WEIR_ERROR_INVALID,
+                                 weir__null_remedy("device"),
+                                 "weir_program_create: params->devices[%" PRIu32 "] is NULL", i);
+        WEIR_ENTER_OF("weir_program_create", NULL, 0, params->devices[i]);
+    }
+    return WEIR_OK;
+}
+
 static weir_status check_params(const struct weir_program_params *params)
 {
     const char *label = params->label;
@@ -58,17 +73,19 @@ static weir_status check_params(const struct weir_program_params *params)
         return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, "set one of the two",
                              "weir_program_create: the params have %s",
                              params->bundle ? "a bundle and source" : "neither bundle nor source");
-    WEIR_REQUIRE(label, !params->options || params->source);
-    WEIR_REQUIRE(label, !params->cuda_options || params->cuda_source);
+    const bool cuda = params->cuda_options && !params->cuda_source;
+    if (cuda || (params->options && !params->source))
+        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
+                             "set the source that they are for, or leave them out",
+                             "weir_program_create: the params have %s and no %s",
+                             cuda ? "cuda_options" : "options", cuda ? "cuda_source" : "source");
     if (includes_files(params->options))
         return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
                              "put the text of included files into the source",
                              "weir_program_create: the options have -I ('%s')", params->options);
-    WEIR_REQUIRE(label, params->devices || params->device_count == 0);
-    for (uint32_t i = 0; i < params->device_count; i++)
-        WEIR_REQUIRE(label, params->devices[i]);
-    for (uint32_t i = 0; i < params->device_count; i++)
-        WEIR_ENTER_OF("weir_program_create", NULL, 0, params->devices[i]);
+    weir_status status = check_devices(params);
+    if (status < 0)
+        return status;
     return params->bundle ? weir__bundle_check(params->bundle, label) : WEIR_OK;
 }
 
@@ -173,7 +190,8 @@ weir_status(weir_program_create)(weir_device *device, const struct weir_program_
     WEIR_REQUIRE(NULL, out_program);
     *out_program = NULL;
     WEIR_ENTER(device);
-    WEIR_REQUIRE(NULL, device && params);
+    WEIR_REQUIRE(NULL, device);
+    WEIR_REQUIRE(NULL, params);
     WEIR_READ_PARAMS(weir_program_params, params, &known);
     weir_status status = check_params(params);
     if (status < 0)
@@ -257,7 +275,7 @@ static weir_status check_own_local(const weir_kernel *kernel)
                       "kernel '%s' declares %" PRIu64
                       " bytes of local memory; a block of '%s' has %" PRIu64
                       " (limits.max_local_bytes)",
-                      kernel->member.object.label, kernel->info.local_bytes,
+                      weir__label_shown(kernel->member.object.label), kernel->info.local_bytes,
                       kernel->member.device->info.name, limit);
 }
 
@@ -338,7 +356,8 @@ weir_status(weir_kernel_create)(weir_program *program, const char *name, weir_ke
     WEIR_REQUIRE(NULL, out_kernel);
     *out_kernel = NULL;
     WEIR_ENTER(program);
-    WEIR_REQUIRE(NULL, program && name);
+    WEIR_REQUIRE(NULL, program);
+    WEIR_REQUIRE(program->member.object.label, name);
     weir_status status = create_kernel(program, name, &first);
     if (!first)
         return status;

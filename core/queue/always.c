@@ -4,10 +4,10 @@
 
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
+#include "core/queue/refused.h"
 #include "core/queue/registry.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
-#include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
@@ -23,24 +23,12 @@ void weir__always_tell(weir_status status)
     told = status;
 }
 
-// The first wait after operation `after`, which is before `sequence`.
-static bool next_wait(weir_queue *queue, uint64_t after, uint64_t sequence,
-                      struct weir__wait *out_wait)
-{
-    const struct weir__wait_ring *waits = &queue->completion.waits;
-    bool found = false;
-    weir_lock_take(&queue->member.device->shared->walk_lock);
-    for (uint32_t i = 0; !found && weir__wait_ring_get(waits, i, sequence, out_wait); i++)
-        found = out_wait->own > after && !out_wait->is_launch; // a backend only knows records
-    weir_lock_release(&queue->member.device->shared->walk_lock);
-    return found;
-}
-
 void weir__always_await(weir_queue *queue, uint64_t sequence)
 {
     const struct weir_error saved = *weir_last_error();
-    struct weir__wait wait = {0};
-    while (next_wait(queue, wait.own, sequence, &wait)) {
+    struct weir__wait wait = {.own = 1};
+    for (; weir__refused_next(queue, wait.own - 1, sequence, &wait);
+         weir__refused_end(queue, &wait)) {
         weir_queue *producer = weir__registry_pin(wait.event.queue);
         if (!producer)
             continue;

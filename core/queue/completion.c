@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "core/queue/queue.h"
+#include "core/queue/refused.h"
 #include "core/queue/registry.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
@@ -132,7 +133,7 @@ weir_status weir__completion_refuse(weir_queue *queue)
     }
     return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, "weir_queue_recover() clears it",
                       "queue '%s' has failed, and there was no memory to keep the cause",
-                      queue->member.object.label);
+                      weir__label_shown(queue->member.object.label));
 }
 
 void weir__completion_fail(weir_queue *queue, uint64_t first, const struct weir_error *cause)
@@ -149,16 +150,30 @@ void weir__completion_fail(weir_queue *queue, uint64_t first, const struct weir_
     weir__release(failure);
 }
 
+uint64_t weir__completion_failed_from(weir_queue *queue)
+{
+    struct weir__completion *completion = &queue->completion;
+    if (!atomic_load_explicit(&completion->failed, memory_order_acquire))
+        return UINT64_MAX;
+    weir_lock_take(&completion->lock);
+    const uint64_t first = weir__failures_open(&completion->failures);
+    weir_lock_release(&completion->lock);
+    return first;
+}
+
 void weir__completion_recover(weir_queue *queue, uint64_t sequence)
 {
     struct weir__completion *completion = &queue->completion;
     struct weir__recovery recovery;
 
     weir__recovery_begin(&completion->failures, &recovery);
+    weir_lock_take(&queue->member.device->shared->walk_lock);
+    weir__wait_ring_drop(&completion->waits, UINT64_MAX);
     weir_lock_take(&completion->lock);
     weir__failures_recover(&completion->failures, sequence, &recovery);
     atomic_store(&completion->failed, false);
     weir_lock_release(&completion->lock);
+    weir_lock_release(&queue->member.device->shared->walk_lock);
     weir__recovery_end(&recovery);
     atomic_fetch_add(&recovery_count, 1);
 }
@@ -207,7 +222,7 @@ static bool still_waits(void *user, const struct weir__wait *wait)
                            : cause_of_gone(wait->event, &cause);
     if (failed)
         weir__completion_fail(sift->queue, wait->own, &cause);
-    return !done;
+    return !done || (failed && producer); // its own waits matter too: refused.h
 }
 
 // Without syncs the list would grow without limit, so if it is full, first its
@@ -221,7 +236,7 @@ static bool make_room(weir_queue *queue)
     weir_lock_take(&queue->member.device->shared->walk_lock);
     bool any = weir__wait_ring_get(waits, waits->capacity / 2, UINT64_MAX, &middle);
     weir_lock_release(&queue->member.device->shared->walk_lock);
-    if (any && !middle.is_launch)
+    if (any && !middle.no_record)
         ask_driver(middle.event);
     weir_lock_take(&queue->member.device->shared->walk_lock);
     weir__wait_ring_filter(waits, still_waits, &sift);
@@ -245,13 +260,19 @@ weir_status weir__completion_wait(weir_queue *queue, const struct weir__wait *wa
     // caller's check.
     if (complete && producer != queue && cause_at(producer, event.sequence, &cause)) {
         weir__completion_fail(queue, wait->own, &cause);
+        weir__refused_note(queue, event, !wait->no_record);
         return weir__error_set(&cause);
     }
     if (*out_implied || weir__wait_ring_push(waits, wait))
         return WEIR_OK;
-    if (!make_room(queue) || !weir__wait_ring_push(waits, wait))
-        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to note a wait");
-    return WEIR_OK;
+    if (make_room(queue) && weir__wait_ring_push(waits, wait))
+        return WEIR_OK;
+    // Without the wait nothing after it is in order.
+    weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to note a wait");
+    cause = *weir_last_error();
+    weir__completion_fail(queue, wait->own, &cause);
+    weir__refused_note(queue, event, !wait->no_record);
+    return weir__error_set(&cause);
 }
 
 // The walk. `list` holds the queues that learn of a completion, each pinned and
@@ -358,11 +379,14 @@ static void raise_completed(struct weir__completion *completion, uint64_t sequen
     }
 }
 
+// A failed queue keeps its waits: refused.h.
 static void walk_book(weir_queue *queue)
 {
     struct weir__completion *completion = &queue->completion;
+    const uint64_t before_failure = weir__completion_failed_from(queue) - 1;
 
-    weir__wait_ring_drop(&completion->waits, completion->target);
+    weir__wait_ring_drop(&completion->waits,
+                         completion->target < before_failure ? completion->target : before_failure);
     raise_completed(completion, completion->target);
     completion->target = 0;
     completion->walk_next = NULL;

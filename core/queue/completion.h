@@ -29,6 +29,9 @@ struct weir__completion {
     struct weir_lock lock;          // of the failures; a leaf
     struct weir__failures failures;
     struct weir__wait_ring waits;
+    // Waits of the failed queue for which there was no memory, and how many of them are over.
+    atomic_uint_fast32_t lost_waits;
+    atomic_uint_fast32_t lost_waits_over;
     // For the walk over queues whose completion is booked; under its lock.
     uint64_t target;
     weir_queue *walk_next;
@@ -75,7 +78,12 @@ weir_status weir__completion_status_gone(struct weir_event event);
 // error.
 WEIR_COLD weir_status weir__completion_refuse(weir_queue *queue);
 
-// Ends the present failure: it does not cover operations after `sequence`.
+// The first operation of the present failure; UINT64_MAX: none. What the queue freed from there on may be
+// in use, since its waits may have been refused (refused.h).
+uint64_t weir__completion_failed_from(weir_queue *queue);
+
+// Ends the present failure: it does not cover operations after `sequence`. The producers of its waits
+// have ended. With the submit lock held.
 void weir__completion_recover(weir_queue *queue, uint64_t sequence);
 
 // How many failures have ended so, in all queues.

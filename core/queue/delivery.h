@@ -40,7 +40,7 @@ struct weir__delivery {
     struct weir__held_list list;
     bool has_worker;
     bool stop;
-    struct weir_thread worker;
+    struct weir_thread worker; // another one after each host call that has ended it
 };
 
 // The link between the plugins and the backend: its slots pass plugins' calls back to the

@@ -63,6 +63,12 @@ static const struct weir__failure *find_latest(const struct weir__failures *fail
     return found;
 }
 
+uint64_t weir__failures_open(const struct weir__failures *failures)
+{
+    const struct weir__failure *first = find_latest(failures, UINT64_MAX);
+    return first ? first->first : 1;
+}
+
 static const struct weir__past *find_past(const struct weir__failures *failures, uint64_t sequence)
 {
     size_t low = 0;

@@ -46,6 +46,9 @@ struct weir__failures weir__failures_share(struct weir__failures *failures);
 bool weir__failures_find(const struct weir__failures *failures, uint64_t sequence,
                          struct weir_error *out_cause);
 
+// The first operation of the failures that are not recovered; 1 if no memory was left to keep them.
+uint64_t weir__failures_open(const struct weir__failures *failures);
+
 // Memory for one failure, to be obtained without the lock; NULL if there is none.
 struct weir__failure *weir__failure_make(void);
 

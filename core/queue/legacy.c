@@ -20,6 +20,7 @@
 
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
+#include "core/queue/refused.h"
 #include "core/queue/registry.h"
 #include "core/queue/retire.h"
 #include "core/support/debug.h"
@@ -69,7 +70,9 @@ static enum found record_new_work(weir_queue *queue, uint64_t epoch, struct weir
                                                                      : NOTHING_NEW;
     if (found != NOTHING_NEW && !weir__queue_record_end_locked(queue, out_event))
         found = NO_RECORD;
-    if (found != NO_RECORD) {
+    if (found == NO_RECORD) {
+        *out_event = (struct weir_event){queue->member.object.id, queue->sequence};
+    } else {
         view->saw = queue->sequence;
         view->epoch = epoch;
     }
@@ -111,6 +114,8 @@ static void wait_for_new_work(weir_queue *legacy, weir_queue *producer, uint64_t
     weir_biased_lock_take(&legacy->submit_lock);
     if (!has_failed(legacy) && !submit_wait(legacy, producer, event, found))
         fail_with_last_error(legacy);
+    if (has_failed(legacy))
+        weir__refused_note(legacy, event, found != NO_RECORD);
     weir_biased_lock_release(&legacy->submit_lock);
 }
 
@@ -124,12 +129,12 @@ static void order_legacy(weir_queue *legacy)
     for (;;) {
         weir_lock_take(&order->lock);
         const uint64_t epoch = atomic_load_explicit(&order->epoch, memory_order_relaxed);
-        if (!has_failed(legacy)) {
+        // One that has failed notes what it would wait for: memory may be freed on it.
+        if (!has_failed(legacy))
             atomic_fetch_add_explicit(&order->turn, 1, memory_order_relaxed);
-            for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));)
-                if (queue != legacy)
-                    wait_for_new_work(legacy, queue, epoch);
-        }
+        for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));)
+            if (queue != legacy)
+                wait_for_new_work(legacy, queue, epoch);
         weir_biased_lock_take(&legacy->submit_lock);
         weir_lock_release(&order->lock);
         if (has_failed(legacy) ||
@@ -149,6 +154,8 @@ static bool record_legacy_end(struct weir__legacy *order, weir_queue **out_legac
     *out_turn = atomic_load_explicit(&order->turn, memory_order_relaxed);
     weir_biased_lock_take(&legacy->submit_lock);
     const bool recorded = weir__queue_record_end_locked(legacy, out_event);
+    if (!recorded)
+        *out_event = (struct weir_event){legacy->member.object.id, legacy->sequence};
     weir_biased_lock_release(&legacy->submit_lock);
     weir_lock_release(&order->lock);
     return recorded;
@@ -160,6 +167,8 @@ static void wait_for_legacy(weir_queue *queue, weir_queue *legacy, struct weir_e
     const bool was_seen = queue->legacy.saw == queue->sequence;
     if (submit_order(queue, legacy, event) == WEIR_OK)
         queue->legacy.end = event;
+    else
+        weir__refused_note(queue, event, true);
     if (was_seen) // the legacy queue need not wait for a wait for itself
         queue->legacy.saw = queue->sequence;
 }
@@ -178,10 +187,10 @@ static void order_after_legacy(weir_queue *queue)
         const bool recorded = record_legacy_end(order, &legacy, &event, &turn);
         weir_biased_lock_take(&queue->submit_lock);
         // A failed queue accepts no operation; it comes here again after its recovery.
-        if (has_failed(queue))
-            return;
-        if (!recorded) {
+        if (!recorded && !has_failed(queue))
             fail_with_last_error(queue);
+        if (has_failed(queue)) {
+            weir__refused_note(queue, event, recorded);
             return;
         }
         if (queue->turn < turn) {

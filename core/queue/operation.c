@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 
-#include "core/object/buffer.h"
 #include "core/object/device.h"
 #include "core/object/peer.h"
 #include "core/support/error.h"
@@ -40,7 +39,7 @@ bool weir__is_device_work(enum weir_operation_kind kind)
     }
 }
 
-static weir_status check_range(const struct weir__caller *caller, const char *role,
+static weir_status check_range(const struct weir__caller *caller, const struct weir__role *role,
                                const weir_buffer *buffer, size_t offset, size_t size)
 {
     if (weir__buffer_holds(buffer, offset, size))
@@ -49,8 +48,8 @@ static weir_status check_range(const struct weir__caller *caller, const char *ro
 }
 
 // Two devices may have one name, and so have two runtimes' and one that is opened twice.
-WEIR_COLD static weir_status refuse_device(const struct weir__caller *caller, const char *role,
-                                           const weir_buffer *buffer)
+WEIR_COLD static weir_status refuse_device(const struct weir__caller *caller,
+                                           const struct weir__role *role, const weir_buffer *buffer)
 {
     const weir_device *device = buffer->member.device;
     const char *label = buffer->member.object.label;
@@ -58,49 +57,52 @@ WEIR_COLD static weir_status refuse_device(const struct weir__caller *caller, co
     if (device->runtime != caller->device->runtime)
         return weir__fail_at(caller->file, caller->line, label, WEIR_ERROR_INVALID,
                              "open both devices in one runtime",
-                             "%s belongs to device '%s' of another runtime than queue '%s'", role,
-                             device->info.name, queue);
+                             "%s: %s belongs to device '%s' of another runtime than queue '%s'",
+                             role->call, role->name, device->info.name, queue);
     if (device->index == caller->device->index)
         return weir__fail_at(caller->file, caller->line, label, WEIR_ERROR_INVALID,
                              "open the device once, or copy through HOST buffers",
-                             "%s belongs to device '%s' as it was opened another time than for "
+                             "%s: %s belongs to device '%s' as it was opened another time than for "
                              "queue '%s'",
-                             role, device->info.name, queue);
+                             role->call, role->name, device->info.name, queue);
     return weir__fail_at(caller->file, caller->line, label, WEIR_ERROR_INVALID,
                          "copy through a HOST buffer of each device",
-                         "%s belongs to device '%s' (index %zu), queue '%s' to '%s' (index %zu)",
-                         role, device->info.name, device->index, queue, caller->device->info.name,
-                         caller->device->index);
+                         "%s: %s belongs to device '%s' (index %zu), queue '%s' to '%s' (index "
+                         "%zu)",
+                         role->call, role->name, device->info.name, device->index, queue,
+                         caller->device->info.name, caller->device->index);
 }
 
-weir_status weir__operation_check_buffer(const struct weir__caller *caller, const char *role,
-                                         const weir_buffer *buffer, size_t offset, size_t size)
+weir_status weir__operation_check_buffer(const struct weir__caller *caller,
+                                         const struct weir__role *role, const weir_buffer *buffer,
+                                         size_t offset, size_t size)
 {
     if (!buffer)
         return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
                              "create it first; destroying it sets the pointer to NULL",
-                             "%s is no buffer (NULL)", role);
+                             "%s: %s is no buffer (NULL)", role->call, role->name);
     if (buffer->member.device != caller->device)
         return refuse_device(caller, role, buffer);
     return check_range(caller, role, buffer, offset, size);
 }
 
-weir_status weir__operation_check_side(const struct weir__caller *caller, const char *role,
-                                       const weir_buffer *buffer, size_t offset, size_t size,
-                                       const weir_buffer *other)
+weir_status weir__operation_check_side(const struct weir__caller *caller,
+                                       const struct weir__role *role, const weir_buffer *buffer,
+                                       size_t offset, size_t size, const weir_buffer *other)
 {
     if (!buffer || !other || buffer->member.device == caller->device)
         return weir__operation_check_buffer(caller, role, buffer, offset, size);
     if (other->member.device != caller->device)
         return weir__fail_at(caller->file, caller->line, buffer->member.object.label,
                              WEIR_ERROR_INVALID, "use a queue of the device of one of the two",
-                             "neither buffer of the copy belongs to device '%s' of queue '%s'",
-                             caller->device->info.name, weir__label_shown(caller->label));
+                             "%s: neither buffer of the copy belongs to device '%s' of queue '%s'",
+                             role->call, caller->device->info.name,
+                             weir__label_shown(caller->label));
     if (!caller->peers && weir_device_can_peer(caller->device, buffer->member.device))
         return weir__fail_at(caller->file, caller->line, buffer->member.object.label,
                              WEIR_ERROR_INVALID, "submit it before or after the graph's launch",
-                             "a graph holds no copies between devices, and %s belongs to '%s'",
-                             role, buffer->member.device->info.name);
+                             "%s: a graph holds no copies between devices, and %s belongs to '%s'",
+                             role->call, role->name, buffer->member.device->info.name);
     bool allowed;
     weir_status status = weir__peer_allow(caller->device, buffer->member.device, &allowed);
     if (status < 0)
@@ -121,10 +123,11 @@ weir_status weir__operation_copy(const struct weir__caller *caller, weir_buffer 
                                  size_t dst_offset, weir_buffer *src, size_t src_offset,
                                  size_t size, struct weir_operation *out_operation)
 {
-    weir_status status = weir__operation_check_side(caller, "dst", dst, dst_offset, size, src);
+    static const struct weir__role to = {"copy", "dst"}, from = {"copy", "src"};
+    weir_status status = weir__operation_check_side(caller, &to, dst, dst_offset, size, src);
     if (status < 0)
         return status;
-    status = weir__operation_check_side(caller, "src", src, src_offset, size, dst);
+    status = weir__operation_check_side(caller, &from, src, src_offset, size, dst);
     if (status < 0)
         return status;
     if (dst == src && overlap(dst_offset, src_offset, size))
@@ -148,7 +151,8 @@ weir_status weir__operation_check_pattern(const struct weir__caller *caller, con
 {
     if (pattern_size > 0 && pattern_size <= 16 && (pattern_size & (pattern_size - 1)) == 0)
         return WEIR_OK;
-    return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID, NULL,
+    return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
+                         "pass sizeof of the value that is repeated",
                          "%s: a pattern has 1, 2, 4, 8 or 16 bytes, not %zu", what, pattern_size);
 }
 
@@ -156,14 +160,15 @@ weir_status weir__operation_fill(const struct weir__caller *caller, weir_buffer 
                                  size_t dst_offset, size_t size, const void *pattern,
                                  size_t pattern_size, struct weir_operation *out_operation)
 {
-    weir_status status = weir__operation_check_pattern(caller, "fill", pattern_size);
+    static const struct weir__role to = {"fill", "dst"};
+    weir_status status = weir__operation_check_pattern(caller, to.call, pattern_size);
     if (status == WEIR_OK)
-        status = weir__operation_check_buffer(caller, "dst", dst, dst_offset, size);
+        status = weir__operation_check_buffer(caller, &to, dst, dst_offset, size);
     if (status < 0)
         return status;
     if (dst_offset % pattern_size || size % pattern_size)
         return weir__fail_at(caller->file, caller->line, dst->member.object.label,
-                             WEIR_ERROR_INVALID, NULL,
+                             WEIR_ERROR_INVALID, "offset and size count bytes, not patterns",
                              "fill: offset %zu and size %zu must be multiples of the pattern's %zu "
                              "bytes",
                              dst_offset, size, pattern_size);
@@ -180,18 +185,19 @@ weir_status weir__operation_fill(const struct weir__caller *caller, weir_buffer 
 static weir_status check_native_argument(const struct weir__caller *caller, size_t index,
                                          const struct weir_argument *argument)
 {
-    char role[32];
-    snprintf(role, sizeof role, "argument %zu", index);
+    char name[32];
+    const struct weir__role role = {"native call", name};
+    snprintf(name, sizeof name, "argument %zu", index);
     if (argument->kind != WEIR_PARAMETER_BUFFER)
         return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
                              "give values to the function through `user`",
-                             "native call: %s is no buffer", role);
+                             "native call: %s is no buffer", name);
     if (argument->access < WEIR_ACCESS_READ || argument->access > WEIR_ACCESS_READ_WRITE)
         return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
                              "make arguments with weir_in(), weir_out() or weir_inout()",
                              "native call: access %d of %s is none of weir_access",
-                             (int)argument->access, role);
-    return weir__operation_check_buffer(caller, role, argument->buffer, argument->offset,
+                             (int)argument->access, name);
+    return weir__operation_check_buffer(caller, &role, argument->buffer, argument->offset,
                                         argument->size);
 }
 

@@ -3,7 +3,6 @@
 
 #include <stdint.h>
 
-#include "core/object/buffer.h"
 #include "core/support/error.h"
 
 // Bytes from the first to the last of a plane's rows; false if that wraps.
@@ -19,22 +18,23 @@ static bool plane_extent(const struct weir_plane *plane, size_t width, size_t he
     return true;
 }
 
-static weir_status check_pitch(const struct weir__caller *caller, const char *what,
-                               const char *role, size_t pitch, size_t width)
+static weir_status check_pitch(const struct weir__caller *caller, const struct weir__role *role,
+                               size_t pitch, size_t width)
 {
     if (pitch >= width)
         return WEIR_OK;
-    return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID, NULL,
-                         "%s: the pitch of %s, %zu, is below the width, %zu", what, role, pitch,
-                         width);
+    return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
+                         "both count bytes; a pitch leads from a row to the next",
+                         "%s: the pitch of %s, %zu, is below the width, %zu", role->call,
+                         role->name, pitch, width);
 }
 
-static weir_status check_plane(const struct weir__caller *caller, const char *role,
+static weir_status check_plane(const struct weir__caller *caller, const struct weir__role *role,
                                const struct weir_plane *plane, size_t width, size_t height,
                                const weir_buffer *other)
 {
     size_t size;
-    weir_status status = check_pitch(caller, "copy_2d", role, plane->pitch, width);
+    weir_status status = check_pitch(caller, role, plane->pitch, width);
     if (status < 0)
         return status;
     if (!plane_extent(plane, width, height, &size))
@@ -67,10 +67,11 @@ weir_status weir__operation_copy_2d(const struct weir__caller *caller, const str
                                     const struct weir_plane *src, size_t width, size_t height,
                                     struct weir_operation *out_operation)
 {
-    weir_status status = check_plane(caller, "dst", dst, width, height, src->buffer);
+    static const struct weir__role to = {"copy_2d", "dst"}, from = {"copy_2d", "src"};
+    weir_status status = check_plane(caller, &to, dst, width, height, src->buffer);
     if (status < 0)
         return status;
-    status = check_plane(caller, "src", src, width, height, dst->buffer);
+    status = check_plane(caller, &from, src, width, height, dst->buffer);
     if (status < 0)
         return status;
     bool empty = width == 0 || height == 0;
@@ -112,19 +113,20 @@ static bool volume_extent(const struct weir_volume *volume, size_t width, size_t
     return true;
 }
 
-static weir_status check_volume(const struct weir__caller *caller, const char *role,
+static weir_status check_volume(const struct weir__caller *caller, const struct weir__role *role,
                                 const struct weir_volume *volume, size_t width, size_t height,
                                 size_t depth, const weir_buffer *other)
 {
     size_t size;
-    weir_status status = check_pitch(caller, "copy_3d", role, volume->pitch, width);
+    weir_status status = check_pitch(caller, role, volume->pitch, width);
     if (status < 0)
         return status;
     if (depth > 1 && volume_extent(volume, width, height, 1, &size) && volume->slice_pitch < size)
-        return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID, NULL,
+        return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
+                             "a slice pitch counts bytes, and leads from a slice to the next",
                              "copy_3d: the slice pitch of %s, %zu, is below the %zu bytes that the "
                              "rows of a slice take",
-                             role, volume->slice_pitch, size);
+                             role->name, volume->slice_pitch, size);
     if (!volume_extent(volume, width, height, depth, &size))
         size = SIZE_MAX;
     return weir__operation_check_side(caller, role, volume->buffer, volume->offset, size, other);
@@ -186,10 +188,11 @@ weir_status weir__operation_copy_3d(const struct weir__caller *caller,
                                     size_t width, size_t height, size_t depth,
                                     struct weir_operation *out_operation)
 {
-    weir_status status = check_volume(caller, "dst", dst, width, height, depth, src->buffer);
+    static const struct weir__role to = {"copy_3d", "dst"}, from = {"copy_3d", "src"};
+    weir_status status = check_volume(caller, &to, dst, width, height, depth, src->buffer);
     if (status < 0)
         return status;
-    status = check_volume(caller, "src", src, width, height, depth, dst->buffer);
+    status = check_volume(caller, &from, src, width, height, depth, dst->buffer);
     if (status < 0)
         return status;
     const bool empty = width == 0 || height == 0 || depth == 0;
@@ -212,19 +215,20 @@ static weir_status check_filled(const struct weir__caller *caller, const struct 
                                 size_t width, size_t height, size_t pattern_size)
 {
     size_t size;
-    weir_status status = check_pitch(caller, "fill_2d", "dst", dst->pitch, width);
+    static const struct weir__role to = {"fill_2d", "dst"};
+    weir_status status = check_pitch(caller, &to, dst->pitch, width);
     if (status < 0)
         return status;
     if (!plane_extent(dst, width, height, &size))
         size = SIZE_MAX;
-    status = weir__operation_check_buffer(caller, "dst", dst->buffer, dst->offset, size);
+    status = weir__operation_check_buffer(caller, &to, dst->buffer, dst->offset, size);
     if (status < 0)
         return status;
     const size_t pitch = height > 1 ? dst->pitch : 0;
     if (dst->offset % pattern_size == 0 && pitch % pattern_size == 0 && width % pattern_size == 0)
         return WEIR_OK;
     return weir__fail_at(caller->file, caller->line, dst->buffer->member.object.label,
-                         WEIR_ERROR_INVALID, NULL,
+                         WEIR_ERROR_INVALID, "they count bytes, not patterns",
                          "fill_2d: offset %zu, pitch %zu and width %zu must be multiples of the "
                          "pattern's %zu bytes",
                          dst->offset, dst->pitch, width, pattern_size);

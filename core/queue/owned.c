@@ -18,7 +18,7 @@
 weir_status weir__queue_create_owned(weir_device *device, const char *label,
                                      enum weir__queue_owner owner, weir_queue **out_queue)
 {
-    struct weir_queue_setup setup = {.struct_size = sizeof setup};
+    struct weir_queue_setup setup = {.struct_size = sizeof setup, .timing = device->default_timing};
     weir_status status = weir__queue_open(device, label, &setup, out_queue);
     if (status < 0)
         return status;

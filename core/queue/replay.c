@@ -324,10 +324,11 @@ bool weir__replay_waits(const struct weir_link *link, const struct weir_operatio
 
 // While a launch waits for other ranks, or runs host calls, updates go on: they see that it is held.
 weir_status weir__replay_launch(const struct weir_link *link, weir_queue *queue,
-                                const struct weir_operation *operation)
+                                const struct weir_operation *operation,
+                                const struct weir__replay_end *end)
 {
     struct weir__replay *replay = replay_of(link, operation->u.graph.graph);
-    const struct weir__replay_launch launch = {link->next, replay, queue, operation};
+    const struct weir__replay_launch launch = {link->next, replay, queue, operation, end};
     const bool alone = operation->flags & WEIR_OPERATION_COLLECTIVES || replay->calls_host;
     if (replay->broken.status < 0)
         return weir__error_set(&replay->broken);

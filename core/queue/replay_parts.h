@@ -9,6 +9,7 @@
 
 #include "base/lock.h"
 #include "core/queue/node_call.h"
+#include "core/queue/replay.h"
 
 // An update that waits for held launches.
 struct weir__replay_pending {
@@ -61,6 +62,7 @@ struct weir__replay_launch {
     struct weir__replay *replay;
     weir_queue *queue;
     const struct weir_operation *operation;
+    const struct weir__replay_end *end; // NULL: it is not held, so it has no host calls
 };
 
 // replay_run.c

@@ -1,4 +1,5 @@
 // The submission of a launch's nodes to a backend that has no graph of them: see replay.h.
+#include "base/thread.h"
 #include "core/object/comm.h"
 #include "core/queue/native_call.h"
 #include "core/queue/operation.h"
@@ -35,6 +36,27 @@ static weir_status explain(uint32_t index, const struct weir_operation *operatio
                               operation->line, status);
 }
 
+static weir_status record_lane(const struct weir_link *next, struct weir__replay_lane *lane)
+{
+    return record(next, lane->queue, ++lane->sequence, 0);
+}
+
+// After a failure parts may be running, and a wait for the launching queue must include
+// them. As a last resort this function waits for them on the host.
+static void abandon(const struct weir_link *next, struct weir__replay *replay, weir_queue *queue,
+                    uint64_t sequence, weir_status status)
+{
+    const struct weir_error cause = weir__error_of(status);
+    for (uint32_t i = 0; i < replay->lane_count; i++) {
+        struct weir__replay_lane *lane = &replay->lanes[i];
+        if (lane->queue &&
+            (record_lane(next, lane) < 0 ||
+             wait_on(next, queue, sequence, lane->queue, lane->sequence, WEIR_OPERATION_PART) < 0))
+            next->ops->queue_finish(next, lane->queue);
+    }
+    weir__error_set(&cause);
+}
+
 // What earlier nodes do is done before the host reads their results.
 static weir_status run_collective(const struct weir__replay_launch *launch, weir_queue *lane,
                                   const struct weir_operation *part)
@@ -55,11 +77,39 @@ static weir_status run_native(const struct weir__replay_launch *launch, weir_que
     return status;
 }
 
+// A host call's function, on its way.
+struct node_call {
+    const struct weir__replay_launch *launch;
+    const struct weir_operation *node;
+    weir_status status;
+};
+
+static void call_node(void *user)
+{
+    struct node_call *call = user;
+    call->status = weir__node_call_run(call->node);
+}
+
+// The function ended its thread: the launch fails at its node, and the rest of it is not submitted.
+static void survive_node(void *user)
+{
+    const struct node_call *call = user;
+    const struct weir__replay_launch *launch = call->launch;
+    const uint32_t index = weir__node_call_of(call->node)->index;
+    const weir_status status = explain(index, call->node, weir__function_ended());
+    abandon(launch->next, launch->replay, launch->queue, launch->operation->sequence, status);
+    launch->end->ended(launch->end->user);
+}
+
 static weir_status run_host_call(const struct weir__replay_launch *launch, weir_queue *queue,
                                  const struct weir_operation *part)
 {
     const weir_status status = launch->next->ops->queue_finish(launch->next, queue);
-    return status < 0 ? status : weir__node_call_run(part);
+    if (status < 0)
+        return status;
+    struct node_call call = {.launch = launch, .node = part};
+    weir_thread_call(call_node, survive_node, &call);
+    return call.status;
 }
 
 static weir_status run_node(const struct weir__replay_launch *launch, weir_queue *queue,
@@ -95,11 +145,6 @@ static weir_status replay_row(const struct weir__replay_launch *launch)
             return explain(i, operation, status);
     }
     return record(launch->next, launch->queue, sequence, 0);
-}
-
-static weir_status record_lane(const struct weir_link *next, struct weir__replay_lane *lane)
-{
-    return record(next, lane->queue, ++lane->sequence, 0);
 }
 
 // After earlier work of the launching queue, and after the previous launch. Only nodes
@@ -206,22 +251,6 @@ static weir_status join_lanes(const struct weir_link *next, struct weir__replay 
         status = wait_on(next, queue, sequence, home->queue, home->sequence, 0);
     }
     return status;
-}
-
-// After a failure parts may be running, and a wait for the launching queue must include
-// them. As a last resort this function waits for them on the host.
-static void abandon(const struct weir_link *next, struct weir__replay *replay, weir_queue *queue,
-                    uint64_t sequence, weir_status status)
-{
-    const struct weir_error cause = weir__error_of(status);
-    for (uint32_t i = 0; i < replay->lane_count; i++) {
-        struct weir__replay_lane *lane = &replay->lanes[i];
-        if (lane->queue &&
-            (record_lane(next, lane) < 0 ||
-             wait_on(next, queue, sequence, lane->queue, lane->sequence, WEIR_OPERATION_PART) < 0))
-            next->ops->queue_finish(next, lane->queue);
-    }
-    weir__error_set(&cause);
 }
 
 // A queue that launches is recovered without its lanes, which no program knows. So the first launch after

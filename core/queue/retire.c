@@ -6,6 +6,7 @@
 
 #include "core/object/peer.h"
 #include "core/queue/queue.h"
+#include "core/queue/refused.h"
 #include "core/queue/registry.h"
 #include "core/support/debug.h"
 #include "core/support/locks.h"
@@ -74,11 +75,18 @@ static bool record_ends(struct weir__member *member, weir_device *device, uint32
     return recorded;
 }
 
+static bool is_a_queue(const struct weir__member *member)
+{
+    return member->class == &weir__queue_class;
+}
+
 // Records the end of every queue that may still use the object. A destroyed queue only waits
-// for itself. If a record is refused, it is tried again when the object is checked next.
+// for itself, unless a wait of it could not be noted. If a record is refused, it is tried again when
+// the object is checked next.
 static bool draw_frontier(struct weir__member *member)
 {
-    const bool is_queue = member->class == &weir__queue_class;
+    const bool is_queue = is_a_queue(member) &&
+                          atomic_load(&((weir_queue *)(void *)member)->completion.lost_waits) == 0;
     uint32_t count = is_queue;
 
     if (is_queue ? !weir__queue_is_busy((weir_queue *)(void *)member)
@@ -111,7 +119,7 @@ static bool past_frontier(struct weir__member *member)
             return false;
         member->frontier_count--;
     }
-    return true;
+    return !is_a_queue(member) || weir__refused_are_over((weir_queue *)(void *)member);
 }
 
 // The list of retired objects is a FIFO: added at the front, removed at the back.

@@ -8,6 +8,7 @@
 #include "core/queue/occupancy.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
+#include "core/queue/refused.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"
@@ -225,20 +226,23 @@ weir_status weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, s
     WEIR_ENTER_AT(file, line, queue, kernel);
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel);
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
     const weir_kernel *own = weir__kernel_on(kernel, queue->member.device);
     const uint32_t items = weir__usual_block(own ? own : kernel);
     if (items == 0)
-        return weir__fail_at(file, line, weir_queue_label(queue), WEIR_ERROR_INVALID,
-                             "launch it with weir_queue_launch()",
-                             "kernel '%s' requires blocks of more than one dimension",
-                             kernel->member.object.label);
+        return weir__fail_at(
+            file, line, weir_queue_label(queue), WEIR_ERROR_INVALID,
+            "launch it with weir_queue_launch()",
+            "weir_queue_launch_count: kernel '%s' requires blocks of more than one "
+            "dimension",
+            weir__label_shown(kernel->member.object.label));
     const size_t blocks = count / items + (count % items != 0);
     if (blocks > UINT32_MAX)
-        return weir__fail_at(file, line, weir_queue_label(queue), WEIR_ERROR_INVALID,
-                             "launch it in parts",
-                             "%zu work-items for kernel '%s' are %zu blocks of %u; a grid has at "
-                             "most %u",
-                             count, kernel->member.object.label, blocks, items, UINT32_MAX);
+        return weir__fail_at(
+            file, line, weir_queue_label(queue), WEIR_ERROR_INVALID, "launch it in parts",
+            "weir_queue_launch_count: %zu work-items for kernel '%s' are %zu blocks "
+            "of %u; a grid has at most %u",
+            count, weir__label_shown(kernel->member.object.label), blocks, items, UINT32_MAX);
     return weir_queue_launch_at(queue, kernel, weir_dim((uint32_t)blocks, 1, 1),
                                 weir_dim(items, 1, 1), arguments, argument_count, file, line);
 }
@@ -322,6 +326,19 @@ weir_status weir_queue_flush_at(weir_queue *queue, const char *file, int line)
     return weir__placed((weir_queue_flush)(queue), file, line);
 }
 
+// Takes the submit lock once the producers of the failed queue's waits have ended; more may come while they
+// are waited for.
+static void enter_settled(weir_queue *queue)
+{
+    for (;;) {
+        weir__refused_await(queue);
+        weir_biased_lock_take(&queue->submit_lock);
+        if (!weir__refused_any(queue))
+            return;
+        weir_biased_lock_release(&queue->submit_lock);
+    }
+}
+
 weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)
 {
     WEIR_ENTER_AT(file, line, queue);
@@ -350,7 +367,7 @@ weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)
     // Not the last number: what came since may run still.
     const struct weir_event last = {queue->member.object.id,
                                     atomic_load(&queue->completion.completed)};
-    weir_biased_lock_take(&queue->submit_lock);
+    enter_settled(queue);
     weir__completion_recover(queue, queue->sequence);
     weir__legacy_recovered(queue);
     weir_biased_lock_release(&queue->submit_lock);

@@ -20,6 +20,23 @@ bool weir__wait_ring_get(const struct weir__wait_ring *waits, uint32_t index, ui
     return true;
 }
 
+uint32_t weir__wait_ring_find(const struct weir__wait_ring *waits, uint64_t own)
+{
+    unsigned head = atomic_load_explicit(&waits->head, memory_order_relaxed);
+    unsigned tail = atomic_load_explicit(&waits->tail, memory_order_acquire);
+    uint32_t first = 0;
+    uint32_t end = tail - head;
+
+    while (first < end) {
+        const uint32_t middle = first + (end - first) / 2;
+        if (weir__wait_ring_at(waits, head + middle)->own <= own)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return first;
+}
+
 void weir__wait_ring_drop(struct weir__wait_ring *waits, uint64_t own)
 {
     unsigned head = atomic_load_explicit(&waits->head, memory_order_relaxed);

@@ -12,7 +12,9 @@
 struct weir__wait {
     uint64_t own;
     struct weir_event event;
-    bool is_launch; // `event` is a graph's launch; a backend only knows records
+    // `event` is another operation, such as a graph's launch; a backend only knows records
+    bool no_record;
+    bool over; // of a failed queue: the producer has ended (refused.h)
 };
 
 struct weir__wait_ring {
@@ -64,6 +66,9 @@ static inline bool weir__wait_ring_push(struct weir__wait_ring *waits,
 // Stores the `index`-th wait, if it belongs to an operation up to `own`.
 bool weir__wait_ring_get(const struct weir__wait_ring *waits, uint32_t index, uint64_t own,
                          struct weir__wait *out_wait);
+
+// The index of the first wait of an operation after `own`, or the number of waits.
+uint32_t weir__wait_ring_find(const struct weir__wait_ring *waits, uint64_t own);
 
 // Removes the waits of operations up to `own`.
 void weir__wait_ring_drop(struct weir__wait_ring *waits, uint64_t own);

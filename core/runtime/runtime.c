@@ -42,6 +42,26 @@ static void drop_chain(weir_runtime *runtime)
     weir__error_set(&reason);
 }
 
+static bool begins_with(const char *text, const char *begin)
+{
+    return strncmp(text, begin, strlen(begin)) == 0;
+}
+
+// What is wrong with a plugin's place in the chain, or with a key that is not set, has the line that
+// lists the plugin; what is wrong with a key has that of the key.
+static void place_refusal(const weir_runtime *runtime, const struct weir_module *plugin,
+                          const struct weir_setting *const *settings)
+{
+    const char *origin = weir__config_weir(runtime->config, "plugins")->origin;
+    const struct weir_error *last = weir_last_error();
+    struct weir_error error = *last;
+    for (size_t i = 0; i < plugin->key_count; i++)
+        if (begins_with(last->message, settings[i]->origin))
+            return;
+    weir_text_about(error.message, sizeof error.message, origin, "%s", last->message);
+    weir__error_set(&error);
+}
+
 static weir_status open_chain(weir_runtime *runtime, const struct weir__loaded *modules,
                               uint32_t count, uint32_t *out_failed)
 {
@@ -60,7 +80,10 @@ static weir_status open_chain(weir_runtime *runtime, const struct weir__loaded *
         weir__chain_build(&runtime->chain, modules, count, &weir__delivery_ops, &weir__host);
     if (status < 0)
         return status;
-    return weir__chain_open(&runtime->chain, runtime->settings, out_failed);
+    status = weir__chain_open(&runtime->chain, runtime->settings, out_failed);
+    if (status == WEIR_ERROR_CONFIG && *out_failed + 1 < count)
+        place_refusal(runtime, modules[*out_failed].module, runtime->settings[*out_failed]);
+    return status;
 }
 
 // Opens the chain with this backend and notes the outcome in the report. A

@@ -160,20 +160,38 @@ int weir__name_length(const char *function)
     return (int)(suffixed ? length - 3 : length);
 }
 
+const char *weir__null_remedy(const char *name)
+{
+    static const char *const created[] = {"queue", "buffer", "program", "kernel",
+                                          "graph", "pool",   "comm"};
+    if (strncmp(name, "out_", 4) == 0)
+        return "pass the address of a variable for it";
+    if (strstr(name, "->"))
+        return "set it";
+    if (strcmp(name, "runtime") == 0 || strcmp(name, "device") == 0)
+        return "open it first; closing it sets the pointer to NULL";
+    for (size_t i = 0; i < sizeof created / sizeof *created; i++)
+        if (strcmp(name, created[i]) == 0)
+            return "create it first; destroying it sets the pointer to NULL";
+    return "pass its address";
+}
+
 void weir__report_broken(const char *file, int line, const char *object, const char *function,
                          const char *condition)
 {
-    static const char pointers[] = "abcdefghijklmnopqrstuvwxyz_-> &";
+    static const char pointer[] = "abcdefghijklmnopqrstuvwxyz_->[]";
     const int length = weir__name_length(function);
-    if (condition[strspn(condition, pointers)]) {
+    const size_t name = strcspn(condition, " ");
+    if (strncmp(condition + name, " || ", 4) == 0 && strstr(condition, "count == 0"))
+        weir__report_at(file, line, object, WEIR_ERROR_INVALID, "pass the array, or a count of 0",
+                        "%.*s: %.*s is NULL, and its count is not 0", length, function, (int)name,
+                        condition);
+    else if (condition[strspn(condition, pointer)])
         weir__report_at(file, line, object, WEIR_ERROR_INVALID, NULL, "%.*s: this must hold: %s",
                         length, function, condition);
-        return;
-    }
-    const char *second = strstr(condition, " && ");
-    weir__report_at(file, line, object, WEIR_ERROR_INVALID, NULL, "%.*s: %.*s%s%s is NULL", length,
-                    function, (int)(second ? (size_t)(second - condition) : strlen(condition)),
-                    condition, second ? " or " : "", second ? second + 4 : "");
+    else
+        weir__report_at(file, line, object, WEIR_ERROR_INVALID, weir__null_remedy(condition),
+                        "%.*s: %s is NULL", length, function, condition);
 }
 
 weir_status weir__error_take(const struct weir_error *error, size_t size)

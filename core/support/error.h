@@ -48,12 +48,21 @@ static inline weir_status weir__placed(weir_status status, const char *file, int
 // The length of the part of a function's name that the user wrote: the macro has no `_at`.
 int weir__name_length(const char *function);
 
+// A label, or "(no label)".
+static inline const char *weir__label_or_none(const char *label)
+{
+    return label && label[0] ? label : "(no label)";
+}
+
 // A label for a message: escaped by weir_text_escape(), and shortened so that the message has
 // room; "(no label)" if there is none. Valid until the thread has called it four more times.
 const char *weir__label_shown(const char *label);
 
-// Reports that `condition`, given as its source text, does not hold in `function`. A condition
-// of pointers only is reported as "queue or buffer is NULL".
+// What to do about an argument of that name that is NULL.
+const char *weir__null_remedy(const char *name);
+
+// Reports that `condition`, given as its source text, does not hold in `function`. A pointer
+// alone is reported as "queue is NULL", and `items || item_count == 0` as an array that is NULL.
 WEIR_COLD void weir__report_broken(const char *file, int line, const char *object,
                                    const char *function, const char *condition);
 

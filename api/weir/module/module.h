@@ -340,7 +340,7 @@ struct weir_module_ops {
     // nothing.
     void (*comm_abort)(const struct weir_link *link, weir_comm *comm);
     // Fills `*progress`. Called by one thread of the library now and then, also while queue_submit
-    // waits. An error is the engine's first failure.
+    // waits, and after comm_abort if there is comm_give_up. An error is the engine's first failure.
     weir_status (*comm_query)(const struct weir_link *link, weir_comm *comm,
                               struct weir_comm_progress *progress);
     // The engine and its version, such as "NCCL 2.28.9".
@@ -364,6 +364,14 @@ struct weir_module_ops {
     bool (*graph_takes)(const struct weir_link *link, weir_device *device,
                         const struct weir_operation *operation);
     // above: ABI 3.5
+
+    // O, backends only: work that an abort does not end is waited for without end. The work of this
+    // communicator has not ended long after comm_abort. From now on calls on its device return `cause`, and
+    // so do waits of the host that are under way; nothing waits for the device, and what can be freed
+    // only if work has ended stays.
+    void (*comm_give_up)(const struct weir_link *link, weir_comm *comm,
+                         const struct weir_error *cause);
+    // above: ABI 3.6
 };
 
 #define WEIR_MODULE_SLOT_COUNT (sizeof(struct weir_module_ops) / sizeof(void (*)(void)))
