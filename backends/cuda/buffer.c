@@ -3,10 +3,14 @@
 // once. Core destroys a buffer when no work uses it, so it can be freed in the memory stream
 // without a wait.
 //
+// The first allocation from a pool takes the driver 7 to 11 ms, and the first one of cuMemAlloc 0.1
+// (H200, driver 580). So the first DEVICE buffers, CU_PLAIN_LIMIT bytes of them, are plain memory of
+// cuMemAlloc, and a program that needs no more starts sooner.
+//
 // HOST memory is kept by size after a destroy, because cuMemFreeHost waits for the whole device.
-// Only trim, close and a lack of memory free it. So is MANAGED memory, because cuMemFree waits too.
-// It exists only where host and device may use it at the same time, and copies treat it as memory
-// of the device.
+// Only trim, close and a lack of memory free it. So are MANAGED and plain memory, because cuMemFree
+// waits too. MANAGED memory exists only where host and device may use it at the same time, and copies
+// treat it as memory of the device.
 //
 // Copies use the host's pointer (unified addressing), also for registered memory. Kernels use the
 // device's address, which may differ for registered memory.
@@ -15,25 +19,35 @@
 #include "backends/cuda/ask.h"
 #include "backends/cuda/cu.h"
 
-static weir_status refuse_device(struct cu_device *device, CUresult code, size_t size)
+static weir_status refuse_device(struct cu_device *device, const char *call, CUresult code,
+                                 size_t size)
 {
     size_t free_bytes = 0;
     size_t total = 0;
     if (code == CUDA_ERROR_OUT_OF_MEMORY &&
         device->module->cu.cuMemGetInfo(&free_bytes, &total) == CUDA_SUCCESS)
-        return cu_native_error(device, "cuMemAllocFromPoolAsync", code,
+        return cu_native_error(device, call, code,
                                "a DEVICE buffer of %zu bytes was asked for, and %zu bytes of %zu "
                                "are free",
                                size, free_bytes, total);
-    return cu_native_error(device, "cuMemAllocFromPoolAsync", code,
-                           "cannot make a DEVICE buffer of %zu bytes", size);
+    return cu_native_error(device, call, code, "cannot make a DEVICE buffer of %zu bytes", size);
+}
+
+static void free_plain(void *user, struct weir_kit_block *block)
+{
+    struct cu_device *device = user;
+    if (!cu_is_given_up(device))
+        device->module->cu.cuMemFree((CUdeviceptr)(uintptr_t)block->pointer);
+    atomic_fetch_sub(&device->plain_bytes, block->size);
+    device->module->host->release(block);
 }
 
 // The pool may keep freed memory in pieces that are too small; it returns them to the driver before
-// the allocation is tried again.
+// the allocation is tried again, and so are plain blocks, which waits for the device.
 static CUresult allocate_again(struct cu_device *device, struct cu_buffer *buffer)
 {
     const struct cu_symbols *cu = &device->module->cu;
+    weir_kit_blocks_empty(device->plain, free_plain, device);
     if (cu_await_stream(cu, device->memory_stream) != CUDA_SUCCESS ||
         cu->cuMemPoolTrimTo(device->pool, 0) != CUDA_SUCCESS)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -41,17 +55,71 @@ static CUresult allocate_again(struct cu_device *device, struct cu_buffer *buffe
                                        device->memory_stream);
 }
 
+// Whether there may be so much plain memory more, which is counted then.
+static bool count_plain(struct cu_device *device, size_t size)
+{
+    size_t bytes = atomic_load(&device->plain_bytes);
+    do {
+        if (size > CU_PLAIN_LIMIT - bytes)
+            return false;
+    } while (!atomic_compare_exchange_weak(&device->plain_bytes, &bytes, bytes + size));
+    return true;
+}
+
+static weir_status create_plain_block(struct cu_buffer *buffer)
+{
+    struct cu_device *device = buffer->device;
+    const struct cu_module *module = device->module;
+    struct weir_kit_block *block = module->host->allocate(sizeof *block);
+    CUdeviceptr address = 0;
+    if (!block)
+        return weir_host_no_memory(module->host, "a buffer");
+    const CUresult code = module->cu.cuMemAlloc(&address, buffer->size);
+    if (code != CUDA_SUCCESS) {
+        module->host->release(block);
+        // The pool may keep memory, which it returns if there is no other.
+        return code == CUDA_ERROR_OUT_OF_MEMORY
+                   ? WEIR_OK
+                   : refuse_device(device, "cuMemAlloc", code, buffer->size);
+    }
+    module->host->count_driver_object();
+    block->pointer = (void *)(uintptr_t)address;
+    block->size = buffer->size;
+    buffer->block = block;
+    return WEIR_OK;
+}
+
+// Leaves the buffer without a block if its memory is to come from the pool.
+static weir_status create_plain(struct cu_buffer *buffer)
+{
+    struct cu_device *device = buffer->device;
+    weir_status status = WEIR_OK;
+    buffer->plain = true;
+    buffer->block = weir_kit_block_take(device->plain, buffer->size, 2 * buffer->size);
+    if (!buffer->block && count_plain(device, buffer->size)) {
+        status = create_plain_block(buffer);
+        if (!buffer->block)
+            atomic_fetch_sub(&device->plain_bytes, buffer->size);
+    }
+    if (buffer->block)
+        buffer->address = (CUdeviceptr)(uintptr_t)buffer->block->pointer;
+    return status;
+}
+
 static weir_status create_device(struct cu_buffer *buffer)
 {
     struct cu_device *device = buffer->device;
     const struct cu_symbols *cu = &device->module->cu;
+    weir_status status = create_plain(buffer);
+    if (status < 0 || buffer->block)
+        return status;
     CUresult code = cu->cuMemAllocFromPoolAsync(&buffer->address, buffer->size, device->pool,
                                                 device->memory_stream);
     if (code == CUDA_ERROR_OUT_OF_MEMORY)
         code = allocate_again(device, buffer);
     if (code != CUDA_SUCCESS) {
         buffer->address = 0;
-        return refuse_device(device, code, buffer->size);
+        return refuse_device(device, "cuMemAllocFromPoolAsync", code, buffer->size);
     }
     device->module->host->count_driver_object();
     code = cu_await_stream(cu, device->memory_stream);
@@ -64,14 +132,16 @@ static weir_status create_device(struct cu_buffer *buffer)
 static void free_block(void *user, struct weir_kit_block *block)
 {
     const struct cu_device *device = user;
-    device->module->cu.cuMemFreeHost(block->pointer);
+    if (!cu_is_given_up(device))
+        device->module->cu.cuMemFreeHost(block->pointer);
     device->module->host->release(block);
 }
 
 static void free_managed(void *user, struct weir_kit_block *block)
 {
     const struct cu_device *device = user;
-    device->module->cu.cuMemFree((CUdeviceptr)(uintptr_t)block->pointer);
+    if (!cu_is_given_up(device))
+        device->module->cu.cuMemFree((CUdeviceptr)(uintptr_t)block->pointer);
     device->module->host->release(block);
 }
 
@@ -80,6 +150,7 @@ void cu_blocks_release(struct cu_device *device)
     const CUstreamCaptureMode before = cu_relax(&device->module->cu);
     weir_kit_blocks_empty(device->blocks, free_block, device);
     weir_kit_blocks_empty(device->managed, free_managed, device);
+    weir_kit_blocks_empty(device->plain, free_plain, device);
     cu_unrelax(&device->module->cu, before);
 }
 
@@ -206,15 +277,22 @@ static weir_status create(struct cu_buffer *buffer, const struct weir_buffer_set
     return setup->user_pointer ? wrap(buffer, setup->user_pointer) : create_host(buffer);
 }
 
+// Of the kind of the buffer's block.
+static weir_kit_blocks *blocks_of(const struct cu_buffer *buffer)
+{
+    const struct cu_device *device = buffer->device;
+    return buffer->managed ? device->managed : buffer->plain ? device->plain : device->blocks;
+}
+
 // Within the device's context.
 static void release(struct cu_buffer *buffer)
 {
     struct cu_device *device = buffer->device;
     if (buffer->block)
-        weir_kit_block_put(buffer->managed ? device->managed : device->blocks, buffer->block);
+        weir_kit_block_put(blocks_of(buffer), buffer->block);
     else if (buffer->registration)
         weir_kit_registration_put(device->idle, buffer->registration);
-    else if (buffer->address && !buffer->adopted)
+    else if (buffer->address && !buffer->adopted && !cu_is_given_up(device))
         device->module->cu.cuMemFreeAsync(buffer->address, device->memory_stream);
     device->module->host->release(buffer);
 }

@@ -2,7 +2,7 @@
 // share. So the context is not configured here, and every entry point restores the thread's current
 // context.
 //
-// DEVICE memory comes from a pool of Weir's own, in a stream that has no other work. The pool keeps
+// DEVICE memory, all but the first, comes from a pool of Weir's own, in a stream that has no other work. The pool keeps
 // freed memory until trim, and never makes an allocation wait for work in another stream
 // (REUSE_ALLOW_INTERNAL_DEPENDENCIES off), so a wait for that stream after an allocation waits for
 // nothing else.
@@ -147,11 +147,12 @@ static void empty_context(struct cu_device *device)
     cu_blocks_release(device);
     cu_words_finish(device);
     cu_timeline_finish(device);
-    if (device->memory_stream) {
+    const bool given_up = cu_is_given_up(device);
+    if (device->memory_stream && !given_up)
         cu_await_stream(cu, device->memory_stream);
+    if (device->memory_stream)
         cu->cuStreamDestroy(device->memory_stream);
-    }
-    if (device->pool)
+    if (device->pool) // returns at once, whatever is in use
         cu->cuMemPoolDestroy(device->pool);
     cu_leave(device, &scope);
 }
@@ -163,8 +164,8 @@ static void release(struct cu_device *device)
     const bool alone = cu_comm_threads_leave(device->comm_threads, module->host);
     if (device->context) {
         empty_context(device);
-        // A thread that NCCL does not let go still uses the context.
-        if (alone)
+        // A thread that NCCL does not let go still uses the context, or a kernel does.
+        if (alone && !cu_is_given_up(device))
             module->cu.cuDevicePrimaryCtxRelease(device->listed->native);
     }
     pthread_mutex_destroy(&device->timeline.lock);
@@ -173,6 +174,7 @@ static void release(struct cu_device *device)
     weir_kit_idle_destroy(&device->idle);
     weir_kit_blocks_destroy(&device->blocks);
     weir_kit_blocks_destroy(&device->managed);
+    weir_kit_blocks_destroy(&device->plain);
     pthread_mutex_destroy(&device->lock);
     module->host->release(device);
 }
@@ -205,14 +207,18 @@ weir_status cu_device_create(const struct weir_link *link, weir_device *object,
     pthread_mutex_init(&device->prints.lock, NULL);
 
     device->comm_threads = cu_comm_threads_create(module->host);
-    weir_status status = device->comm_threads ? check_abilities(device)
+    weir_status status = device->comm_threads ? cu_refuse_given_up(device)
                                               : weir_host_no_memory(module->host, "a device");
+    if (status == WEIR_OK)
+        status = check_abilities(device);
     if (status == WEIR_OK)
         status = cu_idle_init(device);
     if (status == WEIR_OK)
         status = weir_kit_blocks_create(module->host, &device->blocks);
     if (status == WEIR_OK)
         status = weir_kit_blocks_create(module->host, &device->managed);
+    if (status == WEIR_OK)
+        status = weir_kit_blocks_create(module->host, &device->plain);
     if (status == WEIR_OK)
         status = retain_context(device);
     if (status == WEIR_OK)

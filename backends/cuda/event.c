@@ -37,13 +37,15 @@ static enum weir_kit_state state_of(CUresult code, int *out_code)
 static enum weir_kit_state query_event(void *user, void *event, int *out_code)
 {
     const struct cu_queue *queue = user;
+    if (cu_is_given_up(queue->device))
+        return state_of(CUDA_ERROR_LAUNCH_TIMEOUT, out_code);
     return state_of(cu_ask_event(&queue->device->module->cu, event), out_code);
 }
 
 static enum weir_kit_state wait_for_event(void *user, void *event, int *out_code)
 {
     const struct cu_queue *queue = user;
-    return state_of(cu_await_event(&queue->device->module->cu, event), out_code);
+    return state_of(cu_await_record(queue->device, event), out_code);
 }
 
 static int time_of_event(void *user, void *event, void *before, uint64_t before_ns,

@@ -66,7 +66,7 @@ void cu_words_finish(struct cu_device *device)
     if (!words)
         return;
     device->words = NULL;
-    if (words->page)
+    if (words->page && !cu_is_given_up(device))
         module->cu.cuMemFreeHost(words->page);
     while (words->names) {
         struct kept_name *next = words->names->next;

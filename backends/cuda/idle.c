@@ -28,7 +28,8 @@ static bool is_idle(void *user)
 static void unregister(void *user, void *pointer)
 {
     const struct cu_device *device = user;
-    device->module->cu.cuMemHostUnregister(pointer);
+    if (!cu_is_given_up(device))
+        device->module->cu.cuMemHostUnregister(pointer);
 }
 
 weir_status cu_idle_init(struct cu_device *device)

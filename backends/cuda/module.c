@@ -309,6 +309,7 @@ static const struct weir_module_ops ops = {
     .comm_takes = cu_comm_takes,
     .comm_abort = cu_comm_abort,
     .comm_query = cu_comm_query,
+    .comm_give_up = cu_comm_give_up,
     .comm_engine = cu_comm_engine,
     .comm_captures = cu_comm_captures,
     .graph_takes = cu_graph_takes,

@@ -38,6 +38,11 @@ bool cu_nccl_is_off(const struct cu_nccl *nccl)
     return strcmp(nccl->setting, "off") == 0;
 }
 
+bool cu_nccl_is_used(const struct cu_nccl *nccl)
+{
+    return atomic_load_explicit(&nccl->comms, memory_order_relaxed) > 0;
+}
+
 // The one that the program has loaded already wins, unless the setting is a path.
 static void *open_library(const struct cu_nccl *nccl, char *reason)
 {

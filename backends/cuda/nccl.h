@@ -21,7 +21,8 @@ struct cu_nccl {
     pthread_mutex_t lock; // while it is loaded
     const char *setting;  // "auto", "off", or a path
     bool loaded;
-    int version; // 22809 is 2.28.9
+    atomic_uint comms; // communicators that exist
+    int version;       // 22809 is 2.28.9
     char engine[32];
     struct nccl_symbols api;
 };

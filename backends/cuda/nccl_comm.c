@@ -209,7 +209,7 @@ static weir_status make_parts(struct cu_comm *comm)
 static void release_parts(struct cu_comm *comm)
 {
     const struct cu_symbols *cu = &comm->device->module->cu;
-    if (comm->scratch)
+    if (comm->scratch && !cu_is_given_up(comm->device))
         cu->cuMemFreeAsync(comm->scratch, comm->device->memory_stream);
     cu_comm_destroy_marks(comm);
     pthread_mutex_destroy(&comm->lock);
@@ -226,6 +226,7 @@ static void enlist(struct cu_comm *comm)
     if (comm->next)
         comm->next->link = &comm->next;
     device->comms = comm;
+    atomic_fetch_add(&device->module->nccl->comms, 1);
     pthread_mutex_unlock(&device->lock);
 }
 
@@ -235,6 +236,7 @@ static void delist(struct cu_comm *comm)
     *comm->link = comm->next;
     if (comm->next)
         comm->next->link = comm->link;
+    atomic_fetch_sub(&comm->device->module->nccl->comms, 1);
     pthread_mutex_unlock(&comm->device->lock);
 }
 
@@ -330,6 +332,12 @@ void cu_comm_abort(const struct weir_link *link, weir_comm *object)
     weir_barrier_heavy(); // cu_comm_begin() sees it, or is_inside() sees the call
     let_call_end(comm);
     end_native(comm, comm->nccl->api.ncclCommAbort);
+}
+
+void cu_comm_give_up(const struct weir_link *link, weir_comm *object,
+                     const struct weir_error *cause)
+{
+    cu_give_up(cu_comm_of(link, object)->device, cause);
 }
 
 const char *cu_comm_engine(const struct weir_link *link, weir_comm *object)

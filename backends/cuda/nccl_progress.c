@@ -180,7 +180,9 @@ weir_status cu_comm_query(const struct weir_link *link, weir_comm *object,
     progress->turn = comm->done_turn;
     progress->due = is_due(comm);
     pthread_mutex_unlock(&comm->lock);
-    const ncclResult_t asked = comm->nccl->api.ncclCommGetAsyncError(comm->native, &failure);
+    // After an abort there is no native communicator.
+    const ncclResult_t asked =
+        comm->aborted ? ncclSuccess : comm->nccl->api.ncclCommGetAsyncError(comm->native, &failure);
     if (code != CUDA_SUCCESS)
         status = cu_native_error(comm->device, "cuEventQuery", code, "ask how far NCCL is");
     else if (asked != ncclSuccess || (failure != ncclSuccess && failure != ncclInProgress))

@@ -89,7 +89,7 @@ void cu_prints_finish(struct cu_device *device)
 {
     struct cu_prints *prints = &device->prints;
     cu_prints_take(device);
-    if (prints->ring)
+    if (prints->ring && !cu_is_given_up(device))
         device->module->cu.cuMemFreeHost(prints->ring);
     atomic_store(&prints->ring, NULL);
     device->module->host->release(prints->record);

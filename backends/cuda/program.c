@@ -1,193 +1,34 @@
-// Of the images of a bundle the device uses a cubin of its own major architecture and at most its
-// minor one, or else PTX, which the driver compiles.
-// Kernels are loaded when the program is created: CUDA's lazy loading would do that at the first
-// launch, and wait for the whole device.
-#include <stdio.h>
+// Kernels of a bundle are found when the program is created, and loaded when they are: CUDA's lazy loading would
+// load them at the first launch, and wait for the whole device.
 #include <stdlib.h>
-#include <string.h>
 
 #include "backends/cuda/cu.h"
+#include "backends/cuda/image.h"
 
-// An image, of a bundle or compiled from source.
-struct chosen {
-    const void *data;
-    const struct weir_bundle *bundle; // NULL: compiled from source
-    char name[64];                    // for messages
-};
-
-static bool is_cubin(const struct weir_image *image)
-{
-    return weir_image_is(image, WEIR_IMAGE_CUBIN);
-}
-
-static bool suits(const struct weir_image *image, unsigned architecture)
-{
-    const unsigned sm = weir_image_sm(image);
-    const char last = image->target[0] ? image->target[strlen(image->target) - 1] : '\0';
-    if (sm == 0 || sm > architecture || (sm != architecture && (last < '0' || last > '9')))
-        return false;
-    return is_cubin(image) ? sm / 10 == architecture / 10 : weir_image_is(image, WEIR_IMAGE_PTX);
-}
-
-static bool is_better(const struct weir_image *image, const struct weir_image *best)
-{
-    if (!best)
-        return true;
-    if (is_cubin(image) != is_cubin(best))
-        return is_cubin(image);
-    return weir_image_sm(image) > weir_image_sm(best);
-}
-
-static void list_images(const struct weir_bundle *bundle, char *text, size_t size)
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (uint32_t i = 0; i < bundle->image_count; i++) {
-        const struct weir_image *image = weir_bundle_image(bundle, i);
-        if (!is_cubin(image) && !weir_image_is(image, WEIR_IMAGE_PTX))
-            continue;
-        const int length = snprintf(text + used, size - used, "%s%s %s", used > 0 ? ", " : "",
-                                    is_cubin(image) ? "cubin" : "PTX", image->target);
-        used += length > 0 && (size_t)length < size - used ? (size_t)length : 0;
-    }
-}
-
-// The files that a bundle's images come from in place of its OpenCL C; NULL: they come from that.
-static const char *twin_of(const struct weir_bundle *bundle)
-{
-    for (uint32_t i = 0; i < bundle->image_count; i++)
-        if (weir_image_is(weir_bundle_image(bundle, i), WEIR_IMAGE_TWIN))
-            return weir_bundle_image(bundle, i)->data;
-    return NULL;
-}
-
-static weir_status refuse_bundle(const struct cu_device *device, const struct weir_bundle *bundle)
-{
-    const struct weir_host *host = device->module->host;
-    const char *twin = twin_of(bundle);
-    char have[512];
-    list_images(bundle, have, sizeof have);
-    if (have[0])
-        return weir_host_fail(
-            host, WEIR_ERROR_UNSUPPORTED,
-            "build the bundle with a cubin of that architecture, or with PTX of it or "
-            "an older one",
-            "bundle '%s' has no image for '%s', which is sm_%u; it has %s%s%s", bundle->name,
-            device->listed->info.name, device->architecture, have, twin ? ", made from " : "",
-            twin ? twin : "");
-    if (twin)
-        return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
-                              "build it on a machine with nvcc, or without its CUDA C++, which "
-                              "then leaves the OpenCL C to CUDA too",
-                              "bundle '%s' has no CUDA images: %s was not compiled", bundle->name,
-                              twin);
-    return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
-                          "build it with weir_kernels on a machine with a CUDA toolkit",
-                          "bundle '%s' has no CUDA images", bundle->name);
-}
-
-// Which of two sources runs is told, as it cannot be seen from outside.
-static void log_twin(const struct weir_host *host, const struct chosen *chosen)
-{
-    const char *twin = twin_of(chosen->bundle);
-    char message[640];
-    if (!twin)
-        return;
-    snprintf(message, sizeof message, "bundle '%s': %s, made from %s and not from its OpenCL C",
-             chosen->bundle->name, chosen->name, twin);
-    host->log(WEIR_LOG_INFO, "cuda", message);
-}
-
-static weir_status choose(const struct cu_device *device, const struct weir_bundle *bundle,
-                          struct chosen *chosen)
-{
-    const struct weir_image *best = NULL;
-    for (uint32_t i = 0; i < bundle->image_count; i++) {
-        const struct weir_image *image = weir_bundle_image(bundle, i);
-        if (suits(image, device->architecture) && is_better(image, best))
-            best = image;
-    }
-    if (!best)
-        return refuse_bundle(device, bundle);
-    chosen->data = best->data;
-    chosen->bundle = bundle;
-    snprintf(chosen->name, sizeof chosen->name, "%s %s", is_cubin(best) ? "the cubin" : "the PTX",
-             best->target);
-    log_twin(device->module->host, chosen);
-    return WEIR_OK;
-}
-
-// The CUDA version that built a bundle, from the version of its PTX: PTX 7 is CUDA 11, 8 is 12, 9
-// is 13. 0: unknown.
-static int toolkit_major(const struct weir_bundle *bundle)
-{
-    for (uint32_t i = 0; bundle && i < bundle->image_count; i++) {
-        const struct weir_image *image = weir_bundle_image(bundle, i);
-        const char *version =
-            weir_image_is(image, WEIR_IMAGE_PTX) ? strstr(image->data, ".version ") : NULL;
-        if (version)
-            return (int)strtol(version + strlen(".version "), NULL, 10) + 4;
-    }
-    return 0;
-}
-
-static bool is_image_error(CUresult code)
-{
-    return code == CUDA_ERROR_INVALID_IMAGE || code == CUDA_ERROR_NO_BINARY_FOR_GPU ||
-           code == CUDA_ERROR_UNSUPPORTED_PTX_VERSION || code == CUDA_ERROR_INVALID_SOURCE ||
-           code == CUDA_ERROR_INVALID_PTX;
-}
-
-static weir_status refuse_image(struct cu_device *device, const struct chosen *chosen,
-                                CUresult code, const char *log)
-{
-    const struct cu_module *module = device->module;
-    const char *of = chosen->bundle ? chosen->bundle->name : "source";
-    const int toolkit = toolkit_major(chosen->bundle);
-    if (is_image_error(code) && toolkit > module->version / 1000)
-        return cu_native_error(device, "cuModuleLoadDataEx", code,
-                               "the driver is too old for bundle '%s': CUDA %d built it, and the "
-                               "driver supports CUDA %d.%d; install NVIDIA driver %s or newer",
-                               of, toolkit, module->version / 1000, module->version % 1000 / 10,
-                               toolkit >= 13 ? "580" : "525");
-    return cu_native_error(device, "cuModuleLoadDataEx", code, "'%s' does not take %s of '%s'%s%s",
-                           device->listed->info.name, chosen->name, of, log[0] ? ": " : "", log);
-}
-
-static weir_status load(struct cu_program *program, const struct chosen *chosen)
-{
-    struct cu_device *device = program->device;
-    char log[400] = "";
-    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
-    CUresult code =
-        device->module->cu.cuModuleLoadDataEx(&program->module, chosen->data, 2, options, values);
-    if (code != CUDA_SUCCESS) {
-        program->module = NULL;
-        return refuse_image(device, chosen, code, log);
-    }
-    device->module->host->count_driver_object();
-    return cu_prints_attach(device, program->module);
-}
-
-// Looks up a kernel and loads it. `*out_found` is false if the module lacks it, which is not an
-// error here.
+// `*out_found` is false if the module lacks the kernel, which is not an error here.
 static weir_status find_function(const struct cu_program *program, const char *name,
                                  CUfunction *out_function, bool *out_found)
 {
-    const struct cu_symbols *cu = &program->device->module->cu;
-    const char *call = "cuModuleGetFunction";
-    int registers;
-    CUresult code = cu->cuModuleGetFunction(out_function, program->module, name);
+    const CUresult code =
+        program->device->module->cu.cuModuleGetFunction(out_function, program->module, name);
     *out_found = code == CUDA_SUCCESS;
-    if (code == CUDA_ERROR_NOT_FOUND)
+    if (code == CUDA_SUCCESS || code == CUDA_ERROR_NOT_FOUND)
         return WEIR_OK;
-    if (code == CUDA_SUCCESS && cu->cuFuncLoad) {
-        call = "cuFuncLoad";
-        code = cu->cuFuncLoad(*out_function);
-    } else if (code == CUDA_SUCCESS) { // older drivers load a kernel when it is queried
+    return cu_native_error(program->device, "cuModuleGetFunction", code, "load kernel '%s'", name);
+}
+
+static weir_status load_function(const struct cu_program *program, const char *name,
+                                 CUfunction function)
+{
+    const struct cu_symbols *cu = &program->device->module->cu;
+    const char *call = "cuFuncLoad";
+    CUresult code;
+    int registers;
+    if (cu->cuFuncLoad) {
+        code = cu->cuFuncLoad(function);
+    } else { // older drivers load a kernel when it is queried
         call = "cuFuncGetAttribute";
-        code = cu->cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, *out_function);
+        code = cu->cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, function);
     }
     if (code == CUDA_SUCCESS)
         return WEIR_OK;
@@ -262,7 +103,9 @@ static weir_status check_parameters(const struct cu_program *program,
     return status;
 }
 
-static weir_status load_bundled(const struct cu_program *program, const struct chosen *chosen)
+// The kernels that a program makes are loaded and checked then: a bundle may have many of which a
+// program uses few.
+static weir_status find_bundled(const struct cu_program *program, const struct cu_image *chosen)
 {
     const struct weir_bundle *bundle = chosen->bundle;
     for (uint32_t i = 0; i < bundle->kernel_count; i++) {
@@ -270,8 +113,6 @@ static weir_status load_bundled(const struct cu_program *program, const struct c
         bool found;
         const char *name = weir_bundle_kernel(bundle, i)->name;
         weir_status status = find_function(program, name, &function, &found);
-        if (status == WEIR_OK && found)
-            status = check_parameters(program, weir_bundle_kernel(bundle, i), function);
         if (status < 0)
             return status;
         if (!found)
@@ -284,7 +125,7 @@ static weir_status load_bundled(const struct cu_program *program, const struct c
 }
 
 // The reader of CUDA C++ does not know which branch of an #if was compiled, nor which kernels have
-// a name of C, but the module does.
+// a name of C, but the module does. All are loaded here, as signatures must be complete.
 static weir_status load_compiled(const struct cu_program *program)
 {
     struct weir_kit_signatures *all = program->signatures;
@@ -294,6 +135,8 @@ static weir_status load_compiled(const struct cu_program *program)
         CUfunction function;
         bool found;
         weir_status status = find_function(program, all->kernels[i].name, &function, &found);
+        if (status == WEIR_OK && found)
+            status = load_function(program, all->kernels[i].name, function);
         if (status == WEIR_OK && found)
             status = check_parameters(program, &all->kernels[i], function);
         if (status < 0)
@@ -314,7 +157,8 @@ static void unload(struct weir_kit_idle_entry *entry)
 {
     struct cu_program *program = (struct cu_program *)(void *)entry;
     const struct cu_module *module = program->device->module;
-    module->cu.cuModuleUnload(program->module);
+    if (!cu_is_given_up(program->device))
+        module->cu.cuModuleUnload(program->module);
     module->host->release(program);
 }
 
@@ -330,16 +174,16 @@ static void release(struct cu_program *program)
     weir_kit_idle_put(program->device->idle, &program->idle);
 }
 
-static weir_status create(struct cu_program *program, const struct chosen *chosen)
+static weir_status create(struct cu_program *program, const struct cu_image *chosen)
 {
     struct cu_scope scope;
     weir_status status = cu_enter(program->device, &scope);
     if (status < 0)
         return status;
     weir_kit_idle_settle(program->device->idle);
-    status = load(program, chosen);
+    status = cu_image_load(program, chosen);
     if (status == WEIR_OK)
-        status = chosen->bundle ? load_bundled(program, chosen) : load_compiled(program);
+        status = chosen->bundle ? find_bundled(program, chosen) : load_compiled(program);
     cu_leave(program->device, &scope);
     return status;
 }
@@ -347,7 +191,7 @@ static weir_status create(struct cu_program *program, const struct chosen *chose
 static weir_status create_from_source(struct cu_program *program,
                                       const struct weir_program_params *params)
 {
-    struct chosen chosen = {.name = "the image"};
+    struct cu_image chosen = {.name = "the image"};
     struct cu_compiled compiled = {.memory = NULL};
     const char *cuda_options = params->cuda_options ? params->cuda_options : "";
     const char *options = params->options ? params->options : "";
@@ -368,7 +212,7 @@ weir_status cu_program_create(const struct weir_link *link, weir_device *device,
                               void **out_data)
 {
     const struct weir_host *host = link->host;
-    struct chosen chosen = {.data = NULL};
+    struct cu_image chosen = {.data = NULL};
     (void)object;
     struct cu_program *program = host->allocate(sizeof *program);
     if (!program)
@@ -379,7 +223,7 @@ weir_status cu_program_create(const struct weir_link *link, weir_device *device,
     if (!params->bundle) {
         status = create_from_source(program, params);
     } else {
-        status = choose(program->device, params->bundle, &chosen);
+        status = cu_image_choose(program->device, params->bundle, &chosen);
         if (status == WEIR_OK)
             status = create(program, &chosen);
     }
@@ -445,8 +289,10 @@ static weir_status prepare(const struct cu_program *program, struct cu_kernel *k
 }
 
 static weir_status find_and_prepare(const struct cu_program *program, struct cu_kernel *kernel,
-                                    const char *name, struct weir_kernel_info *info)
+                                    const struct weir_kernel_signature *signature,
+                                    struct weir_kernel_info *info)
 {
+    const char *name = signature->name;
     bool found;
     weir_status status = find_function(program, name, &kernel->function, &found);
     if (status < 0)
@@ -454,6 +300,11 @@ static weir_status find_and_prepare(const struct cu_program *program, struct cu_
     if (!found)
         return weir_host_fail(program->device->module->host, WEIR_ERROR_NOT_FOUND,
                               "build the program again", "kernel '%s' is not in the program", name);
+    status = load_function(program, name, kernel->function);
+    if (status == WEIR_OK && !program->signatures)
+        status = check_parameters(program, signature, kernel->function);
+    if (status < 0)
+        return status;
     kernel->name = cu_keep_name(program->device, name);
     if (!kernel->name)
         return weir_host_no_memory(program->device->module->host, "a kernel");
@@ -477,7 +328,7 @@ weir_status cu_kernel_create(const struct weir_link *link, weir_program *program
         return weir_host_no_memory(link->host, "a kernel");
     weir_status status = cu_enter(program->device, &scope);
     if (status == WEIR_OK) {
-        status = find_and_prepare(program, kernel, signature->name, info);
+        status = find_and_prepare(program, kernel, signature, info);
         cu_leave(program->device, &scope);
     }
     if (status < 0) {

@@ -244,7 +244,7 @@ weir_status cu_queue_finish(const struct weir_link *link, weir_queue *object)
     weir_status status = cu_enter(device, &scope);
     if (status < 0)
         return status;
-    CUresult code = cu_await_stream(&device->module->cu, queue->stream);
+    CUresult code = cu_await_work(device, queue->stream);
     cu_prints_take(device);
     if (code != CUDA_SUCCESS)
         status =

@@ -61,6 +61,7 @@
     X(11020, CUresult, cuMemPoolTrimTo, (CUmemoryPool, size_t))                                    \
     X(11020, CUresult, cuMemAllocFromPoolAsync, (CUdeviceptr *, size_t, CUmemoryPool, CUstream))   \
     X(11020, CUresult, cuMemFreeAsync, (CUdeviceptr, CUstream))                                    \
+    X(3020, CUresult, cuMemAlloc, (CUdeviceptr *, size_t))                                         \
     X(6000, CUresult, cuMemAllocManaged, (CUdeviceptr *, size_t, unsigned))                        \
     X(3020, CUresult, cuMemFree, (CUdeviceptr))                                                    \
     X(2020, CUresult, cuMemHostAlloc, (void **, size_t, unsigned))                                 \

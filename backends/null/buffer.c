@@ -15,7 +15,7 @@ weir_status null_buffer_create(const struct weir_link *link, weir_device *device
     if (!own)
         return weir_host_fail(link->host, WEIR_ERROR_OUT_OF_MEMORY, "use smaller buffers, or fewer",
                               "no host memory is left for buffer '%s' of %zu bytes",
-                              weir_buffer_object(buffer)->label, setup->size);
+                              null_label(weir_buffer_object(buffer)->label), setup->size);
 
     const uintptr_t last = (uintptr_t)(own + 1) + NULL_ALIGNMENT - 1;
     own->bytes =

@@ -55,6 +55,12 @@ struct null_queue {
     struct null_times *times;   // NULL unless a plugin requests them
 };
 
+// An object's label for a message.
+static inline const char *null_label(const char *label)
+{
+    return label[0] ? label : "(no label)";
+}
+
 struct null_buffer {
     unsigned char *bytes;
 };

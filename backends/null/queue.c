@@ -29,7 +29,7 @@ weir_status null_queue_create(const struct weir_link *link, weir_device *device,
         release(host, own);
         return weir_host_fail(link->host, WEIR_ERROR_OUT_OF_MEMORY, "free some memory of the host",
                               "no host memory is left for queue '%s'",
-                              weir_queue_object(queue)->label);
+                              null_label(weir_queue_object(queue)->label));
     }
     if (own->timing)
         pthread_mutex_init(&own->timing->lock, NULL);

@@ -23,7 +23,8 @@
 // records after that are no part of the failure.
 //
 // The records of a queue with timing are markers too. Their time is when the device came to them, and not
-// when the command before them ended, after which the queue may have been idle.
+// when the command before them ended, after which the queue may have been idle. Their waits are a barrier:
+// NVIDIA's driver tells 0 as the time of a marker with a wait list.
 //
 // The queue that is waited for is flushed when Weir waits, and not when the command is submitted: it
 // may be gone by then, and the event is retained, so nothing else is needed. A wait that was not
@@ -231,36 +232,39 @@ void ocl_commands_forget_failed(struct ocl_queue *queue)
 }
 
 // A marker is a command too, whose event later records take.
-static cl_int submit_marker(struct ocl_queue *queue, cl_event *out_event)
+static weir_status submit_marker(struct ocl_queue *queue, cl_event *out_event)
 {
-    const struct ocl_symbols *cl = &queue->device->module->cl;
+    const struct ocl_module *module = queue->device->module;
     struct ocl_commands *commands = &queue->commands;
+    weir_status status = commands->timing ? submit_waits(queue) : WEIR_OK;
+    if (status < 0)
+        return status;
     const cl_event *waits = commands->wait_count > 0 ? commands->waits : NULL;
-    const cl_int code =
-        cl->clEnqueueMarkerWithWaitList(queue->queue, commands->wait_count, waits, out_event);
+    const cl_int code = module->cl.clEnqueueMarkerWithWaitList(queue->queue, commands->wait_count,
+                                                               waits, out_event);
     if (code != CL_SUCCESS)
-        return code;
+        return ocl_native_error(module, "clEnqueueMarkerWithWaitList", code, "record");
     drop_waits(queue);
     drop_last(queue);
-    if (!needs_markers(commands) && cl->clRetainEvent(*out_event) == CL_SUCCESS)
+    if (!needs_markers(commands) && module->cl.clRetainEvent(*out_event) == CL_SUCCESS)
         commands->last = *out_event;
-    return CL_SUCCESS;
+    return WEIR_OK;
 }
 
-cl_int ocl_commands_record(struct ocl_queue *queue, cl_event *out_event)
+weir_status ocl_commands_record(struct ocl_queue *queue, cl_event *out_event)
 {
     struct ocl_commands *commands = &queue->commands;
-    cl_int code = CL_SUCCESS;
+    weir_status status = WEIR_OK;
     weir_biased_lock_take(&commands->lock);
     if (commands->wait_count == 0 && commands->last &&
         queue->device->module->cl.clRetainEvent(commands->last) == CL_SUCCESS)
         *out_event = commands->last;
     else
-        code = submit_marker(queue, out_event);
-    if (code == CL_SUCCESS && commands->count > 0) {
+        status = submit_marker(queue, out_event);
+    if (status == WEIR_OK && commands->count > 0) {
         commands->expected = commands->count;
         commands->count = 0;
     }
     weir_biased_lock_release(&commands->lock);
-    return code;
+    return status;
 }

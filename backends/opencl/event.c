@@ -101,16 +101,15 @@ weir_status ocl_records_init(struct ocl_queue *queue, bool timing)
 
 weir_status ocl_submit_record(struct ocl_queue *queue, uint64_t sequence)
 {
-    const struct ocl_module *module = queue->device->module;
     struct weir_kit_event *event;
     cl_event native = NULL;
     weir_status status = weir_kit_records_take(queue->records, &event);
     if (!event)
         return status;
-    cl_int code = ocl_commands_record(queue, &native);
-    if (code != CL_SUCCESS) {
+    status = ocl_commands_record(queue, &native);
+    if (status < 0) {
         weir_kit_records_cancel(queue->records, event);
-        return ocl_native_error(module, "clEnqueueMarkerWithWaitList", code, "record");
+        return status;
     }
     event->native = native;
     return weir_kit_records_append(queue->records, sequence, event);

@@ -315,7 +315,7 @@ cl_int ocl_command_end_launch(struct ocl_queue *queue, cl_int code, cl_event *ou
 // The next command waits for `event`, which is retained.
 weir_status ocl_commands_wait(struct ocl_queue *queue, cl_event event);
 // Stores the event of a record, with a reference that is the caller's.
-cl_int ocl_commands_record(struct ocl_queue *queue, cl_event *out_event);
+weir_status ocl_commands_record(struct ocl_queue *queue, cl_event *out_event);
 // Submits the waits that no command took yet.
 weir_status ocl_commands_settle(struct ocl_queue *queue);
 // Waits on the host for the events of the waits that no command took, and drops them.
