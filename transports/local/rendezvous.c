@@ -2,6 +2,7 @@
 #include "transports/local/rendezvous.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -40,6 +41,7 @@ struct entry {
 struct guests {
     int *connections;
     struct entry *entries;
+    struct pollfd *polled; // room for as many, and rank 0
     uint32_t count;
 };
 
@@ -76,7 +78,7 @@ static bool seat(struct meeting *meeting, struct guests *guests, int *connection
                  const struct hello *hello, const struct local_address *from)
 {
     const struct weir_transport_setup *setup = meeting->setup;
-    if (hello->count != setup->count) {
+    if (hello->rank > 0 && hello->count != setup->count) {
         local_meeting_fail(meeting, WEIR_ERROR_COMM, START_REMEDY,
                            "rank %u says that there are %u ranks, and rank 0 that there are %u",
                            hello->rank, hello->count, setup->count);
@@ -101,22 +103,51 @@ static bool seat(struct meeting *meeting, struct guests *guests, int *connection
     return true;
 }
 
-static bool nobody_else(struct meeting *meeting, const struct guests *guests)
+static uint32_t first_missing(const struct guests *guests)
 {
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
     uint32_t missing = 1;
     while (guests->connections[missing] >= 0)
         missing++;
+    return missing;
+}
+
+static bool nobody_else(struct meeting *meeting, const struct guests *guests)
+{
+    char duration[WEIR_TEXT_QUANTITY_SIZE];
     weir_text_duration(duration, (double)meeting->setup->timeout_ns);
     return local_meeting_fail(meeting, WEIR_ERROR_COMM, START_REMEDY,
-                              "rank %u has not come to %s in %s; %u of %u ranks are there", missing,
-                              meeting->setup->rendezvous, duration, guests->count + 1,
-                              meeting->setup->count);
+                              "rank %u has not come to %s in %s; %u of %u ranks are there",
+                              first_missing(guests), meeting->setup->rendezvous, duration,
+                              guests->count + 1, meeting->setup->count);
+}
+
+// Waits for a connection. Guests say nothing before they are answered, so that one which can be read from
+// has left.
+static bool await_guest(struct meeting *meeting, const struct guests *guests)
+{
+    const uint32_t count = meeting->setup->count;
+    struct pollfd *polled = guests->polled;
+    polled[0] = (struct pollfd){.fd = meeting->listener, .events = POLLIN};
+    for (uint32_t i = 1; i < count; i++)
+        polled[i] = (struct pollfd){.fd = guests->connections[i], .events = POLLIN};
+    while (poll(polled, count, local_poll_ms(meeting->deadline_ns)) <= 0)
+        if (weir_clock_now_ns() >= meeting->deadline_ns)
+            return nobody_else(meeting, guests);
+    for (uint32_t i = 1; i < count; i++)
+        if (polled[i].revents)
+            return local_meeting_fail(
+                meeting, WEIR_ERROR_COMM,
+                "see what that rank has printed; then start all ranks again",
+                "rank %u has died, or waits no longer, and rank %u has not come to %s yet", i,
+                first_missing(guests), meeting->setup->rendezvous);
+    return true;
 }
 
 static bool receive_guests(struct meeting *meeting, struct guests *guests)
 {
     while (guests->count + 1 < meeting->setup->count) {
+        if (!await_guest(meeting, guests))
+            return false;
         struct local_address from;
         struct hello hello;
         int connection = local_accept(meeting->listener, meeting->deadline_ns, &from);
@@ -166,8 +197,9 @@ bool local_meeting_receive(struct meeting *meeting)
     struct guests guests = {
         .connections = host->allocate(count * sizeof *guests.connections),
         .entries = host->allocate(count * sizeof *guests.entries),
+        .polled = host->allocate(count * sizeof *guests.polled),
     };
-    const bool room = guests.connections && guests.entries;
+    const bool room = guests.connections && guests.entries && guests.polled;
     if (meeting->token == 0) {
         weir_siphash_random_key(&key);
         meeting->token = key.words[0];
@@ -183,6 +215,7 @@ bool local_meeting_receive(struct meeting *meeting)
     }
     for (uint32_t i = 0; room && i < count; i++)
         local_close(&guests.connections[i]);
+    host->release(guests.polled);
     host->release(guests.entries);
     host->release(guests.connections);
     return received;
@@ -218,6 +251,14 @@ static bool take_entries(struct meeting *meeting, int connection)
     return true;
 }
 
+static void take_refusal(struct meeting *meeting, struct welcome *welcome)
+{
+    welcome->cause[LOCAL_CAUSE_SIZE - 1] = '\0';
+    meeting->status = WEIR_ERROR_COMM;
+    meeting->remedy = START_REMEDY;
+    memcpy(meeting->cause, welcome->cause, sizeof meeting->cause);
+}
+
 static bool take_welcome(struct meeting *meeting, int connection)
 {
     struct welcome welcome;
@@ -227,11 +268,8 @@ static bool take_welcome(struct meeting *meeting, int connection)
                                   "end what listens there, or choose another port",
                                   "what listens at %s is no rank 0, or it has ended",
                                   meeting->setup->rendezvous);
-    welcome.cause[LOCAL_CAUSE_SIZE - 1] = '\0';
     if (welcome.refused) {
-        meeting->status = WEIR_ERROR_COMM;
-        meeting->remedy = START_REMEDY;
-        memcpy(meeting->cause, welcome.cause, sizeof meeting->cause);
+        take_refusal(meeting, &welcome);
         return false;
     }
     meeting->token = welcome.token;
@@ -262,4 +300,25 @@ bool local_meeting_attend(struct meeting *meeting)
                                 .port = meeting->port};
     local_write_all(meeting->connection, &hello, sizeof hello, meeting->deadline_ns);
     return take_welcome(meeting, meeting->connection);
+}
+
+// What a rank 0 answers to another one is a refusal. Anything else that listens there does not answer so.
+bool local_meeting_is_taken(struct meeting *meeting)
+{
+    const uint64_t deadline_ns =
+        local_sooner(meeting->deadline_ns, weir_clock_now_ns() + GREETING_NS);
+    const struct hello hello = {.magic = MAGIC,
+                                .token = meeting->token,
+                                .count = meeting->setup->count};
+    struct welcome welcome;
+    int connection = local_connect(&meeting->place, false, deadline_ns);
+    if (connection < 0)
+        return false;
+    const bool refused = local_write_all(connection, &hello, sizeof hello, deadline_ns) &&
+                         local_read_all(connection, &welcome, sizeof welcome, deadline_ns) &&
+                         memcmp(welcome.magic, MAGIC, sizeof welcome.magic) == 0 && welcome.refused;
+    local_close(&connection);
+    if (refused)
+        take_refusal(meeting, &welcome);
+    return refused;
 }

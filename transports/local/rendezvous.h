@@ -34,6 +34,8 @@ bool local_meeting_at_file(struct meeting *meeting, const char *path);
 // Waits for all ranks, or for rank 0, and fills in the addresses.
 bool local_meeting_receive(struct meeting *meeting);
 bool local_meeting_attend(struct meeting *meeting);
+// Of a rank 0: whether another one waits at `place` already, which has told so. That is the cause then.
+bool local_meeting_is_taken(struct meeting *meeting);
 
 // join() at "tcp://…" and at "file:…"; with `reads_memory`, ranks of one machine read each other's
 // memory if they can, and with `maps_memory` besides map memory of each other's.

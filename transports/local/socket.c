@@ -1,5 +1,5 @@
-// NOLINTNEXTLINE(bugprone-reserved-identifier): for accept4()
-#define _GNU_SOURCE
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for IFF_UP
+#define _DEFAULT_SOURCE
 #include "transports/local/socket.h"
 
 #include <errno.h>
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "transports/local/descriptors.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define LONGEST_POLL_MS 60000u
@@ -107,7 +108,7 @@ int local_listen(struct local_address address, bool any, uint16_t *out_port)
     const int yes = 1;
     if (any)
         set_any(&address);
-    int listener = socket(address.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int listener = local_descriptor_socket(address.address.ss_family);
     if (listener < 0)
         return -1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
@@ -158,8 +159,9 @@ int local_accept(int listener, uint64_t deadline_ns, struct local_address *out_f
 {
     while (wait_for(listener, POLLIN, deadline_ns)) {
         out_from->size = sizeof out_from->address;
-        const int accepted = accept4(listener, (struct sockaddr *)&out_from->address,
-                                     &out_from->size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        const int accepted =
+            local_descriptor_accept(listener, (struct sockaddr *)&out_from->address,
+                                    &out_from->size);
         if (accepted < 0 && is_lack(errno))
             return -1;
         if (accepted < 0)
@@ -189,8 +191,7 @@ static int connect_once(int descriptor, const struct local_address *address, uin
 int local_connect(const struct local_address *address, bool patient, uint64_t deadline_ns)
 {
     for (;;) {
-        int descriptor =
-            socket(address->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        int descriptor = local_descriptor_socket(address->address.ss_family);
         if (descriptor < 0)
             return -1;
         const int error = connect_once(descriptor, address, deadline_ns);
@@ -234,6 +235,6 @@ bool local_read_all(int descriptor, void *data, size_t size, uint64_t deadline_n
 void local_close(int *descriptor)
 {
     if (*descriptor >= 0)
-        close(*descriptor);
+        local_descriptor_close(*descriptor);
     *descriptor = -1;
 }

@@ -1,5 +1,5 @@
-// Sockets of the wire "tcp": all are non-blocking and closed over exec, and waits end at a deadline of
-// weir_clock_now_ns().
+// Sockets of the wire "tcp": all are non-blocking, closed over exec and not kept by a child of fork()
+// (descriptors.h), and waits end at a deadline of weir_clock_now_ns().
 #ifndef WEIR_LOCAL_SOCKET_H
 #define WEIR_LOCAL_SOCKET_H
 

@@ -3,10 +3,10 @@
 
 #include <poll.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "transports/kit/reduce.h"
+#include "transports/local/descriptors.h"
 #include "transports/local/share.h"
 #include "transports/local/window.h"
 
@@ -220,7 +220,7 @@ struct tcp_group *local_tcp_create(const struct weir_host *host, const char *lab
     group->segment = segment_for(count);
     group->eager = (long)count <= sysconf(_SC_NPROCESSORS_ONLN);
     group->listener = -1;
-    group->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    group->wake = local_descriptor_event();
     group->peers = host->allocate(count * sizeof *group->peers);
     group->polls = host->allocate((2 * (size_t)count + 1) * sizeof *group->polls);
     for (uint32_t i = 0; group->peers && i < count; i++) {

@@ -91,27 +91,6 @@ bool local_meeting_at_port(struct meeting *meeting, const char *host_and_port)
     return meeting->setup->rank > 0 ? reach_place(meeting) : listen_at_place(meeting);
 }
 
-static bool write_place(struct meeting *meeting, const char *path)
-{
-    char text[256];
-    char host[LOCAL_HOST_SIZE];
-    char message[512];
-    struct weir_siphash_key key;
-    weir_siphash_random_key(&key);
-    meeting->token = key.words[0] | 1; // 0 would be none
-    local_address_of_host(&meeting->place);
-    meeting->any = !local_address_is_loopback(&meeting->place);
-    if (!listen_at_place(meeting))
-        return false;
-    local_address_text(&meeting->place, host, sizeof host);
-    snprintf(text, sizeof text, "weir-local 1 %s %u %llx\n", host, meeting->port,
-             (unsigned long long)meeting->token);
-    if (weir_file_write(path, text, strlen(text), message, sizeof message))
-        return true;
-    return local_meeting_fail(meeting, WEIR_ERROR_IO, "name a file in a folder that can be written",
-                              "rank 0 cannot write the rendezvous: %s", message);
-}
-
 // False if there is no such file yet, or another one.
 static bool read_place(struct meeting *meeting, const char *path)
 {
@@ -132,6 +111,29 @@ static bool read_place(struct meeting *meeting, const char *path)
     meeting->token = token;
     meeting->any = found && !local_address_is_loopback(&meeting->place);
     return found;
+}
+
+static bool write_place(struct meeting *meeting, const char *path)
+{
+    char text[256];
+    char host[LOCAL_HOST_SIZE];
+    char message[512];
+    struct weir_siphash_key key;
+    if (read_place(meeting, path) && local_meeting_is_taken(meeting))
+        return false;
+    weir_siphash_random_key(&key);
+    meeting->token = key.words[0] | 1; // 0 would be none
+    local_address_of_host(&meeting->place);
+    meeting->any = !local_address_is_loopback(&meeting->place);
+    if (!listen_at_place(meeting))
+        return false;
+    local_address_text(&meeting->place, host, sizeof host);
+    snprintf(text, sizeof text, "weir-local 1 %s %u %llx\n", host, meeting->port,
+             (unsigned long long)meeting->token);
+    if (weir_file_write(path, text, strlen(text), message, sizeof message))
+        return true;
+    return local_meeting_fail(meeting, WEIR_ERROR_IO, "name a file in a folder that can be written",
+                              "rank 0 cannot write the rendezvous: %s", message);
 }
 
 // A file of an earlier run names a place at which nothing listens, until rank 0 has written its own.
@@ -159,6 +161,22 @@ bool local_meeting_at_file(struct meeting *meeting, const char *path)
                               "rank 0 has not written %s in %s", path, duration);
 }
 
+// Two rank 0 that have come at once have found none each, and the later one's file is there.
+static bool has_another(const struct meeting *meeting, const char *path)
+{
+    struct meeting found = *meeting;
+    return read_place(&found, path) && found.token != meeting->token;
+}
+
+static void put_away(struct meeting *meeting, const char *path, bool met)
+{
+    if (!has_another(meeting, path))
+        unlink(path);
+    else if (!met)
+        local_meeting_fail(meeting, WEIR_ERROR_COMM, "give each program a file of its own",
+                           "another rank 0 has written %s since: do two programs use it?", path);
+}
+
 static bool meet(struct meeting *meeting)
 {
     const char *rendezvous = meeting->setup->rendezvous;
@@ -169,7 +187,7 @@ static bool meet(struct meeting *meeting)
     const bool met =
         found && (first ? local_meeting_receive(meeting) : local_meeting_attend(meeting));
     if (file && first && found)
-        unlink(rendezvous + 5);
+        put_away(meeting, rendezvous + 5, met);
     return met;
 }
 

@@ -66,7 +66,10 @@ static char *area_of(struct tcp_group *group, uint32_t rank, int index)
 static struct window *map(int file)
 {
     void *memory = mmap(NULL, WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    return memory == MAP_FAILED ? NULL : memory;
+    if (memory == MAP_FAILED)
+        return NULL;
+    madvise(memory, WINDOW_BYTES, MADV_DONTFORK); // a child would keep it when all ranks have gone
+    return memory;
 }
 
 // Returns the file, or -1.

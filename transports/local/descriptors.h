@@ -1,0 +1,20 @@
+// The sockets of this module, which a child of fork() does not keep: a child that lived on would hold them
+// open when its parent has died, and the other ranks would not see the end. fork() closes the child's copies; the
+// parent's connections go on. (A child by a bare clone(), without fork()'s handlers, keeps them until it executes
+// a program.)
+#ifndef WEIR_LOCAL_DESCRIPTORS_H
+#define WEIR_LOCAL_DESCRIPTORS_H
+
+#include <sys/socket.h>
+
+// As socket() of a stream, accept() and eventfd(), non-blocking and closed over exec: a descriptor, or -1 with
+// errno.
+//
+// Threads: safe, also while another one forks.
+int local_descriptor_socket(int family);
+int local_descriptor_accept(int listener, struct sockaddr *address, socklen_t *size);
+int local_descriptor_event(void);
+// Closes it; also one that is of another origin.
+void local_descriptor_close(int descriptor);
+
+#endif
