@@ -97,6 +97,9 @@ struct weir_buckets_params {
 // WEIR_ERROR_OUT_OF_MEMORY; those of buffers, queues and collectives.
 WEIR_API weir_status weir_buckets_create(const struct weir_buckets_params *params,
                                          weir_buckets **out_buckets);
+WEIR_API weir_status weir_buckets_create_at(const struct weir_buckets_params *params,
+                                            weir_buckets **out_buckets, const char *file, int line);
+#define weir_buckets_create(...) weir_buckets_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // The same for several devices of this process, whose ranks one thread serves: buckets i belong to
 // comms[i], which takes the place of params->comm. On error none is created. `out_buckets` has room
@@ -104,6 +107,11 @@ WEIR_API weir_status weir_buckets_create(const struct weir_buckets_params *param
 WEIR_API weir_status weir_buckets_create_all(const struct weir_buckets_params *params,
                                              weir_comm *const *comms, uint32_t count,
                                              weir_buckets **out_buckets);
+WEIR_API weir_status weir_buckets_create_all_at(const struct weir_buckets_params *params,
+                                                weir_comm *const *comms, uint32_t count,
+                                                weir_buckets **out_buckets, const char *file,
+                                                int line);
+#define weir_buckets_create_all(...) weir_buckets_create_all_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Destroys the buckets with their buffer and queues and sets `*buckets` to NULL. Never waits:
 // submitted work runs to completion. NULL and a pointer to NULL are accepted.

@@ -8,13 +8,14 @@
 #include "base/siphash.h"
 #include "patterns/buckets_parts.h"
 #include "patterns/fail.h"
+#include "patterns/place.h"
 
 void weir__buckets_tell(weir_comm *comm, const char *label)
 {
     const struct weir_error cause = *weir_last_error();
     char why[sizeof cause.message + WEIR__PATTERN_LABEL_SIZE + 16];
     snprintf(why, sizeof why, "buckets '%.*s': %s", WEIR__PATTERN_LABEL_SIZE,
-             label ? label : "buckets", cause.message);
+             weir__pattern_label(label, "buckets"), cause.message);
     if (comm)
         (void)weir_comm_abort(comm, why);
     weir_error_set(&cause);

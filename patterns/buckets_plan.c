@@ -143,7 +143,7 @@ weir_status weir__buckets_lay_out(const struct weir_buckets_params *params, weir
         return status;
     buckets->params = *params;
     snprintf(buckets->label, sizeof buckets->label, "%s",
-             params->label ? params->label : "buckets");
+             weir__pattern_label(params->label, "buckets"));
     buckets->params.label = buckets->label;
     if (!buckets->params.reduction)
         buckets->params.reduction = WEIR_AVERAGE;

@@ -137,13 +137,13 @@ static weir_status check_queue(const weir_buckets *buckets, const char *function
                                const weir_queue *queue)
 {
     if (!queue)
-        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID, NULL, "%s: queue is NULL",
-                                  function);
+        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID, WEIR__CREATE_REMEDY,
+                                  "%s: queue is NULL", function);
     if (weir_queue_device(queue) != weir_comm_device(buckets->params.comm))
         return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID,
                                   "use a queue of the communicator's device",
                                   "%s: queue '%s' belongs to another device than the communicator",
-                                  function, weir_queue_label(queue));
+                                  function, WEIR__PATTERN_SHOWN(weir_queue_label(queue)));
     return WEIR_OK;
 }
 

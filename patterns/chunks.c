@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "patterns/chunks_parts.h"
 #include "patterns/fail.h"
+#include "patterns/place.h"
 
 static const char *const stage_names[] = {"upload", "compute", "download"};
 
@@ -91,7 +92,7 @@ static void write_summary(weir_chunks *chunks)
              (unsigned)chunks->plan.chunk_count, most);
 }
 
-weir_status weir_chunks_create(const struct weir_chunks_params *params, weir_chunks **out_chunks)
+weir_status(weir_chunks_create)(const struct weir_chunks_params *params, weir_chunks **out_chunks)
 {
     struct weir_chunks_plan plan = {.chunk_count = 0};
     size_t units;
@@ -112,7 +113,8 @@ weir_status weir_chunks_create(const struct weir_chunks_params *params, weir_chu
     chunks->params = *params;
     chunks->plan = plan;
     chunks->units = units;
-    snprintf(chunks->label, sizeof chunks->label, "%s", params->label ? params->label : "chunks");
+    snprintf(chunks->label, sizeof chunks->label, "%s",
+             weir__pattern_label(params->label, "chunks"));
     chunks->params.label = chunks->label;
     chunks->in_place =
         params->in_bytes > 0 && params->out_bytes > 0 &&
@@ -130,6 +132,13 @@ weir_status weir_chunks_create(const struct weir_chunks_params *params, weir_chu
     write_summary(chunks);
     *out_chunks = chunks;
     return WEIR_OK;
+}
+
+weir_status weir_chunks_create_at(const struct weir_chunks_params *params, weir_chunks **out_chunks,
+                                  const char *file, int line)
+{
+    const struct weir__place before = weir__pattern_begin(file, line);
+    return weir__pattern_end((weir_chunks_create)(params, out_chunks), before);
 }
 
 void weir_chunks_destroy(weir_chunks **chunks)
@@ -259,7 +268,7 @@ static weir_status check_run(const weir_chunks *chunks, const struct weir_event 
                              size_t count)
 {
     if (!chunks)
-        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, NULL,
+        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, WEIR__CREATE_REMEDY,
                                   "weir_chunks_run: chunks is NULL");
     for (size_t i = 0; i < count; i++) {
         if (!after || after[i].sequence == 0)
@@ -309,7 +318,7 @@ weir_status weir_chunks_recover(weir_chunks *chunks)
     struct weir_error error;
 
     if (!chunks)
-        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, NULL,
+        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, WEIR__CREATE_REMEDY,
                                   "weir_chunks_recover: chunks is NULL");
     // A queue fails only when it reaches its wait for the failed event. So all queues
     // are synced, in the order of the stages, before any is recovered.

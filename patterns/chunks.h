@@ -142,6 +142,9 @@ struct weir_chunks_params {
 // weir_queue_create().
 WEIR_API weir_status weir_chunks_create(const struct weir_chunks_params *params,
                                         weir_chunks **out_chunks);
+WEIR_API weir_status weir_chunks_create_at(const struct weir_chunks_params *params,
+                                           weir_chunks **out_chunks, const char *file, int line);
+#define weir_chunks_create(...) weir_chunks_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Destroys the job and its queues, and sets `*chunks` to NULL. Never waits: submitted
 // work runs to completion. NULL and a pointer to NULL are accepted.

@@ -29,7 +29,7 @@ static weir_status check_range(const struct weir_chunks_params *params, const ch
                                weir_placement placement)
 {
     if (!place->buffer)
-        return weir__pattern_fail(params->label, WEIR_ERROR_INVALID, NULL,
+        return weir__pattern_fail(params->label, WEIR_ERROR_INVALID, "set it",
                                   "weir_chunks_create: params->%s has no buffer", name);
     if (weir_buffer_placement(place->buffer) != placement)
         return weir__pattern_fail(params->label, WEIR_ERROR_INVALID,
@@ -125,7 +125,7 @@ static weir_status check_choices(const struct weir_chunks_params *params)
 static weir_status check(const struct weir_chunks_params *params)
 {
     if (!params->device || !params->kernel)
-        return weir__pattern_fail(params->label, WEIR_ERROR_INVALID, NULL,
+        return weir__pattern_fail(params->label, WEIR_ERROR_INVALID, "set it",
                                   "weir_chunks_create: params->%s is NULL",
                                   params->device ? "kernel" : "device");
     if (params->in_bytes == 0 && params->out_bytes == 0)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "patterns/fail.h"
+#include "patterns/place.h"
 
 enum {
     ROOMS = 2,
@@ -63,9 +64,9 @@ static weir_status make_rooms(weir_device_link *link, weir_device *from)
 
 static weir_status check_params(const struct weir_device_link_params *params)
 {
-    const char *label = params->label ? params->label : "link";
+    const char *label = weir__pattern_label(params->label, "link");
     if (!params->from || !params->to)
-        return weir__pattern_fail(label, WEIR_ERROR_INVALID, NULL,
+        return weir__pattern_fail(label, WEIR_ERROR_INVALID, "set it",
                                   "weir_device_link_create: params->%s is NULL",
                                   params->from ? "to" : "from");
     if (weir_device_runtime(params->from) != weir_device_runtime(params->to))
@@ -77,8 +78,8 @@ static weir_status check_params(const struct weir_device_link_params *params)
     return WEIR_OK;
 }
 
-weir_status weir_device_link_create(const struct weir_device_link_params *params,
-                                    weir_device_link **out_link)
+weir_status(weir_device_link_create)(const struct weir_device_link_params *params,
+                                     weir_device_link **out_link)
 {
     struct weir_device_link_params known;
     *out_link = NULL;
@@ -88,7 +89,7 @@ weir_status weir_device_link_create(const struct weir_device_link_params *params
         status = check_params(&known);
     if (status != WEIR_OK)
         return status;
-    const char *label = known.label ? known.label : "link";
+    const char *label = weir__pattern_label(known.label, "link");
     weir_device_link *link = calloc(1, sizeof *link);
     if (!link)
         return weir__pattern_fail(label, WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a link");
@@ -104,6 +105,13 @@ weir_status weir_device_link_create(const struct weir_device_link_params *params
     }
     *out_link = link;
     return WEIR_OK;
+}
+
+weir_status weir_device_link_create_at(const struct weir_device_link_params *params,
+                                       weir_device_link **out_link, const char *file, int line)
+{
+    const struct weir__place before = weir__pattern_begin(file, line);
+    return weir__pattern_end((weir_device_link_create)(params, out_link), before);
 }
 
 void weir_device_link_destroy(weir_device_link **link)
@@ -229,14 +237,14 @@ weir_status weir_device_link_copy(weir_device_link *link, weir_queue *queue, wei
                                   size_t size)
 {
     if (!link || !queue)
-        return weir__pattern_fail("link", WEIR_ERROR_INVALID, NULL,
+        return weir__pattern_fail("link", WEIR_ERROR_INVALID, WEIR__CREATE_REMEDY,
                                   "weir_device_link_copy: %s is NULL", link ? "queue" : "link");
     if (weir_queue_device(queue) != link->to)
         return weir__pattern_fail(link->label, WEIR_ERROR_INVALID,
                                   "use a queue of the device that the link leads to",
                                   "weir_device_link_copy: queue '%s' belongs to '%s', and the link "
                                   "leads to '%s'",
-                                  weir_queue_label(queue),
+                                  WEIR__PATTERN_SHOWN(weir_queue_label(queue)),
                                   weir_device_get_info(weir_queue_device(queue))->name,
                                   weir_device_get_info(link->to)->name);
     if (size > link->bytes)

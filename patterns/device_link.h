@@ -38,6 +38,10 @@ struct weir_device_link_params {
 // WEIR_ERROR_OUT_OF_MEMORY.
 WEIR_API weir_status weir_device_link_create(const struct weir_device_link_params *params,
                                              weir_device_link **out_link);
+WEIR_API weir_status weir_device_link_create_at(const struct weir_device_link_params *params,
+                                                weir_device_link **out_link, const char *file,
+                                                int line);
+#define weir_device_link_create(...) weir_device_link_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Destroys the link after its copies under way, for which it waits, and sets `*link` to NULL. NULL and
 // a pointer to NULL are accepted.

@@ -5,6 +5,14 @@
 
 #include <weir/status.h>
 
+// A pattern's label, or what stands for it where none was given; and for a message the label of an object.
+static inline const char *weir__pattern_label(const char *label, const char *otherwise)
+{
+    return label && label[0] ? label : otherwise;
+}
+
+#define WEIR__PATTERN_SHOWN(label) weir__pattern_label(label, "(no label)")
+
 // A pattern keeps as much of its label as struct weir_error shows.
 #define WEIR__PATTERN_LABEL_SIZE 64
 
@@ -32,6 +40,9 @@ weir_status weir__pattern_callback_failed(const char *label, const char *what, w
 
 // The same of a callback that ended its thread.
 weir_status weir__pattern_callback_ended(const char *label, const char *what);
+
+// The remedy where a handle is NULL.
+#define WEIR__CREATE_REMEDY "create it first; destroying it sets the pointer to NULL"
 
 // The remedy where a thread of the library's cannot be started.
 #define WEIR__THREADS_REMEDY "raise the limit on threads (ulimit -u)"

@@ -1,6 +1,7 @@
 // The callers' side of the loader: creation and destruction, and the batches that consumers hold. Its
 // thread is in loader_load.c.
 #include "patterns/loader_parts.h"
+#include "patterns/place.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 static weir_status check_params(const struct weir_loader_params *params)
 {
     if (!params->device || !params->source)
-        return weir__pattern_fail(params->label, WEIR_ERROR_INVALID, NULL,
+        return weir__pattern_fail(params->label, WEIR_ERROR_INVALID, "set it",
                                   "weir_loader_create: params->%s is NULL",
                                   params->device ? "source" : "device");
     if (params->batch_bytes == 0)
@@ -65,7 +66,9 @@ static weir_status make_slots(weir_loader *loader)
 
 static weir_status start_thread(weir_loader *loader)
 {
+    pthread_mutex_lock(&loader->lock); // the source may end the thread at once
     int error = weir_thread_start(&loader->thread, weir__loader_run, loader);
+    pthread_mutex_unlock(&loader->lock);
     if (error == 0)
         return WEIR_OK;
     return weir__pattern_fail(loader->label, WEIR_ERROR_SYSTEM, WEIR__THREADS_REMEDY,
@@ -91,7 +94,7 @@ static void release_loader(weir_loader *loader)
     free(loader);
 }
 
-weir_status weir_loader_create(const struct weir_loader_params *params, weir_loader **out_loader)
+weir_status(weir_loader_create)(const struct weir_loader_params *params, weir_loader **out_loader)
 {
     *out_loader = NULL;
 
@@ -108,7 +111,8 @@ weir_status weir_loader_create(const struct weir_loader_params *params, weir_loa
         return weir__pattern_fail(params->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
                                   "no memory for a loader");
     loader->params = *params;
-    snprintf(loader->label, sizeof loader->label, "%s", params->label ? params->label : "loader");
+    snprintf(loader->label, sizeof loader->label, "%s",
+             weir__pattern_label(params->label, "loader"));
     loader->params.label = loader->label;
     if (loader->params.slot_count == 0)
         loader->params.slot_count = SLOTS;
@@ -134,6 +138,13 @@ weir_status weir_loader_create(const struct weir_loader_params *params, weir_loa
     return status;
 }
 
+weir_status weir_loader_create_at(const struct weir_loader_params *params, weir_loader **out_loader,
+                                  const char *file, int line)
+{
+    const struct weir__place before = weir__pattern_begin(file, line);
+    return weir__pattern_end((weir_loader_create)(params, out_loader), before);
+}
+
 static weir_status refuse_in_source(const weir_loader *loader, const char *call)
 {
     return weir__pattern_fail(loader->label, WEIR_ERROR_INVALID, "call it from another thread",
@@ -146,7 +157,7 @@ weir_status weir_loader_destroy(weir_loader **loader)
     if (!loader || !*loader)
         return WEIR_OK;
     weir_loader *gone = *loader;
-    if (pthread_equal(pthread_self(), gone->thread.id))
+    if (weir_thread_is_current(&gone->thread))
         return refuse_in_source(gone, "weir_loader_destroy");
 
     pthread_mutex_lock(&gone->lock);
@@ -244,9 +255,9 @@ weir_status weir_loader_next(weir_loader *loader, weir_queue *queue, struct weir
     memset(out_batch, 0, sizeof *out_batch);
 
     if (!loader)
-        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, NULL,
+        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, WEIR__CREATE_REMEDY,
                                   "weir_loader_next: loader is NULL");
-    if (pthread_equal(pthread_self(), loader->thread.id))
+    if (weir_thread_is_current(&loader->thread))
         return refuse_in_source(loader, "weir_loader_next");
 
     pthread_mutex_lock(&loader->lock);
@@ -292,7 +303,7 @@ weir_status weir_loader_release(weir_loader *loader, struct weir_batch *batch, w
     weir_status status = WEIR_OK;
 
     if (!loader)
-        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, NULL,
+        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, WEIR__CREATE_REMEDY,
                                   "weir_loader_release: loader is NULL");
     pthread_mutex_lock(&loader->lock);
     struct weir__room *room = room_of(loader, batch);
@@ -311,7 +322,8 @@ weir_status weir_loader_release_after(weir_loader *loader, struct weir_batch *ba
 {
     if (!loader || event.sequence == 0)
         return weir__pattern_fail(loader ? loader->label : NULL, WEIR_ERROR_INVALID,
-                                  "record first: weir_queue_record() returns the event",
+                                  loader ? "record first: weir_queue_record() returns the event"
+                                         : WEIR__CREATE_REMEDY,
                                   "weir_loader_release_after: %s",
                                   loader ? "the event is zero" : "loader is NULL");
     pthread_mutex_lock(&loader->lock);

@@ -65,6 +65,9 @@ struct weir_loader_params {
 // created; those of weir_buffer_create() and weir_queue_create().
 WEIR_API weir_status weir_loader_create(const struct weir_loader_params *params,
                                         weir_loader **out_loader);
+WEIR_API weir_status weir_loader_create_at(const struct weir_loader_params *params,
+                                           weir_loader **out_loader, const char *file, int line);
+#define weir_loader_create(...) weir_loader_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Ends the thread, frees the slots and sets `*loader` to NULL. Legal in the middle of the
 // iteration and while batches are held; new work must not use these batches any more. Waits

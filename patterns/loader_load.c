@@ -45,7 +45,7 @@ static void call_source(void *user)
                                   params->batch_bytes, &call->entry->size);
 }
 
-// The source ended its thread: that is the batch's error, and the next one is loaded.
+// The source ended its thread: that is the batch's error, and another thread loads the next one.
 static void survive_source(void *user)
 {
     const struct source_call *call = user;
@@ -54,7 +54,11 @@ static void survive_source(void *user)
     weir__pattern_callback_ended(loader->label, "the source");
     publish_error(loader, call->entry);
     loader->loading++;
-    weir__loader_run(loader);
+    pthread_mutex_lock(&loader->lock);
+    const bool renewed = !loader->stopping && weir_thread_renew() == 0;
+    pthread_mutex_unlock(&loader->lock);
+    if (!renewed) // deeper on this thread's stack
+        weir__loader_run(loader);
 }
 
 static weir_status ask_source(weir_loader *loader, struct weir__entry *entry, void *memory)

@@ -40,10 +40,10 @@ void weir__pipeline_end(weir_pipeline *pipeline, struct weir__record *record, we
 bool weir__pipeline_in_callback(const weir_pipeline *pipeline)
 {
     for (uint32_t i = 0; i < pipeline->params.prepare_threads; i++)
-        if (pthread_equal(pthread_self(), pipeline->preparers[i].id))
+        if (weir_thread_is_current(&pipeline->preparers[i]))
             return true;
-    return pthread_equal(pthread_self(), pipeline->starter.id) ||
-           pthread_equal(pthread_self(), pipeline->deliverer.id);
+    return weir_thread_is_current(&pipeline->starter) ||
+           weir_thread_is_current(&pipeline->deliverer);
 }
 
 static weir_status refuse_in_callback(const weir_pipeline *pipeline, const char *call,
@@ -57,7 +57,8 @@ static weir_status refuse_in_callback(const weir_pipeline *pipeline, const char 
 
 static weir_status refuse_null(const char *call)
 {
-    return weir__pipeline_fail(NULL, WEIR_ERROR_INVALID, NULL, "%s: pipeline is NULL", call);
+    return weir__pipeline_fail(NULL, WEIR_ERROR_INVALID, WEIR__CREATE_REMEDY,
+                               "%s: pipeline is NULL", call);
 }
 
 static uint64_t count_alive(const weir_pipeline *pipeline)
@@ -196,12 +197,14 @@ weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns)
     int error = 0;
     pthread_mutex_lock(&pipeline->lock);
     uint64_t target = pipeline->tail;
+    pipeline->draining++;
     while (pipeline->head < target && error != ETIMEDOUT) {
         if (limited)
             error = pthread_cond_timedwait(&pipeline->moved, &pipeline->lock, &deadline);
         else
             pthread_cond_wait(&pipeline->moved, &pipeline->lock);
     }
+    pipeline->draining--;
     const bool drained = pipeline->head >= target;
     const bool ended = drained && pipeline->deliver_ended;
     pipeline->deliver_ended = pipeline->deliver_ended && !ended;
@@ -237,6 +240,7 @@ weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
                                   "destroy it from a thread of the program's");
     weir_pipeline_cancel(ending);
     pthread_mutex_lock(&ending->lock);
+    ending->draining++;
     while (ending->head < ending->tail || ending->blocked > 0)
         pthread_cond_wait(&ending->moved, &ending->lock);
     pthread_mutex_unlock(&ending->lock);

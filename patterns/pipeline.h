@@ -184,7 +184,9 @@ struct weir_pipeline_params {
     // Threads that call `prepare`, up to WEIR_PIPELINE_SLOTS_MAX: of several frames at once and in
     // any order, each in its own slot. Frames are submitted in order all the same, so those that are
     // ready wait in their slots for one that takes longer. So there should be two slots more for
-    // each thread; a slot_count of 0 has them. 0: the thread that submits.
+    // each thread; a slot_count of 0 has them. While all of them are in `prepare`, a frame may be
+    // delivered up to 1 ms after its end, so that no processor is kept from them. 0: the thread
+    // that submits.
     uint32_t prepare_threads;
     // above: 0.2
 };
@@ -200,6 +202,10 @@ struct weir_pipeline_params {
 // slot_create's own error; WEIR_ERROR_OUT_OF_MEMORY; WEIR_ERROR_SYSTEM.
 WEIR_API weir_status weir_pipeline_create(const struct weir_pipeline_params *params,
                                           weir_pipeline **out_pipeline);
+WEIR_API weir_status weir_pipeline_create_at(const struct weir_pipeline_params *params,
+                                             weir_pipeline **out_pipeline, const char *file,
+                                             int line);
+#define weir_pipeline_create(...) weir_pipeline_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Cancels the frames that have not started, waits until all are delivered, ends the threads,
 // frees slots and queues, and sets `*pipeline` to NULL. NULL and a pointer to NULL are

@@ -1,5 +1,6 @@
 // Creation of a pipeline: its storage, queues, slots and threads.
 #include "patterns/pipeline_parts.h"
+#include "patterns/place.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static void resolve_params(weir_pipeline *pipeline, const struct weir_pipeline_p
 
     *params = *given;
     snprintf(pipeline->label, sizeof pipeline->label, "%s",
-             given->label ? given->label : "pipeline");
+             weir__pattern_label(given->label, "pipeline"));
     params->label = pipeline->label;
     params->stages = NULL;
     if (!params->prepare)
@@ -234,8 +235,8 @@ void weir__pipeline_free(weir_pipeline *pipeline)
     release(pipeline);
 }
 
-weir_status weir_pipeline_create(const struct weir_pipeline_params *params,
-                                 weir_pipeline **out_pipeline)
+weir_status(weir_pipeline_create)(const struct weir_pipeline_params *params,
+                                  weir_pipeline **out_pipeline)
 {
     struct weir_pipeline_params known;
     struct weir_pipeline_stage stages[WEIR_PIPELINE_STAGES_MAX];
@@ -275,4 +276,11 @@ weir_status weir_pipeline_create(const struct weir_pipeline_params *params,
     release(pipeline);
     weir_error_set(&error);
     return status;
+}
+
+weir_status weir_pipeline_create_at(const struct weir_pipeline_params *params,
+                                    weir_pipeline **out_pipeline, const char *file, int line)
+{
+    const struct weir__place before = weir__pattern_begin(file, line);
+    return weir__pattern_end((weir_pipeline_create)(params, out_pipeline), before);
 }

@@ -5,20 +5,44 @@
 
 #include "base/clock.h"
 
+#define SHORTEST_NAP_NS UINT64_C(200000)
+#define LONGEST_NAP_NS UINT64_C(1000000)
+
+static bool all_prepare(weir_pipeline *pipeline)
+{
+    pthread_mutex_lock(&pipeline->lock);
+    const bool all =
+        pipeline->preparing > 0 && pipeline->preparing == pipeline->params.prepare_threads;
+    pthread_mutex_unlock(&pipeline->lock);
+    return all;
+}
+
+// Drivers that notice the end of an event soonest keep a processor busy until then. While all preparers
+// are at work the pipeline waits for them and not for the device: the processor is theirs, and a
+// delivery some time later delays nothing, as there are free slots.
+static weir_status wait_for_event(weir_pipeline *pipeline, struct weir_event event)
+{
+    for (uint64_t nap_ns = SHORTEST_NAP_NS;
+         all_prepare(pipeline) && weir_event_query(event) == WEIR_NOT_READY;
+         nap_ns = nap_ns < LONGEST_NAP_NS / 2 ? 2 * nap_ns : LONGEST_NAP_NS)
+        weir_clock_sleep_ns(nap_ns);
+    return weir_event_sync(event, WEIR_FOREVER);
+}
+
 static bool wait_for_last_stages(weir_pipeline *pipeline, struct weir__slot *slot)
 {
     for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
-        if (pipeline->stages[i].last && weir_event_sync(slot->ends[i], WEIR_FOREVER) != WEIR_OK)
+        if (pipeline->stages[i].last && wait_for_event(pipeline, slot->ends[i]) != WEIR_OK)
             return false;
     }
     return true;
 }
 
 // The slot's previous frame was delivered, so a refusal belongs to this frame.
-static void wait_for_graph(struct weir__slot *slot)
+static void wait_for_graph(weir_pipeline *pipeline, struct weir__slot *slot)
 {
     if (slot->done.sequence != 0)
-        (void)weir__pipeline_took(slot, "graph", weir_event_sync(slot->done, WEIR_FOREVER));
+        (void)weir__pipeline_took(slot, "graph", wait_for_event(pipeline, slot->done));
 }
 
 // Waits for all work of a frame. If nothing failed, the end of the last stages
@@ -28,7 +52,7 @@ static void wait_for_graph(struct weir__slot *slot)
 static void wait_for_frame(weir_pipeline *pipeline, struct weir__slot *slot)
 {
     if (pipeline->params.graphs) {
-        wait_for_graph(slot);
+        wait_for_graph(pipeline, slot);
         return;
     }
     if (slot->status == WEIR_OK && wait_for_last_stages(pipeline, slot))
@@ -131,6 +155,18 @@ static void call_deliver(void *user)
                     &delivery->result);
 }
 
+// Called with the lock. Blocked callers are woken when fewer frames wait than keep the preparers at work,
+// for several frames at once: each wake takes processor time from the preparers. The last delivery wakes
+// them in any case, since no frame waits then.
+static bool wakes_callers(const weir_pipeline *pipeline)
+{
+    const uint32_t threads = pipeline->params.prepare_threads;
+    const uint32_t half = pipeline->params.backlog / 2;
+    const uint32_t enough = threads > half ? threads : half;
+    return pipeline->draining > 0 ||
+           (pipeline->blocked > 0 && (threads == 0 || pipeline->waiting <= enough));
+}
+
 // Takes the lock.
 static void end_delivery(const struct delivery *delivery, bool thread_ended)
 {
@@ -141,17 +177,18 @@ static void end_delivery(const struct delivery *delivery, bool thread_ended)
     if (delivery->slot)
         pipeline->released++;
     weir__pipeline_wake_start(pipeline);
-    pthread_cond_broadcast(&pipeline->moved);
+    if (wakes_callers(pipeline))
+        pthread_cond_broadcast(&pipeline->moved);
     pthread_mutex_unlock(&pipeline->lock);
     weir__pipeline_end_turn(pipeline);
 }
 
-// `deliver` ended its thread: the frame is delivered all the same, and the deliverer goes on.
+// `deliver` ended its thread: the frame is delivered all the same, and another thread delivers the next.
 static void survive_deliver(void *user)
 {
     const struct delivery *delivery = user;
     end_delivery(delivery, true);
-    weir__pipeline_deliverer(delivery->pipeline);
+    weir__pipeline_go_on(delivery->pipeline, weir__pipeline_deliverer);
 }
 
 // Called with the lock, which is released.

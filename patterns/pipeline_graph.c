@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "patterns/pipeline_parts.h"
+#include "patterns/place.h"
 
 // List order is a topological order, so the stages that this one depends on have their
 // lanes already.

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "patterns/pipeline_parts.h"
+#include "patterns/place.h"
 
 struct weir_pipeline_group {
     char label[WEIR__PATTERN_LABEL_SIZE];
@@ -27,8 +28,8 @@ struct weir_pipeline_group {
     uint64_t cancels;
 };
 
-weir_status weir_pipeline_group_create(const struct weir_pipeline_group_params *params,
-                                       weir_pipeline_group **out_group)
+weir_status(weir_pipeline_group_create)(const struct weir_pipeline_group_params *params,
+                                        weir_pipeline_group **out_group)
 {
     struct weir_pipeline_group_params known = {.label = NULL};
     *out_group = NULL;
@@ -39,7 +40,7 @@ weir_status weir_pipeline_group_create(const struct weir_pipeline_group_params *
         if (status != WEIR_OK)
             return status;
     }
-    const char *label = known.label ? known.label : "group";
+    const char *label = weir__pattern_label(known.label, "group");
     weir_pipeline_group *group = calloc(1, sizeof *group);
     if (!group)
         return weir__pipeline_fail(label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
@@ -50,6 +51,14 @@ weir_status weir_pipeline_group_create(const struct weir_pipeline_group_params *
     pthread_cond_init(&group->moved, NULL);
     *out_group = group;
     return WEIR_OK;
+}
+
+weir_status weir_pipeline_group_create_at(const struct weir_pipeline_group_params *params,
+                                          weir_pipeline_group **out_group, const char *file,
+                                          int line)
+{
+    const struct weir__place before = weir__pattern_begin(file, line);
+    return weir__pattern_end((weir_pipeline_group_create)(params, out_group), before);
 }
 
 weir_status weir_pipeline_group_destroy(weir_pipeline_group **group)
@@ -250,7 +259,7 @@ static weir_status wait_for_room(weir_pipeline_group *group, const struct look *
 static weir_status check_submit(weir_pipeline_group *group)
 {
     if (!group)
-        return weir__pipeline_fail(NULL, WEIR_ERROR_INVALID, NULL,
+        return weir__pipeline_fail(NULL, WEIR_ERROR_INVALID, WEIR__CREATE_REMEDY,
                                    "weir_pipeline_group_submit: group is NULL");
     if (group->count == 0)
         return weir__pipeline_fail(group->label, WEIR_ERROR_INVALID,

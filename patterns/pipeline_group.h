@@ -47,6 +47,11 @@ struct weir_pipeline_group_params {
 // Errors: WEIR_ERROR_OUT_OF_MEMORY.
 WEIR_API weir_status weir_pipeline_group_create(const struct weir_pipeline_group_params *params,
                                                 weir_pipeline_group **out_group);
+WEIR_API weir_status weir_pipeline_group_create_at(const struct weir_pipeline_group_params *params,
+                                                   weir_pipeline_group **out_group,
+                                                   const char *file, int line);
+#define weir_pipeline_group_create(...) \
+    weir_pipeline_group_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Destroys the group and sets `*group` to NULL. NULL and a pointer to NULL are accepted.
 //

@@ -137,7 +137,7 @@ static weir_status check_stages(const struct weir_pipeline_params *params)
 static weir_status check(const struct weir_pipeline_params *params)
 {
     if (!params->device || !params->stages)
-        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, NULL,
+        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, "set it",
                                    "weir_pipeline_create: params->%s is NULL",
                                    params->device ? "stages" : "device");
     if ((unsigned)params->full > WEIR_PIPELINE_DROP_NEWEST)

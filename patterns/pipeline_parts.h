@@ -111,8 +111,10 @@ struct weir_pipeline {
     uint64_t waiting;     // frames
     uint64_t started;     // frames that were given a slot
     uint64_t released;    // frames that gave it back
+    uint32_t preparing;   // preparers at work
     uint64_t cancels;
-    uint32_t blocked; // callers inside a blocked submit
+    uint32_t blocked;  // callers inside a blocked submit
+    uint32_t draining; // callers inside a drain or a destruction
     bool stopping;
     bool deliver_ended; // its thread; drain tells it
 
@@ -169,6 +171,9 @@ void weir__pipeline_launch(weir_pipeline *pipeline, struct weir__slot *slot, voi
 void weir__pipeline_starter(void *argument);
 void weir__pipeline_deliverer(void *argument);
 void weir__pipeline_preparer(void *argument);
+// A callback has ended one of them, which is `run`: another thread goes on in its place, or without one
+// this thread, deeper on its stack.
+void weir__pipeline_go_on(weir_pipeline *pipeline, void (*run)(void *pipeline));
 
 // Called with the lock. Waits at `changed` until the oldest waiting frame can have a slot; false
 // when the pipeline is to stop. Gives it that slot, which must then be reset without the lock.

@@ -36,6 +36,7 @@ static void prepare_oldest(weir_pipeline *pipeline)
     struct weir__record *record = weir__pipeline_take_slot(pipeline, WEIR__FRAME_PREPARING);
     struct weir__slot *slot = &pipeline->slots[record->slot];
     const uint64_t number = pipeline->next_start;
+    pipeline->preparing++;
     pthread_mutex_unlock(&pipeline->lock);
 
     weir__pipeline_reset_slot(pipeline, slot);
@@ -49,6 +50,7 @@ void weir__pipeline_end_prepare(weir_pipeline *pipeline, struct weir__record *re
     weir_region_pop(weir_device_runtime(pipeline->params.device));
     pthread_mutex_lock(&pipeline->lock);
     record->state = WEIR__FRAME_PREPARED;
+    pipeline->preparing--;
     pthread_cond_signal(&pipeline->to_start);
     pthread_mutex_unlock(&pipeline->lock);
 }

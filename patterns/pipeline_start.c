@@ -79,7 +79,16 @@ bool weir__pipeline_took(struct weir__slot *slot, const char *stage, weir_status
     return false;
 }
 
-// The callback ended its thread: the frame has failed, and the starter goes on.
+void weir__pipeline_go_on(weir_pipeline *pipeline, void (*run)(void *pipeline))
+{
+    pthread_mutex_lock(&pipeline->lock);
+    const bool renewed = !pipeline->stopping && weir_thread_renew() == 0;
+    pthread_mutex_unlock(&pipeline->lock);
+    if (!renewed)
+        run(pipeline);
+}
+
+// The callback ended its thread: the frame has failed, and another thread goes on.
 static void survive_call(void *user)
 {
     struct weir__call *call = user;
@@ -91,11 +100,11 @@ static void survive_call(void *user)
         call->abandon(call);
     if (call->record) {
         weir__pipeline_end_prepare(call->pipeline, call->record);
-        weir__pipeline_preparer(call->pipeline);
+        weir__pipeline_go_on(call->pipeline, weir__pipeline_preparer);
         return;
     }
     weir__pipeline_end_start(call->pipeline);
-    weir__pipeline_starter(call->pipeline);
+    weir__pipeline_go_on(call->pipeline, weir__pipeline_starter);
 }
 
 void weir__pipeline_call(struct weir__call *call, void (*function)(void *call))

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/sized.h"
 #include "patterns/fail.h"
+#include "patterns/place.h"
 
 #define CHANNELS_MAX 8
 
@@ -29,7 +30,8 @@ struct weir_queue_pool {
     struct weir_queue_pool_params params; // `label` is the copy
     char label[WEIR__PATTERN_LABEL_SIZE];
     uint32_t channel_count;
-    pthread_mutex_t lock; // held while a queue is created
+    struct weir__place place; // its creation's, for queues that are created later
+    pthread_mutex_t lock;     // held while a queue is created
     struct class classes[WEIR_QUEUE_CLASSES];
 };
 
@@ -45,7 +47,7 @@ const char *weir_queue_class_name(weir_queue_class kind)
 static weir_status check_params(const struct weir_queue_pool_params *params)
 {
     if (!params->device)
-        return weir__pattern_fail(params->label, WEIR_ERROR_INVALID, NULL,
+        return weir__pattern_fail(params->label, WEIR_ERROR_INVALID, "set it",
                                   "weir_queue_pool_create: params->device is NULL");
     for (int i = 0; i < WEIR_QUEUE_CLASSES; i++) {
         if (params->queue_counts[i] > WEIR_QUEUE_POOL_MAX)
@@ -108,14 +110,17 @@ static weir_queue *make_queue(weir_queue_pool *pool, int kind, uint32_t index)
     pthread_mutex_lock(&pool->lock);
     weir_queue *queue = atomic_load(&class->queues[index]);
     if (!queue) {
-        (void)weir_queue_create(pool->params.device,
-                                &(struct weir_queue_params){
-                                    .struct_size = sizeof(struct weir_queue_params),
-                                    .label = label,
-                                    .priority = class->priority,
-                                    .timing = pool->params.timing,
-                                },
-                                &queue);
+        const struct weir__place before = weir__pattern_begin(pool->place.file, pool->place.line);
+        const weir_status status =
+            weir_queue_create(pool->params.device,
+                              &(struct weir_queue_params){
+                                  .struct_size = sizeof(struct weir_queue_params),
+                                  .label = label,
+                                  .priority = class->priority,
+                                  .timing = pool->params.timing,
+                              },
+                              &queue);
+        (void)weir__pattern_end(status, before);
         atomic_store(&class->queues[index], queue);
     }
     pthread_mutex_unlock(&pool->lock);
@@ -131,8 +136,8 @@ static weir_status make_all_queues(weir_queue_pool *pool)
     return WEIR_OK;
 }
 
-weir_status weir_queue_pool_create(const struct weir_queue_pool_params *params,
-                                   weir_queue_pool **out_pool)
+weir_status(weir_queue_pool_create)(const struct weir_queue_pool_params *params,
+                                    weir_queue_pool **out_pool)
 {
     *out_pool = NULL;
 
@@ -149,9 +154,10 @@ weir_status weir_queue_pool_create(const struct weir_queue_pool_params *params,
         return weir__pattern_fail(params->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
                                   "no memory for a pool of queues");
     pool->params = *params;
-    snprintf(pool->label, sizeof pool->label, "%s", params->label ? params->label : "pool");
+    snprintf(pool->label, sizeof pool->label, "%s", weir__pattern_label(params->label, "pool"));
     pool->params.label = pool->label;
     pool->channel_count = count_channels(params);
+    pool->place = weir__pattern_place(NULL, 0);
     pthread_mutex_init(&pool->lock, NULL);
 
     status = make_classes(pool);
@@ -162,6 +168,13 @@ weir_status weir_queue_pool_create(const struct weir_queue_pool_params *params,
     else
         weir_queue_pool_destroy(&pool);
     return status;
+}
+
+weir_status weir_queue_pool_create_at(const struct weir_queue_pool_params *params,
+                                      weir_queue_pool **out_pool, const char *file, int line)
+{
+    const struct weir__place before = weir__pattern_begin(file, line);
+    return weir__pattern_end((weir_queue_pool_create)(params, out_pool), before);
 }
 
 void weir_queue_pool_destroy(weir_queue_pool **pool)
@@ -190,7 +203,7 @@ weir_status weir_queue_pool_get(weir_queue_pool *pool, weir_queue_class kind,
 {
     *out_queue = NULL;
     if (!pool)
-        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, NULL,
+        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, WEIR__CREATE_REMEDY,
                                   "weir_queue_pool_get: pool is NULL");
     if ((unsigned)kind >= WEIR_QUEUE_CLASSES || pool->classes[kind].count == 0)
         return weir__pattern_fail(pool->label, WEIR_ERROR_INVALID,
@@ -226,7 +239,7 @@ weir_status weir_queue_pool_sync_all(weir_queue_pool *pool, uint64_t timeout_ns)
     struct weir_error error;
 
     if (!pool)
-        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, NULL,
+        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, WEIR__CREATE_REMEDY,
                                   "weir_queue_pool_sync_all: pool is NULL");
     for (int i = 0; i < WEIR_QUEUE_CLASSES; i++) {
         struct class *class = &pool->classes[i];

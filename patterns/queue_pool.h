@@ -65,6 +65,10 @@ struct weir_queue_pool_params {
 // `eager` those of weir_queue_create().
 WEIR_API weir_status weir_queue_pool_create(const struct weir_queue_pool_params *params,
                                             weir_queue_pool **out_pool);
+WEIR_API weir_status weir_queue_pool_create_at(const struct weir_queue_pool_params *params,
+                                               weir_queue_pool **out_pool, const char *file,
+                                               int line);
+#define weir_queue_pool_create(...) weir_queue_pool_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Destroys the queues and sets `*pool` to NULL. Never waits: submitted work runs to
 // completion. NULL and a pointer to NULL are accepted. No other call on the pool may be
