@@ -13,8 +13,8 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "report/names.h"
-#include "report/page_findings.h"
 #include "report/page_html.h"
+#include "report/page_report.h"
 #include "report/report.h"
 #include "report/trace_out.h"
 
@@ -337,120 +337,6 @@ static void write_trace(struct page *page)
     hand_over(page);
 }
 
-// The report.
-
-static const char *verdict_text(weir_report_verdict verdict)
-{
-    switch (verdict) {
-    case WEIR_REPORT_DEVICE_BOUND:
-        return "device-bound";
-    case WEIR_REPORT_SUBMIT_BOUND:
-        return "submit-bound";
-    case WEIR_REPORT_MIXED:
-        return "partly submit-bound, partly device-bound";
-    case WEIR_REPORT_NOTHING_RAN:
-        break;
-    }
-    return "empty";
-}
-
-static void write_summary(struct page *page)
-{
-    const struct weir_report_summary *summary = weir_report_get_summary(page->report);
-    weir__out_string_field(page->out, "verdict", verdict_text(summary->verdict));
-    weir__out_uint_field(page->out, "operations", summary->operations);
-    weir__out_uint_field(page->out, "span", summary->span_ns);
-    weir__out_uint_field(page->out, "idle", summary->idle_ns);
-    weir__out_uint_field(page->out, "compute", summary->compute_ns);
-    weir__out_uint_field(page->out, "non_compute", summary->non_compute_ns);
-    weir__out_double_field(page->out, "speedup_least", summary->speedup_least);
-    weir__out_double_field(page->out, "speedup_most", summary->speedup_most);
-    weir__out_uint_field(page->out, "bound", summary->bound_ns);
-    weir__out_string_field(page->out, "bound_engine", summary->bound_engine);
-    weir__out_double_field(page->out, "bound_distance", summary->bound_distance);
-    weir__out_string_field(page->out, "serial_reason", summary->serial_reason);
-}
-
-static void write_overlaps(struct page *page)
-{
-    static const char *const pairs[][3] = {
-        {"copy/compute", "copy", "compute"},
-        {"to device/to host", "to_device", "to_host"},
-        {"compute/compute", "compute", "compute"},
-        {"copy/copy", "copy", "copy"},
-        {"communication/compute", "communication", "compute"},
-    };
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-        struct weir_report_overlap overlap = {0};
-        const bool known =
-            weir_report_get_overlap(page->report, pairs[i][1], pairs[i][2], &overlap) == WEIR_OK;
-        raw(page, i ? ",{" : "{");
-        weir__out_string_field(page->out, "name", pairs[i][0]);
-        weir__out_bool_field(page->out, "applies", known && overlap.applies);
-        weir__out_string_field(page->out, "reason", overlap.reason);
-        weir__out_double_field(page->out, "least", overlap.least);
-        weir__out_double_field(page->out, "most", overlap.most);
-        weir__out_uint_field(page->out, "both_least", overlap.both.least_ns);
-        weir__out_uint_field(page->out, "both_most", overlap.both.most_ns);
-        raw(page, "}");
-    }
-}
-
-static void write_table(struct page *page, const char *name, weir_report_table table)
-{
-    weir__out_key(page->out, name);
-    raw(page, "[");
-    for (size_t i = 0; i < weir_report_row_count(page->report, table); i++) {
-        const struct weir_report_row *row = weir_report_get_row(page->report, table, i);
-        raw(page, i ? ",{" : "{");
-        weir__out_string_field(page->out, "name", row->name);
-        weir__out_uint_field(page->out, "count", row->count);
-        weir__out_uint_field(page->out, "busy", row->busy.most_ns);
-        weir__out_uint_field(page->out, "longest", row->longest_ns);
-        weir__out_double_field(page->out, "utilisation", row->utilisation);
-        raw(page, "}");
-    }
-    raw(page, "]");
-}
-
-static void write_bubbles(struct page *page, bool of_bound)
-{
-    const size_t count = weir_report_bubble_count(page->report, of_bound);
-    for (size_t i = 0; i < count; i++) {
-        const struct weir_report_bubble *bubble = weir_report_get_bubble(page->report, of_bound, i);
-        raw(page, i ? ",{" : "{");
-        weir__out_string_field(page->out, "sentence", bubble->sentence);
-        weir__out_uint_field(page->out, "begin", bubble->begin_ns);
-        weir__out_uint_field(page->out, "end", bubble->end_ns);
-        raw(page, "}");
-    }
-}
-
-static void write_report(struct page *page)
-{
-    raw(page, "{\"summary\":{");
-    write_summary(page);
-    raw(page, "},\n\"overlaps\":[");
-    write_overlaps(page);
-    raw(page, "],\n\"tables\":{");
-    write_table(page, "engines", WEIR_REPORT_ENGINES);
-    write_table(page, "queues", WEIR_REPORT_QUEUES);
-    write_table(page, "names", WEIR_REPORT_NAMES);
-    write_table(page, "regions", WEIR_REPORT_REGIONS);
-    write_table(page, "path", WEIR_REPORT_PATH);
-    raw(page, "},\n\"bubbles\":{\"device\":[");
-    write_bubbles(page, false);
-    raw(page, "],\"bound\":[");
-    write_bubbles(page, true);
-    raw(page, "]}");
-    if (page->findings) {
-        raw(page, ",\n\"findings\":");
-        weir__page_findings(page->out, page->findings);
-    }
-    raw(page, "}");
-    hand_over(page);
-}
-
 // Writes the template from the end of the previous place up to the next one.
 static const char *copy_template(struct page *page, const char *from, const char *place)
 {
@@ -464,7 +350,8 @@ static void write_page(struct page *page)
     const char *rest = copy_template(page, weir_report_page_html, "@TRACE@");
     write_trace(page);
     rest = copy_template(page, rest, "@REPORT@");
-    write_report(page);
+    weir__page_report(page->out, page->report, page->findings);
+    hand_over(page);
     weir_file_writer_append(page->file, rest, strlen(rest));
 }
 

@@ -42,14 +42,14 @@ static void submit(struct perturb_batch *batch, const struct weir_operation *ope
 {
     const struct perturb *perturb = batch->queue->perturb;
     const struct weir_link *next = perturb->link->next;
+    const char *label = weir_queue_object(batch->queue->object)->label;
     char text[256];
     if (next->ops->queue_submit(next, batch->queue->object, operation) >= 0)
         return;
     snprintf(text, sizeof text,
              "operation %llu of queue '%.60s' cannot be held, so it may be lost; free memory, or "
              "raise the limit of threads",
-             (unsigned long long)operation->sequence,
-             weir_queue_object(batch->queue->object)->label);
+             (unsigned long long)operation->sequence, label[0] ? label : "(no label)");
     next->host->log(WEIR_LOG_ERROR, "perturb", text);
 }
 

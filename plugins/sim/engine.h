@@ -115,7 +115,7 @@ struct sim_model {
     uint64_t submit_cold_ns;   // and with the first submit to a queue that is not warm
     uint32_t warm_queues;      // those that were used last
     uint64_t wait_ns;          // how long the host is busy with a wait, beside the waiting
-    uint64_t wake_ns;          // from the end of a wait until another thread goes on
+    uint64_t wake_ns;          // from the end of a wait until another thread goes on, or copies
     struct sim_staging_rate upload;
     struct sim_staging_rate download;
     const struct sim_cost *costs; // of kernels, by name, ascending (strcmp)

@@ -1,8 +1,10 @@
 // The plugin's keys, its ops table, and a link's life.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "plugins/kit/chain.h"
 #include "plugins/sim/sim.h"
 
@@ -62,8 +64,8 @@ static const struct weir_key keys[KEY_COUNT] = {
             .fallback = "fixed",
             .choices = hosts,
             .help = "How the host's time passes. fixed: by what the model says of submits and "
-                    "waits, so that each run is the same; measured: also by what the program does "
-                    "between two calls; none: only by waiting.",
+                    "waits, so that each run of one thread is the same; measured: also by what "
+                    "the program does between two calls; none: only by waiting.",
         },
     [KEY_KERNELS] =
         {
@@ -106,21 +108,34 @@ static const struct weir_key keys[KEY_COUNT] = {
 
 // Opening.
 
+// The sentence begins with the file and the line of the key, or its variable. One that is not set has
+// none: the core adds the line that lists the plugin.
+static weir_status refuse(const struct sim *sim, const struct weir_setting *setting,
+                          const char *remedy, const char *sentence)
+{
+    char message[sizeof((struct weir_error *)0)->message];
+    if (*setting->text || strcmp(setting->origin, "default") != 0)
+        weir_text_about(message, sizeof message, setting->origin, "%s", sentence);
+    else
+        snprintf(message, sizeof message, "%s", sentence);
+    return weir_host_fail(sim->link->host, WEIR_ERROR_CONFIG, remedy, "%s", message);
+}
+
 static weir_status read_gpu(struct sim *sim, const struct weir_setting *const *settings)
 {
-    const char *name = settings[KEY_GPU]->text;
-    const char *costs = settings[KEY_COSTS]->text;
-    const char *changes = settings[KEY_CHANGES]->text;
+    const struct weir_setting *gpu = settings[KEY_GPU];
+    const struct weir_setting *costs = settings[KEY_COSTS];
+    const struct weir_setting *changes = settings[KEY_CHANGES];
     char message[512];
-    if (!*name)
-        return weir_host_fail(sim->link->host, WEIR_ERROR_CONFIG,
-                              "name one with `gpu` in [sim] or in WEIR_SIM_GPU"
-                              ", such as h200",
-                              "the plugin sim has no GPU");
-    if (!sim_gpu_open(name, &sim->gpu, message, sizeof message) ||
-        !sim_gpu_change(sim->gpu, changes, message, sizeof message) ||
-        (*costs && !sim_gpu_add_costs(sim->gpu, costs, message, sizeof message)))
-        return weir_host_fail(sim->link->host, WEIR_ERROR_CONFIG, NULL, "%s", message);
+    if (!*gpu->text)
+        return refuse(sim, gpu, "name one with `gpu` in [sim] or in WEIR_SIM_GPU, such as h200",
+                      "the plugin sim has no GPU");
+    if (!sim_gpu_open(gpu->text, &sim->gpu, message, sizeof message))
+        return refuse(sim, gpu, NULL, message);
+    if (!sim_gpu_change(sim->gpu, changes->text, message, sizeof message))
+        return refuse(sim, changes, NULL, message);
+    if (*costs->text && !sim_gpu_add_costs(sim->gpu, costs->text, message, sizeof message))
+        return refuse(sim, costs, NULL, message);
     sim->model = sim_gpu_model(sim->gpu);
     return WEIR_OK;
 }
@@ -128,12 +143,15 @@ static weir_status read_gpu(struct sim *sim, const struct weir_setting *const *s
 static weir_status read_scale(struct sim *sim, const struct weir_setting *const *settings)
 {
     const char *text = settings[KEY_KERNEL_SCALE]->text;
+    char message[256];
     double factor;
-    if (!sim_read_number(text, true, &factor) || !(factor >= LEAST_SCALE && factor <= MOST_SCALE))
-        return weir_host_fail(sim->link->host, WEIR_ERROR_CONFIG,
-                              "write how much of a kernel's time on this machine the GPU takes",
-                              "`kernel_scale` of [sim] is a number from %g to %g, not '%.60s'",
-                              LEAST_SCALE, MOST_SCALE, text);
+    if (!sim_read_number(text, true, &factor) || !(factor >= LEAST_SCALE && factor <= MOST_SCALE)) {
+        snprintf(message, sizeof message,
+                 "`kernel_scale` of [sim] is a number from %g to %g, not '%.60s'", LEAST_SCALE,
+                 MOST_SCALE, text);
+        return refuse(sim, settings[KEY_KERNEL_SCALE],
+                      "write how much of a kernel's time on this machine the GPU takes", message);
+    }
     if (strcmp(settings[KEY_KERNELS]->text, "scale") == 0)
         sim->scale.factor = factor;
     return WEIR_OK;

@@ -1,6 +1,8 @@
 // Memory that is not pinned: uploads and downloads copy through pinned pieces. Of a small transfer the
 // calling thread copies one after the other; of a large one several threads do, each a piece at a time,
-// in the order in which the calling thread gives them away. If the host is measured, so was that.
+// in the order in which the calling thread gives them away; one that has nothing to do sleeps, and has to
+// wake first. That the calling thread copies a piece which it waits for, and which none has begun, is left
+// out. If the host is measured, so was that.
 #include "plugins/sim/sim.h"
 
 static uint64_t copy_ns(struct sim *sim, size_t size, uint64_t bytes_per_s)
@@ -32,7 +34,7 @@ static uint64_t give_away(struct sim *sim, uint32_t threads, uint64_t ns)
     for (uint32_t i = 1; i < threads; i++)
         if (sim->copiers.free_ns[i] < *first)
             first = &sim->copiers.free_ns[i];
-    *first = (*first > sim->host_ns ? *first : sim->host_ns) + ns;
+    *first = (*first > sim->host_ns ? *first : sim->host_ns + sim->model->wake_ns) + ns;
     return *first;
 }
 
@@ -51,7 +53,7 @@ static void forget(struct sim_copiers *copiers, struct sim_piece *piece)
 }
 
 // One that has no room takes its time when it ends, as if the calling thread copied it. One in its memory
-// that has not ended was refused by a link before this one, and has no end.
+// that has not ended was refused by a link before this one, which did not tell its end.
 static void begin(struct sim *sim, const struct weir_host_note *note, uint64_t ns)
 {
     struct sim_copiers *copiers = &sim->copiers;

@@ -263,19 +263,28 @@ static void free_queues(struct trace *trace, struct trace_queue *queue)
     }
 }
 
+static void write_name(struct trace *trace, const struct trace_thread *thread, const char *name)
+{
+    weir_trace_writer_thread(trace->writer,
+                             &(struct weir_trace_thread){.id = thread->id, .name = name});
+}
+
 static void announce_thread(struct trace *trace, struct trace_thread *thread)
 {
     char path[64];
     char name[32] = "";
     thread->announced = true;
+    if (thread->name[0]) {
+        write_name(trace, thread, thread->name);
+        return;
+    }
     snprintf(path, sizeof path, "/proc/self/task/%llu/comm", (unsigned long long)thread->id);
     FILE *file = fopen(path, "re");
     if (!file)
         return; // the thread has ended
     if (fgets(name, sizeof name, file) && name[0] != '\n') {
         name[strcspn(name, "\n")] = '\0';
-        weir_trace_writer_thread(trace->writer,
-                                 &(struct weir_trace_thread){.id = thread->id, .name = name});
+        write_name(trace, thread, name);
     }
     fclose(file);
 }
@@ -339,6 +348,7 @@ static void go_round(struct trace *trace, struct round *round)
     for (struct trace_queue *queue = round->queues; queue; queue = queue->next)
         write_queue(trace, queue, round);
     free_queues(trace, round->queues);
+    trace_threads_sweep(trace, round->threads);
     flush(trace, now_ns);
 }
 
@@ -379,11 +389,28 @@ static void write_rest(struct trace *trace)
     close_file(trace);
 }
 
+// In virtual time, with the lock held: no rounds but those that threads wait for.
+static void serve(struct trace *trace, struct round *round)
+{
+    const uint64_t asked = trace->asked;
+    const bool work = asked > trace->served;
+    pthread_mutex_unlock(&trace->lock);
+    if (!work)
+        flush(trace, weir_clock_now_ns());
+    else
+        do
+            go_round(trace, round);
+        while (round->more);
+    pthread_mutex_lock(&trace->lock);
+    trace->served = asked;
+    pthread_cond_broadcast(&trace->written);
+}
+
 static void run(void *argument)
 {
     struct trace *trace = argument;
     struct round round = {.last = false};
-    uint64_t pause_ns = SHORTEST_PAUSE_NS;
+    uint64_t pause_ns = trace->clock ? trace->flush_ns : SHORTEST_PAUSE_NS;
 
     pthread_mutex_lock(&trace->lock);
     while (!trace->stop) {
@@ -391,6 +418,10 @@ static void run(void *argument)
         if (!round.more && !trace->pressed)
             pthread_cond_timedwait(&trace->wake, &trace->lock, &until);
         trace->pressed = false;
+        if (trace->clock) {
+            serve(trace, &round);
+            continue;
+        }
         pthread_mutex_unlock(&trace->lock);
         go_round(trace, &round);
         pause_ns = round.happened ? SHORTEST_PAUSE_NS : 2 * pause_ns;
@@ -409,6 +440,17 @@ void trace_drain_press(struct trace *trace)
     pthread_mutex_unlock(&trace->lock);
 }
 
+void trace_drain_now(struct trace *trace)
+{
+    pthread_mutex_lock(&trace->lock);
+    const uint64_t turn = ++trace->asked;
+    trace->pressed = true;
+    pthread_cond_signal(&trace->wake);
+    while (trace->served < turn)
+        pthread_cond_wait(&trace->written, &trace->lock);
+    pthread_mutex_unlock(&trace->lock);
+}
+
 bool trace_drain_start(struct trace *trace)
 {
     pthread_condattr_t attributes;
@@ -416,9 +458,12 @@ bool trace_drain_start(struct trace *trace)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&trace->wake, &attributes);
     pthread_condattr_destroy(&attributes);
+    pthread_cond_init(&trace->written, NULL);
     const bool started = weir_thread_start(&trace->thread, run, trace) == 0;
-    if (!started)
+    if (!started) {
         pthread_cond_destroy(&trace->wake);
+        pthread_cond_destroy(&trace->written);
+    }
     return started;
 }
 
@@ -430,4 +475,5 @@ void trace_drain_finish(struct trace *trace)
     pthread_mutex_unlock(&trace->lock);
     weir_thread_join(&trace->thread);
     pthread_cond_destroy(&trace->wake);
+    pthread_cond_destroy(&trace->written);
 }

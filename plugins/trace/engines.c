@@ -8,16 +8,22 @@
 
 #include "plugins/trace/parts.h"
 
+struct copy {
+    struct trace_queue *queue;
+    uint64_t at; // in its ring
+    struct trace_entry *entry;
+};
+
 struct copies {
-    struct trace_entry **entries;
+    struct copy *all;
     size_t count;
     size_t capacity;
 };
 
 static int by_end(const void *a, const void *b)
 {
-    const struct trace_entry *left = *(struct trace_entry *const *)a;
-    const struct trace_entry *right = *(struct trace_entry *const *)b;
+    const struct trace_entry *left = ((const struct copy *)a)->entry;
+    const struct trace_entry *right = ((const struct copy *)b)->entry;
     if (left->end_ns != right->end_ns)
         return left->end_ns < right->end_ns ? -1 : 1;
     return left->submit_ns < right->submit_ns ? -1 : left->submit_ns > right->submit_ns;
@@ -29,18 +35,17 @@ static bool has_engine(const struct trace_device *device, const struct trace_ent
            (entry->engine == WEIR_ENGINE_TO_HOST && device->limits.copy_engines_to_host == 1);
 }
 
-static bool add(struct copies *copies, struct trace_entry *entry)
+static bool add(struct copies *copies, struct copy copy)
 {
     if (copies->count == copies->capacity) {
         const size_t capacity = copies->capacity ? 2 * copies->capacity : 256;
-        struct trace_entry **entries =
-            realloc(copies->entries, capacity * sizeof(struct trace_entry *));
-        if (!entries)
+        struct copy *all = realloc(copies->all, capacity * sizeof *all);
+        if (!all)
             return false;
-        copies->entries = entries;
+        copies->all = all;
         copies->capacity = capacity;
     }
-    copies->entries[copies->count++] = entry;
+    copies->all[copies->count++] = copy;
     return true;
 }
 
@@ -54,20 +59,42 @@ static void collect(struct trace_queue *queue, uint64_t until_ns, struct copies 
             continue;
         if (has_engine(queue->device, entry) && entry->end_ns > until_ns)
             return; // all later ones end after it too
-        if (!has_engine(queue->device, entry) || !add(copies, entry))
+        if (!has_engine(queue->device, entry) || !add(copies, (struct copy){queue, at, entry}))
             entry->flags |= TRACE_READY;
     }
+}
+
+// A copy ended after those that were placed before it. If the clocks have since been found to be apart
+// by more, its time, converted anew, may lie before theirs: its end is then moved after them, and what
+// its queue did next is with it.
+static void move(const struct copy *copy, uint64_t to_ns)
+{
+    struct trace_queue *queue = copy->queue;
+    copy->entry->end_ns = to_ns;
+    for (uint64_t at = copy->at + 1; at < queue->joined; at++) {
+        struct trace_entry *entry = &queue->ring[at & queue->mask];
+        if (!(entry->flags & TRACE_TIMED))
+            continue;
+        if (entry->start_ns >= to_ns)
+            break;
+        entry->start_ns = to_ns;
+        if (entry->end_ns < to_ns)
+            entry->end_ns = to_ns;
+    }
+    if (queue->end_ns < to_ns)
+        queue->end_ns = to_ns;
 }
 
 static void place(struct trace_device *device, const struct copies *copies)
 {
     for (size_t i = 0; i < copies->count; i++) {
-        struct trace_entry *entry = copies->entries[i];
+        struct trace_entry *entry = copies->all[i].entry;
         uint64_t *busy_ns = &device->busy_ns[entry->engine];
+        if (entry->end_ns < *busy_ns)
+            move(&copies->all[i], *busy_ns);
         if (entry->start_ns < *busy_ns)
-            entry->start_ns = *busy_ns < entry->end_ns ? *busy_ns : entry->end_ns;
-        if (*busy_ns < entry->end_ns)
-            *busy_ns = entry->end_ns;
+            entry->start_ns = *busy_ns;
+        *busy_ns = entry->end_ns;
         entry->flags &= (uint8_t)~TRACE_EARLIEST;
         entry->flags |= TRACE_READY;
     }
@@ -88,9 +115,9 @@ void trace_engines(struct trace_device *devices, struct trace_queue *queues, uin
             if (queue->device == device)
                 collect(queue, until_ns, &copies);
         if (copies.count > 1)
-            qsort(copies.entries, copies.count, sizeof(struct trace_entry *), by_end);
+            qsort(copies.all, copies.count, sizeof *copies.all, by_end);
         place(device, &copies);
-        free(copies.entries);
+        free(copies.all);
     }
     for (struct trace_queue *queue = queues; queue; queue = queue->next)
         settle(queue);

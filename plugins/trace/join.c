@@ -81,7 +81,7 @@ static const struct weir_operation_time *first_time(struct trace_queue *queue, u
 }
 
 // Converts the times to the host's clock. Operations of a queue never overlap, so rounding errors
-// of the clocks are corrected.
+// of the clocks are corrected. Nodes of a graph may overlap, and come in the order of their ends.
 static void take(struct trace_queue *queue, struct trace_entry *entry,
                  const struct weir_operation_time *time)
 {
@@ -98,10 +98,11 @@ static void take(struct trace_queue *queue, struct trace_entry *entry,
         else
             end_ns = start_ns;
     }
-    if (!(entry->flags & TRACE_TIMED))
+    const bool first = !(entry->flags & TRACE_TIMED);
+    if (first || start_ns < entry->start_ns)
         entry->start_ns = start_ns;
-    entry->end_ns = end_ns;
-    queue->end_ns = end_ns;
+    if (first || end_ns > entry->end_ns)
+        entry->end_ns = end_ns;
     entry->flags |= TRACE_TIMED | (time->start_is_earliest ? TRACE_EARLIEST : 0);
 }
 
@@ -133,6 +134,7 @@ static bool join_work(struct trace_queue *queue, struct trace_entry *entry, bool
         if (entry->kind != WEIR_OPERATION_GRAPH || ++entry->u.graph.seen == entry->u.graph.times)
             break;
     }
+    queue->end_ns = entry->end_ns;
     if (!(entry->flags & TRACE_EARLIEST))
         entry->flags |= TRACE_READY;
     return true;

@@ -12,6 +12,9 @@
 #include "base/text.h"
 #include "plugins/trace/parts.h"
 
+// Two runs in virtual time have the same number.
+#define VIRTUAL_PROCESS UINT64_C(1)
+
 // In the order of the key table.
 enum key {
     KEY_FILE,
@@ -113,6 +116,7 @@ static bool create_writer(struct trace *trace, char *message, size_t message_siz
     program_name(program, sizeof program);
     plugin_names(trace->link, plugins, sizeof plugins);
     clock_gettime(CLOCK_REALTIME, &unix_time);
+    const uint64_t unix_ns = (uint64_t)unix_time.tv_sec * 1000000000u + (uint64_t)unix_time.tv_nsec;
     trace->base_ns = trace_now_ns(trace);
     const struct weir_trace_meta meta = {
         .program = program,
@@ -120,8 +124,8 @@ static bool create_writer(struct trace *trace, char *message, size_t message_siz
         .backend = trace->backend->name,
         .plugins = plugins,
         .source = source_of(trace->backend->name),
-        .base_unix_ns = (uint64_t)unix_time.tv_sec * 1000000000u + (uint64_t)unix_time.tv_nsec,
-        .process = (uint64_t)getpid(),
+        .base_unix_ns = trace->clock ? 0 : unix_ns,
+        .process = trace->clock ? VIRTUAL_PROCESS : (uint64_t)getpid(),
     };
     trace->writer = weir_trace_writer_create(trace->path, &meta, message, message_size);
     return trace->writer != NULL;

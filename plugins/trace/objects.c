@@ -141,6 +141,8 @@ void trace_queue_retire(const struct weir_link *link, weir_queue *object)
     const uint64_t begin_ns = weir_clock_now_ns();
     if (!queue->enlisted)
         return;
+    if (queue->trace->clock)
+        trace_drain_now(queue->trace);
     pthread_mutex_lock(&device->lock);
     trace_pair_clocks(link, device, device->queue_count == 1);
     for (int i = 0; i < CLOCK_TRIES && device->pairs == 0; i++)

@@ -19,6 +19,10 @@
 // and one reader, the writing thread. Entries between `tail` and `head` belong to the reader,
 // except that the thread that runs a host call stores its times.
 //
+// In virtual time, where the links after this one have a clock, two runs write the same file: the
+// writing thread only works when a submitter, or a thread's ring, has to wait for it, which takes no
+// virtual time; threads are numbered as they come; and nothing of the real time is in the file.
+//
 // No lock is taken with another one of the plugin held: docs/architecture.md.
 #ifndef WEIR_PLUGINS_TRACE_PARTS_H
 #define WEIR_PLUGINS_TRACE_PARTS_H
@@ -89,12 +93,13 @@ struct trace_level {
 struct trace_thread {
     atomic_uint users;  // the link, and the thread as long as it lives
     atomic_bool closed; // the link is gone
-    const struct trace *trace;
+    struct trace *trace;
     struct trace_thread *next;        // of the link
     struct trace_thread *next_of_own; // of the thread, in other links
-    uint64_t id;
-    bool announced; // the writing thread has written its name
-    uint32_t depth; // of regions; may exceed TRACE_DEPTH
+    uint64_t id;                      // the kernel's; in virtual time 1, 2, 3 …
+    char name[16];                    // in virtual time: the first one
+    bool announced;                   // the writing thread has written its name
+    uint32_t depth;                   // of regions; may exceed TRACE_DEPTH
     struct trace_level levels[TRACE_DEPTH];
     char path[TRACE_REGION_SIZE];
     size_t path_length;
@@ -107,6 +112,9 @@ struct trace_thread {
 // Returns that of the calling thread, created at the first call. NULL if out of memory.
 struct trace_thread *trace_thread_self(struct trace *trace);
 void trace_threads_finish(struct trace *trace);
+// On the writing thread: frees those of the list, from the link's on, that have ended and of which
+// everything is written.
+void trace_threads_sweep(struct trace *trace, struct trace_thread *list);
 // Notes an interval of the calling thread that ends now.
 void trace_thread_span(struct trace_thread *thread, enum weir_trace_span_kind kind,
                        const char *name, uint64_t number, uint64_t begin_ns);
@@ -236,6 +244,7 @@ struct trace_queue {
     uint64_t tail_seen;
     _Atomic uint64_t dropped;
     _Atomic uint64_t last_timed; // sequence of the last operation that will have times
+    uint64_t unwritten; // operations, and nodes of graphs, since the writing thread was woken
     // The draining thread's.
     _Alignas(64) _Atomic uint64_t tail;
     uint64_t joined; // entries before it have their times
@@ -321,6 +330,7 @@ struct trace {
     struct trace_device *devices;
     struct trace_queue *queues;
     struct trace_thread *threads;
+    uint64_t thread_count; // that have ever been on the list
     uint32_t device_count;
     // The draining thread's.
     struct weir_thread thread;
@@ -328,6 +338,9 @@ struct trace {
     pthread_cond_t wake;
     bool stop;
     bool pressed; // a ring is filling up
+    pthread_cond_t written;
+    uint64_t asked; // how many have waited for `written`
+    uint64_t served;
     weir_trace_writer *writer;
     bool write_failed; // and was logged
     char failure[512]; // why the file, the report or the page is missing; "" if none is
@@ -393,6 +406,8 @@ void trace_engines(struct trace_device *devices, struct trace_queue *queues, uin
 // drain.c
 
 bool trace_drain_start(struct trace *trace);
+// In virtual time: waits until all that is complete now is written. With no lock of the plugin held.
+void trace_drain_now(struct trace *trace);
 // Writes the rest, closes the file and ends the thread. A failure is described in `failure`.
 void trace_drain_finish(struct trace *trace);
 // Wakes the writing thread, since a ring is filling up.

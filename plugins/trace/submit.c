@@ -264,6 +264,20 @@ static struct trace_entry *next_entry(struct trace_queue *queue, uint64_t head)
     return head - queue->tail_seen > queue->mask ? NULL : &queue->ring[head & queue->mask];
 }
 
+// In virtual time the submitter waits for it, so that it finds the same in each run. Each node of a
+// graph has times.
+static void wake_writer(struct trace_queue *queue, const struct trace_entry *entry)
+{
+    queue->unwritten += entry->kind == WEIR_OPERATION_GRAPH ? entry->u.graph.times : 1;
+    if (queue->unwritten < TRACE_WAKE)
+        return;
+    queue->unwritten = 0;
+    if (queue->trace->clock)
+        trace_drain_now(queue->trace);
+    else
+        trace_drain_press(queue->trace);
+}
+
 weir_status trace_queue_submit(const struct weir_link *link, weir_queue *object,
                                const struct weir_operation *operation)
 {
@@ -288,7 +302,6 @@ weir_status trace_queue_submit(const struct weir_link *link, weir_queue *object,
     else if (is_timed(queue, entry))
         atomic_store_explicit(&queue->last_timed, operation->sequence, memory_order_relaxed);
     atomic_store_explicit(&queue->head, head + 1, memory_order_release);
-    if ((head + 1) % TRACE_WAKE == 0)
-        trace_drain_press(trace_of(link));
+    wake_writer(queue, entry);
     return status;
 }

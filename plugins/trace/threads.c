@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -61,7 +62,11 @@ static struct trace_thread *make(struct trace *trace, struct trace_thread *list)
         thread->id = (uint64_t)syscall(SYS_gettid);
         thread->next_of_own = list;
         list = thread;
+        if (trace->clock)
+            prctl(PR_GET_NAME, thread->name);
         pthread_mutex_lock(&trace->lists);
+        if (trace->clock)
+            thread->id = ++trace->thread_count;
         thread->next = trace->threads;
         trace->threads = thread;
         pthread_mutex_unlock(&trace->lists);
@@ -81,6 +86,32 @@ struct trace_thread *trace_thread_self(struct trace *trace)
         if (thread->trace == trace && !atomic_load_explicit(&thread->closed, memory_order_relaxed))
             return thread;
     return make(trace, list);
+}
+
+// Takes it out of the link's list, in which newer ones may stand before it by now.
+static void delist(struct trace *trace, const struct trace_thread *thread)
+{
+    pthread_mutex_lock(&trace->lists);
+    struct trace_thread **at = &trace->threads;
+    while (*at != thread)
+        at = &(*at)->next;
+    *at = thread->next;
+    pthread_mutex_unlock(&trace->lists);
+}
+
+void trace_threads_sweep(struct trace *trace, struct trace_thread *list)
+{
+    for (struct trace_thread *thread = list; thread;) {
+        struct trace_thread *next = thread->next;
+        if (atomic_load_explicit(&thread->users, memory_order_acquire) == 1 &&
+            atomic_load_explicit(&thread->head, memory_order_relaxed) ==
+                atomic_load_explicit(&thread->tail, memory_order_relaxed)) {
+            delist(trace, thread);
+            trace->spans_dropped += atomic_load_explicit(&thread->dropped, memory_order_relaxed);
+            release_user(thread);
+        }
+        thread = next;
+    }
 }
 
 void trace_threads_finish(struct trace *trace)
@@ -106,11 +137,18 @@ static size_t copy_text(char *to, size_t size, const char *from)
     return length;
 }
 
+static bool is_full(const struct trace_thread *thread, unsigned head)
+{
+    return head - atomic_load_explicit(&thread->tail, memory_order_acquire) == TRACE_SPANS;
+}
+
 void trace_thread_span(struct trace_thread *thread, enum weir_trace_span_kind kind,
                        const char *name, uint64_t number, uint64_t begin_ns)
 {
     const unsigned head = atomic_load_explicit(&thread->head, memory_order_relaxed);
-    if (head - atomic_load_explicit(&thread->tail, memory_order_acquire) == TRACE_SPANS) {
+    if (thread->trace->clock && is_full(thread, head))
+        trace_drain_now(thread->trace);
+    if (is_full(thread, head)) {
         atomic_fetch_add_explicit(&thread->dropped, 1, memory_order_relaxed);
         return;
     }
