@@ -1,8 +1,9 @@
 // Stage 3: the choice of the patches that get tokens, and the tokens.
 //
-// A patch's rank in descending order is the number of patches before it, which
-// is counted: no sorting network, any number of patches. A budget buys at most
-// B/64 patches, so the walk over the order is short and one work-item does it.
+// Patches get tokens in descending order of relevance. A patch's place in that order is
+// the number of patches before it, and its first token the number of theirs: both are
+// counted, so there is no sorting network and no walk over the order, and each patch is
+// chosen by itself.
 
 #include "kernels/arr_coc/layout.cl.h"
 
@@ -13,40 +14,6 @@
 #define RANK_TILE 1024u
 #define COUNTERS (PARTS * LANES)
 
-// Relevance is never negative, so its bits compare as its values do; unlike
-// floats they also have an order for a NaN.
-__kernel __attribute__((reqd_work_group_size(COUNTERS, 1, 1))) void rank_patches(
-    __global const float *relevance, __global int *order, uint patches)
-{
-    __local int tile[RANK_TILE];
-    __local uint counts[COUNTERS];
-    uint lane = (uint)get_local_id(0);
-    uint index = (uint)get_group_id(0) * LANES + lane % LANES;
-    uint first = lane / LANES * (RANK_TILE / PARTS);
-    uint at = min(index, patches - 1u);
-    int own = as_int(relevance[at]);
-    uint rank = 0;
-    for (uint start = 0; start < patches; start += RANK_TILE) {
-        // Values past the last patch are less than any.
-        for (uint i = lane; i < RANK_TILE; i += COUNTERS)
-            tile[i] = start + i < patches ? as_int(relevance[start + i]) : INT_MIN;
-        barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll 16
-        for (uint i = first; i < first + RANK_TILE / PARTS; i++) {
-            int value = tile[i];
-            rank += value > own || (value == own && start + i < at) ? 1u : 0u;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    counts[lane] = rank;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (lane < LANES && index < patches) {
-        for (uint part = 1; part < PARTS; part++)
-            rank += counts[part * LANES + lane];
-        order[rank] = (int)index;
-    }
-}
-
 int side_of(float relevance)
 {
     int side = ARR_COC_SIDE_MIN + (int)floor(fma(12.0f, relevance, 0.5f));
@@ -54,55 +21,79 @@ int side_of(float relevance)
 }
 
 // The largest side whose tokens fit, or 0 if that is too small.
-int side_that_fits(int tokens)
+uint side_that_fits(uint tokens)
 {
-    int side = 0;
-    for (int s = ARR_COC_SIDE_MIN; s <= ARR_COC_SIDE_MAX; s++)
+    uint side = 0;
+    for (uint s = ARR_COC_SIDE_MIN; s <= ARR_COC_SIDE_MAX; s++)
         side = s * s <= tokens ? s : side;
     return side;
 }
 
-__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void allocate_tokens(
-    __global const float *relevance, __global const int *order, __global int *patches_out,
-    __global int *counts, uint patches, uint budget)
+// Takes the patch at `place` of the order, before which `used` tokens are taken, if it
+// fits. The first that does not fit gets what is left, if that is enough; those after it
+// find more used than the budget has. It tells the counts, or the last of the order does.
+void take_patch(__global int *patches_out, __global int *counts, uint patch, uint place,
+                uint used, uint side, uint patches, uint budget)
 {
-    __local int sides[LANES], indices[LANES];
-    __local int used, taken, ended;
-    uint lane = (uint)get_local_id(0);
-    if (lane == 0u) {
-        used = 0;
-        taken = 0;
-        ended = 0;
+    if (used > budget)
+        return;
+    bool fits = side * side <= budget - used;
+    if (!fits)
+        side = side_that_fits(budget - used);
+    if (side > 0u) {
+        patches_out[3u * place] = (int)patch;
+        patches_out[3u * place + 1u] = (int)side;
+        patches_out[3u * place + 2u] = (int)used;
     }
-    // The longest walk: K patches, and the one that does not fit.
-    uint longest = min(patches, budget / 64u + 1u);
-    for (uint start = 0; start < longest; start += LANES) {
-        uint place = min(start + lane, patches - 1u);
-        indices[lane] = order[place];
-        sides[lane] = side_of(relevance[order[place]]);
+    if (!fits || place + 1u == patches) {
+        counts[0] = (int)(place + (side > 0u ? 1u : 0u));
+        counts[1] = (int)(used + side * side);
+    }
+}
+
+// Relevance is never negative, so its bits compare as its values do; unlike
+// floats they also have an order for a NaN.
+__kernel __attribute__((reqd_work_group_size(COUNTERS, 1, 1))) void allocate_tokens(
+    __global const float *relevance, __global int *patches_out, __global int *counts,
+    uint patches, uint budget)
+{
+    __local int values[RANK_TILE];
+    __local uint areas[RANK_TILE];
+    __local uint places[COUNTERS], tokens[COUNTERS];
+    uint lane = (uint)get_local_id(0);
+    uint index = (uint)get_group_id(0) * LANES + lane % LANES;
+    uint first = lane / LANES * (RANK_TILE / PARTS);
+    uint at = min(index, patches - 1u);
+    int own = as_int(relevance[at]);
+    uint place = 0, used = 0;
+    for (uint start = 0; start < patches; start += RANK_TILE) {
+        // Values past the last patch are less than any.
+        for (uint i = lane; i < RANK_TILE; i += COUNTERS) {
+            float value = relevance[min(start + i, patches - 1u)];
+            uint side = (uint)side_of(value);
+            values[i] = start + i < patches ? as_int(value) : INT_MIN;
+            areas[i] = side * side;
+        }
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (lane == 0u) {
-            for (uint i = 0; i < min(LANES, longest - start) && !ended; i++) {
-                int left = (int)budget - used;
-                int side = sides[i];
-                if (side * side > left) {
-                    ended = 1;
-                    side = side_that_fits(left);
-                }
-                if (side > 0) {
-                    patches_out[3 * taken] = indices[i];
-                    patches_out[3 * taken + 1] = side;
-                    patches_out[3 * taken + 2] = used;
-                    used += side * side;
-                    taken++;
-                }
-            }
+#pragma unroll 16
+        for (uint i = first; i < first + RANK_TILE / PARTS; i++) {
+            int value = values[i];
+            bool is_before = value > own || (value == own && start + i < at);
+            place += is_before ? 1u : 0u;
+            used += is_before ? areas[i] : 0u;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    if (lane == 0u) {
-        counts[0] = taken;
-        counts[1] = used;
+    places[lane] = place;
+    tokens[lane] = used;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane < LANES && index < patches) {
+        for (uint part = 1; part < PARTS; part++) {
+            place += places[part * LANES + lane];
+            used += tokens[part * LANES + lane];
+        }
+        take_patch(patches_out, counts, index, place, used,
+                   (uint)side_of(relevance[index]), patches, budget);
     }
 }
 

@@ -23,7 +23,6 @@ static const char *const kernel_names[ARR_COC_KERNEL_COUNT] = {
     [ARR_COC_TEXTURE_IMAGE] = "texture_image",
     [ARR_COC_PATCH_SCORES] = "patch_scores",
     [ARR_COC_RELEVANCE] = "relevance",
-    [ARR_COC_RANK_PATCHES] = "rank_patches",
     [ARR_COC_ALLOCATE_TOKENS] = "allocate_tokens",
     [ARR_COC_COMPRESS_TOKENS] = "compress_tokens",
 };
@@ -109,7 +108,6 @@ static void destroy_slot(void *user, void *slot_pointer)
         weir_buffer_destroy(&slot->rgb);
     weir_buffer_destroy(&slot->rgb_host);
     weir_buffer_destroy(&slot->texture);
-    weir_buffer_destroy(&slot->order);
     if (slot->results != slot->results_host)
         weir_buffer_destroy(&slot->results);
     weir_buffer_destroy(&slot->results_host);
@@ -119,15 +117,13 @@ static void destroy_slot(void *user, void *slot_pointer)
 static weir_status create_slot_buffers(weir_arr_coc *a, struct arr_coc_slot *slot)
 {
     static const unsigned char zero = 0;
-    const size_t order_size = (size_t)a->sizes.grid * a->sizes.grid * sizeof(int32_t);
     weir_status status;
 
     if ((status = create_buffer(a, "rgb (host)", a->rgb_size, WEIR_PLACE_HOST, &slot->rgb_host)) ||
         (status = create_buffer(a, "results (host)", a->layout.total, WEIR_PLACE_HOST,
                                 &slot->results_host)) ||
         (status = create_buffer(a, "texture", a->layout.texture_size, WEIR_PLACE_DEVICE,
-                                &slot->texture)) ||
-        (status = create_buffer(a, "order", order_size, WEIR_PLACE_DEVICE, &slot->order)))
+                                &slot->texture)))
         return status;
     if (a->direct) {
         slot->rgb = slot->rgb_host;

@@ -12,7 +12,6 @@ enum arr_coc_kernel {
     ARR_COC_TEXTURE_IMAGE,
     ARR_COC_PATCH_SCORES,
     ARR_COC_RELEVANCE,
-    ARR_COC_RANK_PATCHES,
     ARR_COC_ALLOCATE_TOKENS,
     ARR_COC_COMPRESS_TOKENS,
     ARR_COC_KERNEL_COUNT
@@ -43,7 +42,6 @@ struct arr_coc_slot {
     weir_buffer *rgb_host;
     weir_buffer *rgb; // the same buffer where kernels can read host memory
     weir_buffer *texture;
-    weir_buffer *order;
     weir_buffer *results;
     weir_buffer *results_host; // the same buffer where kernels can write host memory
     uint32_t width;            // of the frame in the slot

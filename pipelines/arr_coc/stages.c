@@ -106,16 +106,11 @@ weir_status arr_coc_submit_allocation(void *user, void *slot_pointer, void *fram
     const struct arr_coc_layout *layout = &a->layout;
     const uint32_t grid = a->sizes.grid;
     const uint32_t patches = grid * grid;
-    const size_t order_size = weir_buffer_size(slot->order);
     (void)frame;
 
-    TRY(weir_queue_launch(queue, a->kernels[ARR_COC_RANK_PATCHES],
+    TRY(weir_queue_launch(queue, a->kernels[ARR_COC_ALLOCATE_TOKENS],
                           weir_dim(ceil_div(patches, 64), 1, 1), weir_dim(256, 1, 1),
                           in_part(slot->results, &layout->relevance),
-                          weir_out(slot->order, 0, order_size), patches));
-    TRY(weir_queue_launch(queue, a->kernels[ARR_COC_ALLOCATE_TOKENS], weir_dim(1, 1, 1),
-                          weir_dim(64, 1, 1), in_part(slot->results, &layout->relevance),
-                          weir_in(slot->order, 0, order_size),
                           out_part(slot->results, &layout->patches),
                           out_part(slot->results, &layout->counts), patches, a->sizes.budget));
     return weir_queue_launch(queue, a->kernels[ARR_COC_COMPRESS_TOKENS],

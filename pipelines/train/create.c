@@ -38,8 +38,8 @@ static weir_status check_counts(const struct weir_train_run_params *p)
 static weir_status check(const struct weir_train_run_params *p)
 {
     if (!p->comm || !p->data)
-        return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL, "weir_train_run: %s is NULL",
-                                  p->comm ? "data" : "comm");
+        return weir__pattern_fail(name, WEIR_ERROR_INVALID, "set it in the params",
+                                  "weir_train_run: %s is NULL", p->comm ? "data" : "comm");
     if (p->program < WEIR_TRAIN_DDP || p->program > WEIR_TRAIN_ENCDEC)
         return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL, "there is no program %d",
                                   (int)p->program);
