@@ -1,133 +1,16 @@
 // weir bench arr-coc: frames a second of the vision pipeline with one slot and with
 // more, on one device and on several, beside the rate of bare copies of the same bytes
 // in and out.
-//
-// Frames are in pinned memory: a slot's memory is written when the slot first gets an
-// image, and is reused with the same bytes from then on, as with a camera that writes
-// there itself. The host decodes and copies nothing while times are taken.
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/bench/arr_coc_parts.h"
-#include "cli/bench/work.h"
 #include "cli/common/share.h"
 #include "cli/runtime/devices.h"
 #include "io/image.h"
-#include "patterns/pipeline_group.h"
 
 const char *const arr_coc_graph_words[] = {"off", "on", NULL};
-
-// Frames. Both run on threads of the pipelines; the main thread waits meanwhile.
-
-static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
-                        uint32_t *out_height)
-{
-    struct arr_coc_line *line = user;
-    const struct arr_coc_image *image = line->image;
-    const size_t bytes = (size_t)3 * image->width * image->height;
-    size_t i = 0;
-    pthread_mutex_lock(&line->lock);
-    while (i + 1 < ARR_COC_FILLED_MOST && line->filled[i].memory && line->filled[i].memory != rgb)
-        i++;
-    if (line->filled[i].memory != rgb || line->filled[i].image != image) {
-        if (rgb && bytes <= capacity)
-            memcpy(rgb, image->rgb, bytes);
-        line->filled[i] = (struct arr_coc_filled){rgb, image};
-    }
-    pthread_mutex_unlock(&line->lock);
-    *out_width = image->width;
-    *out_height = image->height;
-    return WEIR_OK;
-}
-
-static bool check_first(struct arr_coc_line *line, struct arr_coc_image *image)
-{
-    char message[256];
-    if (!line->owner->bench->runs_kernels ||
-        arr_coc_results_check(&image->results, &line->owner->sizes, message, sizeof message))
-        return true;
-    return bench_fail_result(line->owner->bench, "%s: wrong results: %s; nothing was timed",
-                             image->name, message);
-}
-
-static void deliver(void *user, struct weir_arr_coc_frame *frame,
-                    const struct weir_arr_coc_output *output,
-                    const struct weir_pipeline_result *result)
-{
-    struct arr_coc_line *line = frame->user;
-    struct arr_coc_bench *a = line->owner;
-    struct arr_coc_image *image = &a->images[line->image - a->images];
-    struct arr_coc_results own;
-    (void)user;
-    if (!line->checking || !line->right || result->status != WEIR_OK || !output)
-        return;
-    if (!arr_coc_results_fit(output, &a->sizes)) {
-        line->right = bench_fail_result(a->bench,
-                                        "%s: wrong results: %u patches and %u tokens; nothing was "
-                                        "timed",
-                                        image->name, (unsigned)output->patch_count,
-                                        (unsigned)output->token_count);
-        return;
-    }
-    if (!arr_coc_results_take(&own, output, a->sizes.grid)) {
-        line->right = bench_fail(a->bench, CLI_FAILED, "no memory for the results");
-        return;
-    }
-    a->bench->checked++;
-    if (!image->results.memory) {
-        image->results = own;
-        line->right = check_first(line, image);
-        return;
-    }
-    if (!arr_coc_results_same(&image->results, &own))
-        line->right =
-            bench_fail_result(a->bench,
-                              "%s: a frame with %u slots gave other results than the "
-                              "first frame with %u; nothing was timed",
-                              image->name, (unsigned)line->slots, (unsigned)a->lines[0].slots);
-    arr_coc_results_finish(&own);
-}
-
-static bool end_frames(struct arr_coc_line *line, const struct arr_coc_image *image, uint64_t count,
-                       uint64_t succeeded_before)
-{
-    struct bench *bench = line->owner->bench;
-    struct weir_pipeline_statistics after;
-    if (weir_pipeline_group_drain(line->group, WEIR_FOREVER) != WEIR_OK)
-        return bench_fail_weir(bench);
-    weir_pipeline_group_get_statistics(line->group, &after);
-    return after.succeeded - succeeded_before == count ||
-           bench_fail(bench, CLI_FAILED, "%s: %" PRIu64 " of %" PRIu64 " frames failed",
-                      image->name, count - (after.succeeded - succeeded_before), count);
-}
-
-static bool run_frames(struct arr_coc_line *line, const struct arr_coc_image *image, uint64_t count)
-{
-    struct weir_pipeline_statistics before;
-    line->image = image;
-    weir_pipeline_group_get_statistics(line->group, &before);
-    for (uint64_t i = 0; i < count; i++)
-        if (weir_pipeline_group_submit(line->group, &line->frame) != WEIR_OK)
-            return bench_fail_weir(line->owner->bench);
-    return end_frames(line, image, count, before.succeeded);
-}
-
-// `rounds` frames in every slot of every device.
-static bool run_slots(struct arr_coc_line *line, const struct arr_coc_image *image, uint64_t rounds)
-{
-    const uint64_t count = rounds * line->slots;
-    struct weir_pipeline_statistics before;
-    line->image = image;
-    weir_pipeline_group_get_statistics(line->group, &before);
-    for (uint32_t d = 0; d < line->devices; d++)
-        for (uint64_t i = 0; i < count; i++)
-            if (weir_pipeline_submit(weir_arr_coc_pipeline(line->arr_coc[d]), &line->frame) !=
-                WEIR_OK)
-                return bench_fail_weir(line->owner->bench);
-    return end_frames(line, image, count * line->devices, before.succeeded);
-}
 
 // Images.
 
@@ -181,7 +64,7 @@ static bool make_images(struct arr_coc_bench *a)
     return a->bench->operand_count > 0 || make_noise(a);
 }
 
-static uint64_t most_pixels(const struct arr_coc_bench *a)
+uint64_t arr_coc_most_pixels(const struct arr_coc_bench *a)
 {
     uint64_t most = 0;
     for (size_t i = 0; i < a->image_count; i++) {
@@ -212,72 +95,20 @@ static bool load_weights(struct arr_coc_bench *a)
     return true;
 }
 
-static bool create_pipeline(struct arr_coc_line *line, uint32_t device, bool timing)
-{
-    struct arr_coc_bench *a = line->owner;
-    struct weir_arr_coc_params params = {
-        .struct_size = sizeof params,
-        .weights = a->weights,
-        .query = a->query,
-        .query_size = weir_arr_coc_weights_query_size(a->weights),
-        .deliver = deliver,
-        .group = line->group,
-    };
-    if (weir_arr_coc_params_from_settings(a->bench->runtime, &params) != WEIR_OK)
-        return bench_fail_weir(a->bench);
-    params.device = a->copies[device].device;
-    params.max_pixels = most_pixels(a);
-    params.slot_count = line->slots;
-    params.full = WEIR_PIPELINE_BLOCK;
-    params.backlog = 0;
-    params.timing = timing;
-    params.graphs = line->graphs;
-    return weir_arr_coc_create(&params, &line->arr_coc[device]) == WEIR_OK ||
-           bench_fail_weir(a->bench);
-}
-
-static bool create_line(struct arr_coc_bench *a, struct arr_coc_line *line, uint32_t devices,
-                        uint32_t slots, bool graphs, bool timing)
-{
-    line->owner = a;
-    line->devices = devices;
-    line->slots = slots;
-    line->graphs = graphs;
-    line->frame = (struct weir_arr_coc_frame){.load = load, .user = line};
-    pthread_mutex_init(&line->lock, NULL);
-    if (weir_pipeline_group_create(NULL, &line->group) != WEIR_OK)
-        return bench_fail_weir(a->bench);
-    for (uint32_t d = 0; d < devices; d++)
-        if (!create_pipeline(line, d, timing))
-            return false;
-    a->sizes = *weir_arr_coc_get_sizes(line->arr_coc[0]);
-    a->result_bytes = weir_arr_coc_result_bytes(line->arr_coc[0]);
-    return true;
-}
-
-static void destroy_line(struct arr_coc_line *line)
-{
-    if (!line->owner)
-        return;
-    for (uint32_t d = 0; d < line->devices; d++)
-        weir_arr_coc_destroy(&line->arr_coc[d]);
-    weir_pipeline_group_destroy(&line->group);
-    pthread_mutex_destroy(&line->lock);
-}
-
 static bool make_lines(struct arr_coc_bench *a)
 {
     const bool can_time = a->bench->limits->timing_history > 0;
     const size_t one = arr_coc_lines_of_one(a);
     a->line_count = one * (a->device_count > 1 ? 2 : 1);
     for (size_t i = 0; i < a->line_count; i++)
-        if (!create_line(a, &a->lines[i], i < one ? 1 : a->device_count,
-                         (uint32_t)a->slots.values[i % a->slots.count],
-                         a->graphs.values[i % one / a->slots.count] == BENCH_WORD + 1, false))
+        if (!arr_coc_line_create(a, &a->lines[i], i < one ? 1 : a->device_count,
+                                 (uint32_t)a->slots.values[i % a->slots.count],
+                                 a->graphs.values[i % one / a->slots.count] == BENCH_WORD + 1,
+                                 false))
             return false;
     if (!can_time)
         bench_note(a->bench, "not measured: times of the stages, which this device does not keep");
-    return !can_time || create_line(a, &a->timed, 1, 1, false, true);
+    return !can_time || arr_coc_line_create(a, &a->timed, 1, 1, false, true);
 }
 
 // The first is the benchmark's.
@@ -301,7 +132,7 @@ static bool open_devices(struct arr_coc_bench *a)
 
 static bool make_copies(struct arr_coc_bench *a)
 {
-    const size_t up = (size_t)(3 * most_pixels(a));
+    const size_t up = (size_t)(3 * arr_coc_most_pixels(a));
     for (uint32_t d = 0; d < a->device_count; d++)
         if (!arr_coc_copies_make(a->bench, &a->copies[d], up, a->result_bytes))
             return false;
@@ -315,8 +146,8 @@ static bool check_results(struct arr_coc_bench *a)
         for (size_t i = 0; i < a->line_count; i++) {
             struct arr_coc_line *line = &a->lines[i];
             line->checking = line->right = true;
-            if (!run_slots(line, &a->images[k], 2) || !run_frames(line, &a->images[k], 1) ||
-                !line->right)
+            if (!arr_coc_line_run_slots(line, &a->images[k], 2) ||
+                !arr_coc_line_run(line, &a->images[k], 1) || !line->right)
                 return false;
             line->checking = false;
         }
@@ -341,10 +172,10 @@ static bool time_line(struct arr_coc_bench *a, size_t index, struct arr_coc_imag
 {
     struct arr_coc_line *line = &a->lines[index];
     const uint64_t frames = a->frames * line->devices;
-    if (!run_slots(line, image, 1)) // puts the image into every slot
+    if (!arr_coc_line_run_slots(line, image, 1)) // puts the image into every slot
         return false;
     const uint64_t began = cli_now_ns();
-    if (!run_frames(line, image, frames))
+    if (!arr_coc_line_run(line, image, frames))
         return false;
     bench_keep(a->bench, &image->rate[index],
                (double)frames * 1e9 / (double)(cli_now_ns() - began));
@@ -356,7 +187,7 @@ static bool time_stages(struct arr_coc_bench *a, struct arr_coc_image *image)
     const uint64_t frames = a->frames < 20 ? a->frames : 20;
     struct weir_pipeline_statistics before, after;
     weir_pipeline_group_get_statistics(a->timed.group, &before);
-    if (!run_frames(&a->timed, image, frames))
+    if (!arr_coc_line_run(&a->timed, image, frames))
         return false;
     weir_pipeline_group_get_statistics(a->timed.group, &after);
     for (uint32_t i = 0; i < after.stage_count; i++)
@@ -393,8 +224,8 @@ static bool measure(struct arr_coc_bench *a)
 static void destroy_all(struct arr_coc_bench *a)
 {
     for (size_t i = 0; i < ARR_COC_PIPELINES_MOST; i++)
-        destroy_line(&a->lines[i]);
-    destroy_line(&a->timed);
+        arr_coc_line_destroy(&a->lines[i]);
+    arr_coc_line_destroy(&a->timed);
     for (uint32_t d = 0; d < a->device_count; d++) {
         arr_coc_copies_destroy(&a->copies[d]);
         if (d > 0 && weir_device_close(&a->copies[d].device) < 0)

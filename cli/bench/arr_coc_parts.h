@@ -49,7 +49,6 @@ struct arr_coc_line {
     struct arr_coc_filled filled[ARR_COC_FILLED_MOST];
     const struct arr_coc_image *image; // the one that is run now
     bool checking;
-    bool first; // of the image: its results are kept
     bool right;
     struct weir_arr_coc_frame frame; // stands for all of them
 };
@@ -79,6 +78,24 @@ static inline size_t arr_coc_lines_of_one(const struct arr_coc_bench *a)
 {
     return a->slots.count * a->graphs.count;
 }
+
+// Of the largest image.
+uint64_t arr_coc_most_pixels(const struct arr_coc_bench *a);
+
+// arr_coc_line.c
+
+// Pipelines with so many slots on each of the first devices. After a failure too, the line is destroyed.
+bool arr_coc_line_create(struct arr_coc_bench *a, struct arr_coc_line *line, uint32_t devices,
+                         uint32_t slots, bool graphs, bool timing);
+void arr_coc_line_destroy(struct arr_coc_line *line);
+
+// Runs `count` frames, and waits for them.
+bool arr_coc_line_run(struct arr_coc_line *line, const struct arr_coc_image *image, uint64_t count);
+// The same, `rounds` frames in every slot of every device.
+bool arr_coc_line_run_slots(struct arr_coc_line *line, const struct arr_coc_image *image,
+                            uint64_t rounds);
+
+// arr_coc_report.c
 
 // Fills the tables and the plot.
 void arr_coc_report(struct arr_coc_bench *a);

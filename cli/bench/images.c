@@ -1,5 +1,6 @@
 // weir bench images: JPEGs a second that are decoded on several threads and run through the ARR-COC
-// pipeline, beside the decoder alone and the pipeline alone.
+// pipeline, beside the decoder alone, into memory of its threads' and into pinned buffers, and the pipeline
+// alone.
 #include "cli/bench/images.h"
 
 #include <stdlib.h>
@@ -142,13 +143,12 @@ static bool load_weights(struct images_bench *images)
     return true;
 }
 
-static uint64_t most_pixels(const struct images_bench *images)
+static size_t largest(const struct images_bench *images)
 {
-    uint64_t most = 0;
+    size_t most = 0;
     for (size_t i = 0; i < images->image_count; i++) {
-        const struct weir_io_image_info *info = &images->images[i].info;
-        const uint64_t pixels = (uint64_t)info->width * info->height;
-        most = pixels > most ? pixels : most;
+        const size_t bytes = (size_t)weir_io_image_bytes(&images->images[i].info);
+        most = bytes > most ? bytes : most;
     }
     return most;
 }
@@ -169,7 +169,7 @@ static bool make_row(struct images_bench *images, size_t index)
     if (weir_arr_coc_params_from_settings(images->bench->runtime, &params) != WEIR_OK)
         return bench_fail_weir(images->bench);
     params.device = images->bench->device;
-    params.max_pixels = most_pixels(images);
+    params.max_pixels = images->image_bytes / 3;
     params.full = WEIR_PIPELINE_BLOCK;
     row->slots =
         (params.slot_count ? params.slot_count : WEIR_ARR_COC_STAGES_MAX + 1) + 2 * row->threads;
@@ -183,6 +183,31 @@ static bool make_row(struct images_bench *images, size_t index)
         return bench_fail_weir(images->bench);
     images->sizes = *weir_arr_coc_get_sizes(row->arr_coc);
     return true;
+}
+
+// As many as the row with the most slots has.
+static bool make_pinned(struct images_bench *images)
+{
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .label = "images",
+                                              .size = images->image_bytes,
+                                              .placement = WEIR_PLACE_HOST};
+    uint32_t count = 0;
+    for (size_t i = 0; i < images->threads.count; i++)
+        count = images->rows[i].slots > count ? images->rows[i].slots : count;
+    for (uint32_t i = 0; i < count; i++)
+        if (weir_buffer_create(images->bench->device, &params, &images->pinned[i]) != WEIR_OK)
+            return bench_fail_weir(images->bench);
+    return true;
+}
+
+static bool make_all(struct images_bench *images)
+{
+    images->image_bytes = largest(images);
+    for (size_t i = 0; i < images->threads.count; i++)
+        if (!make_row(images, i))
+            return false;
+    return make_pinned(images);
 }
 
 // Each slot gets an image, which the pipeline alone then works on.
@@ -200,6 +225,8 @@ static void close_images(struct images_bench *images)
 {
     for (size_t i = 0; i < images->threads.count; i++)
         weir_arr_coc_destroy(&images->rows[i].arr_coc);
+    for (size_t i = 0; i < WEIR_PIPELINE_SLOTS_MAX; i++)
+        weir_buffer_destroy(&images->pinned[i]);
     for (size_t i = 0; i < images->image_count; i++)
         arr_coc_results_finish(&images->images[i].results);
     free(images->query);
@@ -219,22 +246,39 @@ static uint64_t processor_ns(void)
                : 0;
 }
 
+static bool run_way(struct images_bench *images, struct images_row *row, enum images_way way)
+{
+    images->decodes = way == IMAGES_BOTH;
+    if (way == IMAGES_DECODER || way == IMAGES_PINNED)
+        return images_decode(images, row->threads, way == IMAGES_PINNED ? row->slots : 0);
+    return run_frames(images, row, images->frames);
+}
+
+static void keep(const struct images_bench *images, struct bench_samples *samples, double value)
+{
+    if (images->bench->turn > 0)
+        samples->values[samples->count++] = value;
+}
+
 static bool time_way(struct images_bench *images, struct images_row *row, enum images_way way,
                      double *out_rate)
 {
-    images->decodes = way == IMAGES_BOTH;
     const uint64_t worked_ns = processor_ns();
     const uint64_t began_ns = cli_now_ns();
-    const bool fine = way == IMAGES_DECODER ? images_decode(images, row->threads)
-                                            : run_frames(images, row, images->frames);
+    if (!run_way(images, row, way))
+        return false;
     const double took_ns = (double)(cli_now_ns() - began_ns);
+    const double busy_ns = (double)(processor_ns() - worked_ns);
     *out_rate = (double)images->frames * 1e9 / took_ns;
-    if (fine)
-        bench_keep(images->bench, &row->rate[way], *out_rate);
-    if (images->bench->turn > 0)
-        row->busy[way].values[row->busy[way].count++] =
-            (double)(processor_ns() - worked_ns) / took_ns;
-    return fine;
+    bench_keep(images->bench, &row->rate[way], *out_rate);
+    keep(images, &row->busy[way], busy_ns / took_ns);
+    keep(images, &row->cost[way], busy_ns / 1e6 / (double)images->frames);
+    return true;
+}
+
+static double slower(double a, double b)
+{
+    return a < b ? a : b;
 }
 
 static bool time_row(struct images_bench *images, struct images_row *row)
@@ -246,10 +290,10 @@ static bool time_row(struct images_bench *images, struct images_row *row)
         if (!time_way(images, row, way, &rate[way]))
             return false;
     }
-    const double slower =
-        rate[IMAGES_DECODER] < rate[IMAGES_PIPELINE] ? rate[IMAGES_DECODER] : rate[IMAGES_PIPELINE];
-    if (images->bench->turn > 0)
-        row->of_slower.values[row->of_slower.count++] = rate[IMAGES_BOTH] / slower;
+    keep(images, &row->of_slower,
+         rate[IMAGES_BOTH] / slower(rate[IMAGES_DECODER], rate[IMAGES_PIPELINE]));
+    keep(images, &row->of_slower_pinned,
+         rate[IMAGES_BOTH] / slower(rate[IMAGES_PINNED], rate[IMAGES_PIPELINE]));
     return true;
 }
 
@@ -261,55 +305,6 @@ static bool measure(struct images_bench *images)
             if (!time_row(images, &images->rows[i]))
                 return false;
     return true;
-}
-
-// Reporting.
-
-static void plot_rate(struct bench *bench, const char *name, double threads,
-                      const struct bench_samples *rate)
-{
-    const struct bench_spread spread = bench_spread(rate);
-    cli_plot_add(cli_plot_series(&bench->plot, name),
-                 (struct cli_plot_point){threads, spread.median, spread.minimum, spread.maximum});
-}
-
-static void report(struct images_bench *images)
-{
-    static const struct bench_column columns[] = {
-        {"threads", "threads", BENCH_NUMBER, 0},
-        {"slots", "slots", BENCH_NUMBER, 0},
-        {"decoder", "decoder alone", BENCH_SPREAD, 1},
-        {"pipeline", "pipeline alone", BENCH_SPREAD, 1},
-        {"both", "both", BENCH_SPREAD, 1},
-        {"of_slower", "both / slower alone", BENCH_SPREAD, 3},
-        {"decoder_busy", "processors: decoder", BENCH_SPREAD, 2},
-        {"pipeline_busy", "pipeline", BENCH_SPREAD, 2},
-        {"both_busy", "both", BENCH_SPREAD, 2},
-    };
-    static const char *const names[] = {"decoder alone", "pipeline alone", "both"};
-    struct bench *bench = images->bench;
-    struct bench_table *table =
-        bench_table(bench, "images", "images a second", columns, sizeof columns / sizeof *columns);
-    snprintf(bench->plot.title, sizeof bench->plot.title, "JPEGs through ARR-COC");
-    snprintf(bench->plot.x_name, sizeof bench->plot.x_name, "threads that decode");
-    snprintf(bench->plot.y_name, sizeof bench->plot.y_name, "images a second");
-    for (size_t i = 0; i < images->threads.count; i++) {
-        const struct images_row *row = &images->rows[i];
-        bench_put_number(table, row->threads);
-        bench_put_number(table, row->slots);
-        for (int way = 0; way < IMAGES_WAYS; way++) {
-            bench_put(table, &row->rate[way]);
-            plot_rate(bench, names[way], row->threads, &row->rate[way]);
-        }
-        bench_put(table, &row->of_slower);
-        for (int way = 0; way < IMAGES_WAYS; way++)
-            bench_put(table, &row->busy[way]);
-    }
-    bench_parameter(bench, "frames", (double)images->frames);
-    bench_parameter(bench, "processors", cli_processors(UINT32_MAX));
-    bench_note(bench, "%zu image%s, the first of %u x %u pixels, %s", images->image_count,
-               images->image_count == 1 ? "" : "s", (unsigned)images->images[0].info.width,
-               (unsigned)images->images[0].info.height, images->images[0].info.kind);
 }
 
 // The command.
@@ -330,12 +325,10 @@ static bool run(struct bench *bench, void *user)
     struct images_bench *images = user;
     if (images->frames == 0)
         images->frames = bench->limits->unified_memory ? 20 : 2000;
-    bool fine = name_images(images) && load_weights(images);
-    for (size_t i = 0; i < images->threads.count && fine; i++)
-        fine = make_row(images, i);
-    fine = fine && check_results(images) && measure(images);
+    const bool fine = name_images(images) && load_weights(images) && make_all(images) &&
+                      check_results(images) && measure(images);
     if (fine)
-        report(images);
+        images_report(images);
     close_images(images);
     return fine;
 }
@@ -361,8 +354,9 @@ static int images_main(int argc, char **argv)
         .name = "images",
         .about =
             "Measures images a second that threads decode, into pinned memory from which they\n"
-            "are uploaded, and the ARR-COC pipeline works on; beside the decoder alone, and\n"
-            "the pipeline alone on images that are decoded already.\n\n"
+            "are uploaded, and the ARR-COC pipeline works on; beside the decoder alone, into\n"
+            "memory of each thread's and into as many pinned buffers as the pipeline has slots,\n"
+            "and the pipeline alone on images that are decoded already.\n\n"
             "  weir bench images --threads 1,4,all\n"
             "  weir bench images photo.jpg --frames 500",
         .operands = "[IMAGE]...",

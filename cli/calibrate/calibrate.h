@@ -179,6 +179,7 @@ struct calibration {
     weir_buffer *to[CAL_COPIES];   // NULL: there are no such copies
     weir_buffer *numbers;          // the kernel's
     char *pageable;                // while that is measured
+    size_t pageable_used;          // of it, by the copies before
     size_t sizes[CAL_SIZES];
     size_t size_count;
     size_t large;        // the last size

@@ -50,12 +50,26 @@ static void interrupt(struct launch *launch, int number)
     stop(launch, number);
 }
 
-static void note_end(struct launch *launch, size_t rank)
+// A process that SIGKILL ends closes its connections before its end is told: another rank may have heard of
+// it, and have ended with an error, before. Not so one that this process has killed.
+static bool died_first(const struct launch *launch, const struct rank *rank)
 {
-    if (!rank_note_end(launch, rank) || !rank_failed(&launch->ranks[rank]) || launch->stopping)
+    return rank->signal == SIGKILL && !rank->killed && launch->first_failed >= 0 &&
+           launch->ranks[launch->first_failed].signal == 0;
+}
+
+static void note_end(struct launch *launch, size_t index)
+{
+    struct rank *rank = &launch->ranks[index];
+    if (!rank_note_end(launch, index) || !rank_failed(rank))
         return;
-    launch->first_failed = (int)rank;
-    stop(launch, SIGTERM);
+    if (died_first(launch, rank)) {
+        launch->first_failed = (int)index;
+        rank->stopped = false;
+    } else if (!launch->stopping) {
+        launch->first_failed = (int)index;
+        stop(launch, SIGTERM);
+    }
 }
 
 static void note_ends(struct launch *launch, pid_t first)
