@@ -29,6 +29,8 @@ readonly packages=(
     pocl-opencl-icd       # an OpenCL device without a GPU
     dpkg-dev              # makes the Debian packages
     gpg                   # signs a folder of them
+    lintian               # checks them
+    mmdebstrap            # makes the bare system that they are installed in
     openmpi-bin           # two MPIs, for the tests of the transport `mpi`
     mpich
     mandoc                # checks the manual pages

@@ -1,16 +1,9 @@
 #include <stdio.h>
-#include <stdlib.h>
 #include <weir/weir.h>
 
 enum {
     N = 1024
 };
-
-static void check(weir_status status)
-{
-    if (status < 0)
-        fprintf(stderr, "%s\n", weir_last_error_text()), exit(1);
-}
 
 int main(void)
 {
@@ -23,21 +16,21 @@ int main(void)
     weir_comm *comm;
     float numbers[N];
 
-    check(weir_open(NULL, &runtime));
-    check(weir_device_open(runtime, NULL, &device));
-    check(weir_comm_create(device, &params, &comm)); // waits for the other ranks
-    check(weir_queue_create(device, NULL, &queue));
-    check(weir_buffer_create(device, &memory, &grads));
+    WEIR_CHECK(weir_open(NULL, &runtime));
+    WEIR_CHECK(weir_device_open(runtime, NULL, &device));
+    WEIR_CHECK(weir_comm_create(device, &params, &comm)); // waits for the other ranks
+    WEIR_CHECK(weir_queue_create(device, NULL, &queue));
+    WEIR_CHECK(weir_buffer_create(device, &memory, &grads));
 
     for (int i = 0; i < N; i++)
         numbers[i] = (float)(i + (int)weir_comm_rank(comm));
-    check(weir_upload(queue, grads, 0, numbers, sizeof numbers));
-    check(weir_queue_all_reduce(queue, comm, grads, 0, grads, 0, N, WEIR_F32, WEIR_AVERAGE));
-    check(weir_download(queue, numbers, grads, 0, sizeof numbers));
+    WEIR_CHECK(weir_upload(queue, grads, 0, numbers, sizeof numbers));
+    WEIR_CHECK(weir_queue_all_reduce(queue, comm, grads, 0, grads, 0, N, WEIR_F32, WEIR_AVERAGE));
+    WEIR_CHECK(weir_download(queue, numbers, grads, 0, sizeof numbers));
     printf("rank %u of %u: %g\n", weir_comm_rank(comm), weir_comm_count(comm), numbers[N - 1]);
 
     weir_buffer_destroy(&grads), weir_queue_destroy(&queue), weir_comm_destroy(&comm);
-    check(weir_device_close(&device));
-    check(weir_close(&runtime));
+    WEIR_CHECK(weir_device_close(&device));
+    WEIR_CHECK(weir_close(&runtime));
     return 0;
 }

@@ -2,7 +2,6 @@
 // parts. The program is made for every device that there is; on a device whose blocks cannot wait for
 // each other the same kernel runs with one block.
 #include <stdio.h>
-#include <stdlib.h>
 #include <weir/weir.h>
 
 enum {
@@ -44,17 +43,11 @@ static const char source[] =
     "        out[0] = value;\n"
     "}\n";
 
-static void check(weir_status status)
-{
-    if (status < 0)
-        fprintf(stderr, "%s\n", weir_last_error_text()), exit(1);
-}
-
 static weir_buffer *make_buffer(weir_device *device, size_t size)
 {
     const struct weir_buffer_params params = {.struct_size = sizeof params, .size = size};
     weir_buffer *buffer;
-    check(weir_buffer_create(device, &params, &buffer));
+    WEIR_CHECK(weir_buffer_create(device, &params, &buffer));
     return buffer;
 }
 
@@ -65,22 +58,22 @@ static uint32_t sum_on(weir_device *device, weir_kernel *kernel, const uint32_t 
     uint32_t items, blocks, sum = 0;
     weir_queue *queue;
 
-    check(weir_kernel_suggest_block(here, 0, &items));
+    WEIR_CHECK(weir_kernel_suggest_block(here, 0, &items));
     const struct weir_extent block = weir_dim(items, 1, 1);
     const size_t scratch = items * sizeof sum;
-    check(weir_kernel_cooperative_blocks(here, block, scratch, &blocks));
+    WEIR_CHECK(weir_kernel_cooperative_blocks(here, block, scratch, &blocks));
 
-    check(weir_queue_create(device, NULL, &queue));
+    WEIR_CHECK(weir_queue_create(device, NULL, &queue));
     weir_buffer *in = make_buffer(device, COUNT * sizeof sum);
     weir_buffer *parts = make_buffer(device, blocks * sizeof sum);
     weir_buffer *out = make_buffer(device, sizeof sum);
-    check(weir_upload(queue, in, 0, numbers, COUNT * sizeof sum));
-    check(weir_queue_launch_cooperative(queue, kernel, weir_dim(blocks, 1, 1), block,
-                                        weir_in(in, 0, COUNT * sizeof sum),
-                                        weir_inout(parts, 0, blocks * sizeof sum),
-                                        weir_out(out, 0, sizeof sum), weir_local(scratch),
-                                        (uint32_t)COUNT));
-    check(weir_download(queue, &sum, out, 0, sizeof sum));
+    WEIR_CHECK(weir_upload(queue, in, 0, numbers, COUNT * sizeof sum));
+    WEIR_CHECK(weir_queue_launch_cooperative(queue, kernel, weir_dim(blocks, 1, 1), block,
+                                             weir_in(in, 0, COUNT * sizeof sum),
+                                             weir_inout(parts, 0, blocks * sizeof sum),
+                                             weir_out(out, 0, sizeof sum), weir_local(scratch),
+                                             (uint32_t)COUNT));
+    WEIR_CHECK(weir_download(queue, &sum, out, 0, sizeof sum));
     printf("%s: %u blocks of %u work-items\n", weir_device_get_info(device)->name, blocks, items);
 
     weir_buffer_destroy(&in), weir_buffer_destroy(&parts), weir_buffer_destroy(&out);
@@ -97,12 +90,12 @@ int main(void)
     weir_program *program;
     weir_kernel *kernel;
 
-    check(weir_open(NULL, &runtime));
+    WEIR_CHECK(weir_open(NULL, &runtime));
     for (; count < weir_device_count(runtime) && count < DEVICES_MOST; count++) {
         char index[16];
         snprintf(index, sizeof index, "%u", count);
         const struct weir_device_params which = {.struct_size = sizeof which, .select = index};
-        check(weir_device_open(runtime, &which, &devices[count]));
+        WEIR_CHECK(weir_device_open(runtime, &which, &devices[count]));
     }
     for (uint32_t i = 0; i < COUNT; i++)
         expected += numbers[i] = i * i;
@@ -113,8 +106,8 @@ int main(void)
         .devices = devices,
         .device_count = count,
     };
-    check(weir_program_create(devices[0], &code, &program));
-    check(weir_kernel_create(program, "sum", &kernel));
+    WEIR_CHECK(weir_program_create(devices[0], &code, &program));
+    WEIR_CHECK(weir_kernel_create(program, "sum", &kernel));
     weir_program_destroy(&program);
     for (uint32_t i = 0; i < count; i++)
         right += sum_on(devices[i], kernel, numbers) == expected;
@@ -122,7 +115,7 @@ int main(void)
 
     weir_kernel_destroy(&kernel);
     for (uint32_t i = 0; i < count; i++)
-        check(weir_device_close(&devices[i]));
-    check(weir_close(&runtime));
+        WEIR_CHECK(weir_device_close(&devices[i]));
+    WEIR_CHECK(weir_close(&runtime));
     return right == count ? 0 : 1;
 }

@@ -2,7 +2,6 @@
 // joined, and copied to the host, which counts the pictures. It is captured once; each launch
 // gets another colour and another destination. At the end a clone brings the last one again.
 #include <stdio.h>
-#include <stdlib.h>
 #include <weir/weir.h>
 
 enum {
@@ -10,12 +9,6 @@ enum {
     SIZE = 2 * HALF,
     LAUNCHES = 20
 };
-
-static void check(weir_status status)
-{
-    if (status < 0)
-        fprintf(stderr, "%s\n", weir_last_error_text()), exit(1);
-}
 
 static weir_buffer *buffer(weir_device *device, size_t size, weir_placement placement)
 {
@@ -25,7 +18,7 @@ static weir_buffer *buffer(weir_device *device, size_t size, weir_placement plac
         .placement = placement,
     };
     weir_buffer *made;
-    check(weir_buffer_create(device, &params, &made));
+    WEIR_CHECK(weir_buffer_create(device, &params, &made));
     return made;
 }
 
@@ -52,20 +45,20 @@ static weir_graph *capture(struct work *work)
     struct weir_event begun, painted;
     weir_graph *graph;
 
-    check(weir_capture_begin(work->left));
-    check(weir_queue_record(work->left, &begun));
-    check(weir_queue_wait(work->right, begun));
-    check(weir_queue_fill(work->left, work->halves[0], 0, HALF, &grey, 1));
-    check(weir_capture_node(work->left, &work->paint));
-    check(weir_queue_fill(work->right, work->halves[1], 0, HALF, &grey, 1));
-    check(weir_queue_copy(work->right, work->picture, HALF, work->halves[1], 0, HALF));
-    check(weir_queue_record(work->right, &painted));
-    check(weir_queue_copy(work->left, work->picture, 0, work->halves[0], 0, HALF));
-    check(weir_queue_wait(work->left, painted));
-    check(weir_queue_copy(work->left, work->results, 0, work->picture, 0, SIZE));
-    check(weir_capture_node(work->left, &work->bring));
-    check(weir_queue_host_call(work->left, count_picture, work));
-    check(weir_capture_end(work->left, NULL, &graph));
+    WEIR_CHECK(weir_capture_begin(work->left));
+    WEIR_CHECK(weir_queue_record(work->left, &begun));
+    WEIR_CHECK(weir_queue_wait(work->right, begun));
+    WEIR_CHECK(weir_queue_fill(work->left, work->halves[0], 0, HALF, &grey, 1));
+    WEIR_CHECK(weir_capture_node(work->left, &work->paint));
+    WEIR_CHECK(weir_queue_fill(work->right, work->halves[1], 0, HALF, &grey, 1));
+    WEIR_CHECK(weir_queue_copy(work->right, work->picture, HALF, work->halves[1], 0, HALF));
+    WEIR_CHECK(weir_queue_record(work->right, &painted));
+    WEIR_CHECK(weir_queue_copy(work->left, work->picture, 0, work->halves[0], 0, HALF));
+    WEIR_CHECK(weir_queue_wait(work->left, painted));
+    WEIR_CHECK(weir_queue_copy(work->left, work->results, 0, work->picture, 0, SIZE));
+    WEIR_CHECK(weir_capture_node(work->left, &work->bring));
+    WEIR_CHECK(weir_queue_host_call(work->left, count_picture, work));
+    WEIR_CHECK(weir_capture_end(work->left, NULL, &graph));
     return graph;
 }
 
@@ -73,22 +66,22 @@ static weir_graph *capture(struct work *work)
 static void launch(const struct work *work, weir_graph *graph, int number)
 {
     const unsigned char colour = (unsigned char)number;
-    check(weir_graph_set_fill(graph, work->paint, work->halves[0], 0, HALF, &colour, 1));
-    check(weir_graph_set_copy(graph, work->bring, work->results, (size_t)number * SIZE,
-                              work->picture, 0, SIZE));
-    check(weir_queue_graph(work->left, graph));
+    WEIR_CHECK(weir_graph_set_fill(graph, work->paint, work->halves[0], 0, HALF, &colour, 1));
+    WEIR_CHECK(weir_graph_set_copy(graph, work->bring, work->results, (size_t)number * SIZE,
+                                   work->picture, 0, SIZE));
+    WEIR_CHECK(weir_queue_graph(work->left, graph));
 }
 
 static int count_right(weir_buffer *results)
 {
     int right = 0;
     void *bytes;
-    check(weir_host_begin(results, 0, LAUNCHES * SIZE, WEIR_ACCESS_READ, &bytes));
+    WEIR_CHECK(weir_host_begin(results, 0, LAUNCHES * SIZE, WEIR_ACCESS_READ, &bytes));
     for (int i = 0; i < LAUNCHES; i++) {
         const unsigned char *picture = (const unsigned char *)bytes + (size_t)i * SIZE;
         right += picture[0] == i && picture[HALF - 1] == i && picture[HALF] == 128;
     }
-    check(weir_host_end(results, 0, LAUNCHES * SIZE, WEIR_ACCESS_READ));
+    WEIR_CHECK(weir_host_end(results, 0, LAUNCHES * SIZE, WEIR_ACCESS_READ));
     return right;
 }
 
@@ -98,10 +91,10 @@ int main(void)
     weir_device *device;
     struct work work = {.brought = 0};
 
-    check(weir_open(NULL, &runtime));
-    check(weir_device_open(runtime, NULL, &device));
-    check(weir_queue_create(device, NULL, &work.left));
-    check(weir_queue_create(device, NULL, &work.right));
+    WEIR_CHECK(weir_open(NULL, &runtime));
+    WEIR_CHECK(weir_device_open(runtime, NULL, &device));
+    WEIR_CHECK(weir_queue_create(device, NULL, &work.left));
+    WEIR_CHECK(weir_queue_create(device, NULL, &work.right));
     for (int i = 0; i < 2; i++)
         work.halves[i] = buffer(device, HALF, WEIR_PLACE_DEVICE);
     work.picture = buffer(device, SIZE, WEIR_PLACE_DEVICE);
@@ -112,10 +105,10 @@ int main(void)
         launch(&work, graph, i);
 
     weir_graph *again;
-    check(weir_graph_clone(graph, NULL, &again));
-    check(weir_graph_set_enabled(again, work.paint, false)); // the picture stays as it is
-    check(weir_queue_graph(work.left, again));
-    check(weir_queue_sync(work.left, WEIR_FOREVER));
+    WEIR_CHECK(weir_graph_clone(graph, NULL, &again));
+    WEIR_CHECK(weir_graph_set_enabled(again, work.paint, false)); // the picture stays as it is
+    WEIR_CHECK(weir_queue_graph(work.left, again));
+    WEIR_CHECK(weir_queue_sync(work.left, WEIR_FOREVER));
     const int right = count_right(work.results);
     printf("%u nodes, %d pictures brought, %d right\n", (unsigned)weir_graph_node_count(graph),
            work.brought, right);
@@ -128,7 +121,7 @@ int main(void)
     weir_buffer_destroy(&work.results);
     weir_queue_destroy(&work.left);
     weir_queue_destroy(&work.right);
-    check(weir_device_close(&device));
-    check(weir_close(&runtime));
+    WEIR_CHECK(weir_device_close(&device));
+    WEIR_CHECK(weir_close(&runtime));
     return right == LAUNCHES && work.brought == LAUNCHES + 1 ? 0 : 1;
 }

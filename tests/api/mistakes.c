@@ -101,7 +101,12 @@ static void others_queues(void)
     const struct weir_device_params params = {.struct_size = sizeof params, .select = "1"};
     weir_device *other;
     weir_queue *queue;
+    struct weir_event event;
+    uint64_t time_ns;
     check(weir_legacy_queue(device, &queue));
+    check(weir_queue_record(queue, &event));
+    check(weir_event_sync(event, WEIR_FOREVER));
+    expect(weir_event_time_ns(event, &time_ns));
     weir_queue_destroy(&queue);
     printf("%s\n", weir_last_error_text());
     check(weir_device_open(runtime, &params, &other));

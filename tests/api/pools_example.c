@@ -1,7 +1,6 @@
 // Frames with a short-lived intermediate result. One queue computes it, another one
 // copies and frees it; the pool reuses the same few blocks.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <weir/weir.h>
 
@@ -9,12 +8,6 @@ enum {
     FRAMES = 200,
     RESULTS = 4
 };
-
-static void check(weir_status status)
-{
-    if (status < 0)
-        fprintf(stderr, "%s\n", weir_last_error_text()), exit(1);
-}
 
 // Sizes differ from frame to frame, and still share blocks.
 static size_t size_of(int frame)
@@ -30,25 +23,25 @@ static void submit(weir_pool *pool, weir_queue *maker, weir_queue *taker, int fr
     weir_buffer *middle;
     struct weir_event made;
 
-    check(weir_pool_allocate(pool, maker, size, &middle));
-    check(weir_queue_fill(maker, middle, 0, size, &value, 1)); // a kernel, in a real
-                                                               // program
-    check(weir_queue_record(maker, &made));
+    WEIR_CHECK(weir_pool_allocate(pool, maker, size, &middle));
+    WEIR_CHECK(weir_queue_fill(maker, middle, 0, size, &value, 1)); // a kernel, in a real
+                                                                    // program
+    WEIR_CHECK(weir_queue_record(maker, &made));
 
-    check(weir_queue_wait(taker, made));
-    check(weir_queue_copy(taker, result, 0, middle, 0, size));
-    check(weir_pool_free(taker, &middle)); // after the copy; `middle` is NULL now
-    check(weir_queue_record(taker, out_done));
+    WEIR_CHECK(weir_queue_wait(taker, made));
+    WEIR_CHECK(weir_queue_copy(taker, result, 0, middle, 0, size));
+    WEIR_CHECK(weir_pool_free(taker, &middle)); // after the copy; `middle` is NULL now
+    WEIR_CHECK(weir_queue_record(taker, out_done));
 }
 
 static int is_right(weir_buffer *result, int frame)
 {
     const size_t size = size_of(frame);
     void *bytes;
-    check(weir_host_begin(result, 0, size, WEIR_ACCESS_READ, &bytes));
+    WEIR_CHECK(weir_host_begin(result, 0, size, WEIR_ACCESS_READ, &bytes));
     const unsigned char *first = bytes;
     const int right = first[0] == (unsigned char)frame && memcmp(first, first + 1, size - 1) == 0;
-    check(weir_host_end(result, 0, size, WEIR_ACCESS_READ));
+    WEIR_CHECK(weir_host_end(result, 0, size, WEIR_ACCESS_READ));
     return right;
 }
 
@@ -69,18 +62,18 @@ int main(void)
     struct weir_pool_statistics figures;
     int right = 0;
 
-    check(weir_open(NULL, &runtime));
-    check(weir_device_open(runtime, NULL, &device));
-    check(weir_queue_create(device, NULL, &maker));
-    check(weir_queue_create(device, NULL, &taker));
-    check(weir_pool_create(device, &memory, &pool));
+    WEIR_CHECK(weir_open(NULL, &runtime));
+    WEIR_CHECK(weir_device_open(runtime, NULL, &device));
+    WEIR_CHECK(weir_queue_create(device, NULL, &maker));
+    WEIR_CHECK(weir_queue_create(device, NULL, &taker));
+    WEIR_CHECK(weir_pool_create(device, &memory, &pool));
     for (int i = 0; i < RESULTS; i++)
-        check(weir_buffer_create(device, &on_host, &results[i]));
+        WEIR_CHECK(weir_buffer_create(device, &on_host, &results[i]));
 
     for (int frame = 0; frame < FRAMES + RESULTS; frame++) {
         const int slot = frame % RESULTS;
         if (frame >= RESULTS) {
-            check(weir_event_sync(done[slot], WEIR_FOREVER));
+            WEIR_CHECK(weir_event_sync(done[slot], WEIR_FOREVER));
             right += is_right(results[slot], frame - RESULTS);
         }
         if (frame < FRAMES)
@@ -95,7 +88,7 @@ int main(void)
         weir_buffer_destroy(&results[i]);
     weir_pool_destroy(&pool);
     weir_queue_destroy(&maker), weir_queue_destroy(&taker);
-    check(weir_device_close(&device));
-    check(weir_close(&runtime));
+    WEIR_CHECK(weir_device_close(&device));
+    WEIR_CHECK(weir_close(&runtime));
     return right == FRAMES && figures.high_bytes <= (RESULTS + 1) * 65536 ? 0 : 1;
 }

@@ -5,7 +5,7 @@
 //     chunked fail            ends with 7
 //
 // After it, --chunks N and --queues N, a power of two up to 64; without them, 4, and as many queues
-// as chunks.
+// as chunks. --turns N, likewise, does all of it so often.
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +33,7 @@ static void check(weir_status status)
 struct work {
     int chunks;
     int queue_count;
+    int turns;
     weir_queue *queues[MOST];
     weir_buffer *host;
     weir_buffer *memory;
@@ -115,10 +116,11 @@ static int count_of(const char *text)
 static void read_arguments(struct work *work, int argc, char **argv)
 {
     for (int i = 2; i < argc; i++) {
-        const bool chunks = strncmp(argv[i], "--chunks", 8) == 0;
+        int *number = strncmp(argv[i], "--chunks", 8) == 0  ? &work->chunks
+                      : strncmp(argv[i], "--turns", 7) == 0 ? &work->turns
+                                                            : &work->queue_count;
         const char *equals = strchr(argv[i], '=');
-        const int count = count_of(equals ? equals + 1 : argv[++i]);
-        *(chunks ? &work->chunks : &work->queue_count) = count;
+        *number = count_of(equals ? equals + 1 : argv[++i]);
     }
     if (work->queue_count == 0)
         work->queue_count = work->chunks;
@@ -129,12 +131,13 @@ int main(int argc, char **argv)
     const char *order = argc > 1 ? argv[1] : "depth";
     weir_runtime *runtime;
     weir_device *device;
-    struct work work = {.chunks = 4};
+    struct work work = {.chunks = 4, .turns = 1};
     read_arguments(&work, argc, argv);
     check(weir_open(NULL, &runtime));
     check(weir_device_open(runtime, NULL, &device));
     begin(&work, device);
-    submit_all(&work, order);
+    for (int i = 0; i < work.turns; i++)
+        submit_all(&work, order);
     end(&work);
     check(weir_device_close(&device));
     check(weir_close(&runtime));

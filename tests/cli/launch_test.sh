@@ -104,6 +104,20 @@ expect_data 139 "$weir" launch -n 1 sh -c 'kill -s SEGV $$'
 expect_contains "$messages" "rank 0 of 1 (process "
 expect_contains "$messages" ") was ended by signal 11 (Segmentation fault)"
 
+# The others of a rank that SIGKILL ends hear of it from their connections, and may end before it is told: the fault
+# is that rank's nevertheless. Here its end comes later, at the signal that the others' failure brings.
+cat >later.sh <<'TEXT'
+test "$RANK" = 0 || { until test -e ready.0; do sleep 0.01; done; exit 1; }
+trap 'kill -s KILL $$' TERM
+echo >ready.0
+while :; do sleep 0.1; done
+TEXT
+rm -f ready.*
+expect_data 137 "$weir" launch -n 2 sh later.sh
+expect_contains "$messages" "weir: rank 0 of 2 (process "
+expect_contains "$messages" ") was ended by signal 9 (Killed)"
+expect_not_contains "$messages" "SIGTERM"
+
 # One that ignores SIGTERM, and one that is stopped, are killed.
 cat >stubborn.sh <<'TEXT'
 case "$RANK" in

@@ -94,6 +94,51 @@ TEXT
 output="$(tail -1 <<<"$output")"
 as_json 'data["video"]["dropped"] > 0 and data["frames"] + data["video"]["dropped"] == 400'
 
+# The newest frame of each burst is run, although it comes last to a pipeline that is full, and no other
+# follows: older ones are dropped for it.
+cat >bursts.py <<'TEXT'
+import sys, time
+from make import *
+out = sys.stdout.buffer
+out.write(head())
+for burst in range(3):
+    out.write(b"".join(b"FRAME\n" + frame(k) for k in range(100)))
+    out.flush()
+    while True:
+        try:
+            if open("bursts/stdin.jsonl").read().count("\n") == 100 * (burst + 1):
+                break
+        except FileNotFoundError:
+            pass
+        time.sleep(0.01)
+TEXT
+expect_data 0 "$weir" run arr-coc --config small.ini --output bursts --quiet --live - < <(python3 bursts.py)
+python3 - <<'TEXT' || fail "it is not the oldest frames of a burst that are dropped"
+import json
+statuses = [json.loads(line)["status"] for line in open("bursts/stdin.jsonl")]
+assert len(statuses) == 300 and set(statuses) == {"ok", "dropped"}, statuses
+for burst in range(3):
+    part = statuses[100 * burst:100 * (burst + 1)]
+    assert part[-1] == "ok" and "dropped" in part, part
+TEXT
+
+# A query: the results are those of the images with it, and others than without.
+python3 -c 'import struct
+with open("ones.npy", "wb") as f:
+    head = str({"descr": "<f4", "fortran_order": False, "shape": (1536,)}).ljust(117).encode() + b"\n"
+    f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + struct.pack("<1536f", *[1.0] * 1536))'
+mv images images.plain
+expect_data 0 "$weir" run arr-coc --config small.ini --output images --quiet --query ones.npy frame?.png
+expect_data 0 "$weir" run arr-coc --config small.ini --output asked --quiet --query ones.npy film.y4m
+same_lines asked/film.jsonl 6
+rm -r images
+mv images.plain images
+python3 - <<'TEXT' || fail "the query changes nothing"
+import json
+asked, plain = [[json.loads(line)["patches"] for line in open(name)] for name in ("asked/film.jsonl", "piped/stdin.jsonl")]
+assert len(asked) == len(plain) == 6 and asked != plain, plain
+TEXT
+
 # Slower: frames are run when they come, also where one comes in two parts.
 cat >slow.py <<'TEXT'
 import os, sys, time
@@ -217,6 +262,36 @@ if command -v ffmpeg >/dev/null; then
     as_json 'data["frames"] == 5 and data["video"]["width"] == 98 and data["video"]["frames_per_second"] == 5'
     [ "$(ffmpeg -v error -i ffmpeg/stdin.overlay.y4m -f framemd5 - | grep -vc '^#')" -eq 5 ] ||
         fail "ffmpeg does not read the overlays"
+
+    # What -pix_fmt is for: a film without it comes as it is, and some are read.
+    # film_of FORMAT ENCODER: an mp4 of five frames.
+    film_of()
+    {
+        ffmpeg -v error -y -f lavfi -i testsrc=size=98x66:rate=5:duration=1 -c:v "$2" -pix_fmt "$1" "$1.mp4"
+    }
+    for format in yuv420p yuv422p yuv444p; do
+        film_of "$format" libx264
+        expect_data 0 "$weir" run arr-coc --config small.ini --output "$format" --json - < <(ffmpeg -v error \
+            -i "$format.mp4" -f yuv4mpegpipe -)
+        output="$(tail -1 <<<"$output")"
+        as_json 'data["frames"] == 5 and data["video"]["width"] == 98 and data["video"]["dropped"] == 0'
+    done
+    # others FORMAT WORDS OPTION...
+    others()
+    {
+        local format="$1" words="$2"
+        shift 2
+        rm -rf bad
+        ffmpeg -v quiet -f lavfi -i testsrc=size=98x66:rate=5:duration=1 -pix_fmt "$format" "$@" -f yuv4mpegpipe - >other.y4m || true
+        expect_data 1 "$weir" run arr-coc --config small.ini --output bad - <other.y4m
+        expect_contains "$messages" "$words"
+        expect_contains "$messages" "make one with ffmpeg -i FILE -pix_fmt yuv420p -f yuv4mpegpipe"
+        expect_nothing bad
+    }
+    others yuv411p "standard input: its frames are of the kind C411; 8 bits of 420, 422, 444 and mono are read"
+    others yuv420p10le "standard input: its frames are of the kind C420p10" -strict -1
+    others yuva444p "standard input: its frames are of the kind C444alpha" -strict -1
+    others yuv440p "standard input: the stream is empty" # ffmpeg refuses it, and writes nothing
 else
     echo "not tested: streams of ffmpeg, which is not installed"
 fi

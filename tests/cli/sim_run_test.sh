@@ -5,6 +5,8 @@ unset WEIR_SIM_GPU WEIR_SIM_CHANGES WEIR_SIM_COSTS WEIR_SIM_HOST WEIR_TRACE_FILE
 export LC_ALL=C WEIR_BACKEND=null WEIR_MODULE_PATH="$here/lib/weir"
 
 chunked="$here/tests/cli/chunked"
+pipeline="$here/tests/patterns/pipeline_example"
+migration="$here/tests/api/migration_example"
 
 # expect_ms GPU ORDER KERNEL_NS MILLISECONDS: what NVIDIA measured of this program ("How to Overlap
 # Data Transfers in CUDA C/C++"), with the kernel's time that follows from it, to 0.2 %.
@@ -29,8 +31,44 @@ expect_contains "$output" "to_device / to_host"
 expect_contains "$messages" "4 chunks"
 expect_contains "$messages" "$PWD/sim.json: the trace of c1060"
 [ -s sim.json ] || fail "there is no sim.json"
-cp sim.json first.json
 expect_data 0 "$weir" trace check sim.json 'span<=20ms'
+
+# same_file TIMES ARGUMENT...: that many runs write the same trace, to the byte; it stays as same.json.
+same_file()
+{
+    local times="$1"
+    shift
+    expect_data 0 "$weir" sim --quiet --output same.json "$@"
+    for _ in $(seq 2 "$times"); do
+        expect_data 0 "$weir" sim --quiet --output other.json "$@"
+        cmp same.json other.json || fail "two runs of weir sim $* differ: $(diff same.json other.json | head -c 2000)"
+    done
+}
+same_file 2 --gpu c1060 --costs costs.ini "$chunked" depth
+cmp same.json sim.json || fail "a run without --quiet differs"
+same_file 2 --gpu h200 --costs costs.ini "$chunked" waits --chunks 64
+# (with more operations than are kept until they are written, and other costs of the host)
+same_file 3 --gpu h200 --costs costs.ini "$chunked" breadth --chunks 64 --queues 4 --turns 64
+[ "$(grep -c '"weir.sequence"' same.json)" -eq 12288 ] || fail "operations are missing"
+same_file 2 --gpu h200 --what-if submit_copy_ns=2000 --costs costs.ini "$chunked" depth
+# Several threads: where the host takes no time.
+same_file 5 --gpu h200 --host none "$pipeline"
+same_file 5 --gpu k20c "$pipeline"
+grep -q '"weir.region":"frame 9/download"' same.json || fail "the trace has no frames"
+
+# The page and the report of a run, which are the same in each, and the legacy queue in them.
+export WEIR_TRACE_HTML=page.html WEIR_TRACE_REPORT=page.txt
+expect_data 0 "$weir" sim --quiet --gpu k20c --output page.json "$migration"
+cp page.html first.html
+cp page.txt first.txt
+expect_data 0 "$weir" sim --quiet --gpu k20c --output page.json "$migration"
+unset WEIR_TRACE_HTML WEIR_TRACE_REPORT
+cmp page.html first.html || fail "two runs have other pages"
+cmp page.txt first.txt || fail "two runs have other reports"
+grep -q 'legacy' page.html || fail "the page has no legacy queue"
+grep -q '^  legacy ' page.txt || fail "the report has no legacy queue: $(cat page.txt)"
+expect_data 0 "$weir" trace html --output later.html page.json
+cmp page.html later.html || fail "weir trace html makes another page"
 
 # Several: a row for each, and one for what would be otherwise.
 expect_data 0 "$weir" sim --gpu c2050,k20c --what-if copy_engines=1 --costs costs.ini \
@@ -76,6 +114,12 @@ done
 [ "$(grep -c '<rect.* height="16.0"' gpus.svg)" -eq 20 ] || fail "no kernel runs beside another"
 [ "$(grep -c '<rect.* height="8.0"' gpus.svg)" -eq 4 ] || fail "no kernel runs beside another"
 python3 -c 'import sys, xml.dom.minidom as dom; dom.parse(sys.argv[1])' gpus.svg
+# That of the README is what its command makes.
+printf '[kernel spin]\nfixed_ns = 300000\n' >kernels.ini
+picture="$(grep -o 'weir sim --gpu .* --picture sim.svg ./program depth$' "$here/docs/sim.md")"
+read -ra words <<<"${picture/.\/program/$chunked}"
+expect_data 0 "$weir" "${words[@]:1}"
+cmp sim.svg "$here/docs/images/sim.svg" || fail "docs/images/sim.svg is another picture now"
 expect_data 1 "$weir" sim --gpu k20c --picture absent/gpus.svg "$chunked" depth
 expect_contains "$messages" "absent/gpus.svg"
 expect_not_contains "$messages" "chunks"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# weir train: figures, curves, ranks, data in files, checkpoints with kills at any time, and what it refuses.
+# weir train: figures, curves, ranks, data in files, and what it refuses.
 . tests/cli/cli.sh
 unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
 export WEIR_BACKEND=opencl
@@ -87,54 +87,6 @@ one="$(digest)"
 expect_data 0 "$weir" launch -n 2 --no-prefix "$program" train ddp "${small[@]}" --steps 30 --exact --json
 as_json 'data["ranks"] == 2 and data["samples"] == 16'
 [ "$(digest)" = "$one" ] || fail "two ranks have $(digest), and one has $one"
-
-# A rank is killed while it trains, again and again; what is resumed ends as if none had been.
-many=("${small[@]}" --every 20 --checkpoint run --resume --json)
-has_checkpoint()
-{
-    for _ in $(seq 1200); do
-        [ ! -s run/checkpoint.safetensors ] || [ run/checkpoint.safetensors -ot mark ] || return 0
-        sleep 0.05
-    done
-    fail "there is no checkpoint after a minute"
-}
-for victim in 0 1; do
-    touch mark
-    "$program" launch -n 2 --grace 1 "$program" train ddp "${many[@]}" --steps 10000000 >log 2>&1 &
-    launch=$!
-    has_checkpoint
-    # The children of the launch, in the order of ranks. The file ends without a newline.
-    read -r -a pids <"/proc/$launch/task/$launch/children" || true
-    kill -s KILL "${pids[victim]}"
-    status=0
-    wait "$launch" || status=$?
-    [ "$status" -eq 137 ] || fail "with rank $victim killed it ended with $status: $(cat log)"
-    expect_contains "$(cat log)" "weir: rank $victim of 2 (process ${pids[victim]}) was ended by signal 9"
-done
-steps="$(python3 - <<'TEXT'
-import json, struct
-with open("run/checkpoint.safetensors", "rb") as file:
-    size = struct.unpack("<Q", file.read(8))[0]
-    head = json.loads(file.read(size))
-    begin = head["progress"]["data_offsets"][0]
-    file.seek(8 + size + begin)
-    print(struct.unpack("<Q", file.read(8))[0] + 23)
-TEXT
-)"
-expect_data 0 "$weir" launch -n 2 --no-prefix "$program" train ddp "${many[@]}" --steps "$steps"
-as_json "data['first_step'] == $steps - 23 and len(data['losses']) == $steps"
-printf '%s' "$output" >resumed.json
-expect_data 0 "$weir" launch -n 2 --no-prefix "$program" train ddp "${small[@]}" --steps "$steps" \
-    --checkpoint run --resume
-expect_contains "$output" "none: the checkpoint has all $steps"
-expect_data 0 "$weir" launch -n 2 --no-prefix "$program" train ddp "${small[@]}" --steps "$steps" --json
-printf '%s' "$output" >whole.json
-python3 - <<'TEXT' || fail "what was resumed differs"
-import json
-resumed, whole = json.load(open("resumed.json")), json.load(open("whole.json"))
-for key in "losses", "right", "parameters_digest":
-    assert resumed[key] == whole[key], key
-TEXT
 
 # MNIST's files.
 mkdir mnist

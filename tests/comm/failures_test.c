@@ -261,6 +261,25 @@ WEIR_TEST(CommFailures, Splits)
     comm_rig_close(&rig);
 }
 
+// In messages of the transport, which other ranks see too.
+WEIR_TEST(CommFailures, NoLabel)
+{
+    static const char *const labels[] = {NULL, ""};
+    struct comm_rig rig;
+    weir_comm *comm;
+    comm_rig_open_fake(&rig, "", 0, WEIR_PLACE_DEVICE);
+    for (int i = 0; i < 2; i++) {
+        const struct weir_comm_params params = {.struct_size = sizeof params,
+                                                .label = labels[i],
+                                                .count = 2,
+                                                .rendezvous = "process:empty",
+                                                .timeout_ns = 1000000};
+        EXPECT_INT_EQ(weir_comm_create(rig.device, &params, &comm), WEIR_ERROR_COMM);
+        COMM_RIG_EXPECT_WORDS("creation of '(no label)': some of 2 ranks are missing");
+    }
+    comm_rig_close(&rig);
+}
+
 WEIR_TEST(CommFailures, TheDeviceStaysOpen)
 {
     struct comm_rig rig;

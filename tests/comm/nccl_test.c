@@ -405,6 +405,42 @@ WEIR_TEST(CommNccl, AnAbort)
     close_all(&rig);
 }
 
+// A rank whose process has stopped sends no beats. Which of the two it is here is found out.
+WEIR_TEST(CommNccl, ARankThatHasStopped)
+{
+    char own[300];
+    char host[64] = "";
+    struct comm_rig rig;
+    open_two(&rig, SECOND);
+    for (uint32_t rank = 0; rank < 2; rank++)
+        EXPECT_OK(all_reduce(&rig, rank, 8));
+    for (uint32_t rank = 0; rank < 2; rank++)
+        EXPECT_OK(weir_queue_sync(rig.queues[rank], GUARD_NS));
+    // One in each rank's beat: both ranks have heard of the call.
+    const long asked = nccl()->calls("ncclCommGetAsyncError");
+    while (nccl()->calls("ncclCommGetAsyncError") < asked + 8)
+        weir_clock_sleep_ns(SECOND / 1000);
+    nccl()->hold_one("ncclCommGetAsyncError");
+    nccl()->await_held();
+    const uint64_t start_ns = weir_clock_now_ns();
+    uint64_t pause_ns = 0;
+    while (weir_comm_error(rig.comms[0]) == WEIR_OK && weir_comm_error(rig.comms[1]) == WEIR_OK &&
+           weir_clock_pause(start_ns, GUARD_NS, &pause_ns))
+        continue;
+    const uint32_t stopped = weir_comm_error(rig.comms[0]) == WEIR_OK ? 0 : 1;
+    EXPECT_INT_EQ(weir_comm_error(rig.comms[1 - stopped]), WEIR_ERROR_COMM);
+    (void)gethostname(host, sizeof host - 1);
+    snprintf(
+        own, sizeof own,
+        "communicator 'grads': rank %u (process %ld of '%s') has not answered in 1.00 s, at the "
+        "earliest after all-reduce 1 (tests/comm/nccl_test.c:",
+        (unsigned)stopped, (long)getpid(), host);
+    COMM_RIG_EXPECT_WORDS(own, "): it is stopped, or cut off");
+    COMM_RIG_EXPECT_WORDS("continue that process, or end it");
+    nccl()->hold(NULL);
+    close_all(&rig);
+}
+
 // Nothing waits for ncclCommAbort.
 WEIR_TEST(CommNccl, AnAbortThatHangs)
 {

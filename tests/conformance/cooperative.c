@@ -199,6 +199,7 @@ CONFORM(Cooperative, WhatWouldNeverEndIsRefused)
     struct rig x;
 
     make_rig(f, &x, "exchange", 0);
+    ASSERT_TRUE(x.kernel != NULL);
     const size_t bytes = (size_t)4 * (x.most + 1) * BLOCK;
     weir_buffer *numbers = conform_device_buffer(f, bytes);
     weir_buffer *count = conform_device_buffer(f, 4);

@@ -5,12 +5,6 @@
 #include "tests/conformance/graph_rig.h"
 #include "tests/conformance/native.h"
 
-static void launch_and_sync(weir_queue *queue, weir_graph *graph)
-{
-    EXPECT_OK(weir_queue_graph(queue, graph));
-    EXPECT_SYNC(queue);
-}
-
 // Native calls.
 
 // `x` is filled with 1, its first half with words by a native call, and copied to `host`.
@@ -22,11 +16,6 @@ static weir_graph *capture_native(const struct rig *r, struct native_fill *half)
     EXPECT_UINT_EQ(last_node(r->a), 1);
     copy(r->a, r->host, r->x, 0, SIZE);
     return end(r->a);
-}
-
-static bool halves_are(const struct rig *r, unsigned char first, unsigned char second)
-{
-    return all_are(r->host, 0, SIZE / 2, first) && all_are(r->host, SIZE / 2, SIZE / 2, second);
 }
 
 // A backend's graph calls the function once, a replay at each launch.

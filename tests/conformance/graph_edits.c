@@ -9,12 +9,6 @@ static void set_fill(weir_graph *graph, uint32_t node, weir_buffer *buffer, size
     EXPECT_OK(weir_graph_set_fill(graph, node, buffer, offset, size, &value, 1));
 }
 
-static void launch_and_sync(weir_queue *queue, weir_graph *graph)
-{
-    EXPECT_OK(weir_queue_graph(queue, graph));
-    EXPECT_SYNC(queue);
-}
-
 // Node 0 fills all of `x` with 1, node 1 half of it with 2; node 2 copies it to `host`.
 static weir_graph *capture_halves(const struct rig *r)
 {
@@ -23,11 +17,6 @@ static weir_graph *capture_halves(const struct rig *r)
     fill(r->a, r->x, 0, SIZE / 2, 2);
     copy(r->a, r->host, r->x, 0, SIZE);
     return end(r->a);
-}
-
-static bool halves_are(const struct rig *r, unsigned char first, unsigned char second)
-{
-    return all_are(r->host, 0, SIZE / 2, first) && all_are(r->host, SIZE / 2, SIZE / 2, second);
 }
 
 // Whether the backend's module knows of disabled nodes: one of an older version refuses them.

@@ -93,6 +93,18 @@ static inline bool all_are(weir_buffer *host, size_t offset, size_t size, unsign
     return true;
 }
 
+static inline void launch_and_sync(weir_queue *queue, weir_graph *graph)
+{
+    EXPECT_OK(weir_queue_graph(queue, graph));
+    EXPECT_SYNC(queue);
+}
+
+// The halves of `host`.
+static inline bool halves_are(const struct rig *r, unsigned char first, unsigned char second)
+{
+    return all_are(r->host, 0, SIZE / 2, first) && all_are(r->host, SIZE / 2, SIZE / 2, second);
+}
+
 // A diamond: both sides need the top, the bottom needs both sides.
 static inline weir_graph *capture_diamond(const struct rig *r, unsigned char value)
 {

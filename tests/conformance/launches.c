@@ -418,7 +418,7 @@ CONFORM(LaunchRefused, Access)
                    "empty range");
     EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, weir_out(x.b, 0, BYTES + 1),
                                      1.0f, N),
-                   "do not lie in");
+                   "launch: parameter 1, 'out': ");
     EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in,
                                      weir_out(x.b, SIZE_MAX - 63, 64), 1.0f, N),
                    "do not lie in");

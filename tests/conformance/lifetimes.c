@@ -188,6 +188,7 @@ CONFORM(DestroyInUse, ProgramBeforeKernel)
     weir_buffer *buffer = conform_device_buffer(f, SIZE);
     weir_kernel *kernel = conform_kernel(f, "iota");
 
+    ASSERT_TRUE(kernel != NULL);
     weir_program_destroy(&f->program);
     EXPECT_STR_EQ(weir_kernel_get_signature(kernel)->name, "iota");
     ASSERT_OK(weir_queue_launch(queue, kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
@@ -374,6 +375,7 @@ CONFORM(Closing, DeviceNamesWhatIsLeft)
     weir_buffer_destroy(&buffer);
 
     weir_kernel *kernel = conform_kernel(f, "iota");
+    ASSERT_TRUE(kernel != NULL); // else nothing is left, and the device closes
     weir_program_destroy(&f->program);
     EXPECT_INVALID(weir_device_close(&device), "kernel 'iota'");
     weir_kernel_destroy(&kernel);

@@ -1,6 +1,8 @@
 // A call that creates, opens or closes something names its line when it is refused, and what keeps a
 // device or a runtime from being closed is told with the lines that made it.
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <weir/dlpack.h>
 #include <weir/interop.h>
 
@@ -129,4 +131,103 @@ CONFORM(Places, OfWhatIsLeftAtClose)
     weir_program_destroy(&program);
     weir_pool_destroy(&pool);
     weir_queue_destroy(&queue);
+}
+
+enum {
+    LEFT = 50
+};
+
+// What a close logs of each that is left: a line for each label "left NN".
+struct left_log {
+    int lines[LEFT]; // how many name it, with its place
+    int others;      // lines without such a label
+    const char *prefix;
+    int created[2]; // the lines that created those with even and with odd numbers
+};
+
+static void note_left(void *user, weir_log_level level, const char *source, const char *message)
+{
+    struct left_log *log = user;
+    const char *label = strstr(message, "'left ");
+    const int number = label ? atoi(label + strlen("'left ")) : -1;
+    char place[256];
+    if (level != WEIR_LOG_ERROR || strcmp(source, "core") != 0 || number < 0 || number >= LEFT ||
+        strncmp(message, log->prefix, strlen(log->prefix)) != 0) {
+        log->others++;
+        return;
+    }
+    snprintf(place, sizeof place, "%s:%d) still exists", __FILE__, log->created[number % 2]);
+    log->lines[number] += strstr(message, place) != NULL;
+}
+
+static void expect_all_logged(const struct left_log *log, int count)
+{
+    for (int i = 0; i < LEFT; i++)
+        EXPECT_INT_EQ(log->lines[i], i < count ? 1 : 0);
+}
+
+// More than a message has room for: the log has them all.
+CONFORM(Places, OfFiftyObjectsLeftAtClose)
+{
+    weir_buffer *buffers[LEFT];
+    struct left_log log = {.prefix = "weir_device_close: the buffer 'left ",
+                           .created = {__LINE__ + 7, __LINE__ + 9}};
+    for (int i = 0; i < LEFT; i++) {
+        char label[32];
+        snprintf(label, sizeof label, "left %d", i);
+        const struct weir_buffer_params *params =
+            WEIR_PARAMS(weir_buffer, .label = label, .size = 4);
+        if (i % 2 == 0)
+            ASSERT_OK(weir_buffer_create(f->device, params, &buffers[i]));
+        else
+            ASSERT_OK(weir_buffer_create(f->device, params, &buffers[i]));
+    }
+    weir_log_set(note_left, &log, WEIR_LOG_ERROR);
+    EXPECT_PLACED(weir_device_close(&f->device));
+    weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
+    EXPECT_CONTAINS(weir_last_error()->message, " still exists (created at ");
+    EXPECT_CONTAINS(weir_last_error()->message, " more; the log (weir_log_set) has all");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "destroy them first");
+    expect_all_logged(&log, LEFT);
+    for (int i = 1; i < LEFT; i++)
+        weir_buffer_destroy(&buffers[i]);
+
+    // One fits into the message, and the log gets nothing.
+    struct left_log quiet = {.prefix = ""};
+    weir_log_set(note_left, &quiet, WEIR_LOG_ERROR);
+    EXPECT_PLACED(weir_device_close(&f->device));
+    weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
+    EXPECT_CONTAINS(weir_last_error()->message, "the buffer 'left 0' still exists");
+    expect_all_logged(&quiet, 0);
+    EXPECT_INT_EQ(quiet.others, 0);
+    weir_buffer_destroy(&buffers[0]);
+}
+
+CONFORM(Places, OfManyDevicesLeftAtClose)
+{
+    enum {
+        DEVICES = 8
+    };
+    weir_device *devices[DEVICES];
+    struct left_log log = {.prefix = "weir_close: the device 'left ",
+                           .created = {__LINE__ + 7, __LINE__ + 9}};
+    for (int i = 0; i < DEVICES; i++) {
+        char label[64];
+        snprintf(label, sizeof label, "left %d of those that have long names", i);
+        const struct weir_device_params *params =
+            WEIR_PARAMS(weir_device, .label = label, .select = "0");
+        if (i % 2 == 0)
+            ASSERT_OK(weir_device_open(f->runtime, params, &devices[i]));
+        else
+            ASSERT_OK(weir_device_open(f->runtime, params, &devices[i]));
+    }
+    weir_log_set(note_left, &log, WEIR_LOG_ERROR);
+    EXPECT_PLACED(weir_close(&f->runtime));
+    weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
+    EXPECT_CONTAINS(weir_last_error()->message, "9 devices of the runtime are still open: '");
+    EXPECT_CONTAINS(weir_last_error()->message, " more; the log (weir_log_set) has all");
+    expect_all_logged(&log, DEVICES);
+    EXPECT_INT_EQ(log.others, 1); // the fixture's
+    for (int i = 0; i < DEVICES; i++)
+        EXPECT_OK(weir_device_close(&devices[i]));
 }

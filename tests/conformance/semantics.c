@@ -200,7 +200,8 @@ CONFORM(Semantics, TimingUnsupported)
     EXPECT_NULL(queue);
 }
 
-// Records of two queues that are ordered by a wait are in order of time, too.
+// Records of two queues that are ordered by a wait are in order of time, too, also one that comes
+// right after the wait.
 CONFORM(Semantics, TimingIsOneTimeline)
 {
     if (f->limits->timing_history == 0)
@@ -208,17 +209,19 @@ CONFORM(Semantics, TimingIsOneTimeline)
     weir_queue *queues[2] = {conform_timed_queue(f, "a"), conform_timed_queue(f, "b")};
     weir_buffer *buffer = conform_device_buffer(f, SIZE);
     const uint32_t value = 0;
-    struct weir_event events[6];
-    uint64_t times[6];
+    struct weir_event events[12];
+    uint64_t times[12];
 
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 12; i += 2) {
+        weir_queue *queue = queues[i / 2 % 2];
         if (i > 0)
-            ASSERT_OK(weir_queue_wait(queues[i % 2], events[i - 1]));
-        ASSERT_OK(weir_queue_fill(queues[i % 2], buffer, 0, SIZE, &value, sizeof value));
-        ASSERT_OK(weir_queue_record(queues[i % 2], &events[i]));
+            ASSERT_OK(weir_queue_wait(queue, events[i - 1]));
+        ASSERT_OK(weir_queue_record(queue, &events[i]));
+        ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, sizeof value));
+        ASSERT_OK(weir_queue_record(queue, &events[i + 1]));
     }
-    ASSERT_OK(weir_event_sync_all(events, 6, HANG_GUARD_NS));
-    for (int i = 0; i < 6; i++) {
+    ASSERT_OK(weir_event_sync_all(events, 12, HANG_GUARD_NS));
+    for (int i = 0; i < 12; i++) {
         ASSERT_OK(weir_event_time_ns(events[i], &times[i]));
         EXPECT_UINT_GT(times[i], 0);
         if (i > 0)

@@ -546,7 +546,7 @@ static void meet_a_fault_of_others(void)
     ASSERT_TRUE(start(&s, ""));
     EXPECT_OK(LAUNCH(&s, s.a, iota));
     EXPECT_OK(weir_queue_sync(s.a, GUARD_NS));
-    rig_fake()->fail("cuMemAllocFromPoolAsync", 1, 700);
+    rig_fake()->fail("cuMemAlloc", 1, 700);
     const struct weir_buffer_params params = {.struct_size = sizeof params, .size = 64};
     expect_lost(weir_buffer_create(s.rig.device, &params, &none));
     EXPECT_CONTAINS(weir_last_error()->message,

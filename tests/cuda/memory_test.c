@@ -5,6 +5,10 @@
 
 #include "tests/cuda/rig.h"
 
+enum {
+    PLAIN_BYTES = 1 << 25 // CU_PLAIN_LIMIT of the backend
+};
+
 static const unsigned char pattern[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 
 WEIR_TEST(CudaMemory, PinnedMemoryIsCachedUntilTrim)
@@ -82,13 +86,56 @@ WEIR_TEST(CudaMemory, AShortageEmptiesTheCaches)
     EXPECT_INT_EQ(fake->calls("cuMemFreeHost"), freed + 1);
     weir_buffer_destroy(&buffer);
 
+    cached = rig_buffer(&rig, 64, WEIR_PLACE_DEVICE);
+    weir_buffer_destroy(&cached);
+    const long plain = fake->calls("cuMemFree");
     const long trimmed = fake->calls("cuMemPoolTrimTo");
     fake->fail("cuMemAllocFromPoolAsync", 1, 2);
-    buffer = rig_buffer(&rig, 64, WEIR_PLACE_DEVICE);
+    buffer = rig_buffer(&rig, PLAIN_BYTES + 1, WEIR_PLACE_DEVICE);
     EXPECT_INT_EQ(fake->struck(), 1);
     EXPECT_INT_EQ(fake->calls("cuMemPoolTrimTo"), trimmed + 1);
+    EXPECT_INT_EQ(fake->calls("cuMemFree"), plain + 1);
     weir_buffer_destroy(&buffer);
     fake->fail(NULL, 0, 0);
+    rig_finish(&rig);
+}
+
+// The pool's first allocation takes long, so the first buffers do without it; their memory is kept, since
+// freeing it would wait for the device.
+WEIR_TEST(CudaMemory, TheFirstIsNotFromThePool)
+{
+    struct rig rig;
+    weir_buffer *buffers[3];
+    const struct weir_test_cuda *fake = rig_fake();
+    ASSERT_TRUE(rig_start(&rig));
+    const long plain = fake->calls("cuMemAlloc");
+    const long pooled = fake->calls("cuMemAllocFromPoolAsync");
+    const long freed = fake->calls("cuMemFree");
+    buffers[0] = rig_buffer(&rig, PLAIN_BYTES / 2, WEIR_PLACE_DEVICE);
+    buffers[1] = rig_buffer(&rig, PLAIN_BYTES / 2, WEIR_PLACE_DEVICE);
+    EXPECT_INT_EQ(fake->calls("cuMemAlloc") - plain, 2);
+    EXPECT_INT_EQ(fake->calls("cuMemAllocFromPoolAsync") - pooled, 0);
+    buffers[2] = rig_buffer(&rig, 1, WEIR_PLACE_DEVICE);
+    EXPECT_INT_EQ(fake->calls("cuMemAlloc") - plain, 2);
+    EXPECT_INT_EQ(fake->calls("cuMemAllocFromPoolAsync") - pooled, 1);
+
+    weir_buffer_destroy(&buffers[0]);
+    EXPECT_INT_EQ(fake->calls("cuMemFree") - freed, 0);
+    buffers[0] = rig_buffer(&rig, PLAIN_BYTES / 3, WEIR_PLACE_DEVICE);
+    EXPECT_INT_EQ(fake->calls("cuMemAlloc") - plain, 2);
+    EXPECT_INT_EQ(fake->calls("cuMemAllocFromPoolAsync") - pooled, 1);
+    for (int i = 0; i < 3; i++)
+        weir_buffer_destroy(&buffers[i]);
+    EXPECT_OK(weir_device_trim(rig.device));
+    EXPECT_INT_EQ(fake->calls("cuMemFree") - freed, 2);
+
+    // Where the driver has none left, the pool is asked, which may.
+    fake->fail("cuMemAlloc", 1, 2);
+    buffers[0] = rig_buffer(&rig, 64, WEIR_PLACE_DEVICE);
+    EXPECT_INT_EQ(fake->struck(), 1);
+    EXPECT_INT_EQ(fake->calls("cuMemAllocFromPoolAsync") - pooled, 2);
+    fake->fail(NULL, 0, 0);
+    weir_buffer_destroy(&buffers[0]);
     rig_finish(&rig);
 }
 

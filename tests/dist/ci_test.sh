@@ -1,6 +1,7 @@
 #!/bin/bash
 # The files for users' CI: their shell lines run here, with the archive, on a program with a missing
-# wait and on the same one mended. What needs root and the network is left out.
+# wait and on the same one mended, and on a job in chunks with a needless wait and without. What needs
+# root and the network is left out.
 . tests/dist/dist.sh
 need pkg-config cc python3
 cp "$root"/docs/ci/*.yml "$TEST_TMPDIR"
@@ -35,7 +36,7 @@ for i, line in enumerate(lines):
         steps.append(block(lines, i, 10))
     elif line.startswith("        run: "):
         steps.append(line[len("        run: "):] + "\n")
-assert len(steps) == 4, steps
+assert len(steps) == 5, steps
 for number, step in enumerate(steps):
     write("github%d.sh" % number, step)
 
@@ -52,12 +53,20 @@ assert "weir check --json" in script and "PYTHON\n" in script, script
 write("gitlab.sh", script)
 PYTHON
 
-# run_github STATUS PROGRAM: the steps, of which the check ends so.
-run_github()
+# prepare PROGRAM CHUNKS: the files of a repository.
+prepare()
 {
     rm -rf work
     mkdir work
-    cp "$2" work/check.c
+    cp "$1" work/check.c
+    cp "$2" work/chunks.c
+    printf '[kernel twice]\nfixed_ns = 5000\nper_item_ns = 0.5\n' >work/kernels.ini
+}
+
+# run_github STATUS PROGRAM STATUS CHUNKS: the steps, of which the check and the last one end so.
+run_github()
+{
+    prepare "$2" "$4"
     cd work
     expect_status 0 bash -e -o pipefail ../github0.sh
     expect_status 0 bash -e -o pipefail ../github1.sh
@@ -65,13 +74,14 @@ run_github()
     found="$output"
     expect_status 0 bash -e -o pipefail ../github3.sh
     grep -q '<html' trace.html || fail "no page of the trace"
+    expect_status "$3" bash -e -o pipefail ../github4.sh
+    simulated="$output"
     cd ..
 }
+# run_gitlab STATUS PROGRAM CHUNKS
 run_gitlab()
 {
-    rm -rf work
-    mkdir work
-    cp "$2" work/check.c
+    prepare "$2" "$3"
     cd work
     expect_status "$1" bash -e -o pipefail ../gitlab.sh
     cd ..
@@ -81,14 +91,23 @@ export WEIR_ARCHIVE="$main_archive" WEIR_BACKEND=opencl
 broken="$PWD/weir/share/weir/examples/check.c"
 expect_status 0 diff -r "$PWD/weir/share/weir/examples/ci" "$root/docs/ci"
 
-run_github 1 "$broken"
+# A change lets the host wait for each kernel before it submits the next chunk.
+chunks="$PWD/weir/share/weir/examples/chunks.c"
+sed 's|    return weir_queue_launch(\(.*\)|    weir_status status = weir_queue_launch(\1|
+    s|^\( *(uint32_t)chunk->count);\)|\1\n    return status ? status : weir_queue_sync(queue, WEIR_FOREVER);|' \
+    "$chunks" >needless.c
+[ "$(diff "$chunks" needless.c | grep -c '^>')" -eq 2 ] || fail "no needless wait: $(diff "$chunks" needless.c)"
+
+run_github 1 "$broken" 0 "$chunks"
 expect_contains "$found" "write-after-read, 6 times"
 expect_contains "$(cat work/check.sarif)" '"uri": "check.c"'
-run_github 0 frames_mended.c
+expect_contains "$simulated" "copy/compute"
+run_github 0 frames_mended.c 1 needless.c
+expect_contains "$simulated" "copy/compute"
 expect_contains "$found" "nothing was found"
 expect_contains "$(cat work/check.sarif)" '"results": []'
 
-run_gitlab 1 "$broken"
+run_gitlab 1 "$broken" "$chunks"
 python3 - work/quality.json <<'PYTHON' || fail "no report of code quality: $(cat work/quality.json)"
 import json
 import sys
@@ -100,5 +119,7 @@ assert entry["check_name"] == "write-after-read" and entry["severity"] == "major
 assert entry["location"]["path"] == "check.c" and entry["location"]["lines"]["begin"] > 1
 assert len(entry["fingerprint"]) == 64 and "To do: record on 'run'" in entry["description"]
 PYTHON
-run_gitlab 0 frames_mended.c
+run_gitlab 1 frames_mended.c needless.c
+[ "$(cat work/quality.json)" = "[]" ] || fail "$(cat work/quality.json)"
+run_gitlab 0 frames_mended.c "$chunks"
 [ "$(cat work/quality.json)" = "[]" ] || fail "$(cat work/quality.json)"

@@ -18,25 +18,31 @@ unpack()
     mv "$TEST_TMPDIR/unpacked/$folder" "$1"
 }
 
-# need TOOL...: ends the test as skipped, in its report too, if one is missing.
+# skip NAME REASON: ends the test as skipped, in its report too.
+skip()
+{
+    echo "SKIPPED: $2"
+    [ -z "${XML_OUTPUT_FILE-}" ] || printf '%s\n' \
+        "<testsuites><testsuite name=\"dist\" tests=\"1\" skipped=\"1\"><testcase name=\"$1\"" \
+        "><skipped message=\"$2\"/></testcase></testsuite></testsuites>" >"$XML_OUTPUT_FILE"
+    exit 0
+}
+
+# need TOOL...: skips the test if one is missing.
 need()
 {
     local tool
     for tool in "$@"; do
-        command -v "$tool" >/dev/null && continue
-        echo "SKIPPED: $tool is not installed; tools/setup.sh installs it"
-        [ -z "${XML_OUTPUT_FILE-}" ] || printf '%s\n' \
-            "<testsuites><testsuite name=\"dist\" tests=\"1\" skipped=\"1\"><testcase name=\"$tool\"" \
-            "><skipped message=\"$tool is not installed\"/></testcase></testsuite></testsuites>" \
-            >"$XML_OUTPUT_FILE"
-        exit 0
+        command -v "$tool" >/dev/null ||
+            skip "$tool" "$tool is not installed; tools/setup.sh installs it"
     done
 }
 
-# block LANGUAGE NUMBER: that code block of docs/install.md.
+# block LANGUAGE NUMBER [PAGE]: that code block of docs/install.md, or of another page.
 block()
 {
+    local page="docs/${3:-install.md}"
     awk -v fence="\`\`\`$1" -v wanted="$2" '/^```$/ { shown = 0 } shown { print }
-        $0 == fence && ++count == wanted { shown = 1 }' "$root/docs/install.md" |
-        grep . || fail "docs/install.md has no block $2 in $1"
+        $0 == fence && ++count == wanted { shown = 1 }' "$root/$page" |
+        grep . || fail "$page has no block $2 in $1"
 }

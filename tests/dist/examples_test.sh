@@ -2,7 +2,7 @@
 # The README's commands for a user's own program work, and every example of the archive is built by
 # such commands and runs.
 . tests/dist/dist.sh
-need pkg-config cc
+need pkg-config cc c++
 cd "$TEST_TMPDIR"
 export WEIR_BACKEND=opencl
 
@@ -26,4 +26,16 @@ for file in *.c; do
     expect_status 0 "./${file%.c}"
     [ -n "$output" ] || fail "${file%.c} printed nothing"
 done
-[ "$count" -ge 9 ] || fail "there are only $count examples"
+# Those in C++, also with what later standards add to them.
+for file in *.cc; do
+    for standard in 17 2b; do
+        # shellcheck disable=SC2046
+        expect_status 0 c++ -std=c++$standard -Wall -Wextra -Wpedantic -Werror "$file" -o "${file%.cc}" \
+            $(pkg-config --cflags --libs weir) -Wl,-rpath,"$(pkg-config --variable=libdir weir)"
+        expect_status 0 "./${file%.cc}"
+        expect_contains "$output" "thrown: the program has no kernel"
+    done
+    expect_contains "$output" "returned: the program has no kernel"
+    count=$((count + 1))
+done
+[ "$count" -ge 14 ] || fail "there are only $count examples"

@@ -3,6 +3,7 @@
 # PoCL runs.
 . tests/dist/dist.sh
 bundle="$root/tests/dist/weir-gpu.tar.gz"
+unset XML_OUTPUT_FILE # what the steps run are not this test's own
 there="$TEST_TMPDIR/machine"
 mkdir "$there"
 tar -xzf "$bundle" -C "$there"
@@ -33,6 +34,49 @@ expect_contains "$table" "0 failed"
 expect_contains "$table" "both photographs bit-identical"
 expect_contains "$(tar -tzf "$TEST_TMPDIR/out/logs.tar.gz")" "logs/conform-opencl-pocl.xml"
 [ -e /dev/nvidia0 ] || expect_contains "$table" "libcuda.so.1"
+
+# Collectives of one rank, on the tests' driver and NCCL. The stand-in of comm_check takes no time, and that of
+# Python tells where NCCL is.
+mkdir "$TEST_TMPDIR/bin"
+printf '#!/bin/bash\necho "$NCCL_OF_TEST"\n' >"$TEST_TMPDIR/bin/python3"
+printf '#!/bin/bash\necho "ok    $1 with $WEIR_CUDA_NCCL"\n' >"$there/tests/cuda/comm_check"
+chmod +x "$TEST_TMPDIR/bin/python3"
+
+# collectives NCCL [VARIABLE=VALUE]
+collectives()
+{
+    expect_status 0 env "PATH=$TEST_TMPDIR/bin:$PATH" "NCCL_OF_TEST=$1" ${2+"$2"} \
+        "LD_LIBRARY_PATH=$root/tests/support/libcuda:$root/tests/support/libnccl" \
+        bash "$there/tools/gpu/run.sh" --steps comm --out "$TEST_TMPDIR/comm"
+}
+collectives "$root/tests/support/libnccl/libnccl.so.2"
+expect_contains "$output" "cuda: bench comm"
+expect_contains "$output" "all-gather 16777216"
+expect_contains "$output" "cuda: collectives, submit of one rank  submit with $root/tests/support"
+expect_contains "$output" "cuda: communicators come and go       descriptors "
+collectives auto WEIR_TEST_NCCL_VERSION=21000
+expect_contains "$output" "absent   cuda: collectives                     NCCL 2.10.0 is older than 2.18"
+expect_not_contains "$output" "come and go"
+
+# On two GPUs, with stand-ins for what needs NCCL in two processes: each step, also after one that fails.
+printf '#!/bin/bash\nprintf "GPU 0: a card\\nGPU 1: a card\\n"\n' >"$TEST_TMPDIR/bin/nvidia-smi"
+printf '#!/bin/bash\n[ "$1" = -c ] || { echo "| killed | 1.0 / 2.0 |"; echo "$*"; exit; }\necho "$NCCL_OF_TEST"\n' \
+    >"$TEST_TMPDIR/bin/python3"
+printf '#!/bin/bash\necho "rank $RANK of $WORLD_SIZE, $*, NCCL_P2P_DISABLE=${NCCL_P2P_DISABLE-}"\n' >"$there/tests/comm/rank"
+printf '#!/bin/bash\necho "churn $*"\nexit $((RANK * 7))\n' >"$there/tests/comm/churn"
+chmod +x "$TEST_TMPDIR/bin/nvidia-smi" "$there/tests/comm/rank" "$there/tests/comm/churn"
+expect_status 1 env "PATH=$TEST_TMPDIR/bin:$PATH" "NCCL_OF_TEST=$root/tests/support/libnccl/libnccl.so.2" \
+    "LD_LIBRARY_PATH=$root/tests/support/libcuda:$root/tests/support/libnccl" WEIR_TEST_CUDA_DEVICES=2 \
+    bash "$there/tools/gpu/run.sh" --steps comm-churn,comm-failures,comm --out "$TEST_TMPDIR/two"
+for row in "ok       cuda: collectives, speed              speed with " \
+    "ok       cuda: collectives, counts differ      counts with " \
+    "ok       cuda: collectives, a rank is killed and the other one goes on  shrink with " \
+    "ok       cuda: collectives, NCCL_P2P_DISABLE=1  1 tests" "of 2, 20, NCCL_P2P_DISABLE=1" \
+    "-        cuda: a rank that fails               | killed | 1.0 / 2.0 |" \
+    "--transports cuda --ranks 2 --repetitions 5" \
+    "FAILED   cuda: communicators of two ranks      status 7: "; do
+    expect_contains "$output" "$row"
+done
 
 # If there was no time for any step, nothing has passed, which is not a success.
 expect_status 1 bash "$there/tools/gpu/run.sh" --seconds 0 --out "$TEST_TMPDIR/none" \

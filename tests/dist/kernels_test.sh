@@ -16,6 +16,10 @@ output="$(eval "$(block sh 3)" 2>&1)" || fail "the commands of docs/install.md f
 [ "${output##*$'\n'}" = "1000 * 2 = 2000" ] || fail "it printed '$output'"
 expect_contains "$output" "the bundle has no CUDA images"
 
+# In C++, as docs/cpp.md says.
+output="$(eval "rm -r kernels; $(block sh 1 cpp.md)" 2>&1 && ./first)" || fail "the commands of docs/cpp.md failed: $output"
+[ "${output##*$'\n'}" = "1000 * 2 = 2000" ] || fail "it printed '$output'"
+
 # With make: nothing is built twice, and a changed kernel is built again.
 start()
 {

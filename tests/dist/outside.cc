@@ -1,8 +1,10 @@
 // A user's C++17 program: it launches a kernel, which does nothing on the null
-// backend, and reads a copy back.
+// backend, and reads a copy back; by the C API, and by the header for C++.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
+#include <vector>
 #include <weir/patterns/pipeline.h>
 #include <weir/weir.h>
 #include <weir/weir.hpp>
@@ -58,6 +60,32 @@ static void check(weir_status status)
     }
 }
 
+// The same in C++, on two queues; then an error with the line of its call.
+static bool in_cpp(const weir_open_params &params)
+try {
+    weir::runtime runtime(&params);
+    weir::device device(runtime);
+    weir::queue bring(device), work(device, "work");
+    weir::program program(device, bundle);
+    weir::kernel scale(program, "scale");
+    const std::vector<float> numbers = {1, 2, 3};
+    std::vector<float> back(3);
+    weir::array<float> values(device, numbers.size());
+
+    bring.upload(values, numbers);
+    work.wait(bring.record());
+    work.launch(scale, weir_dim(1, 1, 1), weir_dim(1, 1, 1), values.inout(), 2.0f);
+    work.download(back, values);
+    if (back != numbers)
+        return false;
+    const int line = __LINE__ + 1;
+    weir::kernel missing(program, "scael");
+    std::fprintf(stderr, "line %d threw nothing\n", line);
+    return false;
+} catch (const weir::error &error) {
+    return std::string(error.what()).find("outside.cc") != std::string::npos;
+}
+
 int main()
 {
     weir_open_params params = {};
@@ -96,5 +124,5 @@ int main()
     weir_queue_destroy(&queue);
     check(weir_device_close(&device));
     check(weir_close(&runtime));
-    return std::strcmp(text, back) != 0;
+    return std::strcmp(text, back) != 0 || !in_cpp(params);
 }

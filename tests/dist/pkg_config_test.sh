@@ -17,11 +17,14 @@ export PKG_CONFIG_PATH="$weir/lib/pkgconfig"
 modules="$(pkg-config --variable=moduledir weir)"
 [ -e "$modules/weir_null.so" ] || fail "moduledir of weir.pc is $modules"
 
-# shellcheck disable=SC2046
-g++ -std=c++17 -Wall -Wextra -Werror "$root/tests/dist/outside.cc" -o outside \
-    $(pkg-config --cflags --libs weir) -Wl,-rpath,"$(pkg-config --variable=libdir weir)"
-expect_status 0 ./outside
-[ "$output" = "null through a buffer, section [pipeline]" ] || fail "it printed '$output'"
+for compiler in g++ clang++; do
+    command -v "$compiler" >/dev/null || continue
+    # shellcheck disable=SC2046
+    "$compiler" -std=c++17 -Wall -Wextra -Wpedantic -Werror "$root/tests/dist/outside.cc" -o outside \
+        $(pkg-config --cflags --libs weir) -Wl,-rpath,"$(pkg-config --variable=libdir weir)"
+    expect_status 0 ./outside
+    [ "$output" = "null through a buffer, section [pipeline]" ] || fail "it printed '$output'"
+done
 
 # Statically: it needs no shared library of Weir, and gets the folder of the modules.
 # shellcheck disable=SC2046

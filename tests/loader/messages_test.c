@@ -52,7 +52,7 @@ WEIR_TEST(Messages, ObjectsWithoutALabel)
     if (!start(&fixture))
         return;
     EXPECT_INT_EQ(weir_device_close(&fixture.device), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "a queue without a label still exists");
+    EXPECT_CONTAINS(weir_last_error_text(), "the queue without a label still exists (created at ");
     EXPECT_INT_EQ(weir_queue_host_call(fixture.queue, fail, NULL), WEIR_OK);
     EXPECT_INT_EQ(weir_queue_sync(fixture.queue, WEIR_FOREVER), WEIR_ERROR_IO);
     EXPECT_CONTAINS(weir_last_error_text(), "of queue '(no label)', a host call, failed");
@@ -99,12 +99,12 @@ WEIR_TEST(Messages, AllThatIsLeftIsNamed)
     named = labelled(&fixture, "upload");
     EXPECT_INT_EQ(weir_device_close(&fixture.device), WEIR_ERROR_INVALID);
     EXPECT_CONTAINS(weir_last_error_text(), "the queue 'upload' still exists (created at ");
-    EXPECT_CONTAINS(weir_last_error_text(), "); so do a queue without a label (");
+    EXPECT_CONTAINS(weir_last_error_text(), "); so do the queue without a label (created at ");
     EXPECT_CONTAINS(weir_last_error_text(), "destroy them first");
     for (size_t i = 0; i < MANY; i++)
         many[i] = labelled(&fixture, "one of forty");
     EXPECT_INT_EQ(weir_device_close(&fixture.device), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "the queue 'one of forty' (");
+    EXPECT_CONTAINS(weir_last_error_text(), "the queue 'one of forty' (created at ");
     EXPECT_CONTAINS(weir_last_error_text(), " more");
     for (size_t i = 0; i < MANY; i++)
         weir_queue_destroy(&many[i]);
@@ -203,5 +203,169 @@ WEIR_TEST(Messages, ABufferThatIsGone)
     EXPECT_INT_EQ(weir_queue_fill(fixture.queue, buffer, 0, 64, "", 1), WEIR_ERROR_INVALID);
     EXPECT_CONTAINS(weir_last_error_text(), "dst is no buffer (NULL); create it first; destroying "
                                             "it sets the pointer to NULL");
+    finish(&fixture);
+}
+
+// Each tells what is to be given.
+WEIR_TEST(Messages, ArgumentsThatAreNullHaveARemedy)
+{
+    static const char created[] = "create it first; destroying it sets the pointer to NULL";
+    const struct weir_wrap_params nothing = {.struct_size = sizeof nothing, .size = 64};
+    struct fixture fixture;
+    weir_buffer *buffer = NULL;
+    weir_queue *none = NULL;
+    char bytes[4] = "";
+    if (!start(&fixture))
+        return;
+    EXPECT_INT_EQ(weir_queue_sync(NULL, 0), WEIR_ERROR_INVALID);
+    EXPECT_STR_EQ(weir_last_error()->remedy, created);
+    EXPECT_INT_EQ(weir_upload(fixture.queue, NULL, 0, bytes, 4), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "weir_upload: buffer is NULL; create it first");
+    EXPECT_INT_EQ(weir_download(fixture.queue, bytes, NULL, 0, 4), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "weir_download: buffer is NULL; create it first");
+    EXPECT_INT_EQ(weir_queue_create(NULL, NULL, &none), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "weir_queue_create: device is NULL; open it first; "
+                                            "closing it sets the pointer to NULL");
+    EXPECT_INT_EQ(weir_queue_create(fixture.device, NULL, NULL), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "weir_queue_create: out_queue is NULL; pass the "
+                                            "address of a variable for it");
+    EXPECT_INT_EQ(weir_buffer_create(fixture.device, NULL, &buffer), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "weir_buffer_create: params is NULL; pass its address");
+    EXPECT_INT_EQ(weir_buffer_wrap(fixture.device, &nothing, &buffer), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "weir_buffer_wrap: params->pointer is NULL; set it");
+    EXPECT_INT_EQ(weir_queue_host_call(fixture.queue, NULL, NULL), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "function is NULL; pass its address");
+    finish(&fixture);
+}
+
+// With two it is told which.
+WEIR_TEST(Messages, OneOfTwoArgumentsIsNull)
+{
+    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = 64};
+    struct fixture fixture;
+    weir_buffer *buffer = NULL;
+    if (!start(&fixture))
+        return;
+    EXPECT_INT_EQ(weir_buffer_create(NULL, &params, &buffer), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "weir_buffer_create: device is NULL; open it first");
+    EXPECT_INT_EQ(weir_queue_graph(fixture.queue, NULL), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "weir_queue_graph: graph is NULL; create it first");
+    finish(&fixture);
+}
+
+static void expect_range(weir_status status, const char *call, const char *range)
+{
+    EXPECT_INT_EQ(status, WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->message, call);
+    EXPECT_CONTAINS(weir_last_error()->message, range);
+    EXPECT_CONTAINS(weir_last_error()->message, "do not lie in a buffer of 64 bytes (created at ");
+    EXPECT_CONTAINS(weir_last_error()->message, "messages_test.c:");
+    EXPECT_STR_EQ(weir_last_error()->remedy,
+                  "offset and size count bytes; give less, or create a larger buffer");
+}
+
+WEIR_TEST(Messages, ARangeOutsideItsBufferNamesTheCallAndTheBuffer)
+{
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .size = 64,
+                                              .placement = WEIR_PLACE_HOST};
+    struct fixture fixture;
+    weir_buffer *buffer = NULL, *other = NULL;
+    void *pointer;
+    char bytes[65] = "";
+    if (!start(&fixture))
+        return;
+    EXPECT_INT_EQ(weir_buffer_create(fixture.device, &params, &buffer), WEIR_OK);
+    EXPECT_INT_EQ(weir_buffer_create(fixture.device, &params, &other), WEIR_OK);
+    expect_range(weir_download(fixture.queue, bytes, buffer, 0, 65),
+                 "weir_download: src: ", "65 bytes at offset 0 ");
+    expect_range(weir_upload(fixture.queue, buffer, 1, bytes, 64),
+                 "weir_upload: dst: ", "64 bytes at offset 1 ");
+    expect_range(weir_queue_copy(fixture.queue, buffer, 0, other, 60, 8),
+                 "copy: src: ", "8 bytes at offset 60 ");
+    expect_range(weir_queue_fill(fixture.queue, buffer, 0, 65, "", 1),
+                 "fill: dst: ", "65 bytes at offset 0 ");
+    expect_range(weir_host_begin(buffer, 65, 0, WEIR_ACCESS_READ, &pointer),
+                 "weir_host_begin: ", "0 bytes at offset 65 ");
+    weir_buffer_destroy(&buffer);
+    weir_buffer_destroy(&other);
+    finish(&fixture);
+}
+
+WEIR_TEST(Messages, ATimeOfAnUntimedQueueNamesTheCallAndTheQueue)
+{
+    struct fixture fixture;
+    struct weir_event event;
+    uint64_t time_ns;
+    int64_t elapsed_ns;
+    if (!start(&fixture))
+        return;
+    weir_queue *queue = labelled(&fixture, "untimed");
+    EXPECT_INT_EQ(weir_queue_record(queue, &event), WEIR_OK);
+    EXPECT_INT_EQ(weir_event_sync(event, WEIR_FOREVER), WEIR_OK);
+    const int line = __LINE__ + 1;
+    EXPECT_INT_EQ(weir_event_elapsed_ns(event, event, &elapsed_ns), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "weir_event_elapsed_ns: queue 'untimed' (created at ");
+    EXPECT_CONTAINS(weir_last_error_text(), "was created without timing ['untimed']; record on a "
+                                            "queue that was created with .timing = true (");
+    EXPECT_INT_EQ(weir_last_error()->line, line);
+    EXPECT_INT_EQ(weir_event_time_ns(event, &time_ns), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "weir_event_time_ns: queue 'untimed' (created at ");
+    weir_queue_destroy(&queue);
+    EXPECT_INT_EQ(weir_event_elapsed_ns(event, event, &elapsed_ns), WEIR_ERROR_EXPIRED);
+    EXPECT_CONTAINS(weir_last_error_text(), "weir_event_elapsed_ns: the event's queue is gone");
+    finish(&fixture);
+}
+
+// Also where another call, or a function within, does the work.
+WEIR_TEST(Messages, NameTheCallAndNotWhatItUses)
+{
+    const struct weir_event none = {0};
+    struct fixture fixture;
+    weir_buffer *buffer = NULL;
+    if (!start(&fixture))
+        return;
+    EXPECT_INT_EQ(weir_event_sync_all(&none, 1, 0), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "weir_event_sync_all: the event is zero");
+    EXPECT_INT_EQ(weir_event_sync_all(NULL, 1, 0), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "weir_event_sync_all: events is NULL, and its count is "
+                                            "not 0; pass the array, or a count of 0");
+    const struct weir_buffer_params nowhere = {.struct_size = sizeof nowhere,
+                                               .size = 64,
+                                               .placement = (weir_placement)7};
+    EXPECT_INT_EQ(weir_buffer_create(fixture.device, &nowhere, &buffer), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "weir_buffer_create: 7 is no placement; use ");
+    finish(&fixture);
+}
+
+static void expect_no_program(const struct fixture *fixture, struct weir_program_params params,
+                              const char *text)
+{
+    weir_program *program = NULL;
+    params.struct_size = sizeof params;
+    EXPECT_INT_EQ(weir_program_create(fixture->device, &params, &program), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), text);
+}
+
+WEIR_TEST(Messages, OfAProgramsParams)
+{
+    static const struct weir_bundle unsized = {.name = "unsized"};
+    struct fixture fixture;
+    weir_device *missing = NULL;
+    if (!start(&fixture))
+        return;
+    expect_no_program(
+        &fixture, (struct weir_program_params){.cuda_source = "", .options = "-DN"},
+        "weir_program_create: the params have options and no source; set the source that "
+        "they are for, or leave them out");
+    expect_no_program(&fixture, (struct weir_program_params){.source = "", .device_count = 1},
+                      "weir_program_create: params->devices is NULL; set it");
+    expect_no_program(&fixture,
+                      (struct weir_program_params){.source = "",
+                                                   .devices = &missing,
+                                                   .device_count = 1},
+                      "weir_program_create: params->devices[0] is NULL; open it first");
+    expect_no_program(&fixture, (struct weir_program_params){.bundle = &unsized},
+                      "weir_program_create: the bundle has a struct_size of 0; set struct_size");
     finish(&fixture);
 }

@@ -167,6 +167,7 @@ static const char *const slot_names[] = {
     "`comm_engine`",
     NULL, // comm_captures
     NULL, // graph_takes
+    NULL, // comm_give_up
 };
 _Static_assert(sizeof slot_names / sizeof slot_names[0] == WEIR_MODULE_SLOT_COUNT,
                "every slot has a line");

@@ -233,6 +233,39 @@ WEIR_TEST(OpenclCommands, RecordsWithTimesAreMarkers)
     opencl_rig_close(&rig);
 }
 
+// Where the driver tells no time of a marker that has a wait list, the waits are a barrier before it. One that is
+// refused fails the record, and the queue is recovered.
+WEIR_TEST(OpenclCommands, RecordsWithTimesAfterWaits)
+{
+    struct opencl_rig rig;
+    const struct weir_queue_params params = {.struct_size = sizeof params, .timing = true};
+    weir_queue *queues[2] = {NULL};
+    uint64_t times[2];
+    opencl_rig_open(&rig, "");
+    rig.shim->play(WEIR_TEST_OPENCL_UNTIMED_MARKERS);
+    for (int i = 0; i < 2; i++)
+        EXPECT_OK(weir_queue_create(rig.device, &params, &queues[i]));
+    opencl_rig_launch(&rig, queues[0], rig.buffer, 1);
+    const struct weir_event first = opencl_rig_record(queues[0]);
+    EXPECT_OK(weir_queue_wait(queues[1], first));
+    const struct weir_event second = opencl_rig_record(queues[1]);
+    EXPECT_OK(weir_event_sync(second, WEIR_FOREVER));
+    EXPECT_OK(weir_event_time_ns(first, &times[0]));
+    EXPECT_OK(weir_event_time_ns(second, &times[1]));
+    EXPECT_TRUE(times[0] <= times[1]);
+
+    struct weir_event third = {0};
+    EXPECT_OK(weir_queue_wait(queues[1], opencl_rig_record(queues[0])));
+    rig.shim->fail(BARRIER, 1, 0);
+    EXPECT_INT_EQ(weir_queue_record(queues[1], &third), WEIR_ERROR_DEVICE);
+    EXPECT_CONTAINS(weir_last_error_text(), BARRIER);
+    EXPECT_OK(weir_queue_recover(queues[1]));
+    opencl_rig_expect_works(&rig, queues[1], 3);
+    weir_queue_destroy(&queues[0]);
+    weir_queue_destroy(&queues[1]);
+    opencl_rig_close(&rig);
+}
+
 static weir_status see(void *user)
 {
     *(bool *)user = true;

@@ -220,6 +220,7 @@ WEIR_TEST(BucketsRules, RefuseArguments)
     COMM_RIG_EXPECT_WORDS("there is no parameter 6, there are 6");
     EXPECT_INT_EQ(weir_buckets_ready(rig.buckets[0], 0, NULL), WEIR_ERROR_INVALID);
     COMM_RIG_EXPECT_WORDS("queue is NULL");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "create it first");
     EXPECT_INT_EQ(weir_buckets_skip(rig.buckets[0], 3, queue), WEIR_ERROR_INVALID);
     COMM_RIG_EXPECT_WORDS("'body.weight' is not optional");
     EXPECT_INT_EQ(weir_buckets_finish(rig.buckets[0], NULL), WEIR_ERROR_INVALID);
@@ -264,12 +265,11 @@ WEIR_TEST(BucketsRules, RefuseAQueueOfAnotherDevice)
     ASSERT_OK(weir_device_open(rig.comm.runtime, NULL, &other));
     ASSERT_OK(weir_queue_create(other,
                                 &(struct weir_queue_params){.struct_size =
-                                                                sizeof(struct weir_queue_params),
-                                                            .label = "stranger"},
+                                                                sizeof(struct weir_queue_params)},
                                 &queue));
     EXPECT_OK(weir_buckets_begin(rig.buckets[0], true));
     EXPECT_INT_EQ(weir_buckets_ready(rig.buckets[0], 0, queue), WEIR_ERROR_INVALID);
-    COMM_RIG_EXPECT_WORDS("queue 'stranger' belongs to another device");
+    COMM_RIG_EXPECT_WORDS("queue '(no label)' belongs to another device");
     weir_queue_destroy(&queue);
     EXPECT_OK(weir_device_close(&other));
     buckets_rig_close(&rig);

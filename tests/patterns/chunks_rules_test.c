@@ -618,7 +618,9 @@ WEIR_TEST(ChunksRules, AZeroedEventRunsNothing)
     EXPECT_INT_EQ(weir_chunks_run(chunks, &zero, 1, &done), WEIR_ERROR_INVALID);
     EXPECT_STR_EQ(order_text(), "");
     EXPECT_INT_EQ(weir_chunks_run(NULL, NULL, 0, &done), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->remedy, "create it first");
     EXPECT_INT_EQ(weir_chunks_recover(NULL), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->remedy, "create it first");
     run();
     end();
     weir_chunks_destroy(NULL);
@@ -655,6 +657,7 @@ WEIR_TEST(ChunksRules, BadParamsAreRefused)
     refused("struct_size is 7");
     params.device = NULL;
     refused("params->device is NULL");
+    EXPECT_STR_EQ(weir_last_error()->remedy, "set it");
     params.kernel = NULL;
     refused("params->kernel is NULL");
     params.in_bytes = params.out_bytes = 0;

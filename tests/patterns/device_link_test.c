@@ -200,10 +200,10 @@ WEIR_TEST(DeviceLink, RefusesWrongUse)
         WEIR_SKIP("this chain has one device");
     }
     expect_refused(weir_device_link_create(NULL, &link), "params is NULL", "");
-    expect_refused(weir_device_link_create(&params, &link), "params->from is NULL", "");
+    expect_refused(weir_device_link_create(&params, &link), "params->from is NULL", "set it");
     EXPECT_STR_EQ(weir_last_error()->object, "link");
     params.from = rig.device;
-    expect_refused(weir_device_link_create(&params, &link), "params->to is NULL", "");
+    expect_refused(weir_device_link_create(&params, &link), "params->to is NULL", "set it");
     params.to = world.other;
     params.bytes = 0;
     expect_refused(weir_device_link_create(&params, &link), "params->bytes is 0", "largest copy");
@@ -218,10 +218,11 @@ WEIR_TEST(DeviceLink, RefusesWrongUse)
     ASSERT_OK(open_link(BYTES));
     ASSERT_OK(weir_queue_create(rig.device, NULL, &queue));
     expect_refused(weir_device_link_copy(world.link, queue, NULL, 0, NULL, 0, 4),
-                   "the link leads to", "that the link leads to");
+                   "queue '(no label)' belongs to", "that the link leads to");
     expect_refused(weir_device_link_copy(world.link, NULL, NULL, 0, NULL, 0, 4), "queue is NULL",
-                   "");
-    expect_refused(weir_device_link_copy(NULL, queue, NULL, 0, NULL, 0, 4), "link is NULL", "");
+                   "create it first");
+    expect_refused(weir_device_link_copy(NULL, queue, NULL, 0, NULL, 0, 4), "link is NULL",
+                   "create it first");
     weir_queue_destroy(&queue);
     ASSERT_OK(weir_queue_create(world.other, NULL, &queue));
     expect_refused(weir_device_link_copy(world.link, queue, NULL, 0, NULL, 0, BYTES + 1),

@@ -35,6 +35,9 @@ static weir_status recover_status;
 static unsigned recover_times;
 static bool times_expired;
 static unsigned destroyed_broken;
+static unsigned pending;
+static unsigned queried;
+static unsigned synced_early;
 
 weir_device *fake_begin(void)
 {
@@ -44,6 +47,7 @@ weir_device *fake_begin(void)
     recover_times = 0;
     times_expired = false;
     destroyed_broken = 0;
+    fake_pend(0);
     device.limits.timing_history = RECORDS;
     return &device;
 }
@@ -59,6 +63,33 @@ unsigned fake_queue_count(void)
 void fake_refuse_queue(unsigned nth)
 {
     refused_queue = queues_made + nth;
+}
+
+void fake_pend(unsigned queries)
+{
+    pthread_mutex_lock(&lock);
+    pending = queries;
+    queried = 0;
+    synced_early = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+static unsigned read_locked(const unsigned *figure)
+{
+    pthread_mutex_lock(&lock);
+    const unsigned value = *figure;
+    pthread_mutex_unlock(&lock);
+    return value;
+}
+
+unsigned fake_query_count(void)
+{
+    return read_locked(&queried);
+}
+
+unsigned fake_early_sync_count(void)
+{
+    return read_locked(&synced_early);
 }
 
 static void fail_queue(weir_queue *queue, weir_status status, const char *message, bool late)
@@ -310,6 +341,24 @@ weir_status weir_event_sync_at(struct weir_event event, uint64_t timeout_ns, con
     (void)file;
     (void)line;
     (void)timeout_ns;
+    pthread_mutex_lock(&lock);
+    synced_early += pending > 0;
+    pending = 0;
+    pthread_mutex_unlock(&lock);
+    return event.sequence > 0 ? WEIR_OK : WEIR_ERROR_INVALID;
+}
+
+weir_status weir_event_query_at(struct weir_event event, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    pthread_mutex_lock(&lock);
+    const bool is_pending = pending > 0;
+    queried += is_pending;
+    pending -= is_pending;
+    pthread_mutex_unlock(&lock);
+    if (is_pending)
+        return WEIR_NOT_READY;
     return event.sequence > 0 ? WEIR_OK : WEIR_ERROR_INVALID;
 }
 

@@ -47,4 +47,10 @@ void fake_timing_history(uint32_t records);
 // How often a queue of label `waiter` waited for an event of queue `producer`.
 unsigned fake_wait_count(const char *waiter, const char *producer);
 
+// The next so many queries find their event pending. Of the events that were pending then:
+// queries, and syncs, which end that.
+void fake_pend(unsigned queries);
+unsigned fake_query_count(void);
+unsigned fake_early_sync_count(void);
+
 #endif

@@ -75,6 +75,7 @@ void line_may_end_thread(const struct frame *frame, enum ending here)
 {
     if (frame->ending != here)
         return;
+    weir_test_stack_note(&line.ends);
     if (!frame->is_cancelled)
         pthread_exit(NULL);
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);

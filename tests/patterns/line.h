@@ -6,6 +6,7 @@
 #include "patterns/pipeline.h"
 #include "tests/patterns/recorder.h"
 #include "tests/patterns/rig.h"
+#include "tests/support/stack.h"
 
 // A callback that ends its thread.
 enum ending {
@@ -34,11 +35,12 @@ struct line {
     struct gate gate;
     bool jitter; // stages start with a slow host call
     unsigned slots_alive;
-    unsigned failing_slot; // from 1
-    unsigned wrong_words;  // in delivered frames
-    unsigned early_reuses; // slots that changed while they were delivered
-    unsigned deliver_ns;   // time that deliver takes
-    int failing_line;      // where the failing host call is submitted
+    unsigned failing_slot;       // from 1
+    struct weir_test_stack ends; // of the threads that callbacks ended
+    unsigned wrong_words;        // in delivered frames
+    unsigned early_reuses;       // slots that changed while they were delivered
+    unsigned deliver_ns;         // time that deliver takes
+    int failing_line;            // where the failing host call is submitted
 };
 
 extern struct line line;

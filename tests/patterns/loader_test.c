@@ -10,6 +10,7 @@
 #include "tests/patterns/recorder.h"
 #include "tests/patterns/rig.h"
 #include "tests/support/memory.h"
+#include "tests/support/stack.h"
 
 enum {
     WORDS = 1000, // of a full batch
@@ -30,7 +31,9 @@ struct fixture {
     uint64_t fails[2]; // batches from 1 that fail, the first with a detail
     uint64_t too_big;  // batch from 1
     uint64_t ends[3];  // batches from 1 whose source ends its thread
-    bool is_cancelled; // which is how
+    bool all_end;
+    bool is_cancelled;            // which is how
+    struct weir_test_stack stack; // of the threads that are ended
     _Atomic unsigned source_calls;
     unsigned calls_after_end;
     weir_status called_back[2]; // the loader's answer to a call from its own source
@@ -91,6 +94,7 @@ static size_t words_of(uint64_t index)
 
 static void end_thread(void)
 {
+    weir_test_stack_note(&fixture.stack);
     if (!fixture.is_cancelled)
         pthread_exit(NULL);
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
@@ -109,7 +113,7 @@ static weir_status source(void *user, uint64_t index, void *memory, size_t capac
     if (index >= fixture.batches)
         return WEIR_OK;
     for (size_t i = 0; i < sizeof fixture.ends / sizeof *fixture.ends; i++)
-        if (index + 1 == fixture.ends[i])
+        if (fixture.all_end || index + 1 == fixture.ends[i])
             end_thread();
     if (index + 1 == fixture.fails[0])
         return fail_io("no such file");
@@ -365,9 +369,12 @@ WEIR_TEST(Loader, OnlyHeldBatchesAreReleased)
     ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
     copy = batch;
     EXPECT_INT_EQ(weir_loader_release_after(fixture.loader, &batch, zero), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_loader_release_after(NULL, &batch, zero), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->remedy, "create it first");
     EXPECT_INT_EQ(weir_loader_release(fixture.loader, &made_up, NULL), WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(weir_loader_release(fixture.loader, NULL, NULL), WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(weir_loader_release(NULL, &batch, NULL), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->remedy, "create it first");
     made_up = batch;
     made_up.slot = 9;
     EXPECT_INT_EQ(weir_loader_release(fixture.loader, &made_up, NULL), WEIR_ERROR_INVALID);
@@ -483,6 +490,18 @@ WEIR_TEST(Loader, ASourceThatIsCancelledIsAnError)
     expect_batch(0);
     expect_ended(1);
     take_all(2);
+    close_loader();
+}
+
+// Another thread goes on: with each batch the stack would be deeper.
+WEIR_TEST(Loader, SourcesThatEndTheirThreadsTakeNoMoreStack)
+{
+    open_rig(30, WORDS, 30);
+    fixture.all_end = true;
+    make_loader(3);
+    for (uint64_t index = 0; index < 30; index++)
+        expect_ended(index);
+    EXPECT_TRUE(weir_test_stack_is_flat(&fixture.stack));
     close_loader();
 }
 
@@ -647,6 +666,7 @@ WEIR_TEST(Loader, BadParamsAreRefused)
     params = params_for(2);
     params.device = NULL;
     refused(params, "params->device is NULL");
+    EXPECT_STR_EQ(weir_last_error()->remedy, "set it");
     params = params_for(2);
     params.source = NULL;
     refused(params, "params->source is NULL");
@@ -663,6 +683,7 @@ WEIR_TEST(Loader, BadParamsAreRefused)
     EXPECT_INT_LT(weir_loader_create(&params, &fixture.loader), 0);
     EXPECT_NULL(fixture.loader);
     EXPECT_INT_EQ(weir_loader_next(NULL, NULL, &batch), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->remedy, "create it first");
     close_loader();
 }
 

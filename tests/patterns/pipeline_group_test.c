@@ -532,7 +532,7 @@ WEIR_TEST(PipelineGroup, RefusesWrongUse)
     weir_pipeline_group *group;
     weir_pipeline *other;
 
-    expect_refused(weir_pipeline_group_submit(NULL, &frame), "group is NULL", "");
+    expect_refused(weir_pipeline_group_submit(NULL, &frame), "group is NULL", "create it first");
     expect_refused(weir_pipeline_group_create(&zero, &group), "struct_size", "");
     EXPECT_NULL(group);
     ASSERT_OK(weir_pipeline_group_create(&named, &group));

@@ -212,6 +212,7 @@ WEIR_TEST(Rules, ParamsOutOfRangeAreRefused)
     expect_refused(params, "stage_size is 4097");
     params = good, params.device = NULL;
     expect_refused(params, "params->device is NULL");
+    EXPECT_STR_EQ(weir_last_error()->remedy, "set it");
     params = good, params.stages = NULL;
     expect_refused(params, "params->stages is NULL");
     params = good, params.stage_count = 0;
@@ -256,6 +257,7 @@ WEIR_TEST(Rules, CallsOnNoPipelineAreRefused)
 {
     EXPECT_INT_EQ(weir_pipeline_submit(NULL, NULL), WEIR_ERROR_INVALID);
     EXPECT_CONTAINS(weir_last_error()->message, "weir_pipeline_submit: pipeline is NULL");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "create it first");
     EXPECT_INT_EQ(weir_pipeline_drain(NULL, 0), WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(weir_pipeline_cancel(NULL), WEIR_ERROR_INVALID);
     weir_pipeline *none = NULL;

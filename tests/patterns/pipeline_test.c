@@ -255,6 +255,34 @@ WEIR_TEST(Pipeline, ACallbackThatIsCancelledFailsItsFrame)
     line_close();
 }
 
+// Another thread goes on: with each frame the stack would be deeper.
+WEIR_TEST(Pipeline, CallbacksThatEndTheirThreadsTakeNoMoreStack)
+{
+    enum {
+        FRAMES = 30
+    };
+    static const enum ending endings[] = {ENDS_IN_PREPARE, ENDS_IN_STAGE, ENDS_IN_DELIVER};
+    struct frame frames[FRAMES];
+
+    for (size_t k = 0; k < sizeof endings / sizeof *endings; k++) {
+        weir_test_note("ending %d", (int)endings[k]);
+        ASSERT_OK(line_open(NULL));
+        number_frames(frames, FRAMES);
+        for (uint32_t i = 0; i < FRAMES; i++)
+            frames[i].ending = endings[k];
+        const struct weir_pipeline_params params = line_params(2);
+        ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
+        for (uint32_t i = 0; i < FRAMES; i++)
+            ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
+        const weir_status status = weir_pipeline_drain(line.pipeline, WEIR_FOREVER);
+        EXPECT_INT_EQ(status, endings[k] == ENDS_IN_DELIVER ? WEIR_ERROR_HOST_CALL : WEIR_OK);
+        EXPECT_TRUE(recorder_is_in_order(&line.recorder, FRAMES));
+        EXPECT_TRUE(weir_test_stack_is_flat(&line.ends));
+        line_close();
+    }
+    weir_test_note(NULL);
+}
+
 // --- cancelling and ending ---
 
 WEIR_TEST(Pipeline, CancelLetsStartedFramesFinish)

@@ -415,7 +415,9 @@ WEIR_TEST(QueuePool, BadArgumentsAreRefused)
     EXPECT_CONTAINS(weir_last_error()->message, "class 1 (high)");
     EXPECT_INT_EQ(weir_queue_pool_get(pool, (weir_queue_class)3, &queue), WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(weir_queue_pool_get(NULL, WEIR_QUEUE_NORMAL, &queue), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->remedy, "create it first");
     EXPECT_INT_EQ(weir_queue_pool_sync_all(NULL, 0), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->remedy, "create it first");
     weir_queue_pool_destroy(&pool);
     weir_queue_pool_destroy(&pool);
     weir_queue_pool_destroy(NULL);
@@ -427,6 +429,7 @@ WEIR_TEST(QueuePool, BadArgumentsAreRefused)
     params = params_for(1, 1, 1);
     params.device = NULL;
     expect_refused(params, "params->device is NULL");
+    EXPECT_STR_EQ(weir_last_error()->remedy, "set it");
     expect_refused(params_for(1, 257, 1), "257 queues of class high");
     close_pool();
 }

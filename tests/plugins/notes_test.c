@@ -26,13 +26,14 @@ struct rig {
     const struct notes *notes;
 };
 
-static weir_status open_rig(struct rig *rig, const char *section)
+// `sections` is what follows the names of the plugins.
+static weir_status open_chain(struct rig *rig, const char *plugins, const char *sections)
 {
     char text[256];
     char path[1024];
-    snprintf(text, sizeof text, "[weir]\nbackend = null\nplugins = notes\n[notes]\n%s\n", section);
-    snprintf(path, sizeof path, "%s:%s", weir_test_runfile("tests/plugins/notes"),
-             weir_test_runfile("backends/null"));
+    snprintf(text, sizeof text, "[weir]\nbackend = null\nplugins = %s\n%s\n", plugins, sections);
+    snprintf(path, sizeof path, "%s:%s:%s", weir_test_runfile("tests/plugins/notes"),
+             weir_test_runfile("backends/null"), weir_test_runfile("plugins/check"));
     weir_status status =
         weir_open(&(struct weir_open_params){.struct_size = sizeof(struct weir_open_params),
                                              .config_text = text,
@@ -52,6 +53,13 @@ static weir_status open_rig(struct rig *rig, const char *section)
     if (status == WEIR_OK)
         rig->notes = weir_runtime_extension(rig->runtime, "notes");
     return status;
+}
+
+static weir_status open_rig(struct rig *rig, const char *section)
+{
+    char text[128];
+    snprintf(text, sizeof text, "[notes]\n%s\n", section);
+    return open_chain(rig, "notes", text);
 }
 
 static void close_rig(struct rig *rig)
@@ -223,6 +231,29 @@ WEIR_TEST(Notes, Accesses)
     expect_access(&rig, 1, WEIR_HOST_NOTE_END, 16, WEIR_ACCESS_WRITE);
     EXPECT_TRUE(rig.notes->list[0].u.access.buffer == rig.buffer);
     EXPECT_SIZE_EQ(rig.notes->list[0].u.access.offset, 8);
+    close_rig(&rig);
+}
+
+// A plugin that refuses a begin which the next link has taken tells that its end.
+WEIR_TEST(Notes, ABeginThatIsRefusedLater)
+{
+    struct rig rig = {0};
+    void *pointer;
+    ASSERT_OK(open_chain(&rig, "check, notes", "[check]\nreport = fail"));
+    EXPECT_OK(weir_queue_fill(rig.queue, rig.buffer, 0, SIZE, "x", 1));
+    EXPECT_INT_EQ(weir_host_begin(rig.buffer, 8, 16, WEIR_ACCESS_READ, &pointer),
+                  WEIR_ERROR_INVALID);
+    EXPECT_TRUE(pointer == NULL);
+    const int line = __LINE__ - 3;
+    ASSERT_SIZE_EQ(rig.notes->count, 2);
+    expect_access(&rig, 0, WEIR_HOST_NOTE_BEGIN, 16, WEIR_ACCESS_READ);
+    expect_access(&rig, 1, WEIR_HOST_NOTE_END, 16, WEIR_ACCESS_READ);
+    const struct weir_host_note *end = &rig.notes->list[1];
+    EXPECT_TRUE(end->u.access.buffer == rig.buffer);
+    EXPECT_SIZE_EQ(end->u.access.offset, 8);
+    EXPECT_INT_EQ(end->flags, 0);
+    EXPECT_INT_EQ(end->line, line);
+    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
     close_rig(&rig);
 }
 

@@ -85,3 +85,45 @@ WEIR_TEST(Trace, TakesNoMoreAndMoreMemory)
     rig_finish(&rig);
     unlink(path);
 }
+
+static void *push_and_pop(void *argument)
+{
+    const struct rig *rig = argument;
+    weir_region_push(rig->runtime, "short", WEIR_NO_NUMBER);
+    weir_region_pop(rig->runtime);
+    return NULL;
+}
+
+static void run_threads(struct rig *rig, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        pthread_t thread;
+        ASSERT_INT_EQ(pthread_create(&thread, NULL, push_and_pop, rig), 0);
+        ASSERT_INT_EQ(pthread_join(thread, NULL), 0);
+    }
+    usleep(20000); // the file is written meanwhile
+}
+
+// Nor do threads that have ended.
+WEIR_TEST(Trace, ForgetsThreadsThatHaveEnded)
+{
+    const char *path = rig_path("ended_threads.json");
+    struct rig rig;
+    uint64_t warm = 0;
+    ASSERT_TRUE(rig_start(&rig, path));
+    for (size_t i = 0; i < 40; i++) {
+        if (i == 4)
+            warm = weir_test_resident_bytes();
+        run_threads(&rig, 50);
+    }
+    if (!WEIR_MODULE_SANITIZER[0])
+        EXPECT_UINT_LE(weir_test_resident_bytes(), warm + (5u << 20));
+    rig_finish(&rig);
+    struct weir_trace *trace = rig_read(path);
+    ASSERT_NOT_NULL(trace);
+    size_t spans = 0;
+    for (size_t i = 0; i < trace->span_count; i++)
+        spans += strcmp(trace->spans[i].name, "short") == 0;
+    EXPECT_SIZE_EQ(spans, 40 * 50);
+    weir_trace_destroy(&trace);
+}

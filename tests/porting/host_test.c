@@ -35,11 +35,13 @@ static weir_buffer *make(weir_device *device, weir_placement placement)
     return buffer;
 }
 
-static void start(struct rig *rig)
+static void start_with(struct rig *rig, bool timed)
 {
     const struct weir_program_params program = {.struct_size = sizeof program,
                                                 .bundle = &host_kernels};
-    const struct weir_device_params first = {.struct_size = sizeof first, .select = "0"};
+    const struct weir_device_params first = {.struct_size = sizeof first,
+                                             .select = "0",
+                                             .default_timing = timed};
     *rig = (struct rig){0};
     EXPECT_OK(weir_open(NULL, &rig->runtime));
     EXPECT_OK(weir_device_open(rig->runtime, &first, &rig->device));
@@ -49,6 +51,11 @@ static void start(struct rig *rig)
     rig->other = make(rig->device, WEIR_PLACE_DEVICE);
     rig->pinned = make(rig->device, WEIR_PLACE_HOST);
     rig->runs_kernels = strcmp(weir_runtime_backend(rig->runtime), "null") != 0;
+}
+
+static void start(struct rig *rig)
+{
+    start_with(rig, false);
 }
 
 static void finish(struct rig *rig)
@@ -406,6 +413,36 @@ static weir_status count_call(void *user)
 {
     ++*(int *)user;
     return WEIR_OK;
+}
+
+// cuCtxRecordEvent(), an event in stream 0 that ends the work of all streams, and cudaEventElapsedTime() in
+// stream 0.
+WEIR_TEST(Porting, AnEventOfTheDevice)
+{
+    struct rig rig;
+    weir_queue *second = NULL, *legacy = NULL;
+    struct weir_event before, whole;
+    int64_t elapsed_ns = -1;
+    int calls[2] = {0};
+    start(&rig);
+    const bool timed = weir_device_limits(rig.device)->timing_history > 0;
+    finish(&rig);
+    start_with(&rig, timed);
+    weir_device *device = rig.device;
+    EXPECT_OK(weir_queue_create(device, NULL, &second));
+    EXPECT_OK(weir_legacy_queue(device, &legacy));
+    EXPECT_OK(weir_queue_record(legacy, &before));
+    EXPECT_OK(weir_queue_host_call(rig.queue, count_call, &calls[0]));
+    EXPECT_OK(weir_queue_host_call(second, count_call, &calls[1]));
+    EXPECT_OK(weir_queue_record(legacy, &whole));
+    EXPECT_OK(weir_event_sync(whole, WEIR_FOREVER));
+    EXPECT_INT_EQ(calls[0] + calls[1], 2);
+    if (timed) {
+        EXPECT_OK(weir_event_elapsed_ns(before, whole, &elapsed_ns));
+        EXPECT_TRUE(elapsed_ns >= 0);
+    }
+    weir_queue_destroy(&second);
+    finish(&rig);
 }
 
 static weir_status fail(void *user)

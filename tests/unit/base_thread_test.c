@@ -1,7 +1,10 @@
 // Threads that the program's code ends go on with their work.
 #include "base/thread.h"
 
+#include <errno.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "tests/support/test.h"
@@ -146,6 +149,105 @@ WEIR_TEST(Thread, ItsEndComesOnce)
     expect_work(&work);
     EXPECT_INT_EQ(work.at_exit, 1);
     pthread_key_delete(key);
+}
+
+// Another thread in the place of each that is ended.
+
+enum {
+    RENEWALS = 20
+};
+
+static atomic_int threads_left = 1000;
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*begin)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*begin)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*begin)(void *), void *argument)
+{
+    return atomic_fetch_sub(&threads_left, 1) > 0
+               ? __real_pthread_create(thread, attributes, begin, argument)
+               : EAGAIN;
+}
+
+struct line {
+    struct weir_thread thread;
+    pthread_mutex_t lock; // of the thread's structure
+    int calls;
+    int refused;
+    sigset_t mask; // of the last thread
+    atomic_int at_exit;
+    sem_t told;
+};
+
+static void end_in_line(void *user)
+{
+    struct line *line = user;
+    sigset_t none;
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, NULL); // not the next one's
+    pthread_setspecific(key, line);
+    line->calls++;
+    pthread_exit(NULL);
+}
+
+static void run_line(void *user);
+
+static void renew(void *user)
+{
+    struct line *line = user;
+    EXPECT_TRUE(weir_thread_is_current(&line->thread));
+    pthread_mutex_lock(&line->lock);
+    const bool renewed = weir_thread_renew() == 0;
+    pthread_mutex_unlock(&line->lock);
+    if (renewed)
+        return;
+    line->refused++;
+    run_line(line);
+}
+
+static void run_line(void *user)
+{
+    struct line *line = user;
+    if (line->calls < RENEWALS)
+        weir_thread_call(end_in_line, renew, line);
+    pthread_sigmask(SIG_SETMASK, NULL, &line->mask);
+    sem_post(&line->told);
+}
+
+static void note_end(void *user)
+{
+    atomic_fetch_add(&((struct line *)user)->at_exit, 1);
+}
+
+// Of the threads that are ended, all have when the last one is joined.
+static void expect_line(int left, int refused, int ended)
+{
+    struct line line = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    ASSERT_INT_EQ(pthread_key_create(&key, note_end), 0);
+    ASSERT_INT_EQ(sem_init(&line.told, 0, 0), 0);
+    atomic_store(&threads_left, 1 + left);
+    ASSERT_INT_EQ(weir_thread_start(&line.thread, run_line, &line), 0);
+    while (sem_wait(&line.told) != 0)
+        continue;
+    EXPECT_FALSE(weir_thread_is_current(&line.thread));
+    pthread_mutex_lock(&line.lock);
+    pthread_mutex_unlock(&line.lock);
+    weir_thread_join(&line.thread);
+    atomic_store(&threads_left, 1000);
+    EXPECT_INT_EQ(line.calls, RENEWALS);
+    EXPECT_INT_EQ(line.refused, refused);
+    EXPECT_INT_EQ(atomic_load(&line.at_exit), ended);
+    EXPECT_INT_EQ(sigismember(&line.mask, SIGTERM), refused == 0);
+    sem_destroy(&line.told);
+    pthread_key_delete(key);
+}
+
+WEIR_TEST(Thread, AnotherGoesOn)
+{
+    expect_line(1000, 0, RENEWALS);
+    expect_line(5, RENEWALS - 5, 6);
 }
 
 static void read_mask(void *user)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "core/runtime/runtime.h"
 
 #define SEEN_LIMIT 4096
@@ -22,6 +23,8 @@ static int refused_after;
 static bool gate_is_open;
 
 static atomic_bool stalled;
+static const weir_queue *_Atomic stalled_queue;
+static atomic_size_t blocked;
 static atomic_bool peers;
 static atomic_int fault;
 static atomic_bool silent; // it reports no detail
@@ -93,7 +96,30 @@ static weir_status event_query(const struct weir_link *link, weir_queue *queue, 
     atomic_fetch_add(&queries, 1);
     if (atomic_load(&fault))
         return report_fault(link);
-    return atomic_load(&stalled) ? WEIR_NOT_READY : null_ops.event_query(link, queue, sequence);
+    return atomic_load(&stalled) || atomic_load(&stalled_queue) == queue
+               ? WEIR_NOT_READY
+               : null_ops.event_query(link, queue, sequence);
+}
+
+// Until the queue is not stalled any more.
+static weir_status block(const weir_queue *queue, uint64_t timeout_ns)
+{
+    const uint64_t begin_ns = weir_clock_now_ns();
+    bool stays = atomic_load(&stalled_queue) == queue;
+    atomic_fetch_add(&blocked, stays);
+    const size_t entered = stays;
+    while (stays && weir_clock_now_ns() - begin_ns < timeout_ns) {
+        weir_clock_sleep_ns(100000);
+        stays = atomic_load(&stalled_queue) == queue;
+    }
+    atomic_fetch_sub(&blocked, entered);
+    return stays ? WEIR_TIMEOUT : WEIR_OK;
+}
+
+static weir_status queue_finish(const struct weir_link *link, weir_queue *queue)
+{
+    (void)block(queue, WEIR_FOREVER);
+    return null_ops.queue_finish(link, queue);
 }
 
 static weir_status event_wait(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
@@ -101,6 +127,8 @@ static weir_status event_wait(const struct weir_link *link, weir_queue *queue, u
 {
     if (atomic_load(&fault))
         return report_fault(link);
+    if (block(queue, timeout_ns) != WEIR_OK)
+        return WEIR_TIMEOUT;
     if (!atomic_load(&stalled))
         return null_ops.event_wait(link, queue, sequence, timeout_ns);
     return WEIR_TIMEOUT;
@@ -129,6 +157,7 @@ static void take_over(weir_runtime *runtime)
     own_ops = null_ops;
     own_ops.queue_submit = queue_submit;
     own_ops.queue_flush = queue_flush;
+    own_ops.queue_finish = queue_finish;
     own_ops.event_query = event_query;
     own_ops.event_wait = event_wait;
     own_ops.buffer_destroy = buffer_destroy;
@@ -140,6 +169,7 @@ static void reset(void)
 {
     control_forget();
     control_stall(false);
+    control_stall_queue(NULL);
     control_peers(false);
     control_refuse((enum weir_operation_kind)0, 0);
     control_fault(WEIR_OK);
@@ -232,6 +262,16 @@ void control_peers(bool on)
 void control_stall(bool on)
 {
     atomic_store(&stalled, on);
+}
+
+void control_stall_queue(const weir_queue *queue)
+{
+    atomic_store(&stalled_queue, queue);
+}
+
+size_t control_blocked_count(void)
+{
+    return atomic_load(&blocked);
 }
 
 void control_refuse(enum weir_operation_kind kind, int after)

@@ -44,6 +44,11 @@ void control_peers(bool on);
 // While set, no record completes, on any queue.
 void control_stall(bool on);
 
+// While set, no record of this queue completes, and a wait for one blocks; NULL ends that.
+void control_stall_queue(const weir_queue *queue);
+// Calls that wait for it so.
+size_t control_blocked_count(void);
+
 // The `after`-th submit of this kind from now on, 0 for the next one, fails once
 // with WEIR_ERROR_DEVICE and a native error.
 void control_refuse(enum weir_operation_kind kind, int after);

@@ -399,3 +399,28 @@ WEIR_TEST(Completion, OldFailuresMayOverlap)
     }
     weir__failures_finish(&failures);
 }
+
+// Also where the ring's places wrap.
+WEIR_TEST(WaitRing, FindsTheFirstWaitAfterAnOperation)
+{
+    struct weir__wait_ring waits = {0};
+    struct weir__wait wait;
+    uint64_t own = 0;
+
+    EXPECT_UINT_EQ(weir__wait_ring_find(&waits, 0), 0);
+    ASSERT_TRUE(weir__wait_ring_grow(&waits));
+    for (uint32_t round = 0; round < 3; round++) {
+        while (weir__wait_ring_push(&waits, &(struct weir__wait){.own = own + 3}))
+            own += 3;
+        const uint64_t first = own - 3 * (uint64_t)(waits.capacity - 1);
+        EXPECT_UINT_EQ(weir__wait_ring_find(&waits, first - 1), 0);
+        for (uint32_t i = 0; i < waits.capacity; i++) {
+            EXPECT_UINT_EQ(weir__wait_ring_find(&waits, first + 3 * i), i + 1);
+            EXPECT_UINT_EQ(weir__wait_ring_find(&waits, first + 3 * i - 1), i);
+        }
+        ASSERT_TRUE(weir__wait_ring_get(&waits, 7, UINT64_MAX, &wait));
+        EXPECT_UINT_EQ(wait.own, first + 21);
+        weir__wait_ring_drop(&waits, first + 3 * 200);
+    }
+    weir__wait_ring_finish(&waits);
+}

@@ -23,15 +23,18 @@ status 0 when nothing failed and something ran.
                frames), faults (100,000 frames with one fault in a hundred
                operations, and the tests of the plugin fault), interop (cuBLAS
                and PyTorch), devices (two GPUs), comm (collectives by NCCL on
-               two GPUs), trace (times of operations
+               one GPU, and on two), trace (times of operations
                and the plugin, with CUPTI and without, about a minute),
                builtins (every function of OpenCL C), races (missing waits,
                with check and perturb), orders (the suite with perturb, about
                a minute); and, left out by default, verify (the suite with
                check --verify), ddp (a training step on two GPUs, beside raw
-               NCCL and PyTorch, up to 2 minutes), train (weir train, and its
+               NCCL and PyTorch, up to 3 minutes), frames-devices (ARR-COC on
+               all GPUs over one), comm-failures (a rank of two that fails in
+               each way, up to 5 minutes), comm-churn (1,000 communicators of
+               two ranks, up to 3 minutes), train (weir train, and its
                work in PyTorch, a minute), sim (what the plugin sim is
-               to predict, up to 4 minutes), peers (beside raw CUDA, OpenCL and
+               to predict, up to 6 minutes), peers (beside raw CUDA, OpenCL and
                PyTorch programs, up to 5 minutes) and memcheck (the suite on
                CUDA under compute-sanitizer)
   --help       this text
@@ -77,7 +80,8 @@ esac
 for step in ${steps//,/ }; do
     case "$step" in
     conformance | arr-coc | reference | twins | frames | bench | steady | faults | interop | devices | \
-        comm | trace | builtins | races | orders | verify | ddp | train | sim | peers | memcheck) ;;
+        comm | trace | builtins | races | orders | verify | ddp | frames-devices | comm-failures | comm-churn | train | \
+        sim | peers | memcheck) ;;
     *)
         echo "run: there is no step '$step'" >&2
         usage >&2
@@ -167,10 +171,11 @@ last_line()
 # judge WHAT [DETAIL]: a row with the result of the last run.
 judge()
 {
-    case "$status" in
-    0) row ok "$1" "${2-$(last_line)}" ;;
-    124) row FAILED "$1" "took too long; the log tells how far it came" ;;
-    125) row "no time" "$1" "--seconds gives more" ;;
+    case "$status:${2-}" in
+    "0:0 tests") row FAILED "$1" "no test ran" ;;
+    0:*) row ok "$1" "${2-$(last_line)}" ;;
+    124:*) row FAILED "$1" "took too long; the log tells how far it came" ;;
+    125:*) row "no time" "$1" "--seconds gives more" ;;
     *) row FAILED "$1" "status $status: $(last_line)" ;;
     esac
 }
@@ -728,49 +733,112 @@ comm_check()
     check_rows "cuda: collectives, $what"
 }
 
-# Collectives by NCCL on two GPUs, of one process and of two.
+# What needs one GPU: a call beside NCCL's own where nothing is sent, and communicators that come and go. Fails
+# where there is no NCCL.
+one_rank()
+{
+    local what missing
+    local -x WEIR_CUDA_NCCL="$nccl"
+    bench 60 comm comm --ranks 1 --collectives all-reduce,broadcast,all-gather
+    missing="$(printf '%s\n' "$output" | sed -n 's/^note: no raw NCCL beside it: //p')"
+    if [ -n "$missing" ]; then
+        row absent "cuda: collectives" "$missing"
+        return 1
+    fi
+    bench_rows '^  (all-reduce|broadcast|all-gather) '
+    in_root 60 comm-submit tests/cuda/comm_check submit
+    check_rows "cuda: collectives, submit of one rank"
+    in_root 60 comm-churn tests/comm/churn 100 20
+    judge "cuda: communicators come and go"
+}
+
+# has_two WHAT: whether there are two GPUs, or a row that says there are not.
+has_two()
+{
+    [[ " ${backends[*]} " == *" cuda "* && -x "$root/tests/cuda/comm_check" ]] || return 1
+    backend=cuda
+    [ "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')" -lt 2 ] || return 0
+    row absent "$1" "there is one GPU"
+    return 1
+}
+
+# Of two processes: against NCCL's own calls, and what is told when a rank fails.
+comm_processes()
+{
+    comm_check speed 90 speed
+    in_root 40 comm-kill WEIR_COMM_COUNT=2 "WEIR_COMM_RENDEZVOUS=file:$work/meeting" "WEIR_CUDA_NCCL=$nccl" \
+        bash -c 'LOCAL_RANK=1 WEIR_COMM_RANK=1 "$@" >/dev/null & LOCAL_RANK=0 WEIR_COMM_RANK=0 "$@"' rank \
+        tests/cuda/comm_check shrink "$work/killed"
+    check_rows "cuda: collectives, a rank is killed and the other one goes on"
+    comm_check "a call left out" 40 skip
+    comm_check "counts differ" 40 counts
+}
+
+# comm_suite P2P-DISABLE: the suites, with the GPUs' direct path or without it.
+comm_suite()
+{
+    in_root 60 "comm-conformance-$1" WEIR_TEST_COMM_DEVICES=2 "NCCL_P2P_DISABLE=$1" "WEIR_CUDA_NCCL=$nccl" \
+        tests/comm/conformance_nccl_test '--gtest_filter=*.MatrixOfTwo'
+    judge "cuda: collectives, NCCL_P2P_DISABLE=$1" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
+    in_root 60 "comm-host-$1" WEIR_TEST_COMM_DEVICES=2 "NCCL_P2P_DISABLE=$1" "WEIR_CUDA_NCCL=$nccl" \
+        tests/comm/conformance_nccl_test '--gtest_filter=*.MatrixOfTwoInHostMemory'
+    judge "cuda: collectives in host memory, NCCL_P2P_DISABLE=$1" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
+    in_root 60 "comm-steps-$1" "NCCL_P2P_DISABLE=$1" "WEIR_CUDA_NCCL=$nccl" WEIR_COMM_TIMEOUT=30 \
+        "$weir" launch -n 2 tests/comm/rank 20
+    judge "cuda: two processes, NCCL_P2P_DISABLE=$1"
+}
+
+# Collectives by NCCL on one GPU, and on two, of one process and of two. What matters most comes first.
 collectives()
 {
-    local nccl p2p
+    local nccl
     [[ " ${backends[*]} " == *" cuda "* && -x "$root/tests/cuda/comm_check" ]] || return 0
     backend=cuda
-    if [ "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')" -lt 2 ]; then
-        row absent "cuda: collectives" "there is one GPU"
-        return
-    fi
     nccl="$(wheel_nccl)"
-    for p2p in 0 1; do
-        in_root 60 "comm-conformance-$p2p" WEIR_TEST_COMM_DEVICES=2 "NCCL_P2P_DISABLE=$p2p" "WEIR_CUDA_NCCL=$nccl" \
-            tests/comm/conformance_nccl_test '--gtest_filter=*OfTwo'
-        judge "cuda: collectives, NCCL_P2P_DISABLE=$p2p" \
-            "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
-    done
+    one_rank || return 0
+    has_two "cuda: collectives of two GPUs" || return 0
+    comm_processes
+    comm_suite 0
+    comm_suite 1
     in_root 60 comm-graphs WEIR_TEST_COMM_DEVICES=2 "WEIR_CUDA_NCCL=$nccl" tests/comm/graph_nccl_test
     judge "cuda: collectives in graphs" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
     in_root 60 comm-shrink WEIR_TEST_COMM_DEVICES=2 "WEIR_CUDA_NCCL=$nccl" \
         tests/comm/shrink_nccl_test '--gtest_filter=-*.WithoutThe*'
     judge "cuda: collectives, ranks that are left" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
-    comm_check speed 90 speed
-    comm_check "a call left out" 40 skip
-    comm_check "counts differ" 40 counts
-    in_root 40 comm-kill WEIR_COMM_COUNT=2 "WEIR_COMM_RENDEZVOUS=file:$work/meeting" "WEIR_CUDA_NCCL=$nccl" \
-        bash -c 'LOCAL_RANK=1 WEIR_COMM_RANK=1 "$@" >/dev/null & LOCAL_RANK=0 WEIR_COMM_RANK=0 "$@"' rank \
-        tests/cuda/comm_check shrink "$work/killed"
-    check_rows "cuda: collectives, a rank is killed and the other one goes on"
+}
+
+# A rank of two fails in each way, a few times: a row for each, with the times to the other's first cause.
+comm_failures()
+{
+    local nccl line
+    has_two "cuda: a rank that fails" || return 0
+    nccl="$(wheel_nccl)"
+    in_root 320 comm-failures "WEIR_CUDA_NCCL=$nccl" python3 tests/bench/failures/measure.py --transports cuda \
+        --ranks 2 --repetitions 5 --timeout 5 --seconds 300
+    while IFS= read -r line; do
+        row - "cuda: a rank that fails" "$line"
+    done < <(printf '%s\n' "$output" | grep -E '^\| |^FAILED ' | cut -c 1-300)
+    judge "cuda: a rank that fails"
+}
+
+# Communicators of two ranks that come and go.
+comm_churn()
+{
+    local nccl
+    has_two "cuda: communicators of two ranks" || return 0
+    nccl="$(wheel_nccl)"
+    in_root 200 comm-churn-two "WEIR_CUDA_NCCL=$nccl" WEIR_COMM_TIMEOUT=30 "$weir" launch -n 2 \
+        tests/comm/churn 1000 170
+    judge "cuda: communicators of two ranks"
 }
 
 # A training step whose gradients are reduced in buckets, beside the same step on the driver, and in PyTorch.
 ddp()
 {
     local line nccl blas
-    [[ " ${backends[*]} " == *" cuda "* ]] || return 0
-    if [ "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')" -lt 2 ]; then
-        row absent "cuda: ddp" "there is one GPU"
-        return
-    fi
+    has_two "cuda: ddp" || return 0
     nccl="$(wheel_nccl)"
     blas="$(wheel_cublas)"
-    backend=cuda
     use cuda
     run 90 ddp "${on[@]}" "WEIR_CUDA_NCCL=$nccl" "$weir" launch -n 2 --no-prefix "$weir" bench ddp --quiet \
         --cublas "${blas:-libcublas.so.12}" --nccl "${nccl/#auto/libnccl.so.2}" \
@@ -832,7 +900,7 @@ sim()
     local line
     [[ " ${backends[*]} " == *" cuda "* && -x "$root/tests/bench/sim/measure.sh" ]] || return 0
     use cuda
-    run 240 sim "${on[@]}" bash "$root/tests/bench/sim/measure.sh" --weir "$weir" --out "$figures/sim"
+    run 350 sim "${on[@]}" bash "$root/tests/bench/sim/measure.sh" --weir "$weir" --out "$figures/sim"
     while IFS= read -r line; do
         row - "cuda: sim" "$line"
     done < <(printf '%s\n' "$output" | grep '^measure: ')
@@ -886,6 +954,7 @@ done
 if wanted twins; then twins; fi
 for backend in "${backends[@]}"; do
     if wanted frames; then frames; fi
+    if wanted frames-devices; then frames_devices; fi
 done
 for backend in "${backends[@]}"; do
     wanted bench || break
@@ -914,6 +983,8 @@ if wanted interop; then interop; fi
 if wanted devices; then devices; fi
 if wanted comm; then collectives; fi
 if wanted ddp; then ddp; fi
+if wanted comm-failures; then comm_failures; fi
+if wanted comm-churn; then comm_churn; fi
 if wanted train; then train; fi
 if wanted trace; then trace; fi
 if wanted sim; then sim; fi

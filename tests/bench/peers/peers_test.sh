@@ -40,7 +40,9 @@ found="$(WEIR_BACKEND=opencl WEIR_COPY_THREADS=2 peer_lines "$peers/weir_pageabl
 expect_contains "$found" "copy_down_16M"
 expect_contains "$found" "wrapped_up_64K"
 found="$(WEIR_BACKEND=opencl peer_lines "$peers/weir_start" --rounds 2)"
-expect_contains "$found" "first_result"
+for step in first_result runtime device next_buffer close exit ended; do
+    expect_contains "$found" " $step"
+done
 
 # These measure if there is a GPU, and otherwise say that there is none.
 for program in raw_cuda_chunks raw_cuda_frames raw_cuda_graph raw_cuda_pageable raw_cuda_start; do
@@ -160,6 +162,25 @@ assert row(("b", ["y"]), "rate", None, None)["verdict"] == ""
 assert row(("c", ["y"]), "rate", ">=", 1)["reason"] == "c: no such thing"
 assert "there is nothing here for d" in row(("d", ["y"]), "rate", ">=", 1)["reason"]
 assert "has no figure q" in row(("b", ["q"]), "rate", ">=", 1)["reason"]
+
+# The interval of a median: for 6 values the outermost pair, of a probability of 62/64; for 15 the
+# fourth from each end, of 0.965, as the fifth have 0.882.
+assert s.median_interval([1, 2, 3, 4, 5]) is None and s.median_interval([]) is None
+assert s.median_interval([6, 5, 4, 3, 2, 1]) == (1, 6)
+assert s.median_interval(range(15)) == (3, 11) and s.median_interval(range(25)) == (7, 17)
+assert "low" not in time["ratio"] and s.spread(range(15))["high"] == 11
+programs["a"] = Fake([{"x": float(x)} for x in range(9, 24)])
+programs["b"] = Fake([{"y": 10.0}] * 15)
+for target, verdict in ((2.1, "met"), (1.7, "met, not sure"), (1.5, "MISSED, not sure"), (1.1, "MISSED")):
+    assert s.verdict_of(row(("b", ["y"]), "time", "<=", target)) == verdict, target
+text = s.table_of([row(("b", ["y"]), "time", "<=", 1.7), row(("c", ["y"]), "time", "<=", 1.7)])
+assert "1.200 .. 2.000" in text and "not measured: c: no such thing" in text, text
+
+# Steps are compared by name; what only one has is left out.
+weir, raw = Fake([{"a": 3.0, "b": 1.0}] * 6), Fake([{"a": 1.0}] * 6)
+assert [r["figure"] for r in s.phases_of(weir, raw)] == ["a"] and not s.phases_of(raw, Fake([]))
+text = s.phase_table(s.phases_of(weir, raw))
+assert text.split()[-7:] == ["a", "3.000", "1.000", "2.000", "2.000", "..", "2.000"], text
 PYTHON
 
 # A program that prints something else, one that ends and one that is not there: each is reported,
@@ -185,5 +206,7 @@ assert reasons["good"] is None and programs[0].samples("x") == [1.5] * 3, reason
 assert "no JSON" in reasons["noise"] and reasons["short"] == "ended early", reasons
 assert reasons["failed"] == "FAILED: wrong" and "nonexistent" in reasons["absent"], reasons
 PYTHON
+expect_status 0 "$peers/run.sh" --out "$TEST_TMPDIR/out" --rounds 1 --groups start --phases
+expect_contains "$output" "step, ms"
 expect_status 2 "$peers/run.sh" --out "$TEST_TMPDIR/out" --groups nonsense
 expect_contains "$output" "there is no group 'nonsense'"

@@ -47,7 +47,7 @@ static const struct weir_image *image_for(unsigned architecture)
     return found;
 }
 
-static bool load_kernels(struct raw_cuda *cu)
+bool raw_cuda_load_kernels(struct raw_cuda *cu)
 {
     int major = 0, minor = 0;
     if (!RAW_CUDA(cu, cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
@@ -63,21 +63,30 @@ static bool load_kernels(struct raw_cuda *cu)
     return RAW_CUDA(cu, cuModuleLoadData, &cu->module, image->data);
 }
 
-bool raw_cuda_open(struct raw_cuda *cu)
+bool raw_cuda_init(struct raw_cuda *cu)
 {
-    char name[256] = "";
     if (!load(cu))
         return false;
     const CUresult result = cu->cuInit(0);
-    if (result != 0)
-        return peer_skip("the CUDA driver cannot be used: cuInit failed with %d", result);
+    return result == 0 ||
+           peer_skip("the CUDA driver cannot be used: cuInit failed with %d", result);
+}
+
+bool raw_cuda_open_device(struct raw_cuda *cu)
+{
+    char name[256] = "";
     if (!RAW_CUDA(cu, cuDeviceGet, &cu->device, 0) ||
         !RAW_CUDA(cu, cuDeviceGetName, name, sizeof name, cu->device) ||
         !RAW_CUDA(cu, cuDevicePrimaryCtxRetain, &cu->context, cu->device) ||
         !RAW_CUDA(cu, cuCtxSetCurrent, cu->context))
         return false;
     peer_device(name);
-    return load_kernels(cu);
+    return true;
+}
+
+bool raw_cuda_open(struct raw_cuda *cu)
+{
+    return raw_cuda_init(cu) && raw_cuda_open_device(cu) && raw_cuda_load_kernels(cu);
 }
 
 void raw_cuda_close(struct raw_cuda *cu)

@@ -83,6 +83,10 @@ struct raw_cuda {
 // Errors: false after peer_skip() or peer_fail(); raw_cuda_close() frees what was
 // created.
 bool raw_cuda_open(struct raw_cuda *cu);
+// Its three steps.
+bool raw_cuda_init(struct raw_cuda *cu);
+bool raw_cuda_open_device(struct raw_cuda *cu);
+bool raw_cuda_load_kernels(struct raw_cuda *cu);
 void raw_cuda_close(struct raw_cuda *cu);
 
 // False after peer_fail() with the call and the error's name, unless `result` is 0.

@@ -10,38 +10,70 @@ struct raw_start {
     CUdeviceptr in, out;
 };
 
-// Its context, and its kernels.
+static bool init(void *user)
+{
+    struct raw_start *start = user;
+    return raw_cuda_init(&start->cu);
+}
+
 static bool open_device(void *user)
 {
     struct raw_start *start = user;
-    struct raw_cuda *cu = &start->cu;
-    return raw_cuda_open(cu) &&
-           RAW_CUDA(cu, cuModuleGetFunction, &start->scale, cu->module, "scale");
+    return raw_cuda_open_device(&start->cu);
 }
 
-static bool make(void *user)
+static bool load(void *user)
+{
+    struct raw_start *start = user;
+    return raw_cuda_load_kernels(&start->cu);
+}
+
+static bool find(void *user)
 {
     struct raw_start *start = user;
     struct raw_cuda *cu = &start->cu;
-    const size_t size = sizeof start->job.numbers;
-    return RAW_CUDA(cu, cuStreamCreate, &start->stream, CU_STREAM_NON_BLOCKING) &&
-           RAW_CUDA(cu, cuMemAlloc, &start->in, size) &&
-           RAW_CUDA(cu, cuMemAlloc, &start->out, size);
+    return RAW_CUDA(cu, cuModuleGetFunction, &start->scale, cu->module, "scale");
+}
+
+static bool make_stream(void *user)
+{
+    struct raw_start *start = user;
+    struct raw_cuda *cu = &start->cu;
+    return RAW_CUDA(cu, cuStreamCreate, &start->stream, CU_STREAM_NON_BLOCKING);
+}
+
+static bool make_in(void *user)
+{
+    struct raw_start *start = user;
+    struct raw_cuda *cu = &start->cu;
+    return RAW_CUDA(cu, cuMemAlloc, &start->in, sizeof start->job.numbers);
+}
+
+static bool make_out(void *user)
+{
+    struct raw_start *start = user;
+    struct raw_cuda *cu = &start->cu;
+    return RAW_CUDA(cu, cuMemAlloc, &start->out, sizeof start->job.numbers);
+}
+
+static bool upload(void *user)
+{
+    struct raw_start *start = user;
+    struct raw_cuda *cu = &start->cu;
+    return RAW_CUDA(cu, cuMemcpyHtoD, start->in, start->job.numbers, sizeof start->job.numbers);
 }
 
 static bool compute(void *user)
 {
     struct raw_start *start = user;
     struct raw_cuda *cu = &start->cu;
-    const size_t size = sizeof start->job.numbers;
     float factor = 2;
     uint32_t count = START_NUMBERS;
     void *arguments[] = {&start->in, &start->out, &factor, &count};
-    return RAW_CUDA(cu, cuMemcpyHtoD, start->in, start->job.numbers, size) &&
-           RAW_CUDA(cu, cuLaunchKernel, start->scale, START_NUMBERS / 64, 1, 1, 64, 1, 1, 0,
+    return RAW_CUDA(cu, cuLaunchKernel, start->scale, START_NUMBERS / 64, 1, 1, 64, 1, 1, 0,
                     start->stream, arguments, NULL) &&
            RAW_CUDA(cu, cuStreamSynchronize, start->stream) &&
-           RAW_CUDA(cu, cuMemcpyDtoH, start->job.results, start->out, size);
+           RAW_CUDA(cu, cuMemcpyDtoH, start->job.results, start->out, sizeof start->job.results);
 }
 
 static void end(void *user)
@@ -64,8 +96,16 @@ int main(int argc, char **argv)
     static struct raw_start start = {
         .job = {.name = "raw_cuda_start",
                 .about = "Starts with the CUDA driver, until the first result.",
-                .steps = {{"open", open_device}, {"make", make}, {"first", compute}},
-                .step_count = 3,
+                .steps = {{"runtime", init},
+                          {"device", open_device},
+                          {"program", load},
+                          {"kernel", find},
+                          {"queue", make_stream},
+                          {"buffer", make_in},
+                          {"next_buffer", make_out},
+                          {"upload", upload},
+                          {"compute", compute}},
+                .step_count = 9,
                 .end = end,
                 .user = &start},
     };

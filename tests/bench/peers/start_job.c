@@ -14,7 +14,8 @@ extern char **environ;
 static const char child_option[] = "--first";
 
 struct stamps {
-    double at[START_STEPS_MAX + 1]; // after main() began, and after each step
+    // After main() began, after each step, and after everything was freed.
+    double at[START_STEPS_MAX + 2];
     size_t count;
     double ended;
 };
@@ -41,8 +42,8 @@ static int run_child(struct start_job *job)
         if (fine)
             printf("%.6f\n", peer_now_ms());
     }
-    fflush(stdout);
     job->end(job->user);
+    printf("%.6f\n", peer_now_ms());
     return fine ? 0 : 1;
 }
 
@@ -81,7 +82,7 @@ static bool read_stamps(const struct start_job *job, int fd, struct stamps *stam
     while (file && fgets(line, sizeof line, file)) {
         char *end;
         const double at = strtod(line, &end);
-        if (stamps->count <= job->step_count && end != line)
+        if (stamps->count < job->step_count + 2 && end != line)
             stamps->at[stamps->count++] = at;
         else
             memcpy(said, line, sizeof said);
@@ -90,7 +91,7 @@ static bool read_stamps(const struct start_job *job, int fd, struct stamps *stam
         fclose(file);
     else
         close(fd);
-    return stamps->count == job->step_count + 1 || peer_fail("a process failed: %s", said);
+    return stamps->count == job->step_count + 2 || peer_fail("a process failed: %s", said);
 }
 
 static bool measure_child(const struct start_job *job, struct stamps *stamps)
@@ -136,6 +137,8 @@ static bool round_start(void *user)
     peer_value("main", stamps.at[0] - began);
     for (size_t i = 0; i < job->step_count; i++)
         peer_value(job->steps[i].name, stamps.at[i + 1] - stamps.at[i]);
+    peer_value("close", stamps.at[job->step_count + 1] - stamps.at[job->step_count]);
+    peer_value("exit", stamps.ended - stamps.at[job->step_count + 1]);
     peer_value("ended", stamps.ended - began);
     return true;
 }

@@ -7,7 +7,7 @@
 
 enum {
     START_NUMBERS = 1024,
-    START_STEPS_MAX = 8
+    START_STEPS_MAX = 9
 };
 
 struct start_step {
@@ -18,7 +18,7 @@ struct start_step {
 struct start_job {
     const char *name; // of the peer
     const char *about;
-    // The last one stores the results of the kernel "scale" for factor 2 in `results`.
+    // Peers that are compared give steps that do the same the same name. The last one stores the results of the kernel "scale" for factor 2 in `results`.
     struct start_step steps[START_STEPS_MAX];
     size_t step_count;
     void (*end)(void *user); // frees what the steps made; they may have failed
@@ -28,7 +28,8 @@ struct start_job {
 };
 
 // The value that main() returns. Figures: `first_result`, from before the process was made; `main`, until its
-// main() began; each step's time; `ended`, until the process had ended.
+// main() began; each step's time; `close`, the time of end(); `exit`, from there until the process had ended; `ended`, from
+// before it was made until then.
 int start_main(struct start_job *job, int argc, char **argv);
 
 #endif

@@ -7,18 +7,27 @@ bool weir_peer_fine(weir_status status)
     return status == WEIR_OK || peer_fail("%s", weir_last_error_text());
 }
 
-bool weir_peer_open(weir_runtime **out_runtime, weir_device **out_device)
+bool weir_peer_open_runtime(weir_runtime **out_runtime)
 {
     // The folder of the modules in the build, relative to the folder in which `bazel run` starts.
     setenv("WEIR_MODULE_PATH", "lib/weir", 0);
     const weir_status status = weir_open(NULL, out_runtime);
     if (status == WEIR_ERROR_MODULE || status == WEIR_ERROR_NO_DEVICE)
         return peer_skip("%s", weir_last_error_text());
-    if (!weir_peer_fine(status) ||
-        !weir_peer_fine(weir_device_open(*out_runtime, NULL, out_device)))
+    return weir_peer_fine(status);
+}
+
+bool weir_peer_open_device(weir_runtime *runtime, weir_device **out_device)
+{
+    if (!weir_peer_fine(weir_device_open(runtime, NULL, out_device)))
         return false;
     peer_device(weir_device_get_info(*out_device)->name);
     return true;
+}
+
+bool weir_peer_open(weir_runtime **out_runtime, weir_device **out_device)
+{
+    return weir_peer_open_runtime(out_runtime) && weir_peer_open_device(*out_runtime, out_device);
 }
 
 void weir_peer_close(weir_runtime **runtime, weir_device **device)

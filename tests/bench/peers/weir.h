@@ -9,6 +9,9 @@
 // A runtime on the backend that WEIR_BACKEND names, and its first device. If the backend
 // is not available, the peer is skipped.
 bool weir_peer_open(weir_runtime **out_runtime, weir_device **out_device);
+// Its two steps.
+bool weir_peer_open_runtime(weir_runtime **out_runtime);
+bool weir_peer_open_device(weir_runtime *runtime, weir_device **out_device);
 void weir_peer_close(weir_runtime **runtime, weir_device **device);
 
 // False after peer_fail() with the thread's error, unless `status` is WEIR_OK.

@@ -13,41 +13,69 @@ struct weir_start {
     weir_buffer *in, *out;
 };
 
+static bool open_runtime(void *user)
+{
+    struct weir_start *start = user;
+    return weir_peer_open_runtime(&start->runtime);
+}
+
 static bool open_device(void *user)
 {
     struct weir_start *start = user;
-    return weir_peer_open(&start->runtime, &start->device);
+    return weir_peer_open_device(start->runtime, &start->device);
 }
 
 static bool load(void *user)
 {
     struct weir_start *start = user;
     return weir_peer_fine(
-               weir_program_create(start->device,
-                                   WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
-                                   &start->program)) &&
-           weir_peer_fine(weir_kernel_create(start->program, "scale", &start->scale));
+        weir_program_create(start->device,
+                            WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
+                            &start->program));
 }
 
-static bool make(void *user)
+static bool find(void *user)
 {
     struct weir_start *start = user;
-    const size_t size = sizeof start->job.numbers;
-    return weir_peer_queue(start->device, "first", &start->queue) &&
-           weir_peer_buffer(start->device, "in", size, WEIR_PLACE_DEVICE, &start->in) &&
-           weir_peer_buffer(start->device, "out", size, WEIR_PLACE_DEVICE, &start->out);
+    return weir_peer_fine(weir_kernel_create(start->program, "scale", &start->scale));
+}
+
+static bool make_queue(void *user)
+{
+    struct weir_start *start = user;
+    return weir_peer_queue(start->device, "first", &start->queue);
+}
+
+static bool make_in(void *user)
+{
+    struct weir_start *start = user;
+    return weir_peer_buffer(start->device, "in", sizeof start->job.numbers, WEIR_PLACE_DEVICE,
+                            &start->in);
+}
+
+static bool make_out(void *user)
+{
+    struct weir_start *start = user;
+    return weir_peer_buffer(start->device, "out", sizeof start->job.numbers, WEIR_PLACE_DEVICE,
+                            &start->out);
+}
+
+static bool upload(void *user)
+{
+    struct weir_start *start = user;
+    return weir_peer_fine(weir_upload(start->queue, start->in, 0, start->job.numbers,
+                                      sizeof start->job.numbers));
 }
 
 static bool compute(void *user)
 {
     struct weir_start *start = user;
-    const size_t size = sizeof start->job.numbers;
-    return weir_peer_fine(weir_upload(start->queue, start->in, 0, start->job.numbers, size)) &&
-           weir_peer_fine(weir_queue_launch(start->queue, start->scale,
+    return weir_peer_fine(weir_queue_launch(start->queue, start->scale,
                                             weir_dim(START_NUMBERS / 64, 1, 1), weir_dim(64, 1, 1),
                                             weir_whole_in(start->in), weir_whole_out(start->out),
                                             2.0f, (uint32_t)START_NUMBERS)) &&
-           weir_peer_fine(weir_download(start->queue, start->job.results, start->out, 0, size));
+           weir_peer_fine(weir_download(start->queue, start->job.results, start->out, 0,
+                                        sizeof start->job.results));
 }
 
 static void end(void *user)
@@ -67,8 +95,16 @@ int main(int argc, char **argv)
         .job =
             {.name = "weir_start",
              .about = "Starts with Weir, until the first result.",
-             .steps = {{"open", open_device}, {"load", load}, {"make", make}, {"first", compute}},
-             .step_count = 4,
+             .steps = {{"runtime", open_runtime},
+                       {"device", open_device},
+                       {"program", load},
+                       {"kernel", find},
+                       {"queue", make_queue},
+                       {"buffer", make_in},
+                       {"next_buffer", make_out},
+                       {"upload", upload},
+                       {"compute", compute}},
+             .step_count = 9,
              .end = end,
              .user = &start},
     };

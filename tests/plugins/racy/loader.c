@@ -1,5 +1,4 @@
 #include <stdio.h>
-#include <stdlib.h>
 #include <weir/weir.h>
 
 enum {
@@ -8,29 +7,23 @@ enum {
     BYTES = WORDS * sizeof(uint32_t)
 };
 
-static void check(weir_status status)
-{
-    if (status < 0)
-        fprintf(stderr, "%s\n", weir_last_error_text()), exit(1);
-}
-
 // What would read a batch from a file, into one of the slots.
 static void load(weir_buffer *slots, size_t slot, uint32_t batch)
 {
     void *memory;
-    check(weir_host_begin(slots, slot * BYTES, BYTES, WEIR_ACCESS_WRITE, &memory));
+    WEIR_CHECK(weir_host_begin(slots, slot * BYTES, BYTES, WEIR_ACCESS_WRITE, &memory));
     for (size_t i = 0; i < WORDS; i++)
         ((uint32_t *)memory)[i] = 100 * (batch + 1);
-    check(weir_host_end(slots, slot * BYTES, BYTES, WEIR_ACCESS_WRITE));
+    WEIR_CHECK(weir_host_end(slots, slot * BYTES, BYTES, WEIR_ACCESS_WRITE));
 }
 
 static void print(weir_buffer *results)
 {
     void *memory;
-    check(weir_host_begin(results, 0, BYTES, WEIR_ACCESS_READ, &memory));
+    WEIR_CHECK(weir_host_begin(results, 0, BYTES, WEIR_ACCESS_READ, &memory));
     for (size_t i = 0; i < BATCHES; i++)
         printf("batch %zu: %u\n", i, (unsigned)((uint32_t *)memory)[i]);
-    check(weir_host_end(results, 0, BYTES, WEIR_ACCESS_READ));
+    WEIR_CHECK(weir_host_end(results, 0, BYTES, WEIR_ACCESS_READ));
 }
 
 static void work(weir_queue *up, weir_queue *compute, weir_buffer *slots, weir_buffer *batch,
@@ -41,20 +34,20 @@ static void work(weir_queue *up, weir_queue *compute, weir_buffer *slots, weir_b
         const size_t slot = i % 2;
 #ifdef MENDED
         if (i >= 2) {
-            check(weir_event_sync(copied[slot], WEIR_FOREVER)); // the host may load again
-            check(weir_queue_wait(up, used[slot]));             // and so may the copy
+            WEIR_CHECK(weir_event_sync(copied[slot], WEIR_FOREVER)); // the host may load again
+            WEIR_CHECK(weir_queue_wait(up, used[slot]));             // and so may the copy
         }
 #endif
         load(slots, slot, i);
-        check(weir_queue_copy(up, batch, slot * BYTES, slots, slot * BYTES, BYTES));
-        check(weir_queue_record(up, &copied[slot]));
-        check(weir_queue_wait(compute, copied[slot]));
+        WEIR_CHECK(weir_queue_copy(up, batch, slot * BYTES, slots, slot * BYTES, BYTES));
+        WEIR_CHECK(weir_queue_record(up, &copied[slot]));
+        WEIR_CHECK(weir_queue_wait(compute, copied[slot]));
         // In place of kernels: the result of a batch is its first word.
-        check(weir_queue_copy(compute, results, i * sizeof(uint32_t), batch, slot * BYTES,
-                              sizeof(uint32_t)));
-        check(weir_queue_record(compute, &used[slot]));
+        WEIR_CHECK(weir_queue_copy(compute, results, i * sizeof(uint32_t), batch, slot * BYTES,
+                                   sizeof(uint32_t)));
+        WEIR_CHECK(weir_queue_record(compute, &used[slot]));
     }
-    check(weir_queue_sync(compute, WEIR_FOREVER));
+    WEIR_CHECK(weir_queue_sync(compute, WEIR_FOREVER));
 }
 
 int main(void)
@@ -69,18 +62,18 @@ int main(void)
     weir_queue *up, *compute;
     weir_buffer *slots, *batch, *results;
 
-    check(weir_open(NULL, &runtime));
-    check(weir_device_open(runtime, NULL, &device));
-    check(weir_queue_create(device, NULL, &up));
-    check(weir_queue_create(device, NULL, &compute));
-    check(weir_buffer_create(device, &host, &slots));
-    check(weir_buffer_create(device, &host, &results));
-    check(weir_buffer_create(device, &device_memory, &batch));
+    WEIR_CHECK(weir_open(NULL, &runtime));
+    WEIR_CHECK(weir_device_open(runtime, NULL, &device));
+    WEIR_CHECK(weir_queue_create(device, NULL, &up));
+    WEIR_CHECK(weir_queue_create(device, NULL, &compute));
+    WEIR_CHECK(weir_buffer_create(device, &host, &slots));
+    WEIR_CHECK(weir_buffer_create(device, &host, &results));
+    WEIR_CHECK(weir_buffer_create(device, &device_memory, &batch));
     work(up, compute, slots, batch, results);
     print(results);
     weir_buffer_destroy(&slots), weir_buffer_destroy(&results), weir_buffer_destroy(&batch);
     weir_queue_destroy(&up), weir_queue_destroy(&compute);
-    check(weir_device_close(&device));
-    check(weir_close(&runtime));
+    WEIR_CHECK(weir_device_close(&device));
+    WEIR_CHECK(weir_close(&runtime));
     return 0;
 }

@@ -1,82 +1,52 @@
-// What an operation costs on the null backend, without the plugin `sim` and with it: a million copies
-// in both directions over eight queues, with a wait of the host for every thousandth.
+// What an operation costs on the null backend, without the plugin `sim` and with it: user time of the
+// processor for uploads, kernels, fills, downloads, records, waits, host calls and graphs (mixed.h).
 //
 //     chain_bench
-#define _GNU_SOURCE // clock_gettime
-
 #include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-#include <weir/weir.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+
+#include "tests/plugins/sim/mixed.h"
 
 enum {
-    OPERATIONS = 1000000,
-    QUEUES = 8,
+    RUNS = 3 // of which the least counts: other load only adds to it
 };
 
-static void must(weir_status status)
+static double user_seconds(void)
 {
-    if (status < 0)
-        fprintf(stderr, "%s\n", weir_last_error_text()), exit(1);
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec * 1e-6;
 }
 
-static double seconds(void)
+static double measure(const char *plugins, uint32_t queues, uint64_t operations)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static void run(weir_queue **queues, weir_buffer *memory, weir_buffer *host)
-{
-    for (int i = 0; i < OPERATIONS; i++) {
-        weir_queue *queue = queues[i % QUEUES];
-        must(i % 2 ? weir_queue_copy(queue, memory, 0, host, 0, 256)
-                   : weir_queue_copy(queue, host, 0, memory, 0, 256));
-        if (i % 1000 > 0)
-            continue;
-        struct weir_event event;
-        must(weir_queue_record(queue, &event));
-        must(weir_event_sync(event, WEIR_FOREVER));
+    double least = 0;
+    for (int i = 0; i < RUNS; i++) {
+        struct mixed *mixed = mixed_open(plugins, queues, queues <= 8);
+        const double begin = user_seconds();
+        mixed_run(mixed, operations, NULL, NULL);
+        const double seconds = user_seconds() - begin;
+        mixed_close(&mixed);
+        least = i == 0 || seconds < least ? seconds : least;
     }
-}
-
-static double measure(const char *plugins)
-{
-    const struct weir_open_params params = {.struct_size = sizeof params,
-                                            .config_path = "bench.ini",
-                                            .config_text = "[weir]\nbackend = null\n"
-                                                           "[sim]\ngpu = h200\n",
-                                            .plugins = plugins};
-    struct weir_buffer_params buffer = {.struct_size = sizeof buffer, .size = 256};
-    weir_runtime *runtime;
-    weir_device *device;
-    weir_queue *queues[QUEUES];
-    weir_buffer *memory;
-    weir_buffer *host;
-    must(weir_open(&params, &runtime));
-    must(weir_device_open(runtime, NULL, &device));
-    must(weir_buffer_create(device, &buffer, &memory));
-    buffer.placement = WEIR_PLACE_HOST;
-    must(weir_buffer_create(device, &buffer, &host));
-    for (int i = 0; i < QUEUES; i++)
-        must(weir_queue_create(device, NULL, &queues[i]));
-    const double begin = seconds();
-    run(queues, memory, host);
-    const double end = seconds();
-    for (int i = 0; i < QUEUES; i++)
-        weir_queue_destroy(&queues[i]);
-    weir_buffer_destroy(&memory);
-    weir_buffer_destroy(&host);
-    must(weir_device_close(&device));
-    must(weir_close(&runtime));
-    return end - begin;
+    return least;
 }
 
 int main(void)
 {
-    const double without = measure("");
-    const double with = measure("sim");
-    printf("%d operations: %.3f s without sim, %.3f s with it\n", OPERATIONS, without, with);
+    static const uint32_t queues[] = {1, 8, 64, 512};
+    static const uint64_t operations[] = {10000, 100000, 1000000};
+    printf("%10s  %7s  %14s  %9s  %s\n", "operations", "queues", "without sim, s", "with it",
+           "ns an operation more");
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < 4; k++) {
+            const double without = measure("", queues[k], operations[i]);
+            const double with = measure("sim", queues[k], operations[i]);
+            printf("%10llu  %7u  %14.3f  %9.3f  %.0f\n", (unsigned long long)operations[i],
+                   (unsigned)queues[k], without, with,
+                   1e9 * (with - without) / (double)operations[i]);
+            fflush(stdout);
+        }
     return 0;
 }

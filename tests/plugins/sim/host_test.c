@@ -3,6 +3,7 @@
 #include "tests/plugins/notes/notes.h"
 #include "tests/plugins/sim/job.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 // A staged transfer takes what the host copies, and the device's copy after it or before it.
@@ -74,6 +75,21 @@ WEIR_TEST(Host, ThreadsOfLargeUploadsAndDownloads)
     EXPECT_UINT_EQ(down, 8 * piece);
 }
 
+// Each thread has to wake before it copies its first piece.
+WEIR_TEST(Host, ThreadsOfLargeUploadsWake)
+{
+    const uint64_t piece = CHUNK / 8;
+    uint64_t up = 0, down = 0;
+    char more[128];
+    snprintf(more, sizeof more, "upload_gb_per_s = 0.5\ndownload_gb_per_s = 0.5\nwake_ns = %llu\n",
+             (unsigned long long)(3 * piece));
+    time_large("2", more, &up, &down);
+    EXPECT_UINT_EQ(up, 3 * piece + 8 * piece + 2 * piece);
+    EXPECT_UINT_EQ(down, piece + 3 * piece + 8 * piece + piece);
+    time_large("0", more, &up, &down); // the calling thread is awake
+    EXPECT_UINT_EQ(up, 8 * 2 * piece + 2 * piece);
+}
+
 static uint64_t time_upload(struct job *job, const char *memory)
 {
     struct weir_event from, to;
@@ -84,7 +100,7 @@ static uint64_t time_upload(struct job *job, const char *memory)
     return job_time(to) - from_ns;
 }
 
-// A plugin before sim may refuse a piece that sim has begun: there is no end of it, and another one in its
+// A plugin before sim may refuse a piece that sim has begun, and not tell it the end: another one in its
 // memory is not taken for it.
 WEIR_TEST(Host, RefusedPieces)
 {

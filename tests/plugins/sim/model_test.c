@@ -320,6 +320,38 @@ WEIR_TEST(SimModel, CarriedModels)
     EXPECT_SIZE_EQ(count, 6);
 }
 
+// The first key after which a blank line, the next section or the end comes before a comment; "" if
+// there is none.
+static void find_bare_key(FILE *from, char key[128])
+{
+    char line[256];
+    key[0] = '\0';
+    while (fgets(line, sizeof line, from)) {
+        if (line[0] == ';')
+            key[0] = '\0';
+        else if ((line[0] == '\n' || line[0] == '[') && key[0])
+            return;
+        else if (line[0] != '\n' && line[0] != '[' && !key[0])
+            snprintf(key, 128, "%.*s", (int)strcspn(line, " ="), line);
+    }
+}
+
+// Each figure of a card has its source below it.
+WEIR_TEST(SimModel, CarriedModelsHaveSources)
+{
+    for (size_t i = 0; sim_gpu_name(i); i++) {
+        char name[64];
+        char key[128];
+        snprintf(name, sizeof name, "conf/gpus/%s.ini", sim_gpu_name(i));
+        FILE *from = fopen(weir_test_runfile(name), "r");
+        ASSERT_NOT_NULL(from);
+        find_bare_key(from, key);
+        fclose(from);
+        weir_test_note("%s", name);
+        EXPECT_STR_EQ(key, "");
+    }
+}
+
 // What the article measured for a copy of a chunk.
 WEIR_TEST(SimModel, CopiesTakeWhatWasMeasured)
 {

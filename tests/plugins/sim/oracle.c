@@ -124,8 +124,9 @@ static bool orders(const struct oracle *oracle, int i, int before)
     const struct program *program = oracle->program;
     const struct step *step = &program->steps[i];
     const bool legacy = program->queues[step->queue].legacy;
-    if (step->waits[0] == before || step->waits[1] == before)
-        return true;
+    for (int wait = 0; wait < STEP_WAITS; wait++)
+        if (step->waits[wait] == before)
+            return true;
     if (step->queue == program->steps[before].queue)
         return is_last_of_queue(oracle, i, before);
     return home_of(oracle, i) == home_of(oracle, before) &&

@@ -15,10 +15,11 @@ static uint64_t up_to(uint64_t most)
 
 static struct sim_model random_model(void)
 {
+    static const uint32_t channels[] = {0, 0, 1, 2, 3, 4, 8, 32};
     struct sim_model model = plain_model();
     model.queues = up_to(1) ? SIM_STREAM_QUEUES : SIM_ENGINE_QUEUES;
     model.late_signals = up_to(2) == 0;
-    model.channels = (uint32_t)up_to(4);
+    model.channels = channels[up_to(sizeof channels / sizeof *channels - 1)];
     model.copy_engines = 1 + (uint32_t)up_to(1);
     model.peer_engine = up_to(1);
     model.kernels = 1 + (uint32_t)up_to(3);
@@ -49,7 +50,7 @@ static void random_step(struct program *program)
                            kinds[up_to(sizeof kinds / sizeof *kinds - 1)], up_to(9));
     struct step *step = &program->steps[i];
     for (int wait = 0; wait < STEP_WAITS; wait++)
-        if (i > 0 && up_to(4) == 0)
+        if (i > 0 && up_to(8) == 0)
             step->waits[wait] = (int)up_to((uint64_t)i - 1);
     if (i > 0 && up_to(9) == 0)
         step->host_wait = (int)up_to((uint64_t)i - 1);
@@ -61,21 +62,22 @@ static void random_step(struct program *program)
     step->host_ns = up_to(3) ? 0 : up_to(6);
 }
 
-static void random_program(struct program *program, struct sim_model models[2])
+static void random_program(struct program *program, struct sim_model models[2],
+                           uint32_t most_queues, int most_steps)
 {
     *program = (struct program){.device_count = 1 + (uint32_t)up_to(1)};
     for (int i = 0; i < 2; i++) {
         models[i] = random_model();
         program->models[i] = &models[i];
     }
-    program->queue_count = 1 + (uint32_t)up_to(6);
+    program->queue_count = 1 + (uint32_t)up_to(most_queues - 1);
     for (uint32_t i = 0; i < program->queue_count; i++)
         program->queues[i] = (struct sim_queue_params){
             .device = (uint32_t)up_to(program->device_count - 1),
             .priority = up_to(2) ? 0 : -(int32_t)up_to(3),
             .legacy = up_to(12) == 0,
         };
-    const int steps = 1 + (int)up_to(50);
+    const int steps = 1 + (int)up_to((uint64_t)most_steps - 1);
     for (int i = 0; i < steps; i++)
         random_step(program);
 }
@@ -96,16 +98,14 @@ static void expect_in_order_of_ends(const struct program *program)
                     program->slots[program->done[i]].end_ns);
 }
 
-WEIR_TEST(Oracle, RandomPrograms)
+static void compare(uint64_t programs, uint32_t most_queues, int most_steps)
 {
     static struct program engine;
     static struct program oracle;
     struct sim_model models[2];
-    const char *count = getenv("SIM_PROGRAMS");
-    const uint64_t programs = count ? strtoull(count, NULL, 10) : 4000;
     for (uint64_t i = 1; i <= programs; i++) {
         seed = i;
-        random_program(&engine, models);
+        random_program(&engine, models, most_queues, most_steps);
         oracle = engine;
         run_engine(&engine);
         run_oracle(&oracle);
@@ -113,4 +113,21 @@ WEIR_TEST(Oracle, RandomPrograms)
         if (differs(&engine, &oracle))
             WEIR_FAIL("program %llu differs", (unsigned long long)i);
     }
+}
+
+static uint64_t programs_or(uint64_t otherwise)
+{
+    const char *count = getenv("SIM_PROGRAMS");
+    return count ? strtoull(count, NULL, 10) : otherwise;
+}
+
+WEIR_TEST(Oracle, RandomPrograms)
+{
+    compare(programs_or(4000), 7, 51);
+}
+
+// More queues than the most channels that a context has.
+WEIR_TEST(Oracle, ManyQueues)
+{
+    compare(programs_or(400), QUEUES, 130);
 }

@@ -252,6 +252,8 @@ static bool live(const char *gpu)
     struct weir_setting settings[] = {{.text = gpu},    {.text = ""},      {.text = ""},
                                       {.text = "none"}, {.text = "scale"}, {.text = "1"},
                                       {.integer = 0},   {.integer = 1}};
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        settings[i].origin = "test.ini:1";
     const struct weir_setting *const list[] = {&settings[0], &settings[1], &settings[2],
                                                &settings[3], &settings[4], &settings[5],
                                                &settings[6], &settings[7]};

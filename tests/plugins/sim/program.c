@@ -17,8 +17,10 @@ struct sim_model plain_model(void)
 
 int add_step(struct program *program, uint32_t queue, enum sim_kind kind, uint64_t length)
 {
-    program->steps[program->step_count] = (struct step){
-        .queue = queue, .kind = kind, .length = length, .waits = {-1, -1}, .host_wait = -1};
+    struct step *step = &program->steps[program->step_count];
+    *step = (struct step){.queue = queue, .kind = kind, .length = length, .host_wait = -1};
+    for (int i = 0; i < STEP_WAITS; i++)
+        step->waits[i] = -1;
     if (queue >= program->queue_count)
         program->queue_count = queue + 1;
     return program->step_count++;

@@ -8,7 +8,7 @@
 enum {
     STEPS = 1024,
     QUEUES = 64,
-    STEP_WAITS = 2,
+    STEP_WAITS = 4,
 };
 
 // An operation that the host submits.

@@ -1,4 +1,5 @@
 // What must hold for every program and every GPU.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,17 +20,23 @@ static uint64_t up_to(uint64_t most)
 }
 
 // Everything is submitted at once, without host waits.
-static void random_program(struct program *program, const struct sim_model *model)
+static void random_program_of(struct program *program, const struct sim_model *model,
+                              uint32_t queues, int operations)
 {
     static const enum sim_kind kinds[] = {SIM_KERNEL, SIM_H2D, SIM_D2H, SIM_PEER, SIM_MARK};
     *program = (struct program){.models = {model}, .device_count = 1};
-    program->queue_count = 1 + (uint32_t)up_to(7);
-    for (int i = 0; i < 120; i++) {
+    program->queue_count = 1 + (uint32_t)up_to(queues - 1);
+    for (int i = 0; i < operations; i++) {
         const int step = add_step(program, (uint32_t)up_to(program->queue_count - 1),
                                   kinds[up_to(4)], 2 * up_to(50));
         if (i > 0 && up_to(3) == 0)
             program->steps[step].waits[0] = (int)up_to((uint64_t)i - 1);
     }
+}
+
+static void random_program(struct program *program, const struct sim_model *model)
+{
+    random_program_of(program, model, 8, 120);
 }
 
 static uint64_t time_on(struct program *program, const struct sim_model *model)
@@ -124,6 +131,122 @@ WEIR_TEST(Properties, ChunkedJobs)
     }
 }
 
+// With stream queues few programs are slower, and none is slower than all of its operations one after the
+// other. Short programs, of which the most are: in long ones an order that is worse comes and goes.
+
+struct change {
+    const char *what;
+    int slower;
+    double worst;
+};
+
+static void compare(struct change *change, uint64_t before_ns, uint64_t after_ns, uint64_t sum_ns)
+{
+    EXPECT_TRUE(before_ns <= sum_ns && after_ns <= sum_ns);
+    change->slower += after_ns > before_ns;
+    if (before_ns > 0 && (double)after_ns / (double)before_ns > change->worst)
+        change->worst = (double)after_ns / (double)before_ns;
+}
+
+static void compare_changes(struct change changes[4], struct program *program,
+                            struct sim_model model)
+{
+    uint64_t times[5], sum = 0;
+    for (int i = 0; i < program->step_count; i++)
+        sum += program->steps[i].kind == SIM_MARK ? 0 : program->steps[i].length;
+    for (int change = 0; change < 5; change++) {
+        if (change == 1)
+            model.copy_engines = 2;
+        if (change == 2)
+            model.peer_engine = true;
+        if (change == 3)
+            model.kernels++;
+        for (int kind = 0; kind < SIM_KINDS && change == 4; kind++)
+            model.copies[kind].bytes_per_s *= 2;
+        times[change] = time_on(program, &model);
+        if (change > 0)
+            compare(&changes[change - 1], times[change - 1], times[change], sum);
+    }
+}
+
+WEIR_TEST(Properties, StreamQueues)
+{
+    static const uint32_t channels[] = {1, 8, 32};
+    static struct program program;
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+        struct change changes[] = {{"copy engine", 0, 1},
+                                   {"peer engine", 0, 1},
+                                   {"place", 0, 1},
+                                   {"bandwidth", 0, 1}};
+        for (seed = 1; seed < PROGRAMS; seed++) {
+            const uint64_t kept = seed;
+            struct sim_model model = random_engines(SIM_STREAM_QUEUES);
+            model.channels = channels[i];
+            random_program_of(&program, &model, 40, 24);
+            compare_changes(changes, &program, model);
+            seed = kept;
+        }
+        for (size_t k = 0; k < sizeof changes / sizeof *changes; k++) {
+            printf("%u channels, more %s: of %d programs %d are slower, by at most %.1f %%\n",
+                   channels[i], changes[k].what, PROGRAMS - 1, changes[k].slower,
+                   100 * (changes[k].worst - 1));
+            EXPECT_TRUE(changes[k].slower < PROGRAMS / 50 && changes[k].worst < 1.4);
+            EXPECT_TRUE(channels[i] > 1 || changes[k].slower == 0);
+        }
+    }
+}
+
+// Everything that there is: two devices, priorities, graphs, signals, host calls and collectives.
+
+static struct sim_model full_model(void)
+{
+    static const uint32_t channels[] = {0, 1, 8, 32};
+    struct sim_model model = random_engines(up_to(2) ? SIM_STREAM_QUEUES : SIM_ENGINE_QUEUES);
+    const uint64_t most = up_to(1) * 30; // of signals: half of the GPUs have none
+    model.channels = channels[up_to(3)];
+    model.copy_channels = up_to(1) ? 0 : (uint32_t)up_to(4);
+    model.copy_engines = 1 + (uint32_t)up_to(1);
+    model.peer_engine = up_to(1);
+    model.overhead_ns = up_to(3);
+    model.host_call_ns = up_to(30);
+    model.signal_ns = up_to(most);
+    model.signal_copy_ns = up_to(most);
+    model.kernel_gap_ns = up_to(most);
+    model.pull_latency_ns = up_to(1) ? 0 : up_to(30);
+    model.copies[SIM_H2D].both_bytes_per_s = up_to(1) * 500000000;
+    model.copies[SIM_D2H].both_bytes_per_s = up_to(1) * 700000000;
+    return model;
+}
+
+static void full_step(struct program *program, bool yields)
+{
+    const int i = add_step(program, (uint32_t)up_to(program->queue_count - 1),
+                           (enum sim_kind)up_to(SIM_KINDS - 1), 2 * up_to(50));
+    struct step *step = &program->steps[i];
+    for (int wait = 0; wait < STEP_WAITS && i > 0; wait++)
+        if (up_to(7) == 0)
+            step->waits[wait] = (int)up_to((uint64_t)i - 1);
+    if (i > 0 && up_to(19) == 0)
+        step->host_wait = (int)up_to((uint64_t)i - 1);
+    step->host_ns = up_to(2) ? 0 : up_to(20);
+    step->places = (uint32_t)up_to(4);
+    step->yield_ns = yields && up_to(1) ? up_to(20) : 0;
+    step->pulls = step->kind == SIM_PEER && up_to(1);
+    step->first = up_to(5) == 0;
+    step->node = up_to(3) == 0;
+}
+
+static void full_program(struct program *program, const struct sim_model *model)
+{
+    *program = (struct program){.models = {model, model}, .device_count = 2};
+    program->queue_count = 1 + (uint32_t)up_to(QUEUES - 1);
+    for (uint32_t i = 0; i < program->queue_count; i++)
+        program->queues[i] =
+            (struct sim_queue_params){(uint32_t)up_to(1), -(int32_t)up_to(3), false};
+    for (int i = 0; i < 150; i++)
+        full_step(program, model->kernel_gap_ns > 0);
+}
+
 // Nothing starts before what it waits for.
 static void expect_order(const struct program *program)
 {
@@ -133,18 +256,50 @@ static void expect_order(const struct program *program)
         const struct slot *slot = &program->slots[i];
         EXPECT_TRUE(slot->start_ns <= slot->end_ns);
         EXPECT_TRUE(slot->start_ns >= ends[step->queue]);
-        if (step->waits[0] >= 0)
-            EXPECT_TRUE(slot->start_ns >= program->slots[step->waits[0]].end_ns);
+        for (int wait = 0; wait < STEP_WAITS; wait++)
+            if (step->waits[wait] >= 0)
+                EXPECT_TRUE(slot->start_ns >= program->slots[step->waits[wait]].end_ns);
+        if (step->host_wait >= 0)
+            EXPECT_TRUE(slot->start_ns >= program->slots[step->host_wait].end_ns + step->host_ns);
         ends[step->queue] = slot->end_ns;
     }
 }
 
-static int running_at(const struct program *program, uint64_t at_ns, enum sim_kind kind)
+// Nor before what is before it in its channel has started. (That may be before the time at which it begins
+// to do something, if it waits for a signal or for places of a kernel that yields.)
+static void expect_channels(const struct program *program, const struct sim_model *model)
+{
+    uint64_t starts[2][32] = {{0}};
+    uint32_t channels[QUEUES], next[2] = {0};
+    for (uint32_t i = 0; i < program->queue_count && model->channels > 0; i++)
+        channels[i] = next[program->queues[i].device]++ % model->channels;
+    for (int i = 0; i < program->step_count && model->channels > 0; i++) {
+        const uint32_t queue = program->steps[i].queue;
+        uint64_t *start = &starts[program->queues[queue].device][channels[queue]];
+        EXPECT_TRUE(program->slots[i].start_ns >= *start);
+        *start = program->slots[i].start_ns;
+    }
+}
+
+static uint32_t device_of(const struct program *program, const struct step *step)
+{
+    const uint32_t device = program->queues[step->queue].device;
+    return step->pulls ? 1 - device : device;
+}
+
+// Places of operations of a kind that run then. A kernel that yields runs on while others have its places.
+static int running_at(const struct program *program, uint32_t device, uint64_t at_ns,
+                      enum sim_kind kind)
 {
     int count = 0;
-    for (int i = 0; i < program->step_count; i++)
-        count += program->steps[i].kind == kind && program->slots[i].start_ns <= at_ns &&
-                 at_ns < program->slots[i].end_ns;
+    for (int i = 0; i < program->step_count; i++) {
+        const struct step *step = &program->steps[i];
+        const int most = (int)program->models[0]->kernels;
+        const int places = step->kind == SIM_KERNEL && step->places > 1 ? (int)step->places : 1;
+        if (step->kind == kind && device_of(program, step) == device && !step->yield_ns &&
+            program->slots[i].start_ns <= at_ns && at_ns < program->slots[i].end_ns)
+            count += places < most ? places : most;
+    }
     return count;
 }
 
@@ -152,12 +307,18 @@ static int running_at(const struct program *program, uint64_t at_ns, enum sim_ki
 static void expect_room(const struct program *program, const struct sim_model *model)
 {
     for (int i = 0; i < program->step_count; i++) {
+        const uint32_t device = device_of(program, &program->steps[i]);
         const uint64_t at_ns = program->slots[i].start_ns;
-        const int up = running_at(program, at_ns, SIM_H2D);
-        const int down = running_at(program, at_ns, SIM_D2H) + running_at(program, at_ns, SIM_PEER);
-        EXPECT_TRUE(running_at(program, at_ns, SIM_KERNEL) <= (int)model->kernels);
-        EXPECT_TRUE(up <= 1 && down <= 1);
+        const int up = running_at(program, device, at_ns, SIM_H2D);
+        const int peer = running_at(program, device, at_ns, SIM_PEER);
+        const int down =
+            running_at(program, device, at_ns, SIM_D2H) + (model->peer_engine ? 0 : peer);
+        EXPECT_TRUE(running_at(program, device, at_ns, SIM_KERNEL) +
+                        running_at(program, device, at_ns, SIM_D2D) <=
+                    (int)model->kernels);
+        EXPECT_TRUE(up <= 1 && down <= 1 && peer <= 1);
         EXPECT_TRUE(model->copy_engines == 2 || up + down <= 1);
+        EXPECT_TRUE(running_at(program, device, at_ns, SIM_COLLECTIVE) <= 1);
     }
 }
 
@@ -166,11 +327,12 @@ WEIR_TEST(Properties, OrderAndRoom)
     static struct program program;
     for (seed = 1; seed < PROGRAMS; seed += 4) {
         const uint64_t kept = seed;
-        struct sim_model model = random_engines(up_to(1) ? SIM_STREAM_QUEUES : SIM_ENGINE_QUEUES);
-        model.copy_engines = 1 + (uint32_t)up_to(1);
-        random_program(&program, &model);
-        time_on(&program, &model);
+        const struct sim_model model = full_model();
+        full_program(&program, &model);
+        run_engine(&program);
         expect_order(&program);
+        if (model.signal_ns + model.signal_copy_ns + model.kernel_gap_ns == 0)
+            expect_channels(&program, &model);
         expect_room(&program, &model);
         seed = kept;
     }

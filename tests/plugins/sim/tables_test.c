@@ -1,6 +1,8 @@
 // What NVIDIA and others measured or explained of overlap: chunked jobs in three orders, kernels of
-// several queues, and the milliseconds of three Teslas.
-#include "plugins/sim/engine.h"
+// several queues, and the milliseconds of three Teslas; on the cards of conf/gpus as they are delivered.
+#include <stdio.h>
+
+#include "plugins/sim/model.h"
 #include "tests/plugins/sim/program.h"
 #include "tests/support/test.h"
 
@@ -15,42 +17,31 @@ enum {
     UNIT = 1000 // nanoseconds
 };
 
-static struct sim_model c1060(void)
+// The GPU of conf/gpus, read from the file that is delivered, with keys changed. Without its name.
+static struct sim_model card(const char *name, const char *changes)
 {
+    char path[64];
+    char message[512] = "";
+    struct sim_gpu *gpu = NULL;
     struct sim_model model = plain_model();
-    model.queues = SIM_ENGINE_QUEUES;
-    model.copy_engines = 1;
-    model.kernels = 1;
+    snprintf(path, sizeof path, "conf/gpus/%s.ini", name);
+    if (sim_gpu_open(weir_test_runfile(path), &gpu, message, sizeof message) &&
+        sim_gpu_change(gpu, changes, message, sizeof message))
+        model = *sim_gpu_model(gpu);
+    EXPECT_STR_EQ(message, "");
+    EXPECT_SIZE_EQ(model.cost_count, 0);
+    sim_gpu_destroy(&gpu);
+    model.name = NULL;
+    model.costs = NULL;
     return model;
 }
 
-static struct sim_model c2050(void)
+// A byte takes a nanosecond, and nothing else any time; the engines are the file's.
+static struct sim_model units_of(const char *name)
 {
-    struct sim_model model = plain_model();
-    model.queues = SIM_ENGINE_QUEUES;
-    model.late_signals = true;
-    return model;
-}
-
-static struct sim_model geforce_fermi(void)
-{
-    struct sim_model model = c2050();
-    model.copy_engines = 1;
-    return model;
-}
-
-static struct sim_model k20c(void)
-{
-    struct sim_model model = plain_model();
-    model.kernels = 32;
-    return model;
-}
-
-static struct sim_model tegra_x2(void)
-{
-    struct sim_model model = k20c();
-    model.copy_engines = 1;
-    return model;
+    return card(name, "h2d_both_gb_per_s=0, d2h_both_gb_per_s=0, h2d_gb_per_s=1, d2h_gb_per_s=1, "
+                      "h2d_both_latency_ns=0, d2h_both_latency_ns=0, h2d_latency_ns=0, "
+                      "d2h_latency_ns=0, signal_ns=0, signal_copy_ns=0, kernel_gap_ns=0");
 }
 
 // H, K and D of chunk `i` are steps 3i, 3i + 1 and 3i + 2 of `at`.
@@ -119,17 +110,19 @@ static void expect_row(const struct sim_model *model, uint64_t depth, uint64_t b
 
 WEIR_TEST(Tables, FourChunks)
 {
-    struct sim_model model = c1060();
+    struct sim_model model = units_of("c1060");
     expect_row(&model, 12, 8, 8);
-    model = c2050();
+    model = units_of("c2050");
     expect_row(&model, 6, 9, 6);
     model.late_signals = false;
     expect_row(&model, 6, 6, 6);
-    model = geforce_fermi();
+    model = units_of("geforce_fermi");
     expect_row(&model, 12, 9, 8);
-    model = k20c();
+    model = units_of("k20c");
     expect_row(&model, 6, 6, 6);
-    model = tegra_x2();
+    model = units_of("h200");
+    expect_row(&model, 6, 6, 6);
+    model = units_of("tegra_x2");
     expect_row(&model, 8, 8, 8);
 }
 
@@ -146,13 +139,16 @@ WEIR_TEST(Tables, OtherNumbersOfChunks)
     static const uint64_t c1060_breadth[5] = {3, 4, 6, 16, 32};
     static const uint64_t overlapped[5] = {3, 4, 5, 10, 18};
     static const uint64_t c2050_breadth[5] = {3, 5, 7, 17, 33};
-    struct sim_model model = c1060();
+    struct sim_model model = units_of("c1060");
     expect_chunks(&model, DEPTH_FIRST, serial);
     expect_chunks(&model, BREADTH_FIRST, c1060_breadth);
-    model = c2050();
+    model = units_of("c2050");
     expect_chunks(&model, DEPTH_FIRST, overlapped);
     expect_chunks(&model, BREADTH_FIRST, c2050_breadth);
-    model = k20c();
+    model = units_of("k20c");
+    expect_chunks(&model, DEPTH_FIRST, overlapped);
+    expect_chunks(&model, BREADTH_FIRST, overlapped);
+    model = units_of("h200");
     expect_chunks(&model, DEPTH_FIRST, overlapped);
     expect_chunks(&model, BREADTH_FIRST, overlapped);
 }
@@ -180,14 +176,15 @@ WEIR_TEST(Tables, Slots)
     static const uint64_t c1060_breadth[12] = {0, 1, 4, 1, 2, 5, 2, 3, 6, 3, 4, 7};
     static const uint64_t overlapped[12] = {0, 1, 2, 1, 2, 3, 2, 3, 4, 3, 4, 5};
     static const uint64_t c2050_breadth[12] = {0, 1, 5, 1, 2, 6, 2, 3, 7, 3, 4, 8};
-    struct sim_model model = c1060();
+    struct sim_model model = units_of("c1060");
     expect_slots(&model, DEPTH_FIRST, one_by_one);
     expect_slots(&model, BREADTH_FIRST, c1060_breadth);
-    model = c2050();
+    model = units_of("c2050");
     expect_slots(&model, DEPTH_FIRST, overlapped);
     expect_slots(&model, BREADTH_FIRST, c2050_breadth);
-    model = k20c();
+    model = units_of("k20c");
     expect_slots(&model, DEPTH_FIRST, overlapped);
+    expect_slots(&model, BREADTH_FIRST, overlapped);
 }
 
 // Copies beside kernels.
@@ -238,18 +235,18 @@ static uint64_t overlap(const struct program *program)
 WEIR_TEST(Tables, CopyComputeOverlap)
 {
     static const uint64_t lengths[3] = {UNIT, UNIT, UNIT};
-    struct sim_model model = c1060();
+    struct sim_model model = units_of("c1060");
     struct job job = run_job(&model, DEPTH_FIRST, 4, lengths);
     EXPECT_UINT_EQ(overlap(&job.program), 0);
     job = run_job(&model, BREADTH_FIRST, 4, lengths);
     EXPECT_UINT_EQ(overlap(&job.program), 500);
-    model = c2050();
+    model = units_of("c2050");
     job = run_job(&model, DEPTH_FIRST, 4, lengths);
     EXPECT_UINT_EQ(overlap(&job.program), 667);
     job = run_job(&model, BREADTH_FIRST, 4, lengths);
     EXPECT_UINT_EQ(overlap(&job.program), 375);
     EXPECT_UINT_EQ(beside_kernels(&job.program), 375);
-    model = k20c();
+    model = units_of("k20c");
     job = run_job(&model, DEPTH_FIRST, 4, lengths);
     EXPECT_UINT_EQ(overlap(&job.program), 667);
     job = run_job(&model, BREADTH_FIRST, 4, lengths);
@@ -271,20 +268,25 @@ static uint64_t pairs_of_kernels(const struct sim_model *model)
 
 WEIR_TEST(Tables, HyperQ)
 {
-    struct sim_model model = c1060();
+    struct sim_model model = units_of("c1060");
     EXPECT_UINT_EQ(pairs_of_kernels(&model), 16);
-    model = c2050();
+    model = units_of("c2050");
     EXPECT_UINT_EQ(pairs_of_kernels(&model), 9);
-    model = k20c();
+    model = units_of("geforce_fermi");
+    EXPECT_UINT_EQ(pairs_of_kernels(&model), 9);
+    model = units_of("k20c");
+    EXPECT_UINT_EQ(pairs_of_kernels(&model), 2);
+    model = units_of("tegra_x2");
+    EXPECT_UINT_EQ(pairs_of_kernels(&model), 2);
+    model = units_of("h200");
     EXPECT_UINT_EQ(pairs_of_kernels(&model), 2);
 }
 
 // Nine queues of four kernels each.
-static uint64_t nine_queues(uint32_t channels)
+static uint64_t nine_queues(const char *name, const char *changes)
 {
-    struct sim_model model = k20c();
+    struct sim_model model = card(name, changes);
     struct program program = {.models = {&model}, .device_count = 1};
-    model.channels = channels;
     for (uint32_t i = 0; i < 36; i++)
         add_step(&program, i / 4, SIM_KERNEL, UNIT);
     run_engine(&program);
@@ -293,9 +295,24 @@ static uint64_t nine_queues(uint32_t channels)
 
 WEIR_TEST(Tables, Channels)
 {
-    EXPECT_UINT_EQ(nine_queues(8), 7);
-    EXPECT_UINT_EQ(nine_queues(9), 4);
-    EXPECT_UINT_EQ(nine_queues(0), 4);
+    EXPECT_UINT_EQ(nine_queues("k20c", "channels=8"), 7);
+    EXPECT_UINT_EQ(nine_queues("k20c", "channels=9"), 4);
+    EXPECT_UINT_EQ(nine_queues("k20c", "channels=0"), 4);
+    EXPECT_UINT_EQ(nine_queues("k20c", ""), 4); // it has 32
+    EXPECT_UINT_EQ(nine_queues("tegra_x2", ""), 7);
+    EXPECT_UINT_EQ(nine_queues("tegra_x2", "channels=9"), 4);
+}
+
+// Breadth-first on more queues than channels, a kernel waits for the upload of another queue.
+WEIR_TEST(Tables, ChunksOnSharedChannels)
+{
+    struct sim_model model = units_of("k20c");
+    EXPECT_UINT_EQ(model.channels, 32);
+    EXPECT_UINT_EQ(units(&model, BREADTH_FIRST, 32), 34);
+    model.channels = 8; // CUDA's default
+    EXPECT_UINT_EQ(units(&model, BREADTH_FIRST, 8), 10);
+    EXPECT_UINT_EQ(units(&model, BREADTH_FIRST, 16), 28);
+    EXPECT_UINT_EQ(units(&model, DEPTH_FIRST, 16), 18);
 }
 
 // oclCopyComputeOverlap: two queues, each with an upload, a kernel and a download of half the
@@ -308,7 +325,7 @@ static uint64_t cycles(const struct sim_model *model, int count)
         for (uint32_t queue = 0; queue < 2; queue++)
             add_step(&program, queue, SIM_H2D, 2 * UNIT);
         for (uint32_t queue = 0; queue < 2; queue++)
-            add_step(&program, queue, SIM_KERNEL, 2 * UNIT);
+            program.steps[add_step(&program, queue, SIM_KERNEL, 2 * UNIT)].places = UINT32_MAX;
         for (uint32_t queue = 0; queue < 2; queue++)
             add_step(&program, queue, SIM_D2H, UNIT);
     }
@@ -318,10 +335,11 @@ static uint64_t cycles(const struct sim_model *model, int count)
 
 WEIR_TEST(Tables, OclCopyComputeOverlap)
 {
-    struct sim_model model = tegra_x2();
-    model.kernels = 1;
+    struct sim_model model = units_of("c1060");
     EXPECT_UINT_EQ(cycles(&model, 1), 7);
-    model.copy_engines = 2;
+    model = units_of("tegra_x2");
+    EXPECT_UINT_EQ(cycles(&model, 1), 7);
+    model = units_of("k20c");
     EXPECT_UINT_EQ(cycles(&model, 1), 7);
     EXPECT_UINT_EQ(cycles(&model, 10), 52);
     EXPECT_UINT_EQ(cycles(&model, 100), 502);
@@ -329,9 +347,13 @@ WEIR_TEST(Tables, OclCopyComputeOverlap)
 
 // Milliseconds.
 
+// A chunk of the published program is 4 MiB, which the file's bandwidths make as long as fits its
+// milliseconds; the kernel is what is left of them.
+#define CHUNK (UINT64_C(4) << 20)
+
 struct measured {
-    struct sim_model model;
-    uint64_t chunk[3];    // nanoseconds, fitted
+    const char *card;
+    uint64_t kernel_ns;
     uint64_t whole_ns[3]; // measured: sequential, depth-first, breadth-first
     uint64_t model_ns[3]; // what the fitted chunks give
 };
@@ -340,8 +362,10 @@ struct measured {
 static void expect_measured(const struct measured *row, bool depth_too)
 {
     static const enum order orders[3] = {SEQUENTIAL, DEPTH_FIRST, BREADTH_FIRST};
+    const struct sim_model model = card(row->card, "");
+    const uint64_t lengths[3] = {CHUNK, row->kernel_ns, CHUNK};
     for (int i = 0; i < 3; i++) {
-        const struct job job = run_job(&row->model, orders[i], 4, row->chunk);
+        const struct job job = run_job(&model, orders[i], 4, lengths);
         const double got = (double)makespan(&job.program);
         EXPECT_NEAR(got, (double)row->model_ns[i], 500);
         if (i != 1 || depth_too)
@@ -351,45 +375,47 @@ static void expect_measured(const struct measured *row, bool depth_too)
 
 WEIR_TEST(Tables, Milliseconds)
 {
-    const struct measured c1060_row = {
-        c1060(),
-        {1105735, 1019483, 1105735},
+    const struct measured c1060 = {
+        "c1060",
+        1019483,
         {12923810, 13636900, 8845880},
         {12924000, 12924000, 8846000},
     };
-    const struct measured c2050_row = {
-        c2050(),
-        {795509, 1079819, 620800},
+    const struct measured c2050 = {
+        "c2050",
+        1079819,
         {9984512, 5735584, 7597984},
         {9985000, 5736000, 7598000},
     };
-    const struct measured k20c_row = {
-        k20c(),
-        {732000, 311400, 732000},
+    const struct measured k20c = {
+        "k20c",
+        311400,
         {7101760, 3974144, 3967616},
         {7102000, 3971000, 3971000},
     };
-    expect_measured(&c1060_row, false);
-    expect_measured(&c2050_row, true);
-    expect_measured(&k20c_row, true);
+    expect_measured(&c1060, false);
+    expect_measured(&c2050, true);
+    expect_measured(&k20c, true);
 }
 
 // The same with equal chunks.
 WEIR_TEST(Tables, MillisecondsOfEqualChunks)
 {
     const struct {
-        struct sim_model model;
+        const char *card;
         uint64_t chunk;
         uint64_t want[3];
     } rows[] = {
-        {c1060(), 12923810 / 12, {12924, 12924, 8616}},
-        {c2050(), 9984512 / 12, {9985, 4992, 7488}},
-        {k20c(), 7101760 / 12, {7102, 3551, 3551}},
+        {"c1060", 12923810 / 12, {12924, 12924, 8616}},
+        {"c2050", 9984512 / 12, {9985, 4992, 7488}},
+        {"k20c", 7101760 / 12, {7102, 3551, 3551}},
     };
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
+        const struct sim_model model = units_of(rows[i].card);
+        const uint64_t chunk[3] = {rows[i].chunk, rows[i].chunk, rows[i].chunk};
         for (int order = SEQUENTIAL; order <= BREADTH_FIRST; order++) {
-            const uint64_t chunk[3] = {rows[i].chunk, rows[i].chunk, rows[i].chunk};
-            const struct job job = run_job(&rows[i].model, (enum order)order, 4, chunk);
+            const struct job job = run_job(&model, (enum order)order, 4, chunk);
             EXPECT_UINT_EQ((makespan(&job.program) + 500) / 1000, rows[i].want[order]);
         }
+    }
 }

@@ -86,7 +86,8 @@ static bool is_unsafe(const char *name)
     static const char *const names[] = {"cuEventQuery",      "cuEventSynchronize",
                                         "cuStreamQuery",     "cuStreamSynchronize",
                                         "cuMemHostAlloc",    "cuMemFreeHost",
-                                        "cuMemAllocManaged", "cuMemFree"};
+                                        "cuMemAllocManaged", "cuMemFree",
+                                        "cuMemAlloc"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0)
             return true;

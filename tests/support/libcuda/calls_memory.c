@@ -80,6 +80,22 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemoryPool
     END;
 }
 
+CUresult cuMemAlloc(CUdeviceptr *address, size_t size)
+{
+    void *memory = NULL;
+    BEGIN(true);
+    if (code == CUDA_SUCCESS && size > fake_memory_bytes - fake_memory_used(fake_current->device))
+        code = CUDA_ERROR_OUT_OF_MEMORY;
+    if (code == CUDA_SUCCESS) {
+        memory = allocate(size, 256);
+        code = memory && fake_memory_add(memory, size, FAKE_DEVICE, fake_current->device)
+                   ? CUDA_SUCCESS
+                   : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *address = (CUdeviceptr)(uintptr_t)memory;
+    END;
+}
+
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 {
     BEGIN(true);
@@ -109,7 +125,7 @@ CUresult cuMemFree(CUdeviceptr address)
     void *memory = (void *)(uintptr_t)address;
     BEGIN(true);
     fake_device_finish();
-    if (fake_memory_remove(memory, FAKE_MANAGED))
+    if (fake_memory_remove(memory, FAKE_MANAGED | FAKE_DEVICE))
         free(memory);
     END;
 }

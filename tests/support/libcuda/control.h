@@ -52,6 +52,8 @@ struct weir_test_cuda {
     const char *(*name)(size_t index);
     // Streams do nothing from now on, until they are released.
     void (*hold)(int held);
+    // A stream that is destroyed while it works is waited for (0), or goes on by itself (1).
+    void (*let_go)(int lets_go);
     // Makes the stream's thread call `function(user)`, in its place among the stream's work. In a dead
     // context too.
     void (*enqueue)(void *stream, void (*function)(void *user), void *user);

@@ -37,6 +37,7 @@ extern long fake_live;
 extern CUresult fake_sticky; // the code that a dead context returns; CUDA_SUCCESS: alive
 extern bool fake_dead;       // a new context is dead too
 extern int fake_held;
+extern bool fake_lets_go; // see the control `let_go`
 
 // memory.c: ranges that the driver knows. All under the lock.
 
@@ -157,7 +158,7 @@ void fake_stream_check(CUstream stream, const char *call);
 bool fake_stream_idle(CUstream stream);
 // Appends a copy of the operation to the stream.
 void fake_stream_add(CUstream stream, const struct fake_operation *operation);
-// Block until all work is done; the lock is held except while waiting.
+// Block until all work is done, of the stream or of the current device; the lock is held except while waiting.
 void fake_stream_finish(CUstream stream);
 void fake_device_finish(void);
 

@@ -353,6 +353,13 @@ static void hold(int held)
     pthread_mutex_unlock(&fake_lock);
 }
 
+static void let_go(int lets_go)
+{
+    pthread_mutex_lock(&fake_lock);
+    fake_lets_go = lets_go;
+    pthread_mutex_unlock(&fake_lock);
+}
+
 static void enqueue(void *stream, void (*function)(void *user), void *user)
 {
     const struct fake_operation call = {.kind = FAKE_CALL, .call = function, .user = user};
@@ -429,6 +436,7 @@ const struct weir_test_cuda weir_test_cuda = {
     .calls = count_calls,
     .name = name_of,
     .hold = hold,
+    .let_go = let_go,
     .enqueue = enqueue,
     .capture = capture,
     .fork_captures = fork_captures,

@@ -23,6 +23,7 @@ struct CUstream_st {
     struct fake_operation **end;
     bool busy; // with an operation that was taken off the list
     bool stop;
+    bool detached; // destroyed while it worked: its thread frees it
 };
 
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -31,6 +32,7 @@ long fake_live;
 CUresult fake_sticky;
 bool fake_dead;
 int fake_held;
+bool fake_lets_go;
 
 static struct CUstream_st *streams;
 static unsigned working; // streams that are in the middle of an operation
@@ -209,6 +211,8 @@ static void *run_stream(void *argument)
         stream->busy = false;
         pthread_cond_broadcast(&fake_changed);
     }
+    if (stream->detached)
+        free(stream);
     pthread_mutex_unlock(&fake_lock);
     return NULL;
 }
@@ -230,8 +234,8 @@ CUstream fake_stream_create(int device)
     return stream;
 }
 
-// What was submitted still runs to its end; the real call does not wait for that,
-// but the tested code never destroys a busy stream.
+// What was submitted still runs to its end. The real call does not wait for that; this one does unless it is told
+// otherwise, since the tested code never destroys a busy stream but one whose work may have no end.
 void fake_stream_destroy(CUstream stream)
 {
     struct CUstream_st **at = &streams;
@@ -239,12 +243,17 @@ void fake_stream_destroy(CUstream stream)
         at = &(*at)->next;
     *at = stream->next;
     stream->stop = true;
+    stream->detached = fake_lets_go && stream->busy;
+    fake_live--;
     pthread_cond_broadcast(&fake_changed);
+    if (stream->detached) {
+        pthread_detach(stream->thread);
+        return;
+    }
     pthread_mutex_unlock(&fake_lock);
     pthread_join(stream->thread, NULL);
     pthread_mutex_lock(&fake_lock);
     free(stream);
-    fake_live--;
 }
 
 bool fake_stream_known(CUstream stream)
@@ -296,10 +305,11 @@ void fake_stream_finish(CUstream stream)
         pthread_cond_wait(&fake_changed, &fake_lock);
 }
 
+// Of the device of the current context.
 static bool any_busy(void)
 {
     for (struct CUstream_st *stream = streams; stream; stream = stream->next) {
-        if (!fake_stream_idle(stream))
+        if (fake_current && stream->device == fake_current->device && !fake_stream_idle(stream))
             return true;
     }
     return false;

@@ -4,6 +4,8 @@
 //
 // The environment is read when the library is loaded:
 //   WEIR_TEST_NCCL_VERSION=22809
+//   WEIR_TEST_NCCL_FOLDER=PATH   ranks are in processes of their own, and meet in files of this folder;
+//                                there are no sends and receives then
 //   WEIR_TEST_NCCL_FAIL=NAME:N   the N-th call of function NAME fails, see `fail`
 //
 // In the process that loaded the library, a test may look up `weir_test_nccl` in it.
@@ -22,10 +24,15 @@ struct weir_test_nccl {
     void (*async_error)(int code);
     // While held, calls of function `name` do not return; NULL releases them. One name at a time.
     void (*hold)(const char *name);
+    // The same for one call only, the next one: as of a rank that has stopped.
+    void (*hold_one)(const char *name);
     // Calls of a function so far, refused ones included.
     long (*calls)(const char *name);
     // Waits until a call of the held function is waiting.
     void (*await_held)(void);
+    // While set, calls that are under way go on after their communicator's abort, which returns: a kernel
+    // that does not see it.
+    void (*endless)(bool endless);
     // Communicators that exist.
     long (*live)(void);
 };

@@ -53,9 +53,11 @@ struct fake_clique {
     int count;
     int joined;
     int members;
+    bool stuck;                     // a call outlives its communicator: it stays
     uint64_t *arrived;              // phases that each rank has come to
     const struct fake_call **calls; // that each rank is in
     struct fake_post *posts;
+    struct fake_share *share; // NULL: the ranks are of this process
 };
 
 struct ncclComm {
@@ -69,6 +71,23 @@ struct ncclComm {
 // One lock for all state, and one condition for every change of it.
 extern pthread_mutex_t fake_lock;
 extern pthread_cond_t fake_changed;
+
+// See the control `endless`.
+extern bool fake_endless;
+
+// Whether a call that is under way ends without the other ranks.
+bool fake_is_released(const struct ncclComm *comm);
+
+// meet.c: the bytes that this rank gets, into `result`; the clique has the calls of all ranks.
+size_t fake_read_others(const struct fake_call *call);
+
+// share.c, with the lock: ranks in processes. NULL: they are of this process.
+struct fake_share;
+const char *fake_share_folder(void);
+struct fake_share *fake_share_open(const char *id);
+void fake_share_close(struct fake_share *share);
+void fake_share_join(struct fake_share *share, int count);
+void fake_share_collective(struct fake_call *call);
 
 size_t fake_size(ncclDataType_t type);
 

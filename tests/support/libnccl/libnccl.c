@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "control.h"
 #include "fake.h"
@@ -29,6 +30,7 @@ static char failing[NAME_SIZE];
 static long failing_in;
 static int failing_code;
 static char held[NAME_SIZE];
+static bool holds_one;
 static long waiting;
 static long reliefs; // of creations that wait in vain
 static struct {
@@ -56,9 +58,10 @@ static ncclResult_t admit(const char *name)
         abort();
     }
     count(name);
-    waiting += strcmp(held, name) == 0;
+    const bool passes = holds_one && waiting > 0;
+    waiting += !passes && strcmp(held, name) == 0;
     pthread_cond_broadcast(&fake_changed);
-    while (strcmp(held, name) == 0)
+    while (!passes && strcmp(held, name) == 0)
         pthread_cond_wait(&fake_changed, &fake_lock);
     if (strcmp(failing, name) != 0 || --failing_in != 0)
         return ncclSuccess;
@@ -95,7 +98,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
     BEGIN;
     memset(id, 0, sizeof *id);
-    snprintf(id->internal, sizeof id->internal, "fake %ld", ++next_id);
+    snprintf(id->internal, sizeof id->internal, "fake-%ld-%ld", (long)getpid(), ++next_id);
     END;
 }
 
@@ -111,6 +114,8 @@ static struct fake_clique *find_clique(const ncclUniqueId *id, int size)
     clique->count = size;
     clique->arrived = calloc((size_t)size, sizeof *clique->arrived);
     clique->calls = calloc((size_t)size, sizeof *clique->calls);
+    if (fake_share_folder())
+        clique->share = fake_share_open(clique->id);
     clique->next = cliques;
     cliques = clique;
     return clique;
@@ -122,19 +127,22 @@ static struct ncclComm *dead;
 static void end(struct ncclComm *comm)
 {
     struct fake_clique *clique = comm->clique;
-    while (comm->under_way > 0)
+    while (comm->under_way > 0 && !fake_endless)
         pthread_cond_wait(&fake_changed, &fake_lock);
+    clique->stuck = clique->stuck || comm->under_way > 0;
     live--;
     if (comm->aborted)
         comm->next_dead = dead, dead = comm;
     else
         free(comm);
-    if (--clique->members > 0)
+    if (--clique->members > 0 || clique->stuck)
         return;
     struct fake_clique **at = &cliques;
     while (*at != clique)
         at = &(*at)->next;
     *at = clique->next;
+    if (clique->share)
+        fake_share_close(clique->share);
     free(clique->arrived);
     free(clique->calls);
     free(clique);
@@ -154,9 +162,11 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id, int r
         pthread_cond_broadcast(&fake_changed);
         const long begun = reliefs;
         // In a group the thread has more ranks to create.
-        while (depth == 0 && clique->joined < size && begun == reliefs)
+        while (depth == 0 && !clique->share && clique->joined < size && begun == reliefs)
             pthread_cond_wait(&fake_changed, &fake_lock);
-        if (depth == 0 && clique->joined < size) {
+        if (clique->share)
+            fake_share_join(clique->share, size);
+        else if (depth == 0 && clique->joined < size) {
             end(*comm);
             code = ncclSystemError;
         }
@@ -426,11 +436,30 @@ static void set_async_error(int code)
     pthread_mutex_unlock(&fake_lock);
 }
 
-static void set_hold(const char *name)
+static void set_hold_of(const char *name, bool one)
 {
     pthread_mutex_lock(&fake_lock);
+    holds_one = one;
     snprintf(held, sizeof held, "%s", name ? name : "");
     waiting = 0;
+    pthread_cond_broadcast(&fake_changed);
+    pthread_mutex_unlock(&fake_lock);
+}
+
+static void set_hold(const char *name)
+{
+    set_hold_of(name, false);
+}
+
+static void set_hold_one(const char *name)
+{
+    set_hold_of(name, true);
+}
+
+static void set_endless(bool endless)
+{
+    pthread_mutex_lock(&fake_lock);
+    fake_endless = endless;
     pthread_cond_broadcast(&fake_changed);
     pthread_mutex_unlock(&fake_lock);
 }
@@ -466,7 +495,9 @@ const struct weir_test_nccl weir_test_nccl = {
     .fail = set_fail,
     .async_error = set_async_error,
     .hold = set_hold,
+    .hold_one = set_hold_one,
     .calls = get_calls,
     .await_held = await_held,
+    .endless = set_endless,
     .live = get_live,
 };

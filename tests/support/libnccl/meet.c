@@ -21,6 +21,13 @@ static const weir_reduction reductions[] = {
     [ncclMin] = WEIR_MINIMUM, [ncclAvg] = WEIR_AVERAGE,
 };
 
+bool fake_endless;
+
+bool fake_is_released(const struct ncclComm *comm)
+{
+    return comm->aborted && !fake_endless;
+}
+
 size_t fake_size(ncclDataType_t type)
 {
     return weir_datatype_size(elements[type]);
@@ -33,9 +40,9 @@ static bool meet(struct ncclComm *comm)
     const uint64_t phase = ++clique->arrived[comm->rank];
     pthread_cond_broadcast(&fake_changed);
     for (int i = 0; i < clique->count; i++)
-        while (clique->arrived[i] < phase && !comm->aborted)
+        while (clique->arrived[i] < phase && !fake_is_released(comm))
             pthread_cond_wait(&fake_changed, &fake_lock);
-    return !comm->aborted;
+    return !fake_is_released(comm);
 }
 
 // The same of the calls of a collective. A rank that was aborted has left, and its memory may be gone:
@@ -46,9 +53,9 @@ static bool meet_in_calls(struct ncclComm *comm)
     if (!meet(comm))
         return false;
     for (int i = 0; i < clique->count; i++)
-        while (!clique->calls[i] && !comm->aborted)
+        while (!clique->calls[i] && !fake_is_released(comm))
             pthread_cond_wait(&fake_changed, &fake_lock);
-    return !comm->aborted;
+    return !fake_is_released(comm);
 }
 
 static void reduce(const struct fake_call *call, size_t first)
@@ -69,8 +76,7 @@ static void reduce(const struct fake_call *call, size_t first)
                            (uint32_t)clique->count);
 }
 
-// The bytes that this rank gets, into `result`.
-static size_t read_others(const struct fake_call *call)
+size_t fake_read_others(const struct fake_call *call)
 {
     const struct fake_clique *clique = call->comm->clique;
     const size_t size = call->count * fake_size(call->type);
@@ -106,7 +112,7 @@ static void collective(struct fake_call *call)
     call->result = calloc(1, room + 1);
     clique->calls[call->comm->rank] = call;
     if (meet_in_calls(call->comm)) {
-        const size_t size = read_others(call);
+        const size_t size = fake_read_others(call);
         if (meet(call->comm) && size)
             memcpy(call->dst, call->result, size);
         (void)meet(call->comm);
@@ -137,11 +143,11 @@ static struct fake_post **find(struct fake_clique *clique, int from, int to)
 static void receive(struct fake_call *call, const struct fake_message *message)
 {
     struct ncclComm *comm = call->comm;
-    while (!*find(comm->clique, message->peer, comm->rank) && !comm->aborted)
+    while (!*find(comm->clique, message->peer, comm->rank) && !fake_is_released(comm))
         pthread_cond_wait(&fake_changed, &fake_lock);
     struct fake_post **at = find(comm->clique, message->peer, comm->rank);
     struct fake_post *taken = *at;
-    if (!taken || comm->aborted)
+    if (!taken || fake_is_released(comm))
         return;
     memcpy(message->memory, taken->message->memory,
            message->size < taken->message->size ? message->size : taken->message->size);
@@ -181,7 +187,7 @@ static void messages(struct fake_call *call)
             receive(call, at);
     while (call->messages) {
         struct fake_message *at = call->messages;
-        while (!at->receive && is_posted(call->comm->clique, at) && !call->comm->aborted)
+        while (!at->receive && is_posted(call->comm->clique, at) && !fake_is_released(call->comm))
             pthread_cond_wait(&fake_changed, &fake_lock);
         withdraw(call->comm->clique, at);
         call->messages = at->next;
@@ -194,7 +200,9 @@ void fake_meet(void *user)
     struct fake_call *call = user;
     pthread_mutex_lock(&fake_lock);
     if (!call->comm->aborted) {
-        if (call->kind == FAKE_MESSAGES)
+        if (call->comm->clique->share)
+            fake_share_collective(call);
+        else if (call->kind == FAKE_MESSAGES)
             messages(call);
         else
             collective(call);

@@ -134,6 +134,26 @@ static void play_limits(cl_device_info what, void *value)
         *(cl_ulong *)value = 0;
 }
 
+// PoCL's device as PoCL 6 calls it: the part of its name before the processor's is another.
+static cl_int tell_new_name(cl_device_id device, size_t size, void *value, size_t *used)
+{
+    char name[256] = "";
+    char renamed[280];
+    cl_int code = fake_real.clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof name - 1, name, NULL);
+    if (code != CL_SUCCESS)
+        return code;
+    const char *rest = strchr(name, '-');
+    snprintf(renamed, sizeof renamed, "%s%s",
+             strncmp(name, "basic", 5) == 0 ? "cpu-minimal" : "cpu", rest ? rest : "");
+    if (used)
+        *used = strlen(renamed) + 1;
+    if (value && size <= strlen(renamed))
+        return CL_OUT_OF_RESOURCES;
+    if (value)
+        memcpy(value, renamed, strlen(renamed) + 1);
+    return CL_SUCCESS;
+}
+
 EXPORT cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t size, void *value,
                               size_t *used)
 {
@@ -144,6 +164,8 @@ EXPORT cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t s
         return list_extensions(device, " cl_arm_printf", size, value, used);
     if (fake_plays(WEIR_TEST_OPENCL_ERRORS_STAY) && what == CL_DEVICE_EXTENSIONS)
         return list_extensions(device, " cl_nv_device_attribute_query", size, value, used);
+    if (fake_plays(WEIR_TEST_OPENCL_NEW_NAMES) && what == CL_DEVICE_NAME)
+        return tell_new_name(device, size, value, used);
     code = fake_real.clGetDeviceInfo(device, what, size, value, used);
     if (fake_hides_svm && what == CL_DEVICE_SVM_CAPABILITIES && value && code == CL_SUCCESS)
         memset(value, 0, sizeof(cl_device_svm_capabilities));

@@ -182,7 +182,6 @@ FORWARD_ENQUEUE(clEnqueueUnmapMemObject, (cl_command_queue queue, cl_mem memory,
 FORWARD_ENQUEUE(clEnqueueCopyBuffer, (cl_command_queue queue, cl_mem src, cl_mem dst, size_t src_offset, size_t dst_offset, size_t size, cl_uint count, const cl_event *events, cl_event *event), (queue, src, dst, src_offset, dst_offset, size, LIST, event))
 FORWARD_ENQUEUE(clEnqueueCopyBufferRect, (cl_command_queue queue, cl_mem src, cl_mem dst, const size_t *src_origin, const size_t *dst_origin, const size_t *region, size_t src_row, size_t src_slice, size_t dst_row, size_t dst_slice, cl_uint count, const cl_event *events, cl_event *event), (queue, src, dst, src_origin, dst_origin, region, src_row, src_slice, dst_row, dst_slice, LIST, event))
 FORWARD_ENQUEUE(clEnqueueFillBuffer, (cl_command_queue queue, cl_mem memory, const void *pattern, size_t pattern_size, size_t offset, size_t size, cl_uint count, const cl_event *events, cl_event *event), (queue, memory, pattern, pattern_size, offset, size, LIST, event))
-FORWARD_ENQUEUE(clEnqueueMarkerWithWaitList, (cl_command_queue queue, cl_uint count, const cl_event *events, cl_event *event), (queue, LIST, event))
 FORWARD_ENQUEUE(clEnqueueBarrierWithWaitList, (cl_command_queue queue, cl_uint count, const cl_event *events, cl_event *event), (queue, LIST, event))
 
 FORWARD_TRANSFER(clEnqueueReadBuffer, (cl_command_queue queue, cl_mem memory, cl_bool blocking, size_t offset, size_t size, void *pointer, cl_uint count, const cl_event *events, cl_event *event), (queue, memory, blocking, offset, size, pointer, LIST, event))
@@ -248,6 +247,63 @@ EXPORT cl_int clGetEventInfo(cl_event event, cl_event_info what, size_t size, vo
         (*(cl_int *)value == CL_COMPLETE || is_early))
         *(cl_int *)value = found == 0 ? broken.status : ERROR_IN_WAIT_LIST;
     pthread_mutex_unlock(&broken.lock);
+    return code;
+}
+
+// Markers without a time; with references, so that no others have their addresses.
+#define UNTIMED 16
+static struct {
+    pthread_mutex_t lock;
+    cl_event events[UNTIMED];
+    size_t count; // of all that ever were
+} untimed = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void note_untimed(cl_event event)
+{
+    pthread_mutex_lock(&untimed.lock);
+    cl_event *place = &untimed.events[untimed.count++ % UNTIMED];
+    if (*place)
+        fake_real.clReleaseEvent(*place);
+    *place = event;
+    fake_real.clRetainEvent(event);
+    pthread_mutex_unlock(&untimed.lock);
+}
+
+static bool is_untimed(cl_event event)
+{
+    bool found = false;
+    pthread_mutex_lock(&untimed.lock);
+    for (size_t i = 0; i < UNTIMED; i++)
+        found |= untimed.events[i] == event;
+    pthread_mutex_unlock(&untimed.lock);
+    return found;
+}
+
+EXPORT cl_int clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint count,
+                                          const cl_event *events, cl_event *event)
+{
+    struct fake_list list;
+    cl_int code = fake_admit("clEnqueueMarkerWithWaitList");
+    if (code != CL_SUCCESS)
+        return code;
+    fake_list_make(&list, queue, count, events);
+    code = fake_real.clEnqueueMarkerWithWaitList(queue, LIST, event);
+    if (code == CL_SUCCESS && event && count > 0 &&
+        fake_plays(WEIR_TEST_OPENCL_UNTIMED_MARKERS))
+        note_untimed(*event);
+    fake_list_finish(&list, count, event_of(code, event));
+    return code;
+}
+
+EXPORT cl_int clGetEventProfilingInfo(cl_event event, cl_profiling_info what, size_t size,
+                                      void *value, size_t *used)
+{
+    cl_int code = fake_admit("clGetEventProfilingInfo");
+    if (code != CL_SUCCESS)
+        return code;
+    code = fake_real.clGetEventProfilingInfo(event, what, size, value, used);
+    if (code == CL_SUCCESS && value && is_untimed(event))
+        *(cl_ulong *)value = 0;
     return code;
 }
 

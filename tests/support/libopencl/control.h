@@ -25,7 +25,9 @@ enum weir_test_opencl_play {
     // NVIDIA: its extension, which says that all commands after a failed launch fail.
     WEIR_TEST_OPENCL_ERRORS_STAY = 512,
     // A command that waits for a failed launch ends at once, while commands before it run.
-    WEIR_TEST_OPENCL_EARLY_ERRORS = 1024
+    WEIR_TEST_OPENCL_EARLY_ERRORS = 1024,
+    WEIR_TEST_OPENCL_UNTIMED_MARKERS = 2048, // NVIDIA: the time of a marker with a wait list is 0
+    WEIR_TEST_OPENCL_NEW_NAMES = 4096        // PoCL 6: its devices are called cpu and cpu-minimal
 };
 
 struct weir_test_opencl {

@@ -173,6 +173,17 @@ const struct weir_test_opencl weir_test_opencl = {
     .misused = misused,
 };
 
+// Of programs that are started.
+static const struct {
+    const char *variable;
+    unsigned bit;
+} plays[] = {
+    {"WEIR_TEST_OPENCL_NO_TIMES", WEIR_TEST_OPENCL_NO_TIMES},
+    {"WEIR_TEST_OPENCL_ERRORS_STAY", WEIR_TEST_OPENCL_ERRORS_STAY},
+    {"WEIR_TEST_OPENCL_SMALL_TOLD", WEIR_TEST_OPENCL_SMALL_TOLD},
+    {"WEIR_TEST_OPENCL_NEW_NAMES", WEIR_TEST_OPENCL_NEW_NAMES},
+};
+
 __attribute__((constructor)) static void start(void)
 {
     void *library = open_real();
@@ -191,10 +202,9 @@ __attribute__((constructor)) static void start(void)
 
     fake_withholds = is_set("WEIR_TEST_OPENCL_WITHHOLD");
     fake_hides_svm = is_set("WEIR_TEST_OPENCL_NO_SVM");
-    if (is_set("WEIR_TEST_OPENCL_NO_TIMES"))
-        fake_played |= WEIR_TEST_OPENCL_NO_TIMES;
-    if (is_set("WEIR_TEST_OPENCL_ERRORS_STAY"))
-        fake_played |= WEIR_TEST_OPENCL_ERRORS_STAY;
+    for (size_t i = 0; i < sizeof plays / sizeof *plays; i++)
+        if (is_set(plays[i].variable))
+            fake_played |= plays[i].bit;
     const char *fail = getenv("WEIR_TEST_OPENCL_FAIL");
     const char *colon = fail ? strchr(fail, ':') : NULL;
     char name[64] = "";
@@ -249,7 +259,6 @@ FORWARD(cl_int, ERROR, clRetainCommandQueue, (cl_command_queue queue), (queue))
 FORWARD(cl_int, ERROR, clGetCommandQueueInfo, (cl_command_queue queue, cl_command_queue_info what, size_t size, void *value, size_t *used), (queue, what, size, value, used))
 FORWARD(cl_int, ERROR, clRetainMemObject, (cl_mem memory), (memory))
 FORWARD(cl_int, ERROR, clWaitForEvents, (cl_uint count, const cl_event *events), (count, events))
-FORWARD(cl_int, ERROR, clGetEventProfilingInfo, (cl_event event, cl_profiling_info what, size_t size, void *value, size_t *used), (event, what, size, value, used))
 FORWARD(cl_int, ERROR, clRetainEvent, (cl_event event), (event))
 FORWARD_RELEASE(clReleaseEvent, (cl_event event), (event))
 FORWARD_CREATE(cl_program, clCreateProgramWithBinary, (cl_context context, cl_uint count, const cl_device_id *devices, const size_t *sizes, const unsigned char **binaries, cl_int *states, cl_int *error), (context, count, devices, sizes, binaries, states, error))

@@ -220,6 +220,28 @@ WEIR_TEST(Meeting, NamesARankThatDoesNotCome)
     EXPECT_INT_EQ(ranks_blocks(), 1);
 }
 
+// One that has come and is gone, as after a SIGKILL, is told at once: rank 0 has much more patience.
+WEIR_TEST(Meeting, NamesARankThatIsGoneBeforeAllHaveCome)
+{
+    struct joiner joiner = {.failed = NULL};
+    struct weir_transport_setup setup = ranks_setup("file");
+    setup.count = 3;
+    setup.timeout_ns = RANKS_PATIENCE;
+    start(&joiner, 0, setup);
+    while (access(setup.rendezvous + 5, F_OK) != 0)
+        weir_clock_sleep_ns(RANKS_SECOND / 100);
+    struct rank rank = {.rank = 1};
+    setup.timeout_ns = RANKS_SECOND;
+    EXPECT_INT_EQ(rank_join(&rank, &setup), WEIR_ERROR_COMM);
+    pthread_join(joiner.thread, NULL);
+    EXPECT_INT_EQ(joiner.rank.status, WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(
+        joiner.rank.error.message,
+        "'grads': rank 1 has died, or waits no longer, and rank 2 has not come to file:");
+    EXPECT_CONTAINS(joiner.rank.error.remedy, "start all ranks again");
+    EXPECT_INT_EQ(ranks_blocks(), 1);
+}
+
 WEIR_TEST(Meeting, RefusesAnotherCount)
 {
     struct joiner joiners[2] = {{.failed = NULL}};
@@ -300,6 +322,54 @@ WEIR_TEST(Meeting, ReplacesAFileThatIsLeft)
         rank_leave(&joiners[i].rank);
     }
     EXPECT_INT_NE(access(setup.rendezvous + 5, F_OK), 0);
+}
+
+static void await_file(const struct weir_transport_setup *setup)
+{
+    while (access(setup->rendezvous + 5, F_OK) != 0)
+        weir_clock_sleep_ns(1000000);
+}
+
+// A second program comes to the file of a first one that still waits, also with another count: it is refused at once,
+// and the first one meets.
+WEIR_TEST(Meeting, RefusesASecondProgramAtAFile)
+{
+    struct joiner first = {.failed = NULL};
+    struct rank last = {.rank = 1};
+    const struct weir_transport_setup setup = ranks_setup("file");
+    start(&first, 0, setup);
+    await_file(&setup);
+    for (uint32_t count = 2; count < 4; count++) {
+        struct rank second = {.rank = 0};
+        struct weir_transport_setup other = setup;
+        other.label = "other";
+        other.count = count;
+        EXPECT_INT_EQ(rank_join(&second, &other), WEIR_ERROR_COMM);
+        EXPECT_CONTAINS(second.error.message, "'grads': another rank 0 is at file:");
+        EXPECT_CONTAINS(second.error.message, "do two programs use it?");
+    }
+    EXPECT_INT_EQ(rank_join(&last, &setup), WEIR_OK);
+    pthread_join(first.thread, NULL);
+    EXPECT_INT_EQ(first.rank.status, WEIR_OK);
+    rank_leave(&first.rank);
+    rank_leave(&last);
+}
+
+// Both have come at once, and none has seen the other's file: that of the later one stays, and the other is told.
+WEIR_TEST(Meeting, TellsOfASecondProgramThatHasWrittenTheFile)
+{
+    struct joiner first = {.failed = NULL};
+    struct weir_transport_setup setup = ranks_setup("file");
+    setup.timeout_ns = RANKS_SECOND;
+    start(&first, 0, setup);
+    await_file(&setup);
+    write_stale(setup.rendezvous);
+    pthread_join(first.thread, NULL);
+    EXPECT_INT_EQ(first.rank.status, WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(first.rank.error.message, "'grads': another rank 0 has written ");
+    EXPECT_CONTAINS(first.rank.error.remedy, "a file of its own");
+    EXPECT_INT_EQ(access(setup.rendezvous + 5, F_OK), 0);
+    unlink(setup.rendezvous + 5);
 }
 
 WEIR_TEST(Meeting, TellsOfAFileThatCannotBe)

@@ -27,10 +27,11 @@ struct process {
 };
 
 // Files of other processes are closed over exec, so that each process alone holds its own.
-static void set_up_pipe(int ends[2], int ours)
+static void set_up_pipe(int ends[2])
 {
     ASSERT_INT_EQ(pipe(ends), 0);
-    ASSERT_INT_EQ(fcntl(ends[ours], F_SETFD, FD_CLOEXEC), 0);
+    for (int i = 0; i < 2; i++)
+        ASSERT_INT_EQ(fcntl(ends[i], F_SETFD, FD_CLOEXEC), 0);
 }
 
 static void start_with(struct process *process, uint32_t rank, uint32_t count,
@@ -47,8 +48,8 @@ static void start_with(struct process *process, uint32_t rank, uint32_t count,
                          (char *)shrink_ms,  (char *)more,  NULL};
     snprintf(rank_text, sizeof rank_text, "%u", rank);
     snprintf(count_text, sizeof count_text, "%u", count);
-    set_up_pipe(in, 1);
-    set_up_pipe(out, 0);
+    set_up_pipe(in);
+    set_up_pipe(out);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, in[0], 0);
     posix_spawn_file_actions_adddup2(&actions, out[1], 1);
@@ -160,6 +161,32 @@ WEIR_TEST(Processes, TellOfOneThatIsKilled)
     }
 }
 
+// A child that the rank has forked, and that lives on, keeps none of its connections: the others know at once.
+WEIR_TEST(Processes, TellOfOneThatIsKilledWhileItsChildLives)
+{
+    struct process processes[3] = {{.id = 0}};
+    const struct weir_transport_setup setup = ranks_setup("file");
+    for (uint32_t i = 0; i < 3; i++)
+        start_with(&processes[i], i, 3, setup.rendezvous, "3", "60000", "0",
+                   i == 1 ? "fork" : NULL);
+    for (int i = 0; i < 3; i++)
+        expect_waiting(&processes[i]);
+    go_on(&processes[0]);
+    go_on(&processes[2]);
+    const uint64_t killed_ns = weir_clock_now_ns();
+    kill(processes[1].id, SIGKILL);
+    for (int i = 0; i < 3; i += 2) {
+        finish(&processes[i]);
+        EXPECT_INT_EQ(processes[i].status, WEIR_ERROR_COMM);
+        EXPECT_CONTAINS(processes[i].message,
+                        "all-reduce 4 of 'grads', app.c:104: rank 1 has died; its last collective "
+                        "was all-reduce 3 (app.c:103)");
+        printf("rank %d: the cause %.3f ms after the kill\n", i,
+               (double)(processes[i].time_ns - killed_ns) / 1e6);
+    }
+    finish(&processes[1]);
+}
+
 // Messages of those that are left.
 WEIR_TEST(Processes, TellOfOneThatIsKilledAfterAnotherHasLeft)
 {
@@ -239,6 +266,42 @@ WEIR_TEST(Processes, TellOfOneThatIsStoppedAtWork)
     EXPECT_CONTAINS(processes[0].message, "in 2.00 s");
     EXPECT_CONTAINS(processes[0].message, ": rank 1 has ");
     EXPECT_INT_EQ(processes[1].status, WEIR_ERROR_COMM);
+}
+
+// Nothing ends: the others know at the timeout, and which one. With memory that is sent, for a rank of another host
+// has no other way.
+static void expect_cut_off(int victim)
+{
+    static const char *const steps[] = {"0", "0", "0"};
+    struct process processes[3] = {{.id = 0}};
+    char expected[32];
+    start_all(processes, 3, steps, "2000");
+    for (int i = 0; i < 3; i++)
+        expect_waiting(&processes[i]);
+    const uint64_t cut_ns = weir_clock_now_ns();
+    kill(processes[victim].id, SIGUSR1);
+    snprintf(expected, sizeof expected, ": rank %d has ", victim);
+    for (int n = 1; n <= 3; n++) {
+        const int i = (victim + n) % 3; // it is the last one
+        finish(&processes[i]);
+        EXPECT_INT_EQ(processes[i].status, WEIR_ERROR_COMM);
+        EXPECT_CONTAINS(processes[i].message, " in 2.00 s");
+        if (i == victim)
+            continue;
+        EXPECT_CONTAINS(processes[i].message, expected);
+        printf("rank %d: the cause %.3f s after rank %d was cut off\n", i,
+               (double)(processes[i].time_ns - cut_ns) / 1e9, victim);
+    }
+}
+
+WEIR_TEST(Processes, TellOfOneThatIsCutOff)
+{
+    char others[8];
+    snprintf(others, sizeof others, "%s", getenv("RANKS_MEMORY"));
+    setenv("RANKS_MEMORY", "send", 1);
+    for (int victim = 0; victim < 3; victim++)
+        expect_cut_off(victim);
+    setenv("RANKS_MEMORY", others, 1);
 }
 
 // Three of four go on when one is killed, whichever it is.

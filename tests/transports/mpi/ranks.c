@@ -155,6 +155,8 @@ static bool do_in_group(const char *what)
         do_collectives();
     else if (strcmp(what, "order") == 0)
         do_order();
+    else if (strcmp(what, "large") == 0)
+        do_large();
     else if (strcmp(what, "messages") == 0)
         do_messages();
     else if (strcmp(what, "groups") == 0)

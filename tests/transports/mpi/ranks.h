@@ -35,6 +35,7 @@ uint64_t sum_of_ranks(void *group, uint64_t value);
 
 void do_collectives(void);
 void do_order(void);
+void do_large(void);
 void do_messages(void);
 void do_groups(void);
 

@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
+#include "tests/transports/local/large_memory.h"
 #include "tests/transports/mpi/ranks.h"
 
 // Collectives. Elements are small whole numbers, which all types hold and add exactly.
@@ -236,6 +238,31 @@ void do_order(void)
             EXPECT(sum == dst[i]);
         }
     }
+    ops->leave(group);
+}
+
+// Counts beyond 2^31, which MPI's ints do not hold.
+void do_large(void)
+{
+    void *group = join_all();
+    unsigned char *src = large_memory();
+    unsigned char *dst = large_memory();
+    EXPECT(src && dst);
+    memset(src + LARGE_COUNT - 5, 2 + (int)rank, 5);
+    struct weir_transport_call call = {.kind = WEIR_BROADCAST,
+                                       .element = WEIR_U8,
+                                       .root = 1,
+                                       .count = LARGE_COUNT,
+                                       .src = src,
+                                       .dst = dst};
+    EXPECT(run(group, call) == WEIR_OK);
+    EXPECT(memcmp(dst + LARGE_COUNT - 5, "\3\3\3\3\3", 6) == 0);
+    call.kind = rank == 0 ? WEIR_SEND : WEIR_RECV;
+    call.root = 1 - rank;
+    EXPECT(run(group, call) == WEIR_OK);
+    EXPECT(rank == 0 || memcmp(dst + LARGE_COUNT - 5, "\2\2\2\2\2", 6) == 0);
+    munmap(src, LARGE_MAPPED);
+    munmap(dst, LARGE_MAPPED);
     ops->leave(group);
 }
 

@@ -1,0 +1,332 @@
+// Ranks of which rank 1 fails in one way: `failing WAY [RANKS]`, as one rank of several processes, or, with
+// RANKS, as that many on threads. measure.py starts it, and reads what it appends to the file FAILING_LOG, a
+// line each: "made RANK TIME", "at TIME" when rank 1 is about to fail, and "cause RANK TIME SENTENCE". Times are
+// nanoseconds of the real-time clock. FAILING_TIMEOUT is that of the communicator, in seconds.
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <weir/weir.h>
+
+#include "base/clock.h"
+
+enum {
+    COUNT = 1 << 18, // elements: 1 MiB
+    STEPS = 5,       // collectives of all ranks before the failure
+    VICTIM = 1,
+    MOST = 8
+};
+
+#define MS UINT64_C(1000000)
+
+struct rank {
+    pthread_t thread;
+    struct weir_comm_params params;
+    uint32_t number;
+    weir_device *device;
+    weir_queue *queue;
+    weir_buffer *buffer;
+    weir_comm *comm;
+};
+
+static const char *way;
+static uint64_t timeout_ns;
+static weir_runtime *runtime;
+
+static bool is(const char *name)
+{
+    return strcmp(way, name) == 0;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+// One line, by one call, so that those of other processes stay whole.
+static void tell(const char *format, ...)
+{
+    static const char *path;
+    char line[2048];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(line, sizeof line - 1, format, arguments);
+    va_end(arguments);
+    if (length > (int)sizeof line - 2)
+        length = (int)sizeof line - 2;
+    line[length++] = '\n';
+    if (!path)
+        path = getenv("FAILING_LOG");
+    const int file =
+        open(path ? path : "/dev/stdout", O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    if (file < 0 || write(file, line, (size_t)length) != length)
+        exit(4);
+    close(file);
+}
+
+static void tell_cause(const struct rank *it)
+{
+    const uint64_t time_ns = now_ns();
+    tell("cause %u %llu %s", it->number, (unsigned long long)time_ns, weir_last_error_text());
+}
+
+static void tell_at(void)
+{
+    tell("at %llu", (unsigned long long)now_ns());
+}
+
+static void check(const struct rank *it, weir_status status)
+{
+    if (status < 0) {
+        tell_cause(it);
+        exit(3);
+    }
+}
+
+// Collectives.
+
+static weir_status reduce(const struct rank *it, uint64_t count, weir_datatype element,
+                          weir_reduction reduction)
+{
+    return weir_queue_all_reduce(it->queue, it->comm, it->buffer, 0, it->buffer, 0, count, element,
+                                 reduction);
+}
+
+static weir_status all_reduce(const struct rank *it)
+{
+    return reduce(it, COUNT, WEIR_F32, WEIR_SUM);
+}
+
+static weir_status broadcast(const struct rank *it, uint32_t root)
+{
+    return weir_queue_broadcast(it->queue, it->comm, it->buffer, 0, it->buffer, 0, COUNT, WEIR_F32,
+                                root);
+}
+
+// What `status` of a submit comes to.
+static weir_status finished(const struct rank *it, weir_status status)
+{
+    return status < 0 ? status : weir_queue_sync(it->queue, WEIR_FOREVER);
+}
+
+// Until the communicator has failed, which some engines find out after a collective has ended. Rank 1 stays
+// until the others have been told; a transport need not tell it, if it calls nothing.
+static void await_cause(const struct rank *it, weir_status status)
+{
+    const uint64_t most_ns = (it->number == VICTIM ? 1000 : 20000) * MS;
+    const uint64_t end_ns = weir_clock_now_ns() + timeout_ns + most_ns;
+    while (status == WEIR_OK && weir_clock_now_ns() < end_ns) {
+        status = weir_comm_error(it->comm);
+        if (status == WEIR_OK)
+            weir_clock_sleep_ns(MS / 5);
+    }
+    if (status < 0)
+        tell_cause(it);
+}
+
+// The ways of rank 1.
+
+// Once the collective after it has been submitted.
+static weir_status fail_call(void *user)
+{
+    weir_clock_sleep_ns(50 * MS);
+    tell_at();
+    return user ? WEIR_OK : WEIR_ERROR_IO;
+}
+
+static void *kill_soon(void *argument)
+{
+    weir_clock_sleep_ns((now_ns() % 20 + (is("unborn") ? 200 : 0)) * MS);
+    tell_at();
+    raise(SIGKILL);
+    return argument;
+}
+
+// Returns the status of rank 1's call; some ways do not return.
+static weir_status misbehave(struct rank *it)
+{
+    if (is("kill"))
+        raise(SIGKILL);
+    if (is("stop"))
+        raise(SIGSTOP);
+    if (is("network") && system(getenv("FAILING_COMMAND")) != 0)
+        exit(4);
+    if (is("late"))
+        weir_clock_sleep_ns(timeout_ns + 500 * MS);
+    if (is("missing"))
+        return WEIR_OK;
+    if (is("skip"))
+        return broadcast(it, 0);
+    if (is("count"))
+        return reduce(it, COUNT / 2, WEIR_F32, WEIR_SUM);
+    if (is("element"))
+        return reduce(it, COUNT, WEIR_I32, WEIR_SUM);
+    if (is("reduction"))
+        return reduce(it, COUNT, WEIR_F32, WEIR_MAXIMUM);
+    if (is("root"))
+        return broadcast(it, 1);
+    if (is("kind"))
+        return weir_queue_barrier(it->queue, it->comm);
+    if (is("abort"))
+        return weir_comm_abort(it->comm, "the loss is no number");
+    if (is("failed") && weir_queue_host_call(it->queue, fail_call, NULL) < 0)
+        return WEIR_ERROR_IO;
+    return all_reduce(it);
+}
+
+static void fail_as_victim(struct rank *it)
+{
+    // The others wait in the collective meanwhile.
+    if (!is("stop") && !is("late") && !is("missing") && !is("network"))
+        weir_clock_sleep_ns(50 * MS);
+    if (!is("failed"))
+        tell_at();
+    if (is("leave"))
+        weir_comm_destroy(&it->comm), weir_clock_sleep_ns(1000 * MS);
+    else
+        await_cause(it, finished(it, misbehave(it)));
+}
+
+static void go_on_as_other(const struct rank *it)
+{
+    weir_status status = finished(it, is("root") ? broadcast(it, 0) : all_reduce(it));
+    if (status == WEIR_OK && is("skip"))
+        status = finished(it, broadcast(it, 0));
+    await_cause(it, status);
+}
+
+// All ranks reduce without an end, and rank 1 is killed anywhere in it.
+static void stay_busy(const struct rank *it)
+{
+    pthread_t thread;
+    weir_status status = WEIR_OK;
+    if (it->number == VICTIM && pthread_create(&thread, NULL, kill_soon, NULL) != 0)
+        exit(4);
+    while (status == WEIR_OK)
+        status = finished(it, all_reduce(it));
+    tell_cause(it);
+}
+
+// Ranks.
+
+// Rank i has device i if the ranks are threads, or LOCAL_RANK is set.
+static void open_rank(struct rank *it, bool is_thread)
+{
+    char index[16];
+    snprintf(index, sizeof index, "%u", it->number);
+    const struct weir_device_params one = {.struct_size = sizeof one, .select = index};
+    const struct weir_buffer_params memory = {.struct_size = sizeof memory, .size = COUNT * 4};
+    check(it,
+          weir_device_open(runtime, is_thread || getenv("LOCAL_RANK") ? &one : NULL, &it->device));
+    check(it, weir_queue_create(it->device, NULL, &it->queue));
+    check(it, weir_buffer_create(it->device, &memory, &it->buffer));
+}
+
+static void close_rank(struct rank *it)
+{
+    weir_comm_destroy(&it->comm);
+    weir_buffer_destroy(&it->buffer);
+    weir_queue_destroy(&it->queue);
+    (void)weir_device_close(&it->device);
+}
+
+// Rank 1 never comes, or is killed while it waits for rank 2, which comes too late.
+static bool is_absent(const struct rank *it)
+{
+    if (is("absent") && it->number == VICTIM) {
+        tell_at();
+        weir_clock_sleep_ns(timeout_ns + 1000 * MS);
+        return true;
+    }
+    if (is("unborn") && it->number > VICTIM) {
+        weir_clock_sleep_ns(1000 * MS);
+        return true;
+    }
+    return false;
+}
+
+static void *run_rank(void *argument)
+{
+    struct rank *it = argument;
+    pthread_t thread;
+    if (is_absent(it))
+        return NULL;
+    if (is("unborn") && it->number == VICTIM) {
+        weir_clock_sleep_ns(100 * MS);
+        if (pthread_create(&thread, NULL, kill_soon, NULL) != 0)
+            exit(4);
+    }
+    check(it, weir_comm_create(it->device, &it->params, &it->comm));
+    tell("made %u %llu", it->number, (unsigned long long)now_ns());
+    for (int step = 1; step <= STEPS; step++)
+        check(it, finished(it, all_reduce(it)));
+    check(it, finished(it, weir_queue_barrier(it->queue, it->comm)));
+    if (is("busy"))
+        stay_busy(it);
+    else if (it->number == VICTIM)
+        fail_as_victim(it);
+    else
+        go_on_as_other(it);
+    return NULL;
+}
+
+static uint32_t number_of_process(void)
+{
+    static const char *const names[] = {"WEIR_COMM_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (getenv(names[i]))
+            return (uint32_t)strtoul(getenv(names[i]), NULL, 10);
+    return 0;
+}
+
+static void run_threads(struct rank *ranks, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        ranks[i].number = ranks[i].params.rank = i;
+        ranks[i].params.count = count;
+        ranks[i].params.rendezvous = "process:failing";
+        open_rank(&ranks[i], true);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]) != 0)
+            exit(4);
+    for (uint32_t i = 0; i < count; i++)
+        pthread_join(ranks[i].thread, NULL);
+    for (uint32_t i = 0; i < count; i++)
+        close_rank(&ranks[i]);
+}
+
+int main(int argc, char **argv)
+{
+    static struct rank ranks[MOST];
+    const uint32_t count = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 1;
+    const char *seconds = getenv("FAILING_TIMEOUT");
+    if (argc < 2 || count < 1 || count > MOST) {
+        fprintf(stderr, "usage: failing WAY [RANKS]\n");
+        return 2;
+    }
+    way = argv[1];
+    timeout_ns = (seconds ? strtoull(seconds, NULL, 10) : 100) * 1000 * MS;
+    for (uint32_t i = 0; i < count; i++)
+        ranks[i].params = (struct weir_comm_params){.struct_size = sizeof ranks[i].params,
+                                                    .label = "grads",
+                                                    .timeout_ns = timeout_ns};
+    check(&ranks[0], weir_open(NULL, &runtime));
+    if (argc > 2) {
+        run_threads(ranks, count);
+    } else {
+        ranks[0].number = number_of_process();
+        open_rank(&ranks[0], false);
+        run_rank(&ranks[0]);
+        close_rank(&ranks[0]);
+    }
+    return weir_close(&runtime) < 0;
+}

@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""Measures how long it takes until a failure of a rank is told on the other ranks.
+
+Runs `failing` (failing.c) as some ranks, of which rank 1 fails, for each way to fail and each
+transport, and prints a table: the median and the longest time from the failure to the first cause on
+the slower of the other ranks, in milliseconds. Rows marked "after the timeout" are told at the timeout,
+and have the time beyond it. What a transport cannot do here is "-"; mpirun ends all ranks when one dies, and then
+the time is until they have ended. Exit status 1 if a rank was told
+nothing, or a sentence that does not name the rank or the collective.
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+# The way, what the table says, whether it is told at the timeout, what the sentence contains.
+WAYS = (
+    ("kill", "killed while the others wait in a collective", False, "rank 1 "),
+    ("busy", "killed anywhere in a stream of collectives", False, "rank 1 "),
+    ("stop", "stopped (SIGSTOP)", True, "rank 1 has submitted nothing after "),
+    ("late", "comes 0.5 s after the timeout", True, "rank 1 has submitted nothing after "),
+    ("missing", "leaves out its last call", True, "rank 1 has submitted nothing after "),
+    ("skip", "leaves out a call, and makes the next", False, "broadcast"),
+    ("kind", "calls another collective", False, "barrier"),
+    ("count", "another count", False, "131072"),
+    ("element", "another element", False, "i32"),
+    ("reduction", "another reduction", False, "maximum"),
+    ("root", "another root", False, "root"),
+    ("leave", "destroys its communicator", False, "rank 1 has "),
+    ("abort", "calls weir_comm_abort", False, "rank 1"),
+    ("failed", "its queue has failed before", False, "rank 1 cannot take part"),
+    ("network", "loses its network", True, "rank 1 "),
+    ("absent", "never creates its communicator", True, ""),
+    ("unborn", "killed while the communicator is made", False, "rank 1 "),
+)
+TRANSPORTS = {
+    "memory": "`local`, shared memory",
+    "tcp": "`local`, TCP",
+    "openmpi": "Open MPI",
+    "mpich": "MPICH",
+    "nccl": "NCCL, the tests' one",
+    "cuda": "NCCL",
+}
+DEFAULT = "memory,tcp,openmpi,mpich,nccl"
+NOT_BEGUN = "rank 1 did not come to its failure"
+# What needs processes that other ranks outlive: mpirun ends all ranks of one that dies.
+DEATHS = ("kill", "busy", "unborn")
+OF_PROCESSES = DEATHS + ("stop", "network", "absent")
+OF_MPI = ("network", "absent", "unborn")
+
+# Two folders of network: ranks 0 and 2 in one, rank 1 in the other, with a cable between them.
+CABLE = """
+ip link set lo up && ip link add w0 type veth peer name w1 || exit 9
+ip addr add 10.213.0.1/24 dev w0 && ip link set w0 up
+mkfifo "$FAILING_LOG.go"
+WEIR_COMM_RANK=1 unshare -n sh -c 'read -r go <"$FAILING_LOG.go"; ip link set lo up
+    ip addr add 10.213.0.2/24 dev w1; ip link set w1 up; exec "$0" network' "$0" & other=$!
+until [ "$(readlink /proc/$other/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
+ip link set w1 netns "$other" && echo >"$FAILING_LOG.go"
+WEIR_COMM_RANK=0 "$0" network &
+WEIR_COMM_RANK=2 "$0" network &
+wait
+"""
+
+
+class Run:
+    """One start of the ranks, and what they have told."""
+
+    def __init__(self, options, folder, way, transport):
+        self.way, self.transport, self.log = way, transport, os.path.join(folder, "log")
+        self.program, self.timeout, self.count = options.program, options.timeout, options.ranks
+        self.environment = dict(
+            os.environ, FAILING_LOG=self.log, FAILING_TIMEOUT=str(options.timeout),
+            WEIR_COMM_COUNT=str(self.count), WEIR_COMM_RENDEZVOUS=f"file:{folder}/meeting")
+        self.ended = 0
+
+    def command(self):
+        if self.transport == "nccl":
+            return [[self.program, self.way, str(self.count)]]
+        if self.transport in ("openmpi", "mpich"):
+            return [["mpirun." + self.transport, "-n", str(self.count), self.program, self.way]]
+        if self.way == "network":
+            return [["unshare", "-n", "sh", "-c", CABLE, self.program]]
+        return [[self.program, self.way]] * self.count
+
+    def variables(self, rank):
+        env = dict(self.environment)
+        if self.transport in ("openmpi", "mpich"):
+            for name in ("WEIR_COMM_COUNT", "WEIR_COMM_RENDEZVOUS"):
+                del env[name]
+            env.update(WEIR_BACKEND="null", WEIR_COMM_TRANSPORT="mpi", OMPI_ALLOW_RUN_AS_ROOT="1",
+                       OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1",
+                       OMPI_MCA_mpi_yield_when_idle="1")
+        elif self.transport == "nccl":
+            env.update(WEIR_BACKEND="cuda", WEIR_TEST_CUDA_DEVICES=str(self.count))
+        elif self.transport == "cuda":
+            env.update(WEIR_BACKEND="cuda", WEIR_COMM_RANK=str(rank), LOCAL_RANK=str(rank))
+        else:
+            env.update(WEIR_BACKEND="null", WEIR_COMM_RANK=str(rank),
+                       WEIR_LOCAL_MEMORY="map" if self.transport == "memory" else "send")
+        if self.way == "network":
+            env.update(WEIR_COMM_RENDEZVOUS="tcp://10.213.0.1:29500",
+                       FAILING_COMMAND="ip link set w1 down")
+            del env["WEIR_COMM_RANK"]
+        return env
+
+    def lines(self):
+        try:
+            with open(self.log, encoding="utf-8") as file:
+                return [line.rstrip("\n").split(" ", 3) for line in file]
+        except FileNotFoundError:
+            return []
+
+    def causes(self):
+        """{rank: (time, sentence)} of the others."""
+        return {int(line[1]): (int(line[2]), line[3]) for line in self.lines()
+                if line[0] == "cause" and line[1] != "1"}
+
+    def awaited(self):
+        return 1 if self.way == "unborn" else self.count - 1
+
+    def start(self):
+        # Sessions of their own, so that a rank that has stopped ends with the others.
+        processes = [subprocess.Popen(words, env=self.variables(rank), start_new_session=True,
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL)
+                     for rank, words in enumerate(self.command())]
+        end = time.monotonic() + self.timeout + 60
+        while time.monotonic() < end:
+            if all(process.poll() is not None for process in processes):
+                break
+            if self.way in ("stop", "network") and len(self.causes()) == self.awaited():
+                break
+            time.sleep(0.001)
+        self.ended = time.time_ns()
+        for process in processes:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            process.wait()
+
+
+def measure(options, way, transport, late, words):
+    """The time in ms, and what is wrong. Ranks that could not start within the timeout start again."""
+    for _ in range(3):
+        took, fault = measure_once(options, way, transport, late, words)
+        if not fault or not fault.startswith(NOT_BEGUN):
+            break
+    return took, fault
+
+
+def measure_once(options, way, transport, late, words):
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run(options, folder, way, transport)
+        run.start()
+        begun = [int(line[1]) for line in run.lines() if line[0] == "at"]
+        causes = run.causes()
+        if not begun:
+            return None, f"{NOT_BEGUN}: {run.lines()}"
+        if transport in ("openmpi", "mpich") and way in DEATHS:
+            return (run.ended - begun[0]) / 1e6, None
+        if len(causes) != run.awaited():
+            return None, f"told on {len(causes)} of {run.awaited()} ranks: {run.lines()}"
+        for _, text in causes.values():
+            if words not in text or "'grads'" not in text:
+                return None, f"the sentence lacks \"{words}\": {text}"
+        last = max(told for told, _ in causes.values())
+        return (last - begun[0]) / 1e6 - (options.timeout * 1e3 if late else 0), None
+
+
+def can(way, transport, count):
+    if count < 3 and way in ("unborn", "network"):
+        return False
+    if transport == "cuda":
+        return way != "network"
+    if transport == "nccl":
+        return way not in OF_PROCESSES
+    if transport in ("openmpi", "mpich"):
+        return way not in OF_MPI and shutil.which("mpirun." + transport)
+    if way == "network":
+        return transport == "tcp" and shutil.which("unshare") and subprocess.run(
+            ["unshare", "-n", "ip", "link", "add", "w0", "type", "veth", "peer", "name", "w1"],
+            stderr=subprocess.DEVNULL, check=False).returncode == 0
+    return True
+
+
+def cell(options, row, transport, faults):
+    way, _, late, words = row
+    if not can(way, transport, options.ranks):
+        return "-"
+    times = []
+    for _ in range(options.repetitions):
+        if options.seconds and time.monotonic() > options.end:
+            break
+        took, fault = measure(options, way, transport, late, words)
+        if fault:
+            faults.append(f"{way}, {transport}: {fault}")
+        else:
+            times.append(took)
+    if not times:
+        return "no time" if options.seconds and time.monotonic() > options.end else "FAILED"
+    text = f"{statistics.median(times):.1f} / {max(times):.1f}"
+    print(f"{way:10} {transport:8} {text}  ({len(times)} of {options.repetitions})", flush=True)
+    return text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", default="tests/bench/failures/failing")
+    parser.add_argument("--repetitions", type=int, default=20)
+    parser.add_argument("--timeout", type=int, default=2, help="of the communicators, in seconds")
+    parser.add_argument("--ways", help="soon, late (those told at the timeout), or some of: "
+                        + ", ".join(row[0] for row in WAYS))
+    parser.add_argument("--transports", default=DEFAULT,
+                        help="which, of: " + ", ".join(TRANSPORTS) + "; cuda takes a GPU for each rank")
+    parser.add_argument("--ranks", type=int, default=3)
+    parser.add_argument("--seconds", type=int, default=0, help="when to end; what is left has no time")
+    options = parser.parse_args()
+    options.end = time.monotonic() + options.seconds
+    options.program = os.path.abspath(options.program)
+    transports = options.transports.split(",")
+    groups = {"soon": [row[0] for row in WAYS if not row[2]], "late": [row[0] for row in WAYS if row[2]]}
+    ways = groups.get(options.ways) or (options.ways or ",".join(row[0] for row in WAYS)).split(",")
+    rows = [row for row in WAYS if row[0] in ways]
+    faults = []
+    cells = {(row[0], name): cell(options, row, name, faults) for row in rows for name in transports}
+    print("\n| rank 1 | " + " | ".join(TRANSPORTS[name] for name in transports) + " |")
+    print("| --- |" + " --- |" * len(transports))
+    for row in rows:
+        told = ", after the timeout" if row[2] else ""
+        print(f"| {row[1]}{told} | " + " | ".join(cells[row[0], name] for name in transports) + " |")
+    for fault in faults:
+        print("FAILED " + fault)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,299 @@
+#include "tests/comm/matrix.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+// Numbers to bits and back, apart from how the transports do it.
+
+static uint16_t half_bits(double value, int mantissa, int bias)
+{
+    int exponent;
+    const double part = frexp(fabs(value), &exponent); // 0.5 to 1
+    if (value == 0)
+        return 0;
+    const unsigned fraction = (unsigned)lround(ldexp(part * 2 - 1, mantissa));
+    return (uint16_t)((value < 0 ? 0x8000u : 0) |
+                      (((unsigned)(exponent - 1 + bias) << mantissa) + fraction));
+}
+
+static double half_value(uint16_t bits, int mantissa, int bias)
+{
+    const unsigned rest = bits & 0x7FFFu;
+    if (rest == 0)
+        return 0;
+    const double part = 1 + ldexp(rest & ((1u << mantissa) - 1), -mantissa);
+    const double value = ldexp(part, (int)(rest >> mantissa) - bias);
+    return bits & 0x8000u ? -value : value;
+}
+
+#define STORE(type)                                                    \
+    do {                                                               \
+        const type stored_ = (type)value;                              \
+        memcpy(to + index * sizeof stored_, &stored_, sizeof stored_); \
+    } while (0)
+
+static void store(char *to, weir_datatype element, size_t index, double value)
+{
+    switch (element) {
+    case WEIR_I8:
+    case WEIR_U8:
+        STORE(int8_t);
+        break;
+    case WEIR_I16:
+    case WEIR_U16:
+        STORE(int16_t);
+        break;
+    case WEIR_I32:
+    case WEIR_U32:
+        STORE(int32_t);
+        break;
+    case WEIR_I64:
+    case WEIR_U64:
+        STORE(int64_t);
+        break;
+    case WEIR_F16:
+        value = half_bits(value, 10, 15);
+        STORE(uint16_t);
+        break;
+    case WEIR_BF16:
+        value = half_bits(value, 7, 127);
+        STORE(uint16_t);
+        break;
+    case WEIR_F32:
+        STORE(float);
+        break;
+    case WEIR_F64:
+        STORE(double);
+        break;
+    }
+}
+
+#define LOAD(type)                                                       \
+    do {                                                                 \
+        type loaded_;                                                    \
+        memcpy(&loaded_, from + index * sizeof loaded_, sizeof loaded_); \
+        return (double)loaded_;                                          \
+    } while (0)
+
+static uint16_t load_bits(const char *from, size_t index)
+{
+    uint16_t bits;
+    memcpy(&bits, from + index * sizeof bits, sizeof bits);
+    return bits;
+}
+
+static double load(const char *from, weir_datatype element, size_t index)
+{
+    switch (element) {
+    case WEIR_I8:
+        LOAD(int8_t);
+    case WEIR_U8:
+        LOAD(uint8_t);
+    case WEIR_I16:
+        LOAD(int16_t);
+    case WEIR_U16:
+        LOAD(uint16_t);
+    case WEIR_I32:
+        LOAD(int32_t);
+    case WEIR_U32:
+        LOAD(uint32_t);
+    case WEIR_I64:
+        LOAD(int64_t);
+    case WEIR_U64:
+        LOAD(uint64_t);
+    case WEIR_F16:
+        return half_value(load_bits(from, index), 10, 15);
+    case WEIR_BF16:
+        return half_value(load_bits(from, index), 7, 127);
+    case WEIR_F32:
+        LOAD(float);
+    case WEIR_F64:
+        LOAD(double);
+    }
+    return 0;
+}
+
+static bool is_float(weir_datatype element)
+{
+    return element >= WEIR_F16;
+}
+
+static bool is_signed(weir_datatype element)
+{
+    return is_float(element) || element % 2;
+}
+
+// Small enough that no sum or product of four overflows eight bits, and with quarters for floats.
+static double number(weir_datatype element, uint32_t rank, size_t index)
+{
+    const int whole = (int)((index * 7 + rank * 3 + index / 1021) % 3) + 1;
+    const double value = whole + (is_float(element) ? 0.25 : 0);
+    return is_signed(element) && (index + rank) % 5 == 0 ? -value : value;
+}
+
+static double combine(weir_reduction reduction, double a, double b)
+{
+    switch (reduction) {
+    case WEIR_PRODUCT:
+        return a * b;
+    case WEIR_MINIMUM:
+        return a < b ? a : b;
+    case WEIR_MAXIMUM:
+        return a > b ? a : b;
+    default:
+        return a + b;
+    }
+}
+
+static double reduced(const struct matrix_case *it, size_t index)
+{
+    double value = number(it->element, 0, index);
+    for (uint32_t rank = 1; rank < it->ranks; rank++)
+        value = combine(it->reduction, value, number(it->element, rank, index));
+    if (it->reduction == WEIR_AVERAGE)
+        value = value / it->ranks;
+    return it->reduction == WEIR_AVERAGE && !is_float(it->element) ? trunc(value) : value;
+}
+
+static double tolerance(weir_datatype element, double value)
+{
+    static const double epsilon[] = {
+        [WEIR_F16] = 0x1p-10, [WEIR_BF16] = 0x1p-7, [WEIR_F32] = 0x1p-23, [WEIR_F64] = 0x1p-52};
+    return is_float(element) ? 4 * epsilon[element] * fabs(value) : 0;
+}
+
+// The shapes.
+
+uint32_t matrix_root(const struct matrix_case *it)
+{
+    return it->ranks - 1;
+}
+
+static bool has_wide_source(weir_collective kind)
+{
+    return kind == WEIR_REDUCE_SCATTER || kind == WEIR_ALL_TO_ALL || kind == WEIR_SCATTER;
+}
+
+static bool has_wide_result(weir_collective kind)
+{
+    return kind == WEIR_ALL_GATHER || kind == WEIR_ALL_TO_ALL || kind == WEIR_GATHER;
+}
+
+static size_t bytes_of(const struct matrix_case *it)
+{
+    return it->count * weir_datatype_size(it->element);
+}
+
+// In place, the smaller range is the rank's part of the larger one.
+size_t matrix_read(const struct matrix_case *it, uint32_t rank, size_t *out_src_offset)
+{
+    const bool wide = has_wide_source(it->kind);
+    const bool part = it->in_place && !wide && has_wide_result(it->kind);
+    const bool at_root = it->kind == WEIR_BROADCAST || it->kind == WEIR_SCATTER;
+    *out_src_offset = part ? rank * bytes_of(it) : 0;
+    return at_root && rank != matrix_root(it) ? 0 : bytes_of(it) * (wide ? it->ranks : 1);
+}
+
+size_t matrix_written(const struct matrix_case *it, uint32_t rank, size_t *out_dst_offset)
+{
+    const bool wide = has_wide_result(it->kind);
+    const bool part = it->in_place && !wide && has_wide_source(it->kind);
+    const bool at_root = it->kind == WEIR_REDUCE || it->kind == WEIR_GATHER;
+    *out_dst_offset = part ? rank * bytes_of(it) : 0;
+    return at_root && rank != matrix_root(it) ? 0 : bytes_of(it) * (wide ? it->ranks : 1);
+}
+
+bool matrix_is_equal(const struct matrix_case *it)
+{
+    return it->kind == WEIR_ALL_REDUCE || it->kind == WEIR_BROADCAST || it->kind == WEIR_ALL_GATHER;
+}
+
+void matrix_fill(const struct matrix_case *it, uint32_t rank, char *to)
+{
+    size_t offset;
+    const size_t count = matrix_read(it, rank, &offset) / weir_datatype_size(it->element);
+    for (size_t i = 0; i < count; i++)
+        store(to, it->element, i, number(it->element, rank, i));
+}
+
+// What element `index` of the rank's result has to be.
+static double expected(const struct matrix_case *it, uint32_t rank, size_t index)
+{
+    switch (it->kind) {
+    case WEIR_ALL_REDUCE:
+    case WEIR_REDUCE:
+        return reduced(it, index);
+    case WEIR_REDUCE_SCATTER:
+        return reduced(it, rank * it->count + index);
+    case WEIR_BROADCAST:
+        return number(it->element, matrix_root(it), index);
+    case WEIR_SCATTER:
+        return number(it->element, matrix_root(it), rank * it->count + index);
+    case WEIR_ALL_TO_ALL:
+        return number(it->element, (uint32_t)(index / it->count),
+                      rank * it->count + index % it->count);
+    default: // gathers
+        return number(it->element, (uint32_t)(index / it->count), index % it->count);
+    }
+}
+
+bool matrix_check(const struct matrix_case *it, uint32_t rank, const char *got, char *text,
+                  size_t size)
+{
+    size_t offset;
+    const size_t count = matrix_written(it, rank, &offset) / weir_datatype_size(it->element);
+    for (size_t i = 0; i < count; i++) {
+        const double want = expected(it, rank, i);
+        const double found = load(got, it->element, i);
+        if (fabs(want - found) <= tolerance(it->element, want))
+            continue;
+        snprintf(text, size, "%s of %zu %s, %s%s, rank %u of %u: element %zu is %g and not %g",
+                 weir_collective_name(it->kind), it->count, weir_datatype_name(it->element),
+                 weir_reduction_name(it->reduction), it->in_place ? ", in place" : "", rank,
+                 it->ranks, i, found, want);
+        return false;
+    }
+    return true;
+}
+
+// The cases.
+
+static bool is_reduction(weir_collective kind)
+{
+    return kind == WEIR_ALL_REDUCE || kind == WEIR_REDUCE || kind == WEIR_REDUCE_SCATTER;
+}
+
+static size_t large(const struct matrix_case *it)
+{
+    return MATRIX_BYTES / weir_datatype_size(it->element) - 1;
+}
+
+static bool each_size(struct matrix_case *it, bool (*run)(void *, const struct matrix_case *),
+                      void *user)
+{
+    const size_t sizes[] = {0, 1, 7, 1001, large(it)};
+    const size_t most = it->reduction == WEIR_SUM ? 5 : it->kind == WEIR_ALL_REDUCE ? 4 : 3;
+    for (size_t i = 0; i < most; i++) {
+        it->count = sizes[i];
+        for (int in_place = 0; in_place < 2; in_place++) {
+            it->in_place = in_place == 1;
+            if (!run(user, it))
+                return false;
+        }
+    }
+    return true;
+}
+
+bool matrix_each(uint32_t ranks, bool (*run)(void *, const struct matrix_case *), void *user)
+{
+    struct matrix_case it = {.ranks = ranks};
+    for (it.kind = WEIR_ALL_REDUCE; it.kind <= WEIR_SCATTER; it.kind++) {
+        const weir_reduction last = is_reduction(it.kind) ? WEIR_AVERAGE : WEIR_SUM;
+        for (it.element = WEIR_I8; it.element <= WEIR_F64; it.element++)
+            for (it.reduction = WEIR_SUM; it.reduction <= last; it.reduction++)
+                if (!each_size(&it, run, user))
+                    return false;
+    }
+    return true;
+}

@@ -1,0 +1,188 @@
+// A kernel of NCCL's that its abort does not end. A device that was given up stays so for the process, so each
+// of these tests runs alone.
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "tests/comm/rig.h"
+#include "tests/support/libcuda/control.h"
+#include "tests/support/libnccl/control.h"
+
+#define CUDA_LIBRARY "tests/support/libcuda/libcuda.so.1"
+#define NCCL_LIBRARY "tests/support/libnccl/libnccl.so.2"
+#define SECOND UINT64_C(1000000000)
+#define TIMEOUT_NS (SECOND / 2)
+
+static const void *control_of(const char *library, const char *symbol)
+{
+    void *handle = dlopen(weir_test_runfile(library), RTLD_NOW | RTLD_LOCAL);
+    const void *control = handle ? dlsym(handle, symbol) : NULL;
+    if (!control)
+        abort();
+    return control;
+}
+
+static const struct weir_test_cuda *cuda(void)
+{
+    return control_of(CUDA_LIBRARY, WEIR_TEST_CUDA_SYMBOL);
+}
+
+static const struct weir_test_nccl *nccl(void)
+{
+    return control_of(NCCL_LIBRARY, WEIR_TEST_NCCL_SYMBOL);
+}
+
+static void open_two(struct comm_rig *rig)
+{
+    const struct weir_comm_params params = {.struct_size = sizeof params,
+                                            .label = "grads",
+                                            .timeout_ns = TIMEOUT_NS};
+    comm_rig_open_ranks(rig, "", 2);
+    rig->count = 2;
+    ASSERT_OK(weir_comm_create_all(rig->devices, 2, &params, rig->comms));
+    nccl()->endless(true);
+    cuda()->let_go(1);
+}
+
+static void all_reduce(struct comm_rig *rig, uint32_t rank)
+{
+    EXPECT_OK(weir_queue_all_reduce(rig->queues[rank], rig->comms[rank], rig->dst[rank], 0,
+                                    rig->src[rank], 0, 8, WEIR_I32, WEIR_SUM));
+}
+
+static void close_all(struct comm_rig *rig)
+{
+    comm_rig_close(rig);
+    nccl()->endless(false);
+}
+
+// The first cause is that of the collective, and recovery tells that there is none.
+static void expect_lost(struct comm_rig *rig)
+{
+    int32_t numbers[8];
+    COMM_RIG_EXPECT_CAUSE(rig->queues[0],
+                          "all-reduce 1 of 'grads', tests/comm/nccl_endless_test.c:",
+                          "rank 1 has submitted nothing before its first collective in 500 ms");
+    EXPECT_INT_EQ(weir_queue_recover(rig->queues[0]), WEIR_ERROR_DEVICE_LOST);
+    COMM_RIG_EXPECT_WORDS("all-reduce 1 of 'grads', tests/comm/nccl_endless_test.c:",
+                          "rank 0 has lost its device, since NCCL 2.28.9 has not ended it in ",
+                          "after its abort; the first cause: all-reduce 1 of 'grads'",
+                          "rank 1 has submitted nothing before its first collective in 500 ms",
+                          "restart the process");
+    EXPECT_INT_EQ(weir_queue_recover(rig->queues[0]), WEIR_ERROR_DEVICE_LOST);
+    EXPECT_INT_LT(weir_download(rig->queues[0], numbers, rig->dst[0], 0, sizeof numbers), 0);
+    EXPECT_INT_EQ(weir_device_trim(rig->devices[0]), WEIR_ERROR_DEVICE_LOST);
+}
+
+// The other rank's device has no such kernel.
+static void expect_other_works(struct comm_rig *rig)
+{
+    static const int32_t numbers[] = {1, 2, 3};
+    EXPECT_INT_EQ(weir_comm_error(rig->comms[1]), WEIR_ERROR_COMM);
+    comm_rig_write(rig, 1, rig->src[1], 0, numbers, 3);
+    comm_rig_expect(rig, 1, rig->src[1], 0, numbers, 3);
+}
+
+WEIR_TEST(CommNcclEndless, AnAbortThatReturns)
+{
+    struct comm_rig rig;
+    open_two(&rig);
+    all_reduce(&rig, 0);
+    expect_lost(&rig);
+    expect_other_works(&rig);
+    close_all(&rig);
+}
+
+WEIR_TEST(CommNcclEndless, AnAbortThatHangs)
+{
+    struct comm_rig rig;
+    open_two(&rig);
+    nccl()->hold("ncclCommAbort");
+    all_reduce(&rig, 0);
+    expect_lost(&rig);
+    expect_other_works(&rig);
+    comm_rig_close(&rig);
+    nccl()->endless(false);
+    nccl()->hold(NULL);
+}
+
+// Everything is destroyed and closed while the kernel runs.
+WEIR_TEST(CommNcclEndless, AClose)
+{
+    struct comm_rig rig;
+    open_two(&rig);
+    all_reduce(&rig, 0);
+    while (nccl()->calls("ncclAllReduce") == 0)
+        weir_clock_sleep_ns(SECOND / 1000);
+    close_all(&rig);
+}
+
+// Nor can it be opened again.
+WEIR_TEST(CommNcclEndless, AnotherOpening)
+{
+    const struct weir_device_params first = {.struct_size = sizeof first, .select = "0"};
+    const struct weir_device_params second = {.struct_size = sizeof second, .select = "1"};
+    weir_runtime *runtime;
+    weir_device *device;
+    struct comm_rig rig;
+    open_two(&rig);
+    all_reduce(&rig, 0);
+    EXPECT_INT_LT(weir_queue_sync(rig.queues[0], WEIR_FOREVER), 0);
+    comm_rig_close(&rig);
+    ASSERT_OK(weir_open(NULL, &runtime));
+    EXPECT_INT_EQ(weir_device_open(runtime, &first, &device), WEIR_ERROR_DEVICE_LOST);
+    COMM_RIG_EXPECT_WORDS("this process has lost the device before: all-reduce 1 of 'grads'",
+                          "restart the process");
+    ASSERT_OK(weir_device_open(runtime, &second, &device));
+    EXPECT_OK(weir_device_close(&device));
+    EXPECT_OK(weir_close(&runtime));
+    nccl()->endless(false);
+}
+
+// A wait with a limit, and one for another queue that waits for the collective on the device.
+WEIR_TEST(CommNcclEndless, WaitsOfOtherQueues)
+{
+    weir_queue *other;
+    struct weir_event event;
+    struct comm_rig rig;
+    open_two(&rig);
+    ASSERT_OK(weir_queue_create(rig.devices[0], NULL, &other));
+    all_reduce(&rig, 0);
+    EXPECT_OK(weir_queue_record(rig.queues[0], &event));
+    EXPECT_OK(weir_queue_wait(other, event));
+    EXPECT_OK(weir_queue_fill(other, rig.src[0], 0, 64, "", 1));
+    EXPECT_INT_EQ(weir_event_sync(event, 1), WEIR_TIMEOUT);
+    EXPECT_INT_EQ(weir_event_sync(event, 60 * SECOND), WEIR_ERROR_COMM);
+    COMM_RIG_EXPECT_CAUSE(other, "rank");
+    EXPECT_INT_EQ(weir_queue_recover(other), WEIR_ERROR_DEVICE_LOST);
+    weir_queue_destroy(&other);
+    close_all(&rig);
+}
+
+static void pass(void *user)
+{
+    (void)comm_rig_pass(user);
+}
+
+static weir_status enqueue_gate(const struct weir_native_queue *native, void *user)
+{
+    cuda()->enqueue(native->queue, pass, user);
+    return WEIR_OK;
+}
+
+// Work of the program's before the collective may take as long as it likes: that is no kernel of NCCL's.
+WEIR_TEST(CommNcclEndless, WorkBeforeIt)
+{
+    struct comm_rig rig;
+    struct comm_rig_gate gate = COMM_RIG_GATE;
+    open_two(&rig);
+    nccl()->endless(false);
+    EXPECT_OK(weir_queue_native_array(rig.queues[0], enqueue_gate, &gate, NULL, 0));
+    all_reduce(&rig, 0);
+    EXPECT_OK(weir_comm_abort(rig.comms[1], "the loss is no number"));
+    weir_clock_sleep_ns(TIMEOUT_NS + 2 * SECOND);
+    comm_rig_open_gate(&gate);
+    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "the loss is no number");
+    EXPECT_OK(weir_queue_recover(rig.queues[0]));
+    comm_rig_close(&rig);
+}

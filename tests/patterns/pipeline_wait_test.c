@@ -1,0 +1,183 @@
+// How a pipeline with prepare_threads waits for the device: without keeping a processor busy while all of these
+// threads are at work, with a stand-in for Weir of which events are pending; and when it wakes what waits for room.
+#include <limits.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "tests/patterns/fake_weir.h"
+#include "tests/patterns/recorder.h"
+#include "tests/support/test.h"
+
+// Frames are numbers, from 1. The second one's preparation waits at the gate.
+static struct wait {
+    struct recorder recorder;
+    struct gate gate;
+    unsigned frames;
+    bool opens; // the gate, when the first frame is delivered
+    weir_pipeline *pipeline;
+} waited;
+
+static void *frame_of(uintptr_t number)
+{
+    return (void *)number;
+}
+
+static weir_status prepare(void *user, void *slot, void *frame)
+{
+    (void)user, (void)slot;
+    if (frame == frame_of(2))
+        gate_pass(&waited.gate);
+    return WEIR_OK;
+}
+
+// The first frame is submitted when the second one is at the gate.
+static weir_status submit(void *user, void *slot, void *frame, weir_queue *queue)
+{
+    (void)user, (void)slot;
+    if (frame == frame_of(1) && waited.frames > 1)
+        gate_await(&waited.gate, 1);
+    return fake_work(queue, 10);
+}
+
+static void deliver(void *user, void *frame, void *slot, const struct weir_pipeline_result *result)
+{
+    (void)user;
+    recorder_add(&waited.recorder, frame, slot, result);
+    if (waited.opens)
+        gate_open(&waited.gate);
+}
+
+static void begin(unsigned frames, uint32_t threads, unsigned pending)
+{
+    static const struct weir_pipeline_stage stage = {.name = "work", .submit = submit};
+    waited.frames = frames;
+    recorder_init(&waited.recorder);
+    gate_init(&waited.gate);
+    const struct weir_pipeline_params params = {.struct_size = sizeof params,
+                                                .device = fake_begin(),
+                                                .stages = &stage,
+                                                .stage_count = 1,
+                                                .stage_size = sizeof stage,
+                                                .slot_count = 2,
+                                                .prepare = prepare,
+                                                .prepare_threads = threads,
+                                                .deliver = deliver};
+    fake_pend(pending);
+    ASSERT_INT_EQ(weir_pipeline_create(&params, &waited.pipeline), WEIR_OK);
+    for (unsigned i = 1; i <= frames; i++)
+        EXPECT_INT_EQ(weir_pipeline_submit(waited.pipeline, frame_of(i)), WEIR_OK);
+}
+
+static void end(unsigned early_syncs)
+{
+    EXPECT_INT_EQ(weir_pipeline_drain(waited.pipeline, WEIR_FOREVER), WEIR_OK);
+    EXPECT_UINT_EQ(recorder_count_of(&waited.recorder, WEIR_OK), waited.frames);
+    EXPECT_UINT_EQ(fake_early_sync_count(), early_syncs);
+    EXPECT_INT_EQ(weir_pipeline_destroy(&waited.pipeline), WEIR_OK);
+    recorder_finish(&waited.recorder);
+    gate_finish(&waited.gate);
+}
+
+WEIR_TEST(PipelineWait, NapsWhileAllThreadsPrepare)
+{
+    waited.opens = true;
+    begin(2, 1, 5);
+    end(0);
+    EXPECT_UINT_EQ(fake_query_count(), 5);
+}
+
+WEIR_TEST(PipelineWait, WaitsInTheDriverWhereAThreadIsIdle)
+{
+    waited.opens = true;
+    begin(2, 2, 5);
+    end(1);
+    EXPECT_UINT_EQ(fake_query_count(), 0);
+    begin(1, 1, 5);
+    end(1);
+    EXPECT_UINT_EQ(fake_query_count(), 0);
+}
+
+WEIR_TEST(PipelineWait, WaitsInTheDriverOnceAThreadIsIdle)
+{
+    waited.opens = false;
+    begin(2, 1, UINT_MAX);
+    while (fake_query_count() == 0)
+        ;
+    gate_open(&waited.gate);
+    end(1);
+}
+
+// Of 2 slots and 8 frames that may wait.
+enum {
+    ALIVE = 10,
+    MANY = 60
+};
+
+static atomic_uint submitted;
+static unsigned submitted_by_then[MANY]; // at the delivery of that frame
+
+static weir_status prepare_nothing(void *user, void *slot, void *frame)
+{
+    (void)user, (void)slot, (void)frame;
+    return WEIR_OK;
+}
+
+// The first delivery ends when the pipeline is full; each leaves a caller that was woken time to submit.
+static void deliver_slowly(void *user, void *frame, void *slot,
+                           const struct weir_pipeline_result *result)
+{
+    const struct timespec some = {.tv_nsec = 20000000};
+    (void)user;
+    while (atomic_load(&submitted) < ALIVE)
+        ;
+    nanosleep(&some, NULL);
+    submitted_by_then[result->sequence] = atomic_load(&submitted);
+    recorder_add(&waited.recorder, frame, slot, result);
+}
+
+static const struct weir_pipeline_params *full_params(uint32_t threads)
+{
+    static const struct weir_pipeline_stage stage = {.name = "work", .submit = submit};
+    static struct weir_pipeline_params params;
+    params = (struct weir_pipeline_params){.struct_size = sizeof params,
+                                           .device = fake_begin(),
+                                           .stages = &stage,
+                                           .stage_count = 1,
+                                           .stage_size = sizeof stage,
+                                           .slot_count = 2,
+                                           .backlog = ALIVE - 2,
+                                           .prepare = prepare_nothing,
+                                           .prepare_threads = threads,
+                                           .deliver = deliver_slowly};
+    return &params;
+}
+
+static void fill(uint32_t threads)
+{
+    waited.frames = 1;
+    atomic_store(&submitted, 0);
+    recorder_init(&waited.recorder);
+    ASSERT_INT_EQ(weir_pipeline_create(full_params(threads), &waited.pipeline), WEIR_OK);
+    for (unsigned i = 0; i < MANY; i++) {
+        EXPECT_INT_EQ(weir_pipeline_submit(waited.pipeline, frame_of(3)), WEIR_OK);
+        atomic_fetch_add(&submitted, 1);
+    }
+    EXPECT_INT_EQ(weir_pipeline_drain(waited.pipeline, WEIR_FOREVER), WEIR_OK);
+    EXPECT_TRUE(recorder_is_in_order(&waited.recorder, MANY));
+    EXPECT_INT_EQ(weir_pipeline_destroy(&waited.pipeline), WEIR_OK);
+    recorder_finish(&waited.recorder);
+}
+
+WEIR_TEST(PipelineWait, ABlockedCallerIsWokenForSeveralFrames)
+{
+    fill(1);
+    // 8 wait, and half of them is enough for one thread.
+    EXPECT_UINT_EQ(submitted_by_then[2], ALIVE);
+    EXPECT_TRUE(submitted_by_then[12] > ALIVE);
+}
+
+WEIR_TEST(PipelineWait, WithoutThreadsThatPrepareABlockedCallerIsWokenForEach)
+{
+    fill(0);
+    EXPECT_TRUE(submitted_by_then[2] > ALIVE);
+}

@@ -1,0 +1,187 @@
+// A pattern's creation has the line of the program: in an error, and in what a device that cannot be
+// closed tells of the queues and buffers that the pattern has made.
+#include <stdio.h>
+#include <string.h>
+
+#include "patterns/buckets.h"
+#include "patterns/chunks.h"
+#include "patterns/device_link.h"
+#include "patterns/loader.h"
+#include "patterns/pipeline.h"
+#include "patterns/pipeline_group.h"
+#include "patterns/queue_pool.h"
+#include "tests/patterns/rig.h"
+
+#define EXPECT_PLACED(call)                               \
+    do {                                                  \
+        weir_error_set(NULL);                             \
+        EXPECT_INT_LT(call, 0);                           \
+        EXPECT_STR_EQ(weir_last_error()->file, __FILE__); \
+        EXPECT_INT_EQ(weir_last_error()->line, __LINE__); \
+    } while (0)
+
+static weir_status submit_nothing(void *user, void *slot, void *frame, weir_queue *queue)
+{
+    (void)user, (void)queue, (void)slot, (void)frame;
+    return WEIR_OK;
+}
+
+static weir_status launch_nothing(void *user, weir_queue *queue, const struct weir_chunk *chunk)
+{
+    (void)user, (void)queue, (void)chunk;
+    return WEIR_OK;
+}
+
+static weir_status read_nothing(void *user, uint64_t index, void *memory, size_t capacity,
+                                size_t *out_size)
+{
+    (void)user, (void)index, (void)memory, (void)capacity;
+    *out_size = 0;
+    return WEIR_OK;
+}
+
+// One error of each; those of the patterns and those of what is in them.
+WEIR_TEST(PatternPlaces, OfErrors)
+{
+    struct weir_chunks_params chunks = {.struct_size = sizeof chunks};
+    struct weir_loader_params loader = {.struct_size = sizeof loader,
+                                        .label = "frames",
+                                        .batch_bytes = 64,
+                                        .source = read_nothing,
+                                        .priority = INT32_MAX};
+    weir_chunks *made_chunks;
+    weir_loader *made_loader;
+    weir_pipeline *made_pipeline;
+    weir_pipeline_group *made_group;
+    weir_queue_pool *made_pool;
+    weir_device_link *made_link;
+    weir_buckets *made_buckets;
+    ASSERT_OK(rig_open());
+    EXPECT_PLACED(weir_chunks_create(NULL, &made_chunks));
+    EXPECT_PLACED(weir_chunks_create(&chunks, &made_chunks));
+    EXPECT_PLACED(weir_loader_create(NULL, &made_loader));
+    loader.device = rig.device;
+    EXPECT_PLACED(weir_loader_create(&loader, &made_loader)); // weir_queue_create()'s
+    EXPECT_CONTAINS(weir_last_error()->message, "priority");
+    EXPECT_PLACED(weir_pipeline_create(NULL, &made_pipeline));
+    EXPECT_PLACED(weir_pipeline_create(WEIR_PARAMS(weir_pipeline, .label = "p"), &made_pipeline));
+    const struct weir_pipeline_group_params *wrong = &(struct weir_pipeline_group_params){0};
+    EXPECT_PLACED(weir_pipeline_group_create(wrong, &made_group));
+    EXPECT_PLACED(weir_queue_pool_create(NULL, &made_pool));
+    EXPECT_PLACED(weir_device_link_create(NULL, &made_link));
+    EXPECT_PLACED(weir_buckets_create(NULL, &made_buckets));
+    EXPECT_PLACED(weir_buckets_create_all(NULL, NULL, 0, &made_buckets));
+    rig_close();
+}
+
+static weir_status fail_with_place(void *user, weir_device *device, uint32_t index, void **out_slot)
+{
+    weir_buffer *none;
+    (void)user, (void)index, (void)out_slot;
+    return weir_buffer_create_at(device, NULL, &none, "slots.c", 7);
+}
+
+// A callback's error has its own.
+WEIR_TEST(PatternPlaces, OfACallback)
+{
+    const struct weir_pipeline_stage stage = {.name = "stage", .submit = submit_nothing};
+    weir_pipeline *pipeline;
+    ASSERT_OK(rig_open());
+    EXPECT_INT_LT(weir_pipeline_create(WEIR_PARAMS(weir_pipeline, .device = rig.device,
+                                                   .stages = &stage, .stage_count = 1,
+                                                   .stage_size = sizeof stage,
+                                                   .slot_create = fail_with_place),
+                                       &pipeline),
+                  0);
+    EXPECT_STR_EQ(weir_last_error()->file, "slots.c");
+    EXPECT_INT_EQ(weir_last_error()->line, 7);
+    rig_close();
+}
+
+// The device cannot be closed, and tells where it was made.
+static void expect_left(const char *what, int line)
+{
+    char wanted[256];
+    weir_device *device = rig.device;
+    snprintf(wanted, sizeof wanted, "%s:%d)", __FILE__, line);
+    EXPECT_INT_EQ(weir_device_close(&device), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->message, what);
+    EXPECT_CONTAINS(weir_last_error()->message, wanted);
+    EXPECT_NULL(strstr(weir_last_error()->message, "created at patterns/"));
+}
+
+WEIR_TEST(PatternPlaces, OfWhatIsLeftOfAPipeline)
+{
+    const struct weir_pipeline_stage stage = {.name = "stage", .submit = submit_nothing};
+    struct weir_pipeline_params params = {.struct_size = sizeof params,
+                                          .label = "",
+                                          .stages = &stage,
+                                          .stage_count = 1,
+                                          .stage_size = sizeof stage};
+    weir_pipeline *pipeline;
+    ASSERT_OK(rig_open());
+    params.device = rig.device;
+    const int line = __LINE__ + 1;
+    ASSERT_OK(weir_pipeline_create(&params, &pipeline));
+    expect_left("the queue 'pipeline/stage'", line); // an empty label is none
+    ASSERT_OK(weir_pipeline_destroy(&pipeline));
+    rig_close();
+}
+
+WEIR_TEST(PatternPlaces, OfWhatIsLeftOfChunks)
+{
+    weir_buffer *memory[2];
+    weir_chunks *chunks;
+    ASSERT_OK(rig_open());
+    ASSERT_OK(rig_buffer(4096, WEIR_PLACE_HOST, &memory[0]));
+    ASSERT_OK(rig_buffer(4096, WEIR_PLACE_DEVICE, &memory[1]));
+    const struct weir_chunks_params params = {.struct_size = sizeof params,
+                                              .device = rig.device,
+                                              .label = "job",
+                                              .element_count = 1024,
+                                              .in_bytes = 4,
+                                              .src = {memory[0], 0},
+                                              .in = {memory[1], 0},
+                                              .kernel = launch_nothing};
+    const int line = __LINE__ + 1;
+    ASSERT_OK(weir_chunks_create(&params, &chunks));
+    weir_buffer_destroy(&memory[0]);
+    weir_buffer_destroy(&memory[1]);
+    expect_left("the queue 'job/", line);
+    weir_chunks_destroy(&chunks);
+    rig_close();
+}
+
+WEIR_TEST(PatternPlaces, OfWhatIsLeftOfALoader)
+{
+    weir_loader *loader;
+    ASSERT_OK(rig_open());
+    const struct weir_loader_params params = {.struct_size = sizeof params,
+                                              .device = rig.device,
+                                              .label = "frames",
+                                              .batch_bytes = 64,
+                                              .slot_count = 2,
+                                              .source = read_nothing};
+    const int line = __LINE__ + 1;
+    ASSERT_OK(weir_loader_create(&params, &loader));
+    expect_left("the queue 'frames'", line);
+    expect_left("the buffer 'frames'", line);
+    ASSERT_OK(weir_loader_destroy(&loader));
+    rig_close();
+}
+
+// A queue that is made at its first use has the line of the pool.
+WEIR_TEST(PatternPlaces, OfWhatIsLeftOfAPool)
+{
+    weir_queue_pool *pool;
+    weir_queue *queue;
+    ASSERT_OK(rig_open());
+    const struct weir_queue_pool_params params = {.struct_size = sizeof params,
+                                                  .device = rig.device};
+    const int line = __LINE__ + 1;
+    ASSERT_OK(weir_queue_pool_create(&params, &pool));
+    ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &queue));
+    expect_left("the queue 'pool/normal/0'", line);
+    weir_queue_pool_destroy(&pool);
+    rig_close();
+}

@@ -1,0 +1,366 @@
+// What a failed queue frees is in use as long as the producers of its waits, which may have been refused, and
+// its recovery waits for these. In most tests queue a works on a buffer of a pool, and b, whose wait for a does
+// not reach the driver, frees it.
+#include <stdatomic.h>
+
+#include <weir/graph.h>
+#include <weir/pool.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "core/queue/registry.h"
+#include "tests/support/no_memory.h"
+#include "tests/unit/core_backend.h"
+
+#define GUARD_NS (UINT64_C(60) * 1000000000u)
+#define SIZE ((size_t)5000)
+
+struct scene {
+    struct control control;
+    weir_queue *a;
+    weir_queue *b;
+    weir_queue *c;
+    weir_pool *pool;
+    weir_buffer *buffer;
+    struct weir_event event; // of a, after its work
+};
+
+static bool begin(struct scene *scene)
+{
+    *scene = (struct scene){0};
+    if (!control_open(&scene->control))
+        return false;
+    scene->a = control_queue(&scene->control, "a");
+    scene->b = control_queue(&scene->control, "b");
+    scene->c = control_queue(&scene->control, "c");
+    EXPECT_OK(weir_pool_create(scene->control.devices[0], NULL, &scene->pool));
+    EXPECT_OK(weir_pool_allocate(scene->pool, scene->a, SIZE, &scene->buffer));
+    control_stall_queue(scene->a);
+    EXPECT_OK(weir_queue_record(scene->a, &scene->event));
+    return scene->buffer;
+}
+
+static void end(struct scene *scene)
+{
+    control_stall_queue(NULL);
+    weir_pool_destroy(&scene->pool);
+    weir_queue_destroy(&scene->a);
+    weir_queue_destroy(&scene->b);
+    weir_queue_destroy(&scene->c);
+    control_close(&scene->control);
+}
+
+static void refuse_wait(const struct scene *scene)
+{
+    control_refuse(WEIR_OPERATION_WAIT, 0);
+    EXPECT_INT_EQ(weir_queue_wait(scene->b, scene->event), WEIR_ERROR_DEVICE);
+}
+
+static void fail(weir_queue *queue, const struct scene *scene)
+{
+    const uint32_t zero = 0;
+    control_refuse(WEIR_OPERATION_FILL, 0);
+    EXPECT_INT_EQ(weir_queue_fill(queue, scene->buffer, 0, 4, &zero, 4), WEIR_ERROR_DEVICE);
+}
+
+// Whether an allocation on the queue gets the memory that was freed. It is given back on the queue.
+static bool gets_it(const struct scene *scene, weir_queue *queue)
+{
+    struct weir_pool_statistics before, after;
+    weir_buffer *buffer;
+    weir_pool_read_statistics(scene->pool, &before);
+    EXPECT_OK(weir_pool_allocate(scene->pool, queue, SIZE, &buffer));
+    weir_pool_read_statistics(scene->pool, &after);
+    weir_buffer_destroy(&buffer); // not kept by the pool
+    return after.reused > before.reused;
+}
+
+struct call {
+    struct weir_thread thread;
+    weir_queue *queue;
+    atomic_int status; // 1: it has not returned
+};
+
+static void recover(void *user)
+{
+    struct call *call = user;
+    atomic_store(&call->status, (int)weir_queue_recover(call->queue));
+}
+
+// Begins a recovery in another thread. It waits for work that is stalled, and nothing is lent meanwhile.
+static void expect_waits(const struct scene *scene, struct call *call, weir_queue *queue)
+{
+    const uint64_t begin_ns = weir_clock_now_ns();
+    *call = (struct call){.queue = queue, .status = 1};
+    ASSERT_INT_EQ(weir_thread_start(&call->thread, recover, call), 0);
+    while (control_blocked_count() == 0 && atomic_load(&call->status) == 1 &&
+           weir_clock_now_ns() - begin_ns < GUARD_NS)
+        weir_clock_sleep_ns(100000);
+    EXPECT_INT_EQ(atomic_load(&call->status), 1);
+    EXPECT_FALSE(gets_it(scene, scene->c));
+}
+
+static void expect_ends(struct call *call)
+{
+    control_stall_queue(NULL);
+    weir_thread_join(&call->thread);
+    EXPECT_INT_EQ(atomic_load(&call->status), WEIR_OK);
+}
+
+// The whole of it, for a queue that has failed and has not freed the buffer yet.
+static void expect_is_safe(struct scene *scene, weir_queue *queue)
+{
+    struct call call;
+    EXPECT_OK(weir_pool_free(queue, &scene->buffer));
+    EXPECT_FALSE(gets_it(scene, scene->c));
+    EXPECT_OK(weir_pool_trim(scene->pool, 0)); // a query of all queues
+    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 0);
+    expect_waits(scene, &call, queue);
+    expect_ends(&call);
+    EXPECT_TRUE(gets_it(scene, scene->c));
+    EXPECT_OK(weir_queue_sync(queue, GUARD_NS));
+}
+
+WEIR_TEST(Refused, WhatIsFreedAfterAWaitThatTheDriverRefused)
+{
+    struct scene scene;
+    ASSERT_TRUE(begin(&scene));
+    refuse_wait(&scene);
+    expect_is_safe(&scene, scene.b);
+    end(&scene);
+}
+
+// The queue has failed before, and the wait is refused for that.
+WEIR_TEST(Refused, WhatIsFreedAfterAWaitOnAFailedQueue)
+{
+    struct scene scene;
+    ASSERT_TRUE(begin(&scene));
+    fail(scene.b, &scene);
+    EXPECT_INT_EQ(weir_queue_wait(scene.b, scene.event), WEIR_ERROR_DEVICE);
+    expect_is_safe(&scene, scene.b);
+    end(&scene);
+}
+
+// The wait fails its queue at once, since the producer has failed; its work still runs.
+WEIR_TEST(Refused, WhatIsFreedAfterAWaitForAFailedQueue)
+{
+    struct scene scene;
+    ASSERT_TRUE(begin(&scene));
+    const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "a is broken"};
+    weir__completion_fail(scene.a, scene.event.sequence, &cause);
+    EXPECT_INT_EQ(weir_queue_wait(scene.b, scene.event), WEIR_ERROR_IO);
+    expect_is_safe(&scene, scene.b);
+    end(&scene);
+}
+
+// Calls on a failed queue note each producer once.
+WEIR_TEST(Refused, WaitsOnAFailedQueueDoNotPileUp)
+{
+    struct scene scene;
+    ASSERT_TRUE(begin(&scene));
+    fail(scene.b, &scene);
+    for (int i = 0; i < 1000; i++) {
+        EXPECT_OK(weir_queue_record(scene.a, &scene.event));
+        EXPECT_INT_EQ(weir_queue_wait(scene.b, scene.event), WEIR_ERROR_DEVICE);
+    }
+    const struct weir__wait_ring *waits = &scene.b->completion.waits;
+    EXPECT_UINT_EQ(atomic_load(&waits->tail) - atomic_load(&waits->head), 1);
+    expect_is_safe(&scene, scene.b);
+    end(&scene);
+}
+
+// The wait is refused in b's worker, after c has begun to wait for b.
+WEIR_TEST(Refused, WhatIsFreedByAQueueThatWaitedForTheFailedOne)
+{
+    struct scene scene;
+    struct weir_event event;
+    struct call call;
+    ASSERT_TRUE(begin(&scene));
+    weir_queue *d = control_queue(&scene.control, "d");
+    ASSERT_OK(weir_queue_host_call(scene.b, control_gate, NULL));
+    ASSERT_OK(weir_queue_wait(scene.b, scene.event));
+    ASSERT_OK(weir_queue_record(scene.b, &event));
+    ASSERT_OK(weir_queue_wait(d, event));
+    EXPECT_OK(weir_pool_free(d, &scene.buffer));
+    control_refuse(WEIR_OPERATION_WAIT, 0);
+    control_gate_open();
+    EXPECT_INT_EQ(weir_queue_sync(d, GUARD_NS), WEIR_ERROR_DEVICE);
+    EXPECT_FALSE(gets_it(&scene, scene.c));
+    expect_waits(&scene, &call, d);
+    expect_ends(&call);
+    EXPECT_TRUE(gets_it(&scene, scene.c));
+    EXPECT_OK(weir_queue_recover(scene.b));
+    weir_queue_destroy(&d);
+    end(&scene);
+}
+
+// A destroyed queue cannot be recovered. It is reclaimed when the producers have ended, and the memory is then
+// free.
+WEIR_TEST(Refused, WhatADestroyedQueueFreed)
+{
+    struct scene scene;
+    ASSERT_TRUE(begin(&scene));
+    refuse_wait(&scene);
+    const uint64_t id = scene.b->member.object.id;
+    EXPECT_OK(weir_pool_free(scene.b, &scene.buffer));
+    weir_queue_destroy(&scene.b);
+    EXPECT_FALSE(gets_it(&scene, scene.c));
+    weir_queue *kept = weir__registry_pin(id);
+    ASSERT_NOT_NULL(kept);
+    weir__registry_unpin(kept);
+    control_stall_queue(NULL);
+    EXPECT_OK(weir_queue_sync(scene.c, GUARD_NS)); // checks what was destroyed
+    EXPECT_OK(weir_event_sync(scene.event, GUARD_NS));
+    EXPECT_TRUE(gets_it(&scene, scene.c));
+    EXPECT_NULL(weir__registry_pin(id));
+    end(&scene);
+}
+
+// The same when the device is closed at once.
+WEIR_TEST(Refused, ADestroyedQueueWhoseDeviceIsClosed)
+{
+    struct scene scene;
+    ASSERT_TRUE(begin(&scene));
+    refuse_wait(&scene);
+    EXPECT_OK(weir_pool_free(scene.b, &scene.buffer));
+    weir_queue_destroy(&scene.b);
+    end(&scene);
+}
+
+// A producer that reports a failure has ended: a recovery that waits for it returns.
+WEIR_TEST(Refused, AProducerThatTheDriverFails)
+{
+    struct scene scene;
+    ASSERT_TRUE(begin(&scene));
+    refuse_wait(&scene);
+    EXPECT_OK(weir_pool_free(scene.b, &scene.buffer));
+    control_stall_queue(NULL);
+    control_fault(WEIR_ERROR_DEVICE);
+    EXPECT_OK(weir_queue_recover(scene.b));
+    control_fault(WEIR_OK);
+    EXPECT_TRUE(gets_it(&scene, scene.c));
+    end(&scene);
+}
+
+static void note_blocked(void *user, weir_status status)
+{
+    (void)status;
+    atomic_store((atomic_int *)user, 1);
+}
+
+// The look at b's progress between the wait and the call must not make the call forget the wait.
+WEIR_TEST(Refused, ACallThatAlwaysRunsAfterALookAtTheQueue)
+{
+    struct scene scene;
+    atomic_int ran = 0;
+    struct weir_event last;
+    ASSERT_TRUE(begin(&scene));
+    refuse_wait(&scene);
+    EXPECT_TRUE(weir__queue_record_end(scene.b, &last));
+    EXPECT_TRUE(weir__event_is_complete(last));
+    EXPECT_OK(weir_queue_host_call_always(scene.b, note_blocked, &ran));
+    const uint64_t begin_ns = weir_clock_now_ns();
+    while (control_blocked_count() == 0 && atomic_load(&ran) == 0 &&
+           weir_clock_now_ns() - begin_ns < GUARD_NS)
+        weir_clock_sleep_ns(100000);
+    EXPECT_INT_EQ(atomic_load(&ran), 0);
+    control_stall_queue(NULL);
+    EXPECT_OK(weir_queue_recover(scene.b));
+    EXPECT_INT_EQ(atomic_load(&ran), 1);
+    EXPECT_OK(weir_pool_free(scene.b, &scene.buffer));
+    end(&scene);
+}
+
+// The legacy queue's work comes before what others do after it, also before a free of a failed queue.
+WEIR_TEST(Refused, WhatIsFreedAfterTheLegacyQueuesWork)
+{
+    struct scene scene;
+    weir_queue *legacy;
+    ASSERT_TRUE(begin(&scene));
+    ASSERT_OK(weir_legacy_queue(scene.control.devices[0], &legacy));
+    control_stall_queue(NULL);
+    fail(scene.b, &scene);
+    EXPECT_INT_EQ(weir_queue_fill(legacy, scene.buffer, 0, SIZE, "x", 1), WEIR_ERROR_DEVICE);
+    ASSERT_OK(weir_queue_recover(legacy)); // it reports b's failure no more
+    control_stall_queue(legacy);
+    ASSERT_OK(weir_queue_fill(legacy, scene.buffer, 0, SIZE, "x", 1));
+    expect_is_safe(&scene, scene.b);
+    end(&scene);
+}
+
+WEIR_TEST(Refused, WhatTheLegacyQueueFreedAfterWorkOfOthers)
+{
+    struct scene scene;
+    weir_queue *legacy;
+    ASSERT_TRUE(begin(&scene));
+    ASSERT_OK(weir_legacy_queue(scene.control.devices[0], &legacy));
+    fail(legacy, &scene);
+    ASSERT_OK(weir_queue_fill(scene.a, scene.buffer, 0, SIZE, "x", 1));
+    expect_is_safe(&scene, legacy);
+    end(&scene);
+}
+
+// Launches of one graph are in order. A launch that is refused does not come after the one before.
+WEIR_TEST(Refused, WhatIsFreedAfterALaunchThatWasRefused)
+{
+    struct scene scene;
+    weir_graph *graph;
+    ASSERT_TRUE(begin(&scene));
+    weir_buffer *other = control_buffer(&scene.control, 4);
+    ASSERT_OK(weir_capture_begin(scene.a));
+    ASSERT_OK(weir_queue_fill(scene.a, other, 0, 4, "x", 1));
+    ASSERT_OK(weir_capture_end(scene.a, NULL, &graph));
+    ASSERT_OK(weir_queue_graph(scene.a, graph));
+    fail(scene.b, &scene);
+    EXPECT_INT_EQ(weir_queue_graph(scene.b, graph), WEIR_ERROR_DEVICE);
+    expect_is_safe(&scene, scene.b);
+    weir_graph_destroy(&graph);
+    weir_buffer_destroy(&other);
+    end(&scene);
+}
+
+// If no memory is left to note the wait, the recovery comes after all work of the device.
+WEIR_TEST(Refused, AWaitOnAFailedQueueWithoutMemory)
+{
+    struct scene scene;
+    ASSERT_TRUE(begin(&scene));
+    fail(scene.b, &scene);
+    weir_test_fail_allocation(0);
+    EXPECT_INT_EQ(weir_queue_wait(scene.b, scene.event), WEIR_ERROR_DEVICE);
+    EXPECT_TRUE(weir_test_allocation_failed());
+    weir_test_fail_allocation(-1);
+    expect_is_safe(&scene, scene.b);
+    end(&scene);
+}
+
+WEIR_TEST(Refused, ADestroyedQueueWithoutMemory)
+{
+    struct scene scene;
+    ASSERT_TRUE(begin(&scene));
+    fail(scene.b, &scene);
+    weir_test_fail_allocation(0);
+    EXPECT_INT_EQ(weir_queue_wait(scene.b, scene.event), WEIR_ERROR_DEVICE);
+    EXPECT_TRUE(weir_test_allocation_failed());
+    weir_test_fail_allocation(-1);
+    EXPECT_OK(weir_pool_free(scene.b, &scene.buffer));
+    weir_queue_destroy(&scene.b);
+    EXPECT_FALSE(gets_it(&scene, scene.c));
+    control_stall_queue(NULL);
+    EXPECT_OK(weir_event_sync(scene.event, GUARD_NS));
+    EXPECT_TRUE(gets_it(&scene, scene.c));
+    end(&scene);
+}
+
+// A wait that cannot be noted fails its queue, as one that the driver refuses does.
+WEIR_TEST(Refused, AWaitWithoutMemory)
+{
+    struct scene scene;
+    ASSERT_TRUE(begin(&scene));
+    weir_test_fail_allocation(0);
+    EXPECT_INT_EQ(weir_queue_wait(scene.b, scene.event), WEIR_ERROR_OUT_OF_MEMORY);
+    EXPECT_TRUE(weir_test_allocation_failed());
+    weir_test_fail_allocation(-1);
+    EXPECT_CONTAINS(weir_last_error_text(), "no memory to note a wait");
+    expect_is_safe(&scene, scene.b);
+    end(&scene);
+}
