@@ -14,8 +14,14 @@ for file in scale.cl first.c; do
     diff <(block "$file") "docs/first/$file" || fail "README.md shows another $file"
 done
 
-diff <(awk '/^```$/ { exit } shown { print } /^```cpp$/ { shown = 1 }' docs/cpp.md) docs/first/first.cc ||
-    fail "docs/cpp.md shows another first.cc"
+# cpp NUMBER: that code block of docs/cpp.md.
+cpp()
+{
+    awk -v wanted="$1" '/^```$/ { shown = 0 } shown { print }
+        /^```cpp$/ && ++count == wanted { shown = 1 }' docs/cpp.md
+}
+diff <(cpp 1) docs/first/first.cc || fail "docs/cpp.md shows another first.cc"
+diff <(cpp 2) docs/first/overlap.cc || fail "docs/cpp.md shows another overlap.cc"
 
 python3 - <<'PYTHON' || fail "docs/kernels.md shows what is not built"
 import re

@@ -10,6 +10,28 @@ import os
 import re
 import sys
 
+MAN = "docs/man"
+FOLDERS = ("api/weir", "api/weir/module", "api/weir/kit", "patterns")
+
+
+def is_public(path):
+    """Whether the header has a page of the reference."""
+    name = os.path.basename(path)
+    internal = os.path.dirname(path) == "patterns" and (name == "fail.h" or name.endswith("_parts.h"))
+    return os.path.dirname(path) in FOLDERS and name.endswith((".h", ".hpp")) and not internal
+
+
+def header_url(path):
+    """Doxygen's name of a header's page, with the folder in it where a name is there twice."""
+    folder, name = os.path.split(path)
+    twice = any(os.path.exists(os.path.join(f, name)) for f in FOLDERS if f != folder)
+    prefix = os.path.basename(folder) + "_2" if twice and folder != FOLDERS[0] else ""
+    return prefix + name.replace("_", "__").replace(".", "_8") + ".html"
+
+
+def man_url(name):
+    """The name of the page of the manual's page `name`, such as weir.1."""
+    return f"man-{os.path.splitext(name)[0]}.html"
 
 
 def comment_of(line):
@@ -93,13 +115,23 @@ def block_of_header(block):
     return ["///@{"] + texts + rest + ["///@}"] if declarations(rest) > 1 else texts + rest
 
 
-def header(lines, path):
+def header(lines):
     blocks = list(blocks_of(lines))
     count = next((i for i, line in enumerate(blocks[0]) if comment_of(line) is None), len(blocks[0]))
-    out = [f"/// @file {os.path.basename(path)}"]
+    out = ["/// @file"]
     out += prose([comment_of(line) for line in blocks[0][:count]]) + [""] + blocks[0][count:] + [""]
     for block in blocks[1:]:
         out += block_of_header(block) + [""]
+    return out
+
+
+def header_cpp(lines):
+    """A header in C++: each comment of whole lines is the text of what comes after it."""
+    count = next((i for i, line in enumerate(lines) if comment_of(line) is None), len(lines))
+    out = ["/// @file"] + prose([comment_of(line) for line in lines[:count]]) + [""]
+    for line in lines[count:]:
+        text = comment_of(line)
+        out.append(line if text is None else "/// " + literal(text))
     return out
 
 
@@ -126,8 +158,10 @@ def page(lines, path):
         full = os.path.normpath(os.path.join(folder, target)) if target else path
         if anchor and is_page(full):
             return f"[{shown}](#{label(full, anchor[1:])})"
-        if re.match(r"(api/weir|api/weir/kit|patterns)/\w+\.h$", full):
-            return f"[{shown}]({os.path.basename(full)[:-2].replace('_', '__')}_8h.html)"
+        if is_public(full):
+            return f"[{shown}]({header_url(full)})"
+        if os.path.dirname(full) == MAN and full.endswith(".1"):
+            return f"[{shown}]({man_url(os.path.basename(full))})"
         if is_page(full) or full.startswith("docs/images/"):
             return f"[{shown}]({target})"
         return text if text.startswith("`") else f"{text} (`{full}`)"
@@ -151,10 +185,19 @@ def main():
     path = os.path.relpath(sys.argv[1])
     with open(sys.argv[1], encoding="utf-8") as file:
         text = file.read()
+    if path.endswith(".dox"):
+        sys.stdout.write(text)
+        return
     lines = re.sub(r"(?m)^WEIR__\w+\((?:[^\n]*,\n)*[^\n]*\n", "", text).split("\n")
-    lines = header(lines, path) if path.endswith(".h") else page(lines, path)
+    if path.endswith(".h"):
+        lines = header(lines)
+    elif path.endswith(".hpp"):
+        lines = header_cpp(lines)
+    else:
+        lines = page(lines, path)
     # Doxygen takes `file:line` for an address.
-    sys.stdout.write(re.sub(r"\bfile:(?=\w)", "file&#58;", "\n".join(lines)) + "\n")
+    sys.stdout.write(re.sub(r"\bfile:(?=[\w…])", "file&#58;", "\n".join(lines)) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,20 +1,30 @@
 #!/usr/bin/env python3
 """Makes the site: docs/site/site.py OUT, in the folder that has README.md.
 
-Doxygen makes the pages of docs/ and of the headers; this script gives it the list of pages (pages.txt) as
-its navigation, and fails at whatever it warns of but for structures and members without a text.
+Doxygen makes the pages of docs/ and of the headers, and mandoc those of the manual; this script gives them the
+list of pages (pages.txt) as their navigation, and fails at whatever Doxygen warns of but for structures and
+members without a text.
 """
 
 import html
 import os
 import re
+import shutil
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True  # nothing beside the sources
+
+from filter import MAN, header_url, is_public, man_url
+
 HERE = "docs/site"
-PATTERNS = "patterns"
 PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md")  # beside those of docs/
-INTERNAL = ("fail.h", "chunks_parts.h", "pipeline_parts.h")
+REFERENCES = {
+    "Reference": "api/weir",
+    "Reference of the patterns": "patterns",
+    "Reference for modules": "api/weir/module",
+    "Reference of the kit": "api/weir/kit",
+}
 
 
 def page_url(path):
@@ -39,15 +49,24 @@ def listed():
     return groups
 
 
+def listing(folder):
+    return [f"{folder}/{n}" for n in sorted(os.listdir(folder))] if os.path.isdir(folder) else []
+
+
 def headers(folder):
-    names = sorted(n for n in os.listdir(folder) if n.endswith(".h") and n not in INTERNAL)
-    return [(f"{n.replace('_', '__').replace('.', '_8')}.html", n) for n in names]
+    return [(header_url(p), os.path.basename(p)) for p in listing(folder) if is_public(p)]
+
+
+def manual():
+    """The manual's pages, that of the command itself first."""
+    names = [os.path.basename(p) for p in listing(MAN) if p.endswith(".1")]
+    return [(man_url(n), n[:-2]) for n in sorted(names, key=lambda n: n[:-2])]
 
 
 def navigation(decisions):
     groups = [(title, [(page_url(path), name) for path, name in pages]) for title, pages in listed()]
-    groups.append(("Reference", headers("api/weir")))
-    groups.append(("Reference of the patterns", headers(PATTERNS)))
+    groups.append(("Manual pages", manual()))
+    groups += [(title, headers(folder)) for title, folder in REFERENCES.items()]
     groups.append(("Decisions", [(page_url(path), name) for path, name in decisions]))
     parts = []
     for title, pages in groups:
@@ -75,9 +94,59 @@ def warnings_of(text):
     """What is wrong: whatever Doxygen says, but for structures and members without a text of their own."""
     accepted = re.compile(
         r"Compound \w+ is not documented|Member .*\((variable|typedef|enumeration)\).* is not documented|"
-        r"Member [A-Z]\w+ \(macro definition\)|Member \w+\(.*\) \(macro definition\)|"
+        r"Member .*\(function\) of (class|struct) |Member [A-Z]\w+ \(macro definition\)|Member \w+\(.*\) \(macro definition\)|"
         r"CHANGELOG.md' for")
     return [line for line in text.splitlines() if line.strip() and not accepted.search(line)]
+
+
+def manual_page(name):
+    """What Doxygen reads for a page of the manual: mandoc's HTML, whose links lead to other pages of the site."""
+    command = ["mandoc", "-Thtml", "-O", "fragment,man=man-%N.html", f"{MAN}/{name}.1"]
+    text = subprocess.run(command, text=True, capture_output=True, check=True).stdout
+    title = re.search(r'<span class="Nd">(.*?)</span>', text, re.S)
+    text = re.sub(r'<table class="(head|foot)">.*?</table>', "", text, flags=re.S)
+    text = re.sub(r"(</?h)1", r"\g<1>2", text)
+    text = re.sub(
+        r'<a class="Xr" href="man-([\w-]+)\.html">(.*?)</a>',
+        lambda m: m.group(0) if os.path.exists(f"{MAN}/{m.group(1)}.1") else m.group(2),
+        text,
+        flags=re.S,
+    ).replace("*/", "*&#47;")
+    heading = f"{name}: {' '.join(title.group(1).split())}" if title else name
+    return f"/** \\page man-{name} {heading}\n\\htmlonly\n{text}\n\\endhtmlonly */\n"
+
+
+def write_manual(folder):
+    """Files for Doxygen, one for each page of the manual."""
+    os.makedirs(folder, exist_ok=True)
+    if manual() and not shutil.which("mandoc"):
+        sys.exit("site: mandoc is not installed, which makes the manual's pages; tools/setup.sh installs it")
+    for _, name in manual():
+        with open(f"{folder}/{name}.dox", "w", encoding="utf-8") as file:
+            file.write(manual_page(name))
+
+
+def mend_places(out):
+    """Doxygen links to members of unions without a name, and gives them no place: such links lead to their
+    structure. In code it shows a character's number as it is written."""
+    places = {}
+    for path in listing(out):
+        if os.path.basename(path).startswith("struct"):
+            with open(path, encoding="utf-8") as file:
+                places[os.path.basename(path)] = set(re.findall(r'\bid="(\w+)"', file.read()))
+    for path in listing(out) + listing(f"{out}/search"):
+        if not path.endswith((".html", ".js")):
+            continue
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        mended = re.sub(
+            r"(struct\w+\.html)#(a[0-9a-f]{32})",
+            lambda m: m.group(0) if m.group(2) in places.get(m.group(1), ()) else m.group(1),
+            text,
+        ).replace("&amp;#58;", ":")  # filter.py's colon, in code
+        if mended != text:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(mended)
 
 
 def main():
@@ -90,13 +159,18 @@ def main():
         text = file.read().replace("<!-- navigation -->", navigation(decisions))
     with open(head, "w", encoding="utf-8") as file:
         file.write(text)
+    pages = os.path.join(out, "manual")
+    write_manual(pages)
     with open(f"{HERE}/Doxyfile", encoding="utf-8") as file:
         settings = file.read() + f'\nOUTPUT_DIRECTORY = "{out}"\nHTML_OUTPUT = .\nHTML_HEADER = "{head}"\n'
+        settings += f'INPUT += "{pages}"\nFILE_PATTERNS += *.dox\n'
     ran = subprocess.run(["doxygen", "-"], input=settings, text=True, capture_output=True, check=False)
     os.remove(head)
+    shutil.rmtree(pages)
     wrong = warnings_of(ran.stderr)
     if wrong or ran.returncode != 0:
         sys.exit("\n".join(wrong + [f"site: doxygen ended with status {ran.returncode}, {len(wrong)} warnings"]))
+    mend_places(out)
 
 
 main()

@@ -1,6 +1,9 @@
 // Run in a page of its own: opens every page of the site in a frame of two widths, and searches.
 const widths = [390, 1280];
 const outcome = [];
+// Of modules, of the kit, of C++ and of the manual.
+const wantedPages = ["module_8h.html", "module_2error_8h.html", "kit_2error_8h.html", "weir_8hpp.html",
+    "classweir_1_1queue.html", "man-weir-trace.html"];
 
 function open(url, width) {
     return new Promise((resolve) => {
@@ -21,8 +24,8 @@ async function becomes(condition) {
 }
 
 async function checkWidths(url) {
-    // Structures' pages are alike.
-    for (const width of url.startsWith("struct") ? [widths[0]] : widths) {
+    // Structures' pages are alike, and so are the lists of members and of globals.
+    for (const width of /^(struct|functions|globals)/.test(url) ? [widths[0]] : widths) {
         const frame = await open(url, width);
         const root = frame.contentDocument.documentElement;
         if (root.scrollWidth > frame.clientWidth)
@@ -41,25 +44,30 @@ async function checkWidths(url) {
     }
 }
 
-async function checkSearch() {
+async function checkSearch(word) {
     const frame = await open("index.html", 1280);
     const field = frame.contentDocument.getElementById("MSearchField");
-    field.value = "weir_queue_copy_2d";
+    field.value = word;
     frame.contentWindow.searchBox.OnSearchFieldFocus(true);
     frame.contentWindow.searchBox.Search();
     const found = () => {
         const results = frame.contentDocument.getElementById("MSearchResults").contentDocument;
         return [...(results?.querySelectorAll(".SRResult") ?? [])].some(
-            (row) => row.style.display === "block" && row.textContent.includes("weir_queue_copy_2d"));
+            (row) => row.style.display === "block" && row.textContent.includes(word));
     };
     if (!(await becomes(found)))
-        outcome.push("the search for weir_queue_copy_2d finds nothing");
+        outcome.push(`the search for ${word} finds nothing`);
+    frame.remove();
 }
 
 async function main() {
     for (const url of pageNames)
         await checkWidths(url);
-    await checkSearch();
+    for (const url of wantedPages)
+        if (!pageNames.includes(url))
+            outcome.push(`there is no ${url}`);
+    for (const word of ["weir_queue_copy_2d", "weir_module_query", "weir_kit_format", "weir-trace", "elapsed_ns"])
+        await checkSearch(word);
     const text = document.createElement("pre");
     text.id = "outcome";
     text.textContent = outcome.length ? outcome.join("\n") : `passed: ${pageNames.length} pages at ${widths.join(" and ")}`;

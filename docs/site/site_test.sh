@@ -15,6 +15,14 @@ site="$tmp/site"
 python3 "$here/site_test.py" "$site" || fail "its links"
 grep -q weir_queue_copy "$site/queue_8h.html" || fail "the reference lacks a function"
 grep -q 'Never waits for the device' "$site/queue_8h.html" || fail "the reference lacks a comment"
+grep -q 'Sends a message to the log callback' "$site/structweir__host.html" ||
+    fail "the reference lacks what a module gets"
+grep -q 'trace a program, and read traces' "$site/man-weir-trace.html" || fail "no page of the manual"
+grep -q 'href="man-weir-check.html"' "$site/man-weir-trace.html" || fail "a manual page has no link"
+! grep -l '&amp;#58;' "$site"/*.html || fail "pages show a colon as its number"
+for page in module_8h records_8h weir_8hpp man-weir; do
+    grep -q "<li><a href=\"$page.html\"" "$site/index.html" || fail "the list of pages lacks $page.html"
+done
 
 browser="$(command -v chromium || true)"
 if [ -n "$browser" ]; then
@@ -27,7 +35,7 @@ if [ -n "$browser" ]; then
         cat "$here/site_test.js"
         echo '</script>'
     } >"$site/test.html"
-    HOME="$tmp" timeout 200 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
+    HOME="$tmp" timeout 400 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
         --allow-file-access-from-files --user-data-dir="$tmp/chromium" --window-size=1400,900 \
         --virtual-time-budget=600000 --dump-dom "file://$site/test.html" >"$tmp/dom.html" 2>"$tmp/browser.log" ||
         fail "the browser: $(grep -v dbus "$tmp/browser.log" | tail -n 5)"
@@ -67,6 +75,13 @@ grep -q 'Does it' "$tmp/out/a_8h.html" || fail "a comment of two functions"
 make_tree
 printf '\nint weir_three(int x);\n' >>"$tree/api/weir/a.h"
 refused "weir_three(int x) (function) of file a.h is not documented"
+make_tree
+mkdir "$tree/api/weir/module"
+printf '// Of modules.\n#ifndef M_H\n#define M_H\n\nint weir_four(int x);\n\n#endif\n' >"$tree/api/weir/module/m.h"
+refused "weir_four(int x) (function) of file m.h is not documented"
+make_tree
+printf '// In C++.\nnamespace weir\n{\ninline int five();\n}\n' >"$tree/api/weir/a.hpp"
+refused "five() (function) of .*weir is not documented"
 make_tree
 printf '# Two\n' >"$tree/docs/two.md"
 refused "docs/two.md is not in docs/site/pages.txt"
