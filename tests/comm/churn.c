@@ -12,6 +12,7 @@
 #include <weir/weir.h>
 
 #include "base/clock.h"
+#include "tests/comm/local_device.h"
 
 enum {
     N = 100,
@@ -166,7 +167,7 @@ int main(int argc, char **argv)
     struct churn churn = parse(argc, argv);
     weir_runtime *runtime;
     check(weir_open(NULL, &runtime));
-    check(weir_device_open(runtime, NULL, &churn.device));
+    check(local_device_open(runtime, &churn.device));
     check(weir_queue_create(churn.device, NULL, &churn.queue));
     check(weir_buffer_create(churn.device, &params, &churn.buffer));
     check(weir_upload(churn.queue, churn.buffer, 0, zeros, sizeof zeros));

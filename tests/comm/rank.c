@@ -11,6 +11,8 @@
 
 #include <weir/weir.h>
 
+#include "tests/comm/local_device.h"
+
 enum {
     N = 5000
 };
@@ -112,7 +114,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < N; i++)
         numbers[i] = 1;
     check(weir_open(NULL, &runtime));
-    check(weir_device_open(runtime, NULL, &device));
+    check(local_device_open(runtime, &device));
     check(weir_queue_create(device, NULL, &queue));
     check(weir_buffer_create(device, &memory, &buffer));
     check(weir_comm_create(device, &params, &comm));
