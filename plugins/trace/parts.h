@@ -337,10 +337,11 @@ struct trace {
     pthread_mutex_t lock; // guards what follows
     pthread_cond_t wake;
     bool stop;
-    bool pressed; // a ring is filling up
-    pthread_cond_t written;
-    uint64_t asked; // how many have waited for `written`
+    bool pressed;           // a ring is filling up
+    pthread_cond_t written; // also when none waits for it any more
+    uint64_t asked;         // how many have waited for `written`
     uint64_t served;
+    uint32_t waiting; // how many do now
     weir_trace_writer *writer;
     bool write_failed; // and was logged
     char failure[512]; // why the file, the report or the page is missing; "" if none is
@@ -406,9 +407,11 @@ void trace_engines(struct trace_device *devices, struct trace_queue *queues, uin
 // drain.c
 
 bool trace_drain_start(struct trace *trace);
-// In virtual time: waits until all that is complete now is written. With no lock of the plugin held.
+// In virtual time: waits until all that is complete now is written, or the thread is to end, which then
+// writes it. With no lock of the plugin held.
 void trace_drain_now(struct trace *trace);
-// Writes the rest, closes the file and ends the thread. A failure is described in `failure`.
+// Writes the rest, closes the file and ends the thread, and lets those go that wait for it. A failure is
+// described in `failure`.
 void trace_drain_finish(struct trace *trace);
 // Wakes the writing thread, since a ring is filling up.
 void trace_drain_press(struct trace *trace);
