@@ -67,7 +67,9 @@ static unsigned long rank_that(const char *message, const char *words)
     const char *begin = strstr(message, words);
     while (begin && begin > message && strncmp(begin, "rank ", 5) != 0)
         begin--;
-    return begin ? strtoul(begin + strlen("rank "), NULL, 10) : UINT32_MAX;
+    if (!begin || strncmp(begin, "rank ", 5) != 0)
+        return UINT32_MAX;
+    return strtoul(begin + strlen("rank "), NULL, 10);
 }
 
 // A sentence about this rank's own beat: the program has not called it, and so it has no line.
