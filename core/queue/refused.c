@@ -16,8 +16,10 @@ static struct weir_lock *walk_lock(const weir_queue *queue)
 
 // Noting.
 
-// A later operation of the same producer takes the place of an earlier one, so that a failed queue's list
-// does not grow with the calls on it. With both locks of the ring held.
+// Whether the list has the wait: it is covered, or takes the place of one that came after the same accepted
+// operation. So a failed queue's list grows with the operations that it accepts, and not with the calls that
+// it refuses. A wait before an accepted operation stays as it is: if that is a call that always runs, it
+// waits for it (always.c), and the later operation may come after the call. With both locks of the ring held.
 static bool merge(struct weir__wait_ring *waits, const struct weir__wait *wait,
                   uint64_t failed_from)
 {
@@ -26,11 +28,13 @@ static bool merge(struct weir__wait_ring *waits, const struct weir__wait *wait,
         struct weir__wait *known = weir__wait_ring_at(waits, i - 1);
         if (known->own < failed_from || known->event.queue != wait->event.queue)
             continue;
-        if (known->event.sequence < wait->event.sequence) {
-            known->event.sequence = wait->event.sequence;
-            known->no_record = wait->no_record;
-            known->over = false;
-        }
+        if (known->event.sequence >= wait->event.sequence)
+            return true;
+        if (known->own != wait->own)
+            return false;
+        known->event.sequence = wait->event.sequence;
+        known->no_record = wait->no_record;
+        known->over = false;
         return true;
     }
     return false;

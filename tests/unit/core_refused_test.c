@@ -271,6 +271,54 @@ WEIR_TEST(Refused, ACallThatAlwaysRunsAfterALookAtTheQueue)
     end(&scene);
 }
 
+static weir_status fail_at_gate(void *unused)
+{
+    (void)control_gate(unused);
+    return WEIR_ERROR_IO;
+}
+
+static bool comes(const atomic_int *ran)
+{
+    const uint64_t begin_ns = weir_clock_now_ns();
+    while (atomic_load(ran) == 0 && weir_clock_now_ns() - begin_ns < GUARD_NS)
+        weir_clock_sleep_ns(100000);
+    return atomic_load(ran);
+}
+
+static bool blocks(void)
+{
+    const uint64_t begin_ns = weir_clock_now_ns();
+    while (control_blocked_count() == 0 && weir_clock_now_ns() - begin_ns < GUARD_NS)
+        weir_clock_sleep_ns(100000);
+    return control_blocked_count() > 0;
+}
+
+// A call that always runs waits for what was asked for before it. What is asked for while it waits may come
+// after the call, as here, and would never end.
+WEIR_TEST(Refused, ACallThatAlwaysRunsWaitsForNothingThatComesAfterIt)
+{
+    struct scene scene;
+    atomic_int ran = 0;
+    struct weir_event called, later;
+    ASSERT_TRUE(begin(&scene));
+    ASSERT_OK(weir_queue_host_call(scene.b, fail_at_gate, NULL));
+    ASSERT_OK(weir_queue_wait(scene.b, scene.event));
+    ASSERT_OK(weir_queue_host_call_always(scene.b, note_blocked, &ran));
+    ASSERT_OK(weir_queue_record(scene.b, &called));
+    ASSERT_OK(weir_queue_wait(scene.a, called));
+    ASSERT_OK(weir_queue_record(scene.a, &later));
+    control_gate_open();
+    ASSERT_TRUE(blocks()); // the call waits for a
+    EXPECT_INT_EQ(weir_queue_wait(scene.b, later), WEIR_ERROR_IO);
+    EXPECT_INT_EQ(atomic_load(&ran), 0);
+    control_stall_queue(NULL);
+    ASSERT_TRUE(comes(&ran)); // nothing ends otherwise
+    EXPECT_OK(weir_queue_recover(scene.b));
+    EXPECT_OK(weir_queue_recover(scene.a));
+    EXPECT_OK(weir_pool_free(scene.b, &scene.buffer));
+    end(&scene);
+}
+
 // The legacy queue's work comes before what others do after it, also before a free of a failed queue.
 WEIR_TEST(Refused, WhatIsFreedAfterTheLegacyQueuesWork)
 {
