@@ -1,16 +1,20 @@
 // Beats. A rank that leaves says so in its last one. All others have that from the same beat, so they
 // agree on which are left, and exchange the next one among themselves.
+#include <stdio.h>
 #include <unistd.h>
 
 #include "core/comm/pulse_parts.h"
 #include "core/object/device.h"
 
-// A process knows its own number and host.
+// A process knows its own number and host. gethostname() fails where the name does not fit, or writes a
+// part of it without an end.
 static void introduce(struct weir__beat *own)
 {
+    char host[256] = ""; // POSIX: no name has more than 255 bytes
     own->process = (uint64_t)getpid();
-    if (gethostname(own->host, sizeof own->host - 1) != 0)
-        own->host[0] = '\0';
+    if (gethostname(host, sizeof host - 1) != 0)
+        host[0] = '\0';
+    snprintf(own->host, sizeof own->host, "%.*s", WEIR__PULSE_HOST - 1, host);
 }
 
 // This rank's, of what it has called so far.

@@ -96,14 +96,29 @@ static struct weir__beat last_beat(const struct weir__pulse *pulse,
     return beat;
 }
 
+enum {
+    PROCESS_TEXT_SIZE = WEIR__PULSE_HOST + 48
+};
+
+// "process 1234 of 'host'"; a rank may not know its host.
+static void name_process(const struct weir__beat *beat, char text[PROCESS_TEXT_SIZE])
+{
+    if (beat->host[0])
+        snprintf(text, PROCESS_TEXT_SIZE, "process %" PRIu64 " of '%.*s'", beat->process,
+                 WEIR__PULSE_HOST, beat->host);
+    else
+        snprintf(text, PROCESS_TEXT_SIZE, "process %" PRIu64, beat->process);
+}
+
 // "rank 1 (process 1234 of 'host')"
 static void name_rank(const struct weir__beat *beat, unsigned long rank, char *text, size_t size)
 {
+    char process[PROCESS_TEXT_SIZE];
+    name_process(beat, process);
     if (beat->process == 0)
         snprintf(text, size, "rank %lu", rank);
     else
-        snprintf(text, size, "rank %lu (process %" PRIu64 " of '%.*s')", rank, beat->process,
-                 WEIR__PULSE_HOST, beat->host);
+        snprintf(text, size, "rank %lu (%s)", rank, process);
 }
 
 static void fail_dead(struct weir__pulse *pulse, const struct weir__flight *flight,
@@ -117,8 +132,9 @@ static void fail_dead(struct weir__pulse *pulse, const struct weir__flight *flig
              beat.number == 0 ? "" : "at the earliest ", last);
     if (beat.process != 0) {
         const size_t used = strlen(text);
-        snprintf(text + used, sizeof text - used, "; it was process %" PRIu64 " of '%.*s'",
-                 beat.process, WEIR__PULSE_HOST, beat.host);
+        char process[PROCESS_TEXT_SIZE];
+        name_process(&beat, process);
+        snprintf(text + used, sizeof text - used, "; it was %s", process);
     }
     fail(pulse, flight, text, REMEDY);
 }

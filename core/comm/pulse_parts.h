@@ -20,7 +20,7 @@ struct weir__beat {
     uint32_t leaves; // the last beat of this rank
     uint32_t due;    // it waits in the oldest collective of its own
     uint64_t process;
-    char host[WEIR__PULSE_HOST];
+    char host[WEIR__PULSE_HOST]; // the beginning of a long name; "" if it is not known
     struct weir__call calls[WEIR__PULSE_WINDOW];
 };
 

@@ -1,4 +1,6 @@
-// Which rank a failure of the transport is told of, by the transport's sentence.
+// Which rank a failure of the transport is told of, by the transport's sentence, and how its process is
+// named.
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +11,7 @@
 static struct weir_comm comm;
 static struct weir__pulse pulse;
 static struct weir__beat beats[2];
+static char told[1024];
 
 static void no_abort(void *group, const char *reason)
 {
@@ -16,7 +19,26 @@ static void no_abort(void *group, const char *reason)
     (void)reason;
 }
 
-static const struct weir_transport_ops ops = {.abort = no_abort};
+static weir_status no_run(void *group, const struct weir_transport_call *call)
+{
+    (void)group;
+    (void)call;
+    return WEIR_OK;
+}
+
+static const struct weir_transport_ops ops = {.run = no_run, .abort = no_abort};
+
+// As glibc's: a name that does not fit is an error, and what fits has no end.
+static const char *host_name; // NULL: the call fails
+int __wrap_gethostname(char *name, size_t size);
+int __wrap_gethostname(char *name, size_t size)
+{
+    const size_t length = host_name ? strlen(host_name) + 1 : 0;
+    if (host_name)
+        memcpy(name, host_name, length < size ? length : size);
+    errno = host_name ? ENAMETOOLONG : EFAULT;
+    return host_name && length <= size ? 0 : -1;
+}
 
 static void open_pulse(void)
 {
@@ -45,7 +67,8 @@ static void expect_cause(const char *sentence, const char *cause)
     snprintf(error.message, sizeof error.message, "%s", sentence);
     open_pulse();
     weir__pulse_fail_of_transport(&pulse, NULL, &error);
-    EXPECT_CONTAINS(comm.error.message, cause);
+    snprintf(told, sizeof told, "%s", comm.error.message);
+    EXPECT_CONTAINS(told, cause);
     close_pulse();
 }
 
@@ -63,4 +86,44 @@ WEIR_TEST(CommBlame, NoRank)
     expect_cause("a switch has died", ": a switch has died");
     expect_cause("node 1 has not answered in 2 s", ": node 1 has not answered in 2 s");
     expect_cause("rank 7 has died", ": rank 7 has died");
+}
+
+WEIR_TEST(CommBlame, TheProcessOfTheRank)
+{
+    beats[1] = (struct weir__beat){.process = 12, .host = "node7"};
+    expect_cause("rank 1 has died", "; it was process 12 of 'node7'");
+    beats[1] = (struct weir__beat){.process = 12, .host = "node7"};
+    expect_cause("rank 1 has not answered in 2 s", ": rank 1 (process 12 of 'node7') has not");
+}
+
+WEIR_TEST(CommBlame, AProcessWithoutAHost)
+{
+    beats[1] = (struct weir__beat){.process = 12};
+    expect_cause("rank 1 has died", "; it was process 12");
+    EXPECT_NOT_CONTAINS(told, " of '");
+    beats[1] = (struct weir__beat){.process = 12};
+    expect_cause("rank 1 has not answered in 2 s", ": rank 1 (process 12) has not");
+}
+
+// What a rank tells of itself in its first beat.
+static void expect_host(const char *name, const char *told_name)
+{
+    open_pulse();
+    host_name = name;
+    EXPECT_INT_EQ(weir__beat_exchange(&pulse, false, 1), WEIR_OK);
+    EXPECT_UINT_NE(pulse.own.process, 0);
+    EXPECT_STR_EQ(pulse.own.host, told_name);
+    close_pulse();
+}
+
+WEIR_TEST(CommBlame, ALongName)
+{
+    char name[65] = "";
+    char begin[WEIR__PULSE_HOST] = "";
+    memset(name, 'n', sizeof name - 1);
+    memset(begin, 'n', sizeof begin - 1);
+    expect_host("node7", "node7");
+    expect_host(name, begin);
+    expect_host(name + sizeof name - sizeof begin, begin);
+    expect_host(NULL, "");
 }
