@@ -55,16 +55,19 @@ WEIR_COLD weir_status cu_report_lost(struct cu_device *device);
 
 // give_up.c
 
-// The device is lost with this cause, although nothing faulted: work of it may never end.
-void cu_give_up(struct cu_device *device, const struct weir_error *cause);
+// The device is lost with this cause, although nothing faulted: work of it may never end. So are all others
+// of this process that are open on the same GPU, in any runtime.
+void cu_give_up(const struct cu_device *device, const struct weir_error *cause);
 
 static inline bool cu_is_given_up(const struct cu_device *device)
 {
     return atomic_load_explicit(&device->given_up, memory_order_acquire);
 }
 
-// Refuses to open a device that was given up in this process.
-weir_status cu_refuse_given_up(const struct cu_device *device);
+// Refuses to open a device that was given up in this process; else cu_give_up() finds it, until it is
+// delisted. One that was refused may be delisted too.
+weir_status cu_enlist_open(struct cu_device *device);
+void cu_delist_open(const struct cu_device *device);
 
 // Wait for the program's work. CUDA_ERROR_LAUNCH_TIMEOUT: the device was given up meanwhile.
 CUresult cu_await_work(const struct cu_device *device, CUstream stream);

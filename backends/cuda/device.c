@@ -168,6 +168,7 @@ static void release(struct cu_device *device)
         if (alone && !cu_is_given_up(device))
             module->cu.cuDevicePrimaryCtxRelease(device->listed->native);
     }
+    cu_delist_open(device);
     pthread_mutex_destroy(&device->timeline.lock);
     pthread_mutex_destroy(&device->clock.lock);
     pthread_mutex_destroy(&device->prints.lock);
@@ -207,7 +208,7 @@ weir_status cu_device_create(const struct weir_link *link, weir_device *object,
     pthread_mutex_init(&device->prints.lock, NULL);
 
     device->comm_threads = cu_comm_threads_create(module->host);
-    weir_status status = device->comm_threads ? cu_refuse_given_up(device)
+    weir_status status = device->comm_threads ? cu_enlist_open(device)
                                               : weir_host_no_memory(module->host, "a device");
     if (status == WEIR_OK)
         status = check_abilities(device);

@@ -126,8 +126,9 @@ struct cu_device {
     atomic_bool lost;     // a fault has destroyed the context, or it was given up
     atomic_bool given_up; // work of it may never end: no call that waits for work may be made
     const struct cu_listed *listed;
-    uint64_t id;           // the front end's
-    struct cu_peer *peers; // under a lock of peer.c
+    struct cu_device *next_open; // under a lock of give_up.c
+    uint64_t id;                 // the front end's
+    struct cu_peer *peers;       // under a lock of peer.c
     CUmemoryPool pool;
     CUstream memory_stream; // allocates, frees and records anchors; no work of the user's
     unsigned architecture;  // 90: compute capability 9.0

@@ -139,6 +139,59 @@ WEIR_TEST(CommNcclEndless, AnotherOpening)
     nccl()->endless(false);
 }
 
+// A device beside the rank's, on the same GPU, with memory of two kinds.
+struct other {
+    weir_device *device;
+    weir_queue *queue;
+    weir_buffer *buffers[2];
+};
+
+static void open_other(weir_runtime *runtime, struct other *other)
+{
+    const struct weir_device_params params = {.struct_size = sizeof params, .select = "0"};
+    static const weir_placement placements[] = {WEIR_PLACE_DEVICE, WEIR_PLACE_HOST};
+    ASSERT_OK(weir_device_open(runtime, &params, &other->device));
+    ASSERT_OK(weir_queue_create(other->device, NULL, &other->queue));
+    for (int i = 0; i < 2; i++) {
+        const struct weir_buffer_params buffer = {.struct_size = sizeof buffer,
+                                                  .size = COMM_RIG_BYTES,
+                                                  .placement = placements[i]};
+        ASSERT_OK(weir_buffer_create(other->device, &buffer, &other->buffers[i]));
+        ASSERT_OK(weir_queue_fill(other->queue, other->buffers[i], 0, 64, "", 1));
+    }
+    ASSERT_OK(weir_queue_sync(other->queue, WEIR_FOREVER));
+}
+
+static void close_other(struct other *other)
+{
+    EXPECT_INT_LT(weir_queue_fill(other->queue, other->buffers[0], 0, 64, "", 1), 0);
+    COMM_RIG_EXPECT_WORDS("rank 0 has lost its device", "restart the process");
+    for (int i = 0; i < 2; i++)
+        weir_buffer_destroy(&other->buffers[i]);
+    EXPECT_INT_EQ(weir_device_trim(other->device), WEIR_ERROR_DEVICE_LOST);
+    weir_queue_destroy(&other->queue);
+    EXPECT_OK(weir_device_close(&other->device));
+}
+
+// They share its context, in this runtime and in another one: freeing their memory would wait for the kernel.
+WEIR_TEST(CommNcclEndless, OthersOfTheSameGpu)
+{
+    weir_runtime *runtime;
+    struct other others[2];
+    struct comm_rig rig;
+    open_two(&rig);
+    ASSERT_OK(weir_open(NULL, &runtime));
+    open_other(rig.runtime, &others[0]);
+    open_other(runtime, &others[1]);
+    all_reduce(&rig, 0);
+    expect_lost(&rig);
+    expect_other_works(&rig);
+    for (int i = 0; i < 2; i++)
+        close_other(&others[i]);
+    EXPECT_OK(weir_close(&runtime));
+    close_all(&rig);
+}
+
 // A wait with a limit, and one for another queue that waits for the collective on the device.
 WEIR_TEST(CommNcclEndless, WaitsOfOtherQueues)
 {
