@@ -22,6 +22,7 @@ static int handlers_error;
 static uint64_t *words; // a bit for each descriptor
 static size_t word_count;
 static size_t held;
+static unsigned forks;
 
 static void before_fork(void)
 {
@@ -44,6 +45,7 @@ static void in_child(void)
         words[i] = 0;
     }
     held = 0;
+    forks++;
     pthread_mutex_unlock(&descriptors_lock);
 }
 
@@ -111,6 +113,12 @@ int local_descriptor_event(void)
 {
     begin();
     return end(keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
+}
+
+// Only changed where there is no other thread.
+unsigned local_descriptor_forks(void)
+{
+    return forks;
 }
 
 // The set goes with its last one: nothing else would free it when the module is closed.

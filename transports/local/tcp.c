@@ -170,6 +170,8 @@ static void tcp_fail(struct local_group *local, const char *cause)
 {
     struct tcp_group *group = (struct tcp_group *)local;
     const uint64_t one = 1;
+    if (local_tcp_is_inherited(group))
+        return;
     pthread_mutex_lock(&group->lock);
     if (!group->failed) {
         group->word = 0;
@@ -184,6 +186,13 @@ static void tcp_fail(struct local_group *local, const char *cause)
 static bool tcp_failed(struct local_group *local, char *out_cause)
 {
     struct tcp_group *group = (struct tcp_group *)local;
+    // Another thread of the parent may have had the lock.
+    if (local_tcp_is_inherited(group)) {
+        snprintf(out_cause, LOCAL_CAUSE_SIZE,
+                 "'%s': a child of fork() has no connections of rank %u", local->label,
+                 local->rank);
+        return true;
+    }
     pthread_mutex_lock(&group->lock);
     const bool failed = group->failed;
     if (failed)
@@ -195,7 +204,8 @@ static bool tcp_failed(struct local_group *local, char *out_cause)
 static void tcp_leave(struct local_group *local)
 {
     struct tcp_group *group = (struct tcp_group *)local;
-    tell(group, TCP_LEAVES, "");
+    if (!local_tcp_is_inherited(group))
+        tell(group, TCP_LEAVES, "");
     local_tcp_destroy(group);
 }
 
@@ -221,6 +231,7 @@ struct tcp_group *local_tcp_create(const struct weir_host *host, const char *lab
     group->eager = (long)count <= sysconf(_SC_NPROCESSORS_ONLN);
     group->listener = -1;
     group->wake = local_descriptor_event();
+    group->forks = local_descriptor_forks();
     group->peers = host->allocate(count * sizeof *group->peers);
     group->polls = host->allocate((2 * (size_t)count + 1) * sizeof *group->polls);
     for (uint32_t i = 0; group->peers && i < count; i++) {
@@ -234,9 +245,13 @@ struct tcp_group *local_tcp_create(const struct weir_host *host, const char *lab
     return group;
 }
 
-void local_tcp_destroy(struct tcp_group *group)
+bool local_tcp_is_inherited(const struct tcp_group *group)
 {
-    const struct weir_host *host = group->local.host;
+    return group->forks != local_descriptor_forks();
+}
+
+static void close_all(struct tcp_group *group)
+{
     group->word = 0;
     for (uint32_t i = 0; group->peers && i < group->local.count; i++) {
         local_close(&group->peers[i].data);
@@ -246,6 +261,16 @@ void local_tcp_destroy(struct tcp_group *group)
     local_close(&group->wake);
     local_window_destroy(group);
     pthread_mutex_destroy(&group->lock);
+}
+
+// A child has no mappings of the windows either.
+void local_tcp_destroy(struct tcp_group *group)
+{
+    const struct weir_host *host = group->local.host;
+    if (!local_tcp_is_inherited(group))
+        close_all(group);
+    else
+        host->release(group->windows);
     host->release(group->staging);
     host->release(group->polls);
     host->release(group->peers);

@@ -85,6 +85,7 @@ struct tcp_group {
     _Atomic uint64_t word;       // 0 after a failure
     int wake;                    // an eventfd: abort() while a call waits
     int listener;                // of a split
+    unsigned forks;              // before it was made: descriptors.h
     uint32_t step;               // of those that go on after a failure
     bool left_out;               // they have gone on without this rank
     char *staging;               // a segment of each rank, for reductions
@@ -121,6 +122,8 @@ weir_status local_tcp_shrink(struct local_group *group, const struct weir_transp
 struct tcp_group *local_tcp_create(const struct weir_host *host, const char *label, uint32_t rank,
                                    uint32_t count);
 void local_tcp_destroy(struct tcp_group *group);
+// Whether this process is a child that has got the group by fork(), and has nothing of it but memory.
+bool local_tcp_is_inherited(const struct tcp_group *group);
 
 struct tcp_gather;
 

@@ -175,6 +175,9 @@ weir_status local_tcp_shrink(struct local_group *group, const struct weir_transp
 {
     const struct weir_host *host = group->host;
     const uint64_t now_ns = weir_clock_now_ns();
+    char cause[LOCAL_CAUSE_SIZE];
+    if (local_tcp_is_inherited((struct tcp_group *)group) && group->wire->failed(group, cause))
+        return weir_host_fail(host, WEIR_ERROR_COMM, "call it in the parent", "%s", cause);
     struct shrink shrink = {
         .gather = {.whole = (struct tcp_group *)group,
                    .patience_ns = local_shrink_patience(params),
