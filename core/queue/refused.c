@@ -19,21 +19,22 @@ static struct weir_lock *walk_lock(const weir_queue *queue)
 // Whether the list has the wait: it is covered, or takes the place of one that came after the same accepted
 // operation. So a failed queue's list grows with the operations that it accepts, and not with the calls that
 // it refuses. A wait before an accepted operation stays as it is: if that is a call that always runs, it
-// waits for it (always.c), and the later operation may come after the call. With both locks of the ring held.
+// waits for it (always.c), and the later operation may come after the call. It waits for records only, so a
+// record and another operation do not stand for each other. With both locks of the ring held.
 static bool merge(struct weir__wait_ring *waits, const struct weir__wait *wait,
                   uint64_t failed_from)
 {
     const unsigned head = atomic_load(&waits->head);
     for (unsigned i = atomic_load(&waits->tail); i != head; i--) {
         struct weir__wait *known = weir__wait_ring_at(waits, i - 1);
-        if (known->own < failed_from || known->event.queue != wait->event.queue)
+        if (known->own < failed_from || known->event.queue != wait->event.queue ||
+            known->no_record != wait->no_record)
             continue;
         if (known->event.sequence >= wait->event.sequence)
             return true;
         if (known->own != wait->own)
             return false;
         known->event.sequence = wait->event.sequence;
-        known->no_record = wait->no_record;
         known->over = false;
         return true;
     }

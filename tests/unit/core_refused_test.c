@@ -248,6 +248,16 @@ static void note_blocked(void *user, weir_status status)
     atomic_store((atomic_int *)user, 1);
 }
 
+// Whether work that is stalled is waited for, before the call has run.
+static bool blocks(const atomic_int *ran)
+{
+    const uint64_t begin_ns = weir_clock_now_ns();
+    while (control_blocked_count() == 0 && atomic_load(ran) == 0 &&
+           weir_clock_now_ns() - begin_ns < GUARD_NS)
+        weir_clock_sleep_ns(100000);
+    return control_blocked_count() > 0;
+}
+
 // The look at b's progress between the wait and the call must not make the call forget the wait.
 WEIR_TEST(Refused, ACallThatAlwaysRunsAfterALookAtTheQueue)
 {
@@ -259,10 +269,7 @@ WEIR_TEST(Refused, ACallThatAlwaysRunsAfterALookAtTheQueue)
     EXPECT_TRUE(weir__queue_record_end(scene.b, &last));
     EXPECT_TRUE(weir__event_is_complete(last));
     EXPECT_OK(weir_queue_host_call_always(scene.b, note_blocked, &ran));
-    const uint64_t begin_ns = weir_clock_now_ns();
-    while (control_blocked_count() == 0 && atomic_load(&ran) == 0 &&
-           weir_clock_now_ns() - begin_ns < GUARD_NS)
-        weir_clock_sleep_ns(100000);
+    EXPECT_TRUE(blocks(&ran));
     EXPECT_INT_EQ(atomic_load(&ran), 0);
     control_stall_queue(NULL);
     EXPECT_OK(weir_queue_recover(scene.b));
@@ -285,14 +292,6 @@ static bool comes(const atomic_int *ran)
     return atomic_load(ran);
 }
 
-static bool blocks(void)
-{
-    const uint64_t begin_ns = weir_clock_now_ns();
-    while (control_blocked_count() == 0 && weir_clock_now_ns() - begin_ns < GUARD_NS)
-        weir_clock_sleep_ns(100000);
-    return control_blocked_count() > 0;
-}
-
 // A call that always runs waits for what was asked for before it. What is asked for while it waits may come
 // after the call, as here, and would never end.
 WEIR_TEST(Refused, ACallThatAlwaysRunsWaitsForNothingThatComesAfterIt)
@@ -308,9 +307,8 @@ WEIR_TEST(Refused, ACallThatAlwaysRunsWaitsForNothingThatComesAfterIt)
     ASSERT_OK(weir_queue_wait(scene.a, called));
     ASSERT_OK(weir_queue_record(scene.a, &later));
     control_gate_open();
-    ASSERT_TRUE(blocks()); // the call waits for a
+    ASSERT_TRUE(blocks(&ran)); // the call waits for a
     EXPECT_INT_EQ(weir_queue_wait(scene.b, later), WEIR_ERROR_IO);
-    EXPECT_INT_EQ(atomic_load(&ran), 0);
     control_stall_queue(NULL);
     ASSERT_TRUE(comes(&ran)); // nothing ends otherwise
     EXPECT_OK(weir_queue_recover(scene.b));
@@ -365,6 +363,41 @@ WEIR_TEST(Refused, WhatIsFreedAfterALaunchThatWasRefused)
     weir_graph_destroy(&graph);
     weir_buffer_destroy(&other);
     end(&scene);
+}
+
+// A call that always runs waits for events, and not for launches, which have none. A launch that was refused
+// too, of the same producer, must not hide the event.
+static void expect_event_is_seen(bool launch_first)
+{
+    struct scene scene;
+    weir_graph *graph;
+    atomic_int ran = 0;
+    ASSERT_TRUE(begin(&scene));
+    ASSERT_OK(weir_capture_begin(scene.a));
+    ASSERT_OK(weir_queue_fill(scene.a, scene.buffer, 0, 4, "x", 1));
+    ASSERT_OK(weir_capture_end(scene.a, NULL, &graph));
+    ASSERT_OK(weir_queue_graph(scene.a, graph));
+    fail(scene.b, &scene);
+    if (launch_first)
+        EXPECT_INT_EQ(weir_queue_graph(scene.b, graph), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(weir_queue_wait(scene.b, scene.event), WEIR_ERROR_DEVICE);
+    if (!launch_first)
+        EXPECT_INT_EQ(weir_queue_graph(scene.b, graph), WEIR_ERROR_DEVICE);
+    EXPECT_OK(weir_queue_host_call_always(scene.b, note_blocked, &ran));
+    EXPECT_TRUE(blocks(&ran));
+    EXPECT_INT_EQ(atomic_load(&ran), 0);
+    control_stall_queue(NULL);
+    EXPECT_OK(weir_queue_recover(scene.b));
+    EXPECT_INT_EQ(atomic_load(&ran), 1);
+    weir_graph_destroy(&graph);
+    EXPECT_OK(weir_pool_free(scene.b, &scene.buffer));
+    end(&scene);
+}
+
+WEIR_TEST(Refused, ALaunchHidesNoEventFromACallThatAlwaysRuns)
+{
+    expect_event_is_seen(true);
+    expect_event_is_seen(false);
 }
 
 // If no memory is left to note the wait, the recovery comes after all work of the device.
