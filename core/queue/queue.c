@@ -266,8 +266,9 @@ weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
                                     weir_queue *producer, uint32_t flags, const char *file,
                                     int line)
 {
-    const struct weir__wait wait = {queue->sequence + 1, event, flags & WEIR_OPERATION_RELAUNCH,
-                                    false};
+    const struct weir__wait wait = {.own = queue->sequence + 1,
+                                    .event = event,
+                                    .no_record = flags & WEIR_OPERATION_RELAUNCH};
     struct weir__wait_ring *waits = &queue->completion.waits;
     bool implied = false;
     // Most waits are for an event that is not complete and is not implied.

@@ -34,8 +34,7 @@ static bool merge(struct weir__wait_ring *waits, const struct weir__wait *wait,
             return true;
         if (known->own != wait->own)
             return false;
-        known->event.sequence = wait->event.sequence;
-        known->over = false;
+        *known = *wait;
         return true;
     }
     return false;
@@ -45,7 +44,9 @@ void weir__refused_note(weir_queue *queue, struct weir_event event, bool is_reco
 {
     struct weir__completion *completion = &queue->completion;
     struct weir__wait_ring *waits = &completion->waits;
-    const struct weir__wait wait = {queue->sequence + 1, event, !is_record, false};
+    const struct weir__wait wait = {.own = queue->sequence + 1,
+                                    .event = event,
+                                    .no_record = !is_record};
 
     if (event.queue == queue->member.object.id || event.sequence == 0)
         return;
@@ -72,20 +73,29 @@ bool weir__refused_next(weir_queue *queue, uint64_t after, uint64_t own,
     return found;
 }
 
-void weir__refused_end(weir_queue *queue, const struct weir__wait *wait)
+// The place in the list of a wait that is not over; NULL: another one has taken it. With the walk lock held.
+static struct weir__wait *find_known(const struct weir__wait_ring *waits,
+                                     const struct weir__wait *wait)
 {
-    struct weir__wait_ring *waits = &queue->completion.waits;
-    weir_lock_take(walk_lock(queue));
     const unsigned head = atomic_load(&waits->head);
     const unsigned tail = atomic_load(&waits->tail);
     for (unsigned i = head + weir__wait_ring_find(waits, wait->own - 1); i != tail; i++) {
         struct weir__wait *known = weir__wait_ring_at(waits, i);
         if (known->own != wait->own)
             break;
-        if (known->event.queue == wait->event.queue &&
+        if (!known->over && known->event.queue == wait->event.queue &&
             known->event.sequence == wait->event.sequence)
-            known->over = true;
+            return known;
     }
+    return NULL;
+}
+
+void weir__refused_end(weir_queue *queue, const struct weir__wait *wait)
+{
+    weir_lock_take(walk_lock(queue));
+    struct weir__wait *known = find_known(&queue->completion.waits, wait);
+    if (known)
+        known->over = true;
     weir_lock_release(walk_lock(queue));
 }
 
@@ -240,12 +250,28 @@ bool weir__refused_any(weir_queue *queue)
     return true;
 }
 
-// Asking. Without a record a new one at the producer's end tells.
+// Asking. Without a record a new one at the producer's end tells. It is kept and asked for until it is
+// complete: on a queue that always has work the newest record is never complete.
+
+static bool record_end(const struct open_wait *open, struct weir_event *out_record)
+{
+    *out_record = (struct weir_event){open->wait.event.queue, open->wait.record};
+    if (out_record->sequence > 0)
+        return true;
+    if (!weir__queue_record_end(open->producer, out_record))
+        return false;
+    weir_lock_take(walk_lock(open->queue));
+    struct weir__wait *known = find_known(&open->queue->completion.waits, &open->wait);
+    if (known)
+        known->record = out_record->sequence;
+    weir_lock_release(walk_lock(open->queue));
+    return true;
+}
 
 static bool has_ended(const struct open_wait *open)
 {
     struct weir_event event = open->wait.event;
-    if (!has_record(open) && !weir__queue_record_end(open->producer, &event))
+    if (!has_record(open) && !record_end(open, &event))
         return false;
     return event.sequence == 0 || weir__event_is_complete(event);
 }

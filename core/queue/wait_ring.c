@@ -5,7 +5,7 @@
 
 #include "core/support/memory.h"
 
-// A full ring costs a query to the driver, so it is large: 12 KiB.
+// A full ring costs a query to the driver, so it is large: 20 KiB.
 #define CAPACITY_AT_FIRST 512u
 
 bool weir__wait_ring_get(const struct weir__wait_ring *waits, uint32_t index, uint64_t own,

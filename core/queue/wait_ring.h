@@ -14,7 +14,9 @@ struct weir__wait {
     struct weir_event event;
     // `event` is another operation, such as a graph's launch; a backend only knows records
     bool no_record;
-    bool over; // of a failed queue: the producer has ended (refused.h)
+    // Of a failed queue (refused.h):
+    bool over;       // the producer has ended
+    uint64_t record; // of the producer, that was made to ask for the event; 0: none
 };
 
 struct weir__wait_ring {

@@ -24,6 +24,7 @@ static bool gate_is_open;
 
 static atomic_bool stalled;
 static const weir_queue *_Atomic stalled_queue;
+static atomic_uint_fast64_t stalled_from; // an operation of that queue
 static atomic_size_t blocked;
 static atomic_bool peers;
 static atomic_int fault;
@@ -91,34 +92,39 @@ static weir_status report_fault(const struct weir_link *link)
     return link->host->error(&detail, sizeof detail);
 }
 
+static bool stays(const weir_queue *queue, uint64_t sequence)
+{
+    return atomic_load(&stalled_queue) == queue && atomic_load(&stalled_from) <= sequence;
+}
+
 static weir_status event_query(const struct weir_link *link, weir_queue *queue, uint64_t sequence)
 {
     atomic_fetch_add(&queries, 1);
     if (atomic_load(&fault))
         return report_fault(link);
-    return atomic_load(&stalled) || atomic_load(&stalled_queue) == queue
+    return atomic_load(&stalled) || stays(queue, sequence)
                ? WEIR_NOT_READY
                : null_ops.event_query(link, queue, sequence);
 }
 
 // Until the queue is not stalled any more.
-static weir_status block(const weir_queue *queue, uint64_t timeout_ns)
+static weir_status block(const weir_queue *queue, uint64_t sequence, uint64_t timeout_ns)
 {
     const uint64_t begin_ns = weir_clock_now_ns();
-    bool stays = atomic_load(&stalled_queue) == queue;
-    atomic_fetch_add(&blocked, stays);
-    const size_t entered = stays;
-    while (stays && weir_clock_now_ns() - begin_ns < timeout_ns) {
+    bool blocks = stays(queue, sequence);
+    atomic_fetch_add(&blocked, blocks);
+    const size_t entered = blocks;
+    while (blocks && weir_clock_now_ns() - begin_ns < timeout_ns) {
         weir_clock_sleep_ns(100000);
-        stays = atomic_load(&stalled_queue) == queue;
+        blocks = stays(queue, sequence);
     }
     atomic_fetch_sub(&blocked, entered);
-    return stays ? WEIR_TIMEOUT : WEIR_OK;
+    return blocks ? WEIR_TIMEOUT : WEIR_OK;
 }
 
 static weir_status queue_finish(const struct weir_link *link, weir_queue *queue)
 {
-    (void)block(queue, WEIR_FOREVER);
+    (void)block(queue, UINT64_MAX, WEIR_FOREVER);
     return null_ops.queue_finish(link, queue);
 }
 
@@ -127,7 +133,7 @@ static weir_status event_wait(const struct weir_link *link, weir_queue *queue, u
 {
     if (atomic_load(&fault))
         return report_fault(link);
-    if (block(queue, timeout_ns) != WEIR_OK)
+    if (block(queue, sequence, timeout_ns) != WEIR_OK)
         return WEIR_TIMEOUT;
     if (!atomic_load(&stalled))
         return null_ops.event_wait(link, queue, sequence, timeout_ns);
@@ -266,6 +272,12 @@ void control_stall(bool on)
 
 void control_stall_queue(const weir_queue *queue)
 {
+    control_stall_from(queue, 0);
+}
+
+void control_stall_from(const weir_queue *queue, uint64_t sequence)
+{
+    atomic_store(&stalled_from, sequence);
     atomic_store(&stalled_queue, queue);
 }
 

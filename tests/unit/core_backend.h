@@ -46,6 +46,8 @@ void control_stall(bool on);
 
 // While set, no record of this queue completes, and a wait for one blocks; NULL ends that.
 void control_stall_queue(const weir_queue *queue);
+// The same from its operation `sequence` on.
+void control_stall_from(const weir_queue *queue, uint64_t sequence);
 // Calls that wait for it so.
 size_t control_blocked_count(void);
 

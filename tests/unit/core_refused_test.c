@@ -400,6 +400,59 @@ WEIR_TEST(Refused, ALaunchHidesNoEventFromACallThatAlwaysRuns)
     expect_event_is_seen(false);
 }
 
+// At each look a has got more work, and only what it had at the look before has ended.
+static void expect_is_reclaimed(struct scene *scene)
+{
+    atomic_int ran = 0;
+    const uint64_t id = scene->b->member.object.id;
+    EXPECT_OK(weir_pool_free(scene->b, &scene->buffer));
+    weir_queue_destroy(&scene->b); // the first look
+    for (int i = 0; i < 3; i++) {
+        const uint64_t last = scene->a->sequence;
+        EXPECT_OK(weir_queue_host_call_always(scene->a, note_blocked, &ran));
+        control_stall_from(scene->a, last + 1);
+        EXPECT_OK(weir_queue_sync(scene->c, GUARD_NS)); // checks what was destroyed
+    }
+    weir_queue *kept = weir__registry_pin(id);
+    EXPECT_NULL(kept);
+    if (kept)
+        weir__registry_unpin(kept);
+    EXPECT_TRUE(gets_it(scene, scene->c));
+    control_stall_queue(NULL);
+    EXPECT_OK(weir_queue_recover(scene->a));
+    EXPECT_OK(weir_queue_sync(scene->a, GUARD_NS));
+}
+
+WEIR_TEST(Refused, ADestroyedQueueAfterALaunchWhoseQueueAlwaysHasWork)
+{
+    struct scene scene;
+    weir_graph *graph;
+    ASSERT_TRUE(begin(&scene));
+    weir_buffer *other = control_buffer(&scene.control, 4);
+    ASSERT_OK(weir_capture_begin(scene.a));
+    ASSERT_OK(weir_queue_fill(scene.a, other, 0, 4, "x", 1));
+    ASSERT_OK(weir_capture_end(scene.a, NULL, &graph));
+    ASSERT_OK(weir_queue_graph(scene.a, graph));
+    fail(scene.b, &scene);
+    EXPECT_INT_EQ(weir_queue_graph(scene.b, graph), WEIR_ERROR_DEVICE);
+    expect_is_reclaimed(&scene);
+    weir_graph_destroy(&graph);
+    weir_buffer_destroy(&other);
+    end(&scene);
+}
+
+// Records of a queue that has failed may have been refused, so a new one is asked for.
+WEIR_TEST(Refused, ADestroyedQueueWhoseFailedProducerAlwaysHasWork)
+{
+    struct scene scene;
+    ASSERT_TRUE(begin(&scene));
+    refuse_wait(&scene);
+    const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "a is broken"};
+    weir__completion_fail(scene.a, scene.event.sequence, &cause);
+    expect_is_reclaimed(&scene);
+    end(&scene);
+}
+
 // If no memory is left to note the wait, the recovery comes after all work of the device.
 WEIR_TEST(Refused, AWaitOnAFailedQueueWithoutMemory)
 {
