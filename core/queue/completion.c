@@ -220,7 +220,7 @@ static bool still_waits(void *user, const struct weir__wait *wait)
                                                   memory_order_acquire) >= wait->event.sequence;
     bool failed = producer ? done && cause_at(producer, wait->event.sequence, &cause)
                            : cause_of_gone(wait->event, &cause);
-    if (failed)
+    if (failed && !wait->order)
         weir__completion_fail(sift->queue, wait->own, &cause);
     return !done || (failed && producer); // its own waits matter too: refused.h
 }
@@ -247,15 +247,30 @@ static bool make_room(weir_queue *queue)
     return room;
 }
 
+static weir_status note_wait(weir_queue *queue, const struct weir__wait *wait)
+{
+    struct weir__wait_ring *waits = &queue->completion.waits;
+    if (weir__wait_ring_push(waits, wait))
+        return WEIR_OK;
+    if (make_room(queue) && weir__wait_ring_push(waits, wait))
+        return WEIR_OK;
+    // Without the wait nothing after it is in order.
+    weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to note a wait");
+    const struct weir_error cause = *weir_last_error();
+    weir__completion_fail(queue, wait->own, &cause);
+    weir__refused_note(queue, wait->event, !wait->no_record);
+    return weir__error_set(&cause);
+}
+
 weir_status weir__completion_wait(weir_queue *queue, const struct weir__wait *wait,
                                   weir_queue *producer, bool *out_implied)
 {
-    struct weir__wait_ring *waits = &queue->completion.waits;
     const struct weir_event event = wait->event;
     struct weir_error cause;
 
     const bool complete = weir__queue_is_past(producer, event.sequence);
-    *out_implied = producer == queue || complete || weir__wait_ring_covers(waits, event);
+    *out_implied =
+        producer == queue || complete || weir__wait_ring_covers(&queue->completion.waits, event);
     // A complete producer is not checked again, and it may have failed since the
     // caller's check.
     if (complete && producer != queue && cause_at(producer, event.sequence, &cause)) {
@@ -263,16 +278,19 @@ weir_status weir__completion_wait(weir_queue *queue, const struct weir__wait *wa
         weir__refused_note(queue, event, !wait->no_record);
         return weir__error_set(&cause);
     }
-    if (*out_implied || weir__wait_ring_push(waits, wait))
+    return *out_implied ? WEIR_OK : note_wait(queue, wait);
+}
+
+// It is for the time after a failure alone: refused.h. One for a producer that is complete and has failed
+// counts too, for the producer's own waits.
+weir_status weir__completion_order(weir_queue *queue, struct weir_event event, weir_queue *producer,
+                                   bool *out_implied)
+{
+    const struct weir__wait wait = {.own = queue->sequence + 1, .event = event, .order = true};
+    *out_implied = weir__queue_is_past(producer, event.sequence);
+    if (*out_implied && weir__completion_failed_from(producer) > event.sequence)
         return WEIR_OK;
-    if (make_room(queue) && weir__wait_ring_push(waits, wait))
-        return WEIR_OK;
-    // Without the wait nothing after it is in order.
-    weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to note a wait");
-    cause = *weir_last_error();
-    weir__completion_fail(queue, wait->own, &cause);
-    weir__refused_note(queue, event, !wait->no_record);
-    return weir__error_set(&cause);
+    return note_wait(queue, &wait);
 }
 
 // The walk. `list` holds the queues that learn of a completion, each pinned and
@@ -325,7 +343,7 @@ static void walk_waits(weir_queue **list, weir_queue *queue, bool *changed)
     struct weir__wait wait;
 
     for (uint32_t i = 0; wait_before_target(queue, i, &wait); i++) {
-        if (proves_nothing(queue, &wait))
+        if (wait.order || proves_nothing(queue, &wait))
             continue;
         if (wait.event.queue != latest.queue)
             walk_follow(list, latest, changed);
@@ -363,7 +381,8 @@ static void walk_propagate(weir_queue *list)
         changed = false;
         for (weir_queue *queue = list; queue; queue = queue->completion.walk_next)
             for (uint32_t i = 0; wait_before_target(queue, i, &wait); i++)
-                if (wait_cause(&wait, &cause) && !cause_at(queue, wait.own, &known)) {
+                if (!wait.order && wait_cause(&wait, &cause) &&
+                    !cause_at(queue, wait.own, &known)) {
                     weir__completion_fail(queue, wait.own, &cause);
                     changed = true;
                 }

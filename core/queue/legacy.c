@@ -12,8 +12,8 @@
 // released, so a thread that then records its end finds the operation there.
 //
 // The legacy queue's waits are noted like all waits, so it fails with the work that it waits
-// for. A queue's wait for the legacy queue only orders it: it is not noted, so no failure is
-// passed on.
+// for. A queue's wait for the legacy queue only orders it: it is noted as such, so no failure is
+// passed on, and a failed queue still comes after the legacy queue's work (refused.h).
 #include "core/queue/legacy.h"
 
 #include <stdio.h>
@@ -83,10 +83,13 @@ static enum found record_new_work(weir_queue *queue, uint64_t epoch, struct weir
 // Submits a wait that passes on no failure. With the queue's submit lock held.
 static weir_status submit_order(weir_queue *queue, weir_queue *producer, struct weir_event event)
 {
-    const bool complete = weir__queue_is_past(producer, event.sequence);
+    bool implied;
+    const weir_status status = weir__completion_order(queue, event, producer, &implied);
+    if (status < 0)
+        return status;
     struct weir_operation operation;
     weir__operation_begin(&operation, WEIR_OPERATION_WAIT,
-                          WEIR_OPERATION_INTERNAL | (complete ? WEIR_OPERATION_IMPLIED : 0u),
+                          WEIR_OPERATION_INTERNAL | (implied ? WEIR_OPERATION_IMPLIED : 0u),
                           __FILE__, __LINE__);
     operation.u.wait.event = event;
     operation.u.wait.producer = producer;
@@ -167,8 +170,6 @@ static void wait_for_legacy(weir_queue *queue, weir_queue *legacy, struct weir_e
     const bool was_seen = queue->legacy.saw == queue->sequence;
     if (submit_order(queue, legacy, event) == WEIR_OK)
         queue->legacy.end = event;
-    else
-        weir__refused_note(queue, event, true);
     if (was_seen) // the legacy queue need not wait for a wait for itself
         queue->legacy.saw = queue->sequence;
 }

@@ -14,6 +14,8 @@ struct weir__wait {
     struct weir_event event;
     // `event` is another operation, such as a graph's launch; a backend only knows records
     bool no_record;
+    // It only orders the queue (legacy.c): it passes on no failure, and tells no progress.
+    bool order;
     // Of a failed queue (refused.h):
     bool over;       // the producer has ended
     uint64_t record; // of the producer, that was made to ask for the event; 0: none
@@ -35,7 +37,7 @@ static inline struct weir__wait *weir__wait_ring_at(const struct weir__wait_ring
 
 // For the writer.
 
-// Whether a wait in the list is for this event, or a later one of its queue.
+// Whether a wait in the list is for this event, or a later one of its queue, and passes on its failure.
 static inline bool weir__wait_ring_covers(const struct weir__wait_ring *waits,
                                           struct weir_event event)
 {
@@ -44,7 +46,8 @@ static inline bool weir__wait_ring_covers(const struct weir__wait_ring *waits,
 
     // Sequences of one queue rise, so its latest decides.
     while (tail-- != head)
-        if (weir__wait_ring_at(waits, tail)->event.queue == event.queue)
+        if (weir__wait_ring_at(waits, tail)->event.queue == event.queue &&
+            !weir__wait_ring_at(waits, tail)->order)
             return weir__wait_ring_at(waits, tail)->event.sequence >= event.sequence;
     return false;
 }

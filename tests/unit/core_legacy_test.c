@@ -242,3 +242,31 @@ WEIR_TEST(Migration, NoQueueMissesTheLegacyQueueAfterARecovery)
     weir_buffer_destroy(&buffer);
     control_close(&control);
 }
+
+// A queue's wait for the legacy queue passes on no failure, and it covers no wait for an event, which does.
+WEIR_TEST(Migration, TheOrderOfTheLegacyQueueStandsForNoWait)
+{
+    const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "it is broken"};
+    struct control control;
+    struct weir_event event;
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *legacy = legacy_of(&control);
+    weir_queue *ordered = control_queue(&control, "ordered");
+    weir_queue *waiting = control_queue(&control, "waiting");
+    weir_buffer *buffer = control_buffer(&control, 64);
+
+    fill(legacy, buffer);
+    ASSERT_OK(weir_queue_record(legacy, &event));
+    fill(ordered, buffer);
+    fill(waiting, buffer);
+    ASSERT_OK(weir_queue_wait(waiting, event));
+    weir__completion_fail(legacy, event.sequence, &cause);
+    EXPECT_OK(weir_queue_sync(ordered, GUARD_NS));
+    EXPECT_INT_EQ(weir_queue_sync(waiting, GUARD_NS), WEIR_ERROR_IO);
+    EXPECT_OK(weir_queue_recover(legacy));
+    EXPECT_OK(weir_queue_recover(waiting));
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&ordered);
+    weir_queue_destroy(&waiting);
+    control_close(&control);
+}

@@ -334,6 +334,72 @@ WEIR_TEST(Refused, WhatIsFreedAfterTheLegacyQueuesWork)
     end(&scene);
 }
 
+// The same if the failure is found after the queue's waits were accepted: it may have run on without them.
+WEIR_TEST(Refused, WhatIsFreedAfterTheLegacyQueuesWorkBeforeTheFailureIsFound)
+{
+    struct scene scene;
+    weir_queue *legacy;
+    ASSERT_TRUE(begin(&scene));
+    ASSERT_OK(weir_legacy_queue(scene.control.devices[0], &legacy));
+    weir_buffer *other = control_buffer(&scene.control, 4);
+    ASSERT_OK(weir_queue_fill(scene.b, other, 0, 4, "x", 1));
+    const uint64_t first = scene.b->sequence;
+    control_stall_queue(legacy);
+    ASSERT_OK(weir_queue_fill(legacy, scene.buffer, 0, SIZE, "x", 1));
+    ASSERT_OK(weir_queue_fill(scene.b, other, 0, 4, "x", 1));
+    const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "b is broken"};
+    weir__completion_fail(scene.b, first, &cause);
+    expect_is_safe(&scene, scene.b);
+    weir_buffer_destroy(&other);
+    end(&scene);
+}
+
+// The legacy queue waits again for what it came after before its recovery.
+WEIR_TEST(Refused, WhatTheLegacyQueueFreedBeforeItsNextFailureIsFound)
+{
+    struct scene scene;
+    weir_queue *legacy;
+    ASSERT_TRUE(begin(&scene));
+    ASSERT_OK(weir_legacy_queue(scene.control.devices[0], &legacy));
+    weir_buffer *other = control_buffer(&scene.control, 4);
+    control_stall_queue(NULL);
+    control_stall(true); // a wait on the host ends, and proves nothing
+    control_refuse(WEIR_OPERATION_WAIT, 0);
+    EXPECT_INT_EQ(weir_queue_fill(legacy, other, 0, 4, "x", 1), WEIR_ERROR_DEVICE);
+    ASSERT_OK(weir_queue_recover(legacy));
+    control_stall_queue(scene.a);
+    control_stall(false);
+    const uint64_t first = legacy->sequence + 1;
+    ASSERT_OK(weir_queue_fill(legacy, other, 0, 4, "x", 1));
+    const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "it is broken"};
+    weir__completion_fail(legacy, first, &cause);
+    expect_is_safe(&scene, legacy);
+    weir_buffer_destroy(&other);
+    end(&scene);
+}
+
+// A call that always runs comes after the legacy queue's work too.
+WEIR_TEST(Refused, ACallThatAlwaysRunsAfterTheLegacyQueuesWork)
+{
+    struct scene scene;
+    atomic_int ran = 0;
+    weir_queue *legacy;
+    ASSERT_TRUE(begin(&scene));
+    ASSERT_OK(weir_legacy_queue(scene.control.devices[0], &legacy));
+    ASSERT_OK(weir_queue_host_call(scene.b, fail_at_gate, NULL));
+    control_stall_queue(legacy);
+    ASSERT_OK(weir_queue_fill(legacy, scene.buffer, 0, SIZE, "x", 1));
+    EXPECT_OK(weir_queue_host_call_always(scene.b, note_blocked, &ran));
+    control_gate_open();
+    EXPECT_TRUE(blocks(&ran));
+    EXPECT_INT_EQ(atomic_load(&ran), 0);
+    control_stall_queue(NULL);
+    EXPECT_OK(weir_queue_recover(scene.b));
+    EXPECT_INT_EQ(atomic_load(&ran), 1);
+    EXPECT_OK(weir_pool_free(scene.b, &scene.buffer));
+    end(&scene);
+}
+
 WEIR_TEST(Refused, WhatTheLegacyQueueFreedAfterWorkOfOthers)
 {
     struct scene scene;
