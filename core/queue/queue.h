@@ -186,8 +186,9 @@ static inline weir_status weir__queue_deliver(weir_queue *queue,
     return status;
 }
 
-// Gives the operation its number and sends it down the chain. With the submit lock held, on a
-// queue that has not failed.
+// Gives the operation its number and sends it down the chain. With the submit lock held. A failed
+// queue only gets records of its end, frees to pools and host calls that always run: the caller has
+// refused the others.
 static inline weir_status weir__queue_submit_locked(weir_queue *queue,
                                                     struct weir_operation *operation)
 {

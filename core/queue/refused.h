@@ -25,8 +25,8 @@ bool weir__refused_any(weir_queue *queue);
 // The same, with a query of the driver. The caller holds no lock.
 bool weir__refused_are_over(weir_queue *queue);
 
-// Stores the first wait after operation `after` and up to `own` whose producer is not known to have ended;
-// false: none.
+// Stores the first wait for a record, after operation `after` and up to `own`, whose producer is not known to
+// have ended; false: none. Waits without a record, for a launch, are passed over.
 bool weir__refused_next(weir_queue *queue, uint64_t after, uint64_t own,
                         struct weir__wait *out_wait);
 // It has ended.
