@@ -16,6 +16,7 @@
 
 #define CALL_ENDS_MS 50
 #define CREATION_BEAT_NS UINT64_C(10000000)
+#define ENDS_NS UINT64_C(2000000000) // for ends of others before a creation; one may wait for other ranks
 
 // The task's thread ends the native communicator; if there is none, this one does.
 static void end_native(struct cu_comm *comm, ncclResult_t (*end)(ncclComm_t))
@@ -170,6 +171,7 @@ static weir_status make_native(struct cu_comm *comm, const ncclUniqueId *id,
     task->id = *id;
     task->rank = (int)comm->rank;
     task->count = (int)comm->count;
+    cu_task_await_ends(comm->device->comm_threads, weir_clock_now_ns() + ENDS_NS);
     if (cu_task_start_creation(task)) {
         status = await_creation(comm, task, setup, ends);
         end_creation(comm, task, status);

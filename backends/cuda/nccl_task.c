@@ -6,12 +6,18 @@
 
 #define LEAVE_NS UINT64_C(5000000000) // for threads to end before their device closes
 
+// Ends under way beside which a communicator is made at once.
+enum {
+    MOST_ENDS = 4
+};
+
 // The threads of a device's communicators. Lives until the last of them, and the device, are gone.
 struct cu_comm_threads {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     unsigned running;
-    bool left; // by the device
+    unsigned ending; // of these, those that end a communicator
+    bool left;       // by the device
 };
 
 struct cu_comm_threads *cu_comm_threads_create(const struct weir_host *host)
@@ -53,9 +59,11 @@ bool cu_comm_threads_leave(struct cu_comm_threads *comm_threads, const struct we
 }
 
 // Ends a thread's part. The last one frees what is left.
-static void end_thread(struct cu_comm_threads *comm_threads, const struct weir_host *host)
+static void end_thread(struct cu_comm_threads *comm_threads, const struct weir_host *host,
+                       bool has_ended_one)
 {
     pthread_mutex_lock(&comm_threads->lock);
+    comm_threads->ending -= has_ended_one;
     const bool last = --comm_threads->running == 0 && comm_threads->left;
     pthread_cond_broadcast(&comm_threads->changed);
     pthread_mutex_unlock(&comm_threads->lock);
@@ -67,8 +75,9 @@ static void release_task(struct cu_task *task)
 {
     struct cu_comm_threads *comm_threads = task->comm_threads;
     const struct weir_host *host = task->host;
+    const bool ends_one = task->end;
     host->release(task);
-    end_thread(comm_threads, host);
+    end_thread(comm_threads, host, ends_one);
 }
 
 // What NCCL does must not spoil what other threads capture: ask.h.
@@ -86,6 +95,16 @@ static void *run_end(void *argument)
     (void)task->end(task->native);
     release_task(task);
     return NULL;
+}
+
+void cu_task_await_ends(struct cu_comm_threads *comm_threads, uint64_t until_ns)
+{
+    const struct timespec until = weir_clock_timespec(until_ns);
+    int error = 0;
+    pthread_mutex_lock(&comm_threads->lock);
+    while (comm_threads->ending > MOST_ENDS && error == 0)
+        error = pthread_cond_timedwait(&comm_threads->changed, &comm_threads->lock, &until);
+    pthread_mutex_unlock(&comm_threads->lock);
 }
 
 // The task belongs to what waits for it, unless that has given up.
@@ -107,7 +126,7 @@ static void *run_creation(void *argument)
         (void)task->nccl->ncclCommAbort(task->native);
     if (abandoned)
         host->release(task);
-    end_thread(comm_threads, host);
+    end_thread(comm_threads, host, false);
     return NULL;
 }
 
@@ -117,6 +136,7 @@ static bool start(struct cu_task *task, void *(*run)(void *))
     pthread_attr_t attributes;
     pthread_mutex_lock(&task->comm_threads->lock);
     task->comm_threads->running++;
+    task->comm_threads->ending += task->end != NULL;
     pthread_mutex_unlock(&task->comm_threads->lock);
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);

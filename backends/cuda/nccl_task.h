@@ -33,6 +33,10 @@ struct cu_task *cu_task_create(const struct cu_comm *comm);
 bool cu_task_start_creation(struct cu_task *task);
 bool cu_task_start_end(struct cu_task *task);
 
+// Waits, at most until then, while many ends are under way on the device: until its end each communicator has
+// its memory and its threads, and NCCL's end takes longer than its creation may.
+void cu_task_await_ends(struct cu_comm_threads *comm_threads, uint64_t until_ns);
+
 // Waits for a creation. False: it takes longer.
 bool cu_task_wait(struct cu_task *task, uint64_t until_ns);
 

@@ -2,6 +2,7 @@
 // right is in conformance_test.c.
 #include <dirent.h>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -599,6 +600,33 @@ static long count_threads(void)
     if (folder)
         closedir(folder);
     return count;
+}
+
+static void *release_soon(void *user)
+{
+    (void)user;
+    weir_clock_sleep_ns(SECOND / 5);
+    nccl()->hold(NULL);
+    return NULL;
+}
+
+// One that is made waits for many ends, so that those do not grow in number, and not for ever.
+WEIR_TEST(CommNccl, ACreationWaitsForManyEnds)
+{
+    struct comm_rig rig;
+    pthread_t thread;
+    comm_rig_open_ranks(&rig, "", 2);
+    nccl()->hold("ncclCommDestroy");
+    for (int i = 0; i < 5; i++) {
+        create(&rig, 20 * SECOND);
+        weir_comm_destroy(&rig.comms[0]), weir_comm_destroy(&rig.comms[1]);
+    }
+    EXPECT_INT_EQ((int)nccl()->live(), 10);
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, release_soon, NULL), 0);
+    create(&rig, 20 * SECOND);
+    EXPECT_TRUE(nccl()->live() < 10 + 2);
+    pthread_join(thread, NULL);
+    close_all(&rig);
 }
 
 // Made and destroyed: no thread and no native object stays.
