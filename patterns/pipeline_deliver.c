@@ -209,7 +209,7 @@ static void deliver_head(weir_pipeline *pipeline)
             pipeline->must_recover = true;
     }
     pthread_mutex_unlock(&pipeline->lock);
-    weir__pipeline_await_turn(pipeline);
+    weir__pipeline_await_turn(pipeline, record->number);
     pthread_mutex_lock(&pipeline->lock);
     uint64_t now_ns = weir_clock_now_ns();
     struct delivery delivery;

@@ -1,7 +1,5 @@
-// The order of deliveries is a ring of pipelines: entry n is the pipeline that accepted frame n of the
-// group. As each pipeline delivers its own frames in order, the deliverer whose pipeline is at the
-// ring's head has the frame that is next. The ring has an entry for each record of its pipelines, so
-// it is never full.
+// Each frame has a number in the group, in the order in which they were accepted, and the deliverer that
+// has the frame of the group's head delivers it.
 //
 // Submission looks at one pipeline after the other, each under its own lock. A pipeline that fills up
 // between the look and the submission is found by the next look.
@@ -16,13 +14,11 @@
 struct weir_pipeline_group {
     char label[WEIR__PATTERN_LABEL_SIZE];
     pthread_mutex_t lock;
-    pthread_cond_t turn;  // deliverers wait: for the head of the ring
+    pthread_cond_t turn;  // deliverers wait: for their frame's number
     pthread_cond_t moved; // callers wait: for room
     weir_pipeline *members[WEIR_PIPELINE_GROUP_MAX];
     uint32_t count;
     uint32_t last; // the member that got the last frame
-    weir_pipeline **ring;
-    uint64_t ring_count;
     uint64_t head; // number of the next frame that is delivered
     uint64_t tail; // number of the next that is accepted
     uint64_t cancels;
@@ -75,7 +71,6 @@ weir_status weir_pipeline_group_destroy(weir_pipeline_group **group)
     pthread_cond_destroy(&ending->moved);
     pthread_cond_destroy(&ending->turn);
     pthread_mutex_destroy(&ending->lock);
-    free(ending->ring);
     free(ending);
     *group = NULL;
     return WEIR_OK;
@@ -83,7 +78,7 @@ weir_status weir_pipeline_group_destroy(weir_pipeline_group **group)
 
 // --- members ---
 
-// Called with the lock, like the function below.
+// Called with the lock.
 static weir_status check_member(const weir_pipeline_group *group, const weir_pipeline *pipeline)
 {
     if (group->count == WEIR_PIPELINE_GROUP_MAX)
@@ -100,27 +95,6 @@ static weir_status check_member(const weir_pipeline_group *group, const weir_pip
     return WEIR_OK;
 }
 
-// Pipelines that have left have no frames in it, and make room.
-static weir_status grow_ring(weir_pipeline_group *group, const weir_pipeline *pipeline)
-{
-    uint64_t count = pipeline->record_count;
-    for (uint32_t i = 0; i < group->count; i++)
-        count += group->members[i]->record_count;
-    if (count <= group->ring_count)
-        return WEIR_OK;
-    weir_pipeline **ring = calloc((size_t)count, sizeof *ring);
-    if (!ring)
-        return weir__pipeline_fail(pipeline->label, WEIR_ERROR_OUT_OF_MEMORY,
-                                   "use fewer slots or a smaller backlog",
-                                   "no memory for the order of group '%s'", group->label);
-    for (uint64_t i = group->head; i < group->tail; i++)
-        ring[i % count] = group->ring[i % group->ring_count];
-    free(group->ring);
-    group->ring = ring;
-    group->ring_count = count;
-    return WEIR_OK;
-}
-
 weir_status weir__pipeline_join(weir_pipeline *pipeline)
 {
     weir_pipeline_group *group = pipeline->params.group;
@@ -128,8 +102,6 @@ weir_status weir__pipeline_join(weir_pipeline *pipeline)
         return WEIR_OK;
     pthread_mutex_lock(&group->lock);
     weir_status status = check_member(group, pipeline);
-    if (status == WEIR_OK)
-        status = grow_ring(group, pipeline);
     if (status == WEIR_OK) {
         group->last = group->count;
         group->members[group->count++] = pipeline;
@@ -162,18 +134,17 @@ uint64_t weir__pipeline_enter_group(weir_pipeline *pipeline)
     weir_pipeline_group *group = pipeline->params.group;
     pthread_mutex_lock(&group->lock);
     const uint64_t number = group->tail++;
-    group->ring[number % group->ring_count] = pipeline;
     pthread_mutex_unlock(&group->lock);
     return number;
 }
 
-void weir__pipeline_await_turn(weir_pipeline *pipeline)
+void weir__pipeline_await_turn(weir_pipeline *pipeline, uint64_t number)
 {
     weir_pipeline_group *group = pipeline->params.group;
     if (!group)
         return;
     pthread_mutex_lock(&group->lock);
-    while (group->ring[group->head % group->ring_count] != pipeline)
+    while (group->head != number)
         pthread_cond_wait(&group->turn, &group->lock);
     pthread_mutex_unlock(&group->lock);
 }

@@ -252,12 +252,12 @@ void weir__pipeline_put_latency(struct weir_pipeline_statistics *figures,
 
 // The pipeline's side of its group, which may be NULL in all but the third. Joining, at creation, and
 // leaving, when all frames are delivered; the number of a frame that is accepted, with the pipeline's
-// lock held; waiting until the pipeline's next frame is the group's, and the end of its delivery; and
+// lock held; waiting until that frame is the next of the group, and the end of its delivery; and
 // ending submits to the group that wait.
 weir_status weir__pipeline_join(weir_pipeline *pipeline);
 void weir__pipeline_leave(weir_pipeline *pipeline);
 uint64_t weir__pipeline_enter_group(weir_pipeline *pipeline);
-void weir__pipeline_await_turn(weir_pipeline *pipeline);
+void weir__pipeline_await_turn(weir_pipeline *pipeline, uint64_t number);
 void weir__pipeline_end_turn(weir_pipeline *pipeline);
 void weir__pipeline_cancel_in_group(weir_pipeline *pipeline);
 
