@@ -8,6 +8,7 @@
 #include "conf/gpus/c1060_ini.h"
 #include "conf/gpus/c2050_ini.h"
 #include "conf/gpus/geforce_fermi_ini.h"
+#include "conf/gpus/h100_ini.h"
 #include "conf/gpus/h200_ini.h"
 #include "conf/gpus/k20c_ini.h"
 #include "conf/gpus/tegra_x2_ini.h"
@@ -22,6 +23,7 @@ static const struct carried {
     {"c1060", &weir_sim_gpu_c1060},
     {"c2050", &weir_sim_gpu_c2050},
     {"geforce_fermi", &weir_sim_gpu_geforce_fermi},
+    {"h100", &weir_sim_gpu_h100},
     {"h200", &weir_sim_gpu_h200},
     {"k20c", &weir_sim_gpu_k20c},
     {"tegra_x2", &weir_sim_gpu_tegra_x2},

@@ -138,7 +138,7 @@ TARGETS = {
     "cli/sim": ["//cli/sim"],
     "cli/trace": ["//cli/trace"],
     "cli/train": ["//cli/train"],
-    "conf/gpus": ["//conf/gpus:%s_ini" % name for name in ["c1060", "c2050", "geforce_fermi", "h200", "k20c", "tegra_x2"]],
+    "conf/gpus": ["//conf/gpus:%s_ini" % name for name in ["c1060", "c2050", "geforce_fermi", "h100", "h200", "k20c", "tegra_x2"]],
     "core": ["//core"],
     "core/support": ["//core/support"],
     "core/config": ["//core/config"],

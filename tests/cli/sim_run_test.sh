@@ -157,8 +157,8 @@ expect_data 1 "$weir" trace check sim.json --overlap 'copy/compute>=0.3'
 expect_contains "$output" "0.0 %"
 
 # What is wrong with a model is said before anything runs.
-expect_data 3 "$weir" sim --gpu k20c,h300 "$chunked" depth
-expect_contains "$messages" "h300: no GPU of that name is known; did you mean 'h200'?"
+expect_data 3 "$weir" sim --gpu k20c,hh200 "$chunked" depth
+expect_contains "$messages" "hh200: no GPU of that name is known; did you mean 'h200'?"
 case "$messages" in *chunks*) fail "the program ran" ;; esac
 expect_data 3 "$weir" sim --gpu k20c --what-if copy_engine=1 "$chunked" depth
 expect_contains "$messages" "did you mean 'copy_engines'?"

@@ -298,13 +298,13 @@ WEIR_TEST(SimModel, ChangesOfKeys)
 WEIR_TEST(SimModel, NamesOfGpus)
 {
     struct sim_gpu *gpu;
-    EXPECT_FALSE(sim_gpu_open("h100", &gpu, message, sizeof message));
+    EXPECT_FALSE(sim_gpu_open("hh200", &gpu, message, sizeof message));
     EXPECT_NULL(gpu);
-    EXPECT_STR_EQ(message, "h100: no GPU of that name is known; did you mean 'h200'?");
+    EXPECT_STR_EQ(message, "hh200: no GPU of that name is known; did you mean 'h200'?");
     EXPECT_FALSE(sim_gpu_open("xyzzy", &gpu, message, sizeof message));
     EXPECT_STR_EQ(message,
                   "xyzzy: no GPU of that name is known; choose one of c1060, c2050, "
-                  "geforce_fermi, h200, k20c, tegra_x2, or name a file, such as ./gpu.ini");
+                  "geforce_fermi, h100, h200, k20c, tegra_x2, or name a file, such as ./gpu.ini");
     EXPECT_FALSE(sim_gpu_open("absent.ini", &gpu, message, sizeof message));
     EXPECT_NOT_NULL(strstr(message, "absent.ini"));
 }
@@ -317,7 +317,7 @@ WEIR_TEST(SimModel, CarriedModels)
         EXPECT_TRUE(sim_gpu_open(sim_gpu_name(count), &gpu, message, sizeof message));
         sim_gpu_destroy(&gpu);
     }
-    EXPECT_SIZE_EQ(count, 6);
+    EXPECT_SIZE_EQ(count, 7);
 }
 
 // The first key after which a blank line, the next section or the end comes before a comment; "" if
