@@ -24,6 +24,8 @@ import tempfile
 
 # The columns that are predicted; others are ratios of them.
 FIGURES = ("ms", "us", "median_us", "frames_per_second", "submit_us", "complete_us")
+# What tells no row from another one, and differs between backends, which align the parts of results.
+ALIGNED = ("bytes_out",)
 # Tables of parts that run alone.
 ALONE = ("alone", "copies", "parts")
 # Rows that are measured only, since sim does not see them.
@@ -41,7 +43,8 @@ def rows_of(figures):
     rows = {}
     for table, lines in figures["tables"].items():
         for line in lines:
-            key = tuple(str(v) for v in line.values() if not isinstance(v, dict) and v is not None)
+            key = tuple(str(v) for name, v in line.items()
+                        if not isinstance(v, dict) and v is not None and name not in ALIGNED)
             for column, value in line.items():
                 if column in FIGURES and isinstance(value, dict):
                     rows[free_key(rows, table, key, column)] = value

@@ -53,6 +53,14 @@ tables "$out/jobs.json" 4 10 0
 expect_status 1 "${compare[@]}"
 expect_contains "$output" "  measured as 0: ms of ways: depth 2"
 
+# Bytes that backends align in their own ways.
+tables "$out/jobs.json" 4 10 10
+sed -i 's/"queues": 2/"queues": 2, "bytes_out": 230176/' "$out/jobs.json"
+sed 's/230176/230272/; s/"median": 10/"median": 9/' "$out/jobs.json" >"$TEST_TMPDIR/overlap.json"
+expect_status 0 "${compare[@]}"
+expect_not_contains "$output" "partner"
+tables "$TEST_TMPDIR/overlap.json" 4 9 12
+
 # What calls the driver itself is listed, and needs no partner.
 tables "$out/jobs.json" 4 10 10
 sed -i 's/"ways": \[/"ways": [{"order": "raw CUDA, graph", "ms": {"median": 3, "min": 3, "max": 3}}, /' "$out/jobs.json"
