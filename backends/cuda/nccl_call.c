@@ -1,6 +1,8 @@
 // Collectives by NCCL. What moves bytes only is called with bytes, since NCCL has no elements of 16
 // bits that are integers. all-to-all, gather and scatter are sends and receives in a group, as
 // NCCL's documentation has them; a rank's own part is a copy.
+#include <sched.h>
+
 #include "backends/cuda/nccl.h"
 
 // One call.
@@ -275,15 +277,31 @@ WEIR_APART static ncclResult_t call_other(const struct weir_link *link, const st
     return code;
 }
 
+// With NCCL_COMM_BLOCKING=0 a call returns before its work is in the stream, where later work of the queue would
+// overtake it. An abort ends the wait.
+WEIR_APART static ncclResult_t await_call(const struct cu_comm *comm)
+{
+    ncclResult_t code = ncclInProgress;
+    while (code == ncclInProgress && !atomic_load(&comm->aborted)) {
+        const ncclResult_t asked = comm->nccl->api.ncclCommGetAsyncError(comm->native, &code);
+        code = asked == ncclSuccess ? code : asked;
+        sched_yield();
+    }
+    return code;
+}
+
 ncclResult_t cu_nccl_call(const struct weir_link *link, const struct cu_comm *comm,
                           const struct cu_queue *queue, const struct weir_operation *operation,
                           const char **out_call)
 {
-    if (operation->u.collective.kind != WEIR_ALL_REDUCE)
-        return call_other(link, comm, queue, operation, out_call);
-    const ncclResult_t code = all_reduce(link, comm, queue, operation);
-    if (operation->u.collective.count)
-        cu_watch_command(queue);
-    *out_call = "ncclAllReduce";
-    return code;
+    ncclResult_t code;
+    if (operation->u.collective.kind != WEIR_ALL_REDUCE) {
+        code = call_other(link, comm, queue, operation, out_call);
+    } else {
+        code = all_reduce(link, comm, queue, operation);
+        if (operation->u.collective.count)
+            cu_watch_command(queue);
+        *out_call = "ncclAllReduce";
+    }
+    return code == ncclInProgress ? await_call(comm) : code;
 }

@@ -6,6 +6,8 @@
 
 #define LEAVE_NS UINT64_C(5000000000) // for threads to end before their device closes
 
+#define POLL_NS UINT64_C(1000000)
+
 // Ends under way beside which a communicator is made at once.
 enum {
     MOST_ENDS = 4
@@ -107,6 +109,31 @@ void cu_task_await_ends(struct cu_comm_threads *comm_threads, uint64_t until_ns)
     pthread_mutex_unlock(&comm_threads->lock);
 }
 
+static bool is_abandoned(struct cu_task *task)
+{
+    pthread_mutex_lock(&task->comm_threads->lock);
+    const bool abandoned = task->abandoned;
+    pthread_mutex_unlock(&task->comm_threads->lock);
+    return abandoned;
+}
+
+// With NCCL_COMM_BLOCKING=0 NCCL goes on with it after the call. One that failed since, or is given up, is aborted.
+static ncclResult_t create(struct cu_task *task)
+{
+    ncclResult_t code =
+        task->nccl->ncclCommInitRank(&task->native, task->count, task->id, task->rank);
+    if (code != ncclInProgress)
+        return code;
+    while (code == ncclInProgress && !is_abandoned(task)) {
+        weir_clock_sleep_ns(POLL_NS);
+        const ncclResult_t asked = task->nccl->ncclCommGetAsyncError(task->native, &code);
+        code = asked == ncclSuccess ? code : asked;
+    }
+    if (code != ncclSuccess)
+        (void)task->nccl->ncclCommAbort(task->native);
+    return code;
+}
+
 // The task belongs to what waits for it, unless that has given up.
 static void *run_creation(void *argument)
 {
@@ -114,8 +141,7 @@ static void *run_creation(void *argument)
     struct cu_comm_threads *comm_threads = task->comm_threads;
     const struct weir_host *host = task->host;
     enter(task);
-    const ncclResult_t code =
-        task->nccl->ncclCommInitRank(&task->native, task->count, task->id, task->rank);
+    const ncclResult_t code = create(task);
     pthread_mutex_lock(&comm_threads->lock);
     task->code = code;
     task->done = true;

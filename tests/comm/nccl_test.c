@@ -232,6 +232,47 @@ static void duplicate_both(struct comm_rig *rig, weir_comm **out_copies)
     out_copies[1] = two[1].copy;
 }
 
+// With NCCL_COMM_BLOCKING=0 NCCL's calls return before they have done all.
+WEIR_TEST(CommNccl, CallsThatAreInProgress)
+{
+    const int32_t ones[] = {1, 1, 1, 1, 1, 1, 1, 1};
+    const int32_t fours[] = {4, 4, 4, 4, 4, 4, 4, 4};
+    struct comm_rig rig;
+    weir_comm *copies[2];
+    nccl()->blocking(false);
+    open_two(&rig, 20 * SECOND);
+    duplicate_both(&rig, copies);
+    for (uint32_t rank = 0; rank < 2; rank++)
+        comm_rig_write(&rig, rank, rig.dst[rank], 0, ones, 8);
+    for (int step = 0; step < 2; step++)
+        for (uint32_t rank = 0; rank < 2; rank++)
+            EXPECT_OK(weir_queue_all_reduce(rig.queues[rank], step ? copies[rank] : rig.comms[rank],
+                                            rig.dst[rank], 0, rig.dst[rank], 0, 8, WEIR_I32,
+                                            WEIR_SUM));
+    for (uint32_t rank = 0; rank < 2; rank++)
+        EXPECT_OK(weir_queue_all_to_all(rig.queues[rank], rig.comms[rank], rig.dst[rank], 0,
+                                        rig.dst[rank], 0, 4, WEIR_I32));
+    for (uint32_t rank = 0; rank < 2; rank++)
+        comm_rig_expect(&rig, rank, rig.dst[rank], 0, fours, 8);
+    weir_comm_destroy(&copies[0]), weir_comm_destroy(&copies[1]);
+    nccl()->blocking(true);
+    close_all(&rig);
+}
+
+// And one whose creation fails afterwards.
+WEIR_TEST(CommNccl, ACreationThatIsInProgressFails)
+{
+    struct comm_rig rig;
+    const struct weir_comm_params params = {.struct_size = sizeof params, .label = "grads"};
+    comm_rig_open_ranks(&rig, "", 2);
+    nccl()->blocking(false);
+    nccl()->async_error(2); // ncclSystemError
+    EXPECT_INT_EQ(weir_comm_create_all(rig.devices, 2, &params, rig.comms), WEIR_ERROR_COMM);
+    nccl()->async_error(0);
+    nccl()->blocking(true);
+    close_all(&rig);
+}
+
 // Sends, receives and exchanges, a barrier, and the parts of a split.
 WEIR_TEST(CommNccl, DirectOnesAndParts)
 {

@@ -33,6 +33,9 @@ struct weir_test_nccl {
     // While set, calls that are under way go on after their communicator's abort, which returns: a kernel
     // that does not see it.
     void (*endless)(bool endless);
+    // While not set, as with NCCL_COMM_BLOCKING=0: communicators are created, and calls that move data end, with
+    // ncclInProgress, and the next questions for the error have it too.
+    void (*blocking)(bool blocking);
     // Communicators that exist.
     long (*live)(void);
 };

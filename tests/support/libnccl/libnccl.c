@@ -26,6 +26,8 @@ static struct fake_clique *cliques;
 static long live;
 static long next_id;
 static int async_code;
+static bool lazy;        // not blocking
+static long in_progress; // questions that are answered so
 static char failing[NAME_SIZE];
 static long failing_in;
 static int failing_code;
@@ -68,12 +70,24 @@ static ncclResult_t admit(const char *name)
     return (ncclResult_t)failing_code;
 }
 
+static ncclResult_t progress(ncclResult_t code)
+{
+    if (!lazy || code != ncclSuccess || depth > 0)
+        return code;
+    in_progress = 3;
+    return ncclInProgress;
+}
+
 #define BEGIN                       \
     pthread_mutex_lock(&fake_lock); \
     ncclResult_t code = admit(__func__)
 #define END                           \
     pthread_mutex_unlock(&fake_lock); \
     return code
+// Of a call that NCCL may go on with.
+#define END_LAZY           \
+    code = progress(code); \
+    END
 
 ncclResult_t ncclGetVersion(int *version)
 {
@@ -171,7 +185,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id, int r
             code = ncclSystemError;
         }
     }
-    END;
+    END_LAZY;
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
@@ -196,7 +210,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out)
 {
     (void)comm;
     BEGIN;
-    *out = (ncclResult_t)async_code;
+    *out = in_progress > 0 ? ncclInProgress : (ncclResult_t)async_code;
+    in_progress -= in_progress > 0;
     END;
 }
 
@@ -299,7 +314,7 @@ ncclResult_t ncclGroupEnd(void)
     BEGIN;
     if (--depth == 0)
         end_group();
-    END;
+    END_LAZY;
 }
 
 static struct fake_message **last_message(ncclComm_t comm, CUstream stream)
@@ -339,7 +354,7 @@ ncclResult_t ncclSend(const void *src, size_t size, ncclDataType_t type, int pee
     BEGIN;
     if (code == ncclSuccess)
         message(comm, stream, false, (char *)(uintptr_t)src, size * fake_size(type), peer);
-    END;
+    END_LAZY;
 }
 
 ncclResult_t ncclRecv(void *dst, size_t size, ncclDataType_t type, int peer, ncclComm_t comm,
@@ -348,14 +363,14 @@ ncclResult_t ncclRecv(void *dst, size_t size, ncclDataType_t type, int peer, ncc
     BEGIN;
     if (code == ncclSuccess)
         message(comm, stream, true, dst, size * fake_size(type), peer);
-    END;
+    END_LAZY;
 }
 
 #define CALL(...)                                          \
     BEGIN;                                                 \
     if (code == ncclSuccess && size > 0)                   \
         enqueue(&(struct fake_call){__VA_ARGS__}, stream); \
-    END
+    END_LAZY
 
 ncclResult_t ncclAllReduce(const void *src, void *dst, size_t size, ncclDataType_t type,
                            ncclRedOp_t reduction, ncclComm_t comm, CUstream stream)
@@ -483,6 +498,13 @@ static long get_calls(const char *name)
     return calls;
 }
 
+static void set_blocking(bool blocking)
+{
+    pthread_mutex_lock(&fake_lock);
+    lazy = !blocking;
+    pthread_mutex_unlock(&fake_lock);
+}
+
 static long get_live(void)
 {
     pthread_mutex_lock(&fake_lock);
@@ -499,5 +521,6 @@ const struct weir_test_nccl weir_test_nccl = {
     .calls = get_calls,
     .await_held = await_held,
     .endless = set_endless,
+    .blocking = set_blocking,
     .live = get_live,
 };
