@@ -334,6 +334,12 @@ static bool is_repeated(const struct weir__module_name *names, size_t index)
     return false;
 }
 
+// The modules that have a package of their own, and an archive or a folder without them is whole.
+static bool is_packaged_apart(const char *name)
+{
+    return strcmp(name, "cuda") == 0 || strcmp(name, "opencl") == 0;
+}
+
 // The remedy for a name that no directory has: the nearest name, or all names.
 static void suggest(const char *name, const char *search_path, char *remedy, size_t size)
 {
@@ -350,6 +356,11 @@ static void suggest(const char *name, const char *search_path, char *remedy, siz
     }
     if (nearest)
         snprintf(remedy, size, "did you mean '%s'?", nearest);
+    else if (is_packaged_apart(name))
+        snprintf(remedy, size,
+                 "install the package weir-%s, or set module_path in [weir], or WEIR_MODULE_PATH, "
+                 "to where it is (the modules there are: %s)",
+                 name, all[0] ? all : "none");
     else
         snprintf(remedy, size,
                  "set module_path in [weir], or WEIR_MODULE_PATH, to where it is (the modules "

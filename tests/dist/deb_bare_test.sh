@@ -103,6 +103,7 @@ expect_status 0 in_bare weir conform --backend null --filter 'Copy.*'
 expect_contains "$output" "0 failed"
 expect_status 3 in_bare env WEIR_BACKEND=opencl weir doctor
 expect_contains "$output" "no weir_opencl.so"
+expect_contains "$output" "install the package weir-opencl, or set module_path"
 expect_status 0 apt install "${packages[@]}"
 are "$version"
 complete
