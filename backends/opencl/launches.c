@@ -284,12 +284,15 @@ weir_status ocl_launches_create(struct ocl_queue *queue)
     return WEIR_OK;
 }
 
+// The work of a queue that is destroyed has ended. Its list is read to the end, for the sake of those that wait for it,
+// and since lists of queues that waited for each other in a circle would keep each other.
 void ocl_launches_finish(struct ocl_queue *queue)
 {
     struct ocl_device *device = queue->device;
     if (!queue->launches)
         return;
     pthread_mutex_lock(&device->launches_lock);
+    settle(queue->launches, UINT64_MAX, true);
     put(queue->launches);
     pthread_mutex_unlock(&device->launches_lock);
     queue->launches = NULL;
