@@ -16,7 +16,8 @@
 
 #define CALL_ENDS_MS 50
 #define CREATION_BEAT_NS UINT64_C(10000000)
-#define ENDS_NS UINT64_C(2000000000) // for ends of others before a creation; one may wait for other ranks
+#define ENDS_NS \
+    UINT64_C(2000000000) // for ends of others before a creation; one may wait for other ranks
 
 // The task's thread ends the native communicator; if there is none, this one does.
 static void end_native(struct cu_comm *comm, ncclResult_t (*end)(ncclComm_t))

@@ -31,9 +31,8 @@ static bool time_copy(struct calibration *c, bool up, size_t size, double *out_n
     char *part = next_part(c, size);
     const uint64_t began = cli_now_ns();
     *out_ns = 0;
-    const weir_status status =
-        up ? weir_upload(c->queues[0], c->to[CAL_UP], 0, part, size)
-           : weir_download(c->queues[0], part, c->from[CAL_DOWN], 0, size);
+    const weir_status status = up ? weir_upload(c->queues[0], c->to[CAL_UP], 0, part, size)
+                                  : weir_download(c->queues[0], part, c->from[CAL_DOWN], 0, size);
     if (status < 0)
         return cal_fail_weir(c);
     if (!cal_sync(c, 0))

@@ -28,10 +28,8 @@ static bool open_device(void *user)
 static bool load(void *user)
 {
     struct weir_start *start = user;
-    return weir_peer_fine(
-        weir_program_create(start->device,
-                            WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
-                            &start->program));
+    return weir_peer_fine(weir_program_create(
+        start->device, WEIR_PARAMS(weir_program, .bundle = &conformance_kernels), &start->program));
 }
 
 static bool find(void *user)
@@ -63,8 +61,8 @@ static bool make_out(void *user)
 static bool upload(void *user)
 {
     struct weir_start *start = user;
-    return weir_peer_fine(weir_upload(start->queue, start->in, 0, start->job.numbers,
-                                      sizeof start->job.numbers));
+    return weir_peer_fine(
+        weir_upload(start->queue, start->in, 0, start->job.numbers, sizeof start->job.numbers));
 }
 
 static bool compute(void *user)
@@ -92,21 +90,20 @@ static void end(void *user)
 int main(int argc, char **argv)
 {
     static struct weir_start start = {
-        .job =
-            {.name = "weir_start",
-             .about = "Starts with Weir, until the first result.",
-             .steps = {{"runtime", open_runtime},
-                       {"device", open_device},
-                       {"program", load},
-                       {"kernel", find},
-                       {"queue", make_queue},
-                       {"buffer", make_in},
-                       {"next_buffer", make_out},
-                       {"upload", upload},
-                       {"compute", compute}},
-             .step_count = 9,
-             .end = end,
-             .user = &start},
+        .job = {.name = "weir_start",
+                .about = "Starts with Weir, until the first result.",
+                .steps = {{"runtime", open_runtime},
+                          {"device", open_device},
+                          {"program", load},
+                          {"kernel", find},
+                          {"queue", make_queue},
+                          {"buffer", make_in},
+                          {"next_buffer", make_out},
+                          {"upload", upload},
+                          {"compute", compute}},
+                .step_count = 9,
+                .end = end,
+                .user = &start},
     };
     return start_main(&start.job, argc, argv);
 }

@@ -9,7 +9,7 @@
 
 enum {
     HALF = RIG_BYTES / 2,
-    ROOM = 16, // bytes that are an operation's own
+    ROOM = 16,  // bytes that are an operation's own
     ITEMS = 64, // of a block
 };
 
@@ -242,8 +242,7 @@ static weir_status call(const struct calls *calls, const struct calls_stream *st
     if (work->fills)
         return weir_queue_fill_at(queue, to, at, size, "x", 1, CALLS_FILE, line);
     if (work->kind == SIM_KERNEL) {
-        const struct weir_argument arguments[] = {weir_out(to, at, ROOM),
-                                                  weir__argument_u32(7),
+        const struct weir_argument arguments[] = {weir_out(to, at, ROOM), weir__argument_u32(7),
                                                   weir__argument_u64(work->length)};
         return weir_queue_launch_at(queue, calls->kernel[device], weir_dim(work->blocks, 1, 1),
                                     weir_dim(ITEMS, 1, 1), arguments, 3, CALLS_FILE, line);

@@ -13,8 +13,9 @@
 // The text is that of weir.ini; null is the backend.
 static const char *refusal_of(const char *text)
 {
-    const struct weir_open_params params = {
-        .struct_size = sizeof params, .config_path = "weir.ini", .config_text = text};
+    const struct weir_open_params params = {.struct_size = sizeof params,
+                                            .config_path = "weir.ini",
+                                            .config_text = text};
     weir_runtime *runtime = NULL;
     EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_ERROR_CONFIG);
     EXPECT_NULL(runtime);
@@ -66,9 +67,10 @@ WEIR_TEST(SimRefusals, Changes)
                    "'copy_engines'?");
     expect_refused(SIM "gpu = h200\nchanges = copy_engines\n",
                    "weir.ini:6: copy_engines: a change is KEY=VALUE");
-    expect_refused(SIM "gpu = h200\nchanges = copy_engines=3\n",
-                   "weir.ini:6: copy_engines=3: 'copy_engines' of [gpu] is a whole number from 1 to "
-                   "2, not '3'");
+    expect_refused(
+        SIM "gpu = h200\nchanges = copy_engines=3\n",
+        "weir.ini:6: copy_engines=3: 'copy_engines' of [gpu] is a whole number from 1 to "
+        "2, not '3'");
 }
 
 WEIR_TEST(SimRefusals, Costs)
@@ -84,8 +86,7 @@ WEIR_TEST(SimRefusals, Costs)
 
 WEIR_TEST(SimRefusals, OtherKeys)
 {
-    expect_refused(SIM "gpu = h200\nhost = fast\n",
-                   "weir.ini:6: 'host' of [sim] cannot be 'fast'");
+    expect_refused(SIM "gpu = h200\nhost = fast\n", "weir.ini:6: 'host' of [sim] cannot be 'fast'");
     expect_refused(SIM "gpu = h200\nkernel_scale = 0\n",
                    "weir.ini:6: `kernel_scale` of [sim] is a number from 1e-06 to 1e+06, not '0'");
     expect_refused(SIM "gpu = h200\njitter = 91\n",

@@ -288,8 +288,7 @@ EXPORT cl_int clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint count,
         return code;
     fake_list_make(&list, queue, count, events);
     code = fake_real.clEnqueueMarkerWithWaitList(queue, LIST, event);
-    if (code == CL_SUCCESS && event && count > 0 &&
-        fake_plays(WEIR_TEST_OPENCL_UNTIMED_MARKERS))
+    if (code == CL_SUCCESS && event && count > 0 && fake_plays(WEIR_TEST_OPENCL_UNTIMED_MARKERS))
         note_untimed(*event);
     fake_list_finish(&list, count, event_of(code, event));
     return code;
