@@ -334,7 +334,7 @@ static bool is_repeated(const struct weir__module_name *names, size_t index)
     return false;
 }
 
-// The modules that have a package of their own, and an archive or a folder without them is whole.
+// The backends that have a Debian package of their own.
 static bool is_packaged_apart(const char *name)
 {
     return strcmp(name, "cuda") == 0 || strcmp(name, "opencl") == 0;
