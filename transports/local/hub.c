@@ -21,6 +21,27 @@ bool local_hub_wait(struct hub *hub, uint64_t deadline_ns)
     return pthread_cond_timedwait(&hub->changed, &hub->lock, &deadline) == 0;
 }
 
+void local_hub_begin_wait(const struct local_run *run, uint32_t peer)
+{
+    struct hub_rank *own = &local_hub_of(run)->ranks[run->group->rank];
+    own->waits = true;
+    own->awaits = peer;
+}
+
+// A peer that waits itself is not the cause, unless all wait for each other.
+uint32_t local_hub_end_wait(const struct local_run *run, enum hub_outcome outcome)
+{
+    const struct hub *hub = local_hub_of(run);
+    struct hub_rank *own = &hub->ranks[run->group->rank];
+    uint32_t cause = own->awaits;
+    own->waits = outcome == HUB_LATE; // for those whose time ends just now as well
+    if (outcome != HUB_LATE)
+        return cause;
+    for (uint32_t n = 0; n < hub->count && hub->ranks[cause].waits; n++)
+        cause = hub->ranks[cause].awaits;
+    return hub->ranks[cause].waits ? own->awaits : cause;
+}
+
 bool local_hub_failure(const struct local_run *run, enum hub_outcome outcome, uint32_t peer,
                        bool has_head, const struct local_head *head)
 {
@@ -72,10 +93,14 @@ static bool agree(struct local_run *run, uint64_t ticket, bool compare)
     for (uint32_t i = 0; i < hub->count; i++) {
         struct hub_rank peer;
         pthread_mutex_lock(&hub->lock);
+        local_hub_begin_wait(run, i);
         const enum hub_outcome outcome = await_ticket(run, i, ticket, &peer);
+        const uint32_t cause = local_hub_end_wait(run, outcome);
+        if (cause != i)
+            peer = hub->ranks[cause];
         pthread_mutex_unlock(&hub->lock);
         if (outcome != HUB_THERE)
-            return local_hub_failure(run, outcome, i, peer.has_head, &peer.head);
+            return local_hub_failure(run, outcome, cause, peer.has_head, &peer.head);
         if (compare && !local_same(run, i, &peer.head))
             return false;
     }

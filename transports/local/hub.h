@@ -25,6 +25,8 @@ struct hub_rank {
     bool here; // has joined
     bool left;
     bool shrinks; // has come to go on with the ranks that are left
+    bool waits;   // for `awaits`
+    uint32_t awaits;
     bool has_head;
     struct local_head head; // its latest collective
     const char *src;
@@ -69,6 +71,10 @@ extern const struct local_wire local_hub_wire;
 struct hub *local_hub_of(const struct local_run *run);
 // With the lock: waits for a change. False at the deadline.
 bool local_hub_wait(struct hub *hub, uint64_t deadline_ns);
+// With the lock, around a wait for `peer` within a call. The end returns which rank has kept this one waiting:
+// the peer or, if it was late because another one was, that one.
+void local_hub_begin_wait(const struct local_run *run, uint32_t peer);
+uint32_t local_hub_end_wait(const struct local_run *run, enum hub_outcome outcome);
 // The failure for an outcome that is not HUB_THERE; `head` is the peer's call, if `has_head`.
 bool local_hub_failure(const struct local_run *run, enum hub_outcome outcome, uint32_t peer,
                        bool has_head, const struct local_head *head);

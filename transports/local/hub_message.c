@@ -63,11 +63,13 @@ static bool await(const struct local_run *message, uint32_t peer, const struct h
 {
     struct hub *hub = local_hub_of(message);
     pthread_mutex_lock(&hub->lock);
+    local_hub_begin_wait(message, peer);
     const enum hub_outcome outcome = await_peer(message, peer, post);
-    const bool has_head = hub->ranks[peer].has_head;
-    const struct local_head head = hub->ranks[peer].head;
+    const uint32_t cause = local_hub_end_wait(message, outcome);
+    const bool has_head = hub->ranks[cause].has_head;
+    const struct local_head head = hub->ranks[cause].head;
     pthread_mutex_unlock(&hub->lock);
-    return outcome == HUB_THERE || local_hub_failure(message, outcome, peer, has_head, &head);
+    return outcome == HUB_THERE || local_hub_failure(message, outcome, cause, has_head, &head);
 }
 
 // The oldest post of the peer, whose memory stays until finish(); NULL if a call has failed.

@@ -159,11 +159,21 @@ static void tell(struct tcp_group *group, enum tcp_news_kind kind, const char *c
     struct tcp_news news = {.kind = kind};
     snprintf(news.cause, sizeof news.cause, "%s", cause);
     for (uint32_t i = 0; i < group->local.count; i++) {
-        // It fits, for nothing is sent there before a failure, and little after it. Ranks that are gone
-        // need no news.
+        // It fits, for a rank sends little there before a failure, and after it. Ranks that are gone need no
+        // news.
         if (group->peers[i].control >= 0)
             (void)!send(group->peers[i].control, &news, sizeof news, MSG_NOSIGNAL);
     }
+}
+
+void local_tcp_say(struct tcp_group *group, uint32_t index, enum tcp_news_kind kind,
+                   uint32_t number)
+{
+    const struct tcp_news news = {.kind = kind, .number = number};
+    pthread_mutex_lock(&group->lock);
+    if (!group->failed && group->peers[index].control >= 0)
+        (void)!send(group->peers[index].control, &news, sizeof news, MSG_NOSIGNAL);
+    pthread_mutex_unlock(&group->lock);
 }
 
 static void tcp_fail(struct local_group *local, const char *cause)
@@ -229,6 +239,7 @@ struct tcp_group *local_tcp_create(const struct weir_host *host, const char *lab
     pthread_mutex_init(&group->lock, NULL);
     group->segment = segment_for(count);
     group->eager = (long)count <= sysconf(_SC_NPROCESSORS_ONLN);
+    group->awaits = TCP_NONE;
     group->listener = -1;
     group->wake = local_descriptor_event();
     group->forks = local_descriptor_forks();
@@ -237,6 +248,7 @@ struct tcp_group *local_tcp_create(const struct weir_host *host, const char *lab
     for (uint32_t i = 0; group->peers && i < count; i++) {
         group->peers[i].data = -1;
         group->peers[i].control = -1;
+        group->peers[i].awaits = TCP_NONE;
     }
     if (!group->peers || !group->polls || group->wake < 0) {
         local_tcp_destroy(group);

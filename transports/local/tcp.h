@@ -1,7 +1,8 @@
 // The wire between processes: two TCP connections between each two ranks. One carries heads and bytes,
 // in an order that both sides know from their calls. The other one, the control connection, carries
-// only the cause of a failure, or that a rank leaves; its end without either is a rank that has died. After
-// a failure the ranks that are left settle there which of them go on: tcp_gather.h.
+// only the cause of a failure, or that a rank leaves; its end without either is a rank that has died. A rank
+// whose time is nearly over asks there for whom the others wait. After a failure the ranks that are left settle
+// there which of them go on: tcp_gather.h.
 //
 // No thread serves them: a call looks after all connections while it waits.
 #ifndef WEIR_LOCAL_TCP_H
@@ -27,17 +28,22 @@ struct tcp_list {
     struct tcp_span **end;
 };
 
+// Where a rank waits for no other one.
+#define TCP_NONE UINT32_MAX
+
 // What control connections carry.
 enum tcp_news_kind {
     TCP_FAILED = 1,
     TCP_LEAVES = 2,
-    TCP_TELLS = 3,  // these two as tcp_gather.h has them
-    TCP_SETTLED = 4 // a struct tcp_member for each follows
+    TCP_TELLS = 3,   // these two as tcp_gather.h has them
+    TCP_SETTLED = 4, // a struct tcp_member for each follows
+    TCP_ASKS = 5,    // for whom the peer waits
+    TCP_WAITS = 6
 };
 
 struct tcp_news {
     uint32_t kind;
-    uint32_t number; // TELLS: the value; SETTLED: how many members follow
+    uint32_t number; // TELLS: the value; SETTLED: how many members follow; WAITS: for which rank
     uint64_t token;  // SETTLED: of the list
     uint32_t step;   // of these two
     char cause[LOCAL_CAUSE_SIZE];
@@ -55,6 +61,7 @@ struct tcp_peer {
     struct local_address address; // of its host
     bool left;                    // its control connection has ended, or it has said that it leaves
     bool died;                    // it has not said so
+    uint32_t awaits; // the rank for which it waits, as it has said; TCP_NONE: it has not
     bool has_head;
     struct local_head head;     // its latest collective
     struct local_head incoming; // its next one
@@ -74,6 +81,8 @@ struct tcp_peer {
 struct tcp_group {
     struct local_group local;
     pthread_mutex_t lock; // guards `failed`, `cause` and what is sent to control connections
+    uint32_t awaits;      // TCP_NONE: this rank does not wait
+    uint64_t asked_ns;    // the deadline before which the others were asked
     bool failed;
     char cause[LOCAL_CAUSE_SIZE];
     bool any;                    // listens at all addresses, not only at loopback
@@ -100,6 +109,9 @@ struct tcp_group *local_tcp_of(const struct local_run *run);
 // Sends and receives until all that is to be received is there, and with `sends` all is sent.
 bool local_tcp_pump(struct local_run *run, bool sends);
 void local_tcp_append(struct tcp_list *list, struct tcp_span *span);
+// Sends news to the control connection of one peer, unless the group has failed.
+void local_tcp_say(struct tcp_group *group, uint32_t index, enum tcp_news_kind kind,
+                   uint32_t number);
 // Reads what a peer's control connection has. False once that has failed the group. The end of a peer
 // does not: it may have sent all that this call needs.
 bool local_tcp_read_news(const struct local_run *run, uint32_t index);

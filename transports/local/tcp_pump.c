@@ -13,6 +13,11 @@
 // How long the control connection of a peer may take to say why the other one has ended.
 #define VERDICT_NS (UINT64_C(1000) * 1000 * 1000)
 
+// A rank whose time is nearly over asks the others for whom they wait: such a part of the timeout before its
+// end, at most so long.
+#define ASK_PART 2
+#define MOST_ASK_NS (UINT64_C(1000) * 1000 * 1000)
+
 // A rank whose peers are about to come asks again for so long before it sleeps: being woken takes
 // longer than most messages do. Only where each rank may have a processor of its own.
 #define EAGER_NS (UINT64_C(50) * 1000)
@@ -36,6 +41,27 @@ static const struct local_head *last_of(const struct tcp_peer *peer)
     return peer->has_head ? &peer->head : NULL;
 }
 
+static bool take_news(const struct local_run *run, uint32_t index)
+{
+    struct tcp_group *group = local_tcp_of(run);
+    struct tcp_peer *peer = &group->peers[index];
+    switch (peer->news.kind) {
+    case TCP_LEAVES:
+        peer->left = true;
+        return true;
+    case TCP_ASKS:
+        local_tcp_say(group, index, TCP_WAITS, group->awaits);
+        return true;
+    case TCP_WAITS:
+        peer->awaits = peer->news.number;
+        return true;
+    default:
+        peer->news.cause[LOCAL_CAUSE_SIZE - 1] = '\0';
+        run->group->wire->fail(run->group, peer->news.cause);
+        return false;
+    }
+}
+
 bool local_tcp_read_news(const struct local_run *run, uint32_t index)
 {
     struct tcp_peer *peer = &local_tcp_of(run)->peers[index];
@@ -53,12 +79,8 @@ bool local_tcp_read_news(const struct local_run *run, uint32_t index)
         if (peer->news_size < sizeof peer->news)
             continue;
         peer->news_size = 0;
-        peer->left = peer->news.kind == TCP_LEAVES;
-        peer->news.cause[LOCAL_CAUSE_SIZE - 1] = '\0';
-        if (!peer->left) {
-            run->group->wire->fail(run->group, peer->news.cause);
+        if (!take_news(run, index))
             return false;
-        }
     }
     return true;
 }
@@ -150,14 +172,57 @@ static bool is_busy(const struct tcp_peer *peer, bool sends)
     return peer->in.first || (sends && peer->out.first);
 }
 
-// The deadline has passed: the first peer that this rank still waits for.
-static bool give_up(const struct local_run *run, bool sends)
+// The first peer that this rank still waits for.
+static uint32_t first_busy(const struct tcp_group *group, bool sends)
 {
-    const struct tcp_group *group = local_tcp_of(run);
     uint32_t index = 0;
     while (index + 1 < group->local.count && !is_busy(&group->peers[index], sends))
         index++;
+    return index;
+}
+
+// When the others are asked.
+static uint64_t ask_at(const struct local_run *run)
+{
+    const uint64_t part_ns = run->timeout_ns / ASK_PART;
+    return run->deadline_ns - (part_ns < MOST_ASK_NS ? part_ns : MOST_ASK_NS);
+}
+
+static void ask_all(struct local_run *run)
+{
+    struct tcp_group *group = local_tcp_of(run);
+    group->asked_ns = run->deadline_ns;
+    for (uint32_t i = 0; i < group->local.count; i++) {
+        group->peers[i].awaits = TCP_NONE;
+        if (!group->peers[i].left)
+            local_tcp_say(group, i, TCP_ASKS, 0);
+    }
+}
+
+// The deadline has passed. A peer that waits itself is not the cause, unless all wait for each other.
+static bool give_up(const struct local_run *run)
+{
+    const struct tcp_group *group = local_tcp_of(run);
+    const uint32_t first = group->awaits;
+    uint32_t index = first;
+    for (uint32_t n = 0; n < group->local.count && group->peers[index].awaits < group->local.count;
+         n++)
+        index = group->peers[index].awaits;
+    if (group->asked_ns != run->deadline_ns || index == group->local.rank ||
+        group->peers[index].awaits != TCP_NONE)
+        index = first;
     return local_late(run, index, last_of(&group->peers[index]));
+}
+
+static bool may_go_on(struct local_run *run)
+{
+    const struct tcp_group *group = local_tcp_of(run);
+    const uint64_t now_ns = weir_clock_now_ns();
+    if (now_ns >= run->deadline_ns)
+        return give_up(run);
+    if (now_ns >= ask_at(run) && group->asked_ns != run->deadline_ns)
+        ask_all(run);
+    return true;
 }
 
 // Sleeps until something can be done. Each peer has two entries, and the last one wakes.
@@ -165,6 +230,8 @@ static bool rest(struct local_run *run, bool sends)
 {
     struct tcp_group *group = local_tcp_of(run);
     const size_t count = group->local.count;
+    const bool has_asked = group->asked_ns == run->deadline_ns;
+    group->awaits = first_busy(group, sends);
     for (size_t i = 0; i < count; i++) {
         const struct tcp_peer *peer = &group->peers[i];
         const short events =
@@ -174,12 +241,14 @@ static bool rest(struct local_run *run, bool sends)
             (struct pollfd){.fd = peer->left ? -1 : peer->control, .events = POLLIN};
     }
     group->polls[2 * count] = (struct pollfd){.fd = group->wake, .events = POLLIN};
-    poll(group->polls, 2 * count + 1, local_poll_ms(run->deadline_ns));
+    poll(group->polls, 2 * count + 1, local_poll_ms(has_asked ? run->deadline_ns : ask_at(run)));
     for (uint32_t i = 0; i < count; i++) {
         if (group->polls[2 * i + 1].revents && !local_tcp_read_news(run, i))
             return false;
     }
-    return weir_clock_now_ns() < run->deadline_ns || give_up(run, sends);
+    const bool goes_on = may_go_on(run);
+    group->awaits = TCP_NONE;
+    return goes_on;
 }
 
 static bool is_eager(const struct tcp_group *group, uint64_t *until_ns)

@@ -14,6 +14,11 @@ struct calls {
     bool gated; // rank 1 waits for it
 };
 
+struct late {
+    uint32_t first; // the rank whose time is out
+    sem_t *go;
+};
+
 static void run_pair(weir_status (*body)(struct rank *rank), struct calls *calls,
                      struct rank *ranks)
 {
@@ -189,6 +194,49 @@ WEIR_TEST(Failures, AReceiverIsAlone)
         ranks,
         "recv of 'grads', app.c:120: rank 1 has submitted nothing after barrier 3 (app.c:103)",
         "200 ms");
+}
+
+// Rank 0 waits for rank 1, which waits for rank 2, which comes when the time of one of them is out.
+static weir_status come_late_to_a_row(struct rank *rank)
+{
+    const struct late *late = rank->user;
+    const weir_status status = rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER});
+    struct weir_transport_call call = message_of(WEIR_RECV, 0, 1);
+    if (status)
+        return status;
+    for (int n = 0; rank->rank == 2 && n < 2; n++)
+        while (sem_wait(late->go) != 0)
+            continue;
+    if (rank->rank == 2)
+        return rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER});
+    call.root = rank->rank + 1;
+    call.dst = memory[rank->rank];
+    if (rank->rank == late->first)
+        call.timeout_ns = 2 * RANKS_SECOND;
+    const weir_status failure = rank_call(rank, call);
+    sem_post(late->go);
+    return failure;
+}
+
+static void expect_the_last_of_a_row(uint32_t first)
+{
+    sem_t go;
+    struct late late = {.first = first, .go = &go};
+    struct rank ranks[RANKS_MAX];
+    sem_init(&go, 0, 0);
+    ranks_run(WIRE, 3, come_late_to_a_row, &late, ranks);
+    sem_destroy(&go);
+    for (int i = 0; i < 3; i++) {
+        EXPECT_INT_EQ(ranks[i].status, WEIR_ERROR_COMM);
+        EXPECT_CONTAINS(ranks[i].error.message, "recv of 'grads', app.c:120: rank 2 has submitted "
+                                                "nothing after barrier 1 (app.c:101) in 2.00 s");
+    }
+}
+
+WEIR_TEST(Failures, ARankWaitsForOneThatIsLate)
+{
+    expect_the_last_of_a_row(0);
+    expect_the_last_of_a_row(1);
 }
 
 // Rank 1 leaves without a call.
