@@ -128,7 +128,9 @@ int fault_walk(const struct fault_options *options, const struct fault_folder *f
     struct fault_plan plan = {.options = options, .folder = folder, .command = command};
     struct fault_walk walk = {.command = command, .options = options};
     char *names = strdup(options->fault);
+    cli_program_begin_series();
     const bool ok = names && close_input() && walk_all(&plan, names, &walk);
+    cli_program_end_series();
     int code = ok ? fault_report_print(&walk) : CLI_FAILED;
     if (cli_program_signal())
         code = CLI_SIGNALLED + cli_program_signal();

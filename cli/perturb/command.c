@@ -294,7 +294,9 @@ static int perturb(const struct settings *settings, struct result *plain)
         cli_error("no memory for the results");
         return CLI_FAILED;
     }
+    cli_program_begin_series();
     const int result = run_seeds(&summary) ? finish(&summary) : CLI_SETUP;
+    cli_program_end_series();
     free(summary.changes);
     return result;
 }

@@ -19,6 +19,8 @@ static const int numbers[SIGNAL_COUNT] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
 
 static volatile sig_atomic_t child;
 static volatile sig_atomic_t received;
+static unsigned takers; // of the signals: a series, and a run
+static struct sigaction before[SIGNAL_COUNT];
 
 static void note(int number)
 {
@@ -37,18 +39,35 @@ int cli_program_signal(void)
     return received;
 }
 
-static void take_signals(struct sigaction old[SIGNAL_COUNT])
+static void take_signals(void)
 {
     const struct sigaction noted = {.sa_handler = note};
     const struct sigaction passed = {.sa_handler = pass_on};
-    for (size_t i = 0; i < SIGNAL_COUNT; i++)
-        sigaction(numbers[i], i < 2 ? &noted : &passed, &old[i]);
+    for (size_t i = 0; i < SIGNAL_COUNT && takers == 0; i++)
+        sigaction(numbers[i], i < 2 ? &noted : &passed, &before[i]);
+    takers++;
 }
 
-static void give_back_signals(const struct sigaction old[SIGNAL_COUNT])
+static void restore_signals(void)
 {
     for (size_t i = 0; i < SIGNAL_COUNT; i++)
-        sigaction(numbers[i], &old[i], NULL);
+        sigaction(numbers[i], &before[i], NULL);
+}
+
+static void give_back_signals(void)
+{
+    if (--takers == 0)
+        restore_signals();
+}
+
+void cli_program_begin_series(void)
+{
+    take_signals();
+}
+
+void cli_program_end_series(void)
+{
+    give_back_signals();
 }
 
 int cli_program_become(const struct cli_program *program)
@@ -70,6 +89,22 @@ int cli_program_tell_missing(const struct cli_program *program, int error)
 {
     cli_error("%s cannot be run: %s", program->command[0], strerror(error));
     return error == ENOENT ? CLI_NOT_FOUND : 126;
+}
+
+// In the new process, where they are blocked.
+static void leave_signals_alone(const sigset_t *mask)
+{
+    restore_signals();
+    sigprocmask(SIG_SETMASK, mask, NULL);
+}
+
+static void block_signals(sigset_t *out_before)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < SIGNAL_COUNT; i++)
+        sigaddset(&set, numbers[i]);
+    sigprocmask(SIG_BLOCK, &set, out_before);
 }
 
 // In the new process. The sentence goes where this process's messages go.
@@ -116,21 +151,25 @@ static void finish(const struct cli_program *program, struct cli_program_end *en
 
 bool cli_program_run(const struct cli_program *program, struct cli_program_end *out_end)
 {
-    struct sigaction old[SIGNAL_COUNT];
     *out_end = (struct cli_program_end){.code = CLI_SETUP};
-    take_signals(old);
+    sigset_t mask;
+    take_signals();
     fflush(stdout);
+    block_signals(&mask);
     const pid_t process = fork();
     const int error = errno;
     if (process == 0) {
-        give_back_signals(old);
+        leave_signals_alone(&mask);
         become(program);
     }
     out_end->process = child = process;
+    sigprocmask(SIG_SETMASK, &mask, NULL);
+    if (process > 0 && received) // it came before there was one to pass it on to
+        kill(process, received);
     if (process > 0)
         finish(program, out_end);
     child = 0;
-    give_back_signals(old);
+    give_back_signals();
     if (process < 0)
         cli_error("a process for %s cannot be created: %s", program->command[0], strerror(error));
     return process > 0;

@@ -167,12 +167,14 @@ static int run_all(struct sweep *sweep, char *const *command, const struct sim_c
     }
     int code = name_traces(sweep, common->output);
     cli_progress_start(&progress, !common->quiet, run_count(sweep), "runs/s");
+    cli_program_begin_series();
     for (size_t i = 0; i < run_count(sweep) && code == CLI_OK; i++) {
         code = run_one(sweep, i, command, common->output, sink);
         if (code == CLI_OK && cli_program_signal())
             code = CLI_SIGNALLED + cli_program_signal();
         cli_progress_update(&progress, i + 1, sweep->gpus.items[i / sweep->per_gpu]);
     }
+    cli_program_end_series();
     cli_progress_end(&progress);
     close(sink);
     return code;

@@ -93,18 +93,22 @@ mkdir taken
 expect_data 3 "$weir" perturb --output taken "$racy" no-wait mended
 expect_contains "$messages" "taken cannot be removed before a run"
 
-# An interrupt ends it, with what is known so far.
-"$program" perturb --seeds 100000 "$racy" no-wait broken >interrupted 2>&1 &
-pid=$!
-for _ in $(seq 600); do
-    ! grep -q "^seed 4" interrupted || break
-    sleep 0.05
+# An interrupt ends it, with what is known so far: within a run, and between two runs.
+for delay in 0 0.003 0.006 0.009 0.012 0.015 0.018 0.021 0.024 0.027; do
+    : >interrupted
+    "$program" perturb --seeds 100000 "$racy" no-wait broken >interrupted 2>&1 &
+    pid=$!
+    for _ in $(seq 600); do
+        ! grep -q "^seed 4" interrupted || break
+        sleep 0.05
+    done
+    sleep "$delay"
+    kill -s TERM "$pid"
+    status=0
+    wait "$pid" || status=$?
+    [ "$status" -eq 143 ] || fail "it ended with $status: $(cat interrupted)"
+    expect_contains "$(cat interrupted)" "seeds changed the result"
 done
-kill -s TERM "$pid"
-status=0
-wait "$pid" || status=$?
-[ "$status" -eq 143 ] || fail "it ended with $status: $(cat interrupted)"
-expect_contains "$(cat interrupted)" "seeds changed the result"
 
 # Wrong command lines.
 expect_data 2 "$weir" perturb
