@@ -24,9 +24,10 @@
 // weir_error_set(), nor the driver, and while it runs host calls of other graphs may wait. If it
 // fails, the launch fails, and later host calls of the launch do not run. What a captured native call
 // (<weir/interop.h>) submits becomes part of the graph: where the backend has graphs the function is
-// called once, by weir_capture_end() and by weir_graph_clone(), with a native queue that captures,
-// and elsewhere by each launch, with the queue that the work goes to. What `user` of both points to
-// must live until the graph is destroyed and its launches have finished.
+// called once, by weir_capture_end(), weir_graph_clone() and weir_graph_set_native(), with a native
+// queue that captures, and elsewhere by each launch, with the queue that the work goes to. What `user`
+// of both points to must live until the graph is destroyed or has got another one, and the launches
+// before have finished.
 //
 // Buffers, kernels and communicators that a graph uses may be destroyed before the graph; they
 // are freed with it. A pool's buffer that a graph uses can be freed to its pool only after
@@ -170,6 +171,17 @@ WEIR_API weir_status weir_graph_set_fill_2d_at(weir_graph *graph, uint32_t node,
                                                const char *file, int line);
 #define weir_graph_set_fill_2d(graph, ...) \
     weir_graph_set_fill_2d_at(graph, __VA_ARGS__, __FILE__, __LINE__)
+
+// Gives a host call another function and `user`. Earlier launches that have not come to it call the old ones;
+// what `user` of an old one points to must live until these have finished. <weir/interop.h> has the same for
+// native calls.
+//
+// Errors: WEIR_ERROR_INVALID for a node of another kind; WEIR_ERROR_OUT_OF_MEMORY.
+WEIR_API weir_status weir_graph_set_host_call_at(weir_graph *graph, uint32_t node,
+                                                 weir_host_function function, void *user,
+                                                 const char *file, int line);
+#define weir_graph_set_host_call(graph, node, function, user) \
+    weir_graph_set_host_call_at(graph, node, function, user, __FILE__, __LINE__)
 
 #ifdef __cplusplus
 }

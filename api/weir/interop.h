@@ -9,6 +9,7 @@
 
 #include <weir/buffer.h>
 #include <weir/common.h>
+#include <weir/graph.h>
 #include <weir/launch.h>
 #include <weir/queue.h>
 #include <weir/status.h>
@@ -97,6 +98,22 @@ WEIR_API weir_status weir_queue_native_at(weir_queue *queue, weir_native_functio
 #define weir_queue_native_array(queue, ...) \
     weir_queue_native_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
+// Gives a native call of a graph (<weir/graph.h>) another function, `user` and buffers, as arguments of the macro
+// weir_graph_set_native() or as an array. Where the backend has
+// graphs the function is called by this call, and what it submits takes the place of what the node did; if
+// launches are held, as those that wait for other ranks are, it is called when they have begun, on a library
+// thread. Elsewhere later launches call it. Earlier launches keep the old ones.
+//
+// Errors: those of weir_queue_native_array(), of the driver and of the function, after which the node is as it
+// was; WEIR_ERROR_INVALID for a node of another kind; WEIR_ERROR_UNSUPPORTED if the backend's module is of an
+// older version.
+WEIR_API weir_status weir_graph_set_native_at(weir_graph *graph, uint32_t node,
+                                              weir_native_function function, void *user,
+                                              const struct weir_argument *arguments,
+                                              size_t argument_count, const char *file, int line);
+#define weir_graph_set_native_array(graph, node, ...) \
+    weir_graph_set_native_at(graph, node, __VA_ARGS__, __FILE__, __LINE__)
+
 struct weir_queue_wrap_params {
     size_t struct_size;
     const char *label;
@@ -162,12 +179,29 @@ inline weir_status weir__native(const char *file, int line, weir_queue *queue,
 #define weir_queue_native(queue, function, user, ...) \
     weir__native(__FILE__, __LINE__, queue, function, user, __VA_ARGS__)
 
+template <typename... Arguments>
+inline weir_status weir__set_native(const char *file, int line, weir_graph *graph, uint32_t node,
+                                    weir_native_function function, void *user,
+                                    Arguments... arguments)
+{
+    const weir_argument list[] = {weir__argument(arguments)...};
+    return weir_graph_set_native_at(graph, node, function, user, list, sizeof...(arguments), file,
+                                    line);
+}
+
+#define weir_graph_set_native(graph, node, function, user, ...) \
+    weir__set_native(__FILE__, __LINE__, graph, node, function, user, __VA_ARGS__)
+
 #else
 
 #define weir_queue_native(queue, function, user, ...)                                  \
     weir_queue_native_at(queue, function, user,                                        \
                          (const struct weir_argument[]){WEIR__ARGUMENTS(__VA_ARGS__)}, \
                          WEIR__COUNT(__VA_ARGS__), __FILE__, __LINE__)
+#define weir_graph_set_native(graph, node, function, user, ...)                            \
+    weir_graph_set_native_at(graph, node, function, user,                                  \
+                             (const struct weir_argument[]){WEIR__ARGUMENTS(__VA_ARGS__)}, \
+                             WEIR__COUNT(__VA_ARGS__), __FILE__, __LINE__)
 
 #endif
 

@@ -37,6 +37,7 @@
     X(CUDA_ERROR_LAUNCH_FAILED, 719)                                \
     X(CUDA_ERROR_NOT_SUPPORTED, 801)                                \
     X(CUDA_ERROR_MPS_CLIENT_TERMINATED, 810)                        \
+    X(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, 910)                    \
     X(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1)                 \
     X(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 2)                       \
     X(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 3)                       \

@@ -146,6 +146,9 @@ static CUresult set_native(const struct cu_graph *graph, CUgraphNode native,
         *out_call = "cuGraphExecMemsetNodeSetParams";
         return cu->cuGraphExecMemsetNodeSetParams(executable, native, &part->u.set,
                                                   graph->device->context);
+    case CU_PART_CHILD:
+        *out_call = "cuGraphExecChildGraphNodeSetParams";
+        return cu->cuGraphExecChildGraphNodeSetParams(executable, native, part->u.child);
     default:
         *out_call = "cuGraphExecKernelNodeSetParams";
         return cu->cuGraphExecKernelNodeSetParams(executable, native, &part->u.launch);
@@ -231,6 +234,13 @@ static weir_status rebuild(struct cu_graph *graph)
     return WEIR_OK;
 }
 
+// Of operands that are not those of such a change, such as a child graph of other nodes.
+static bool needs_rebuild(CUresult code)
+{
+    return code == CUDA_ERROR_INVALID_VALUE || code == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE ||
+           code == CUDA_ERROR_NOT_SUPPORTED;
+}
+
 // A node with several parts is not changed in place: if one change were refused, the node would be
 // inconsistent.
 static weir_status replace(struct cu_graph *graph, struct cu_node *node, struct cu_parts *fresh)
@@ -240,7 +250,7 @@ static weir_status replace(struct cu_graph *graph, struct cu_node *node, struct 
         old.parts->kind == fresh->parts->kind && is_line(old.parts) && is_line(fresh->parts)) {
         const char *call;
         CUresult code = set_native(graph, old.parts->native, fresh->parts, &call);
-        if (code != CUDA_SUCCESS && code != CUDA_ERROR_INVALID_VALUE)
+        if (code != CUDA_SUCCESS && !needs_rebuild(code))
             return cu_graph_refuse(graph, node, call, code);
         if (code == CUDA_SUCCESS) {
             fresh->parts->native = old.parts->native;

@@ -127,6 +127,7 @@
       (CUgraphExec, CUgraphNode, const CUDA_MEMSET_NODE_PARAMS *, CUcontext))                      \
     X(10000, CUresult, cuGraphAddChildGraphNode,                                                   \
       (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUgraph))                              \
+    X(11010, CUresult, cuGraphExecChildGraphNodeSetParams, (CUgraphExec, CUgraphNode, CUgraph))    \
     X(10000, CUresult, cuGraphAddHostNode,                                                         \
       (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUDA_HOST_NODE_PARAMS *))        \
     X(10000, CUresult, cuGraphGetNodes, (CUgraph, CUgraphNode *, size_t *))                        \

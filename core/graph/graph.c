@@ -109,7 +109,7 @@ void weir__graph_parts_finish(struct weir__graph_parts *parts)
     }
     while (parts->calls) {
         struct weir__node_call *next = parts->calls->next;
-        weir__release(parts->calls);
+        weir__node_call_free(parts->calls);
         parts->calls = next;
     }
     weir__release(parts->nodes);

@@ -82,6 +82,7 @@ static const struct slot slots[] = {
     SLOT(comm_captures, false),
     SLOT(graph_takes, false),
     SLOT(comm_give_up, false),
+    SLOT(graph_recapture, false),
 };
 #undef SLOT
 #undef PAIR

@@ -69,6 +69,7 @@ bool weir__runs_add(struct weir__runs *runs, const weir_queue *queue,
             .sequence = launch->sequence,
             .file = launch->file,
             .line = launch->line,
+            .number = runs->added++,
             .left = runs->calls,
         };
     weir_lock_release(&runs->lock);
@@ -79,16 +80,9 @@ void weir__runs_drop(struct weir__runs *runs)
 {
     weir_lock_take(&runs->lock);
     weir_queue *queue = at(runs, --runs->count)->queue;
+    runs->added--;
     weir_lock_release(&runs->lock);
     unpin(queue);
-}
-
-static struct weir__run current(struct weir__runs *runs)
-{
-    weir_lock_take(&runs->lock);
-    const struct weir__run run = *at(runs, 0);
-    weir_lock_release(&runs->lock);
-    return run;
 }
 
 static void end_call(struct weir__runs *runs, bool failed)
@@ -104,6 +98,110 @@ static void end_call(struct weir__runs *runs, bool failed)
     }
     weir_lock_release(&runs->lock);
     unpin(ended);
+}
+
+// Updates.
+
+// With the lock held. The first change takes the place of what the node has called until now.
+static void settle(struct weir__node_call *call)
+{
+    struct weir__node_change *change = call->changes;
+    call->target = change->target;
+    call->changes = change->next;
+    weir__release(change);
+}
+
+// With the lock held: for launch `number`, and later ones.
+static void settle_until(struct weir__node_call *call, uint64_t number)
+{
+    while (call->changes && call->changes->in_force && call->changes->first <= number)
+        settle(call);
+}
+
+static struct weir__node_change **end_of(struct weir__node_call *call)
+{
+    struct weir__node_change **end = &call->changes;
+    while (*end)
+        end = &(*end)->next;
+    return end;
+}
+
+bool weir__node_call_change(struct weir__node_call *call, const struct weir__node_target *target)
+{
+    struct weir__node_change *change = weir__allocate(sizeof *change);
+    if (!change)
+        return false;
+    change->target = *target;
+    weir_lock_take(&call->runs->lock);
+    *end_of(call) = change;
+    weir_lock_release(&call->runs->lock);
+    return true;
+}
+
+// Where no launch of the backend's has still to call, that is all; so what is kept is bounded by the updates
+// between two launches.
+struct weir__node_target weir__node_call_put_in_force(struct weir__node_call *call)
+{
+    struct weir__runs *runs = call->runs;
+    weir_lock_take(&runs->lock);
+    const struct weir__node_target before = call->target;
+    struct weir__node_change *change = call->changes;
+    while (change->in_force)
+        change = change->next;
+    change->in_force = true;
+    change->first = runs->added;
+    if (runs->count == 0 || before.native)
+        settle_until(call, runs->added);
+    weir_lock_release(&runs->lock);
+    return before;
+}
+
+void weir__node_call_restore(struct weir__node_call *call, const struct weir__node_target *target)
+{
+    weir_lock_take(&call->runs->lock);
+    call->target = *target;
+    weir_lock_release(&call->runs->lock);
+}
+
+void weir__node_call_keep(struct weir__node_call *call)
+{
+    weir_lock_take(&call->runs->lock);
+    struct weir__node_change **last = &call->changes;
+    while (*last && ((*last)->next || (*last)->in_force))
+        last = &(*last)->next;
+    weir__release(*last);
+    *last = NULL;
+    weir_lock_release(&call->runs->lock);
+}
+
+void weir__node_call_free(struct weir__node_call *call)
+{
+    while (call->changes)
+        settle(call);
+    weir__release(call);
+}
+
+// The launch that calls, and what it calls.
+static struct weir__run current(struct weir__node_call *call, struct weir__node_target *out_target)
+{
+    struct weir__runs *runs = call->runs;
+    weir_lock_take(&runs->lock);
+    const struct weir__run run = *at(runs, 0);
+    settle_until(call, run.number);
+    *out_target = call->target;
+    weir_lock_release(&runs->lock);
+    return run;
+}
+
+// Where nothing else is called meanwhile.
+static struct weir__node_target target_of(struct weir__node_call *call)
+{
+    if (!call->runs) // graph_create
+        return call->target;
+    weir_lock_take(&call->runs->lock);
+    const struct weir__node_target target = call->target;
+    weir_lock_release(&call->runs->lock);
+    return target;
 }
 
 // Calls.
@@ -139,11 +237,11 @@ weir_status weir__function_ended(void)
     return WEIR_ERROR_HOST_CALL;
 }
 
-static weir_status call_host(const struct weir__node_call *call)
+static weir_status call_host(const struct weir__node_target *target)
 {
     weir_error_set(NULL); // the detail of an earlier function in this thread is not this one's
     const struct weir__call_scope outer = weir__enter_host_call();
-    const weir_status status = call->host(call->user);
+    const weir_status status = target->host(target->user);
     weir__leave_call(outer);
     return weir__function_status(status);
 }
@@ -163,12 +261,13 @@ static void book(const struct weir__run *run, weir_status status)
 }
 
 // On a thread of the driver's: it may wait for nothing, and no queue is finalized.
-static void call_in_driver(const struct weir__node_call *call)
+static void call_in_driver(struct weir__node_call *call)
 {
-    const struct weir__run run = current(call->runs);
+    struct weir__node_target target;
+    const struct weir__run run = current(call, &target);
     weir_status status = WEIR_OK;
     if (!has_failed(&run))
-        status = call_host(call);
+        status = call_host(&target);
     if (status < 0 && run.queue)
         book(&run, explain(call, "host call", status));
     end_call(call->runs, status < 0);
@@ -177,20 +276,23 @@ static void call_in_driver(const struct weir__node_call *call)
 // Also a worker calls it, where a plugin has taken the graph apart.
 static weir_status run_host(void *user)
 {
-    const struct weir__node_call *call = user;
-    if (weir__in_host_call())
-        return call->host(call->user);
+    struct weir__node_call *call = user;
+    if (weir__in_host_call()) {
+        const struct weir__node_target target = target_of(call);
+        return target.host(target.user);
+    }
     call_in_driver(call);
     return WEIR_OK;
 }
 
 static weir_status run_native(const struct weir_native_queue *native, void *user)
 {
-    const struct weir__node_call *call = user;
+    struct weir__node_call *call = user;
+    const struct weir__node_target target = target_of(call);
     const struct weir_error before = *weir_last_error();
     weir_error_set(NULL);
     const struct weir__call_scope outer = weir__enter_native_call();
-    weir_status status = call->native(native, call->user);
+    weir_status status = target.native(native, target.user);
     weir__leave_call(outer);
     status = weir__function_status(status);
     if (status >= 0)
@@ -200,7 +302,8 @@ static weir_status run_native(const struct weir_native_queue *native, void *user
 
 weir_status weir__node_call_run(const struct weir_operation *operation)
 {
-    return call_host(weir__node_call_of(operation));
+    const struct weir__node_target target = target_of(weir__node_call_of(operation));
+    return call_host(&target);
 }
 
 // Wrapping.
@@ -222,13 +325,13 @@ struct weir__node_call *weir__node_call_wrap(struct weir_operation *operation, u
     call->file = operation->file;
     call->line = operation->line;
     if (operation->kind == WEIR_OPERATION_NATIVE) {
-        call->native = operation->u.native.function;
-        call->user = operation->u.native.user;
+        call->target.native = operation->u.native.function;
+        call->target.user = operation->u.native.user;
         operation->u.native.function = run_native;
         operation->u.native.user = call;
     } else {
-        call->host = operation->u.host_call.function;
-        call->user = operation->u.host_call.user;
+        call->target.host = operation->u.host_call.function;
+        call->target.user = operation->u.host_call.user;
         operation->u.host_call.function = run_host;
         operation->u.host_call.user = call;
     }
@@ -237,12 +340,18 @@ struct weir__node_call *weir__node_call_wrap(struct weir_operation *operation, u
 
 void weir__node_call_unwrap(struct weir_operation *operation)
 {
-    const struct weir__node_call *call = weir__node_call_of(operation);
+    struct weir__node_call *call = weir__node_call_of(operation);
+    weir_lock_take(&call->runs->lock);
+    const struct weir__node_change *latest = call->changes;
+    while (latest && latest->next)
+        latest = latest->next;
+    const struct weir__node_target target = latest ? latest->target : call->target;
+    weir_lock_release(&call->runs->lock);
     if (operation->kind == WEIR_OPERATION_NATIVE) {
-        operation->u.native.function = call->native;
-        operation->u.native.user = call->user;
+        operation->u.native.function = target.native;
+        operation->u.native.user = target.user;
     } else {
-        operation->u.host_call.function = call->host;
-        operation->u.host_call.user = call->user;
+        operation->u.host_call.function = target.host;
+        operation->u.host_call.user = target.user;
     }
 }

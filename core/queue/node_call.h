@@ -4,7 +4,8 @@
 //
 // A graph of the backend's calls a host call's function on a thread of the driver's, which learns
 // nothing of what it returns. So the replay keeps the launches that have not ended, in their order: as
-// launches of a graph come one after the other, the first of them is the one that calls.
+// launches of a graph come one after the other, the first of them is the one that calls. It also tells which
+// function is called after an update: earlier launches keep theirs.
 #ifndef WEIR_CORE_QUEUE_NODE_CALL_H
 #define WEIR_CORE_QUEUE_NODE_CALL_H
 
@@ -18,13 +19,15 @@ struct weir__run {
     uint64_t sequence;
     const char *file;
     int line;
-    uint32_t left; // host calls that have not been called
+    uint64_t number; // of the launch, from 0
+    uint32_t left;   // host calls that have not been called
     bool failed;
 };
 
 struct weir__runs {
     struct weir_lock lock;
     uint32_t calls; // host calls in the graph; 0: nothing is kept
+    uint64_t added; // launches that the backend has taken
     struct weir__run *ring;
     uint32_t first;
     uint32_t count;
@@ -42,12 +45,27 @@ bool weir__runs_add(struct weir__runs *runs, const weir_queue *queue,
 // The backend has refused the last one.
 void weir__runs_drop(struct weir__runs *runs);
 
-struct weir__node_call {
-    struct weir__node_call *next; // of the graph's
-    weir_native_function native;  // or
+// What a node calls: `native` or `host`.
+struct weir__node_target {
+    weir_native_function native;
     weir_host_function host;
     void *user;
-    struct weir__runs *runs; // of a graph of the backend's, once that is made
+};
+
+// An update of a node: what later launches call.
+struct weir__node_change {
+    struct weir__node_change *next;
+    struct weir__node_target target;
+    bool in_force; // since launch `first`
+    uint64_t first;
+};
+
+struct weir__node_call {
+    struct weir__node_call *next; // of the graph's
+    struct weir__node_target target;
+    struct weir__node_change *changes; // the oldest first
+    struct weir__runs
+        *runs; // of the graph, whose lock guards `target` and `changes`; NULL until that is made
     bool in_backend;
     uint32_t index;
     const char *file;
@@ -63,8 +81,18 @@ static inline bool weir__has_node_call(const struct weir_operation *operation)
 // memory.
 struct weir__node_call *weir__node_call_wrap(struct weir_operation *operation, uint32_t index,
                                              bool in_backend);
-// Puts the program's function back.
+// Puts the program's function back, that of the latest update.
 void weir__node_call_unwrap(struct weir_operation *operation);
+void weir__node_call_free(struct weir__node_call *call);
+
+// Notes an update, which is not in force yet. False: out of memory.
+bool weir__node_call_change(struct weir__node_call *call, const struct weir__node_target *target);
+// The update has failed: drops the last one, unless it has been in force.
+void weir__node_call_keep(struct weir__node_call *call);
+// Puts the oldest that is not in force so: a host call's for launches that come to the backend from now on, a
+// native call's at once. Returns what was called until now, which weir__node_call_restore() puts back.
+struct weir__node_target weir__node_call_put_in_force(struct weir__node_call *call);
+void weir__node_call_restore(struct weir__node_call *call, const struct weir__node_target *target);
 // That of a node of a graph.
 struct weir__node_call *weir__node_call_of(const struct weir_operation *operation);
 

@@ -146,16 +146,16 @@ bool weir__replay_is_native(const struct weir_link *backend, weir_device *device
     return native;
 }
 
-// The host calls of a graph of the backend's find their launches in `runs`.
+// The host calls of a graph of the backend's find their launches in `runs`, and updates of calls its lock.
 static void note_calls(struct weir__replay *replay, const struct weir_graph_setup *setup)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < setup->node_count; i++) {
         const struct weir_operation *operation = weir_graph_node_at(setup->nodes, i)->operation;
-        if (operation->kind != WEIR_OPERATION_HOST_CALL)
+        if (!weir__has_node_call(operation))
             continue;
         weir__node_call_of(operation)->runs = &replay->runs;
-        count++;
+        count += operation->kind == WEIR_OPERATION_HOST_CALL;
     }
     replay->calls_host = count > 0;
     weir__runs_init(&replay->runs, replay->is_native ? count : 0);
@@ -194,14 +194,34 @@ void weir__replay_destroy(const struct weir_link *link, weir_graph *graph)
 
 // Updates.
 
+// A host call of the backend's graph calls a function of the library's, before the update and after it.
+static weir_status apply_call(const struct weir_link *link, weir_graph *graph,
+                              const struct weir__replay *replay, uint32_t index,
+                              const struct weir_graph_node *node)
+{
+    struct weir__node_call *call = weir__node_call_of(node->operation);
+    const struct weir__node_target before = weir__node_call_put_in_force(call);
+    if (!replay->is_native || node->operation->kind == WEIR_OPERATION_HOST_CALL)
+        return WEIR_OK;
+    const weir_status status = link->next->ops->graph_recapture(link->next, graph, index, node);
+    if (status < 0)
+        weir__node_call_restore(call, &before);
+    return status;
+}
+
 // On success with a backend without graphs, the replay takes ownership of `owned`.
 static weir_status apply(const struct weir_link *link, weir_graph *graph,
                          struct weir__replay *replay, uint32_t index,
                          const struct weir_graph_node *node, struct weir_operation **owned)
 {
     atomic_store(&replay->is_launched, false);
+    weir_status status = WEIR_OK;
+    if (weir__has_node_call(node->operation))
+        status = apply_call(link, graph, replay, index, node);
+    else if (replay->is_native)
+        status = link->next->ops->graph_update(link->next, graph, index, node);
     if (replay->is_native)
-        return link->next->ops->graph_update(link->next, graph, index, node);
+        return status;
     weir__release(replay->nodes[index].operation);
     replay->nodes[index].operation = *owned;
     *owned = NULL;

@@ -326,6 +326,149 @@ CONFORM(GraphCall, HostAfterAFailure)
     destroy_rig(&r);
 }
 
+// Updates.
+
+// Launches before an update keep their function, also one that has not come to it; and so on, often.
+CONFORM(GraphCall, HostUpdates)
+{
+    enum {
+        UPDATES = 20
+    };
+    struct rig r;
+    struct adder first = {0};
+    struct adder adders[UPDATES] = {{0}};
+    struct gate *gate = gate_create();
+    weir_graph *clone;
+    make_rig(f, &r);
+    EXPECT_OK(weir_capture_begin(r.a));
+    EXPECT_OK(weir_queue_host_call(r.a, gate_function, gate));
+    EXPECT_OK(weir_queue_host_call(r.a, add_one, &first));
+    const uint32_t node = last_node(r.a);
+    copy(r.a, r.host, r.x, 0, SIZE);
+    weir_graph *graph = end(r.a);
+    EXPECT_OK(weir_queue_graph(r.a, graph));
+    for (int i = 0; i < UPDATES; i++) {
+        EXPECT_OK(weir_graph_set_host_call(graph, node, fail_plainly, NULL));
+        EXPECT_OK(weir_graph_set_host_call(graph, node, add_one, &adders[i]));
+        EXPECT_OK(weir_queue_graph(i % 2 ? r.a : r.b, graph));
+    }
+    gate_open(gate);
+    EXPECT_SYNC(r.a);
+    EXPECT_SYNC(r.b);
+    EXPECT_INT_EQ(atomic_load(&first.calls), 1);
+    for (int i = 0; i < UPDATES; i++)
+        EXPECT_INT_EQ(atomic_load(&adders[i].calls), 1);
+
+    // A clone has the function of now; what one gets, the other does not.
+    ASSERT_OK(weir_graph_clone(graph, NULL, &clone));
+    EXPECT_OK(weir_graph_set_host_call(graph, node, add_one, &first));
+    launch_and_sync(r.a, graph);
+    launch_and_sync(r.a, clone);
+    EXPECT_INT_EQ(atomic_load(&first.calls), 2);
+    EXPECT_INT_EQ(atomic_load(&adders[UPDATES - 1].calls), 2);
+
+    EXPECT_INVALID(weir_graph_set_host_call(graph, 2, add_one, &first), "node 2 is a copy");
+    EXPECT_INVALID(weir_graph_set_host_call(graph, 3, add_one, &first), "node 3 was named");
+    EXPECT_INVALID(weir_graph_set_host_call(graph, node, NULL, &first), "function is NULL");
+    weir_graph_destroy(&graph);
+    weir_graph_destroy(&clone);
+    gate_destroy(&gate);
+    destroy_rig(&r);
+}
+
+// With another function in another graph's place: the one that fails is told by its line.
+CONFORM(GraphCall, HostUpdateThatFails)
+{
+    struct rig r;
+    struct adder adder = {0};
+    struct adder failing = {.status = WEIR_ERROR_HOST_CALL};
+    make_rig(f, &r);
+    weir_buffer *out = conform_host_buffer(f, SIZE);
+    weir_graph *graph = capture_host(&r, &adder, out);
+    EXPECT_OK(weir_graph_set_host_call(graph, 2, add_one, &failing));
+    EXPECT_OK(weir_queue_graph(r.a, graph));
+    EXPECT_REFUSED(weir_queue_sync(r.a, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL,
+                   "node 2, a host call captured at ");
+    EXPECT_OK(weir_queue_recover(r.a));
+    EXPECT_OK(weir_graph_set_host_call(graph, 2, add_one, &adder));
+    launch_and_sync(r.a, graph);
+    EXPECT_INT_EQ(atomic_load(&failing.calls), 1);
+    EXPECT_INT_EQ(atomic_load(&adder.calls), 1);
+    EXPECT_TRUE(all_are(out, 0, SIZE, 8));
+    weir_graph_destroy(&graph);
+    weir_buffer_destroy(&out);
+    destroy_rig(&r);
+}
+
+static bool can_update_native(weir_graph *graph, struct native_fill *fill, weir_buffer *buffer)
+{
+    const weir_status status =
+        weir_graph_set_native(graph, 1, native_fill, fill, weir_out(buffer, 0, SIZE / 2));
+    if (status == WEIR_ERROR_UNSUPPORTED)
+        EXPECT_CONTAINS(weir_last_error()->message, "that updates no native calls");
+    else
+        EXPECT_INT_EQ(status, WEIR_OK);
+    return status == WEIR_OK;
+}
+
+// Other values, another range, another number of the library's nodes; launches before it that are held keep theirs.
+CONFORM(GraphCall, NativeUpdates)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    struct rig r;
+    int nothing = 0;
+    struct gate *gate = gate_create();
+    weir_graph *clone;
+    make_rig(f, &r);
+    struct native_fill half = native_fill_of(r.x, 0, SIZE / 8, 0x05050505u);
+    struct native_fill other = native_fill_of(r.x, 0, SIZE / 8, 0x06060606u);
+    struct native_fill second = native_fill_of(r.x, SIZE / 8, SIZE / 8, 0x07070707u);
+    weir_graph *graph = capture_native(&r, &half);
+    if (!can_update_native(graph, &half, r.x)) {
+        weir_graph_destroy(&graph);
+        gate_destroy(&gate);
+        destroy_rig(&r);
+        CONFORM_SKIP("the backend's module is of an older version");
+    }
+    launch_and_sync(r.a, graph);
+    EXPECT_TRUE(halves_are(&r, 5, 1));
+    EXPECT_OK(weir_queue_host_call(r.a, gate_function, gate));
+    EXPECT_OK(weir_queue_graph(r.a, graph));
+    copy(r.a, r.y, r.x, 0, SIZE);
+    EXPECT_OK(weir_graph_set_native(graph, 1, native_fill, &other, weir_out(r.x, 0, SIZE / 2)));
+    EXPECT_OK(weir_queue_graph(r.a, graph));
+    gate_open(gate);
+    EXPECT_SYNC(r.a);
+    EXPECT_TRUE(halves_are(&r, 6, 1));
+    copy(r.a, r.host, r.y, 0, SIZE);
+    EXPECT_SYNC(r.a);
+    EXPECT_TRUE(halves_are(&r, 5, 1)); // what the launch before left
+
+    EXPECT_OK(weir_graph_set_native_array(graph, 1, submit_nothing, &nothing, NULL, 0));
+    launch_and_sync(r.b, graph);
+    EXPECT_TRUE(all_are(r.host, 0, SIZE, 1));
+    EXPECT_OK(
+        weir_graph_set_native(graph, 1, native_fill, &second, weir_out(r.x, SIZE / 2, SIZE / 2)));
+    ASSERT_OK(weir_graph_clone(graph, NULL, &clone));
+    EXPECT_OK(weir_graph_set_native(graph, 1, native_fill, &other, weir_out(r.x, 0, SIZE / 2)));
+    launch_and_sync(r.a, graph);
+    EXPECT_TRUE(halves_are(&r, 6, 1));
+    launch_and_sync(r.a, clone);
+    EXPECT_TRUE(halves_are(&r, 1, 7));
+    weir_graph_destroy(&clone);
+
+    EXPECT_INVALID(weir_graph_set_native_array(graph, 2, native_fill, &other, NULL, 0),
+                   "node 2 is a copy");
+    EXPECT_INVALID(weir_graph_set_native(graph, 1, native_fill, &other, weir_out(r.x, 0, 2 * SIZE)),
+                   "argument 0");
+    EXPECT_INVALID(weir_graph_set_native_array(graph, 1, NULL, NULL, NULL, 0), "function is NULL");
+    launch_and_sync(r.a, graph);
+    EXPECT_TRUE(halves_are(&r, 6, 1));
+    weir_graph_destroy(&graph);
+    gate_destroy(&gate);
+    destroy_rig(&r);
+}
+
 static weir_status pass_and_fail(void *user)
 {
     gate_function(user);

@@ -409,6 +409,7 @@ static bool is_of_the_program(const char *name)
         "cuStreamGetCaptureInfo",
         "cuStreamUpdateCaptureDependencies",
         "cuGraphAddChildGraphNode",
+        "cuGraphExecChildGraphNodeSetParams",
         "cuGraphAddHostNode",
         "cuGraphGetNodes",
         "cuGraphNodeSetEnabled",

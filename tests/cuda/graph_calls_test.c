@@ -123,6 +123,85 @@ WEIR_TEST(CudaGraphCalls, ANativeCallIsAChildGraph)
     finish(&scene);
 }
 
+static weir_status call_library_once(const struct weir_native_queue *native, void *user)
+{
+    const struct scene *scene = user;
+    return scene->fake->capture(native->queue, set_five, user, same, drop_nothing)
+               ? WEIR_OK
+               : WEIR_ERROR_DEVICE;
+}
+
+static weir_status wait_for_stream(const struct weir_native_queue *native, void *user)
+{
+    struct scene *scene = user;
+    atomic_fetch_add(&scene->calls, 1);
+    scene->fake->spoil(native->queue);
+    return WEIR_OK;
+}
+
+static weir_status set_library(struct scene *scene, weir_graph *graph,
+                               weir_native_function function)
+{
+    return weir_graph_set_native(graph, 1, function, scene, weir_inout(scene->memory, 0, SIZE));
+}
+
+// In place if the library submits nodes like those before, else the graph is built again.
+WEIR_TEST(CudaGraphCalls, ANativeCallIsUpdated)
+{
+    struct scene scene;
+    ASSERT_TRUE(start(&scene));
+    const struct weir_test_cuda *fake = scene.fake;
+    weir_graph *graph = make_around(&scene, submit_native);
+    const long made = fake->calls("cuGraphInstantiateWithFlags");
+    const long children = fake->calls("cuGraphExecChildGraphNodeSetParams");
+    EXPECT_OK(set_library(&scene, graph, call_library));
+    EXPECT_INT_EQ(fake->calls("cuGraphExecChildGraphNodeSetParams"), children + 1);
+    EXPECT_INT_EQ(fake->calls("cuGraphInstantiateWithFlags"), made);
+    expect_byte(&scene, graph, 3);
+    EXPECT_INT_EQ(atomic_load(&scene.calls), 2);
+    EXPECT_OK(set_library(&scene, graph, call_library_once));
+    EXPECT_INT_EQ(fake->calls("cuGraphInstantiateWithFlags"), made + 1);
+    expect_byte(&scene, graph, 3);
+    EXPECT_INT_EQ(atomic_load(&scene.calls), 3);
+    weir_graph_destroy(&graph);
+    finish(&scene);
+}
+
+// Each driver call of an update fails once, and the function does: the node does what it did.
+WEIR_TEST(CudaGraphCalls, AnUpdateOfANativeCallThatFails)
+{
+    static const char *const calls[] = {
+        "cuStreamCreateWithPriority",         "cuStreamBeginCapture", "cuStreamEndCapture",
+        "cuGraphExecChildGraphNodeSetParams", "cuGraphCreate",        "cuGraphAddChildGraphNode",
+        "cuGraphInstantiateWithFlags"};
+    struct scene scene;
+    weir_graph *clone = NULL;
+    ASSERT_TRUE(start(&scene));
+    weir_graph *graph = make_around(&scene, submit_native);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        weir_test_note("%s fails", calls[i]);
+        scene.fake->fail(calls[i], 1, 0);
+        EXPECT_INT_EQ(set_library(&scene, graph, i < 4 ? call_library : call_library_once),
+                      WEIR_ERROR_DEVICE);
+        EXPECT_INT_EQ(scene.fake->struck(), 1);
+        scene.fake->fail(NULL, 0, 0);
+        EXPECT_CONTAINS(weir_last_error_text(), calls[i]);
+        EXPECT_CONTAINS(weir_last_error_text(), "graph_calls_test.c:");
+    }
+    weir_test_note(NULL);
+    EXPECT_TRUE(set_library(&scene, graph, wait_for_stream) < 0);
+    EXPECT_CONTAINS(weir_last_error_text(), "901");
+    atomic_store(&scene.calls, 0);
+    expect_byte(&scene, graph, 3);
+    EXPECT_INT_EQ(atomic_load(&scene.calls), 2);
+    EXPECT_OK(weir_graph_clone(graph, NULL, &clone)); // calls the function of before
+    expect_byte(&scene, clone, 3);
+    EXPECT_INT_EQ(atomic_load(&scene.calls), 4);
+    weir_graph_destroy(&graph);
+    weir_graph_destroy(&clone);
+    finish(&scene);
+}
+
 // Each driver call of a capture fails once: an error that names it, and nothing is left.
 WEIR_TEST(CudaGraphCalls, ANativeCallThatFails)
 {
@@ -167,14 +246,6 @@ WEIR_TEST(CudaGraphCalls, ALibraryThatAllocatesIsToldTheRemedy)
 }
 
 // A function that waits spoils the capture, and weir_capture_end() says so.
-static weir_status wait_for_stream(const struct weir_native_queue *native, void *user)
-{
-    struct scene *scene = user;
-    atomic_fetch_add(&scene->calls, 1);
-    scene->fake->spoil(native->queue);
-    return WEIR_OK;
-}
-
 WEIR_TEST(CudaGraphCalls, ANativeCallThatWaits)
 {
     struct scene scene;

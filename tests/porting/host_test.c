@@ -543,7 +543,8 @@ WEIR_TEST(Porting, Graphs)
     weir_graph *graph = NULL;
     weir_graph *clone = NULL;
     int calls = 0;
-    uint32_t node = 0;
+    int other = 0;
+    uint32_t node = 0, call = 0;
     float one = 1, two = 2, back = 0;
     start(&rig);
     weir_queue *queue = rig.queue;
@@ -552,6 +553,7 @@ WEIR_TEST(Porting, Graphs)
     EXPECT_OK(weir_capture_node(queue, &node));
     EXPECT_OK(weir_queue_copy(queue, rig.other, 0, rig.memory, 0, bytes));
     EXPECT_OK(weir_queue_host_call(queue, count_call, &calls));
+    EXPECT_OK(weir_capture_node(queue, &call));
     EXPECT_OK(weir_capture_end(queue, NULL, &graph));
     EXPECT_OK(weir_queue_graph(queue, graph));
     EXPECT_OK(weir_download(queue, &back, rig.other, 0, sizeof back));
@@ -563,12 +565,14 @@ WEIR_TEST(Porting, Graphs)
     EXPECT_OK(weir_graph_clone(graph, NULL, &clone));
     EXPECT_OK(weir_graph_set_fill(graph, node, rig.memory, 0, bytes, &one, sizeof one));
     EXPECT_OK(weir_graph_set_enabled(graph, node, false));
+    EXPECT_OK(weir_graph_set_host_call(graph, call, count_call, &other));
     EXPECT_OK(weir_queue_graph(queue, graph));
     EXPECT_OK(weir_download(queue, &back, rig.other, 0, sizeof back));
     EXPECT_TRUE(back == 2);
     EXPECT_OK(weir_queue_graph(queue, clone));
     EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
-    EXPECT_INT_EQ(calls, 4);
+    EXPECT_INT_EQ(calls, 3);
+    EXPECT_INT_EQ(other, 1);
     weir_graph_destroy(&clone);
     weir_graph_destroy(&graph);
     finish(&rig);

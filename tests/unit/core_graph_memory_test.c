@@ -86,6 +86,29 @@ static bool use(struct rig *rig)
     return good;
 }
 
+static weir_status nothing(void *user)
+{
+    (void)user;
+    return WEIR_OK;
+}
+
+// A graph with a host call, whose second update waits for a launch that is held.
+static bool use_call(struct rig *rig)
+{
+    weir_graph *graph = NULL;
+    bool good = try(weir_capture_begin(rig->queues[0])) &&
+                try(weir_queue_host_call(rig->queues[0], nothing, NULL)) &&
+                try(weir_capture_end(rig->queues[0], NULL, &graph)) &&
+                try(weir_graph_set_host_call(graph, 0, nothing, rig)) &&
+                try(weir_queue_host_call(rig->queues[1], control_gate, NULL)) &&
+                try(weir_queue_graph(rig->queues[1], graph)) &&
+                try(weir_graph_set_host_call(graph, 0, nothing, NULL));
+    control_gate_open();
+    good = good && try(weir_queue_graph(rig->queues[1], graph));
+    weir_graph_destroy(&graph);
+    return good;
+}
+
 // Whether the end was reached without the failure.
 static bool run_with_failure(long failing)
 {
@@ -98,7 +121,7 @@ static bool run_with_failure(long failing)
     rig.buffer = control_buffer(&rig.control, 4096);
 
     atomic_store(&countdown, failing);
-    bool good = capture(&rig) && use(&rig);
+    bool good = capture(&rig) && use(&rig) && use_call(&rig);
     const bool untouched = atomic_load(&countdown) >= 0;
     atomic_store(&countdown, -1);
     control_gate_open();

@@ -372,6 +372,13 @@ struct weir_module_ops {
     void (*comm_give_up)(const struct weir_link *link, weir_comm *comm,
                          const struct weir_error *cause);
     // above: ABI 3.6
+
+    // O, backends only: updates of NATIVEs in graphs of the backend are refused. Later launches do what
+    // the function of this NATIVE, which is called as graph_create does, submits now. After an error they
+    // do what they did before. Updates of HOST_CALLs come to no backend.
+    weir_status (*graph_recapture)(const struct weir_link *link, weir_graph *graph, uint32_t index,
+                                   const struct weir_graph_node *node);
+    // above: ABI 3.7
 };
 
 #define WEIR_MODULE_SLOT_COUNT (sizeof(struct weir_module_ops) / sizeof(void (*)(void)))

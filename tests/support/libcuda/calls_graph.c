@@ -437,6 +437,34 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec executable, CUgraphNode node
     END;
 }
 
+// The driver compares the nodes in the order in which they were added.
+static bool is_alike(const struct CUgraph_st *graph, const struct CUgraph_st *other)
+{
+    bool alike = graph->count == other->count;
+    for (size_t i = 0; i < graph->count && alike; i++) {
+        alike = graph->nodes[i]->operation.kind == other->nodes[i]->operation.kind;
+        for (size_t n = 0; n < i && alike; n++)
+            alike = graph->nodes[i]->after[n] == other->nodes[i]->after[n];
+    }
+    return alike;
+}
+
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec executable, CUgraphNode node, CUgraph child)
+{
+    BEGIN(true);
+    if (code == CUDA_SUCCESS &&
+        (node->graph != executable->origin || node->operation.kind != FAKE_CHILD))
+        code = CUDA_ERROR_INVALID_VALUE;
+    if (code == CUDA_SUCCESS && !is_alike(node->operation.child, child))
+        code = CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+    if (code == CUDA_SUCCESS) {
+        fake_graph_destroy(node->operation.child); // no other executable graph is made of it
+        node->operation.child = copy_graph(child);
+        executable->operations[node->index].child = node->operation.child;
+    }
+    END;
+}
+
 CUresult cuGraphNodeSetEnabled(CUgraphExec executable, CUgraphNode node, unsigned enabled)
 {
     BEGIN(true);
