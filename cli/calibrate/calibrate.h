@@ -255,6 +255,9 @@ bool cal_measure_gap(struct calibration *c);
 // host.c, pageable.c, wake.c, engines.c, channels.c, peers.c
 
 bool cal_measure_host(struct calibration *c);
+// Nanoseconds that the submit of one such operation adds to a chunk of an upload and a download, of a job on several
+// queues.
+bool cal_added_submit(struct calibration *c, const struct cal_work *third, double *out_ns);
 // With as many queues as there may be: after what counts queues.
 bool cal_measure_cold(struct calibration *c);
 bool cal_measure_pageable(struct calibration *c);

@@ -14,8 +14,8 @@
 enum {
     COPIES = CAL_ORDER,
     QUEUES = COPIES + 1, // the first has the long copy
-    TRIES = 3,    // of a turn, as the long copy ended before all others were submitted
-    CONTRARY = 6, // queues whose copies become ready in the opposite order
+    TRIES = 3,           // of a turn, as the long copy ended before all others were submitted
+    CONTRARY = 6,        // queues whose copies become ready in the opposite order
 };
 
 #define WORK_BYTES ((size_t)1 << 20)

@@ -64,12 +64,16 @@ const struct cal_about cal_keys[CAL_KEYS] = {
                         "what a kernel takes longer in a queue, of many in a row, than in a graph"},
     [CAL_HOST_CALL] = {"host_call_ns", CAL_NS, "a function that does nothing, of many in a queue"},
     [CAL_SUBMIT_KERNEL] = {"submit_kernel_ns", CAL_NS,
-                           "a launch, of many to a queue that is idle at first"},
-    [CAL_SUBMIT_COPY] = {"submit_copy_ns", CAL_NS, "an upload of 4 KiB, of as many"},
-    [CAL_SUBMIT_PEER] = {"submit_peer_ns", CAL_NS, "a copy of 4 KiB to another device, of as many"},
-    [CAL_SUBMIT_PULL] = {"submit_pull_ns", CAL_NS,
-                         "a copy of 4 KiB from another device, of as many"},
-    [CAL_SUBMIT_HOST] = {"submit_host_ns", CAL_NS, "a host call, of as many"},
+                           "what a launch adds to the submits of an upload and a download of 4 "
+                           "KiB, of many such chunks to four queues in turn"},
+    [CAL_SUBMIT_COPY] = {"submit_copy_ns", CAL_NS,
+                         "an upload or a download of 4 KiB, of many such chunks"},
+    [CAL_SUBMIT_PEER] = {"submit_peer_ns", CAL_NS,
+                         "what a copy of 4 KiB to another device adds to the submits of such a "
+                         "chunk"},
+    [CAL_SUBMIT_PULL] = {"submit_pull_ns", CAL_NS, "the same of a copy from another device"},
+    [CAL_SUBMIT_HOST] = {"submit_host_ns", CAL_NS,
+                         "a host call, of many to a queue that is idle at first"},
     [CAL_SUBMIT_MARK] = {"submit_mark_ns", CAL_NS,
                          "half of a record and a wait for it, of many between two busy queues"},
     [CAL_SUBMIT_GRAPH] = {"submit_graph_ns", CAL_NS, "a graph of one kernel, of as many"},
@@ -82,9 +86,11 @@ const struct cal_about cal_keys[CAL_KEYS] = {
     [CAL_GRAPH_JOIN] = {"graph_join_ns", CAL_NS,
                         "the same of a kernel and four branches after it, more than a graph of two "
                         "kernels"},
-    [CAL_SUBMIT_COLD] = {"submit_cold_ns", CAL_NS,
-                         "what an upload of 4 KiB to each of 256 queues in turn takes longer to "
-                         "submit than to each of two"},
+    [CAL_SUBMIT_COLD] =
+        {"submit_cold_ns", CAL_NS,
+         "what a chunk of an upload, a kernel and a download takes longer to submit "
+         "to each of 256 queues in turn than to each of four, if much other memory "
+         "was used since"},
     [CAL_WAIT] = {"wait_ns", CAL_NS,
                   "what a copy of 1 MiB and the wait for it take, without the submit and the time "
                   "that a second copy adds"},

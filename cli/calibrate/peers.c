@@ -24,7 +24,7 @@ static bool measure_submit(struct calibration *c, size_t at, double *out_ns)
 {
     const struct cal_work work = {.kind = at == CAL_SUBMIT_PULL ? CAL_PULL : CAL_ACROSS,
                                   .bytes = c->sizes[0]};
-    return cal_submits(c, &work, out_ns);
+    return cal_added_submit(c, &work, out_ns);
 }
 
 // One comes after the other, so that each waits for a signal of the other device.
