@@ -238,7 +238,6 @@ static bool submit(struct run *run, struct run_image *image)
         cli_error("%s: %s", image->path, weir_last_error_text());
         image->failed = true;
     } else if (!run->first.done) {
-        weir_pipeline_group_drain(run->group, WEIR_FOREVER);
         run_take_first(run);
     }
     return true;

@@ -246,7 +246,8 @@ void run_end_delivery(struct run *run, struct run_image *image);
 // Takes the figures of one frame that succeeded.
 void run_take_figures(struct run_device *device, const struct weir_pipeline_result *result);
 
-// After each of the first frames: their figures, and whether they are done.
+// After each of the first frames was submitted: waits for it, says so if that takes long, and takes its figures, and
+// whether these frames are done.
 void run_take_first(struct run *run);
 
 // The figures of warm frames.

@@ -377,10 +377,8 @@ static bool submit(struct run *run, struct video_frame *frame)
         }
         return false;
     }
-    if (!run->first.done) {
-        weir_pipeline_group_drain(run->group, WEIR_FOREVER);
+    if (!run->first.done)
         run_take_first(run);
-    }
     return true;
 }
 

@@ -2,6 +2,7 @@
 // launches, so their figures are subtracted from those of all frames. Percentiles, and the
 // waits for the end of the first frames, cannot be subtracted and are collected as frames
 // are delivered.
+#include "cli/common/signals.h"
 #include "cli/run/run.h"
 
 static void take_gaps(struct run_device *device, const struct weir_pipeline_result *result)
@@ -26,8 +27,28 @@ void run_take_figures(struct run_device *device, const struct weir_pipeline_resu
     weir__histogram_add(&run->latency, result->latency_ns);
 }
 
+// So long it takes a driver that compiles nothing at most; PoCL takes seconds.
+#define FIRST_NS UINT64_C(1000000000)
+
+// A terminal has the progress line, for images.
+static void tell_what_takes_long(const struct run *run)
+{
+    if (!run->quiet && !run->progress.shown && run_rank(run) == 0 && !cli_signal())
+        cli_note("the first frame takes long, since the driver compiles the kernels: it keeps them "
+                 "for later runs");
+}
+
+static void await_first(const struct run *run)
+{
+    if (weir_pipeline_group_drain(run->group, FIRST_NS) != WEIR_TIMEOUT)
+        return;
+    tell_what_takes_long(run);
+    weir_pipeline_group_drain(run->group, WEIR_FOREVER);
+}
+
 void run_take_first(struct run *run)
 {
+    await_first(run);
     bool done = true;
     for (uint32_t i = 0; i < run->device_count; i++) {
         struct weir_pipeline_statistics one;

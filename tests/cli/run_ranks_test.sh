@@ -35,6 +35,7 @@ as_json '[d["frames"] for d in data["devices"]] == [2, 1, 1] and len({d["device"
 as_json 'all(i["written"] and i["runs"] == 1 for i in data["images"]) and data["frames_failed"] == 0'
 as_json '0 < data["latency_ns"]["p50"] <= data["latency_ns"]["max"] <= data["wall_ns"]'
 as_json 'all(s["busy_ns"] > 0 for s in data["stages"]) and data["warm"]["stages"] == []'
+messages="$(grep -v "the first frame takes long" <<<"$messages" || true)"
 [ -z "$messages" ] || fail "the ranks said: $messages"
 
 # Repeated: results of different ranks are compared; the table has a row for each rank.

@@ -41,6 +41,17 @@ expect_data 0 "$weir" run arr-coc --config small.ini --output films film.y4m
 expect_contains "$output" "48x40, 10 frames/s: 6 frames run, 0 dropped, 0 failed; films/film.jsonl has a line for each"
 grep -q '^first  *1 frame in ' <<<"$output" || fail "it does not tell the first frame: $output"
 grep -q '^warm  *5 frames in ' <<<"$output" || fail "it does not tell the warm frames: $output"
+
+# A first frame that takes long, as where the driver has no kernels yet.
+slow=(env WEIR_PLUGINS=fault WEIR_FAULT_FAULT=slow WEIR_FAULT_QUEUE=arr-coc/texture
+    WEIR_FAULT_AT=1 WEIR_FAULT_DELAY_MS=1500)
+expect_data 0 "${slow[@]}" "$weir" run arr-coc --config small.ini --output slow film.y4m
+expect_contains "$messages" "weir: the first frame takes long, since the driver compiles the kernels"
+expect_data 0 "${slow[@]}" "$weir" run arr-coc --config small.ini --output slow --quiet film.y4m
+expect_not_contains "$messages" "takes long"
+expect_data 0 "${slow[@]}" "$weir" run arr-coc --config small.ini --output slow_images frame0.png
+expect_contains "$messages" "weir: the first frame takes long, since the driver compiles the kernels"
+
 # same_lines FILE COUNT
 same_lines()
 {
