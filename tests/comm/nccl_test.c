@@ -238,7 +238,7 @@ WEIR_TEST(CommNccl, CallsThatAreInProgress)
     const int32_t ones[] = {1, 1, 1, 1, 1, 1, 1, 1};
     const int32_t fours[] = {4, 4, 4, 4, 4, 4, 4, 4};
     struct comm_rig rig;
-    weir_comm *copies[2];
+    weir_comm *copies[2] = {NULL};
     nccl()->blocking(false);
     open_two(&rig, 20 * SECOND);
     duplicate_both(&rig, copies);
