@@ -105,7 +105,7 @@ WEIR_API weir_status weir_queue_native_at(weir_queue *queue, weir_native_functio
 // thread. Elsewhere later launches call it. Earlier launches keep the old ones.
 //
 // Errors: those of weir_queue_native_array(), of the driver and of the function, after which the node is as it
-// was; WEIR_ERROR_INVALID for a node of another kind; WEIR_ERROR_UNSUPPORTED if the backend's module is of an
+// was, or, if launches were held, later launches fail with them; WEIR_ERROR_INVALID for a node of another kind; WEIR_ERROR_UNSUPPORTED if the backend's module is of an
 // older version.
 WEIR_API weir_status weir_graph_set_native_at(weir_graph *graph, uint32_t node,
                                               weir_native_function function, void *user,

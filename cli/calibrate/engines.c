@@ -113,9 +113,12 @@ static bool least_kernels(struct calibration *c, uint32_t rounds, size_t count, 
 // Much longer than all the submits.
 static bool find_rounds(struct calibration *c, uint32_t *out_rounds)
 {
-    const double submits = 4 * CAL_QUEUES * c->figures[CAL_SUBMIT_KERNEL].value;
-    const double wanted = submits > KERNEL_NS ? submits : KERNEL_NS;
+    const struct cal_work launch = {.kind = CAL_LAUNCH, .rounds = 1};
     double ns = 0;
+    if (!cal_submits(c, &launch, &ns))
+        return false;
+    const double submits = 4 * CAL_QUEUES * ns;
+    const double wanted = submits > KERNEL_NS ? submits : KERNEL_NS;
     for (*out_rounds = 1; *out_rounds <= ROUNDS_MOST; *out_rounds *= 2) {
         if (!least_kernels(c, *out_rounds, 1, &ns))
             return false;

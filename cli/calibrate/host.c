@@ -3,8 +3,8 @@
 // memory and not in the caches, since much else has happened since the last one.
 #include "cli/calibrate/calibrate.h"
 
+#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     PAIRS = CAL_SUBMITS / 2,
@@ -16,6 +16,7 @@ enum {
 
 // More than a processor's own caches hold.
 #define MUCH_BYTES ((size_t)32 << 20)
+#define LINE_BYTES 64
 
 // Jobs: chunk by chunk, each to the next queue.
 struct job {
@@ -27,12 +28,12 @@ struct job {
 
 static bool use_other_memory(struct calibration *c)
 {
-    char *memory = malloc(MUCH_BYTES);
+    volatile char *memory = malloc(MUCH_BYTES);
     if (!memory)
         return cal_fail(c, CLI_FAILED, "no memory to measure submits to cold queues");
-    memset(memory, 1, MUCH_BYTES);
-    *(volatile char *)memory = memory[MUCH_BYTES - 1]; // so that it is written
-    free(memory);
+    for (size_t at = 0; at < MUCH_BYTES; at += LINE_BYTES)
+        memory[at] = 1;
+    free((void *)(uintptr_t)memory);
     return true;
 }
 

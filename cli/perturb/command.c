@@ -148,7 +148,7 @@ static bool is_usable(const struct settings *settings, const struct result *plai
 static int check_twice(const struct settings *settings, const struct result *plain)
 {
     struct result again;
-    if (!settings->compare && settings->files.count == 0)
+    if ((!settings->compare && settings->files.count == 0) || cli_program_signal())
         return CLI_OK;
     if (!run_once(settings, NULL, settings->limit_s * 1000, &again))
         return CLI_SETUP;
@@ -223,7 +223,7 @@ static void note_change(struct summary *summary, uint64_t seed, uint64_t limit,
     if (!settings->json && summary->changed <= CHANGES_SHOWN)
         tell_change(summary, change);
     if (summary->changed == 1)
-        change->again = is_same_again(summary, seed, limit, result);
+        change->again = is_same_again(summary, seed, limit, result) || cli_program_signal();
 }
 
 // Returns false when there is no sense in another seed.
@@ -255,12 +255,13 @@ static bool run_seeds(struct summary *summary)
     bool ok = true;
     char text[64];
     cli_progress_start(&progress, !settings->quiet, settings->seeds, "runs/s");
-    for (uint64_t i = 0; i < settings->seeds; i++) {
+    for (uint64_t i = 0; i < settings->seeds && !cli_program_signal(); i++) {
         if (!run_seed(summary, settings->first + i, limit, &ok))
             break;
         snprintf(text, sizeof text, "%" PRIu64 " changed", summary->changed);
         cli_progress_update(&progress, i + 1, text);
     }
+    summary->signal = cli_program_signal();
     cli_progress_end(&progress);
     return ok;
 }

@@ -41,8 +41,8 @@ int cli_program_signal(void)
 
 static void take_signals(void)
 {
-    const struct sigaction noted = {.sa_handler = note};
-    const struct sigaction passed = {.sa_handler = pass_on};
+    const struct sigaction noted = {.sa_handler = note, .sa_flags = SA_RESTART};
+    const struct sigaction passed = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
     for (size_t i = 0; i < SIGNAL_COUNT && takers == 0; i++)
         sigaction(numbers[i], i < 2 ? &noted : &passed, &before[i]);
     takers++;

@@ -34,6 +34,7 @@ struct run_times {
 // The first frames. Until one has succeeded on each device frames run alone; those after them are
 // warm.
 struct run_first {
+    bool told; // that it takes long
     bool done;
     struct weir_pipeline_statistics statistics; // so far
     // How long each stage of each device waited between its last frame of these and the next,

@@ -31,16 +31,18 @@ void run_take_figures(struct run_device *device, const struct weir_pipeline_resu
 #define FIRST_NS UINT64_C(1000000000)
 
 // A terminal has the progress line, for images.
-static void tell_what_takes_long(const struct run *run)
+static void tell_what_takes_long(struct run *run)
 {
-    if (!run->quiet && !run->progress.shown && run_rank(run) == 0 && !cli_signal())
-        cli_note("the first frame takes long, since the driver compiles the kernels: it keeps them "
+    if (!run->quiet && !run->progress.shown && !run->first.told && run_rank(run) == 0 &&
+        !cli_signal())
+        cli_note("the first frame takes long: many drivers compile the kernels then, and keep them "
                  "for later runs");
+    run->first.told = true;
 }
 
-static void await_first(const struct run *run)
+static void await_first(struct run *run)
 {
-    if (weir_pipeline_group_drain(run->group, FIRST_NS) != WEIR_TIMEOUT)
+    if (weir_pipeline_group_drain(run->group, FIRST_NS) == WEIR_OK)
         return;
     tell_what_takes_long(run);
     weir_pipeline_group_drain(run->group, WEIR_FOREVER);

@@ -138,8 +138,8 @@ bool weir__node_call_change(struct weir__node_call *call, const struct weir__nod
     return true;
 }
 
-// Where no launch of the backend's has still to call, that is all; so what is kept is bounded by the updates
-// between two launches.
+// Where no launch of the backend's has still to call, that is all; so what is kept is bounded by the updates since
+// the oldest launch under way.
 struct weir__node_target weir__node_call_put_in_force(struct weir__node_call *call)
 {
     struct weir__runs *runs = call->runs;

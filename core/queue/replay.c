@@ -194,19 +194,19 @@ void weir__replay_destroy(const struct weir_link *link, weir_graph *graph)
 
 // Updates.
 
-// A host call of the backend's graph calls a function of the library's, before the update and after it.
-static weir_status apply_call(const struct weir_link *link, weir_graph *graph,
-                              const struct weir__replay *replay, uint32_t index,
-                              const struct weir_graph_node *node)
+// Whether the backend learns of the update: its graph calls a function of the library's for a host call, before the
+// update and after it.
+static bool is_of_the_backend(const struct weir__replay *replay, const struct weir_graph_node *node)
 {
-    struct weir__node_call *call = weir__node_call_of(node->operation);
-    const struct weir__node_target before = weir__node_call_put_in_force(call);
-    if (!replay->is_native || node->operation->kind == WEIR_OPERATION_HOST_CALL)
-        return WEIR_OK;
-    const weir_status status = link->next->ops->graph_recapture(link->next, graph, index, node);
-    if (status < 0)
-        weir__node_call_restore(call, &before);
-    return status;
+    return replay->is_native && node->operation->kind != WEIR_OPERATION_HOST_CALL;
+}
+
+static weir_status update_backend(const struct weir_link *link, weir_graph *graph, uint32_t index,
+                                  const struct weir_graph_node *node)
+{
+    return node->operation->kind == WEIR_OPERATION_NATIVE
+               ? link->next->ops->graph_recapture(link->next, graph, index, node)
+               : link->next->ops->graph_update(link->next, graph, index, node);
 }
 
 // On success with a backend without graphs, the replay takes ownership of `owned`.
@@ -214,14 +214,12 @@ static weir_status apply(const struct weir_link *link, weir_graph *graph,
                          struct weir__replay *replay, uint32_t index,
                          const struct weir_graph_node *node, struct weir_operation **owned)
 {
-    atomic_store(&replay->is_launched, false);
-    weir_status status = WEIR_OK;
-    if (weir__has_node_call(node->operation))
-        status = apply_call(link, graph, replay, index, node);
-    else if (replay->is_native)
-        status = link->next->ops->graph_update(link->next, graph, index, node);
+    if (is_of_the_backend(replay, node)) {
+        atomic_store(&replay->is_launched, false);
+        return update_backend(link, graph, index, node);
+    }
     if (replay->is_native)
-        return status;
+        return WEIR_OK;
     weir__release(replay->nodes[index].operation);
     replay->nodes[index].operation = *owned;
     *owned = NULL;
@@ -253,6 +251,21 @@ static weir_status postpone(struct weir__replay *replay, uint32_t index,
     return WEIR_OK;
 }
 
+// A call that the backend refuses does what it did.
+static weir_status apply_at_once(const struct weir_link *link, weir_graph *graph,
+                                 struct weir__replay *replay, uint32_t index,
+                                 const struct weir_graph_node *node, struct weir_operation **owned)
+{
+    if (!weir__has_node_call(node->operation))
+        return apply(link, graph, replay, index, node, owned);
+    struct weir__node_call *call = weir__node_call_of(node->operation);
+    const struct weir__node_target before = weir__node_call_put_in_force(call);
+    const weir_status status = apply(link, graph, replay, index, node, owned);
+    if (status < 0)
+        weir__node_call_restore(call, &before);
+    return status;
+}
+
 weir_status weir__replay_update(const struct weir_link *link, weir_graph *graph, uint32_t index,
                                 const struct weir_graph_node *node)
 {
@@ -262,7 +275,7 @@ weir_status weir__replay_update(const struct weir_link *link, weir_graph *graph,
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for an update of a graph");
     weir_lock_take(&replay->lock);
     weir_status status = replay->held ? postpone(replay, index, node, &owned)
-                                      : apply(link, graph, replay, index, node, &owned);
+                                      : apply_at_once(link, graph, replay, index, node, &owned);
     weir_lock_release(&replay->lock);
     weir__release(owned);
     return status;
@@ -289,6 +302,8 @@ void weir__replay_unhold(const struct weir_link *link, const struct weir_operati
         replay->first = pending->next;
         if (!replay->first)
             replay->last = NULL;
+        if (weir__has_node_call(pending->owned))
+            weir__node_call_put_in_force(weir__node_call_of(pending->owned));
         weir_status status =
             apply(link, graph, replay, pending->index, &pending->node, &pending->owned);
         if (status < 0) {

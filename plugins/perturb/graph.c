@@ -1,7 +1,9 @@
 // A launch of a graph that forks becomes its nodes, in an order that its edges allow, on the queue
 // that launches it; then a record with the number of the launch, as the front end replays a graph
 // of one branch. So an edge that is missing in a graph shows too. Its nodes are those of the
-// launch: an update comes later. One with collectives stays whole, since those get their numbers from it.
+// launch: an update comes later. One with collectives stays whole, since those get their numbers from it; and
+// once a program has updated a host call or a native call, so do those with such calls, since their functions
+// get from it which launch calls.
 #include <stdlib.h>
 
 #include "plugins/perturb/perturb.h"
@@ -23,14 +25,25 @@ static const struct weir_graph_node *node_at(const struct order *order, uint32_t
     return weir_graph_node_at(order->launch->u.graph.nodes, index);
 }
 
-bool perturb_graph_forks(const struct weir_operation *launch)
+static bool is_call(const struct weir_graph_node *node)
 {
-    const uint32_t count =
-        launch->flags & WEIR_OPERATION_COLLECTIVES ? 0 : launch->u.graph.node_count;
+    return node->operation->kind == WEIR_OPERATION_HOST_CALL ||
+           node->operation->kind == WEIR_OPERATION_NATIVE;
+}
+
+bool perturb_takes_apart(const struct perturb *perturb, const struct weir_operation *launch)
+{
+    const uint32_t count = launch->u.graph.node_count;
+    const struct weir_graph_node *first = weir_graph_node_at(launch->u.graph.nodes, 0);
     bool forks = false;
-    for (uint32_t i = 1; i < count && count <= NODES_MAX; i++)
-        forks = forks || weir_graph_node_at(launch->u.graph.nodes, i)->branch !=
-                             weir_graph_node_at(launch->u.graph.nodes, 0)->branch;
+    if (launch->flags & WEIR_OPERATION_COLLECTIVES || count > NODES_MAX)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct weir_graph_node *node = weir_graph_node_at(launch->u.graph.nodes, i);
+        if (perturb->calls_change && is_call(node))
+            return false;
+        forks = forks || node->branch != first->branch;
+    }
     return forks;
 }
 

@@ -134,6 +134,7 @@ struct perturb {
     struct weir_thread idle;
     bool has_idle;
     bool stop;
+    bool calls_change; // the program has updated a host call or a native call of a graph
     struct perturb_counts counts;
 };
 
@@ -178,7 +179,7 @@ bool perturb_operation_is_empty(const struct weir_operation *operation);
 // graph.c
 
 // Whether the launch of a graph has nodes between which the order may be chosen.
-bool perturb_graph_forks(const struct weir_operation *launch);
+bool perturb_takes_apart(const struct perturb *perturb, const struct weir_operation *launch);
 
 // Copies of its nodes in the chosen order, and of a record; NULL if out of memory. With the lock
 // held.

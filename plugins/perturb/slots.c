@@ -104,7 +104,7 @@ static void add_producer(const struct weir_link *link, struct perturb_operation 
 static struct perturb_operation *copy_of(const struct weir_link *link,
                                          const struct weir_operation *operation)
 {
-    if (operation->kind == WEIR_OPERATION_GRAPH && perturb_graph_forks(operation))
+    if (operation->kind == WEIR_OPERATION_GRAPH && perturb_takes_apart(perturb_of(link), operation))
         return perturb_graph_copy(perturb_of(link), operation);
     struct perturb_operation *copy = perturb_operation_create(operation);
     if (copy)
@@ -231,12 +231,16 @@ static bool drain_launch(struct perturb *perturb, const weir_graph *graph)
     return false;
 }
 
-// Launches before the update keep their operands: the front end sees to those that it holds.
+// Launches before the update keep their operands: the front end sees to those that it holds. It also knows
+// which function of a call is that of a launch, unless the launch was taken apart.
 weir_status perturb_graph_update(const struct weir_link *link, weir_graph *graph, uint32_t index,
                                  const struct weir_graph_node *node)
 {
     struct perturb *perturb = perturb_of(link);
     enter(perturb);
+    if (node->operation->kind == WEIR_OPERATION_HOST_CALL ||
+        node->operation->kind == WEIR_OPERATION_NATIVE)
+        perturb->calls_change = true;
     while (drain_launch(perturb, graph))
         ;
     leave(perturb);

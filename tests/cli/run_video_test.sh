@@ -46,11 +46,11 @@ grep -q '^warm  *5 frames in ' <<<"$output" || fail "it does not tell the warm f
 slow=(env WEIR_PLUGINS=fault WEIR_FAULT_FAULT=slow WEIR_FAULT_QUEUE=arr-coc/texture
     WEIR_FAULT_AT=1 WEIR_FAULT_DELAY_MS=1500)
 expect_data 0 "${slow[@]}" "$weir" run arr-coc --config small.ini --output slow film.y4m
-expect_contains "$messages" "weir: the first frame takes long, since the driver compiles the kernels"
+expect_contains "$messages" "weir: the first frame takes long: many drivers compile"
 expect_data 0 "${slow[@]}" "$weir" run arr-coc --config small.ini --output slow --quiet film.y4m
 expect_not_contains "$messages" "takes long"
 expect_data 0 "${slow[@]}" "$weir" run arr-coc --config small.ini --output slow_images frame0.png
-expect_contains "$messages" "weir: the first frame takes long, since the driver compiles the kernels"
+expect_contains "$messages" "weir: the first frame takes long: many drivers compile"
 
 # same_lines FILE COUNT
 same_lines()

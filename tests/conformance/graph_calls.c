@@ -329,7 +329,7 @@ CONFORM(GraphCall, HostAfterAFailure)
 // Updates.
 
 // Launches before an update keep their function, also one that has not come to it; and so on, often.
-CONFORM(GraphCall, HostUpdates)
+static void check_host_updates(struct fixture *f, bool forks)
 {
     enum {
         UPDATES = 20
@@ -345,7 +345,14 @@ CONFORM(GraphCall, HostUpdates)
     EXPECT_OK(weir_queue_host_call(r.a, add_one, &first));
     const uint32_t node = last_node(r.a);
     copy(r.a, r.host, r.x, 0, SIZE);
+    if (forks) {
+        follow(r.b, r.a);
+        fill(r.b, r.z, 0, SIZE, 1);
+        fill(r.a, r.y, 0, SIZE, 1);
+        follow(r.a, r.b);
+    }
     weir_graph *graph = end(r.a);
+    EXPECT_OK(weir_graph_set_host_call(graph, node, add_one, &first)); // as it is
     EXPECT_OK(weir_queue_graph(r.a, graph));
     for (int i = 0; i < UPDATES; i++) {
         EXPECT_OK(weir_graph_set_host_call(graph, node, fail_plainly, NULL));
@@ -368,12 +375,22 @@ CONFORM(GraphCall, HostUpdates)
     EXPECT_INT_EQ(atomic_load(&adders[UPDATES - 1].calls), 2);
 
     EXPECT_INVALID(weir_graph_set_host_call(graph, 2, add_one, &first), "node 2 is a copy");
-    EXPECT_INVALID(weir_graph_set_host_call(graph, 3, add_one, &first), "node 3 was named");
+    EXPECT_INVALID(weir_graph_set_host_call(graph, 5, add_one, &first), "node 5 was named");
     EXPECT_INVALID(weir_graph_set_host_call(graph, node, NULL, &first), "function is NULL");
     weir_graph_destroy(&graph);
     weir_graph_destroy(&clone);
     gate_destroy(&gate);
     destroy_rig(&r);
+}
+
+CONFORM(GraphCall, HostUpdates)
+{
+    check_host_updates(f, false);
+}
+
+CONFORM(GraphCall, HostUpdatesOfAForkedGraph)
+{
+    check_host_updates(f, true);
 }
 
 // With another function in another graph's place: the one that fails is told by its line.

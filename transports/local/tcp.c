@@ -145,7 +145,10 @@ static bool tcp_end(struct local_run *run)
     struct tcp_group *group = local_tcp_of(run);
     char cause[LOCAL_CAUSE_SIZE];
     const bool failed = run->group->wire->failed(run->group, cause);
-    if (!failed && (local_share_takes(run) ? local_share_end(run) : local_tcp_pump(run, true)))
+    const bool ended =
+        !failed && (local_share_takes(run) ? local_share_end(run) : local_tcp_pump(run, true));
+    local_tcp_stop_asking(group);
+    if (ended)
         return true;
     for (uint32_t i = 0; i < group->local.count; i++) {
         group->peers[i].in.first = NULL;

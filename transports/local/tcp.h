@@ -37,15 +37,16 @@ enum tcp_news_kind {
     TCP_LEAVES = 2,
     TCP_TELLS = 3,   // these two as tcp_gather.h has them
     TCP_SETTLED = 4, // a struct tcp_member for each follows
-    TCP_ASKS = 5,    // for whom the peer waits
+    TCP_ASKS = 5,    // for whom the peer waits, now and when that changes
     TCP_WAITS = 6
 };
 
 struct tcp_news {
     uint32_t kind;
-    uint32_t number; // TELLS: the value; SETTLED: how many members follow; WAITS: for which rank
-    uint64_t token;  // SETTLED: of the list
-    uint32_t step;   // of these two
+    uint32_t
+        number; // TELLS: the value; SETTLED: how many members follow; ASKS: 0: no more; WAITS: for which rank
+    uint64_t token; // SETTLED: of the list
+    uint32_t step;  // of these two
     char cause[LOCAL_CAUSE_SIZE];
 };
 
@@ -61,6 +62,7 @@ struct tcp_peer {
     struct local_address address; // of its host
     bool left;                    // its control connection has ended, or it has said that it leaves
     bool died;                    // it has not said so
+    bool asks;                    // it wants to know for whom this rank waits
     uint32_t awaits; // the rank for which it waits, as it has said; TCP_NONE: it has not
     bool has_head;
     struct local_head head;     // its latest collective
@@ -82,7 +84,7 @@ struct tcp_group {
     struct local_group local;
     pthread_mutex_t lock; // guards `failed`, `cause` and what is sent to control connections
     uint32_t awaits;      // TCP_NONE: this rank does not wait
-    uint64_t asked_ns;    // the deadline before which the others were asked
+    uint64_t asked_ns; // the deadline of the call for which the others are asked; 0: they are not
     bool failed;
     char cause[LOCAL_CAUSE_SIZE];
     bool any;                    // listens at all addresses, not only at loopback
@@ -108,6 +110,8 @@ extern const struct local_wire local_tcp_wire;
 struct tcp_group *local_tcp_of(const struct local_run *run);
 // Sends and receives until all that is to be received is there, and with `sends` all is sent.
 bool local_tcp_pump(struct local_run *run, bool sends);
+// The end of a call: nothing is asked any more.
+void local_tcp_stop_asking(struct tcp_group *group);
 void local_tcp_append(struct tcp_list *list, struct tcp_span *span);
 // Sends news to the control connection of one peer, unless the group has failed.
 void local_tcp_say(struct tcp_group *group, uint32_t index, enum tcp_news_kind kind,

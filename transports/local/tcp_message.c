@@ -35,6 +35,7 @@ bool local_tcp_messages(struct local_run *run)
     for (uint32_t i = 0; i < run->part_count; i++)
         queue(run, local_part_at(run, i), &messages[i]);
     const bool carried = local_tcp_pump(run, true);
+    local_tcp_stop_asking(local_tcp_of(run));
     host->release(messages);
     return carried;
 }

@@ -50,7 +50,9 @@ static bool take_news(const struct local_run *run, uint32_t index)
         peer->left = true;
         return true;
     case TCP_ASKS:
-        local_tcp_say(group, index, TCP_WAITS, group->awaits);
+        peer->asks = peer->news.number != 0;
+        if (peer->asks)
+            local_tcp_say(group, index, TCP_WAITS, group->awaits);
         return true;
     case TCP_WAITS:
         peer->awaits = peer->news.number;
@@ -195,8 +197,26 @@ static void ask_all(struct local_run *run)
     for (uint32_t i = 0; i < group->local.count; i++) {
         group->peers[i].awaits = TCP_NONE;
         if (!group->peers[i].left)
-            local_tcp_say(group, i, TCP_ASKS, 0);
+            local_tcp_say(group, i, TCP_ASKS, 1);
     }
+}
+
+void local_tcp_stop_asking(struct tcp_group *group)
+{
+    for (uint32_t i = 0; i < group->local.count && group->asked_ns; i++)
+        if (!group->peers[i].left)
+            local_tcp_say(group, i, TCP_ASKS, 0);
+    group->asked_ns = 0;
+}
+
+static void await(struct tcp_group *group, uint32_t index)
+{
+    if (index == group->awaits)
+        return;
+    group->awaits = index;
+    for (uint32_t i = 0; i < group->local.count; i++)
+        if (group->peers[i].asks)
+            local_tcp_say(group, i, TCP_WAITS, index);
 }
 
 // The deadline has passed. A peer that waits itself is not the cause, unless all wait for each other.
@@ -231,7 +251,7 @@ static bool rest(struct local_run *run, bool sends)
     struct tcp_group *group = local_tcp_of(run);
     const size_t count = group->local.count;
     const bool has_asked = group->asked_ns == run->deadline_ns;
-    group->awaits = first_busy(group, sends);
+    await(group, first_busy(group, sends));
     for (size_t i = 0; i < count; i++) {
         const struct tcp_peer *peer = &group->peers[i];
         const short events =
@@ -246,9 +266,7 @@ static bool rest(struct local_run *run, bool sends)
         if (group->polls[2 * i + 1].revents && !local_tcp_read_news(run, i))
             return false;
     }
-    const bool goes_on = may_go_on(run);
-    group->awaits = TCP_NONE;
-    return goes_on;
+    return may_go_on(run);
 }
 
 static bool is_eager(const struct tcp_group *group, uint64_t *until_ns)
@@ -262,7 +280,7 @@ static bool is_eager(const struct tcp_group *group, uint64_t *until_ns)
     return now_ns < *until_ns;
 }
 
-bool local_tcp_pump(struct local_run *run, bool sends)
+static bool pump(struct local_run *run, bool sends)
 {
     struct tcp_group *group = local_tcp_of(run);
     char cause[LOCAL_CAUSE_SIZE];
@@ -284,4 +302,11 @@ bool local_tcp_pump(struct local_run *run, bool sends)
         else if (!is_eager(group, &eager_until_ns) && !rest(run, sends))
             return false;
     }
+}
+
+bool local_tcp_pump(struct local_run *run, bool sends)
+{
+    const bool moved = pump(run, sends);
+    await(local_tcp_of(run), TCP_NONE);
+    return moved;
 }
