@@ -34,7 +34,6 @@ static bool is_call(const struct weir_graph_node *node)
 bool perturb_takes_apart(const struct perturb *perturb, const struct weir_operation *launch)
 {
     const uint32_t count = launch->u.graph.node_count;
-    const struct weir_graph_node *first = weir_graph_node_at(launch->u.graph.nodes, 0);
     bool forks = false;
     if (launch->flags & WEIR_OPERATION_COLLECTIVES || count > NODES_MAX)
         return false;
@@ -42,7 +41,7 @@ bool perturb_takes_apart(const struct perturb *perturb, const struct weir_operat
         const struct weir_graph_node *node = weir_graph_node_at(launch->u.graph.nodes, i);
         if (perturb->calls_change && is_call(node))
             return false;
-        forks = forks || node->branch != first->branch;
+        forks = forks || node->branch != weir_graph_node_at(launch->u.graph.nodes, 0)->branch;
     }
     return forks;
 }
