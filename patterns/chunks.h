@@ -50,7 +50,8 @@ typedef struct weir_chunks weir_chunks;
 // In which order the operations are submitted: H_i uploads, K_i computes and D_i
 // downloads chunk i.
 typedef enum weir_chunks_order {
-    // INTERLEAVED, which is slow on no device; DEPTH_FIRST with one queue, so that a
+    // INTERLEAVED, which is slow on no device; DEPTH_FIRST with one queue, and
+    // where LAYOUT_AUTO chooses queues for a device without copy engines, so that a
     // chunk's bytes stay in the cache.
     WEIR_CHUNKS_ORDER_AUTO = 0,
     WEIR_CHUNKS_DEPTH_FIRST = 1,   // H_0 K_0 D_0  H_1 K_1 D_1  …
@@ -61,7 +62,7 @@ typedef enum weir_chunks_order {
 // Which queues the operations are submitted to.
 typedef enum weir_chunks_layout {
     // BY_CHUNK if `queue_count` is set, or if the device shares the host's memory and
-    // has no copy engines, so that one queue is enough; else BY_ENGINE.
+    // has no copy engines, so that two queues are enough; else BY_ENGINE.
     WEIR_CHUNKS_LAYOUT_AUTO = 0,
     // One queue uploads, one computes, one downloads, with events between them.
     WEIR_CHUNKS_BY_ENGINE = 1,
@@ -121,7 +122,7 @@ struct weir_chunks_params {
     weir_chunks_order order;
     weir_chunks_layout layout;
     // BY_CHUNK: up to WEIR_CHUNKS_QUEUES_MAX. 0: 8, the default number of channels of a
-    // CUDA context, or 1 if LAYOUT_AUTO finds that one is enough. Never more than
+    // CUDA context, or 2 if LAYOUT_AUTO finds that two are enough. Never more than
     // chunks. BY_ENGINE: 0.
     uint32_t queue_count;
     // Up to WEIR_CHUNKS_MAX; 0: chosen by the size of the job (docs/chunks.md). There

@@ -56,8 +56,8 @@ uint32_t weir__chunks_count(const struct weir_chunks_params *params,
 // Writes `cuts`, and the sizes of the plan.
 void weir__chunks_write_cuts(weir_chunks *chunks);
 
-// Whether one queue is enough on the device.
-bool weir__chunks_one_queue(const struct weir_chunks_params *params);
+// Whether the cores of the device copy.
+bool weir__chunks_on_cores(const struct weir_chunks_params *params);
 
 // Whether a job has this stage.
 bool weir__chunks_has(const struct weir_chunks_params *params, enum weir__chunks_stage stage);

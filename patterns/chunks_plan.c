@@ -8,6 +8,9 @@
 // The number of channels to which a CUDA context maps its streams by default.
 #define CHANNELS 8
 
+// Where cores copy, each copy by one of them: while one queue copies, the other one has work for the rest.
+#define QUEUES_ON_CORES 2
+
 bool weir__chunks_has(const struct weir_chunks_params *params, enum weir__chunks_stage stage)
 {
     if (stage == WEIR__CHUNKS_COMPUTE)
@@ -187,7 +190,7 @@ static weir_status refuse_granularity(const struct weir_chunks_params *params)
 
 // If the device has no copy engines and shares the host's memory, the cores that compute
 // also copy.
-bool weir__chunks_one_queue(const struct weir_chunks_params *params)
+bool weir__chunks_on_cores(const struct weir_chunks_params *params)
 {
     const struct weir_limits *limits = weir_device_limits(params->device);
     return limits->unified_memory && limits->copy_engines_to_device == 0 &&
@@ -196,26 +199,32 @@ bool weir__chunks_one_queue(const struct weir_chunks_params *params)
 
 // --- queues ---
 
+static bool chosen_for_cores(const struct weir_chunks_params *params)
+{
+    return params->layout == WEIR_CHUNKS_LAYOUT_AUTO && params->queue_count == 0 &&
+           weir__chunks_on_cores(params);
+}
+
 static weir_chunks_order choose_order(const struct weir_chunks_params *params,
                                       const struct weir_chunks_plan *plan)
 {
     if (params->order != WEIR_CHUNKS_ORDER_AUTO)
         return params->order;
-    return plan->queue_count == 1 ? WEIR_CHUNKS_DEPTH_FIRST : WEIR_CHUNKS_INTERLEAVED;
+    return plan->queue_count == 1 || chosen_for_cores(params) ? WEIR_CHUNKS_DEPTH_FIRST
+                                                              : WEIR_CHUNKS_INTERLEAVED;
 }
 
 static weir_chunks_layout choose_layout(const struct weir_chunks_params *params)
 {
     if (params->layout != WEIR_CHUNKS_LAYOUT_AUTO)
         return params->layout;
-    return params->queue_count > 0 || weir__chunks_one_queue(params) ? WEIR_CHUNKS_BY_CHUNK
-                                                                     : WEIR_CHUNKS_BY_ENGINE;
+    return params->queue_count > 0 || weir__chunks_on_cores(params) ? WEIR_CHUNKS_BY_CHUNK
+                                                                    : WEIR_CHUNKS_BY_ENGINE;
 }
 
 static uint32_t choose_queue_count(const struct weir_chunks_params *params,
                                    const struct weir_chunks_plan *plan)
 {
-    const bool one = params->layout == WEIR_CHUNKS_LAYOUT_AUTO && weir__chunks_one_queue(params);
     const uint32_t chunks = plan->chunk_count > 0 ? plan->chunk_count : 1;
     uint32_t count = 0;
 
@@ -224,7 +233,9 @@ static uint32_t choose_queue_count(const struct weir_chunks_params *params,
             count += weir__chunks_has(params, (enum weir__chunks_stage)stage);
         return count;
     }
-    count = params->queue_count > 0 ? params->queue_count : one ? 1 : CHANNELS;
+    count = params->queue_count > 0 ? params->queue_count : CHANNELS;
+    if (chosen_for_cores(params))
+        count = QUEUES_ON_CORES;
     return count < chunks ? count : chunks;
 }
 

@@ -120,7 +120,7 @@ static void turn_round(const weir_chunks *chunks)
 static bool grows(const struct weir_chunks_params *params, const struct weir_chunks_plan *plan)
 {
     return params->chunk_count == 0 && plan->layout == WEIR_CHUNKS_BY_ENGINE &&
-           !weir__chunks_one_queue(params);
+           !weir__chunks_on_cores(params);
 }
 
 uint32_t weir__chunks_count(const struct weir_chunks_params *params,
@@ -132,8 +132,8 @@ uint32_t weir__chunks_count(const struct weir_chunks_params *params,
     if (grows(params, plan))
         return grow(params, plan->unit, units, NULL);
     if (count == 0)
-        count = weir__chunks_one_queue(params) ? cached_count(bytes)
-                                               : balanced_count(bytes, CHOSEN_CHUNKS_MAX);
+        count = weir__chunks_on_cores(params) ? cached_count(bytes)
+                                              : balanced_count(bytes, CHOSEN_CHUNKS_MAX);
     return count < units ? count : (uint32_t)units;
 }
 

@@ -530,8 +530,9 @@ WEIR_TEST(ChunksRules, ChoosesByTheDevice)
     plan = plan_of((size_t)64 << 20);
     EXPECT_INT_EQ(plan.layout, WEIR_CHUNKS_BY_CHUNK);
     EXPECT_INT_EQ(plan.order, WEIR_CHUNKS_DEPTH_FIRST);
-    EXPECT_UINT_EQ(plan.queue_count, 1);
+    EXPECT_UINT_EQ(plan.queue_count, 2);
     EXPECT_UINT_EQ(plan.chunk_count, 64);
+    EXPECT_UINT_EQ(plan_of(1000).queue_count, 1);
 }
 
 WEIR_TEST(ChunksRules, WhatIsAskedForIsDone)
