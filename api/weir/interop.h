@@ -98,15 +98,15 @@ WEIR_API weir_status weir_queue_native_at(weir_queue *queue, weir_native_functio
 #define weir_queue_native_array(queue, ...) \
     weir_queue_native_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
-// Gives a native call of a graph (<weir/graph.h>) another function, `user` and buffers, as arguments of the macro
-// weir_graph_set_native() or as an array. Where the backend has
-// graphs the function is called by this call, and what it submits takes the place of what the node did; if
-// launches are held, as those that wait for other ranks are, it is called when they have begun, on a library
-// thread. Elsewhere later launches call it. Earlier launches keep the old ones.
+// Gives a native call of a graph (<weir/graph.h>) another function, `user` and buffers, as
+// arguments of the macro weir_graph_set_native() or as an array. Where the backend has graphs the
+// function is called by this call, and what it submits takes the place of what the node did; if
+// launches are held, as those that wait for other ranks are, it is called when they have begun, on
+// a library thread. Elsewhere later launches call it. Earlier launches keep the old ones.
 //
-// Errors: those of weir_queue_native_array(), of the driver and of the function, after which the node is as it
-// was, or, if launches were held, later launches fail with them; WEIR_ERROR_INVALID for a node of another kind; WEIR_ERROR_UNSUPPORTED if the backend's module is of an
-// older version.
+// Errors: those of weir_queue_native_array(), of the driver and of the function, after which the
+// node is as it was, or, if launches were held, later launches fail with them; WEIR_ERROR_INVALID
+// for a node of another kind; WEIR_ERROR_UNSUPPORTED if the backend's module is of an older version.
 WEIR_API weir_status weir_graph_set_native_at(weir_graph *graph, uint32_t node,
                                               weir_native_function function, void *user,
                                               const struct weir_argument *arguments,

@@ -310,10 +310,10 @@ static const struct weir_module_ops ops = {
     .comm_abort = cu_comm_abort,
     .comm_query = cu_comm_query,
     .comm_give_up = cu_comm_give_up,
-    .graph_recapture = cu_graph_update,
     .comm_engine = cu_comm_engine,
     .comm_captures = cu_comm_captures,
     .graph_takes = cu_graph_takes,
+    .graph_recapture = cu_graph_update,
 };
 
 static const char *const about[] = {

@@ -43,8 +43,8 @@ enum tcp_news_kind {
 
 struct tcp_news {
     uint32_t kind;
-    uint32_t
-        number; // TELLS: the value; SETTLED: how many members follow; ASKS: 0: no more; WAITS: for which rank
+    // TELLS: the value; SETTLED: how many members follow; ASKS: 0: no more; WAITS: for which rank
+    uint32_t number;
     uint64_t token; // SETTLED: of the list
     uint32_t step;  // of these two
     char cause[LOCAL_CAUSE_SIZE];
