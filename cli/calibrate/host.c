@@ -66,6 +66,14 @@ static struct job copies(const struct calibration *c)
     };
 }
 
+// Another operation of each chunk, between its copies.
+static void add_third(struct job *job, const struct cal_work *third)
+{
+    job->works[2] = job->works[1];
+    job->works[1] = *third;
+    job->kinds = 3;
+}
+
 static bool measure_copy_submit(struct calibration *c, size_t at, double *out_ns)
 {
     const struct job job = copies(c);
@@ -83,8 +91,7 @@ bool cal_added_submit(struct calibration *c, const struct cal_work *third, doubl
     double two = 0;
     if (!time_job(c, &job, &two))
         return false;
-    job.works[job.kinds++] = job.works[1];
-    job.works[1] = *third;
+    add_third(&job, third);
     if (!time_job(c, &job, out_ns))
         return false;
     *out_ns = (*out_ns - two) / JOB_CHUNKS;
@@ -105,9 +112,7 @@ static bool measure_cold(struct calibration *c, size_t at, double *out_ns)
     const size_t more = CAL_QUEUES - (cli_clock_is_virtual() ? 0 : JOB_QUEUES);
     double few = 0;
     (void)at;
-    job.works[2] = job.works[1];
-    job.works[1] = (struct cal_work){.kind = CAL_LAUNCH, .rounds = 1};
-    job.kinds = 3;
+    add_third(&job, &(struct cal_work){.kind = CAL_LAUNCH, .rounds = 1});
     job.cold = true;
     if (!time_job(c, &job, &few))
         return false;
