@@ -1,7 +1,15 @@
-// The host in virtual time. There is one host for the whole chain: with several threads, the time of
-// a call is that of the last one before it, of whichever thread.
+// The host in virtual time. Each thread that submits or waits has a clock of its own, so threads work side
+// by side; what ties them together are devices, whose submits come one after the other, records, and
+// waits: one ends only when all other threads rest (threads.c), so whatever one of these does next,
+// something that a thread did after its wait has woken it.
+//
+// If the host is measured, all threads have one clock.
+#include <stdlib.h>
+
 #include "base/clock.h"
 #include "plugins/sim/sim.h"
+
+#define THREADS_MOST 256 // that are kept; one that is forgotten begins anew
 
 void sim_take(struct sim *sim)
 {
@@ -10,29 +18,109 @@ void sim_take(struct sim *sim)
     atomic_fetch_sub(&sim->entering, 1);
 }
 
-// A thread is told apart from others by the place of this.
-static _Thread_local char own;
+// Threads.
 
-// A wait ends when no other thread can go on, so the next one that submits was woken after it. Threads
-// of plugins, which submit nothing, come whenever they like.
-void sim_be_woken(struct sim *sim)
+static uint64_t own_id(void)
 {
-    const uint64_t due_ns = sim->rested_ns + sim->model->wake_ns;
-    if (!sim->rested || sim->rested == &own)
-        return;
-    sim->rested = NULL;
-    if (sim->host == SIM_HOST_FIXED && sim->host_ns < due_ns)
-        sim->host_ns = due_ns;
+    static atomic_uint_fast64_t last;
+    static _Thread_local uint64_t own;
+    if (own == 0)
+        own = atomic_fetch_add(&last, 1) + 1;
+    return own;
 }
+
+// Comes first from now on. NULL: the thread has not called before.
+static struct sim_thread *find_self(struct sim *sim)
+{
+    const uint64_t id = own_id();
+    for (struct sim_thread **at = &sim->threads; *at; at = &(*at)->next) {
+        struct sim_thread *thread = *at;
+        if (thread->id != id)
+            continue;
+        *at = thread->next;
+        thread->next = sim->threads;
+        return sim->threads = thread;
+    }
+    return NULL;
+}
+
+// That of the thread which called least recently, if there are many, and it does not wait.
+static struct sim_thread *take_oldest(struct sim *sim)
+{
+    struct sim_thread **oldest = NULL;
+    if (sim->thread_count < THREADS_MOST)
+        return NULL;
+    for (struct sim_thread **at = &sim->threads; *at; at = &(*at)->next)
+        if (!(*at)->waits)
+            oldest = at;
+    if (!oldest)
+        return NULL;
+    struct sim_thread *thread = *oldest;
+    *oldest = thread->next;
+    sim->thread_count--;
+    return thread;
+}
+
+static struct sim_thread *add_self(struct sim *sim)
+{
+    struct sim_thread *thread = take_oldest(sim);
+    if (!thread)
+        thread = malloc(sizeof *thread);
+    if (!thread)
+        return &sim->every;
+    *thread = (struct sim_thread){.next = sim->threads, .id = own_id(), .round = UINT64_MAX};
+    sim->thread_count++;
+    return sim->threads = thread;
+}
+
+void sim_forget_threads(struct sim *sim)
+{
+    while (sim->threads) {
+        struct sim_thread *next = sim->threads->next;
+        free(sim->threads);
+        sim->threads = next;
+    }
+    sim->thread_count = 0;
+}
+
+struct sim_thread *sim_self(struct sim *sim)
+{
+    struct sim_thread *self = sim->host == SIM_HOST_MEASURED ? &sim->every : find_self(sim);
+    return self ? self : add_self(sim);
+}
+
+uint64_t sim_not_before(const struct sim *sim, const struct sim_thread *thread)
+{
+    return thread->round != sim->round && thread->now_ns < sim->woken_ns ? sim->woken_ns
+                                                                         : thread->now_ns;
+}
+
+static void see_round(const struct sim *sim, struct sim_thread *self)
+{
+    self->now_ns = sim_not_before(sim, self);
+    self->round = sim->round;
+}
+
+void sim_begin_round(struct sim *sim, uint64_t ended_ns)
+{
+    sim->round++;
+    sim->woken_ns = ended_ns + (sim->host == SIM_HOST_FIXED ? sim->model->wake_ns : 0);
+}
+
+// Calls.
 
 void sim_enter(struct sim *sim)
 {
     sim_take(sim);
-    if (sim->host != SIM_HOST_MEASURED)
+    struct sim_thread *self = sim_self(sim);
+    self->call = ++sim->calls;
+    if (sim->host != SIM_HOST_MEASURED) {
+        see_round(sim, self);
         return;
+    }
     const uint64_t now_ns = weir_clock_now_ns();
     if (sim->away == 0 && now_ns > sim->left_ns)
-        sim->host_ns += now_ns - sim->left_ns;
+        self->now_ns += now_ns - sim->left_ns;
     sim->left_ns = now_ns;
 }
 
@@ -57,123 +145,47 @@ void sim_return(struct sim *sim)
         sim->left_ns = weir_clock_now_ns();
 }
 
+void sim_wait_until(struct sim *sim, uint64_t ns)
+{
+    struct sim_thread *self = sim_self(sim);
+    if (self->now_ns < ns)
+        self->now_ns = ns;
+    if (sim->most_ns < self->now_ns)
+        sim->most_ns = self->now_ns;
+}
+
 void sim_spend(struct sim *sim, uint64_t ns)
 {
     if (sim->host != SIM_HOST_NONE)
-        sim->host_ns += sim_vary_call(&sim->jitter, ns);
+        sim_wait_until(sim, sim_self(sim)->now_ns + sim_vary_call(&sim->jitter, ns));
 }
 
+void sim_begin_submit(struct sim *sim, const struct sim_virtual_device *device)
+{
+    sim_wait_until(sim, device->free_ns);
+}
+
+void sim_end_submit(struct sim *sim, struct sim_virtual_device *device)
+{
+    device->free_ns = sim_self(sim)->now_ns;
+}
+
+// Threads of plugins, which submit nothing, ask whenever they like.
 uint64_t sim_clock_now_ns(void *user)
 {
     struct sim *sim = user;
-    sim_enter(sim);
-    const uint64_t now_ns = sim->host_ns;
-    sim_leave(sim);
-    return now_ns;
-}
-
-// Waits.
-
-static void wait_for(struct sim *sim, struct sim_point point)
-{
-    if (!sim_engine_complete(sim->engine, point))
-        sim_rest(sim, point);
-    sim_engine_wait(sim->engine, point);
-    const uint64_t now_ns = sim_engine_now_ns(sim->engine);
-    if (now_ns > sim->host_ns)
-        sim->host_ns = now_ns;
-}
-
-static struct sim_point point_of(const struct sim_virtual_queue *queue, uint64_t sequence)
-{
-    const struct sim_record *record = sim_record_find(queue, sequence);
-    return record ? record->point : (struct sim_point){0};
-}
-
-weir_status sim_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
-                           uint64_t timeout_ns)
-{
-    struct sim_virtual_queue *queue = sim_queue_of(link, object);
-    sim_enter(queue->sim);
-    sim_go(queue->sim);
-    const weir_status status =
-        link->next->ops->event_wait(link->next, object, sequence, timeout_ns);
-    sim_return(queue->sim);
-    if (status == WEIR_OK) {
-        wait_for(queue->sim, point_of(queue, sequence));
-        sim_spend(queue->sim, queue->sim->model->wait_ns);
-        queue->sim->rested = &own;
-        queue->sim->rested_ns = queue->sim->host_ns;
+    uint64_t now_ns;
+    if (sim->host == SIM_HOST_MEASURED) {
+        sim_enter(sim);
+        now_ns = sim->every.now_ns;
+        sim_leave(sim);
+        return now_ns;
     }
-    sim_leave(queue->sim);
-    return status;
-}
-
-// The library asks too, each time for another record. A program that asks until one is complete asks
-// for it again, and has waited for it then.
-static bool is_complete(struct sim_virtual_queue *queue, uint64_t sequence)
-{
-    const struct sim_point point = point_of(queue, sequence);
-    struct sim *sim = queue->sim;
-    sim_engine_advance(sim->engine, sim->host_ns);
-    if (sim_engine_complete(sim->engine, point))
-        return true;
-    const bool again = queue->asked == sequence;
-    queue->asked = sequence;
-    if (again)
-        wait_for(sim, point);
-    return again;
-}
-
-weir_status sim_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence)
-{
-    struct sim_virtual_queue *queue = sim_queue_of(link, object);
-    const weir_status status = link->next->ops->event_query(link->next, object, sequence);
-    if (status != WEIR_OK)
-        return status;
-    sim_enter(queue->sim);
-    const bool complete = is_complete(queue, sequence);
-    sim_leave(queue->sim);
-    return complete ? WEIR_OK : WEIR_NOT_READY;
-}
-
-weir_status sim_queue_finish(const struct weir_link *link, weir_queue *object)
-{
-    struct sim_virtual_queue *queue = sim_queue_of(link, object);
-    sim_enter(queue->sim);
-    sim_go(queue->sim);
-    const weir_status status = link->next->ops->queue_finish(link->next, object);
-    sim_return(queue->sim);
-    wait_for(queue->sim, queue->last[0]);
-    sim_leave(queue->sim);
-    return status;
-}
-
-// Times.
-
-weir_status sim_event_time(const struct weir_link *link, weir_queue *object, uint64_t sequence,
-                           uint64_t *out_time_ns)
-{
-    struct sim_virtual_queue *queue = sim_queue_of(link, object);
-    sim_enter(queue->sim);
-    const struct sim_record *record = sim_record_find(queue, sequence);
-    if (record)
-        wait_for(queue->sim, record->point);
-    *out_time_ns = record ? record->end_ns : 0;
-    sim_leave(queue->sim);
-    if (record)
-        return WEIR_OK;
-    return weir_host_fail(link->host, WEIR_ERROR_EXPIRED,
-                          "ask for times before they are overwritten",
-                          "the time of record %llu is gone: a queue keeps its last %d",
-                          (unsigned long long)sequence, SIM_HISTORY);
-}
-
-// The host's timeline and the devices' are one.
-weir_status sim_device_clock(const struct weir_link *link, weir_device *object,
-                             uint64_t *out_host_ns, uint64_t *out_device_ns)
-{
-    (void)object;
-    *out_host_ns = *out_device_ns = sim_clock_now_ns(sim_of(link));
-    return WEIR_OK;
+    sim_take(sim);
+    struct sim_thread *self = find_self(sim);
+    if (self)
+        see_round(sim, self);
+    now_ns = self ? self->now_ns : sim->most_ns;
+    pthread_mutex_unlock(&sim->lock);
+    return now_ns;
 }

@@ -51,18 +51,25 @@ struct sim_engine *sim_engine_create(void (*done)(void *user, const struct sim_d
     engine->done = done;
     engine->user = user;
     engine->marks_end = &engine->marks;
+    engine->posted.before = sim__arrives_first;
     return engine;
 }
 
 // Destroying.
 
+static void free_edges(struct sim_edge *edge)
+{
+    while (edge) {
+        struct sim_edge *next = edge->next;
+        free(edge);
+        edge = next;
+    }
+}
+
 static void free_op(struct sim_op *op)
 {
-    while (op->dependents) {
-        struct sim_edge *next = op->dependents->next;
-        free(op->dependents);
-        op->dependents = next;
-    }
+    free_edges(op->dependents);
+    free_edges(op->reserved);
     free(op);
 }
 
@@ -80,14 +87,15 @@ static void finish_device(struct sim_device *device)
     free((void *)device->channels);
 }
 
-// Runs whose kernels are all in the queues' rings.
+// Runs whose kernels are all in the queues' rings, and those that posted ones have.
 static void keep_runs(struct sim_engine *engine)
 {
     for (uint32_t i = 0; i < engine->queue_count; i++) {
         const struct sim_queue *queue = &engine->queues[i];
         for (uint64_t number = queue->first; number <= queue->last; number++) {
-            struct sim_run *run = queue->ring[number & (queue->room - 1)]->run;
-            if (!run || !run->ops)
+            const struct sim_op *op = queue->ring[number & (queue->room - 1)];
+            struct sim_run *run = op->run;
+            if (!run || (!run->ops && op->state != SIM_POSTED))
                 continue;
             run->ops = NULL;
             run->next_free = engine->free_runs;
@@ -103,11 +111,7 @@ static void free_kept(struct sim_engine *engine)
         free(engine->free_ops);
         engine->free_ops = next;
     }
-    while (engine->free_edges) {
-        struct sim_edge *next = engine->free_edges->next;
-        free(engine->free_edges);
-        engine->free_edges = next;
-    }
+    free_edges(engine->free_edges);
     while (engine->free_runs) {
         struct sim_run *next = engine->free_runs->next_free;
         free(engine->free_runs);
@@ -127,6 +131,7 @@ void sim_engine_destroy(struct sim_engine **engine)
     for (uint32_t i = 0; i < each->device_count; i++)
         finish_device(&each->devices[i]);
     free_kept(each);
+    free((void *)each->posted.ops);
     free(each->queues);
     free(each->devices);
     free(each);
@@ -238,9 +243,9 @@ void sim_engine_advance(struct sim_engine *engine, uint64_t until_ns)
         engine->now_ns = until_ns;
 }
 
-bool sim_engine_step(struct sim_engine *engine)
+bool sim_engine_step(struct sim_engine *engine, uint64_t until_ns)
 {
-    return sim__step(engine, UINT64_MAX);
+    return sim__step(engine, until_ns);
 }
 
 void sim_engine_wait(struct sim_engine *engine, struct sim_point point)

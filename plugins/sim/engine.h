@@ -5,7 +5,8 @@
 // that it waits for are complete; then it starts when its engine is free. What happens at one
 // instant: completions first, then operations without length, then starts, those that were ready
 // first before others, equal ones in the order in which they were submitted. An operation that is
-// submitted at an instant comes after all that happens then without it.
+// submitted at an instant comes after all that happens then without it. Those that are posted at one
+// instant come in the order of the calls.
 //
 //   engine queues  (before Hyper-Q): an operation joins the queue of its engine when it is
 //                  submitted. One that is not ready holds up all after it, of whichever queue.
@@ -195,9 +196,17 @@ void sim_engine_end_queue(struct sim_engine *engine, uint32_t queue);
 // time. False, and nothing is changed, if out of memory.
 bool sim_engine_submit(struct sim_engine *engine, uint32_t queue, uint64_t issue_ns,
                        const struct sim_work *work, struct sim_point *out_point);
+// The same without going on: the operation is there when the engine reaches `issue_ns`, before which
+// others may still be posted. Those of a device are posted in the order of their times. An operation of
+// a legacy queue is submitted.
+bool sim_engine_post(struct sim_engine *engine, uint32_t queue, uint64_t issue_ns,
+                     const struct sim_work *work, struct sim_point *out_point);
+// How many are posted and not there.
+size_t sim_engine_posted(const struct sim_engine *engine);
 
-// Goes on to the next completion; false if there is none.
-bool sim_engine_step(struct sim_engine *engine);
+// Goes on to the next completion, or to the next operation that was posted; false if there is none
+// until that time.
+bool sim_engine_step(struct sim_engine *engine, uint64_t until_ns);
 // Goes on until that time, or until the operation is complete.
 void sim_engine_advance(struct sim_engine *engine, uint64_t until_ns);
 void sim_engine_wait(struct sim_engine *engine, struct sim_point point);

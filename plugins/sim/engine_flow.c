@@ -309,8 +309,13 @@ void sim__settle(struct sim_engine *engine)
 
 bool sim__step(struct sim_engine *engine, uint64_t until_ns)
 {
-    if (!end_one(engine, until_ns))
-        return false;
+    const uint64_t arrival_ns = sim__next_arrival_ns(engine);
+    if (!end_one(engine, arrival_ns < until_ns ? arrival_ns : until_ns)) {
+        if (arrival_ns > until_ns || arrival_ns == UINT64_MAX)
+            return false;
+        engine->now_ns = arrival_ns;
+        sim__arrive(engine);
+    }
     sim__settle(engine);
     return true;
 }

@@ -5,6 +5,7 @@
 #include "plugins/sim/engine.h"
 
 enum sim_state {
+    SIM_POSTED, // the engine has not reached its time
     SIM_SUBMITTED,
     SIM_RUNNING,
     SIM_ENDED,   // of a run with late signals, which is not complete
@@ -13,10 +14,14 @@ enum sim_state {
 
 struct sim_op;
 
-// `to` waits for the operation in whose list this is.
+// `to` waits for the operation in whose list this is. An operation that is posted has a list of those
+// that it may need, with what it waits for, {0, 0} for nothing.
 struct sim_edge {
     struct sim_edge *next;
-    struct sim_op *to;
+    union {
+        struct sim_op *to;
+        struct sim_point on;
+    };
 };
 
 // Kernels that were submitted one after the other to different queues, with late signals.
@@ -31,7 +36,8 @@ struct sim_op {
     struct sim_op *next_in_channel;
     struct sim_op *next_pull;
     struct sim_edge *dependents;
-    struct sim_run *run;
+    struct sim_edge *reserved; // POSTED
+    struct sim_run *run;       // POSTED: one that it may need
     struct sim_point point;
     uint32_t device; // whose engine it needs
     enum sim_kind kind;
@@ -41,8 +47,8 @@ struct sim_op {
     uint64_t yield_ns; // as sim_work; 0: it does not
     // Its place among those that wait for its engine: the least of all three goes first.
     int32_t priority;
-    uint64_t rank_ns; // stream queues: when it was ready
-    uint64_t issue;   // 1, 2, 3 … of the whole engine
+    uint64_t rank_ns; // stream queues: when it was ready; POSTED: when it is there
+    uint64_t issue;   // 1, 2, 3 … of the whole engine; POSTED: of all that were posted
     uint64_t ready_ns;
     // The engines whose completions reached it at `from_ns`, the last such instant: bits of its
     // device's units, and SIM_FROM_ELSEWHERE.
@@ -50,6 +56,7 @@ struct sim_op {
     uint64_t from_ns;
     bool signalled; // by now, or soon
     bool pulls;
+    bool first;   // of a graph's branch
     bool follows; // the operation before it in its queue was another engine's
     bool node;    // of a graph
     uint64_t start_ns;
@@ -94,7 +101,7 @@ struct sim_unit {
     size_t capacity;        // places
     size_t used;
     size_t yielding; // of those that run
-    size_t members;  // that are not complete; of SIM_SIGNALS, signals
+    size_t members;  // that are not complete, posted ones too; of SIM_SIGNALS, signals
 };
 
 struct sim_device {
@@ -127,6 +134,8 @@ struct sim_engine {
     void *user;
     uint64_t now_ns;
     uint64_t issue;
+    uint64_t post;
+    struct sim_heap posted;
     struct sim_device *devices;
     uint32_t device_count;
     struct sim_queue *queues;
@@ -166,6 +175,14 @@ struct sim_op *sim__heap_pop(struct sim_heap *heap);
 // The operation at that place goes later than before.
 void sim__heap_delay(struct sim_heap *heap, size_t at);
 
+// engine_submit.c
+
+bool sim__arrives_first(const struct sim_op *a, const struct sim_op *b);
+// When the next one that is posted is there; UINT64_MAX: there is none.
+uint64_t sim__next_arrival_ns(const struct sim_engine *engine);
+// It is there.
+void sim__arrive(struct sim_engine *engine);
+
 // engine_lanes.c
 
 // False if out of memory.
@@ -189,7 +206,7 @@ struct sim_op *sim__unit_take(struct sim_unit *unit);
 void sim__release(struct sim_engine *engine, struct sim_op *op);
 // Starts what can start now.
 void sim__settle(struct sim_engine *engine);
-// Goes on to the next completion. False if there is none until then.
+// Goes on to the next completion or arrival. False if there is none until then.
 bool sim__step(struct sim_engine *engine, uint64_t until_ns);
 
 #endif

@@ -1,4 +1,6 @@
-// Submitting: everything is reserved first, so that nothing has changed if memory is short.
+// Submitting: everything is reserved first, so that nothing has changed if memory is short. An operation is
+// posted, and there when the engine has reached its time; only then others can be told that it waits for
+// them, since they may be posted later.
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,7 +74,55 @@ static bool reserve(struct sim_engine *engine, struct sim_queue *queue, const st
     const bool runs = work->kind == SIM_KERNEL && device->model->late_signals;
     return reserve_op(engine) && reserve_ring(queue) &&
            reserve_edges(engine, work->wait_count + 1 + legacy) && (!runs || reserve_run(engine)) &&
-           reserve_unit(device, queue, sim__unit_of(device->model, work->kind));
+           reserve_unit(device, queue, sim__unit_of(device->model, work->kind)) &&
+           sim__heap_reserve(&engine->posted, engine->posted.count + 1);
+}
+
+// Takes what was reserved.
+
+static struct sim_op *take_op(struct sim_engine *engine)
+{
+    struct sim_op *op = engine->free_ops;
+    engine->free_ops = op->next;
+    return op;
+}
+
+static struct sim_run *take_run(struct sim_engine *engine)
+{
+    struct sim_run *run = engine->free_runs;
+    engine->free_runs = run->next_free;
+    return run;
+}
+
+static void give_run(struct sim_engine *engine, struct sim_run *run)
+{
+    run->next_free = engine->free_runs;
+    engine->free_runs = run;
+}
+
+// One more for the list, whose end is `*end`.
+static struct sim_edge **take_edge(struct sim_engine *engine, struct sim_edge **end,
+                                   struct sim_point on)
+{
+    struct sim_edge *edge = engine->free_edges;
+    engine->free_edges = edge->next;
+    edge->on = on;
+    edge->next = NULL;
+    *end = edge;
+    return &edge->next;
+}
+
+// Its queue comes first.
+static void take_edges(struct sim_engine *engine, struct sim_op *op, const struct sim_work *work)
+{
+    const struct sim_queue *queue = &engine->queues[op->point.queue];
+    const size_t legacy = queue->params.legacy ? engine->queue_count : 1;
+    struct sim_edge **end = &op->reserved;
+    end = take_edge(engine, end, (struct sim_point){op->point.queue, op->point.number - 1});
+    for (size_t i = 0; i < work->wait_count; i++)
+        end = take_edge(engine, end, work->waits[i]);
+    for (size_t i = 0; i < legacy; i++)
+        end = take_edge(engine, end, (struct sim_point){0, 0});
 }
 
 // What it waits for.
@@ -86,7 +136,7 @@ static void depend(struct sim_engine *engine, struct sim_op *op, struct sim_poin
         return;
     struct sim_edge *edge = engine->free_edges;
     engine->free_edges = edge->next;
-    *edge = (struct sim_edge){before->dependents, op};
+    *edge = (struct sim_edge){.next = before->dependents, .to = op};
     before->dependents = edge;
     op->pending++;
 }
@@ -131,8 +181,7 @@ static void join_run(struct sim_engine *engine, struct sim_op *op)
     }
     if (!engine->run || engine->run_queue == op->point.queue ||
         sim__device_of(engine, engine->run->ops) != device) {
-        engine->run = engine->free_runs;
-        engine->free_runs = engine->run->next_free;
+        engine->run = take_run(engine);
         *engine->run = (struct sim_run){.ops = NULL};
     }
     engine->run_queue = op->point.queue;
@@ -162,54 +211,68 @@ static void set_length(const struct sim_model *model, const struct sim_work *wor
 }
 
 // Whatever has no engine is passed over. A copy between devices after a pause needs no signal, others do.
-static void follow(const struct sim_engine *engine, struct sim_queue *queue, uint32_t unit,
-                   const struct sim_work *work, struct sim_op *op)
+static void follow(const struct sim_engine *engine, struct sim_op *op)
 {
+    const struct sim_model *model = sim__device_of(engine, op)->model;
+    const uint32_t unit = sim__unit_of(model, op->kind);
     const struct sim_point last = {op->point.queue, op->point.number - 1};
-    if (unit == SIM_NO_ENGINE || work->kind == SIM_PAUSE)
+    struct sim_queue *queue = &engine->queues[op->point.queue];
+    if (unit == SIM_NO_ENGINE || op->kind == SIM_PAUSE)
         return;
-    op->follows = !work->first && queue->unit != unit && queue->unit != SIM_NO_ENGINE &&
-                  (work->kind != SIM_PEER || sim__find(engine, last));
+    op->follows = !op->first && queue->unit != unit && queue->unit != SIM_NO_ENGINE &&
+                  (op->kind != SIM_PEER || sim__find(engine, last));
     queue->unit = op->pulls ? SIM_OTHERS_ENGINE : unit;
+}
+
+static uint32_t places_of(const struct sim_model *model, const struct sim_work *work)
+{
+    if (work->kind != SIM_KERNEL || work->places <= 1)
+        return 1;
+    return work->places < model->kernels ? work->places : model->kernels;
 }
 
 static struct sim_op *new_op(struct sim_engine *engine, uint32_t index, const struct sim_work *work)
 {
     struct sim_queue *queue = &engine->queues[index];
     const struct sim_model *model = engine->devices[device_of(queue, work)].model;
-    struct sim_op *op = engine->free_ops;
-    engine->free_ops = op->next;
+    const bool is_kernel = work->kind == SIM_KERNEL;
+    struct sim_op *op = take_op(engine);
     *op = (struct sim_op){
         .point = {index, ++queue->last},
         .device = device_of(queue, work),
         .kind = work->kind,
+        .state = SIM_POSTED,
         .pulls = work->pulls,
-        .issue = ++engine->issue,
-        .pending = 1, // until everything else is known
-        .places = 1,
+        .first = work->first,
         .node = work->node,
+        .pending = 1, // until everything else is known
+        .places = places_of(model, work),
+        .yield_ns = is_kernel ? work->yield_ns : 0,
         .tag = work->tag,
     };
-    if (model->queues == SIM_STREAM_QUEUES && work->kind == SIM_KERNEL)
+    if (model->queues == SIM_STREAM_QUEUES && is_kernel)
         op->priority = queue->params.priority;
     set_length(model, work, op);
-    follow(engine, queue, sim__unit_of(model, work->kind), work, op);
-    if (work->kind == SIM_KERNEL)
-        op->yield_ns = work->yield_ns;
-    if (work->kind == SIM_KERNEL && work->places > 1)
-        op->places = work->places < model->kernels ? work->places : model->kernels;
+    take_edges(engine, op, work);
+    if (is_kernel && model->late_signals)
+        op->run = take_run(engine);
     queue->ring[op->point.number & (queue->room - 1)] = op;
     return op;
 }
 
-static void add_dependencies(struct sim_engine *engine, struct sim_op *op,
-                             const struct sim_work *work)
+// Each edge is free again before it is needed.
+static void add_dependencies(struct sim_engine *engine, struct sim_op *op)
 {
     const struct sim_queue *queue = &engine->queues[op->point.queue];
     struct sim_device *device = &engine->devices[queue->params.device];
-    depend(engine, op, (struct sim_point){op->point.queue, op->point.number - 1});
-    for (size_t i = 0; i < work->wait_count; i++)
-        depend(engine, op, work->waits[i]);
+    while (op->reserved) {
+        struct sim_edge *edge = op->reserved;
+        const struct sim_point on = edge->on;
+        op->reserved = edge->next;
+        edge->next = engine->free_edges;
+        engine->free_edges = edge;
+        depend(engine, op, on);
+    }
     if (queue->params.legacy) {
         depend_on_all(engine, op, queue->params.device);
         device->legacy = op->point;
@@ -217,13 +280,13 @@ static void add_dependencies(struct sim_engine *engine, struct sim_op *op,
         depend(engine, op, device->legacy);
     }
     join_channel(device, queue, op);
-    if (work->pulls)
+    if (op->pulls)
         join_pulls(sim__device_of(engine, op), op);
     join_run(engine, op);
 }
 
-// With engine queues an operation has its turn from now on.
-static void take_turn(struct sim_device *device, struct sim_op *op)
+// Its room is taken from now on.
+static void join_unit(struct sim_device *device, const struct sim_op *op)
 {
     const uint32_t unit = sim__unit_of(device->model, op->kind);
     if (unit == SIM_NO_ENGINE)
@@ -231,21 +294,80 @@ static void take_turn(struct sim_device *device, struct sim_op *op)
     device->units[unit].members++;
     device->in_flight++;
     device->busy |= UINT32_C(1) << unit;
-    if (device->model->queues == SIM_ENGINE_QUEUES && unit != SIM_HOST_ENGINE)
+}
+
+// With engine queues an operation has its turn from now on.
+static void take_turn(struct sim_device *device, struct sim_op *op)
+{
+    const uint32_t unit = sim__unit_of(device->model, op->kind);
+    if (device->model->queues == SIM_ENGINE_QUEUES && unit != SIM_NO_ENGINE &&
+        unit != SIM_HOST_ENGINE)
         sim__heap_push(&device->units[unit].waiting, op);
+}
+
+// Posting.
+
+bool sim__arrives_first(const struct sim_op *a, const struct sim_op *b)
+{
+    return a->rank_ns != b->rank_ns ? a->rank_ns < b->rank_ns : a->issue < b->issue;
+}
+
+uint64_t sim__next_arrival_ns(const struct sim_engine *engine)
+{
+    const struct sim_op *op = sim__heap_top(&engine->posted);
+    if (!op)
+        return UINT64_MAX;
+    return op->rank_ns > engine->now_ns ? op->rank_ns : engine->now_ns;
+}
+
+void sim__arrive(struct sim_engine *engine)
+{
+    struct sim_op *op = sim__heap_pop(&engine->posted);
+    struct sim_run *run = op->run;
+    op->state = SIM_SUBMITTED;
+    op->rank_ns = 0;
+    op->issue = ++engine->issue;
+    op->run = NULL;
+    if (run)
+        give_run(engine, run);
+    follow(engine, op);
+    add_dependencies(engine, op);
+    take_turn(sim__device_of(engine, op), op);
+    sim__release(engine, op);
+}
+
+// Not before the time that the engine has reached.
+static void advance_to(struct sim_engine *engine, uint64_t ns)
+{
+    sim_engine_advance(engine, ns > engine->now_ns ? ns : engine->now_ns);
+}
+
+bool sim_engine_post(struct sim_engine *engine, uint32_t queue, uint64_t issue_ns,
+                     const struct sim_work *work, struct sim_point *out_point)
+{
+    if (!reserve(engine, &engine->queues[queue], work))
+        return false;
+    struct sim_op *op = new_op(engine, queue, work);
+    *out_point = op->point;
+    op->rank_ns = issue_ns;
+    op->issue = ++engine->post;
+    join_unit(sim__device_of(engine, op), op);
+    sim__heap_push(&engine->posted, op);
+    if (engine->queues[queue].params.legacy)
+        advance_to(engine, issue_ns);
+    return true;
+}
+
+size_t sim_engine_posted(const struct sim_engine *engine)
+{
+    return engine->posted.count;
 }
 
 bool sim_engine_submit(struct sim_engine *engine, uint32_t queue, uint64_t issue_ns,
                        const struct sim_work *work, struct sim_point *out_point)
 {
-    if (!reserve(engine, &engine->queues[queue], work))
+    if (!sim_engine_post(engine, queue, issue_ns, work, out_point))
         return false;
-    sim_engine_advance(engine, issue_ns);
-    struct sim_op *op = new_op(engine, queue, work);
-    *out_point = op->point;
-    add_dependencies(engine, op, work);
-    take_turn(sim__device_of(engine, op), op);
-    sim__release(engine, op);
-    sim__settle(engine);
+    advance_to(engine, issue_ns);
     return true;
 }

@@ -160,6 +160,7 @@ static weir_status read_scale(struct sim *sim, const struct weir_setting *const 
 static void release(struct sim *sim)
 {
     sim_scale_finish(&sim->scale);
+    sim_forget_threads(sim);
     sim_engine_destroy(&sim->engine);
     sim_gpu_destroy(&sim->gpu);
     pthread_mutex_destroy(&sim->lock);
@@ -198,7 +199,7 @@ static weir_status sim_open(struct weir_link *link, const struct weir_setting *c
     sim->link = link;
     sim->graphs = backend->ops->graph_create != NULL;
     sim->clock = (struct weir_host_clock){sim_clock_now_ns, sim};
-    sim->host_ns = BEGINNING_NS;
+    sim->every.now_ns = sim->most_ns = sim->woken_ns = BEGINNING_NS;
     sim->left_ns = weir_clock_now_ns();
     sim->patience_ns = SIM_PATIENCE_NS;
     pthread_mutex_init(&sim->lock, NULL);

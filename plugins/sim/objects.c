@@ -146,8 +146,9 @@ weir_status sim_queue_create(const struct weir_link *link, weir_device *device, 
     if (!queue)
         return weir_host_no_memory(link->host, "a queue in virtual time");
     queue->sim = sim;
-    queue->params = (struct sim_queue_params){.device = sim_device_of(link, device)->index,
-                                              .priority = -setup->priority};
+    queue->device = sim_device_of(link, device);
+    queue->params =
+        (struct sim_queue_params){.device = queue->device->index, .priority = -setup->priority};
     queue->keeps_times = setup->times;
     queue->graph_start_ns = UINT64_MAX;
     sim_take(sim);

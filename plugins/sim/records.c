@@ -24,7 +24,8 @@ static bool grow_records(struct sim_virtual_queue *queue)
     return true;
 }
 
-bool sim_record_add(struct sim_virtual_queue *queue, uint64_t sequence, struct sim_point point)
+bool sim_record_add(struct sim_virtual_queue *queue, uint64_t sequence, struct sim_point point,
+                    uint64_t submit_ns)
 {
     while (queue->next_record - queue->first_record >= SIM_HISTORY &&
            record_at(queue, queue->first_record)->complete)
@@ -32,7 +33,7 @@ bool sim_record_add(struct sim_virtual_queue *queue, uint64_t sequence, struct s
     if (queue->next_record - queue->first_record >= queue->record_room && !grow_records(queue))
         return false;
     *record_at(queue, queue->next_record++) =
-        (struct sim_record){.sequence = sequence, .point = point};
+        (struct sim_record){.sequence = sequence, .point = point, .submit_ns = submit_ns};
     return true;
 }
 
@@ -108,6 +109,7 @@ void sim_record_done(void *user, const struct sim_done *done)
     const uint64_t sequence = done->tag >> SIM_TAG_BITS;
     if (!queue)
         return; // of a device that was lost
+    queue->end_ns = done->end_ns;
     switch ((enum sim_tag)(done->tag & ((1u << SIM_TAG_BITS) - 1))) {
     case SIM_TAG_RECORD:
         end_record(queue, sequence, done->end_ns);

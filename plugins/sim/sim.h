@@ -9,11 +9,12 @@
 //   records.c   records of a queue, and times that the links before this one will fetch
 //   jitter.c    times that vary
 //   staging.c   what the host copies of memory that is not pinned
-//   clock.c     the host in virtual time, and what it waits for
+//   clock.c     the host in virtual time: a clock for each thread
+//   waits.c     what the host waits for and asks
 //   threads.c   several threads: when a wait may end
 //
 // The work itself runs on the next link as ever. Each operation is also submitted to the engine, at
-// the host's virtual time, before it is handed on. The host's virtual time advances by what a submit
+// its thread's virtual time, before it is handed on. A thread's virtual time advances by what a submit
 // costs, by waits, and, if it is measured, by what the program does between two calls.
 #ifndef WEIR_PLUGINS_SIM_SIM_H
 #define WEIR_PLUGINS_SIM_SIM_H
@@ -94,6 +95,16 @@ struct sim_warm {
     uint32_t count;
 };
 
+// A thread that submits or waits.
+struct sim_thread {
+    struct sim_thread *next;
+    uint64_t id; // of all threads that ever were
+    uint64_t now_ns;
+    uint64_t round; // of the last wait that it knows of
+    uint64_t call;  // its last one, of all threads' calls
+    bool waits;
+};
+
 struct sim {
     const struct weir_link *link;
     struct sim_gpu *gpu;
@@ -108,11 +119,15 @@ struct sim {
     struct sim_jitter jitter;
     struct sim_copiers copiers;
     struct sim_warm warm;
-    uint64_t host_ns;
-    const char *rested; // the thread whose wait ended last; NULL: another one has called since
-    uint64_t rested_ns; // when it ended
-    uint64_t left_ns;   // MEASURED: the system's clock at the end of the last call
-    uint32_t away;      // threads that are in the next link
+    struct sim_thread every;    // MEASURED: the only one; else of those that lack memory
+    struct sim_thread *threads; // the one that called last comes first
+    uint32_t thread_count;
+    uint64_t calls;                    // of all threads
+    uint64_t most_ns;                  // that one has reached
+    uint64_t round;                    // waits that ended while all other threads rested
+    uint64_t woken_ns;                 // what threads do that rested then comes after that
+    uint64_t left_ns;                  // MEASURED: the system's clock at the end of the last call
+    uint32_t away;                     // threads that are in the next link
     struct sim_waiter *waiters;        // threads that wait in virtual time
     uint64_t patience_ns;              // so long they wait for one that runs
     bool restless;                     // they wait for each other no longer
@@ -122,6 +137,8 @@ struct sim {
 
 struct sim_virtual_device {
     uint32_t index;
+    uint64_t
+        free_ns; // the end of the last submit: those of several threads come one after the other
 };
 
 struct sim_virtual_buffer {
@@ -133,12 +150,14 @@ struct sim_virtual_buffer {
 struct sim_record {
     uint64_t sequence;
     struct sim_point point;
+    uint64_t submit_ns;
     uint64_t end_ns;
     bool complete;
 };
 
 struct sim_virtual_queue {
     struct sim *sim;
+    struct sim_virtual_device *device;
     struct sim_queue_params params;
     // The engine's queues: its own, and one for each further branch of its graphs.
     uint32_t *lanes;
@@ -155,6 +174,7 @@ struct sim_virtual_queue {
     size_t time_room;                  // a power of two
     uint64_t fetched;
     uint64_t kept;
+    uint64_t end_ns;         // of what is complete
     uint64_t graph_start_ns; // of the launch that runs; UINT64_MAX: none
     uint64_t asked;          // the last record that a query found complete on the next link only
     struct sim_virtual_queue *warmer, *colder; // of those that are warm
@@ -259,7 +279,8 @@ weir_status sim_graph_place(const struct weir_link *link, struct sim_virtual_que
 // records.c. With the lock held.
 
 // False if out of memory.
-bool sim_record_add(struct sim_virtual_queue *queue, uint64_t sequence, struct sim_point point);
+bool sim_record_add(struct sim_virtual_queue *queue, uint64_t sequence, struct sim_point point,
+                    uint64_t submit_ns);
 // NULL: gone, and complete.
 struct sim_record *sim_record_find(const struct sim_virtual_queue *queue, uint64_t sequence);
 // The engine's function.
@@ -271,8 +292,10 @@ weir_status sim_queue_times(const struct weir_link *link, weir_queue *object,
 // threads.c
 
 // Waits, with the lock held and released in between, until the point is complete in virtual time, or may
-// become so because no other thread can go on.
-void sim_rest(struct sim *sim, struct sim_point point);
+// become so because no other thread can go on. The wait costs the host that much. False: it is not complete.
+bool sim_rest(struct sim *sim, struct sim_point point, uint64_t cost_ns);
+// Goes on until that time, but not past anything that other threads may still do.
+void sim_catch_up(struct sim *sim, uint64_t until_ns);
 
 // jitter.c
 
@@ -294,16 +317,31 @@ void sim_warm_forget(struct sim_virtual_queue *queue);
 
 // Takes the lock.
 void sim_take(struct sim *sim);
-// A call of the program: takes the lock, and the host's time advances.
+// A call of the program: takes the lock, and the thread's time advances.
 void sim_enter(struct sim *sim);
 void sim_leave(struct sim *sim);
-// With the lock held, before a submit: the host's time of a thread that another one's wait has woken.
-void sim_be_woken(struct sim *sim);
 // In between the next link is at work and not the host; the lock is released.
 void sim_go(struct sim *sim);
 void sim_return(struct sim *sim);
+
+// With the lock held. The calling thread.
+struct sim_thread *sim_self(struct sim *sim);
+// Not before that time it goes on.
+void sim_wait_until(struct sim *sim, uint64_t ns);
 void sim_spend(struct sim *sim, uint64_t ns);
+// A submit to the device: after those before it, and before those after it.
+void sim_begin_submit(struct sim *sim, const struct sim_virtual_device *device);
+void sim_end_submit(struct sim *sim, struct sim_virtual_device *device);
+// A wait ended while all other threads rested, or several did and that one first: what the others do now
+// comes later.
+void sim_begin_round(struct sim *sim, uint64_t ended_ns);
+// Before which a thread will do nothing more.
+uint64_t sim_not_before(const struct sim *sim, const struct sim_thread *thread);
+void sim_forget_threads(struct sim *sim);
 uint64_t sim_clock_now_ns(void *user);
+
+// waits.c
+
 weir_status sim_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence);
 weir_status sim_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
                            uint64_t timeout_ns);

@@ -30,11 +30,12 @@ static uint32_t threads_of(const struct weir_host_note *note)
 // The thread that is free first takes it.
 static uint64_t give_away(struct sim *sim, uint32_t threads, uint64_t ns)
 {
+    const uint64_t now_ns = sim_self(sim)->now_ns;
     uint64_t *first = &sim->copiers.free_ns[0];
     for (uint32_t i = 1; i < threads; i++)
         if (sim->copiers.free_ns[i] < *first)
             first = &sim->copiers.free_ns[i];
-    *first = (*first > sim->host_ns ? *first : sim->host_ns + sim->model->wake_ns) + ns;
+    *first = (*first > now_ns ? *first : now_ns + sim->model->wake_ns) + ns;
     return *first;
 }
 
@@ -74,8 +75,7 @@ static void end(struct sim *sim, const struct weir_host_note *note, uint64_t ns)
         sim_spend(sim, ns);
         return;
     }
-    if (piece->end_ns > sim->host_ns)
-        sim->host_ns = piece->end_ns;
+    sim_wait_until(sim, piece->end_ns);
     forget(&sim->copiers, piece);
 }
 

@@ -1,10 +1,26 @@
 // The path of an operation. What has no cost is refused before anything has changed.
 #include "plugins/sim/sim.h"
 
+#define POSTED_MOST 4096 // from then on the engine goes on with each submit, as far as it may
+
 // Whether it reads the memory of another device than its queue's.
 static void see_pull(const struct sim_virtual_queue *queue, struct sim_work *work)
 {
     work->pulls = work->kind == SIM_PEER && work->device != queue->params.device;
+}
+
+// Other threads may be at an earlier time.
+static bool submit(struct sim *sim, uint32_t lane, const struct sim_work *work,
+                   struct sim_point *out_point)
+{
+    const uint64_t now_ns = sim_self(sim)->now_ns;
+    if (sim->thread_count < 2)
+        return sim_engine_submit(sim->engine, lane, now_ns, work, out_point);
+    if (!sim_engine_post(sim->engine, lane, now_ns, work, out_point))
+        return false;
+    if (sim_engine_posted(sim->engine) > POSTED_MOST)
+        sim_catch_up(sim, now_ns);
+    return true;
 }
 
 weir_status sim_place(struct sim_virtual_queue *queue, uint32_t lane, const struct sim_work *work,
@@ -17,7 +33,7 @@ weir_status sim_place(struct sim_virtual_queue *queue, uint32_t lane, const stru
     if (varied.bytes >= SIM_BYTES_MOST)
         varied.bytes = SIM_BYTES_MOST - 1;
     varied.duration_ns = sim_vary(&sim->jitter, work->duration_ns);
-    if (!sim_engine_submit(sim->engine, queue->lanes[lane], sim->host_ns, &varied, out_point))
+    if (!submit(sim, queue->lanes[lane], &varied, out_point))
         return weir_host_no_memory(sim->link->host, "an operation in virtual time");
     queue->last[lane] = *out_point;
     return WEIR_OK;
@@ -27,7 +43,7 @@ weir_status sim_place(struct sim_virtual_queue *queue, uint32_t lane, const stru
 weir_status sim_place_record(struct sim_virtual_queue *queue, const struct sim_work *work)
 {
     struct sim_point point = {queue->lanes[0], queue->last[0].number + 1};
-    if (!sim_record_add(queue, work->tag >> SIM_TAG_BITS, point))
+    if (!sim_record_add(queue, work->tag >> SIM_TAG_BITS, point, sim_self(queue->sim)->now_ns))
         return weir_host_no_memory(queue->sim->link->host, "a record in virtual time");
     const weir_status status = sim_place(queue, 0, work, &point);
     if (status < 0)
@@ -47,13 +63,17 @@ static enum sim_tag tag_of(const struct weir_operation *operation)
     }
 }
 
-// The point that a wait names; {0, 0} if it is complete.
+// The point that a wait names; {0, 0} if it is complete. A wait comes after the record, of whichever
+// thread.
 static struct sim_point awaited(const struct weir_link *link,
                                 const struct weir_operation *operation)
 {
     const struct sim_virtual_queue *producer = sim_queue_of(link, operation->u.wait.producer);
     const struct sim_record *record = sim_record_find(producer, operation->u.wait.event.sequence);
-    return record ? record->point : (struct sim_point){0};
+    if (!record)
+        return (struct sim_point){0};
+    sim_wait_until(producer->sim, record->submit_ns);
+    return record->point;
 }
 
 static uint64_t submit_ns(const struct sim_model *model, const struct sim_work *work)
@@ -89,10 +109,16 @@ static weir_status place(const struct weir_link *link, struct sim_virtual_queue 
                          const struct weir_operation *operation)
 {
     struct sim_work work = {0};
-    if (operation->kind == WEIR_OPERATION_GRAPH)
-        return sim_graph_place(link, queue, operation);
-    const weir_status status = sim_describe(link, operation, &work);
-    return status < 0 ? status : place_one(link, queue, operation, work);
+    sim_begin_submit(queue->sim, queue->device);
+    weir_status status;
+    if (operation->kind == WEIR_OPERATION_GRAPH) {
+        status = sim_graph_place(link, queue, operation);
+    } else {
+        status = sim_describe(link, operation, &work);
+        status = status < 0 ? status : place_one(link, queue, operation, work);
+    }
+    sim_end_submit(queue->sim, queue->device);
+    return status;
 }
 
 weir_status sim_queue_submit(const struct weir_link *link, weir_queue *object,
@@ -103,7 +129,6 @@ weir_status sim_queue_submit(const struct weir_link *link, weir_queue *object,
     struct weir_operation own = *operation;
     bool ran = false;
     sim_enter(sim);
-    sim_be_woken(sim);
     weir_status status = WEIR_OK;
     if (sim_is_placed(operation)) {
         status = sim_scale_launch(link, object, operation, &ran);

@@ -1,6 +1,6 @@
 // Several threads. Which of two calls comes first on the wall clock says nothing about virtual time, so
 // a wait ends only when no other thread can go on: all sleep, or wait here too. What these would have
-// submitted before is in the engine by then, and the wait that ends first in virtual time is the first
+// submitted before is posted by then, and the wait that ends first in virtual time is the first
 // to return. The kernel tells which threads sleep, since a thread may sleep anywhere.
 #define _GNU_SOURCE // syscall
 #include <dirent.h>
@@ -23,10 +23,14 @@
 #define AWAY_NS UINT64_C(50000000)
 #define POLL_MOST_NS 1000000
 
+#define QUIET_CALLS 4096
+
 struct sim_waiter {
     struct sim_waiter *next;
     struct sim_point point;
-    long thread;
+    uint64_t cost_ns;
+    struct sim_thread *self;
+    long thread; // the kernel's number
 };
 
 enum rest {
@@ -96,6 +100,14 @@ static enum rest look(const struct sim *sim, uint64_t *runs)
     return rest;
 }
 
+static bool has_ended(const struct sim *sim)
+{
+    for (const struct sim_waiter *at = sim->waiters; at; at = at->next)
+        if (sim_engine_complete(sim->engine, at->point))
+            return true;
+    return false;
+}
+
 // With the lock held. Looks twice: a thread that slept may have been woken by one that sleeps now. One
 // that waits for the lock, or whose wait has ended, goes on.
 static enum rest find_rest(struct sim *sim)
@@ -106,25 +118,41 @@ static enum rest find_rest(struct sim *sim)
         if (rest != ALL_REST)
             return rest;
     }
-    if (runs[0] != runs[1] || atomic_load(&sim->entering) > 0)
+    if (runs[0] != runs[1] || atomic_load(&sim->entering) > 0 || has_ended(sim))
         return SOME_RUN;
-    for (const struct sim_waiter *at = sim->waiters; at; at = at->next)
-        if (sim_engine_complete(sim->engine, at->point))
-            return SOME_RUN;
     return sim->away > 0 ? SOME_AWAY : ALL_REST;
 }
 
 // Waiting.
 
+// When the thread goes on.
+static uint64_t end_of(const struct sim *sim, const struct sim_waiter *waiter)
+{
+    const uint64_t now_ns = sim_engine_now_ns(sim->engine);
+    const uint64_t own_ns = waiter->self->now_ns;
+    return (own_ns > now_ns ? own_ns : now_ns) + (sim->host == SIM_HOST_NONE ? 0 : waiter->cost_ns);
+}
+
+static void begin_round(struct sim *sim)
+{
+    uint64_t first_ns = UINT64_MAX;
+    for (const struct sim_waiter *at = sim->waiters; at; at = at->next)
+        if (sim_engine_complete(sim->engine, at->point) && end_of(sim, at) < first_ns)
+            first_ns = end_of(sim, at);
+    sim_begin_round(sim, first_ns);
+    for (const struct sim_waiter *at = sim->waiters; at; at = at->next)
+        if (sim_engine_complete(sim->engine, at->point))
+            at->self->round = sim->round;
+}
+
 // Until the first wait has ended. False if nothing is under way.
 static bool go_on(struct sim *sim)
 {
-    do {
-        for (const struct sim_waiter *at = sim->waiters; at; at = at->next)
-            if (sim_engine_complete(sim->engine, at->point))
-                return true;
-    } while (sim_engine_step(sim->engine));
-    return false;
+    while (!has_ended(sim))
+        if (!sim_engine_step(sim->engine, UINT64_MAX))
+            return false;
+    begin_round(sim);
+    return true;
 }
 
 static void give_up(struct sim *sim, enum rest rest)
@@ -166,16 +194,47 @@ static void rest_until(struct sim *sim, struct sim_point point)
     }
 }
 
-void sim_rest(struct sim *sim, struct sim_point point)
+bool sim_rest(struct sim *sim, struct sim_point point, uint64_t cost_ns)
 {
-    struct sim_waiter self = {sim->waiters, point, syscall(SYS_gettid)};
-    struct sim_waiter **at = &sim->waiters;
     if (sim->restless || sim->host == SIM_HOST_MEASURED || is_alone())
-        return;
+        return false;
+    struct sim_waiter self = {.next = sim->waiters,
+                              .point = point,
+                              .cost_ns = cost_ns,
+                              .self = sim_self(sim),
+                              .thread = syscall(SYS_gettid)};
+    struct sim_waiter **at = &sim->waiters;
     sim->waiters = &self;
+    self.self->waits = true;
     rest_until(sim, point);
     while (*at && *at != &self)
         at = &(*at)->next;
     if (*at)
         *at = self.next;
+    self.self->waits = false;
+    return sim_engine_complete(sim->engine, point);
+}
+
+// Before which none of the other threads will do anything. One that has not called for long sleeps, and
+// one that waits goes on when its wait has ended.
+static uint64_t horizon_of(const struct sim *sim)
+{
+    uint64_t horizon_ns = UINT64_MAX;
+    for (const struct sim_thread *at = sim->threads ? sim->threads->next : NULL; at; at = at->next)
+        if (!at->waits && sim->calls - at->call < QUIET_CALLS &&
+            sim_not_before(sim, at) < horizon_ns)
+            horizon_ns = sim_not_before(sim, at);
+    return horizon_ns;
+}
+
+void sim_catch_up(struct sim *sim, uint64_t until_ns)
+{
+    const uint64_t horizon_ns = horizon_of(sim);
+    if (sim->thread_count < 2) {
+        sim_engine_advance(sim->engine, until_ns);
+        return;
+    }
+    until_ns = until_ns < horizon_ns ? until_ns : horizon_ns;
+    while (!has_ended(sim) && sim_engine_step(sim->engine, until_ns)) {
+    }
 }

@@ -45,10 +45,18 @@ static void note(void *user, const struct sim_done *done)
     program->done[program->done_count++] = index;
 }
 
-static void submit(struct sim_engine *engine, struct program *program, struct step *step,
-                   const uint32_t *queues, struct sim_point *points, uint64_t *host_ns)
+struct run {
+    struct program *program;
+    struct sim_engine *engine;
+    struct sim_point points[STEPS];
+    uint32_t queues[QUEUES];
+    uint64_t host_ns;
+};
+
+static struct sim_work work_of(const struct run *run, const struct step *step,
+                               struct sim_point waits[STEP_WAITS])
 {
-    struct sim_point waits[STEP_WAITS];
+    const struct program *program = run->program;
     struct sim_work work = {.kind = step->kind,
                             .bytes = step->length,
                             .duration_ns = step->length,
@@ -60,37 +68,97 @@ static void submit(struct sim_engine *engine, struct program *program, struct st
                             .device = 1 - program->queues[step->queue].device,
                             .pulls = step->pulls,
                             .tag = (uint64_t)(step - program->steps)};
-    if (step->host_wait >= 0) {
-        sim_engine_wait(engine, points[step->host_wait]);
-        EXPECT_TRUE(sim_engine_complete(engine, points[step->host_wait]));
-        if (sim_engine_now_ns(engine) > *host_ns)
-            *host_ns = sim_engine_now_ns(engine);
-    }
-    *host_ns += step->host_ns;
     for (int i = 0; i < STEP_WAITS; i++)
         if (step->waits[i] >= 0)
-            waits[work.wait_count++] = points[step->waits[i]];
-    ASSERT_TRUE(sim_engine_submit(engine, queues[step->queue], *host_ns, &work,
-                                  &points[step - program->steps]));
+            waits[work.wait_count++] = run->points[step->waits[i]];
+    return work;
+}
+
+static void submit(struct run *run, const struct step *step)
+{
+    struct sim_point waits[STEP_WAITS];
+    if (step->host_wait >= 0) {
+        sim_engine_wait(run->engine, run->points[step->host_wait]);
+        EXPECT_TRUE(sim_engine_complete(run->engine, run->points[step->host_wait]));
+        if (sim_engine_now_ns(run->engine) > run->host_ns)
+            run->host_ns = sim_engine_now_ns(run->engine);
+    }
+    run->host_ns += step->host_ns;
+    const struct sim_work work = work_of(run, step, waits);
+    ASSERT_TRUE(sim_engine_submit(run->engine, run->queues[step->queue], run->host_ns, &work,
+                                  &run->points[step - run->program->steps]));
+}
+
+static void begin(struct run *run, struct program *program)
+{
+    uint32_t device = 0;
+    *run = (struct run){.program = program, .engine = sim_engine_create(note, program)};
+    program->done_count = 0;
+    ASSERT_TRUE(run->engine != NULL);
+    for (uint32_t i = 0; i < program->device_count; i++)
+        ASSERT_TRUE(sim_engine_add_device(run->engine, program->models[i], &device));
+    for (uint32_t i = 0; i < program->queue_count; i++)
+        ASSERT_TRUE(sim_engine_add_queue(run->engine, &program->queues[i], &run->queues[i]));
+}
+
+static void end(struct run *run)
+{
+    for (int i = 0; i < run->program->step_count; i++)
+        sim_engine_wait(run->engine, run->points[i]);
+    EXPECT_INT_EQ(run->program->done_count, run->program->step_count);
+    EXPECT_UINT_EQ(sim_engine_posted(run->engine), 0);
+    sim_engine_destroy(&run->engine);
 }
 
 void run_engine(struct program *program)
 {
-    struct sim_engine *engine = sim_engine_create(note, program);
-    struct sim_point points[STEPS];
-    uint32_t queues[QUEUES];
-    uint32_t device = 0;
-    uint64_t host_ns = 0;
-    program->done_count = 0;
-    ASSERT_TRUE(engine != NULL);
-    for (uint32_t i = 0; i < program->device_count; i++)
-        ASSERT_TRUE(sim_engine_add_device(engine, program->models[i], &device));
-    for (uint32_t i = 0; i < program->queue_count; i++)
-        ASSERT_TRUE(sim_engine_add_queue(engine, &program->queues[i], &queues[i]));
+    struct run run;
+    begin(&run, program);
     for (int i = 0; i < program->step_count; i++)
-        submit(engine, program, &program->steps[i], queues, points, &host_ns);
+        submit(&run, &program->steps[i]);
+    end(&run);
+}
+
+// Whether all that it waits for has a point.
+static bool can_post(const struct run *run, const struct step *step)
+{
+    for (int i = 0; i < STEP_WAITS; i++)
+        if (step->waits[i] >= 0 && run->points[step->waits[i]].number == 0)
+            return false;
+    return true;
+}
+
+// The next step of the device from `from` on; NULL: it has no more.
+static const struct step *next_of(const struct program *program, uint32_t device, int from)
+{
+    for (int i = from; i < program->step_count; i++)
+        if (program->queues[program->steps[i].queue].device == device)
+            return &program->steps[i];
+    return NULL;
+}
+
+void run_engine_posted(struct program *program, uint64_t seed)
+{
+    struct run run;
+    struct sim_point waits[STEP_WAITS];
+    uint64_t at_ns[STEPS];
+    int from[2] = {0, 0};
+    begin(&run, program);
     for (int i = 0; i < program->step_count; i++)
-        sim_engine_wait(engine, points[i]);
-    EXPECT_INT_EQ(program->done_count, program->step_count);
-    sim_engine_destroy(&engine);
+        at_ns[i] = run.host_ns += program->steps[i].host_ns;
+    for (int left = program->step_count; left > 0;) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        const uint32_t device = (uint32_t)(seed >> 33) % program->device_count;
+        const struct step *step = next_of(program, device, from[device]);
+        if (!step || !can_post(&run, step))
+            continue;
+        const int index = (int)(step - program->steps);
+        const struct sim_work work = work_of(&run, step, waits);
+        ASSERT_TRUE(sim_engine_post(run.engine, run.queues[step->queue], at_ns[index], &work,
+                                    &run.points[index]));
+        from[device] = index + 1;
+        left--;
+    }
+    EXPECT_UINT_EQ(sim_engine_posted(run.engine), (uint64_t)program->step_count);
+    end(&run);
 }

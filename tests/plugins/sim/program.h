@@ -51,6 +51,9 @@ int add_step(struct program *program, uint32_t queue, enum sim_kind kind, uint64
 
 // Fill in `slots`.
 void run_engine(struct program *program);
+// Posts the steps of each device in their order, and those of several devices in a random one, as if each
+// device had a thread of its own. Without waits of the host and legacy queues.
+void run_engine_posted(struct program *program, uint64_t seed);
 void run_oracle(struct program *program);
 
 // The last end.

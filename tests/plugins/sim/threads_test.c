@@ -63,6 +63,7 @@ static void start(struct rig *rig)
 static void finish(struct rig *rig)
 {
     sim_engine_destroy(&rig->sim.engine);
+    sim_forget_threads(&rig->sim);
     pthread_mutex_destroy(&rig->sim.lock);
 }
 
@@ -70,7 +71,7 @@ static void finish(struct rig *rig)
 static uint64_t rest(struct rig *rig, struct sim_point point)
 {
     sim_take(&rig->sim);
-    sim_rest(&rig->sim, point);
+    sim_rest(&rig->sim, point, 0);
     const uint64_t now_ns = sim_engine_now_ns(rig->sim.engine);
     pthread_mutex_unlock(&rig->sim.lock);
     return now_ns;
@@ -209,6 +210,57 @@ WEIR_TEST(SimThreads, WithoutWhatTheKernelTells)
     EXPECT_TRUE(rig.sim.restless);
     EXPECT_TRUE(strstr(logged, "/proc/self/task cannot be read") != NULL);
     finish_sleeper(&sleeper);
+    finish(&rig);
+}
+
+// Of two threads one is behind, so the engine goes on only as far as that one is, unless it has not called
+// for long.
+struct caller {
+    struct rig *rig;
+    uint64_t until_ns;
+    int calls;
+};
+
+static void *call_and_catch_up(void *argument)
+{
+    const struct caller *caller = argument;
+    struct sim *sim = &caller->rig->sim;
+    for (int i = 0; i < caller->calls; i++) {
+        sim_enter(sim);
+        sim_leave(sim);
+    }
+    sim_enter(sim);
+    sim_wait_until(sim, caller->until_ns);
+    sim_catch_up(sim, caller->until_ns);
+    sim_leave(sim);
+    return NULL;
+}
+
+static void catch_up(struct rig *rig, uint64_t until_ns, int calls)
+{
+    struct caller caller = {rig, until_ns, calls};
+    pthread_t thread;
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, call_and_catch_up, &caller), 0);
+    pthread_join(thread, NULL);
+}
+
+WEIR_TEST(SimThreads, OneIsBehind)
+{
+    struct rig rig;
+    start(&rig);
+    sim_enter(&rig.sim);
+    sim_wait_until(&rig.sim, 400);
+    sim_leave(&rig.sim);
+    catch_up(&rig, 10000, 0);
+    EXPECT_FALSE(sim_engine_complete(rig.sim.engine, rig.shorter));
+    sim_enter(&rig.sim);
+    sim_wait_until(&rig.sim, 700);
+    sim_leave(&rig.sim);
+    catch_up(&rig, 10000, 5);
+    EXPECT_TRUE(sim_engine_complete(rig.sim.engine, rig.shorter));
+    EXPECT_FALSE(sim_engine_complete(rig.sim.engine, rig.longer));
+    catch_up(&rig, 10000, 5000);
+    EXPECT_TRUE(sim_engine_complete(rig.sim.engine, rig.longer));
     finish(&rig);
 }
 

@@ -1,0 +1,220 @@
+// Several threads of the host: each has a time of its own, what a device gets comes one after the other, and
+// what a thread does after another one comes after it in virtual time too. All is the same in each run.
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+
+#include "tests/plugins/sim/job.h"
+
+enum {
+    SUBMIT = 1000, // nanoseconds of a submit
+    WAIT = 200,    // and of a wait
+    WAKE = 3000,   // until another thread goes on
+    COPIES = 8,    // in a row
+    ROWS = 20,
+    RUNS = 5,
+    THREADS = 300, // more than are kept
+};
+
+// A device with a queue whose copies take a nanosecond a byte.
+struct side {
+    weir_device *device;
+    weir_queue *queue;
+    weir_queue *other;
+    weir_buffer *memory;
+    weir_buffer *host;
+    struct weir_event last;
+};
+
+struct two {
+    struct rig *rig;
+    struct job job;
+    struct side sides[2];
+    struct weir_event begin;
+    sem_t turn;
+    atomic_bool told;
+};
+
+static bool open_side(struct side *side)
+{
+    const struct weir_queue_params queue = {.struct_size = sizeof queue, .timing = true};
+    struct weir_buffer_params buffer = {.struct_size = sizeof buffer, .size = CHUNK};
+    bool fine = weir_queue_create(side->device, &queue, &side->queue) == WEIR_OK &&
+                weir_queue_create(side->device, &queue, &side->other) == WEIR_OK &&
+                weir_buffer_create(side->device, &buffer, &side->memory) == WEIR_OK;
+    buffer.placement = WEIR_PLACE_HOST;
+    return fine && weir_buffer_create(side->device, &buffer, &side->host) == WEIR_OK;
+}
+
+static void start(struct two *two)
+{
+    const struct weir_device_params second = {.struct_size = sizeof second, .select = "1"};
+    *two = (struct two){.rig = &two->job.rig};
+    ASSERT_TRUE(job_start_plain(&two->job,
+                                "submit_copy_ns = 1000\nsubmit_mark_ns = 0\nwait_ns = 200\n"
+                                "wake_ns = 3000\n",
+                                "fixed"));
+    two->sides[0].device = two->rig->device;
+    ASSERT_OK(weir_device_open(two->rig->runtime, &second, &two->sides[1].device));
+    for (int i = 0; i < 2; i++)
+        ASSERT_TRUE(open_side(&two->sides[i]));
+    sem_init(&two->turn, 0, 0);
+    ASSERT_OK(weir_queue_record(two->sides[0].queue, &two->begin));
+    ASSERT_OK(weir_event_sync(two->begin, WEIR_FOREVER));
+}
+
+static void finish(struct two *two)
+{
+    for (int i = 0; i < 2; i++) {
+        weir_queue_destroy(&two->sides[i].queue);
+        weir_queue_destroy(&two->sides[i].other);
+        weir_buffer_destroy(&two->sides[i].memory);
+        weir_buffer_destroy(&two->sides[i].host);
+    }
+    EXPECT_OK(weir_device_close(&two->sides[1].device));
+    job_finish(&two->job);
+    sem_destroy(&two->turn);
+}
+
+static void copy(const struct side *side, weir_queue *queue, size_t size)
+{
+    EXPECT_OK(weir_queue_copy(queue, side->memory, 0, side->host, 0, size));
+}
+
+static uint64_t since(const struct two *two, struct weir_event event)
+{
+    return job_time(event) - job_time(two->begin);
+}
+
+// Rows of copies, and a wait after each.
+static void *work(void *argument)
+{
+    struct side *side = argument;
+    for (int row = 0; row < ROWS; row++) {
+        for (int i = 0; i < COPIES; i++)
+            copy(side, side->queue, 100);
+        EXPECT_OK(weir_queue_record(side->queue, &side->last));
+        EXPECT_OK(weir_event_sync(side->last, WEIR_FOREVER));
+    }
+    return NULL;
+}
+
+static void work_both(struct side *first, struct side *second)
+{
+    pthread_t threads[2];
+    ASSERT_INT_EQ(pthread_create(&threads[0], NULL, work, first), 0);
+    ASSERT_INT_EQ(pthread_create(&threads[1], NULL, work, second), 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+}
+
+// Submits to two devices do not wait for each other.
+WEIR_TEST(Hosts, AThreadForEachDevice)
+{
+    const uint64_t row = COPIES * SUBMIT + 100 + WAIT;
+    struct two two;
+    for (int i = 0; i < RUNS; i++) {
+        start(&two);
+        work_both(&two.sides[0], &two.sides[1]);
+        for (int side = 0; side < 2; side++)
+            EXPECT_UINT_EQ(since(&two, two.sides[side].last), WAIT + WAKE + ROWS * row - WAIT);
+        finish(&two);
+    }
+}
+
+// Those to one device do.
+WEIR_TEST(Hosts, TwoThreadsForOneDevice)
+{
+    struct two two;
+    start(&two);
+    struct side second = two.sides[0];
+    second.queue = second.other;
+    work_both(&two.sides[0], &second);
+    const uint64_t first_ns = since(&two, two.sides[0].last);
+    const uint64_t second_ns = since(&two, second.last);
+    const uint64_t last_ns = first_ns > second_ns ? first_ns : second_ns;
+    EXPECT_TRUE(last_ns >= WAKE + 2 * ROWS * COPIES * SUBMIT);
+    finish(&two);
+}
+
+// A thread that never sleeps gets an event from another one.
+static void *wait_for_told(void *argument)
+{
+    struct two *two = argument;
+    struct side *side = &two->sides[1];
+    while (!atomic_load(&two->told)) {
+    }
+    EXPECT_OK(weir_queue_wait(side->queue, two->sides[0].last));
+    copy(side, side->other, 100);
+    EXPECT_OK(weir_queue_record(side->other, &side->last));
+    EXPECT_OK(weir_event_sync(side->last, WEIR_FOREVER));
+    return NULL;
+}
+
+WEIR_TEST(Hosts, AnEventIsHandedOver)
+{
+    pthread_t thread;
+    struct two two;
+    start(&two);
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, wait_for_told, &two), 0);
+    for (int i = 0; i < COPIES; i++)
+        copy(&two.sides[0], two.sides[0].queue, 100);
+    EXPECT_OK(weir_queue_record(two.sides[0].queue, &two.sides[0].last));
+    atomic_store(&two.told, true);
+    pthread_join(thread, NULL);
+    EXPECT_UINT_EQ(since(&two, two.sides[0].last), WAIT + COPIES * SUBMIT + 100);
+    EXPECT_UINT_EQ(since(&two, two.sides[1].last), WAIT + COPIES * SUBMIT + SUBMIT + 100);
+    finish(&two);
+}
+
+// A thread sleeps until another one has waited for an event.
+static void *sleep_until_turn(void *argument)
+{
+    struct two *two = argument;
+    struct side *side = &two->sides[1];
+    sem_wait(&two->turn);
+    copy(side, side->queue, 100);
+    EXPECT_OK(weir_queue_record(side->queue, &side->last));
+    EXPECT_OK(weir_event_sync(side->last, WEIR_FOREVER));
+    return NULL;
+}
+
+WEIR_TEST(Hosts, AThreadIsWoken)
+{
+    pthread_t thread;
+    struct two two;
+    for (int i = 0; i < RUNS; i++) {
+        start(&two);
+        ASSERT_INT_EQ(pthread_create(&thread, NULL, sleep_until_turn, &two), 0);
+        copy(&two.sides[0], two.sides[0].queue, 5000);
+        EXPECT_OK(weir_queue_record(two.sides[0].queue, &two.sides[0].last));
+        EXPECT_OK(weir_event_sync(two.sides[0].last, WEIR_FOREVER));
+        sem_post(&two.turn);
+        pthread_join(thread, NULL);
+        EXPECT_UINT_EQ(since(&two, two.sides[1].last),
+                       WAIT + SUBMIT + 5000 + WAIT + WAKE + SUBMIT + 100);
+        finish(&two);
+    }
+}
+
+// One after the other, more than are kept, and one that comes back.
+WEIR_TEST(Hosts, ManyThreads)
+{
+    pthread_t thread;
+    struct two two;
+    start(&two);
+    sem_post(&two.turn);
+    sleep_until_turn(&two);
+    uint64_t before_ns = since(&two, two.sides[1].last);
+    for (int i = 0; i < THREADS; i++) {
+        sem_post(&two.turn);
+        ASSERT_INT_EQ(pthread_create(&thread, NULL, sleep_until_turn, &two), 0);
+        pthread_join(thread, NULL);
+        EXPECT_UINT_EQ(since(&two, two.sides[1].last), before_ns + WAIT + WAKE + SUBMIT + 100);
+        before_ns = since(&two, two.sides[1].last);
+    }
+    sem_post(&two.turn);
+    sleep_until_turn(&two);
+    EXPECT_UINT_EQ(since(&two, two.sides[1].last), before_ns + WAIT + WAKE + SUBMIT + 100);
+    finish(&two);
+}
