@@ -68,7 +68,10 @@ static struct sim_thread *add_self(struct sim *sim)
         thread = malloc(sizeof *thread);
     if (!thread)
         return &sim->every;
-    *thread = (struct sim_thread){.next = sim->threads, .id = own_id(), .round = UINT64_MAX};
+    *thread = (struct sim_thread){.next = sim->threads,
+                                  .id = own_id(),
+                                  .now_ns = sim->newest_ns,
+                                  .round = UINT64_MAX};
     sim->thread_count++;
     return sim->threads = thread;
 }
@@ -105,6 +108,8 @@ void sim_begin_round(struct sim *sim, uint64_t ended_ns)
 {
     sim->round++;
     sim->woken_ns = ended_ns + (sim->host == SIM_HOST_FIXED ? sim->model->wake_ns : 0);
+    if (sim->newest_ns < sim->woken_ns)
+        sim->newest_ns = sim->woken_ns;
 }
 
 // Calls.
@@ -150,8 +155,6 @@ void sim_wait_until(struct sim *sim, uint64_t ns)
     struct sim_thread *self = sim_self(sim);
     if (self->now_ns < ns)
         self->now_ns = ns;
-    if (sim->most_ns < self->now_ns)
-        sim->most_ns = self->now_ns;
 }
 
 void sim_spend(struct sim *sim, uint64_t ns)
@@ -170,7 +173,7 @@ void sim_end_submit(struct sim *sim, struct sim_virtual_device *device)
     device->free_ns = sim_self(sim)->now_ns;
 }
 
-// Threads of plugins, which submit nothing, ask whenever they like.
+// Threads that have not submitted or waited, as those of plugins never do, ask whenever they like.
 uint64_t sim_clock_now_ns(void *user)
 {
     struct sim *sim = user;
@@ -185,7 +188,7 @@ uint64_t sim_clock_now_ns(void *user)
     struct sim_thread *self = find_self(sim);
     if (self)
         see_round(sim, self);
-    now_ns = self ? self->now_ns : sim->most_ns;
+    now_ns = self ? self->now_ns : sim->newest_ns;
     pthread_mutex_unlock(&sim->lock);
     return now_ns;
 }

@@ -64,7 +64,7 @@ static const struct weir_key keys[KEY_COUNT] = {
             .fallback = "fixed",
             .choices = hosts,
             .help = "How the host's time passes. fixed: by what the model says of submits and "
-                    "waits, so that each run of one thread is the same; measured: also by what "
+                    "waits, so that each run is the same; measured: also by what "
                     "the program does between two calls; none: only by waiting.",
         },
     [KEY_KERNELS] =
@@ -199,7 +199,7 @@ static weir_status sim_open(struct weir_link *link, const struct weir_setting *c
     sim->link = link;
     sim->graphs = backend->ops->graph_create != NULL;
     sim->clock = (struct weir_host_clock){sim_clock_now_ns, sim};
-    sim->every.now_ns = sim->most_ns = sim->woken_ns = BEGINNING_NS;
+    sim->every.now_ns = sim->newest_ns = sim->woken_ns = BEGINNING_NS;
     sim->left_ns = weir_clock_now_ns();
     sim->patience_ns = SIM_PATIENCE_NS;
     pthread_mutex_init(&sim->lock, NULL);

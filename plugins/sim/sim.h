@@ -123,9 +123,9 @@ struct sim {
     struct sim_thread *threads; // the one that called last comes first
     uint32_t thread_count;
     uint64_t calls;                    // of all threads
-    uint64_t most_ns;                  // that one has reached
     uint64_t round;                    // waits that ended while all other threads rested
     uint64_t woken_ns;                 // what threads do that rested then comes after that
+    uint64_t newest_ns;                // the latest of these, at which threads begin
     uint64_t left_ns;                  // MEASURED: the system's clock at the end of the last call
     uint32_t away;                     // threads that are in the next link
     struct sim_waiter *waiters;        // threads that wait in virtual time

@@ -51,7 +51,8 @@ same_file 2 --gpu h200 --costs costs.ini "$chunked" waits --chunks 64
 same_file 3 --gpu h200 --costs costs.ini "$chunked" breadth --chunks 64 --queues 4 --turns 64
 [ "$(grep -c '"weir.sequence"' same.json)" -eq 12288 ] || fail "operations are missing"
 same_file 2 --gpu h200 --what-if submit_copy_ns=2000 --costs costs.ini "$chunked" depth
-# Several threads: where the host takes no time.
+# Several threads.
+same_file 5 --gpu h200 "$pipeline"
 same_file 5 --gpu h200 --host none "$pipeline"
 same_file 5 --gpu k20c "$pipeline"
 grep -q '"weir.region":"frame 9/download"' same.json || fail "the trace has no frames"

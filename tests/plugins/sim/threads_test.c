@@ -213,7 +213,7 @@ WEIR_TEST(SimThreads, WithoutWhatTheKernelTells)
     finish(&rig);
 }
 
-// Of two threads one is behind, so the engine goes on only as far as that one is, unless it has not called
+// Of two threads one is at an earlier time, to which the engine goes on, unless that one has not called
 // for long.
 struct caller {
     struct rig *rig;
@@ -244,7 +244,7 @@ static void catch_up(struct rig *rig, uint64_t until_ns, int calls)
     pthread_join(thread, NULL);
 }
 
-WEIR_TEST(SimThreads, OneIsBehind)
+WEIR_TEST(SimThreads, OneIsAtAnEarlierTime)
 {
     struct rig rig;
     start(&rig);
