@@ -77,9 +77,13 @@ const struct cal_about cal_keys[CAL_KEYS] = {
     [CAL_SUBMIT_MARK] = {"submit_mark_ns", CAL_NS,
                          "half of a record and a wait for it, of many between two busy queues"},
     [CAL_SUBMIT_GRAPH] = {"submit_graph_ns", CAL_NS, "a graph of one kernel, of as many"},
+    [CAL_SUBMIT_NODE] =
+        {"submit_node_ns", CAL_NS,
+         "a sixteenth of what a graph of 18 kernels in a row adds to the submit of one of two"},
     [CAL_SUBMIT_BRANCH] =
         {"submit_branch_ns", CAL_NS,
-         "a third of what a graph of four branches adds to the submit of one of two kernels"},
+         "a third of what a graph of four branches adds to the submit of one of two kernels, "
+         "without its three nodes more"},
     [CAL_GRAPH_BEGIN] = {"graph_begin_ns", CAL_NS,
                          "where the times of graphs of two kernels and of 18, of many in a queue, "
                          "meet that of none"},

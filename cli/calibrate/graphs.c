@@ -44,6 +44,18 @@ bool cal_create_graphs(struct calibration *c)
     return true;
 }
 
+static bool measure_node_submit(struct calibration *c, size_t at, double *out_ns)
+{
+    const struct cal_work chain = {.kind = CAL_CHAIN}, lengthy = {.kind = CAL_LONG};
+    double two = 0;
+    (void)at;
+    if (!cal_submits(c, &chain, &two) || !cal_submits(c, &lengthy, out_ns))
+        return false;
+    *out_ns = (*out_ns - two) / (CAL_LENGTH - 2);
+    return true;
+}
+
+// Each branch but the first has a node, too.
 static bool measure_branch(struct calibration *c, size_t at, double *out_ns)
 {
     const struct cal_work chain = {.kind = CAL_CHAIN}, fork = {.kind = CAL_FORK};
@@ -51,7 +63,7 @@ static bool measure_branch(struct calibration *c, size_t at, double *out_ns)
     (void)at;
     if (!cal_submits(c, &chain, &plain) || !cal_submits(c, &fork, out_ns))
         return false;
-    *out_ns = (*out_ns - plain) / (CAL_BRANCHES - 1);
+    *out_ns = (*out_ns - plain) / (CAL_BRANCHES - 1) - c->figures[CAL_SUBMIT_NODE].value;
     return true;
 }
 
@@ -108,7 +120,8 @@ static bool measure_join(struct calibration *c, size_t at, double *out_ns)
 
 bool cal_measure_graphs(struct calibration *c)
 {
-    return cal_figure_measure(c, measure_branch, 0, &c->figures[CAL_SUBMIT_BRANCH]) &&
+    return cal_figure_measure(c, measure_node_submit, 0, &c->figures[CAL_SUBMIT_NODE]) &&
+           cal_figure_measure(c, measure_branch, 0, &c->figures[CAL_SUBMIT_BRANCH]) &&
            cal_figure_measure(c, measure_begin, 0, &c->figures[CAL_GRAPH_BEGIN]) &&
            cal_figure_measure(c, measure_join, 0, &c->figures[CAL_GRAPH_JOIN]);
 }

@@ -110,6 +110,7 @@ struct sim_model {
     uint64_t
         submit_ns[SIM_KINDS];  // how long the host is busy with a submit; SIM_PEER, 0: as SIM_H2D
     uint64_t submit_graph_ns;  // the same with a graph; 0: as a kernel
+    uint64_t submit_node_ns;   // and for each node of it but the first
     uint64_t submit_branch_ns; // and for each branch of it but the first
     uint64_t graph_begin_ns;   // before the first of several nodes
     uint64_t graph_join_ns;    // after the last of several branches

@@ -74,6 +74,7 @@ static const struct key keys[SIM_GPU_KEYS] = {
     {"submit_host_ns", TIME, SUBMIT(SIM_HOST), "0", 0, MOST_NS},
     {"submit_mark_ns", TIME, SUBMIT(SIM_MARK), "0", 0, MOST_NS},
     {"submit_graph_ns", TIME, AT(submit_graph_ns), "0", 0, MOST_NS},
+    {"submit_node_ns", TIME, AT(submit_node_ns), "0", 0, MOST_NS},
     {"submit_branch_ns", TIME, AT(submit_branch_ns), "0", 0, MOST_NS},
     {"graph_begin_ns", TIME, AT(graph_begin_ns), "0", 0, MOST_NS},
     {"graph_join_ns", TIME, AT(graph_join_ns), "0", 0, MOST_NS},

@@ -66,7 +66,7 @@ done
 expect_model "$gpus/h200.ini" "channels=0, h2d_latency_ns=1400, d2h_latency_ns=900, d2d_gb_per_s=1500,\
  d2d_latency_ns=800, host_call_ns=7000, submit_copy_ns=1900, submit_host_ns=350, submit_cold_ns=1300, wait_ns=5200,\
  wake_ns=17000, signal_ns=5600, signal_copy_ns=2700, submit_graph_ns=1170, copy_channels=4, d2h_both_gb_per_s=45, kernels=33,\
- multiprocessors=33, submit_branch_ns=310, graph_begin_ns=1900, graph_join_ns=640, upload_gb_per_s=6.9, download_gb_per_s=11,\
+ multiprocessors=33, submit_branch_ns=310, submit_node_ns=24, graph_begin_ns=1900, graph_join_ns=640, upload_gb_per_s=6.9, download_gb_per_s=11,\
  upload_all_gb_per_s=12, download_all_gb_per_s=17"
 expect_contains "$(cat card.ini)" "download_gb_per_s = "
 # One direction that is much slower than the other hides all of it.

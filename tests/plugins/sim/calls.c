@@ -108,6 +108,7 @@ static void pick_costs(struct text *text, struct calls_costs *costs)
     costs->host_ns = pick(text, "submit_host_ns", up_to(2));
     costs->mark_ns = pick(text, "submit_mark_ns", up_to(1));
     costs->graph_ns = maybe(text, "submit_graph_ns", 5);
+    costs->node_ns = maybe(text, "submit_node_ns", 2);
     costs->branch_ns = maybe(text, "submit_branch_ns", 2);
     costs->begin_ns = maybe(text, "graph_begin_ns", 4);
     costs->join_ns = maybe(text, "graph_join_ns", 4);
@@ -469,6 +470,7 @@ static void add_launch(struct calls *calls, struct calls_stream *stream, struct 
             add_queue(&calls->program, stream->device, priority);
     spend(calls, stream,
           (costs->graph_ns ? costs->graph_ns : costs->kernel_ns) +
+              (uint64_t)(graph->node_count - 1) * costs->node_ns +
               (branches - 1) * costs->branch_ns);
     if (graph->node_count > 1 && costs->begin_ns)
         add(calls, stream, 0, SIM_PAUSE, costs->begin_ns);

@@ -57,7 +57,7 @@ struct calls_stream {
 // What the host takes.
 struct calls_costs {
     uint64_t kernel_ns, copy_ns, peer_ns, pull_ns, host_ns, mark_ns;
-    uint64_t graph_ns, branch_ns, begin_ns, join_ns;
+    uint64_t graph_ns, node_ns, branch_ns, begin_ns, join_ns;
     uint64_t cold_ns, wait_ns;
     uint64_t warm;
 };

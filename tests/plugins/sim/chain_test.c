@@ -326,7 +326,7 @@ WEIR_TEST(Chain, Graphs)
     job_finish(&job);
 }
 
-// The host's 1000 and 300 before the first launch; 100 before the first nodes of each, and 20 after
+// The host's 1000, 300 and 7 for each node but the first before the first launch; 100 before the first nodes of each, and 20 after
 // the last ones. A graph of one node has neither.
 WEIR_TEST(Chain, GraphsBeginAndJoin)
 {
@@ -335,6 +335,7 @@ WEIR_TEST(Chain, GraphsBeginAndJoin)
     struct weir_event times[3];
     ASSERT_TRUE(job_start_plain(&job,
                                 "submit_graph_ns = 1000\nsubmit_branch_ns = 300\n"
+                                "submit_node_ns = 7\n"
                                 "graph_begin_ns = 100\ngraph_join_ns = 20\n",
                                 "fixed"));
     weir_graph *graph = capture(&job);
@@ -346,7 +347,7 @@ WEIR_TEST(Chain, GraphsBeginAndJoin)
     EXPECT_OK(weir_queue_graph(job.queues[2], graph));
     EXPECT_OK(weir_queue_graph(job.queues[2], graph));
     EXPECT_OK(weir_queue_record(job.queues[2], &times[1]));
-    EXPECT_UINT_EQ(job_time(times[1]) - job_time(times[0]), 1300 + 2 * 4620);
+    EXPECT_UINT_EQ(job_time(times[1]) - job_time(times[0]), 1300 + 2 * 7 + 2 * 4620);
     EXPECT_OK(weir_queue_graph(job.queues[2], small));
     EXPECT_OK(weir_queue_record(job.queues[2], &times[2]));
     EXPECT_UINT_EQ(job_time(times[2]) - job_time(times[1]), 1000 + 4000);
