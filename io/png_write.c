@@ -9,6 +9,9 @@
 #include "base/text.h"
 #include "io/image.h"
 
+// Of photographs zlib's own level, 6, takes three times as long for files that are a twenty-fifth smaller.
+#define COMPRESSION 4
+
 enum {
     LIBRARY_TEXT = 96
 };
@@ -55,6 +58,7 @@ static bool write_guarded(struct writer *writer, uint32_t width, uint32_t height
     png_set_write_fn(writer->png, writer, on_write, on_flush);
     png_set_IHDR(writer->png, writer->info, width, height, 8, PNG_COLOR_TYPE_RGB,
                  PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_compression_level(writer->png, COMPRESSION);
     png_write_info(writer->png, writer->info);
     for (size_t y = 0; y < height; y++)
         png_write_row(writer->png, rgb + y * width * 3);
