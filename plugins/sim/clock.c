@@ -20,6 +20,12 @@ void sim_take(struct sim *sim)
 
 // Threads.
 
+static void put_up_to(uint64_t *ns, uint64_t to_ns)
+{
+    if (*ns < to_ns)
+        *ns = to_ns;
+}
+
 static uint64_t own_id(void)
 {
     static atomic_uint_fast64_t last;
@@ -56,6 +62,7 @@ static struct sim_thread *take_oldest(struct sim *sim)
     if (!oldest)
         return NULL;
     struct sim_thread *thread = *oldest;
+    put_up_to(&sim->newest_ns, thread->now_ns); // its time does not go back if it comes again
     *oldest = thread->next;
     sim->thread_count--;
     return thread;
@@ -66,8 +73,10 @@ static struct sim_thread *add_self(struct sim *sim)
     struct sim_thread *thread = take_oldest(sim);
     if (!thread)
         thread = malloc(sizeof *thread);
-    if (!thread)
+    if (!thread) {
+        put_up_to(&sim->every.now_ns, sim->newest_ns);
         return &sim->every;
+    }
     *thread = (struct sim_thread){.next = sim->threads,
                                   .id = own_id(),
                                   .now_ns = sim->newest_ns,
@@ -104,12 +113,18 @@ static void see_round(const struct sim *sim, struct sim_thread *self)
     self->round = sim->round;
 }
 
+uint64_t sim_end_of_wait(const struct sim *sim, const struct sim_thread *thread, uint64_t cost_ns)
+{
+    const uint64_t now_ns = sim_engine_now_ns(sim->engine);
+    return (thread->now_ns > now_ns ? thread->now_ns : now_ns) +
+           (sim->host == SIM_HOST_NONE ? 0 : cost_ns);
+}
+
 void sim_begin_round(struct sim *sim, uint64_t ended_ns)
 {
     sim->round++;
     sim->woken_ns = ended_ns + (sim->host == SIM_HOST_FIXED ? sim->model->wake_ns : 0);
-    if (sim->newest_ns < sim->woken_ns)
-        sim->newest_ns = sim->woken_ns;
+    put_up_to(&sim->newest_ns, sim->woken_ns);
 }
 
 // Calls.
@@ -118,7 +133,6 @@ void sim_enter(struct sim *sim)
 {
     sim_take(sim);
     struct sim_thread *self = sim_self(sim);
-    self->call = ++sim->calls;
     if (sim->host != SIM_HOST_MEASURED) {
         see_round(sim, self);
         return;
@@ -152,9 +166,7 @@ void sim_return(struct sim *sim)
 
 void sim_wait_until(struct sim *sim, uint64_t ns)
 {
-    struct sim_thread *self = sim_self(sim);
-    if (self->now_ns < ns)
-        self->now_ns = ns;
+    put_up_to(&sim_self(sim)->now_ns, ns);
 }
 
 void sim_spend(struct sim *sim, uint64_t ns)
@@ -163,14 +175,12 @@ void sim_spend(struct sim *sim, uint64_t ns)
         sim_wait_until(sim, sim_self(sim)->now_ns + sim_vary_call(&sim->jitter, ns));
 }
 
-void sim_begin_submit(struct sim *sim, const struct sim_virtual_device *device)
+void sim_submit_for(struct sim_virtual_queue *queue, uint64_t ns)
 {
-    sim_wait_until(sim, device->free_ns);
-}
-
-void sim_end_submit(struct sim *sim, struct sim_virtual_device *device)
-{
-    device->free_ns = sim_self(sim)->now_ns;
+    struct sim *sim = queue->sim;
+    sim_wait_until(sim, queue->device->free_ns);
+    sim_spend(sim, ns + sim_warm_use(queue));
+    queue->device->free_ns = sim_self(sim)->now_ns;
 }
 
 // Threads that have not submitted or waited, as those of plugins never do, ask whenever they like.

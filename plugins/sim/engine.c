@@ -87,7 +87,8 @@ static void finish_device(struct sim_device *device)
     free((void *)device->channels);
 }
 
-// Runs whose kernels are all in the queues' rings, and those that posted ones have.
+// Runs whose kernels are all in the queues' rings, and those that posted ones have. That of one that is
+// retired is closed, and kept already.
 static void keep_runs(struct sim_engine *engine)
 {
     for (uint32_t i = 0; i < engine->queue_count; i++) {
@@ -95,7 +96,7 @@ static void keep_runs(struct sim_engine *engine)
         for (uint64_t number = queue->first; number <= queue->last; number++) {
             const struct sim_op *op = queue->ring[number & (queue->room - 1)];
             struct sim_run *run = op->run;
-            if (!run || (!run->ops && op->state != SIM_POSTED))
+            if (!run || op->state == SIM_RETIRED || (!run->ops && op->state != SIM_POSTED))
                 continue;
             run->ops = NULL;
             run->next_free = engine->free_runs;

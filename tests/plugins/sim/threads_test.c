@@ -218,17 +218,12 @@ WEIR_TEST(SimThreads, WithoutWhatTheKernelTells)
 struct caller {
     struct rig *rig;
     uint64_t until_ns;
-    int calls;
 };
 
 static void *call_and_catch_up(void *argument)
 {
     const struct caller *caller = argument;
     struct sim *sim = &caller->rig->sim;
-    for (int i = 0; i < caller->calls; i++) {
-        sim_enter(sim);
-        sim_leave(sim);
-    }
     sim_enter(sim);
     sim_wait_until(sim, caller->until_ns);
     sim_catch_up(sim, caller->until_ns);
@@ -236,9 +231,9 @@ static void *call_and_catch_up(void *argument)
     return NULL;
 }
 
-static void catch_up(struct rig *rig, uint64_t until_ns, int calls)
+static void catch_up(struct rig *rig, uint64_t until_ns)
 {
-    struct caller caller = {rig, until_ns, calls};
+    struct caller caller = {rig, until_ns};
     pthread_t thread;
     ASSERT_INT_EQ(pthread_create(&thread, NULL, call_and_catch_up, &caller), 0);
     pthread_join(thread, NULL);
@@ -251,16 +246,46 @@ WEIR_TEST(SimThreads, OneIsAtAnEarlierTime)
     sim_enter(&rig.sim);
     sim_wait_until(&rig.sim, 400);
     sim_leave(&rig.sim);
-    catch_up(&rig, 10000, 0);
+    catch_up(&rig, 10000);
     EXPECT_FALSE(sim_engine_complete(rig.sim.engine, rig.shorter));
     sim_enter(&rig.sim);
     sim_wait_until(&rig.sim, 700);
     sim_leave(&rig.sim);
-    catch_up(&rig, 10000, 5);
+    catch_up(&rig, 10000);
     EXPECT_TRUE(sim_engine_complete(rig.sim.engine, rig.shorter));
     EXPECT_FALSE(sim_engine_complete(rig.sim.engine, rig.longer));
-    catch_up(&rig, 10000, 5000);
+    for (int i = 0; i < 300; i++)
+        sim_begin_round(&rig.sim, 700);
+    catch_up(&rig, 10000);
     EXPECT_TRUE(sim_engine_complete(rig.sim.engine, rig.longer));
+    finish(&rig);
+}
+
+// A wait that ends because another thread goes on is not put off by a round that began before.
+WEIR_TEST(SimThreads, AWaitEndsInAQuery)
+{
+    struct rig rig;
+    struct other other = {.rig = &rig};
+    pthread_t thread;
+    start(&rig);
+    sem_init(&other.started, 0, 0);
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, wait_longer, &other), 0);
+    sem_wait(&other.started);
+    for (bool waits = false; !waits;) {
+        sim_take(&rig.sim);
+        waits = rig.sim.waiters != NULL;
+        pthread_mutex_unlock(&rig.sim.lock);
+    }
+    sim_take(&rig.sim);
+    sim_begin_round(&rig.sim, 5000);
+    sim_catch_up(&rig.sim, sim_self(&rig.sim)->now_ns);
+    EXPECT_TRUE(sim_engine_complete(rig.sim.engine, rig.longer));
+    for (const struct sim_thread *at = rig.sim.threads; at; at = at->next)
+        if (at->waits)
+            EXPECT_UINT_EQ(sim_not_before(&rig.sim, at), 0);
+    pthread_mutex_unlock(&rig.sim.lock);
+    pthread_join(thread, NULL);
+    sem_destroy(&other.started);
     finish(&rig);
 }
 
