@@ -24,12 +24,18 @@ static bool grow_records(struct sim_virtual_queue *queue)
     return true;
 }
 
+// Those that are complete, but for the last ones.
+static void drop_old(struct sim_virtual_queue *queue, uint64_t keep)
+{
+    while (queue->next_record - queue->first_record > keep &&
+           record_at(queue, queue->first_record)->complete)
+        queue->first_record++;
+}
+
 bool sim_record_add(struct sim_virtual_queue *queue, uint64_t sequence, struct sim_point point,
                     uint64_t submit_ns)
 {
-    while (queue->next_record - queue->first_record >= SIM_HISTORY &&
-           record_at(queue, queue->first_record)->complete)
-        queue->first_record++;
+    drop_old(queue, SIM_HISTORY - 1);
     if (queue->next_record - queue->first_record >= queue->record_room && !grow_records(queue))
         return false;
     *record_at(queue, queue->next_record++) =
@@ -92,6 +98,7 @@ static void end_record(struct sim_virtual_queue *queue, uint64_t sequence, uint6
         return;
     record->end_ns = end_ns;
     record->complete = true;
+    drop_old(queue, SIM_HISTORY);
 }
 
 static void end_graph(struct sim_virtual_queue *queue, uint64_t sequence, uint64_t end_ns)
