@@ -238,20 +238,15 @@ void sim__retire(struct sim_engine *engine, struct sim_op *op)
 
 void sim_engine_advance(struct sim_engine *engine, uint64_t until_ns)
 {
-    while (sim__step(engine, until_ns)) {
+    while (sim_engine_step(engine, until_ns)) {
     }
     if (until_ns > engine->now_ns)
         engine->now_ns = until_ns;
 }
 
-bool sim_engine_step(struct sim_engine *engine, uint64_t until_ns)
-{
-    return sim__step(engine, until_ns);
-}
-
 void sim_engine_wait(struct sim_engine *engine, struct sim_point point)
 {
-    while (!sim_engine_complete(engine, point) && sim__step(engine, UINT64_MAX)) {
+    while (!sim_engine_complete(engine, point) && sim_engine_step(engine, UINT64_MAX)) {
     }
 }
 

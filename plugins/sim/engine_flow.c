@@ -307,7 +307,7 @@ void sim__settle(struct sim_engine *engine)
     }
 }
 
-bool sim__step(struct sim_engine *engine, uint64_t until_ns)
+bool sim_engine_step(struct sim_engine *engine, uint64_t until_ns)
 {
     const uint64_t arrival_ns = sim__next_arrival_ns(engine);
     if (!end_one(engine, arrival_ns < until_ns ? arrival_ns : until_ns)) {

@@ -134,8 +134,8 @@ struct sim_engine {
     void *user;
     uint64_t now_ns;
     uint64_t issue;
-    uint64_t post;
     struct sim_heap posted;
+    uint64_t posts; // so many ever
     struct sim_device *devices;
     uint32_t device_count;
     struct sim_queue *queues;
@@ -206,7 +206,5 @@ struct sim_op *sim__unit_take(struct sim_unit *unit);
 void sim__release(struct sim_engine *engine, struct sim_op *op);
 // Starts what can start now.
 void sim__settle(struct sim_engine *engine);
-// Goes on to the next completion or arrival. False if there is none until then.
-bool sim__step(struct sim_engine *engine, uint64_t until_ns);
 
 #endif

@@ -350,7 +350,7 @@ bool sim_engine_post(struct sim_engine *engine, uint32_t queue, uint64_t issue_n
     struct sim_op *op = new_op(engine, queue, work);
     *out_point = op->point;
     op->rank_ns = issue_ns;
-    op->issue = ++engine->post;
+    op->issue = ++engine->posts;
     join_unit(sim__device_of(engine, op), op);
     sim__heap_push(&engine->posted, op);
     if (engine->queues[queue].params.legacy)

@@ -64,8 +64,8 @@ static const struct weir_key keys[KEY_COUNT] = {
             .fallback = "fixed",
             .choices = hosts,
             .help = "How the host's time passes. fixed: by what the model says of submits and "
-                    "waits, so that each run is the same; measured: also by what "
-                    "the program does between two calls; none: only by waiting.",
+                    "waits, so that runs are the same, as docs/sim.md says; measured: also "
+                    "by what the program does between two calls; none: only by waiting.",
         },
     [KEY_KERNELS] =
         {

@@ -149,7 +149,7 @@ struct sim_record {
     struct sim_point point;
     uint64_t submit_ns;
     uint64_t end_ns;
-    uint32_t asked; // by queries that did not find it complete
+    bool asked; // a query found it complete on the next link only
     bool complete;
 };
 
@@ -172,9 +172,8 @@ struct sim_virtual_queue {
     size_t time_room;                  // a power of two
     uint64_t fetched;
     uint64_t kept;
-    uint64_t end_ns;         // of what is complete
-    uint64_t graph_start_ns; // of the launch that runs; UINT64_MAX: none
-    uint64_t asked;          // the last record that a query found complete on the next link only
+    uint64_t end_ns;                           // of what is complete
+    uint64_t graph_start_ns;                   // of the launch that runs; UINT64_MAX: none
     struct sim_virtual_queue *warmer, *colder; // of those that are warm
     bool is_warm;
 };

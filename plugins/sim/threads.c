@@ -221,11 +221,12 @@ bool sim_rest(struct sim *sim, struct sim_point point, uint64_t cost_ns)
 
 // Before which none of the other threads will do anything. One that has not called for long sleeps, and
 // one that waits goes on when its wait has ended.
-static uint64_t horizon_of(const struct sim *sim)
+static uint64_t horizon_of(struct sim *sim)
 {
+    const struct sim_thread *self = sim_self(sim);
     uint64_t horizon_ns = UINT64_MAX;
-    for (const struct sim_thread *at = sim->threads ? sim->threads->next : NULL; at; at = at->next)
-        if (!at->waits && sim->round - at->round < QUIET_ROUNDS &&
+    for (const struct sim_thread *at = sim->threads; at; at = at->next)
+        if (at != self && !at->waits && sim->round - at->round < QUIET_ROUNDS &&
             sim_not_before(sim, at) < horizon_ns)
             horizon_ns = sim_not_before(sim, at);
     return horizon_ns;

@@ -2,8 +2,6 @@
 // really runs.
 #include "plugins/sim/sim.h"
 
-#define ASKED_MOST 16
-
 static void wait_for(struct sim *sim, struct sim_point point, uint64_t cost_ns)
 {
     if (sim_engine_complete(sim->engine, point) || sim_rest(sim, point, cost_ns))
@@ -46,8 +44,8 @@ weir_status sim_event_wait(const struct weir_link *link, weir_queue *object, uin
 }
 
 // The library asks too, each time for another record. A program that asks until one is complete asks
-// for it again, at once or after others of the queue, and has waited for it then. Other threads' waits may
-// have brought the engine to a later time than the thread's.
+// for it again, and has waited for it then. Other threads' waits may have brought the engine to a later
+// time than the thread's.
 static bool is_complete(struct sim_virtual_queue *queue, uint64_t sequence)
 {
     struct sim *sim = queue->sim;
@@ -58,8 +56,8 @@ static bool is_complete(struct sim_virtual_queue *queue, uint64_t sequence)
     sim_catch_up(sim, sim_self(sim)->now_ns);
     if (record->complete && record->end_ns <= sim_self(sim)->now_ns)
         return true;
-    const bool again = queue->asked == sequence || record->asked++ >= ASKED_MOST;
-    queue->asked = sequence;
+    const bool again = record->asked;
+    record->asked = true;
     if (again)
         wait_for_record(queue, sequence, 0);
     return again;

@@ -120,37 +120,39 @@ WEIR_TEST(SimThreads, AllOthersSleep)
 // Two wait. The one whose operation ends first goes on first, although the other one came first.
 struct other {
     struct rig *rig;
-    sem_t started;
+    pthread_t thread;
     uint64_t ended_ns;
 };
 
 static void *wait_longer(void *argument)
 {
     struct other *other = argument;
-    sem_post(&other->started);
     other->ended_ns = rest(other->rig, other->rig->longer);
     return NULL;
+}
+
+// Returns when it waits.
+static void start_other(struct other *other, struct rig *rig)
+{
+    *other = (struct other){.rig = rig};
+    ASSERT_INT_EQ(pthread_create(&other->thread, NULL, wait_longer, other), 0);
+    for (bool waits = false; !waits;) {
+        sim_take(&rig->sim);
+        waits = rig->sim.waiters != NULL;
+        pthread_mutex_unlock(&rig->sim.lock);
+    }
 }
 
 WEIR_TEST(SimThreads, TheFirstToEndGoesFirst)
 {
     struct rig rig;
-    struct other other = {.rig = &rig};
-    pthread_t thread;
+    struct other other;
     start(&rig);
-    sem_init(&other.started, 0, 0);
-    ASSERT_INT_EQ(pthread_create(&thread, NULL, wait_longer, &other), 0);
-    sem_wait(&other.started);
-    for (bool waits = false; !waits;) {
-        sim_take(&rig.sim);
-        waits = rig.sim.waiters != NULL;
-        pthread_mutex_unlock(&rig.sim.lock);
-    }
+    start_other(&other, &rig);
     EXPECT_UINT_EQ(rest(&rig, rig.shorter), 500);
-    pthread_join(thread, NULL);
+    pthread_join(other.thread, NULL);
     EXPECT_UINT_EQ(other.ended_ns, 1000);
     EXPECT_STR_EQ(logged, "");
-    sem_destroy(&other.started);
     finish(&rig);
 }
 
@@ -265,27 +267,18 @@ WEIR_TEST(SimThreads, OneIsAtAnEarlierTime)
 WEIR_TEST(SimThreads, AWaitEndsInAQuery)
 {
     struct rig rig;
-    struct other other = {.rig = &rig};
-    pthread_t thread;
+    struct other other;
     start(&rig);
-    sem_init(&other.started, 0, 0);
-    ASSERT_INT_EQ(pthread_create(&thread, NULL, wait_longer, &other), 0);
-    sem_wait(&other.started);
-    for (bool waits = false; !waits;) {
-        sim_take(&rig.sim);
-        waits = rig.sim.waiters != NULL;
-        pthread_mutex_unlock(&rig.sim.lock);
-    }
+    start_other(&other, &rig);
     sim_take(&rig.sim);
     sim_begin_round(&rig.sim, 5000);
     sim_catch_up(&rig.sim, sim_self(&rig.sim)->now_ns);
     EXPECT_TRUE(sim_engine_complete(rig.sim.engine, rig.longer));
-    for (const struct sim_thread *at = rig.sim.threads; at; at = at->next)
-        if (at->waits)
-            EXPECT_UINT_EQ(sim_not_before(&rig.sim, at), 0);
+    const struct sim_thread *waiting = rig.sim.threads->next; // this one is the first
+    ASSERT_TRUE(waiting && waiting->waits);
+    EXPECT_UINT_EQ(sim_not_before(&rig.sim, waiting), 0);
     pthread_mutex_unlock(&rig.sim.lock);
-    pthread_join(thread, NULL);
-    sem_destroy(&other.started);
+    pthread_join(other.thread, NULL);
     finish(&rig);
 }
 
