@@ -12,12 +12,14 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/cold.h"
+
 // Whether the kernel has membarrier(2). Set once by weir_barrier_init().
 extern bool weir_barrier_is_shared;
 
 // A full barrier of the calling thread: of two threads that call it, the later one sees the stores
 // of the earlier one.
-void weir_barrier_full(void);
+WEIR_COLD void weir_barrier_full(void);
 
 // Before the first use; may be called often, from any thread.
 void weir_barrier_init(void);

@@ -55,8 +55,9 @@ static char *address_of(const struct weir_link *link, const weir_buffer *buffer,
 }
 
 // The most frequent call, with less code than the others.
-static ncclResult_t all_reduce(const struct weir_link *link, const struct cu_comm *comm,
-                               const struct cu_queue *queue, const struct weir_operation *operation)
+static WEIR_INLINE ncclResult_t all_reduce(const struct weir_link *link, const struct cu_comm *comm,
+                                           const struct cu_queue *queue,
+                                           const struct weir_operation *operation)
 {
     return comm->nccl->api.ncclAllReduce(
         address_of(link, operation->u.collective.src, operation->u.collective.src_offset),
@@ -279,7 +280,7 @@ WEIR_APART static ncclResult_t call_other(const struct weir_link *link, const st
 
 // With NCCL_COMM_BLOCKING=0 a call returns before its work is in the stream, where later work of the queue would
 // overtake it. An abort ends the wait.
-WEIR_APART static ncclResult_t await_call(const struct cu_comm *comm)
+WEIR_COLD static ncclResult_t await_call(const struct cu_comm *comm)
 {
     ncclResult_t code = ncclInProgress;
     while (code == ncclInProgress && !atomic_load(&comm->aborted)) {
@@ -290,12 +291,13 @@ WEIR_APART static ncclResult_t await_call(const struct cu_comm *comm)
     return code;
 }
 
-ncclResult_t cu_nccl_call(const struct weir_link *link, const struct cu_comm *comm,
-                          const struct cu_queue *queue, const struct weir_operation *operation,
-                          const char **out_call)
+static WEIR_INLINE ncclResult_t call_nccl(const struct weir_link *link, const struct cu_comm *comm,
+                                          const struct cu_queue *queue,
+                                          const struct weir_operation *operation,
+                                          const char **out_call)
 {
     ncclResult_t code;
-    if (operation->u.collective.kind != WEIR_ALL_REDUCE) {
+    if (WEIR_RARELY(operation->u.collective.kind != WEIR_ALL_REDUCE)) {
         code = call_other(link, comm, queue, operation, out_call);
     } else {
         code = all_reduce(link, comm, queue, operation);
@@ -304,4 +306,24 @@ ncclResult_t cu_nccl_call(const struct weir_link *link, const struct cu_comm *co
         *out_call = "ncclAllReduce";
     }
     return code == ncclInProgress ? await_call(comm) : code;
+}
+
+ncclResult_t cu_nccl_call(const struct weir_link *link, const struct cu_comm *comm,
+                          const struct cu_queue *queue, const struct weir_operation *operation,
+                          const char **out_call)
+{
+    return call_nccl(link, comm, queue, operation, out_call);
+}
+
+weir_status cu_submit_collective(const struct weir_link *link, struct cu_queue *queue,
+                                 const struct weir_operation *operation)
+{
+    struct cu_comm *comm = cu_comm_of(link, operation->u.collective.comm);
+    const char *call;
+    if (!cu_comm_begin(comm, queue, operation->u.collective.turn))
+        return weir_host_fail(link->host, WEIR_ERROR_COMM, "create another communicator",
+                              "the communicator was aborted");
+    const ncclResult_t code = call_nccl(link, comm, queue, operation, &call);
+    cu_comm_end(comm, queue, operation->u.collective.turn);
+    return code == ncclSuccess ? WEIR_OK : cu_nccl_error(comm, call, code);
 }

@@ -218,16 +218,3 @@ void cu_comm_mark_end(struct cu_comm *comm, struct cu_queue *queue, uint32_t nex
     queue->carried = comm;
     pthread_mutex_unlock(&comm->lock);
 }
-
-weir_status cu_submit_collective(const struct weir_link *link, struct cu_queue *queue,
-                                 const struct weir_operation *operation)
-{
-    struct cu_comm *comm = cu_comm_of(link, operation->u.collective.comm);
-    const char *call;
-    if (!cu_comm_begin(comm, queue, operation->u.collective.turn))
-        return weir_host_fail(link->host, WEIR_ERROR_COMM, "create another communicator",
-                              "the communicator was aborted");
-    const ncclResult_t code = cu_nccl_call(link, comm, queue, operation, &call);
-    cu_comm_end(comm, queue, operation->u.collective.turn);
-    return code == ncclSuccess ? WEIR_OK : cu_nccl_error(comm, call, code);
-}

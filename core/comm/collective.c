@@ -181,17 +181,18 @@ static weir_status check_overlap(const struct call *call, const struct weir_coll
 
 // Whether nothing is wrong with it, found with less code than the checks that name what is. Collectives
 // are mostly such ones: between calls of NCCL that fill the caches, each line of code counts.
-static inline bool is_plain_all_reduce(const weir_comm *comm,
-                                       const struct weir_collective_params *params)
+static WEIR_INLINE bool is_plain_all_reduce(const weir_comm *comm,
+                                            const struct weir_collective_params *params)
 {
     const size_t step = weir_datatype_size(params->element);
     const size_t size = params->count * step;
-    return params->kind == WEIR_ALL_REDUCE && params->reduction >= WEIR_SUM &&
-           params->reduction <= WEIR_AVERAGE && step && params->count <= UINT32_MAX &&
-           is_good(comm, params->src, params->src_offset, size, step) &&
-           (params->src == params->dst
-                ? params->src_offset == params->dst_offset
-                : is_good(comm, params->dst, params->dst_offset, size, step));
+    if (WEIR_RARELY(params->kind != WEIR_ALL_REDUCE || params->reduction < WEIR_SUM ||
+                    params->reduction > WEIR_AVERAGE || !step || params->count > UINT32_MAX) ||
+        WEIR_RARELY(!is_good(comm, params->src, params->src_offset, size, step)))
+        return false;
+    if (params->src == params->dst)
+        return params->src_offset == params->dst_offset;
+    return is_good(comm, params->dst, params->dst_offset, size, step);
 }
 
 static weir_status check_ranges(const struct call *call, struct weir_operation *operation)
@@ -276,11 +277,11 @@ static weir_status check_exchanges(const struct call *call, const struct weir_op
 }
 
 // All but the ranges.
-static inline void begin(const struct call *call, struct weir_operation *out_operation)
+static inline void begin(weir_comm *comm, const struct weir_collective_params *params,
+                         const char *file, int line, struct weir_operation *out_operation)
 {
-    const struct weir_collective_params *params = call->params;
-    weir__operation_begin(out_operation, WEIR_OPERATION_COLLECTIVE, 0, call->file, call->line);
-    out_operation->u.collective.comm = call->comm;
+    weir__operation_begin(out_operation, WEIR_OPERATION_COLLECTIVE, 0, file, line);
+    out_operation->u.collective.comm = comm;
     out_operation->u.collective.dst = NULL;
     out_operation->u.collective.src = NULL;
     out_operation->u.collective.dst_offset = params->dst_offset;
@@ -293,13 +294,11 @@ static inline void begin(const struct call *call, struct weir_operation *out_ope
     out_operation->u.collective.element = params->element;
     out_operation->u.collective.reduction = params->reduction;
     out_operation->u.collective.root = params->root;
-    out_operation->u.collective.rank = call->comm->rank;
-    out_operation->u.collective.rank_count = call->comm->count;
+    out_operation->u.collective.rank = comm->rank;
+    out_operation->u.collective.rank_count = comm->count;
 }
 
-// Apart, so that a plain one needs none of its frame.
-WEIR_APART static weir_status make_checked(const struct call *call,
-                                           struct weir_operation *out_operation)
+WEIR_APART static weir_status check(const struct call *call, struct weir_operation *out_operation)
 {
     if (call->queue->member.device != call->comm->member.device)
         return refuse(call, "use a queue of the communicator's device",
@@ -308,21 +307,29 @@ WEIR_APART static weir_status make_checked(const struct call *call,
     weir_status status = check_kind(call);
     if (status < 0)
         return status;
-    begin(call, out_operation);
+    begin(call->comm, call->params, call->file, call->line, out_operation);
     if (call->params->kind == WEIR_EXCHANGE)
         return check_exchanges(call, out_operation);
     return call->params->kind == WEIR_BARRIER ? WEIR_OK : check_ranges(call, out_operation);
 }
 
-weir_status weir__operation_collective(const weir_queue *queue, weir_comm *comm,
-                                       const struct weir_collective_params *params,
-                                       const char *file, int line,
-                                       struct weir_operation *out_operation)
+// So that a plain one needs none of its frame, and no `struct call`; what is cold is the way to check().
+WEIR_COLD static weir_status make_checked(const weir_queue *queue, weir_comm *comm,
+                                          const struct weir_collective_params *params,
+                                          const char *file, int line,
+                                          struct weir_operation *out_operation)
 {
-    const struct call call = {comm, queue, params, file, line};
-    if (queue->member.device != comm->member.device || !is_plain_all_reduce(comm, params))
-        return make_checked(&call, out_operation);
-    begin(&call, out_operation);
+    return check(&(struct call){comm, queue, params, file, line}, out_operation);
+}
+
+static WEIR_INLINE weir_status make(const weir_queue *queue, weir_comm *comm,
+                                    const struct weir_collective_params *params, const char *file,
+                                    int line, struct weir_operation *out_operation)
+{
+    if (WEIR_RARELY(queue->member.device != comm->member.device) ||
+        WEIR_RARELY(!is_plain_all_reduce(comm, params)))
+        return make_checked(queue, comm, params, file, line, out_operation);
+    begin(comm, params, file, line, out_operation);
     out_operation->u.collective.dst = params->dst;
     out_operation->u.collective.src = params->src;
     return WEIR_OK;
@@ -330,7 +337,8 @@ weir_status weir__operation_collective(const weir_queue *queue, weir_comm *comm,
 
 // With the submit lock held. A refused call has no number. Once the queue has given the operation
 // its place, other ranks count on it.
-static weir_status submit(weir_queue *queue, weir_comm *comm, struct weir_operation *operation)
+static WEIR_INLINE weir_status submit(weir_queue *queue, weir_comm *comm,
+                                      struct weir_operation *operation)
 {
     const uint64_t number = comm->number + !is_direct(operation->u.collective.kind);
     weir_status status = weir__comm_status(comm);
@@ -338,12 +346,23 @@ static weir_status submit(weir_queue *queue, weir_comm *comm, struct weir_operat
         return status;
     operation->u.collective.number = number;
     operation->u.collective.turn = comm->next_turn;
-    status = weir__queue_submit(queue, operation);
+    status = weir__queue_submit_here(queue, operation);
     if (operation->sequence) {
         comm->number = number;
         comm->next_turn++;
     }
     return status;
+}
+
+// What a forked child and the debug mode ask of all objects of a call.
+WEIR_COLD static weir_status enter(const struct weir_collective_params *params, const char *file,
+                                   int line)
+{
+    static const char function[] = "weir_queue_collective_at";
+    WEIR_ENTER_OF(function, file, line, params->dst, params->src);
+    for (uint32_t i = 0; weir__debugging() && params->exchanges && i < params->exchange_count; i++)
+        WEIR_ENTER_OF(function, file, line, params->exchanges[i].buffer);
+    return WEIR_OK;
 }
 
 weir_status weir_queue_collective_at(weir_queue *queue, weir_comm *comm,
@@ -356,12 +375,11 @@ weir_status weir_queue_collective_at(weir_queue *queue, weir_comm *comm,
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), comm);
     WEIR_REQUIRE_AT(file, line, comm->member.object.label, params);
-    if (params->struct_size != sizeof *params) // of other headers; read from here on only
+    if (WEIR_RARELY(params->struct_size != sizeof *params)) // of other headers; read here only
         WEIR_READ_PARAMS(weir_collective_params, params, &known);
-    WEIR_ENTER_AT(file, line, params->dst, params->src);
-    for (uint32_t i = 0; weir__debugging() && params->exchanges && i < params->exchange_count; i++)
-        WEIR_ENTER_AT(file, line, params->exchanges[i].buffer);
-    weir_status status = weir__operation_collective(queue, comm, params, file, line, &operation);
+    weir_status status = weir__is_unusual() ? enter(params, file, line) : WEIR_OK;
+    if (status == WEIR_OK)
+        status = make(queue, comm, params, file, line, &operation);
     if (status < 0)
         return status;
     weir_biased_lock_take(&comm->submit_lock);

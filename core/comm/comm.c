@@ -157,21 +157,11 @@ weir_status weir__comm_await_turn(weir_comm *comm, uint32_t turn)
     return failed ? weir__comm_status(comm) : WEIR_OK;
 }
 
-WEIR_COLD WEIR_APART static void wake(weir_comm *comm)
+void weir__comm_wake(weir_comm *comm)
 {
     weir_lock_take(&comm->lock);
     pthread_cond_broadcast(&comm->changed);
     weir_lock_release(&comm->lock);
-}
-
-void weir__comm_end_turn(weir_comm *comm, uint32_t turn)
-{
-    // Before the next one may set it.
-    atomic_store_explicit(&comm->running, false, memory_order_release);
-    atomic_store_explicit(&comm->turn, turn + 1, memory_order_release);
-    weir_barrier_light();
-    if (atomic_load_explicit(&comm->waiting, memory_order_acquire) > 0)
-        wake(comm);
 }
 
 weir_status weir__comm_staging(weir_comm *comm, size_t size, char **out_pointer)

@@ -2,6 +2,7 @@
 #ifndef WEIR_CORE_COMM_COMM_H
 #define WEIR_CORE_COMM_COMM_H
 
+#include "base/barrier.h"
 #include "base/cold.h"
 #include "core/config/config.h"
 #include "core/object/comm.h"
@@ -36,7 +37,16 @@ static inline weir_status weir__comm_status(weir_comm *comm)
 // Waits until call `turn` may run, then returns WEIR_OK, or the first cause. The next call may run
 // after weir__comm_end_turn().
 weir_status weir__comm_await_turn(weir_comm *comm, uint32_t turn);
-void weir__comm_end_turn(weir_comm *comm, uint32_t turn);
+WEIR_COLD void weir__comm_wake(weir_comm *comm);
+static inline void weir__comm_end_turn(weir_comm *comm, uint32_t turn)
+{
+    // Before the next one may set it.
+    atomic_store_explicit(&comm->running, false, memory_order_release);
+    atomic_store_explicit(&comm->turn, turn + 1, memory_order_release);
+    weir_barrier_light();
+    if (atomic_load_explicit(&comm->waiting, memory_order_acquire) > 0)
+        weir__comm_wake(comm);
+}
 
 // With the lock: counts the thread among those that are woken when a turn ends. Takes some microseconds.
 void weir__comm_begin_wait(weir_comm *comm);
@@ -95,12 +105,6 @@ struct weir__comm_place {
 weir_status weir__comm_place(const struct weir__config *config,
                              const struct weir_comm_params *params,
                              struct weir__comm_place *out_place);
-
-// Makes a collective out of a call; see core/queue/operation.h.
-weir_status weir__operation_collective(const weir_queue *queue, weir_comm *comm,
-                                       const struct weir_collective_params *params,
-                                       const char *file, int line,
-                                       struct weir_operation *out_operation);
 
 // "all-reduce 17 of 'grads'" for messages.
 struct weir__comm_name {

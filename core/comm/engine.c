@@ -11,7 +11,7 @@
 #include "base/cold.h"
 #include "core/comm/call.h"
 #include "core/comm/known.h"
-#include "core/comm/pulse.h"
+#include "core/comm/pulse_parts.h"
 #include "core/object/device.h"
 #include "core/queue/queue.h"
 #include "core/runtime/runtime.h"
@@ -172,7 +172,7 @@ bool weir__comm_takes(const struct weir_operation *operation)
 }
 
 // What is known was taken by the engine before.
-static bool is_ready(const struct weir_operation *operation)
+static WEIR_INLINE bool is_ready(const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
     return comm->known && !comm->check && weir__comm_has_turn(comm, operation->u.collective.turn) &&
@@ -189,22 +189,37 @@ WEIR_COLD static weir_status fail_submission(const struct weir_operation *operat
 }
 
 // With the turn.
-static inline weir_status submit_in_turn(const struct weir__comm_call *call)
+static WEIR_INLINE weir_status submit_in_turn(const struct weir__comm_call *call)
 {
     const weir_comm *comm = call->operation->u.collective.comm;
-    if (!weir__pulse_note(call->operation->u.collective.comm, call->queue, call->noted))
+    if (!weir__flight_note(call->operation->u.collective.comm, call->queue, call->noted))
         return fail_submission(call->operation, weir_last_error()->status);
     weir_status status = comm->engine->ops->queue_submit(comm->engine, call->lane, call->operation);
     return status == WEIR_OK ? status : fail_submission(call->operation, status);
 }
 
-static weir_status submit(weir_queue *queue, const struct weir_operation *operation)
+static WEIR_INLINE weir_status submit_ready(weir_queue *queue,
+                                            const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
     const struct weir__comm_call call = {queue, operation, queue, operation};
     weir_status status = submit_in_turn(&call);
     weir__comm_end_turn(comm, operation->u.collective.turn);
     return status;
+}
+
+static bool try_submit(weir_queue *queue, const struct weir_operation *operation,
+                       weir_status *out_status)
+{
+    if (!is_ready(operation))
+        return false;
+    *out_status = submit_ready(queue, operation);
+    return true;
+}
+
+static weir_status submit(weir_queue *queue, const struct weir_operation *operation)
+{
+    return submit_ready(queue, operation);
 }
 
 static weir_status compare(const struct weir_operation *operation)
@@ -280,6 +295,7 @@ const struct weir__comm_ops weir__comm_ops = {
     .takes = weir__comm_takes,
     .is_ready = is_ready,
     .submit = submit,
+    .try_submit = try_submit,
     .run = run,
     .skip = skip,
     .captures = weir__comm_captures,

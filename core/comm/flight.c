@@ -15,11 +15,6 @@ enum {
     FIRST_ROOM = 64
 };
 
-static struct weir__flight *flight_at(const struct weir__pulse *pulse, uint64_t number)
-{
-    return &pulse->flights[number & (pulse->flight_room - 1)];
-}
-
 static uint64_t end_of(const struct weir__pulse *pulse)
 {
     return atomic_load_explicit(&pulse->flight_end, memory_order_acquire);
@@ -46,7 +41,7 @@ static bool grow(struct weir__pulse *pulse)
         return false;
     weir_lock_take(&pulse->comm->lock);
     for (uint64_t i = begin_of(pulse); i < end_of(pulse); i++)
-        flights[i & (room - 1)] = *flight_at(pulse, i);
+        flights[i & (room - 1)] = *weir__flight_at(pulse, i);
     struct weir__flight *before = pulse->flights;
     pulse->flights = flights;
     pulse->flight_room = room;
@@ -55,45 +50,19 @@ static bool grow(struct weir__pulse *pulse)
     return true;
 }
 
-static inline void fill(struct weir__flight *flight, const weir_queue *queue,
-                        const struct weir_operation *operation)
-{
-    flight->queue = queue->member.object.id;
-    flight->sequence = operation->sequence;
-    flight->number = operation->u.collective.number;
-    flight->count = operation->u.collective.count;
-    flight->file = operation->file;
-    flight->line = operation->line;
-    flight->root = operation->u.collective.root;
-    flight->turn = operation->u.collective.turn;
-    flight->kind = (uint8_t)operation->u.collective.kind;
-    flight->element = (uint8_t)operation->u.collective.element;
-    flight->reduction = (uint8_t)operation->u.collective.reduction;
-    flight->part = operation->flags & WEIR_OPERATION_PART;
-    flight->looked_at = false;
-}
-
-WEIR_COLD WEIR_APART static bool note_in_more_room(weir_comm *comm, weir_queue *queue,
-                                                   const struct weir_operation *operation)
+bool weir__flight_note_in_more_room(weir_comm *comm, const weir_queue *queue,
+                                    const struct weir_operation *operation)
 {
     if (grow(comm->pulse))
-        return weir__pulse_note(comm, queue, operation);
+        return weir__flight_note(comm, queue, operation);
     weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a collective");
     return false;
 }
 
-// Either this thread sees a failure, or the pulse's thread, which books it on the queues of all calls in
-// flight, sees the call.
-bool weir__pulse_note(weir_comm *comm, weir_queue *queue, const struct weir_operation *operation)
+bool weir__pulse_note(weir_comm *comm, const weir_queue *queue,
+                      const struct weir_operation *operation)
 {
-    struct weir__pulse *pulse = comm->pulse;
-    const uint64_t end = atomic_load_explicit(&pulse->flight_end, memory_order_relaxed);
-    if (end - begin_of(pulse) == pulse->flight_room)
-        return note_in_more_room(comm, queue, operation);
-    fill(flight_at(pulse, end), queue, operation);
-    atomic_store_explicit(&pulse->flight_end, end + 1, memory_order_release);
-    weir_barrier_light();
-    return weir__comm_status(comm) == WEIR_OK;
+    return weir__flight_note(comm, queue, operation);
 }
 
 // The pulse's thread.
@@ -127,7 +96,7 @@ bool weir__pulse_copy_flight(const struct weir__pulse *pulse, size_t index,
     if (number >= end_of(pulse))
         return false;
     weir_lock_take(&pulse->comm->lock);
-    *out_flight = *flight_at(pulse, number);
+    *out_flight = *weir__flight_at(pulse, number);
     weir_lock_release(&pulse->comm->lock);
     return true;
 }
@@ -233,6 +202,6 @@ bool weir__pulse_complete(const struct weir__pulse *pulse, size_t *index,
 void weir__pulse_mark(struct weir__pulse *pulse, size_t index)
 {
     weir_lock_take(&pulse->comm->lock);
-    flight_at(pulse, begin_of(pulse) + index)->looked_at = true;
+    weir__flight_at(pulse, begin_of(pulse) + index)->looked_at = true;
     weir_lock_release(&pulse->comm->lock);
 }

@@ -1,16 +1,9 @@
 #include "core/comm/known.h"
 
-#include <stdatomic.h>
-
 #include "core/support/memory.h"
 
 enum {
-    CELLS = 1024, // a power of two
-    PROBES = 8    // past its own cell
-};
-
-struct weir__known {
-    atomic_uint_fast64_t cells[CELLS];
+    PROBES = 8 // past its own cell
 };
 
 struct weir__known *weir__known_create(void)
@@ -25,15 +18,17 @@ void weir__known_free(struct weir__known *known)
 
 static uint64_t cell_of(uint64_t hash)
 {
-    return (hash >> 32 ^ hash >> 1) % CELLS;
+    return (hash >> 32 ^ hash >> 1) % WEIR__KNOWN_CELLS;
 }
 
-bool weir__known_has(const struct weir__known *known, uint64_t hash)
+bool weir__known_find(struct weir__known *known, uint64_t hash)
 {
     for (uint64_t i = 0; i <= PROBES; i++)
-        if (atomic_load_explicit(&known->cells[(cell_of(hash) + i) % CELLS],
-                                 memory_order_acquire) == hash)
+        if (atomic_load_explicit(&known->cells[(cell_of(hash) + i) % WEIR__KNOWN_CELLS],
+                                 memory_order_acquire) == hash) {
+            atomic_store_explicit(&known->last, hash, memory_order_relaxed);
             return true;
+        }
     return false;
 }
 
@@ -41,7 +36,7 @@ void weir__known_add(struct weir__known *known, uint64_t hash)
 {
     for (uint64_t i = 0; i <= PROBES; i++) {
         uint_fast64_t empty = 0;
-        atomic_uint_fast64_t *cell = &known->cells[(cell_of(hash) + i) % CELLS];
+        atomic_uint_fast64_t *cell = &known->cells[(cell_of(hash) + i) % WEIR__KNOWN_CELLS];
         if (atomic_compare_exchange_strong(cell, &empty, hash) || empty == hash)
             return;
     }

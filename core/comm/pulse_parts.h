@@ -3,9 +3,11 @@
 #ifndef WEIR_CORE_COMM_PULSE_PARTS_H
 #define WEIR_CORE_COMM_PULSE_PARTS_H
 
+#include "base/barrier.h"
 #include "base/thread.h"
 #include "core/comm/call.h"
 #include "core/comm/pulse.h"
+#include "core/queue/queue.h"
 
 enum {
     WEIR__PULSE_HOST = 56,    // bytes of the name of a host
@@ -83,6 +85,50 @@ weir_status weir__beat_exchange(struct weir__pulse *pulse, bool due, uint64_t ti
 
 // All others have left.
 bool weir__beat_is_alone(const struct weir__pulse *pulse);
+
+// flight.c, on the submitting thread.
+
+static inline struct weir__flight *weir__flight_at(const struct weir__pulse *pulse, uint64_t number)
+{
+    return &pulse->flights[number & (pulse->flight_room - 1)];
+}
+
+static WEIR_INLINE void weir__flight_fill(struct weir__flight *flight, const weir_queue *queue,
+                                          const struct weir_operation *operation)
+{
+    flight->queue = queue->member.object.id;
+    flight->sequence = operation->sequence;
+    flight->number = operation->u.collective.number;
+    flight->count = operation->u.collective.count;
+    flight->file = operation->file;
+    flight->line = operation->line;
+    flight->root = operation->u.collective.root;
+    flight->turn = operation->u.collective.turn;
+    flight->kind = (uint8_t)operation->u.collective.kind;
+    flight->element = (uint8_t)operation->u.collective.element;
+    flight->reduction = (uint8_t)operation->u.collective.reduction;
+    flight->part = operation->flags & WEIR_OPERATION_PART;
+    flight->looked_at = false;
+}
+
+WEIR_COLD bool weir__flight_note_in_more_room(weir_comm *comm, const weir_queue *queue,
+                                              const struct weir_operation *operation);
+
+// weir__pulse_note(). Either this thread sees a failure, or the pulse's thread, which books it on the
+// queues of all calls in flight, sees the call.
+static WEIR_INLINE bool weir__flight_note(weir_comm *comm, const weir_queue *queue,
+                                          const struct weir_operation *operation)
+{
+    struct weir__pulse *pulse = comm->pulse;
+    const uint64_t end = atomic_load_explicit(&pulse->flight_end, memory_order_relaxed);
+    if (end - atomic_load_explicit(&pulse->flight_begin, memory_order_acquire) ==
+        pulse->flight_room)
+        return weir__flight_note_in_more_room(comm, queue, operation);
+    weir__flight_fill(weir__flight_at(pulse, end), queue, operation);
+    atomic_store_explicit(&pulse->flight_end, end + 1, memory_order_release);
+    weir_barrier_light();
+    return weir__comm_status(comm) == WEIR_OK;
+}
 
 // flight.c, on the pulse's thread.
 

@@ -105,11 +105,11 @@ weir_status weir__deliver(weir_queue *queue, const struct weir_operation *operat
     bool holding = atomic_load_explicit(&delivery->holding, memory_order_acquire);
 
     // The rest of this file less what does not concern it.
+    weir_status submitted;
     if (!holding && operation->kind == WEIR_OPERATION_COLLECTIVE &&
-        operation->u.collective.comm->ops->is_ready(operation)) {
-        const weir_status status = operation->u.collective.comm->ops->submit(queue, operation);
+        operation->u.collective.comm->ops->try_submit(queue, operation, &submitted)) {
         weir__note_delivered(queue, operation);
-        return status;
+        return submitted;
     }
     if (!holding && !starts_hold(queue, operation))
         return deliver_now(queue, operation);

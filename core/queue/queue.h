@@ -5,6 +5,7 @@
 #include "base/biased_lock.h"
 #include "base/cold.h"
 #include "core/object/device.h"
+#include "core/queue/always.h"
 #include "core/queue/completion.h"
 #include "core/queue/delivery.h"
 #include "core/queue/legacy.h"
@@ -203,6 +204,24 @@ static inline weir_status weir__queue_submit_locked(weir_queue *queue,
 
 // The same with the lock taken here; refuses on a failed queue, and notes on one that
 // captures.
+static WEIR_INLINE weir_status weir__queue_submit_here(weir_queue *queue,
+                                                       struct weir_operation *operation)
+{
+    weir_status status;
+    if (weir__queue_is_called_back(queue))
+        return weir__queue_refuse_callback(queue);
+    weir__queue_enter(queue);
+    if (!WEIR_RARELY(weir__is_capturing(queue)) || !weir__queue_note(queue, operation, &status))
+        status =
+            WEIR_RARELY(atomic_load_explicit(&queue->completion.failed, memory_order_acquire)) &&
+                    !weir__is_always(operation)
+                ? weir__completion_refuse(queue)
+                : weir__queue_submit_locked(queue, operation);
+    weir_biased_lock_release(&queue->submit_lock);
+    return status;
+}
+
+// As a call, for paths that are not the most frequent.
 weir_status weir__queue_submit(weir_queue *queue, struct weir_operation *operation);
 
 #endif

@@ -15,17 +15,7 @@
 
 weir_status weir__queue_submit(weir_queue *queue, struct weir_operation *operation)
 {
-    weir_status status;
-    if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue);
-    weir__queue_enter(queue);
-    if (!weir__is_capturing(queue) || !weir__queue_note(queue, operation, &status))
-        status = atomic_load_explicit(&queue->completion.failed, memory_order_acquire) &&
-                         !weir__is_always(operation)
-                     ? weir__completion_refuse(queue)
-                     : weir__queue_submit_locked(queue, operation);
-    weir_biased_lock_release(&queue->submit_lock);
-    return status;
+    return weir__queue_submit_here(queue, operation);
 }
 
 // The queue's capture notes a record. False: it has just ended.
