@@ -78,6 +78,8 @@ enum cal_key {
     CAL_SUBMIT_PULL,
     CAL_SUBMIT_HOST,
     CAL_SUBMIT_MARK,
+    CAL_SUBMIT_CHANGE,
+    CAL_SUBMIT_PEER_WAIT,
     CAL_SUBMIT_GRAPH,
     CAL_SUBMIT_NODE,
     CAL_SUBMIT_BRANCH,
@@ -256,9 +258,6 @@ bool cal_measure_gap(struct calibration *c);
 // host.c, pageable.c, wake.c, engines.c, channels.c, peers.c
 
 bool cal_measure_host(struct calibration *c);
-// Nanoseconds that the submit of one such operation adds to a chunk of an upload and a download, of a job on several
-// queues.
-bool cal_added_submit(struct calibration *c, const struct cal_work *third, double *out_ns);
 // With as many queues as there may be: after what counts queues.
 bool cal_measure_cold(struct calibration *c);
 bool cal_measure_pageable(struct calibration *c);

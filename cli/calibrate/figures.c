@@ -54,8 +54,8 @@ const struct cal_about cal_keys[CAL_KEYS] = {
                           "a copy of 4 KiB from another device, of many in a row, without the time "
                           "of its bytes and the signal"},
     [CAL_SIGNAL] = {"signal_ns", CAL_NS,
-                    "what a kernel and an upload in turn take more than each of them in a row, but "
-                    "for the signal of the upload"},
+                    "what an upload, a kernel and a download in turn take more than each of them "
+                    "in a row, but for the signals of the copies"},
     [CAL_SIGNAL_COPY] =
         {"signal_copy_ns", CAL_NS,
          "what a turn of an upload, a kernel and a download takes more than one of a "
@@ -64,18 +64,21 @@ const struct cal_about cal_keys[CAL_KEYS] = {
                         "what a kernel takes longer in a queue, of many in a row, than in a graph"},
     [CAL_HOST_CALL] = {"host_call_ns", CAL_NS, "a function that does nothing, of many in a queue"},
     [CAL_SUBMIT_KERNEL] = {"submit_kernel_ns", CAL_NS,
-                           "what a launch adds to the submits of an upload and a download of 4 "
-                           "KiB, of many such chunks to four queues in turn"},
+                           "a launch, of many to a queue that is idle at first"},
     [CAL_SUBMIT_COPY] = {"submit_copy_ns", CAL_NS,
-                         "an upload or a download of 4 KiB, of many such chunks"},
-    [CAL_SUBMIT_PEER] = {"submit_peer_ns", CAL_NS,
-                         "what a copy of 4 KiB to another device adds to the submits of such a "
-                         "chunk"},
-    [CAL_SUBMIT_PULL] = {"submit_pull_ns", CAL_NS, "the same of a copy from another device"},
-    [CAL_SUBMIT_HOST] = {"submit_host_ns", CAL_NS,
-                         "a host call, of many to a queue that is idle at first"},
+                         "an upload or a download of 4 KiB, of many uploads and as many downloads"},
+    [CAL_SUBMIT_PEER] = {"submit_peer_ns", CAL_NS, "a copy of 4 KiB to another device, of as many"},
+    [CAL_SUBMIT_PULL] = {"submit_pull_ns", CAL_NS,
+                         "a copy of 4 KiB from another device, of as many"},
+    [CAL_SUBMIT_HOST] = {"submit_host_ns", CAL_NS, "a host call, of as many"},
     [CAL_SUBMIT_MARK] = {"submit_mark_ns", CAL_NS,
                          "half of a record and a wait for it, of many between two busy queues"},
+    [CAL_SUBMIT_CHANGE] = {"submit_change_ns", CAL_NS,
+                           "a third of what the submits of an upload, a kernel and a download take "
+                           "longer, of many such chunks to four queues in turn"},
+    [CAL_SUBMIT_PEER_WAIT] = {"submit_peer_wait_ns", CAL_NS,
+                              "what a record and a wait for it in a queue of another device take, "
+                              "of many, without the record"},
     [CAL_SUBMIT_GRAPH] = {"submit_graph_ns", CAL_NS, "a graph of one kernel, of as many"},
     [CAL_SUBMIT_NODE] =
         {"submit_node_ns", CAL_NS,

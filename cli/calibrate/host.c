@@ -1,6 +1,6 @@
-// Submits of copies and kernels are timed as jobs have them, of several kinds in turn and to several queues: of many
-// equal ones in a row each takes less. A job of many queues also finds what the driver, and Weir, keep of them in
-// memory and not in the caches, since much else has happened since the last one.
+// Submits of equal work to one queue are timed, and what they take longer in jobs, where those of several kinds go
+// to several queues in turn. A job of many queues also finds what the driver, and Weir, keep of them in memory and
+// not in the caches, since much else has happened since the last one.
 #include "cli/calibrate/calibrate.h"
 
 #include <stdint.h>
@@ -57,62 +57,48 @@ static bool time_job(struct calibration *c, const struct job *job, double *out_n
     return true;
 }
 
-static struct job copies(const struct calibration *c)
+static struct job chunks(const struct calibration *c)
 {
     return (struct job){
-        .works = {{.kind = CAL_UP, .bytes = c->sizes[0]}, {.kind = CAL_DOWN, .bytes = c->sizes[0]}},
-        .kinds = 2,
+        .works = {{.kind = CAL_UP, .bytes = c->sizes[0]},
+                  {.kind = CAL_LAUNCH, .rounds = 1},
+                  {.kind = CAL_DOWN, .bytes = c->sizes[0]}},
+        .kinds = JOB_KINDS,
         .queues = JOB_QUEUES,
     };
 }
 
-// Another operation of each chunk, between its copies.
-static void add_third(struct job *job, const struct cal_work *third)
-{
-    job->works[2] = job->works[1];
-    job->works[1] = *third;
-    job->kinds = 3;
-}
-
 static bool measure_copy_submit(struct calibration *c, size_t at, double *out_ns)
 {
-    const struct job job = copies(c);
+    const struct job job = chunks(c);
+    double down = 0;
     (void)at;
-    if (!time_job(c, &job, out_ns))
+    if (!cal_submits(c, &job.works[0], out_ns) || !cal_submits(c, &job.works[JOB_KINDS - 1], &down))
         return false;
-    *out_ns /= (double)(job.kinds * JOB_CHUNKS);
+    *out_ns = (*out_ns + down) / 2;
     return true;
 }
 
-// What a third operation adds to the submits of each chunk.
-bool cal_added_submit(struct calibration *c, const struct cal_work *third, double *out_ns)
+// The first submit of a job is to the queue whose turn it is, and mostly of another kind than the last one.
+static bool measure_change(struct calibration *c, size_t at, double *out_ns)
 {
-    struct job job = copies(c);
-    double two = 0;
-    if (!time_job(c, &job, &two))
-        return false;
-    add_third(&job, third);
+    const struct job job = chunks(c);
+    const double alone =
+        c->figures[CAL_SUBMIT_KERNEL].value + 2 * c->figures[CAL_SUBMIT_COPY].value;
+    (void)at;
     if (!time_job(c, &job, out_ns))
         return false;
-    *out_ns = (*out_ns - two) / JOB_CHUNKS;
+    *out_ns = (*out_ns / JOB_CHUNKS - alone) / JOB_KINDS;
     return true;
-}
-
-static bool measure_kernel_submit(struct calibration *c, size_t at, double *out_ns)
-{
-    const struct cal_work launch = {.kind = CAL_LAUNCH, .rounds = 1};
-    (void)at;
-    return cal_added_submit(c, &launch, out_ns);
 }
 
 // In virtual time the queues of a job of few are not cold.
 static bool measure_cold(struct calibration *c, size_t at, double *out_ns)
 {
-    struct job job = copies(c);
+    struct job job = chunks(c);
     const size_t more = CAL_QUEUES - (cli_clock_is_virtual() ? 0 : JOB_QUEUES);
     double few = 0;
     (void)at;
-    add_third(&job, &(struct cal_work){.kind = CAL_LAUNCH, .rounds = 1});
     job.cold = true;
     if (!time_job(c, &job, &few))
         return false;
@@ -132,6 +118,7 @@ bool cal_measure_cold(struct calibration *c)
 static bool measure_submit(struct calibration *c, size_t at, double *out_ns)
 {
     static const enum cal_kind kinds[] = {
+        [CAL_SUBMIT_KERNEL] = CAL_LAUNCH,
         [CAL_SUBMIT_HOST] = CAL_CALL,
         [CAL_SUBMIT_GRAPH] = CAL_GRAPH,
     };
@@ -215,22 +202,19 @@ static bool measure_turn(struct calibration *c, const struct cal_work *works, si
 // Signals: each operation comes after another engine's. Copies of both directions in turn tell nothing
 // of them: on a GPU they meet its looks for signals at other times than jobs do.
 
-// Of a kernel and an upload.
-static bool measure_two(struct calibration *c, double *out_ns)
+static bool measure_three(struct calibration *c, double *out_ns)
 {
-    const struct cal_work works[] = {{.kind = CAL_LAUNCH, .rounds = 1},
-                                     {.kind = CAL_UP, .bytes = c->sizes[0]}};
-    return measure_turn(c, works, 2, out_ns);
+    const struct job job = chunks(c);
+    return measure_turn(c, job.works, JOB_KINDS, out_ns);
 }
 
 static bool measure_signal_copy(struct calibration *c, size_t at, double *out_ns)
 {
-    const struct cal_work works[] = {{.kind = CAL_UP, .bytes = c->sizes[0]},
-                                     {.kind = CAL_LAUNCH, .rounds = 1},
-                                     {.kind = CAL_DOWN, .bytes = c->sizes[0]}};
+    const struct cal_work works[] = {{.kind = CAL_LAUNCH, .rounds = 1},
+                                     {.kind = CAL_UP, .bytes = c->sizes[0]}};
     double two = 0;
     (void)at;
-    if (!measure_turn(c, works, 3, out_ns) || !measure_two(c, &two))
+    if (!measure_three(c, out_ns) || !measure_turn(c, works, 2, &two))
         return false;
     *out_ns -= two + c->by_size[CAL_DOWN].ns[0].value;
     return true;
@@ -241,18 +225,20 @@ static bool measure_signal(struct calibration *c, size_t at, double *out_ns)
     const struct cal_work launch = {.kind = CAL_LAUNCH, .rounds = 1};
     double kernel = 0;
     (void)at;
-    if (!measure_two(c, out_ns) || !cal_each(c, &launch, CAL_IN_A_ROW, &kernel))
+    if (!measure_three(c, out_ns) || !cal_each(c, &launch, CAL_IN_A_ROW, &kernel))
         return false;
     *out_ns -= kernel - c->figures[CAL_KERNEL_GAP].value + c->by_size[CAL_UP].ns[0].value +
-               c->figures[CAL_SIGNAL_COPY].value;
+               c->by_size[CAL_DOWN].ns[0].value + 2 * c->figures[CAL_SIGNAL_COPY].value;
     return true;
 }
 
 bool cal_measure_host(struct calibration *c)
 {
     return submit_pairs(c, WARM_PAIRS) && cal_sync(c, 0) && cal_sync(c, 1) &&
-           cal_figure_measure(c, measure_kernel_submit, 0, &c->figures[CAL_SUBMIT_KERNEL]) &&
+           cal_figure_measure(c, measure_submit, CAL_SUBMIT_KERNEL,
+                              &c->figures[CAL_SUBMIT_KERNEL]) &&
            cal_figure_measure(c, measure_copy_submit, 0, &c->figures[CAL_SUBMIT_COPY]) &&
+           cal_figure_measure(c, measure_change, 0, &c->figures[CAL_SUBMIT_CHANGE]) &&
            cal_figure_measure(c, measure_submit, CAL_SUBMIT_HOST, &c->figures[CAL_SUBMIT_HOST]) &&
            cal_figure_measure(c, measure_submit, CAL_SUBMIT_GRAPH, &c->figures[CAL_SUBMIT_GRAPH]) &&
            cal_figure_measure(c, measure_mark, 0, &c->figures[CAL_SUBMIT_MARK]) &&

@@ -24,7 +24,33 @@ static bool measure_submit(struct calibration *c, size_t at, double *out_ns)
 {
     const struct cal_work work = {.kind = at == CAL_SUBMIT_PULL ? CAL_PULL : CAL_ACROSS,
                                   .bytes = c->sizes[0]};
-    return cal_added_submit(c, &work, out_ns);
+    return cal_submits(c, &work, out_ns);
+}
+
+// A queue of the other device waits for records of the first one's.
+static bool submit_pairs(struct calibration *c, weir_queue *other, double *out_ns)
+{
+    const uint64_t began = cli_now_ns();
+    for (int i = 0; i < CAL_SUBMITS; i++) {
+        struct weir_event event;
+        if (weir_queue_record(c->queues[0], &event) < 0 || weir_queue_wait(other, event) < 0)
+            return cal_fail_weir(c);
+    }
+    *out_ns = (double)(cli_now_ns() - began) / CAL_SUBMITS;
+    return true;
+}
+
+static bool measure_wait(struct calibration *c, size_t at, double *out_ns)
+{
+    const struct weir_queue_params params = {.struct_size = sizeof params, .label = "calibrate"};
+    weir_queue *other = NULL;
+    (void)at;
+    if (weir_queue_create(c->peer, &params, &other) < 0)
+        return cal_fail_weir(c);
+    const bool fine = cal_gate(c, 0) && submit_pairs(c, other, out_ns) && cal_sync(c, 0);
+    *out_ns -= c->figures[CAL_SUBMIT_MARK].value;
+    weir_queue_destroy(&other);
+    return fine;
 }
 
 // One comes after the other, so that each waits for a signal of the other device.
@@ -46,6 +72,7 @@ static void leave_all(struct calibration *c, const char *why)
     cal_figure_leave(c, CAL_PULL_LATENCY, why);
     cal_figure_leave(c, CAL_SUBMIT_PEER, why);
     cal_figure_leave(c, CAL_SUBMIT_PULL, why);
+    cal_figure_leave(c, CAL_SUBMIT_PEER_WAIT, why);
 }
 
 bool cal_measure_peers(struct calibration *c)
@@ -60,6 +87,7 @@ bool cal_measure_peers(struct calibration *c)
     if (!create_buffers(c) ||
         !cal_figure_measure(c, measure_submit, CAL_SUBMIT_PEER, &c->figures[CAL_SUBMIT_PEER]) ||
         !cal_figure_measure(c, measure_submit, CAL_SUBMIT_PULL, &c->figures[CAL_SUBMIT_PULL]) ||
+        !cal_figure_measure(c, measure_wait, 0, &c->figures[CAL_SUBMIT_PEER_WAIT]) ||
         !cal_measure_copies(c, CAL_ACROSS) ||
         !cal_figure_measure(c, measure_pull, 0, &c->figures[CAL_PULL_LATENCY]) ||
         !cal_figure_measure(c, measure_at_once, 0, &hidden))

@@ -109,15 +109,17 @@ struct sim_model {
     uint64_t submit_pull_ns;  // the same
     uint64_t
         submit_ns[SIM_KINDS];  // how long the host is busy with a submit; SIM_PEER, 0: as SIM_H2D
-    uint64_t submit_graph_ns;  // the same with a graph; 0: as a kernel
-    uint64_t submit_node_ns;   // and for each node of it but the first
-    uint64_t submit_branch_ns; // and for each branch of it but the first
-    uint64_t graph_begin_ns;   // before the first of several nodes
-    uint64_t graph_join_ns;    // after the last of several branches
-    uint64_t submit_cold_ns;   // and with the first submit to a queue that is not warm
-    uint32_t warm_queues;      // those that were used last
-    uint64_t wait_ns;          // how long the host is busy with a wait, beside the waiting
-    uint64_t wake_ns;          // from the end of a wait until another thread goes on, or copies
+    uint64_t submit_change_ns; // and with work for an engine after other work; see reference.ini
+    uint64_t submit_peer_wait_ns; // a wait for another device; 0: as SIM_MARK
+    uint64_t submit_graph_ns;     // the same with a graph; 0: as a kernel
+    uint64_t submit_node_ns;      // and for each node of it but the first
+    uint64_t submit_branch_ns;    // and for each branch of it but the first
+    uint64_t graph_begin_ns;      // before the first of several nodes
+    uint64_t graph_join_ns;       // after the last of several branches
+    uint64_t submit_cold_ns;      // and with the first submit to a queue that is not warm
+    uint32_t warm_queues;         // those that were used last
+    uint64_t wait_ns;             // how long the host is busy with a wait, beside the waiting
+    uint64_t wake_ns;             // from the end of a wait until another thread goes on, or copies
     struct sim_staging_rate upload;
     struct sim_staging_rate download;
     const struct sim_cost *costs; // of kernels, by name, ascending (strcmp)

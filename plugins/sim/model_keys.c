@@ -73,6 +73,8 @@ static const struct key keys[SIM_GPU_KEYS] = {
     {"submit_pull_ns", TIME, AT(submit_pull_ns), "0", 0, MOST_NS},
     {"submit_host_ns", TIME, SUBMIT(SIM_HOST), "0", 0, MOST_NS},
     {"submit_mark_ns", TIME, SUBMIT(SIM_MARK), "0", 0, MOST_NS},
+    {"submit_change_ns", TIME, AT(submit_change_ns), "0", 0, MOST_NS},
+    {"submit_peer_wait_ns", TIME, AT(submit_peer_wait_ns), "0", 0, MOST_NS},
     {"submit_graph_ns", TIME, AT(submit_graph_ns), "0", 0, MOST_NS},
     {"submit_node_ns", TIME, AT(submit_node_ns), "0", 0, MOST_NS},
     {"submit_branch_ns", TIME, AT(submit_branch_ns), "0", 0, MOST_NS},

@@ -102,6 +102,9 @@ struct sim_thread {
     uint64_t now_ns;
     uint64_t round; // the last one in which it called
     bool waits;
+    // Its last submit of work for an engine, graphs left out.
+    const struct sim_virtual_queue *last_queue; // NULL: none; not looked into, it may be gone
+    enum sim_kind last_kind;
 };
 
 struct sim {

@@ -37,6 +37,8 @@ for key, value in found.items():
         wanted = str(min(two, float(wanted) or two))
     if "pull" in key and float(wanted) == 0:
         wanted = model.get(key.replace("pull", "peer"), "0")
+    if key == "submit_peer_wait_ns" and float(wanted) == 0:
+        wanted = model.get("submit_mark_ns", "0")
     if key == "submit_pull_ns" and float(wanted) == 0:
         wanted = model.get("submit_copy_ns", "0")
     if "_both_" in key and float(wanted) == 0:
@@ -64,7 +66,7 @@ for channels in 1 2 3; do
     expect_contains "$(cat card.ini)" "copy_channels = $channels"
 done
 expect_model "$gpus/h200.ini" "channels=0, h2d_latency_ns=1400, d2h_latency_ns=900, d2d_gb_per_s=1500,\
- d2d_latency_ns=800, host_call_ns=7000, submit_copy_ns=1900, submit_host_ns=350, submit_cold_ns=1300, wait_ns=5200,\
+ d2d_latency_ns=800, host_call_ns=7000, submit_copy_ns=1900, submit_change_ns=870, submit_host_ns=350, submit_cold_ns=1300, wait_ns=5200,\
  wake_ns=17000, signal_ns=5600, signal_copy_ns=2700, submit_graph_ns=1170, copy_channels=4, d2h_both_gb_per_s=45, kernels=33,\
  multiprocessors=33, submit_branch_ns=310, submit_node_ns=24, graph_begin_ns=1900, graph_join_ns=640, upload_gb_per_s=6.9, download_gb_per_s=11,\
  upload_all_gb_per_s=12, download_all_gb_per_s=17"
@@ -90,7 +92,8 @@ done
 
 # Two devices.
 export WEIR_NULL_DEVICES=2
-expect_model "$gpus/k20c.ini" "kernels=1, peer_engine=1, peer_gb_per_s=3, peer_latency_ns=2500, submit_peer_ns=1700, pull_latency_ns=12400, submit_pull_ns=3300"
+expect_model "$gpus/k20c.ini" "kernels=1, peer_engine=1, peer_gb_per_s=3, peer_latency_ns=2500, submit_peer_ns=1700, submit_mark_ns=600,\
+ submit_peer_wait_ns=2100, pull_latency_ns=12400, submit_pull_ns=3300"
 expect_contains "$(cat card.ini)" "peer_engine = 1"
 expect_model "$gpus/k20c.ini" "kernels=1, peer_engine=0, peer_gb_per_s=7"
 expect_contains "$(cat card.ini)" "peer_engine = 0"

@@ -107,6 +107,8 @@ static void pick_costs(struct text *text, struct calls_costs *costs)
     costs->pull_ns = maybe(text, "submit_pull_ns", 4);
     costs->host_ns = pick(text, "submit_host_ns", up_to(2));
     costs->mark_ns = pick(text, "submit_mark_ns", up_to(1));
+    costs->change_ns = maybe(text, "submit_change_ns", 3);
+    costs->peer_wait_ns = maybe(text, "submit_peer_wait_ns", 4);
     costs->graph_ns = maybe(text, "submit_graph_ns", 5);
     costs->node_ns = maybe(text, "submit_node_ns", 2);
     costs->branch_ns = maybe(text, "submit_branch_ns", 2);
@@ -312,6 +314,18 @@ static uint64_t cost_of(const struct calls_costs *costs, const struct calls_work
     }
 }
 
+static uint64_t change_of(struct calls *calls, const struct calls_stream *stream,
+                          const struct calls_work *work)
+{
+    if (work->kind == SIM_HOST)
+        return 0;
+    const bool changes =
+        calls->changed_at && !(calls->changed_at == stream && calls->changed_kind == work->kind);
+    calls->changed_at = stream;
+    calls->changed_kind = work->kind;
+    return changes ? calls->costs.change_ns : 0;
+}
+
 static void submit_work(struct calls *calls, struct calls_stream *stream, struct calls_work work)
 {
     const int line = calls->line++;
@@ -320,7 +334,7 @@ static void submit_work(struct calls *calls, struct calls_stream *stream, struct
     EXPECT_OK(call(calls, stream, &work, line));
     if (calls->after)
         calls->after(calls, stream, line);
-    spend(calls, stream, cost_of(&calls->costs, &work));
+    spend(calls, stream, cost_of(&calls->costs, &work) + change_of(calls, stream, &work));
     calls->step_of[line] = add_work(calls, stream, 0, &work);
 }
 
@@ -334,7 +348,9 @@ static int submit_record(struct calls *calls, struct calls_stream *stream,
 
 static void add_wait(struct calls *calls, struct calls_stream *stream, int producer, int step)
 {
-    spend(calls, stream, calls->costs.mark_ns);
+    const struct calls_costs *costs = &calls->costs;
+    const bool peer = calls->streams[producer].device != stream->device && costs->peer_wait_ns;
+    spend(calls, stream, peer ? costs->peer_wait_ns : costs->mark_ns);
     calls->program.steps[add(calls, stream, 0, SIM_MARK, 0)].waits[0] = step;
     stream->covered[producer] = step;
 }

@@ -56,7 +56,7 @@ struct calls_stream {
 
 // What the host takes.
 struct calls_costs {
-    uint64_t kernel_ns, copy_ns, peer_ns, pull_ns, host_ns, mark_ns;
+    uint64_t kernel_ns, copy_ns, peer_ns, pull_ns, host_ns, mark_ns, change_ns, peer_wait_ns;
     uint64_t graph_ns, node_ns, branch_ns, begin_ns, join_ns;
     uint64_t cold_ns, wait_ns;
     uint64_t warm;
@@ -81,6 +81,8 @@ struct calls {
     struct calls_graph graphs[CALLS_GRAPHS];
     bool waits; // of the host; else graphs are launched in any queue
     uint64_t submits;
+    const struct calls_stream *changed_at; // where work for an engine went last, and its kind
+    enum sim_kind changed_kind;
     uint64_t host_ns; // until the next submit
     int host_wait;    // the step that the host waits for before it; -1: none
     struct program program;
