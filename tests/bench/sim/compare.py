@@ -10,7 +10,9 @@ A row has the predicted figure, the measured one (the median of the turns), the 
 and the most of the turns; * where the prediction is not between these.
 
 A figure that only one of the two sides has is listed, and none is left out otherwise; what calls the
-driver itself (raw CUDA) is measured only. Parts that run alone, such as a bare copy, are easy to predict:
+driver itself (raw CUDA) is measured only. With --measured what another run of measure.sh left is in the
+place of the predictions: no model can be nearer to the figures than the same machine's own are an hour
+later. Parts that run alone, such as a bare copy, are easy to predict:
 the median is told with them and without. Exit status 1, too, if a figure has no partner, but for those of
 the driver; with --partial that is only told.
 """
@@ -81,6 +83,16 @@ def print_single(predicted, measured):
     return sum(not is_drivers(key) for _, key in lacks)
 
 
+def read(path):
+    """None, with a sentence, if there is no such file."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except FileNotFoundError:
+        print(f"compare: there is no {path}", file=sys.stderr)
+        return None
+
+
 def predict(weir, arguments, environment):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "figures.json")
@@ -90,8 +102,7 @@ def predict(weir, arguments, environment):
         if done.returncode != 0:
             print(f"compare: weir bench {' '.join(arguments)}: {done.stdout.strip()}", file=sys.stderr)
             return None
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
+        return read(path)
 
 
 def row_of(key, predicted, measured):
@@ -131,7 +142,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", help="what measure.sh left")
-    parser.add_argument("--weir", required=True, help="the command")
+    parser.add_argument("--weir", help="the command; needed without --measured")
+    parser.add_argument("--measured", metavar="FOLDER", help="another run's, in place of predictions")
     parser.add_argument("--gpu", help="the model (card.ini of the folder)")
     parser.add_argument("--costs", help="what kernels cost (kernels.ini of the folder)")
     parser.add_argument("--cases", default=os.path.join(here, "cases.txt"))
@@ -142,6 +154,8 @@ def main():
     parser.add_argument("--partial", action="store_true",
                         help="figures without a partner are told, but no failure")
     asked = parser.parse_args()
+    if not asked.weir and not asked.measured:
+        parser.error("--weir or --measured is needed")
 
     environment = dict(os.environ, WEIR_BACKEND="null", WEIR_PLUGINS="sim",
                        WEIR_SIM_GPU=asked.gpu or os.path.join(asked.folder, "card.ini"),
@@ -151,9 +165,11 @@ def main():
         path = os.path.join(asked.folder, name + ".json")
         if not os.path.exists(path) or (asked.only and name not in asked.only.split(",")):
             continue
-        with open(path, encoding="utf-8") as file:
-            measured = rows_of(json.load(file))
-        figures = predict(asked.weir, arguments, dict(environment, WEIR_NULL_DEVICES=devices))
+        measured = rows_of(read(path))
+        if asked.measured:
+            figures = read(os.path.join(asked.measured, name + ".json"))
+        else:
+            figures = predict(asked.weir, arguments, dict(environment, WEIR_NULL_DEVICES=devices))
         if not figures:
             failed.append(name)
             continue
