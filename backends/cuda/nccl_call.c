@@ -17,24 +17,42 @@ struct call {
     const char *name;
 };
 
-static ncclDataType_t type_of(weir_datatype element)
+// Both in one line of the cache.
+static const struct {
+    uint8_t types[WEIR_F64 + 1];
+    uint8_t reductions[WEIR_AVERAGE + 1];
+} codes = {
+    .types =
+        {
+            [WEIR_I8] = ncclInt8,
+            [WEIR_U8] = ncclUint8,
+            [WEIR_I32] = ncclInt32,
+            [WEIR_U32] = ncclUint32,
+            [WEIR_I64] = ncclInt64,
+            [WEIR_U64] = ncclUint64,
+            [WEIR_F16] = ncclFloat16,
+            [WEIR_BF16] = ncclBfloat16,
+            [WEIR_F32] = ncclFloat32,
+            [WEIR_F64] = ncclFloat64,
+        },
+    .reductions =
+        {
+            [WEIR_SUM] = ncclSum,
+            [WEIR_PRODUCT] = ncclProd,
+            [WEIR_MINIMUM] = ncclMin,
+            [WEIR_MAXIMUM] = ncclMax,
+            [WEIR_AVERAGE] = ncclAvg,
+        },
+};
+
+static inline ncclDataType_t type_of(weir_datatype element)
 {
-    static const ncclDataType_t types[] = {
-        [WEIR_I8] = ncclInt8,     [WEIR_U8] = ncclUint8,      [WEIR_I32] = ncclInt32,
-        [WEIR_U32] = ncclUint32,  [WEIR_I64] = ncclInt64,     [WEIR_U64] = ncclUint64,
-        [WEIR_F16] = ncclFloat16, [WEIR_BF16] = ncclBfloat16, [WEIR_F32] = ncclFloat32,
-        [WEIR_F64] = ncclFloat64,
-    };
-    return types[element];
+    return (ncclDataType_t)codes.types[element];
 }
 
-static ncclRedOp_t reduction_of(weir_reduction reduction)
+static inline ncclRedOp_t reduction_of(weir_reduction reduction)
 {
-    static const ncclRedOp_t reductions[] = {
-        [WEIR_SUM] = ncclSum,     [WEIR_PRODUCT] = ncclProd, [WEIR_MINIMUM] = ncclMin,
-        [WEIR_MAXIMUM] = ncclMax, [WEIR_AVERAGE] = ncclAvg,
-    };
-    return reductions[reduction];
+    return (ncclRedOp_t)codes.reductions[reduction];
 }
 
 bool cu_comm_takes(const struct weir_link *link, weir_comm *comm,

@@ -99,18 +99,11 @@ static weir_status deliver_now(weir_queue *queue, const struct weir_operation *o
     return status;
 }
 
-weir_status weir__deliver(weir_queue *queue, const struct weir_operation *operation)
+// Apart, so that a collective needs none of its frame.
+WEIR_APART static weir_status deliver(weir_queue *queue, const struct weir_operation *operation)
 {
     struct weir__delivery *delivery = &queue->delivery;
-    bool holding = atomic_load_explicit(&delivery->holding, memory_order_acquire);
-
-    // The rest of this file less what does not concern it.
-    weir_status submitted;
-    if (!holding && operation->kind == WEIR_OPERATION_COLLECTIVE &&
-        operation->u.collective.comm->ops->try_submit(queue, operation, &submitted)) {
-        weir__note_delivered(queue, operation);
-        return submitted;
-    }
+    const bool holding = atomic_load_explicit(&delivery->holding, memory_order_acquire);
     if (!holding && !starts_hold(queue, operation))
         return deliver_now(queue, operation);
 
@@ -121,6 +114,18 @@ weir_status weir__deliver(weir_queue *queue, const struct weir_operation *operat
     weir_status status = keep ? hold(queue, operation) : WEIR_OK;
     weir_lock_release(&delivery->lock);
     return keep ? status : deliver_now(queue, operation);
+}
+
+weir_status weir__deliver(weir_queue *queue, const struct weir_operation *operation)
+{
+    weir_status submitted;
+    if (operation->kind == WEIR_OPERATION_COLLECTIVE &&
+        !atomic_load_explicit(&queue->delivery.holding, memory_order_acquire) &&
+        operation->u.collective.comm->ops->try_submit(queue, operation, &submitted)) {
+        weir__note_delivered(queue, operation);
+        return submitted;
+    }
+    return deliver(queue, operation);
 }
 
 // The link's slots.
