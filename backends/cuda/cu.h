@@ -448,11 +448,13 @@ bool cu_comm_captures(const struct weir_link *link, weir_comm *comm,
 
 weir_status cu_comm_query(const struct weir_link *link, weir_comm *object,
                           struct weir_comm_progress *progress);
-weir_status cu_submit_collective(const struct weir_link *link, struct cu_queue *queue,
-                                 const struct weir_operation *operation);
 // Before the queue gets other work than collectives: what was submitted until now is timed without it.
 void cu_comms_mark_queue(struct cu_queue *queue);
 // The queue's work has finished, and its stream goes.
 void cu_comms_forget_queue(struct cu_queue *queue);
+
+// nccl_call.c: cu_queue_submit() of a COLLECTIVE.
+weir_status cu_queue_submit_collective(const struct weir_link *link, weir_queue *object,
+                                       const struct weir_operation *operation);
 
 #endif

@@ -65,6 +65,37 @@ struct cu_history {
     struct cu_finding finding;
 };
 
+// An entry is written between cu_entry_begin() and cu_entry_end(). Release on every store orders
+// them after the first store, as acquire on every load orders them before the last load.
+static inline struct cu_entry *cu_entry_begin(struct cu_history *history)
+{
+    const uint64_t count = atomic_load_explicit(&history->count, memory_order_relaxed);
+    struct cu_entry *entry = &history->entries[count % CU_HISTORY_KEPT];
+    atomic_store_explicit(&entry->sequence, 0, memory_order_relaxed);
+    return entry;
+}
+
+static inline void cu_entry_end(struct cu_history *history, struct cu_entry *entry,
+                                const struct weir_operation *operation)
+{
+    const uint64_t count = atomic_load_explicit(&history->count, memory_order_relaxed);
+    atomic_store_explicit(&entry->file, operation->file, memory_order_release);
+    atomic_store_explicit(&entry->line, operation->line, memory_order_release);
+    atomic_store_explicit(&entry->kind, (int)operation->kind, memory_order_release);
+    atomic_store_explicit(&entry->sequence, operation->sequence, memory_order_release);
+    atomic_store_explicit(&history->count, count + 1, memory_order_release);
+}
+
+// Of an operation that is no record or wait.
+static inline void cu_history_add(struct cu_history *history,
+                                  const struct weir_operation *operation, const char *name)
+{
+    struct cu_entry *entry = cu_entry_begin(history);
+    atomic_store_explicit(&entry->name, name, memory_order_release);
+    history->unwritten++;
+    cu_entry_end(history, entry, operation);
+}
+
 struct cu_words {
     void *page; // pinned
     CUdeviceptr address;

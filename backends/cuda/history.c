@@ -204,27 +204,6 @@ WEIR_APART static void write_word_if_due(struct cu_queue *queue, uint64_t sequen
     write_word(queue, sequence);
 }
 
-// An entry is written between begin_entry() and end_entry(). Release on every store orders
-// them after the first store, as acquire on every load orders them before the last load.
-static struct cu_entry *begin_entry(struct cu_history *history)
-{
-    const uint64_t count = atomic_load_explicit(&history->count, memory_order_relaxed);
-    struct cu_entry *entry = &history->entries[count % CU_HISTORY_KEPT];
-    atomic_store_explicit(&entry->sequence, 0, memory_order_relaxed);
-    return entry;
-}
-
-static void end_entry(struct cu_history *history, struct cu_entry *entry,
-                      const struct weir_operation *operation)
-{
-    const uint64_t count = atomic_load_explicit(&history->count, memory_order_relaxed);
-    atomic_store_explicit(&entry->file, operation->file, memory_order_release);
-    atomic_store_explicit(&entry->line, operation->line, memory_order_release);
-    atomic_store_explicit(&entry->kind, (int)operation->kind, memory_order_release);
-    atomic_store_explicit(&entry->sequence, operation->sequence, memory_order_release);
-    atomic_store_explicit(&history->count, count + 1, memory_order_release);
-}
-
 static const char *name_of(const struct weir_link *link, const struct weir_operation *operation)
 {
     if (operation->kind == WEIR_OPERATION_LAUNCH)
@@ -259,18 +238,17 @@ void cu_history_note(const struct weir_link *link, struct cu_queue *queue,
         write_word_if_due(queue, operation->sequence);
         return;
     }
-    struct cu_entry *entry = begin_entry(history);
-    if (operation->kind == WEIR_OPERATION_WAIT) {
-        const struct weir_event event = operation->u.wait.event;
-        atomic_store_explicit(&entry->name, NULL, memory_order_release);
-        atomic_store_explicit(&entry->producer, event.queue, memory_order_release);
-        atomic_store_explicit(&entry->reached, event.sequence, memory_order_release);
-        history->waited++;
-    } else {
-        atomic_store_explicit(&entry->name, name_of(link, operation), memory_order_release);
-        history->unwritten++;
+    if (operation->kind != WEIR_OPERATION_WAIT) {
+        cu_history_add(history, operation, name_of(link, operation));
+        return;
     }
-    end_entry(history, entry, operation);
+    struct cu_entry *entry = cu_entry_begin(history);
+    const struct weir_event event = operation->u.wait.event;
+    atomic_store_explicit(&entry->name, NULL, memory_order_release);
+    atomic_store_explicit(&entry->producer, event.queue, memory_order_release);
+    atomic_store_explicit(&entry->reached, event.sequence, memory_order_release);
+    history->waited++;
+    cu_entry_end(history, entry, operation);
 }
 
 void cu_history_mark(struct cu_queue *queue, const struct weir_operation *operation)

@@ -3,6 +3,7 @@
 // NCCL's documentation has them; a rank's own part is a copy.
 #include <sched.h>
 
+#include "backends/cuda/fault_parts.h"
 #include "backends/cuda/nccl.h"
 
 // One call.
@@ -333,8 +334,8 @@ ncclResult_t cu_nccl_call(const struct weir_link *link, const struct cu_comm *co
     return call_nccl(link, comm, queue, operation, out_call);
 }
 
-weir_status cu_submit_collective(const struct weir_link *link, struct cu_queue *queue,
-                                 const struct weir_operation *operation)
+static WEIR_INLINE weir_status submit(const struct weir_link *link, struct cu_queue *queue,
+                                      const struct weir_operation *operation)
 {
     struct cu_comm *comm = cu_comm_of(link, operation->u.collective.comm);
     const char *call;
@@ -344,4 +345,26 @@ weir_status cu_submit_collective(const struct weir_link *link, struct cu_queue *
     const ncclResult_t code = call_nccl(link, comm, queue, operation, &call);
     cu_comm_end(comm, queue, operation->u.collective.turn);
     return code == ncclSuccess ? WEIR_OK : cu_nccl_error(comm, call, code);
+}
+
+// As cu_queue_submit(), which leaves collectives to it: an all-reduce needs no call in here but the
+// driver's and NCCL's.
+weir_status cu_queue_submit_collective(const struct weir_link *link, weir_queue *object,
+                                       const struct weir_operation *operation)
+{
+    struct cu_queue *queue = cu_queue_of(link, object);
+    struct cu_scope scope;
+    weir_status status = cu_enter(queue->device, &scope);
+    if (status < 0)
+        return status;
+    cu_history_add(queue->history, operation, NULL);
+    if (WEIR_RARELY(queue->watch))
+        cu_watch_begin(queue, operation);
+    status = submit(link, queue, operation);
+    if (WEIR_RARELY(queue->watch))
+        cu_watch_end(queue, status == WEIR_OK);
+    if (WEIR_RARELY(queue->device->module->attribute_faults) && status == WEIR_OK)
+        cu_history_mark(queue, operation);
+    cu_leave(queue->device, &scope);
+    return status;
 }

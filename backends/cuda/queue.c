@@ -206,15 +206,14 @@ static weir_status submit(const struct weir_link *link, struct cu_queue *queue,
                               operation->u.wait.event.sequence);
     case WEIR_OPERATION_GRAPH:
         return cu_submit_graph(link, queue, operation);
-    case WEIR_OPERATION_COLLECTIVE:
-        return cu_submit_collective(link, queue, operation);
     default: // the library keeps the others
         return weir_host_unknown_kind(link, operation);
     }
 }
 
-weir_status cu_queue_submit(const struct weir_link *link, weir_queue *object,
-                            const struct weir_operation *operation)
+// Apart, so that a collective sets up no frame.
+WEIR_APART static weir_status submit_other(const struct weir_link *link, weir_queue *object,
+                                           const struct weir_operation *operation)
 {
     struct cu_queue *queue = cu_queue_of(link, object);
     struct cu_scope scope;
@@ -224,8 +223,7 @@ weir_status cu_queue_submit(const struct weir_link *link, weir_queue *object,
     cu_history_note(link, queue, operation);
     if (queue->watch)
         cu_watch_begin(queue, operation);
-    if (queue->carried && operation->kind != WEIR_OPERATION_COLLECTIVE &&
-        operation->kind != WEIR_OPERATION_RECORD)
+    if (queue->carried && operation->kind != WEIR_OPERATION_RECORD)
         cu_comms_mark_queue(queue);
     status = submit(link, queue, operation);
     if (queue->watch)
@@ -234,6 +232,14 @@ weir_status cu_queue_submit(const struct weir_link *link, weir_queue *object,
         cu_history_mark(queue, operation);
     cu_leave(queue->device, &scope);
     return status;
+}
+
+weir_status cu_queue_submit(const struct weir_link *link, weir_queue *object,
+                            const struct weir_operation *operation)
+{
+    return operation->kind == WEIR_OPERATION_COLLECTIVE
+               ? cu_queue_submit_collective(link, object, operation)
+               : submit_other(link, object, operation);
 }
 
 weir_status cu_queue_finish(const struct weir_link *link, weir_queue *object)

@@ -12,7 +12,8 @@ and the most of the turns; * where the prediction is not between these.
 A figure that only one of the two sides has is listed, and none is left out otherwise; what calls the
 driver itself (raw CUDA) is measured only. With --measured what another run of measure.sh left is in the
 place of the predictions: no model can be nearer to the figures than the same machine's own are an hour
-later. Parts that run alone, such as a bare copy, are easy to predict:
+later. With --hosts each case is predicted with all submits scaled by each of these factors, and the one with the
+least median error is told: how much of the errors a host of another speed explains. Parts that run alone, such as a bare copy, are easy to predict:
 the median is told with them and without. Exit status 1, too, if a figure has no partner, but for those of
 the driver; with --partial that is only told.
 """
@@ -105,6 +106,41 @@ def predict(weir, arguments, environment):
         return read(path)
 
 
+def submits_of(path):
+    """{key: nanoseconds} of a model's file"""
+    with open(path, encoding="utf-8") as file:
+        lines = [line.partition("=") for line in file if line.startswith("submit_")]
+    return {key.strip(): float(value) for key, _, value in lines}
+
+
+def changes_of(submits, factor):
+    return ", ".join(f"{key} = {round(value * factor)}" for key, value in submits.items())
+
+
+def rows_between(predicted, measured):
+    return [row_of(key, predicted[key]["median"], measured[key]) for key in measured
+            if key in predicted and measured[key]["median"] > 0]
+
+
+def error_of(rows):
+    return percent([abs(row[0]) for row in rows], 0.5) if rows else float("inf")
+
+
+def best_host(asked, arguments, environment, measured):
+    """(figures, factor) of the host that fits best; figures are None if it could not be predicted."""
+    best = (float("inf"), None, 1.0)
+    for factor in [float(text) for text in asked.hosts.split(",")]:
+        changed = dict(environment)
+        if factor != 1:
+            changed["WEIR_SIM_CHANGES"] = changes_of(submits_of(environment["WEIR_SIM_GPU"]), factor)
+        figures = predict(asked.weir, arguments, changed)
+        if not figures:
+            return None, factor
+        error = error_of(rows_between(rows_of(figures), measured))
+        best = min(best, (error, figures, factor), key=lambda one: one[0])
+    return best[1], best[2]
+
+
 def row_of(key, predicted, measured):
     """(error, key, predicted, measured, whether a turn took less and another one more)"""
     within = measured["min"] <= predicted <= measured["max"]
@@ -145,6 +181,7 @@ def main():
     parser.add_argument("--weir", help="the command; needed without --measured")
     parser.add_argument("--measured", metavar="FOLDER", help="another run's, in place of predictions")
     parser.add_argument("--gpu", help="the model (card.ini of the folder)")
+    parser.add_argument("--hosts", default="1", help="factors of submits, with commas between them (1)")
     parser.add_argument("--costs", help="what kernels cost (kernels.ini of the folder)")
     parser.add_argument("--cases", default=os.path.join(here, "cases.txt"))
     parser.add_argument("--only", help="names of cases, with commas between them")
@@ -169,13 +206,14 @@ def main():
         if asked.measured:
             figures = read(os.path.join(asked.measured, name + ".json"))
         else:
-            figures = predict(asked.weir, arguments, dict(environment, WEIR_NULL_DEVICES=devices))
+            figures, factor = best_host(asked, arguments, dict(environment, WEIR_NULL_DEVICES=devices), measured)
+            if asked.hosts != "1" and figures:
+                print(f"{name}: submits times {factor:g}")
         if not figures:
             failed.append(name)
             continue
         predicted = rows_of(figures)
-        rows = [row_of(key, predicted[key]["median"], measured[key]) for key in measured
-                if key in predicted and measured[key]["median"] > 0]
+        rows = rows_between(predicted, measured)
         if not rows:
             sys.exit(f"compare: {path} has no row that the prediction has too")
         errors = [abs(row[0]) for row in rows]
