@@ -13,6 +13,9 @@ rows="$(tests/cuda/comm_check submit | grep -m 2 -e "one rank" -e "raw on the sa
 grep -q "^ok    1 GPU: one rank" <<<"$rows" || fail "no word of one rank: $rows"
 grep -q "^ok    submit of " <<<"$rows" || fail "no figures: $rows"
 
+output="$(NCCL_COMM_BLOCKING=0 tests/cuda/comm_check submit)" && fail "submit ran with calls that do not block"
+grep -q "^FAIL  NCCL beside Weir: NCCL_COMM_BLOCKING=0 is set" <<<"$output" || fail "no word of NCCL_COMM_BLOCKING: $output"
+
 for mode in speed skip counts "kill $TEST_TMPDIR/killed" "shrink $TEST_TMPDIR/killed"; do
     # shellcheck disable=SC2086 # a word and its argument
     output="$(tests/cuda/comm_check $mode)" && fail "$mode ran with one rank"

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backends/cuda/nccl.h"
@@ -49,12 +50,23 @@ static bool share(weir_queue *queue, weir_comm *comm, weir_buffer *buffer, ncclU
            weir_download(queue, id, buffer, 0, sizeof *id) == WEIR_OK;
 }
 
+// Then NCCL's calls return before they are done, and its own ones here do not wait for that.
+static bool may_block(void)
+{
+    const char *blocking = getenv("NCCL_COMM_BLOCKING");
+    if (!blocking || strcmp(blocking, "0") != 0)
+        return true;
+    snprintf(reason, sizeof reason,
+             "NCCL_COMM_BLOCKING=0 is set, and raw calls cannot take turns with Weir's then");
+    return false;
+}
+
 bool comm_raw_open(weir_queue *queue, weir_comm *comm, weir_buffer *buffer)
 {
     ncclUniqueId id = {{0}};
     struct weir_native_device device = {.struct_size = sizeof device};
     struct weir_native_buffer native = {.struct_size = sizeof native};
-    if (!find() || !share(queue, comm, buffer, &id) ||
+    if (!may_block() || !find() || !share(queue, comm, buffer, &id) ||
         weir_device_get_native(weir_comm_device(comm), &device) < 0 ||
         weir_buffer_get_native(buffer, &native) < 0 ||
         cu.cuCtxSetCurrent(device.context) != CUDA_SUCCESS ||
