@@ -192,7 +192,7 @@ WEIR_COLD static weir_status fail_submission(const struct weir_operation *operat
 static WEIR_INLINE weir_status submit_in_turn(const struct weir__comm_call *call)
 {
     const weir_comm *comm = call->operation->u.collective.comm;
-    if (!weir__flight_note(call->operation->u.collective.comm, call->queue, call->noted))
+    if (!weir__pulse_note(call->operation->u.collective.comm, call->queue, call->noted))
         return fail_submission(call->operation, weir_last_error()->status);
     weir_status status = comm->engine->ops->queue_submit(comm->engine, call->lane, call->operation);
     return status == WEIR_OK ? status : fail_submission(call->operation, status);

@@ -50,19 +50,13 @@ static bool grow(struct weir__pulse *pulse)
     return true;
 }
 
-bool weir__flight_note_in_more_room(weir_comm *comm, const weir_queue *queue,
-                                    const struct weir_operation *operation)
+bool weir__pulse_note_in_more_room(weir_comm *comm, const weir_queue *queue,
+                                   const struct weir_operation *operation)
 {
     if (grow(comm->pulse))
-        return weir__flight_note(comm, queue, operation);
+        return weir__pulse_note(comm, queue, operation);
     weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a collective");
     return false;
-}
-
-bool weir__pulse_note(weir_comm *comm, const weir_queue *queue,
-                      const struct weir_operation *operation)
-{
-    return weir__flight_note(comm, queue, operation);
 }
 
 // The pulse's thread.

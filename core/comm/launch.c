@@ -2,7 +2,7 @@
 // calls of all its collectives: in the first turn of each communicator, and all of its turns end with
 // it. Where delivery replays the nodes, each collective is a call of its own.
 #include "core/comm/comm.h"
-#include "core/comm/pulse.h"
+#include "core/comm/pulse_parts.h"
 #include "core/graph/graph.h"
 #include "core/queue/queue.h"
 #include "core/support/error.h"

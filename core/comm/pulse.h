@@ -21,9 +21,4 @@ void weir__pulse_finish(weir_comm *comm);
 // The communicator has failed: the other ranks are told `reason`.
 void weir__pulse_tell(weir_comm *comm, const char *reason);
 
-// Notes a collective that is about to be submitted to the engine. It is in flight until it is
-// complete, and all ranks are known to have called the same. False: out of memory.
-bool weir__pulse_note(weir_comm *comm, const weir_queue *queue,
-                      const struct weir_operation *operation);
-
 #endif

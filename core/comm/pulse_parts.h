@@ -1,5 +1,6 @@
 // Shared by the files of the pulse: pulse.c, the thread; beat.c, what ranks tell each other; flight.c,
-// the calls in flight; blame.c, failures; ending.c, what comes after them.
+// the calls in flight; blame.c, failures; ending.c, what comes after them. And by engine.c and launch.c,
+// which note calls.
 #ifndef WEIR_CORE_COMM_PULSE_PARTS_H
 #define WEIR_CORE_COMM_PULSE_PARTS_H
 
@@ -111,19 +112,21 @@ static WEIR_INLINE void weir__flight_fill(struct weir__flight *flight, const wei
     flight->looked_at = false;
 }
 
-WEIR_COLD bool weir__flight_note_in_more_room(weir_comm *comm, const weir_queue *queue,
-                                              const struct weir_operation *operation);
+WEIR_COLD bool weir__pulse_note_in_more_room(weir_comm *comm, const weir_queue *queue,
+                                             const struct weir_operation *operation);
 
-// weir__pulse_note(). Either this thread sees a failure, or the pulse's thread, which books it on the
+// Notes a collective that is about to be submitted to the engine. It is in flight until it is
+// complete, and all ranks are known to have called the same. False: out of memory, or the communicator
+// has failed. Either this thread sees a failure, or the pulse's thread, which books it on the
 // queues of all calls in flight, sees the call.
-static WEIR_INLINE bool weir__flight_note(weir_comm *comm, const weir_queue *queue,
-                                          const struct weir_operation *operation)
+static WEIR_INLINE bool weir__pulse_note(weir_comm *comm, const weir_queue *queue,
+                                         const struct weir_operation *operation)
 {
     struct weir__pulse *pulse = comm->pulse;
     const uint64_t end = atomic_load_explicit(&pulse->flight_end, memory_order_relaxed);
     if (end - atomic_load_explicit(&pulse->flight_begin, memory_order_acquire) ==
         pulse->flight_room)
-        return weir__flight_note_in_more_room(comm, queue, operation);
+        return weir__pulse_note_in_more_room(comm, queue, operation);
     weir__flight_fill(weir__flight_at(pulse, end), queue, operation);
     atomic_store_explicit(&pulse->flight_end, end + 1, memory_order_release);
     weir_barrier_light();
