@@ -142,9 +142,9 @@ weir_status sim_queue_create(const struct weir_link *link, weir_device *device, 
 {
     struct sim *sim = sim_of(link);
     struct sim_virtual_queue *queue = calloc(1, sizeof *queue);
-    (void)object;
     if (!queue)
         return weir_host_no_memory(link->host, "a queue in virtual time");
+    queue->id = weir_queue_object(object)->id;
     queue->sim = sim;
     queue->device = sim_device_of(link, device);
     queue->params =

@@ -103,7 +103,7 @@ struct sim_thread {
     uint64_t round; // the last one in which it called
     bool waits;
     // Its last submit of work for an engine, graphs left out.
-    const struct sim_virtual_queue *last_queue; // NULL: none; not looked into, it may be gone
+    uint64_t last_queue; // its id; 0: none
     enum sim_kind last_kind;
 };
 
@@ -157,6 +157,7 @@ struct sim_record {
 };
 
 struct sim_virtual_queue {
+    uint64_t id; // the front end's: no other queue gets it
     struct sim *sim;
     struct sim_virtual_device *device;
     struct sim_queue_params params;

@@ -100,8 +100,9 @@ static bool is_a_change(struct sim_virtual_queue *queue, enum sim_kind kind)
     struct sim_thread *self = sim_self(queue->sim);
     if (!is_for_an_engine(kind))
         return false;
-    const bool changes = self->last_queue && (self->last_queue != queue || self->last_kind != kind);
-    self->last_queue = queue;
+    const bool changes =
+        self->last_queue && (self->last_queue != queue->id || self->last_kind != kind);
+    self->last_queue = queue->id;
     self->last_kind = kind;
     return changes;
 }

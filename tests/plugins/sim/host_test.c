@@ -184,6 +184,31 @@ WEIR_TEST(Host, ColdQueuesThatAreGone)
     job_finish(&job);
 }
 
+// The host's part of copies that begin at once: each in a queue of its own, or after its like, so none waits.
+// One to the same queue is no change, but a new queue is another one, wherever its memory is.
+WEIR_TEST(Host, AChangeOfQueue)
+{
+    struct job job;
+    struct weir_event events[2];
+    ASSERT_TRUE(job_start_plain(&job, "submit_change_ns = 500\n", "fixed"));
+    for (int turn = 0; turn < 8; turn++) {
+        for (int i = 0; i < 2; i++) {
+            EXPECT_OK(weir_queue_record(job.queues[1], &events[i]));
+            EXPECT_OK(weir_queue_copy(job.queues[0], job.memory, 0, job.host, 0, 100));
+        }
+        EXPECT_UINT_EQ(job_time(events[1]) - job_time(events[0]), turn > 0 ? 500 : 0);
+        EXPECT_OK(weir_queue_record(job.queues[1], &events[0]));
+        EXPECT_OK(weir_queue_copy(job.queues[0], job.memory, 0, job.host, 0, 100));
+        EXPECT_OK(weir_queue_record(job.queues[1], &events[1]));
+        EXPECT_UINT_EQ(job_time(events[1]) - job_time(events[0]), 0);
+        EXPECT_OK(weir_queue_sync(job.queues[0], WEIR_FOREVER));
+        weir_queue_destroy(&job.queues[0]);
+        const struct weir_queue_params params = {.struct_size = sizeof params, .timing = true};
+        EXPECT_OK(weir_queue_create(job.rig.device, &params, &job.queues[0]));
+    }
+    job_finish(&job);
+}
+
 static weir_queue *create_queue(struct job *job, int32_t priority)
 {
     const struct weir_queue_params params = {.struct_size = sizeof params,
