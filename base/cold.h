@@ -8,7 +8,7 @@
 #define WEIR_BASE_COLD_H
 
 //
-// WEIR_RARELY: a condition that is seldom true, where none of that leads to such a function.
+// WEIR_RARELY(condition): the condition, which is seldom true; for branches that call no cold function.
 #if defined(__GNUC__)
 #define WEIR_COLD __attribute__((cold))
 #define WEIR_APART __attribute__((noinline))

@@ -5,6 +5,7 @@
 
 #include "backends/cuda/fault_parts.h"
 #include "backends/cuda/nccl.h"
+#include "backends/cuda/submit_parts.h"
 
 // One call.
 struct call {
@@ -18,42 +19,24 @@ struct call {
     const char *name;
 };
 
-// Both in one line of the cache.
-static const struct {
-    uint8_t types[WEIR_F64 + 1];
-    uint8_t reductions[WEIR_AVERAGE + 1];
-} codes = {
-    .types =
-        {
-            [WEIR_I8] = ncclInt8,
-            [WEIR_U8] = ncclUint8,
-            [WEIR_I32] = ncclInt32,
-            [WEIR_U32] = ncclUint32,
-            [WEIR_I64] = ncclInt64,
-            [WEIR_U64] = ncclUint64,
-            [WEIR_F16] = ncclFloat16,
-            [WEIR_BF16] = ncclBfloat16,
-            [WEIR_F32] = ncclFloat32,
-            [WEIR_F64] = ncclFloat64,
-        },
-    .reductions =
-        {
-            [WEIR_SUM] = ncclSum,
-            [WEIR_PRODUCT] = ncclProd,
-            [WEIR_MINIMUM] = ncclMin,
-            [WEIR_MAXIMUM] = ncclMax,
-            [WEIR_AVERAGE] = ncclAvg,
-        },
-};
-
-static inline ncclDataType_t type_of(weir_datatype element)
+static ncclDataType_t type_of(weir_datatype element)
 {
-    return (ncclDataType_t)codes.types[element];
+    static const ncclDataType_t types[] = {
+        [WEIR_I8] = ncclInt8,     [WEIR_U8] = ncclUint8,      [WEIR_I32] = ncclInt32,
+        [WEIR_U32] = ncclUint32,  [WEIR_I64] = ncclInt64,     [WEIR_U64] = ncclUint64,
+        [WEIR_F16] = ncclFloat16, [WEIR_BF16] = ncclBfloat16, [WEIR_F32] = ncclFloat32,
+        [WEIR_F64] = ncclFloat64,
+    };
+    return types[element];
 }
 
-static inline ncclRedOp_t reduction_of(weir_reduction reduction)
+static ncclRedOp_t reduction_of(weir_reduction reduction)
 {
-    return (ncclRedOp_t)codes.reductions[reduction];
+    static const ncclRedOp_t reductions[] = {
+        [WEIR_SUM] = ncclSum,     [WEIR_PRODUCT] = ncclProd, [WEIR_MINIMUM] = ncclMin,
+        [WEIR_MAXIMUM] = ncclMax, [WEIR_AVERAGE] = ncclAvg,
+    };
+    return reductions[reduction];
 }
 
 bool cu_comm_takes(const struct weir_link *link, weir_comm *comm,
@@ -347,24 +330,16 @@ static WEIR_INLINE weir_status submit(const struct weir_link *link, struct cu_qu
     return code == ncclSuccess ? WEIR_OK : cu_nccl_error(comm, call, code);
 }
 
-// As cu_queue_submit(), which leaves collectives to it: an all-reduce needs no call in here but the
-// driver's and NCCL's.
+static WEIR_INLINE void note(const struct weir_link *link, struct cu_queue *queue,
+                             const struct weir_operation *operation)
+{
+    (void)link;
+    cu_history_add(queue->history, operation, NULL);
+}
+
+// A plain all-reduce needs no call in here but the driver's and NCCL's.
 weir_status cu_queue_submit_collective(const struct weir_link *link, weir_queue *object,
                                        const struct weir_operation *operation)
 {
-    struct cu_queue *queue = cu_queue_of(link, object);
-    struct cu_scope scope;
-    weir_status status = cu_enter(queue->device, &scope);
-    if (status < 0)
-        return status;
-    cu_history_add(queue->history, operation, NULL);
-    if (WEIR_RARELY(queue->watch))
-        cu_watch_begin(queue, operation);
-    status = submit(link, queue, operation);
-    if (WEIR_RARELY(queue->watch))
-        cu_watch_end(queue, status == WEIR_OK);
-    if (WEIR_RARELY(queue->device->module->attribute_faults) && status == WEIR_OK)
-        cu_history_mark(queue, operation);
-    cu_leave(queue->device, &scope);
-    return status;
+    return cu_submit_by(link, object, operation, note, submit);
 }

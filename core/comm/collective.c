@@ -313,7 +313,7 @@ WEIR_APART static weir_status check(const struct call *call, struct weir_operati
     return call->params->kind == WEIR_BARRIER ? WEIR_OK : check_ranges(call, out_operation);
 }
 
-// So that a plain one needs none of its frame, and no `struct call`; what is cold is the way to check().
+// Cold, though check() is not: a plain one then needs no frame for it, and no `struct call`.
 WEIR_COLD static weir_status make_checked(const weir_queue *queue, weir_comm *comm,
                                           const struct weir_collective_params *params,
                                           const char *file, int line,
@@ -375,7 +375,8 @@ weir_status weir_queue_collective_at(weir_queue *queue, weir_comm *comm,
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), comm);
     WEIR_REQUIRE_AT(file, line, comm->member.object.label, params);
-    if (WEIR_RARELY(params->struct_size != sizeof *params)) // of other headers; read here only
+    // Of other headers; read from here on only.
+    if (WEIR_RARELY(params->struct_size != sizeof *params))
         WEIR_READ_PARAMS(weir_collective_params, params, &known);
     weir_status status = weir__is_unusual() ? enter(params, file, line) : WEIR_OK;
     if (status == WEIR_OK)

@@ -198,8 +198,7 @@ static WEIR_INLINE weir_status submit_in_turn(const struct weir__comm_call *call
     return status == WEIR_OK ? status : fail_submission(call->operation, status);
 }
 
-static WEIR_INLINE weir_status submit_ready(weir_queue *queue,
-                                            const struct weir_operation *operation)
+static WEIR_INLINE weir_status submit(weir_queue *queue, const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
     const struct weir__comm_call call = {queue, operation, queue, operation};
@@ -213,13 +212,8 @@ static bool try_submit(weir_queue *queue, const struct weir_operation *operation
 {
     if (!is_ready(operation))
         return false;
-    *out_status = submit_ready(queue, operation);
+    *out_status = submit(queue, operation);
     return true;
-}
-
-static weir_status submit(weir_queue *queue, const struct weir_operation *operation)
-{
-    return submit_ready(queue, operation);
 }
 
 static weir_status compare(const struct weir_operation *operation)
