@@ -205,6 +205,9 @@ bool cal_fail(struct calibration *c, int code, const char *format, ...) WEIR_PRI
 // Creates queues until there are `count`, one after the other.
 bool cal_reserve_queues(struct calibration *c, size_t count);
 bool cal_submit(struct calibration *c, size_t queue, const struct cal_work *work, uint64_t count);
+// So many records in one queue, and a wait for each in the other one.
+bool cal_submit_pairs(struct calibration *c, weir_queue *waits, weir_queue *records,
+                      uint64_t count);
 // Waits for what the queue has; the host has then waited once.
 bool cal_sync(struct calibration *c, size_t queue);
 // One of them, and the wait: what is timed next on the queue does not come after another engine's work.

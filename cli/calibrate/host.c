@@ -21,7 +21,6 @@ enum {
 // Jobs: chunk by chunk, each to the next queue.
 struct job {
     struct cal_work works[JOB_KINDS]; // of each chunk
-    size_t kinds;
     size_t queues;
     bool cold;
 };
@@ -47,7 +46,7 @@ static bool time_job(struct calibration *c, const struct job *job, double *out_n
         return false;
     const uint64_t began = cli_now_ns();
     for (size_t i = 0; i < JOB_CHUNKS; i++)
-        for (size_t kind = 0; kind < job->kinds; kind++)
+        for (size_t kind = 0; kind < JOB_KINDS; kind++)
             if (!cal_submit(c, i % job->queues, &job->works[kind], 1))
                 return false;
     *out_ns = (double)(cli_now_ns() - began);
@@ -63,7 +62,6 @@ static struct job chunks(const struct calibration *c)
         .works = {{.kind = CAL_UP, .bytes = c->sizes[0]},
                   {.kind = CAL_LAUNCH, .rounds = 1},
                   {.kind = CAL_DOWN, .bytes = c->sizes[0]}},
-        .kinds = JOB_KINDS,
         .queues = JOB_QUEUES,
     };
 }
@@ -79,7 +77,7 @@ static bool measure_copy_submit(struct calibration *c, size_t at, double *out_ns
     return true;
 }
 
-// The first submit of a job is to the queue whose turn it is, and mostly of another kind than the last one.
+// Each submit of a job is of another kind than the one before it, or to another queue.
 static bool measure_change(struct calibration *c, size_t at, double *out_ns)
 {
     const struct job job = chunks(c);
@@ -126,24 +124,13 @@ static bool measure_submit(struct calibration *c, size_t at, double *out_ns)
     return cal_submits(c, &work, out_ns);
 }
 
-// A queue waits for records of the other one.
-static bool submit_pairs(struct calibration *c, uint64_t count)
-{
-    for (; count > 0; count--) {
-        struct weir_event event;
-        if (weir_queue_record(c->queues[1], &event) < 0 || weir_queue_wait(c->queues[0], event) < 0)
-            return cal_fail_weir(c);
-    }
-    return true;
-}
-
 static bool measure_mark(struct calibration *c, size_t at, double *out_ns)
 {
     (void)at;
     if (!cal_gate(c, 0) || !cal_gate(c, 1))
         return false;
     const uint64_t began = cli_now_ns();
-    if (!submit_pairs(c, PAIRS))
+    if (!cal_submit_pairs(c, c->queues[0], c->queues[1], PAIRS))
         return false;
     *out_ns = (double)(cli_now_ns() - began) / (2 * PAIRS);
     return cal_sync(c, 0) && cal_sync(c, 1);
@@ -234,7 +221,8 @@ static bool measure_signal(struct calibration *c, size_t at, double *out_ns)
 
 bool cal_measure_host(struct calibration *c)
 {
-    return submit_pairs(c, WARM_PAIRS) && cal_sync(c, 0) && cal_sync(c, 1) &&
+    return cal_submit_pairs(c, c->queues[0], c->queues[1], WARM_PAIRS) && cal_sync(c, 0) &&
+           cal_sync(c, 1) &&
            cal_figure_measure(c, measure_submit, CAL_SUBMIT_KERNEL,
                               &c->figures[CAL_SUBMIT_KERNEL]) &&
            cal_figure_measure(c, measure_copy_submit, 0, &c->figures[CAL_SUBMIT_COPY]) &&

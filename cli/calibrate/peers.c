@@ -28,16 +28,15 @@ static bool measure_submit(struct calibration *c, size_t at, double *out_ns)
 }
 
 // A queue of the other device waits for records of the first one's.
-static bool submit_pairs(struct calibration *c, weir_queue *other, double *out_ns)
+static bool time_pairs(struct calibration *c, weir_queue *other, double *out_ns)
 {
+    if (!cal_gate(c, 0))
+        return false;
     const uint64_t began = cli_now_ns();
-    for (int i = 0; i < CAL_SUBMITS; i++) {
-        struct weir_event event;
-        if (weir_queue_record(c->queues[0], &event) < 0 || weir_queue_wait(other, event) < 0)
-            return cal_fail_weir(c);
-    }
-    *out_ns = (double)(cli_now_ns() - began) / CAL_SUBMITS;
-    return true;
+    if (!cal_submit_pairs(c, other, c->queues[0], CAL_SUBMITS))
+        return false;
+    *out_ns = (double)(cli_now_ns() - began) / CAL_SUBMITS - c->figures[CAL_SUBMIT_MARK].value;
+    return cal_sync(c, 0);
 }
 
 static bool measure_wait(struct calibration *c, size_t at, double *out_ns)
@@ -47,8 +46,7 @@ static bool measure_wait(struct calibration *c, size_t at, double *out_ns)
     (void)at;
     if (weir_queue_create(c->peer, &params, &other) < 0)
         return cal_fail_weir(c);
-    const bool fine = cal_gate(c, 0) && submit_pairs(c, other, out_ns) && cal_sync(c, 0);
-    *out_ns -= c->figures[CAL_SUBMIT_MARK].value;
+    const bool fine = time_pairs(c, other, out_ns);
     weir_queue_destroy(&other);
     return fine;
 }

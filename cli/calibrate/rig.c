@@ -77,6 +77,16 @@ bool cal_submit(struct calibration *c, size_t queue, const struct cal_work *work
     return true;
 }
 
+bool cal_submit_pairs(struct calibration *c, weir_queue *waits, weir_queue *records, uint64_t count)
+{
+    for (; count > 0; count--) {
+        struct weir_event event;
+        if (weir_queue_record(records, &event) < 0 || weir_queue_wait(waits, event) < 0)
+            return cal_fail_weir(c);
+    }
+    return true;
+}
+
 bool cal_sync(struct calibration *c, size_t queue)
 {
     struct weir_event end;
