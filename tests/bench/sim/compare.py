@@ -10,12 +10,14 @@ A row has the predicted figure, the measured one (the median of the turns), the 
 and the most of the turns; * where the prediction is not between these.
 
 A figure that only one of the two sides has is listed, and none is left out otherwise; what calls the
-driver itself (raw CUDA) is measured only. With --measured what another run of measure.sh left is in the
-place of the predictions: no model can be nearer to the figures than the same machine's own are an hour
-later. With --hosts each case is predicted with all submits scaled by each of these factors, and the one with the
-least median error is told: how much of the errors a host of another speed explains. Parts that run alone, such as a bare copy, are easy to predict:
+driver itself (raw CUDA) is measured only. Parts that run alone, such as a bare copy, are easy to predict:
 the median is told with them and without. Exit status 1, too, if a figure has no partner, but for those of
 the driver; with --partial that is only told.
+
+With --measured what another run of measure.sh left is in the place of the predictions: no model can be
+nearer to the figures than the same machine's own are an hour later. With --hosts each case is predicted
+with all submits of the model scaled by each of these factors, and the one with the least median error is
+told: how much of the errors another speed of the host explains.
 """
 
 import argparse
@@ -108,8 +110,11 @@ def predict(weir, arguments, environment):
 
 def submits_of(path):
     """{key: nanoseconds} of a model's file"""
-    with open(path, encoding="utf-8") as file:
-        lines = [line.partition("=") for line in file if line.startswith("submit_")]
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = [line.partition("=") for line in file if line.startswith("submit_")]
+    except FileNotFoundError:
+        sys.exit(f"compare: --hosts reads the submits from the model's file, and there is no {path}")
     return {key.strip(): float(value) for key, _, value in lines}
 
 
@@ -129,7 +134,7 @@ def error_of(rows):
 def best_host(asked, arguments, environment, measured):
     """(figures, factor) of the host that fits best; figures are None if it could not be predicted."""
     best = (float("inf"), None, 1.0)
-    for factor in [float(text) for text in asked.hosts.split(",")]:
+    for factor in asked.hosts:
         changed = dict(environment)
         if factor != 1:
             changed["WEIR_SIM_CHANGES"] = changes_of(submits_of(environment["WEIR_SIM_GPU"]), factor)
@@ -139,6 +144,14 @@ def best_host(asked, arguments, environment, measured):
         error = error_of(rows_between(rows_of(figures), measured))
         best = min(best, (error, figures, factor), key=lambda one: one[0])
     return best[1], best[2]
+
+
+def factors(text):
+    """The argument of --hosts."""
+    values = [float(word) for word in text.split(",")]
+    if min(values) <= 0:
+        raise ValueError(text)
+    return values
 
 
 def row_of(key, predicted, measured):
@@ -181,7 +194,8 @@ def main():
     parser.add_argument("--weir", help="the command; needed without --measured")
     parser.add_argument("--measured", metavar="FOLDER", help="another run's, in place of predictions")
     parser.add_argument("--gpu", help="the model (card.ini of the folder)")
-    parser.add_argument("--hosts", default="1", help="factors of submits, with commas between them (1)")
+    parser.add_argument("--hosts", type=factors, default=[1.0],
+                        help="factors of submits, with commas between them (1)")
     parser.add_argument("--costs", help="what kernels cost (kernels.ini of the folder)")
     parser.add_argument("--cases", default=os.path.join(here, "cases.txt"))
     parser.add_argument("--only", help="names of cases, with commas between them")
@@ -191,8 +205,8 @@ def main():
     parser.add_argument("--partial", action="store_true",
                         help="figures without a partner are told, but no failure")
     asked = parser.parse_args()
-    if not asked.weir and not asked.measured:
-        parser.error("--weir or --measured is needed")
+    if bool(asked.weir) == bool(asked.measured):
+        parser.error("give --weir, or --measured")
 
     environment = dict(os.environ, WEIR_BACKEND="null", WEIR_PLUGINS="sim",
                        WEIR_SIM_GPU=asked.gpu or os.path.join(asked.folder, "card.ini"),
@@ -206,8 +220,9 @@ def main():
         if asked.measured:
             figures = read(os.path.join(asked.measured, name + ".json"))
         else:
-            figures, factor = best_host(asked, arguments, dict(environment, WEIR_NULL_DEVICES=devices), measured)
-            if asked.hosts != "1" and figures:
+            figures, factor = best_host(asked, arguments,
+                                        dict(environment, WEIR_NULL_DEVICES=devices), measured)
+            if asked.hosts != [1.0] and figures:
                 print(f"{name}: submits times {factor:g}")
         if not figures:
             failed.append(name)
