@@ -1,11 +1,9 @@
 #include "cli/common/processors.h"
 
-#include <unistd.h>
+#include "base/workers.h"
 
 uint32_t cli_processors(uint32_t most)
 {
-    const long count = sysconf(_SC_NPROCESSORS_ONLN);
-    if (count < 1)
-        return 1;
-    return (unsigned long)count < most ? (uint32_t)count : most;
+    const unsigned count = weir_workers_processors();
+    return count < most ? (uint32_t)count : most;
 }

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-// The processors of the machine that are in use, 1 … `most`.
+// The processors that this process may run on, 1 … `most`.
 uint32_t cli_processors(uint32_t most);
 
 #endif

@@ -63,6 +63,10 @@ static bool parse(struct run *run, int argc, char **argv, int *out_exit)
          &run->stops, 0, 0},
         {"repeat", "N", "run each image N times; files are written once", CLI_COUNT, &run->repeat,
          1, REPEAT_LIMIT},
+        {"compile", "LIST",
+         "run nothing; compile kernels where the driver keeps them:\nall, names with commas, or "
+         "- for standard input",
+         CLI_TEXT, &run->compile, 0, 0},
         {"quiet", NULL, "print errors and nothing else", CLI_FLAG, &run->quiet, 0, 0},
         {"json", NULL, "print the closing figures as JSON", CLI_FLAG, &run->json, 0, 0},
     };
@@ -74,10 +78,11 @@ static bool parse(struct run *run, int argc, char **argv, int *out_exit)
         .manual = "weir-run(1)",
         .options = options,
         .option_count = sizeof options / sizeof *options,
-        .operand_minimum = 1,
+        .operand_minimum = 0,
         .operand_maximum = IMAGE_LIMIT,
     };
-    return cli_parse(&usage, argc, argv, &run->image_count, out_exit);
+    return cli_parse(&usage, argc, argv, &run->image_count, out_exit) &&
+           run_compile_check(run, argv);
 }
 
 // Weights and query.
@@ -472,6 +477,8 @@ static int run_main(int argc, char **argv)
     run.devices = calloc(CLI_DEVICES_MAX, sizeof *run.devices);
     if (!run.devices)
         cli_error("no memory for the list of devices");
+    else if (run.compile)
+        code = check_devices(&run) ? run_compile(&run) : CLI_USAGE;
     else if (check_devices(&run) && name_inputs(&run, argv)) {
         code = CLI_FAILED;
         if ((run.by_ranks || run_prepare_output(&run)) && cli_signals_start()) {

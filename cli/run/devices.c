@@ -25,7 +25,8 @@ static void note_module(struct run *run)
 bool run_open_devices(struct run *run)
 {
     weir_device *list[CLI_DEVICES_MAX];
-    if (cli_open(run->config, NULL, &run->runtime) < 0)
+    if ((run->compile ? cli_open_plain(run->config, &run->runtime)
+                      : cli_open(run->config, NULL, &run->runtime)) < 0)
         return false;
     if (run->by_ranks)
         cli_devices_of_rank(run->runtime, &run->wanted);
@@ -81,6 +82,8 @@ bool run_create_pipelines(struct run *run, struct weir_arr_coc_params *params)
         params->device = run->devices[i].device;
         params->user = &run->devices[i];
         params->group = run->group;
+        params->built = run_compile_if_cold;
+        run_compile_watch(&run->devices[i]);
         if (weir_arr_coc_create(params, &run->devices[i].arr_coc) < 0)
             return false;
     }

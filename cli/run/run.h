@@ -18,7 +18,8 @@
 #include "pipelines/arr_coc/arr_coc.h"
 
 enum {
-    RUN_STAGES = WEIR_ARR_COC_STAGES_MAX
+    RUN_STAGES = WEIR_ARR_COC_STAGES_MAX,
+    RUN_KERNELS_MOST = 16
 };
 
 // Times of all successful runs of one image.
@@ -54,6 +55,7 @@ struct run_device {
     // Of its last first frame: when its stages ended; and whether the gaps after it are counted.
     uint64_t ends_ns[RUN_STAGES];
     bool gaps_known;
+    uint64_t processor_ns; // of this process before the program was built
 };
 
 // A copy of the first successful run's results.
@@ -96,6 +98,13 @@ struct run_paths {
     size_t count;
 };
 
+// Kernels to compile, by name.
+struct run_kernels {
+    bool from_input; // the names come from standard input
+    uint32_t count;
+    const char *names[RUN_KERNELS_MOST];
+};
+
 struct run_writer {
     pthread_t thread;
     pthread_mutex_t lock;
@@ -124,10 +133,12 @@ struct run {
     const char *overlay;    // "png" or "y4m"; NULL: none
     uint64_t frame_limit;   // 0: none
     const char *video_path; // NULL: images
+    const char *compile;    // the kernels to compile in place of a run; NULL: none
 
     struct run_image *images;
     size_t image_count;
     struct run_paths paths; // of these, those in folders too
+    struct run_kernels kernels;
 
     weir_runtime *runtime;
     struct cli_devices wanted;
@@ -183,6 +194,16 @@ weir_status run_load_image(void *user, unsigned char *rgb, size_t capacity, uint
 bool run_open_devices(struct run *run);
 bool run_create_pipelines(struct run *run, struct weir_arr_coc_params *params);
 int run_close_devices(struct run *run, int code);
+
+// compile.c. Before a device's program is built, and when it is: where the driver has to compile
+// kernels that it keeps for other processes too, several processes do so, and it is waited for.
+void run_compile_watch(struct run_device *device);
+void run_compile_if_cold(void *device);
+
+// Lists the kernels, all without --compile. False after a message: what --compile cannot take, or a
+// run without an image. And the work of --compile, which returns the exit code.
+bool run_compile_check(struct run *run, char **operands);
+int run_compile(struct run *run);
 
 // ranks.c: the work of several processes, each of which is a rank and has a device. All print what went
 // wrong.

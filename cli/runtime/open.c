@@ -13,13 +13,16 @@ void cli_sections(const struct weir_section *sections[CLI_SECTION_COUNT])
     sections[1] = weir_arr_coc_section();
 }
 
-weir_status cli_open(const char *config, weir_load_report **out_report, weir_runtime **out_runtime)
+// `plugins`: NULL for those of the configuration.
+static weir_status open_with(const char *config, const char *plugins, weir_load_report **out_report,
+                             weir_runtime **out_runtime)
 {
     const struct weir_section *sections[CLI_SECTION_COUNT];
     cli_sections(sections);
     const struct weir_open_params params = {
         .struct_size = sizeof params,
         .config_path = config,
+        .plugins = plugins,
         .sections = sections,
         .section_count = CLI_SECTION_COUNT,
         .out_report = out_report,
@@ -27,6 +30,16 @@ weir_status cli_open(const char *config, weir_load_report **out_report, weir_run
     // Not the macro: lines of the command are of no use to its users, in messages about their files and
     // devices.
     return (weir_open)(&params, out_runtime);
+}
+
+weir_status cli_open(const char *config, weir_load_report **out_report, weir_runtime **out_runtime)
+{
+    return open_with(config, NULL, out_report, out_runtime);
+}
+
+weir_status cli_open_plain(const char *config, weir_runtime **out_runtime)
+{
+    return open_with(config, "", NULL, out_runtime);
 }
 
 // Whether they are one device of the machine. A driver lists equal GPUs under one name; what has nothing

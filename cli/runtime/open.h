@@ -17,6 +17,9 @@ void cli_sections(const struct weir_section *sections[CLI_SECTION_COUNT]);
 // Errors: those of weir_open(); nothing is printed.
 weir_status cli_open(const char *config, weir_load_report **out_report, weir_runtime **out_runtime);
 
+// The same without plugins, for work beside the user's, which is not to be in their traces.
+weir_status cli_open_plain(const char *config, weir_runtime **out_runtime);
+
 // Opens the first device of the machine that is not `device`, whichever way that one was chosen, and
 // stores it in `*out_other`; NULL if there is none.
 //

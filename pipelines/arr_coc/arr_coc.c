@@ -17,7 +17,7 @@
 
 #define SIDE_MIN 8 // of a patch that is taken, and so at least 64 tokens
 
-static const char *const kernel_names[ARR_COC_KERNEL_COUNT] = {
+const char *const arr_coc_kernel_names[ARR_COC_KERNEL_COUNT] = {
     [ARR_COC_TEXTURE_POSITION] = "texture_position",
     [ARR_COC_POSITION_MEANS] = "position_means",
     [ARR_COC_TEXTURE_IMAGE] = "texture_image",
@@ -100,10 +100,8 @@ static weir_status create_buffer(weir_arr_coc *a, const char *label, size_t size
     return weir_buffer_create(a->device, &params, out_buffer);
 }
 
-static void destroy_slot(void *user, void *slot_pointer)
+void arr_coc_destroy_slot(struct arr_coc_slot *slot)
 {
-    struct arr_coc_slot *slot = slot_pointer;
-    (void)user;
     if (slot->rgb != slot->rgb_host)
         weir_buffer_destroy(&slot->rgb);
     weir_buffer_destroy(&slot->rgb_host);
@@ -112,6 +110,12 @@ static void destroy_slot(void *user, void *slot_pointer)
         weir_buffer_destroy(&slot->results);
     weir_buffer_destroy(&slot->results_host);
     free(slot);
+}
+
+static void destroy_slot(void *user, void *slot)
+{
+    (void)user;
+    arr_coc_destroy_slot(slot);
 }
 
 static weir_status create_slot_buffers(weir_arr_coc *a, struct arr_coc_slot *slot)
@@ -137,32 +141,46 @@ static weir_status create_slot_buffers(weir_arr_coc *a, struct arr_coc_slot *slo
     return weir_queue_fill(a->setup, slot->results, 0, a->layout.total, &zero, 1);
 }
 
-static weir_status create_slot(void *user, weir_device *device, uint32_t index, void **out_slot)
+weir_status arr_coc_create_slot(weir_arr_coc *a, struct arr_coc_slot **out_slot)
 {
-    weir_arr_coc *a = user;
-    (void)device;
     struct arr_coc_slot *slot = calloc(1, sizeof *slot);
     if (!slot)
         return refuse_memory();
-    weir_status status = create_slot_buffers(a, slot);
-    if (status == WEIR_OK)
-        status = arr_coc_submit_position(a, slot, index == 0);
+    const weir_status status = create_slot_buffers(a, slot);
     if (status < 0) {
-        destroy_slot(a, slot);
+        arr_coc_destroy_slot(slot);
         return status;
     }
     *out_slot = slot;
     return WEIR_OK;
 }
 
-static weir_status create_kernels(weir_arr_coc *a)
+static weir_status create_slot(void *user, weir_device *device, uint32_t index, void **out_slot)
+{
+    struct arr_coc_slot *slot = NULL;
+    (void)device;
+    weir_status status = arr_coc_create_slot(user, &slot);
+    if (status == WEIR_OK)
+        status = arr_coc_submit_position(user, slot, index == 0);
+    if (status < 0) {
+        if (slot)
+            arr_coc_destroy_slot(slot);
+        return status;
+    }
+    *out_slot = slot;
+    return WEIR_OK;
+}
+
+static weir_status create_kernels(weir_arr_coc *a, const struct weir_arr_coc_params *given)
 {
     const struct weir_program_params params = {.struct_size = sizeof params,
                                                .label = "arr-coc",
                                                .bundle = &arr_coc_kernels};
     weir_status status = weir_program_create(a->device, &params, &a->program);
+    if (status == WEIR_OK && given->built)
+        given->built(given->user);
     for (int i = 0; i < ARR_COC_KERNEL_COUNT && status == WEIR_OK; i++)
-        status = weir_kernel_create(a->program, kernel_names[i], &a->kernels[i]);
+        status = weir_kernel_create(a->program, arr_coc_kernel_names[i], &a->kernels[i]);
     return status;
 }
 
@@ -174,9 +192,7 @@ static weir_status upload_weights(weir_arr_coc *a, const struct weir_arr_coc_par
         return refuse_memory();
     arr_coc_pack(weir_arr_coc_weights_tensors(params->weights), params->query, params->query_size,
                  pack);
-    weir_status status = create_buffer(a, "weights", size, WEIR_PLACE_DEVICE, &a->weights);
-    if (status == WEIR_OK)
-        status = weir_upload(a->setup, a->weights, 0, pack, size);
+    const weir_status status = weir_upload(a->setup, a->weights, 0, pack, size);
     free(pack);
     return status;
 }
@@ -244,29 +260,29 @@ static weir_status create_pipeline(weir_arr_coc *a, const struct weir_arr_coc_pa
     return weir_pipeline_create(&pipeline, &a->pipeline);
 }
 
-static weir_status create_parts(weir_arr_coc *a, const struct weir_arr_coc_params *params)
+// What all slots share: the queue of the first work, kernels, buffers.
+static weir_status create_shared(weir_arr_coc *a, const struct weir_arr_coc_params *params)
 {
     const struct weir_queue_params setup = {.struct_size = sizeof setup, .label = "arr-coc/setup"};
+    const size_t weights_size = ARR_COC_PACK_FLOATS * sizeof(float);
     const size_t position_size = (size_t)4 * a->sizes.grid * a->sizes.grid * sizeof(float);
     weir_status status;
 
     if ((status = weir_queue_create(a->device, &setup, &a->setup)) ||
-        (status = create_kernels(a)) || (status = upload_weights(a, params)) ||
-        (status = create_buffer(a, "position", position_size, WEIR_PLACE_DEVICE, &a->position)) ||
-        (status = create_pipeline(a, params)) || (status = weir_queue_sync(a->setup, WEIR_FOREVER)))
+        (status = create_kernels(a, params)) ||
+        (status = create_buffer(a, "weights", weights_size, WEIR_PLACE_DEVICE, &a->weights)))
         return status;
-    weir_queue_destroy(&a->setup);
-    return WEIR_OK;
+    return create_buffer(a, "position", position_size, WEIR_PLACE_DEVICE, &a->position);
 }
 
-static weir_status read_params(const struct weir_arr_coc_params *given,
-                               struct weir_arr_coc_params *params)
+weir_status arr_coc_read_params(const char *function, const struct weir_arr_coc_params *given,
+                                struct weir_arr_coc_params *out_params)
 {
     struct weir_sized_refusal refusal;
 
     if (!given)
-        return arr_coc_refuse("pass params", "weir_arr_coc_create: params is NULL");
-    if (weir_sized_read("weir_arr_coc_create", "weir_arr_coc_params", given, params, sizeof *params,
+        return arr_coc_refuse("pass params", "%s: params is NULL", function);
+    if (weir_sized_read(function, "weir_arr_coc_params", given, out_params, sizeof *out_params,
                         &refusal))
         return WEIR_OK;
     return arr_coc_refuse(refusal.remedy, "%s", refusal.message);
@@ -288,18 +304,15 @@ static weir_status check_params(const struct weir_arr_coc_params *params)
     return WEIR_OK;
 }
 
-weir_status weir_arr_coc_create(const struct weir_arr_coc_params *params,
-                                weir_arr_coc **out_arr_coc)
+static weir_status abandon(weir_arr_coc *a)
 {
-    struct weir_arr_coc_params known = {.struct_size = sizeof known};
+    struct weir_error error = *weir_last_error();
+    weir_arr_coc_destroy(&a);
+    return weir_error_set(&error);
+}
 
-    *out_arr_coc = NULL;
-    weir_status status = read_params(params, &known);
-    params = &known;
-    if (status == WEIR_OK)
-        status = check_params(params);
-    if (status < 0)
-        return status;
+weir_status arr_coc_begin(const struct weir_arr_coc_params *params, weir_arr_coc **out_arr_coc)
+{
     weir_arr_coc *a = calloc(1, sizeof *a);
     if (!a)
         return refuse_memory();
@@ -314,17 +327,33 @@ weir_status weir_arr_coc_create(const struct weir_arr_coc_params *params,
     a->deliver = params->deliver;
     a->user = params->user;
 
-    status = check_sizes(&a->sizes, params->max_pixels);
+    weir_status status = check_sizes(&a->sizes, params->max_pixels);
     if (status == WEIR_OK) {
         size_t alignment = (size_t)limits->argument_alignment_bytes;
         arr_coc_lay_out(&a->sizes, alignment > 16 ? alignment : 16, &a->layout);
-        status = create_parts(a, params);
+        status = create_shared(a, params);
     }
-    if (status < 0) {
-        struct weir_error error = *weir_last_error();
-        weir_arr_coc_destroy(&a);
-        return weir_error_set(&error);
-    }
+    if (status < 0)
+        return abandon(a);
+    *out_arr_coc = a;
+    return WEIR_OK;
+}
+
+weir_status weir_arr_coc_create(const struct weir_arr_coc_params *params,
+                                weir_arr_coc **out_arr_coc)
+{
+    struct weir_arr_coc_params known = {.struct_size = sizeof known};
+    weir_arr_coc *a;
+
+    *out_arr_coc = NULL;
+    weir_status status = arr_coc_read_params("weir_arr_coc_create", params, &known);
+    if (status < 0 || (status = check_params(&known)) < 0 ||
+        (status = arr_coc_begin(&known, &a)) < 0)
+        return status;
+    if ((status = upload_weights(a, &known)) < 0 || (status = create_pipeline(a, &known)) < 0 ||
+        (status = weir_queue_sync(a->setup, WEIR_FOREVER)) < 0)
+        return abandon(a);
+    weir_queue_destroy(&a->setup);
     *out_arr_coc = a;
     return WEIR_OK;
 }

@@ -82,6 +82,9 @@ struct weir_arr_coc_params {
 
     weir_pipeline_group *group; // with other devices' pipelines; NULL: none
     uint32_t prepare_threads;   // as in weir_pipeline_params: threads that call `load`
+    // Called once the program is built, before the first launch of a kernel, with the `user`
+    // above. NULL: nothing.
+    void (*built)(void *user);
     // above: 0.2
 };
 
@@ -98,6 +101,18 @@ weir_status weir_arr_coc_create(const struct weir_arr_coc_params *params,
 // sets `*arr_coc` to NULL. NULL and a pointer to NULL are accepted. Does nothing in a
 // callback of the pipeline.
 void weir_arr_coc_destroy(weir_arr_coc **arr_coc);
+
+// The kernels' names; NULL after the last.
+const char *weir_arr_coc_kernel_name(size_t index);
+
+// Launches each kernel that `next(user)` names, until it returns NULL, once on blank data, with the
+// grid and the blocks that a pipeline of these sizes has, and waits. Drivers that compile at first
+// launches and keep what they compiled, as PoCL does, start faster afterwards. Of `params` only
+// device, sizes, built and user are used.
+//
+// Errors: WEIR_ERROR_NOT_FOUND for a name that no kernel has; those of weir_arr_coc_create().
+weir_status weir_arr_coc_compile(const struct weir_arr_coc_params *params,
+                                 const char *(*next)(void *user), void *user);
 
 // The pipeline underneath, for submitting frames (struct weir_arr_coc_frame *),
 // draining, cancelling and statistics.

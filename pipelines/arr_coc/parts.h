@@ -71,7 +71,9 @@ struct weir_arr_coc {
 void arr_coc_lay_out(const struct weir_arr_coc_sizes *sizes, size_t alignment,
                      struct arr_coc_layout *out_layout);
 
-// The stages, and the work that is done once: see stages.c.
+// The launch of a kernel, the stages, and the work that is done once: see stages.c.
+weir_status arr_coc_launch(const struct weir_arr_coc *arr_coc, enum arr_coc_kernel kernel,
+                           const struct arr_coc_slot *slot, weir_queue *queue);
 weir_status arr_coc_submit_upload(void *user, void *slot, void *frame, weir_queue *queue);
 weir_status arr_coc_submit_texture(void *user, void *slot, void *frame, weir_queue *queue);
 weir_status arr_coc_submit_relevance(void *user, void *slot, void *frame, weir_queue *queue);
@@ -80,8 +82,19 @@ weir_status arr_coc_submit_download(void *user, void *slot, void *frame, weir_qu
 
 // Writes the position channels of a slot's texture; with `first` also the data
 // that all slots share.
-weir_status arr_coc_submit_position(struct weir_arr_coc *arr_coc, const struct arr_coc_slot *slot,
-                                    bool first);
+weir_status arr_coc_submit_position(const struct weir_arr_coc *arr_coc,
+                                    const struct arr_coc_slot *slot, bool first);
+
+// Creation, which compile.c shares. arr_coc_begin() makes what all slots share, with the weights
+// and the data of the position not written yet; weir_arr_coc_destroy() takes it back. A slot's
+// texture is not written, and its results are zero where they are not the host's buffer.
+extern const char *const arr_coc_kernel_names[ARR_COC_KERNEL_COUNT];
+weir_status arr_coc_read_params(const char *function, const struct weir_arr_coc_params *given,
+                                struct weir_arr_coc_params *out_params);
+weir_status arr_coc_begin(const struct weir_arr_coc_params *params,
+                          struct weir_arr_coc **out_arr_coc);
+weir_status arr_coc_create_slot(struct weir_arr_coc *arr_coc, struct arr_coc_slot **out_slot);
+void arr_coc_destroy_slot(struct arr_coc_slot *slot);
 
 // Fails with WEIR_ERROR_INVALID and a formatted sentence as detail.
 #define arr_coc_refuse(remedy, ...) \

@@ -126,6 +126,82 @@ WEIR_TEST(ArrCocFailure, DestroyAcceptsNull)
     weir_arr_coc_destroy(&none);
 }
 
+// Compilation.
+
+struct compiled {
+    const char *const *names;
+    size_t taken;
+    size_t built; // calls, each before the first name
+};
+
+static const char *next_kernel(void *user)
+{
+    struct compiled *compiled = user;
+    return compiled->names[compiled->taken++];
+}
+
+static void count_built(void *user)
+{
+    struct compiled *compiled = user;
+    EXPECT_UINT_EQ(compiled->taken, 0);
+    compiled->built++;
+}
+
+WEIR_TEST(ArrCocFailure, Compile)
+{
+    static const char *const names[] = {"compress_tokens", "relevance", "relevance",
+                                        "texture_position", NULL};
+    static const char *const unknown[] = {"relevance", "blur", "texture_position", NULL};
+    struct compiled some = {.names = names}, wrong = {.names = unknown},
+                    none = {.names = names + 4};
+    struct rig rig;
+
+    EXPECT_STR_EQ(weir_arr_coc_kernel_name(0), "texture_position");
+    EXPECT_STR_EQ(weir_arr_coc_kernel_name(6), "compress_tokens");
+    EXPECT_NULL(weir_arr_coc_kernel_name(7));
+    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
+    struct weir_arr_coc_params params = rig_params(&rig, &small, 0);
+    params.weights = NULL;
+    params.query = NULL;
+    params.built = count_built;
+    params.user = &some;
+    EXPECT_OK(weir_arr_coc_compile(&params, next_kernel, &some));
+    EXPECT_UINT_EQ(some.taken, 5);
+    EXPECT_UINT_EQ(some.built, 1);
+    params.built = NULL;
+    EXPECT_OK(weir_arr_coc_compile(&params, next_kernel, &none));
+    EXPECT_INT_EQ(weir_arr_coc_compile(&params, next_kernel, &wrong), WEIR_ERROR_NOT_FOUND);
+    EXPECT_CONTAINS(weir_last_error()->message, "ARR-COC has no kernel 'blur'");
+    EXPECT_UINT_EQ(wrong.taken, 2);
+
+    params.sizes.side = 31;
+    EXPECT_INT_EQ(weir_arr_coc_compile(&params, next_kernel, &some), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->message, "side is 31; it must be 32 … 4096");
+    params.device = NULL;
+    EXPECT_INT_EQ(weir_arr_coc_compile(&params, next_kernel, &some), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->message, "a device is needed");
+    EXPECT_INT_EQ(weir_arr_coc_compile(NULL, next_kernel, &some), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->message, "weir_arr_coc_compile: params is NULL");
+    EXPECT_UINT_EQ(some.taken, 5);
+    rig_close(&rig);
+}
+
+WEIR_TEST(ArrCocFailure, BuiltBeforeTheFirstFrame)
+{
+    struct compiled built = {0};
+    struct rig rig;
+    weir_arr_coc *arr_coc;
+
+    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
+    struct weir_arr_coc_params params = rig_params(&rig, &small, 100);
+    params.built = count_built;
+    params.user = &built;
+    ASSERT_OK(weir_arr_coc_create(&params, &arr_coc));
+    EXPECT_UINT_EQ(built.built, 1);
+    weir_arr_coc_destroy(&arr_coc);
+    rig_close(&rig);
+}
+
 // Weights.
 
 enum {

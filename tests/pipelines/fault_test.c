@@ -1,5 +1,5 @@
 // Every call that a pipeline's creation makes, and every allocation in it, fails once
-// in turn; so does every launch of a frame. The error names the request, and nothing is
+// in turn; so does every launch of a frame, and every call of weir_arr_coc_compile(). The error names the request, and nothing is
 // leaked: closing the rig fails the test if the device still has an object, and the
 // sanitizer finds lost memory. The linker wraps the calls.
 #include <stdatomic.h>
@@ -145,6 +145,37 @@ WEIR_TEST(ArrCocFaults, EveryAllocationOfCreation)
     EXPECT_INT_EQ(status, WEIR_OK);
     weir_arr_coc_destroy(&arr_coc);
     EXPECT_INT_GT(refused, 20);
+    rig_close(&rig);
+}
+
+static const char *next_kernel(void *user)
+{
+    size_t *index = user;
+    return weir_arr_coc_kernel_name((*index)++);
+}
+
+WEIR_TEST(ArrCocFaults, EveryCallOfCompile)
+{
+    struct rig rig;
+    weir_status status = WEIR_ERROR_DEVICE;
+    int number = 1;
+
+    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
+    const struct weir_arr_coc_params params = rig_params(&rig, &sizes, 2000);
+    for (; status != WEIR_OK; number++) {
+        size_t next = 0;
+        weir_test_note("call %d", number);
+        calls_left = number;
+        status = weir_arr_coc_compile(&params, next_kernel, &next);
+        if (calls_left > 0)
+            break;
+        EXPECT_INT_EQ(status, WEIR_ERROR_DEVICE);
+        EXPECT_CONTAINS(weir_last_error()->message, "made to fail: weir_");
+    }
+    calls_left = 0;
+    EXPECT_INT_EQ(status, WEIR_OK);
+    // A queue, a program, seven kernels, two buffers, the slot's three, and seven launches.
+    EXPECT_INT_GE(number, 1 + 1 + 7 + 2 + 3 + 7);
     rig_close(&rig);
 }
 

@@ -1,0 +1,338 @@
+// Kernels that are compiled before the first frame. PoCL compiles a kernel when it is launched first,
+// one at a time in a process, and keeps it on disk for every process. So where it has none yet,
+// several processes of this command compile them side by side: `weir run arr-coc --compile -`, each
+// of which reads the name of its next kernel from one pipe.
+#define _GNU_SOURCE // pipe2
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/common/processors.h"
+#include "cli/run/run.h"
+
+extern char **environ;
+
+enum {
+    ARGUMENTS_MOST = 12,
+    DIGITS = 16,
+    LINES_SIZE = 4096
+};
+
+// PoCL takes less processor time for a program that it has on disk, and more than half a second for
+// one that it has not.
+#define COLD_NS UINT64_C(300000000)
+
+static uint64_t processor_time_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+void run_compile_watch(struct run_device *device)
+{
+    device->processor_ns = processor_time_ns();
+}
+
+// The processes.
+
+static bool is_cold(const struct run_device *device)
+{
+    return strcmp(device->info.platform, "Portable Computing Language") == 0 &&
+           processor_time_ns() - device->processor_ns > COLD_NS;
+}
+
+// The index that --devices has for it; false: the one that the configuration names.
+static bool index_of(const struct run_device *device, char out_digits[DIGITS])
+{
+    const struct run *run = device->run;
+    const uint32_t place = (uint32_t)(device - run->devices);
+    snprintf(out_digits, DIGITS, "%u",
+             (unsigned)(run->wanted.all ? place : run->wanted.indices[place]));
+    return run->wanted.all || run->wanted.count > 0;
+}
+
+// They get no signal's mask of this process, whose signals one of its threads takes, and neither its
+// input nor its output.
+static int start(const struct run_device *device, int names, pid_t *out_process)
+{
+    char digits[DIGITS];
+    const char *arguments[ARGUMENTS_MOST] = {"weir", "run", "arr-coc", "--compile", "-", "--quiet"};
+    size_t count = 6;
+    if (device->run->config) {
+        arguments[count++] = "--config";
+        arguments[count++] = device->run->config;
+    }
+    if (index_of(device, digits)) {
+        arguments[count++] = "--devices";
+        arguments[count++] = digits;
+    }
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, names, STDIN_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    const int error = posix_spawn(out_process, "/proc/self/exe", &actions, &attributes,
+                                  (char **)(void *)arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    return error;
+}
+
+// A pipe of packets: each read gets one name. False after an errno.
+static bool open_names(const struct run_kernels *kernels, int *out_names)
+{
+    int ends[2];
+    bool written = true;
+    if (pipe2(ends, O_CLOEXEC | O_DIRECT) != 0)
+        return false;
+    for (uint32_t i = 0; i < kernels->count && written; i++)
+        written = dprintf(ends[1], "%s\n", kernels->names[i]) > 0;
+    close(ends[1]);
+    *out_names = ends[0];
+    if (!written)
+        close(ends[0]);
+    return written;
+}
+
+static bool has_succeeded(pid_t process)
+{
+    int status;
+    while (waitpid(process, &status, 0) < 0)
+        if (errno != EINTR)
+            return false;
+    return WIFEXITED(status) && WEXITSTATUS(status) == CLI_OK;
+}
+
+static void compile_side_by_side(const struct run_device *device, uint32_t count)
+{
+    const struct run *run = device->run;
+    pid_t processes[RUN_KERNELS_MOST];
+    uint32_t started = 0;
+    uint32_t failed = 0;
+    int names;
+    if (!open_names(&run->kernels, &names)) {
+        cli_warning("no pipe for the processes that compile kernels: %s; the first frame waits for "
+                    "each of them in turn",
+                    strerror(errno));
+        return;
+    }
+    cli_note("the driver has not compiled these kernels yet: %u processes do so now, side by side, "
+             "and it keeps them for later runs",
+             (unsigned)count);
+    int error = 0;
+    while (started < count && (error = start(device, names, &processes[started])) == 0)
+        started++;
+    close(names);
+    for (uint32_t i = 0; i < started; i++)
+        failed += !has_succeeded(processes[i]);
+    if (error != 0)
+        cli_warning("a process that compiles kernels cannot be started: %s", strerror(error));
+    if (failed > 0)
+        cli_warning("%u of %u processes that compile kernels failed; the first frame waits for "
+                    "what they have not compiled",
+                    (unsigned)failed, (unsigned)started);
+}
+
+void run_compile_if_cold(void *user)
+{
+    const struct run_device *device = user;
+    const struct run *run = device->run;
+    const uint32_t processors = cli_processors(run->kernels.count);
+    // Ranks begin together, and would each start as many.
+    if (processors > 1 && !run->by_ranks && is_cold(device))
+        compile_side_by_side(device, processors);
+}
+
+// --compile.
+
+static const char *find_kernel(const char *name, size_t length)
+{
+    const char *known;
+    for (size_t i = 0; (known = weir_arr_coc_kernel_name(i)); i++)
+        if (strlen(known) == length && strncmp(known, name, length) == 0)
+            return known;
+    return NULL;
+}
+
+static void refuse_kernel(const char *name, size_t length)
+{
+    char text[1024];
+    size_t used = 0;
+    const char *known;
+    for (size_t i = 0; (known = weir_arr_coc_kernel_name(i)) && used < sizeof text; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i > 0 ? ", " : "", known);
+    cli_error("--compile takes all, - for names from standard input, or kernels of ARR-COC (%s); "
+              "not '%.*s'",
+              text, (int)length, name);
+}
+
+static bool add_kernel(struct run_kernels *kernels, const char *name, size_t length)
+{
+    const char *known = find_kernel(name, length);
+    if (!known) {
+        refuse_kernel(name, length);
+        return false;
+    }
+    for (uint32_t i = 0; i < kernels->count; i++)
+        if (kernels->names[i] == known)
+            return true;
+    kernels->names[kernels->count++] = known;
+    return true;
+}
+
+static void add_all(struct run_kernels *kernels)
+{
+    const char *known;
+    for (size_t i = 0; (known = weir_arr_coc_kernel_name(i)); i++)
+        kernels->names[kernels->count++] = known;
+}
+
+static bool list_kernels(struct run *run)
+{
+    const char *text = run->compile;
+    run->kernels.from_input = text && strcmp(text, "-") == 0;
+    if (run->kernels.from_input)
+        return true;
+    if (!text || strcmp(text, "all") == 0) {
+        add_all(&run->kernels);
+        return true;
+    }
+    for (const char *name = text; name;) {
+        const size_t length = strcspn(name, ",");
+        if (!add_kernel(&run->kernels, name, length))
+            return false;
+        name = name[length] == ',' ? name + length + 1 : NULL;
+    }
+    return true;
+}
+
+bool run_compile_check(struct run *run, char **operands)
+{
+    const struct {
+        bool given;
+        const char *name;
+    } others[] = {
+        {run->query_path, "--query"},  {run->weights_path, "--weights"},
+        {run->by_ranks, "--ranks"},    {run->live, "--live"},
+        {run->overlay, "--overlay"},   {run->frame_limit, "--frames"},
+        {run->decoders, "--decoders"}, {run->stops, "--stop"},
+        {run->json, "--json"},
+    };
+    if (!run->compile && run->image_count == 0) {
+        cli_error("weir run arr-coc needs an image: weir run arr-coc IMAGE...");
+        return false;
+    }
+    if (run->compile && run->image_count > 0) {
+        cli_error("--compile runs no image; leave '%s' out, or --compile", operands[0]);
+        return false;
+    }
+    for (size_t i = 0; run->compile && i < sizeof others / sizeof *others; i++)
+        if (others[i].given) {
+            cli_error("--compile runs no image; leave %s out", others[i].name);
+            return false;
+        }
+    return list_kernels(run);
+}
+
+// Where the names come from: the list, or lines of standard input, of which each read() gets what
+// there is, so that several processes can read from one pipe of packets.
+struct names {
+    const struct run_kernels *kernels;
+    uint32_t count; // so far
+    bool refused;
+    size_t used, length;
+    char lines[LINES_SIZE];
+};
+
+// The next line, without its end; NULL at the end of the input. The last may have no end.
+static char *next_line(struct names *names)
+{
+    for (;;) {
+        char *line = names->lines + names->used;
+        char *end = memchr(line, '\n', names->length - names->used);
+        if (end) {
+            *end = '\0';
+            names->used += (size_t)(end + 1 - line);
+            return line;
+        }
+        names->length -= names->used;
+        memmove(names->lines, line, names->length);
+        names->used = 0;
+        const ssize_t got =
+            read(STDIN_FILENO, names->lines + names->length, LINES_SIZE - 1 - names->length);
+        if (got > 0) {
+            names->length += (size_t)got;
+            continue;
+        }
+        if (got < 0 && errno == EINTR)
+            continue;
+        names->lines[names->length] = '\0';
+        names->used = names->length;
+        return names->length > 0 ? names->lines : NULL;
+    }
+}
+
+static const char *next_from_input(struct names *names)
+{
+    const char *line;
+    while ((line = next_line(names)) && !*line)
+        ;
+    if (!line)
+        return NULL;
+    const char *known = find_kernel(line, strlen(line));
+    if (!known)
+        refuse_kernel(line, strlen(line));
+    names->refused = !known;
+    names->count += !names->refused;
+    return known;
+}
+
+static const char *next_name(void *user)
+{
+    struct names *names = user;
+    if (names->kernels->from_input)
+        return next_from_input(names);
+    return names->count < names->kernels->count ? names->kernels->names[names->count++] : NULL;
+}
+
+static int compile_on(struct run_device *device, struct weir_arr_coc_params *params)
+{
+    struct names names = {.kernels = &device->run->kernels};
+    params->device = device->device;
+    params->user = device;
+    params->built = names.kernels->from_input ? NULL : run_compile_if_cold;
+    run_compile_watch(device);
+    if (weir_arr_coc_compile(params, next_name, &names) < 0)
+        return cli_weir_error();
+    if (names.refused)
+        return CLI_USAGE;
+    cli_note("kernels compiled for %s: %u", device->info.name, (unsigned)names.count);
+    return CLI_OK;
+}
+
+int run_compile(struct run *run)
+{
+    struct weir_arr_coc_params params = {.struct_size = sizeof params};
+    int code = CLI_OK;
+    if (!run_open_devices(run) || weir_arr_coc_params_from_settings(run->runtime, &params) < 0) {
+        code = cli_weir_error();
+    } else if (run->kernels.from_input && run->device_count > 1) {
+        cli_error("--compile - is for one device; the names are gone after the first");
+        code = CLI_USAGE;
+    }
+    for (uint32_t i = 0; i < run->device_count && code == CLI_OK; i++)
+        code = compile_on(&run->devices[i], &params);
+    return run_close_devices(run, code);
+}

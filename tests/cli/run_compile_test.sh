@@ -1,0 +1,160 @@
+#!/bin/bash
+# Kernels that PoCL has not compiled yet: processes that compile them side by side before the first
+# frame, and --compile. What they leave in PoCL's cache is what a run needs, file by file.
+. tests/cli/cli.sh
+
+cp "$images/coffee.png" photo.png
+readonly told="the driver has not compiled these kernels yet"
+
+# cold NAME: an empty cache.
+cold()
+{
+    export POCL_CACHE_DIR="$TEST_TMPDIR/cache-$1"
+    rm -rf "$POCL_CACHE_DIR"
+    mkdir "$POCL_CACHE_DIR"
+}
+
+# compiled: the kernels in the cache, with what each was compiled for.
+compiled()
+{
+    (cd "$POCL_CACHE_DIR" && find . -path '*goffs*' -name '*.so' | sort)
+}
+
+# expect_results FOLDER: those of the run without help.
+expect_results()
+{
+    local file
+    for file in tokens patches relevance scores; do
+        cmp "$1/photo.$file.npy" "alone/photo.$file.npy" || fail "$1: other results"
+    done
+}
+
+# On one processor the first frame compiles, and no other process.
+cold alone
+expect_data 0 taskset -c 0 "$weir" run arr-coc --config small.ini --output alone photo.png
+expect_not_contains "$messages" "$told"
+wanted="$(compiled)"
+[ "$(wc -l <<<"$wanted")" -eq 7 ] || fail "compiled: $wanted"
+if [ "$(nproc)" -lt 2 ]; then
+    echo "skipped: one processor, on which the first frame compiles"
+    exit 0
+fi
+
+# With several, they compile exactly what the run launches; what is compiled is not told again.
+cold helped
+expect_data 0 "$weir" run arr-coc --config small.ini --output helped photo.png
+expect_contains "$messages" "weir: $told: "
+expect_contains "$messages" " processes do so now, side by side"
+expect_not_contains "$messages" "warning"
+[ "$(compiled)" = "$wanted" ] || fail "compiled: $(compiled)"
+expect_results helped
+expect_data 0 "$weir" run arr-coc --config small.ini --output warm photo.png
+expect_not_contains "$messages" "$told"
+cold quiet
+expect_data 0 "$weir" run arr-coc --config small.ini --quiet --output quiet photo.png
+[ -z "$messages" ] || fail "--quiet told: $messages"
+expect_results quiet
+
+# Without images, also where they are more than one for a device, and of the usual sizes.
+cold ahead
+expect_data 0 "$weir" run arr-coc --config small.ini --compile all
+expect_contains "$messages" "$told"
+expect_contains "$messages" "weir: kernels compiled for pthread"
+[ "$(compiled)" = "$wanted" ] || fail "compiled: $(compiled)"
+expect_data 0 "$weir" run arr-coc --config small.ini --output ahead photo.png
+expect_not_contains "$messages" "$told"
+[ "$(compiled)" = "$wanted" ] || fail "the run compiled more: $(compiled)"
+expect_results ahead
+sed 's/\(side\|grid\) .*//' small.ini >usual.ini
+cold usual
+expect_data 0 "$weir" run arr-coc --config usual.ini --compile all
+usual="$(compiled)"
+expect_data 0 "$weir" run arr-coc --config usual.ini --output usual photo.png
+[ "$(compiled)" = "$usual" ] || fail "the run compiled more: $(compiled)"
+cold both
+expect_data 0 env POCL_DEVICES="pthread basic" "$weir" run arr-coc --config small.ini --devices all --compile all
+[ "$(compiled | wc -l)" -eq 14 ] || fail "two devices: $(compiled)"
+
+# Single kernels, and names from a pipe.
+cold single
+expect_data 0 "$weir" run arr-coc --config small.ini --compile relevance,patch_scores,relevance
+expect_contains "$messages" ": 2"
+expect_data 0 "$weir" run arr-coc --config small.ini --compile - < <(printf 'texture_image\n\ncompress_tokens')
+[ "$(compiled | cut -d/ -f4 | tr '\n' ' ')" = "compress_tokens patch_scores relevance texture_image " ] ||
+    fail "compiled: $(compiled)"
+
+# The processes are not in the run's trace, and leave it its standard input.
+cold traced
+cat >make.py <<'TEXT'
+with open("film.y4m", "wb") as f:
+    f.write(b"YUV4MPEG2 W48 H40 F10:1 C444\n")
+    for k in range(4):
+        f.write(b"FRAME\n" + bytes((k * 40 + i) % 256 for i in range(3 * 48 * 40)))
+TEXT
+python3 make.py
+expect_data 0 env WEIR_PLUGINS=trace WEIR_TRACE_FILE=run.trace "$weir" run arr-coc --config small.ini \
+    --output traced - < <(cat film.y4m)
+expect_contains "$messages" "$told"
+expect_contains "$output" "4 frames run, 0 dropped, 0 failed"
+expect_data 0 "$weir" trace report --json run.trace
+[ "$(compiled)" = "$wanted" ] || fail "compiled: $(compiled)"
+
+# Processes that are killed: the run compiles what they left.
+cold killed
+status=0
+"$program" run arr-coc --config small.ini --output killed photo.png >table 2>messages &
+pid=$!
+for _ in $(seq 3000); do
+    read -ra children < <(cat "/proc/$pid/task/$pid/children" 2>/dev/null) || true
+    [ "${#children[@]}" -lt 2 ] || break
+    sleep 0.01
+done
+kill -s KILL "${children[@]}"
+wait "$pid" || status=$?
+grep -q "$tool_crash" messages || [ "$status" -eq 0 ] || fail "ended with $status: $(cat messages)"
+expect_contains "$(cat messages)" "processes that compile kernels failed; the first frame waits for"
+expect_results killed
+
+# An interrupt meanwhile: the run ends at once, and the processes soon after.
+cold interrupted
+set -m # or children would ignore SIGINT
+status=0
+"$program" run arr-coc --config small.ini --output interrupted photo.png >table 2>messages &
+pid=$!
+for _ in $(seq 3000); do
+    ! grep -q "$told" messages || break
+    sleep 0.01
+done
+kill -s INT "$pid"
+wait "$pid" || status=$?
+[ "$status" -eq 130 ] || fail "ended with $status: $(cat messages)"
+expect_contains "$(cat messages)" "weir: interrupted"
+for _ in $(seq 600); do
+    kill -0 -- "-$pid" 2>/dev/null || break
+    sleep 0.1
+done
+! kill -0 -- "-$pid" 2>/dev/null || fail "processes are left"
+[ -z "$(find interrupted -type f)" ] || fail "files are left: $(find interrupted -type f)"
+
+# What it cannot take.
+refuse()
+{
+    local part="$1"
+    shift
+    expect_data 2 "$weir" run arr-coc --config small.ini "$@"
+    expect_contains "$messages" "$part"
+    [ -z "$output" ] || fail "it printed: $output"
+}
+refuse "--compile runs no image; leave 'photo.png' out, or --compile" --compile all photo.png
+refuse "--compile runs no image; leave --json out" --compile all --json
+refuse "--compile runs no image; leave --ranks out" --compile all --ranks
+refuse "or kernels of ARR-COC (texture_position, position_means, " --compile blur
+refuse "not 'all'" --compile relevance,all
+refuse "not ''" --compile relevance,
+refuse "weir run arr-coc needs an image: weir run arr-coc IMAGE..."
+refuse "not 'blur'" --compile - < <(printf 'relevance\nblur\n')
+export POCL_DEVICES="pthread basic"
+refuse "--compile - is for one device" --compile - --devices all </dev/null
+unset POCL_DEVICES
+expect_data 3 "$weir" run arr-coc --config missing.ini --compile all
+expect_contains "$messages" "missing.ini"
