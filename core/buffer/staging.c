@@ -5,11 +5,14 @@
 #include "core/support/error.h"
 #include "core/support/memory.h"
 
-// Eight threads saturate the link of an H200 (docs/benchmarks.md).
-#define AUTO_THREADS 8
+// As many saturate the link of an H100 in both directions (docs/benchmarks.md).
+#define AUTO_THREADS 12
+// Below this size large blocks gain nothing there.
+#define LARGE_BYTES ((size_t)64 << 20)
 
 struct weir__staging_block {
     struct weir__staging_block *next;
+    enum weir__staging_size size;
     weir_buffer *memory;
 };
 
@@ -35,6 +38,7 @@ void weir__staging_configure(weir_device *device, unsigned threads)
             threads = 0;
     }
     device->staging.thread_limit = threads;
+    device->staging.large_bytes = LARGE_BYTES;
 }
 
 weir_buffer *weir__staging_memory(const struct weir__staging_block *block)
@@ -43,16 +47,17 @@ weir_buffer *weir__staging_memory(const struct weir__staging_block *block)
 }
 
 // A block that is counted already, or NULL with the thread's error.
-static struct weir__staging_block *create(weir_device *device)
+static struct weir__staging_block *create(weir_device *device, enum weir__staging_size size)
 {
     const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
-                                            .size = WEIR__STAGING_BLOCK_BYTES,
+                                            .size = WEIR__STAGING_BYTES(size),
                                             .placement = WEIR_PLACE_HOST};
     struct weir__staging_block *block = weir__allocate(sizeof *block);
     if (!block) {
         weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for staging");
         return NULL;
     }
+    block->size = size;
     const weir_status status = weir__buffer_make(device, "staging", &setup, true, &block->memory);
     if (status == WEIR_OK)
         return block;
@@ -70,44 +75,46 @@ static void destroy(struct weir__staging_block *block)
     weir__error_set(&cause);
 }
 
-static struct weir__staging_block *pop(struct weir__staging *staging)
+static struct weir__staging_block *pop(struct weir__staging_blocks *blocks)
 {
-    struct weir__staging_block *block = staging->spare;
+    struct weir__staging_block *block = blocks->spare;
     if (block)
-        staging->spare = block->next;
+        blocks->spare = block->next;
     return block;
 }
 
 // A block that is kept, or one to be created: NULL and `*out_create`.
-static struct weir__staging_block *reserve(struct weir__staging *staging, bool needed,
+static struct weir__staging_block *reserve(struct weir__staging *staging,
+                                           enum weir__staging_size size, bool needed,
                                            bool *out_create)
 {
+    struct weir__staging_blocks *blocks = &staging->blocks[size];
     weir_lock_take(&staging->lock);
-    struct weir__staging_block *block = pop(staging);
-    *out_create = !block && (needed || staging->count < WEIR__STAGING_BLOCKS_MAX);
+    struct weir__staging_block *block = pop(blocks);
+    *out_create = !block && (needed || blocks->count < WEIR__STAGING_BLOCKS_MAX(size));
     if (*out_create)
-        staging->count++;
+        blocks->count++;
     weir_lock_release(&staging->lock);
     return block;
 }
 
-static void uncount(struct weir__staging *staging)
+static void uncount(struct weir__staging *staging, enum weir__staging_size size)
 {
     weir_lock_take(&staging->lock);
-    staging->count--;
+    staging->blocks[size].count--;
     weir_lock_release(&staging->lock);
 }
 
-size_t weir__staging_take(weir_device *device, size_t least, size_t wanted,
-                          struct weir__staging_block **out_blocks)
+size_t weir__staging_take(weir_device *device, enum weir__staging_size size, size_t least,
+                          size_t wanted, struct weir__staging_block **out_blocks)
 {
     struct weir__staging *staging = &device->staging;
     size_t count = 0;
     while (count < wanted) {
         bool is_new;
-        struct weir__staging_block *block = reserve(staging, count < least, &is_new);
-        if (is_new && !(block = create(device)))
-            uncount(staging);
+        struct weir__staging_block *block = reserve(staging, size, count < least, &is_new);
+        if (is_new && !(block = create(device, size)))
+            uncount(staging, size);
         if (!block)
             break;
         out_blocks[count++] = block;
@@ -121,13 +128,14 @@ size_t weir__staging_take(weir_device *device, size_t least, size_t wanted,
 // Whether the block is kept.
 static bool push(struct weir__staging *staging, struct weir__staging_block *block)
 {
+    struct weir__staging_blocks *blocks = &staging->blocks[block->size];
     weir_lock_take(&staging->lock);
-    const bool keep = staging->count <= WEIR__STAGING_BLOCKS_MAX;
+    const bool keep = blocks->count <= WEIR__STAGING_BLOCKS_MAX(block->size);
     if (keep) {
-        block->next = staging->spare;
-        staging->spare = block;
+        block->next = blocks->spare;
+        blocks->spare = block;
     } else {
-        staging->count--;
+        blocks->count--;
     }
     weir_lock_release(&staging->lock);
     return keep;
@@ -140,17 +148,23 @@ void weir__staging_return(weir_device *device, size_t count, struct weir__stagin
             destroy(blocks[i]);
 }
 
-void weir__staging_trim(weir_device *device)
+static void trim(struct weir__staging *staging, struct weir__staging_blocks *blocks)
 {
-    struct weir__staging *staging = &device->staging;
     struct weir__staging_block *block;
     do {
         weir_lock_take(&staging->lock);
-        block = pop(staging);
-        staging->count -= block != NULL;
+        block = pop(blocks);
+        blocks->count -= block != NULL;
         weir_lock_release(&staging->lock);
         if (block)
             destroy(block);
     } while (block);
+}
+
+void weir__staging_trim(weir_device *device)
+{
+    struct weir__staging *staging = &device->staging;
+    for (int size = 0; size < WEIR__STAGING_SIZES; size++)
+        trim(staging, &staging->blocks[size]);
     weir_workers_stop(&staging->copiers);
 }

@@ -7,10 +7,16 @@
 #include "core/object/buffer.h"
 #include "core/object/device.h"
 
-// CUDA's driver pins as much with its first pinned memory, and more takes it 0.3 ms a MiB.
-#define WEIR__STAGING_BLOCK_BYTES ((size_t)1 << 20)
-// A device has no more blocks than this, except those that transfers cannot do without.
-#define WEIR__STAGING_BLOCKS_MAX 64
+// A device has no more blocks of a size than WEIR__STAGING_BLOCKS_MAX(), except those that transfers
+// cannot do without.
+enum weir__staging_size {
+    WEIR__STAGING_SMALL, // CUDA's driver pins as much with its first pinned memory; more takes it
+                         // 0.3 ms a MiB
+    WEIR__STAGING_LARGE,
+    WEIR__STAGING_SIZES
+};
+#define WEIR__STAGING_BYTES(size) ((size_t)((size) == WEIR__STAGING_LARGE ? 4 : 1) << 20)
+#define WEIR__STAGING_BLOCKS_MAX(size) (((size_t)64 << 20) / WEIR__STAGING_BYTES(size))
 
 void weir__staging_init(struct weir__staging *staging);
 void weir__staging_finish(struct weir__staging *staging);
@@ -20,9 +26,9 @@ void weir__staging_finish(struct weir__staging *staging);
 void weir__staging_configure(weir_device *device, unsigned threads);
 
 // Stores up to `wanted` blocks, and at least `least` of them. More than that are only created while the
-// device has fewer than WEIR__STAGING_BLOCKS_MAX. Returns their number, or 0 with the thread's error.
-size_t weir__staging_take(weir_device *device, size_t least, size_t wanted,
-                          struct weir__staging_block **out_blocks);
+// device has fewer than WEIR__STAGING_BLOCKS_MAX(). Returns their number, or 0 with the thread's error.
+size_t weir__staging_take(weir_device *device, enum weir__staging_size size, size_t least,
+                          size_t wanted, struct weir__staging_block **out_blocks);
 void weir__staging_return(weir_device *device, size_t count, struct weir__staging_block **blocks);
 
 weir_buffer *weir__staging_memory(const struct weir__staging_block *block);

@@ -1,7 +1,8 @@
 // Blocking copies between any host memory and buffers, through pinned memory of the library. A
 // transfer is cut into pieces, so that the host's memcpy of some overlaps the device's copies of
-// others. The pieces of a large one are copied by several threads, since one thread copies at a
-// fraction of the link's bandwidth. All calls of the library are made by the calling thread, in an
+// others. Those of a large one are copied by several threads, since one thread copies at a fraction
+// of the link's bandwidth; and they are cut into parts, of which a thread copies one at a time, since
+// the device loses time between copies and wants large ones, and the host's caches small ones. All calls of the library are made by the calling thread, in an
 // order that does not depend on the others.
 #include <weir/buffer.h>
 
@@ -19,18 +20,31 @@
 // 100 us to wake.
 #define PARALLEL_BYTES ((size_t)4 << 20)
 #define SHARE_BYTES ((size_t)4 << 20)
-// The pieces fit into a processor's own cache, and there are several for each thread.
-#define PIECE_BYTES_MAX WEIR__STAGING_BLOCK_BYTES
-#define PIECE_BYTES_MIN ((size_t)256 << 10)
-#define PIECE_UNIT ((size_t)64 << 10)
+// From staging.large_bytes on the device copies two parts at once, and from so many times as much on all
+// that a slot can have.
+#define ALL_PARTS_TIMES 4
+// The parts fit into a processor's own cache, and there are several for each thread.
+#define PART_BYTES_MAX WEIR__STAGING_BYTES(WEIR__STAGING_SMALL)
+#define PART_BYTES_MIN ((size_t)256 << 10)
+#define PART_UNIT ((size_t)64 << 10)
 
 enum {
     // That the device has at once, so that it works on while the host waits for a thread.
     DEVICE_PIECES = 6,
-    ALONE_PIECES = 4, // that the calling thread uses in turn, without others
+    DEVICE_LARGE_PIECES = 3, // of several parts
+    ALONE_PIECES = 4,        // that the calling thread uses in turn, without others
     // That each thread has: one to go on with, while the calling thread gives it another.
-    THREAD_PIECES = 2,
-    SLOTS_MAX = THREAD_PIECES * WEIR_WORKERS_MAX + DEVICE_PIECES
+    THREAD_PARTS = 2,
+    PARTS_MAX = WEIR__STAGING_BYTES(WEIR__STAGING_LARGE) / WEIR__STAGING_BYTES(WEIR__STAGING_SMALL),
+    SLOTS_MAX = THREAD_PARTS * WEIR_WORKERS_MAX + DEVICE_PIECES
+};
+
+// The host's copy of one part.
+struct part {
+    struct weir_task task;
+    void *to;
+    const void *from;
+    size_t size;
 };
 
 // The pinned memory of one piece at a time.
@@ -38,11 +52,8 @@ struct slot {
     weir_buffer *memory;
     size_t offset;
     struct weir_event busy; // the device's copy; zero: none
-    struct weir_task task;  // the host's copy, of
-    void *to;
-    const void *from;
-    size_t size;
-    bool posted;
+    unsigned posted;        // parts that the host copies and that are not waited for
+    struct part parts[PARTS_MAX];
 };
 
 struct transfer {
@@ -55,12 +66,19 @@ struct transfer {
     struct weir__host_caller caller;
     struct weir_workers *copiers; // NULL: the calling thread copies
     unsigned threads;
+    size_t part_bytes;
     size_t piece_bytes;
     size_t piece_count;
     size_t slot_count;
-    size_t lead; // pieces that are begun before the first one is finished
+    size_t on_device; // pieces that the device has at once, at most
+    size_t lead;      // pieces that are begun before the first one is finished
     struct slot *slots;
 };
+
+static size_t least_of(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
 
 static struct slot *slot_of(struct transfer *transfer, size_t piece)
 {
@@ -73,56 +91,73 @@ static size_t bytes_of(const struct transfer *transfer, size_t piece)
     return rest < transfer->piece_bytes ? rest : transfer->piece_bytes;
 }
 
-// The host's copy to or from a slot, which plugins see as its use.
+// The host's copies to or from a slot, which plugins see as its use.
 
 static weir_status note(const struct transfer *transfer, enum weir_host_note_kind kind,
-                        const struct slot *slot)
+                        const struct slot *slot, size_t at, size_t size)
 {
     if (!weir__takes_notes(transfer->queue->member.device))
         return WEIR_OK;
     struct weir__host_caller caller = transfer->caller;
     caller.flags |= transfer->threads << WEIR_HOST_NOTE_THREADS_SHIFT;
-    return weir__host_note_access(kind, slot->memory, slot->offset, slot->size,
+    return weir__host_note_access(kind, slot->memory, slot->offset + at, size,
                                   transfer->upload ? WEIR_ACCESS_WRITE : WEIR_ACCESS_READ, &caller);
 }
 
 static void copy_on_host(void *user)
 {
-    const struct slot *slot = user;
-    memcpy(slot->to, slot->from, slot->size);
+    const struct part *part = user;
+    memcpy(part->to, part->from, part->size);
 }
 
 static void end_on_host(struct transfer *transfer, struct slot *slot)
 {
-    if (!slot->posted)
-        return;
-    if (transfer->copiers)
-        weir_workers_wait(transfer->copiers, &slot->task);
-    slot->posted = false;
-    (void)note(transfer, WEIR_HOST_NOTE_END, slot);
+    for (unsigned i = 0; i < slot->posted; i++) {
+        if (transfer->copiers)
+            weir_workers_wait(transfer->copiers, &slot->parts[i].task);
+        (void)note(transfer, WEIR_HOST_NOTE_END, slot, i * transfer->part_bytes,
+                   slot->parts[i].size);
+    }
+    slot->posted = 0;
+}
+
+static weir_status post_part(struct transfer *transfer, struct slot *slot, char *to,
+                             const char *from, size_t at, size_t size)
+{
+    struct part *part = &slot->parts[slot->posted];
+    const weir_status status = note(transfer, WEIR_HOST_NOTE_BEGIN, slot, at, size);
+    if (status < 0)
+        return status;
+    part->to = to + at;
+    part->from = from + at;
+    part->size = size;
+    slot->posted++;
+    if (transfer->copiers) {
+        part->task.run = copy_on_host;
+        part->task.user = part;
+        weir_workers_post(transfer->copiers, &part->task, transfer->threads);
+    } else {
+        copy_on_host(part);
+    }
+    return WEIR_OK;
 }
 
 static weir_status begin_on_host(struct transfer *transfer, size_t piece)
 {
     struct slot *slot = slot_of(transfer, piece);
     char *pinned = slot->memory->pointer + slot->offset;
-    const size_t at = piece * transfer->piece_bytes;
-    slot->size = bytes_of(transfer, piece);
-    slot->from = transfer->upload ? transfer->upload + at : pinned;
-    slot->to = transfer->upload ? pinned : transfer->download + at;
-    weir_status status = note(transfer, WEIR_HOST_NOTE_BEGIN, slot);
-    if (status < 0)
-        return status;
-    slot->posted = true;
-    if (transfer->copiers) {
-        slot->task.run = copy_on_host;
-        slot->task.user = slot;
-        weir_workers_post(transfer->copiers, &slot->task, transfer->threads);
-    } else {
-        copy_on_host(slot);
-        end_on_host(transfer, slot);
+    const size_t first = piece * transfer->piece_bytes;
+    const size_t size = bytes_of(transfer, piece);
+    weir_status status = WEIR_OK;
+    for (size_t at = 0; at < size && status == WEIR_OK; at += transfer->part_bytes) {
+        const size_t part = least_of(size - at, transfer->part_bytes);
+        status = transfer->upload
+                     ? post_part(transfer, slot, pinned, transfer->upload + first, at, part)
+                     : post_part(transfer, slot, transfer->download + first, pinned, at, part);
     }
-    return WEIR_OK;
+    if (!transfer->copiers)
+        end_on_host(transfer, slot);
+    return status;
 }
 
 // The device's copy.
@@ -226,11 +261,6 @@ static weir_status finish_pieces(struct transfer *transfer, weir_status status)
 
 // Planning.
 
-static size_t least_of(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static size_t divide_up(size_t a, size_t b)
 {
     return a / b + (a % b != 0);
@@ -246,24 +276,38 @@ static unsigned start_copiers(struct weir__staging *staging, size_t size)
     return (unsigned)least_of(weir_workers_start(&staging->copiers, (unsigned)wanted), wanted);
 }
 
+// The parts of a piece: several where the device would lose more time between pieces than the first
+// and the last one take longer.
+static unsigned parts_of(const struct transfer *transfer)
+{
+    const size_t large = transfer->queue->member.device->staging.large_bytes;
+    if (transfer->threads == 0 || transfer->size < large)
+        return 1;
+    return transfer->size / ALL_PARTS_TIMES < large ? 2 : PARTS_MAX;
+}
+
 static void set_pieces(struct transfer *transfer)
 {
     const unsigned threads = transfer->threads;
-    const size_t pieces = threads > 0 ? (size_t)4 * threads : ALONE_PIECES;
-    const size_t bytes = divide_up(divide_up(transfer->size, pieces), PIECE_UNIT) * PIECE_UNIT;
-    transfer->piece_bytes =
-        least_of(bytes < PIECE_BYTES_MIN ? PIECE_BYTES_MIN : bytes, PIECE_BYTES_MAX);
+    const unsigned parts = parts_of(transfer);
+    const size_t wanted = threads > 0 ? (size_t)4 * threads : ALONE_PIECES; // parts
+    const size_t bytes = divide_up(divide_up(transfer->size, wanted), PART_UNIT) * PART_UNIT;
+    transfer->part_bytes =
+        least_of(bytes < PART_BYTES_MIN ? PART_BYTES_MIN : bytes, PART_BYTES_MAX);
+    transfer->piece_bytes = parts * transfer->part_bytes;
     transfer->piece_count = divide_up(transfer->size, transfer->piece_bytes);
-    transfer->slot_count =
-        least_of(threads > 0 ? (size_t)THREAD_PIECES * threads + DEVICE_PIECES : ALONE_PIECES,
-                 transfer->piece_count);
+    transfer->on_device = parts > 1 ? DEVICE_LARGE_PIECES : DEVICE_PIECES;
+    const size_t slots =
+        threads > 0 ? divide_up((size_t)THREAD_PARTS * threads, parts) + transfer->on_device
+                    : ALONE_PIECES;
+    transfer->slot_count = least_of(slots, transfer->piece_count);
 }
 
 // Of an upload the host's copies come first, and of a download the device's.
 static void set_lead(struct transfer *transfer)
 {
     const size_t slots = transfer->slot_count;
-    const size_t on_device = least_of(DEVICE_PIECES, slots > 1 ? slots / 2 : 1);
+    const size_t on_device = least_of(transfer->on_device, slots > 1 ? slots / 2 : 1);
     if (transfer->copiers)
         transfer->lead = transfer->upload ? slots - on_device : on_device;
     else
@@ -273,15 +317,19 @@ static void set_lead(struct transfer *transfer)
 // Takes the blocks, and cuts them into slots. Stores them, and returns their number, or 0.
 static size_t take_blocks(struct transfer *transfer, struct weir__staging_block **out_blocks)
 {
-    const size_t pieces = WEIR__STAGING_BLOCK_BYTES / transfer->piece_bytes; // of a block
+    const enum weir__staging_size size =
+        transfer->piece_bytes > PART_BYTES_MAX ? WEIR__STAGING_LARGE : WEIR__STAGING_SMALL;
+    const size_t pieces = WEIR__STAGING_BYTES(size) / transfer->piece_bytes; // of a block
     const size_t wanted = divide_up(transfer->slot_count, pieces);
-    const size_t taken =
-        weir__staging_take(transfer->queue->member.device, least_of(wanted, 2), wanted, out_blocks);
+    const size_t taken = weir__staging_take(transfer->queue->member.device, size,
+                                            least_of(wanted, 2), wanted, out_blocks);
     transfer->slot_count = least_of(transfer->slot_count, taken * pieces);
     for (size_t i = 0; i < transfer->slot_count; i++) {
-        const size_t offset = i % pieces * transfer->piece_bytes;
-        transfer->slots[i] =
-            (struct slot){.memory = weir__staging_memory(out_blocks[i / pieces]), .offset = offset};
+        struct slot *slot = &transfer->slots[i];
+        slot->memory = weir__staging_memory(out_blocks[i / pieces]);
+        slot->offset = i % pieces * transfer->piece_bytes;
+        slot->busy = (struct weir_event){0};
+        slot->posted = 0;
     }
     return taken;
 }

@@ -22,10 +22,13 @@ struct weir__thread_queue;
 // The pinned memory of uploads and downloads, and the threads that copy to and from it
 // (core/buffer/staging.h).
 struct weir__staging {
-    struct weir_lock lock;             // of the next two
-    struct weir__staging_block *spare; // not in use by a transfer
-    size_t count;                      // of all blocks
+    struct weir_lock lock; // of the next
+    struct weir__staging_blocks {
+        struct weir__staging_block *spare; // not in use by a transfer
+        size_t count;                      // of all blocks
+    } blocks[2];                           // by enum weir__staging_size
     unsigned thread_limit;
+    size_t large_bytes; // of a transfer from which on it takes large blocks
     struct weir_workers copiers;
 };
 

@@ -18,6 +18,19 @@ enum {
 
 // More pieces of 1 MiB than there are slots for, and a rest.
 static const size_t large = ((size_t)11 << 20) + 4099;
+// Pieces of one part, of two and of four, by staging.large_bytes.
+static const struct {
+    size_t large_bytes;
+    int pieces;        // of `large` bytes
+    size_t small, big; // blocks
+} modes[] = {
+    {SIZE_MAX, 12, 10, 0}, // two for each thread, and six
+    {(size_t)4 << 20, 6, 0, 3},
+    {(size_t)2 << 20, 3, 0, 3},
+};
+enum {
+    MODES = sizeof modes / sizeof *modes
+};
 static const size_t offset = 997;
 
 struct job {
@@ -58,6 +71,18 @@ static struct weir__staging *staging_of(const struct job *job)
     return &job->control.devices[0]->staging;
 }
 
+static void set_mode(struct job *job, int mode)
+{
+    weir_test_note("mode %d", mode);
+    staging_of(job)->large_bytes = modes[mode].large_bytes;
+}
+
+static void expect_blocks(const struct job *job, size_t small, size_t big)
+{
+    EXPECT_SIZE_EQ(staging_of(job)->blocks[WEIR__STAGING_SMALL].count, small);
+    EXPECT_SIZE_EQ(staging_of(job)->blocks[WEIR__STAGING_LARGE].count, big);
+}
+
 WEIR_TEST(Transfer, SameBytes)
 {
     static const size_t sizes[] = {1,
@@ -70,13 +95,15 @@ WEIR_TEST(Transfer, SameBytes)
                                    ((size_t)11 << 20) + 4099};
     struct job job;
     ASSERT_TRUE(job_open(&job, large));
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        weir_test_note("%zu bytes", sizes[i]);
-        memset(job.back, 0, sizes[i] + 1);
-        EXPECT_OK(weir_upload(job.queue, job.buffer, offset, job.bytes, sizes[i]));
-        EXPECT_OK(weir_download(job.queue, job.back, job.buffer, offset, sizes[i]));
-        EXPECT_MEM_EQ(job.back, job.bytes, sizes[i]);
-        EXPECT_INT_EQ(job.back[sizes[i]], 0);
+    for (size_t i = 0; i < MODES * sizeof sizes / sizeof *sizes; i++) {
+        const size_t size = sizes[i / MODES];
+        staging_of(&job)->large_bytes = modes[i % MODES].large_bytes;
+        weir_test_note("%zu bytes, mode %zu", size, i % MODES);
+        memset(job.back, 0, size + 1);
+        EXPECT_OK(weir_upload(job.queue, job.buffer, offset, job.bytes, size));
+        EXPECT_OK(weir_download(job.queue, job.back, job.buffer, offset, size));
+        EXPECT_MEM_EQ(job.back, job.bytes, size);
+        EXPECT_INT_EQ(job.back[size], 0);
     }
     weir_test_note(NULL);
     EXPECT_INT_EQ(staging_of(&job)->copiers.count, THREADS);
@@ -88,16 +115,17 @@ WEIR_TEST(Transfer, SmallOnesStartNoThreads)
     struct job job;
     ASSERT_TRUE(job_open(&job, large));
     EXPECT_OK(weir_upload(job.queue, job.buffer, 0, job.bytes, 4096));
-    EXPECT_SIZE_EQ(staging_of(&job)->count, 1);
+    expect_blocks(&job, 1, 0);
     EXPECT_OK(weir_upload(job.queue, job.buffer, 0, job.bytes, ((size_t)4 << 20) - 1));
     EXPECT_OK(weir_download(job.queue, job.back, job.buffer, 0, ((size_t)4 << 20) - 1));
     EXPECT_INT_EQ(staging_of(&job)->copiers.count, 0);
     staging_of(&job)->thread_limit = 0;
+    staging_of(&job)->large_bytes = 1;
     EXPECT_OK(weir_upload(job.queue, job.buffer, 0, job.bytes, large));
     EXPECT_OK(weir_download(job.queue, job.back, job.buffer, 0, large));
     EXPECT_MEM_EQ(job.back, job.bytes, large);
     EXPECT_INT_EQ(staging_of(&job)->copiers.count, 0);
-    EXPECT_SIZE_EQ(staging_of(&job)->count, 4);
+    expect_blocks(&job, 4, 0);
     job_close(&job);
 }
 
@@ -106,11 +134,12 @@ WEIR_TEST(Transfer, Trim)
 {
     struct job job;
     ASSERT_TRUE(job_open(&job, large));
-    for (int round = 0; round < 2; round++) {
+    for (int round = 0; round < 2 * MODES; round++) {
+        set_mode(&job, round % MODES);
         EXPECT_OK(weir_upload(job.queue, job.buffer, 0, job.bytes, large));
-        EXPECT_SIZE_EQ(staging_of(&job)->count, 10); // two for each thread, and 6
+        expect_blocks(&job, modes[round % MODES].small, modes[round % MODES].big);
         EXPECT_OK(weir_device_trim(job.control.devices[0]));
-        EXPECT_SIZE_EQ(staging_of(&job)->count, 0);
+        expect_blocks(&job, 0, 0);
         EXPECT_INT_EQ(staging_of(&job)->copiers.count, 0);
     }
     job_close(&job);
@@ -148,12 +177,12 @@ static bool fail_one(struct job *job, bool up, enum weir_operation_kind kind, in
     return true;
 }
 
-static void fail_each(struct job *job, bool up, enum weir_operation_kind kind)
+static void fail_each(struct job *job, bool up, enum weir_operation_kind kind, int pieces)
 {
     int failed = 0;
     while (failed < 50 && fail_one(job, up, kind, failed))
         failed++;
-    EXPECT_INT_EQ(failed, 12); // pieces
+    EXPECT_INT_EQ(failed, pieces);
     EXPECT_OK(run(job, true));
     EXPECT_OK(run(job, false));
     EXPECT_MEM_EQ(job->back, job->bytes, large);
@@ -163,9 +192,11 @@ WEIR_TEST(Transfer, EachPieceFails)
 {
     struct job job;
     ASSERT_TRUE(job_open(&job, large));
-    for (int up = 0; up < 2; up++) {
-        fail_each(&job, up, WEIR_OPERATION_COPY);
-        fail_each(&job, up, WEIR_OPERATION_RECORD);
+    for (int i = 0; i < 2 * MODES; i++) {
+        const bool up = i % 2;
+        set_mode(&job, i / 2);
+        fail_each(&job, up, WEIR_OPERATION_COPY, modes[i / 2].pieces);
+        fail_each(&job, up, WEIR_OPERATION_RECORD, modes[i / 2].pieces);
     }
     job_close(&job);
 }
@@ -174,9 +205,10 @@ WEIR_TEST(Transfer, TheDeviceFails)
 {
     struct job job;
     ASSERT_TRUE(job_open(&job, large));
-    for (int up = 0; up < 2; up++) {
+    for (int i = 0; i < 2 * MODES; i++) {
+        set_mode(&job, i / 2);
         control_fault(WEIR_ERROR_DEVICE);
-        EXPECT_INT_EQ(run(&job, up), WEIR_ERROR_DEVICE);
+        EXPECT_INT_EQ(run(&job, i % 2), WEIR_ERROR_DEVICE);
         control_fault(WEIR_OK);
         (void)weir_queue_recover(job.queue);
     }
@@ -233,9 +265,13 @@ WEIR_TEST(Transfer, FailuresWithoutADetail)
     struct weir_module_ops others = ops;
     ops.buffer_create = fail_memory;
     others.queue_flush = fail_flush;
-    expect_failures(&job, &ops, WEIR_ERROR_OUT_OF_MEMORY);
-    EXPECT_SIZE_EQ(staging_of(&job)->count, 0);
-    expect_failures(&job, &others, WEIR_ERROR_DEVICE);
+    for (int mode = 0; mode < MODES; mode++) {
+        set_mode(&job, mode);
+        expect_failures(&job, &ops, WEIR_ERROR_OUT_OF_MEMORY);
+        expect_blocks(&job, 0, 0);
+        expect_failures(&job, &others, WEIR_ERROR_DEVICE);
+        EXPECT_OK(weir_device_trim(job.control.devices[0]));
+    }
     EXPECT_OK(run(&job, true));
     EXPECT_OK(run(&job, false));
     EXPECT_MEM_EQ(job.back, job.bytes, large);
@@ -268,16 +304,18 @@ static void *upload_part(void *user)
     return NULL;
 }
 
-// They share the threads; each has its own memory. Meanwhile the device is trimmed.
+// They share the threads; each has its own memory, some in large blocks. Meanwhile the device is trimmed.
 WEIR_TEST(Transfer, SeveralAtOnce)
 {
+    const size_t part = ((size_t)5 << 20) + 77;
     struct job job;
     struct uploader uploaders[UPLOADERS];
     pthread_t threads[UPLOADERS];
-    ASSERT_TRUE(job_open(&job, large));
+    ASSERT_TRUE(job_open(&job, UPLOADERS * part));
+    staging_of(&job)->large_bytes = part; // with the rest: of two parts
     for (size_t i = 0; i < UPLOADERS; i++) {
         uploaders[i] =
-            (struct uploader){.job = &job, .at = large / UPLOADERS * i, .size = large / UPLOADERS};
+            (struct uploader){.job = &job, .at = part * i, .size = part - (i % 2 ? 0 : 5)};
         ASSERT_INT_EQ(pthread_create(&threads[i], NULL, upload_part, &uploaders[i]), 0);
     }
     for (int i = 0; i < 20; i++)
@@ -287,29 +325,37 @@ WEIR_TEST(Transfer, SeveralAtOnce)
         EXPECT_OK(uploaders[i].status);
         EXPECT_TRUE(uploaders[i].same);
     }
-    EXPECT_TRUE(staging_of(&job)->count <= WEIR__STAGING_BLOCKS_MAX);
+    EXPECT_TRUE(staging_of(&job)->copiers.count <= THREADS);
     job_close(&job);
 }
 
 // Only what a transfer cannot do without is made beyond the limit, and it is not kept.
-WEIR_TEST(Transfer, MemoryIsBounded)
+static void expect_bounded(enum weir__staging_size size, int mode)
 {
-    struct weir__staging_block *blocks[WEIR__STAGING_BLOCKS_MAX + 2];
+    struct weir__staging_block *blocks[WEIR__STAGING_BLOCKS_MAX(WEIR__STAGING_SMALL) + 2];
     struct weir__staging_block *more[4];
     struct job job;
     ASSERT_TRUE(job_open(&job, large));
+    set_mode(&job, mode);
     weir_device *device = job.control.devices[0];
-    const size_t limit = WEIR__STAGING_BLOCKS_MAX;
-    EXPECT_SIZE_EQ(weir__staging_take(device, 2, limit + 2, blocks), limit);
-    EXPECT_SIZE_EQ(weir__staging_take(device, 2, 4, more), 2);
+    const size_t limit = WEIR__STAGING_BLOCKS_MAX(size);
+    const size_t *count = &staging_of(&job)->blocks[size].count;
+    EXPECT_SIZE_EQ(weir__staging_take(device, size, 2, limit + 2, blocks), limit);
+    EXPECT_SIZE_EQ(weir__staging_take(device, size, 2, 4, more), 2);
     EXPECT_OK(run(&job, true)); // with two blocks
     EXPECT_OK(run(&job, false));
     EXPECT_MEM_EQ(job.back, job.bytes, large);
-    EXPECT_SIZE_EQ(staging_of(&job)->count, limit + 2);
+    EXPECT_SIZE_EQ(*count, limit + 2);
     weir__staging_return(device, limit, blocks);
     weir__staging_return(device, 2, more);
-    EXPECT_SIZE_EQ(staging_of(&job)->count, limit);
+    EXPECT_SIZE_EQ(*count, limit);
     job_close(&job);
+}
+
+WEIR_TEST(Transfer, MemoryIsBounded)
+{
+    expect_bounded(WEIR__STAGING_SMALL, 0);
+    expect_bounded(WEIR__STAGING_LARGE, 2);
 }
 
 // A child of fork() has none of the threads, and its calls are errors.
