@@ -50,5 +50,8 @@ int main(int argc, char **argv)
 {
     // Without the signal, write() past the limit on file sizes returns an error, which is reported.
     signal(SIGXFSZ, SIG_IGN);
+    // Some programs that start others ignore it, and their children inherit that: then no wait tells
+    // how a process ended, neither here nor in PoCL, whose linker is one.
+    signal(SIGCHLD, SIG_DFL);
     return cli_flush(weir_main(argc, argv));
 }

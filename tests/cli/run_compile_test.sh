@@ -99,6 +99,16 @@ expect_contains "$output" "4 frames run, 0 dropped, 0 failed"
 expect_data 0 "$weir" trace report --json run.trace
 [ "$(compiled)" = "$wanted" ] || fail "compiled: $(compiled)"
 
+# Started by a program that ignores the ends of its children.
+cold ignoring
+expect_data 0 python3 -c 'import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execv(sys.argv[1], sys.argv[1:])' "$weir" run arr-coc --config small.ini --output ignoring photo.png
+expect_contains "$messages" "$told"
+expect_not_contains "$messages" "failed"
+[ "$(compiled)" = "$wanted" ] || fail "compiled: $(compiled)"
+expect_results ignoring
+
 # Processes that are killed: the run compiles what they left.
 cold killed
 status=0
