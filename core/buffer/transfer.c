@@ -1,9 +1,9 @@
 // Blocking copies between any host memory and buffers, through pinned memory of the library. A
 // transfer is cut into pieces, so that the host's memcpy of some overlaps the device's copies of
 // others. Those of a large one are copied by several threads, since one thread copies at a fraction
-// of the link's bandwidth; and they are cut into parts, of which a thread copies one at a time, since
-// the device loses time between copies and wants large ones, and the host's caches small ones. All calls of the library are made by the calling thread, in an
-// order that does not depend on the others.
+// of the link's bandwidth. Its pieces have parts, one for a thread at a time: the device loses time
+// between copies and wants large ones, the caches of the host's processors want small ones. All calls
+// of the library are made by the calling thread, in an order that does not depend on the others.
 #include <weir/buffer.h>
 
 #include <string.h>
