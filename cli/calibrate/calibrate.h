@@ -39,7 +39,7 @@ enum {
     CAL_SUBMITS = 128, // of which the first few take longer than the others
     CAL_BLOCK = 64,    // work-items of a kernel's one block
     CAL_BRANCHES = 4,  // of a graph
-    CAL_LENGTH = 98,   // of another one: a node takes some ns of 2 us to submit
+    CAL_LENGTH = 18,   // of another one
 };
 
 // Keys of a model, in the order in which they are written.
