@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -42,9 +43,16 @@ void run_compile_watch(struct run_device *device)
 
 // The processes.
 
+// As PoCL reads its variable.
+static bool keeps_kernels(void)
+{
+    const char *text = getenv("POCL_KERNEL_CACHE");
+    return !text || text[0] == '1';
+}
+
 static bool is_cold(const struct run_device *device)
 {
-    return strcmp(device->info.platform, "Portable Computing Language") == 0 &&
+    return strcmp(device->info.platform, "Portable Computing Language") == 0 && keeps_kernels() &&
            processor_time_ns() - device->processor_ns > COLD_NS;
 }
 

@@ -99,6 +99,13 @@ expect_contains "$output" "4 frames run, 0 dropped, 0 failed"
 expect_data 0 "$weir" trace report --json run.trace
 [ "$(compiled)" = "$wanted" ] || fail "compiled: $(compiled)"
 
+# Where PoCL keeps nothing, no process can help another.
+cold kept
+expect_data 0 env POCL_KERNEL_CACHE=0 "$weir" run arr-coc --config small.ini --output kept photo.png
+expect_not_contains "$messages" "$told"
+[ -z "$(compiled)" ] || fail "compiled: $(compiled)"
+expect_results kept
+
 # Started by a program that ignores the ends of its children.
 cold ignoring
 expect_data 0 python3 -c 'import os, signal, sys
