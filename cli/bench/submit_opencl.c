@@ -8,6 +8,7 @@
 #include "cli/bench/peer_opencl.h"
 #include "cli/bench/submit.h"
 #include "cli/common/progress.h"
+#include "cli/runtime/devices.h"
 #include "kernels/conformance/conformance.h"
 
 enum {
@@ -243,8 +244,7 @@ static long find_of_pocl(weir_runtime *runtime, const struct part *part)
 {
     struct weir_device_info info;
     for (size_t i = 0; i < weir_device_count(runtime); i++)
-        if (weir_device_describe(runtime, i, &info) == WEIR_OK &&
-            strcmp(info.platform, "Portable Computing Language") == 0 &&
+        if (weir_device_describe(runtime, i, &info) == WEIR_OK && cli_is_pocl(&info) &&
             (has_name(info.name, part->names[0]) || has_name(info.name, part->names[1])))
             return (long)i;
     return -1;

@@ -187,7 +187,7 @@ static bool take(const struct cli_usage *usage, int argc, char **argv, int *inde
 
 static bool check_operands(const struct cli_usage *usage, char **operands, size_t count)
 {
-    if (count < usage->operand_minimum) {
+    if (count < usage->operand_minimum && !(usage->instead && *usage->instead)) {
         cli_error("%s needs %s: %s %s", usage->command, usage->operand, usage->command,
                   usage->operands);
         return false;

@@ -47,6 +47,7 @@ struct cli_usage {
     size_t option_count;
     size_t operand_minimum;
     size_t operand_maximum;
+    const char *const *instead; // the value of an option with which no operand is needed, or NULL
 };
 
 // Reads the arguments after argv[0]. Operands are moved to the start of argv, from index

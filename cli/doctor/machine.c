@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/doctor/doctor.h"
+#include "cli/runtime/devices.h"
 
 enum {
     PATH_SIZE = 4096
@@ -96,8 +97,7 @@ static bool pocl_matters(const struct doctor *doctor)
     if (!doctor->runtime)
         return true;
     for (size_t i = 0; i < weir_device_count(doctor->runtime); i++)
-        if (weir_device_describe(doctor->runtime, i, &info) == WEIR_OK &&
-            strcmp(info.platform, "Portable Computing Language") == 0)
+        if (weir_device_describe(doctor->runtime, i, &info) == WEIR_OK && cli_is_pocl(&info))
             return true;
     return false;
 }

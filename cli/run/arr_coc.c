@@ -78,8 +78,9 @@ static bool parse(struct run *run, int argc, char **argv, int *out_exit)
         .manual = "weir-run(1)",
         .options = options,
         .option_count = sizeof options / sizeof *options,
-        .operand_minimum = 0,
+        .operand_minimum = 1,
         .operand_maximum = IMAGE_LIMIT,
+        .instead = &run->compile,
     };
     return cli_parse(&usage, argc, argv, &run->image_count, out_exit) &&
            run_compile_check(run, argv);
@@ -467,7 +468,7 @@ static bool name_inputs(struct run *run, char **paths)
 
 static int run_main(int argc, char **argv)
 {
-    struct run run = {.output = "out", .repeat = 1};
+    struct run run = {.repeat = 1};
     int code = CLI_USAGE;
     if (!parse(&run, argc, argv, &code))
         return code;

@@ -1,7 +1,7 @@
 // Kernels that are compiled before the first frame. PoCL compiles a kernel when it is launched first,
-// one at a time in a process, and keeps it on disk for every process. So where it has none yet,
-// several processes of this command compile them side by side: `weir run arr-coc --compile -`, each
-// of which reads the name of its next kernel from one pipe.
+// one at a time in a process, and keeps it on disk for every process. So where it had to build the
+// program, several processes of this command compile the kernels side by side: `weir run arr-coc
+// --compile -`, each of which reads the name of its next kernel from one pipe.
 #define _GNU_SOURCE // pipe2
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/common/processors.h"
+#include "cli/common/signals.h"
 #include "cli/run/run.h"
 
 extern char **environ;
@@ -22,6 +23,7 @@ extern char **environ;
 enum {
     ARGUMENTS_MOST = 12,
     DIGITS = 16,
+    NAME_SIZE = 64, // of a kernel, with its line's end
     LINES_SIZE = 4096
 };
 
@@ -52,7 +54,7 @@ static bool keeps_kernels(void)
 
 static bool is_cold(const struct run_device *device)
 {
-    return strcmp(device->info.platform, "Portable Computing Language") == 0 && keeps_kernels() &&
+    return cli_is_pocl(&device->info) && keeps_kernels() &&
            processor_time_ns() - device->processor_ns > COLD_NS;
 }
 
@@ -98,20 +100,29 @@ static int start(const struct run_device *device, int names, pid_t *out_process)
     return error;
 }
 
-// A pipe of packets: each read gets one name. False after an errno.
-static bool open_names(const struct run_kernels *kernels, int *out_names)
+static bool write_name(int to, const char *name)
+{
+    char line[NAME_SIZE];
+    const int length = snprintf(line, sizeof line, "%s\n", name);
+    return write(to, line, (size_t)length) == length;
+}
+
+// A pipe of packets: each read gets one name. 0, or an errno: a user who has many pipes gets small
+// ones, which have no room for all names, and no process reads yet.
+static int open_names(const struct run_kernels *kernels, int *out_names)
 {
     int ends[2];
-    bool written = true;
+    int error = 0;
     if (pipe2(ends, O_CLOEXEC | O_DIRECT) != 0)
-        return false;
-    for (uint32_t i = 0; i < kernels->count && written; i++)
-        written = dprintf(ends[1], "%s\n", kernels->names[i]) > 0;
+        return errno;
+    fcntl(ends[1], F_SETFL, O_DIRECT | O_NONBLOCK);
+    for (uint32_t i = 0; i < kernels->count && error == 0; i++)
+        error = write_name(ends[1], kernels->names[i]) ? 0 : errno;
     close(ends[1]);
-    *out_names = ends[0];
-    if (!written)
+    if (error != 0)
         close(ends[0]);
-    return written;
+    *out_names = ends[0];
+    return error;
 }
 
 static bool has_succeeded(pid_t process)
@@ -129,17 +140,17 @@ static void compile_side_by_side(const struct run_device *device, uint32_t count
     pid_t processes[RUN_KERNELS_MOST];
     uint32_t started = 0;
     uint32_t failed = 0;
-    int names;
-    if (!open_names(&run->kernels, &names)) {
-        cli_warning("no pipe for the processes that compile kernels: %s; the first frame waits for "
-                    "each of them in turn",
-                    strerror(errno));
+    int names = -1;
+    int error = open_names(&run->kernels, &names);
+    if (error != 0) {
+        cli_warning("no pipe for processes that compile kernels: %s; the first frame waits for "
+                    "each kernel in turn",
+                    strerror(error));
         return;
     }
     cli_note("the driver has not compiled these kernels yet: %u processes do so now, side by side, "
              "and it keeps them for later runs",
              (unsigned)count);
-    int error = 0;
     while (started < count && (error = start(device, names, &processes[started])) == 0)
         started++;
     close(names);
@@ -147,7 +158,7 @@ static void compile_side_by_side(const struct run_device *device, uint32_t count
         failed += !has_succeeded(processes[i]);
     if (error != 0)
         cli_warning("a process that compiles kernels cannot be started: %s", strerror(error));
-    if (failed > 0)
+    if (failed > 0 && !cli_signal())
         cli_warning("%u of %u processes that compile kernels failed; the first frame waits for "
                     "what they have not compiled",
                     (unsigned)failed, (unsigned)started);
@@ -203,7 +214,7 @@ static bool add_kernel(struct run_kernels *kernels, const char *name, size_t len
 static void add_all(struct run_kernels *kernels)
 {
     const char *known;
-    for (size_t i = 0; (known = weir_arr_coc_kernel_name(i)); i++)
+    for (size_t i = 0; i < RUN_KERNELS_MOST && (known = weir_arr_coc_kernel_name(i)); i++)
         kernels->names[kernels->count++] = known;
 }
 
@@ -235,13 +246,10 @@ bool run_compile_check(struct run *run, char **operands)
         {run->query_path, "--query"},  {run->weights_path, "--weights"},
         {run->by_ranks, "--ranks"},    {run->live, "--live"},
         {run->overlay, "--overlay"},   {run->frame_limit, "--frames"},
+        {run->output, "--output"},     {run->repeat > 1, "--repeat"},
         {run->decoders, "--decoders"}, {run->stops, "--stop"},
         {run->json, "--json"},
     };
-    if (!run->compile && run->image_count == 0) {
-        cli_error("weir run arr-coc needs an image: weir run arr-coc IMAGE...");
-        return false;
-    }
     if (run->compile && run->image_count > 0) {
         cli_error("--compile runs no image; leave '%s' out, or --compile", operands[0]);
         return false;
@@ -251,6 +259,7 @@ bool run_compile_check(struct run *run, char **operands)
             cli_error("--compile runs no image; leave %s out", others[i].name);
             return false;
         }
+    run->output = run->output ? run->output : "out";
     return list_kernels(run);
 }
 
@@ -260,6 +269,7 @@ struct names {
     const struct run_kernels *kernels;
     uint32_t count; // so far
     bool refused;
+    int error; // of a read
     size_t used, length;
     char lines[LINES_SIZE];
 };
@@ -286,6 +296,7 @@ static char *next_line(struct names *names)
         }
         if (got < 0 && errno == EINTR)
             continue;
+        names->error = got < 0 ? errno : 0;
         names->lines[names->length] = '\0';
         names->used = names->length;
         return names->length > 0 ? names->lines : NULL;
@@ -324,6 +335,10 @@ static int compile_on(struct run_device *device, struct weir_arr_coc_params *par
     run_compile_watch(device);
     if (weir_arr_coc_compile(params, next_name, &names) < 0)
         return cli_weir_error();
+    if (names.error != 0) {
+        cli_error("standard input cannot be read: %s", strerror(names.error));
+        return CLI_FAILED;
+    }
     if (names.refused)
         return CLI_USAGE;
     cli_note("kernels compiled for %s: %u", device->info.name, (unsigned)names.count);

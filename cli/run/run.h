@@ -195,13 +195,13 @@ bool run_open_devices(struct run *run);
 bool run_create_pipelines(struct run *run, struct weir_arr_coc_params *params);
 int run_close_devices(struct run *run, int code);
 
-// compile.c. Before a device's program is built, and when it is: where the driver has to compile
-// kernels that it keeps for other processes too, several processes do so, and it is waited for.
+// compile.c. Before a device's program is built, and when it is: where the driver had to build it,
+// and keeps kernels for other processes too, several processes compile them, and are waited for.
 void run_compile_watch(struct run_device *device);
 void run_compile_if_cold(void *device);
 
-// Lists the kernels, all without --compile. False after a message: what --compile cannot take, or a
-// run without an image. And the work of --compile, which returns the exit code.
+// Lists the kernels, all without --compile. False after a message: what --compile cannot take. And the
+// work of --compile, which returns the exit code.
 bool run_compile_check(struct run *run, char **operands);
 int run_compile(struct run *run);
 

@@ -10,6 +10,11 @@ enum {
     DIGITS_MOST = 6
 };
 
+bool cli_is_pocl(const struct weir_device_info *info)
+{
+    return strcmp(info->platform, "Portable Computing Language") == 0;
+}
+
 // Adds the index in `length` characters of text.
 static bool add_index(struct cli_devices *devices, const char *text, size_t length)
 {

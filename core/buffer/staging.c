@@ -16,6 +16,10 @@ struct weir__staging_block {
     weir_buffer *memory;
 };
 
+_Static_assert(sizeof((struct weir__staging *)0)->blocks / sizeof(struct weir__staging_blocks) ==
+                   WEIR__STAGING_SIZES,
+               "a device has a list of blocks of each size");
+
 void weir__staging_init(struct weir__staging *staging)
 {
     weir_lock_init(&staging->lock, &weir__locks[WEIR__LOCK_STAGING]);

@@ -20,8 +20,7 @@
 // 100 us to wake.
 #define PARALLEL_BYTES ((size_t)4 << 20)
 #define SHARE_BYTES ((size_t)4 << 20)
-// From staging.large_bytes on the device copies two parts at once, and from so many times as much on all
-// that a slot can have.
+// From staging.large_bytes on pieces have two parts, and from so many times as much on PARTS_MAX.
 #define ALL_PARTS_TIMES 4
 // The parts fit into a processor's own cache, and there are several for each thread.
 #define PART_BYTES_MAX WEIR__STAGING_BYTES(WEIR__STAGING_SMALL)
@@ -87,8 +86,7 @@ static struct slot *slot_of(struct transfer *transfer, size_t piece)
 
 static size_t bytes_of(const struct transfer *transfer, size_t piece)
 {
-    const size_t rest = transfer->size - piece * transfer->piece_bytes;
-    return rest < transfer->piece_bytes ? rest : transfer->piece_bytes;
+    return least_of(transfer->size - piece * transfer->piece_bytes, transfer->piece_bytes);
 }
 
 // The host's copies to or from a slot, which plugins see as its use.
@@ -276,8 +274,8 @@ static unsigned start_copiers(struct weir__staging *staging, size_t size)
     return (unsigned)least_of(weir_workers_start(&staging->copiers, (unsigned)wanted), wanted);
 }
 
-// The parts of a piece: several where the device would lose more time between pieces than the first
-// and the last one take longer.
+// The parts of a piece. With more of them the device loses less time between pieces, but there is none
+// for it to copy until all parts of the first are there, which counts in smaller transfers.
 static unsigned parts_of(const struct transfer *transfer)
 {
     const size_t large = transfer->queue->member.device->staging.large_bytes;

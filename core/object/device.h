@@ -22,7 +22,7 @@ struct weir__thread_queue;
 // The pinned memory of uploads and downloads, and the threads that copy to and from it
 // (core/buffer/staging.h).
 struct weir__staging {
-    struct weir_lock lock; // of the next
+    struct weir_lock lock; // of `blocks`
     struct weir__staging_blocks {
         struct weir__staging_block *spare; // not in use by a transfer
         size_t count;                      // of all blocks

@@ -1,7 +1,7 @@
 // Memory that is not pinned: uploads and downloads copy through pinned pieces. Of a small transfer the
-// calling thread copies one after the other; of a large one several threads do, each a piece at a time,
+// calling thread copies one after the other; of a large one several threads do, each a part at a time,
 // in the order in which the calling thread gives them away; one that has nothing to do sleeps, and has to
-// wake first. That the calling thread copies a piece which it waits for, and which none has begun, is left
+// wake first. That the calling thread copies a part which it waits for, and which none has begun, is left
 // out. If the host is measured, so was that.
 #include "plugins/sim/sim.h"
 

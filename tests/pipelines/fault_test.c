@@ -1,7 +1,7 @@
-// Every call that a pipeline's creation makes, and every allocation in it, fails once
-// in turn; so does every launch of a frame, and every call of weir_arr_coc_compile(). The error names the request, and nothing is
-// leaked: closing the rig fails the test if the device still has an object, and the
-// sanitizer finds lost memory. The linker wraps the calls.
+// Every call that a pipeline's creation makes, and every allocation in it, fails once in turn; so
+// does every launch of a frame, and every call of weir_arr_coc_compile(). The error names the
+// request, and nothing is leaked: closing the rig fails the test if the device still has an object,
+// and the sanitizer finds lost memory. The linker wraps the calls.
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +60,12 @@ WRAP(weir_queue_launch_at,
      (weir_queue * queue, weir_kernel *kernel, struct weir_extent grid, struct weir_extent block,
       const struct weir_argument *arguments, size_t count, const char *file, int line),
      (queue, kernel, grid, block, arguments, count, file, line))
+WRAP(weir_queue_fill_at,
+     (weir_queue * queue, weir_buffer *buffer, size_t offset, size_t size, const void *pattern,
+      size_t pattern_size, const char *file, int line),
+     (queue, buffer, offset, size, pattern, pattern_size, file, line))
+WRAP(weir_queue_sync_at, (weir_queue * queue, uint64_t timeout_ns, const char *file, int line),
+     (queue, timeout_ns, file, line))
 #undef WRAP
 
 void *__real_malloc(size_t size);
@@ -118,9 +124,9 @@ WEIR_TEST(ArrCocFaults, EveryCallOfCreation)
     }
     EXPECT_INT_EQ(status, WEIR_OK);
     weir_arr_coc_destroy(&arr_coc);
-    // Four queues, a program, seven kernels, two buffers and an upload, and for
-    // each slot three buffers and a launch, and one launch more.
-    EXPECT_INT_GE(number, 4 + 1 + 7 + 3 + 3 * 4 + 1);
+    // Four queues, a program, seven kernels, two buffers and an upload, for each slot three buffers
+    // and a launch, one launch more, and a wait.
+    EXPECT_INT_GE(number, 4 + 1 + 7 + 3 + 3 * 4 + 1 + 1);
     rig_close(&rig);
 }
 
@@ -174,8 +180,9 @@ WEIR_TEST(ArrCocFaults, EveryCallOfCompile)
     }
     calls_left = 0;
     EXPECT_INT_EQ(status, WEIR_OK);
-    // A queue, a program, seven kernels, two buffers, the slot's three, and seven launches.
-    EXPECT_INT_GE(number, 1 + 1 + 7 + 2 + 3 + 7);
+    // A queue, a program, seven kernels, two buffers, the slot's three, five fills, and seven launches
+    // and waits.
+    EXPECT_INT_GE(number, 1 + 1 + 7 + 2 + 3 + 5 + 2 * 7);
     rig_close(&rig);
 }
 

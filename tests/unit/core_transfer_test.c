@@ -325,7 +325,8 @@ WEIR_TEST(Transfer, SeveralAtOnce)
         EXPECT_OK(uploaders[i].status);
         EXPECT_TRUE(uploaders[i].same);
     }
-    EXPECT_TRUE(staging_of(&job)->copiers.count <= THREADS);
+    for (int size = 0; size < WEIR__STAGING_SIZES; size++)
+        EXPECT_TRUE(staging_of(&job)->blocks[size].count <= WEIR__STAGING_BLOCKS_MAX(size));
     job_close(&job);
 }
 
