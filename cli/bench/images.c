@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/common/processors.h"
 #include "cli/common/share.h"
@@ -237,15 +236,6 @@ static void close_images(struct images_bench *images)
 
 // Measuring.
 
-// Of all threads of this process.
-static uint64_t processor_ns(void)
-{
-    struct timespec time;
-    return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) == 0
-               ? (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec
-               : 0;
-}
-
 static bool run_way(struct images_bench *images, struct images_row *row, enum images_way way)
 {
     images->decodes = way == IMAGES_BOTH;
@@ -263,12 +253,12 @@ static void keep(const struct images_bench *images, struct bench_samples *sample
 static bool time_way(struct images_bench *images, struct images_row *row, enum images_way way,
                      double *out_rate)
 {
-    const uint64_t worked_ns = processor_ns();
+    const uint64_t worked_ns = cli_processor_time_ns();
     const uint64_t began_ns = cli_now_ns();
     if (!run_way(images, row, way))
         return false;
     const double took_ns = (double)(cli_now_ns() - began_ns);
-    const double busy_ns = (double)(processor_ns() - worked_ns);
+    const double busy_ns = (double)(cli_processor_time_ns() - worked_ns);
     *out_rate = (double)images->frames * 1e9 / took_ns;
     bench_keep(images->bench, &row->rate[way], *out_rate);
     keep(images, &row->busy[way], busy_ns / took_ns);

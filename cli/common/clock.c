@@ -1,6 +1,7 @@
 #include "cli/common/clock.h"
 
 #include <stddef.h>
+#include <time.h>
 
 #include "base/clock.h"
 
@@ -19,4 +20,12 @@ bool cli_clock_is_virtual(void)
 uint64_t cli_now_ns(void)
 {
     return used ? used->now_ns(used->user) : weir_clock_now_ns();
+}
+
+uint64_t cli_processor_time_ns(void)
+{
+    struct timespec time;
+    return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) == 0
+               ? (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec
+               : 0;
 }

@@ -10,7 +10,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +19,7 @@
 #include "base/text.h"
 #include "cli/common/progress.h"
 #include "cli/common/signals.h"
-
-extern char **environ;
+#include "cli/common/spawn.h"
 
 enum {
     LINE_SIZE = 4096,
@@ -38,29 +36,11 @@ struct child {
     char line[LINE_SIZE];
 };
 
-// The suite runs in a process group of its own, so that the terminal's interrupt reaches
-// this process alone, which then ends the suite. The signals blocked in this process are
-// not blocked in the suite.
-static int spawn(const struct conform *conform, const posix_spawn_file_actions_t *actions,
-                 char **arguments, pid_t *out_process)
-{
-    posix_spawnattr_t attributes;
-    sigset_t none;
-    sigemptyset(&none);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    const int error =
-        posix_spawn(out_process, conform->program, actions, &attributes, arguments, environ);
-    posix_spawnattr_destroy(&attributes);
-    return error;
-}
-
 // Starts the suite with one argument or two, its output and errors in a pipe.
-static bool start(const struct conform *conform, char *first, char *second, struct child *child)
+static bool start(const struct conform *conform, const char *first, const char *second,
+                  struct child *child)
 {
-    char name[] = "conformance";
-    char *arguments[] = {name, first, second, NULL};
+    const char *arguments[] = {"conformance", first, second, NULL};
     posix_spawn_file_actions_t actions;
     int ends[2];
 
@@ -73,7 +53,8 @@ static bool start(const struct conform *conform, char *first, char *second, stru
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
         posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
         posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
-        error = spawn(conform, &actions, arguments, &child->process);
+        // An interrupt at the terminal reaches this process alone, which then ends the suite.
+        error = cli_spawn(conform->program, arguments, &actions, true, &child->process);
         posix_spawn_file_actions_destroy(&actions);
         close(ends[1]);
         child->output = ends[0];
