@@ -475,6 +475,7 @@ static int run_main(int argc, char **argv)
     cli_set_quiet(run.quiet || run.by_ranks); // until the rank is known: rank 0 prints
     cli_log_to_stderr();
     code = CLI_USAGE;
+    run.output = run.output ? run.output : "out";
     run.devices = calloc(CLI_DEVICES_MAX, sizeof *run.devices);
     if (!run.devices)
         cli_error("no memory for the list of devices");

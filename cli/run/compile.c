@@ -5,43 +5,28 @@
 #define _GNU_SOURCE // pipe2
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "cli/common/clock.h"
 #include "cli/common/processors.h"
 #include "cli/common/signals.h"
+#include "cli/common/spawn.h"
 #include "cli/run/run.h"
-
-extern char **environ;
 
 enum {
     ARGUMENTS_MOST = 12,
     DIGITS = 16,
-    NAME_SIZE = 64, // of a kernel, with its line's end
-    LINES_SIZE = 4096
+    NAME_SIZE = 64 // of a kernel, with its line's end
 };
 
 // PoCL takes less processor time for a program that it has on disk, and more than half a second for
 // one that it has not.
 #define COLD_NS UINT64_C(300000000)
-
-static uint64_t processor_time_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-void run_compile_watch(struct run_device *device)
-{
-    device->processor_ns = processor_time_ns();
-}
 
 // The processes.
 
@@ -55,7 +40,7 @@ static bool keeps_kernels(void)
 static bool is_cold(const struct run_device *device)
 {
     return cli_is_pocl(&device->info) && keeps_kernels() &&
-           processor_time_ns() - device->processor_ns > COLD_NS;
+           cli_processor_time_ns() - device->processor_ns > COLD_NS;
 }
 
 // The index that --devices has for it; false: the one that the configuration names.
@@ -68,8 +53,7 @@ static bool index_of(const struct run_device *device, char out_digits[DIGITS])
     return run->wanted.all || run->wanted.count > 0;
 }
 
-// They get no signal's mask of this process, whose signals one of its threads takes, and neither its
-// input nor its output.
+// They get neither the input nor the output of this process.
 static int start(const struct run_device *device, int names, pid_t *out_process)
 {
     char digits[DIGITS];
@@ -84,19 +68,11 @@ static int start(const struct run_device *device, int names, pid_t *out_process)
         arguments[count++] = digits;
     }
     posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none;
-    sigemptyset(&none);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, names, STDIN_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    const int error = posix_spawn(out_process, "/proc/self/exe", &actions, &attributes,
-                                  (char **)(void *)arguments, environ);
+    const int error = cli_spawn("/proc/self/exe", arguments, &actions, false, out_process);
     posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
     return error;
 }
 
@@ -107,8 +83,9 @@ static bool write_name(int to, const char *name)
     return write(to, line, (size_t)length) == length;
 }
 
-// A pipe of packets: each read gets one name. 0, or an errno: a user who has many pipes gets small
-// ones, which have no room for all names, and no process reads yet.
+// Makes a pipe of packets, of which each read gets one name. Returns 0 or an errno. Writing does not
+// wait, since no process reads yet: the system's limit on the pages of a user's pipes may leave too
+// little room in this one.
 static int open_names(const struct run_kernels *kernels, int *out_names)
 {
     int ends[2];
@@ -137,7 +114,7 @@ static bool has_succeeded(pid_t process)
 static void compile_side_by_side(const struct run_device *device, uint32_t count)
 {
     const struct run *run = device->run;
-    pid_t processes[RUN_KERNELS_MOST];
+    pid_t processes[WEIR_ARR_COC_KERNELS];
     uint32_t started = 0;
     uint32_t failed = 0;
     int names = -1;
@@ -164,7 +141,8 @@ static void compile_side_by_side(const struct run_device *device, uint32_t count
                     (unsigned)failed, (unsigned)started);
 }
 
-void run_compile_if_cold(void *user)
+// Called when the program is built.
+static void compile_if_cold(void *user)
 {
     const struct run_device *device = user;
     const struct run *run = device->run;
@@ -172,6 +150,14 @@ void run_compile_if_cold(void *user)
     // Ranks begin together, and would each start as many.
     if (processors > 1 && !run->by_ranks && is_cold(device))
         compile_side_by_side(device, processors);
+}
+
+void run_compile_watch(struct run_device *device, struct weir_arr_coc_params *params)
+{
+    params->device = device->device;
+    params->user = device;
+    params->built = compile_if_cold;
+    device->processor_ns = cli_processor_time_ns();
 }
 
 // --compile.
@@ -214,15 +200,19 @@ static bool add_kernel(struct run_kernels *kernels, const char *name, size_t len
 static void add_all(struct run_kernels *kernels)
 {
     const char *known;
-    for (size_t i = 0; i < RUN_KERNELS_MOST && (known = weir_arr_coc_kernel_name(i)); i++)
+    for (size_t i = 0; (known = weir_arr_coc_kernel_name(i)); i++)
         kernels->names[kernels->count++] = known;
+}
+
+static bool is_from_input(const struct run *run)
+{
+    return run->compile && strcmp(run->compile, "-") == 0;
 }
 
 static bool list_kernels(struct run *run)
 {
     const char *text = run->compile;
-    run->kernels.from_input = text && strcmp(text, "-") == 0;
-    if (run->kernels.from_input)
+    if (is_from_input(run))
         return true;
     if (!text || strcmp(text, "all") == 0) {
         add_all(&run->kernels);
@@ -259,84 +249,56 @@ bool run_compile_check(struct run *run, char **operands)
             cli_error("--compile runs no image; leave %s out", others[i].name);
             return false;
         }
-    run->output = run->output ? run->output : "out";
     return list_kernels(run);
 }
 
-// Where the names come from: the list, or lines of standard input, of which each read() gets what
-// there is, so that several processes can read from one pipe of packets.
+// The names of one compilation. A read of standard input takes what there is and no more, so several
+// processes can read from one pipe of packets.
 struct names {
-    const struct run_kernels *kernels;
+    const struct run *run;
     uint32_t count; // so far
     bool refused;
-    int error; // of a read
-    size_t used, length;
-    char lines[LINES_SIZE];
+    char *line; // of standard input
+    size_t line_size;
 };
-
-// The next line, without its end; NULL at the end of the input. The last may have no end.
-static char *next_line(struct names *names)
-{
-    for (;;) {
-        char *line = names->lines + names->used;
-        char *end = memchr(line, '\n', names->length - names->used);
-        if (end) {
-            *end = '\0';
-            names->used += (size_t)(end + 1 - line);
-            return line;
-        }
-        names->length -= names->used;
-        memmove(names->lines, line, names->length);
-        names->used = 0;
-        const ssize_t got =
-            read(STDIN_FILENO, names->lines + names->length, LINES_SIZE - 1 - names->length);
-        if (got > 0) {
-            names->length += (size_t)got;
-            continue;
-        }
-        if (got < 0 && errno == EINTR)
-            continue;
-        names->error = got < 0 ? errno : 0;
-        names->lines[names->length] = '\0';
-        names->used = names->length;
-        return names->length > 0 ? names->lines : NULL;
-    }
-}
 
 static const char *next_from_input(struct names *names)
 {
-    const char *line;
-    while ((line = next_line(names)) && !*line)
-        ;
-    if (!line)
-        return NULL;
-    const char *known = find_kernel(line, strlen(line));
-    if (!known)
-        refuse_kernel(line, strlen(line));
-    names->refused = !known;
-    names->count += !names->refused;
-    return known;
+    while (getline(&names->line, &names->line_size, stdin) >= 0) {
+        const size_t length = strcspn(names->line, "\n");
+        if (length == 0)
+            continue;
+        const char *known = find_kernel(names->line, length);
+        if (!known)
+            refuse_kernel(names->line, length);
+        names->refused = !known;
+        names->count += !names->refused;
+        return known;
+    }
+    return NULL;
 }
 
 static const char *next_name(void *user)
 {
     struct names *names = user;
-    if (names->kernels->from_input)
+    const struct run_kernels *kernels = &names->run->kernels;
+    if (is_from_input(names->run))
         return next_from_input(names);
-    return names->count < names->kernels->count ? names->kernels->names[names->count++] : NULL;
+    return names->count < kernels->count ? kernels->names[names->count++] : NULL;
 }
 
 static int compile_on(struct run_device *device, struct weir_arr_coc_params *params)
 {
-    struct names names = {.kernels = &device->run->kernels};
-    params->device = device->device;
-    params->user = device;
-    params->built = names.kernels->from_input ? NULL : run_compile_if_cold;
-    run_compile_watch(device);
-    if (weir_arr_coc_compile(params, next_name, &names) < 0)
+    struct names names = {.run = device->run};
+    run_compile_watch(device, params);
+    if (is_from_input(device->run))
+        params->built = NULL;
+    const weir_status status = weir_arr_coc_compile(params, next_name, &names);
+    free(names.line);
+    if (status < 0)
         return cli_weir_error();
-    if (names.error != 0) {
-        cli_error("standard input cannot be read: %s", strerror(names.error));
+    if (ferror(stdin)) {
+        cli_error("standard input cannot be read");
         return CLI_FAILED;
     }
     if (names.refused)
@@ -351,7 +313,7 @@ int run_compile(struct run *run)
     int code = CLI_OK;
     if (!run_open_devices(run) || weir_arr_coc_params_from_settings(run->runtime, &params) < 0) {
         code = cli_weir_error();
-    } else if (run->kernels.from_input && run->device_count > 1) {
+    } else if (is_from_input(run) && run->device_count > 1) {
         cli_error("--compile - is for one device; the names are gone after the first");
         code = CLI_USAGE;
     }

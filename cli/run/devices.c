@@ -79,11 +79,8 @@ bool run_create_pipelines(struct run *run, struct weir_arr_coc_params *params)
     if (weir_pipeline_group_create(&group, &run->group) < 0)
         return false;
     for (uint32_t i = 0; i < run->device_count; i++) {
-        params->device = run->devices[i].device;
-        params->user = &run->devices[i];
         params->group = run->group;
-        params->built = run_compile_if_cold;
-        run_compile_watch(&run->devices[i]);
+        run_compile_watch(&run->devices[i], params);
         if (weir_arr_coc_create(params, &run->devices[i].arr_coc) < 0)
             return false;
     }

@@ -18,8 +18,7 @@
 #include "pipelines/arr_coc/arr_coc.h"
 
 enum {
-    RUN_STAGES = WEIR_ARR_COC_STAGES_MAX,
-    RUN_KERNELS_MOST = 16
+    RUN_STAGES = WEIR_ARR_COC_STAGES_MAX
 };
 
 // Times of all successful runs of one image.
@@ -100,9 +99,8 @@ struct run_paths {
 
 // Kernels to compile, by name.
 struct run_kernels {
-    bool from_input; // the names come from standard input
     uint32_t count;
-    const char *names[RUN_KERNELS_MOST];
+    const char *names[WEIR_ARR_COC_KERNELS];
 };
 
 struct run_writer {
@@ -195,10 +193,10 @@ bool run_open_devices(struct run *run);
 bool run_create_pipelines(struct run *run, struct weir_arr_coc_params *params);
 int run_close_devices(struct run *run, int code);
 
-// compile.c. Before a device's program is built, and when it is: where the driver had to build it,
-// and keeps kernels for other processes too, several processes compile them, and are waited for.
-void run_compile_watch(struct run_device *device);
-void run_compile_if_cold(void *device);
+// compile.c. Names the device in `params`, and watches how its program is built: where the driver had to
+// build it, and keeps kernels for other processes too, several processes compile them, and are waited
+// for.
+void run_compile_watch(struct run_device *device, struct weir_arr_coc_params *params);
 
 // Lists the kernels, all without --compile. False after a message: what --compile cannot take. And the
 // work of --compile, which returns the exit code.

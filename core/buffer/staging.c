@@ -5,9 +5,9 @@
 #include "core/support/error.h"
 #include "core/support/memory.h"
 
-// As many saturate the link of an H100 in both directions (docs/benchmarks.md).
+// More gain nothing on an H100 (docs/decisions/0024-copying-threads.md).
 #define AUTO_THREADS 12
-// Below this size large blocks gain nothing there.
+// Of this size large blocks gain little there.
 #define LARGE_BYTES ((size_t)64 << 20)
 
 struct weir__staging_block {

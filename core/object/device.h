@@ -28,7 +28,7 @@ struct weir__staging {
         size_t count;                      // of all blocks
     } blocks[2];                           // by enum weir__staging_size
     unsigned thread_limit;
-    size_t large_bytes; // of a transfer from which on it takes large blocks
+    size_t large_bytes; // of a transfer from which on it takes large blocks; fewer in tests
     struct weir_workers copiers;
 };
 

@@ -157,14 +157,14 @@ weir_status arr_coc_create_slot(weir_arr_coc *a, struct arr_coc_slot **out_slot)
 
 static weir_status create_slot(void *user, weir_device *device, uint32_t index, void **out_slot)
 {
-    struct arr_coc_slot *slot = NULL;
+    struct arr_coc_slot *slot;
     (void)device;
     weir_status status = arr_coc_create_slot(user, &slot);
-    if (status == WEIR_OK)
-        status = arr_coc_submit_position(user, slot, index == 0);
+    if (status < 0)
+        return status;
+    status = arr_coc_submit_position(user, slot, index == 0);
     if (status < 0) {
-        if (slot)
-            arr_coc_destroy_slot(slot);
+        arr_coc_destroy_slot(slot);
         return status;
     }
     *out_slot = slot;

@@ -25,6 +25,8 @@ typedef struct weir_arr_coc weir_arr_coc;
 // one memory there is nothing to copy, and the first and the last are absent.
 #define WEIR_ARR_COC_STAGES_MAX 5
 
+#define WEIR_ARR_COC_KERNELS 7
+
 // Sizes. Zero means the default. Closed.
 struct weir_arr_coc_sizes {
     uint32_t side;   // S, working size in pixels: 32 … 4096, a multiple of `grid`; 1024
@@ -102,7 +104,7 @@ weir_status weir_arr_coc_create(const struct weir_arr_coc_params *params,
 // callback of the pipeline.
 void weir_arr_coc_destroy(weir_arr_coc **arr_coc);
 
-// The kernels' names; NULL after the last.
+// The names of the WEIR_ARR_COC_KERNELS kernels; NULL after the last.
 const char *weir_arr_coc_kernel_name(size_t index);
 
 // Launches each kernel that `next(user)` names, until it returns NULL, once on blank data, with the

@@ -4,6 +4,8 @@
 
 #include "pipelines/arr_coc/parts.h"
 
+_Static_assert(WEIR_ARR_COC_KERNELS == (int)ARR_COC_KERNEL_COUNT, "the header's number");
+
 const char *weir_arr_coc_kernel_name(size_t index)
 {
     return index < ARR_COC_KERNEL_COUNT ? arr_coc_kernel_names[index] : NULL;

@@ -5,6 +5,7 @@
 
 cp "$images/coffee.png" photo.png
 readonly told="the driver has not compiled these kernels yet"
+sanitized="${ASAN_OPTIONS-}${TSAN_OPTIONS-}"
 # A process whose check for leaks crashes would have failed; the pipelines' tests look for leaks.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 
@@ -58,7 +59,7 @@ expect_data 0 "$weir" run arr-coc --config small.ini --quiet --output quiet phot
 [ -z "$messages" ] || fail "--quiet told: $messages"
 expect_results quiet
 
-# Without images, also where they are more than one for a device, and of the usual sizes.
+# Without images; also of the usual sizes, and for two devices.
 cold ahead
 expect_data 0 "$weir" run arr-coc --config small.ini --compile all
 expect_contains "$messages" "$told"
@@ -123,6 +124,22 @@ expect_not_contains "$messages" "failed"
 [ "$(compiled)" = "$wanted" ] || fail "compiled: $(compiled)"
 expect_results ignoring
 
+# What the system refuses is told, and the run goes on without. A sanitizer must be loaded first.
+refused()
+{
+    cold "refused-$1"
+    expect_data 0 env REFUSE="$1" LD_PRELOAD="$here/tests/cli/librefusing.so" "$weir" run arr-coc \
+        --config small.ini --output "refused-$1" photo.png
+    expect_contains "$messages" "weir: warning: $2"
+    [ "$(compiled)" = "$wanted" ] || fail "compiled: $(compiled)"
+    expect_results "refused-$1"
+}
+if [ -z "$sanitized" ]; then
+    refused pipe "no pipe for processes that compile kernels: Too many open files; the first frame"
+    refused room "no pipe for processes that compile kernels: Resource temporarily unavailable; the first frame"
+    refused start "a process that compiles kernels cannot be started: Resource temporarily unavailable"
+fi
+
 # Processes that are killed: the run compiles what they left.
 cold killed
 status=0
@@ -183,6 +200,6 @@ export POCL_DEVICES="pthread basic"
 refuse "--compile - is for one device" --compile - --devices all </dev/null
 unset POCL_DEVICES
 expect_data 1 "$weir" run arr-coc --config small.ini --compile - </
-expect_contains "$messages" "standard input cannot be read: "
+expect_contains "$messages" "standard input cannot be read"
 expect_data 3 "$weir" run arr-coc --config missing.ini --compile all
 expect_contains "$messages" "missing.ini"
