@@ -122,7 +122,7 @@ cc_library(
 _googletest = repository_rule(implementation = _googletest_impl, local = True)
 
 def weir_libraries():
-    """Declares @inih, @zlib, @libpng, @libjpeg, @jansson, @dlpack and @googletest."""
+    """Declares @inih, @zlib, @libpng, @libjpeg, @jansson, @sodium, @dlpack and @googletest."""
     _debian_library(
         name = "inih",
         package = "libinih-dev",
@@ -156,6 +156,22 @@ def weir_libraries():
         package = "libjansson-dev",
         headers = ["jansson.h", "jansson_config.h"],
         archive = "libjansson.a",
+    )
+    _debian_library(
+        name = "sodium",
+        package = "libsodium-dev",
+        headers = ["sodium/%s.h" % name for name in [
+            "core",
+            "crypto_auth_hmacsha512",
+            "crypto_auth_hmacsha512256",
+            "crypto_generichash",
+            "crypto_generichash_blake2b",
+            "crypto_hash_sha512",
+            "export",
+            "randombytes",
+            "utils",
+        ]],
+        archive = "libsodium.a",
     )
     _debian_headers(
         name = "dlpack",

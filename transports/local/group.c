@@ -103,6 +103,28 @@ static bool carry_with_room(struct local_run *run)
     return carried;
 }
 
+// Bytes that this rank shows or sends, at most.
+static uint64_t bytes_of(const struct local_run *run, const struct weir_transport_call *call)
+{
+    uint64_t bytes = run->head.count * weir_datatype_size(run->head.element);
+    for (uint32_t i = 0; i < call->part_count && run->head.kind == WEIR_EXCHANGE; i++) {
+        const struct weir_transport_part *part = weir_transport_part_at(call, i);
+        const uint64_t size = part->count * weir_datatype_size(part->element);
+        bytes = size > bytes ? size : bytes;
+    }
+    return bytes;
+}
+
+// Strangers on the way could read, and change, what goes to another machine.
+static weir_status refuse_data(const struct local_run *run)
+{
+    local_fail(run, "rank %u is asked to send host memory to another machine, and 'local' does not",
+               run->group->rank);
+    char cause[LOCAL_CAUSE_SIZE] = "";
+    (void)run->group->wire->failed(run->group, cause);
+    return weir_host_fail(run->group->host, WEIR_ERROR_UNSUPPORTED, LOCAL_MPI_REMEDY, "%s", cause);
+}
+
 weir_status local_run_call(void *group, const struct weir_transport_call *call)
 {
     struct local_run run = {
@@ -118,6 +140,8 @@ weir_status local_run_call(void *group, const struct weir_transport_call *call)
         return status;
     if (!acceptable(&run))
         return report(&run, WEIR_ERROR_INVALID);
+    if (run.group->spans_machines && bytes_of(&run, call) > LOCAL_CONTROL_BYTES)
+        return refuse_data(&run);
     const bool carried =
         local_is_numbered(run.head.kind) ? carry_with_room(&run) : carry_messages(&run, call);
     return carried ? WEIR_OK : report(&run, WEIR_ERROR_COMM);
@@ -193,6 +217,12 @@ void local_place(const void *group, uint32_t *out_rank, uint32_t *out_count)
     const struct local_group *local = group;
     *out_rank = local->rank;
     *out_count = local->count;
+}
+
+bool local_carries_data(const void *group)
+{
+    const struct local_group *local = group;
+    return !local->spans_machines;
 }
 
 void local_abort(void *group, const char *reason)

@@ -21,6 +21,11 @@
 // Reductions go through a buffer of this size, which stays in a core's own cache.
 #define LOCAL_SEGMENT_BYTES ((size_t)128 << 10)
 
+// What a rank sends at most in a call of a group of several machines: the beats of engines' communicators.
+#define LOCAL_CONTROL_BYTES ((size_t)64 << 10)
+#define LOCAL_MPI_REMEDY \
+    "run it under mpirun with WEIR_COMM_TRANSPORT=mpi, which carries host memory between machines"
+
 // What a rank says of a call to the ranks that take part, before the first byte.
 enum { // kinds beside those of weir_collective
     LOCAL_SPLIT = 100,
@@ -36,8 +41,6 @@ struct local_head {
     uint64_t number;
     int32_t line;
     char file[LOCAL_FILE_SIZE]; // the end of the file's name; "" if it is not known
-    uint64_t src;               // addresses in the rank's process, for share.c
-    uint64_t dst;
 };
 
 struct local_group;
@@ -68,7 +71,8 @@ struct local_piece {
 struct local_record {
     int32_t color;
     int32_t key;
-    uint32_t port;  // where its wire listens; 0: nowhere
+    uint32_t number; // of its door, on its machine and on the network; 0: it has none
+    uint32_t port;
     uint64_t token; // of its part, if it is rank 0 there
 };
 
@@ -114,6 +118,7 @@ struct local_group {
     const struct weir_host *host;
     uint32_t rank;
     uint32_t count;
+    bool spans_machines; // carries control only: LOCAL_CONTROL_BYTES
     char label[LOCAL_LABEL_SIZE];
 };
 
@@ -175,6 +180,7 @@ bool local_died(const struct local_run *run, uint32_t peer, const struct local_h
 bool local_carry(struct local_run *run);
 weir_status local_run_call(void *group, const struct weir_transport_call *call);
 weir_status local_split(void *group, const struct weir_transport_split *split, void **out_part);
+bool local_carries_data(const void *group);
 void local_place(const void *group, uint32_t *out_rank, uint32_t *out_count);
 void local_abort(void *group, const char *reason);
 void local_leave(void *group);

@@ -1,16 +1,17 @@
 // The module's header, its functions, and the choice of a wire by the rendezvous.
 #include <string.h>
 
-#include "transports/local/rendezvous.h"
+#include "transports/local/meeting.h"
 
 enum {
     KEY_MEMORY,
+    KEY_SECRET_FILE,
     KEY_COUNT
 };
 
 struct transport {
     const struct weir_host *host;
-    bool reads_memory;
+    const char *secret_file; // of the settings, which outlive this
     bool maps_memory;
 };
 
@@ -21,7 +22,7 @@ static weir_status transport_open(const struct weir_host *host,
     if (!transport)
         return weir_host_no_memory(host, "the transport 'local'");
     transport->host = host;
-    transport->reads_memory = strcmp(settings[KEY_MEMORY]->text, "send") != 0;
+    transport->secret_file = settings[KEY_SECRET_FILE]->text;
     transport->maps_memory = strcmp(settings[KEY_MEMORY]->text, "map") == 0;
     *out_state = transport;
     return WEIR_OK;
@@ -41,7 +42,7 @@ static const char *after(const char *text, const char *prefix)
 
 static const char rendezvous_remedy[] =
     "name a place where the ranks meet, such as in WEIR_COMM_RENDEZVOUS: tcp://HOST:PORT, "
-    "file:PATH, or for ranks of one process process:NAME";
+    "unix:PATH, file:PATH, or for ranks of one process process:NAME";
 
 // One rank alone is complete as soon as it has joined, so it needs no name.
 static weir_status join_at(const struct transport *transport,
@@ -52,8 +53,8 @@ static weir_status join_at(const struct transport *transport,
     const char *name = place ? after(place, "process:") : "alone";
     if (name && name[0] && (place || setup->count == 1))
         return local_hub_join(host, setup, name, out_group);
-    if (place && (after(place, "tcp://") || after(place, "file:")))
-        return local_tcp_join(host, setup, transport->reads_memory, transport->maps_memory,
+    if (place && (after(place, "tcp://") || after(place, "unix:") || after(place, "file:")))
+        return local_tcp_join(host, setup, transport->secret_file, transport->maps_memory,
                               out_group);
     if (!place || !place[0])
         return weir_host_fail(host, WEIR_ERROR_CONFIG, rendezvous_remedy,
@@ -90,9 +91,10 @@ static const struct weir_transport_ops local_ops = {
     .abort = local_abort,
     .leave = local_leave,
     .shrink = local_shrink,
+    .carries_data = local_carries_data,
 };
 
-static const char *const memory_choices[] = {"map", "read", "send", NULL};
+static const char *const memory_choices[] = {"map", "send", NULL};
 
 static const struct weir_key local_keys[KEY_COUNT] = {
     [KEY_MEMORY] =
@@ -101,15 +103,23 @@ static const struct weir_key local_keys[KEY_COUNT] = {
             .type = WEIR_KEY_CHOICE,
             .fallback = "map",
             .choices = memory_choices,
-            .help = "How bytes get to another process of this machine: all-reduces through memory "
-                    "that both have mapped and all else read from its memory, all of it read, "
-                    "where the system allows it, or sent over TCP.",
+            .help = "How bytes get to another process of this machine: what is large through memory "
+                    "that both have mapped, or all of it sent over sockets.",
+        },
+    [KEY_SECRET_FILE] =
+        {
+            .name = "secret_file",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "",
+            .help = "A file that this user alone can read (chmod 600) with a text of 16 characters "
+                    "or more, the same on all machines: ranks of other machines prove that they "
+                    "know it. WEIR_COMM_SECRET goes before it.",
         },
 };
 
 static const char *const about[] = {
     "summary",
-    "The reference transport of collectives: ranks of one process, or processes over TCP.",
+    "The transport of collectives between ranks of one machine: threads and processes.",
     NULL,
 };
 

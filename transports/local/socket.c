@@ -1,7 +1,8 @@
-// NOLINTNEXTLINE(bugprone-reserved-identifier): for IFF_UP
-#define _DEFAULT_SOURCE
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for getaddrinfo_a(), struct ucred and IFF_UP
+#define _GNU_SOURCE
 #include "transports/local/socket.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -10,7 +11,9 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -18,31 +21,128 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 #define LONGEST_POLL_MS 60000u
-#define RETRY_NS (20 * NS_PER_MS)
 #define BACKLOG 4096
+// A number that the system gives to a socket without a path has so many digits, after a zero byte.
+#define NUMBER_DIGITS 5
 
-bool local_address_find(const char *host, uint16_t port, struct local_address *out_address,
-                        const char **out_error)
+// Addresses.
+
+static void take_found(const struct addrinfo *found, uint16_t port,
+                       struct local_address *out_address)
 {
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    struct addrinfo *found = NULL;
-    const int error = getaddrinfo(host, NULL, &hints, &found);
-    if (error) {
-        *out_error = gai_strerror(error);
-        return false;
-    }
     memcpy(&out_address->address, found->ai_addr, found->ai_addrlen);
     out_address->size = found->ai_addrlen;
+    local_address_set_port(out_address, port);
+}
+
+bool local_address_parse(const char *number, struct local_address *out_address)
+{
+    const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    *out_address = (struct local_address){.size = 0};
+    if (getaddrinfo(number, NULL, &hints, &found))
+        return false;
+    take_found(found, 0, out_address);
     freeaddrinfo(found);
+    return true;
+}
+
+// A question to a name service, which another thread of the C library asks.
+struct lookup {
+    struct gaicb request;
+    struct addrinfo hints;
+    char host[256];
+};
+
+static int wait_for_lookup(struct lookup *lookup, uint64_t deadline_ns)
+{
+    const struct gaicb *const requests[] = {&lookup->request};
+    for (;;) {
+        const uint64_t now_ns = weir_clock_now_ns();
+        const uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+        const uint64_t wait_ns = local_sooner(left_ns, LONGEST_POLL_MS * NS_PER_MS);
+        const struct timespec wait = {.tv_sec = (time_t)(wait_ns / (1000 * NS_PER_MS)),
+                                      .tv_nsec = (long)(wait_ns % (1000 * NS_PER_MS))};
+        const int error = gai_error(&lookup->request);
+        if (error != EAI_INPROGRESS)
+            return error;
+        if (left_ns == 0)
+            return EAI_INPROGRESS;
+        (void)gai_suspend(requests, 1, &wait);
+    }
+}
+
+// One that cannot be cancelled at the deadline keeps its memory.
+static bool look_up(const char *host, uint16_t port, uint64_t deadline_ns,
+                    struct local_address *out_address, const char **out_error)
+{
+    struct lookup *lookup = calloc(1, sizeof *lookup);
+    struct gaicb *requests[] = {lookup ? &lookup->request : NULL};
+    *out_error = "out of memory";
+    if (!lookup)
+        return false;
+    snprintf(lookup->host, sizeof lookup->host, "%s", host);
+    lookup->hints.ai_socktype = SOCK_STREAM;
+    lookup->request.ar_name = lookup->host;
+    lookup->request.ar_request = &lookup->hints;
+    int error = getaddrinfo_a(GAI_NOWAIT, requests, 1, NULL);
+    if (error == 0)
+        error = wait_for_lookup(lookup, deadline_ns);
+    *out_error = error == EAI_INPROGRESS ? "the name service has not answered in time"
+                                         : gai_strerror(error);
+    if (error == EAI_INPROGRESS && gai_cancel(&lookup->request) == EAI_NOTCANCELED)
+        return false;
+    if (error == 0)
+        take_found(lookup->request.ar_result, port, out_address);
+    if (lookup->request.ar_result)
+        freeaddrinfo(lookup->request.ar_result);
+    free(lookup);
+    return error == 0;
+}
+
+bool local_address_find(const char *host, uint16_t port, uint64_t deadline_ns,
+                        struct local_address *out_address, const char **out_error)
+{
+    if (!local_address_parse(strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, out_address))
+        return look_up(host, port, deadline_ns, out_address, out_error);
     local_address_set_port(out_address, port);
     return true;
+}
+
+bool local_address_at_path(const char *path, struct local_address *out_address)
+{
+    struct sockaddr_un *un = (struct sockaddr_un *)&out_address->address;
+    const size_t length = strlen(path);
+    *out_address = (struct local_address){.size = sizeof *un};
+    if (length >= sizeof un->sun_path)
+        return false;
+    un->sun_family = AF_UNIX;
+    memcpy(un->sun_path, path, length);
+    return true;
+}
+
+struct local_address local_address_at_number(uint32_t number)
+{
+    struct local_address address = {.size = sizeof(sa_family_t)};
+    struct sockaddr_un *un = (struct sockaddr_un *)&address.address;
+    un->sun_family = AF_UNIX;
+    if (number == 0)
+        return address;
+    snprintf(un->sun_path + 1, NUMBER_DIGITS + 1, "%05x", (unsigned)number & 0xfffff);
+    address.size += 1 + NUMBER_DIGITS;
+    return address;
+}
+
+bool local_address_is_machine(const struct local_address *address)
+{
+    return address->address.ss_family == AF_UNIX;
 }
 
 void local_address_set_port(struct local_address *address, uint16_t port)
 {
     if (address->address.ss_family == AF_INET6)
         ((struct sockaddr_in6 *)&address->address)->sin6_port = htons(port);
-    else
+    else if (address->address.ss_family == AF_INET)
         ((struct sockaddr_in *)&address->address)->sin_port = htons(port);
 }
 
@@ -54,10 +154,40 @@ bool local_address_is_loopback(const struct local_address *address)
     return ntohl(in->sin_addr.s_addr) >> 24 == 127;
 }
 
+// A socket can be bound to addresses of this machine only.
+bool local_address_is_own(const struct local_address *address)
+{
+    struct local_address free_port = *address;
+    local_address_set_port(&free_port, 0);
+    int probe = local_descriptor_socket(address->address.ss_family);
+    const bool own =
+        probe >= 0 && bind(probe, (struct sockaddr *)&free_port.address, free_port.size) == 0;
+    local_close(&probe);
+    return own;
+}
+
+// A socket of datagrams that is connected has an address, and has sent nothing.
+bool local_address_toward(const struct local_address *other, struct local_address *out_own)
+{
+    const int probe = socket(other->address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    out_own->size = sizeof out_own->address;
+    const bool found =
+        probe >= 0 &&
+        connect(probe, (const struct sockaddr *)&other->address, other->size) == 0 &&
+        getsockname(probe, (struct sockaddr *)&out_own->address, &out_own->size) == 0;
+    const int error = errno;
+    if (probe >= 0)
+        close(probe);
+    errno = error;
+    return found;
+}
+
 void local_address_text(const struct local_address *address, char *text, size_t size)
 {
-    if (getnameinfo((const struct sockaddr *)&address->address, address->size, text,
-                    (socklen_t)size, NULL, 0, NI_NUMERICHOST))
+    if (local_address_is_machine(address))
+        snprintf(text, size, "this machine");
+    else if (getnameinfo((const struct sockaddr *)&address->address, address->size, text,
+                         (socklen_t)size, NULL, 0, NI_NUMERICHOST))
         snprintf(text, size, "?");
 }
 
@@ -84,42 +214,38 @@ void local_address_of_host(struct local_address *out_address)
     out_address->size = sizeof in;
 }
 
-static void set_any(struct local_address *address)
-{
-    if (address->address.ss_family == AF_INET6)
-        ((struct sockaddr_in6 *)&address->address)->sin6_addr = in6addr_any;
-    else
-        ((struct sockaddr_in *)&address->address)->sin_addr.s_addr = htonl(INADDR_ANY);
-}
+// Connections.
 
-static uint16_t port_of(int descriptor)
+static uint32_t number_of(int descriptor)
 {
-    struct sockaddr_storage address;
-    socklen_t size = sizeof address;
-    memset(&address, 0, sizeof address);
-    if (getsockname(descriptor, (struct sockaddr *)&address, &size))
+    struct local_address address = {.size = sizeof address.address};
+    const struct sockaddr_un *un = (const struct sockaddr_un *)&address.address;
+    memset(&address.address, 0, sizeof address.address);
+    if (getsockname(descriptor, (struct sockaddr *)&address.address, &address.size))
         return 0;
-    return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
-                                               : ((struct sockaddr_in *)&address)->sin_port);
+    if (address.address.ss_family == AF_UNIX)
+        return un->sun_path[0] ? 0 : (uint32_t)strtoul(un->sun_path + 1, NULL, 16);
+    return ntohs(address.address.ss_family == AF_INET6
+                     ? ((struct sockaddr_in6 *)&address.address)->sin6_port
+                     : ((struct sockaddr_in *)&address.address)->sin_port);
 }
 
-int local_listen(struct local_address address, bool any, uint16_t *out_port)
+int local_listen(const struct local_address *address, uint32_t *out_number)
 {
     const int yes = 1;
-    if (any)
-        set_any(&address);
-    int listener = local_descriptor_socket(address.address.ss_family);
+    int listener = local_descriptor_socket(address->address.ss_family);
     if (listener < 0)
         return -1;
-    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (bind(listener, (struct sockaddr *)&address.address, address.size) ||
+    if (!local_address_is_machine(address))
+        setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (bind(listener, (const struct sockaddr *)&address->address, address->size) ||
         listen(listener, BACKLOG)) {
         const int error = errno;
         local_close(&listener);
         errno = error;
         return -1;
     }
-    *out_port = port_of(listener);
+    *out_number = number_of(listener);
     return listener;
 }
 
@@ -136,10 +262,12 @@ static bool wait_for(int descriptor, short events, uint64_t deadline_ns)
 {
     struct pollfd wanted = {.fd = descriptor, .events = events};
     for (;;) {
+        if (weir_clock_now_ns() >= deadline_ns) {
+            errno = ETIMEDOUT;
+            return false;
+        }
         if (poll(&wanted, 1, local_poll_ms(deadline_ns)) > 0)
             return true;
-        if (weir_clock_now_ns() >= deadline_ns)
-            return false;
     }
 }
 
@@ -149,28 +277,26 @@ static void set_no_delay(int descriptor)
     setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 }
 
-// Of the process or the machine: the connection stays, and so does the error.
-static bool is_lack(int error)
+// The system tells who made the other end, or who has begun to listen there.
+static bool is_of_own_user(int descriptor)
 {
-    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+    struct ucred other;
+    socklen_t size = sizeof other;
+    return getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 &&
+           size == sizeof other && other.uid == geteuid();
 }
 
-int local_accept(int listener, uint64_t deadline_ns, struct local_address *out_from)
+int local_accept(int listener, struct local_address *out_from, bool *out_own_user)
 {
-    while (wait_for(listener, POLLIN, deadline_ns)) {
-        out_from->size = sizeof out_from->address;
-        const int accepted =
-            local_descriptor_accept(listener, (struct sockaddr *)&out_from->address,
-                                    &out_from->size);
-        if (accepted < 0 && is_lack(errno))
-            return -1;
-        if (accepted < 0)
-            continue; // the other side has given up
+    out_from->size = sizeof out_from->address;
+    const int accepted =
+        local_descriptor_accept(listener, (struct sockaddr *)&out_from->address, &out_from->size);
+    if (accepted < 0)
+        return -1;
+    *out_own_user = local_address_is_machine(out_from) && is_of_own_user(accepted);
+    if (!local_address_is_machine(out_from))
         set_no_delay(accepted);
-        return accepted;
-    }
-    errno = ETIMEDOUT;
-    return -1;
+    return accepted;
 }
 
 // 0, or the error.
@@ -179,7 +305,7 @@ static int connect_once(int descriptor, const struct local_address *address, uin
     int error = 0;
     socklen_t size = sizeof error;
     if (connect(descriptor, (const struct sockaddr *)&address->address, address->size) == 0)
-        return 0;
+        return local_address_is_machine(address) && !is_of_own_user(descriptor) ? EPERM : 0;
     if (errno != EINPROGRESS)
         return errno;
     if (!wait_for(descriptor, POLLOUT, deadline_ns))
@@ -188,23 +314,26 @@ static int connect_once(int descriptor, const struct local_address *address, uin
     return error;
 }
 
-int local_connect(const struct local_address *address, bool patient, uint64_t deadline_ns)
+int local_connect(const struct local_address *address, uint64_t deadline_ns)
 {
-    for (;;) {
-        int descriptor = local_descriptor_socket(address->address.ss_family);
-        if (descriptor < 0)
-            return -1;
-        const int error = connect_once(descriptor, address, deadline_ns);
-        if (error == 0) {
+    int descriptor = local_descriptor_socket(address->address.ss_family);
+    if (descriptor < 0)
+        return -1;
+    const int error = connect_once(descriptor, address, deadline_ns);
+    if (error == 0) {
+        if (!local_address_is_machine(address))
             set_no_delay(descriptor);
-            return descriptor;
-        }
-        local_close(&descriptor);
-        errno = error;
-        if (!patient || weir_clock_now_ns() >= deadline_ns)
-            return -1;
-        weir_clock_sleep_ns(RETRY_NS);
+        return descriptor;
     }
+    local_close(&descriptor);
+    errno = error;
+    return -1;
+}
+
+static bool may_try_again(int descriptor, short events, uint64_t deadline_ns)
+{
+    return errno == EINTR ||
+           ((errno == EAGAIN || errno == EWOULDBLOCK) && wait_for(descriptor, events, deadline_ns));
 }
 
 bool local_write_all(int descriptor, const void *data, size_t size, uint64_t deadline_ns)
@@ -213,7 +342,7 @@ bool local_write_all(int descriptor, const void *data, size_t size, uint64_t dea
         const ssize_t sent = send(descriptor, (const char *)data + at, size - at, MSG_NOSIGNAL);
         if (sent > 0)
             at += (size_t)sent;
-        else if ((errno != EAGAIN && errno != EINTR) || !wait_for(descriptor, POLLOUT, deadline_ns))
+        else if (!may_try_again(descriptor, POLLOUT, deadline_ns))
             return false;
     }
     return true;
@@ -223,13 +352,62 @@ bool local_read_all(int descriptor, void *data, size_t size, uint64_t deadline_n
 {
     for (size_t at = 0; at < size;) {
         const ssize_t got = recv(descriptor, (char *)data + at, size - at, 0);
-        if (got > 0)
+        if (got > 0) {
             at += (size_t)got;
-        else if (got == 0 || (errno != EAGAIN && errno != EINTR) ||
-                 !wait_for(descriptor, POLLIN, deadline_ns))
+        } else if (got == 0) {
+            errno = ECONNRESET;
             return false;
+        } else if (!may_try_again(descriptor, POLLIN, deadline_ns)) {
+            return false;
+        }
     }
     return true;
+}
+
+// Room for one descriptor, aligned as a header is.
+union passed {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+bool local_write_descriptor(int connection, int descriptor, uint64_t deadline_ns)
+{
+    union passed passed = {.header = {.cmsg_len = CMSG_LEN(sizeof descriptor),
+                                      .cmsg_level = SOL_SOCKET,
+                                      .cmsg_type = SCM_RIGHTS}};
+    char byte = 0;
+    struct iovec one = {.iov_base = &byte, .iov_len = 1};
+    const struct msghdr message = {
+        .msg_iov = &one,
+        .msg_iovlen = 1,
+        .msg_control = descriptor < 0 ? NULL : &passed,
+        .msg_controllen = descriptor < 0 ? 0 : sizeof passed,
+    };
+    memcpy(CMSG_DATA(&passed.header), &descriptor, sizeof descriptor);
+    while (sendmsg(connection, &message, MSG_NOSIGNAL) < 0)
+        if (!may_try_again(connection, POLLOUT, deadline_ns))
+            return false;
+    return true;
+}
+
+bool local_read_descriptor(int connection, int *out_descriptor, uint64_t deadline_ns)
+{
+    union passed passed;
+    char byte = 0;
+    struct iovec one = {.iov_base = &byte, .iov_len = 1};
+    struct msghdr message = {.msg_iov = &one, .msg_iovlen = 1};
+    ssize_t got = -1;
+    *out_descriptor = -1;
+    do {
+        message.msg_control = &passed;
+        message.msg_controllen = sizeof passed;
+        got = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
+    } while (got < 0 && may_try_again(connection, POLLIN, deadline_ns));
+    const struct cmsghdr *header = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len == CMSG_LEN(sizeof *out_descriptor))
+        memcpy(out_descriptor, CMSG_DATA(header), sizeof *out_descriptor);
+    return got > 0;
 }
 
 void local_close(int *descriptor)

@@ -1,5 +1,6 @@
-// Sockets of the wire "tcp": all are non-blocking, closed over exec and not kept by a child of fork()
-// (descriptors.h), and waits end at a deadline of weir_clock_now_ns().
+// Sockets between processes: of this machine, which have no name in the file system or one in a folder of
+// the user's, and of the network. All are non-blocking, closed over exec and not kept by a child of fork()
+// (descriptors.h), and every wait ends at a deadline of weir_clock_now_ns().
 #ifndef WEIR_LOCAL_SOCKET_H
 #define WEIR_LOCAL_SOCKET_H
 
@@ -15,27 +16,41 @@ struct local_address {
     socklen_t size; // 0: none
 };
 
-// Resolves a host by name or number. False with a text such as "Name or service not known".
-bool local_address_find(const char *host, uint16_t port, struct local_address *out_address,
-                        const char **out_error);
+// Resolves a host of the network by name or number. False with a text such as "Name or service not known".
+bool local_address_find(const char *host, uint16_t port, uint64_t deadline_ns,
+                        struct local_address *out_address, const char **out_error);
+// The same for a number only, which asks no server.
+bool local_address_parse(const char *number, struct local_address *out_address);
+// A socket of this machine: at a path, false if that is too long; or at a number, which the system gives.
+bool local_address_at_path(const char *path, struct local_address *out_address);
+struct local_address local_address_at_number(uint32_t number);
+bool local_address_is_machine(const struct local_address *address); // of this machine's kind
 void local_address_set_port(struct local_address *address, uint16_t port);
 bool local_address_is_loopback(const struct local_address *address);
-// The number of the host, without the port.
+// Whether this machine has the network address.
+bool local_address_is_own(const struct local_address *address);
+// This machine's address on the way to another one's. False with errno if there is no way.
+bool local_address_toward(const struct local_address *other, struct local_address *out_own);
+// The number of the host, without the port; "this machine" for a socket of the machine.
 void local_address_text(const struct local_address *address, char *text, size_t size);
 // An address of this machine that other machines can reach, else loopback.
 void local_address_of_host(struct local_address *out_address);
 
-// Listens at the address, or with `any` at all addresses of its family and at its port; with port 0
-// at one that is free. Returns a descriptor, or -1 with errno.
-int local_listen(struct local_address address, bool any, uint16_t *out_port);
-// Accepts one connection. -1 with errno: ETIMEDOUT at the deadline, or what the process lacks.
-int local_accept(int listener, uint64_t deadline_ns, struct local_address *out_from);
-// Connects; tries again while nothing listens there, if `patient`. -1 with errno.
-int local_connect(const struct local_address *address, bool patient, uint64_t deadline_ns);
+// Listens at exactly that address. With the port 0, or of the machine with the number 0, at one that is free;
+// `*out_number` is the port or the number then. Returns a descriptor, or -1 with errno.
+int local_listen(const struct local_address *address, uint32_t *out_number);
+// Accepts a connection that is there; -1 with errno. `*out_own_user`: it is one of the machine, and of a process of
+// this user.
+int local_accept(int listener, struct local_address *out_from, bool *out_own_user);
+// Connects once; -1 with errno: EPERM if another user's process listens at a socket of the machine.
+int local_connect(const struct local_address *address, uint64_t deadline_ns);
 
 // False at the deadline, at the end of the connection, and on errors.
 bool local_write_all(int descriptor, const void *data, size_t size, uint64_t deadline_ns);
 bool local_read_all(int descriptor, void *data, size_t size, uint64_t deadline_ns);
+// One byte with a descriptor beside it, or with none (-1). The one that is received is closed over exec.
+bool local_write_descriptor(int connection, int descriptor, uint64_t deadline_ns);
+bool local_read_descriptor(int connection, int *out_descriptor, uint64_t deadline_ns);
 
 static inline uint64_t local_sooner(uint64_t a, uint64_t b)
 {

@@ -7,7 +7,6 @@
 
 #include "transports/kit/reduce.h"
 #include "transports/local/descriptors.h"
-#include "transports/local/share.h"
 #include "transports/local/window.h"
 
 // For the segments of all ranks together, and the least for each.
@@ -17,8 +16,6 @@
 static bool tcp_meet(struct local_run *run)
 {
     struct tcp_group *group = local_tcp_of(run);
-    run->head.src = (uint64_t)(uintptr_t)run->src;
-    run->head.dst = (uint64_t)(uintptr_t)run->dst;
     for (uint32_t i = 0; i < group->local.count; i++) {
         struct tcp_peer *peer = &group->peers[i];
         if (i == group->local.rank)
@@ -118,9 +115,7 @@ static bool tcp_phase(struct local_run *run, uint32_t phase)
     const uint32_t own = group->local.rank;
     struct local_piece piece;
     if (local_window_takes(run))
-        return phase > 0 || local_window_all_reduce(run);
-    if (local_share_takes(run))
-        return local_share_phase(run, phase);
+        return local_window_phase(run, phase);
     send_pieces(run, phase);
     if (local_piece(run, phase, own, own, &piece) && piece.reduced)
         return reduce(run, phase, piece.size);
@@ -144,9 +139,8 @@ static bool tcp_end(struct local_run *run)
 {
     struct tcp_group *group = local_tcp_of(run);
     char cause[LOCAL_CAUSE_SIZE];
-    const bool failed = run->group->wire->failed(run->group, cause);
     const bool ended =
-        !failed && (local_share_takes(run) ? local_share_end(run) : local_tcp_pump(run, true));
+        !run->group->wire->failed(run->group, cause) && local_tcp_pump(run, true);
     local_tcp_stop_asking(group);
     if (ended)
         return true;
@@ -187,7 +181,6 @@ static void tcp_fail(struct local_group *local, const char *cause)
         return;
     pthread_mutex_lock(&group->lock);
     if (!group->failed) {
-        group->word = 0;
         snprintf(group->cause, sizeof group->cause, "%s", cause);
         group->failed = true;
         tell(group, TCP_FAILED, group->cause);
@@ -243,7 +236,6 @@ struct tcp_group *local_tcp_create(const struct weir_host *host, const char *lab
     group->segment = segment_for(count);
     group->eager = (long)count <= sysconf(_SC_NPROCESSORS_ONLN);
     group->awaits = TCP_NONE;
-    group->listener = -1;
     group->wake = local_descriptor_event();
     group->forks = local_descriptor_forks();
     group->peers = host->allocate(count * sizeof *group->peers);
@@ -267,12 +259,11 @@ bool local_tcp_is_inherited(const struct tcp_group *group)
 
 static void close_all(struct tcp_group *group)
 {
-    group->word = 0;
     for (uint32_t i = 0; group->peers && i < group->local.count; i++) {
         local_close(&group->peers[i].data);
         local_close(&group->peers[i].control);
     }
-    local_close(&group->listener);
+    local_tcp_door_close(group, group->door);
     local_close(&group->wake);
     local_window_destroy(group);
     pthread_mutex_destroy(&group->lock);

@@ -1,8 +1,11 @@
-// The wire between processes: two TCP connections between each two ranks. One carries heads and bytes,
+// The wire between processes: two connections between each two ranks (door.h). One carries heads and bytes,
 // in an order that both sides know from their calls. The other one, the control connection, carries
 // only the cause of a failure, or that a rank leaves; its end without either is a rank that has died. A rank
 // whose time is nearly over asks there for whom the others wait. After a failure the ranks that are left settle
 // there which of them go on: tcp_gather.h.
+//
+// Ranks of one machine have sockets of it, and share memory for what is large (window.h). Between machines this is
+// the line of control for ranks whose devices' memory an engine carries: it takes a few bytes at a time.
 //
 // No thread serves them: a call looks after all connections while it waits.
 #ifndef WEIR_LOCAL_TCP_H
@@ -12,7 +15,7 @@
 #include <sys/types.h>
 
 #include "transports/local/local.h"
-#include "transports/local/socket.h"
+#include "transports/local/door.h"
 
 // Bytes that are to be sent, or received, in the order of a peer's list.
 struct tcp_span {
@@ -43,23 +46,24 @@ enum tcp_news_kind {
 
 struct tcp_news {
     uint32_t kind;
-    // TELLS: the value; SETTLED: how many members follow; ASKS: 0: no more; WAITS: for which rank
+    // SETTLED: how many members follow; ASKS: 0: no more; WAITS: for which rank
     uint32_t number;
-    uint64_t token; // SETTLED: of the list
+    uint64_t value; // TELLS: the value; SETTLED: the token of the list
     uint32_t step;  // of these two
     char cause[LOCAL_CAUSE_SIZE];
 };
 
 // A rank and what it has told.
 struct tcp_member {
+    uint64_t value;
     uint32_t rank;
-    uint32_t value;
+    uint32_t unused;
 };
 
 struct tcp_peer {
     int data;
     int control;
-    struct local_address address; // of its host
+    struct local_address address; // of its door's host, or of the machine
     bool left;                    // its control connection has ended, or it has said that it leaves
     bool died;                    // it has not said so
     bool asks;                    // it wants to know for whom this rank waits
@@ -73,11 +77,7 @@ struct tcp_peer {
     struct tcp_news news;
     size_t news_size;   // received of it
     uint32_t told_step; // these two for tcp_gather.c: what it has told last
-    uint32_t told;
-    pid_t process; // these three for share.c
-    uint64_t word;
-    uint64_t word_value;
-    char byte;
+    uint64_t told;
 };
 
 struct tcp_group {
@@ -87,15 +87,12 @@ struct tcp_group {
     uint64_t asked_ns; // the deadline of the call for which the others are asked; 0: they are not
     bool failed;
     char cause[LOCAL_CAUSE_SIZE];
-    bool any;                    // listens at all addresses, not only at loopback
-    bool reads_memory;           // where it can: the setting `memory`
-    bool maps_memory;            // likewise
-    bool shares;                 // the ranks read each other's memory
-    struct tcp_windows *windows; // of all ranks; NULL: all-reduces go another way
+    bool maps_memory;            // where it can: the setting `memory`
+    struct tcp_windows *windows; // of all ranks; NULL: all bytes go over the connections
     bool eager;                  // there are no more ranks than processors
-    _Atomic uint64_t word;       // 0 after a failure
     int wake;                    // an eventfd: abort() while a call waits
-    int listener;                // of a split
+    struct local_secret secret;  // of ranks of other machines
+    struct local_door *door;     // of a split
     unsigned forks;              // before it was made: descriptors.h
     uint32_t step;               // of those that go on after a failure
     bool left_out;               // they have gone on without this rank
@@ -129,8 +126,12 @@ bool local_tcp_offer(struct local_run *run, struct local_record *record);
 weir_status local_tcp_split(struct local_run *run, const struct local_part *part,
                             struct local_group **out_group);
 
-// Where the others have reached this rank, or it has reached them.
-bool local_tcp_own_address(const struct tcp_group *group, struct local_address *out_address);
+// Opens a door at which ranks of the group reach this one. NULL with errno.
+struct local_door *local_tcp_door(const struct tcp_group *group);
+void local_tcp_door_close(const struct tcp_group *group, struct local_door *door);
+// Where a peer's door with these numbers is.
+struct local_address local_tcp_peer_door(const struct tcp_group *group, uint32_t peer,
+                                         uint32_t number, uint32_t port);
 weir_status local_tcp_shrink(struct local_group *group, const struct weir_transport_shrink *params,
                              struct local_group **out_group);
 
@@ -144,14 +145,18 @@ bool local_tcp_is_inherited(const struct tcp_group *group);
 struct tcp_gather;
 
 // Connects this rank with all others of the group, which do the same. `addresses` of ranks are where
-// they listen. `gather` is NULL, or knows whether the wait for another rank is in vain. On failure
+// their doors are. `gather` is NULL, or knows whether the wait for another rank is in vain. On failure
 // writes the cause, unless it was in vain.
-bool local_tcp_connect(struct tcp_group *group, const struct local_address *addresses, int listener,
-                       uint64_t token, uint64_t deadline_ns, struct tcp_gather *gather,
-                       char *cause);
+bool local_tcp_connect(struct tcp_group *group, const struct local_address *addresses,
+                       struct local_door *door, uint64_t token, uint64_t deadline_ns,
+                       struct tcp_gather *gather, char *cause);
 
 // After that: what all ranks must agree on.
 bool local_tcp_begin(struct tcp_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
                      char *cause);
+
+// Collects a record of each rank of a new group. False if that has failed the group.
+bool local_tcp_all_gather(struct tcp_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
+                          const void *record, size_t size, void *records);
 
 #endif

@@ -1,31 +1,17 @@
-// Connects the ranks of a group, each with each, when all know where the others listen; and parts of a
+// Connects the ranks of a group, each with each, when all know where the others' doors are; and parts of a
 // group, whose ranks have told that in the split.
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/siphash.h"
-#include "transports/local/share.h"
 #include "transports/local/tcp_gather.h"
 #include "transports/local/window.h"
 
-// A connection that says nothing for so long is none of ours.
-#define GREETING_NS (UINT64_C(2000) * 1000 * 1000)
-
-enum {
-    DATA = 1,
-    CONTROL = 2
-};
-
-struct greeting {
-    uint64_t token; // of the group
-    uint32_t rank;
-    uint32_t purpose;
-};
-
 static int *place_of(struct tcp_peer *peer, uint32_t purpose)
 {
-    return purpose == DATA ? &peer->data : &peer->control;
+    return purpose == LOCAL_TO_SEND ? &peer->data : &peer->control;
 }
 
 // The higher rank connects to the lower one.
@@ -34,46 +20,59 @@ static bool connect_to(struct tcp_group *group, uint32_t index, const struct loc
 {
     struct tcp_peer *peer = &group->peers[index];
     peer->address = *address;
-    for (uint32_t purpose = DATA; purpose <= CONTROL; purpose++) {
-        const struct greeting greeting = {.token = token,
-                                          .rank = group->local.rank,
-                                          .purpose = purpose};
+    for (uint32_t purpose = LOCAL_TO_SEND; purpose <= LOCAL_TO_CONTROL; purpose++) {
+        struct local_hello hello = {.purpose = purpose,
+                                    .token = token,
+                                    .rank = group->local.rank};
         int *place = place_of(peer, purpose);
-        *place = local_connect(address, false, deadline_ns);
-        if (*place < 0 || !local_write_all(*place, &greeting, sizeof greeting, deadline_ns))
+        *place = local_knock(address, &group->secret, &hello, deadline_ns);
+        if (*place < 0)
             return false;
     }
     return true;
 }
 
-static bool is_expected(const struct tcp_group *group, const struct greeting *greeting,
+static bool is_expected(const struct tcp_group *group, const struct local_hello *hello,
                         uint64_t token)
 {
-    return greeting->token == token && greeting->rank > group->local.rank &&
-           greeting->rank < group->local.count && greeting->purpose >= DATA &&
-           greeting->purpose <= CONTROL &&
-           *place_of(&group->peers[greeting->rank], greeting->purpose) < 0;
+    return hello->token == token && hello->rank > group->local.rank &&
+           hello->rank < group->local.count && hello->purpose >= LOCAL_TO_SEND &&
+           hello->purpose <= LOCAL_TO_CONTROL &&
+           *place_of(&group->peers[hello->rank], hello->purpose) < 0;
 }
 
-// Takes one connection; a stranger's is closed. False at the deadline, or if the wait is in vain.
-static bool accept_one(struct tcp_group *group, int listener, uint64_t token, uint64_t deadline_ns,
-                       struct tcp_gather *gather, uint32_t *left)
+// Takes one connection; one that is not expected is closed. False with errno: ETIMEDOUT, ECANCELED if the wait is in vain.
+static bool accept_one(struct tcp_group *group, struct local_door *door, uint64_t token,
+                       uint64_t deadline_ns, struct tcp_gather *gather, struct pollfd *polls,
+                       uint32_t *left)
 {
     struct local_address from;
-    struct greeting greeting;
-    if (gather && !local_tcp_gather_await(gather, listener, deadline_ns))
+    struct local_hello hello;
+    int connection = -1;
+    const uint32_t others = gather ? gather->whole->local.count : 0;
+    errno = ECANCELED;
+    if (gather && local_tcp_gather_is_in_vain(gather))
         return false;
-    int accepted = local_accept(listener, deadline_ns, &from);
-    if (accepted < 0)
+    if (gather)
+        local_tcp_gather_polls(gather, polls);
+    switch (local_door_next(door, polls, others, deadline_ns, &hello, &connection, &from)) {
+    case LOCAL_CAME:
+        break;
+    case LOCAL_CAME_OTHER:
+        local_tcp_gather_listen(gather, polls);
+        return true;
+    case LOCAL_CAME_LATE:
+        errno = ETIMEDOUT;
         return false;
-    if (!local_read_all(accepted, &greeting, sizeof greeting,
-                        local_sooner(deadline_ns, weir_clock_now_ns() + GREETING_NS)) ||
-        !is_expected(group, &greeting, token)) {
-        local_close(&accepted);
+    default:
+        return false;
+    }
+    if (!is_expected(group, &hello, token)) {
+        local_close(&connection);
         return true;
     }
-    group->peers[greeting.rank].address = from;
-    *place_of(&group->peers[greeting.rank], greeting.purpose) = accepted;
+    group->peers[hello.rank].address = from;
+    *place_of(&group->peers[hello.rank], hello.purpose) = connection;
     *left -= 1;
     return true;
 }
@@ -86,73 +85,133 @@ static uint32_t first_missing(const struct tcp_group *group)
     return index;
 }
 
-bool local_tcp_connect(struct tcp_group *group, const struct local_address *addresses, int listener,
-                       uint64_t token, uint64_t deadline_ns, struct tcp_gather *gather, char *cause)
+static bool accept_higher(struct tcp_group *group, struct local_door *door, uint64_t token,
+                          uint64_t deadline_ns, struct tcp_gather *gather, char *cause)
+{
+    const struct weir_host *host = group->local.host;
+    const size_t others = gather ? gather->whole->local.count : 0;
+    struct pollfd *polls = host->allocate((others + DOOR_POLLS) * sizeof *polls);
+    uint32_t left = 2 * (group->local.count - 1 - group->local.rank);
+    errno = ENOMEM;
+    while (polls && left > 0 &&
+           accept_one(group, door, token, deadline_ns, gather, polls, &left))
+        continue;
+    const int error = errno;
+    host->release(polls);
+    if (polls && left == 0)
+        return true;
+    if (error == ETIMEDOUT)
+        snprintf(cause, LOCAL_CAUSE_SIZE, "'%s': rank %u has not connected to rank %u in time",
+                 group->local.label, first_missing(group), group->local.rank);
+    else if (error != ECANCELED)
+        snprintf(cause, LOCAL_CAUSE_SIZE, "'%s': rank %u cannot take a connection: %s",
+                 group->local.label, group->local.rank, strerror(error));
+    return false;
+}
+
+bool local_tcp_connect(struct tcp_group *group, const struct local_address *addresses,
+                       struct local_door *door, uint64_t token, uint64_t deadline_ns,
+                       struct tcp_gather *gather, char *cause)
 {
     char host[LOCAL_HOST_SIZE];
     for (uint32_t i = 0; i < group->local.rank; i++) {
         if (connect_to(group, i, &addresses[i], token, deadline_ns))
             continue;
+        const int error = errno;
         local_address_text(&addresses[i], host, sizeof host);
         snprintf(cause, LOCAL_CAUSE_SIZE, "'%s': rank %u cannot connect to rank %u at %s: %s",
-                 group->local.label, group->local.rank, i, host, strerror(errno));
+                 group->local.label, group->local.rank, i, host, strerror(error));
         return false;
     }
-    uint32_t left = 2 * (group->local.count - 1 - group->local.rank);
-    while (left > 0) {
-        if (accept_one(group, listener, token, deadline_ns, gather, &left))
-            continue;
-        if (errno == ECANCELED)
-            return false;
-        if (errno == ETIMEDOUT)
-            snprintf(cause, LOCAL_CAUSE_SIZE, "'%s': rank %u has not connected to rank %u in time",
-                     group->local.label, first_missing(group), group->local.rank);
-        else
-            snprintf(cause, LOCAL_CAUSE_SIZE, "'%s': rank %u cannot take a connection: %s",
-                     group->local.label, group->local.rank, strerror(errno));
-        return false;
-    }
-    return true;
+    return accept_higher(group, door, token, deadline_ns, gather, cause);
+}
+
+bool local_tcp_all_gather(struct tcp_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
+                          const void *record, size_t size, void *records)
+{
+    struct local_run run = {
+        .group = &group->local,
+        .head = {.kind = LOCAL_MEETING, .element = WEIR_U8, .count = size},
+        .src = record,
+        .dst = records,
+        .timeout_ns = timeout_ns,
+        .deadline_ns = deadline_ns,
+    };
+    return local_carry(&run);
+}
+
+// Ranks of one machine have its connections with each other.
+static bool spans_machines(const struct tcp_group *group)
+{
+    uint32_t i = 0;
+    while (i < group->local.count && (i == group->local.rank ||
+                                      local_address_is_machine(&group->peers[i].address)))
+        i++;
+    return i < group->local.count;
 }
 
 bool local_tcp_begin(struct tcp_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
                      char *cause)
 {
-    if (local_share_agree(group, timeout_ns, deadline_ns) &&
-        (!group->shares || local_window_agree(group, timeout_ns, deadline_ns)))
+    group->local.spans_machines = spans_machines(group);
+    if (group->local.spans_machines || local_window_agree(group, timeout_ns, deadline_ns))
         return true;
     group->local.wire->failed(&group->local, cause);
     return false;
 }
 
-bool local_tcp_own_address(const struct tcp_group *group, struct local_address *out_address)
+// On the network it is at the address by which a peer is reached.
+struct local_door *local_tcp_door(const struct tcp_group *group)
 {
-    for (uint32_t i = 0; i < group->local.count; i++) {
-        out_address->size = sizeof out_address->address;
-        if (group->peers[i].data >= 0)
-            return getsockname(group->peers[i].data, (struct sockaddr *)&out_address->address,
-                               &out_address->size) == 0;
-    }
-    const char *error = NULL;
-    return local_address_find("127.0.0.1", 0, out_address, &error);
+    struct local_door *door = group->local.host->allocate(sizeof *door);
+    struct local_address own = {.size = 0};
+    uint32_t peer = 0;
+    while (peer < group->local.count && (peer == group->local.rank ||
+                                         local_address_is_machine(&group->peers[peer].address)))
+        peer++;
+    errno = ENOMEM;
+    if (!door)
+        return NULL;
+    local_door_init(door, &group->secret);
+    if ((peer == group->local.count ||
+         local_address_toward(&group->peers[peer].address, &own)) &&
+        local_door_open(door, &own))
+        return door;
+    const int error = errno;
+    local_tcp_door_close(group, door);
+    errno = error;
+    return NULL;
+}
+
+void local_tcp_door_close(const struct tcp_group *group, struct local_door *door)
+{
+    if (door)
+        local_door_close(door);
+    group->local.host->release(door);
+}
+
+struct local_address local_tcp_peer_door(const struct tcp_group *group, uint32_t peer,
+                                         uint32_t number, uint32_t port)
+{
+    struct local_address address = group->peers[peer].address;
+    if (local_address_is_machine(&address))
+        return local_address_at_number(number);
+    local_address_set_port(&address, (uint16_t)port);
+    return address;
 }
 
 bool local_tcp_offer(struct local_run *run, struct local_record *record)
 {
     struct tcp_group *group = local_tcp_of(run);
-    struct local_address address;
-    uint16_t port = 0;
     struct weir_siphash_key key;
-    if (!local_tcp_own_address(group, &address))
-        return local_fail(run, "rank %u has no address: %s", group->local.rank, strerror(errno));
-    local_address_set_port(&address, 0);
-    group->listener = local_listen(address, group->any, &port);
-    if (group->listener < 0)
+    group->door = local_tcp_door(group);
+    if (!group->door)
         return local_fail(run, "rank %u cannot listen for its part: %s", group->local.rank,
                           strerror(errno));
     weir_siphash_random_key(&key);
     record->token = key.words[0];
-    record->port = port;
+    record->number = group->door->number;
+    record->port = group->door->port;
     return true;
 }
 
@@ -164,12 +223,12 @@ static bool connect_part(struct tcp_group *group, const struct tcp_group *whole,
     if (!addresses)
         return false;
     for (uint32_t i = 0; i < part->rank; i++) {
-        addresses[i] = whole->peers[part->members[i]].address;
-        local_address_set_port(&addresses[i], (uint16_t)part->records[part->members[i]].port);
+        const struct local_record *record = &part->records[part->members[i]];
+        addresses[i] = local_tcp_peer_door(whole, part->members[i], record->number, record->port);
     }
     const uint64_t token = part->records[part->members[0]].token;
     const bool connected =
-        local_tcp_connect(group, addresses, whole->listener, token, deadline_ns, NULL, cause);
+        local_tcp_connect(group, addresses, whole->door, token, deadline_ns, NULL, cause);
     host->release(addresses);
     return connected;
 }
@@ -185,13 +244,13 @@ weir_status local_tcp_split(struct local_run *run, const struct local_part *part
     if (!connected)
         group = local_tcp_create(host, part->label, part->rank, part->count);
     if (group) {
-        group->any = whole->any;
-        group->reads_memory = whole->reads_memory;
+        group->secret = whole->secret;
         group->maps_memory = whole->maps_memory;
         connected = connect_part(group, whole, part, run->deadline_ns, cause) &&
                     local_tcp_begin(group, run->timeout_ns, run->deadline_ns, cause);
     }
-    local_close(&whole->listener);
+    local_tcp_door_close(whole, whole->door);
+    whole->door = NULL;
     if (connected) {
         *out_group = group ? &group->local : NULL;
         return WEIR_OK;

@@ -60,7 +60,7 @@ static void read_list(struct tcp_gather *gather, struct tcp_peer *peer)
     gather->spare = gather->members;
     gather->members = list;
     gather->count = news->step == gather->whole->step ? news->number : 0;
-    gather->token = news->token;
+    gather->token = news->value;
     gather->settled = true;
 }
 
@@ -81,30 +81,35 @@ static void listen_to(struct tcp_gather *gather, struct tcp_peer *peer)
             peer->died = got <= 0;
         } else if (peer->news.kind == TCP_TELLS) {
             peer->told_step = peer->news.step;
-            peer->told = peer->news.number;
+            peer->told = peer->news.value;
         } else if (peer->news.kind == TCP_SETTLED) {
             read_list(gather, peer);
         }
     }
 }
 
-// Sleeps until a peer says something or `listener`, if it is one, has a connection, at most until the
-// deadline. Returns whether it has.
-static bool hear(struct tcp_gather *gather, int listener, uint64_t deadline_ns)
+void local_tcp_gather_polls(const struct tcp_gather *gather, struct pollfd *polls)
 {
-    struct tcp_group *whole = gather->whole;
-    const uint32_t count = whole->local.count;
-    struct pollfd *polls = whole->polls;
-    for (uint32_t i = 0; i < count; i++)
+    const struct tcp_group *whole = gather->whole;
+    for (uint32_t i = 0; i < whole->local.count; i++)
         polls[i] = (struct pollfd){.fd = whole->peers[i].left ? -1 : whole->peers[i].control,
                                    .events = POLLIN};
-    polls[count] = (struct pollfd){.fd = listener, .events = POLLIN};
-    if (poll(polls, count + 1, local_poll_ms(deadline_ns)) < 0)
-        return false;
-    for (uint32_t i = 0; i < count; i++)
+}
+
+void local_tcp_gather_listen(struct tcp_gather *gather, const struct pollfd *polls)
+{
+    for (uint32_t i = 0; i < gather->whole->local.count; i++)
         if (polls[i].revents)
-            listen_to(gather, &whole->peers[i]);
-    return polls[count].revents != 0;
+            listen_to(gather, &gather->whole->peers[i]);
+}
+
+// Sleeps until a peer says something, at most until the deadline.
+static void hear(struct tcp_gather *gather, uint64_t deadline_ns)
+{
+    struct pollfd *polls = gather->whole->polls;
+    local_tcp_gather_polls(gather, polls);
+    if (poll(polls, gather->whole->local.count, local_poll_ms(deadline_ns)) > 0)
+        local_tcp_gather_listen(gather, polls);
 }
 
 static void make_list(struct tcp_gather *gather)
@@ -114,7 +119,7 @@ static void make_list(struct tcp_gather *gather)
     gather->count = 0;
     for (uint32_t i = 0; i < whole->local.count; i++)
         if (i == own_rank(gather) || has_told(gather, i))
-            gather->members[gather->count++] = (struct tcp_member){i, whole->peers[i].told};
+            gather->members[gather->count++] = (struct tcp_member){.rank = i, .value = whole->peers[i].told};
     weir_siphash_random_key(&key);
     gather->token = key.words[0];
     gather->settled = true;
@@ -138,7 +143,7 @@ static void pass_on(struct tcp_gather *gather)
 {
     const struct tcp_news news = {.kind = TCP_SETTLED,
                                   .number = gather->count,
-                                  .token = gather->token,
+                                  .value = gather->token,
                                   .step = gather->whole->step};
     send_to_all(gather, &news, gather->members, gather->count);
 }
@@ -179,9 +184,9 @@ void local_tcp_gather_begin_second(struct tcp_gather *gather)
     gather->settled = false;
 }
 
-void local_tcp_gather_tell(struct tcp_gather *gather, uint32_t value)
+void local_tcp_gather_tell(struct tcp_gather *gather, uint64_t value)
 {
-    const struct tcp_news news = {.kind = TCP_TELLS, .number = value, .step = gather->whole->step};
+    const struct tcp_news news = {.kind = TCP_TELLS, .value = value, .step = gather->whole->step};
     gather->whole->peers[own_rank(gather)].told = value;
     send_to_all(gather, &news, NULL, 0);
 }
@@ -192,7 +197,7 @@ bool local_tcp_gather_settle(struct tcp_gather *gather)
     const uint64_t patient_until_ns = weir_clock_now_ns() + gather->patience_ns;
     uint32_t gathers = UINT32_MAX;
     uint64_t until_ns = 0;
-    hear(gather, -1, 0);
+    hear(gather, 0);
     while (!gather->settled) {
         const uint64_t now_ns = weir_clock_now_ns();
         const uint32_t first = first_that_has_told(gather);
@@ -206,35 +211,20 @@ bool local_tcp_gather_settle(struct tcp_gather *gather)
         else if (now_ns >= until_ns)
             gather->awaited[first] = false;
         else
-            hear(gather, -1, local_sooner(until_ns, gather->deadline_ns));
+            hear(gather, local_sooner(until_ns, gather->deadline_ns));
     }
     pass_on(gather);
     return true;
 }
 
-// Whether a rank of the step has gone or has told that it has not joined, or all is settled without this one.
-static bool is_in_vain(const struct tcp_gather *gather)
+// Or all is settled without this one.
+bool local_tcp_gather_is_in_vain(struct tcp_gather *gather)
 {
-    for (uint32_t i = 0; i < gather->whole->local.count; i++) {
+    gather->in_vain = gather->settled;
+    for (uint32_t i = 0; i < gather->whole->local.count && !gather->in_vain; i++) {
         const struct tcp_peer *peer = &gather->whole->peers[i];
-        if (i != own_rank(gather) && gather->awaited[i] &&
-            (peer->left || (has_told(gather, i) && peer->told != TCP_JOINED)))
-            return true;
+        gather->in_vain = i != own_rank(gather) && gather->awaited[i] &&
+                          (peer->left || (has_told(gather, i) && peer->told != TCP_JOINED));
     }
-    return gather->settled;
-}
-
-bool local_tcp_gather_await(struct tcp_gather *gather, int listener, uint64_t deadline_ns)
-{
-    while (!is_in_vain(gather)) {
-        if (hear(gather, listener, deadline_ns))
-            return true;
-        if (weir_clock_now_ns() < deadline_ns)
-            continue;
-        errno = ETIMEDOUT;
-        return false;
-    }
-    gather->in_vain = true;
-    errno = ECANCELED;
-    return false;
+    return gather->in_vain;
 }

@@ -26,7 +26,7 @@ struct tcp_gather {
     uint64_t patience_ns; // of the rank that gathers; the others have twice as much with it
     uint64_t deadline_ns; // of weir_clock_now_ns(), for all steps
     bool *awaited;        // the ranks of the step, as far as they are waited for
-    bool in_vain;         // local_tcp_gather_await() was
+    bool in_vain;         // local_tcp_gather_is_in_vain() was
     bool settled;         // the list is there:
     uint32_t count;
     uint64_t token;
@@ -43,12 +43,14 @@ void local_tcp_gather_destroy(struct tcp_gather *gather);
 void local_tcp_gather_begin(struct tcp_gather *gather);
 void local_tcp_gather_begin_second(struct tcp_gather *gather);
 // Tells all ranks the value, which is not 0.
-void local_tcp_gather_tell(struct tcp_gather *gather, uint32_t value);
+void local_tcp_gather_tell(struct tcp_gather *gather, uint64_t value);
 // Waits for the list, or gathers it. False at the deadline.
 bool local_tcp_gather_settle(struct tcp_gather *gather);
 
-// In the second step, before this rank tells: waits until `listener` has a connection. False at the
-// deadline, or once another rank has gone or has not joined: errno is then ECANCELED.
-bool local_tcp_gather_await(struct tcp_gather *gather, int listener, uint64_t deadline_ns);
+// In the second step, before this rank tells: whether another rank has gone or has not joined.
+bool local_tcp_gather_is_in_vain(struct tcp_gather *gather);
+// Sets an entry for each rank of the whole, and reads what those with something have said.
+void local_tcp_gather_polls(const struct tcp_gather *gather, struct pollfd *polls);
+void local_tcp_gather_listen(struct tcp_gather *gather, const struct pollfd *polls);
 
 #endif

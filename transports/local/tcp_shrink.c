@@ -7,13 +7,17 @@
 #include "base/text.h"
 #include "transports/local/tcp_gather.h"
 
+// What a rank tells in the first step: the numbers of its door.
+#define PORT_BITS 16u
+#define PORT_MASK 0xffffu
+
 struct shrink {
     struct tcp_gather gather;
     const struct weir_transport_shrink *params;
-    int listener;
+    struct local_door *door;
     uint64_t token;
     uint32_t count;             // of members
-    struct tcp_member *members; // with the ports where they listen
+    struct tcp_member *members; // with the numbers of their doors
     struct local_address *addresses;
     char cause[LOCAL_CAUSE_SIZE]; // of this rank's failure to join; "": there is none
 };
@@ -33,30 +37,16 @@ static weir_status fail_late(const struct shrink *shrink)
                           shrink->params->label, duration);
 }
 
-static weir_status open_listener(struct shrink *shrink, uint16_t *out_port)
-{
-    struct local_address address;
-    const char *what = "has no address";
-    if (local_tcp_own_address(whole_of(shrink), &address)) {
-        local_address_set_port(&address, 0);
-        shrink->listener = local_listen(address, whole_of(shrink)->any, out_port);
-        what = "cannot listen";
-    }
-    return shrink->listener >= 0
-               ? WEIR_OK
-               : weir_host_fail(whole_of(shrink)->local.host, WEIR_ERROR_SYSTEM, NULL,
-                                "'%s': rank %u %s: %s", shrink->params->label,
-                                whole_of(shrink)->local.rank, what, strerror(errno));
-}
-
 static weir_status find_members(struct shrink *shrink)
 {
-    uint16_t port = 0;
-    weir_status status = open_listener(shrink, &port);
-    if (status < 0)
-        return status;
+    shrink->door = local_tcp_door(whole_of(shrink));
+    if (!shrink->door)
+        return weir_host_fail(whole_of(shrink)->local.host, WEIR_ERROR_SYSTEM, NULL,
+                              "'%s': rank %u cannot listen: %s", shrink->params->label,
+                              whole_of(shrink)->local.rank, strerror(errno));
     local_tcp_gather_begin(&shrink->gather);
-    local_tcp_gather_tell(&shrink->gather, port);
+    local_tcp_gather_tell(&shrink->gather,
+                          (uint64_t)shrink->door->number << PORT_BITS | shrink->door->port);
     if (!local_tcp_gather_settle(&shrink->gather))
         return fail_late(shrink);
     shrink->token = shrink->gather.token;
@@ -81,19 +71,19 @@ static bool connect_members(struct shrink *shrink, struct tcp_group *group)
     for (uint32_t i = 0; i < group->local.rank; i++) {
         const struct tcp_member *member = &shrink->members[i];
         if (member->rank < whole->local.count)
-            shrink->addresses[i] = whole->peers[member->rank].address;
-        local_address_set_port(&shrink->addresses[i], (uint16_t)member->value);
+            shrink->addresses[i] =
+                local_tcp_peer_door(whole, member->rank, (uint32_t)(member->value >> PORT_BITS),
+                                    (uint32_t)(member->value & PORT_MASK));
     }
-    group->any = whole->any;
-    group->reads_memory = whole->reads_memory;
+    group->secret = whole->secret;
     group->maps_memory = whole->maps_memory;
-    return local_tcp_connect(group, shrink->addresses, shrink->listener, shrink->token, deadline_ns,
+    return local_tcp_connect(group, shrink->addresses, shrink->door, shrink->token, deadline_ns,
                              &shrink->gather, shrink->cause) &&
            local_tcp_begin(group, shrink->params->timeout_ns, deadline_ns, shrink->cause);
 }
 
 // What a member has told of joining; 0: nothing in time, or it has gone.
-static uint32_t told_of_joining(const struct shrink *shrink, uint32_t rank)
+static uint64_t told_of_joining(const struct shrink *shrink, uint32_t rank)
 {
     const struct tcp_gather *gather = &shrink->gather;
     for (uint32_t i = 0; i < gather->count; i++)
@@ -107,7 +97,7 @@ static bool find_missing(const struct shrink *shrink, uint32_t *out_rank)
 {
     bool found = false;
     for (uint32_t i = 0; i < shrink->count; i++) {
-        const uint32_t told = told_of_joining(shrink, shrink->members[i].rank);
+        const uint64_t told = told_of_joining(shrink, shrink->members[i].rank);
         if (told == TCP_JOINED || (found && told == TCP_IN_VAIN))
             continue;
         *out_rank = shrink->members[i].rank;
@@ -185,7 +175,6 @@ weir_status local_tcp_shrink(struct local_group *group, const struct weir_transp
                                       ? UINT64_MAX / 2
                                       : now_ns + 2 * params->timeout_ns},
         .params = params,
-        .listener = -1,
         .members = host->allocate(group->count * sizeof *shrink.members),
         .addresses = host->allocate(group->count * sizeof *shrink.addresses),
     };
@@ -196,7 +185,7 @@ weir_status local_tcp_shrink(struct local_group *group, const struct weir_transp
         status = go_on(&shrink, out_group);
     else
         status = weir_host_no_memory(host, "a group");
-    local_close(&shrink.listener);
+    local_tcp_door_close(shrink.gather.whole, shrink.door);
     local_tcp_gather_destroy(&shrink.gather);
     host->release(shrink.addresses);
     host->release(shrink.members);

@@ -1,8 +1,8 @@
-// A window has two areas: in the first a rank shows its elements, in the second the sums of its chunk.
-// A large call takes several steps. A rank writes an area again when all have read it, which it knows
-// from their stages: every rank counts, before it waits, how far it is.
+// A window has two areas. An all-reduce shows its elements in the first and the sums of its chunk in the second; all
+// else shows what others need in one and then in the other. A large call takes several steps. A rank writes an area
+// again when all have read it, which it knows from their stages: every rank counts, before it waits, how far it is.
 //
-// NOLINTNEXTLINE(bugprone-reserved-identifier): for memfd_create() and syscall()
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for memfd_create(), seals and syscall()
 #define _GNU_SOURCE
 #include "transports/local/window.h"
 
@@ -13,13 +13,13 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/siphash.h"
 #include "transports/kit/reduce.h"
-#include "transports/local/share.h"
 
 // Below this, messages need less.
 #define LEAST_BYTES ((size_t)32 << 10)
@@ -29,6 +29,8 @@
 #define SEGMENT_BYTES ((size_t)32 << 10)
 #define HEAD_BYTES ((size_t)4096)
 #define WINDOW_BYTES (HEAD_BYTES + 2 * STEP_BYTES)
+// An area has a slot for each rank where each needs another part, and no smaller ones.
+#define LEAST_SLOT ((size_t)1 << 10)
 
 // A rank asks again for so long before it sleeps, if each may have a processor of its own.
 #define EAGER_NS (UINT64_C(50) * 1000)
@@ -37,7 +39,6 @@
 #define SLEEP_NS 5000000
 
 struct window {
-    uint64_t token;
     _Atomic uint32_t stage;
     _Atomic uint32_t bell; // of its rank, which sleeps there
     _Atomic uint32_t asleep;
@@ -49,14 +50,7 @@ struct tcp_windows {
     struct window *of[]; // each rank
 };
 
-// What each rank tells the others when a group is made.
-struct offer {
-    uint64_t process;
-    uint64_t file; // UINT64_MAX: it has none
-    uint64_t token;
-};
-
-static char *area_of(struct tcp_group *group, uint32_t rank, int index)
+static char *area_of(struct tcp_group *group, uint32_t rank, uint32_t index)
 {
     return (char *)group->windows->of[rank] + HEAD_BYTES + (size_t)index * STEP_BYTES;
 }
@@ -72,78 +66,78 @@ static struct window *map(int file)
     return memory;
 }
 
-// Returns the file, or -1.
-static int make_own(struct tcp_group *group, uint64_t token)
+// A larger file than the process may write would end it by a signal.
+static bool may_write_windows(void)
 {
-    int file = memfd_create("weir-window", MFD_CLOEXEC);
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur >= WINDOW_BYTES;
+}
+
+// Memory without a name, whose size nothing can change any more. Returns the file, or -1.
+static int make_own(struct tcp_group *group)
+{
     struct window *window = NULL;
-    if (file >= 0 && ftruncate(file, (off_t)WINDOW_BYTES) == 0)
+    int file = may_write_windows() ? memfd_create("weir-window", MFD_CLOEXEC | MFD_ALLOW_SEALING)
+                                   : -1;
+    if (file >= 0 && ftruncate(file, (off_t)WINDOW_BYTES) == 0 &&
+        fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
         window = map(file);
-    if (!window) {
-        local_close(&file);
-        return -1;
+    if (!window && file >= 0) {
+        close(file);
+        file = -1;
     }
-    window->token = token;
     group->windows->of[group->local.rank] = window;
     return file;
 }
 
-static bool map_other(struct tcp_group *group, uint32_t rank, const struct offer *offer)
+// Memory that could shrink, or is no memory, would end this process when it reads there.
+static bool is_window(int file)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%llu/fd/%llu", (unsigned long long)offer->process,
-             (unsigned long long)offer->file);
-    int file = open(path, O_RDWR | O_CLOEXEC);
-    if (file < 0)
-        return false;
-    struct window *window = map(file);
-    local_close(&file);
-    group->windows->of[rank] = window;
-    return window && window->token == offer->token;
+    const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    struct stat state;
+    return file >= 0 && (fcntl(file, F_GET_SEALS) & seals) == seals && fstat(file, &state) == 0 &&
+           state.st_size == (off_t)WINDOW_BYTES;
 }
 
-static bool map_all(struct tcp_group *group, const struct offer *offers)
+static bool map_other(struct tcp_group *group, uint32_t rank, uint64_t deadline_ns)
 {
-    for (uint32_t i = 0; i < group->local.count; i++) {
-        if (offers[i].file == UINT64_MAX)
-            return false;
-        if (i != group->local.rank && !map_other(group, i, &offers[i]))
-            return false;
-    }
-    return true;
+    int file = -1;
+    if (local_read_descriptor(group->peers[rank].data, &file, deadline_ns) && is_window(file))
+        group->windows->of[rank] = map(file);
+    if (file >= 0)
+        close(file);
+    return group->windows->of[rank] != NULL;
 }
 
-// The file stays until all have opened it.
-static bool agree(struct tcp_group *group, struct offer *offers, uint8_t *answers,
-                  uint64_t timeout_ns, uint64_t deadline_ns)
+// A rank that has none sends that, so that none waits for it.
+static bool exchange(struct tcp_group *group, uint64_t deadline_ns)
 {
-    struct weir_siphash_key key;
-    weir_siphash_random_key(&key);
-    int file = group->maps_memory ? make_own(group, key.words[0]) : -1;
-    const struct offer own = {.process = (uint64_t)getpid(),
-                              .file = file < 0 ? UINT64_MAX : (uint64_t)file,
-                              .token = key.words[0]};
-    bool agreed = local_share_gather(group, timeout_ns, deadline_ns, &own, sizeof own, offers);
-    const uint8_t answer = agreed && map_all(group, offers);
-    agreed = agreed &&
-             local_share_gather(group, timeout_ns, deadline_ns, &answer, sizeof answer, answers);
-    local_close(&file);
-    if (!agreed || memchr(answers, 0, group->local.count))
-        local_window_destroy(group);
-    return agreed;
+    const int own = group->maps_memory ? make_own(group) : -1;
+    bool all = own >= 0;
+    for (uint32_t i = 0; i < group->local.count; i++)
+        if (i != group->local.rank)
+            all = local_write_descriptor(group->peers[i].data, own, deadline_ns) && all;
+    for (uint32_t i = 0; i < group->local.count; i++)
+        if (i != group->local.rank)
+            all = map_other(group, i, deadline_ns) && all;
+    if (own >= 0)
+        close(own);
+    return all;
 }
 
 bool local_window_agree(struct tcp_group *group, uint64_t timeout_ns, uint64_t deadline_ns)
 {
     const struct weir_host *host = group->local.host;
     const size_t count = group->local.count;
-    struct offer *offers = host->allocate(count * sizeof *offers);
     uint8_t *answers = host->allocate(count * sizeof *answers);
     group->windows = host->allocate(sizeof *group->windows + count * sizeof group->windows->of[0]);
-    const bool agreed = offers && answers && group->windows &&
-                        agree(group, offers, answers, timeout_ns, deadline_ns);
+    const uint8_t answer = answers && group->windows && exchange(group, deadline_ns);
+    const bool agreed =
+        answers && group->windows &&
+        local_tcp_all_gather(group, timeout_ns, deadline_ns, &answer, sizeof answer, answers);
+    if (!agreed || memchr(answers, 0, count))
+        local_window_destroy(group);
     host->release(answers);
-    host->release(offers);
     return agreed;
 }
 
@@ -202,7 +196,8 @@ static bool may_wait(const struct local_run *run, uint32_t stage)
 {
     struct tcp_group *group = local_tcp_of(run);
     const bool late = weir_clock_now_ns() >= run->deadline_ns;
-    if (!group->word) // this rank's program has aborted
+    char cause[LOCAL_CAUSE_SIZE];
+    if (run->group->wire->failed(run->group, cause)) // this rank's program has aborted
         return false;
     for (uint32_t i = 0; i < group->local.count; i++) {
         // Also of one that has come to it: it may fail while this one waits for another.
@@ -259,7 +254,7 @@ static bool meet(struct local_run *run)
     return true;
 }
 
-// The elements.
+// All-reduces.
 
 // Elements of the call, and each rank's chunk of them.
 struct step {
@@ -336,13 +331,7 @@ static void take(struct local_run *run, const struct step *step)
     }
 }
 
-bool local_window_takes(const struct local_run *run)
-{
-    const size_t whole = (size_t)run->head.count * weir_datatype_size(run->head.element);
-    return run->head.kind == WEIR_ALL_REDUCE && local_tcp_of(run)->windows && whole >= LEAST_BYTES;
-}
-
-bool local_window_all_reduce(struct local_run *run)
+static bool all_reduce(struct local_run *run)
 {
     const size_t most = STEP_BYTES / weir_datatype_size(run->head.element);
     struct step step = {.begin = 0};
@@ -358,4 +347,145 @@ bool local_window_all_reduce(struct local_run *run)
         take(run, &step);
     }
     return true;
+}
+
+// All else: in each step a rank shows a part of each piece that others need of it, and takes its own.
+
+struct slots {
+    bool shared; // all that read a rank's memory read the same piece
+    size_t size;
+    size_t longest; // of all pieces between two ranks
+};
+
+static struct slots slots_of(const struct local_run *run, uint32_t phase)
+{
+    const weir_collective kind = run->head.kind;
+    const size_t element = weir_datatype_size(run->head.element);
+    const size_t n = run->group->count;
+    const bool parted = (kind == WEIR_BROADCAST && phase == 0) || kind == WEIR_SCATTER ||
+                        kind == WEIR_REDUCE_SCATTER || kind == WEIR_ALL_TO_ALL;
+    const size_t count = (size_t)run->head.count;
+    return (struct slots){
+        .shared = !parted,
+        .size = parted ? STEP_BYTES / n / LEAST_SLOT * LEAST_SLOT : STEP_BYTES,
+        .longest = (kind == WEIR_BROADCAST ? count / n + (count % n > 0) : count) * element,
+    };
+}
+
+static const char *memory_of(const struct local_run *run, const struct local_piece *piece)
+{
+    return (piece->of_result ? (const char *)run->dst : (const char *)run->src) + piece->offset;
+}
+
+static size_t part_of(const struct local_piece *piece, const struct slots *slots, size_t at)
+{
+    const size_t left = piece->size > at ? piece->size - at : 0;
+    return left < slots->size ? left : slots->size;
+}
+
+static void show_pieces(struct local_run *run, uint32_t phase, const struct slots *slots, size_t at,
+                        uint32_t area)
+{
+    const uint32_t own = run->group->rank;
+    struct local_piece piece;
+    for (uint32_t reader = 0; reader < run->group->count; reader++) {
+        if (reader == own || !local_piece(run, phase, reader, own, &piece))
+            continue;
+        memcpy(area_of(local_tcp_of(run), own, area) + (slots->shared ? 0 : reader * slots->size),
+               memory_of(run, &piece) + at, part_of(&piece, slots, at));
+        if (slots->shared)
+            return;
+    }
+}
+
+// What this rank needs of an owner in the step.
+static const char *shown_by(struct local_run *run, uint32_t owner, const struct local_piece *piece,
+                            const struct slots *slots, size_t at, uint32_t area)
+{
+    const uint32_t own = run->group->rank;
+    if (owner == own)
+        return memory_of(run, piece) + at;
+    return area_of(local_tcp_of(run), owner, area) + (slots->shared ? 0 : own * slots->size);
+}
+
+static void reduce_pieces(struct local_run *run, uint32_t phase, const struct slots *slots,
+                          size_t at, uint32_t area)
+{
+    const size_t element = weir_datatype_size(run->head.element);
+    const uint32_t own = run->group->rank;
+    struct local_piece piece;
+    local_piece(run, phase, own, own, &piece);
+    const size_t size = part_of(&piece, slots, at);
+    char *to = (char *)run->dst + piece.target + at;
+    for (size_t from = 0; from < size; from += SEGMENT_BYTES) {
+        const size_t part = size - from < SEGMENT_BYTES ? size - from : SEGMENT_BYTES;
+        memcpy(run->total, shown_by(run, 0, &piece, slots, at, area) + from, part);
+        for (uint32_t owner = 1; owner < run->group->count; owner++)
+            weir_reduce(run->head.element, run->head.reduction, run->total,
+                        shown_by(run, owner, &piece, slots, at, area) + from, part / element);
+        if (run->head.reduction == WEIR_AVERAGE)
+            weir_reduce_divide(run->head.element, run->total, part / element, run->group->count);
+        memcpy(to + from, run->total, part);
+    }
+}
+
+static void take_pieces(struct local_run *run, uint32_t phase, const struct slots *slots, size_t at,
+                        uint32_t area)
+{
+    const uint32_t own = run->group->rank;
+    struct local_piece piece;
+    for (uint32_t i = 0; i < run->group->count; i++) {
+        const uint32_t owner = (own + i) % run->group->count;
+        if (!local_piece(run, phase, own, owner, &piece))
+            continue;
+        if (piece.reduced) {
+            reduce_pieces(run, phase, slots, at, area);
+            return;
+        }
+        char *to = (char *)run->dst + piece.target + at;
+        const char *from = shown_by(run, owner, &piece, slots, at, area);
+        if (to != from && owner != own)
+            memcpy(to, from, part_of(&piece, slots, at));
+    }
+}
+
+// The root of a broadcast needs all of its own, whatever the others need of it.
+static void take_own(struct local_run *run, uint32_t phase)
+{
+    struct local_piece piece;
+    const uint32_t own = run->group->rank;
+    if (!local_piece(run, phase, own, own, &piece) || piece.reduced)
+        return;
+    char *to = (char *)run->dst + piece.target;
+    if (to != memory_of(run, &piece))
+        memmove(to, memory_of(run, &piece), piece.size);
+}
+
+static bool phase_in_steps(struct local_run *run, uint32_t phase)
+{
+    const struct slots slots = slots_of(run, phase);
+    take_own(run, phase);
+    for (size_t at = 0; at < slots.longest; at += slots.size) {
+        const uint32_t area = local_tcp_of(run)->windows->stage & 1;
+        show_pieces(run, phase, &slots, at, area);
+        if (!meet(run))
+            return false;
+        take_pieces(run, phase, &slots, at, area);
+    }
+    return true;
+}
+
+bool local_window_takes(const struct local_run *run)
+{
+    const size_t whole = (size_t)run->head.count * weir_datatype_size(run->head.element);
+    return local_tcp_of(run)->windows && whole >= LEAST_BYTES &&
+           local_phases(run->head.kind) > 0 && run->group->count <= STEP_BYTES / LEAST_SLOT;
+}
+
+// An all-reduce has both phases in each step.
+bool local_window_phase(struct local_run *run, uint32_t phase)
+{
+    if (run->head.kind == WEIR_ALL_REDUCE)
+        return phase > 0 || all_reduce(run);
+    return phase_in_steps(run, phase);
 }

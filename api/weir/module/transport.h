@@ -152,6 +152,11 @@ struct weir_transport_ops {
     weir_status (*shrink)(void *group, const struct weir_transport_shrink *shrink,
                           void **out_group);
     // above: ABI 3.4
+
+    // O: true. Whether run() carries any count of bytes between all ranks of the group; false: only what an engine's
+    // communicator needs to be made and watched, at most 64 KiB a rank and call, since ranks are on several
+    // machines. All ranks get the same answer.
+    bool (*carries_data)(const void *group);
 };
 
 #define WEIR_TRANSPORT_SLOT_COUNT (sizeof(struct weir_transport_ops) / sizeof(void (*)(void)))

@@ -128,7 +128,6 @@ static void work(const char *memory_of_last)
 WEIR_TEST(Processes, Work)
 {
     work("map");
-    work("read");
 }
 
 // Then no rank reads another one's memory.

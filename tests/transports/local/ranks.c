@@ -74,9 +74,11 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void open_once(void)
 {
     const char *memory = getenv("RANKS_MEMORY");
-    const struct weir_setting setting = {.text = memory ? memory : "read"};
-    const struct weir_setting *const settings[] = {&setting};
-    ranks_ops()->open(&ranks_host, settings, &opened);
+    static struct weir_setting settings[2];
+    const struct weir_setting *const all[] = {&settings[0], &settings[1]};
+    settings[0].text = memory ? memory : "map";
+    settings[1].text = "";
+    ranks_ops()->open(&ranks_host, all, &opened);
 }
 
 static void __attribute__((destructor)) close_once(void)

@@ -1,0 +1,251 @@
+#include "transports/local/door.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium/core.h>
+#include <sodium/crypto_generichash.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define STRANGER_NS (UINT64_C(2000) * 1000 * 1000)
+#define MAGIC "weirloc2"
+#define OF_RANK "rank"
+#define OF_DOOR "door"
+
+void local_door_init(struct local_door *door, const struct local_secret *secret)
+{
+    memset(door, 0, sizeof *door);
+    door->listeners[DOOR_MACHINE] = door->listeners[DOOR_NETWORK] = -1;
+    door->secret = secret;
+}
+
+bool local_door_open(struct local_door *door, const struct local_address *network)
+{
+    const struct local_address machine = local_address_at_number(0);
+    door->listeners[DOOR_MACHINE] = local_listen(&machine, &door->number);
+    if (door->listeners[DOOR_MACHINE] < 0 || !network || network->size == 0)
+        return door->listeners[DOOR_MACHINE] >= 0;
+    struct local_address address = *network;
+    local_address_set_port(&address, 0);
+    door->listeners[DOOR_NETWORK] = local_listen(&address, &door->port);
+    return door->listeners[DOOR_NETWORK] >= 0;
+}
+
+static void send_away(struct local_door *door, uint32_t index)
+{
+    local_close(&door->strangers[index].connection);
+    door->count--;
+    memmove(&door->strangers[index], &door->strangers[index + 1],
+            (door->count - index) * sizeof door->strangers[0]);
+}
+
+void local_door_close(struct local_door *door)
+{
+    while (door->count > 0)
+        send_away(door, door->count - 1);
+    for (int i = 0; i < DOOR_LISTENERS; i++)
+        local_close(&door->listeners[i]);
+}
+
+// Of the process or the machine: the connection stays, and so does the error.
+static bool is_lack(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+static bool challenge(const struct local_door *door, struct local_stranger *stranger)
+{
+    struct local_challenge challenge = {.magic = MAGIC};
+    if (!door->secret->is_set || !local_nonce(stranger->nonce))
+        return false;
+    memcpy(challenge.nonce, stranger->nonce, sizeof challenge.nonce);
+    return send(stranger->connection, &challenge, sizeof challenge, MSG_NOSIGNAL) ==
+           (ssize_t)sizeof challenge;
+}
+
+// Takes one connection. False if the process lacks something for it, with errno.
+static bool let_in(struct local_door *door, int listener, uint64_t now_ns)
+{
+    struct local_stranger stranger = {.deadline_ns = now_ns + STRANGER_NS};
+    if (door->count == DOOR_GUESTS)
+        send_away(door, 0);
+    stranger.connection = local_accept(listener, &stranger.from, &stranger.own_user);
+    if (stranger.connection < 0)
+        return !is_lack(errno); // else the other side has given up
+    if (stranger.own_user || challenge(door, &stranger)) {
+        door->strangers[door->count++] = stranger;
+        return true;
+    }
+    door->refused++;
+    local_close(&stranger.connection);
+    return true;
+}
+
+static size_t wanted_of(const struct local_stranger *stranger)
+{
+    return stranger->own_user ? sizeof stranger->answer.hello : sizeof stranger->answer;
+}
+
+// Whether all has come that proves a rank. `*out_gone`: it is none.
+static bool hear(struct local_stranger *stranger, bool *out_gone)
+{
+    const size_t wanted = wanted_of(stranger);
+    const ssize_t got = recv(stranger->connection, (char *)&stranger->answer + stranger->got,
+                             wanted - stranger->got, 0);
+    *out_gone = *out_gone || got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+    stranger->got += got > 0 ? (size_t)got : 0;
+    return stranger->got == wanted;
+}
+
+static bool is_rank(const struct local_door *door, struct local_stranger *stranger)
+{
+    struct local_answer *answer = &stranger->answer;
+    uint8_t proof[LOCAL_PROOF_SIZE];
+    if (memcmp(answer->hello.magic, MAGIC, sizeof answer->hello.magic) != 0)
+        return false;
+    answer->hello.job[LOCAL_JOB_SIZE - 1] = '\0';
+    if (stranger->own_user)
+        return true;
+    if (!local_is_proven(door->secret, OF_RANK, stranger->nonce, &answer->hello,
+                         sizeof answer->hello, answer->proof))
+        return false;
+    local_prove(door->secret, OF_DOOR, answer->nonce, &answer->hello, sizeof answer->hello, proof);
+    return send(stranger->connection, proof, sizeof proof, MSG_NOSIGNAL) == (ssize_t)sizeof proof;
+}
+
+// Hears all strangers with something to say until one has proven to be a rank, which is handed over.
+static bool hear_strangers(struct local_door *door, const struct pollfd *polls, uint64_t now_ns,
+                           struct local_stranger *out_rank)
+{
+    for (uint32_t i = door->count; i > 0; i--) {
+        struct local_stranger *stranger = &door->strangers[i - 1];
+        bool gone = now_ns >= stranger->deadline_ns;
+        const bool complete = polls[i - 1].revents && hear(stranger, &gone);
+        const bool proven = complete && is_rank(door, stranger);
+        door->refused += complete && !proven;
+        if (proven) {
+            *out_rank = *stranger;
+            stranger->connection = -1;
+        }
+        if (complete || gone)
+            send_away(door, i - 1);
+        if (proven)
+            return true;
+    }
+    return false;
+}
+
+static uint64_t set_polls(const struct local_door *door, struct pollfd *polls, uint64_t deadline_ns)
+{
+    for (int i = 0; i < DOOR_LISTENERS; i++)
+        polls[i] = (struct pollfd){.fd = door->listeners[i], .events = POLLIN};
+    for (uint32_t i = 0; i < door->count; i++) {
+        polls[DOOR_LISTENERS + i] =
+            (struct pollfd){.fd = door->strangers[i].connection, .events = POLLIN};
+        deadline_ns = local_sooner(deadline_ns, door->strangers[i].deadline_ns);
+    }
+    return deadline_ns;
+}
+
+static bool has_other(const struct pollfd *polls, size_t others)
+{
+    size_t i = 0;
+    while (i < others && !polls[i].revents)
+        i++;
+    return i < others;
+}
+
+enum local_came local_door_next(struct local_door *door, struct pollfd *polls, size_t others,
+                                uint64_t deadline_ns, struct local_hello *out_hello,
+                                int *out_connection, struct local_address *out_from)
+{
+    struct pollfd *own = polls + others;
+    for (;;) {
+        struct local_stranger rank;
+        const uint64_t until_ns = set_polls(door, own, deadline_ns);
+        const size_t count = others + DOOR_LISTENERS + door->count;
+        if (poll(polls, count, local_poll_ms(until_ns)) < 0)
+            for (size_t i = 0; i < count; i++)
+                polls[i].revents = 0;
+        const uint64_t now_ns = weir_clock_now_ns();
+        if (has_other(polls, others))
+            return LOCAL_CAME_OTHER;
+        if (now_ns >= deadline_ns)
+            return LOCAL_CAME_LATE;
+        if (hear_strangers(door, own + DOOR_LISTENERS, now_ns, &rank)) {
+            *out_hello = rank.answer.hello;
+            *out_connection = rank.connection;
+            *out_from = rank.from;
+            return LOCAL_CAME;
+        }
+        for (int i = 0; i < DOOR_LISTENERS; i++)
+            if (own[i].revents && !let_in(door, door->listeners[i], now_ns))
+                return LOCAL_CAME_FAILED;
+    }
+}
+
+// The other side.
+
+// False with errno.
+static bool answer_challenge(int connection, const struct local_secret *secret,
+                             const struct local_hello *hello, uint64_t deadline_ns)
+{
+    struct local_challenge challenge;
+    struct local_answer answer = {.hello = *hello};
+    uint8_t proof[LOCAL_PROOF_SIZE];
+    if (!local_read_all(connection, &challenge, sizeof challenge, deadline_ns))
+        return false;
+    errno = EPROTO;
+    if (memcmp(challenge.magic, MAGIC, sizeof challenge.magic) != 0 || !local_nonce(answer.nonce))
+        return false;
+    local_prove(secret, OF_RANK, challenge.nonce, hello, sizeof *hello, answer.proof);
+    if (!local_write_all(connection, &answer, sizeof answer, deadline_ns))
+        return false;
+    const bool answered = local_read_all(connection, proof, sizeof proof, deadline_ns);
+    if (!answered && errno == ETIMEDOUT)
+        return false;
+    errno = EACCES;
+    return answered &&
+           local_is_proven(secret, OF_DOOR, answer.nonce, hello, sizeof *hello, proof);
+}
+
+int local_knock(const struct local_address *address, const struct local_secret *secret,
+                struct local_hello *hello, uint64_t deadline_ns)
+{
+    int connection = local_connect(address, deadline_ns);
+    if (connection < 0)
+        return -1;
+    memcpy(hello->magic, MAGIC, sizeof hello->magic);
+    const bool let_in = local_address_is_machine(address)
+                            ? local_write_all(connection, hello, sizeof *hello, deadline_ns)
+                            : answer_challenge(connection, secret, hello, deadline_ns);
+    const int error = errno;
+    if (!let_in)
+        local_close(&connection);
+    errno = error;
+    return connection;
+}
+
+// Sockets with numbers belong to a namespace of the network on a machine that has started once. Without /proc
+// the number is 0: such ranks are taken to be on one machine, which their connections then show.
+struct local_machine local_machine(void)
+{
+    struct local_machine machine = {.id = {0}};
+    char text[128] = "";
+    struct stat space = {.st_ino = 0};
+    const int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    const ssize_t got = file >= 0 ? read(file, text, 64) : -1;
+    if (file >= 0)
+        close(file);
+    if (got <= 0 || stat("/proc/self/ns/net", &space) != 0 || sodium_init() < 0)
+        return machine;
+    snprintf(text + got, sizeof text - (size_t)got, " %llu", (unsigned long long)space.st_ino);
+    (void)crypto_generichash(machine.id, sizeof machine.id, (const uint8_t *)text, strlen(text),
+                             NULL, 0);
+    return machine;
+}

@@ -1,0 +1,119 @@
+// How a connection becomes that of a rank: whoever comes is a stranger until it is proven whose process it is.
+//
+// At a socket of the machine the system says which user's process has come, and only this user's is let in. On
+// the network both sides prove that they know the secret (secret.h). Only then a byte of what it has said counts.
+//
+// A door waits in one place, with one deadline, for all that come: strangers have two seconds each, and of more than
+// DOOR_GUESTS at a time the oldest one is sent away. So no number of them keeps a rank out, or this one waiting.
+#ifndef WEIR_LOCAL_DOOR_H
+#define WEIR_LOCAL_DOOR_H
+
+#include <poll.h>
+
+#include "transports/local/secret.h"
+#include "transports/local/socket.h"
+
+#define LOCAL_JOB_SIZE 64
+
+enum local_purpose {
+    LOCAL_TO_MEET = 1, // with rank 0
+    LOCAL_TO_SEND,     // the connection for data
+    LOCAL_TO_CONTROL
+};
+
+// Which machine a rank is on: sockets of one machine are reached within it alone.
+struct local_machine {
+    uint8_t id[16];
+};
+
+// What a rank says first.
+struct local_hello {
+    char magic[8];
+    uint32_t purpose;
+    uint32_t rank;
+    uint32_t count;  // these two to meet: ranks; where it listens
+    uint32_t number; // of a socket of its machine
+    uint32_t port;   // of the network; 0: nowhere
+    uint32_t unused;
+    uint64_t token; // of the file, to meet; else of the group
+    struct local_machine machine;
+    char job[LOCAL_JOB_SIZE]; // of the launcher; "" if it tells none
+};
+
+enum {
+    DOOR_GUESTS = 64,
+    DOOR_MACHINE = 0, // listeners
+    DOOR_NETWORK = 1,
+    DOOR_LISTENERS = 2,
+    DOOR_POLLS = DOOR_LISTENERS + DOOR_GUESTS
+};
+
+// On the network, what a door says first, a rank answers with, and a door ends with.
+struct local_challenge {
+    char magic[8];
+    uint8_t nonce[LOCAL_NONCE_SIZE];
+};
+
+struct local_answer {
+    struct local_hello hello; // all that is sent at a socket of the machine
+    uint8_t nonce[LOCAL_NONCE_SIZE];
+    uint8_t proof[LOCAL_PROOF_SIZE];
+};
+
+struct local_stranger {
+    int connection;
+    bool own_user;
+    uint64_t deadline_ns;
+    size_t got;
+    uint8_t nonce[LOCAL_NONCE_SIZE];
+    struct local_answer answer;
+    struct local_address from;
+};
+
+struct local_door {
+    int listeners[DOOR_LISTENERS]; // -1: none
+    uint32_t number;               // of the one of the machine
+    uint32_t port;                 // of the one of the network
+    const struct local_secret *secret;
+    uint32_t refused; // which had another secret, or none
+    uint32_t count;
+    struct local_stranger strangers[DOOR_GUESTS]; // the oldest first
+};
+
+enum local_came {
+    LOCAL_CAME,       // a rank
+    LOCAL_CAME_OTHER, // one of the caller's own descriptors has something
+    LOCAL_CAME_LATE,  // the deadline has passed
+    LOCAL_CAME_FAILED // errno says what the process lacks
+};
+
+// An empty door of no listeners; `secret` must outlive it.
+void local_door_init(struct local_door *door, const struct local_secret *secret);
+// Listens at a socket of the machine with a number and, if `network` is an address, at a free port there. False
+// with errno.
+bool local_door_open(struct local_door *door, const struct local_address *network);
+void local_door_close(struct local_door *door);
+
+// Waits for the next rank. `polls` has `others` entries of the caller's, whose revents are set, and then room for
+// DOOR_POLLS. The connection is the caller's.
+enum local_came local_door_next(struct local_door *door, struct pollfd *polls, size_t others,
+                                uint64_t deadline_ns, struct local_hello *out_hello,
+                                int *out_connection, struct local_address *out_from);
+
+// Comes to another rank's door: a connection, or -1 with errno. EACCES: it does not take this secret; EPERM: it is
+// another user's; EPROTO: it is no rank's.
+int local_knock(const struct local_address *address, const struct local_secret *secret,
+                struct local_hello *hello, uint64_t deadline_ns);
+
+// Of this process.
+struct local_machine local_machine(void);
+static inline bool local_is_same_machine(const struct local_machine *a,
+                                         const struct local_machine *b)
+{
+    for (size_t i = 0; i < sizeof a->id; i++)
+        if (a->id[i] != b->id[i])
+            return false;
+    return true;
+}
+
+#endif

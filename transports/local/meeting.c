@@ -1,0 +1,369 @@
+// What ranks and rank 0 say to each other before there is a group, and join().
+#include "transports/local/meeting.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "transports/local/tcp.h"
+
+#define ANSWER_NS (UINT64_C(2000) * 1000 * 1000)
+#define START_REMEDY "start as many ranks as the count says, each with a number of its own"
+
+struct meeting {
+    const struct weir_host *host;
+    struct local_place place;
+    struct local_door door;       // rank 0's at the place, then each rank's own
+    struct local_entry *entries;  // out: where each rank's door is
+    uint64_t token;               // out: of the group
+    struct pollfd *polls;
+    int *guests; // these two of rank 0: those that wait for its answer
+    uint32_t count;
+};
+
+static const struct weir_transport_setup *setup_of(const struct meeting *meeting)
+{
+    return meeting->place.setup;
+}
+
+// Launchers that give their jobs names give them to all ranks.
+static const char *job_of_launcher(void)
+{
+    static const char *const names[] = {"TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE", "SLURM_JOB_ID"};
+    const char *job = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !job; i++)
+        job = getenv(names[i]);
+    return job ? job : "";
+}
+
+static struct local_hello hello_of(const struct meeting *meeting)
+{
+    struct local_hello hello = {.purpose = LOCAL_TO_MEET,
+                                .rank = setup_of(meeting)->rank,
+                                .count = setup_of(meeting)->count,
+                                .machine = local_machine()};
+    snprintf(hello.job, sizeof hello.job, "%s", job_of_launcher());
+    return hello;
+}
+
+// Rank 0.
+
+static void refuse(int connection, const char *cause)
+{
+    struct local_welcome welcome = {.refused = 1};
+    snprintf(welcome.cause, sizeof welcome.cause, "%s", cause);
+    local_write_all(connection, &welcome, sizeof welcome, weir_clock_now_ns() + LOCAL_REPLY_NS);
+    local_close(&connection);
+}
+
+static bool is_of_meeting(const struct meeting *meeting, const struct local_hello *hello)
+{
+    const struct local_hello own = hello_of(meeting);
+    return hello->purpose == LOCAL_TO_MEET && hello->token == meeting->place.token &&
+           (!own.job[0] || !hello->job[0] || strcmp(own.job, hello->job) == 0);
+}
+
+static void take_guest(struct meeting *meeting, const struct local_hello *hello, int connection,
+                       const struct local_address *from)
+{
+    struct local_entry *entry = &meeting->entries[hello->rank];
+    *entry = (struct local_entry){.machine = hello->machine,
+                                  .number = hello->number,
+                                  .port = hello->port};
+    if (!local_address_is_machine(from))
+        local_address_text(from, entry->host, sizeof entry->host);
+    meeting->guests[hello->rank] = connection;
+    meeting->count++;
+}
+
+// A rank that cannot be one of these fails alone, unless it counts otherwise: then none can go on.
+static bool seat(struct meeting *meeting, const struct local_hello *hello, int connection,
+                 const struct local_address *from)
+{
+    const struct weir_transport_setup *setup = setup_of(meeting);
+    char cause[LOCAL_CAUSE_SIZE];
+    if (!is_of_meeting(meeting, hello)) {
+        snprintf(cause, sizeof cause, "'%s': rank 0 at %s is of another job", setup->label,
+                 setup->rendezvous);
+        refuse(connection, cause);
+        return true;
+    }
+    if (hello->rank > 0 && hello->count != setup->count) {
+        local_place_fail(&meeting->place, WEIR_ERROR_COMM, START_REMEDY,
+                         "rank %u says that there are %u ranks, and rank 0 that there are %u",
+                         hello->rank, hello->count, setup->count);
+        refuse(connection, meeting->place.cause);
+        return false;
+    }
+    if (hello->rank == 0 || hello->rank >= setup->count || meeting->guests[hello->rank] >= 0) {
+        snprintf(cause, sizeof cause,
+                 "'%s': another rank %u is at %s already: do two programs use it?", setup->label,
+                 hello->rank, setup->rendezvous);
+        refuse(connection, cause);
+        return true;
+    }
+    take_guest(meeting, hello, connection, from);
+    return true;
+}
+
+static uint32_t first_missing(const struct meeting *meeting)
+{
+    uint32_t missing = 1;
+    while (meeting->guests[missing] >= 0)
+        missing++;
+    return missing;
+}
+
+static bool tell_missing(struct meeting *meeting)
+{
+    char duration[WEIR_TEXT_QUANTITY_SIZE];
+    char refused[96] = "";
+    weir_text_duration(duration, (double)setup_of(meeting)->timeout_ns);
+    if (meeting->door.refused > 0)
+        snprintf(refused, sizeof refused,
+                 "; %u connections were refused, which had not the same secret",
+                 meeting->door.refused);
+    return local_place_fail(&meeting->place, WEIR_ERROR_COMM, START_REMEDY,
+                            "rank %u has not come to %s in %s; %u of %u ranks are there%s",
+                            first_missing(meeting), setup_of(meeting)->rendezvous, duration,
+                            meeting->count + 1, setup_of(meeting)->count, refused);
+}
+
+// Guests say nothing before they are answered, so that one which can be read from has left.
+static bool tell_left(struct meeting *meeting)
+{
+    uint32_t rank = 1;
+    while (rank + 1 < setup_of(meeting)->count && !meeting->polls[rank].revents)
+        rank++;
+    return local_place_fail(&meeting->place, WEIR_ERROR_COMM,
+                            "see what that rank has printed; then start all ranks again",
+                            "rank %u has died, or waits no longer, and rank %u has not come to %s yet",
+                            rank, first_missing(meeting), setup_of(meeting)->rendezvous);
+}
+
+static bool receive_guests(struct meeting *meeting)
+{
+    const uint32_t count = setup_of(meeting)->count;
+    while (meeting->count + 1 < count) {
+        struct local_hello hello;
+        struct local_address from;
+        int connection = -1;
+        for (uint32_t i = 0; i < count; i++)
+            meeting->polls[i] = (struct pollfd){.fd = meeting->guests[i], .events = POLLIN};
+        switch (local_door_next(&meeting->door, meeting->polls, count, meeting->place.deadline_ns,
+                                &hello, &connection, &from)) {
+        case LOCAL_CAME:
+            if (!seat(meeting, &hello, connection, &from))
+                return false;
+            break;
+        case LOCAL_CAME_OTHER:
+            return tell_left(meeting);
+        case LOCAL_CAME_LATE:
+            return tell_missing(meeting);
+        case LOCAL_CAME_FAILED:
+            return local_place_fail(&meeting->place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
+                                    "rank 0 cannot take a connection: %s", strerror(errno));
+        }
+    }
+    return true;
+}
+
+// A rank that has died meanwhile is found when it does not connect.
+static void answer_guests(struct meeting *meeting)
+{
+    const uint32_t count = setup_of(meeting)->count;
+    const struct local_welcome welcome = {.token = meeting->token};
+    const uint64_t deadline_ns = weir_clock_now_ns() + ANSWER_NS;
+    for (uint32_t i = 1; i < count; i++)
+        if (local_write_all(meeting->guests[i], &welcome, sizeof welcome, deadline_ns))
+            local_write_all(meeting->guests[i], meeting->entries, count * sizeof *meeting->entries,
+                            deadline_ns);
+}
+
+// The ranks of this group come to a door of their own, so that one which is done already, and comes to the place
+// again for its next group, waits until rank 0 does too.
+static bool move(struct meeting *meeting)
+{
+    struct local_secret token;
+    local_door_close(&meeting->door);
+    if (!local_place_close(&meeting->place))
+        return false;
+    if (!local_door_open(&meeting->door, local_place_network(&meeting->place)) ||
+        !local_secret_random(&token))
+        return local_place_fail(&meeting->place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
+                                "rank 0 cannot listen: %s", strerror(errno));
+    memcpy(&meeting->token, token.key, sizeof meeting->token);
+    meeting->entries[0] = (struct local_entry){.machine = local_machine(),
+                                               .number = meeting->door.number,
+                                               .port = meeting->door.port};
+    return true;
+}
+
+static bool hold_meeting(struct meeting *meeting)
+{
+    const uint32_t count = setup_of(meeting)->count;
+    local_door_init(&meeting->door, &meeting->place.secret);
+    if (!local_place_open(&meeting->place, &meeting->door))
+        return false;
+    const bool received = receive_guests(meeting);
+    const bool moved = received && move(meeting);
+    if (!received)
+        (void)local_place_close(&meeting->place);
+    if (moved)
+        answer_guests(meeting);
+    for (uint32_t i = 1; i < count; i++) {
+        if (!moved && meeting->guests[i] >= 0)
+            refuse(meeting->guests[i], meeting->place.cause);
+        else
+            local_close(&meeting->guests[i]);
+    }
+    return moved;
+}
+
+// Other ranks.
+
+static bool take_welcome(struct meeting *meeting, int connection)
+{
+    struct local_welcome welcome;
+    const uint64_t deadline_ns = meeting->place.deadline_ns + LOCAL_REPLY_NS;
+    const size_t size = setup_of(meeting)->count * sizeof *meeting->entries;
+    if (!local_read_all(connection, &welcome, sizeof welcome, deadline_ns))
+        return local_place_fail(&meeting->place, WEIR_ERROR_COMM,
+                                "see what rank 0 has printed; then start all ranks again",
+                                "rank 0 has left %s", setup_of(meeting)->rendezvous);
+    if (welcome.refused) {
+        welcome.cause[LOCAL_CAUSE_SIZE - 1] = '\0';
+        meeting->place.status = WEIR_ERROR_COMM;
+        meeting->place.remedy = START_REMEDY;
+        memcpy(meeting->place.cause, welcome.cause, sizeof meeting->place.cause);
+        return false;
+    }
+    meeting->token = welcome.token;
+    return local_read_all(connection, meeting->entries, size, deadline_ns) ||
+           local_place_fail(&meeting->place, WEIR_ERROR_COMM, START_REMEDY, "rank 0 has left %s",
+                            setup_of(meeting)->rendezvous);
+}
+
+static bool attend_meeting(struct meeting *meeting)
+{
+    struct local_hello hello = hello_of(meeting);
+    local_door_init(&meeting->door, &meeting->place.secret);
+    int connection = local_place_knock(&meeting->place, &meeting->door, &hello);
+    const bool attended = connection >= 0 && take_welcome(meeting, connection);
+    local_close(&connection);
+    return attended;
+}
+
+// Both.
+
+static bool find_peer(struct meeting *meeting, uint32_t index, struct local_address *out_address)
+{
+    struct local_entry *entry = &meeting->entries[index];
+    const struct local_machine own = local_machine();
+    entry->host[LOCAL_HOST_SIZE - 1] = '\0';
+    if (local_is_same_machine(&own, &entry->machine)) {
+        *out_address = local_address_at_number(entry->number);
+        return true;
+    }
+    if (!entry->host[0])
+        *out_address = meeting->place.network;
+    else if (!local_address_parse(entry->host, out_address))
+        out_address->size = 0;
+    local_address_set_port(out_address, (uint16_t)entry->port);
+    return (out_address->size > 0 && entry->port > 0) ||
+           local_place_fail(&meeting->place, WEIR_ERROR_CONFIG,
+                            "set WEIR_COMM_SECRET to one text for all ranks, on each machine",
+                            "rank %u is on another machine, and has no secret", index);
+}
+
+static bool meet(struct meeting *meeting, struct local_address *addresses)
+{
+    const bool met = setup_of(meeting)->rank == 0 ? hold_meeting(meeting) : attend_meeting(meeting);
+    for (uint32_t i = 0; met && i < setup_of(meeting)->count; i++)
+        if (!find_peer(meeting, i, &addresses[i]))
+            return false;
+    return met;
+}
+
+// Before any rank has come, for all ranks mostly have the same limit.
+static bool has_descriptors(struct meeting *meeting)
+{
+    const unsigned long long wanted = 2 * (setup_of(meeting)->count - 1ull);
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || wanted <= limit.rlim_cur)
+        return true;
+    return local_place_fail(
+        &meeting->place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
+        "%u ranks need %llu open files in each process, and the limit is %llu",
+        setup_of(meeting)->count, wanted, (unsigned long long)limit.rlim_cur);
+}
+
+static bool join(struct meeting *meeting, struct tcp_group *group, struct local_address *addresses)
+{
+    const struct local_place *place = &meeting->place;
+    if (!has_descriptors(meeting) || !local_place_find(&meeting->place) ||
+        !meet(meeting, addresses))
+        return false;
+    group->secret = place->secret;
+    return local_tcp_connect(group, addresses, &meeting->door, meeting->token, place->deadline_ns,
+                             NULL, meeting->place.cause) &&
+           local_tcp_begin(group, setup_of(meeting)->timeout_ns, place->deadline_ns,
+                           meeting->place.cause);
+}
+
+static bool join_with_room(struct meeting *meeting, struct tcp_group *group)
+{
+    const struct weir_host *host = meeting->host;
+    const uint32_t count = setup_of(meeting)->count;
+    struct local_address *addresses = host->allocate(count * sizeof *addresses);
+    meeting->entries = host->allocate(count * sizeof *meeting->entries);
+    meeting->guests = host->allocate(count * sizeof *meeting->guests);
+    meeting->polls = host->allocate((count + DOOR_POLLS) * sizeof *meeting->polls);
+    const bool room = addresses && meeting->entries && meeting->guests && meeting->polls;
+    for (uint32_t i = 0; room && i < count; i++)
+        meeting->guests[i] = -1;
+    local_door_init(&meeting->door, &meeting->place.secret);
+    const bool joined = room && join(meeting, group, addresses);
+    local_door_close(&meeting->door);
+    host->release(meeting->polls);
+    host->release(meeting->guests);
+    host->release(meeting->entries);
+    host->release(addresses);
+    return joined;
+}
+
+weir_status local_tcp_join(const struct weir_host *host, const struct weir_transport_setup *setup,
+                           const char *secret_file, bool maps_memory,
+                           struct local_group **out_group)
+{
+    const uint64_t now_ns = weir_clock_now_ns();
+    struct tcp_group *group = local_tcp_create(host, setup->label, setup->rank, setup->count);
+    struct meeting *meeting = host->allocate(sizeof *meeting);
+    weir_status status = WEIR_OK;
+    if (group && meeting) {
+        group->maps_memory = maps_memory;
+        meeting->host = host;
+        meeting->place = (struct local_place){
+            .setup = setup,
+            .secret_file = secret_file,
+            .deadline_ns =
+                setup->timeout_ns > UINT64_MAX / 2 ? UINT64_MAX / 2 : now_ns + setup->timeout_ns,
+            .status = WEIR_ERROR_COMM,
+        };
+    }
+    if (group && meeting && join_with_room(meeting, group))
+        *out_group = &group->local;
+    else if (meeting && meeting->place.cause[0])
+        status = weir_host_fail(host, meeting->place.status, meeting->place.remedy, "%s",
+                                meeting->place.cause);
+    else
+        status = weir_host_no_memory(host, "a group");
+    if (status != WEIR_OK && group)
+        local_tcp_destroy(group);
+    host->release(meeting);
+    return status;
+}

@@ -1,0 +1,490 @@
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for flock()
+#define _DEFAULT_SOURCE
+#include "transports/local/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "transports/local/meeting.h"
+
+#define PLACE_REMEDY "write tcp://HOST:PORT, with a port from 1 to 65535"
+#define SECRET_REMEDY                                                                          \
+    "set WEIR_COMM_SECRET to one text of 16 characters or more on all machines, or let the "   \
+    "ranks meet at file:PATH on a file system that all see"
+#define FOLDER_REMEDY "name a socket in a folder of yours that no other user can enter (chmod 700)"
+#define FILE_LIMIT 4096u
+#define LOOK_AGAIN_NS (UINT64_C(20) * 1000 * 1000)
+
+bool local_place_fail(struct local_place *place, weir_status status, const char *remedy,
+                      const char *format, ...)
+{
+    size_t used = 0;
+    va_list arguments;
+    weir_text_append(place->cause, sizeof place->cause, &used, "'%s': ", place->setup->label);
+    va_start(arguments, format);
+    vsnprintf(place->cause + used, sizeof place->cause - used, format, arguments);
+    va_end(arguments);
+    place->status = status;
+    place->remedy = remedy;
+    return false;
+}
+
+// What a rendezvous names.
+
+static bool take_path(struct local_place *place, const char *path)
+{
+    const size_t length = strlen(path);
+    if (length > 0 && length < sizeof place->path)
+        memcpy(place->path, path, length + 1);
+    if (place->path[0] && (place->is_file || local_address_at_path(place->path, &place->socket)))
+        return true;
+    return local_place_fail(place, WEIR_ERROR_CONFIG, "name a shorter one",
+                            "the path of the rendezvous %s has %zu bytes, where 1 to %d are right",
+                            place->setup->rendezvous, length,
+                            place->is_file ? (int)sizeof place->path - 1 : 107);
+}
+
+// Splits "HOST:PORT"; a host with colons stands in brackets.
+static bool parse_place(const char *text, char *host, size_t size, uint16_t *out_port)
+{
+    const char *colon = strrchr(text, ':');
+    const bool bracketed = text[0] == '[';
+    char *end = NULL;
+    if (!colon || colon == text || (bracketed && colon[-1] != ']'))
+        return false;
+    const long port = strtol(colon + 1, &end, 10);
+    const size_t length = (size_t)(colon - text) - (bracketed ? 2 : 0);
+    if (end == colon + 1 || *end || port < 1 || port > UINT16_MAX || length == 0 || length >= size)
+        return false;
+    memcpy(host, text + bracketed, length);
+    host[length] = '\0';
+    *out_port = (uint16_t)port;
+    return true;
+}
+
+// The folder is made here, and looked at when a socket is bound in it or reached.
+static bool take_own_port(struct local_place *place, uint16_t port)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/weir-%lu", (unsigned long)geteuid());
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return local_place_fail(place, WEIR_ERROR_SYSTEM, FOLDER_REMEDY,
+                                "the folder %s cannot be made: %s", path, strerror(errno));
+    snprintf(path, sizeof path, "/tmp/weir-%lu/port-%u", (unsigned long)geteuid(), port);
+    return take_path(place, path);
+}
+
+static bool take_port(struct local_place *place, const char *host_and_port)
+{
+    char host[256];
+    char message[512];
+    uint16_t port = 0;
+    const char *error = NULL;
+    if (!parse_place(host_and_port, host, sizeof host, &port))
+        return local_place_fail(place, WEIR_ERROR_CONFIG, PLACE_REMEDY,
+                                "the rendezvous '%s' names no host and port",
+                                place->setup->rendezvous);
+    if (!local_address_find(host, port, place->deadline_ns, &place->network, &error))
+        return local_place_fail(place, WEIR_ERROR_SYSTEM, PLACE_REMEDY,
+                                "the host '%s' of the rendezvous is not found: %s", host, error);
+    if (!local_secret_read(place->secret_file, &place->secret, message, sizeof message))
+        return local_place_fail(place, WEIR_ERROR_CONFIG, SECRET_REMEDY, "%s", message);
+    if (local_address_is_own(&place->network))
+        return take_own_port(place, port);
+    if (place->setup->rank == 0)
+        return local_place_fail(
+            place, WEIR_ERROR_SYSTEM,
+            "start rank 0 on the machine that has it, or name an address of this one",
+            "rank 0 is to wait at %s, and this machine has no such address",
+            place->setup->rendezvous);
+    return place->secret.is_set ||
+           local_place_fail(place, WEIR_ERROR_CONFIG, SECRET_REMEDY,
+                            "rank %u is on another machine than %s, and no secret is set",
+                            place->setup->rank, place->setup->rendezvous);
+}
+
+static const char *after(const char *text, const char *prefix)
+{
+    const size_t length = strlen(prefix);
+    return strncmp(text, prefix, length) == 0 ? text + length : NULL;
+}
+
+bool local_place_find(struct local_place *place)
+{
+    const char *rendezvous = place->setup->rendezvous;
+    if (after(rendezvous, "tcp://"))
+        return take_port(place, after(rendezvous, "tcp://"));
+    place->is_file = after(rendezvous, "file:") != NULL;
+    return take_path(place, after(rendezvous, place->is_file ? "file:" : "unix:"));
+}
+
+// The secret is that of all who may come over the network.
+const struct local_address *local_place_network(const struct local_place *place)
+{
+    const bool reached = place->secret.is_set && place->network.size > 0 &&
+                         !local_address_is_loopback(&place->network);
+    return reached ? &place->network : NULL;
+}
+
+// Rank 0's socket.
+
+// Opens the folder of the path, which this user alone may enter. -1 with a cause.
+static int open_folder(struct local_place *place)
+{
+    char folder[sizeof place->path];
+    struct stat state;
+    snprintf(folder, sizeof folder, "%s", place->path);
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        slash[slash == folder] = '\0';
+    const char *name = slash ? folder : ".";
+    int file = open(name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (file < 0) {
+        local_place_fail(place, WEIR_ERROR_SYSTEM, FOLDER_REMEDY,
+                         "the folder %s of the rendezvous cannot be opened: %s", name,
+                         strerror(errno));
+        return -1;
+    }
+    if (fstat(file, &state) == 0 && state.st_uid == geteuid() && (state.st_mode & 077) == 0)
+        return file;
+    close(file);
+    local_place_fail(place, WEIR_ERROR_CONFIG, FOLDER_REMEDY,
+                     "the folder %s of the rendezvous is another user's, or others can enter it",
+                     name);
+    return -1;
+}
+
+// One process at a time looks whether a socket is left there, and binds its own.
+static bool lock_folder(struct local_place *place, int folder)
+{
+    while (flock(folder, LOCK_EX | LOCK_NB) != 0) {
+        if (weir_clock_now_ns() >= place->deadline_ns)
+            return local_place_fail(place, WEIR_ERROR_COMM, "end the program that holds it",
+                                    "the folder of %s has been locked too long", place->path);
+        weir_clock_sleep_ns(LOOK_AGAIN_NS / 10);
+    }
+    return true;
+}
+
+static bool is_left(const struct local_place *place)
+{
+    int probe = local_connect(&place->socket, place->deadline_ns);
+    const bool left = probe < 0 && errno == ECONNREFUSED;
+    local_close(&probe);
+    return left;
+}
+
+static bool bind_socket(struct local_place *place, struct local_door *door)
+{
+    door->listeners[DOOR_MACHINE] = local_listen(&place->socket, &door->number);
+    if (door->listeners[DOOR_MACHINE] < 0 && errno == EADDRINUSE) {
+        if (!is_left(place))
+            return local_place_fail(place, WEIR_ERROR_COMM, "give each program a place of its own",
+                                    "another rank 0 is at %s already: do two programs use it?",
+                                    place->setup->rendezvous);
+        (void)unlink(place->path);
+        door->listeners[DOOR_MACHINE] = local_listen(&place->socket, &door->number);
+    }
+    if (door->listeners[DOOR_MACHINE] >= 0 && stat(place->path, &place->bound) == 0)
+        return true;
+    return local_place_fail(place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
+                            "rank 0 cannot listen at %s: %s", place->path, strerror(errno));
+}
+
+static bool listen_on_network(struct local_place *place, struct local_door *door)
+{
+    const struct local_address *network = local_place_network(place);
+    if (network)
+        door->listeners[DOOR_NETWORK] = local_listen(network, &door->port);
+    if (!network || door->listeners[DOOR_NETWORK] >= 0)
+        return true;
+    return local_place_fail(place, WEIR_ERROR_SYSTEM,
+                            "end the program that uses the port, or choose another one",
+                            "rank 0 cannot listen at %s: %s", place->setup->rendezvous,
+                            strerror(errno));
+}
+
+static bool open_at_path(struct local_place *place, struct local_door *door)
+{
+    const int folder = open_folder(place);
+    if (folder < 0)
+        return false;
+    const bool bound = lock_folder(place, folder) && bind_socket(place, door);
+    close(folder);
+    return bound && listen_on_network(place, door);
+}
+
+static bool close_at_path(struct local_place *place)
+{
+    struct stat now;
+    const int folder = open_folder(place);
+    if (folder >= 0 && lock_folder(place, folder) && lstat(place->path, &now) == 0 &&
+        now.st_ino == place->bound.st_ino && now.st_dev == place->bound.st_dev)
+        (void)unlink(place->path);
+    if (folder >= 0)
+        close(folder);
+    return true;
+}
+
+// Rank 0's file.
+
+static void print_hex(const uint8_t *bytes, size_t size, char *text)
+{
+    for (size_t i = 0; i < size; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static bool parse_hex(const char *text, uint8_t *bytes, size_t size)
+{
+    if (strlen(text) != 2 * size)
+        return false;
+    for (size_t i = 0; i < size; i++) {
+        const char pair[] = {text[2 * i], text[2 * i + 1], '\0'};
+        bytes[i] = (uint8_t)strtoul(pair, NULL, 16);
+    }
+    return true;
+}
+
+// False if there is no such file yet, or one that this user has not written.
+static bool read_file(struct local_place *place)
+{
+    char message[512];
+    char machine[33];
+    char secret[65];
+    char host[LOCAL_HOST_SIZE];
+    unsigned number = 0;
+    unsigned port = 0;
+    unsigned long long token = 0;
+    void *data = NULL;
+    size_t size = 0;
+    const struct local_machine own = local_machine();
+    struct local_machine its;
+    if (!weir_file_read_trusted(place->path, FILE_LIMIT, &data, &size, message, sizeof message))
+        return false;
+    // A wrong number is a place at which nothing listens. NOLINTNEXTLINE(cert-err34-c)
+    const int read = sscanf(data, "weir-rendezvous 2 %32[0-9a-f] %u %63s %u %64[0-9a-f] %llx",
+                            machine, &number, host, &port, secret, &token);
+    free(data);
+    if (read != 6 || port > UINT16_MAX || !parse_hex(machine, its.id, sizeof its.id) ||
+        !parse_hex(secret, place->secret.key, sizeof place->secret.key))
+        return false;
+    place->secret.is_set = true;
+    place->token = token;
+    place->socket = (struct local_address){.size = 0};
+    if (local_is_same_machine(&own, &its))
+        place->socket = local_address_at_number(number);
+    if (local_address_parse(host, &place->network))
+        local_address_set_port(&place->network, (uint16_t)port);
+    return place->socket.size > 0 || local_place_network(place);
+}
+
+// Makes a file of this user's at the path, in place of one that is left from a meeting or of none.
+static bool put_file(struct local_place *place, const char *text, bool replaces)
+{
+    char temporary[sizeof place->path + 32];
+    snprintf(temporary, sizeof temporary, "%s.%ld.%llx", place->path, (long)getpid(),
+             (unsigned long long)place->token);
+    const int file =
+        open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    const ssize_t size = (ssize_t)strlen(text);
+    bool put = file >= 0 && write(file, text, (size_t)size) == size;
+    if (put && !replaces)
+        put = link(temporary, place->path) == 0;
+    else if (put)
+        put = rename(temporary, place->path) == 0;
+    const int error = errno;
+    if (file >= 0)
+        close(file);
+    if (file >= 0 && (!put || !replaces))
+        unlink(temporary);
+    errno = error;
+    return put;
+}
+
+static bool write_file(struct local_place *place, const struct local_door *door, bool replaces)
+{
+    char text[512];
+    char machine[33];
+    char secret[65];
+    char host[LOCAL_HOST_SIZE];
+    const struct local_machine own = local_machine();
+    print_hex(own.id, sizeof own.id, machine);
+    print_hex(place->secret.key, sizeof place->secret.key, secret);
+    local_address_text(&place->network, host, sizeof host);
+    snprintf(text, sizeof text, "weir-rendezvous 2 %s %u %s %u %s %llx\n", machine, door->number,
+             host, door->port, secret, (unsigned long long)place->token);
+    if (put_file(place, text, replaces))
+        return true;
+    if (errno == EEXIST)
+        return local_place_fail(place, WEIR_ERROR_IO, "name another file, or remove it",
+                                "%s is there, and is no rendezvous that this user has written",
+                                place->path);
+    return local_place_fail(place, WEIR_ERROR_IO, "name a file in a folder that can be written",
+                            "rank 0 cannot write the rendezvous %s: %s", place->path,
+                            strerror(errno));
+}
+
+// A rank 0 answers another one's hello with a refusal. Nothing else answers so.
+static bool is_taken(const struct local_place *found)
+{
+    struct local_welcome welcome;
+    const uint64_t deadline_ns =
+        local_sooner(found->deadline_ns, weir_clock_now_ns() + LOCAL_REPLY_NS);
+    struct local_hello hello = {.purpose = LOCAL_TO_MEET, .token = found->token};
+    const struct local_address *address = found->socket.size ? &found->socket : &found->network;
+    int connection = local_knock(address, &found->secret, &hello, deadline_ns);
+    const bool taken = connection >= 0 &&
+                       local_read_all(connection, &welcome, sizeof welcome, deadline_ns) &&
+                       welcome.refused;
+    local_close(&connection);
+    return taken;
+}
+
+static bool open_at_file(struct local_place *place, struct local_door *door)
+{
+    struct local_place found = *place;
+    struct local_secret token;
+    const bool replaces = read_file(&found);
+    if (replaces && is_taken(&found))
+        return local_place_fail(place, WEIR_ERROR_COMM, "give each program a file of its own",
+                                "another rank 0 is at %s already: do two programs use it?",
+                                place->setup->rendezvous);
+    if (!local_secret_random(&place->secret) || !local_secret_random(&token))
+        return local_place_fail(place, WEIR_ERROR_SYSTEM, NULL, "there are no random numbers");
+    memcpy(&place->token, token.key, sizeof place->token);
+    local_address_of_host(&place->network);
+    if (!local_door_open(door, local_place_network(place)))
+        return local_place_fail(place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
+                                "rank 0 cannot listen: %s", strerror(errno));
+    return write_file(place, door, replaces);
+}
+
+// Two rank 0 that have come at once have found none each, and the later one's file is there.
+static bool close_at_file(struct local_place *place)
+{
+    struct local_place found = *place;
+    if (read_file(&found) && found.token != place->token)
+        return local_place_fail(place, WEIR_ERROR_COMM, "give each program a file of its own",
+                                "another rank 0 has written %s since: do two programs use it?",
+                                place->path);
+    if (found.token == place->token)
+        unlink(place->path);
+    return true;
+}
+
+bool local_place_open(struct local_place *place, struct local_door *door)
+{
+    return place->is_file ? open_at_file(place, door) : open_at_path(place, door);
+}
+
+bool local_place_close(struct local_place *place)
+{
+    return place->is_file ? close_at_file(place) : close_at_path(place);
+}
+
+// Other ranks.
+
+static bool may_come(int error)
+{
+    return error == ENOENT || error == ECONNREFUSED || error == EAGAIN || error == ECONNRESET ||
+           error == ETIMEDOUT || error == EHOSTUNREACH;
+}
+
+static void tell_missing(struct local_place *place, int error)
+{
+    char duration[WEIR_TEXT_QUANTITY_SIZE];
+    weir_text_duration(duration, (double)place->setup->timeout_ns);
+    local_place_fail(place, WEIR_ERROR_COMM,
+                     place->is_file
+                         ? "start rank 0, and let all ranks name one file that they share; one "
+                           "may be left from an earlier run"
+                         : "start rank 0, and see that no firewall is in the way",
+                     "rank 0 has not come to %s in %s: %s", place->setup->rendezvous, duration,
+                     strerror(error));
+}
+
+static void tell_refused(struct local_place *place, int error)
+{
+    if (error == EACCES)
+        local_place_fail(place, WEIR_ERROR_COMM, SECRET_REMEDY,
+                         "rank 0 at %s and rank %u have not the same secret",
+                         place->setup->rendezvous, place->setup->rank);
+    else if (error == EPERM)
+        local_place_fail(place, WEIR_ERROR_COMM, "choose another place",
+                         "another user's program listens at %s", place->setup->rendezvous);
+    else if (error == EPROTO)
+        local_place_fail(place, WEIR_ERROR_COMM, "end what listens there, or choose another port",
+                         "what listens at %s is no rank 0", place->setup->rendezvous);
+    else
+        local_place_fail(place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
+                         "rank %u cannot connect to rank 0 at %s: %s", place->setup->rank,
+                         place->setup->rendezvous, strerror(error));
+}
+
+// This rank's door has to be open before it tells of it. What a file says may change until rank 0 has come.
+static bool open_own_door(struct local_place *place, struct local_door *door)
+{
+    struct local_address own;
+    const bool is_open = door->listeners[DOOR_MACHINE] >= 0;
+    if (is_open && !place->is_file)
+        return true;
+    local_door_close(door);
+    if (place->socket.size > 0)
+        return local_door_open(door, local_place_network(place));
+    return local_address_toward(&place->network, &own) && local_door_open(door, &own);
+}
+
+// A file of an earlier run names a place at which nothing listens until rank 0 has written its own.
+static int knock_once(struct local_place *place, struct local_door *door, struct local_hello *hello)
+{
+    if (place->is_file && !read_file(place)) {
+        errno = ENOENT;
+        return -1;
+    }
+    if (!open_own_door(place, door))
+        return -1;
+    hello->token = place->token;
+    hello->number = door->number;
+    hello->port = door->port;
+    return local_knock(place->socket.size ? &place->socket : &place->network, &place->secret, hello,
+                       place->deadline_ns);
+}
+
+// A socket in a folder of another user's would be one too.
+static bool may_enter(struct local_place *place)
+{
+    if (place->is_file || place->socket.size == 0)
+        return true;
+    const int folder = open_folder(place);
+    if (folder >= 0)
+        close(folder);
+    return folder >= 0;
+}
+
+int local_place_knock(struct local_place *place, struct local_door *door, struct local_hello *hello)
+{
+    if (!may_enter(place))
+        return -1;
+    for (;;) {
+        const int connection = knock_once(place, door, hello);
+        const int error = errno;
+        if (connection >= 0)
+            return connection;
+        if (!may_come(error)) {
+            tell_refused(place, error);
+            return -1;
+        }
+        if (weir_clock_now_ns() >= place->deadline_ns) {
+            tell_missing(place, error);
+            return -1;
+        }
+        weir_clock_sleep_ns(LOOK_AGAIN_NS);
+    }
+}
