@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -48,7 +49,18 @@ static bool parse(struct launch_options *out, int argc, char **argv, int *out_ex
     return cli_program_parse(&usage, argc, argv, &out->command, out_exit);
 }
 
-// Rank 0 listens at it, so it is free again when this returns.
+// Where the ranks meet, unless the user has named a place: a socket in the folder that the transport `local`
+// keeps for its user. It looks at the folder's owner itself.
+static void name_place(char *text, size_t size)
+{
+    char folder[64];
+    snprintf(folder, sizeof folder, "/tmp/weir-%lu", (unsigned long)geteuid());
+    (void)mkdir(folder, 0700);
+    snprintf(text, size, "unix:%s/launch-%ld-%" PRIx64, folder, (long)getpid(),
+             weir_clock_now_ns());
+}
+
+// For programs that meet by torch's means. Rank 0 listens at it, so it is free again when this returns.
 static bool find_port(uint64_t wanted, char *text, size_t size)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -122,8 +134,10 @@ static int run(const struct launch_options *options)
     int code = CLI_SETUP;
     if (allocate(&launch) && open_input(&launch) &&
         find_port(options->port, launch.port, sizeof launch.port)) {
+        name_place(launch.place, sizeof launch.place);
         watch(&launch);
         code = tell(&launch, weir_clock_now_ns() - began_ns);
+        (void)unlink(launch.place + strlen("unix:")); // left if rank 0 was killed there
     }
     release(&launch);
     return code;

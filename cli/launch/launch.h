@@ -93,6 +93,7 @@ struct launch {
     sigset_t old_mask;
     int input;
     char port[8];
+    char place[128];  // where the ranks meet
     int first_failed; // -1: none
     int signal;       // that this process got, which ends the ranks; 0: none
     int failure;      // an exit code, after an error of this process that was told; 0: none

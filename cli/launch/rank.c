@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -79,12 +80,14 @@ static int start(struct launch *launch, int pipes[PIPE_COUNT][2], pid_t *out_pro
         {"LOCAL_WORLD_SIZE", count},
         {"MASTER_ADDR", "127.0.0.1"},
         {"MASTER_PORT", launch->port},
+        {"WEIR_COMM_RENDEZVOUS", launch->place}, // the last, which a user's own goes before
     };
+    const size_t variable_count = sizeof variables / sizeof *variables;
     const bool open = launch->streams;
     const struct cli_program program = {
         .command = launch->options->command,
         .variables = variables,
-        .variable_count = sizeof variables / sizeof *variables,
+        .variable_count = variable_count - (getenv("WEIR_COMM_RENDEZVOUS") != NULL),
         .input = launch->input,
         .output = open                    ? pipes[OUTPUT][WRITE]
                   : launch->options->json ? STDERR_FILENO

@@ -114,6 +114,21 @@ static weir_status settle(const struct weir_comm_setup *setup, weir_status statu
     return own.failed ? weir__error_set(&cause) : gathered;
 }
 
+// Without an engine the bytes go through the host, which not every transport carries to other machines.
+static weir_status refuse_far_ranks(const weir_comm *comm)
+{
+    if (!comm->transport->carries_data || comm->transport->carries_data(comm->group))
+        return WEIR_OK;
+    return weir__fail(
+        WEIR_ERROR_UNSUPPORTED,
+        "run it under mpirun with WEIR_COMM_TRANSPORT=mpi; or give each rank a device "
+        "whose memory NCCL carries",
+        "the ranks of '%s' are on several machines, and the transport '%s' carries "
+        "host memory within one",
+        weir__label_shown(comm->member.object.label),
+        weir__transport_name(comm->member.device->runtime));
+}
+
 static weir_status create(weir_comm *comm, const char *file, int line)
 {
     const struct weir_link *backend = weir__chain_backend(comm->member.device->chain);
@@ -131,11 +146,13 @@ static weir_status create(weir_comm *comm, const char *file, int line)
     const bool has_engine =
         backend->ops->comm_create && comm->member.device->limits.collectives == 2;
     weir_status status = agree(&setup, backend, has_engine, &same);
-    if (status < 0 || !same || !has_engine)
+    if (status < 0)
         return status;
+    if (!same || !has_engine)
+        return refuse_far_ranks(comm);
     status = backend->ops->comm_create(backend, comm->member.device, comm, &setup, data);
     if (status < 0 || !*data)
-        return status;
+        return status < 0 ? status : refuse_far_ranks(comm);
     comm->engine = backend;
     status = start_pulse(comm, file, line);
     comm->known = weir__known_create();

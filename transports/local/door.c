@@ -210,8 +210,7 @@ static bool answer_challenge(int connection, const struct local_secret *secret,
     if (!answered && errno == ETIMEDOUT)
         return false;
     errno = EACCES;
-    return answered &&
-           local_is_proven(secret, OF_DOOR, answer.nonce, hello, sizeof *hello, proof);
+    return answered && local_is_proven(secret, OF_DOOR, answer.nonce, hello, sizeof *hello, proof);
 }
 
 int local_knock(const struct local_address *address, const struct local_secret *secret,

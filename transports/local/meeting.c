@@ -17,9 +17,9 @@
 struct meeting {
     const struct weir_host *host;
     struct local_place place;
-    struct local_door door;       // rank 0's at the place, then each rank's own
-    struct local_entry *entries;  // out: where each rank's door is
-    uint64_t token;               // out: of the group
+    struct local_door door;      // rank 0's at the place, then each rank's own
+    struct local_entry *entries; // out: where each rank's door is
+    uint64_t token;              // out: of the group
     struct pollfd *polls;
     int *guests; // these two of rank 0: those that wait for its answer
     uint32_t count;
@@ -139,10 +139,11 @@ static bool tell_left(struct meeting *meeting)
     uint32_t rank = 1;
     while (rank + 1 < setup_of(meeting)->count && !meeting->polls[rank].revents)
         rank++;
-    return local_place_fail(&meeting->place, WEIR_ERROR_COMM,
-                            "see what that rank has printed; then start all ranks again",
-                            "rank %u has died, or waits no longer, and rank %u has not come to %s yet",
-                            rank, first_missing(meeting), setup_of(meeting)->rendezvous);
+    return local_place_fail(
+        &meeting->place, WEIR_ERROR_COMM,
+        "see what that rank has printed; then start all ranks again",
+        "rank %u has died, or waits no longer, and rank %u has not come to %s yet", rank,
+        first_missing(meeting), setup_of(meeting)->rendezvous);
 }
 
 static bool receive_guests(struct meeting *meeting)
@@ -296,10 +297,9 @@ static bool has_descriptors(struct meeting *meeting)
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || wanted <= limit.rlim_cur)
         return true;
-    return local_place_fail(
-        &meeting->place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
-        "%u ranks need %llu open files in each process, and the limit is %llu",
-        setup_of(meeting)->count, wanted, (unsigned long long)limit.rlim_cur);
+    return local_place_fail(&meeting->place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
+                            "%u ranks need %llu open files in each process, and the limit is %llu",
+                            setup_of(meeting)->count, wanted, (unsigned long long)limit.rlim_cur);
 }
 
 static bool join(struct meeting *meeting, struct tcp_group *group, struct local_address *addresses)

@@ -103,8 +103,9 @@ static const struct weir_key local_keys[KEY_COUNT] = {
             .type = WEIR_KEY_CHOICE,
             .fallback = "map",
             .choices = memory_choices,
-            .help = "How bytes get to another process of this machine: what is large through memory "
-                    "that both have mapped, or all of it sent over sockets.",
+            .help =
+                "How bytes get to another process of this machine: what is large through memory "
+                "that both have mapped, or all of it sent over sockets.",
         },
     [KEY_SECRET_FILE] =
         {

@@ -15,8 +15,8 @@
 #include "transports/local/meeting.h"
 
 #define PLACE_REMEDY "write tcp://HOST:PORT, with a port from 1 to 65535"
-#define SECRET_REMEDY                                                                          \
-    "set WEIR_COMM_SECRET to one text of 16 characters or more on all machines, or let the "   \
+#define SECRET_REMEDY                                                                        \
+    "set WEIR_COMM_SECRET to one text of 16 characters or more on all machines, or let the " \
     "ranks meet at file:PATH on a file system that all see"
 #define FOLDER_REMEDY "name a socket in a folder of yours that no other user can enter (chmod 700)"
 #define FILE_LIMIT 4096u

@@ -24,8 +24,8 @@ struct local_place {
     struct local_address socket;  // on this machine; size 0: this rank comes over the network
     struct local_address network; // size 0: none
     struct local_secret secret;
-    uint64_t token;    // of the file; else 0
-    struct stat bound; // rank 0's socket, so that no other one is removed
+    uint64_t token;     // of the file; else 0
+    struct stat bound;  // rank 0's socket, so that no other one is removed
     weir_status status; // of a failure, with:
     const char *remedy;
     char cause[LOCAL_CAUSE_SIZE];

@@ -18,9 +18,8 @@
 bool local_secret_of(const char *text, size_t size, struct local_secret *out_secret)
 {
     *out_secret = (struct local_secret){.is_set = sodium_init() >= 0};
-    return out_secret->is_set &&
-           crypto_generichash(out_secret->key, sizeof out_secret->key, (const uint8_t *)text, size,
-                              NULL, 0) == 0;
+    return out_secret->is_set && crypto_generichash(out_secret->key, sizeof out_secret->key,
+                                                    (const uint8_t *)text, size, NULL, 0) == 0;
 }
 
 bool local_secret_random(struct local_secret *out_secret)

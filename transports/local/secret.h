@@ -10,7 +10,7 @@
 
 #define LOCAL_NONCE_SIZE 32
 #define LOCAL_PROOF_SIZE 32
-#define LOCAL_SECRET_LEAST 16   // characters
+#define LOCAL_SECRET_LEAST 16  // characters
 #define LOCAL_SECRET_MOST 4096 // bytes of a file
 
 struct local_secret {

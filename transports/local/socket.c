@@ -88,8 +88,8 @@ static bool look_up(const char *host, uint16_t port, uint64_t deadline_ns,
     int error = getaddrinfo_a(GAI_NOWAIT, requests, 1, NULL);
     if (error == 0)
         error = wait_for_lookup(lookup, deadline_ns);
-    *out_error = error == EAI_INPROGRESS ? "the name service has not answered in time"
-                                         : gai_strerror(error);
+    *out_error =
+        error == EAI_INPROGRESS ? "the name service has not answered in time" : gai_strerror(error);
     if (error == EAI_INPROGRESS && gai_cancel(&lookup->request) == EAI_NOTCANCELED)
         return false;
     if (error == 0)
@@ -172,8 +172,7 @@ bool local_address_toward(const struct local_address *other, struct local_addres
     const int probe = socket(other->address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     out_own->size = sizeof out_own->address;
     const bool found =
-        probe >= 0 &&
-        connect(probe, (const struct sockaddr *)&other->address, other->size) == 0 &&
+        probe >= 0 && connect(probe, (const struct sockaddr *)&other->address, other->size) == 0 &&
         getsockname(probe, (struct sockaddr *)&out_own->address, &out_own->size) == 0;
     const int error = errno;
     if (probe >= 0)

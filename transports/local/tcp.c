@@ -139,8 +139,7 @@ static bool tcp_end(struct local_run *run)
 {
     struct tcp_group *group = local_tcp_of(run);
     char cause[LOCAL_CAUSE_SIZE];
-    const bool ended =
-        !run->group->wire->failed(run->group, cause) && local_tcp_pump(run, true);
+    const bool ended = !run->group->wire->failed(run->group, cause) && local_tcp_pump(run, true);
     local_tcp_stop_asking(group);
     if (ended)
         return true;

@@ -14,8 +14,8 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-#include "transports/local/local.h"
 #include "transports/local/door.h"
+#include "transports/local/local.h"
 
 // Bytes that are to be sent, or received, in the order of a peer's list.
 struct tcp_span {

@@ -21,9 +21,7 @@ static bool connect_to(struct tcp_group *group, uint32_t index, const struct loc
     struct tcp_peer *peer = &group->peers[index];
     peer->address = *address;
     for (uint32_t purpose = LOCAL_TO_SEND; purpose <= LOCAL_TO_CONTROL; purpose++) {
-        struct local_hello hello = {.purpose = purpose,
-                                    .token = token,
-                                    .rank = group->local.rank};
+        struct local_hello hello = {.purpose = purpose, .token = token, .rank = group->local.rank};
         int *place = place_of(peer, purpose);
         *place = local_knock(address, &group->secret, &hello, deadline_ns);
         if (*place < 0)
@@ -90,15 +88,14 @@ static bool accept_higher(struct tcp_group *group, struct local_door *door, uint
 {
     const struct weir_host *host = group->local.host;
     const size_t others = gather ? gather->whole->local.count : 0;
-    struct pollfd *polls = host->allocate((others + DOOR_POLLS) * sizeof *polls);
     uint32_t left = 2 * (group->local.count - 1 - group->local.rank);
-    errno = ENOMEM;
-    while (polls && left > 0 &&
-           accept_one(group, door, token, deadline_ns, gather, polls, &left))
+    struct pollfd *polls = left > 0 ? host->allocate((others + DOOR_POLLS) * sizeof *polls) : NULL;
+    errno = ECANCELED; // without a cause, memory is what lacks
+    while (polls && left > 0 && accept_one(group, door, token, deadline_ns, gather, polls, &left))
         continue;
     const int error = errno;
     host->release(polls);
-    if (polls && left == 0)
+    if (left == 0)
         return true;
     if (error == ETIMEDOUT)
         snprintf(cause, LOCAL_CAUSE_SIZE, "'%s': rank %u has not connected to rank %u in time",
@@ -144,8 +141,8 @@ bool local_tcp_all_gather(struct tcp_group *group, uint64_t timeout_ns, uint64_t
 static bool spans_machines(const struct tcp_group *group)
 {
     uint32_t i = 0;
-    while (i < group->local.count && (i == group->local.rank ||
-                                      local_address_is_machine(&group->peers[i].address)))
+    while (i < group->local.count &&
+           (i == group->local.rank || local_address_is_machine(&group->peers[i].address)))
         i++;
     return i < group->local.count;
 }
@@ -166,15 +163,14 @@ struct local_door *local_tcp_door(const struct tcp_group *group)
     struct local_door *door = group->local.host->allocate(sizeof *door);
     struct local_address own = {.size = 0};
     uint32_t peer = 0;
-    while (peer < group->local.count && (peer == group->local.rank ||
-                                         local_address_is_machine(&group->peers[peer].address)))
+    while (peer < group->local.count &&
+           (peer == group->local.rank || local_address_is_machine(&group->peers[peer].address)))
         peer++;
     errno = ENOMEM;
     if (!door)
         return NULL;
     local_door_init(door, &group->secret);
-    if ((peer == group->local.count ||
-         local_address_toward(&group->peers[peer].address, &own)) &&
+    if ((peer == group->local.count || local_address_toward(&group->peers[peer].address, &own)) &&
         local_door_open(door, &own))
         return door;
     const int error = errno;

@@ -119,7 +119,8 @@ static void make_list(struct tcp_gather *gather)
     gather->count = 0;
     for (uint32_t i = 0; i < whole->local.count; i++)
         if (i == own_rank(gather) || has_told(gather, i))
-            gather->members[gather->count++] = (struct tcp_member){.rank = i, .value = whole->peers[i].told};
+            gather->members[gather->count++] =
+                (struct tcp_member){.rank = i, .value = whole->peers[i].told};
     weir_siphash_random_key(&key);
     gather->token = key.words[0];
     gather->settled = true;

@@ -40,6 +40,8 @@ static weir_status fail_late(const struct shrink *shrink)
 static weir_status find_members(struct shrink *shrink)
 {
     shrink->door = local_tcp_door(whole_of(shrink));
+    if (!shrink->door && errno == ENOMEM)
+        return weir_host_no_memory(whole_of(shrink)->local.host, "a group");
     if (!shrink->door)
         return weir_host_fail(whole_of(shrink)->local.host, WEIR_ERROR_SYSTEM, NULL,
                               "'%s': rank %u cannot listen: %s", shrink->params->label,

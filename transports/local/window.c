@@ -77,8 +77,8 @@ static bool may_write_windows(void)
 static int make_own(struct tcp_group *group)
 {
     struct window *window = NULL;
-    int file = may_write_windows() ? memfd_create("weir-window", MFD_CLOEXEC | MFD_ALLOW_SEALING)
-                                   : -1;
+    int file =
+        may_write_windows() ? memfd_create("weir-window", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
     if (file >= 0 && ftruncate(file, (off_t)WINDOW_BYTES) == 0 &&
         fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
         window = map(file);
@@ -478,8 +478,8 @@ static bool phase_in_steps(struct local_run *run, uint32_t phase)
 bool local_window_takes(const struct local_run *run)
 {
     const size_t whole = (size_t)run->head.count * weir_datatype_size(run->head.element);
-    return local_tcp_of(run)->windows && whole >= LEAST_BYTES &&
-           local_phases(run->head.kind) > 0 && run->group->count <= STEP_BYTES / LEAST_SLOT;
+    return local_tcp_of(run)->windows && whole >= LEAST_BYTES && local_phases(run->head.kind) > 0 &&
+           run->group->count <= STEP_BYTES / LEAST_SLOT;
 }
 
 // An all-reduce has both phases in each step.
