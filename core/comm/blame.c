@@ -1,7 +1,6 @@
 // Which rank is at fault, and where the first cause is booked.
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -61,32 +60,10 @@ void weir__pulse_last_call(const struct weir__beat *beat, char text[WEIR__CALL_T
         snprintf(text, WEIR__CALL_TEXT_SIZE, "after %.240s", called);
 }
 
-// The rank of "rank 1 has died" in a sentence; UINT32_MAX: there is none with these words.
-static unsigned long rank_that(const char *message, const char *words)
-{
-    const char *begin = strstr(message, words);
-    while (begin && begin > message && strncmp(begin, "rank ", 5) != 0)
-        begin--;
-    if (!begin || strncmp(begin, "rank ", 5) != 0)
-        return UINT32_MAX;
-    return strtoul(begin + strlen("rank "), NULL, 10);
-}
-
-// A sentence about this rank's own beat: the program has not called it, and so it has no line.
-static bool is_of_beat(const struct weir__pulse *pulse, const char *message)
-{
-    char own[128];
-    snprintf(own, sizeof own, "%s %" PRIu64 " of '", weir_collective_name(WEIR_ALL_GATHER),
-             pulse->beat_number);
-    return (strncmp(message, own, strlen(own)) == 0 ||
-            strncmp(message, "exchange of '", strlen("exchange of '")) == 0) &&
-           strstr(message, "': rank ");
-}
-
 // What is known of the rank. It may have called more since its last beat, and has called what is
 // complete.
 static struct weir__beat last_beat(const struct weir__pulse *pulse,
-                                   const struct weir__flight *flight, unsigned long rank)
+                                   const struct weir__flight *flight, uint32_t rank)
 {
     struct weir__beat beat = pulse->beats[rank];
     if (flight && flight->number > beat.number + 1) {
@@ -103,32 +80,34 @@ enum {
 // "process 1234 of 'host'"; a rank may not know its host.
 static void name_process(const struct weir__beat *beat, char text[PROCESS_TEXT_SIZE])
 {
-    if (beat->host[0])
-        snprintf(text, PROCESS_TEXT_SIZE, "process %" PRIu64 " of '%.*s'", beat->process,
-                 WEIR__PULSE_HOST, beat->host);
+    char said[WEIR__PULSE_HOST];
+    char host[WEIR__PULSE_HOST];
+    snprintf(said, sizeof said, "%.*s", WEIR__PULSE_HOST - 1, beat->host);
+    weir_text_escape(host, sizeof host, said, "");
+    if (host[0])
+        snprintf(text, PROCESS_TEXT_SIZE, "process %" PRIu64 " of '%s'", beat->process, host);
     else
         snprintf(text, PROCESS_TEXT_SIZE, "process %" PRIu64, beat->process);
 }
 
 // "rank 1 (process 1234 of 'host')"
-static void name_rank(const struct weir__beat *beat, unsigned long rank, char *text, size_t size)
+static void name_rank(const struct weir__beat *beat, uint32_t rank, char *text, size_t size)
 {
     char process[PROCESS_TEXT_SIZE];
     name_process(beat, process);
     if (beat->process == 0)
-        snprintf(text, size, "rank %lu", rank);
+        snprintf(text, size, "rank %" PRIu32, rank);
     else
-        snprintf(text, size, "rank %lu (%s)", rank, process);
+        snprintf(text, size, "rank %" PRIu32 " (%s)", rank, process);
 }
 
-static void fail_dead(struct weir__pulse *pulse, const struct weir__flight *flight,
-                      unsigned long rank)
+static void fail_dead(struct weir__pulse *pulse, const struct weir__flight *flight, uint32_t rank)
 {
     const struct weir__beat beat = last_beat(pulse, flight, rank);
     char text[2 * WEIR__CALL_TEXT_SIZE];
     char last[WEIR__CALL_TEXT_SIZE];
     weir__pulse_last_call(&beat, last);
-    snprintf(text, sizeof text, "rank %lu has died, %s%s", rank,
+    snprintf(text, sizeof text, "rank %" PRIu32 " has died, %s%s", rank,
              beat.number == 0 ? "" : "at the earliest ", last);
     if (beat.process != 0) {
         const size_t used = strlen(text);
@@ -140,8 +119,7 @@ static void fail_dead(struct weir__pulse *pulse, const struct weir__flight *flig
 }
 
 // A live process answers a beat at once, whatever its device does.
-static void fail_silent(struct weir__pulse *pulse, const struct weir__flight *flight,
-                        unsigned long rank)
+static void fail_silent(struct weir__pulse *pulse, const struct weir__flight *flight, uint32_t rank)
 {
     const struct weir__beat beat = last_beat(pulse, flight, rank);
     char text[2 * WEIR__CALL_TEXT_SIZE];
@@ -156,21 +134,18 @@ static void fail_silent(struct weir__pulse *pulse, const struct weir__flight *fl
     fail(pulse, flight, text, REMEDY_SILENT);
 }
 
-// The transport's sentence names the rank, and its own call, which is a beat.
+// The transport's own call was a beat, which the program knows nothing of.
 void weir__pulse_fail_of_transport(struct weir__pulse *pulse, const struct weir__flight *flight,
                                    const struct weir_error *error)
 {
-    const bool of_beat = is_of_beat(pulse, error->message);
-    const unsigned long dead = rank_that(error->message, " has died");
-    unsigned long silent = rank_that(error->message, " has not answered in ");
-    if (of_beat && silent == UINT32_MAX)
-        silent = rank_that(error->message, " has submitted nothing");
-    if (of_beat && silent == UINT32_MAX)
-        silent = rank_that(error->message, " has come to ");
-    if (dead < pulse->comm->count) {
-        fail_dead(pulse, flight, dead);
-    } else if (silent < pulse->comm->count) {
-        fail_silent(pulse, flight, silent);
+    const weir_comm *comm = pulse->comm;
+    struct weir_transport_cause cause = {.struct_size = sizeof cause, .rank = UINT32_MAX};
+    const bool known = comm->transport->cause && comm->transport->cause(pulse->group, &cause) &&
+                       cause.rank < comm->count;
+    if (known && cause.fault == WEIR_FAULT_DIED) {
+        fail_dead(pulse, flight, cause.rank);
+    } else if (known && cause.fault == WEIR_FAULT_SILENT) {
+        fail_silent(pulse, flight, cause.rank);
     } else {
         // What is complete here may be the call that another rank has found to differ.
         pulse->differs = pulse->confirmed + 1;

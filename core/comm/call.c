@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 static bool is_reduction(weir_collective kind)
 {
     return kind == WEIR_ALL_REDUCE || kind == WEIR_REDUCE || kind == WEIR_REDUCE_SCATTER;
@@ -55,9 +57,12 @@ uint64_t weir__call_likeness_of_parts(const struct weir_operation *operation, ui
 
 void weir__call_describe(const struct weir__call *call, char text[WEIR__CALL_TEXT_SIZE])
 {
-    snprintf(text, WEIR__CALL_TEXT_SIZE, "%s %" PRIu64 " (%.*s:%" PRId32 ")",
-             weir_collective_name((weir_collective)call->kind), call->number, WEIR__CALL_FILE_SIZE,
-             call->file, call->line);
+    char said[WEIR__CALL_FILE_SIZE];
+    char file[WEIR__CALL_FILE_SIZE];
+    snprintf(said, sizeof said, "%.*s", WEIR__CALL_FILE_SIZE - 1, call->file);
+    weir_text_escape(file, sizeof file, said, "");
+    snprintf(text, WEIR__CALL_TEXT_SIZE, "%s %" PRIu64 " (%s:%" PRId32 ")",
+             weir_collective_name((weir_collective)call->kind), call->number, file, call->line);
 }
 
 bool weir__call_same(const struct weir__call *own, uint32_t rank, const struct weir__call *theirs,

@@ -1,5 +1,5 @@
-// Which rank a failure of the transport is told of, by the transport's sentence, and how its process is
-// named.
+// Which rank a failure of the transport is told of, by the cause that the transport knows, and how its
+// process is named.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +26,19 @@ static weir_status no_run(void *group, const struct weir_transport_call *call)
     return WEIR_OK;
 }
 
-static const struct weir_transport_ops ops = {.run = no_run, .abort = no_abort};
+static struct weir_transport_cause first;
+
+static bool known_cause(void *group, struct weir_transport_cause *out_cause)
+{
+    (void)group;
+    *out_cause = first;
+    return true;
+}
+
+static const struct weir_transport_ops ops = {.run = no_run,
+                                              .abort = no_abort,
+                                              .cause = known_cause};
+static const struct weir_transport_ops older_ops = {.run = no_run, .abort = no_abort};
 
 // As glibc's: a name that does not fit is an error, and what fits has no end.
 static const char *host_name; // NULL: the call fails
@@ -60,49 +72,80 @@ static void close_pulse(void)
     memset(beats, 0, sizeof beats);
 }
 
-// The cause that is booked for a sentence of the transport's.
-static void expect_cause(const char *sentence, const char *cause)
+static void fail_with(const struct weir_transport_ops *transport, enum weir_transport_fault fault,
+                      uint32_t rank, const char *sentence)
 {
     struct weir_error error = {.status = WEIR_ERROR_COMM};
     snprintf(error.message, sizeof error.message, "%s", sentence);
+    first = (struct weir_transport_cause){.struct_size = sizeof first,
+                                          .fault = fault,
+                                          .rank = rank,
+                                          .number = 1};
     open_pulse();
+    comm.transport = transport;
     weir__pulse_fail_of_transport(&pulse, NULL, &error);
     snprintf(told, sizeof told, "%s", comm.error.message);
-    EXPECT_CONTAINS(told, cause);
     close_pulse();
+}
+
+// What is booked for a cause of the transport's.
+static void expect_cause(enum weir_transport_fault fault, uint32_t rank, const char *cause)
+{
+    fail_with(&ops, fault, rank, "the transport's sentence");
+    EXPECT_CONTAINS(told, cause);
 }
 
 WEIR_TEST(CommBlame, TheRankThatIsNamed)
 {
-    expect_cause("barrier 1 of 'grads', app.c:1: rank 1 has died before its first collective",
-                 ": rank 1 has died, before its first collective");
-    expect_cause("barrier 1 of 'grads', app.c:1: rank 0 has not answered in 2 s",
-                 ": rank 0 has not answered in ");
+    expect_cause(WEIR_FAULT_DIED, 1, ": rank 1 has died, before its first collective");
+    expect_cause(WEIR_FAULT_SILENT, 0, ": rank 0 has not answered in ");
 }
 
-// The number is not that of a rank, or there is none.
+// No rank is known, or it is not one of the communicator's.
 WEIR_TEST(CommBlame, NoRank)
 {
-    expect_cause("a switch has died", ": a switch has died");
-    expect_cause("node 1 has not answered in 2 s", ": node 1 has not answered in 2 s");
-    expect_cause("rank 7 has died", ": rank 7 has died");
+    expect_cause(WEIR_FAULT_DIED, UINT32_MAX, ": the transport's sentence");
+    expect_cause(WEIR_FAULT_SILENT, 2, ": the transport's sentence");
+    expect_cause(WEIR_FAULT_OTHER, 1, ": the transport's sentence");
+}
+
+// A program's reason to abort says what it likes.
+WEIR_TEST(CommBlame, WordsAreNoCause)
+{
+    fail_with(&ops, WEIR_FAULT_ABORTED, 0,
+              "rank 0 has aborted 'grads': rank 1 has died of boredom");
+    EXPECT_CONTAINS(told, ": rank 0 has aborted 'grads'");
+    EXPECT_NOT_CONTAINS(told, ": rank 1 has died, before");
+    fail_with(&older_ops, WEIR_FAULT_DIED, 1, "rank 1 has died");
+    EXPECT_CONTAINS(told, ": rank 1 has died");
 }
 
 WEIR_TEST(CommBlame, TheProcessOfTheRank)
 {
     beats[1] = (struct weir__beat){.process = 12, .host = "node7"};
-    expect_cause("rank 1 has died", "; it was process 12 of 'node7'");
+    expect_cause(WEIR_FAULT_DIED, 1, "; it was process 12 of 'node7'");
     beats[1] = (struct weir__beat){.process = 12, .host = "node7"};
-    expect_cause("rank 1 has not answered in 2 s", ": rank 1 (process 12 of 'node7') has not");
+    expect_cause(WEIR_FAULT_SILENT, 1, ": rank 1 (process 12 of 'node7') has not");
+}
+
+// Another rank names its host and its files as it likes.
+WEIR_TEST(CommBlame, NamesOfSeveralLines)
+{
+    beats[1] = (struct weir__beat){.number = 1, .process = 12, .host = "node7\n[weir] all is well"};
+    beats[1].calls[1] =
+        (struct weir__call){.number = 1, .line = 7, .kind = WEIR_BARRIER, .file = "a\nb.c\x1b[31m"};
+    expect_cause(WEIR_FAULT_DIED, 1,
+                 "barrier 1 (a\\nb.c\\x1b[31m:7); it was process 12 of 'node7\\n");
+    EXPECT_NOT_CONTAINS(told, "\n");
 }
 
 WEIR_TEST(CommBlame, AProcessWithoutAHost)
 {
     beats[1] = (struct weir__beat){.process = 12};
-    expect_cause("rank 1 has died", "; it was process 12");
+    expect_cause(WEIR_FAULT_DIED, 1, "; it was process 12");
     EXPECT_NOT_CONTAINS(told, " of '");
     beats[1] = (struct weir__beat){.process = 12};
-    expect_cause("rank 1 has not answered in 2 s", ": rank 1 (process 12) has not");
+    expect_cause(WEIR_FAULT_SILENT, 1, ": rank 1 (process 12) has not");
 }
 
 // What a rank tells of itself in its first beat.

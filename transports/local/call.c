@@ -63,31 +63,53 @@ static void append_call(char *text, size_t size, size_t *used, const struct loca
         weir_text_append(text, size, used, " %llu", (unsigned long long)head->number);
 }
 
+// Of another rank, which may name its file as it likes.
 static void describe(const struct local_head *head, char *text, size_t size)
 {
+    char file[LOCAL_FILE_SIZE];
     size_t used = 0;
+    weir_text_escape(file, sizeof file, head->file, "");
     append_call(text, size, &used, head);
-    if (head->file[0])
-        weir_text_append(text, size, &used, " (%s:%d)", head->file, (int)head->line);
+    if (file[0])
+        weir_text_append(text, size, &used, " (%s:%d)", file, (int)head->line);
+}
+
+WEIR_PRINTF(4, 0)
+static bool fail(const struct local_run *run, enum weir_transport_fault fault, uint32_t rank,
+                 const char *format, va_list arguments)
+{
+    struct local_cause cause = {.number = run->head.number, .fault = fault, .rank = rank};
+    size_t used = 0;
+    append_call(cause.text, sizeof cause.text, &used, &run->head);
+    weir_text_append(cause.text, sizeof cause.text, &used, " of '%s'", run->group->label);
+    if (run->head.file[0])
+        weir_text_append(cause.text, sizeof cause.text, &used, ", %s:%d", run->head.file,
+                         (int)run->head.line);
+    weir_text_append(cause.text, sizeof cause.text, &used, ": ");
+    if (used < sizeof cause.text)
+        vsnprintf(cause.text + used, sizeof cause.text - used, format, arguments);
+    run->group->wire->fail(run->group, &cause);
+    return false;
 }
 
 bool local_fail(const struct local_run *run, const char *format, ...)
 {
-    char cause[LOCAL_CAUSE_SIZE];
-    size_t used = 0;
-    append_call(cause, sizeof cause, &used, &run->head);
-    weir_text_append(cause, sizeof cause, &used, " of '%s'", run->group->label);
-    if (run->head.file[0])
-        weir_text_append(cause, sizeof cause, &used, ", %s:%d", run->head.file,
-                         (int)run->head.line);
-    weir_text_append(cause, sizeof cause, &used, ": ");
-    if (used < sizeof cause) {
-        va_list arguments;
-        va_start(arguments, format);
-        vsnprintf(cause + used, sizeof cause - used, format, arguments);
-        va_end(arguments);
-    }
-    run->group->wire->fail(run->group, cause);
+    va_list arguments;
+    va_start(arguments, format);
+    fail(run, WEIR_FAULT_OTHER, run->group->rank, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+// The failure of another rank.
+WEIR_PRINTF(4, 5)
+static bool blame(const struct local_run *run, enum weir_transport_fault fault, uint32_t rank,
+                  const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fail(run, fault, rank, format, arguments);
+    va_end(arguments);
     return false;
 }
 
@@ -95,7 +117,7 @@ static bool other_call(const struct local_run *run, uint32_t peer, const struct 
 {
     char description[DESCRIPTION_SIZE];
     describe(theirs, description, sizeof description);
-    return local_fail(run, "rank %u has called %s instead", peer, description);
+    return blame(run, WEIR_FAULT_DIFFERS, peer, "rank %u has called %s instead", peer, description);
 }
 
 static bool other_argument(const struct local_run *run, uint32_t peer,
@@ -103,7 +125,8 @@ static bool other_argument(const struct local_run *run, uint32_t peer,
 {
     char description[DESCRIPTION_SIZE];
     describe(theirs, description, sizeof description);
-    return local_fail(run, "rank %u has called %s with %s", peer, description, what);
+    return blame(run, WEIR_FAULT_DIFFERS, peer, "rank %u has called %s with %s", peer, description,
+                 what);
 }
 
 static bool other_count(const struct local_run *run, uint32_t peer, const struct local_head *theirs)
@@ -169,31 +192,35 @@ bool local_late(const struct local_run *run, uint32_t peer, const struct local_h
     char description[DESCRIPTION_SIZE];
     weir_text_duration(duration, (double)run->timeout_ns);
     if (!last)
-        return local_fail(run, "rank %u has submitted nothing in %s", peer, duration);
+        return blame(run, WEIR_FAULT_SILENT, peer, "rank %u has submitted nothing in %s", peer,
+                     duration);
     describe(last, description, sizeof description);
     if (local_is_numbered(run->head.kind) && last->number == run->head.number)
-        return local_fail(
-            run, "rank %u has come to %s and has not finished in %s: it is stopped, or cut off",
-            peer, description, duration);
-    return local_fail(run, "rank %u has submitted nothing after %s in %s", peer, description,
-                      duration);
+        return blame(run, WEIR_FAULT_SILENT, peer,
+                     "rank %u has come to %s and has not finished in %s: it is stopped, or cut off",
+                     peer, description, duration);
+    return blame(run, WEIR_FAULT_SILENT, peer, "rank %u has submitted nothing after %s in %s", peer,
+                 description, duration);
 }
 
 bool local_gone(const struct local_run *run, uint32_t peer, const struct local_head *last)
 {
     char description[DESCRIPTION_SIZE];
     if (!last)
-        return local_fail(run, "rank %u has destroyed the communicator before its first collective",
-                          peer);
+        return blame(run, WEIR_FAULT_LEFT, peer,
+                     "rank %u has destroyed the communicator before its first collective", peer);
     describe(last, description, sizeof description);
-    return local_fail(run, "rank %u has destroyed the communicator after %s", peer, description);
+    return blame(run, WEIR_FAULT_LEFT, peer, "rank %u has destroyed the communicator after %s",
+                 peer, description);
 }
 
 bool local_died(const struct local_run *run, uint32_t peer, const struct local_head *last)
 {
     char description[DESCRIPTION_SIZE];
     if (!last)
-        return local_fail(run, "rank %u has died before its first collective", peer);
+        return blame(run, WEIR_FAULT_DIED, peer, "rank %u has died before its first collective",
+                     peer);
     describe(last, description, sizeof description);
-    return local_fail(run, "rank %u has died; its last collective was %s", peer, description);
+    return blame(run, WEIR_FAULT_DIED, peer, "rank %u has died; its last collective was %s", peer,
+                 description);
 }

@@ -9,6 +9,15 @@
     "submit the same collectives in the same order on all ranks, and see what the rank at " \
     "fault has printed; then recover the queue and create another communicator"
 
+bool local_failed(struct local_group *group, char *out_cause)
+{
+    struct local_cause cause;
+    if (!group->wire->cause(group, &cause))
+        return false;
+    memcpy(out_cause, cause.text, sizeof cause.text);
+    return true;
+}
+
 static weir_status report(const struct local_run *run, weir_status status)
 {
     char cause[LOCAL_CAUSE_SIZE];
@@ -228,10 +237,22 @@ bool local_carries_data(const void *group)
 void local_abort(void *group, const char *reason)
 {
     struct local_group *local = group;
-    char cause[LOCAL_CAUSE_SIZE];
-    snprintf(cause, sizeof cause, "rank %u has aborted '%s': %s", local->rank, local->label,
-             reason);
-    local->wire->fail(local, cause);
+    struct local_cause cause = {.fault = WEIR_FAULT_ABORTED, .rank = local->rank};
+    snprintf(cause.text, sizeof cause.text, "rank %u has aborted '%s': %s", local->rank,
+             local->label, reason);
+    local->wire->fail(local, &cause);
+}
+
+bool local_first_cause(void *group, struct weir_transport_cause *out_cause)
+{
+    struct local_group *local = group;
+    struct local_cause cause;
+    if (!local->wire->cause(local, &cause))
+        return false;
+    out_cause->fault = (enum weir_transport_fault)cause.fault;
+    out_cause->rank = cause.rank;
+    out_cause->number = cause.number;
+    return true;
 }
 
 void local_leave(void *group)

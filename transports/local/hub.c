@@ -215,23 +215,24 @@ static bool hub_end(struct local_run *run)
     return false;
 }
 
-static void hub_fail(struct local_group *group, const char *cause)
+static void hub_fail(struct local_group *group, const struct local_cause *cause)
 {
     struct hub *hub = ((struct hub_group *)group)->hub;
     pthread_mutex_lock(&hub->lock);
     if (!hub->failed)
-        snprintf(hub->cause, sizeof hub->cause, "%s", cause);
+        hub->cause = *cause;
     hub->failed = true;
     pthread_cond_broadcast(&hub->changed);
     pthread_mutex_unlock(&hub->lock);
 }
 
-static bool hub_failed(struct local_group *group, char *out_cause)
+static bool hub_cause(struct local_group *group, struct local_cause *out_cause)
 {
     struct hub *hub = ((struct hub_group *)group)->hub;
     pthread_mutex_lock(&hub->lock);
     const bool failed = hub->failed;
-    memcpy(out_cause, hub->cause, sizeof hub->cause);
+    if (failed)
+        *out_cause = hub->cause;
     pthread_mutex_unlock(&hub->lock);
     return failed;
 }
@@ -252,7 +253,8 @@ const struct local_wire local_hub_wire = {
     .offer = hub_offer,
     .split = local_hub_split,
     .fail = hub_fail,
-    .failed = hub_failed,
+    .cause = hub_cause,
+    .failed = local_failed,
     .leave = local_hub_leave,
     .shrink = local_hub_shrink,
 };

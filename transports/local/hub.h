@@ -45,7 +45,7 @@ struct hub {
     uint32_t members; // groups that have not left
     bool complete;    // all have joined, whatever has failed since
     bool failed;
-    char cause[LOCAL_CAUSE_SIZE];
+    struct local_cause cause;
     bool shrunk; // the ranks that go on are known
     struct hub_rank *ranks;
     struct hub_post **posts; // the oldest from rank i to rank j at i * count + j

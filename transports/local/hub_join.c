@@ -100,7 +100,7 @@ static bool refused(struct hub *hub, const struct weir_transport_setup *setup, c
                  "'%s': rank %u says that there are %u ranks, and rank %u that there are %u",
                  setup->label, setup->rank, setup->count, other, hub->count);
         hub->failed = true;
-        memcpy(hub->cause, cause, sizeof hub->cause);
+        memcpy(hub->cause.text, cause, sizeof hub->cause.text);
         pthread_cond_broadcast(&hub->changed);
         return true;
     }
@@ -139,7 +139,7 @@ static void give_up(struct hub *hub, const struct weir_transport_setup *setup)
     uint32_t missing = 0;
     while (hub->ranks[missing].here)
         missing++;
-    snprintf(hub->cause, sizeof hub->cause,
+    snprintf(hub->cause.text, sizeof hub->cause.text,
              "'%s': rank %u has not come to process:%s in %s; %u of %u ranks are there",
              setup->label, missing, hub->name,
              weir_text_duration(duration, (double)setup->timeout_ns), hub->joined, hub->count);
@@ -161,7 +161,7 @@ static bool gather(struct hub *hub, const struct weir_transport_setup *setup, ch
     if (!hub->failed && !hub->complete)
         give_up(hub, setup);
     const bool gathered = hub->complete;
-    memcpy(cause, hub->cause, sizeof hub->cause);
+    memcpy(cause, hub->cause.text, sizeof hub->cause.text);
     pthread_mutex_unlock(&hub->lock);
     return gathered;
 }

@@ -45,6 +45,14 @@ struct local_head {
 
 struct local_group;
 
+// The first cause of a group's failure, as data and as a sentence.
+struct local_cause {
+    uint64_t number;
+    uint32_t fault; // enum weir_transport_fault
+    uint32_t rank;  // at fault; UINT32_MAX: none is known
+    char text[LOCAL_CAUSE_SIZE];
+};
+
 // One collective of one rank.
 struct local_run {
     struct local_group *group;
@@ -103,8 +111,9 @@ struct local_wire {
     weir_status (*split)(struct local_run *run, const struct local_part *part,
                          struct local_group **out_group);
     // Keeps the cause unless there is one already, and tells the other ranks.
-    void (*fail)(struct local_group *group, const char *cause);
-    // Copies the first cause, if there is one.
+    void (*fail)(struct local_group *group, const struct local_cause *cause);
+    // Copies the first cause, if there is one; `failed` its text.
+    bool (*cause)(struct local_group *group, struct local_cause *out_cause);
     bool (*failed)(struct local_group *group, char *out_cause);
     void (*leave)(struct local_group *group);
     // Makes a group of the ranks of this one, which has failed, that come here.
@@ -144,7 +153,8 @@ bool local_read_pieces(struct local_run *run, uint32_t phase, const struct local
 
 struct local_head local_head_of(const struct weir_transport_call *call);
 struct local_head local_head_of_split(const struct weir_transport_split *split, size_t record_size);
-// Fails the group: "all-reduce 17 of 'grads', app.c:120: " and the rest. Returns false.
+// Fails the group, for something on this rank alone: "all-reduce 17 of 'grads', app.c:120: " and the
+// rest. Returns false.
 bool local_fail(const struct local_run *run, const char *format, ...) WEIR_PRINTF(2, 3);
 static inline bool local_is_reduction(uint32_t kind)
 {
@@ -178,11 +188,14 @@ bool local_died(const struct local_run *run, uint32_t peer, const struct local_h
 
 // The phases of a collective, and its end.
 bool local_carry(struct local_run *run);
+// For the wires' `failed`.
+bool local_failed(struct local_group *group, char *out_cause);
 weir_status local_run_call(void *group, const struct weir_transport_call *call);
 weir_status local_split(void *group, const struct weir_transport_split *split, void **out_part);
 bool local_carries_data(const void *group);
 void local_place(const void *group, uint32_t *out_rank, uint32_t *out_count);
 void local_abort(void *group, const char *reason);
+bool local_first_cause(void *group, struct weir_transport_cause *out_cause);
 void local_leave(void *group);
 
 // shrink.c

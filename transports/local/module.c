@@ -92,6 +92,7 @@ static const struct weir_transport_ops local_ops = {
     .leave = local_leave,
     .shrink = local_shrink,
     .carries_data = local_carries_data,
+    .cause = local_first_cause,
 };
 
 static const char *const memory_choices[] = {"map", "send", NULL};

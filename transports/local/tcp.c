@@ -150,15 +150,13 @@ static bool tcp_end(struct local_run *run)
     return false;
 }
 
-static void tell(struct tcp_group *group, enum tcp_news_kind kind, const char *cause)
+static void tell(struct tcp_group *group, const struct tcp_news *news)
 {
-    struct tcp_news news = {.kind = kind};
-    snprintf(news.cause, sizeof news.cause, "%s", cause);
     for (uint32_t i = 0; i < group->local.count; i++) {
         // It fits, for a rank sends little there before a failure, and after it. Ranks that are gone need no
         // news.
         if (group->peers[i].control >= 0)
-            (void)!send(group->peers[i].control, &news, sizeof news, MSG_NOSIGNAL);
+            (void)!send(group->peers[i].control, news, sizeof *news, MSG_NOSIGNAL);
     }
 }
 
@@ -172,28 +170,30 @@ void local_tcp_say(struct tcp_group *group, uint32_t index, enum tcp_news_kind k
     pthread_mutex_unlock(&group->lock);
 }
 
-static void tcp_fail(struct local_group *local, const char *cause)
+static void tcp_fail(struct local_group *local, const struct local_cause *cause)
 {
+    const struct tcp_news news = {.kind = TCP_FAILED, .cause = *cause};
     struct tcp_group *group = (struct tcp_group *)local;
     const uint64_t one = 1;
     if (local_tcp_is_inherited(group))
         return;
     pthread_mutex_lock(&group->lock);
     if (!group->failed) {
-        snprintf(group->cause, sizeof group->cause, "%s", cause);
+        group->cause = *cause;
         group->failed = true;
-        tell(group, TCP_FAILED, group->cause);
+        tell(group, &news);
         (void)!write(group->wake, &one, sizeof one);
     }
     pthread_mutex_unlock(&group->lock);
 }
 
-static bool tcp_failed(struct local_group *local, char *out_cause)
+static bool tcp_cause(struct local_group *local, struct local_cause *out_cause)
 {
     struct tcp_group *group = (struct tcp_group *)local;
     // Another thread of the parent may have had the lock.
     if (local_tcp_is_inherited(group)) {
-        snprintf(out_cause, LOCAL_CAUSE_SIZE,
+        *out_cause = (struct local_cause){.rank = UINT32_MAX};
+        snprintf(out_cause->text, sizeof out_cause->text,
                  "'%s': a child of fork() has no connections of rank %u", local->label,
                  local->rank);
         return true;
@@ -201,7 +201,7 @@ static bool tcp_failed(struct local_group *local, char *out_cause)
     pthread_mutex_lock(&group->lock);
     const bool failed = group->failed;
     if (failed)
-        memcpy(out_cause, group->cause, sizeof group->cause);
+        *out_cause = group->cause;
     pthread_mutex_unlock(&group->lock);
     return failed;
 }
@@ -210,7 +210,7 @@ static void tcp_leave(struct local_group *local)
 {
     struct tcp_group *group = (struct tcp_group *)local;
     if (!local_tcp_is_inherited(group))
-        tell(group, TCP_LEAVES, "");
+        tell(group, &(struct tcp_news){.kind = TCP_LEAVES});
     local_tcp_destroy(group);
 }
 
@@ -290,7 +290,8 @@ const struct local_wire local_tcp_wire = {
     .offer = local_tcp_offer,
     .split = local_tcp_split,
     .fail = tcp_fail,
-    .failed = tcp_failed,
+    .cause = tcp_cause,
+    .failed = local_failed,
     .leave = tcp_leave,
     .shrink = local_tcp_shrink,
 };

@@ -48,9 +48,9 @@ struct tcp_news {
     uint32_t kind;
     // SETTLED: how many members follow; ASKS: 0: no more; WAITS: for which rank
     uint32_t number;
-    uint64_t value; // TELLS: the value; SETTLED: the token of the list
-    uint32_t step;  // of these two
-    char cause[LOCAL_CAUSE_SIZE];
+    uint64_t value;           // TELLS: the value; SETTLED: the token of the list
+    uint32_t step;            // of these two
+    struct local_cause cause; // FAILED
 };
 
 // A rank and what it has told.
@@ -86,7 +86,7 @@ struct tcp_group {
     uint32_t awaits;      // TCP_NONE: this rank does not wait
     uint64_t asked_ns; // the deadline of the call for which the others are asked; 0: they are not
     bool failed;
-    char cause[LOCAL_CAUSE_SIZE];
+    struct local_cause cause;
     bool maps_memory;            // where it can: the setting `memory`
     struct tcp_windows *windows; // of all ranks; NULL: all bytes go over the connections
     bool eager;                  // there are no more ranks than processors

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "transports/local/tcp.h"
 
 // How long the control connection of a peer may take to say why the other one has ended.
@@ -41,6 +42,19 @@ static const struct local_head *last_of(const struct tcp_peer *peer)
     return peer->has_head ? &peer->head : NULL;
 }
 
+// What another process says of a failure.
+static void take_failure(const struct local_run *run, struct tcp_news *news)
+{
+    struct local_cause cause = news->cause;
+    news->cause.text[LOCAL_CAUSE_SIZE - 1] = '\0';
+    weir_text_escape(cause.text, sizeof cause.text, news->cause.text, "");
+    if (cause.fault > WEIR_FAULT_ABORTED)
+        cause.fault = WEIR_FAULT_OTHER;
+    if (cause.rank >= run->group->count)
+        cause.rank = UINT32_MAX;
+    run->group->wire->fail(run->group, &cause);
+}
+
 static bool take_news(const struct local_run *run, uint32_t index)
 {
     struct tcp_group *group = local_tcp_of(run);
@@ -58,8 +72,7 @@ static bool take_news(const struct local_run *run, uint32_t index)
         peer->awaits = peer->news.number;
         return true;
     default:
-        peer->news.cause[LOCAL_CAUSE_SIZE - 1] = '\0';
-        run->group->wire->fail(run->group, peer->news.cause);
+        take_failure(run, &peer->news);
         return false;
     }
 }

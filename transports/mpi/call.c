@@ -52,30 +52,54 @@ static void append_call(char *text, size_t size, size_t *used, const struct mpi_
         weir_text_append(text, size, used, " %" PRIu64, head->number);
 }
 
+// Of another rank, which may name its file as it likes.
 static const char *describe(const struct mpi_head *head, char *text)
 {
+    char said[MPI_FILE_SIZE];
+    char file[MPI_FILE_SIZE];
     size_t used = 0;
+    snprintf(said, sizeof said, "%.*s", MPI_FILE_SIZE - 1, head->file);
+    weir_text_escape(file, sizeof file, said, "");
     append_call(text, TEXT_SIZE, &used, head);
-    if (head->file[0])
-        weir_text_append(text, TEXT_SIZE, &used, " (%s:%d)", head->file, (int)head->line);
+    if (file[0])
+        weir_text_append(text, TEXT_SIZE, &used, " (%s:%d)", file, (int)head->line);
     return text;
+}
+
+WEIR_PRINTF(4, 0)
+static bool fail(struct mpi_run *run, enum weir_transport_fault fault, uint32_t rank,
+                 const char *format, va_list arguments)
+{
+    const struct mpi_head *head = &run->group->head;
+    struct mpi_cause cause = {.number = head->number, .fault = fault, .rank = rank};
+    size_t used = 0;
+    append_call(cause.text, sizeof cause.text, &used, head);
+    weir_text_append(cause.text, sizeof cause.text, &used, " of '%s'", run->group->label);
+    if (head->file[0])
+        weir_text_append(cause.text, sizeof cause.text, &used, ", %s:%d", head->file,
+                         (int)head->line);
+    weir_text_append(cause.text, sizeof cause.text, &used, ": ");
+    vsnprintf(cause.text + used, sizeof cause.text - used, format, arguments);
+    mpi_posts_fail(run->group, &cause);
+    return false;
 }
 
 bool mpi_fail(struct mpi_run *run, const char *format, ...)
 {
-    char cause[MPI_CAUSE_SIZE];
-    size_t used = 0;
-    const struct mpi_head *head = &run->group->head;
     va_list arguments;
-    append_call(cause, sizeof cause, &used, head);
-    weir_text_append(cause, sizeof cause, &used, " of '%s'", run->group->label);
-    if (head->file[0])
-        weir_text_append(cause, sizeof cause, &used, ", %s:%d", head->file, (int)head->line);
-    weir_text_append(cause, sizeof cause, &used, ": ");
     va_start(arguments, format);
-    vsnprintf(cause + used, sizeof cause - used, format, arguments);
+    fail(run, WEIR_FAULT_OTHER, run->group->rank, format, arguments);
     va_end(arguments);
-    mpi_posts_fail(run->group, cause);
+    return false;
+}
+
+bool mpi_blame(struct mpi_run *run, enum weir_transport_fault fault, uint32_t rank,
+               const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fail(run, fault, rank, format, arguments);
+    va_end(arguments);
     return false;
 }
 
@@ -92,8 +116,9 @@ static bool differs(struct mpi_run *run, uint32_t peer, const struct mpi_head *t
                     const char *what, const char *their_value, const char *own_value)
 {
     char text[TEXT_SIZE];
-    return mpi_fail(run, "rank %u has called %s with %s %s, and rank %u with %s", peer,
-                    describe(theirs, text), what, their_value, run->group->rank, own_value);
+    return mpi_blame(run, WEIR_FAULT_DIFFERS, peer,
+                     "rank %u has called %s with %s %s, and rank %u with %s", peer,
+                     describe(theirs, text), what, their_value, run->group->rank, own_value);
 }
 
 static bool differs_in(struct mpi_run *run, uint32_t peer, const struct mpi_head *theirs,
@@ -111,7 +136,8 @@ bool mpi_same(struct mpi_run *run, uint32_t peer, const struct mpi_head *theirs)
     const struct mpi_head *own = &run->group->head;
     char text[TEXT_SIZE];
     if (mpi_is_numbered(own->kind) && (theirs->kind != own->kind || theirs->number != own->number))
-        return mpi_fail(run, "rank %u has called %s instead", peer, describe(theirs, text));
+        return mpi_blame(run, WEIR_FAULT_DIFFERS, peer, "rank %u has called %s instead", peer,
+                         describe(theirs, text));
     if (theirs->element != own->element)
         return differs(run, peer, theirs, "the datatype",
                        weir_datatype_name((weir_datatype)theirs->element),
@@ -133,9 +159,10 @@ bool mpi_late(struct mpi_run *run, uint32_t rank)
     char text[TEXT_SIZE];
     weir_text_duration(duration, (double)run->timeout_ns);
     if (!peer->heard)
-        return mpi_fail(run, "rank %u has submitted nothing in %s", rank, duration);
-    return mpi_fail(run, "rank %u has submitted nothing after %s in %s", rank,
-                    describe(&peer->last, text), duration);
+        return mpi_blame(run, WEIR_FAULT_SILENT, rank, "rank %u has submitted nothing in %s", rank,
+                         duration);
+    return mpi_blame(run, WEIR_FAULT_SILENT, rank, "rank %u has submitted nothing after %s in %s",
+                     rank, describe(&peer->last, text), duration);
 }
 
 bool mpi_gone(struct mpi_run *run, uint32_t rank)
@@ -143,14 +170,15 @@ bool mpi_gone(struct mpi_run *run, uint32_t rank)
     const struct mpi_peer *peer = &run->group->peers[rank];
     char text[TEXT_SIZE];
     if (!peer->heard)
-        return mpi_fail(run, "rank %u has destroyed the communicator", rank);
-    return mpi_fail(run, "rank %u has destroyed the communicator after %s", rank,
-                    describe(&peer->last, text));
+        return mpi_blame(run, WEIR_FAULT_LEFT, rank, "rank %u has destroyed the communicator",
+                         rank);
+    return mpi_blame(run, WEIR_FAULT_LEFT, rank, "rank %u has destroyed the communicator after %s",
+                     rank, describe(&peer->last, text));
 }
 
 weir_status mpi_report(const struct mpi_group *group)
 {
     return weir_host_fail(group->host, WEIR_ERROR_COMM,
                           "make all ranks submit the same collectives, or raise the timeout", "%s",
-                          group->cause);
+                          group->cause.text);
 }

@@ -80,7 +80,8 @@ static bool learn_ranks(struct mpi_run *run, struct mpi_group *part, uint32_t wo
     const enum mpi_wait result = mpi_wait_all(run, part->requests, 1, run->deadline_ns);
     if (result != MPI_DONE)
         return result == MPI_LATE &&
-               mpi_fail(run, "a rank has begun and has not finished in time: it is stopped");
+               mpi_blame(run, WEIR_FAULT_SILENT, UINT32_MAX,
+                         "a rank has begun and has not finished in time: it is stopped");
     for (uint32_t i = 0; i < part->count; i++)
         memcpy(&part->peers[i].world, part->dst + i * sizeof world, sizeof world);
     return true;
@@ -198,9 +199,20 @@ weir_status mpi_run_call(void *state, const struct weir_transport_call *call)
 void mpi_abort(void *state, const char *reason)
 {
     struct mpi_group *group = state;
-    char cause[MPI_CAUSE_SIZE];
-    snprintf(cause, sizeof cause, "'%s', rank %u: %s", group->label, group->rank, reason);
-    mpi_posts_fail(group, cause);
+    struct mpi_cause cause = {.fault = WEIR_FAULT_ABORTED, .rank = group->rank};
+    snprintf(cause.text, sizeof cause.text, "'%s', rank %u: %s", group->label, group->rank, reason);
+    mpi_posts_fail(group, &cause);
+}
+
+bool mpi_first_cause(void *state, struct weir_transport_cause *out_cause)
+{
+    struct mpi_group *group = state;
+    if (!atomic_load(&group->dead))
+        return false;
+    out_cause->fault = (enum weir_transport_fault)group->cause.fault;
+    out_cause->rank = group->cause.rank;
+    out_cause->number = group->cause.number;
+    return true;
 }
 
 void mpi_leave(void *state)

@@ -49,6 +49,7 @@ static const struct weir_transport_ops mpi_ops = {
     .abort = mpi_abort,
     .leave = mpi_leave,
     .library = transport_library,
+    .cause = mpi_first_cause,
 };
 
 static const char *const about[] = {

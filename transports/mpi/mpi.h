@@ -44,6 +44,14 @@ enum {
     MPI_TAG_LIMIT = 32767,
 };
 
+// The first cause of a group's failure, as data and as a sentence.
+struct mpi_cause {
+    uint64_t number;
+    uint32_t fault; // enum weir_transport_fault
+    uint32_t rank;  // at fault; UINT32_MAX: none is known
+    char text[MPI_CAUSE_SIZE];
+};
+
 // Of a group on all its ranks.
 struct mpi_id {
     uint64_t number;
@@ -92,9 +100,9 @@ struct mpi_group {
     uint64_t last;        // the number of the last collective
     bool stuck;           // a request is left that may never end
     atomic_bool dead;
-    char cause[MPI_CAUSE_SIZE]; // if dead
-    struct mpi_sent *post;      // for mpi_posts_fail() or mpi_posts_leave()
-    struct mpi_peer *peers;     // these three have one for each rank
+    struct mpi_cause cause; // if dead
+    struct mpi_sent *post;  // for mpi_posts_fail() or mpi_posts_leave()
+    struct mpi_peer *peers; // these three have one for each rank
     struct mpi_head *heads;
     struct mpi_request *requests;
     size_t block; // bytes for each rank in both of the following
@@ -151,7 +159,7 @@ void mpi_posts_remove(struct mpi_group *group);
 // Receives what is there, for all groups.
 void mpi_posts_poll(void);
 // Makes the group dead unless it is, and tells the other ranks.
-void mpi_posts_fail(struct mpi_group *group, const char *cause);
+void mpi_posts_fail(struct mpi_group *group, const struct mpi_cause *cause);
 // Tells the other ranks that this one leaves.
 void mpi_posts_leave(struct mpi_group *group);
 // Whether the peer has left, and when it had done how many collectives.
@@ -166,8 +174,12 @@ static inline bool mpi_is_numbered(uint32_t kind)
 {
     return kind != WEIR_SEND && kind != WEIR_RECV && kind != WEIR_EXCHANGE;
 }
-// "all-reduce 17 of 'grads', app.c:120: " and the rest fail the group. Returns false.
+// "all-reduce 17 of 'grads', app.c:120: " and the rest fail the group, for something on this rank
+// alone. Returns false.
 bool mpi_fail(struct mpi_run *run, const char *format, ...) WEIR_PRINTF(2, 3);
+// The same for what another rank has done; UINT32_MAX: it is not known which.
+bool mpi_blame(struct mpi_run *run, enum weir_transport_fault fault, uint32_t rank,
+               const char *format, ...) WEIR_PRINTF(4, 5);
 // The failure of an MPI function.
 bool mpi_fail_in(struct mpi_run *run, const char *function, int error);
 // Whether the peer, which has said `theirs`, has called the same as this rank.
@@ -219,6 +231,7 @@ weir_status mpi_split(void *state, const struct weir_transport_split *split, voi
 void mpi_place(const void *state, uint32_t *out_rank, uint32_t *out_count);
 weir_status mpi_run_call(void *state, const struct weir_transport_call *call);
 void mpi_abort(void *state, const char *reason);
+bool mpi_first_cause(void *state, struct weir_transport_cause *out_cause);
 void mpi_leave(void *state);
 
 #endif

@@ -6,6 +6,7 @@
 #include "transports/mpi/mpi.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 
 enum kind {
     FAILED,
@@ -17,7 +18,7 @@ struct post {
     uint64_t number;
     uint32_t kind;
     uint32_t rank;
-    char text[MPI_CAUSE_SIZE];
+    struct mpi_cause cause; // FAILED
 };
 
 // On its way to the other ranks of a group.
@@ -59,18 +60,31 @@ void mpi_posts_remove(struct mpi_group *group)
     pthread_mutex_unlock(&posts.lock);
 }
 
-static void kill_group(struct mpi_group *group, const char *cause)
+static void kill_group(struct mpi_group *group, const struct mpi_cause *cause)
 {
     if (atomic_load(&group->dead))
         return;
-    snprintf(group->cause, sizeof group->cause, "%s", cause);
+    group->cause = *cause;
     atomic_store(&group->dead, true);
     mpi_process_note_failure();
 }
 
 // Receiving.
 
-static void deliver(const struct post *post)
+// What another process says of a failure. With the lock.
+static void take_failure(struct mpi_group *group, struct post *post)
+{
+    struct mpi_cause cause = post->cause;
+    post->cause.text[MPI_CAUSE_SIZE - 1] = '\0';
+    weir_text_escape(cause.text, sizeof cause.text, post->cause.text, "");
+    if (cause.fault > WEIR_FAULT_ABORTED)
+        cause.fault = WEIR_FAULT_OTHER;
+    if (cause.rank >= group->count)
+        cause.rank = UINT32_MAX;
+    kill_group(group, &cause);
+}
+
+static void deliver(struct post *post)
 {
     struct mpi_group *group = posts.groups;
     while (group && (group->id.number != post->id.number || group->id.color != post->id.color))
@@ -79,7 +93,7 @@ static void deliver(const struct post *post)
         return;
     struct mpi_peer *peer = &group->peers[post->rank];
     if (post->kind == FAILED) {
-        kill_group(group, post->text);
+        take_failure(group, post);
         return;
     }
     peer->left = true;
@@ -135,7 +149,7 @@ bool mpi_posts_prepare(struct mpi_group *group)
 }
 
 // A group sends one post at most: that it has failed, or that this rank leaves it.
-static void send_to_all(struct mpi_group *group, enum kind kind, const char *text)
+static void send_to_all(struct mpi_group *group, enum kind kind, const struct mpi_cause *cause)
 {
     struct mpi_sent *sent = group->post;
     group->post = NULL;
@@ -143,7 +157,8 @@ static void send_to_all(struct mpi_group *group, enum kind kind, const char *tex
     sent->count = group->count;
     sent->post =
         (struct post){.id = group->id, .number = group->last, .kind = kind, .rank = group->rank};
-    snprintf(sent->post.text, sizeof sent->post.text, "%s", text);
+    if (cause)
+        sent->post.cause = *cause;
     for (uint32_t i = 0; i < group->count; i++)
         if (i != group->rank)
             sent->requests[i].active =
@@ -153,7 +168,7 @@ static void send_to_all(struct mpi_group *group, enum kind kind, const char *tex
     posts.sent = sent;
 }
 
-void mpi_posts_fail(struct mpi_group *group, const char *cause)
+void mpi_posts_fail(struct mpi_group *group, const struct mpi_cause *cause)
 {
     pthread_mutex_lock(&posts.lock);
     if (!atomic_load(&group->dead)) {
@@ -166,7 +181,7 @@ void mpi_posts_fail(struct mpi_group *group, const char *cause)
 void mpi_posts_leave(struct mpi_group *group)
 {
     pthread_mutex_lock(&posts.lock);
-    send_to_all(group, LEFT, "");
+    send_to_all(group, LEFT, NULL);
     pthread_mutex_unlock(&posts.lock);
 }
 

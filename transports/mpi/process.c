@@ -178,15 +178,15 @@ static weir_status check_after(const struct weir_host *host,
 static weir_status check_place(const struct weir_host *host,
                                const struct weir_transport_setup *setup)
 {
-    char cause[MPI_CAUSE_SIZE];
+    struct mpi_cause cause = {.rank = UINT32_MAX};
     if (setup->count == (uint32_t)process.count && setup->rank == (uint32_t)process.rank)
         return WEIR_OK;
-    snprintf(cause, sizeof cause,
+    snprintf(cause.text, sizeof cause.text,
              "'%s': this is rank %u of %u by the configuration, and rank %d of %d of MPI",
              setup->label, setup->rank, setup->count, process.rank, process.count);
-    mpi_posts_fail(process.world, cause);
+    mpi_posts_fail(process.world, &cause);
     return weir_host_fail(host, WEIR_ERROR_CONFIG, "leave rank and count out: mpirun tells them",
-                          "%s", cause);
+                          "%s", cause.text);
 }
 
 static weir_status make_world(const struct weir_host *host)

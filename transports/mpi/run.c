@@ -21,8 +21,9 @@ static bool finish(struct mpi_run *run, const char *function, int error,
     *request = (struct mpi_request){.handle = request->handle, .active = true};
     const enum mpi_wait result = mpi_wait_all(run, request, 1, run->deadline_ns);
     return result == MPI_DONE ||
-           (result == MPI_LATE && mpi_fail(run, "a rank has begun and has not finished in time: it "
-                                                "is stopped, or cut off"));
+           (result == MPI_LATE && mpi_blame(run, WEIR_FAULT_SILENT, UINT32_MAX,
+                                            "a rank has begun and has not finished in time: it "
+                                            "is stopped, or cut off"));
 }
 
 // `size` is that of one rank's part.

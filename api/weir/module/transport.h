@@ -85,6 +85,25 @@ struct weir_transport_call {
     // above: ABI 3.2
 };
 
+// What a rank has done, or has not, that ended a group.
+enum weir_transport_fault {
+    WEIR_FAULT_OTHER = 0, // what the sentence says
+    WEIR_FAULT_DIED,
+    WEIR_FAULT_SILENT, // has not come, or has not finished, in the timeout
+    WEIR_FAULT_LEFT,
+    WEIR_FAULT_DIFFERS, // has called something else
+    WEIR_FAULT_ABORTED,
+};
+
+// The first cause of a group that has failed.
+struct weir_transport_cause {
+    size_t struct_size;
+    enum weir_transport_fault fault;
+    uint32_t rank;   // at fault, < count; UINT32_MAX: none is known
+    uint64_t number; // of the collective that failed; 0: none
+    // above: ABI 3.8
+};
+
 // Returns part `index` of an exchange.
 static inline const struct weir_transport_part *weir_transport_part_at(
     const struct weir_transport_call *call, uint32_t index)
@@ -157,6 +176,12 @@ struct weir_transport_ops {
     // communicator needs to be made and watched, at most 64 KiB a rank and call, since ranks are on several
     // machines. All ranks get the same answer.
     bool (*carries_data)(const void *group);
+
+    // O: sentences are all that is known. Stores the first cause of a group that has failed; false
+    // if it has not. All ranks that have been told of it store the same. What is told by another
+    // process is held to the ranges above.
+    bool (*cause)(void *group, struct weir_transport_cause *out_cause);
+    // above: ABI 3.8
 };
 
 #define WEIR_TRANSPORT_SLOT_COUNT (sizeof(struct weir_transport_ops) / sizeof(void (*)(void)))

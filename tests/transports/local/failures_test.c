@@ -44,6 +44,20 @@ static void expect_both(const struct rank *ranks, const char *first, const char 
     }
 }
 
+// All that have failed know the same.
+static void expect_cause(const struct rank *ranks, uint32_t count, enum weir_transport_fault fault,
+                         uint32_t rank, uint64_t number)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        EXPECT_INT_EQ(ranks[i].failed, ranks[i].status < 0);
+        if (!ranks[i].failed)
+            continue;
+        EXPECT_INT_EQ(ranks[i].cause.fault, fault);
+        EXPECT_UINT_EQ(ranks[i].cause.rank, rank);
+        EXPECT_UINT_EQ(ranks[i].cause.number, number);
+    }
+}
+
 static float memory[2][64];
 
 static struct weir_transport_call sum_of(int rank, uint64_t count)
@@ -182,6 +196,7 @@ WEIR_TEST(Failures, ARankIsLate)
                 "all-reduce 4 of 'grads', app.c:120: rank 1 has submitted nothing after barrier 3 "
                 "(app.c:103)",
                 "200 ms");
+    expect_cause(ranks, 2, WEIR_FAULT_SILENT, 1, 4);
 }
 
 WEIR_TEST(Failures, AReceiverIsAlone)
@@ -231,6 +246,7 @@ static void expect_the_last_of_a_row(uint32_t first)
         EXPECT_CONTAINS(ranks[i].error.message, "recv of 'grads', app.c:120: rank 2 has submitted "
                                                 "nothing after barrier 1 (app.c:101) in 2.00 s");
     }
+    expect_cause(ranks, 3, WEIR_FAULT_SILENT, 2, 1);
 }
 
 WEIR_TEST(Failures, ARankWaitsForOneThatIsLate)
@@ -279,6 +295,7 @@ WEIR_TEST(Failures, ARankHasLeftAfterACollective)
     EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_COMM);
     EXPECT_CONTAINS(ranks[0].error.message,
                     "rank 1 has destroyed the communicator after barrier 1 (app.c:7)");
+    expect_cause(ranks, 2, WEIR_FAULT_LEFT, 1, 2);
 }
 
 // Rank 1 aborts, while rank 0 waits or before it does.
@@ -300,6 +317,7 @@ WEIR_TEST(Failures, ARankAborts)
     struct rank ranks[RANKS_MAX];
     run_pair(abort_it, &calls, ranks);
     expect_both(ranks, "rank 1 has aborted 'grads': the loss is not a number", "");
+    expect_cause(ranks, 2, WEIR_FAULT_ABORTED, 1, 0);
 }
 
 // A thread of rank 0's own aborts a call that waits for ever.
@@ -401,6 +419,7 @@ WEIR_TEST(Failures, NoMemory)
     calls.call[0].kind = calls.call[1].kind = WEIR_ALL_TO_ALL;
     run_pair(run_out, &calls, ranks);
     expect_both(ranks, "all-to-all 1 of 'grads', app.c:120: rank 0 has no host memory left", "");
+    expect_cause(ranks, 2, WEIR_FAULT_OTHER, 0, 1);
     EXPECT_INT_EQ(ranks_blocks(), 1);
 }
 

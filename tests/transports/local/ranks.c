@@ -188,6 +188,8 @@ static void *start(void *argument)
     struct start *start = argument;
     if (rank_join(start->rank, start->setup) == WEIR_OK)
         start->rank->status = start->body(start->rank);
+    if (start->rank->group)
+        start->rank->failed = ranks_ops()->cause(start->rank->group, &start->rank->cause);
     rank_leave(start->rank);
     return NULL;
 }

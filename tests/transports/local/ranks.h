@@ -18,6 +18,8 @@ struct rank {
     weir_status status;      // of join, and then of the body
     struct weir_error error; // the last one of the rank's thread
     uint64_t number;         // of rank_call()'s calls
+    bool failed;             // its group, before it has left:
+    struct weir_transport_cause cause;
 };
 
 // The host services of these tests: counted memory, and the last error of each thread.

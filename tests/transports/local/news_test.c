@@ -1,0 +1,64 @@
+// What a rank takes from another process that says of a failure what it likes.
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/support/test.h"
+#include "tests/transports/local/ranks.h"
+#include "transports/local/tcp.h"
+
+// The cause that rank 0 of two has after such news of rank 1.
+static struct local_cause hear(const struct local_cause *said)
+{
+    const struct tcp_news news = {.kind = TCP_FAILED, .cause = *said};
+    struct local_cause heard = {.number = 0};
+    int sockets[2];
+    struct tcp_group *group = local_tcp_create(&ranks_host, "grads", 0, 2);
+    struct local_run run = {.group = &group->local};
+    EXPECT_INT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+    EXPECT_INT_EQ(fcntl(sockets[0], F_SETFL, O_NONBLOCK), 0);
+    group->peers[1].control = sockets[0];
+    EXPECT_INT_EQ(write(sockets[1], &news, sizeof news), sizeof news);
+    EXPECT_FALSE(local_tcp_read_news(&run, 1));
+    EXPECT_TRUE(local_tcp_wire.cause(&group->local, &heard));
+    close(sockets[1]);
+    local_tcp_destroy(group);
+    return heard;
+}
+
+WEIR_TEST(News, AFailure)
+{
+    const struct local_cause heard = hear(&(struct local_cause){
+        .number = 17, .fault = WEIR_FAULT_DIED, .rank = 1, .text = "rank 1 has died"});
+    EXPECT_UINT_EQ(heard.number, 17);
+    EXPECT_UINT_EQ(heard.fault, WEIR_FAULT_DIED);
+    EXPECT_UINT_EQ(heard.rank, 1);
+    EXPECT_STR_EQ(heard.text, "rank 1 has died");
+}
+
+WEIR_TEST(News, NoSuchRankOrFault)
+{
+    struct local_cause said = {.fault = WEIR_FAULT_ABORTED + 1, .rank = 2};
+    struct local_cause heard = hear(&said);
+    EXPECT_UINT_EQ(heard.fault, WEIR_FAULT_OTHER);
+    EXPECT_UINT_EQ(heard.rank, UINT32_MAX);
+    said.fault = UINT32_MAX;
+    said.rank = UINT32_MAX;
+    heard = hear(&said);
+    EXPECT_UINT_EQ(heard.fault, WEIR_FAULT_OTHER);
+    EXPECT_UINT_EQ(heard.rank, UINT32_MAX);
+}
+
+// It cannot end a line of a log and begin another, whatever the length, nor go on past its room.
+WEIR_TEST(News, ATextOfSeveralLines)
+{
+    struct local_cause said = {.fault = WEIR_FAULT_ABORTED, .rank = 1};
+    snprintf(said.text, sizeof said.text, "gone\n[weir] error: \x1b[31mall is lost\r");
+    EXPECT_STR_EQ(hear(&said).text, "gone\\n[weir] error: \\x1b[31mall is lost\\r");
+    for (size_t i = 0; i < sizeof said.text; i++)
+        said.text[i] = '\n';
+    const struct local_cause heard = hear(&said);
+    EXPECT_NOT_CONTAINS(heard.text, "\n");
+    EXPECT_UINT_EQ(heard.text[sizeof heard.text - 1], 0);
+}
