@@ -169,8 +169,9 @@ static bool transmit(struct local_run *run, uint32_t index, bool *moved)
             span->left > 0 ? send(peer->data, span->at, span->left, MSG_NOSIGNAL) : 0;
         if (sent < 0 && was_interrupted())
             return true;
+        // What it has said before it went may tell more.
         if (sent < 0)
-            return local_tcp_lost(run, index);
+            return receive(run, index, moved) && local_tcp_lost(run, index);
         *moved = true;
         span->at += sent;
         span->left -= (size_t)sent;
