@@ -23,9 +23,14 @@ void doctor_comm_nccl(struct doctor *doctor);
 void doctor_comm_link(struct doctor *doctor, const struct doctor_comm *comm);
 
 // For `connect`: whether anything is reached there, and if not, why. `host` is a name or a number.
-bool doctor_comm_reach(struct doctor *doctor, const char *host, const char *port);
+bool doctor_comm_reach(struct doctor *doctor, const struct doctor_comm *comm, const char *host,
+                       const char *port);
 
-// For `listen`: the addresses of this machine, on standard error.
-void doctor_comm_tell_addresses(const char *port);
+enum {
+    DOCTOR_HOST_SIZE = 256
+};
+
+// For `listen`: an address of this machine that others can reach, else a loopback one.
+void doctor_comm_own_address(char host[DOCTOR_HOST_SIZE]);
 
 #endif

@@ -45,7 +45,7 @@ static weir_status create(struct link *link, const struct doctor_comm *comm, con
 {
     char rendezvous[320];
     snprintf(rendezvous, sizeof rendezvous, strchr(host, ':') ? "tcp://[%s]:%s" : "tcp://%s:%s",
-             host[0] ? host : "0.0.0.0", port);
+             host, port);
     const struct weir_comm_params params = {
         .struct_size = sizeof params,
         .label = "doctor",
@@ -124,7 +124,16 @@ static void tell(const struct link *link)
 static void meet(struct link *link, const struct doctor_comm *comm, const char *host,
                  const char *port)
 {
-    if (create(link, comm, host, port) < 0) {
+    const weir_status status = create(link, comm, host, port);
+    if (status == WEIR_ERROR_UNSUPPORTED) {
+        // They have met, and know that no host memory goes from one to the other.
+        doctor_add(link->doctor, DOCTOR_OK, "meeting", NULL,
+                   "this machine is rank %d of 2, reaches the other one both ways, and has the "
+                   "same secret; NCCL carries device memory between them, and MPI the host's",
+                   comm->connect ? 1 : 0);
+        return;
+    }
+    if (status < 0) {
         doctor_add_error(link->doctor, "meeting",
                          "let the firewalls of both machines pass connections to all their ports, "
                          "for ranks listen at ports of their own once they have met");
@@ -139,7 +148,7 @@ static void meet(struct link *link, const struct doctor_comm *comm, const char *
 void doctor_comm_link(struct doctor *doctor, const struct doctor_comm *comm)
 {
     struct link link = {.doctor = doctor};
-    char host[256];
+    char host[DOCTOR_HOST_SIZE];
     const char *port;
     if (!split(comm->connect ? comm->connect : comm->listen, host, sizeof host, &port) ||
         (comm->connect && !host[0])) {
@@ -149,9 +158,13 @@ void doctor_comm_link(struct doctor *doctor, const struct doctor_comm *comm)
                    "'%s' is no place to meet", comm->connect ? comm->connect : comm->listen);
         return;
     }
+    if (!host[0])
+        doctor_comm_own_address(host);
     if (comm->listen)
-        doctor_comm_tell_addresses(port);
-    if (comm->listen || doctor_comm_reach(doctor, host, port))
+        cli_note("waits at %s; on the other machine run weir doctor comm --connect %s:%s, with the "
+                 "same WEIR_COMM_SECRET",
+                 comm->listen, host, port);
+    if (comm->listen || doctor_comm_reach(doctor, comm, host, port))
         meet(&link, comm, host, port);
     weir_buffer_destroy(&link.buffer);
     weir_queue_destroy(&link.queue);

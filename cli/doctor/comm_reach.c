@@ -5,12 +5,14 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/lookup.h"
 #include "base/text.h"
 #include "cli/common/clock.h"
 #include "cli/doctor/comm.h"
@@ -43,13 +45,33 @@ static int try_address(const struct addrinfo *address)
     return error;
 }
 
+// A socket can be bound to addresses of this machine only.
+static bool is_own(const struct addrinfo *address)
+{
+    const int it = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    union {
+        struct sockaddr any;
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+    } free_port;
+    if (it < 0 || address->ai_addrlen > sizeof free_port)
+        return false;
+    memcpy(&free_port, address->ai_addr, address->ai_addrlen);
+    if (address->ai_family == AF_INET6)
+        free_port.in6.sin6_port = 0;
+    else
+        free_port.in.sin_port = 0;
+    const bool own = bind(it, &free_port.any, address->ai_addrlen) == 0;
+    close(it);
+    return own;
+}
+
 static const char *remedy_of(int error)
 {
     switch (error) {
     case ECONNREFUSED:
-        return "start `weir doctor comm --listen PORT` there first, with the same port; if it "
-               "runs, a "
-               "firewall refuses the connection";
+        return "start `weir doctor comm --listen HOST:PORT` there first, with WEIR_COMM_SECRET, "
+               "the same port and this address; if it runs, a firewall refuses the connection";
     case ETIMEDOUT:
         return "let the firewalls between the two machines pass the port, and see that the address "
                "is the other machine's";
@@ -79,19 +101,26 @@ static void tell_address(struct doctor *doctor, const struct addrinfo *address, 
     *reached = *reached || !error;
 }
 
-bool doctor_comm_reach(struct doctor *doctor, const char *host, const char *port)
+bool doctor_comm_reach(struct doctor *doctor, const struct doctor_comm *comm, const char *host,
+                       const char *port)
 {
-    const struct addrinfo wanted = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *addresses = NULL;
     bool reached = false;
-    const int failure = getaddrinfo(host, port, &wanted, &addresses);
+    const char *failure =
+        weir_lookup(host, port, cli_now_ns() + comm->timeout * UINT64_C(1000000000), &addresses);
     if (failure) {
         doctor_add(doctor, DOCTOR_PROBLEM, "reaching",
                    "name the host by its number, or enter it in /etc/hosts or the name service",
-                   "the host '%s' is not found: %s", host, gai_strerror(failure));
+                   "the host '%s' is not found: %s", host, failure);
         return false;
     }
     for (const struct addrinfo *it = addresses; it; it = it->ai_next) {
+        if (is_own(it)) {
+            doctor_add(doctor, DOCTOR_OK, "reaching", NULL,
+                       "%s is this machine, whose ranks meet at a socket of their user", host);
+            reached = true;
+            break;
+        }
         const uint64_t began = cli_now_ns();
         const int error = try_address(it);
         tell_address(doctor, it, port, error, (double)(cli_now_ns() - began), &reached);
@@ -100,27 +129,17 @@ bool doctor_comm_reach(struct doctor *doctor, const char *host, const char *port
     return reached;
 }
 
-void doctor_comm_tell_addresses(const char *port)
+void doctor_comm_own_address(char host[DOCTOR_HOST_SIZE])
 {
     struct ifaddrs *list = NULL;
-    char text[512] = "";
-    size_t used = 0;
+    snprintf(host, DOCTOR_HOST_SIZE, "127.0.0.1");
     if (getifaddrs(&list) != 0)
         return;
     for (const struct ifaddrs *it = list; it; it = it->ifa_next) {
-        const int family = it->ifa_addr ? it->ifa_addr->sa_family : AF_UNSPEC;
-        char name[NI_MAXHOST];
-        if (it->ifa_flags & IFF_LOOPBACK || (family != AF_INET && family != AF_INET6))
+        if (!it->ifa_addr || it->ifa_addr->sa_family != AF_INET || it->ifa_flags & IFF_LOOPBACK)
             continue;
-        name_of(it->ifa_addr,
-                family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6), name,
-                sizeof name);
-        weir_text_append(text, sizeof text, &used, "%s%s (%s)", used ? ", " : "", name,
-                         it->ifa_name);
+        name_of(it->ifa_addr, sizeof(struct sockaddr_in), host, DOCTOR_HOST_SIZE);
+        break;
     }
     freeifaddrs(list);
-    cli_note(
-        "waits at port %s; on the other machine run weir doctor comm --connect HOST:%s, with an "
-        "address of this one: %s",
-        port, port, used ? text : "127.0.0.1 alone");
 }

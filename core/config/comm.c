@@ -30,9 +30,8 @@ static const struct weir_key keys[WEIR__CONFIG_COMM_KEYS] = {
         .name = "rendezvous",
         .type = WEIR_KEY_TEXT,
         .fallback = "",
-        .help =
-            "Where the ranks meet: tcp://HOST:PORT or file:PATH; nothing means that MASTER_ADDR "
-            "and MASTER_PORT tell.",
+        .help = "Where the ranks meet: tcp://HOST:PORT, unix:PATH or file:PATH; nothing means that "
+                "MASTER_ADDR and MASTER_PORT tell.",
     },
     {
         .name = "timeout",

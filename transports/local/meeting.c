@@ -121,12 +121,17 @@ static uint32_t first_missing(const struct meeting *meeting)
 static bool tell_missing(struct meeting *meeting)
 {
     char duration[WEIR_TEXT_QUANTITY_SIZE];
+    const struct local_place *place = &meeting->place;
     char refused[96] = "";
     weir_text_duration(duration, (double)setup_of(meeting)->timeout_ns);
     if (meeting->door.refused > 0)
         snprintf(refused, sizeof refused,
                  "; %u connections were refused, which had not the same secret",
                  meeting->door.refused);
+    else if (place->network.size > 0 && !local_address_is_loopback(&place->network) &&
+             !place->secret.is_set)
+        snprintf(refused, sizeof refused,
+                 "; without WEIR_COMM_SECRET only ranks of this machine are let in");
     return local_place_fail(&meeting->place, WEIR_ERROR_COMM, START_REMEDY,
                             "rank %u has not come to %s in %s; %u of %u ranks are there%s",
                             first_missing(meeting), setup_of(meeting)->rendezvous, duration,

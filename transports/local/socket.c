@@ -1,4 +1,4 @@
-// NOLINTNEXTLINE(bugprone-reserved-identifier): for getaddrinfo_a(), struct ucred and IFF_UP
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for struct ucred and IFF_UP
 #define _GNU_SOURCE
 #include "transports/local/socket.h"
 
@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/lookup.h"
 #include "transports/local/descriptors.h"
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -27,84 +28,31 @@
 
 // Addresses.
 
-static void take_found(const struct addrinfo *found, uint16_t port,
-                       struct local_address *out_address)
+static bool take_found(struct addrinfo *found, struct local_address *out_address)
 {
+    *out_address = (struct local_address){.size = 0};
+    if (!found)
+        return false;
     memcpy(&out_address->address, found->ai_addr, found->ai_addrlen);
     out_address->size = found->ai_addrlen;
-    local_address_set_port(out_address, port);
+    freeaddrinfo(found);
+    return true;
 }
 
 bool local_address_parse(const char *number, struct local_address *out_address)
 {
     const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
-    *out_address = (struct local_address){.size = 0};
-    if (getaddrinfo(number, NULL, &hints, &found))
-        return false;
-    take_found(found, 0, out_address);
-    freeaddrinfo(found);
-    return true;
-}
-
-// A question to a name service, which another thread of the C library asks.
-struct lookup {
-    struct gaicb request;
-    struct addrinfo hints;
-    char host[256];
-};
-
-static int wait_for_lookup(struct lookup *lookup, uint64_t deadline_ns)
-{
-    const struct gaicb *const requests[] = {&lookup->request};
-    for (;;) {
-        const uint64_t now_ns = weir_clock_now_ns();
-        const uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-        const uint64_t wait_ns = local_sooner(left_ns, LONGEST_POLL_MS * NS_PER_MS);
-        const struct timespec wait = {.tv_sec = (time_t)(wait_ns / (1000 * NS_PER_MS)),
-                                      .tv_nsec = (long)(wait_ns % (1000 * NS_PER_MS))};
-        const int error = gai_error(&lookup->request);
-        if (error != EAI_INPROGRESS)
-            return error;
-        if (left_ns == 0)
-            return EAI_INPROGRESS;
-        (void)gai_suspend(requests, 1, &wait);
-    }
-}
-
-// One that cannot be cancelled at the deadline keeps its memory.
-static bool look_up(const char *host, uint16_t port, uint64_t deadline_ns,
-                    struct local_address *out_address, const char **out_error)
-{
-    struct lookup *lookup = calloc(1, sizeof *lookup);
-    struct gaicb *requests[] = {lookup ? &lookup->request : NULL};
-    *out_error = "out of memory";
-    if (!lookup)
-        return false;
-    snprintf(lookup->host, sizeof lookup->host, "%s", host);
-    lookup->hints.ai_socktype = SOCK_STREAM;
-    lookup->request.ar_name = lookup->host;
-    lookup->request.ar_request = &lookup->hints;
-    int error = getaddrinfo_a(GAI_NOWAIT, requests, 1, NULL);
-    if (error == 0)
-        error = wait_for_lookup(lookup, deadline_ns);
-    *out_error =
-        error == EAI_INPROGRESS ? "the name service has not answered in time" : gai_strerror(error);
-    if (error == EAI_INPROGRESS && gai_cancel(&lookup->request) == EAI_NOTCANCELED)
-        return false;
-    if (error == 0)
-        take_found(lookup->request.ar_result, port, out_address);
-    if (lookup->request.ar_result)
-        freeaddrinfo(lookup->request.ar_result);
-    free(lookup);
-    return error == 0;
+    return take_found(getaddrinfo(number, NULL, &hints, &found) == 0 ? found : NULL, out_address);
 }
 
 bool local_address_find(const char *host, uint16_t port, uint64_t deadline_ns,
                         struct local_address *out_address, const char **out_error)
 {
-    if (!local_address_parse(strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, out_address))
-        return look_up(host, port, deadline_ns, out_address, out_error);
+    struct addrinfo *found = NULL;
+    *out_error = weir_lookup(host, NULL, deadline_ns, &found);
+    if (!take_found(found, out_address))
+        return false;
     local_address_set_port(out_address, port);
     return true;
 }

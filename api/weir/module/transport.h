@@ -16,9 +16,9 @@ struct weir_transport_setup {
     const char *label; // the communicator's, for messages; never NULL, valid during the call
     uint32_t rank;     // < count
     uint32_t count;    // >= 1
-    // Where the ranks meet: "tcp://HOST:PORT", where rank 0 listens, "file:PATH", a file that rank 0
-    // makes, or "process:NAME" for ranks that are all in this process. NULL: with a
-    // count of 1, or for a transport that needs none (MPI); others refuse.
+    // Where the ranks meet: "tcp://HOST:PORT", where rank 0 listens, "unix:PATH", a socket of this
+    // machine, "file:PATH", a file that rank 0 makes, or "process:NAME" for ranks that are all in this
+    // process. NULL: with a count of 1, or for a transport that needs none (MPI); others refuse.
     const char *rendezvous;
     uint64_t timeout_ns; // for join() to return
     bool check;          // compare kind, element, reduction, count and root before each collective
