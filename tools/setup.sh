@@ -23,6 +23,7 @@ readonly packages=(
     libjansson-dev        # JSON
     libjpeg62-turbo-dev   # JPEG
     libpng-dev            # PNG
+    libsodium-dev         # proofs between ranks
     zlib1g-dev
     opencl-c-headers      # declarations to check ours against
     ocl-icd-libopencl1    # the OpenCL loader
