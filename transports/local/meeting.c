@@ -217,8 +217,10 @@ static bool hold_meeting(struct meeting *meeting)
         return false;
     const bool received = receive_guests(meeting);
     const bool moved = received && move(meeting);
-    if (!received)
+    if (!received) {
+        local_door_close(&meeting->door); // its descriptors may be all that the process has
         (void)local_place_close(&meeting->place);
+    }
     if (moved)
         answer_guests(meeting);
     for (uint32_t i = 1; i < count; i++) {

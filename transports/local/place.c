@@ -181,15 +181,27 @@ static bool is_left(const struct local_place *place)
     return left;
 }
 
+// False with a cause: what is there stays.
+static bool remove_left(struct local_place *place)
+{
+    struct stat there; // connections to what is no socket are refused too
+    if (lstat(place->path, &there) == 0 && !S_ISSOCK(there.st_mode))
+        return local_place_fail(place, WEIR_ERROR_IO, "name another place, or remove it",
+                                "%s is there, and is no socket", place->path);
+    if (!is_left(place))
+        return local_place_fail(place, WEIR_ERROR_COMM, "give each program a place of its own",
+                                "another rank 0 is at %s already: do two programs use it?",
+                                place->setup->rendezvous);
+    (void)unlink(place->path);
+    return true;
+}
+
 static bool bind_socket(struct local_place *place, struct local_door *door)
 {
     door->listeners[DOOR_MACHINE] = local_listen(&place->socket, &door->number);
     if (door->listeners[DOOR_MACHINE] < 0 && errno == EADDRINUSE) {
-        if (!is_left(place))
-            return local_place_fail(place, WEIR_ERROR_COMM, "give each program a place of its own",
-                                    "another rank 0 is at %s already: do two programs use it?",
-                                    place->setup->rendezvous);
-        (void)unlink(place->path);
+        if (!remove_left(place))
+            return false;
         door->listeners[DOOR_MACHINE] = local_listen(&place->socket, &door->number);
     }
     if (door->listeners[DOOR_MACHINE] >= 0 && stat(place->path, &place->bound) == 0)
@@ -221,9 +233,12 @@ static bool open_at_path(struct local_place *place, struct local_door *door)
     return bound && listen_on_network(place, door);
 }
 
-static bool close_at_path(struct local_place *place)
+// A folder that has gone meanwhile is no failure, and hides none.
+static bool close_at_path(const struct local_place *own)
 {
     struct stat now;
+    struct local_place copy = *own;
+    struct local_place *place = &copy;
     const int folder = open_folder(place);
     if (folder >= 0 && lock_folder(place, folder) && lstat(place->path, &now) == 0 &&
         now.st_ino == place->bound.st_ino && now.st_dev == place->bound.st_dev)
@@ -370,12 +385,14 @@ static bool open_at_file(struct local_place *place, struct local_door *door)
 static bool close_at_file(struct local_place *place)
 {
     struct local_place found = *place;
-    if (read_file(&found) && found.token != place->token)
+    found.token = ~place->token; // until the file says
+    const bool read = read_file(&found);
+    if (found.token == place->token)
+        unlink(place->path);
+    else if (read)
         return local_place_fail(place, WEIR_ERROR_COMM, "give each program a file of its own",
                                 "another rank 0 has written %s since: do two programs use it?",
                                 place->path);
-    if (found.token == place->token)
-        unlink(place->path);
     return true;
 }
 

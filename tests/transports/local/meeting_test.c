@@ -1,13 +1,18 @@
-// How processes meet, and in which cases they do not. The ranks are threads here.
+// How processes meet, and in which cases they do not. The ranks are threads here, and strangers of the same user are
+// sockets; those of others are in strangers_test.c.
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -17,53 +22,85 @@
 #include "transports/local/socket.h"
 
 #define SHORT (RANKS_SECOND / 20)
+#define NOBODY 65534
 
-struct joiner {
-    pthread_t thread;
-    struct rank rank;
-    struct weir_transport_setup setup;
-    sem_t *failed;
-};
-
-static void *join(void *argument)
+static struct weir_transport_setup setup_at(const char *rendezvous, uint32_t count,
+                                            uint64_t timeout_ns)
 {
-    struct joiner *joiner = argument;
-    if (rank_join(&joiner->rank, &joiner->setup) && joiner->failed)
-        sem_post(joiner->failed);
-    return NULL;
-}
-
-static void start(struct joiner *joiner, uint32_t rank, struct weir_transport_setup setup)
-{
-    *joiner = (struct joiner){.rank = {.rank = rank}, .setup = setup, .failed = joiner->failed};
-    pthread_create(&joiner->thread, NULL, join, joiner);
+    return (struct weir_transport_setup){
+        .struct_size = sizeof(struct weir_transport_setup),
+        .label = "grads",
+        .count = count,
+        .rendezvous = rendezvous,
+        .timeout_ns = timeout_ns,
+    };
 }
 
 static struct rank join_alone(uint32_t number, const char *rendezvous, uint64_t timeout_ns)
 {
     struct rank rank = {.rank = number};
-    const struct weir_transport_setup setup = {
-        .struct_size = sizeof setup,
-        .label = "grads",
-        .count = 3,
-        .rendezvous = rendezvous,
-        .timeout_ns = timeout_ns,
-    };
+    const struct weir_transport_setup setup = setup_at(rendezvous, 3, timeout_ns);
     rank_join(&rank, &setup);
     return rank;
 }
 
-// A port that is this test's, on which nothing listens unless `listens`.
-static int take_port(char *rendezvous, size_t size, bool listens)
+// A place of each kind, which is in a folder of its own where it has one. A path there has to be short.
+struct place {
+    char folder[32];
+    char rendezvous[96];
+    int port; // holds it
+};
+
+static const char *const kinds[] = {"unix:", "file:", "tcp://"};
+enum {
+    KINDS = 3
+};
+
+static struct place place_open(const char *kind)
 {
+    struct place place = {.folder = "/tmp/weir-test-XXXXXX", .port = -1};
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof in;
-    const int taken = socket(AF_INET, SOCK_STREAM, 0);
-    if (bind(taken, (struct sockaddr *)&in, sizeof in) || (listens && listen(taken, 4)) ||
-        getsockname(taken, (struct sockaddr *)&in, &length))
-        return -1;
-    snprintf(rendezvous, size, "tcp://127.0.0.1:%u", ntohs(in.sin_port));
-    return taken;
+    if (!mkdtemp(place.folder))
+        return place;
+    snprintf(place.rendezvous, sizeof place.rendezvous, "%s%s/meeting", kind, place.folder);
+    if (strcmp(kind, "tcp://") != 0)
+        return place;
+    place.port = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(place.port, (struct sockaddr *)&in, sizeof in) == 0 &&
+        getsockname(place.port, (struct sockaddr *)&in, &length) == 0)
+        snprintf(place.rendezvous, sizeof place.rendezvous, "tcp://127.0.0.1:%u",
+                 ntohs(in.sin_port));
+    return place;
+}
+
+// What is in the file system.
+static const char *path_of(const struct place *place)
+{
+    static char path[96];
+    if (place->port < 0)
+        return place->rendezvous + 5;
+    snprintf(path, sizeof path, "/tmp/weir-%lu/port-%s", (unsigned long)geteuid(),
+             strrchr(place->rendezvous, ':') + 1);
+    return path;
+}
+
+static bool is_there(const struct place *place)
+{
+    return access(path_of(place), F_OK) == 0;
+}
+
+static void await_place(const struct place *place)
+{
+    while (!is_there(place))
+        weir_clock_sleep_ns(RANKS_SECOND / 1000);
+}
+
+static void place_close(struct place *place)
+{
+    unlink(path_of(place));
+    EXPECT_INT_EQ(rmdir(place->folder), 0);
+    local_close(&place->port);
 }
 
 static int descriptors(void)
@@ -87,11 +124,19 @@ static rlim_t limit_files(rlim_t count)
     return before;
 }
 
+static int connect_to(const char *path)
+{
+    struct local_address address;
+    return local_address_at_path(path, &address)
+               ? local_connect(&address, weir_clock_now_ns() + RANKS_PATIENCE)
+               : -1;
+}
+
 // Two connections with each of so many ranks would not fit: told before any rank is waited for.
 WEIR_TEST(Meeting, NeedsFilesForAllRanks)
 {
     struct rank rank = {.rank = 0};
-    struct weir_transport_setup setup = ranks_setup("file:");
+    struct weir_transport_setup setup = ranks_setup("file");
     const rlim_t before = limit_files(200);
     setup.count = 102;
     EXPECT_INT_EQ(rank_join(&rank, &setup), WEIR_ERROR_SYSTEM);
@@ -105,52 +150,63 @@ WEIR_TEST(Meeting, NeedsFilesForAllRanks)
 // spins until the time is over.
 WEIR_TEST(Meeting, HasNoFileLeftForARank)
 {
-    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    char rendezvous[64];
-    unsigned port = 0;
+    struct place place = place_open("unix:");
     struct joiner joiner = {.failed = NULL};
-    const int taken = take_port(rendezvous, sizeof rendezvous, false);
-    const int client = socket(AF_INET, SOCK_STREAM, 0);
-    close(taken);
-    sscanf(rendezvous, "tcp://127.0.0.1:%u", &port); // NOLINT(cert-err34-c): written above
-    in.sin_port = htons((uint16_t)port);
-    const rlim_t before = limit_files((rlim_t)client + 8);
+    struct local_address address;
+    int clients[2] = {socket(AF_UNIX, SOCK_STREAM, 0), socket(AF_UNIX, SOCK_STREAM, 0)};
     int held[64] = {0};
     int count = 0;
-    while (count < 64 && (held[count] = dup(client)) >= 0)
+    ASSERT_TRUE(local_address_at_path(place.rendezvous + 5, &address));
+    const rlim_t before = limit_files((rlim_t)clients[1] + 8);
+    while (count < 64 && (held[count] = dup(clients[0])) >= 0)
         count++;
-    ASSERT_INT_LT(count, 64);
-    ASSERT_INT_LT(2, count);
-    close(held[--count]), close(held[--count]); // for the joiner's eventfd and its listener
-    start(&joiner, 0,
-          (struct weir_transport_setup){.struct_size = sizeof joiner.setup,
-                                        .label = "grads",
-                                        .count = 2,
-                                        .rendezvous = rendezvous,
-                                        .timeout_ns = RANKS_PATIENCE});
-    while (connect(client, (struct sockaddr *)&in, sizeof in) != 0)
-        weir_clock_sleep_ns(1000000); // it does not listen yet
-    pthread_join(joiner.thread, NULL);
-    EXPECT_INT_EQ(joiner.rank.status, WEIR_ERROR_SYSTEM);
-    EXPECT_CONTAINS(joiner.rank.error.message,
-                    "rank 0 cannot take a connection: Too many open files");
+    ASSERT_INT_LT(3, count);
+    // For the joiner's eventfd, its listener and the folder, in whose place the first one that comes is.
+    close(held[--count]), close(held[--count]), close(held[--count]);
+    rank_start(&joiner, 0, setup_at(place.rendezvous, 2, RANKS_PATIENCE));
+    for (int i = 0; i < 2; i++)
+        while (connect(clients[i], (struct sockaddr *)&address.address, address.size) != 0)
+            weir_clock_sleep_ns(RANKS_SECOND / 1000); // it does not listen yet
+    EXPECT_INT_EQ(rank_await(&joiner), WEIR_ERROR_SYSTEM);
+    EXPECT_CONTAINS(joiner.rank.error.message, "Too many open files");
+    EXPECT_CONTAINS(joiner.rank.error.remedy, "ulimit -n");
     limit_files(before);
     while (count > 0)
         close(held[--count]);
-    close(client);
+    local_close(&clients[0]);
+    local_close(&clients[1]);
+    place_close(&place);
 }
 
 WEIR_TEST(Meeting, RefusesAPlaceThatIsNone)
 {
-    static const char *const places[] = {"tcp://",       "tcp://host",       "tcp://:5000",
-                                         "tcp://host:0", "tcp://host:65536", "tcp://host:5x",
-                                         "tcp://host:",  "tcp://[::1]5000",  "tcp://[]:5000"};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        const struct rank rank = join_alone(0, places[i], SHORT);
-        EXPECT_INT_EQ(rank.status, WEIR_ERROR_CONFIG);
-        EXPECT_CONTAINS(rank.error.message, places[i]);
-        EXPECT_CONTAINS(rank.error.remedy, "tcp://HOST:PORT");
+    static const char *const places[] = {
+        "tcp://",        "tcp://host",  "tcp://:5000",      "tcp://host:0",  "tcp://host:65536",
+        "tcp://host:5x", "tcp://host:", "tcp://[::1]5000",  "tcp://[]:5000", "unix:",
+        "file:",         "process:",    "udp://host:5000/x"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        for (uint32_t rank = 0; rank < 2; rank++) {
+            const struct rank joined = join_alone(rank, places[i], SHORT);
+            EXPECT_INT_EQ(joined.status, WEIR_ERROR_CONFIG);
+            EXPECT_CONTAINS(joined.error.message, places[i]);
+        }
+}
+
+// A socket's path has 107 bytes at most, and a file's is longer.
+WEIR_TEST(Meeting, RefusesAPathThatIsTooLong)
+{
+    char rendezvous[1024] = "unix:/";
+    memset(rendezvous + 6, 'x', 107);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        const struct rank joined = join_alone(rank, rendezvous, SHORT);
+        EXPECT_INT_EQ(joined.status, WEIR_ERROR_CONFIG);
+        EXPECT_CONTAINS(joined.error.message, "107");
     }
+    memset(rendezvous + 6, 'x', 600);
+    memcpy(rendezvous, "file:", 5);
+    for (uint32_t rank = 0; rank < 2; rank++)
+        EXPECT_INT_EQ(join_alone(rank, rendezvous, SHORT).status, WEIR_ERROR_CONFIG);
+    EXPECT_INT_EQ(ranks_blocks(), 1);
 }
 
 WEIR_TEST(Meeting, RefusesAHostThatIsNotFound)
@@ -160,44 +216,51 @@ WEIR_TEST(Meeting, RefusesAHostThatIsNotFound)
     snprintf(place + 76, sizeof place - 76, ":5000");
     const struct rank rank = join_alone(0, place, SHORT);
     EXPECT_INT_EQ(rank.status, WEIR_ERROR_SYSTEM);
-    EXPECT_CONTAINS(rank.error.message, "of the rendezvous is not found: ");
-}
-
-WEIR_TEST(Meeting, TellsOfAPortInUse)
-{
-    char place[64];
-    const int taken = take_port(place, sizeof place, true);
-    ASSERT_INT_LE(0, taken);
-    const struct rank rank = join_alone(0, place, SHORT);
-    EXPECT_INT_EQ(rank.status, WEIR_ERROR_SYSTEM);
-    EXPECT_CONTAINS(rank.error.message, "'grads': rank 0 cannot listen at tcp://127.0.0.1:");
-    EXPECT_CONTAINS(rank.error.message, "Address already in use");
-    EXPECT_CONTAINS(rank.error.remedy, "choose another one");
-    close(taken);
+    EXPECT_CONTAINS(rank.error.message, "is not found: ");
 }
 
 WEIR_TEST(Meeting, TellsThatRankZeroIsMissing)
 {
-    char place[64];
-    const int taken = take_port(place, sizeof place, false);
-    ASSERT_INT_LE(0, taken);
-    const struct rank rank = join_alone(1, place, SHORT);
-    EXPECT_INT_EQ(rank.status, WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(rank.error.message, "'grads': rank 0 has not come to tcp://127.0.0.1:");
-    EXPECT_CONTAINS(rank.error.message, "in 50.0 ms: Connection refused");
-    close(taken);
+    for (int i = 0; i < KINDS; i++) {
+        struct place place = place_open(kinds[i]);
+        const struct rank rank = join_alone(1, place.rendezvous, SHORT);
+        EXPECT_INT_EQ(rank.status, WEIR_ERROR_COMM);
+        EXPECT_CONTAINS(rank.error.message, "'grads': rank 0 has not come to ");
+        EXPECT_CONTAINS(rank.error.message, place.rendezvous);
+        place_close(&place);
+    }
+}
+
+// A program of the same user's that is no rank 0 takes what comes, and ends.
+static void *listen_rudely(void *argument)
+{
+    const struct place *place = argument;
+    struct local_address address;
+    uint32_t number = 0;
+    if (!local_address_at_path(path_of(place), &address))
+        return NULL;
+    int listener = local_listen(&address, &number);
+    int connection = -1;
+    while (listener >= 0 && connection < 0) {
+        bool own = false;
+        connection = local_accept(listener, &address, &own);
+        weir_clock_sleep_ns(RANKS_SECOND / 1000);
+    }
+    local_close(&connection);
+    local_close(&listener);
+    return NULL;
 }
 
 WEIR_TEST(Meeting, TellsThatAnotherProgramListens)
 {
-    char place[64];
-    const int taken = take_port(place, sizeof place, true);
-    ASSERT_INT_LE(0, taken);
-    const struct rank rank = join_alone(1, place, SHORT);
+    struct place place = place_open("unix:");
+    pthread_t thread;
+    pthread_create(&thread, NULL, listen_rudely, &place);
+    const struct rank rank = join_alone(1, place.rendezvous, RANKS_PATIENCE);
+    pthread_join(thread, NULL);
     EXPECT_INT_EQ(rank.status, WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(rank.error.message, "what listens at tcp://127.0.0.1:");
-    EXPECT_CONTAINS(rank.error.message, "is no rank 0, or it has ended");
-    close(taken);
+    EXPECT_CONTAINS(rank.error.message, place.rendezvous);
+    place_close(&place);
 }
 
 // On a busy machine rank 2 may not come either, and then there is another meeting, which is longer.
@@ -210,10 +273,9 @@ WEIR_TEST(Meeting, NamesARankThatDoesNotCome)
     setup.timeout_ns = SHORT;
     do {
         setup.timeout_ns *= 4;
-        start(&joiner, 2, setup);
+        rank_start(&joiner, 2, setup);
         EXPECT_INT_EQ(rank_join(&rank, &setup), WEIR_ERROR_COMM);
-        pthread_join(joiner.thread, NULL);
-        EXPECT_INT_EQ(joiner.rank.status, WEIR_ERROR_COMM);
+        EXPECT_INT_EQ(rank_await(&joiner), WEIR_ERROR_COMM);
     } while (!strstr(rank.error.message, "2 of 3 ranks are there"));
     EXPECT_CONTAINS(rank.error.message, "'grads': rank 1 has not come to file:");
     EXPECT_STR_EQ(joiner.rank.error.message, rank.error.message);
@@ -224,22 +286,18 @@ WEIR_TEST(Meeting, NamesARankThatDoesNotCome)
 WEIR_TEST(Meeting, NamesARankThatIsGoneBeforeAllHaveCome)
 {
     struct joiner joiner = {.failed = NULL};
-    struct weir_transport_setup setup = ranks_setup("file");
-    setup.count = 3;
-    setup.timeout_ns = RANKS_PATIENCE;
-    start(&joiner, 0, setup);
-    while (access(setup.rendezvous + 5, F_OK) != 0)
-        weir_clock_sleep_ns(RANKS_SECOND / 100);
+    struct place place = place_open("file:");
+    struct weir_transport_setup setup = setup_at(place.rendezvous, 3, RANKS_PATIENCE);
+    rank_start(&joiner, 0, setup);
+    await_place(&place);
     struct rank rank = {.rank = 1};
     setup.timeout_ns = RANKS_SECOND;
     EXPECT_INT_EQ(rank_join(&rank, &setup), WEIR_ERROR_COMM);
-    pthread_join(joiner.thread, NULL);
-    EXPECT_INT_EQ(joiner.rank.status, WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(
-        joiner.rank.error.message,
-        "'grads': rank 1 has died, or waits no longer, and rank 2 has not come to file:");
-    EXPECT_CONTAINS(joiner.rank.error.remedy, "start all ranks again");
+    EXPECT_INT_EQ(rank_await(&joiner), WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(joiner.rank.error.message, "rank 1 has died");
+    EXPECT_CONTAINS(joiner.rank.error.message, "rank 2 has not come");
     EXPECT_INT_EQ(ranks_blocks(), 1);
+    place_close(&place);
 }
 
 WEIR_TEST(Meeting, RefusesAnotherCount)
@@ -248,13 +306,11 @@ WEIR_TEST(Meeting, RefusesAnotherCount)
     struct weir_transport_setup setup = ranks_setup("file");
     for (uint32_t i = 0; i < 2; i++) {
         setup.count = 2 + i;
-        start(&joiners[i], i, setup);
+        rank_start(&joiners[i], i, setup);
     }
     for (int i = 0; i < 2; i++) {
-        pthread_join(joiners[i].thread, NULL);
-        EXPECT_INT_EQ(joiners[i].rank.status, WEIR_ERROR_COMM);
-        EXPECT_STR_EQ(joiners[i].rank.error.message, "'grads': rank 1 says that there are 3 ranks, "
-                                                     "and rank 0 that there are 2");
+        EXPECT_INT_EQ(rank_await(&joiners[i]), WEIR_ERROR_COMM);
+        EXPECT_CONTAINS(joiners[i].rank.error.message, "rank 1 says that there are 3 ranks");
     }
     EXPECT_INT_EQ(ranks_blocks(), 1);
 }
@@ -269,15 +325,14 @@ WEIR_TEST(Meeting, RefusesARankThatIsThere)
     setup.count = 3;
     for (uint32_t i = 0; i < 3; i++) {
         joiners[i].failed = &failed;
-        start(&joiners[i], i > 0, setup);
+        rank_start(&joiners[i], i > 0, setup);
     }
     while (sem_wait(&failed) != 0)
         continue;
-    start(&joiners[3], 2, setup);
+    rank_start(&joiners[3], 2, setup);
     int refused = 0;
     for (int i = 0; i < 4; i++) {
-        pthread_join(joiners[i].thread, NULL);
-        refused += joiners[i].rank.status == WEIR_ERROR_COMM &&
+        refused += rank_await(&joiners[i]) == WEIR_ERROR_COMM &&
                    strstr(joiners[i].rank.error.message, "another rank 1 is at file:") != NULL;
         rank_leave(&joiners[i].rank);
     }
@@ -286,141 +341,370 @@ WEIR_TEST(Meeting, RefusesARankThatIsThere)
     EXPECT_INT_EQ(ranks_blocks(), 1);
 }
 
-static void write_stale(const char *rendezvous)
+// All of a group of three at the place.
+static void expect_meeting(const struct place *place)
 {
-    char place[64];
-    char text[128];
-    char message[512];
-    int taken = take_port(place, sizeof place, false);
-    ASSERT_INT_LE(0, taken);
-    snprintf(text, sizeof text, "weir-local 1 127.0.0.1 %s 5\n", strrchr(place, ':') + 1);
-    ASSERT_TRUE(weir_file_write(rendezvous + 5, text, strlen(text), message, sizeof message));
-    close(taken);
-}
-
-WEIR_TEST(Meeting, TellsOfAFileThatIsLeft)
-{
-    struct weir_transport_setup setup = ranks_setup("file");
-    write_stale(setup.rendezvous);
-    const struct rank rank = join_alone(1, setup.rendezvous, SHORT);
-    EXPECT_INT_EQ(rank.status, WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(rank.error.message, "'grads': rank 0 has not come in 50.0 ms: ");
-    EXPECT_CONTAINS(rank.error.message, "names a place at which nothing listens");
-    EXPECT_CONTAINS(rank.error.remedy, "left from an earlier run");
-}
-
-WEIR_TEST(Meeting, ReplacesAFileThatIsLeft)
-{
-    struct joiner joiners[2] = {{.failed = NULL}};
-    const struct weir_transport_setup setup = ranks_setup("file");
-    write_stale(setup.rendezvous);
-    for (uint32_t i = 0; i < 2; i++)
-        start(&joiners[i], 1 - i, setup);
-    for (int i = 0; i < 2; i++) {
-        pthread_join(joiners[i].thread, NULL);
-        EXPECT_STR_EQ(joiners[i].rank.status ? joiners[i].rank.error.message : "", "");
+    struct joiner joiners[3] = {{.failed = NULL}};
+    for (uint32_t i = 0; i < 3; i++)
+        rank_start(&joiners[i], 2 - i, setup_at(place->rendezvous, 3, RANKS_PATIENCE));
+    for (int i = 0; i < 3; i++)
+        EXPECT_STR_EQ(rank_await(&joiners[i]) ? joiners[i].rank.error.message : "", "");
+    for (int i = 0; i < 3; i++)
         rank_leave(&joiners[i].rank);
-    }
-    EXPECT_INT_NE(access(setup.rendezvous + 5, F_OK), 0);
+    EXPECT_FALSE(is_there(place));
+    EXPECT_INT_EQ(ranks_blocks(), 1);
 }
 
-static void await_file(const struct weir_transport_setup *setup)
+WEIR_TEST(Meeting, IsHeldAtEachPlace)
 {
-    while (access(setup->rendezvous + 5, F_OK) != 0)
-        weir_clock_sleep_ns(1000000);
+    for (int i = 0; i < KINDS; i++) {
+        struct place place = place_open(kinds[i]);
+        expect_meeting(&place);
+        place_close(&place);
+    }
 }
 
-// A second program comes to the file of a first one that still waits, also with another count: it is refused at once,
-// and the first one meets.
-WEIR_TEST(Meeting, RefusesASecondProgramAtAFile)
+// What is left when rank 0 was killed: its socket.
+static void leave_socket(const struct place *place)
 {
-    struct joiner first = {.failed = NULL};
-    struct rank last = {.rank = 1};
-    const struct weir_transport_setup setup = ranks_setup("file");
-    start(&first, 0, setup);
-    await_file(&setup);
-    for (uint32_t count = 2; count < 4; count++) {
-        struct rank second = {.rank = 0};
-        struct weir_transport_setup other = setup;
-        other.label = "other";
-        other.count = count;
-        EXPECT_INT_EQ(rank_join(&second, &other), WEIR_ERROR_COMM);
-        EXPECT_CONTAINS(second.error.message, "'grads': another rank 0 is at file:");
-        EXPECT_CONTAINS(second.error.message, "do two programs use it?");
+    struct local_address address;
+    uint32_t number = 0;
+    ASSERT_TRUE(local_address_at_path(path_of(place), &address));
+    int listener = local_listen(&address, &number);
+    EXPECT_INT_LE(0, listener);
+    local_close(&listener);
+}
+
+static void write_place(const struct place *place, const char *text, mode_t mode)
+{
+    char message[512];
+    EXPECT_TRUE(weir_file_write(path_of(place), text, strlen(text), message, sizeof message));
+    EXPECT_INT_EQ(chmod(path_of(place), mode), 0);
+}
+
+static char *read_place(const struct place *place)
+{
+    void *data = NULL;
+    size_t size = 0;
+    char message[512];
+    return weir_file_read(path_of(place), 4096, &data, &size, message, sizeof message) ? data
+                                                                                       : NULL;
+}
+
+// And its file: that of a rank 0 whose time is over.
+static void leave_file(const struct place *place)
+{
+    struct joiner joiner = {.failed = NULL};
+    rank_start(&joiner, 0, setup_at(place->rendezvous, 2, RANKS_SECOND));
+    await_place(place);
+    char *text = read_place(place);
+    EXPECT_INT_EQ(rank_await(&joiner), WEIR_ERROR_COMM);
+    EXPECT_FALSE(is_there(place));
+    ASSERT_TRUE(text);
+    write_place(place, text, 0600);
+    free(text);
+}
+
+WEIR_TEST(Meeting, ReplacesWhatIsLeft)
+{
+    for (int i = 0; i < KINDS; i++) {
+        struct place place = place_open(kinds[i]);
+        if (strcmp(kinds[i], "file:") == 0)
+            leave_file(&place);
+        else
+            leave_socket(&place);
+        expect_meeting(&place);
+        place_close(&place);
     }
-    EXPECT_INT_EQ(rank_join(&last, &setup), WEIR_OK);
-    pthread_join(first.thread, NULL);
-    EXPECT_INT_EQ(first.rank.status, WEIR_OK);
-    rank_leave(&first.rank);
-    rank_leave(&last);
+}
+
+WEIR_TEST(Meeting, TellsOfWhatIsLeft)
+{
+    for (int i = 0; i < KINDS; i++) {
+        struct place place = place_open(kinds[i]);
+        if (strcmp(kinds[i], "file:") == 0)
+            leave_file(&place);
+        else
+            leave_socket(&place);
+        const struct rank rank = join_alone(1, place.rendezvous, SHORT);
+        EXPECT_INT_EQ(rank.status, WEIR_ERROR_COMM);
+        EXPECT_CONTAINS(rank.error.message, "'grads': rank 0 has not come to ");
+        place_close(&place);
+    }
+}
+
+// A second program comes to the place of a first one that still waits, also with another count: it is refused at
+// once, and the first one meets.
+WEIR_TEST(Meeting, RefusesASecondProgramAtAPlace)
+{
+    for (int i = 0; i < KINDS; i++) {
+        struct place place = place_open(kinds[i]);
+        struct joiner first = {.failed = NULL};
+        struct rank last = {.rank = 1};
+        const struct weir_transport_setup setup = setup_at(place.rendezvous, 2, RANKS_PATIENCE);
+        rank_start(&first, 0, setup);
+        await_place(&place);
+        for (uint32_t count = 2; count < 4; count++) {
+            struct rank second = {.rank = 0};
+            const struct weir_transport_setup other =
+                setup_at(place.rendezvous, count, RANKS_PATIENCE);
+            EXPECT_INT_EQ(rank_join(&second, &other), WEIR_ERROR_COMM);
+            EXPECT_CONTAINS(second.error.message, "another rank 0 is at ");
+            EXPECT_CONTAINS(second.error.message, place.rendezvous);
+        }
+        EXPECT_INT_EQ(rank_join(&last, &setup), WEIR_OK);
+        EXPECT_INT_EQ(rank_await(&first), WEIR_OK);
+        rank_leave(&first.rank);
+        rank_leave(&last);
+        place_close(&place);
+    }
 }
 
 // Both have come at once, and none has seen the other's file: that of the later one stays, and the other is told.
 WEIR_TEST(Meeting, TellsOfASecondProgramThatHasWrittenTheFile)
 {
+    struct place place = place_open("file:");
     struct joiner first = {.failed = NULL};
-    struct weir_transport_setup setup = ranks_setup("file");
-    setup.timeout_ns = RANKS_SECOND;
-    start(&first, 0, setup);
-    await_file(&setup);
-    write_stale(setup.rendezvous);
-    pthread_join(first.thread, NULL);
-    EXPECT_INT_EQ(first.rank.status, WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(first.rank.error.message, "'grads': another rank 0 has written ");
+    leave_file(&place);
+    char *text = read_place(&place);
+    ASSERT_TRUE(text);
+    unlink(path_of(&place));
+    rank_start(&first, 0, setup_at(place.rendezvous, 2, RANKS_SECOND));
+    await_place(&place);
+    write_place(&place, text, 0600);
+    EXPECT_INT_EQ(rank_await(&first), WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(first.rank.error.message, "another rank 0 has written ");
     EXPECT_CONTAINS(first.rank.error.remedy, "a file of its own");
-    EXPECT_INT_EQ(access(setup.rendezvous + 5, F_OK), 0);
-    unlink(setup.rendezvous + 5);
+    EXPECT_TRUE(is_there(&place));
+    free(text);
+    place_close(&place);
 }
 
 WEIR_TEST(Meeting, TellsOfAFileThatCannotBe)
 {
     const struct rank first = join_alone(0, "file:/proc/nothing/here", SHORT);
     EXPECT_INT_EQ(first.status, WEIR_ERROR_IO);
-    EXPECT_CONTAINS(first.error.message, "'grads': rank 0 cannot write the rendezvous: ");
+    EXPECT_CONTAINS(first.error.message, "/proc/nothing/here");
     const struct rank other = join_alone(1, "file:/proc/nothing/here", SHORT);
     EXPECT_INT_EQ(other.status, WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(other.error.message,
-                    "'grads': rank 0 has not written /proc/nothing/here in 50.0 ms");
+    EXPECT_CONTAINS(other.error.message, "/proc/nothing/here");
 }
 
-// Connections that are none of ours, at the place of the meeting.
-static void disturb(const char *path)
+static const char notes[] = "my notes\n";
+
+static void expect_notes(const struct place *place)
 {
-    void *data = NULL;
-    size_t size = 0;
-    char message[512];
-    char host[64];
-    unsigned port = 0;
-    while (!weir_file_read(path, 4096, &data, &size, message, sizeof message))
-        weir_clock_sleep_ns(1000 * 1000);
-    ASSERT_INT_EQ(sscanf(data, "weir-local 1 %63s %u", host, &port), 2); // NOLINT(cert-err34-c)
-    free(data);
+    char *text = read_place(place);
+    EXPECT_STR_EQ(text ? text : "", notes);
+    free(text);
+}
+
+// Something else of the user's is at the path.
+WEIR_TEST(Meeting, KeepsAFileThatIsNoRendezvous)
+{
+    for (int i = 0; i < 2; i++) {
+        struct place place = place_open(kinds[i]);
+        write_place(&place, notes, 0600);
+        const struct rank first = join_alone(0, place.rendezvous, SHORT);
+        EXPECT_INT_NE(first.status, WEIR_OK);
+        EXPECT_CONTAINS(first.error.message, place.rendezvous + 5);
+        expect_notes(&place);
+        EXPECT_INT_NE(join_alone(1, place.rendezvous, SHORT).status, WEIR_OK);
+        expect_notes(&place);
+        place_close(&place);
+    }
+}
+
+// It has come while rank 0 waited.
+WEIR_TEST(Meeting, KeepsAFileThatHasComeSince)
+{
+    struct joiner first = {.failed = NULL};
+    struct place place = place_open("file:");
+    rank_start(&first, 0, setup_at(place.rendezvous, 2, RANKS_SECOND));
+    await_place(&place);
+    write_place(&place, notes, 0600);
+    EXPECT_INT_EQ(rank_await(&first), WEIR_ERROR_COMM);
+    expect_notes(&place);
+    place_close(&place);
+}
+
+// One that another user has written, or could have, is not believed: neither to meet there nor to be replaced.
+static void expect_disbelief(const struct place *place)
+{
+    EXPECT_INT_EQ(join_alone(1, place->rendezvous, SHORT).status, WEIR_ERROR_COMM);
+    EXPECT_INT_EQ(join_alone(0, place->rendezvous, SHORT).status, WEIR_ERROR_IO);
+    EXPECT_TRUE(is_there(place));
+}
+
+WEIR_TEST(Meeting, BelievesNoFileThatOthersCanWrite)
+{
+    struct place place = place_open("file:");
+    leave_file(&place);
+    EXPECT_INT_EQ(chmod(path_of(&place), 0660), 0);
+    expect_disbelief(&place);
+    place_close(&place);
+}
+
+WEIR_TEST(Meeting, BelievesNoFileOfAnotherUser)
+{
+    struct place place = place_open("file:");
+    leave_file(&place);
+    const bool given = chown(path_of(&place), NOBODY, NOBODY) == 0;
+    if (given)
+        expect_disbelief(&place);
+    place_close(&place);
+    if (!given)
+        WEIR_SKIP("only root can give a file to another user");
+}
+
+static void expect_no_entry(const struct place *place)
+{
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        const struct rank joined = join_alone(rank, place->rendezvous, SHORT);
+        EXPECT_INT_EQ(joined.status, WEIR_ERROR_CONFIG);
+        EXPECT_CONTAINS(joined.error.message, place->folder);
+        EXPECT_CONTAINS(joined.error.remedy, "chmod 700");
+    }
+}
+
+WEIR_TEST(Meeting, RefusesAFolderThatOthersCanEnter)
+{
+    struct place place = place_open("unix:");
+    EXPECT_INT_EQ(chmod(place.folder, 0750), 0);
+    expect_no_entry(&place);
+    place_close(&place);
+}
+
+WEIR_TEST(Meeting, RefusesAFolderOfAnotherUser)
+{
+    struct place place = place_open("unix:");
+    const bool given = chown(place.folder, NOBODY, NOBODY) == 0;
+    if (given)
+        expect_no_entry(&place);
+    place_close(&place);
+    if (!given)
+        WEIR_SKIP("only root can give a folder to another user");
+}
+
+// Strangers.
+
+static const char noise[300] = "GET / HTTP/1.1\r\n";
+
+WEIR_TEST(Meeting, IgnoresNoise)
+{
+    struct place place = place_open("unix:");
+    struct joiner joiners[2] = {{.failed = NULL}};
+    rank_start(&joiners[0], 0, setup_at(place.rendezvous, 2, RANKS_PATIENCE));
+    await_place(&place);
     for (int i = 0; i < 3; i++) {
-        struct local_address address;
-        const char *error = NULL;
-        ASSERT_TRUE(local_address_find(host, (uint16_t)port, &address, &error));
-        int stranger = local_connect(&address, false, weir_clock_now_ns() + RANKS_PATIENCE);
+        int stranger = connect_to(path_of(&place));
         ASSERT_INT_LE(0, stranger);
-        static const char noise[200] = "GET / HTTP/1.1\r\n";
         if (i > 0)
             local_write_all(stranger, noise, i == 1 ? 4 : sizeof noise,
                             weir_clock_now_ns() + RANKS_PATIENCE);
         local_close(&stranger);
     }
-}
-
-WEIR_TEST(Meeting, IgnoresStrangers)
-{
-    struct joiner joiners[2] = {{.failed = NULL}};
-    const struct weir_transport_setup setup = ranks_setup("file");
-    start(&joiners[0], 0, setup);
-    disturb(setup.rendezvous + 5);
-    start(&joiners[1], 1, setup);
+    rank_start(&joiners[1], 1, setup_at(place.rendezvous, 2, RANKS_PATIENCE));
     for (int i = 0; i < 2; i++) {
-        pthread_join(joiners[i].thread, NULL);
-        EXPECT_STR_EQ(joiners[i].rank.status ? joiners[i].rank.error.message : "", "");
+        EXPECT_STR_EQ(rank_await(&joiners[i]) ? joiners[i].rank.error.message : "", "");
         rank_leave(&joiners[i].rank);
     }
+    place_close(&place);
+}
+
+struct strangers {
+    const struct place *place;
+    atomic_bool end;
+};
+
+// One every 50 ms, for as long as rank 0 waits.
+static void *keep_silent(void *argument)
+{
+    struct strangers *strangers = argument;
+    int silent[512];
+    int count = 0;
+    while (!strangers->end) {
+        const int next = count < 512 ? connect_to(path_of(strangers->place)) : -1;
+        if (next >= 0)
+            silent[count++] = next;
+        weir_clock_sleep_ns(SHORT);
+    }
+    while (count > 0)
+        local_close(&silent[--count]);
+    return NULL;
+}
+
+WEIR_TEST(Meeting, EndsAtItsTimeoutAmongSilentStrangers)
+{
+    struct place place = place_open("unix:");
+    struct strangers strangers = {.place = &place};
+    pthread_t thread;
+    pthread_create(&thread, NULL, keep_silent, &strangers);
+    const struct rank rank = join_alone(0, place.rendezvous, RANKS_SECOND);
+    strangers.end = true;
+    pthread_join(thread, NULL);
+    EXPECT_INT_EQ(rank.status, WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(rank.error.message, "rank 1 has not come to ");
+    place_close(&place);
+}
+
+// More than a door keeps at a time.
+WEIR_TEST(Meeting, IsHeldAmongSilentStrangers)
+{
+    struct place place = place_open("unix:");
+    struct joiner joiners[2] = {{.failed = NULL}};
+    int silent[100];
+    rank_start(&joiners[0], 0, setup_at(place.rendezvous, 2, RANKS_PATIENCE));
+    await_place(&place);
+    for (int i = 0; i < 100; i++)
+        silent[i] = connect_to(path_of(&place));
+    rank_start(&joiners[1], 1, setup_at(place.rendezvous, 2, RANKS_PATIENCE));
+    for (int i = 0; i < 2; i++) {
+        EXPECT_STR_EQ(rank_await(&joiners[i]) ? joiners[i].rank.error.message : "", "");
+        rank_leave(&joiners[i].rank);
+    }
+    for (int i = 0; i < 100; i++)
+        local_close(&silent[i]);
+    place_close(&place);
+}
+
+// A rank of a job of the same launcher that has another name, in a process of its own: the end's status.
+static int come_of_another_job(const struct place *place, const char *name)
+{
+    struct rank rank = {.rank = 1};
+    const struct weir_transport_setup setup = setup_at(place->rendezvous, 2, RANKS_PATIENCE);
+    setenv(name, "older", 1);
+    const bool refused = rank_join(&rank, &setup) == WEIR_ERROR_COMM &&
+                         strstr(rank.error.message, "another job") != NULL;
+    return refused ? 0 : 1;
+}
+
+static void expect_job_refused(const char *name)
+{
+    struct place place = place_open("unix:");
+    struct joiner joiners[2] = {{.failed = NULL}};
+    int status = -1;
+    const pid_t other = fork();
+    if (other == 0)
+        _exit(come_of_another_job(&place, name));
+    setenv(name, "newer", 1);
+    rank_start(&joiners[0], 0, setup_at(place.rendezvous, 2, RANKS_PATIENCE));
+    EXPECT_INT_EQ(waitpid(other, &status, 0), other);
+    EXPECT_INT_EQ(status, 0);
+    rank_start(&joiners[1], 1, setup_at(place.rendezvous, 2, RANKS_PATIENCE));
+    for (int i = 0; i < 2; i++) {
+        EXPECT_STR_EQ(rank_await(&joiners[i]) ? joiners[i].rank.error.message : "", "");
+        rank_leave(&joiners[i].rank);
+    }
+    unsetenv(name);
+    place_close(&place);
+}
+
+WEIR_TEST(Meeting, RefusesARankOfAnotherJobAlone)
+{
+    expect_job_refused("TORCHELASTIC_RUN_ID");
+    expect_job_refused("PMIX_NAMESPACE");
+    expect_job_refused("SLURM_JOB_ID");
 }
 
 // At one place, as fast as each rank can, and nothing is left of them.
@@ -440,36 +724,17 @@ static weir_status meet_often(struct rank *rank)
 
 WEIR_TEST(Meeting, IsHeldOftenAtOnePlace)
 {
-    struct rank ranks[RANKS_MAX];
-    struct weir_transport_setup setup = ranks_setup("file");
-    setup.count = 3;
-    const int before = descriptors();
-    ranks_run("process", 3, meet_often, &setup, ranks);
-    for (int i = 0; i < 3; i++)
-        EXPECT_STR_EQ(ranks[i].status ? ranks[i].error.message : "", "");
-    EXPECT_INT_EQ(descriptors(), before);
-    EXPECT_INT_EQ(ranks_blocks(), 1);
-}
-
-// A port that was free may be taken meanwhile, so another one is tried then.
-WEIR_TEST(Meeting, AtAPort)
-{
-    struct joiner joiners[2] = {{.failed = NULL}};
-    char place[64];
-    for (int turn = 0; turn < 20; turn++) {
-        close(take_port(place, sizeof place, false));
-        struct weir_transport_setup setup = ranks_setup("file");
-        setup.rendezvous = place;
-        setup.timeout_ns = 10 * RANKS_SECOND;
-        for (uint32_t i = 0; i < 2; i++)
-            start(&joiners[i], i, setup);
-        for (int i = 0; i < 2; i++) {
-            pthread_join(joiners[i].thread, NULL);
-            rank_leave(&joiners[i].rank);
-        }
-        if (joiners[0].rank.status != WEIR_ERROR_SYSTEM)
-            break;
+    for (int k = 0; k < KINDS; k++) {
+        struct rank ranks[RANKS_MAX];
+        struct place place = place_open(kinds[k]);
+        struct weir_transport_setup setup = setup_at(place.rendezvous, 3, RANKS_PATIENCE);
+        const int before = descriptors();
+        ranks_run("process", 3, meet_often, &setup, ranks);
+        for (int i = 0; i < 3; i++)
+            EXPECT_STR_EQ(ranks[i].status ? ranks[i].error.message : "", "");
+        EXPECT_INT_EQ(descriptors(), before);
+        EXPECT_INT_EQ(ranks_blocks(), 1);
+        EXPECT_FALSE(is_there(&place));
+        place_close(&place);
     }
-    for (int i = 0; i < 2; i++)
-        EXPECT_STR_EQ(joiners[i].rank.status ? joiners[i].rank.error.message : "", "");
 }

@@ -1,6 +1,5 @@
 #include "tests/transports/local/ranks.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,6 +173,26 @@ weir_status rank_shrink(struct rank *rank, uint64_t timeout_ns)
     rank->number = 0;
     ranks_ops()->place(group, &rank->rank, &rank->count);
     return WEIR_OK;
+}
+
+static void *join(void *argument)
+{
+    struct joiner *joiner = argument;
+    if (rank_join(&joiner->rank, &joiner->setup) && joiner->failed)
+        sem_post(joiner->failed);
+    return NULL;
+}
+
+void rank_start(struct joiner *joiner, uint32_t rank, struct weir_transport_setup setup)
+{
+    *joiner = (struct joiner){.rank = {.rank = rank}, .setup = setup, .failed = joiner->failed};
+    pthread_create(&joiner->thread, NULL, join, joiner);
+}
+
+weir_status rank_await(struct joiner *joiner)
+{
+    pthread_join(joiner->thread, NULL);
+    return joiner->rank.status;
 }
 
 struct start {

@@ -2,6 +2,7 @@
 #ifndef WEIR_TESTS_TRANSPORTS_RANKS_H
 #define WEIR_TESTS_TRANSPORTS_RANKS_H
 
+#include <pthread.h>
 #include <semaphore.h>
 #include <weir/module/transport.h>
 
@@ -44,6 +45,17 @@ weir_status rank_split(struct rank *rank, struct weir_transport_split split, voi
 void rank_leave(struct rank *rank);
 // Goes on in a group of the ranks that are left, and leaves the one before. The error is in rank->error.
 weir_status rank_shrink(struct rank *rank, uint64_t timeout_ns);
+
+// A rank that joins on a thread of its own. rank_await() waits until it has, or has not.
+struct joiner {
+    pthread_t thread;
+    struct rank rank;
+    struct weir_transport_setup setup;
+    sem_t *failed; // posted if it has not; NULL: nothing is
+};
+
+void rank_start(struct joiner *joiner, uint32_t rank, struct weir_transport_setup setup);
+weir_status rank_await(struct joiner *joiner);
 
 // Runs `body` on `count` threads, each with its rank of a new group, and joins them all.
 void ranks_run(const char *wire, uint32_t count, weir_status (*body)(struct rank *rank), void *user,
