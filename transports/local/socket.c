@@ -347,7 +347,7 @@ bool local_read_descriptor(int connection, int *out_descriptor, uint64_t deadlin
     *out_descriptor = -1;
     do {
         message.msg_control = &passed;
-        message.msg_controllen = sizeof passed;
+        message.msg_controllen = CMSG_LEN(sizeof *out_descriptor); // a second one would stay open
         got = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
     } while (got < 0 && may_try_again(connection, POLLIN, deadline_ns));
     const struct cmsghdr *header = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;

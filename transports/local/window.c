@@ -90,12 +90,14 @@ static int make_own(struct tcp_group *group)
     return file;
 }
 
-// Memory that could shrink, or is no memory, would end this process when it reads there.
+// Memory that could shrink would end this process when it reads there; and a file, whose seals cannot be had,
+// would be changed.
 static bool is_window(int file)
 {
-    const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    const int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    const int seals = file >= 0 ? fcntl(file, F_GET_SEALS) : -1;
     struct stat state;
-    return file >= 0 && (fcntl(file, F_GET_SEALS) & seals) == seals && fstat(file, &state) == 0 &&
+    return seals >= 0 && (seals & wanted) == wanted && fstat(file, &state) == 0 &&
            state.st_size == (off_t)WINDOW_BYTES;
 }
 

@@ -1,9 +1,5 @@
 // How processes meet, and in which cases they do not. The ranks are threads here, and strangers of the same user are
 // sockets; those of others are in strangers_test.c.
-#include <arpa/inet.h>
-#include <dirent.h>
-#include <errno.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -18,100 +14,18 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "tests/support/test.h"
+#include "tests/transports/local/places.h"
 #include "tests/transports/local/ranks.h"
 #include "transports/local/socket.h"
 
 #define SHORT (RANKS_SECOND / 20)
-#define NOBODY 65534
-
-static struct weir_transport_setup setup_at(const char *rendezvous, uint32_t count,
-                                            uint64_t timeout_ns)
-{
-    return (struct weir_transport_setup){
-        .struct_size = sizeof(struct weir_transport_setup),
-        .label = "grads",
-        .count = count,
-        .rendezvous = rendezvous,
-        .timeout_ns = timeout_ns,
-    };
-}
 
 static struct rank join_alone(uint32_t number, const char *rendezvous, uint64_t timeout_ns)
 {
     struct rank rank = {.rank = number};
-    const struct weir_transport_setup setup = setup_at(rendezvous, 3, timeout_ns);
+    const struct weir_transport_setup setup = place_setup(rendezvous, 3, timeout_ns);
     rank_join(&rank, &setup);
     return rank;
-}
-
-// A place of each kind, which is in a folder of its own where it has one. A path there has to be short.
-struct place {
-    char folder[32];
-    char rendezvous[96];
-    int port; // holds it
-};
-
-static const char *const kinds[] = {"unix:", "file:", "tcp://"};
-enum {
-    KINDS = 3
-};
-
-static struct place place_open(const char *kind)
-{
-    struct place place = {.folder = "/tmp/weir-test-XXXXXX", .port = -1};
-    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t length = sizeof in;
-    if (!mkdtemp(place.folder))
-        return place;
-    snprintf(place.rendezvous, sizeof place.rendezvous, "%s%s/meeting", kind, place.folder);
-    if (strcmp(kind, "tcp://") != 0)
-        return place;
-    place.port = socket(AF_INET, SOCK_STREAM, 0);
-    if (bind(place.port, (struct sockaddr *)&in, sizeof in) == 0 &&
-        getsockname(place.port, (struct sockaddr *)&in, &length) == 0)
-        snprintf(place.rendezvous, sizeof place.rendezvous, "tcp://127.0.0.1:%u",
-                 ntohs(in.sin_port));
-    return place;
-}
-
-// What is in the file system.
-static const char *path_of(const struct place *place)
-{
-    static char path[96];
-    if (place->port < 0)
-        return place->rendezvous + 5;
-    snprintf(path, sizeof path, "/tmp/weir-%lu/port-%s", (unsigned long)geteuid(),
-             strrchr(place->rendezvous, ':') + 1);
-    return path;
-}
-
-static bool is_there(const struct place *place)
-{
-    return access(path_of(place), F_OK) == 0;
-}
-
-static void await_place(const struct place *place)
-{
-    while (!is_there(place))
-        weir_clock_sleep_ns(RANKS_SECOND / 1000);
-}
-
-static void place_close(struct place *place)
-{
-    unlink(path_of(place));
-    EXPECT_INT_EQ(rmdir(place->folder), 0);
-    local_close(&place->port);
-}
-
-static int descriptors(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int count = 0;
-    while (folder && readdir(folder))
-        count++;
-    if (folder)
-        closedir(folder);
-    return count;
 }
 
 static rlim_t limit_files(rlim_t count)
@@ -122,14 +36,6 @@ static rlim_t limit_files(rlim_t count)
     limit.rlim_cur = count;
     setrlimit(RLIMIT_NOFILE, &limit);
     return before;
-}
-
-static int connect_to(const char *path)
-{
-    struct local_address address;
-    return local_address_at_path(path, &address)
-               ? local_connect(&address, weir_clock_now_ns() + RANKS_PATIENCE)
-               : -1;
 }
 
 // Two connections with each of so many ranks would not fit: told before any rank is waited for.
@@ -163,7 +69,7 @@ WEIR_TEST(Meeting, HasNoFileLeftForARank)
     ASSERT_INT_LT(3, count);
     // For the joiner's eventfd, its listener and the folder, in whose place the first one that comes is.
     close(held[--count]), close(held[--count]), close(held[--count]);
-    rank_start(&joiner, 0, setup_at(place.rendezvous, 2, RANKS_PATIENCE));
+    rank_start(&joiner, 0, place_setup(place.rendezvous, 2, RANKS_PATIENCE));
     for (int i = 0; i < 2; i++)
         while (connect(clients[i], (struct sockaddr *)&address.address, address.size) != 0)
             weir_clock_sleep_ns(RANKS_SECOND / 1000); // it does not listen yet
@@ -175,7 +81,7 @@ WEIR_TEST(Meeting, HasNoFileLeftForARank)
         close(held[--count]);
     local_close(&clients[0]);
     local_close(&clients[1]);
-    place_close(&place);
+    EXPECT_TRUE(place_close(&place));
 }
 
 WEIR_TEST(Meeting, RefusesAPlaceThatIsNone)
@@ -221,13 +127,13 @@ WEIR_TEST(Meeting, RefusesAHostThatIsNotFound)
 
 WEIR_TEST(Meeting, TellsThatRankZeroIsMissing)
 {
-    for (int i = 0; i < KINDS; i++) {
-        struct place place = place_open(kinds[i]);
+    for (int i = 0; i < PLACE_KINDS; i++) {
+        struct place place = place_open(place_kinds[i]);
         const struct rank rank = join_alone(1, place.rendezvous, SHORT);
         EXPECT_INT_EQ(rank.status, WEIR_ERROR_COMM);
         EXPECT_CONTAINS(rank.error.message, "'grads': rank 0 has not come to ");
         EXPECT_CONTAINS(rank.error.message, place.rendezvous);
-        place_close(&place);
+        EXPECT_TRUE(place_close(&place));
     }
 }
 
@@ -237,7 +143,7 @@ static void *listen_rudely(void *argument)
     const struct place *place = argument;
     struct local_address address;
     uint32_t number = 0;
-    if (!local_address_at_path(path_of(place), &address))
+    if (!local_address_at_path(place_path(place), &address))
         return NULL;
     int listener = local_listen(&address, &number);
     int connection = -1;
@@ -260,7 +166,7 @@ WEIR_TEST(Meeting, TellsThatAnotherProgramListens)
     pthread_join(thread, NULL);
     EXPECT_INT_EQ(rank.status, WEIR_ERROR_COMM);
     EXPECT_CONTAINS(rank.error.message, place.rendezvous);
-    place_close(&place);
+    EXPECT_TRUE(place_close(&place));
 }
 
 // On a busy machine rank 2 may not come either, and then there is another meeting, which is longer.
@@ -287,9 +193,9 @@ WEIR_TEST(Meeting, NamesARankThatIsGoneBeforeAllHaveCome)
 {
     struct joiner joiner = {.failed = NULL};
     struct place place = place_open("file:");
-    struct weir_transport_setup setup = setup_at(place.rendezvous, 3, RANKS_PATIENCE);
+    struct weir_transport_setup setup = place_setup(place.rendezvous, 3, RANKS_PATIENCE);
     rank_start(&joiner, 0, setup);
-    await_place(&place);
+    place_await(&place);
     struct rank rank = {.rank = 1};
     setup.timeout_ns = RANKS_SECOND;
     EXPECT_INT_EQ(rank_join(&rank, &setup), WEIR_ERROR_COMM);
@@ -297,7 +203,7 @@ WEIR_TEST(Meeting, NamesARankThatIsGoneBeforeAllHaveCome)
     EXPECT_CONTAINS(joiner.rank.error.message, "rank 1 has died");
     EXPECT_CONTAINS(joiner.rank.error.message, "rank 2 has not come");
     EXPECT_INT_EQ(ranks_blocks(), 1);
-    place_close(&place);
+    EXPECT_TRUE(place_close(&place));
 }
 
 WEIR_TEST(Meeting, RefusesAnotherCount)
@@ -346,21 +252,21 @@ static void expect_meeting(const struct place *place)
 {
     struct joiner joiners[3] = {{.failed = NULL}};
     for (uint32_t i = 0; i < 3; i++)
-        rank_start(&joiners[i], 2 - i, setup_at(place->rendezvous, 3, RANKS_PATIENCE));
+        rank_start(&joiners[i], 2 - i, place_setup(place->rendezvous, 3, RANKS_PATIENCE));
     for (int i = 0; i < 3; i++)
         EXPECT_STR_EQ(rank_await(&joiners[i]) ? joiners[i].rank.error.message : "", "");
     for (int i = 0; i < 3; i++)
         rank_leave(&joiners[i].rank);
-    EXPECT_FALSE(is_there(place));
+    EXPECT_FALSE(place_is_taken(place));
     EXPECT_INT_EQ(ranks_blocks(), 1);
 }
 
 WEIR_TEST(Meeting, IsHeldAtEachPlace)
 {
-    for (int i = 0; i < KINDS; i++) {
-        struct place place = place_open(kinds[i]);
+    for (int i = 0; i < PLACE_KINDS; i++) {
+        struct place place = place_open(place_kinds[i]);
         expect_meeting(&place);
-        place_close(&place);
+        EXPECT_TRUE(place_close(&place));
     }
 }
 
@@ -369,7 +275,7 @@ static void leave_socket(const struct place *place)
 {
     struct local_address address;
     uint32_t number = 0;
-    ASSERT_TRUE(local_address_at_path(path_of(place), &address));
+    ASSERT_TRUE(local_address_at_path(place_path(place), &address));
     int listener = local_listen(&address, &number);
     EXPECT_INT_LE(0, listener);
     local_close(&listener);
@@ -378,8 +284,8 @@ static void leave_socket(const struct place *place)
 static void write_place(const struct place *place, const char *text, mode_t mode)
 {
     char message[512];
-    EXPECT_TRUE(weir_file_write(path_of(place), text, strlen(text), message, sizeof message));
-    EXPECT_INT_EQ(chmod(path_of(place), mode), 0);
+    EXPECT_TRUE(weir_file_write(place_path(place), text, strlen(text), message, sizeof message));
+    EXPECT_INT_EQ(chmod(place_path(place), mode), 0);
 }
 
 static char *read_place(const struct place *place)
@@ -387,19 +293,19 @@ static char *read_place(const struct place *place)
     void *data = NULL;
     size_t size = 0;
     char message[512];
-    return weir_file_read(path_of(place), 4096, &data, &size, message, sizeof message) ? data
-                                                                                       : NULL;
+    return weir_file_read(place_path(place), 4096, &data, &size, message, sizeof message) ? data
+                                                                                          : NULL;
 }
 
 // And its file: that of a rank 0 whose time is over.
 static void leave_file(const struct place *place)
 {
     struct joiner joiner = {.failed = NULL};
-    rank_start(&joiner, 0, setup_at(place->rendezvous, 2, RANKS_SECOND));
-    await_place(place);
+    rank_start(&joiner, 0, place_setup(place->rendezvous, 2, RANKS_SECOND));
+    place_await(place);
     char *text = read_place(place);
     EXPECT_INT_EQ(rank_await(&joiner), WEIR_ERROR_COMM);
-    EXPECT_FALSE(is_there(place));
+    EXPECT_FALSE(place_is_taken(place));
     ASSERT_TRUE(text);
     write_place(place, text, 0600);
     free(text);
@@ -407,29 +313,29 @@ static void leave_file(const struct place *place)
 
 WEIR_TEST(Meeting, ReplacesWhatIsLeft)
 {
-    for (int i = 0; i < KINDS; i++) {
-        struct place place = place_open(kinds[i]);
-        if (strcmp(kinds[i], "file:") == 0)
+    for (int i = 0; i < PLACE_KINDS; i++) {
+        struct place place = place_open(place_kinds[i]);
+        if (strcmp(place_kinds[i], "file:") == 0)
             leave_file(&place);
         else
             leave_socket(&place);
         expect_meeting(&place);
-        place_close(&place);
+        EXPECT_TRUE(place_close(&place));
     }
 }
 
 WEIR_TEST(Meeting, TellsOfWhatIsLeft)
 {
-    for (int i = 0; i < KINDS; i++) {
-        struct place place = place_open(kinds[i]);
-        if (strcmp(kinds[i], "file:") == 0)
+    for (int i = 0; i < PLACE_KINDS; i++) {
+        struct place place = place_open(place_kinds[i]);
+        if (strcmp(place_kinds[i], "file:") == 0)
             leave_file(&place);
         else
             leave_socket(&place);
         const struct rank rank = join_alone(1, place.rendezvous, SHORT);
         EXPECT_INT_EQ(rank.status, WEIR_ERROR_COMM);
         EXPECT_CONTAINS(rank.error.message, "'grads': rank 0 has not come to ");
-        place_close(&place);
+        EXPECT_TRUE(place_close(&place));
     }
 }
 
@@ -437,17 +343,17 @@ WEIR_TEST(Meeting, TellsOfWhatIsLeft)
 // once, and the first one meets.
 WEIR_TEST(Meeting, RefusesASecondProgramAtAPlace)
 {
-    for (int i = 0; i < KINDS; i++) {
-        struct place place = place_open(kinds[i]);
+    for (int i = 0; i < PLACE_KINDS; i++) {
+        struct place place = place_open(place_kinds[i]);
         struct joiner first = {.failed = NULL};
         struct rank last = {.rank = 1};
-        const struct weir_transport_setup setup = setup_at(place.rendezvous, 2, RANKS_PATIENCE);
+        const struct weir_transport_setup setup = place_setup(place.rendezvous, 2, RANKS_PATIENCE);
         rank_start(&first, 0, setup);
-        await_place(&place);
+        place_await(&place);
         for (uint32_t count = 2; count < 4; count++) {
             struct rank second = {.rank = 0};
             const struct weir_transport_setup other =
-                setup_at(place.rendezvous, count, RANKS_PATIENCE);
+                place_setup(place.rendezvous, count, RANKS_PATIENCE);
             EXPECT_INT_EQ(rank_join(&second, &other), WEIR_ERROR_COMM);
             EXPECT_CONTAINS(second.error.message, "another rank 0 is at ");
             EXPECT_CONTAINS(second.error.message, place.rendezvous);
@@ -456,7 +362,7 @@ WEIR_TEST(Meeting, RefusesASecondProgramAtAPlace)
         EXPECT_INT_EQ(rank_await(&first), WEIR_OK);
         rank_leave(&first.rank);
         rank_leave(&last);
-        place_close(&place);
+        EXPECT_TRUE(place_close(&place));
     }
 }
 
@@ -468,16 +374,16 @@ WEIR_TEST(Meeting, TellsOfASecondProgramThatHasWrittenTheFile)
     leave_file(&place);
     char *text = read_place(&place);
     ASSERT_TRUE(text);
-    unlink(path_of(&place));
-    rank_start(&first, 0, setup_at(place.rendezvous, 2, RANKS_SECOND));
-    await_place(&place);
+    unlink(place_path(&place));
+    rank_start(&first, 0, place_setup(place.rendezvous, 2, RANKS_SECOND));
+    place_await(&place);
     write_place(&place, text, 0600);
     EXPECT_INT_EQ(rank_await(&first), WEIR_ERROR_COMM);
     EXPECT_CONTAINS(first.rank.error.message, "another rank 0 has written ");
     EXPECT_CONTAINS(first.rank.error.remedy, "a file of its own");
-    EXPECT_TRUE(is_there(&place));
+    EXPECT_TRUE(place_is_taken(&place));
     free(text);
-    place_close(&place);
+    EXPECT_TRUE(place_close(&place));
 }
 
 WEIR_TEST(Meeting, TellsOfAFileThatCannotBe)
@@ -503,7 +409,7 @@ static void expect_notes(const struct place *place)
 WEIR_TEST(Meeting, KeepsAFileThatIsNoRendezvous)
 {
     for (int i = 0; i < 2; i++) {
-        struct place place = place_open(kinds[i]);
+        struct place place = place_open(place_kinds[i]);
         write_place(&place, notes, 0600);
         const struct rank first = join_alone(0, place.rendezvous, SHORT);
         EXPECT_INT_NE(first.status, WEIR_OK);
@@ -511,7 +417,7 @@ WEIR_TEST(Meeting, KeepsAFileThatIsNoRendezvous)
         expect_notes(&place);
         EXPECT_INT_NE(join_alone(1, place.rendezvous, SHORT).status, WEIR_OK);
         expect_notes(&place);
-        place_close(&place);
+        EXPECT_TRUE(place_close(&place));
     }
 }
 
@@ -520,12 +426,12 @@ WEIR_TEST(Meeting, KeepsAFileThatHasComeSince)
 {
     struct joiner first = {.failed = NULL};
     struct place place = place_open("file:");
-    rank_start(&first, 0, setup_at(place.rendezvous, 2, RANKS_SECOND));
-    await_place(&place);
+    rank_start(&first, 0, place_setup(place.rendezvous, 2, RANKS_SECOND));
+    place_await(&place);
     write_place(&place, notes, 0600);
     EXPECT_INT_EQ(rank_await(&first), WEIR_ERROR_COMM);
     expect_notes(&place);
-    place_close(&place);
+    EXPECT_TRUE(place_close(&place));
 }
 
 // One that another user has written, or could have, is not believed: neither to meet there nor to be replaced.
@@ -533,26 +439,26 @@ static void expect_disbelief(const struct place *place)
 {
     EXPECT_INT_EQ(join_alone(1, place->rendezvous, SHORT).status, WEIR_ERROR_COMM);
     EXPECT_INT_EQ(join_alone(0, place->rendezvous, SHORT).status, WEIR_ERROR_IO);
-    EXPECT_TRUE(is_there(place));
+    EXPECT_TRUE(place_is_taken(place));
 }
 
 WEIR_TEST(Meeting, BelievesNoFileThatOthersCanWrite)
 {
     struct place place = place_open("file:");
     leave_file(&place);
-    EXPECT_INT_EQ(chmod(path_of(&place), 0660), 0);
+    EXPECT_INT_EQ(chmod(place_path(&place), 0660), 0);
     expect_disbelief(&place);
-    place_close(&place);
+    EXPECT_TRUE(place_close(&place));
 }
 
 WEIR_TEST(Meeting, BelievesNoFileOfAnotherUser)
 {
     struct place place = place_open("file:");
     leave_file(&place);
-    const bool given = chown(path_of(&place), NOBODY, NOBODY) == 0;
+    const bool given = chown(place_path(&place), NOBODY, NOBODY) == 0;
     if (given)
         expect_disbelief(&place);
-    place_close(&place);
+    EXPECT_TRUE(place_close(&place));
     if (!given)
         WEIR_SKIP("only root can give a file to another user");
 }
@@ -572,7 +478,7 @@ WEIR_TEST(Meeting, RefusesAFolderThatOthersCanEnter)
     struct place place = place_open("unix:");
     EXPECT_INT_EQ(chmod(place.folder, 0750), 0);
     expect_no_entry(&place);
-    place_close(&place);
+    EXPECT_TRUE(place_close(&place));
 }
 
 WEIR_TEST(Meeting, RefusesAFolderOfAnotherUser)
@@ -581,7 +487,7 @@ WEIR_TEST(Meeting, RefusesAFolderOfAnotherUser)
     const bool given = chown(place.folder, NOBODY, NOBODY) == 0;
     if (given)
         expect_no_entry(&place);
-    place_close(&place);
+    EXPECT_TRUE(place_close(&place));
     if (!given)
         WEIR_SKIP("only root can give a folder to another user");
 }
@@ -594,22 +500,22 @@ WEIR_TEST(Meeting, IgnoresNoise)
 {
     struct place place = place_open("unix:");
     struct joiner joiners[2] = {{.failed = NULL}};
-    rank_start(&joiners[0], 0, setup_at(place.rendezvous, 2, RANKS_PATIENCE));
-    await_place(&place);
+    rank_start(&joiners[0], 0, place_setup(place.rendezvous, 2, RANKS_PATIENCE));
+    place_await(&place);
     for (int i = 0; i < 3; i++) {
-        int stranger = connect_to(path_of(&place));
+        int stranger = place_connect(&place);
         ASSERT_INT_LE(0, stranger);
         if (i > 0)
             local_write_all(stranger, noise, i == 1 ? 4 : sizeof noise,
                             weir_clock_now_ns() + RANKS_PATIENCE);
         local_close(&stranger);
     }
-    rank_start(&joiners[1], 1, setup_at(place.rendezvous, 2, RANKS_PATIENCE));
+    rank_start(&joiners[1], 1, place_setup(place.rendezvous, 2, RANKS_PATIENCE));
     for (int i = 0; i < 2; i++) {
         EXPECT_STR_EQ(rank_await(&joiners[i]) ? joiners[i].rank.error.message : "", "");
         rank_leave(&joiners[i].rank);
     }
-    place_close(&place);
+    EXPECT_TRUE(place_close(&place));
 }
 
 struct strangers {
@@ -624,7 +530,7 @@ static void *keep_silent(void *argument)
     int silent[512];
     int count = 0;
     while (!strangers->end) {
-        const int next = count < 512 ? connect_to(path_of(strangers->place)) : -1;
+        const int next = count < 512 ? place_connect(strangers->place) : -1;
         if (next >= 0)
             silent[count++] = next;
         weir_clock_sleep_ns(SHORT);
@@ -645,7 +551,7 @@ WEIR_TEST(Meeting, EndsAtItsTimeoutAmongSilentStrangers)
     pthread_join(thread, NULL);
     EXPECT_INT_EQ(rank.status, WEIR_ERROR_COMM);
     EXPECT_CONTAINS(rank.error.message, "rank 1 has not come to ");
-    place_close(&place);
+    EXPECT_TRUE(place_close(&place));
 }
 
 // More than a door keeps at a time.
@@ -654,25 +560,25 @@ WEIR_TEST(Meeting, IsHeldAmongSilentStrangers)
     struct place place = place_open("unix:");
     struct joiner joiners[2] = {{.failed = NULL}};
     int silent[100];
-    rank_start(&joiners[0], 0, setup_at(place.rendezvous, 2, RANKS_PATIENCE));
-    await_place(&place);
+    rank_start(&joiners[0], 0, place_setup(place.rendezvous, 2, RANKS_PATIENCE));
+    place_await(&place);
     for (int i = 0; i < 100; i++)
-        silent[i] = connect_to(path_of(&place));
-    rank_start(&joiners[1], 1, setup_at(place.rendezvous, 2, RANKS_PATIENCE));
+        silent[i] = place_connect(&place);
+    rank_start(&joiners[1], 1, place_setup(place.rendezvous, 2, RANKS_PATIENCE));
     for (int i = 0; i < 2; i++) {
         EXPECT_STR_EQ(rank_await(&joiners[i]) ? joiners[i].rank.error.message : "", "");
         rank_leave(&joiners[i].rank);
     }
     for (int i = 0; i < 100; i++)
         local_close(&silent[i]);
-    place_close(&place);
+    EXPECT_TRUE(place_close(&place));
 }
 
 // A rank of a job of the same launcher that has another name, in a process of its own: the end's status.
 static int come_of_another_job(const struct place *place, const char *name)
 {
     struct rank rank = {.rank = 1};
-    const struct weir_transport_setup setup = setup_at(place->rendezvous, 2, RANKS_PATIENCE);
+    const struct weir_transport_setup setup = place_setup(place->rendezvous, 2, RANKS_PATIENCE);
     setenv(name, "older", 1);
     const bool refused = rank_join(&rank, &setup) == WEIR_ERROR_COMM &&
                          strstr(rank.error.message, "another job") != NULL;
@@ -688,16 +594,16 @@ static void expect_job_refused(const char *name)
     if (other == 0)
         _exit(come_of_another_job(&place, name));
     setenv(name, "newer", 1);
-    rank_start(&joiners[0], 0, setup_at(place.rendezvous, 2, RANKS_PATIENCE));
+    rank_start(&joiners[0], 0, place_setup(place.rendezvous, 2, RANKS_PATIENCE));
     EXPECT_INT_EQ(waitpid(other, &status, 0), other);
     EXPECT_INT_EQ(status, 0);
-    rank_start(&joiners[1], 1, setup_at(place.rendezvous, 2, RANKS_PATIENCE));
+    rank_start(&joiners[1], 1, place_setup(place.rendezvous, 2, RANKS_PATIENCE));
     for (int i = 0; i < 2; i++) {
         EXPECT_STR_EQ(rank_await(&joiners[i]) ? joiners[i].rank.error.message : "", "");
         rank_leave(&joiners[i].rank);
     }
     unsetenv(name);
-    place_close(&place);
+    EXPECT_TRUE(place_close(&place));
 }
 
 WEIR_TEST(Meeting, RefusesARankOfAnotherJobAlone)
@@ -724,17 +630,17 @@ static weir_status meet_often(struct rank *rank)
 
 WEIR_TEST(Meeting, IsHeldOftenAtOnePlace)
 {
-    for (int k = 0; k < KINDS; k++) {
+    for (int k = 0; k < PLACE_KINDS; k++) {
         struct rank ranks[RANKS_MAX];
-        struct place place = place_open(kinds[k]);
-        struct weir_transport_setup setup = setup_at(place.rendezvous, 3, RANKS_PATIENCE);
-        const int before = descriptors();
+        struct place place = place_open(place_kinds[k]);
+        struct weir_transport_setup setup = place_setup(place.rendezvous, 3, RANKS_PATIENCE);
+        const int before = ranks_descriptors();
         ranks_run("process", 3, meet_often, &setup, ranks);
         for (int i = 0; i < 3; i++)
             EXPECT_STR_EQ(ranks[i].status ? ranks[i].error.message : "", "");
-        EXPECT_INT_EQ(descriptors(), before);
+        EXPECT_INT_EQ(ranks_descriptors(), before);
         EXPECT_INT_EQ(ranks_blocks(), 1);
-        EXPECT_FALSE(is_there(&place));
-        place_close(&place);
+        EXPECT_FALSE(place_is_taken(&place));
+        EXPECT_TRUE(place_close(&place));
     }
 }

@@ -1,0 +1,273 @@
+// A rank that offers something else than its window: the others share no memory with it, send messages instead, and
+// neither change what it has offered nor end when that shrinks. The ranks are threads, of which rank 1 is such a one.
+//
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for memfd_create() and seals
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/support/test.h"
+#include "tests/transports/local/places.h"
+#include "tests/transports/local/ranks.h"
+#include "transports/local/socket.h"
+
+#define RANKS 3
+#define COUNT ((size_t)1 << 16) // elements, which would go through windows
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+struct offer {
+    const char *name;
+    int (*make)(off_t size); // of a window
+    bool twice;              // in one message
+    int file;
+};
+
+// Of the thread that is the malicious rank.
+static _Thread_local struct offer *offered;
+
+static bool send_twice(int connection, int descriptor)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+    } passed = {.header = {.cmsg_len = CMSG_LEN(2 * sizeof descriptor),
+                           .cmsg_level = SOL_SOCKET,
+                           .cmsg_type = SCM_RIGHTS}};
+    char byte = 0;
+    struct iovec one = {.iov_base = &byte, .iov_len = 1};
+    const struct msghdr message = {.msg_iov = &one,
+                                   .msg_iovlen = 1,
+                                   .msg_control = &passed,
+                                   .msg_controllen = sizeof passed};
+    const int both[] = {descriptor, descriptor};
+    memcpy(CMSG_DATA(&passed.header), both, sizeof both);
+    return sendmsg(connection, &message, MSG_NOSIGNAL) == 1;
+}
+
+// NOLINTBEGIN(bugprone-reserved-identifier): the linker's names for a function that it wraps
+bool __real_local_write_descriptor(int connection, int descriptor, uint64_t deadline_ns);
+bool __wrap_local_write_descriptor(int connection, int descriptor, uint64_t deadline_ns);
+
+bool __wrap_local_write_descriptor(int connection, int descriptor, uint64_t deadline_ns)
+{
+    struct stat window;
+    if (!offered)
+        return __real_local_write_descriptor(connection, descriptor, deadline_ns);
+    if (offered->twice)
+        return send_twice(connection, descriptor);
+    if (offered->file < 0 && offered->make && fstat(descriptor, &window) == 0)
+        offered->file = offered->make(window.st_size);
+    return __real_local_write_descriptor(connection, offered->file, deadline_ns);
+}
+// NOLINTEND(bugprone-reserved-identifier)
+
+// What is offered.
+
+static const char mark[] = "nobody has changed this";
+
+static int made_file(int file, off_t size, int seals)
+{
+    if (ftruncate(file, size) != 0 || pwrite(file, mark, sizeof mark, 0) != sizeof mark ||
+        pwrite(file, mark, sizeof mark, 4096) != sizeof mark)
+        abort();
+    if (seals && fcntl(file, F_ADD_SEALS, seals) != 0)
+        abort();
+    return file;
+}
+
+static int make_file(off_t size)
+{
+    char path[] = "/tmp/weir-test-XXXXXX";
+    const int file = mkstemp(path);
+    unlink(path);
+    return made_file(file, size, 0);
+}
+
+static int make_file_to_read(off_t size)
+{
+    char path[] = "/tmp/weir-test-XXXXXX";
+    const int written = mkstemp(path);
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    made_file(written, size, 0);
+    close(written);
+    unlink(path);
+    return file;
+}
+
+static int make_file_of_root(off_t size)
+{
+    (void)size;
+    return open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+}
+
+static int memory_with(off_t size, int seals)
+{
+    return made_file(memfd_create("offer", MFD_CLOEXEC | MFD_ALLOW_SEALING), size, seals);
+}
+
+static int make_unsealed(off_t size)
+{
+    return memory_with(size, 0);
+}
+
+static int make_half_sealed(off_t size)
+{
+    return memory_with(size, F_SEAL_GROW | F_SEAL_SEAL);
+}
+
+static int make_smaller(off_t size)
+{
+    return memory_with(size - 4096, SEALS);
+}
+
+static int make_larger(off_t size)
+{
+    return memory_with(size + 4096, SEALS);
+}
+
+static int make_sealed_to_read(off_t size)
+{
+    return memory_with(size, SEALS | F_SEAL_WRITE);
+}
+
+static int make_pipe(off_t size)
+{
+    int ends[2];
+    (void)size;
+    if (pipe(ends) != 0)
+        abort();
+    close(ends[1]);
+    return ends[0];
+}
+
+static int make_folder(off_t size)
+{
+    (void)size;
+    return open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static int make_device(off_t size)
+{
+    (void)size;
+    return open("/dev/zero", O_RDWR | O_CLOEXEC);
+}
+
+static const struct offer offers[] = {
+    {.name = "a file of the window's size", .make = make_file},
+    {.name = "one that can be read only", .make = make_file_to_read},
+    {.name = "a file of root's", .make = make_file_of_root},
+    {.name = "memory that can shrink and grow", .make = make_unsealed},
+    {.name = "memory that can shrink", .make = make_half_sealed},
+    {.name = "sealed memory that is smaller", .make = make_smaller},
+    {.name = "sealed memory that is larger", .make = make_larger},
+    {.name = "sealed memory that can be read only", .make = make_sealed_to_read},
+    {.name = "a pipe", .make = make_pipe},
+    {.name = "a folder", .make = make_folder},
+    {.name = "a device", .make = make_device},
+    {.name = "none"},
+    {.name = "two of its window", .twice = true},
+};
+
+// The ranks.
+
+struct member {
+    pthread_t thread;
+    struct rank rank;
+    struct weir_transport_setup setup;
+    struct offer *offer; // of the malicious one
+    bool shrinks;
+    float sum[COUNT];
+};
+
+static weir_status sum(struct member *it)
+{
+    for (size_t i = 0; i < COUNT; i++)
+        it->sum[i] = (float)(it->rank.rank + i % 100);
+    return rank_call(&it->rank, (struct weir_transport_call){.kind = WEIR_ALL_REDUCE,
+                                                             .element = WEIR_F32,
+                                                             .reduction = WEIR_SUM,
+                                                             .count = COUNT,
+                                                             .src = it->sum,
+                                                             .dst = it->sum});
+}
+
+static void *run(void *argument)
+{
+    struct member *it = argument;
+    offered = it->offer;
+    it->rank.status = rank_join(&it->rank, &it->setup);
+    if (it->rank.status == WEIR_OK && it->shrinks && it->offer->file >= 0)
+        (void)!ftruncate(it->offer->file, 0); // some cannot
+    if (it->rank.status == WEIR_OK)
+        it->rank.status = sum(it);
+    rank_leave(&it->rank);
+    offered = NULL;
+    return NULL;
+}
+
+static void expect_sum(const struct member *it, const char *name)
+{
+    size_t wrong = 0;
+    for (size_t i = 0; i < COUNT; i++)
+        wrong += it->sum[i] != (float)(RANKS * (RANKS - 1) / 2 + RANKS * (i % 100));
+    if (it->rank.status || wrong > 0)
+        WEIR_FAIL("%s: rank %u: %zu wrong, %s", name, it->rank.rank, wrong,
+                  it->rank.status ? it->rank.error.message : "");
+}
+
+static void expect_unchanged(const struct offer *offer)
+{
+    char text[sizeof mark] = "";
+    struct stat state;
+    if (fstat(offer->file, &state) != 0 || !S_ISREG(state.st_mode))
+        return;
+    for (off_t at = 0; at <= 4096; at += 4096)
+        if (pread(offer->file, text, sizeof text, at) == (ssize_t)sizeof text)
+            EXPECT_STR_EQ(text, mark);
+}
+
+static void expect_messages(struct offer offer, bool shrinks)
+{
+    static struct member members[RANKS];
+    struct place place = place_open("unix:");
+    const int before = ranks_descriptors();
+    offer.file = -1;
+    for (uint32_t i = 0; i < RANKS; i++) {
+        members[i] = (struct member){.rank = {.rank = i},
+                                     .setup = place_setup(place.rendezvous, RANKS, RANKS_PATIENCE),
+                                     .offer = i == 1 ? &offer : NULL,
+                                     .shrinks = shrinks && i == 1};
+        pthread_create(&members[i].thread, NULL, run, &members[i]);
+    }
+    for (int i = 0; i < RANKS; i++) {
+        pthread_join(members[i].thread, NULL);
+        expect_sum(&members[i], offer.name);
+    }
+    if (!shrinks && offer.make != make_file_of_root)
+        expect_unchanged(&offer);
+    local_close(&offer.file);
+    EXPECT_INT_EQ(ranks_descriptors(), before);
+    EXPECT_INT_EQ(ranks_blocks(), 1);
+    EXPECT_TRUE(place_close(&place));
+}
+
+WEIR_TEST(Offers, AreNotMappedUnlessTheyAreWindows)
+{
+    ranks_state();
+    for (size_t i = 0; i < sizeof offers / sizeof *offers; i++)
+        expect_messages(offers[i], false);
+}
+
+WEIR_TEST(Offers, MayShrink)
+{
+    ranks_state();
+    for (size_t i = 0; i < sizeof offers / sizeof *offers; i++)
+        expect_messages(offers[i], true);
+}

@@ -1,0 +1,36 @@
+// Places where ranks meet, one of each kind, for tests of the transport "local".
+#ifndef WEIR_TESTS_TRANSPORTS_PLACES_H
+#define WEIR_TESTS_TRANSPORTS_PLACES_H
+
+#include "tests/transports/local/ranks.h"
+
+// A user who is not this one.
+#define NOBODY 65534
+
+enum {
+    PLACE_KINDS = 3
+};
+extern const char *const place_kinds[PLACE_KINDS]; // such as "unix:"
+
+struct place {
+    char folder[32]; // of its own, and short, for a socket's path has to be
+    char rendezvous[96];
+    int port; // holds that of "tcp://", so that no other test takes it
+};
+
+struct place place_open(const char *kind);
+// Removes it. False if something else is left in its folder.
+bool place_close(struct place *place);
+// The socket or the file.
+const char *place_path(const struct place *place);
+bool place_is_taken(const struct place *place);
+void place_await(const struct place *place);
+// A connection to the socket, or -1.
+int place_connect(const struct place *place);
+
+struct weir_transport_setup place_setup(const char *rendezvous, uint32_t count,
+                                        uint64_t timeout_ns);
+// How many this process has open.
+int ranks_descriptors(void);
+
+#endif
