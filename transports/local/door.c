@@ -77,7 +77,8 @@ static bool let_in(struct local_door *door, int listener, uint64_t now_ns)
     stranger.connection = local_accept(listener, &stranger.from, &stranger.own_user);
     if (stranger.connection < 0)
         return !is_lack(errno); // else the other side has given up
-    if (stranger.own_user || challenge(door, &stranger)) {
+    if (stranger.own_user ||
+        (!local_address_is_machine(&stranger.from) && challenge(door, &stranger))) {
         door->strangers[door->count++] = stranger;
         return true;
     }

@@ -234,6 +234,21 @@ static bool hold_meeting(struct meeting *meeting)
 
 // Other ranks.
 
+// What the other side writes gets into logs and to terminals.
+static bool take_refusal(struct meeting *meeting, struct local_welcome *welcome)
+{
+    struct local_place *place = &meeting->place;
+    welcome->cause[LOCAL_CAUSE_SIZE - 1] = '\0';
+    place->status = WEIR_ERROR_COMM;
+    place->remedy = START_REMEDY;
+    weir_text_escape(place->cause, sizeof place->cause, welcome->cause, "");
+    return welcome->cause[0]
+               ? false
+               : local_place_fail(place, WEIR_ERROR_COMM, START_REMEDY,
+                                  "rank 0 at %s does not let rank %u in",
+                                  setup_of(meeting)->rendezvous, setup_of(meeting)->rank);
+}
+
 static bool take_welcome(struct meeting *meeting, int connection)
 {
     struct local_welcome welcome;
@@ -243,13 +258,8 @@ static bool take_welcome(struct meeting *meeting, int connection)
         return local_place_fail(&meeting->place, WEIR_ERROR_COMM,
                                 "see what rank 0 has printed; then start all ranks again",
                                 "rank 0 has left %s", setup_of(meeting)->rendezvous);
-    if (welcome.refused) {
-        welcome.cause[LOCAL_CAUSE_SIZE - 1] = '\0';
-        meeting->place.status = WEIR_ERROR_COMM;
-        meeting->place.remedy = START_REMEDY;
-        memcpy(meeting->place.cause, welcome.cause, sizeof meeting->place.cause);
-        return false;
-    }
+    if (welcome.refused)
+        return take_refusal(meeting, &welcome);
     meeting->token = welcome.token;
     return local_read_all(connection, meeting->entries, size, deadline_ns) ||
            local_place_fail(&meeting->place, WEIR_ERROR_COMM, START_REMEDY, "rank 0 has left %s",
@@ -282,7 +292,7 @@ static bool find_peer(struct meeting *meeting, uint32_t index, struct local_addr
     else if (!local_address_parse(entry->host, out_address))
         out_address->size = 0;
     local_address_set_port(out_address, (uint16_t)entry->port);
-    return (out_address->size > 0 && entry->port > 0) ||
+    return (meeting->place.secret.is_set && out_address->size > 0 && entry->port > 0) ||
            local_place_fail(&meeting->place, WEIR_ERROR_CONFIG,
                             "set WEIR_COMM_SECRET to one text for all ranks, on each machine",
                             "rank %u is on another machine, and has no secret", index);

@@ -1,0 +1,674 @@
+// Who is no rank: processes of other users, programs that know no secret, or know what a rank has said before, and a
+// rank 0 that lies. Each is refused, and the ranks meet all the same.
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "tests/support/test.h"
+#include "tests/transports/local/places.h"
+#include "transports/local/meeting.h"
+
+#define MAGIC "weirloc2"
+#define SHORT (RANKS_SECOND / 20)
+
+static uint64_t patience(void)
+{
+    return weir_clock_now_ns() + RANKS_PATIENCE;
+}
+
+static struct local_hello hello_of(uint32_t rank, uint32_t count)
+{
+    return (struct local_hello){.magic = MAGIC,
+                                .purpose = LOCAL_TO_MEET,
+                                .rank = rank,
+                                .count = count,
+                                .machine = local_machine()};
+}
+
+// Whether the other side has ended the connection, or has said no, rather than let it wait.
+static bool is_refused(int connection)
+{
+    struct local_welcome welcome;
+    return !local_read_all(connection, &welcome, sizeof welcome, patience()) || welcome.refused;
+}
+
+static void expect_joined(struct joiner *first, const struct place *place)
+{
+    struct joiner last = {.failed = NULL};
+    rank_start(&last, 1, place_setup(place->rendezvous, 2, RANKS_PATIENCE));
+    EXPECT_STR_EQ(rank_await(&last) ? last.rank.error.message : "", "");
+    EXPECT_STR_EQ(rank_await(first) ? first->rank.error.message : "", "");
+    rank_leave(&last.rank);
+    rank_leave(&first->rank);
+}
+
+// Other users. The process that is one has nothing that root alone can read but what it is told here.
+
+static bool can_be_another_user(void)
+{
+    int status = -1;
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(setuid(NOBODY) == 0 ? 0 : 1);
+    return waitpid(child, &status, 0) == child && status == 0;
+}
+
+#define NO_OTHER_USER "this process cannot become another user, as root can outside of a sandbox"
+
+// Connects, says a perfect hello, and waits for any byte.
+static int come_as_another(uint32_t number, const struct local_hello *hello)
+{
+    const struct local_address address = local_address_at_number(number);
+    const int connection = socket(AF_UNIX, SOCK_STREAM, 0);
+    char byte = 0;
+    if (setuid(NOBODY) != 0 ||
+        connect(connection, (const struct sockaddr *)&address.address, address.size) != 0)
+        return 2;
+    (void)local_write_all(connection, hello, sizeof *hello, patience());
+    return local_read_all(connection, &byte, 1, patience()) ? 1 : 0;
+}
+
+// What the file of the rendezvous says of rank 0's door.
+static void read_door(const struct place *place, uint32_t *out_number, uint64_t *out_token)
+{
+    char message[512];
+    void *data = NULL;
+    size_t size = 0;
+    unsigned number = 0;
+    unsigned long long token = 0;
+    ASSERT_TRUE(weir_file_read(place_path(place), 4096, &data, &size, message, sizeof message));
+    // NOLINTNEXTLINE(cert-err34-c)
+    EXPECT_INT_EQ(sscanf(data, "weir-rendezvous 2 %*s %u %*s %*u %*s %llx", &number, &token), 2);
+    free(data);
+    *out_number = number;
+    *out_token = token;
+}
+
+WEIR_TEST(Strangers, OfAnotherUserAreNotLetIn)
+{
+    if (!can_be_another_user())
+        WEIR_SKIP(NO_OTHER_USER);
+    struct place place = place_open("file:");
+    struct joiner first = {.failed = NULL};
+    struct local_hello hello = hello_of(1, 2);
+    uint32_t number = 0;
+    int status = -1;
+    rank_start(&first, 0, place_setup(place.rendezvous, 2, RANKS_PATIENCE));
+    place_await(&place);
+    read_door(&place, &number, &hello.token);
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(come_as_another(number, &hello));
+    EXPECT_INT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_INT_EQ(WEXITSTATUS(status), 0);
+    expect_joined(&first, &place);
+    EXPECT_TRUE(place_close(&place));
+}
+
+// Another user's process listens where a rank comes.
+static int listen_as_another(int told, int until)
+{
+    const struct local_address address = local_address_at_number(0);
+    uint32_t number = 0;
+    char byte;
+    if (setuid(NOBODY) != 0 || local_listen(&address, &number) < 0)
+        return 1;
+    return write(told, &number, sizeof number) == sizeof number && read(until, &byte, 1) == 0 ? 0
+                                                                                              : 1;
+}
+
+WEIR_TEST(Strangers, OfAnotherUserAreNotBelieved)
+{
+    struct local_hello hello = hello_of(1, 2);
+    const struct local_secret none = {.is_set = false};
+    uint32_t number = 0;
+    int told[2];
+    int until[2];
+    int status = -1;
+    if (!can_be_another_user())
+        WEIR_SKIP(NO_OTHER_USER);
+    ASSERT_INT_EQ(pipe(told), 0);
+    ASSERT_INT_EQ(pipe(until), 0);
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(close(until[1]) == 0 ? listen_as_another(told[1], until[0]) : 1);
+    EXPECT_INT_EQ(read(told[0], &number, sizeof number), sizeof number);
+    const struct local_address address = local_address_at_number(number);
+    EXPECT_INT_EQ(local_knock(&address, &none, &hello, patience()), -1);
+    EXPECT_INT_EQ(errno, EPERM);
+    close(until[1]);
+    EXPECT_INT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_INT_EQ(status, 0);
+    close(until[0]), close(told[0]), close(told[1]);
+}
+
+// Hellos of this user's that are none of a rank's.
+
+static void send_bad(const struct place *place, const struct local_hello *hello)
+{
+    int stranger = place_connect(place);
+    EXPECT_INT_LE(0, stranger);
+    EXPECT_TRUE(local_write_all(stranger, hello, sizeof *hello, patience()));
+    EXPECT_TRUE(is_refused(stranger));
+    local_close(&stranger);
+}
+
+static struct local_hello changed(int which)
+{
+    struct local_hello hello = hello_of(1, 2);
+    switch (which) {
+    case 0:
+        memcpy(hello.magic, "weirloc1", sizeof hello.magic);
+        break;
+    case 1:
+        hello.rank = 0;
+        break;
+    case 2:
+        hello.rank = 2;
+        break;
+    case 3:
+        hello.rank = UINT32_MAX;
+        break;
+    case 4:
+        hello.purpose = LOCAL_TO_CONTROL;
+        break;
+    case 5:
+        hello.purpose = UINT32_MAX;
+        memset(hello.job, '\n', sizeof hello.job);
+        break;
+    case 6:
+        hello.token = 5;
+        break;
+    default:
+        memset(&hello, 0xff, sizeof hello);
+        memcpy(hello.magic, MAGIC, sizeof hello.magic);
+        break;
+    }
+    return hello;
+}
+
+WEIR_TEST(Strangers, SayHellosThatAreRefusedAlone)
+{
+    struct place place = place_open("unix:");
+    struct joiner first = {.failed = NULL};
+    const struct local_hello right = hello_of(1, 2);
+    rank_start(&first, 0, place_setup(place.rendezvous, 2, RANKS_PATIENCE));
+    place_await(&place);
+    for (int i = 0; i < 8; i++) {
+        const struct local_hello hello = changed(i);
+        send_bad(&place, &hello);
+    }
+    for (size_t size = 0; size < sizeof right; size += 7) { // cut off
+        int stranger = place_connect(&place);
+        EXPECT_TRUE(local_write_all(stranger, &right, size, patience()));
+        local_close(&stranger);
+    }
+    expect_joined(&first, &place);
+    EXPECT_INT_EQ(ranks_blocks(), 1);
+    EXPECT_TRUE(place_close(&place));
+}
+
+// After its hello a rank is silent until it is answered. One of this user's that is not ends the meeting, at once.
+WEIR_TEST(Strangers, MaySayTooMuch)
+{
+    struct place place = place_open("unix:");
+    struct joiner first = {.failed = NULL};
+    struct local_hello hello[2] = {hello_of(1, 3), hello_of(2, 3)};
+    rank_start(&first, 0, place_setup(place.rendezvous, 3, RANKS_PATIENCE));
+    place_await(&place);
+    int stranger = place_connect(&place);
+    EXPECT_TRUE(local_write_all(stranger, hello, sizeof hello, patience()));
+    EXPECT_TRUE(is_refused(stranger));
+    local_close(&stranger);
+    EXPECT_INT_EQ(rank_await(&first), WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(first.rank.error.message, "rank 1 ");
+    EXPECT_TRUE(place_close(&place));
+}
+
+// On the network. A door that lets in so many ranks.
+
+struct served {
+    struct local_secret secret;
+    struct local_door door;
+    struct local_address address;
+    pthread_t thread;
+    int wanted;
+    int came;
+    uint32_t rank; // of the last one
+};
+
+static void *serve(void *argument)
+{
+    struct served *served = argument;
+    struct pollfd polls[DOOR_POLLS];
+    const uint64_t deadline_ns = patience();
+    while (served->came < served->wanted) {
+        struct local_hello hello;
+        struct local_address from;
+        int connection = -1;
+        if (local_door_next(&served->door, polls, 0, deadline_ns, &hello, &connection, &from) !=
+            LOCAL_CAME)
+            break;
+        served->came++;
+        served->rank = hello.rank;
+        local_close(&connection);
+    }
+    return NULL;
+}
+
+static const char known[] = "what all ranks of this job know";
+
+static void serve_start(struct served *served, int wanted)
+{
+    *served = (struct served){.wanted = wanted};
+    EXPECT_TRUE(local_secret_of(known, sizeof known - 1, &served->secret));
+    EXPECT_TRUE(local_address_parse("127.0.0.1", &served->address));
+    local_door_init(&served->door, &served->secret);
+    EXPECT_TRUE(local_door_open(&served->door, &served->address));
+    local_address_set_port(&served->address, (uint16_t)served->door.port);
+    pthread_create(&served->thread, NULL, serve, served);
+}
+
+// How many were refused.
+static uint32_t serve_end(struct served *served)
+{
+    pthread_join(served->thread, NULL);
+    EXPECT_INT_EQ(served->came, served->wanted);
+    local_door_close(&served->door);
+    return served->door.refused;
+}
+
+static void expect_let_in(const struct served *served, uint32_t rank)
+{
+    struct local_hello hello = hello_of(rank, 9);
+    int connection = local_knock(&served->address, &served->secret, &hello, patience());
+    EXPECT_INT_LE(0, connection);
+    local_close(&connection);
+}
+
+WEIR_TEST(Strangers, NeedTheSameSecretOnTheNetwork)
+{
+    static struct served served;
+    struct local_hello hello = hello_of(1, 9);
+    struct local_secret other = {.is_set = false};
+    serve_start(&served, 1);
+    EXPECT_INT_EQ(local_knock(&served.address, &other, &hello, patience()), -1);
+    EXPECT_INT_EQ(errno, EACCES);
+    EXPECT_TRUE(local_secret_of(known, sizeof known - 2, &other));
+    EXPECT_INT_EQ(local_knock(&served.address, &other, &hello, patience()), -1);
+    EXPECT_INT_EQ(errno, EACCES);
+    expect_let_in(&served, 7);
+    EXPECT_INT_EQ(serve_end(&served), 2);
+    EXPECT_INT_EQ(served.rank, 7);
+}
+
+// A hello alone is enough on the machine, and nothing on the network.
+WEIR_TEST(Strangers, NeedAProofOnTheNetwork)
+{
+    static struct served served;
+    struct local_answer answer = {.hello = hello_of(1, 9)};
+    serve_start(&served, 1);
+    for (size_t size = 0; size <= sizeof answer; size += sizeof answer / 8) {
+        int stranger = local_connect(&served.address, patience());
+        EXPECT_TRUE(local_write_all(stranger, &answer, size, patience()));
+        local_close(&stranger);
+    }
+    int stranger = local_connect(&served.address, patience());
+    struct local_challenge challenge;
+    char byte;
+    EXPECT_TRUE(local_write_all(stranger, &answer, sizeof answer, patience()));
+    EXPECT_TRUE(local_read_all(stranger, &challenge, sizeof challenge, patience()));
+    EXPECT_FALSE(local_read_all(stranger, &byte, 1, patience()));
+    local_close(&stranger);
+    expect_let_in(&served, 3);
+    serve_end(&served);
+    EXPECT_INT_EQ(served.rank, 3);
+}
+
+// What a rank has sent once is worth nothing to one who has heard it: the number that it proves is another one.
+WEIR_TEST(Strangers, CannotSayAgainWhatARankHasSaid)
+{
+    static struct served served;
+    struct local_answer answer = {.hello = hello_of(1, 9)};
+    struct local_challenge challenges[2];
+    uint8_t proof[LOCAL_PROOF_SIZE];
+    serve_start(&served, 2);
+    for (int i = 0; i < 2; i++) {
+        int connection = local_connect(&served.address, patience());
+        EXPECT_TRUE(local_read_all(connection, &challenges[i], sizeof challenges[i], patience()));
+        if (i == 0)
+            local_prove(&served.secret, "rank", challenges[i].nonce, &answer.hello,
+                        sizeof answer.hello, answer.proof);
+        EXPECT_TRUE(local_write_all(connection, &answer, sizeof answer, patience()));
+        EXPECT_INT_EQ(local_read_all(connection, proof, sizeof proof, patience()), i == 0);
+        local_close(&connection);
+    }
+    EXPECT_TRUE(memcmp(&challenges[0], &challenges[1], sizeof challenges[0]) != 0);
+    expect_let_in(&served, 2);
+    EXPECT_INT_EQ(serve_end(&served), 1);
+}
+
+// A changed hello is not what was proven.
+WEIR_TEST(Strangers, CannotChangeWhatARankSays)
+{
+    static struct served served;
+    struct local_answer answer = {.hello = hello_of(1, 9)};
+    struct local_challenge challenge;
+    char byte;
+    serve_start(&served, 1);
+    int connection = local_connect(&served.address, patience());
+    EXPECT_TRUE(local_read_all(connection, &challenge, sizeof challenge, patience()));
+    local_prove(&served.secret, "rank", challenge.nonce, &answer.hello, sizeof answer.hello,
+                answer.proof);
+    answer.hello.rank = 2;
+    EXPECT_TRUE(local_write_all(connection, &answer, sizeof answer, patience()));
+    EXPECT_FALSE(local_read_all(connection, &byte, 1, patience()));
+    local_close(&connection);
+    expect_let_in(&served, 4);
+    EXPECT_INT_EQ(serve_end(&served), 1);
+    EXPECT_INT_EQ(served.rank, 4);
+}
+
+// A door that knows no secret: it says something else, gives the rank's own proof back, or stays silent.
+enum lie {
+    OTHER_PROGRAM,
+    ECHO,
+    SILENT
+};
+
+struct liar {
+    enum lie lie;
+    int listener;
+};
+
+static void *lie(void *argument)
+{
+    const struct liar *liar = argument;
+    struct local_challenge challenge = {.magic = MAGIC};
+    struct local_answer answer;
+    struct local_address from;
+    bool own = false;
+    char byte;
+    int connection = -1;
+    while ((connection = local_accept(liar->listener, &from, &own)) < 0)
+        weir_clock_sleep_ns(RANKS_SECOND / 1000);
+    if (liar->lie == OTHER_PROGRAM)
+        memcpy(challenge.magic, "SSH-2.0-", sizeof challenge.magic);
+    local_write_all(connection, &challenge, sizeof challenge, patience());
+    if (liar->lie == ECHO && local_read_all(connection, &answer, sizeof answer, patience()))
+        local_write_all(connection, answer.proof, sizeof answer.proof, patience());
+    while (local_read_all(connection, &byte, 1, patience()))
+        continue;
+    local_close(&connection);
+    return NULL;
+}
+
+static void expect_error(enum lie kind, uint64_t timeout_ns, int error)
+{
+    struct liar liar = {.lie = kind};
+    struct local_address address;
+    struct local_secret secret;
+    struct local_hello hello = hello_of(1, 2);
+    uint32_t port = 0;
+    pthread_t thread;
+    EXPECT_TRUE(local_secret_of(known, sizeof known - 1, &secret));
+    EXPECT_TRUE(local_address_parse("127.0.0.1", &address));
+    liar.listener = local_listen(&address, &port);
+    ASSERT_INT_LE(0, liar.listener);
+    local_address_set_port(&address, (uint16_t)port);
+    pthread_create(&thread, NULL, lie, &liar);
+    EXPECT_INT_EQ(local_knock(&address, &secret, &hello, weir_clock_now_ns() + timeout_ns), -1);
+    EXPECT_INT_EQ(errno, error);
+    pthread_join(thread, NULL);
+    local_close(&liar.listener);
+}
+
+WEIR_TEST(Strangers, AreNoDoorWithoutTheSecret)
+{
+    expect_error(OTHER_PROGRAM, RANKS_PATIENCE, EPROTO);
+    expect_error(ECHO, RANKS_PATIENCE, EACCES);
+    expect_error(SILENT, SHORT, ETIMEDOUT);
+}
+
+static struct rank join_alone(uint32_t number, const char *rendezvous)
+{
+    struct rank rank = {.rank = number};
+    const struct weir_transport_setup setup = place_setup(rendezvous, 2, RANKS_PATIENCE);
+    rank_join(&rank, &setup);
+    return rank;
+}
+
+// An address of no machine here: at once, and not at the timeout.
+WEIR_TEST(Secret, IsNeededForAnotherMachine)
+{
+    const struct rank other = join_alone(1, "tcp://192.0.2.1:5000");
+    EXPECT_INT_EQ(other.status, WEIR_ERROR_CONFIG);
+    EXPECT_CONTAINS(other.error.message, "no secret is set");
+    EXPECT_CONTAINS(other.error.remedy, "WEIR_COMM_SECRET");
+    const struct rank first = join_alone(0, "tcp://192.0.2.1:5000");
+    EXPECT_INT_EQ(first.status, WEIR_ERROR_SYSTEM);
+    EXPECT_CONTAINS(first.error.message, "no such address");
+}
+
+WEIR_TEST(Secret, IsLongEnough)
+{
+    setenv("WEIR_COMM_SECRET", "short", 1);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct rank rank = join_alone(i, "tcp://127.0.0.1:5000");
+        EXPECT_INT_EQ(rank.status, WEIR_ERROR_CONFIG);
+        EXPECT_CONTAINS(rank.error.message, "WEIR_COMM_SECRET has 5 characters");
+        EXPECT_FALSE(strstr(rank.error.message, "short") != NULL);
+    }
+    unsetenv("WEIR_COMM_SECRET");
+}
+
+static bool reads(const char *path, const struct local_secret *wanted)
+{
+    struct local_secret secret;
+    char message[512];
+    return local_secret_read(path, &secret, message, sizeof message) && secret.is_set &&
+           memcmp(&secret.key, &wanted->key, sizeof secret.key) == 0;
+}
+
+// A file of this user's that nobody else can read. Another thing is refused, and not waited for.
+WEIR_TEST(Secret, IsReadFromAPrivateFile)
+{
+    struct place place = place_open("file:");
+    struct local_secret secret;
+    char link[96];
+    char message[512];
+    const char *path = place_path(&place);
+    snprintf(link, sizeof link, "%s/link", place.folder);
+    EXPECT_TRUE(local_secret_of(known, sizeof known - 1, &secret));
+    const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    EXPECT_INT_EQ(dprintf(file, "%s\n", known), sizeof known);
+    close(file);
+    EXPECT_TRUE(reads(path, &secret));
+    EXPECT_INT_EQ(symlink(path, link), 0);
+    EXPECT_FALSE(reads(link, &secret));
+    EXPECT_INT_EQ(chmod(path, 0640), 0);
+    EXPECT_FALSE(reads(path, &secret));
+    EXPECT_INT_EQ(unlink(path), 0);
+    EXPECT_FALSE(reads(path, &secret));
+    EXPECT_INT_EQ(mkfifo(path, 0600), 0);
+    EXPECT_FALSE(reads(path, &secret));
+    EXPECT_FALSE(local_secret_read(path, &secret, message, sizeof message));
+    EXPECT_CONTAINS(message, "chmod 600");
+    EXPECT_INT_EQ(unlink(link), 0);
+    EXPECT_TRUE(place_close(&place));
+}
+
+// A rank 0 of this user's that lies.
+
+static int lookups;
+
+// NOLINTBEGIN(bugprone-reserved-identifier): the linker's names for functions that it wraps
+int __real_getaddrinfo_a(int mode, void *list[], int count, void *event);
+int __wrap_getaddrinfo_a(int mode, void *list[], int count, void *event);
+int __real_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **result);
+int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **result);
+
+int __wrap_getaddrinfo_a(int mode, void *list[], int count, void *event)
+{
+    lookups++;
+    return __real_getaddrinfo_a(mode, list, count, event);
+}
+
+int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **result)
+{
+    lookups += !hints || !(hints->ai_flags & AI_NUMERICHOST);
+    return __real_getaddrinfo(name, service, hints, result);
+}
+// NOLINTEND(bugprone-reserved-identifier)
+
+struct tyrant {
+    pthread_t thread;
+    int listener;
+    struct local_welcome welcome;
+    struct local_entry entries[3];
+    size_t size; // of the entries that it sends
+};
+
+static void *rule(void *argument)
+{
+    const struct tyrant *it = argument;
+    struct local_address from;
+    struct local_hello hello;
+    bool own = false;
+    char byte;
+    int connection = -1;
+    while ((connection = local_accept(it->listener, &from, &own)) < 0)
+        weir_clock_sleep_ns(RANKS_SECOND / 1000);
+    local_read_all(connection, &hello, sizeof hello, patience());
+    local_write_all(connection, &it->welcome, sizeof it->welcome, patience());
+    local_write_all(connection, it->entries, it->size, patience());
+    if (it->size == sizeof it->entries)
+        while (local_read_all(connection, &byte, 1, patience()))
+            continue;
+    local_close(&connection);
+    return NULL;
+}
+
+// The entries are right but for what the caller changes.
+static struct tyrant tyrant_of(void)
+{
+    struct tyrant tyrant = {.size = sizeof tyrant.entries, .welcome = {.token = 1}};
+    for (int i = 0; i < 3; i++)
+        tyrant.entries[i] = (struct local_entry){.machine = local_machine(), .number = 0xfffff};
+    return tyrant;
+}
+
+// What rank 2 of three comes to.
+static struct rank rank_under(struct tyrant *tyrant)
+{
+    struct place place = place_open("unix:");
+    struct local_address address;
+    struct rank rank = {.rank = 2};
+    const int before = ranks_descriptors();
+    uint32_t number = 0;
+    (void)local_address_at_path(place_path(&place), &address);
+    tyrant->listener = local_listen(&address, &number);
+    lookups = 0;
+    pthread_create(&tyrant->thread, NULL, rule, tyrant);
+    const struct weir_transport_setup setup = place_setup(place.rendezvous, 3, RANKS_SECOND);
+    rank_join(&rank, &setup);
+    pthread_join(tyrant->thread, NULL);
+    local_close(&tyrant->listener);
+    EXPECT_INT_EQ(lookups, 0);
+    EXPECT_INT_EQ(ranks_descriptors(), before);
+    EXPECT_INT_EQ(ranks_blocks(), 1);
+    EXPECT_TRUE(place_close(&place));
+    return rank;
+}
+
+WEIR_TEST(RankZero, NamesNoHostsThatAreLookedUp)
+{
+    ranks_state();
+    static const char *const hosts[] = {"rank-1.example.org", "localhost", "a\nb", "%s%n%n"};
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts + 1; i++) {
+        struct tyrant tyrant = tyrant_of();
+        memset(&tyrant.entries[1].machine, 5, sizeof tyrant.entries[1].machine);
+        if (i < sizeof hosts / sizeof *hosts)
+            memcpy(tyrant.entries[1].host, hosts[i], strlen(hosts[i]));
+        else
+            memset(tyrant.entries[1].host, 'x', sizeof tyrant.entries[1].host); // without an end
+        tyrant.entries[1].port = 5000;
+        const struct rank rank = rank_under(&tyrant);
+        EXPECT_INT_EQ(rank.status, WEIR_ERROR_CONFIG);
+        EXPECT_TRUE(weir_text_is_clean(rank.error.message, ""));
+    }
+}
+
+// Without a secret a rank goes nowhere on the network, whatever it is told.
+WEIR_TEST(RankZero, SendsNoRankToTheNetworkWithoutASecret)
+{
+    ranks_state();
+    struct local_address address;
+    struct local_address from;
+    bool own = false;
+    uint32_t port = 0;
+    EXPECT_TRUE(local_address_parse("127.0.0.1", &address));
+    int listener = local_listen(&address, &port);
+    struct tyrant tyrant = tyrant_of();
+    memset(&tyrant.entries[0].machine, 5, sizeof tyrant.entries[0].machine);
+    snprintf(tyrant.entries[0].host, sizeof tyrant.entries[0].host, "127.0.0.1");
+    tyrant.entries[0].port = port;
+    EXPECT_INT_EQ(rank_under(&tyrant).status, WEIR_ERROR_CONFIG);
+    EXPECT_INT_EQ(local_accept(listener, &from, &own), -1);
+    EXPECT_INT_EQ(errno, EAGAIN);
+    local_close(&listener);
+}
+
+WEIR_TEST(RankZero, MayTellWildNumbers)
+{
+    ranks_state();
+    for (int i = 0; i < 4; i++) {
+        struct tyrant tyrant = tyrant_of();
+        tyrant.entries[0].number = i < 2 ? 0 : UINT32_MAX;
+        tyrant.entries[1].port = UINT32_MAX;
+        tyrant.welcome.token = i % 2 ? UINT64_MAX : 0;
+        EXPECT_INT_EQ(rank_under(&tyrant).status, WEIR_ERROR_COMM);
+    }
+}
+
+WEIR_TEST(RankZero, MayLeaveInItsList)
+{
+    ranks_state();
+    for (size_t size = 0; size < sizeof(struct local_entry[3]); size += 50) {
+        struct tyrant tyrant = tyrant_of();
+        tyrant.size = size;
+        EXPECT_INT_EQ(rank_under(&tyrant).status, WEIR_ERROR_COMM);
+    }
+}
+
+// Its reason gets into logs and to terminals.
+WEIR_TEST(RankZero, ForgesNoLinesByItsRefusal)
+{
+    ranks_state();
+    struct tyrant tyrant = tyrant_of();
+    tyrant.welcome.refused = 1;
+    memset(tyrant.welcome.cause, 'x', sizeof tyrant.welcome.cause); // without an end
+    memcpy(tyrant.welcome.cause, "go away\nweir: error: \x1b[2Jforged", 31);
+    const struct rank rank = rank_under(&tyrant);
+    EXPECT_INT_EQ(rank.status, WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(rank.error.message, "go away");
+    EXPECT_TRUE(weir_text_is_clean(rank.error.message, ""));
+    tyrant = tyrant_of();
+    tyrant.welcome.refused = 1;
+    const struct rank other = rank_under(&tyrant);
+    EXPECT_INT_EQ(other.status, WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(other.error.message, "rank 0");
+}
