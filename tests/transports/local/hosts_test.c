@@ -1,0 +1,420 @@
+// Ranks of two hosts, which are two namespaces of the network with a cable between them: the control line, which needs
+// one secret on both, and what it refuses. The ranks are processes.
+//
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for unshare() and setns()
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tests/support/test.h"
+#include "tests/transports/local/places.h"
+#include "tests/transports/local/ranks.h"
+
+#define SECRET "one text on both hosts"
+#define LARGE ((size_t)1 << 16) // elements: too much for the line
+#define MOST 4
+
+enum host {
+    HERE, // of this process, and of rank 0
+    THERE,
+    HOSTS
+};
+
+// What a rank has come to, in memory that all share.
+struct told {
+    weir_status joined;
+    weir_status worked;
+    weir_status went_on; // with the ranks that were left
+    weir_status parted;
+    weir_status large; // of all ranks
+    uint32_t number;
+    uint32_t count; // these two of the group in which it went on, or of its part
+    bool carries;
+    bool part_carries;
+    atomic_bool works;
+    struct weir_error error; // of the first that failed
+    struct weir_error last;  // of what went on
+};
+
+struct plan {
+    const char *rendezvous;
+    const char *secrets[HOSTS];
+    uint32_t count;
+    enum host hosts[MOST];
+    uint64_t timeout_ns;
+    void (*body)(struct rank *rank, struct told *told);
+};
+
+static int spaces[HOSTS] = {-1, -1};
+static pid_t holder;
+static struct told *told; // by rank
+static char at[64];       // a rendezvous; its port is in a name of a file, which both hosts have
+
+// The hosts.
+
+static bool command(enum host host, const char *text)
+{
+    int status = -1;
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(setns(spaces[host], CLONE_NEWNET) == 0 && system(text) == 0 ? 0 : 1);
+    return waitpid(child, &status, 0) == child && status == 0;
+}
+
+// A process that does nothing keeps the second one.
+static bool hold_space(void)
+{
+    int ready[2];
+    char byte = 0;
+    if (pipe(ready) != 0)
+        return false;
+    holder = fork();
+    if (holder == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (unshare(CLONE_NEWNET) != 0 || write(ready[1], &byte, 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    close(ready[1]);
+    const bool held = read(ready[0], &byte, 1) == 1;
+    close(ready[0]);
+    return held;
+}
+
+static int space_of(pid_t process)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/ns/net", (long)process);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static bool lay_cable(void)
+{
+    char text[128];
+    snprintf(text, sizeof text, "ip link set w1 netns %ld", (long)holder);
+    return command(HERE, "ip link set lo up && ip link add w0 type veth peer name w1 && "
+                         "ip addr add 10.214.0.1/24 dev w0 && ip link set w0 up") &&
+           command(HERE, text) &&
+           command(THERE, "ip link set lo up && ip addr add 10.214.0.2/24 dev w1 && "
+                          "ip link set w1 up");
+}
+
+static bool make_hosts(void)
+{
+    static int made; // 1: they are; -1: they cannot be
+    if (made == 0) {
+        made = -1;
+        told = mmap(NULL, MOST * sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                    -1, 0);
+        snprintf(at, sizeof at, "tcp://10.214.0.1:%ld", 20000 + (long)getpid() % 10000);
+        unsetenv("WEIR_COMM_SECRET");
+        if (unshare(CLONE_NEWNET) == 0 && hold_space()) {
+            spaces[HERE] = space_of(getpid());
+            spaces[THERE] = space_of(holder);
+            made = lay_cable() ? 1 : -1;
+        }
+    }
+    return made > 0;
+}
+
+#define NO_HOSTS "this process cannot make namespaces of the network with a cable (ip, unshare)"
+
+// The ranks.
+
+static void run_rank(const struct plan *plan, uint32_t number)
+{
+    const char *secret = plan->secrets[plan->hosts[number]];
+    struct rank rank = {.rank = number};
+    struct told *it = &told[number];
+    const struct weir_transport_setup setup =
+        place_setup(plan->rendezvous, plan->count, plan->timeout_ns);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (setns(spaces[plan->hosts[number]], CLONE_NEWNET) != 0)
+        _exit(1);
+    if (secret)
+        setenv("WEIR_COMM_SECRET", secret, 1);
+    it->joined = rank_join(&rank, &setup);
+    if (it->joined)
+        it->error = rank.error;
+    else if (plan->body)
+        plan->body(&rank, it);
+    rank_leave(&rank);
+    _exit(0);
+}
+
+static void start(const struct plan *plan, pid_t *processes)
+{
+    memset(told, 0, MOST * sizeof *told);
+    for (uint32_t i = 0; i < plan->count; i++) {
+        processes[i] = fork();
+        if (processes[i] == 0)
+            run_rank(plan, i);
+    }
+}
+
+static void await(const struct plan *plan, const pid_t *processes)
+{
+    for (uint32_t i = 0; i < plan->count; i++)
+        EXPECT_INT_EQ(waitpid(processes[i], NULL, 0), processes[i]);
+}
+
+static void run(const struct plan *plan)
+{
+    pid_t processes[MOST];
+    start(plan, processes);
+    await(plan, processes);
+}
+
+// All ranks' numbers.
+static weir_status gather(struct rank *rank, uint64_t timeout_ns)
+{
+    uint32_t numbers[MOST] = {0};
+    weir_status status = rank_call(rank, (struct weir_transport_call){.kind = WEIR_ALL_GATHER,
+                                                                      .element = WEIR_U32,
+                                                                      .count = 1,
+                                                                      .src = &rank->rank,
+                                                                      .dst = numbers,
+                                                                      .timeout_ns = timeout_ns});
+    for (uint32_t i = 0; status == WEIR_OK && i < rank->count; i++)
+        status = numbers[i] == i ? WEIR_OK : WEIR_ERROR_INVALID;
+    return status;
+}
+
+static weir_status sum_much(struct rank *rank)
+{
+    static float memory[LARGE];
+    for (size_t i = 0; i < LARGE; i++)
+        memory[i] = (float)(rank->rank + i % 9);
+    weir_status status = rank_call(rank, (struct weir_transport_call){.kind = WEIR_ALL_REDUCE,
+                                                                      .element = WEIR_F32,
+                                                                      .reduction = WEIR_MAXIMUM,
+                                                                      .count = LARGE,
+                                                                      .src = memory,
+                                                                      .dst = memory});
+    for (size_t i = 0; status == WEIR_OK && i < LARGE; i++)
+        status = memory[i] == (float)(rank->count - 1 + i % 9) ? WEIR_OK : WEIR_ERROR_INVALID;
+    return status;
+}
+
+static void work(struct rank *rank, struct told *it)
+{
+    it->carries = ranks_ops()->carries_data(rank->group);
+    it->worked = gather(rank, RANKS_PATIENCE);
+}
+
+static void expect_work(const struct plan *plan)
+{
+    run(plan);
+    for (uint32_t i = 0; i < plan->count; i++) {
+        EXPECT_STR_EQ(told[i].error.message, "");
+        EXPECT_INT_EQ(told[i].joined, WEIR_OK);
+        EXPECT_INT_EQ(told[i].worked, WEIR_OK);
+        EXPECT_FALSE(told[i].carries);
+    }
+}
+
+WEIR_TEST(Hosts, MeetWithOneSecret)
+{
+    if (!make_hosts())
+        WEIR_SKIP(NO_HOSTS);
+    expect_work(&(struct plan){.rendezvous = at,
+                               .secrets = {SECRET, SECRET},
+                               .count = 4,
+                               .hosts = {HERE, THERE, HERE, THERE},
+                               .timeout_ns = RANKS_PATIENCE,
+                               .body = work});
+}
+
+// The file has a secret of its own.
+WEIR_TEST(Hosts, MeetAtAFileThatBothSee)
+{
+    if (!make_hosts())
+        WEIR_SKIP(NO_HOSTS);
+    struct place place = place_open("file:");
+    expect_work(&(struct plan){.rendezvous = place.rendezvous,
+                               .count = 4,
+                               .hosts = {HERE, THERE, THERE, HERE},
+                               .timeout_ns = RANKS_PATIENCE,
+                               .body = work});
+    EXPECT_FALSE(place_is_taken(&place));
+    EXPECT_TRUE(place_close(&place));
+}
+
+// A rank of the other host is refused by a sentence; rank 0 is told of it at its timeout.
+WEIR_TEST(Hosts, NeedTheSameSecret)
+{
+    if (!make_hosts())
+        WEIR_SKIP(NO_HOSTS);
+    run(&(struct plan){.rendezvous = at,
+                       .secrets = {SECRET, "another text, as long as it is"},
+                       .count = 2,
+                       .hosts = {HERE, THERE},
+                       .timeout_ns = 2 * RANKS_SECOND});
+    EXPECT_INT_EQ(told[1].joined, WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(told[1].error.message, "not the same secret");
+    EXPECT_CONTAINS(told[1].error.remedy, "WEIR_COMM_SECRET");
+    EXPECT_INT_EQ(told[0].joined, WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(told[0].error.message, "rank 1 has not come");
+    EXPECT_CONTAINS(told[0].error.message, "refused");
+}
+
+WEIR_TEST(Hosts, NeedASecret)
+{
+    if (!make_hosts())
+        WEIR_SKIP(NO_HOSTS);
+    for (int i = 0; i < 2; i++) {
+        run(&(struct plan){.rendezvous = at,
+                           .secrets = {i ? SECRET : NULL, i ? NULL : SECRET},
+                           .count = 2,
+                           .hosts = {HERE, THERE},
+                           .timeout_ns = RANKS_SECOND});
+        EXPECT_INT_EQ(told[1].joined, i ? WEIR_ERROR_CONFIG : WEIR_ERROR_COMM);
+        EXPECT_INT_EQ(told[0].joined, WEIR_ERROR_COMM);
+    }
+    EXPECT_CONTAINS(told[1].error.message, "no secret is set");
+    EXPECT_CONTAINS(told[1].error.remedy, "WEIR_COMM_SECRET");
+}
+
+// Ranks of a host are a part in which host memory is carried; all together have the line alone.
+static void part(struct rank *rank, struct told *it)
+{
+    void *group = NULL;
+    const int host = (int)(rank->rank % 2);
+    it->worked = gather(rank, RANKS_PATIENCE);
+    it->parted = rank_split(rank, (struct weir_transport_split){.color = host}, &group);
+    if (it->parted == WEIR_OK) {
+        struct rank own = {.group = group};
+        ranks_ops()->place(group, &own.rank, &own.count);
+        it->number = own.rank;
+        it->count = own.count;
+        it->part_carries = ranks_ops()->carries_data(group);
+        it->parted = sum_much(&own);
+        rank_leave(&own);
+    }
+    it->large = sum_much(rank);
+    it->error = rank->error;
+}
+
+WEIR_TEST(Hosts, ShareMemoryOnEachAndNoneTogether)
+{
+    if (!make_hosts())
+        WEIR_SKIP(NO_HOSTS);
+    run(&(struct plan){.rendezvous = at,
+                       .secrets = {SECRET, SECRET},
+                       .count = 4,
+                       .hosts = {HERE, THERE, HERE, THERE},
+                       .timeout_ns = RANKS_PATIENCE,
+                       .body = part});
+    int refused = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        EXPECT_INT_EQ(told[i].joined, WEIR_OK);
+        EXPECT_INT_EQ(told[i].parted, WEIR_OK);
+        EXPECT_TRUE(told[i].part_carries);
+        EXPECT_INT_EQ(told[i].number, i / 2);
+        EXPECT_INT_EQ(told[i].count, 2);
+        EXPECT_INT_EQ(told[i].worked, WEIR_OK);
+        EXPECT_CONTAINS(told[i].error.message, "host memory to another machine");
+        if (told[i].large == WEIR_ERROR_COMM) // another rank was refused before
+            continue;
+        EXPECT_INT_EQ(told[i].large, WEIR_ERROR_UNSUPPORTED);
+        EXPECT_CONTAINS(told[i].error.remedy, "WEIR_COMM_TRANSPORT=mpi");
+        refused++;
+    }
+    EXPECT_INT_LT(0, refused);
+}
+
+// What remains when a rank of the other host fails.
+
+static void go_on(struct rank *rank, struct told *it, uint64_t timeout_ns)
+{
+    it->went_on = rank_shrink(rank, timeout_ns);
+    if (it->went_on == WEIR_OK) {
+        it->number = rank->rank;
+        it->count = rank->count;
+        it->went_on = gather(rank, RANKS_PATIENCE);
+    }
+    if (it->went_on != WEIR_OK)
+        it->last = rank->error;
+}
+
+static void work_until(struct rank *rank, struct told *it, uint64_t timeout_ns, bool dies)
+{
+    for (int i = 0; it->worked == WEIR_OK; i++) {
+        if (dies && i == 10)
+            raise(SIGKILL);
+        it->worked = gather(rank, timeout_ns);
+        it->works = true;
+    }
+    it->error = rank->error;
+    if (rank->rank != 1)
+        go_on(rank, it, 8 * timeout_ns);
+}
+
+static void work_until_killed(struct rank *rank, struct told *it)
+{
+    work_until(rank, it, RANKS_PATIENCE, rank->rank == 1);
+}
+
+static void work_until_cut(struct rank *rank, struct told *it)
+{
+    work_until(rank, it, RANKS_SECOND, false);
+}
+
+static void expect_to_go_on(void)
+{
+    for (uint32_t i = 0; i < 3; i += 2) {
+        EXPECT_INT_EQ(told[i].worked, WEIR_ERROR_COMM);
+        EXPECT_CONTAINS(told[i].error.message, "rank 1 ");
+        EXPECT_STR_EQ(told[i].last.message, "");
+        EXPECT_INT_EQ(told[i].number, i / 2);
+        EXPECT_INT_EQ(told[i].count, 2);
+    }
+}
+
+static struct plan plan_of(void (*body)(struct rank *rank, struct told *told))
+{
+    return (struct plan){.rendezvous = at,
+                         .secrets = {SECRET, SECRET},
+                         .count = 3,
+                         .hosts = {HERE, THERE, HERE},
+                         .timeout_ns = RANKS_PATIENCE,
+                         .body = body};
+}
+
+WEIR_TEST(Hosts, AreToldOfADeathAtOnce)
+{
+    if (!make_hosts())
+        WEIR_SKIP(NO_HOSTS);
+    const struct plan plan = plan_of(work_until_killed);
+    run(&plan);
+    expect_to_go_on();
+    EXPECT_CONTAINS(told[0].error.message, "died"); // and not that it is late
+}
+
+WEIR_TEST(Hosts, AreToldOfACutCableAtTheTimeout)
+{
+    if (!make_hosts())
+        WEIR_SKIP(NO_HOSTS);
+    const struct plan plan = plan_of(work_until_cut);
+    pid_t processes[MOST];
+    start(&plan, processes);
+    for (uint32_t i = 0; i < plan.count; i++)
+        while (!told[i].works && kill(processes[i], 0) == 0 && !told[i].joined)
+            weir_clock_sleep_ns(RANKS_SECOND / 1000);
+    EXPECT_TRUE(command(THERE, "ip link set w1 down"));
+    await(&plan, processes);
+    EXPECT_TRUE(command(THERE, "ip link set w1 up"));
+    expect_to_go_on();
+    EXPECT_INT_EQ(told[1].worked, WEIR_ERROR_COMM);
+}
