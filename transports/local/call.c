@@ -2,10 +2,16 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/odd.h"
 #include "base/text.h"
 #include "transports/local/local.h"
 
 #define DESCRIPTION_SIZE 128
+
+// When two have called different things, so long the calls of the others are waited for, which tell
+// which of the two is wrong.
+#define JUDGE_NS (UINT64_C(200) * 1000 * 1000)
 
 static const char *name_of(const struct local_head *head)
 {
@@ -113,77 +119,134 @@ static bool blame(const struct local_run *run, enum weir_transport_fault fault, 
     return false;
 }
 
-static bool other_call(const struct local_run *run, uint32_t peer, const struct local_head *theirs)
+// Two ranks whose calls differ.
+struct pair {
+    const struct local_run *run; // its head is the call of `rank`
+    uint32_t rank;
+    uint32_t peer;
+    const struct local_head *theirs;
+    uint32_t
+        fault; // the peer, if most ranks have called what `rank` has; UINT32_MAX: either may be wrong
+};
+
+static bool other_call(const struct pair *pair)
 {
-    char description[DESCRIPTION_SIZE];
-    describe(theirs, description, sizeof description);
-    return blame(run, WEIR_FAULT_DIFFERS, peer, "rank %u has called %s instead", peer, description);
+    char theirs[DESCRIPTION_SIZE];
+    char own[DESCRIPTION_SIZE];
+    describe(pair->theirs, theirs, sizeof theirs);
+    describe(&pair->run->head, own, sizeof own);
+    if (pair->fault == pair->peer)
+        return blame(pair->run, WEIR_FAULT_DIFFERS, pair->fault, "rank %u has called %s instead",
+                     pair->peer, theirs);
+    return blame(pair->run, WEIR_FAULT_DIFFERS, pair->fault,
+                 "rank %u has called %s, and rank %u %s", pair->peer, theirs, pair->rank, own);
 }
 
-static bool other_argument(const struct local_run *run, uint32_t peer,
-                           const struct local_head *theirs, const char *what)
+static bool other_argument(const struct pair *pair, const char *what)
 {
     char description[DESCRIPTION_SIZE];
-    describe(theirs, description, sizeof description);
-    return blame(run, WEIR_FAULT_DIFFERS, peer, "rank %u has called %s with %s", peer, description,
-                 what);
+    describe(pair->theirs, description, sizeof description);
+    return blame(pair->run, WEIR_FAULT_DIFFERS, pair->fault, "rank %u has called %s with %s",
+                 pair->peer, description, what);
 }
 
-static bool other_count(const struct local_run *run, uint32_t peer, const struct local_head *theirs)
+static bool other_count(const struct pair *pair)
 {
     char what[DESCRIPTION_SIZE];
     snprintf(what, sizeof what, "%llu elements, and rank %u with %llu",
-             (unsigned long long)theirs->count, run->group->rank,
-             (unsigned long long)run->head.count);
-    return other_argument(run, peer, theirs, what);
+             (unsigned long long)pair->theirs->count, pair->rank,
+             (unsigned long long)pair->run->head.count);
+    return other_argument(pair, what);
 }
 
-static bool other_name(const struct local_run *run, uint32_t peer, const struct local_head *theirs,
-                       const char *what, const char *name, const char *own)
+static bool other_name(const struct pair *pair, const char *what, const char *name, const char *own)
 {
     char text[DESCRIPTION_SIZE];
-    snprintf(text, sizeof text, "the %s %s, and rank %u with %s", what, name, run->group->rank,
-             own);
-    return other_argument(run, peer, theirs, text);
+    snprintf(text, sizeof text, "the %s %s, and rank %u with %s", what, name, pair->rank, own);
+    return other_argument(pair, text);
 }
 
-static bool other_root(const struct local_run *run, uint32_t peer, const struct local_head *theirs)
+static bool other_root(const struct pair *pair)
 {
-    char theirs_text[16];
-    char own_text[16];
-    snprintf(theirs_text, sizeof theirs_text, "%u", theirs->root);
-    snprintf(own_text, sizeof own_text, "%u", run->head.root);
-    return other_name(run, peer, theirs, "root", theirs_text, own_text);
+    char theirs[16];
+    char own[16];
+    snprintf(theirs, sizeof theirs, "%u", pair->theirs->root);
+    snprintf(own, sizeof own, "%u", pair->run->head.root);
+    return other_name(pair, "root", theirs, own);
 }
 
 // A message and its receiver are a pair: neither has a number of its own.
-static bool same_message(const struct local_run *run, uint32_t peer,
-                         const struct local_head *theirs)
+static bool is_message(const struct local_head *own, const struct local_head *theirs)
 {
-    if (local_is_numbered(theirs->kind))
-        return other_call(run, peer, theirs);
-    if (theirs->element != run->head.element)
-        return other_name(run, peer, theirs, "datatype", weir_datatype_name(theirs->element),
-                          weir_datatype_name(run->head.element));
-    return theirs->count == run->head.count || other_count(run, peer, theirs);
+    return !local_is_numbered(own->kind) && !local_is_numbered(theirs->kind);
+}
+
+bool local_is_same(const struct local_head *own, const struct local_head *theirs)
+{
+    const bool message = is_message(own, theirs);
+    return own->element == theirs->element && own->count == theirs->count &&
+           (message || (own->kind == theirs->kind && own->number == theirs->number &&
+                        own->reduction == theirs->reduction && own->root == theirs->root));
+}
+
+static bool fail_of_pair(const struct pair *pair)
+{
+    const struct local_head *own = &pair->run->head;
+    const struct local_head *theirs = pair->theirs;
+    if (!is_message(own, theirs) && (theirs->kind != own->kind || theirs->number != own->number))
+        return other_call(pair);
+    if (theirs->element != own->element)
+        return other_name(pair, "datatype", weir_datatype_name(theirs->element),
+                          weir_datatype_name(own->element));
+    if (theirs->count != own->count)
+        return other_count(pair);
+    if (theirs->reduction != own->reduction)
+        return other_name(pair, "reduction", weir_reduction_name(theirs->reduction),
+                          weir_reduction_name(own->reduction));
+    return other_root(pair);
 }
 
 bool local_same(const struct local_run *run, uint32_t peer, const struct local_head *theirs)
 {
-    const struct local_head *own = &run->head;
-    if (!local_is_numbered(own->kind))
-        return same_message(run, peer, theirs);
-    if (theirs->kind != own->kind || theirs->number != own->number)
-        return other_call(run, peer, theirs);
-    if (theirs->element != own->element)
-        return other_name(run, peer, theirs, "datatype", weir_datatype_name(theirs->element),
-                          weir_datatype_name(own->element));
-    if (theirs->count != own->count)
-        return other_count(run, peer, theirs);
-    if (theirs->reduction != own->reduction)
-        return other_name(run, peer, theirs, "reduction", weir_reduction_name(theirs->reduction),
-                          weir_reduction_name(own->reduction));
-    return theirs->root == own->root || other_root(run, peer, theirs);
+    const struct pair pair = {run, run->group->rank, peer, theirs, UINT32_MAX};
+    return local_is_same(&run->head, theirs) || fail_of_pair(&pair);
+}
+
+static const struct local_head *head_of(const struct local_met *met, uint32_t rank)
+{
+    return rank == met->run->group->rank ? &met->run->head : met->head_of(met, rank);
+}
+
+static bool have_called_the_same(const void *things, uint32_t a, uint32_t b)
+{
+    const struct local_head *first = head_of(things, a);
+    const struct local_head *second = head_of(things, b);
+    return first && second && local_is_same(first, second);
+}
+
+bool local_judge(const struct local_met *met)
+{
+    const uint32_t count = met->run->group->count;
+    uint32_t rank = 0;
+    uint32_t peer = weir_odd_one(met, count, have_called_the_same, &rank);
+    const uint32_t fault = peer;
+    while (peer == WEIR_ODD_NONE && rank < count && !head_of(met, rank))
+        rank++;
+    for (uint32_t i = rank + 1; peer == WEIR_ODD_NONE && i < count; i++)
+        if (head_of(met, i) && !have_called_the_same(met, rank, i))
+            peer = i;
+    if (peer == WEIR_ODD_NONE)
+        return true;
+    // The sentence is about the call of the rank that is right, whichever rank makes it.
+    struct local_run run = *met->run;
+    run.head = *head_of(met, rank);
+    return fail_of_pair(&(struct pair){&run, rank, peer, head_of(met, peer), fault});
+}
+
+uint64_t local_judge_by(uint64_t deadline_ns)
+{
+    const uint64_t now_ns = weir_clock_now_ns();
+    return deadline_ns < now_ns + JUDGE_NS ? deadline_ns : now_ns + JUDGE_NS;
 }
 
 bool local_late(const struct local_run *run, uint32_t peer, const struct local_head *last)

@@ -86,25 +86,37 @@ static enum hub_outcome await_ticket(const struct local_run *run, uint32_t index
     }
 }
 
+static const struct local_head *head_of(const struct local_met *met, uint32_t rank)
+{
+    return rank < met->come ? &local_hub_of(met->run)->ranks[rank].head : NULL;
+}
+
 // Waits for all ranks to take the ticket that this one has just taken.
 static bool agree(struct local_run *run, uint64_t ticket, bool compare)
 {
     struct hub *hub = local_hub_of(run);
-    for (uint32_t i = 0; i < hub->count; i++) {
+    struct local_run wait = *run;
+    struct local_met met = {.run = run, .head_of = head_of};
+    for (; met.come < hub->count; met.come++) {
+        const uint32_t i = met.come;
         struct hub_rank peer;
         pthread_mutex_lock(&hub->lock);
         local_hub_begin_wait(run, i);
-        const enum hub_outcome outcome = await_ticket(run, i, ticket, &peer);
+        const enum hub_outcome outcome = await_ticket(&wait, i, ticket, &peer);
         const uint32_t cause = local_hub_end_wait(run, outcome);
         if (cause != i)
             peer = hub->ranks[cause];
         pthread_mutex_unlock(&hub->lock);
+        if (outcome != HUB_THERE && outcome != HUB_FAILED && wait.differs)
+            break;
         if (outcome != HUB_THERE)
             return local_hub_failure(run, outcome, cause, peer.has_head, &peer.head);
-        if (compare && !local_same(run, i, &peer.head))
-            return false;
+        if (compare && !wait.differs && !local_is_same(&run->head, &peer.head)) {
+            wait.differs = true;
+            wait.deadline_ns = local_judge_by(run->deadline_ns);
+        }
     }
-    return true;
+    return !wait.differs || local_judge(&met);
 }
 
 static bool hub_meet(struct local_run *run)

@@ -63,7 +63,8 @@ struct local_run {
     uint32_t part_count;
     uint64_t timeout_ns;
     uint64_t deadline_ns; // of weir_clock_now_ns(); UINT64_MAX: none
-    void *total;          // LOCAL_SEGMENT_BYTES for a reduction, else NULL
+    bool differs; // another rank has called something else: the deadline is local_judge_by()'s
+    void *total;  // LOCAL_SEGMENT_BYTES for a reduction, else NULL
 };
 
 // A piece of the owner's memory that the reader needs in one phase.
@@ -175,8 +176,22 @@ static inline const struct weir_transport_part *local_part_at(const struct local
     return (const struct weir_transport_part *)(const void *)(first +
                                                               index * run->parts->struct_size);
 }
-// Whether `peer`, which has called `theirs`, and this rank have called the same collective.
+// Whether `peer`, which has called `theirs`, and this rank have called the same collective. Fails the
+// group if not, and says both calls.
 bool local_same(const struct local_run *run, uint32_t peer, const struct local_head *theirs);
+bool local_is_same(const struct local_head *own, const struct local_head *theirs);
+// What the ranks that have come to a collective have called.
+struct local_met {
+    const struct local_run *run;
+    uint32_t come; // of the hub: the ranks before it have
+    // Of another rank; NULL: it has not come.
+    const struct local_head *(*head_of)(const struct local_met *met, uint32_t rank);
+};
+// Whether all that have come have called the same. Fails the group if not, and names the rank that
+// differs from more than half of them.
+bool local_judge(const struct local_met *met);
+// Until when, after a difference, the other ranks are waited for.
+uint64_t local_judge_by(uint64_t deadline_ns);
 // The failure of a wait for `peer` at the deadline; `last` is its latest call, or NULL.
 bool local_late(const struct local_run *run, uint32_t peer, const struct local_head *last);
 // The failure of a wait for a peer that has left.

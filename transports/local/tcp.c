@@ -27,7 +27,7 @@ static bool tcp_meet(struct local_run *run)
         local_tcp_append(&peer->out, &peer->spans[0]);
         local_tcp_append(&peer->in, &peer->spans[1]);
     }
-    return local_tcp_pump(run, true);
+    return local_tcp_pump(run, true) && (!run->differs || local_tcp_judge(run));
 }
 
 static char *memory_of(const struct local_run *run, const struct local_piece *piece)

@@ -107,6 +107,8 @@ extern const struct local_wire local_tcp_wire;
 struct tcp_group *local_tcp_of(const struct local_run *run);
 // Sends and receives until all that is to be received is there, and with `sends` all is sent.
 bool local_tcp_pump(struct local_run *run, bool sends);
+// Whether the heads of a collective that have come are the same; fails the group if not.
+bool local_tcp_judge(const struct local_run *run);
 // The end of a call: nothing is asked any more.
 void local_tcp_stop_asking(struct tcp_group *group);
 void local_tcp_append(struct tcp_list *list, struct tcp_span *span);

@@ -115,6 +115,7 @@ bool local_tcp_lost(const struct local_run *run, uint32_t index)
                                      : local_died(run, index, last_of(peer));
 }
 
+// A collective's head that is another one is judged when all are there.
 static bool head_is_right(struct local_run *run, uint32_t index, const struct tcp_span *span)
 {
     struct tcp_peer *peer = &local_tcp_of(run)->peers[index];
@@ -127,8 +128,13 @@ static bool head_is_right(struct local_run *run, uint32_t index, const struct tc
     if (span->message) {
         message.head.element = span->message->element;
         message.head.count = span->message->count;
+        return local_same(&message, index, span->head);
     }
-    return local_same(&message, index, span->head);
+    if (!run->differs && !local_is_same(&run->head, span->head)) {
+        run->differs = true;
+        run->deadline_ns = local_judge_by(run->deadline_ns);
+    }
+    return true;
 }
 
 static bool was_interrupted(void)
@@ -233,10 +239,23 @@ static void await(struct tcp_group *group, uint32_t index)
             local_tcp_say(group, i, TCP_WAITS, index);
 }
 
+static const struct local_head *head_of(const struct local_met *met, uint32_t rank)
+{
+    const struct tcp_peer *peer = &local_tcp_of(met->run)->peers[rank];
+    return peer->in.first ? NULL : &peer->incoming;
+}
+
+bool local_tcp_judge(const struct local_run *run)
+{
+    return local_judge(&(struct local_met){.run = run, .head_of = head_of});
+}
+
 // The deadline has passed. A peer that waits itself is not the cause, unless all wait for each other.
 static bool give_up(const struct local_run *run)
 {
     const struct tcp_group *group = local_tcp_of(run);
+    if (run->differs)
+        return local_tcp_judge(run);
     const uint32_t first = group->awaits;
     uint32_t index = first;
     for (uint32_t n = 0; n < group->local.count && group->peers[index].awaits < group->local.count;

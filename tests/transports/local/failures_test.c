@@ -123,6 +123,88 @@ WEIR_TEST(Failures, AnotherRoot)
     expect_mismatch(first, other, "reduce 1", "root");
 }
 
+static struct weir_transport_call other_of(uint32_t way)
+{
+    struct weir_transport_call other = sum_of(1, way == 1 ? 32 : 64);
+    other.kind = way == 0 ? WEIR_BARRIER : other.kind;
+    other.element = way == 2 ? WEIR_I32 : other.element;
+    other.reduction = way == 3 ? WEIR_MAXIMUM : other.reduction;
+    return other;
+}
+
+// One rank of `count` calls something else.
+struct odd {
+    uint32_t rank;
+    uint32_t way;
+};
+
+static weir_status call_oddly(struct rank *rank)
+{
+    const struct odd *odd = rank->user;
+    return rank_call(rank, rank->rank == odd->rank ? other_of(odd->way) : sum_of(0, 64));
+}
+
+// Whichever rank finds it, all are told of the one that differs from the others.
+static void expect_the_odd_one(uint32_t count, uint32_t rank, uint32_t way)
+{
+    struct odd odd = {.rank = rank, .way = way};
+    struct rank ranks[RANKS_MAX];
+    char named[32];
+    ranks_run(WIRE, count, call_oddly, &odd, ranks);
+    snprintf(named, sizeof named, ": rank %u has called ", (unsigned)rank);
+    for (uint32_t i = 0; i < count; i++) {
+        EXPECT_INT_EQ(ranks[i].status, WEIR_ERROR_COMM);
+        EXPECT_CONTAINS(ranks[i].error.message, "all-reduce 1 of 'grads', app.c:120: ");
+        EXPECT_CONTAINS(ranks[i].error.message, named);
+        EXPECT_CONTAINS(ranks[i].error.message, "app.c:99");
+    }
+    expect_cause(ranks, count, WEIR_FAULT_DIFFERS, rank, 1);
+}
+
+WEIR_TEST(Failures, TheOneOfSeveralThatDiffers)
+{
+    for (uint32_t n = 0; n < 12; n++)
+        expect_the_odd_one(3, n % 3, n / 3);
+    for (uint32_t n = 0; n < 5; n++)
+        expect_the_odd_one(5, n, n % 4);
+}
+
+// Either of two may be wrong.
+WEIR_TEST(Failures, NeitherOfTwoIsBlamed)
+{
+    for (uint32_t way = 0; way < 4; way++) {
+        struct calls calls = {.call = {sum_of(0, 64), other_of(way)}};
+        struct rank ranks[RANKS_MAX];
+        run_pair(call_once, &calls, ranks);
+        expect_both(ranks, "rank 1 has called ", "rank 0 ");
+        expect_cause(ranks, 2, WEIR_FAULT_DIFFERS, UINT32_MAX, 1);
+    }
+}
+
+// The third one comes when they have been told. It may see for itself then, and so tell more.
+static weir_status call_oddly_or_late(struct rank *rank)
+{
+    struct calls *calls = rank->user;
+    while (rank->rank == 2 && sem_wait(&calls->go) != 0)
+        continue;
+    const weir_status status = rank_call(rank, calls->call[rank->rank % 2]);
+    if (rank->rank == 0)
+        sem_post(&calls->go);
+    return status;
+}
+
+WEIR_TEST(Failures, TwoDifferAndTheThirdIsLate)
+{
+    struct calls calls = {.call = {sum_of(0, 64), other_of(0)}};
+    struct rank ranks[RANKS_MAX];
+    sem_init(&calls.go, 0, 0);
+    ranks_run(WIRE, 3, call_oddly_or_late, &calls, ranks);
+    sem_destroy(&calls.go);
+    EXPECT_INT_EQ(ranks[2].status, WEIR_ERROR_COMM);
+    expect_both(ranks, "rank 1 has called barrier 1 (app.c:99), and rank 0", "");
+    expect_cause(ranks, 2, WEIR_FAULT_DIFFERS, UINT32_MAX, 1);
+}
+
 static struct weir_transport_call message_of(weir_collective kind, int rank, uint64_t count)
 {
     struct weir_transport_call call = sum_of(rank, count);
