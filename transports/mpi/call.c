@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
+#include "base/odd.h"
 #include "base/text.h"
 #include "transports/mpi/mpi.h"
 
@@ -66,11 +67,10 @@ static const char *describe(const struct mpi_head *head, char *text)
     return text;
 }
 
-WEIR_PRINTF(4, 0)
-static bool fail(struct mpi_run *run, enum weir_transport_fault fault, uint32_t rank,
-                 const char *format, va_list arguments)
+WEIR_PRINTF(5, 0)
+static bool fail(struct mpi_run *run, const struct mpi_head *head, enum weir_transport_fault fault,
+                 uint32_t rank, const char *format, va_list arguments)
 {
-    const struct mpi_head *head = &run->group->head;
     struct mpi_cause cause = {.number = head->number, .fault = fault, .rank = rank};
     size_t used = 0;
     append_call(cause.text, sizeof cause.text, &used, head);
@@ -88,7 +88,7 @@ bool mpi_fail(struct mpi_run *run, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    fail(run, WEIR_FAULT_OTHER, run->group->rank, format, arguments);
+    fail(run, &run->group->head, WEIR_FAULT_OTHER, run->group->rank, format, arguments);
     va_end(arguments);
     return false;
 }
@@ -98,7 +98,19 @@ bool mpi_blame(struct mpi_run *run, enum weir_transport_fault fault, uint32_t ra
 {
     va_list arguments;
     va_start(arguments, format);
-    fail(run, fault, rank, format, arguments);
+    fail(run, &run->group->head, fault, rank, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+// About a call that need not be this rank's.
+WEIR_PRINTF(5, 6)
+static bool blame(struct mpi_run *run, const struct mpi_head *head, enum weir_transport_fault fault,
+                  uint32_t rank, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fail(run, head, fault, rank, format, arguments);
     va_end(arguments);
     return false;
 }
@@ -112,44 +124,101 @@ bool mpi_fail_in(struct mpi_run *run, const char *function, int error)
     return mpi_fail(run, "rank %u: %s failed: %s", run->group->rank, function, text);
 }
 
-static bool differs(struct mpi_run *run, uint32_t peer, const struct mpi_head *theirs,
-                    const char *what, const char *their_value, const char *own_value)
+// Two ranks whose calls differ.
+struct pair {
+    struct mpi_run *run;
+    const struct mpi_head *own; // of `rank`
+    uint32_t rank;
+    uint32_t peer;
+    const struct mpi_head *theirs;
+    uint32_t
+        fault; // the peer, if most ranks have called what `rank` has; UINT32_MAX: either may be wrong
+};
+
+static bool differs(const struct pair *pair, const char *what, const char *their_value,
+                    const char *own_value)
 {
     char text[TEXT_SIZE];
-    return mpi_blame(run, WEIR_FAULT_DIFFERS, peer,
-                     "rank %u has called %s with %s %s, and rank %u with %s", peer,
-                     describe(theirs, text), what, their_value, run->group->rank, own_value);
+    return blame(pair->run, pair->own, WEIR_FAULT_DIFFERS, pair->fault,
+                 "rank %u has called %s with %s %s, and rank %u with %s", pair->peer,
+                 describe(pair->theirs, text), what, their_value, pair->rank, own_value);
 }
 
-static bool differs_in(struct mpi_run *run, uint32_t peer, const struct mpi_head *theirs,
-                       const char *what, uint64_t their_value, uint64_t own_value)
+static bool differs_in(const struct pair *pair, const char *what, uint64_t their_value,
+                       uint64_t own_value)
 {
     char their_text[24];
     char own_text[24];
     snprintf(their_text, sizeof their_text, "%" PRIu64, their_value);
     snprintf(own_text, sizeof own_text, "%" PRIu64, own_value);
-    return differs(run, peer, theirs, what, their_text, own_text);
+    return differs(pair, what, their_text, own_text);
+}
+
+static bool fail_of_kind(const struct pair *pair)
+{
+    char theirs[TEXT_SIZE];
+    char own[TEXT_SIZE];
+    describe(pair->theirs, theirs);
+    if (pair->fault == pair->peer)
+        return blame(pair->run, pair->own, WEIR_FAULT_DIFFERS, pair->fault,
+                     "rank %u has called %s instead", pair->peer, theirs);
+    return blame(pair->run, pair->own, WEIR_FAULT_DIFFERS, pair->fault,
+                 "rank %u has called %s, and rank %u %s", pair->peer, theirs, pair->rank,
+                 describe(pair->own, own));
+}
+
+bool mpi_is_same(const struct mpi_head *own, const struct mpi_head *theirs)
+{
+    const bool numbered = mpi_is_numbered(own->kind);
+    return (!numbered || (theirs->kind == own->kind && theirs->number == own->number)) &&
+           theirs->element == own->element && theirs->count == own->count &&
+           theirs->reduction == own->reduction && theirs->root == own->root;
+}
+
+static bool fail_of_pair(const struct pair *pair)
+{
+    const struct mpi_head *own = pair->own;
+    const struct mpi_head *theirs = pair->theirs;
+    if (mpi_is_numbered(own->kind) && (theirs->kind != own->kind || theirs->number != own->number))
+        return fail_of_kind(pair);
+    if (theirs->element != own->element)
+        return differs(pair, "the datatype", weir_datatype_name((weir_datatype)theirs->element),
+                       weir_datatype_name((weir_datatype)own->element));
+    if (theirs->count != own->count)
+        return differs_in(pair, "the count", theirs->count, own->count);
+    if (theirs->reduction != own->reduction)
+        return differs(pair, "the reduction",
+                       weir_reduction_name((weir_reduction)theirs->reduction),
+                       weir_reduction_name((weir_reduction)own->reduction));
+    return differs_in(pair, "the root", theirs->root, own->root);
 }
 
 bool mpi_same(struct mpi_run *run, uint32_t peer, const struct mpi_head *theirs)
 {
     const struct mpi_head *own = &run->group->head;
-    char text[TEXT_SIZE];
-    if (mpi_is_numbered(own->kind) && (theirs->kind != own->kind || theirs->number != own->number))
-        return mpi_blame(run, WEIR_FAULT_DIFFERS, peer, "rank %u has called %s instead", peer,
-                         describe(theirs, text));
-    if (theirs->element != own->element)
-        return differs(run, peer, theirs, "the datatype",
-                       weir_datatype_name((weir_datatype)theirs->element),
-                       weir_datatype_name((weir_datatype)own->element));
-    if (theirs->count != own->count)
-        return differs_in(run, peer, theirs, "the count", theirs->count, own->count);
-    if (theirs->reduction != own->reduction)
-        return differs(run, peer, theirs, "the reduction",
-                       weir_reduction_name((weir_reduction)theirs->reduction),
-                       weir_reduction_name((weir_reduction)own->reduction));
-    return theirs->root == own->root ||
-           differs_in(run, peer, theirs, "the root", theirs->root, own->root);
+    return mpi_is_same(own, theirs) ||
+           fail_of_pair(&(struct pair){run, own, run->group->rank, peer, theirs, UINT32_MAX});
+}
+
+static bool have_called_the_same(const void *things, uint32_t a, uint32_t b)
+{
+    const struct mpi_met *met = things;
+    return a < met->come && b < met->come && mpi_is_same(&met->heads[a], &met->heads[b]);
+}
+
+bool mpi_judge(struct mpi_run *run, const struct mpi_met *met)
+{
+    uint32_t rank = 0;
+    uint32_t peer = weir_odd_one(met, run->group->count, have_called_the_same, &rank);
+    const uint32_t fault = peer;
+    if (peer == WEIR_ODD_NONE) {
+        rank = 0;
+        peer = 1;
+        while (peer < met->come && have_called_the_same(met, rank, peer))
+            peer++;
+    }
+    return peer >= met->come || fail_of_pair(&(struct pair){run, &met->heads[rank], rank, peer,
+                                                            &met->heads[peer], fault});
 }
 
 bool mpi_late(struct mpi_run *run, uint32_t rank)

@@ -182,8 +182,18 @@ bool mpi_blame(struct mpi_run *run, enum weir_transport_fault fault, uint32_t ra
                const char *format, ...) WEIR_PRINTF(4, 5);
 // The failure of an MPI function.
 bool mpi_fail_in(struct mpi_run *run, const char *function, int error);
-// Whether the peer, which has said `theirs`, has called the same as this rank.
+// Whether the peer, which has said `theirs`, has called the same as this rank. Fails the group if not,
+// and says both calls.
 bool mpi_same(struct mpi_run *run, uint32_t peer, const struct mpi_head *theirs);
+bool mpi_is_same(const struct mpi_head *own, const struct mpi_head *theirs);
+// What the ranks that have come to a collective have called.
+struct mpi_met {
+    const struct mpi_head *heads;
+    uint32_t come; // the ranks before it have
+};
+// Whether all that have come have called the same. Fails the group if not, and names the rank that
+// differs from more than half of all.
+bool mpi_judge(struct mpi_run *run, const struct mpi_met *met);
 // The failure of a wait for the peer, at the deadline or because it has left.
 bool mpi_late(struct mpi_run *run, uint32_t peer);
 bool mpi_gone(struct mpi_run *run, uint32_t peer);

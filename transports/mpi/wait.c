@@ -9,6 +9,7 @@
 #define FOREVER_NS (UINT64_MAX / 2)
 // The other ranks wait longer than rank 0, which knows the rank that is missing.
 #define PATIENCE_NS 500000000
+#define JUDGE_NS 200000000
 
 struct mpi_run mpi_run_begin(struct mpi_group *group, struct mpi_head head, uint64_t timeout_ns)
 {
@@ -100,15 +101,30 @@ enum mpi_wait mpi_wait_all(struct mpi_run *run, struct mpi_request *requests, si
 
 // Rank 0.
 
-static bool hear(struct mpi_run *run, uint32_t peer)
+// After a difference the others are waited for, for they tell which of two ranks is wrong, but not long.
+static bool hear_each(struct mpi_run *run)
 {
     struct mpi_group *group = run->group;
-    const enum mpi_wait result = mpi_wait_all(run, &group->requests[peer], 1, run->deadline_ns);
-    if (result != MPI_DONE)
-        return result == MPI_LATE && mpi_late(run, peer);
-    group->peers[peer].heard = true;
-    group->peers[peer].last = group->heads[peer];
-    return mpi_same(run, peer, &group->heads[peer]);
+    struct mpi_met met = {.heads = group->heads, .come = 1};
+    uint64_t deadline_ns = run->deadline_ns;
+    bool same = true;
+    group->heads[0] = group->head;
+    for (; met.come < group->count; met.come++) {
+        const struct mpi_head *head = &group->heads[met.come];
+        const enum mpi_wait result = mpi_wait_all(run, &group->requests[met.come], 1, deadline_ns);
+        if (result == MPI_LATE && !same)
+            break;
+        if (result != MPI_DONE)
+            return result == MPI_LATE && mpi_late(run, met.come);
+        group->peers[met.come].heard = true;
+        group->peers[met.come].last = *head;
+        if (same && !mpi_is_same(&group->head, head)) {
+            const uint64_t judge_ns = weir_clock_now_ns() + JUDGE_NS;
+            same = false;
+            deadline_ns = judge_ns < deadline_ns ? judge_ns : deadline_ns;
+        }
+    }
+    return same || mpi_judge(run, &met);
 }
 
 static bool start(struct mpi_run *run, uint32_t peer, bool receives, int error)
@@ -127,8 +143,7 @@ static bool hear_all(struct mpi_run *run)
         ok = start(run, i, true,
                    mpi_library()->receive(&group->heads[i], sizeof *group->heads, (int)i,
                                           MPI_TAG_ARRIVE, group->comm, &group->requests[i].handle));
-    for (uint32_t i = 1; i < group->count && ok; i++)
-        ok = hear(run, i);
+    ok = ok && hear_each(run);
     if (!ok)
         mpi_abandon(group, group->requests, group->count);
     return ok;

@@ -113,6 +113,11 @@ expect_other count "all-reduce 2 of 'grads', app.c:20: $call the count 9, and ra
 expect_other datatype "all-reduce 2 of 'grads', app.c:20: $call the datatype f64, and rank 0 with f32"
 expect_other reduction "all-reduce 2 of 'grads', app.c:20: $call the reduction maximum, and rank 0 with sum"
 expect_other root "broadcast 2 of 'grads', app.c:20: rank 1 has called broadcast 2 (app.c:30) with the root 1, and rank 0 with 0"
+# Rank 0, which compares, may be the one that differs. Of two ranks neither is blamed.
+expect_other kind-0 "all-reduce 2 of 'grads', app.c:20: rank 0 has called barrier 2 (app.c:30) instead"
+expect_other count-0 "all-reduce 2 of 'grads', app.c:20: rank 0 has called all-reduce 2 (app.c:30) with the count 9, and rank 1 with 8"
+on 2 other-kind
+expect_all 2 "all-reduce 2 of 'grads', app.c:20: rank 1 has called barrier 2 (app.c:30), and rank 0 all-reduce 2 (app.c:20)"
 on 3 message
 expect_all 3 "recv of 'grads', app.c:20: rank 1 has called send (app.c:20) with the count 3, and rank 0 with 4"
 
