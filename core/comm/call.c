@@ -65,15 +65,27 @@ void weir__call_describe(const struct weir__call *call, char text[WEIR__CALL_TEX
              weir_collective_name((weir_collective)call->kind), call->number, file, call->line);
 }
 
-bool weir__call_same(const struct weir__call *own, uint32_t rank, const struct weir__call *theirs,
-                     uint32_t peer, char text[WEIR__CALL_TEXT_SIZE])
+bool weir__call_equals(const struct weir__call *a, const struct weir__call *b)
+{
+    return a->kind == b->kind && a->element == b->element && a->count == b->count &&
+           a->reduction == b->reduction && a->root == b->root;
+}
+
+void weir__call_differ(const struct weir__call *own, uint32_t rank, const struct weir__call *theirs,
+                       uint32_t peer, bool blames, char text[WEIR__CALL_TEXT_SIZE])
 {
     char called[WEIR__CALL_TEXT_SIZE];
+    char right[WEIR__CALL_TEXT_SIZE];
     const char *element = weir_datatype_name((weir_datatype)theirs->element);
     weir__call_describe(theirs, called);
-    if (own->kind != theirs->kind)
+    weir__call_describe(own, right);
+    if (own->kind != theirs->kind && blames)
         snprintf(text, WEIR__CALL_TEXT_SIZE, "rank %" PRIu32 " has called %.160s instead", peer,
                  called);
+    else if (own->kind != theirs->kind)
+        snprintf(text, WEIR__CALL_TEXT_SIZE,
+                 "rank %" PRIu32 " has called %.90s, and rank %" PRIu32 " %.90s", peer, called,
+                 rank, right);
     else if (own->element != theirs->element || own->count != theirs->count)
         snprintf(text, WEIR__CALL_TEXT_SIZE,
                  "rank %" PRIu32 " has called %.120s with %" PRIu64 " %s, and rank %" PRIu32
@@ -86,12 +98,9 @@ bool weir__call_same(const struct weir__call *own, uint32_t rank, const struct w
                  " with %s",
                  peer, called, weir_reduction_name((weir_reduction)theirs->reduction), rank,
                  weir_reduction_name((weir_reduction)own->reduction));
-    else if (own->root != theirs->root)
+    else
         snprintf(text, WEIR__CALL_TEXT_SIZE,
                  "rank %" PRIu32 " has called %.120s with the root %" PRIu32 ", and rank %" PRIu32
                  " with %" PRIu32,
                  peer, called, theirs->root, rank, own->root);
-    else
-        return true;
-    return false;
 }

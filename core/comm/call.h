@@ -58,9 +58,13 @@ static inline uint64_t weir__call_likeness(const struct weir_operation *operatio
                : likeness | 1;
 }
 
-// Whether two ranks have called the same. If not, stores what `peer` has called in a clause.
-bool weir__call_same(const struct weir__call *own, uint32_t rank, const struct weir__call *theirs,
-                     uint32_t peer, char text[WEIR__CALL_TEXT_SIZE]);
+// Whether two ranks have called the same.
+bool weir__call_equals(const struct weir__call *a, const struct weir__call *b);
+
+// Stores in a clause what `rank` and `peer` have called, which differs. Most ranks have called what
+// `rank` has if it blames `peer`.
+void weir__call_differ(const struct weir__call *own, uint32_t rank, const struct weir__call *theirs,
+                       uint32_t peer, bool blames, char text[WEIR__CALL_TEXT_SIZE]);
 
 // "all-reduce 16 (app.c:99)".
 void weir__call_describe(const struct weir__call *call, char text[WEIR__CALL_TEXT_SIZE]);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cold.h"
+#include "base/odd.h"
 #include "core/comm/call.h"
 #include "core/comm/known.h"
 #include "core/comm/pulse_parts.h"
@@ -233,6 +234,38 @@ static bool try_submit(weir_queue *queue, const struct weir_operation *operation
     return true;
 }
 
+struct calls {
+    const struct weir__call *all;
+};
+
+static bool have_called_the_same(const void *things, uint32_t a, uint32_t b)
+{
+    const struct calls *calls = things;
+    return weir__call_equals(&calls->all[a], &calls->all[b]);
+}
+
+// Stores which rank has called something else; of two ranks, and where no call is that of most, the
+// first that differs from rank 0. False: all have called the same.
+static bool find_difference(const weir_comm *comm, const struct weir__call *all,
+                            char text[WEIR__CALL_TEXT_SIZE])
+{
+    const struct calls calls = {all};
+    uint32_t rank = 0;
+    uint32_t peer = weir_odd_one(&calls, comm->count, have_called_the_same, &rank);
+    const bool blames = peer != WEIR_ODD_NONE;
+    if (!blames) {
+        rank = 0;
+        peer = 1;
+        while (peer < comm->count && have_called_the_same(&calls, 0, peer))
+            peer++;
+    }
+    if (peer >= comm->count)
+        return false;
+    // The sentence is about this rank's call.
+    weir__call_differ(&all[rank], rank, &all[peer], peer, blames && peer != comm->rank, text);
+    return true;
+}
+
 static weir_status compare(const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
@@ -245,11 +278,10 @@ static weir_status compare(const struct weir_operation *operation)
     weir_status status =
         all ? gather(&setup, &own, all, sizeof own)
             : weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to compare a collective");
-    for (uint32_t i = 0; i < comm->count && status == WEIR_OK; i++)
-        if (!weir__call_same(&own, comm->rank, &all[i], i, text))
-            status = weir__fail(WEIR_ERROR_COMM, "call the same on all ranks", "%s, %s:%d: %s",
-                                weir__comm_name(operation).text,
-                                operation->file ? operation->file : "?", operation->line, text);
+    if (status == WEIR_OK && find_difference(comm, all, text))
+        status = weir__fail(WEIR_ERROR_COMM, "call the same on all ranks", "%s, %s:%d: %s",
+                            weir__comm_name(operation).text,
+                            operation->file ? operation->file : "?", operation->line, text);
     weir__release(all);
     return status;
 }

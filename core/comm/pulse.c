@@ -16,6 +16,7 @@
 #include "core/support/memory.h"
 
 #define MILLISECOND UINT64_C(1000000)
+#define JUDGE_NS (200 * MILLISECOND)
 
 // A process that exits without destroying its communicators takes the driver's library apart while
 // pulses run. From then on they leave the engine alone.
@@ -50,32 +51,109 @@ void weir__pulse_end_asking(void)
     atomic_fetch_sub(&asking, 1);
 }
 
-// Compares a rank's last calls with those of this one.
-static bool compare(struct weir__pulse *pulse, uint32_t rank)
+// The first of a rank's last calls that differs from this one's; NULL: none does.
+static const struct weir__call *first_other(const struct weir__pulse *pulse, uint32_t rank)
 {
     const struct weir__beat *theirs = &pulse->beats[rank];
-    char text[WEIR__CALL_TEXT_SIZE];
-    struct weir__flight flight;
+    const struct weir__call *first = NULL;
     for (uint32_t i = 0; i < WEIR__PULSE_WINDOW; i++) {
         const struct weir__call *call = &theirs->calls[i];
         const struct weir__call own = weir__pulse_own_call(pulse, call->number);
-        if (call->number == 0 || own.number != call->number ||
-            weir__call_same(&own, pulse->comm->rank, call, rank, text))
-            continue;
-        pulse->differs = call->number; // which may be complete
-        weir__pulse_fail(pulse, weir__pulse_find(pulse, call->number, &flight) ? &flight : NULL,
-                         text);
-        return false;
+        if (call->number != 0 && own.number == call->number && !weir__call_equals(&own, call) &&
+            (!first || call->number < first->number))
+            first = call;
     }
-    const uint64_t last = theirs->number;
+    return first;
+}
+
+// The number of a call that differs from this rank's, or of one after it; 0: none is known.
+static uint64_t first_difference(const struct weir__pulse *pulse, uint32_t rank)
+{
+    const struct weir__beat *theirs = &pulse->beats[rank];
+    const struct weir__call *call = first_other(pulse, rank);
     uint64_t hash;
-    if (last == 0 || !weir__pulse_own_hash(pulse, last, &hash) || hash == theirs->hash)
+    if (call)
+        return call->number;
+    if (theirs->number == 0 || !weir__pulse_own_hash(pulse, theirs->number, &hash))
+        return 0;
+    return hash == theirs->hash ? 0 : theirs->number;
+}
+
+// How the ranks stand to what this one has called.
+struct verdict {
+    uint64_t number; // of the first difference
+    uint32_t peer;   // a rank that differs there
+    uint32_t alike;  // how many have called the same up to there, with this one
+    uint32_t others; // how many have not
+    uint32_t open;   // how many have not come so far, and may
+};
+
+static bool find_verdict(const struct weir__pulse *pulse, struct verdict *out_verdict)
+{
+    struct verdict verdict = {.number = UINT64_MAX};
+    for (uint32_t i = 0; i < pulse->comm->count; i++) {
+        const uint64_t number = first_difference(pulse, i);
+        if (number == 0)
+            continue;
+        verdict.others++;
+        if (number < verdict.number) {
+            verdict.number = number;
+            verdict.peer = i;
+        }
+    }
+    for (uint32_t i = 0; i < pulse->comm->count && verdict.others > 0; i++) {
+        const bool own = i == pulse->comm->rank;
+        const bool same = own || first_difference(pulse, i) == 0;
+        const bool there = own || pulse->beats[i].number >= verdict.number;
+        verdict.alike += same && there;
+        verdict.open += same && !there && !pulse->beats[i].leaves;
+    }
+    *out_verdict = verdict;
+    return verdict.others > 0;
+}
+
+// This rank may be the one that differs from most.
+static void fail_of_verdict(struct weir__pulse *pulse, const struct verdict *verdict)
+{
+    const weir_comm *comm = pulse->comm;
+    const struct weir__call own = weir__pulse_own_call(pulse, verdict->number);
+    const struct weir__call *theirs = first_other(pulse, verdict->peer);
+    const bool other_is_odd = 2 * verdict->alike > comm->count;
+    const bool own_is_odd = 2 * verdict->others > comm->count;
+    char text[WEIR__CALL_TEXT_SIZE];
+    struct weir__flight flight;
+    pulse->differs = theirs ? verdict->number : pulse->confirmed + 1; // which may be complete
+    if (theirs && own_is_odd)
+        weir__call_differ(theirs, verdict->peer, &own, comm->rank, false, text);
+    else if (theirs)
+        weir__call_differ(&own, comm->rank, theirs, verdict->peer, other_is_odd, text);
+    else
+        snprintf(text, sizeof text,
+                 "rank %" PRIu32 " has called something else than rank %" PRIu32
+                 "%s before collective %" PRIu64,
+                 own_is_odd ? comm->rank : verdict->peer, own_is_odd ? verdict->peer : comm->rank,
+                 own_is_odd || other_is_odd ? " and most others" : "",
+                 verdict->number < WEIR__PULSE_WINDOW ? 1
+                                                      : verdict->number - WEIR__PULSE_WINDOW + 1);
+    weir__pulse_fail(pulse,
+                     theirs && weir__pulse_find(pulse, verdict->number, &flight) ? &flight : NULL,
+                     text);
+}
+
+// Compares the last calls of all ranks with those of this one. After a difference the ranks that have
+// not come so far are waited for, for they tell which of two is wrong, but not long. False until all
+// is the same.
+static bool compare(struct weir__pulse *pulse)
+{
+    struct verdict verdict;
+    const uint64_t now_ns = weir_clock_now_ns();
+    if (!find_verdict(pulse, &verdict))
         return true;
-    snprintf(text, sizeof text,
-             "rank %" PRIu32 " has called something else before collective %" PRIu64, rank,
-             last < WEIR__PULSE_WINDOW ? 1 : last - WEIR__PULSE_WINDOW + 1);
-    pulse->differs = pulse->confirmed + 1;
-    weir__pulse_fail(pulse, NULL, text);
+    if (pulse->differs_ns == 0)
+        pulse->differs_ns = now_ns;
+    if (2 * verdict.alike > pulse->comm->count || 2 * verdict.others > pulse->comm->count ||
+        verdict.open == 0 || now_ns - pulse->differs_ns >= JUDGE_NS)
+        fail_of_verdict(pulse, &verdict);
     return false;
 }
 
@@ -96,10 +174,12 @@ static bool has_left(struct weir__pulse *pulse, uint32_t rank, const struct weir
 static void hear(struct weir__pulse *pulse, const struct weir__flight *oldest)
 {
     uint64_t confirmed = pulse->own.number;
+    if (!compare(pulse))
+        return;
     for (uint32_t i = 0; i < pulse->comm->count; i++) {
         const struct weir__beat *beat = &pulse->beats[i];
         confirmed = beat->number < confirmed ? beat->number : confirmed;
-        if (!compare(pulse, i) || has_left(pulse, i, oldest))
+        if (has_left(pulse, i, oldest))
             return;
     }
     pulse->confirmed = confirmed;

@@ -73,10 +73,11 @@ struct weir__pulse {
     struct weir_transport_part *parts;
     struct weir__beat own;
     uint64_t beat_number;
-    uint64_t confirmed; // all ranks have called the same up to this number
-    uint64_t differs;   // a rank has called something else with this number; 0: none
-    uint32_t turn;      // the engine's progress
-    uint64_t moved_ns;  // when there was any
+    uint64_t confirmed;  // all ranks have called the same up to this number
+    uint64_t differs;    // a rank has called something else with this number; 0: none
+    uint64_t differs_ns; // since when that is known, and not which rank is wrong; 0: it is not
+    uint32_t turn;       // the engine's progress
+    uint64_t moved_ns;   // when there was any
 };
 
 // beat.c

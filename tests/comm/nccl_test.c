@@ -338,6 +338,54 @@ WEIR_TEST(CommNccl, CountsThatDifferFromACompleteOne)
     expect_counts_to_differ(SECOND / 5);
 }
 
+// Of several ranks the one that differs is named on all of them.
+static void expect_the_odd_one(const char *section, uint32_t odd, uint32_t before)
+{
+    struct comm_rig rig;
+    char named[64];
+    open_with(&rig, section, 3);
+    for (uint32_t i = 0; i < before; i++)
+        for (uint32_t rank = 0; rank < 3; rank++)
+            EXPECT_OK(all_reduce(&rig, rank, 8));
+    for (uint32_t i = 0; i < 3; i++)
+        EXPECT_OK(all_reduce(&rig, (odd + i) % 3, i == 0 ? 7 : 8));
+    snprintf(named, sizeof named, ": rank %u has called all-reduce %u (", (unsigned)odd,
+             (unsigned)(before + 1));
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        AWAIT_FAILURE(rig.comms[rank], named, "with 7 i32", "with 8 i32");
+        await_queue_failure(rig.queues[rank]);
+        EXPECT_INT_LT(weir_queue_recover(rig.queues[rank]), 1);
+    }
+    close_all(&rig);
+}
+
+WEIR_TEST(CommNccl, TheOneOfSeveralThatDiffers)
+{
+    for (uint32_t odd = 0; odd < 3; odd++) {
+        expect_the_odd_one("", odd, 0);
+        expect_the_odd_one("", odd, 3);
+        expect_the_odd_one("check = 1", odd, 2);
+    }
+}
+
+// One that leaves a call out is one behind the others from then on; they are told which it is long after that.
+WEIR_TEST(CommNccl, TheOneOfSeveralThatLeavesOneOut)
+{
+    for (uint32_t odd = 0; odd < 3; odd++) {
+        struct comm_rig rig;
+        char named[64];
+        comm_rig_open(&rig, "", 3, WEIR_PLACE_DEVICE);
+        for (uint32_t rank = 0; rank < 3; rank++)
+            for (uint32_t i = 0; i < 40; i++)
+                if (rank != odd || i != 2)
+                    (void)all_reduce(&rig, rank, 1 + i);
+        snprintf(named, sizeof named, "rank %u has called ", (unsigned)odd);
+        for (uint32_t rank = 0; rank < 3; rank++)
+            AWAIT_FAILURE(rig.comms[rank], named);
+        close_all(&rig);
+    }
+}
+
 // With check nothing of it reaches the engine.
 WEIR_TEST(CommNccl, CheckComparesBefore)
 {
