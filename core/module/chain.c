@@ -58,10 +58,11 @@ weir_status weir__chain_build(struct weir__chain *chain, const struct weir__load
     uint32_t count = module_count + 1;
     size_t size = count * (sizeof(struct weir_link) + sizeof(struct table));
 
-    *chain = (struct weir__chain){.links = weir__allocate(size), .count = count};
+    *chain = (struct weir__chain){.links = weir__allocate(size)};
     if (!chain->links)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a chain of %u links",
                           (unsigned)count);
+    chain->count = count;
     for (uint32_t i = 0; i + 1 < module_count; i++)
         if (modules[i].module->wants & WEIR_MODULE_WANTS_TIMES)
             chain->times = true;
