@@ -20,7 +20,16 @@ struct weir_thread {
 // Ownership: `*thread` is the caller's, and stays where it is until it is joined.
 int weir_thread_start(struct weir_thread *thread, void (*run)(void *argument), void *argument);
 
+// The same, of a thread that weir_thread_is_current() and weir_thread_renew() know. Not for modules,
+// since it uses thread-local storage (base/thread_local.h).
+int weir_thread_start_known(struct weir_thread *thread, void (*run)(void *argument),
+                            void *argument);
+
 void weir_thread_join(struct weir_thread *thread);
+
+// Between thread.c and thread_known.c: pthread_create() without signals, and the end of the one before.
+int weir_thread_create(void *(*run)(void *argument), void *argument, pthread_t *out_id);
+void weir_thread_join_before(const struct weir_thread *thread);
 
 // Calls `call(user)`, which calls code of the program, on such a thread. If that code terminates the
 // thread, by pthread_exit() or by a cancellation that it has enabled, `ended(user)` runs in place of
@@ -29,7 +38,7 @@ void weir_thread_join(struct weir_thread *thread);
 // a thread without end hands its work over with weir_thread_renew().
 void weir_thread_call(void (*call)(void *user), void (*ended)(void *user), void *user);
 
-// For `ended`: starts another thread in the place of the calling one, which runs the same from the
+// For `ended` on a known thread: starts another one in the place of the calling one, which runs the same from the
 // beginning, at once. Returns 0, and the calling thread has only to return; or an error of errno's, and it
 // has to go on itself.
 //
@@ -37,7 +46,7 @@ void weir_thread_call(void (*call)(void *user), void (*ended)(void *user), void 
 // the join.
 int weir_thread_renew(void);
 
-// Whether the calling thread is this one, or one that it goes on for.
+// Whether the calling thread is this known one, or one that it goes on for.
 bool weir_thread_is_current(const struct weir_thread *thread);
 
 #endif

@@ -67,7 +67,7 @@ static weir_status make_slots(weir_loader *loader)
 static weir_status start_thread(weir_loader *loader)
 {
     pthread_mutex_lock(&loader->lock); // the source may end the thread at once
-    int error = weir_thread_start(&loader->thread, weir__loader_run, loader);
+    int error = weir_thread_start_known(&loader->thread, weir__loader_run, loader);
     pthread_mutex_unlock(&loader->lock);
     if (error == 0)
         return WEIR_OK;

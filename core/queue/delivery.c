@@ -62,7 +62,7 @@ static weir_status hold(weir_queue *queue, const struct weir_operation *operatio
                           "a plugin made an operation of kind %d, which this library cannot hold",
                           (int)operation->kind);
     if (!delivery->has_worker) {
-        if (weir_thread_start(&delivery->worker, weir__delivery_work, queue) != 0)
+        if (weir_thread_start_known(&delivery->worker, weir__delivery_work, queue) != 0)
             return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of threads",
                               "no thread for the host calls of queue '%s'",
                               weir__label_shown(weir_queue_label(queue)));

@@ -5,6 +5,7 @@
 // the call, while later operations may have been submitted before it: a late user.
 #include <stdlib.h>
 
+#include "base/thread_local.h"
 #include "plugins/check/parts.h"
 
 struct check_call {
@@ -19,7 +20,7 @@ struct check_call {
 };
 
 // The host call that the thread is in, of any link.
-static _Thread_local struct check_call *innermost;
+static WEIR_MODULE_THREAD_LOCAL struct check_call *innermost;
 
 // With the lock held.
 static struct check_call *call_of(const struct check *check)

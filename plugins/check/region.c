@@ -2,10 +2,11 @@
 // regions for one link at a time, the last one that it called.
 #include <string.h>
 
+#include "base/thread_local.h"
 #include "plugins/check/parts.h"
 
 enum {
-    DEPTH = 32
+    DEPTH = 8 // deeper ones count as the last of these
 };
 
 struct level {
@@ -13,7 +14,7 @@ struct level {
     uint64_t number;
 };
 
-static _Thread_local struct {
+static WEIR_MODULE_THREAD_LOCAL struct {
     const struct check *check;
     uint32_t depth; // may exceed DEPTH
     struct level levels[DEPTH];

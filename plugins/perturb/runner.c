@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/thread_local.h"
 #include "plugins/perturb/perturb.h"
 
-static _Thread_local bool in_host_call;
+static WEIR_MODULE_THREAD_LOCAL bool in_host_call;
 
 bool perturb_in_host_call(void)
 {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/thread_local.h"
 #include "plugins/sim/sim.h"
 
 #define THREADS_MOST 256 // that are kept; one that is forgotten begins anew
@@ -29,7 +30,7 @@ static void put_up_to(uint64_t *ns, uint64_t to_ns)
 static uint64_t own_id(void)
 {
     static atomic_uint_fast64_t last;
-    static _Thread_local uint64_t own;
+    static WEIR_MODULE_THREAD_LOCAL uint64_t own;
     if (own == 0)
         own = atomic_fetch_add(&last, 1) + 1;
     return own;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/thread_local.h"
 #include "plugins/sim/sim.h"
 
 #define MOST_NS (365.0 * 86400e9)
@@ -24,7 +25,7 @@ struct sim_call {
     void *user;
 };
 
-static _Thread_local bool in_host_call;
+static WEIR_MODULE_THREAD_LOCAL bool in_host_call;
 
 // Sizes.
 

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/thread_local.h"
 #include "plugins/trace/parts.h"
 #include "report/page.h"
 
@@ -26,13 +27,16 @@ FILE *const trace_no_stdin = NULL;
 
 // Errors of the report's library.
 
-static _Thread_local struct weir_error last_error;
+// Of the thread that reads a report.
+static WEIR_MODULE_THREAD_LOCAL struct weir_error *last_error;
 
 weir_status weir_error_set_sized(const struct weir_error *detail, size_t size)
 {
     (void)size; // the report's library is of the same version
-    last_error = detail ? *detail : (struct weir_error){.status = WEIR_OK};
-    return last_error.status;
+    const struct weir_error error = detail ? *detail : (struct weir_error){.status = WEIR_OK};
+    if (last_error)
+        *last_error = error;
+    return error.status;
 }
 
 // The report and the page.
@@ -53,16 +57,25 @@ static void fail(struct trace *trace, const char *message)
         weir_text_escape(trace->failure, sizeof trace->failure, message, "");
 }
 
+static bool read_report(struct trace *trace, weir_report **out_report)
+{
+    struct weir_error error = {.status = WEIR_OK};
+    last_error = &error;
+    const bool read = weir_report_read(trace->path, NULL, out_report) >= 0;
+    last_error = NULL;
+    if (!read)
+        fail(trace, error.message);
+    return read;
+}
+
 void trace_outputs_write(struct trace *trace)
 {
     weir_report *report = NULL;
     char message[1024];
     if ((!trace->report_path[0] && !trace->html_path[0]) || trace->write_failed)
         return;
-    if (weir_report_read(trace->path, NULL, &report) < 0) {
-        fail(trace, last_error.message);
+    if (!read_report(trace, &report))
         return;
-    }
     if (trace->report_path[0] && !write_report(trace->report_path, report, message, sizeof message))
         fail(trace, message);
     if (trace->html_path[0] && !weir_page_write(trace->html_path, report, message, sizeof message))

@@ -228,7 +228,7 @@ static void expect_line(int left, int refused, int ended)
     ASSERT_INT_EQ(pthread_key_create(&key, note_end), 0);
     ASSERT_INT_EQ(sem_init(&line.told, 0, 0), 0);
     atomic_store(&threads_left, 1 + left);
-    ASSERT_INT_EQ(weir_thread_start(&line.thread, run_line, &line), 0);
+    ASSERT_INT_EQ(weir_thread_start_known(&line.thread, run_line, &line), 0);
     while (sem_wait(&line.told) != 0)
         continue;
     EXPECT_FALSE(weir_thread_is_current(&line.thread));
