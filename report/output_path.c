@@ -50,11 +50,13 @@ static bool is_special(const char *path)
 
 static void claim(const char *wanted, char *path)
 {
-    pthread_mutex_lock(&written_lock);
     unsigned number = 1;
-    do
-        number_path(wanted, number++, path, WEIR_OUTPUT_PATH_SIZE);
-    while (is_written(path) && number < 10000 && !is_special(wanted));
+    number_path(wanted, number, path, WEIR_OUTPUT_PATH_SIZE);
+    if (is_special(wanted))
+        return;
+    pthread_mutex_lock(&written_lock);
+    while (is_written(path) && number < 9999)
+        number_path(wanted, ++number, path, WEIR_OUTPUT_PATH_SIZE);
     struct written *file = malloc(sizeof *file + strlen(path) + 1);
     if (file) {
         memcpy(file->path, path, strlen(path) + 1);
