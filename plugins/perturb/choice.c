@@ -36,7 +36,7 @@ bool perturb_may_run(const struct perturb_queue *queue, unsigned flags)
 {
     const struct perturb_operation *first = queue->first;
     return first && queue->in_flight == 0 && !is_awaited(first) &&
-           !(flags & PERTURB_NO_HOST_CALLS && perturb_is_of_host(perturb_of_user(first)));
+           !(flags & PERTURB_NO_HOST_CALLS && first->is_of_host);
 }
 
 // The earliest submitted of those that may run; `holds` leaves out what the pair holds back.

@@ -96,11 +96,29 @@ static void own(struct weir_operation *copy, void *memory)
     }
 }
 
+static bool has_host_call(const struct weir_operation *launch)
+{
+    for (uint32_t i = 0; i < launch->u.graph.node_count; i++)
+        if (weir_graph_node_at(launch->u.graph.nodes, i)->operation->kind ==
+            WEIR_OPERATION_HOST_CALL)
+            return true;
+    return false;
+}
+
+static bool is_of_host(const struct weir_operation *operation)
+{
+    return operation->kind == WEIR_OPERATION_HOST_CALL ||
+           operation->kind == WEIR_OPERATION_COLLECTIVE ||
+           operation->flags & WEIR_OPERATION_COLLECTIVES ||
+           (operation->kind == WEIR_OPERATION_GRAPH && has_host_call(operation));
+}
+
 struct perturb_operation *perturb_operation_create(const struct weir_operation *operation)
 {
     struct perturb_operation *copy = calloc(1, sizeof *copy + bytes_needed(operation));
     if (!copy)
         return NULL;
+    copy->is_of_host = is_of_host(operation);
     own(weir_operation_copy(&copy->room, operation), copy + 1);
     return copy;
 }

@@ -64,6 +64,7 @@ struct perturb_operation {
     struct perturb_queue *producer; // WAIT; has a reference
     uint64_t awaited;               // WAIT
     unsigned side;                  // PERTURB_PAIR: of the first line, of the second, or neither
+    bool is_of_host;                // a thread of the library runs it, which may wait for others
     struct perturb_batch batch;     // of which this is the first
     struct weir_operation_room room;
 };
@@ -153,14 +154,6 @@ static inline const struct weir_operation *perturb_of_user(
     const struct perturb_operation *operation)
 {
     return &operation->room.operation;
-}
-
-// Whether a thread of the library carries it out, which may wait for other operations.
-static inline bool perturb_is_of_host(const struct weir_operation *operation)
-{
-    return operation->kind == WEIR_OPERATION_HOST_CALL ||
-           operation->kind == WEIR_OPERATION_COLLECTIVE ||
-           operation->flags & WEIR_OPERATION_COLLECTIVES;
 }
 
 // operation.c

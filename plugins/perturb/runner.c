@@ -179,6 +179,8 @@ static void note(const struct perturb_queue *queue, const struct weir_operation 
 static struct perturb_batch *take_batch(struct perturb_queue *queue, struct perturb_operation *last)
 {
     struct perturb_operation *first = queue->first;
+    // What may not is handed on all the same, and then held: others need not wait for its end.
+    const bool may_run = perturb_may_run(queue, 0);
     queue->perturb->pending--;
     for (const struct perturb_operation *at = first; at != last; at = at->next)
         queue->perturb->pending--;
@@ -191,6 +193,7 @@ static struct perturb_batch *take_batch(struct perturb_queue *queue, struct pert
         .first = first,
         .last = perturb_operation_end(last),
         .since_ns = weir_clock_now_ns(),
+        .stalled = !may_run,
     };
     return &first->batch;
 }
@@ -205,7 +208,7 @@ void perturb_grant(struct perturb_queue *queue, struct perturb_operation *last)
     queue->in_flight++;
     batch->next = perturb->flight;
     perturb->flight = batch;
-    perturb->active++;
+    perturb->active += !batch->stalled;
     struct perturb_runner *runner = find_runner(perturb);
     if (runner) {
         runner->batch = batch;

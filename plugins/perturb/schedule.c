@@ -85,7 +85,7 @@ static bool settle(struct perturb *perturb)
 static uint64_t patience_ns(const struct perturb_batch *batch)
 {
     const uint64_t idle_ns = batch->queue->perturb->idle_ns;
-    return perturb_is_of_host(perturb_of_user(batch->first)) ? idle_ns : DEVICE_PATIENCE * idle_ns;
+    return batch->first->is_of_host ? idle_ns : DEVICE_PATIENCE * idle_ns;
 }
 
 static uint64_t next_stall_ns(const struct perturb *perturb, uint64_t deadline_ns)

@@ -1,4 +1,5 @@
 // Clones of graphs, and nodes that are disabled.
+#include <pthread.h>
 #include <string.h>
 
 #include "tests/conformance/graph_rig.h"
@@ -381,5 +382,47 @@ CONFORM(GraphEdit, CloneRunsBesideItsOrigin)
     EXPECT_TRUE(halves_are(&r, 1, 2));
     weir_graph_destroy(&graph);
     weir_graph_destroy(&clone);
+    destroy_rig(&r);
+}
+
+// A launch before an update has the operands of before, also while another thread waits for it.
+struct waiter {
+    pthread_barrier_t start;
+    weir_queue *queue;
+};
+
+static void *wait_for_launch(void *argument)
+{
+    struct waiter *waiter = argument;
+    pthread_barrier_wait(&waiter->start);
+    EXPECT_SYNC(waiter->queue);
+    return NULL;
+}
+
+static void update_beside_wait(const struct rig *r, weir_graph *graph, unsigned char value)
+{
+    struct waiter waiter = {.queue = r->a};
+    pthread_t thread;
+    ASSERT_INT_EQ(pthread_barrier_init(&waiter.start, NULL, 2), 0);
+    EXPECT_OK(weir_queue_graph(r->a, graph));
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, wait_for_launch, &waiter), 0);
+    pthread_barrier_wait(&waiter.start);
+    set_fill(graph, 0, r->x, 0, SIZE, (unsigned char)(value + 1));
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&waiter.start);
+    EXPECT_TRUE(all_are(r->host, 0, SIZE, value));
+}
+
+CONFORM(GraphEdit, UpdateBesideAWait)
+{
+    struct rig r;
+    make_rig(f, &r);
+    EXPECT_OK(weir_capture_begin(r.a));
+    fill(r.a, r.x, 0, SIZE, 0);
+    copy(r.a, r.host, r.x, 0, SIZE);
+    weir_graph *graph = end(r.a);
+    for (unsigned char value = 0; value < 200 && !weir_test_has_failed(); value++)
+        update_beside_wait(&r, graph, value);
+    weir_graph_destroy(&graph);
     destroy_rig(&r);
 }

@@ -116,6 +116,53 @@ WEIR_TEST(PerturbIdle, HostCallsThatWaitForEachOther)
     }
 }
 
+// The host call of a graph waits for what the program does after it has submitted: no submit waits for it.
+WEIR_TEST(PerturbIdle, SubmitWaitsForNoHostCallOfAGraph)
+{
+    for (unsigned seed = 1; seed <= 16; seed++) {
+        struct flag flag = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+        struct work work;
+        weir_graph *graph = NULL;
+        char text[64];
+        snprintf(text, sizeof text, "[perturb]\nidle = 60000\nseed = %u\n", seed);
+        begin(&work, text);
+        EXPECT_OK(weir_capture_begin(work.queue));
+        fill(&work, work.queue);
+        EXPECT_OK(weir_queue_host_call(work.queue, await_flag, &flag));
+        EXPECT_OK(weir_capture_end(work.queue, NULL, &graph));
+        EXPECT_OK(weir_queue_graph(work.queue, graph));
+        fill(&work, work.queue);
+        fill(&work, work.other);
+        EXPECT_OK(set_flag(&flag));
+        EXPECT_OK(weir_queue_sync(work.queue, GUARD_NS));
+        weir_graph_destroy(&graph);
+        end(&work);
+    }
+}
+
+// A launch behind a host call that has not ended is handed on by an update of its graph, and keeps no other
+// operation waiting.
+WEIR_TEST(PerturbIdle, LaunchBehindAHostCallDelaysNoOtherQueue)
+{
+    struct flag flag = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    const uint32_t pattern = 8;
+    struct work work;
+    weir_graph *graph = NULL;
+    begin(&work, "[perturb]\nidle = 1000\nmode = late\n");
+    EXPECT_OK(weir_capture_begin(work.queue));
+    fill(&work, work.queue);
+    EXPECT_OK(weir_capture_end(work.queue, NULL, &graph));
+    EXPECT_OK(weir_queue_host_call(work.queue, await_flag, &flag));
+    EXPECT_OK(weir_queue_graph(work.queue, graph));
+    EXPECT_OK(weir_graph_set_fill(graph, 0, work.buffer, 0, 64, &pattern, sizeof pattern));
+    fill(&work, work.other);
+    EXPECT_OK(weir_queue_sync(work.other, GUARD_NS / 4));
+    EXPECT_OK(set_flag(&flag));
+    EXPECT_OK(weir_queue_sync(work.queue, GUARD_NS));
+    weir_graph_destroy(&graph);
+    end(&work);
+}
+
 WEIR_TEST(PerturbIdle, TimeoutBeforeTheEnd)
 {
     struct flag flag = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
