@@ -105,14 +105,26 @@ static bool copy_party(struct check_pair *pair, const struct check_party *from,
            copy_text(pair, from->region, &use->region);
 }
 
-static bool write_words(struct check_pair *pair)
+static bool place_in_queue(struct check_pair *pair, const struct check_party *from,
+                           struct weir_check_use *use)
+{
+    if (from->caller_id == 0)
+        return true;
+    use->queue_id = from->caller_id;
+    return copy_text(pair, from->caller, &use->queue);
+}
+
+static bool write_words(struct check_pair *pair, const struct check_conflict *conflict)
 {
     struct weir_check_finding *finding = &pair->finding;
+    struct weir_check_finding placed = *finding;
     struct weir_long_text message = {.text = NULL};
     struct weir_long_text remedy = {.text = NULL};
     check_message_write(&message, finding);
-    check_remedy_write(&remedy, finding);
-    const bool owned = own(pair, message.text, &finding->message);
+    const bool in_queues = place_in_queue(pair, &conflict->first, &placed.first) &&
+                           place_in_queue(pair, &conflict->second, &placed.second);
+    check_remedy_write(&remedy, &placed);
+    const bool owned = own(pair, message.text, &finding->message) && in_queues;
     return own(pair, remedy.text, &finding->remedy) && owned && !message.failed && !remedy.failed;
 }
 
@@ -139,7 +151,7 @@ static struct check_pair *make_pair(const struct check_conflict *conflict, uint6
         .size = conflict->size,
     };
     if (copy_text(pair, conflict->buffer, &pair->finding.buffer) && copy_parties(pair, conflict) &&
-        write_words(pair))
+        write_words(pair, conflict))
         return pair;
     pair_destroy(pair);
     return NULL;

@@ -30,6 +30,8 @@ struct check_party {
     size_t size;
     const char *region;
     uint64_t region_number;
+    const char *caller; // the host: the label of the queue whose host call uses the bytes
+    uint64_t caller_id; // 0: none
 };
 
 // What the engine has found. `first` was submitted before `second`.

@@ -16,7 +16,7 @@ extern "C" {
 enum {
     CHECK_PAIRS = 1000, // of lines that are kept
     CHECK_SLOTS = 1024, // of their table; a power of two
-    CHECK_TEXTS = 12,   // of one finding
+    CHECK_TEXTS = 14,   // of one finding
 };
 
 // words.c
@@ -25,7 +25,7 @@ enum {
 const char *check_operation_name(uint32_t operation);
 // One sentence, without the full stop. The texts of the finding are filled in.
 void check_message_write(struct weir_long_text *text, const struct weir_check_finding *finding);
-// What to add, and where.
+// What to add, and where. Here a use of a host call has the queue of that call.
 void check_remedy_write(struct weir_long_text *text, const struct weir_check_finding *finding);
 
 // suppress.c

@@ -12,11 +12,16 @@ static void keep_text(char *room, const char **text)
     *text = room;
 }
 
+static void keep_queue(char *room, struct check_party *party)
+{
+    keep_text(room, party->caller ? &party->caller : &party->queue);
+}
+
 void check_keep_texts(struct check_conflict *conflict, char *first_queue, char *second_queue,
                       char *buffer)
 {
-    keep_text(first_queue, &conflict->first.queue);
-    keep_text(second_queue, &conflict->second.queue);
+    keep_queue(first_queue, &conflict->first);
+    keep_queue(second_queue, &conflict->second);
     keep_text(buffer, &conflict->buffer);
 }
 
@@ -74,8 +79,14 @@ static struct check_party party(const struct check_origin *origin, weir_access a
 
 static void add_actor(struct check_party *party, const struct check_actor *actor, uint64_t count)
 {
-    if (!actor || party->operation == 0)
+    if (!actor)
         return;
+    if (party->operation ==
+        0) { // in a host call, unless the actor is a thread, which has no number
+        party->caller = actor->id ? actor->label : NULL;
+        party->caller_id = actor->id;
+        return;
+    }
     party->queue = actor->label;
     party->queue_id = actor->id;
     party->sequence = count - actor->base;

@@ -219,13 +219,25 @@ static void say_needless_sync(struct weir_long_text *text, const struct weir_che
 
 // Remedies.
 
+static bool is_in_call(const struct weir_check_use *use)
+{
+    return !is_host(use) && strcmp(use->operation, check_operation_name(0)) == 0;
+}
+
+// Where the program submits it.
+static void add_submission(struct weir_long_text *text, const struct weir_check_use *use)
+{
+    weir_long_text_add(text, is_in_call(use) ? "the host call that runs " : "");
+    add_place(text, use);
+}
+
 static void add_record_and(struct weir_long_text *text, const struct weir_check_finding *finding,
                            const struct weir_check_use *before)
 {
     weir_long_text_add(text, "record on ");
     add_queue(text, finding, before);
     weir_long_text_add(text, " after ");
-    add_place(text, before);
+    add_submission(text, before);
 }
 
 static void order_queues(struct weir_long_text *text, const struct weir_check_finding *finding,
@@ -235,7 +247,7 @@ static void order_queues(struct weir_long_text *text, const struct weir_check_fi
     weir_long_text_add(text, ", wait on ");
     add_queue(text, finding, after);
     weir_long_text_add(text, " before ");
-    add_place(text, after);
+    add_submission(text, after);
 }
 
 static void order_host_after(struct weir_long_text *text, const struct weir_check_finding *finding)
@@ -284,7 +296,7 @@ static void move_free(struct weir_long_text *text, const struct weir_check_findi
     add_place(text, &finding->first);
     weir_long_text_add(text, " after ");
     add_place(text, &finding->second);
-    if (same)
+    if (same || is_host(&finding->second))
         return;
     weir_long_text_add(text, "; ");
     order_queues(text, finding, &finding->second, &finding->first);

@@ -210,6 +210,7 @@ WEIR_TEST(CheckEngine, AGraphIsExaminedOnce)
 
 struct call {
     sem_t begin;
+    sem_t end;
     weir_buffer *buffer;
 };
 
@@ -221,6 +222,7 @@ static weir_status use_in_call(void *user)
         continue;
     EXPECT_OK(weir_host_begin(call->buffer, 0, SIZE, WEIR_ACCESS_READ_WRITE, &bytes));
     EXPECT_OK(weir_host_end(call->buffer, 0, SIZE, WEIR_ACCESS_READ_WRITE));
+    sem_post(&call->end);
     return WEIR_OK;
 }
 
@@ -232,6 +234,7 @@ WEIR_TEST(CheckEngine, AHostCallRunsLate)
     struct call call;
     rig_open(&rig, "");
     sem_init(&call.begin, 0, 0);
+    sem_init(&call.end, 0, 0);
     call.buffer = rig.host;
     ASSERT_OK(weir_queue_host_call(rig.one, use_in_call, &call));
     ASSERT_OK(weir_queue_copy(rig.one, rig.a, 0, rig.host, 0, SIZE));
@@ -241,6 +244,7 @@ WEIR_TEST(CheckEngine, AHostCallRunsLate)
     EXPECT_OK(weir_queue_sync(rig.two, WEIR_FOREVER));
     expect_nothing(&rig);
     sem_destroy(&call.begin);
+    sem_destroy(&call.end);
     rig_close(&rig);
 }
 
@@ -251,6 +255,7 @@ WEIR_TEST(CheckEngine, AHostCallBesideAnotherQueue)
     struct call call;
     rig_open(&rig, "");
     sem_init(&call.begin, 0, 0);
+    sem_init(&call.end, 0, 0);
     call.buffer = rig.host;
     ASSERT_OK(weir_queue_host_call(rig.one, use_in_call, &call));
     const int first = __LINE__ + 1;
@@ -260,7 +265,35 @@ WEIR_TEST(CheckEngine, AHostCallBesideAnotherQueue)
     ASSERT_SIZE_EQ(weir_check_count(rig.runtime), 1);
     EXPECT_INT_EQ(finding(&rig, 0).kind, WEIR_CHECK_HOST_WRITE);
     EXPECT_INT_EQ(finding(&rig, 0).first.line, first);
+    // A sync is not allowed in the function.
+    EXPECT_NULL(strstr(finding(&rig, 0).remedy, "sync"));
+    EXPECT_CONTAINS(finding(&rig, 0).remedy, "wait on 'one' before the host call");
     sem_destroy(&call.begin);
+    sem_destroy(&call.end);
+    rig_close(&rig);
+}
+
+// What comes after the call without a wait for it.
+WEIR_TEST(CheckEngine, AnotherQueueAfterAHostCall)
+{
+    struct rig rig;
+    struct call call;
+    rig_open(&rig, "threads = strict");
+    sem_init(&call.begin, 0, 1);
+    sem_init(&call.end, 0, 0);
+    call.buffer = rig.host;
+    ASSERT_OK(weir_queue_host_call(rig.one, use_in_call, &call));
+    while (sem_wait(&call.end) != 0)
+        continue;
+    const int second = __LINE__ + 1;
+    EXPECT_OK(weir_queue_fill(rig.two, rig.host, 0, SIZE, &seven, 1));
+    EXPECT_OK(weir_queue_sync(rig.one, WEIR_FOREVER));
+    ASSERT_SIZE_EQ(weir_check_count(rig.runtime), 1);
+    EXPECT_INT_EQ(finding(&rig, 0).second.line, second);
+    EXPECT_CONTAINS(finding(&rig, 0).remedy, "record on 'one' after the host call");
+    EXPECT_CONTAINS(finding(&rig, 0).remedy, "wait on 'two' before");
+    sem_destroy(&call.begin);
+    sem_destroy(&call.end);
     rig_close(&rig);
 }
 
