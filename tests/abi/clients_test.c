@@ -1,6 +1,6 @@
 // clang-tidy: -Ibazel-bin/tests/abi/newer -DNEWER -DLIBRARY_IS_NEWER=0
 // What is built on the API (the patterns, reports and ARR-COC), in a program whose headers may
-// be older or newer than the library's: each is created, used and asked for its figures once.
+// be newer than the library's: each is created, used and asked for its figures once.
 // With newer headers (NEWER), what was appended to params is set once.
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-"""Other headers in place of //api's: newer ones, or those that were frozen."""
+"""Newer headers in place of //api's."""
 
 load("//tests/support:defs.bzl", "weir_c_test")
 
@@ -67,74 +67,73 @@ without_api = rule(
     attrs = {"deps": attr.label_list(providers = [CcInfo])},
 )
 
-def layout_table(name, headers, include, patterns = "weir/patterns"):
-    """NAME.layout: what headers declare, with sizes, offsets and values.
-
-    Headers that have come since are not among the frozen ones.
+def layout_table(name, headers):
+    """present.layout: what the headers of the tree declare, with sizes, offsets and values.
 
     Args:
       name: the target.
       headers: the headers.
-      include: the folder that holds `weir/`.
-      patterns: the folder of the patterns' headers, there or in the tree.
     """
-    includes = ["weir/module/error.h", "weir/report.h"] + ["%s/%s.h" % (patterns, each) for each in PATTERNS]
+    includes = ["weir/module/error.h", "weir/report.h"] + ["patterns/%s.h" % each for each in PATTERNS]
     native.genrule(
         name = name,
         testonly = True,
         srcs = headers,
-        outs = [name + ".layout"],
+        outs = ["present.layout"],
         cmd = """
-            probe=$(@D)/%s
-            for header in %s; do
-                printf '#if __has_include(<%%s>)\\n#include <%%s>\\n#endif\\n' $$header $$header
-            done >$$probe.unit.c
-            $(CC) -std=c11 -E -I%s -I. $$probe.unit.c >$$probe.i
-            python3 $(location layout.py) probe $$probe.i $$probe.unit.c >$$probe.c
-            $(CC) -std=c11 -I%s -I. $$probe.c -o $$probe.program
+            probe=$(@D)/probe
+            printf '#include <%%s>\\n' %s >$$probe.unit.c
+            $(CC) -std=c11 -E -Iapi -I. $$probe.unit.c >$$probe.i
+            python3 $(location layout.py) $$probe.i $$probe.unit.c >$$probe.c
+            $(CC) -std=c11 -Iapi -I. $$probe.c -o $$probe.program
             $$probe.program >$@
-        """ % (name, " ".join(includes), include, include),
+        """ % " ".join(includes),
         exec_tools = ["layout.py"],
         message = "Writing down the layout of headers",
         toolchains = ["@bazel_tools//tools/cpp:current_cc_toolchain"],
     )
 
-def modules(tree, headers, sources, copts = []):
-    """TREE/weir_NAME.so of each module.
+def present_modules(modules):
+    """present/weir_NAME.so: the modules as they are built.
 
     Args:
-      tree: the name of the headers.
-      headers: the library of the headers.
-      sources: name of the module -> its sources.
-      copts: further options of the compiler.
+      modules: name of the module -> its target.
     """
-    for module, srcs in sources.items():
+    for module, target in modules.items():
+        native.genrule(
+            name = "present_" + module,
+            testonly = True,
+            srcs = [target],
+            outs = ["present/weir_%s.so" % module],
+            cmd = "cp $< $@",
+        )
+
+def newer_modules(headers):
+    """newer/weir_NAME.so of the same modules.
+
+    Args:
+      headers: the library of the newer headers.
+    """
+    for module, srcs in {
+        "null": ["//backends/null:code"],
+        "count": ["//tests/plugins/count:count.c"],
+        "tails": ["tails.c"],
+    }.items():
         native.cc_binary(
-            name = "%s/weir_%s.so" % (tree, module),
+            name = "newer/weir_%s.so" % module,
             testonly = True,
             srcs = srcs,
-            copts = copts,
+            copts = ["-DNEWER"],
             linkopts = ["-lpthread"],
             linkshared = True,
             deps = [headers],
         )
 
-def _copied(tree, module):
-    """The sources that `freeze.sh MODULE COMMIT` left."""
-    return native.glob(["%s/%s/**/*.%s" % (tree, module, kind) for kind in ["c", "h"]])
-
-def shipped_modules(tree, headers):
-    """TREE/weir_NAME.so of the modules that are shipped, of a copy of their sources or the present ones.
-
-    Args:
-      tree: the name of the headers.
-      headers: the libraries of the headers, the kit's among them.
-    """
     for backend in ["cuda", "opencl"]:
         native.cc_binary(
-            name = "%s/weir_%s.so" % (tree, backend),
+            name = "newer/weir_%s.so" % backend,
             testonly = True,
-            srcs = _copied(tree, backend) or [
+            srcs = [
                 "//backends/clc:code",
                 "//backends/kit:code",
                 "//backends/%s:code" % backend,
@@ -144,13 +143,13 @@ def shipped_modules(tree, headers):
                 "-lpthread",
             ],
             linkshared = True,
-            deps = headers + [":%s_parts" % backend],
+            deps = [headers, ":%s_parts" % backend],
         )
 
     native.cc_binary(
-        name = tree + "/weir_trace.so",
+        name = "newer/weir_trace.so",
         testonly = True,
-        srcs = _copied(tree, "trace") or ["//plugins/trace:code"],
+        srcs = ["//plugins/trace:code"],
         additional_linker_inputs = ["//plugins/trace:exports.lds"],
         linkopts = [
             "-lpthread",
@@ -158,7 +157,7 @@ def shipped_modules(tree, headers):
             "-Wl,--defsym=stdin=trace_no_stdin",
         ],
         linkshared = True,
-        deps = headers + [":trace_parts"],
+        deps = [headers, ":trace_parts"],
     )
 
 def conformance_run(name, program, library, chain):
@@ -184,13 +183,10 @@ def conformance_run(name, program, library, chain):
         data.append("//tests/support/libcuda:libcuda.so.1")
         env["LD_LIBRARY_PATH"] = "tests/support/libcuda"
         env["WEIR_TEST_CUDA_DEVICES"] = "2"
-    # A backend that is older than the barrier has none for source at run time.
-    older = chain[-1] in ["frozen/opencl", "frozen/cuda"]
     weir_c_test(
         name = name,
         size = "medium",
         srcs = [],
-        args = ["--gtest_filter=-Cooperative.SourceAtRunTime"] if older else [],
         data = data,
         env = env,
         deps = [

@@ -1,13 +1,10 @@
-"""The layout of the public headers: written down, and compared with that of others.
+"""Writes down the layout of the public headers.
 
-usage: layout.py probe PREPROCESSED UNIT    a C program that prints the layout, to stdout
-       layout.py compare OLD NEW HEADER...
+usage: layout.py PREPROCESSED UNIT    a C program that prints the layout, to stdout
 
 UNIT includes the headers, PREPROCESSED is what the compiler made of it. The program prints one line
 for each structure, field, constant of an enumeration and function: what it is, its numbers and its
-type without the names of parameters. `compare` says what of OLD is not in NEW as it was. HEADER are
-the older headers: where they have a line "above: VERSION" in a structure it may have become larger,
-and so may the constant that follows such a line.
+type without the names of parameters.
 """
 
 import re
@@ -19,14 +16,10 @@ OWN = re.compile(r"/(weir|patterns)/")
 NAME = re.compile(r"[A-Za-z_]\w*$")
 # Memory for a copy, which only its allocator reads; its fields follow those of their types.
 LOCAL = ("weir_operation_room",)
-OPENING = re.compile(r"^(?:typedef )?(?:struct|enum) (\w+) \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 
 
 def fail(text):
     sys.exit("layout: " + text)
-
-
-# Reading the headers.
 
 
 def own_lines(text):
@@ -165,59 +158,10 @@ def probe(path, unit_path):
     print("int main(void)\n{\n    " + "\n    ".join(lines) + "\n    return 0;\n}")
 
 
-# Comparing.
-
-
-def table(path):
-    """What -> (number, type), of the lines that a probe printed."""
-    with open(path, encoding="utf-8") as file:
-        entries = (re.match(r"(\w+ [\w.]+): (\S+) (.*)", line).groups() for line in file)
-        return {what: (number, kind) for what, number, kind in entries}
-
-
-def growing(headers):
-    """What may have become larger."""
-    found = set()
-    for header in headers:
-        with open(header, encoding="utf-8") as file:
-            for name, body in OPENING.findall(file.read()):
-                if re.search(r"^ *// above: ", body, re.MULTILINE):
-                    found.add("structure " + name)
-                found.update("constant " + each
-                             for each in re.findall(r"// above: .*\n\s*(\w+),", body))
-    return found
-
-
-def differences(old, new, may_grow):
-    for what, was in old.items():
-        now = new.get(what)
-        if now is None:
-            yield "%s is gone" % what
-        elif now[1] != was[1]:
-            yield "%s was '%s' and is '%s'" % (what, was[1], now[1])
-        elif what in may_grow and int(now[0]) >= int(was[0]):
-            continue
-        elif now[0] != was[0]:
-            yield "%s was %s and is %s" % (what, was[0], now[0])
-
-
-def compare(old_path, new_path, headers):
-    old = table(old_path)
-    found = list(differences(old, table(new_path), growing(headers)))
-    for sentence in found:
-        print(sentence)
-    for kind in ("structure", "field", "constant", "function"):
-        print("compared %ss: %d" % (kind, sum(what.startswith(kind + " ") for what in old)))
-    sys.exit(1 if found else 0)
-
-
 def main():
-    if sys.argv[1:2] == ["probe"] and len(sys.argv) == 4:
-        probe(sys.argv[2], sys.argv[3])
-    elif sys.argv[1:2] == ["compare"] and len(sys.argv) > 4:
-        compare(sys.argv[2], sys.argv[3], sys.argv[4:])
-    else:
+    if len(sys.argv) != 3:
         fail(__doc__)
+    probe(sys.argv[1], sys.argv[2])
 
 
 main()
