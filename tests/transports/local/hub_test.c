@@ -20,40 +20,19 @@ WEIR_TEST(Hub, NamesARankThatDoesNotCome)
     EXPECT_INT_EQ(ranks_blocks(), 1);
 }
 
-struct joiner {
-    pthread_t thread;
-    struct rank rank;
-    struct weir_transport_setup setup;
-    sem_t *done;
-};
-
-static void *join(void *argument)
-{
-    struct joiner *joiner = argument;
-    rank_join(&joiner->rank, &joiner->setup);
-    if (joiner->rank.status)
-        sem_post(joiner->done);
-    return NULL;
-}
-
 WEIR_TEST(Hub, RefusesAnotherCount)
 {
-    sem_t done;
-    struct joiner joiners[2];
-    sem_init(&done, 0, 0);
-    const struct weir_transport_setup setup = ranks_setup("process");
+    struct joiner joiners[2] = {{.failed = NULL}};
+    struct weir_transport_setup setup = ranks_setup("process");
     for (uint32_t i = 0; i < 2; i++) {
-        joiners[i] = (struct joiner){.rank = {.rank = i}, .setup = setup, .done = &done};
-        joiners[i].setup.count = 2 + i;
-        pthread_create(&joiners[i].thread, NULL, join, &joiners[i]);
+        setup.count = 2 + i;
+        rank_start(&joiners[i], i, setup);
     }
     for (int i = 0; i < 2; i++) {
-        pthread_join(joiners[i].thread, NULL);
-        EXPECT_INT_EQ(joiners[i].rank.status, WEIR_ERROR_COMM);
+        EXPECT_INT_EQ(rank_await(&joiners[i]), WEIR_ERROR_COMM);
         EXPECT_CONTAINS(joiners[i].rank.error.message, "that there are 2");
         EXPECT_CONTAINS(joiners[i].rank.error.message, "3");
     }
-    sem_destroy(&done);
     EXPECT_INT_EQ(ranks_blocks(), 1);
 }
 
@@ -78,28 +57,25 @@ WEIR_TEST(Hub, AllHaveJoinedWhenOneFails)
 // Two come as rank 0: one of them is refused, and the other one waits for rank 1.
 WEIR_TEST(Hub, RefusesARankThatIsThere)
 {
-    sem_t done;
-    struct joiner joiners[2];
-    sem_init(&done, 0, 0);
+    sem_t failed;
+    struct joiner joiners[2] = {{.failed = &failed}, {.failed = &failed}};
+    sem_init(&failed, 0, 0);
     const struct weir_transport_setup setup = ranks_setup("process");
-    for (int i = 0; i < 2; i++) {
-        joiners[i] = (struct joiner){.setup = setup, .done = &done};
-        pthread_create(&joiners[i].thread, NULL, join, &joiners[i]);
-    }
-    while (sem_wait(&done) != 0)
+    for (int i = 0; i < 2; i++)
+        rank_start(&joiners[i], 0, setup);
+    while (sem_wait(&failed) != 0)
         continue;
     struct rank last = {.rank = 1};
     EXPECT_INT_EQ(rank_join(&last, &setup), WEIR_OK);
     int refused = 0;
     for (int i = 0; i < 2; i++) {
-        pthread_join(joiners[i].thread, NULL);
-        refused += joiners[i].rank.status == WEIR_ERROR_COMM &&
+        refused += rank_await(&joiners[i]) == WEIR_ERROR_COMM &&
                    strstr(joiners[i].rank.error.message, "another rank 0 is at process:") != NULL;
         rank_leave(&joiners[i].rank);
     }
     rank_leave(&last);
     EXPECT_INT_EQ(refused, 1);
-    sem_destroy(&done);
+    sem_destroy(&failed);
     EXPECT_INT_EQ(ranks_blocks(), 1);
 }
 
