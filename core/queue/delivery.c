@@ -128,6 +128,20 @@ weir_status weir__deliver(weir_queue *queue, const struct weir_operation *operat
     return deliver(queue, operation);
 }
 
+void weir__delivery_lose(weir_queue *queue, const struct weir_operation *operation,
+                         weir_status status)
+{
+    struct weir__delivery *delivery = &queue->delivery;
+    weir__queue_fail(queue, operation, status);
+    weir_lock_take(&delivery->lock);
+    if (!atomic_load(&delivery->holding))
+        weir__note_delivered(queue, operation);
+    else if (!(operation->flags & WEIR_OPERATION_PART))
+        delivery->lost = operation->sequence;
+    pthread_cond_broadcast(&delivery->changed);
+    weir_lock_release(&delivery->lock);
+}
+
 // The link's slots.
 
 static weir_status queue_submit(const struct weir_link *link, weir_queue *queue,

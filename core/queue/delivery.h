@@ -38,6 +38,7 @@ struct weir__delivery {
     struct weir_lock lock;           // of what follows
     pthread_cond_t changed;          // a change of these, or of `delivered` while holding
     struct weir__held_list list;
+    uint64_t lost; // the last operation that was given up; delivered when the hold ends
     bool has_worker;
     bool stop;
     struct weir_thread worker; // another one after each host call that has ended it
@@ -59,5 +60,10 @@ void weir__delivery_settle(struct weir__delivery *delivery);
 // Delivers an operation that the backend cannot simply get unchanged and at once: see
 // weir__queue_deliver().
 weir_status weir__deliver(weir_queue *queue, const struct weir_operation *operation);
+
+// weir_host.fail: books the failure of an operation that a plugin's thread could not submit. What waits
+// for its delivery goes on once everything before it is delivered.
+void weir__delivery_lose(weir_queue *queue, const struct weir_operation *operation,
+                         weir_status status);
 
 #endif

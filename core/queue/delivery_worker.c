@@ -258,6 +258,8 @@ static void stop_holding(weir_queue *queue)
     weir_lock_take(&delivery->lock);
     if (delivery->list.first)
         return;
+    if (delivery->lost > atomic_load(&delivery->delivered))
+        atomic_store(&delivery->delivered, delivery->lost);
     atomic_store_explicit(&delivery->holding, false, memory_order_release);
     pthread_cond_broadcast(&delivery->changed);
 }

@@ -1,4 +1,5 @@
 // The services of core for modules.
+#include "core/queue/delivery.h"
 #include "core/runtime/runtime.h"
 #include "core/support/error.h"
 #include "core/support/log.h"
@@ -11,4 +12,5 @@ const struct weir_host weir__host = {
     .allocate = weir__allocate,
     .release = weir__release,
     .count_driver_object = weir__count_driver_object,
+    .fail = weir__delivery_lose,
 };

@@ -1,8 +1,6 @@
 // Each batch in flight has a thread, which hands it on and waits for its end. A thread is kept
 // for the next batch, so that there is one, and more only while operations are stalled.
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/thread_local.h"
@@ -39,21 +37,13 @@ static weir_status gate(void *user)
     return WEIR_OK;
 }
 
-static void submit(struct perturb_batch *batch, const struct weir_operation *operation)
+static weir_status submit(const struct perturb_batch *batch, const struct weir_operation *operation)
 {
-    const struct perturb *perturb = batch->queue->perturb;
-    const struct weir_link *next = perturb->link->next;
-    const char *label = weir_queue_object(batch->queue->object)->label;
-    char text[256];
-    if (next->ops->queue_submit(next, batch->queue->object, operation) >= 0)
-        return;
-    snprintf(text, sizeof text,
-             "operation %llu of queue '%.60s' cannot be held, so it may be lost; free memory, or "
-             "raise the limit of threads",
-             (unsigned long long)operation->sequence, label[0] ? label : "(no label)");
-    next->host->log(WEIR_LOG_ERROR, "perturb", text);
+    const struct weir_link *next = batch->queue->perturb->link->next;
+    return next->ops->queue_submit(next, batch->queue->object, operation);
 }
 
+// Without memory for it what follows runs at once, in the same order.
 static void submit_gate(struct perturb_batch *batch)
 {
     const struct weir_operation *first = perturb_of_user(batch->first);
@@ -67,7 +57,7 @@ static void submit_gate(struct perturb_batch *batch)
     };
     operation.u.host_call.function = gate;
     operation.u.host_call.user = batch;
-    submit(batch, &operation);
+    (void)submit(batch, &operation);
 }
 
 static void submit_own(struct perturb_batch *batch, struct perturb_operation *operation)
@@ -81,7 +71,9 @@ static void submit_own(struct perturb_batch *batch, struct perturb_operation *op
         copy->u.host_call.function = call;
         copy->u.host_call.user = operation;
     }
-    submit(batch, copy);
+    const weir_status status = submit(batch, copy);
+    if (status < 0)
+        batch->queue->perturb->link->host->fail(batch->queue->object, own, status);
 }
 
 static void hand_on(struct perturb_batch *batch)

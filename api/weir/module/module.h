@@ -50,6 +50,11 @@ struct weir_host {
     // Counts a native object that was created; not called for events.
     void (*count_driver_object)(void);
     // above: ABI 3
+    // Fails the queue from this operation on, with the calling thread's error, and completes its event.
+    // For a plugin that submits on a thread of its own, where the failure of a submit reaches no caller
+    // of the program's. Once for an operation, in place of another submit.
+    void (*fail)(weir_queue *queue, const struct weir_operation *operation, weir_status status);
+    // above: ABI 3.8
 };
 
 struct weir_transport_ops;
