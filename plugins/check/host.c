@@ -10,6 +10,7 @@
 
 struct check_call {
     struct check_call *next; // of the queue, or of the spare ones
+    struct check_call *previous;
     struct check *check;
     struct check_queue *queue;
     weir_host_function function;
@@ -48,12 +49,23 @@ void check_call_release(struct check *check, struct check_actor *key)
         check_actor_learn(&check->actors, key, ++key->last, &call->queue->actor, call->count);
 }
 
+static void link_call(struct check_queue *queue, struct check_call *call)
+{
+    call->previous = NULL;
+    call->next = queue->calls;
+    if (call->next)
+        call->next->previous = call;
+    queue->calls = call;
+}
+
 static void unlink_call(struct check_call *call)
 {
-    struct check_call **at = &call->queue->calls;
-    while (*at != call)
-        at = &(*at)->next;
-    *at = call->next;
+    if (call->previous)
+        call->previous->next = call->next;
+    else
+        call->queue->calls = call->next;
+    if (call->next)
+        call->next->previous = call->previous;
 }
 
 static void give_call(struct check *check, struct check_call *call)
@@ -96,8 +108,7 @@ static struct check_call *take_call(struct check *check, struct check_queue *que
     else
         call = malloc(sizeof *call);
     if (call) {
-        call->next = queue->calls;
-        queue->calls = call;
+        link_call(queue, call);
         check->waiting_calls++;
         check_actors_mark(&check->actors);
     }
