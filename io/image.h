@@ -17,6 +17,10 @@
 // Pixels are taken to be sRGB: gamma, colour profiles and the EXIF orientation are ignored, so a
 // photo that a viewer would rotate stays as it is stored.
 //
+// A small file must not keep its reader busy for long. A JPEG may have as many scans as go over 2^30 pixels
+// in all, yet 32 if it is large and 500 if it is small. The work for a PNG is bounded by its pixels and the
+// bytes of its file: chunks that do not affect the pixels are not decompressed.
+//
 // A file is read to its end and refused if anything is missing or damaged (PNG's
 // checksums included), except for what follows the image.
 #ifndef WEIR_IO_IMAGE_H

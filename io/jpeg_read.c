@@ -13,11 +13,13 @@
 #include "base/text.h"
 #include "io/image_decoder.h"
 
-// A progressive image with more scans than this would take hours to decode; no
-// encoder makes one.
+// Each scan goes over all pixels, and takes a few bytes of the file: io/image.h has the limits. Encoders
+// make 20 scans at most.
 enum {
-    SCAN_LIMIT = 500
+    SCANS_OF_ANY = 32,
+    SCANS_AT_MOST = 500
 };
+#define SCANNED_PIXELS (UINT64_C(1) << 30)
 
 // Each callback gets a member of cinfo and finds the reader through client_data.
 struct reader {
@@ -26,6 +28,7 @@ struct reader {
     struct jpeg_decompress_struct cinfo;
     struct jpeg_error_mgr errors;
     struct jpeg_progress_mgr progress;
+    int scan_limit;
     bool cut_off;
     char problem[JMSG_LENGTH_MAX];
 };
@@ -59,12 +62,23 @@ static void on_output(j_common_ptr cinfo)
 static void on_progress(j_common_ptr cinfo)
 {
     struct reader *reader = cinfo->client_data;
-    if (reader->cinfo.input_scan_number <= SCAN_LIMIT)
+    if (reader->cinfo.input_scan_number <= reader->scan_limit)
         return;
     size_t used = 0;
-    weir_text_append(reader->problem, sizeof reader->problem, &used, "it has more than %d scans",
-                     SCAN_LIMIT);
+    weir_text_append(reader->problem, sizeof reader->problem, &used,
+                     "it has more than the %d scans that one of %u x %u pixels may have; save it "
+                     "again with fewer",
+                     reader->scan_limit, reader->cinfo.image_width, reader->cinfo.image_height);
     longjmp(reader->escape, 1);
+}
+
+static int scan_limit_of(const struct jpeg_decompress_struct *cinfo)
+{
+    const uint64_t pixels = (uint64_t)cinfo->image_width * cinfo->image_height;
+    const uint64_t scans = SCANNED_PIXELS / pixels;
+    if (scans <= SCANS_OF_ANY)
+        return SCANS_OF_ANY;
+    return scans < SCANS_AT_MOST ? (int)scans : SCANS_AT_MOST;
 }
 
 // Returns the name of the file's colours, or NULL if they cannot be converted.
@@ -120,6 +134,7 @@ static bool read_all(struct reader *reader)
     if (!weir_io_image_check_room(reader->job))
         return false;
 
+    reader->scan_limit = scan_limit_of(cinfo);
     cinfo->out_color_space = JCS_RGB;
     cinfo->dct_method = JDCT_ISLOW;
     jpeg_start_decompress(cinfo);

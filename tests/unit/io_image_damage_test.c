@@ -339,6 +339,32 @@ WEIR_TEST(IoImageDamage, JpegColoursThatHaveNoMeaningHere)
     EXPECT_CONTAINS(error.message, "2 channels of unknown meaning");
 }
 
+static bool read_scans(uint32_t width, uint32_t height, int steps)
+{
+    const char *path = made_path(weir_test_temp_dir(), "scans.jpg");
+    struct weir_io_image_info info;
+    const size_t size = (size_t)width * height * 3;
+    unsigned char *pixels = calloc(size, 1);
+    struct made_jpeg jpeg = {width, height, 1, 90, true, pixels};
+    const bool ok = pixels && made_jpeg_write_scans(path, &jpeg, steps) &&
+                    weir_io_image_read(path, 0, pixels, size, &info, &error);
+    free(pixels);
+    return ok;
+}
+
+// Each scan goes over the whole image, however small its file is.
+WEIR_TEST(IoImageDamage, ManyScansAreOfSmallImages)
+{
+    error.message[0] = '\0';
+    EXPECT_TRUE(read_scans(SIDE, SIDE, 7));
+    EXPECT_FALSE(read_scans(SIDE, SIDE, 8));
+    EXPECT_CONTAINS(error.message, "scans.jpg");
+    EXPECT_CONTAINS(error.message, "500 scans");
+    error.message[0] = '\0';
+    EXPECT_FALSE(read_scans(4096, 4160, 1));
+    EXPECT_CONTAINS(error.message, "63 scans");
+}
+
 WEIR_TEST(IoImageDamage, AnIndexWithoutAColourIsBlack)
 {
     const char *path = made_path(weir_test_temp_dir(), "a.png");

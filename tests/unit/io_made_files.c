@@ -57,12 +57,36 @@ bool made_png_write(const char *path, const struct made_png *png)
     return fclose(stream) == 0;
 }
 
-bool made_jpeg_write(const char *path, const struct made_jpeg *jpeg)
+enum {
+    COEFFICIENTS = 63, // besides the first
+    MOST_STEPS = 8
+};
+
+// Sets the script of scans that `steps` asks for; it must live as long as `cinfo`.
+static void set_scans(struct jpeg_compress_struct *cinfo, int steps, jpeg_scan_info *scans)
+{
+    int count = 0;
+    scans[count++] = (jpeg_scan_info){.comps_in_scan = 1};
+    for (int k = 1; k <= COEFFICIENTS; k++)
+        for (int step = 0; step < steps; step++)
+            scans[count++] = (jpeg_scan_info){
+                .comps_in_scan = 1,
+                .Ss = k,
+                .Se = k,
+                .Ah = step ? steps - step : 0,
+                .Al = steps - step - 1,
+            };
+    cinfo->scan_info = scans;
+    cinfo->num_scans = count;
+}
+
+bool made_jpeg_write_scans(const char *path, const struct made_jpeg *jpeg, int steps)
 {
     static const J_COLOR_SPACE spaces[] = {JCS_UNKNOWN, JCS_GRAYSCALE, JCS_UNKNOWN, JCS_RGB,
                                            JCS_CMYK};
     struct jpeg_compress_struct cinfo;
     struct jpeg_error_mgr errors;
+    jpeg_scan_info scans[1 + COEFFICIENTS * MOST_STEPS];
     FILE *stream = fopen(path, "wb");
     if (!stream)
         return false;
@@ -79,6 +103,8 @@ bool made_jpeg_write(const char *path, const struct made_jpeg *jpeg)
     cinfo.comp_info[0].v_samp_factor = 1;
     if (jpeg->progressive)
         jpeg_simple_progression(&cinfo);
+    if (steps > 0)
+        set_scans(&cinfo, steps, scans);
     jpeg_start_compress(&cinfo, TRUE);
     size_t row_bytes = (size_t)jpeg->width * (size_t)jpeg->channels;
     while (cinfo.next_scanline < cinfo.image_height) {
@@ -88,6 +114,11 @@ bool made_jpeg_write(const char *path, const struct made_jpeg *jpeg)
     jpeg_finish_compress(&cinfo);
     jpeg_destroy_compress(&cinfo);
     return fclose(stream) == 0;
+}
+
+bool made_jpeg_write(const char *path, const struct made_jpeg *jpeg)
+{
+    return made_jpeg_write_scans(path, jpeg, 0);
 }
 
 bool made_file_write(const char *path, const void *bytes, size_t size)

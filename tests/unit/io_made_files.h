@@ -39,6 +39,8 @@ struct made_jpeg {
 // Each returns whether the file could be made.
 bool made_png_write(const char *path, const struct made_png *png);
 bool made_jpeg_write(const char *path, const struct made_jpeg *jpeg);
+// A gray one with each coefficient in `steps` scans of its own, up to 8: 1 + 63 * steps scans.
+bool made_jpeg_write_scans(const char *path, const struct made_jpeg *jpeg, int steps);
 bool made_file_write(const char *path, const void *bytes, size_t size);
 
 // Reads a whole file; NULL if that fails. The caller frees it.
