@@ -17,6 +17,38 @@
     "continue that process, or end it, and see whether its host is reached; then recover the " \
     "queue and create another communicator, or weir_comm_shrink() this one"
 
+#define REMEDY_GONE                                                                    \
+    "see why that rank has gone; then recover the queue, and weir_comm_shrink() this " \
+    "communicator to go on with the ranks that are left, or create another one on all of them"
+
+#define REMEDY_ABORTED                                                                       \
+    "see what that rank has printed; then recover the queue, and weir_comm_shrink() this "   \
+    "communicator, as it has if it goes on with the ranks that are left, or create another " \
+    "one on all ranks"
+
+static const char *remedy_of(const weir_comm *comm, enum weir_transport_fault fault)
+{
+    if (!comm->transport->shrink)
+        return REMEDY;
+    if (fault == WEIR_FAULT_DIED || fault == WEIR_FAULT_LEFT)
+        return REMEDY_GONE;
+    return fault == WEIR_FAULT_ABORTED ? REMEDY_ABORTED : REMEDY;
+}
+
+static bool find_cause(const weir_comm *comm, void *group, struct weir_transport_cause *out_cause)
+{
+    *out_cause =
+        (struct weir_transport_cause){.struct_size = sizeof *out_cause, .rank = UINT32_MAX};
+    return comm->transport->cause && comm->transport->cause(group, out_cause);
+}
+
+void weir__comm_find_remedy(weir_comm *comm, struct weir_error *cause)
+{
+    struct weir_transport_cause known;
+    if (cause->status == WEIR_ERROR_COMM && find_cause(comm, comm->group, &known))
+        snprintf(cause->remedy, sizeof cause->remedy, "%s", remedy_of(comm, known.fault));
+}
+
 static void begin_sentence(const struct weir__pulse *pulse, const struct weir__flight *flight,
                            char *text, size_t size)
 {
@@ -44,9 +76,10 @@ static void fail(struct weir__pulse *pulse, const struct weir__flight *flight, c
     weir__comm_abort(pulse->comm, &cause, cause.message);
 }
 
-void weir__pulse_fail(struct weir__pulse *pulse, const struct weir__flight *flight, const char *why)
+void weir__pulse_fail(struct weir__pulse *pulse, const struct weir__flight *flight,
+                      enum weir_transport_fault fault, const char *why)
 {
-    fail(pulse, flight, why, REMEDY);
+    fail(pulse, flight, why, remedy_of(pulse->comm, fault));
 }
 
 void weir__pulse_last_call(const struct weir__beat *beat, char text[WEIR__CALL_TEXT_SIZE])
@@ -115,7 +148,7 @@ static void fail_dead(struct weir__pulse *pulse, const struct weir__flight *flig
         name_process(&beat, process);
         snprintf(text + used, sizeof text - used, "; it was %s", process);
     }
-    fail(pulse, flight, text, REMEDY);
+    weir__pulse_fail(pulse, flight, WEIR_FAULT_DIED, text);
 }
 
 // A live process answers a beat at once, whatever its device does.
@@ -139,9 +172,8 @@ void weir__pulse_fail_of_transport(struct weir__pulse *pulse, const struct weir_
                                    const struct weir_error *error)
 {
     const weir_comm *comm = pulse->comm;
-    struct weir_transport_cause cause = {.struct_size = sizeof cause, .rank = UINT32_MAX};
-    const bool known = comm->transport->cause && comm->transport->cause(pulse->group, &cause) &&
-                       cause.rank < comm->count;
+    struct weir_transport_cause cause;
+    const bool known = find_cause(comm, pulse->group, &cause) && cause.rank < comm->count;
     if (known && cause.fault == WEIR_FAULT_DIED) {
         fail_dead(pulse, flight, cause.rank);
     } else if (known && cause.fault == WEIR_FAULT_SILENT) {
@@ -151,7 +183,7 @@ void weir__pulse_fail_of_transport(struct weir__pulse *pulse, const struct weir_
         pulse->differs = pulse->confirmed + 1;
         char text[sizeof error->message];
         snprintf(text, sizeof text, "%.900s", error->message);
-        fail(pulse, flight, text, REMEDY);
+        weir__pulse_fail(pulse, flight, known ? cause.fault : WEIR_FAULT_OTHER, text);
     }
 }
 
@@ -167,7 +199,7 @@ static bool fail_lacking(struct weir__pulse *pulse, uint32_t rank, const char *d
     weir__pulse_last_call(beat, last);
     snprintf(text, sizeof text, "rank %" PRIu32 " has submitted nothing %s in %s", rank, last,
              duration);
-    weir__pulse_fail(pulse, &flight, text);
+    weir__pulse_fail(pulse, &flight, WEIR_FAULT_OTHER, text);
     return true;
 }
 
@@ -192,7 +224,7 @@ void weir__pulse_fail_late(struct weir__pulse *pulse, const struct weir__flight 
     else
         snprintf(text, sizeof text, "%s, and it has not ended in %s",
                  direct ? "its queue has come to it" : "all ranks have come to it", duration);
-    weir__pulse_fail(pulse, flight, text);
+    weir__pulse_fail(pulse, flight, WEIR_FAULT_OTHER, text);
 }
 
 // Books the first cause on the queues of what is in flight.

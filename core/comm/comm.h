@@ -23,6 +23,9 @@ weir_status weir__comm_refuse_wait(const char *function, const char *label, cons
 // Books the first cause. Returns false if there is one already.
 bool weir__comm_fail(weir_comm *comm, const struct weir_error *cause);
 
+// blame.c: for an error of a function of the transport's: sets what to do about it.
+void weir__comm_find_remedy(weir_comm *comm, struct weir_error *cause);
+
 // The same for a failure that the transport does not know of: the other ranks are told `reason`.
 void weir__comm_abort(weir_comm *comm, const struct weir_error *cause, const char *reason);
 

@@ -137,7 +137,7 @@ static void fail_of_verdict(struct weir__pulse *pulse, const struct verdict *ver
                                                       : verdict->number - WEIR__PULSE_WINDOW + 1);
     weir__pulse_fail(pulse,
                      theirs && weir__pulse_find(pulse, verdict->number, &flight) ? &flight : NULL,
-                     text);
+                     WEIR_FAULT_DIFFERS, text);
 }
 
 // Compares the last calls of all ranks with those of this one. After a difference the ranks that have
@@ -167,7 +167,7 @@ static bool has_left(struct weir__pulse *pulse, uint32_t rank, const struct weir
         return false;
     weir__pulse_last_call(beat, last);
     snprintf(text, sizeof text, "rank %" PRIu32 " has destroyed the communicator %s", rank, last);
-    weir__pulse_fail(pulse, oldest, text);
+    weir__pulse_fail(pulse, oldest, WEIR_FAULT_LEFT, text);
     return true;
 }
 
@@ -226,7 +226,7 @@ static bool look(struct weir__pulse *pulse, struct weir__flight *oldest, bool *o
     if (asked < 0) {
         const struct weir_error error = weir__error_of(asked);
         *out_has_oldest = weir__pulse_oldest(pulse, oldest);
-        weir__pulse_fail(pulse, *out_has_oldest ? oldest : NULL, error.message);
+        weir__pulse_fail(pulse, *out_has_oldest ? oldest : NULL, WEIR_FAULT_OTHER, error.message);
         return false;
     }
     if (pulse->turn != before || !progress.due)

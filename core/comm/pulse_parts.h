@@ -191,9 +191,10 @@ void weir__pulse_await_end(struct weir__pulse *pulse);
 
 // blame.c
 
-// Books the first cause of the communicator, which ends the thread's loop. `flight` may be NULL.
+// Books the first cause of the communicator, which ends the thread's loop, with the remedy of
+// the fault. `flight` may be NULL.
 void weir__pulse_fail(struct weir__pulse *pulse, const struct weir__flight *flight,
-                      const char *why);
+                      enum weir_transport_fault fault, const char *why);
 void weir__pulse_fail_of_transport(struct weir__pulse *pulse, const struct weir__flight *flight,
                                    const struct weir_error *error);
 void weir__pulse_fail_late(struct weir__pulse *pulse, const struct weir__flight *flight);

@@ -204,7 +204,8 @@ static weir_status carry_out(struct run *run)
     }
     status = call_transport(run);
     if (status < 0) {
-        const struct weir_error cause = weir__error_of(status);
+        struct weir_error cause = weir__error_of(status);
+        weir__comm_find_remedy(run->comm, &cause);
         (void)weir__comm_fail(run->comm, &cause);
         return status;
     }

@@ -75,7 +75,8 @@ static void go_on_without(uint32_t gone)
             EXPECT_OK(all_reduce(&rig, i, rig.comms[i]));
     for (uint32_t i = 0; i < 3; i++)
         if (i != gone)
-            EXPECT_INT_EQ(weir_queue_sync(rig.queues[i], GUARD_NS), WEIR_ERROR_COMM);
+            COMM_RIG_EXPECT_CAUSE(rig.queues[i], "destroyed the communicator",
+                                  "weir_comm_shrink()");
     shrink_all(&rig, ranks, gone);
     EXPECT_STR_EQ(weir_comm_engine(ranks[gone ? 0 : 1].left), engine);
     expect_left(&rig, ranks, gone);
@@ -115,6 +116,26 @@ WEIR_TEST(CommShrink, WhileACallIsUnderWay)
         EXPECT_OK(all_reduce(&rig, 0, rig.comms[0])); // rank 1 does not come
     shrink_all(&rig, ranks, COMM_RIG_MOST);
     EXPECT_INT_EQ(weir_queue_sync(rig.queues[0], GUARD_NS), WEIR_ERROR_COMM);
+    expect_left(&rig, ranks, COMM_RIG_MOST);
+    comm_rig_close(&rig);
+}
+
+// The other rank is told what to do, which is not to create another communicator that nobody joins.
+WEIR_TEST(CommShrink, TheOthersAreToldTo)
+{
+    struct comm_rig rig;
+    struct rank ranks[COMM_RIG_MOST];
+    comm_rig_open(&rig, "", 2, WEIR_PLACE_DEVICE);
+    for (uint32_t i = 0; i < 2; i++)
+        ranks[i] = (struct rank){.rig = &rig, .index = i};
+    EXPECT_OK(all_reduce(&rig, 0, rig.comms[0]));
+    ASSERT_INT_EQ(pthread_create(&ranks[1].thread, NULL, shrink, &ranks[1]), 0);
+    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "rank 1 goes on with the ranks of 'grads' that are left",
+                          "weir_comm_shrink()");
+    EXPECT_INT_EQ(weir_comm_error(rig.comms[0]), WEIR_ERROR_COMM);
+    COMM_RIG_EXPECT_WORDS("weir_comm_shrink()");
+    shrink(&ranks[0]);
+    pthread_join(ranks[1].thread, NULL);
     expect_left(&rig, ranks, COMM_RIG_MOST);
     comm_rig_close(&rig);
 }

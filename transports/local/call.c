@@ -249,12 +249,18 @@ uint64_t local_judge_by(uint64_t deadline_ns)
     return deadline_ns < now_ns + JUDGE_NS ? deadline_ns : now_ns + JUDGE_NS;
 }
 
+// The program's own are numbered from 1; the front end has others.
+static bool is_known(const struct local_head *last)
+{
+    return last && last->number > 0;
+}
+
 bool local_late(const struct local_run *run, uint32_t peer, const struct local_head *last)
 {
     char duration[WEIR_TEXT_QUANTITY_SIZE];
     char description[DESCRIPTION_SIZE];
     weir_text_duration(duration, (double)run->timeout_ns);
-    if (!last)
+    if (!is_known(last))
         return blame(run, WEIR_FAULT_SILENT, peer, "rank %u has submitted nothing in %s", peer,
                      duration);
     describe(last, description, sizeof description);
@@ -269,7 +275,7 @@ bool local_late(const struct local_run *run, uint32_t peer, const struct local_h
 bool local_gone(const struct local_run *run, uint32_t peer, const struct local_head *last)
 {
     char description[DESCRIPTION_SIZE];
-    if (!last)
+    if (!is_known(last))
         return blame(run, WEIR_FAULT_LEFT, peer,
                      "rank %u has destroyed the communicator before its first collective", peer);
     describe(last, description, sizeof description);
@@ -280,7 +286,7 @@ bool local_gone(const struct local_run *run, uint32_t peer, const struct local_h
 bool local_died(const struct local_run *run, uint32_t peer, const struct local_head *last)
 {
     char description[DESCRIPTION_SIZE];
-    if (!last)
+    if (!is_known(last))
         return blame(run, WEIR_FAULT_DIED, peer, "rank %u has died before its first collective",
                      peer);
     describe(last, description, sizeof description);
