@@ -1,5 +1,4 @@
 // How ranks of one process meet, and in which cases they do not.
-#include <pthread.h>
 #include <string.h>
 
 #include "tests/support/test.h"
