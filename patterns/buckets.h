@@ -53,7 +53,6 @@ struct weir_bucket_parameter {
     const char *name; // copied; names it in errors
     size_t count;     // elements, > 0
     bool optional;    // a pass may leave it out; its gradient is zero then
-    // above: 0.2
 };
 
 struct weir_buckets_params {
@@ -82,7 +81,6 @@ struct weir_buckets_params {
     // (limits.timing_history is 0).
     bool timing;
     int32_t priority; // of the queues; 0: normal
-    // above: 0.2
 };
 
 // Plans the buckets, creates the buffer, filled with zeros, and the queues, and stores them in
@@ -198,7 +196,6 @@ struct weir_buckets_plan {
     // With WEIR_BUCKETS_AUTO the last buckets become smaller, each at most half of what is left, down
     // to this; else cap_bytes.
     size_t last_bytes;
-    // above: 0.2
 };
 
 // Stores what the buckets are.
@@ -219,7 +216,6 @@ struct weir_buckets_statistics {
     uint64_t timed_steps;   // the rest had not ended yet, or their times had expired
     uint64_t hidden_ns;
     uint64_t exposed_ns;
-    // above: 0.2
 };
 
 // Stores the figures of the steps that have ended so far. Zeros for NULL.

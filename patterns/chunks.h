@@ -129,7 +129,6 @@ struct weir_chunks_params {
     // are never more chunks than units.
     uint32_t chunk_count;
     int32_t priority; // of the queues; 0: normal
-    // above: 0.1
 };
 
 // Checks and plans the job, creates its queues and stores it in `*out_chunks`, or
@@ -179,10 +178,8 @@ struct weir_chunks_plan {
     uint32_t queue_count;
     uint32_t chunk_count; // 0 if there are no elements
     size_t unit;          // elements
-    // above: 0.1
-    size_t first_count; // elements of the first chunk
-    size_t most_count;  // elements of the largest one
-    // above: 0.2
+    size_t first_count;   // elements of the first chunk
+    size_t most_count;    // elements of the largest one
 };
 
 // Stores the plan by which chunks are made.

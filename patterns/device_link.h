@@ -27,7 +27,6 @@ struct weir_device_link_params {
     weir_device *from;
     weir_device *to; // of the same runtime
     size_t bytes;    // of the largest copy
-    // above: 0.2
 };
 
 // Creates a link. Where the devices are no peers, it has a queue of `from` and four times `bytes` of

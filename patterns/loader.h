@@ -54,7 +54,6 @@ struct weir_loader_params {
     weir_loader_source source;
     void *user;
     int32_t priority; // of the queue that copies; 0: normal
-    // above: 0.1
 };
 
 // Creates the loader, whose thread starts reading at once, and stores it in `*out_loader`, or
@@ -123,7 +122,6 @@ struct weir_loader_statistics {
     uint64_t waits;
     uint64_t wait_ns;
     uint32_t held_max; // batches held at once
-    // above: 0.1
 };
 
 // Zeros for NULL.

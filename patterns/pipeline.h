@@ -98,12 +98,10 @@ struct weir_pipeline_stage {
     int32_t priority;    // of its queue; 0: normal
     uint64_t depends_on; // stages that precede it in the list; 0: none
     weir_pipeline_submit_function submit;
-    // above: 0.1
 
     // Of its queue; NULL: that of the params. Another device is one of the same runtime; copies to
     // it are the stage's (device_link.h).
     weir_device *device;
-    // above: 0.2
 };
 
 // What weir_pipeline_submit() does with a frame when the pipeline is full.
@@ -132,7 +130,6 @@ struct weir_pipeline_result {
     // the device has the times; else NULL.
     const struct weir_pipeline_span *spans;
     uint32_t stage_count;
-    // above: 0.1
 };
 
 struct weir_pipeline_params {
@@ -177,7 +174,6 @@ struct weir_pipeline_params {
     // slot is captured again, which allocates.
     bool graphs;
     weir_pipeline_repeat_function repeat; // needed for `graphs`
-    // above: 0.1
 
     // The group of pipelines that it joins (pipeline_group.h); NULL: none.
     weir_pipeline_group *group;
@@ -188,7 +184,6 @@ struct weir_pipeline_params {
     // delivered up to 1 ms after its end, so that no processor is kept from them. 0: the thread
     // that submits.
     uint32_t prepare_threads;
-    // above: 0.2
 };
 
 // Creates the pipeline with its queues, slots and threads, and stores it in
@@ -279,7 +274,6 @@ struct weir_pipeline_statistics {
     uint64_t overlap_ns; // busy - covered: time saved over one stage at a time
     uint32_t stage_count;
     struct weir_pipeline_stage_statistics stages[WEIR_PIPELINE_STAGES_MAX];
-    // above: 0.1
 };
 
 // Stores the figures so far. A frame counts from just before its `deliver`.

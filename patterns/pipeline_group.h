@@ -36,7 +36,6 @@ extern "C" {
 struct weir_pipeline_group_params {
     size_t struct_size;
     const char *label; // copied; names errors
-    // above: 0.2
 };
 
 // Creates a group without pipelines; those that are created with it in their params join it until

@@ -55,7 +55,6 @@ struct weir_queue_pool_params {
     // 8, the default number of channels of a CUDA context. If CUDA_DEVICE_MAX_CONNECTIONS
     // is set to another number, set this too.
     uint32_t channel_count;
-    // above: 0.1
 };
 
 // Creates a pool and stores it in `*out_pool`, or stores NULL there and returns an error.
@@ -108,7 +107,6 @@ struct weir_queue_pool_statistics {
     // Advice if there are more queues than channels; else "".
     char advice[320];
     struct weir_queue_pool_class_statistics classes[WEIR_QUEUE_CLASSES];
-    // above: 0.1
 };
 
 // Threads: safe.

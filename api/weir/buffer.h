@@ -29,7 +29,6 @@ struct weir_buffer_params {
     const char *label; // copied; shown in errors
     size_t size;       // bytes, > 0
     weir_placement placement;
-    // above: 0.1
 };
 
 // Creates a buffer of `params->size` bytes, contents undefined. May wait for the device if the
@@ -52,7 +51,6 @@ struct weir_wrap_params {
     const char *label;
     void *pointer; // the caller's memory
     size_t size;   // bytes, > 0
-    // above: 0.1
 };
 
 // Registers host memory that the caller already has as a HOST buffer. It may begin at any

@@ -98,7 +98,6 @@ struct weir_check_finding {
     const char *message;     // what is wrong, one sentence
     const char *remedy;      // the calls to add, and where
     const char *suppression; // the reason in the file of suppressions; NULL if there is none
-    // above: 0.1
 };
 
 // Whether the plugin is in the runtime's chain. Without it nothing is found.

@@ -145,7 +145,6 @@ struct weir_comm_params {
     // Compare kind, element, reduction, count and root on all ranks before each collective; also
     // switched on by `check` of [comm]. The transports `local` and `mpi` always do.
     bool check;
-    // above: 0.2
 };
 
 // Makes the device one rank of a new communicator. Waits until all ranks are there, at most the
@@ -254,7 +253,6 @@ struct weir_collective_params {
     size_t count;                          // see weir_collective
     const struct weir_exchange *exchanges; // of EXCHANGE; read before the call returns
     uint32_t exchange_count;
-    // above: 0.2
 };
 
 // Submits a collective. The functions below are short forms of it. Through the host, where the

@@ -61,8 +61,8 @@ typedef struct weir_pool weir_pool;
 // Ranks that combine and exchange what their buffers hold: <weir/comm.h>.
 typedef struct weir_comm weir_comm;
 
-// Sizes. A structure grows only at its end, below the line "above: VERSION", and is passed with its
-// size, which its allocator sets:
+// Sizes. After the first release a structure grows only at its end. It is passed with its size,
+// which its allocator sets:
 //   - `params` and other structures that begin with `struct_size`: set it to sizeof. In params, a
 //     field that the program's headers lack is zero for the library; a field that the library
 //     does not know must be zero, else the call is refused.

@@ -26,7 +26,6 @@ struct weir_key {
     int64_t maximum;
     const char *const *choices; // CHOICE: NULL-terminated
     const char *help;           // one sentence
-    // above: 0.1
 };
 
 // Returns key `index` of a table in which the distance between keys is `key_size` bytes.
@@ -43,7 +42,6 @@ struct weir_section {
     const struct weir_key *keys;
     uint32_t key_count;
     uint32_t key_size; // sizeof(struct weir_key)
-    // above: 0.1
 };
 
 // One value, checked, with the default filled in.
@@ -52,7 +50,6 @@ struct weir_setting {
     const char *text;
     int64_t integer;    // INTEGER, BOOLEAN
     const char *origin; // "weir.ini:12", "WEIR_BACKEND", or "default"
-    // above: 0.1
 };
 
 #ifdef __cplusplus

@@ -16,7 +16,6 @@ struct weir_device_info {
     char platform[128]; // "NVIDIA CUDA", "Portable Computing Language"
     char driver[128];   // the driver's version in its own words
     uint64_t memory_bytes;
-    // above: 0.1
 };
 
 // How many devices the chain's backend lists.
@@ -63,7 +62,6 @@ struct weir_limits {
 
     uint32_t native;      // <weir/interop.h> works: native handles can be read and wrapped
     uint32_t cuda_source; // programs are compiled from weir_program_params.cuda_source
-    // above: 0.1
 
     uint32_t printf_to_log;  // what kernels in OpenCL C print goes to the log (<weir/log.h>), and
                              // else where the driver puts it
@@ -79,7 +77,6 @@ struct weir_limits {
     // What carries collectives out (<weir/comm.h>): 1 is the host; 2 an engine of the device, if its
     // library is there when the first communicator is created (see weir_comm_engine()).
     uint32_t collectives;
-    // above: 0.2
 };
 
 struct weir_device_params {
@@ -88,10 +85,8 @@ struct weir_device_params {
     // A device's index in decimal digits, or part of its name, ignoring case;
     // NULL: the configuration's `device`, else the first device.
     const char *select;
-    // above: 0.1
     bool default_timing; // weir_event_time_ns() works on events of the device's default queues: the
                          // legacy queue and those of threads (<weir/migration.h>)
-    // above: 0.2
 };
 
 // Opens a device and stores it in `*out_device`. `params` may be NULL.

@@ -54,7 +54,6 @@ struct weir_tensor {
     const int64_t *shape;   // elements in each dimension
     const int64_t *strides; // elements from one to the next, not negative; NULL: dense, the last
                             // dimension varies fastest
-    // above: 0.1
 };
 
 // Makes a DLPack tensor over the memory of a buffer. The tensor of a DEVICE buffer is of

@@ -47,7 +47,6 @@ extern "C" {
 struct weir_graph_params {
     size_t struct_size;
     const char *label;
-    // above: 0.1
 };
 
 // Begins a capture on `queue`. It is not bound to a thread: all threads submit to its

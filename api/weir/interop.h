@@ -37,7 +37,6 @@ struct weir_native_device {
     void *device;    // cl_device_id
     int ordinal;     // CUdevice; OpenCL: the index of weir_device_describe()
     int dlpack;      // DLPack's device type of DEVICE buffers (kDLCUDA); 0: it has none
-    // above: 0.1
 };
 
 struct weir_native_queue {
@@ -45,7 +44,6 @@ struct weir_native_queue {
     const char *api;
     void *context; // as above
     void *queue;   // CUstream, which is a cudaStream_t; cl_command_queue
-    // above: 0.1
 };
 
 struct weir_native_buffer {
@@ -55,7 +53,6 @@ struct weir_native_buffer {
     void *memory;     // cl_mem
     size_t offset;    // bytes from the start of `memory` to byte 0
     void *host;       // HOST buffers: the host's address of byte 0
-    // above: 0.1
 };
 
 // Ownership: the handles stay the object's and are valid as long as the object.
@@ -121,7 +118,6 @@ struct weir_queue_wrap_params {
     // stream is CU_STREAM_LEGACY, which is 1; the per-thread one cannot be wrapped.
     void *native;
     bool timing; // OpenCL: only where it was created with CL_QUEUE_PROFILING_ENABLE
-    // above: 0.1
 };
 
 // Makes a queue of a stream or command queue that the caller already has. The driver orders the
@@ -148,7 +144,6 @@ struct weir_adopt_params {
     const char *label;
     uint64_t native; // CUdeviceptr, or a cl_mem cast to an integer, of the device's context
     size_t size;     // bytes from there
-    // above: 0.1
 };
 
 // Makes a DEVICE buffer of memory that the caller already has on the device (cudaMalloc,

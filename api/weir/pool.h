@@ -29,7 +29,6 @@ struct weir_pool_params {
     const char *label;
     weir_placement placement; // DEVICE or HOST
     size_t limit_bytes;       // for used and kept memory together; 0: the device's own limit
-    // above: 0.1
 };
 
 // Creates an empty pool; `params` may be NULL.
@@ -97,7 +96,6 @@ struct weir_pool_statistics {
     uint64_t reused;       // allocations that took a block that had been freed
     uint64_t blocked;      // allocations for which a kept block would have fit, but it was freed on
                            // a queue that theirs had not waited for
-    // above: 0.1
 };
 
 // Each figure is exact, but while other threads use the pool the figures may be from

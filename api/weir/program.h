@@ -47,16 +47,14 @@ struct weir_parameter {
     uint32_t writable;  // BUFFER: the pointer is not const
     weir_scalar scalar; // VALUE
     uint32_t size;      // VALUE: bytes
-    // above: 0.1
     // What a VALUE consists of, or what a pointer points to: elements of one scalar type. A vector
     // has 2, 3, 4, 8 or 16 of them, a scalar 1. OTHER and 0: a structure, or not known.
     weir_scalar element;
     uint32_t width;
     uint32_t alignment; // of what a pointer points to, in bytes; 0: not known
     uint32_t constant;  // BUFFER: a __constant pointer
-    // above: 0.2
 };
-// For generated bundles, which older headers compile too: the fields from `element` on.
+// For generated bundles: the fields from `element` on.
 #define WEIR_PARAMETER_TYPE(scalar, count, bytes, is_constant)               \
     .element = WEIR_SCALAR_##scalar, .width = (count), .alignment = (bytes), \
     .constant = (is_constant)
@@ -67,9 +65,7 @@ struct weir_kernel_signature {
     const struct weir_parameter *parameters; // weir_signature_parameter() finds one
     uint32_t parameter_count;
     struct weir_extent required_block; // zeros: any block
-    // above: 0.1
     uint32_t grid_barrier; // it calls weir_grid_barrier(): for cooperative launches only
-    // above: 0.2
 };
 
 // Forms of device code. The list is open: a backend uses the forms whose names it knows and
@@ -92,7 +88,6 @@ struct weir_image {
     const char *target; // what it was compiled for; "" for any device
     const void *data;   // text is zero-terminated, and `size` excludes the zero
     size_t size;
-    // above: 0.1
 };
 
 // Whether the image is of this format, one of WEIR_IMAGE_….
@@ -118,7 +113,6 @@ struct weir_bundle {
     uint32_t kernel_count;
     const struct weir_image *images;
     uint32_t image_count;
-    // above: 0.1
 };
 
 // Element `index`, which is below the count.
@@ -163,12 +157,10 @@ struct weir_program_params {
     // it is the offset of that memory in the block's dynamic shared memory.
     const char *cuda_source;
     const char *cuda_options; // with `cuda_source`: options of NVRTC
-    // above: 0.1
     // Further devices, of any runtimes, that the program is made for: its kernels then work on
     // queues of all of them. A device that is named twice counts once.
     weir_device *const *devices;
     uint32_t device_count;
-    // above: 0.2
 };
 
 // Loads or compiles device code. Everything slow happens here, nothing at the
@@ -218,7 +210,6 @@ struct weir_kernel_info {
     uint32_t preferred_block_items; // block sizes should be multiples of this
     uint64_t local_bytes;           // local memory of a block, declared in the kernel
     uint32_t registers;             // of a work-item; 0 where unknown
-    // above: 0.1
 };
 
 // Looks up a kernel by name, on each device of the program. A launch takes the kernel as the device
@@ -270,7 +261,6 @@ struct weir_occupancy {
     uint32_t max_unit_items; // the most work-items that it holds of any kernel
     weir_occupancy_limit limit;
     uint32_t cooperative_blocks; // the largest grid of weir_queue_launch_cooperative()
-    // above: 0.2
 };
 
 // Describes launches of the kernel with such blocks, and with `local_bytes` of local memory among

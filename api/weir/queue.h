@@ -34,7 +34,6 @@ struct weir_queue_params {
     const char *label;
     int32_t priority; // between limits.priority_lowest and _highest; 0: normal
     bool timing;      // weir_event_time_ns() works on its events
-    // above: 0.1
 };
 
 // Ownership: the caller's, until weir_queue_destroy(). Outlived by `device`.

@@ -47,7 +47,6 @@ struct weir_report_params {
     uint64_t to_ns;
     // How many bubbles of each list are kept, longest first; 0: 100.
     uint32_t bubble_limit;
-    // above: 0.1
 };
 
 // Reads a trace and measures it. `params` may be NULL.
@@ -119,7 +118,6 @@ struct weir_report_summary {
     double host_share;    // the next operation was not submitted yet, or a host call ran
     double latency_share; // it was submitted and free to run, and had not begun
     weir_report_verdict verdict;
-    // above: 0.1
 };
 
 // Ownership: the report's, as are all texts in it.
@@ -156,7 +154,6 @@ struct weir_report_row {
     struct weir_report_time busy; // of their union
     uint64_t longest_ns;          // the longest operation, from its earliest start
     double utilisation;           // busy.most / span
-    // above: 0.1
 };
 
 // The number of rows of a table. Devices, queues and engines are in order, the others by
@@ -184,7 +181,6 @@ struct weir_report_overlap {
     // first.most and both.most / first.least, the latter at most 1.
     double least;
     double most;
-    // above: 0.1
 };
 
 // Measures the overlap of two sets of operations. A set is
@@ -227,7 +223,6 @@ struct weir_report_bubble {
     const char *sentence; // names the operation that ended it, what it waited for, and where
     const char *file;     // the line that caused it, or ""
     int line;
-    // above: 0.1
 };
 
 // The number of bubbles, longest first: of devices, or, with `of_bound`, of the engine that
@@ -242,7 +237,6 @@ WEIR_API const struct weir_report_bubble *weir_report_get_bubble(const weir_repo
 struct weir_report_finding {
     bool holds;
     char sentence[384]; // the condition, and the figure that was found
-    // above: 0.1
 };
 
 // Checks a condition, as `weir trace check` does. If `least` and `most` differ, it holds

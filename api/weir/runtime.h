@@ -41,7 +41,6 @@ struct weir_open_params {
     // If not NULL, receives the load report, on success and on failure. The
     // caller destroys it.
     weir_load_report **out_report;
-    // above: 0.1
 };
 
 // Parses the configuration, loads the chain and stores a runtime in
@@ -110,7 +109,6 @@ struct weir_load_entry {
     const char *driver;  // the driver's name and version, or ""
     uint32_t device_count;
     const char *const *about; // what the module says about itself: weir_module.about, or NULL
-    // above: 0.1
 };
 
 // How many files were tried.
@@ -142,7 +140,6 @@ WEIR_API void weir_load_report_destroy(weir_load_report **report);
 struct weir_counters {
     uint64_t allocations;    // blocks of host memory that Weir and its modules allocated
     uint64_t driver_objects; // native objects created, events not counted
-    // above: 0.1
 };
 
 // Threads: safe; while other threads work, the two figures may be from

@@ -59,7 +59,6 @@ struct weir_error {
     char remedy[256];     // what to do about it
     const char *file;     // the caller's file:line; static storage
     int line;
-    // above: 0.1
 };
 
 // The detail of the last call that failed on this thread. Never NULL; its

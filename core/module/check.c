@@ -126,19 +126,17 @@ const char *weir__module_kind_name(enum weir_module_kind kind)
 
 static bool check_abi(const struct weir_module *module, struct weir__finding *finding)
 {
-    if (module->abi > WEIR_MODULE_ABI)
-        return refuse(finding, "use the module that came with this Weir, or install a newer Weir",
-                      "the module is of module ABI %u, and this library knows ABI %u to %u only",
-                      (unsigned)module->abi, WEIR__OLDEST_MODULE_ABI, WEIR_MODULE_ABI);
-    if (module->abi < WEIR__OLDEST_MODULE_ABI)
-        return refuse(finding, "rebuild the module with the headers of this Weir",
-                      "the module is of module ABI %u, and this library knows ABI %u to %u only",
-                      (unsigned)module->abi, WEIR__OLDEST_MODULE_ABI, WEIR_MODULE_ABI);
-    if (!WEIR_HAS(module, about))
+    if (module->abi != WEIR_MODULE_ABI)
+        return refuse(finding,
+                      "use the module that came with this Weir, or rebuild it with the headers of "
+                      "this Weir",
+                      "the module is of module ABI %u, and this library takes ABI %u only",
+                      (unsigned)module->abi, WEIR_MODULE_ABI);
+    if (!WEIR_HAS(module, transport_slot_count))
         return refuse(finding, "set struct_size to sizeof(struct weir_module)",
                       "the module's header says %u bytes, and ABI %u has %zu",
                       (unsigned)module->struct_size, (unsigned)module->abi,
-                      WEIR_SIZED_UP_TO(struct weir_module, about));
+                      WEIR_SIZED_UP_TO(struct weir_module, transport_slot_count));
     return true;
 }
 
@@ -209,7 +207,7 @@ static const char *const transport_slots[] = {
 static bool check_transport(const struct weir_module *module, struct weir__finding *finding)
 {
     const size_t mandatory = sizeof transport_slots / sizeof *transport_slots;
-    if (!WEIR_HAS(module, transport_slot_count) || !module->transport)
+    if (!module->transport)
         return refuse(finding, "set weir_module.transport", "the transport has no functions");
     for (size_t i = 0; i < mandatory; i++) {
         void (*function)(void) = NULL;
@@ -329,12 +327,13 @@ static bool check_keys(const struct weir_module *module, struct weir__finding *f
 
 static bool check_kinds(const struct weir_module *module, struct weir__finding *finding)
 {
-    if (module->operation_kinds > WEIR_OPERATION_POOL_FREE || module->kind == WEIR_MODULE_TRANSPORT)
+    if (module->operation_kinds > WEIR_OPERATION_COLLECTIVE ||
+        module->kind == WEIR_MODULE_TRANSPORT)
         return true;
     return refuse(finding, "set operation_kinds to WEIR_OPERATION_KINDS",
                   "the module says that it knows operations below kind %u, and ABI %u has %d",
                   (unsigned)module->operation_kinds, (unsigned)module->abi,
-                  WEIR_OPERATION_POOL_FREE);
+                  WEIR_OPERATION_COLLECTIVE + 1);
 }
 
 bool weir__module_check(const struct weir_module *module, const char *name,

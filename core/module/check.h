@@ -5,9 +5,6 @@
 
 #include <weir/module/transport.h>
 
-// The module ABI numbers that this library works with, WEIR_MODULE_ABI at the end.
-#define WEIR__OLDEST_MODULE_ABI 3u
-
 // The reason why a module cannot be used, in one sentence, and the remedy.
 struct weir__finding {
     char reason[384];
@@ -16,7 +13,7 @@ struct weir__finding {
 
 // Checks `module`, found in a file named after `name`, and describes the first thing that is
 // wrong in `*out_finding`. `kind` 0 accepts every kind. Nothing after the ABI number is
-// read unless that number is in range, nothing past `struct_size`, and no slot past
+// read unless that number is WEIR_MODULE_ABI, nothing past `struct_size`, and no slot past
 // `slot_count`.
 bool weir__module_check(const struct weir_module *module, const char *name,
                         enum weir_module_kind kind, struct weir__finding *out_finding);

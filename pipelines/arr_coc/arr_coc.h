@@ -34,7 +34,7 @@ struct weir_arr_coc_sizes {
     uint32_t budget; // B, tokens of an image: 64 … 1048576; 4096
 };
 
-// One image. Must be valid until it is delivered.
+// One image. Must be valid until it is delivered. Closed.
 struct weir_arr_coc_frame {
     // Fills `rgb` (RGB8, rows without padding, `capacity` bytes) and stores the image's
     // size; called once, on a thread of the pipeline, with prepare_threads for several frames at
@@ -46,6 +46,7 @@ struct weir_arr_coc_frame {
 };
 
 // The results of one image, in pinned memory, valid during the call of `deliver`.
+// Closed.
 struct weir_arr_coc_output {
     uint32_t width;
     uint32_t height;
@@ -80,14 +81,12 @@ struct weir_arr_coc_params {
                     const struct weir_arr_coc_output *output,
                     const struct weir_pipeline_result *result);
     void *user;
-    // above: 0.1
 
     weir_pipeline_group *group; // with other devices' pipelines; NULL: none
     uint32_t prepare_threads;   // as in weir_pipeline_params: threads that call `load`
     // Called once the program is built, before the first launch of a kernel, with the `user`
     // above. NULL: nothing.
     void (*built)(void *user);
-    // above: 0.2
 };
 
 // Creates the pipeline, uploads weights and query and computes the data that is the same

@@ -26,7 +26,6 @@ struct weir_train_made_params {
     uint64_t count;                // of samples, > 0
     uint64_t seed;
     uint32_t noise; // 0 ... 255: the largest distance of a byte from that of its class
-    // above: 0.1
 };
 
 // Ownership: the caller's, until weir_train_data_destroy().

@@ -83,7 +83,6 @@ struct weir_train_model_params {
     float grid;         // 0: nothing is rounded; else a power of two, 2^-16 ... 1
     const char *cublas; // CUBLAS: its path; NULL: libcublas.so.13, else libcublas.so.12
     bool forward_only;  // no gradients: weir_train_model_backward() is refused
-    // above: 0.1
 };
 
 // Creates a model; its parameters are not set (weir_train_model_initialise(),

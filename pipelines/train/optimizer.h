@@ -34,7 +34,6 @@ struct weir_train_optimizer_params {
     float beta1;    // ADAM: 0 ... below 1; 0: 0.9
     float beta2;    // ADAM: 0 ... below 1; 0: 0.999
     float epsilon;  // ADAM: above 0; 0: 1e-8
-    // above: 0.1
 };
 
 // Creates an optimizer; its state is not set (weir_train_optimizer_reset(),

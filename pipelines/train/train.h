@@ -92,7 +92,6 @@ struct weir_train_run_params {
     // last of them. May be NULL.
     void (*progress)(void *user, uint64_t step, float loss);
     void *user;
-    // above: 0.2
 };
 
 // What a run found. Closed.

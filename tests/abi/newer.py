@@ -1,5 +1,5 @@
 """Makes newer headers of the public ones: each structure, table of slots and enumeration that may
-grow gets something at its last line "above: VERSION".
+grow gets something at its end. A structure may unless its comment says "Closed.".
 
 usage: newer.py HEADER NEWER [HEADER NEWER]...
 
@@ -10,9 +10,10 @@ patterns are included as programs outside the tree include them: <weir/patterns/
 import re
 import sys
 
-MARK = re.compile(r"^( *)// above: .*\n", re.MULTILINE)
-PATTERNS = re.compile(r'^#include "(patterns/.*)"', re.MULTILINE)
-OPENING = re.compile(r"^(?:typedef )?(struct|enum) (\w+) \{$", re.MULTILINE)
+PATTERNS = re.compile(r'^#include "(patterns/.*)"')
+OPENING = re.compile(r"^(struct|enum) (\w+) \{$")
+# Appended before these lines: the end, and the number of kinds.
+END = re.compile(r"^\}|^ *WEIR_OPERATION_KINDS,")
 
 SLOT = "weir_status (*newer)(const struct weir_link *link);"
 FIELD = "uint64_t newer[4];"
@@ -22,34 +23,37 @@ IN_ENUM = {
 }
 
 
-def addition(kind, name):
+# Memory for a copy, which only its allocator reads; its fields follow those of their types.
+LOCAL = ("weir_operation_room",)
+
+
+def addition(kind, name, comment):
     if kind == "enum":
-        return IN_ENUM[name]
+        return IN_ENUM.get(name)
+    if "Closed." in comment or name in LOCAL or name.startswith("weir__"):
+        return None
     return SLOT if name == "weir_module_ops" else FIELD
 
 
-def grow(text):
-    """The text with something after the last mark of each structure or enumeration."""
-    last = {}
-    for mark in MARK.finditer(text):
-        opening = list(OPENING.finditer(text, 0, mark.start()))[-1]
-        last[opening.start()] = (mark, opening.groups())
-    parts, end = [], 0
-    for mark, (kind, name) in last.values():
-        parts += [text[end:mark.end()], mark.group(1), addition(kind, name), "\n"]
-        end = mark.end()
-    return "".join(parts) + text[end:]
+def grow(lines):
+    """The lines, with something at the end of each structure or enumeration."""
+    comment, added = "", None
+    for line in lines:
+        opening = OPENING.match(line)
+        if opening:
+            added = addition(*opening.groups(), comment)
+        if added and END.match(line):
+            yield "    %s\n" % added
+            added = None
+        comment = comment + line if line.startswith("//") else ""
+        yield PATTERNS.sub(r"#include <weir/\1>", line)
 
 
 def main():
     paths = iter(sys.argv[1:])
     for header, newer in zip(paths, paths):
-        with open(header, encoding="utf-8") as file:
-            text = file.read()
-        if text.count("// above: ") != len(MARK.findall(text)):
-            sys.exit("newer: %s: a line '// above:' that does not stand alone" % header)
-        with open(newer, "w", encoding="utf-8") as file:
-            file.write(PATTERNS.sub(r"#include <weir/\1>", grow(text)))
+        with open(header, encoding="utf-8") as file, open(newer, "w", encoding="utf-8") as out:
+            out.writelines(grow(file))
 
 
 main()

@@ -5,7 +5,7 @@
 # Sound.
 expect_data 0 "$weir" doctor --config small.ini
 for part in "small.ini (--config)" "backend = opencl (small.ini:2)" "opencl is used" \
-    "null 0.1.0, a backend, ABI 3" "null, summary: Buffers in host memory" \
+    "null 0.1.0, a backend, ABI 1" "null, summary: Buffers in host memory" \
     "opencl, summary: Runs on GPUs and CPUs" "cuda, summary: Runs on NVIDIA GPUs" \
     "trace, summary: Records which operation ran when" "Portable Computing Language" "PoCL cache" \
     "copy, kernel and copy back gave the right 1024 numbers" "events are timed" "all is well" \

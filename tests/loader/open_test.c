@@ -86,7 +86,7 @@ WEIR_TEST(Open, FallbackIsRecorded)
     EXPECT_STR_EQ(weir_runtime_backend(runtime), "null");
     const weir_load_report *report = weir_runtime_report(runtime);
     ASSERT_SIZE_EQ(weir_load_report_count(report), 6);
-    expect_entry(report, 0, "too-new", WEIR_LOAD_REFUSED, "module ABI 4");
+    expect_entry(report, 0, "too-new", WEIR_LOAD_REFUSED, "module ABI 2");
     expect_entry(report, 1, "broken", WEIR_LOAD_REFUSED, "libabsent.so.1");
     expect_entry(report, 2, "absent", WEIR_LOAD_MISSING, "no such file");
     expect_entry(report, 3, "absent", WEIR_LOAD_MISSING, "no such file");

@@ -45,7 +45,7 @@ WEIR_TEST(ModuleSize, LinkHasTellsWhetherASlotIsThere)
     EXPECT_TRUE(WEIR_LINK_HAS(&link, open));
     EXPECT_FALSE(WEIR_LINK_HAS(&link, close));
     link.slot_count = offsetof(struct weir_module_ops, queue_leave) / sizeof(void (*)(void));
-    EXPECT_FALSE(WEIR_LINK_HAS(&link, queue_leave)); // the last of ABI 3
+    EXPECT_FALSE(WEIR_LINK_HAS(&link, queue_leave));
     link.slot_count++;
     EXPECT_TRUE(WEIR_LINK_HAS(&link, queue_leave));
 }

@@ -19,7 +19,6 @@ struct weir_check_extension {
     bool (*get)(void *user, size_t index, struct weir_check_finding *out_finding, size_t size);
     void (*release)(void *user, const void *key);
     void (*acquire)(void *user, const void *key);
-    // above: ABI 3.1
 };
 
 #endif

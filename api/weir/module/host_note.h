@@ -68,7 +68,6 @@ struct weir_host_note {
             uint64_t end_ns;
         } collective;
     } u;
-    // above: ABI 3.1
 };
 
 #endif

@@ -12,18 +12,20 @@
 #include <weir/module/size.h>
 #include <weir/weir.h>
 
-// Incremented by a change that breaks older modules. Appending slots, kinds of operation and fields
-// does not, because every structure that may grow has its size in `struct_size`, set by its
+// A module of another number is refused. Until the first release all fields, slots and kinds are of
+// ABI 1, and modules are compiled with the headers of their library. After it the number is
+// incremented by a change that breaks older modules. Appending slots, kinds of operation and fields
+// will not, because every structure that may grow has its size in `struct_size`, set by its
 // allocator, and is neither read nor written beyond that size:
-//   - Fields of ABI 3 are always present. Test with WEIR_HAS() before reading or writing a field
-//     that was appended: one below a line "above: ABI 3" or "above: 0.1".
+//   - Test with WEIR_HAS() before reading or writing a field that was appended after the first
+//     release.
 //   - A module fills a structure of the library with WEIR_WRITE(), or field by field.
 //   - The distance between the elements of an array is stated beside it, or is the struct_size of
 //     the first element. A function declared beside the structure returns an element.
 //   - An appended ability of a backend is announced by a field of weir_limits, by
 //     weir_module.slot_count or by weir_module.operation_kinds, so that the front end knows of it
 //     before the first use.
-#define WEIR_MODULE_ABI 3u
+#define WEIR_MODULE_ABI 1u
 #define WEIR_MODULE_QUERY_SYMBOL "weir_module_query"
 
 enum weir_module_kind {
@@ -49,12 +51,10 @@ struct weir_host {
     void (*release)(void *pointer);
     // Counts a native object that was created; not called for events.
     void (*count_driver_object)(void);
-    // above: ABI 3
     // Fails the queue from this operation on, with the calling thread's error, and completes its event.
     // For a plugin that submits on a thread of its own, where the failure of a submit reaches no caller
     // of the program's. Once for an operation, in place of another submit.
     void (*fail)(weir_queue *queue, const struct weir_operation *operation, weir_status status);
-    // above: ABI 3.8
 };
 
 struct weir_transport_ops;
@@ -72,7 +72,6 @@ struct weir_comm_setup {
     weir_status (*all_gather)(const struct weir_comm_setup *setup, const void *own, void *all,
                               size_t size);
     void *user; // of all_gather
-    // above: ABI 3.3
 };
 
 // What an engine knows of a communicator.
@@ -83,14 +82,12 @@ struct weir_comm_progress {
     // Work that was submitted before the first incomplete one has finished, as far as is known:
     // the engine need not look at every collective.
     bool due;
-    // above: ABI 3.3
 };
 
 struct weir_device_setup {
     size_t struct_size;
     size_t index;
     const char *label;
-    // above: ABI 3
 };
 
 struct weir_queue_setup {
@@ -103,7 +100,6 @@ struct weir_queue_setup {
     // The caller's stream or command queue, to be used instead of a new one, or NULL. It
     // stays the caller's. Set only where `limits.native` is not 0.
     void *native;
-    // above: ABI 3
 };
 
 struct weir_buffer_setup {
@@ -115,7 +111,6 @@ struct weir_buffer_setup {
     // cl_mem; 0: allocate. With HOST, pinned memory that the driver already knows. Set
     // only where `limits.native` is not 0.
     uint64_t native;
-    // above: ABI 3
 };
 
 // The time at which an operation ran, in nanoseconds on its device's timeline, which is
@@ -127,7 +122,6 @@ struct weir_operation_time {
     // The driver reports no start: this is the time from which the queue had no other
     // work; the engine may have begun later.
     bool start_is_earliest;
-    // above: ABI 3
 };
 
 // A graph for the backend to build. Everything is valid during the call only, except the
@@ -138,7 +132,6 @@ struct weir_graph_setup {
                                          // weir_graph_node_at() finds one
     uint32_t node_count;
     uint32_t branch_count; // queues that were captured; branch 0 launches the graph
-    // above: ABI 3
 };
 
 // The ops table. `M` is mandatory for backends, `O` optional; plugins may leave every
@@ -297,7 +290,6 @@ struct weir_module_ops {
     // owner of the native queue may destroy it as soon as its work is done. The last
     // record was submitted, and from now on the native queue must not be used.
     void (*queue_leave)(const struct weir_link *link, weir_queue *queue);
-    // above: ABI 3
 
     // O: kernels reach memory of their own device only. Stores whether kernels of `device` can
     // use `buffer` of `other`, for which device_peer has just returned true; with `buffer` NULL,
@@ -324,7 +316,6 @@ struct weir_module_ops {
     // O, plugins only: returns what the plugin offers to programs under that name, forwards other
     // names; see weir_runtime_extension().
     const void *(*extension)(const struct weir_link *link, const char *name);
-    // above: ABI 3.1
 
     // O, backends only: collectives run through the host. Makes the device a rank of a communicator
     // of its own engine. Stores NULL in `*out_data` if that cannot be, on all ranks alike, and has
@@ -350,13 +341,11 @@ struct weir_module_ops {
                               struct weir_comm_progress *progress);
     // The engine and its version, such as "NCCL 2.28.9".
     const char *(*comm_engine)(const struct weir_link *link, weir_comm *comm);
-    // above: ABI 3.3
 
     // O, backends only: graphs with collectives are replayed. Whether a graph of the backend can hold
     // a COLLECTIVE of a communicator of its engine that comm_takes.
     bool (*comm_captures)(const struct weir_link *link, weir_comm *comm,
                           const struct weir_operation *operation);
-    // above: ABI 3.4
 
     // O, backends only: it has graphs of other nodes, none of them EMPTY. Whether a graph of the backend
     // can hold this NATIVE or HOST_CALL; one with a node that it cannot hold is replayed. A backend with
@@ -368,7 +357,6 @@ struct weir_module_ops {
     // other.
     bool (*graph_takes)(const struct weir_link *link, weir_device *device,
                         const struct weir_operation *operation);
-    // above: ABI 3.5
 
     // O, backends only: work that an abort does not end is waited for without end. The work of this
     // communicator has not ended long after comm_abort. From now on calls on its device return `cause`, and
@@ -376,14 +364,12 @@ struct weir_module_ops {
     // only if work has ended stays.
     void (*comm_give_up)(const struct weir_link *link, weir_comm *comm,
                          const struct weir_error *cause);
-    // above: ABI 3.6
 
     // O, backends only: updates of NATIVEs in graphs of the backend are refused. Later launches do what
     // the function of this NATIVE, which is called as graph_create does, submits now. After an error they
     // do what they did before. Updates of HOST_CALLs come to no backend.
     weir_status (*graph_recapture)(const struct weir_link *link, weir_graph *graph, uint32_t index,
                                    const struct weir_graph_node *node);
-    // above: ABI 3.7
 };
 
 #define WEIR_MODULE_SLOT_COUNT (sizeof(struct weir_module_ops) / sizeof(void (*)(void)))
@@ -411,13 +397,11 @@ struct weir_module {
     // "summary" (one sentence), "images" (the forms of device code that it takes), "needs"
     // (libraries of the system), "home" (an address).
     const char *const *about;
-    // above: ABI 3
 
     // TRANSPORT only, and nothing else of a module is: `ops` and driver_version are NULL, slot_count
     // is 0. The number is WEIR_TRANSPORT_SLOT_COUNT at that time.
     const struct weir_transport_ops *transport;
     uint32_t transport_slot_count;
-    // above: ABI 3.2
 };
 
 // Every module defines this function. It has no side effects and returns static data: it

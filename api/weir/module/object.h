@@ -30,10 +30,9 @@ struct weir_link {
     // know. Both are smaller than in the module's own headers if the library is older than those.
     uint32_t slot_count;
     uint32_t operation_kinds;
-    // above: ABI 3
 };
 
-// Whether the link's table has that slot. Slots of ABI 3 are always present.
+// Whether the link's table has that slot, for slots that are appended after the first release.
 #define WEIR_LINK_HAS(link, slot) \
     (offsetof(struct weir_module_ops, slot) / sizeof(void (*)(void)) < (link)->slot_count)
 

@@ -29,19 +29,16 @@ enum weir_operation_kind {
     // weir_buffer_size().
     WEIR_OPERATION_POOL_ALLOCATE = 10,
     WEIR_OPERATION_POOL_FREE = 11,
-    // above: ABI 3
     // For a backend that does not know these two the library submits a FILL for each row, and a
     // COPY_2D for each slice.
     WEIR_OPERATION_FILL_2D = 12,
     WEIR_OPERATION_COPY_3D = 13,
-    // above: ABI 3.1
     // A collective (<weir/comm.h>). A backend gets those of communicators for which its comm_create
     // stored data. The front end carries others out through a transport, and the backend gets the
     // copies between device and host, with the collective's number. Later collectives of the
     // communicator wait for it, so a plugin forwards it or returns an error.
     // weir_collective_range_at() says what it reads and writes.
     WEIR_OPERATION_COLLECTIVE = 14,
-    // above: ABI 3.2
     WEIR_OPERATION_KINDS, // one more than the last kind
 };
 
@@ -62,19 +59,16 @@ enum weir_operation_flags {
     // One of several operations with the number of the GRAPH that they belong to; more
     // follow. Only backends without graph_create see it.
     WEIR_OPERATION_PART = 1u << 4,
-    // above: ABI 3
     // LAUNCH only: the blocks of the grid wait for each other, so all of them must run at
     // once. There are at most as many as kernel_occupancy says; a backend without that slot
     // gets a single one, for which it need do nothing.
     WEIR_OPERATION_COOPERATIVE = 1u << 5,
-    // above: ABI 3.1
     // GRAPH only: some of its nodes are COLLECTIVEs; u.graph_comms is set.
     WEIR_OPERATION_COLLECTIVES = 1u << 6,
     // HOST_CALL only: it runs after a failure too. A plugin that puts its own function in the place
     // of this one's calls this one in any case, and a plugin that makes the operation fail forwards
     // it nevertheless.
     WEIR_OPERATION_ALWAYS = 1u << 7,
-    // above: ABI 3.4
 };
 
 // What a launch of a graph adds to the COLLECTIVEs of one communicator in it, which count from 0:
@@ -92,7 +86,7 @@ struct weir_graph_comm {
 
 // The creator of an operation, which may be a plugin, sets struct_size to sizeof. An operation that
 // a module receives may be smaller or larger than in the module's headers: test with WEIR_HAS()
-// before using a field that is appended below "above: ABI 3", and copy an operation with
+// before using a field that was appended after the first release, and copy an operation with
 // weir_operation_copy(). `u` never grows: an operand that is added to a kind is announced by a
 // flag.
 //
@@ -204,7 +198,6 @@ struct weir_operation {
             uint32_t turn; // the front end's: all calls of the communicator are counted
         } collective;
     } u;
-    // above: ABI 3
 };
 
 // Room for a copy of any operation.
@@ -284,7 +277,6 @@ struct weir_graph_node {
                                             // not listed unless it is among the dependencies
     uint32_t dependency_count;              // 0: a root
     const uint32_t *dependencies;           // indexes of earlier nodes, ascending
-    // above: ABI 3
 };
 
 // Returns node `index` of an array; the distance between nodes is the first one's struct_size.

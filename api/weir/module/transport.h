@@ -24,7 +24,6 @@ struct weir_transport_setup {
     bool check;          // compare kind, element, reduction, count and root before each collective
     const char *file;    // of the call that creates the communicator; static storage, may be NULL
     int line;
-    // above: ABI 3.2
 };
 
 // One rank's part in a split.
@@ -37,7 +36,6 @@ struct weir_transport_split {
     uint64_t timeout_ns;
     const char *file;
     int line;
-    // above: ABI 3.2
 };
 
 // One rank's part in making a group of the ranks that are left.
@@ -47,7 +45,6 @@ struct weir_transport_shrink {
     uint64_t timeout_ns;
     const char *file;
     int line;
-    // above: ABI 3.4
 };
 
 // One send or receive of an exchange.
@@ -58,7 +55,6 @@ struct weir_transport_part {
     enum weir_datatype element; // with `count`, for messages and comparison
     uint64_t count;
     void *memory; // not written if it is a send
-    // above: ABI 3.2
 };
 
 // One collective. What `src` and `dst` hold is stated at each kind in <weir/comm.h>, as is what in
@@ -82,7 +78,6 @@ struct weir_transport_call {
     uint64_t timeout_ns; // from the call of run()
     const char *file;    // of the program's call; static storage, may be NULL
     int line;
-    // above: ABI 3.2
 };
 
 // What a rank has done, or has not, that ended a group.
@@ -101,7 +96,6 @@ struct weir_transport_cause {
     enum weir_transport_fault fault;
     uint32_t rank;   // at fault, < count; UINT32_MAX: none is known
     uint64_t number; // of the collective that failed; 0: none
-    // above: ABI 3.8
 };
 
 // Returns part `index` of an exchange.
@@ -163,14 +157,12 @@ struct weir_transport_ops {
 
     // O: no library. The library below and its version, such as "Open MPI 4.1.4".
     const char *(*library)(const void *state);
-    // above: ABI 3.2
 
     // O: WEIR_ERROR_UNSUPPORTED. Makes a group of the ranks of one that has failed: of those that call it,
     // in their order. Does not wait for ranks that have died or left; those that do not come
     // within a quarter of the timeout are left out, and their calls fail. May be called again.
     weir_status (*shrink)(void *group, const struct weir_transport_shrink *shrink,
                           void **out_group);
-    // above: ABI 3.4
 
     // O: true. Whether run() carries any count of bytes between all ranks of the group; false: only what an engine's
     // communicator needs to be made and watched, at most 64 KiB a rank and call, since ranks are on several
@@ -181,7 +173,6 @@ struct weir_transport_ops {
     // if it has not. All ranks that have been told of it store the same. What is told by another
     // process is held to the ranges above.
     bool (*cause)(void *group, struct weir_transport_cause *out_cause);
-    // above: ABI 3.8
 };
 
 #define WEIR_TRANSPORT_SLOT_COUNT (sizeof(struct weir_transport_ops) / sizeof(void (*)(void)))
