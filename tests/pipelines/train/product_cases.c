@@ -8,7 +8,7 @@
 #include "pipelines/train/random.h"
 
 enum {
-    AROUND = 256, // bytes before and after a result
+    LEAST_AROUND = 256, // bytes before and after a result
     MARK = 0x3f
 };
 
@@ -58,21 +58,29 @@ static double exact(const struct train_product *p, const float *a, const float *
     return sum;
 }
 
+// A result begins where a launch's argument may.
+static size_t around_of(const struct rig *rig)
+{
+    const size_t alignment = (size_t)weir_device_limits(rig->device)->argument_alignment_bytes;
+    return alignment > LEAST_AROUND ? alignment : LEAST_AROUND;
+}
+
 static void check_result(const struct train_product *p, const float *a, const float *b,
                          const unsigned char *bytes, double before)
 {
+    const size_t around = p->c.offset;
     const size_t count = (size_t)p->m * p->n;
     float *values = rig_alloc(count, sizeof *values);
-    memcpy(values, bytes + AROUND, count * sizeof *values);
+    memcpy(values, bytes + around, count * sizeof *values);
     for (size_t i = 0; i < count; i++) {
         const double wanted =
             exact(p, a, b, (uint32_t)(i / p->n), (uint32_t)(i % p->n)) + (p->add ? before : 0);
         if ((double)values[i] != wanted)
             EXPECT_DOUBLE_EQ((double)values[i], wanted);
     }
-    for (size_t i = 0; i < AROUND; i++) {
+    for (size_t i = 0; i < around; i++) {
         EXPECT_UINT_EQ(bytes[i], MARK);
-        EXPECT_UINT_EQ(bytes[AROUND + count * sizeof(float) + i], MARK);
+        EXPECT_UINT_EQ(bytes[around + count * sizeof(float) + i], MARK);
     }
     free(values);
 }
@@ -81,8 +89,9 @@ static void check_product(const struct rig *rig, struct train_engine engine,
                           struct train_product product)
 {
     weir_queue *queue = rig->queue;
+    const size_t around = around_of(rig);
     const size_t result = (size_t)product.m * product.n * sizeof(float);
-    const size_t size = result + (size_t)2 * AROUND;
+    const size_t size = result + 2 * around;
     const float before = 3;
     const unsigned char mark = MARK;
     struct factor a = make(engine.bf16, (size_t)product.m * product.k, 1);
@@ -91,12 +100,12 @@ static void check_product(const struct rig *rig, struct train_engine engine,
     engine.parts = parts ? rig_buffer(rig, parts) : NULL;
     product.a = (struct train_range){rig_buffer(rig, a.bytes), 0, a.bytes};
     product.b = (struct train_range){rig_buffer(rig, b.bytes), 0, b.bytes};
-    product.c = (struct train_range){rig_buffer(rig, size), AROUND, result};
+    product.c = (struct train_range){rig_buffer(rig, size), around, result};
     unsigned char *bytes = rig_alloc(size, 1);
     EXPECT_OK(weir_upload(queue, product.a.buffer, 0, a.stored, a.bytes));
     EXPECT_OK(weir_upload(queue, product.b.buffer, 0, b.stored, b.bytes));
     EXPECT_OK(weir_queue_fill(queue, product.c.buffer, 0, size, &mark, 1));
-    EXPECT_OK(weir_queue_fill(queue, product.c.buffer, AROUND, result, &before, sizeof before));
+    EXPECT_OK(weir_queue_fill(queue, product.c.buffer, around, result, &before, sizeof before));
     EXPECT_OK(train_product_prepare(&engine, &product));
     // The tests' libcublas computes when it is called.
     EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));

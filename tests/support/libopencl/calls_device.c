@@ -126,6 +126,8 @@ static void play_limits(cl_device_info what, void *value)
 {
     if (fake_plays(WEIR_TEST_OPENCL_SYSTEM_SVM) && what == CL_DEVICE_SVM_CAPABILITIES)
         *(cl_device_svm_capabilities *)value |= CL_DEVICE_SVM_FINE_GRAIN_SYSTEM;
+    if (fake_plays(WEIR_TEST_OPENCL_WIDE_BASE) && what == CL_DEVICE_MEM_BASE_ADDR_ALIGN)
+        *(cl_uint *)value = 8 * 512;
     if (fake_plays(WEIR_TEST_OPENCL_NO_TIMES) && what == CL_DEVICE_PROFILING_TIMER_RESOLUTION)
         *(size_t *)value = 0;
     if (fake_plays(WEIR_TEST_OPENCL_NO_BLOCKS) && what == CL_DEVICE_MAX_WORK_GROUP_SIZE)

@@ -20,6 +20,7 @@
 //                                  memory, so that HOST buffers are pinned memory.
 //   WEIR_TEST_OPENCL_NO_TIMES=1    every device says that it has no times.
 //   WEIR_TEST_OPENCL_ERRORS_STAY=1 every device has NVIDIA's extension.
+//   WEIR_TEST_OPENCL_WIDE_BASE=1   sub-buffers begin at multiples of 512 bytes.
 //
 // The environment is read once, when the library is loaded. In the process that
 // loaded it, a test may look up `weir_test_opencl` in it: control.h.
@@ -182,6 +183,7 @@ static const struct {
     {"WEIR_TEST_OPENCL_ERRORS_STAY", WEIR_TEST_OPENCL_ERRORS_STAY},
     {"WEIR_TEST_OPENCL_SMALL_TOLD", WEIR_TEST_OPENCL_SMALL_TOLD},
     {"WEIR_TEST_OPENCL_NEW_NAMES", WEIR_TEST_OPENCL_NEW_NAMES},
+    {"WEIR_TEST_OPENCL_WIDE_BASE", WEIR_TEST_OPENCL_WIDE_BASE},
 };
 
 __attribute__((constructor)) static void start(void)
