@@ -117,9 +117,9 @@ refused "k.cpp: nvcc takes files whose names end in .cu" --cuda k.cpp --ptx 80
 CUDA_HOME=none refused "nvcc is not found, and CUDA C++ needs it" --cuda k.cu --ptx 80
 # Another toolkit's ptxas would be taken.
 if ! command -v ptxas /usr/local/cuda/bin/ptxas >/dev/null; then
-    mv toolkit/bin/ptxas ptxas
+    mv toolkit/bin/ptxas toolkit/ # not here: the path of a test has this folder
     refused "ptxas is not found, and nvcc needs it" --cuda k.cu --ptx 80
-    mv ptxas toolkit/bin/
+    mv toolkit/ptxas toolkit/bin/
 fi
 options=()
 for i in $(seq 65); do options+=(-D "N$i"); done
