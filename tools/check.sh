@@ -62,7 +62,7 @@ changed_files()
 
 check_packages()
 {
-    tools/setup.sh --check
+    tools/setup.sh --tests --check
 }
 
 # The dialect preludes are device code, laid out by hand.

@@ -1,35 +1,41 @@
 #!/bin/bash
-# Installs the packages that the build, the tests and tools/check.sh need on Debian 12.
+# Installs the packages that `bazel run //:demo` needs on Debian 12 and 13 and Ubuntu 24.04; with --tests also
+# those of `bazel test //...` and tools/check.sh.
 
 set -eu
 
-# Each with its purpose.
-readonly packages=(
+# Each with its purpose. Of names with | between them the first that the release has; those in brackets are
+# left out where it has none.
+readonly build=(
     bazel-bootstrap       # Bazel 4.2
     bazel-platforms       # the repositories it wants
     bazel-skylib
     gcc                   # the compiler of everything,
-    g++                   # of GoogleTest and the C++ tests
+    g++                   # without which Bazel finds no toolchain
     binutils
     libc6-dev
-    clang-22              # kernels: OpenCL C to PTX
-    libclc-22             # its functions on NVIDIA's GPUs
+    "clang-22|clang-18"   # kernels: OpenCL C to PTX
+    "libclc-22|libclc-18" # its functions on NVIDIA's GPUs
+    libdlpack-dev         # tensors of other libraries
+    libinih-dev           # INI files
+    libjansson-dev        # JSON
+    libjpeg-dev           # JPEG
+    libpng-dev            # PNG
+    libsodium-dev         # proofs between ranks
+    zlib1g-dev
+    ocl-icd-libopencl1    # the OpenCL loader
+    pocl-opencl-icd       # an OpenCL device without a GPU
+    python3               # generators of the build
+)
+readonly tests=(
     clang-format
     clang-tidy
     googletest            # GoogleTest's sources
     libgtest-dev
-    libdlpack-dev         # tensors of other libraries
-    libinih-dev           # INI files
-    libjansson-dev        # JSON
-    libjpeg62-turbo-dev   # JPEG
-    libpng-dev            # PNG
-    libsodium-dev         # proofs between ranks
-    zlib1g-dev
     opencl-c-headers      # declarations to check ours against
-    ocl-icd-libopencl1    # the OpenCL loader
-    pocl-opencl-icd       # an OpenCL device without a GPU
     dpkg-dev              # makes the Debian packages
-    gpg                   # signs a folder of them
+    gpg                   # signs a folder of them,
+    gpg-agent             # and keeps the key
     lintian               # checks them
     mmdebstrap            # makes the bare system that they are installed in
     openmpi-bin           # two MPIs, for the tests of the transport `mpi`
@@ -39,10 +45,9 @@ readonly packages=(
     pkg-config            # reads the delivered .pc file,
     cmake                 # and this the delivered CMake files
     make                  # which cmake writes for
-    python3               # generators of the build,
-    python3-venv          # and a folder for what tools/hta/run.sh installs
+    python3-venv          # a folder for what tools/hta/run.sh installs
     ffmpeg                # streams of video for the tests of `weir run`
-    chromium              # a browser for the test of the page
+    "[chromium]"          # a browser for the test of the page; Ubuntu has it as a snap only
     fish                  # shells in which `weir completion` is tested
     zsh
     git
@@ -51,44 +56,61 @@ readonly packages=(
 usage()
 {
     cat <<'TEXT'
-usage: tools/setup.sh [--check | --help]
+usage: tools/setup.sh [--tests] [--check | --help]
 
-Installs the Debian packages that are missing, and nothing else. May be run
-again at any time. Needs root, or sudo.
+Installs the Debian packages that are missing, and nothing else: those that
+`bazel run //:demo` needs. May be run again at any time. Needs root, or sudo.
 
+  --tests   also those of `bazel test //...` and tools/check.sh
   --check   only say what is missing; exit status 1 when something is
   --help    this text
 TEXT
 }
 
-# The names of the packages that are not installed, one a line.
+# has_release PACKAGE: whether apt could install it. Without lists of packages everything is taken for there.
+has_release()
+{
+    [ -n "$(apt-cache pkgnames bazel-bootstrap)" ] || return 0
+    apt-cache policy "$1" | grep -q '^  Candidate: [^(]'
+}
+
+# missing: of the packages that are not installed, those to install, one a line.
 missing()
 {
-    local package status
+    local package name names chosen
     for package in "${packages[@]}"; do
-        status="$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)"
-        [ "$status" = "install ok installed" ] || printf '%s\n' "$package"
+        IFS='|' read -ra names <<<"${package//[\[\]]/}"
+        chosen=
+        for name in "${names[@]}"; do
+            case "$(dpkg-query -W -f '${Status}' "$name" 2>/dev/null)" in
+            "install ok installed") continue 2 ;;
+            esac
+            [ -n "$chosen" ] || ! has_release "$name" || chosen="$name"
+        done
+        case "$package" in
+        "["*) [ -z "$chosen" ] || printf '%s\n' "$chosen" ;;
+        *) printf '%s\n' "${chosen:-${names[0]}}" ;;
+        esac
     done
 }
 
 check_only=0
-case "${1-}" in
-'') ;;
---check) check_only=1 ;;
---help)
-    usage
-    exit 0
-    ;;
-*)
-    echo "setup: unknown argument '$1'" >&2
-    usage >&2
-    exit 2
-    ;;
-esac
-if [ "$#" -gt 1 ]; then
-    echo "setup: one argument at most" >&2
-    exit 2
-fi
+packages=("${build[@]}")
+for option; do
+    case "$option" in
+    --tests) packages=("${build[@]}" "${tests[@]}") ;;
+    --check) check_only=1 ;;
+    --help)
+        usage
+        exit 0
+        ;;
+    *)
+        echo "setup: unknown argument '$option'" >&2
+        usage >&2
+        exit 2
+        ;;
+    esac
+done
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     echo "setup: this is not a Debian system. Install the equivalents of: ${packages[*]}" >&2
@@ -100,8 +122,10 @@ if [ "${#wanted[@]}" -eq 0 ]; then
     echo "setup: all ${#packages[@]} packages are installed"
     exit 0
 fi
-echo "setup: missing: ${wanted[*]}"
-[ "$check_only" -eq 0 ] || exit 1
+if [ "$check_only" -eq 1 ]; then
+    echo "setup: missing: ${wanted[*]}"
+    exit 1
+fi
 
 run_as_root=()
 if [ "$(id -u)" -ne 0 ]; then
@@ -117,7 +141,8 @@ fi
 apt=("${run_as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y)
 echo "setup: reading the package lists"
 "${apt[@]}" update </dev/null
-echo "setup: installing ${#wanted[@]} packages"
+mapfile -t wanted < <(missing)
+echo "setup: installing ${#wanted[@]} packages: ${wanted[*]}"
 "${apt[@]}" install --no-install-recommends "${wanted[@]}" </dev/null
 
 mapfile -t wanted < <(missing)

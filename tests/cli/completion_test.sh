@@ -84,7 +84,7 @@ have()
     [ -z "$messages" ] || fail "weir completion $1 wrote to standard error: $messages"
     printf '%s\n' "$output" >"$TEST_TMPDIR/script.$1"
     command -v "$1" >/dev/null && return 0
-    echo "SKIPPED: $1 is not installed; tools/setup.sh installs it"
+    echo "SKIPPED: $1 is not installed; tools/setup.sh --tests installs it"
     return 1
 }
 

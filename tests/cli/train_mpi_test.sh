@@ -23,7 +23,7 @@ wanted="$(digest)"
 [ ${#wanted} -eq 16 ] || fail "it printed: $output"
 for mpirun in mpirun.mpich mpirun.openmpi; do
     command -v "$mpirun" >/dev/null || {
-        echo "skipped: $mpirun is not installed; tools/setup.sh installs it"
+        echo "skipped: $mpirun is not installed; tools/setup.sh --tests installs it"
         continue
     }
     WEIR_COMM_TRANSPORT=mpi expect_status 0 timeout 250 "$mpirun" -n 2 "${training[@]}"

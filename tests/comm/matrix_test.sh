@@ -31,7 +31,7 @@ openmpi)
     ;;
 esac
 command -v "${start[0]}" >/dev/null || {
-    echo "skipped: ${start[0]} is not installed; tools/setup.sh installs it"
+    echo "skipped: ${start[0]} is not installed; tools/setup.sh --tests installs it"
     exit 0
 }
 

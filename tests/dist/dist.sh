@@ -34,7 +34,7 @@ need()
     local tool
     for tool in "$@"; do
         command -v "$tool" >/dev/null ||
-            skip "$tool" "$tool is not installed; tools/setup.sh installs it"
+            skip "$tool" "$tool is not installed; tools/setup.sh --tests installs it"
     done
 }
 

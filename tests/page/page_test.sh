@@ -7,7 +7,7 @@ tmp="${TEST_TMPDIR:-$(mktemp -d)}"
 make="$here/page_make"
 browser="$(command -v chromium || true)"
 if [ -z "$browser" ]; then
-    echo "SKIPPED: there is no chromium on this machine; tools/setup.sh installs it"
+    echo "SKIPPED: there is no chromium on this machine; tools/setup.sh --tests installs it"
     exit 0
 fi
 

@@ -101,7 +101,7 @@ def _googletest_impl(repository_ctx):
     # Built from source, so that GoogleTest has the same sanitizer as the tested code.
     root = repository_ctx.path("/usr/src/googletest/googletest")
     if not root.exists:
-        fail("@googletest needs /usr/src/googletest of the Debian package googletest. Run tools/setup.sh.")
+        fail("@googletest needs /usr/src/googletest of the Debian package googletest. Run tools/setup.sh --tests.")
     repository_ctx.symlink("/usr/src/googletest/googletest/include", "include")
     repository_ctx.symlink("/usr/src/googletest/googletest/src", "src")
     repository_ctx.file("BUILD", """
@@ -147,7 +147,7 @@ def weir_libraries():
     _debian_library(
         name = "libjpeg",
         target = "jpeg",
-        package = "libjpeg62-turbo-dev",
+        package = "libjpeg-dev",
         headers = ["jpeglib.h", "jconfig.h", "jmorecfg.h", "jerror.h"],
         archive = "libjpeg.a",
     )

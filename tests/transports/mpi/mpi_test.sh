@@ -43,7 +43,7 @@ example="$PWD/tests/transports/mpi/example"
 export WEIR_MODULE_PATH="$PWD/lib/weir"
 unset "${!PMI@}" "${!OMPI_COMM@}"
 command -v "$mpirun" >/dev/null || {
-    echo "skipped: $mpirun is not installed; tools/setup.sh installs it"
+    echo "skipped: $mpirun is not installed; tools/setup.sh --tests installs it"
     exit 0
 }
 
