@@ -42,7 +42,7 @@ if [ -n "$browser" ]; then
     sed -n '/<pre id="outcome">/,/<\/pre>/p' "$tmp/dom.html"
     grep -q '<pre id="outcome">passed' "$tmp/dom.html" || fail "its pages in a browser"
 else
-    echo "the pages were not opened: there is no chromium on this machine; tools/setup.sh installs it"
+    echo "the pages were not opened: there is no chromium on this machine; tools/setup.sh --tests installs it"
 fi
 
 # What stops the build.
@@ -64,13 +64,13 @@ make_tree()
 refused()
 {
     local text="$1"
-    if (cd "$tree" && docs/site/site.py "$tmp/out" >"$tmp/message" 2>&1); then
+    if (cd "$tree" && docs/site/site.py --strict "$tmp/out" >"$tmp/message" 2>&1); then
         fail "a site was made in spite of: $text"
     fi
     grep -q "$text" "$tmp/message" || fail "expected '$text': $(cat "$tmp/message")"
 }
 make_tree
-(cd "$tree" && docs/site/site.py "$tmp/out") || fail "a small tree"
+(cd "$tree" && docs/site/site.py --strict "$tmp/out") || fail "a small tree"
 grep -q 'Does it' "$tmp/out/a_8h.html" || fail "a comment of two functions"
 make_tree
 printf '\nint weir_three(int x);\n' >>"$tree/api/weir/a.h"
@@ -91,4 +91,18 @@ refused "names docs/three.md, which is not there"
 make_tree
 printf '# Weir\n\nSee [one](docs/one.md#elsewhere).\n' >"$tree/README.md"
 refused "elsewhere"
+
+# A warning of another version than the one that the pages are held against.
+make_tree
+mkdir -p "$tmp/bin"
+cat >"$tmp/bin/doxygen" <<TEXT
+#!/bin/bash
+[ "\$1" != --version ] || exec echo 9.9.9
+echo "a warning of this version" >&2
+exec $(command -v doxygen) "\$@"
+TEXT
+chmod +x "$tmp/bin/doxygen"
+(cd "$tree" && PATH="$tmp/bin:$PATH" docs/site/site.py "$tmp/out" 2>"$tmp/message") || fail "a warning of a newer Doxygen"
+grep -q "a warning of this version" "$tmp/message" || fail "the warning is not told: $(cat "$tmp/message")"
+PATH="$tmp/bin:$PATH" refused "a warning of this version"
 exit "$failed"
