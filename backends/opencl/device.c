@@ -94,7 +94,8 @@ static void find_abilities(struct ocl_device *device)
     // NVIDIA's driver refuses all further work of a context in which a kernel failed.
     device->errors_stay = has_extension(device, "cl_nv_device_attribute_query");
     const unsigned long pocl = pocl_version(device);
-    device->no_group_waits = pocl == 5;
+    device->no_c_2 = pocl >= 4;
+    device->no_group_waits = pocl >= 5;
     device->keeps_views = pocl >= 7;
     if (device->version < 20)
         return;

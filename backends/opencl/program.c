@@ -122,10 +122,14 @@ static void write_cache(const struct build *build)
 }
 
 // A bundle's image may need a version of OpenCL C, and options after it; the user's options come
-// with source.
-static char *make_user_options(const struct weir_host *host,
-                               const struct weir_program_params *params, const char *target)
+// with source. What 2.0 has is a part of 3.0, as far as the device has it.
+static char *make_user_options(const struct build *build, const struct weir_program_params *params)
 {
+    static const char second[] = "CL2.0";
+    const struct weir_host *host = build->device->module->host;
+    const char *target = build->target;
+    if (build->device->no_c_2 && strncmp(target, second, strlen(second)) == 0)
+        return weir_kit_format(host, "-cl-std=CL3.0%s", target + strlen(second));
     if (*target)
         return weir_kit_format(host, "-cl-std=%s", target);
     return weir_kit_format(host, "%s", params->options ? params->options : "");
@@ -136,7 +140,7 @@ static char *make_user_options(const struct weir_host *host,
 static weir_status make_program(struct build *build, const struct weir_program_params *params)
 {
     const struct ocl_module *module = build->device->module;
-    char *user = make_user_options(module->host, params, build->target);
+    char *user = make_user_options(build, params);
     build->options = user ? clc_options(module->host, user, module->build_options) : NULL;
     module->host->release(user);
     build->clc.options = build->options;
