@@ -4,7 +4,9 @@
 set -eu
 from="${BUILD_WORKING_DIRECTORY:-$PWD}"
 root="${RUNFILES_DIR:-$0.runfiles}/weir"
-[ -d "$root" ] || root="$PWD" # bazel run starts at the root of the runfiles
-exec "$root/cli/weir" run arr-coc --config "$root/conf/opencl.ini" --output "$from/out/demo" \
+[ -d "$root" ] || root=. # bazel run starts at the root of the runfiles
+root="$(cd "$root" && pwd)"
+cd "$from" # so that the command names its files as the user does
+exec "$root/cli/weir" run arr-coc --config "$root/conf/opencl.ini" --output out/demo \
     --repeat 5 \
     "$root/tests/data/images/coffee.png" "$root/tests/data/images/chelsea.png"

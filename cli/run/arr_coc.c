@@ -100,8 +100,8 @@ static bool find_weights(struct run *run)
         return false;
     }
     run->weights_path = run->weights_found;
-    cli_note("no --weights: using %s, made from a seed; no trained weights are public",
-             run->weights_found);
+    cli_note("no --weights: using arr_coc_weights.safetensors, which comes with Weir and is made from "
+             "a seed; no trained weights are public");
     return true;
 }
 
