@@ -157,8 +157,6 @@ static weir_status misbehave(struct rank *it)
         raise(SIGKILL);
     if (is("stop"))
         raise(SIGSTOP);
-    if (is("network") && system(getenv("FAILING_COMMAND")) != 0)
-        exit(4);
     if (is("late"))
         weir_clock_sleep_ns(timeout_ns + 500 * MS);
     if (is("missing"))
@@ -185,7 +183,7 @@ static weir_status misbehave(struct rank *it)
 static void fail_as_victim(struct rank *it)
 {
     // The others wait in the collective meanwhile.
-    if (!is("stop") && !is("late") && !is("missing") && !is("network"))
+    if (!is("stop") && !is("late") && !is("missing"))
         weir_clock_sleep_ns(50 * MS);
     if (!is("failed"))
         tell_at();

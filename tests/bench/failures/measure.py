@@ -36,38 +36,23 @@ WAYS = (
     ("leave", "destroys its communicator", False, "rank 1 has "),
     ("abort", "calls weir_comm_abort", False, "rank 1"),
     ("failed", "its queue has failed before", False, "rank 1 cannot take part"),
-    ("network", "loses its network", True, "rank 1 "),
     ("absent", "never creates its communicator", True, ""),
     ("unborn", "killed while the communicator is made", False, "rank 1 "),
 )
 TRANSPORTS = {
     "memory": "`local`, shared memory",
-    "tcp": "`local`, TCP",
+    "messages": "`local`, messages",
     "openmpi": "Open MPI",
     "mpich": "MPICH",
     "nccl": "NCCL, the tests' one",
     "cuda": "NCCL",
 }
-DEFAULT = "memory,tcp,openmpi,mpich,nccl"
+DEFAULT = "memory,messages,openmpi,mpich,nccl"
 NOT_BEGUN = "rank 1 did not come to its failure"
 # What needs processes that other ranks outlive: mpirun ends all ranks of one that dies.
 DEATHS = ("kill", "busy", "unborn")
-OF_PROCESSES = DEATHS + ("stop", "network", "absent")
-OF_MPI = ("network", "absent", "unborn")
-
-# Two folders of network: ranks 0 and 2 in one, rank 1 in the other, with a cable between them.
-CABLE = """
-ip link set lo up && ip link add w0 type veth peer name w1 || exit 9
-ip addr add 10.213.0.1/24 dev w0 && ip link set w0 up
-mkfifo "$FAILING_LOG.go"
-WEIR_COMM_RANK=1 unshare -n sh -c 'read -r go <"$FAILING_LOG.go"; ip link set lo up
-    ip addr add 10.213.0.2/24 dev w1; ip link set w1 up; exec "$0" network' "$0" & other=$!
-until [ "$(readlink /proc/$other/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
-ip link set w1 netns "$other" && echo >"$FAILING_LOG.go"
-WEIR_COMM_RANK=0 "$0" network &
-WEIR_COMM_RANK=2 "$0" network &
-wait
-"""
+OF_PROCESSES = DEATHS + ("stop", "absent")
+NOT_OF_MPI = ("absent", "unborn")
 
 
 class Run:
@@ -86,8 +71,6 @@ class Run:
             return [[self.program, self.way, str(self.count)]]
         if self.transport in ("openmpi", "mpich"):
             return [["mpirun." + self.transport, "-n", str(self.count), self.program, self.way]]
-        if self.way == "network":
-            return [["unshare", "-n", "sh", "-c", CABLE, self.program]]
         return [[self.program, self.way]] * self.count
 
     def variables(self, rank):
@@ -105,10 +88,6 @@ class Run:
         else:
             env.update(WEIR_BACKEND="null", WEIR_COMM_RANK=str(rank),
                        WEIR_LOCAL_MEMORY="map" if self.transport == "memory" else "send")
-        if self.way == "network":
-            env.update(WEIR_COMM_RENDEZVOUS="tcp://10.213.0.1:29500",
-                       FAILING_COMMAND="ip link set w1 down")
-            del env["WEIR_COMM_RANK"]
         return env
 
     def lines(self):
@@ -136,7 +115,7 @@ class Run:
         while time.monotonic() < end:
             if all(process.poll() is not None for process in processes):
                 break
-            if self.way in ("stop", "network") and len(self.causes()) == self.awaited():
+            if self.way == "stop" and len(self.causes()) == self.awaited():
                 break
             time.sleep(0.001)
         self.ended = time.time_ns()
@@ -178,18 +157,12 @@ def measure_once(options, way, transport, late, words):
 
 
 def can(way, transport, count):
-    if count < 3 and way in ("unborn", "network"):
+    if count < 3 and way == "unborn":
         return False
-    if transport == "cuda":
-        return way != "network"
     if transport == "nccl":
         return way not in OF_PROCESSES
     if transport in ("openmpi", "mpich"):
-        return way not in OF_MPI and shutil.which("mpirun." + transport)
-    if way == "network":
-        return transport == "tcp" and shutil.which("unshare") and subprocess.run(
-            ["unshare", "-n", "ip", "link", "add", "w0", "type", "veth", "peer", "name", "w1"],
-            stderr=subprocess.DEVNULL, check=False).returncode == 0
+        return way not in NOT_OF_MPI and shutil.which("mpirun." + transport)
     return True
 
 
