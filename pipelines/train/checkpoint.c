@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/siphash.h"
 #include "pipelines/train/data_parts.h"
 #include "pipelines/train/fail.h"
 #include "pipelines/train/model_parts.h"
@@ -17,6 +18,7 @@ enum {
 };
 
 static const char progress_name[] = "progress";
+static const char checksum_name[] = "checksum";
 static const char extra_prefix[] = "program.";
 
 // What a checkpoint has of the device: buffers with the layout of the parameters, and what their
@@ -60,6 +62,39 @@ static bool open_parts(const weir_train_model *model, const weir_train_optimizer
         }
     }
     return true;
+}
+
+// The checksum.
+
+// Of the name, the type, the shape and the numbers.
+static uint64_t hash_tensor(const struct weir_io_tensor *tensor, size_t size)
+{
+    struct weir_siphash_key key = {{(uint64_t)tensor->dtype, (uint64_t)tensor->rank}};
+    key.words[0] = weir_siphash(&key, tensor->name, strlen(tensor->name));
+    key.words[1] = weir_siphash(&key, tensor->shape, (size_t)tensor->rank * sizeof *tensor->shape);
+    return weir_siphash(&key, tensor->data, size);
+}
+
+static uint64_t checksum_of_file(const weir_io_safetensors *file)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < weir_io_safetensors_count(file); i++) {
+        const struct weir_io_tensor *tensor = weir_io_safetensors_at(file, i);
+        if (strcmp(tensor->name, checksum_name) != 0)
+            sum += hash_tensor(tensor, (size_t)tensor->size_bytes);
+    }
+    return sum;
+}
+
+static uint64_t checksum_of(const struct weir_io_tensor *tensors, size_t count)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t size = 0;
+        if (weir_io_shape_bytes(tensors[i].dtype, tensors[i].rank, tensors[i].shape, &size))
+            sum += hash_tensor(&tensors[i], (size_t)size); // else the writer refuses it
+    }
+    return sum;
 }
 
 // Writing.
@@ -120,14 +155,21 @@ static weir_status write_file(const char *path, const struct parts *parts, const
 {
     const size_t count = parts->count * 2 * parts->model->layer_count + 1 + extra_count;
     struct weir_io_error error;
-    struct weir_io_tensor *tensors = calloc(count, sizeof *tensors);
+    uint64_t checksum;
+    struct weir_io_tensor *tensors = calloc(count + 1, sizeof *tensors);
     char(*names)[NAME_SIZE] = calloc(count, sizeof *names);
     weir_status status = WEIR_OK;
     if (!tensors || !names) {
         status = train_fail_memory(parts->model->label);
     } else {
         list_tensors(parts, progress, extras, extra_count, names, tensors);
-        if (!weir_io_safetensors_write(path, tensors, count, &error))
+        checksum = checksum_of(tensors, count);
+        tensors[count] = (struct weir_io_tensor){.name = checksum_name,
+                                                 .dtype = WEIR_IO_U64,
+                                                 .rank = 1,
+                                                 .shape = {1},
+                                                 .data = &checksum};
+        if (!weir_io_safetensors_write(path, tensors, count + 1, &error))
             status = weir__pattern_fail(NULL, WEIR_ERROR_IO, NULL, "%s", error.message);
     }
     free(tensors);
@@ -157,6 +199,22 @@ weir_status weir_train_checkpoint_write(const char *path, weir_train_model *mode
 // Reading.
 
 static const char other_network[] = "pass the network and optimizer that it was written with";
+
+static weir_status check_checksum(const char *path, const weir_io_safetensors *file)
+{
+    static const char another[] = "take another checkpoint, or begin again";
+    uint64_t checksum;
+    const struct weir_io_tensor *tensor = weir_io_safetensors_get(file, checksum_name);
+    if (!tensor)
+        return train_fail_file(path, another,
+                               "has no checksum: an older version of Weir has written it");
+    if (tensor->dtype != WEIR_IO_U64 || tensor->size_bytes != sizeof checksum)
+        return train_fail_file(path, another, "is damaged: its checksum is no U64 number");
+    memcpy(&checksum, tensor->data, sizeof checksum);
+    if (checksum != checksum_of_file(file))
+        return train_fail_file(path, another, "is damaged: its checksum is another one");
+    return WEIR_OK;
+}
 
 static weir_status read_parts(const char *path, const weir_io_safetensors *file,
                               const struct parts *parts)
@@ -207,7 +265,7 @@ static bool is_known(const struct parts *parts, const char *name, bool any_endin
                 return true;
         }
     }
-    return strcmp(name, progress_name) == 0 ||
+    return strcmp(name, progress_name) == 0 || strcmp(name, checksum_name) == 0 ||
            strncmp(name, extra_prefix, sizeof extra_prefix - 1) == 0;
 }
 
@@ -243,7 +301,8 @@ static weir_status read_file(const char *path, const weir_io_safetensors *file,
         return train_fail_memory(model->label);
     if ((status = read_progress(path, file, out_progress)) == WEIR_OK &&
         (status = read_parts(path, file, &parts)) == WEIR_OK &&
-        (status = check_names(path, file, &parts, !optimizer)) == WEIR_OK)
+        (status = check_names(path, file, &parts, !optimizer)) == WEIR_OK &&
+        (status = check_checksum(path, file)) == WEIR_OK)
         status = upload(&parts, model, queue);
     close_parts(&parts);
     return status;

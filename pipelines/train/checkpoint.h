@@ -6,6 +6,7 @@
 //     layer0.weight.momentum, ...  the state; with Adam .mean and .square
 //     progress                     U64 [2]: steps done, seed
 //     program.NAME                 the program's own, such as its curve
+//     checksum                     U64 [1]: of all others, against files that a disk or a copy has changed
 //
 // Threads: as the model and the optimizer.
 #ifndef WEIR_PIPELINES_TRAIN_CHECKPOINT_H
@@ -42,7 +43,7 @@ weir_status weir_train_checkpoint_write(const char *path, weir_train_model *mode
 //
 // Ownership: `*out_file` is the caller's, until weir_io_safetensors_destroy().
 // Errors: WEIR_ERROR_IO with a sentence: no such file, or one that is truncated, no safetensors
-// file, of another network or optimizer, with a tensor too many, or with numbers that are not
+// file, without its checksum or with another one, of another network or optimizer, with a tensor too many, or with numbers that are not
 // finite. The model and the optimizer are as they were.
 weir_status weir_train_checkpoint_read(const char *path, weir_train_model *model,
                                        weir_train_optimizer *optimizer, weir_queue *queue,

@@ -43,13 +43,14 @@ static weir_status initialise(struct train *train)
 static weir_status read_curve(struct train *train, const weir_io_safetensors *file)
 {
     const uint64_t steps = train->first_step;
-    for (int i = 0; i < CURVES && steps > 0; i++) {
+    for (int i = 0; i < CURVES; i++) {
         struct weir_io_error error;
         const float *values;
         if (!weir_io_safetensors_find(file, curve_names[i], 1, &steps, &values, &error))
             return weir__pattern_fail("train", WEIR_ERROR_IO, NULL, "%s: %s",
                                       train->params->checkpoint, error.message);
-        memcpy(curve_values(train, i), values, steps * sizeof *values);
+        if (steps > 0)
+            memcpy(curve_values(train, i), values, steps * sizeof *values);
     }
     return WEIR_OK;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "tests/pipelines/train/runs.h"
 #include "tests/support/test.h"
 
@@ -129,6 +130,25 @@ static void train_into(const char *path)
     weir_train_figures_finish(&figures);
 }
 
+// Sets the number of steps in a checkpoint of 12 steps, which has the seed 3 after it, to 0.
+static void forget_steps(const char *path)
+{
+    static const uint64_t progress[] = {12, 3};
+    static const uint64_t none = 0;
+    char message[512];
+    void *data = NULL;
+    size_t size = 0;
+    size_t at = 0;
+    ASSERT_TRUE(weir_file_read(path, 1 << 20, &data, &size, message, sizeof message));
+    while (at + sizeof progress <= size &&
+           memcmp((char *)data + at, progress, sizeof progress) != 0)
+        at++;
+    ASSERT_TRUE(at + sizeof progress <= size);
+    memcpy((char *)data + at, &none, sizeof none);
+    ASSERT_TRUE(weir_file_write(path, data, size, message, sizeof message));
+    free(data);
+}
+
 WEIR_TEST(TrainErrors, RefusesACheckpointOfAnotherRun)
 {
     char path[4096];
@@ -146,6 +166,10 @@ WEIR_TEST(TrainErrors, RefusesACheckpointOfAnotherRun)
     params.steps = 20;
     params.width = 17;
     expect_both_told(&params, "layer0.weight");
+    // Step 0 with the figures of 12 steps.
+    params.width = runs_params(NULL, WEIR_TRAIN_DDP).width;
+    forget_steps(path);
+    expect_both_told(&params, "checksum");
     FILE *file = fopen(path, "w");
     ASSERT_TRUE(file != NULL);
     fputs("no tensors", file);
