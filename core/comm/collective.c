@@ -134,14 +134,23 @@ static inline bool is_good(const weir_comm *comm, const weir_buffer *buffer, siz
            weir__buffer_holds(buffer, offset, size) && (offset & (step - 1)) == 0;
 }
 
+WEIR_COLD static weir_status refuse_size(const struct call *call, size_t count,
+                                         weir_datatype element, uint32_t parts)
+{
+    char of_ranks[48] = "";
+    if (parts > 1)
+        snprintf(of_ranks, sizeof of_ranks, " of each of %" PRIu32 " ranks", parts);
+    return refuse(call, "split the collective", "%s: %zu %s%s are more than %zu bytes",
+                  name_of(call), count, weir_datatype_name(element), of_ranks, SIZE_MAX);
+}
+
 // The size in bytes of `parts` times `count` elements.
 static inline weir_status size_of(const struct call *call, size_t count, weir_datatype element,
                                   uint32_t parts, size_t *out_size)
 {
     const size_t step = weir_datatype_size(element) * parts;
     if ((count | step) >> 32 && count > SIZE_MAX / step) // most need no division
-        return refuse(call, "split the collective", "%s: %zu elements of %zu bytes are too many",
-                      name_of(call), count, step);
+        return refuse_size(call, count, element, parts);
     *out_size = count * step;
     return WEIR_OK;
 }

@@ -57,7 +57,11 @@ WEIR_TEST(CommInvalid, Operands)
          {"all-gather: the offset of src, 4, is no multiple of the 8 bytes of an f64"}},
         {PARAMS(WEIR_ALL_GATHER, .element = WEIR_F64, .src = src, .dst = dst,
                 .count = SIZE_MAX / 16 + 1),
-         {"all-gather: 1152921504606846976 elements of 16 bytes are too many",
+         {"all-gather: 1152921504606846976 f64 of each of 2 ranks are more than",
+          "split the collective"}},
+        {PARAMS(WEIR_ALL_REDUCE, .element = WEIR_F32, .reduction = WEIR_SUM, .src = src, .dst = src,
+                .count = SIZE_MAX / 2),
+         {"all-reduce: 9223372036854775807 f32 of each of 2 ranks are more than",
           "split the collective"}},
         {PARAMS(WEIR_ALL_REDUCE, .element = WEIR_F32, .reduction = WEIR_SUM, .src = src, .dst = src,
                 .dst_offset = 4, .count = 2),
@@ -104,7 +108,7 @@ WEIR_TEST(CommInvalid, Exchanges)
     parts[1] = (struct weir_exchange){src, 8, 4, 77, 1, true};
     expect_refused_parts(&rig, parts, 2, "exchange: there is no datatype 77");
     parts[1] = (struct weir_exchange){src, 8, SIZE_MAX / 2, WEIR_F32, 1, true};
-    expect_refused_parts(&rig, parts, 2, "elements of 4 bytes are too many");
+    expect_refused_parts(&rig, parts, 2, "exchange: 9223372036854775807 f32 are more than");
     parts[1] = (struct weir_exchange){src, 8, 4096, WEIR_F32, 1, true};
     expect_refused_parts(&rig, parts, 2, "part 1");
     comm_rig_close(&rig);
