@@ -7,8 +7,6 @@
 #include "base/text.h"
 #include "transports/local/local.h"
 
-#define DESCRIPTION_SIZE 128
-
 // When two have called different things, so long the calls of the others are waited for, which tell
 // which of the two is wrong.
 #define JUDGE_NS (UINT64_C(200) * 1000 * 1000)
@@ -70,7 +68,7 @@ static void append_call(char *text, size_t size, size_t *used, const struct loca
 }
 
 // Of another rank, which may name its file as it likes.
-static void describe(const struct local_head *head, char *text, size_t size)
+void local_describe(const struct local_head *head, char *text, size_t size)
 {
     char file[LOCAL_FILE_SIZE];
     size_t used = 0;
@@ -131,10 +129,10 @@ struct pair {
 
 static bool other_call(const struct pair *pair)
 {
-    char theirs[DESCRIPTION_SIZE];
-    char own[DESCRIPTION_SIZE];
-    describe(pair->theirs, theirs, sizeof theirs);
-    describe(&pair->run->head, own, sizeof own);
+    char theirs[LOCAL_CALL_SIZE];
+    char own[LOCAL_CALL_SIZE];
+    local_describe(pair->theirs, theirs, sizeof theirs);
+    local_describe(&pair->run->head, own, sizeof own);
     if (pair->fault == pair->peer)
         return blame(pair->run, WEIR_FAULT_DIFFERS, pair->fault, "rank %u has called %s instead",
                      pair->peer, theirs);
@@ -144,15 +142,15 @@ static bool other_call(const struct pair *pair)
 
 static bool other_argument(const struct pair *pair, const char *what)
 {
-    char description[DESCRIPTION_SIZE];
-    describe(pair->theirs, description, sizeof description);
+    char description[LOCAL_CALL_SIZE];
+    local_describe(pair->theirs, description, sizeof description);
     return blame(pair->run, WEIR_FAULT_DIFFERS, pair->fault, "rank %u has called %s with %s",
                  pair->peer, description, what);
 }
 
 static bool other_count(const struct pair *pair)
 {
-    char what[DESCRIPTION_SIZE];
+    char what[LOCAL_CALL_SIZE];
     snprintf(what, sizeof what, "%llu elements, and rank %u with %llu",
              (unsigned long long)pair->theirs->count, pair->rank,
              (unsigned long long)pair->run->head.count);
@@ -161,7 +159,7 @@ static bool other_count(const struct pair *pair)
 
 static bool other_name(const struct pair *pair, const char *what, const char *name, const char *own)
 {
-    char text[DESCRIPTION_SIZE];
+    char text[LOCAL_CALL_SIZE];
     snprintf(text, sizeof text, "the %s %s, and rank %u with %s", what, name, pair->rank, own);
     return other_argument(pair, text);
 }
@@ -258,12 +256,12 @@ static bool is_known(const struct local_head *last)
 bool local_late(const struct local_run *run, uint32_t peer, const struct local_head *last)
 {
     char duration[WEIR_TEXT_QUANTITY_SIZE];
-    char description[DESCRIPTION_SIZE];
+    char description[LOCAL_CALL_SIZE];
     weir_text_duration(duration, (double)run->timeout_ns);
     if (!is_known(last))
         return blame(run, WEIR_FAULT_SILENT, peer, "rank %u has submitted nothing in %s", peer,
                      duration);
-    describe(last, description, sizeof description);
+    local_describe(last, description, sizeof description);
     if (local_is_numbered(run->head.kind) && last->number == run->head.number)
         return blame(run, WEIR_FAULT_SILENT, peer,
                      "rank %u has come to %s and has not finished in %s: it is stopped, or cut off",
@@ -272,24 +270,43 @@ bool local_late(const struct local_run *run, uint32_t peer, const struct local_h
                  description, duration);
 }
 
+void local_append_wait(char *text, const struct local_wait *wait)
+{
+    static const char more[] = ", and so on";
+    size_t used = strlen(text);
+    const bool full = used > LOCAL_CAUSE_SIZE - LOCAL_CALL_SIZE - LOCAL_CALL_SIZE / 2;
+    if (!full)
+        weir_text_append(text, LOCAL_CAUSE_SIZE, &used, "%srank %u waits in %.80s for rank %u",
+                         used ? ", " : "", wait->rank, wait->call, wait->awaits);
+    else if (strcmp(text + used - strlen(more), more) != 0)
+        weir_text_append(text, LOCAL_CAUSE_SIZE, &used, "%s", more);
+}
+
+bool local_circle(const struct local_run *run, const char *waits)
+{
+    char duration[WEIR_TEXT_QUANTITY_SIZE];
+    return blame(run, WEIR_FAULT_SILENT, UINT32_MAX, "the ranks wait in a circle, for %s: %s",
+                 weir_text_duration(duration, (double)run->timeout_ns), waits);
+}
+
 bool local_gone(const struct local_run *run, uint32_t peer, const struct local_head *last)
 {
-    char description[DESCRIPTION_SIZE];
+    char description[LOCAL_CALL_SIZE];
     if (!is_known(last))
         return blame(run, WEIR_FAULT_LEFT, peer,
                      "rank %u has destroyed the communicator before its first collective", peer);
-    describe(last, description, sizeof description);
+    local_describe(last, description, sizeof description);
     return blame(run, WEIR_FAULT_LEFT, peer, "rank %u has destroyed the communicator after %s",
                  peer, description);
 }
 
 bool local_died(const struct local_run *run, uint32_t peer, const struct local_head *last)
 {
-    char description[DESCRIPTION_SIZE];
+    char description[LOCAL_CALL_SIZE];
     if (!is_known(last))
         return blame(run, WEIR_FAULT_DIED, peer, "rank %u has died before its first collective",
                      peer);
-    describe(last, description, sizeof description);
+    local_describe(last, description, sizeof description);
     return blame(run, WEIR_FAULT_DIED, peer, "rank %u has died; its last collective was %s", peer,
                  description);
 }

@@ -26,6 +26,20 @@ void local_hub_begin_wait(const struct local_run *run, uint32_t peer)
     struct hub_rank *own = &local_hub_of(run)->ranks[run->group->rank];
     own->waits = true;
     own->awaits = peer;
+    own->waiting = run->head;
+}
+
+// With the lock: the ranks that wait for each other, from `first` on.
+static void describe_circle(struct hub_group *group, uint32_t first)
+{
+    uint32_t rank = first;
+    do {
+        const struct hub_rank *hub_rank = &group->hub->ranks[rank];
+        struct local_wait wait = {.rank = rank, .awaits = hub_rank->awaits};
+        local_describe(&hub_rank->waiting, wait.call, sizeof wait.call);
+        local_append_wait(group->circle, &wait);
+        rank = hub_rank->awaits;
+    } while (rank != first);
 }
 
 // A peer that waits itself is not the cause, unless all wait for each other.
@@ -39,17 +53,23 @@ uint32_t local_hub_end_wait(const struct local_run *run, enum hub_outcome outcom
         return cause;
     for (uint32_t n = 0; n < hub->count && hub->ranks[cause].waits; n++)
         cause = hub->ranks[cause].awaits;
-    return hub->ranks[cause].waits ? own->awaits : cause;
+    if (!hub->ranks[cause].waits)
+        return cause;
+    describe_circle((struct hub_group *)run->group, cause);
+    return own->awaits;
 }
 
 bool local_hub_failure(const struct local_run *run, enum hub_outcome outcome, uint32_t peer,
                        bool has_head, const struct local_head *head)
 {
     const struct local_head *last = has_head ? head : NULL;
+    const char *circle = ((struct hub_group *)run->group)->circle;
     switch (outcome) {
     case HUB_LEFT:
         return local_gone(run, peer, last);
     case HUB_LATE:
+        if (circle[0])
+            return local_circle(run, circle);
         return local_late(run, peer, last);
     case HUB_OTHER:
         return local_same(run, peer, head);

@@ -27,6 +27,7 @@ struct hub_rank {
     bool shrinks; // has come to go on with the ranks that are left
     bool waits;   // for `awaits`
     uint32_t awaits;
+    struct local_head waiting; // the call in which it does
     bool has_head;
     struct local_head head; // its latest collective
     const char *src;
@@ -56,6 +57,7 @@ struct hub {
 struct hub_group {
     struct local_group local;
     struct hub *hub;
+    char circle[LOCAL_CAUSE_SIZE]; // of the wait that has just ended; "": it was in none
 };
 
 enum hub_outcome {

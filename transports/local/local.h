@@ -16,6 +16,7 @@
 #define LOCAL_LABEL_SIZE 64
 #define LOCAL_FILE_SIZE 64
 #define LOCAL_CAUSE_SIZE 384
+#define LOCAL_CALL_SIZE 128
 #define LOCAL_MAX_RANKS 4096u
 
 // Reductions go through a buffer of this size, which stays in a core's own cache.
@@ -194,6 +195,18 @@ bool local_judge(const struct local_met *met);
 uint64_t local_judge_by(uint64_t deadline_ns);
 // The failure of a wait for `peer` at the deadline; `last` is its latest call, or NULL.
 bool local_late(const struct local_run *run, uint32_t peer, const struct local_head *last);
+// "recv (app.c:120)"; the other rank, whose head it may be, names its file as it likes.
+void local_describe(const struct local_head *head, char *text, size_t size);
+// A rank that waits for another one.
+struct local_wait {
+    uint32_t rank;
+    uint32_t awaits;
+    char call[LOCAL_CALL_SIZE];
+};
+// Appends it to a text of LOCAL_CAUSE_SIZE.
+void local_append_wait(char *text, const struct local_wait *wait);
+// The failure of a wait at the deadline where the last rank waits for the first one.
+bool local_circle(const struct local_run *run, const char *waits);
 // The failure of a wait for a peer that has left.
 bool local_gone(const struct local_run *run, uint32_t peer, const struct local_head *last);
 // The failure of a peer whose connections have ended.

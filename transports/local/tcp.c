@@ -160,14 +160,18 @@ static void tell(struct tcp_group *group, const struct tcp_news *news)
     }
 }
 
+void local_tcp_send_news(struct tcp_group *group, uint32_t index, const struct tcp_news *news)
+{
+    pthread_mutex_lock(&group->lock);
+    if (!group->failed && group->peers[index].control >= 0)
+        (void)!send(group->peers[index].control, news, sizeof *news, MSG_NOSIGNAL);
+    pthread_mutex_unlock(&group->lock);
+}
+
 void local_tcp_say(struct tcp_group *group, uint32_t index, enum tcp_news_kind kind,
                    uint32_t number)
 {
-    const struct tcp_news news = {.kind = kind, .number = number};
-    pthread_mutex_lock(&group->lock);
-    if (!group->failed && group->peers[index].control >= 0)
-        (void)!send(group->peers[index].control, &news, sizeof news, MSG_NOSIGNAL);
-    pthread_mutex_unlock(&group->lock);
+    local_tcp_send_news(group, index, &(struct tcp_news){.kind = kind, .number = number});
 }
 
 static void tcp_fail(struct local_group *local, const struct local_cause *cause)

@@ -50,7 +50,7 @@ struct tcp_news {
     uint32_t number;
     uint64_t value;           // TELLS: the value; SETTLED: the token of the list
     uint32_t step;            // of these two
-    struct local_cause cause; // FAILED
+    struct local_cause cause; // FAILED; WAITS: its text, the call in which it does
 };
 
 // A rank and what it has told.
@@ -68,6 +68,7 @@ struct tcp_peer {
     bool died;                    // it has not said so
     bool asks;                    // it wants to know for whom this rank waits
     uint32_t awaits; // the rank for which it waits, as it has said; TCP_NONE: it has not
+    char waits_in[LOCAL_CALL_SIZE]; // the call in which it does
     bool has_head;
     struct local_head head;     // its latest collective
     struct local_head incoming; // its next one
@@ -115,6 +116,7 @@ void local_tcp_append(struct tcp_list *list, struct tcp_span *span);
 // Sends news to the control connection of one peer, unless the group has failed.
 void local_tcp_say(struct tcp_group *group, uint32_t index, enum tcp_news_kind kind,
                    uint32_t number);
+void local_tcp_send_news(struct tcp_group *group, uint32_t index, const struct tcp_news *news);
 // Reads what a peer's control connection has. False once that has failed the group. The end of a peer
 // does not: it may have sent all that this call needs.
 bool local_tcp_read_news(const struct local_run *run, uint32_t index);

@@ -55,6 +55,15 @@ static void take_failure(const struct local_run *run, struct tcp_news *news)
     run->group->wire->fail(run->group, &cause);
 }
 
+// For whom this rank waits, if it does, and in what.
+static void say_wait(const struct local_run *run, uint32_t index)
+{
+    struct tcp_group *group = local_tcp_of(run);
+    struct tcp_news news = {.kind = TCP_WAITS, .number = group->awaits};
+    local_describe(&run->head, news.cause.text, LOCAL_CALL_SIZE);
+    local_tcp_send_news(group, index, &news);
+}
+
 static bool take_news(const struct local_run *run, uint32_t index)
 {
     struct tcp_group *group = local_tcp_of(run);
@@ -66,10 +75,12 @@ static bool take_news(const struct local_run *run, uint32_t index)
     case TCP_ASKS:
         peer->asks = peer->news.number != 0;
         if (peer->asks)
-            local_tcp_say(group, index, TCP_WAITS, group->awaits);
+            say_wait(run, index);
         return true;
     case TCP_WAITS:
         peer->awaits = peer->news.number;
+        peer->news.cause.text[LOCAL_CALL_SIZE - 1] = '\0';
+        weir_text_escape(peer->waits_in, sizeof peer->waits_in, peer->news.cause.text, "");
         return true;
     default:
         take_failure(run, &peer->news);
@@ -229,14 +240,15 @@ void local_tcp_stop_asking(struct tcp_group *group)
     group->asked_ns = 0;
 }
 
-static void await(struct tcp_group *group, uint32_t index)
+static void await(const struct local_run *run, uint32_t index)
 {
+    struct tcp_group *group = local_tcp_of(run);
     if (index == group->awaits)
         return;
     group->awaits = index;
     for (uint32_t i = 0; i < group->local.count; i++)
         if (group->peers[i].asks)
-            local_tcp_say(group, i, TCP_WAITS, index);
+            say_wait(run, i);
 }
 
 static const struct local_head *head_of(const struct local_met *met, uint32_t rank)
@@ -250,6 +262,26 @@ bool local_tcp_judge(const struct local_run *run)
     return local_judge(&(struct local_met){.run = run, .head_of = head_of});
 }
 
+// Of the ranks that wait for each other, from `first` on.
+static bool fail_in_circle(const struct local_run *run, uint32_t first)
+{
+    const struct tcp_group *group = local_tcp_of(run);
+    char waits[LOCAL_CAUSE_SIZE] = "";
+    uint32_t rank = first;
+    do {
+        const bool own = rank == group->local.rank;
+        struct local_wait wait = {.rank = rank,
+                                  .awaits = own ? group->awaits : group->peers[rank].awaits};
+        if (own)
+            local_describe(&run->head, wait.call, sizeof wait.call);
+        else
+            memcpy(wait.call, group->peers[rank].waits_in, sizeof wait.call);
+        local_append_wait(waits, &wait);
+        rank = wait.awaits;
+    } while (rank != first);
+    return local_circle(run, waits);
+}
+
 // The deadline has passed. A peer that waits itself is not the cause, unless all wait for each other.
 static bool give_up(const struct local_run *run)
 {
@@ -261,8 +293,10 @@ static bool give_up(const struct local_run *run)
     for (uint32_t n = 0; n < group->local.count && group->peers[index].awaits < group->local.count;
          n++)
         index = group->peers[index].awaits;
-    if (group->asked_ns != run->deadline_ns || index == group->local.rank ||
-        group->peers[index].awaits != TCP_NONE)
+    const bool asked = group->asked_ns == run->deadline_ns;
+    if (asked && (index == group->local.rank || group->peers[index].awaits < group->local.count))
+        return fail_in_circle(run, index);
+    if (!asked || group->peers[index].awaits != TCP_NONE)
         index = first;
     return local_late(run, index, last_of(&group->peers[index]));
 }
@@ -284,7 +318,7 @@ static bool rest(struct local_run *run, bool sends)
     struct tcp_group *group = local_tcp_of(run);
     const size_t count = group->local.count;
     const bool has_asked = group->asked_ns == run->deadline_ns;
-    await(group, first_busy(group, sends));
+    await(run, first_busy(group, sends));
     for (size_t i = 0; i < count; i++) {
         const struct tcp_peer *peer = &group->peers[i];
         const short events =
@@ -340,6 +374,6 @@ static bool pump(struct local_run *run, bool sends)
 bool local_tcp_pump(struct local_run *run, bool sends)
 {
     const bool moved = pump(run, sends);
-    await(local_tcp_of(run), TCP_NONE);
+    await(run, TCP_NONE);
     return moved;
 }

@@ -338,6 +338,38 @@ WEIR_TEST(Failures, ARankWaitsForOneThatIsLate)
     expect_the_last_of_a_row(1);
 }
 
+// Each rank of three waits for the next one; one of four may wait for them.
+static weir_status wait_in_a_circle(struct rank *rank)
+{
+    struct weir_transport_call call = message_of(WEIR_RECV, 0, 1);
+    call.root = rank->rank == 3 ? 0 : (rank->rank + 1) % 3;
+    call.dst = memory[rank->rank % 2];
+    call.line = 120 + (int)rank->rank;
+    call.timeout_ns = rank->rank == *(const uint32_t *)rank->user ? RANKS_SECOND : RANKS_PATIENCE;
+    return rank_call(rank, call);
+}
+
+static void expect_a_circle(uint32_t count, uint32_t first)
+{
+    struct rank ranks[RANKS_MAX];
+    ranks_run(WIRE, count, wait_in_a_circle, &first, ranks);
+    for (uint32_t i = 0; i < count; i++) {
+        EXPECT_INT_EQ(ranks[i].status, WEIR_ERROR_COMM);
+        EXPECT_CONTAINS(ranks[i].error.message, "rank 0 waits in recv (app.c:120) for rank 1");
+        EXPECT_CONTAINS(ranks[i].error.message, "rank 1 waits in recv (app.c:121) for rank 2");
+        EXPECT_CONTAINS(ranks[i].error.message, "rank 2 waits in recv (app.c:122) for rank 0");
+        EXPECT_NOT_CONTAINS(ranks[i].error.message, "has submitted nothing");
+    }
+    expect_cause(ranks, count, WEIR_FAULT_SILENT, UINT32_MAX, 0);
+}
+
+WEIR_TEST(Failures, ACircle)
+{
+    expect_a_circle(3, 0);
+    expect_a_circle(3, 2);
+    expect_a_circle(4, 3);
+}
+
 // Rank 1 leaves without a call.
 static weir_status leave(struct rank *rank)
 {

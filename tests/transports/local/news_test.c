@@ -1,6 +1,7 @@
 // What a rank takes from another process that says of a failure what it likes.
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -48,6 +49,19 @@ WEIR_TEST(News, NoSuchRankOrFault)
     heard = hear(&said);
     EXPECT_UINT_EQ(heard.fault, WEIR_FAULT_OTHER);
     EXPECT_UINT_EQ(heard.rank, UINT32_MAX);
+}
+
+// As many as there is room for.
+WEIR_TEST(News, ALongCircle)
+{
+    char text[LOCAL_CAUSE_SIZE] = "";
+    for (uint32_t i = 0; i < 20; i++)
+        local_append_wait(text, &(struct local_wait){.rank = i,
+                                                     .awaits = i + 1,
+                                                     .call = "recv (app.c:12)"});
+    EXPECT_CONTAINS(text, "rank 0 waits in recv (app.c:12) for rank 1, rank 1 waits");
+    EXPECT_STR_EQ(text + strlen(text) - strlen(", and so on"), ", and so on");
+    EXPECT_UINT_LT(strlen(text), LOCAL_CAUSE_SIZE - 80);
 }
 
 // It cannot end a line of a log and begin another, whatever the length, nor go on past its room.
