@@ -289,6 +289,15 @@ bool local_circle(const struct local_run *run, const char *waits)
                  weir_text_duration(duration, (double)run->timeout_ns), waits);
 }
 
+bool local_late_elsewhere(const struct local_run *run, uint32_t peer, const char *elsewhere)
+{
+    char duration[WEIR_TEXT_QUANTITY_SIZE];
+    return blame(run, WEIR_FAULT_SILENT, peer,
+                 "rank %u has not come to it in %s: it waits in %s; use communicators in the same "
+                 "order on all ranks",
+                 peer, weir_text_duration(duration, (double)run->timeout_ns), elsewhere);
+}
+
 bool local_gone(const struct local_run *run, uint32_t peer, const struct local_head *last)
 {
     char description[LOCAL_CALL_SIZE];

@@ -59,18 +59,53 @@ uint32_t local_hub_end_wait(const struct local_run *run, enum hub_outcome outcom
     return own->awaits;
 }
 
+struct seat {
+    const struct hub *hub;
+    uint32_t rank;
+};
+
+static bool has_seat(const struct local_group *group, const void *user)
+{
+    const struct seat *seat = user;
+    return group->wire == &local_hub_wire && group->rank == seat->rank &&
+           ((const struct hub_group *)group)->hub == seat->hub;
+}
+
+// What a group's rank waits in, if it does.
+static void describe_wait(struct local_group *group, void *text)
+{
+    if (group->wire != &local_hub_wire)
+        return;
+    struct hub *hub = ((struct hub_group *)group)->hub;
+    const struct hub_rank *rank = &hub->ranks[group->rank];
+    pthread_mutex_lock(&hub->lock);
+    if (rank->waits)
+        local_describe_elsewhere(group, &rank->waiting, rank->awaits, text);
+    pthread_mutex_unlock(&hub->lock);
+}
+
+static bool late(const struct local_run *run, uint32_t peer, const struct local_head *last)
+{
+    const struct hub_group *own = (const struct hub_group *)run->group;
+    const struct seat seat = {own->hub, peer};
+    struct local_group group;
+    char elsewhere[LOCAL_ELSEWHERE_SIZE] = "";
+    if (own->circle[0])
+        return local_circle(run, own->circle);
+    if (local_find_listed(has_seat, &seat, &group))
+        local_for_others(&group, describe_wait, elsewhere);
+    return elsewhere[0] ? local_late_elsewhere(run, peer, elsewhere) : local_late(run, peer, last);
+}
+
 bool local_hub_failure(const struct local_run *run, enum hub_outcome outcome, uint32_t peer,
                        bool has_head, const struct local_head *head)
 {
     const struct local_head *last = has_head ? head : NULL;
-    const char *circle = ((struct hub_group *)run->group)->circle;
     switch (outcome) {
     case HUB_LEFT:
         return local_gone(run, peer, last);
     case HUB_LATE:
-        if (circle[0])
-            return local_circle(run, circle);
-        return local_late(run, peer, last);
+        return late(run, peer, last);
     case HUB_OTHER:
         return local_same(run, peer, head);
     case HUB_THERE:

@@ -206,6 +206,7 @@ weir_status local_hub_join(const struct weir_host *host, const struct weir_trans
                                         .rank = setup->rank,
                                         .count = setup->count};
     snprintf(group->local.label, sizeof group->local.label, "%s", setup->label);
+    local_enlist(&group->local);
     *out_group = &group->local;
     return WEIR_OK;
 }
@@ -226,13 +227,17 @@ weir_status local_hub_split(struct local_run *run, const struct local_part *part
         .count = part->count,
         .timeout_ns = run->timeout_ns,
     };
-    return local_hub_join(run->group->host, &setup, name, out_group);
+    const weir_status status = local_hub_join(run->group->host, &setup, name, out_group);
+    if (status == WEIR_OK)
+        local_enlist_part(run->group, *out_group);
+    return status;
 }
 
 void local_hub_leave(struct local_group *group)
 {
     struct hub *hub = ((struct hub_group *)group)->hub;
     const struct weir_host *host = group->host;
+    local_delist(group);
     drop(hub, group->rank);
     host->release(group);
 }

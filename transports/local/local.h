@@ -17,6 +17,7 @@
 #define LOCAL_FILE_SIZE 64
 #define LOCAL_CAUSE_SIZE 384
 #define LOCAL_CALL_SIZE 128
+#define LOCAL_ELSEWHERE_SIZE 192
 #define LOCAL_MAX_RANKS 4096u
 
 // Reductions go through a buffer of this size, which stays in a core's own cache.
@@ -131,6 +132,11 @@ struct local_group {
     uint32_t count;
     bool spans_machines; // carries control only: LOCAL_CONTROL_BYTES
     char label[LOCAL_LABEL_SIZE];
+    // These four for elsewhere.c: the rank in the group of which this is a part.
+    uint32_t origin_rank;
+    uint32_t origin_count;
+    bool listed;
+    struct local_group *next;
 };
 
 // plan.c
@@ -207,6 +213,8 @@ struct local_wait {
 void local_append_wait(char *text, const struct local_wait *wait);
 // The failure of a wait at the deadline where the last rank waits for the first one.
 bool local_circle(const struct local_run *run, const char *waits);
+// The same where it is known what the peer waits in meanwhile.
+bool local_late_elsewhere(const struct local_run *run, uint32_t peer, const char *elsewhere);
 // The failure of a wait for a peer that has left.
 bool local_gone(const struct local_run *run, uint32_t peer, const struct local_head *last);
 // The failure of a peer whose connections have ended.
@@ -225,6 +233,22 @@ void local_place(const void *group, uint32_t *out_rank, uint32_t *out_count);
 void local_abort(void *group, const char *reason);
 bool local_first_cause(void *group, struct weir_transport_cause *out_cause);
 void local_leave(void *group);
+
+// elsewhere.c
+
+// From now on until local_delist() the group is known to the others of its rank. Again: nothing.
+void local_enlist(struct local_group *group);
+void local_enlist_part(const struct local_group *whole, struct local_group *part);
+void local_delist(struct local_group *group);
+// "all-reduce 1 (app.c:99) of 'part' for its rank 0".
+void local_describe_elsewhere(const struct local_group *group, const struct local_head *head,
+                              uint32_t awaits, char text[LOCAL_ELSEWHERE_SIZE]);
+// Visits the other groups of the rank, with a lock of all groups.
+void local_for_others(const struct local_group *own,
+                      void (*visit)(struct local_group *group, void *user), void *user);
+// Copies a group, with that lock.
+bool local_find_listed(bool (*is_it)(const struct local_group *group, const void *user),
+                       const void *user, struct local_group *out_group);
 
 // shrink.c
 

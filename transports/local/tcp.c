@@ -16,6 +16,7 @@
 static bool tcp_meet(struct local_run *run)
 {
     struct tcp_group *group = local_tcp_of(run);
+    local_enlist(&group->local);
     for (uint32_t i = 0; i < group->local.count; i++) {
         struct tcp_peer *peer = &group->peers[i];
         if (i == group->local.rank)
@@ -142,6 +143,8 @@ static bool tcp_end(struct local_run *run)
     const bool ended = !run->group->wire->failed(run->group, cause) && local_tcp_pump(run, true);
     local_tcp_stop_asking(group);
     if (ended)
+        local_tcp_tell_elsewhere(run, TCP_NONE);
+    if (ended)
         return true;
     for (uint32_t i = 0; i < group->local.count; i++) {
         group->peers[i].in.first = NULL;
@@ -208,6 +211,35 @@ static bool tcp_cause(struct local_group *local, struct local_cause *out_cause)
         *out_cause = group->cause;
     pthread_mutex_unlock(&group->lock);
     return failed;
+}
+
+// Of the rank's other group.
+static void say_elsewhere(struct local_group *local, void *user)
+{
+    struct tcp_group *group = (struct tcp_group *)local;
+    for (uint32_t i = 0; local->wire == &local_tcp_wire && i < local->count; i++)
+        local_tcp_send_news(group, i, user);
+}
+
+void local_tcp_tell_elsewhere(const struct local_run *run, uint32_t awaits)
+{
+    struct tcp_group *group = local_tcp_of(run);
+    struct tcp_news news = {.kind = TCP_ELSEWHERE};
+    if (awaits == TCP_NONE && !group->elsewhere)
+        return;
+    if (awaits != TCP_NONE)
+        local_describe_elsewhere(run->group, &run->head, awaits, news.cause.text);
+    group->elsewhere = awaits != TCP_NONE;
+    local_for_others(&group->local, say_elsewhere, &news);
+}
+
+static weir_status tcp_split(struct local_run *run, const struct local_part *part,
+                             struct local_group **out_group)
+{
+    const weir_status status = local_tcp_split(run, part, out_group);
+    if (*out_group)
+        local_enlist_part(run->group, *out_group);
+    return status;
 }
 
 static void tcp_leave(struct local_group *local)
@@ -277,6 +309,8 @@ void local_tcp_destroy(struct tcp_group *group)
 {
     const struct weir_host *host = group->local.host;
     if (!local_tcp_is_inherited(group))
+        local_delist(&group->local);
+    if (!local_tcp_is_inherited(group))
         close_all(group);
     else
         host->release(group->windows);
@@ -292,7 +326,7 @@ const struct local_wire local_tcp_wire = {
     .end = tcp_end,
     .messages = local_tcp_messages,
     .offer = local_tcp_offer,
-    .split = local_tcp_split,
+    .split = tcp_split,
     .fail = tcp_fail,
     .cause = tcp_cause,
     .failed = local_failed,

@@ -41,7 +41,8 @@ enum tcp_news_kind {
     TCP_TELLS = 3,   // these two as tcp_gather.h has them
     TCP_SETTLED = 4, // a struct tcp_member for each follows
     TCP_ASKS = 5,    // for whom the peer waits, now and when that changes
-    TCP_WAITS = 6
+    TCP_WAITS = 6,
+    TCP_ELSEWHERE = 7 // it waits in another group, or waits no more
 };
 
 struct tcp_news {
@@ -50,7 +51,7 @@ struct tcp_news {
     uint32_t number;
     uint64_t value;           // TELLS: the value; SETTLED: the token of the list
     uint32_t step;            // of these two
-    struct local_cause cause; // FAILED; WAITS: its text, the call in which it does
+    struct local_cause cause; // FAILED; WAITS and ELSEWHERE: its text, the call in which it does
 };
 
 // A rank and what it has told.
@@ -68,7 +69,8 @@ struct tcp_peer {
     bool died;                    // it has not said so
     bool asks;                    // it wants to know for whom this rank waits
     uint32_t awaits; // the rank for which it waits, as it has said; TCP_NONE: it has not
-    char waits_in[LOCAL_CALL_SIZE]; // the call in which it does
+    char waits_in[LOCAL_CALL_SIZE];       // the call in which it does
+    char elsewhere[LOCAL_ELSEWHERE_SIZE]; // the one of another group; "": it has not said so
     bool has_head;
     struct local_head head;     // its latest collective
     struct local_head incoming; // its next one
@@ -85,6 +87,7 @@ struct tcp_group {
     struct local_group local;
     pthread_mutex_t lock; // guards `failed`, `cause` and what is sent to control connections
     uint32_t awaits;      // TCP_NONE: this rank does not wait
+    bool elsewhere;       // the other groups of the rank have been told that it waits in this one
     uint64_t asked_ns; // the deadline of the call for which the others are asked; 0: they are not
     bool failed;
     struct local_cause cause;
@@ -106,6 +109,8 @@ struct tcp_group {
 extern const struct local_wire local_tcp_wire;
 
 struct tcp_group *local_tcp_of(const struct local_run *run);
+// In the other groups of this rank: it waits here for `awaits`; TCP_NONE: no longer.
+void local_tcp_tell_elsewhere(const struct local_run *run, uint32_t awaits);
 // Sends and receives until all that is to be received is there, and with `sends` all is sent.
 bool local_tcp_pump(struct local_run *run, bool sends);
 // Whether the heads of a collective that have come are the same; fails the group if not.

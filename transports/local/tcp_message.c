@@ -28,6 +28,7 @@ static void queue(struct local_run *run, const struct weir_transport_part *part,
 bool local_tcp_messages(struct local_run *run)
 {
     const struct weir_host *host = run->group->host;
+    local_enlist(run->group);
     struct message *messages = host->allocate((run->part_count + 1) * sizeof *messages);
     if (!messages)
         return local_fail(run, "rank %u has no host memory left for %u messages", run->group->rank,
@@ -36,6 +37,8 @@ bool local_tcp_messages(struct local_run *run)
         queue(run, local_part_at(run, i), &messages[i]);
     const bool carried = local_tcp_pump(run, true);
     local_tcp_stop_asking(local_tcp_of(run));
+    if (carried)
+        local_tcp_tell_elsewhere(run, TCP_NONE);
     host->release(messages);
     return carried;
 }

@@ -82,6 +82,10 @@ static bool take_news(const struct local_run *run, uint32_t index)
         peer->news.cause.text[LOCAL_CALL_SIZE - 1] = '\0';
         weir_text_escape(peer->waits_in, sizeof peer->waits_in, peer->news.cause.text, "");
         return true;
+    case TCP_ELSEWHERE:
+        peer->news.cause.text[LOCAL_ELSEWHERE_SIZE - 1] = '\0';
+        weir_text_escape(peer->elsewhere, sizeof peer->elsewhere, peer->news.cause.text, "");
+        return true;
     default:
         take_failure(run, &peer->news);
         return false;
@@ -298,6 +302,8 @@ static bool give_up(const struct local_run *run)
         return fail_in_circle(run, index);
     if (!asked || group->peers[index].awaits != TCP_NONE)
         index = first;
+    if (group->peers[index].elsewhere[0])
+        return local_late_elsewhere(run, index, group->peers[index].elsewhere);
     return local_late(run, index, last_of(&group->peers[index]));
 }
 
@@ -309,6 +315,8 @@ static bool may_go_on(struct local_run *run)
         return give_up(run);
     if (now_ns >= ask_at(run) && group->asked_ns != run->deadline_ns)
         ask_all(run);
+    if (group->asked_ns == run->deadline_ns && !group->elsewhere)
+        local_tcp_tell_elsewhere(run, group->awaits);
     return true;
 }
 

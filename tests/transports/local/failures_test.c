@@ -370,6 +370,53 @@ WEIR_TEST(Failures, ACircle)
     expect_a_circle(4, 3);
 }
 
+// Two groups of the same ranks, which one of them uses in another order.
+struct crossing {
+    sem_t done[2];
+    struct weir_error error[2];
+    weir_status status[2];
+};
+
+static weir_status cross(struct rank *rank)
+{
+    struct crossing *crossing = rank->user;
+    const uint32_t index = rank->rank;
+    void *part = NULL;
+    const weir_status status = rank_split(rank, (struct weir_transport_split){.key = 0}, &part);
+    struct rank other = {.group = part, .rank = index, .count = 2};
+    struct weir_transport_call call = sum_of((int)index, 1);
+    if (status)
+        return status;
+    call.timeout_ns = 2 * RANKS_SECOND;
+    crossing->status[index] = rank_call(index == 0 ? rank : &other, call);
+    crossing->error[index] = index == 0 ? rank->error : other.error;
+    sem_post(&crossing->done[index]);
+    while (sem_wait(&crossing->done[1 - index]) != 0)
+        continue;
+    rank_leave(&other);
+    return WEIR_OK;
+}
+
+WEIR_TEST(Failures, TwoGroupsInAnotherOrder)
+{
+    struct crossing crossing;
+    struct rank ranks[RANKS_MAX];
+    for (int i = 0; i < 2; i++)
+        sem_init(&crossing.done[i], 0, 0);
+    ranks_run(WIRE, 2, cross, &crossing, ranks);
+    for (int i = 0; i < 2; i++) {
+        sem_destroy(&crossing.done[i]);
+        EXPECT_INT_EQ(crossing.status[i], WEIR_ERROR_COMM);
+        EXPECT_NOT_CONTAINS(crossing.error[i].message, "has submitted nothing");
+    }
+    EXPECT_CONTAINS(crossing.error[0].message, "all-reduce 2 of 'grads', app.c:120: rank 1 ");
+    EXPECT_CONTAINS(crossing.error[0].message,
+                    "it waits in all-reduce 1 (app.c:99) of 'part' for its rank 0");
+    EXPECT_CONTAINS(crossing.error[1].message, "all-reduce 1 of 'part', app.c:99: rank 0 ");
+    EXPECT_CONTAINS(crossing.error[1].message,
+                    "it waits in all-reduce 2 (app.c:120) of 'grads' for its rank 1");
+}
+
 // Rank 1 leaves without a call.
 static weir_status leave(struct rank *rank)
 {
