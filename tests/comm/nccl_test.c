@@ -368,7 +368,7 @@ WEIR_TEST(CommNccl, TheOneOfSeveralThatDiffers)
     }
 }
 
-// One that leaves a call out is one behind the others from then on; they are told which it is long after that.
+// One that leaves a call out has, from then on, a number less than the others; which it is, is known much later.
 WEIR_TEST(CommNccl, TheOneOfSeveralThatLeavesOneOut)
 {
     for (uint32_t odd = 0; odd < 3; odd++) {

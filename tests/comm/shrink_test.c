@@ -120,7 +120,7 @@ WEIR_TEST(CommShrink, WhileACallIsUnderWay)
     comm_rig_close(&rig);
 }
 
-// The other rank is told what to do, which is not to create another communicator that nobody joins.
+// The other rank is told what to do: another communicator would have no ranks.
 WEIR_TEST(CommShrink, TheOthersAreToldTo)
 {
     struct comm_rig rig;
