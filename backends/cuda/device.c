@@ -301,15 +301,11 @@ void cu_device_limits(const struct weir_link *link, weir_device *object, struct 
     limits->timing_history = CU_TIMING_HISTORY;
     limits->native = 1;
     limits->cuda_source = 1;
-    if (WEIR_HAS(limits, printf_to_log))
-        limits->printf_to_log = 1;
-    if (WEIR_HAS(limits, managed_memory))
-        limits->managed_memory = has->concurrent_managed != 0;
-    if (WEIR_HAS(limits, max_constant_bytes)) {
-        limits->byte_offsets = 1;
-        limits->device_addresses = 1;
-        limits->max_constant_bytes = limits->max_buffer_bytes; // it is global memory
-    }
-    if (WEIR_HAS(limits, collectives) && !cu_nccl_is_off(device->module->nccl))
+    limits->printf_to_log = 1;
+    limits->managed_memory = has->concurrent_managed != 0;
+    limits->byte_offsets = 1;
+    limits->device_addresses = 1;
+    limits->max_constant_bytes = limits->max_buffer_bytes; // it is global memory
+    if (!cu_nccl_is_off(device->module->nccl))
         limits->collectives = 2;
 }

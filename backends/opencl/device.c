@@ -263,8 +263,7 @@ void ocl_device_limits(const struct weir_link *link, weir_device *object,
     limits->argument_alignment_bytes = align_bits >= 8 ? align_bits / 8 : 1;
     limits->unified_memory = number(device, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
     limits->host_in_kernels = device->svm;
-    if (WEIR_HAS(limits, managed_memory))
-        limits->managed_memory = device->svm;
+    limits->managed_memory = device->svm;
     limits->max_block_items = at_most_32_bits(number(device, CL_DEVICE_MAX_WORK_GROUP_SIZE));
     limits->max_block = largest_block(device);
     limits->max_grid = weir_dim(grid, grid, grid);
@@ -276,11 +275,8 @@ void ocl_device_limits(const struct weir_link *link, weir_device *object,
     // Mesa's rusticl 22.3 has no times, and tells 0.
     limits->timing_history = limits->timing_resolution_ns > 0 ? OCL_TIMING_HISTORY : 0;
     limits->native = 1;
-    if (WEIR_HAS(limits, printf_to_log))
-        limits->printf_to_log = device->prints_to_log;
-    if (WEIR_HAS(limits, max_constant_bytes)) {
-        limits->byte_offsets = device->in_place;
-        limits->device_addresses = device->in_place;
-        limits->max_constant_bytes = number(device, CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE);
-    }
+    limits->printf_to_log = device->prints_to_log;
+    limits->byte_offsets = device->in_place;
+    limits->device_addresses = device->in_place;
+    limits->max_constant_bytes = number(device, CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE);
 }

@@ -20,15 +20,10 @@ static const struct weir_kernel_signature *signature_at(const weir_program *prog
     return (const void *)(first + index * program->signatures->struct_size);
 }
 
-static bool is_constant(const struct weir_parameter *parameter)
-{
-    return WEIR_HAS(parameter, constant) && parameter->constant;
-}
-
 // Which of several parameters of one name is meant: the one with the strictest rule.
 static int rank(const struct weir_parameter *parameter)
 {
-    return is_constant(parameter) ? 3 : parameter->writable ? 1 : 2;
+    return parameter->constant ? 3 : parameter->writable ? 1 : 2;
 }
 
 static void find_in(const struct weir_kernel_signature *signature, const char *name,
@@ -58,14 +53,14 @@ static weir_status check_size(const weir_program *program, const struct weir_par
                               size_t size)
 {
     const uint64_t limit = program->member.device->limits.max_constant_bytes;
-    const uint32_t unit = WEIR_HAS(parameter, alignment) ? parameter->alignment : 0;
+    const uint32_t unit = parameter->alignment;
     const char *label = program->member.object.label;
     if (size == 0 || (unit > 0 && size % unit))
         return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
                              "pass the array's size in bytes: sizeof array",
                              "'%s' is a %s; it got %zu bytes", parameter->name,
                              parameter->type_name, size);
-    if (is_constant(parameter) && limit > 0 && size > limit)
+    if (parameter->constant && limit > 0 && size > limit)
         return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
                              "make the parameter a const pointer to __global memory",
                              "'%s' is to have %zu bytes of __constant memory; the device's limit, "

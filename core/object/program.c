@@ -114,7 +114,7 @@ WEIR_COLD static weir_status check_other_size(const struct place *place,
 
 static bool is_vector(const struct weir_parameter *parameter)
 {
-    return WEIR_HAS(parameter, width) && parameter->width > 1;
+    return parameter->width > 1;
 }
 
 // A vector of three has room for four, which CUDA C++ leaves out.
@@ -184,7 +184,7 @@ WEIR_COLD static weir_status check_offset(const struct place *place,
 {
     const struct weir_parameter *parameter = place->parameter;
     const struct weir_limits *limits = &place->kernel->member.device->limits;
-    const uint32_t least = WEIR_HAS(parameter, alignment) ? parameter->alignment : 0;
+    const uint32_t least = parameter->alignment;
     char why[160] = "";
 
     if (limits->byte_offsets && least > 0 && argument->offset % least == 0)
@@ -233,7 +233,7 @@ WEIR_COLD static weir_status check_base(const struct place *place,
 {
     const struct weir_parameter *parameter = place->parameter;
     const struct weir_limits *limits = &place->kernel->member.device->limits;
-    const uint64_t least = WEIR_HAS(parameter, alignment) ? parameter->alignment : 0;
+    const uint64_t least = parameter->alignment;
     const uint64_t enough = limits->argument_alignment_bytes;
 
     if (least == 0 || enough == 0 ||

@@ -22,8 +22,8 @@ static weir_status refuse(const struct check *check, const char *field)
                          "weir_program_create: bundle%s: `%s` is NULL", check->part, field);
 }
 
-// An array whose elements begin with a size_t of their size, the distance between them; one of the
-// first version has `least` bytes.
+// An array whose elements begin with a size_t of their size, the distance between them: `least`
+// bytes, or more of a newer header's.
 static weir_status check_array(const struct check *check, const char *field, const void *elements,
                                uint32_t count, size_t least)
 {
@@ -72,7 +72,7 @@ static weir_status check_kernel(struct check *check, const struct weir_kernel_si
         return refuse(check, "name");
     weir_status status =
         check_array(check, "parameters", kernel->parameters, kernel->parameter_count,
-                    WEIR_SIZED_UP_TO(struct weir_parameter, size));
+                    WEIR_SIZED_UP_TO(struct weir_parameter, constant));
     for (uint32_t i = 0; i < kernel->parameter_count && status == WEIR_OK; i++) {
         snprintf(check->part, sizeof check->part, ", kernel %" PRIu32 ", parameter %" PRIu32, index,
                  i);
@@ -89,9 +89,8 @@ weir_status weir__bundle_check(const struct weir_bundle *bundle, const char *lab
                              "set struct_size to sizeof, or use what weir_kernels generates",
                              "weir_program_create: the bundle has a struct_size of %zu",
                              (size_t)bundle->struct_size);
-    weir_status status =
-        check_array(&check, "kernels", bundle->kernels, bundle->kernel_count,
-                    WEIR_SIZED_UP_TO(struct weir_kernel_signature, required_block));
+    weir_status status = check_array(&check, "kernels", bundle->kernels, bundle->kernel_count,
+                                     WEIR_SIZED_UP_TO(struct weir_kernel_signature, grid_barrier));
     if (status == WEIR_OK)
         status = check_array(&check, "images", bundle->images, bundle->image_count,
                              WEIR_SIZED_UP_TO(struct weir_image, size));

@@ -59,32 +59,6 @@ weir_status weir_queue_copy_2d_at(weir_queue *queue, struct weir_plane dst, stru
     return status < 0 ? status : weir__queue_submit(queue, &operation);
 }
 
-// Whether the queue's backend knows the kind. All links of a chain tell the same.
-static bool knows(const weir_queue *queue, enum weir_operation_kind kind)
-{
-    return (uint32_t)kind < queue->first->operation_kinds;
-}
-
-// A COPY_3D for a backend that does not know it. The slices of a volume are planes.
-static weir_status submit_slices(weir_queue *queue, const struct weir_operation *whole)
-{
-    const struct weir_volume *dst = &whole->u.copy_3d.dst;
-    const struct weir_volume *src = &whole->u.copy_3d.src;
-    weir_status status = WEIR_OK;
-    for (size_t slice = 0; slice < whole->u.copy_3d.depth && status == WEIR_OK; slice++) {
-        struct weir_operation operation;
-        weir__operation_begin(&operation, WEIR_OPERATION_COPY_2D, 0, whole->file, whole->line);
-        operation.u.copy_2d.dst =
-            (struct weir_plane){dst->buffer, dst->offset + slice * dst->slice_pitch, dst->pitch};
-        operation.u.copy_2d.src =
-            (struct weir_plane){src->buffer, src->offset + slice * src->slice_pitch, src->pitch};
-        operation.u.copy_2d.width = whole->u.copy_3d.width;
-        operation.u.copy_2d.height = whole->u.copy_3d.height;
-        status = weir__queue_submit(queue, &operation);
-    }
-    return status;
-}
-
 weir_status weir_queue_copy_3d_at(weir_queue *queue, struct weir_volume dst, struct weir_volume src,
                                   size_t width, size_t height, size_t depth, const char *file,
                                   int line)
@@ -95,11 +69,7 @@ weir_status weir_queue_copy_3d_at(weir_queue *queue, struct weir_volume dst, str
     const struct weir__caller caller = caller_of(queue, file, line);
     weir_status status =
         weir__operation_copy_3d(&caller, &dst, &src, width, height, depth, &operation);
-    if (status < 0)
-        return status;
-    if (knows(queue, WEIR_OPERATION_COPY_3D) || operation.flags & WEIR_OPERATION_EMPTY)
-        return weir__queue_submit(queue, &operation);
-    return submit_slices(queue, &operation);
+    return status < 0 ? status : weir__queue_submit(queue, &operation);
 }
 
 weir_status weir_queue_fill_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset, size_t size,
@@ -115,24 +85,6 @@ weir_status weir_queue_fill_at(weir_queue *queue, weir_buffer *dst, size_t dst_o
     return status < 0 ? status : weir__queue_submit(queue, &operation);
 }
 
-// A FILL_2D for a backend that does not know it.
-static weir_status submit_rows(weir_queue *queue, const struct weir_operation *whole)
-{
-    const struct weir_plane *dst = &whole->u.fill_2d.dst;
-    weir_status status = WEIR_OK;
-    for (size_t row = 0; row < whole->u.fill_2d.height && status == WEIR_OK; row++) {
-        struct weir_operation operation;
-        weir__operation_begin(&operation, WEIR_OPERATION_FILL, 0, whole->file, whole->line);
-        operation.u.fill.dst = dst->buffer;
-        operation.u.fill.dst_offset = dst->offset + row * dst->pitch;
-        operation.u.fill.size = whole->u.fill_2d.width;
-        operation.u.fill.pattern = whole->u.fill_2d.pattern;
-        operation.u.fill.pattern_size = whole->u.fill_2d.pattern_size;
-        status = weir__queue_submit(queue, &operation);
-    }
-    return status;
-}
-
 weir_status weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane dst, size_t width,
                                   size_t height, const void *pattern, size_t pattern_size,
                                   const char *file, int line)
@@ -144,11 +96,7 @@ weir_status weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane dst, size
     const struct weir__caller caller = caller_of(queue, file, line);
     weir_status status =
         weir__operation_fill_2d(&caller, &dst, width, height, pattern, pattern_size, &operation);
-    if (status < 0)
-        return status;
-    if (knows(queue, WEIR_OPERATION_FILL_2D) || operation.flags & WEIR_OPERATION_EMPTY)
-        return weir__queue_submit(queue, &operation);
-    return submit_rows(queue, &operation);
+    return status < 0 ? status : weir__queue_submit(queue, &operation);
 }
 
 typedef weir_status (*launch_function)(weir_queue *, weir_kernel *, struct weir_extent,

@@ -221,8 +221,7 @@ static const void *sim_extension(const struct weir_link *link, const char *name)
 {
     if (strcmp(name, WEIR_HOST_CLOCK) == 0)
         return &sim_of(link)->clock;
-    return WEIR_LINK_HAS(link->next, extension) ? link->next->ops->extension(link->next, name)
-                                                : NULL;
+    return link->next->ops->extension(link->next, name);
 }
 
 static const struct weir_module_ops ops = {

@@ -133,7 +133,7 @@ static void read_time(const struct weir_link *next, weir_queue *object, uint64_t
                       double *ns)
 {
     struct weir_operation_time times[16];
-    size_t count = WEIR_LINK_HAS(next, queue_times) ? 1 : 0;
+    size_t count = 1;
     while (count > 0 &&
            next->ops->queue_times(next, object, times, sizeof *times, 16, &count) == WEIR_OK)
         for (size_t i = 0; i < count; i++)

@@ -94,11 +94,9 @@ weir_status sim_host_note(const struct weir_link *link, const struct weir_host_n
 {
     struct sim *sim = sim_of(link);
     const bool piece = sim->host == SIM_HOST_FIXED && note->flags & WEIR_HOST_NOTE_INTERNAL;
-    weir_status status = WEIR_OK;
     if (piece && note->kind == WEIR_HOST_NOTE_END)
         take_time(sim, note);
-    if (WEIR_LINK_HAS(link->next, host_note))
-        status = link->next->ops->host_note(link->next, note);
+    const weir_status status = link->next->ops->host_note(link->next, note);
     if (piece && note->kind == WEIR_HOST_NOTE_BEGIN && status >= 0)
         take_time(sim, note);
     return status;

@@ -175,8 +175,7 @@ static weir_status trace_open(struct weir_link *link, const struct weir_setting 
         return weir_host_no_memory(link->host, "a trace");
     trace->link = link;
     trace->backend = last_link(link);
-    if (WEIR_LINK_HAS(link->next, extension))
-        trace->clock = link->next->ops->extension(link->next, WEIR_HOST_CLOCK);
+    trace->clock = link->next->ops->extension(link->next, WEIR_HOST_CLOCK);
     trace->ring_size = power_of_two((uint64_t)settings[KEY_BUFFER]->integer);
     trace->flush_ns = (uint64_t)settings[KEY_FLUSH]->integer * 1000000u;
     pthread_mutex_init(&trace->lists, NULL);

@@ -174,9 +174,7 @@ CONFORM(Arguments, BoolAndHalfOfCuda)
         EXPECT_UINT_EQ(words[0], 1);
         EXPECT_UINT_EQ(words[1], 0xbe00);
     }
-    // An older backend knows these types only by their sizes.
-    if (weir_signature_parameter(weir_kernel_get_signature(widen), 1)->scalar == WEIR_SCALAR_BOOL)
-        refuse_widen(&x, widen);
+    refuse_widen(&x, widen);
     weir_kernel_destroy(&widen);
     weir_program_destroy(&program);
     destroy_bench(&x);
@@ -286,9 +284,7 @@ CONFORM(ArgumentsRefused, Vectors)
     }
     ASSERT_OK(status);
     ASSERT_OK(weir_kernel_create(program, "take", &take));
-    const struct weir_parameter *a = weir_signature_parameter(weir_kernel_get_signature(take), 1);
-    if (WEIR_HAS(a, width)) // else of an older backend
-        refuse_vectors(&x, take);
+    refuse_vectors(&x, take);
     weir_kernel_destroy(&take);
     weir_program_destroy(&program);
     destroy_bench(&x);

@@ -29,8 +29,6 @@ enum weir_operation_kind {
     // weir_buffer_size().
     WEIR_OPERATION_POOL_ALLOCATE = 10,
     WEIR_OPERATION_POOL_FREE = 11,
-    // For a backend that does not know these two the library submits a FILL for each row, and a
-    // COPY_2D for each slice.
     WEIR_OPERATION_FILL_2D = 12,
     WEIR_OPERATION_COPY_3D = 13,
     // A collective (<weir/comm.h>). A backend gets those of communicators for which its comm_create
