@@ -156,7 +156,7 @@ static const struct kind kinds[] = {
     {"launch", "launch with 3 arguments", NULL, launch_call, launch_direct},
     {"record", "record", NULL, record_call, record_direct},
     {"wait", "wait for another queue", record_events, wait_call, wait_direct},
-    // The backend has no slot for these two.
+    // The backend takes no notes of these two.
     {"host_begin_end", "host_begin and host_end", NULL, host_call, NULL},
 };
 

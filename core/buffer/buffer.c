@@ -207,25 +207,6 @@ static weir_status check_host_use(const char *function, weir_buffer *buffer, siz
     return WEIR_OK;
 }
 
-// Tells the links that set host_begin, then those that set host_note.
-static weir_status begin_in_chain(weir_buffer *buffer, size_t offset, size_t size,
-                                  weir_access access, const struct weir__host_caller *caller)
-{
-    const weir_device *device = buffer->member.device;
-    weir_status status = WEIR_OK;
-    if (device->chain->host_access)
-        status = device->first->ops->host_begin(device->first, buffer, offset, size, access);
-    if (status < 0 || !weir__takes_notes(device))
-        return status;
-    status = weir__host_note_access(WEIR_HOST_NOTE_BEGIN, buffer, offset, size, access, caller);
-    if (status < 0 && device->chain->host_access) {
-        const struct weir_error cause = weir__error_of(status);
-        (void)device->first->ops->host_end(device->first, buffer, offset, size, access);
-        weir__error_set(&cause);
-    }
-    return status;
-}
-
 weir_status weir_host_begin_at(weir_buffer *buffer, size_t offset, size_t size, weir_access access,
                                void **out_pointer, const char *file, int line)
 {
@@ -233,9 +214,9 @@ weir_status weir_host_begin_at(weir_buffer *buffer, size_t offset, size_t size, 
     *out_pointer = NULL;
     weir_status status =
         check_host_use("weir_host_begin", buffer, offset, size, access, file, line);
-    if (status == WEIR_OK)
-        status = begin_in_chain(buffer, offset, size, access,
-                                &(struct weir__host_caller){file, line, 0});
+    if (status == WEIR_OK && weir__takes_notes(buffer->member.device))
+        status = weir__host_note_access(WEIR_HOST_NOTE_BEGIN, buffer, offset, size, access,
+                                        &(struct weir__host_caller){file, line, 0});
     if (status < 0)
         return status;
     *out_pointer = buffer->pointer + offset;
@@ -248,14 +229,10 @@ weir_status weir_host_end_at(weir_buffer *buffer, size_t offset, size_t size, we
     weir_status status = check_host_use("weir_host_end", buffer, offset, size, access, file, line);
     if (status < 0)
         return status;
-    const weir_device *device = buffer->member.device;
-    if (weir__takes_notes(device))
+    if (weir__takes_notes(buffer->member.device))
         (void)weir__host_note_access(WEIR_HOST_NOTE_END, buffer, offset, size, access,
                                      &(struct weir__host_caller){file, line, 0});
-    if (!device->chain->host_access)
-        return WEIR_OK;
-    return weir__placed(device->first->ops->host_end(device->first, buffer, offset, size, access),
-                        file, line);
+    return WEIR_OK;
 }
 
 // For programs that were compiled when these were no macros.

@@ -29,8 +29,6 @@ static void place(struct weir__chain *chain, uint32_t index, const char *name,
 {
     struct table *table = &tables_of(chain)[index];
     table->ops = *ops;
-    if (ops->host_begin || ops->host_end)
-        chain->host_access = true;
     if (ops->host_note)
         chain->host_notes = true;
     if (ops->region)

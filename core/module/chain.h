@@ -10,10 +10,9 @@
 struct weir__chain {
     struct weir_link *links; // [count], outermost first
     uint32_t count;
-    bool host_access; // some link sets host_begin and host_end
-    bool host_notes;  // some link sets host_note
-    bool regions;     // and some region
-    bool times;       // and times of operations
+    bool host_notes; // some link sets host_note
+    bool regions;    // and some region
+    bool times;      // and times of operations
 };
 
 // Builds links out of loaded modules, outermost first, the backend last, and adds the link of

@@ -48,8 +48,6 @@ static const struct slot slots[] = {
     SLOT(event_time, false),
     PAIR(buffer_create, true, buffer_destroy),
     PAIR(buffer_destroy, true, buffer_create),
-    PAIR(host_begin, false, host_end),
-    PAIR(host_end, false, host_begin),
     PAIR(program_create, true, program_destroy),
     PAIR(program_destroy, true, program_create),
     SLOT(program_signatures, false),

@@ -43,18 +43,6 @@ static weir_status forward_event_time(const struct weir_link *link, weir_queue *
     return link->next->ops->event_time(link->next, queue, sequence, out_time_ns);
 }
 
-static weir_status forward_host_begin(const struct weir_link *link, weir_buffer *buffer,
-                                      size_t offset, size_t size, weir_access access)
-{
-    return link->next->ops->host_begin(link->next, buffer, offset, size, access);
-}
-
-static weir_status forward_host_end(const struct weir_link *link, weir_buffer *buffer,
-                                    size_t offset, size_t size, weir_access access)
-{
-    return link->next->ops->host_end(link->next, buffer, offset, size, access);
-}
-
 static weir_status forward_graph_update(const struct weir_link *link, weir_graph *graph,
                                         uint32_t index, const struct weir_graph_node *node)
 {
@@ -156,17 +144,6 @@ static weir_status no_event_time(const struct weir_link *link, weir_queue *queue
     (void)sequence;
     *out_time_ns = 0;
     return weir__fail(WEIR_ERROR_UNSUPPORTED, NULL, "the backend '%s' has no timing", link->name);
-}
-
-static weir_status nothing_for_host(const struct weir_link *link, weir_buffer *buffer,
-                                    size_t offset, size_t size, weir_access access)
-{
-    (void)link;
-    (void)buffer;
-    (void)offset;
-    (void)size;
-    (void)access;
-    return WEIR_OK;
 }
 
 static weir_status no_graph_update(const struct weir_link *link, weir_graph *graph, uint32_t index,
@@ -309,8 +286,6 @@ void weir__fill_slots_of_plugin(struct weir_module_ops *ops)
     FILL(ops, event_query, forward_event_query);
     FILL(ops, event_wait, forward_event_wait);
     FILL(ops, event_time, forward_event_time);
-    FILL(ops, host_begin, forward_host_begin);
-    FILL(ops, host_end, forward_host_end);
     FILL(ops, graph_update, forward_graph_update);
     FILL(ops, device_native, forward_device_native);
     FILL(ops, queue_native, forward_queue_native);
@@ -331,8 +306,6 @@ void weir__fill_slots_of_backend(struct weir_module_ops *ops)
     FILL(ops, device_trim, nothing_for_device);
     FILL(ops, queue_flush, nothing_for_queue);
     FILL(ops, event_time, no_event_time);
-    FILL(ops, host_begin, nothing_for_host);
-    FILL(ops, host_end, nothing_for_host);
     FILL(ops, graph_update, no_graph_update);
     FILL(ops, device_native, no_device_native);
     FILL(ops, queue_native, no_queue_native);

@@ -43,6 +43,6 @@ expect_status 0 "$program" mine
 expect_not_contains "$output" "copies"
 
 # Every slot that the pages name exists.
-for slot in program_create device_trim event_wait queue_finish event_query queue_submit host_begin; do
+for slot in program_create device_trim event_wait queue_finish event_query queue_submit host_note; do
     grep -q "(\*$slot)" api/weir/module/module.h || fail "module.h has no slot $slot"
 done

@@ -197,7 +197,7 @@ WEIR_TEST(Loader, NamesTheSlotAfterTheCount)
 
 WEIR_TEST(Loader, NamesTheMissingPartner)
 {
-    expect_refused("half-pair", WEIR_MODULE_BACKEND, "`host_begin` without `host_end`",
+    expect_refused("half-pair", WEIR_MODULE_BACKEND, "`graph_create` without `graph_destroy`",
                    "both or neither");
 }
 

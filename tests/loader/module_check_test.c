@@ -135,8 +135,6 @@ static const char *const slot_names[] = {
     NULL, // event_time
     "`buffer_create`",
     "`buffer_destroy`",
-    "`host_begin`",
-    "`host_end`",
     "`program_create`",
     "`program_destroy`",
     NULL, // program_signatures

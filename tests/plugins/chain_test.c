@@ -425,7 +425,7 @@ WEIR_TEST(Chain, WithoutPluginsThereIsNothingInTheWay)
     ASSERT_OK(create_objects(runtime, &objects));
     work(&objects);
     EXPECT_UINT_EQ(objects.device->chain->count, 2); // core's own link and the backend
-    EXPECT_FALSE(objects.device->chain->host_access);
+    EXPECT_FALSE(objects.device->chain->host_notes);
     EXPECT_SIZE_EQ(weir_load_report_count(weir_runtime_report(runtime)), 2);
     destroy_objects(&objects);
     ASSERT_OK(weir_close(&runtime));

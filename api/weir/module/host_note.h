@@ -9,7 +9,6 @@ enum weir_host_note_kind {
     // weir_host_begin() and weir_host_end(). A BEGIN that some link refuses did not take place, and the
     // library sends no END for it. So a plugin that keeps a BEGIN forwards it first; and one that refuses
     // a BEGIN which it has forwarded sends the next link an END with the same flags, place and access.
-    // Plugins from before this rule do not, so another BEGIN of the same bytes may come in its place.
     WEIR_HOST_NOTE_BEGIN = 1,
     WEIR_HOST_NOTE_END = 2,
     // The host learned that everything before the event has finished, or has failed. Sent for

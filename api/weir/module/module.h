@@ -210,12 +210,6 @@ struct weir_module_ops {
                                  weir_buffer *buffer, const struct weir_buffer_setup *setup,
                                  void **out_data, void **out_pointer);
     void (*buffer_destroy)(const struct weir_link *link, weir_buffer *buffer);
-    // O: host access to a HOST or MANAGED buffer, for plugins; without it nothing is done. In
-    // newer modules, host_note has these calls with the caller's place.
-    weir_status (*host_begin)(const struct weir_link *link, weir_buffer *buffer, size_t offset,
-                              size_t size, weir_access access);
-    weir_status (*host_end)(const struct weir_link *link, weir_buffer *buffer, size_t offset,
-                            size_t size, weir_access access);
 
     // M. One of `params->bundle` and `params->source` is set.
     weir_status (*program_create)(const struct weir_link *link, weir_device *device,

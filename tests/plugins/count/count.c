@@ -333,25 +333,15 @@ static void count_buffer_destroy(const struct weir_link *link, weir_buffer *buff
     destroy(link, BUFFER_DESTROY, buffer, weir_buffer_data(link, buffer));
 }
 
-static weir_status count_host_begin(const struct weir_link *link, weir_buffer *buffer,
-                                    size_t offset, size_t size, weir_access access)
-{
-    count(link, HOST_BEGIN);
-    check_tag(link, weir_buffer_data(link, buffer), buffer);
-    return link->next->ops->host_begin(link->next, buffer, offset, size, access);
-}
-
-static weir_status count_host_end(const struct weir_link *link, weir_buffer *buffer, size_t offset,
-                                  size_t size, weir_access access)
-{
-    count(link, HOST_END);
-    check_tag(link, weir_buffer_data(link, buffer), buffer);
-    return link->next->ops->host_end(link->next, buffer, offset, size, access);
-}
-
 static weir_status count_host_note(const struct weir_link *link, const struct weir_host_note *note)
 {
+    const bool access = note->kind == WEIR_HOST_NOTE_BEGIN || note->kind == WEIR_HOST_NOTE_END;
     count(link, HOST_NOTE);
+    if (access) {
+        const weir_buffer *buffer = note->u.access.buffer;
+        count(link, note->kind == WEIR_HOST_NOTE_BEGIN ? HOST_BEGIN : HOST_END);
+        check_tag(link, weir_buffer_data(link, buffer), buffer);
+    }
     return link->next->ops->host_note(link->next, note);
 }
 
@@ -432,8 +422,6 @@ static const struct weir_module_ops count_ops = {
     .event_time = count_event_time,
     .buffer_create = count_buffer_create,
     .buffer_destroy = count_buffer_destroy,
-    .host_begin = count_host_begin,
-    .host_end = count_host_end,
     .host_note = count_host_note,
     .program_create = count_program_create,
     .program_destroy = count_program_destroy,

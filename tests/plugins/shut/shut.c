@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weir/module/error.h>
+#include <weir/module/host_note.h>
 #include <weir/module/object.h>
 
 enum key {
@@ -35,21 +36,15 @@ static void shut_close(const struct weir_link *link)
     link->host->release(link->state);
 }
 
-static weir_status shut_host_begin(const struct weir_link *link, weir_buffer *buffer, size_t offset,
-                                   size_t size, weir_access access)
+static weir_status shut_host_note(const struct weir_link *link, const struct weir_host_note *note)
 {
     struct state *state = link->state;
-    if (strcmp(weir_buffer_object(buffer)->label, state->label) == 0 &&
+    if (note->kind == WEIR_HOST_NOTE_BEGIN &&
+        strcmp(weir_buffer_object(note->u.access.buffer)->label, state->label) == 0 &&
         atomic_fetch_add(&state->seen, 1) >= state->forwarded)
         return weir_host_fail(link->host, WEIR_ERROR_DEVICE, "leave out the plugin shut",
                               "buffer '%s' is shut", state->label);
-    return link->next->ops->host_begin(link->next, buffer, offset, size, access);
-}
-
-static weir_status shut_host_end(const struct weir_link *link, weir_buffer *buffer, size_t offset,
-                                 size_t size, weir_access access)
-{
-    return link->next->ops->host_end(link->next, buffer, offset, size, access);
+    return link->next->ops->host_note(link->next, note);
 }
 
 static const struct weir_key shut_keys[KEY_COUNT] = {
@@ -74,8 +69,7 @@ static const struct weir_key shut_keys[KEY_COUNT] = {
 static const struct weir_module_ops shut_ops = {
     .open = shut_open,
     .close = shut_close,
-    .host_begin = shut_host_begin,
-    .host_end = shut_host_end,
+    .host_note = shut_host_note,
 };
 
 static const struct weir_module shut_module = {
