@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "tests/opencl/rig.h"
+#include "tests/opencl/version.h"
 
 static void open_as(struct opencl_rig *rig, unsigned bits)
 {
@@ -233,4 +234,32 @@ WEIR_TEST(OpenclOthers, CopiesOfWorkGroups)
     weir_kernel_destroy(&kernel);
     weir_program_destroy(&program);
     opencl_rig_close(&rig);
+}
+
+// A bundle of OpenCL C 2.0, as a driver compiles it.
+static uint32_t version_as(unsigned bits)
+{
+    const struct weir_program_params params = {.struct_size = sizeof params,
+                                               .bundle = &version_kernels};
+    struct opencl_rig rig;
+    weir_program *program = NULL;
+    weir_kernel *kernel = NULL;
+    uint32_t version = 0;
+    open_as(&rig, bits);
+    EXPECT_OK(weir_program_create(rig.device, &params, &program));
+    if (program)
+        EXPECT_OK(weir_kernel_create(program, "version_of", &kernel));
+    if (kernel)
+        EXPECT_OK(weir_queue_launch(rig.queues[0], kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                    weir_out(rig.buffer, 0, sizeof version)));
+    EXPECT_OK(weir_download(rig.queues[0], &version, rig.buffer, 0, sizeof version));
+    weir_kernel_destroy(&kernel);
+    weir_program_destroy(&program);
+    opencl_rig_close(&rig);
+    return version;
+}
+
+WEIR_TEST(OpenclOthers, SecondVersionOfTheLanguageIsTheThirdWhereItIsMissing)
+{
+    EXPECT_UINT_EQ(version_as(WEIR_TEST_OPENCL_NO_C_2), 300);
 }

@@ -1,5 +1,7 @@
-// Warps, as sub-groups of OpenCL C 2.0, where the device has them; else the same in local memory.
-#ifdef cl_khr_subgroups
+// Warps, as sub-groups of OpenCL C 2.0, where the device has them with ballots and all shuffles; else the same in
+// local memory. PoCL 6 has sub-groups, and no shuffle by a distance.
+#if defined(cl_khr_subgroups) && defined(cl_khr_subgroup_ballot) && \
+    defined(cl_khr_subgroup_shuffle) && defined(cl_khr_subgroup_shuffle_relative)
 #pragma OPENCL EXTENSION cl_khr_subgroups : enable
 __kernel void warps(__global const uint *in, __global uint *out, __local uint *scratch)
 {

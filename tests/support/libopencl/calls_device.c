@@ -60,6 +60,17 @@ EXPORT cl_program clCreateProgramWithSource(cl_context context, cl_uint count, c
     return fake_real.clCreateProgramWithSource(context, count + 1, longer, NULL, error);
 }
 
+EXPORT cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id *devices,
+                             const char *options, void (*notify)(cl_program, void *), void *user)
+{
+    const cl_int code = fake_admit("clBuildProgram");
+    if (code != CL_SUCCESS)
+        return code;
+    if (fake_plays(WEIR_TEST_OPENCL_NO_C_2) && options && strstr(options, "-cl-std=CL2"))
+        return CL_INVALID_BUILD_OPTIONS;
+    return fake_real.clBuildProgram(program, count, devices, options, notify, user);
+}
+
 EXPORT cl_int clGetPlatformInfo(cl_platform_id platform, cl_platform_info what, size_t size,
                                 void *value, size_t *used)
 {
@@ -73,6 +84,8 @@ EXPORT cl_int clGetPlatformInfo(cl_platform_id platform, cl_platform_info what, 
         return code;
     if (fake_plays(WEIR_TEST_OPENCL_SUB_BUFFERS))
         snprintf(value, size, "OpenCL 3.0 PoCL 7.1 of the tests");
+    if (fake_plays(WEIR_TEST_OPENCL_NO_C_2))
+        snprintf(value, size, "OpenCL 3.0 PoCL 6.0 of the tests");
     if (fake_plays(WEIR_TEST_OPENCL_NO_GROUP_WAITS))
         snprintf(value, size, "OpenCL 3.0 PoCL 5.0 of the tests");
     return code;

@@ -28,7 +28,8 @@ enum weir_test_opencl_play {
     WEIR_TEST_OPENCL_EARLY_ERRORS = 1024,
     WEIR_TEST_OPENCL_UNTIMED_MARKERS = 2048, // NVIDIA: the time of a marker with a wait list is 0
     WEIR_TEST_OPENCL_NEW_NAMES = 4096,       // PoCL 6: its devices are called cpu and cpu-minimal
-    WEIR_TEST_OPENCL_WIDE_BASE = 8192        // NVIDIA: sub-buffers begin at multiples of 512 bytes
+    WEIR_TEST_OPENCL_WIDE_BASE = 8192,       // NVIDIA: sub-buffers begin at multiples of 512 bytes
+    WEIR_TEST_OPENCL_NO_C_2 = 16384          // PoCL 6: OpenCL C 2.0 is refused
 };
 
 struct weir_test_opencl {

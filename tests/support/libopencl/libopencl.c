@@ -264,7 +264,6 @@ FORWARD(cl_int, ERROR, clWaitForEvents, (cl_uint count, const cl_event *events),
 FORWARD(cl_int, ERROR, clRetainEvent, (cl_event event), (event))
 FORWARD_RELEASE(clReleaseEvent, (cl_event event), (event))
 FORWARD_CREATE(cl_program, clCreateProgramWithBinary, (cl_context context, cl_uint count, const cl_device_id *devices, const size_t *sizes, const unsigned char **binaries, cl_int *states, cl_int *error), (context, count, devices, sizes, binaries, states, error))
-FORWARD(cl_int, ERROR, clBuildProgram, (cl_program program, cl_uint count, const cl_device_id *devices, const char *options, void (*notify)(cl_program, void *), void *user), (program, count, devices, options, notify, user))
 FORWARD(cl_int, ERROR, clGetProgramInfo, (cl_program program, cl_program_info what, size_t size, void *value, size_t *used), (program, what, size, value, used))
 FORWARD(cl_int, ERROR, clGetProgramBuildInfo, (cl_program program, cl_device_id device, cl_program_build_info what, size_t size, void *value, size_t *used), (program, device, what, size, value, used))
 FORWARD_RELEASE(clReleaseProgram, (cl_program program), (program))
