@@ -152,7 +152,6 @@ static void forget_steps(const char *path)
 WEIR_TEST(TrainErrors, RefusesACheckpointOfAnotherRun)
 {
     char path[4096];
-    char start[64]; // what another rank is told ends at some length
     struct weir_train_run_params params = runs_params(NULL, WEIR_TRAIN_DDP);
     snprintf(path, sizeof path, "%s/other.safetensors", getenv("TEST_TMPDIR"));
     train_into(path);
@@ -174,7 +173,7 @@ WEIR_TEST(TrainErrors, RefusesACheckpointOfAnotherRun)
     ASSERT_TRUE(file != NULL);
     fputs("no tensors", file);
     fclose(file);
-    snprintf(start, sizeof start, "%.63s", path);
-    expect_both_told(&params, start);
+    // A long path is told by its end.
+    expect_both_told(&params, "other.safetensors: is not a safetensors file");
     unlink(path);
 }
