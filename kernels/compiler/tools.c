@@ -7,8 +7,9 @@
 
 // libclc of one version is read by clang of the same, so the newest is looked for first, and
 // `clang` last.
-static const char *const clangs[] = {"clang-24", "clang-23", "clang-22", "clang-21", "clang-20",
-                                     "clang-19", "clang",    "clang-16", "clang-15", "clang-14"};
+static const char *const clangs[] = {"clang-24", "clang-23", "clang-22", "clang-21",
+                                     "clang-20", "clang-19", "clang-18", "clang-17",
+                                     "clang",    "clang-16", "clang-15", "clang-14"};
 
 static const char *const libclcs[] = {
     "/usr/lib/clc/nvptx64--nvidiacl.bc",
