@@ -27,8 +27,8 @@ openmpi)
     folder="$(mktemp -d /tmp/ompi.XXXXXX)"
     trap 'rm -rf "$folder"' EXIT
     export OMPI_MCA_orte_tmpdir_base="$folder" OMPI_MCA_btl_vader_backing_directory="$folder"
-    # The same for Open MPI 5.
-    export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+    # The same for Open MPI 5, which warns where no network is between ranks of one machine.
+    export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_btl=^tcp
     export PRTE_MCA_prte_tmpdir_base="$folder" OMPI_MCA_btl_sm_backing_directory="$folder"
     start=(mpirun.openmpi -n "$ranks")
     ;;
