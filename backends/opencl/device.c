@@ -95,7 +95,7 @@ static void find_abilities(struct ocl_device *device)
     device->errors_stay = has_extension(device, "cl_nv_device_attribute_query");
     const unsigned long pocl = pocl_version(device);
     device->no_c_2 = pocl >= 4;
-    device->no_group_waits = pocl >= 5;
+    device->bad_group_functions = pocl >= 5;
     device->keeps_views = pocl >= 7;
     if (device->version < 20)
         return;

@@ -88,8 +88,9 @@ struct ocl_device {
     bool svm_system;         // of any host memory
     bool in_place;           // the device is the host's processor: it has the host's addresses
     bool priorities;
-    bool no_c_2;         // PoCL 4 and later have OpenCL C 1.2 and 3.0, and refuse 2.0
-    bool no_group_waits; // PoCL 5 and 6 declare wait_group_events() and lack it
+    bool no_c_2; // PoCL 4 and later have OpenCL C 1.2 and 3.0, and refuse 2.0
+    // PoCL 5 and 6 lack wait_group_events(), which they declare; PoCL 6 has a wrong work_group_all()
+    bool bad_group_functions;
     bool keeps_views; // PoCL 7 ends the process if a buffer is used after a view of it was released
     bool prints_to_log; // the driver hands over what kernels print
     bool errors_stay;   // a launch that fails takes all later commands of the context with it

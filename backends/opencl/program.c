@@ -18,11 +18,14 @@ static const char pocl_before[] =
     "#endif\n"
     "#undef WEIR_APART\n"
     "#pragma clang attribute push(__attribute__((always_inline)), apply_to = function)\n";
-// The copies that it waits for are done when the function that starts them returns.
-static const char group_waits[] =
+// The copies that it waits for are done when the function that starts them returns. work_group_all()
+// of PoCL 6 is 0 whatever it is asked.
+static const char group_functions[] =
     "#undef wait_group_events\n"
     "#define wait_group_events(count, events) \\\n"
-    "    ((void)(count), (void)(events), barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE))\n";
+    "    ((void)(count), (void)(events), barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE))\n"
+    "#undef work_group_all\n"
+    "#define work_group_all(predicate) (!work_group_any(!(predicate)))\n";
 static const char pocl_after[] = "\n#pragma clang attribute pop\n";
 
 // One build.
@@ -176,7 +179,7 @@ static weir_status choose_source(struct build *build, const struct weir_program_
     build->clc.after = pocl ? pocl_after : "";
     const bool barrier = !params->bundle && strstr(params->source, WEIR_KIT_GRID_BARRIER);
     build->before = weir_kit_format(host, "%s%s%s%s", pocl ? pocl_before : "",
-                                    build->device->no_group_waits ? group_waits : "",
+                                    build->device->bad_group_functions ? group_functions : "",
                                     barrier ? CLC_BLOCK_BARRIER : "",
                                     params->bundle ? CLC_PREFIX : CLC_PREFIX_OF_SOURCE);
     build->clc.before = build->before;

@@ -63,6 +63,6 @@ WEIR_TEST(Language, FastInAnotherVersion)
 {
     uint32_t told[2] = {0, 9};
     ask(&language_2_fast_kernels, told);
-    EXPECT_UINT_EQ(told[0], 200);
+    EXPECT_TRUE(told[0] == 200 || told[0] == 300); // 3.0 where the driver has no 2.0
     EXPECT_UINT_EQ(told[1], 1);
 }
