@@ -139,6 +139,10 @@ static void play_limits(cl_device_info what, void *value)
 {
     if (fake_plays(WEIR_TEST_OPENCL_SYSTEM_SVM) && what == CL_DEVICE_SVM_CAPABILITIES)
         *(cl_device_svm_capabilities *)value |= CL_DEVICE_SVM_FINE_GRAIN_SYSTEM;
+    // PoCL 6 has it, and then no parts of buffers are made.
+    if (fake_plays(WEIR_TEST_OPENCL_SUB_BUFFERS) && what == CL_DEVICE_SVM_CAPABILITIES)
+        *(cl_device_svm_capabilities *)value &=
+            ~(cl_device_svm_capabilities)CL_DEVICE_SVM_FINE_GRAIN_SYSTEM;
     if (fake_plays(WEIR_TEST_OPENCL_WIDE_BASE) && what == CL_DEVICE_MEM_BASE_ADDR_ALIGN)
         *(cl_uint *)value = 8 * 512;
     if (fake_plays(WEIR_TEST_OPENCL_NO_TIMES) && what == CL_DEVICE_PROFILING_TIMER_RESOLUTION)
