@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 struct part {
     const char *start;
     size_t length;
@@ -25,7 +27,7 @@ struct search {
 
 static bool is_name(char c)
 {
-    return isalnum((unsigned char)c) || c == '_';
+    return weir_text_is_word(c);
 }
 
 static bool is_same(struct part a, struct part b)

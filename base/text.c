@@ -14,12 +14,6 @@ enum {
     SENTENCE_SIZE = 1024
 };
 
-static int lower(char c)
-{
-    unsigned char byte = (unsigned char)c;
-    return byte >= 'A' && byte <= 'Z' ? byte - 'A' + 'a' : byte;
-}
-
 static size_t smaller(size_t a, size_t b)
 {
     return a < b ? a : b;
@@ -42,10 +36,11 @@ size_t weir_text_distance(const char *a, const char *b)
         const size_t *above_that = rows[(i + 1) % 3];
         row[0] = i;
         for (size_t j = 1; j <= b_length; j++) {
-            int here = lower(a[i - 1]);
-            size_t replaced = above[j - 1] + (here != lower(b[j - 1]));
+            const char here = weir_text_lower(a[i - 1]);
+            size_t replaced = above[j - 1] + (here != weir_text_lower(b[j - 1]));
             row[j] = smaller(replaced, smaller(above[j], row[j - 1]) + 1);
-            if (i > 1 && j > 1 && here == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]))
+            if (i > 1 && j > 1 && here == weir_text_lower(b[j - 2]) &&
+                weir_text_lower(a[i - 2]) == weir_text_lower(b[j - 1]))
                 row[j] = smaller(row[j], above_that[j - 2] + 1);
         }
     }
@@ -70,6 +65,19 @@ const char *weir_text_nearest(const char *name, const char *const *candidates, s
     for (size_t i = 0; i < count; i++)
         best = weir_text_nearer(name, best, candidates[i]);
     return best;
+}
+
+bool weir_text_contains(const char *text, const char *part)
+{
+    for (;; text++) {
+        size_t i = 0;
+        while (part[i] && weir_text_lower(text[i]) == weir_text_lower(part[i]))
+            i++;
+        if (!part[i])
+            return true;
+        if (!*text)
+            return false;
+    }
 }
 
 const char *weir_text_line_with(const char *text, const char *part)

@@ -44,6 +44,27 @@ const char *weir_text_nearer(const char *name, const char *best, const char *can
 // NULL if none is near enough.
 const char *weir_text_nearest(const char *name, const char *const *candidates, size_t count);
 
+// ASCII letters in upper or lower case, and whether it is an ASCII letter or digit or '_'; other bytes stay,
+// and are none. <ctype.h> follows the program's locale: in a Turkish one the upper case of 'i' is no 'I'.
+static inline char weir_text_upper(char c)
+{
+    return (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+}
+
+static inline char weir_text_lower(char c)
+{
+    return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+static inline bool weir_text_is_word(char c)
+{
+    return (weir_text_lower(c) >= 'a' && weir_text_lower(c) <= 'z') || (c >= '0' && c <= '9') ||
+           c == '_';
+}
+
+// Whether `part` is in `text`. ASCII letters count as equal to their other case.
+bool weir_text_contains(const char *text, const char *part);
+
 // Returns the beginning of the first line that contains `part`, or `text` if none does. For a
 // compiler's log, in which many warnings may precede the first error.
 const char *weir_text_line_with(const char *text, const char *part);

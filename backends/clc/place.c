@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backends/clc/clc.h"
+#include "base/text.h"
 
 struct reader {
     const char *at;
@@ -47,7 +48,7 @@ static bool read_word(struct reader *reader)
     pass_blanks(reader);
     const char quote = *reader->at;
     reader->word = reader->at;
-    while (isalnum((unsigned char)*reader->at) || *reader->at == '_')
+    while (weir_text_is_word(*reader->at))
         reader->at++;
     if (reader->at == reader->word && quote)
         reader->at++;

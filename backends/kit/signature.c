@@ -12,6 +12,7 @@
 #include <weir/module/error.h>
 
 #include "base/calls.h"
+#include "base/text.h"
 
 #define TOKENS_OF_PARAMETER 32
 
@@ -95,7 +96,7 @@ static void make_blank(char *text)
 
 static bool in_name(char c)
 {
-    return isalnum((unsigned char)c) || c == '_';
+    return weir_text_is_word(c);
 }
 
 static struct token next(struct reader *reader)

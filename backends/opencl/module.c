@@ -1,10 +1,10 @@
 // Opening the module: the loader library, its platforms, and their devices, which form one list.
 // Everything that a machine may lack is detected here, and each case has its own message.
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "backends/opencl/opencl.h"
+#include "base/text.h"
 
 // In the order of the key table.
 enum key {
@@ -56,19 +56,6 @@ static const struct weir_key keys[] = {
             .help = "Further options for the OpenCL compiler, for every program.",
         },
 };
-
-static bool contains(const char *text, const char *part)
-{
-    const size_t length = strlen(part);
-    for (; strlen(text) >= length; text++) {
-        size_t i = 0;
-        while (i < length && tolower((unsigned char)text[i]) == tolower((unsigned char)part[i]))
-            i++;
-        if (i == length)
-            return true;
-    }
-    return false;
-}
 
 static void platform_text(const struct ocl_symbols *cl, cl_platform_id platform,
                           cl_platform_info what, char *text, size_t size)
@@ -165,7 +152,7 @@ static weir_status list_platforms(struct ocl_module *module, const char *wanted,
         const size_t used = strlen(search->platforms);
         snprintf(search->platforms + used, sizeof search->platforms - used, "%s'%s'",
                  used > 0 ? ", " : "", name);
-        if (!contains(name, wanted))
+        if (!weir_text_contains(name, wanted))
             continue;
         if (!search->matched)
             platform_text(cl, platforms[i], CL_PLATFORM_VERSION, module->driver,

@@ -1,10 +1,10 @@
 // Variables of the environment in place of what the file says.
 #define _GNU_SOURCE // secure_getenv
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "core/config/parts.h"
 #include "core/support/memory.h"
 
@@ -17,7 +17,7 @@ struct weir__config_owned {
 static void add_upper(char *text, size_t size, size_t *used, const char *name)
 {
     for (; *name && *used + 1 < size; name++)
-        text[(*used)++] = *name == '-' ? '_' : (char)toupper((unsigned char)*name);
+        text[(*used)++] = *name == '-' ? '_' : weir_text_upper(*name);
     text[*used] = '\0';
 }
 

@@ -1,7 +1,6 @@
 // Choosing, opening and closing devices.
 #include <weir/device.h>
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
@@ -62,20 +61,6 @@ weir_status weir_device_describe_sized(const weir_runtime *runtime, size_t index
 
 // Choosing.
 
-static bool contains_ignoring_case(const char *text, const char *part)
-{
-    size_t length = strlen(part);
-    for (; *text; text++) {
-        size_t i = 0;
-        while (i < length && text[i] &&
-               tolower((unsigned char)text[i]) == tolower((unsigned char)part[i]))
-            i++;
-        if (i == length)
-            return true;
-    }
-    return false;
-}
-
 static bool is_index(const char *text, size_t *out_index)
 {
     size_t value = 0;
@@ -115,7 +100,7 @@ static weir_status select_by_name(const weir_runtime *runtime, const char *selec
         weir_status status = weir_device_describe(runtime, i, &info);
         if (status < 0)
             return status;
-        if (!contains_ignoring_case(info.name, select))
+        if (!weir_text_contains(info.name, select))
             continue;
         *out_index = i;
         matches++;

@@ -3,13 +3,13 @@
 // passed on.
 #include "kernels/ptx/ptx.h"
 
-#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/table.h"
+#include "base/text.h"
 #include "kernels/ptx/printf.h"
 
 #define LOCAL_SPACE ".ptr .shared"
@@ -83,7 +83,7 @@ static struct part from(struct part whole, const char *start)
 
 static bool is_name(char c)
 {
-    return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '%' || c == '.';
+    return weir_text_is_word(c) || c == '$' || c == '%' || c == '.';
 }
 
 static struct part name_at(const char *start, const char *end)

@@ -1,10 +1,10 @@
 // Collectives. The front end carries them out where the backend does not, and tells afterwards when
 // that was, possibly before the submit has returned. So what it tells waits in a ring of the queue
 // until the writing thread joins it with the entry.
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "plugins/trace/parts.h"
 
 static bool is_reduction(weir_collective kind)
@@ -110,7 +110,7 @@ static size_t append_kind(char *text, size_t used, const char *kind)
     bool upper = true;
     for (; *kind && used + 1 < TRACE_TITLE_SIZE; kind++) {
         if (*kind != '-')
-            text[used++] = (char)(upper ? toupper((unsigned char)*kind) : *kind);
+            text[used++] = upper ? weir_text_upper(*kind) : *kind;
         upper = *kind == '-';
     }
     return used;

@@ -26,6 +26,16 @@ WEIR_TEST(BaseText, DistanceIsSymmetric)
     }
 }
 
+WEIR_TEST(BaseText, ContainsIgnoresTheCaseOfAsciiLetters)
+{
+    EXPECT_TRUE(weir_text_contains("Portable Computing Language", "COMPUTING"));
+    EXPECT_TRUE(weir_text_contains("aab", "AB"));
+    EXPECT_TRUE(weir_text_contains("", ""));
+    EXPECT_FALSE(weir_text_contains("", "a"));
+    EXPECT_FALSE(weir_text_contains("cpu", "cpus"));
+    EXPECT_FALSE(weir_text_contains("\xe9", "\xc9"));
+}
+
 WEIR_TEST(BaseText, NamesAboveTheLimitAreFar)
 {
     char name[WEIR_TEXT_NAME_LIMIT + 2];
