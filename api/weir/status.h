@@ -57,7 +57,7 @@ struct weir_error {
     char native_name[64]; // the driver's error, e.g. "CL_OUT_OF_RESOURCES"
     int64_t native_code;  // the number of that error
     char remedy[256];     // what to do about it
-    const char *file;     // the caller's file:line; static storage
+    const char *file;     // the caller's file:line; kept for the process
     int line;
 };
 

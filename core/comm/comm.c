@@ -16,6 +16,7 @@
 #include "core/queue/retire.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
+#include "core/support/file_name.h"
 #include "core/support/thread.h"
 
 static void finalize(struct weir__member *member)
@@ -126,7 +127,9 @@ weir_status weir_comm_abort_at(weir_comm *comm, const char *why, const char *fil
     WEIR_REQUIRE_AT(file, line, comm->member.object.label, why);
     snprintf(reason, sizeof reason, "rank %" PRIu32 " has aborted '%s', %s:%d: %s", comm->rank,
              weir__label_shown(comm->member.object.label), file ? file : "?", line, why);
-    struct weir_error cause = {.status = WEIR_ERROR_COMM, .file = file, .line = line};
+    struct weir_error cause = {.status = WEIR_ERROR_COMM,
+                               .file = weir__file_name(file),
+                               .line = line};
     snprintf(cause.message, sizeof cause.message, "%s", reason);
     snprintf(cause.remedy, sizeof cause.remedy, "destroy the communicator, and create another");
     weir__comm_abort(comm, &cause, reason);

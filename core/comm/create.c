@@ -10,6 +10,7 @@
 #include "core/runtime/runtime.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
+#include "core/support/file_name.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
@@ -92,7 +93,10 @@ weir_status weir_comm_create_at(weir_device *device, const struct weir_comm_para
     weir_status status = weir__comm_refuse_wait("weir_comm_create", params->label, file, line);
     if (status < 0)
         return status;
-    struct joiner joiner = {.device = device, .params = params, .file = file, .line = line};
+    struct joiner joiner = {.device = device,
+                            .params = params,
+                            .file = weir__file_name(file),
+                            .line = line};
     status = weir__comm_place(device->runtime->config, params, &joiner.place);
     if (status < 0) {
         weir__error_place(status, params->label, file, line);
@@ -196,7 +200,7 @@ weir_status weir_comm_create_all_at(weir_device *const *devices, uint32_t device
                                     const char *file, int line)
 {
     struct weir_comm_params known;
-    WEIR_REFUSE_FORK();
+    WEIR_REFUSE_FORK_AT(file, line);
     WEIR_REQUIRE_AT(file, line, NULL, out_comms);
     for (uint32_t i = 0; i < device_count; i++)
         out_comms[i] = NULL;
@@ -211,7 +215,7 @@ weir_status weir_comm_create_all_at(weir_device *const *devices, uint32_t device
         status = check_devices(devices, device_count, file, line);
     if (status < 0)
         return status;
-    struct joiner pattern = {.params = params, .file = file, .line = line};
+    struct joiner pattern = {.params = params, .file = weir__file_name(file), .line = line};
     status = place_all(&pattern.place, devices[0]->runtime, params, device_count);
     if (status < 0) {
         weir__error_place(status, params->label, file, line);
@@ -273,7 +277,7 @@ weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key, cons
         .key = key,
         .number = ++comm->number,
         .timeout_ns = comm->timeout_ns,
-        .file = file,
+        .file = weir__file_name(file),
         .line = line,
     };
     weir_biased_lock_release(&comm->submit_lock);

@@ -18,6 +18,7 @@
 #include "core/runtime/runtime.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
+#include "core/support/file_name.h"
 #include "core/support/memory.h"
 
 enum {
@@ -69,7 +70,7 @@ static weir_status start_pulse(weir_comm *comm, const char *file, int line)
         .struct_size = sizeof split,
         .label = weir__label_or_none(comm->member.object.label),
         .timeout_ns = comm->timeout_ns,
-        .file = file,
+        .file = weir__file_name(file),
         .line = line,
     };
     weir_status status = comm->transport->split(comm->group, &split, &group);

@@ -33,7 +33,7 @@ struct weir__flight {
     uint64_t sequence;
     uint64_t number;
     uint64_t count;
-    const char *file; // in static storage
+    const char *file; // of the operation
     int32_t line;
     uint32_t root;
     uint32_t turn;

@@ -8,6 +8,7 @@
 #include "core/comm/engine.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
+#include "core/support/file_name.h"
 #include "core/support/thread.h"
 
 // A transport that fails gives its calls up soon; an engine may hang.
@@ -110,7 +111,7 @@ static void end_shrink(weir_comm *comm)
 weir_status weir_comm_shrink_at(weir_comm *comm, const char *label, weir_comm **out_comm,
                                 const char *file, int line)
 {
-    const struct place place = {label, file, line};
+    const struct place place = {label, weir__file_name(file), line};
     WEIR_REQUIRE_AT(file, line, NULL, out_comm);
     *out_comm = NULL;
     WEIR_ENTER_AT(file, line, comm);

@@ -24,7 +24,7 @@ static weir_status find(const char *function, struct weir_event event,
     const char *file = caller->file;
     const int line = caller->line;
     *out_queue = NULL;
-    WEIR_REFUSE_FORK_OF(function);
+    WEIR_REFUSE_FORK_OF(function, file, line);
     if (event.queue == 0 || event.sequence == 0)
         return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID,
                              "record first: weir_queue_record() returns the event",
@@ -147,7 +147,7 @@ weir_status weir_event_sync_any_at(const struct weir_event *events, size_t count
                                    int line)
 {
     const struct weir__host_caller caller = {file, line, 0};
-    WEIR_REFUSE_FORK();
+    WEIR_REFUSE_FORK_AT(file, line);
     WEIR_REQUIRE_AT(file, line, NULL, out_index);
     *out_index = 0;
     WEIR_REQUIRE_AT(file, line, NULL, events && count > 0);
@@ -169,7 +169,7 @@ weir_status weir_event_sync_any_at(const struct weir_event *events, size_t count
 weir_status weir_event_sync_all_at(const struct weir_event *events, size_t count,
                                    uint64_t timeout_ns, const char *file, int line)
 {
-    WEIR_REFUSE_FORK();
+    WEIR_REFUSE_FORK_AT(file, line);
     WEIR_REQUIRE_AT(file, line, NULL, events || count == 0);
     uint64_t start = weir_clock_now_ns();
     weir_status first = WEIR_OK;

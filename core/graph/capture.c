@@ -106,7 +106,7 @@ static struct capture *create(weir_queue *origin, const char *file, int line)
     capture->references = 1;
     capture->device = origin->member.device;
     capture->origin = origin;
-    capture->file = file;
+    capture->file = weir__file_name(file);
     capture->line = line;
     weir_lock_init(&capture->lock, &weir__locks[WEIR__LOCK_CAPTURE]);
     weir_lock_take(&shared->captures_lock);

@@ -214,7 +214,7 @@ weir_status(weir_dlpack_export)(const struct weir_tensor *tensor,
                                 struct DLManagedTensor **out_tensor)
 {
     struct weir_tensor known;
-    WEIR_REFUSE_FORK();
+    WEIR_REFUSE_FORK_AT(NULL, 0);
     WEIR_REQUIRE(NULL, out_tensor);
     *out_tensor = NULL;
     WEIR_REQUIRE(NULL, tensor);

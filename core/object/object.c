@@ -7,6 +7,7 @@
 
 #include "core/object/device.h"
 #include "core/support/debug.h"
+#include "core/support/file_name.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
 
@@ -78,9 +79,8 @@ void weir__member_enlist(struct weir__member *member)
 void weir__member_place(struct weir__member *member, const char *file, int line)
 {
     weir_device *device = member->device;
-    const char *kept = weir__debug_file(file);
     weir_lock_take(&device->lock);
-    member->file = kept;
+    member->file = weir__file_name(file);
     member->line = line;
     weir_lock_release(&device->lock);
     weir__debug_place(member, file, line);

@@ -7,6 +7,7 @@
 #include "core/object/left.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
+#include "core/support/file_name.h"
 #include "core/support/locks.h"
 
 void weir__opened_add(weir_device *device)
@@ -34,9 +35,8 @@ void weir__opened_remove(weir_device *device)
 void weir__opened_place(weir_device *device, const char *file, int line)
 {
     struct weir__shared *shared = device->shared;
-    const char *kept = weir__debug_file(file);
     weir_lock_take(&shared->devices_lock);
-    device->file = kept;
+    device->file = weir__file_name(file);
     device->line = line;
     weir_lock_release(&shared->devices_lock);
     weir__debug_place(device, file, line);

@@ -8,6 +8,7 @@
 #include "core/queue/queue.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
+#include "core/support/file_name.h"
 #include "core/support/locks.h"
 #include "core/support/log.h"
 #include "core/support/thread.h"
@@ -60,7 +61,7 @@ static weir_status free_locked(weir_queue *queue, struct weir__block *block, con
         .struct_size = sizeof operation,
         .kind = WEIR_OPERATION_POOL_FREE,
         .flags = WEIR_OPERATION_EMPTY,
-        .file = file,
+        .file = weir__file_name(file),
         .line = line,
         .u.pool = {pool, buffer, buffer->size},
     };
@@ -72,7 +73,7 @@ static weir_status free_locked(weir_queue *queue, struct weir__block *block, con
         weir_biased_lock_release(&pool->lock);
         return refuse_double(block, "weir_pool_free", file, line);
     }
-    block->file = file;
+    block->file = operation.file;
     block->line = line;
     weir__pool_subtract(&pool->in_use_bytes, block->capacity);
     if (pool->destroyed)

@@ -18,6 +18,7 @@
 #include "core/queue/registry.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
+#include "core/support/file_name.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
@@ -103,7 +104,7 @@ static void take_back(const struct request *request, struct weir__block *block,
     weir_pool *pool = request->pool;
     block->buffer->size = 0;
     weir_biased_lock_take(&pool->lock);
-    block->file = request->file;
+    block->file = weir__file_name(request->file);
     block->line = request->line;
     weir__pool_subtract(&pool->in_use_bytes, block->capacity);
     if (reused) {
@@ -122,7 +123,7 @@ static weir_status hand_out(const struct request *request, struct weir__block *b
         .struct_size = sizeof operation,
         .kind = WEIR_OPERATION_POOL_ALLOCATE,
         .flags = WEIR_OPERATION_EMPTY,
-        .file = request->file,
+        .file = weir__file_name(request->file),
         .line = request->line,
         .u.pool = {request->pool, block->buffer, request->size},
     };

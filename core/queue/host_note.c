@@ -3,6 +3,7 @@
 #include "core/object/buffer.h"
 #include "core/queue/queue.h"
 #include "core/support/error.h"
+#include "core/support/file_name.h"
 
 static struct weir_host_note note_from(enum weir_host_note_kind kind,
                                        const struct weir__host_caller *caller)
@@ -12,7 +13,7 @@ static struct weir_host_note note_from(enum weir_host_note_kind kind,
         .kind = kind,
         .flags = caller->flags,
         .line = caller->line,
-        .file = caller->file,
+        .file = weir__file_name(caller->file),
     };
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/cold.h"
 #include "base/sized.h"
+#include "core/support/file_name.h"
 
 // The caller, for messages.
 struct weir__caller {
@@ -29,7 +30,7 @@ static inline void weir__operation_begin(struct weir_operation *operation,
     operation->kind = kind;
     operation->flags = flags;
     operation->sequence = 0;
-    operation->file = file;
+    operation->file = weir__file_name(file);
     operation->line = line;
 }
 

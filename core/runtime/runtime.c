@@ -212,7 +212,7 @@ weir_status(weir_open)(const struct weir_open_params *params, weir_runtime **out
 {
     struct weir_open_params known;
     static const struct weir_open_params defaults = {.struct_size = sizeof defaults};
-    WEIR_REFUSE_FORK();
+    WEIR_REFUSE_FORK_AT(NULL, 0);
     WEIR_REQUIRE(NULL, out_runtime);
     *out_runtime = NULL;
     params = params ? params : &defaults;

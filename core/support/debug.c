@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "core/support/file_name.h"
 #include "core/support/locks.h"
 #include "core/support/log.h"
 #include "core/support/memory.h"
@@ -17,13 +18,12 @@ atomic_uint weir__unusual;
 
 enum {
     BUCKETS = 1024,
-    FILE_BUCKETS = 64,
     LABEL_SIZE = 64,
     PLACE_SIZE = 160
 };
 
 struct place {
-    const char *file; // kept by keep_file(); NULL: not known
+    const char *file; // kept by weir__file_name(); NULL: not known
     int line;
 };
 
@@ -42,14 +42,8 @@ struct record {
     void *block;            // that memory
 };
 
-struct file_name {
-    struct file_name *next;
-    char text[];
-};
-
 static struct weir_lock lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_DEBUG]);
 static struct record *buckets[BUCKETS];
-static struct file_name *file_names[FILE_BUCKETS];
 static struct record *oldest_kept;
 static struct record *youngest_kept;
 static size_t kept_count;
@@ -84,32 +78,13 @@ static void forget(struct record *record)
     weir__release(record);
 }
 
-static const char *keep_file(const char *file)
-{
-    size_t bucket = 0;
-    for (const char *at = file; at && *at; at++)
-        bucket = bucket * 31 + (unsigned char)*at;
-    struct file_name **list = &file_names[bucket % FILE_BUCKETS];
-    for (const struct file_name *at = *list; file && at; at = at->next)
-        if (strcmp(at->text, file) == 0)
-            return at->text;
-    const size_t size = file ? strlen(file) + 1 : 0;
-    struct file_name *name = file ? weir__allocate(sizeof *name + size) : NULL;
-    if (!name)
-        return NULL;
-    memcpy(name->text, file, size);
-    name->next = *list;
-    *list = name;
-    return name->text;
-}
-
 static void set_end(struct record *record, const char *file, int line)
 {
     if (!record->ended && record->memory)
         wrapped_count--;
     record->ended = true;
     if (!record->end.file)
-        record->end = (struct place){keep_file(file), line};
+        record->end = (struct place){weir__file_name(file), line};
 }
 
 // It ends with what it belongs to, unless it was destroyed before.
@@ -263,7 +238,7 @@ weir_status weir__enter(const char *function, const char *file, int line,
 {
     const struct call call = {function, file, line};
     if (atomic_load(&weir__forked))
-        return (weir__report_forked(function), WEIR_ERROR_FORKED);
+        return (weir__report_forked(function, file, line), WEIR_ERROR_FORKED);
     for (size_t i = 0; i < count; i++) {
         const weir_status status = check(&call, &uses[i], false);
         if (status < 0)
@@ -351,7 +326,7 @@ void weir__debug_place(const void *object, const char *file, int line)
     struct record *record = take(object);
     if (!record)
         return;
-    record->begin = (struct place){keep_file(file), line};
+    record->begin = (struct place){weir__file_name(file), line};
     weir_lock_release(&lock);
 }
 
@@ -386,16 +361,6 @@ bool weir__debug_keep(const void *object, void *block)
         free_oldest();
     weir_lock_release(&lock);
     return true;
-}
-
-const char *weir__debug_file(const char *file)
-{
-    if (!weir__debugging())
-        return file;
-    weir_lock_take(&lock);
-    const char *kept = keep_file(file);
-    weir_lock_release(&lock);
-    return kept ? kept : file;
 }
 
 void weir__debug_wraps(const void *buffer, const void *memory, size_t size)

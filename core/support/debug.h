@@ -132,10 +132,6 @@ void weir__debug_went(const void *object);
 // `block`, which contains the object, is to be freed. True: it is kept, and freed later.
 bool weir__debug_keep(const void *object, void *block);
 
-// A name of a file that stays valid when the library that it came from is unloaded: a copy in debug
-// mode, if memory suffices, else `file`.
-const char *weir__debug_file(const char *file);
-
 // The buffer wraps memory of the program's.
 void weir__debug_wraps(const void *buffer, const void *memory, size_t size);
 

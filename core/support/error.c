@@ -9,6 +9,7 @@
 
 #include "base/sized.h"
 #include "base/text.h"
+#include "core/support/file_name.h"
 
 // A program with newer headers reads, and copies, more than this library knows of.
 static _Thread_local WEIR_SIZED_CELL(struct weir_error, error, WEIR_SIZED_ROOM_LARGE) last_cell;
@@ -116,7 +117,7 @@ static void store(const char *file, int line, const char *object, weir_status st
 {
     // The arguments may point into the old detail, so the new one is built in a
     // separate structure.
-    struct weir_error error = {.status = status, .file = file, .line = line};
+    struct weir_error error = {.status = status, .file = weir__file_name(file), .line = line};
 
     vsnprintf(error.message, sizeof error.message, format, arguments);
     if (object)
@@ -198,6 +199,7 @@ weir_status weir__error_take(const struct weir_error *error, size_t size)
 {
     if (error != &last_error) {
         weir_sized_write(&last_error, sizeof last_error, error, size);
+        last_error.file = weir__file_name(last_error.file);
         clean_all(&last_error);
     }
     return last_error.status;
@@ -251,7 +253,7 @@ void weir__error_place(weir_status status, const char *object, const char *file,
     if (object && !last_error.object[0])
         weir_text_escape(last_error.object, sizeof last_error.object, object, "");
     if (file && !last_error.file) {
-        last_error.file = file;
+        last_error.file = weir__file_name(file);
         last_error.line = line;
     }
 }

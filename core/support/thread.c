@@ -25,12 +25,13 @@ void weir__watch_fork(void)
     pthread_once(&once, watch);
 }
 
-void weir__report_forked(const char *function)
+void weir__report_forked(const char *function, const char *file, int line)
 {
-    weir__report(WEIR_ERROR_FORKED,
-                 "open a runtime in the child before the parent opens one, or use exec",
-                 "%.*s: this process was forked after Weir was used; drivers do not survive that",
-                 weir__name_length(function), function);
+    weir__report_at(
+        file, line, NULL, WEIR_ERROR_FORKED,
+        "open a runtime in the child before the parent opens one, or use exec",
+        "%.*s: this process was forked after Weir was used; drivers do not survive that",
+        weir__name_length(function), function);
 }
 
 bool weir__in_host_call(void)

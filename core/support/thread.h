@@ -12,7 +12,7 @@ extern atomic_bool weir__forked;
 // Enables the detection of fork(); cheap, and may be called often.
 void weir__watch_fork(void);
 
-void weir__report_forked(const char *function);
+void weir__report_forked(const char *function, const char *file, int line);
 
 // Whether this thread is running a user's host call or native call, in which nothing may
 // wait.
@@ -31,12 +31,12 @@ struct weir__call_scope weir__enter_host_call(void);
 struct weir__call_scope weir__enter_native_call(void);
 void weir__leave_call(struct weir__call_scope outer);
 
-// Refuses the call in a forked child.
-#define WEIR_REFUSE_FORK() WEIR_REFUSE_FORK_OF(__func__)
-#define WEIR_REFUSE_FORK_OF(function)                                  \
-    do {                                                               \
-        if (atomic_load_explicit(&weir__forked, memory_order_relaxed)) \
-            return (weir__report_forked(function), WEIR_ERROR_FORKED); \
+// Refuses the call, made at file:line, in a forked child.
+#define WEIR_REFUSE_FORK_AT(file, line) WEIR_REFUSE_FORK_OF(__func__, file, line)
+#define WEIR_REFUSE_FORK_OF(function, file, line)                                  \
+    do {                                                                           \
+        if (atomic_load_explicit(&weir__forked, memory_order_relaxed))             \
+            return (weir__report_forked(function, file, line), WEIR_ERROR_FORKED); \
     } while (0)
 
 #endif

@@ -1,6 +1,10 @@
-// Destroying objects in use, calls that must not wait, closing, and forks.
+// Destroying objects in use, callers that are unloaded, calls that must not wait, closing, and forks.
+#define _DEFAULT_SOURCE // MAP_ANONYMOUS
+
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -426,7 +430,70 @@ CONFORM(Closing, WaitsForWhatWasDestroyedInUse)
         EXPECT_INT_EQ(memory[i][255], i + 1);
 }
 
-#define COUNT_FORKED(call) (call) == WEIR_ERROR_FORKED ? 0 : 1
+// What a caller's __FILE__ is in: a page that is gone when its library is unloaded. The next one has the
+// same address.
+static char *map_file(char *at, const char *name)
+{
+    const int fixed = at ? MAP_FIXED : 0;
+    char *file = mmap(at, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | fixed, -1, 0);
+    return file == MAP_FAILED ? NULL : strcpy(file, name);
+}
+
+static void submit_from(struct fixture *f, weir_queue *queue, const char *file)
+{
+    const unsigned char value = 9;
+    weir_buffer *a = NULL;
+    weir_buffer *b = NULL;
+    struct weir_event event;
+    void *bytes;
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .label = "bytes",
+                                              .size = SIZE,
+                                              .placement = WEIR_PLACE_HOST};
+    ASSERT_OK(weir_buffer_create_at(f->device, &params, &a, file, 1));
+    ASSERT_OK(weir_buffer_create_at(f->device, &params, &b, file, 2));
+    ASSERT_OK(weir_queue_fill_at(queue, a, 0, SIZE, &value, 1, file, 3));
+    ASSERT_OK(weir_queue_copy_at(queue, b, 0, a, 0, SIZE, file, 4));
+    ASSERT_OK(weir_queue_record_at(queue, &event, file, 5));
+    ASSERT_OK(weir_queue_wait_at(queue, event, file, 6));
+    ASSERT_OK(weir_event_sync_at(event, HANG_GUARD_NS, file, 7));
+    ASSERT_OK(weir_host_begin_at(b, 0, SIZE, WEIR_ACCESS_READ, &bytes, file, 8));
+    ASSERT_OK(weir_host_end_at(b, 0, SIZE, WEIR_ACCESS_READ, file, 9));
+    weir_buffer_destroy_at(&a, file, 10);
+    weir_buffer_destroy_at(&b, file, 11);
+    EXPECT_INT_EQ(weir_queue_host_call_at(queue, NULL, NULL, file, 12), WEIR_ERROR_INVALID);
+}
+
+// Plugins write of an operation, and a program prints an error, after that.
+CONFORM(Unloaded, CallersFileIsStillKnown)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    char *file = map_file(NULL, "first_stage.c");
+    ASSERT_NOT_NULL(file);
+    submit_from(f, queue, file);
+    ASSERT_NOT_NULL(map_file(file, "other_stage.c"));
+    EXPECT_CONTAINS(weir_last_error_text(), "first_stage.c:12");
+    submit_from(f, queue, file);
+    EXPECT_OK(weir_queue_host_call_at(queue, fail_plainly, NULL, file, 13));
+    munmap(file, 4096);
+    EXPECT_CONTAINS(weir_last_error_text(), "other_stage.c:12");
+    EXPECT_INT_LT(weir_queue_sync(queue, HANG_GUARD_NS), 0);
+    EXPECT_CONTAINS(weir_last_error_text(), "other_stage.c:13");
+    weir_queue_destroy(&queue);
+}
+
+#define COUNT_FORKED(call) is_forked(call, #call, true) ? 0 : 1
+#define COUNT_FORKED_ANYWHERE(call) is_forked(call, #call, false) ? 0 : 1
+
+// Most calls know their line.
+static bool is_forked(weir_status status, const char *call, bool placed)
+{
+    const char *file = weir_last_error()->file;
+    const bool is = status == WEIR_ERROR_FORKED && (!placed || (file && !strcmp(file, __FILE__)));
+    if (!is)
+        fprintf(stderr, "%s: %s, %s\n", call, weir_status_name(status), file ? file : "no file");
+    return is;
+}
 
 // In the child: the number of calls that do not return WEIR_ERROR_FORKED.
 static int try_everything(struct fixture *f, weir_queue *queue, weir_buffer *buffer,
@@ -457,7 +524,7 @@ static int try_everything(struct fixture *f, weir_queue *queue, weir_buffer *buf
     int wrong = 0;
 
     wrong += COUNT_FORKED(weir_open(NULL, &runtime));
-    wrong += COUNT_FORKED(weir_device_describe(f->runtime, 0, &info));
+    wrong += COUNT_FORKED_ANYWHERE(weir_device_describe(f->runtime, 0, &info));
     wrong += COUNT_FORKED(weir_device_open(f->runtime, NULL, &device));
     wrong += COUNT_FORKED(weir_device_trim(f->device));
     wrong += COUNT_FORKED(weir_queue_create(f->device, NULL, &new_queue));

@@ -44,7 +44,7 @@ struct weir_host_note {
     enum weir_host_note_kind kind;
     uint32_t flags;
     int line;         // the caller's; 0: not known
-    const char *file; // the caller's; static storage, NULL: not known
+    const char *file; // the caller's; kept for the process, NULL: not known
     union {
         uint64_t room[8];
         struct {

@@ -101,7 +101,7 @@ struct weir_operation {
     enum weir_operation_kind kind;
     uint32_t flags;
     int line;          // the caller's
-    const char *file;  // the caller's; static storage
+    const char *file;  // the caller's; kept for the process
     uint64_t sequence; // 1, 2, 3 … in the order of submission to its queue
     union {
         uint64_t room[12];

@@ -22,7 +22,8 @@ struct weir_transport_setup {
     const char *rendezvous;
     uint64_t timeout_ns; // for join() to return
     bool check;          // compare kind, element, reduction, count and root before each collective
-    const char *file;    // of the call that creates the communicator; static storage, may be NULL
+    const char
+        *file; // of the call that creates the communicator; kept for the process, may be NULL
     int line;
 };
 
@@ -76,7 +77,7 @@ struct weir_transport_call {
     // one that did.
     uint64_t number;
     uint64_t timeout_ns; // from the call of run()
-    const char *file;    // of the program's call; static storage, may be NULL
+    const char *file;    // of the program's call; kept for the process, may be NULL
     int line;
 };
 
