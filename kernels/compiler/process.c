@@ -1,16 +1,30 @@
 // clang-tidy: -D_GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "kernels/compiler/compiler.h"
+
+#define FOLDER "weir-kernels-"
+
+enum {
+    STALE_AFTER_S = 60
+};
+
+// Of the folder that exists; -1: none does.
+static int folder_lock = -1;
 
 void kc_job_add(struct kc_job *job, const char *argument)
 {
@@ -127,19 +141,6 @@ void kc_jobs_finish(struct kc_job *jobs, size_t count)
         free(jobs[i].errors);
 }
 
-bool kc_folder_create(char *path, size_t size, struct weir_long_text *report)
-{
-    const char *parent = getenv("TMPDIR");
-    snprintf(path, size, "%s/weir-kernels-XXXXXX", parent && *parent ? parent : "/tmp");
-    hold_signals();
-    if (mkdtemp(path))
-        return true;
-    release_signals();
-    weir_long_text_add(report, "error: no folder for temporary files: %s: %s; set TMPDIR\n", path,
-                       strerror(errno));
-    return false;
-}
-
 static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
 {
     (void)status;
@@ -149,8 +150,66 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
     return 0;
 }
 
+// The folder is locked as long as its process lives. -1: it is another process's.
+static int lock_folder(const char *path)
+{
+    const int lock = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
+        return lock;
+    if (lock >= 0)
+        close(lock);
+    return -1;
+}
+
+// A folder without a lock is that of a killed process, unless it is so young that its own is not locked yet.
+static void remove_stale(const char *path)
+{
+    struct stat status;
+    if (lstat(path, &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid() ||
+        status.st_mtime + STALE_AFTER_S > time(NULL))
+        return;
+    const int lock = lock_folder(path);
+    if (lock < 0)
+        return;
+    nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    close(lock);
+}
+
+static void remove_all_stale(const char *parent)
+{
+    char path[PATH_MAX];
+    DIR *stream = opendir(parent);
+    for (const struct dirent *entry; stream && (entry = readdir(stream));) {
+        const int length = snprintf(path, sizeof path, "%s/%s", parent, entry->d_name);
+        if (strncmp(entry->d_name, FOLDER, strlen(FOLDER)) == 0 && length < (int)sizeof path)
+            remove_stale(path);
+    }
+    if (stream)
+        closedir(stream);
+}
+
+bool kc_folder_create(char *path, size_t size, struct weir_long_text *report)
+{
+    const char *named = getenv("TMPDIR");
+    const char *parent = named && *named ? named : "/tmp";
+    remove_all_stale(parent);
+    snprintf(path, size, "%s/" FOLDER "XXXXXX", parent);
+    hold_signals();
+    if (mkdtemp(path)) {
+        folder_lock = lock_folder(path);
+        return true;
+    }
+    release_signals();
+    weir_long_text_add(report, "error: no folder for temporary files: %s: %s; set TMPDIR\n", path,
+                       strerror(errno));
+    return false;
+}
+
 void kc_folder_remove(const char *path)
 {
     nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    if (folder_lock >= 0)
+        close(folder_lock);
+    folder_lock = -1;
     release_signals();
 }
