@@ -129,7 +129,7 @@ static bool open_input(struct launch *launch)
 
 static int run(const struct launch_options *options)
 {
-    struct launch launch = {.options = options, .input = -1, .first_failed = -1};
+    struct launch launch = {.options = options, .input = -1, .guard = -1, .first_failed = -1};
     const uint64_t began_ns = weir_clock_now_ns();
     int code = CLI_SETUP;
     if (allocate(&launch) && open_input(&launch) &&

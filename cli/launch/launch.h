@@ -2,6 +2,7 @@
 //
 //   command.c  options, and the order of things
 //   rank.c     starting one rank, sending it signals, its end
+//   guard.c    the end of all ranks should this process be killed
 //   lines.c    the ranks' output, line by line
 //   watch.c    from the start of the ranks until the last of them has ended
 //   signals.c  the signals that this process gets
@@ -20,8 +21,9 @@ enum {
     READ_SIZE = 8192,
     LATE_LIMIT = 1 << 20, // no pipe of a program without privileges holds more
     PREFIX_SIZE = 8,      // "[1023] " and a NUL
-    // A held line and as many empty lines as one read can bring.
-    SINK_SIZE = LINE_LIMIT + READ_SIZE * (PREFIX_SIZE + 1),
+    ESCAPE_SIZE = 4,      // "\x1b"
+    // A held line and as many empty lines as one read can bring, and the line that an escape ends.
+    SINK_SIZE = LINE_LIMIT + (READ_SIZE + 1) * (PREFIX_SIZE + 1) + ESCAPE_SIZE,
 };
 
 struct launch_options {
@@ -58,8 +60,9 @@ struct stream {
     int from; // -1: at its end
     struct sink *to;
     char prefix[PREFIX_SIZE];
-    size_t late; // how many bytes were read after the end of all ranks
-    size_t used; // of a line that has not ended
+    size_t late;   // how many bytes were read after the end of all ranks
+    bool returned; // the last line ended with a carriage return
+    size_t used;   // of a line that has not ended
     char line[LINE_LIMIT];
 };
 
@@ -92,6 +95,8 @@ struct launch {
     struct sigaction old_pipe; // of SIGPIPE
     sigset_t old_mask;
     int input;
+    int guard; // the pipe to the guard; -1: there is none
+    pid_t guarding;
     char port[8];
     char place[128];  // where the ranks meet
     int first_failed; // -1: none
@@ -140,6 +145,17 @@ int signals_wait(struct pollfd *polled, size_t count, uint64_t timeout_ns);
 // Returns the next signal that arrived, or 0, and for SIGCHLD the process that was the first to end
 // since the last one.
 int signals_next(pid_t *out_process);
+
+// guard.c
+
+// Creates a process that kills the process groups of all ranks when this process ends without guard_end().
+// Without one, for want of a process or a pipe, only the ranks themselves are killed then.
+void guard_start(struct launch *launch);
+
+// It guards that process group too.
+void guard_add(const struct launch *launch, pid_t group);
+
+void guard_end(struct launch *launch);
 
 // watch.c
 

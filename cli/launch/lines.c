@@ -24,13 +24,47 @@ static void add_line(struct stream *stream)
     stream->used = 0;
 }
 
+static void add_text(struct stream *stream, const char *text, size_t size)
+{
+    if (stream->used + size > LINE_LIMIT)
+        add_line(stream);
+    memcpy(stream->line + stream->used, text, size);
+    stream->used += size;
+    if (stream->used == LINE_LIMIT)
+        add_line(stream);
+}
+
+// U+0080 to U+009F control terminals as ESC and a character do. In UTF-8 they follow a C2.
+static bool is_control(const struct stream *stream, unsigned char byte)
+{
+    if (byte >= 0x80 && byte <= 0x9f)
+        return stream->used > 0 && (unsigned char)stream->line[stream->used - 1] == 0xc2;
+    return (byte < ' ' && byte != '\t') || byte == 0x7f;
+}
+
+static void add_escaped(struct stream *stream, unsigned char byte)
+{
+    char text[ESCAPE_SIZE + 1];
+    snprintf(text, sizeof text, "\\x%02x", byte);
+    stream->used -= byte >= 0x80;
+    add_text(stream, text, ESCAPE_SIZE);
+}
+
+// What a terminal would act on is spelt out: a rank could write over other ranks' lines with it. A carriage
+// return, which lines of progress end with, ends a line.
 static void take(struct stream *stream, const char *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
-        if (bytes[i] != '\n')
-            stream->line[stream->used++] = bytes[i];
-        if (bytes[i] == '\n' || stream->used == LINE_LIMIT)
+        const bool had_returned = stream->returned;
+        stream->returned = bytes[i] == '\r' && (stream->used > 0 || had_returned);
+        if (bytes[i] == '\r' ? stream->used > 0 : bytes[i] == '\n' && !had_returned)
             add_line(stream);
+        else if (bytes[i] == '\r' || bytes[i] == '\n')
+            continue;
+        else if (is_control(stream, (unsigned char)bytes[i]))
+            add_escaped(stream, (unsigned char)bytes[i]);
+        else
+            add_text(stream, &bytes[i], 1);
     }
 }
 

@@ -46,7 +46,7 @@ static void become(const struct launch *launch, const struct cli_program *progra
 {
     setpgid(0, 0);
     signals_restore(launch);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); // what it starts is the guard's
     if (getppid() != parent)
         _exit(CLI_FAILED);
     const int error = cli_program_become(program);
@@ -80,6 +80,9 @@ static int start(struct launch *launch, int pipes[PIPE_COUNT][2], pid_t *out_pro
         {"LOCAL_WORLD_SIZE", count},
         {"MASTER_ADDR", "127.0.0.1"},
         {"MASTER_PORT", launch->port},
+        // What this process has been given is of another job, and would come before RANK.
+        {"WEIR_COMM_RANK", NULL},
+        {"WEIR_COMM_COUNT", NULL},
         {"WEIR_COMM_RENDEZVOUS", launch->place}, // the last, which a user's own goes before
     };
     const size_t variable_count = sizeof variables / sizeof *variables;
@@ -141,6 +144,7 @@ bool rank_start(struct launch *launch)
     if (error == 0) {
         open_streams(launch, pipes);
         launch->ranks[launch->started++] = (struct rank){.process = process};
+        guard_add(launch, process);
         launch->running++;
     } else {
         tell_failure(launch, error, missing);

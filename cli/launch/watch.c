@@ -212,12 +212,14 @@ static void turn(struct launch *launch)
 void watch(struct launch *launch)
 {
     signals_take(launch);
+    guard_start(launch);
     while (launch->started < launch->options->count && !launch->stopping) {
         if (!rank_start(launch))
             stop(launch, SIGTERM);
     }
     while (!is_done(launch))
         turn(launch);
+    guard_end(launch);
     rank_release_all(launch);
     signals_restore(launch);
 }

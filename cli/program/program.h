@@ -42,7 +42,7 @@ int cli_program_take_trace(const char *path, char *text, size_t size);
 
 struct cli_program_variable {
     const char *name;
-    const char *value;
+    const char *value; // NULL: it is not set
 };
 
 struct cli_program {

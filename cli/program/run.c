@@ -79,7 +79,10 @@ int cli_program_become(const struct cli_program *program)
     if (program->messages)
         dup2(program->messages, STDERR_FILENO);
     for (size_t i = 0; i < program->variable_count; i++)
-        setenv(program->variables[i].name, program->variables[i].value, 1);
+        if (program->variables[i].value)
+            setenv(program->variables[i].name, program->variables[i].value, 1);
+        else
+            unsetenv(program->variables[i].name);
     signal(SIGXFSZ, SIG_DFL);
     execvp(program->command[0], program->command);
     return errno;

@@ -85,6 +85,19 @@ assert ends == ["end" * 50000] * 3
 assert max(map(len, lines)) == 65536 + 4
 TEXT
 
+# What a terminal would act on is spelt out, and a line of progress is a line.
+expect_data 0 "$weir" launch -n 1 printf '1 %%\r2 %%\r\na\tb\033[2J\177\302\233c\302\251\r\n\r\n\nend\r'
+[ "$output" = "[0] 1 %
+[0] 2 %
+[0] a	b\x1b[2J\x7f\x9bc©
+[0] 
+[0] 
+[0] end" ] || fail "the rank printed: $output"
+
+# A variable of another job's does not come before the ranks' own.
+WEIR_COMM_RANK=7 WEIR_COMM_COUNT=9 expect_data 0 "$weir" launch -n 1 sh -c 'echo "${WEIR_COMM_RANK-none} ${WEIR_COMM_COUNT-none}"'
+[ "$output" = "[0] none none" ] || fail "the rank has the variables $output"
+
 # The first that fails: its status, a sentence, and the end of the others and of what they started.
 cat >third.sh <<'TEXT'
 echo $$ >"pid.$RANK"
@@ -228,9 +241,9 @@ kill -s TERM "$pid"
 expect_end 143
 exec 9>&-
 
-# Stopped and continued with the ranks; the ranks end with a launch that is killed.
+# Stopped and continued with the ranks; the ranks, and what they have started, end with a launch that is killed.
 rm -f pid.0
-start -n 1 sh -c 'echo $$ >pid.0; exec sleep 1000'
+start -n 1 sh -c 'sleep 1000 & echo $! >child.0; echo $$ >pid.0; wait'
 expect_soon test -s pid.0
 kill -s TSTP "$pid"
 expect_soon is_state "$(cat pid.0)" T
@@ -240,6 +253,7 @@ expect_soon is_state "$(cat pid.0)" S
 kill -s KILL "$pid"
 expect_end 137
 expect_soon is_gone "$(cat pid.0)"
+expect_soon is_gone "$(cat child.0)"
 
 # A signal that is ignored stays so.
 rm -f out
