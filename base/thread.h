@@ -3,6 +3,7 @@
 #define WEIR_BASE_THREAD_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 
 // Zeroed before use.
@@ -13,6 +14,11 @@ struct weir_thread {
     pthread_t before; // the thread that this one goes on for, which has ended or is about to
     bool has_before;
 };
+
+// Around calls of a driver that may create threads: the threads get no signal of the program's, whose handlers so
+// run on its own threads. Signals for the calling thread come afterwards, but those of its faults.
+void weir_thread_hold_signals(sigset_t *out_before);
+void weir_thread_release_signals(const sigset_t *before);
 
 // Starts a thread with all signals blocked, so that the program's handlers run on the program's
 // threads, and without cancellation. Returns 0, or an error of errno's.
@@ -25,9 +31,15 @@ int weir_thread_start(struct weir_thread *thread, void (*run)(void *argument), v
 int weir_thread_start_known(struct weir_thread *thread, void (*run)(void *argument),
                             void *argument);
 
+// Whether the program's main thread has ended by pthread_exit(), and all that is left of the process are such threads: it
+// would have ended without them. False where that cannot be known.
+bool weir_thread_is_all_that_is_left(void);
+
 void weir_thread_join(struct weir_thread *thread);
 
-// Between thread.c and thread_known.c: pthread_create() without signals, and the end of the one before.
+// Between thread.c and thread_known.c: pthread_create() without signals, the name of such a thread for the kernel, and
+// the end of the one before.
+void weir_thread_name_own(void);
 int weir_thread_create(void *(*run)(void *argument), void *argument, pthread_t *out_id);
 void weir_thread_join_before(const struct weir_thread *thread);
 

@@ -10,6 +10,7 @@ static _Thread_local struct weir_thread replaced;
 static void *begin(void *argument)
 {
     own = argument;
+    weir_thread_name_own();
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     own->run(own->argument);
     return NULL;

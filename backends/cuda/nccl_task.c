@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 #define LEAVE_NS UINT64_C(5000000000) // for threads to end before their device closes
 
@@ -166,7 +167,10 @@ static bool start(struct cu_task *task, void *(*run)(void *))
     pthread_mutex_unlock(&task->comm_threads->lock);
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    sigset_t before;
+    weir_thread_hold_signals(&before); // NCCL's own threads are created on this one
     const bool started = pthread_create(&thread, &attributes, run, task) == 0;
+    weir_thread_release_signals(&before);
     pthread_attr_destroy(&attributes);
     if (!started)
         release_task(task);

@@ -8,6 +8,7 @@
 
 #include "base/sized.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "core/buffer/staging.h"
 #include "core/device/remaining.h"
 #include "core/event/notifier.h"
@@ -220,7 +221,10 @@ weir_status(weir_device_open)(weir_runtime *runtime, const struct weir_device_pa
     const struct weir_device_setup setup = {.struct_size = sizeof setup,
                                             .index = index,
                                             .label = device->object.label};
+    sigset_t before;
+    weir_thread_hold_signals(&before);
     status = weir__chain_device_create(device->chain, device, &setup, device->object.data);
+    weir_thread_release_signals(&before);
     if (status < 0)
         goto fail;
     device->limits.struct_size = sizeof device->limits;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/thread.h"
 #include "core/queue/host_note.h"
 #include "core/queue/operation.h"
 #include "core/queue/registry.h"
@@ -86,8 +87,11 @@ weir_status weir__queue_open(weir_device *device, const char *label, struct weir
     }
 
     setup->times = device->chain->times;
+    sigset_t before;
+    weir_thread_hold_signals(&before);
     status =
         weir__chain_queue_create(device->chain, device, queue, setup, queue->member.object.data);
+    weir_thread_release_signals(&before);
     if (status < 0) {
         weir__registry_cancel(queue);
         goto fail;

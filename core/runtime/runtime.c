@@ -8,6 +8,7 @@
 
 #include "base/barrier.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "core/module/load_report.h"
 #include "core/object/opened.h"
 #include "core/queue/completion.h"
@@ -205,7 +206,11 @@ static weir_status open_runtime(weir_runtime *runtime, const struct weir_open_pa
     status = weir__runtime_check_sections(runtime);
     if (status < 0)
         return status;
-    return load_modules(runtime);
+    sigset_t before;
+    weir_thread_hold_signals(&before);
+    status = load_modules(runtime);
+    weir_thread_release_signals(&before);
+    return status;
 }
 
 weir_status(weir_open)(const struct weir_open_params *params, weir_runtime **out_runtime)
