@@ -1,23 +1,44 @@
 // A list, because a process opens few runtimes.
+//
+// Processes that write at the same time keep their names apart by a socket each, which is bound to a name of no
+// file system: it leaves no file, and goes with the process. A lock on the file itself would not do, as some
+// files are replaced each time they are written.
+#define _GNU_SOURCE // SOCK_CLOEXEC
+
 #include "report/output_path.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "report/trace.h"
 
+// With more names than this the last ones are kept from other processes by nothing.
+#define MOST_SOCKETS 64
+
+enum {
+    FREE = -1, // no socket: it is kept from other processes by nothing
+    TAKEN = -2
+};
+
 // The files that runtimes of this process have written, so that none is overwritten.
 struct written {
     struct written *next;
+    int socket; // or FREE
     char path[];
 };
 
 static pthread_mutex_t written_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct written *written_files;
+static unsigned socket_count;
 
 static bool is_written(const char *path)
 {
@@ -27,18 +48,26 @@ static bool is_written(const char *path)
     return file != NULL;
 }
 
-// "a/trace.json.gz" becomes "a/trace.2.json.gz".
-static void number_path(const char *path, unsigned number, char *text, size_t size)
+static const char *name_in(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
+    return slash ? slash + 1 : path;
+}
+
+// The end of what stands before the first point.
+static const char *end_of_stem(const char *path)
+{
+    const char *name = name_in(path);
     const char *point = *name ? strchr(name + 1, '.') : NULL;
-    if (number == 1)
-        snprintf(text, size, "%s", path);
-    else if (point)
-        snprintf(text, size, "%.*s.%u%s", (int)(point - path), path, number, point);
-    else
-        snprintf(text, size, "%s.%u", path, number);
+    return point ? point : name + strlen(name);
+}
+
+// "a/trace.json.gz" becomes "a/trace.2.json.gz", or "a/trace.rank2.json.gz".
+static void number_path(const char *path, const char *what, unsigned number, char *text,
+                        size_t size)
+{
+    const char *end = end_of_stem(path);
+    snprintf(text, size, "%.*s.%s%u%s", (int)(end - path), path, what, number, end);
 }
 
 // Whether the path names something other than a regular file: a pipe, /dev/null.
@@ -48,18 +77,66 @@ static bool is_special(const char *path)
     return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
 }
 
+// The rank of this process in its job; 0 also without one.
+static unsigned rank_of_job(void)
+{
+    static const char *const names[] = {"WEIR_COMM_RANK", "RANK", "OMPI_COMM_WORLD_RANK",
+                                        "PMI_RANK", "SLURM_PROCID"};
+    const char *text = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !text; i++)
+        text = getenv(names[i]);
+    return text && *text && strlen(text) < 8 && text[strspn(text, "0123456789")] == '\0'
+               ? (unsigned)strtoul(text, NULL, 10)
+               : 0;
+}
+
+// A socket that no other process has for this file, FREE if there can be none, or TAKEN. The folder stands
+// for all its names.
+static int take(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char folder[WEIR_OUTPUT_PATH_SIZE];
+    struct stat status;
+    const char *name = name_in(path);
+    snprintf(folder, sizeof folder, "%.*s", (int)(name - path), path);
+    const int descriptor = socket_count < MOST_SOCKETS && stat(*folder ? folder : ".", &status) == 0
+                               ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)
+                               : FREE;
+    if (descriptor < 0)
+        return FREE;
+    const int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1,
+                                "weir-output/%" PRIx64 "/%" PRIx64 "/%s", (uint64_t)status.st_dev,
+                                (uint64_t)status.st_ino, name);
+    const size_t used =
+        (size_t)length < sizeof address.sun_path - 1 ? (size_t)length : sizeof address.sun_path - 2;
+    const socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + used);
+    if (bind(descriptor, (const struct sockaddr *)&address, size) == 0)
+        return descriptor;
+    const bool taken = errno == EADDRINUSE;
+    close(descriptor);
+    return taken ? TAKEN : FREE;
+}
+
 static void claim(const char *wanted, char *path)
 {
-    unsigned number = 1;
-    number_path(wanted, number, path, WEIR_OUTPUT_PATH_SIZE);
+    int descriptor = FREE;
+    snprintf(path, WEIR_OUTPUT_PATH_SIZE, "%s", wanted);
     if (is_special(wanted))
         return;
     pthread_mutex_lock(&written_lock);
-    while (is_written(path) && number < 9999)
-        number_path(wanted, ++number, path, WEIR_OUTPUT_PATH_SIZE);
+    for (unsigned number = 2; number < 10000; number++) {
+        descriptor = is_written(path) ? TAKEN : take(path);
+        if (descriptor != TAKEN)
+            break;
+        number_path(wanted, "", number, path, WEIR_OUTPUT_PATH_SIZE);
+    }
     struct written *file = malloc(sizeof *file + strlen(path) + 1);
+    if (!file && descriptor >= 0)
+        close(descriptor);
     if (file) {
         memcpy(file->path, path, strlen(path) + 1);
+        file->socket = descriptor;
+        socket_count += descriptor >= 0;
         file->next = written_files;
         written_files = file;
     }
@@ -74,21 +151,89 @@ void weir_output_path_give_back(const char *path)
         if (strcmp(file->path, path) != 0)
             continue;
         *at = file->next;
+        if (file->socket >= 0) {
+            close(file->socket);
+            socket_count--;
+        }
         free(file);
         break;
     }
     pthread_mutex_unlock(&written_lock);
 }
 
+bool weir_output_path_name(const char *wanted, uint64_t process, char *path)
+{
+    char text[WEIR_OUTPUT_PATH_SIZE - 24];
+    char named[32];
+    const unsigned rank = rank_of_job();
+    snprintf(named, sizeof named, ".rank%u", rank);
+    path[0] = '\0';
+    if (!weir_trace_path(wanted, process, text, sizeof text))
+        return false;
+    if (rank == 0 || !text[0] || strstr(wanted, "%p") || strstr(name_in(text), named) ||
+        is_special(text))
+        snprintf(path, WEIR_OUTPUT_PATH_SIZE, "%s", text);
+    else
+        number_path(text, "rank", rank, path, WEIR_OUTPUT_PATH_SIZE);
+    return true;
+}
+
 bool weir_output_path_claim(const char *wanted, char *path)
 {
-    char text[WEIR_OUTPUT_PATH_SIZE - 16];
+    char text[WEIR_OUTPUT_PATH_SIZE];
     path[0] = '\0';
-    if (!weir_trace_path(wanted, (uint64_t)getpid(), text, sizeof text))
+    if (!weir_output_path_name(wanted, (uint64_t)getpid(), text))
         return false;
     if (text[0])
         claim(text, path);
     return true;
+}
+
+// Files of a run.
+
+static const char *skip_number(const char *text)
+{
+    return text + strspn(text, "0123456789");
+}
+
+static bool is_rest(const char *text, const char *wanted)
+{
+    for (; *wanted; wanted++) {
+        if (wanted[0] == '%' && wanted[1] == 'p') {
+            const char *end = skip_number(text);
+            if (end == text)
+                return false;
+            text = end;
+            wanted++;
+        } else if (*text++ != *wanted) {
+            return false;
+        }
+    }
+    return *text == '\0';
+}
+
+// What follows `before` and a number; NULL: those do not come.
+static const char *skip_part(const char *text, const char *before)
+{
+    const char *number = text + strlen(before);
+    if (strncmp(text, before, strlen(before)) != 0 || skip_number(number) == number)
+        return NULL;
+    return skip_number(number);
+}
+
+bool weir_output_path_is_of(const char *name, const char *wanted)
+{
+    const char *rest = end_of_stem(wanted);
+    const char *stem = name_in(wanted);
+    const size_t length = (size_t)(rest - stem);
+    if (strncmp(name, stem, length) != 0)
+        return false;
+    const char *at = name + length;
+    const char *numbered = skip_part(at, ".");
+    const char *ranked =
+        strstr(rest, ".rank") ? NULL : skip_part(numbered ? numbered : at, ".rank");
+    return is_rest(at, rest) || (numbered && is_rest(numbered, rest)) ||
+           (ranked && is_rest(ranked, rest));
 }
 
 void weir_output_path_remove(const char *path)

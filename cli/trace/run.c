@@ -1,14 +1,20 @@
 // weir trace COMMAND...: runs COMMAND with an environment that adds the plugin and names its
 // file. The rest of the configuration is unchanged.
+#define _GNU_SOURCE // CLOCK_REALTIME_COARSE
+
+#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "cli/program/program.h"
 #include "cli/trace/trace.h"
+#include "report/output_path.h"
 #include "report/trace.h"
 
 static const char about[] =
@@ -92,25 +98,67 @@ static int tell(const char *command, const char *path, const struct options *opt
     return code;
 }
 
-// What became of the trace. With %p in it, the name that the plugin made has the process's number:
-// that of COMMAND, unless it left the work to another one.
-static int look_at(const char *command, const char *path, const struct options *options,
-                   const struct cli_program_end *end)
+// Processes that COMMAND has started write files of their own, each with its number or its rank in the name.
+struct written {
+    char folder[PATH_MAX];
+    struct dirent **entries;
+    int count;
+};
+
+// Leaves those of `path` that were written since.
+static void find_written(const char *path, const struct timespec *since, struct written *out)
 {
-    char name[PATH_MAX];
-    struct stat status;
-    const bool numbered = strstr(path, "%p");
-    const bool there = weir_trace_path(path, (uint64_t)end->process, name, sizeof name) &&
-                       stat(name, &status) == 0;
-    if (there)
-        return tell(command, name, options, end->code);
-    if (!numbered)
-        return no_trace(command, path, end->code);
+    const char *slash = strrchr(path, '/');
+    int kept = 0;
+    snprintf(out->folder, sizeof out->folder, "%.*s", (int)(slash - path), path);
+    out->count = scandir(*out->folder ? out->folder : "/", &out->entries, NULL, alphasort);
+    for (int i = 0; i < out->count; i++) {
+        char name[PATH_MAX + NAME_MAX + 2];
+        struct stat status;
+        snprintf(name, sizeof name, "%s/%s", out->folder, out->entries[i]->d_name);
+        if (weir_output_path_is_of(out->entries[i]->d_name, path) && stat(name, &status) == 0 &&
+            (status.st_mtim.tv_sec > since->tv_sec ||
+             (status.st_mtim.tv_sec == since->tv_sec && status.st_mtim.tv_nsec >= since->tv_nsec)))
+            out->entries[kept++] = out->entries[i];
+        else
+            free(out->entries[i]);
+    }
+    out->count = out->count > 0 ? kept : out->count;
+}
+
+static int tell_written(const char *command, struct written *written, const struct options *options,
+                        int code)
+{
+    int result = CLI_OK;
+    for (int i = 0; i < written->count; i++) {
+        char name[PATH_MAX + NAME_MAX + 2];
+        snprintf(name, sizeof name, "%s/%s", written->folder, written->entries[i]->d_name);
+        if (options->report && written->count > 1)
+            printf("%s%s\n", i > 0 ? "\n" : "", name);
+        const int told = tell(command, name, options, code);
+        result = result == CLI_OK ? told : result;
+        free(written->entries[i]);
+    }
+    if (written->count >= 0)
+        free(written->entries);
+    return result;
+}
+
+// What became of the trace.
+static int look_at(const char *command, const char *path, const struct options *options,
+                   const struct timespec *since, int code)
+{
+    struct written written;
+    find_written(path, since, &written);
+    const bool found = written.count > 0;
+    const int told = tell_written(command, &written, options, code);
+    if (found)
+        return told;
+    if (!strstr(path, "%p"))
+        return no_trace(command, path, code);
     if (options->report)
-        cli_warning("there is no %s, so no report: %s left the work to another process, or did "
-                    "none; `weir trace report` takes its file",
-                    name, command);
-    return end->code;
+        cli_warning("there is no %s, so no report: %s opened no runtime of Weir's", path, command);
+    return code;
 }
 
 int cli_trace_run(int argc, char **argv)
@@ -118,18 +166,24 @@ int cli_trace_run(int argc, char **argv)
     struct options options = {.output = "trace.json"};
     struct cli_program program = {0};
     struct cli_program_end end;
+    char output[WEIR_OUTPUT_PATH_SIZE];
     char path[PATH_MAX];
+    struct timespec since;
     int code;
     if (!parse(&options, argc, argv, &program.command, &code))
         return code;
-    code = cli_program_take_trace(options.output, path, sizeof path);
+    // This command may be a rank itself. %p stands for the number of the program's processes.
+    const bool named = !strstr(options.output, "%p") &&
+                       weir_output_path_name(options.output, (uint64_t)getpid(), output);
+    code = cli_program_take_trace(named ? output : options.output, path, sizeof path);
     if (code != CLI_OK)
         return code;
     // The outermost plugin sees the times as the other plugins report them.
     if (!cli_program_add_plugin("trace"))
         return cli_weir_error();
     setenv(WEIR_TRACE_FILE_VARIABLE, path, 1);
+    clock_gettime(CLOCK_REALTIME_COARSE, &since); // the clock of files
     if (!cli_program_run(&program, &end))
         return CLI_SETUP;
-    return look_at(program.command[0], path, &options, &end);
+    return look_at(program.command[0], path, &options, &since, end.code);
 }

@@ -1,7 +1,8 @@
 #!/bin/bash
 # weir trace: a program traced, and traces read, drawn, checked and compared.
 . tests/cli/cli.sh
-unset WEIR_TRACE_FILE COLUMNS
+unset WEIR_TRACE_FILE COLUMNS RANK WEIR_COMM_RANK
+exits="$here/tests/cli/pthread_exit"
 export LC_ALL=C
 
 # made FILE MICROSECONDS: a trace of a copy of 1000 us on one queue, and after a wait a kernel
@@ -187,7 +188,24 @@ name="$(find . -maxdepth 1 -name 'of.*.json')"
 expect_contains "$messages" "${name#./}; \`weir trace report"
 WEIR_BACKEND=null expect_data 0 "$weir" trace --report --output 'in.%p.json' \
     sh -c '"$0" devices; exit 0' "$program"
-expect_contains "$messages" "so no report: sh left the work to another process"
+expect_contains "$output" "0 operations"
+[ "$(find . -maxdepth 1 -name 'in.*.json' | wc -l)" -eq 1 ] || fail "there are $(echo in.*.json)"
+WEIR_BACKEND=null expect_data 0 "$weir" trace --report --output 'no.%p.json' true
+expect_contains "$messages" "so no report"
+# Each rank of a job has a file; the report is of all, and of no older one.
+cp a.json two.rank2.json
+touch -d "1 hour ago" two.rank2.json
+WEIR_BACKEND=null expect_data 0 "$weir" trace --report --output two.json "$program" launch -n 2 "$program" devices
+expect_contains "$output" "/two.json
+"
+expect_contains "$output" "/two.rank1.json
+"
+expect_not_contains "$output" "rank2"
+for file in two.json two.rank1.json; do
+    python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$file" || fail "$file is no JSON"
+done
+# A program whose main thread ends by pthread_exit() ends.
+WEIR_BACKEND=null expect_data 0 timeout 60 "$weir" trace --output exits.json "$exits"
 # It does not end well where the trace is not whole, though the program took no notice.
 status=0
 messages="$(WEIR_BACKEND=null prlimit --fsize=600 "$program" trace --output small.json \
