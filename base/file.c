@@ -8,12 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -410,6 +412,30 @@ weir_file_writer *weir_file_writer_create_private(const char *path, char *messag
     return create_writer(path, true, message, message_size);
 }
 
+struct weir_file_growth weir_file_growth_begin(void)
+{
+    sigset_t limit;
+    sigset_t before;
+    sigemptyset(&limit);
+    sigaddset(&limit, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &limit, &before);
+    return (struct weir_file_growth){.held = !sigismember(&before, SIGXFSZ)};
+}
+
+void weir_file_growth_end(struct weir_file_growth growth)
+{
+    const struct timespec at_once = {0};
+    const int error = errno;
+    sigset_t limit;
+    sigemptyset(&limit);
+    sigaddset(&limit, SIGXFSZ);
+    if (growth.held) {
+        (void)sigtimedwait(&limit, NULL, &at_once); // what has come is this thread's own
+        pthread_sigmask(SIG_UNBLOCK, &limit, NULL);
+    }
+    errno = error;
+}
+
 bool weir_file_writer_append(weir_file_writer *writer, const void *data, size_t size)
 {
     if (writer->error != 0)
@@ -417,10 +443,12 @@ bool weir_file_writer_append(weir_file_writer *writer, const void *data, size_t 
     if (size == 0)
         return true;
     errno = 0;
-    if (fwrite(data, 1, size, writer->stream) == size)
-        return true;
-    writer->error = errno != 0 ? errno : EIO;
-    return false;
+    const struct weir_file_growth growth = weir_file_growth_begin();
+    const bool written = fwrite(data, 1, size, writer->stream) == size;
+    weir_file_growth_end(growth);
+    if (!written)
+        writer->error = errno != 0 ? errno : EIO;
+    return written;
 }
 
 // Makes the new name durable. The file is already in place, and some file systems cannot sync a
@@ -438,12 +466,14 @@ bool weir_file_writer_commit(weir_file_writer **writer_at, char *message, size_t
 {
     struct weir_file_writer *writer = *writer_at;
     int error = writer->error;
+    const struct weir_file_growth growth = weir_file_growth_begin();
 
     if (error == 0 && (fflush(writer->stream) != 0 || fsync(fileno(writer->stream)) != 0))
         error = errno;
     // A duplicate keeps the lock until the file has its name; the stream is closed before that.
     const int lock = fcntl(fileno(writer->stream), F_DUPFD_CLOEXEC, 0);
     int closed = fclose(writer->stream);
+    weir_file_growth_end(growth);
     writer->stream = NULL;
     if (error == 0 && closed != 0)
         error = errno;
@@ -470,8 +500,10 @@ void weir_file_writer_destroy(weir_file_writer **writer_at)
     *writer_at = NULL;
     if (!writer)
         return;
+    const struct weir_file_growth growth = weir_file_growth_begin();
     if (writer->stream)
         (void)fclose(writer->stream);
+    weir_file_growth_end(growth);
     if (writer->temporary)
         (void)unlink(writer->temporary);
     free(writer->temporary);

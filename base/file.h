@@ -83,6 +83,14 @@ bool weir_file_writer_commit(weir_file_writer **writer, char *message, size_t me
 // Discards the file and sets `*writer` to NULL. A pointer to NULL is accepted.
 void weir_file_writer_destroy(weir_file_writer **writer);
 
+// Around calls that may make a file grow, also one of memory: past the process's limit (ulimit -f) they then fail
+// with EFBIG, where SIGXFSZ would end the program. Of the calling thread; pairs may nest.
+struct weir_file_growth {
+    bool held;
+};
+struct weir_file_growth weir_file_growth_begin(void);
+void weir_file_growth_end(struct weir_file_growth growth); // errno stays
+
 // Writes a whole file from memory.
 bool weir_file_write(const char *path, const void *data, size_t size, char *message,
                      size_t message_size);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "core/object/device.h"
 #include "core/object/program.h"
@@ -130,8 +131,10 @@ static weir_status create_on(weir_device *device, const struct weir_program_para
     weir_program *program = weir__member_allocate(device, &program_class, sizeof *program, label);
     if (!program)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a program object");
+    const struct weir_file_growth growth = weir_file_growth_begin(); // compilers have caches
     status = weir__chain_program_create(device->chain, device, program, &own,
                                         program->member.object.data);
+    weir_file_growth_end(growth);
     if (status < 0)
         goto fail;
     status = take_signatures(program, &own);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "plugins/perturb/perturb.h"
 
 const char *perturb_mode_name(enum perturb_mode mode)
@@ -24,7 +25,9 @@ static void append(const struct perturb *perturb, const char *text)
 {
     const int fd = open(perturb->report, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     const ssize_t size = (ssize_t)strlen(text);
+    const struct weir_file_growth growth = weir_file_growth_begin();
     const bool written = fd >= 0 && write(fd, text, (size_t)size) == size;
+    weir_file_growth_end(growth);
     if (fd >= 0)
         close(fd);
     if (!written)

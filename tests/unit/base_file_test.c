@@ -2,9 +2,11 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -354,6 +356,32 @@ WEIR_TEST(BaseFile, AReadOnlyFolderIsNamedWithTheReason)
     EXPECT_CONTAINS(message, "a.txt: cannot be written: Permission denied");
     EXPECT_CONTAINS(message, "check the permissions of the directory");
     EXPECT_INT_EQ(made_folder_count(folder), 0);
+}
+
+// In a child, whose limit is small and for which SIGXFSZ has its default action.
+static int write_past_the_limit(const char *path)
+{
+    static const char bytes[1 << 16];
+    const struct rlimit limit = {4096, 4096};
+    sigset_t pending;
+    if (signal(SIGXFSZ, SIG_DFL) == SIG_ERR || setrlimit(RLIMIT_FSIZE, &limit) != 0)
+        return 2;
+    if (put(path, bytes, sizeof bytes) || !strstr(message, "ulimit -f"))
+        return 3;
+    return sigpending(&pending) != 0 || sigismember(&pending, SIGXFSZ);
+}
+
+WEIR_TEST(BaseFile, AFileAboveTheLimitOfTheProcessIsAnError)
+{
+    const char *path = made_path(weir_test_temp_dir(), "limited");
+    int status = -1;
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(write_past_the_limit(path));
+    ASSERT_INT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_INT_EQ(WEXITSTATUS(status), 0);
+    EXPECT_INT_LT(access(path, F_OK), 0);
 }
 
 WEIR_TEST(BaseFile, RefusesToReadWhatIsNotAFile)
