@@ -94,6 +94,11 @@ static bool take_port(struct local_place *place, const char *host_and_port)
     if (!local_address_find(host, port, place->deadline_ns, &place->network, &error))
         return local_place_fail(place, WEIR_ERROR_SYSTEM, PLACE_REMEDY,
                                 "the host '%s' of the rendezvous is not found: %s", host, error);
+    if (local_address_is_wildcard(&place->network))
+        return local_place_fail(place, WEIR_ERROR_CONFIG, PLACE_REMEDY,
+                                "the rendezvous '%s' names all addresses, and not one where "
+                                "rank 0 is",
+                                place->setup->rendezvous);
     if (!local_secret_read(place->secret_file, &place->secret, message, sizeof message))
         return local_place_fail(place, WEIR_ERROR_CONFIG, SECRET_REMEDY, "%s", message);
     if (local_address_is_own(&place->network))

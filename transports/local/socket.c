@@ -102,6 +102,14 @@ bool local_address_is_loopback(const struct local_address *address)
     return ntohl(in->sin_addr.s_addr) >> 24 == 127;
 }
 
+bool local_address_is_wildcard(const struct local_address *address)
+{
+    if (address->address.ss_family == AF_INET6)
+        return IN6_IS_ADDR_UNSPECIFIED(
+            &((const struct sockaddr_in6 *)&address->address)->sin6_addr);
+    return ((const struct sockaddr_in *)&address->address)->sin_addr.s_addr == htonl(INADDR_ANY);
+}
+
 // A socket can be bound to addresses of this machine only.
 bool local_address_is_own(const struct local_address *address)
 {

@@ -52,44 +52,47 @@ WEIR_TEST(Meeting, NeedsFilesForAllRanks)
     limit_files(before);
 }
 
-// The process has no descriptor left for a rank that comes: an error at once, and not a wait that
-// spins until the time is over.
-WEIR_TEST(Meeting, HasNoFileLeftForARank)
+// The process has no descriptor left to listen: told as that.
+WEIR_TEST(Meeting, HasNoFileLeftToListen)
 {
     struct place place = place_open("unix:");
-    struct joiner joiner = {.failed = NULL};
-    struct local_address address;
-    int clients[2] = {socket(AF_UNIX, SOCK_STREAM, 0), socket(AF_UNIX, SOCK_STREAM, 0)};
+    struct rank rank = {.rank = 0};
+    const struct weir_transport_setup setup = place_setup(place.rendezvous, 2, RANKS_PATIENCE);
     int held[64] = {0};
     int count = 0;
-    ASSERT_TRUE(local_address_at_path(place.rendezvous + 5, &address));
-    const rlim_t before = limit_files((rlim_t)clients[1] + 8);
-    while (count < 64 && (held[count] = dup(clients[0])) >= 0)
+    ranks_state();
+    const rlim_t before = limit_files((rlim_t)ranks_descriptors() + 8);
+    while (count < 64 && (held[count] = dup(0)) >= 0)
         count++;
-    ASSERT_INT_LT(3, count);
-    // For the joiner's eventfd, its listener and the folder, in whose place the first one that comes is.
-    close(held[--count]), close(held[--count]), close(held[--count]);
-    rank_start(&joiner, 0, place_setup(place.rendezvous, 2, RANKS_PATIENCE));
-    for (int i = 0; i < 2; i++)
-        while (connect(clients[i], (struct sockaddr *)&address.address, address.size) != 0)
-            weir_clock_sleep_ns(RANKS_SECOND / 1000); // it does not listen yet
-    EXPECT_INT_EQ(rank_await(&joiner), WEIR_ERROR_SYSTEM);
-    EXPECT_CONTAINS(joiner.rank.error.message, "Too many open files");
-    EXPECT_CONTAINS(joiner.rank.error.remedy, "ulimit -n");
+    ASSERT_INT_LT(2, count);
+    close(held[--count]), close(held[--count]); // for its eventfd, and the folder
+    EXPECT_INT_EQ(rank_join(&rank, &setup), WEIR_ERROR_SYSTEM);
+    EXPECT_CONTAINS(rank.error.message, "Too many open files");
+    EXPECT_CONTAINS(rank.error.remedy, "ulimit -n");
     limit_files(before);
     while (count > 0)
         close(held[--count]);
-    local_close(&clients[0]);
-    local_close(&clients[1]);
+    EXPECT_INT_EQ(ranks_blocks(), 1);
     EXPECT_TRUE(place_close(&place));
 }
 
 WEIR_TEST(Meeting, RefusesAPlaceThatIsNone)
 {
-    static const char *const places[] = {
-        "tcp://",        "tcp://host",  "tcp://:5000",      "tcp://host:0",  "tcp://host:65536",
-        "tcp://host:5x", "tcp://host:", "tcp://[::1]5000",  "tcp://[]:5000", "unix:",
-        "file:",         "process:",    "udp://host:5000/x"};
+    static const char *const places[] = {"tcp://",
+                                         "tcp://host",
+                                         "tcp://:5000",
+                                         "tcp://host:0",
+                                         "tcp://host:65536",
+                                         "tcp://host:5x",
+                                         "tcp://host:",
+                                         "tcp://[::1]5000",
+                                         "tcp://[]:5000",
+                                         "unix:",
+                                         "file:",
+                                         "process:",
+                                         "udp://host:5000/x",
+                                         "tcp://0.0.0.0:5000",
+                                         "tcp://[::]:5000"};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         for (uint32_t rank = 0; rank < 2; rank++) {
             const struct rank joined = join_alone(rank, places[i], SHORT);
