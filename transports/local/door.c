@@ -75,8 +75,12 @@ static bool let_in(struct local_door *door, int listener, uint64_t now_ns)
     if (door->count == DOOR_GUESTS)
         send_away(door, 0);
     stranger.connection = local_accept(listener, &stranger.from, &stranger.own_user);
-    if (stranger.connection < 0)
-        return !is_lack(errno); // else the other side has given up
+    if (stranger.connection < 0 && (!is_lack(errno) || door->count == 0))
+        return !is_lack(errno);    // else the other side has given up
+    if (stranger.connection < 0) { // what a stranger holds is for a rank
+        send_away(door, 0);
+        return true;
+    }
     if (stranger.own_user ||
         (!local_address_is_machine(&stranger.from) && challenge(door, &stranger))) {
         door->strangers[door->count++] = stranger;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -233,6 +234,64 @@ WEIR_TEST(Strangers, MaySayTooMuch)
     EXPECT_INT_EQ(rank_await(&first), WEIR_ERROR_COMM);
     EXPECT_CONTAINS(first.rank.error.message, "rank 1 ");
     EXPECT_TRUE(place_close(&place));
+}
+
+// A process without descriptors.
+
+static enum local_came next_at(struct local_door *door, struct local_hello *out_hello)
+{
+    struct pollfd polls[DOOR_POLLS];
+    struct local_address from;
+    int connection = -1;
+    const enum local_came came =
+        local_door_next(door, polls, 0, patience(), out_hello, &connection, &from);
+    local_close(&connection);
+    return came;
+}
+
+// The one that a silent stranger holds is for a rank. Where strangers hold none, the rank 0 fails at once, and does not
+// spin until its time is over.
+WEIR_TEST(Strangers, GiveBackTheLastDescriptor)
+{
+    static struct local_door door;
+    const struct local_secret none = {.is_set = false};
+    const struct local_hello right = hello_of(1, 2);
+    struct local_hello hello = {.rank = 0};
+    struct rlimit limit;
+    int held[64] = {0};
+    int count = 0;
+    local_door_init(&door, &none);
+    ASSERT_TRUE(local_door_open(&door, NULL));
+    const struct local_address address = local_address_at_number(door.number);
+    int silent = local_connect(&address, patience());
+    int rank = local_connect(&address, patience());
+    EXPECT_TRUE(local_write_all(rank, &right, sizeof right, patience()));
+    ASSERT_INT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const struct rlimit before = limit;
+    limit.rlim_cur = (rlim_t)ranks_descriptors() + 8;
+    EXPECT_INT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    while (count < 64 && (held[count] = dup(rank)) >= 0)
+        count++;
+    ASSERT_INT_LT(0, count);
+    close(held[--count]);
+    EXPECT_INT_EQ(next_at(&door, &hello), LOCAL_CAME);
+    EXPECT_INT_EQ(hello.rank, 1);
+    held[count++] = dup(rank);
+    local_close(&silent);
+    silent = -1;
+    while (count < 64 && (held[count] = dup(rank)) >= 0)
+        count++;
+    close(held[--count]);
+    int other = local_connect(&address, patience());
+    EXPECT_INT_LE(0, other);
+    EXPECT_INT_EQ(next_at(&door, &hello), LOCAL_CAME_FAILED);
+    EXPECT_INT_EQ(errno, EMFILE);
+    setrlimit(RLIMIT_NOFILE, &before);
+    while (count > 0)
+        close(held[--count]);
+    local_close(&other);
+    local_close(&rank);
+    local_door_close(&door);
 }
 
 // On the network. A door that lets in so many ranks.
