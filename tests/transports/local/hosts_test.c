@@ -402,19 +402,32 @@ WEIR_TEST(Hosts, AreToldOfADeathAtOnce)
     EXPECT_CONTAINS(told[0].error.message, "died"); // and not that it is late
 }
 
-WEIR_TEST(Hosts, AreToldOfACutCableAtTheTimeout)
+static void expect_cut(enum host host, const char *cut, const char *mended)
 {
-    if (!make_hosts())
-        WEIR_SKIP(NO_HOSTS);
     const struct plan plan = plan_of(work_until_cut);
     pid_t processes[MOST];
     start(&plan, processes);
     for (uint32_t i = 0; i < plan.count; i++)
         while (!told[i].works && kill(processes[i], 0) == 0 && !told[i].joined)
             weir_clock_sleep_ns(RANKS_SECOND / 1000);
-    EXPECT_TRUE(command(THERE, "ip link set w1 down"));
+    EXPECT_TRUE(command(host, cut));
     await(&plan, processes);
-    EXPECT_TRUE(command(THERE, "ip link set w1 up"));
+    EXPECT_TRUE(command(host, mended));
     expect_to_go_on();
     EXPECT_INT_EQ(told[1].worked, WEIR_ERROR_COMM);
+}
+
+WEIR_TEST(Hosts, AreToldOfACutCableAtTheTimeout)
+{
+    if (!make_hosts())
+        WEIR_SKIP(NO_HOSTS);
+    expect_cut(THERE, "ip link set w1 down", "ip link set w1 up");
+}
+
+// There is no way to the other host any more, which those that go on do not need.
+WEIR_TEST(Hosts, GoOnWithoutANetwork)
+{
+    if (!make_hosts())
+        WEIR_SKIP(NO_HOSTS);
+    expect_cut(HERE, "ip link set w0 down", "ip link set w0 up");
 }
