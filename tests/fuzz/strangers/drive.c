@@ -1,0 +1,168 @@
+#include "tests/fuzz/strangers/drive.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tests/fuzz/damage.h"
+#include "tests/fuzz/strangers/round.h"
+
+#define SECRET "the secret of the fuzzers"
+#define LATE_NS (1000 * ROUND_MS)
+// A call that would not end is told by this, and not by the test's time.
+#define STUCK_NS (3000 * ROUND_MS)
+
+static const struct {
+    const char *name;
+    void (*round)(struct round *round);
+} fuzzers[DRIVE_FUZZERS] = {
+    {"door", round_of_door},       {"mesh", round_of_mesh},   {"knock", round_of_knock},
+    {"meeting", round_of_meeting}, {"guest", round_of_guest}, {"call", round_of_call},
+    {"shrink", round_of_shrink},
+};
+
+static atomic_long blocks;
+static atomic_bool unprintable;
+
+static void host_log(weir_log_level level, const char *source, const char *message)
+{
+    (void)level;
+    (void)source;
+    (void)message;
+}
+
+static weir_status host_error(const struct weir_error *detail, size_t size)
+{
+    (void)size;
+    for (const char *at = detail->message; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
+            unprintable = true;
+    return detail->status;
+}
+
+static void *host_allocate(size_t size)
+{
+    void *pointer = calloc(1, size > 0 ? size : 1);
+    blocks += pointer != NULL;
+    return pointer;
+}
+
+static void host_release(void *pointer)
+{
+    blocks -= pointer != NULL;
+    free(pointer);
+}
+
+static void host_count(void)
+{
+}
+
+static const struct weir_host host = {
+    .struct_size = sizeof host,
+    .log = host_log,
+    .error = host_error,
+    .allocate = host_allocate,
+    .release = host_release,
+    .count_driver_object = host_count,
+};
+
+static long open_descriptors(void)
+{
+    long count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    while (folder && readdir(folder))
+        count++;
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+static bool init_world(struct world *world)
+{
+    *world = (struct world){.host = &host};
+    // The path of a socket is short, and that of a test's folder long.
+    snprintf(world->folder, sizeof world->folder, "/tmp/weir-fuzz.XXXXXX");
+    if (!mkdtemp(world->folder) || !local_secret_random(&world->other) ||
+        !local_secret_of(SECRET, strlen(SECRET), &world->secret) ||
+        !local_address_parse("127.0.0.1", &world->loopback))
+        return false;
+    local_address_of_host(&world->network);
+    if (local_address_is_loopback(&world->network))
+        world->network.size = 0;
+    snprintf(world->secret_file, sizeof world->secret_file, "%s/secret", world->folder);
+    const int file = open(world->secret_file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    const bool written = file >= 0 && write(file, SECRET, strlen(SECRET)) > 0;
+    if (file >= 0)
+        close(file);
+    return written;
+}
+
+static void finish_world(const struct world *world)
+{
+    (void)unlink(world->secret_file);
+    (void)rmdir(world->folder);
+}
+
+static uint32_t state_of(uint64_t seed, uint64_t number)
+{
+    const uint64_t mixed =
+        (seed * UINT64_C(0x9e3779b97f4a7c15) + number) * UINT64_C(0xd1342543de82ef95);
+    uint32_t state = (uint32_t)(mixed >> 32) | 1;
+    damage_below(&state, 0);
+    return state;
+}
+
+static void check(struct drive_result *result, const struct round *round, long descriptors)
+{
+    result->late += round->over_ns > LATE_NS;
+    if (round->over_ns > result->worst_ns) {
+        result->worst_ns = round->over_ns;
+        result->worst_round = result->broken_round;
+    }
+    result->broken = round->broken;
+    if (unprintable)
+        result->broken = "an error has a byte that is no text";
+    if (round->over_ns > STUCK_NS)
+        result->broken = "a call has not ended at its deadline";
+    if (blocks != 0)
+        result->broken = "memory has stayed behind";
+    if (open_descriptors() != descriptors)
+        result->broken = "a descriptor has stayed behind";
+}
+
+const struct weir_host *drive_host(void)
+{
+    return &host;
+}
+
+const char *drive_name(uint64_t round)
+{
+    return fuzzers[round % DRIVE_FUZZERS].name;
+}
+
+struct drive_result drive(uint64_t seed, uint64_t first, uint64_t rounds, double seconds)
+{
+    struct drive_result result = {.rounds = 0};
+    struct world world;
+    const uint64_t began_ns = weir_clock_now_ns();
+    if (!init_world(&world))
+        result.broken = "there is no folder";
+    const long descriptors = open_descriptors();
+    while (!result.broken && result.rounds < rounds && result.seconds < seconds) {
+        const uint64_t number = first + result.rounds++;
+        struct round round = {.world = &world, .state = state_of(seed, number)};
+        fuzzers[number % DRIVE_FUZZERS].round(&round);
+        result.connections += round.connections;
+        result.hellos += round.hellos;
+        result.believed[number % DRIVE_FUZZERS] += round.believed;
+        result.broken_round = number;
+        check(&result, &round, descriptors);
+        result.seconds = (double)(weir_clock_now_ns() - began_ns) / 1e9;
+    }
+    finish_world(&world);
+    return result;
+}
