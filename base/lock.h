@@ -12,6 +12,7 @@
 #include <pthread.h>
 
 #include "base/lock_order.h"
+#include "base/wait.h"
 
 struct weir_lock {
     pthread_mutex_t mutex;
@@ -59,16 +60,16 @@ static inline void weir_lock_release_another(struct weir_lock *lock)
     pthread_mutex_unlock(&lock->mutex);
 }
 
-// As pthread_cond_wait() and pthread_cond_timedwait(). The lock keeps its place meanwhile.
+// As weir_wait() and weir_wait_until(). The lock keeps its place meanwhile.
 static inline int weir_lock_wait(struct weir_lock *lock, pthread_cond_t *condition)
 {
-    return pthread_cond_wait(condition, &lock->mutex);
+    return weir_wait(condition, &lock->mutex);
 }
 
 static inline int weir_lock_wait_until(struct weir_lock *lock, pthread_cond_t *condition,
                                        const struct timespec *deadline)
 {
-    return pthread_cond_timedwait(condition, &lock->mutex, deadline);
+    return weir_wait_until(condition, &lock->mutex, deadline);
 }
 
 #endif

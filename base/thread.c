@@ -88,6 +88,8 @@ bool weir_thread_is_all_that_is_left(void)
     return all;
 }
 
+#include "base/wait.h"
+
 static void *begin(void *argument)
 {
     const struct weir_thread *thread = argument;
@@ -117,8 +119,10 @@ int weir_thread_start(struct weir_thread *thread, void (*run)(void *argument), v
 
 void weir_thread_join(struct weir_thread *thread)
 {
+    const int before = weir_cancel_disable();
     pthread_join(thread->id, NULL);
     weir_thread_join_before(thread);
+    weir_cancel_restore(before);
 }
 
 void weir_thread_join_before(const struct weir_thread *thread)

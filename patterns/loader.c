@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/sized.h"
+#include "base/wait.h"
 
 #define SLOTS 3
 
@@ -189,7 +190,7 @@ static weir_status wait_for_next(weir_loader *loader, struct weir__entry **out_e
                                       loader->params.slot_count);
         if (since_ns == 0)
             since_ns = weir_clock_now_ns();
-        pthread_cond_wait(&loader->to_next, &loader->lock);
+        weir_wait(&loader->to_next, &loader->lock);
     }
     if (since_ns > 0) {
         loader->figures.waits++;

@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "base/wait.h"
 
 struct weir__record *weir__pipeline_record(weir_pipeline *pipeline, uint64_t sequence)
 {
@@ -83,7 +84,7 @@ static weir_status wait_for_room(weir_pipeline *pipeline)
 
     pipeline->blocked++;
     while (!has_room(pipeline) && pipeline->cancels == cancels)
-        pthread_cond_wait(&pipeline->moved, &pipeline->lock);
+        weir_wait(&pipeline->moved, &pipeline->lock);
     pipeline->blocked--;
     if (pipeline->cancels == cancels)
         return WEIR_OK;
@@ -172,7 +173,7 @@ bool weir__pipeline_try(weir_pipeline *pipeline, void *frame)
 
 // --- the end ---
 
-// The end of a timeout in the form that pthread_cond_timedwait() takes; false for
+// The end of a timeout in the form that weir_wait_until() takes; false for
 // none.
 static bool deadline_of(uint64_t timeout_ns, struct timespec *out_deadline)
 {
@@ -200,9 +201,9 @@ weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns)
     pipeline->draining++;
     while (pipeline->head < target && error != ETIMEDOUT) {
         if (limited)
-            error = pthread_cond_timedwait(&pipeline->moved, &pipeline->lock, &deadline);
+            error = weir_wait_until(&pipeline->moved, &pipeline->lock, &deadline);
         else
-            pthread_cond_wait(&pipeline->moved, &pipeline->lock);
+            weir_wait(&pipeline->moved, &pipeline->lock);
     }
     pipeline->draining--;
     const bool drained = pipeline->head >= target;
@@ -242,7 +243,7 @@ weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
     pthread_mutex_lock(&ending->lock);
     ending->draining++;
     while (ending->head < ending->tail || ending->blocked > 0)
-        pthread_cond_wait(&ending->moved, &ending->lock);
+        weir_wait(&ending->moved, &ending->lock);
     pthread_mutex_unlock(&ending->lock);
     weir__pipeline_free(ending);
     *pipeline = NULL;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/wait.h"
 #include "patterns/pipeline_parts.h"
 #include "patterns/place.h"
 
@@ -145,7 +146,7 @@ void weir__pipeline_await_turn(weir_pipeline *pipeline, uint64_t number)
         return;
     pthread_mutex_lock(&group->lock);
     while (group->head != number)
-        pthread_cond_wait(&group->turn, &group->lock);
+        weir_wait(&group->turn, &group->lock);
     pthread_mutex_unlock(&group->lock);
 }
 
@@ -221,7 +222,7 @@ static weir_status wait_for_room(weir_pipeline_group *group, const struct look *
 {
     pthread_mutex_lock(&group->lock);
     while (group->head == look->head && group->cancels == look->cancels)
-        pthread_cond_wait(&group->moved, &group->lock);
+        weir_wait(&group->moved, &group->lock);
     const bool cancelled = group->cancels != look->cancels;
     pthread_mutex_unlock(&group->lock);
     return cancelled ? WEIR_CANCELLED : WEIR_OK;

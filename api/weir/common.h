@@ -17,6 +17,8 @@
 //     the names that objects keep, debug mode makes copies (`debug` of [weir]).
 //   - Programs, modules and libraries of different versions work together, because every
 //     structure that may grow is passed with its size: see "Sizes" below.
+//   - A thread that is cancelled (pthread_cancel(), of the deferred type) while a call waits ends at its
+//     next cancellation point after the call: waits of the library are none.
 //   - After fork() every call in the child returns WEIR_ERROR_FORKED, except those of
 //     <weir/report.h>, which need no runtime; destroy functions do nothing.
 #ifndef WEIR_COMMON_H

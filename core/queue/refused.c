@@ -2,6 +2,7 @@
 // nothing is locked while a producer is waited for.
 #include "core/queue/refused.h"
 
+#include "base/wait.h"
 #include "core/object/peer.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
@@ -217,11 +218,13 @@ static void await_all(weir_queue *queue)
 static void await_one(const struct open_wait *open)
 {
     const struct weir_link *first = open->producer->first;
+    const int cancel = weir_cancel_disable();
     if (has_record(open))
         (void)first->ops->event_wait(first, open->producer, open->wait.event.sequence,
                                      WEIR_FOREVER);
     else
         (void)weir__queue_finish(open->producer);
+    weir_cancel_restore(cancel);
     weir__refused_end(open->queue, &open->wait);
 }
 

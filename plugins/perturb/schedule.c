@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/wait.h"
 #include "plugins/perturb/perturb.h"
 
 enum {
@@ -115,10 +116,10 @@ void perturb_wait(struct perturb *perturb, uint64_t deadline_ns)
 {
     const uint64_t until_ns = next_stall_ns(perturb, deadline_ns);
     if (until_ns == WEIR_FOREVER) {
-        pthread_cond_wait(&perturb->changed, &perturb->lock);
+        weir_wait(&perturb->changed, &perturb->lock);
     } else {
         const struct timespec until = weir_clock_timespec(until_ns);
-        pthread_cond_timedwait(&perturb->changed, &perturb->lock, &until);
+        weir_wait_until(&perturb->changed, &perturb->lock, &until);
     }
     mark_stalled(perturb);
 }

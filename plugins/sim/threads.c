@@ -173,9 +173,8 @@ static void give_up(struct sim *sim, enum rest rest)
 // Released in between, the lock lets other threads go on.
 static void pause_for(struct sim *sim, long ns)
 {
-    const struct timespec time = {.tv_nsec = ns};
     pthread_mutex_unlock(&sim->lock);
-    nanosleep(&time, NULL);
+    weir_clock_sleep_ns((uint64_t)ns);
     pthread_mutex_lock(&sim->lock);
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/wait.h"
 #include "plugins/trace/parts.h"
 
 #define SHORTEST_PAUSE_NS UINT64_C(2000000)
@@ -426,7 +427,7 @@ static void run(void *argument)
     while (!trace->stop) {
         const struct timespec until = weir_clock_timespec(weir_clock_now_ns() + pause_ns);
         if (!round.more && !trace->pressed)
-            pthread_cond_timedwait(&trace->wake, &trace->lock, &until);
+            weir_wait_until(&trace->wake, &trace->lock, &until);
         trace->pressed = false;
         if (!round.happened && pause_ns >= LONGEST_PAUSE_NS && weir_thread_is_all_that_is_left())
             end_process(trace);
@@ -460,7 +461,7 @@ void trace_drain_now(struct trace *trace)
     pthread_cond_signal(&trace->wake);
     trace->waiting++;
     while (trace->served < turn && !trace->stop)
-        pthread_cond_wait(&trace->written, &trace->lock);
+        weir_wait(&trace->written, &trace->lock);
     if (--trace->waiting == 0)
         pthread_cond_broadcast(&trace->written);
     pthread_mutex_unlock(&trace->lock);
@@ -489,7 +490,7 @@ void trace_drain_finish(struct trace *trace)
     pthread_cond_signal(&trace->wake);
     pthread_cond_broadcast(&trace->written);
     while (trace->waiting > 0)
-        pthread_cond_wait(&trace->written, &trace->lock);
+        weir_wait(&trace->written, &trace->lock);
     pthread_mutex_unlock(&trace->lock);
     weir_thread_join(&trace->thread);
     pthread_cond_destroy(&trace->wake);
