@@ -114,6 +114,11 @@ weir_status(weir_buffer_wrap)(weir_device *device, const struct weir_wrap_params
     WEIR_READ_PARAMS(weir_wrap_params, params, &known);
     WEIR_REQUIRE(params->label, params->pointer);
     weir_status status = weir__buffer_check_size(device, params->label, params->size);
+    if (status == WEIR_OK && params->size > UINTPTR_MAX - (uintptr_t)params->pointer)
+        status =
+            weir__fail_at(NULL, 0, params->label, WEIR_ERROR_INVALID, "pass the memory's own size",
+                          "weir_buffer_wrap: %zu bytes at %p go past the end of all addresses",
+                          params->size, params->pointer);
     if (status < 0)
         return status;
     const struct weir_buffer_setup setup = {.struct_size = sizeof setup,

@@ -316,6 +316,9 @@ CONFORM(Buffer, Wrap)
     EXPECT_INT_EQ(memory[SIZE], 0);
     weir_buffer_destroy(&in);
     weir_buffer_destroy(&out);
+    params.pointer = (void *)(UINTPTR_MAX - SIZE / 2);
+    EXPECT_INVALID(weir_buffer_wrap(f->device, &params, &out), "weir_buffer_wrap");
+    EXPECT_NULL(out);
     weir_buffer_destroy(&device);
     weir_queue_destroy(&queue);
     free(memory);
