@@ -30,6 +30,23 @@ void sim_device_destroy(const struct weir_link *link, weir_device *object)
     free(sim_device_of(link, object));
 }
 
+static uint32_t lower(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+// What every GPU of CUDA refuses: its programming guide, "Technical specifications per compute capability".
+static void limit_launches(struct weir_limits *limits)
+{
+    limits->max_grid.x = lower(limits->max_grid.x, INT32_MAX);
+    limits->max_grid.y = lower(limits->max_grid.y, UINT16_MAX);
+    limits->max_grid.z = lower(limits->max_grid.z, UINT16_MAX);
+    limits->max_block.x = lower(limits->max_block.x, 1024);
+    limits->max_block.y = lower(limits->max_block.y, 1024);
+    limits->max_block.z = lower(limits->max_block.z, 64);
+    limits->max_block_items = lower(limits->max_block_items, 1024);
+}
+
 // Work that sim does not see cannot be placed, so there are no native handles.
 void sim_device_limits(const struct weir_link *link, weir_device *object,
                        struct weir_limits *limits)
@@ -43,8 +60,10 @@ void sim_device_limits(const struct weir_link *link, weir_device *object,
     // A model has CUDA's numbers, of which a smaller one goes first.
     limits->priority_lowest = -model->least_priority;
     limits->priority_highest = -model->greatest_priority;
-    if (model->multiprocessors)
+    if (model->multiprocessors) {
         limits->compute_units = model->multiprocessors;
+        limit_launches(limits);
+    }
     limits->timing_resolution_ns = 1;
     limits->timing_history = SIM_HISTORY;
     limits->native = 0;
