@@ -302,6 +302,12 @@ static bool read_file(struct local_place *place)
         place->socket = local_address_at_number(number);
     if (local_address_parse(host, &place->network))
         local_address_set_port(&place->network, (uint16_t)port);
+    return true;
+}
+
+// One of an earlier start of this machine, or of another one on no network, is not.
+static bool is_reachable(const struct local_place *place)
+{
     return place->socket.size > 0 || local_place_network(place);
 }
 
@@ -372,7 +378,7 @@ static bool open_at_file(struct local_place *place, struct local_door *door)
     struct local_place found = *place;
     struct local_secret token;
     const bool replaces = read_file(&found);
-    if (replaces && is_taken(&found))
+    if (replaces && is_reachable(&found) && is_taken(&found))
         return local_place_fail(place, WEIR_ERROR_COMM, "give each program a file of its own",
                                 "another rank 0 is at %s already: do two programs use it?",
                                 place->setup->rendezvous);
@@ -466,7 +472,7 @@ static bool open_own_door(struct local_place *place, struct local_door *door)
 // A file of an earlier run names a place at which nothing listens until rank 0 has written its own.
 static int knock_once(struct local_place *place, struct local_door *door, struct local_hello *hello)
 {
-    if (place->is_file && !read_file(place)) {
+    if (place->is_file && !(read_file(place) && is_reachable(place))) {
         errno = ENOENT;
         return -1;
     }

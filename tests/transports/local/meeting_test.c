@@ -327,6 +327,19 @@ WEIR_TEST(Meeting, ReplacesWhatIsLeft)
     }
 }
 
+// From before the machine has started again, on no network.
+WEIR_TEST(Meeting, ReplacesAFileOfAnEarlierStart)
+{
+    struct place place = place_open("file:");
+    write_place(&place,
+                "weir-rendezvous 2 00000000000000000000000000000000 5 127.0.0.1 0 "
+                "0000000000000000000000000000000000000000000000000000000000000000 5\n",
+                0600);
+    EXPECT_INT_EQ(join_alone(1, place.rendezvous, SHORT).status, WEIR_ERROR_COMM);
+    expect_meeting(&place);
+    EXPECT_TRUE(place_close(&place));
+}
+
 WEIR_TEST(Meeting, TellsOfWhatIsLeft)
 {
     for (int i = 0; i < PLACE_KINDS; i++) {
