@@ -87,6 +87,8 @@ static bool take_news(const struct local_run *run, uint32_t index)
         weir_text_escape(peer->elsewhere, sizeof peer->elsewhere, peer->news.cause.text, "");
         return true;
     default:
+        if (!peer->news.cause.text[0]) // would be told as a lack of memory
+            return local_fail(run, "rank %u has failed, and has not said why", index);
         take_failure(run, &peer->news);
         return false;
     }
