@@ -50,8 +50,11 @@ static void read_list(struct tcp_gather *gather, struct tcp_peer *peer)
 {
     const struct tcp_news *news = &peer->news;
     struct tcp_member *list = gather->spare;
+    // One that stops within its list must not keep this rank from what the others say.
+    const uint64_t until_ns =
+        local_sooner(gather->deadline_ns, weir_clock_now_ns() + gather->patience_ns);
     if (news->number > gather->whole->local.count ||
-        !local_read_all(peer->control, list, news->number * sizeof *list, gather->deadline_ns)) {
+        !local_read_all(peer->control, list, news->number * sizeof *list, until_ns)) {
         peer->left = peer->died = true;
         return;
     }
