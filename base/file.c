@@ -128,6 +128,15 @@ bool weir_file_open(const char *path, int *out_descriptor, uint64_t *out_size, c
     return open_file(path, false, out_descriptor, out_size, message, message_size);
 }
 
+// O_NONBLOCK is for open() only: writing waits as usual.
+int weir_file_open_to_write(const char *path, int flags)
+{
+    const int descriptor = open(path, flags | O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (descriptor >= 0)
+        (void)fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+    return descriptor;
+}
+
 bool weir_file_read_exactly(int descriptor, const char *path, void *data, size_t size,
                             char *message, size_t message_size)
 {

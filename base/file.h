@@ -46,6 +46,12 @@ bool weir_file_read(const char *path, size_t limit_bytes, void **out_data, size_
 bool weir_file_read_trusted(const char *path, size_t limit_bytes, void **out_data, size_t *out_size,
                             char *message, size_t message_size);
 
+// Opens a file to be written in place, with O_CLOEXEC and `flags` (O_TRUNC, O_APPEND), and creates it if
+// needed. A pipe is written to if it has a reader.
+//
+// Errors: -1 and errno; ENXIO: a pipe without a reader, for which open() would wait.
+int weir_file_open_to_write(const char *path, int flags);
+
 // A file that is being written. The data goes to a temporary file in the same directory
 // (".weir-PROCESS-NUMBER.tmp"); commit syncs it to the disk and renames it over
 // the path. If anything fails, the temporary file is removed and the file at the

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/c_locale.h"
+#include "base/file.h"
 #include "base/text.h"
 
 enum {
@@ -52,16 +53,6 @@ static bool refuse(struct weir__out *out, const char *path, char *message, size_
     return false;
 }
 
-// Opening a pipe would wait for a reader; with O_NONBLOCK it fails with ENXIO if there is none.
-// Writing blocks as usual.
-static int open_file(const char *path)
-{
-    const int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
-    if (descriptor >= 0)
-        (void)fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
-    return descriptor;
-}
-
 bool weir__out_open(struct weir__out *out, const char *path, char *message, size_t message_size)
 {
     *out = (struct weir__out){.capacity = FIRST_CAPACITY};
@@ -71,7 +62,7 @@ bool weir__out_open(struct weir__out *out, const char *path, char *message, size
         weir__out_fail(out, "there is no memory");
         return refuse(out, path, message, message_size);
     }
-    const int descriptor = open_file(path);
+    const int descriptor = weir_file_open_to_write(path, O_TRUNC);
     if (descriptor < 0) {
         if (errno == ENXIO)
             weir__out_fail(out, "it is a pipe without a reader");

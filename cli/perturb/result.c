@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "cli/perturb/perturb.h"
 
 void result_finish(struct result *result)
@@ -46,15 +48,21 @@ bool content_read(FILE *file, struct content *out_content)
 bool content_load(const char *path, struct content *out_content)
 {
     *out_content = (struct content){NULL, 0};
-    FILE *file = fopen(path, "rb");
-    if (!file && errno == ENOENT)
+    char message[512];
+    uint64_t size;
+    int descriptor;
+    if (access(path, F_OK) != 0 && errno == ENOENT)
         return true;
-    if (!file) {
-        cli_error("%s cannot be read: %s", path, strerror(errno));
+    if (!weir_file_open(path, &descriptor, &size, message, sizeof message)) {
+        cli_error("%s", message);
         return false;
     }
-    const bool ok = content_read(file, out_content);
-    fclose(file);
+    FILE *file = fdopen(descriptor, "rb");
+    const bool ok = file && content_read(file, out_content);
+    if (file)
+        fclose(file);
+    else
+        close(descriptor);
     return ok;
 }
 

@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "cli/common/json.h"
 #include "cli/common/signals.h"
 #include "cli/run/overlay.h"
@@ -193,10 +194,14 @@ static FILE *create_file(struct run_video *video, const char *suffix)
 {
     char path[4608];
     snprintf(path, sizeof path, "%s/%s.%s", video->run->output, video->name, suffix);
-    FILE *file = fopen(path, "we");
-    if (!file)
-        break_off(video, path);
-    return file;
+    const int descriptor = weir_file_open_to_write(path, O_TRUNC);
+    FILE *file = descriptor >= 0 ? fdopen(descriptor, "w") : NULL;
+    if (file)
+        return file;
+    break_off(video, path);
+    if (descriptor >= 0)
+        close(descriptor);
+    return NULL;
 }
 
 static const char *word_of(weir_status status)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "kernels/compiler/compiler.h"
@@ -62,19 +63,11 @@ static bool included_name(const char *line, const char *end, char *out_name)
     return true;
 }
 
-static bool is_readable(const char *path)
-{
-    FILE *file = fopen(path, "re");
-    if (file)
-        fclose(file);
-    return file != NULL;
-}
-
 // Whether there is such a file; a path that is too long is none.
 static bool is_file(char *out_path, const char *folder, size_t length, const char *name)
 {
     const int written = snprintf(out_path, PATH_SIZE, "%.*s%s", (int)length, folder, name);
-    return written < PATH_SIZE && is_readable(out_path);
+    return written < PATH_SIZE && access(out_path, R_OK) == 0;
 }
 
 // Beside the file that contains the directive, and then in the folders.

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "plugins/fault/parts.h"
 #include "plugins/kit/chain.h"
 
@@ -15,7 +16,7 @@ static weir_status open_list(struct fault *fault)
     fault->list = -1;
     if (!path[0])
         return WEIR_OK;
-    fault->list = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    fault->list = weir_file_open_to_write(path, O_APPEND);
     if (fault->list >= 0)
         return WEIR_OK;
     return weir_host_fail(fault->link->host, WEIR_ERROR_IO, "name another file with `list`",

@@ -23,7 +23,7 @@ const char *perturb_mode_name(enum perturb_mode mode)
 
 static void append(const struct perturb *perturb, const char *text)
 {
-    const int fd = open(perturb->report, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    const int fd = weir_file_open_to_write(perturb->report, O_APPEND);
     const ssize_t size = (ssize_t)strlen(text);
     const struct weir_file_growth growth = weir_file_growth_begin();
     const bool written = fd >= 0 && write(fd, text, (size_t)size) == size;

@@ -66,6 +66,17 @@ for file in own.c own.h; do
     [ "$(cat own.*)" = "#define OWN" ] || fail "$file was replaced"
 done
 
+# A pipe is neither waited for nor replaced.
+rm -f own.*
+mkfifo own.h pipe.cl
+expect_data 1 timeout 60 "$weir" kernels build empty.cl -o own.c --ptx none
+expect_contains "$messages" "own.h"
+expect_contains "$messages" "a pipe or a device"
+[ -p own.h ] && [ ! -e own.c ] || fail "the pipe was replaced"
+echo '#include "pipe.cl"' >includes_pipe.cl
+expect_data 1 timeout 60 "$weir" kernels build includes_pipe.cl -o own_2.c --ptx none
+expect_contains "$messages" "pipe.cl"
+
 # The files that it depends on, as make reads them.
 odd='a $'b#c
 mkdir "$odd"

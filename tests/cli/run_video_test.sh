@@ -178,7 +178,10 @@ TEXT
 sed -i 's/^import sys$/import os, sys/' endless.py
 expect_data 0 "$weir" run arr-coc --config small.ini --output endless --quiet --frames 3 - < <(python3 endless.py)
 [ "$(wc -l <endless/stdin.jsonl)" = 3 ] || fail "--frames 3 ran: $(cat endless/stdin.jsonl)"
-mkfifo stalled
+mkdir unread
+mkfifo unread/stdin.jsonl stalled
+expect_data 1 timeout 100 "$weir" run arr-coc --config small.ini --output unread --quiet --frames 3 - < <(python3 endless.py)
+expect_contains "$messages" "unread/stdin.jsonl cannot be written"
 # interrupted FOLDER WRITER...: the stream comes from a program.
 interrupted()
 {
