@@ -5,7 +5,7 @@
 
 weir=$PWD/cli/weir
 program=$PWD/tests/memory/program
-allocator=$PWD/tests/memory/liballocator.so
+allocator=$PWD/tests/memory/preloaded_allocator.so
 export WEIR_MODULE_PATH=$PWD/lib/weir WEIR_BACKEND=null WEIR_PLUGINS='' WEIR_TRACE_FILE=/dev/null
 export WEIR_COMM_TIMEOUT=5
 cd "$TEST_TMPDIR"
