@@ -20,6 +20,8 @@
     "ranks meet at file:PATH on a file system that all see"
 #define FOLDER_REMEDY "name a socket in a folder of yours that no other user can enter (chmod 700)"
 #define FILE_LIMIT 4096u
+// One attempt at a place, so that a file is looked at again.
+#define KNOCK_NS (UINT64_C(2000) * 1000 * 1000)
 #define LOOK_AGAIN_NS (UINT64_C(20) * 1000 * 1000)
 
 bool local_place_fail(struct local_place *place, weir_status status, const char *remedy,
@@ -419,8 +421,11 @@ bool local_place_close(struct local_place *place)
 
 // Other ranks.
 
-static bool may_come(int error)
+// What a file names may be left from an earlier run, and anything may be there now.
+static bool may_come(const struct local_place *place, int error)
 {
+    if (place->is_file)
+        return error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM;
     return error == ENOENT || error == ECONNREFUSED || error == EAGAIN || error == ECONNRESET ||
            error == ETIMEDOUT || error == EHOSTUNREACH;
 }
@@ -482,7 +487,7 @@ static int knock_once(struct local_place *place, struct local_door *door, struct
     hello->number = door->number;
     hello->port = door->port;
     return local_knock(place->socket.size ? &place->socket : &place->network, &place->secret, hello,
-                       place->deadline_ns);
+                       local_sooner(place->deadline_ns, weir_clock_now_ns() + KNOCK_NS));
 }
 
 // A socket in a folder of another user's would be one too.
@@ -505,7 +510,7 @@ int local_place_knock(struct local_place *place, struct local_door *door, struct
         const int error = errno;
         if (connection >= 0)
             return connection;
-        if (!may_come(error)) {
+        if (!may_come(place, error)) {
             tell_refused(place, error);
             return -1;
         }

@@ -340,6 +340,26 @@ WEIR_TEST(Meeting, ReplacesAFileOfAnEarlierStart)
     EXPECT_TRUE(place_close(&place));
 }
 
+// It names a place of the network to which there is no way, or which does not answer: the rank that has come first does
+// not stay with it.
+WEIR_TEST(Meeting, LooksAgainAtAFileThatIsLeft)
+{
+    struct place place = place_open("file:");
+    struct joiner joiners[2] = {{.failed = NULL}};
+    write_place(&place,
+                "weir-rendezvous 2 00000000000000000000000000000000 5 192.0.2.1 9 "
+                "0000000000000000000000000000000000000000000000000000000000000000 5\n",
+                0600);
+    rank_start(&joiners[1], 1, place_setup(place.rendezvous, 2, RANKS_PATIENCE));
+    weir_clock_sleep_ns(SHORT);
+    rank_start(&joiners[0], 0, place_setup(place.rendezvous, 2, RANKS_PATIENCE));
+    for (int i = 0; i < 2; i++)
+        EXPECT_STR_EQ(rank_await(&joiners[i]) ? joiners[i].rank.error.message : "", "");
+    for (int i = 0; i < 2; i++)
+        rank_leave(&joiners[i].rank);
+    EXPECT_TRUE(place_close(&place));
+}
+
 WEIR_TEST(Meeting, TellsOfWhatIsLeft)
 {
     for (int i = 0; i < PLACE_KINDS; i++) {
