@@ -491,7 +491,7 @@ WEIR_TEST(Meeting, BelievesNoFileOfAnotherUser)
 {
     struct place place = place_open("file:");
     leave_file(&place);
-    const bool given = chown(place_path(&place), NOBODY, NOBODY) == 0;
+    const bool given = chown(place_path(&place), OTHER_USER, OTHER_USER) == 0;
     if (given)
         expect_disbelief(&place);
     EXPECT_TRUE(place_close(&place));
@@ -520,7 +520,7 @@ WEIR_TEST(Meeting, RefusesAFolderThatOthersCanEnter)
 WEIR_TEST(Meeting, RefusesAFolderOfAnotherUser)
 {
     struct place place = place_open("unix:");
-    const bool given = chown(place.folder, NOBODY, NOBODY) == 0;
+    const bool given = chown(place.folder, OTHER_USER, OTHER_USER) == 0;
     if (given)
         expect_no_entry(&place);
     EXPECT_TRUE(place_close(&place));

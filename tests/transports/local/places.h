@@ -2,10 +2,12 @@
 #ifndef WEIR_TESTS_TRANSPORTS_PLACES_H
 #define WEIR_TESTS_TRANSPORTS_PLACES_H
 
+#include <unistd.h>
+
 #include "tests/transports/local/ranks.h"
 
-// A user who is not this one.
-#define NOBODY 65534
+// A user who is not this one: nobody, mostly.
+#define OTHER_USER (geteuid() == 65534 ? 65533 : 65534)
 
 enum {
     PLACE_KINDS = 3

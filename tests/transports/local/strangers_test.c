@@ -60,7 +60,7 @@ static bool can_be_another_user(void)
     int status = -1;
     const pid_t child = fork();
     if (child == 0)
-        _exit(setuid(NOBODY) == 0 ? 0 : 1);
+        _exit(setuid(OTHER_USER) == 0 ? 0 : 1);
     return waitpid(child, &status, 0) == child && status == 0;
 }
 
@@ -72,7 +72,7 @@ static int come_as_another(uint32_t number, const struct local_hello *hello)
     const struct local_address address = local_address_at_number(number);
     const int connection = socket(AF_UNIX, SOCK_STREAM, 0);
     char byte = 0;
-    if (setuid(NOBODY) != 0 ||
+    if (setuid(OTHER_USER) != 0 ||
         connect(connection, (const struct sockaddr *)&address.address, address.size) != 0)
         return 2;
     (void)local_write_all(connection, hello, sizeof *hello, patience());
@@ -122,7 +122,7 @@ static int listen_as_another(int told, int until)
     const struct local_address address = local_address_at_number(0);
     uint32_t number = 0;
     char byte;
-    if (setuid(NOBODY) != 0 || local_listen(&address, &number) < 0)
+    if (setuid(OTHER_USER) != 0 || local_listen(&address, &number) < 0)
         return 1;
     return write(told, &number, sizeof number) == sizeof number && read(until, &byte, 1) == 0 ? 0
                                                                                               : 1;
