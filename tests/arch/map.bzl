@@ -109,6 +109,7 @@ LINKS = {
     "plugins/check": ["jansson", "zlib"],
     "plugins/trace": ["jansson", "zlib"],
     "report": ["jansson", "zlib"],
+    "transports/local": ["sodium"],
 }
 
 TARGETS = {
