@@ -24,14 +24,18 @@ uint32_t weir_odd_one(const void *things, uint32_t count,
 {
     const uint32_t elected = elect(things, count, same);
     uint32_t odd = WEIR_ODD_NONE;
+    uint32_t common = elected;
     uint32_t alike = 0;
     for (uint32_t i = count; i-- > 0;) {
         if (same(things, elected, i)) {
             alike++;
-            *out_common = i;
+            common = i;
         } else if (same(things, i, i)) {
             odd = i;
         }
     }
-    return alike > count / 2 ? odd : WEIR_ODD_NONE;
+    if (alike <= count / 2 || odd == WEIR_ODD_NONE)
+        return WEIR_ODD_NONE;
+    *out_common = common;
+    return odd;
 }

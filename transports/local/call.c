@@ -83,11 +83,13 @@ static bool fail(const struct local_run *run, enum weir_transport_fault fault, u
                  const char *format, va_list arguments)
 {
     struct local_cause cause = {.number = run->head.number, .fault = fault, .rank = rank};
+    char file[LOCAL_FILE_SIZE];
     size_t used = 0;
+    weir_text_escape(file, sizeof file, run->head.file, "");
     append_call(cause.text, sizeof cause.text, &used, &run->head);
     weir_text_append(cause.text, sizeof cause.text, &used, " of '%s'", run->group->label);
-    if (run->head.file[0])
-        weir_text_append(cause.text, sizeof cause.text, &used, ", %s:%d", run->head.file,
+    if (file[0])
+        weir_text_append(cause.text, sizeof cause.text, &used, ", %s:%d", file,
                          (int)run->head.line);
     weir_text_append(cause.text, sizeof cause.text, &used, ": ");
     if (used < sizeof cause.text)

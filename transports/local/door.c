@@ -178,10 +178,10 @@ enum local_came local_door_next(struct local_door *door, struct pollfd *polls, s
             for (size_t i = 0; i < count; i++)
                 polls[i].revents = 0;
         const uint64_t now_ns = weir_clock_now_ns();
-        if (has_other(polls, others))
-            return LOCAL_CAME_OTHER;
         if (now_ns >= deadline_ns)
             return LOCAL_CAME_LATE;
+        if (has_other(polls, others))
+            return LOCAL_CAME_OTHER;
         if (hear_strangers(door, own + DOOR_LISTENERS, now_ns, &rank)) {
             *out_hello = rank.answer.hello;
             *out_connection = rank.connection;

@@ -34,6 +34,10 @@ struct tcp_list {
 // Where a rank waits for no other one.
 #define TCP_NONE UINT32_MAX
 
+// So many pieces of a control connection are read at a time: one that says things without end keeps no call from its
+// deadline.
+#define TCP_MOST_PIECES 64
+
 // What control connections carry.
 enum tcp_news_kind {
     TCP_FAILED = 1,

@@ -70,7 +70,7 @@ static void read_list(struct tcp_gather *gather, struct tcp_peer *peer)
 // Reads what a peer has said, up to a list.
 static void listen_to(struct tcp_gather *gather, struct tcp_peer *peer)
 {
-    while (!peer->left && !gather->settled) {
+    for (int pieces = 0; !peer->left && !gather->settled && pieces < TCP_MOST_PIECES; pieces++) {
         const ssize_t got = recv(peer->control, (char *)&peer->news + peer->news_size,
                                  sizeof peer->news - peer->news_size, 0);
         if (got < 0 && (errno == EAGAIN || errno == EINTR))

@@ -12,7 +12,7 @@
 #include "transports/local/tcp.h"
 
 // How long the control connection of a peer may take to say why the other one has ended.
-#define VERDICT_NS (UINT64_C(1000) * 1000 * 1000)
+#define VERDICT_NS (UINT64_C(500) * 1000 * 1000)
 
 // A rank whose time is nearly over asks the others for whom they wait: such a part of the timeout before its
 // end, at most so long.
@@ -97,7 +97,7 @@ static bool take_news(const struct local_run *run, uint32_t index)
 bool local_tcp_read_news(const struct local_run *run, uint32_t index)
 {
     struct tcp_peer *peer = &local_tcp_of(run)->peers[index];
-    while (!peer->left) {
+    for (int pieces = 0; !peer->left && pieces < TCP_MOST_PIECES; pieces++) {
         const ssize_t got = recv(peer->control, (char *)&peer->news + peer->news_size,
                                  sizeof peer->news - peer->news_size, 0);
         if (got < 0 && (errno == EAGAIN || errno == EINTR))

@@ -205,6 +205,30 @@ WEIR_TEST(Failures, TwoDifferAndTheThirdIsLate)
     expect_cause(ranks, 2, WEIR_FAULT_DIFFERS, UINT32_MAX, 1);
 }
 
+// Also where the one that is late stands between them: no rank has what most have called.
+static weir_status call_oddly_or_last(struct rank *rank)
+{
+    struct calls *calls = rank->user;
+    while (rank->rank == 1 && sem_wait(&calls->go) != 0)
+        continue;
+    const weir_status status = rank_call(rank, calls->call[rank->rank / 2]);
+    if (rank->rank == 0)
+        sem_post(&calls->go);
+    return status;
+}
+
+WEIR_TEST(Failures, TwoDifferAndTheOneBetweenThemIsLate)
+{
+    struct calls calls = {.call = {sum_of(0, 64), other_of(0)}};
+    struct rank ranks[RANKS_MAX];
+    sem_init(&calls.go, 0, 0);
+    ranks_run(WIRE, 3, call_oddly_or_last, &calls, ranks);
+    sem_destroy(&calls.go);
+    for (uint32_t i = 0; i < 3; i++)
+        EXPECT_INT_EQ(ranks[i].status, WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(ranks[0].error.message, "rank 2 has called barrier 1");
+}
+
 static struct weir_transport_call message_of(weir_collective kind, int rank, uint64_t count)
 {
     struct weir_transport_call call = sum_of(rank, count);
