@@ -1,5 +1,5 @@
 #!/bin/bash
-# matrix_test.sh map|read|send|mpich|openmpi RANKS BACKEND: the conformance matrix in processes, through the transport
+# matrix_test.sh map|send|mpich|openmpi RANKS BACKEND: the conformance matrix in processes, through the transport
 # `local` with that setting of `memory`, or through MPI. Skipped, with the reason, where the library is not there.
 . tests/support/shell.sh
 
@@ -10,7 +10,7 @@ program="$PWD/tests/comm/matrix_rank"
 start=()
 
 case "$way" in
-map | read | send)
+map | send)
     export WEIR_LOCAL_MEMORY="$way"
     start=("$PWD/cli/weir" launch -n "$ranks")
     ;;
