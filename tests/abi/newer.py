@@ -1,5 +1,6 @@
 """Makes newer headers of the public ones: each structure, table of slots and enumeration that may
-grow gets something at its end. A structure may unless its comment says "Closed.".
+grow gets something at its end. A structure may unless its comment says "Closed.", or it is of the kit, which is
+compiled with the module that uses it.
 
 usage: newer.py HEADER NEWER [HEADER NEWER]...
 
@@ -53,7 +54,7 @@ def main():
     paths = iter(sys.argv[1:])
     for header, newer in zip(paths, paths):
         with open(header, encoding="utf-8") as file, open(newer, "w", encoding="utf-8") as out:
-            out.writelines(grow(file))
+            out.writelines(file if "/kit/" in header else grow(file))
 
 
 main()
