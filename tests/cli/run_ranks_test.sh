@@ -90,7 +90,7 @@ expect_contains "$messages" "--ranks and --devices cannot be combined"
 # A rank that is interrupted, or killed, ends all: the others say which.
 cat >marked.sh <<'TEXT'
 echo $$ >"pid.$RANK"
-# Rank 0 ends by what rank 1 tells it, not by the launch's signal.
+# Rank 0 ends by what rank 1 tells it, not by the launch's signal. Rank 1 puts its number into the name of its trace.
 if [ "$RANK" = 0 ]; then trap '' TERM; else export WEIR_PLUGINS=trace WEIR_TRACE_FILE=rank.trace; fi
 exec "$@"
 TEXT
@@ -98,11 +98,11 @@ TEXT
 ended()
 {
     local status=0
-    rm -f rank.trace pid.?
+    rm -f rank.rank1.trace pid.?
     "$program" launch -n 2 --grace 100 --no-prefix sh marked.sh "$program" run arr-coc --config small.ini --ranks --repeat 1000000 \
         --output ended coffee1.png >out 2>err &
     local pid=$!
-    expect_work rank.trace 300
+    expect_work rank.rank1.trace 300
     kill -s "$1" "$(cat pid.1)"
     wait "$pid" || status=$?
     [ "$status" -ne 0 ] || fail "with a rank that got $1 it ended with 0"
