@@ -319,6 +319,9 @@ static weir_status create_kernel(weir_program *program, const char *name, weir_k
         weir__member_free(&kernel->member);
         return status;
     }
+    // The backend does not know what a plugin takes from its limits.
+    if (kernel->info.max_block_items > device->limits.max_block_items)
+        kernel->info.max_block_items = device->limits.max_block_items;
     atomic_fetch_add(&program->references, 1);
     weir__member_enlist(&kernel->member);
     *out_kernel = kernel;
