@@ -40,7 +40,7 @@ WEIR_TEST(News, AFailure)
 
 WEIR_TEST(News, NoSuchRankOrFault)
 {
-    struct local_cause said = {.fault = WEIR_FAULT_ABORTED + 1, .rank = 2};
+    struct local_cause said = {.fault = WEIR_FAULT_ABORTED + 1, .rank = 2, .text = "why"};
     struct local_cause heard = hear(&said);
     EXPECT_UINT_EQ(heard.fault, WEIR_FAULT_OTHER);
     EXPECT_UINT_EQ(heard.rank, UINT32_MAX);
