@@ -43,7 +43,7 @@ static weir_status submit(const struct perturb_batch *batch, const struct weir_o
     return next->ops->queue_submit(next, batch->queue->object, operation);
 }
 
-// Without memory for it what follows runs at once, in the same order.
+// Out of memory for it, what follows runs at once, in the same order.
 static void submit_gate(struct perturb_batch *batch)
 {
     const struct weir_operation *first = perturb_of_user(batch->first);

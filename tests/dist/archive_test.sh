@@ -52,7 +52,7 @@ while IFS= read -r file; do
 done < <(find "$there" -type f)
 [ "$count" -ge 7 ] || fail "only $count programs and libraries were found"
 for module in "$there"/lib/weir/*.so; do
-    exported="$(nm -D --defined-only "$module" | awk '{ print $3 }' |
+    exported="$(nm -D --defined-only "$module" | awk '$2 ~ /[A-Z]/ { print $3 }' |
         grep -v -x '__bss_start\|_edata\|_end')"
     [ "$exported" = weir_module_query ] || fail "$module exports $exported"
 done

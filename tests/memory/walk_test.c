@@ -1,5 +1,5 @@
 // Each allocation of one life of a runtime fails in turn, wherever in the process it comes from: the
-// life ends with an error or without one, within its time, and leaves no memory behind. What stays
+// life ends with an error or without one, within its time, and leaves no memory. What stays
 // in caches of the process is allocated by the lives before.
 #include <inttypes.h>
 #include <stdio.h>
@@ -184,7 +184,7 @@ static struct outcome live(void)
     return outcome;
 }
 
-// Which allocation is being failed, for whoever reads what a crash leaves.
+// Which allocation is being failed, for a reader of what a crash leaves.
 static void announce(long index)
 {
     char text[64];

@@ -140,7 +140,7 @@ WEIR_TEST(PerturbIdle, SubmitWaitsForNoHostCallOfAGraph)
     }
 }
 
-// A launch behind a host call that has not ended is handed on by an update of its graph, and keeps no other
+// A launch after a host call that has not ended is handed on by an update of its graph, and keeps no other
 // operation waiting.
 WEIR_TEST(PerturbIdle, LaunchBehindAHostCallDelaysNoOtherQueue)
 {

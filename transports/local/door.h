@@ -1,4 +1,4 @@
-// How a connection becomes that of a rank: whoever comes is a stranger until it is proven whose process it is.
+// How a connection becomes that of a rank: each is a stranger's until it is proven whose process has made it.
 //
 // At a socket of the machine the system says which user's process has come, and only this user's is let in. On
 // the network both sides prove that they know the secret (secret.h). Only then a byte of what it has said counts.

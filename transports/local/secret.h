@@ -18,7 +18,7 @@ struct local_secret {
     uint8_t key[32];
 };
 
-// A secret of the text, or one that nobody else has. False if the system's library or numbers cannot be had.
+// A secret of the text, or of random numbers. False if the system's library or numbers cannot be had.
 bool local_secret_of(const char *text, size_t size, struct local_secret *out_secret);
 bool local_secret_random(struct local_secret *out_secret);
 // That of WEIR_COMM_SECRET, else of the file, whose path may be empty, else none. False with a sentence: too

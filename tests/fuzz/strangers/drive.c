@@ -129,9 +129,9 @@ static void check(struct drive_result *result, const struct round *round, long d
     if (round->over_ns > STUCK_NS)
         result->broken = "a call has not ended at its deadline";
     if (blocks != 0)
-        result->broken = "memory has stayed behind";
+        result->broken = "memory is left";
     if (open_descriptors() != descriptors)
-        result->broken = "a descriptor has stayed behind";
+        result->broken = "a descriptor is left";
 }
 
 const struct weir_host *drive_host(void)

@@ -2,7 +2,7 @@
 // damaged things to the real functions, which the caller runs.
 //
 // In every round: nothing more is believed than what was said rightly; the function returns soon after its
-// deadline; and no descriptor and no memory stays behind.
+// deadline; and no descriptor and no memory is left.
 #ifndef WEIR_TESTS_FUZZ_STRANGERS_ROUND_H
 #define WEIR_TESTS_FUZZ_STRANGERS_ROUND_H
 

@@ -70,7 +70,7 @@ bool __wrap_local_write_descriptor(int connection, int descriptor, uint64_t dead
 
 // What is offered.
 
-static const char mark[] = "nobody has changed this";
+static const char mark[] = "no rank has changed this";
 
 static int made_file(int file, off_t size, int seals)
 {

@@ -6,7 +6,7 @@
 
 #include "tests/transports/local/ranks.h"
 
-// A user who is not this one: nobody, mostly.
+// Another user than this one, mostly the system's user "nobody".
 #define OTHER_USER (geteuid() == 65534 ? 65533 : 65534)
 
 enum {

@@ -539,7 +539,7 @@ static bool reads(const char *path, const struct local_secret *wanted)
            memcmp(&secret.key, &wanted->key, sizeof secret.key) == 0;
 }
 
-// A file of this user's that nobody else can read. Another thing is refused, and not waited for.
+// A file of this user's that no other user can read. Another thing is refused, and not waited for.
 WEIR_TEST(Secret, IsReadFromAPrivateFile)
 {
     struct place place = place_open("file:");
