@@ -35,6 +35,7 @@ for ((kill = every; kill < steps; kill += every)); do
         sleep 0.05
     done
     read -r -a ranks <"/proc/$launch/task/$launch/children" || true # it ends without a newline
+    ranks=("${ranks[@]:1}") # the first is the guard of the launch
     victim=$((kill / every % 2))
     kill -s KILL "${ranks[victim]}"
     status=0
