@@ -6,7 +6,7 @@
 
 #include "tests/transports/local/ranks.h"
 
-// Another user than this one, mostly the system's user "nobody".
+// Another user than this one: mostly the one of the system that owns no files.
 #define OTHER_USER (geteuid() == 65534 ? 65533 : 65534)
 
 enum {
