@@ -117,10 +117,12 @@ bool local_tcp_read_news(const struct local_run *run, uint32_t index)
     return true;
 }
 
-// The connection for data has ended, and the one for control says why.
+// The connection for data has ended, and the one for control says why; unless a rank has called something else before.
 bool local_tcp_lost(const struct local_run *run, uint32_t index)
 {
     struct tcp_peer *peer = &local_tcp_of(run)->peers[index];
+    if (run->differs && !local_tcp_judge(run))
+        return false;
     const uint64_t deadline_ns = weir_clock_now_ns() + VERDICT_NS;
     while (!peer->left && weir_clock_now_ns() < deadline_ns) {
         struct pollfd control = {.fd = peer->control, .events = POLLIN};

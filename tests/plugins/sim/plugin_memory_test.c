@@ -58,13 +58,27 @@ static weir_status accept_wait(const struct weir_link *link, weir_queue *queue, 
     return WEIR_OK;
 }
 
+static weir_status accept_times(const struct weir_link *link, weir_queue *queue,
+                                struct weir_operation_time *times, size_t time_size,
+                                size_t capacity, size_t *out_count)
+{
+    (void)link;
+    (void)queue;
+    (void)times;
+    (void)time_size;
+    (void)capacity;
+    *out_count = 0;
+    return WEIR_OK;
+}
+
 static const struct weir_host host = {.struct_size = sizeof host,
                                       .error = keep_status,
                                       .allocate = allocate,
                                       .release = free};
 static const struct weir_module_ops accepting = {.queue_submit = accept,
                                                  .queue_finish = accept_finish,
-                                                 .event_wait = accept_wait};
+                                                 .event_wait = accept_wait,
+                                                 .queue_times = accept_times};
 static const struct weir_link next = {.struct_size = sizeof next,
                                       .ops = &accepting,
                                       .host = &host,
