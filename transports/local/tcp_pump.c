@@ -117,12 +117,11 @@ bool local_tcp_read_news(const struct local_run *run, uint32_t index)
     return true;
 }
 
-// The connection for data has ended, and the one for control says why; unless a rank has called something else before.
+// The connection for data has ended, and the one for control says why. If it has only left, what it has called before
+// may.
 bool local_tcp_lost(const struct local_run *run, uint32_t index)
 {
     struct tcp_peer *peer = &local_tcp_of(run)->peers[index];
-    if (run->differs && !local_tcp_judge(run))
-        return false;
     const uint64_t deadline_ns = weir_clock_now_ns() + VERDICT_NS;
     while (!peer->left && weir_clock_now_ns() < deadline_ns) {
         struct pollfd control = {.fd = peer->control, .events = POLLIN};
@@ -130,6 +129,8 @@ bool local_tcp_lost(const struct local_run *run, uint32_t index)
         if (!local_tcp_read_news(run, index))
             return false;
     }
+    if (run->differs && !local_tcp_judge(run))
+        return false;
     return peer->left && !peer->died ? local_gone(run, index, last_of(peer))
                                      : local_died(run, index, last_of(peer));
 }
