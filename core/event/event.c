@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
+#include "base/wait.h"
 #include "core/event/event.h"
 #include "core/event/notifier.h"
 #include "core/graph/capture.h"
@@ -142,6 +143,21 @@ static weir_status query_any(const struct weir_event *events, size_t count,
 
 // No driver waits for any of several events, so this polls: at once, then with
 // pauses that grow to 200 µs.
+static weir_status await_any(const struct weir_event *events, size_t count, uint64_t timeout_ns,
+                             const struct weir__host_caller *caller, size_t *out_index)
+{
+    const uint64_t start = weir_clock_now_ns();
+    for (uint64_t pause = 1000;; pause = pause < 200000 ? 2 * pause : pause) {
+        weir_status status = query_any(events, count, caller, out_index);
+        if (status != WEIR_NOT_READY)
+            return status;
+        uint64_t passed = weir_clock_now_ns() - start;
+        if (passed >= timeout_ns)
+            return WEIR_TIMEOUT;
+        weir_clock_sleep_ns(pause < timeout_ns - passed ? pause : timeout_ns - passed);
+    }
+}
+
 weir_status weir_event_sync_any_at(const struct weir_event *events, size_t count,
                                    uint64_t timeout_ns, size_t *out_index, const char *file,
                                    int line)
@@ -154,16 +170,11 @@ weir_status weir_event_sync_any_at(const struct weir_event *events, size_t count
     if (weir__in_host_call())
         return refuse_wait_in_host_call("weir_event_sync_any", file, line);
 
-    uint64_t start = weir_clock_now_ns();
-    for (uint64_t pause = 1000;; pause = pause < 200000 ? 2 * pause : pause) {
-        weir_status status = query_any(events, count, &caller, out_index);
-        if (status != WEIR_NOT_READY)
-            return status;
-        uint64_t passed = weir_clock_now_ns() - start;
-        if (passed >= timeout_ns)
-            return WEIR_TIMEOUT;
-        weir_clock_sleep_ns(pause < timeout_ns - passed ? pause : timeout_ns - passed);
-    }
+    // The links may read files or sleep with their locks taken.
+    const int before = weir_cancel_disable();
+    const weir_status status = await_any(events, count, timeout_ns, &caller, out_index);
+    weir_cancel_restore(before);
+    return status;
 }
 
 weir_status weir_event_sync_all_at(const struct weir_event *events, size_t count,

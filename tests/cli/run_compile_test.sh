@@ -136,7 +136,6 @@ refused()
 }
 if [ -z "$sanitized" ]; then
     refused pipe "no pipe for processes that compile kernels: Too many open files; the first frame"
-    refused room "no pipe for processes that compile kernels: Resource temporarily unavailable; the first frame"
     refused start "a process that compiles kernels cannot be started: Resource temporarily unavailable"
 fi
 

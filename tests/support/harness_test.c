@@ -115,5 +115,5 @@ WEIR_TEST(Environment, HasPrivateWritableFolders)
         ASSERT_NOT_NULL(folder);
         EXPECT_TRUE(is_folder(folder));
     }
-    EXPECT_CONTAINS(getenv("POCL_CACHE_DIR"), getenv("TEST_TMPDIR"));
+    EXPECT_CONTAINS(getenv("HOME"), getenv("TEST_TMPDIR"));
 }

@@ -105,8 +105,8 @@ static void run_twice(cl_context context, cl_command_queue queue, cl_program pro
 
 WEIR_TEST(Pocl, CompilesIntoThePrivateCache)
 {
-    const char *cache = getenv("POCL_CACHE_DIR");
-    ASSERT_NOT_NULL(cache);
+    const char *cache = weir_test_temp_dir();
+    setenv("POCL_CACHE_DIR", cache, 1);
     ASSERT_TRUE(folder_is_empty(cache));
     ASSERT_TRUE(load_opencl());
 

@@ -7,7 +7,8 @@ set -eu
 : "${TEST_TMPDIR:?run this through bazel test}"
 # Bazel's own HOME for tests need not be writable.
 export HOME="$TEST_TMPDIR/home"
-export POCL_CACHE_DIR="$TEST_TMPDIR/pocl"
+# --test_env=POCL_CACHE_DIR=FOLDER: the kernels that PoCL has compiled in other tests too.
+export POCL_CACHE_DIR="${POCL_CACHE_DIR:-$TEST_TMPDIR/pocl}"
 mkdir -p "$HOME" "$POCL_CACHE_DIR"
 
 # Suppression files are named from here, and a test may change its folder.

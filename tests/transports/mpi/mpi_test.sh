@@ -112,17 +112,30 @@ expect_other()
     [ "$(grep -c COMM <<<"$output")" -eq 6 ] || fail "other-$1 printed: $output"
 }
 expect_other kind "all-reduce 2 of 'grads', app.c:20: rank 1 has called barrier 2 (app.c:30) instead"
-expect_other count "all-reduce 2 of 'grads', app.c:20: $call the count 9, and rank 0 with 8"
-expect_other datatype "all-reduce 2 of 'grads', app.c:20: $call the datatype f64, and rank 0 with f32"
-expect_other reduction "all-reduce 2 of 'grads', app.c:20: $call the reduction maximum, and rank 0 with sum"
-expect_other root "broadcast 2 of 'grads', app.c:20: rank 1 has called broadcast 2 (app.c:30) with the root 1, and rank 0 with 0"
-# Rank 0, which compares, may be the one that differs. Of two ranks neither is blamed.
-expect_other kind-0 "all-reduce 2 of 'grads', app.c:20: rank 0 has called barrier 2 (app.c:30) instead"
-expect_other count-0 "all-reduce 2 of 'grads', app.c:20: rank 0 has called all-reduce 2 (app.c:30) with the count 9, and rank 1 with 8"
-on 2 other-kind
-expect_all 2 "all-reduce 2 of 'grads', app.c:20: rank 1 has called barrier 2 (app.c:30), and rank 0 all-reduce 2 (app.c:20)"
-on 3 message
-expect_all 3 "recv of 'grads', app.c:20: rank 1 has called send (app.c:20) with the count 3, and rank 0 with 4"
+# What is compared and what is told are Weir's own: the fakes, which start faster, see the rest of it.
+if [[ "$1" == fake_* ]]; then
+    expect_other count "all-reduce 2 of 'grads', app.c:20: $call the count 9, and rank 0 with 8"
+    expect_other datatype "all-reduce 2 of 'grads', app.c:20: $call the datatype f64, and rank 0 with f32"
+    expect_other reduction "all-reduce 2 of 'grads', app.c:20: $call the reduction maximum, and rank 0 with sum"
+    expect_other root "broadcast 2 of 'grads', app.c:20: rank 1 has called broadcast 2 (app.c:30) with the root 1, and rank 0 with 0"
+    # Rank 0, which compares, may be the one that differs. Of two ranks neither is blamed.
+    expect_other kind-0 "all-reduce 2 of 'grads', app.c:20: rank 0 has called barrier 2 (app.c:30) instead"
+    expect_other count-0 "all-reduce 2 of 'grads', app.c:20: rank 0 has called all-reduce 2 (app.c:30) with the count 9, and rank 1 with 8"
+    on 2 other-kind
+    expect_all 2 "all-reduce 2 of 'grads', app.c:20: rank 1 has called barrier 2 (app.c:30), and rank 0 all-reduce 2 (app.c:20)"
+    on 3 message
+    expect_all 3 "recv of 'grads', app.c:20: rank 1 has called send (app.c:20) with the count 3, and rank 0 with 4"
+
+    # A rank that is out of memory, for a group and for a message.
+    for what in memory-0 memory-3 memory-5; do
+        on 3 "$what"
+        expect_all 3 "split 1 of 'grads', app.c:20: rank 1 has no memory left"
+    done
+    for what in message-memory-0 message-memory-1; do
+        on 3 "$what"
+        expect_all 3 "recv of 'grads', app.c:20: rank 1 has no memory left"
+    done
+fi
 
 # Ranks that do not come: late, stopped, gone. Rank 0 is the one that the others wait for.
 for what in late stop; do
@@ -137,16 +150,6 @@ on 3 leave
 for what in abort abort-receive; do
     on 3 "$what"
     expect_all 3 "'grads', rank 1: the disk is full"
-done
-
-# A rank that is out of memory, for a group and for a message.
-for what in memory-0 memory-3 memory-5; do
-    on 3 "$what"
-    expect_all 3 "split 1 of 'grads', app.c:20: rank 1 has no memory left"
-done
-for what in message-memory-0 message-memory-1; do
-    on 3 "$what"
-    expect_all 3 "recv of 'grads', app.c:20: rank 1 has no memory left"
 done
 
 # A rank that never creates its communicator, and one with another number than MPI's.
