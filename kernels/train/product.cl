@@ -8,28 +8,38 @@
 // the stores of a column into one bank.
 #define PITCH (TRAIN_TILE + 4)
 
-// Both store [depth, line] and read neighbouring elements with neighbouring work-items. A
-// line is a row of the first factor, or a column of the second one.
+// How the work-items of a block take a tile: work-item `lane` takes TRAIN_ITEM elements.
+struct lane {
+    uint line, depth;           // its first element in the tile
+    uint next_line, next_depth; // to the next one
+    size_t lines, depths;       // between lines, and between depths, in memory
+};
 
-// From a matrix [lines, depths].
-void take_lines(__local float *tile, __global const element *restrict from, uint line, uint depth,
-                uint lines, uint depths, uint depth_end, uint lane)
+// Neighbouring work-items read neighbouring elements. A line is a row of the first factor, or a column of
+// the second one; in memory a matrix is [lines, depths], or [depths, lines] if it is `turned`.
+struct lane lane_of(uint lane, bool turned, uint lines, uint depths)
 {
-    uint d = lane % TRAIN_DEPTH;
-    for (uint i = lane / TRAIN_DEPTH; i < TRAIN_TILE; i += TRAIN_TILE / TRAIN_ITEM) {
-        bool inside = line + i < lines && depth + d < depth_end;
-        tile[d * PITCH + i] = inside ? wide(from[(size_t)(line + i) * depths + depth + d]) : 0.0f;
-    }
+    struct lane own;
+    own.line = turned ? lane % TRAIN_TILE : lane / TRAIN_DEPTH;
+    own.depth = turned ? lane / TRAIN_TILE : lane % TRAIN_DEPTH;
+    own.next_line = turned ? 0 : TRAIN_TILE / TRAIN_ITEM;
+    own.next_depth = turned ? TRAIN_ITEM : 0;
+    own.lines = turned ? 1 : depths;
+    own.depths = turned ? lines : 1;
+    return own;
 }
 
-// From a matrix [depths, lines].
-void take_turned(__local float *tile, __global const element *restrict from, uint line, uint depth,
-                 uint lines, uint depth_end, uint lane)
+// Into [depth, line], with zeros outside the matrix. Without an `if` for the whole block, on which PoCL 5.0 ends:
+// docs/opencl-drivers.md.
+void take(__local float *tile, __global const element *restrict from, struct lane own, uint line,
+          uint depth, uint lines, uint depth_end)
 {
-    uint i = lane % TRAIN_TILE;
-    for (uint d = lane / TRAIN_TILE; d < TRAIN_DEPTH; d += TRAIN_ITEM) {
+#pragma unroll
+    for (uint k = 0; k < TRAIN_ITEM; k++) {
+        uint i = own.line + k * own.next_line, d = own.depth + k * own.next_depth;
         bool inside = line + i < lines && depth + d < depth_end;
-        tile[d * PITCH + i] = inside ? wide(from[(size_t)(depth + d) * lines + line + i]) : 0.0f;
+        tile[d * PITCH + i] =
+            inside ? wide(from[(line + i) * own.lines + (depth + d) * own.depths]) : 0.0f;
     }
 }
 
@@ -47,6 +57,8 @@ __kernel __attribute__((reqd_work_group_size(TRAIN_BLOCK, TRAIN_BLOCK, 1))) void
     uint column = (uint)get_group_id(0) * TRAIN_TILE;
     uint begin = (uint)get_group_id(2) * span;
     uint end = min(k, begin + span);
+    struct lane lane_a = lane_of(lane, turned & TRAIN_TURNED_A, m, k);
+    struct lane lane_b = lane_of(lane, !(turned & TRAIN_TURNED_B), n, k);
     float sum[TRAIN_ITEM][TRAIN_ITEM];
 
 #pragma unroll
@@ -55,14 +67,8 @@ __kernel __attribute__((reqd_work_group_size(TRAIN_BLOCK, TRAIN_BLOCK, 1))) void
         for (uint j = 0; j < TRAIN_ITEM; j++)
             sum[i][j] = 0.0f;
     for (uint depth = begin; depth < end; depth += TRAIN_DEPTH) {
-        if (turned & TRAIN_TURNED_A)
-            take_turned(part_a, a, row, depth, m, end, lane);
-        else
-            take_lines(part_a, a, row, depth, m, k, end, lane);
-        if (turned & TRAIN_TURNED_B)
-            take_lines(part_b, b, column, depth, n, k, end, lane);
-        else
-            take_turned(part_b, b, column, depth, n, end, lane);
+        take(part_a, a, lane_a, row, depth, m, end);
+        take(part_b, b, lane_b, column, depth, n, end);
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint d = 0; d < TRAIN_DEPTH; d++)
 #pragma unroll
