@@ -79,7 +79,7 @@ weir_status clc_build(struct clc_build *build);
 // Releases the results.
 void clc_drop(struct clc_build *build);
 
-// signature.c: the second half of clc_build().
+// clc.c: the second half of clc_build().
 weir_status clc_describe(struct clc_build *build);
 
 // place.c

@@ -1,5 +1,5 @@
-// Shared by the files of the times from CUPTI: activity.c starts it and numbers operations,
-// activity_records.c reads its records.
+// Shared by the files of the times from CUPTI: activity_start.c starts it and numbers operations,
+// activity.c reads its records.
 #ifndef WEIR_BACKENDS_CUDA_ACTIVITY_PARTS_H
 #define WEIR_BACKENDS_CUDA_ACTIVITY_PARTS_H
 
@@ -13,10 +13,10 @@ enum {
 
 #define CU_SEQUENCE_MASK ((UINT64_C(1) << CU_SEQUENCE_BITS) - 1)
 
-// activity.c: set before CUPTI is first called.
+// activity_start.c: set before CUPTI is first called.
 extern struct cupti_symbols cu_cupti;
 
-// activity_records.c
+// activity.c
 
 // False: out of memory. What there is is freed with cu_activity_free().
 bool cu_activity_allocate(void);

@@ -1,5 +1,5 @@
 // Times of operations from CUPTI, which writes a record with start and end for everything that the
-// device runs (activity_records.c). There is one CUPTI in a process and its callbacks have no user
+// device runs (activity.c). There is one CUPTI in a process and its callbacks have no user
 // pointer, so the state here is global too.
 //
 // Each operation has a number, made of its queue's and its own, which is pushed as an external

@@ -5,7 +5,7 @@
 //   queue.c        streams, and submit
 //   copy.c         copies and fills, by the kinds of memory
 //   graph.c        graphs
-//   graph_parts.c  the driver's nodes for the nodes of a graph
+//   nodes.c        the driver's nodes for the nodes of a graph
 //   event.c        records and waits
 //   fault.c        histories of queues, and the operations that a fault may be caused by
 //   timeline.c     times of records on the one timeline of a device
@@ -22,7 +22,7 @@
 //   occupancy.c    how many blocks of a kernel the device holds at once
 //   source.c       OpenCL C at run time, and the cache of its results
 //   driver_cl.c    the driver's OpenCL compiler
-//   nvrtc.c        CUDA C++ at run time
+//   compile.c      CUDA C++ at run time
 //   nccl*.c        collectives, by NCCL
 //   give_up.c      devices whose work may never end, and waits that end with them
 //   error.c        status and remedy of CUDA's errors
@@ -159,7 +159,7 @@ weir_status cu_graph_update(const struct weir_link *link, weir_graph *object, ui
 weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue,
                             const struct weir_operation *operation);
 
-// graph_parts.c
+// nodes.c
 
 // The parts of a copy or fill, on a queue with a builder, one after the other.
 weir_status cu_build_box(struct cu_builder *builder, const CUDA_MEMCPY3D *box);
@@ -273,7 +273,7 @@ void cu_activity_rest(void);
 void cu_activity_push(const struct cu_queue *queue, uint64_t sequence);
 void cu_activity_pop(void);
 
-// activity_records.c
+// activity.c
 
 // No times are stored while the lock is held.
 void cu_activity_lock(void);
@@ -403,7 +403,7 @@ struct cu_compiled {
 weir_status cu_compile_opencl(const struct cu_device *device, const char *source,
                               const char *options, struct cu_compiled *out);
 
-// nvrtc.c
+// compile.c
 
 struct cu_compiler *cu_compiler_create(const struct weir_host *host);
 void cu_compiler_destroy(struct cu_compiler *compiler, const struct weir_host *host);

@@ -1,4 +1,4 @@
-// Graphs. The driver's parts of each node are kept (graph_parts.c), since an update that the driver
+// Graphs. The driver's parts of each node are kept (nodes.c), since an update that the driver
 // cannot make in place (another number of nodes, another size of element) builds a new executable
 // graph from the parts of all nodes. The old one may be running; the driver frees it after that.
 //
@@ -11,7 +11,7 @@
 //
 // The staging memory of a copy between HOST buffers belongs to the graph, since its launches never
 // overlap.
-#include "backends/cuda/graph_parts.h"
+#include "backends/cuda/graph.h"
 #include "backends/cuda/nccl.h"
 
 static const struct cu_symbols *symbols_of(const struct cu_graph *graph)

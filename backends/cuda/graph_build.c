@@ -1,5 +1,5 @@
 // The driver's graphs, from the parts of all nodes: see graph.c.
-#include "backends/cuda/graph_parts.h"
+#include "backends/cuda/graph.h"
 #include "backends/cuda/nccl.h"
 
 static const struct cu_symbols *symbols_of(const struct cu_graph *graph)

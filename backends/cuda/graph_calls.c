@@ -2,7 +2,7 @@
 // the graph is made, and becomes a graph inside the node: a library's calls (cuBLAS) with all their
 // kernels. It is kept, so that the function is not called again where an update builds the driver's
 // graph anew. A host call is a host node.
-#include "backends/cuda/graph_parts.h"
+#include "backends/cuda/graph.h"
 
 bool cu_graph_takes(const struct weir_link *link, weir_device *device,
                     const struct weir_operation *operation)

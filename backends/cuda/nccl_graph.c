@@ -2,7 +2,7 @@
 // kernels in a graph before and after others is added once for each capture. So one capture makes
 // the whole graph: a stream is captured, the other nodes are added to the graph that comes of it, and
 // for each collective the stream continues after the nodes that it depends on.
-#include "backends/cuda/graph_parts.h"
+#include "backends/cuda/graph.h"
 #include "backends/cuda/nccl.h"
 
 // The driver's memory of an all-to-all in place cannot be in a graph that may be launched again while

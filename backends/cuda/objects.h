@@ -28,7 +28,7 @@ struct cu_listed {
     struct weir_device_info info;
 };
 
-struct cu_compiler; // nvrtc.c
+struct cu_compiler; // compile.c
 struct cu_nccl;     // nccl.h
 
 // The state of a link.
@@ -208,7 +208,7 @@ struct cu_watch {
     struct cu_timed ring[CU_WATCH_ENTRIES];
 };
 
-struct cu_builder; // graph_parts.c
+struct cu_builder; // nodes.c
 struct cu_graph;
 
 struct cu_queue {

@@ -1,6 +1,6 @@
 // Splits operations into parts. Copies and fills are split by copy.c as for streams, on a queue
 // that collects commands instead of running them.
-#include "backends/cuda/graph_parts.h"
+#include "backends/cuda/graph.h"
 #include "backends/cuda/ask.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 // The parts of a graph's nodes. A node of Weir becomes one node of the driver or several in
 // sequence; each of these is a part, which is kept as long as the graph exists.
-#ifndef WEIR_BACKENDS_CUDA_GRAPH_PARTS_H
-#define WEIR_BACKENDS_CUDA_GRAPH_PARTS_H
+#ifndef WEIR_BACKENDS_CUDA_GRAPH_H
+#define WEIR_BACKENDS_CUDA_GRAPH_H
 
 #include "backends/cuda/cu.h"
 
