@@ -1,8 +1,28 @@
-// The table of errors is backends/clc/error.c.
+// The driver's functions, in the order of the list in symbols.h, and errors of its calls. The table of errors
+// is backends/clc/error.c.
 #include <stdarg.h>
 #include <stdio.h>
+#include <weir/kit/symbols.h>
 
 #include "backends/opencl/opencl.h"
+#include "backends/opencl/symbols.h"
+
+static const struct weir_kit_symbol table[] = {
+#define OCL_SYMBOL(since, result, name, parameters) \
+    {#name, offsetof(struct ocl_symbols, name), (since) > 12},
+    OCL_SYMBOLS(OCL_SYMBOL)
+#undef OCL_SYMBOL
+};
+
+bool ocl_symbols_load(const char *library, struct ocl_symbols *symbols, char *message,
+                      size_t message_size)
+{
+    void *handle = weir_kit_library_open(&library, 1, message, message_size);
+    return handle && weir_kit_symbols_load(handle, library, table, sizeof table / sizeof *table,
+                                           symbols, message, message_size);
+}
+
+// Errors.
 
 weir_status ocl_native_error(const struct ocl_module *module, const char *call, cl_int code,
                              const char *format, ...)
