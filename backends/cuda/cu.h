@@ -453,8 +453,8 @@ void cu_comms_mark_queue(struct cu_queue *queue);
 // The queue's work has finished, and its stream goes.
 void cu_comms_forget_queue(struct cu_queue *queue);
 
-// nccl_call.c: cu_queue_submit() of a COLLECTIVE.
-weir_status cu_queue_submit_collective(const struct weir_link *link, weir_queue *object,
-                                       const struct weir_operation *operation);
+// nccl_call.c
+weir_status cu_submit_collective(const struct weir_link *link, struct cu_queue *queue,
+                                 const struct weir_operation *operation);
 
 #endif

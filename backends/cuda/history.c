@@ -189,8 +189,7 @@ static bool is_rationed(struct cu_words *words, uint64_t now, bool tells_of_othe
     return atomic_fetch_add_explicit(written, 1, memory_order_relaxed) >= WORDS_IN_TICK;
 }
 
-// Apart, so that an operation that is no record sets up no frame.
-WEIR_APART static void write_word_if_due(struct cu_queue *queue, uint64_t sequence)
+static void write_word_if_due(struct cu_queue *queue, uint64_t sequence)
 {
     struct cu_history *history = queue->history;
     const bool tells_of_others = history->waited > 0 && !queue->device->module->attribute_faults;

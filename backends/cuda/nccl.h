@@ -108,7 +108,7 @@ static inline bool cu_comm_begin(struct cu_comm *comm, struct cu_queue *queue, u
         atomic_store_explicit(&comm->inside, false, memory_order_release);
         return false;
     }
-    if (WEIR_RARELY(!cu_comm_continues(comm, queue)))
+    if (!cu_comm_continues(comm, queue))
         cu_comm_mark_begin(comm, queue, turn);
     return true;
 }
@@ -116,7 +116,7 @@ static inline bool cu_comm_begin(struct cu_comm *comm, struct cu_queue *queue, u
 static inline void cu_comm_end(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn)
 {
     const uint32_t marked = atomic_load_explicit(&comm->marked_turn, memory_order_relaxed);
-    if (WEIR_RARELY(!cu_comm_continues(comm, queue) || turn + 1 - marked >= CU_MARK_CALLS))
+    if (!cu_comm_continues(comm, queue) || turn + 1 - marked >= CU_MARK_CALLS)
         cu_comm_mark_end(comm, queue, turn + 1);
     else
         atomic_store_explicit(&comm->next_turn, turn + 1, memory_order_release);

@@ -3,9 +3,7 @@
 // NCCL's documentation has them; a rank's own part is a copy.
 #include <sched.h>
 
-#include "backends/cuda/fault_parts.h"
 #include "backends/cuda/nccl.h"
-#include "backends/cuda/submit_parts.h"
 
 // One call.
 struct call {
@@ -56,18 +54,6 @@ static char *address_of(const struct weir_link *link, const weir_buffer *buffer,
     return buffer ? (char *)(uintptr_t)(cu_buffer_of(link, buffer)->address + offset) : NULL;
 }
 
-// The most frequent call, with less code than the others.
-static WEIR_INLINE ncclResult_t all_reduce(const struct weir_link *link, const struct cu_comm *comm,
-                                           const struct cu_queue *queue,
-                                           const struct weir_operation *operation)
-{
-    return comm->nccl->api.ncclAllReduce(
-        address_of(link, operation->u.collective.src, operation->u.collective.src_offset),
-        address_of(link, operation->u.collective.dst, operation->u.collective.dst_offset),
-        operation->u.collective.count, type_of(operation->u.collective.element),
-        reduction_of(operation->u.collective.reduction), comm->native, queue->stream);
-}
-
 static ncclResult_t reduce(struct call *call)
 {
     const struct weir_operation *operation = call->operation;
@@ -76,6 +62,10 @@ static ncclResult_t reduce(struct call *call)
     const size_t count = operation->u.collective.count;
     CUstream stream = call->queue->stream;
     switch (operation->u.collective.kind) {
+    case WEIR_ALL_REDUCE:
+        call->name = "ncclAllReduce";
+        return call->nccl->ncclAllReduce(call->src, call->dst, count, type, reduction,
+                                         call->comm->native, stream);
     case WEIR_REDUCE:
         call->name = "ncclReduce";
         return call->nccl->ncclReduce(call->src, call->dst, count, type, reduction,
@@ -228,8 +218,7 @@ static ncclResult_t carry(const struct weir_link *link, struct call *call)
 {
     const uint32_t peer = call->operation->u.collective.root;
     switch (call->operation->u.collective.kind) {
-    case WEIR_ALL_REDUCE: // in cu_nccl_call()
-        break;
+    case WEIR_ALL_REDUCE:
     case WEIR_REDUCE:
     case WEIR_REDUCE_SCATTER:
         return reduce(call);
@@ -255,10 +244,22 @@ static ncclResult_t carry(const struct weir_link *link, struct call *call)
     return ncclInvalidArgument;
 }
 
-WEIR_APART static ncclResult_t call_other(const struct weir_link *link, const struct cu_comm *comm,
-                                          const struct cu_queue *queue,
-                                          const struct weir_operation *operation,
-                                          const char **out_call)
+// With NCCL_COMM_BLOCKING=0 a call returns before its work is in the stream, where later work of the queue would
+// overtake it. An abort ends the wait.
+WEIR_COLD static ncclResult_t await_call(const struct cu_comm *comm)
+{
+    ncclResult_t code = ncclInProgress;
+    while (code == ncclInProgress && !atomic_load(&comm->aborted)) {
+        const ncclResult_t asked = comm->nccl->api.ncclCommGetAsyncError(comm->native, &code);
+        code = asked == ncclSuccess ? code : asked;
+        sched_yield();
+    }
+    return code;
+}
+
+ncclResult_t cu_nccl_call(const struct weir_link *link, const struct cu_comm *comm,
+                          const struct cu_queue *queue, const struct weir_operation *operation,
+                          const char **out_call)
 {
     struct call call = {
         .comm = comm,
@@ -277,69 +278,18 @@ WEIR_APART static ncclResult_t call_other(const struct weir_link *link, const st
         operation->u.collective.kind == WEIR_BARRIER)
         cu_watch_command(queue);
     *out_call = call.name;
-    return code;
-}
-
-// With NCCL_COMM_BLOCKING=0 a call returns before its work is in the stream, where later work of the queue would
-// overtake it. An abort ends the wait.
-WEIR_COLD static ncclResult_t await_call(const struct cu_comm *comm)
-{
-    ncclResult_t code = ncclInProgress;
-    while (code == ncclInProgress && !atomic_load(&comm->aborted)) {
-        const ncclResult_t asked = comm->nccl->api.ncclCommGetAsyncError(comm->native, &code);
-        code = asked == ncclSuccess ? code : asked;
-        sched_yield();
-    }
-    return code;
-}
-
-static WEIR_INLINE ncclResult_t call_nccl(const struct weir_link *link, const struct cu_comm *comm,
-                                          const struct cu_queue *queue,
-                                          const struct weir_operation *operation,
-                                          const char **out_call)
-{
-    ncclResult_t code;
-    if (WEIR_RARELY(operation->u.collective.kind != WEIR_ALL_REDUCE)) {
-        code = call_other(link, comm, queue, operation, out_call);
-    } else {
-        code = all_reduce(link, comm, queue, operation);
-        if (operation->u.collective.count)
-            cu_watch_command(queue);
-        *out_call = "ncclAllReduce";
-    }
     return code == ncclInProgress ? await_call(comm) : code;
 }
 
-ncclResult_t cu_nccl_call(const struct weir_link *link, const struct cu_comm *comm,
-                          const struct cu_queue *queue, const struct weir_operation *operation,
-                          const char **out_call)
-{
-    return call_nccl(link, comm, queue, operation, out_call);
-}
-
-static WEIR_INLINE weir_status submit(const struct weir_link *link, struct cu_queue *queue,
-                                      const struct weir_operation *operation)
+weir_status cu_submit_collective(const struct weir_link *link, struct cu_queue *queue,
+                                 const struct weir_operation *operation)
 {
     struct cu_comm *comm = cu_comm_of(link, operation->u.collective.comm);
     const char *call;
     if (!cu_comm_begin(comm, queue, operation->u.collective.turn))
         return weir_host_fail(link->host, WEIR_ERROR_COMM, "create another communicator",
                               "the communicator was aborted");
-    const ncclResult_t code = call_nccl(link, comm, queue, operation, &call);
+    const ncclResult_t code = cu_nccl_call(link, comm, queue, operation, &call);
     cu_comm_end(comm, queue, operation->u.collective.turn);
     return code == ncclSuccess ? WEIR_OK : cu_nccl_error(comm, call, code);
-}
-
-static WEIR_INLINE void note(const struct weir_link *link, struct cu_queue *queue,
-                             const struct weir_operation *operation)
-{
-    (void)link;
-    cu_history_add(queue->history, operation, NULL);
-}
-
-// A plain all-reduce needs no call in here but the driver's and NCCL's.
-weir_status cu_queue_submit_collective(const struct weir_link *link, weir_queue *object,
-                                       const struct weir_operation *operation)
-{
-    return cu_submit_by(link, object, operation, note, submit);
 }

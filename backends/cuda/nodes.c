@@ -1,7 +1,7 @@
 // Splits operations into parts. Copies and fills are split by copy.c as for streams, on a queue
 // that collects commands instead of running them.
-#include "backends/cuda/graph.h"
 #include "backends/cuda/ask.h"
+#include "backends/cuda/graph.h"
 
 #include <string.h>
 

@@ -4,7 +4,6 @@
 
 #include "backends/cuda/ask.h"
 #include "backends/cuda/cu.h"
-#include "backends/cuda/submit_parts.h"
 #include "kernels/ptx/ptx.h"
 
 static void enlist(struct cu_queue *queue)
@@ -185,6 +184,9 @@ static weir_status submit_launch(const struct weir_link *link, struct cu_queue *
 static weir_status submit(const struct weir_link *link, struct cu_queue *queue,
                           const struct weir_operation *operation)
 {
+    if (queue->carried && operation->kind != WEIR_OPERATION_RECORD &&
+        operation->kind != WEIR_OPERATION_COLLECTIVE)
+        cu_comms_mark_queue(queue);
     switch (operation->kind) {
     case WEIR_OPERATION_COPY:
         return cu_submit_copy(link, queue, operation);
@@ -207,32 +209,31 @@ static weir_status submit(const struct weir_link *link, struct cu_queue *queue,
                               operation->u.wait.event.sequence);
     case WEIR_OPERATION_GRAPH:
         return cu_submit_graph(link, queue, operation);
+    case WEIR_OPERATION_COLLECTIVE:
+        return cu_submit_collective(link, queue, operation);
     default: // the library keeps the others
         return weir_host_unknown_kind(link, operation);
     }
 }
 
-static WEIR_INLINE weir_status submit_marked(const struct weir_link *link, struct cu_queue *queue,
-                                             const struct weir_operation *operation)
-{
-    if (queue->carried && operation->kind != WEIR_OPERATION_RECORD)
-        cu_comms_mark_queue(queue);
-    return submit(link, queue, operation);
-}
-
-// Apart, so that a collective sets up no frame.
-WEIR_APART static weir_status submit_other(const struct weir_link *link, weir_queue *object,
-                                           const struct weir_operation *operation)
-{
-    return cu_submit_by(link, object, operation, cu_history_note, submit_marked);
-}
-
 weir_status cu_queue_submit(const struct weir_link *link, weir_queue *object,
                             const struct weir_operation *operation)
 {
-    return operation->kind == WEIR_OPERATION_COLLECTIVE
-               ? cu_queue_submit_collective(link, object, operation)
-               : submit_other(link, object, operation);
+    struct cu_queue *queue = cu_queue_of(link, object);
+    struct cu_scope scope;
+    weir_status status = cu_enter(queue->device, &scope);
+    if (status < 0)
+        return status;
+    cu_history_note(link, queue, operation);
+    if (queue->watch)
+        cu_watch_begin(queue, operation);
+    status = submit(link, queue, operation);
+    if (queue->watch)
+        cu_watch_end(queue, status == WEIR_OK);
+    if (queue->device->module->attribute_faults && status == WEIR_OK)
+        cu_history_mark(queue, operation);
+    cu_leave(queue->device, &scope);
+    return status;
 }
 
 weir_status cu_queue_finish(const struct weir_link *link, weir_queue *object)
