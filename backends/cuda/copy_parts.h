@@ -47,15 +47,21 @@ static inline struct weir_volume cu_volume_of(const struct weir_plane *plane, si
     return (struct weir_volume){plane->buffer, plane->offset, plane->pitch, plane->pitch * height};
 }
 
-// One command each, or a node if the queue builds a graph.
-weir_status cu_read_device(const struct cu_queue *queue, char *dst, CUdeviceptr src, size_t size);
-weir_status cu_copy_device(const struct cu_queue *queue, CUdeviceptr dst, CUdeviceptr src,
-                           size_t size);
-weir_status cu_copy_box(const struct cu_queue *queue, const struct cu_box *box);
+static inline weir_status cu_copy_device(const struct cu_target *target, CUdeviceptr dst,
+                                         CUdeviceptr src, size_t size)
+{
+    return target->commands->copy(target, dst, src, size);
+}
 
-// Temporary memory, allocated and freed in the order of the queue.
-weir_status cu_take_staging(const struct cu_queue *queue, size_t size, CUdeviceptr *out_staging);
-// Returns `status`, which is that of what used the memory, if it is an error.
-weir_status cu_drop_staging(const struct cu_queue *queue, CUdeviceptr staging, weir_status status);
+// fill.c
+weir_status cu_split_fill(const struct weir_link *link, const struct cu_target *target,
+                          const struct weir_operation *operation);
+weir_status cu_split_fill_2d(const struct weir_link *link, const struct cu_target *target,
+                             const struct weir_operation *operation);
+
+// copy.c
+weir_status cu_copy_box(const struct cu_target *target, const struct cu_box *box);
+// Memset commands of a stream.
+weir_status cu_set_in_stream(const struct cu_target *target, const CUDA_MEMSET_NODE_PARAMS *set);
 
 #endif

@@ -159,14 +159,6 @@ weir_status cu_graph_update(const struct weir_link *link, weir_graph *object, ui
 weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue,
                             const struct weir_operation *operation);
 
-// nodes.c
-
-// The parts of a copy or fill, on a queue with a builder, one after the other.
-weir_status cu_build_box(struct cu_builder *builder, const CUDA_MEMCPY3D *box);
-weir_status cu_build_set(struct cu_builder *builder, const CUDA_MEMSET_NODE_PARAMS *set);
-// Device memory that belongs to the operation.
-weir_status cu_build_staging(struct cu_builder *builder, size_t size, CUdeviceptr *out_address);
-
 // copy.c, fill.c
 
 // Of a box: bytes, rows, slices.
@@ -176,16 +168,43 @@ struct cu_size {
     size_t depth;
 };
 
+// What the commands of a copy or a fill go to: a stream (copy.c), or the nodes of a graph (nodes.c).
+struct cu_target {
+    struct cu_device *device;
+    const struct cu_commands *commands;
+    struct cu_queue *queue;     // a stream's
+    struct cu_builder *builder; // nodes'
+};
+
+struct cu_commands {
+    // Between HOST memory and DEVICE memory, and within the latter.
+    weir_status (*write)(const struct cu_target *target, CUdeviceptr dst, const char *src,
+                         size_t size);
+    weir_status (*read)(const struct cu_target *target, char *dst, CUdeviceptr src, size_t size);
+    weir_status (*copy)(const struct cu_target *target, CUdeviceptr dst, CUdeviceptr src,
+                        size_t size);
+    weir_status (*box)(const struct cu_target *target, const CUDA_MEMCPY3D *box);
+    weir_status (*set)(const struct cu_target *target, const CUDA_MEMSET_NODE_PARAMS *set);
+    // Between devices. NULL for nodes: a graph holds no such copies.
+    weir_status (*peer)(const struct cu_target *target, const struct cu_buffer *dst,
+                        size_t dst_offset, const struct cu_buffer *src, size_t src_offset,
+                        size_t size);
+    weir_status (*peer_box)(const struct cu_target *target, const struct cu_buffer *dst,
+                            const struct weir_volume *dst_volume, const struct cu_buffer *src,
+                            const struct weir_volume *src_volume, const struct cu_size *size);
+    // Temporary memory of the operation's. `drop_staging` returns `status`, which is that of what used the
+    // memory, if it is an error.
+    weir_status (*take_staging)(const struct cu_target *target, size_t size,
+                                CUdeviceptr *out_staging);
+    weir_status (*drop_staging)(const struct cu_target *target, CUdeviceptr staging,
+                                weir_status status);
+};
+
+// Splits a copy or a fill into commands. cu_submit_copy() does so for the queue's stream.
+weir_status cu_split_copy(const struct weir_link *link, const struct cu_target *target,
+                          const struct weir_operation *operation);
 weir_status cu_submit_copy(const struct weir_link *link, struct cu_queue *queue,
                            const struct weir_operation *operation);
-weir_status cu_submit_copy_2d(const struct weir_link *link, struct cu_queue *queue,
-                              const struct weir_operation *operation);
-weir_status cu_submit_copy_3d(const struct weir_link *link, struct cu_queue *queue,
-                              const struct weir_operation *operation);
-weir_status cu_submit_fill(const struct weir_link *link, struct cu_queue *queue,
-                           const struct weir_operation *operation);
-weir_status cu_submit_fill_2d(const struct weir_link *link, struct cu_queue *queue,
-                              const struct weir_operation *operation);
 
 // event.c
 
@@ -340,11 +359,12 @@ static inline bool cu_is_peer_copy(const struct cu_buffer *dst, const struct cu_
     return !dst->pointer && !src->pointer && !dst->managed && !src->managed &&
            dst->device->context != src->device->context;
 }
-weir_status cu_copy_peer(const struct cu_queue *queue, const struct cu_buffer *dst,
+// Commands of a stream.
+weir_status cu_copy_peer(const struct cu_target *target, const struct cu_buffer *dst,
                          size_t dst_offset, const struct cu_buffer *src, size_t src_offset,
                          size_t size);
 // A box of slices; each slice pitch is a multiple of its pitch.
-weir_status cu_copy_peer_3d(const struct cu_queue *queue, const struct cu_buffer *dst,
+weir_status cu_copy_peer_3d(const struct cu_target *target, const struct cu_buffer *dst,
                             const struct weir_volume *dst_volume, const struct cu_buffer *src,
                             const struct weir_volume *src_volume, const struct cu_size *size);
 

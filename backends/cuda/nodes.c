@@ -1,5 +1,5 @@
-// Splits operations into parts. Copies and fills are split by copy.c as for streams, on a queue
-// that collects commands instead of running them.
+// Splits operations into the parts of a graph's nodes. copy.c splits copies and fills as for streams; their
+// commands become parts here.
 #include "backends/cuda/ask.h"
 #include "backends/cuda/graph.h"
 
@@ -52,19 +52,63 @@ static weir_status add_part(struct cu_builder *builder, const struct cu_part *pa
     return WEIR_OK;
 }
 
-weir_status cu_build_box(struct cu_builder *builder, const CUDA_MEMCPY3D *box)
+// Copies and fills, which copy.c splits.
+
+static weir_status add_box(const struct cu_target *target, const CUDA_MEMCPY3D *box)
 {
-    return add_part(builder, &(struct cu_part){.kind = CU_PART_COPY, .u.copy = *box});
+    return add_part(target->builder, &(struct cu_part){.kind = CU_PART_COPY, .u.copy = *box});
 }
 
-weir_status cu_build_set(struct cu_builder *builder, const CUDA_MEMSET_NODE_PARAMS *set)
+static weir_status add_line(const struct cu_target *target, CUmemorytype to, CUdeviceptr dst,
+                            CUmemorytype from, CUdeviceptr src, size_t size)
 {
-    return add_part(builder, &(struct cu_part){.kind = CU_PART_SET, .u.set = *set});
+    const CUDA_MEMCPY3D line = {
+        .srcMemoryType = from,
+        .srcHost = from == CU_MEMORYTYPE_HOST ? (const void *)(uintptr_t)src : NULL,
+        .srcDevice = from == CU_MEMORYTYPE_HOST ? 0 : src,
+        .srcPitch = size,
+        .srcHeight = 1,
+        .dstMemoryType = to,
+        .dstHost = to == CU_MEMORYTYPE_HOST ? (void *)(uintptr_t)dst : NULL,
+        .dstDevice = to == CU_MEMORYTYPE_HOST ? 0 : dst,
+        .dstPitch = size,
+        .dstHeight = 1,
+        .WidthInBytes = size,
+        .Height = 1,
+        .Depth = 1,
+    };
+    return add_box(target, &line);
+}
+
+static weir_status add_write(const struct cu_target *target, CUdeviceptr dst, const char *src,
+                             size_t size)
+{
+    return add_line(target, CU_MEMORYTYPE_DEVICE, dst, CU_MEMORYTYPE_HOST,
+                    (CUdeviceptr)(uintptr_t)src, size);
+}
+
+static weir_status add_read(const struct cu_target *target, char *dst, CUdeviceptr src, size_t size)
+{
+    return add_line(target, CU_MEMORYTYPE_HOST, (CUdeviceptr)(uintptr_t)dst, CU_MEMORYTYPE_DEVICE,
+                    src, size);
+}
+
+static weir_status add_copy(const struct cu_target *target, CUdeviceptr dst, CUdeviceptr src,
+                            size_t size)
+{
+    return add_line(target, CU_MEMORYTYPE_DEVICE, dst, CU_MEMORYTYPE_DEVICE, src, size);
+}
+
+static weir_status add_set(const struct cu_target *target, const CUDA_MEMSET_NODE_PARAMS *set)
+{
+    return add_part(target->builder, &(struct cu_part){.kind = CU_PART_SET, .u.set = *set});
 }
 
 // As create_device() in buffer.c: the memory stream has no other work.
-weir_status cu_build_staging(struct cu_builder *builder, size_t size, CUdeviceptr *out_address)
+static weir_status take_staging(const struct cu_target *target, size_t size,
+                                CUdeviceptr *out_address)
 {
+    const struct cu_builder *builder = target->builder;
     struct cu_device *device = builder->device;
     const struct cu_symbols *cu = &device->module->cu;
     struct cu_staging *staging = builder->node->staging;
@@ -93,6 +137,27 @@ weir_status cu_build_staging(struct cu_builder *builder, size_t size, CUdevicept
     *out_address = staging->address;
     return WEIR_OK;
 }
+
+// It belongs to the node.
+static weir_status keep_staging(const struct cu_target *target, CUdeviceptr staging,
+                                weir_status status)
+{
+    (void)target;
+    (void)staging;
+    return status;
+}
+
+static const struct cu_commands as_nodes = {
+    .write = add_write,
+    .read = add_read,
+    .copy = add_copy,
+    .box = add_box,
+    .set = add_set,
+    .take_staging = take_staging,
+    .drop_staging = keep_staging,
+};
+
+// Launches.
 
 static size_t size_of(const struct weir_argument *argument)
 {
@@ -213,23 +278,15 @@ weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device
                           struct cu_parts *out_parts)
 {
     struct cu_builder builder = {.device = device, .node = node};
-    struct cu_queue queue = {.device = device, .builder = &builder};
+    const struct cu_target target = {.device = device, .commands = &as_nodes, .builder = &builder};
     weir_status status;
     switch (operation->kind) {
     case WEIR_OPERATION_COPY:
-        status = cu_submit_copy(link, &queue, operation);
-        break;
     case WEIR_OPERATION_COPY_2D:
-        status = cu_submit_copy_2d(link, &queue, operation);
-        break;
     case WEIR_OPERATION_COPY_3D:
-        status = cu_submit_copy_3d(link, &queue, operation);
-        break;
     case WEIR_OPERATION_FILL:
-        status = cu_submit_fill(link, &queue, operation);
-        break;
     case WEIR_OPERATION_FILL_2D:
-        status = cu_submit_fill_2d(link, &queue, operation);
+        status = cu_split_copy(link, &target, operation);
         break;
     case WEIR_OPERATION_COLLECTIVE:
         status = build_collective(&builder, operation);

@@ -215,7 +215,6 @@ struct cu_queue {
     struct cu_device *device;
     CUstream stream;
     struct cu_history *history;
-    struct cu_builder *builder;    // copies and fills become nodes of a graph; NULL: they run
     struct cu_watch *watch;        // NULL unless times of operations are wanted
     const struct cu_comm *carried; // whose collective was its last work; NULL: it was other work
     weir_kit_records *records;

@@ -129,10 +129,11 @@ void cu_peers_finish(struct cu_device *device)
     pthread_mutex_unlock(&peers_lock);
 }
 
-weir_status cu_copy_peer(const struct cu_queue *queue, const struct cu_buffer *dst,
+weir_status cu_copy_peer(const struct cu_target *target, const struct cu_buffer *dst,
                          size_t dst_offset, const struct cu_buffer *src, size_t src_offset,
                          size_t size)
 {
+    const struct cu_queue *queue = target->queue;
     CUresult code =
         queue->device->module->cu.cuMemcpyPeerAsync(dst->address + dst_offset, dst->device->context,
                                                     src->address + src_offset, src->device->context,
@@ -144,10 +145,11 @@ weir_status cu_copy_peer(const struct cu_queue *queue, const struct cu_buffer *d
                            src->device->listed->info.name, dst->device->listed->info.name);
 }
 
-weir_status cu_copy_peer_3d(const struct cu_queue *queue, const struct cu_buffer *dst,
+weir_status cu_copy_peer_3d(const struct cu_target *target, const struct cu_buffer *dst,
                             const struct weir_volume *dst_volume, const struct cu_buffer *src,
                             const struct weir_volume *src_volume, const struct cu_size *size)
 {
+    const struct cu_queue *queue = target->queue;
     const CUDA_MEMCPY3D_PEER block = {
         .srcMemoryType = CU_MEMORYTYPE_DEVICE,
         .srcDevice = src->address + src_volume->offset,

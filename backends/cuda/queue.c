@@ -189,15 +189,11 @@ static weir_status submit(const struct weir_link *link, struct cu_queue *queue,
         cu_comms_mark_queue(queue);
     switch (operation->kind) {
     case WEIR_OPERATION_COPY:
-        return cu_submit_copy(link, queue, operation);
     case WEIR_OPERATION_COPY_2D:
-        return cu_submit_copy_2d(link, queue, operation);
     case WEIR_OPERATION_COPY_3D:
-        return cu_submit_copy_3d(link, queue, operation);
     case WEIR_OPERATION_FILL:
-        return cu_submit_fill(link, queue, operation);
     case WEIR_OPERATION_FILL_2D:
-        return cu_submit_fill_2d(link, queue, operation);
+        return cu_submit_copy(link, queue, operation);
     case WEIR_OPERATION_LAUNCH:
         return submit_launch(link, queue, operation);
     case WEIR_OPERATION_NATIVE:
