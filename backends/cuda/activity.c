@@ -1,3 +1,9 @@
+// Times of operations, by CUPTI, which writes a record with start and end for everything that the device runs.
+// There is one CUPTI in a process and its callbacks have no user pointer, so the state here is global too.
+//
+// Each operation has a number, made of its queue's and its own, which is pushed as an external
+// correlation id around its calls of the driver.
+//
 // For each call of the driver in an operation CUPTI writes a record that relates the operation's number to
 // the call's correlation id, and the record of each activity names the call that caused it. The two
 // records come in either order. They are joined in a table indexed by the correlation id: these ids
@@ -5,11 +11,23 @@
 //
 // CUPTI's clock is usually the host's real-time clock. Pairs of readings relate it to the monotonic
 // clock, and the device's clock (times.c) relates that to the device's timeline.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/kit/symbols.h>
 
-#include "backends/cuda/activity_parts.h"
+#include "backends/cuda/cu.h"
+#include "backends/cuda/cupti_api.h"
 #include "base/clock.h"
+
+enum {
+    SEQUENCE_BITS = 40, // of an operation's number; above them is its queue's
+    PROBE = 0,          // a number that no queue has
+};
+
+#define SEQUENCE_MASK ((UINT64_C(1) << SEQUENCE_BITS) - 1)
+
+#define PROBE_SLACK_NS UINT64_C(1000000)
 
 enum {
     BUFFER_BYTES = 1 << 20,
@@ -19,8 +37,10 @@ enum {
 };
 
 #define FLUSH_DISTANCE_NS UINT64_C(4000000)
-// CUPTI may keep a buffer for as long as the activity of one of its records is running.
+// CUPTI may keep a buffer for as long as the records of one of its records is running.
 #define PATIENCE_NS UINT64_C(1000000000)
+
+static struct cupti_symbols cupti; // set before CUPTI is first called
 
 // A call of the driver, of which one of the two records may have arrived.
 struct meeting {
@@ -44,64 +64,66 @@ static struct {
     uint64_t probe_end_ns;
     uint8_t *spare[SPARE_BUFFERS];
     size_t spare_count;
-} activity = {
+} records = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
 };
 
 void cu_activity_lock(void)
 {
-    pthread_mutex_lock(&activity.lock);
+    pthread_mutex_lock(&records.lock);
 }
 
 void cu_activity_unlock(void)
 {
-    pthread_mutex_unlock(&activity.lock);
+    pthread_mutex_unlock(&records.lock);
 }
 
 // The tables, and numbers of queues.
 
-bool cu_activity_allocate(void)
+// False: out of memory. What there is is freed with free_tables().
+static bool allocate_tables(void)
 {
-    activity.meetings = calloc(MEETINGS, sizeof *activity.meetings);
-    activity.queues = calloc(QUEUES, sizeof *activity.queues);
-    activity.next_number = CU_PROBE;
-    return activity.meetings && activity.queues;
+    records.meetings = calloc(MEETINGS, sizeof *records.meetings);
+    records.queues = calloc(QUEUES, sizeof *records.queues);
+    records.next_number = PROBE;
+    return records.meetings && records.queues;
 }
 
-void cu_activity_free(void)
+static void free_tables(void)
 {
-    free(activity.meetings);
-    free(activity.queues);
-    activity.meetings = NULL;
-    activity.queues = NULL;
+    free(records.meetings);
+    free(records.queues);
+    records.meetings = NULL;
+    records.queues = NULL;
 }
 
 // Returns a number that no queue has, or 0 if there is none. With the lock held.
 static uint64_t take_number(struct cu_queue *queue)
 {
     for (int i = 0; i < QUEUES; i++) {
-        const uint32_t number = ++activity.next_number & 0xffffff;
-        if (number == CU_PROBE || activity.queues[number % QUEUES])
+        const uint32_t number = ++records.next_number & 0xffffff;
+        if (number == PROBE || records.queues[number % QUEUES])
             continue;
-        activity.queues[number % QUEUES] = queue;
+        records.queues[number % QUEUES] = queue;
         return number;
     }
     return 0;
 }
 
-bool cu_activity_number(struct cu_queue *queue)
+// Gives the queue's watch a number; false if there is none left.
+static bool number_queue(struct cu_queue *queue)
 {
-    pthread_mutex_lock(&activity.lock);
+    pthread_mutex_lock(&records.lock);
     queue->watch->number = take_number(queue);
-    pthread_mutex_unlock(&activity.lock);
+    pthread_mutex_unlock(&records.lock);
     return queue->watch->number != 0;
 }
 
-void cu_activity_drop_number(const struct cu_queue *queue)
+static void drop_number(const struct cu_queue *queue)
 {
-    pthread_mutex_lock(&activity.lock);
-    activity.queues[queue->watch->number % QUEUES] = NULL;
-    pthread_mutex_unlock(&activity.lock);
+    pthread_mutex_lock(&records.lock);
+    records.queues[queue->watch->number % QUEUES] = NULL;
+    pthread_mutex_unlock(&records.lock);
 }
 
 // Reading records.
@@ -129,55 +151,57 @@ static struct cu_timed *find_timed(const struct cu_queue *queue, uint64_t sequen
     const uint64_t end = high;
     while (low < high) {
         const uint64_t middle = low + (high - low) / 2;
-        if ((watch->ring[middle % CU_WATCH_ENTRIES].sequence & CU_SEQUENCE_MASK) < sequence)
+        if ((watch->ring[middle % CU_WATCH_ENTRIES].sequence & SEQUENCE_MASK) < sequence)
             low = middle + 1;
         else
             high = middle;
     }
     struct cu_timed *timed = &watch->ring[low % CU_WATCH_ENTRIES];
-    return low < end && (timed->sequence & CU_SEQUENCE_MASK) == sequence ? timed : NULL;
+    return low < end && (timed->sequence & SEQUENCE_MASK) == sequence ? timed : NULL;
 }
 
-void cu_activity_forget_probe(void)
+static void forget_probe(void)
 {
-    pthread_mutex_lock(&activity.lock);
-    activity.probed = false;
-    pthread_mutex_unlock(&activity.lock);
+    pthread_mutex_lock(&records.lock);
+    records.probed = false;
+    pthread_mutex_unlock(&records.lock);
 }
 
-bool cu_activity_probe(uint64_t *out_start_ns, uint64_t *out_end_ns)
+// Whether a record of the number PROBE has come since it was forgotten, and its times on the host's
+// clock.
+static bool read_probe(uint64_t *out_start_ns, uint64_t *out_end_ns)
 {
-    pthread_mutex_lock(&activity.lock);
-    const bool probed = activity.probed;
-    *out_start_ns = activity.probe_start_ns;
-    *out_end_ns = activity.probe_end_ns;
-    pthread_mutex_unlock(&activity.lock);
+    pthread_mutex_lock(&records.lock);
+    const bool probed = records.probed;
+    *out_start_ns = records.probe_start_ns;
+    *out_end_ns = records.probe_end_ns;
+    pthread_mutex_unlock(&records.lock);
     return probed;
 }
 
 // With the lock held.
 static void note_probe(uint64_t start_ns, uint64_t end_ns)
 {
-    activity.probed = true;
-    activity.probe_start_ns = start_ns;
-    activity.probe_end_ns = end_ns;
+    records.probed = true;
+    records.probe_start_ns = start_ns;
+    records.probe_end_ns = end_ns;
 }
 
 // Stores the times of a joined call with its operation. A record without times counts too.
 static void tell(const struct meeting *meeting)
 {
-    const uint64_t number = meeting->id >> CU_SEQUENCE_BITS;
+    const uint64_t number = meeting->id >> SEQUENCE_BITS;
     const bool known = meeting->start_ns > 0 && meeting->end_ns >= meeting->start_ns;
-    const uint64_t start_ns = weir_clock_map_b(&activity.clock, meeting->start_ns);
-    const uint64_t end_ns = weir_clock_map_b(&activity.clock, meeting->end_ns);
-    if (number == CU_PROBE) {
+    const uint64_t start_ns = weir_clock_map_b(&records.clock, meeting->start_ns);
+    const uint64_t end_ns = weir_clock_map_b(&records.clock, meeting->end_ns);
+    if (number == PROBE) {
         note_probe(start_ns, end_ns);
         return;
     }
-    const struct cu_queue *queue = activity.queues[number % QUEUES];
+    const struct cu_queue *queue = records.queues[number % QUEUES];
     if (!queue || queue->watch->number != number)
         return;
-    struct cu_timed *timed = find_timed(queue, meeting->id & CU_SEQUENCE_MASK);
+    struct cu_timed *timed = find_timed(queue, meeting->id & SEQUENCE_MASK);
     if (!timed)
         return;
     timed->seen++;
@@ -189,7 +213,7 @@ static void tell(const struct meeting *meeting)
 
 static struct meeting *meet(uint32_t correlation)
 {
-    struct meeting *meeting = &activity.meetings[correlation % MEETINGS];
+    struct meeting *meeting = &records.meetings[correlation % MEETINGS];
     if (meeting->correlation != correlation)
         *meeting = (struct meeting){.correlation = correlation};
     return meeting;
@@ -244,21 +268,21 @@ static void take(const CUpti_Activity *record)
 
 // CUPTI's callbacks.
 
-void cu_activity_request(uint8_t **out_buffer, size_t *out_size, size_t *out_records)
+static void request_buffer(uint8_t **out_buffer, size_t *out_size, size_t *out_records)
 {
     *out_records = 0;
     *out_size = BUFFER_BYTES;
-    pthread_mutex_lock(&activity.lock);
-    *out_buffer = activity.spare_count > 0 ? activity.spare[--activity.spare_count] : NULL;
-    pthread_mutex_unlock(&activity.lock);
+    pthread_mutex_lock(&records.lock);
+    *out_buffer = records.spare_count > 0 ? records.spare[--records.spare_count] : NULL;
+    pthread_mutex_unlock(&records.lock);
     if (!*out_buffer) // records are aligned to eight bytes, as malloc() is
         *out_buffer = malloc(BUFFER_BYTES);
     if (!*out_buffer)
         *out_size = 0;
 }
 
-void cu_activity_complete(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size,
-                          size_t used)
+static void complete_buffer(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size,
+                            size_t used)
 {
     CUpti_Activity *record = NULL;
     (void)context;
@@ -266,13 +290,13 @@ void cu_activity_complete(CUcontext context, uint32_t stream, uint8_t *buffer, s
     (void)size;
     if (!buffer)
         return;
-    pthread_mutex_lock(&activity.lock);
-    while (used > 0 && cu_cupti.cuptiActivityGetNextRecord(buffer, used, &record) == CUPTI_SUCCESS)
+    pthread_mutex_lock(&records.lock);
+    while (used > 0 && cupti.cuptiActivityGetNextRecord(buffer, used, &record) == CUPTI_SUCCESS)
         take(record);
-    const bool kept = activity.spare_count < SPARE_BUFFERS;
+    const bool kept = records.spare_count < SPARE_BUFFERS;
     if (kept)
-        activity.spare[activity.spare_count++] = buffer;
-    pthread_mutex_unlock(&activity.lock);
+        records.spare[records.spare_count++] = buffer;
+    pthread_mutex_unlock(&records.lock);
     if (!kept)
         free(buffer);
 }
@@ -285,7 +309,7 @@ static bool read_clocks(uint64_t *out_cupti_ns, uint64_t *out_host_ns)
     for (int i = 0; i < 3; i++) {
         uint64_t now_ns = 0;
         const uint64_t before_ns = weir_clock_now_ns();
-        if (cu_cupti.cuptiGetTimestamp(&now_ns) != CUPTI_SUCCESS)
+        if (cupti.cuptiGetTimestamp(&now_ns) != CUPTI_SUCCESS)
             return false;
         const uint64_t width = weir_clock_now_ns() - before_ns;
         if (width >= narrowest)
@@ -297,17 +321,18 @@ static bool read_clocks(uint64_t *out_cupti_ns, uint64_t *out_host_ns)
     return true;
 }
 
-void cu_activity_deliver(uint32_t flag)
+// Makes CUPTI deliver its records now.
+static void deliver(uint32_t flag)
 {
     uint64_t cupti_ns = 0;
     uint64_t host_ns = 0;
     const bool read = read_clocks(&cupti_ns, &host_ns);
-    pthread_mutex_lock(&activity.lock);
+    pthread_mutex_lock(&records.lock);
     if (read)
-        weir_clock_map_add(&activity.clock, cupti_ns, host_ns);
-    activity.flushed_ns = weir_clock_now_ns();
-    pthread_mutex_unlock(&activity.lock);
-    cu_cupti.cuptiActivityFlushAll(flag);
+        weir_clock_map_add(&records.clock, cupti_ns, host_ns);
+    records.flushed_ns = weir_clock_now_ns();
+    pthread_mutex_unlock(&records.lock);
+    cupti.cuptiActivityFlushAll(flag);
 }
 
 // Fetching.
@@ -317,11 +342,11 @@ void cu_activity_flush(const struct cu_queue *queue)
     const struct cu_watch *watch = queue->watch;
     if (atomic_load(&watch->head) == atomic_load(&watch->tail))
         return;
-    pthread_mutex_lock(&activity.lock);
-    const bool due = weir_clock_now_ns() - activity.flushed_ns >= FLUSH_DISTANCE_NS;
-    pthread_mutex_unlock(&activity.lock);
+    pthread_mutex_lock(&records.lock);
+    const bool due = weir_clock_now_ns() - records.flushed_ns >= FLUSH_DISTANCE_NS;
+    pthread_mutex_unlock(&records.lock);
     if (due)
-        cu_activity_deliver(0);
+        deliver(0);
 }
 
 static bool is_whole(const struct cu_timed *timed)
@@ -372,7 +397,7 @@ size_t cu_activity_fetch(struct cu_queue *queue, struct weir_operation_time *tim
 {
     struct cu_watch *watch = queue->watch;
     size_t count = 0;
-    pthread_mutex_lock(&activity.lock);
+    pthread_mutex_lock(&records.lock);
     const uint64_t head = atomic_load_explicit(&watch->head, memory_order_acquire);
     uint64_t tail = atomic_load_explicit(&watch->tail, memory_order_relaxed);
     for (; tail < head && count < capacity; tail++) {
@@ -389,6 +414,225 @@ size_t cu_activity_fetch(struct cu_queue *queue, struct weir_operation_time *tim
         weir_write((char *)times + count++ * time_size, time_size, &time, sizeof time);
     }
     atomic_store_explicit(&watch->tail, tail, memory_order_release);
-    pthread_mutex_unlock(&activity.lock);
+    pthread_mutex_unlock(&records.lock);
     return count;
+}
+
+// Starting.
+
+enum state {
+    UNTRIED,
+    OFF,
+    ON
+};
+
+static struct {
+    pthread_mutex_t start_lock; // guards starting and stopping; taken before that of the records
+    enum state state;
+    size_t users;   // queues
+    bool idle;      // was in use, and is switched off
+    bool all_calls; // all calls must be recorded to get the external ids
+} activity = {
+    .start_lock = PTHREAD_MUTEX_INITIALIZER,
+};
+
+static const unsigned kinds[] = {
+    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+    CUPTI_ACTIVITY_KIND_MEMCPY2,           CUPTI_ACTIVITY_KIND_MEMSET,
+    CUPTI_ACTIVITY_KIND_GRAPH_TRACE,       CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+};
+
+#define KIND_COUNT (sizeof kinds / sizeof *kinds)
+
+// CUPTI writes external ids only for calls that are recorded themselves. So the calls that
+// operations consist of are recorded, or all calls if CUPTI cannot select them.
+static void record_calls(bool on)
+{
+    if (activity.all_calls || !cupti.cuptiActivityEnableDriverApi) {
+        if (on)
+            cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER);
+        else
+            cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_DRIVER);
+        return;
+    }
+#define CALL(name, number) cupti.cuptiActivityEnableDriverApi(number, on);
+    CUPTI_CALLS(CALL)
+#undef CALL
+}
+
+// Not every version has the activities of peer copies and graphs.
+static CUptiResult enable(void)
+{
+    for (size_t i = 0; i < KIND_COUNT; i++) {
+        CUptiResult result = cupti.cuptiActivityEnable(kinds[i]);
+        if (result != CUPTI_SUCCESS && kinds[i] != CUPTI_ACTIVITY_KIND_MEMCPY2 &&
+            kinds[i] != CUPTI_ACTIVITY_KIND_GRAPH_TRACE)
+            return result;
+    }
+    record_calls(true);
+    return CUPTI_SUCCESS;
+}
+
+static void disable(void)
+{
+    record_calls(false);
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        cupti.cuptiActivityDisable(kinds[i]);
+}
+
+// Makes one fill, whose record must arrive with times between those of the calls around it. This
+// detects a CUPTI that does not fit the driver before it spoils a trace.
+static bool probe(struct cu_device *device)
+{
+    const struct cu_symbols *cu = &device->module->cu;
+    CUdeviceptr memory;
+    forget_probe();
+    if (cu->cuMemAllocFromPoolAsync(&memory, 256, device->pool, device->memory_stream) !=
+        CUDA_SUCCESS)
+        return false;
+    const uint64_t before_ns = weir_clock_now_ns();
+    cupti.cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1,
+                                                 ((uint64_t)PROBE << SEQUENCE_BITS) | 1);
+    cu->cuMemsetD8Async(memory, 0, 256, device->memory_stream);
+    cupti.cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1, NULL);
+    cu->cuMemFreeAsync(memory, device->memory_stream);
+    cu_await_stream(cu, device->memory_stream);
+    const uint64_t after_ns = weir_clock_now_ns();
+    deliver(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    uint64_t start_ns = 0;
+    uint64_t end_ns = 0;
+    return read_probe(&start_ns, &end_ns) && start_ns + PROBE_SLACK_NS >= before_ns &&
+           end_ns <= after_ns + PROBE_SLACK_NS;
+}
+
+static const char *result_text(CUptiResult result)
+{
+    const char *text = NULL;
+    cupti.cuptiGetResultString(result, &text);
+    return text ? text : "an unknown error";
+}
+
+static bool load(const struct cu_module *module, char *message, size_t size)
+{
+    static const struct weir_kit_symbol table[] = {
+#define CUPTI_ENTRY(optional, result, name, parameters) \
+    {#name, offsetof(struct cupti_symbols, name), optional},
+        CUPTI_SYMBOLS(CUPTI_ENTRY)
+#undef CUPTI_ENTRY
+    };
+    static const char *const names_13[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so",
+                                           "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so"};
+    static const char *const names_12[] = {"libcupti.so.12", "libcupti.so",
+                                           "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so"};
+    const bool named = strcmp(module->cupti, "auto") != 0;
+    const char *const *names = named                      ? &module->cupti
+                               : module->version >= 13000 ? names_13
+                                                          : names_12;
+    const size_t count = named ? 1 : module->version >= 13000 ? 4 : 3;
+    if (!named && getenv("CUDA_INJECTION64_PATH")) {
+        snprintf(message, size, "another profiler has it: CUDA_INJECTION64_PATH is set");
+        return false;
+    }
+    void *handle = weir_kit_library_open(names, count, message, size);
+    return handle && weir_kit_symbols_load(handle, names[0], table, sizeof table / sizeof *table,
+                                           &cupti, message, size);
+}
+
+static bool try_start(struct cu_device *device, char *message, size_t size)
+{
+    if (!load(device->module, message, size))
+        return false;
+    if (!allocate_tables()) {
+        snprintf(message, size, "there is no memory");
+        return false;
+    }
+    CUptiResult result = cupti.cuptiActivityRegisterCallbacks(request_buffer, complete_buffer);
+    if (result == CUPTI_SUCCESS)
+        result = enable();
+    if (result != CUPTI_SUCCESS) {
+        disable();
+        snprintf(message, size, "it refuses: %s", result_text(result));
+        return false;
+    }
+    if (probe(device))
+        return true;
+    activity.all_calls = true;
+    record_calls(true);
+    if (probe(device))
+        return true;
+    disable();
+    uint64_t start_ns, end_ns;
+    snprintf(message, size, "its record of a fill %s",
+             read_probe(&start_ns, &end_ns) ? "has times that cannot be" : "did not come");
+    return false;
+}
+
+// With start_lock held.
+static void start(struct cu_device *device)
+{
+    char message[512] = "";
+    char text[640];
+    if (strcmp(device->module->cupti, "off") == 0)
+        return; // another runtime of the process may use it
+    activity.state = try_start(device, message, sizeof message) ? ON : OFF;
+    if (activity.state == ON)
+        return;
+    free_tables();
+    snprintf(text, sizeof text,
+             "CUPTI is not used, so starts of operations are only the earliest possible: %s",
+             message);
+    device->module->host->log(strcmp(device->module->cupti, "auto") == 0 ? WEIR_LOG_INFO
+                                                                         : WEIR_LOG_WARNING,
+                              "cuda", text);
+}
+
+bool cu_activity_enlist(struct cu_queue *queue)
+{
+    struct cu_device *device = queue->device;
+    pthread_mutex_lock(&activity.start_lock);
+    if (activity.state == UNTRIED)
+        start(device);
+    bool on = activity.state == ON && strcmp(device->module->cupti, "off") != 0;
+    if (on) {
+        on = number_queue(queue);
+    }
+    if (on && activity.users++ == 0 && activity.idle) {
+        activity.idle = false;
+        enable();
+    }
+    pthread_mutex_unlock(&activity.start_lock);
+    return on;
+}
+
+void cu_activity_delist(struct cu_queue *queue)
+{
+    pthread_mutex_lock(&activity.start_lock);
+    drop_number(queue);
+    activity.users--;
+    pthread_mutex_unlock(&activity.start_lock);
+}
+
+// Switching is too expensive to be done each time the last watched queue is destroyed.
+void cu_activity_rest(void)
+{
+    pthread_mutex_lock(&activity.start_lock);
+    if (activity.state == ON && activity.users == 0 && !activity.idle) {
+        activity.idle = true;
+        disable();
+    }
+    pthread_mutex_unlock(&activity.start_lock);
+}
+
+// Submitting.
+
+void cu_activity_push(const struct cu_queue *queue, uint64_t sequence)
+{
+    cupti.cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1,
+                                                 (queue->watch->number << SEQUENCE_BITS) |
+                                                     (sequence & SEQUENCE_MASK));
+}
+
+void cu_activity_pop(void)
+{
+    cupti.cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1, NULL);
 }

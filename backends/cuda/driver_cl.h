@@ -6,8 +6,6 @@
 
 #include "backends/clc/clc.h"
 
-struct cu_device;
-
 // X(index in the table, result, name, parameters).
 #define CU_CL_SYMBOLS(X)                                                                    \
     X(2, cl_int, clGetDeviceIDs,                                                            \
@@ -40,12 +38,5 @@ struct cu_cl {
     cl_device_id device;
     char driver[128]; // its version
 };
-
-// Opens the library and finds a device with the compute capability of `device`, for which PTX is
-// the same. The library is opened by its name, and else the platforms of libOpenCL.so.1 are
-// searched.
-//
-// Errors: WEIR_ERROR_UNSUPPORTED without the library, or if no device is found.
-weir_status cu_cl_find(const struct cu_device *device, struct cu_cl *out);
 
 #endif

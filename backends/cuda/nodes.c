@@ -1,9 +1,8 @@
 // Splits operations into the parts of a graph's nodes. copy.c splits copies and fills as for streams; their
 // commands become parts here.
-#include "backends/cuda/ask.h"
-#include "backends/cuda/graph.h"
-
 #include <string.h>
+
+#include "backends/cuda/graph.h"
 
 struct cu_builder {
     struct cu_device *device;
@@ -247,10 +246,60 @@ static weir_status build_collective(struct cu_builder *builder,
     return status;
 }
 
+// The program's functions. What a native call submits is captured on a stream of its own, when the graph is
+// made, and becomes a graph inside the node: a library's calls (cuBLAS) with all their kernels. It is kept, so
+// that the function is not called again where an update builds the driver's graph anew. A host call is a host
+// node.
+
+static weir_status refuse_call(struct cu_device *device, const struct weir_operation *operation,
+                               const char *call, CUresult code)
+{
+    return cu_native_error(device, call, code, "capture the native call of %s:%d",
+                           operation->file ? operation->file : "", operation->line);
+}
+
+// The capture_call ends in any case.
+static weir_status capture_call(struct cu_device *device, CUstream stream,
+                                const struct weir_operation *operation, CUgraph *out_graph)
+{
+    const struct cu_symbols *cu = &device->module->cu;
+    const struct cu_queue queue = {.device = device, .stream = stream};
+    CUresult code = cu->cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+    if (code != CUDA_SUCCESS)
+        return refuse_call(device, operation, "cuStreamBeginCapture", code);
+    const weir_status status = cu_call_native(&queue, operation);
+    code = cu->cuStreamEndCapture(stream, out_graph);
+    if (status < 0 || code != CUDA_SUCCESS) {
+        if (code == CUDA_SUCCESS)
+            cu->cuGraphDestroy(*out_graph);
+        *out_graph = NULL;
+    }
+    return status < 0 || code == CUDA_SUCCESS
+               ? status
+               : refuse_call(device, operation, "cuStreamEndCapture", code);
+}
+
+// Calls the function of a native call, and makes a graph of what it submits.
+static weir_status capture_native(struct cu_device *device, const struct weir_operation *operation,
+                                  CUgraph *out_graph)
+{
+    const struct cu_symbols *cu = &device->module->cu;
+    CUstream stream;
+    *out_graph = NULL;
+    const CUresult code = cu->cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0);
+    if (code != CUDA_SUCCESS)
+        return refuse_call(device, operation, "cuStreamCreateWithPriority", code);
+    const weir_status status = capture_call(device, stream, operation, out_graph);
+    cu->cuStreamDestroy(stream);
+    if (status == WEIR_OK)
+        device->module->host->count_driver_object();
+    return status;
+}
+
 static weir_status build_child(struct cu_builder *builder, const struct weir_operation *operation)
 {
     struct cu_part part = {.kind = CU_PART_CHILD};
-    weir_status status = cu_capture_native(builder->device, operation, &part.u.child);
+    weir_status status = capture_native(builder->device, operation, &part.u.child);
     if (status < 0)
         return status;
     status = add_part(builder, &part);
