@@ -105,7 +105,7 @@ struct cu_peer;         // device.c
 struct cu_comm;         // nccl.h
 struct cu_comm_threads; // nccl_comm.c
 
-// Attributes of a device, by their names in cu_api.h. X(member, attribute).
+// Attributes of a device, by their names in symbols.h. X(member, attribute).
 #define CU_ATTRIBUTES(X)                                                          \
     X(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)                        \
     X(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)                        \

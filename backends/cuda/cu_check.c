@@ -1,4 +1,4 @@
-// Compares cu_api.h, symbols.h, nvrtc_api.h and cupti_api.h with NVIDIA's headers at compile time,
+// Compares symbols.h, nvrtc_api.h and cupti_api.h with NVIDIA's headers at compile time,
 // and driver_cl.h with Khronos'; without those, or in use, this file is empty. cudaTypedefs.h has a type
 // for each version of each function, so the pinned versions are checked too.
 #ifdef __has_include

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "backends/cuda/cu_api.h"
+#include "backends/cuda/symbols.h"
 
 // X(name, value).
 #define CUPTI_CONSTANTS(X)                          \

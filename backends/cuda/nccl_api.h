@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <stddef.h>
 
-#include "backends/cuda/cu_api.h"
+#include "backends/cuda/symbols.h"
 
 #define NCCL_OLDEST 21800 // 2.18.0
 #define NCCL_UNIQUE_ID_BYTES 128
