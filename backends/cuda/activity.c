@@ -17,7 +17,7 @@
 #include <weir/kit/symbols.h>
 
 #include "backends/cuda/cu.h"
-#include "backends/cuda/cupti_api.h"
+#include "backends/cuda/libraries.h"
 #include "base/clock.h"
 
 enum {

@@ -8,7 +8,7 @@
 
 #include "backends/cuda/cu.h"
 #include "backends/cuda/driver_cl.h"
-#include "backends/cuda/nvrtc_api.h"
+#include "backends/cuda/libraries.h"
 #include "base/text.h"
 #include "kernels/library/grid_barrier.h"
 #include "kernels/ptx/ptx.h"

@@ -1,6 +1,6 @@
 // The driver's own compiler of OpenCL C, in libnvidia-opencl.so.1. That library is an installable
 // client driver: its functions are in the table to which each of its objects points, in the order
-// of cl_khr_icd. cu_check.c compares that order with <CL/cl_icd.h> where that is installed.
+// of cl_khr_icd. symbols.c compares that order with <CL/cl_icd.h> where that is installed.
 #ifndef WEIR_BACKENDS_CUDA_DRIVER_CL_H
 #define WEIR_BACKENDS_CUDA_DRIVER_CL_H
 

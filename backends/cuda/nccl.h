@@ -3,7 +3,7 @@
 #define WEIR_BACKENDS_CUDA_NCCL_H
 
 #include "backends/cuda/cu.h"
-#include "backends/cuda/nccl_api.h"
+#include "backends/cuda/libraries.h"
 
 struct cu_nccl {
     pthread_mutex_t lock; // while it is loaded

@@ -1,6 +1,6 @@
 // The part of the CUDA driver API that the backend uses, declared here so that
 // the module builds where no CUDA toolkit is installed, and its functions, in one table that is filled
-// through cuGetProcAddress(). cu_check.c compares every line with <cuda.h> if that is installed. Names and
+// through cuGetProcAddress(). symbols.c compares every line with <cuda.h> if that is installed. Names and
 // values are NVIDIA's.
 #ifndef WEIR_BACKENDS_CUDA_SYMBOLS_H
 #define WEIR_BACKENDS_CUDA_SYMBOLS_H
