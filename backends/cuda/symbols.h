@@ -390,12 +390,11 @@ CU_LAYOUT(CU_LAYOUT_OFFSET, CU_LAYOUT_SIZE)
 #define CU_OLDEST_DRIVER 12000
 
 // X(version, result, name, parameters). `version` is the requested version of the function, to
-// which the parameters belong. The functions for the names of errors come first, so that later
+// which the parameters belong. The function for the names of errors comes first, so that later
 // failures can be named, then, adjacent in memory, those that most operations call. A function that
 // is newer than CU_OLDEST_DRIVER may be missing and is then NULL.
 #define CU_SYMBOLS(X)                                                                              \
     X(6000, CUresult, cuGetErrorName, (CUresult, const char **))                                   \
-    X(6000, CUresult, cuGetErrorString, (CUresult, const char **))                                 \
     X(4000, CUresult, cuCtxGetCurrent, (CUcontext *))                                              \
     X(4000, CUresult, cuLaunchKernel,                                                              \
       (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, \

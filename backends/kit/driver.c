@@ -1,14 +1,18 @@
-// A driver's library: its functions, and reports of its errors and of builds with its compiler.
+// A driver: the functions of its library, reports of its errors and of builds with its compiler, and the cache
+// of what that has built.
 #include <dlfcn.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <weir/kit/cache.h>
 #include <weir/kit/error.h>
 #include <weir/kit/symbols.h>
 #include <weir/module/error.h>
 
+#include "base/disk_cache.h"
 #include "base/text.h"
 
-const struct weir_kit_native *weir_kit_native_find(const struct weir_kit_natives *natives, int code)
+static const struct weir_kit_native *find(const struct weir_kit_natives *natives, int code)
 {
     for (size_t i = 0; i < natives->count; i++) {
         if (natives->entries[i].code == code)
@@ -19,7 +23,7 @@ const struct weir_kit_native *weir_kit_native_find(const struct weir_kit_natives
 
 const char *weir_kit_native_name(const struct weir_kit_natives *natives, int code)
 {
-    const struct weir_kit_native *native = weir_kit_native_find(natives, code);
+    const struct weir_kit_native *native = find(natives, code);
     return native && native->name ? native->name : natives->unknown;
 }
 
@@ -27,7 +31,7 @@ void weir_kit_native_describe(const struct weir_kit_natives *natives, struct wei
                               const char *call, int code, const char *name, const char *format,
                               va_list arguments)
 {
-    const struct weir_kit_native *native = weir_kit_native_find(natives, code);
+    const struct weir_kit_native *native = find(natives, code);
     const char *remedy = native && native->remedy ? native->remedy : "";
     *detail = (struct weir_error){
         .status = native ? native->status : WEIR_ERROR_DEVICE,
@@ -111,4 +115,79 @@ bool weir_kit_symbols_load(void *handle, const char *library, const struct weir_
         weir_text_append(message, message_size, &used, " and %zu more functions",
                          missing - NAMED_AT_MOST);
     return missing == 0;
+}
+
+// The cache: the disk cache of base; its errors become log messages.
+
+#define LIMIT_BYTES (256u << 20)
+
+struct weir_kit_cache {
+    const struct weir_host *host;
+    weir_disk_cache *disk;
+    char name[64];
+};
+
+weir_kit_cache *weir_kit_cache_open(const struct weir_host *host, const char *name,
+                                    const char *directory)
+{
+    char message[512];
+    const struct weir_disk_cache_params params = {
+        .struct_size = sizeof params,
+        .directory = directory[0] ? directory : NULL,
+        .name = name,
+        .limit_bytes = LIMIT_BYTES,
+    };
+    weir_kit_cache *cache = host->allocate(sizeof *cache);
+    if (!cache)
+        return NULL;
+    cache->host = host;
+    snprintf(cache->name, sizeof cache->name, "%s", name);
+    cache->disk = weir_disk_cache_create(&params, message, sizeof message);
+    if (!cache->disk) {
+        host->log(WEIR_LOG_WARNING, name, message);
+        host->release(cache);
+        return NULL;
+    }
+    return cache;
+}
+
+void weir_kit_cache_close(weir_kit_cache **cache)
+{
+    if (!*cache)
+        return;
+    weir_disk_cache_destroy(&(*cache)->disk);
+    (*cache)->host->release(*cache);
+    *cache = NULL;
+}
+
+bool weir_kit_cache_read(const weir_kit_cache *cache, const char *key, void **out_data,
+                         size_t *out_size)
+{
+    *out_data = NULL;
+    *out_size = 0;
+    return cache && weir_disk_cache_read(cache->disk, key, strlen(key), out_data, out_size);
+}
+
+void weir_kit_cache_write(const weir_kit_cache *cache, const char *key, const void *data,
+                          size_t size)
+{
+    char message[512];
+    if (cache &&
+        !weir_disk_cache_write(cache->disk, key, strlen(key), data, size, message, sizeof message))
+        cache->host->log(WEIR_LOG_WARNING, cache->name, message);
+}
+
+char *weir_kit_format(const struct weir_host *host, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    char *text = length < 0 ? NULL : host->allocate((size_t)length + 1);
+    if (!text)
+        return NULL;
+    va_start(arguments, format);
+    vsnprintf(text, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    return text;
 }
