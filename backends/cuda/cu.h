@@ -553,6 +553,12 @@ const char *cu_keep_name(struct cu_device *device, const char *name);
 // callback must not call Weir. Makes no driver call and allocates nothing.
 void cu_fault_explain(struct cu_device *device, struct weir_error *detail);
 
+// Whether it is a launch, a copy or the like: no record and no wait.
+static inline bool cu_is_work(int kind)
+{
+    return kind != WEIR_OPERATION_RECORD && kind != WEIR_OPERATION_WAIT;
+}
+
 // times.c
 
 weir_status cu_timeline_init(struct cu_device *device);

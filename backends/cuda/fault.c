@@ -251,12 +251,6 @@ void cu_history_finish(struct cu_queue *queue)
     queue->history = NULL;
 }
 
-// Whether it is a launch, a copy or the like: no record and no wait.
-static bool is_work(int kind)
-{
-    return kind != WEIR_OPERATION_RECORD && kind != WEIR_OPERATION_WAIT;
-}
-
 // What a native call hands to the driver is not known.
 static bool runs_kernels(int kind)
 {
@@ -366,7 +360,7 @@ void cu_history_note(const struct weir_link *link, struct cu_queue *queue,
 
 void cu_history_mark(struct cu_queue *queue, const struct weir_operation *operation)
 {
-    if (is_work((int)operation->kind))
+    if (cu_is_work((int)operation->kind))
         write_word(queue, operation->sequence);
 }
 
@@ -472,7 +466,7 @@ static void examine(const struct cu_queue *queue)
     uint64_t index = 0;
     while (next_unfinished(history, &index, &note)) {
         finding->cut = finding->cut || (count > HISTORY_KEPT && index <= count - HISTORY_KEPT + 1);
-        if (!is_work(note.kind))
+        if (!cu_is_work(note.kind))
             continue;
         if (finding->state == IDLE)
             finding->oldest = note;
@@ -503,8 +497,8 @@ static bool advance(const struct cu_queue *queue)
     while (finding->state == IDLE && next_unfinished(queue->history, &index, &note)) {
         // A queue that is gone had finished.
         const struct cu_queue *producer =
-            is_work(note.kind) ? NULL : find_queue(queue->device, note.producer);
-        if (is_work(note.kind))
+            cu_is_work(note.kind) ? NULL : find_queue(queue->device, note.producer);
+        if (cu_is_work(note.kind))
             finding->state = RUNNING;
         else if (producer && producer->history->finding.front <= note.reached)
             finding->state = WAITING;
@@ -585,17 +579,12 @@ static void append_finding(char *text, size_t size, size_t *used, const struct c
     append_operation(text, size, used, &finding->oldest);
 }
 
-static bool is_launch(const struct note *note)
-{
-    return runs_kernels(note->kind);
-}
-
 // 0: no suspect; 1: copies and fills alone, whose ranges were checked; 2: kernels.
 static int suspicion(const struct cu_queue *queue)
 {
     const struct finding *finding = &queue->history->finding;
     if (finding->state == RUNNING)
-        return is_launch(&finding->oldest) ? 2 : 1;
+        return runs_kernels(finding->oldest.kind) ? 2 : 1;
     return finding->state == UNFINISHED ? 1 + finding->launches : 0;
 }
 

@@ -51,6 +51,15 @@ static weir_status add_part(struct cu_builder *builder, const struct cu_part *pa
     return WEIR_OK;
 }
 
+// A part that has memory or a graph of its own, which goes with it.
+static weir_status add_owner(struct cu_builder *builder, struct cu_part *part)
+{
+    const weir_status status = add_part(builder, part);
+    if (status < 0)
+        finish_part(builder->device, part);
+    return status;
+}
+
 // Copies and fills, which copy.c splits.
 
 static weir_status add_box(const struct cu_target *target, const CUDA_MEMCPY3D *box)
@@ -220,11 +229,8 @@ static weir_status build_launch(const struct weir_link *link, struct cu_builder 
                      .sharedMemBytes = (unsigned)packed.local_bytes,
                      .kernelParams = keep_arguments(link->host, operation, &packed)},
     };
-    status = part.u.launch.kernelParams ? add_part(builder, &part)
-                                        : weir_host_no_memory(link->host, "a node of a graph");
-    if (status < 0)
-        link->host->release(part.u.launch.kernelParams);
-    return status;
+    return part.u.launch.kernelParams ? add_owner(builder, &part)
+                                      : weir_host_no_memory(link->host, "a node of a graph");
 }
 
 // With the parts of an exchange after it.
@@ -239,11 +245,7 @@ static weir_status build_collective(struct cu_builder *builder,
     *copy = *operation;
     if (bytes)
         copy->u.collective.exchanges = memcpy(copy + 1, operation->u.collective.exchanges, bytes);
-    const weir_status status =
-        add_part(builder, &(struct cu_part){.kind = CU_PART_COLLECTIVE, .u.collective = copy});
-    if (status < 0)
-        host->release(copy);
-    return status;
+    return add_owner(builder, &(struct cu_part){.kind = CU_PART_COLLECTIVE, .u.collective = copy});
 }
 
 // The program's functions. What a native call submits is captured on a stream of its own, when the graph is
@@ -299,13 +301,8 @@ static weir_status capture_native(struct cu_device *device, const struct weir_op
 static weir_status build_child(struct cu_builder *builder, const struct weir_operation *operation)
 {
     struct cu_part part = {.kind = CU_PART_CHILD};
-    weir_status status = capture_native(builder->device, operation, &part.u.child);
-    if (status < 0)
-        return status;
-    status = add_part(builder, &part);
-    if (status < 0)
-        finish_part(builder->device, &part);
-    return status;
+    const weir_status status = capture_native(builder->device, operation, &part.u.child);
+    return status < 0 ? status : add_owner(builder, &part);
 }
 
 static weir_status build_call(struct cu_builder *builder, const struct weir_operation *operation)
@@ -315,11 +312,7 @@ static weir_status build_call(struct cu_builder *builder, const struct weir_oper
     if (!call)
         return weir_host_no_memory(host, "a node of a graph");
     *call = (struct cu_part_call){operation->u.host_call.function, operation->u.host_call.user};
-    const weir_status status =
-        add_part(builder, &(struct cu_part){.kind = CU_PART_CALL, .u.call = call});
-    if (status < 0)
-        host->release(call);
-    return status;
+    return add_owner(builder, &(struct cu_part){.kind = CU_PART_CALL, .u.call = call});
 }
 
 weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device,

@@ -388,16 +388,11 @@ static void publish(struct cu_watch *watch)
     atomic_store_explicit(&watch->head, head + 1, memory_order_release);
 }
 
-static bool is_work(const struct weir_operation *operation)
-{
-    return operation->kind != WEIR_OPERATION_RECORD && operation->kind != WEIR_OPERATION_WAIT;
-}
-
 void cu_watch_begin(struct cu_queue *queue, const struct weir_operation *operation)
 {
     struct cu_watch *watch = queue->watch;
     watch->now = NULL;
-    if (watch->exact && !is_work(operation))
+    if (watch->exact && !cu_is_work((int)operation->kind))
         return;
     if (operation->kind == WEIR_OPERATION_RECORD)
         return;
@@ -406,7 +401,7 @@ void cu_watch_begin(struct cu_queue *queue, const struct weir_operation *operati
         return;
     timed->sequence = operation->sequence;
     timed->submit_ns = weir_clock_now_ns();
-    timed->is_wait = !is_work(operation);
+    timed->is_wait = !cu_is_work((int)operation->kind);
     timed->event = NULL;
     timed->start_ns = UINT64_MAX;
     timed->end_ns = 0;
