@@ -1,5 +1,5 @@
 // The part of the OpenCL API that Weir uses, declared here so that modules build where no
-// OpenCL headers are installed. backends/opencl/cl_check.c compares every line with
+// OpenCL headers are installed. backends/opencl/error.c compares every line with
 // <CL/cl.h> where that is installed. Names and values are Khronos'.
 #ifndef WEIR_BACKENDS_CLC_CL_API_H
 #define WEIR_BACKENDS_CLC_CL_API_H
@@ -130,7 +130,6 @@ typedef cl_uint cl_profiling_info;
     X(CL_PLATFORM_NOT_FOUND_KHR, -1001)   \
     X(CL_QUEUE_PRIORITY_KHR, 0x1096)      \
     X(CL_QUEUE_PRIORITY_HIGH_KHR, 1 << 0) \
-    X(CL_QUEUE_PRIORITY_MED_KHR, 1 << 1)  \
     X(CL_QUEUE_PRIORITY_LOW_KHR, 1 << 2)
 
 #ifndef CL_VERSION_1_0

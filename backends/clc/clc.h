@@ -79,14 +79,6 @@ weir_status clc_build(struct clc_build *build);
 // Releases the results.
 void clc_drop(struct clc_build *build);
 
-// signature.c: the second half of clc_build().
-weir_status clc_describe(struct clc_build *build);
-
-// place.c
-
-// The line, from 1 on, in which the kernel's parameter of that name stands. 0: it is not certain.
-unsigned clc_line_of(const char *text, const char *kernel, const char *parameter);
-
 // error.c
 
 // Returns the name of an OpenCL error, such as "CL_INVALID_VALUE". Never NULL.

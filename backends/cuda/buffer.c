@@ -1,3 +1,5 @@
+// Memory: buffers, memory of the caller, and frees that are deferred until the device is idle.
+//
 // DEVICE memory is allocated from the device's pool in the memory stream, which has no other work.
 // After the allocation that stream is synchronised, so every other stream may use the memory at
 // once. Core destroys a buffer when no work uses it, so it can be freed in the memory stream
@@ -16,8 +18,55 @@
 // device's address, which may differ for registered memory.
 #include <unistd.h>
 
-#include "backends/cuda/ask.h"
 #include "backends/cuda/cu.h"
+
+// Deferred frees.
+//
+// cuMemHostUnregister and cuModuleUnload wait for the whole device, so the kit defers them until no
+// queue of the device has work. Work of other libraries in the process is not considered; the calls
+// then wait for it.
+
+static struct weir_kit_registrations registrations = WEIR_KIT_REGISTRATIONS;
+
+static bool has_work(const struct cu_queue *queue)
+{
+    const struct cu_symbols *cu = &queue->device->module->cu;
+    if (queue->left)
+        return queue->end && cu_ask_event(cu, queue->end) != CUDA_SUCCESS;
+    return cu_ask_stream(cu, queue->stream) != CUDA_SUCCESS;
+}
+
+static bool is_idle(void *user)
+{
+    struct cu_device *device = user;
+    bool idle = true;
+    pthread_mutex_lock(&device->lock);
+    for (const struct cu_queue *queue = device->queues; queue && idle; queue = queue->next)
+        idle = !has_work(queue);
+    pthread_mutex_unlock(&device->lock);
+    return idle;
+}
+
+static void unregister(void *user, void *pointer)
+{
+    const struct cu_device *device = user;
+    if (!cu_is_given_up(device))
+        device->module->cu.cuMemHostUnregister(pointer);
+}
+
+weir_status cu_idle_init(struct cu_device *device)
+{
+    const struct weir_kit_idle_params params = {
+        .host = device->module->host,
+        .device = device,
+        .is_idle = is_idle,
+        .registrations = &registrations,
+        .unregister = unregister,
+    };
+    return weir_kit_idle_create(&params, &device->idle);
+}
+
+// Memory.
 
 static weir_status refuse_device(struct cu_device *device, const char *call, CUresult code,
                                  size_t size)
@@ -253,10 +302,66 @@ static weir_status create_managed(struct cu_buffer *buffer)
     return WEIR_OK;
 }
 
+// Memory of the caller. Adopted memory is checked here, because the driver detects wrong memory late.
+
+static weir_status refuse_to_pin(struct cu_device *device, CUresult code, const void *pointer,
+                                 size_t size)
+{
+    if (code == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
+        return weir_host_fail(device->module->host, WEIR_ERROR_INVALID,
+                              "wrap the whole range once, or end its other registration first",
+                              "a part of the %zu bytes at %p is registered with CUDA already", size,
+                              pointer);
+    return cu_native_error(device, "cuMemHostRegister", code, "cannot pin %zu bytes at %p", size,
+                           pointer);
+}
+
+// Whether other code in the process has pinned the range: the driver knows its ends, and it does
+// not overlap a registration of this backend, which may end.
+static bool is_pinned_by_others(const struct cu_device *device, char *pointer, size_t size)
+{
+    const char *ends[] = {pointer, pointer + size - 1};
+    for (int i = 0; i < 2; i++) {
+        CUmemorytype type = 0;
+        CUresult code =
+            device->module->cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                                     (CUdeviceptr)(uintptr_t)ends[i]);
+        if (code != CUDA_SUCCESS || type != CU_MEMORYTYPE_HOST)
+            return false;
+    }
+    return !weir_kit_registration_touches(device->idle, pointer, size);
+}
+
+// Registers memory of the user, or shares a registration that covers it, or stores NULL if other
+// code has pinned the memory. Within the device's context. May wait for the device, as
+// weir_kit_registration_share() does.
+static weir_status get_registration(struct cu_device *device, void *pointer, size_t size,
+                                    struct weir_kit_registration **out_registration)
+{
+    const struct cu_module *module = device->module;
+    *out_registration = weir_kit_registration_share(device->idle, pointer, size);
+    if (*out_registration)
+        return WEIR_OK;
+    CUresult code =
+        module->cu.cuMemHostRegister(pointer, size,
+                                     CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+    if (code != CUDA_SUCCESS)
+        return is_pinned_by_others(device, pointer, size)
+                   ? WEIR_OK
+                   : refuse_to_pin(device, code, pointer, size);
+    *out_registration = weir_kit_registration_add(device->idle, pointer, size);
+    if (!*out_registration) {
+        module->cu.cuMemHostUnregister(pointer);
+        return weir_host_no_memory(module->host, "a buffer");
+    }
+    module->host->count_driver_object();
+    return WEIR_OK;
+}
+
 static weir_status wrap(struct cu_buffer *buffer, void *pointer)
 {
     weir_status status =
-        cu_registration_get(buffer->device, pointer, buffer->size, &buffer->registration);
+        get_registration(buffer->device, pointer, buffer->size, &buffer->registration);
     if (status < 0)
         return status;
     buffer->adopted = !buffer->registration;
@@ -264,10 +369,97 @@ static weir_status wrap(struct cu_buffer *buffer, void *pointer)
     return find_address(buffer);
 }
 
+static weir_status refuse_end(const struct cu_buffer *buffer, CUdeviceptr native, size_t there)
+{
+    return weir_host_fail(buffer->device->module->host, WEIR_ERROR_INVALID,
+                          "adopt as much as there is",
+                          "at 0x%llx are %zu bytes, and %zu were asked for",
+                          (unsigned long long)native, there, buffer->size);
+}
+
+// A range may consist of several allocations at adjacent addresses (PyTorch's expandable segments),
+// and the driver reports one at a time.
+static weir_status check_range(const struct cu_buffer *buffer, CUdeviceptr native)
+{
+    const struct cu_module *module = buffer->device->module;
+    for (size_t there = 0; there < buffer->size;) {
+        CUdeviceptr start;
+        size_t size;
+        CUresult code = module->cu.cuMemGetAddressRange(&start, &size, native + there);
+        if (code != CUDA_SUCCESS && there == 0)
+            return cu_native_error(buffer->device, "cuMemGetAddressRange", code,
+                                   "cannot adopt %zu bytes at 0x%llx", buffer->size,
+                                   (unsigned long long)native);
+        if (code != CUDA_SUCCESS || start + size <= native + there)
+            return refuse_end(buffer, native, there);
+        there = (size_t)(start + size - native);
+    }
+    return WEIR_OK;
+}
+
+// For memory that the driver does not know it returns CUDA_ERROR_INVALID_VALUE.
+static weir_status ask(const struct cu_buffer *buffer, CUpointer_attribute what, CUdeviceptr native,
+                       void *out_value)
+{
+    CUresult code = buffer->device->module->cu.cuPointerGetAttribute(out_value, what, native);
+    if (code == CUDA_SUCCESS || code == CUDA_ERROR_INVALID_VALUE)
+        return WEIR_OK;
+    return cu_native_error(buffer->device, "cuPointerGetAttribute", code,
+                           "cannot adopt %zu bytes at 0x%llx", buffer->size,
+                           (unsigned long long)native);
+}
+
+static weir_status check_place(const struct cu_buffer *buffer, CUdeviceptr native,
+                               weir_placement placement)
+{
+    const struct cu_device *device = buffer->device;
+    const bool on_host = placement == WEIR_PLACE_HOST;
+    CUmemorytype type = 0;
+    int ordinal = device->listed->native;
+
+    weir_status status = ask(buffer, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, native, &type);
+    if (status < 0)
+        return status;
+    if (type != (on_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE))
+        return weir_host_fail(device->module->host, WEIR_ERROR_INVALID,
+                              on_host ? "wrap it: weir_buffer_wrap() pins it"
+                                      : "weir_buffer_wrap() takes memory of the host",
+                              "CUDA knows no %s memory at 0x%llx", on_host ? "pinned" : "device",
+                              (unsigned long long)native);
+    if (!on_host)
+        status = ask(buffer, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, native, &ordinal);
+    if (status < 0 || ordinal == device->listed->native)
+        return status;
+    return weir_host_fail(device->module->host, WEIR_ERROR_INVALID,
+                          "adopt it on the device that it is on",
+                          "the memory at 0x%llx is on CUDA device %d, and '%s' is device %d",
+                          (unsigned long long)native, ordinal, device->listed->info.name,
+                          device->listed->native);
+}
+
+// Adopts memory of the caller: device memory or, for a HOST buffer, pinned memory of the host.
+// Within the device's context.
+static weir_status adopt(struct cu_buffer *buffer, CUdeviceptr native, weir_placement placement)
+{
+    weir_status status = check_place(buffer, native, placement);
+    if (status == WEIR_OK && placement == WEIR_PLACE_DEVICE)
+        status = check_range(buffer, native);
+    if (status < 0)
+        return status;
+    buffer->adopted = true;
+    if (placement == WEIR_PLACE_HOST)
+        buffer->pointer = (char *)(uintptr_t)native;
+    else
+        buffer->address = native;
+    return WEIR_OK;
+}
+
+// Buffers.
+
 static weir_status create(struct cu_buffer *buffer, const struct weir_buffer_setup *setup)
 {
     if (setup->native) {
-        weir_status status = cu_adopt(buffer, setup->native, setup->placement);
+        weir_status status = adopt(buffer, setup->native, setup->placement);
         return status < 0 || !buffer->pointer ? status : find_address(buffer);
     }
     if (setup->placement == WEIR_PLACE_DEVICE)
@@ -344,5 +536,15 @@ weir_status cu_buffer_address(const struct weir_link *link, weir_buffer *object,
                               uint64_t *out_address)
 {
     *out_address = cu_buffer_of(link, object)->address;
+    return WEIR_OK;
+}
+
+weir_status cu_buffer_native(const struct weir_link *link, weir_buffer *object,
+                             struct weir_native_buffer *out_native)
+{
+    const struct cu_buffer *buffer = cu_buffer_of(link, object);
+    out_native->api = WEIR_NATIVE_CUDA;
+    out_native->address = buffer->address;
+    out_native->host = buffer->pointer;
     return WEIR_OK;
 }

@@ -1,42 +1,350 @@
-// What the files of the CUDA backend share: their functions. The structures are in objects.h.
+// What the files of the CUDA backend share: structures and functions.
 //
 //   module.c       open: library, driver, devices; the ops table
-//   device.c       contexts, limits, and entering a context and leaving it again
-//   queue.c        streams, and submit
-//   copy.c         copies and fills, by the kinds of memory
-//   graph.c        graphs
-//   graph_parts.c  the driver's nodes for the nodes of a graph
-//   event.c        records and waits
+//   symbols.c      the driver's functions
+//   error.c        errors, and the contexts that calls enter
 //   fault.c        histories of queues, and the operations that a fault may be caused by
-//   timeline.c     times of records on the one timeline of a device
-//   times.c        times of operations, by events; the device's clock
-//   activity*.c    times of operations, by CUPTI
-//   buffer.c       DEVICE memory, mostly from a pool, HOST memory that is kept for reuse
-//   idle.c         frees that are deferred until the device is idle
-//   native.c       native handles, wrapped streams and adopted memory
-//   peer.c         copies between devices
+//   device.c       devices, limits, which ones reach each other, and which were given up
+//   buffer.c       memory, the caller's memory, and frees that are deferred until the device is idle
+//   queue.c        queues: submission, records and waits, wrapped streams
+//   copy.c         copies and fills, by the kinds of memory
+//   program.c      programs, kernels, launches
+//   compile.c      CUDA C++ and OpenCL C at run time
+//   graph.c        graphs
+//   nodes.c        the driver's nodes for the nodes of a graph
+//   times.c        times of records, on the one timeline of a device; times of operations, by events
+//   activity.c     times of operations, by CUPTI
 //   print.c        what kernels print
 //   print_format.c text of it
-//   image.c        which image of a bundle a device takes
-//   program.c      programs and kernels
-//   occupancy.c    how many blocks of a kernel the device holds at once
-//   source.c       OpenCL C at run time, and the cache of its results
-//   driver_cl.c    the driver's OpenCL compiler
-//   nvrtc.c        CUDA C++ at run time
-//   nccl*.c        collectives, by NCCL
-//   give_up.c      devices whose work may never end, and waits that end with them
-//   error.c        status and remedy of CUDA's errors
+//   nccl_comm.c    NCCL's library and communicators
+//   nccl_call.c    collectives
 //
 // docs/architecture.md has the locks, and what may be called with each of them held. Nothing that
-// may wait for the device is, except that peer.c enables peer access under its lock.
+// may wait for the device is, except that device.c enables peer access under its lock.
 #ifndef WEIR_BACKENDS_CUDA_CU_H
 #define WEIR_BACKENDS_CUDA_CU_H
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <weir/kit/cache.h>
 #include <weir/kit/error.h>
+#include <weir/kit/idle.h>
+#include <weir/kit/records.h>
+#include <weir/kit/signature.h>
 #include <weir/module/error.h>
+#include <weir/module/module.h>
 
-#include "backends/cuda/objects.h"
+#include "backends/cuda/symbols.h"
+#include "base/clock_map.h"
 #include "base/cold.h"
+
+enum {
+    CU_TIMING_HISTORY = 4096, // timed records of a queue that are kept
+    CU_ANCHOR_COUNT = 64,     // anchors of a timeline that are kept
+    CU_PARAMETER_LIMIT = 256, // of a kernel
+    CU_ALIGNMENT = 16,        // of an argument: the most that one instruction loads
+    CU_WORD_COUNT = 1024,     // queues of a device that can have a progress word
+    CU_PLAIN_LIMIT = 1 << 25, // bytes of DEVICE memory that are not from the pool
+};
+
+// A device that the driver lists, opened or not.
+struct cu_listed {
+    CUdevice native;
+    struct weir_device_info info;
+};
+
+struct cu_compiler; // compile.c
+struct cu_nccl;     // nccl.h
+
+// The state of a link.
+struct cu_module {
+    const struct weir_host *host;
+    bool attribute_faults; // write a progress word after every operation
+    struct cu_symbols cu;
+    int version; // the CUDA version that the driver supports: 13000 is 13.0
+    struct cu_listed *listed;
+    size_t listed_count;
+    bool spin;             // host waits spin
+    const char *cupti;     // "auto", "off", or a path
+    weir_kit_cache *cache; // NULL: off
+    struct cu_compiler *compiler;
+    struct cu_nccl *nccl;
+    atomic_uint comms;   // of NCCL that exist, whose work may have no end
+    size_t printf_bytes; // of a device's ring, a power of two
+    char driver[64];
+};
+
+// A point of the timeline whose time is known.
+struct cu_anchor {
+    CUevent event;
+    uint64_t time_ns;
+};
+
+// The times of a device. Guarded by its lock.
+struct cu_timeline {
+    pthread_mutex_t lock;
+    struct cu_anchor anchors[CU_ANCHOR_COUNT]; // ring; the newest is count - 1
+    uint64_t count;                            // of all anchors so far
+    CUevent pending;                           // recorded, not known to be complete
+    bool is_pending;
+    uint64_t last_ns; // of the host's clock, when the last anchor was recorded
+};
+
+// What kernels print. Guarded by its lock.
+struct cu_prints {
+    pthread_mutex_t lock;
+    struct cu_ring *_Atomic ring; // print.h; NULL: no program of the device prints
+    CUdeviceptr address;          // the ring's, for kernels
+    unsigned char *record;        // the one that is being read
+    uint64_t told;                // how many lost ones were reported
+};
+
+struct cu_words;        // fault.c
+struct cu_history;      // fault.c
+struct cu_peer;         // device.c
+struct cu_comm;         // nccl.h
+struct cu_comm_threads; // nccl_comm.c
+
+// Attributes of a device, by their names in symbols.h. X(member, attribute).
+#define CU_ATTRIBUTES(X)                                                          \
+    X(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)                        \
+    X(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)                        \
+    X(unified_addressing, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING)                 \
+    X(memory_pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)                   \
+    X(integrated, CU_DEVICE_ATTRIBUTE_INTEGRATED)                                 \
+    X(concurrent_managed, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)          \
+    X(warp_size, CU_DEVICE_ATTRIBUTE_WARP_SIZE)                                   \
+    X(max_pitch, CU_DEVICE_ATTRIBUTE_MAX_PITCH)                                   \
+    X(max_local_bytes, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)     \
+    X(max_block_items, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)                 \
+    X(max_block_x, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X)                           \
+    X(max_block_y, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y)                           \
+    X(max_block_z, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)                           \
+    X(max_grid_x, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)                             \
+    X(max_grid_y, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)                             \
+    X(max_grid_z, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)                             \
+    X(multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)                  \
+    X(concurrent_kernels, CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS)                 \
+    X(engines, CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)                            \
+    X(cooperative, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)                        \
+    X(unit_items, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)             \
+    X(unit_blocks, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)             \
+    X(unit_registers, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)       \
+    X(unit_local_bytes, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) \
+    X(reserved_local_bytes, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)
+
+struct cu_attributes {
+#define CU_ATTRIBUTE(member, attribute) unsigned member;
+    CU_ATTRIBUTES(CU_ATTRIBUTE)
+#undef CU_ATTRIBUTE
+};
+
+// Relates the device's timeline (b) to the host's clock (a).
+struct cu_clock {
+    pthread_mutex_t lock;
+    struct weir_clock_map map;
+    uint64_t paired_ns; // when the last pair was taken
+};
+
+struct cu_device {
+    struct cu_module *module;
+    CUcontext context;
+    atomic_bool lost;     // a fault has destroyed the context, or it was given up
+    atomic_bool given_up; // work of it may never end: no call that waits for work may be made
+    const struct cu_listed *listed;
+    struct cu_device *next_open; // under a lock of device.c
+    uint64_t id;                 // the front end's
+    struct cu_peer *peers;       // under a lock of device.c
+    CUmemoryPool pool;
+    CUstream memory_stream; // allocates, frees and records anchors; no work of the user's
+    unsigned architecture;  // 90: compute capability 9.0
+    int priority_least;     // as CUDA counts: the numerically largest
+    int priority_greatest;
+    struct cu_attributes attributes;
+    struct cu_timeline timeline;
+    struct cu_clock clock;
+    struct cu_prints prints;
+    weir_kit_idle *idle;        // deferred frees
+    weir_kit_blocks *blocks;    // pinned memory of destroyed buffers
+    weir_kit_blocks *managed;   // managed memory of destroyed buffers
+    weir_kit_blocks *plain;     // plain memory of destroyed buffers
+    _Atomic size_t plain_bytes; // of all plain memory
+    pthread_mutex_t lock;       // guards what follows
+    struct weir_error first_fault;
+    struct cu_words *words;
+    struct cu_queue *queues;
+    struct cu_comm *comms;
+    struct cu_comm_threads *comm_threads; // has a lock of its own
+};
+
+// DEVICE: `address`, in a block if it is plain memory. MANAGED: the same, in a block. HOST: `pointer`, in a block, in registered memory
+// or in memory that the caller has pinned; kernels access it at `address`.
+struct cu_buffer {
+    struct cu_device *device;
+    size_t size;
+    CUdeviceptr address;
+    char *pointer;
+    struct weir_kit_block *block;
+    struct weir_kit_registration *registration;
+    bool adopted; // the memory stays the caller's
+    bool managed;
+    bool plain;
+};
+
+enum {
+    CU_WATCH_ENTRIES = 4096, // operations whose times have not been fetched
+    CU_NO_COMMANDS = 1 << 30,
+    CU_FOREIGN_COMMANDS, // of a native call: as many as it likes
+};
+
+// An operation that is timed.
+struct cu_timed {
+    uint64_t sequence;
+    uint64_t submit_ns; // of the host's clock
+    CUevent event;      // recorded after it; NULL with CUPTI
+    bool is_wait;       // no operation: when a wait was over
+    // With CUPTI, under activity.c's lock: the records so far, on the host's clock.
+    uint32_t seen;
+    uint64_t start_ns;
+    uint64_t end_ns;
+    atomic_uint commands; // calls of the driver that it took; 0: not known yet
+};
+
+// Times of a queue's operations, until they are fetched: times.c.
+struct cu_watch {
+    bool exact; // times are CUPTI's
+    // Used by the thread that submits only.
+    struct cu_timed *now; // the operation that is being submitted; NULL: it is not timed
+    unsigned commands;    // of it
+    uint64_t free_tail;
+    CUevent spare; // one that could not be recorded
+    size_t event_count;
+    CUevent events[CU_WATCH_ENTRIES];
+    _Atomic uint64_t head; // of the ring; the submitter moves it
+    _Atomic uint64_t free_head;
+    CUevent free[CU_WATCH_ENTRIES];
+    uint64_t number;       // with CUPTI: the queue's, among all that are watched
+    pthread_mutex_t lock;  // held by the thread that fetches; guards what follows
+    _Atomic uint64_t tail; // moved by the thread that fetches
+    CUevent near;          // the last event that was converted
+    uint64_t end_ns;       // of the last one
+    // With CUPTI: an entry that was complete before older ones, and when that was noticed.
+    uint64_t passed_by;
+    uint64_t passed_ns;
+    struct cu_timed ring[CU_WATCH_ENTRIES];
+};
+
+struct cu_builder; // nodes.c
+struct cu_graph;   // graph.h
+
+struct cu_queue {
+    struct cu_device *device;
+    CUstream stream;
+    struct cu_history *history;
+    struct cu_watch *watch;        // NULL unless times of operations are wanted
+    const struct cu_comm *carried; // whose collective was its last work; NULL: it was other work
+    weir_kit_records *records;
+    bool timing;
+    bool wrapped; // the stream stays the caller's
+    bool left;    // the stream may be destroyed by now; under the device's lock, as `end` is
+    CUevent end;  // of the last record of one that was left; NULL: it had none
+    struct cu_queue *next; // in the device's list
+    struct cu_queue **link;
+    uint64_t id;       // the front end's
+    const char *label; // likewise; lives as long as the queue
+};
+
+struct cu_program {
+    struct weir_kit_idle_entry idle; // first; unloading the module is deferred
+    struct cu_device *device;
+    CUmodule module;
+    struct weir_kit_signatures *signatures; // NULL for bundles
+};
+
+struct cu_kernel {
+    struct cu_device *device;
+    CUfunction function;
+    const char *name; // the device's
+    unsigned max_dynamic_bytes;
+    unsigned own_local_bytes;
+    unsigned registers; // of a work-item
+};
+
+static inline struct cu_module *cu_module_of(const struct weir_link *link)
+{
+    return link->state;
+}
+
+static inline struct cu_device *cu_device_of(const struct weir_link *link,
+                                             const weir_device *device)
+{
+    return weir_device_data(link, device);
+}
+
+static inline struct cu_queue *cu_queue_of(const struct weir_link *link, const weir_queue *queue)
+{
+    return weir_queue_data(link, queue);
+}
+
+static inline struct cu_buffer *cu_buffer_of(const struct weir_link *link,
+                                             const weir_buffer *buffer)
+{
+    return weir_buffer_data(link, buffer);
+}
+
+static inline struct cu_program *cu_program_of(const struct weir_link *link,
+                                               const weir_program *program)
+{
+    return weir_program_data(link, program);
+}
+
+static inline struct cu_graph *cu_graph_of(const struct weir_link *link, const weir_graph *graph)
+{
+    return weir_graph_data(link, graph);
+}
+
+static inline struct cu_kernel *cu_kernel_of(const struct weir_link *link,
+                                             const weir_kernel *kernel)
+{
+    return weir_kernel_data(link, kernel);
+}
+
+// Questions to the driver, waits and allocations that do not spoil what others capture.
+//
+// While a thread captures a stream in the mode GLOBAL, as cudaStreamBeginCapture() does unless told
+// otherwise, the driver refuses these calls on other threads, and the capture is lost. The library asks on
+// threads of its own, and when it submits, so a program would not expect it:
+// https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html, cuThreadExchangeStreamCaptureMode.
+// What is asked about here is never captured, so the thread is RELAXED meanwhile: two calls that change
+// a variable of the thread, beside one that takes a microsecond.
+
+// The thread is RELAXED until cu_unrelax() with what this returns.
+static inline CUstreamCaptureMode cu_relax(const struct cu_symbols *cu)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    (void)cu->cuThreadExchangeStreamCaptureMode(&mode);
+    return mode;
+}
+
+static inline void cu_unrelax(const struct cu_symbols *cu, CUstreamCaptureMode before)
+{
+    (void)cu->cuThreadExchangeStreamCaptureMode(&before);
+}
+
+// One call with the thread RELAXED.
+#define CU_ASK(name, call, type)                                           \
+    static inline CUresult name(const struct cu_symbols *cu, type subject) \
+    {                                                                      \
+        const CUstreamCaptureMode before = cu_relax(cu);                   \
+        const CUresult code = cu->call(subject);                           \
+        cu_unrelax(cu, before);                                            \
+        return code;                                                       \
+    }
+CU_ASK(cu_ask_event, cuEventQuery, CUevent)
+CU_ASK(cu_ask_stream, cuStreamQuery, CUstream)
+CU_ASK(cu_await_event, cuEventSynchronize, CUevent)
+CU_ASK(cu_await_stream, cuStreamSynchronize, CUstream)
+#undef CU_ASK
 
 // error.c
 
@@ -53,27 +361,10 @@ WEIR_COLD weir_status cu_module_error(const struct cu_module *module, const char
 // Reports the first fault of a device that is lost.
 WEIR_COLD weir_status cu_report_lost(struct cu_device *device);
 
-// give_up.c
-
-// The device is lost with this cause, although nothing faulted: work of it may never end. So are all others
-// of this process that are open on the same GPU, in any runtime.
-void cu_give_up(const struct cu_device *device, const struct weir_error *cause);
-
 static inline bool cu_is_given_up(const struct cu_device *device)
 {
     return atomic_load_explicit(&device->given_up, memory_order_acquire);
 }
-
-// Refuses to open a device that was given up in this process; else cu_give_up() finds it, until it is
-// delisted. One that was refused may be delisted too.
-weir_status cu_enlist_open(struct cu_device *device);
-void cu_delist_open(const struct cu_device *device);
-
-// Wait for the program's work. CUDA_ERROR_LAUNCH_TIMEOUT: the device was given up meanwhile.
-CUresult cu_await_work(const struct cu_device *device, CUstream stream);
-CUresult cu_await_record(const struct cu_device *device, CUevent event);
-
-// device.c
 
 // The context that was current before a call.
 struct cu_scope {
@@ -112,12 +403,31 @@ static inline void cu_leave(const struct cu_device *device, const struct cu_scop
         device->module->cu.cuCtxSetCurrent(scope->before);
 }
 
+// device.c
+
 weir_status cu_device_create(const struct weir_link *link, weir_device *object,
                              const struct weir_device_setup *setup, void **out_data);
 void cu_device_destroy(const struct weir_link *link, weir_device *object);
 void cu_device_limits(const struct weir_link *link, weir_device *object,
                       struct weir_limits *limits);
 weir_status cu_device_trim(const struct weir_link *link, weir_device *object);
+// The device is lost with this cause, although nothing faulted: work of it may never end. So are all others
+// of this process that are open on the same GPU, in any runtime.
+void cu_give_up(const struct cu_device *device, const struct weir_error *cause);
+weir_status cu_device_native(const struct weir_link *link, weir_device *object,
+                             struct weir_native_device *out_native);
+weir_status cu_device_peer(const struct weir_link *link, weir_device *object,
+                           weir_device *other_object, bool *out_peers);
+weir_status cu_device_reach(const struct weir_link *link, weir_device *object,
+                            weir_device *other_object, weir_buffer *buffer_object,
+                            bool *out_reaches);
+// Whether work of a device can access memory of another one; cu_device_peer() was called for the
+// two.
+bool cu_reaches_peer(const struct cu_device *device, const struct cu_device *other);
+static inline bool cu_reaches(const struct cu_device *device, const struct cu_buffer *buffer)
+{
+    return buffer->device == device || buffer->managed || cu_reaches_peer(device, buffer->device);
+}
 
 // queue.c
 
@@ -129,20 +439,31 @@ weir_status cu_queue_submit(const struct weir_link *link, weir_queue *object,
                             const struct weir_operation *operation);
 weir_status cu_queue_finish(const struct weir_link *link, weir_queue *object);
 void cu_queue_leave(const struct weir_link *link, weir_queue *object);
+weir_status cu_queue_native(const struct weir_link *link, weir_queue *object,
+                            struct weir_native_queue *out_native);
+weir_status cu_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence);
+weir_status cu_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
+                          uint64_t timeout_ns);
+weir_status cu_event_time(const struct weir_link *link, weir_queue *object, uint64_t sequence,
+                          uint64_t *out_time_ns);
 
-// The arguments of a launch as the driver expects them. Values are read in place; addresses, and
-// offsets of local memory, are stored here.
-struct cu_packed {
-    void *pointers[CU_PARAMETER_LIMIT];
-    uint64_t places[CU_PARAMETER_LIMIT];
-    size_t local_bytes;
-};
+static inline struct weir_native_queue cu_describe_queue(const struct cu_queue *queue)
+{
+    return (struct weir_native_queue){
+        .struct_size = sizeof(struct weir_native_queue),
+        .api = WEIR_NATIVE_CUDA,
+        .context = queue->device->context,
+        .queue = queue->stream,
+    };
+}
 
-// Packs the arguments of a LAUNCH into a structure, which need not be initialised.
-//
-// Errors: WEIR_ERROR_INVALID for more local memory than the kernel can have.
-weir_status cu_pack(const struct weir_link *link, const struct weir_operation *operation,
-                    struct cu_packed *packed);
+// Calls the function of a NATIVE.
+static inline weir_status cu_call_native(const struct cu_queue *queue,
+                                         const struct weir_operation *operation)
+{
+    const struct weir_native_queue native = cu_describe_queue(queue);
+    return operation->u.native.function(&native, operation->u.native.user);
+}
 
 // graph.c
 
@@ -150,8 +471,6 @@ weir_status cu_graph_create(const struct weir_link *link, weir_device *device_ob
                             weir_graph *object, const struct weir_graph_setup *setup,
                             void **out_data);
 void cu_graph_destroy(const struct weir_link *link, weir_graph *object);
-// The label that it was created with; the device's.
-const char *cu_graph_name(const struct cu_graph *graph);
 bool cu_graph_takes(const struct weir_link *link, weir_device *device,
                     const struct weir_operation *operation);
 weir_status cu_graph_update(const struct weir_link *link, weir_graph *object, uint32_t index,
@@ -159,15 +478,7 @@ weir_status cu_graph_update(const struct weir_link *link, weir_graph *object, ui
 weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue,
                             const struct weir_operation *operation);
 
-// graph_parts.c
-
-// The parts of a copy or fill, on a queue with a builder, one after the other.
-weir_status cu_build_box(struct cu_builder *builder, const CUDA_MEMCPY3D *box);
-weir_status cu_build_set(struct cu_builder *builder, const CUDA_MEMSET_NODE_PARAMS *set);
-// Device memory that belongs to the operation.
-weir_status cu_build_staging(struct cu_builder *builder, size_t size, CUdeviceptr *out_address);
-
-// copy.c, fill.c
+// copy.c
 
 // Of a box: bytes, rows, slices.
 struct cu_size {
@@ -176,29 +487,45 @@ struct cu_size {
     size_t depth;
 };
 
+// What the commands of a copy or a fill go to: a stream (copy.c), or the nodes of a graph (nodes.c).
+struct cu_target {
+    struct cu_device *device;
+    const struct cu_commands *commands;
+    struct cu_queue *queue;     // a stream's
+    struct cu_builder *builder; // nodes'
+};
+
+struct cu_commands {
+    // Between HOST memory and DEVICE memory, and within the latter.
+    weir_status (*write)(const struct cu_target *target, CUdeviceptr dst, const char *src,
+                         size_t size);
+    weir_status (*read)(const struct cu_target *target, char *dst, CUdeviceptr src, size_t size);
+    weir_status (*copy)(const struct cu_target *target, CUdeviceptr dst, CUdeviceptr src,
+                        size_t size);
+    weir_status (*box)(const struct cu_target *target, const CUDA_MEMCPY3D *box);
+    weir_status (*set)(const struct cu_target *target, const CUDA_MEMSET_NODE_PARAMS *set);
+    // Between devices. NULL for nodes: a graph holds no such copies.
+    weir_status (*peer)(const struct cu_target *target, const struct cu_buffer *dst,
+                        size_t dst_offset, const struct cu_buffer *src, size_t src_offset,
+                        size_t size);
+    weir_status (*peer_box)(const struct cu_target *target, const struct cu_buffer *dst,
+                            const struct weir_volume *dst_volume, const struct cu_buffer *src,
+                            const struct weir_volume *src_volume, const struct cu_size *size);
+    // Temporary memory of the operation's. `drop_staging` returns `status`, which is that of what used the
+    // memory, if it is an error.
+    weir_status (*take_staging)(const struct cu_target *target, size_t size,
+                                CUdeviceptr *out_staging);
+    weir_status (*drop_staging)(const struct cu_target *target, CUdeviceptr staging,
+                                weir_status status);
+};
+
+// Splits a copy or a fill into commands. cu_submit_copy() does so for the queue's stream.
+weir_status cu_split_copy(const struct weir_link *link, const struct cu_target *target,
+                          const struct weir_operation *operation);
 weir_status cu_submit_copy(const struct weir_link *link, struct cu_queue *queue,
                            const struct weir_operation *operation);
-weir_status cu_submit_copy_2d(const struct weir_link *link, struct cu_queue *queue,
-                              const struct weir_operation *operation);
-weir_status cu_submit_copy_3d(const struct weir_link *link, struct cu_queue *queue,
-                              const struct weir_operation *operation);
-weir_status cu_submit_fill(const struct weir_link *link, struct cu_queue *queue,
-                           const struct weir_operation *operation);
-weir_status cu_submit_fill_2d(const struct weir_link *link, struct cu_queue *queue,
-                              const struct weir_operation *operation);
 
-// event.c
-
-weir_status cu_records_init(struct cu_queue *queue);
-weir_status cu_submit_record(struct cu_queue *queue, uint64_t sequence);
-weir_status cu_submit_wait(struct cu_queue *queue, struct cu_queue *producer, uint64_t sequence);
-weir_status cu_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence);
-weir_status cu_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
-                          uint64_t timeout_ns);
-weir_status cu_event_time(const struct weir_link *link, weir_queue *object, uint64_t sequence,
-                          uint64_t *out_time_ns);
-
-// history.c
+// fault.c
 
 // Creates the data for a device's reports of faults. Within its context.
 weir_status cu_words_init(struct cu_device *device);
@@ -221,14 +548,18 @@ void cu_history_mark(struct cu_queue *queue, const struct weir_operation *operat
 // out of memory.
 const char *cu_keep_name(struct cu_device *device, const char *name);
 
-// fault.c
-
 // Adds the operations that may be the cause to the detail of a device's first fault, and logs a
 // line for each queue that had work. Under the device's lock, which is one reason why a log
 // callback must not call Weir. Makes no driver call and allocates nothing.
 void cu_fault_explain(struct cu_device *device, struct weir_error *detail);
 
-// timeline.c
+// Whether it is a launch, a copy or the like: no record and no wait.
+static inline bool cu_is_work(int kind)
+{
+    return kind != WEIR_OPERATION_RECORD && kind != WEIR_OPERATION_WAIT;
+}
+
+// times.c
 
 weir_status cu_timeline_init(struct cu_device *device);
 void cu_timeline_finish(struct cu_device *device);
@@ -238,8 +569,6 @@ void cu_timeline_advance(struct cu_device *device);
 // used if it is nearer than every anchor.
 CUresult cu_timeline_convert(struct cu_device *device, CUevent event, CUevent near,
                              uint64_t near_ns, uint64_t *out_time_ns);
-
-// times.c
 
 weir_status cu_watch_init(struct cu_queue *queue);
 // Within the device's context. Accepts a queue without a watch.
@@ -273,8 +602,6 @@ void cu_activity_rest(void);
 void cu_activity_push(const struct cu_queue *queue, uint64_t sequence);
 void cu_activity_pop(void);
 
-// activity_records.c
-
 // No times are stored while the lock is held.
 void cu_activity_lock(void);
 void cu_activity_unlock(void);
@@ -294,59 +621,9 @@ weir_status cu_buffer_address(const struct weir_link *link, weir_buffer *object,
                               uint64_t *out_address);
 // Frees the pinned, managed and plain memory that is kept; waits for the device. Within its context.
 void cu_blocks_release(struct cu_device *device);
-
-// idle.c
-
-weir_status cu_idle_init(struct cu_device *device);
-// Registers memory of the user, or shares a registration that covers it, or stores NULL if other
-// code has pinned the memory. Within the device's context. May wait for the device, as
-// weir_kit_registration_share() does.
-weir_status cu_registration_get(struct cu_device *device, void *pointer, size_t size,
-                                struct weir_kit_registration **out_registration);
-
-// native.c
-
-weir_status cu_device_native(const struct weir_link *link, weir_device *object,
-                             struct weir_native_device *out_native);
-weir_status cu_queue_native(const struct weir_link *link, weir_queue *object,
-                            struct weir_native_queue *out_native);
 weir_status cu_buffer_native(const struct weir_link *link, weir_buffer *object,
                              struct weir_native_buffer *out_native);
-weir_status cu_submit_native(const struct cu_queue *queue, const struct weir_operation *operation);
-// Wraps a stream of the caller. Within the device's context.
-weir_status cu_wrap_stream(struct cu_queue *queue, void *native);
-// Adopts memory of the caller: device memory or, for a HOST buffer, pinned memory of the host.
-// Within the device's context.
-weir_status cu_adopt(struct cu_buffer *buffer, CUdeviceptr native, weir_placement placement);
-
-// peer.c
-
-weir_status cu_device_peer(const struct weir_link *link, weir_device *object,
-                           weir_device *other_object, bool *out_peers);
-weir_status cu_device_reach(const struct weir_link *link, weir_device *object,
-                            weir_device *other_object, weir_buffer *buffer_object,
-                            bool *out_reaches);
-void cu_peers_finish(struct cu_device *device);
-// Whether work of a device can access memory of another one; cu_device_peer() was called for the
-// two.
-bool cu_reaches_peer(const struct cu_device *device, const struct cu_device *other);
-static inline bool cu_reaches(const struct cu_device *device, const struct cu_buffer *buffer)
-{
-    return buffer->device == device || buffer->managed || cu_reaches_peer(device, buffer->device);
-}
-// Whether the buffers belong to different devices. Every device has managed memory at its address.
-static inline bool cu_is_peer_copy(const struct cu_buffer *dst, const struct cu_buffer *src)
-{
-    return !dst->pointer && !src->pointer && !dst->managed && !src->managed &&
-           dst->device->context != src->device->context;
-}
-weir_status cu_copy_peer(const struct cu_queue *queue, const struct cu_buffer *dst,
-                         size_t dst_offset, const struct cu_buffer *src, size_t src_offset,
-                         size_t size);
-// A box of slices; each slice pitch is a multiple of its pitch.
-weir_status cu_copy_peer_3d(const struct cu_queue *queue, const struct cu_buffer *dst,
-                            const struct weir_volume *dst_volume, const struct cu_buffer *src,
-                            const struct weir_volume *src_volume, const struct cu_size *size);
+weir_status cu_idle_init(struct cu_device *device);
 
 // print.c
 
@@ -376,8 +653,6 @@ weir_status cu_kernel_create(const struct weir_link *link, weir_program *program
                              struct weir_kernel_info *info, void **out_data);
 void cu_kernel_destroy(const struct weir_link *link, weir_kernel *object);
 
-// occupancy.c
-
 // Whether a LAUNCH needs the driver's cooperative launch. Where the device has none there is one block,
 // which does not.
 static inline bool cu_is_cooperative(const struct cu_device *device,
@@ -390,6 +665,25 @@ weir_status cu_kernel_occupancy(const struct weir_link *link, weir_kernel *objec
                                 struct weir_extent block, size_t local_bytes,
                                 struct weir_occupancy *occupancy);
 
+// The arguments of a launch as the driver expects them. Values are read in place; addresses, and
+// offsets of local memory, are stored here.
+struct cu_packed {
+    void *pointers[CU_PARAMETER_LIMIT];
+    uint64_t places[CU_PARAMETER_LIMIT];
+    size_t local_bytes;
+};
+
+// Packs the arguments of a LAUNCH into a structure, which need not be initialised.
+//
+// Errors: WEIR_ERROR_INVALID for more local memory than the kernel can have.
+weir_status cu_pack(const struct weir_link *link, const struct weir_operation *operation,
+                    struct cu_packed *packed);
+
+weir_status cu_submit_launch(const struct weir_link *link, struct cu_queue *queue,
+                             const struct weir_operation *operation);
+
+// compile.c
+
 // A program of the caller's source, compiled.
 struct cu_compiled {
     void *memory; // the caller's, to be freed with free()
@@ -397,13 +691,9 @@ struct cu_compiled {
     struct weir_kit_signatures *signatures; // the caller's, to be freed with host->release
 };
 
-// source.c
-
 // Compiles OpenCL C for the device, or reads the result from the cache. Makes no call of libcuda.
 weir_status cu_compile_opencl(const struct cu_device *device, const char *source,
                               const char *options, struct cu_compiled *out);
-
-// nvrtc.c
 
 struct cu_compiler *cu_compiler_create(const struct weir_host *host);
 void cu_compiler_destroy(struct cu_compiler *compiler, const struct weir_host *host);
@@ -412,39 +702,28 @@ void cu_compiler_destroy(struct cu_compiler *compiler, const struct weir_host *h
 weir_status cu_compile_cuda(struct cu_device *device, const char *source, const char *options,
                             struct cu_compiled *out);
 
-// nccl.c
+// nccl_comm.c
 
 // `setting` is [cuda] nccl. NULL if out of memory.
 struct cu_nccl *cu_nccl_create(const struct weir_host *host, const char *setting);
 void cu_nccl_destroy(struct cu_nccl *nccl, const struct weir_host *host);
 bool cu_nccl_is_off(const struct cu_nccl *nccl);
 
-// Whether a communicator may have work whose end nothing is sure of.
-bool cu_nccl_is_used(const struct cu_nccl *nccl);
-
-// nccl_task.c
-
 // The threads that end communicators of a device. NULL if out of memory.
 struct cu_comm_threads *cu_comm_threads_create(const struct weir_host *host);
 // Waits for them, five seconds at most. False: some still use the device's context.
 bool cu_comm_threads_leave(struct cu_comm_threads *comm_threads, const struct weir_host *host);
 
-// nccl_comm.c
-
 weir_status cu_comm_create(const struct weir_link *link, weir_device *object,
                            weir_comm *comm_object, const struct weir_comm_setup *setup,
                            void **out_data);
 void cu_comm_destroy(const struct weir_link *link, weir_comm *object);
-bool cu_comm_takes(const struct weir_link *link, weir_comm *object,
-                   const struct weir_operation *operation);
 void cu_comm_abort(const struct weir_link *link, weir_comm *object);
 void cu_comm_give_up(const struct weir_link *link, weir_comm *object,
                      const struct weir_error *cause);
 const char *cu_comm_engine(const struct weir_link *link, weir_comm *object);
-bool cu_comm_captures(const struct weir_link *link, weir_comm *comm,
-                      const struct weir_operation *operation);
 
-// nccl_progress.c
+// nccl_call.c
 
 weir_status cu_comm_query(const struct weir_link *link, weir_comm *object,
                           struct weir_comm_progress *progress);
@@ -453,8 +732,11 @@ void cu_comms_mark_queue(struct cu_queue *queue);
 // The queue's work has finished, and its stream goes.
 void cu_comms_forget_queue(struct cu_queue *queue);
 
-// nccl_call.c: cu_queue_submit() of a COLLECTIVE.
-weir_status cu_queue_submit_collective(const struct weir_link *link, weir_queue *object,
-                                       const struct weir_operation *operation);
+bool cu_comm_takes(const struct weir_link *link, weir_comm *object,
+                   const struct weir_operation *operation);
+bool cu_comm_captures(const struct weir_link *link, weir_comm *comm,
+                      const struct weir_operation *operation);
+weir_status cu_submit_collective(const struct weir_link *link, struct cu_queue *queue,
+                                 const struct weir_operation *operation);
 
 #endif

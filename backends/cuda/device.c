@@ -1,15 +1,14 @@
-// A device uses its primary context, which the CUDA runtime, PyTorch and cuBLAS in the same process
-// share. So the context is not configured here, and every entry point restores the thread's current
-// context.
+// Devices: contexts, limits, and which devices reach each other. A device uses its primary context, which
+// the CUDA runtime, PyTorch and cuBLAS in the same process share. So the context is not configured here,
+// and every entry point restores the thread's current context.
 //
-// DEVICE memory, all but the first, comes from a pool of Weir's own, in a stream that has no other work. The pool keeps
-// freed memory until trim, and never makes an allocation wait for work in another stream
-// (REUSE_ALLOW_INTERNAL_DEPENDENCIES off), so a wait for that stream after an allocation waits for
-// nothing else.
+// DEVICE memory, all but the first, comes from a pool of Weir's own, in a stream that has no other work.
+// The pool keeps freed memory until trim, and never makes an allocation wait for work in another stream
+// (REUSE_ALLOW_INTERNAL_DEPENDENCIES off), so a wait for that stream after an allocation waits for nothing
+// else.
 #include <string.h>
 #include <unistd.h>
 
-#include "backends/cuda/ask.h"
 #include "backends/cuda/cu.h"
 
 // The maximum number of concurrent kernels of all devices for which there are images (compute
@@ -19,28 +18,215 @@
 // Documented with cuEventElapsedTime().
 #define TIMING_RESOLUTION_NS 500
 
-weir_status cu_refuse_to_enter(struct cu_device *device, CUresult code)
+// kDLCUDA of <dlpack/dlpack.h>.
+#define DLPACK_CUDA 2
+
+// Peers.
+//
+// Peer access between two devices is enabled once, at the first cu_device_peer() for them. It has
+// two parts: a context enables it for memory of cuMemAlloc, such as adopted memory, and a pool for
+// its own memory. It is never disabled, because other code in the process shares the contexts. If
+// the hardware has no path there is no access, and the driver copies through the host.
+
+struct cu_peer {
+    struct cu_peer *next;
+    uint64_t id;  // of the other device, which may be closed
+    bool reaches; // this device can access the other one's memory
+};
+
+static pthread_mutex_t peers_lock = PTHREAD_MUTEX_INITIALIZER; // of the lists of all devices
+
+// Under the lock.
+static const struct cu_peer *find(const struct cu_device *device, const struct cu_device *other)
 {
-    return cu_native_error(device, "cuCtxGetCurrent", code, "ask for the current context");
+    const struct cu_peer *at = device->peers;
+    while (at && at->id != other->id)
+        at = at->next;
+    return at;
 }
 
-weir_status cu_change_context(struct cu_device *device, struct cu_scope *scope)
+static weir_status note(struct cu_device *device, const struct cu_device *other, bool reaches)
 {
-    CUresult code = device->module->cu.cuCtxSetCurrent(device->context);
-    scope->changed = true;
-    if (code == CUDA_SUCCESS)
-        return WEIR_OK;
-    return cu_native_error(device, "cuCtxSetCurrent", code, "enter the device's context");
+    struct cu_peer *peer = device->module->host->allocate(sizeof *peer);
+    if (!peer)
+        return weir_host_no_memory(device->module->host, "a peer");
+    *peer = (struct cu_peer){device->peers, other->id, reaches};
+    device->peers = peer;
+    return WEIR_OK;
 }
 
-void cu_enter_to_destroy(struct cu_device *device, struct cu_scope *scope)
+static CUresult open_to(const struct cu_device *device, const struct cu_device *other,
+                        const char **out_call)
 {
     const struct cu_symbols *cu = &device->module->cu;
-    scope->before = NULL;
-    scope->changed = cu->cuCtxGetCurrent(&scope->before) == CUDA_SUCCESS &&
-                     scope->before != device->context &&
-                     cu->cuCtxSetCurrent(device->context) == CUDA_SUCCESS;
+    CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = device->listed->native;
+
+    *out_call = "cuCtxEnablePeerAccess";
+    CUresult code = cu->cuCtxEnablePeerAccess(other->context, 0);
+    if (code != CUDA_SUCCESS && code != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
+        return code;
+    *out_call = "cuMemPoolSetAccess";
+    return cu->cuMemPoolSetAccess(other->pool, &access, 1);
 }
+
+// Lets `device` access memory of `other`, if it can.
+static weir_status enable_access(struct cu_device *device, const struct cu_device *other)
+{
+    struct cu_scope scope;
+    int can = 0;
+    weir_status status = cu_enter(device, &scope);
+    if (status < 0)
+        return status;
+    const char *call = "cuDeviceCanAccessPeer";
+    CUresult code = device->module->cu.cuDeviceCanAccessPeer(&can, device->listed->native,
+                                                             other->listed->native);
+    if (code == CUDA_SUCCESS && can)
+        code = open_to(device, other, &call);
+    cu_leave(device, &scope);
+    if (code == CUDA_SUCCESS)
+        return note(device, other, can != 0);
+    return cu_native_error(device, call, code, "let '%s' reach the memory of '%s'",
+                           device->listed->info.name, other->listed->info.name);
+}
+
+weir_status cu_device_peer(const struct weir_link *link, weir_device *object,
+                           weir_device *other_object, bool *out_peers)
+{
+    struct cu_device *device = cu_device_of(link, object);
+    struct cu_device *other = cu_device_of(link, other_object);
+
+    weir_status status = WEIR_OK;
+    if (device->context != other->context) {
+        pthread_mutex_lock(&peers_lock);
+        if (!find(device, other))
+            status = enable_access(device, other);
+        if (status == WEIR_OK && !find(other, device))
+            status = enable_access(other, device);
+        pthread_mutex_unlock(&peers_lock);
+    }
+    *out_peers = status == WEIR_OK;
+    return status;
+}
+
+bool cu_reaches_peer(const struct cu_device *device, const struct cu_device *other)
+{
+    if (device->context == other->context)
+        return true;
+    pthread_mutex_lock(&peers_lock);
+    const struct cu_peer *peer = find(device, other);
+    const bool reaches = peer && peer->reaches;
+    pthread_mutex_unlock(&peers_lock);
+    return reaches;
+}
+
+// Pinned memory of cuMemHostAlloc has one address for all devices, which registered memory need not
+// have; and device memory of the caller may be of a pool that gives this device no access.
+weir_status cu_device_reach(const struct weir_link *link, weir_device *object,
+                            weir_device *other_object, weir_buffer *buffer_object,
+                            bool *out_reaches)
+{
+    const struct cu_device *device = cu_device_of(link, object);
+    const struct cu_device *other = cu_device_of(link, other_object);
+    const struct cu_buffer *buffer = buffer_object ? cu_buffer_of(link, buffer_object) : NULL;
+
+    if (device->context == other->context)
+        *out_reaches = true;
+    else if (buffer && buffer->managed)
+        *out_reaches = device->attributes.concurrent_managed != 0;
+    else if (buffer && (buffer->adopted || buffer->registration))
+        *out_reaches = false;
+    else
+        *out_reaches = cu_reaches_peer(device, other);
+    return WEIR_OK;
+}
+
+static void forget_peers(struct cu_device *device)
+{
+    pthread_mutex_lock(&peers_lock);
+    while (device->peers) {
+        struct cu_peer *peer = device->peers;
+        device->peers = peer->next;
+        device->module->host->release(peer);
+    }
+    pthread_mutex_unlock(&peers_lock);
+}
+
+// Devices that are given up.
+//
+// NCCL's kernels wait for other ranks, and its abort ends them; one that it does not end keeps its stream, and
+// what waits for that in the driver is never let go: no call of CUDA's ends a kernel. So while there are
+// communicators of NCCL the host asks in place of waiting in the driver, and once a device is given up no call
+// is made that may wait for it: memory, modules and the context stay until the process ends. All that have the
+// device open share its context, and so the kernel: those of other runtimes too.
+
+#define RESTART "restart the process: a kernel that does not end leaves the device only with it"
+
+enum {
+    MOST_DEVICES = 64
+};
+
+// The devices that were given up in this process, and why; a cause is never changed.
+static pthread_mutex_t causes_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct weir_error causes[MOST_DEVICES];
+static struct cu_device *open_devices;
+
+static void lose(struct cu_device *device, const struct weir_error *cause)
+{
+    pthread_mutex_lock(&device->lock);
+    if (!atomic_load(&device->lost))
+        device->first_fault = *cause;
+    atomic_store(&device->given_up, true);
+    atomic_store(&device->lost, true);
+    pthread_mutex_unlock(&device->lock);
+}
+
+void cu_give_up(const struct cu_device *device, const struct weir_error *cause)
+{
+    const CUdevice native = device->listed->native;
+    pthread_mutex_lock(&causes_lock);
+    if (native >= 0 && native < MOST_DEVICES && causes[native].status == WEIR_OK)
+        causes[native] = *cause;
+    for (struct cu_device *each = open_devices; each; each = each->next_open)
+        if (each->listed->native == native)
+            lose(each, cause);
+    pthread_mutex_unlock(&causes_lock);
+}
+
+// Refuses to open a device that was given up in this process; else cu_give_up() finds it, until it is
+// delisted. One that was refused may be delisted too.
+static weir_status enlist_open(struct cu_device *device)
+{
+    const CUdevice native = device->listed->native;
+    struct weir_error cause = {.status = WEIR_OK};
+    pthread_mutex_lock(&causes_lock);
+    if (native >= 0 && native < MOST_DEVICES)
+        cause = causes[native];
+    if (cause.status == WEIR_OK) {
+        device->next_open = open_devices;
+        open_devices = device;
+    }
+    pthread_mutex_unlock(&causes_lock);
+    if (cause.status == WEIR_OK)
+        return WEIR_OK;
+    return weir_host_fail(device->module->host, cause.status, RESTART,
+                          "'%s': this process has lost the device before: %.600s",
+                          device->listed->info.name, cause.message);
+}
+
+static void delist_open(const struct cu_device *device)
+{
+    pthread_mutex_lock(&causes_lock);
+    struct cu_device **at = &open_devices;
+    while (*at && *at != device)
+        at = &(*at)->next_open;
+    if (*at)
+        *at = device->next_open;
+    pthread_mutex_unlock(&causes_lock);
+}
+
+// Creation and destruction.
 
 static weir_status read_attributes(struct cu_device *device)
 {
@@ -160,7 +346,7 @@ static void empty_context(struct cu_device *device)
 static void release(struct cu_device *device)
 {
     const struct cu_module *module = device->module;
-    cu_peers_finish(device);
+    forget_peers(device);
     const bool alone = cu_comm_threads_leave(device->comm_threads, module->host);
     if (device->context) {
         empty_context(device);
@@ -168,7 +354,7 @@ static void release(struct cu_device *device)
         if (alone && !cu_is_given_up(device))
             module->cu.cuDevicePrimaryCtxRelease(device->listed->native);
     }
-    cu_delist_open(device);
+    delist_open(device);
     pthread_mutex_destroy(&device->timeline.lock);
     pthread_mutex_destroy(&device->clock.lock);
     pthread_mutex_destroy(&device->prints.lock);
@@ -208,8 +394,8 @@ weir_status cu_device_create(const struct weir_link *link, weir_device *object,
     pthread_mutex_init(&device->prints.lock, NULL);
 
     device->comm_threads = cu_comm_threads_create(module->host);
-    weir_status status = device->comm_threads ? cu_enlist_open(device)
-                                              : weir_host_no_memory(module->host, "a device");
+    weir_status status =
+        device->comm_threads ? enlist_open(device) : weir_host_no_memory(module->host, "a device");
     if (status == WEIR_OK)
         status = check_abilities(device);
     if (status == WEIR_OK)
@@ -308,4 +494,15 @@ void cu_device_limits(const struct weir_link *link, weir_device *object, struct 
     limits->max_constant_bytes = limits->max_buffer_bytes; // it is global memory
     if (!cu_nccl_is_off(device->module->nccl))
         limits->collectives = 2;
+}
+
+weir_status cu_device_native(const struct weir_link *link, weir_device *object,
+                             struct weir_native_device *out_native)
+{
+    const struct cu_device *device = cu_device_of(link, object);
+    out_native->api = WEIR_NATIVE_CUDA;
+    out_native->context = device->context;
+    out_native->ordinal = device->listed->native;
+    out_native->dlpack = DLPACK_CUDA;
+    return WEIR_OK;
 }

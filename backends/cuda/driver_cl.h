@@ -1,12 +1,10 @@
 // The driver's own compiler of OpenCL C, in libnvidia-opencl.so.1. That library is an installable
 // client driver: its functions are in the table to which each of its objects points, in the order
-// of cl_khr_icd. cu_check.c compares that order with <CL/cl_icd.h> where that is installed.
+// of cl_khr_icd. symbols.c compares that order with <CL/cl_icd.h> where that is installed.
 #ifndef WEIR_BACKENDS_CUDA_DRIVER_CL_H
 #define WEIR_BACKENDS_CUDA_DRIVER_CL_H
 
 #include "backends/clc/clc.h"
-
-struct cu_device;
 
 // X(index in the table, result, name, parameters).
 #define CU_CL_SYMBOLS(X)                                                                    \
@@ -40,12 +38,5 @@ struct cu_cl {
     cl_device_id device;
     char driver[128]; // its version
 };
-
-// Opens the library and finds a device with the compute capability of `device`, for which PTX is
-// the same. The library is opened by its name, and else the platforms of libOpenCL.so.1 are
-// searched.
-//
-// Errors: WEIR_ERROR_UNSUPPORTED without the library, or if no device is found.
-weir_status cu_cl_find(const struct cu_device *device, struct cu_cl *out);
 
 #endif

@@ -1,4 +1,6 @@
-// Status and remedy of CUDA's errors. Their names come from the driver.
+// Errors of the driver, devices that are lost, and the contexts that calls enter.
+//
+// The names of errors come from the driver.
 //
 // After some errors the context is unusable: every later call returns the same code, or one that is
 // a consequence of it. So the first one is kept.
@@ -126,4 +128,29 @@ weir_status cu_module_error(const struct cu_module *module, const char *call, CU
     describe(module, call, code, format, arguments, &detail);
     va_end(arguments);
     return module->host->error(&detail, sizeof detail);
+}
+
+// Contexts.
+
+weir_status cu_refuse_to_enter(struct cu_device *device, CUresult code)
+{
+    return cu_native_error(device, "cuCtxGetCurrent", code, "ask for the current context");
+}
+
+weir_status cu_change_context(struct cu_device *device, struct cu_scope *scope)
+{
+    CUresult code = device->module->cu.cuCtxSetCurrent(device->context);
+    scope->changed = true;
+    if (code == CUDA_SUCCESS)
+        return WEIR_OK;
+    return cu_native_error(device, "cuCtxSetCurrent", code, "enter the device's context");
+}
+
+void cu_enter_to_destroy(struct cu_device *device, struct cu_scope *scope)
+{
+    const struct cu_symbols *cu = &device->module->cu;
+    scope->before = NULL;
+    scope->changed = cu->cuCtxGetCurrent(&scope->before) == CUDA_SUCCESS &&
+                     scope->before != device->context &&
+                     cu->cuCtxSetCurrent(device->context) == CUDA_SUCCESS;
 }

@@ -1,17 +1,18 @@
-// Graphs. The driver's parts of each node are kept (graph_parts.c), since an update that the driver
-// cannot make in place (another number of nodes, another size of element) builds a new executable
-// graph from the parts of all nodes. The old one may be running; the driver frees it after that.
+// Graphs: their creation, updates and launches. The driver's parts of each node are kept (nodes.c), since
+// an update that the driver cannot make in place (another number of nodes, another size of element) builds
+// a new executable graph from the parts of all nodes. The old one may be running; the driver frees it
+// after that.
 //
 // The driver keeps launches of one executable graph in order, also on several streams. Only the
 // wait of the first launch of a new executable graph for the last launch of the old one is added
 // here.
 //
-// A graph with collectives is captured (nccl_graph.c), for its first launch and after an update that
+// A graph with collectives is captured, for its first launch and after an update that
 // needs it: NCCL may wait for other ranks then, and only a launch has its turn.
 //
 // The staging memory of a copy between HOST buffers belongs to the graph, since its launches never
 // overlap.
-#include "backends/cuda/graph_parts.h"
+#include "backends/cuda/graph.h"
 #include "backends/cuda/nccl.h"
 
 static const struct cu_symbols *symbols_of(const struct cu_graph *graph)
@@ -22,6 +23,370 @@ static const struct cu_symbols *symbols_of(const struct cu_graph *graph)
 static const struct weir_host *host_of(const struct cu_graph *graph)
 {
     return graph->device->module->host;
+}
+
+// Captures. NCCL has no nodes, but its calls can be captured; and what orders a communicator's kernels in a
+// graph before and after others is added once for each capture. So one capture makes the whole graph: a
+// stream is captured, the other nodes are added to the graph that comes of it, and for each collective the
+// stream continues after the nodes that it depends on.
+
+// The capture of a graph with collectives.
+struct capture {
+    const struct weir_link *link;
+    struct cu_device *device;
+    CUstream stream;
+    CUgraph graph; // while it is captured, nodes can be added to it
+};
+
+static weir_status fail_capture(const struct capture *capture, const char *call, CUresult code)
+{
+    return cu_native_error(capture->device, call, code, "capture collectives");
+}
+
+static CUresult look(const struct capture *capture, CUgraph *graph, const CUgraphNode **nodes,
+                     size_t *count)
+{
+    CUstreamCaptureStatus status;
+    cuuint64_t id;
+    return (&capture->device->module->cu)
+        ->cuStreamGetCaptureInfo(capture->stream, &status, &id, graph, nodes, count);
+}
+
+static void cancel_capture(struct capture *capture)
+{
+    const struct cu_symbols *cu = &capture->device->module->cu;
+    CUgraph graph = NULL;
+    (void)cu->cuStreamEndCapture(capture->stream, &graph);
+    if (graph)
+        cu->cuGraphDestroy(graph);
+    cu->cuStreamDestroy(capture->stream);
+}
+
+static weir_status begin_capture(struct capture *capture)
+{
+    const struct cu_symbols *cu = &capture->device->module->cu;
+    const CUgraphNode *nodes;
+    size_t count;
+    CUresult code = cu->cuStreamCreateWithPriority(&capture->stream, CU_STREAM_NON_BLOCKING, 0);
+    if (code != CUDA_SUCCESS) {
+        capture->stream = NULL;
+        return fail_capture(capture, "cuStreamCreateWithPriority", code);
+    }
+    code = cu->cuStreamBeginCapture(capture->stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+    if (code != CUDA_SUCCESS) {
+        cu->cuStreamDestroy(capture->stream);
+        return fail_capture(capture, "cuStreamBeginCapture", code);
+    }
+    code = look(capture, &capture->graph, &nodes, &count);
+    if (code == CUDA_SUCCESS)
+        return WEIR_OK;
+    cancel_capture(capture);
+    return fail_capture(capture, "cuStreamGetCaptureInfo", code);
+}
+
+// The stream continues after these nodes.
+static weir_status continue_after(const struct capture *capture, CUgraphNode *nodes, size_t count)
+{
+    const CUresult code =
+        (&capture->device->module->cu)
+            ->cuStreamUpdateCaptureDependencies(capture->stream, nodes, count,
+                                                CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+    return code == CUDA_SUCCESS ? WEIR_OK
+                                : fail_capture(capture, "cuStreamUpdateCaptureDependencies", code);
+}
+
+// A node after all that the stream comes after now.
+static weir_status find_last(const struct capture *capture, CUgraphNode *out_node)
+{
+    const CUgraphNode *nodes = NULL;
+    size_t count = 0;
+    CUgraph graph;
+    CUresult code = look(capture, &graph, &nodes, &count);
+    if (code != CUDA_SUCCESS)
+        return fail_capture(capture, "cuStreamGetCaptureInfo", code);
+    if (count == 1) {
+        *out_node = nodes[0];
+        return WEIR_OK;
+    }
+    code =
+        (&capture->device->module->cu)->cuGraphAddEmptyNode(out_node, capture->graph, nodes, count);
+    return code == CUDA_SUCCESS ? WEIR_OK : fail_capture(capture, "cuGraphAddEmptyNode", code);
+}
+
+// Has NCCL add its nodes after the dependencies; `*out_node` comes after all of them.
+static weir_status capture_collective(const struct capture *capture,
+                                      const struct weir_operation *operation,
+                                      CUgraphNode *dependencies, size_t count,
+                                      CUgraphNode *out_node)
+{
+    const struct cu_comm *comm = cu_comm_of(capture->link, operation->u.collective.comm);
+    const struct cu_queue queue = {.device = capture->device, .stream = capture->stream};
+    const char *call = NULL;
+    weir_status status = continue_after(capture, dependencies, count);
+    if (status < 0)
+        return status;
+    const ncclResult_t code = cu_nccl_call(capture->link, comm, &queue, operation, &call);
+    return code == ncclSuccess ? find_last(capture, out_node) : cu_nccl_error(comm, call, code);
+}
+
+// `leaves` are the nodes that no other one comes after. After any failure the graph is gone.
+static weir_status end_capture(struct capture *capture, CUgraphNode *leaves, size_t count)
+{
+    const struct cu_symbols *cu = &capture->device->module->cu;
+    weir_status status = continue_after(capture, leaves, count);
+    if (status < 0) {
+        cancel_capture(capture);
+        return status;
+    }
+    const CUresult code = cu->cuStreamEndCapture(capture->stream, &capture->graph);
+    cu->cuStreamDestroy(capture->stream);
+    return code == CUDA_SUCCESS ? WEIR_OK : fail_capture(capture, "cuStreamEndCapture", code);
+}
+
+// The driver's graphs, from the parts of all nodes.
+
+static weir_status refuse(const struct cu_graph *graph, const struct cu_node *node,
+                          const char *call, CUresult code)
+{
+    return cu_native_error(graph->device, call, code, "node %u of the graph, captured at %s:%d",
+                           (unsigned)(node - graph->nodes), node->file ? node->file : "",
+                           node->line);
+}
+
+static CUresult add_launch(const struct cu_graph *graph, CUgraph native, struct cu_part *part,
+                           const CUgraphNode *dependencies, size_t count, const char **out_call)
+{
+    const struct cu_symbols *cu = symbols_of(graph);
+    const CUlaunchAttributeValue value = {.cooperative = 1};
+    *out_call = "cuGraphAddKernelNode";
+    CUresult code =
+        cu->cuGraphAddKernelNode(&part->fresh, native, dependencies, count, &part->u.launch);
+    if (code != CUDA_SUCCESS || !part->cooperative)
+        return code;
+    *out_call = "cuGraphKernelNodeSetAttribute";
+    return cu->cuGraphKernelNodeSetAttribute(part->fresh, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value);
+}
+
+static CUresult add_child(const struct cu_symbols *cu, CUgraph graph, struct cu_part *part,
+                          const CUgraphNode *dependencies, size_t count, const char **out_call)
+{
+    size_t nodes = 0;
+    *out_call = "cuGraphGetNodes";
+    CUresult code = cu->cuGraphGetNodes(part->u.child, NULL, &nodes);
+    if (code != CUDA_SUCCESS)
+        return code;
+    if (nodes == 0) {
+        *out_call = "cuGraphAddEmptyNode";
+        return cu->cuGraphAddEmptyNode(&part->fresh, graph, dependencies, count);
+    }
+    *out_call = "cuGraphAddChildGraphNode";
+    return cu->cuGraphAddChildGraphNode(&part->fresh, graph, dependencies, count, part->u.child);
+}
+
+// On a thread of the driver's.
+static void call_host(void *user)
+{
+    const struct cu_part_call *call = user;
+    (void)call->function(call->user); // the library notes what it returns
+}
+
+// Adds a CHILD or a CALL.
+static CUresult add_call(struct cu_device *device, CUgraph graph, struct cu_part *part,
+                         const CUgraphNode *dependencies, size_t count, const char **out_call)
+{
+    const struct cu_symbols *cu = &device->module->cu;
+    if (part->kind == CU_PART_CHILD)
+        return add_child(cu, graph, part, dependencies, count, out_call);
+    const CUDA_HOST_NODE_PARAMS params = {call_host, part->u.call};
+    *out_call = "cuGraphAddHostNode";
+    return cu->cuGraphAddHostNode(&part->fresh, graph, dependencies, count, &params);
+}
+
+static CUresult add_native(const struct cu_graph *graph, CUgraph native, struct cu_part *part,
+                           const CUgraphNode *dependencies, size_t count, const char **out_call)
+{
+    const struct cu_symbols *cu = symbols_of(graph);
+    switch (part->kind) {
+    case CU_PART_COPY:
+        *out_call = "cuGraphAddMemcpyNode";
+        return cu->cuGraphAddMemcpyNode(&part->fresh, native, dependencies, count, &part->u.copy,
+                                        graph->device->context);
+    case CU_PART_SET:
+        *out_call = "cuGraphAddMemsetNode";
+        return cu->cuGraphAddMemsetNode(&part->fresh, native, dependencies, count, &part->u.set,
+                                        graph->device->context);
+    case CU_PART_CHILD:
+    case CU_PART_CALL:
+        return add_call(graph->device, native, part, dependencies, count, out_call);
+    default:
+        return add_launch(graph, native, part, dependencies, count, out_call);
+    }
+}
+
+// The driver refuses graphs in graphs that allocate memory.
+static weir_status refuse_child(const struct cu_graph *graph, const struct cu_node *node,
+                                const char *call, CUresult code)
+{
+    return cu_native_error(
+        graph->device, call, code,
+        "node %u of the graph, a native call captured at %s:%d, allocates memory, "
+        "as libraries without a workspace do: give it one beforehand "
+        "(cublasSetWorkspace)",
+        (unsigned)(node - graph->nodes), node->file ? node->file : "", node->line);
+}
+
+// `dependencies` has room for the dependencies of any node.
+static weir_status add_node(const struct cu_graph *graph, const struct capture *capture,
+                            struct cu_node *node, CUgraphNode *dependencies)
+{
+    size_t count = node->dependency_count;
+    for (size_t i = 0; i < count; i++) {
+        const struct cu_parts *other = &graph->nodes[node->dependencies[i]].parts;
+        dependencies[i] = other->parts[other->count - 1].fresh;
+    }
+    for (size_t i = 0; i < node->parts.count; i++) {
+        struct cu_part *part = &node->parts.parts[i];
+        const char *call;
+        if (part->kind == CU_PART_COLLECTIVE)
+            return capture_collective(capture, part->u.collective, dependencies, count,
+                                      &part->fresh);
+        CUresult code = add_native(graph, capture->graph, part, dependencies, count, &call);
+        if (code == CUDA_ERROR_NOT_SUPPORTED && part->kind == CU_PART_CHILD)
+            return refuse_child(graph, node, call, code);
+        if (code != CUDA_SUCCESS)
+            return refuse(graph, node, call, code);
+        dependencies[0] = part->fresh;
+        count = 1;
+    }
+    return WEIR_OK;
+}
+
+static weir_status add_nodes(const struct cu_graph *graph, const struct capture *capture)
+{
+    const struct weir_host *host = host_of(graph);
+    CUgraphNode *dependencies =
+        host->allocate((graph->most_dependencies + 1) * sizeof(CUgraphNode));
+    if (!dependencies)
+        return weir_host_no_memory(host, "a graph");
+    weir_status status = WEIR_OK;
+    for (uint32_t i = 0; i < graph->node_count && status == WEIR_OK; i++)
+        status = add_node(graph, capture, &graph->nodes[i], dependencies);
+    host->release(dependencies);
+    return status;
+}
+
+static void drop(const struct cu_graph *graph, struct cu_native_graph *native)
+{
+    if (native->executable)
+        symbols_of(graph)->cuGraphExecDestroy(native->executable);
+    if (native->graph)
+        symbols_of(graph)->cuGraphDestroy(native->graph);
+    *native = (struct cu_native_graph){0};
+}
+
+// In an executable graph whose nodes are the parts' `fresh` ones.
+static CUresult disable(const struct cu_graph *graph, const struct cu_native_graph *native)
+{
+    CUresult code = CUDA_SUCCESS;
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        const struct cu_node *node = &graph->nodes[i];
+        for (size_t n = 0; n < node->parts.count && node->disabled && code == CUDA_SUCCESS; n++)
+            code = symbols_of(graph)->cuGraphNodeSetEnabled(native->executable,
+                                                            node->parts.parts[n].fresh, 0);
+    }
+    return code;
+}
+
+// Else the first launch would do this work.
+static weir_status instantiate(struct cu_graph *graph, struct cu_native_graph *native)
+{
+    const struct cu_symbols *cu = symbols_of(graph);
+    const char *call = "cuGraphInstantiateWithFlags";
+    CUresult code = cu->cuGraphInstantiateWithFlags(&native->executable, native->graph, 0);
+    if (code != CUDA_SUCCESS)
+        native->executable = NULL;
+    else
+        host_of(graph)->count_driver_object();
+    if (code == CUDA_SUCCESS) {
+        call = "cuGraphNodeSetEnabled";
+        code = disable(graph, native);
+    }
+    if (code == CUDA_SUCCESS) {
+        call = "cuGraphUpload";
+        code = cu->cuGraphUpload(native->executable, graph->device->memory_stream);
+    }
+    if (code == CUDA_SUCCESS)
+        return WEIR_OK;
+    return cu_native_error(graph->device, call, code, "make a graph of %u nodes",
+                           (unsigned)graph->node_count);
+}
+
+// The last parts of nodes that no other one depends on, in `leaves`, which has room for all. Returns
+// how many.
+static size_t find_leaves(const struct cu_graph *graph, CUgraphNode *leaves)
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        const struct cu_parts *parts = &graph->nodes[i].parts;
+        if (graph->nodes[i].leaf)
+            leaves[count++] = parts->parts[parts->count - 1].fresh;
+    }
+    return count;
+}
+
+static weir_status capture(const struct cu_graph *graph, struct cu_native_graph *native)
+{
+    const struct weir_host *host = host_of(graph);
+    struct capture capture = {.link = graph->link, .device = graph->device};
+    CUgraphNode *leaves = host->allocate(graph->node_count * sizeof(CUgraphNode));
+    if (!leaves)
+        return weir_host_no_memory(host, "a graph");
+    weir_status status = begin_capture(&capture);
+    if (status == WEIR_OK) {
+        status = add_nodes(graph, &capture);
+        if (status == WEIR_OK)
+            status = end_capture(&capture, leaves, find_leaves(graph, leaves));
+        else
+            cancel_capture(&capture);
+    }
+    if (status == WEIR_OK)
+        native->graph = capture.graph;
+    host->release(leaves);
+    return status;
+}
+
+static weir_status compose(const struct cu_graph *graph, struct cu_native_graph *native)
+{
+    CUresult code = symbols_of(graph)->cuGraphCreate(&native->graph, 0);
+    if (code != CUDA_SUCCESS) {
+        native->graph = NULL;
+        return cu_native_error(graph->device, "cuGraphCreate", code, "make a graph");
+    }
+    return add_nodes(graph, &(struct capture){.graph = native->graph});
+}
+
+// Makes the driver's graph of the nodes' parts, whose `fresh` becomes their nodes there.
+static weir_status build(struct cu_graph *graph, struct cu_native_graph *native)
+{
+    weir_status status = graph->collectives ? capture(graph, native) : compose(graph, native);
+    if (native->graph)
+        host_of(graph)->count_driver_object();
+    if (status == WEIR_OK)
+        status = instantiate(graph, native);
+    if (status < 0)
+        drop(graph, native);
+    return status;
+}
+
+// The graph takes ownership of the new one.
+static void adopt(struct cu_graph *graph, const struct cu_native_graph *native)
+{
+    graph->native = *native;
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        struct cu_parts *parts = &graph->nodes[i].parts;
+        for (size_t n = 0; n < parts->count; n++)
+            parts->parts[n].native = parts->parts[n].fresh;
+    }
 }
 
 // Creation and destruction.
@@ -63,9 +428,9 @@ static weir_status make(const struct weir_link *link, struct cu_graph *graph,
     }
     struct cu_native_graph native = {0};
     graph->stale = graph->collectives;
-    weir_status status = graph->stale ? WEIR_OK : cu_graph_build(graph, &native);
+    weir_status status = graph->stale ? WEIR_OK : build(graph, &native);
     if (status == WEIR_OK && !graph->stale)
-        cu_graph_adopt(graph, &native);
+        adopt(graph, &native);
     return status;
 }
 
@@ -73,7 +438,7 @@ static weir_status make(const struct weir_link *link, struct cu_graph *graph,
 static void release(struct cu_graph *graph)
 {
     const struct weir_host *host = host_of(graph);
-    cu_graph_drop(graph, &graph->native);
+    drop(graph, &graph->native);
     if (graph->followed)
         symbols_of(graph)->cuEventDestroy(graph->followed);
     for (uint32_t i = 0; i < graph->node_count; i++)
@@ -108,11 +473,6 @@ weir_status cu_graph_create(const struct weir_link *link, weir_device *device_ob
         return status;
     *out_data = graph;
     return WEIR_OK;
-}
-
-const char *cu_graph_name(const struct cu_graph *graph)
-{
-    return graph->name;
 }
 
 void cu_graph_destroy(const struct weir_link *link, weir_graph *object)
@@ -222,15 +582,15 @@ static weir_status mark_last_launch(struct cu_graph *graph)
 static weir_status rebuild(struct cu_graph *graph)
 {
     struct cu_native_graph fresh = {0};
-    weir_status status = cu_graph_build(graph, &fresh);
+    weir_status status = build(graph, &fresh);
     if (status == WEIR_OK)
         status = mark_last_launch(graph);
     if (status < 0) {
-        cu_graph_drop(graph, &fresh);
+        drop(graph, &fresh);
         return status;
     }
-    cu_graph_drop(graph, &graph->native);
-    cu_graph_adopt(graph, &fresh);
+    drop(graph, &graph->native);
+    adopt(graph, &fresh);
     return WEIR_OK;
 }
 
@@ -251,7 +611,7 @@ static weir_status replace(struct cu_graph *graph, struct cu_node *node, struct 
         const char *call;
         CUresult code = set_native(graph, old.parts->native, fresh->parts, &call);
         if (code != CUDA_SUCCESS && !needs_rebuild(code))
-            return cu_graph_refuse(graph, node, call, code);
+            return refuse(graph, node, call, code);
         if (code == CUDA_SUCCESS) {
             fresh->parts->native = old.parts->native;
             node->parts = *fresh;
@@ -298,7 +658,7 @@ static weir_status set_disabled(struct cu_graph *graph, struct cu_node *node, bo
     while (--done > 0)
         (void)cu->cuGraphNodeSetEnabled(graph->native.executable, parts->parts[done - 1].native,
                                         disabled);
-    return cu_graph_refuse(graph, node, "cuGraphNodeSetEnabled", code);
+    return refuse(graph, node, "cuGraphNodeSetEnabled", code);
 }
 
 weir_status cu_graph_update(const struct weir_link *link, weir_graph *object, uint32_t index,
@@ -364,4 +724,12 @@ weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue
 {
     struct cu_graph *graph = cu_graph_of(link, operation->u.graph.graph);
     return graph->collectives ? launch_collectives(graph, queue, operation) : launch(graph, queue);
+}
+
+bool cu_graph_takes(const struct weir_link *link, weir_device *device,
+                    const struct weir_operation *operation)
+{
+    (void)link;
+    (void)device;
+    return operation->kind == WEIR_OPERATION_NATIVE || operation->kind == WEIR_OPERATION_HOST_CALL;
 }

@@ -1,36 +1,20 @@
 // What the files of NCCL share.
-//
-//   nccl.c         the library
-//   nccl_comm.c    communicators: their creation and end
-//   nccl_task.c    the threads of these
-//   nccl_progress.c  their submission, and how far they are
-//   nccl_call.c    collectives, as calls of NCCL
-//   nccl_graph.c   collectives in graphs
 #ifndef WEIR_BACKENDS_CUDA_NCCL_H
 #define WEIR_BACKENDS_CUDA_NCCL_H
 
 #include "backends/cuda/cu.h"
-#include "backends/cuda/nccl_api.h"
-#include "base/barrier.h"
-
-enum {
-    CU_NCCL_REASON = 384
-};
+#include "backends/cuda/libraries.h"
 
 struct cu_nccl {
     pthread_mutex_t lock; // while it is loaded
     const char *setting;  // "auto", "off", or a path
     bool loaded;
-    atomic_uint comms; // communicators that exist
-    int version;       // 22809 is 2.28.9
+    int version; // 22809 is 2.28.9
     char engine[32];
     struct nccl_symbols api;
 };
 
-// Loads the library at the first call. False: there is none, with a clause in `reason`.
-bool cu_nccl_load(struct cu_nccl *nccl, char reason[CU_NCCL_REASON]);
-
-struct cu_task; // nccl_task.h
+struct cu_task; // nccl_comm.c
 
 // Events among the calls of a communicator: the oldest that has not been reached first.
 struct cu_mark {
@@ -76,54 +60,17 @@ static inline struct cu_comm *cu_comm_of(const struct weir_link *link, const wei
     return weir_comm_data(link, comm);
 }
 
+// nccl_call.c
+
 // Reports that `call` returned `code`.
 WEIR_COLD weir_status cu_nccl_error(const struct cu_comm *comm, const char *call,
                                     ncclResult_t code);
 
-// nccl_progress.c: the marks of a communicator, within the device's context.
+// The marks of a communicator, within the device's context.
 CUresult cu_comm_create_marks(struct cu_comm *comm);
 void cu_comm_destroy_marks(struct cu_comm *comm);
 
-// nccl_progress.c: the marks of a call that does not continue a row of calls of its queue.
-void cu_comm_mark_begin(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn);
-void cu_comm_mark_end(struct cu_comm *comm, struct cu_queue *queue, uint32_t next_turn);
-
-// In a row of calls there is a mark after so many.
-#define CU_MARK_CALLS 16
-
-// Whether the queue's last work was the communicator's last call. What the program submits to a wrapped
-// stream is not seen. Another thread may destroy the last queue, but not this one.
-static inline bool cu_comm_continues(const struct cu_comm *comm, const struct cu_queue *queue)
-{
-    return atomic_load_explicit(&comm->last, memory_order_relaxed) == queue &&
-           queue->carried == comm && !queue->wrapped;
-}
-
-// Before and after work of the queue that is the call `turn` of the communicator. False: it was aborted.
-static inline bool cu_comm_begin(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn)
-{
-    atomic_store_explicit(&comm->inside, true, memory_order_relaxed);
-    weir_barrier_light(); // either this sees the abort, or that sees the call
-    if (atomic_load_explicit(&comm->aborted, memory_order_acquire)) {
-        atomic_store_explicit(&comm->inside, false, memory_order_release);
-        return false;
-    }
-    if (WEIR_RARELY(!cu_comm_continues(comm, queue)))
-        cu_comm_mark_begin(comm, queue, turn);
-    return true;
-}
-
-static inline void cu_comm_end(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn)
-{
-    const uint32_t marked = atomic_load_explicit(&comm->marked_turn, memory_order_relaxed);
-    if (WEIR_RARELY(!cu_comm_continues(comm, queue) || turn + 1 - marked >= CU_MARK_CALLS))
-        cu_comm_mark_end(comm, queue, turn + 1);
-    else
-        atomic_store_explicit(&comm->next_turn, turn + 1, memory_order_release);
-    atomic_store_explicit(&comm->inside, false, memory_order_release);
-}
-
-// nccl_graph.c: the same for all communicators of a launch of a graph; on failure none has begun.
+// Before and after the launch of a graph with collectives, for all its communicators; on failure none has begun.
 weir_status cu_comms_begin_launch(const struct weir_link *link, struct cu_queue *queue,
                                   const struct weir_operation *launch);
 void cu_comms_end_launch(const struct weir_link *link, struct cu_queue *queue,

@@ -1,11 +1,33 @@
-// Collectives by NCCL. What moves bytes only is called with bytes, since NCCL has no elements of 16
+// Collectives, as calls of NCCL, and how far they are.
+//
+// What moves bytes only is called with bytes, since NCCL has no elements of 16
 // bits that are integers. all-to-all, gather and scatter are sends and receives in a group, as
 // NCCL's documentation has them; a rank's own part is a copy.
 #include <sched.h>
+#include <stdio.h>
 
-#include "backends/cuda/fault_parts.h"
 #include "backends/cuda/nccl.h"
-#include "backends/cuda/submit_parts.h"
+#include "base/barrier.h"
+
+// In a row of calls there is a mark after so many.
+#define MARK_CALLS 16
+
+// A program that submits far ahead gets more.
+#define FIRST_MARKS 16u
+
+weir_status cu_nccl_error(const struct cu_comm *comm, const char *call, ncclResult_t code)
+{
+    struct weir_error detail = {.status = WEIR_ERROR_COMM, .native_code = (int)code};
+    const struct nccl_symbols *nccl = &comm->nccl->api;
+    const char *last = nccl->ncclGetLastError(NULL);
+    snprintf(detail.native_call, sizeof detail.native_call, "%s", call);
+    snprintf(detail.native_name, sizeof detail.native_name, "%s", nccl->ncclGetErrorString(code));
+    snprintf(detail.remedy, sizeof detail.remedy,
+             "NCCL_DEBUG=WARN makes NCCL print what it has met");
+    return weir_host_report(comm->device->module->host, &detail, "%s: %s%s%.600s",
+                            comm->nccl->engine, detail.native_name, last && last[0] ? ": " : "",
+                            last ? last : "");
+}
 
 // One call.
 struct call {
@@ -56,18 +78,6 @@ static char *address_of(const struct weir_link *link, const weir_buffer *buffer,
     return buffer ? (char *)(uintptr_t)(cu_buffer_of(link, buffer)->address + offset) : NULL;
 }
 
-// The most frequent call, with less code than the others.
-static WEIR_INLINE ncclResult_t all_reduce(const struct weir_link *link, const struct cu_comm *comm,
-                                           const struct cu_queue *queue,
-                                           const struct weir_operation *operation)
-{
-    return comm->nccl->api.ncclAllReduce(
-        address_of(link, operation->u.collective.src, operation->u.collective.src_offset),
-        address_of(link, operation->u.collective.dst, operation->u.collective.dst_offset),
-        operation->u.collective.count, type_of(operation->u.collective.element),
-        reduction_of(operation->u.collective.reduction), comm->native, queue->stream);
-}
-
 static ncclResult_t reduce(struct call *call)
 {
     const struct weir_operation *operation = call->operation;
@@ -76,6 +86,10 @@ static ncclResult_t reduce(struct call *call)
     const size_t count = operation->u.collective.count;
     CUstream stream = call->queue->stream;
     switch (operation->u.collective.kind) {
+    case WEIR_ALL_REDUCE:
+        call->name = "ncclAllReduce";
+        return call->nccl->ncclAllReduce(call->src, call->dst, count, type, reduction,
+                                         call->comm->native, stream);
     case WEIR_REDUCE:
         call->name = "ncclReduce";
         return call->nccl->ncclReduce(call->src, call->dst, count, type, reduction,
@@ -228,8 +242,7 @@ static ncclResult_t carry(const struct weir_link *link, struct call *call)
 {
     const uint32_t peer = call->operation->u.collective.root;
     switch (call->operation->u.collective.kind) {
-    case WEIR_ALL_REDUCE: // in cu_nccl_call()
-        break;
+    case WEIR_ALL_REDUCE:
     case WEIR_REDUCE:
     case WEIR_REDUCE_SCATTER:
         return reduce(call);
@@ -255,10 +268,22 @@ static ncclResult_t carry(const struct weir_link *link, struct call *call)
     return ncclInvalidArgument;
 }
 
-WEIR_APART static ncclResult_t call_other(const struct weir_link *link, const struct cu_comm *comm,
-                                          const struct cu_queue *queue,
-                                          const struct weir_operation *operation,
-                                          const char **out_call)
+// With NCCL_COMM_BLOCKING=0 a call returns before its work is in the stream, where later work of the queue
+// would overtake it. An abort ends the wait.
+WEIR_COLD static ncclResult_t await_call(const struct cu_comm *comm)
+{
+    ncclResult_t code = ncclInProgress;
+    while (code == ncclInProgress && !atomic_load(&comm->aborted)) {
+        const ncclResult_t asked = comm->nccl->api.ncclCommGetAsyncError(comm->native, &code);
+        code = asked == ncclSuccess ? code : asked;
+        sched_yield();
+    }
+    return code;
+}
+
+ncclResult_t cu_nccl_call(const struct weir_link *link, const struct cu_comm *comm,
+                          const struct cu_queue *queue, const struct weir_operation *operation,
+                          const char **out_call)
 {
     struct call call = {
         .comm = comm,
@@ -277,69 +302,309 @@ WEIR_APART static ncclResult_t call_other(const struct weir_link *link, const st
         operation->u.collective.kind == WEIR_BARRIER)
         cu_watch_command(queue);
     *out_call = call.name;
-    return code;
-}
-
-// With NCCL_COMM_BLOCKING=0 a call returns before its work is in the stream, where later work of the queue would
-// overtake it. An abort ends the wait.
-WEIR_COLD static ncclResult_t await_call(const struct cu_comm *comm)
-{
-    ncclResult_t code = ncclInProgress;
-    while (code == ncclInProgress && !atomic_load(&comm->aborted)) {
-        const ncclResult_t asked = comm->nccl->api.ncclCommGetAsyncError(comm->native, &code);
-        code = asked == ncclSuccess ? code : asked;
-        sched_yield();
-    }
-    return code;
-}
-
-static WEIR_INLINE ncclResult_t call_nccl(const struct weir_link *link, const struct cu_comm *comm,
-                                          const struct cu_queue *queue,
-                                          const struct weir_operation *operation,
-                                          const char **out_call)
-{
-    ncclResult_t code;
-    if (WEIR_RARELY(operation->u.collective.kind != WEIR_ALL_REDUCE)) {
-        code = call_other(link, comm, queue, operation, out_call);
-    } else {
-        code = all_reduce(link, comm, queue, operation);
-        if (operation->u.collective.count)
-            cu_watch_command(queue);
-        *out_call = "ncclAllReduce";
-    }
     return code == ncclInProgress ? await_call(comm) : code;
 }
 
-ncclResult_t cu_nccl_call(const struct weir_link *link, const struct cu_comm *comm,
-                          const struct cu_queue *queue, const struct weir_operation *operation,
-                          const char **out_call)
+// Progress.
+//
+// The submission of collectives, and how far they are. NCCL tells nothing of it. Calls of a communicator
+// complete in their order, so an event after one, a mark, tells that all until then are complete, and
+// an event before one that it is due.
+//
+// A mark after each call would cost as much as a twentieth of it. So there is one when its queue gets
+// other work, or another queue the next call, either of which could delay a later one; in a row of
+// calls one after every MARK_CALLS; and comm_query records one after the last call. There is one
+// before a call if its queue has had other work.
+
+// Marks: with the lock, within the device's context.
+
+// Makes room for as many again.
+static CUresult grow(const struct cu_comm *comm, struct cu_marks *marks)
 {
-    return call_nccl(link, comm, queue, operation, out_call);
+    const struct cu_module *module = comm->device->module;
+    const uint32_t room = marks->room ? 2 * marks->room : FIRST_MARKS;
+    struct cu_mark *ring = module->host->allocate(room * sizeof *ring);
+    CUresult code = ring ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!ring)
+        return code;
+    for (uint32_t i = 0; i < marks->room; i++)
+        ring[i] = marks->ring[(marks->first + i) % marks->room];
+    module->host->release(marks->ring);
+    marks->ring = ring;
+    marks->first = 0;
+    while (marks->room < room && code == CUDA_SUCCESS) {
+        code = module->cu.cuEventCreate(&ring[marks->room].event, CU_EVENT_DISABLE_TIMING);
+        marks->room += code == CUDA_SUCCESS;
+    }
+    return code;
 }
 
-static WEIR_INLINE weir_status submit(const struct weir_link *link, struct cu_queue *queue,
-                                      const struct weir_operation *operation)
+CUresult cu_comm_create_marks(struct cu_comm *comm)
+{
+    const CUresult code = grow(comm, &comm->after);
+    return code == CUDA_SUCCESS ? grow(comm, &comm->before) : code;
+}
+
+static void destroy(const struct cu_comm *comm, struct cu_marks *marks)
+{
+    for (uint32_t i = 0; i < marks->room; i++)
+        comm->device->module->cu.cuEventDestroy(marks->ring[i].event);
+    comm->device->module->host->release(marks->ring);
+}
+
+void cu_comm_destroy_marks(struct cu_comm *comm)
+{
+    destroy(comm, &comm->after);
+    destroy(comm, &comm->before);
+}
+
+static CUresult reach(const struct cu_comm *comm, struct cu_marks *marks, uint32_t *out_turn)
+{
+    while (marks->count > 0) {
+        const struct cu_mark *mark = &marks->ring[marks->first];
+        const CUresult code = cu_ask_event(&comm->device->module->cu, mark->event);
+        if (code != CUDA_SUCCESS)
+            return code == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : code;
+        *out_turn = mark->turn;
+        marks->first = (marks->first + 1) % marks->room;
+        marks->count--;
+    }
+    return CUDA_SUCCESS;
+}
+
+// Those that have been reached make room, or more are made.
+static bool has_room(struct cu_comm *comm, struct cu_marks *marks)
+{
+    uint32_t reached = comm->done_turn;
+    if (marks->count == marks->room)
+        (void)reach(comm, marks, &reached); // comm_query meets the error
+    if (marks == &comm->after)
+        comm->done_turn = reached;
+    if (marks->count == marks->room)
+        (void)grow(comm, marks);
+    return marks->count < marks->room;
+}
+
+// Without room the newest one moves on.
+static CUresult record(struct cu_comm *comm, struct cu_marks *marks, const struct cu_queue *queue,
+                       uint32_t turn)
+{
+    const bool full = !has_room(comm, marks);
+    struct cu_mark *mark = &marks->ring[(marks->first + marks->count - full) % marks->room];
+    const CUresult code = comm->device->module->cu.cuEventRecord(mark->event, queue->stream);
+    if (code != CUDA_SUCCESS)
+        return code;
+    mark->turn = turn;
+    marks->count += !full;
+    return CUDA_SUCCESS;
+}
+
+// A call that is submitted meanwhile may come before the mark too.
+static CUresult mark_last(struct cu_comm *comm)
+{
+    const struct cu_queue *last = comm->last;
+    const uint32_t next_turn = comm->next_turn;
+    if (!last || comm->marked_turn == next_turn)
+        return CUDA_SUCCESS;
+    const CUresult code = record(comm, &comm->after, last, next_turn);
+    if (code == CUDA_SUCCESS)
+        comm->marked_turn = next_turn;
+    return code;
+}
+
+// Queues.
+
+static void for_comms_of(struct cu_queue *queue, void (*visit)(struct cu_comm *comm))
+{
+    pthread_mutex_lock(&queue->device->lock);
+    for (struct cu_comm *comm = queue->device->comms; comm; comm = comm->next) {
+        pthread_mutex_lock(&comm->lock);
+        if (comm->last == queue)
+            visit(comm);
+        pthread_mutex_unlock(&comm->lock);
+    }
+    pthread_mutex_unlock(&queue->device->lock);
+}
+
+static void forget(struct cu_comm *comm)
+{
+    const uint32_t next_turn = comm->next_turn;
+    comm->last = NULL;
+    comm->done_turn = next_turn;
+    comm->marked_turn = next_turn;
+    comm->after.count = 0;
+}
+
+void cu_comms_forget_queue(struct cu_queue *queue)
+{
+    for_comms_of(queue, forget);
+}
+
+static void mark(struct cu_comm *comm)
+{
+    (void)mark_last(comm); // comm_query meets the error
+}
+
+void cu_comms_mark_queue(struct cu_queue *queue)
+{
+    queue->carried = NULL;
+    for_comms_of(queue, mark);
+}
+
+static CUresult look(struct cu_comm *comm)
+{
+    CUresult code = reach(comm, &comm->after, &comm->done_turn);
+    if (code == CUDA_SUCCESS && comm->after.count == 0)
+        code = mark_last(comm);
+    return code;
+}
+
+// Of the oldest call that is not complete.
+static bool is_due(struct cu_comm *comm)
+{
+    uint32_t reached;
+    (void)reach(comm, &comm->before, &reached); // the marks after calls meet the error
+    return comm->inside || comm->before.count == 0 ||
+           (int32_t)(comm->before.ring[comm->before.first].turn - comm->done_turn) > 0;
+}
+
+weir_status cu_comm_query(const struct weir_link *link, weir_comm *object,
+                          struct weir_comm_progress *progress)
+{
+    struct cu_comm *comm = cu_comm_of(link, object);
+    struct cu_scope scope;
+    ncclResult_t failure = ncclSuccess;
+    weir_status status = cu_enter(comm->device, &scope);
+    if (status < 0)
+        return status;
+    pthread_mutex_lock(&comm->lock);
+    CUresult code = look(comm);
+    progress->turn = comm->done_turn;
+    progress->due = is_due(comm);
+    pthread_mutex_unlock(&comm->lock);
+    // After an abort there is no native communicator.
+    const ncclResult_t asked =
+        comm->aborted ? ncclSuccess : comm->nccl->api.ncclCommGetAsyncError(comm->native, &failure);
+    if (code != CUDA_SUCCESS)
+        status = cu_native_error(comm->device, "cuEventQuery", code, "ask how far NCCL is");
+    else if (asked != ncclSuccess || (failure != ncclSuccess && failure != ncclInProgress))
+        status =
+            cu_nccl_error(comm, "ncclCommGetAsyncError", asked != ncclSuccess ? asked : failure);
+    cu_leave(comm->device, &scope);
+    return status;
+}
+
+// Submission.
+
+// Marks that fail are left out: comm_query meets the error.
+static void mark_begin(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn)
+{
+    if (queue->carried && queue->carried != comm)
+        cu_comms_mark_queue(queue);
+    pthread_mutex_lock(&comm->lock);
+    if (comm->last != queue)
+        (void)mark_last(comm);
+    if (has_room(comm, &comm->before))
+        (void)record(comm, &comm->before, queue, turn);
+    pthread_mutex_unlock(&comm->lock);
+}
+
+// `next_turn` changes with `last`, from which a mark takes the stream.
+static void mark_end(struct cu_comm *comm, struct cu_queue *queue, uint32_t next_turn)
+{
+    pthread_mutex_lock(&comm->lock);
+    comm->last = queue;
+    comm->next_turn = next_turn;
+    if (queue->wrapped || next_turn - comm->marked_turn >= MARK_CALLS)
+        (void)mark_last(comm);
+    queue->carried = comm;
+    pthread_mutex_unlock(&comm->lock);
+}
+
+// Whether the queue's last work was the communicator's last call. What the program submits to a wrapped
+// stream is not seen. Another thread may destroy the last queue, but not this one.
+static bool continues(const struct cu_comm *comm, const struct cu_queue *queue)
+{
+    return atomic_load_explicit(&comm->last, memory_order_relaxed) == queue &&
+           queue->carried == comm && !queue->wrapped;
+}
+
+// Before and after work of the queue that is the call `turn` of the communicator. False: it was aborted.
+static bool begin(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn)
+{
+    atomic_store_explicit(&comm->inside, true, memory_order_relaxed);
+    weir_barrier_light(); // either this sees the abort, or that sees the call
+    if (atomic_load_explicit(&comm->aborted, memory_order_acquire)) {
+        atomic_store_explicit(&comm->inside, false, memory_order_release);
+        return false;
+    }
+    if (!continues(comm, queue))
+        mark_begin(comm, queue, turn);
+    return true;
+}
+
+static void end(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn)
+{
+    const uint32_t marked = atomic_load_explicit(&comm->marked_turn, memory_order_relaxed);
+    if (!continues(comm, queue) || turn + 1 - marked >= MARK_CALLS)
+        mark_end(comm, queue, turn + 1);
+    else
+        atomic_store_explicit(&comm->next_turn, turn + 1, memory_order_release);
+    atomic_store_explicit(&comm->inside, false, memory_order_release);
+}
+
+weir_status cu_submit_collective(const struct weir_link *link, struct cu_queue *queue,
+                                 const struct weir_operation *operation)
 {
     struct cu_comm *comm = cu_comm_of(link, operation->u.collective.comm);
     const char *call;
-    if (!cu_comm_begin(comm, queue, operation->u.collective.turn))
+    if (!begin(comm, queue, operation->u.collective.turn))
         return weir_host_fail(link->host, WEIR_ERROR_COMM, "create another communicator",
                               "the communicator was aborted");
-    const ncclResult_t code = call_nccl(link, comm, queue, operation, &call);
-    cu_comm_end(comm, queue, operation->u.collective.turn);
+    const ncclResult_t code = cu_nccl_call(link, comm, queue, operation, &call);
+    end(comm, queue, operation->u.collective.turn);
     return code == ncclSuccess ? WEIR_OK : cu_nccl_error(comm, call, code);
 }
 
-static WEIR_INLINE void note(const struct weir_link *link, struct cu_queue *queue,
-                             const struct weir_operation *operation)
+// The driver's memory of an all-to-all in place cannot be in a graph that may be launched again while
+// it runs.
+bool cu_comm_captures(const struct weir_link *link, weir_comm *comm,
+                      const struct weir_operation *operation)
 {
     (void)link;
-    cu_history_add(queue->history, operation, NULL);
+    (void)comm;
+    return operation->u.collective.kind != WEIR_ALL_TO_ALL ||
+           operation->u.collective.dst != operation->u.collective.src ||
+           operation->u.collective.dst_offset != operation->u.collective.src_offset;
 }
 
-// A plain all-reduce needs no call in here but the driver's and NCCL's.
-weir_status cu_queue_submit_collective(const struct weir_link *link, weir_queue *object,
-                                       const struct weir_operation *operation)
+// Launches of graphs.
+
+static void end_first(const struct weir_link *link, struct cu_queue *queue,
+                      const struct weir_operation *launch, uint32_t count)
 {
-    return cu_submit_by(link, object, operation, note, submit);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct weir_graph_comm *own = &launch->u.graph_comms.comms[i];
+        end(cu_comm_of(link, own->comm), queue, own->turn + own->count - 1);
+    }
+}
+
+weir_status cu_comms_begin_launch(const struct weir_link *link, struct cu_queue *queue,
+                                  const struct weir_operation *launch)
+{
+    for (uint32_t i = 0; i < launch->u.graph_comms.count; i++) {
+        const struct weir_graph_comm *own = &launch->u.graph_comms.comms[i];
+        if (begin(cu_comm_of(link, own->comm), queue, own->turn))
+            continue;
+        end_first(link, queue, launch, i);
+        return weir_host_fail(link->host, WEIR_ERROR_COMM, "create another communicator",
+                              "the communicator was aborted");
+    }
+    return WEIR_OK;
+}
+
+void cu_comms_end_launch(const struct weir_link *link, struct cu_queue *queue,
+                         const struct weir_operation *launch)
+{
+    end_first(link, queue, launch, launch->u.graph_comms.count);
 }

@@ -1,23 +1,368 @@
-// Communicators of NCCL.
+// NCCL: the library, its communicators, and the threads that create and end them.
 //
 // They are blocking ones: a call of one that does not block is carried out by a thread of its own
 // each time. So what may wait for other ranks without end, which is the creation, the end and the abort,
-// is called on threads that nothing joins (nccl_task.c).
-#include "backends/cuda/ask.h"
-#include "backends/cuda/nccl_task.h"
-
+// is called on threads that nothing joins.
+#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <weir/kit/symbols.h>
 
+#include "backends/cuda/nccl.h"
 #include "base/barrier.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/thread.h"
+
+enum {
+    REASON_SIZE = 384
+};
 
 #define CALL_ENDS_MS 50
 #define CREATION_BEAT_NS UINT64_C(10000000)
 #define ENDS_NS \
     UINT64_C(2000000000) // for ends of others before a creation; one may wait for other ranks
+
+// The library. It is large, and most programs do not need it, so it is opened when the first communicator is
+// created. Opened earlier, it would also be the one that a framework gets that brings its own.
+
+#define LIBRARY "libnccl.so.2"
+
+static const struct weir_kit_symbol table[] = {
+#define NCCL_SYMBOL(result, name, parameters) {#name, offsetof(struct nccl_symbols, name), false},
+    NCCL_SYMBOLS(NCCL_SYMBOL)
+#undef NCCL_SYMBOL
+};
+
+struct cu_nccl *cu_nccl_create(const struct weir_host *host, const char *setting)
+{
+    struct cu_nccl *nccl = host->allocate(sizeof *nccl);
+    if (!nccl)
+        return NULL;
+    pthread_mutex_init(&nccl->lock, NULL);
+    nccl->setting = setting;
+    return nccl;
+}
+
+void cu_nccl_destroy(struct cu_nccl *nccl, const struct weir_host *host)
+{
+    if (!nccl)
+        return;
+    pthread_mutex_destroy(&nccl->lock);
+    host->release(nccl);
+}
+
+bool cu_nccl_is_off(const struct cu_nccl *nccl)
+{
+    return strcmp(nccl->setting, "off") == 0;
+}
+
+// The one that the program has loaded already wins, unless the setting is a path.
+static void *open_library(const struct cu_nccl *nccl, char *reason)
+{
+    const bool named = strcmp(nccl->setting, "auto") != 0;
+    const char *name = named ? nccl->setting : LIBRARY;
+    void *handle = named ? NULL : dlopen(LIBRARY, RTLD_NOW | RTLD_NOLOAD);
+    return handle ? handle : weir_kit_library_open(&name, 1, reason, REASON_SIZE);
+}
+
+static bool take_library(struct cu_nccl *nccl, void *handle, char *reason)
+{
+    int version = 0;
+    if (!weir_kit_symbols_load(handle, LIBRARY, table, sizeof table / sizeof *table, &nccl->api,
+                               reason, REASON_SIZE))
+        return false;
+    if (nccl->api.ncclGetVersion(&version) != ncclSuccess) {
+        snprintf(reason, REASON_SIZE, "ncclGetVersion fails");
+        return false;
+    }
+    if (version < NCCL_OLDEST) {
+        snprintf(reason, REASON_SIZE, "NCCL %d.%d.%d is older than 2.18", version / 10000,
+                 version / 100 % 100, version % 100);
+        return false;
+    }
+    nccl->version = version;
+    snprintf(nccl->engine, sizeof nccl->engine, "NCCL %d.%d.%d", version / 10000,
+             version / 100 % 100, version % 100);
+    return true;
+}
+
+// A library that is refused is let go; one that is taken stays to the end of the process.
+static bool load_once(struct cu_nccl *nccl, char *reason)
+{
+    void *handle = open_library(nccl, reason);
+    if (!handle)
+        return false;
+    if (take_library(nccl, handle, reason))
+        return true;
+    dlclose(handle);
+    return false;
+}
+
+// Loads the library at the first call. False: there is none, with a clause in `reason`.
+static bool load(struct cu_nccl *nccl, char reason[REASON_SIZE])
+{
+    pthread_mutex_lock(&nccl->lock);
+    if (!nccl->loaded)
+        nccl->loaded = load_once(nccl, reason);
+    const bool loaded = nccl->loaded;
+    pthread_mutex_unlock(&nccl->lock);
+    return loaded;
+}
+
+// Threads. Work of threads that nothing joins, since it may wait for other ranks without end: the creation of a
+// communicator of NCCL, its end and its abort.
+
+// Shared by the thread and one other.
+struct cu_task {
+    const struct weir_host *host;
+    struct cu_comm_threads *comm_threads;
+    CUresult (*set_context)(CUcontext);
+    CUresult (*set_capture_mode)(CUstreamCaptureMode *);
+    CUcontext context;
+    const struct nccl_symbols *nccl;
+    ncclComm_t native;
+    ncclResult_t (*end)(ncclComm_t); // ncclCommDestroy or ncclCommAbort; NULL: create
+
+    // Of a creation.
+    ncclUniqueId id;
+    int rank;
+    int count;
+    ncclResult_t code;
+    bool done; // under the lock of the threads, as is what follows
+    bool abandoned;
+};
+
+#define LEAVE_NS UINT64_C(5000000000) // for threads to end before their device closes
+
+#define POLL_NS UINT64_C(1000000)
+
+// Ends under way beside which a communicator is made at once.
+enum {
+    MOST_ENDS = 4
+};
+
+// The threads of a device's communicators. Lives until the last of them, and the device, are gone.
+struct cu_comm_threads {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    unsigned running;
+    unsigned ending; // of these, those that end a communicator
+    bool left;       // by the device
+};
+
+struct cu_comm_threads *cu_comm_threads_create(const struct weir_host *host)
+{
+    struct cu_comm_threads *comm_threads = host->allocate(sizeof *comm_threads);
+    pthread_condattr_t attributes;
+    if (!comm_threads)
+        return NULL;
+    pthread_mutex_init(&comm_threads->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&comm_threads->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return comm_threads;
+}
+
+static void release_threads(struct cu_comm_threads *comm_threads, const struct weir_host *host)
+{
+    pthread_cond_destroy(&comm_threads->changed);
+    pthread_mutex_destroy(&comm_threads->lock);
+    host->release(comm_threads);
+}
+
+bool cu_comm_threads_leave(struct cu_comm_threads *comm_threads, const struct weir_host *host)
+{
+    if (!comm_threads)
+        return true;
+    const struct timespec until = weir_clock_timespec(weir_clock_now_ns() + LEAVE_NS);
+    int error = 0;
+    pthread_mutex_lock(&comm_threads->lock);
+    while (comm_threads->running > 0 && error == 0)
+        error = pthread_cond_timedwait(&comm_threads->changed, &comm_threads->lock, &until);
+    const bool alone = comm_threads->running == 0;
+    comm_threads->left = true;
+    pthread_mutex_unlock(&comm_threads->lock);
+    if (alone)
+        release_threads(comm_threads, host);
+    return alone;
+}
+
+// Ends a thread's part. The last one frees what is left.
+static void end_thread(struct cu_comm_threads *comm_threads, const struct weir_host *host,
+                       bool has_ended_one)
+{
+    pthread_mutex_lock(&comm_threads->lock);
+    comm_threads->ending -= has_ended_one;
+    const bool last = --comm_threads->running == 0 && comm_threads->left;
+    pthread_cond_broadcast(&comm_threads->changed);
+    pthread_mutex_unlock(&comm_threads->lock);
+    if (last)
+        release_threads(comm_threads, host);
+}
+
+static void release_task(struct cu_task *task)
+{
+    struct cu_comm_threads *comm_threads = task->comm_threads;
+    const struct weir_host *host = task->host;
+    const bool ends_one = task->end;
+    host->release(task);
+    end_thread(comm_threads, host, ends_one);
+}
+
+// What NCCL does must not spoil what other threads capture: cu_relax().
+static void enter(const struct cu_task *task)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    task->set_context(task->context);
+    task->set_capture_mode(&mode);
+}
+
+static void *run_end(void *argument)
+{
+    struct cu_task *task = argument;
+    enter(task);
+    (void)task->end(task->native);
+    release_task(task);
+    return NULL;
+}
+
+// Waits, at most until then, while many ends are under way on the device: until its end each communicator has
+// its memory and its threads, and NCCL's end takes longer than its creation may.
+static void await_ends(struct cu_comm_threads *comm_threads, uint64_t until_ns)
+{
+    const struct timespec until = weir_clock_timespec(until_ns);
+    int error = 0;
+    pthread_mutex_lock(&comm_threads->lock);
+    while (comm_threads->ending > MOST_ENDS && error == 0)
+        error = pthread_cond_timedwait(&comm_threads->changed, &comm_threads->lock, &until);
+    pthread_mutex_unlock(&comm_threads->lock);
+}
+
+static bool is_abandoned(struct cu_task *task)
+{
+    pthread_mutex_lock(&task->comm_threads->lock);
+    const bool abandoned = task->abandoned;
+    pthread_mutex_unlock(&task->comm_threads->lock);
+    return abandoned;
+}
+
+// With NCCL_COMM_BLOCKING=0 NCCL goes on with it after the call. One that failed since, or is given up, is
+// aborted.
+static ncclResult_t create(struct cu_task *task)
+{
+    ncclResult_t code =
+        task->nccl->ncclCommInitRank(&task->native, task->count, task->id, task->rank);
+    if (code != ncclInProgress)
+        return code;
+    while (code == ncclInProgress && !is_abandoned(task)) {
+        weir_clock_sleep_ns(POLL_NS);
+        const ncclResult_t asked = task->nccl->ncclCommGetAsyncError(task->native, &code);
+        code = asked == ncclSuccess ? code : asked;
+    }
+    if (code != ncclSuccess)
+        (void)task->nccl->ncclCommAbort(task->native);
+    return code;
+}
+
+// The task belongs to what waits for it, unless that has given up.
+static void *run_creation(void *argument)
+{
+    struct cu_task *task = argument;
+    struct cu_comm_threads *comm_threads = task->comm_threads;
+    const struct weir_host *host = task->host;
+    enter(task);
+    const ncclResult_t code = create(task);
+    pthread_mutex_lock(&comm_threads->lock);
+    task->code = code;
+    task->done = true;
+    const bool abandoned = task->abandoned;
+    pthread_cond_broadcast(&comm_threads->changed);
+    pthread_mutex_unlock(&comm_threads->lock);
+    if (abandoned && code == ncclSuccess)
+        (void)task->nccl->ncclCommAbort(task->native);
+    if (abandoned)
+        host->release(task);
+    end_thread(comm_threads, host, false);
+    return NULL;
+}
+
+static bool start(struct cu_task *task, void *(*run)(void *))
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_mutex_lock(&task->comm_threads->lock);
+    task->comm_threads->running++;
+    task->comm_threads->ending += task->end != NULL;
+    pthread_mutex_unlock(&task->comm_threads->lock);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    sigset_t before;
+    weir_thread_hold_signals(&before); // NCCL's own threads are created on this one
+    const bool started = pthread_create(&thread, &attributes, run, task) == 0;
+    weir_thread_release_signals(&before);
+    pthread_attr_destroy(&attributes);
+    if (!started)
+        release_task(task);
+    return started;
+}
+
+// NULL if out of memory. It is released with the host's release(), or by its thread.
+static struct cu_task *create_task(const struct cu_comm *comm)
+{
+    const struct cu_module *module = comm->device->module;
+    struct cu_task *task = module->host->allocate(sizeof *task);
+    if (!task)
+        return NULL;
+    task->host = module->host;
+    task->comm_threads = comm->device->comm_threads;
+    task->set_context = module->cu.cuCtxSetCurrent;
+    task->set_capture_mode = module->cu.cuThreadExchangeStreamCaptureMode;
+    task->context = comm->device->context;
+    task->nccl = &comm->nccl->api;
+    return task;
+}
+
+// Starts a thread that creates task->native, and belongs to what waits for it, unless that sets
+// `abandoned`. False: there is no thread.
+static bool start_creation(struct cu_task *task)
+{
+    return start(task, run_creation);
+}
+
+// The same, for a thread that ends it, and to which the task belongs.
+static bool start_end(struct cu_task *task)
+{
+    return start(task, run_end);
+}
+
+// Waits for a creation. False: it takes longer.
+static bool wait_for_task(struct cu_task *task, uint64_t until_ns)
+{
+    const struct timespec until = weir_clock_timespec(until_ns);
+    int error = 0;
+    pthread_mutex_lock(&task->comm_threads->lock);
+    while (!task->done && error == 0)
+        error =
+            pthread_cond_timedwait(&task->comm_threads->changed, &task->comm_threads->lock, &until);
+    const bool done = task->done;
+    pthread_mutex_unlock(&task->comm_threads->lock);
+    return done;
+}
+
+// The last one to look at a creation. False: it is not done, and the task belongs to its thread.
+static bool take_task(struct cu_task *task)
+{
+    pthread_mutex_lock(&task->comm_threads->lock);
+    const bool done = task->done;
+    task->abandoned = !done;
+    pthread_mutex_unlock(&task->comm_threads->lock);
+    return done;
+}
+
+// Communicators.
 
 // The task's thread ends the native communicator; if there is none, this one does.
 static void end_native(struct cu_comm *comm, ncclResult_t (*end)(ncclComm_t))
@@ -26,23 +371,9 @@ static void end_native(struct cu_comm *comm, ncclResult_t (*end)(ncclComm_t))
     comm->parting = NULL;
     task->native = comm->native;
     task->end = end;
-    if (!cu_task_start_end(task))
+    if (!start_end(task))
         comm->device->module->host->log(WEIR_LOG_WARNING, "cuda",
                                         "no thread to end a communicator of NCCL: it stays");
-}
-
-weir_status cu_nccl_error(const struct cu_comm *comm, const char *call, ncclResult_t code)
-{
-    struct weir_error detail = {.status = WEIR_ERROR_COMM, .native_code = (int)code};
-    const struct nccl_symbols *nccl = &comm->nccl->api;
-    const char *last = nccl->ncclGetLastError(NULL);
-    snprintf(detail.native_call, sizeof detail.native_call, "%s", call);
-    snprintf(detail.native_name, sizeof detail.native_name, "%s", nccl->ncclGetErrorString(code));
-    snprintf(detail.remedy, sizeof detail.remedy,
-             "NCCL_DEBUG=WARN makes NCCL print what it has met");
-    return weir_host_report(comm->device->module->host, &detail, "%s: %s%s%.600s",
-                            comm->nccl->engine, detail.native_name, last && last[0] ? ": " : "",
-                            last ? last : "");
 }
 
 // Creation.
@@ -53,13 +384,13 @@ struct intro {
     bool required;
     int version;
     ncclUniqueId id; // of rank 0
-    char reason[CU_NCCL_REASON];
+    char reason[REASON_SIZE];
 };
 
 static void introduce(struct cu_nccl *nccl, uint32_t rank, struct intro *own)
 {
     own->required = strcmp(nccl->setting, "auto") != 0;
-    own->there = cu_nccl_load(nccl, own->reason);
+    own->there = load(nccl, own->reason);
     own->version = own->there ? nccl->version : 0;
     if (!own->there || rank != 0 || nccl->api.ncclGetUniqueId(&own->id) == ncclSuccess)
         return;
@@ -74,7 +405,7 @@ static void introduce(struct cu_nccl *nccl, uint32_t rank, struct intro *own)
 
 // Why not all ranks can use NCCL, and whether one of them has named a library.
 struct refusal {
-    char reason[CU_NCCL_REASON + 128];
+    char reason[REASON_SIZE + 128];
     bool required;
 };
 
@@ -133,7 +464,7 @@ static weir_status await_creation(const struct cu_comm *comm, struct cu_task *ta
     weir_status status = WEIR_OK;
     do {
         const uint64_t next_ns = weir_clock_now_ns() + CREATION_BEAT_NS;
-        const uint8_t done = cu_task_wait(task, next_ns < until_ns ? next_ns : until_ns);
+        const uint8_t done = wait_for_task(task, next_ns < until_ns ? next_ns : until_ns);
         if (done && task->code != ncclSuccess)
             return cu_nccl_error(comm, "ncclCommInitRank", task->code);
         if (!done && weir_clock_now_ns() >= until_ns)
@@ -146,7 +477,7 @@ static weir_status await_creation(const struct cu_comm *comm, struct cu_task *ta
 // The task belongs to its thread if that has not ended.
 static void end_creation(struct cu_comm *comm, struct cu_task *task, weir_status status)
 {
-    if (!cu_task_take(task))
+    if (!take_task(task))
         return;
     if (task->code == ncclSuccess) {
         comm->native = task->native;
@@ -160,9 +491,9 @@ static weir_status make_native(struct cu_comm *comm, const ncclUniqueId *id,
                                const struct weir_comm_setup *setup)
 {
     const struct weir_host *host = comm->device->module->host;
-    struct cu_task *task = cu_task_create(comm);
+    struct cu_task *task = create_task(comm);
     uint8_t *ends = host->allocate(setup->count);
-    comm->parting = cu_task_create(comm);
+    comm->parting = create_task(comm);
     weir_status status = WEIR_OK;
     if (!task || !ends || !comm->parting) {
         host->release(task);
@@ -172,8 +503,8 @@ static weir_status make_native(struct cu_comm *comm, const ncclUniqueId *id,
     task->id = *id;
     task->rank = (int)comm->rank;
     task->count = (int)comm->count;
-    cu_task_await_ends(comm->device->comm_threads, weir_clock_now_ns() + ENDS_NS);
-    if (cu_task_start_creation(task)) {
+    await_ends(comm->device->comm_threads, weir_clock_now_ns() + ENDS_NS);
+    if (start_creation(task)) {
         status = await_creation(comm, task, setup, ends);
         end_creation(comm, task, status);
     } else {
@@ -229,7 +560,7 @@ static void enlist(struct cu_comm *comm)
     if (comm->next)
         comm->next->link = &comm->next;
     device->comms = comm;
-    atomic_fetch_add(&device->module->nccl->comms, 1);
+    atomic_fetch_add(&device->module->comms, 1);
     pthread_mutex_unlock(&device->lock);
 }
 
@@ -239,7 +570,7 @@ static void delist(struct cu_comm *comm)
     *comm->link = comm->next;
     if (comm->next)
         comm->next->link = comm->link;
-    atomic_fetch_sub(&comm->device->module->nccl->comms, 1);
+    atomic_fetch_sub(&comm->device->module->comms, 1);
     pthread_mutex_unlock(&comm->device->lock);
 }
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/cuda/ask.h"
 #include "backends/cuda/cu.h"
 #include "backends/cuda/print.h"
 

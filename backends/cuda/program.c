@@ -1,9 +1,185 @@
-// Kernels of a bundle are found when the program is created, and loaded when they are: CUDA's lazy loading would
-// load them at the first launch, and wait for the whole device.
+// Programs, kernels and their launches.
+//
+// Kernels of a bundle are found when the program is created, and loaded when they are: CUDA's lazy loading
+// would load them at the first launch, and wait for the whole device.
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "backends/cuda/cu.h"
-#include "backends/cuda/image.h"
+#include "kernels/ptx/ptx.h"
+
+// An image, of a bundle or compiled from source.
+struct image {
+    const void *data;
+    const struct weir_bundle *bundle; // NULL: compiled from source
+    char name[64];                    // for messages
+};
+
+// Images.
+//
+// Of the images of a bundle the device uses a cubin of its own major architecture and at most its
+// minor one, or else PTX, which the driver compiles.
+
+static bool is_cubin(const struct weir_image *image)
+{
+    return weir_image_is(image, WEIR_IMAGE_CUBIN);
+}
+
+static bool suits(const struct weir_image *image, unsigned architecture)
+{
+    const unsigned sm = weir_image_sm(image);
+    const char last = image->target[0] ? image->target[strlen(image->target) - 1] : '\0';
+    if (sm == 0 || sm > architecture || (sm != architecture && (last < '0' || last > '9')))
+        return false;
+    return is_cubin(image) ? sm / 10 == architecture / 10 : weir_image_is(image, WEIR_IMAGE_PTX);
+}
+
+static bool is_better(const struct weir_image *image, const struct weir_image *best)
+{
+    if (!best)
+        return true;
+    if (is_cubin(image) != is_cubin(best))
+        return is_cubin(image);
+    return weir_image_sm(image) > weir_image_sm(best);
+}
+
+static void list_images(const struct weir_bundle *bundle, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < bundle->image_count; i++) {
+        const struct weir_image *image = weir_bundle_image(bundle, i);
+        if (!is_cubin(image) && !weir_image_is(image, WEIR_IMAGE_PTX))
+            continue;
+        const int length = snprintf(text + used, size - used, "%s%s %s", used > 0 ? ", " : "",
+                                    is_cubin(image) ? "cubin" : "PTX", image->target);
+        used += length > 0 && (size_t)length < size - used ? (size_t)length : 0;
+    }
+}
+
+// The files that a bundle's images come from in place of its OpenCL C; NULL: they come from that.
+static const char *twin_of(const struct weir_bundle *bundle)
+{
+    for (uint32_t i = 0; i < bundle->image_count; i++)
+        if (weir_image_is(weir_bundle_image(bundle, i), WEIR_IMAGE_TWIN))
+            return weir_bundle_image(bundle, i)->data;
+    return NULL;
+}
+
+static weir_status refuse_bundle(const struct cu_device *device, const struct weir_bundle *bundle)
+{
+    const struct weir_host *host = device->module->host;
+    const char *twin = twin_of(bundle);
+    char have[512];
+    list_images(bundle, have, sizeof have);
+    if (have[0])
+        return weir_host_fail(
+            host, WEIR_ERROR_UNSUPPORTED,
+            "build the bundle with a cubin of that architecture, or with PTX of it or "
+            "an older one",
+            "bundle '%s' has no image for '%s', which is sm_%u; it has %s%s%s", bundle->name,
+            device->listed->info.name, device->architecture, have, twin ? ", made from " : "",
+            twin ? twin : "");
+    if (twin)
+        return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
+                              "build it on a machine with nvcc, or without its CUDA C++, which "
+                              "then leaves the OpenCL C to CUDA too",
+                              "bundle '%s' has no CUDA images: %s was not compiled", bundle->name,
+                              twin);
+    return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
+                          "build it with weir_kernels on a machine with a CUDA toolkit",
+                          "bundle '%s' has no CUDA images", bundle->name);
+}
+
+// Which of two sources runs is told, as it cannot be seen from outside.
+static void log_twin(const struct weir_host *host, const struct image *chosen)
+{
+    const char *twin = twin_of(chosen->bundle);
+    char message[640];
+    if (!twin)
+        return;
+    snprintf(message, sizeof message, "bundle '%s': %s, made from %s and not from its OpenCL C",
+             chosen->bundle->name, chosen->name, twin);
+    host->log(WEIR_LOG_INFO, "cuda", message);
+}
+
+// Chooses the image of a bundle for the device.
+static weir_status choose_image(const struct cu_device *device, const struct weir_bundle *bundle,
+                                struct image *chosen)
+{
+    const struct weir_image *best = NULL;
+    for (uint32_t i = 0; i < bundle->image_count; i++) {
+        const struct weir_image *image = weir_bundle_image(bundle, i);
+        if (suits(image, device->architecture) && is_better(image, best))
+            best = image;
+    }
+    if (!best)
+        return refuse_bundle(device, bundle);
+    chosen->data = best->data;
+    chosen->bundle = bundle;
+    snprintf(chosen->name, sizeof chosen->name, "%s %s", is_cubin(best) ? "the cubin" : "the PTX",
+             best->target);
+    log_twin(device->module->host, chosen);
+    return WEIR_OK;
+}
+
+// The CUDA version that built a bundle, from the version of its PTX: PTX 7 is CUDA 11, 8 is 12, 9
+// is 13. 0: unknown.
+static int toolkit_major(const struct weir_bundle *bundle)
+{
+    for (uint32_t i = 0; bundle && i < bundle->image_count; i++) {
+        const struct weir_image *image = weir_bundle_image(bundle, i);
+        const char *version =
+            weir_image_is(image, WEIR_IMAGE_PTX) ? strstr(image->data, ".version ") : NULL;
+        if (version)
+            return (int)strtol(version + strlen(".version "), NULL, 10) + 4;
+    }
+    return 0;
+}
+
+static bool is_image_error(CUresult code)
+{
+    return code == CUDA_ERROR_INVALID_IMAGE || code == CUDA_ERROR_NO_BINARY_FOR_GPU ||
+           code == CUDA_ERROR_UNSUPPORTED_PTX_VERSION || code == CUDA_ERROR_INVALID_SOURCE ||
+           code == CUDA_ERROR_INVALID_PTX;
+}
+
+static weir_status refuse_image(struct cu_device *device, const struct image *chosen, CUresult code,
+                                const char *log)
+{
+    const struct cu_module *module = device->module;
+    const char *of = chosen->bundle ? chosen->bundle->name : "source";
+    const int toolkit = toolkit_major(chosen->bundle);
+    if (is_image_error(code) && toolkit > module->version / 1000)
+        return cu_native_error(device, "cuModuleLoadDataEx", code,
+                               "the driver is too old for bundle '%s': CUDA %d built it, and the "
+                               "driver supports CUDA %d.%d; install NVIDIA driver %s or newer",
+                               of, toolkit, module->version / 1000, module->version % 1000 / 10,
+                               toolkit >= 13 ? "580" : "525");
+    return cu_native_error(device, "cuModuleLoadDataEx", code, "'%s' does not take %s of '%s'%s%s",
+                           device->listed->info.name, chosen->name, of, log[0] ? ": " : "", log);
+}
+
+// Loads it as the program's module. Within the device's context.
+static weir_status load_image(struct cu_program *program, const struct image *chosen)
+{
+    struct cu_device *device = program->device;
+    char log[400] = "";
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
+    CUresult code =
+        device->module->cu.cuModuleLoadDataEx(&program->module, chosen->data, 2, options, values);
+    if (code != CUDA_SUCCESS) {
+        program->module = NULL;
+        return refuse_image(device, chosen, code, log);
+    }
+    device->module->host->count_driver_object();
+    return cu_prints_attach(device, program->module);
+}
+
+// Programs.
 
 // `*out_found` is false if the module lacks the kernel, which is not an error here.
 static weir_status find_function(const struct cu_program *program, const char *name,
@@ -105,7 +281,7 @@ static weir_status check_parameters(const struct cu_program *program,
 
 // The kernels that a program makes are loaded and checked then: a bundle may have many of which a
 // program uses few.
-static weir_status find_bundled(const struct cu_program *program, const struct cu_image *chosen)
+static weir_status find_bundled(const struct cu_program *program, const struct image *chosen)
 {
     const struct weir_bundle *bundle = chosen->bundle;
     for (uint32_t i = 0; i < bundle->kernel_count; i++) {
@@ -174,14 +350,14 @@ static void release(struct cu_program *program)
     weir_kit_idle_put(program->device->idle, &program->idle);
 }
 
-static weir_status create(struct cu_program *program, const struct cu_image *chosen)
+static weir_status create(struct cu_program *program, const struct image *chosen)
 {
     struct cu_scope scope;
     weir_status status = cu_enter(program->device, &scope);
     if (status < 0)
         return status;
     weir_kit_idle_settle(program->device->idle);
-    status = cu_image_load(program, chosen);
+    status = load_image(program, chosen);
     if (status == WEIR_OK)
         status = chosen->bundle ? find_bundled(program, chosen) : load_compiled(program);
     cu_leave(program->device, &scope);
@@ -191,7 +367,7 @@ static weir_status create(struct cu_program *program, const struct cu_image *cho
 static weir_status create_from_source(struct cu_program *program,
                                       const struct weir_program_params *params)
 {
-    struct cu_image chosen = {.name = "the image"};
+    struct image chosen = {.name = "the image"};
     struct cu_compiled compiled = {.memory = NULL};
     const char *cuda_options = params->cuda_options ? params->cuda_options : "";
     const char *options = params->options ? params->options : "";
@@ -212,7 +388,7 @@ weir_status cu_program_create(const struct weir_link *link, weir_device *device,
                               void **out_data)
 {
     const struct weir_host *host = link->host;
-    struct cu_image chosen = {.data = NULL};
+    struct image chosen = {.data = NULL};
     (void)object;
     struct cu_program *program = host->allocate(sizeof *program);
     if (!program)
@@ -223,7 +399,7 @@ weir_status cu_program_create(const struct weir_link *link, weir_device *device,
     if (!params->bundle) {
         status = create_from_source(program, params);
     } else {
-        status = cu_image_choose(program->device, params->bundle, &chosen);
+        status = choose_image(program->device, params->bundle, &chosen);
         if (status == WEIR_OK)
             status = create(program, &chosen);
     }
@@ -342,4 +518,173 @@ weir_status cu_kernel_create(const struct weir_link *link, weir_program *program
 void cu_kernel_destroy(const struct weir_link *link, weir_kernel *object)
 {
     link->host->release(cu_kernel_of(link, object));
+}
+
+// Occupancy. The driver tells how many blocks a multiprocessor holds at once and not the reason, which is
+// found by computing what each resource alone allows.
+
+enum {
+    WARP_REGISTERS = 256, // a warp's registers are a multiple of it, and
+    LOCAL_BYTES = 128,    // a block's local memory of this
+};
+
+static unsigned round_up(unsigned number, unsigned step)
+{
+    return (number + step - 1) / step * step;
+}
+
+// A launch of blocks with that many warps.
+struct shape {
+    unsigned warps;
+    size_t local_bytes; // that the driver does not reserve
+};
+
+static unsigned allowed_by_items(const struct cu_device *device, const struct shape *shape)
+{
+    return device->attributes.unit_items / (shape->warps * device->attributes.warp_size);
+}
+
+static unsigned allowed_by_local(const struct cu_device *device, const struct shape *shape)
+{
+    const size_t bytes = shape->local_bytes + device->attributes.reserved_local_bytes;
+    const size_t rounded = (bytes + LOCAL_BYTES - 1) / LOCAL_BYTES * LOCAL_BYTES;
+    return rounded > 0 ? (unsigned)(device->attributes.unit_local_bytes / rounded) : UINT32_MAX;
+}
+
+static unsigned allowed_by_registers(const struct cu_kernel *kernel, const struct shape *shape)
+{
+    const struct cu_attributes *has = &kernel->device->attributes;
+    const unsigned of_warp = round_up(kernel->registers * has->warp_size, WARP_REGISTERS);
+    return of_warp > 0 ? has->unit_registers / of_warp / shape->warps : UINT32_MAX;
+}
+
+// Of several resources that allow no further block, the first.
+static weir_occupancy_limit find_limit(const struct cu_kernel *kernel, const struct shape *shape,
+                                       unsigned blocks)
+{
+    if (blocks >= allowed_by_items(kernel->device, shape))
+        return WEIR_OCCUPANCY_ITEMS;
+    if (blocks >= kernel->device->attributes.unit_blocks)
+        return WEIR_OCCUPANCY_BLOCKS;
+    if (blocks >= allowed_by_local(kernel->device, shape))
+        return WEIR_OCCUPANCY_LOCAL_BYTES;
+    if (blocks >= allowed_by_registers(kernel, shape))
+        return WEIR_OCCUPANCY_REGISTERS;
+    return WEIR_OCCUPANCY_UNKNOWN;
+}
+
+static void describe(const struct cu_kernel *kernel, const struct shape *shape, unsigned blocks,
+                     struct weir_occupancy *occupancy)
+{
+    const struct cu_attributes *has = &kernel->device->attributes;
+    occupancy->unit_blocks = blocks;
+    occupancy->unit_items = blocks * shape->warps * has->warp_size;
+    occupancy->max_unit_items = has->unit_items;
+    occupancy->limit = find_limit(kernel, shape, blocks);
+    if (has->cooperative)
+        occupancy->cooperative_blocks = blocks * has->multiprocessors;
+}
+
+weir_status cu_kernel_occupancy(const struct weir_link *link, weir_kernel *object,
+                                struct weir_extent block, size_t local_bytes,
+                                struct weir_occupancy *occupancy)
+{
+    const struct cu_kernel *kernel = cu_kernel_of(link, object);
+    struct cu_device *device = kernel->device;
+    const unsigned items = block.x * block.y * block.z;
+    const unsigned warp = device->attributes.warp_size;
+    const struct shape shape = {(items + warp - 1) / warp, local_bytes + kernel->own_local_bytes};
+    struct cu_scope scope;
+    int blocks = 0;
+    weir_status status = cu_enter(device, &scope);
+    if (status < 0)
+        return status;
+    const CUresult code =
+        device->module->cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel->function,
+                                                                       (int)items, local_bytes);
+    if (code != CUDA_SUCCESS)
+        status = cu_native_error(device, "cuOccupancyMaxActiveBlocksPerMultiprocessor", code,
+                                 "the occupancy of kernel '%s'", kernel->name);
+    else
+        describe(kernel, &shape, (unsigned)blocks, occupancy);
+    cu_leave(device, &scope);
+    return status;
+}
+
+// Launches.
+
+// A pointer to local memory is an offset: kernels/ptx/ptx.h.
+static void pack_local(struct cu_packed *packed, size_t index, size_t size)
+{
+    const size_t offset = (packed->local_bytes + WEIR_PTX_LOCAL_ALIGNMENT - 1) /
+                          WEIR_PTX_LOCAL_ALIGNMENT * WEIR_PTX_LOCAL_ALIGNMENT;
+    packed->places[index] = offset;
+    packed->pointers[index] = &packed->places[index];
+    packed->local_bytes = offset + size;
+}
+
+static void pack(const struct weir_link *link, struct cu_packed *packed,
+                 const struct weir_argument *arguments, size_t count)
+{
+    packed->local_bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct weir_argument *argument = &arguments[i];
+        switch (argument->kind) {
+        case WEIR_PARAMETER_BUFFER:
+            packed->places[i] = cu_buffer_of(link, argument->buffer)->address + argument->offset;
+            packed->pointers[i] = &packed->places[i];
+            break;
+        case WEIR_PARAMETER_VALUE: // the driver only reads through the pointer
+            packed->pointers[i] = argument->pointer ? (void *)(uintptr_t)argument->pointer
+                                                    : (void *)(uintptr_t)&argument->bits;
+            break;
+        case WEIR_PARAMETER_LOCAL:
+            pack_local(packed, i, argument->size);
+            break;
+        }
+    }
+}
+
+weir_status cu_pack(const struct weir_link *link, const struct weir_operation *operation,
+                    struct cu_packed *packed)
+{
+    const struct cu_kernel *kernel = cu_kernel_of(link, operation->u.launch.kernel);
+    pack(link, packed, operation->u.launch.arguments, operation->u.launch.argument_count);
+    if (packed->local_bytes <= kernel->max_dynamic_bytes)
+        return WEIR_OK;
+    return weir_host_fail(link->host, WEIR_ERROR_INVALID, "use smaller local arrays or blocks",
+                          "launch: %zu bytes of local memory in all; this kernel can have %u",
+                          packed->local_bytes, kernel->max_dynamic_bytes);
+}
+
+weir_status cu_submit_launch(const struct weir_link *link, struct cu_queue *queue,
+                             const struct weir_operation *operation)
+{
+    struct cu_device *device = queue->device;
+    const struct cu_kernel *kernel = cu_kernel_of(link, operation->u.launch.kernel);
+    const struct weir_extent grid = operation->u.launch.grid;
+    const struct weir_extent block = operation->u.launch.block;
+    struct cu_packed packed; // large, so only what is used of it is written
+    weir_status status = cu_pack(link, operation, &packed);
+    if (status < 0)
+        return status;
+
+    const bool cooperative = cu_is_cooperative(device, operation);
+    const unsigned local_bytes = (unsigned)packed.local_bytes;
+    const struct cu_symbols *cu = &device->module->cu;
+    CUresult code =
+        cooperative
+            ? cu->cuLaunchCooperativeKernel(kernel->function, grid.x, grid.y, grid.z, block.x,
+                                            block.y, block.z, local_bytes, queue->stream,
+                                            packed.pointers)
+            : cu->cuLaunchKernel(kernel->function, grid.x, grid.y, grid.z, block.x, block.y,
+                                 block.z, local_bytes, queue->stream, packed.pointers, NULL);
+    cu_watch_command(queue);
+    if (code == CUDA_SUCCESS)
+        return WEIR_OK;
+    return cu_native_error(device, cooperative ? "cuLaunchCooperativeKernel" : "cuLaunchKernel",
+                           code,
+                           "launch of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " blocks of %" PRIu32
+                           " x %" PRIu32 " x %" PRIu32 " with %zu bytes of local memory",
+                           grid.x, grid.y, grid.z, block.x, block.y, block.z, packed.local_bytes);
 }

@@ -1,11 +1,200 @@
-// One non-blocking stream each. The driver starts what it is given at once, so
-// there is nothing to flush.
+// Queues: their creation, submission, records and ends. One non-blocking stream each. The driver starts what
+// it is given at once, so there is nothing to flush.
 #include <inttypes.h>
+#include <sched.h>
 
-#include "backends/cuda/ask.h"
 #include "backends/cuda/cu.h"
-#include "backends/cuda/submit_parts.h"
-#include "kernels/ptx/ptx.h"
+#include "base/clock.h"
+
+// The driver takes about a thousand operations before a submit blocks.
+#define DEPTH 2048
+
+// CU_STREAM_PER_THREAD, a macro of <cuda.h>.
+#define STREAM_PER_THREAD 2u
+
+// Waits for the program's work. CUDA_ERROR_LAUNCH_TIMEOUT: the device was given up meanwhile.
+
+// As cu_ask_event() and cu_ask_stream() do.
+struct question {
+    CUstream stream;
+    CUevent event; // NULL: the stream
+};
+
+static CUresult ask(const struct cu_device *device, const struct question *question)
+{
+    const struct cu_symbols *cu = &device->module->cu;
+    if (cu_is_given_up(device))
+        return CUDA_ERROR_LAUNCH_TIMEOUT;
+    return question->event ? cu_ask_event(cu, question->event)
+                           : cu_ask_stream(cu, question->stream);
+}
+
+// The driver's own waits spin, unless a program sets another way for the context, and a sleep ends some 60 us
+// late: so a wait sleeps only when that makes it longer by less than a hundredth.
+#define SPIN_NS UINT64_C(10000000)
+#define MOST_PAUSE_NS UINT64_C(1000000)
+
+static CUresult await(const struct cu_device *device, const struct question *question)
+{
+    const uint64_t start_ns = weir_clock_now_ns();
+    CUresult code;
+    while ((code = ask(device, question)) == CUDA_ERROR_NOT_READY) {
+        const uint64_t passed_ns = weir_clock_now_ns() - start_ns;
+        if (passed_ns < SPIN_NS)
+            sched_yield();
+        else
+            weir_clock_sleep_ns(passed_ns / 256 < MOST_PAUSE_NS ? passed_ns / 256 : MOST_PAUSE_NS);
+    }
+    return code;
+}
+
+// Whether a communicator may have work whose end nothing is sure of.
+static bool may_not_end(const struct cu_device *device)
+{
+    return atomic_load_explicit(&device->module->comms, memory_order_relaxed) > 0;
+}
+
+static CUresult await_work(const struct cu_device *device, CUstream stream)
+{
+    if (may_not_end(device))
+        return await(device, &(struct question){.stream = stream});
+    return cu_await_stream(&device->module->cu, stream);
+}
+
+static CUresult await_record(const struct cu_device *device, CUevent event)
+{
+    if (may_not_end(device))
+        return await(device, &(struct question){.event = event});
+    return cu_await_event(&device->module->cu, event);
+}
+
+// Records: the kit's, on events that are used again.
+
+static weir_status create_event(void *user, void **out_event)
+{
+    struct cu_queue *queue = user;
+    struct cu_device *device = queue->device;
+    const unsigned timing = queue->timing ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
+    const unsigned blocking = device->module->spin ? CU_EVENT_DEFAULT : CU_EVENT_BLOCKING_SYNC;
+    CUevent event = NULL;
+    CUresult code = device->module->cu.cuEventCreate(&event, timing | blocking);
+    *out_event = event;
+    return code == CUDA_SUCCESS ? WEIR_OK
+                                : cu_native_error(device, "cuEventCreate", code, "record");
+}
+
+static void destroy_event(void *user, void *event)
+{
+    const struct cu_queue *queue = user;
+    queue->device->module->cu.cuEventDestroy(event);
+}
+
+static enum weir_kit_state state_of(CUresult code, int *out_code)
+{
+    *out_code = (int)code;
+    if (code == CUDA_SUCCESS)
+        return WEIR_KIT_COMPLETE;
+    return code == CUDA_ERROR_NOT_READY ? WEIR_KIT_PENDING : WEIR_KIT_UNKNOWN;
+}
+
+static enum weir_kit_state query_event(void *user, void *event, int *out_code)
+{
+    const struct cu_queue *queue = user;
+    if (cu_is_given_up(queue->device))
+        return state_of(CUDA_ERROR_LAUNCH_TIMEOUT, out_code);
+    return state_of(cu_ask_event(&queue->device->module->cu, event), out_code);
+}
+
+static enum weir_kit_state wait_for_event(void *user, void *event, int *out_code)
+{
+    const struct cu_queue *queue = user;
+    return state_of(await_record(queue->device, event), out_code);
+}
+
+static int time_of_event(void *user, void *event, void *before, uint64_t before_ns,
+                         uint64_t *out_time_ns)
+{
+    const struct cu_queue *queue = user;
+    return (int)cu_timeline_convert(queue->device, event, before, before_ns, out_time_ns);
+}
+
+static weir_status report(void *user, enum weir_kit_question question, int code, uint64_t sequence)
+{
+    struct cu_device *device = ((struct cu_queue *)user)->device;
+    switch (question) {
+    case WEIR_KIT_WAITED:
+        return cu_native_error(device, "cuEventSynchronize", (CUresult)code,
+                               "wait for operation %" PRIu64, sequence);
+    case WEIR_KIT_TIMED:
+        return cu_native_error(device, "cuEventElapsedTime", (CUresult)code,
+                               "ask for the time of operation %" PRIu64, sequence);
+    case WEIR_KIT_ASKED:
+    case WEIR_KIT_WORKED: // never: a failure here is one of the context, which every call tells
+        break;
+    }
+    return cu_native_error(device, "cuEventQuery", (CUresult)code,
+                           "ask whether operation %" PRIu64 " is complete", sequence);
+}
+
+static const struct weir_kit_record_ops ops = {
+    .create = create_event,
+    .destroy = destroy_event,
+    .query = query_event,
+    .wait = wait_for_event,
+    .time = time_of_event,
+    .report = report,
+};
+
+static weir_status init_records(struct cu_queue *queue)
+{
+    const struct weir_kit_records_params params = {
+        .host = queue->device->module->host,
+        .ops = &ops,
+        .queue = queue,
+        .depth = DEPTH,
+        .timing_history = queue->timing ? CU_TIMING_HISTORY : 0,
+    };
+    return weir_kit_records_create(&params, &queue->records);
+}
+
+// Wrapped streams. They are checked here, because the driver crashes with a stream of another context. A stream
+// that is being captured accepts no records of a queue, and the per-thread default stream would be a different
+// stream on the thread that delivers held operations.
+
+// Within the device's context.
+static weir_status wrap_stream(struct cu_queue *queue, void *native)
+{
+    struct cu_device *device = queue->device;
+    const struct cu_module *module = device->module;
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUcontext context = NULL;
+    CUstream stream = native;
+
+    if ((uintptr_t)native == STREAM_PER_THREAD)
+        return weir_host_fail(module->host, WEIR_ERROR_INVALID, "wrap a stream that you created",
+                              "the per-thread default stream is another one on each thread");
+    const char *call = "cuStreamGetCtx";
+    CUresult code = module->cu.cuStreamGetCtx(stream, &context);
+    if (code == CUDA_SUCCESS && context != device->context)
+        return weir_host_fail(module->host, WEIR_ERROR_INVALID,
+                              "create it in the primary context, as the CUDA runtime does",
+                              "the stream is of another context than the device's");
+    if (code == CUDA_SUCCESS) {
+        call = "cuStreamIsCapturing";
+        code = module->cu.cuStreamIsCapturing(stream, &capture);
+    }
+    if (code != CUDA_SUCCESS)
+        return cu_native_error(device, call, code, "cannot wrap a stream");
+    if (capture != CU_STREAM_CAPTURE_STATUS_NONE)
+        return weir_host_fail(module->host, WEIR_ERROR_INVALID,
+                              "wrap it before the capture, or after",
+                              "the stream is being captured");
+    queue->stream = stream;
+    queue->wrapped = true;
+    return WEIR_OK;
+}
+
+// Creation and destruction.
 
 static void enlist(struct cu_queue *queue)
 {
@@ -48,7 +237,7 @@ static weir_status create_stream(struct cu_queue *queue, const struct weir_queue
 {
     struct cu_device *device = queue->device;
     if (setup->native) {
-        weir_status status = cu_wrap_stream(queue, setup->native);
+        weir_status status = wrap_stream(queue, setup->native);
         if (status == WEIR_OK)
             enlist(queue);
         return status;
@@ -81,7 +270,7 @@ weir_status cu_queue_create(const struct weir_link *link, weir_device *device_ob
     }
     queue->device = device;
     queue->timing = setup->timing;
-    status = cu_records_init(queue);
+    status = init_records(queue);
     if (status == WEIR_OK)
         status = cu_history_init(queue, object);
     if (status == WEIR_OK)
@@ -106,133 +295,134 @@ void cu_queue_destroy(const struct weir_link *link, weir_queue *object)
     cu_leave(device, &scope);
 }
 
-// A pointer to local memory is an offset: kernels/ptx/ptx.h.
-static void pack_local(struct cu_packed *packed, size_t index, size_t size)
-{
-    const size_t offset = (packed->local_bytes + WEIR_PTX_LOCAL_ALIGNMENT - 1) /
-                          WEIR_PTX_LOCAL_ALIGNMENT * WEIR_PTX_LOCAL_ALIGNMENT;
-    packed->places[index] = offset;
-    packed->pointers[index] = &packed->places[index];
-    packed->local_bytes = offset + size;
-}
+// Submission.
 
-static void pack(const struct weir_link *link, struct cu_packed *packed,
-                 const struct weir_argument *arguments, size_t count)
-{
-    packed->local_bytes = 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct weir_argument *argument = &arguments[i];
-        switch (argument->kind) {
-        case WEIR_PARAMETER_BUFFER:
-            packed->places[i] = cu_buffer_of(link, argument->buffer)->address + argument->offset;
-            packed->pointers[i] = &packed->places[i];
-            break;
-        case WEIR_PARAMETER_VALUE: // the driver only reads through the pointer
-            packed->pointers[i] = argument->pointer ? (void *)(uintptr_t)argument->pointer
-                                                    : (void *)(uintptr_t)&argument->bits;
-            break;
-        case WEIR_PARAMETER_LOCAL:
-            pack_local(packed, i, argument->size);
-            break;
-        }
-    }
-}
-
-weir_status cu_pack(const struct weir_link *link, const struct weir_operation *operation,
-                    struct cu_packed *packed)
-{
-    const struct cu_kernel *kernel = cu_kernel_of(link, operation->u.launch.kernel);
-    pack(link, packed, operation->u.launch.arguments, operation->u.launch.argument_count);
-    if (packed->local_bytes <= kernel->max_dynamic_bytes)
-        return WEIR_OK;
-    return weir_host_fail(link->host, WEIR_ERROR_INVALID, "use smaller local arrays or blocks",
-                          "launch: %zu bytes of local memory in all; this kernel can have %u",
-                          packed->local_bytes, kernel->max_dynamic_bytes);
-}
-
-static weir_status submit_launch(const struct weir_link *link, struct cu_queue *queue,
-                                 const struct weir_operation *operation)
+// The driver may block in cuEventRecord when its queue is full, so no lock is held.
+static weir_status submit_record(struct cu_queue *queue, uint64_t sequence)
 {
     struct cu_device *device = queue->device;
-    const struct cu_kernel *kernel = cu_kernel_of(link, operation->u.launch.kernel);
-    const struct weir_extent grid = operation->u.launch.grid;
-    const struct weir_extent block = operation->u.launch.block;
-    struct cu_packed packed; // large, so only what is used of it is written
-    weir_status status = cu_pack(link, operation, &packed);
-    if (status < 0)
+    struct weir_kit_event *event;
+    if (queue->timing)
+        cu_timeline_advance(device);
+    weir_status status = weir_kit_records_take(queue->records, &event);
+    if (!event)
         return status;
+    CUresult code = device->module->cu.cuEventRecord(event->native, queue->stream);
+    if (code == CUDA_SUCCESS)
+        return weir_kit_records_append(queue->records, sequence, event);
+    weir_kit_records_cancel(queue->records, event);
+    return cu_native_error(device, "cuEventRecord", code, "record");
+}
 
-    const bool cooperative = cu_is_cooperative(device, operation);
-    const unsigned local_bytes = (unsigned)packed.local_bytes;
-    const struct cu_symbols *cu = &device->module->cu;
-    CUresult code =
-        cooperative
-            ? cu->cuLaunchCooperativeKernel(kernel->function, grid.x, grid.y, grid.z, block.x,
-                                            block.y, block.z, local_bytes, queue->stream,
-                                            packed.pointers)
-            : cu->cuLaunchKernel(kernel->function, grid.x, grid.y, grid.z, block.x, block.y,
-                                 block.z, local_bytes, queue->stream, packed.pointers, NULL);
-    cu_watch_command(queue);
+static weir_status submit_wait(struct cu_queue *queue, struct cu_queue *producer, uint64_t sequence)
+{
+    struct weir_kit_event *event = weir_kit_records_hold(producer->records, sequence);
+    if (!event)
+        return WEIR_OK;
+    CUresult code = queue->device->module->cu.cuStreamWaitEvent(queue->stream, event->native, 0);
+    weir_kit_records_release(producer->records, event);
     if (code == CUDA_SUCCESS)
         return WEIR_OK;
-    return cu_native_error(device, cooperative ? "cuLaunchCooperativeKernel" : "cuLaunchKernel",
-                           code,
-                           "launch of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " blocks of %" PRIu32
-                           " x %" PRIu32 " x %" PRIu32 " with %zu bytes of local memory",
-                           grid.x, grid.y, grid.z, block.x, block.y, block.z, packed.local_bytes);
+    return cu_native_error(queue->device, "cuStreamWaitEvent", code, "wait");
 }
 
 static weir_status submit(const struct weir_link *link, struct cu_queue *queue,
                           const struct weir_operation *operation)
 {
+    if (queue->carried && operation->kind != WEIR_OPERATION_RECORD &&
+        operation->kind != WEIR_OPERATION_COLLECTIVE)
+        cu_comms_mark_queue(queue);
     switch (operation->kind) {
     case WEIR_OPERATION_COPY:
-        return cu_submit_copy(link, queue, operation);
     case WEIR_OPERATION_COPY_2D:
-        return cu_submit_copy_2d(link, queue, operation);
     case WEIR_OPERATION_COPY_3D:
-        return cu_submit_copy_3d(link, queue, operation);
     case WEIR_OPERATION_FILL:
-        return cu_submit_fill(link, queue, operation);
     case WEIR_OPERATION_FILL_2D:
-        return cu_submit_fill_2d(link, queue, operation);
+        return cu_submit_copy(link, queue, operation);
     case WEIR_OPERATION_LAUNCH:
-        return submit_launch(link, queue, operation);
+        return cu_submit_launch(link, queue, operation);
     case WEIR_OPERATION_NATIVE:
-        return cu_submit_native(queue, operation);
+        return cu_call_native(queue, operation);
     case WEIR_OPERATION_RECORD:
-        return cu_submit_record(queue, operation->sequence);
+        return submit_record(queue, operation->sequence);
     case WEIR_OPERATION_WAIT:
-        return cu_submit_wait(queue, cu_queue_of(link, operation->u.wait.producer),
-                              operation->u.wait.event.sequence);
+        return submit_wait(queue, cu_queue_of(link, operation->u.wait.producer),
+                           operation->u.wait.event.sequence);
     case WEIR_OPERATION_GRAPH:
         return cu_submit_graph(link, queue, operation);
+    case WEIR_OPERATION_COLLECTIVE:
+        return cu_submit_collective(link, queue, operation);
     default: // the library keeps the others
         return weir_host_unknown_kind(link, operation);
     }
 }
 
-static WEIR_INLINE weir_status submit_marked(const struct weir_link *link, struct cu_queue *queue,
-                                             const struct weir_operation *operation)
-{
-    if (queue->carried && operation->kind != WEIR_OPERATION_RECORD)
-        cu_comms_mark_queue(queue);
-    return submit(link, queue, operation);
-}
-
-// Apart, so that a collective sets up no frame.
-WEIR_APART static weir_status submit_other(const struct weir_link *link, weir_queue *object,
-                                           const struct weir_operation *operation)
-{
-    return cu_submit_by(link, object, operation, cu_history_note, submit_marked);
-}
-
 weir_status cu_queue_submit(const struct weir_link *link, weir_queue *object,
                             const struct weir_operation *operation)
 {
-    return operation->kind == WEIR_OPERATION_COLLECTIVE
-               ? cu_queue_submit_collective(link, object, operation)
-               : submit_other(link, object, operation);
+    struct cu_queue *queue = cu_queue_of(link, object);
+    struct cu_scope scope;
+    weir_status status = cu_enter(queue->device, &scope);
+    if (status < 0)
+        return status;
+    cu_history_note(link, queue, operation);
+    if (queue->watch)
+        cu_watch_begin(queue, operation);
+    status = submit(link, queue, operation);
+    if (queue->watch)
+        cu_watch_end(queue, status == WEIR_OK);
+    if (queue->device->module->attribute_faults && status == WEIR_OK)
+        cu_history_mark(queue, operation);
+    cu_leave(queue->device, &scope);
+    return status;
+}
+
+// Ends.
+
+weir_status cu_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence)
+{
+    struct cu_queue *queue = cu_queue_of(link, object);
+    struct cu_scope scope;
+    if (weir_kit_records_completed(queue->records) >= sequence) {
+        cu_prints_take(queue->device);
+        return WEIR_OK;
+    }
+    weir_status status = cu_enter(queue->device, &scope);
+    if (status < 0)
+        return status;
+    status = weir_kit_records_query(queue->records, sequence);
+    cu_prints_take(queue->device);
+    cu_leave(queue->device, &scope);
+    return status;
+}
+
+weir_status cu_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
+                          uint64_t timeout_ns)
+{
+    struct cu_queue *queue = cu_queue_of(link, object);
+    struct cu_scope scope;
+    weir_status status = cu_enter(queue->device, &scope);
+    if (status < 0)
+        return status;
+    status = weir_kit_records_wait(queue->records, sequence, timeout_ns);
+    cu_prints_take(queue->device);
+    if (status == WEIR_OK)
+        weir_kit_idle_settle(queue->device->idle);
+    cu_leave(queue->device, &scope);
+    return status;
+}
+
+weir_status cu_event_time(const struct weir_link *link, weir_queue *object, uint64_t sequence,
+                          uint64_t *out_time_ns)
+{
+    struct cu_queue *queue = cu_queue_of(link, object);
+    struct cu_scope scope;
+    weir_status status = cu_enter(queue->device, &scope);
+    if (status < 0)
+        return status;
+    status = weir_kit_records_time(queue->records, sequence, out_time_ns);
+    cu_leave(queue->device, &scope);
+    return status;
 }
 
 weir_status cu_queue_finish(const struct weir_link *link, weir_queue *object)
@@ -243,7 +433,7 @@ weir_status cu_queue_finish(const struct weir_link *link, weir_queue *object)
     weir_status status = cu_enter(device, &scope);
     if (status < 0)
         return status;
-    CUresult code = cu_await_work(device, queue->stream);
+    CUresult code = await_work(device, queue->stream);
     cu_prints_take(device);
     if (code != CUDA_SUCCESS)
         status =
@@ -263,4 +453,12 @@ void cu_queue_leave(const struct weir_link *link, weir_queue *object)
     queue->left = true;
     queue->end = end ? end->native : NULL;
     pthread_mutex_unlock(&queue->device->lock);
+}
+
+weir_status cu_queue_native(const struct weir_link *link, weir_queue *object,
+                            struct weir_native_queue *out_native)
+{
+    const struct weir_native_queue native = cu_describe_queue(cu_queue_of(link, object));
+    WEIR_WRITE(out_native, &native);
+    return WEIR_OK;
 }

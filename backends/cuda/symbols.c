@@ -1,13 +1,38 @@
+// The driver's functions: found when the library is opened, and compared at compile time with the headers of
+// NVIDIA and Khronos where these are installed.
+//
 // The library exports the newest version of each function under varying names. So only two
 // functions are looked up by name: the one for the driver's version, which is needed to report a
 // driver that is too old, and cuGetProcAddress, which returns each function in the requested
 // version.
-#include "backends/cuda/symbols.h"
+//
+// cudaTypedefs.h has a type for each version of each function, so the pinned versions are compared too.
+#ifdef __has_include
+#if __has_include(<cudaTypedefs.h>)
+#define HAS_CUDA
+#include <cudaTypedefs.h>
+#endif
+#if __has_include(<cupti.h>) && __has_include(<cuda.h>)
+#define HAS_CUPTI
+#include <cupti.h>
+#endif
+#if __has_include(<nvrtc.h>)
+#define HAS_NVRTC
+#include <nvrtc.h>
+#endif
+#if __has_include(<CL/cl_icd.h>)
+#define HAS_ICD
+#define CL_TARGET_OPENCL_VERSION 300
+#include <CL/cl_icd.h>
+#endif
+#endif
 
 #include <stdio.h>
 #include <string.h>
 #include <weir/kit/symbols.h>
 
+#include "backends/cuda/driver_cl.h"
+#include "backends/cuda/libraries.h"
 #include "base/text.h"
 
 #define NAMED_AT_MOST 4
@@ -84,3 +109,82 @@ bool cu_symbols_load(const char *library, struct cu_symbols *symbols, int *out_v
              CU_OLDEST_DRIVER % 1000 / 10);
     return false;
 }
+
+// Comparisons.
+
+#ifdef HAS_CUDA
+#define CU_CHECK_CONSTANT(name, value) _Static_assert((name) == (value), #name " differs");
+CU_CONSTANTS(CU_CHECK_CONSTANT)
+CU_FLAGS(CU_CHECK_CONSTANT)
+#undef CU_CHECK_CONSTANT
+
+#define CU_CHECK_ENUMERATION(name) _Static_assert(sizeof(name) == 4, #name " has another size");
+CU_ENUMERATIONS(CU_CHECK_ENUMERATION)
+#undef CU_CHECK_ENUMERATION
+
+// Declarations that an old toolkit lacks are only checked with a newer one.
+#define CU_CHECK_SYMBOL(version, result, name, parameters)                                      \
+    _Static_assert(_Generic((PFN_##name##_v##version)0, result(*) parameters : 1, default : 0), \
+                   #name " differs");
+#if CUDA_VERSION >= 12040
+CU_SYMBOLS(CU_CHECK_SYMBOL)
+#endif
+#undef CU_CHECK_SYMBOL
+#endif
+
+#ifdef HAS_CUPTI
+#define CUPTI_CHECK_CONSTANT(name, value) _Static_assert((int)(name) == (value), #name " differs");
+CUPTI_CONSTANTS(CUPTI_CHECK_CONSTANT)
+#undef CUPTI_CHECK_CONSTANT
+
+#define CUPTI_CHECK_CALL(name, number) \
+    _Static_assert(CUPTI_DRIVER_TRACE_CBID_##name == (number), #name " has another number");
+CUPTI_CALLS(CUPTI_CHECK_CALL)
+#undef CUPTI_CHECK_CALL
+
+// The names of the structures change with the version.
+#define CUPTI_CHECK_RECORD(kind, structure, start_at, end_at, correlation_at)  \
+    _Static_assert(offsetof(structure, start) == (start_at) &&                 \
+                       offsetof(structure, end) == (end_at) &&                 \
+                       offsetof(structure, correlationId) == (correlation_at), \
+                   #structure " is laid out differently");
+#if CUPTI_API_VERSION >= 130000
+CUPTI_TIMED_RECORDS(CUPTI_CHECK_RECORD)
+#endif
+#undef CUPTI_CHECK_RECORD
+
+_Static_assert(
+    offsetof(CUpti_ActivityExternalCorrelation, externalKind) == CUPTI_EXTERNAL_KIND_AT &&
+        offsetof(CUpti_ActivityExternalCorrelation, externalId) == CUPTI_EXTERNAL_ID_AT &&
+        offsetof(CUpti_ActivityExternalCorrelation, correlationId) == CUPTI_EXTERNAL_CORRELATION_AT,
+    "CUpti_ActivityExternalCorrelation is laid out differently");
+_Static_assert(sizeof(CUptiResult) == 4 && sizeof(CUpti_ActivityKind) == 4 &&
+                   sizeof(CUpti_ExternalCorrelationKind) == 4 && sizeof(CUpti_CallbackId) == 4,
+               "an enumeration of CUPTI has another size");
+
+#define CUPTI_CHECK_SYMBOL(optional, result, name, parameters) \
+    _Static_assert(_Generic(&name, result(*) parameters : 1, default : 0), #name " differs");
+CUPTI_SYMBOLS(CUPTI_CHECK_SYMBOL)
+#undef CUPTI_CHECK_SYMBOL
+#endif
+
+#ifdef HAS_NVRTC
+#define NVRTC_CHECK_SYMBOL(result, name, parameters) \
+    _Static_assert(_Generic(&name, result(*) parameters : 1, default : 0), #name " differs");
+NVRTC_SYMBOLS(NVRTC_CHECK_SYMBOL)
+#undef NVRTC_CHECK_SYMBOL
+
+_Static_assert(NVRTC_SUCCESS == 0 && NVRTC_ERROR_COMPILATION == 6, "nvrtcResult differs");
+_Static_assert(sizeof(nvrtcResult) == 4, "nvrtcResult has another size");
+#endif
+
+#ifdef HAS_ICD
+#define CU_CHECK_PLACE(index, name)                                                             \
+    _Static_assert(offsetof(struct _cl_icd_dispatch, name) == (index) * sizeof(void (*)(void)), \
+                   #name " has another place");
+#define CU_CHECK_CL_SYMBOL(index, result, name, parameters) CU_CHECK_PLACE(index, name)
+CU_CL_SYMBOLS(CU_CHECK_CL_SYMBOL)
+CU_CL_PLACES(CU_CHECK_PLACE)
+#undef CU_CHECK_CL_SYMBOL
+#undef CU_CHECK_PLACE
+#endif

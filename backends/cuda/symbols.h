@@ -1,22 +1,400 @@
-// The functions of libcuda, in one table that is filled through
-// cuGetProcAddress().
+// The part of the CUDA driver API that the backend uses, declared here so that
+// the module builds where no CUDA toolkit is installed, and its functions, in one table that is filled
+// through cuGetProcAddress(). symbols.c compares every line with <cuda.h> if that is installed. Names and
+// values are NVIDIA's.
 #ifndef WEIR_BACKENDS_CUDA_SYMBOLS_H
 #define WEIR_BACKENDS_CUDA_SYMBOLS_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "backends/cuda/cu_api.h"
+// X(name, value). They become an enumeration unless <cuda.h> has them.
+#define CU_CONSTANTS(X)                                             \
+    X(CUDA_SUCCESS, 0)                                              \
+    X(CUDA_ERROR_INVALID_VALUE, 1)                                  \
+    X(CUDA_ERROR_OUT_OF_MEMORY, 2)                                  \
+    X(CUDA_ERROR_DEINITIALIZED, 4)                                  \
+    X(CUDA_ERROR_NO_DEVICE, 100)                                    \
+    X(CUDA_ERROR_INVALID_IMAGE, 200)                                \
+    X(CUDA_ERROR_NO_BINARY_FOR_GPU, 209)                            \
+    X(CUDA_ERROR_ECC_UNCORRECTABLE, 214)                            \
+    X(CUDA_ERROR_INVALID_PTX, 218)                                  \
+    X(CUDA_ERROR_NVLINK_UNCORRECTABLE, 220)                         \
+    X(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, 222)                      \
+    X(CUDA_ERROR_INVALID_SOURCE, 300)                               \
+    X(CUDA_ERROR_NOT_FOUND, 500)                                    \
+    X(CUDA_ERROR_NOT_READY, 600)                                    \
+    X(CUDA_ERROR_ILLEGAL_ADDRESS, 700)                              \
+    X(CUDA_ERROR_LAUNCH_TIMEOUT, 702)                               \
+    X(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, 704)                  \
+    X(CUDA_ERROR_CONTEXT_IS_DESTROYED, 709)                         \
+    X(CUDA_ERROR_ASSERT, 710)                                       \
+    X(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, 712)               \
+    X(CUDA_ERROR_HARDWARE_STACK_ERROR, 714)                         \
+    X(CUDA_ERROR_ILLEGAL_INSTRUCTION, 715)                          \
+    X(CUDA_ERROR_MISALIGNED_ADDRESS, 716)                           \
+    X(CUDA_ERROR_INVALID_ADDRESS_SPACE, 717)                        \
+    X(CUDA_ERROR_INVALID_PC, 718)                                   \
+    X(CUDA_ERROR_LAUNCH_FAILED, 719)                                \
+    X(CUDA_ERROR_NOT_SUPPORTED, 801)                                \
+    X(CUDA_ERROR_MPS_CLIENT_TERMINATED, 810)                        \
+    X(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, 910)                    \
+    X(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1)                 \
+    X(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 2)                       \
+    X(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 3)                       \
+    X(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, 4)                       \
+    X(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 5)                        \
+    X(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 6)                        \
+    X(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 7)                        \
+    X(CU_DEVICE_ATTRIBUTE_WARP_SIZE, 10)                            \
+    X(CU_DEVICE_ATTRIBUTE_MAX_PITCH, 11)                            \
+    X(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 16)                 \
+    X(CU_DEVICE_ATTRIBUTE_INTEGRATED, 18)                           \
+    X(CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 31)                   \
+    X(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 39)       \
+    X(CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 40)                   \
+    X(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 41)                   \
+    X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 75)             \
+    X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 76)             \
+    X(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 81) \
+    X(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 82)     \
+    X(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 89)            \
+    X(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 95)                   \
+    X(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 97)    \
+    X(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 106)       \
+    X(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 111)    \
+    X(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 115)              \
+    X(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 0)                   \
+    X(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, 1)                       \
+    X(CU_FUNC_ATTRIBUTE_NUM_REGS, 4)                                \
+    X(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8)           \
+    X(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 2)                           \
+    X(CU_JIT_ERROR_LOG_BUFFER, 5)                                   \
+    X(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, 6)                        \
+    X(CU_STREAM_NON_BLOCKING, 1)                                    \
+    X(CU_STREAM_WRITE_VALUE_DEFAULT, 0)                             \
+    X(CU_STREAM_CAPTURE_STATUS_NONE, 0)                             \
+    X(CU_STREAM_CAPTURE_MODE_RELAXED, 2)                            \
+    X(CU_STREAM_SET_CAPTURE_DEPENDENCIES, 1)                        \
+    X(CU_EVENT_DEFAULT, 0)                                          \
+    X(CU_EVENT_BLOCKING_SYNC, 1)                                    \
+    X(CU_EVENT_DISABLE_TIMING, 2)                                   \
+    X(CU_MEMORYTYPE_HOST, 1)                                        \
+    X(CU_MEMORYTYPE_DEVICE, 2)                                      \
+    X(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 2)                          \
+    X(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 9)                       \
+    X(CU_MEM_ACCESS_FLAGS_PROT_READWRITE, 3)                        \
+    X(CU_MEM_ALLOCATION_TYPE_PINNED, 1)                             \
+    X(CU_MEM_LOCATION_TYPE_DEVICE, 1)                               \
+    X(CU_MEM_ATTACH_GLOBAL, 1)                                      \
+    X(CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 3)         \
+    X(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 4)
+
+// X(name, value). Macros in <cuda.h>.
+#define CU_FLAGS(X)                   \
+    X(CU_MEMHOSTALLOC_PORTABLE, 1)    \
+    X(CU_MEMHOSTALLOC_DEVICEMAP, 2)   \
+    X(CU_MEMHOSTREGISTER_PORTABLE, 1) \
+    X(CU_MEMHOSTREGISTER_DEVICEMAP, 2)
+
+// X(structure, member, offset), and X_SIZE(structure, size).
+#define CU_LAYOUT(X, X_SIZE)                       \
+    X(CUDA_MEMCPY2D, srcXInBytes, 0)               \
+    X(CUDA_MEMCPY2D, srcY, 8)                      \
+    X(CUDA_MEMCPY2D, srcMemoryType, 16)            \
+    X(CUDA_MEMCPY2D, srcHost, 24)                  \
+    X(CUDA_MEMCPY2D, srcDevice, 32)                \
+    X(CUDA_MEMCPY2D, srcArray, 40)                 \
+    X(CUDA_MEMCPY2D, srcPitch, 48)                 \
+    X(CUDA_MEMCPY2D, dstXInBytes, 56)              \
+    X(CUDA_MEMCPY2D, dstY, 64)                     \
+    X(CUDA_MEMCPY2D, dstMemoryType, 72)            \
+    X(CUDA_MEMCPY2D, dstHost, 80)                  \
+    X(CUDA_MEMCPY2D, dstDevice, 88)                \
+    X(CUDA_MEMCPY2D, dstArray, 96)                 \
+    X(CUDA_MEMCPY2D, dstPitch, 104)                \
+    X(CUDA_MEMCPY2D, WidthInBytes, 112)            \
+    X(CUDA_MEMCPY2D, Height, 120)                  \
+    X_SIZE(CUDA_MEMCPY2D, 128)                     \
+    X(CUDA_MEMCPY3D, srcXInBytes, 0)               \
+    X(CUDA_MEMCPY3D, srcY, 8)                      \
+    X(CUDA_MEMCPY3D, srcZ, 16)                     \
+    X(CUDA_MEMCPY3D, srcLOD, 24)                   \
+    X(CUDA_MEMCPY3D, srcMemoryType, 32)            \
+    X(CUDA_MEMCPY3D, srcHost, 40)                  \
+    X(CUDA_MEMCPY3D, srcDevice, 48)                \
+    X(CUDA_MEMCPY3D, srcArray, 56)                 \
+    X(CUDA_MEMCPY3D, reserved0, 64)                \
+    X(CUDA_MEMCPY3D, srcPitch, 72)                 \
+    X(CUDA_MEMCPY3D, srcHeight, 80)                \
+    X(CUDA_MEMCPY3D, dstXInBytes, 88)              \
+    X(CUDA_MEMCPY3D, dstY, 96)                     \
+    X(CUDA_MEMCPY3D, dstZ, 104)                    \
+    X(CUDA_MEMCPY3D, dstLOD, 112)                  \
+    X(CUDA_MEMCPY3D, dstMemoryType, 120)           \
+    X(CUDA_MEMCPY3D, dstHost, 128)                 \
+    X(CUDA_MEMCPY3D, dstDevice, 136)               \
+    X(CUDA_MEMCPY3D, dstArray, 144)                \
+    X(CUDA_MEMCPY3D, reserved1, 152)               \
+    X(CUDA_MEMCPY3D, dstPitch, 160)                \
+    X(CUDA_MEMCPY3D, dstHeight, 168)               \
+    X(CUDA_MEMCPY3D, WidthInBytes, 176)            \
+    X(CUDA_MEMCPY3D, Height, 184)                  \
+    X(CUDA_MEMCPY3D, Depth, 192)                   \
+    X_SIZE(CUDA_MEMCPY3D, 200)                     \
+    X(CUDA_MEMSET_NODE_PARAMS, dst, 0)             \
+    X(CUDA_MEMSET_NODE_PARAMS, pitch, 8)           \
+    X(CUDA_MEMSET_NODE_PARAMS, value, 16)          \
+    X(CUDA_MEMSET_NODE_PARAMS, elementSize, 20)    \
+    X(CUDA_MEMSET_NODE_PARAMS, width, 24)          \
+    X(CUDA_MEMSET_NODE_PARAMS, height, 32)         \
+    X_SIZE(CUDA_MEMSET_NODE_PARAMS, 40)            \
+    X(CUDA_HOST_NODE_PARAMS, fn, 0)                \
+    X(CUDA_HOST_NODE_PARAMS, userData, 8)          \
+    X_SIZE(CUDA_HOST_NODE_PARAMS, 16)              \
+    X(CUDA_KERNEL_NODE_PARAMS, func, 0)            \
+    X(CUDA_KERNEL_NODE_PARAMS, gridDimX, 8)        \
+    X(CUDA_KERNEL_NODE_PARAMS, gridDimY, 12)       \
+    X(CUDA_KERNEL_NODE_PARAMS, gridDimZ, 16)       \
+    X(CUDA_KERNEL_NODE_PARAMS, blockDimX, 20)      \
+    X(CUDA_KERNEL_NODE_PARAMS, blockDimY, 24)      \
+    X(CUDA_KERNEL_NODE_PARAMS, blockDimZ, 28)      \
+    X(CUDA_KERNEL_NODE_PARAMS, sharedMemBytes, 32) \
+    X(CUDA_KERNEL_NODE_PARAMS, kernelParams, 40)   \
+    X(CUDA_KERNEL_NODE_PARAMS, extra, 48)          \
+    X(CUDA_KERNEL_NODE_PARAMS, kern, 56)           \
+    X(CUDA_KERNEL_NODE_PARAMS, ctx, 64)            \
+    X_SIZE(CUDA_KERNEL_NODE_PARAMS, 72)            \
+    X(CUDA_MEMCPY3D_PEER, srcXInBytes, 0)          \
+    X(CUDA_MEMCPY3D_PEER, srcMemoryType, 32)       \
+    X(CUDA_MEMCPY3D_PEER, srcDevice, 48)           \
+    X(CUDA_MEMCPY3D_PEER, srcContext, 64)          \
+    X(CUDA_MEMCPY3D_PEER, srcPitch, 72)            \
+    X(CUDA_MEMCPY3D_PEER, dstXInBytes, 88)         \
+    X(CUDA_MEMCPY3D_PEER, dstMemoryType, 120)      \
+    X(CUDA_MEMCPY3D_PEER, dstDevice, 136)          \
+    X(CUDA_MEMCPY3D_PEER, dstContext, 152)         \
+    X(CUDA_MEMCPY3D_PEER, dstPitch, 160)           \
+    X(CUDA_MEMCPY3D_PEER, WidthInBytes, 176)       \
+    X(CUDA_MEMCPY3D_PEER, Height, 184)             \
+    X(CUDA_MEMCPY3D_PEER, Depth, 192)              \
+    X_SIZE(CUDA_MEMCPY3D_PEER, 200)                \
+    X(CUmemAccessDesc, location.type, 0)           \
+    X(CUmemAccessDesc, location.id, 4)             \
+    X(CUmemAccessDesc, flags, 8)                   \
+    X_SIZE(CUmemAccessDesc, 12)                    \
+    X(CUmemPoolProps, allocType, 0)                \
+    X(CUmemPoolProps, handleTypes, 4)              \
+    X(CUmemPoolProps, location.type, 8)            \
+    X(CUmemPoolProps, location.id, 12)             \
+    X(CUmemPoolProps, win32SecurityAttributes, 16) \
+    X_SIZE(CUmemPoolProps, 88)                     \
+    X(CUlaunchAttributeValue, cooperative, 0)      \
+    X_SIZE(CUlaunchAttributeValue, 64)
+
+// The enumerations are 32 bits wide in the driver's ABI.
+#define CU_ENUMERATIONS(X)   \
+    X(CUresult)              \
+    X(CUdevice_attribute)    \
+    X(CUfunction_attribute)  \
+    X(CUjit_option)          \
+    X(CUlaunchAttributeID)   \
+    X(CUmemPool_attribute)   \
+    X(CUmemorytype)          \
+    X(CUpointer_attribute)   \
+    X(CUstreamCaptureMode)   \
+    X(CUstreamCaptureStatus) \
+    X(CUdriverProcAddressQueryResult)
+
+#ifndef CUDA_VERSION
+
+typedef int CUresult;
+typedef int CUdevice_attribute;
+typedef int CUfunction_attribute;
+typedef unsigned CUjit_option;
+typedef unsigned CUlaunchAttributeID;
+typedef unsigned CUmemPool_attribute;
+typedef unsigned CUmemorytype;
+typedef unsigned CUpointer_attribute;
+typedef unsigned CUstreamCaptureMode;
+typedef unsigned CUstreamCaptureStatus;
+typedef unsigned CUdriverProcAddressQueryResult;
+typedef uint32_t cuuint32_t;
+typedef uint64_t cuuint64_t;
+typedef int CUdevice;
+typedef unsigned long long CUdeviceptr;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUarray_st *CUarray;
+typedef struct CUevent_st *CUevent;
+typedef struct CUstream_st *CUstream;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
+
+typedef struct CUDA_MEMCPY2D_st {
+    size_t srcXInBytes;
+    size_t srcY;
+    CUmemorytype srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr srcDevice;
+    CUarray srcArray;
+    size_t srcPitch;
+    size_t dstXInBytes;
+    size_t dstY;
+    CUmemorytype dstMemoryType;
+    void *dstHost;
+    CUdeviceptr dstDevice;
+    CUarray dstArray;
+    size_t dstPitch;
+    size_t WidthInBytes;
+    size_t Height;
+} CUDA_MEMCPY2D;
+
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphNode_st *CUgraphNode;
+typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct CUkern_st *CUkernel;
+
+typedef struct CUDA_MEMCPY3D_st {
+    size_t srcXInBytes;
+    size_t srcY;
+    size_t srcZ;
+    size_t srcLOD;
+    CUmemorytype srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr srcDevice;
+    CUarray srcArray;
+    void *reserved0;
+    size_t srcPitch;
+    size_t srcHeight;
+    size_t dstXInBytes;
+    size_t dstY;
+    size_t dstZ;
+    size_t dstLOD;
+    CUmemorytype dstMemoryType;
+    void *dstHost;
+    CUdeviceptr dstDevice;
+    CUarray dstArray;
+    void *reserved1;
+    size_t dstPitch;
+    size_t dstHeight;
+    size_t WidthInBytes;
+    size_t Height;
+    size_t Depth;
+} CUDA_MEMCPY3D;
+
+typedef struct CUDA_MEMSET_NODE_PARAMS_st {
+    CUdeviceptr dst;
+    size_t pitch;
+    unsigned value;
+    unsigned elementSize;
+    size_t width;
+    size_t height;
+} CUDA_MEMSET_NODE_PARAMS;
+
+typedef struct CUDA_HOST_NODE_PARAMS_st {
+    void (*fn)(void *user);
+    void *userData;
+} CUDA_HOST_NODE_PARAMS;
+
+// Those of CUDA 12.
+typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st {
+    CUfunction func;
+    unsigned gridDimX;
+    unsigned gridDimY;
+    unsigned gridDimZ;
+    unsigned blockDimX;
+    unsigned blockDimY;
+    unsigned blockDimZ;
+    unsigned sharedMemBytes;
+    void **kernelParams;
+    void **extra;
+    CUkernel kern;
+    CUcontext ctx;
+} CUDA_KERNEL_NODE_PARAMS;
+
+typedef struct CUDA_MEMCPY3D_PEER_st {
+    size_t srcXInBytes;
+    size_t srcY;
+    size_t srcZ;
+    size_t srcLOD;
+    CUmemorytype srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr srcDevice;
+    CUarray srcArray;
+    CUcontext srcContext;
+    size_t srcPitch;
+    size_t srcHeight;
+    size_t dstXInBytes;
+    size_t dstY;
+    size_t dstZ;
+    size_t dstLOD;
+    CUmemorytype dstMemoryType;
+    void *dstHost;
+    CUdeviceptr dstDevice;
+    CUarray dstArray;
+    CUcontext dstContext;
+    size_t dstPitch;
+    size_t dstHeight;
+    size_t WidthInBytes;
+    size_t Height;
+    size_t Depth;
+} CUDA_MEMCPY3D_PEER;
+
+typedef union CUlaunchAttributeValue_union {
+    char pad[64];
+    int cooperative;
+} CUlaunchAttributeValue;
+
+typedef struct CUmemAccessDesc_st {
+    struct {
+        unsigned type;
+        int id;
+    } location;
+    unsigned flags;
+} CUmemAccessDesc;
+
+// `reserved` also covers members that later versions named; all are zero here.
+typedef struct CUmemPoolProps_st {
+    unsigned allocType;
+    unsigned handleTypes;
+    struct {
+        unsigned type;
+        int id;
+    } location;
+    void *win32SecurityAttributes;
+    unsigned char reserved[64];
+} CUmemPoolProps;
+
+enum {
+#define CU_CONSTANT(name, value) name = value,
+    CU_CONSTANTS(CU_CONSTANT) CU_FLAGS(CU_CONSTANT)
+#undef CU_CONSTANT
+};
+
+#endif
+
+#define CU_LAYOUT_OFFSET(structure, member, offset)                                       \
+    _Static_assert(offsetof(structure, member) == (offset), #structure "." #member " is " \
+                                                                       "elsewhere");
+#define CU_LAYOUT_SIZE(structure, size) \
+    _Static_assert(sizeof(structure) == (size), #structure " has another size");
+CU_LAYOUT(CU_LAYOUT_OFFSET, CU_LAYOUT_SIZE)
+#undef CU_LAYOUT_OFFSET
+#undef CU_LAYOUT_SIZE
+
+// The table.
 
 // The oldest supported driver: it has cuGetProcAddress_v2.
 #define CU_OLDEST_DRIVER 12000
 
 // X(version, result, name, parameters). `version` is the requested version of the function, to
-// which the parameters belong. The functions for the names of errors come first, so that later
+// which the parameters belong. The function for the names of errors comes first, so that later
 // failures can be named, then, adjacent in memory, those that most operations call. A function that
 // is newer than CU_OLDEST_DRIVER may be missing and is then NULL.
 #define CU_SYMBOLS(X)                                                                              \
     X(6000, CUresult, cuGetErrorName, (CUresult, const char **))                                   \
-    X(6000, CUresult, cuGetErrorString, (CUresult, const char **))                                 \
     X(4000, CUresult, cuCtxGetCurrent, (CUcontext *))                                              \
     X(4000, CUresult, cuLaunchKernel,                                                              \
       (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, \

@@ -1,3 +1,180 @@
+// Times of records, on the one timeline of a device, and of operations, by events; the device's clock.
+#include "backends/cuda/cu.h"
+#include "base/clock.h"
+
+#define ANCHOR_DISTANCE_NS UINT64_C(500000000)
+#define NEAR_NS INT64_C(1000000000)
+
+#define PAIR_TRIES 20
+#define PAIR_NARROW_NS 12000
+#define PAIR_PATIENCE_NS UINT64_C(1000000)
+#define PAIR_DISTANCE_NS UINT64_C(250000000)
+#define DROPPED_AT_ONCE 256
+
+// The timeline.
+//
+// CUDA measures the time between two events, in milliseconds as a float with a mantissa of 24 bits:
+// a resolution of 60 ns over a second, and of 0.25 ms over an hour. So a device has anchors, events
+// whose time is known, recorded about twice a second while times are requested, and a time is
+// measured from the nearest anchor.
+//
+// Each anchor's own time is a sum of differences. The error of a difference is at
+// most 2^-24 of it, so between two times of a device it is at most 60 ns and
+// 1.2e-7 of the difference between them, as long as each is within a second of an anchor. If no
+// times are requested for longer than that there is no such anchor; the previous record of the
+// queue is then used, if it is nearer. The clock of the events' time stamps has a resolution of its
+// own (about 500 ns).
+//
+// Anchors are recorded in the memory stream, where no work delays them. The first one has the time
+// of the host's monotonic clock, so that the timeline begins near that; the two clocks may drift
+// apart.
+
+static struct cu_anchor *anchor_at(struct cu_timeline *timeline, uint64_t number)
+{
+    return &timeline->anchors[number % CU_ANCHOR_COUNT];
+}
+
+// The time from `start` to `end`, which may be negative.
+static CUresult difference(const struct cu_device *device, CUevent start, CUevent end,
+                           int64_t *out_ns)
+{
+    float milliseconds = 0;
+    CUresult code = device->module->cu.cuEventElapsedTime(&milliseconds, start, end);
+    const double nanoseconds = (double)milliseconds * 1e6;
+    *out_ns = (int64_t)(nanoseconds < 0 ? nanoseconds - 0.5 : nanoseconds + 0.5);
+    return code;
+}
+
+weir_status cu_timeline_init(struct cu_device *device)
+{
+    const struct cu_symbols *cu = &device->module->cu;
+    struct cu_timeline *timeline = &device->timeline;
+    struct cu_anchor first;
+    const char *call = "cuEventCreate";
+    CUresult code = cu->cuEventCreate(&first.event, CU_EVENT_DEFAULT);
+    if (code != CUDA_SUCCESS)
+        return cu_native_error(device, call, code, "begin the device's timeline");
+    call = "cuEventRecord";
+    code = cu->cuEventRecord(first.event, device->memory_stream);
+    if (code == CUDA_SUCCESS) {
+        call = "cuStreamSynchronize";
+        code = cu_await_stream(cu, device->memory_stream);
+    }
+    if (code != CUDA_SUCCESS) {
+        cu->cuEventDestroy(first.event);
+        return cu_native_error(device, call, code, "begin the device's timeline");
+    }
+    first.time_ns = weir_clock_now_ns();
+    timeline->anchors[0] = first;
+    timeline->count = 1;
+    timeline->last_ns = first.time_ns;
+    return WEIR_OK;
+}
+
+void cu_timeline_finish(struct cu_device *device)
+{
+    const struct cu_symbols *cu = &device->module->cu;
+    struct cu_timeline *timeline = &device->timeline;
+    for (uint64_t i = 0; i < timeline->count && i < CU_ANCHOR_COUNT; i++)
+        cu->cuEventDestroy(timeline->anchors[i].event);
+    if (timeline->is_pending)
+        cu->cuEventDestroy(timeline->pending);
+    timeline->count = 0;
+    timeline->is_pending = false;
+}
+
+// Makes an anchor of the pending event if that is complete. A failure only reduces the resolution,
+// so it is ignored. Under the lock.
+static void resolve(struct cu_device *device)
+{
+    const struct cu_symbols *cu = &device->module->cu;
+    struct cu_timeline *timeline = &device->timeline;
+    int64_t distance;
+    if (!timeline->is_pending || cu_ask_event(cu, timeline->pending) != CUDA_SUCCESS)
+        return;
+    const struct cu_anchor *last = anchor_at(timeline, timeline->count - 1);
+    const uint64_t last_ns = last->time_ns;
+    timeline->is_pending = false;
+    if (difference(device, last->event, timeline->pending, &distance) != CUDA_SUCCESS) {
+        cu->cuEventDestroy(timeline->pending);
+        return;
+    }
+    struct cu_anchor *place = anchor_at(timeline, timeline->count);
+    if (timeline->count >= CU_ANCHOR_COUNT)
+        cu->cuEventDestroy(place->event);
+    *place = (struct cu_anchor){timeline->pending, last_ns + (uint64_t)distance};
+    timeline->count++;
+}
+
+void cu_timeline_advance(struct cu_device *device)
+{
+    const struct cu_symbols *cu = &device->module->cu;
+    struct cu_timeline *timeline = &device->timeline;
+    const uint64_t now = weir_clock_now_ns();
+
+    pthread_mutex_lock(&timeline->lock);
+    resolve(device);
+    if (!timeline->is_pending && now - timeline->last_ns >= ANCHOR_DISTANCE_NS &&
+        cu->cuEventCreate(&timeline->pending, CU_EVENT_DEFAULT) == CUDA_SUCCESS) {
+        timeline->is_pending =
+            cu->cuEventRecord(timeline->pending, device->memory_stream) == CUDA_SUCCESS;
+        if (!timeline->is_pending)
+            cu->cuEventDestroy(timeline->pending);
+        timeline->last_ns = now;
+    }
+    pthread_mutex_unlock(&timeline->lock);
+}
+
+static int64_t magnitude(int64_t value)
+{
+    return value < 0 ? -value : value;
+}
+
+static uint64_t distance_of(uint64_t a, uint64_t b)
+{
+    return a < b ? b - a : a - b;
+}
+
+static const struct cu_anchor *nearest(struct cu_timeline *timeline, uint64_t time_ns)
+{
+    const uint64_t end = timeline->count;
+    const uint64_t begin = end > CU_ANCHOR_COUNT ? end - CU_ANCHOR_COUNT : 0;
+    const struct cu_anchor *best = anchor_at(timeline, end - 1);
+    for (uint64_t i = begin; i < end; i++) {
+        const struct cu_anchor *anchor = anchor_at(timeline, i);
+        if (distance_of(anchor->time_ns, time_ns) < distance_of(best->time_ns, time_ns))
+            best = anchor;
+    }
+    return best;
+}
+
+CUresult cu_timeline_convert(struct cu_device *device, CUevent event, CUevent near,
+                             uint64_t near_ns, uint64_t *out_time_ns)
+{
+    struct cu_timeline *timeline = &device->timeline;
+    int64_t distance;
+    int64_t near_distance;
+
+    pthread_mutex_lock(&timeline->lock);
+    resolve(device);
+    const struct cu_anchor *anchor = anchor_at(timeline, timeline->count - 1);
+    CUresult code = difference(device, anchor->event, event, &distance);
+    if (code == CUDA_SUCCESS && magnitude(distance) > NEAR_NS) {
+        anchor = nearest(timeline, anchor->time_ns + (uint64_t)distance);
+        code = difference(device, anchor->event, event, &distance);
+    }
+    *out_time_ns = anchor->time_ns + (uint64_t)distance;
+    pthread_mutex_unlock(&timeline->lock);
+
+    if (code == CUDA_SUCCESS && near && magnitude(distance) > NEAR_NS &&
+        difference(device, near, event, &near_distance) == CUDA_SUCCESS &&
+        magnitude(near_distance) < magnitude(distance))
+        *out_time_ns = near_ns + (uint64_t)near_distance;
+    return code;
+}
+
+// Operations.
+//
 // Times of operations, for plugins that need them. With CUPTI, start and end are known
 // (activity.c). Without it, a timed event is recorded after each operation and each wait: an
 // operation began no earlier than the end of the one before it, the end of the last wait before it,
@@ -7,15 +184,6 @@
 // fetches times with the lock held. The writer tries to take the lock only to drop the oldest
 // entries of a full ring; if times are being fetched at that moment, it drops its own entry
 // instead. Events return to the writer through a second ring.
-#include "backends/cuda/ask.h"
-#include "backends/cuda/cu.h"
-#include "base/clock.h"
-
-#define PAIR_TRIES 20
-#define PAIR_NARROW_NS 12000
-#define PAIR_PATIENCE_NS UINT64_C(1000000)
-#define PAIR_DISTANCE_NS UINT64_C(250000000)
-#define DROPPED_AT_ONCE 256
 
 static struct cu_timed *timed_at(struct cu_watch *watch, uint64_t number)
 {
@@ -220,16 +388,11 @@ static void publish(struct cu_watch *watch)
     atomic_store_explicit(&watch->head, head + 1, memory_order_release);
 }
 
-static bool is_work(const struct weir_operation *operation)
-{
-    return operation->kind != WEIR_OPERATION_RECORD && operation->kind != WEIR_OPERATION_WAIT;
-}
-
 void cu_watch_begin(struct cu_queue *queue, const struct weir_operation *operation)
 {
     struct cu_watch *watch = queue->watch;
     watch->now = NULL;
-    if (watch->exact && !is_work(operation))
+    if (watch->exact && !cu_is_work((int)operation->kind))
         return;
     if (operation->kind == WEIR_OPERATION_RECORD)
         return;
@@ -238,7 +401,7 @@ void cu_watch_begin(struct cu_queue *queue, const struct weir_operation *operati
         return;
     timed->sequence = operation->sequence;
     timed->submit_ns = weir_clock_now_ns();
-    timed->is_wait = !is_work(operation);
+    timed->is_wait = !cu_is_work((int)operation->kind);
     timed->event = NULL;
     timed->start_ns = UINT64_MAX;
     timed->end_ns = 0;

@@ -1,5 +1,6 @@
-// A ring of records, the oldest first. Records of an in-order queue complete in order,
-// so one number (`completed`) answers for most of them, and a binary search finds the others.
+// Records of a queue, whether they are complete, and their times: a ring, the oldest first. Records of an
+// in-order queue complete in order, so one number (`completed`) answers for most of them, and a binary
+// search finds the others.
 //
 // Reused events are only returned from the ring by the thread that submits, when no event is free.
 // At most two queries find out which part of the ring is complete. Other threads hold an event, by
@@ -7,9 +8,14 @@
 //
 // Events that the driver creates with each record may report a failure at one record only, so each
 // is queried, under the lock, by the first thread that needs to know, unless failures last.
+#include <weir/kit/records.h>
+
+#include <inttypes.h>
+#include <stdatomic.h>
 #include <weir/module/error.h>
 
-#include "backends/kit/records_parts.h"
+#include "base/biased_lock.h"
+#include "base/clock.h"
 
 #define DEPTH 256
 // How often, while `depth` records are added, the ring is checked for complete ones: rarely enough
@@ -23,6 +29,100 @@
 #define ASKED_AT_RECORD 2
 
 static const struct weir_lock_kind records_lock = {"the lock of a queue's records", 0};
+
+struct record {
+    uint64_t sequence;
+    struct weir_kit_event *event;
+};
+
+struct event_block {
+    struct event_block *next;
+    size_t used; // events that have been in use
+    size_t capacity;
+    struct weir_kit_event events[];
+};
+
+struct record_time {
+    uint64_t sequence;
+    uint64_t time_ns;
+    int code; // the driver's error; 0: none
+};
+
+struct weir_kit_records {
+    struct weir_kit_records_head head; // of the thread that submits
+    bool reused;    // `ops->create` is set; a copy, as append reads nothing else of the table
+    bool asks_each; // an event may be the only one that tells a failure
+    const struct weir_host *host;
+    const struct weir_kit_record_ops *ops;
+    void *queue;
+    _Atomic uint64_t completed;
+    // Used by the thread that submits only.
+    size_t reap_at; // the number of records in the ring at which it is checked
+    size_t reap_least;
+    size_t reap_most; // of `reap_least`
+    unsigned reaps;   // at this one
+    struct event_block *blocks;
+    // Under the lock.
+    struct weir_biased_lock lock;
+    struct record *ring;
+    size_t first;
+    size_t count;
+    size_t capacity;                 // a power of two
+    uint64_t recorded;               // records so far
+    struct weir_kit_event *returned; // free, but not in the submitter's list yet
+    enum weir_kit_state asked;       // the result of the last query of ask_each()
+    int asked_code;
+    _Atomic uint64_t failed; // the first record that failed; 0: none
+    int failed_code;
+    struct record_time *times; // ring, by the number of the record
+    uint32_t history;          // its size; 0: no times
+    uint64_t converted;        // records whose time is known
+    struct weir_kit_event *converted_event;
+};
+
+static struct record *record_at(const weir_kit_records *records, size_t index)
+{
+    return &records->ring[(records->first + index) & (records->capacity - 1)];
+}
+
+static struct record_time *time_at(const weir_kit_records *records, uint64_t number)
+{
+    return &records->times[number % records->history];
+}
+
+// Raises what is known to be complete.
+static void note_complete(weir_kit_records *records, uint64_t sequence)
+{
+    uint64_t known = atomic_load_explicit(&records->completed, memory_order_relaxed);
+    while (known < sequence &&
+           !atomic_compare_exchange_weak_explicit(&records->completed, &known, sequence,
+                                                  memory_order_release, memory_order_relaxed)) {
+    }
+}
+
+// The index of the first record with this number or a later one, or the count. Under the lock.
+static size_t find_record(const weir_kit_records *records, uint64_t sequence)
+{
+    size_t low = 0;
+    size_t high = records->count;
+    // A wait is mostly for the latest.
+    if (high > 1 && record_at(records, high - 1)->sequence == sequence)
+        return high - 1;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (record_at(records, middle)->sequence < sequence)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// How many records at the front are known to be complete. Under the lock.
+static size_t count_known(const weir_kit_records *records)
+{
+    return find_record(records, weir_kit_records_completed(records) + 1);
+}
 
 static bool add_events(weir_kit_records *records, size_t capacity)
 {
@@ -94,7 +194,7 @@ uint64_t weir_kit_records_completed(const weir_kit_records *records)
     return atomic_load_explicit(&records->completed, memory_order_acquire);
 }
 
-void weir__kit_note_failure(weir_kit_records *records, uint64_t sequence, int code)
+static void note_failure(weir_kit_records *records, uint64_t sequence, int code)
 {
     if (atomic_load_explicit(&records->failed, memory_order_relaxed) != 0)
         return;
@@ -108,9 +208,9 @@ struct weir_kit_event *weir_kit_records_hold(weir_kit_records *records, uint64_t
     if (weir_kit_records_completed(records) >= sequence)
         return NULL;
     weir_biased_lock_take(&records->lock);
-    const size_t index = weir__kit_find_record(records, sequence);
+    const size_t index = find_record(records, sequence);
     if (index < records->count) {
-        event = weir__kit_record_at(records, index)->event;
+        event = record_at(records, index)->event;
         event->users++;
     }
     weir_biased_lock_release(&records->lock);
@@ -122,7 +222,7 @@ struct weir_kit_event *weir_kit_records_hold_last(weir_kit_records *records)
     struct weir_kit_event *event = NULL;
     weir_biased_lock_take(&records->lock);
     if (records->count > 0) {
-        event = weir__kit_record_at(records, records->count - 1)->event;
+        event = record_at(records, records->count - 1)->event;
         event->users++;
     }
     weir_biased_lock_release(&records->lock);
@@ -138,20 +238,21 @@ void weir_kit_records_release(weir_kit_records *records, struct weir_kit_event *
 
 // Returning events. All under the lock.
 
-void weir__kit_convert(weir_kit_records *records, size_t count)
+// Stores the times of the first `count` records of the ring, which are complete. Times of a queue
+// never decrease, although the driver may measure two records from different points.
+static void convert(weir_kit_records *records, size_t count)
 {
     const uint64_t first = records->recorded - records->count; // number of the ring's first
     for (; records->converted < first + count; records->converted++) {
-        const struct record *record =
-            weir__kit_record_at(records, (size_t)(records->converted - first));
+        const struct record *record = record_at(records, (size_t)(records->converted - first));
         const struct weir_kit_event *before = records->converted_event;
         const uint64_t before_ns =
-            records->converted ? weir__kit_time_at(records, records->converted - 1)->time_ns : 0;
+            records->converted ? time_at(records, records->converted - 1)->time_ns : 0;
         uint64_t time_ns = before_ns;
         const int code = records->ops->time(records->queue, record->event->native,
                                             before ? before->native : NULL, before_ns, &time_ns);
         const uint64_t later_ns = time_ns > before_ns ? time_ns : before_ns;
-        *weir__kit_time_at(records, records->converted) =
+        *time_at(records, records->converted) =
             (struct record_time){record->sequence, code == 0 ? later_ns : before_ns, code};
         records->converted_event = code == 0 ? record->event : NULL;
     }
@@ -160,22 +261,22 @@ void weir__kit_convert(weir_kit_records *records, size_t count)
 static enum weir_kit_state ask(const weir_kit_records *records, size_t index, int *out_code)
 {
     *out_code = 0;
-    return records->ops->query(records->queue, weir__kit_record_at(records, index)->event->native,
-                               out_code);
+    return records->ops->query(records->queue, record_at(records, index)->event->native, out_code);
 }
 
-void weir__kit_ask_each(weir_kit_records *records, size_t limit)
+// Queries the oldest records that are not known to be complete, at most `limit`, until one is
+// pending. A record whose query fails may still be pending, so it stays.
+static void ask_each(weir_kit_records *records, size_t limit)
 {
     records->asked = WEIR_KIT_COMPLETE;
-    for (size_t index = weir__kit_count_known(records); index < records->count && limit > 0;
-         limit--) {
-        const uint64_t sequence = weir__kit_record_at(records, index)->sequence;
+    for (size_t index = count_known(records); index < records->count && limit > 0; limit--) {
+        const uint64_t sequence = record_at(records, index)->sequence;
         records->asked = ask(records, index++, &records->asked_code);
         if (records->asked == WEIR_KIT_PENDING || records->asked == WEIR_KIT_UNKNOWN)
             return;
         if (records->asked == WEIR_KIT_FAILED)
-            weir__kit_note_failure(records, sequence, records->asked_code);
-        weir__kit_note_complete(records, sequence);
+            note_failure(records, sequence, records->asked_code);
+        note_complete(records, sequence);
     }
 }
 
@@ -185,7 +286,7 @@ void weir__kit_ask_each(weir_kit_records *records, size_t limit)
 static size_t count_complete(const weir_kit_records *records)
 {
     static const size_t quarters[] = {3, 1};
-    const size_t complete = weir__kit_count_known(records);
+    const size_t complete = count_known(records);
     int code;
     // The event of a timed queue's last complete record is not returned.
     if (complete > (records->history > 0 ? 1 : 0))
@@ -198,14 +299,16 @@ static size_t count_complete(const weir_kit_records *records)
     return complete;
 }
 
-void weir__kit_take_back(weir_kit_records *records, size_t complete)
+// Returns the events of the first `complete` records, up to one that is held. The last event of a
+// timed queue stays, since the next time is measured from it.
+static void take_back(weir_kit_records *records, size_t complete)
 {
     if (records->history > 0) {
-        weir__kit_convert(records, complete);
+        convert(records, complete);
         complete = complete > 0 ? complete - 1 : 0;
     }
-    for (; complete > 0 && weir__kit_record_at(records, 0)->event->users == 0; complete--) {
-        struct weir_kit_event *event = weir__kit_record_at(records, 0)->event;
+    for (; complete > 0 && record_at(records, 0)->event->users == 0; complete--) {
+        struct weir_kit_event *event = record_at(records, 0)->event;
         if (!records->reused) {
             records->ops->destroy(records->queue, event->native);
             event->native = NULL;
@@ -244,8 +347,8 @@ static void reap(weir_kit_records *records)
     if (!records->asks_each) {
         const size_t complete = count_complete(records);
         if (complete > 0)
-            weir__kit_note_complete(records, weir__kit_record_at(records, complete - 1)->sequence);
-        weir__kit_take_back(records, complete);
+            note_complete(records, record_at(records, complete - 1)->sequence);
+        take_back(records, complete);
     }
     take_over(records);
     const size_t left = records->count;
@@ -261,7 +364,7 @@ static bool is_worth_it(const weir_kit_records *records)
         return true;
     return records->count > 0 &&
            (records->count >= records->reap_at ||
-            weir_kit_records_completed(records) >= weir__kit_record_at(records, 0)->sequence);
+            weir_kit_records_completed(records) >= record_at(records, 0)->sequence);
 }
 
 static weir_status create_event(weir_kit_records *records, struct weir_kit_event **out_event)
@@ -312,7 +415,7 @@ static bool grow(weir_kit_records *records)
     if (!ring)
         return false;
     for (size_t i = 0; i < records->count; i++)
-        ring[i] = *weir__kit_record_at(records, i);
+        ring[i] = *record_at(records, i);
     records->host->release(records->ring);
     records->ring = ring;
     records->capacity *= 2;
@@ -325,13 +428,13 @@ weir_status weir_kit_records_append(weir_kit_records *records, uint64_t sequence
 {
     weir_biased_lock_take(&records->lock);
     if (records->asks_each) {
-        weir__kit_ask_each(records, ASKED_AT_RECORD);
-        weir__kit_take_back(records, weir__kit_count_known(records));
+        ask_each(records, ASKED_AT_RECORD);
+        take_back(records, count_known(records));
         take_over(records);
     }
     const bool fits = records->count < records->capacity || grow(records);
     if (fits) {
-        *weir__kit_record_at(records, records->count) = (struct record){sequence, event};
+        *record_at(records, records->count) = (struct record){sequence, event};
         records->count++;
         records->recorded++;
     }
@@ -340,4 +443,174 @@ weir_status weir_kit_records_append(weir_kit_records *records, uint64_t sequence
         return WEIR_OK;
     weir_kit_records_cancel(records, event);
     return weir_host_no_memory(records->host, "the records of a queue");
+}
+
+// Answers: whether records are complete, and their times.
+
+static weir_status report(weir_kit_records *records, enum weir_kit_question question, int code,
+                          uint64_t sequence)
+{
+    return records->ops->report(records->queue, question, code, sequence);
+}
+
+static weir_status report_failure(weir_kit_records *records, uint64_t sequence)
+{
+    weir_biased_lock_take(&records->lock);
+    const uint64_t failed = atomic_load_explicit(&records->failed, memory_order_relaxed);
+    const int code = records->failed_code;
+    weir_biased_lock_release(&records->lock);
+    if (failed == 0 || failed > sequence)
+        return WEIR_OK;
+    return report(records, WEIR_KIT_WORKED, code, failed);
+}
+
+// The result for a complete record.
+static weir_status answer_complete(weir_kit_records *records, uint64_t sequence)
+{
+    if (atomic_load_explicit(&records->failed, memory_order_acquire) == 0)
+        return WEIR_OK;
+    return report_failure(records, sequence);
+}
+
+static weir_status take_answer(weir_kit_records *records, enum weir_kit_state state, int code,
+                               enum weir_kit_question question, uint64_t sequence)
+{
+    if (state == WEIR_KIT_PENDING)
+        return WEIR_NOT_READY;
+    if (state == WEIR_KIT_UNKNOWN)
+        return report(records, question, code, sequence);
+    if (state == WEIR_KIT_FAILED) {
+        weir_biased_lock_take(&records->lock);
+        note_failure(records, sequence, code);
+        weir_biased_lock_release(&records->lock);
+    }
+    note_complete(records, sequence);
+    return answer_complete(records, sequence);
+}
+
+static weir_status query_one(weir_kit_records *records, uint64_t sequence)
+{
+    int code = 0;
+    struct weir_kit_event *event = weir_kit_records_hold(records, sequence);
+    if (!event)
+        return answer_complete(records, sequence);
+    const enum weir_kit_state state = records->ops->query(records->queue, event->native, &code);
+    weir_kit_records_release(records, event);
+    return take_answer(records, state, code, WEIR_KIT_ASKED, sequence);
+}
+
+static weir_status query_each(weir_kit_records *records, uint64_t sequence)
+{
+    weir_biased_lock_take(&records->lock);
+    ask_each(records, SIZE_MAX);
+    const size_t known = count_known(records);
+    const size_t index = find_record(records, sequence);
+    const bool complete = index < known || index == records->count;
+    const enum weir_kit_state state = records->asked;
+    const int code = records->asked_code;
+    take_back(records, known);
+    weir_biased_lock_release(&records->lock);
+    if (complete)
+        return answer_complete(records, sequence);
+    return take_answer(records, state, code, WEIR_KIT_ASKED, sequence);
+}
+
+weir_status weir_kit_records_query(weir_kit_records *records, uint64_t sequence)
+{
+    if (weir_kit_records_completed(records) >= sequence)
+        return answer_complete(records, sequence);
+    return records->asks_each ? query_each(records, sequence) : query_one(records, sequence);
+}
+
+static weir_status poll_until(weir_kit_records *records, uint64_t sequence, uint64_t timeout_ns)
+{
+    const uint64_t start_ns = weir_clock_now_ns();
+    uint64_t pause_ns = 0;
+    for (;;) {
+        weir_status status = weir_kit_records_query(records, sequence);
+        if (status != WEIR_NOT_READY)
+            return status;
+        if (!weir_clock_pause(start_ns, timeout_ns, &pause_ns))
+            return WEIR_TIMEOUT;
+    }
+}
+
+// Some drivers return from the wait a moment before the event reads complete, so where each record
+// has to be queried, they are queried after the wait too.
+static weir_status wait_in_driver(weir_kit_records *records, uint64_t sequence)
+{
+    int code = 0;
+    struct weir_kit_event *event = weir_kit_records_hold(records, sequence);
+    if (!event)
+        return weir_kit_records_query(records, sequence);
+    const enum weir_kit_state state = records->ops->wait(records->queue, event->native, &code);
+    weir_kit_records_release(records, event);
+    if (state != WEIR_KIT_UNKNOWN && records->asks_each)
+        return poll_until(records, sequence, WEIR_FOREVER);
+    return take_answer(records, state, code, WEIR_KIT_WAITED, sequence);
+}
+
+weir_status weir_kit_records_wait(weir_kit_records *records, uint64_t sequence, uint64_t timeout_ns)
+{
+    if (timeout_ns == WEIR_FOREVER && records->ops->wait)
+        return wait_in_driver(records, sequence);
+    return poll_until(records, sequence, timeout_ns);
+}
+
+// Searches the kept times, which are in the order of their records. Under the lock.
+static bool find_time(const weir_kit_records *records, uint64_t sequence,
+                      struct record_time *out_time)
+{
+    const uint64_t end = records->converted;
+    uint64_t low = records->recorded > records->history ? records->recorded - records->history : 0;
+    uint64_t high = end;
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+        if (time_at(records, middle)->sequence < sequence)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low >= end || time_at(records, low)->sequence != sequence)
+        return false;
+    *out_time = *time_at(records, low);
+    return true;
+}
+
+weir_status weir_kit_records_time(weir_kit_records *records, uint64_t sequence,
+                                  uint64_t *out_time_ns)
+{
+    struct record_time time = {0};
+    *out_time_ns = 0;
+    if (records->history == 0)
+        return weir_host_fail(records->host, WEIR_ERROR_INVALID, "create the queue with timing",
+                              "the queue takes no times");
+    weir_status status = weir_kit_records_query(records, sequence);
+    if (status != WEIR_OK)
+        return status;
+    weir_biased_lock_take(&records->lock);
+    const size_t index = find_record(records, sequence);
+    convert(records, index < records->count ? index + 1 : records->count);
+    const bool found = find_time(records, sequence, &time);
+    weir_biased_lock_release(&records->lock);
+    *out_time_ns = time.time_ns;
+    if (found && time.code != 0)
+        return report(records, WEIR_KIT_TIMED, time.code, sequence);
+    if (found)
+        return WEIR_OK;
+    return weir_host_fail(records->host, WEIR_ERROR_EXPIRED, "read times sooner",
+                          "the time of operation %" PRIu64
+                          " is not kept; a queue keeps its last %u",
+                          sequence, (unsigned)records->history);
+}
+
+weir_status weir_kit_records_settle(weir_kit_records *records)
+{
+    weir_biased_lock_take(&records->lock);
+    const uint64_t last =
+        records->count > 0 ? record_at(records, records->count - 1)->sequence : UINT64_MAX;
+    weir_biased_lock_release(&records->lock);
+    weir_status status = weir_kit_records_query(records, last);
+    atomic_store_explicit(&records->failed, 0, memory_order_relaxed);
+    return status == WEIR_NOT_READY ? WEIR_OK : status;
 }

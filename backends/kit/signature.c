@@ -1,3 +1,5 @@
+// Signatures of kernels, read from the text of a program.
+//
 // Comments, literals and preprocessor lines, in which there can be no kernel, are first replaced by
 // blanks. The text keeps its length and its newlines, so that a position gives the line.
 //

@@ -1,7 +1,8 @@
-// DEVICE memory is a buffer object. On a device that uses memory in place (PoCL) it lies over shared
-// memory, so that kernels can follow addresses, and get ranges at any offset, for which sub-buffers
-// are too coarse: docs/decisions/0016-byte-offsets-on-opencl.md. HOST memory always has an address
-// that both the host and copies use:
+// Memory: buffers, views of them, and memory of the caller. DEVICE memory is a buffer object. On a device
+// that uses memory in place (PoCL) it lies over shared memory, so that kernels can follow addresses, and
+// get ranges at any offset, for which sub-buffers are too coarse:
+// docs/decisions/0016-byte-offsets-on-opencl.md. HOST memory always has an address that both the host and
+// copies use:
 //
 //   - fine-grained shared memory (CPUs, some integrated GPUs): kernels see it too, and it serves as
 //     MANAGED memory;
@@ -122,10 +123,98 @@ static weir_status create_pinned(struct ocl_buffer *buffer)
     return WEIR_OK;
 }
 
+// Memory of the caller is checked, above all its context: the driver accepts an object of another context
+// without an error and fails later, or not at all. It is retained, so that the caller may release it at once.
+
+static weir_status refuse_memory(const struct ocl_buffer *buffer, const char *remedy,
+                                 const char *why)
+{
+    return weir_host_fail(buffer->device->module->host, WEIR_ERROR_INVALID, remedy, "the cl_mem %s",
+                          why);
+}
+
+struct facts {
+    cl_uint type;
+    cl_mem_flags flags;
+    size_t size;
+    cl_context context;
+    cl_mem whole;
+    size_t origin;
+};
+
+static cl_int read_facts(const struct ocl_symbols *cl, cl_mem native, struct facts *facts)
+{
+    const struct {
+        cl_mem_info what;
+        size_t size;
+        void *place;
+    } questions[] = {
+        {CL_MEM_TYPE, sizeof facts->type, &facts->type},
+        {CL_MEM_FLAGS, sizeof facts->flags, &facts->flags},
+        {CL_MEM_SIZE, sizeof facts->size, &facts->size},
+        {CL_MEM_CONTEXT, sizeof(facts->context), &facts->context},
+        {CL_MEM_ASSOCIATED_MEMOBJECT, sizeof(facts->whole), &facts->whole},
+        {CL_MEM_OFFSET, sizeof facts->origin, &facts->origin},
+    };
+    cl_int code = CL_SUCCESS;
+    for (size_t i = 0; i < sizeof questions / sizeof *questions && code == CL_SUCCESS; i++)
+        code = cl->clGetMemObjectInfo(native, questions[i].what, questions[i].size,
+                                      questions[i].place, NULL);
+    return code;
+}
+
+static weir_status check_memory(const struct ocl_buffer *buffer, cl_mem native, struct facts *facts)
+{
+    const struct ocl_module *module = buffer->device->module;
+    cl_int code = read_facts(&module->cl, native, facts);
+    if (code != CL_SUCCESS)
+        return ocl_native_error(module, "clGetMemObjectInfo", code, "params.native is no cl_mem");
+    if (facts->context != buffer->device->context)
+        return refuse_memory(buffer, "create it in the context that weir_device_get_native() tells",
+                             "is of another context than the device");
+    if (facts->type != CL_MEM_OBJECT_BUFFER)
+        return refuse_memory(buffer, "copy it into a buffer", "is no buffer");
+    if (facts->flags & (CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY))
+        return refuse_memory(buffer, "create it with CL_MEM_READ_WRITE",
+                             "is not for kernels that read and write");
+    if (facts->size < buffer->size)
+        return weir_host_fail(module->host, WEIR_ERROR_INVALID, "adopt as much as there is",
+                              "the cl_mem has %zu bytes, and %zu were asked for", facts->size,
+                              buffer->size);
+    return WEIR_OK;
+}
+
+// Intel's runtime associates memory over shared memory with an object of its own, which it then refuses.
+static bool is_sub_buffer(const struct ocl_module *module, const struct facts *facts)
+{
+    cl_uint type = 0;
+    return facts->whole && module->cl.clGetMemObjectInfo(facts->whole, CL_MEM_TYPE, sizeof type,
+                                                         &type, NULL) == CL_SUCCESS;
+}
+
+static weir_status adopt(struct ocl_buffer *buffer, cl_mem native)
+{
+    const struct ocl_module *module = buffer->device->module;
+    struct facts facts = {0};
+    weir_status status = check_memory(buffer, native, &facts);
+    if (status < 0)
+        return status;
+    cl_int code = module->cl.clRetainMemObject(native);
+    if (code != CL_SUCCESS)
+        return ocl_native_error(module, "clRetainMemObject", code, "adopt a buffer of %zu bytes",
+                                buffer->size);
+    buffer->memory = native;
+    buffer->whole = is_sub_buffer(module, &facts) ? facts.whole : NULL;
+    buffer->origin = buffer->whole ? facts.origin : 0;
+    return WEIR_OK;
+}
+
+// Buffers.
+
 static weir_status allocate(struct ocl_buffer *buffer, const struct weir_buffer_setup *setup)
 {
     if (setup->native)
-        return ocl_adopt_memory(buffer, (cl_mem)(uintptr_t)setup->native);
+        return adopt(buffer, (cl_mem)(uintptr_t)setup->native);
     if (setup->placement == WEIR_PLACE_DEVICE)
         return create_device(buffer);
     if (setup->user_pointer)
@@ -369,4 +458,14 @@ weir_status ocl_buffer_address(const struct weir_link *link, weir_buffer *object
         return WEIR_OK;
     return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED, "copy it to a buffer of Weir's",
                           "OpenCL tells no address of wrapped or adopted memory");
+}
+
+weir_status ocl_buffer_native(const struct weir_link *link, weir_buffer *object,
+                              struct weir_native_buffer *out_native)
+{
+    const struct ocl_buffer *buffer = ocl_buffer_of(link, object);
+    out_native->api = WEIR_NATIVE_OPENCL;
+    out_native->memory = buffer->memory;
+    out_native->host = buffer->pointer;
+    return WEIR_OK;
 }

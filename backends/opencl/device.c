@@ -1,10 +1,61 @@
-// One context for each opened device, so that work and memory of one device never wait for, or
-// migrate to, another device.
+// Devices: contexts, limits, and what kernels print. One context for each opened device, so that work and
+// memory of one device never wait for, or migrate to, another device.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/opencl/opencl.h"
+
+// What kernels print, of drivers with cl_arm_printf; others print it themselves. A driver hands it over in
+// pieces, which may end within a line.
+
+// Sends a line, of which there is no more, to the log.
+static void tell(const struct ocl_device *device, const char *line)
+{
+    device->module->host->log(WEIR_LOG_INFO, "printf", line);
+}
+
+static void tell_lines(struct ocl_device *device, bool all)
+{
+    struct weir_long_text *text = &device->prints.text;
+    char *line = text->text;
+    for (char *end; (end = strchr(line, '\n')); line = end + 1) {
+        *end = '\0';
+        tell(device, line);
+    }
+    if (all && *line) {
+        tell(device, line);
+        line += strlen(line);
+    }
+    text->used = strlen(line);
+    memmove(text->text, line, text->used + 1);
+}
+
+// Called by a driver with cl_arm_printf, on any thread; `user` is the device.
+static void print(const char *text, size_t size, size_t is_last, void *user)
+{
+    struct ocl_device *device = user;
+    struct ocl_prints *prints = &device->prints;
+    pthread_mutex_lock(&prints->lock);
+    weir_long_text_add(&prints->text, "%.*s", (int)size, text);
+    if (prints->text.failed)
+        device->module->host->log(WEIR_LOG_WARNING, "opencl",
+                                  "no memory for what a kernel printed");
+    else
+        tell_lines(device, is_last != 0);
+    prints->text.failed = false;
+    pthread_mutex_unlock(&prints->lock);
+}
+
+static void finish_prints(struct ocl_device *device)
+{
+    if (device->prints.text.used > 0)
+        tell(device, device->prints.text.text);
+    free(device->prints.text.text);
+    pthread_mutex_destroy(&device->prints.lock);
+}
+
+// The context.
 
 // Receives the driver's messages, on any thread.
 static void on_notice(const char *text, const void *data, size_t size, void *user)
@@ -140,7 +191,7 @@ static weir_status create_context(struct ocl_device *device)
         CL_CONTEXT_PLATFORM,
         (cl_context_properties)listed->platform,
         device->prints_to_log ? OCL_PRINTF_CALLBACK_ARM : 0,
-        (cl_context_properties)ocl_print,
+        (cl_context_properties)print,
         OCL_PRINTF_BUFFERSIZE_ARM,
         OCL_PRINTF_BYTES,
         0,
@@ -170,7 +221,7 @@ static void release(struct ocl_device *device)
         module->cl.clReleaseCommandQueue(device->mapper);
     if (device->context)
         module->cl.clReleaseContext(device->context);
-    ocl_prints_finish(device);
+    finish_prints(device);
     pthread_mutex_destroy(&device->launches_lock);
     weir_kit_blocks_destroy(&device->spares);
     module->host->release(device);
@@ -279,4 +330,19 @@ void ocl_device_limits(const struct weir_link *link, weir_device *object,
     limits->byte_offsets = device->in_place;
     limits->device_addresses = device->in_place;
     limits->max_constant_bytes = number(device, CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE);
+}
+
+// kDLOpenCL of <dlpack/dlpack.h>.
+#define DLPACK_OPENCL 4
+
+weir_status ocl_device_native(const struct weir_link *link, weir_device *object,
+                              struct weir_native_device *out_native)
+{
+    const struct ocl_device *device = ocl_device_of(link, object);
+    out_native->api = WEIR_NATIVE_OPENCL;
+    out_native->context = device->context;
+    out_native->device = device->listed->device;
+    out_native->ordinal = (int)(device->listed - device->module->listed);
+    out_native->dlpack = DLPACK_OPENCL;
+    return WEIR_OK;
 }

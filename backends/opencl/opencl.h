@@ -1,18 +1,15 @@
 // What the files of the OpenCL backend share.
 //
 //   module.c     open: library, platforms, devices; the ops table
-//   device.c     contexts and limits
-//   queue.c      queues, flushing, and submit
+//   device.c     contexts, limits, and what kernels print
+//   queue.c      queues: submission, records and waits, flushes, wrapped queues
 //   commands.c   what a queue's next command waits for, and the event of its last one
 //   copy.c       copies and fills, by the kinds of memory
-//   event.c      records, waits, their times
 //   launches.c   how launches ended
 //   times.c      times of operations, and the device's clock
-//   buffer.c     memory, and the sub-buffers (views) that are arguments of kernels
-//   program.c    building, and the cache of binaries; kernels
-//   print.c      what kernels print
-//   native.c     native handles, wrapped queues and adopted memory
-//   error.c      reports errors of OpenCL calls
+//   buffer.c     memory, adopted memory, and the sub-buffers (views) that are arguments of kernels
+//   program.c    building, and the cache of binaries; kernels, launches
+//   error.c      the driver's functions, and reports of their errors
 //
 // docs/architecture.md has the locks, and what may be called with each of them held.
 #ifndef WEIR_BACKENDS_OPENCL_OPENCL_H
@@ -273,12 +270,8 @@ void ocl_device_destroy(const struct weir_link *link, weir_device *object);
 void ocl_device_limits(const struct weir_link *link, weir_device *object,
                        struct weir_limits *limits);
 weir_status ocl_device_trim(const struct weir_link *link, weir_device *object);
-
-// print.c
-
-// Called by a driver with cl_arm_printf, on any thread; `user` is the device.
-void ocl_print(const char *text, size_t size, size_t is_last, void *user);
-void ocl_prints_finish(struct ocl_device *device);
+weir_status ocl_device_native(const struct weir_link *link, weir_device *object,
+                              struct weir_native_device *out_native);
 
 // queue.c
 
@@ -289,19 +282,13 @@ weir_status ocl_queue_submit(const struct weir_link *link, weir_queue *object,
                              const struct weir_operation *operation);
 weir_status ocl_queue_flush(const struct weir_link *link, weir_queue *object);
 weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *object);
-// Flushes the queue unless everything up to `sequence` was flushed.
-weir_status ocl_queue_flush_to(struct ocl_queue *queue, uint64_t sequence);
-
-// arguments.c
-
-// Adds a kernel object without arguments. Returns the error of clCreateKernel().
-cl_int ocl_setting_add(struct ocl_kernel *kernel);
-// Stores a kernel object that has the arguments. The kernel's lock is held from here to ocl_arguments_put(),
-// which follows in any case.
-weir_status ocl_arguments_bind(const struct weir_link *link, struct ocl_kernel *kernel,
-                               const struct weir_argument *arguments, size_t count,
-                               cl_kernel *out_kernel);
-void ocl_arguments_put(struct ocl_kernel *kernel, size_t count);
+weir_status ocl_queue_native(const struct weir_link *link, weir_queue *object,
+                             struct weir_native_queue *out_native);
+weir_status ocl_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence);
+weir_status ocl_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
+                           uint64_t timeout_ns);
+weir_status ocl_event_time(const struct weir_link *link, weir_queue *object, uint64_t sequence,
+                           uint64_t *out_time_ns);
 
 // commands.c
 
@@ -341,18 +328,6 @@ weir_status ocl_submit_fill(const struct weir_link *link, struct ocl_queue *queu
                             const struct weir_operation *operation);
 weir_status ocl_submit_fill_2d(const struct weir_link *link, struct ocl_queue *queue,
                                const struct weir_operation *operation);
-
-// event.c
-
-weir_status ocl_records_init(struct ocl_queue *queue, bool timing);
-weir_status ocl_submit_record(struct ocl_queue *queue, uint64_t sequence);
-weir_status ocl_submit_wait(struct ocl_queue *queue, uint64_t own, struct ocl_queue *producer,
-                            uint64_t sequence);
-weir_status ocl_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence);
-weir_status ocl_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
-                           uint64_t timeout_ns);
-weir_status ocl_event_time(const struct weir_link *link, weir_queue *object, uint64_t sequence,
-                           uint64_t *out_time_ns);
 
 // launches.c
 
@@ -394,26 +369,12 @@ weir_status ocl_buffer_create(const struct weir_link *link, weir_device *device,
 void ocl_buffer_destroy(const struct weir_link *link, weir_buffer *object);
 weir_status ocl_buffer_address(const struct weir_link *link, weir_buffer *object,
                                uint64_t *out_address);
+weir_status ocl_buffer_native(const struct weir_link *link, weir_buffer *object,
+                              struct weir_native_buffer *out_native);
 // Stores a view of exactly that range of the buffer, which stays until ocl_view_put().
 weir_status ocl_buffer_view(struct ocl_buffer *buffer, size_t offset, size_t size,
                             struct ocl_view **out_view);
 void ocl_view_put(struct ocl_view *view);
-
-// native.c
-
-weir_status ocl_device_native(const struct weir_link *link, weir_device *object,
-                              struct weir_native_device *out_native);
-weir_status ocl_queue_native(const struct weir_link *link, weir_queue *object,
-                             struct weir_native_queue *out_native);
-weir_status ocl_buffer_native(const struct weir_link *link, weir_buffer *object,
-                              struct weir_native_buffer *out_native);
-weir_status ocl_submit_native(struct ocl_queue *queue, const struct weir_operation *operation);
-// Wraps a command queue of the caller, which is retained; stores in `*out_profiling` whether it has
-// profiling enabled.
-weir_status ocl_wrap_queue(struct ocl_queue *queue, cl_command_queue native, bool timing,
-                           bool *out_profiling);
-// Adopts a buffer object of the caller, which is retained.
-weir_status ocl_adopt_memory(struct ocl_buffer *buffer, cl_mem native);
 
 // program.c
 
@@ -428,6 +389,8 @@ weir_status ocl_kernel_create(const struct weir_link *link, weir_program *progra
                               weir_kernel *object, const struct weir_kernel_signature *signature,
                               struct weir_kernel_info *info, void **out_data);
 void ocl_kernel_destroy(const struct weir_link *link, weir_kernel *object);
+weir_status ocl_submit_launch(const struct weir_link *link, struct ocl_queue *queue,
+                              const struct weir_operation *operation);
 weir_status ocl_kernel_occupancy(const struct weir_link *link, weir_kernel *object,
                                  struct weir_extent block, size_t local_bytes,
                                  struct weir_occupancy *occupancy);

@@ -1,9 +1,223 @@
-// One in-order command queue for each queue. OpenCL need not start anything before a flush, even if
-// another queue waits for it. The numbers of the last operation submitted and of the last one
-// flushed tell for each event whether a flush is necessary.
+// Queues: their creation, submission, records and ends. One in-order command queue for each queue. OpenCL
+// need not start anything before a flush, even if another queue waits for it. The numbers of the last
+// operation submitted and of the last one flushed tell for each event whether a flush is necessary.
 #include <inttypes.h>
 
 #include "backends/opencl/opencl.h"
+
+// Flushes.
+
+// `flushed` only increases, in whichever order concurrent flushes end.
+static void note_flushed(struct ocl_queue *queue, uint64_t sequence)
+{
+    uint64_t seen = atomic_load_explicit(&queue->flushed, memory_order_relaxed);
+    while (seen < sequence &&
+           !atomic_compare_exchange_weak_explicit(&queue->flushed, &seen, sequence,
+                                                  memory_order_release, memory_order_relaxed)) {
+    }
+}
+
+// Flushes the queue unless everything up to `sequence` was flushed.
+static weir_status flush_to(struct ocl_queue *queue, uint64_t sequence)
+{
+    const struct ocl_module *module = queue->device->module;
+    if (atomic_load_explicit(&queue->flushed, memory_order_acquire) >= sequence)
+        return WEIR_OK;
+    // Read before the flush: operations submitted during it may not be flushed.
+    const uint64_t submitted = atomic_load_explicit(&queue->submitted, memory_order_acquire);
+    cl_int code = module->cl.clFlush(queue->queue);
+    if (code != CL_SUCCESS)
+        return ocl_native_error(module, "clFlush", code, "flush");
+    note_flushed(queue, submitted);
+    return WEIR_OK;
+}
+
+weir_status ocl_queue_flush(const struct weir_link *link, weir_queue *object)
+{
+    struct ocl_queue *queue = ocl_queue_of(link, object);
+    return flush_to(queue, atomic_load_explicit(&queue->submitted, memory_order_acquire));
+}
+
+// Records, by the kit. A record is an event that the driver created, of the last command or of a marker
+// after it: commands.c.
+
+// CL_COMPLETE, or the command's error: it has ended.
+static cl_int ask_state(const struct ocl_queue *queue, cl_event event, cl_int *out_state)
+{
+    *out_state = CL_COMPLETE;
+    return queue->device->module->cl.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                                    sizeof *out_state, out_state, NULL);
+}
+
+static void destroy_event(void *user, void *event)
+{
+    const struct ocl_queue *queue = user;
+    queue->device->module->cl.clReleaseEvent(event);
+}
+
+static enum weir_kit_state query_event(void *user, void *event, int *out_code)
+{
+    cl_int state;
+    *out_code = ask_state(user, event, &state);
+    if (*out_code != CL_SUCCESS)
+        return WEIR_KIT_UNKNOWN;
+    if (state > CL_COMPLETE)
+        return WEIR_KIT_PENDING;
+    *out_code = state;
+    return state == CL_COMPLETE ? WEIR_KIT_COMPLETE : WEIR_KIT_FAILED;
+}
+
+// The wait for a failed command fails too, with another code than that of the command.
+static enum weir_kit_state wait_for_event(void *user, void *event, int *out_code)
+{
+    const struct ocl_queue *queue = user;
+    const cl_event native = event;
+    cl_int state;
+    *out_code = queue->device->module->cl.clWaitForEvents(1, &native);
+    if (*out_code == CL_SUCCESS)
+        return WEIR_KIT_COMPLETE;
+    return ask_state(queue, event, &state) == CL_SUCCESS && state < CL_COMPLETE ? WEIR_KIT_FAILED
+                                                                                : WEIR_KIT_UNKNOWN;
+}
+
+static int time_of_event(void *user, void *event, void *before, uint64_t before_ns,
+                         uint64_t *out_time_ns)
+{
+    const struct ocl_queue *queue = user;
+    cl_ulong time = 0;
+    (void)before;
+    (void)before_ns;
+    const cl_int code =
+        queue->device->module->cl.clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END,
+                                                          sizeof time, &time, NULL);
+    *out_time_ns = time;
+    return code;
+}
+
+static weir_status report(void *user, enum weir_kit_question question, int code, uint64_t sequence)
+{
+    const struct ocl_module *module = ((const struct ocl_queue *)user)->device->module;
+    switch (question) {
+    case WEIR_KIT_WORKED:
+        return ocl_event_error(module, "a command of the queue", code,
+                               "the work before operation %" PRIu64 " failed, or waits for some "
+                               "that did",
+                               sequence);
+    case WEIR_KIT_WAITED:
+        return ocl_native_error(module, "clWaitForEvents", code, "wait on the host");
+    case WEIR_KIT_TIMED:
+        return ocl_native_error(module, "clGetEventProfilingInfo", code,
+                                "the driver did not tell the time of operation %" PRIu64, sequence);
+    case WEIR_KIT_ASKED:
+        break;
+    }
+    return ocl_native_error(module, "clGetEventInfo", code,
+                            "ask whether the queue's work is complete");
+}
+
+static const struct weir_kit_record_ops ops = {
+    .destroy = destroy_event,
+    .query = query_event,
+    .wait = wait_for_event,
+    .time = time_of_event,
+    .report = report,
+};
+
+static weir_status init_records(struct ocl_queue *queue, bool timing)
+{
+    const struct weir_kit_records_params params = {
+        .host = queue->device->module->host,
+        .ops = &ops,
+        .queue = queue,
+        .timing_history = timing ? OCL_TIMING_HISTORY : 0,
+        // A query takes 1.3 us on NVIDIA's driver, a third of a launch. Of times each is asked anyway.
+        .failures_last = queue->device->errors_stay && !timing,
+    };
+    return weir_kit_records_create(&params, &queue->records);
+}
+
+// Wrapped command queues, and handles. Objects of the caller are checked, above all their context: the driver
+// accepts an object of another context without an error and fails later, or not at all. They are retained,
+// so that the caller may release them at once.
+
+static weir_status refuse_queue(const struct ocl_queue *queue, const char *remedy, const char *why)
+{
+    return weir_host_fail(queue->device->module->host, WEIR_ERROR_INVALID, remedy,
+                          "the command queue %s", why);
+}
+
+static weir_status check_queue(const struct ocl_queue *queue, cl_command_queue native, bool timing,
+                               cl_command_queue_properties *out_properties)
+{
+    const struct ocl_symbols *cl = &queue->device->module->cl;
+    cl_context context = NULL;
+    cl_device_id device = NULL;
+    cl_int code =
+        cl->clGetCommandQueueInfo(native, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
+    if (code == CL_SUCCESS)
+        code = cl->clGetCommandQueueInfo(native, CL_QUEUE_DEVICE, sizeof device, &device, NULL);
+    if (code == CL_SUCCESS)
+        code = cl->clGetCommandQueueInfo(native, CL_QUEUE_PROPERTIES, sizeof *out_properties,
+                                         out_properties, NULL);
+    if (code != CL_SUCCESS)
+        return ocl_native_error(queue->device->module, "clGetCommandQueueInfo", code,
+                                "params.native is no command queue");
+    if (context != queue->device->context)
+        return refuse_queue(queue, "create it in the context that weir_device_get_native() tells",
+                            "is of another context than the device");
+    if (device != queue->device->listed->device)
+        return refuse_queue(queue, "create it for the device that weir_device_get_native() tells",
+                            "is of another device of the context");
+    if (*out_properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
+        return refuse_queue(queue, "create it without CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE",
+                            "runs its commands out of order");
+    if (timing && !(*out_properties & CL_QUEUE_PROFILING_ENABLE))
+        return refuse_queue(queue,
+                            "create it with CL_QUEUE_PROFILING_ENABLE, or wrap it without "
+                            "timing",
+                            "takes no times");
+    return WEIR_OK;
+}
+
+// Stores in `*out_profiling` whether it has profiling enabled.
+static weir_status wrap_queue(struct ocl_queue *queue, cl_command_queue native, bool timing,
+                              bool *out_profiling)
+{
+    const struct ocl_module *module = queue->device->module;
+    cl_command_queue_properties properties = 0;
+    weir_status status = check_queue(queue, native, timing, &properties);
+    *out_profiling = (properties & CL_QUEUE_PROFILING_ENABLE) != 0;
+    if (status < 0)
+        return status;
+    cl_int code = module->cl.clRetainCommandQueue(native);
+    if (code != CL_SUCCESS)
+        return ocl_native_error(module, "clRetainCommandQueue", code, "wrap a command queue");
+    queue->queue = native;
+    return ocl_commands_share(queue);
+}
+
+static struct weir_native_queue describe(const struct ocl_queue *queue)
+{
+    return (struct weir_native_queue){
+        .struct_size = sizeof(struct weir_native_queue),
+        .api = WEIR_NATIVE_OPENCL,
+        .context = queue->device->context,
+        .queue = queue->queue,
+    };
+}
+
+weir_status ocl_queue_native(const struct weir_link *link, weir_queue *object,
+                             struct weir_native_queue *out_native)
+{
+    struct ocl_queue *queue = ocl_queue_of(link, object);
+    const struct weir_native_queue native = describe(queue);
+    weir_status status = ocl_commands_share(queue);
+    if (status == WEIR_OK)
+        WEIR_WRITE(out_native, &native);
+    return status;
+}
+
+// Creation and destruction.
 
 static void release(struct ocl_queue *queue)
 {
@@ -51,11 +265,11 @@ static weir_status create_native(struct ocl_queue *queue, const struct weir_queu
 static weir_status open_queue(struct ocl_queue *queue, const struct weir_queue_setup *setup)
 {
     bool profiling = true;
-    weir_status status = ocl_records_init(queue, setup->timing);
+    weir_status status = init_records(queue, setup->timing);
     if (status == WEIR_OK)
         status = ocl_launches_create(queue);
     if (status == WEIR_OK)
-        status = setup->native ? ocl_wrap_queue(queue, setup->native, setup->timing, &profiling)
+        status = setup->native ? wrap_queue(queue, setup->native, setup->timing, &profiling)
                                : create_native(queue, setup);
     // Commands of a queue without profiling have no times.
     if (status == WEIR_OK && setup->times && profiling)
@@ -87,47 +301,49 @@ void ocl_queue_destroy(const struct weir_link *link, weir_queue *object)
     release(ocl_queue_of(link, object));
 }
 
-// Stores the event in `*out_event` where it has to be asked how the launch ended.
-static weir_status enqueue_kernel(struct ocl_queue *queue, cl_kernel kernel,
-                                  const struct weir_operation *operation, cl_event *out_event)
+// Submission.
+
+static weir_status submit_native(struct ocl_queue *queue, const struct weir_operation *operation)
 {
-    const struct ocl_module *module = queue->device->module;
-    const struct weir_extent grid = operation->u.launch.grid;
-    const struct weir_extent block = operation->u.launch.block;
-    const size_t local[] = {block.x, block.y, block.z};
-    const size_t global[] = {(size_t)grid.x * block.x, (size_t)grid.y * block.y,
-                             (size_t)grid.z * block.z};
-    const struct ocl_command *command = ocl_command_begin(queue, true);
-    const cl_int code =
-        module->cl.clEnqueueNDRangeKernel(queue->queue, kernel, 3, NULL, global, local,
-                                          command->wait_count, command->waits, command->event);
-    const cl_int shared = ocl_command_end_launch(queue, code, out_event);
-    if (code != CL_SUCCESS)
-        return ocl_native_error(module, "clEnqueueNDRangeKernel", code,
-                                "launch of %" PRIu32 " x %" PRIu32 " x %" PRIu32
-                                " blocks of %" PRIu32 " x %" PRIu32 " x %" PRIu32,
-                                grid.x, grid.y, grid.z, block.x, block.y, block.z);
-    if (shared != CL_SUCCESS)
-        return ocl_native_error(module, "clRetainEvent", shared, "keep the event of a launch");
-    return WEIR_OK;
+    const struct weir_native_queue native = describe(queue);
+    weir_status status = ocl_commands_settle(queue);
+    if (status < 0)
+        return status;
+    status = operation->u.native.function(&native, operation->u.native.user);
+    ocl_commands_forget(queue);
+    return status;
 }
 
-// Arguments belong to the kernel object, so its lock is held from setting them to the enqueueing.
-static weir_status submit_launch(const struct weir_link *link, struct ocl_queue *queue,
-                                 const struct weir_operation *operation)
+static weir_status submit_record(struct ocl_queue *queue, uint64_t sequence)
 {
-    struct ocl_kernel *kernel = ocl_kernel_of(link, operation->u.launch.kernel);
-    cl_kernel bound;
-    cl_event event = NULL;
+    struct weir_kit_event *event;
+    cl_event native = NULL;
+    weir_status status = weir_kit_records_take(queue->records, &event);
+    if (!event)
+        return status;
+    status = ocl_commands_record(queue, &native);
+    if (status < 0) {
+        weir_kit_records_cancel(queue->records, event);
+        return status;
+    }
+    event->native = native;
+    return weir_kit_records_append(queue->records, sequence, event);
+}
 
-    pthread_mutex_lock(&kernel->lock);
-    weir_status status = ocl_arguments_bind(link, kernel, operation->u.launch.arguments,
-                                            operation->u.launch.argument_count, &bound);
+static weir_status submit_wait(struct ocl_queue *queue, uint64_t own, struct ocl_queue *producer,
+                               uint64_t sequence)
+{
+    weir_status status = ocl_launches_wait(queue, own, producer, sequence);
+    if (status < 0)
+        return status;
+    struct weir_kit_event *event = weir_kit_records_hold(producer->records, sequence);
+    if (!event)
+        return WEIR_OK;
+    status = flush_to(producer, sequence);
     if (status == WEIR_OK)
-        status = enqueue_kernel(queue, bound, operation, &event);
-    ocl_arguments_put(kernel, operation->u.launch.argument_count);
-    pthread_mutex_unlock(&kernel->lock);
-    return event ? ocl_launches_keep(queue, operation->sequence, event) : status;
+        status = ocl_commands_wait(queue, event->native);
+    weir_kit_records_release(producer->records, event);
+    return status;
 }
 
 static weir_status submit(const struct weir_link *link, struct ocl_queue *queue,
@@ -145,15 +361,15 @@ static weir_status submit(const struct weir_link *link, struct ocl_queue *queue,
     case WEIR_OPERATION_FILL_2D:
         return ocl_submit_fill_2d(link, queue, operation);
     case WEIR_OPERATION_LAUNCH:
-        return submit_launch(link, queue, operation);
+        return ocl_submit_launch(link, queue, operation);
     case WEIR_OPERATION_NATIVE:
-        return ocl_submit_native(queue, operation);
+        return submit_native(queue, operation);
     case WEIR_OPERATION_RECORD:
-        return ocl_submit_record(queue, operation->sequence);
+        return submit_record(queue, operation->sequence);
     case WEIR_OPERATION_WAIT:
-        return ocl_submit_wait(queue, operation->sequence,
-                               ocl_queue_of(link, operation->u.wait.producer),
-                               operation->u.wait.event.sequence);
+        return submit_wait(queue, operation->sequence,
+                           ocl_queue_of(link, operation->u.wait.producer),
+                           operation->u.wait.event.sequence);
     default: // the library keeps the others
         return weir_host_unknown_kind(link, operation);
     }
@@ -173,34 +389,44 @@ weir_status ocl_queue_submit(const struct weir_link *link, weir_queue *object,
     return status;
 }
 
-// `flushed` only increases, in whichever order concurrent flushes end.
-static void note_flushed(struct ocl_queue *queue, uint64_t sequence)
+// Ends.
+
+// `status` is that of the record, which may have the event of a command that the driver ended because one
+// that it waited for had failed. Of the two the launch is the cause. The driver may end such a command while
+// others before it run.
+static weir_status find_cause(struct ocl_queue *queue, uint64_t sequence, weir_status status)
 {
-    uint64_t seen = atomic_load_explicit(&queue->flushed, memory_order_relaxed);
-    while (seen < sequence &&
-           !atomic_compare_exchange_weak_explicit(&queue->flushed, &seen, sequence,
-                                                  memory_order_release, memory_order_relaxed)) {
-    }
+    if (status > WEIR_OK)
+        return status;
+    const weir_status launches = ocl_launches_check(queue, sequence, status == WEIR_OK);
+    if (status < 0 || launches < 0)
+        atomic_store(&queue->failed, true);
+    return launches < 0 ? launches : status;
 }
 
-weir_status ocl_queue_flush_to(struct ocl_queue *queue, uint64_t sequence)
-{
-    const struct ocl_module *module = queue->device->module;
-    if (atomic_load_explicit(&queue->flushed, memory_order_acquire) >= sequence)
-        return WEIR_OK;
-    // Read before the flush: operations submitted during it may not be flushed.
-    const uint64_t submitted = atomic_load_explicit(&queue->submitted, memory_order_acquire);
-    cl_int code = module->cl.clFlush(queue->queue);
-    if (code != CL_SUCCESS)
-        return ocl_native_error(module, "clFlush", code, "flush");
-    note_flushed(queue, submitted);
-    return WEIR_OK;
-}
-
-weir_status ocl_queue_flush(const struct weir_link *link, weir_queue *object)
+weir_status ocl_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence)
 {
     struct ocl_queue *queue = ocl_queue_of(link, object);
-    return ocl_queue_flush_to(queue, atomic_load_explicit(&queue->submitted, memory_order_acquire));
+    weir_status status = flush_to(queue, sequence);
+    if (status < 0)
+        return status;
+    return find_cause(queue, sequence, weir_kit_records_query(queue->records, sequence));
+}
+
+weir_status ocl_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
+                           uint64_t timeout_ns)
+{
+    struct ocl_queue *queue = ocl_queue_of(link, object);
+    weir_status status = flush_to(queue, sequence);
+    if (status < 0)
+        return status;
+    return find_cause(queue, sequence, weir_kit_records_wait(queue->records, sequence, timeout_ns));
+}
+
+weir_status ocl_event_time(const struct weir_link *link, weir_queue *object, uint64_t sequence,
+                           uint64_t *out_time_ns)
+{
+    return weir_kit_records_time(ocl_queue_of(link, object)->records, sequence, out_time_ns);
 }
 
 // A failure that the front end knows is not reported again, so that the queue can be recovered.

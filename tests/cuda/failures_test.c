@@ -400,7 +400,6 @@ static bool is_of_the_program(const char *name)
 {
     static const char *const others[] = {
         "cuGetErrorName",
-        "cuGetErrorString",
         "cuFuncGetParamInfo",
         "cuMemGetInfo",
         "cuStreamBeginCapture",

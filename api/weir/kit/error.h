@@ -31,10 +31,6 @@ struct weir_kit_natives {
     const char *unknown; // the name of codes without a name
 };
 
-// The entry of `code`, or NULL.
-const struct weir_kit_native *weir_kit_native_find(const struct weir_kit_natives *natives,
-                                                   int code);
-
 // The table's name of `code`, or `natives->unknown`.
 const char *weir_kit_native_name(const struct weir_kit_natives *natives, int code);
 

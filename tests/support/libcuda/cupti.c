@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "backends/cuda/cupti_api.h"
+#include "backends/cuda/libraries.h"
 #include "fake.h"
 
 #define EXPORT __attribute__((visibility("default")))

@@ -138,11 +138,6 @@ CUresult cuGetErrorName(CUresult error, const char **name)
     }
 }
 
-CUresult cuGetErrorString(CUresult error, const char **text)
-{
-    return cuGetErrorName(error, text);
-}
-
 CUresult cuInit(unsigned flags)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");

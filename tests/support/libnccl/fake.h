@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "backends/cuda/nccl_api.h"
+#include "backends/cuda/libraries.h"
 
 enum fake_kind {
     FAKE_ALL_REDUCE,

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/cuda/nvrtc_api.h"
+#include "backends/cuda/libraries.h"
 #include "tests/support/libnvrtc/control.h"
 
 #define EXPORT __attribute__((visibility("default")))

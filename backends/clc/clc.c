@@ -1,14 +1,101 @@
-// Signatures of kernels that were compiled from source at run time. The driver reports them only
-// for a program built from source, so they are written as text, which is stored with the cached
-// binary, and are always read from that text. Types are spelt as in the signatures that
-// weir_kernels makes.
+// A program of OpenCL C, built with a driver's compiler, and the signatures of its kernels.
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/kit/cache.h>
 #include <weir/module/error.h>
 
 #include "backends/clc/clc.h"
+#include "base/text.h"
+
+#define STANDARD "-cl-std=CL1.2 "
+#define WITH_SIGNATURES "-cl-kernel-arg-info "
+
+// Where a kernel's parameter stands in a text that a driver's compiler has taken, which tells no
+// places then. Nothing is preprocessed here, so what is not certain has no line.
+
+struct place_reader {
+    const char *at;
+    unsigned line;
+    const char *word; // or another character
+    size_t length;
+};
+
+static bool is_word(const struct place_reader *reader, const char *word)
+{
+    return reader->length == strlen(word) && memcmp(reader->word, word, reader->length) == 0;
+}
+
+static void pass(struct place_reader *reader, const char *end)
+{
+    for (; *reader->at && reader->at != end; reader->at++)
+        reader->line += *reader->at == '\n';
+}
+
+static void pass_blanks(struct place_reader *reader)
+{
+    for (;;) {
+        const char *end = reader->at;
+        if (strncmp(end, "/*", 2) == 0) {
+            end = strstr(end + 2, "*/");
+            end = end ? end + 2 : NULL;
+        } else if (strncmp(end, "//", 2) == 0) {
+            end = strchr(end, '\n');
+        } else if (isspace((unsigned char)*end)) {
+            end++;
+        } else {
+            return;
+        }
+        pass(reader, end);
+    }
+}
+
+// A text in quotes is one character.
+static bool read_word(struct place_reader *reader)
+{
+    pass_blanks(reader);
+    const char quote = *reader->at;
+    reader->word = reader->at;
+    while (weir_text_is_word(*reader->at))
+        reader->at++;
+    if (reader->at == reader->word && quote)
+        reader->at++;
+    reader->length = (size_t)(reader->at - reader->word);
+    if (quote == '"' || quote == '\'') {
+        while (*reader->at && *reader->at != quote && *reader->at != '\n')
+            reader->at += reader->at[0] == '\\' && reader->at[1] ? 2 : 1;
+        reader->at += *reader->at == quote;
+    }
+    return reader->length > 0;
+}
+
+// The line, from 1 on, in which the kernel's parameter of that name stands. 0: it is not certain.
+static unsigned line_of(const char *text, const char *kernel, const char *parameter)
+{
+    struct place_reader reader = {.at = text, .line = 1};
+    struct place_reader before = reader;
+    unsigned line = 0;
+    unsigned definitions = 0;
+    bool in_head = false;
+    for (; read_word(&reader); before = reader) {
+        if (is_word(&before, "#") && is_word(&reader, "line"))
+            return 0;
+        if (is_word(&before, "void") && is_word(&reader, kernel)) {
+            definitions++;
+            in_head = true;
+        } else if (in_head && is_word(&reader, parameter)) {
+            line = reader.line;
+        }
+        in_head = in_head && !is_word(&reader, "{");
+    }
+    return definitions == 1 ? line : 0;
+}
+
+// Signatures of kernels that were compiled from source at run time. The driver reports them only
+// for a program built from source, so they are written as text, which is stored with the cached
+// binary, and are always read from that text. Types are spelt as in the signatures that
+// weir_kernels makes.
 
 // No call tells the size of a structure. But a kernel's required block is known
 // without running it, so a kernel that requires a block of that size tells.
@@ -119,7 +206,7 @@ static weir_status refuse_object(const struct clc_build *build, const char *kern
                                  const struct raw_parameter *raw)
 {
     char place[32] = "";
-    const unsigned line = clc_line_of(build->text, kernel, raw->name);
+    const unsigned line = line_of(build->text, kernel, raw->name);
     if (line > 0)
         snprintf(place, sizeof place, "source:%u: ", line);
     return weir_host_fail(build->host, WEIR_ERROR_UNSUPPORTED,
@@ -178,7 +265,7 @@ static weir_status describe_kernel(struct weir_kit_signature_text *text,
                : clc_native_error(build->host, call, code, "the signature of kernel '%s'", name);
 }
 
-weir_status clc_describe(struct clc_build *build)
+static weir_status describe(struct clc_build *build)
 {
     const struct clc_symbols *cl = &build->cl;
     const struct weir_host *host = build->host;
@@ -212,4 +299,92 @@ weir_status clc_describe(struct clc_build *build)
     else
         host->release(text.data);
     return status;
+}
+
+// Building.
+
+// Removes trailing spaces and newlines.
+static void cut_end(char *text)
+{
+    size_t length = strlen(text);
+    while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == ' '))
+        text[--length] = '\0';
+}
+
+char *clc_options(const struct weir_host *host, const char *user, const char *more)
+{
+    const bool own = strstr(user, "-cl-std=") || strstr(more, "-cl-std=");
+    char *options = weir_kit_format(host, "%s%s %s", own ? "" : STANDARD, user, more);
+    if (options)
+        cut_end(options);
+    return options;
+}
+
+static char *read_log(const struct clc_build *build)
+{
+    const struct clc_symbols *cl = &build->cl;
+    size_t size = 0;
+    cl->clGetProgramBuildInfo(build->program, build->device, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
+    char *log = build->host->allocate(size + 1);
+    if (log)
+        cl->clGetProgramBuildInfo(build->program, build->device, CL_PROGRAM_BUILD_LOG, size, log,
+                                  NULL);
+    return log;
+}
+
+static weir_status report(const struct clc_build *build, cl_int code)
+{
+    char *log = read_log(build);
+    const struct weir_kit_build result = {
+        .source = build->name,
+        .log = log,
+        .options = build->options,
+        .sought = "error:",
+        .failed = code != CL_SUCCESS,
+        .call = "clBuildProgram",
+        .code = code,
+        .name = clc_native_name(code),
+    };
+    const weir_status status = weir_kit_build_report(build->host, &result);
+    build->host->release(log);
+    return status;
+}
+
+// NVIDIA's compiler fails to record signatures if a kernel has no parameters; a program in which no
+// kernel has any is built without them.
+static weir_status compile(const struct clc_build *build)
+{
+    char *options = weir_kit_format(build->host, "%s%s", build->signatures ? WITH_SIGNATURES : "",
+                                    build->options);
+    if (!options)
+        return weir_host_no_memory(build->host, "the options of a program");
+    cl_int code = build->cl.clBuildProgram(build->program, 1, &build->device, options, NULL, NULL);
+    if (code != CL_SUCCESS && build->signatures)
+        code = build->cl.clBuildProgram(build->program, 1, &build->device,
+                                        options + strlen(WITH_SIGNATURES), NULL, NULL);
+    build->host->release(options);
+    return report(build, code);
+}
+
+weir_status clc_build(struct clc_build *build)
+{
+    const char *parts[] = {build->before, build->text, build->after};
+    cl_int code;
+    build->program = build->cl.clCreateProgramWithSource(build->context, 3, parts, NULL, &code);
+    if (!build->program)
+        return clc_native_error(build->host, "clCreateProgramWithSource", code,
+                                "cannot take the program's source");
+    weir_status status = compile(build);
+    if (status == WEIR_OK && build->signatures)
+        status = describe(build);
+    return status;
+}
+
+void clc_drop(struct clc_build *build)
+{
+    if (build->program)
+        build->cl.clReleaseProgram(build->program);
+    build->program = NULL;
+    build->host->release(build->signature_text);
+    build->signature_text = NULL;
 }

@@ -1,7 +1,7 @@
-// The parts of a graph's nodes. A node of Weir becomes one node of the driver or several in
+// Graphs, and the parts of their nodes. A node of Weir becomes one node of the driver or several in
 // sequence; each of these is a part, which is kept as long as the graph exists.
-#ifndef WEIR_BACKENDS_CUDA_GRAPH_PARTS_H
-#define WEIR_BACKENDS_CUDA_GRAPH_PARTS_H
+#ifndef WEIR_BACKENDS_CUDA_GRAPH_H
+#define WEIR_BACKENDS_CUDA_GRAPH_H
 
 #include "backends/cuda/cu.h"
 
@@ -79,42 +79,7 @@ struct cu_graph {
     CUevent followed;
 };
 
-// graph_build.c. Within the device's context.
-
-// Makes the driver's graph of the nodes' parts, whose `fresh` becomes their nodes there.
-weir_status cu_graph_build(struct cu_graph *graph, struct cu_native_graph *native);
-void cu_graph_drop(const struct cu_graph *graph, struct cu_native_graph *native);
-// The graph takes ownership of the new one.
-void cu_graph_adopt(struct cu_graph *graph, const struct cu_native_graph *native);
-weir_status cu_graph_refuse(const struct cu_graph *graph, const struct cu_node *node,
-                            const char *call, CUresult code);
-
-// graph_calls.c. Within the device's context.
-
-// Calls the function of a native call, and makes a graph of what it submits.
-weir_status cu_capture_native(struct cu_device *device, const struct weir_operation *operation,
-                              CUgraph *out_graph);
-// Adds a CHILD or a CALL.
-CUresult cu_add_call(struct cu_device *device, CUgraph graph, struct cu_part *part,
-                     const CUgraphNode *dependencies, size_t count, const char **out_call);
-
-// nccl_graph.c: the capture of a graph with collectives. Within the device's context.
-
-struct cu_capture {
-    const struct weir_link *link;
-    struct cu_device *device;
-    CUstream stream;
-    CUgraph graph; // while it is captured, nodes can be added to it
-};
-
-weir_status cu_capture_begin(struct cu_capture *capture);
-// Has NCCL add its nodes after the dependencies; `*out_node` comes after all of them.
-weir_status cu_capture_collective(const struct cu_capture *capture,
-                                  const struct weir_operation *operation, CUgraphNode *dependencies,
-                                  size_t count, CUgraphNode *out_node);
-// `leaves` are the nodes that no other one comes after. After any failure the graph is gone.
-weir_status cu_capture_end(struct cu_capture *capture, CUgraphNode *leaves, size_t count);
-void cu_capture_cancel(struct cu_capture *capture);
+// nodes.c
 
 // Splits the node's operation into `*out_parts`.
 weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device,

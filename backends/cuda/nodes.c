@@ -1,9 +1,8 @@
-// Splits operations into parts. Copies and fills are split by copy.c as for streams, on a queue
-// that collects commands instead of running them.
-#include "backends/cuda/graph_parts.h"
-#include "backends/cuda/ask.h"
-
+// Splits operations into the parts of a graph's nodes. copy.c splits copies and fills as for streams; their
+// commands become parts here.
 #include <string.h>
+
+#include "backends/cuda/graph.h"
 
 struct cu_builder {
     struct cu_device *device;
@@ -52,19 +51,72 @@ static weir_status add_part(struct cu_builder *builder, const struct cu_part *pa
     return WEIR_OK;
 }
 
-weir_status cu_build_box(struct cu_builder *builder, const CUDA_MEMCPY3D *box)
+// A part that has memory or a graph of its own, which goes with it.
+static weir_status add_owner(struct cu_builder *builder, struct cu_part *part)
 {
-    return add_part(builder, &(struct cu_part){.kind = CU_PART_COPY, .u.copy = *box});
+    const weir_status status = add_part(builder, part);
+    if (status < 0)
+        finish_part(builder->device, part);
+    return status;
 }
 
-weir_status cu_build_set(struct cu_builder *builder, const CUDA_MEMSET_NODE_PARAMS *set)
+// Copies and fills, which copy.c splits.
+
+static weir_status add_box(const struct cu_target *target, const CUDA_MEMCPY3D *box)
 {
-    return add_part(builder, &(struct cu_part){.kind = CU_PART_SET, .u.set = *set});
+    return add_part(target->builder, &(struct cu_part){.kind = CU_PART_COPY, .u.copy = *box});
+}
+
+static weir_status add_line(const struct cu_target *target, CUmemorytype to, CUdeviceptr dst,
+                            CUmemorytype from, CUdeviceptr src, size_t size)
+{
+    const CUDA_MEMCPY3D line = {
+        .srcMemoryType = from,
+        .srcHost = from == CU_MEMORYTYPE_HOST ? (const void *)(uintptr_t)src : NULL,
+        .srcDevice = from == CU_MEMORYTYPE_HOST ? 0 : src,
+        .srcPitch = size,
+        .srcHeight = 1,
+        .dstMemoryType = to,
+        .dstHost = to == CU_MEMORYTYPE_HOST ? (void *)(uintptr_t)dst : NULL,
+        .dstDevice = to == CU_MEMORYTYPE_HOST ? 0 : dst,
+        .dstPitch = size,
+        .dstHeight = 1,
+        .WidthInBytes = size,
+        .Height = 1,
+        .Depth = 1,
+    };
+    return add_box(target, &line);
+}
+
+static weir_status add_write(const struct cu_target *target, CUdeviceptr dst, const char *src,
+                             size_t size)
+{
+    return add_line(target, CU_MEMORYTYPE_DEVICE, dst, CU_MEMORYTYPE_HOST,
+                    (CUdeviceptr)(uintptr_t)src, size);
+}
+
+static weir_status add_read(const struct cu_target *target, char *dst, CUdeviceptr src, size_t size)
+{
+    return add_line(target, CU_MEMORYTYPE_HOST, (CUdeviceptr)(uintptr_t)dst, CU_MEMORYTYPE_DEVICE,
+                    src, size);
+}
+
+static weir_status add_copy(const struct cu_target *target, CUdeviceptr dst, CUdeviceptr src,
+                            size_t size)
+{
+    return add_line(target, CU_MEMORYTYPE_DEVICE, dst, CU_MEMORYTYPE_DEVICE, src, size);
+}
+
+static weir_status add_set(const struct cu_target *target, const CUDA_MEMSET_NODE_PARAMS *set)
+{
+    return add_part(target->builder, &(struct cu_part){.kind = CU_PART_SET, .u.set = *set});
 }
 
 // As create_device() in buffer.c: the memory stream has no other work.
-weir_status cu_build_staging(struct cu_builder *builder, size_t size, CUdeviceptr *out_address)
+static weir_status take_staging(const struct cu_target *target, size_t size,
+                                CUdeviceptr *out_address)
 {
+    const struct cu_builder *builder = target->builder;
     struct cu_device *device = builder->device;
     const struct cu_symbols *cu = &device->module->cu;
     struct cu_staging *staging = builder->node->staging;
@@ -93,6 +145,27 @@ weir_status cu_build_staging(struct cu_builder *builder, size_t size, CUdevicept
     *out_address = staging->address;
     return WEIR_OK;
 }
+
+// It belongs to the node.
+static weir_status keep_staging(const struct cu_target *target, CUdeviceptr staging,
+                                weir_status status)
+{
+    (void)target;
+    (void)staging;
+    return status;
+}
+
+static const struct cu_commands as_nodes = {
+    .write = add_write,
+    .read = add_read,
+    .copy = add_copy,
+    .box = add_box,
+    .set = add_set,
+    .take_staging = take_staging,
+    .drop_staging = keep_staging,
+};
+
+// Launches.
 
 static size_t size_of(const struct weir_argument *argument)
 {
@@ -156,11 +229,8 @@ static weir_status build_launch(const struct weir_link *link, struct cu_builder 
                      .sharedMemBytes = (unsigned)packed.local_bytes,
                      .kernelParams = keep_arguments(link->host, operation, &packed)},
     };
-    status = part.u.launch.kernelParams ? add_part(builder, &part)
-                                        : weir_host_no_memory(link->host, "a node of a graph");
-    if (status < 0)
-        link->host->release(part.u.launch.kernelParams);
-    return status;
+    return part.u.launch.kernelParams ? add_owner(builder, &part)
+                                      : weir_host_no_memory(link->host, "a node of a graph");
 }
 
 // With the parts of an exchange after it.
@@ -175,23 +245,64 @@ static weir_status build_collective(struct cu_builder *builder,
     *copy = *operation;
     if (bytes)
         copy->u.collective.exchanges = memcpy(copy + 1, operation->u.collective.exchanges, bytes);
-    const weir_status status =
-        add_part(builder, &(struct cu_part){.kind = CU_PART_COLLECTIVE, .u.collective = copy});
-    if (status < 0)
-        host->release(copy);
+    return add_owner(builder, &(struct cu_part){.kind = CU_PART_COLLECTIVE, .u.collective = copy});
+}
+
+// The program's functions. What a native call submits is captured on a stream of its own, when the graph is
+// made, and becomes a graph inside the node: a library's calls (cuBLAS) with all their kernels. It is kept, so
+// that the function is not called again where an update builds the driver's graph anew. A host call is a host
+// node.
+
+static weir_status refuse_call(struct cu_device *device, const struct weir_operation *operation,
+                               const char *call, CUresult code)
+{
+    return cu_native_error(device, call, code, "capture the native call of %s:%d",
+                           operation->file ? operation->file : "", operation->line);
+}
+
+// The capture_call ends in any case.
+static weir_status capture_call(struct cu_device *device, CUstream stream,
+                                const struct weir_operation *operation, CUgraph *out_graph)
+{
+    const struct cu_symbols *cu = &device->module->cu;
+    const struct cu_queue queue = {.device = device, .stream = stream};
+    CUresult code = cu->cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+    if (code != CUDA_SUCCESS)
+        return refuse_call(device, operation, "cuStreamBeginCapture", code);
+    const weir_status status = cu_call_native(&queue, operation);
+    code = cu->cuStreamEndCapture(stream, out_graph);
+    if (status < 0 || code != CUDA_SUCCESS) {
+        if (code == CUDA_SUCCESS)
+            cu->cuGraphDestroy(*out_graph);
+        *out_graph = NULL;
+    }
+    return status < 0 || code == CUDA_SUCCESS
+               ? status
+               : refuse_call(device, operation, "cuStreamEndCapture", code);
+}
+
+// Calls the function of a native call, and makes a graph of what it submits.
+static weir_status capture_native(struct cu_device *device, const struct weir_operation *operation,
+                                  CUgraph *out_graph)
+{
+    const struct cu_symbols *cu = &device->module->cu;
+    CUstream stream;
+    *out_graph = NULL;
+    const CUresult code = cu->cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0);
+    if (code != CUDA_SUCCESS)
+        return refuse_call(device, operation, "cuStreamCreateWithPriority", code);
+    const weir_status status = capture_call(device, stream, operation, out_graph);
+    cu->cuStreamDestroy(stream);
+    if (status == WEIR_OK)
+        device->module->host->count_driver_object();
     return status;
 }
 
 static weir_status build_child(struct cu_builder *builder, const struct weir_operation *operation)
 {
     struct cu_part part = {.kind = CU_PART_CHILD};
-    weir_status status = cu_capture_native(builder->device, operation, &part.u.child);
-    if (status < 0)
-        return status;
-    status = add_part(builder, &part);
-    if (status < 0)
-        finish_part(builder->device, &part);
-    return status;
+    const weir_status status = capture_native(builder->device, operation, &part.u.child);
+    return status < 0 ? status : add_owner(builder, &part);
 }
 
 static weir_status build_call(struct cu_builder *builder, const struct weir_operation *operation)
@@ -201,11 +312,7 @@ static weir_status build_call(struct cu_builder *builder, const struct weir_oper
     if (!call)
         return weir_host_no_memory(host, "a node of a graph");
     *call = (struct cu_part_call){operation->u.host_call.function, operation->u.host_call.user};
-    const weir_status status =
-        add_part(builder, &(struct cu_part){.kind = CU_PART_CALL, .u.call = call});
-    if (status < 0)
-        host->release(call);
-    return status;
+    return add_owner(builder, &(struct cu_part){.kind = CU_PART_CALL, .u.call = call});
 }
 
 weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device,
@@ -213,23 +320,15 @@ weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device
                           struct cu_parts *out_parts)
 {
     struct cu_builder builder = {.device = device, .node = node};
-    struct cu_queue queue = {.device = device, .builder = &builder};
+    const struct cu_target target = {.device = device, .commands = &as_nodes, .builder = &builder};
     weir_status status;
     switch (operation->kind) {
     case WEIR_OPERATION_COPY:
-        status = cu_submit_copy(link, &queue, operation);
-        break;
     case WEIR_OPERATION_COPY_2D:
-        status = cu_submit_copy_2d(link, &queue, operation);
-        break;
     case WEIR_OPERATION_COPY_3D:
-        status = cu_submit_copy_3d(link, &queue, operation);
-        break;
     case WEIR_OPERATION_FILL:
-        status = cu_submit_fill(link, &queue, operation);
-        break;
     case WEIR_OPERATION_FILL_2D:
-        status = cu_submit_fill_2d(link, &queue, operation);
+        status = cu_split_copy(link, &target, operation);
         break;
     case WEIR_OPERATION_COLLECTIVE:
         status = build_collective(&builder, operation);

@@ -1,0 +1,602 @@
+// Source that is compiled at run time: CUDA C++ by NVRTC, OpenCL C by the driver's OpenCL compiler.
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <weir/kit/symbols.h>
+#include <weir/module/error.h>
+
+#include "backends/cuda/cu.h"
+#include "backends/cuda/driver_cl.h"
+#include "backends/cuda/libraries.h"
+#include "base/text.h"
+#include "kernels/library/grid_barrier.h"
+#include "kernels/ptx/ptx.h"
+
+// CUDA C++.
+//
+// NVRTC compiles it to a cubin for the device, or to PTX if NVRTC is older
+// than the device or the options ask for it. NVRTC is a large library that most programs do not
+// need, so it is opened at the first use.
+
+#define OPTION_LIMIT 64
+
+struct cu_compiler {
+    pthread_mutex_t lock;
+    bool loaded;
+    struct nvrtc_symbols nvrtc;
+    int major;
+    int minor;
+};
+
+// One compilation.
+struct build {
+    struct cu_device *device;
+    const struct nvrtc_symbols *nvrtc;
+    nvrtcProgram program;
+    char target[64]; // the option that names the architecture
+    bool cubin;
+    const char *text;
+    char *options; // cut at its spaces
+    const char *list[OPTION_LIMIT];
+    int count;
+};
+
+static const struct weir_kit_symbol nvrtc_functions[] = {
+#define NVRTC_SYMBOL(result, name, parameters) {#name, offsetof(struct nvrtc_symbols, name), false},
+    NVRTC_SYMBOLS(NVRTC_SYMBOL)
+#undef NVRTC_SYMBOL
+};
+
+// A driver loads images that its own or an older CUDA version has compiled.
+static const char *const for_new_drivers[] = {
+    "libnvrtc.so.13",
+    "/usr/local/cuda/lib64/libnvrtc.so.13",
+    "libnvrtc.so.12",
+    "/usr/local/cuda/lib64/libnvrtc.so.12",
+};
+static const char *const *const for_old_drivers = for_new_drivers + 2;
+
+struct cu_compiler *cu_compiler_create(const struct weir_host *host)
+{
+    struct cu_compiler *compiler = host->allocate(sizeof *compiler);
+    if (compiler)
+        pthread_mutex_init(&compiler->lock, NULL);
+    return compiler;
+}
+
+void cu_compiler_destroy(struct cu_compiler *compiler, const struct weir_host *host)
+{
+    if (!compiler)
+        return;
+    pthread_mutex_destroy(&compiler->lock);
+    host->release(compiler);
+}
+
+static bool load(struct cu_compiler *compiler, int driver, char *message, size_t message_size)
+{
+    const bool recent = driver >= 13000;
+    void *handle = weir_kit_library_open(recent ? for_new_drivers : for_old_drivers, recent ? 4 : 2,
+                                         message, message_size);
+    if (!handle || !weir_kit_symbols_load(handle, "libnvrtc", nvrtc_functions,
+                                          sizeof nvrtc_functions / sizeof *nvrtc_functions,
+                                          &compiler->nvrtc, message, message_size))
+        return false;
+    if (compiler->nvrtc.nvrtcVersion(&compiler->major, &compiler->minor) == NVRTC_SUCCESS)
+        return true;
+    snprintf(message, message_size, "nvrtcVersion fails");
+    return false;
+}
+
+static weir_status need_compiler(struct cu_module *module)
+{
+    struct cu_compiler *compiler = module->compiler;
+    char message[512] = "";
+    pthread_mutex_lock(&compiler->lock);
+    if (!compiler->loaded)
+        compiler->loaded = load(compiler, module->version, message, sizeof message);
+    const bool loaded = compiler->loaded;
+    pthread_mutex_unlock(&compiler->lock);
+    if (loaded)
+        return WEIR_OK;
+    return weir_host_fail(
+        module->host, WEIR_ERROR_UNSUPPORTED,
+        "install NVRTC, a part of the CUDA toolkit whose version the driver supports; "
+        "or give OpenCL C, which the driver compiles",
+        "CUDA C++ is compiled with NVRTC, which cannot be loaded: %s", message);
+}
+
+static weir_status refuse(const struct build *build, const char *call, nvrtcResult code,
+                          const char *what)
+{
+    struct weir_error detail = {.status = WEIR_ERROR_BUILD, .native_code = (int)code};
+    snprintf(detail.native_call, sizeof detail.native_call, "%s", call);
+    snprintf(detail.native_name, sizeof detail.native_name, "%s",
+             build->nvrtc->nvrtcGetErrorString(code));
+    return weir_host_report(build->device->module->host, &detail, "%s", what);
+}
+
+// The device's architecture, or else the newest older one that NVRTC knows.
+static weir_status choose_target(struct build *build)
+{
+    const unsigned wanted = build->device->architecture;
+    const struct weir_host *host = build->device->module->host;
+    unsigned best = 0;
+    int count = 0;
+    nvrtcResult code = build->nvrtc->nvrtcGetNumSupportedArchs(&count);
+    if (code != NVRTC_SUCCESS || count <= 0)
+        return refuse(build, "nvrtcGetNumSupportedArchs", code, "NVRTC knows no architectures");
+    int *known = host->allocate((size_t)count * sizeof *known);
+    if (!known)
+        return weir_host_no_memory(host, "a program");
+    code = build->nvrtc->nvrtcGetSupportedArchs(known);
+    for (int i = 0; i < count && code == NVRTC_SUCCESS; i++) {
+        if ((unsigned)known[i] <= wanted && (unsigned)known[i] > best)
+            best = (unsigned)known[i];
+    }
+    host->release(known);
+    if (best == 0)
+        return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
+                              "install an older NVRTC beside the driver, or build the kernels with "
+                              "weir_kernels",
+                              "NVRTC %d.%d compiles for no architecture up to sm_%u",
+                              build->device->module->compiler->major,
+                              build->device->module->compiler->minor, wanted);
+    build->cubin = best == wanted;
+    snprintf(build->target, sizeof build->target, "--gpu-architecture=%s_%u",
+             build->cubin ? "sm" : "compute", best);
+    return WEIR_OK;
+}
+
+// An architecture of the user's, such as sm_90a, takes the place of the device's.
+static weir_status need_target(struct build *build, const char *options)
+{
+    static const char *const names[] = {"--gpu-architecture", "-arch"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *own = strstr(options, names[i]);
+        if (!own)
+            continue;
+        build->cubin = strncmp(own + strlen(names[i]) + 1, "sm_", 3) == 0;
+        return WEIR_OK;
+    }
+    return choose_target(build);
+}
+
+static weir_status make_options(struct build *build, const char *options)
+{
+    const struct weir_host *host = build->device->module->host;
+    if (build->target[0])
+        build->list[build->count++] = build->target;
+    build->options = host->allocate(strlen(options) + 1);
+    if (!build->options)
+        return weir_host_no_memory(host, "the options of a program");
+    memcpy(build->options, options, strlen(options) + 1);
+
+    char *rest = NULL;
+    for (char *option = strtok_r(build->options, " \t\n", &rest); option;
+         option = strtok_r(NULL, " \t\n", &rest)) {
+        if (build->count == OPTION_LIMIT)
+            return weir_host_fail(host, WEIR_ERROR_INVALID, "put definitions into the source",
+                                  "a program has at most %d options", OPTION_LIMIT - 1);
+        build->list[build->count++] = option;
+    }
+    return WEIR_OK;
+}
+
+static char *read_log(const struct build *build)
+{
+    size_t size = 0;
+    if (build->nvrtc->nvrtcGetProgramLogSize(build->program, &size) != NVRTC_SUCCESS)
+        return NULL;
+    char *log = build->device->module->host->allocate(size + 1);
+    if (log && build->nvrtc->nvrtcGetProgramLog(build->program, log) != NVRTC_SUCCESS)
+        log[0] = '\0';
+    return log;
+}
+
+static weir_status report_build(const struct build *build, nvrtcResult code, const char *options)
+{
+    const struct weir_host *host = build->device->module->host;
+    char *log = read_log(build);
+    const struct weir_kit_build report = {
+        .source = "cuda",
+        .log = log,
+        .options = options,
+        .sought = "error",
+        .failed = code != NVRTC_SUCCESS,
+        .call = "nvrtcCompileProgram",
+        .code = (int)code,
+        .name = build->nvrtc->nvrtcGetErrorString(code),
+    };
+    weir_status status = weir_kit_build_report(host, &report);
+    host->release(log);
+    return status;
+}
+
+// PTX ends in a zero byte, which `*out_size` counts.
+static weir_status take_image(const struct build *build, void **out_image, size_t *out_size)
+{
+    const struct nvrtc_symbols *nvrtc = build->nvrtc;
+    size_t size = 0;
+    nvrtcResult code = build->cubin ? nvrtc->nvrtcGetCUBINSize(build->program, &size)
+                                    : nvrtc->nvrtcGetPTXSize(build->program, &size);
+    char *image = code == NVRTC_SUCCESS && size > 0 ? malloc(size) : NULL;
+    if (code == NVRTC_SUCCESS && !image)
+        return weir_host_no_memory(build->device->module->host, "the image of a program");
+    if (code == NVRTC_SUCCESS)
+        code = build->cubin ? nvrtc->nvrtcGetCUBIN(build->program, image)
+                            : nvrtc->nvrtcGetPTX(build->program, image);
+    if (code != NVRTC_SUCCESS) {
+        free(image);
+        return refuse(build, build->cubin ? "nvrtcGetCUBIN" : "nvrtcGetPTX", code,
+                      "NVRTC does not hand over what it compiled");
+    }
+    *out_image = image;
+    *out_size = size;
+    return WEIR_OK;
+}
+
+static weir_status compile(struct build *build, const char *options, void **out_image,
+                           size_t *out_size)
+{
+    nvrtcResult code =
+        build->nvrtc->nvrtcCreateProgram(&build->program, build->text, "source", 0, NULL, NULL);
+    if (code != NVRTC_SUCCESS)
+        return refuse(build, "nvrtcCreateProgram", code, "NVRTC does not take the source");
+    code = build->nvrtc->nvrtcCompileProgram(build->program, build->count, build->list);
+    weir_status status = report_build(build, code, options);
+    if (status == WEIR_OK)
+        status = take_image(build, out_image, out_size);
+    build->nvrtc->nvrtcDestroyProgram(&build->program);
+    return status;
+}
+
+// The key: everything that the image depends on.
+static char *make_key(const struct build *build, const char *options)
+{
+    const struct cu_module *module = build->device->module;
+    return weir_kit_format(module->host, "%s\n%s\n%s\nNVRTC %d.%d\n%s\n%s", WEIR_VERSION_STRING,
+                           module->driver, build->target, module->compiler->major,
+                           module->compiler->minor, options, build->text);
+}
+
+// Files that the source includes may change, and are in no key.
+static bool includes(const char *options)
+{
+    return strstr(options, "-I") || strstr(options, "-include") || strstr(options, "--include");
+}
+
+static weir_status compile_cached(struct build *build, const char *options, void **out_image,
+                                  size_t *out_size)
+{
+    const struct cu_module *module = build->device->module;
+    char *key = module->cache && !includes(options) ? make_key(build, options) : NULL;
+    weir_status status = WEIR_OK;
+    if (!key || !weir_kit_cache_read(module->cache, key, out_image, out_size)) {
+        status = compile(build, options, out_image, out_size);
+        if (status == WEIR_OK && key)
+            weir_kit_cache_write(module->cache, key, *out_image, *out_size);
+    }
+    module->host->release(key);
+    return status;
+}
+
+weir_status cu_compile_cuda(struct cu_device *device, const char *source, const char *options,
+                            struct cu_compiled *out)
+{
+    struct cu_module *module = device->module;
+    struct build build = {
+        .device = device,
+        .nvrtc = &module->compiler->nvrtc,
+        .text = source,
+    };
+    size_t size;
+
+    weir_status status = need_compiler(module);
+    if (status == WEIR_OK)
+        status = need_target(&build, options);
+    if (status == WEIR_OK)
+        status = make_options(&build, options);
+    if (status == WEIR_OK)
+        status = compile_cached(&build, options, &out->memory, &size);
+    out->image = out->memory;
+    if (status == WEIR_OK)
+        status = weir_kit_signatures_read(module->host, source, &out->signatures);
+    module->host->release(build.options);
+    return status;
+}
+
+// The driver's OpenCL compiler. Nothing is kept between two calls: a program is compiled once and then cached.
+
+#define PLATFORM_LIMIT 16
+#define DEVICE_LIMIT 64
+
+typedef cl_int (*get_platforms)(cl_uint, cl_platform_id *, cl_uint *);
+typedef void (*any_function)(void);
+
+// The beginning of every object of an installable client driver.
+struct _cl_platform_id {
+    const any_function *dispatch;
+};
+
+// ISO C has no conversion from an object pointer to a function pointer.
+static get_platforms look_up(void *library, const char *name)
+{
+    get_platforms function;
+    void *address = dlsym(library, name);
+    memcpy(&function, &address, sizeof function);
+    return function;
+}
+
+static get_platforms open_driver(char *message, size_t size)
+{
+    static const char name[] = "libnvidia-opencl.so.1";
+    const char *names[] = {name};
+    void *library = weir_kit_library_open(names, 1, message, size);
+    void *(*extension)(const char *) = NULL;
+    get_platforms found = NULL;
+    if (!library)
+        return NULL;
+    void *address = dlsym(library, "clGetExtensionFunctionAddress");
+    memcpy(&extension, &address, sizeof extension);
+    if (extension) {
+        address = extension("clIcdGetPlatformIDsKHR");
+        memcpy(&found, &address, sizeof found);
+    }
+    if (!found)
+        found = look_up(library, "clIcdGetPlatformIDsKHR");
+    if (!found)
+        snprintf(message, size, "%s has no clIcdGetPlatformIDsKHR", name);
+    return found;
+}
+
+static get_platforms open_loader(void)
+{
+    static const char *const names[] = {"libOpenCL.so.1"};
+    char unused[256];
+    void *library = weir_kit_library_open(names, 1, unused, sizeof unused);
+    return library ? look_up(library, "clGetPlatformIDs") : NULL;
+}
+
+static void read_table(cl_platform_id platform, struct cu_cl *cl)
+{
+    const any_function *table = platform->dispatch;
+#define TAKE(index, result, name, parameters) \
+    memcpy(&cl->name, &table[index], sizeof(any_function));
+    CU_CL_SYMBOLS(TAKE)
+#undef TAKE
+#define TAKE(index, name) memcpy(&cl->compiler.name, &table[index], sizeof(any_function));
+    CU_CL_PLACES(TAKE)
+#undef TAKE
+}
+
+// Only NVIDIA's devices have a compute capability.
+static unsigned capability(const struct cu_cl *cl, cl_device_id device)
+{
+    cl_uint major = 0;
+    cl_uint minor = 0;
+    if (cl->clGetDeviceInfo(device, OCL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, sizeof major, &major,
+                            NULL) != CL_SUCCESS ||
+        cl->clGetDeviceInfo(device, OCL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV, sizeof minor, &minor,
+                            NULL) != CL_SUCCESS)
+        return 0;
+    return 10 * major + minor;
+}
+
+static bool find_in_platform(cl_platform_id platform, unsigned wanted, struct cu_cl *cl)
+{
+    cl_device_id devices[DEVICE_LIMIT];
+    cl_uint count = 0;
+    read_table(platform, cl);
+    if (cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_GPU, DEVICE_LIMIT, devices, &count) !=
+        CL_SUCCESS)
+        return false;
+    for (cl_uint i = 0; i < count && i < DEVICE_LIMIT; i++) {
+        if (capability(cl, devices[i]) != wanted)
+            continue;
+        cl->device = devices[i];
+        cl->clGetDeviceInfo(devices[i], CL_DRIVER_VERSION, sizeof cl->driver - 1, cl->driver, NULL);
+        return true;
+    }
+    return false;
+}
+
+static bool find_in(get_platforms get, unsigned wanted, struct cu_cl *cl)
+{
+    cl_platform_id platforms[PLATFORM_LIMIT];
+    cl_uint count = 0;
+    bool found = false;
+    if (!get || get(PLATFORM_LIMIT, platforms, &count) != CL_SUCCESS)
+        return false;
+    for (cl_uint i = 0; i < count && i < PLATFORM_LIMIT && !found; i++)
+        found = find_in_platform(platforms[i], wanted, cl);
+    return found;
+}
+
+// Opens the library and finds a device with the compute capability of `device`, for which PTX is
+// the same. The library is opened by its name, and else the platforms of libOpenCL.so.1 are
+// searched.
+//
+// Errors: WEIR_ERROR_UNSUPPORTED without the library, or if no device is found.
+static weir_status find_compiler(const struct cu_device *device, struct cu_cl *out)
+{
+    const struct weir_host *host = device->module->host;
+    char message[512] = "";
+    *out = (struct cu_cl){.device = NULL};
+    const get_platforms driver = open_driver(message, sizeof message);
+    if (find_in(driver, device->architecture, out) ||
+        find_in(driver ? NULL : open_loader(), device->architecture, out))
+        return WEIR_OK;
+    if (!driver)
+        return weir_host_fail(
+            host, WEIR_ERROR_UNSUPPORTED,
+            "install the OpenCL part of the NVIDIA driver (on Debian libnvidia-opencl1 or "
+            "nvidia-opencl-icd); in a container set NVIDIA_DRIVER_CAPABILITIES=compute,utility; or "
+            "build the kernels with weir_kernels",
+            "OpenCL C is compiled by the driver's libnvidia-opencl.so.1, which cannot be loaded: "
+            "%s",
+            message);
+    return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
+                          "let CUDA and OpenCL see the same devices, or build the kernels with "
+                          "weir_kernels",
+                          "the driver's OpenCL has no device of compute capability %u.%u like '%s'",
+                          device->architecture / 10, device->architecture % 10,
+                          device->listed->info.name);
+}
+
+// OpenCL C.
+//
+// The driver's OpenCL compiler gives PTX, which is rewritten for CUDA's
+// loader and kept in the cache with the signatures of its kernels.
+
+// One compilation.
+struct cl_build {
+    const struct cu_device *device;
+    struct cu_cl cl;
+    struct clc_build clc;
+    char *before;
+    char *key;
+    char *entry; // of the cache: the text of the signatures, its zero byte, and PTX with its own
+    size_t size;
+};
+
+static weir_status refuse_cl(const struct cl_build *build, const char *call, cl_int code,
+                             const char *what)
+{
+    return clc_native_error(build->device->module->host, call, code, "%s", what);
+}
+
+// Returns what the driver calls a binary, which is PTX; the caller frees it.
+static weir_status read_ptx(const struct cl_build *build, char **out_ptx, size_t *out_size)
+{
+    size_t size = 0;
+    cl_int code = build->cl.clGetProgramInfo(build->clc.program, CL_PROGRAM_BINARY_SIZES,
+                                             sizeof size, &size, NULL);
+    *out_ptx = code == CL_SUCCESS ? calloc(1, size + 1) : NULL;
+    *out_size = size;
+    if (code == CL_SUCCESS && !*out_ptx)
+        return weir_host_no_memory(build->device->module->host, "the image of a program");
+    if (code == CL_SUCCESS)
+        code = build->cl.clGetProgramInfo(build->clc.program, CL_PROGRAM_BINARIES, sizeof *out_ptx,
+                                          out_ptx, NULL);
+    if (code == CL_SUCCESS)
+        return WEIR_OK;
+    free(*out_ptx);
+    *out_ptx = NULL;
+    return refuse_cl(build, "clGetProgramInfo", code, "the driver does not return the PTX");
+}
+
+static weir_status make_entry(struct cl_build *build, const char *ptx)
+{
+    const size_t used = strlen(build->clc.signature_text) + 1;
+    build->size = used + strlen(ptx) + 1;
+    build->entry = malloc(build->size);
+    if (!build->entry)
+        return weir_host_no_memory(build->device->module->host, "the image of a program");
+    memcpy(build->entry, build->clc.signature_text, used);
+    memcpy(build->entry + used, ptx, strlen(ptx) + 1);
+    return WEIR_OK;
+}
+
+static weir_status rewrite(struct cl_build *build)
+{
+    char message[400] = "";
+    char *ptx;
+    size_t size;
+    weir_status status = read_ptx(build, &ptx, &size);
+    if (!ptx)
+        return status;
+    char *rewritten = weir_ptx_for_cuda(ptx, strnlen(ptx, size), message, sizeof message);
+    if (rewritten)
+        status = make_entry(build, rewritten);
+    else
+        status = weir_host_fail(build->device->module->host, WEIR_ERROR_BUILD,
+                                "build the kernels with weir_kernels",
+                                "PTX of the driver's OpenCL compiler (%s) is not understood: %s",
+                                build->cl.driver, message);
+    free(rewritten);
+    free(ptx);
+    return status;
+}
+
+// The context is there only while a program is compiled. The driver keeps most of the device memory
+// that it took (docs/kernels.md), which is why programs are looked for in the cache first.
+static weir_status compile_cl(struct cl_build *build)
+{
+    cl_int code;
+    build->clc.context = build->cl.clCreateContext(NULL, 1, &build->cl.device, NULL, NULL, &code);
+    if (!build->clc.context)
+        return refuse_cl(build, "clCreateContext", code, "the driver's OpenCL does not start");
+    weir_status status = clc_build(&build->clc);
+    if (status == WEIR_OK)
+        status = rewrite(build);
+    clc_drop(&build->clc);
+    build->cl.clReleaseContext(build->clc.context);
+    return status;
+}
+
+// The key contains everything on which the image depends.
+static weir_status make_cl_key(struct cl_build *build)
+{
+    const struct cu_module *module = build->device->module;
+    build->key =
+        weir_kit_format(module->host, "%s\n%s\nOpenCL %s\nsm_%u\n%s\n%s\n%s", WEIR_VERSION_STRING,
+                        module->driver, build->cl.driver, build->device->architecture,
+                        build->clc.options, build->clc.before, build->clc.text);
+    return build->key ? WEIR_OK : weir_host_no_memory(module->host, "a program");
+}
+
+static weir_status compile_cl_cached(struct cl_build *build)
+{
+    const struct cu_module *module = build->device->module;
+    void *entry;
+    if (weir_kit_cache_read(module->cache, build->key, &entry, &build->size)) {
+        build->entry = entry;
+        return WEIR_OK;
+    }
+    weir_status status = compile_cl(build);
+    if (status == WEIR_OK)
+        weir_kit_cache_write(module->cache, build->key, build->entry, build->size);
+    return status;
+}
+
+weir_status cu_compile_opencl(const struct cu_device *device, const char *source,
+                              const char *options, struct cu_compiled *out)
+{
+    const struct weir_host *host = device->module->host;
+    struct cl_build build = {.device = device};
+    weir_status status = find_compiler(device, &build.cl);
+    if (status < 0)
+        return status;
+    const bool barrier = strstr(source, WEIR_KIT_GRID_BARRIER);
+    char *all = clc_options(host, options, "");
+    build.before = weir_kit_format(host, "%s%s", barrier ? weir_library_grid_barrier : "",
+                                   CLC_PREFIX_OF_SOURCE);
+    build.clc = (struct clc_build){
+        .cl = build.cl.compiler,
+        .host = host,
+        .name = "cuda",
+        .device = build.cl.device,
+        .before = build.before,
+        .text = source,
+        .after = "",
+        .options = all,
+        .signatures = true,
+    };
+    status = all && build.before ? make_cl_key(&build)
+                                 : weir_host_no_memory(host, "the options of a program");
+    if (status == WEIR_OK)
+        status = compile_cl_cached(&build);
+    host->release(build.key);
+    host->release(build.before);
+    host->release(all);
+    if (status < 0)
+        return status;
+    out->memory = build.entry;
+    out->image = build.entry + strlen(build.entry) + 1;
+    out->signatures = weir_kit_signatures_parse(host, build.entry);
+    if (!out->signatures)
+        return weir_host_no_memory(host, "the signatures of a program");
+    weir_kit_signatures_mark_barriers(out->signatures, source);
+    return WEIR_OK;
+}
