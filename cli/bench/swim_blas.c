@@ -1,6 +1,8 @@
+// Products by cuBLAS on a queue of Weir's, through <weir/interop.h>: with the ordinary
+// units, and with tensor cores, which round the factors to TF32 first.
 // cuBLAS is opened at run time. It is called inside native calls, where the device's context
 // is current. The few declarations are here; names and values are NVIDIA's.
-#include "cli/bench/swim_blas.h"
+#include "cli/bench/swim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
