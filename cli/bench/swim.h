@@ -9,8 +9,7 @@
 #define WEIR_CLI_BENCH_SWIM_H
 
 #include "cli/bench/bench.h"
-
-typedef struct swim_blas swim_blas;
+#include "pipelines/train/blas.h"
 
 enum {
     SWIM_RING = 8, // matrices that the products use in turn
@@ -80,7 +79,8 @@ struct swim {
     weir_buffer *down_from, *up_to;
     weir_buffer *down_pinned, *up_pinned;
     unsigned char *down_plain, *up_plain;
-    swim_blas *blas; // NULL where there is no cuBLAS
+    struct train_blas *blas;                                // NULL where there is no cuBLAS
+    struct train_blas_product blas_products[2 * SWIM_RING]; // those on tensor cores last
 };
 
 // Makes queues, kernels and memory, and fills what is read.
@@ -98,20 +98,5 @@ bool swim_run_beside(struct swim *swim, enum swim_beside beside, enum swim_produ
 // samples of its products, with their expected values.
 bool swim_check(struct swim *swim, const struct swim_way *way);
 bool swim_check_beside(struct swim *swim, enum swim_beside beside, enum swim_product product);
-
-// swim_blas.c
-
-// Opens cuBLAS for products of `side` x `side` floats: `count` squares of matrices that
-// are stored one after the other in `factors`, into `results`. `queue` must be idle.
-//
-// Ownership: the caller's, until swim_blas_close() with an idle queue.
-// Errors: NULL, with a sentence in `message`; an empty one where the device is not CUDA's,
-// so that no cuBLAS is expected.
-swim_blas *swim_blas_open(weir_queue *queue, weir_buffer *factors, weir_buffer *results,
-                          size_t side, size_t count, char *message, size_t message_size);
-void swim_blas_close(swim_blas **blas, weir_queue *queue);
-
-// Submits product `index`.
-weir_status swim_blas_multiply(swim_blas *blas, weir_queue *queue, size_t index, bool tensor);
 
 #endif
