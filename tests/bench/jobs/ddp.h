@@ -85,18 +85,16 @@ bool ddp_set_batch(struct ddp *ddp, size_t batch);
 double ddp_time(struct ddp *ddp, enum ddp_way way, size_t buckets);
 
 // For the checks: one step of one rank, the end of all steps, the largest value that any rank gives
-// (negative after a failure), and where the activation before a layer, and its gradient, are.
+// (negative after a failure).
 weir_status ddp_submit(const struct ddp *ddp, struct ddp_rank *rank, enum ddp_way way,
                        size_t buckets);
 weir_status ddp_sync(const struct ddp *ddp);
 double ddp_slowest(struct ddp *ddp, double value);
-struct train_range ddp_activation(const struct ddp *ddp, const struct ddp_rank *rank, size_t layer);
-struct train_range ddp_gradient(const struct ddp *ddp, const struct ddp_rank *rank, size_t layer);
 
 // ddp_check.c
 
-// Compares products with sums in float64; and the averages of both ways that reduce, with all buckets,
-// with those of plain all-reduces. Sets `computes`.
+// Compares the averages of the ways that reduce, with all buckets, with those of plain all-reduces. Sets
+// `computes`. What products are, tests/pipelines/train tests.
 bool ddp_check(struct ddp *ddp);
 
 // ddp_raw.c

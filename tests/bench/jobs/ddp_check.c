@@ -5,7 +5,6 @@
 #include "tests/bench/jobs/ddp.h"
 
 enum {
-    SAMPLES = 8, // elements of a product
     SLICE = 1024 // elements of a gradient, at most
 };
 
@@ -24,85 +23,6 @@ static float number_of(const struct ddp *ddp, const void *memory, size_t index)
 static double absolute(double value)
 {
     return value < 0 ? -value : value;
-}
-
-// Products.
-
-static void *fetch(struct ddp *ddp, struct ddp_rank *rank, const struct train_range *range)
-{
-    void *memory = malloc(range->size);
-    if (!memory) {
-        bench_fail(ddp->bench, CLI_FAILED, "no memory to check %zu bytes", range->size);
-    } else if (weir_download(rank->queue, memory, range->buffer, range->offset, range->size) < 0) {
-        bench_fail_weir(ddp->bench);
-        free(memory);
-        memory = NULL;
-    }
-    return memory;
-}
-
-// Of one product: its matrices on the host.
-struct fetched {
-    const struct train_product *product;
-    void *a, *b, *c;
-};
-
-// Stores the sum of the products' sizes, by which the error is bounded.
-static double expected(const struct ddp *ddp, const struct fetched *f, size_t row, size_t column,
-                       double *out_size)
-{
-    const struct train_product *p = f->product;
-    double sum = 0;
-    *out_size = 0;
-    for (size_t i = 0; i < p->k; i++) {
-        const double a = number_of(ddp, f->a, p->turned_a ? i * p->m + row : row * p->k + i);
-        const double b = number_of(ddp, f->b, p->turned_b ? column * p->k + i : i * p->n + column);
-        sum += a * b;
-        *out_size += absolute(a * b);
-    }
-    return sum;
-}
-
-static bool compare_samples(struct ddp *ddp, const struct fetched *f, const char *name)
-{
-    const struct train_product *p = f->product;
-    for (size_t i = 0; i < SAMPLES; i++) {
-        const size_t row = i * (p->m - 1) / (SAMPLES - 1), column = (i * 7919) % p->n;
-        const double found = number_of(ddp, f->c, row * p->n + column);
-        double size;
-        const double sum = expected(ddp, f, row, column, &size);
-        const double bound =
-            (double)p->k * 0x1p-23 * size + (ddp->bf16 ? 0x1p-8 : 0x1p-24) * absolute(sum);
-        ddp->bench->checked++;
-        if (!(absolute(found - sum) <= bound)) // a NaN too
-            return bench_fail_result(ddp->bench,
-                                     "%s: element %zu, %zu is %g in place of %g, by more than %g",
-                                     name, row, column, found, sum, bound);
-    }
-    return true;
-}
-
-static bool check_product(struct ddp *ddp, struct ddp_rank *rank,
-                          const struct train_product *product, const char *name)
-{
-    struct fetched f = {product, fetch(ddp, rank, &product->a), NULL, NULL};
-    f.b = f.a ? fetch(ddp, rank, &product->b) : NULL;
-    f.c = f.b ? fetch(ddp, rank, &product->c) : NULL;
-    const bool fine = f.c && compare_samples(ddp, &f, name);
-    free(f.a);
-    free(f.b);
-    free(f.c);
-    return fine;
-}
-
-// Those whose operands are still there after a step: the last layer's, and the first ones'.
-static bool check_products(struct ddp *ddp, struct ddp_rank *rank)
-{
-    const size_t last = (size_t)ddp->layers - 1;
-    return check_product(ddp, rank, &rank->forward[0], "the forward product of layer 0") &&
-           check_product(ddp, rank, &rank->weight[last], "the gradient of the last layer") &&
-           (last == 0 ||
-            check_product(ddp, rank, &rank->back[1], "the gradient of the activation of layer 1"));
 }
 
 // Reductions.
@@ -233,8 +153,6 @@ bool ddp_check(struct ddp *ddp)
     bool fine = make_slices(ddp, &wanted) && run_all(ddp, DDP_COMPUTE, 0) &&
                 read_slices(ddp, &ddp->ranks[0], 0, &wanted);
     ddp->computes = fine && has_numbers(ddp, &wanted);
-    for (uint32_t i = 0; i < ddp->all.local_count && fine && ddp->computes; i++)
-        fine = check_products(ddp, &ddp->ranks[i]);
     fine = fine && average(ddp) && read_slices(ddp, &ddp->ranks[0], 0, &wanted) &&
            check_ways(ddp, &wanted);
     free(wanted.bytes);

@@ -230,13 +230,15 @@ static struct train_range weight_of(const struct ddp *ddp, const struct ddp_rank
     return matrix(ddp, rank->weights, layer, count, count);
 }
 
-struct train_range ddp_activation(const struct ddp *ddp, const struct ddp_rank *rank, size_t layer)
+static struct train_range activation_of(const struct ddp *ddp, const struct ddp_rank *rank,
+                                        size_t layer)
 {
     return matrix(ddp, rank->activations, layer, ddp->batch_max * (size_t)ddp->width,
                   ddp->batch * (size_t)ddp->width);
 }
 
-struct train_range ddp_gradient(const struct ddp *ddp, const struct ddp_rank *rank, size_t layer)
+static struct train_range gradient_of(const struct ddp *ddp, const struct ddp_rank *rank,
+                                      size_t layer)
 {
     return matrix(ddp, rank->gradients, gradient_slot(ddp, layer),
                   ddp->batch_max * (size_t)ddp->width, ddp->batch * (size_t)ddp->width);
@@ -245,15 +247,15 @@ struct train_range ddp_gradient(const struct ddp *ddp, const struct ddp_rank *ra
 static void describe_layer(const struct ddp *ddp, struct ddp_rank *rank, size_t layer)
 {
     const uint32_t batch = (uint32_t)ddp->batch, width = (uint32_t)ddp->width;
-    rank->forward[layer] = (struct train_product){.a = ddp_activation(ddp, rank, layer),
+    rank->forward[layer] = (struct train_product){.a = activation_of(ddp, rank, layer),
                                                   .b = weight_of(ddp, rank, layer),
-                                                  .c = ddp_activation(ddp, rank, layer + 1),
+                                                  .c = activation_of(ddp, rank, layer + 1),
                                                   .m = batch,
                                                   .n = width,
                                                   .k = width};
-    rank->back[layer] = (struct train_product){.a = ddp_gradient(ddp, rank, layer + 1),
+    rank->back[layer] = (struct train_product){.a = gradient_of(ddp, rank, layer + 1),
                                                .b = weight_of(ddp, rank, layer),
-                                               .c = ddp_gradient(ddp, rank, layer),
+                                               .c = gradient_of(ddp, rank, layer),
                                                .m = batch,
                                                .n = width,
                                                .k = width,
@@ -262,8 +264,8 @@ static void describe_layer(const struct ddp *ddp, struct ddp_rank *rank, size_t 
         struct weir_bucket_view view;
         (void)weir_buckets_get_view(rank->buckets[i], (uint32_t)(ddp->layers - 1 - layer), &view);
         rank->weight[i * ddp->layers + layer] =
-            (struct train_product){.a = ddp_activation(ddp, rank, layer),
-                                   .b = ddp_gradient(ddp, rank, layer + 1),
+            (struct train_product){.a = activation_of(ddp, rank, layer),
+                                   .b = gradient_of(ddp, rank, layer + 1),
                                    .c = {view.buffer, view.offset, view.size},
                                    .m = width,
                                    .n = width,

@@ -52,8 +52,7 @@ assert [row["way"] for row in rows] == ways * 2 and all(median(row["ms"]) > 0 fo
 assert [row["count"] for row in rows[4:8]] == [3, 3, 1, 1]  # two weights of 4 KiB fit into 8 KiB
 assert all(median(row["auto_over_best"]) > 0 for row in tables["gains"])
 reduced = 2 * 3 * 3 * 3 * 2 * 1024  # batches, ranks, slices, buckets, ways, elements of a slice
-products = 0 if data.get("backend", "'$backend'") == "null" else 2 * 3 * 3 * 8
-assert data["results_checked"] == reduced + products, data["results_checked"]
+assert data["results_checked"] == reduced, data["results_checked"]
 '
     expect_plot ddp.svg "A step of 5 layers on 3 ranks" "overlapped, batch 48" "auto: "
 done

@@ -68,7 +68,7 @@ weights=pipelines/arr_coc/weights/arr_coc_weights.safetensors
 found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_arr_coc.py" --weir "$PWD/cli/weir" --rounds 2 --frames 1 \
     --weights "$weights" --dump "$dump")"
 expect_contains "$found" "frame_3_slots frame_3_slots_graphs"
-for script in torch_arr_coc torch_chunks torch_ddp torch_pageable torch_swim torch_train; do
+for script in torch_arr_coc torch_chunks torch_ddp torch_pageable torch_train; do
     expect_status 0 python3 "$peers/$script.py" --help
     expect_contains "$output" "--rounds"
 done

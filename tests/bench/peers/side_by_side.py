@@ -285,10 +285,6 @@ def start_group(setup):
             setup.peer("raw_cuda_start", "cuda", setup.cuda)]
 
 
-def swim_group(setup):
-    return [setup.torch("torch_swim", "cuda", "--device", "cuda")]
-
-
 def ddp_group(setup):
     cublas, nccl = setup.wheel_library("libcublas.so.*"), setup.wheel_library("libnccl.so.2")
     environment = dict(setup.cuda, **({"WEIR_CUDA_NCCL": nccl} if nccl else {}))
@@ -335,8 +331,7 @@ def Started(program):
     return program
 
 
-GROUPS = {"chunks": chunk_group, "frames": frame_group, "swim": swim_group,
-          "pageable": pageable_group, "start": start_group, "pocl": pocl_group, "ddp": ddp_group, "train": train_group}
+GROUPS = {"chunks": chunk_group, "frames": frame_group, "pageable": pageable_group, "start": start_group, "pocl": pocl_group, "ddp": ddp_group, "train": train_group}
 
 # The sizes of torch_ddp.py.
 DDP_BATCHES = [2048, 4096, 8192]
@@ -617,7 +612,7 @@ def parse():
     parser.add_argument("--work", required=True, help="a folder for temporary files")
     parser.add_argument("--rounds", type=int, default=11, help="rounds (11)")
     parser.add_argument("--seconds", type=float, default=300, help="time for all of it (300)")
-    parser.add_argument("--groups", default="chunks,frames,benches,swim,pageable,start,pocl",
+    parser.add_argument("--groups", default="chunks,frames,benches,pageable,start,pocl",
                         help="which, of: %s and benches" % ", ".join(GROUPS))
     parser.add_argument("--bytes", type=int, default=1 << 30, help="of chunks on a GPU (1 GiB)")
     parser.add_argument("--frames", type=int, default=500, help="of ARR-COC on a GPU (500)")
