@@ -6,11 +6,96 @@
 #include <string.h>
 
 #include "cli/bench/arr_coc_parts.h"
+#include "cli/bench/work.h"
 #include "cli/common/share.h"
 #include "cli/runtime/devices.h"
 #include "io/image.h"
 
-const char *const arr_coc_graph_words[] = {"off", "on", NULL};
+static const char *const graph_words[] = {"off", "on", NULL};
+
+// Bare copies of as many bytes as the frames of a pipeline have.
+
+static bool make_copy_queue(struct bench *bench, weir_device *device, const char *label,
+                            weir_queue **out_queue)
+{
+    const struct weir_queue_params params = {.struct_size = sizeof params, .label = label};
+    return weir_queue_create(device, &params, out_queue) == WEIR_OK || bench_fail_weir(bench);
+}
+
+static bool make_copy_buffer(struct bench *bench, weir_device *device, size_t size,
+                             weir_placement placement, weir_buffer **out_buffer)
+{
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .label = "copies",
+                                              .size = size,
+                                              .placement = placement};
+    return weir_buffer_create(device, &params, out_buffer) == WEIR_OK || bench_fail_weir(bench);
+}
+
+static bool fill_down(struct bench *bench, const struct arr_coc_copies *copies)
+{
+    return (weir_queue_fill(copies->down, copies->down_device, 0, copies->down_bytes, "", 1) ==
+                WEIR_OK &&
+            weir_queue_sync(copies->down, WEIR_FOREVER) == WEIR_OK) ||
+           bench_fail_weir(bench);
+}
+
+static bool make_copies_of(struct bench *bench, struct arr_coc_copies *c, size_t up_bytes,
+                           size_t down_bytes)
+{
+    c->down_bytes = down_bytes;
+    return make_copy_queue(bench, c->device, "bench/up", &c->up) &&
+           make_copy_queue(bench, c->device, "bench/down", &c->down) &&
+           make_copy_buffer(bench, c->device, up_bytes, WEIR_PLACE_HOST, &c->up_host) &&
+           make_copy_buffer(bench, c->device, up_bytes, WEIR_PLACE_DEVICE, &c->up_device) &&
+           make_copy_buffer(bench, c->device, down_bytes, WEIR_PLACE_HOST, &c->down_host) &&
+           make_copy_buffer(bench, c->device, down_bytes, WEIR_PLACE_DEVICE, &c->down_device) &&
+           bench_work_spoil(bench, c->up_host, up_bytes) && fill_down(bench, c);
+}
+
+static void destroy_copies(struct arr_coc_copies *copies)
+{
+    weir_buffer_destroy(&copies->down_device);
+    weir_buffer_destroy(&copies->down_host);
+    weir_buffer_destroy(&copies->up_device);
+    weir_buffer_destroy(&copies->up_host);
+    weir_queue_destroy(&copies->down);
+    weir_queue_destroy(&copies->up);
+}
+
+static weir_status submit_copies(const struct arr_coc_copies *c, size_t up_bytes)
+{
+    const weir_status status = weir_queue_copy(c->up, c->up_device, 0, c->up_host, 0, up_bytes);
+    return status == WEIR_OK
+               ? weir_queue_copy(c->down, c->down_host, 0, c->down_device, 0, c->down_bytes)
+               : status;
+}
+
+static weir_status flush(const struct arr_coc_copies *copies)
+{
+    const weir_status status = weir_queue_flush(copies->up);
+    return status == WEIR_OK ? weir_queue_flush(copies->down) : status;
+}
+
+static weir_status sync(const struct arr_coc_copies *copies)
+{
+    const weir_status status = weir_queue_sync(copies->up, WEIR_FOREVER);
+    return status == WEIR_OK ? weir_queue_sync(copies->down, WEIR_FOREVER) : status;
+}
+
+static bool run_copies(struct bench *bench, const struct arr_coc_copies *copies, uint32_t count,
+                       size_t up_bytes, uint64_t times)
+{
+    weir_status status = WEIR_OK;
+    for (uint64_t i = 0; i < times && status == WEIR_OK; i++)
+        for (uint32_t d = 0; d < count && status == WEIR_OK; d++)
+            status = submit_copies(&copies[d], up_bytes);
+    for (uint32_t d = 0; d < count && status == WEIR_OK; d++)
+        status = flush(&copies[d]);
+    for (uint32_t d = 0; d < count && status == WEIR_OK; d++)
+        status = sync(&copies[d]);
+    return status == WEIR_OK || bench_fail_weir(bench);
+}
 
 // Images.
 
@@ -134,7 +219,7 @@ static bool make_copies(struct arr_coc_bench *a)
 {
     const size_t up = (size_t)(3 * arr_coc_most_pixels(a));
     for (uint32_t d = 0; d < a->device_count; d++)
-        if (!arr_coc_copies_make(a->bench, &a->copies[d], up, a->result_bytes))
+        if (!make_copies_of(a->bench, &a->copies[d], up, a->result_bytes))
             return false;
     return true;
 }
@@ -161,7 +246,7 @@ static bool time_copies(struct arr_coc_bench *a, struct arr_coc_image *image, ui
 {
     const size_t up = (size_t)3 * image->width * image->height;
     const uint64_t began = cli_now_ns();
-    if (!arr_coc_copies_run(a->bench, a->copies, devices, up, a->frames))
+    if (!run_copies(a->bench, a->copies, devices, up, a->frames))
         return false;
     bench_keep(a->bench, samples,
                (double)(a->frames * devices) * 1e9 / (double)(cli_now_ns() - began));
@@ -221,13 +306,136 @@ static bool measure(struct arr_coc_bench *a)
     return true;
 }
 
+// Tables and the plot.
+
+static void plot_rate(struct cli_plot *plot, const char *series, const char *image,
+                      const struct bench_samples *rate)
+{
+    const struct bench_spread spread = bench_spread(rate);
+    cli_plot_add(cli_plot_series(plot, series),
+                 (struct cli_plot_point){(double)cli_plot_group(plot, image), spread.median,
+                                         spread.minimum, spread.maximum});
+}
+
+static void report_copies(struct arr_coc_bench *a)
+{
+    static const struct bench_column columns[] = {
+        {"image", "image", BENCH_TEXT, 0},
+        {"devices", "devices", BENCH_NUMBER, 0},
+        {"bytes_in", "bytes in", BENCH_NUMBER, 0},
+        {"bytes_out", "bytes out", BENCH_NUMBER, 0},
+        {"frames_per_second", "frames/s", BENCH_SPREAD, 1},
+    };
+    const struct weir_limits *limits = a->bench->limits;
+    struct bench_table *table =
+        bench_table(a->bench, "copies", "bare copies of the frames, in two queues of a device",
+                    columns, sizeof columns / sizeof *columns);
+    for (size_t k = 0; k < a->image_count; k++)
+        for (uint32_t all = 0; all < (a->device_count > 1 ? 2 : 1); all++) {
+            const struct arr_coc_image *image = &a->images[k];
+            bench_put_text(table, "%s", image->name);
+            bench_put_number(table, all ? a->device_count : 1);
+            bench_put_number(table, 3.0 * image->width * image->height);
+            bench_put_number(table, (double)a->result_bytes);
+            bench_put(table, &image->copies[all]);
+            // Where the processor copies, the copies' rate is far above the pipeline's scale.
+            if (!all && limits->copy_engines_to_device > 0)
+                plot_rate(&a->bench->plot, "bare copies", image->name, &image->copies[0]);
+        }
+}
+
+static void plot_line(struct arr_coc_bench *a, const struct arr_coc_image *image, size_t index)
+{
+    const struct arr_coc_line *line = &a->lines[index];
+    char devices[32] = "", name[80];
+    if (line->devices > 1)
+        snprintf(devices, sizeof devices, ", %u devices", (unsigned)line->devices);
+    snprintf(name, sizeof name, "%u slot%s%s%s", (unsigned)line->slots, line->slots == 1 ? "" : "s",
+             line->graphs ? ", graphs" : "", devices);
+    plot_rate(&a->bench->plot, name, image->name, &image->rate[index]);
+}
+
+static void report_rate(struct arr_coc_bench *a, struct bench_table *table,
+                        const struct arr_coc_image *image, size_t index)
+{
+    const struct arr_coc_line *line = &a->lines[index];
+    const struct bench_samples *rate = &image->rate[index];
+    const struct bench_samples share = bench_ratio(rate, &image->copies[line->devices > 1]);
+    const struct bench_samples gain = bench_ratio(rate, &image->rate[0]);
+    const struct bench_samples more =
+        bench_ratio(rate, &image->rate[index % arr_coc_lines_of_one(a)]);
+    bench_put_text(table, "%s", image->name);
+    bench_put_number(table, line->devices);
+    bench_put_number(table, line->slots);
+    bench_put_text(table, "%s", graph_words[line->graphs]);
+    bench_put(table, rate);
+    bench_put(table, &share);
+    bench_put(table, &gain);
+    bench_put(table, &more);
+    plot_line(a, image, index);
+}
+
+static void report_rates(struct arr_coc_bench *a)
+{
+    static const struct bench_column columns[] = {
+        {"image", "image", BENCH_TEXT, 0},
+        {"devices", "devices", BENCH_NUMBER, 0},
+        {"slots", "slots", BENCH_NUMBER, 0},
+        {"graphs", "graphs", BENCH_TEXT, 0},
+        {"frames_per_second", "frames/s", BENCH_SPREAD, 1},
+        {"of_copies", "x bare copies", BENCH_SPREAD, 3},
+        {"speed_up", "x first", BENCH_SPREAD, 2},
+        {"of_one_device", "x one device", BENCH_SPREAD, 3},
+    };
+    struct bench_table *table = bench_table(a->bench, "frames", "the pipeline, from pinned memory",
+                                            columns, sizeof columns / sizeof *columns);
+    for (size_t k = 0; k < a->image_count; k++)
+        for (size_t i = 0; i < a->line_count; i++)
+            report_rate(a, table, &a->images[k], i);
+}
+
+static void report_stages(struct arr_coc_bench *a)
+{
+    static const struct bench_column columns[] = {
+        {"image", "image", BENCH_TEXT, 0},
+        {"stage", "stage", BENCH_TEXT, 0},
+        {"busy_us", "us", BENCH_SPREAD, 1},
+    };
+    struct bench_table *table = bench_table(a->bench, "stages",
+                                            "busy time of a frame's stages, "
+                                            "one frame at a time",
+                                            columns, 3);
+    struct weir_pipeline_statistics statistics;
+    if (!a->timed.owner)
+        return;
+    weir_pipeline_group_get_statistics(a->timed.group, &statistics);
+    for (size_t k = 0; k < a->image_count; k++)
+        for (uint32_t i = 0; i < statistics.stage_count; i++) {
+            bench_put_text(table, "%s", a->images[k].name);
+            bench_put_text(table, "%s", statistics.stages[i].name);
+            bench_put(table, &a->images[k].stage_us[i]);
+        }
+}
+
+static void report(struct arr_coc_bench *a)
+{
+    struct cli_plot *plot = &a->bench->plot;
+    bench_parameter(a->bench, "frames", (double)a->frames);
+    bench_parameter(a->bench, "side", a->sizes.side);
+    snprintf(plot->title, sizeof plot->title, "ARR-COC: frames a second by slots");
+    snprintf(plot->y_name, sizeof plot->y_name, "frames/s");
+    report_copies(a);
+    report_rates(a);
+    report_stages(a);
+}
+
 static void destroy_all(struct arr_coc_bench *a)
 {
     for (size_t i = 0; i < ARR_COC_PIPELINES_MOST; i++)
         arr_coc_line_destroy(&a->lines[i]);
     arr_coc_line_destroy(&a->timed);
     for (uint32_t d = 0; d < a->device_count; d++) {
-        arr_coc_copies_destroy(&a->copies[d]);
+        destroy_copies(&a->copies[d]);
         if (d > 0 && weir_device_close(&a->copies[d].device) < 0)
             bench_fail_weir(a->bench);
     }
@@ -266,8 +474,7 @@ static bool check(struct bench *bench, void *user)
     return check_devices(a) &&
            bench_parse_list(bench, "slots", a->asked_slots, NULL, 1, ARR_COC_SLOTS_MOST,
                             &a->slots) &&
-           bench_parse_list(bench, "graphs", a->asked_graphs, arr_coc_graph_words, 0, 0,
-                            &a->graphs) &&
+           bench_parse_list(bench, "graphs", a->asked_graphs, graph_words, 0, 0, &a->graphs) &&
            (a->graphs.count <= 2 ||
             bench_fail(bench, CLI_USAGE, "--graphs takes off, on or both")) &&
            (arr_coc_lines_of_one(a) * (a->asked_devices ? 2 : 1) <= ARR_COC_PIPELINES_MOST ||
@@ -283,7 +490,7 @@ static bool run(struct bench *bench, void *user)
     const bool fine = open_devices(a) && make_images(a) && load_weights(a) && make_lines(a) &&
                       make_copies(a) && check_results(a) && measure(a);
     if (fine)
-        arr_coc_report(a);
+        report(a);
     destroy_all(a);
     return fine;
 }

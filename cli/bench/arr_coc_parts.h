@@ -19,8 +19,13 @@ enum {
     ARR_COC_QUERY_SEED = 1
 };
 
-// Of --graphs: off, on, NULL.
-extern const char *const arr_coc_graph_words[];
+// Queues and buffers for bare copies to a device and back. `device` is the caller's.
+struct arr_coc_copies {
+    weir_device *device;
+    weir_queue *up, *down;
+    weir_buffer *up_host, *up_device, *down_host, *down_device;
+    size_t down_bytes;
+};
 
 struct arr_coc_image {
     char name[64];
@@ -94,10 +99,5 @@ bool arr_coc_line_run(struct arr_coc_line *line, const struct arr_coc_image *ima
 // The same, `rounds` frames in every slot of every device.
 bool arr_coc_line_run_slots(struct arr_coc_line *line, const struct arr_coc_image *image,
                             uint64_t rounds);
-
-// arr_coc_report.c
-
-// Fills the tables and the plot.
-void arr_coc_report(struct arr_coc_bench *a);
 
 #endif

@@ -292,15 +292,15 @@ static bool parse(const struct bench_program *program, struct bench *bench, int 
     };
     const size_t common_count = sizeof common / sizeof *common - !program->opens_device;
     struct cli_option options[OPTIONS_MAX];
-    char command[64];
     size_t count = 0;
     for (size_t i = 0; i < program->option_count; i++)
         options[count++] = program->options[i];
     for (size_t i = 0; i < common_count; i++)
         options[count++] = common[i];
-    snprintf(command, sizeof command, "weir bench %s", program->name);
+    snprintf(bench->command, sizeof bench->command, "%s %s",
+             program->group ? program->group : "weir bench", program->name);
     const struct cli_usage usage = {
-        .command = command,
+        .command = bench->command,
         .operands = program->operands ? program->operands : "",
         .operand = "an image",
         .about = program->about,

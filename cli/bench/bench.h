@@ -1,4 +1,4 @@
-// What the benchmarks of `weir bench` share. Each is a file, <name>.c, and one
+// What the benchmarks of `weir bench`, and the jobs of tests/bench, share. Each is a file, <name>.c, and one
 // line in the table of command.c.
 //
 // A benchmark checks its results first, and is then run in turns: everything that it
@@ -96,6 +96,7 @@ struct bench {
     bool silent; // another rank of the same run reports
     char **operands;
     size_t operand_count;
+    char command[64]; // "weir bench overlap"
 
     // Where it runs, if the benchmark opens a device. `select` is the device's index; NULL: the one
     // that the configuration names.
@@ -128,7 +129,8 @@ struct bench {
 };
 
 struct bench_program {
-    const char *name; // "overlap"
+    const char *group; // what the name follows; NULL: "weir bench"
+    const char *name;  // "overlap"
     const char *about;
     const char *operands;             // as in the help; NULL: none
     const struct cli_option *options; // its own; the common ones follow

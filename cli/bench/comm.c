@@ -1,11 +1,12 @@
-// weir bench comm: how long collectives take, and their bandwidths as nccl-tests compute them; beside
-// NCCL's own on CUDA, and MPI's own where the transport is mpi.
+// weir bench comm: how long collectives take, and their bandwidths as nccl-tests compute them. The ranks are
+// the one that a launcher started, or several in this process.
+#include "cli/bench/comm.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bus.h"
-#include "cli/bench/comm.h"
 #include "cli/runtime/open.h"
 
 enum {
@@ -15,6 +16,244 @@ enum {
 #define SIZE_MOST (UINT64_C(1) << 40)
 
 static const char *const memories[] = {"device", "host", NULL};
+
+static const weir_collective kinds[] = {
+    WEIR_ALL_REDUCE,     WEIR_REDUCE,     WEIR_BROADCAST, WEIR_ALL_GATHER,
+    WEIR_REDUCE_SCATTER, WEIR_ALL_TO_ALL, WEIR_EXCHANGE,
+};
+static const char *const kind_names[] = {"all-reduce",     "reduce",     "broadcast", "all-gather",
+                                         "reduce-scatter", "all-to-all", "exchange",  NULL};
+
+// Opening.
+
+static bool make_buffers(struct comm_bench *b, struct comm_rank *rank, size_t bytes)
+{
+    const struct weir_queue_params queue = {.struct_size = sizeof queue, .label = "bench"};
+    const struct weir_buffer_params memory = {
+        .struct_size = sizeof memory,
+        .label = "bench",
+        .size = bytes,
+        .placement = b->host_memory ? WEIR_PLACE_HOST : WEIR_PLACE_DEVICE,
+    };
+    const struct weir_buffer_params time = {.struct_size = sizeof time,
+                                            .label = "bench/time",
+                                            .size = sizeof(double)};
+    return (weir_queue_create(rank->device, &queue, &rank->queue) == WEIR_OK &&
+            weir_buffer_create(rank->device, &memory, &rank->src) == WEIR_OK &&
+            weir_buffer_create(rank->device, &memory, &rank->dst) == WEIR_OK &&
+            weir_buffer_create(rank->device, &time, &rank->time) == WEIR_OK) ||
+           bench_fail_weir(b->bench);
+}
+
+static bool open_ranks(struct comm_bench *b)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < b->sizes.count; i++)
+        bytes = b->sizes.values[i] > bytes ? (size_t)b->sizes.values[i] : bytes;
+    if (!bench_ranks_open(b->bench, b->asked_ranks, &b->all))
+        return false;
+    b->first = b->all.first;
+    b->count = b->all.count;
+    b->local_count = b->all.local_count;
+    for (uint32_t i = 0; i < b->local_count; i++) {
+        b->ranks[i].device = b->all.ranks[i].device;
+        b->ranks[i].comm = b->all.ranks[i].comm;
+        if (!make_buffers(b, &b->ranks[i], bytes))
+            return false;
+    }
+    return true;
+}
+
+static void close_ranks(struct comm_bench *b)
+{
+    for (uint32_t i = b->local_count; i-- > 0;) {
+        struct comm_rank *rank = &b->ranks[i];
+        weir_buffer_destroy(&rank->time);
+        weir_buffer_destroy(&rank->dst);
+        weir_buffer_destroy(&rank->src);
+        weir_queue_destroy(&rank->queue);
+    }
+    bench_ranks_close(b->bench, &b->all);
+}
+
+// Collectives.
+
+static weir_status submit(const struct comm_bench *b, const struct comm_rank *rank,
+                          const struct comm_row *row)
+{
+    const uint32_t own = weir_comm_rank(rank->comm);
+    struct weir_collective_params params = {
+        .struct_size = sizeof params,
+        .kind = row->kind,
+        .element = WEIR_F32,
+        .reduction = WEIR_SUM,
+        .dst = rank->dst,
+        .src = rank->src,
+        .count = row->count,
+    };
+    const struct weir_exchange ring[] = {
+        {rank->src, 0, row->count, WEIR_F32, (own + 1) % b->count, false},
+        {rank->dst, 0, row->count, WEIR_F32, (own + b->count - 1) % b->count, true},
+    };
+    if (row->kind == WEIR_EXCHANGE) {
+        params.src = params.dst = NULL;
+        params.count = 0;
+        params.exchanges = ring;
+        params.exchange_count = 2;
+    }
+    return weir_queue_collective(rank->queue, rank->comm, &params);
+}
+
+static weir_status submit_all(const struct comm_bench *b, const struct comm_row *row)
+{
+    weir_status status = WEIR_OK;
+    for (uint32_t i = 0; i < b->local_count && status == WEIR_OK; i++)
+        status = row ? submit(b, &b->ranks[i], row)
+                     : weir_queue_barrier(b->ranks[i].queue, b->ranks[i].comm);
+    return status;
+}
+
+static weir_status sync_all(const struct comm_bench *b)
+{
+    weir_status status = WEIR_OK;
+    for (uint32_t i = 0; i < b->local_count && status == WEIR_OK; i++)
+        status = weir_queue_sync(b->ranks[i].queue, WEIR_FOREVER);
+    return status;
+}
+
+static weir_status submit_way(const struct comm_bench *b, const struct comm_row *row,
+                              const struct comm_peer *peer)
+{
+    return peer ? peer->submit(b, row) : submit_all(b, row);
+}
+
+static weir_status sync_way(const struct comm_bench *b, const struct comm_peer *peer)
+{
+    return peer ? peer->sync(b) : sync_all(b);
+}
+
+double comm_slowest(struct comm_bench *b, double value)
+{
+    double slowest = value;
+    for (uint32_t i = 0; i < b->local_count; i++) {
+        const struct comm_rank *rank = &b->ranks[i];
+        if (weir_upload(rank->queue, rank->time, 0, &value, sizeof value) < 0 ||
+            weir_queue_all_reduce(rank->queue, rank->comm, rank->time, 0, rank->time, 0, 1,
+                                  WEIR_F64, WEIR_MAXIMUM) < 0)
+            return -1;
+    }
+    const struct comm_rank *first = &b->ranks[0];
+    if (sync_all(b) < 0 ||
+        weir_download(first->queue, &slowest, first->time, 0, sizeof slowest) < 0)
+        return -1;
+    return slowest;
+}
+
+static double time_row(struct comm_bench *b, const struct comm_row *row,
+                       const struct comm_peer *peer)
+{
+    if (submit_all(b, NULL) < 0 || sync_all(b) < 0)
+        return -1;
+    const uint64_t began = cli_now_ns();
+    for (uint64_t i = 0; i < b->iterations; i++)
+        if (submit_way(b, row, peer) < 0)
+            return -1;
+    if (sync_way(b, peer) < 0)
+        return -1;
+    return comm_slowest(b, (double)(cli_now_ns() - began) / (double)b->iterations);
+}
+
+// Checking.
+
+// Sums of them over all ranks are exact.
+static float number(uint32_t rank, uint64_t index)
+{
+    return (float)((rank + 1) * (1 + index % 5));
+}
+
+static float total(uint32_t ranks, uint64_t index)
+{
+    const uint64_t sum = (uint64_t)ranks * (ranks + 1) / 2 * (1 + index % 5);
+    return (float)sum;
+}
+
+static float expected(const struct comm_row *row, uint32_t rank, uint32_t count, uint64_t index)
+{
+    const uint32_t part = (uint32_t)(index / row->count);
+    const uint64_t within = index % row->count;
+    switch (row->kind) {
+    case WEIR_BROADCAST:
+        return number(0, index);
+    case WEIR_ALL_GATHER:
+        return number(part, within);
+    case WEIR_REDUCE_SCATTER:
+        return total(count, rank * row->count + index);
+    case WEIR_ALL_TO_ALL:
+        return number(part, rank * row->count + within);
+    case WEIR_EXCHANGE:
+        return number((rank + count - 1) % count, index);
+    default:
+        return total(count, index);
+    }
+}
+
+// The elements that a rank has written.
+static uint64_t written(const struct comm_row *row, uint32_t rank, uint32_t count)
+{
+    if (row->kind == WEIR_REDUCE)
+        return rank == 0 ? row->count : 0;
+    return row->kind == WEIR_ALL_GATHER || row->kind == WEIR_ALL_TO_ALL ? row->count * count
+                                                                        : row->count;
+}
+
+static bool fill(struct comm_bench *b, const struct comm_rank *rank, float *numbers, size_t bytes)
+{
+    const uint32_t own = weir_comm_rank(rank->comm);
+    const uint32_t nothing = 0xffffffff; // no number
+    for (size_t i = 0; i < bytes / sizeof *numbers; i++)
+        numbers[i] = number(own, i);
+    return (weir_queue_fill(rank->queue, rank->dst, 0, bytes, &nothing, sizeof nothing) ==
+                WEIR_OK &&
+            weir_upload(rank->queue, rank->src, 0, numbers, bytes) == WEIR_OK) ||
+           bench_fail_weir(b->bench);
+}
+
+static bool compare(struct comm_bench *b, const struct comm_row *row, const struct comm_peer *peer,
+                    const struct comm_rank *rank, float *numbers)
+{
+    const uint32_t own = weir_comm_rank(rank->comm);
+    const uint64_t elements = written(row, own, b->count);
+    if (weir_download(rank->queue, numbers, rank->dst, 0, elements * sizeof *numbers) < 0)
+        return bench_fail_weir(b->bench);
+    b->bench->checked++;
+    for (uint64_t i = 0; i < elements; i++)
+        if (numbers[i] != expected(row, own, b->count, i))
+            return bench_fail_result(
+                b->bench, "%s%s of %zu bytes: element %llu of rank %u is %g in place of %g",
+                peer ? "raw " : "", weir_collective_name(row->kind), row->bytes,
+                (unsigned long long)i, (unsigned)own, (double)numbers[i],
+                (double)expected(row, own, b->count, i));
+    return true;
+}
+
+static bool check_row(struct comm_bench *b, const struct comm_row *row,
+                      const struct comm_peer *peer)
+{
+    const size_t bytes = row->bytes / sizeof(float) * sizeof(float);
+    float *numbers = malloc(bytes);
+    bool fine = numbers != NULL;
+    if (!fine)
+        return bench_fail(b->bench, CLI_FAILED, "no memory to check %zu bytes", bytes);
+    for (uint32_t i = 0; i < b->local_count && fine; i++)
+        fine = fill(b, &b->ranks[i], numbers, bytes);
+    // What fills them is on Weir's queues.
+    if (fine && (sync_all(b) < 0 || submit_way(b, row, peer) < 0 || sync_way(b, peer) < 0))
+        fine = bench_fail_weir(b->bench);
+    for (uint32_t i = 0; i < b->local_count && fine; i++)
+        fine = compare(b, row, peer, &b->ranks[i], numbers);
+    free(numbers);
+    return fine;
+}
 
 // Rows.
 
@@ -32,7 +271,7 @@ static bool make_rows(struct comm_bench *b)
     for (size_t kind = 0; kind < b->kinds.count; kind++)
         for (size_t i = 0; i < b->sizes.count; i++) {
             struct comm_row *row = &b->rows[b->row_count++];
-            row->kind = comm_kinds[b->kinds.values[kind] - BENCH_WORD];
+            row->kind = kinds[b->kinds.values[kind] - BENCH_WORD];
             const uint32_t parts = has_parts(row->kind) ? b->count : 1;
             row->count = b->sizes.values[i] / sizeof(float) / parts;
             row->bytes = (size_t)(row->count * parts * sizeof(float));
@@ -57,47 +296,38 @@ static void keep(struct comm_bench *b, struct comm_row *row, double ns)
         kept[i]->values[kept[i]->count++] = i == 0 ? rate : rate * factor;
 }
 
-static bool measure_way(struct comm_bench *b, struct comm_row *row, enum comm_way way)
+static bool measure_way(struct comm_bench *b, struct comm_row *row, size_t way)
 {
-    const double ns = comm_time(b, row, way);
+    const double ns = time_row(b, row, way ? b->peers[way - 1] : NULL);
     if (ns < 0)
         return bench_fail_weir(b->bench);
-    if (way == COMM_RAW)
-        bench_keep(b->bench, &row->raw_ns, ns);
+    if (way)
+        bench_keep(b->bench, &row->peer_ns[way - 1], ns);
     else
         keep(b, row, ns);
     return true;
 }
 
-// Weir and NCCL take turns in going first.
+// Each way goes first in turn.
 static bool measure_row(struct comm_bench *b, struct comm_row *row)
 {
-    const bool raw_first = b->bench->turn % 2 == 1;
-    for (int i = 0; i < 2; i++) {
-        const enum comm_way way = (i == 0) == raw_first ? COMM_RAW : COMM_WEIR;
-        if ((way == COMM_WEIR || b->raw) && !measure_way(b, row, way))
+    const size_t ways = 1 + b->peer_count;
+    for (size_t i = 0; i < ways; i++)
+        if (!measure_way(b, row, (i + b->bench->turn) % ways))
             return false;
-    }
-    if (!b->mpi)
-        return true;
-    double other = comm_mpi_time(b->mpi, row, b->first, b->count, b->iterations);
-    if (other < 0)
-        return bench_fail(b->bench, CLI_SETUP, "MPI refused a collective of %zu bytes", row->bytes);
-    other = comm_slowest(b, other);
-    if (other < 0)
-        return bench_fail_weir(b->bench);
-    bench_keep(b->bench, &row->mpi_ns, other);
     return true;
 }
 
 static bool measure(struct comm_bench *b)
 {
-    for (size_t i = 0; i < b->row_count; i++)
-        if (!comm_check(b, &b->rows[i], COMM_WEIR) ||
-            (b->raw && !comm_check(b, &b->rows[i], COMM_RAW)))
+    for (size_t i = 0; i < b->row_count; i++) {
+        if (!check_row(b, &b->rows[i], NULL))
             return false;
-    const size_t ways = 1 + (b->mpi != NULL) + (b->raw != NULL);
-    for (bench_start(b->bench, b->row_count * ways); bench_turn(b->bench);)
+        for (size_t k = 0; k < b->peer_count; k++)
+            if (b->peers[k]->on_weirs_memory && !check_row(b, &b->rows[i], b->peers[k]))
+                return false;
+    }
+    for (bench_start(b->bench, b->row_count * (1 + b->peer_count)); bench_turn(b->bench);)
         for (size_t i = 0; i < b->row_count; i++)
             if (!measure_row(b, &b->rows[i]))
                 return false;
@@ -119,46 +349,33 @@ static void plot_row(struct bench *bench, const struct comm_row *row)
 static void put_row(const struct comm_bench *b, struct bench_table *table,
                     const struct comm_row *row)
 {
-    const struct bench_samples of_raw = bench_ratio(&row->ns, &row->raw_ns);
-    const struct bench_samples ratio = bench_ratio(&row->mpi_ns, &row->ns);
     bench_put_text(table, "%s", weir_collective_name(row->kind));
     bench_put_number(table, (double)row->bytes);
     bench_put(table, &row->ns);
     bench_put(table, &row->algorithm);
     bench_put(table, &row->bus);
-    if (b->raw) {
-        bench_put(table, &row->raw_ns);
-        bench_put(table, &of_raw);
-    }
-    if (b->mpi) {
-        bench_put(table, &row->mpi_ns);
+    for (size_t i = 0; i < b->peer_count; i++) {
+        const struct bench_samples ratio = bench_ratio(&row->ns, &row->peer_ns[i]);
+        bench_put(table, &row->peer_ns[i]);
         bench_put(table, &ratio);
     }
 }
 
 static void report(struct comm_bench *b)
 {
-    enum {
-        FIRST_OF_RAW = 5,
-        FIRST_OF_MPI = 7
-    };
-    static const struct bench_column all[] = {
+    struct bench_column columns[5 + 2 * COMM_PEERS_MAX] = {
         {"collective", "collective", BENCH_TEXT, 0},
         {"bytes", "bytes", BENCH_NUMBER, 0},
         {"ns", "ns", BENCH_SPREAD, 0},
         {"algorithm_gbs", "GB/s", BENCH_SPREAD, 2},
         {"bus_gbs", "bus GB/s", BENCH_SPREAD, 2},
-        {"raw_ns", "raw ns", BENCH_SPREAD, 0},
-        {"of_raw", "over raw", BENCH_SPREAD, 3},
-        {"mpi_ns", "MPI ns", BENCH_SPREAD, 0},
-        {"ratio", "MPI / Weir", BENCH_SPREAD, 3},
     };
-    struct bench_column columns[sizeof all / sizeof *all];
     struct bench *bench = b->bench;
-    size_t count = 0;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (i < FIRST_OF_RAW || (i < FIRST_OF_MPI ? b->raw != NULL : b->mpi != NULL))
-            columns[count++] = all[i];
+    size_t count = 5;
+    for (size_t i = 0; i < b->peer_count; i++) {
+        columns[count++] = b->peers[i]->columns[0];
+        columns[count++] = b->peers[i]->columns[1];
+    }
     struct bench_table *table =
         bench_table(bench, "collectives", "one collective, by the slowest rank", columns, count);
     snprintf(bench->plot.title, sizeof bench->plot.title, "Collectives of %u ranks",
@@ -178,13 +395,6 @@ static void describe(struct comm_bench *b)
     bench_note(b->bench, "through %s; %s memory; %u ranks%s", weir_comm_engine(b->ranks[0].comm),
                b->host_memory ? "the host's" : "the device's", (unsigned)b->count,
                b->local_count > 1 ? " in this process" : ", one a process");
-    if (b->raw)
-        bench_note(b->bench, "raw: %s on streams of its own, the same memory",
-                   comm_raw_name(b->raw));
-    else
-        bench_note(b->bench, "no raw NCCL beside it: %.250s", b->raw_message);
-    if (b->mpi)
-        bench_note(b->bench, "beside %s on memory of the host", comm_mpi_version(b->mpi));
 }
 
 // The command.
@@ -195,7 +405,7 @@ static bool check_options(struct bench *bench, void *user)
     struct bench_list memory;
     if (!bench_parse_list(bench, "size", b->asked_sizes, NULL, sizeof(float), SIZE_MOST,
                           &b->sizes) ||
-        !bench_parse_list(bench, "collectives", b->asked_kinds, comm_kind_names, 0, 0, &b->kinds) ||
+        !bench_parse_list(bench, "collectives", b->asked_kinds, kind_names, 0, 0, &b->kinds) ||
         !bench_parse_list(bench, "memory", b->asked_memory, memories, 0, 0, &memory))
         return false;
     b->host_memory = memory.values[0] == BENCH_WORD + 1;
@@ -203,12 +413,20 @@ static bool check_options(struct bench *bench, void *user)
            bench_fail(bench, CLI_USAGE, "--memory takes one of device and host");
 }
 
-static void open_mpi(struct comm_bench *b)
+// Peers that this machine lacks leave a note.
+static void open_peers(struct comm_bench *b, const struct comm_peer *const *peers, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (peers[i]->open(b))
+            b->peers[b->peer_count++] = peers[i];
+}
+
+static size_t largest(const struct comm_bench *b)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < b->row_count; i++)
         bytes = b->rows[i].bytes > bytes ? b->rows[i].bytes : bytes;
-    b->mpi = b->local_count == 1 ? comm_mpi_open(bytes) : NULL;
+    return bytes;
 }
 
 // The other ranks measure the same, and rank 0 tells it.
@@ -218,26 +436,25 @@ static bool run(struct bench *bench, void *user)
     b->bench = bench;
     if (cli_open(b->config, NULL, &bench->runtime) < 0)
         return bench_fail_weir(bench);
-    bool fine = comm_open(b) && make_rows(b);
+    bool fine = open_ranks(b) && make_rows(b);
     bench->silent = b->first > 0;
     bench->quiet = bench->quiet || bench->silent;
-    if (fine) {
-        b->raw = comm_raw_open(b, b->raw_message, sizeof b->raw_message);
-        open_mpi(b);
-    }
+    b->largest = largest(b);
+    if (fine)
+        open_peers(b, b->asked_peers, b->asked_peer_count);
     fine = fine && measure(b);
     if (fine) {
         describe(b);
         report(b);
     }
-    comm_mpi_close(&b->mpi);
-    comm_raw_close(&b->raw);
-    comm_close(b);
+    for (size_t i = 0; i < b->peer_count; i++)
+        b->peers[i]->close();
+    close_ranks(b);
     free(b->rows);
     return fine;
 }
 
-static int comm_main(int argc, char **argv)
+int bench_comm_main(const struct comm_with *with, int argc, char **argv)
 {
     struct comm_bench b = {
         .asked_sizes = "4K,64K,1M,16M",
@@ -245,6 +462,8 @@ static int comm_main(int argc, char **argv)
         .asked_memory = "device",
         .asked_ranks = 2,
         .iterations = 10,
+        .asked_peers = with->peers,
+        .asked_peer_count = with->peer_count,
     };
     const struct cli_option options[] = {
         {"collectives", "LIST",
@@ -258,29 +477,33 @@ static int comm_main(int argc, char **argv)
          &b.asked_ranks, 1, BENCH_RANKS_MAX},
         {"iterations", "N", "collectives in a turn (10)", CLI_COUNT, &b.iterations, 1,
          ITERATIONS_MOST},
-        {"nccl", "F",
-         "the file of NCCL for the raw calls; without it, the one\nthat is loaded, or that the "
-         "linker finds",
-         CLI_FILE, &b.nccl, 0, 0},
         {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
          CLI_FILE, &b.config, 0, 0},
+        with->option,
     };
     const struct bench_program program = {
+        .group = with->group,
         .name = "comm",
-        .about =
-            "Measures collectives of float32 numbers: how long one takes, by the slowest rank, "
-            "and\n"
-            "the bandwidths that nccl-tests compute of it. In the same turns run NCCL's own calls\n"
-            "on CUDA, and MPI's own where the transport is mpi. Rank 0 prints.\n\n"
-            "  weir bench comm --ranks 4\n"
-            "  weir launch -n 2 weir bench comm --size 1M,64M --memory host\n"
-            "  WEIR_COMM_TRANSPORT=mpi mpirun -n 2 weir bench comm",
+        .about = with->about,
         .options = options,
-        .option_count = sizeof options / sizeof *options,
+        .option_count = sizeof options / sizeof *options - !with->option.name,
         .check = check_options,
         .run = run,
     };
     return bench_main(&program, &b, argc, argv);
+}
+
+static int comm_main(int argc, char **argv)
+{
+    static const struct comm_with alone = {
+        .about =
+            "Measures collectives of float32 numbers: how long one takes, by the slowest rank, "
+            "and\nthe bandwidths that nccl-tests compute of it. Rank 0 prints.\n\n"
+            "  weir bench comm --ranks 4\n"
+            "  weir launch -n 2 weir bench comm --size 1M,64M --memory host\n"
+            "  WEIR_COMM_TRANSPORT=mpi mpirun -n 2 weir bench comm",
+    };
+    return bench_comm_main(&alone, argc, argv);
 }
 
 const struct cli_command cli_bench_comm = {

@@ -4,9 +4,68 @@
 // Every variant has queues of its own. They are created together, so that a device that
 // assigns its channels in turn gives them different ones, and kept, because a queue is
 // warm only when it has created all events of its ring.
-#include "cli/bench/overlap.h"
-
+#include <stdio.h>
 #include <stdlib.h>
+
+#include "base/text.h"
+#include "cli/bench/work.h"
+#include "patterns/chunks.h"
+
+enum {
+    OVERLAP_CASES_MAX = 8,
+};
+
+enum {
+    OVERLAP_AUTO,
+    OVERLAP_DEPTH,
+    OVERLAP_BREADTH,
+    OVERLAP_INTERLEAVED
+};
+
+// What one way runs.
+struct overlap_job {
+    const struct overlap *overlap;
+    uint32_t rounds;
+    weir_chunks *chunks;
+};
+
+// What all ways of a size and a kernel are compared with.
+struct overlap_reference {
+    size_t size;
+    uint64_t kernel; // as on the command line
+    uint32_t rounds;
+    struct overlap_job job; // one queue, one piece
+    char kernel_name[24];
+    struct bench_samples up;   // one way alone
+    struct bench_samples down; // the other
+    struct bench_samples both; // at once: the limit
+    struct bench_samples kernel_alone;
+    struct bench_samples one_queue; // in one piece
+};
+
+struct overlap_way {
+    size_t reference;
+    uint64_t order, queues, chunks; // as on the command line
+    struct overlap_job job;
+    struct weir_chunks_plan plan;
+    struct bench_samples ns;
+};
+
+struct overlap {
+    const char *asked_sizes, *asked_chunks, *asked_orders, *asked_queues, *asked_kernels;
+    struct bench *bench;
+    struct bench_work work;
+    struct bench_list sizes, kernels, orders, queues, chunks;
+    size_t size_most;
+    weir_buffer *src, *dst;     // HOST
+    weir_buffer *values, *rest; // DEVICE; `rest` is for bare copies alone
+    weir_queue *up, *down;
+    struct overlap_reference references[OVERLAP_CASES_MAX];
+    size_t reference_count;
+    struct overlap_way *ways;
+    size_t way_count;
+    uint32_t queue_count; // of all ways
+};
 
 enum {
     WAYS_MAX = 512,
@@ -18,10 +77,400 @@ enum {
 #define SIZE_GPU (UINT64_C(1) << 30)
 #define ROUNDS_MOST 1000000
 
-const char *const overlap_orders[] = {"auto", "depth", "breadth", "interleaved", NULL};
+static const char *const order_words[] = {"auto", "depth", "breadth", "interleaved", NULL};
 static const char *const queue_words[] = {"auto", "engine", NULL};
 static const char *const chunk_words[] = {"auto", NULL};
-const char *const overlap_kernels[] = {"light", "heavy", NULL};
+static const char *const kernel_words[] = {"light", "heavy", NULL};
+
+enum {
+    QUEUES_MAX = 512,
+    SEED = 20261
+};
+
+static weir_status launch(void *user, weir_queue *queue, const struct weir_chunk *chunk)
+{
+    const struct overlap_job *job = user;
+    return bench_work_launch(&job->overlap->work, queue, job->overlap->values, chunk->in_offset,
+                             chunk->in_size, job->rounds);
+}
+
+static struct weir_chunks_params params_of(const struct overlap *o, struct overlap_job *job,
+                                           size_t size)
+{
+    return (struct weir_chunks_params){
+        .struct_size = sizeof(struct weir_chunks_params),
+        .device = o->bench->device,
+        .label = "bench/overlap",
+        .element_count = size / sizeof(uint32_t),
+        .in_bytes = sizeof(uint32_t),
+        .out_bytes = sizeof(uint32_t),
+        .granularity = o->work.block,
+        .src = {o->src, 0},
+        .in = {o->values, 0},
+        .out = {o->values, 0},
+        .dst = {o->dst, 0},
+        .kernel = launch,
+        .user = job,
+    };
+}
+
+static void choose(const struct overlap_way *way, struct weir_chunks_params *params)
+{
+    static const weir_chunks_order orders[] = {
+        [OVERLAP_AUTO] = WEIR_CHUNKS_ORDER_AUTO,
+        [OVERLAP_DEPTH] = WEIR_CHUNKS_DEPTH_FIRST,
+        [OVERLAP_BREADTH] = WEIR_CHUNKS_BREADTH_FIRST,
+        [OVERLAP_INTERLEAVED] = WEIR_CHUNKS_INTERLEAVED,
+    };
+    params->order = orders[way->order - BENCH_WORD];
+    if (way->chunks < BENCH_WORD)
+        params->chunk_count = (uint32_t)way->chunks;
+    if (way->queues == BENCH_WORD + 1) {
+        params->layout = WEIR_CHUNKS_BY_ENGINE;
+    } else if (way->queues < BENCH_WORD) {
+        params->layout = WEIR_CHUNKS_BY_CHUNK;
+        params->queue_count = (uint32_t)way->queues;
+    }
+}
+
+// Submits the job and waits for it; nanoseconds of that in `*out_ns`.
+static bool run_job(const struct overlap *o, weir_chunks *chunks, double *out_ns)
+{
+    struct weir_event done;
+    const uint64_t began = cli_now_ns();
+    *out_ns = 0;
+    if (weir_chunks_run(chunks, NULL, 0, &done) != WEIR_OK ||
+        weir_event_sync(done, WEIR_FOREVER) != WEIR_OK)
+        return bench_fail_weir(o->bench);
+    *out_ns = (double)(cli_now_ns() - began);
+    return true;
+}
+
+// Creates the job, which is kept, and runs it once to check its results.
+static bool check_job(struct overlap *o, const struct weir_chunks_params *params,
+                      struct weir_chunks_plan *out_plan, const char *what)
+{
+    struct overlap_job *job = params->user;
+    double ns;
+    if (weir_chunks_create(params, &job->chunks) != WEIR_OK)
+        return bench_fail_weir(o->bench);
+    weir_chunks_get_plan(job->chunks, out_plan);
+    o->queue_count += out_plan->queue_count;
+    if (o->queue_count > QUEUES_MAX)
+        return bench_fail(o->bench, CLI_USAGE,
+                          "these ways have more than %d queues together; name fewer", QUEUES_MAX);
+    return run_job(o, job->chunks, &ns) &&
+           bench_work_check(o->bench, o->dst, params->element_count * sizeof(uint32_t), SEED,
+                            job->rounds, what);
+}
+
+// The bare copies. Both queues are flushed before the host waits for either.
+static bool time_copies(const struct overlap *o, size_t size, bool up, bool down, double *out_ns)
+{
+    const uint64_t began = cli_now_ns();
+    *out_ns = 0;
+    if ((up && (weir_queue_copy(o->up, o->values, 0, o->src, 0, size) != WEIR_OK ||
+                weir_queue_flush(o->up) != WEIR_OK)) ||
+        (down && (weir_queue_copy(o->down, o->dst, 0, o->rest, 0, size) != WEIR_OK ||
+                  weir_queue_flush(o->down) != WEIR_OK)) ||
+        weir_queue_sync(o->up, WEIR_FOREVER) != WEIR_OK ||
+        weir_queue_sync(o->down, WEIR_FOREVER) != WEIR_OK)
+        return bench_fail_weir(o->bench);
+    *out_ns = (double)(cli_now_ns() - began);
+    return true;
+}
+
+// Making everything.
+
+static bool fill_rest(struct overlap *o)
+{
+    return (weir_queue_copy(o->down, o->rest, 0, o->src, 0, o->size_most) == WEIR_OK &&
+            weir_queue_sync(o->down, WEIR_FOREVER) == WEIR_OK) ||
+           bench_fail_weir(o->bench);
+}
+
+static bool make_all(struct overlap *o)
+{
+    struct bench *bench = o->bench;
+    for (size_t i = 0; i < o->sizes.count; i++)
+        if (o->sizes.values[i] > o->size_most)
+            o->size_most = (size_t)o->sizes.values[i];
+    return bench_work_open(bench, &o->work) &&
+           bench_buffer(bench, "src", o->size_most, WEIR_PLACE_HOST, &o->src) &&
+           bench_buffer(bench, "dst", o->size_most, WEIR_PLACE_HOST, &o->dst) &&
+           bench_buffer(bench, "values", o->size_most, WEIR_PLACE_DEVICE, &o->values) &&
+           bench_buffer(bench, "rest", o->size_most, WEIR_PLACE_DEVICE, &o->rest) &&
+           bench_queue(bench, "bench/up", 0, &o->up) &&
+           bench_queue(bench, "bench/down", 0, &o->down) &&
+           bench_work_fill(bench, o->src, o->size_most, SEED) &&
+           bench_work_spoil(bench, o->dst, o->size_most) && fill_rest(o);
+}
+
+static void destroy_all(struct overlap *o)
+{
+    for (size_t i = 0; i < o->way_count; i++)
+        weir_chunks_destroy(&o->ways[i].job.chunks);
+    for (size_t i = 0; i < o->reference_count; i++)
+        weir_chunks_destroy(&o->references[i].job.chunks);
+    weir_queue_destroy(&o->down);
+    weir_queue_destroy(&o->up);
+    weir_buffer_destroy(&o->rest);
+    weir_buffer_destroy(&o->values);
+    weir_buffer_destroy(&o->dst);
+    weir_buffer_destroy(&o->src);
+    bench_work_close(&o->work);
+    free(o->ways);
+}
+
+// A heavy kernel takes about as long as the copies, so that all three engines of a
+// device could be busy all of the time.
+static bool choose_rounds(struct overlap *o, struct overlap_reference *reference)
+{
+    double ns = 0;
+    if (reference->kernel < BENCH_WORD) {
+        reference->rounds = (uint32_t)reference->kernel;
+        snprintf(reference->kernel_name, sizeof reference->kernel_name, "%u rounds",
+                 (unsigned)reference->rounds);
+        return true;
+    }
+    snprintf(reference->kernel_name, sizeof reference->kernel_name, "%s",
+             kernel_words[reference->kernel - BENCH_WORD]);
+    reference->rounds = 1;
+    if (reference->kernel == BENCH_WORD)
+        return true;
+    for (int i = 0; i < 2; i++) // the second one counts
+        if (!time_copies(o, reference->size, true, true, &ns))
+            return false;
+    return bench_work_calibrate(&o->work, o->values, reference->size, ns, &reference->rounds);
+}
+
+// Measuring.
+
+static bool check_reference(struct overlap *o, struct overlap_reference *reference)
+{
+    struct weir_chunks_plan plan;
+    reference->job = (struct overlap_job){.overlap = o, .rounds = reference->rounds};
+    struct weir_chunks_params params = params_of(o, &reference->job, reference->size);
+    params.layout = WEIR_CHUNKS_BY_CHUNK;
+    params.queue_count = 1;
+    params.chunk_count = 1;
+    return check_job(o, &params, &plan, "one queue, one piece");
+}
+
+static bool check_way(struct overlap *o, struct overlap_way *way)
+{
+    const struct overlap_reference *reference = &o->references[way->reference];
+    char what[64];
+    way->job = (struct overlap_job){.overlap = o, .rounds = reference->rounds};
+    struct weir_chunks_params params = params_of(o, &way->job, reference->size);
+    choose(way, &params);
+    snprintf(what, sizeof what, "order %s, %u chunks", order_words[way->order - BENCH_WORD],
+             (unsigned)params.chunk_count);
+    return check_job(o, &params, &way->plan, what);
+}
+
+static bool check_all(struct overlap *o)
+{
+    for (size_t i = 0; i < o->reference_count; i++)
+        if (!choose_rounds(o, &o->references[i]) || !check_reference(o, &o->references[i]))
+            return false;
+    for (size_t i = 0; i < o->way_count; i++)
+        if (!check_way(o, &o->ways[i]))
+            return false;
+    return true;
+}
+
+static bool measure_reference(struct overlap *o, struct overlap_reference *reference)
+{
+    struct bench *bench = o->bench;
+    double up, down, both, kernel, one;
+    if (!time_copies(o, reference->size, true, false, &up) ||
+        !time_copies(o, reference->size, false, true, &down) ||
+        !time_copies(o, reference->size, true, true, &both) ||
+        !bench_work_time(&o->work, o->values, reference->size, reference->rounds, &kernel) ||
+        !run_job(o, reference->job.chunks, &one))
+        return false;
+    bench_keep(bench, &reference->up, up);
+    bench_keep(bench, &reference->down, down);
+    bench_keep(bench, &reference->both, both);
+    bench_keep(bench, &reference->kernel_alone, kernel);
+    bench_keep(bench, &reference->one_queue, one);
+    return true;
+}
+
+static bool measure_all(struct overlap *o)
+{
+    struct bench *bench = o->bench;
+    for (bench_start(bench, 5 * o->reference_count + o->way_count); bench_turn(bench);) {
+        for (size_t i = 0; i < o->reference_count; i++)
+            if (!measure_reference(o, &o->references[i]))
+                return false;
+        for (size_t i = 0; i < o->way_count; i++) {
+            double ns;
+            if (!run_job(o, o->ways[i].job.chunks, &ns))
+                return false;
+            bench_keep(bench, &o->ways[i].ns, ns);
+        }
+    }
+    return true;
+}
+
+static struct bench_samples scaled(const struct bench_samples *samples, double by)
+{
+    struct bench_samples result = *samples;
+    for (size_t i = 0; i < result.count; i++)
+        result.values[i] *= by;
+    return result;
+}
+
+static void put_bare(struct bench_table *table, const struct overlap_reference *reference,
+                     const char *what, const struct bench_samples *ns, double bytes)
+{
+    char size[WEIR_TEXT_QUANTITY_SIZE];
+    struct bench_samples ms = scaled(ns, 1e-6), rate = {0};
+    for (size_t i = 0; i < ns->count && bytes > 0; i++)
+        rate.values[rate.count++] = bytes / ns->values[i];
+    bench_put_text(table, "%s", weir_text_bytes(size, reference->size));
+    bench_put_text(table, "%s", what);
+    bench_put(table, &ms);
+    bench_put(table, &rate);
+}
+
+static void report_references(struct overlap *o)
+{
+    static const struct bench_column columns[] = {
+        {"size", "size", BENCH_TEXT, 0},
+        {"what", "what", BENCH_TEXT, 0},
+        {"ms", "ms", BENCH_SPREAD, 3},
+        {"gb_per_s", "GB/s", BENCH_SPREAD, 1},
+    };
+    struct bench_table *table = bench_table(o->bench, "alone", "each part alone", columns, 4);
+    for (size_t i = 0; i < o->reference_count; i++) {
+        const struct overlap_reference *reference = &o->references[i];
+        const double size = (double)reference->size;
+        char name[64];
+        if (i == 0 || reference->size != o->references[i - 1].size) {
+            put_bare(table, reference, "bare copy up", &reference->up, size);
+            put_bare(table, reference, "bare copy down", &reference->down, size);
+            put_bare(table, reference, "both at once (the limit)", &reference->both, 2 * size);
+        }
+        snprintf(name, sizeof name, "kernel, %s", reference->kernel_name);
+        put_bare(table, reference, name, &reference->kernel_alone, 0);
+        snprintf(name, sizeof name, "one queue, one piece, %s", reference->kernel_name);
+        put_bare(table, reference, name, &reference->one_queue, 0);
+    }
+}
+
+static void plot_way(struct overlap *o, const struct overlap_way *way,
+                     const struct bench_samples *ratio)
+{
+    const struct overlap_reference *reference = &o->references[way->reference];
+    const struct bench_spread spread = bench_spread(ratio);
+    char name[CLI_PLOT_TEXT], size[WEIR_TEXT_QUANTITY_SIZE], queues[24] = "";
+    if (o->queues.count > 1 && way->order != BENCH_WORD)
+        snprintf(queues, sizeof queues, ", %u queues", (unsigned)way->plan.queue_count);
+    snprintf(name, sizeof name, "%s%s, %s%s%s", order_words[way->order - BENCH_WORD], queues,
+             reference->kernel_name, o->sizes.count > 1 ? ", " : "",
+             o->sizes.count > 1 ? weir_text_bytes(size, reference->size) : "");
+    struct cli_plot_series *series = cli_plot_series(&o->bench->plot, name);
+    const struct cli_plot_point point = {way->plan.chunk_count, spread.median, spread.minimum,
+                                         spread.maximum};
+    size_t at = series->count;
+    cli_plot_add(series, point);
+    // The points are sorted by x; `auto` may have chosen any number of chunks.
+    for (; at > 0 && at < series->count && series->points[at - 1].x > point.x; at--) {
+        series->points[at] = series->points[at - 1];
+        series->points[at - 1] = point;
+    }
+}
+
+static void report_ways(struct overlap *o)
+{
+    static const char *const plan_orders[] = {"auto", "depth", "breadth", "interleaved"};
+    static const struct bench_column columns[] = {
+        {"size", "size", BENCH_TEXT, 0},          {"kernel", "kernel", BENCH_TEXT, 0},
+        {"asked", "order", BENCH_TEXT, 0},        {"order", "runs as", BENCH_TEXT, 0},
+        {"queues", "queues", BENCH_NUMBER, 0},    {"layout", "by", BENCH_TEXT, 0},
+        {"chunks", "chunks", BENCH_NUMBER, 0},    {"ms", "ms", BENCH_SPREAD, 3},
+        {"to_limit", "x limit", BENCH_SPREAD, 3}, {"speed_up", "x one queue", BENCH_SPREAD, 2},
+    };
+    struct bench_table *table =
+        bench_table(o->bench, "ways",
+                    "in chunks: time, as a multiple of the bare copies in both "
+                    "directions, and speed-up to one queue in one piece",
+                    columns, sizeof columns / sizeof *columns);
+    for (size_t i = 0; i < o->way_count; i++) {
+        const struct overlap_way *way = &o->ways[i];
+        const struct overlap_reference *reference = &o->references[way->reference];
+        const struct bench_samples ms = scaled(&way->ns, 1e-6);
+        const struct bench_samples ratio = bench_ratio(&way->ns, &reference->both);
+        const struct bench_samples gain = bench_ratio(&reference->one_queue, &way->ns);
+        char size[WEIR_TEXT_QUANTITY_SIZE];
+        bench_put_text(table, "%s", weir_text_bytes(size, reference->size));
+        bench_put_text(table, "%s", reference->kernel_name);
+        bench_put_text(table, "%s", order_words[way->order - BENCH_WORD]);
+        bench_put_text(table, "%s", plan_orders[way->plan.order]);
+        bench_put_number(table, way->plan.queue_count);
+        bench_put_text(table, "%s", way->plan.layout == WEIR_CHUNKS_BY_ENGINE ? "engine" : "chunk");
+        bench_put_number(table, way->plan.chunk_count);
+        bench_put(table, &ms);
+        bench_put(table, &ratio);
+        bench_put(table, &gain);
+        plot_way(o, way, &ratio);
+    }
+}
+
+// The plans that `auto` chose.
+static void report_plans(struct overlap *o)
+{
+    static const struct bench_column columns[] = {
+        {"size", "size", BENCH_TEXT, 0},
+        {"chunks", "chunks", BENCH_NUMBER, 0},
+        {"first", "the first", BENCH_TEXT, 0},
+        {"largest", "the largest", BENCH_TEXT, 0},
+    };
+    struct bench_table *table =
+        bench_table(o->bench, "plans", "chunks of auto", columns, sizeof columns / sizeof *columns);
+    for (size_t i = 0; i < o->way_count; i++) {
+        const struct weir_chunks_plan *plan = &o->ways[i].plan;
+        const struct overlap_reference *reference = &o->references[o->ways[i].reference];
+        char text[WEIR_TEXT_QUANTITY_SIZE];
+        const bool other = reference > o->references && reference->size == reference[-1].size;
+        if (o->ways[i].order != BENCH_WORD + OVERLAP_AUTO || other)
+            continue;
+        bench_put_text(table, "%s", weir_text_bytes(text, reference->size));
+        bench_put_number(table, plan->chunk_count);
+        bench_put_text(table, "%s", weir_text_bytes(text, plan->first_count * sizeof(uint32_t)));
+        bench_put_text(table, "%s", weir_text_bytes(text, plan->most_count * sizeof(uint32_t)));
+    }
+}
+
+static bool has_order(const struct overlap *o, uint64_t order)
+{
+    for (size_t i = 0; i < o->orders.count; i++)
+        if (o->orders.values[i] == BENCH_WORD + order)
+            return true;
+    return false;
+}
+
+static void set_plot(struct cli_plot *plot)
+{
+    snprintf(plot->title, sizeof plot->title, "Chunked copies and a kernel: time over the limit");
+    snprintf(plot->x_name, sizeof plot->x_name, "chunks");
+    snprintf(plot->y_name, sizeof plot->y_name, "multiple of the bare copies' time");
+    snprintf(plot->level_name, sizeof plot->level_name, "bare copies, both ways");
+    plot->level = 1;
+    plot->doubling = true;
+}
+
+static void report_all(struct overlap *o)
+{
+    set_plot(&o->bench->plot);
+    report_references(o);
+    report_ways(o);
+    if (has_order(o, OVERLAP_AUTO))
+        report_plans(o);
+}
 
 static bool list_references(struct overlap *o)
 {
@@ -82,10 +531,10 @@ static bool check(struct bench *bench, void *user)
                                                 SIZE_MOST, &o->sizes)) &&
            bench_parse_list(bench, "chunks", o->asked_chunks, chunk_words, 1, WEIR_CHUNKS_MAX,
                             &o->chunks) &&
-           bench_parse_list(bench, "orders", o->asked_orders, overlap_orders, 0, 0, &o->orders) &&
+           bench_parse_list(bench, "orders", o->asked_orders, order_words, 0, 0, &o->orders) &&
            bench_parse_list(bench, "queues", o->asked_queues, queue_words, 1,
                             WEIR_CHUNKS_QUEUES_MAX, &o->queues) &&
-           bench_parse_list(bench, "kernel", o->asked_kernels, overlap_kernels, 1, ROUNDS_MOST,
+           bench_parse_list(bench, "kernel", o->asked_kernels, kernel_words, 1, ROUNDS_MOST,
                             &o->kernels);
 }
 
@@ -96,11 +545,11 @@ static bool run(struct bench *bench, void *user)
     if (!o->asked_sizes)
         o->sizes = (struct bench_list){
             1, {limits->unified_memory && !limits->copy_engines_to_device ? SIZE_CPU : SIZE_GPU}};
-    const bool fine = list_references(o) && list_ways(o) && overlap_make(o) && overlap_check(o) &&
-                      overlap_measure(o);
+    const bool fine =
+        list_references(o) && list_ways(o) && make_all(o) && check_all(o) && measure_all(o);
     if (fine)
-        overlap_report(o);
-    overlap_destroy(o);
+        report_all(o);
+    destroy_all(o);
     return fine;
 }
 

@@ -144,9 +144,9 @@ static void print_table(const struct bench_table *table)
     cli_table_print(&to, stdout, 2);
 }
 
-static void print_head(const struct bench *bench, const char *name)
+static void print_head(const struct bench *bench)
 {
-    printf("weir bench %s", name);
+    printf("%s", bench->command);
     if (bench->device) {
         const struct weir_device_info *info = weir_device_get_info(bench->device);
         printf(" on %s (%s, %s)", info->name, weir_runtime_backend(bench->runtime), info->driver);
@@ -158,9 +158,9 @@ static void print_head(const struct bench *bench, const char *name)
     printf("; %llu results checked\n", (unsigned long long)bench->checked);
 }
 
-static void print_text(const struct bench *bench, const char *name)
+static void print_text(const struct bench *bench)
 {
-    print_head(bench, name);
+    print_head(bench);
     for (size_t i = 0; i < bench->table_count; i++)
         if (bench->tables[i].count > 0)
             print_table(&bench->tables[i]);
@@ -280,7 +280,7 @@ int bench_report(struct bench *bench, const char *name)
     if (bench->json)
         code = print_json(bench, name);
     else
-        print_text(bench, name);
+        print_text(bench);
     if (bench->save_path && save_json(bench, name) != CLI_OK)
         code = CLI_FAILED;
     if (bench->plot_path) {

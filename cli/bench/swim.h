@@ -9,7 +9,7 @@
 #define WEIR_CLI_BENCH_SWIM_H
 
 #include "cli/bench/bench.h"
-#include "cli/bench/swim_blas.h"
+#include "pipelines/train/blas.h"
 
 enum {
     SWIM_RING = 8, // matrices that the products use in turn
@@ -79,7 +79,8 @@ struct swim {
     weir_buffer *down_from, *up_to;
     weir_buffer *down_pinned, *up_pinned;
     unsigned char *down_plain, *up_plain;
-    swim_blas *blas; // NULL where there is no cuBLAS
+    struct train_blas *blas;                                // NULL where there is no cuBLAS
+    struct train_blas_product blas_products[2 * SWIM_RING]; // those on tensor cores last
 };
 
 // Makes queues, kernels and memory, and fills what is read.

@@ -164,13 +164,38 @@ static bool fill_copies(struct swim *swim)
                WEIR_OK;
 }
 
+static weir_status describe_products(struct swim *swim)
+{
+    struct weir_native_buffer from, to;
+    weir_status status = weir_buffer_get_native(swim->factors, &from);
+    if (status == WEIR_OK)
+        status = weir_buffer_get_native(swim->results, &to);
+    for (size_t i = 0; i < 2 * SWIM_RING && status == WEIR_OK; i++) {
+        const uint64_t factor = from.address + i % SWIM_RING * swim->matrix_bytes;
+        const uint32_t side = (uint32_t)swim->side;
+        swim->blas_products[i] = (struct train_blas_product){
+            .blas = swim->blas,
+            .a = factor,
+            .b = factor,
+            .c = to.address + i % SWIM_RING * swim->matrix_bytes,
+            .m = side,
+            .n = side,
+            .k = side,
+            .tensor = i >= SWIM_RING,
+        };
+    }
+    return status;
+}
+
 static void open_blas(struct swim *swim)
 {
-    char message[512];
-    swim->blas = swim_blas_open(swim->queues[0], swim->factors, swim->results, (size_t)swim->side,
-                                SWIM_RING, message, sizeof message);
-    if (!swim->blas && *message)
-        bench_note(swim->bench, "not measured: cuBLAS: %s", message);
+    if (strcmp(weir_runtime_backend(swim->bench->runtime), "cuda") != 0)
+        return;
+    if (train_blas_open(swim->bench->device, NULL, &swim->blas) == WEIR_OK &&
+        describe_products(swim) == WEIR_OK)
+        return;
+    train_blas_close(&swim->blas);
+    bench_note(swim->bench, "not measured: cuBLAS: %.250s", weir_last_error()->message);
 }
 
 bool swim_open(struct swim *swim)
@@ -204,7 +229,8 @@ bool swim_open(struct swim *swim)
 void swim_close(struct swim *swim)
 {
     if (swim->queues[0])
-        swim_blas_close(&swim->blas, swim->queues[0]);
+        (void)weir_queue_sync(swim->queues[0], WEIR_FOREVER);
+    train_blas_close(&swim->blas);
     free(swim->up_plain);
     free(swim->down_plain);
     weir_buffer_destroy(&swim->up_pinned);
@@ -230,8 +256,13 @@ void swim_close(struct swim *swim)
 static weir_status submit_blas(struct swim *swim, weir_queue *queue, bool tensor)
 {
     weir_status status = WEIR_OK;
-    for (uint64_t i = 0; i < swim->products && status == WEIR_OK; i++)
-        status = swim_blas_multiply(swim->blas, queue, (size_t)i, tensor);
+    for (uint64_t i = 0; i < swim->products && status == WEIR_OK; i++) {
+        const size_t number = (size_t)(i % SWIM_RING), at = number * swim->matrix_bytes;
+        status = weir_queue_native(queue, train_blas_multiply,
+                                   &swim->blas_products[number + (tensor ? SWIM_RING : 0)],
+                                   weir_in(swim->factors, at, swim->matrix_bytes),
+                                   weir_out(swim->results, at, swim->matrix_bytes));
+    }
     return status;
 }
 

@@ -18,10 +18,12 @@ enum {
     TYPE_F32 = 0,      // CUDA_R_32F
     TYPE_BF16 = 14,    // CUDA_R_16BF
     COMPUTE_F32 = 68,  // CUBLAS_COMPUTE_32F
+    COMPUTE_TF32 = 77, // CUBLAS_COMPUTE_32F_FAST_TF32
     ALGORITHM_ANY = -1 // CUBLAS_GEMM_DEFAULT
 };
 
-static const char *const names[] = {"libcublas.so.13", "libcublas.so.12"};
+static const char *const names[] = {"libcublas.so.13", "/usr/local/cuda/lib64/libcublas.so.13",
+                                    "libcublas.so.12", "/usr/local/cuda/lib64/libcublas.so.12"};
 
 struct train_blas {
     int (*create)(void **handle);
@@ -109,13 +111,13 @@ weir_status train_blas_multiply(const struct weir_native_queue *native, void *us
     int status = blas->set_stream(blas->handle, native->queue);
     if (status != 0)
         return refuse("cublasSetStream", status);
-    status =
-        blas->multiply(blas->handle, p->turned_b ? OPERATION_T : OPERATION_N,
-                       p->turned_a ? OPERATION_T : OPERATION_N, (int)p->n, (int)p->m, (int)p->k,
-                       &one, (const void *)(uintptr_t)p->b, type, (int)(p->turned_b ? p->k : p->n),
-                       (const void *)(uintptr_t)p->a, type, (int)(p->turned_a ? p->m : p->k),
-                       p->add ? &one : &zero, (void *)(uintptr_t)p->c,
-                       p->narrow ? TYPE_BF16 : TYPE_F32, (int)p->n, COMPUTE_F32, ALGORITHM_ANY);
+    status = blas->multiply(blas->handle, p->turned_b ? OPERATION_T : OPERATION_N,
+                            p->turned_a ? OPERATION_T : OPERATION_N, (int)p->n, (int)p->m,
+                            (int)p->k, &one, (const void *)(uintptr_t)p->b, type,
+                            (int)(p->turned_b ? p->k : p->n), (const void *)(uintptr_t)p->a, type,
+                            (int)(p->turned_a ? p->m : p->k), p->add ? &one : &zero,
+                            (void *)(uintptr_t)p->c, p->narrow ? TYPE_BF16 : TYPE_F32, (int)p->n,
+                            p->tensor ? COMPUTE_TF32 : COMPUTE_F32, ALGORITHM_ANY);
     return status == 0 ? WEIR_OK : refuse("cublasGemmEx", status);
 }
 

@@ -25,6 +25,7 @@ struct train_blas_product {
     bool turned_a, turned_b, add;
     bool bf16;   // both factors; else they are float32
     bool narrow; // c is bf16 too, which is for callers that add no more to it
+    bool tensor; // of float32: on tensor cores, which round the factors to TF32 first
 };
 
 // A native function (weir_queue_native()); `user` is a struct train_blas_product.

@@ -78,7 +78,7 @@ USES = {
     "cli/common": ["api", "base"],
     "cli/program": ["api", "base", "cli/common", "core"],
     "cli/runtime": _RUNTIME + ["cli/common"],
-    # It opens bare drivers, as a backend does.
+    # The product by cuBLAS opens its library as a backend does.
     "cli/bench": _COMMAND + ["backends/kit", "core"],
     "cli/calibrate": _COMMAND + ["core"],
     "cli/check": ["api", "base", "cli/common", "cli/program", "core", "report"],
@@ -122,7 +122,7 @@ TARGETS = {
     "base": ["//base"],
     "base/ini": ["//base/ini"],
     "cli": ["//cli:command"],
-    "cli/bench": ["//cli/bench"],
+    "cli/bench": ["//cli/bench", "//cli/bench:comparable"],
     "cli/calibrate": ["//cli/calibrate"],
     "cli/check": ["//cli/check"],
     "cli/common": ["//cli/common"],

@@ -61,42 +61,9 @@ assert all(median(row["speed_up"]) == 1 for row in rows[::4])
 '
     expect_plot pipeline.svg "1 slot" "3 slots, graphs" "balanced"
 
-    # Priority.
-    expect_data 0 "$weir" bench priority --config "$config" --samples 3 --turns 2 --json \
-        --plot priority.svg
-    report '
-names = [row["condition"] for row in tables["latency"]]
-assert names[:2] == ["idle", "same"], names
-assert (names[2:] == ["high"]) != any("no priorities" in note for note in data["notes"])
-assert data["results_checked"] == 4
-for row in tables["latency"]:
-    assert 0 < median(row["median_us"]) <= median(row["p99_us"])
-    assert 0 <= median(row["beside_percent"]) <= 100
-assert median(tables["latency"][0]["beside_percent"]) == 0
-'
-    expect_plot priority.svg "idle" "99th percentile"
-    expect_data 1 env WEIR_PLUGINS=trace WEIR_TRACE_FILE=/dev/full "$weir" bench priority \
-        --config "$config" --samples 2 --turns 1 --quiet
+    expect_data 1 env WEIR_PLUGINS=trace WEIR_TRACE_FILE=/dev/full "$weir" bench pipeline \
+        --config "$config" --size 4K --frames 2 --slots 1 --turns 1 --quiet
     expect_contains "$messages" "/dev/full: the trace is incomplete"
-
-    # Graphs.
-    expect_data 0 "$weir" bench graph --config "$config" --nodes 1,7 --launches 5 --turns 2 --json \
-        --plot graph.svg
-    report '
-rows = tables["graphs"]
-assert [(row["nodes"], row["way"]) for row in rows] == [
-    (nodes, way) for nodes in (1, 7) for way in ("Weir, graph", "Weir, one by one")]
-assert data["results_checked"] == 3
-for row in rows:
-    assert 0 < median(row["submit_us"]) <= median(row["complete_us"])
-    assert row["submit_to_raw"] is None
-forks = tables["forks"] # one kernel is not enough for four queues
-assert [(row["nodes"], row["way"]) for row in forks] == [
-    (7, "Weir, graph"), (7, "Weir, one by one")]
-for row in forks:
-    assert 0 < median(row["submit_us"]) <= median(row["complete_us"])
-'
-    expect_plot graph.svg "Weir, graph" "kernels"
 
     # ARR-COC, on noise and on photographs.
     expect_data 0 "$weir" bench arr-coc --config "$config" --size 48 --frames 2 --turns 2 \
@@ -166,12 +133,6 @@ TEXT
     [ -z "$output" ] || fail "wrong results, and yet it printed: $output"
     expect_data 1 "$weir" bench pipeline --config lossy.ini --size 4K --turns 1 --frames 1
     expect_contains "$messages" "numbers are wrong"
-    expect_data 1 "$weir" bench priority --config lossy.ini --samples 1 --turns 1
-    expect_contains "$messages" "the small work before the turns: "
-    [ "$kind" = copy ] || {
-        expect_data 1 "$weir" bench graph --config lossy.ini --nodes 2 --launches 1 --turns 1
-        expect_contains "$messages" "Weir, graph of 2 nodes: number 0 is "
-    }
     unset WEIR_MODULE_PATH
 done
 cat >>lossy.ini <<'TEXT'
@@ -205,8 +166,6 @@ expect_usage "--chunks takes at most 16 values" overlap --chunks 1,2,3,4,5,6,7,8
 expect_data 2 "$weir" bench overlap --config null.ini --size 1M --queues 64 --chunks 64,65,66,67,68 --turns 1
 expect_contains "$messages" "more than 512 queues together"
 expect_usage "--size takes one size here" pipeline --size 1M,2M
-expect_usage "--nodes takes rising numbers" graph --nodes 5,5
-expect_usage "--nodes takes at most 6 values" graph --nodes 1,2,3,4,5,6,7
 expect_usage "--slots takes whole numbers from 1 to 64" pipeline --slots 65
 expect_usage "more than 16 pipelines" arr-coc --slots 1,2,3,4,5,6,7,8,9 --graphs off,on
 expect_usage "more than 16 pipelines" arr-coc --slots 1,2,3,4,5,6,7,8,9 --devices 0,1
@@ -216,7 +175,7 @@ expect_data 3 "$weir" bench arr-coc --config null.ini --devices 0,1 --turns 1
 expect_contains "$messages" "1"
 expect_usage "--graphs takes some of off, on" pipeline --graphs yes
 expect_usage "--graphs takes off, on or both" arr-coc --graphs on,off,on
-expect_usage "does not know what to do with 'x'" priority x
+expect_usage "does not know what to do with 'x'" submit x
 expect_data 1 "$weir" bench arr-coc --config null.ini missing.png
 expect_contains "$messages" "missing.png"
 expect_data 1 "$weir" bench overlap --config null.ini --size 8K --turns 1 --plot missing/plot.svg

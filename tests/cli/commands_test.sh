@@ -14,7 +14,7 @@ trainings=(ddp accumulate augment encdec)
 for training in "${trainings[@]}"; do
     commands+=("train $training")
 done
-benchmarks=(submit overlap pipeline pool graph priority arr-coc devices images swim comm ddp)
+benchmarks=(submit overlap pipeline arr-coc swim comm)
 for benchmark in "${benchmarks[@]}"; do
     commands+=("bench $benchmark")
 done

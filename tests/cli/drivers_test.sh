@@ -17,13 +17,13 @@ expect_contains "$output" "all is well"
 
 # PoCL 6 calls its devices cpu and cpu-minimal, and each is measured as what it is.
 export POCL_DEVICES="pthread basic"
-expect_data 0 as WEIR_TEST_OPENCL_NEW_NAMES=1 "$weir" bench submit --turns 1 --operations 5 --json
+expect_data 0 as WEIR_TEST_OPENCL_NEW_NAMES=1 WEIR_MODULE_PATH="$here/lib/weir" "$here/tests/bench/jobs/jobs" submit --turns 1 --operations 5 --json
 report '
 names = {key: [row["name"] for row in rows] for key, rows in tables.items()}
 assert names["opencl_long"] == ["long"], (names, data["notes"])
 assert names["opencl_empty"] == ["empty", "empty_set_once"], names
 '
-expect_data 0 as WEIR_TEST_OPENCL_NEW_NAMES=1 "$weir" bench submit --turns 1 --operations 5
+expect_data 0 as WEIR_TEST_OPENCL_NEW_NAMES=1 WEIR_MODULE_PATH="$here/lib/weir" "$here/tests/bench/jobs/jobs" submit --turns 1 --operations 5
 expect_contains "$output" "beside plain OpenCL on cpu-minimal"
 grep -q "beside plain OpenCL on cpu\(-[^m]\|$\|[^-]\)" <<<"$output" || fail "no threaded device: $output"
 unset POCL_DEVICES

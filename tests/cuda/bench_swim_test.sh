@@ -30,12 +30,12 @@ assert not any("not measured" in note for note in data["notes"]), data["notes"]
 # A product that is refused is an error that names the call.
 expect_status 3 env FAKE_CUBLAS=multiply "$weir" bench swim "${small[@]}" --quiet
 expect_contains "$output" "cuBLAS refused a product"
-expect_contains "$output" "cublasSgemm"
+expect_contains "$output" "cublasGemmEx"
 
 # Without cuBLAS the rest is measured, and a note says why.
 expect_status 0 env FAKE_CUBLAS=create "$weir" bench swim "${small[@]}" --json --quiet
 report '
-assert "not measured: cuBLAS: cublasCreate failed with 1" in data["notes"], data["notes"]
+assert "not measured: cuBLAS: cuBLAS refused the device" in data["notes"], data["notes"]
 assert len(tables["parts"]) == 6 and len(tables["kernels"]) == 3
 '
 

@@ -1,6 +1,5 @@
 #!/bin/bash
-# `weir bench` through the real backend code, on the fake libcuda: the raw peer together with Weir,
-# and the checked results. Times are not judged.
+# `weir bench` through the real backend code, on the fake libcuda: and the checked results. Times are not judged.
 
 . tests/support/shell.sh
 . tests/cli/bench.sh
@@ -21,16 +20,9 @@ bench()
 
 bench submit --operations 50 --plot "$TEST_TMPDIR/submit.svg"
 report '
-rows = tables["cuda"]
-assert [row["name"] for row in rows] == [
-    "sequence", "sequence_no_context", "copy", "launch", "record", "wait", "round_trip"]
-for row in rows:
-    assert median(row["weir_ns"]) > 0 and median(row["other_ns"]) > 0, row
-    median(row["ratio"])
-assert any("OpenCL" in note for note in data["notes"])
-assert data["results_checked"] == 4
+assert all(median(row["weir_ns"]) > 0 for row in tables["calls"]) and data["results_checked"] == 3
 '
-expect_plot "$TEST_TMPDIR/submit.svg" "Weir" "raw CUDA" "round_trip"
+expect_plot "$TEST_TMPDIR/submit.svg" "Weir" "round_trip"
 
 bench overlap --size 64K --kernel 2
 report '
@@ -42,26 +34,13 @@ assert tables["plans"] == [
 '
 bench pipeline --size 4K --frames 5 --slots 1,3
 report 'assert len(tables["pipeline"]) == 6'
-bench priority --samples 3
-report '
-assert [row["condition"] for row in tables["latency"]] == ["idle", "same", "high"]
-assert data["notes"] == []
-'
-bench graph --nodes 3 --launches 4
-report '
-assert [row["way"] for row in tables["graphs"]] == [
-    "Weir, graph", "Weir, one by one", "raw CUDA, graph", "raw CUDA, one by one"]
-assert data["results_checked"] == 2 and data["notes"] == []
-assert median(tables["graphs"][0]["submit_to_raw"]) > 0
-'
-
 # A driver call that fails, early and late: a message, no figures, nothing leaked.
 struck=0
 for call in cuMemcpyHtoDAsync cuLaunchKernel cuEventRecord cuStreamCreateWithPriority cuMemHostAlloc; do
     for number in 1 4 40; do
         for arguments in "overlap --size 8K --kernel light --chunks 2" \
             "pipeline --size 4K --frames 3 --slots 2 --graphs off,on" \
-            "graph --nodes 2 --launches 2" "submit --operations 10"; do
+            "submit --operations 10"; do
             status=0
             # shellcheck disable=SC2086
             WEIR_TEST_CUDA_FAIL="$call:$number" "$weir" bench $arguments --turns 1 \
@@ -76,4 +55,4 @@ for call in cuMemcpyHtoDAsync cuLaunchKernel cuEventRecord cuStreamCreateWithPri
         done
     done
 done
-[ "$struck" -ge 30 ] || fail "only $struck of the failures struck"
+[ "$struck" -ge 20 ] || fail "only $struck of the failures struck"

@@ -478,17 +478,29 @@ what=""
 # What `weir bench` measures, on $backend. After each line: about how long it takes on
 # an H200, with CUDA or with OpenCL. PoCL gets what a processor can do in that time.
 
-# bench LIMIT NAME ARGUMENT...: the benchmark with these arguments, under this name in
-# the folder of figures.
-bench()
+# figures_of LIMIT NAME COMMAND...: the benchmark, under this name in the folder of figures.
+figures_of()
 {
     local limit="$1" name="$2-$backend"
     shift 2
     use "$backend"
-    run "$limit" "bench-$name" "${on[@]}" "$weir" bench "$@" --quiet \
+    run "$limit" "bench-$name" "${on[@]}" "$@" --quiet \
         --save "$figures/$name.json" --plot "$figures/$name.svg"
     what="$backend: bench ${name%-"$backend"}"
     [ "$status" -eq 0 ] || judge "$what"
+}
+
+# bench LIMIT NAME ARGUMENT...: of the command.
+bench()
+{
+    figures_of "$1" "$2" "$weir" bench "${@:3}"
+}
+
+# job LIMIT NAME ARGUMENT...: of tests/bench, beside the driver's own calls.
+job()
+{
+    figures_of "$1" "$2" env "WEIR_MODULE_PATH=$prefix/lib/weir" \
+        "$root/tests/bench/jobs/jobs" "${@:3}"
 }
 
 # bench_rows PATTERN: a row for each line of the last benchmark's tables that matches.
@@ -541,6 +553,8 @@ benches()
         big=(--size 16M,1G --chunks 16,64,256 --queues auto,8)
     fi
     bench 100 submit submit # 10 s
+    bench_rows '^  (sequence|copy|launch|record|wait|round_trip)'
+    job 100 submit-raw submit # 10 s
     bench_rows '^  (sequence|copy|launch|record|wait|round_trip|long|empty)|not measured'
     bench 100 overlap overlap --kernel light "${big[@]}" "${few[@]}" # 30 s
     bench_rows '^  .*( auto |at once|one piece)'
@@ -548,11 +562,11 @@ benches()
     bench_rows '^  .*( auto |at once|one piece|kernel, )'
     bench 100 pipeline pipeline --slots 1,2,3 --graphs off,on "${few[@]}" # 15 s
     bench_rows '^  (compute-heavy|balanced|copy-heavy) '
-    bench 60 graph graph "${few[@]}" # 5 s
+    job 60 graph graph "${few[@]}" # 5 s
     bench_rows '^ +[0-9]+ +(Weir|raw)'
-    bench 60 pool pool "${few[@]}" # 5 s
+    job 60 pool pool "${few[@]}" # 5 s
     bench_rows '^ +[0-9]+  +(pair|set) |^note'
-    bench 60 priority priority "${few[@]}" # 6 s
+    job 60 priority priority "${few[@]}" # 6 s
     bench_rows '^  (idle|same|high) '
     bench 100 swim swim "${few[@]}" # 20 s
     bench_rows '^  (products|pinned|pageable)|^note'
@@ -739,7 +753,7 @@ one_rank()
 {
     local what missing
     local -x WEIR_CUDA_NCCL="$nccl"
-    bench 60 comm comm --ranks 1 --collectives all-reduce,broadcast,all-gather
+    job 60 comm comm --ranks 1 --collectives all-reduce,broadcast,all-gather
     missing="$(printf '%s\n' "$output" | sed -n 's/^note: no raw NCCL beside it: //p')"
     if [ -n "$missing" ]; then
         row absent "cuda: collectives" "$missing"
@@ -840,7 +854,8 @@ ddp()
     nccl="$(wheel_nccl)"
     blas="$(wheel_cublas)"
     use cuda
-    run 90 ddp "${on[@]}" "WEIR_CUDA_NCCL=$nccl" "$weir" launch -n 2 --no-prefix "$weir" bench ddp --quiet \
+    run 90 ddp "${on[@]}" "WEIR_CUDA_NCCL=$nccl" "WEIR_MODULE_PATH=$prefix/lib/weir" "$weir" launch -n 2 \
+        --no-prefix "$root/tests/bench/jobs/jobs" ddp --quiet \
         --cublas "${blas:-libcublas.so.12}" --nccl "${nccl/#auto/libnccl.so.2}" \
         --save "$figures/ddp.json" --plot "$figures/ddp.svg"
     judge "cuda: ddp" "$(printf '%s\n' "$output" | sed -n 's/.*; //; /results checked/p' | head -n 1)"
@@ -900,7 +915,8 @@ sim()
     local line
     [[ " ${backends[*]} " == *" cuda "* && -x "$root/tests/bench/sim/measure.sh" ]] || return 0
     use cuda
-    run 350 sim "${on[@]}" bash "$root/tests/bench/sim/measure.sh" --weir "$weir" --out "$figures/sim"
+    run 350 sim "${on[@]}" "WEIR_MODULE_PATH=$prefix/lib/weir" bash "$root/tests/bench/sim/measure.sh" --weir "$weir" \
+        --jobs "$root/tests/bench/jobs/jobs" --out "$figures/sim"
     while IFS= read -r line; do
         row - "cuda: sim" "$line"
     done < <(printf '%s\n' "$output" | grep '^measure: ')

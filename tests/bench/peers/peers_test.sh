@@ -32,10 +32,6 @@ found="$(peer_lines "$peers/raw_opencl_chunks" --rounds 2 --bytes 1M)"
 expect_contains "$found" "three_queues_64_chunks"
 found="$(WEIR_BACKEND=opencl peer_lines "$peers/weir_chunks" --rounds 2 --bytes 1M)"
 expect_contains "$found" "measured: auto"
-found="$(WEIR_BACKEND=opencl peer_lines "$peers/weir_arr_coc" --rounds 2 --frames 1)"
-expect_contains "$found" "frame_3_slots"
-found="$(WEIR_BACKEND=opencl peer_lines "$peers/weir_graph" --rounds 2)"
-expect_contains "$found" "graph_20_complete"
 found="$(WEIR_BACKEND=opencl WEIR_COPY_THREADS=2 peer_lines "$peers/weir_pageable" --rounds 2 --least 64K --most 16M --wrapped 1)"
 expect_contains "$found" "copy_down_16M"
 expect_contains "$found" "wrapped_up_64K"
@@ -45,7 +41,7 @@ for step in first_result runtime device next_buffer close exit ended; do
 done
 
 # These measure if there is a GPU, and otherwise say that there is none.
-for program in raw_cuda_chunks raw_cuda_frames raw_cuda_graph raw_cuda_pageable raw_cuda_start; do
+for program in raw_cuda_chunks raw_cuda_pageable raw_cuda_start; do
     found="$(peer_lines "$peers/$program" --rounds 2)"
     case "$found" in
     measured:* | "skipped: there is no CUDA driver"* | "skipped: the CUDA driver cannot"*) ;;
@@ -68,14 +64,17 @@ expect_status 0 "$peers/raw_opencl_chunks" --help
 # Without PyTorch its peers say so; with it, they run on the CPU.
 dump="$TEST_TMPDIR/dump"
 mkdir "$dump"
-WEIR_BACKEND=opencl expect_status 0 "$peers/weir_arr_coc" --rounds 1 --frames 1 --dump "$dump"
-for script in torch_arr_coc torch_chunks torch_ddp torch_pageable torch_swim torch_train; do
+weights=pipelines/arr_coc/weights/arr_coc_weights.safetensors
+found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_arr_coc.py" --weir "$PWD/cli/weir" --rounds 2 --frames 1 \
+    --weights "$weights" --dump "$dump")"
+expect_contains "$found" "frame_3_slots frame_3_slots_graphs"
+for script in torch_arr_coc torch_chunks torch_ddp torch_pageable torch_train; do
     expect_status 0 python3 "$peers/$script.py" --help
     expect_contains "$output" "--rounds"
 done
 found="$(peer_lines python3 "$peers/torch_arr_coc.py" --rounds 2 --frames 1 --no-compile \
     --device cpu --dump "$dump" \
-    --weights pipelines/arr_coc/weights/arr_coc_weights.safetensors)"
+    --weights "$weights")"
 expect_contains "$found" "$(python3 -c 'import torch' 2>/dev/null && echo frame_eager ||
     echo 'skipped: PyTorch is not installed')"
 echo "torch_arr_coc: $found"
@@ -109,7 +108,7 @@ echo "torch_train, images of a file: $found"
 
 # Commands of Weir, of which each round is a run of its own.
 export WEIR_MODULE_PATH="$PWD/lib/weir"
-found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_ddp.py" --weir "$PWD/cli/weir" --rounds 2 --layers 3 \
+found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_ddp.py" --weir "$PWD/cli/weir" --jobs "$PWD/tests/bench/jobs/jobs" --rounds 2 --layers 3 \
     --width 16 --batch 8 --caps auto,1)"
 expect_contains "$found" "measured: compute_8 weir_8_1 weir_8_auto"
 found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_train.py" --weir "$PWD/cli/weir" --rounds 2 --batch 4 \
@@ -131,7 +130,6 @@ row = rows["PoCL: chunks, one queue: plain OpenCL, the same"]
 assert row["rounds"] == 2 and 0 < row["ratio"]["min"] <= row["ratio"]["median"], row
 missing = rows["chunks, auto: copies both ways"]
 assert missing["target"] == 1.012 and ("reason" in missing or missing["verdict"]), missing
-assert not any("graph" in what for what in rows), rows.keys()
 PYTHON
 
 # Ratios are computed per round, the best of several figures counts, and a target is met or missed.
@@ -161,6 +159,11 @@ assert row(("b", ["y"]), "rate", ">=", 3.1)["verdict"] == "MISSED"
 assert row(("b", ["y"]), "rate", None, None)["verdict"] == ""
 assert row(("c", ["y"]), "rate", ">=", 1)["reason"] == "c: no such thing"
 assert "there is nothing here for d" in row(("d", ["y"]), "rate", ">=", 1)["reason"]
+wanted = [("cuda", {"name": "copy"}, ("weir_ns", "other_ns"), "ratio", 1e-6, "what", "<=", 1.02)]
+figure = {"median": 2.0, "min": 1.0, "max": 3.0}
+job = s.job_rows({"tables": {"cuda": [{"name": "copy", "weir_ns": figure, "other_ns": figure, "ratio": figure}]}}, None, wanted)[0]
+assert job["verdict"] == "MISSED" and job["other_ms"] == 2e-6, job
+assert s.job_rows({"tables": {}, "notes": ["not measured: CUDA: none"]}, None, wanted)[0]["reason"].endswith("none")
 assert "has no figure q" in row(("b", ["q"]), "rate", ">=", 1)["reason"]
 
 # The interval of a median: for 6 values the outermost pair, of a probability of 62/64; for 15 the

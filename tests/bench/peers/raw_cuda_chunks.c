@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "tests/bench/peers/chunk_job.h"
-#include "tests/bench/peers/raw_cuda.h"
+#include "tests/bench/peers/raw_peer.h"
 
 struct raw {
     struct raw_cuda cu;
@@ -37,8 +37,8 @@ static bool open_queues(void *user, unsigned count)
 {
     struct raw *raw = user;
     for (raw->stream_count = 0; raw->stream_count < count; raw->stream_count++)
-        if (!RAW_CUDA(&raw->cu, cuStreamCreate, &raw->streams[raw->stream_count],
-                      CU_STREAM_NON_BLOCKING))
+        if (!RAW_CUDA(&raw->cu, cuStreamCreateWithPriority, &raw->streams[raw->stream_count],
+                      CU_STREAM_NON_BLOCKING, 0))
             return false;
     return true;
 }
@@ -111,9 +111,9 @@ static bool spoil(void *user)
 static bool capture(void *user)
 {
     struct raw *raw = user;
-    bool fine = RAW_CUDA(&raw->cu, cuStreamBeginCapture, raw->streams[0],
-                         CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) &&
-                RAW_CUDA(&raw->cu, cuEventRecord, raw->fork, raw->streams[0]);
+    bool fine =
+        RAW_CUDA(&raw->cu, cuStreamBeginCapture, raw->streams[0], CU_STREAM_CAPTURE_MODE_RELAXED) &&
+        RAW_CUDA(&raw->cu, cuEventRecord, raw->fork, raw->streams[0]);
     for (unsigned i = 1; fine && i < raw->stream_count; i++)
         fine = RAW_CUDA(&raw->cu, cuStreamWaitEvent, raw->streams[i], raw->fork, 0);
     return fine;
@@ -127,7 +127,7 @@ static bool end_capture(void *user)
         fine = RAW_CUDA(&raw->cu, cuEventRecord, raw->ends[i], raw->streams[i]) &&
                RAW_CUDA(&raw->cu, cuStreamWaitEvent, raw->streams[0], raw->ends[i], 0);
     return fine && RAW_CUDA(&raw->cu, cuStreamEndCapture, raw->streams[0], &raw->graph) &&
-           RAW_CUDA(&raw->cu, cuGraphInstantiate, &raw->executable, raw->graph, 0);
+           RAW_CUDA(&raw->cu, cuGraphInstantiateWithFlags, &raw->executable, raw->graph, 0);
 }
 
 static bool launch(void *user)
@@ -161,7 +161,7 @@ static bool open_raw(void *user)
     struct raw_cuda *cu = &raw->cu;
     const size_t size = chunk_size(raw->bytes);
     raw->job = (struct chunk_job){.calls = &calls, .user = raw, .size = size};
-    if (!raw_cuda_open(cu) ||
+    if (!raw_peer_cuda(cu) ||
         !RAW_CUDA(cu, cuModuleGetFunction, &raw->scale, cu->module, "scale") ||
         !RAW_CUDA(cu, cuMemAlloc, &raw->in, size) || !RAW_CUDA(cu, cuMemAlloc, &raw->out, size) ||
         !RAW_CUDA(cu, cuMemHostAlloc, (void **)&raw->job.src, size, 0) ||

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tests/bench/peers/pageable_job.h"
-#include "tests/bench/peers/raw_cuda.h"
+#include "tests/bench/peers/raw_peer.h"
 
 enum {
     THREADS_MAX = 16,
@@ -156,7 +156,7 @@ static bool start_thread(struct raw *raw, size_t index)
     struct raw_cuda *cu = &raw->cu;
     struct thread *thread = &raw->threads[index];
     thread->raw = raw;
-    if (!RAW_CUDA(cu, cuStreamCreate, &thread->stream, CU_STREAM_NON_BLOCKING))
+    if (!RAW_CUDA(cu, cuStreamCreateWithPriority, &thread->stream, CU_STREAM_NON_BLOCKING, 0))
         return false;
     for (int i = 0; i < SLOTS; i++)
         if (!RAW_CUDA(cu, cuMemHostAlloc, (void **)&thread->slots[i], raw->piece, 0) ||
@@ -227,7 +227,8 @@ static bool open_raw(void *user)
     raw->job.ways = ways;
     raw->job.way_count = sizeof ways / sizeof *ways;
     raw->job.user = raw;
-    if (!raw_cuda_open(cu) || !RAW_CUDA(cu, cuStreamCreate, &raw->stream, CU_STREAM_NON_BLOCKING) ||
+    if (!raw_peer_cuda(cu) ||
+        !RAW_CUDA(cu, cuStreamCreateWithPriority, &raw->stream, CU_STREAM_NON_BLOCKING, 0) ||
         !RAW_CUDA(cu, cuMemAlloc, &raw->memory, raw->job.most) ||
         !RAW_CUDA(cu, cuMemHostAlloc, (void **)&raw->pinned, pinned_bytes, 0))
         return false;

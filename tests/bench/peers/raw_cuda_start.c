@@ -1,5 +1,5 @@
 // The job through the CUDA driver.
-#include "tests/bench/peers/raw_cuda.h"
+#include "tests/bench/peers/raw_peer.h"
 #include "tests/bench/peers/start_job.h"
 
 struct raw_start {
@@ -13,19 +13,19 @@ struct raw_start {
 static bool init(void *user)
 {
     struct raw_start *start = user;
-    return raw_cuda_init(&start->cu);
+    return raw_peer_init(&start->cu);
 }
 
 static bool open_device(void *user)
 {
     struct raw_start *start = user;
-    return raw_cuda_open_device(&start->cu);
+    return raw_peer_open_device(&start->cu);
 }
 
 static bool load(void *user)
 {
     struct raw_start *start = user;
-    return raw_cuda_load_kernels(&start->cu);
+    return raw_peer_load_kernels(&start->cu);
 }
 
 static bool find(void *user)
@@ -39,7 +39,7 @@ static bool make_stream(void *user)
 {
     struct raw_start *start = user;
     struct raw_cuda *cu = &start->cu;
-    return RAW_CUDA(cu, cuStreamCreate, &start->stream, CU_STREAM_NON_BLOCKING);
+    return RAW_CUDA(cu, cuStreamCreateWithPriority, &start->stream, CU_STREAM_NON_BLOCKING, 0);
 }
 
 static bool make_in(void *user)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tests/bench/peers/chunk_job.h"
-#include "tests/bench/peers/raw_opencl.h"
+#include "tests/bench/peers/raw_peer.h"
 
 struct raw {
     struct raw_opencl cl;
@@ -45,7 +45,7 @@ static bool open_queues(void *user, unsigned count)
     for (raw->queue_count = 0; raw->queue_count < count; raw->queue_count++) {
         raw->queues[raw->queue_count] =
             raw->cl.clCreateCommandQueue(raw->cl.context, raw->cl.device, 0, &code);
-        if (!raw_opencl_fine(code, "clCreateCommandQueue"))
+        if (!raw_peer_opencl_fine(code, "clCreateCommandQueue"))
             return false;
     }
     return true;
@@ -148,7 +148,7 @@ static bool make_buffer(struct raw *raw, uint64_t flags, cl_mem *out_buffer)
 {
     int32_t code;
     *out_buffer = raw->cl.clCreateBuffer(raw->cl.context, flags, raw->job.size, NULL, &code);
-    return raw_opencl_fine(code, "clCreateBuffer");
+    return raw_peer_opencl_fine(code, "clCreateBuffer");
 }
 
 static bool make_pinned(struct raw *raw, cl_mem *out_buffer, float **out_pointer)
@@ -159,7 +159,7 @@ static bool make_pinned(struct raw *raw, cl_mem *out_buffer, float **out_pointer
     *out_pointer =
         raw->cl.clEnqueueMapBuffer(raw->keeper, *out_buffer, 1, CL_MAP_READ | CL_MAP_WRITE, 0,
                                    raw->job.size, 0, NULL, NULL, &code);
-    return raw_opencl_fine(code, "clEnqueueMapBuffer");
+    return raw_peer_opencl_fine(code, "clEnqueueMapBuffer");
 }
 
 static bool open_raw(void *user)
@@ -168,13 +168,13 @@ static bool open_raw(void *user)
     struct raw_opencl *cl = &raw->cl;
     int32_t code = 0;
     raw->job = (struct chunk_job){.calls = &calls, .user = raw, .size = chunk_size(raw->bytes)};
-    if (!raw_opencl_open(cl))
+    if (!raw_peer_opencl(cl))
         return false;
     raw->scale = cl->clCreateKernel(cl->program, "scale", &code);
-    if (!raw_opencl_fine(code, "clCreateKernel"))
+    if (!raw_peer_opencl_fine(code, "clCreateKernel"))
         return false;
     raw->keeper = cl->clCreateCommandQueue(cl->context, cl->device, 0, &code);
-    if (!raw_opencl_fine(code, "clCreateCommandQueue") ||
+    if (!raw_peer_opencl_fine(code, "clCreateCommandQueue") ||
         !make_buffer(raw, CL_MEM_READ_WRITE, &raw->in) ||
         !make_buffer(raw, CL_MEM_READ_WRITE, &raw->out) ||
         !make_pinned(raw, &raw->pinned_src, &raw->job.src) ||

@@ -2,8 +2,9 @@
 """ARR-COC in PyTorch, in the form of the published example: three streams, an event after
 each stage, and a host that waits for every image. Also without that wait, and with the stages
 under torch.compile. The arithmetic is that of docs/arr-coc.md, and the results are compared with
-those that weir_arr_coc wrote with --dump before anything is timed."""
+those that weir_arr_coc.py left in --dump before anything is timed."""
 
+import json
 import math
 import os
 import sys
@@ -214,8 +215,12 @@ def compare(torch, model, streams, dump):
     """Stages 1 and 2 against Weir's; stage 3 on Weir's own relevance, exactly."""
     def far(a, b):
         return (a.cpu().double() - b.double()).abs().max().item()
-    wanted = {name: torch_peer.read_npy(torch, os.path.join(dump, name + ".npy"))
-              for name in ("relevance", "scores", "balance", "patches", "tokens")}
+    wanted = {name: torch_peer.read_npy(torch, os.path.join(dump, "frame.%s.npy" % name))
+              for name in ("relevance", "scores", "patches", "tokens")}
+    with open(os.path.join(dump, "frame.json"), encoding="utf-8") as file:
+        balance = json.load(file)["weights"]
+    wanted["balance"] = torch.tensor([balance[name] for name in (
+        "propositional", "perspectival", "participatory")])
     made = streams.one(0)
     streams.wait()
     distances = {"relevance": far(made[3], wanted["relevance"].reshape(-1)),
@@ -275,7 +280,7 @@ def make(torch, parsed):
 
 def main():
     parser = torch_peer.arguments("torch_arr_coc", __doc__)
-    parser.add_argument("--dump", help="the folder that weir_arr_coc --dump wrote")
+    parser.add_argument("--dump", help="the folder of weir_arr_coc.py")
     parser.add_argument("--weights", help="the .safetensors file")
     parser.add_argument("--frames", type=int, default=50, help="images of a figure (50)")
     parser.add_argument("--no-compile", dest="compile", action="store_false",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The step of `weir bench ddp` in PyTorch: layers without bias, forward and backward, under
+"""The step of the job `ddp` in PyTorch: layers without bias, forward and backward, under
 DistributedDataParallel with NCCL, or gloo on the CPU. It starts its own ranks, of which rank 0
 measures and prints."""
 

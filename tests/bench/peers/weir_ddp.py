@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`weir bench ddp` as a peer: each round starts the ranks, which check their results and measure each
+"""The job `ddp` as a peer: each round starts the ranks, which check their results and measure each
 step a few times, in an order that is another one each time. Figures are milliseconds of a step, medians:
 compute_BATCH, and weir_BATCH_CAP and raw_BATCH_CAP for each cap in MiB and `auto`."""
 
@@ -26,7 +26,7 @@ def read(report):
 
 def command(parsed, number):
     buckets = ",".join(cap if cap == "auto" else cap + "M" for cap in parsed.caps.split(","))
-    command = [parsed.weir, "launch", "-n", str(parsed.ranks), "--no-prefix", parsed.weir, "bench",
+    command = [parsed.weir, "launch", "-n", str(parsed.ranks), "--no-prefix", parsed.jobs,
                "ddp", "--json", "--quiet", "--turns", str(parsed.turns), "--seed", str(number),
                "--buckets", buckets]
     for option in ("layers", "width", "batch", "cublas", "nccl"):
@@ -37,6 +37,7 @@ def command(parsed, number):
 
 def main():
     parser = weir_command.arguments("weir_ddp", __doc__)
+    parser.add_argument("--jobs", required=True, help="the program of the jobs")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--layers", type=int)
     parser.add_argument("--width", type=int)

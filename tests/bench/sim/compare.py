@@ -96,14 +96,16 @@ def read(path):
         return None
 
 
-def predict(weir, arguments, environment):
+def predict(asked, arguments, environment):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "figures.json")
-        done = subprocess.run([weir, "bench", *arguments, "--turns", "1", "--quiet", "--save", path],
+        command = ([asked.jobs, *arguments[1:]] if arguments[0] == "jobs"
+                   else [asked.weir, "bench", *arguments])
+        done = subprocess.run([*command, "--turns", "1", "--quiet", "--save", path],
                               env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, check=False)
         if done.returncode != 0:
-            print(f"compare: weir bench {' '.join(arguments)}: {done.stdout.strip()}", file=sys.stderr)
+            print(f"compare: {' '.join(arguments)}: {done.stdout.strip()}", file=sys.stderr)
             return None
         return read(path)
 
@@ -138,7 +140,7 @@ def best_host(asked, arguments, environment, measured):
         changed = dict(environment)
         if factor != 1:
             changed["WEIR_SIM_CHANGES"] = changes_of(submits_of(environment["WEIR_SIM_GPU"]), factor)
-        figures = predict(asked.weir, arguments, changed)
+        figures = predict(asked, arguments, changed)
         if not figures:
             return None, factor
         error = error_of(rows_between(rows_of(figures), measured))
@@ -192,6 +194,8 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", help="what measure.sh left")
     parser.add_argument("--weir", help="the command; needed without --measured")
+    parser.add_argument("--jobs", default=os.path.join(here, "../jobs/jobs"),
+                        help="the program of the jobs (tests/bench/jobs)")
     parser.add_argument("--measured", metavar="FOLDER", help="another run's, in place of predictions")
     parser.add_argument("--gpu", help="the model (card.ini of the folder)")
     parser.add_argument("--hosts", type=factors, default=[1.0],

@@ -7,7 +7,7 @@ set -u
 usage()
 {
     cat <<'TEXT'
-usage: measure.sh --weir FILE --out DIR [--cases FILE] [--turns N]
+usage: measure.sh --weir FILE --jobs FILE --out DIR [--cases FILE] [--turns N]
 
 Leaves in DIR: card.ini, the model that `weir calibrate` measured; kernels.ini, what
 `weir sim learn` found in traces of runs of one set; NAME.json, the figures of each case
@@ -17,14 +17,14 @@ TEXT
 }
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-weir="" out="" cases="$here/cases.txt" turns=11
+weir="" jobs="" out="" cases="$here/cases.txt" turns=11
 while [ "$#" -gt 0 ]; do
     case "$1" in
     --help)
         usage
         exit 0
         ;;
-    --weir | --out | --cases | --turns)
+    --weir | --jobs | --out | --cases | --turns)
         [ "$#" -gt 1 ] || { echo "measure: $1 needs a value" >&2 && exit 2; }
         declare "${1#--}=$2"
         shift
@@ -37,7 +37,7 @@ while [ "$#" -gt 0 ]; do
     esac
     shift
 done
-if [ -z "$weir" ] || [ -z "$out" ]; then usage >&2 && exit 2; fi
+if [ -z "$weir" ] || [ -z "$jobs" ] || [ -z "$out" ]; then usage >&2 && exit 2; fi
 mkdir -p "$out" || exit 2
 failures=0
 
@@ -53,14 +53,21 @@ keep()
     return 1
 }
 
+# bench ARGUMENT...: $benched is the command line, of the command or of a job.
+bench()
+{
+    benched=("$weir" bench "$@")
+    if [ "$1" = jobs ]; then benched=("$jobs" "${@:2}"); fi
+}
+
 # The first set: kernels of other sizes than those of the cases, one after the other. Products have at most
 # a block for each multiprocessor, as those of the cases: the time of more grows in steps.
 traces=()
 learn()
 {
     local name="$1"
-    shift
-    keep 60 "trace-$name" "$weir" trace --output "$out/$name.trace.gz" "$weir" bench "$@" --quiet \
+    bench "${@:2}"
+    keep 60 "trace-$name" "$weir" trace --output "$out/$name.trace.gz" "${benched[@]}" --quiet \
         --turns "$trace_turns" || return 0
     traces+=("$out/$name.trace.gz")
 }
@@ -69,7 +76,7 @@ keep 90 calibrate "$weir" calibrate --turns "$turns" --out "$out/card.ini"
 trace_turns=$((turns < 2 ? turns : 2))
 learn advance overlap --size 64K,2M,32M,512M --kernel 1,700 --orders depth --chunks 1,4,32 --queues 1
 learn arr-coc arr-coc --slots 1 --frames 20
-learn priority priority
+learn priority jobs priority
 for side in 256 512 896; do
     learn "swim-$side" swim --side "$side" --copies 1 --products 4 --portable
 done
@@ -85,7 +92,8 @@ while read -r name limit devices arguments; do
         continue
     fi
     # shellcheck disable=SC2086 # the words of a line
-    keep "$limit" "$name" "$weir" bench $arguments --turns "$turns" --quiet --save "$out/$name.json" &&
+    bench $arguments
+    keep "$limit" "$name" "${benched[@]}" --turns "$turns" --quiet --save "$out/$name.json" &&
         echo "measured $name"
 done <"$cases"
 exit "$((failures > 0))"

@@ -48,11 +48,11 @@ TEXT
 cat >"$TEST_TMPDIR/cases.txt" <<'TEXT'
 # some small ones
 jobs 60 1 overlap --size 1M --kernel 1,300 --orders depth,breadth --queues 1,4 --chunks 1,8,32
-graphs 60 1 graph --launches 20
-devices 60 2 devices --size 64K,1M --pieces 1,4
+graphs 60 1 jobs graph --launches 20
+devices 60 2 jobs devices --size 64K,1M --pieces 1,4
 TEXT
 
-expect_status 0 bash "$TEST_TMPDIR/measure.sh" --weir cli/weir --out "$out" --turns 1 \
+expect_status 0 bash "$TEST_TMPDIR/measure.sh" --weir cli/weir --jobs tests/bench/jobs/jobs --out "$out" --turns 1 \
     --cases "$TEST_TMPDIR/cases.txt"
 expect_contains "$output" "measured jobs"
 expect_not_contains "$output" "left out"
@@ -60,7 +60,7 @@ for file in card.ini kernels.ini jobs.json graphs.json devices.json; do
     [ -s "$out/$file" ] || fail "there is no $file"
 done
 
-compare=(python3 "$here/compare.py" "$out" --weir cli/weir --cases "$TEST_TMPDIR/cases.txt")
+compare=(python3 "$here/compare.py" "$out" --weir cli/weir --jobs tests/bench/jobs/jobs --cases "$TEST_TMPDIR/cases.txt")
 unset WEIR_SIM_GPU WEIR_PLUGINS WEIR_NULL_DEVICES
 expect_status 0 "${compare[@]}" --worst 2
 expect_contains "$output" "jobs: "
@@ -101,7 +101,7 @@ expect_status 2 bash "$here/measure.sh" --out "$out"
 expect_status 2 bash "$here/measure.sh" --speed 3
 expect_contains "$output" "unknown argument '--speed'"
 expect_status 2 bash "$here/measure.sh" --weir
-expect_status 1 bash "$TEST_TMPDIR/measure.sh" --weir cli/weir --out "$TEST_TMPDIR/plain" --turns 1 \
+expect_status 1 bash "$TEST_TMPDIR/measure.sh" --weir cli/weir --jobs tests/bench/jobs/jobs --out "$TEST_TMPDIR/plain" --turns 1 \
     --cases <(grep devices "$TEST_TMPDIR/cases.txt")
 expect_contains "$output" "measure: devices is left out: it needs 2 devices, and there is 1"
 expect_contains "$output" "measure: calibrate ended with 3"

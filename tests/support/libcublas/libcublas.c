@@ -8,17 +8,11 @@
 
 struct handle {
     void *stream;
-    int math;
 };
 
 EXPORT int cublasCreate_v2(struct handle **out_handle);
 EXPORT int cublasDestroy_v2(struct handle *handle);
 EXPORT int cublasSetStream_v2(struct handle *handle, void *stream);
-EXPORT int cublasSetMathMode(struct handle *handle, int mode);
-EXPORT int cublasSgemm_v2(struct handle *handle, int turn_a, int turn_b, int m, int n, int k,
-                          const float *alpha, const float *a, int a_pitch, const float *b,
-                          int b_pitch, const float *beta, float *c, int c_pitch);
-
 EXPORT int cublasGemmEx(struct handle *handle, int turn_a, int turn_b, int m, int n, int k,
                         const void *alpha, const void *a, int a_type, int a_pitch, const void *b,
                         int b_type, int b_pitch, const void *beta, void *c, int c_type, int c_pitch,
@@ -48,34 +42,11 @@ int cublasSetStream_v2(struct handle *handle, void *stream)
     return 0;
 }
 
-int cublasSetMathMode(struct handle *handle, int mode)
-{
-    handle->math = mode;
-    return mode == 0 || mode == 3 ? 0 : 7;
-}
-
-// Column by column, as BLAS counts.
-int cublasSgemm_v2(struct handle *handle, int turn_a, int turn_b, int m, int n, int k,
-                   const float *alpha, const float *a, int a_pitch, const float *b, int b_pitch,
-                   const float *beta, float *c, int c_pitch)
-{
-    if (!handle->stream || turn_a != 0 || turn_b != 0 || *beta != 0 || fails("multiply"))
-        return 7;
-    for (int column = 0; column < n; column++)
-        for (int row = 0; row < m; row++) {
-            float sum = 0;
-            for (int i = 0; i < k; i++)
-                sum += a[(size_t)i * (size_t)a_pitch + (size_t)row] *
-                       b[(size_t)column * (size_t)b_pitch + (size_t)i];
-            c[(size_t)column * (size_t)c_pitch + (size_t)row] = *alpha * sum;
-        }
-    return 0;
-}
-
 enum {
     TYPE_F32 = 0,
     TYPE_BF16 = 14,
-    COMPUTE_F32 = 68
+    COMPUTE_F32 = 68,
+    COMPUTE_TF32 = 77
 };
 
 // Element (row, column) of a matrix by columns, or of its transpose.
@@ -100,7 +71,9 @@ int cublasGemmEx(struct handle *handle, int turn_a, int turn_b, int m, int n, in
     const float scale = *(const float *)alpha;
     const float keep = *(const float *)beta;
     const int known = a_type == b_type && (a_type == TYPE_F32 || a_type == TYPE_BF16) &&
-                      c_type == TYPE_F32 && compute == COMPUTE_F32 && algorithm == -1;
+                      c_type == TYPE_F32 &&
+                      (compute == COMPUTE_F32 || (compute == COMPUTE_TF32 && a_type == TYPE_F32)) &&
+                      algorithm == -1;
     if (!handle->stream || !known || a_pitch < (turn_a ? k : m) || b_pitch < (turn_b ? n : k) ||
         c_pitch < m || fails("multiply"))
         return 7;

@@ -1,0 +1,442 @@
+// The job `comm`: weir bench comm beside NCCL's own calls on CUDA, on the same memory, and MPI's own where the
+// transport is mpi. NCCL has a communicator and streams of its own. Ranks of one process call in a group, as
+// it wants of one thread for several devices.
+#define _GNU_SOURCE // RTLD_NOLOAD
+#include "cli/bench/comm.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/bench/raw/raw.h"
+
+// NCCL.
+
+struct raw_rank {
+    void *context;
+    CUstream stream;
+    ncclComm_t comm;
+    char *src;
+    char *dst;
+};
+
+static struct comm_raw {
+    const char *file; // NULL: the one that is loaded, or the linker's
+    struct raw_nccl api;
+    struct raw_rank ranks[BENCH_RANKS_MAX];
+    uint32_t local_count;
+    uint32_t first;
+    uint32_t count;
+    ncclUniqueId id; // of rank 0
+    bool failed;     // NCCL may still wait for what was refused
+} raw;
+
+static bool take_rank(const struct comm_rank *rank, struct raw_rank *to)
+{
+    struct weir_native_device device;
+    struct weir_native_buffer src, dst;
+    if (weir_device_get_native(rank->device, &device) < 0 ||
+        strcmp(device.api, WEIR_NATIVE_CUDA) != 0 || weir_buffer_get_native(rank->src, &src) < 0 ||
+        weir_buffer_get_native(rank->dst, &dst) < 0)
+        return false;
+    to->context = device.context;
+    to->src = (char *)(uintptr_t)src.address;
+    to->dst = (char *)(uintptr_t)dst.address;
+    return true;
+}
+
+static bool take_ranks(const struct comm_bench *b, char *message, size_t size)
+{
+    raw.first = b->first;
+    raw.count = b->count;
+    for (uint32_t i = 0; i < b->local_count; i++) {
+        if (!take_rank(&b->ranks[i], &raw.ranks[i])) {
+            snprintf(message, size, "the device is none of CUDA");
+            return false;
+        }
+        for (uint32_t k = 0; k < i; k++)
+            if (raw.ranks[k].context == raw.ranks[i].context) {
+                snprintf(message, size, "ranks share a device, which NCCL refuses");
+                return false;
+            }
+    }
+    raw.local_count = b->local_count;
+    return true;
+}
+
+static bool make_streams(char *message, size_t size)
+{
+    CUresult error = CUDA_SUCCESS;
+    for (uint32_t i = 0; i < raw.local_count && error == CUDA_SUCCESS; i++) {
+        error = raw.api.cu.cuCtxSetCurrent(raw.ranks[i].context);
+        if (error == CUDA_SUCCESS)
+            error = raw.api.cu.cuStreamCreateWithPriority(&raw.ranks[i].stream,
+                                                          CU_STREAM_NON_BLOCKING, 0);
+    }
+    if (error != CUDA_SUCCESS)
+        snprintf(message, size, "the driver refused a stream (%d)", (int)error);
+    return error == CUDA_SUCCESS;
+}
+
+static ncclResult_t init_ranks(void)
+{
+    const bool grouped = raw.local_count > 1;
+    ncclResult_t error = grouped ? raw.api.nccl.ncclGroupStart() : ncclSuccess;
+    for (uint32_t i = 0; i < raw.local_count && error == ncclSuccess; i++) {
+        error =
+            raw.api.cu.cuCtxSetCurrent(raw.ranks[i].context) ? ncclUnhandledCudaError : ncclSuccess;
+        if (error == ncclSuccess)
+            error = raw.api.nccl.ncclCommInitRank(&raw.ranks[i].comm, (int)raw.count, raw.id,
+                                                  (int)(raw.first + i));
+    }
+    const ncclResult_t ended = grouped ? raw.api.nccl.ncclGroupEnd() : ncclSuccess;
+    return error ? error : ended;
+}
+
+static bool join(const struct comm_bench *b, char *message, size_t size)
+{
+    const struct comm_rank *rank = &b->ranks[0];
+    if (b->local_count == 1 &&
+        raw_nccl_share(rank->device, rank->queue, rank->comm, &raw.id) != WEIR_OK) {
+        snprintf(message, size, "%s", weir_last_error_text());
+        return false;
+    }
+    const ncclResult_t error = init_ranks();
+    if (error != ncclSuccess)
+        snprintf(message, size, "%s refused a communicator: %s", raw.api.name,
+                 raw.api.nccl.ncclGetErrorString(error));
+    return error == ncclSuccess;
+}
+
+// Whether all ranks say so, since a communicator waits for all.
+static bool agree(struct comm_bench *b, bool fine, char *message, size_t size)
+{
+    const double lacking = comm_slowest(b, fine ? 0 : 1);
+    if (fine && lacking != 0)
+        snprintf(message, size, "%s",
+                 lacking < 0 ? weir_last_error_text() : "another rank lacks it");
+    return fine && lacking == 0;
+}
+
+static void close_nccl(void)
+{
+    for (uint32_t i = 0; i < raw.local_count; i++) {
+        struct raw_rank *rank = &raw.ranks[i];
+        if (rank->comm)
+            (raw.failed ? raw.api.nccl.ncclCommAbort : raw.api.nccl.ncclCommDestroy)(rank->comm);
+        if (rank->stream && raw.api.cu.cuCtxSetCurrent(rank->context) == CUDA_SUCCESS)
+            raw.api.cu.cuStreamDestroy(rank->stream);
+    }
+}
+
+static bool open_nccl(struct comm_bench *b)
+{
+    char message[512] = "";
+    bool fine = take_ranks(b, message, sizeof message) &&
+                raw_nccl_load(&raw.api, raw.file, message, sizeof message) &&
+                make_streams(message, sizeof message) &&
+                raw_nccl_make_id(&raw.api, raw.first, &raw.id, message, sizeof message);
+    fine = agree(b, fine, message, sizeof message);
+    if (fine) {
+        fine = agree(b, join(b, message, sizeof message), message, sizeof message);
+        raw.failed = !fine;
+    }
+    if (fine) {
+        bench_note(b->bench, "raw: %s on streams of its own, the same memory", raw.api.name);
+        return true;
+    }
+    bench_note(b->bench, "no raw NCCL beside it: %.250s", message);
+    close_nccl();
+    return false;
+}
+
+// Calls.
+
+static const char *call_name;
+
+static ncclResult_t send(const struct raw_rank *rank, size_t at, size_t count, uint32_t peer)
+{
+    call_name = "ncclSend";
+    return raw.api.nccl.ncclSend(rank->src + at * sizeof(float), count, ncclFloat32, (int)peer,
+                                 rank->comm, rank->stream);
+}
+
+static ncclResult_t receive(const struct raw_rank *rank, size_t at, size_t count, uint32_t peer)
+{
+    call_name = "ncclRecv";
+    return raw.api.nccl.ncclRecv(rank->dst + at * sizeof(float), count, ncclFloat32, (int)peer,
+                                 rank->comm, rank->stream);
+}
+
+static ncclResult_t all_to_all(const struct raw_rank *rank, size_t count, uint32_t ranks)
+{
+    ncclResult_t error = ncclSuccess;
+    for (uint32_t i = 0; i < ranks && error == ncclSuccess; i++) {
+        error = send(rank, i * count, count, i);
+        error = error ? error : receive(rank, i * count, count, i);
+    }
+    return error;
+}
+
+static ncclResult_t exchange(const struct raw_rank *rank, size_t count, uint32_t own,
+                             uint32_t ranks)
+{
+    const ncclResult_t error = send(rank, 0, count, (own + 1) % ranks);
+    return error ? error : receive(rank, 0, count, (own + ranks - 1) % ranks);
+}
+
+static ncclResult_t carry(uint32_t index, const struct comm_row *row)
+{
+    const struct nccl_symbols *nccl = &raw.api.nccl;
+    const struct raw_rank *rank = &raw.ranks[index];
+    const size_t count = row->count;
+    const ncclDataType_t type = ncclFloat32;
+    const ncclRedOp_t sum = ncclSum;
+    switch (row->kind) {
+    case WEIR_REDUCE:
+        call_name = "ncclReduce";
+        return nccl->ncclReduce(rank->src, rank->dst, count, type, sum, 0, rank->comm,
+                                rank->stream);
+    case WEIR_BROADCAST:
+        call_name = "ncclBroadcast";
+        return nccl->ncclBroadcast(rank->src, rank->dst, count, type, 0, rank->comm, rank->stream);
+    case WEIR_ALL_GATHER:
+        call_name = "ncclAllGather";
+        return nccl->ncclAllGather(rank->src, rank->dst, count, type, rank->comm, rank->stream);
+    case WEIR_REDUCE_SCATTER:
+        call_name = "ncclReduceScatter";
+        return nccl->ncclReduceScatter(rank->src, rank->dst, count, type, sum, rank->comm,
+                                       rank->stream);
+    case WEIR_ALL_TO_ALL:
+        return all_to_all(rank, count, raw.count);
+    case WEIR_EXCHANGE:
+        return exchange(rank, count, raw.first + index, raw.count);
+    default:
+        call_name = "ncclAllReduce";
+        return nccl->ncclAllReduce(rank->src, rank->dst, count, type, sum, rank->comm,
+                                   rank->stream);
+    }
+}
+
+static weir_status submit_nccl(const struct comm_bench *b, const struct comm_row *row)
+{
+    const bool grouped =
+        raw.local_count > 1 || row->kind == WEIR_ALL_TO_ALL || row->kind == WEIR_EXCHANGE;
+    ncclResult_t error = grouped ? raw.api.nccl.ncclGroupStart() : ncclSuccess;
+    (void)b;
+    call_name = "ncclGroupStart";
+    for (uint32_t i = 0; i < raw.local_count && error == ncclSuccess; i++)
+        error = carry(i, row);
+    const ncclResult_t ended = grouped ? raw.api.nccl.ncclGroupEnd() : ncclSuccess;
+    if (error == ncclSuccess && ended == ncclSuccess)
+        return WEIR_OK;
+    raw.failed = true;
+    return raw_nccl_refuse(&raw.api, error ? call_name : "ncclGroupEnd", error ? error : ended);
+}
+
+// The context stays current: it is the one that Weir uses too.
+static weir_status sync_nccl(const struct comm_bench *b)
+{
+    (void)b;
+    for (uint32_t i = 0; i < raw.local_count; i++) {
+        CUresult error = raw.api.cu.cuCtxSetCurrent(raw.ranks[i].context);
+        error = error ? error : raw.api.cu.cuStreamSynchronize(raw.ranks[i].stream);
+        if (error == CUDA_SUCCESS)
+            continue;
+        raw.failed = true;
+        return raw_cuda_refuse("cuStreamSynchronize", error);
+    }
+    return WEIR_OK;
+}
+
+// MPI, by the library that the transport has started. Its headers are not needed: handles, which are pointers
+// in Open MPI and ints in MPICH, are passed as words, of which an int is the lower half in the registers and
+// stack slots of Linux's calling conventions.
+
+typedef uintptr_t handle;
+
+static struct comm_mpi {
+    void *library;
+    char version[8192]; // as long as MPICH's may be
+    handle world, element, sum;
+    float *src, *dst;
+    int (*barrier)(handle);
+    int (*all_reduce)(const void *, void *, int, handle, handle, handle);
+    int (*reduce)(const void *, void *, int, handle, handle, int, handle);
+    int (*broadcast)(void *, int, handle, int, handle);
+    int (*all_gather)(const void *, int, handle, void *, int, handle, handle);
+    int (*reduce_scatter)(const void *, void *, int, handle, handle, handle);
+    int (*all_to_all)(const void *, int, handle, void *, int, handle, handle);
+    int (*exchange)(const void *, int, handle, int, int, void *, int, handle, int, int, handle,
+                    void *);
+} mpi;
+
+#define MPICH_WORLD 0x44000000
+#define MPICH_FLOAT 0x4c00040a
+#define MPICH_SUM 0x58000003
+
+static void *find_library(void)
+{
+    static const char *const names[] = {"libmpi.so.40", "libmpich.so.12", "libmpi.so.12"};
+    void *library = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
+        library = dlopen(names[i], RTLD_NOW | RTLD_NOLOAD);
+    return library;
+}
+
+static bool find_functions(void)
+{
+    const struct {
+        const char *name;
+        void *at;
+    } symbols[] = {
+        {"MPI_Barrier", &mpi.barrier},      {"MPI_Allreduce", &mpi.all_reduce},
+        {"MPI_Reduce", &mpi.reduce},        {"MPI_Bcast", &mpi.broadcast},
+        {"MPI_Allgather", &mpi.all_gather}, {"MPI_Reduce_scatter_block", &mpi.reduce_scatter},
+        {"MPI_Alltoall", &mpi.all_to_all},  {"MPI_Sendrecv", &mpi.exchange},
+    };
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+        void *symbol = dlsym(mpi.library, symbols[i].name);
+        if (!symbol)
+            return false;
+        memcpy(symbols[i].at, &symbol, sizeof symbol);
+    }
+    return true;
+}
+
+static bool is_started(void)
+{
+    int (*initialized)(int *);
+    int flag = 0;
+    void *symbol = dlsym(mpi.library, "MPI_Initialized");
+    memcpy(&initialized, &symbol, sizeof initialized);
+    return symbol && initialized(&flag) == 0 && flag;
+}
+
+static bool find_handles(void)
+{
+    int (*version)(char *, int *);
+    int size = 0;
+    void *symbol = dlsym(mpi.library, "MPI_Get_library_version");
+    memcpy(&version, &symbol, sizeof version);
+    if (!symbol || version(mpi.version, &size) != 0)
+        return false;
+    mpi.version[strcspn(mpi.version, ",\n")] = '\0';
+    mpi.world = (handle)dlsym(mpi.library, "ompi_mpi_comm_world");
+    mpi.element = (handle)dlsym(mpi.library, "ompi_mpi_float");
+    mpi.sum = (handle)dlsym(mpi.library, "ompi_mpi_op_sum");
+    if (mpi.world)
+        return mpi.element && mpi.sum;
+    mpi.world = MPICH_WORLD;
+    mpi.element = MPICH_FLOAT;
+    mpi.sum = MPICH_SUM;
+    return strstr(mpi.version, "MPICH") != NULL;
+}
+
+static void close_mpi(void)
+{
+    free(mpi.src);
+    free(mpi.dst);
+    if (mpi.library)
+        dlclose(mpi.library);
+    memset(&mpi, 0, sizeof mpi);
+}
+
+static bool open_mpi(struct comm_bench *b)
+{
+    mpi.library = b->local_count == 1 ? find_library() : NULL;
+    if (mpi.library && is_started() && find_functions() && find_handles()) {
+        mpi.src = calloc(1, b->largest);
+        mpi.dst = calloc(1, b->largest);
+    }
+    if (mpi.src && mpi.dst) {
+        bench_note(b->bench, "beside %.200s on memory of the host", mpi.version);
+        return true;
+    }
+    close_mpi();
+    return false;
+}
+
+static int call_mpi(const struct comm_row *row, uint32_t rank, uint32_t ranks)
+{
+    const int count = (int)row->count;
+    const handle type = mpi.element, world = mpi.world;
+    const int next = (int)((rank + 1) % ranks), last = (int)((rank + ranks - 1) % ranks);
+    char status[256]; // larger than any library's
+    switch (row->kind) {
+    case WEIR_ALL_REDUCE:
+        return mpi.all_reduce(mpi.src, mpi.dst, count, type, mpi.sum, world);
+    case WEIR_REDUCE:
+        return mpi.reduce(mpi.src, mpi.dst, count, type, mpi.sum, 0, world);
+    case WEIR_BROADCAST:
+        return mpi.broadcast(mpi.dst, count, type, 0, world);
+    case WEIR_ALL_GATHER:
+        return mpi.all_gather(mpi.src, count, type, mpi.dst, count, type, world);
+    case WEIR_REDUCE_SCATTER:
+        return mpi.reduce_scatter(mpi.src, mpi.dst, count, type, mpi.sum, world);
+    case WEIR_ALL_TO_ALL:
+        return mpi.all_to_all(mpi.src, count, type, mpi.dst, count, type, world);
+    case WEIR_EXCHANGE:
+        return mpi.exchange(mpi.src, count, type, next, 1, mpi.dst, count, type, last, 1, world,
+                            status);
+    default:
+        return -1;
+    }
+}
+
+static weir_status submit_mpi(const struct comm_bench *b, const struct comm_row *row)
+{
+    struct weir_error error = {.status = WEIR_ERROR_COMM};
+    if (row->count <= INT32_MAX && call_mpi(row, b->first, b->count) == 0)
+        return WEIR_OK;
+    snprintf(error.message, sizeof error.message, "MPI refused a collective of %zu bytes",
+             row->bytes);
+    return weir_error_set(&error);
+}
+
+// Its calls return when they are done.
+static weir_status sync_mpi(const struct comm_bench *b)
+{
+    (void)b;
+    return WEIR_OK;
+}
+
+// The job.
+
+static int comm_main(int argc, char **argv)
+{
+    static const struct comm_peer by_nccl = {{{"raw_ns", "raw ns", BENCH_SPREAD, 0},
+                                              {"of_raw", "over raw", BENCH_SPREAD, 3}},
+                                             true,
+                                             open_nccl,
+                                             close_nccl,
+                                             submit_nccl,
+                                             sync_nccl};
+    static const struct comm_peer by_mpi = {{{"mpi_ns", "MPI ns", BENCH_SPREAD, 0},
+                                             {"of_mpi", "over MPI", BENCH_SPREAD, 3}},
+                                            false,
+                                            open_mpi,
+                                            close_mpi,
+                                            submit_mpi,
+                                            sync_mpi};
+    static const struct comm_peer *const peers[] = {&by_nccl, &by_mpi};
+    const struct comm_with with = {
+        .group = "jobs",
+        .about = "Measures what `weir bench comm` does, beside the same calls of NCCL on CUDA, and "
+                 "of\nMPI where the transport is mpi.\n",
+        .peers = peers,
+        .peer_count = sizeof peers / sizeof *peers,
+        .option = {"nccl", "F",
+                   "the file of NCCL for the raw calls; without it, the one\nthat is loaded, or "
+                   "that the linker finds",
+                   CLI_FILE, &raw.file, 0, 0},
+    };
+    return bench_comm_main(&with, argc, argv);
+}
+
+const struct cli_command job_comm = {
+    .name = "comm",
+    .summary = "collectives beside NCCL's own and MPI's",
+    .main = comm_main,
+};

@@ -1,0 +1,110 @@
+// What the files of the job `ddp` share: a step of data-parallel training whose layers are all
+// alike, as products of matrices.
+//
+// Of each layer the forward pass computes Y = X W, the backward pass dW = X^T dY and dX = dY W^T; X is
+// batch x width and W width x width. The last layer's dW comes first, and so does its bucket.
+#ifndef WEIR_TESTS_BENCH_JOBS_DDP_H
+#define WEIR_TESTS_BENCH_JOBS_DDP_H
+
+#include "cli/bench/bench.h"
+#include "cli/bench/ranks.h"
+#include "patterns/buckets.h"
+#include "pipelines/train/product.h"
+
+enum {
+    DDP_BUCKETS_MAX = BENCH_LIST_MAX,
+    DDP_LAYERS_MAX = 1024
+};
+
+// The ways of one step.
+enum ddp_way {
+    DDP_COMPUTE,     // no reduction
+    DDP_COMMUNICATE, // the reductions alone
+    DDP_SERIAL,      // the reductions after the backward pass
+    DDP_OVERLAPPED,  // beside it
+    DDP_RAW,         // the same without Weir
+};
+
+// For people: "overlapped".
+const char *ddp_way_name(enum ddp_way way);
+
+// A rank of this process.
+struct ddp_rank {
+    struct bench_rank *place;
+    weir_queue *queue;
+    weir_program *program;
+    struct train_engine engine;
+    weir_buffer *weights;     // of all layers
+    weir_buffer *activations; // of the input and all layers
+    weir_buffer *gradients;   // two of dY, in turn
+    weir_buffer *slowest;     // 8 bytes
+    weir_buckets *buckets[DDP_BUCKETS_MAX];
+    struct train_product *forward; // of each layer, and after them:
+    struct train_product *back;    // dX; unused of the first layer
+    struct train_product *weight;  // dW, with the buckets of each index: [index * layers + layer]
+};
+
+struct ddp {
+    // The command line. 0: by the device.
+    const char *config;
+    const char *asked_batches;
+    const char *asked_buckets;
+    const char *asked_element;
+    const char *cublas; // the file; NULL: the linker's
+    const char *nccl;   // the same, for the raw step
+    uint64_t layers;
+    uint64_t width;
+    uint64_t asked_ranks;
+    uint64_t seed; // of the order in which rows are measured
+
+    struct bench *bench;
+    struct bench_ranks all;
+    struct ddp_rank ranks[BENCH_RANKS_MAX];
+    struct bench_list batches;
+    struct bench_list caps;
+    bool bf16;
+    bool blas;           // products are cuBLAS's
+    bool computes;       // products give numbers
+    size_t element_size; // of all matrices
+    size_t batch_max;
+    size_t batch;        // of the products as they are
+    struct ddp_raw *raw; // NULL: there is none
+};
+
+// Makes memory, products and buckets for the largest batch, and fills what is read.
+//
+// Errors: false after a sentence; ddp_close() frees what was made.
+bool ddp_open(struct ddp *ddp);
+void ddp_close(struct ddp *ddp);
+
+// Prepares the products for a batch. The queues are idle.
+bool ddp_set_batch(struct ddp *ddp, size_t batch);
+
+// The milliseconds of one step, by the slowest rank, with the buckets of that index; negative after a
+// sentence.
+double ddp_time(struct ddp *ddp, enum ddp_way way, size_t buckets);
+
+// For the checks: one step of one rank, the end of all steps, the largest value that any rank gives
+// (negative after a failure).
+weir_status ddp_submit(const struct ddp *ddp, struct ddp_rank *rank, enum ddp_way way,
+                       size_t buckets);
+weir_status ddp_sync(const struct ddp *ddp);
+double ddp_slowest(struct ddp *ddp, double value);
+
+// ddp_check.c
+
+// Compares the averages of the ways that reduce, with all buckets, with those of plain all-reduces. Sets
+// `computes`. What products are, tests/pipelines/train tests.
+bool ddp_check(struct ddp *ddp);
+
+// ddp_raw.c
+
+// NULL, with the reason in `message`, where there is no NCCL, or the ranks are not one a process.
+struct ddp_raw *ddp_raw_open(struct ddp *ddp, char *message, size_t size);
+void ddp_raw_close(struct ddp_raw **raw);
+const char *ddp_raw_name(const struct ddp_raw *raw); // "NCCL 2.28.9"
+
+// One overlapped step with the buckets of that index. Waits for its end.
+weir_status ddp_raw_step(const struct ddp *ddp, size_t buckets);
+
+#endif
