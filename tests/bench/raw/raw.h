@@ -7,7 +7,7 @@
 
 #include <weir/weir.h>
 
-#include "backends/cuda/nccl_api.h"
+#include "backends/cuda/libraries.h"
 #include "backends/cuda/symbols.h"
 #include "backends/opencl/symbols.h"
 
