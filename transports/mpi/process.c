@@ -205,6 +205,15 @@ static weir_status make_world(const struct weir_host *host)
     return WEIR_OK;
 }
 
+// After the start, in which MPICH from 4.1 on leaves a function of its own for the exit, which is to come after this
+// one: it tells mpirun that the process ends well.
+static void finalize_at_exit(void)
+{
+    static bool registered; // with the lock
+    if (process.owner && !registered)
+        registered = atexit(finalize) == 0;
+}
+
 static weir_status begin(const struct weir_host *host, const struct weir_transport_setup *setup)
 {
     weir_status status = process.started ? WEIR_OK : check_before(host, setup);
@@ -216,10 +225,10 @@ static weir_status begin(const struct weir_host *host, const struct weir_transpo
             return weir_host_fail(host, WEIR_ERROR_SYSTEM, "end some threads",
                                   "'%s': the thread that starts MPI cannot be created",
                                   setup->label);
-        if (process.owner)
-            atexit(finalize);
     }
     status = wait_for_start(host, setup);
+    if (status == WEIR_OK)
+        finalize_at_exit();
     if (status == WEIR_OK)
         status = check_after(host, setup);
     if (status == WEIR_OK && !process.world)
