@@ -24,7 +24,7 @@ expect_contains "$output" "not 'soon'"
     fail "the bundle lacks the twin of matmul"
 
 status=0
-output="$(GTEST_FILTER='Copy*:Launch*' bash "$there/tools/gpu/run.sh" --steps conformance,arr-coc --seconds 200 \
+output="$(bash "$there/tools/gpu/run.sh" --steps conformance,arr-coc --filter 'Copy*:Launch*' --seconds 200 \
     --out "$TEST_TMPDIR/out" 2>&1)" || status=$?
 table="$(cat "$TEST_TMPDIR/out/table.txt")"
 [ "$status" -eq 0 ] || fail "run.sh ended with $status: $output"

@@ -37,16 +37,19 @@ status 0 when nothing failed and something ran.
                to predict, up to 6 minutes), peers (beside raw CUDA, OpenCL and
                PyTorch programs, up to 5 minutes) and memcheck (the suite on
                CUDA under compute-sanitizer)
+  --filter F   of the conformance suite only the tests that match, as for
+               weir conform
   --help       this text
 TEXT
 }
 
 seconds=500
 out="${OUT-}"
+filter=
 steps=conformance,arr-coc,reference,twins,frames,bench,steady,faults,interop,devices,comm,trace,builtins,races,orders
 while [ "$#" -gt 0 ]; do
     case "$1" in
-    --out | --seconds | --steps)
+    --out | --seconds | --steps | --filter)
         if [ "$#" -lt 2 ]; then
             echo "run: $1 needs a value" >&2
             exit 2
@@ -54,6 +57,7 @@ while [ "$#" -gt 0 ]; do
         case "$1" in
         --out) out="$2" ;;
         --seconds) seconds="$2" ;;
+        --filter) filter="$2" ;;
         --steps) steps="$2" ;;
         esac
         shift
@@ -297,7 +301,8 @@ conformance()
 {
     local line
     use "$1"
-    run 150 "conform-$1" "${on[@]}" "$weir" conform --limit 60 --xml "$logs/conform-$1.xml"
+    run 150 "conform-$1" "${on[@]}" "$weir" conform --limit 60 ${filter:+"--filter=$filter"} \
+        --xml "$logs/conform-$1.xml"
     judge "$1: conformance"
     while IFS= read -r line; do
         row - "$1:   ${line%% *}" "${line#* }"
