@@ -3,7 +3,7 @@
 #include <signal.h>
 
 #include "cli/bench/command.h"
-#include "cli/calibrate/command.h"
+#include "cli/calibrate/calibrate.h"
 #include "cli/check/command.h"
 #include "cli/common/options.h"
 #include "cli/completion/command.h"
