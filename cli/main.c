@@ -14,7 +14,7 @@
 #include "cli/launch/command.h"
 #include "cli/perturb/command.h"
 #include "cli/run/command.h"
-#include "cli/sim/command.h"
+#include "cli/sim/sim.h"
 #include "cli/trace/command.h"
 #include "cli/train/command.h"
 
