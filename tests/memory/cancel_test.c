@@ -109,6 +109,19 @@ static weir_status upload(struct world *world)
     return weir_upload(world->queue, world->buffer, 0, bytes, sizeof bytes);
 }
 
+static weir_status query(struct world *world)
+{
+    weir_status status;
+    while ((status = weir_event_query(world->event)) == WEIR_NOT_READY) {
+    }
+    return status;
+}
+
+WEIR_TEST(Cancel, InAQuery)
+{
+    expect_survived(query);
+}
+
 WEIR_TEST(Cancel, InASyncOfAnEvent)
 {
     expect_survived(sync_event);
