@@ -205,8 +205,8 @@ static weir_status make_world(const struct weir_host *host)
     return WEIR_OK;
 }
 
-// After the start, in which MPICH from 4.1 on leaves a function of its own for the exit, which is to come after this
-// one: it tells mpirun that the process ends well.
+// After the start, in which MPICH 4.2 registers a function for the exit that tells mpirun of a good end: functions
+// that were registered last are called first, and MPI_Finalize() comes before it.
 static void finalize_at_exit(void)
 {
     static bool registered; // with the lock

@@ -281,6 +281,14 @@ static int number_of(const char *first, const char *second)
     return text ? (int)strtol(text, NULL, 10) : 0;
 }
 
+// As MPICH 4.2 does, which tells mpirun then that the process ends well: MPI_Finalize() must have been called.
+static bool told_the_end;
+
+static void tell_the_end(void)
+{
+    told_the_end = true;
+}
+
 // NOLINTNEXTLINE(readability-non-const-parameter): as MPI declares it
 EXPORT int MPI_Init_thread(int *count, char ***arguments, int required, int *provided)
 {
@@ -295,6 +303,7 @@ EXPORT int MPI_Init_thread(int *count, char ***arguments, int required, int *pro
     for (int i = 0; i < wire_count; i++)
         world->world[i] = i;
     await_stage(0);
+    expect(atexit(tell_the_end) == 0);
     initialized = true;
     level = *provided = required;
     pthread_mutex_unlock(&wire_lock);
@@ -304,6 +313,7 @@ EXPORT int MPI_Init_thread(int *count, char ***arguments, int required, int *pro
 EXPORT int MPI_Finalize(void)
 {
     BEGIN;
+    expect(!told_the_end);
     await_stage(1);
     finalized = true;
     END;
