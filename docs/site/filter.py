@@ -11,6 +11,7 @@ import re
 import sys
 
 MAN = "docs/man"
+PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md")  # beside those of docs/
 FOLDERS = ("api/weir", "api/weir/module", "api/weir/kit", "patterns")
 
 
@@ -136,7 +137,12 @@ def header_cpp(lines):
 
 
 def is_page(path):
-    return path.endswith(".md") and (path.startswith("docs/") or "/" not in path) and os.path.exists(path)
+    return path in PAGES or path.startswith("docs/") and path.endswith(".md") and os.path.exists(path)
+
+
+def page_name(path):
+    """The name of a page, and of its file without `.html`; Doxygen's own differs from version to version."""
+    return re.sub(r"\W", "_", os.path.splitext(path)[0])
 
 
 def slug(title):
@@ -162,7 +168,11 @@ def page(lines, path):
             return f"[{shown}]({header_url(full)})"
         if os.path.dirname(full) == MAN and full.endswith(".1"):
             return f"[{shown}]({man_url(os.path.basename(full))})"
-        if is_page(full) or full.startswith("docs/images/"):
+        if full == "README.md":
+            return f"[{shown}](index.html)"
+        if is_page(full):
+            return f"[{shown}](#{page_name(full)})"
+        if full.startswith("docs/images/"):
             return f"[{shown}]({target})"
         return text if text.startswith("`") else f"{text} (`{full}`)"
 
@@ -170,6 +180,8 @@ def page(lines, path):
     for line in lines:
         fenced ^= line.startswith("```")
         heading = re.match(r"##+ (.*)$", line)
+        if line.startswith("# ") and not fenced and path != "README.md":
+            line = f"{line} {{#{page_name(path)}}}"
         if heading and not fenced:
             line = f"{line} {{#{label(path, slug(heading.group(1)))}}}"
         if not fenced and not line.startswith("    "):
@@ -194,7 +206,8 @@ def main():
     elif path.endswith(".hpp"):
         lines = header_cpp(lines)
     else:
-        lines = page(lines, path)
+        joined = re.sub(r"\[([^][\n]*)\n([^][\n]*)\]\(", r"[\1 \2](", text)  # a link's text on two lines
+        lines = page(joined.split("\n"), path)
     # Doxygen takes `file:line` for an address.
     sys.stdout.write(re.sub(r"\bfile:(?=[\w…])", "file&#58;", "\n".join(lines)) + "\n")
 

@@ -15,11 +15,10 @@ import sys
 
 sys.dont_write_bytecode = True  # nothing beside the sources
 
-from filter import MAN, header_url, is_public, man_url
+from filter import MAN, PAGES, header_url, is_public, man_url, page_name
 
 HERE = "docs/site"
 KNOWN_DOXYGEN = "1.9.4"  # Debian 12's: others warn of other things, which is no fault of who builds
-PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md")  # beside those of docs/
 REFERENCES = {
     "Reference": "api/weir",
     "Reference of the patterns": "patterns",
@@ -29,12 +28,11 @@ REFERENCES = {
 
 
 def page_url(path):
-    """Doxygen's name of a page's file."""
     if path == "README.md":
         return "index.html"
     if path.endswith(".html"):
         return path
-    return "md_" + re.sub(r"[/.-]", "_", path[:-3].replace("_", "__")) + ".html"
+    return page_name(path) + ".html"
 
 
 def listed():

@@ -77,7 +77,10 @@ expect_data 0 "$weir" run arr-coc --config usual.ini --output usual photo.png
 [ "$(compiled)" = "$usual" ] || fail "the run compiled more: $(compiled)"
 cold both
 expect_data 0 env POCL_DEVICES="pthread basic" "$weir" run arr-coc --config small.ini --devices all --compile all
-[ "$(compiled | wc -l)" -eq 14 ] || fail "two devices: $(compiled)"
+count="$(compiled | wc -l)" # PoCL 6 compiles once for both
+[ "$count" -eq 14 ] || [ "$(compiled | cut -d/ -f2,3 | sort -u | wc -l)" -eq 1 ] || fail "two devices: $(compiled)"
+expect_data 0 env POCL_DEVICES="pthread basic" "$weir" run arr-coc --config small.ini --devices all --output both photo.png
+[ "$(compiled | wc -l)" -eq "$count" ] || fail "the run compiled more: $(compiled)"
 
 # Single kernels, and names from a pipe.
 cold single
