@@ -12,6 +12,7 @@
 
 #include "base/c_locale.h"
 #include "base/file.h"
+#include "base/json/json.h"
 #include "base/text.h"
 
 enum {
@@ -220,7 +221,7 @@ static bool read_header(weir_io_safetensors *file, const char *text, size_t text
         return weir_io_fail(error, file->path,
                             "is not a safetensors file: its header does not begin with '{'");
     const locale_t before = weir_c_locale_enter(); // jansson reads numbers with strtod()
-    file->header = json_loadb(text, text_bytes, JSON_REJECT_DUPLICATES, &problem);
+    file->header = weir_json_load(text, text_bytes, JSON_REJECT_DUPLICATES, &problem);
     weir_c_locale_leave(before);
     if (!file->header)
         return weir_io_fail(error, file->path, "has a broken header: %s (byte %d)", problem.text,

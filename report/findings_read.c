@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json/json.h"
 #include "base/text.h"
 #include "report/findings_parts.h"
 
@@ -234,7 +235,7 @@ bool weir_findings_read(weir_findings_reader *reader, const char *path, char *me
     size_t size;
     if (!weir_file_read(path, FILE_LIMIT, &text, &size, message, message_size))
         return false;
-    json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+    json_t *root = weir_json_load(text, size, JSON_REJECT_DUPLICATES, &error);
     free(text);
     if (!root || !is_report(root)) {
         weir_text_about(message, message_size, path,

@@ -10,6 +10,7 @@
 #include <zlib.h>
 
 #include "base/file.h"
+#include "base/json/json.h"
 #include "base/text.h"
 #include "report/trace_lines.h"
 #include "report/trace_out.h"
@@ -101,7 +102,7 @@ static void take_line(struct mark *mark, const char *text, size_t size)
     json_t *event = NULL;
     if (size > sizeof start && memcmp(text, start, sizeof start - 1) == 0 &&
         ends_in_arguments(text, size))
-        event = json_loadb(text, size - (text[size - 1] == ',' ? 1 : 0), 0, NULL);
+        event = weir_json_load(text, size - (text[size - 1] == ',' ? 1 : 0), 0, NULL);
     if (event)
         finding = finding_of(mark, event);
     if (finding)

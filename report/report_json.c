@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "base/c_locale.h"
+#include "base/text.h"
 #include "report/report.h"
 #include "report/report_parts.h"
 
@@ -31,11 +32,12 @@ static void set_count(json_t *object, const char *key, uint64_t number, bool *ok
 // The reader's texts are UTF-8, but a sentence may have been cut within a character.
 static void set_text(json_t *object, const char *key, const char *text, bool *ok)
 {
-    json_t *value = json_string(text);
-    size_t length = strlen(text);
-    while (!value && length > 0)
-        value = json_stringn(text, --length);
-    set(object, key, value, ok);
+    const size_t size = strlen(text);
+    size_t length = 0;
+    size_t next;
+    while (length < size && (next = weir_text_character(text + length, size - length)) > 0)
+        length += next;
+    set(object, key, json_stringn(text, length), ok);
 }
 
 static json_t *time_of(struct weir_report_time time, bool *ok)

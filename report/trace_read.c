@@ -1,5 +1,6 @@
 // A trace of Weir is read line by line: each line is an event, and an invalid line loses only its
 // own event. With other layouts, too, only one event at a time is in memory.
+#include "base/json/json.h"
 #include "report/trace.h"
 
 #include <inttypes.h>
@@ -91,7 +92,7 @@ static json_t *parse_piece(struct reader *reader, const struct weir__pieces *pie
         refuse_piece(reader, pieces->begin, "a value of it has more than 131072 parts");
         return NULL;
     }
-    json_t *value = json_loadb(pieces->text, pieces->size, JSON_DECODE_ANY, &error);
+    json_t *value = weir_json_load(pieces->text, pieces->size, JSON_DECODE_ANY, &error);
     if (!value && json_error_code(&error) == json_error_out_of_memory)
         weir__rows_no_memory(&reader->rows);
     else if (!value)
@@ -228,7 +229,7 @@ static enum head take_head_line(struct reader *reader, const char *text, size_t 
     object[0] = '{';
     memcpy(object + 1, text, size);
     object[size + 1] = '}';
-    json_t *root = json_loadb(object, size + 2, 0, NULL);
+    json_t *root = weir_json_load(object, size + 2, 0, NULL);
     free(object);
     if (!root)
         return HEAD_FOREIGN;
@@ -288,7 +289,7 @@ static bool take_event_line(struct reader *reader, const char *text, size_t size
     if (is_for_others(text, size))
         return true;
     const bool many = weir__has_many_items(text, size);
-    json_t *event = many ? NULL : json_loadb(text, size, 0, &error);
+    json_t *event = many ? NULL : weir_json_load(text, size, 0, &error);
     if (event) {
         const bool ok = weir__rows_event(&reader->rows, event);
         json_decref(event);

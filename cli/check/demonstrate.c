@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "base/file.h"
+#include "base/json/json.h"
 #include "base/text.h"
 #include "cli/check/check.h"
 
@@ -42,7 +43,7 @@ static void read_report(const char *path, struct outcome *out)
     char line[1024];
     FILE *stream = fopen(path, "r");
     while (stream && fgets(line, sizeof line, stream)) {
-        json_t *root = json_loads(line, 0, NULL);
+        json_t *root = weir_json_load(line, strlen(line), 0, NULL);
         out->reversed += (uint64_t)json_integer_value(json_object_get(root, "reversed"));
         out->runtimes++;
         json_decref(root);

@@ -174,6 +174,8 @@ bool conform_list(struct conform *conform, const char *filter)
     struct child child;
     char list[] = "--gtest_list_tests";
     char *argument = join_filter(filter);
+    if (!argument)
+        cli_error("no memory for the filter of tests");
     if (!argument || !start(conform, list, argument, &child)) {
         free(argument);
         return false;
@@ -358,6 +360,8 @@ static bool run_rest(struct reading *reading)
     char plain[] = "--gtest_color=no";
     bool hung = false;
     char *filter = filter_of_rest(conform);
+    if (!filter)
+        cli_error("no memory for the filter of tests");
     const bool started = filter && start(conform, filter, plain, &child);
     free(filter);
     if (!started)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json/json.h"
 #include "cli/common/clock.h"
 #include "cli/common/folder.h"
 #include "cli/common/progress.h"
@@ -64,7 +65,7 @@ static void read_report(const char *path, struct counts *out_counts)
     char text[1024];
     FILE *file = fopen(path, "re");
     while (file && fgets(text, sizeof text, file)) {
-        json_t *line = json_loads(text, 0, NULL);
+        json_t *line = weir_json_load(text, strlen(text), 0, NULL);
         out_counts->any = out_counts->any || line;
         out_counts->operations += number_of(line, "operations");
         out_counts->choices += number_of(line, "choices");

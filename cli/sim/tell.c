@@ -6,6 +6,7 @@
 
 #include <weir/status.h>
 
+#include "base/json/json.h"
 #include "base/table.h"
 #include "cli/common/json.h"
 #include "cli/common/table.h"
@@ -70,7 +71,7 @@ static json_t *run_json(const struct sim_run *run, bool *ok)
     cli_json_set(object, "gpu", cli_json_string(run->gpu), ok);
     cli_json_set(object, "what_if", cli_json_string(run->what_if), ok);
     cli_json_set(object, "trace", cli_json_string(run->trace), ok);
-    cli_json_set(object, "report", text ? json_loads(text, 0, NULL) : NULL, ok);
+    cli_json_set(object, "report", text ? weir_json_load(text, strlen(text), 0, NULL) : NULL, ok);
     weir_report_free_text(&text);
     return object;
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/json/json.h"
 #include "kernels/compare/compare.h"
 
 // Where a sentence about the file goes, and what it begins with.
@@ -48,12 +50,19 @@ static bool check_keys(const struct reader *reader, const json_t *object, const 
     return true;
 }
 
+#define FILE_LIMIT ((size_t)64 << 20)
+
 json_t *compare_read_file(const char *path, char *message)
 {
     static const char *const keys[] = {"cases", NULL};
     const struct reader reader = {message, "", NULL};
     json_error_t error;
-    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    void *text;
+    size_t size;
+    if (!weir_file_read(path, FILE_LIMIT, &text, &size, message, COMPARE_MESSAGE))
+        return NULL;
+    json_t *root = weir_json_load(text, size, JSON_REJECT_DUPLICATES, &error);
+    free(text);
     if (!root) {
         snprintf(message, COMPARE_MESSAGE, "%.200s:%d: %s", path, error.line, error.text);
         return NULL;

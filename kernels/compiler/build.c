@@ -32,15 +32,18 @@ bool kc_build(const struct kc_build *build, struct kc_result *result, struct wei
     struct kc_tools tools = build->tools;
     char folder[512];
     kc_tools_find(&tools);
-    if (!kc_join(&build->sources, &build->folders, &build->definitions, &result->text, report) ||
-        !kc_folder_create(folder, sizeof folder, report))
-        return false;
-    bool fine = kc_signatures(&tools, &build->language, result->text.text, folder, &result->kernels,
-                              report) &&
-                make_images(build, &tools, folder, result, report);
-    kc_folder_remove(folder);
+    bool fine =
+        kc_join(&build->sources, &build->folders, &build->definitions, &result->text, report) &&
+        kc_folder_create(folder, sizeof folder, report);
+    if (fine) {
+        fine = kc_signatures(&tools, &build->language, result->text.text, folder, &result->kernels,
+                             report) &&
+               make_images(build, &tools, folder, result, report);
+        kc_folder_remove(folder);
+    }
     if (fine && build->bundle)
         fine = kc_bundle_write(build->bundle, &build->language, result, report);
+    report->failed = report->failed || (!fine && !report->text); // what nothing was said of
     return fine;
 }
 

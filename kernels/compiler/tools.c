@@ -26,15 +26,13 @@ static const char *const libdevices[] = {
 static bool find_program(const char *name, char *out, size_t size)
 {
     const char *path = getenv("PATH");
-    char *copy = path ? strdup(path) : NULL;
-    char *rest = NULL;
     bool found = false;
-    for (char *folder = copy ? strtok_r(copy, ":", &rest) : NULL; folder && !found;
-         folder = strtok_r(NULL, ":", &rest)) {
-        snprintf(out, size, "%s/%s", folder, name);
-        found = access(out, X_OK) == 0;
+    while (path && *path && !found) {
+        const size_t length = strcspn(path, ":");
+        snprintf(out, size, "%.*s/%s", (int)length, path, name);
+        found = length > 0 && access(out, X_OK) == 0;
+        path += length + (path[length] == ':');
     }
-    free(copy);
     if (!found)
         out[0] = '\0';
     return found;

@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "base/file.h"
+#include "base/json/json.h"
 #include "base/text.h"
 #include "plugins/check/finding_parts.h"
 
@@ -173,7 +174,7 @@ static weir_status read_text(struct reader *reader, const char *text, size_t siz
                              struct check_rules *rules)
 {
     json_error_t error;
-    json_t *list = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+    json_t *list = weir_json_load(text, size, JSON_REJECT_DUPLICATES, &error);
     if (!list)
         return refuse(reader, remedy, "line %d: %s", error.line, error.text);
     const weir_status status = read_list(reader, list, rules);

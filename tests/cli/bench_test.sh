@@ -24,10 +24,11 @@ expect_contains "$output" "above the null backend"
 # The device that the configuration chooses.
 printf '[weir]\nbackend = opencl\ndevice = 0\n' >first.ini
 expect_data 0 "$weir" bench submit --config first.ini --turns 1 --operations 5
-expect_contains "$output" "weir bench submit on basic"
+first="$(grep -o "weir bench submit on .* (opencl" <<<"$output")" || fail "no device: $output"
 printf '[weir]\nbackend = opencl\ndevice = 1\n' >second.ini
 expect_data 0 "$weir" bench submit --config second.ini --turns 1 --operations 5
-expect_contains "$output" "weir bench submit on pthread"
+second="$(grep -o "weir bench submit on .* (opencl" <<<"$output")" || fail "no device: $output"
+[ "$second" != "$first" ] || fail "both on one device: $first"
 printf '[weir]\ndevice = nothing\n' >none.ini
 expect_data 3 env WEIR_CONFIG=none.ini "$weir" bench submit --turns 1 --operations 5
 expect_contains "$messages" "nothing"

@@ -57,12 +57,13 @@ two_devices()
 two_devices 1
 first="$(printf '%s' "$output" | python3 -c "import json, sys; print(json.load(sys.stdin)['device'])")"
 two_devices 2
-as_json "data['device'] != '$first'"
+second="$(printf '%s' "$output" | python3 -c "import json, sys; print(json.load(sys.stdin)['device'])")"
+[ "$second" != "$first" ] || fail "two ranks on $first"
 two_devices 3
 as_json "data['device'] == '$first'"
-for name in pthread basic; do
+for name in "$first" "$second"; do
     two_devices 0 --device "$name"
-    as_json "'$name' in data['device']"
+    as_json "data['device'] == '$name'"
 done
 
 # Nothing that they do lacks a wait.

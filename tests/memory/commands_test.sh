@@ -8,6 +8,7 @@ program=$PWD/tests/memory/program
 allocator=$PWD/tests/memory/preloaded_allocator.so
 export WEIR_MODULE_PATH=$PWD/lib/weir WEIR_BACKEND=null WEIR_PLUGINS='' WEIR_TRACE_FILE=/dev/null
 export WEIR_COMM_TIMEOUT=5
+image=$PWD/tests/data/images/coffee.png source=$PWD/docs/first/scale.cl
 cd "$TEST_TMPDIR"
 
 DEADLINE_S=60
@@ -63,6 +64,14 @@ walk fault 10 '' "$weir" fault --one-in 5 "$program"
 walk sim 10 '' "$weir" sim --gpu h200 "$program"
 walk launch 10 '' "$weir" launch -n 3 "$program"
 walk completion 10 '' "$weir" completion bash
+walk bench 20 '' "$weir" bench submit --turns 1 --operations 5
+walk conform 10 '' "$weir" conform --filter 'Copy.*'
+walk train 20 '' "$weir" train ddp --side 8 --hidden 1 --width 16 --batch 8 --steps 2
+walk run 20 '' "$weir" run arr-coc --output results "$image"
+walk kernels 8 '' "$weir" kernels check "$source"
+WEIR_PLUGINS=trace WEIR_TRACE_FILE=run.json "$program"
+walk 'trace report' 20 '' "$weir" trace report run.json
+walk 'trace diff' 10 '' "$weir" trace diff run.json run.json
 walk program 60 '' "$program"
 RANK_ALLOCATIONS=100
 walk 'rank 0 of three' 20 0 "$weir" launch -n 3 "$program"

@@ -1,12 +1,9 @@
 // Every allocation fails once in turn, those of zlib included: writing, reading and
 // measuring must then end with an error, without leaks. The rule in BUILD makes the linker
-// use these functions instead of the allocator. jansson is excluded: version 2.14 frees
-// memory that it never allocated when its scanner runs out of memory.
+// use these functions instead of the allocator.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <jansson.h>
 
 #include <weir/report.h>
 #include <weir/status.h>
@@ -142,7 +139,6 @@ static void fail_each(bool (*action)(void), bool may_succeed)
 
 static void begin(const char *name)
 {
-    json_set_alloc_funcs(__real_malloc, free);
     made_random(&made, 77, 1000);
     snprintf(path, sizeof path, "%s/%s", weir_test_temp_dir(), name);
     made_write(&made, path);

@@ -80,7 +80,8 @@ class Run:
                 del env[name]
             env.update(WEIR_BACKEND="null", WEIR_COMM_TRANSPORT="mpi", OMPI_ALLOW_RUN_AS_ROOT="1",
                        OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1",
-                       OMPI_MCA_mpi_yield_when_idle="1")
+                       OMPI_MCA_mpi_yield_when_idle="1",
+                       PRTE_MCA_rmaps_default_mapping_policy=":oversubscribe")  # Open MPI 5
         elif self.transport == "nccl":
             env.update(WEIR_BACKEND="cuda", WEIR_TEST_CUDA_DEVICES=str(self.count))
         elif self.transport == "cuda":

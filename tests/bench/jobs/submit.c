@@ -278,7 +278,7 @@ static weir_status open_weir(struct sides *s, size_t index)
     const struct weir_program_params program = {.struct_size = sizeof program,
                                                 .label = "bench",
                                                 .bundle = &conformance_kernels};
-    char select[16];
+    char select[24];
     void *pointer;
     weir_status status;
     snprintf(select, sizeof select, "%zu", index);
