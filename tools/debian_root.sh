@@ -14,8 +14,10 @@ or its caches:
   tools/setup.sh && bazel run //:demo
   tools/setup.sh --tests && COMMAND...
 
-FOLDER is empty or missing, and is seen under the same path inside; FOLDER/tree is the tree. Needs root,
-mmdebstrap, a mirror of Debian, and 15 GB. The exit status is that of COMMAND, or 78 when a step before it fails.
+FOLDER is empty or missing, and is seen under the same path inside; FOLDER/tree is the tree. What Bazel compiles
+there is also put into FOLDER/cache, which --disk_cache takes on a machine with the same compilers. Needs root,
+mmdebstrap, a mirror of Debian, and 15 GB. The exit status is that of COMMAND, 78 when one of Weir's steps before
+it fails, or 75 when no such system could be made.
 
   --check   only say whether such a system can be made here
 TEXT
@@ -40,7 +42,7 @@ shift 2
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 apt-config dump | grep -E '^Acquire::(http|https)::' >"$folder/proxies" || true
 mmdebstrap --quiet --mode=root --variant=minbase --aptopt='Acquire::Languages "none"' \
-    --aptopt="$folder/proxies" "$suite" "$folder/root" "deb ${mirror%/} $suite main" || exit 78
+    --aptopt="$folder/proxies" "$suite" "$folder/root" "deb ${mirror%/} $suite main" || exit 75
 
 mkdir -p "$folder/tree" "$folder/root$folder"
 git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -T - -c | tar -x -C "$folder/tree"
@@ -56,7 +58,7 @@ mount --bind "$folder" "$root$folder"
 exec chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TMPDIR="/tmp" bash -c '
     cd "$0/tree" || exit 78
     say() { echo "-- $suite, $SECONDS s: $*"; }
-    printf "startup --output_user_root=%s/bazel\nbuild --noshow_progress\n" "$0" >/root/.bazelrc
+    printf "startup --output_user_root=%s/bazel\nbuild --noshow_progress --disk_cache=%s/cache\n" "$0" "$0" >/root/.bazelrc
     suite="$1" && shift
     tools/setup.sh >"$0/setup.log" 2>&1 || { tail -n 20 "$0/setup.log"; exit 78; }
     say "tools/setup.sh"

