@@ -368,7 +368,7 @@ refused 2 "not '90a'" "${compare[@]}" add.cl --cuda-image add.ptx --arch 90a
 export WEIR_BACKEND=opencl
 refused 1 "wrong.cl:4:14: error" "${compare[@]}" wrong.cl --cuda-image add.ptx
 refused 1 "error: kernel 'add' of add.cl is missing in 80.ptx" "${compare[@]}" add.cl --cuda-image 80.ptx
-refused 1 "unable to open absent.json" compare --cases absent.json add.cl --cuda-image add.ptx
+refused 1 "absent.json: there is no such file" compare --cases absent.json add.cl --cuda-image add.ptx
 export WEIR_BACKEND=nothing
 refused 3 "nothing" "${compare[@]}" add.cl --cuda-image add.ptx
 unset WEIR_BACKEND

@@ -22,7 +22,7 @@ TEXT
 expect_status 2 "$program"
 expect_contains "$output" "usage: "
 expect_status 1 "$program" absent.json
-expect_contains "$output" "unable to open absent.json"
+expect_contains "$output" "absent.json: there is no such file"
 cases "[8, 16]" "[1, 2]"
 expect_status 0 "$program" cases.json
 expect_contains "$output" "skipped: kernels/matmul/matmul.cu needs a CUDA device, and the backend is opencl"
