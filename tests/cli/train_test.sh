@@ -75,7 +75,7 @@ done
 
 # An operation that fails is told, or made good with the same bits.
 cat >digest.sh <<'TEXT'
-"$@" >figures 2>messages || { cat messages && exit 1; }
+"$@" >figures 2>messages || { code=$? && cat messages && exit $code; }
 grep digest figures
 TEXT
 expect_status 0 "$weir" fault --every 13 --recovers sh digest.sh "$program" train encdec "${small[@]}" \
