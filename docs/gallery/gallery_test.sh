@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The gallery's page shows the files that are built, with their counts of lines, and the programs find
-# their own results right on PoCL.
+# The gallery's page shows parts of the files that are built, links to all of them and counts their lines, and the
+# programs find their own results right on PoCL.
 . tests/support/shell.sh
 export WEIR_MODULE_PATH=lib/weir WEIR_BACKEND=opencl
 
@@ -10,9 +10,10 @@ import re
 import sys
 
 page = open(sys.argv[1]).read()
-shown = dict(re.findall(r"`(\w+\.(?:cl|cu|c))`:\n\n```\w+\n(.*?)^```$", page, re.S | re.M))
+parts = re.findall(r"^```\w+ part docs/gallery/(\S+)\n(.*?)^```$", page, re.S | re.M)
 files = {path.split("/")[-1]: open(path).read() for path in glob.glob(sys.argv[2] + "/*.c*") if not path.endswith(".cuh")}
-wrong = [name for name in shown.keys() | files.keys() if shown.get(name) != files.get(name)]
+wrong = ["not in %s:\n%s" % part for part in parts if part[1] not in files.get(part[0], "")]
+wrong += ["no link to " + name for name in files if "](gallery/%s)" % name not in page]
 
 
 def lines(text):
@@ -25,7 +26,7 @@ for name, cuda, ours in rows:
     if counts != (int(cuda), int(ours)):
         wrong.append("%s has %d and %d lines" % (name, *counts))
 print("\n".join(wrong))
-sys.exit(bool(wrong) or len(rows) < 3 or len(files) != 3 * len(rows))
+sys.exit(bool(wrong) or len(rows) < 3 or len(parts) < 2 * len(rows) or len(files) != 3 * len(rows))
 PYTHON
 
 for source in docs/gallery/*.cl; do
