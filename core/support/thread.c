@@ -3,6 +3,7 @@
 #include "core/support/thread.h"
 
 #include "core/support/debug.h"
+#include "core/support/locks.h"
 
 atomic_bool weir__forked;
 
@@ -65,3 +66,9 @@ void weir__leave_call(struct weir__call_scope outer)
 {
     inside = outer;
 }
+
+const struct weir_lock_kind weir__locks[] = {
+#define WEIR__LOCK(name, text) {text, WEIR__LOCK_##name},
+    WEIR__LOCKS(WEIR__LOCK)
+#undef WEIR__LOCK
+};
