@@ -52,7 +52,7 @@ void weir__staging_configure(weir_device *device, unsigned threads)
     device->staging.large_bytes = LARGE_BYTES;
 }
 
-weir_buffer *weir__staging_memory(const struct weir__staging_block *block)
+static weir_buffer *weir__staging_memory(const struct weir__staging_block *block)
 {
     return block->memory;
 }

@@ -14,6 +14,8 @@
 #include "core/support/error.h"
 #include "core/support/memory.h"
 
+static bool weir__pulse_is_over(const struct weir__pulse *pulse, const struct weir__flight *flight);
+
 enum {
     FIRST_ROOM = 64
 };
@@ -64,7 +66,8 @@ bool weir__pulse_note_in_more_room(weir_comm *comm, const weir_queue *queue,
 
 // The pulse's thread.
 
-struct weir_operation weir__flight_operation(const struct weir__pulse *pulse,
+// The collective that it was, as far as is known of it.
+static struct weir_operation weir__flight_operation(const struct weir__pulse *pulse,
                                              const struct weir__flight *flight)
 {
     struct weir_operation operation = {.kind = WEIR_OPERATION_COLLECTIVE,
@@ -133,7 +136,7 @@ void weir__pulse_advance(struct weir__pulse *pulse)
     }
 }
 
-bool weir__pulse_is_over(const struct weir__pulse *pulse, const struct weir__flight *flight)
+static bool weir__pulse_is_over(const struct weir__pulse *pulse, const struct weir__flight *flight)
 {
     return (int32_t)(flight->turn - pulse->turn) < 0;
 }

@@ -139,7 +139,8 @@ weir_status weir_comm_abort_at(weir_comm *comm, const char *why, const char *fil
 
 // Turns.
 
-void weir__comm_begin_wait(weir_comm *comm)
+// With the lock: counts the thread among those that are woken when a turn ends. Takes some microseconds.
+static void weir__comm_begin_wait(weir_comm *comm)
 {
     comm->waiting++;
     weir_barrier_heavy(); // the call that ends its turn sees it, or this thread sees the end

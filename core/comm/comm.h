@@ -51,9 +51,6 @@ static inline void weir__comm_end_turn(weir_comm *comm, uint32_t turn)
         weir__comm_wake(comm);
 }
 
-// With the lock: counts the thread among those that are woken when a turn ends. Takes some microseconds.
-void weir__comm_begin_wait(weir_comm *comm);
-
 // Whether it is the call's turn.
 static inline bool weir__comm_has_turn(const weir_comm *comm, uint32_t turn)
 {

@@ -22,12 +22,13 @@ enum {
     PROBES = 8 // past its own cell
 };
 
-struct weir__known *weir__known_create(void)
+// NULL if out of memory.
+static struct weir__known *weir__known_create(void)
 {
     return weir__allocate(sizeof(struct weir__known));
 }
 
-void weir__known_free(struct weir__known *known)
+static void weir__known_free(struct weir__known *known)
 {
     weir__release(known);
 }
@@ -48,7 +49,7 @@ bool weir__known_find(struct weir__known *known, uint64_t hash)
     return false;
 }
 
-void weir__known_add(struct weir__known *known, uint64_t hash)
+static void weir__known_add(struct weir__known *known, uint64_t hash)
 {
     for (uint64_t i = 0; i <= PROBES; i++) {
         uint_fast64_t empty = 0;

@@ -14,6 +14,14 @@
 #include "core/support/error.h"
 #include "core/support/memory.h"
 
+// Asks the engine and the queues how far they are.
+static weir_status weir__pulse_ask(struct weir__pulse *pulse, struct weir_comm_progress *out_progress);
+
+static void weir__pulse_end_asking(void);
+
+// A call of the engine may be made, and end_asking() follows. False: the process exits.
+static bool weir__pulse_begin_asking(void);
+
 // A process knows its own number and host. gethostname() fails where the name does not fit, or writes a
 // part of it without an end.
 static void introduce(struct weir__beat *own)
@@ -51,7 +59,8 @@ static uint32_t count_left(const struct weir__pulse *pulse)
     return count;
 }
 
-bool weir__beat_is_alone(const struct weir__pulse *pulse)
+// All others have left.
+static bool weir__beat_is_alone(const struct weir__pulse *pulse)
 {
     return pulse->comm->count > 1 && count_left(pulse) == pulse->comm->count - 1;
 }
@@ -155,7 +164,9 @@ static bool pause_until_look(const struct weir__pulse *pulse)
     return !stop;
 }
 
-void weir__pulse_await_end(struct weir__pulse *pulse)
+// Waits until the engine's work has ended after its abort, or the pulse is to stop. If it does not end in
+// time, the device is lost.
+static void weir__pulse_await_end(struct weir__pulse *pulse)
 {
     const weir_comm *comm = pulse->comm;
     const uint64_t abort_ns = weir_clock_now_ns();
@@ -208,7 +219,7 @@ static void watch_exit(void)
     (void)atexit(leave_engines);
 }
 
-bool weir__pulse_begin_asking(void)
+static bool weir__pulse_begin_asking(void)
 {
     atomic_fetch_add(&asking, 1);
     if (!atomic_load(&exiting))
@@ -217,7 +228,7 @@ bool weir__pulse_begin_asking(void)
     return false;
 }
 
-void weir__pulse_end_asking(void)
+static void weir__pulse_end_asking(void)
 {
     atomic_fetch_sub(&asking, 1);
 }
@@ -356,7 +367,7 @@ static void hear(struct weir__pulse *pulse, const struct weir__flight *oldest)
     pulse->confirmed = confirmed;
 }
 
-weir_status weir__pulse_ask(struct weir__pulse *pulse, struct weir_comm_progress *out_progress)
+static weir_status weir__pulse_ask(struct weir__pulse *pulse, struct weir_comm_progress *out_progress)
 {
     weir_comm *comm = pulse->comm;
     *out_progress = (struct weir_comm_progress){.struct_size = sizeof *out_progress};

@@ -25,6 +25,19 @@
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
+// Releases them. If the launch has its place in its queue, its numbers are used up.
+static void weir__graph_comms_end(struct weir__graph_comms *comms, const struct weir_operation *launch);
+
+// Takes the submit locks of all communicators, and describes the launch; the thread's error if one of
+// them has failed.
+static weir_status weir__graph_comms_begin(struct weir__graph_comms *comms, struct weir_operation *launch);
+
+static void weir__graph_comms_finish(struct weir__graph_comms *comms);
+
+// Finds the collectives among the nodes, and counts them for each communicator: `number` and `turn` of
+// their operations are what a launch adds to. False: out of memory.
+static bool weir__graph_comms_find(struct weir__graph_comms *comms, const struct weir__graph_parts *parts);
+
 // Counts as used what the copy names.
 static bool copy_node(const struct weir__graph_parts *from, uint32_t index,
                       struct weir__graph_parts *to)
@@ -420,7 +433,7 @@ static int by_id(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-bool weir__graph_comms_find(struct weir__graph_comms *comms, const struct weir__graph_parts *parts)
+static bool weir__graph_comms_find(struct weir__graph_comms *comms, const struct weir__graph_parts *parts)
 {
     const uint32_t count = count_collectives(parts);
     if (count == 0)
@@ -437,7 +450,7 @@ bool weir__graph_comms_find(struct weir__graph_comms *comms, const struct weir__
     return true;
 }
 
-void weir__graph_comms_finish(struct weir__graph_comms *comms)
+static void weir__graph_comms_finish(struct weir__graph_comms *comms)
 {
     weir__release((void *)(uintptr_t)comms->collectives);
     weir__release(comms->comms);
@@ -463,7 +476,7 @@ static void release_locks(const struct weir__graph_comms *comms)
             weir_biased_lock_release_another(&comms->comms[i].comm->submit_lock);
 }
 
-weir_status weir__graph_comms_begin(struct weir__graph_comms *comms, struct weir_operation *launch)
+static weir_status weir__graph_comms_begin(struct weir__graph_comms *comms, struct weir_operation *launch)
 {
     weir_status status = WEIR_OK;
     if (comms->count == 0)
@@ -487,7 +500,7 @@ weir_status weir__graph_comms_begin(struct weir__graph_comms *comms, struct weir
     return status;
 }
 
-void weir__graph_comms_end(struct weir__graph_comms *comms, const struct weir_operation *launch)
+static void weir__graph_comms_end(struct weir__graph_comms *comms, const struct weir_operation *launch)
 {
     if (comms->count == 0)
         return;

@@ -53,7 +53,9 @@ void weir__pool_drop(weir_pool *pool)
     weir__member_free(&pool->member);
 }
 
-weir_buffer *weir__pool_dissolve(struct weir__block *block)
+// Removes the block from the pool's list and makes its memory an ordinary buffer. A
+// destroyed pool is freed with its last block.
+static weir_buffer *weir__pool_dissolve(struct weir__block *block)
 {
     weir_pool *pool = block->pool;
     weir_buffer *buffer = block->buffer;

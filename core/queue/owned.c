@@ -19,7 +19,8 @@
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
-weir_status weir__queue_create_owned(weir_device *device, const char *label,
+// Creates a queue that does not keep its device from closing.
+static weir_status weir__queue_create_owned(weir_device *device, const char *label,
                                      enum weir__queue_owner owner, weir_queue **out_queue)
 {
     struct weir_queue_setup setup = {.struct_size = sizeof setup, .timing = device->default_timing};

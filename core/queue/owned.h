@@ -13,10 +13,6 @@ enum weir__queue_owner {
     WEIR__OWNED_BY_DEVICE, // the legacy queue
 };
 
-// Creates a queue that does not keep its device from closing.
-weir_status weir__queue_create_owned(weir_device *device, const char *label,
-                                     enum weir__queue_owner owner, weir_queue **out_queue);
-
 // Reports the error of weir_queue_destroy() for a queue that is not the user's.
 void weir__queue_refuse_destroy(const weir_queue *queue);
 

@@ -64,7 +64,7 @@ const char *weir__transport_name(const weir_runtime *runtime)
                         : weir__config_comm(runtime->config, "transport")->text;
 }
 
-void weir__transport_finish(weir_runtime *runtime)
+static void weir__transport_finish(weir_runtime *runtime)
 {
     struct weir__transport *transport = &runtime->transport;
     if (transport->ops)
