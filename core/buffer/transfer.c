@@ -1,4 +1,4 @@
-// See the header.
+// Copies of memory of the host, through pinned pieces where they are faster.
 #include <string.h>
 
 #include <weir/buffer.h>
@@ -11,6 +11,8 @@
 #include "core/support/error.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
+
+//
 
 // More gain nothing on an H100 (docs/decisions/0024-copying-threads.md).
 #define AUTO_THREADS 12

@@ -1,7 +1,4 @@
-// Calls in flight, and what this rank has called.
-//
-// A submission leaves the call in a ring, and nothing else: what the other ranks are told of it is made by
-// the pulse's thread. Calls have turns, so there is one writer at a time.
+// What a rank knows of the calls in flight, and which rank failed first.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +10,11 @@
 #include "core/queue/registry.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
+
+// Calls in flight, and what this rank has called.
+//
+// A submission leaves the call in a ring, and nothing else: what the other ranks are told of it is made by
+// the pulse's thread. Calls have turns, so there is one writer at a time.
 
 static bool weir__pulse_is_over(const struct weir__pulse *pulse, const struct weir__flight *flight);
 
@@ -68,7 +70,7 @@ bool weir__pulse_note_in_more_room(weir_comm *comm, const weir_queue *queue,
 
 // The collective that it was, as far as is known of it.
 static struct weir_operation weir__flight_operation(const struct weir__pulse *pulse,
-                                             const struct weir__flight *flight)
+                                                    const struct weir__flight *flight)
 {
     struct weir_operation operation = {.kind = WEIR_OPERATION_COLLECTIVE,
                                        .sequence = flight->sequence,

@@ -1,4 +1,4 @@
-// The life of communicators, their failures, and the turns of their calls.
+// The life of communicators, their failures, the turns of their calls, and shrinking.
 //
 // A call's turn is given out under the submit lock, together with the place of its operation in its
 // queue. So the calls of one communicator run in the order of submission, and none waits for one

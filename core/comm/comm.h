@@ -76,7 +76,7 @@ bool weir__comm_takes(const struct weir_operation *operation);
 // Compares it on all ranks, in its turn, if the communicator demands it.
 weir_status weir__comm_compare(const struct weir_operation *operation);
 
-// launch.c: see weir__comm_ops.
+// run.c: see weir__comm_ops.
 bool weir__comm_captures(const struct weir_operation *node);
 bool weir__comm_launch_is_ready(const struct weir_operation *launch);
 weir_status weir__comm_launch(weir_queue *queue, const struct weir_operation *launch,

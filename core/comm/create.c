@@ -1,3 +1,5 @@
+// Creating communicators: where a rank is, and how the ranks meet. Everything waits here: in a transport,
+// at most the timeout.
 #define _GNU_SOURCE // secure_getenv
 #include <errno.h>
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+// Collectives in the backend: the transports that are known, and calls by the engine of the device.
 #include "core/comm/engine.h"
 
 #include <inttypes.h>

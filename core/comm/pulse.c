@@ -1,5 +1,4 @@
-// Beats. A rank that leaves says so in its last one. All others have that from the same beat, so they
-// agree on which are left, and exchange the next one among themselves.
+// The pulse of a communicator: beats, what a rank does when it leaves, and the thread that sends them.
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,8 +13,12 @@
 #include "core/support/error.h"
 #include "core/support/memory.h"
 
+// Beats. A rank that leaves says so in its last one. All others have that from the same beat, so they
+// agree on which are left, and exchange the next one among themselves.
+
 // Asks the engine and the queues how far they are.
-static weir_status weir__pulse_ask(struct weir__pulse *pulse, struct weir_comm_progress *out_progress);
+static weir_status weir__pulse_ask(struct weir__pulse *pulse,
+                                   struct weir_comm_progress *out_progress);
 
 static void weir__pulse_end_asking(void);
 
@@ -367,7 +370,8 @@ static void hear(struct weir__pulse *pulse, const struct weir__flight *oldest)
     pulse->confirmed = confirmed;
 }
 
-static weir_status weir__pulse_ask(struct weir__pulse *pulse, struct weir_comm_progress *out_progress)
+static weir_status weir__pulse_ask(struct weir__pulse *pulse,
+                                   struct weir_comm_progress *out_progress)
 {
     weir_comm *comm = pulse->comm;
     *out_progress = (struct weir_comm_progress){.struct_size = sizeof *out_progress};

@@ -1,5 +1,5 @@
-// Shared by the files of the pulse: pulse.c, the thread; beat.c, what ranks tell each other; flight.c,
-// the calls in flight; blame.c, failures; ending.c, what comes after them. And by engine.c and launch.c,
+// Shared by pulse.c, what ranks tell each other and the thread that does; blame.c, the calls in flight and
+// failures; and by engine.c and run.c,
 // which note calls.
 #ifndef WEIR_CORE_COMM_PULSE_PARTS_H
 #define WEIR_CORE_COMM_PULSE_PARTS_H
@@ -80,12 +80,12 @@ struct weir__pulse {
     uint64_t moved_ns;   // when there was any
 };
 
-// beat.c
+// pulse.c
 
 // Tells the other ranks that have not left what this one has called, and learns the same of them.
 weir_status weir__beat_exchange(struct weir__pulse *pulse, bool due, uint64_t timeout_ns);
 
-// flight.c, on the submitting thread.
+// blame.c, on the submitting thread.
 
 static inline struct weir__flight *weir__flight_at(const struct weir__pulse *pulse, uint64_t number)
 {
@@ -131,7 +131,7 @@ static WEIR_INLINE bool weir__pulse_note(weir_comm *comm, const weir_queue *queu
     return weir__comm_status(comm) == WEIR_OK;
 }
 
-// flight.c, on the pulse's thread.
+// blame.c, on the pulse's thread.
 
 // Makes room for the first calls. False: out of memory.
 bool weir__pulse_make_room(struct weir__pulse *pulse);
@@ -165,10 +165,6 @@ struct weir__call weir__pulse_own_call(const struct weir__pulse *pulse, uint64_t
 
 // The hash up to the call of that number. False: it is no longer remembered, or still to come.
 bool weir__pulse_own_hash(const struct weir__pulse *pulse, uint64_t number, uint64_t *out_hash);
-
-// pulse.c
-
-// ending.c
 
 // blame.c
 

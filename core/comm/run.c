@@ -1,6 +1,4 @@
-// A collective through the host: the bytes of device memory come to the host, the transport runs,
-// and what it wrote goes back. The copies go to the backend directly, as parts of
-// the collective, so plugins see one operation.
+// Collectives, and launches of graphs that have them, through the host.
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +10,10 @@
 #include "core/queue/queue.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
+
+// A collective through the host: the bytes of device memory come to the host, the transport runs,
+// and what it wrote goes back. The copies go to the backend directly, as parts of
+// the collective, so plugins see one operation.
 
 #define STAGING_ALIGNMENT ((size_t)64)
 

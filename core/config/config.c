@@ -1,4 +1,4 @@
-// Variables of the environment in place of what the file says.
+// The configuration: a file, and the variables of the environment in place of what it says.
 #define _GNU_SOURCE // secure_getenv
 #include "core/config/config.h"
 

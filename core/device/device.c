@@ -1,4 +1,4 @@
-// What keeps a device from being closed.
+// Opening and closing devices.
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
@@ -25,6 +25,8 @@
 #include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
+
+// What keeps a device from being closed.
 
 enum {
     NAME_SIZE = 160,

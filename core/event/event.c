@@ -1,4 +1,4 @@
-// Waits on events, on the device and on the host.
+// Events: queries and waits, on the device and on the host.
 #include "core/event/event.h"
 
 #include <inttypes.h>

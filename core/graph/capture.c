@@ -1,3 +1,4 @@
+// Captures: what a queue in one notes, and the graph that comes of it.
 #include "core/graph/capture.h"
 
 #include <stdlib.h>
@@ -202,7 +203,7 @@ static bool make_node_room(struct weir__notes *notes, struct weir__branch *branc
 
 // Adds a copy of the operation as the branch's next node.
 static bool weir__notes_add_node(struct weir__notes *notes, uint32_t index,
-                          const struct weir_operation *operation)
+                                 const struct weir_operation *operation)
 {
     struct weir__graph_parts *parts = &notes->parts;
     struct weir__branch *branch = &notes->branches[index];
@@ -286,7 +287,7 @@ static void weir__notes_finish(struct weir__notes *notes)
 }
 
 // The life of a capture: queues begin it, join it and leave it. The operations that it
-// notes meanwhile are in notes.c.
+// notes meanwhile are above.
 // Locks: a queue's submit lock, then the capture's. The list of captures is a leaf. A
 // thread that ends a capture first closes it, under its lock; after that no queue can join
 // it, a queue that is used meanwhile leaves it by itself, and the closing thread detaches

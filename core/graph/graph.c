@@ -1,4 +1,5 @@
-// Clones: graphs of copies of another one's nodes.
+// Graphs: their clones, their life, their launches and their collectives. capture.c makes them, update.c changes
+// their nodes, and core/queue/replay.c replays them for a backend without graphs.
 #include "core/graph/graph.h"
 
 #include <limits.h>
@@ -25,18 +26,23 @@
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
+// Clones: graphs of copies of another one's nodes.
+
 // Releases them. If the launch has its place in its queue, its numbers are used up.
-static void weir__graph_comms_end(struct weir__graph_comms *comms, const struct weir_operation *launch);
+static void weir__graph_comms_end(struct weir__graph_comms *comms,
+                                  const struct weir_operation *launch);
 
 // Takes the submit locks of all communicators, and describes the launch; the thread's error if one of
 // them has failed.
-static weir_status weir__graph_comms_begin(struct weir__graph_comms *comms, struct weir_operation *launch);
+static weir_status weir__graph_comms_begin(struct weir__graph_comms *comms,
+                                           struct weir_operation *launch);
 
 static void weir__graph_comms_finish(struct weir__graph_comms *comms);
 
 // Finds the collectives among the nodes, and counts them for each communicator: `number` and `turn` of
 // their operations are what a launch adds to. False: out of memory.
-static bool weir__graph_comms_find(struct weir__graph_comms *comms, const struct weir__graph_parts *parts);
+static bool weir__graph_comms_find(struct weir__graph_comms *comms,
+                                   const struct weir__graph_parts *parts);
 
 // Counts as used what the copy names.
 static bool copy_node(const struct weir__graph_parts *from, uint32_t index,
@@ -105,9 +111,6 @@ weir_status weir_graph_clone_at(weir_graph *graph, const struct weir_graph_param
         weir__member_place(&(*out_graph)->member, file, line);
     return weir__placed(status, file, line);
 }
-
-// Graphs: their life. capture.c makes them, launch.c launches them, update.c changes their nodes, and
-// core/queue/replay.c replays them for a backend without graphs.
 
 // Use of buffers and kernels.
 
@@ -433,7 +436,8 @@ static int by_id(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-static bool weir__graph_comms_find(struct weir__graph_comms *comms, const struct weir__graph_parts *parts)
+static bool weir__graph_comms_find(struct weir__graph_comms *comms,
+                                   const struct weir__graph_parts *parts)
 {
     const uint32_t count = count_collectives(parts);
     if (count == 0)
@@ -476,7 +480,8 @@ static void release_locks(const struct weir__graph_comms *comms)
             weir_biased_lock_release_another(&comms->comms[i].comm->submit_lock);
 }
 
-static weir_status weir__graph_comms_begin(struct weir__graph_comms *comms, struct weir_operation *launch)
+static weir_status weir__graph_comms_begin(struct weir__graph_comms *comms,
+                                           struct weir_operation *launch)
 {
     weir_status status = WEIR_OK;
     if (comms->count == 0)
@@ -500,7 +505,8 @@ static weir_status weir__graph_comms_begin(struct weir__graph_comms *comms, stru
     return status;
 }
 
-static void weir__graph_comms_end(struct weir__graph_comms *comms, const struct weir_operation *launch)
+static void weir__graph_comms_end(struct weir__graph_comms *comms,
+                                  const struct weir_operation *launch)
 {
     if (comms->count == 0)
         return;

@@ -1,4 +1,4 @@
-// Updates of nodes that copy or fill rows and slices.
+// Updates of a graph's nodes.
 #include <weir/graph.h>
 #include <weir/interop.h>
 
@@ -16,16 +16,18 @@
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
+// Updates of nodes that copy or fill rows and slices.
+
 static struct weir__caller weir__graph_caller(const weir_graph *graph);
 
 // Refuses a node of another kind, or none of the graph's.
 static weir_status weir__graph_check_kind(const weir_graph *graph, uint32_t node,
-                                   enum weir_operation_kind wanted);
+                                          enum weir_operation_kind wanted);
 
 // Later launches use a copy of the operation, which is of the node's kind. A disabled node stays so. Refuses
 // a buffer of another placement than the node has, and an empty operation.
 static weir_status weir__graph_update(weir_graph *graph, uint32_t index,
-                               const struct weir_operation *operation);
+                                      const struct weir_operation *operation);
 
 // Ends an update that began by taking the graph's lock.
 static weir_status weir__graph_end_update(weir_graph *graph, weir_status status);
@@ -177,7 +179,7 @@ weir_status weir_graph_set_native_at(weir_graph *graph, uint32_t node,
     return weir__placed(weir__graph_end_update(graph, status), file, line);
 }
 
-// Updates of a graph's nodes; those of rows and slices are in update_boxes.c.
+// Updates of launches, copies and fills.
 
 static weir_status refuse_node(const weir_graph *graph, uint32_t node)
 {
@@ -188,7 +190,7 @@ static weir_status refuse_node(const weir_graph *graph, uint32_t node)
 }
 
 static weir_status weir__graph_check_kind(const weir_graph *graph, uint32_t node,
-                                   enum weir_operation_kind wanted)
+                                          enum weir_operation_kind wanted)
 {
     if (node >= graph->parts.node_count)
         return refuse_node(graph, node);
@@ -296,7 +298,7 @@ static weir_status check_sides(const weir_graph *graph, uint32_t node,
 }
 
 static weir_status weir__graph_update(weir_graph *graph, uint32_t index,
-                               const struct weir_operation *operation)
+                                      const struct weir_operation *operation)
 {
     const weir_status status = check_sides(graph, index, operation);
     if (status < 0)

@@ -1,4 +1,4 @@
-// See the header. The lines are kept until no lock is held, since a log callback may call Weir.
+// The open devices of a runtime, and what keeps one from being closed, as text.
 #include "core/object/opened.h"
 
 #include <stdio.h>
@@ -10,6 +10,8 @@
 #include "core/support/file_name.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
+
+// The lines are kept until no lock is held, since a log callback may call Weir.
 
 // Room for ", 4294967295 more; the log (weir_log_set) has all".
 enum {

@@ -1,5 +1,4 @@
-// A pool's blocks: allocated from the device's memory up to the pool's limit, and returned to
-// it.
+// A pool's blocks: kept ones are found, missing ones are created, and freed ones come back.
 #include <inttypes.h>
 
 #include <weir/pool.h>
@@ -15,6 +14,9 @@
 #include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
+
+// A pool's blocks: allocated from the device's memory up to the pool's limit, and returned to
+// it.
 
 // The pool's list of all its blocks.
 

@@ -1,6 +1,4 @@
-// A bundle is the only structure of the user that modules read directly, so everything that
-// they may dereference is checked here. It has the layout of the headers with which its program was
-// compiled, which may be older or newer than the library's.
+// Programs and kernels.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +14,10 @@
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"
+
+// A bundle is the only structure of the user that modules read directly, so everything that
+// they may dereference is checked here. It has the layout of the headers with which its program was
+// compiled, which may be older or newer than the library's.
 
 struct check {
     const char *label;

@@ -1,6 +1,4 @@
-// See the header. `head` and `tail` count without end and wrap together; a place
-// in the ring is a count modulo the capacity. The reader is done with a wait when
-// it moves `head`, and the writer overwrites its place only after that.
+// Completion and failures: the ring of waits, and the walk that passes failures on. See the header.
 #include "core/queue/completion.h"
 
 #include <stdio.h>
@@ -12,6 +10,10 @@
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
+
+// `head` and `tail` count without end and wrap together; a place
+// in the ring is a count modulo the capacity. The reader is done with a wait when
+// it moves `head`, and the writer overwrites its place only after that.
 
 // A full ring costs a query to the driver, so it is large: 20 KiB.
 #define CAPACITY_AT_FIRST 512u

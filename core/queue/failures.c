@@ -1,4 +1,4 @@
-// See the header. The ranges of `past` are disjoint and ascend.
+// The failures that a queue has had, and what a failed queue refuses. See the headers.
 #include "core/queue/failures.h"
 
 #include <inttypes.h>
@@ -13,6 +13,8 @@
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
+
+// The ranges of `past` are disjoint and ascend.
 
 // One failure: operations first..last report `cause`.
 struct weir__failure {
@@ -243,7 +245,7 @@ static struct weir_lock *walk_lock(const weir_queue *queue)
 // Whether the list has the wait: it is covered, or takes the place of one that came after the same accepted
 // operation. So a failed queue's list grows with the operations that it accepts, and not with the calls that
 // it refuses. A wait before an accepted operation stays as it is: if that is a call that always runs, it
-// waits for it (always.c), and the later operation may come after the call. It waits for records only, so a
+// waits for it (host_call.c), and the later operation may come after the call. It waits for records only, so a
 // record and another operation do not stand for each other. With both locks of the ring held.
 static bool merge(struct weir__wait_ring *waits, const struct weir__wait *wait,
                   uint64_t failed_from)

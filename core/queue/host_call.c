@@ -1,5 +1,4 @@
-// See the header. A plugin may put its own function before the one here, which gets the status from
-// its thread: the queue's worker.
+// What the host does for a queue: see the header.
 #include "core/queue/host_call.h"
 
 #include "core/object/buffer.h"
@@ -12,6 +11,9 @@
 #include "core/support/file_name.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
+
+// A plugin may put its own function before the one here, which gets the status from
+// its thread: the queue's worker.
 
 struct always {
     weir_always_function function;

@@ -80,8 +80,9 @@ WEIR_COLD static weir_status refuse_device(const struct weir__caller *caller,
 
 // The range is of a buffer of the caller's device.
 static weir_status weir__operation_check_buffer(const struct weir__caller *caller,
-                                         const struct weir__role *role, const weir_buffer *buffer,
-                                         size_t offset, size_t size)
+                                                const struct weir__role *role,
+                                                const weir_buffer *buffer, size_t offset,
+                                                size_t size)
 {
     if (!buffer)
         return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
@@ -94,8 +95,9 @@ static weir_status weir__operation_check_buffer(const struct weir__caller *calle
 
 // One side of a copy, which may be of a peer of the queue's device if `other`, the other side, is not.
 static weir_status weir__operation_check_side(const struct weir__caller *caller,
-                                       const struct weir__role *role, const weir_buffer *buffer,
-                                       size_t offset, size_t size, const weir_buffer *other)
+                                              const struct weir__role *role,
+                                              const weir_buffer *buffer, size_t offset, size_t size,
+                                              const weir_buffer *other)
 {
     if (!buffer || !other || buffer->member.device == caller->device)
         return weir__operation_check_buffer(caller, role, buffer, offset, size);
@@ -154,8 +156,8 @@ weir_status weir__operation_copy(const struct weir__caller *caller, weir_buffer 
     return WEIR_OK;
 }
 // A pattern has 1, 2, 4, 8 or 16 bytes. `what` is the operation.
-static weir_status weir__operation_check_pattern(const struct weir__caller *caller, const char *what,
-                                          size_t pattern_size)
+static weir_status weir__operation_check_pattern(const struct weir__caller *caller,
+                                                 const char *what, size_t pattern_size)
 {
     if (pattern_size > 0 && pattern_size <= 16 && (pattern_size & (pattern_size - 1)) == 0)
         return WEIR_OK;
@@ -226,7 +228,7 @@ weir_status weir__operation_native(const struct weir__caller *caller, weir_nativ
     return WEIR_OK;
 }
 
-// Launches; see operation.h. The size of a grid and of a block, and launches whose blocks wait for each
+// Launches: the size of a grid and of a block, and launches whose blocks wait for each
 // other.
 
 static bool exceeds(const struct weir_extent *extent, const struct weir_extent *limit)
@@ -428,7 +430,7 @@ void weir__operation_hint_grid(weir_kernel *kernel, struct weir_extent grid,
     weir__log(WEIR_LOG_WARNING, "core", message);
 }
 
-// Copies and fills of rows and of slices; see operation.h. Written so that nothing wraps.
+// Copies and fills of rows and of slices.
 
 // Bytes from the first to the last of a plane's rows; false if that wraps.
 static bool plane_extent(const struct weir_plane *plane, size_t width, size_t height,

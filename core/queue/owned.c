@@ -1,7 +1,4 @@
-// See the header. A thread's list is the value of a key, whose destructor runs at the thread's
-// exit; only the thread itself changes it. No driver is called there: a driver in C++ may have lost its
-// variables of the thread by then. An entry is on the list of its device too, until
-// that closes.
+// Queues that the library owns: those of threads, and the legacy queue with its order. See the header.
 #include "core/queue/owned.h"
 
 #include <pthread.h>
@@ -19,9 +16,14 @@
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
+// A thread's list is the value of a key, whose destructor runs at the thread's
+// exit; only the thread itself changes it. No driver is called there: a driver in C++ may have lost its
+// variables of the thread by then. An entry is on the list of its device too, until
+// that closes.
+
 // Creates a queue that does not keep its device from closing.
 static weir_status weir__queue_create_owned(weir_device *device, const char *label,
-                                     enum weir__queue_owner owner, weir_queue **out_queue)
+                                            enum weir__queue_owner owner, weir_queue **out_queue)
 {
     struct weir_queue_setup setup = {.struct_size = sizeof setup, .timing = device->default_timing};
     weir_status status = weir__queue_open(device, label, &setup, out_queue);

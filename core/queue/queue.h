@@ -5,9 +5,9 @@
 #include "base/biased_lock.h"
 #include "base/cold.h"
 #include "core/object/device.h"
-#include "core/queue/host_call.h"
 #include "core/queue/completion.h"
 #include "core/queue/delivery.h"
+#include "core/queue/host_call.h"
 #include "core/queue/owned.h"
 #include "core/support/thread.h"
 

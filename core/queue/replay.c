@@ -1,4 +1,4 @@
-// The submission of a launch's nodes to a backend that has no graph of them: see replay.h.
+// Replays graphs for a backend that has none of them: see the header.
 #include "core/queue/replay.h"
 
 #include <stdatomic.h>
@@ -16,6 +16,8 @@
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
+
+// The submission of a launch's nodes to a backend that has no graph of them: see replay.h.
 
 // An update that waits for held launches.
 struct weir__replay_pending {

@@ -1,5 +1,4 @@
-// The transport is loaded when the first communicator is created, so that a program without
-// communicators needs none.
+// Opening and closing runtimes: the chain, the transport, and what modules may ask of the host.
 #include "core/runtime/runtime.h"
 
 #include <string.h>
@@ -21,6 +20,9 @@
 #include "core/support/error.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
+
+// The transport is loaded when the first communicator is created, so that a program without
+// communicators needs none.
 
 static weir_status load(weir_runtime *runtime)
 {

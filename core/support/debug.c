@@ -1,5 +1,4 @@
-// See the header. msync() with MS_ASYNC writes nothing on Linux, and fails if a page of the range is
-// not mapped; it looks at mappings, not at pages, so a large range costs no more than a small one.
+// Debug mode: whether objects and memory are still there.
 #define _GNU_SOURCE // RTLD_DEFAULT
 #include "core/support/debug.h"
 
@@ -19,6 +18,9 @@
 #include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
+
+// msync() with MS_ASYNC writes nothing on Linux, and fails if a page of the range is
+// not mapped; it looks at mappings, not at pages, so a large range costs no more than a small one.
 
 static const char *probe_mapping(const void *memory, size_t size)
 {

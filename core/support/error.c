@@ -1,6 +1,4 @@
-// The log callback. Function, user pointer and level change together, so they are in one
-// structure guarded by a lock; there is also a copy of the level, so that a message that is
-// not logged costs one load.
+// Errors, and the log callback.
 #include "core/support/error.h"
 
 #include <inttypes.h>
@@ -15,6 +13,10 @@
 #include "base/text.h"
 #include "core/support/file_name.h"
 #include "core/support/locks.h"
+
+// The log callback. Function, user pointer and level change together, so they are in one
+// structure guarded by a lock; there is also a copy of the level, so that a message that is
+// not logged costs one load.
 
 static struct weir_lock lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_LOG]);
 static struct {

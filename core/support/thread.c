@@ -1,9 +1,11 @@
-// Driver threads and locks do not survive a fork, so in the child every call
-// returns an error instead of hanging.
+// Core's data about the calling thread, and the classes of its locks.
 #include "core/support/thread.h"
 
 #include "core/support/debug.h"
 #include "core/support/locks.h"
+
+// Driver threads and locks do not survive a fork, so in the child every call
+// returns an error instead of hanging.
 
 atomic_bool weir__forked;
 
