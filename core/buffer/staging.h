@@ -31,8 +31,6 @@ size_t weir__staging_take(weir_device *device, enum weir__staging_size size, siz
                           size_t wanted, struct weir__staging_block **out_blocks);
 void weir__staging_return(weir_device *device, size_t count, struct weir__staging_block **blocks);
 
-weir_buffer *weir__staging_memory(const struct weir__staging_block *block);
-
 // Destroys the blocks that are not in use, and ends the threads. What a later transfer needs is made
 // again.
 void weir__staging_trim(weir_device *device);

@@ -51,9 +51,6 @@ static inline void weir__comm_end_turn(weir_comm *comm, uint32_t turn)
         weir__comm_wake(comm);
 }
 
-// With the lock: counts the thread among those that are woken when a turn ends. Takes some microseconds.
-void weir__comm_begin_wait(weir_comm *comm);
-
 // Whether it is the call's turn.
 static inline bool weir__comm_has_turn(const weir_comm *comm, uint32_t turn)
 {
@@ -79,7 +76,7 @@ bool weir__comm_takes(const struct weir_operation *operation);
 // Compares it on all ranks, in its turn, if the communicator demands it.
 weir_status weir__comm_compare(const struct weir_operation *operation);
 
-// launch.c: see weir__comm_ops.
+// run.c: see weir__comm_ops.
 bool weir__comm_captures(const struct weir_operation *node);
 bool weir__comm_launch_is_ready(const struct weir_operation *launch);
 weir_status weir__comm_launch(weir_queue *queue, const struct weir_operation *launch,

@@ -17,13 +17,8 @@ struct weir__known {
     atomic_uint_fast64_t cells[WEIR__KNOWN_CELLS];
 };
 
-// NULL if out of memory.
-struct weir__known *weir__known_create(void);
-void weir__known_free(struct weir__known *known);
-
 // A hash is never 0.
 bool weir__known_find(struct weir__known *known, uint64_t hash);
-void weir__known_add(struct weir__known *known, uint64_t hash);
 
 static inline bool weir__known_has(struct weir__known *known, uint64_t hash)
 {

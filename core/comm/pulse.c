@@ -1,19 +1,204 @@
-// See the header. What has been called comes from the submitting threads; the rest belongs to the pulse's
-// thread.
-//
-// Which collective is late is known from the engine's progress; which rank is at fault, from the
-// beats: the one that has called less.
+// The pulse of a communicator: beats, what a rank does when it leaves, and the thread that sends them.
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "core/comm/pulse_parts.h"
 #include "core/object/device.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
+
+// Beats. A rank that leaves says so in its last one. All others have that from the same beat, so they
+// agree on which are left, and exchange the next one among themselves.
+
+// Asks the engine and the queues how far they are.
+static weir_status weir__pulse_ask(struct weir__pulse *pulse,
+                                   struct weir_comm_progress *out_progress);
+
+static void weir__pulse_end_asking(void);
+
+// A call of the engine may be made, and end_asking() follows. False: the process exits.
+static bool weir__pulse_begin_asking(void);
+
+// A process knows its own number and host. gethostname() fails where the name does not fit, or writes a
+// part of it without an end.
+static void introduce(struct weir__beat *own)
+{
+    char host[256] = ""; // POSIX: no name has more than 255 bytes
+    own->process = (uint64_t)getpid();
+    if (gethostname(host, sizeof host - 1) != 0)
+        host[0] = '\0';
+    snprintf(own->host, sizeof own->host, "%.*s", WEIR__PULSE_HOST - 1, host);
+}
+
+// This rank's, of what it has called so far.
+static void fill(struct weir__pulse *pulse, bool due)
+{
+    struct weir__beat *own = &pulse->own;
+    weir_lock_take(&pulse->comm->lock);
+    own->leaves = pulse->stop;
+    weir_lock_release(&pulse->comm->lock);
+    weir__pulse_hear_own(pulse);
+    own->number = pulse->number;
+    own->hash = pulse->hash;
+    own->due = due;
+    if (own->process == 0)
+        introduce(own);
+    for (uint64_t i = 0; i < WEIR__PULSE_WINDOW && i < pulse->number; i++)
+        own->calls[(pulse->number - i) % WEIR__PULSE_WINDOW] =
+            pulse->calls[(pulse->number - i) % WEIR__PULSE_HISTORY];
+}
+
+static uint32_t count_left(const struct weir__pulse *pulse)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < pulse->comm->count; i++)
+        count += i != pulse->comm->rank && pulse->beats[i].leaves;
+    return count;
+}
+
+// All others have left.
+static bool weir__beat_is_alone(const struct weir__pulse *pulse)
+{
+    return pulse->comm->count > 1 && count_left(pulse) == pulse->comm->count - 1;
+}
+
+static uint32_t fill_parts(struct weir__pulse *pulse)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < pulse->comm->count; i++) {
+        const struct weir_transport_part part = {
+            .struct_size = sizeof part,
+            .peer = i,
+            .element = WEIR_U8,
+            .count = sizeof pulse->own,
+            .memory = &pulse->own,
+        };
+        if (i == pulse->comm->rank || pulse->beats[i].leaves)
+            continue;
+        pulse->parts[count] = part;
+        pulse->parts[count + 1] = part;
+        pulse->parts[count + 1].receive = true;
+        pulse->parts[count + 1].memory = &pulse->beats[i];
+        count += 2;
+    }
+    return count;
+}
+
+weir_status weir__beat_exchange(struct weir__pulse *pulse, bool due, uint64_t timeout_ns)
+{
+    struct weir_transport_call call = {
+        .struct_size = sizeof call,
+        .kind = WEIR_ALL_GATHER,
+        .element = WEIR_U8,
+        .reduction = WEIR_SUM,
+        .count = sizeof pulse->own,
+        .src = &pulse->own,
+        .dst = pulse->beats,
+        .timeout_ns = timeout_ns,
+    };
+    fill(pulse, due);
+    if (count_left(pulse) == 0) {
+        call.number = ++pulse->beat_number;
+        return pulse->comm->transport->run(pulse->group, &call);
+    }
+    pulse->beats[pulse->comm->rank] = pulse->own;
+    call.kind = WEIR_EXCHANGE;
+    call.number = pulse->beat_number;
+    call.parts = pulse->parts;
+    call.part_count = fill_parts(pulse);
+    return pulse->comm->transport->run(pulse->group, &call);
+}
+
+// After an abort the engine's work ends, soon and with any result. Where it does not, nothing but the end of the
+// process ends it, and waits for it would have no end: so the device is given up.
+
+#define MILLISECOND UINT64_C(1000000)
+
+// The timeout of a collective and a second are the limit of all waits for it. After the abort there is nearly
+// a second in any case, in so many looks: a process that was stopped meanwhile gets it all the same.
+#define LOOK_NS (20 * MILLISECOND)
+#define LEAST_LOOKS 45
+#define GRACE_NS (LEAST_LOOKS * LOOK_NS)
+
+static void give_up(struct weir__pulse *pulse, const struct weir__flight *flight, uint64_t since_ns)
+{
+    weir_comm *comm = pulse->comm;
+    struct weir_error lost = {.status = WEIR_ERROR_DEVICE_LOST,
+                              .file = flight->file,
+                              .line = flight->line};
+    char duration[WEIR_TEXT_QUANTITY_SIZE];
+    weir_text_duration(duration, (double)(weir_clock_now_ns() - since_ns));
+    weir_lock_take(&comm->lock);
+    const struct weir_error cause = comm->error;
+    weir_lock_release(&comm->lock);
+    snprintf(lost.message, sizeof lost.message,
+             "%s %" PRIu64 " of '%s', %s:%" PRId32 ": rank %" PRIu32
+             " has lost its device, since %s "
+             "has not ended it in %s after its abort; the first cause: %.600s",
+             weir_collective_name((weir_collective)flight->kind), flight->number,
+             weir__label_shown(comm->member.object.label), flight->file ? flight->file : "?",
+             flight->line, comm->rank, comm->engine->ops->comm_engine(comm->engine, comm), duration,
+             cause.message);
+    snprintf(lost.remedy, sizeof lost.remedy,
+             "restart the process: a kernel that does not end leaves the device only with it");
+    if (!weir__pulse_begin_asking())
+        return;
+    comm->engine->ops->comm_give_up(comm->engine, comm, &lost);
+    weir__pulse_end_asking();
+}
+
+// Waits for the next look. False: the pulse is to stop.
+static bool pause_until_look(const struct weir__pulse *pulse)
+{
+    weir_comm *comm = pulse->comm;
+    const struct timespec until = weir_clock_timespec(weir_clock_now_ns() + LOOK_NS);
+    int error = 0;
+    weir_lock_take(&comm->lock);
+    while (!pulse->stop && error == 0)
+        error = weir_lock_wait_until(&comm->lock, &comm->changed, &until);
+    const bool stop = pulse->stop;
+    weir_lock_release(&comm->lock);
+    return !stop;
+}
+
+// Waits until the engine's work has ended after its abort, or the pulse is to stop. If it does not end in
+// time, the device is lost.
+static void weir__pulse_await_end(struct weir__pulse *pulse)
+{
+    const weir_comm *comm = pulse->comm;
+    const uint64_t abort_ns = weir_clock_now_ns();
+    const uint64_t limit_ns =
+        comm->timeout_ns < UINT64_MAX - GRACE_NS ? comm->timeout_ns + GRACE_NS : UINT64_MAX;
+    struct weir_comm_progress progress;
+    struct weir__flight oldest;
+    unsigned looks = 0;
+    if (!comm->engine->ops->comm_give_up)
+        return;
+    while (pause_until_look(pulse)) {
+        const uint32_t before = pulse->turn;
+        if (weir__pulse_ask(pulse, &progress) < 0 || !weir__pulse_oldest(pulse, &oldest))
+            return;
+        const uint64_t now_ns = weir_clock_now_ns();
+        const bool moved = pulse->turn != before || !progress.due;
+        pulse->moved_ns = moved ? now_ns : pulse->moved_ns;
+        looks = moved ? 0 : looks + 1;
+        if (looks < LEAST_LOOKS || now_ns - pulse->moved_ns < limit_ns)
+            continue;
+        give_up(pulse, &oldest, abort_ns);
+        return;
+    }
+}
+
+// What has been called comes from the submitting threads; the rest belongs to the pulse's
+// thread.
+// Which collective is late is known from the engine's progress; which rank is at fault, from the
+// beats: the one that has called less.
 
 #define MILLISECOND UINT64_C(1000000)
 #define JUDGE_NS (200 * MILLISECOND)
@@ -37,7 +222,7 @@ static void watch_exit(void)
     (void)atexit(leave_engines);
 }
 
-bool weir__pulse_begin_asking(void)
+static bool weir__pulse_begin_asking(void)
 {
     atomic_fetch_add(&asking, 1);
     if (!atomic_load(&exiting))
@@ -46,7 +231,7 @@ bool weir__pulse_begin_asking(void)
     return false;
 }
 
-void weir__pulse_end_asking(void)
+static void weir__pulse_end_asking(void)
 {
     atomic_fetch_sub(&asking, 1);
 }
@@ -185,7 +370,8 @@ static void hear(struct weir__pulse *pulse, const struct weir__flight *oldest)
     pulse->confirmed = confirmed;
 }
 
-weir_status weir__pulse_ask(struct weir__pulse *pulse, struct weir_comm_progress *out_progress)
+static weir_status weir__pulse_ask(struct weir__pulse *pulse,
+                                   struct weir_comm_progress *out_progress)
 {
     weir_comm *comm = pulse->comm;
     *out_progress = (struct weir_comm_progress){.struct_size = sizeof *out_progress};

@@ -1,5 +1,5 @@
-// Shared by the files of the pulse: pulse.c, the thread; beat.c, what ranks tell each other; flight.c,
-// the calls in flight; blame.c, failures; ending.c, what comes after them. And by engine.c and launch.c,
+// Shared by pulse.c, what ranks tell each other and the thread that does; blame.c, the calls in flight and
+// failures; and by engine.c and run.c,
 // which note calls.
 #ifndef WEIR_CORE_COMM_PULSE_PARTS_H
 #define WEIR_CORE_COMM_PULSE_PARTS_H
@@ -80,15 +80,12 @@ struct weir__pulse {
     uint64_t moved_ns;   // when there was any
 };
 
-// beat.c
+// pulse.c
 
 // Tells the other ranks that have not left what this one has called, and learns the same of them.
 weir_status weir__beat_exchange(struct weir__pulse *pulse, bool due, uint64_t timeout_ns);
 
-// All others have left.
-bool weir__beat_is_alone(const struct weir__pulse *pulse);
-
-// flight.c, on the submitting thread.
+// blame.c, on the submitting thread.
 
 static inline struct weir__flight *weir__flight_at(const struct weir__pulse *pulse, uint64_t number)
 {
@@ -134,14 +131,10 @@ static WEIR_INLINE bool weir__pulse_note(weir_comm *comm, const weir_queue *queu
     return weir__comm_status(comm) == WEIR_OK;
 }
 
-// flight.c, on the pulse's thread.
+// blame.c, on the pulse's thread.
 
 // Makes room for the first calls. False: out of memory.
 bool weir__pulse_make_room(struct weir__pulse *pulse);
-
-// The collective that it was, as far as is known of it.
-struct weir_operation weir__flight_operation(const struct weir__pulse *pulse,
-                                             const struct weir__flight *flight);
 
 // Notes what this rank has called since the last time.
 void weir__pulse_hear_own(struct weir__pulse *pulse);
@@ -149,7 +142,6 @@ void weir__pulse_hear_own(struct weir__pulse *pulse);
 // Copies a call in flight, 0 being the oldest. False: there are not so many.
 bool weir__pulse_copy_flight(const struct weir__pulse *pulse, size_t index,
                              struct weir__flight *out_flight);
-bool weir__pulse_is_over(const struct weir__pulse *pulse, const struct weir__flight *flight);
 
 // Learns from the queues what is complete: more than the engine knows, where the program has waited.
 void weir__pulse_advance(struct weir__pulse *pulse);
@@ -173,21 +165,6 @@ struct weir__call weir__pulse_own_call(const struct weir__pulse *pulse, uint64_t
 
 // The hash up to the call of that number. False: it is no longer remembered, or still to come.
 bool weir__pulse_own_hash(const struct weir__pulse *pulse, uint64_t number, uint64_t *out_hash);
-
-// pulse.c
-
-// A call of the engine may be made, and end_asking() follows. False: the process exits.
-bool weir__pulse_begin_asking(void);
-void weir__pulse_end_asking(void);
-
-// Asks the engine and the queues how far they are.
-weir_status weir__pulse_ask(struct weir__pulse *pulse, struct weir_comm_progress *out_progress);
-
-// ending.c
-
-// Waits until the engine's work has ended after its abort, or the pulse is to stop. If it does not end in
-// time, the device is lost.
-void weir__pulse_await_end(struct weir__pulse *pulse);
 
 // blame.c
 

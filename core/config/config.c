@@ -1,17 +1,89 @@
-// The sources of the configuration, and the precedence of values of [weir]. The
-// file's own values are checked even if something else replaces them, so that a
-// file is valid or not independently of the environment.
+// The configuration: a file, and the variables of the environment in place of what it says.
 #define _GNU_SOURCE // secure_getenv
 #include "core/config/config.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "core/config/parts.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
+
+struct weir__config_owned {
+    struct weir__config_owned *next;
+    char *name;
+    char *value;
+};
+
+static void add_upper(char *text, size_t size, size_t *used, const char *name)
+{
+    for (; *name && *used + 1 < size; name++)
+        text[(*used)++] = *name == '-' ? '_' : weir_text_upper(*name);
+    text[*used] = '\0';
+}
+
+// "WEIR_TRACE_FILE" for `file` of [trace].
+static void name_variable(const char *section, const char *key, char *text, size_t size)
+{
+    size_t used = 0;
+    add_upper(text, size, &used, "WEIR_");
+    add_upper(text, size, &used, section);
+    add_upper(text, size, &used, "_");
+    add_upper(text, size, &used, key);
+}
+
+// The environment may change later, so the configuration keeps copies.
+static weir_status keep(struct weir__config *config, const char *name, const char *value,
+                        struct weir_setting *setting)
+{
+    struct weir__config_owned *owned = weir__allocate(sizeof *owned);
+    if (!owned)
+        return weir__config_no_memory();
+    *owned = (struct weir__config_owned){.next = config->variables,
+                                         .name = weir__copy_text(name),
+                                         .value = weir__copy_text(value)};
+    config->variables = owned;
+    if (!owned->name || !owned->value)
+        return weir__config_no_memory();
+    setting->text = owned->value;
+    setting->origin = owned->name;
+    return WEIR_OK;
+}
+
+weir_status weir__config_replace(struct weir__config *config, const struct weir_section *section,
+                                 struct weir_setting *settings)
+{
+    char name[256];
+    for (uint32_t i = 0; i < section->key_count; i++) {
+        name_variable(section->name, settings[i].key->name, name, sizeof name);
+        const char *value = secure_getenv(name);
+        weir_status status = value ? keep(config, name, value, &settings[i]) : WEIR_OK;
+        if (value && status == WEIR_OK)
+            status = weir__config_read_value(&settings[i], section->name);
+        if (status < 0)
+            return status;
+    }
+    return WEIR_OK;
+}
+
+void weir__config_drop_variables(struct weir__config *config)
+{
+    while (config->variables) {
+        struct weir__config_owned *owned = config->variables;
+        config->variables = owned->next;
+        weir__release(owned->name);
+        weir__release(owned->value);
+        weir__release(owned);
+    }
+}
+
+// The sources of the configuration, and the precedence of values of [weir]. The
+// file's own values are checked even if something else replaces them, so that a
+// file is valid or not independently of the environment.
 
 enum weir_key_index {
     KEY_BACKEND,
@@ -279,4 +351,66 @@ weir_status weir__config_load(const struct weir_open_params *params,
         weir__config_destroy(&config);
     *out_config = config;
     return status;
+}
+
+// The keys of [comm].
+
+static const struct weir_key keys[WEIR__CONFIG_COMM_KEYS] = {
+    {
+        .name = "transport",
+        .type = WEIR_KEY_TEXT,
+        .fallback = "local",
+        .help = "The module that carries collectives between the memories of hosts.",
+    },
+    {
+        .name = "rank",
+        .type = WEIR_KEY_INTEGER,
+        .fallback = "0",
+        .maximum = UINT32_MAX - 1,
+        .help = "This process's rank, if `count` is not 0.",
+    },
+    {
+        .name = "count",
+        .type = WEIR_KEY_INTEGER,
+        .fallback = "0",
+        .maximum = UINT32_MAX,
+        .help = "The count of ranks; 0 means that the launcher's variables tell it and the rank.",
+    },
+    {
+        .name = "rendezvous",
+        .type = WEIR_KEY_TEXT,
+        .fallback = "",
+        .help = "Where the ranks meet: tcp://HOST:PORT, unix:PATH or file:PATH; nothing means that "
+                "MASTER_ADDR and MASTER_PORT tell.",
+    },
+    {
+        .name = "timeout",
+        .type = WEIR_KEY_INTEGER,
+        .fallback = "300",
+        .minimum = 1,
+        .maximum = 86400,
+        .help = "Seconds until a communicator's creation, or a collective that is due, fails.",
+    },
+    {
+        .name = "check",
+        .type = WEIR_KEY_BOOLEAN,
+        .fallback = "0",
+        .help = "Whether all ranks compare a collective's arguments before it runs.",
+    },
+};
+
+const struct weir_section weir__config_comm_table = {
+    .struct_size = sizeof weir__config_comm_table,
+    .name = "comm",
+    .keys = keys,
+    .key_count = WEIR__CONFIG_COMM_KEYS,
+    .key_size = sizeof *keys,
+};
+
+const struct weir_setting *weir__config_comm(const struct weir__config *config, const char *key)
+{
+    for (size_t i = 0; i < WEIR__CONFIG_COMM_KEYS; i++)
+        if (strcmp(key, keys[i].name) == 0)
+            return &config->comm[i];
+    return NULL;
 }

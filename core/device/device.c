@@ -1,22 +1,22 @@
-// Choosing, opening and closing devices.
-#include <weir/device.h>
-
+// Opening and closing devices.
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/device.h>
+
 #include "base/sized.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "core/buffer/buffer.h"
 #include "core/buffer/staging.h"
-#include "core/device/remaining.h"
 #include "core/event/notifier.h"
 #include "core/object/device.h"
 #include "core/object/opened.h"
 #include "core/object/peer.h"
+#include "core/queue/failures.h"
 #include "core/queue/queue.h"
-#include "core/queue/refused.h"
 #include "core/queue/registry.h"
 #include "core/queue/retire.h"
 #include "core/runtime/runtime.h"
@@ -25,6 +25,98 @@
 #include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
+
+// What keeps a device from being closed.
+
+enum {
+    NAME_SIZE = 160,
+    TEXT_SIZE = NAME_SIZE + WEIR__PLACE_SIZE + sizeof " of a DLPack tensor"
+};
+
+// The user's objects that still exist.
+struct remaining {
+    struct weir__left left;
+    char first[TEXT_SIZE]; // "the buffer 'h' still exists (created at a.c:3)"
+    bool first_is_shared;  // a tensor's
+    bool first_has_label;
+};
+
+static bool is_users(struct weir__member *member)
+{
+    return weir__buffer_is_only_shared(member) || !member->internal;
+}
+
+static void name_one(const struct weir__member *member, char name[NAME_SIZE])
+{
+    const char *label = member->object.label;
+    if (label[0])
+        snprintf(name, NAME_SIZE, "the %s '%s'", member->class->name, weir__label_shown(label));
+    else
+        snprintf(name, NAME_SIZE, "the %s without a label", member->class->name);
+}
+
+static void tell_first(struct remaining *remaining, const struct weir__member *member,
+                       bool is_shared, const char *name, const char *place)
+{
+    remaining->first_is_shared = is_shared;
+    remaining->first_has_label = member->object.label[0] != '\0';
+    if (is_shared)
+        snprintf(remaining->first, sizeof remaining->first, "a DLPack tensor still holds %s", name);
+    else
+        snprintf(remaining->first, sizeof remaining->first, "%s still exists%s", name, place);
+}
+
+static void tell_one(struct remaining *remaining, struct weir__member *member)
+{
+    const bool is_first = remaining->left.count == 0;
+    const bool is_shared = weir__buffer_is_only_shared(member);
+    char name[NAME_SIZE], place[WEIR__PLACE_SIZE], text[TEXT_SIZE];
+    name_one(member, name);
+    weir__member_created(member, place);
+    if (is_first)
+        tell_first(remaining, member, is_shared, name, place);
+    snprintf(text, sizeof text, "%s%s%s", name, is_shared ? " of a DLPack tensor" : "", place);
+    weir__left_add(&remaining->left, text, !is_first);
+}
+
+static void gather(weir_device *device, struct remaining *remaining)
+{
+    for (struct weir__member *member = device->live; member; member = member->next)
+        if (is_users(member))
+            tell_one(remaining, member);
+    weir__left_end(&remaining->left);
+}
+
+static weir_status fail_close(const weir_device *device, const struct remaining *remaining)
+{
+    const bool several = remaining->left.count > 1;
+    const char *also = !several                     ? ""
+                       : remaining->first_is_shared ? "; these exist too:"
+                                                    : "; so do";
+    const char *others = several ? remaining->left.list + 1 : ""; // without the comma
+    const char *remedy = several ? "destroy them first" : "destroy it first";
+    if (remaining->first_is_shared)
+        remedy = several ? "destroy them, and let the tensor's user call its deleter, first"
+                         : "let the tensor's user call its deleter first";
+    else if (!remaining->first_has_label)
+        remedy = several ? "destroy them first; params.label gives names"
+                         : "destroy it first; params.label gives a name";
+    return weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID, remedy,
+                         "weir_device_close: %s%s%s", remaining->first, also, others);
+}
+
+// WEIR_ERROR_INVALID, with their labels, while objects of the user's exist.
+static weir_status weir__device_refuse_close(weir_device *device)
+{
+    struct remaining remaining = {.first_is_shared = false};
+    weir_lock_take(&device->lock);
+    gather(device, &remaining);
+    weir_lock_release(&device->lock);
+    weir__left_log(&remaining.left, "weir_device_close: ");
+    return remaining.left.count > 0 ? fail_close(device, &remaining) : WEIR_OK;
+}
+
+// Choosing, opening and closing devices.
 
 size_t weir_device_count(const weir_runtime *runtime)
 {

@@ -4,7 +4,7 @@
 
 #include <weir/event.h>
 
-#include "core/queue/host_note.h"
+#include "core/queue/host_call.h"
 
 // `function` is named in messages.
 weir_status weir__event_query(const char *function, struct weir_event event,

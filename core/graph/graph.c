@@ -1,15 +1,23 @@
-// Graphs: their life. capture.c makes them, launch.c launches them, update.c changes their nodes, and
-// core/queue/replay.c replays them for a backend without graphs.
-#include <weir/graph.h>
+// Graphs: their clones, their life, their launches and their collectives. capture.c makes them, update.c changes
+// their nodes, and core/queue/replay.c replays them for a backend without graphs.
+#include "core/graph/graph.h"
 
 #include <limits.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "core/graph/graph.h"
+#include <weir/graph.h>
+
 #include "core/object/buffer.h"
 #include "core/object/comm.h"
 #include "core/object/device.h"
 #include "core/object/program.h"
+#include "core/queue/failures.h"
+#include "core/queue/held.h"
 #include "core/queue/node_call.h"
+#include "core/queue/operation.h"
+#include "core/queue/queue.h"
+#include "core/queue/registry.h"
 #include "core/queue/replay.h"
 #include "core/queue/retire.h"
 #include "core/support/debug.h"
@@ -17,6 +25,92 @@
 #include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
+
+// Clones: graphs of copies of another one's nodes.
+
+// Releases them. If the launch has its place in its queue, its numbers are used up.
+static void weir__graph_comms_end(struct weir__graph_comms *comms,
+                                  const struct weir_operation *launch);
+
+// Takes the submit locks of all communicators, and describes the launch; the thread's error if one of
+// them has failed.
+static weir_status weir__graph_comms_begin(struct weir__graph_comms *comms,
+                                           struct weir_operation *launch);
+
+static void weir__graph_comms_finish(struct weir__graph_comms *comms);
+
+// Finds the collectives among the nodes, and counts them for each communicator: `number` and `turn` of
+// their operations are what a launch adds to. False: out of memory.
+static bool weir__graph_comms_find(struct weir__graph_comms *comms,
+                                   const struct weir__graph_parts *parts);
+
+// Counts as used what the copy names.
+static bool copy_node(const struct weir__graph_parts *from, uint32_t index,
+                      struct weir__graph_parts *to)
+{
+    const struct weir_graph_node *node = &from->nodes[index];
+    const size_t bytes = node->dependency_count * sizeof *node->dependencies;
+    uint32_t *dependencies = weir__allocate(bytes);
+    struct weir_operation *operation = weir__operation_clone(from->owned[index]);
+    if (!dependencies || !operation) {
+        weir__release(dependencies);
+        weir__release(operation);
+        return false;
+    }
+    if (weir__has_node_call(operation))
+        weir__node_call_unwrap(operation);
+    if (bytes)
+        memcpy(dependencies, node->dependencies, bytes);
+    to->nodes[index] = *node;
+    to->nodes[index].operation = operation;
+    to->nodes[index].dependencies = dependencies;
+    to->owned[index] = operation;
+    to->node_count++;
+    weir__operation_use(operation);
+    return true;
+}
+
+static bool copy_parts(const struct weir__graph_parts *from, struct weir__graph_parts *to)
+{
+    to->nodes = weir__allocate(from->node_count * sizeof *to->nodes);
+    to->owned = weir__allocate(from->node_count * sizeof(void *));
+    to->branch_count = from->branch_count;
+    bool made = to->nodes && to->owned;
+    for (uint32_t i = 0; i < from->node_count && made; i++)
+        made = copy_node(from, i, to);
+    return made;
+}
+
+// The lock is not held while the driver makes its graph, nor while objects are finalized.
+static weir_status clone(weir_graph *graph, const char *label, weir_graph **out_graph)
+{
+    struct weir__graph_parts parts = {0};
+    weir_biased_lock_take(&graph->lock);
+    const bool copied = copy_parts(&graph->parts, &parts);
+    weir_biased_lock_release(&graph->lock);
+    const weir_status status =
+        copied ? weir__graph_create(graph->member.device, label, &parts, out_graph)
+               : weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to clone a graph");
+    weir__graph_parts_finish(&parts);
+    return status;
+}
+
+weir_status weir_graph_clone_at(weir_graph *graph, const struct weir_graph_params *params,
+                                weir_graph **out_graph, const char *file, int line)
+{
+    struct weir_graph_params known;
+    WEIR_REQUIRE_AT(file, line, NULL, out_graph);
+    *out_graph = NULL;
+    WEIR_ENTER_AT(file, line, graph);
+    WEIR_REQUIRE_AT(file, line, NULL, graph);
+    if (params)
+        WEIR_READ_PARAMS(weir_graph_params, params, &known);
+    const char *label = params && params->label ? params->label : graph->member.object.label;
+    const weir_status status = clone(graph, label, out_graph);
+    if (status == WEIR_OK)
+        weir__member_place(&(*out_graph)->member, file, line);
+    return weir__placed(status, file, line);
+}
 
 // Use of buffers and kernels.
 
@@ -201,4 +295,224 @@ void(weir_graph_destroy)(weir_graph **graph)
 uint32_t weir_graph_node_count(const weir_graph *graph)
 {
     return WEIR_IS_ALIVE(graph) ? graph->parts.node_count : 0;
+}
+
+// Launches of graphs. A launch is an operation like any other, except for the order of
+// launches of one graph: on one queue they are in order anyway, and on another queue a wait
+// for the earlier launch is submitted first.
+
+// What the program frees on the failed queue must still come after the launch before.
+WEIR_COLD static weir_status refuse_launch(weir_queue *queue, struct weir_event before)
+{
+    weir__refused_note(queue, before, false);
+    return weir__completion_refuse(queue);
+}
+
+// With the submit lock held. A launch that is known to have ended no longer passes on a
+// failure.
+static weir_status wait_for_launch(weir_queue *queue, weir_queue *producer,
+                                   struct weir_event launch, const char *file, int line)
+{
+    if (!producer || producer == queue ||
+        atomic_load_explicit(&producer->completion.completed, memory_order_acquire) >=
+            launch.sequence)
+        return WEIR_OK;
+    if (weir__completion_status(producer, launch.sequence) < 0) {
+        const struct weir_error cause = *weir_last_error();
+        weir__completion_fail(queue, queue->sequence + 1, &cause);
+        return refuse_launch(queue, launch);
+    }
+    return weir__queue_wait_locked(queue, launch, producer,
+                                   WEIR_OPERATION_RELAUNCH | WEIR_OPERATION_INTERNAL, file, line);
+}
+
+// Without releasing the lock in between: no other operation may come between the two, since a
+// driver that orders launches itself orders only the launch.
+static weir_status submit_launch(weir_queue *queue, struct weir_operation *operation,
+                                 struct weir_event before)
+{
+    weir_queue *producer = before.queue ? weir__registry_pin(before.queue) : NULL;
+    weir_status status;
+    weir__queue_enter(queue);
+    if (!weir__is_capturing(queue) || !weir__queue_note(queue, operation, &status)) {
+        status = atomic_load_explicit(&queue->completion.failed, memory_order_acquire)
+                     ? refuse_launch(queue, before)
+                     : wait_for_launch(queue, producer, before, operation->file, operation->line);
+        if (status == WEIR_OK)
+            status = weir__queue_submit_locked(queue, operation);
+    }
+    weir_biased_lock_release(&queue->submit_lock);
+    if (producer)
+        weir__registry_unpin_later(producer);
+    return status;
+}
+
+// Under the graph's lock.
+static weir_status launch(weir_queue *queue, weir_graph *graph, const char *file, int line)
+{
+    struct weir_operation operation;
+    weir__operation_begin(&operation, WEIR_OPERATION_GRAPH, 0, file, line);
+    operation.u.graph.graph = graph;
+    operation.u.graph.nodes = graph->parts.nodes;
+    operation.u.graph.node_count = graph->parts.node_count;
+    const bool elsewhere = graph->launched.queue != queue->member.object.id;
+    weir_status status = weir__graph_comms_begin(&graph->comms, &operation);
+    if (status < 0)
+        return status;
+    status = submit_launch(queue, &operation, elsewhere ? graph->launched : (struct weir_event){0});
+    weir__graph_comms_end(&graph->comms, &operation);
+    if (status < 0 && operation.sequence && graph->comms.count) {
+        graph->comms.comms[0].comm->ops->skip_launch(&operation);
+        weir__completion_refuse(queue); // the thread's error is the queue's first cause again
+    }
+    // Also after a failure: part of it may be running.
+    if (operation.sequence != 0)
+        graph->launched = (struct weir_event){queue->member.object.id, operation.sequence};
+    return status;
+}
+
+weir_status weir_queue_graph_at(weir_queue *queue, weir_graph *graph, const char *file, int line)
+{
+    WEIR_ENTER_AT(file, line, queue, graph);
+    WEIR_REQUIRE_AT(file, line, NULL, queue);
+    WEIR_REQUIRE_AT(file, line, queue->member.object.label, graph);
+    if (weir__debug_check_memory(__func__, file, line) < 0)
+        return weir_last_error()->status;
+    if (weir__queue_is_called_back(queue))
+        return weir__queue_refuse_callback(queue);
+    if (graph->member.device != queue->member.device)
+        return weir__fail_at(file, line, graph->member.object.label, WEIR_ERROR_INVALID,
+                             "capture a graph for each device",
+                             "weir_queue_graph: the graph belongs to another device than queue "
+                             "'%s'",
+                             weir__label_shown(queue->member.object.label));
+    if (weir__is_capturing(queue))
+        return weir__queue_refuse_capturing(queue, file, line,
+                                            "a graph's launch cannot be part of a graph",
+                                            "submit what it does to the queue instead");
+    weir_biased_lock_take(&graph->lock);
+    weir_status status = launch(queue, graph, file, line);
+    weir_biased_lock_release(&graph->lock);
+    return status;
+}
+
+// The collectives of graphs. A launch takes as many numbers and turns of each communicator as the graph
+// has collectives of it, of all communicators at once: so two launches come in one order everywhere.
+
+static uint32_t count_collectives(const struct weir__graph_parts *parts)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < parts->node_count; i++)
+        count += parts->owned[i]->kind == WEIR_OPERATION_COLLECTIVE;
+    return count;
+}
+
+static struct weir__graph_comm *find(struct weir__graph_comms *comms, weir_comm *comm)
+{
+    for (uint32_t i = 0; i < comms->count; i++)
+        if (comms->comms[i].comm == comm)
+            return &comms->comms[i];
+    comms->comms[comms->count] = (struct weir__graph_comm){.comm = comm};
+    return &comms->comms[comms->count++];
+}
+
+// SEND, RECV and EXCHANGE have the number of the one before them.
+static void add(struct weir__graph_comms *comms, struct weir_operation *operation)
+{
+    const weir_collective kind = operation->u.collective.kind;
+    struct weir__graph_comm *own = find(comms, operation->u.collective.comm);
+    own->numbered += kind != WEIR_SEND && kind != WEIR_RECV && kind != WEIR_EXCHANGE;
+    operation->u.collective.turn = own->count++;
+    operation->u.collective.number = (uint64_t)own->numbered - 1;
+    comms->collectives[comms->collective_count++] = operation;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct weir__graph_comm *x = a;
+    const struct weir__graph_comm *y = b;
+    const uint64_t first = x->comm->member.object.id;
+    const uint64_t second = y->comm->member.object.id;
+    return (first > second) - (first < second);
+}
+
+static bool weir__graph_comms_find(struct weir__graph_comms *comms,
+                                   const struct weir__graph_parts *parts)
+{
+    const uint32_t count = count_collectives(parts);
+    if (count == 0)
+        return true;
+    comms->collectives = weir__allocate(count * sizeof *comms->collectives);
+    comms->comms = weir__allocate(count * sizeof *comms->comms);
+    comms->launch = weir__allocate(count * sizeof *comms->launch);
+    if (!comms->collectives || !comms->comms || !comms->launch)
+        return false;
+    for (uint32_t i = 0; i < parts->node_count; i++)
+        if (parts->owned[i]->kind == WEIR_OPERATION_COLLECTIVE)
+            add(comms, parts->owned[i]);
+    qsort(comms->comms, comms->count, sizeof *comms->comms, by_id);
+    return true;
+}
+
+static void weir__graph_comms_finish(struct weir__graph_comms *comms)
+{
+    weir__release((void *)(uintptr_t)comms->collectives);
+    weir__release(comms->comms);
+    weir__release(comms->launch);
+}
+
+// In the order of ids.
+static void take_locks(const struct weir__graph_comms *comms)
+{
+    for (uint32_t i = 0; i < comms->count; i++)
+        if (i == 0)
+            weir_biased_lock_take(&comms->comms[i].comm->submit_lock);
+        else
+            weir_biased_lock_take_another(&comms->comms[i].comm->submit_lock);
+}
+
+static void release_locks(const struct weir__graph_comms *comms)
+{
+    for (uint32_t i = comms->count; i-- > 0;)
+        if (i == 0)
+            weir_biased_lock_release(&comms->comms[i].comm->submit_lock);
+        else
+            weir_biased_lock_release_another(&comms->comms[i].comm->submit_lock);
+}
+
+static weir_status weir__graph_comms_begin(struct weir__graph_comms *comms,
+                                           struct weir_operation *launch)
+{
+    weir_status status = WEIR_OK;
+    if (comms->count == 0)
+        return WEIR_OK;
+    take_locks(comms);
+    for (uint32_t i = 0; i < comms->count && status == WEIR_OK; i++) {
+        weir_comm *comm = comms->comms[i].comm;
+        status = comm->ops->status(comm); // it may be destroyed, and be kept by the graph
+        comms->launch[i] = (struct weir_graph_comm){
+            .comm = comm,
+            .number = comm->number + 1,
+            .turn = comm->next_turn,
+            .count = comms->comms[i].count,
+        };
+    }
+    if (status < 0)
+        release_locks(comms);
+    launch->flags |= WEIR_OPERATION_COLLECTIVES;
+    launch->u.graph_comms.comms = comms->launch;
+    launch->u.graph_comms.count = comms->count;
+    return status;
+}
+
+static void weir__graph_comms_end(struct weir__graph_comms *comms,
+                                  const struct weir_operation *launch)
+{
+    if (comms->count == 0)
+        return;
+    for (uint32_t i = 0; i < comms->count && launch->sequence; i++) {
+        comms->comms[i].comm->number += comms->comms[i].numbered;
+        comms->comms[i].comm->next_turn += comms->comms[i].count;
+    }
+    release_locks(comms);
 }

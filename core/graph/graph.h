@@ -48,19 +48,6 @@ struct weir_graph {
 weir_status weir__graph_create(weir_device *device, const char *label,
                                struct weir__graph_parts *parts, weir_graph **out_graph);
 
-// comms.c
-
-// Finds the collectives among the nodes, and counts them for each communicator: `number` and `turn` of
-// their operations are what a launch adds to. False: out of memory.
-bool weir__graph_comms_find(struct weir__graph_comms *comms, const struct weir__graph_parts *parts);
-void weir__graph_comms_finish(struct weir__graph_comms *comms);
-
-// Takes the submit locks of all communicators, and describes the launch; the thread's error if one of
-// them has failed.
-weir_status weir__graph_comms_begin(struct weir__graph_comms *comms, struct weir_operation *launch);
-// Releases them. If the launch has its place in its queue, its numbers are used up.
-void weir__graph_comms_end(struct weir__graph_comms *comms, const struct weir_operation *launch);
-
 // Counts the buffers, the kernel and the communicator of an operation as used, or as no longer used.
 void weir__operation_use(const struct weir_operation *operation);
 void weir__operation_unuse(const struct weir_operation *operation);

@@ -1,17 +1,185 @@
-// Updates of a graph's nodes; those of rows and slices are in update_boxes.c.
+// Updates of a graph's nodes.
 #include <weir/graph.h>
+#include <weir/interop.h>
 
-#include "core/graph/update.h"
+#include "core/graph/graph.h"
 #include "core/module/chain.h"
 #include "core/object/buffer.h"
 #include "core/object/device.h"
 #include "core/object/program.h"
 #include "core/queue/held.h"
+#include "core/queue/node_call.h"
+#include "core/queue/operation.h"
 #include "core/queue/retire.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
+
+// Updates of nodes that copy or fill rows and slices.
+
+static struct weir__caller weir__graph_caller(const weir_graph *graph);
+
+// Refuses a node of another kind, or none of the graph's.
+static weir_status weir__graph_check_kind(const weir_graph *graph, uint32_t node,
+                                          enum weir_operation_kind wanted);
+
+// Later launches use a copy of the operation, which is of the node's kind. A disabled node stays so. Refuses
+// a buffer of another placement than the node has, and an empty operation.
+static weir_status weir__graph_update(weir_graph *graph, uint32_t index,
+                                      const struct weir_operation *operation);
+
+// Ends an update that began by taking the graph's lock.
+static weir_status weir__graph_end_update(weir_graph *graph, weir_status status);
+
+static weir_status set_copy_2d(weir_graph *graph, uint32_t node, const struct weir_plane *dst,
+                               const struct weir_plane *src, size_t width, size_t height)
+{
+    struct weir_operation operation;
+    const struct weir__caller caller = weir__graph_caller(graph);
+    weir_status status = weir__graph_check_kind(graph, node, WEIR_OPERATION_COPY_2D);
+    if (status == WEIR_OK)
+        status = weir__operation_copy_2d(&caller, dst, src, width, height, &operation);
+    return status < 0 ? status : weir__graph_update(graph, node, &operation);
+}
+
+weir_status weir_graph_set_copy_2d_at(weir_graph *graph, uint32_t node, struct weir_plane dst,
+                                      struct weir_plane src, size_t width, size_t height,
+                                      const char *file, int line)
+{
+    WEIR_ENTER_AT(file, line, graph, dst.buffer, src.buffer);
+    WEIR_REQUIRE_AT(file, line, NULL, graph);
+    weir_biased_lock_take(&graph->lock);
+    const weir_status status = set_copy_2d(graph, node, &dst, &src, width, height);
+    return weir__placed(weir__graph_end_update(graph, status), file, line);
+}
+
+static weir_status set_copy_3d(weir_graph *graph, uint32_t node, const struct weir_volume *dst,
+                               const struct weir_volume *src, size_t width, size_t height,
+                               size_t depth)
+{
+    struct weir_operation operation;
+    const struct weir__caller caller = weir__graph_caller(graph);
+    weir_status status = weir__graph_check_kind(graph, node, WEIR_OPERATION_COPY_3D);
+    if (status == WEIR_OK)
+        status = weir__operation_copy_3d(&caller, dst, src, width, height, depth, &operation);
+    return status < 0 ? status : weir__graph_update(graph, node, &operation);
+}
+
+weir_status weir_graph_set_copy_3d_at(weir_graph *graph, uint32_t node, struct weir_volume dst,
+                                      struct weir_volume src, size_t width, size_t height,
+                                      size_t depth, const char *file, int line)
+{
+    WEIR_ENTER_AT(file, line, graph, dst.buffer, src.buffer);
+    WEIR_REQUIRE_AT(file, line, NULL, graph);
+    weir_biased_lock_take(&graph->lock);
+    const weir_status status = set_copy_3d(graph, node, &dst, &src, width, height, depth);
+    return weir__placed(weir__graph_end_update(graph, status), file, line);
+}
+
+static weir_status set_fill_2d(weir_graph *graph, uint32_t node, const struct weir_plane *dst,
+                               size_t width, size_t height, const void *pattern,
+                               size_t pattern_size)
+{
+    struct weir_operation operation;
+    const struct weir__caller caller = weir__graph_caller(graph);
+    weir_status status = weir__graph_check_kind(graph, node, WEIR_OPERATION_FILL_2D);
+    if (status == WEIR_OK)
+        status =
+            weir__operation_fill_2d(&caller, dst, width, height, pattern, pattern_size, &operation);
+    return status < 0 ? status : weir__graph_update(graph, node, &operation);
+}
+
+weir_status weir_graph_set_fill_2d_at(weir_graph *graph, uint32_t node, struct weir_plane dst,
+                                      size_t width, size_t height, const void *pattern,
+                                      size_t pattern_size, const char *file, int line)
+{
+    WEIR_ENTER_AT(file, line, graph, dst.buffer);
+    WEIR_REQUIRE_AT(file, line, NULL, graph);
+    WEIR_REQUIRE_AT(file, line, graph->member.object.label, pattern);
+    weir_biased_lock_take(&graph->lock);
+    const weir_status status = set_fill_2d(graph, node, &dst, width, height, pattern, pattern_size);
+    return weir__placed(weir__graph_end_update(graph, status), file, line);
+}
+
+// Updates of nodes that call a function of the program's. Such a node calls the library, before an update and after it;
+// its call (core/queue/node_call.h) knows what the launches call, and keeps the function of the earlier ones.
+
+static weir_status update(weir_graph *graph, uint32_t node, const struct weir_operation *operation,
+                          const struct weir__node_target *target)
+{
+    struct weir__node_call *call = weir__node_call_of(operation);
+    if (!weir__node_call_change(call, target))
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a node of a graph");
+    const weir_status status = weir__graph_update(graph, node, operation);
+    if (status < 0)
+        weir__node_call_keep(call);
+    return status;
+}
+
+static weir_status set_host_call(weir_graph *graph, uint32_t node, weir_host_function function,
+                                 void *user)
+{
+    const struct weir__node_target target = {.host = function, .user = user};
+    const weir_status status = weir__graph_check_kind(graph, node, WEIR_OPERATION_HOST_CALL);
+    return status < 0 ? status : update(graph, node, graph->parts.owned[node], &target);
+}
+
+weir_status weir_graph_set_host_call_at(weir_graph *graph, uint32_t node,
+                                        weir_host_function function, void *user, const char *file,
+                                        int line)
+{
+    WEIR_ENTER_AT(file, line, graph);
+    WEIR_REQUIRE_AT(file, line, NULL, graph);
+    WEIR_REQUIRE_AT(file, line, graph->member.object.label, function);
+    weir_biased_lock_take(&graph->lock);
+    const weir_status status = set_host_call(graph, node, function, user);
+    return weir__placed(weir__graph_end_update(graph, status), file, line);
+}
+
+static weir_status check_native(const weir_graph *graph, uint32_t node)
+{
+    const weir_status status = weir__graph_check_kind(graph, node, WEIR_OPERATION_NATIVE);
+    if (status < 0 || !graph->is_native ||
+        weir__chain_backend(graph->member.device->chain)->ops->graph_recapture)
+        return status;
+    return weir__fail_at(NULL, 0, graph->member.object.label, WEIR_ERROR_UNSUPPORTED,
+                         "use the module of this version, or capture another graph",
+                         "the backend's module is of a version that updates no native calls");
+}
+
+static weir_status set_native(weir_graph *graph, uint32_t node,
+                              const struct weir__node_target *target,
+                              const struct weir_argument *arguments, size_t argument_count)
+{
+    struct weir_operation operation;
+    const struct weir__caller caller = weir__graph_caller(graph);
+    weir_status status = check_native(graph, node);
+    if (status < 0)
+        return status;
+    const struct weir_operation *before = graph->parts.owned[node];
+    status = weir__operation_native(&caller, before->u.native.function, before->u.native.user,
+                                    arguments, argument_count, &operation);
+    return status < 0 ? status : update(graph, node, &operation, target);
+}
+
+weir_status weir_graph_set_native_at(weir_graph *graph, uint32_t node,
+                                     weir_native_function function, void *user,
+                                     const struct weir_argument *arguments, size_t argument_count,
+                                     const char *file, int line)
+{
+    const struct weir__node_target target = {.native = function, .user = user};
+    WEIR_ENTER_AT(file, line, graph);
+    WEIR_ENTER_ARGUMENTS(file, line, arguments, argument_count);
+    WEIR_REQUIRE_AT(file, line, NULL, graph);
+    WEIR_REQUIRE_AT(file, line, graph->member.object.label, function);
+    WEIR_REQUIRE_AT(file, line, graph->member.object.label, arguments || argument_count == 0);
+    weir_biased_lock_take(&graph->lock);
+    const weir_status status = set_native(graph, node, &target, arguments, argument_count);
+    return weir__placed(weir__graph_end_update(graph, status), file, line);
+}
+
+// Updates of launches, copies and fills.
 
 static weir_status refuse_node(const weir_graph *graph, uint32_t node)
 {
@@ -21,8 +189,8 @@ static weir_status refuse_node(const weir_graph *graph, uint32_t node)
                          (unsigned)graph->parts.node_count);
 }
 
-weir_status weir__graph_check_kind(const weir_graph *graph, uint32_t node,
-                                   enum weir_operation_kind wanted)
+static weir_status weir__graph_check_kind(const weir_graph *graph, uint32_t node,
+                                          enum weir_operation_kind wanted)
 {
     if (node >= graph->parts.node_count)
         return refuse_node(graph, node);
@@ -36,7 +204,7 @@ weir_status weir__graph_check_kind(const weir_graph *graph, uint32_t node,
                          weir__operation_name(wanted));
 }
 
-struct weir__caller weir__graph_caller(const weir_graph *graph)
+static struct weir__caller weir__graph_caller(const weir_graph *graph)
 {
     return (struct weir__caller){.device = graph->member.device,
                                  .label = graph->member.object.label};
@@ -129,8 +297,8 @@ static weir_status check_sides(const weir_graph *graph, uint32_t node,
     return status < 0 ? status : check_placement(graph, node, "src", before.src, now.src);
 }
 
-weir_status weir__graph_update(weir_graph *graph, uint32_t index,
-                               const struct weir_operation *operation)
+static weir_status weir__graph_update(weir_graph *graph, uint32_t index,
+                                      const struct weir_operation *operation)
 {
     const weir_status status = check_sides(graph, index, operation);
     if (status < 0)
@@ -143,7 +311,7 @@ weir_status weir__graph_update(weir_graph *graph, uint32_t index,
                       operation->flags | (graph->parts.owned[index]->flags & WEIR_OPERATION_EMPTY));
 }
 
-weir_status weir__graph_end_update(weir_graph *graph, weir_status status)
+static weir_status weir__graph_end_update(weir_graph *graph, weir_status status)
 {
     weir_biased_lock_release(&graph->lock);
     if (status == WEIR_OK)

@@ -1,5 +1,5 @@
-// Pools; free.c has the frees. An allocation takes a kept block if its queue may already use one, and otherwise
-// creates one; store.c finds kept blocks, and blocks.c creates them. The allocation and
+// Pools. An allocation takes a kept block if its queue may already use one, and otherwise
+// creates one; store.c finds kept blocks, creates missing ones, and takes freed ones back. The allocation and
 // the free are operations of their queue, so plugins see them in their places; backends
 // do not.
 //

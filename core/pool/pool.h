@@ -110,10 +110,6 @@ void weir__pool_unreserve(weir_pool *pool, size_t capacity);
 weir_status weir__pool_make_block(weir_pool *pool, uint32_t class_index, size_t capacity,
                                   struct weir__block **out_block);
 
-// Removes the block from the pool's list and makes its memory an ordinary buffer. A
-// destroyed pool is freed with its last block.
-weir_buffer *weir__pool_dissolve(struct weir__block *block);
-
 // Returns blocks, linked by `newer`, to the device: at once if nothing uses them any more.
 void weir__pool_give_back(struct weir__block *blocks, bool idle);
 

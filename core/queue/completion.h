@@ -84,7 +84,7 @@ weir_status weir__completion_status_gone(struct weir_event event);
 WEIR_COLD weir_status weir__completion_refuse(weir_queue *queue);
 
 // The first operation of the present failure; UINT64_MAX: none. What the queue freed from there on may be
-// in use, since its waits may have been refused (refused.h).
+// in use, since its waits may have been refused (failures.h).
 uint64_t weir__completion_failed_from(weir_queue *queue);
 
 // Ends the present failure: it does not cover operations after `sequence`. The producers of its waits

@@ -1,11 +1,16 @@
 // See the header. Written so that nothing wraps, and so that the common case has no
 // taken branches.
-#include "core/queue/operation_parts.h"
+#include "core/queue/operation.h"
 
+#include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 
+#include "core/object/buffer.h"
 #include "core/object/device.h"
 #include "core/object/peer.h"
+#include "core/object/program.h"
+#include "core/queue/occupancy.h"
 #include "core/support/error.h"
 
 static const char *const operation_names[] = {
@@ -73,9 +78,11 @@ WEIR_COLD static weir_status refuse_device(const struct weir__caller *caller,
                          caller->device->info.name, caller->device->index);
 }
 
-weir_status weir__operation_check_buffer(const struct weir__caller *caller,
-                                         const struct weir__role *role, const weir_buffer *buffer,
-                                         size_t offset, size_t size)
+// The range is of a buffer of the caller's device.
+static weir_status weir__operation_check_buffer(const struct weir__caller *caller,
+                                                const struct weir__role *role,
+                                                const weir_buffer *buffer, size_t offset,
+                                                size_t size)
 {
     if (!buffer)
         return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
@@ -86,9 +93,11 @@ weir_status weir__operation_check_buffer(const struct weir__caller *caller,
     return check_range(caller, role, buffer, offset, size);
 }
 
-weir_status weir__operation_check_side(const struct weir__caller *caller,
-                                       const struct weir__role *role, const weir_buffer *buffer,
-                                       size_t offset, size_t size, const weir_buffer *other)
+// One side of a copy, which may be of a peer of the queue's device if `other`, the other side, is not.
+static weir_status weir__operation_check_side(const struct weir__caller *caller,
+                                              const struct weir__role *role,
+                                              const weir_buffer *buffer, size_t offset, size_t size,
+                                              const weir_buffer *other)
 {
     if (!buffer || !other || buffer->member.device == caller->device)
         return weir__operation_check_buffer(caller, role, buffer, offset, size);
@@ -146,8 +155,9 @@ weir_status weir__operation_copy(const struct weir__caller *caller, weir_buffer 
     out_operation->u.copy.size = size;
     return WEIR_OK;
 }
-weir_status weir__operation_check_pattern(const struct weir__caller *caller, const char *what,
-                                          size_t pattern_size)
+// A pattern has 1, 2, 4, 8 or 16 bytes. `what` is the operation.
+static weir_status weir__operation_check_pattern(const struct weir__caller *caller,
+                                                 const char *what, size_t pattern_size)
 {
     if (pattern_size > 0 && pattern_size <= 16 && (pattern_size & (pattern_size - 1)) == 0)
         return WEIR_OK;
@@ -215,5 +225,459 @@ weir_status weir__operation_native(const struct weir__caller *caller, weir_nativ
     out_operation->u.native.user = user;
     out_operation->u.native.arguments = arguments;
     out_operation->u.native.argument_count = argument_count;
+    return WEIR_OK;
+}
+
+// Launches: the size of a grid and of a block, and launches whose blocks wait for each
+// other.
+
+static bool exceeds(const struct weir_extent *extent, const struct weir_extent *limit)
+{
+    return extent->x > limit->x || extent->y > limit->y || extent->z > limit->z;
+}
+
+static weir_status check_dimension(const struct weir__caller *caller, const weir_kernel *kernel,
+                                   const char *what, char axis, uint32_t value, uint32_t limit)
+{
+    if (value <= limit)
+        return WEIR_OK;
+    return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
+                         WEIR_ERROR_INVALID,
+                         what[0] == 'b' ? "use a smaller block and a larger grid"
+                                        : "a grid counts blocks, not work-items; launch several "
+                                          "grids, or let a work-item do more",
+                         "launch: %s.%c is %" PRIu32 ", the device's limit is %" PRIu32, what, axis,
+                         value, limit);
+}
+
+static weir_status check_dimensions(const struct weir__caller *caller, const weir_kernel *kernel,
+                                    const struct weir_extent *grid, const struct weir_extent *block)
+{
+    const struct weir_limits *limits = &kernel->member.device->limits;
+    weir_status status;
+
+    if ((status = check_dimension(caller, kernel, "grid", 'x', grid->x, limits->max_grid.x)) ||
+        (status = check_dimension(caller, kernel, "grid", 'y', grid->y, limits->max_grid.y)) ||
+        (status = check_dimension(caller, kernel, "grid", 'z', grid->z, limits->max_grid.z)) ||
+        (status = check_dimension(caller, kernel, "block", 'x', block->x, limits->max_block.x)) ||
+        (status = check_dimension(caller, kernel, "block", 'y', block->y, limits->max_block.y)))
+        return status;
+    return check_dimension(caller, kernel, "block", 'z', block->z, limits->max_block.z);
+}
+
+static bool is_required(const struct weir_extent *required, const struct weir_extent *block)
+{
+    return required->x == 0 ||
+           (required->x == block->x && required->y == block->y && required->z == block->z);
+}
+
+// The product of a block within the device's limits does not wrap.
+static bool extents_fit(const weir_kernel *kernel, const struct weir_extent *grid,
+                        const struct weir_extent *block)
+{
+    const struct weir_limits *limits = &kernel->member.device->limits;
+    return !exceeds(grid, &limits->max_grid) && !exceeds(block, &limits->max_block) &&
+           (uint64_t)block->x * block->y * block->z <= kernel->info.max_block_items &&
+           is_required(&kernel->signature->required_block, block);
+}
+
+WEIR_COLD weir_status weir__operation_check_extents(const struct weir__caller *caller,
+                                                    const weir_kernel *kernel,
+                                                    const struct weir_extent *grid,
+                                                    const struct weir_extent *block)
+{
+    const struct weir_extent *required = &kernel->signature->required_block;
+    weir_status status = check_dimensions(caller, kernel, grid, block);
+    if (status < 0)
+        return status;
+    const uint64_t items = (uint64_t)block->x * block->y * block->z;
+    if (items > kernel->info.max_block_items)
+        return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
+                             WEIR_ERROR_INVALID, "use a smaller block and a larger grid",
+                             "launch: a block of %" PRIu64 " work-items; this kernel's limit is "
+                             "%" PRIu32,
+                             items, kernel->info.max_block_items);
+    if (!is_required(required, block))
+        return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
+                             WEIR_ERROR_INVALID, "pass that block, or change the kernel's source",
+                             "launch: a block of %" PRIu32 "×%" PRIu32 "×%" PRIu32
+                             "; this kernel requires %" PRIu32 "×%" PRIu32 "×%" PRIu32,
+                             block->x, block->y, block->z, required->x, required->y, required->z);
+    return WEIR_OK;
+}
+
+static struct weir_extent without_zeros(struct weir_extent extent)
+{
+    return weir_dim(extent.x, extent.y ? extent.y : 1, extent.z ? extent.z : 1);
+}
+
+WEIR_COLD static weir_status refuse_kernel_of(const struct weir__caller *caller,
+                                              const weir_kernel *kernel)
+{
+    return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
+                         WEIR_ERROR_INVALID,
+                         "create the program for both devices (weir_program_params.devices)",
+                         "launch: the kernel belongs to another device than queue '%s'",
+                         weir__label_shown(caller->label));
+}
+
+static size_t local_bytes_of(const struct weir_argument *arguments, size_t argument_count)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < argument_count; i++)
+        if (arguments[i].kind == WEIR_PARAMETER_LOCAL)
+            bytes = (size_t)weir__local_start(bytes) + arguments[i].size;
+    return bytes;
+}
+
+// A launch whose blocks do not all run at once would never end. Apart from the common case, as the
+// functions for errors are.
+WEIR_COLD static weir_status check_cooperative(const struct weir__caller *caller,
+                                               struct weir_operation *operation)
+{
+    weir_kernel *kernel = operation->u.launch.kernel;
+    const struct weir_extent grid = operation->u.launch.grid;
+    const uint64_t blocks = (uint64_t)grid.x * grid.y; // below 2^64, unlike with z
+    struct weir_occupancy occupancy;
+    operation->flags |= WEIR_OPERATION_COOPERATIVE;
+    if (!caller->cooperative)
+        return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
+                             WEIR_ERROR_INVALID, "launch it with weir_queue_launch_cooperative()",
+                             "launch: blocks of this kernel wait for each other at "
+                             "weir_grid_barrier(), so all of them must run at once");
+    weir_status status = weir__kernel_occupancy(kernel, operation->u.launch.block,
+                                                local_bytes_of(operation->u.launch.arguments,
+                                                               operation->u.launch.argument_count),
+                                                &occupancy);
+    if (status < 0) {
+        weir__error_place(status, kernel->member.object.label, caller->file, caller->line);
+        return status;
+    }
+    const uint32_t most = occupancy.cooperative_blocks;
+    if (blocks <= most / grid.z)
+        return WEIR_OK;
+    return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
+                         WEIR_ERROR_UNSUPPORTED,
+                         "launch at most weir_kernel_cooperative_blocks(), and let each do more",
+                         "cooperative launch: %" PRIu32 "×%" PRIu32 "×%" PRIu32
+                         " blocks; with blocks of this size the device runs %" PRIu32
+                         " at once that can wait for each other",
+                         grid.x, grid.y, grid.z, most);
+}
+
+weir_status weir__operation_launch(const struct weir__caller *caller, weir_kernel *kernel,
+                                   struct weir_extent grid, struct weir_extent block,
+                                   const struct weir_argument *arguments, size_t argument_count,
+                                   struct weir_operation *out_operation)
+{
+    if (kernel->member.device != caller->device) {
+        weir_kernel *there = weir__kernel_on(kernel, caller->device);
+        if (!there)
+            return refuse_kernel_of(caller, kernel);
+        kernel = there;
+    }
+    if (block.x == 0)
+        return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
+                             WEIR_ERROR_INVALID, "a block has at least one work-item",
+                             "launch: block.x is 0");
+    grid = without_zeros(grid);
+    block = without_zeros(block);
+    if (!extents_fit(kernel, &grid, &block))
+        return weir__operation_check_extents(caller, kernel, &grid, &block);
+    weir_status status = weir__kernel_check(kernel, arguments, argument_count, caller->peers,
+                                            caller->file, caller->line);
+    if (status != WEIR_OK)
+        return status;
+
+    weir__operation_begin(out_operation, WEIR_OPERATION_LAUNCH, grid.x ? 0 : WEIR_OPERATION_EMPTY,
+                          caller->file, caller->line);
+    out_operation->u.launch.kernel = kernel;
+    out_operation->u.launch.grid = grid;
+    out_operation->u.launch.block = block;
+    out_operation->u.launch.arguments = arguments;
+    out_operation->u.launch.argument_count = argument_count;
+    return caller->cooperative || kernel->grid_barrier ? check_cooperative(caller, out_operation)
+                                                       : WEIR_OK;
+}
+
+// With as many work-items as the grid has blocks, each has a byte of the largest range; with those of all
+// blocks, most have none, and one in `block` would have done. A grid that was rounded up has fewer.
+void weir__operation_hint_grid(weir_kernel *kernel, struct weir_extent grid,
+                               struct weir_extent block, const struct weir_argument *arguments,
+                               size_t argument_count, const char *file, int line)
+{
+    char message[512];
+    uint64_t most = 0;
+    if (block.x == 0) // refused
+        return;
+    grid = without_zeros(grid);
+    block = without_zeros(block);
+    const double blocks = (double)grid.x * grid.y * grid.z;
+    const double items = (double)block.x * block.y * block.z;
+    for (size_t i = 0; i < argument_count; i++)
+        if (arguments[i].kind == WEIR_PARAMETER_BUFFER && arguments[i].size > most)
+            most = arguments[i].size;
+    const bool divides = grid.x % block.x == 0 && grid.y % block.y == 0 && grid.z % block.z == 0;
+    if (items == 1 || blocks == 0 || !divides || blocks > (double)most ||
+        blocks * items <= 2 * (double)most || atomic_exchange(&kernel->grid_was_told, true))
+        return;
+    snprintf(message, sizeof message,
+             "launch of '%s': %.0f blocks of %.0f are %.0f work-items, and its largest range has "
+             "%" PRIu64 " bytes; a grid counts blocks: is it meant in work-items? "
+             "weir_queue_launch_count() takes their number (%s:%d)",
+             weir__label_shown(kernel->member.object.label), blocks, items, blocks * items, most,
+             file ? file : "?", line);
+    weir__log(WEIR_LOG_WARNING, "core", message);
+}
+
+// Copies and fills of rows and of slices.
+
+// Bytes from the first to the last of a plane's rows; false if that wraps.
+static bool plane_extent(const struct weir_plane *plane, size_t width, size_t height,
+                         size_t *out_size)
+{
+    *out_size = 0;
+    if (width == 0 || height == 0)
+        return true;
+    if (height > 1 && plane->pitch > (SIZE_MAX - width) / (height - 1))
+        return false;
+    *out_size = (height - 1) * plane->pitch + width;
+    return true;
+}
+
+static weir_status check_pitch(const struct weir__caller *caller, const struct weir__role *role,
+                               size_t pitch, size_t width)
+{
+    if (pitch >= width)
+        return WEIR_OK;
+    return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
+                         "both count bytes; a pitch leads from a row to the next",
+                         "%s: the pitch of %s, %zu, is below the width, %zu", role->call,
+                         role->name, pitch, width);
+}
+
+static weir_status check_plane(const struct weir__caller *caller, const struct weir__role *role,
+                               const struct weir_plane *plane, size_t width, size_t height,
+                               const weir_buffer *other)
+{
+    size_t size;
+    weir_status status = check_pitch(caller, role, plane->pitch, width);
+    if (status < 0)
+        return status;
+    if (!plane_extent(plane, width, height, &size))
+        size = SIZE_MAX;
+    return weir__operation_check_side(caller, role, plane->buffer, plane->offset, size, other);
+}
+
+// Rows interleave freely, so two planes of one buffer are refused if their whole extents
+// intersect, unless they share a pitch and no byte is in both.
+static bool planes_overlap(const struct weir_plane *dst, const struct weir_plane *src, size_t width,
+                           size_t height)
+{
+    size_t dst_size;
+    size_t src_size;
+    if (dst->buffer != src->buffer || !plane_extent(dst, width, height, &dst_size) ||
+        !plane_extent(src, width, height, &src_size))
+        return false;
+    size_t low = dst->offset < src->offset ? dst->offset : src->offset;
+    size_t high = dst->offset < src->offset ? src->offset : dst->offset;
+    size_t low_size = dst->offset < src->offset ? dst_size : src_size;
+    if (high - low >= low_size)
+        return false;
+    if (dst->pitch != src->pitch)
+        return true;
+    size_t shift = (high - low) % dst->pitch;
+    return shift < width || dst->pitch - shift < width;
+}
+
+weir_status weir__operation_copy_2d(const struct weir__caller *caller, const struct weir_plane *dst,
+                                    const struct weir_plane *src, size_t width, size_t height,
+                                    struct weir_operation *out_operation)
+{
+    static const struct weir__role to = {"copy_2d", "dst"}, from = {"copy_2d", "src"};
+    weir_status status = check_plane(caller, &to, dst, width, height, src->buffer);
+    if (status < 0)
+        return status;
+    status = check_plane(caller, &from, src, width, height, dst->buffer);
+    if (status < 0)
+        return status;
+    bool empty = width == 0 || height == 0;
+    if (!empty && planes_overlap(dst, src, width, height))
+        return weir__fail_at(caller->file, caller->line, dst->buffer->member.object.label,
+                             WEIR_ERROR_INVALID, "copy through a second buffer",
+                             "copy_2d within one buffer: source and destination overlap");
+
+    weir__operation_begin(out_operation, WEIR_OPERATION_COPY_2D, empty ? WEIR_OPERATION_EMPTY : 0,
+                          caller->file, caller->line);
+    out_operation->u.copy_2d.dst = *dst;
+    out_operation->u.copy_2d.src = *src;
+    out_operation->u.copy_2d.width = width;
+    out_operation->u.copy_2d.height = height;
+    return WEIR_OK;
+}
+
+static struct weir_plane slice_of(const struct weir_volume *volume)
+{
+    return (struct weir_plane){volume->buffer, volume->offset, volume->pitch};
+}
+
+// The bytes from the first to the last that a volume touches. False: more than SIZE_MAX.
+static bool volume_extent(const struct weir_volume *volume, size_t width, size_t height,
+                          size_t depth, size_t *out_size)
+{
+    const struct weir_plane slice = slice_of(volume);
+    if (depth == 0) {
+        *out_size = 0;
+        return true;
+    }
+    if (!plane_extent(&slice, width, height, out_size))
+        return false;
+    if (*out_size == 0 || depth == 1)
+        return true;
+    if (volume->slice_pitch > (SIZE_MAX - *out_size) / (depth - 1))
+        return false;
+    *out_size += (depth - 1) * volume->slice_pitch;
+    return true;
+}
+
+static weir_status check_volume(const struct weir__caller *caller, const struct weir__role *role,
+                                const struct weir_volume *volume, size_t width, size_t height,
+                                size_t depth, const weir_buffer *other)
+{
+    size_t size;
+    weir_status status = check_pitch(caller, role, volume->pitch, width);
+    if (status < 0)
+        return status;
+    if (depth > 1 && volume_extent(volume, width, height, 1, &size) && volume->slice_pitch < size)
+        return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
+                             "a slice pitch counts bytes, and leads from a slice to the next",
+                             "copy_3d: the slice pitch of %s, %zu, is below the %zu bytes that the "
+                             "rows of a slice take",
+                             role->name, volume->slice_pitch, size);
+    if (!volume_extent(volume, width, height, depth, &size))
+        size = SIZE_MAX;
+    return weir__operation_check_side(caller, role, volume->buffer, volume->offset, size, other);
+}
+
+// Whether a multiple of `pitch` is less than `width` away from `shift`, for one of the two
+// multiples next to it, which is then `*out_rows`.
+static bool meets(size_t shift, size_t pitch, size_t width, bool upper, size_t *out_rows)
+{
+    *out_rows = shift / pitch + upper;
+    return upper ? pitch - shift % pitch < width : shift % pitch < width;
+}
+
+// Whether two boxes with the same pitches have a byte in common, if one begins `shift` bytes after
+// the other and a slice pitch is `rows` pitches: row and byte are counted like digits, and a
+// distance has the two representations that `meets` finds.
+static bool boxes_meet(size_t shift, const struct weir_volume *box, size_t width, size_t height,
+                       size_t depth)
+{
+    const size_t rows = box->slice_pitch / box->pitch;
+    for (int upper_row = 0; upper_row < 2; upper_row++) {
+        size_t row;
+        if (!meets(shift, box->pitch, width, upper_row, &row))
+            continue;
+        for (int upper_slice = 0; upper_slice < 2; upper_slice++) {
+            size_t slice;
+            if (meets(row, rows, height, upper_slice, &slice) && slice < depth)
+                return true;
+        }
+    }
+    return false;
+}
+
+// Slices and rows interleave freely, so two volumes of one buffer are refused if their whole
+// extents intersect, unless they share both pitches, a slice pitch is a multiple of the pitch and
+// no byte is in both.
+static bool volumes_overlap(const struct weir_volume *dst, const struct weir_volume *src,
+                            size_t width, size_t height, size_t depth)
+{
+    if (depth == 1) {
+        const struct weir_plane to = slice_of(dst);
+        const struct weir_plane from = slice_of(src);
+        return planes_overlap(&to, &from, width, height);
+    }
+    const struct weir_volume *low = dst->offset < src->offset ? dst : src;
+    const struct weir_volume *high = low == dst ? src : dst;
+    size_t low_size;
+    if (dst->buffer != src->buffer || !volume_extent(low, width, height, depth, &low_size) ||
+        high->offset - low->offset >= low_size)
+        return false;
+    if (dst->pitch != src->pitch || dst->slice_pitch != src->slice_pitch ||
+        dst->slice_pitch < dst->pitch || dst->slice_pitch % dst->pitch)
+        return true;
+    return boxes_meet(high->offset - low->offset, low, width, height, depth);
+}
+
+weir_status weir__operation_copy_3d(const struct weir__caller *caller,
+                                    const struct weir_volume *dst, const struct weir_volume *src,
+                                    size_t width, size_t height, size_t depth,
+                                    struct weir_operation *out_operation)
+{
+    static const struct weir__role to = {"copy_3d", "dst"}, from = {"copy_3d", "src"};
+    weir_status status = check_volume(caller, &to, dst, width, height, depth, src->buffer);
+    if (status < 0)
+        return status;
+    status = check_volume(caller, &from, src, width, height, depth, dst->buffer);
+    if (status < 0)
+        return status;
+    const bool empty = width == 0 || height == 0 || depth == 0;
+    if (!empty && volumes_overlap(dst, src, width, height, depth))
+        return weir__fail_at(caller->file, caller->line, dst->buffer->member.object.label,
+                             WEIR_ERROR_INVALID, "copy through a second buffer",
+                             "copy_3d within one buffer: source and destination overlap");
+
+    weir__operation_begin(out_operation, WEIR_OPERATION_COPY_3D, empty ? WEIR_OPERATION_EMPTY : 0,
+                          caller->file, caller->line);
+    out_operation->u.copy_3d.dst = *dst;
+    out_operation->u.copy_3d.src = *src;
+    out_operation->u.copy_3d.width = width;
+    out_operation->u.copy_3d.height = height;
+    out_operation->u.copy_3d.depth = depth;
+    return WEIR_OK;
+}
+// The range of a plane that is filled. A single row has no pitch.
+static weir_status check_filled(const struct weir__caller *caller, const struct weir_plane *dst,
+                                size_t width, size_t height, size_t pattern_size)
+{
+    size_t size;
+    static const struct weir__role to = {"fill_2d", "dst"};
+    weir_status status = check_pitch(caller, &to, dst->pitch, width);
+    if (status < 0)
+        return status;
+    if (!plane_extent(dst, width, height, &size))
+        size = SIZE_MAX;
+    status = weir__operation_check_buffer(caller, &to, dst->buffer, dst->offset, size);
+    if (status < 0)
+        return status;
+    const size_t pitch = height > 1 ? dst->pitch : 0;
+    if (dst->offset % pattern_size == 0 && pitch % pattern_size == 0 && width % pattern_size == 0)
+        return WEIR_OK;
+    return weir__fail_at(caller->file, caller->line, dst->buffer->member.object.label,
+                         WEIR_ERROR_INVALID, "they count bytes, not patterns",
+                         "fill_2d: offset %zu, pitch %zu and width %zu must be multiples of the "
+                         "pattern's %zu bytes",
+                         dst->offset, dst->pitch, width, pattern_size);
+}
+
+weir_status weir__operation_fill_2d(const struct weir__caller *caller, const struct weir_plane *dst,
+                                    size_t width, size_t height, const void *pattern,
+                                    size_t pattern_size, struct weir_operation *out_operation)
+{
+    weir_status status = weir__operation_check_pattern(caller, "fill_2d", pattern_size);
+    if (status == WEIR_OK)
+        status = check_filled(caller, dst, width, height, pattern_size);
+    if (status < 0)
+        return status;
+    const bool empty = width == 0 || height == 0;
+
+    weir__operation_begin(out_operation, WEIR_OPERATION_FILL_2D, empty ? WEIR_OPERATION_EMPTY : 0,
+                          caller->file, caller->line);
+    out_operation->u.fill_2d.dst = *dst;
+    out_operation->u.fill_2d.width = width;
+    out_operation->u.fill_2d.height = height;
+    out_operation->u.fill_2d.pattern = pattern;
+    out_operation->u.fill_2d.pattern_size = pattern_size;
     return WEIR_OK;
 }

@@ -1,22 +1,29 @@
-// See the header. A thread's list is the value of a key, whose destructor runs at the thread's
-// exit; only the thread itself changes it. No driver is called there: a driver in C++ may have lost its
-// variables of the thread by then. An entry is on the list of its device too, until
-// that closes.
+// Queues that the library owns: those of threads, and the legacy queue with its order. See the header.
 #include "core/queue/owned.h"
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 
+#include "core/queue/failures.h"
+#include "core/queue/operation.h"
 #include "core/queue/queue.h"
+#include "core/queue/registry.h"
+#include "core/queue/retire.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
-#include "core/support/log.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
-weir_status weir__queue_create_owned(weir_device *device, const char *label,
-                                     enum weir__queue_owner owner, weir_queue **out_queue)
+// A thread's list is the value of a key, whose destructor runs at the thread's
+// exit; only the thread itself changes it. No driver is called there: a driver in C++ may have lost its
+// variables of the thread by then. An entry is on the list of its device too, until
+// that closes.
+
+// Creates a queue that does not keep its device from closing.
+static weir_status weir__queue_create_owned(weir_device *device, const char *label,
+                                            enum weir__queue_owner owner, weir_queue **out_queue)
 {
     struct weir_queue_setup setup = {.struct_size = sizeof setup, .timing = device->default_timing};
     weir_status status = weir__queue_open(device, label, &setup, out_queue);
@@ -205,4 +212,270 @@ void weir__thread_queues_close(weir_device *device)
     if (has_key) // entries of this thread may be its last chance
         pthread_setspecific(key, without_closed(pthread_getspecific(key)));
     weir_lock_release(&lists_lock);
+}
+
+// See the headers.
+// The legacy queue's order is made of records and waits that the library inserts, flagged
+// INTERNAL. An operation on it first raises `turn`, then records the end of every other queue
+// and waits for these records. A queue that sees a turn later than its own first waits for the
+// legacy queue's end. It checks while it holds its submit lock, and the record takes that lock
+// after the turn was raised: so an operation that is submitted at the same time either is
+// covered by the record or waits for the legacy queue's operation.
+// Locks: `lock`, then one submit lock at a time. A thread that holds a submit lock and has
+// to wait releases it first. The legacy queue's own submit lock is taken before `lock` is
+// released, so a thread that then records its end finds the operation there.
+// The legacy queue's waits are noted like all waits, so it fails with the work that it waits
+// for. A queue's wait for the legacy queue only orders it: it is noted as such, so no failure is
+// passed on, and a failed queue still comes after the legacy queue's work (failures.h).
+
+void weir__legacy_init(struct weir__legacy *order)
+{
+    weir_lock_init(&order->lock, &weir__locks[WEIR__LOCK_LEGACY]);
+}
+
+void weir__legacy_finish(struct weir__legacy *order)
+{
+    weir_lock_finish(&order->lock);
+}
+
+static bool has_failed(const weir_queue *queue)
+{
+    return atomic_load_explicit(&queue->completion.failed, memory_order_acquire);
+}
+
+// Fails the queue with the thread's error. With its submit lock held.
+static void fail_with_last_error(weir_queue *queue)
+{
+    const struct weir_error cause = *weir_last_error();
+    weir__completion_fail(queue, queue->sequence + 1, &cause);
+}
+
+// The order of the legacy queue and another queue.
+enum found {
+    NOTHING_NEW,
+    SEEN_BEFORE_RECOVERY, // it may have skipped waits that it has seen
+    NEW_WORK,
+    NO_RECORD, // its end cannot be recorded; the reason is the thread's error
+};
+
+// Stores the end of the queue, unless the legacy queue already comes after it.
+static enum found record_new_work(weir_queue *queue, uint64_t epoch, struct weir_event *out_event)
+{
+    struct weir__legacy_view *view = &queue->legacy;
+    weir_biased_lock_take(&queue->submit_lock);
+    enum found found = queue->sequence > view->saw                   ? NEW_WORK
+                       : view->epoch != epoch && queue->sequence > 0 ? SEEN_BEFORE_RECOVERY
+                                                                     : NOTHING_NEW;
+    if (found != NOTHING_NEW && !weir__queue_record_end_locked(queue, out_event))
+        found = NO_RECORD;
+    if (found == NO_RECORD) {
+        *out_event = (struct weir_event){queue->member.object.id, queue->sequence};
+    } else {
+        view->saw = queue->sequence;
+        view->epoch = epoch;
+    }
+    weir_biased_lock_release(&queue->submit_lock);
+    return found;
+}
+
+// Submits a wait that passes on no failure. With the queue's submit lock held.
+static weir_status submit_order(weir_queue *queue, weir_queue *producer, struct weir_event event)
+{
+    bool implied;
+    const weir_status status = weir__completion_order(queue, event, producer, &implied);
+    if (status < 0)
+        return status;
+    struct weir_operation operation;
+    weir__operation_begin(&operation, WEIR_OPERATION_WAIT,
+                          WEIR_OPERATION_INTERNAL | (implied ? WEIR_OPERATION_IMPLIED : 0u),
+                          __FILE__, __LINE__);
+    operation.u.wait.event = event;
+    operation.u.wait.producer = producer;
+    return weir__queue_submit_locked(queue, &operation);
+}
+
+// Failures from which the legacy queue has recovered are not reported again.
+static bool submit_wait(weir_queue *legacy, weir_queue *producer, struct weir_event event,
+                        enum found found)
+{
+    if (found == SEEN_BEFORE_RECOVERY)
+        return submit_order(legacy, producer, event) == WEIR_OK;
+    return found == NEW_WORK && weir__completion_status(producer, event.sequence) == WEIR_OK &&
+           weir__queue_wait_locked(legacy, event, producer, WEIR_OPERATION_INTERNAL, __FILE__,
+                                   __LINE__) == WEIR_OK;
+}
+
+static void wait_for_new_work(weir_queue *legacy, weir_queue *producer, uint64_t epoch)
+{
+    struct weir_event event;
+    const enum found found = record_new_work(producer, epoch, &event);
+    if (found == NOTHING_NEW)
+        return;
+    // If it cannot be ordered after all of them, it has failed.
+    weir_biased_lock_take(&legacy->submit_lock);
+    if (!has_failed(legacy) && !submit_wait(legacy, producer, event, found))
+        fail_with_last_error(legacy);
+    if (has_failed(legacy))
+        weir__refused_note(legacy, event, found != NO_RECORD);
+    weir_biased_lock_release(&legacy->submit_lock);
+}
+
+// Another thread may recover the queue meanwhile, and the waits that were skipped because it
+// had failed would stay skipped: then all of them are done again.
+static void order_legacy(weir_queue *legacy)
+{
+    weir_device *device = legacy->member.device;
+    struct weir__legacy *order = &device->legacy;
+
+    for (;;) {
+        weir_lock_take(&order->lock);
+        const uint64_t epoch = atomic_load_explicit(&order->epoch, memory_order_relaxed);
+        // One that has failed notes what it would wait for: memory may be freed on it.
+        if (!has_failed(legacy))
+            atomic_fetch_add_explicit(&order->turn, 1, memory_order_relaxed);
+        for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));)
+            if (queue != legacy)
+                wait_for_new_work(legacy, queue, epoch);
+        weir_biased_lock_take(&legacy->submit_lock);
+        weir_lock_release(&order->lock);
+        if (has_failed(legacy) ||
+            atomic_load_explicit(&order->epoch, memory_order_relaxed) == epoch)
+            return;
+        weir_biased_lock_release(&legacy->submit_lock);
+    }
+}
+
+// The end of the legacy queue, and the turn that it belongs to.
+static bool record_legacy_end(struct weir__legacy *order, weir_queue **out_legacy,
+                              struct weir_event *out_event, uint64_t *out_turn)
+{
+    weir_lock_take(&order->lock);
+    weir_queue *legacy = order->queue;
+    *out_legacy = legacy;
+    *out_turn = atomic_load_explicit(&order->turn, memory_order_relaxed);
+    weir_biased_lock_take(&legacy->submit_lock);
+    const bool recorded = weir__queue_record_end_locked(legacy, out_event);
+    if (!recorded)
+        *out_event = (struct weir_event){legacy->member.object.id, legacy->sequence};
+    weir_biased_lock_release(&legacy->submit_lock);
+    weir_lock_release(&order->lock);
+    return recorded;
+}
+
+// With the queue's submit lock held; a refusal fails it.
+static void wait_for_legacy(weir_queue *queue, weir_queue *legacy, struct weir_event event)
+{
+    const bool was_seen = queue->legacy.saw == queue->sequence;
+    if (submit_order(queue, legacy, event) == WEIR_OK)
+        queue->legacy.end = event;
+    if (was_seen) // the legacy queue need not wait for a wait for itself
+        queue->legacy.saw = queue->sequence;
+}
+
+// Another operation may begin on the legacy queue meanwhile, hence the loop; it ends since
+// each round orders the queue after one more.
+static void order_after_legacy(weir_queue *queue)
+{
+    struct weir__legacy *order = &queue->member.device->legacy;
+    weir_queue *legacy;
+    struct weir_event event;
+    uint64_t turn;
+
+    do {
+        weir_biased_lock_release(&queue->submit_lock);
+        const bool recorded = record_legacy_end(order, &legacy, &event, &turn);
+        weir_biased_lock_take(&queue->submit_lock);
+        // A failed queue accepts no operation; it comes here again after its recovery.
+        if (!recorded && !has_failed(queue))
+            fail_with_last_error(queue);
+        if (has_failed(queue)) {
+            weir__refused_note(queue, event, recorded);
+            return;
+        }
+        if (queue->turn < turn) {
+            wait_for_legacy(queue, legacy, event);
+            queue->turn = turn;
+        }
+    } while (atomic_load_explicit(&order->turn, memory_order_relaxed) != queue->turn);
+}
+
+void weir__legacy_order(weir_queue *queue)
+{
+    if (queue->owner != WEIR__OWNED_BY_DEVICE) {
+        order_after_legacy(queue);
+        return;
+    }
+    weir_biased_lock_release(&queue->submit_lock);
+    order_legacy(queue);
+}
+
+// When it failed, some of its waits may have been skipped.
+void weir__legacy_recovered(weir_queue *queue)
+{
+    struct weir__legacy *order = &queue->member.device->legacy;
+    if (queue->owner == WEIR__OWNED_BY_DEVICE) {
+        atomic_fetch_add_explicit(&order->epoch, 1, memory_order_relaxed);
+        return;
+    }
+    queue->legacy.saw = queue->sequence; // it has finished, and its failure is dealt with
+    queue->turn = 0;
+    queue->legacy.end = (struct weir_event){0};
+}
+
+// Creation and destruction.
+
+static weir_queue *legacy_of(weir_device *device)
+{
+    struct weir__legacy *order = &device->legacy;
+    weir_lock_take(&order->lock);
+    weir_queue *queue = order->queue;
+    weir_lock_release(&order->lock);
+    return queue;
+}
+
+// Makes it the device's legacy queue unless another thread was first; returns the one it is.
+static weir_queue *install(struct weir__legacy *order, weir_queue *queue)
+{
+    weir_lock_take(&order->lock);
+    if (!order->queue)
+        order->queue = queue;
+    weir_queue *legacy = order->queue;
+    weir_lock_release(&order->lock);
+    return legacy;
+}
+
+weir_status(weir_legacy_queue)(weir_device *device, weir_queue **out_queue)
+{
+    WEIR_REQUIRE(NULL, out_queue);
+    *out_queue = NULL;
+    WEIR_ENTER(device);
+    WEIR_REQUIRE(NULL, device);
+    *out_queue = legacy_of(device);
+    if (*out_queue)
+        return WEIR_OK;
+
+    weir_queue *queue;
+    weir_status status =
+        weir__queue_create_owned(device, "legacy queue", WEIR__OWNED_BY_DEVICE, &queue);
+    if (status < 0)
+        return status;
+    queue->turn = UINT64_MAX; // no turn: it always checks all other queues
+    *out_queue = install(&device->legacy, queue);
+    if (*out_queue != queue)
+        weir__queue_retire(queue);
+    return WEIR_OK;
+}
+
+weir_status weir_legacy_queue_at(weir_device *device, weir_queue **out_queue, const char *file,
+                                 int line)
+{
+    return weir__placed((weir_legacy_queue)(device, out_queue), file, line);
+}
+
+void weir__legacy_close(weir_device *device)
+{
+    struct weir__legacy *order = &device->legacy;
+    if (order->queue)
+        weir__queue_retire(order->queue);
+    order->queue = NULL;
 }

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "base/wait.h"
-#include "core/queue/host_note.h"
+#include "core/queue/host_call.h"
 #include "core/queue/operation.h"
 #include "core/queue/registry.h"
 #include "core/queue/retire.h"

@@ -5,10 +5,9 @@
 #include "base/biased_lock.h"
 #include "base/cold.h"
 #include "core/object/device.h"
-#include "core/queue/always.h"
 #include "core/queue/completion.h"
 #include "core/queue/delivery.h"
-#include "core/queue/legacy.h"
+#include "core/queue/host_call.h"
 #include "core/queue/owned.h"
 #include "core/support/thread.h"
 

@@ -5,8 +5,8 @@
 #include <stdatomic.h>
 
 #include "core/object/peer.h"
+#include "core/queue/failures.h"
 #include "core/queue/queue.h"
-#include "core/queue/refused.h"
 #include "core/queue/registry.h"
 #include "core/support/debug.h"
 #include "core/support/locks.h"

@@ -3,12 +3,11 @@
 #include <inttypes.h>
 
 #include "core/object/program.h"
-#include "core/queue/always.h"
-#include "core/queue/host_note.h"
+#include "core/queue/failures.h"
+#include "core/queue/host_call.h"
 #include "core/queue/occupancy.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
-#include "core/queue/refused.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"

@@ -16,7 +16,7 @@ struct weir__wait {
     bool no_record;
     // It only orders the queue (legacy.c): it passes on no failure, and tells no progress.
     bool order;
-    // Of a failed queue (refused.h):
+    // Of a failed queue (failures.h):
     bool over;       // the producer has ended
     uint64_t record; // of the producer, that was made to ask for the event; 0: none
 };

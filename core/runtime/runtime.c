@@ -1,15 +1,18 @@
-// Opening a runtime: configuration first, so that a mistake in the file is
-// reported before anything is loaded; then plugins; then the backends in the
-// order of the list, until one opens and has a device. All attempts are in the
-// load report.
+// Opening and closing runtimes: the chain, the transport, and what modules may ask of the host.
 #include "core/runtime/runtime.h"
 
 #include <string.h>
+
+#include <weir/module/check.h>
+#include <weir/module/size.h>
+#include <weir/region.h>
+#include <weir/runtime.h>
 
 #include "base/barrier.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "core/module/load_report.h"
+#include "core/module/loader.h"
 #include "core/object/opened.h"
 #include "core/queue/completion.h"
 #include "core/queue/delivery.h"
@@ -17,6 +20,180 @@
 #include "core/support/error.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
+
+// The transport is loaded when the first communicator is created, so that a program without
+// communicators needs none.
+
+static weir_status load(weir_runtime *runtime)
+{
+    struct weir__transport *transport = &runtime->transport;
+    struct weir__loaded loaded;
+    weir_status status = weir__loader_load(weir__config_comm(runtime->config, "transport")->text,
+                                           WEIR_MODULE_TRANSPORT,
+                                           weir__config_weir(runtime->config, "module_path")->text,
+                                           &weir__host, NULL, &loaded);
+    if (status < 0)
+        return status;
+    transport->settings = weir__runtime_take_module(runtime, loaded.module);
+    if (!transport->settings)
+        return weir_last_error()->status;
+    status = loaded.transport->open(&weir__host, transport->settings, &transport->state);
+    if (status == WEIR_OK) {
+        transport->ops = loaded.transport;
+        return WEIR_OK;
+    }
+    weir__runtime_release_section(transport->settings);
+    transport->settings = NULL;
+    return status;
+}
+
+weir_status weir__transport_get(weir_runtime *runtime, const struct weir_transport_ops **out_ops,
+                                void **out_state)
+{
+    struct weir__transport *transport = &runtime->transport;
+    weir_lock_take(&transport->lock);
+    weir_status status = transport->ops ? WEIR_OK : load(runtime);
+    *out_ops = transport->ops;
+    *out_state = transport->state;
+    weir_lock_release(&transport->lock);
+    return status;
+}
+
+const char *weir__transport_name(const weir_runtime *runtime)
+{
+    const struct weir_transport_ops *ops = runtime->transport.ops;
+    return ops->library ? ops->library(runtime->transport.state)
+                        : weir__config_comm(runtime->config, "transport")->text;
+}
+
+static void weir__transport_finish(weir_runtime *runtime)
+{
+    struct weir__transport *transport = &runtime->transport;
+    if (transport->ops)
+        transport->ops->close(transport->state);
+    weir__runtime_release_section(transport->settings);
+    weir_lock_finish(&transport->lock);
+}
+
+// The findings are the plugin's; nothing is kept here.
+
+static const struct weir_check_extension *plugin_of(const weir_runtime *runtime)
+{
+    if (atomic_load(&weir__forked))
+        return NULL;
+    return weir_runtime_extension(runtime, WEIR_CHECK_EXTENSION);
+}
+
+const char *weir_check_kind_name(weir_check_kind kind)
+{
+    switch (kind) {
+#define KIND(name, value, id) \
+    case name:                \
+        return id;
+        WEIR_CHECK_KIND_TABLE(KIND)
+#undef KIND
+    }
+    return "unknown";
+}
+
+bool weir_check_is_on(const weir_runtime *runtime)
+{
+    return plugin_of(runtime) != NULL;
+}
+
+size_t weir_check_count(const weir_runtime *runtime)
+{
+    const struct weir_check_extension *plugin = plugin_of(runtime);
+    return plugin ? plugin->count(plugin->user) : 0;
+}
+
+size_t weir_check_error_count(const weir_runtime *runtime)
+{
+    const struct weir_check_extension *plugin = plugin_of(runtime);
+    return plugin ? plugin->error_count(plugin->user) : 0;
+}
+
+// A plugin that is older than the library writes less.
+static void clear(struct weir_check_finding *out_finding, size_t size)
+{
+    static const struct weir_check_use none = {
+        .operation = "", .queue = "", .kernel = "", .file = "", .region = ""};
+    const struct weir_check_finding empty = {
+        .buffer = "", .first = none, .second = none, .message = "", .remedy = ""};
+    if (size > sizeof empty)
+        memset(out_finding, 0, size);
+    weir_write(out_finding, size, &empty, sizeof empty);
+}
+
+weir_status weir_check_get_sized(const weir_runtime *runtime, size_t index,
+                                 struct weir_check_finding *out_finding, size_t size)
+{
+    const struct weir_check_extension *plugin = plugin_of(runtime);
+    WEIR_REQUIRE(NULL, out_finding);
+    clear(out_finding, size);
+    if (!plugin)
+        return weir__fail(WEIR_ERROR_NOT_FOUND,
+                          "add it to `plugins` in [weir] or WEIR_PLUGINS, or run the program with "
+                          "`weir check`",
+                          "the plugin check is not in the runtime's chain");
+    if (!plugin->get(plugin->user, index, out_finding, size))
+        return weir__fail(WEIR_ERROR_NOT_FOUND, "ask for weir_check_count() first",
+                          "there is no finding %zu, only %zu", index, plugin->count(plugin->user));
+    return WEIR_OK;
+}
+
+void weir_check_release(weir_runtime *runtime, const void *key)
+{
+    const struct weir_check_extension *plugin = plugin_of(runtime);
+    if (plugin)
+        plugin->release(plugin->user, key);
+}
+
+void weir_check_acquire(weir_runtime *runtime, const void *key)
+{
+    const struct weir_check_extension *plugin = plugin_of(runtime);
+    if (plugin)
+        plugin->acquire(plugin->user, key);
+}
+
+static void describe_all(const struct weir_check_extension *plugin, char *text, size_t size,
+                         size_t used)
+{
+    struct weir_check_finding finding;
+    for (size_t i = 0; plugin->get(plugin->user, i, &finding, sizeof finding); i++)
+        if (finding.kind < WEIR_CHECK_FIRST_HINT && !finding.suppression)
+            weir_text_append(text, size, &used, "%s: %s\n    to do: %s\n",
+                             weir_check_kind_name(finding.kind), finding.message, finding.remedy);
+}
+
+bool weir_check_describe(const weir_runtime *runtime, const char *file, int line, char *text,
+                         size_t size)
+{
+    const struct weir_check_extension *plugin = plugin_of(runtime);
+    const size_t errors = weir_check_error_count(runtime);
+    size_t used = 0;
+    if (!text || size == 0)
+        return !plugin || errors > 0;
+    text[0] = '\0';
+    if (!plugin) {
+        weir_text_append(text, size, &used,
+                         "%s:%d: nothing was checked: the plugin check is not in the runtime's "
+                         "chain; add it to WEIR_PLUGINS, or run the program with `weir check`\n",
+                         file, line);
+        return true;
+    }
+    if (errors == 0)
+        return false;
+    weir_text_append(text, size, &used, "%s:%d: %zu finding%s of the plugin check\n", file, line,
+                     errors, errors == 1 ? "" : "s");
+    describe_all(plugin, text, size, used);
+    return true;
+}
+
+// Opening a runtime: configuration first, so that a mistake in the file is
+// reported before anything is loaded; then plugins; then the backends in the
+// order of the list, until one opens and has a device. All attempts are in the
+// load report.
 
 #define MODULE_LIMIT (WEIR__CONFIG_LIST_LIMIT + 1)
 
@@ -315,4 +492,40 @@ const struct weir_setting *weir_runtime_setting(const weir_runtime *runtime, con
 const weir_load_report *weir_runtime_report(const weir_runtime *runtime)
 {
     return WEIR_IS_ALIVE(runtime) ? runtime->report : NULL;
+}
+
+// The services of core for modules.
+
+const struct weir_host weir__host = {
+    .struct_size = sizeof(struct weir_host),
+    .log = weir__log,
+    .error = weir__error_take,
+    .allocate = weir__allocate,
+    .release = weir__release,
+    .count_driver_object = weir__count_driver_object,
+    .fail = weir__delivery_lose,
+};
+
+// Regions only exist for plugins that use them, so nothing is stored here.
+
+// Also in a child process after a fork, where nothing may be used.
+static bool is_wanted(const weir_runtime *runtime)
+{
+    return WEIR_IS_ALIVE(runtime) && runtime->chain.regions && !atomic_load(&weir__forked);
+}
+
+void weir_region_push(weir_runtime *runtime, const char *name, uint64_t number)
+{
+    if (!is_wanted(runtime))
+        return;
+    const struct weir_link *first = weir__chain_first(&runtime->chain);
+    first->ops->region(first, name ? name : "", number);
+}
+
+void weir_region_pop(weir_runtime *runtime)
+{
+    if (!is_wanted(runtime))
+        return;
+    const struct weir_link *first = weir__chain_first(&runtime->chain);
+    first->ops->region(first, NULL, WEIR_NO_NUMBER);
 }

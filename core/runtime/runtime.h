@@ -42,8 +42,6 @@ weir_status weir__transport_get(weir_runtime *runtime, const struct weir_transpo
 // What carries collectives through the host: the library of the transport that is loaded, or its name.
 const char *weir__transport_name(const weir_runtime *runtime);
 
-void weir__transport_finish(weir_runtime *runtime);
-
 // Reads the sections that the program declares, and refuses those of the file that neither the program nor
 // a module declares.
 weir_status weir__runtime_take_sections(weir_runtime *runtime,

@@ -9,7 +9,6 @@
 #include "core/module/check.h"
 #include "core/module/loader.h"
 #include "core/support/error.h"
-#include "core/support/log.h"
 #include "core/support/memory.h"
 
 static const char *setting_text(const weir_runtime *runtime, const char *key)

@@ -1,18 +1,58 @@
-// See the header. Records of objects are in a table by address, under one lock. A record is dropped
-// when its object's memory is freed, or when another object has the address.
+// Debug mode: whether objects and memory are still there.
+#define _GNU_SOURCE // RTLD_DEFAULT
 #include "core/support/debug.h"
 
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/text.h"
+#include "core/support/error.h"
 #include "core/support/file_name.h"
 #include "core/support/locks.h"
-#include "core/support/log.h"
 #include "core/support/memory.h"
-#include "core/support/memory_probe.h"
 #include "core/support/thread.h"
+
+// msync() with MS_ASYNC writes nothing on Linux, and fails if a page of the range is
+// not mapped; it looks at mappings, not at pages, so a large range costs no more than a small one.
+
+static const char *probe_mapping(const void *memory, size_t size)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t begin = (uintptr_t)memory & ~(page - 1);
+    const int error = errno;
+    const int result = msync((void *)begin, (uintptr_t)memory + size - begin, MS_ASYNC);
+    const bool gone = result != 0 && errno == ENOMEM;
+    errno = error;
+    return gone ? "is not mapped any more" : NULL;
+}
+
+typedef void *(*poison_function)(void *begin, size_t size);
+
+// Why the range may not be used any more: "is not mapped any more", or, in a program with the address
+// sanitizer, "was freed"; NULL if nothing speaks against it. Pages that may not be read count as
+// mapped, and so does memory that another mapping has taken since.
+static const char *weir__memory_probe(const void *memory, size_t size)
+{
+    const char *why = probe_mapping(memory, size);
+    if (why)
+        return why;
+    void *symbol = dlsym(RTLD_DEFAULT, "__asan_region_is_poisoned");
+    poison_function is_poisoned;
+    *(void **)&is_poisoned = symbol;
+    return symbol && is_poisoned((void *)(uintptr_t)memory, size)
+               ? "was freed, says the address sanitizer"
+               : NULL;
+}
+
+// Records of objects are in a table by address, under one lock. A record is dropped
+// when its object's memory is freed, or when another object has the address.
 
 atomic_uint weir__unusual;
 

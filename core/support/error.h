@@ -4,6 +4,7 @@
 #define WEIR_CORE_SUPPORT_ERROR_H
 
 #include <weir/common.h>
+#include <weir/log.h>
 #include <weir/status.h>
 
 #include "base/cold.h"
@@ -93,5 +94,10 @@ bool weir__params_read_item(const char *function, const char *type, const void *
             return WEIR_ERROR_INVALID;                                                   \
         (params) = (known);                                                              \
     } while (0)
+
+// Sending messages to the user's log callback.
+
+// `source` is "core" or a module's name. Costs one load when logging is off.
+void weir__log(weir_log_level level, const char *source, const char *message);
 
 #endif

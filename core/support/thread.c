@@ -1,8 +1,11 @@
-// Driver threads and locks do not survive a fork, so in the child every call
-// returns an error instead of hanging.
+// Core's data about the calling thread, and the classes of its locks.
 #include "core/support/thread.h"
 
 #include "core/support/debug.h"
+#include "core/support/locks.h"
+
+// Driver threads and locks do not survive a fork, so in the child every call
+// returns an error instead of hanging.
 
 atomic_bool weir__forked;
 
@@ -65,3 +68,9 @@ void weir__leave_call(struct weir__call_scope outer)
 {
     inside = outer;
 }
+
+const struct weir_lock_kind weir__locks[] = {
+#define WEIR__LOCK(name, text) {text, WEIR__LOCK_##name},
+    WEIR__LOCKS(WEIR__LOCK)
+#undef WEIR__LOCK
+};

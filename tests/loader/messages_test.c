@@ -5,7 +5,7 @@
 
 #include <weir/weir.h>
 
-#include "core/support/log.h"
+#include "core/support/error.h"
 #include "tests/support/test.h"
 
 struct fixture {
