@@ -108,8 +108,6 @@ struct weir__set {
 };
 
 weir_status weir__set_parse(const weir_report *report, const char *text, struct weir__set *out_set);
-bool weir__set_has(const weir_report *report, const struct weir__set *set,
-                   const struct weir__run *run);
 
 // The busy time of a set.
 struct weir_report_time weir__set_busy(const weir_report *report, const struct weir__set *set);
@@ -122,15 +120,6 @@ struct weir__before {
     size_t wait;        // the index of that wait
     size_t engine;      // the operation before it on its engine, where that is exclusive
 };
-
-void weir__before_find(const weir_report *report, const struct weir__run *run,
-                       struct weir__before *out_before);
-
-// When an operation ended, 0 for WEIR_TRACE_NO_INDEX.
-uint64_t weir__operation_end(const weir_report *report, size_t operation);
-
-// "'scale' on queue 'run'", for sentences. Returns `text`.
-const char *weir__describe(const weir_report *report, size_t operation, char *text, size_t size);
 
 // The displayed name of a queue: its label, or "queue 7".
 const char *weir__queue_name(const struct weir_trace_queue *queue, char *text, size_t size);

@@ -221,7 +221,8 @@ void weir__out_int(struct weir__out *out, int64_t number)
     weir__out_uint(out, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 }
 
-void weir__out_us(struct weir__out *out, uint64_t ns)
+// Microseconds with three decimals, of nanoseconds.
+static void weir__out_us(struct weir__out *out, uint64_t ns)
 {
     const unsigned rest = (unsigned)(ns % 1000);
     const char decimals[4] = {'.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10),

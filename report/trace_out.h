@@ -42,8 +42,6 @@ void weir__out_string(struct weir__out *out, const char *text);
 // At most 2^63 - 1: JSON readers have no larger whole numbers.
 void weir__out_uint(struct weir__out *out, uint64_t number);
 void weir__out_int(struct weir__out *out, int64_t number);
-// Microseconds with three decimals, of nanoseconds.
-void weir__out_us(struct weir__out *out, uint64_t ns);
 void weir__out_double(struct weir__out *out, double number);
 
 // Fields of an object: a comma, unless the field is the first after the object's brace,

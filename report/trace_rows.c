@@ -1,7 +1,7 @@
-// A row of Weir has all of its data in `args`; names and categories are for other programs. The
-// trace of another program has only those.
+// The rows of a trace: Weir's own operations, of which all data is in `args`, and those of other programs.
 #include "report/trace_rows.h"
 
+#include <jansson.h>
 #include <string.h>
 
 #include <weir/region.h>
@@ -9,7 +9,354 @@
 #include "base/text.h"
 #include "report/trace_parts.h"
 #include "report/trace_storage.h"
-#include "report/trace_values.h"
+
+// Whether so many more waits, spans, threads or calls may be kept; false with a message.
+static bool weir__rows_have_room(struct weir__rows *rows, size_t more);
+
+// The queue, which is added if it is not known. NULL if out of memory.
+static struct weir_trace_queue *weir__rows_queue(struct weir__rows *rows, uint64_t id,
+                                                 uint32_t device);
+
+static inline const char *weir__text_of(const struct weir__rows *rows, const json_t *object,
+                                        const char *key)
+{
+    const char *text =
+        weir__trace_intern(rows->trace->storage, json_string_value(json_object_get(object, key)));
+    return text ? text : "";
+}
+
+static inline uint64_t weir__whole(const json_t *value)
+{
+    if (json_is_integer(value))
+        return json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0;
+    const double number = json_real_value(value);
+    return number >= 1 && number < 9e18 ? (uint64_t)number : 0;
+}
+
+static inline uint64_t weir__uint_of(const json_t *object, const char *key)
+{
+    return weir__whole(json_object_get(object, key));
+}
+
+static inline uint32_t weir__small(const json_t *value)
+{
+    const uint64_t number = weir__whole(value);
+    return number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
+}
+
+static inline uint32_t weir__small_of(const json_t *object, const char *key)
+{
+    return weir__small(json_object_get(object, key));
+}
+
+static inline int weir__int(const json_t *value)
+{
+    const json_int_t number = json_integer_value(value);
+    return number > INT32_MAX ? INT32_MAX : number < INT32_MIN ? INT32_MIN : (int)number;
+}
+
+static inline uint64_t weir__ns_of(const json_t *object, const char *key)
+{
+    const double us = json_number_value(json_object_get(object, key));
+    return !(us > 0) ? 0 : us < 9e15 ? (uint64_t)(us * 1000 + 0.5) : 9000000000000000000u;
+}
+
+static inline const char *weir__string_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static struct weir_trace_operation *add_operation(struct weir__rows *rows)
+{
+    struct weir_trace *trace = rows->trace;
+    if (trace->operation_count >= rows->operation_limit) {
+        weir_text_about(rows->message, rows->message_size, rows->name,
+                        "it holds more than %zu operations, which is more than is read at "
+                        "once; trace a shorter run",
+                        rows->operation_limit);
+        return NULL;
+    }
+    struct weir_trace_operation *operations =
+        weir__trace_grow(trace->operations, trace->operation_count,
+                         &trace->storage->operation_capacity, sizeof *operations);
+    if (!operations) {
+        weir__rows_no_memory(rows);
+        return NULL;
+    }
+    trace->operations = operations;
+    return &operations[trace->operation_count++];
+}
+
+static enum weir_trace_kind kind_of(const char *name)
+{
+    static const enum weir_trace_kind kinds[] = {
+        WEIR_TRACE_COPY,    WEIR_TRACE_COPY_2D,    WEIR_TRACE_COPY_3D,   WEIR_TRACE_FILL,
+        WEIR_TRACE_FILL_2D, WEIR_TRACE_LAUNCH,     WEIR_TRACE_HOST_CALL, WEIR_TRACE_GRAPH,
+        WEIR_TRACE_NATIVE,  WEIR_TRACE_COLLECTIVE,
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(weir_trace_kind_name(kinds[i]), name) == 0)
+            return kinds[i];
+    return (enum weir_trace_kind)0;
+}
+
+static enum weir_trace_engine engine_of(const char *name)
+{
+    int engine = WEIR_ENGINE_COUNT - 1;
+    while (engine > 0 && strcmp(weir_trace_engine_name((enum weir_trace_engine)engine), name) != 0)
+        engine--;
+    return (enum weir_trace_engine)engine;
+}
+
+static enum weir_trace_memory memory_of(const char *name, size_t length)
+{
+    for (int memory = WEIR_TRACE_DEVICE_MEMORY; memory <= WEIR_TRACE_MANAGED_MEMORY; memory++) {
+        const char *known = weir__trace_memory_name((enum weir_trace_memory)memory);
+        if (strlen(known) == length && strncmp(known, name, length) == 0)
+            return (enum weir_trace_memory)memory;
+    }
+    return WEIR_TRACE_NO_MEMORY;
+}
+
+static void read_triple(uint32_t triple[3], const json_t *list)
+{
+    for (size_t i = 0; i < 3; i++)
+        triple[i] = weir__small(json_array_get(list, i));
+}
+
+// Items that are no lists are no waits.
+static size_t count_lists(const json_t *list)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < json_array_size(list); i++)
+        count += json_is_array(json_array_get(list, i));
+    return count;
+}
+
+static bool read_waits(struct weir__rows *rows, struct weir_trace_operation *operation,
+                       const json_t *list)
+{
+    struct weir_trace_storage *storage = rows->trace->storage;
+    const size_t count = count_lists(list);
+    size_t used = 0;
+    if (count == 0)
+        return true;
+    if (!weir__rows_have_room(rows, count))
+        return false;
+    struct weir_trace_wait *waits = weir__trace_allocate(storage, count * sizeof *waits);
+    if (!waits)
+        return weir__rows_no_memory(rows);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *item = json_array_get(list, i);
+        if (!json_is_array(item))
+            continue;
+        const char *file = weir__trace_intern(storage, json_string_value(json_array_get(item, 3)));
+        waits[used++] = (struct weir_trace_wait){
+            .queue = weir__whole(json_array_get(item, 0)),
+            .sequence = weir__whole(json_array_get(item, 1)),
+            .implied = weir__whole(json_array_get(item, 2)) > 0,
+            .file = file ? file : "",
+            .line = weir__int(json_array_get(item, 4)),
+            .operation = WEIR_TRACE_NO_INDEX,
+        };
+    }
+    operation->waits = waits;
+    operation->wait_count = count;
+    rows->wait_count += count;
+    return true;
+}
+
+// Items that are no lists are no scalars.
+static bool read_scalars(struct weir__rows *rows, struct weir_trace_operation *operation,
+                         const json_t *list)
+{
+    const size_t count = count_lists(list);
+    size_t used = 0;
+    if (count == 0)
+        return true;
+    struct weir_trace_scalar *scalars =
+        weir__trace_allocate(rows->trace->storage, count * sizeof *scalars);
+    if (!scalars)
+        return weir__rows_no_memory(rows);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *item = json_array_get(list, i);
+        if (json_is_array(item))
+            scalars[used++] = (struct weir_trace_scalar){
+                .argument = weir__small(json_array_get(item, 0)),
+                .value = json_number_value(json_array_get(item, 1)),
+            };
+    }
+    operation->scalars = scalars;
+    operation->scalar_count = count;
+    return true;
+}
+
+static const char *text_at(struct weir__rows *rows, const json_t *list, size_t index)
+{
+    const char *text = json_string_value(json_array_get(list, index));
+    const char *kept = text ? weir__trace_intern(rows->trace->storage, text) : NULL;
+    return kept ? kept : "";
+}
+
+static bool read_collective(struct weir__rows *rows, struct weir_trace_operation *operation,
+                            const json_t *list)
+{
+    if (!json_is_array(list))
+        return true;
+    struct weir_trace_collective *collective =
+        weir__trace_allocate(rows->trace->storage, sizeof *collective);
+    if (!collective)
+        return weir__rows_no_memory(rows);
+    *collective = (struct weir_trace_collective){
+        .kind = text_at(rows, list, 0),
+        .element = text_at(rows, list, 1),
+        .reduction = text_at(rows, list, 2),
+        .count = weir__whole(json_array_get(list, 3)),
+        .number = weir__whole(json_array_get(list, 4)),
+        .rank = weir__small(json_array_get(list, 5)),
+        .rank_count = weir__small(json_array_get(list, 6)),
+        .root = weir__small(json_array_get(list, 7)),
+    };
+    operation->collective = collective;
+    return true;
+}
+
+// trace_operations.c. An operation of Weir's, one of another program, and a call of its host. False, with a
+// message, as above.
+static bool weir__rows_operation(struct weir__rows *rows, const json_t *event, const json_t *args)
+{
+    const char *dst = weir__string_of(args, "weir.dst_memory");
+    const char *src = weir__string_of(args, "weir.src_memory");
+    const json_t *waits = json_object_get(args, "weir.waits");
+    const uint64_t id = weir__uint_of(event, "tid");
+    struct weir_trace_operation *operation = add_operation(rows);
+    if (!operation)
+        return false;
+    *operation = (struct weir_trace_operation){
+        .queue = id,
+        .sequence = weir__uint_of(args, "weir.sequence"),
+        .node = weir__small_of(args, "weir.node"),
+        .kind = kind_of(weir__string_of(args, "weir.kind")),
+        .engine = engine_of(weir__string_of(args, "weir.engine")),
+        .bytes = weir__uint_of(args, "bytes"),
+        .name = weir__text_of(rows, args, "weir.name"),
+        .label = weir__text_of(rows, args, "weir.label"),
+        .dst_label = weir__text_of(rows, args, "weir.dst"),
+        .src_label = weir__text_of(rows, args, "weir.src"),
+        .dst_memory = memory_of(dst, strlen(dst)),
+        .src_memory = memory_of(src, strlen(src)),
+        .argument_bytes = weir__uint_of(args, "weir.argument_bytes"),
+        .file = weir__text_of(rows, args, "weir.file"),
+        .line = weir__int(json_object_get(args, "weir.line")),
+        .region = weir__text_of(rows, args, "weir.region"),
+        .thread = weir__uint_of(args, "weir.thread"),
+        .submit_ns = weir__uint_of(args, "weir.submit"),
+        .submit_end_ns = weir__uint_of(args, "weir.submit_end"),
+        .timed = strcmp(weir__string_of(event, "ph"), "X") == 0,
+        .start_is_earliest = json_is_true(json_object_get(args, "weir.start_is_earliest")),
+        .failed = json_is_true(json_object_get(args, "weir.failed")),
+    };
+    if (operation->timed) {
+        operation->start_ns = weir__ns_of(event, "ts");
+        operation->end_ns = operation->start_ns + weir__ns_of(event, "dur");
+    }
+    read_triple(operation->grid, json_object_get(args, "grid"));
+    read_triple(operation->block, json_object_get(args, "block"));
+    if (!weir__rows_queue(rows, id, weir__small_of(event, "pid")))
+        return weir__rows_no_memory(rows);
+    return read_scalars(rows, operation, json_object_get(args, "weir.scalars")) &&
+           read_collective(rows, operation, json_object_get(args, "weir.collective")) &&
+           read_waits(rows, operation, waits);
+}
+
+// Other programs' traces.
+
+// "Memcpy HtoD (Pageable -> Device)" and "Memset (Device)".
+static void read_memories(struct weir_trace_operation *operation, const char *title)
+{
+    const char *open = strchr(title, '(');
+    const char *arrow = open ? strstr(open, " -> ") : NULL;
+    const char *close = open ? strchr(open, ')') : NULL;
+    if (!close)
+        return;
+    if (arrow && arrow < close) {
+        operation->src_memory = memory_of(open + 1, (size_t)(arrow - open - 1));
+        operation->dst_memory = memory_of(arrow + 4, (size_t)(close - arrow - 4));
+    } else {
+        operation->dst_memory = memory_of(open + 1, (size_t)(close - open - 1));
+    }
+}
+
+static void classify(struct weir_trace_operation *operation, const char *category,
+                     const char *title)
+{
+    if (strcmp(category, "kernel") == 0) {
+        operation->kind = WEIR_TRACE_LAUNCH;
+        operation->engine =
+            weir_trace_is_communication(title) ? WEIR_ENGINE_COMMUNICATION : WEIR_ENGINE_KERNELS;
+        return;
+    }
+    const bool copies = strcmp(category, "gpu_memcpy") == 0;
+    operation->kind = copies ? WEIR_TRACE_COPY : WEIR_TRACE_FILL;
+    operation->engine = copies && strstr(title, "HtoD")   ? WEIR_ENGINE_TO_DEVICE
+                        : copies && strstr(title, "DtoH") ? WEIR_ENGINE_TO_HOST
+                                                          : WEIR_ENGINE_ON_DEVICE;
+    read_memories(operation, title);
+}
+
+static bool weir__rows_foreign(struct weir__rows *rows, const json_t *event, const json_t *args,
+                               const char *category)
+{
+    const char *title = weir__string_of(event, "name");
+    const uint32_t device = weir__small_of(args, "device");
+    // Streams of different devices may have equal numbers.
+    const uint64_t id = (uint64_t)device << 32 | weir__small_of(args, "stream");
+    struct weir_trace_operation *operation = add_operation(rows);
+    if (!operation)
+        return false;
+    *operation = (struct weir_trace_operation){
+        .queue = id,
+        .sequence = weir__uint_of(args, "correlation"),
+        .bytes = weir__uint_of(args, "bytes"),
+        .name = "",
+        .label = "",
+        .dst_label = "",
+        .src_label = "",
+        .file = "",
+        .region = "",
+        .timed = true,
+        .start_ns = weir__ns_of(event, "ts"),
+    };
+    operation->end_ns = operation->start_ns + weir__ns_of(event, "dur");
+    classify(operation, category, title);
+    if (operation->kind == WEIR_TRACE_LAUNCH)
+        operation->name = weir__text_of(rows, event, "name");
+    read_triple(operation->grid, json_object_get(args, "grid"));
+    read_triple(operation->block, json_object_get(args, "block"));
+    return weir__rows_queue(rows, id, device) ? true : weir__rows_no_memory(rows);
+}
+
+static bool weir__rows_call(struct weir__rows *rows, const json_t *event, const json_t *args)
+{
+    if (!weir__rows_have_room(rows, 1))
+        return false;
+    struct weir__call *calls =
+        weir__trace_grow(rows->calls, rows->call_count, &rows->call_capacity, sizeof *calls);
+    if (!calls)
+        return weir__rows_no_memory(rows);
+    rows->calls = calls;
+    calls[rows->call_count++] = (struct weir__call){
+        .correlation = weir__uint_of(args, "correlation"),
+        .thread = weir__uint_of(event, "tid"),
+        .begin_ns = weir__ns_of(event, "ts"),
+        .end_ns = weir__ns_of(event, "ts") + weir__ns_of(event, "dur"),
+    };
+    return true;
+}
+
+// A row of Weir has all of its data in `args`; names and categories are for other programs. The
+// trace of another program has only those.
 
 enum {
     DEVICE_LIMIT = 4096
@@ -104,7 +451,8 @@ static bool read_device(struct weir__rows *rows, uint32_t index, const json_t *a
     return true;
 }
 
-struct weir_trace_queue *weir__rows_queue(struct weir__rows *rows, uint64_t id, uint32_t device)
+static struct weir_trace_queue *weir__rows_queue(struct weir__rows *rows, uint64_t id,
+                                                 uint32_t device)
 {
     struct weir_trace_queue *queue = weir__trace_queue(rows->trace, id);
     if (queue)
@@ -126,7 +474,7 @@ static bool read_queue(struct weir__rows *rows, uint32_t device, uint64_t id, co
     return true;
 }
 
-bool weir__rows_have_room(struct weir__rows *rows, size_t more)
+static bool weir__rows_have_room(struct weir__rows *rows, size_t more)
 {
     const struct weir_trace *trace = rows->trace;
     const size_t kept =

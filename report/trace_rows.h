@@ -44,19 +44,6 @@ bool weir__rows_event(struct weir__rows *rows, const json_t *event);
 // Returns false with the message for memory that ran out.
 bool weir__rows_no_memory(struct weir__rows *rows);
 
-// The queue, which is added if it is not known. NULL if out of memory.
-struct weir_trace_queue *weir__rows_queue(struct weir__rows *rows, uint64_t id, uint32_t device);
-
-// Whether so many more waits, spans, threads or calls may be kept; false with a message.
-bool weir__rows_have_room(struct weir__rows *rows, size_t more);
-
-// trace_operations.c. An operation of Weir's, one of another program, and a call of its host. False, with a
-// message, as above.
-bool weir__rows_operation(struct weir__rows *rows, const json_t *event, const json_t *args);
-bool weir__rows_foreign(struct weir__rows *rows, const json_t *event, const json_t *args,
-                        const char *category);
-bool weir__rows_call(struct weir__rows *rows, const json_t *event, const json_t *args);
-
 // Sorts the trace and connects its parts, after all rows were added. False if out of memory.
 bool weir__rows_finish(struct weir__rows *rows);
 

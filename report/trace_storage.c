@@ -1,9 +1,12 @@
+// The memory of a trace that is read, and what completes it.
 #include "report/trace_storage.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "report/trace_rows.h"
 
 enum {
     BLOCK_SIZE = 1 << 18,
@@ -119,7 +122,8 @@ struct weir_trace_queue *weir__trace_queue(const struct weir_trace *trace, uint6
     return index > 0 ? &trace->queues[index - 1] : NULL;
 }
 
-void weir__trace_index_queues(struct weir_trace *trace)
+// Fills the table of ids after the queues were sorted.
+static void weir__trace_index_queues(struct weir_trace *trace)
 {
     struct weir_trace_storage *storage = trace->storage;
     if (storage->queue_slot_count == 0)
@@ -190,4 +194,248 @@ void weir__trace_storage_finish(struct weir_trace_storage *storage)
     free(storage->texts);
     free(storage->queue_slots);
     free(storage);
+}
+
+// Sorts the rows that were read: queues by device, operations by queue, and each wait with the
+// operation that it refers to.
+
+static int compare(uint64_t a, uint64_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
+static int by_index(const void *a, const void *b)
+{
+    const struct weir_trace_device *x = a;
+    const struct weir_trace_device *y = b;
+    return compare(x->index, y->index);
+}
+
+static int by_device(const void *a, const void *b)
+{
+    const struct weir_trace_queue *x = a;
+    const struct weir_trace_queue *y = b;
+    return x->device != y->device ? compare(x->device, y->device) : compare(x->id, y->id);
+}
+
+static int by_queue(const void *a, const void *b)
+{
+    const struct weir_trace_operation *x = a;
+    const struct weir_trace_operation *y = b;
+    if (x->queue_index != y->queue_index)
+        return compare(x->queue_index, y->queue_index);
+    if (x->sequence != y->sequence)
+        return compare(x->sequence, y->sequence);
+    return x->node != y->node ? compare(x->node, y->node) : compare(x->start_ns, y->start_ns);
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct weir_trace_operation *x = a;
+    const struct weir_trace_operation *y = b;
+    if (x->queue_index != y->queue_index)
+        return compare(x->queue_index, y->queue_index);
+    return x->start_ns != y->start_ns ? compare(x->start_ns, y->start_ns)
+                                      : compare(x->end_ns, y->end_ns);
+}
+
+static int by_thread(const void *a, const void *b)
+{
+    const struct weir_trace_span *x = a;
+    const struct weir_trace_span *y = b;
+    if (x->thread != y->thread)
+        return compare(x->thread, y->thread);
+    // Of regions that begin together the outer one is the longer.
+    return x->begin_ns != y->begin_ns ? compare(x->begin_ns, y->begin_ns)
+                                      : compare(y->end_ns, x->end_ns);
+}
+
+static int by_correlation(const void *a, const void *b)
+{
+    const struct weir__call *x = a;
+    const struct weir__call *y = b;
+    return compare(x->correlation, y->correlation);
+}
+
+static void sort(void *items, size_t count, size_t size, int (*order)(const void *, const void *))
+{
+    if (count > 1)
+        qsort(items, count, size, order);
+}
+
+// Adds the devices of queues that no row named. Queues are already in order.
+static bool complete_devices(struct weir_trace *trace)
+{
+    const size_t named = trace->device_count;
+    sort(trace->devices, named, sizeof *trace->devices, by_index);
+    for (size_t i = 0; i < trace->queue_count; i++) {
+        const struct weir_trace_device wanted = {.index = trace->queues[i].device,
+                                                 .name = "",
+                                                 .platform = "",
+                                                 .driver = "",
+                                                 .label = ""};
+        if (i > 0 && trace->queues[i - 1].device == wanted.index)
+            continue;
+        if (named > 0 && bsearch(&wanted, trace->devices, named, sizeof *trace->devices, by_index))
+            continue;
+        struct weir_trace_device *devices =
+            weir__trace_grow(trace->devices, trace->device_count, &trace->storage->device_capacity,
+                             sizeof *devices);
+        if (!devices)
+            return false;
+        trace->devices = devices;
+        devices[trace->device_count++] = wanted;
+    }
+    sort(trace->devices, trace->device_count, sizeof *trace->devices, by_index);
+    return true;
+}
+
+static void find_queues(struct weir_trace *trace)
+{
+    weir__trace_index_queues(trace);
+    for (size_t i = 0; i < trace->operation_count; i++) {
+        struct weir_trace_operation *operation = &trace->operations[i];
+        const struct weir_trace_queue *queue = weir__trace_queue(trace, operation->queue);
+        operation->queue_index = (uint32_t)(queue - trace->queues);
+    }
+}
+
+// Other programs' traces.
+
+static void join_calls(struct weir__rows *rows)
+{
+    struct weir_trace *trace = rows->trace;
+    sort(rows->calls, rows->call_count, sizeof *rows->calls, by_correlation);
+    for (size_t i = 0; i < trace->operation_count && rows->call_count > 0; i++) {
+        struct weir_trace_operation *operation = &trace->operations[i];
+        const struct weir__call wanted = {.correlation = operation->sequence};
+        const struct weir__call *call =
+            bsearch(&wanted, rows->calls, rows->call_count, sizeof *rows->calls, by_correlation);
+        if (!call)
+            continue;
+        operation->thread = call->thread;
+        operation->submit_ns = call->begin_ns;
+        operation->submit_end_ns = call->end_ns;
+    }
+}
+
+// Their time 0 may be the start of the machine, or 1970.
+static void move_to_zero(struct weir_trace *trace)
+{
+    uint64_t first = UINT64_MAX;
+    for (size_t i = 0; i < trace->operation_count; i++) {
+        const struct weir_trace_operation *operation = &trace->operations[i];
+        if (operation->start_ns < first)
+            first = operation->start_ns;
+        if (operation->submit_end_ns > 0 && operation->submit_ns < first)
+            first = operation->submit_ns;
+    }
+    for (size_t i = 0; i < trace->operation_count; i++) {
+        struct weir_trace_operation *operation = &trace->operations[i];
+        operation->start_ns -= first;
+        operation->end_ns -= first;
+        if (operation->submit_end_ns > 0) {
+            operation->submit_ns -= first;
+            operation->submit_end_ns -= first;
+        }
+    }
+    if (trace->operation_count > 0)
+        trace->meta.base_unix_ns += first;
+}
+
+// They lack the order of submission, so the order of starts is used.
+static void number_by_start(struct weir_trace *trace)
+{
+    sort(trace->operations, trace->operation_count, sizeof *trace->operations, by_start);
+    for (size_t i = 0; i < trace->operation_count; i++) {
+        const bool first =
+            i == 0 || trace->operations[i - 1].queue_index != trace->operations[i].queue_index;
+        trace->operations[i].sequence = first ? 1 : trace->operations[i - 1].sequence + 1;
+    }
+}
+
+// All traces.
+
+static void find_ranges(struct weir_trace *trace)
+{
+    for (size_t i = 0; i < trace->operation_count; i++) {
+        struct weir_trace_queue *queue = &trace->queues[trace->operations[i].queue_index];
+        if (queue->operation_count++ == 0)
+            queue->first_operation = i;
+    }
+}
+
+// The last operation of the queue up to `sequence`.
+static size_t last_up_to(const struct weir_trace *trace, const struct weir_trace_queue *queue,
+                         uint64_t sequence)
+{
+    size_t low = queue->first_operation;
+    size_t high = low + queue->operation_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (trace->operations[middle].sequence <= sequence)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > queue->first_operation ? low - 1 : WEIR_TRACE_NO_INDEX;
+}
+
+static void resolve_waits(struct weir_trace *trace)
+{
+    for (size_t i = 0; i < trace->operation_count; i++) {
+        const struct weir_trace_operation *operation = &trace->operations[i];
+        // They are in the trace's storage, which may be written to.
+        struct weir_trace_wait *waits = (struct weir_trace_wait *)operation->waits;
+        for (size_t k = 0; k < operation->wait_count; k++) {
+            const struct weir_trace_queue *queue = weir__trace_queue(trace, waits[k].queue);
+            if (queue && queue->operation_count > 0)
+                waits[k].operation = last_up_to(trace, queue, waits[k].sequence);
+        }
+    }
+}
+
+static bool tell_end(struct weir__rows *rows)
+{
+    struct weir_trace *trace = rows->trace;
+    uint64_t last = 0;
+    for (size_t i = 0; i < trace->operation_count; i++)
+        if (trace->operations[i].end_ns > last)
+            last = trace->operations[i].end_ns;
+    if (trace->meta.end_ns < last)
+        trace->meta.end_ns = last;
+    if (rows->own && !rows->ended)
+        trace->meta.truncated = true;
+    if (trace->meta.truncated &&
+        !weir__trace_note(trace,
+                          "the trace has no end: the program was killed, is still running, did not "
+                          "close its runtime, or could not write the rest. What was written is "
+                          "here: %zu operations",
+                          trace->operation_count))
+        return false;
+    return trace->meta.dropped == 0 ||
+           weir__trace_note(trace,
+                            "%llu operations are missing: they came faster than they could be "
+                            "written; figures are of the others",
+                            (unsigned long long)trace->meta.dropped);
+}
+
+bool weir__rows_finish(struct weir__rows *rows)
+{
+    struct weir_trace *trace = rows->trace;
+    sort(trace->queues, trace->queue_count, sizeof *trace->queues, by_device);
+    if (!complete_devices(trace))
+        return weir__rows_no_memory(rows);
+    find_queues(trace);
+    if (rows->own) {
+        sort(trace->operations, trace->operation_count, sizeof *trace->operations, by_queue);
+    } else {
+        join_calls(rows);
+        move_to_zero(trace);
+        number_by_start(trace);
+    }
+    sort(trace->spans, trace->span_count, sizeof *trace->spans, by_thread);
+    find_ranges(trace);
+    resolve_waits(trace);
+    return tell_end(rows) ? true : weir__rows_no_memory(rows);
 }

@@ -44,9 +44,6 @@ struct weir_trace_queue *weir__trace_queue(const struct weir_trace *trace, uint6
 // Adds a queue that is not there yet.
 struct weir_trace_queue *weir__trace_add_queue(struct weir_trace *trace, uint64_t id);
 
-// Fills the table of ids after the queues were sorted.
-void weir__trace_index_queues(struct weir_trace *trace);
-
 // Adds a sentence to the trace's notes.
 bool weir__trace_note(struct weir_trace *trace, const char *format, ...) WEIR_PRINTF(2, 3);
 

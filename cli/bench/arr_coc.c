@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/bench/arr_coc_parts.h"
+#include "cli/bench/arr_coc.h"
 #include "cli/bench/work.h"
 #include "cli/common/share.h"
-#include "cli/runtime/devices.h"
+#include "cli/runtime/open.h"
 #include "io/image.h"
 
 static const char *const graph_words[] = {"off", "on", NULL};

@@ -20,7 +20,6 @@
 #include <weir/weir.h>
 
 #include "cli/common/cli.h"
-#include "cli/common/clock.h"
 #include "cli/common/options.h"
 #include "cli/common/plot.h"
 #include "cli/common/progress.h"

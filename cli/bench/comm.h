@@ -3,7 +3,7 @@
 #define WEIR_CLI_BENCH_COMM_H
 
 #include "cli/bench/bench.h"
-#include "cli/bench/ranks.h"
+#include "cli/bench/work.h"
 
 enum {
     COMM_PEERS_MAX = 2

@@ -46,4 +46,31 @@ bool bench_buffer(struct bench *bench, const char *label, size_t size, weir_plac
                   weir_buffer **out_buffer);
 bool bench_queue(struct bench *bench, const char *label, int32_t priority, weir_queue **out_queue);
 
+// The ranks of a benchmark that measures collectives: the one that a launcher started, or several in
+// this process.
+
+enum {
+    BENCH_RANKS_MAX = 16, // in one process
+};
+
+struct bench_rank {
+    weir_device *device; // may be that of another rank
+    bool opened;         // it is this one's to close
+    weir_comm *comm;
+};
+
+struct bench_ranks {
+    struct bench_rank ranks[BENCH_RANKS_MAX];
+    uint32_t local_count; // of `ranks`
+    uint32_t first;       // the rank of the first of them
+    uint32_t count;       // of all ranks
+};
+
+// Opens devices of the benchmark's runtime, and communicators: of the rank that the environment tells,
+// else of `asked` ranks in this process. With as many devices as ranks each has its own.
+//
+// Errors: false after a sentence; bench_ranks_close() frees what was made.
+bool bench_ranks_open(struct bench *bench, uint64_t asked, struct bench_ranks *out_ranks);
+void bench_ranks_close(struct bench *bench, struct bench_ranks *ranks);
+
 #endif

@@ -28,7 +28,7 @@
 
 #include "cli/calibrate/votes.h"
 #include "cli/common/cli.h"
-#include "cli/common/clock.h"
+#include "cli/common/progress.h"
 
 enum {
     CAL_TURNS_MOST = 101,

@@ -21,17 +21,7 @@ struct cli_check_options {
 
 // reports.c
 
-// Adds up the reports that each runtime of the program has left in the folder. Returns false after
-// a message; `*out_count` is how many there are.
-bool cli_check_read(const struct cli_folder *folder, weir_findings_reader *reader,
-                    size_t *out_count);
-
 // tell.c
-
-// Prints and writes what was found. Returns the exit code: `code`, which is the program's, or
-// CLI_FAILED in place of CLI_OK if there are findings, or files that cannot be written.
-int cli_check_tell(const struct weir_findings *findings, const struct cli_check_options *options,
-                   int code);
 
 // demonstrate.c
 

@@ -1,13 +1,132 @@
-// weir check COMMAND...: runs COMMAND with an environment that adds the plugin and names the files.
+// weir check: runs a program with the plugin check, and tells what it has found.
 #include "cli/check/command.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "cli/check/check.h"
+
+// The reports. The plugin puts the number of the process, and of the runtime in it, into the name of
+// each.
+
+static int is_report(const struct dirent *entry)
+{
+    const size_t length = strlen(entry->d_name);
+    return entry->d_name[0] != '.' && length > 5 &&
+           strcmp(entry->d_name + length - 5, ".json") == 0;
+}
+
+static bool read_one(const struct cli_folder *folder, const char *name,
+                     weir_findings_reader *reader)
+{
+    char path[CLI_FOLDER_PATH_SIZE];
+    char message[512];
+    cli_folder_place(folder, name, path);
+    if (weir_findings_read(reader, path, message, sizeof message))
+        return true;
+    cli_error("%s", message);
+    return false;
+}
+
+// Adds up the reports that each runtime of the program has left in the folder. Returns false after
+// a message; `*out_count` is how many there are.
+static bool cli_check_read(const struct cli_folder *folder, weir_findings_reader *reader,
+                           size_t *out_count)
+{
+    struct dirent **entries;
+    const int count = scandir(folder->path, &entries, is_report, alphasort);
+    bool ok = count >= 0;
+    *out_count = ok ? (size_t)count : 0;
+    if (!ok)
+        cli_error("%s: the findings cannot be read: %s; leave the folder alone while the command "
+                  "runs",
+                  folder->path, strerror(errno));
+    for (int i = 0; i < count; i++) {
+        ok = ok && read_one(folder, entries[i]->d_name, reader);
+        free(entries[i]);
+    }
+    if (count >= 0)
+        free(entries);
+    return ok;
+}
+
+// What was found, on the terminal and in files.
+
+static bool no_memory(void)
+{
+    cli_error("no memory is left for the findings; free some memory of the host");
+    return false;
+}
+
+static bool print(const struct weir_findings *findings,
+                  char *(*make)(const struct weir_findings *findings), FILE *stream)
+{
+    char *text = make(findings);
+    if (!text)
+        return no_memory();
+    fputs(text, stream);
+    free(text);
+    return true;
+}
+
+static bool write_file(const struct weir_findings *findings,
+                       char *(*make)(const struct weir_findings *findings), const char *path)
+{
+    char message[512];
+    if (!path)
+        return true;
+    char *text = make(findings);
+    if (!text)
+        return no_memory();
+    const bool written = weir_file_write(path, text, strlen(text), message, sizeof message);
+    free(text);
+    if (!written)
+        cli_error("%s", message);
+    return written;
+}
+
+static bool has_unused_rule(const struct weir_findings *findings)
+{
+    for (size_t i = 0; i < findings->rule_count; i++)
+        if (findings->rules[i]->used == 0)
+            return true;
+    return false;
+}
+
+// Findings are what the user asked for, so they are printed with --quiet too.
+static bool show(const struct weir_findings *findings, const struct cli_check_options *options)
+{
+    const struct weir_findings_sum sum = weir_findings_sum(findings);
+    if (options->json)
+        return print(findings, weir_findings_json, stdout);
+    if (sum.errors || (!options->quiet && (findings->count || has_unused_rule(findings))))
+        return print(findings, weir_findings_text, stderr);
+    if (!options->quiet)
+        cli_note("%s: nothing was found%s", findings->program,
+                 findings->complete ? "" : " so far; it did not close its runtime");
+    return true;
+}
+
+// Prints and writes what was found. Returns the exit code: `code`, which is the program's, or
+// CLI_FAILED in place of CLI_OK if there are findings, or files that cannot be written.
+static int cli_check_tell(const struct weir_findings *findings,
+                          const struct cli_check_options *options, int code)
+{
+    const struct weir_findings_sum sum = weir_findings_sum(findings);
+    const bool shown = show(findings, options);
+    const bool text = write_file(findings, weir_findings_text, options->text);
+    const bool sarif = write_file(findings, weir_findings_sarif, options->sarif);
+    if (code != CLI_OK || (shown && text && sarif && sum.errors == 0))
+        return code;
+    return CLI_FAILED;
+}
+
+// weir check COMMAND...: runs COMMAND with an environment that adds the plugin and names the files.
 
 static const char about[] =
     "Runs COMMAND, any program that uses Weir, with the plugin `check` in its chain, and tells\n"

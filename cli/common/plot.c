@@ -318,7 +318,10 @@ static void put_legend(FILE *to, const struct cli_plot *plot, const struct scale
     }
 }
 
-char *cli_plot_text(const struct cli_plot *plot, size_t *out_size)
+// The whole text of the SVG file, or NULL if out of memory.
+//
+// Ownership: the caller's, to be freed with free().
+static char *cli_plot_text(const struct cli_plot *plot, size_t *out_size)
 {
     char *text = NULL;
     *out_size = 0;

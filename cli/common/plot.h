@@ -54,11 +54,6 @@ void cli_plot_add(struct cli_plot_series *series, struct cli_plot_point point);
 // The number of the group of this name, made if it is new.
 size_t cli_plot_group(struct cli_plot *plot, const char *name);
 
-// The whole text of the SVG file, or NULL if out of memory.
-//
-// Ownership: the caller's, to be freed with free().
-char *cli_plot_text(const struct cli_plot *plot, size_t *out_size);
-
 // Parts, for pictures of another kind.
 
 // Of text and axes: readable on white and on black.

@@ -1,4 +1,4 @@
-// The signals are blocked in every thread and taken by one that waits for them.
+// Signals that end a command, and children that get none of its own.
 #include "cli/common/signals.h"
 
 #include <errno.h>
@@ -9,6 +9,26 @@
 #include <unistd.h>
 
 #include "cli/common/cli.h"
+
+extern char **environ;
+
+int cli_spawn(const char *program, const char *const *arguments,
+              const posix_spawn_file_actions_t *actions, bool own_group, pid_t *out_process)
+{
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, (short)(POSIX_SPAWN_SETSIGMASK |
+                                                  (own_group ? POSIX_SPAWN_SETPGROUP : 0)));
+    posix_spawnattr_setsigmask(&attributes, &none);
+    const int error = posix_spawn(out_process, program, actions, &attributes,
+                                  (char **)(void *)arguments, environ);
+    posix_spawnattr_destroy(&attributes);
+    return error;
+}
+
+// The signals are blocked in every thread and taken by one that waits for them.
 
 #define WAKE SIGUSR1 // sent to the thread by cli_signals_end()
 

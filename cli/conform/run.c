@@ -2,7 +2,7 @@
 // the output in between is that test's. The end of the child is learned from waitpid()
 // and not from the end of the pipe, which a process that a test left running may keep
 // open.
-#include "cli/common/clock.h"
+#include "cli/common/progress.h"
 #include "cli/conform/conform.h"
 
 #include <errno.h>
@@ -17,9 +17,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "cli/common/progress.h"
 #include "cli/common/signals.h"
-#include "cli/common/spawn.h"
 
 enum {
     LINE_SIZE = 4096,

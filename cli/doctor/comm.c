@@ -1,12 +1,407 @@
-// weir doctor comm: what communicators of this machine would use, and whether two machines reach each
-// other.
+// weir doctor comm: whether two machines reach each other, and what NCCL and the link between the devices say.
+#define _GNU_SOURCE
+#include "cli/doctor/comm.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <net/if.h>
+#include <netinet/in.h>
+
+#include "base/lookup.h"
+#include "base/text.h"
 #include "cli/common/options.h"
-#include "cli/doctor/comm.h"
+#include "cli/common/progress.h"
 #include "core/comm/comm.h"
+#include "core/module/loader.h"
 #include "core/runtime/runtime.h"
+
+// Plain connections, so that each address of a host is told on its own.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for NI_MAXHOST and IFF_LOOPBACK
+
+// Opens a runtime without a device's driver, whose communicators use that transport.
+static weir_status doctor_comm_open(const struct doctor *doctor, const char *transport,
+                                    weir_runtime **out_runtime);
+
+#define WAIT_MS 5000
+
+static void name_of(const struct sockaddr *address, socklen_t size, char *text, size_t text_size)
+{
+    if (getnameinfo(address, size, text, (socklen_t)text_size, NULL, 0, NI_NUMERICHOST) != 0)
+        snprintf(text, text_size, "?");
+}
+
+// 0, or the error of the connection.
+static int try_address(const struct addrinfo *address)
+{
+    int error = 0;
+    socklen_t size = sizeof error;
+    const int it = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (it < 0)
+        return errno;
+    struct pollfd poll_it = {.fd = it, .events = POLLOUT};
+    if (connect(it, address->ai_addr, address->ai_addrlen) != 0)
+        error = errno;
+    if (error == EINPROGRESS) {
+        error = poll(&poll_it, 1, WAIT_MS) == 1 ? 0 : ETIMEDOUT;
+        if (!error && getsockopt(it, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+            error = errno;
+    }
+    close(it);
+    return error;
+}
+
+// A socket can be bound to addresses of this machine only.
+static bool is_own(const struct addrinfo *address)
+{
+    const int it = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    union {
+        struct sockaddr any;
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+    } free_port;
+    if (it < 0 || address->ai_addrlen > sizeof free_port)
+        return false;
+    memcpy(&free_port, address->ai_addr, address->ai_addrlen);
+    if (address->ai_family == AF_INET6)
+        free_port.in6.sin6_port = 0;
+    else
+        free_port.in.sin_port = 0;
+    const bool own = bind(it, &free_port.any, address->ai_addrlen) == 0;
+    close(it);
+    return own;
+}
+
+static const char *remedy_of(int error)
+{
+    switch (error) {
+    case ECONNREFUSED:
+        return "start `weir doctor comm --listen HOST:PORT` there first, with WEIR_COMM_SECRET, "
+               "the same port and this address; if it runs, a firewall refuses the connection";
+    case ETIMEDOUT:
+        return "let the firewalls between the two machines pass the port, and see that the address "
+               "is the other machine's";
+    case ENETUNREACH:
+    case EHOSTUNREACH:
+        return "name an address of a network that both machines are in";
+    default:
+        return "name another address";
+    }
+}
+
+static void tell_address(struct doctor *doctor, const struct addrinfo *address, const char *port,
+                         int error, double ns, bool *reached)
+{
+    char name[NI_MAXHOST];
+    char duration[WEIR_TEXT_QUANTITY_SIZE];
+    name_of(address->ai_addr, address->ai_addrlen, name, sizeof name);
+    if (!error)
+        doctor_add(doctor, DOCTOR_OK, "reaching", NULL, "%s, port %s, answers in %s", name, port,
+                   weir_text_duration(duration, ns));
+    else if (address->ai_next || *reached) // another one may do
+        doctor_add(doctor, DOCTOR_NOTE, "reaching", NULL, "%s, port %s: %s", name, port,
+                   strerror(error));
+    else
+        doctor_add(doctor, DOCTOR_PROBLEM, "reaching", remedy_of(error), "%s, port %s: %s", name,
+                   port, strerror(error));
+    *reached = *reached || !error;
+}
+
+// For `connect`: whether anything is reached there, and if not, why. `host` is a name or a number.
+static bool doctor_comm_reach(struct doctor *doctor, const struct doctor_comm *comm,
+                              const char *host, const char *port)
+{
+    struct addrinfo *addresses = NULL;
+    bool reached = false;
+    const char *failure =
+        weir_lookup(host, port, cli_now_ns() + comm->timeout * UINT64_C(1000000000), &addresses);
+    if (failure) {
+        doctor_add(doctor, DOCTOR_PROBLEM, "reaching",
+                   "name the host by its number, or enter it in /etc/hosts or the name service",
+                   "the host '%s' is not found: %s", host, failure);
+        return false;
+    }
+    for (const struct addrinfo *it = addresses; it; it = it->ai_next) {
+        if (is_own(it)) {
+            doctor_add(doctor, DOCTOR_OK, "reaching", NULL,
+                       "%s is this machine, whose ranks meet at a socket of their user", host);
+            reached = true;
+            break;
+        }
+        const uint64_t began = cli_now_ns();
+        const int error = try_address(it);
+        tell_address(doctor, it, port, error, (double)(cli_now_ns() - began), &reached);
+    }
+    freeaddrinfo(addresses);
+    return reached;
+}
+
+// For `listen`: an address of this machine that others can reach, else a loopback one.
+static void doctor_comm_own_address(char host[DOCTOR_HOST_SIZE])
+{
+    struct ifaddrs *list = NULL;
+    snprintf(host, DOCTOR_HOST_SIZE, "127.0.0.1");
+    if (getifaddrs(&list) != 0)
+        return;
+    for (const struct ifaddrs *it = list; it; it = it->ifa_next) {
+        if (!it->ifa_addr || it->ifa_addr->sa_family != AF_INET || it->ifa_flags & IFF_LOOPBACK)
+            continue;
+        name_of(it->ifa_addr, sizeof(struct sockaddr_in), host, DOCTOR_HOST_SIZE);
+        break;
+    }
+    freeifaddrs(list);
+}
+
+// Which NCCL the backend `cuda` would open. It needs neither a GPU nor the driver to be asked.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for dladdr()
+
+#define LEAST_VERSION 21800
+#define REMEDY "install libnccl2, or name the file by `nccl` of [cuda] or WEIR_CUDA_NCCL"
+
+// 22809 is 2.28.9.
+static void tell_version(struct doctor *doctor, void *library)
+{
+    int (*get_version)(int *);
+    int version = 0;
+    Dl_info where = {.dli_fname = "?"};
+    void *symbol = dlsym(library, "ncclGetVersion");
+    memcpy(&get_version, &symbol, sizeof symbol);
+    if (!symbol || get_version(&version) != 0) {
+        doctor_add(doctor, DOCTOR_NOTE, "nccl", NULL, "the library is none of NCCL's; " REMEDY);
+        return;
+    }
+    dladdr(symbol, &where);
+    doctor_add(doctor, version < LEAST_VERSION ? DOCTOR_NOTE : DOCTOR_OK, "nccl", NULL,
+               "NCCL %d.%d.%d, %s%s", version / 10000, version / 100 % 100, version % 100,
+               where.dli_fname,
+               version < LEAST_VERSION ? "; it is too old: 2.18 or newer is needed" : "");
+}
+
+static void tell_library(struct doctor *doctor, const char *setting)
+{
+    const char *name = strcmp(setting, "auto") == 0 ? "libnccl.so.2" : setting;
+    if (strcmp(setting, "off") == 0) {
+        doctor_add(doctor, DOCTOR_OK, "nccl", NULL, "not used: `nccl` of [cuda] is off");
+        return;
+    }
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        doctor_add(doctor, DOCTOR_NOTE, "nccl", NULL, "%s; " REMEDY, dlerror());
+        return;
+    }
+    tell_version(doctor, library);
+    dlclose(library);
+}
+
+static void ask(struct doctor *doctor, weir_runtime *runtime, const struct weir_module *module)
+{
+    const struct weir_setting *const *settings = weir__runtime_take_module(runtime, module);
+    if (!settings) {
+        doctor_add_error(doctor, "nccl", "correct what it names");
+        return;
+    }
+    for (uint32_t i = 0; i < module->key_count; i++)
+        if (strcmp(module->keys[i].name, "nccl") == 0)
+            tell_library(doctor, settings[i]->text);
+    weir__runtime_release_section(settings);
+}
+
+// Which NCCL there is.
+static void doctor_comm_nccl(struct doctor *doctor)
+{
+    struct weir__loaded loaded;
+    weir_runtime *runtime = NULL;
+    if (doctor_comm_open(doctor, "local", &runtime) < 0)
+        return; // told by the checks of the configuration
+    if (weir__loader_load("cuda", WEIR_MODULE_BACKEND,
+                          weir__config_weir(runtime->config, "module_path")->text, &weir__host,
+                          NULL, &loaded) == WEIR_OK)
+        ask(doctor, runtime, loaded.module);
+    else
+        doctor_add(doctor, DOCTOR_NOTE, "nccl", NULL, "the backend cuda cannot be loaded: %s",
+                   weir_last_error()->message);
+    (void)weir_close(&runtime);
+}
+
+// Two ranks, one on each machine, that meet as ranks of any program do, through the transport `local`.
+
+enum {
+    SMALL_TIMES = 100,
+    LARGE_TIMES = 4,
+    LARGE = 4 << 20 // elements
+};
+
+struct link {
+    struct doctor *doctor;
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *queue;
+    weir_buffer *buffer;
+    weir_comm *comm;
+};
+
+// Splits "HOST:PORT", "[HOST]:PORT" and "PORT".
+static bool split(const char *text, char *host, size_t size, const char **out_port)
+{
+    const char *colon = strrchr(text, ':');
+    size_t length = colon ? (size_t)(colon - text) : 0;
+    const char *begin = text;
+    *out_port = colon ? colon + 1 : text;
+    if (length > 1 && text[0] == '[' && text[length - 1] == ']') {
+        begin++;
+        length -= 2;
+    }
+    if (length >= size || (*out_port)[0] == '\0' ||
+        (*out_port)[strspn(*out_port, "0123456789")] != '\0')
+        return false;
+    snprintf(host, size, "%.*s", (int)length, begin);
+    return true;
+}
+
+static weir_status create(struct link *link, const struct doctor_comm *comm, const char *host,
+                          const char *port)
+{
+    char rendezvous[320];
+    snprintf(rendezvous, sizeof rendezvous, strchr(host, ':') ? "tcp://[%s]:%s" : "tcp://%s:%s",
+             host, port);
+    const struct weir_comm_params params = {
+        .struct_size = sizeof params,
+        .label = "doctor",
+        .rank = comm->connect ? 1 : 0,
+        .count = 2,
+        .rendezvous = rendezvous,
+        .timeout_ns = comm->timeout * UINT64_C(1000000000),
+    };
+    const struct weir_buffer_params memory = {.struct_size = sizeof memory,
+                                              .size = LARGE * sizeof(int32_t),
+                                              .placement = WEIR_PLACE_HOST};
+    weir_status status = doctor_comm_open(link->doctor, "local", &link->runtime);
+    if (status == WEIR_OK)
+        status = (weir_device_open)(link->runtime, NULL, &link->device);
+    if (status == WEIR_OK)
+        status = weir_queue_create(link->device, NULL, &link->queue);
+    if (status == WEIR_OK)
+        status = weir_buffer_create(link->device, &memory, &link->buffer);
+    return status == WEIR_OK ? weir_comm_create(link->device, &params, &link->comm) : status;
+}
+
+static weir_status time_reduce(const struct link *link, size_t count, int times, double *out_ns)
+{
+    const uint64_t began = cli_now_ns();
+    for (int i = 0; i < times; i++) {
+        weir_status status = weir_queue_all_reduce(link->queue, link->comm, link->buffer, 0,
+                                                   link->buffer, 0, count, WEIR_I32, WEIR_MAXIMUM);
+        if (status < 0)
+            return status;
+    }
+    const weir_status status = weir_queue_sync(link->queue, WEIR_FOREVER);
+    *out_ns = (double)(cli_now_ns() - began) / times;
+    return status;
+}
+
+// Each rank's number, of which both get the larger one.
+static weir_status exchange(const struct link *link, double *out_small_ns, double *out_large_ns,
+                            int32_t *out_value)
+{
+    const int32_t own = (int32_t)weir_comm_rank(link->comm) + 1;
+    weir_status status =
+        weir_queue_fill(link->queue, link->buffer, 0, LARGE * sizeof own, &own, sizeof own);
+    if (status == WEIR_OK)
+        status = time_reduce(link, 1, SMALL_TIMES, out_small_ns);
+    if (status == WEIR_OK)
+        status = time_reduce(link, LARGE, LARGE_TIMES, out_large_ns);
+    if (status == WEIR_OK)
+        status = weir_download(link->queue, out_value, link->buffer, (LARGE - 1) * sizeof own,
+                               sizeof own);
+    return status;
+}
+
+static void tell(const struct link *link)
+{
+    char small[WEIR_TEXT_QUANTITY_SIZE];
+    char large[WEIR_TEXT_QUANTITY_SIZE];
+    double small_ns = 0;
+    double large_ns = 0;
+    int32_t value = 0;
+    if (exchange(link, &small_ns, &large_ns, &value) < 0) {
+        doctor_add_error(link->doctor, "exchange",
+                         "let the network pass connections between the two machines that last");
+        return;
+    }
+    if (value != 2)
+        doctor_add(link->doctor, DOCTOR_PROBLEM, "exchange",
+                   "let both machines run the same version of weir",
+                   "the larger one of 1 and 2 came out as %d", (int)value);
+    else
+        doctor_add(link->doctor, DOCTOR_OK, "exchange", NULL,
+                   "an all-reduce of 4 bytes takes %s, one of 16 MiB %s, %.2f GB/s",
+                   weir_text_duration(small, small_ns), weir_text_duration(large, large_ns),
+                   LARGE * sizeof value / large_ns);
+}
+
+static void meet(struct link *link, const struct doctor_comm *comm, const char *host,
+                 const char *port)
+{
+    const weir_status status = create(link, comm, host, port);
+    if (status == WEIR_ERROR_UNSUPPORTED) {
+        // They have met, and know that no host memory goes from one to the other.
+        doctor_add(link->doctor, DOCTOR_OK, "meeting", NULL,
+                   "this machine is rank %d of 2, reaches the other one both ways, and has the "
+                   "same secret; NCCL carries device memory between them, and MPI the host's",
+                   comm->connect ? 1 : 0);
+        return;
+    }
+    if (status < 0) {
+        doctor_add_error(link->doctor, "meeting",
+                         "let the firewalls of both machines pass connections to all their ports, "
+                         "for ranks listen at ports of their own once they have met");
+        return;
+    }
+    doctor_add(link->doctor, DOCTOR_OK, "meeting", NULL,
+               "this machine is rank %u of 2, and reaches the other one both ways",
+               (unsigned)weir_comm_rank(link->comm));
+    tell(link);
+}
+
+// Meets the other machine, and exchanges data with it.
+static void doctor_comm_link(struct doctor *doctor, const struct doctor_comm *comm)
+{
+    struct link link = {.doctor = doctor};
+    char host[DOCTOR_HOST_SIZE];
+    const char *port;
+    if (!split(comm->connect ? comm->connect : comm->listen, host, sizeof host, &port) ||
+        (comm->connect && !host[0])) {
+        doctor_add(doctor, DOCTOR_PROBLEM, "meeting",
+                   comm->connect ? "name a host and a port, such as node1:29500"
+                                 : "name a port, such as 29500, or HOST:PORT",
+                   "'%s' is no place to meet", comm->connect ? comm->connect : comm->listen);
+        return;
+    }
+    if (!host[0])
+        doctor_comm_own_address(host);
+    if (comm->listen)
+        cli_note("waits at %s; on the other machine run weir doctor comm --connect %s:%s, with the "
+                 "same WEIR_COMM_SECRET",
+                 comm->listen, host, port);
+    if (comm->listen || doctor_comm_reach(doctor, comm, host, port))
+        meet(&link, comm, host, port);
+    weir_buffer_destroy(&link.buffer);
+    weir_queue_destroy(&link.queue);
+    weir_comm_destroy(&link.comm);
+    (void)weir_device_close(&link.device);
+    (void)weir_close(&link.runtime);
+}
+
+// weir doctor comm: what communicators of this machine would use, and whether two machines reach each
+// other.
 
 enum {
     TIMEOUT_MOST = 86400
@@ -53,8 +448,8 @@ static void examine_configuration(struct doctor *doctor)
     weir__config_destroy(&config);
 }
 
-weir_status doctor_comm_open(const struct doctor *doctor, const char *transport,
-                             weir_runtime **out_runtime)
+static weir_status doctor_comm_open(const struct doctor *doctor, const char *transport,
+                                    weir_runtime **out_runtime)
 {
     const struct weir_open_params params = {.struct_size = sizeof params,
                                             .config_path = doctor->config,

@@ -1,16 +1,587 @@
-// weir doctor: opens what the configuration names, checks each step, and gives one remedy
-// for each problem.
+// weir doctor: what was found on this machine, what is missing and what to do, and a small test on the device.
+#include "cli/doctor/doctor.h"
+
+#include <dirent.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "cli/common/json.h"
 #include "cli/common/options.h"
 #include "cli/doctor/comm.h"
 #include "cli/runtime/open.h"
 #include "core/config/config.h"
+#include "core/module/check.h"
+#include "core/module/load_report.h"
+#include "core/module/loader.h"
+#include "core/runtime/runtime.h"
+#include "kernels/compiler/compiler.h"
+#include "kernels/conformance/conformance.h"
+#include "kernels/drivers/drivers.h"
+
+// The module files that are installed, in the chain or not. The directories to look in
+// are those of the load report.
+
+enum {
+    DIRECTORY_LIMIT = 16,
+    NAME_LIMIT = 64
+};
+
+struct directories {
+    char paths[DIRECTORY_LIMIT][4096];
+    size_t count;
+};
+
+static void add_directory(struct directories *directories, const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    if (!slash || directories->count == DIRECTORY_LIMIT)
+        return;
+    char *path = directories->paths[directories->count];
+    snprintf(path, sizeof directories->paths[0], "%.*s", (int)(slash - file), file);
+    for (size_t i = 0; i < directories->count; i++)
+        if (strcmp(directories->paths[i], path) == 0)
+            return;
+    directories->count++;
+}
+
+// "weir_NAME.so" to NAME.
+static bool module_name(const char *file, char name[NAME_LIMIT])
+{
+    const size_t length = strlen(file);
+    if (length <= 8 || length - 8 >= NAME_LIMIT || strncmp(file, "weir_", 5) != 0 ||
+        strcmp(file + length - 3, ".so") != 0)
+        return false;
+    snprintf(name, NAME_LIMIT, "%.*s", (int)(length - 8), file + 5);
+    return true;
+}
+
+static const struct weir_load_entry *last_entry(const weir_load_report *report)
+{
+    const size_t count = weir_load_report_count(report);
+    return count > 0 ? weir_load_report_entry(report, count - 1) : NULL;
+}
+
+static void add_about(struct doctor *doctor, const struct weir_module *module)
+{
+    for (const char *const *about = module->about; about && about[0] && about[1]; about += 2)
+        doctor_add(doctor, DOCTOR_OK, "module", NULL, "%s, %s: %s", module->name, about[0],
+                   about[1]);
+}
+
+static void add_module(struct doctor *doctor, const struct weir__loaded *loaded)
+{
+    const struct weir_module *module = loaded->module;
+    const bool is_plain = !module->sanitizer[0];
+    doctor_add(doctor, DOCTOR_OK, "module", NULL, "%s %s, a %s, ABI %u, %s%s%s: %s", module->name,
+               module->version, weir__module_kind_name(module->kind), (unsigned)module->abi,
+               is_plain ? "" : "built with the ", module->sanitizer,
+               is_plain ? "plain build" : " sanitizer", loaded->path);
+    add_about(doctor, module);
+}
+
+static void try_module(struct doctor *doctor, const char *name, const char *directory)
+{
+    weir_load_report *report = weir__load_report_create();
+    struct weir__loaded loaded;
+    const weir_status status = weir__loader_load(name, 0, directory, &weir__host, report, &loaded);
+    const struct weir_load_entry *entry = last_entry(report);
+    if (status == WEIR_OK)
+        add_module(doctor, &loaded);
+    else
+        doctor_add(doctor, DOCTOR_NOTE, "module", NULL, "%s cannot be used: %s", name,
+                   entry && entry->reason[0] ? entry->reason : weir_last_error()->message);
+    weir_load_report_destroy(&report);
+}
+
+static int compare_text(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static void look_into(struct doctor *doctor, const char *directory)
+{
+    char names[NAME_LIMIT][NAME_LIMIT];
+    size_t count = 0;
+    const struct dirent *file;
+    DIR *stream = opendir(directory);
+    if (!stream)
+        return;
+    while (count < NAME_LIMIT && (file = readdir(stream)))
+        count += module_name(file->d_name, names[count]);
+    closedir(stream);
+    qsort(names, count, sizeof names[0], compare_text);
+    for (size_t i = 0; i < count; i++)
+        try_module(doctor, names[i], directory);
+}
+
+static void add_entry(struct doctor *doctor, const struct weir_load_entry *entry)
+{
+    switch (entry->outcome) {
+    case WEIR_LOAD_USED:
+        doctor_add(doctor, DOCTOR_OK, "chain", NULL, "%s is used%s%s", entry->module,
+                   entry->driver[0] ? ", driver " : "", entry->driver);
+        break;
+    case WEIR_LOAD_REFUSED:
+        doctor_add(doctor, DOCTOR_NOTE, "chain", NULL, "%s was refused: %s", entry->module,
+                   entry->reason);
+        break;
+    case WEIR_LOAD_MISSING:
+        doctor_add(doctor, DOCTOR_NOTE, "chain", NULL, "%s is not there: no %s", entry->module,
+                   entry->path);
+        break;
+    }
+}
+
+static void doctor_modules(struct doctor *doctor)
+{
+    struct directories *directories = calloc(1, sizeof *directories);
+    const struct weir_load_entry *entry;
+    if (!directories) {
+        doctor->incomplete = true;
+        return;
+    }
+    for (size_t i = 0; (entry = weir_load_report_entry(doctor->report, i)); i++) {
+        add_entry(doctor, entry);
+        add_directory(directories, entry->path);
+    }
+    for (size_t i = 0; i < directories->count; i++)
+        look_into(doctor, directories->paths[i]);
+    free(directories);
+}
+
+// Environment variables, devices, and PoCL's cache: without a folder that it can write to,
+// PoCL offers no device.
+
+enum {
+    PATH_SIZE = 4096
+};
+
+static void doctor_environment(struct doctor *doctor)
+{
+    static const char *const variables[] = {
+        "WEIR_CONFIG",          "WEIR_BACKEND",    "WEIR_PLUGINS",
+        "WEIR_MODULE_PATH",     "OCL_ICD_VENDORS", "OCL_ICD_FILENAMES",
+        "POCL_CACHE_DIR",       "POCL_DEVICES",    "POCL_MAX_PTHREAD_COUNT",
+        "CUDA_VISIBLE_DEVICES", "XDG_CACHE_HOME",
+    };
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *value = getenv(variables[i]);
+        if (value)
+            doctor_add(doctor, DOCTOR_NOTE, "environment", NULL, "%s=%s", variables[i], value);
+    }
+}
+
+static void doctor_devices(struct doctor *doctor)
+{
+    const size_t count = doctor->runtime ? weir_device_count(doctor->runtime) : 0;
+    for (size_t i = 0; i < count; i++) {
+        struct weir_device_info info;
+        char memory[WEIR_TEXT_QUANTITY_SIZE];
+        if (weir_device_describe(doctor->runtime, i, &info) < 0) {
+            doctor_add_error(doctor, "device", "update the driver");
+            continue;
+        }
+        doctor_add(doctor, DOCTOR_OK, "device", NULL, "%zu: %s (%s; %s), %s", i, info.name,
+                   info.platform, info.driver, weir_text_bytes(memory, info.memory_bytes));
+    }
+}
+
+// Where PoCL keeps compiled kernels, as its manual says.
+static void cache_path(char path[PATH_SIZE])
+{
+    const char *given = getenv("POCL_CACHE_DIR");
+    const char *cache = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    if (given && *given)
+        snprintf(path, PATH_SIZE, "%s", given);
+    else if (cache && *cache)
+        snprintf(path, PATH_SIZE, "%s/pocl/kcache", cache);
+    else if (home && *home)
+        snprintf(path, PATH_SIZE, "%s/.cache/pocl/kcache", home);
+    else
+        snprintf(path, PATH_SIZE, "/tmp/pocl/kcache");
+}
+
+// The folder itself, or the one that it would be made in.
+static void existing_part(const char *path, char existing[PATH_SIZE])
+{
+    struct stat status;
+    snprintf(existing, PATH_SIZE, "%s", path);
+    while (stat(existing, &status) != 0 && errno == ENOENT) {
+        char *slash = strrchr(existing, '/');
+        if (!slash) {
+            snprintf(existing, PATH_SIZE, ".");
+            return;
+        }
+        if (slash == existing) {
+            slash[1] = '\0';
+            return;
+        }
+        *slash = '\0';
+    }
+}
+
+static bool can_write_in(const char *directory, char *message, size_t size)
+{
+    char path[PATH_SIZE + 16];
+    snprintf(path, sizeof path, "%s/.weir-probe", directory);
+    weir_file_writer *probe = weir_file_writer_create(path, message, size);
+    const bool can = probe != NULL;
+    weir_file_writer_destroy(&probe);
+    return can;
+}
+
+// The cache matters if PoCL is in use, or if OpenCL was asked for and could not be opened.
+static bool pocl_matters(const struct doctor *doctor)
+{
+    struct weir_device_info info;
+    if (!doctor->runtime)
+        return true;
+    for (size_t i = 0; i < weir_device_count(doctor->runtime); i++)
+        if (weir_device_describe(doctor->runtime, i, &info) == WEIR_OK && cli_is_pocl(&info))
+            return true;
+    return false;
+}
+
+static void doctor_pocl_cache(struct doctor *doctor)
+{
+    char path[PATH_SIZE];
+    char existing[PATH_SIZE];
+    char message[512];
+    if (!pocl_matters(doctor))
+        return;
+    cache_path(path);
+    existing_part(path, existing);
+    if (can_write_in(existing, message, sizeof message))
+        doctor_add(doctor, DOCTOR_OK, "PoCL cache", NULL, "%s can be written%s", path,
+                   strcmp(path, existing) == 0 ? "" : " once it is made");
+    else
+        doctor_add(doctor, DOCTOR_PROBLEM, "PoCL cache",
+                   "make the folder writable, or set POCL_CACHE_DIR to one that is",
+                   "PoCL cannot keep compiled kernels in %s, and then has no device: %s", path,
+                   message);
+}
+
+// What `weir kernels` needs. Programs run without all of it, so what is missing is a note.
+
+static void add_part(struct doctor *doctor, const char *name, const char *path)
+{
+    if (path[0] != '\0')
+        doctor_add(doctor, DOCTOR_OK, "weir kernels", NULL, "%s: %s", name, path);
+}
+
+static void doctor_kernel_compiler(struct doctor *doctor)
+{
+    struct kc_tools tools = {0};
+    kc_tools_find(&tools);
+    add_part(doctor, "clang", tools.clang);
+    add_part(doctor, "libclc", tools.libclc);
+    add_part(doctor, "libdevice", tools.libdevice);
+    add_part(doctor, "ptxas", tools.ptxas);
+    add_part(doctor, "nvcc", tools.nvcc); // only for CUDA C++, so not missed
+    const char *lack = kc_tools_lack(&tools, true);
+    if (tools.clang[0] == '\0')
+        doctor_add(doctor, DOCTOR_NOTE, "weir kernels", NULL,
+                   "clang is not installed, and compiling kernels needs it; install clang and "
+                   "libclc of one version, such as clang-22 and libclc-22");
+    else if (lack)
+        doctor_add(doctor, DOCTOR_NOTE, "weir kernels", NULL, "%s", lack);
+}
+
+// Kernels that some drivers compile to something else (kernels/drivers), on the device that the
+// configuration selects.
+
+enum {
+    BLOCK = 32 // some drivers have no larger ones
+};
+static const uint32_t untouched = UINT32_MAX;
+static const size_t bytes = BLOCK * sizeof(uint32_t);
+
+static const struct probe {
+    const char *kernel;
+    uint32_t right; // of the numbers 1 to BLOCK
+    bool local;     // the kernel takes local memory
+    const char *fault;
+} probes[] = {
+    {"barrier_in_loop", BLOCK *(BLOCK + 1) / 2, true,
+     "this driver miscompiles a barrier at the end of a loop: sums of a block come out wrong; set "
+     "build_options = -cl-opt-disable in [opencl], or update the driver"},
+    {"written_by_all", BLOCK, false,
+     "this driver gives each work-item its own copy of a __local variable that all of them write "
+     "first, and what one writes later the others do not see; let one work-item write it first, "
+     "declare it volatile, or set build_options = -cl-opt-disable in [opencl]"},
+};
+
+struct bench {
+    weir_device *device;
+    weir_queue *queue;
+    weir_program *program;
+    weir_buffer *in;
+    weir_buffer *out;
+};
+
+static weir_status make(struct bench *bench)
+{
+    const struct weir_program_params program = {.struct_size = sizeof program,
+                                                .label = "driver",
+                                                .bundle = &drivers_kernels};
+    const struct weir_buffer_params buffer = {.struct_size = sizeof buffer, .size = bytes};
+    uint32_t numbers[BLOCK];
+    weir_status status;
+    for (uint32_t i = 0; i < BLOCK; i++)
+        numbers[i] = i + 1;
+    if ((status = weir_queue_create(bench->device, NULL, &bench->queue)) ||
+        (status = weir_program_create(bench->device, &program, &bench->program)) ||
+        (status = weir_buffer_create(bench->device, &buffer, &bench->in)) ||
+        (status = weir_buffer_create(bench->device, &buffer, &bench->out)))
+        return status;
+    return weir_upload(bench->queue, bench->in, 0, numbers, bytes);
+}
+
+static weir_status launch(const struct bench *bench, const struct probe *probe, weir_kernel *kernel,
+                          uint32_t *out)
+{
+    const struct weir_argument arguments[] = {weir_in(bench->in, 0, bytes),
+                                              weir_inout(bench->out, 0, bytes), weir_local(bytes)};
+    weir_status status;
+    if ((status =
+             weir_queue_fill(bench->queue, bench->out, 0, bytes, &untouched, sizeof untouched)) ||
+        (status = weir_queue_launch_array(bench->queue, kernel, weir_dim(1, 1, 1),
+                                          weir_dim(BLOCK, 1, 1), arguments, probe->local ? 3 : 2)))
+        return status;
+    return weir_download(bench->queue, out, bench->out, 0, sizeof *out);
+}
+
+static weir_status run(const struct bench *bench, const struct probe *probe, uint32_t *out)
+{
+    weir_kernel *kernel;
+    weir_status status = weir_kernel_create(bench->program, probe->kernel, &kernel);
+    if (status == WEIR_OK)
+        status = launch(bench, probe, kernel, out);
+    weir_kernel_destroy(&kernel);
+    return status;
+}
+
+static void judge(struct doctor *doctor, const struct bench *bench)
+{
+    const size_t count = sizeof probes / sizeof *probes;
+    size_t right = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t result = untouched;
+        if (run(bench, &probes[i], &result) < 0) {
+            doctor_add_error(doctor, "driver", "update the driver, or choose another device");
+            return;
+        }
+        right += result == probes[i].right;
+        // A device that runs no kernels is the self-test's finding.
+        if (result != probes[i].right && result != untouched)
+            doctor_add(doctor, DOCTOR_NOTE, "driver", NULL, "%s", probes[i].fault);
+    }
+    if (right == count)
+        doctor_add(doctor, DOCTOR_OK, "driver", NULL,
+                   "kernels that some drivers miscompile gave the right numbers");
+}
+
+static void doctor_driver(struct doctor *doctor)
+{
+    struct bench bench = {0};
+    // The self-test tells what fails here too.
+    if (!doctor->runtime || (weir_device_open)(doctor->runtime, NULL, &bench.device) < 0)
+        return;
+    if (make(&bench) == WEIR_OK)
+        judge(doctor, &bench);
+    else
+        doctor_add_error(doctor, "driver", "update the driver, or choose another device");
+    weir_buffer_destroy(&bench.out);
+    weir_buffer_destroy(&bench.in);
+    weir_program_destroy(&bench.program);
+    weir_queue_destroy(&bench.queue);
+    weir_device_close(&bench.device);
+}
+
+// A round trip on the device that the configuration selects: copy in, one kernel,
+// copy out, and the time between two events.
+
+enum {
+    COUNT = 1024,
+    ADDED = 7
+};
+static const size_t trip_bytes = COUNT * sizeof(uint32_t);
+static const uint64_t limit_ns = UINT64_C(120) * 1000000000;
+
+struct round_trip {
+    weir_device *device;
+    weir_queue *queue;
+    weir_program *program;
+    weir_kernel *kernel;
+    weir_buffer *in;
+    weir_buffer *values;
+    weir_buffer *out;
+    struct weir_event before;
+    struct weir_event after;
+};
+
+static weir_status make_buffer(struct round_trip *trip, const char *label, weir_placement placement,
+                               weir_buffer **out_buffer)
+{
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .label = label,
+                                              .size = trip_bytes,
+                                              .placement = placement};
+    return weir_buffer_create(trip->device, &params, out_buffer);
+}
+
+static weir_status make_objects(struct round_trip *trip)
+{
+    const struct weir_queue_params queue = {
+        .struct_size = sizeof queue,
+        .label = "self-test",
+        .timing = weir_device_limits(trip->device)->timing_history > 0,
+    };
+    const struct weir_program_params program = {.struct_size = sizeof program,
+                                                .label = "self-test",
+                                                .bundle = &conformance_kernels};
+    weir_status status;
+    if ((status = weir_queue_create(trip->device, &queue, &trip->queue)) ||
+        (status = weir_program_create(trip->device, &program, &trip->program)) ||
+        (status = weir_kernel_create(trip->program, "increment", &trip->kernel)) ||
+        (status = make_buffer(trip, "in", WEIR_PLACE_HOST, &trip->in)) ||
+        (status = make_buffer(trip, "values", WEIR_PLACE_DEVICE, &trip->values)))
+        return status;
+    return make_buffer(trip, "out", WEIR_PLACE_HOST, &trip->out);
+}
+
+static weir_status fill(weir_buffer *buffer)
+{
+    void *pointer;
+    weir_status status = weir_host_begin(buffer, 0, trip_bytes, WEIR_ACCESS_WRITE, &pointer);
+    if (status < 0)
+        return status;
+    uint32_t *values = pointer;
+    for (uint32_t i = 0; i < COUNT; i++)
+        values[i] = i;
+    return weir_host_end(buffer, 0, trip_bytes, WEIR_ACCESS_WRITE);
+}
+
+// A divisor of COUNT, within what the driver tells of the kernel.
+static uint32_t choose_block(const struct round_trip *trip)
+{
+    uint32_t items = 64;
+    while (items > weir_kernel_get_info(trip->kernel)->max_block_items)
+        items /= 2;
+    return items;
+}
+
+static weir_status submit(struct round_trip *trip)
+{
+    const uint32_t items = choose_block(trip);
+    weir_status status;
+    if ((status = fill(trip->in)) ||
+        (status = weir_queue_copy(trip->queue, trip->values, 0, trip->in, 0, trip_bytes)) ||
+        (status = weir_queue_record(trip->queue, &trip->before)) ||
+        (status = weir_queue_launch(trip->queue, trip->kernel, weir_dim(COUNT / items, 1, 1),
+                                    weir_dim(items, 1, 1), weir_inout(trip->values, 0, trip_bytes),
+                                    (uint32_t)ADDED, (uint32_t)COUNT)) ||
+        (status = weir_queue_record(trip->queue, &trip->after)) ||
+        (status = weir_queue_copy(trip->queue, trip->out, 0, trip->values, 0, trip_bytes)))
+        return status;
+    return weir_queue_sync(trip->queue, limit_ns);
+}
+
+// How many numbers have the right value, and how many are unchanged.
+static weir_status compare(struct round_trip *trip, uint32_t *out_right, uint32_t *out_unchanged)
+{
+    void *pointer;
+    *out_right = *out_unchanged = 0;
+    weir_status status = weir_host_begin(trip->out, 0, trip_bytes, WEIR_ACCESS_READ, &pointer);
+    if (status < 0)
+        return status;
+    const uint32_t *values = pointer;
+    for (uint32_t i = 0; i < COUNT; i++) {
+        *out_right += values[i] == i + ADDED;
+        *out_unchanged += values[i] == i;
+    }
+    return weir_host_end(trip->out, 0, trip_bytes, WEIR_ACCESS_READ);
+}
+
+static void judge_result(struct doctor *doctor, struct round_trip *trip)
+{
+    uint32_t right, unchanged;
+    if (compare(trip, &right, &unchanged) < 0)
+        doctor_add_error(doctor, "self-test", "update the driver");
+    else if (right == COUNT)
+        doctor_add(doctor, DOCTOR_OK, "self-test", NULL,
+                   "copy, kernel and copy back gave the right %d numbers", (int)COUNT);
+    else if (unchanged == COUNT)
+        doctor_add(doctor, DOCTOR_PROBLEM, "self-test",
+                   "choose a backend that runs kernels, such as opencl",
+                   "copies work, but the kernel changed nothing: this device runs no kernels");
+    else
+        doctor_add(doctor, DOCTOR_PROBLEM, "self-test",
+                   "update the driver, or choose another device",
+                   "of %d numbers %u came back right", (int)COUNT, (unsigned)right);
+}
+
+static void judge_times(struct doctor *doctor, struct round_trip *trip)
+{
+    uint64_t before, after;
+    char text[WEIR_TEXT_QUANTITY_SIZE];
+    if (weir_device_limits(trip->device)->timing_history == 0)
+        doctor_add(doctor, DOCTOR_NOTE, "self-test", NULL, "the device keeps no times of events");
+    else if (weir_event_time_ns(trip->before, &before) < 0 ||
+             weir_event_time_ns(trip->after, &after) < 0)
+        doctor_add_error(doctor, "self-test", "update the driver");
+    else if (after < before)
+        doctor_add(doctor, DOCTOR_PROBLEM, "self-test", "update the driver",
+                   "the later of two events has the earlier time");
+    else
+        doctor_add(doctor, DOCTOR_OK, "self-test", NULL, "events are timed: the kernel took %s",
+                   weir_text_duration(text, (double)(after - before)));
+}
+
+static void destroy_objects(struct round_trip *trip)
+{
+    weir_buffer_destroy(&trip->out);
+    weir_buffer_destroy(&trip->values);
+    weir_buffer_destroy(&trip->in);
+    weir_kernel_destroy(&trip->kernel);
+    weir_program_destroy(&trip->program);
+    weir_queue_destroy(&trip->queue);
+}
+
+static void doctor_self_test(struct doctor *doctor)
+{
+    struct round_trip trip = {0};
+    if (!doctor->runtime)
+        return;
+    if ((weir_device_open)(doctor->runtime, NULL, &trip.device) < 0) {
+        doctor_add_error(doctor, "self-test", "correct `device` in [weir]");
+        return;
+    }
+    weir_status status = make_objects(&trip);
+    if (status == WEIR_OK)
+        status = submit(&trip);
+    if (status == WEIR_TIMEOUT) {
+        doctor_add(doctor, DOCTOR_PROBLEM, "self-test", "restart or update the driver",
+                   "a copy and a kernel did not finish within two minutes");
+    } else if (status < 0) {
+        doctor_add_error(doctor, "self-test", "update the driver, or choose another device");
+    } else {
+        judge_result(doctor, &trip);
+        judge_times(doctor, &trip);
+    }
+    destroy_objects(&trip);
+    weir_device_close(&trip.device);
+}
+
+// weir doctor: opens what the configuration names, checks each step, and gives one remedy
+// for each problem.
 
 static const char *const state_names[] = {
     [DOCTOR_OK] = "ok",
@@ -71,7 +642,8 @@ static void add_setting(struct doctor *doctor, const struct weir__config *config
                    setting->origin);
 }
 
-void doctor_configuration(struct doctor *doctor)
+// The checks, each of which appends its findings.
+static void doctor_configuration(struct doctor *doctor)
 {
     const struct weir_open_params params = {.struct_size = sizeof params,
                                             .config_path = doctor->config};

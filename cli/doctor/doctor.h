@@ -39,16 +39,6 @@ void doctor_add(struct doctor *doctor, enum doctor_state state, const char *topi
 // none.
 void doctor_add_error(struct doctor *doctor, const char *topic, const char *remedy);
 
-// The checks, each of which appends its findings.
-void doctor_configuration(struct doctor *doctor);
-void doctor_environment(struct doctor *doctor);
-void doctor_modules(struct doctor *doctor);
-void doctor_devices(struct doctor *doctor);
-void doctor_pocl_cache(struct doctor *doctor);
-void doctor_kernel_compiler(struct doctor *doctor);
-void doctor_self_test(struct doctor *doctor);
-void doctor_driver(struct doctor *doctor);
-
 int doctor_examine_main(int argc, char **argv);
 
 // Prints the findings, closes the runtime and frees what the doctor has. Returns the exit code.

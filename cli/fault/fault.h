@@ -98,14 +98,6 @@ struct fault_plan {
     uint64_t digest;   // of a run without a fault
 };
 
-// Runs the program with the fault at `item`, or with none if it is NULL: the list then has all
-// chosen operations. With threads the number may be another operation's in this run; `out_run` has
-// the one that got the fault.
-//
-// Errors: false after a message.
-bool fault_run_hidden(const struct fault_plan *plan, const struct fault_item *item,
-                      struct fault_run *out_run);
-
 // Runs it once with the options' `at` or `one_in`, in the open.
 bool fault_run_open(const struct fault_options *options, const struct fault_folder *folder,
                     char **command, struct cli_program_end *out_end);

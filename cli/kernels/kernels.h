@@ -116,14 +116,4 @@ json_t *kernels_diagnostics(const char *report, bool *ok);
 
 // code.c
 
-// One architecture, 90 if `text` is NULL. Errors: false after a message.
-bool kernels_architecture_parse(const char *text, struct kernels_architectures *out);
-
-// Whether the parts are there that PTX, and cubins, need; false after a message, with the exit code.
-bool kernels_can_make(const struct kernels_source *source, bool cubin, int *out_exit);
-
-// Runs the job, which is finished by the caller, with a file that has the image's data as its last
-// argument. False after a message: it failed.
-bool kernels_run_on(const struct kc_image *image, struct kc_job *job);
-
 #endif

@@ -1,10 +1,221 @@
+// The files that the commands of weir kernels compile: their options, what depends on them, and what the compilers say.
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/text.h"
+#include "cli/common/json.h"
 #include "cli/kernels/kernels.h"
+
+bool kernels_twin_take(const struct kernels_twin *twin, bool architectures_are_named,
+                       struct kernels_source *source)
+{
+    if (twin->cuda && twin->images.count > 0)
+        cli_error("--cuda and --cuda-image both name what CUDA runs; leave one out");
+    else if (architectures_are_named && twin->images.count > 0)
+        cli_error("--cuda-image names images that are there; leave --cubin and --ptx out");
+    else if (twin->nvcc_options.count > 0 && !twin->cuda)
+        cli_error("--nvcc-option is for the file of --cuda, and there is none");
+    else {
+        source->build.twin = (struct kc_twin){
+            .source = twin->cuda,
+            .options = {twin->nvcc_options.items, twin->nvcc_options.count},
+            .images = {twin->images.items, twin->images.count},
+        };
+        return true;
+    }
+    return false;
+}
+
+// The joined text names each file in a "#line" directive. A source may have such directives of its
+// own, whose files need not be there.
+
+// As make reads it.
+static void add_path(struct weir_long_text *out, const char *path)
+{
+    for (; *path; path++) {
+        if (*path == '$')
+            weir_long_text_add(out, "$");
+        else if (*path == ' ' || *path == '#')
+            weir_long_text_add(out, "\\");
+        weir_long_text_add(out, "%c", *path);
+    }
+}
+
+// The path in a line that begins with "#line".
+static char *named_file(const char *line)
+{
+    const char *end = line + strcspn(line, "\n");
+    const char *start = memchr(line, '"', (size_t)(end - line));
+    const char *stop = start ? memchr(start + 1, '"', (size_t)(end - start - 1)) : NULL;
+    char *name = stop ? strndup(start + 1, (size_t)(stop - start - 1)) : NULL;
+    char *path = name ? realpath(name, NULL) : NULL;
+    free(name);
+    return path;
+}
+
+static void add_file(struct weir_long_text *out, struct weir_long_text *seen, const char *path)
+{
+    char *entry = malloc(strlen(path) + 3);
+    if (entry) {
+        snprintf(entry, strlen(path) + 3, "\n%s\n", path);
+        if (!seen->text || !strstr(seen->text, entry)) {
+            weir_long_text_add(seen, "%s", entry);
+            weir_long_text_add(out, " \\\n  ");
+            add_path(out, path);
+        }
+    }
+    out->failed = out->failed || seen->failed || !entry;
+    free(entry);
+}
+
+static void add_files(struct weir_long_text *out, struct weir_long_text *seen, const char *text)
+{
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        char *path = strncmp(line, "#line ", 6) == 0 ? named_file(line) : NULL;
+        if (path)
+            add_file(out, seen, path);
+        free(path);
+    }
+}
+
+// The twin's source is read as the OpenCL C is, for what it includes.
+static void add_twin(struct weir_long_text *out, struct weir_long_text *seen,
+                     const struct kc_build *build)
+{
+    const struct kc_list source = {&build->twin.source, build->twin.source ? 1 : 0};
+    const struct kc_list none = {NULL, 0};
+    struct weir_long_text text = {0};
+    struct weir_long_text report = {0};
+    if (!kc_join(&source, &build->folders, &none, &text, &report))
+        out->failed = true;
+    add_files(out, seen, text.text);
+    free(text.text);
+    free(report.text);
+    for (size_t i = 0; i < build->twin.images.count; i++) {
+        char *path = realpath(build->twin.images.items[i], NULL);
+        if (path)
+            add_file(out, seen, path);
+        free(path);
+    }
+}
+
+int kernels_write_depfile(const char *depfile, const char *target, const struct kc_build *build,
+                          const char *text)
+{
+    struct weir_long_text out = {0};
+    struct weir_long_text seen = {0};
+    char message[512] = "no memory for the names of files";
+    add_path(&out, target);
+    weir_long_text_add(&out, ":");
+    add_files(&out, &seen, text);
+    add_twin(&out, &seen, build);
+    weir_long_text_add(&out, "\n");
+    const bool fine =
+        !out.failed && weir_file_write(depfile, out.text, out.used, message, sizeof message);
+    if (!fine)
+        cli_error("%s", message);
+    free(seen.text);
+    free(out.text);
+    return fine ? CLI_OK : CLI_FAILED;
+}
+
+// A diagnostic of clang's begins with "FILE:LINE:COLUMN: SEVERITY: "; sentences of the kernel
+// compiler begin with "SEVERITY: ", or "FILE: SEVERITY: " where a file is at fault. The lines that
+// show the source begin with blanks.
+
+static const char *const severities[] = {"fatal error", "error", "warning", "note"};
+
+struct diagnostic {
+    const char *severity;
+    const char *place; // FILE:LINE:COLUMN
+    size_t place_length;
+    const char *message;
+    size_t message_length;
+};
+
+// The first place in the line where a severity stands.
+static bool find_severity(const char *line, size_t length, struct diagnostic *out)
+{
+    for (size_t at = 0; at < length; at++) {
+        if (at > 0 && (at < 2 || line[at - 1] != ' ' || line[at - 2] != ':'))
+            continue;
+        for (size_t i = 0; i < sizeof severities / sizeof *severities; i++) {
+            const size_t size = strlen(severities[i]);
+            if (length - at < size + 2 || strncmp(line + at, severities[i], size) != 0 ||
+                strncmp(line + at + size, ": ", 2) != 0)
+                continue;
+            *out = (struct diagnostic){severities[i], line, at >= 2 ? at - 2 : 0,
+                                       line + at + size + 2, length - at - size - 2};
+            return true;
+        }
+    }
+    return false;
+}
+
+// Takes ":NUMBER" off the end of the place.
+static bool take_number(struct diagnostic *diagnostic, unsigned long *out)
+{
+    size_t start = diagnostic->place_length;
+    while (start > 0 && isdigit((unsigned char)diagnostic->place[start - 1]))
+        start--;
+    if (start < 2 || start == diagnostic->place_length || diagnostic->place[start - 1] != ':')
+        return false;
+    *out = strtoul(diagnostic->place + start, NULL, 10);
+    diagnostic->place_length = start - 1;
+    return true;
+}
+
+static json_t *text_of(const char *text, size_t length)
+{
+    char *copy = strndup(text, length);
+    json_t *value = copy ? cli_json_string(copy) : NULL;
+    free(copy);
+    return value;
+}
+
+static json_t *number_of(bool known, unsigned long number)
+{
+    return known ? cli_json_count(number) : json_null();
+}
+
+static void add(json_t *list, struct diagnostic diagnostic, bool *ok)
+{
+    unsigned long line = 0, column = 0;
+    bool has_column = take_number(&diagnostic, &column);
+    bool has_line = has_column && take_number(&diagnostic, &line);
+    if (has_column && !has_line) { // there is one number only
+        line = column;
+        has_line = true;
+        has_column = false;
+    }
+    json_t *entry = json_object();
+    cli_json_set(entry, "file",
+                 diagnostic.place_length > 0 ? text_of(diagnostic.place, diagnostic.place_length)
+                                             : json_null(),
+                 ok);
+    cli_json_set(entry, "line", number_of(has_line, line), ok);
+    cli_json_set(entry, "column", number_of(has_column, column), ok);
+    cli_json_set(entry, "severity", json_string(diagnostic.severity), ok);
+    cli_json_set(entry, "message", text_of(diagnostic.message, diagnostic.message_length), ok);
+    cli_json_append(list, entry, ok);
+}
+
+json_t *kernels_diagnostics(const char *report, bool *ok)
+{
+    json_t *list = json_array();
+    for (const char *line = report; *line;) {
+        const size_t length = strcspn(line, "\n");
+        struct diagnostic diagnostic;
+        if (!isblank((unsigned char)*line) && find_severity(line, length, &diagnostic))
+            add(list, diagnostic, ok);
+        line += length + (line[length] == '\n');
+    }
+    return list;
+}
 
 enum {
     OPTIONS_MOST = 16,

@@ -112,50 +112,14 @@ struct launch {
 // Errors: false after a message, with launch->failure set.
 bool rank_start(struct launch *launch);
 
-// Sends a signal to the process groups of all ranks that run.
-void rank_signal_all(const struct launch *launch, int number);
-
-// Notes the rank's end if it has ended. Its process stays, so that its number, which is also its
-// group's, is not given to another one.
-//
-// Returns whether it was found ended by this call.
-bool rank_note_end(struct launch *launch, size_t rank);
-
 static inline bool rank_failed(const struct rank *rank)
 {
     return rank->signal || rank->code;
 }
 
-// Kills what all ranks, which have ended, have left in their process groups.
-void rank_kill_left(const struct launch *launch);
-
-// Releases the processes of all ranks.
-void rank_release_all(const struct launch *launch);
-
 // signals.c
 
-// From this call until signals_restore() signals arrive in signals_wait() only. A new process
-// restores them too.
-void signals_take(struct launch *launch);
-void signals_restore(const struct launch *launch);
-
-// poll() for at most `timeout_ns`, UINT64_MAX for ever; -1 after a signal.
-int signals_wait(struct pollfd *polled, size_t count, uint64_t timeout_ns);
-
-// Returns the next signal that arrived, or 0, and for SIGCHLD the process that was the first to end
-// since the last one.
-int signals_next(pid_t *out_process);
-
 // guard.c
-
-// Creates a process that kills the process groups of all ranks when this process ends without guard_end().
-// Without one, for want of a process or a pipe, only the ranks themselves are killed then.
-void guard_start(struct launch *launch);
-
-// It guards that process group too.
-void guard_add(const struct launch *launch, pid_t group);
-
-void guard_end(struct launch *launch);
 
 // watch.c
 

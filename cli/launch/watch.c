@@ -1,12 +1,360 @@
-// One thread and one poll(): the ranks' output, what can be written, signals, and the end of the
-// grace time. It never blocks elsewhere, so a reader that stops reading delays nothing but output.
+// The ranks of weir launch: their start, the signals between them and the command, and their ends.
+#define _GNU_SOURCE // pipe2, close_range
+#define _GNU_SOURCE // ppoll
+#define _GNU_SOURCE // pipe2
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/launch/launch.h"
+
+// SIGKILL leaves a process no time to end what it has started, and the ranks' own children would run on. So
+// another process waits for its end: at the end of a pipe, of which nothing else has the other side.
+
+// In place of a process group: there is nothing to guard any more.
+#define DONE ((pid_t)0)
+
+// In the guard, which has a session of its own: what kills the group of the launch does not reach it.
+static void guard(int pipe)
+{
+    static pid_t groups[RANK_LIMIT];
+    size_t count = 0;
+    pid_t group;
+    ssize_t got;
+    while ((got = read(pipe, &group, sizeof group)) == sizeof group ||
+           (got < 0 && errno == EINTR)) {
+        if (got < 0)
+            continue;
+        if (group == DONE)
+            _exit(CLI_OK);
+        if (count < RANK_LIMIT)
+            groups[count++] = group;
+    }
+    for (size_t i = 0; i < count; i++)
+        kill(-groups[i], SIGKILL);
+    _exit(CLI_OK);
+}
+
+// It must not hold a pipe of this process's open.
+static void become_guard(int pipe)
+{
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    setsid();
+    dup2(pipe, STDIN_FILENO);
+    close_range(STDIN_FILENO + 1, UINT_MAX, 0);
+    guard(STDIN_FILENO);
+}
+
+// Creates a process that kills the process groups of all ranks when this process ends without guard_end().
+// Without one, for want of a process or a pipe, only the ranks themselves are killed then.
+static void guard_start(struct launch *launch)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return;
+    launch->guarding = fork();
+    if (launch->guarding == 0)
+        become_guard(ends[0]);
+    close(ends[0]);
+    launch->guard = launch->guarding < 0 ? -1 : ends[1];
+    if (launch->guarding < 0)
+        close(ends[1]);
+}
+
+// It guards that process group too.
+static void guard_add(const struct launch *launch, pid_t group)
+{
+    if (launch->guard >= 0)
+        (void)!write(launch->guard, &group, sizeof group);
+}
+
+static void guard_end(struct launch *launch)
+{
+    if (launch->guard < 0)
+        return;
+    guard_add(launch, DONE);
+    close(launch->guard);
+    launch->guard = -1;
+    while (waitpid(launch->guarding, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
+// Signals are blocked but in ppoll(), so that none is missed and no code of a handler runs elsewhere.
+
+static const int numbers[] = {SIGCHLD, SIGINT,  SIGQUIT, SIGTERM, SIGHUP,
+                              SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2};
+
+enum {
+    NUMBER_COUNT = sizeof numbers / sizeof *numbers
+};
+
+static struct sigaction old_actions[NUMBER_COUNT];
+static volatile sig_atomic_t received[NUMBER_COUNT];
+static volatile sig_atomic_t ended; // the process that the first SIGCHLD was about
+
+// A second SIGCHLD before the first is taken is not delivered, so this one names the first process.
+static void note(int number, siginfo_t *about, void *context)
+{
+    (void)context;
+    for (size_t i = 0; i < NUMBER_COUNT; i++)
+        if (numbers[i] == number)
+            received[i] = 1;
+    if (number == SIGCHLD && !ended)
+        ended = about->si_pid;
+}
+
+// From this call until signals_restore() signals arrive in signals_wait() only. A new process
+// restores them too.
+static void signals_take(struct launch *launch)
+{
+    const struct sigaction ignored = {.sa_handler = SIG_IGN};
+    const struct sigaction noted = {.sa_sigaction = note, .sa_flags = SA_SIGINFO | SA_NOCLDSTOP};
+    sigset_t all;
+    sigemptyset(&all);
+    for (size_t i = 0; i < NUMBER_COUNT; i++)
+        sigaddset(&all, numbers[i]);
+    sigprocmask(SIG_BLOCK, &all, &launch->old_mask);
+    sigaction(SIGPIPE, &ignored, &launch->old_pipe);
+    for (size_t i = 0; i < NUMBER_COUNT; i++) {
+        sigaction(numbers[i], &noted, &old_actions[i]);
+        // One that is ignored, as nohup does with SIGHUP, stays ignored.
+        if (old_actions[i].sa_handler == SIG_IGN && numbers[i] != SIGCHLD)
+            sigaction(numbers[i], &ignored, NULL);
+    }
+}
+
+static void signals_restore(const struct launch *launch)
+{
+    for (size_t i = 0; i < NUMBER_COUNT; i++)
+        sigaction(numbers[i], &old_actions[i], NULL);
+    sigaction(SIGPIPE, &launch->old_pipe, NULL);
+    sigprocmask(SIG_SETMASK, &launch->old_mask, NULL);
+}
+
+// poll() for at most `timeout_ns`, UINT64_MAX for ever; -1 after a signal.
+static int signals_wait(struct pollfd *polled, size_t count, uint64_t timeout_ns)
+{
+    const struct timespec timeout = weir_clock_timespec(timeout_ns);
+    sigset_t none;
+    sigprocmask(SIG_BLOCK, NULL, &none);
+    for (size_t i = 0; i < NUMBER_COUNT; i++)
+        sigdelset(&none, numbers[i]);
+    return ppoll(polled, count, timeout_ns == UINT64_MAX ? NULL : &timeout, &none);
+}
+
+// Returns the next signal that arrived, or 0, and for SIGCHLD the process that was the first to end
+// since the last one.
+static int signals_next(pid_t *out_process)
+{
+    for (size_t i = 0; i < NUMBER_COUNT; i++) {
+        if (!received[i])
+            continue;
+        received[i] = 0;
+        if (numbers[i] == SIGCHLD) {
+            *out_process = ended;
+            ended = 0;
+        }
+        return numbers[i];
+    }
+    return 0;
+}
+
+// One rank. It leads a process group, so that what it starts is ended with it.
+
+enum {
+    READ,
+    WRITE,
+    OUTPUT = 0,
+    MESSAGES,
+    REPORT, // in which a process that cannot become the program tells why
+    PIPE_COUNT
+};
+
+static void close_pipes(int pipes[PIPE_COUNT][2])
+{
+    for (size_t i = 0; i < PIPE_COUNT; i++)
+        for (size_t end = READ; end <= WRITE; end++)
+            if (pipes[i][end] >= 0)
+                close(pipes[i][end]);
+}
+
+static bool open_pipes(const struct launch *launch, int pipes[PIPE_COUNT][2])
+{
+    for (size_t i = 0; i < PIPE_COUNT; i++)
+        pipes[i][READ] = pipes[i][WRITE] = -1;
+    for (size_t i = launch->streams ? OUTPUT : REPORT; i < PIPE_COUNT; i++)
+        if (pipe2(pipes[i], O_CLOEXEC) != 0)
+            return false;
+    return true;
+}
+
+// In the new process.
+static void become(const struct launch *launch, const struct cli_program *program, pid_t parent,
+                   int report)
+{
+    setpgid(0, 0);
+    signals_restore(launch);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); // what it starts is the guard's
+    if (getppid() != parent)
+        _exit(CLI_FAILED);
+    const int error = cli_program_become(program);
+    const ssize_t written = write(report, &error, sizeof error);
+    _exit(written == sizeof error ? CLI_NOT_FOUND : CLI_FAILED);
+}
+
+static pid_t create(const struct launch *launch, int pipes[PIPE_COUNT][2],
+                    const struct cli_program *program)
+{
+    const pid_t parent = getpid();
+    fflush(stdout);
+    const pid_t process = fork();
+    if (process == 0)
+        become(launch, program, parent, pipes[REPORT][WRITE]);
+    return process;
+}
+
+// Returns 0, or the number of the error; `*out_missing` if it is the program that cannot be run.
+static int start(struct launch *launch, int pipes[PIPE_COUNT][2], pid_t *out_process,
+                 bool *out_missing)
+{
+    char rank[24];
+    char count[24];
+    snprintf(rank, sizeof rank, "%zu", launch->started);
+    snprintf(count, sizeof count, "%" PRIu64, launch->options->count);
+    const struct cli_program_variable variables[] = {
+        {"RANK", rank},
+        {"LOCAL_RANK", rank},
+        {"WORLD_SIZE", count},
+        {"LOCAL_WORLD_SIZE", count},
+        {"MASTER_ADDR", "127.0.0.1"},
+        {"MASTER_PORT", launch->port},
+        // What this process has been given is of another job, and would come before RANK.
+        {"WEIR_COMM_RANK", NULL},
+        {"WEIR_COMM_COUNT", NULL},
+        {"WEIR_COMM_RENDEZVOUS", launch->place}, // the last, which a user's own goes before
+    };
+    const size_t variable_count = sizeof variables / sizeof *variables;
+    const bool open = launch->streams;
+    const struct cli_program program = {
+        .command = launch->options->command,
+        .variables = variables,
+        .variable_count = variable_count - (getenv("WEIR_COMM_RENDEZVOUS") != NULL),
+        .input = launch->input,
+        .output = open                    ? pipes[OUTPUT][WRITE]
+                  : launch->options->json ? STDERR_FILENO
+                                          : 0,
+        .messages = open ? pipes[MESSAGES][WRITE] : 0,
+    };
+    int error = 0;
+    *out_process = create(launch, pipes, &program);
+    if (*out_process < 0)
+        return errno;
+    close(pipes[REPORT][WRITE]);
+    pipes[REPORT][WRITE] = -1;
+    *out_missing = read(pipes[REPORT][READ], &error, sizeof error) == sizeof error;
+    if (*out_missing)
+        waitpid(*out_process, NULL, 0);
+    return error;
+}
+
+static void open_streams(struct launch *launch, int pipes[PIPE_COUNT][2])
+{
+    const uint64_t last = launch->options->count - 1;
+    const int width = last > 999 ? 4 : last > 99 ? 3 : last > 9 ? 2 : 1;
+    for (size_t i = OUTPUT; launch->streams && i <= MESSAGES; i++) {
+        struct stream *stream = &launch->streams[2 * launch->started + i];
+        stream->from = pipes[i][READ];
+        stream->to = i == OUTPUT && !launch->options->json ? launch->output : launch->messages;
+        snprintf(stream->prefix, sizeof stream->prefix, "[%*zu] ", width, launch->started);
+        pipes[i][READ] = -1;
+    }
+}
+
+static void tell_failure(struct launch *launch, int error, bool missing)
+{
+    const struct cli_program program = {.command = launch->options->command};
+    launch->failure = CLI_SETUP;
+    if (missing)
+        launch->failure = cli_program_tell_missing(&program, error);
+    else
+        cli_error("rank %zu of %" PRIu64
+                  " cannot be started: %s; start fewer, or raise the limit%s",
+                  launch->started, launch->options->count, strerror(error),
+                  error == EMFILE ? " on open files (ulimit -n)" : " on processes (ulimit -u)");
+}
+
+bool rank_start(struct launch *launch)
+{
+    int pipes[PIPE_COUNT][2];
+    pid_t process = -1;
+    bool missing = false;
+    const int error = open_pipes(launch, pipes) ? start(launch, pipes, &process, &missing) : errno;
+    if (error == 0) {
+        open_streams(launch, pipes);
+        launch->ranks[launch->started++] = (struct rank){.process = process};
+        guard_add(launch, process);
+        launch->running++;
+    } else {
+        tell_failure(launch, error, missing);
+    }
+    close_pipes(pipes);
+    return error == 0;
+}
+
+// Sends a signal to the process groups of all ranks that run.
+static void rank_signal_all(const struct launch *launch, int number)
+{
+    for (size_t i = 0; i < launch->started; i++)
+        if (!launch->ranks[i].ended)
+            kill(-launch->ranks[i].process, number);
+}
+
+// Notes the rank's end if it has ended. Its process stays, so that its number, which is also its
+// group's, is not given to another one.
+//
+// Returns whether it was found ended by this call.
+static bool rank_note_end(struct launch *launch, size_t index)
+{
+    struct rank *rank = &launch->ranks[index];
+    siginfo_t end = {.si_pid = 0};
+    if (rank->ended || waitid(P_PID, (id_t)rank->process, &end, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        end.si_pid == 0)
+        return false;
+    rank->ended = true;
+    rank->signal = end.si_code == CLD_EXITED ? 0 : end.si_status;
+    rank->code = rank->signal ? CLI_SIGNALLED + rank->signal : end.si_status;
+    launch->running--;
+    return true;
+}
+
+// Kills what all ranks, which have ended, have left in their process groups.
+static void rank_kill_left(const struct launch *launch)
+{
+    for (size_t i = 0; i < launch->started; i++)
+        kill(-launch->ranks[i].process, SIGKILL);
+}
+
+// Releases the processes of all ranks.
+static void rank_release_all(const struct launch *launch)
+{
+    for (size_t i = 0; i < launch->started; i++)
+        waitpid(launch->ranks[i].process, NULL, 0);
+}
+
+// One thread and one poll(): the ranks' output, what can be written, signals, and the end of the
+// grace time. It never blocks elsewhere, so a reader that stops reading delays nothing but output.
 
 // Tells all ranks to end. The grace time begins with the first call.
 static void stop(struct launch *launch, int number)

@@ -56,12 +56,6 @@ struct result {
 
 void result_finish(struct result *result);
 
-// Reads all of a file; false after a message.
-bool content_read(FILE *file, struct content *out_content);
-
-// The file of that name; without one, NULL.
-bool content_load(const char *path, struct content *out_content);
-
 // Where two contents differ, counted from 1; 0: nowhere.
 uint64_t content_line(const struct content *a, const struct content *b);
 

@@ -1,15 +1,142 @@
-// The terminal sends its signals to both processes; this one waits for the program.
+// A program that the command starts: its chain of modules, its files, and its end.
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/program/program.h"
+#include "core/config/config.h"
+
+// The environment that adds a plugin to the chain of every runtime of a program.
+
+_Static_assert(CLI_PROGRAM_PLUGINS_SIZE >= WEIR__CONFIG_LIST_LIMIT * (WEIR__NAME_SIZE + 2),
+               "a list of plugins of the configuration has room");
+
+static bool list_plugins(char names[][WEIR__NAME_SIZE], size_t *out_count)
+{
+    struct weir__config *config = NULL;
+    const bool ok = weir__config_load(NULL, &config) >= 0 &&
+                    weir__config_list(weir__config_weir(config, "plugins"), true, names,
+                                      WEIR__CONFIG_LIST_LIMIT, out_count) >= 0;
+    weir__config_destroy(&config);
+    return ok;
+}
+
+bool cli_program_list_plugins(const char *without, char *text, size_t size)
+{
+    char names[WEIR__CONFIG_LIST_LIMIT][WEIR__NAME_SIZE];
+    size_t count = 0;
+    size_t used = 0;
+    if (!list_plugins(names, &count))
+        return false;
+    text[0] = '\0';
+    for (size_t i = 0; i < count && used < size; i++)
+        if (strcmp(names[i], without) != 0)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", names[i]);
+    return true;
+}
+
+bool cli_program_add_plugin(const char *name)
+{
+    char others[CLI_PROGRAM_PLUGINS_SIZE];
+    char text[sizeof others + WEIR__NAME_SIZE + 2];
+    if (!cli_program_list_plugins(name, others, sizeof others))
+        return false;
+    snprintf(text, sizeof text, "%s%s%s", name, others[0] ? ", " : "", others);
+    setenv("WEIR_PLUGINS", text, 1);
+    return true;
+}
+
+// The name of a file that the program writes: the program may be in another directory by then.
+
+static bool make_absolute(const char *path, char *text, size_t size)
+{
+    char directory[PATH_MAX];
+    int length;
+    if (path[0] == '/') {
+        length = snprintf(text, size, "%s", path);
+    } else if (getcwd(directory, sizeof directory)) {
+        length = snprintf(text, size, "%s/%s", directory, path);
+    } else {
+        cli_error("the working directory is gone; name the trace with --output /DIRECTORY/FILE");
+        return false;
+    }
+    if (length < (int)size)
+        return true;
+    cli_error("%s: the name is too long for a trace; give another one with --output", path);
+    return false;
+}
+
+// Removes an old trace, which could be mistaken for one that COMMAND wrote.
+static bool clear(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) != 0)
+        return true;
+    if (!S_ISREG(status.st_mode)) {
+        cli_error("%s is not a regular file; name another one with --output", path);
+        return false;
+    }
+    if (unlink(path) == 0)
+        return true;
+    cli_error("%s cannot be replaced: %s; name another one with --output", path, strerror(errno));
+    return false;
+}
+
+int cli_program_take_trace(const char *path, char *text, size_t size)
+{
+    if (!make_absolute(path, text, size) || !clear(text))
+        return CLI_USAGE;
+    return cli_can_write(text) ? CLI_OK : CLI_FAILED;
+}
+
+// Command lines that end with another command and its arguments.
+
+// Whether the argument is an option whose value is the next argument.
+static bool takes_next(const struct cli_usage *usage, const char *argument)
+{
+    const char *name = argument + 1 + (argument[1] == '-');
+    for (size_t i = 0; i < usage->option_count; i++)
+        if (usage->options[i].kind != CLI_FLAG && strcmp(name, usage->options[i].name) == 0)
+            return true;
+    return false;
+}
+
+// How many arguments come before COMMAND, argv[0] included.
+static int leading(const struct cli_usage *usage, int argc, char **argv)
+{
+    int i = 1;
+    while (i < argc && argv[i][0] == '-' && argv[i][1] != '\0') {
+        if (strcmp(argv[i], "--") == 0)
+            return i;
+        i += takes_next(usage, argv[i]) ? 2 : 1;
+    }
+    return i < argc ? i : argc;
+}
+
+bool cli_program_parse(const struct cli_usage *usage, int argc, char **argv, char ***out_command,
+                       int *out_exit)
+{
+    const int before = leading(usage, argc, argv);
+    size_t operands;
+    if (!cli_parse(usage, before, argv, &operands, out_exit))
+        return false;
+    *out_command = argv + before + (before < argc && strcmp(argv[before], "--") == 0);
+    if (**out_command)
+        return true;
+    cli_error("%s needs a command: %s %s", usage->command, usage->command, usage->operands);
+    *out_exit = CLI_USAGE;
+    return false;
+}
+
+// The terminal sends its signals to both processes; this one waits for the program.
 
 enum {
     SIGNAL_COUNT = 4

@@ -9,6 +9,10 @@
 #include "base/file.h"
 #include "cli/run/run.h"
 
+// frame->load of every image.
+static weir_status run_load_image(void *user, unsigned char *rgb, size_t capacity,
+                                  uint32_t *out_width, uint32_t *out_height);
+
 // The last part of the path without its extension; ".png" stays ".png".
 static char *make_name(const char *path)
 {
@@ -145,8 +149,8 @@ bool run_prepare_output(const struct run *run)
     return true;
 }
 
-weir_status run_load_image(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
-                           uint32_t *out_height)
+static weir_status run_load_image(void *user, unsigned char *rgb, size_t capacity,
+                                  uint32_t *out_width, uint32_t *out_height)
 {
     struct run_image *image = user;
     struct weir_io_image_info info;

@@ -1,9 +1,13 @@
-// The files of one image. Each is written atomically; when one fails, those already
-// written are removed, so that an image has all its files or none. The JSON is written
-// last: if it exists, so do the others.
+// The files that a run writes, and the folder for them.
+#include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -11,6 +15,185 @@
 #include "cli/run/overlay.h"
 #include "cli/run/run.h"
 #include "io/npy.h"
+
+// Operands that are folders.
+
+// Writes the files of one image: all of them, or none and an error.
+static bool run_write_image(const struct run *run, const struct run_image *image);
+
+static bool is_folder(const char *path)
+{
+    struct stat what;
+    return stat(path, &what) == 0 && S_ISDIR(what.st_mode);
+}
+
+static bool add(struct run_paths *paths, char *path)
+{
+    char **list = path ? realloc(paths->list, (paths->count + 1) * sizeof *list) : NULL;
+    if (!list) {
+        free(path);
+        cli_error("no memory for the list of images");
+        return false;
+    }
+    paths->list = list;
+    paths->list[paths->count++] = path;
+    return true;
+}
+
+static bool has_image_name(const char *name)
+{
+    static const char *const endings[] = {".jpg", ".jpeg", ".png"};
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; dot && dot != name && i < sizeof endings / sizeof *endings; i++)
+        if (strcasecmp(dot, endings[i]) == 0)
+            return true;
+    return false;
+}
+
+static char *join(const char *folder, const char *name)
+{
+    const size_t size = strlen(folder) + strlen(name) + 2;
+    const bool ends = folder[strlen(folder) - 1] == '/';
+    char *path = malloc(size);
+    if (path)
+        snprintf(path, size, "%s%s%s", folder, ends ? "" : "/", name);
+    return path;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool read_folder(const char *folder, DIR *stream, struct run_paths *paths)
+{
+    const size_t before = paths->count;
+    const struct dirent *entry;
+    while ((entry = readdir(stream)))
+        if (has_image_name(entry->d_name) && !add(paths, join(folder, entry->d_name)))
+            return false;
+    if (paths->count == before) {
+        cli_error("the folder '%s' has no image: no name in it ends in .jpg, .jpeg or .png",
+                  folder);
+        return false;
+    }
+    qsort(paths->list + before, paths->count - before, sizeof *paths->list, compare);
+    return true;
+}
+
+static bool add_folder(struct run_paths *paths, const char *folder)
+{
+    DIR *stream = opendir(folder);
+    if (!stream) {
+        cli_error("the folder '%s' cannot be read: %s", folder, strerror(errno));
+        return false;
+    }
+    const bool fine = read_folder(folder, stream, paths);
+    closedir(stream);
+    return fine;
+}
+
+bool run_list_paths(char **operands, size_t count, struct run_paths *paths)
+{
+    bool fine = true;
+    for (size_t i = 0; i < count && fine; i++)
+        fine = is_folder(operands[i]) ? add_folder(paths, operands[i])
+                                      : add(paths, strdup(operands[i]));
+    return fine;
+}
+
+void run_free_paths(struct run_paths *paths)
+{
+    for (size_t i = 0; i < paths->count; i++)
+        free(paths->list[i]);
+    free(paths->list);
+    *paths = (struct run_paths){0};
+}
+
+// The thread that turns results into files, so that compressing a picture
+// does not hold a slot of the pipeline.
+
+enum {
+    WAITING_LIMIT = 8
+};
+
+static struct run_image *next_image(struct run_writer *writer)
+{
+    pthread_mutex_lock(&writer->lock);
+    while (!writer->first && !writer->ending)
+        pthread_cond_wait(&writer->changed, &writer->lock);
+    struct run_image *image = writer->first;
+    if (image) {
+        writer->first = image->next;
+        writer->waiting--;
+        pthread_cond_broadcast(&writer->changed);
+    }
+    pthread_mutex_unlock(&writer->lock);
+    return image;
+}
+
+static void *write_images(void *user)
+{
+    struct run *run = user;
+    struct run_image *image;
+    while ((image = next_image(&run->writer))) {
+        image->written = run_write_image(run, image);
+        if (!image->written)
+            image->failed = true;
+        free(image->result.memory);
+        image->result.memory = NULL;
+    }
+    return NULL;
+}
+
+bool run_writer_start(struct run *run)
+{
+    struct run_writer *writer = &run->writer;
+    pthread_mutex_init(&writer->lock, NULL);
+    pthread_cond_init(&writer->changed, NULL);
+    const int error = pthread_create(&writer->thread, NULL, write_images, run);
+    writer->started = error == 0;
+    if (error != 0)
+        cli_error("the thread that writes files cannot be created: %s", strerror(error));
+    return writer->started;
+}
+
+void run_writer_push(struct run *run, struct run_image *image)
+{
+    struct run_writer *writer = &run->writer;
+    image->queued = true;
+    pthread_mutex_lock(&writer->lock);
+    while (writer->waiting >= WAITING_LIMIT)
+        pthread_cond_wait(&writer->changed, &writer->lock);
+    image->next = NULL;
+    if (writer->first)
+        writer->last->next = image;
+    else
+        writer->first = image;
+    writer->last = image;
+    writer->waiting++;
+    pthread_cond_broadcast(&writer->changed);
+    pthread_mutex_unlock(&writer->lock);
+}
+
+void run_writer_end(struct run *run)
+{
+    struct run_writer *writer = &run->writer;
+    if (!writer->started)
+        return;
+    pthread_mutex_lock(&writer->lock);
+    writer->ending = true;
+    pthread_cond_broadcast(&writer->changed);
+    pthread_mutex_unlock(&writer->lock);
+    pthread_join(writer->thread, NULL);
+    pthread_cond_destroy(&writer->changed);
+    pthread_mutex_destroy(&writer->lock);
+    writer->started = false;
+}
+
+// The files of one image. Each is written atomically; when one fails, those already
+// written are removed, so that an image has all its files or none. The JSON is written
+// last: if it exists, so do the others.
 
 struct target {
     const struct run *run;
@@ -171,7 +354,7 @@ static bool write_json(struct target *target, const char *path, struct weir_io_e
     return ok;
 }
 
-bool run_write_image(const struct run *run, const struct run_image *image)
+static bool run_write_image(const struct run *run, const struct run_image *image)
 {
     static const struct {
         const char *suffix;

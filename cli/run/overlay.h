@@ -6,9 +6,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/run/canvas.h"
 #include "io/error.h"
 #include "pipelines/arr_coc/arr_coc.h"
+
+// An RGB picture.
+struct canvas {
+    uint32_t width;
+    uint32_t height;
+    unsigned char *rgb;
+};
 
 // Draws the overlay of `photo` (RGB8). The picture has the photo's aspect ratio, and a longer side of
 // 1200 to 2400 pixels. False if out of memory.

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common/clock.h"
+#include "cli/common/progress.h"
 #include "cli/common/signals.h"
 #include "cli/run/run.h"
 

@@ -11,7 +11,7 @@
 #include <weir/comm.h>
 
 #include "cli/common/progress.h"
-#include "cli/runtime/devices.h"
+#include "cli/runtime/open.h"
 #include "io/image.h"
 #include "patterns/pipeline_group.h"
 #include "patterns/statistics.h"
@@ -183,14 +183,9 @@ void run_probe_images(struct run *run, uint64_t *out_max_pixels);
 // Creates the output directory and checks that it can be written to.
 bool run_prepare_output(const struct run *run);
 
-// frame->load of every image.
-weir_status run_load_image(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
-                           uint32_t *out_height);
-
 // devices.c. Opens the runtime and the devices, of which run_close_devices() closes those that are
 // open; makes a pipeline on each, with `params` of one. False after an error, which the thread holds.
 bool run_open_devices(struct run *run);
-bool run_create_pipelines(struct run *run, struct weir_arr_coc_params *params);
 int run_close_devices(struct run *run, int code);
 
 // compile.c. Names the device in `params`, and watches how its program is built: where the driver had to
@@ -286,9 +281,6 @@ void run_free_images(struct run *run);
 bool run_writer_start(struct run *run);
 void run_writer_push(struct run *run, struct run_image *image);
 void run_writer_end(struct run *run);
-
-// Writes the files of one image: all of them, or none and an error.
-bool run_write_image(const struct run *run, const struct run_image *image);
 
 // The closing table, or the same as JSON.
 void run_print_table(const struct run *run);

@@ -1,11 +1,180 @@
-// weir trace: records and reads traces. A first word that is not the name of a member is
-// the command to trace.
+// weir trace: its commands, and those of them that only hand a trace on.
 #include "cli/trace/command.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "cli/trace/trace.h"
+#include "report/findings.h"
+#include "report/mark.h"
+#include "report/page.h"
+
+// Names of what is made from a trace.
+
+static bool ends_in(const char *text, size_t length, const char *end)
+{
+    const size_t size = strlen(end);
+    return length > size && strncmp(text + length - size, end, size) == 0;
+}
+
+static bool cli_trace_is_compressed(const char *trace)
+{
+    return ends_in(trace, strlen(trace), ".gz");
+}
+
+// "run.json" and "run.json.gz" with another end.
+//
+// Ownership: the caller's, to be freed with free(). NULL if out of memory.
+static char *cli_trace_name(const char *trace, const char *end)
+{
+    size_t length = strlen(trace);
+    if (ends_in(trace, length, ".gz"))
+        length -= 3;
+    if (ends_in(trace, length, ".json"))
+        length -= 5;
+    const size_t size = length + strlen(end) + 1;
+    char *name = malloc(size);
+    if (name)
+        snprintf(name, size, "%.*s%s", (int)length, trace, end);
+    return name;
+}
+
+// weir trace html.
+
+static const char html_about[] =
+    "Writes one HTML file with a trace's timeline, to be zoomed and searched, and its report\n"
+    "beside it. It needs a browser and nothing from the network. Without --output its name is\n"
+    "FILE's with .html for .json. --findings marks the operations of the lines that the plugin\n"
+    "`check` has found.";
+
+static bool write_marked(const char *path, const weir_report *report, const char *findings)
+{
+    char message[512] = "no memory for the findings";
+    weir_findings_reader *reader = findings ? weir_findings_reader_create() : NULL;
+    const bool read =
+        !findings || (reader && weir_findings_read(reader, findings, message, sizeof message));
+    const bool written =
+        read && weir_page_write_marked(path, report, reader ? weir_findings_all(reader) : NULL,
+                                       message, sizeof message);
+    if (!written)
+        cli_error("%s", message);
+    weir_findings_reader_destroy(&reader);
+    return written;
+}
+
+static int write_page(const char *path, const weir_report *report, const char *findings, bool quiet)
+{
+    if (!write_marked(path, report, findings))
+        return CLI_FAILED;
+    if (!quiet)
+        printf("%s\n", path);
+    return CLI_OK;
+}
+
+static int cli_trace_html(int argc, char **argv)
+{
+    struct cli_trace_window window = {0};
+    const char *output = NULL;
+    const char *findings = NULL;
+    bool quiet = false;
+    const struct cli_option options[] = {
+        {"output", "PAGE", "the file to write", CLI_FILE, &output, 0, 0},
+        {"from", "TIME", "measure only what ran later than TIME after\nthe first start", CLI_TEXT,
+         &window.from, 0, 0},
+        {"to", "TIME", "measure only what ran earlier than TIME after it", CLI_TEXT, &window.to, 0,
+         0},
+        {"findings", "JSON", "what `weir check --json` printed: mark these lines", CLI_FILE,
+         &findings, 0, 0},
+        {"quiet", NULL, "do not print the file's name", CLI_FLAG, &quiet, 0, 0},
+    };
+    const struct cli_usage usage =
+        cli_trace_usage("weir trace html", html_about, options, sizeof options / sizeof *options);
+    weir_report *report = NULL;
+    size_t operands;
+    int code;
+    if (!cli_parse(&usage, argc, argv, &operands, &code))
+        return code;
+    code = cli_trace_open(argv[0], &window, 0, false, &report);
+    if (code != CLI_OK)
+        return code;
+    char *name = output ? NULL : cli_trace_name(argv[0], ".html");
+    const char *path = output ? output : name;
+    if (!path) {
+        cli_error("no memory for the page's name");
+        code = CLI_FAILED;
+    } else {
+        code = write_page(path, report, findings, quiet);
+    }
+    free(name);
+    weir_report_destroy(&report);
+    return code;
+}
+
+// weir trace mark.
+
+static const char about[] =
+    "Writes a trace anew, in which the operations of lines that the plugin `check` has found have\n"
+    "the finding and what to do about it among their arguments, and an event of its kind at their\n"
+    "beginning: for Perfetto and other viewers. --findings is needed. Without --output the "
+    "trace's\n"
+    "name gets .marked before .json.";
+
+static int mark(const char *trace, const char *findings, const char *output, bool quiet)
+{
+    char message[512] = "no memory for the findings";
+    uint64_t marked = 0;
+    weir_findings_reader *reader = weir_findings_reader_create();
+    const bool fine =
+        reader && weir_findings_read(reader, findings, message, sizeof message) &&
+        weir_trace_mark(trace, weir_findings_all(reader), output, &marked, message, sizeof message);
+    if (!fine)
+        cli_error("%s", message);
+    else if (!quiet)
+        printf("%s: %" PRIu64 " operation%s marked\n", output, marked, marked == 1 ? "" : "s");
+    weir_findings_reader_destroy(&reader);
+    return fine ? CLI_OK : CLI_FAILED;
+}
+
+static int cli_trace_mark(int argc, char **argv)
+{
+    const struct cli_trace_window all = {0};
+    const char *findings = NULL, *output = NULL;
+    bool quiet = false;
+    const struct cli_option options[] = {
+        {"findings", "JSON", "what `weir check --json` printed", CLI_FILE, &findings, 0, 0},
+        {"output", "TRACE", "the file to write, which may be FILE", CLI_FILE, &output, 0, 0},
+        {"quiet", NULL, "do not print the file's name", CLI_FLAG, &quiet, 0, 0},
+    };
+    const struct cli_usage usage =
+        cli_trace_usage("weir trace mark", about, options, sizeof options / sizeof *options);
+    weir_report *report = NULL;
+    size_t operands;
+    int code;
+    if (!cli_parse(&usage, argc, argv, &operands, &code))
+        return code;
+    if (!findings) {
+        cli_error("weir trace mark needs --findings JSON, what `weir check --json` printed");
+        return CLI_USAGE;
+    }
+    // Says what is wrong with the file, if something is.
+    code = cli_trace_open(argv[0], &all, 0, true, &report);
+    weir_report_destroy(&report);
+    if (code != CLI_OK)
+        return code;
+    const char *end = cli_trace_is_compressed(argv[0]) ? ".marked.json.gz" : ".marked.json";
+    char *name = output ? NULL : cli_trace_name(argv[0], end);
+    if (!output && !name)
+        cli_error("no memory for the trace's name");
+    code = output || name ? mark(argv[0], findings, output ? output : name, quiet) : CLI_FAILED;
+    free(name);
+    return code;
+}
+
+// weir trace: records and reads traces. A first word that is not the name of a member is
+// the command to trace.
 
 static const struct cli_command members[] = {
     {.name = "report",

@@ -9,8 +9,6 @@
 // Each is in its <name>.c. Returns an exit code.
 int cli_trace_report(int argc, char **argv);
 int cli_trace_timeline(int argc, char **argv);
-int cli_trace_html(int argc, char **argv);
-int cli_trace_mark(int argc, char **argv);
 int cli_trace_check(int argc, char **argv);
 int cli_trace_diff(int argc, char **argv);
 // `weir trace COMMAND...`: argv[0] is "trace".
@@ -19,13 +17,6 @@ int cli_trace_run(int argc, char **argv);
 // The usage of a command that takes one FILE.
 struct cli_usage cli_trace_usage(const char *command, const char *about,
                                  const struct cli_option *options, size_t option_count);
-
-bool cli_trace_is_compressed(const char *trace);
-
-// "run.json" and "run.json.gz" with another end.
-//
-// Ownership: the caller's, to be freed with free(). NULL if out of memory.
-char *cli_trace_name(const char *trace, const char *end);
 
 // The part of a trace that --from and --to select, as given on the command line; NULL:
 // from the first start, to the end.
@@ -41,8 +32,5 @@ struct cli_trace_window {
 // Returns an exit code; the report is the caller's if it is CLI_OK, else NULL.
 int cli_trace_open(const char *path, const struct cli_trace_window *window, uint64_t bubbles,
                    bool quiet, weir_report **out_report);
-
-// "1.5ms", "20us": a number and ns, us, ms or s. False with a message for `option`.
-bool cli_trace_read_time(const char *option, const char *text, uint64_t *out_ns);
 
 #endif

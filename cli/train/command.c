@@ -11,7 +11,6 @@
 
 #include "cli/common/options.h"
 #include "cli/common/signals.h"
-#include "cli/runtime/devices.h"
 #include "cli/runtime/open.h"
 #include "cli/train/train.h"
 

@@ -7,7 +7,7 @@
 #define WEIR_TESTS_BENCH_JOBS_DDP_H
 
 #include "cli/bench/bench.h"
-#include "cli/bench/ranks.h"
+#include "cli/bench/work.h"
 #include "patterns/buckets.h"
 #include "pipelines/train/product.h"
 

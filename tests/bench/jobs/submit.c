@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/bench/bench.h"
-#include "cli/runtime/devices.h"
+#include "cli/runtime/open.h"
 #include "kernels/conformance/conformance.h"
 #include "tests/bench/raw/raw.h"
 

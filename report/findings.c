@@ -1,0 +1,742 @@
+// What the plugin check has found, as JSON, as SARIF and as text, and read from JSON.
+#include "report/findings.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/c_locale.h"
+#include "base/file.h"
+#include "base/json/json.h"
+#include "base/table.h"
+#include "base/text.h"
+
+// The report as JSON. json_dumps loses bytes silently when it runs out of memory on the way, so the
+// text is measured first.
+
+#define FLAGS JSON_INDENT(1)
+
+// Adds a value and takes over the reference. A NULL value, which jansson's constructors return when
+// memory runs out, sets `*ok` to false.
+static void weir__findings_set(json_t *object, const char *key, json_t *value, bool *ok)
+{
+    if (json_object_set_new(object, key, value) != 0)
+        *ok = false;
+}
+
+static void weir__findings_append(json_t *array, json_t *value, bool *ok)
+{
+    if (json_array_append_new(array, value) != 0)
+        *ok = false;
+}
+
+// Texts from programs may hold bytes that are not UTF-8.
+static void weir__findings_set_text(json_t *object, const char *key, const char *text, bool *ok)
+{
+    char *shown = weir_text_escaped(text, "");
+    weir__findings_set(object, key, shown ? json_string(shown) : NULL, ok);
+    free(shown);
+}
+
+static void weir__findings_set_count(json_t *object, const char *key, uint64_t number, bool *ok)
+{
+    const uint64_t most = INT64_MAX;
+    weir__findings_set(object, key, json_integer((json_int_t)(number > most ? most : number)), ok);
+}
+
+static char *dump_in_locale(const json_t *root)
+{
+    const size_t size = json_dumpb(root, NULL, 0, FLAGS);
+    char *text = size > 0 ? malloc(size + 2) : NULL;
+    if (!text)
+        return NULL;
+    if (json_dumpb(root, text, size, FLAGS) != size) {
+        free(text);
+        return NULL;
+    }
+    memcpy(text + size, "\n", 2);
+    return text;
+}
+
+// The text of `root`, which is released, with a newline at its end; NULL if `ok` is false or memory
+// runs out.
+static char *weir__findings_dump(json_t *root, bool ok)
+{
+    const locale_t before = weir_c_locale_enter();
+    char *text = ok && root ? dump_in_locale(root) : NULL;
+    weir_c_locale_leave(before);
+    json_decref(root);
+    return text;
+}
+
+static const char *access_name(weir_access access)
+{
+    static const char *const names[] = {"none", "read", "write", "read-write"};
+    return names[access & WEIR_ACCESS_READ_WRITE];
+}
+
+static json_t *use_of(const struct weir_check_use *use, bool *ok)
+{
+    json_t *object = json_object();
+    weir__findings_set_text(object, "operation", use->operation, ok);
+    weir__findings_set_text(object, "access", access_name(use->access), ok);
+    weir__findings_set_text(object, "queue", use->queue, ok);
+    weir__findings_set_count(object, "queue_id", use->queue_id, ok);
+    weir__findings_set_count(object, "sequence", use->sequence, ok);
+    weir__findings_set_text(object, "kernel", use->kernel, ok);
+    weir__findings_set_text(object, "file", use->file, ok);
+    weir__findings_set(object, "line", json_integer(use->line), ok);
+    weir__findings_set_count(object, "offset", use->offset, ok);
+    weir__findings_set_count(object, "size", use->size, ok);
+    weir__findings_set_text(object, "region", use->region, ok);
+    if (use->region_number == UINT64_MAX) // WEIR_NO_NUMBER
+        weir__findings_set(object, "region_number", json_null(), ok);
+    else
+        weir__findings_set_count(object, "region_number", use->region_number, ok);
+    return object;
+}
+
+static json_t *finding_of(const struct weir_check_finding *finding, bool *ok)
+{
+    json_t *object = json_object();
+    weir__findings_set_text(object, "kind", weir_findings_kind_name(finding->kind), ok);
+    weir__findings_set(object, "hint", json_boolean(finding->kind >= WEIR_CHECK_FIRST_HINT), ok);
+    weir__findings_set_count(object, "count", finding->count, ok);
+    weir__findings_set_text(object, "buffer", finding->buffer, ok);
+    weir__findings_set_count(object, "buffer_id", finding->buffer_id, ok);
+    weir__findings_set_count(object, "offset", finding->offset, ok);
+    weir__findings_set_count(object, "size", finding->size, ok);
+    weir__findings_set(object, "first", use_of(&finding->first, ok), ok);
+    weir__findings_set(object, "second", use_of(&finding->second, ok), ok);
+    weir__findings_set_text(object, "message", finding->message, ok);
+    weir__findings_set_text(object, "remedy", finding->remedy, ok);
+    if (finding->suppression)
+        weir__findings_set_text(object, "suppression", finding->suppression, ok);
+    else
+        weir__findings_set(object, "suppression", json_null(), ok);
+    return object;
+}
+
+static json_t *rule_of(const struct weir_suppression *rule, bool *ok)
+{
+    json_t *object = json_object();
+    if (rule->kind)
+        weir__findings_set_text(object, "kind", weir_findings_kind_name(rule->kind), ok);
+    weir__findings_set_text(object, "first", rule->first, ok);
+    weir__findings_set_text(object, "second", rule->second, ok);
+    weir__findings_set_text(object, "buffer", rule->buffer, ok);
+    weir__findings_set_text(object, "reason", rule->reason, ok);
+    weir__findings_set_count(object, "used", rule->used, ok);
+    return object;
+}
+
+static void set_sum(json_t *root, const struct weir_findings *findings, bool *ok)
+{
+    const struct weir_findings_sum sum = weir_findings_sum(findings);
+    weir__findings_set_count(root, "errors", sum.errors, ok);
+    weir__findings_set_count(root, "hints", sum.hints, ok);
+    weir__findings_set_count(root, "suppressed", sum.suppressed, ok);
+    weir__findings_set_count(root, "dropped", findings->dropped, ok);
+}
+
+char *weir_findings_json(const struct weir_findings *findings)
+{
+    bool ok = true;
+    json_t *root = json_object();
+    json_t *items = json_array();
+    json_t *rules = json_array();
+    weir__findings_set_count(root, "weir_check", 1, &ok);
+    weir__findings_set_text(root, "program", findings->program, &ok);
+    weir__findings_set_count(root, "process", findings->process, &ok);
+    weir__findings_set(root, "complete", json_boolean(findings->complete), &ok);
+    set_sum(root, findings, &ok);
+    for (size_t i = 0; i < findings->count; i++)
+        weir__findings_append(items, finding_of(findings->items[i], &ok), &ok);
+    weir__findings_set(root, "findings", items, &ok);
+    weir__findings_set_text(root, "suppressions_file", findings->suppressions, &ok);
+    for (size_t i = 0; i < findings->rule_count; i++)
+        weir__findings_append(rules, rule_of(findings->rules[i], &ok), &ok);
+    weir__findings_set(root, "suppressions", rules, &ok);
+    return weir__findings_dump(root, ok);
+}
+
+// The report as SARIF 2.1.0, for tools of code review. A result is placed at the second line, where
+// something is missing; the first is a related location.
+
+struct rule {
+    weir_check_kind kind;
+    const char *text;
+};
+
+static const struct rule sarif_rules[] = {
+    {WEIR_CHECK_READ_AFTER_WRITE, "An operation reads bytes that another queue writes, unordered."},
+    {WEIR_CHECK_WRITE_AFTER_READ, "An operation writes bytes that another queue reads, unordered."},
+    {WEIR_CHECK_WRITE_AFTER_WRITE, "Two queues write the same bytes, unordered."},
+    {WEIR_CHECK_HOST_READ, "The host reads bytes that a queue may still write."},
+    {WEIR_CHECK_HOST_WRITE, "The host writes bytes that a queue may still use."},
+    {WEIR_CHECK_OPEN_ACCESS, "An operation uses bytes that the host has not ended its access to."},
+    {WEIR_CHECK_AFTER_FREE, "Memory of a pool is used after its free."},
+    {WEIR_CHECK_UNWRITTEN, "An operation reads bytes that nothing has written."},
+    {WEIR_CHECK_OUTSIDE, "A kernel uses bytes outside the range that its launch declares."},
+    {WEIR_CHECK_IMPLIED_WAIT, "A queue waits for work after which it comes already."},
+    {WEIR_CHECK_NEEDLESS_WAIT, "A queue waits for work that no use of memory depends on."},
+    {WEIR_CHECK_FALSE_SHARING, "A queue waits for another that uses different bytes of a buffer."},
+    {WEIR_CHECK_NEEDLESS_SYNC, "The host waits for work that no use of memory depends on."},
+};
+
+enum {
+    RULE_COUNT = sizeof sarif_rules / sizeof *sarif_rules
+};
+
+static json_t *message_of(const char *text, bool *ok)
+{
+    json_t *object = json_object();
+    weir__findings_set_text(object, "text", text, ok);
+    return object;
+}
+
+static json_t *sarif_rule_of(const struct rule *rule, bool *ok)
+{
+    json_t *object = json_object();
+    json_t *settings = json_object();
+    const bool hint = rule->kind >= WEIR_CHECK_FIRST_HINT;
+    weir__findings_set_text(object, "id", weir_findings_kind_name(rule->kind), ok);
+    weir__findings_set(object, "shortDescription", message_of(rule->text, ok), ok);
+    weir__findings_set(object, "fullDescription", message_of(rule->text, ok), ok);
+    weir__findings_set_text(settings, "level", hint ? "note" : "error", ok);
+    weir__findings_set(object, "defaultConfiguration", settings, ok);
+    return object;
+}
+
+// Locations.
+
+static bool is_plain(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c && strchr("-._~/", c));
+}
+
+// A path of __FILE__ as a URI: relative ones start at the root of the sources.
+static json_t *uri_of(const char *path)
+{
+    struct weir_long_text uri = {.text = NULL};
+    while (path[0] == '.' && path[1] == '/')
+        path += 2;
+    if (path[0] == '/')
+        weir_long_text_add(&uri, "file://");
+    for (; *path; path++)
+        if (is_plain(*path))
+            weir_long_text_add(&uri, "%c", *path);
+        else
+            weir_long_text_add(&uri, "%%%02X", (unsigned)(unsigned char)*path);
+    json_t *text = uri.failed || !uri.text ? NULL : json_string(uri.text);
+    free(uri.text);
+    return text;
+}
+
+static json_t *location_of(const struct weir_check_use *use, bool *ok)
+{
+    json_t *location = json_object();
+    json_t *physical = json_object();
+    json_t *artifact = json_object();
+    weir__findings_set(artifact, "uri", uri_of(use->file), ok);
+    if (use->file[0] != '/')
+        weir__findings_set_text(artifact, "uriBaseId", "%SRCROOT%", ok);
+    weir__findings_set(physical, "artifactLocation", artifact, ok);
+    if (use->line > 0) {
+        json_t *region = json_object();
+        weir__findings_set(region, "startLine", json_integer(use->line), ok);
+        weir__findings_set(physical, "region", region, ok);
+    }
+    weir__findings_set(location, "physicalLocation", physical, ok);
+    return location;
+}
+
+static json_t *related_of(const struct weir_check_use *use, bool *ok)
+{
+    struct weir_long_text text = {.text = NULL};
+    json_t *location = location_of(use, ok);
+    weir_long_text_add(&text, "the %s", use->operation);
+    if (use->queue[0])
+        weir_long_text_add(&text, " on '%s'", use->queue);
+    weir__findings_set(location, "message", message_of(text.failed ? "" : text.text, ok), ok);
+    weir__findings_set(location, "id", json_integer(1), ok);
+    free(text.text);
+    return location;
+}
+
+// Results.
+
+static void set_locations(json_t *result, const struct weir_check_finding *finding, bool *ok)
+{
+    const struct weir_check_use *at = finding->second.file[0] ? &finding->second : &finding->first;
+    json_t *locations = json_array();
+    if (at->file[0])
+        weir__findings_append(locations, location_of(at, ok), ok);
+    weir__findings_set(result, "locations", locations, ok);
+    if (at == &finding->first || !finding->first.file[0])
+        return;
+    json_t *related = json_array();
+    weir__findings_append(related, related_of(&finding->first, ok), ok);
+    weir__findings_set(result, "relatedLocations", related, ok);
+}
+
+// Accepted and justified: readers hide it.
+static void set_suppression(json_t *result, const char *reason, bool *ok)
+{
+    json_t *list = json_array();
+    if (reason) {
+        json_t *suppression = json_object();
+        weir__findings_set_text(suppression, "kind", "external", ok);
+        weir__findings_set_text(suppression, "justification", reason, ok);
+        weir__findings_append(list, suppression, ok);
+    }
+    weir__findings_set(result, "suppressions", list, ok);
+}
+
+static json_t *text_of(const struct weir_check_finding *finding, bool *ok)
+{
+    struct weir_long_text text = {.text = NULL};
+    weir_long_text_add(&text, "%s. To do: %s.", finding->message, finding->remedy);
+    json_t *message = message_of(text.failed ? "" : text.text, ok);
+    *ok &= !text.failed;
+    free(text.text);
+    return message;
+}
+
+static size_t rule_index(weir_check_kind kind)
+{
+    size_t index = 0;
+    while (index < RULE_COUNT && sarif_rules[index].kind != kind)
+        index++;
+    return index;
+}
+
+static json_t *result_of(const struct weir_check_finding *finding, bool *ok)
+{
+    json_t *result = json_object();
+    const bool hint = finding->kind >= WEIR_CHECK_FIRST_HINT;
+    weir__findings_set_text(result, "ruleId", weir_findings_kind_name(finding->kind), ok);
+    weir__findings_set_count(result, "ruleIndex", rule_index(finding->kind), ok);
+    weir__findings_set_text(result, "level", hint ? "note" : "error", ok);
+    weir__findings_set(result, "message", text_of(finding, ok), ok);
+    set_locations(result, finding, ok);
+    weir__findings_set_count(result, "occurrenceCount", finding->count, ok);
+    set_suppression(result, finding->suppression, ok);
+    return result;
+}
+
+static json_t *tool(bool *ok)
+{
+    json_t *object = json_object();
+    json_t *driver = json_object();
+    json_t *list = json_array();
+    weir__findings_set_text(driver, "name", "weir check", ok);
+    weir__findings_set_text(driver, "version", WEIR_VERSION_STRING, ok);
+    for (size_t i = 0; i < RULE_COUNT; i++)
+        weir__findings_append(list, sarif_rule_of(&sarif_rules[i], ok), ok);
+    weir__findings_set(driver, "rules", list, ok);
+    weir__findings_set(object, "driver", driver, ok);
+    return object;
+}
+
+// Whether the list of results is all that there is.
+static json_t *invocations(const struct weir_findings *findings, bool *ok)
+{
+    json_t *list = json_array();
+    json_t *invocation = json_object();
+    weir__findings_set(invocation, "executionSuccessful",
+                       json_boolean(findings->complete && !findings->dropped), ok);
+    weir__findings_append(list, invocation, ok);
+    return list;
+}
+
+char *weir_findings_sarif(const struct weir_findings *findings)
+{
+    bool ok = true;
+    json_t *root = json_object();
+    json_t *runs = json_array();
+    json_t *run = json_object();
+    json_t *results = json_array();
+    weir__findings_set_text(root, "$schema", "https://json.schemastore.org/sarif-2.1.0.json", &ok);
+    weir__findings_set_text(root, "version", "2.1.0", &ok);
+    weir__findings_set(run, "tool", tool(&ok), &ok);
+    weir__findings_set(run, "invocations", invocations(findings, &ok), &ok);
+    for (size_t i = 0; i < findings->count; i++)
+        weir__findings_append(results, result_of(findings->items[i], &ok), &ok);
+    weir__findings_set(run, "results", results, &ok);
+    weir__findings_append(runs, run, &ok);
+    weir__findings_set(root, "runs", runs, &ok);
+    return weir__findings_dump(root, ok);
+}
+
+// The report as text, and what its forms share.
+
+struct kind {
+    weir_check_kind kind;
+    const char *name;
+};
+
+static const struct kind kinds[] = {
+#define KIND(name, value, id) {name, id},
+    WEIR_CHECK_KIND_TABLE(KIND)
+#undef KIND
+};
+
+enum {
+    KIND_COUNT = sizeof kinds / sizeof *kinds
+};
+
+const char *weir_findings_kind_at(size_t index)
+{
+    return index < KIND_COUNT ? kinds[index].name : NULL;
+}
+
+const char *weir_findings_kind_name(weir_check_kind kind)
+{
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        if (kinds[i].kind == kind)
+            return kinds[i].name;
+    return "unknown";
+}
+
+weir_check_kind weir_findings_kind(const char *name)
+{
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return kinds[i].kind;
+    return (weir_check_kind)0;
+}
+
+struct weir_findings_sum weir_findings_sum(const struct weir_findings *findings)
+{
+    struct weir_findings_sum sum = {.errors = 0};
+    for (size_t i = 0; i < findings->count; i++) {
+        const struct weir_check_finding *finding = findings->items[i];
+        if (finding->suppression)
+            sum.suppressed++;
+        else if (finding->kind >= WEIR_CHECK_FIRST_HINT)
+            sum.hints++;
+        else
+            sum.errors++;
+    }
+    return sum;
+}
+
+static const char *plural(size_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static void add_sum(struct weir_long_text *text, const struct weir_findings *findings)
+{
+    const struct weir_findings_sum sum = weir_findings_sum(findings);
+    weir_long_text_add_shown(text, findings->program);
+    weir_long_text_add(text, ": %zu finding%s, %zu hint%s, %zu suppressed", sum.errors,
+                       plural(sum.errors), sum.hints, plural(sum.hints), sum.suppressed);
+    if (!findings->complete)
+        weir_long_text_add(text, "; the program had not closed its runtime");
+    weir_long_text_add(text, "\n");
+}
+
+static void add_finding(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    weir_long_text_add(text, "%s, %" PRIu64 " time%s\n  ", weir_findings_kind_name(finding->kind),
+                       finding->count, finding->count == 1 ? "" : "s");
+    weir_long_text_add_shown(text, finding->message);
+    weir_long_text_add(text, "\n  %s: ", finding->suppression ? "suppressed" : "to do");
+    weir_long_text_add_shown(text, finding->suppression ? finding->suppression : finding->remedy);
+    weir_long_text_add(text, "\n\n");
+}
+
+static void add_rules(struct weir_long_text *text, const struct weir_findings *findings)
+{
+    for (size_t i = 0; i < findings->rule_count; i++) {
+        if (findings->rules[i]->used)
+            continue;
+        weir_long_text_add_shown(text, findings->suppressions);
+        weir_long_text_add(text, ": entry %zu suppresses nothing that was found: ", i + 1);
+        weir_long_text_add_shown(text, findings->rules[i]->reason);
+        weir_long_text_add(text, "\n\n");
+    }
+}
+
+// Errors, then hints, then what is suppressed.
+static int rank(const struct weir_check_finding *finding)
+{
+    if (finding->suppression)
+        return 2;
+    return finding->kind >= WEIR_CHECK_FIRST_HINT;
+}
+
+char *weir_findings_text(const struct weir_findings *findings)
+{
+    struct weir_long_text text = {.text = NULL};
+    for (int turn = 0; turn < 3; turn++)
+        for (size_t i = 0; i < findings->count; i++)
+            if (rank(findings->items[i]) == turn)
+                add_finding(&text, findings->items[i]);
+    if (findings->dropped)
+        weir_long_text_add(&text, "%" PRIu64 " uses in further pairs of lines are not listed\n\n",
+                           findings->dropped);
+    add_rules(&text, findings);
+    add_sum(&text, findings);
+    if (!text.failed)
+        return text.text;
+    free(text.text);
+    return NULL;
+}
+
+// The reader of the JSON report. Several are added up, since a program may have several processes
+// and runtimes.
+
+#define FILE_LIMIT ((size_t)64 << 20)
+
+struct file {
+    struct file *next;
+    json_t *root; // of which the texts are used
+};
+
+struct weir_findings_reader {
+    struct weir_findings all;
+    struct file *files;
+    struct weir_check_finding **items;
+    struct weir_suppression **rules;
+};
+
+weir_findings_reader *weir_findings_reader_create(void)
+{
+    weir_findings_reader *reader = calloc(1, sizeof *reader);
+    if (reader)
+        reader->all = (struct weir_findings){.program = "", .suppressions = "", .complete = true};
+    return reader;
+}
+
+void weir_findings_reader_destroy(weir_findings_reader **reader)
+{
+    if (!reader || !*reader)
+        return;
+    weir_findings_reader *gone = *reader;
+    for (size_t i = 0; i < gone->all.count; i++)
+        free(gone->items[i]);
+    for (size_t i = 0; i < gone->all.rule_count; i++)
+        free(gone->rules[i]);
+    free(gone->items);
+    free(gone->rules);
+    while (gone->files) {
+        struct file *file = gone->files;
+        gone->files = file->next;
+        json_decref(file->root);
+        free(file);
+    }
+    free(gone);
+    *reader = NULL;
+}
+
+// Values.
+
+static const char *text_at(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static uint64_t count_at(const json_t *object, const char *key)
+{
+    const json_int_t number = json_integer_value(json_object_get(object, key));
+    return number > 0 ? (uint64_t)number : 0;
+}
+
+static weir_access access_at(const json_t *object)
+{
+    const char *name = text_at(object, "access");
+    return (weir_access)((strstr(name, "read") ? WEIR_ACCESS_READ : 0) |
+                         (strstr(name, "write") ? WEIR_ACCESS_WRITE : 0));
+}
+
+static struct weir_check_use use_at(const json_t *finding, const char *key)
+{
+    const json_t *object = json_object_get(finding, key);
+    const json_t *number = json_object_get(object, "region_number");
+    const uint64_t line = count_at(object, "line");
+    return (struct weir_check_use){
+        .operation = text_at(object, "operation"),
+        .access = access_at(object),
+        .queue = text_at(object, "queue"),
+        .queue_id = count_at(object, "queue_id"),
+        .sequence = count_at(object, "sequence"),
+        .kernel = text_at(object, "kernel"),
+        .file = text_at(object, "file"),
+        .line = line < INT32_MAX ? (int)line : 0,
+        .offset = count_at(object, "offset"),
+        .size = count_at(object, "size"),
+        .region = text_at(object, "region"),
+        .region_number = json_is_integer(number) ? count_at(object, "region_number") : UINT64_MAX,
+    };
+}
+
+static struct weir_check_finding finding_at(const json_t *object)
+{
+    const json_t *suppression = json_object_get(object, "suppression");
+    return (struct weir_check_finding){
+        .kind = weir_findings_kind(text_at(object, "kind")),
+        .count = count_at(object, "count"),
+        .buffer = text_at(object, "buffer"),
+        .buffer_id = count_at(object, "buffer_id"),
+        .offset = count_at(object, "offset"),
+        .size = count_at(object, "size"),
+        .first = use_at(object, "first"),
+        .second = use_at(object, "second"),
+        .message = text_at(object, "message"),
+        .remedy = text_at(object, "remedy"),
+        .suppression = json_string_value(suppression),
+    };
+}
+
+// Adding.
+
+static bool is_same_line(const struct weir_check_use *a, const struct weir_check_use *b)
+{
+    return a->line == b->line && strcmp(a->file, b->file) == 0;
+}
+
+static struct weir_check_finding *find(const weir_findings_reader *reader,
+                                       const struct weir_check_finding *wanted)
+{
+    for (size_t i = 0; i < reader->all.count; i++) {
+        struct weir_check_finding *item = reader->items[i];
+        if (item->kind == wanted->kind && is_same_line(&item->first, &wanted->first) &&
+            is_same_line(&item->second, &wanted->second))
+            return item;
+    }
+    return NULL;
+}
+
+static bool read_finding(weir_findings_reader *reader, const json_t *object)
+{
+    const struct weir_check_finding finding = finding_at(object);
+    struct weir_check_finding *there = find(reader, &finding);
+    if (there) {
+        there->count += finding.count;
+        return true;
+    }
+    struct weir_check_finding *item = malloc(sizeof *item);
+    if (!item)
+        return false;
+    *item = finding;
+    reader->items[reader->all.count++] = item;
+    return true;
+}
+
+static bool add_rule(weir_findings_reader *reader, const json_t *object, size_t index)
+{
+    if (index < reader->all.rule_count) {
+        reader->rules[index]->used += count_at(object, "used");
+        return true;
+    }
+    struct weir_suppression *rule = malloc(sizeof *rule);
+    if (!rule)
+        return false;
+    *rule = (struct weir_suppression){
+        .kind = weir_findings_kind(text_at(object, "kind")),
+        .first = text_at(object, "first"),
+        .second = text_at(object, "second"),
+        .buffer = text_at(object, "buffer"),
+        .reason = text_at(object, "reason"),
+        .used = count_at(object, "used"),
+    };
+    reader->rules[reader->all.rule_count++] = rule;
+    return true;
+}
+
+static bool make_room(weir_findings_reader *reader, size_t findings, size_t rules)
+{
+    struct weir_check_finding **items =
+        realloc(reader->items, (reader->all.count + findings + 1) * sizeof *items);
+    if (items)
+        reader->items = items;
+    struct weir_suppression **list =
+        realloc(reader->rules, (reader->all.rule_count + rules + 1) * sizeof *list);
+    if (list)
+        reader->rules = list;
+    return items && list;
+}
+
+static bool add_lists(weir_findings_reader *reader, const json_t *findings, const json_t *rules)
+{
+    bool ok = make_room(reader, json_array_size(findings), json_array_size(rules));
+    for (size_t i = 0; ok && i < json_array_size(findings); i++)
+        ok = read_finding(reader, json_array_get(findings, i));
+    for (size_t i = 0; ok && i < json_array_size(rules); i++)
+        ok = add_rule(reader, json_array_get(rules, i), i);
+    return ok;
+}
+
+static void add_head(weir_findings_reader *reader, const json_t *root)
+{
+    if (!reader->all.program[0])
+        reader->all.program = text_at(root, "program");
+    reader->all.process = count_at(root, "process");
+    reader->all.complete &= json_is_true(json_object_get(root, "complete"));
+    reader->all.dropped += count_at(root, "dropped");
+    if (!reader->all.suppressions[0])
+        reader->all.suppressions = text_at(root, "suppressions_file");
+}
+
+// Every finding has a kind that is known, and all other values have defaults.
+static bool is_report(const json_t *root)
+{
+    const json_t *findings = json_object_get(root, "findings");
+    if (count_at(root, "weir_check") != 1 || !json_is_array(findings))
+        return false;
+    for (size_t i = 0; i < json_array_size(findings); i++)
+        if (!weir_findings_kind(text_at(json_array_get(findings, i), "kind")))
+            return false;
+    return true;
+}
+
+static bool add_root(weir_findings_reader *reader, json_t *root)
+{
+    struct file *file = malloc(sizeof *file);
+    if (!file) {
+        json_decref(root);
+        return false;
+    }
+    *file = (struct file){.next = reader->files, .root = root};
+    reader->files = file;
+    add_head(reader, root);
+    return add_lists(reader, json_object_get(root, "findings"),
+                     json_object_get(root, "suppressions"));
+}
+
+bool weir_findings_read(weir_findings_reader *reader, const char *path, char *message,
+                        size_t message_size)
+{
+    json_error_t error;
+    void *text;
+    size_t size;
+    if (!weir_file_read(path, FILE_LIMIT, &text, &size, message, message_size))
+        return false;
+    json_t *root = weir_json_load(text, size, JSON_REJECT_DUPLICATES, &error);
+    free(text);
+    if (!root || !is_report(root)) {
+        weir_text_about(message, message_size, path,
+                        "this is no report of the plugin check, or one of a newer version; write "
+                        "it with `json` in [check]");
+        json_decref(root);
+        return false;
+    }
+    if (add_root(reader, root))
+        return true;
+    weir_text_about(message, message_size, path, "no memory is left for the findings");
+    return false;
+}
+
+const struct weir_findings *weir_findings_all(weir_findings_reader *reader)
+{
+    reader->all.items = (const struct weir_check_finding *const *)reader->items;
+    reader->all.rules = (const struct weir_suppression *const *)reader->rules;
+    return &reader->all;
+}

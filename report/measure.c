@@ -1,0 +1,594 @@
+// What a report measures of a trace's operations: runs, tables and the summary.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sum.h"
+#include "report/names.h"
+#include "report/report.h"
+
+// Makes runs from operations: cut to the window, in order, each with its latest start.
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct weir__run *x = a;
+    const struct weir__run *y = b;
+    if (x->begin != y->begin)
+        return x->begin < y->begin ? -1 : 1;
+    if (x->end != y->end)
+        return x->end < y->end ? -1 : 1;
+    return x->operation < y->operation ? -1 : x->operation > y->operation;
+}
+
+// qsort has no context argument, so keys are stored with the indexes.
+struct keyed {
+    uint64_t key;
+    uint32_t index;
+};
+
+static int by_key(const void *a, const void *b)
+{
+    const struct keyed *x = a;
+    const struct keyed *y = b;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static bool is_of_device(const struct weir_trace_operation *operation)
+{
+    return operation->kind != WEIR_TRACE_HOST_CALL;
+}
+
+static size_t lane_of(weir_report *report, uint32_t device, enum weir_trace_engine engine)
+{
+    for (size_t i = report->lane_count; i-- > 0;)
+        if (report->lanes[i].device == device && report->lanes[i].engine == engine)
+            return i;
+    struct weir__lane *lanes =
+        realloc(report->lanes, (report->lane_count + 1) * sizeof *report->lanes);
+    if (!lanes)
+        return WEIR_TRACE_NO_INDEX;
+    report->lanes = lanes;
+    lanes[report->lane_count] = (struct weir__lane){.device = device, .engine = engine};
+    return report->lane_count++;
+}
+
+// The device of a queue, as an index into trace.devices, which are few and in order.
+static uint32_t device_position(const struct weir_trace *trace, uint32_t index)
+{
+    size_t low = 0;
+    size_t high = trace->device_count;
+    while (low + 1 < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (trace->devices[middle].index <= index)
+            low = middle;
+        else
+            high = middle;
+    }
+    return (uint32_t)low;
+}
+
+static bool add_run(weir_report *report, size_t index, uint64_t from, uint64_t to)
+{
+    const struct weir_trace *trace = report->trace;
+    const struct weir_trace_operation *operation = &trace->operations[index];
+    const uint64_t begin = operation->start_ns > from ? operation->start_ns : from;
+    const uint64_t end = operation->end_ns < to ? operation->end_ns : to;
+    if (!operation->timed) {
+        report->summary.untimed++;
+        return true;
+    }
+    if (operation->engine == WEIR_ENGINE_NONE)
+        return true;
+    if (is_of_device(operation) && operation->start_ns < report->origin_ns)
+        report->origin_ns = operation->start_ns;
+    if (operation->end_ns < from || operation->start_ns > to || end < begin)
+        return true;
+    const uint32_t device = device_position(trace, trace->queues[operation->queue_index].device);
+    const size_t lane = lane_of(report, device, operation->engine);
+    if (lane == WEIR_TRACE_NO_INDEX)
+        return false;
+    report->runs[report->run_count++] = (struct weir__run){
+        .begin = begin,
+        .certain = begin,
+        .end = end,
+        .operation = index,
+        .lane = (uint32_t)lane,
+        .of_device = is_of_device(operation),
+    };
+    return true;
+}
+
+static bool make_runs(weir_report *report)
+{
+    const struct weir_trace *trace = report->trace;
+    const uint64_t to = report->params.to_ns ? report->params.to_ns : UINT64_MAX;
+    report->runs = malloc((trace->operation_count + 1) * sizeof *report->runs);
+    report->run_of = calloc(trace->operation_count + 1, sizeof *report->run_of);
+    report->origin_ns = UINT64_MAX;
+    if (!report->runs || !report->run_of)
+        return false;
+    for (size_t i = 0; i < trace->operation_count; i++)
+        if (!add_run(report, i, report->params.from_ns, to))
+            return false;
+    if (report->origin_ns == UINT64_MAX)
+        report->origin_ns = 0;
+    return true;
+}
+
+static bool sort_lanes(weir_report *report)
+{
+    struct keyed *keys = malloc((report->run_count + 1) * sizeof *keys);
+    size_t *next = calloc(report->lane_count + 1, sizeof *next);
+    bool ok = keys && next;
+    // The end of each lane's part of `keys`, after all of it is filled.
+    for (size_t i = 0; ok && i < report->run_count; i++)
+        next[report->runs[i].lane + 1]++;
+    for (size_t i = 0; ok && i < report->lane_count; i++)
+        next[i + 1] += next[i];
+    for (size_t i = 0; ok && i < report->run_count; i++)
+        keys[next[report->runs[i].lane]++] = (struct keyed){report->runs[i].end, (uint32_t)i};
+    for (size_t i = 0; ok && i < report->lane_count; i++) {
+        struct weir__lane *lane = &report->lanes[i];
+        const size_t first = i > 0 ? next[i - 1] : 0;
+        lane->count = next[i] - first;
+        free(lane->by_end);
+        lane->by_end = malloc((lane->count + 1) * sizeof *lane->by_end);
+        ok = lane->by_end != NULL;
+        qsort(keys + first, lane->count, sizeof *keys, by_key);
+        for (size_t k = 0; ok && k < lane->count; k++)
+            lane->by_end[k] = keys[first + k].index;
+    }
+    free(keys);
+    free(next);
+    return ok;
+}
+
+static void find_exclusive(weir_report *report)
+{
+    for (size_t i = 0; i < report->lane_count; i++) {
+        struct weir__lane *lane = &report->lanes[i];
+        const struct weir_trace_device *device = &report->trace->devices[lane->device];
+        if (lane->engine == WEIR_ENGINE_TO_DEVICE)
+            lane->exclusive = device->copy_engines_to_device <= 1;
+        else if (lane->engine == WEIR_ENGINE_TO_HOST)
+            lane->exclusive = device->copy_engines_to_host <= 1;
+        else if (lane->engine == WEIR_ENGINE_KERNELS)
+            lane->exclusive = device->concurrent_kernels == 1;
+    }
+}
+
+// Determines the latest start of runs of which only a lower bound of the start is known: the last
+// end of another run on the engine before the run's own end. In a direction with one engine this is
+// the exact start.
+static void find_certain(weir_report *report)
+{
+    for (size_t i = 0; i < report->lane_count; i++) {
+        const struct weir__lane *lane = &report->lanes[i];
+        const bool copies =
+            lane->engine == WEIR_ENGINE_TO_DEVICE || lane->engine == WEIR_ENGINE_TO_HOST;
+        uint64_t last_end = 0;    // of the runs with an end before this one's
+        uint64_t current_end = 0; // of the run before
+        for (size_t k = 0; k < lane->count; k++) {
+            struct weir__run *run = &report->runs[lane->by_end[k]];
+            if (k > 0 && run->end > current_end)
+                last_end = current_end;
+            current_end = run->end;
+            if (!report->trace->operations[run->operation].start_is_earliest)
+                continue;
+            run->certain = last_end > run->begin ? last_end : run->begin;
+            if (copies && lane->exclusive)
+                run->begin = run->certain;
+        }
+    }
+}
+
+// The indexes refer to an order of runs that changes when starts move.
+static void drop_lane_orders(weir_report *report)
+{
+    for (size_t i = 0; i < report->lane_count; i++) {
+        free(report->lanes[i].by_end);
+        report->lanes[i].by_end = NULL;
+    }
+}
+
+// The runs' indexes by one of their times, or NULL if out of memory.
+static uint32_t *order_by(const weir_report *report, bool certain)
+{
+    struct keyed *keys = malloc((report->run_count + 1) * sizeof *keys);
+    uint32_t *order = malloc((report->run_count + 1) * sizeof *order);
+    if (!keys || !order) {
+        free(keys);
+        free(order);
+        return NULL;
+    }
+    for (size_t i = 0; i < report->run_count; i++) {
+        const struct weir__run *run = &report->runs[i];
+        keys[i] = (struct keyed){certain ? run->certain : run->end, (uint32_t)i};
+    }
+    qsort(keys, report->run_count, sizeof *keys, by_key);
+    for (size_t i = 0; i < report->run_count; i++)
+        order[i] = keys[i].index;
+    free(keys);
+    return order;
+}
+
+static bool find_before(weir_report *report)
+{
+    uint32_t *last = calloc(report->lane_count + 1, sizeof *last);
+    if (!last)
+        return false;
+    for (size_t i = 0; i < report->run_count; i++) {
+        uint32_t *latest = &last[report->runs[i].lane];
+        report->runs[i].before = *latest;
+        if (*latest == 0 || report->runs[i].end >= report->runs[*latest - 1].end)
+            *latest = (uint32_t)i + 1;
+    }
+    free(last);
+    return true;
+}
+
+static void find_span(weir_report *report)
+{
+    struct weir_report_summary *summary = &report->summary;
+    summary->begin_ns = UINT64_MAX;
+    summary->exact = true;
+    summary->operations = report->run_count;
+    for (size_t i = 0; i < report->run_count; i++) {
+        const struct weir__run *run = &report->runs[i];
+        report->run_of[run->operation] = (uint32_t)i + 1;
+        if (!run->of_device)
+            continue;
+        if (run->begin < summary->begin_ns)
+            summary->begin_ns = run->begin;
+        if (run->end > summary->end_ns)
+            summary->end_ns = run->end;
+        if (run->certain > run->begin)
+            summary->exact = false;
+    }
+    if (summary->begin_ns == UINT64_MAX)
+        summary->begin_ns = 0;
+    summary->span_ns = summary->end_ns - summary->begin_ns;
+}
+
+bool weir__measure_runs(weir_report *report)
+{
+    if (report->trace->operation_count >= UINT32_MAX || !make_runs(report))
+        return false;
+    qsort(report->runs, report->run_count, sizeof *report->runs, by_begin);
+    if (!sort_lanes(report))
+        return false;
+    find_exclusive(report);
+    find_certain(report);
+    drop_lane_orders(report);
+    // Copies whose start is exact now may begin later than before.
+    qsort(report->runs, report->run_count, sizeof *report->runs, by_begin);
+    report->by_certain = order_by(report, true);
+    report->by_end = order_by(report, false);
+    if (!report->by_certain || !report->by_end || !find_before(report))
+        return false;
+    find_span(report);
+    return true;
+}
+
+// A table is a grouping of runs: each run belongs to one row. There are two passes over the runs,
+// in the order of their earliest and of their latest starts, and each row keeps its union.
+
+struct group {
+    struct weir__cover most;
+    struct weir__cover least;
+    struct weir_report_row row;
+};
+
+struct grouping {
+    uint32_t *group_of; // of each run; NO_GROUP for those in none
+    struct group *groups;
+    size_t count;
+};
+
+#define NO_GROUP UINT32_MAX
+
+static void fill(const weir_report *report, struct grouping *grouping)
+{
+    for (size_t i = 0; i < report->run_count; i++) {
+        const struct weir__run *run = &report->runs[i];
+        if (grouping->group_of[i] == NO_GROUP)
+            continue;
+        struct group *group = &grouping->groups[grouping->group_of[i]];
+        weir__cover_add(&group->most, run->begin, run->end);
+        group->row.count++;
+        weir_sum_add(&group->row.bytes, report->trace->operations[run->operation].bytes);
+        weir_sum_add(&group->row.sum.most_ns, run->end - run->begin);
+        weir_sum_add(&group->row.sum.least_ns, run->end - run->certain);
+        if (run->end - run->begin > group->row.longest_ns)
+            group->row.longest_ns = run->end - run->begin;
+    }
+    for (size_t i = 0; i < report->run_count; i++) {
+        const uint32_t index = report->by_certain[i];
+        const struct weir__run *run = &report->runs[index];
+        if (grouping->group_of[index] != NO_GROUP)
+            weir__cover_add(&grouping->groups[grouping->group_of[index]].least, run->certain,
+                            run->end);
+    }
+}
+
+int weir__rows_by_busy(const void *a, const void *b)
+{
+    const struct weir_report_row *x = a;
+    const struct weir_report_row *y = b;
+    if (x->busy.most_ns != y->busy.most_ns)
+        return x->busy.most_ns > y->busy.most_ns ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+// Makes rows of the groups that have runs. Without `sorted` they keep their order.
+static bool make_rows(weir_report *report, weir_report_table table, struct grouping *grouping,
+                      bool sorted)
+{
+    struct weir__rows_of_table *out = &report->tables[table];
+    const uint64_t span = report->summary.span_ns;
+    out->rows = malloc((grouping->count + 1) * sizeof *out->rows);
+    if (!out->rows)
+        return false;
+    fill(report, grouping);
+    for (size_t i = 0; i < grouping->count; i++) {
+        struct group *group = &grouping->groups[i];
+        if (group->row.count == 0)
+            continue;
+        group->row.busy = (struct weir_report_time){group->least.covered, group->most.covered};
+        group->row.utilisation = span > 0 ? (double)group->most.covered / (double)span : 0;
+        out->rows[out->count++] = group->row;
+    }
+    if (sorted)
+        qsort(out->rows, out->count, sizeof *out->rows, weir__rows_by_busy);
+    return true;
+}
+
+static bool begin_grouping(const weir_report *report, struct grouping *grouping, size_t groups)
+{
+    grouping->count = groups;
+    grouping->group_of = malloc((report->run_count + 1) * sizeof *grouping->group_of);
+    grouping->groups = calloc(groups + 1, sizeof *grouping->groups);
+    return grouping->group_of && grouping->groups;
+}
+
+static void end_grouping(struct grouping *grouping)
+{
+    free(grouping->group_of);
+    free(grouping->groups);
+}
+
+static const struct weir_trace_operation *operation_of(const weir_report *report, size_t run)
+{
+    return &report->trace->operations[report->runs[run].operation];
+}
+
+// Devices, queues and engines: the groups are known.
+
+static bool measure_devices(weir_report *report)
+{
+    const struct weir_trace *trace = report->trace;
+    struct grouping grouping;
+    bool ok = begin_grouping(report, &grouping, trace->device_count);
+    for (size_t i = 0; ok && i < trace->device_count; i++) {
+        grouping.groups[i].row.name = trace->devices[i].name;
+        grouping.groups[i].row.device = trace->devices[i].index;
+    }
+    for (size_t i = 0; ok && i < report->run_count; i++)
+        grouping.group_of[i] =
+            report->runs[i].of_device ? report->lanes[report->runs[i].lane].device : NO_GROUP;
+    ok = ok && make_rows(report, WEIR_REPORT_DEVICES, &grouping, false);
+    end_grouping(&grouping);
+    return ok;
+}
+
+static bool measure_queues(weir_report *report)
+{
+    const struct weir_trace *trace = report->trace;
+    struct grouping grouping;
+    char text[160];
+    bool ok = begin_grouping(report, &grouping, trace->queue_count);
+    for (size_t i = 0; ok && i < trace->queue_count; i++) {
+        struct weir_report_row *row = &grouping.groups[i].row;
+        row->name =
+            weir__report_keep(report, weir__queue_name(&trace->queues[i], text, sizeof text));
+        row->device = trace->queues[i].device;
+        row->queue = trace->queues[i].id;
+        ok = row->name != NULL;
+    }
+    for (size_t i = 0; ok && i < report->run_count; i++)
+        grouping.group_of[i] =
+            report->runs[i].of_device ? operation_of(report, i)->queue_index : NO_GROUP;
+    ok = ok && make_rows(report, WEIR_REPORT_QUEUES, &grouping, false);
+    end_grouping(&grouping);
+    return ok;
+}
+
+static int by_lane(const void *a, const void *b)
+{
+    const struct weir_report_row *x = a;
+    const struct weir_report_row *y = b;
+    if (x->device != y->device)
+        return x->device < y->device ? -1 : 1;
+    return x->queue < y->queue ? -1 : x->queue > y->queue;
+}
+
+static bool measure_engines(weir_report *report)
+{
+    struct grouping grouping;
+    bool ok = begin_grouping(report, &grouping, report->lane_count);
+    for (size_t i = 0; ok && i < report->lane_count; i++) {
+        const struct weir__lane *lane = &report->lanes[i];
+        grouping.groups[i].row.name = weir_trace_engine_name(lane->engine);
+        grouping.groups[i].row.device = report->trace->devices[lane->device].index;
+        grouping.groups[i].row.queue = (uint64_t)lane->engine; // the sort key
+    }
+    for (size_t i = 0; ok && i < report->run_count; i++)
+        grouping.group_of[i] = report->runs[i].lane;
+    ok = ok && make_rows(report, WEIR_REPORT_ENGINES, &grouping, false);
+    end_grouping(&grouping);
+    if (!ok)
+        return false;
+    struct weir__rows_of_table *table = &report->tables[WEIR_REPORT_ENGINES];
+    qsort(table->rows, table->count, sizeof *table->rows, by_lane);
+    for (size_t i = 0; i < table->count; i++)
+        table->rows[i].queue = 0;
+    return true;
+}
+
+// Kinds, names and regions: the groups come from the operations.
+
+typedef const char *(*name_function)(const struct weir_trace_operation *operation, char *text,
+                                     size_t size);
+
+static const char *kind_name(const struct weir_trace_operation *operation, char *text, size_t size)
+{
+    snprintf(text, size, "%s", weir_trace_kind_name(operation->kind));
+    return text;
+}
+
+static const char *region_name(const struct weir_trace_operation *operation, char *text,
+                               size_t size)
+{
+    weir__region_family(operation->region, text, size);
+    return text;
+}
+
+// Operations without a name, such as those outside of regions, are in no row.
+static bool measure_named(weir_report *report, weir_report_table table, name_function name)
+{
+    struct weir__names *names = weir__names_create();
+    struct grouping grouping = {0};
+    char text[512];
+    uint32_t *numbers = malloc((report->run_count + 1) * sizeof *numbers);
+    bool ok = names && numbers;
+    for (size_t i = 0; ok && i < report->run_count; i++) {
+        const char *it = name(operation_of(report, i), text, sizeof text);
+        const size_t number = *it ? weir__names_number(names, it) : NO_GROUP;
+        ok = number != SIZE_MAX;
+        numbers[i] = (uint32_t)number;
+    }
+    const size_t count = ok ? weir__names_count(names) : 0;
+    ok = ok && begin_grouping(report, &grouping, count);
+    for (size_t i = 0; ok && i < count; i++) {
+        grouping.groups[i].row.name = weir__report_keep(report, weir__names_text(names, i));
+        ok = grouping.groups[i].row.name != NULL;
+    }
+    if (ok)
+        memcpy(grouping.group_of, numbers, report->run_count * sizeof *numbers);
+    ok = ok && make_rows(report, table, &grouping, true);
+    end_grouping(&grouping);
+    free(numbers);
+    weir__names_destroy(names);
+    return ok;
+}
+
+bool weir__measure_tables(weir_report *report)
+{
+    return measure_devices(report) && measure_queues(report) && measure_engines(report) &&
+           measure_named(report, WEIR_REPORT_KINDS, kind_name) &&
+           measure_named(report, WEIR_REPORT_NAMES, weir_trace_operation_title) &&
+           measure_named(report, WEIR_REPORT_REGIONS, region_name);
+}
+
+// The figures of the whole run.
+
+// As HTA distinguishes them, by the name only.
+static bool is_compute(const weir_report *report, const struct weir__run *run)
+{
+    const char *name = report->trace->operations[run->operation].name;
+    return report->lanes[run->lane].engine == WEIR_ENGINE_KERNELS &&
+           !weir_trace_is_communication(name) && !strstr(name, "Memcpy") && !strstr(name, "Memset");
+}
+
+static void measure_breakdown(weir_report *report, uint64_t *out_busy)
+{
+    struct weir_report_summary *summary = &report->summary;
+    struct weir__cover all = {0};
+    struct weir__cover compute = {0};
+    for (size_t i = 0; i < report->run_count; i++) {
+        const struct weir__run *run = &report->runs[i];
+        if (run->of_device)
+            weir__cover_add(&all, run->begin, run->end);
+        if (is_compute(report, run))
+            weir__cover_add(&compute, run->begin, run->end);
+    }
+    *out_busy = all.covered;
+    summary->idle_ns = summary->span_ns - all.covered;
+    summary->compute_ns = compute.covered;
+    summary->non_compute_ns = all.covered - compute.covered;
+}
+
+static void measure_bound(weir_report *report)
+{
+    struct weir_report_summary *summary = &report->summary;
+    summary->bound_engine = "";
+    for (size_t i = 0; i < report->lane_count; i++) {
+        const struct weir__lane *lane = &report->lanes[i];
+        if (lane->engine == WEIR_ENGINE_HOST)
+            continue;
+        const struct weir__rows_of_table *table = &report->tables[WEIR_REPORT_ENGINES];
+        const uint32_t device = report->trace->devices[lane->device].index;
+        const char *name = weir_trace_engine_name(lane->engine);
+        for (size_t k = 0; k < table->count; k++) {
+            const struct weir_report_row *row = &table->rows[k];
+            if (row->device != device || strcmp(row->name, name) != 0 ||
+                row->busy.most_ns <= summary->bound_ns)
+                continue;
+            summary->bound_ns = row->busy.most_ns;
+            summary->bound_device = device;
+            summary->bound_engine = name;
+            report->bound_lane = i;
+        }
+    }
+    if (summary->bound_ns > 0)
+        summary->bound_distance = (double)summary->span_ns / (double)summary->bound_ns;
+}
+
+static bool tells_of_no_overlap(const struct weir_trace_device *device)
+{
+    return device->copy_engines_to_device == 0 && device->copy_engines_to_host == 0 &&
+           device->concurrent_kernels == 1;
+}
+
+// A device may run more at once than its limits promise: then it is not serial.
+static void find_serial(weir_report *report, uint64_t sum, uint64_t busy)
+{
+    const struct weir_trace *trace = report->trace;
+    const struct weir__rows_of_table *devices = &report->tables[WEIR_REPORT_DEVICES];
+    report->summary.serial_reason = report->serial_reason;
+    if (sum > busy || devices->count != 1)
+        return;
+    for (size_t i = 0; i < trace->device_count; i++)
+        if (trace->devices[i].index == devices->rows[0].device &&
+            tells_of_no_overlap(&trace->devices[i]))
+            snprintf(report->serial_reason, sizeof report->serial_reason,
+                     "%.100s has no copy engine and runs one kernel at a time, and no two "
+                     "operations ran at once",
+                     *trace->devices[i].name ? trace->devices[i].name : "the device");
+}
+
+bool weir__measure_summary(weir_report *report)
+{
+    struct weir_report_summary *summary = &report->summary;
+    struct weir_report_time sum = {0};
+    uint64_t busy;
+    measure_breakdown(report, &busy);
+    measure_bound(report);
+    for (size_t i = 0; i < report->run_count; i++) {
+        const struct weir__run *run = &report->runs[i];
+        if (!run->of_device)
+            continue;
+        weir_sum_add(&sum.most_ns, run->end - run->begin);
+        weir_sum_add(&sum.least_ns, run->end - run->certain);
+    }
+    if (summary->span_ns > 0) {
+        summary->speedup_least = (double)sum.least_ns / (double)summary->span_ns;
+        summary->speedup_most = (double)sum.most_ns / (double)summary->span_ns;
+    }
+    summary->dropped = report->trace->meta.dropped;
+    summary->truncated = report->trace->meta.truncated;
+    find_serial(report, sum.most_ns, busy);
+    return true;
+}
