@@ -113,19 +113,6 @@ struct tcp_group {
 extern const struct local_wire local_tcp_wire;
 
 struct tcp_group *local_tcp_of(const struct local_run *run);
-// In the other groups of this rank: it waits here for `awaits`; TCP_NONE: no longer.
-void local_tcp_tell_elsewhere(const struct local_run *run, uint32_t awaits);
-// Sends and receives until all that is to be received is there, and with `sends` all is sent.
-bool local_tcp_pump(struct local_run *run, bool sends);
-// Whether the heads of a collective that have come are the same; fails the group if not.
-bool local_tcp_judge(const struct local_run *run);
-// The end of a call: nothing is asked any more.
-void local_tcp_stop_asking(struct tcp_group *group);
-void local_tcp_append(struct tcp_list *list, struct tcp_span *span);
-// Sends news to the control connection of one peer, unless the group has failed.
-void local_tcp_say(struct tcp_group *group, uint32_t index, enum tcp_news_kind kind,
-                   uint32_t number);
-void local_tcp_send_news(struct tcp_group *group, uint32_t index, const struct tcp_news *news);
 // Reads what a peer's control connection has. False once that has failed the group. The end of a peer
 // does not: it may have sent all that this call needs.
 bool local_tcp_read_news(const struct local_run *run, uint32_t index);
@@ -133,18 +120,13 @@ bool local_tcp_read_news(const struct local_run *run, uint32_t index);
 // connection says.
 bool local_tcp_lost(const struct local_run *run, uint32_t index);
 // Allocates the staging memory, once.
-bool local_tcp_stage(struct local_run *run);
-bool local_tcp_messages(struct local_run *run);
 bool local_tcp_offer(struct local_run *run, struct local_record *record);
 weir_status local_tcp_split(struct local_run *run, const struct local_part *part,
                             struct local_group **out_group);
 
 // Opens a door at which ranks of the group reach this one. NULL with errno.
-struct local_door *local_tcp_door(const struct tcp_group *group);
 void local_tcp_door_close(const struct tcp_group *group, struct local_door *door);
 // Where a peer's door with these numbers is.
-struct local_address local_tcp_peer_door(const struct tcp_group *group, uint32_t peer,
-                                         uint32_t number, uint32_t port);
 weir_status local_tcp_shrink(struct local_group *group, const struct weir_transport_shrink *params,
                              struct local_group **out_group);
 
@@ -171,5 +153,54 @@ bool local_tcp_begin(struct tcp_group *group, uint64_t timeout_ns, uint64_t dead
 // Collects a record of each rank of a new group. False if that has failed the group.
 bool local_tcp_all_gather(struct tcp_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
                           const void *record, size_t size, void *records);
+
+// What the ranks of a group that has failed settle over its control connections, which still stand:
+// first which of them go on, and where each listens; then whether each has joined the others.
+//
+// Both are a step of one kind: each rank tells all others a value. The first rank that has told
+// gathers: when those that it waits for have told or have gone, or its patience is at an end, it sends
+// the list of ranks and values to all. A rank passes the list on to all others before it uses it, so
+// that none goes on by a list that another one, which lives, never gets. If the rank that gathers
+// goes, or says nothing for long, the next one gathers.
+//
+// A rank that stops for long and then goes on may gather a second list of the step. Its token is another one,
+// so that at most one of their groups can be joined by all of its ranks.
+
+// Values of the second step.
+enum {
+    TCP_JOINED = 1,
+    TCP_NOT_JOINED = 2,
+    TCP_IN_VAIN = 3 // not, because another one has not
+};
+
+struct tcp_gather {
+    struct tcp_group *whole;
+    uint64_t patience_ns; // of the rank that gathers; the others have twice as much with it
+    uint64_t deadline_ns; // of weir_clock_now_ns(), for all steps
+    bool *awaited;        // the ranks of the step, as far as they are waited for
+    bool in_vain;         // local_tcp_gather_is_in_vain() was
+    bool settled;         // the list is there:
+    uint32_t count;
+    uint64_t token;
+    struct tcp_member *members; // these two have room for all ranks of the whole
+    struct tcp_member *spare;
+};
+
+// Bytes between the processes of one machine, through memory that all ranks have mapped: each copies to its window
+// what others need of it, and they take it or add it up from there. That is a copy more than reading the others'
+// memory, and yet faster, for the kernel does not have to look up their pages; and ranks wait for each other by words
+// in the windows, without messages.
+//
+// Ranks agree on it when a group is made: each hands its window to each other one over their connection, as a
+// descriptor of memory without a name whose size is sealed. What is read belongs to the group, and not to the caller,
+// so a rank whose call has failed may return at once.
+
+// Exchanges windows, if all ranks can. False if that has failed the group.
+bool local_window_agree(struct tcp_group *group, uint64_t timeout_ns, uint64_t deadline_ns);
+void local_window_destroy(struct tcp_group *group);
+// Whether the call's bytes go that way: the same answer on all ranks.
+bool local_window_takes(const struct local_run *run);
+// Moves the pieces of one phase, after the ranks have met.
+bool local_window_phase(struct local_run *run, uint32_t phase);
 
 #endif

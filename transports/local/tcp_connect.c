@@ -3,11 +3,243 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/siphash.h"
-#include "transports/local/tcp_gather.h"
-#include "transports/local/window.h"
+#include "base/text.h"
+#include "transports/local/tcp.h"
+
+static uint32_t own_rank(const struct tcp_gather *gather)
+{
+    return gather->whole->local.rank;
+}
+
+static bool has_told(const struct tcp_gather *gather, uint32_t rank)
+{
+    const struct tcp_peer *peer = &gather->whole->peers[rank];
+    return gather->awaited[rank] && !peer->left && peer->told_step == gather->whole->step;
+}
+
+// One that is at a later step tells nothing in this one any more.
+static bool may_tell(const struct tcp_gather *gather, uint32_t rank)
+{
+    const struct tcp_peer *peer = &gather->whole->peers[rank];
+    return rank != own_rank(gather) && gather->awaited[rank] && !peer->left &&
+           peer->told_step < gather->whole->step;
+}
+
+static bool all_have_told(const struct tcp_gather *gather)
+{
+    uint32_t rank = 0;
+    while (rank < gather->whole->local.count && !may_tell(gather, rank))
+        rank++;
+    return rank == gather->whole->local.count;
+}
+
+// The rank that gathers.
+static uint32_t first_that_has_told(const struct tcp_gather *gather)
+{
+    uint32_t rank = 0;
+    while (rank < own_rank(gather) && !has_told(gather, rank))
+        rank++;
+    return rank;
+}
+
+// Reads the list that follows a SETTLED. One of an earlier step is passed on by another rank, late; one
+// of a later step has been settled without this rank.
+static void read_list(struct tcp_gather *gather, struct tcp_peer *peer)
+{
+    const struct tcp_news *news = &peer->news;
+    struct tcp_member *list = gather->spare;
+    // One that stops within its list must not keep this rank from what the others say.
+    const uint64_t until_ns =
+        local_sooner(gather->deadline_ns, weir_clock_now_ns() + gather->patience_ns);
+    if (news->number > gather->whole->local.count ||
+        !local_read_all(peer->control, list, news->number * sizeof *list, until_ns)) {
+        peer->left = peer->died = true;
+        return;
+    }
+    if (news->step < gather->whole->step)
+        return;
+    gather->spare = gather->members;
+    gather->members = list;
+    gather->count = news->step == gather->whole->step ? news->number : 0;
+    gather->token = news->value;
+    gather->settled = true;
+}
+
+// Reads what a peer has said, up to a list.
+static void listen_to(struct tcp_gather *gather, struct tcp_peer *peer)
+{
+    for (int pieces = 0; !peer->left && !gather->settled && pieces < TCP_MOST_PIECES; pieces++) {
+        const ssize_t got = recv(peer->control, (char *)&peer->news + peer->news_size,
+                                 sizeof peer->news - peer->news_size, 0);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        peer->news_size += got > 0 ? (size_t)got : 0;
+        if (got > 0 && peer->news_size < sizeof peer->news)
+            continue;
+        peer->news_size = 0;
+        if (got <= 0 || peer->news.kind == TCP_LEAVES) {
+            peer->left = true;
+            peer->died = got <= 0;
+        } else if (peer->news.kind == TCP_TELLS) {
+            peer->told_step = peer->news.step;
+            peer->told = peer->news.value;
+        } else if (peer->news.kind == TCP_SETTLED) {
+            read_list(gather, peer);
+        }
+    }
+}
+
+// Sets an entry for each rank of the whole, and reads what those with something have said.
+static void local_tcp_gather_polls(const struct tcp_gather *gather, struct pollfd *polls)
+{
+    const struct tcp_group *whole = gather->whole;
+    for (uint32_t i = 0; i < whole->local.count; i++)
+        polls[i] = (struct pollfd){.fd = whole->peers[i].left ? -1 : whole->peers[i].control,
+                                   .events = POLLIN};
+}
+
+static void local_tcp_gather_listen(struct tcp_gather *gather, const struct pollfd *polls)
+{
+    for (uint32_t i = 0; i < gather->whole->local.count; i++)
+        if (polls[i].revents)
+            listen_to(gather, &gather->whole->peers[i]);
+}
+
+// Sleeps until a peer says something, at most until the deadline.
+static void hear(struct tcp_gather *gather, uint64_t deadline_ns)
+{
+    struct pollfd *polls = gather->whole->polls;
+    local_tcp_gather_polls(gather, polls);
+    if (poll(polls, gather->whole->local.count, local_poll_ms(deadline_ns)) > 0)
+        local_tcp_gather_listen(gather, polls);
+}
+
+static void make_list(struct tcp_gather *gather)
+{
+    const struct tcp_group *whole = gather->whole;
+    struct weir_siphash_key key;
+    gather->count = 0;
+    for (uint32_t i = 0; i < whole->local.count; i++)
+        if (i == own_rank(gather) || has_told(gather, i))
+            gather->members[gather->count++] =
+                (struct tcp_member){.rank = i, .value = whole->peers[i].told};
+    weir_siphash_random_key(&key);
+    gather->token = key.words[0];
+    gather->settled = true;
+}
+
+// To all ranks, with a list of the step or without. One that has died meanwhile is found later.
+static void send_to_all(struct tcp_gather *gather, const struct tcp_news *news,
+                        const struct tcp_member *list, uint32_t count)
+{
+    const uint64_t until_ns =
+        local_sooner(gather->deadline_ns, weir_clock_now_ns() + gather->patience_ns);
+    for (uint32_t i = 0; i < gather->whole->local.count; i++) {
+        const struct tcp_peer *peer = &gather->whole->peers[i];
+        if (i != own_rank(gather) && !peer->left &&
+            local_write_all(peer->control, news, sizeof *news, until_ns) && count > 0)
+            (void)local_write_all(peer->control, list, count * sizeof *list, until_ns);
+    }
+}
+
+static void pass_on(struct tcp_gather *gather)
+{
+    const struct tcp_news news = {.kind = TCP_SETTLED,
+                                  .number = gather->count,
+                                  .value = gather->token,
+                                  .step = gather->whole->step};
+    send_to_all(gather, &news, gather->members, gather->count);
+}
+
+// Allocates the arrays. False if out of memory.
+static bool local_tcp_gather_create(struct tcp_gather *gather)
+{
+    const struct weir_host *host = gather->whole->local.host;
+    const size_t count = gather->whole->local.count;
+    gather->awaited = host->allocate(count * sizeof *gather->awaited);
+    gather->members = host->allocate(count * sizeof *gather->members);
+    gather->spare = host->allocate(count * sizeof *gather->spare);
+    return gather->awaited && gather->members && gather->spare;
+}
+
+static void local_tcp_gather_destroy(struct tcp_gather *gather)
+{
+    const struct weir_host *host = gather->whole->local.host;
+    host->release(gather->spare);
+    host->release(gather->members);
+    host->release(gather->awaited);
+}
+
+// Steps have numbers, alike on all ranks: each attempt to go on has the next odd one and the one after it.
+// The first step waits for all ranks, the second one for those of the first one's list.
+static void local_tcp_gather_begin(struct tcp_gather *gather)
+{
+    for (uint32_t i = 0; i < gather->whole->local.count; i++)
+        gather->awaited[i] = true;
+    gather->whole->step = (gather->whole->step + 1) | 1;
+    gather->settled = false;
+}
+
+static void local_tcp_gather_begin_second(struct tcp_gather *gather)
+{
+    memset(gather->awaited, 0, gather->whole->local.count * sizeof *gather->awaited);
+    for (uint32_t i = 0; i < gather->count; i++)
+        if (gather->members[i].rank < gather->whole->local.count)
+            gather->awaited[gather->members[i].rank] = true;
+    gather->whole->step++;
+    gather->settled = false;
+}
+
+// Tells all ranks the value, which is not 0.
+static void local_tcp_gather_tell(struct tcp_gather *gather, uint64_t value)
+{
+    const struct tcp_news news = {.kind = TCP_TELLS, .value = value, .step = gather->whole->step};
+    gather->whole->peers[own_rank(gather)].told = value;
+    send_to_all(gather, &news, NULL, 0);
+}
+
+// Waits for the list, or gathers it. False at the deadline.
+static bool local_tcp_gather_settle(struct tcp_gather *gather)
+{
+    const uint32_t own = own_rank(gather);
+    const uint64_t patient_until_ns = weir_clock_now_ns() + gather->patience_ns;
+    uint32_t gathers = UINT32_MAX;
+    uint64_t until_ns = 0;
+    hear(gather, 0);
+    while (!gather->settled) {
+        const uint64_t now_ns = weir_clock_now_ns();
+        const uint32_t first = first_that_has_told(gather);
+        if (now_ns >= gather->deadline_ns)
+            return false;
+        if (first != gathers)
+            until_ns = first == own ? patient_until_ns : now_ns + 2 * gather->patience_ns;
+        gathers = first;
+        if (first == own && (now_ns >= until_ns || all_have_told(gather)))
+            make_list(gather);
+        else if (now_ns >= until_ns)
+            gather->awaited[first] = false;
+        else
+            hear(gather, local_sooner(until_ns, gather->deadline_ns));
+    }
+    pass_on(gather);
+    return true;
+}
+
+// Or all is settled without this one.
+static bool local_tcp_gather_is_in_vain(struct tcp_gather *gather)
+{
+    gather->in_vain = gather->settled;
+    for (uint32_t i = 0; i < gather->whole->local.count && !gather->in_vain; i++) {
+        const struct tcp_peer *peer = &gather->whole->peers[i];
+        gather->in_vain = i != own_rank(gather) && gather->awaited[i] &&
+                          (peer->left || (has_told(gather, i) && peer->told != TCP_JOINED));
+    }
+    return gather->in_vain;
+}
 
 static int *place_of(struct tcp_peer *peer, uint32_t purpose)
 {
@@ -159,7 +391,7 @@ bool local_tcp_begin(struct tcp_group *group, uint64_t timeout_ns, uint64_t dead
 
 // On the network it is at the address by which a peer is reached. Where there is no way to it any more, ranks of this
 // machine need none.
-struct local_door *local_tcp_door(const struct tcp_group *group)
+static struct local_door *local_tcp_door(const struct tcp_group *group)
 {
     struct local_door *door = group->local.host->allocate(sizeof *door);
     struct local_address own = {.size = 0};
@@ -188,8 +420,8 @@ void local_tcp_door_close(const struct tcp_group *group, struct local_door *door
     group->local.host->release(door);
 }
 
-struct local_address local_tcp_peer_door(const struct tcp_group *group, uint32_t peer,
-                                         uint32_t number, uint32_t port)
+static struct local_address local_tcp_peer_door(const struct tcp_group *group, uint32_t peer,
+                                                uint32_t number, uint32_t port)
 {
     struct local_address address = group->peers[peer].address;
     if (local_address_is_machine(&address))
@@ -257,4 +489,194 @@ weir_status local_tcp_split(struct local_run *run, const struct local_part *part
         local_tcp_destroy(group);
     return cause[0] ? weir_host_fail(host, WEIR_ERROR_COMM, NULL, "%s", cause)
                     : weir_host_no_memory(host, "a part of a group");
+}
+
+// The ranks that go on after a group between processes has failed. Each listens, and tells the others
+// where; those of the list that comes of it join each other, and go on if all of them have.
+
+// What a rank tells in the first step: the numbers of its door.
+#define PORT_BITS 16u
+#define PORT_MASK 0xffffu
+
+struct shrink {
+    struct tcp_gather gather;
+    const struct weir_transport_shrink *params;
+    struct local_door *door;
+    uint64_t token;
+    uint32_t count;             // of members
+    struct tcp_member *members; // with the numbers of their doors
+    struct local_address *addresses;
+    char cause[LOCAL_CAUSE_SIZE]; // of this rank's failure to join; "": there is none
+};
+
+static const struct tcp_group *whole_of(const struct shrink *shrink)
+{
+    return shrink->gather.whole;
+}
+
+static weir_status fail_late(const struct shrink *shrink)
+{
+    char duration[WEIR_TEXT_QUANTITY_SIZE];
+    weir_text_duration(duration, 2 * (double)shrink->params->timeout_ns);
+    return weir_host_fail(whole_of(shrink)->local.host, WEIR_ERROR_COMM,
+                          "end the ranks that have stopped, and shrink the communicator again",
+                          "'%s': the ranks that are left have not settled in %s which they are",
+                          shrink->params->label, duration);
+}
+
+static weir_status find_members(struct shrink *shrink)
+{
+    shrink->door = local_tcp_door(whole_of(shrink));
+    if (!shrink->door && errno == ENOMEM)
+        return weir_host_no_memory(whole_of(shrink)->local.host, "a group");
+    if (!shrink->door)
+        return weir_host_fail(whole_of(shrink)->local.host, WEIR_ERROR_SYSTEM, NULL,
+                              "'%s': rank %u cannot listen: %s", shrink->params->label,
+                              whole_of(shrink)->local.rank, strerror(errno));
+    local_tcp_gather_begin(&shrink->gather);
+    local_tcp_gather_tell(&shrink->gather,
+                          (uint64_t)shrink->door->number << PORT_BITS | shrink->door->port);
+    if (!local_tcp_gather_settle(&shrink->gather))
+        return fail_late(shrink);
+    shrink->token = shrink->gather.token;
+    shrink->count = shrink->gather.count;
+    memcpy(shrink->members, shrink->gather.members, shrink->count * sizeof *shrink->members);
+    return WEIR_OK;
+}
+
+static uint32_t own_member(const struct shrink *shrink)
+{
+    uint32_t index = 0;
+    while (index < shrink->count && shrink->members[index].rank != whole_of(shrink)->local.rank)
+        index++;
+    return index;
+}
+
+static bool connect_members(struct shrink *shrink, struct tcp_group *group)
+{
+    const struct tcp_group *whole = whole_of(shrink);
+    const uint64_t deadline_ns = local_sooner(shrink->gather.deadline_ns,
+                                              weir_clock_now_ns() + 2 * shrink->gather.patience_ns);
+    for (uint32_t i = 0; i < group->local.rank; i++) {
+        const struct tcp_member *member = &shrink->members[i];
+        if (member->rank < whole->local.count)
+            shrink->addresses[i] =
+                local_tcp_peer_door(whole, member->rank, (uint32_t)(member->value >> PORT_BITS),
+                                    (uint32_t)(member->value & PORT_MASK));
+    }
+    group->secret = whole->secret;
+    group->maps_memory = whole->maps_memory;
+    return local_tcp_connect(group, shrink->addresses, shrink->door, shrink->token, deadline_ns,
+                             &shrink->gather, shrink->cause) &&
+           local_tcp_begin(group, shrink->params->timeout_ns, deadline_ns, shrink->cause);
+}
+
+// What a member has told of joining; 0: nothing in time, or it has gone.
+static uint64_t told_of_joining(const struct shrink *shrink, uint32_t rank)
+{
+    const struct tcp_gather *gather = &shrink->gather;
+    for (uint32_t i = 0; i < gather->count; i++)
+        if (gather->members[i].rank == rank)
+            return gather->members[i].value;
+    return 0;
+}
+
+// Finds a member that has not joined: the cause, if one is, and not one that waited for it in vain.
+static bool find_missing(const struct shrink *shrink, uint32_t *out_rank)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < shrink->count; i++) {
+        const uint64_t told = told_of_joining(shrink, shrink->members[i].rank);
+        if (told == TCP_JOINED || (found && told == TCP_IN_VAIN))
+            continue;
+        *out_rank = shrink->members[i].rank;
+        found = true;
+        if (told != TCP_IN_VAIN)
+            break;
+    }
+    return found;
+}
+
+static weir_status fail_without(struct shrink *shrink, uint32_t rank)
+{
+    if (!shrink->cause[0])
+        snprintf(shrink->cause, sizeof shrink->cause,
+                 "'%s': rank %u, which was to go on too, has not joined the others",
+                 shrink->params->label, rank);
+    return weir_host_fail(whole_of(shrink)->local.host, WEIR_ERROR_COMM,
+                          "shrink the communicator again", "%s", shrink->cause);
+}
+
+static uint32_t what_to_tell(const struct shrink *shrink, bool joined)
+{
+    if (joined)
+        return TCP_JOINED;
+    return shrink->gather.in_vain ? TCP_IN_VAIN : TCP_NOT_JOINED;
+}
+
+// All members come here, and none goes on unless all have joined.
+static weir_status join(struct shrink *shrink, uint32_t rank, struct local_group **out_group)
+{
+    const struct weir_host *host = whole_of(shrink)->local.host;
+    weir_status status = WEIR_OK;
+    uint32_t missing = 0;
+    local_tcp_gather_begin_second(&shrink->gather);
+    struct tcp_group *group = local_tcp_create(host, shrink->params->label, rank, shrink->count);
+    const bool joined = group && connect_members(shrink, group);
+    local_tcp_gather_tell(&shrink->gather, what_to_tell(shrink, joined));
+    if (!local_tcp_gather_settle(&shrink->gather))
+        status = fail_late(shrink);
+    else if (!joined && !shrink->cause[0] && !shrink->gather.in_vain)
+        status = weir_host_no_memory(host, "a group");
+    else if (find_missing(shrink, &missing))
+        status = fail_without(shrink, missing);
+    if (status == WEIR_OK)
+        *out_group = &group->local;
+    else if (group)
+        local_tcp_destroy(group);
+    return status;
+}
+
+static weir_status go_on(struct shrink *shrink, struct local_group **out_group)
+{
+    weir_status status = find_members(shrink);
+    if (status < 0)
+        return status;
+    const uint32_t rank = own_member(shrink);
+    if (rank < shrink->count)
+        return join(shrink, rank, out_group);
+    shrink->gather.whole->left_out = true;
+    return local_shrink_without(&whole_of(shrink)->local);
+}
+
+weir_status local_tcp_shrink(struct local_group *group, const struct weir_transport_shrink *params,
+                             struct local_group **out_group)
+{
+    const struct weir_host *host = group->host;
+    const uint64_t now_ns = weir_clock_now_ns();
+    char cause[LOCAL_CAUSE_SIZE];
+    if (local_tcp_is_inherited((struct tcp_group *)group) && group->wire->failed(group, cause))
+        return weir_host_fail(host, WEIR_ERROR_COMM, "call it in the parent", "%s", cause);
+    struct shrink shrink = {
+        .gather = {.whole = (struct tcp_group *)group,
+                   .patience_ns = local_shrink_patience(params),
+                   .deadline_ns = params->timeout_ns > UINT64_MAX / 4
+                                      ? UINT64_MAX / 2
+                                      : now_ns + 2 * params->timeout_ns},
+        .params = params,
+        .members = host->allocate(group->count * sizeof *shrink.members),
+        .addresses = host->allocate(group->count * sizeof *shrink.addresses),
+    };
+    weir_status status = WEIR_OK;
+    if (shrink.gather.whole->left_out)
+        status = local_shrink_without(group);
+    else if (shrink.members && shrink.addresses && local_tcp_gather_create(&shrink.gather))
+        status = go_on(&shrink, out_group);
+    else
+        status = weir_host_no_memory(host, "a group");
+    local_tcp_door_close(shrink.gather.whole, shrink.door);
+    local_tcp_gather_destroy(&shrink.gather);
+    host->release(shrink.addresses);
+    host->release(shrink.members);
+    return status;
 }

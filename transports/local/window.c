@@ -4,7 +4,7 @@
 //
 // NOLINTNEXTLINE(bugprone-reserved-identifier): for memfd_create(), seals and syscall()
 #define _GNU_SOURCE
-#include "transports/local/window.h"
+#include "transports/local/tcp.h"
 
 #include <errno.h>
 #include <fcntl.h>

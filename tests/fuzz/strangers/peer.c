@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/strangers/round.h"
-#include "transports/local/tcp_gather.h"
+#include "transports/local/tcp.h"
 
 #define WINDOW_BYTES (4096 + ((size_t)1 << 20))
 #define CALL_NS (30 * ROUND_MS)
