@@ -2,7 +2,7 @@
 //
 // A group's part that knows no wire (group.c) numbers and checks calls and keeps the first cause of a
 // failure; call.c compares calls and says which piece of whose memory each rank needs for a collective, in one or two
-// phases; a wire carries those pieces: hub.c within a process, tcp.c between processes.
+// phases; a wire carries those pieces: hub.c within a process, mesh.c between processes.
 //
 // The arithmetic has one order: each element of a reduction is ((x0 + x1) + x2) + …, in the order of
 // ranks, whatever the count of elements and whichever the wire.

@@ -2,14 +2,14 @@
 // in an order that both sides know from their calls. The other one, the control connection, carries
 // only the cause of a failure, or that a rank leaves; its end without either is a rank that has died. A rank
 // whose time is nearly over asks there for whom the others wait. After a failure the ranks that are left settle
-// there which of them go on: tcp_gather.h.
+// there which of them go on: mesh_gather.h.
 //
 // Ranks of one machine have sockets of it, and share memory for what is large (window.h). Between machines this is
 // the line of control for ranks whose devices' memory an engine carries: it takes a few bytes at a time.
 //
 // No thread serves them: a call looks after all connections while it waits.
-#ifndef WEIR_LOCAL_TCP_H
-#define WEIR_LOCAL_TCP_H
+#ifndef WEIR_LOCAL_MESH_H
+#define WEIR_LOCAL_MESH_H
 
 #include <pthread.h>
 #include <sys/types.h>
@@ -18,38 +18,38 @@
 #include "transports/local/local.h"
 
 // Bytes that are to be sent, or received, in the order of a peer's list.
-struct tcp_span {
-    struct tcp_span *next;
+struct mesh_span {
+    struct mesh_span *next;
     char *at;
     size_t left;
     struct local_head *head; // a head that is received: compared as soon as it is there
     const struct weir_transport_part *message; // whose head; NULL: the collective's
 };
 
-struct tcp_list {
-    struct tcp_span *first;
-    struct tcp_span **end;
+struct mesh_list {
+    struct mesh_span *first;
+    struct mesh_span **end;
 };
 
 // Where a rank waits for no other one.
-#define TCP_NONE UINT32_MAX
+#define MESH_NONE UINT32_MAX
 
 // So many pieces of a control connection are read at a time: one that says things without end keeps no call from its
 // deadline.
-#define TCP_MOST_PIECES 64
+#define MESH_MOST_PIECES 64
 
 // What control connections carry.
-enum tcp_news_kind {
-    TCP_FAILED = 1,
-    TCP_LEAVES = 2,
-    TCP_TELLS = 3,   // these two as tcp_gather.h has them
-    TCP_SETTLED = 4, // a struct tcp_member for each follows
-    TCP_ASKS = 5,    // for whom the peer waits, now and when that changes
-    TCP_WAITS = 6,
-    TCP_ELSEWHERE = 7 // it waits in another group, or waits no more
+enum mesh_news_kind {
+    MESH_FAILED = 1,
+    MESH_LEAVES = 2,
+    MESH_TELLS = 3,   // these two as mesh_gather.h has them
+    MESH_SETTLED = 4, // a struct mesh_member for each follows
+    MESH_ASKS = 5,    // for whom the peer waits, now and when that changes
+    MESH_WAITS = 6,
+    MESH_ELSEWHERE = 7 // it waits in another group, or waits no more
 };
 
-struct tcp_news {
+struct mesh_news {
     uint32_t kind;
     // SETTLED: how many members follow; ASKS: 0: no more; WAITS: for which rank
     uint32_t number;
@@ -59,100 +59,100 @@ struct tcp_news {
 };
 
 // A rank and what it has told.
-struct tcp_member {
+struct mesh_member {
     uint64_t value;
     uint32_t rank;
     uint32_t unused;
 };
 
-struct tcp_peer {
+struct mesh_peer {
     int data;
     int control;
     struct local_address address; // of its door's host, or of the machine
     bool left;                    // its control connection has ended, or it has said that it leaves
     bool died;                    // it has not said so
     bool asks;                    // it wants to know for whom this rank waits
-    uint32_t awaits; // the rank for which it waits, as it has said; TCP_NONE: it has not
+    uint32_t awaits; // the rank for which it waits, as it has said; MESH_NONE: it has not
     char waits_in[LOCAL_CALL_SIZE];       // the call in which it does
     char elsewhere[LOCAL_ELSEWHERE_SIZE]; // the one of another group; "": it has not said so
     bool has_head;
     struct local_head head;     // its latest collective
     struct local_head incoming; // its next one
-    struct tcp_list in;
-    struct tcp_list out;
-    struct tcp_span spans[4]; // of a collective: head and bytes, each way
-    struct tcp_news news;
+    struct mesh_list in;
+    struct mesh_list out;
+    struct mesh_span spans[4]; // of a collective: head and bytes, each way
+    struct mesh_news news;
     size_t news_size;   // received of it
-    uint32_t told_step; // these two for tcp_gather.c: what it has told last
+    uint32_t told_step; // these two for mesh_gather.c: what it has told last
     uint64_t told;
 };
 
-struct tcp_group {
+struct mesh_group {
     struct local_group local;
     pthread_mutex_t lock; // guards `failed`, `cause` and what is sent to control connections
-    uint32_t awaits;      // TCP_NONE: this rank does not wait
+    uint32_t awaits;      // MESH_NONE: this rank does not wait
     bool elsewhere;       // the other groups of the rank have been told that it waits in this one
     uint64_t asked_ns; // the deadline of the call for which the others are asked; 0: they are not
     bool failed;
     struct local_cause cause;
-    bool maps_memory;            // where it can: the setting `memory`
-    struct tcp_windows *windows; // of all ranks; NULL: all bytes go over the connections
-    bool eager;                  // there are no more ranks than processors
-    int wake;                    // an eventfd: abort() while a call waits
-    struct local_secret secret;  // of ranks of other machines
-    struct local_door *door;     // of a split
-    unsigned forks;              // before it was made: descriptors.h
-    uint32_t step;               // of those that go on after a failure
-    bool left_out;               // they have gone on without this rank
-    char *staging;               // a segment of each rank, for reductions
+    bool maps_memory;             // where it can: the setting `memory`
+    struct mesh_windows *windows; // of all ranks; NULL: all bytes go over the connections
+    bool eager;                   // there are no more ranks than processors
+    int wake;                     // an eventfd: abort() while a call waits
+    struct local_secret secret;   // of ranks of other machines
+    struct local_door *door;      // of a split
+    unsigned forks;               // before it was made: descriptors.h
+    uint32_t step;                // of those that go on after a failure
+    bool left_out;                // they have gone on without this rank
+    char *staging;                // a segment of each rank, for reductions
     size_t segment;
-    struct tcp_peer *peers; // this rank's own is unused
+    struct mesh_peer *peers; // this rank's own is unused
     struct pollfd *polls;
 };
 
-extern const struct local_wire local_tcp_wire;
+extern const struct local_wire local_mesh_wire;
 
-struct tcp_group *local_tcp_of(const struct local_run *run);
+struct mesh_group *local_mesh_of(const struct local_run *run);
 // Reads what a peer's control connection has. False once that has failed the group. The end of a peer
 // does not: it may have sent all that this call needs.
-bool local_tcp_read_news(const struct local_run *run, uint32_t index);
+bool local_mesh_read_news(const struct local_run *run, uint32_t index);
 // The data connection of a peer has ended, or its memory: fails the group with what its control
 // connection says.
-bool local_tcp_lost(const struct local_run *run, uint32_t index);
+bool local_mesh_lost(const struct local_run *run, uint32_t index);
 // Allocates the staging memory, once.
-bool local_tcp_offer(struct local_run *run, struct local_record *record);
-weir_status local_tcp_split(struct local_run *run, const struct local_part *part,
-                            struct local_group **out_group);
-
-// Opens a door at which ranks of the group reach this one. NULL with errno.
-void local_tcp_door_close(const struct tcp_group *group, struct local_door *door);
-// Where a peer's door with these numbers is.
-weir_status local_tcp_shrink(struct local_group *group, const struct weir_transport_shrink *params,
+bool local_mesh_offer(struct local_run *run, struct local_record *record);
+weir_status local_mesh_split(struct local_run *run, const struct local_part *part,
                              struct local_group **out_group);
 
-// An empty group with no connections; NULL if out of memory or of descriptors.
-struct tcp_group *local_tcp_create(const struct weir_host *host, const char *label, uint32_t rank,
-                                   uint32_t count);
-void local_tcp_destroy(struct tcp_group *group);
-// Whether this process is a child that has got the group by fork(), and has nothing of it but memory.
-bool local_tcp_is_inherited(const struct tcp_group *group);
+// Opens a door at which ranks of the group reach this one. NULL with errno.
+void local_mesh_door_close(const struct mesh_group *group, struct local_door *door);
+// Where a peer's door with these numbers is.
+weir_status local_mesh_shrink(struct local_group *group, const struct weir_transport_shrink *params,
+                              struct local_group **out_group);
 
-struct tcp_gather;
+// An empty group with no connections; NULL if out of memory or of descriptors.
+struct mesh_group *local_mesh_create(const struct weir_host *host, const char *label, uint32_t rank,
+                                     uint32_t count);
+void local_mesh_destroy(struct mesh_group *group);
+// Whether this process is a child that has got the group by fork(), and has nothing of it but memory.
+bool local_mesh_is_inherited(const struct mesh_group *group);
+
+struct mesh_gather;
 
 // Connects this rank with all others of the group, which do the same. `addresses` of ranks are where
 // their doors are. `gather` is NULL, or knows whether the wait for another rank is in vain. On failure
 // writes the cause, unless it was in vain.
-bool local_tcp_connect(struct tcp_group *group, const struct local_address *addresses,
-                       struct local_door *door, uint64_t token, uint64_t deadline_ns,
-                       struct tcp_gather *gather, char *cause);
+bool local_mesh_connect(struct mesh_group *group, const struct local_address *addresses,
+                        struct local_door *door, uint64_t token, uint64_t deadline_ns,
+                        struct mesh_gather *gather, char *cause);
 
 // After that: what all ranks must agree on.
-bool local_tcp_begin(struct tcp_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
-                     char *cause);
+bool local_mesh_begin(struct mesh_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
+                      char *cause);
 
 // Collects a record of each rank of a new group. False if that has failed the group.
-bool local_tcp_all_gather(struct tcp_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
-                          const void *record, size_t size, void *records);
+bool local_mesh_all_gather(struct mesh_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
+                           const void *record, size_t size, void *records);
 
 // What the ranks of a group that has failed settle over its control connections, which still stand:
 // first which of them go on, and where each listens; then whether each has joined the others.
@@ -168,22 +168,22 @@ bool local_tcp_all_gather(struct tcp_group *group, uint64_t timeout_ns, uint64_t
 
 // Values of the second step.
 enum {
-    TCP_JOINED = 1,
-    TCP_NOT_JOINED = 2,
-    TCP_IN_VAIN = 3 // not, because another one has not
+    MESH_JOINED = 1,
+    MESH_NOT_JOINED = 2,
+    MESH_IN_VAIN = 3 // not, because another one has not
 };
 
-struct tcp_gather {
-    struct tcp_group *whole;
+struct mesh_gather {
+    struct mesh_group *whole;
     uint64_t patience_ns; // of the rank that gathers; the others have twice as much with it
     uint64_t deadline_ns; // of weir_clock_now_ns(), for all steps
     bool *awaited;        // the ranks of the step, as far as they are waited for
-    bool in_vain;         // local_tcp_gather_is_in_vain() was
+    bool in_vain;         // local_mesh_gather_is_in_vain() was
     bool settled;         // the list is there:
     uint32_t count;
     uint64_t token;
-    struct tcp_member *members; // these two have room for all ranks of the whole
-    struct tcp_member *spare;
+    struct mesh_member *members; // these two have room for all ranks of the whole
+    struct mesh_member *spare;
 };
 
 // Bytes between the processes of one machine, through memory that all ranks have mapped: each copies to its window
@@ -196,8 +196,8 @@ struct tcp_gather {
 // so a rank whose call has failed may return at once.
 
 // Exchanges windows, if all ranks can. False if that has failed the group.
-bool local_window_agree(struct tcp_group *group, uint64_t timeout_ns, uint64_t deadline_ns);
-void local_window_destroy(struct tcp_group *group);
+bool local_window_agree(struct mesh_group *group, uint64_t timeout_ns, uint64_t deadline_ns);
+void local_window_destroy(struct mesh_group *group);
 // Whether the call's bytes go that way: the same answer on all ranks.
 bool local_window_takes(const struct local_run *run);
 // Moves the pieces of one phase, after the ranks have met.

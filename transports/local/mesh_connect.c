@@ -8,28 +8,28 @@
 #include "base/clock.h"
 #include "base/siphash.h"
 #include "base/text.h"
-#include "transports/local/tcp.h"
+#include "transports/local/mesh.h"
 
-static uint32_t own_rank(const struct tcp_gather *gather)
+static uint32_t own_rank(const struct mesh_gather *gather)
 {
     return gather->whole->local.rank;
 }
 
-static bool has_told(const struct tcp_gather *gather, uint32_t rank)
+static bool has_told(const struct mesh_gather *gather, uint32_t rank)
 {
-    const struct tcp_peer *peer = &gather->whole->peers[rank];
+    const struct mesh_peer *peer = &gather->whole->peers[rank];
     return gather->awaited[rank] && !peer->left && peer->told_step == gather->whole->step;
 }
 
 // One that is at a later step tells nothing in this one any more.
-static bool may_tell(const struct tcp_gather *gather, uint32_t rank)
+static bool may_tell(const struct mesh_gather *gather, uint32_t rank)
 {
-    const struct tcp_peer *peer = &gather->whole->peers[rank];
+    const struct mesh_peer *peer = &gather->whole->peers[rank];
     return rank != own_rank(gather) && gather->awaited[rank] && !peer->left &&
            peer->told_step < gather->whole->step;
 }
 
-static bool all_have_told(const struct tcp_gather *gather)
+static bool all_have_told(const struct mesh_gather *gather)
 {
     uint32_t rank = 0;
     while (rank < gather->whole->local.count && !may_tell(gather, rank))
@@ -38,7 +38,7 @@ static bool all_have_told(const struct tcp_gather *gather)
 }
 
 // The rank that gathers.
-static uint32_t first_that_has_told(const struct tcp_gather *gather)
+static uint32_t first_that_has_told(const struct mesh_gather *gather)
 {
     uint32_t rank = 0;
     while (rank < own_rank(gather) && !has_told(gather, rank))
@@ -48,10 +48,10 @@ static uint32_t first_that_has_told(const struct tcp_gather *gather)
 
 // Reads the list that follows a SETTLED. One of an earlier step is passed on by another rank, late; one
 // of a later step has been settled without this rank.
-static void read_list(struct tcp_gather *gather, struct tcp_peer *peer)
+static void read_list(struct mesh_gather *gather, struct mesh_peer *peer)
 {
-    const struct tcp_news *news = &peer->news;
-    struct tcp_member *list = gather->spare;
+    const struct mesh_news *news = &peer->news;
+    struct mesh_member *list = gather->spare;
     // One that stops within its list must not keep this rank from what the others say.
     const uint64_t until_ns =
         local_sooner(gather->deadline_ns, weir_clock_now_ns() + gather->patience_ns);
@@ -70,9 +70,9 @@ static void read_list(struct tcp_gather *gather, struct tcp_peer *peer)
 }
 
 // Reads what a peer has said, up to a list.
-static void listen_to(struct tcp_gather *gather, struct tcp_peer *peer)
+static void listen_to(struct mesh_gather *gather, struct mesh_peer *peer)
 {
-    for (int pieces = 0; !peer->left && !gather->settled && pieces < TCP_MOST_PIECES; pieces++) {
+    for (int pieces = 0; !peer->left && !gather->settled && pieces < MESH_MOST_PIECES; pieces++) {
         const ssize_t got = recv(peer->control, (char *)&peer->news + peer->news_size,
                                  sizeof peer->news - peer->news_size, 0);
         if (got < 0 && (errno == EAGAIN || errno == EINTR))
@@ -81,28 +81,28 @@ static void listen_to(struct tcp_gather *gather, struct tcp_peer *peer)
         if (got > 0 && peer->news_size < sizeof peer->news)
             continue;
         peer->news_size = 0;
-        if (got <= 0 || peer->news.kind == TCP_LEAVES) {
+        if (got <= 0 || peer->news.kind == MESH_LEAVES) {
             peer->left = true;
             peer->died = got <= 0;
-        } else if (peer->news.kind == TCP_TELLS) {
+        } else if (peer->news.kind == MESH_TELLS) {
             peer->told_step = peer->news.step;
             peer->told = peer->news.value;
-        } else if (peer->news.kind == TCP_SETTLED) {
+        } else if (peer->news.kind == MESH_SETTLED) {
             read_list(gather, peer);
         }
     }
 }
 
 // Sets an entry for each rank of the whole, and reads what those with something have said.
-static void local_tcp_gather_polls(const struct tcp_gather *gather, struct pollfd *polls)
+static void local_mesh_gather_polls(const struct mesh_gather *gather, struct pollfd *polls)
 {
-    const struct tcp_group *whole = gather->whole;
+    const struct mesh_group *whole = gather->whole;
     for (uint32_t i = 0; i < whole->local.count; i++)
         polls[i] = (struct pollfd){.fd = whole->peers[i].left ? -1 : whole->peers[i].control,
                                    .events = POLLIN};
 }
 
-static void local_tcp_gather_listen(struct tcp_gather *gather, const struct pollfd *polls)
+static void local_mesh_gather_listen(struct mesh_gather *gather, const struct pollfd *polls)
 {
     for (uint32_t i = 0; i < gather->whole->local.count; i++)
         if (polls[i].revents)
@@ -110,53 +110,53 @@ static void local_tcp_gather_listen(struct tcp_gather *gather, const struct poll
 }
 
 // Sleeps until a peer says something, at most until the deadline.
-static void hear(struct tcp_gather *gather, uint64_t deadline_ns)
+static void hear(struct mesh_gather *gather, uint64_t deadline_ns)
 {
     struct pollfd *polls = gather->whole->polls;
-    local_tcp_gather_polls(gather, polls);
+    local_mesh_gather_polls(gather, polls);
     if (poll(polls, gather->whole->local.count, local_poll_ms(deadline_ns)) > 0)
-        local_tcp_gather_listen(gather, polls);
+        local_mesh_gather_listen(gather, polls);
 }
 
-static void make_list(struct tcp_gather *gather)
+static void make_list(struct mesh_gather *gather)
 {
-    const struct tcp_group *whole = gather->whole;
+    const struct mesh_group *whole = gather->whole;
     struct weir_siphash_key key;
     gather->count = 0;
     for (uint32_t i = 0; i < whole->local.count; i++)
         if (i == own_rank(gather) || has_told(gather, i))
             gather->members[gather->count++] =
-                (struct tcp_member){.rank = i, .value = whole->peers[i].told};
+                (struct mesh_member){.rank = i, .value = whole->peers[i].told};
     weir_siphash_random_key(&key);
     gather->token = key.words[0];
     gather->settled = true;
 }
 
 // To all ranks, with a list of the step or without. One that has died meanwhile is found later.
-static void send_to_all(struct tcp_gather *gather, const struct tcp_news *news,
-                        const struct tcp_member *list, uint32_t count)
+static void send_to_all(struct mesh_gather *gather, const struct mesh_news *news,
+                        const struct mesh_member *list, uint32_t count)
 {
     const uint64_t until_ns =
         local_sooner(gather->deadline_ns, weir_clock_now_ns() + gather->patience_ns);
     for (uint32_t i = 0; i < gather->whole->local.count; i++) {
-        const struct tcp_peer *peer = &gather->whole->peers[i];
+        const struct mesh_peer *peer = &gather->whole->peers[i];
         if (i != own_rank(gather) && !peer->left &&
             local_write_all(peer->control, news, sizeof *news, until_ns) && count > 0)
             (void)local_write_all(peer->control, list, count * sizeof *list, until_ns);
     }
 }
 
-static void pass_on(struct tcp_gather *gather)
+static void pass_on(struct mesh_gather *gather)
 {
-    const struct tcp_news news = {.kind = TCP_SETTLED,
-                                  .number = gather->count,
-                                  .value = gather->token,
-                                  .step = gather->whole->step};
+    const struct mesh_news news = {.kind = MESH_SETTLED,
+                                   .number = gather->count,
+                                   .value = gather->token,
+                                   .step = gather->whole->step};
     send_to_all(gather, &news, gather->members, gather->count);
 }
 
 // Allocates the arrays. False if out of memory.
-static bool local_tcp_gather_create(struct tcp_gather *gather)
+static bool local_mesh_gather_create(struct mesh_gather *gather)
 {
     const struct weir_host *host = gather->whole->local.host;
     const size_t count = gather->whole->local.count;
@@ -166,7 +166,7 @@ static bool local_tcp_gather_create(struct tcp_gather *gather)
     return gather->awaited && gather->members && gather->spare;
 }
 
-static void local_tcp_gather_destroy(struct tcp_gather *gather)
+static void local_mesh_gather_destroy(struct mesh_gather *gather)
 {
     const struct weir_host *host = gather->whole->local.host;
     host->release(gather->spare);
@@ -176,7 +176,7 @@ static void local_tcp_gather_destroy(struct tcp_gather *gather)
 
 // Steps have numbers, alike on all ranks: each attempt to go on has the next odd one and the one after it.
 // The first step waits for all ranks, the second one for those of the first one's list.
-static void local_tcp_gather_begin(struct tcp_gather *gather)
+static void local_mesh_gather_begin(struct mesh_gather *gather)
 {
     for (uint32_t i = 0; i < gather->whole->local.count; i++)
         gather->awaited[i] = true;
@@ -184,7 +184,7 @@ static void local_tcp_gather_begin(struct tcp_gather *gather)
     gather->settled = false;
 }
 
-static void local_tcp_gather_begin_second(struct tcp_gather *gather)
+static void local_mesh_gather_begin_second(struct mesh_gather *gather)
 {
     memset(gather->awaited, 0, gather->whole->local.count * sizeof *gather->awaited);
     for (uint32_t i = 0; i < gather->count; i++)
@@ -195,15 +195,15 @@ static void local_tcp_gather_begin_second(struct tcp_gather *gather)
 }
 
 // Tells all ranks the value, which is not 0.
-static void local_tcp_gather_tell(struct tcp_gather *gather, uint64_t value)
+static void local_mesh_gather_tell(struct mesh_gather *gather, uint64_t value)
 {
-    const struct tcp_news news = {.kind = TCP_TELLS, .value = value, .step = gather->whole->step};
+    const struct mesh_news news = {.kind = MESH_TELLS, .value = value, .step = gather->whole->step};
     gather->whole->peers[own_rank(gather)].told = value;
     send_to_all(gather, &news, NULL, 0);
 }
 
 // Waits for the list, or gathers it. False at the deadline.
-static bool local_tcp_gather_settle(struct tcp_gather *gather)
+static bool local_mesh_gather_settle(struct mesh_gather *gather)
 {
     const uint32_t own = own_rank(gather);
     const uint64_t patient_until_ns = weir_clock_now_ns() + gather->patience_ns;
@@ -230,27 +230,27 @@ static bool local_tcp_gather_settle(struct tcp_gather *gather)
 }
 
 // Or all is settled without this one.
-static bool local_tcp_gather_is_in_vain(struct tcp_gather *gather)
+static bool local_mesh_gather_is_in_vain(struct mesh_gather *gather)
 {
     gather->in_vain = gather->settled;
     for (uint32_t i = 0; i < gather->whole->local.count && !gather->in_vain; i++) {
-        const struct tcp_peer *peer = &gather->whole->peers[i];
+        const struct mesh_peer *peer = &gather->whole->peers[i];
         gather->in_vain = i != own_rank(gather) && gather->awaited[i] &&
-                          (peer->left || (has_told(gather, i) && peer->told != TCP_JOINED));
+                          (peer->left || (has_told(gather, i) && peer->told != MESH_JOINED));
     }
     return gather->in_vain;
 }
 
-static int *place_of(struct tcp_peer *peer, uint32_t purpose)
+static int *place_of(struct mesh_peer *peer, uint32_t purpose)
 {
     return purpose == LOCAL_TO_SEND ? &peer->data : &peer->control;
 }
 
 // The higher rank connects to the lower one.
-static bool connect_to(struct tcp_group *group, uint32_t index, const struct local_address *address,
-                       uint64_t token, uint64_t deadline_ns)
+static bool connect_to(struct mesh_group *group, uint32_t index,
+                       const struct local_address *address, uint64_t token, uint64_t deadline_ns)
 {
-    struct tcp_peer *peer = &group->peers[index];
+    struct mesh_peer *peer = &group->peers[index];
     peer->address = *address;
     for (uint32_t purpose = LOCAL_TO_SEND; purpose <= LOCAL_TO_CONTROL; purpose++) {
         struct local_hello hello = {.purpose = purpose, .token = token, .rank = group->local.rank};
@@ -262,7 +262,7 @@ static bool connect_to(struct tcp_group *group, uint32_t index, const struct loc
     return true;
 }
 
-static bool is_expected(const struct tcp_group *group, const struct local_hello *hello,
+static bool is_expected(const struct mesh_group *group, const struct local_hello *hello,
                         uint64_t token)
 {
     return hello->token == token && hello->rank > group->local.rank &&
@@ -272,8 +272,8 @@ static bool is_expected(const struct tcp_group *group, const struct local_hello 
 }
 
 // Takes one connection; one that is not expected is closed. False with errno: ETIMEDOUT, ECANCELED if the wait is in vain.
-static bool accept_one(struct tcp_group *group, struct local_door *door, uint64_t token,
-                       uint64_t deadline_ns, struct tcp_gather *gather, struct pollfd *polls,
+static bool accept_one(struct mesh_group *group, struct local_door *door, uint64_t token,
+                       uint64_t deadline_ns, struct mesh_gather *gather, struct pollfd *polls,
                        uint32_t *left)
 {
     struct local_address from;
@@ -281,15 +281,15 @@ static bool accept_one(struct tcp_group *group, struct local_door *door, uint64_
     int connection = -1;
     const uint32_t others = gather ? gather->whole->local.count : 0;
     errno = ECANCELED;
-    if (gather && local_tcp_gather_is_in_vain(gather))
+    if (gather && local_mesh_gather_is_in_vain(gather))
         return false;
     if (gather)
-        local_tcp_gather_polls(gather, polls);
+        local_mesh_gather_polls(gather, polls);
     switch (local_door_next(door, polls, others, deadline_ns, &hello, &connection, &from)) {
     case LOCAL_CAME:
         break;
     case LOCAL_CAME_OTHER:
-        local_tcp_gather_listen(gather, polls);
+        local_mesh_gather_listen(gather, polls);
         return true;
     case LOCAL_CAME_LATE:
         errno = ETIMEDOUT;
@@ -307,7 +307,7 @@ static bool accept_one(struct tcp_group *group, struct local_door *door, uint64_
     return true;
 }
 
-static uint32_t first_missing(const struct tcp_group *group)
+static uint32_t first_missing(const struct mesh_group *group)
 {
     uint32_t index = group->local.rank + 1;
     while (index + 1 < group->local.count && group->peers[index].control >= 0)
@@ -315,8 +315,8 @@ static uint32_t first_missing(const struct tcp_group *group)
     return index;
 }
 
-static bool accept_higher(struct tcp_group *group, struct local_door *door, uint64_t token,
-                          uint64_t deadline_ns, struct tcp_gather *gather, char *cause)
+static bool accept_higher(struct mesh_group *group, struct local_door *door, uint64_t token,
+                          uint64_t deadline_ns, struct mesh_gather *gather, char *cause)
 {
     const struct weir_host *host = group->local.host;
     const size_t others = gather ? gather->whole->local.count : 0;
@@ -338,9 +338,9 @@ static bool accept_higher(struct tcp_group *group, struct local_door *door, uint
     return false;
 }
 
-bool local_tcp_connect(struct tcp_group *group, const struct local_address *addresses,
-                       struct local_door *door, uint64_t token, uint64_t deadline_ns,
-                       struct tcp_gather *gather, char *cause)
+bool local_mesh_connect(struct mesh_group *group, const struct local_address *addresses,
+                        struct local_door *door, uint64_t token, uint64_t deadline_ns,
+                        struct mesh_gather *gather, char *cause)
 {
     char host[LOCAL_HOST_SIZE];
     for (uint32_t i = 0; i < group->local.rank; i++) {
@@ -355,8 +355,8 @@ bool local_tcp_connect(struct tcp_group *group, const struct local_address *addr
     return accept_higher(group, door, token, deadline_ns, gather, cause);
 }
 
-bool local_tcp_all_gather(struct tcp_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
-                          const void *record, size_t size, void *records)
+bool local_mesh_all_gather(struct mesh_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
+                           const void *record, size_t size, void *records)
 {
     struct local_run run = {
         .group = &group->local,
@@ -370,7 +370,7 @@ bool local_tcp_all_gather(struct tcp_group *group, uint64_t timeout_ns, uint64_t
 }
 
 // Ranks of one machine have its connections with each other.
-static bool spans_machines(const struct tcp_group *group)
+static bool spans_machines(const struct mesh_group *group)
 {
     uint32_t i = 0;
     while (i < group->local.count &&
@@ -379,8 +379,8 @@ static bool spans_machines(const struct tcp_group *group)
     return i < group->local.count;
 }
 
-bool local_tcp_begin(struct tcp_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
-                     char *cause)
+bool local_mesh_begin(struct mesh_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
+                      char *cause)
 {
     group->local.spans_machines = spans_machines(group);
     if (group->local.spans_machines || local_window_agree(group, timeout_ns, deadline_ns))
@@ -391,7 +391,7 @@ bool local_tcp_begin(struct tcp_group *group, uint64_t timeout_ns, uint64_t dead
 
 // On the network it is at the address by which a peer is reached. Where there is no way to it any more, ranks of this
 // machine need none.
-static struct local_door *local_tcp_door(const struct tcp_group *group)
+static struct local_door *local_mesh_door(const struct mesh_group *group)
 {
     struct local_door *door = group->local.host->allocate(sizeof *door);
     struct local_address own = {.size = 0};
@@ -408,20 +408,20 @@ static struct local_door *local_tcp_door(const struct tcp_group *group)
     if (local_door_open(door, &own))
         return door;
     const int error = errno;
-    local_tcp_door_close(group, door);
+    local_mesh_door_close(group, door);
     errno = error;
     return NULL;
 }
 
-void local_tcp_door_close(const struct tcp_group *group, struct local_door *door)
+void local_mesh_door_close(const struct mesh_group *group, struct local_door *door)
 {
     if (door)
         local_door_close(door);
     group->local.host->release(door);
 }
 
-static struct local_address local_tcp_peer_door(const struct tcp_group *group, uint32_t peer,
-                                                uint32_t number, uint32_t port)
+static struct local_address local_mesh_peer_door(const struct mesh_group *group, uint32_t peer,
+                                                 uint32_t number, uint32_t port)
 {
     struct local_address address = group->peers[peer].address;
     if (local_address_is_machine(&address))
@@ -430,11 +430,11 @@ static struct local_address local_tcp_peer_door(const struct tcp_group *group, u
     return address;
 }
 
-bool local_tcp_offer(struct local_run *run, struct local_record *record)
+bool local_mesh_offer(struct local_run *run, struct local_record *record)
 {
-    struct tcp_group *group = local_tcp_of(run);
+    struct mesh_group *group = local_mesh_of(run);
     struct weir_siphash_key key;
-    group->door = local_tcp_door(group);
+    group->door = local_mesh_door(group);
     if (!group->door)
         return local_fail(run, "rank %u cannot listen for its part: %s", group->local.rank,
                           strerror(errno));
@@ -445,7 +445,7 @@ bool local_tcp_offer(struct local_run *run, struct local_record *record)
     return true;
 }
 
-static bool connect_part(struct tcp_group *group, const struct tcp_group *whole,
+static bool connect_part(struct mesh_group *group, const struct mesh_group *whole,
                          const struct local_part *part, uint64_t deadline_ns, char *cause)
 {
     const struct weir_host *host = group->local.host;
@@ -454,39 +454,39 @@ static bool connect_part(struct tcp_group *group, const struct tcp_group *whole,
         return false;
     for (uint32_t i = 0; i < part->rank; i++) {
         const struct local_record *record = &part->records[part->members[i]];
-        addresses[i] = local_tcp_peer_door(whole, part->members[i], record->number, record->port);
+        addresses[i] = local_mesh_peer_door(whole, part->members[i], record->number, record->port);
     }
     const uint64_t token = part->records[part->members[0]].token;
     const bool connected =
-        local_tcp_connect(group, addresses, whole->door, token, deadline_ns, NULL, cause);
+        local_mesh_connect(group, addresses, whole->door, token, deadline_ns, NULL, cause);
     host->release(addresses);
     return connected;
 }
 
-weir_status local_tcp_split(struct local_run *run, const struct local_part *part,
-                            struct local_group **out_group)
+weir_status local_mesh_split(struct local_run *run, const struct local_part *part,
+                             struct local_group **out_group)
 {
-    struct tcp_group *whole = local_tcp_of(run);
+    struct mesh_group *whole = local_mesh_of(run);
     const struct weir_host *host = whole->local.host;
     char cause[LOCAL_CAUSE_SIZE] = "";
-    struct tcp_group *group = NULL;
+    struct mesh_group *group = NULL;
     bool connected = part->count == 0;
     if (!connected)
-        group = local_tcp_create(host, part->label, part->rank, part->count);
+        group = local_mesh_create(host, part->label, part->rank, part->count);
     if (group) {
         group->secret = whole->secret;
         group->maps_memory = whole->maps_memory;
         connected = connect_part(group, whole, part, run->deadline_ns, cause) &&
-                    local_tcp_begin(group, run->timeout_ns, run->deadline_ns, cause);
+                    local_mesh_begin(group, run->timeout_ns, run->deadline_ns, cause);
     }
-    local_tcp_door_close(whole, whole->door);
+    local_mesh_door_close(whole, whole->door);
     whole->door = NULL;
     if (connected) {
         *out_group = group ? &group->local : NULL;
         return WEIR_OK;
     }
     if (group)
-        local_tcp_destroy(group);
+        local_mesh_destroy(group);
     return cause[0] ? weir_host_fail(host, WEIR_ERROR_COMM, NULL, "%s", cause)
                     : weir_host_no_memory(host, "a part of a group");
 }
@@ -499,17 +499,17 @@ weir_status local_tcp_split(struct local_run *run, const struct local_part *part
 #define PORT_MASK 0xffffu
 
 struct shrink {
-    struct tcp_gather gather;
+    struct mesh_gather gather;
     const struct weir_transport_shrink *params;
     struct local_door *door;
     uint64_t token;
-    uint32_t count;             // of members
-    struct tcp_member *members; // with the numbers of their doors
+    uint32_t count;              // of members
+    struct mesh_member *members; // with the numbers of their doors
     struct local_address *addresses;
     char cause[LOCAL_CAUSE_SIZE]; // of this rank's failure to join; "": there is none
 };
 
-static const struct tcp_group *whole_of(const struct shrink *shrink)
+static const struct mesh_group *whole_of(const struct shrink *shrink)
 {
     return shrink->gather.whole;
 }
@@ -526,17 +526,17 @@ static weir_status fail_late(const struct shrink *shrink)
 
 static weir_status find_members(struct shrink *shrink)
 {
-    shrink->door = local_tcp_door(whole_of(shrink));
+    shrink->door = local_mesh_door(whole_of(shrink));
     if (!shrink->door && errno == ENOMEM)
         return weir_host_no_memory(whole_of(shrink)->local.host, "a group");
     if (!shrink->door)
         return weir_host_fail(whole_of(shrink)->local.host, WEIR_ERROR_SYSTEM, NULL,
                               "'%s': rank %u cannot listen: %s", shrink->params->label,
                               whole_of(shrink)->local.rank, strerror(errno));
-    local_tcp_gather_begin(&shrink->gather);
-    local_tcp_gather_tell(&shrink->gather,
-                          (uint64_t)shrink->door->number << PORT_BITS | shrink->door->port);
-    if (!local_tcp_gather_settle(&shrink->gather))
+    local_mesh_gather_begin(&shrink->gather);
+    local_mesh_gather_tell(&shrink->gather,
+                           (uint64_t)shrink->door->number << PORT_BITS | shrink->door->port);
+    if (!local_mesh_gather_settle(&shrink->gather))
         return fail_late(shrink);
     shrink->token = shrink->gather.token;
     shrink->count = shrink->gather.count;
@@ -552,29 +552,29 @@ static uint32_t own_member(const struct shrink *shrink)
     return index;
 }
 
-static bool connect_members(struct shrink *shrink, struct tcp_group *group)
+static bool connect_members(struct shrink *shrink, struct mesh_group *group)
 {
-    const struct tcp_group *whole = whole_of(shrink);
+    const struct mesh_group *whole = whole_of(shrink);
     const uint64_t deadline_ns = local_sooner(shrink->gather.deadline_ns,
                                               weir_clock_now_ns() + 2 * shrink->gather.patience_ns);
     for (uint32_t i = 0; i < group->local.rank; i++) {
-        const struct tcp_member *member = &shrink->members[i];
+        const struct mesh_member *member = &shrink->members[i];
         if (member->rank < whole->local.count)
             shrink->addresses[i] =
-                local_tcp_peer_door(whole, member->rank, (uint32_t)(member->value >> PORT_BITS),
-                                    (uint32_t)(member->value & PORT_MASK));
+                local_mesh_peer_door(whole, member->rank, (uint32_t)(member->value >> PORT_BITS),
+                                     (uint32_t)(member->value & PORT_MASK));
     }
     group->secret = whole->secret;
     group->maps_memory = whole->maps_memory;
-    return local_tcp_connect(group, shrink->addresses, shrink->door, shrink->token, deadline_ns,
-                             &shrink->gather, shrink->cause) &&
-           local_tcp_begin(group, shrink->params->timeout_ns, deadline_ns, shrink->cause);
+    return local_mesh_connect(group, shrink->addresses, shrink->door, shrink->token, deadline_ns,
+                              &shrink->gather, shrink->cause) &&
+           local_mesh_begin(group, shrink->params->timeout_ns, deadline_ns, shrink->cause);
 }
 
 // What a member has told of joining; 0: nothing in time, or it has gone.
 static uint64_t told_of_joining(const struct shrink *shrink, uint32_t rank)
 {
-    const struct tcp_gather *gather = &shrink->gather;
+    const struct mesh_gather *gather = &shrink->gather;
     for (uint32_t i = 0; i < gather->count; i++)
         if (gather->members[i].rank == rank)
             return gather->members[i].value;
@@ -587,11 +587,11 @@ static bool find_missing(const struct shrink *shrink, uint32_t *out_rank)
     bool found = false;
     for (uint32_t i = 0; i < shrink->count; i++) {
         const uint64_t told = told_of_joining(shrink, shrink->members[i].rank);
-        if (told == TCP_JOINED || (found && told == TCP_IN_VAIN))
+        if (told == MESH_JOINED || (found && told == MESH_IN_VAIN))
             continue;
         *out_rank = shrink->members[i].rank;
         found = true;
-        if (told != TCP_IN_VAIN)
+        if (told != MESH_IN_VAIN)
             break;
     }
     return found;
@@ -610,8 +610,8 @@ static weir_status fail_without(struct shrink *shrink, uint32_t rank)
 static uint32_t what_to_tell(const struct shrink *shrink, bool joined)
 {
     if (joined)
-        return TCP_JOINED;
-    return shrink->gather.in_vain ? TCP_IN_VAIN : TCP_NOT_JOINED;
+        return MESH_JOINED;
+    return shrink->gather.in_vain ? MESH_IN_VAIN : MESH_NOT_JOINED;
 }
 
 // All members come here, and none goes on unless all have joined.
@@ -620,11 +620,11 @@ static weir_status join(struct shrink *shrink, uint32_t rank, struct local_group
     const struct weir_host *host = whole_of(shrink)->local.host;
     weir_status status = WEIR_OK;
     uint32_t missing = 0;
-    local_tcp_gather_begin_second(&shrink->gather);
-    struct tcp_group *group = local_tcp_create(host, shrink->params->label, rank, shrink->count);
+    local_mesh_gather_begin_second(&shrink->gather);
+    struct mesh_group *group = local_mesh_create(host, shrink->params->label, rank, shrink->count);
     const bool joined = group && connect_members(shrink, group);
-    local_tcp_gather_tell(&shrink->gather, what_to_tell(shrink, joined));
-    if (!local_tcp_gather_settle(&shrink->gather))
+    local_mesh_gather_tell(&shrink->gather, what_to_tell(shrink, joined));
+    if (!local_mesh_gather_settle(&shrink->gather))
         status = fail_late(shrink);
     else if (!joined && !shrink->cause[0] && !shrink->gather.in_vain)
         status = weir_host_no_memory(host, "a group");
@@ -633,7 +633,7 @@ static weir_status join(struct shrink *shrink, uint32_t rank, struct local_group
     if (status == WEIR_OK)
         *out_group = &group->local;
     else if (group)
-        local_tcp_destroy(group);
+        local_mesh_destroy(group);
     return status;
 }
 
@@ -649,16 +649,16 @@ static weir_status go_on(struct shrink *shrink, struct local_group **out_group)
     return local_shrink_without(&whole_of(shrink)->local);
 }
 
-weir_status local_tcp_shrink(struct local_group *group, const struct weir_transport_shrink *params,
-                             struct local_group **out_group)
+weir_status local_mesh_shrink(struct local_group *group, const struct weir_transport_shrink *params,
+                              struct local_group **out_group)
 {
     const struct weir_host *host = group->host;
     const uint64_t now_ns = weir_clock_now_ns();
     char cause[LOCAL_CAUSE_SIZE];
-    if (local_tcp_is_inherited((struct tcp_group *)group) && group->wire->failed(group, cause))
+    if (local_mesh_is_inherited((struct mesh_group *)group) && group->wire->failed(group, cause))
         return weir_host_fail(host, WEIR_ERROR_COMM, "call it in the parent", "%s", cause);
     struct shrink shrink = {
-        .gather = {.whole = (struct tcp_group *)group,
+        .gather = {.whole = (struct mesh_group *)group,
                    .patience_ns = local_shrink_patience(params),
                    .deadline_ns = params->timeout_ns > UINT64_MAX / 4
                                       ? UINT64_MAX / 2
@@ -670,12 +670,12 @@ weir_status local_tcp_shrink(struct local_group *group, const struct weir_transp
     weir_status status = WEIR_OK;
     if (shrink.gather.whole->left_out)
         status = local_shrink_without(group);
-    else if (shrink.members && shrink.addresses && local_tcp_gather_create(&shrink.gather))
+    else if (shrink.members && shrink.addresses && local_mesh_gather_create(&shrink.gather))
         status = go_on(&shrink, out_group);
     else
         status = weir_host_no_memory(host, "a group");
-    local_tcp_door_close(shrink.gather.whole, shrink.door);
-    local_tcp_gather_destroy(&shrink.gather);
+    local_mesh_door_close(shrink.gather.whole, shrink.door);
+    local_mesh_gather_destroy(&shrink.gather);
     host->release(shrink.addresses);
     host->release(shrink.members);
     return status;

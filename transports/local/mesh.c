@@ -1,6 +1,6 @@
 // A collective as spans of bytes to and from each peer, and the loop that moves them until a call has all that it
 // waits for, and notices meanwhile a rank that has died, has left, or tells of a failure.
-#include "transports/local/tcp.h"
+#include "transports/local/mesh.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,14 +18,14 @@
 
 struct message {
     struct local_head head;
-    struct tcp_span spans[2];
+    struct mesh_span spans[2];
 };
 
-static bool local_tcp_pump(struct local_run *run, bool sends);
-static void local_tcp_tell_elsewhere(const struct local_run *run, uint32_t awaits);
-static bool local_tcp_messages(struct local_run *run);
+static bool local_mesh_pump(struct local_run *run, bool sends);
+static void local_mesh_tell_elsewhere(const struct local_run *run, uint32_t awaits);
+static bool local_mesh_messages(struct local_run *run);
 
-static void local_tcp_append(struct tcp_list *list, struct tcp_span *span)
+static void local_mesh_append(struct mesh_list *list, struct mesh_span *span)
 {
     if (!list->first)
         list->end = &list->first;
@@ -37,20 +37,20 @@ static void local_tcp_append(struct tcp_list *list, struct tcp_span *span)
 static void queue(struct local_run *run, const struct weir_transport_part *part,
                   struct message *message)
 {
-    struct tcp_peer *peer = &local_tcp_of(run)->peers[part->peer];
-    struct tcp_list *list = part->receive ? &peer->in : &peer->out;
+    struct mesh_peer *peer = &local_mesh_of(run)->peers[part->peer];
+    struct mesh_list *list = part->receive ? &peer->in : &peer->out;
     message->head = run->head;
     message->head.element = part->element;
     message->head.count = part->count;
-    message->spans[0] = (struct tcp_span){.at = (char *)&message->head,
-                                          .left = sizeof message->head,
-                                          .head = part->receive ? &message->head : NULL,
-                                          .message = part};
+    message->spans[0] = (struct mesh_span){.at = (char *)&message->head,
+                                           .left = sizeof message->head,
+                                           .head = part->receive ? &message->head : NULL,
+                                           .message = part};
     message->spans[1] =
-        (struct tcp_span){.at = part->memory,
-                          .left = (size_t)part->count * weir_datatype_size(part->element)};
-    local_tcp_append(list, &message->spans[0]);
-    local_tcp_append(list, &message->spans[1]);
+        (struct mesh_span){.at = part->memory,
+                           .left = (size_t)part->count * weir_datatype_size(part->element)};
+    local_mesh_append(list, &message->spans[0]);
+    local_mesh_append(list, &message->spans[1]);
 }
 
 static bool was_interrupted(void)
@@ -59,9 +59,9 @@ static bool was_interrupted(void)
 }
 
 // A collective's head that is another one is judged when all are there.
-static bool head_is_right(struct local_run *run, uint32_t index, const struct tcp_span *span)
+static bool head_is_right(struct local_run *run, uint32_t index, const struct mesh_span *span)
 {
-    struct tcp_peer *peer = &local_tcp_of(run)->peers[index];
+    struct mesh_peer *peer = &local_mesh_of(run)->peers[index];
     struct local_run message = *run;
     span->head->file[LOCAL_FILE_SIZE - 1] = '\0';
     if (local_is_numbered(span->head->kind) && span->head->kind != LOCAL_MEETING) {
@@ -83,14 +83,14 @@ static bool head_is_right(struct local_run *run, uint32_t index, const struct tc
 // Receives what is there. `*moved` becomes true if that is anything.
 static bool receive(struct local_run *run, uint32_t index, bool *moved)
 {
-    struct tcp_peer *peer = &local_tcp_of(run)->peers[index];
-    struct tcp_span *span = peer->in.first;
+    struct mesh_peer *peer = &local_mesh_of(run)->peers[index];
+    struct mesh_span *span = peer->in.first;
     while (span) {
         const ssize_t got = span->left > 0 ? recv(peer->data, span->at, span->left, 0) : 0;
         if (got < 0 && was_interrupted())
             return true;
         if (got <= 0 && span->left > 0)
-            return local_tcp_lost(run, index);
+            return local_mesh_lost(run, index);
         *moved = true;
         span->at += got;
         span->left -= (size_t)got;
@@ -106,8 +106,8 @@ static bool receive(struct local_run *run, uint32_t index, bool *moved)
 
 static bool transmit(struct local_run *run, uint32_t index, bool *moved)
 {
-    struct tcp_peer *peer = &local_tcp_of(run)->peers[index];
-    struct tcp_span *span = peer->out.first;
+    struct mesh_peer *peer = &local_mesh_of(run)->peers[index];
+    struct mesh_span *span = peer->out.first;
     while (span) {
         const ssize_t sent =
             span->left > 0 ? send(peer->data, span->at, span->left, MSG_NOSIGNAL) : 0;
@@ -115,7 +115,7 @@ static bool transmit(struct local_run *run, uint32_t index, bool *moved)
             return true;
         // What it has said before it went may tell more.
         if (sent < 0)
-            return receive(run, index, moved) && local_tcp_lost(run, index);
+            return receive(run, index, moved) && local_mesh_lost(run, index);
         *moved = true;
         span->at += sent;
         span->left -= (size_t)sent;
@@ -127,7 +127,7 @@ static bool transmit(struct local_run *run, uint32_t index, bool *moved)
     return true;
 }
 
-static bool is_busy(const struct tcp_peer *peer, bool sends)
+static bool is_busy(const struct mesh_peer *peer, bool sends)
 {
     return peer->in.first || (sends && peer->out.first);
 }
@@ -136,7 +136,7 @@ static bool is_busy(const struct tcp_peer *peer, bool sends)
 // longer than most messages do. Only where each rank may have a processor of its own.
 #define EAGER_NS (UINT64_C(50) * 1000)
 
-static bool is_eager(const struct tcp_group *group, uint64_t *until_ns)
+static bool is_eager(const struct mesh_group *group, uint64_t *until_ns)
 {
     if (!group->eager)
         return false;
@@ -147,8 +147,8 @@ static bool is_eager(const struct tcp_group *group, uint64_t *until_ns)
     return now_ns < *until_ns;
 }
 
-static void local_tcp_send_news(struct tcp_group *group, uint32_t index,
-                                const struct tcp_news *news)
+static void local_mesh_send_news(struct mesh_group *group, uint32_t index,
+                                 const struct mesh_news *news)
 {
     pthread_mutex_lock(&group->lock);
     if (!group->failed && group->peers[index].control >= 0)
@@ -159,15 +159,15 @@ static void local_tcp_send_news(struct tcp_group *group, uint32_t index,
 // For whom this rank waits, if it does, and in what.
 static void say_wait(const struct local_run *run, uint32_t index)
 {
-    struct tcp_group *group = local_tcp_of(run);
-    struct tcp_news news = {.kind = TCP_WAITS, .number = group->awaits};
+    struct mesh_group *group = local_mesh_of(run);
+    struct mesh_news news = {.kind = MESH_WAITS, .number = group->awaits};
     local_describe(&run->head, news.cause.text, LOCAL_CALL_SIZE);
-    local_tcp_send_news(group, index, &news);
+    local_mesh_send_news(group, index, &news);
 }
 
 static void await(const struct local_run *run, uint32_t index)
 {
-    struct tcp_group *group = local_tcp_of(run);
+    struct mesh_group *group = local_mesh_of(run);
     if (index == group->awaits)
         return;
     group->awaits = index;
@@ -177,7 +177,7 @@ static void await(const struct local_run *run, uint32_t index)
 }
 
 // The first peer that this rank still waits for.
-static uint32_t first_busy(const struct tcp_group *group, bool sends)
+static uint32_t first_busy(const struct mesh_group *group, bool sends)
 {
     uint32_t index = 0;
     while (index + 1 < group->local.count && !is_busy(&group->peers[index], sends))
@@ -199,12 +199,12 @@ static uint64_t ask_at(const struct local_run *run)
 
 static const struct local_head *head_of(const struct local_met *met, uint32_t rank)
 {
-    const struct tcp_peer *peer = &local_tcp_of(met->run)->peers[rank];
+    const struct mesh_peer *peer = &local_mesh_of(met->run)->peers[rank];
     return peer->in.first ? NULL : &peer->incoming;
 }
 
 // Whether the heads of a collective that have come are the same; fails the group if not.
-static bool local_tcp_judge(const struct local_run *run)
+static bool local_mesh_judge(const struct local_run *run)
 {
     return local_judge(&(struct local_met){.run = run, .head_of = head_of});
 }
@@ -212,7 +212,7 @@ static bool local_tcp_judge(const struct local_run *run)
 // Of the ranks that wait for each other, from `first` on.
 static bool fail_in_circle(const struct local_run *run, uint32_t first)
 {
-    const struct tcp_group *group = local_tcp_of(run);
+    const struct mesh_group *group = local_mesh_of(run);
     char waits[LOCAL_CAUSE_SIZE] = "";
     uint32_t rank = first;
     do {
@@ -229,7 +229,7 @@ static bool fail_in_circle(const struct local_run *run, uint32_t first)
     return local_circle(run, waits);
 }
 
-static const struct local_head *last_of(const struct tcp_peer *peer)
+static const struct local_head *last_of(const struct mesh_peer *peer)
 {
     return peer->has_head ? &peer->head : NULL;
 }
@@ -237,9 +237,9 @@ static const struct local_head *last_of(const struct tcp_peer *peer)
 // The deadline has passed. A peer that waits itself is not the cause, unless all wait for each other.
 static bool give_up(const struct local_run *run)
 {
-    const struct tcp_group *group = local_tcp_of(run);
+    const struct mesh_group *group = local_mesh_of(run);
     if (run->differs)
-        return local_tcp_judge(run);
+        return local_mesh_judge(run);
     const uint32_t first = group->awaits;
     uint32_t index = first;
     for (uint32_t n = 0; n < group->local.count && group->peers[index].awaits < group->local.count;
@@ -248,7 +248,7 @@ static bool give_up(const struct local_run *run)
     const bool asked = group->asked_ns == run->deadline_ns;
     if (asked && (index == group->local.rank || group->peers[index].awaits < group->local.count))
         return fail_in_circle(run, index);
-    if (!asked || group->peers[index].awaits != TCP_NONE)
+    if (!asked || group->peers[index].awaits != MESH_NONE)
         index = first;
     if (group->peers[index].elsewhere[0])
         return local_late_elsewhere(run, index, group->peers[index].elsewhere);
@@ -256,39 +256,39 @@ static bool give_up(const struct local_run *run)
 }
 
 // Sends news to the control connection of one peer, unless the group has failed.
-static void local_tcp_say(struct tcp_group *group, uint32_t index, enum tcp_news_kind kind,
-                          uint32_t number)
+static void local_mesh_say(struct mesh_group *group, uint32_t index, enum mesh_news_kind kind,
+                           uint32_t number)
 {
-    local_tcp_send_news(group, index, &(struct tcp_news){.kind = kind, .number = number});
+    local_mesh_send_news(group, index, &(struct mesh_news){.kind = kind, .number = number});
 }
 
 static void ask_all(struct local_run *run)
 {
-    struct tcp_group *group = local_tcp_of(run);
+    struct mesh_group *group = local_mesh_of(run);
     group->asked_ns = run->deadline_ns;
     for (uint32_t i = 0; i < group->local.count; i++) {
-        group->peers[i].awaits = TCP_NONE;
+        group->peers[i].awaits = MESH_NONE;
         if (!group->peers[i].left)
-            local_tcp_say(group, i, TCP_ASKS, 1);
+            local_mesh_say(group, i, MESH_ASKS, 1);
     }
 }
 
-static bool tcp_meet(struct local_run *run)
+static bool mesh_meet(struct local_run *run)
 {
-    struct tcp_group *group = local_tcp_of(run);
+    struct mesh_group *group = local_mesh_of(run);
     local_enlist(&group->local);
     for (uint32_t i = 0; i < group->local.count; i++) {
-        struct tcp_peer *peer = &group->peers[i];
+        struct mesh_peer *peer = &group->peers[i];
         if (i == group->local.rank)
             continue;
-        peer->spans[0] = (struct tcp_span){.at = (char *)&run->head, .left = sizeof run->head};
-        peer->spans[1] = (struct tcp_span){.at = (char *)&peer->incoming,
-                                           .left = sizeof peer->incoming,
-                                           .head = &peer->incoming};
-        local_tcp_append(&peer->out, &peer->spans[0]);
-        local_tcp_append(&peer->in, &peer->spans[1]);
+        peer->spans[0] = (struct mesh_span){.at = (char *)&run->head, .left = sizeof run->head};
+        peer->spans[1] = (struct mesh_span){.at = (char *)&peer->incoming,
+                                            .left = sizeof peer->incoming,
+                                            .head = &peer->incoming};
+        local_mesh_append(&peer->out, &peer->spans[0]);
+        local_mesh_append(&peer->in, &peer->spans[1]);
     }
-    return local_tcp_pump(run, true) && (!run->differs || local_tcp_judge(run));
+    return local_mesh_pump(run, true) && (!run->differs || local_mesh_judge(run));
 }
 
 static char *memory_of(const struct local_run *run, const struct local_piece *piece)
@@ -298,21 +298,21 @@ static char *memory_of(const struct local_run *run, const struct local_piece *pi
 
 static void send_pieces(struct local_run *run, uint32_t phase)
 {
-    struct tcp_group *group = local_tcp_of(run);
+    struct mesh_group *group = local_mesh_of(run);
     struct local_piece piece;
     for (uint32_t i = 0; i < group->local.count; i++) {
-        struct tcp_peer *peer = &group->peers[i];
+        struct mesh_peer *peer = &group->peers[i];
         if (i == group->local.rank || !local_piece(run, phase, i, group->local.rank, &piece))
             continue;
-        struct tcp_span *span = &peer->spans[phase == 0 ? 0 : 2];
-        *span = (struct tcp_span){.at = memory_of(run, &piece), .left = piece.size};
-        local_tcp_append(&peer->out, span);
+        struct mesh_span *span = &peer->spans[phase == 0 ? 0 : 2];
+        *span = (struct mesh_span){.at = memory_of(run, &piece), .left = piece.size};
+        local_mesh_append(&peer->out, span);
     }
 }
 
-static bool local_tcp_stage(struct local_run *run)
+static bool local_mesh_stage(struct local_run *run)
 {
-    struct tcp_group *group = local_tcp_of(run);
+    struct mesh_group *group = local_mesh_of(run);
     if (!group->staging)
         group->staging = group->local.host->allocate(group->local.count * group->segment);
     if (!group->staging)
@@ -324,25 +324,25 @@ static bool local_tcp_stage(struct local_run *run)
 // `size` bytes from `at` on of each rank's piece go to its segment of the staging memory.
 static bool fetch_segment(struct local_run *run, uint32_t phase, size_t at, size_t size)
 {
-    struct tcp_group *group = local_tcp_of(run);
+    struct mesh_group *group = local_mesh_of(run);
     struct local_piece piece;
     for (uint32_t i = 0; i < group->local.count; i++) {
-        struct tcp_peer *peer = &group->peers[i];
+        struct mesh_peer *peer = &group->peers[i];
         char *to = group->staging + i * group->segment;
         local_piece(run, phase, group->local.rank, i, &piece);
         if (i == group->local.rank) {
             memcpy(to, memory_of(run, &piece) + at, size);
             continue;
         }
-        peer->spans[1] = (struct tcp_span){.at = to, .left = size};
-        local_tcp_append(&peer->in, &peer->spans[1]);
+        peer->spans[1] = (struct mesh_span){.at = to, .left = size};
+        local_mesh_append(&peer->in, &peer->spans[1]);
     }
-    return local_tcp_pump(run, false);
+    return local_mesh_pump(run, false);
 }
 
 static bool reduce_segment(struct local_run *run, uint32_t phase, size_t at, size_t size)
 {
-    struct tcp_group *group = local_tcp_of(run);
+    struct mesh_group *group = local_mesh_of(run);
     const size_t count = size / weir_datatype_size(run->head.element);
     struct local_piece piece;
     if (!fetch_segment(run, phase, at, size))
@@ -359,8 +359,8 @@ static bool reduce_segment(struct local_run *run, uint32_t phase, size_t at, siz
 
 static bool reduce(struct local_run *run, uint32_t phase, size_t size)
 {
-    const struct tcp_group *group = local_tcp_of(run);
-    if (!local_tcp_stage(run))
+    const struct mesh_group *group = local_mesh_of(run);
+    if (!local_mesh_stage(run))
         return false;
     for (size_t at = 0; at < size; at += group->segment) {
         const size_t left = size - at;
@@ -370,9 +370,9 @@ static bool reduce(struct local_run *run, uint32_t phase, size_t size)
     return true;
 }
 
-static bool tcp_phase(struct local_run *run, uint32_t phase)
+static bool mesh_phase(struct local_run *run, uint32_t phase)
 {
-    struct tcp_group *group = local_tcp_of(run);
+    struct mesh_group *group = local_mesh_of(run);
     const uint32_t own = group->local.rank;
     struct local_piece piece;
     if (local_window_takes(run))
@@ -381,7 +381,7 @@ static bool tcp_phase(struct local_run *run, uint32_t phase)
     if (local_piece(run, phase, own, own, &piece) && piece.reduced)
         return reduce(run, phase, piece.size);
     for (uint32_t i = 0; i < group->local.count; i++) {
-        struct tcp_peer *peer = &group->peers[i];
+        struct mesh_peer *peer = &group->peers[i];
         if (!local_piece(run, phase, own, i, &piece))
             continue;
         char *to = (char *)run->dst + piece.target;
@@ -389,30 +389,30 @@ static bool tcp_phase(struct local_run *run, uint32_t phase)
             memcpy(to, memory_of(run, &piece), piece.size);
         if (i == own)
             continue;
-        peer->spans[3] = (struct tcp_span){.at = to, .left = piece.size};
-        local_tcp_append(&peer->in, &peer->spans[3]);
+        peer->spans[3] = (struct mesh_span){.at = to, .left = piece.size};
+        local_mesh_append(&peer->in, &peer->spans[3]);
     }
-    return local_tcp_pump(run, false);
+    return local_mesh_pump(run, false);
 }
 
 // The end of a call: nothing is asked any more.
-static void local_tcp_stop_asking(struct tcp_group *group)
+static void local_mesh_stop_asking(struct mesh_group *group)
 {
     for (uint32_t i = 0; i < group->local.count && group->asked_ns; i++)
         if (!group->peers[i].left)
-            local_tcp_say(group, i, TCP_ASKS, 0);
+            local_mesh_say(group, i, MESH_ASKS, 0);
     group->asked_ns = 0;
 }
 
 // After a failure the lists name memory of the caller's, and nothing is ever moved again.
-static bool tcp_end(struct local_run *run)
+static bool mesh_end(struct local_run *run)
 {
-    struct tcp_group *group = local_tcp_of(run);
+    struct mesh_group *group = local_mesh_of(run);
     char cause[LOCAL_CAUSE_SIZE];
-    const bool ended = !run->group->wire->failed(run->group, cause) && local_tcp_pump(run, true);
-    local_tcp_stop_asking(group);
+    const bool ended = !run->group->wire->failed(run->group, cause) && local_mesh_pump(run, true);
+    local_mesh_stop_asking(group);
     if (ended)
-        local_tcp_tell_elsewhere(run, TCP_NONE);
+        local_mesh_tell_elsewhere(run, MESH_NONE);
     if (ended)
         return true;
     for (uint32_t i = 0; i < group->local.count; i++) {
@@ -422,16 +422,16 @@ static bool tcp_end(struct local_run *run)
     return false;
 }
 
-static weir_status tcp_split(struct local_run *run, const struct local_part *part,
-                             struct local_group **out_group)
+static weir_status mesh_split(struct local_run *run, const struct local_part *part,
+                              struct local_group **out_group)
 {
-    const weir_status status = local_tcp_split(run, part, out_group);
+    const weir_status status = local_mesh_split(run, part, out_group);
     if (*out_group)
         local_enlist_part(run->group, *out_group);
     return status;
 }
 
-static void tell(struct tcp_group *group, const struct tcp_news *news)
+static void tell(struct mesh_group *group, const struct mesh_news *news)
 {
     for (uint32_t i = 0; i < group->local.count; i++) {
         // It fits, for a rank sends little there before a failure, and after it. Ranks that are gone need no
@@ -441,12 +441,12 @@ static void tell(struct tcp_group *group, const struct tcp_news *news)
     }
 }
 
-static void tcp_fail(struct local_group *local, const struct local_cause *cause)
+static void mesh_fail(struct local_group *local, const struct local_cause *cause)
 {
-    const struct tcp_news news = {.kind = TCP_FAILED, .cause = *cause};
-    struct tcp_group *group = (struct tcp_group *)local;
+    const struct mesh_news news = {.kind = MESH_FAILED, .cause = *cause};
+    struct mesh_group *group = (struct mesh_group *)local;
     const uint64_t one = 1;
-    if (local_tcp_is_inherited(group))
+    if (local_mesh_is_inherited(group))
         return;
     pthread_mutex_lock(&group->lock);
     if (!group->failed) {
@@ -458,11 +458,11 @@ static void tcp_fail(struct local_group *local, const struct local_cause *cause)
     pthread_mutex_unlock(&group->lock);
 }
 
-static bool tcp_cause(struct local_group *local, struct local_cause *out_cause)
+static bool mesh_cause(struct local_group *local, struct local_cause *out_cause)
 {
-    struct tcp_group *group = (struct tcp_group *)local;
+    struct mesh_group *group = (struct mesh_group *)local;
     // Another thread of the parent may have had the lock.
-    if (local_tcp_is_inherited(group)) {
+    if (local_mesh_is_inherited(group)) {
         *out_cause = (struct local_cause){.rank = UINT32_MAX};
         snprintf(out_cause->text, sizeof out_cause->text,
                  "'%s': a child of fork() has no connections of rank %u", local->label,
@@ -477,71 +477,71 @@ static bool tcp_cause(struct local_group *local, struct local_cause *out_cause)
     return failed;
 }
 
-static void tcp_leave(struct local_group *local)
+static void mesh_leave(struct local_group *local)
 {
-    struct tcp_group *group = (struct tcp_group *)local;
-    if (!local_tcp_is_inherited(group))
-        tell(group, &(struct tcp_news){.kind = TCP_LEAVES});
-    local_tcp_destroy(group);
+    struct mesh_group *group = (struct mesh_group *)local;
+    if (!local_mesh_is_inherited(group))
+        tell(group, &(struct mesh_news){.kind = MESH_LEAVES});
+    local_mesh_destroy(group);
 }
 
-const struct local_wire local_tcp_wire = {
-    .meet = tcp_meet,
-    .phase = tcp_phase,
-    .end = tcp_end,
-    .messages = local_tcp_messages,
-    .offer = local_tcp_offer,
-    .split = tcp_split,
-    .fail = tcp_fail,
-    .cause = tcp_cause,
+const struct local_wire local_mesh_wire = {
+    .meet = mesh_meet,
+    .phase = mesh_phase,
+    .end = mesh_end,
+    .messages = local_mesh_messages,
+    .offer = local_mesh_offer,
+    .split = mesh_split,
+    .fail = mesh_fail,
+    .cause = mesh_cause,
     .failed = local_failed,
-    .leave = tcp_leave,
-    .shrink = local_tcp_shrink,
+    .leave = mesh_leave,
+    .shrink = local_mesh_shrink,
 };
 
 // Of the rank's other group.
 static void say_elsewhere(struct local_group *local, void *user)
 {
-    struct tcp_group *group = (struct tcp_group *)local;
-    for (uint32_t i = 0; local->wire == &local_tcp_wire && i < local->count; i++)
-        local_tcp_send_news(group, i, user);
+    struct mesh_group *group = (struct mesh_group *)local;
+    for (uint32_t i = 0; local->wire == &local_mesh_wire && i < local->count; i++)
+        local_mesh_send_news(group, i, user);
 }
 
-// In the other groups of this rank: it waits here for `awaits`; TCP_NONE: no longer.
-static void local_tcp_tell_elsewhere(const struct local_run *run, uint32_t awaits)
+// In the other groups of this rank: it waits here for `awaits`; MESH_NONE: no longer.
+static void local_mesh_tell_elsewhere(const struct local_run *run, uint32_t awaits)
 {
-    struct tcp_group *group = local_tcp_of(run);
-    struct tcp_news news = {.kind = TCP_ELSEWHERE};
-    if (awaits == TCP_NONE && !group->elsewhere)
+    struct mesh_group *group = local_mesh_of(run);
+    struct mesh_news news = {.kind = MESH_ELSEWHERE};
+    if (awaits == MESH_NONE && !group->elsewhere)
         return;
-    if (awaits != TCP_NONE)
+    if (awaits != MESH_NONE)
         local_describe_elsewhere(run->group, &run->head, awaits, news.cause.text);
-    group->elsewhere = awaits != TCP_NONE;
+    group->elsewhere = awaits != MESH_NONE;
     local_for_others(&group->local, say_elsewhere, &news);
 }
 
 static bool may_go_on(struct local_run *run)
 {
-    const struct tcp_group *group = local_tcp_of(run);
+    const struct mesh_group *group = local_mesh_of(run);
     const uint64_t now_ns = weir_clock_now_ns();
     if (now_ns >= run->deadline_ns)
         return give_up(run);
     if (now_ns >= ask_at(run) && group->asked_ns != run->deadline_ns)
         ask_all(run);
     if (group->asked_ns == run->deadline_ns && !group->elsewhere)
-        local_tcp_tell_elsewhere(run, group->awaits);
+        local_mesh_tell_elsewhere(run, group->awaits);
     return true;
 }
 
 // Sleeps until something can be done. Each peer has two entries, and the last one wakes.
 static bool rest(struct local_run *run, bool sends)
 {
-    struct tcp_group *group = local_tcp_of(run);
+    struct mesh_group *group = local_mesh_of(run);
     const size_t count = group->local.count;
     const bool has_asked = group->asked_ns == run->deadline_ns;
     await(run, first_busy(group, sends));
     for (size_t i = 0; i < count; i++) {
-        const struct tcp_peer *peer = &group->peers[i];
+        const struct mesh_peer *peer = &group->peers[i];
         const short events =
             (short)((peer->in.first ? POLLIN : 0) | (peer->out.first ? POLLOUT : 0));
         group->polls[2 * i] = (struct pollfd){.fd = events ? peer->data : -1, .events = events};
@@ -551,7 +551,7 @@ static bool rest(struct local_run *run, bool sends)
     group->polls[2 * count] = (struct pollfd){.fd = group->wake, .events = POLLIN};
     poll(group->polls, 2 * count + 1, local_poll_ms(has_asked ? run->deadline_ns : ask_at(run)));
     for (uint32_t i = 0; i < count; i++) {
-        if (group->polls[2 * i + 1].revents && !local_tcp_read_news(run, i))
+        if (group->polls[2 * i + 1].revents && !local_mesh_read_news(run, i))
             return false;
     }
     return may_go_on(run);
@@ -559,7 +559,7 @@ static bool rest(struct local_run *run, bool sends)
 
 static bool pump(struct local_run *run, bool sends)
 {
-    struct tcp_group *group = local_tcp_of(run);
+    struct mesh_group *group = local_mesh_of(run);
     char cause[LOCAL_CAUSE_SIZE];
     uint64_t eager_until_ns = 0; // 0: something has just moved
     for (;;) {
@@ -582,14 +582,14 @@ static bool pump(struct local_run *run, bool sends)
 }
 
 // Sends and receives until all that is to be received is there, and with `sends` all is sent.
-static bool local_tcp_pump(struct local_run *run, bool sends)
+static bool local_mesh_pump(struct local_run *run, bool sends)
 {
     const bool moved = pump(run, sends);
-    await(run, TCP_NONE);
+    await(run, MESH_NONE);
     return moved;
 }
 
-static bool local_tcp_messages(struct local_run *run)
+static bool local_mesh_messages(struct local_run *run)
 {
     const struct weir_host *host = run->group->host;
     local_enlist(run->group);
@@ -599,10 +599,10 @@ static bool local_tcp_messages(struct local_run *run)
                           run->part_count);
     for (uint32_t i = 0; i < run->part_count; i++)
         queue(run, local_part_at(run, i), &messages[i]);
-    const bool carried = local_tcp_pump(run, true);
-    local_tcp_stop_asking(local_tcp_of(run));
+    const bool carried = local_mesh_pump(run, true);
+    local_mesh_stop_asking(local_mesh_of(run));
     if (carried)
-        local_tcp_tell_elsewhere(run, TCP_NONE);
+        local_mesh_tell_elsewhere(run, MESH_NONE);
     host->release(messages);
     return carried;
 }
@@ -610,13 +610,13 @@ static bool local_tcp_messages(struct local_run *run)
 // How long the control connection of a peer may take to say why the other one has ended.
 #define VERDICT_NS (UINT64_C(500) * 1000 * 1000)
 
-struct tcp_group *local_tcp_of(const struct local_run *run)
+struct mesh_group *local_mesh_of(const struct local_run *run)
 {
-    return (struct tcp_group *)run->group;
+    return (struct mesh_group *)run->group;
 }
 
 // What another process says of a failure.
-static void take_failure(const struct local_run *run, struct tcp_news *news)
+static void take_failure(const struct local_run *run, struct mesh_news *news)
 {
     struct local_cause cause = news->cause;
     news->cause.text[LOCAL_CAUSE_SIZE - 1] = '\0';
@@ -630,23 +630,23 @@ static void take_failure(const struct local_run *run, struct tcp_news *news)
 
 static bool take_news(const struct local_run *run, uint32_t index)
 {
-    struct tcp_group *group = local_tcp_of(run);
-    struct tcp_peer *peer = &group->peers[index];
+    struct mesh_group *group = local_mesh_of(run);
+    struct mesh_peer *peer = &group->peers[index];
     switch (peer->news.kind) {
-    case TCP_LEAVES:
+    case MESH_LEAVES:
         peer->left = true;
         return true;
-    case TCP_ASKS:
+    case MESH_ASKS:
         peer->asks = peer->news.number != 0;
         if (peer->asks)
             say_wait(run, index);
         return true;
-    case TCP_WAITS:
+    case MESH_WAITS:
         peer->awaits = peer->news.number;
         peer->news.cause.text[LOCAL_CALL_SIZE - 1] = '\0';
         weir_text_escape(peer->waits_in, sizeof peer->waits_in, peer->news.cause.text, "");
         return true;
-    case TCP_ELSEWHERE:
+    case MESH_ELSEWHERE:
         peer->news.cause.text[LOCAL_ELSEWHERE_SIZE - 1] = '\0';
         weir_text_escape(peer->elsewhere, sizeof peer->elsewhere, peer->news.cause.text, "");
         return true;
@@ -658,10 +658,10 @@ static bool take_news(const struct local_run *run, uint32_t index)
     }
 }
 
-bool local_tcp_read_news(const struct local_run *run, uint32_t index)
+bool local_mesh_read_news(const struct local_run *run, uint32_t index)
 {
-    struct tcp_peer *peer = &local_tcp_of(run)->peers[index];
-    for (int pieces = 0; !peer->left && pieces < TCP_MOST_PIECES; pieces++) {
+    struct mesh_peer *peer = &local_mesh_of(run)->peers[index];
+    for (int pieces = 0; !peer->left && pieces < MESH_MOST_PIECES; pieces++) {
         const ssize_t got = recv(peer->control, (char *)&peer->news + peer->news_size,
                                  sizeof peer->news - peer->news_size, 0);
         if (got < 0 && (errno == EAGAIN || errno == EINTR))
@@ -683,17 +683,17 @@ bool local_tcp_read_news(const struct local_run *run, uint32_t index)
 
 // The connection for data has ended, and the one for control says why. If it has only left, what it has called before
 // may.
-bool local_tcp_lost(const struct local_run *run, uint32_t index)
+bool local_mesh_lost(const struct local_run *run, uint32_t index)
 {
-    struct tcp_peer *peer = &local_tcp_of(run)->peers[index];
+    struct mesh_peer *peer = &local_mesh_of(run)->peers[index];
     const uint64_t deadline_ns = weir_clock_now_ns() + VERDICT_NS;
     while (!peer->left && weir_clock_now_ns() < deadline_ns) {
         struct pollfd control = {.fd = peer->control, .events = POLLIN};
         poll(&control, 1, local_poll_ms(deadline_ns));
-        if (!local_tcp_read_news(run, index))
+        if (!local_mesh_read_news(run, index))
             return false;
     }
-    if (run->differs && !local_tcp_judge(run))
+    if (run->differs && !local_mesh_judge(run))
         return false;
     return peer->left && !peer->died ? local_gone(run, index, last_of(peer))
                                      : local_died(run, index, last_of(peer));
@@ -711,19 +711,19 @@ static size_t segment_for(uint32_t count)
     return share < LOCAL_SEGMENT_BYTES ? share : LOCAL_SEGMENT_BYTES;
 }
 
-struct tcp_group *local_tcp_create(const struct weir_host *host, const char *label, uint32_t rank,
-                                   uint32_t count)
+struct mesh_group *local_mesh_create(const struct weir_host *host, const char *label, uint32_t rank,
+                                     uint32_t count)
 {
-    struct tcp_group *group = host->allocate(sizeof *group);
+    struct mesh_group *group = host->allocate(sizeof *group);
     if (!group)
         return NULL;
     group->local =
-        (struct local_group){.wire = &local_tcp_wire, .host = host, .rank = rank, .count = count};
+        (struct local_group){.wire = &local_mesh_wire, .host = host, .rank = rank, .count = count};
     snprintf(group->local.label, sizeof group->local.label, "%s", label);
     pthread_mutex_init(&group->lock, NULL);
     group->segment = segment_for(count);
     group->eager = (long)count <= sysconf(_SC_NPROCESSORS_ONLN);
-    group->awaits = TCP_NONE;
+    group->awaits = MESH_NONE;
     group->wake = local_descriptor_event();
     group->forks = local_descriptor_forks();
     group->peers = host->allocate(count * sizeof *group->peers);
@@ -731,39 +731,39 @@ struct tcp_group *local_tcp_create(const struct weir_host *host, const char *lab
     for (uint32_t i = 0; group->peers && i < count; i++) {
         group->peers[i].data = -1;
         group->peers[i].control = -1;
-        group->peers[i].awaits = TCP_NONE;
+        group->peers[i].awaits = MESH_NONE;
     }
     if (!group->peers || !group->polls || group->wake < 0) {
-        local_tcp_destroy(group);
+        local_mesh_destroy(group);
         return NULL;
     }
     return group;
 }
 
-bool local_tcp_is_inherited(const struct tcp_group *group)
+bool local_mesh_is_inherited(const struct mesh_group *group)
 {
     return group->forks != local_descriptor_forks();
 }
 
-static void close_all(struct tcp_group *group)
+static void close_all(struct mesh_group *group)
 {
     for (uint32_t i = 0; group->peers && i < group->local.count; i++) {
         local_close(&group->peers[i].data);
         local_close(&group->peers[i].control);
     }
-    local_tcp_door_close(group, group->door);
+    local_mesh_door_close(group, group->door);
     local_close(&group->wake);
     local_window_destroy(group);
     pthread_mutex_destroy(&group->lock);
 }
 
 // A child has no mappings of the windows either.
-void local_tcp_destroy(struct tcp_group *group)
+void local_mesh_destroy(struct mesh_group *group)
 {
     const struct weir_host *host = group->local.host;
-    if (!local_tcp_is_inherited(group))
+    if (!local_mesh_is_inherited(group))
         local_delist(&group->local);
-    if (!local_tcp_is_inherited(group))
+    if (!local_mesh_is_inherited(group))
         close_all(group);
     else
         host->release(group->windows);
