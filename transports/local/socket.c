@@ -1,11 +1,9 @@
-// NOLINTNEXTLINE(bugprone-reserved-identifier): for accept4(), struct ucred and IFF_UP
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for accept4() and struct ucred
 #define _GNU_SOURCE
 #include "transports/local/socket.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -242,18 +240,6 @@ bool local_address_is_wildcard(const struct local_address *address)
     return ((const struct sockaddr_in *)&address->address)->sin_addr.s_addr == htonl(INADDR_ANY);
 }
 
-// A socket can be bound to addresses of this machine only.
-bool local_address_is_own(const struct local_address *address)
-{
-    struct local_address free_port = *address;
-    local_address_set_port(&free_port, 0);
-    int probe = local_descriptor_socket(address->address.ss_family);
-    const bool own =
-        probe >= 0 && bind(probe, (struct sockaddr *)&free_port.address, free_port.size) == 0;
-    local_close(&probe);
-    return own;
-}
-
 // A socket of datagrams that is connected has an address, and has sent nothing.
 bool local_address_toward(const struct local_address *other, struct local_address *out_own)
 {
@@ -278,27 +264,11 @@ void local_address_text(const struct local_address *address, char *text, size_t 
         snprintf(text, size, "?");
 }
 
-static bool is_public(const struct ifaddrs *each)
-{
-    const struct sockaddr *address = each->ifa_addr;
-    return address && address->sa_family == AF_INET && each->ifa_flags & IFF_UP &&
-           !(each->ifa_flags & IFF_LOOPBACK);
-}
-
 void local_address_of_host(struct local_address *out_address)
 {
-    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct ifaddrs *list = NULL;
-    if (getifaddrs(&list) == 0) {
-        const struct ifaddrs *each = list;
-        while (each && !is_public(each))
-            each = each->ifa_next;
-        if (each)
-            memcpy(&in, each->ifa_addr, sizeof in);
-        freeifaddrs(list);
-    }
-    memcpy(&out_address->address, &in, sizeof in);
-    out_address->size = sizeof in;
+    const struct sockaddr_in own = weir_address_of_host();
+    memcpy(&out_address->address, &own, sizeof own);
+    out_address->size = sizeof own;
 }
 
 // Connections.

@@ -28,8 +28,6 @@ bool local_address_is_machine(const struct local_address *address); // of this m
 void local_address_set_port(struct local_address *address, uint16_t port);
 bool local_address_is_loopback(const struct local_address *address);
 bool local_address_is_wildcard(const struct local_address *address); // all of the machine's
-// Whether this machine has the network address.
-bool local_address_is_own(const struct local_address *address);
 // This machine's address on the way to another one's. False with errno if there is no way.
 bool local_address_toward(const struct local_address *other, struct local_address *out_own);
 // The number of the host, without the port; "this machine" for a socket of the machine.
