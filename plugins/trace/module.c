@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/thread_local.h"
+#include "plugins/kit/chain.h"
 #include "report/page.h"
 
 // The report and the page, at a link's close.
@@ -348,27 +349,4 @@ static const char *const about[] = {
     NULL,
 };
 
-static const struct weir_module module_info = {
-    .abi = WEIR_MODULE_ABI,
-    .struct_size = sizeof(struct weir_module),
-    .kind = WEIR_MODULE_PLUGIN,
-    .name = "trace",
-    .version = WEIR_VERSION_STRING,
-    .build_id = __VERSION__, // the compiler's
-    .sanitizer = WEIR_MODULE_SANITIZER,
-    .keys = keys,
-    .key_count = KEY_COUNT,
-    .key_size = sizeof(struct weir_key),
-    .slot_count = WEIR_MODULE_SLOT_COUNT,
-    .operation_kinds = WEIR_OPERATION_KINDS,
-    .ops = &ops,
-    .wants = WEIR_MODULE_WANTS_TIMES,
-    .about = about,
-};
-
-const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
-{
-    (void)host_abi;
-    (void)host;
-    return &module_info;
-}
+PLUGIN_MODULE("trace", keys, KEY_COUNT, WEIR_MODULE_WANTS_TIMES)
