@@ -1,6 +1,5 @@
 // NOLINTNEXTLINE(bugprone-reserved-identifier): for flock()
 #define _DEFAULT_SOURCE
-#include "transports/local/place.h"
 
 #include <errno.h>
 #include <fcntl.h>
