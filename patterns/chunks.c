@@ -126,14 +126,15 @@ static size_t take(size_t size, size_t least, size_t left)
 static uint32_t grow(const struct weir_chunks_params *params, size_t unit, size_t units,
                      size_t *ends)
 {
-    if (units <= 1) { // a unit may then be larger than what can be counted in bytes
+    // A unit that is the only one may be larger than what can be counted in bytes.
+    const size_t unit_bytes = units > 1 ? unit * widest(params) : 0;
+    if (unit_bytes == 0) {
         if (ends && units > 0)
             ends[0] = units;
         return (uint32_t)units;
     }
 
     const size_t bytes = params->element_count * widest(params);
-    const size_t unit_bytes = unit * widest(params);
     const size_t most = (bytes - 1) / balanced_count(bytes, CHOSEN_EQUAL_MAX) + 1;
     const size_t least = most / RATIO_MAX > LEAST_BYTES ? most / RATIO_MAX : LEAST_BYTES;
     size_t size = least, at = 0, end = 0;
