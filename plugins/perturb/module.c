@@ -11,20 +11,10 @@
 #include "plugins/kit/chain.h"
 #include "plugins/perturb/perturb.h"
 
-// One line of JSON for each link: `weir perturb` reads it.
+// In the order of enum perturb_mode.
+static const char *const modes[] = {"random", "late", "pair", NULL};
 
-static const char *perturb_mode_name(enum perturb_mode mode)
-{
-    switch (mode) {
-    case PERTURB_LATE:
-        return "late";
-    case PERTURB_PAIR:
-        return "pair";
-    case PERTURB_RANDOM:
-        break;
-    }
-    return "random";
-}
+// One line of JSON for each link: `weir perturb` reads it.
 
 static void append(const struct perturb *perturb, const char *text)
 {
@@ -49,7 +39,7 @@ static void write_line(const struct perturb *perturb)
              "{\"mode\":\"%s\",\"seed\":%" PRIu64 ",\"operations\":%" PRIu64 ",\"choices\":%" PRIu64
              ",\"schedule\":\"%016" PRIx64 "\",\"idle\":%" PRIu64 ",\"stalled\":%" PRIu64
              ",\"reversed\":%" PRIu64 "}\n",
-             perturb_mode_name(perturb->mode), perturb->seed, counts->operations, counts->choices,
+             modes[perturb->mode], perturb->seed, counts->operations, counts->choices,
              counts->schedule, counts->idle, counts->stalled, counts->reversed);
     append(perturb, text);
 }
@@ -70,7 +60,7 @@ static void perturb_report(const struct perturb *perturb)
     snprintf(text, sizeof text,
              "seed %" PRIu64 ", mode %s: %" PRIu64 " operations, %" PRIu64
              " choices, order %016" PRIx64,
-             perturb->seed, perturb_mode_name(perturb->mode), counts->operations, counts->choices,
+             perturb->seed, modes[perturb->mode], counts->operations, counts->choices,
              counts->schedule);
     if (perturb->mode == PERTURB_PAIR)
         add_pair(perturb, text, sizeof text);
@@ -100,8 +90,6 @@ enum key {
 };
 
 // In the order of enum perturb_mode.
-static const char *const modes[] = {"random", "late", "pair", NULL};
-
 static const struct weir_key keys[KEY_COUNT] = {
     [KEY_MODE] =
         {
