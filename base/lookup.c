@@ -1,10 +1,13 @@
-// NOLINTNEXTLINE(bugprone-reserved-identifier): for getaddrinfo_a()
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for getaddrinfo_a() and IFF_UP
 #define _GNU_SOURCE
 #include "base/lookup.h"
 
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -82,4 +85,44 @@ const char *weir_lookup(const char *host, const char *service, uint64_t deadline
     return error == 0                ? NULL
            : error == EAI_INPROGRESS ? "the name service has not answered in time"
                                      : gai_strerror(error);
+}
+
+// A socket can be bound to addresses of this machine only.
+bool weir_address_is_own(const struct sockaddr *address, socklen_t size)
+{
+    struct sockaddr_storage free_port;
+    if (size > sizeof free_port)
+        return false;
+    memcpy(&free_port, address, size);
+    if (free_port.ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)&free_port)->sin6_port = 0;
+    else
+        ((struct sockaddr_in *)&free_port)->sin_port = 0;
+    const int probe = socket(free_port.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const bool own = probe >= 0 && bind(probe, (struct sockaddr *)&free_port, size) == 0;
+    if (probe >= 0)
+        close(probe);
+    return own;
+}
+
+static bool is_public(const struct ifaddrs *each)
+{
+    return each->ifa_addr && each->ifa_addr->sa_family == AF_INET && each->ifa_flags & IFF_UP &&
+           !(each->ifa_flags & IFF_LOOPBACK);
+}
+
+struct sockaddr_in weir_address_of_host(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct ifaddrs *list = NULL;
+    if (getifaddrs(&list) != 0)
+        return address;
+    const struct ifaddrs *each = list;
+    while (each && !is_public(each))
+        each = each->ifa_next;
+    if (each)
+        memcpy(&address, each->ifa_addr, sizeof address);
+    address.sin_port = 0;
+    freeifaddrs(list);
+    return address;
 }

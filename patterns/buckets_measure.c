@@ -1,16 +1,247 @@
-// What reductions of several sizes take on a communicator, for WEIR_BUCKETS_AUTO.
+// What ranks agree on: the comparison of plans, and for WEIR_BUCKETS_AUTO what reductions of several sizes take
+// on a communicator, and the sizes that follow.
 //
 // The bandwidth of a link still grows at sizes at which the latency no longer counts (NCCL on NVLink:
 // 226 GB/s at 16 MiB, 331 at 1 GiB), so that a latency and one bandwidth would make buckets too small.
 //
 // On a slow link, or with many ranks on few processors, that would take minutes. So a size is tried once,
 // all ranks agree on what the slowest of them found, and where that is long it is the figure, and the last.
+#include "patterns/buckets_parts.h"
+
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
-#include "patterns/buckets_parts.h"
+#include "base/siphash.h"
 #include "patterns/fail.h"
+#include "patterns/place.h"
+
+// What all ranks of a communicator must have alike, since each sees only its own half of a mismatch:
+// the parameters and the options.
+
+void weir__buckets_tell(weir_comm *comm, const char *label)
+{
+    const struct weir_error cause = *weir_last_error();
+    char why[sizeof cause.message + WEIR__PATTERN_LABEL_SIZE + 16];
+    snprintf(why, sizeof why, "buckets '%.*s': %s", WEIR__PATTERN_LABEL_SIZE,
+             weir__pattern_label(label, "buckets"), cause.message);
+    if (comm)
+        (void)weir_comm_abort(comm, why);
+    weir_error_set(&cause);
+}
+
+// One rank's share of a gather: its bytes, then room for those of all ranks.
+static weir_status make_scratch(const weir_buckets *buckets, size_t size, weir_buffer **out_buffer)
+{
+    const size_t ranks = weir_comm_count(buckets->params.comm);
+    return weir_buffer_create(weir_comm_device(buckets->params.comm),
+                              &(struct weir_buffer_params){
+                                  .struct_size = sizeof(struct weir_buffer_params),
+                                  .label = buckets->label,
+                                  .size = size + ranks * size,
+                              },
+                              out_buffer);
+}
+
+static weir_status submit_gather(weir_buckets *buckets, weir_buffer *scratch, const void *mine,
+                                 size_t size)
+{
+    weir_status status = weir_upload(buckets->comm_queue, scratch, 0, mine, size);
+    if (status != WEIR_OK)
+        return status;
+    return weir_queue_all_gather(buckets->comm_queue, buckets->params.comm, scratch, size, scratch,
+                                 0, size, WEIR_U8);
+}
+
+// The same `size` bytes of each rank, all-gathered: `out_all` gets those of all ranks of the
+// communicator. `mine[i]` are those of buckets[i].
+static weir_status buckets_gather(weir_buckets *const *buckets, uint32_t count, const void *mine,
+                                  size_t size, void *out_all)
+{
+    const size_t ranks = weir_comm_count(buckets[0]->params.comm);
+    weir_buffer **scratch = calloc((size_t)count + 1, sizeof(weir_buffer *)); // never 0 bytes
+    weir_status status = WEIR_OK;
+    if (!scratch)
+        return weir__pattern_fail(buckets[0]->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
+                                  "no memory to compare the ranks");
+    for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
+        status = make_scratch(buckets[i], size, &scratch[i]);
+    for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
+        status = submit_gather(buckets[i], scratch[i], (const char *)mine + i * size, size);
+    for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
+        status = weir_download(buckets[i]->comm_queue, out_all, scratch[i], size, ranks * size);
+    for (uint32_t i = 0; i < count; i++)
+        weir_buffer_destroy(&scratch[i]);
+    free(scratch);
+    return status;
+}
+
+// --- the plan ---
+
+// What a rank tells the others of its plan.
+struct note {
+    uint64_t parameter_count;
+    uint64_t bytes;
+    uint64_t parameters; // hashes
+    uint64_t options;
+};
+
+static uint64_t mix(uint64_t so_far, const void *bytes, size_t size)
+{
+    const struct weir_siphash_key key = {{so_far, size}};
+    return weir_siphash(&key, bytes, size);
+}
+
+static struct note describe(const weir_buckets *buckets)
+{
+    const struct weir_buckets_params *params = &buckets->params;
+    const uint64_t options[] = {(uint64_t)params->element, (uint64_t)params->reduction,
+                                (uint64_t)params->wire, buckets->plan.cap_bytes,
+                                buckets->plan.first_bytes};
+    struct note note = {.parameter_count = params->parameter_count,
+                        .bytes = buckets->plan.bytes,
+                        .options = mix(0, options, sizeof options)};
+    for (uint32_t i = 0; i < params->parameter_count; i++) {
+        const struct weir__buckets_parameter *parameter = &buckets->parameters[i];
+        const uint64_t facts[] = {parameter->offset, parameter->count, parameter->optional};
+        note.parameters = mix(note.parameters, parameter->name, strlen(parameter->name));
+        note.parameters = mix(note.parameters, facts, sizeof facts);
+    }
+    return note;
+}
+
+static weir_status refuse(const weir_buckets *buckets, uint32_t rank, const struct note *note,
+                          const struct note *first)
+{
+    if (note->parameter_count != first->parameter_count || note->bytes != first->bytes)
+        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID,
+                                  "create the buckets of one model on all ranks",
+                                  "weir_buckets_create: rank %" PRIu32 " has %" PRIu64
+                                  " parameters of %" PRIu64 " bytes in all, and rank 0 %" PRIu64
+                                  " of %" PRIu64,
+                                  rank, note->parameter_count, note->bytes, first->parameter_count,
+                                  first->bytes);
+    if (note->parameters != first->parameters)
+        return weir__pattern_fail(
+            buckets->label, WEIR_ERROR_INVALID, "list the same parameters in the same order",
+            "weir_buckets_create: rank %" PRIu32
+            " has parameters of other names, counts or another order than rank 0",
+            rank);
+    return weir__pattern_fail(
+        buckets->label, WEIR_ERROR_INVALID, "pass the same values on all ranks",
+        "weir_buckets_create: rank %" PRIu32
+        " has another element, reduction, wire, cap_bytes or first_bytes than rank 0",
+        rank);
+}
+
+static weir_status compare(weir_buckets *const *buckets, uint32_t count, struct note *notes)
+{
+    const uint32_t ranks = weir_comm_count(buckets[0]->params.comm);
+    struct note *all = notes + count;
+    for (uint32_t i = 0; i < count; i++)
+        notes[i] = describe(buckets[i]);
+    weir_status status = buckets_gather(buckets, count, notes, sizeof *notes, all);
+    for (uint32_t rank = 1; rank < ranks && status == WEIR_OK; rank++)
+        if (memcmp(&all[rank], &all[0], sizeof *all) != 0)
+            status = refuse(buckets[0], rank, &all[rank], &all[0]);
+    return status;
+}
+
+weir_status weir__buckets_compare(weir_buckets *const *buckets, uint32_t count)
+{
+    const size_t ranks = weir_comm_count(buckets[0]->params.comm);
+    struct note *notes = calloc(count + ranks, sizeof *notes);
+    if (!notes)
+        return weir__pattern_fail(buckets[0]->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
+                                  "no memory to compare %zu ranks", ranks);
+    const weir_status status = compare(buckets, count, notes);
+    free(notes);
+    return status;
+}
+
+// The sizes of buckets for WEIR_BUCKETS_AUTO: a step is computed on paper for many of them, and the
+// shortest one counts.
+// Fewer buckets use the link better. The last one's reduction has no computation beside it, so the
+// buckets before the end may become smaller step by step.
+
+// What a nanosecond of communication costs the computation beside it, with which it shares
+// processors and memory: measured, docs/buckets.md.
+#define HIDDEN_COST 0.6
+
+enum {
+    LAST_SIZES = 6, // the cap, a half of it, a quarter, ...
+    FINE = 16,      // counts of buckets up to here are all tried, larger ones in steps of 1/FINE
+};
+
+double weir__buckets_reduce_ns(const struct weir__buckets_curve *curve, size_t bytes)
+{
+    double ns_per_byte = curve->count ? curve->ns_per_byte[0] : 0;
+    for (uint32_t i = 1; i < curve->count && bytes > curve->bytes[i - 1]; i++) {
+        const double share =
+            (double)(bytes - curve->bytes[i - 1]) / (double)(curve->bytes[i] - curve->bytes[i - 1]);
+        ns_per_byte = share >= 1 ? curve->ns_per_byte[i]
+                                 : curve->ns_per_byte[i - 1] +
+                                       share * (curve->ns_per_byte[i] - curve->ns_per_byte[i - 1]);
+    }
+    return curve->latency_ns + (double)bytes * ns_per_byte;
+}
+
+static size_t on_the_way(const weir_buckets *buckets, size_t bytes)
+{
+    return bytes / buckets->element_size * buckets->wire_size;
+}
+
+// From the begin of the backward pass to the end of the last reduction.
+static double step_ns(const weir_buckets *buckets, const struct weir_buckets_plan *plan,
+                      const struct weir__buckets_curve *curve, double backward_ns)
+{
+    double end_ns = 0;
+    double hidden_ns = 0;
+    for (uint32_t first = 0; first < buckets->params.parameter_count;) {
+        const uint32_t next = weir__buckets_end(buckets, plan, first);
+        const struct weir__buckets_parameter *last = &buckets->parameters[next - 1];
+        const size_t end = last->offset + last->size;
+        const double due_ns = backward_ns * ((double)end / (double)plan->bytes);
+        const double begin_ns = due_ns > end_ns ? due_ns : end_ns;
+        const size_t size = on_the_way(buckets, end - buckets->parameters[first].offset);
+        end_ns = begin_ns + weir__buckets_reduce_ns(curve, size);
+        if (begin_ns < backward_ns)
+            hidden_ns += (end_ns < backward_ns ? end_ns : backward_ns) - begin_ns;
+        first = next;
+    }
+    return end_ns + HIDDEN_COST * hidden_ns;
+}
+
+static struct weir_buckets_plan plan_of(const weir_buckets *buckets, size_t count, int halvings)
+{
+    struct weir_buckets_plan plan = buckets->plan;
+    plan.cap_bytes = plan.bytes / count + (plan.bytes % count != 0);
+    plan.last_bytes = plan.cap_bytes >> halvings;
+    if (plan.first_bytes > plan.cap_bytes)
+        plan.first_bytes = plan.cap_bytes;
+    return plan;
+}
+
+void weir__buckets_choose(weir_buckets *buckets, const struct weir__buckets_curve *curve,
+                          double backward_ns)
+{
+    struct weir_buckets_plan best = {0};
+    double best_ns = -1;
+    if (backward_ns <= 0)
+        backward_ns = 2 * weir__buckets_reduce_ns(curve, on_the_way(buckets, buckets->plan.bytes));
+    for (size_t count = 1; count <= buckets->params.parameter_count; count += 1 + count / FINE)
+        for (int halvings = 0; halvings < LAST_SIZES; halvings++) {
+            const struct weir_buckets_plan plan = plan_of(buckets, count, halvings);
+            const double ns = step_ns(buckets, &plan, curve, backward_ns);
+            if (best_ns < 0 || ns < best_ns) {
+                best_ns = ns;
+                best = plan;
+            }
+        }
+    buckets->plan = best;
+}
 
 #define SMALL_BYTES ((size_t)4 << 10)
 #define CHAIN_BYTES ((size_t)128 << 20)
@@ -99,8 +330,7 @@ static weir_status gather(const struct work *work, const struct figures *figures
         work->mine[i] = *figures;
         work->mine[i].backward_ns = (double)work->buckets[i]->params.backward_ns;
     }
-    return weir__buckets_gather(work->buckets, work->count, work->mine, sizeof *work->mine,
-                                work->all);
+    return buckets_gather(work->buckets, work->count, work->mine, sizeof *work->mine, work->all);
 }
 
 // One reduction, by the slowest rank: all ranks get the same. The one before it makes connections.

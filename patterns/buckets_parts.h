@@ -66,11 +66,6 @@ struct weir_buckets {
     struct weir_buckets_statistics figures;
 };
 
-// Checks the params and lays the views out. On error nothing needs to be freed that
-// weir__buckets_free_plan() does not free.
-weir_status weir__buckets_lay_out(const struct weir_buckets_params *params, weir_buckets *buckets);
-void weir__buckets_free_plan(weir_buckets *buckets);
-
 // The first parameter after the bucket that begins with `first`, as the sizes of `plan` have it.
 uint32_t weir__buckets_end(const weir_buckets *buckets, const struct weir_buckets_plan *plan,
                            uint32_t first);
@@ -103,13 +98,5 @@ weir_status weir__buckets_measure(weir_buckets *const *buckets, uint32_t count);
 // The same figures give the same sizes.
 void weir__buckets_choose(weir_buckets *buckets, const struct weir__buckets_curve *curve,
                           double backward_ns);
-
-// The same `size` bytes of each rank, all-gathered: `out_all` gets those of all ranks of the
-// communicator. `mine[i]` are those of buckets[i].
-weir_status weir__buckets_gather(weir_buckets *const *buckets, uint32_t count, const void *mine,
-                                 size_t size, void *out_all);
-
-// Reads the times of the step that had this place in the ring before, if it has ended.
-void weir__buckets_read_times(weir_buckets *buckets, uint32_t place);
 
 #endif

@@ -1,10 +1,13 @@
-// See the header.
+// See fail.h and place.h.
 #include "patterns/fail.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
+#include <weir/status.h>
+
 #include "base/sized.h"
+#include "patterns/place.h"
 
 weir_status weir__pattern_fail(const char *label, weir_status status, const char *remedy,
                                const char *format, ...)
@@ -69,4 +72,30 @@ weir_status weir__pattern_callback_ended(const char *label, const char *what)
     return weir__pattern_fail(label, WEIR_ERROR_HOST_CALL,
                               "return in place of pthread_exit(), and allow no cancellation",
                               "%s ended its thread, which is one of the library's", what);
+}
+
+static _Thread_local struct weir__place place;
+
+struct weir__place weir__pattern_begin(const char *file, int line)
+{
+    const struct weir__place before = place;
+    place = (struct weir__place){file, line};
+    return before;
+}
+
+weir_status weir__pattern_end(weir_status status, struct weir__place before)
+{
+    const struct weir__place own = place;
+    place = before;
+    if (status >= 0 || !own.file || weir_last_error()->status != status || weir_last_error()->file)
+        return status;
+    struct weir_error error = *weir_last_error();
+    error.file = own.file;
+    error.line = own.line;
+    return weir_error_set(&error);
+}
+
+struct weir__place weir__pattern_place(const char *file, int line)
+{
+    return place.file ? place : (struct weir__place){file, line};
 }

@@ -134,12 +134,6 @@ struct weir_pipeline {
     struct weir__histogram latency;
 };
 
-// Reads what this library knows of a user's params, with their stages in `stages`, which has
-// room for WEIR_PIPELINE_STAGES_MAX, and checks them.
-weir_status weir__pipeline_read(const struct weir_pipeline_params *given,
-                                struct weir_pipeline_params *params,
-                                struct weir_pipeline_stage *stages);
-
 // The object of an error: pipelines without a label are called so.
 static inline const char *weir__pipeline_object(const char *label)
 {
@@ -150,22 +144,14 @@ static inline const char *weir__pipeline_object(const char *label)
 #define weir__pipeline_fail(label, ...) \
     weir__pattern_fail(weir__pipeline_object(label), __VA_ARGS__)
 
-// Ends the threads of a pipeline of which every frame was delivered, and frees it.
-void weir__pipeline_free(weir_pipeline *pipeline);
-
-// Keeps the first failure of a frame, with the detail that the calling thread holds.
-void weir__pipeline_note(struct weir__slot *slot, const char *stage, weir_status status);
-
 // The same for a call on one of the pipeline's queues. Returns true if there was no
 // failure.
 bool weir__pipeline_took(struct weir__slot *slot, const char *stage, weir_status status);
 
 // Graphs. Creates the queues of the slots and chooses the queue on which each stage
-// is captured; frees them, as far as they exist; launches a frame, capturing it
-// first if needed.
+// is captured; frees them, as far as they exist.
 weir_status weir__pipeline_make_graphs(weir_pipeline *pipeline);
 void weir__pipeline_free_graphs(weir_pipeline *pipeline);
-void weir__pipeline_launch(weir_pipeline *pipeline, struct weir__slot *slot, void *frame);
 
 // The threads; `argument` is the pipeline. They end when `stopping` is set.
 void weir__pipeline_starter(void *argument);
@@ -175,45 +161,8 @@ void weir__pipeline_preparer(void *argument);
 // this thread, deeper on its stack.
 void weir__pipeline_go_on(weir_pipeline *pipeline, void (*run)(void *pipeline));
 
-// Called with the lock. Waits at `changed` until the oldest waiting frame can have a slot; false
-// when the pipeline is to stop. Gives it that slot, which must then be reset without the lock.
-bool weir__pipeline_wait_for_slot(weir_pipeline *pipeline, pthread_cond_t *changed);
-struct weir__record *weir__pipeline_take_slot(weir_pipeline *pipeline,
-                                              enum weir__frame_state state);
-void weir__pipeline_reset_slot(weir_pipeline *pipeline, struct weir__slot *slot);
-
 // Wakes what waits for frames and slots. Called with the lock.
 void weir__pipeline_wake_start(weir_pipeline *pipeline);
-
-// Calls `prepare`. `record`: by a preparer, of that frame; NULL: by the starter. False if it failed.
-bool weir__pipeline_prepare(weir_pipeline *pipeline, struct weir__record *record,
-                            struct weir__slot *slot, void *frame);
-
-// A preparer's frame is ready to be submitted, or has failed. Takes the lock.
-void weir__pipeline_end_prepare(weir_pipeline *pipeline, struct weir__record *record);
-
-// The frame that the starter starts is ready to be delivered, or has failed. Takes the lock.
-void weir__pipeline_end_start(weir_pipeline *pipeline);
-
-// A call of `prepare`, of `repeat` or of a stage's `submit`, on its way.
-struct weir__call {
-    weir_pipeline *pipeline;
-    struct weir__slot *slot;
-    void *frame;
-    const char *name;                // of the stage, or of the callback
-    const struct weir__stage *stage; // NULL: not in one
-    weir_queue *queue;               // of the stage
-    weir_status status;              // what it returned
-    uint64_t number;                 // what `repeat` returned
-    struct weir__record *record;     // of a preparer's frame; NULL: the starter's
-    // Ends what the call was part of, if it ended its thread. The frame has failed.
-    void (*abandon)(const struct weir__call *call);
-};
-
-// Makes the call. Does not return if that ended its thread.
-void weir__pipeline_call(struct weir__call *call, void (*function)(void *call));
-// Calls the `submit` of the call's stage, whose name it gives the call, and returns what that returned.
-weir_status weir__pipeline_submit_stage(struct weir__call *call);
 
 // Waits for all work of all queues, and clears their failures. Returns the first
 // error of a queue that cannot be recovered.

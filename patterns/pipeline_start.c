@@ -1,4 +1,4 @@
-// The starter of a pipeline; the deliverer is in pipeline_deliver.c. There are two because a thread that waits for the
+// The starter of a pipeline, the preparers, and frames as graphs; the deliverer is in pipeline_deliver.c. There are two because a thread that waits for the
 // oldest frame cannot start the next, and so that `prepare` and `deliver`, the
 // user's work on the host, overlap each other as stages do on the device.
 //
@@ -22,6 +22,414 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "patterns/place.h"
+
+// A call of `prepare`, of `repeat` or of a stage's `submit`, on its way.
+struct call {
+    weir_pipeline *pipeline;
+    struct weir__slot *slot;
+    void *frame;
+    const char *name;                // of the stage, or of the callback
+    const struct weir__stage *stage; // NULL: not in one
+    weir_queue *queue;               // of the stage
+    weir_status status;              // what it returned
+    uint64_t number;                 // what `repeat` returned
+    struct weir__record *record;     // of a preparer's frame; NULL: the starter's
+    // Ends what the call was part of, if it ended its thread. The frame has failed.
+    void (*abandon)(const struct call *call);
+};
+
+// Frames as graphs. Each slot has a queue that launches its frames, so frames overlap as
+// far as the device allows, and a graph, captured from the stages at the slot's first
+// frame with a given `repeat` number.
+// A stage is captured on the queue of a stage that it depends on, if no other stage has
+// continued there, and else on its own queue. So a chain of stages is captured on the
+// slot's queue alone and needs no fork, which makes it cheaper to replay on a backend
+// without graphs.
+
+// List order is a topological order, so the stages that this one depends on have their
+// lanes already.
+static void choose_lanes(weir_pipeline *pipeline)
+{
+    uint64_t continued = 0;
+    bool rooted = false;
+
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+        struct weir__stage *stage = &pipeline->stages[i];
+        stage->lane = i;
+        if (stage->depends_on == 0 && !rooted) {
+            stage->lane = WEIR__SLOT_LANE;
+            rooted = true;
+        }
+        for (uint32_t d = 0; d < i; d++)
+            if ((stage->depends_on & ~continued) >> d & 1) {
+                stage->lane = pipeline->stages[d].lane;
+                continued |= WEIR_PIPELINE_AFTER(d);
+                break;
+            }
+    }
+}
+
+static int32_t highest_priority(const weir_pipeline *pipeline)
+{
+    int32_t highest = pipeline->stages[0].priority;
+    for (uint32_t i = 1; i < pipeline->params.stage_count; i++)
+        if (highest < pipeline->stages[i].priority)
+            highest = pipeline->stages[i].priority;
+    return highest;
+}
+
+weir_status weir__pipeline_make_graphs(weir_pipeline *pipeline)
+{
+    weir_status status = WEIR_OK;
+
+    choose_lanes(pipeline);
+    for (uint32_t i = 0; i < pipeline->params.slot_count && status == WEIR_OK; i++) {
+        char label[WEIR__PATTERN_LABEL_SIZE + WEIR__NAME_SIZE];
+        snprintf(label, sizeof label, "%s/slot %u", pipeline->label, (unsigned)i);
+        status = weir_queue_create(pipeline->params.device,
+                                   &(struct weir_queue_params){
+                                       .struct_size = sizeof(struct weir_queue_params),
+                                       .label = label,
+                                       .priority = highest_priority(pipeline),
+                                   },
+                                   &pipeline->slots[i].queue);
+    }
+    return status;
+}
+
+void weir__pipeline_free_graphs(weir_pipeline *pipeline)
+{
+    for (uint32_t i = 0; pipeline->slots && i < pipeline->params.slot_count; i++) {
+        weir_graph_destroy(&pipeline->slots[i].graph);
+        weir_queue_destroy(&pipeline->slots[i].queue);
+    }
+}
+
+// --- capturing ---
+
+static weir_queue *queue_of(const weir_pipeline *pipeline, const struct weir__slot *slot,
+                            uint32_t lane)
+{
+    return lane == WEIR__SLOT_LANE ? slot->queue : pipeline->stages[lane].queue;
+}
+
+// Keeps the first failure of a frame, with the detail that the calling thread holds.
+static void note(struct weir__slot *slot, const char *stage, weir_status status)
+{
+    if (slot->status != WEIR_OK)
+        return;
+    slot->stage = stage;
+    if (status < 0 && weir_last_error()->status == status) {
+        slot->status = status;
+        slot->error = *weir_last_error();
+        return;
+    }
+    slot->status = status < 0 ? status : WEIR_ERROR_INVALID;
+    slot->error = (struct weir_error){.status = slot->status};
+    snprintf(slot->error.message, sizeof slot->error.message,
+             "the callback of '%s' returned %s: %s", stage, weir_status_name(status),
+             weir_status_text(status));
+    if (status > 0)
+        snprintf(slot->error.remedy, sizeof slot->error.remedy,
+                 "return WEIR_OK or an error: a frame that was started succeeds or fails");
+}
+
+// The call that the capture refused gives the error; the pipeline adds the remedy.
+static void note_refusal(struct weir__slot *slot, const char *stage, weir_status status)
+{
+    note(slot, stage, status);
+    if (slot->status == WEIR_ERROR_INVALID)
+        snprintf(slot->error.remedy, sizeof slot->error.remedy,
+                 "keep it out of the stages, or run the pipeline without graphs (graphs = 0)");
+}
+
+static bool capture_waits(weir_pipeline *pipeline, struct weir__slot *slot, uint32_t index,
+                          struct weir_event begin)
+{
+    const struct weir__stage *stage = &pipeline->stages[index];
+    weir_queue *queue = queue_of(pipeline, slot, stage->lane);
+
+    if (stage->depends_on == 0 && stage->lane != WEIR__SLOT_LANE &&
+        !weir__pipeline_took(slot, stage->name, weir_queue_wait(queue, begin)))
+        return false;
+    for (uint32_t i = 0; i < index; i++)
+        if ((stage->depends_on >> i & 1) && pipeline->stages[i].lane != stage->lane &&
+            !weir__pipeline_took(slot, stage->name, weir_queue_wait(queue, slot->ends[i])))
+            return false;
+    return true;
+}
+
+// Nothing may wait for a capture's events after it.
+static void forget_ends(const weir_pipeline *pipeline, struct weir__slot *slot)
+{
+    memset(slot->ends, 0, pipeline->params.stage_count * sizeof *slot->ends);
+}
+
+static void cancel_capture(weir_pipeline *pipeline, struct weir__slot *slot)
+{
+    forget_ends(pipeline, slot);
+    weir_capture_cancel(slot->queue);
+}
+
+static void abandon_capture(const struct call *call)
+{
+    cancel_capture(call->pipeline, call->slot);
+}
+
+// A preparer's frame is ready to be submitted, or has failed. Takes the lock.
+static void end_prepare(weir_pipeline *pipeline, struct weir__record *record)
+{
+    weir_region_pop(weir_device_runtime(pipeline->params.device));
+    pthread_mutex_lock(&pipeline->lock);
+    record->state = WEIR__FRAME_PREPARED;
+    pipeline->preparing--;
+    pthread_cond_signal(&pipeline->to_start);
+    pthread_mutex_unlock(&pipeline->lock);
+}
+
+// The frame that the starter starts is ready to be delivered, or has failed. Takes the lock.
+static void end_start(weir_pipeline *pipeline)
+{
+    struct weir__record *record = pipeline->starting;
+    const struct weir__slot *slot = &pipeline->slots[record->slot];
+
+    weir_region_pop(weir_device_runtime(pipeline->params.device));
+    pthread_mutex_lock(&pipeline->lock);
+    if (slot->queue_failed)
+        pipeline->must_recover = true;
+    if (slot->status == WEIR_ERROR_DEVICE_LOST && slot->queue_failed && !pipeline->lost) {
+        pipeline->lost = true;
+        pipeline->lost_error = slot->error;
+        pthread_cond_broadcast(&pipeline->to_prepare);
+    }
+    record->state = WEIR__FRAME_STARTED;
+    pthread_cond_signal(&pipeline->to_deliver);
+    pthread_mutex_unlock(&pipeline->lock);
+}
+
+// The callback ended its thread: the frame has failed, and another thread goes on.
+static void survive_call(void *user)
+{
+    struct call *call = user;
+    char what[WEIR__NAME_SIZE + 32];
+    snprintf(what, sizeof what, "the callback of '%s'", call->name);
+    note(call->slot, call->name, weir__pattern_callback_ended(call->pipeline->label, what));
+    if (call->abandon)
+        call->abandon(call);
+    if (call->record) {
+        end_prepare(call->pipeline, call->record);
+        weir__pipeline_go_on(call->pipeline, weir__pipeline_preparer);
+        return;
+    }
+    end_start(call->pipeline);
+    weir__pipeline_go_on(call->pipeline, weir__pipeline_starter);
+}
+
+// Makes the call. Does not return if that ended its thread.
+static void pipeline_call(struct call *call, void (*function)(void *call))
+{
+    weir__pattern_forget();
+    weir_thread_call(function, survive_call, call);
+}
+
+static void call_submit(void *user)
+{
+    struct call *call = user;
+    call->status = call->stage->submit(call->pipeline->params.user, call->slot->data, call->frame,
+                                       call->queue);
+}
+
+// Calls the `submit` of the call's stage, whose name it gives the call, and returns what that returned.
+static weir_status pipeline_submit_stage(struct call *call)
+{
+    call->name = call->stage->name;
+    pipeline_call(call, call_submit);
+    return call->status;
+}
+
+static bool capture_stage(weir_pipeline *pipeline, struct weir__slot *slot, void *frame,
+                          uint32_t index, struct weir_event begin)
+{
+    const struct weir__stage *stage = &pipeline->stages[index];
+    weir_queue *queue = queue_of(pipeline, slot, stage->lane);
+
+    if (!capture_waits(pipeline, slot, index, begin))
+        return false;
+    const weir_status status = pipeline_submit_stage(&(struct call){
+        .pipeline = pipeline,
+        .slot = slot,
+        .frame = frame,
+        .stage = stage,
+        .queue = queue,
+        .abandon = abandon_capture,
+    });
+    if (status != WEIR_OK) {
+        note_refusal(slot, stage->name, status);
+        return false;
+    }
+    return weir__pipeline_took(slot, stage->name, weir_queue_record(queue, &slot->ends[index]));
+}
+
+static bool capture_stages(weir_pipeline *pipeline, struct weir__slot *slot, void *frame)
+{
+    struct weir_event begin;
+
+    if (!weir__pipeline_took(slot, "graph", weir_queue_record(slot->queue, &begin)))
+        return false;
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++)
+        if (!capture_stage(pipeline, slot, frame, i, begin))
+            return false;
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+        const struct weir__stage *stage = &pipeline->stages[i];
+        if (stage->last && stage->lane != WEIR__SLOT_LANE &&
+            !weir__pipeline_took(slot, stage->name, weir_queue_wait(slot->queue, slot->ends[i])))
+            return false;
+    }
+    return true;
+}
+
+static bool capture(weir_pipeline *pipeline, struct weir__slot *slot, void *frame)
+{
+    const struct weir_graph_params params = {
+        .struct_size = sizeof params,
+        .label = weir_queue_label(slot->queue),
+    };
+
+    weir_graph_destroy(&slot->graph);
+    if (!weir__pipeline_took(slot, "graph", weir_capture_begin(slot->queue)))
+        return false;
+    if (!capture_stages(pipeline, slot, frame)) {
+        cancel_capture(pipeline, slot);
+        return false;
+    }
+    forget_ends(pipeline, slot);
+    weir_status status = weir_capture_end(slot->queue, &params, &slot->graph);
+    if (status != WEIR_OK)
+        note(slot, "graph", status);
+    return status == WEIR_OK;
+}
+
+// --- launching ---
+
+static void call_repeat(void *user)
+{
+    struct call *call = user;
+    const struct weir_pipeline_params *params = &call->pipeline->params;
+    call->number = params->repeat(params->user, call->slot->data, call->frame);
+}
+
+static void pipeline_launch(weir_pipeline *pipeline, struct weir__slot *slot, void *frame)
+{
+    struct call call = {.pipeline = pipeline, .slot = slot, .frame = frame, .name = "repeat"};
+
+    pipeline_call(&call, call_repeat);
+    if ((!slot->graph || slot->number != call.number) && !capture(pipeline, slot, frame))
+        return;
+    slot->number = call.number;
+    bool launched = weir__pipeline_took(slot, "graph", weir_queue_graph(slot->queue, slot->graph));
+    // Also after a launch that failed: part of it may be running.
+    if (weir__pipeline_took(slot, "graph", weir_queue_record(slot->queue, &slot->done)) && launched)
+        (void)weir__pipeline_took(slot, "graph", weir_queue_flush(slot->queue));
+}
+
+// The preparation of frames on the host: by the starter, or ahead of it by prepare_threads.
+// Each of these takes the oldest waiting frame with the next slot, so slots are given out, and
+// returned, in the order of frames whatever the order in which frames become ready.
+
+void weir__pipeline_wake_start(weir_pipeline *pipeline)
+{
+    pthread_cond_signal(pipeline->params.prepare_threads > 0 ? &pipeline->to_prepare
+                                                             : &pipeline->to_start);
+}
+
+static void call_prepare(void *user)
+{
+    struct call *call = user;
+    const struct weir_pipeline_params *params = &call->pipeline->params;
+    call->status = params->prepare(params->user, call->slot->data, call->frame);
+}
+
+// Calls `prepare`. `record`: by a preparer, of that frame; NULL: by the starter. False if it failed.
+static bool pipeline_prepare(weir_pipeline *pipeline, struct weir__record *record,
+                             struct weir__slot *slot, void *frame)
+{
+    struct call call = {
+        .pipeline = pipeline, .slot = slot, .frame = frame, .name = "prepare", .record = record};
+    if (!pipeline->params.prepare)
+        return true;
+    pipeline_call(&call, call_prepare);
+    if (call.status != WEIR_OK)
+        note(slot, call.name, call.status);
+    return call.status == WEIR_OK;
+}
+
+static struct weir__record *take_slot(weir_pipeline *pipeline, enum weir__frame_state state)
+{
+    struct weir__record *record = weir__pipeline_oldest(pipeline);
+    record->state = state;
+    record->slot = (uint32_t)(pipeline->started % pipeline->params.slot_count);
+    pipeline->waiting--;
+    pipeline->started++;
+    if (pipeline->started - pipeline->released > pipeline->figures.in_flight_max)
+        pipeline->figures.in_flight_max = (uint32_t)(pipeline->started - pipeline->released);
+    return record;
+}
+
+static void reset_slot(weir_pipeline *pipeline, struct weir__slot *slot)
+{
+    slot->status = WEIR_OK;
+    slot->stage = "";
+    slot->queue_failed = false;
+    slot->refused = false;
+    slot->done = (struct weir_event){0};
+    memset(slot->begins, 0, pipeline->params.stage_count * sizeof *slot->begins);
+    memset(slot->ends, 0, pipeline->params.stage_count * sizeof *slot->ends);
+}
+
+// Called with the lock, which is released.
+static void prepare_oldest(weir_pipeline *pipeline)
+{
+    struct weir__record *record = take_slot(pipeline, WEIR__FRAME_PREPARING);
+    struct weir__slot *slot = &pipeline->slots[record->slot];
+    const uint64_t number = pipeline->next_start;
+    pipeline->preparing++;
+    pthread_mutex_unlock(&pipeline->lock);
+
+    reset_slot(pipeline, slot);
+    weir_region_push(weir_device_runtime(pipeline->params.device), "prepare", number);
+    (void)pipeline_prepare(pipeline, record, slot, record->frame);
+    end_prepare(pipeline, record);
+}
+
+// Called with the lock. Waits at `changed` until the oldest waiting frame can have a slot; false
+// when the pipeline is to stop. Gives it that slot, which must then be reset without the lock.
+static bool wait_for_slot(weir_pipeline *pipeline, pthread_cond_t *changed)
+{
+    while (!pipeline->stopping) {
+        const bool slot_free = pipeline->started - pipeline->released < pipeline->params.slot_count;
+        if (pipeline->waiting > 0 && pipeline->lost)
+            weir__pipeline_end(pipeline, weir__pipeline_oldest(pipeline),
+                               pipeline->lost_error.status);
+        else if (pipeline->waiting > 0 && slot_free)
+            return true;
+        else
+            pthread_cond_wait(changed, &pipeline->lock);
+    }
+    return false;
+}
+
+void weir__pipeline_preparer(void *argument)
+{
+    weir_pipeline *pipeline = argument;
+
+    pthread_mutex_lock(&pipeline->lock);
+    while (wait_for_slot(pipeline, &pipeline->to_prepare)) {
+        prepare_oldest(pipeline);
+        pthread_mutex_lock(&pipeline->lock);
+    }
+    pthread_mutex_unlock(&pipeline->lock);
+}
 
 static weir_queue *queue_at(const weir_pipeline *pipeline, uint32_t index)
 {
@@ -49,33 +457,13 @@ weir_status weir__pipeline_recover_queues(weir_pipeline *pipeline)
     return first == WEIR_OK ? WEIR_OK : weir_error_set(&error);
 }
 
-void weir__pipeline_note(struct weir__slot *slot, const char *stage, weir_status status)
-{
-    if (slot->status != WEIR_OK)
-        return;
-    slot->stage = stage;
-    if (status < 0 && weir_last_error()->status == status) {
-        slot->status = status;
-        slot->error = *weir_last_error();
-        return;
-    }
-    slot->status = status < 0 ? status : WEIR_ERROR_INVALID;
-    slot->error = (struct weir_error){.status = slot->status};
-    snprintf(slot->error.message, sizeof slot->error.message,
-             "the callback of '%s' returned %s: %s", stage, weir_status_name(status),
-             weir_status_text(status));
-    if (status > 0)
-        snprintf(slot->error.remedy, sizeof slot->error.remedy,
-                 "return WEIR_OK or an error: a frame that was started succeeds or fails");
-}
-
 bool weir__pipeline_took(struct weir__slot *slot, const char *stage, weir_status status)
 {
     if (status == WEIR_OK)
         return true;
     slot->queue_failed = true;
     slot->refused = slot->refused || slot->status == WEIR_OK;
-    weir__pipeline_note(slot, stage, status);
+    note(slot, stage, status);
     return false;
 }
 
@@ -88,55 +476,16 @@ void weir__pipeline_go_on(weir_pipeline *pipeline, void (*run)(void *pipeline))
         run(pipeline);
 }
 
-// The callback ended its thread: the frame has failed, and another thread goes on.
-static void survive_call(void *user)
-{
-    struct weir__call *call = user;
-    char what[WEIR__NAME_SIZE + 32];
-    snprintf(what, sizeof what, "the callback of '%s'", call->name);
-    weir__pipeline_note(call->slot, call->name,
-                        weir__pattern_callback_ended(call->pipeline->label, what));
-    if (call->abandon)
-        call->abandon(call);
-    if (call->record) {
-        weir__pipeline_end_prepare(call->pipeline, call->record);
-        weir__pipeline_go_on(call->pipeline, weir__pipeline_preparer);
-        return;
-    }
-    weir__pipeline_end_start(call->pipeline);
-    weir__pipeline_go_on(call->pipeline, weir__pipeline_starter);
-}
-
-void weir__pipeline_call(struct weir__call *call, void (*function)(void *call))
-{
-    weir__pattern_forget();
-    weir_thread_call(function, survive_call, call);
-}
-
-static void call_submit(void *user)
-{
-    struct weir__call *call = user;
-    call->status = call->stage->submit(call->pipeline->params.user, call->slot->data, call->frame,
-                                       call->queue);
-}
-
-weir_status weir__pipeline_submit_stage(struct weir__call *call)
-{
-    call->name = call->stage->name;
-    weir__pipeline_call(call, call_submit);
-    return call->status;
-}
-
 // Also after a callback that failed: it may have submitted half of its work, which must finish
 // before the slot is reused.
-static bool record_end(const struct weir__call *call)
+static bool record_end(const struct call *call)
 {
     const size_t index = (size_t)(call->stage - call->pipeline->stages);
     return weir__pipeline_took(call->slot, call->name,
                                weir_queue_record(call->queue, &call->slot->ends[index]));
 }
 
-static void abandon_stage(const struct weir__call *call)
+static void abandon_stage(const struct call *call)
 {
     (void)record_end(call);
     weir_region_pop(weir_device_runtime(call->pipeline->params.device));
@@ -156,7 +505,7 @@ static bool submit_to(weir_pipeline *pipeline, struct weir__slot *slot, void *fr
                              weir_queue_record(stage->queue, &slot->begins[index])))
         return false;
 
-    struct weir__call call = {
+    struct call call = {
         .pipeline = pipeline,
         .slot = slot,
         .frame = frame,
@@ -164,9 +513,9 @@ static bool submit_to(weir_pipeline *pipeline, struct weir__slot *slot, void *fr
         .queue = stage->queue,
         .abandon = abandon_stage,
     };
-    const weir_status status = weir__pipeline_submit_stage(&call);
+    const weir_status status = pipeline_submit_stage(&call);
     if (status != WEIR_OK)
-        weir__pipeline_note(slot, stage->name, status);
+        note(slot, stage->name, status);
     if (record_end(&call))
         return status == WEIR_OK;
     // The queue had failed, and what the callback returned may be its refusal.
@@ -190,7 +539,7 @@ static void submit_frame(weir_pipeline *pipeline, struct weir__slot *slot, void 
     const struct weir_pipeline_params *params = &pipeline->params;
 
     if (params->graphs) {
-        weir__pipeline_launch(pipeline, slot, frame);
+        pipeline_launch(pipeline, slot, frame);
         return;
     }
     for (uint32_t i = 0; i < params->stage_count; i++) {
@@ -207,17 +556,6 @@ static void submit_frame(weir_pipeline *pipeline, struct weir__slot *slot, void 
     }
 }
 
-void weir__pipeline_reset_slot(weir_pipeline *pipeline, struct weir__slot *slot)
-{
-    slot->status = WEIR_OK;
-    slot->stage = "";
-    slot->queue_failed = false;
-    slot->refused = false;
-    slot->done = (struct weir_event){0};
-    memset(slot->begins, 0, pipeline->params.stage_count * sizeof *slot->begins);
-    memset(slot->ends, 0, pipeline->params.stage_count * sizeof *slot->ends);
-}
-
 // Called without the lock. Returns false if the frame cannot run, after noting the
 // failure.
 static bool recover(weir_pipeline *pipeline, struct weir__slot *slot)
@@ -226,20 +564,8 @@ static bool recover(weir_pipeline *pipeline, struct weir__slot *slot)
     if (status == WEIR_OK)
         return true;
     slot->queue_failed = true;
-    weir__pipeline_note(slot, "", status);
+    note(slot, "", status);
     return false;
-}
-
-struct weir__record *weir__pipeline_take_slot(weir_pipeline *pipeline, enum weir__frame_state state)
-{
-    struct weir__record *record = weir__pipeline_oldest(pipeline);
-    record->state = state;
-    record->slot = (uint32_t)(pipeline->started % pipeline->params.slot_count);
-    pipeline->waiting--;
-    pipeline->started++;
-    if (pipeline->started - pipeline->released > pipeline->figures.in_flight_max)
-        pipeline->figures.in_flight_max = (uint32_t)(pipeline->started - pipeline->released);
-    return record;
 }
 
 // Called with the lock. The frame is the next one of which work is submitted; returns whether queues
@@ -267,46 +593,12 @@ static void start(weir_pipeline *pipeline, struct weir__record *record, uint64_t
     pthread_mutex_unlock(&pipeline->lock);
 
     if (!prepared)
-        weir__pipeline_reset_slot(pipeline, slot);
+        reset_slot(pipeline, slot);
     weir_region_push(weir_device_runtime(pipeline->params.device), "frame", number);
     if ((!must_recover || recover(pipeline, slot)) &&
-        (prepared ? slot->status == WEIR_OK : weir__pipeline_prepare(pipeline, NULL, slot, frame)))
+        (prepared ? slot->status == WEIR_OK : pipeline_prepare(pipeline, NULL, slot, frame)))
         submit_frame(pipeline, slot, frame);
-    weir__pipeline_end_start(pipeline);
-}
-
-void weir__pipeline_end_start(weir_pipeline *pipeline)
-{
-    struct weir__record *record = pipeline->starting;
-    const struct weir__slot *slot = &pipeline->slots[record->slot];
-
-    weir_region_pop(weir_device_runtime(pipeline->params.device));
-    pthread_mutex_lock(&pipeline->lock);
-    if (slot->queue_failed)
-        pipeline->must_recover = true;
-    if (slot->status == WEIR_ERROR_DEVICE_LOST && slot->queue_failed && !pipeline->lost) {
-        pipeline->lost = true;
-        pipeline->lost_error = slot->error;
-        pthread_cond_broadcast(&pipeline->to_prepare);
-    }
-    record->state = WEIR__FRAME_STARTED;
-    pthread_cond_signal(&pipeline->to_deliver);
-    pthread_mutex_unlock(&pipeline->lock);
-}
-
-bool weir__pipeline_wait_for_slot(weir_pipeline *pipeline, pthread_cond_t *changed)
-{
-    while (!pipeline->stopping) {
-        const bool slot_free = pipeline->started - pipeline->released < pipeline->params.slot_count;
-        if (pipeline->waiting > 0 && pipeline->lost)
-            weir__pipeline_end(pipeline, weir__pipeline_oldest(pipeline),
-                               pipeline->lost_error.status);
-        else if (pipeline->waiting > 0 && slot_free)
-            return true;
-        else
-            pthread_cond_wait(changed, &pipeline->lock);
-    }
-    return false;
+    end_start(pipeline);
 }
 
 // Called with the lock. The next frame to be submitted, if it is prepared.
@@ -329,8 +621,8 @@ static struct weir__record *wait_for_start(weir_pipeline *pipeline, uint64_t *ou
 {
     struct weir__record *record = NULL;
     if (pipeline->params.prepare_threads == 0) {
-        if (weir__pipeline_wait_for_slot(pipeline, &pipeline->to_start))
-            record = weir__pipeline_take_slot(pipeline, WEIR__FRAME_STARTING);
+        if (wait_for_slot(pipeline, &pipeline->to_start))
+            record = take_slot(pipeline, WEIR__FRAME_STARTING);
         *out_number = pipeline->next_start;
         return record;
     }

@@ -1,20 +1,18 @@
 // weir doctor comm: whether two machines reach each other, and what NCCL and the link between the devices say.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for NI_MAXHOST and dladdr()
 #define _GNU_SOURCE
 #include "cli/doctor/comm.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <ifaddrs.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <net/if.h>
-#include <netinet/in.h>
 
 #include "base/lookup.h"
 #include "base/text.h"
@@ -25,7 +23,6 @@
 #include "core/runtime/runtime.h"
 
 // Plain connections, so that each address of a host is told on its own.
-// NOLINTNEXTLINE(bugprone-reserved-identifier): for NI_MAXHOST and IFF_LOOPBACK
 
 // Opens a runtime without a device's driver, whose communicators use that transport.
 static weir_status doctor_comm_open(const struct doctor *doctor, const char *transport,
@@ -57,27 +54,6 @@ static int try_address(const struct addrinfo *address)
     }
     close(it);
     return error;
-}
-
-// A socket can be bound to addresses of this machine only.
-static bool is_own(const struct addrinfo *address)
-{
-    const int it = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    union {
-        struct sockaddr any;
-        struct sockaddr_in in;
-        struct sockaddr_in6 in6;
-    } free_port;
-    if (it < 0 || address->ai_addrlen > sizeof free_port)
-        return false;
-    memcpy(&free_port, address->ai_addr, address->ai_addrlen);
-    if (address->ai_family == AF_INET6)
-        free_port.in6.sin6_port = 0;
-    else
-        free_port.in.sin_port = 0;
-    const bool own = bind(it, &free_port.any, address->ai_addrlen) == 0;
-    close(it);
-    return own;
 }
 
 static const char *remedy_of(int error)
@@ -130,7 +106,7 @@ static bool doctor_comm_reach(struct doctor *doctor, const struct doctor_comm *c
         return false;
     }
     for (const struct addrinfo *it = addresses; it; it = it->ai_next) {
-        if (is_own(it)) {
+        if (weir_address_is_own(it->ai_addr, it->ai_addrlen)) {
             doctor_add(doctor, DOCTOR_OK, "reaching", NULL,
                        "%s is this machine, whose ranks meet at a socket of their user", host);
             reached = true;
@@ -147,21 +123,11 @@ static bool doctor_comm_reach(struct doctor *doctor, const struct doctor_comm *c
 // For `listen`: an address of this machine that others can reach, else a loopback one.
 static void doctor_comm_own_address(char host[DOCTOR_HOST_SIZE])
 {
-    struct ifaddrs *list = NULL;
-    snprintf(host, DOCTOR_HOST_SIZE, "127.0.0.1");
-    if (getifaddrs(&list) != 0)
-        return;
-    for (const struct ifaddrs *it = list; it; it = it->ifa_next) {
-        if (!it->ifa_addr || it->ifa_addr->sa_family != AF_INET || it->ifa_flags & IFF_LOOPBACK)
-            continue;
-        name_of(it->ifa_addr, sizeof(struct sockaddr_in), host, DOCTOR_HOST_SIZE);
-        break;
-    }
-    freeifaddrs(list);
+    const struct sockaddr_in own = weir_address_of_host();
+    name_of((const struct sockaddr *)&own, sizeof own, host, DOCTOR_HOST_SIZE);
 }
 
 // Which NCCL the backend `cuda` would open. It needs neither a GPU nor the driver to be asked.
-// NOLINTNEXTLINE(bugprone-reserved-identifier): for dladdr()
 
 #define LEAST_VERSION 21800
 #define REMEDY "install libnccl2, or name the file by `nccl` of [cuda] or WEIR_CUDA_NCCL"

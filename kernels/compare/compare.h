@@ -1,10 +1,5 @@
 // Runs two forms of the same kernels on one device and compares what they write: CUDA C++ or
 // ready images ("the twin"), and the OpenCL C beside it. docs/kernels.md has the form of the cases.
-//
-//   cases.c    the file of cases
-//   values.c   what arguments hold, and whether two results are equal
-//   compare.c  the device: launches, and the lines that are printed
-//   main.c     the program of weir_kernels_test
 #ifndef WEIR_KERNELS_COMPARE_COMPARE_H
 #define WEIR_KERNELS_COMPARE_COMPARE_H
 
@@ -27,7 +22,7 @@ struct compare_params {
 // the file or the machine to stderr. Returns 0 if nothing failed, else 1.
 int compare_kernels(const struct compare_params *params);
 
-// cases.c
+// The parts, for their test: the file of cases.
 
 enum {
     COMPARE_ARGUMENTS = 32,
@@ -64,27 +59,10 @@ bool compare_read_case(const json_t *from, const struct weir_bundle *bundle,
                        struct compare_case *out_case, char *message);
 void compare_case_finish(struct compare_case *one);
 
-// values.c
-
-// Finds the elements of "const float4 *" or "uint". False: it is something else.
-bool compare_type(const char *type, weir_scalar *out_scalar, unsigned *out_lanes);
 size_t compare_scalar_size(weir_scalar scalar);
 
-// Element `index`, as a double, and its place in memory set from one.
+// Element `index`, as a double.
 double compare_get(weir_scalar scalar, const void *data, size_t index);
-void compare_set(weir_scalar scalar, void *data, size_t index, double value);
-bool compare_is_float(weir_scalar scalar);
-
-struct compare_difference {
-    size_t beyond;  // how many elements differ by more than the tolerance
-    size_t worst;   // the element that exceeds, or comes nearest to, its tolerance
-    double largest; // its difference
-    size_t nans;    // of the second
-};
-
-// Compares results, `y` being those of the OpenCL C.
-void compare_results(const struct compare_case *one, const struct compare_argument *argument,
-                     const void *x, const void *y, struct compare_difference *out);
 
 // Prints the line of a buffer. False: it does not begin with "ok".
 bool compare_judge(FILE *to, const struct compare_case *one,

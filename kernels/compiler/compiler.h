@@ -1,18 +1,15 @@
 // The kernel compiler: from OpenCL C to the images of a bundle.
 //
-//   source.c     one text of all sources: includes are replaced by what they name
-//   signature.c  the kernels' signatures, from clang's intermediate representation
-//   outside.c    names of OpenCL C that no bundle has, such as images
-//   local.c      local variables of which a driver may give each work-item a copy
-//   library.c    what of kernels/library the kernels call
-//   cuda.c       that representation, made fit for CUDA; PTX and cubins of it
+//   source.c     one text of all sources: includes are replaced by what they name; and the names of OpenCL C that
+//                no bundle has, such as images
+//   signature.c  the kernels' signatures, from clang's intermediate representation; and local variables of
+//                which a driver may give each work-item a copy
+//   cuda.c       that representation, made fit for CUDA with what of kernels/library the kernels call; PTX and
+//                cubins of it
 //   twin.c       CUDA C++ in its place, or images that are there already
-//   image.c      which kernels an image has, and which GPU it is for: PTX
-//   cubin.c      the same of cubins
-//   bundle.c     the bundle as C
-//   build.c      all of it, one after another
-//   tools.c      where clang, libclc, libdevice and ptxas are
-//   process.c    runs them
+//   image.c      which kernels an image has, and which GPU it is for: PTX and cubins
+//   build.c      all of it, one after another, and the bundle as C
+//   process.c    where clang, libclc, libdevice and ptxas are, and runs them
 //
 // The text is what OpenCL drivers get. clang holds it against OpenCL C; for CUDA clang, libclc
 // and libdevice make PTX of it, and ptxas cubins. Neither a GPU nor a driver is needed.
@@ -49,7 +46,7 @@ bool kc_join(const struct kc_list *files, const struct kc_list *folders,
              const struct kc_list *definitions, struct weir_long_text *out_text,
              struct weir_long_text *report);
 
-// tools.c
+// process.c
 
 // Paths; an empty one was not found. Preset ones are kept. CUDA_HOME is the toolkit's folder and
 // WEIR_LIBCLC the file of libclc, in place of the usual ones; "none" means that there is none.
@@ -67,8 +64,6 @@ void kc_tools_find(struct kc_tools *tools);
 const char *kc_tools_lack(const struct kc_tools *tools, bool cubins);
 // The same for CUDA C++.
 const char *kc_tools_lack_nvcc(const struct kc_tools *tools);
-
-// process.c
 
 struct kc_job {
     bool output_too;           // its standard output is among its errors
@@ -157,21 +152,12 @@ bool kc_signatures(const struct kc_tools *tools, const struct kc_language *langu
                    struct weir_long_text *report);
 void kc_kernels_finish(struct kc_kernels *kernels);
 
-// outside.c
-
 // Whether the text names none of what is refused on every device: images, samplers, pipes, queues of
 // the device. Each place is reported.
 bool kc_check_outside(const struct kc_tools *tools, const struct kc_language *language,
                       const char *text, const char *folder, struct weir_long_text *report);
 
-// local.c
-
-// Warns of variables in local memory that PoCL keeps for each work-item on its own. `ir` is the
-// module of kernels.cl in `folder`, before it is optimised.
-void kc_check_local(const struct kc_tools *tools, const struct kc_language *language,
-                    const char *ir, const char *folder, struct weir_long_text *report);
-
-// library.c
+// cuda.c
 
 // A file of kernels/library.
 struct kc_subject {
@@ -186,10 +172,6 @@ enum {
 
 // Which subjects have functions that the module declares, as bits.
 unsigned kc_library_needed(const char *ir);
-// Stores those subjects, at most KC_SUBJECTS, and returns how many.
-size_t kc_library(unsigned needed, struct kc_subject *out_subjects);
-
-// cuda.c
 
 struct kc_image {
     const char *format; // the end of WEIR_IMAGE_...
@@ -211,7 +193,7 @@ bool kc_cuda_images(const struct kc_tools *tools, const struct kc_language *lang
                     struct kc_images *images, struct weir_long_text *report);
 void kc_images_finish(struct kc_images *images);
 
-// image.c, cubin.c
+// image.c
 
 // A kernel of an image, with the sizes of its parameters.
 struct kc_entry {
@@ -229,11 +211,7 @@ struct kc_entries {
 // for messages. The data stays the caller's.
 bool kc_image_read(const char *name, const void *data, size_t size, struct kc_image *out_image,
                    struct kc_entries *out_entries, struct weir_long_text *report);
-bool kc_cubin_read(const char *name, const void *data, size_t size, struct kc_image *out_image,
-                   struct kc_entries *out_entries, struct weir_long_text *report);
 // Adds a kernel without parameters, and a parameter of the last kernel. NULL, false: no memory.
-struct kc_entry *kc_entry_add(struct kc_entries *entries, const char *name, size_t length);
-bool kc_entry_add_size(struct kc_entry *entry, unsigned size);
 void kc_entries_finish(struct kc_entries *entries);
 
 // twin.c
@@ -258,7 +236,7 @@ struct kc_result;
 bool kc_twin_images(const struct kc_build *build, const struct kc_tools *tools, const char *folder,
                     struct kc_result *result, struct weir_long_text *report);
 
-// bundle.c
+// build.c
 
 struct kc_bundle {
     const char *symbol; // the C name
@@ -273,12 +251,6 @@ enum {
 
 // The target of the OpenCL C: all that a driver has to know beside the text.
 void kc_source_target(const struct kc_language *language, char out[KC_TARGET_SIZE]);
-
-// `language` is what drivers have to compile the text as.
-bool kc_bundle_write(const struct kc_bundle *bundle, const struct kc_language *language,
-                     const struct kc_result *result, struct weir_long_text *report);
-
-// build.c
 
 struct kc_build {
     struct kc_list sources;

@@ -10,10 +10,89 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/sized.h"
 #include "kernels/arr_coc/arr_coc.h"
+#include "pipelines/arr_coc/normal.h"
 #include "pipelines/arr_coc/parts.h"
+
+// The section [arr_coc], and the query that is used in place of a real one.
+
+static const struct weir_key keys[] = {
+    {.name = "side",
+     .type = WEIR_KEY_INTEGER,
+     .fallback = "1024",
+     .minimum = 32,
+     .maximum = 4096,
+     .help = "Working size in pixels; images are resized to side x side. A multiple of grid."},
+    {.name = "grid",
+     .type = WEIR_KEY_INTEGER,
+     .fallback = "32",
+     .minimum = 1,
+     .maximum = 256,
+     .help = "Patches per side."},
+    {.name = "budget",
+     .type = WEIR_KEY_INTEGER,
+     .fallback = "4096",
+     .minimum = 64,
+     .maximum = 1048576,
+     .help = "Tokens that an image may cost."},
+    {.name = "max_pixels",
+     .type = WEIR_KEY_INTEGER,
+     .fallback = "67108864",
+     .minimum = 1,
+     .maximum = 1073741824,
+     .help = "Larger images are refused; the largest image that is run sizes the slots."},
+};
+
+static const struct weir_section section = {
+    .struct_size = sizeof section,
+    .name = "arr_coc",
+    .keys = keys,
+    .key_count = sizeof keys / sizeof *keys,
+    .key_size = sizeof keys[0],
+};
+
+const struct weir_section *weir_arr_coc_section(void)
+{
+    return &section;
+}
+
+weir_status weir_arr_coc_params_from_settings(const weir_runtime *runtime,
+                                              struct weir_arr_coc_params *params)
+{
+    const struct weir_setting *values[sizeof keys / sizeof *keys];
+    struct weir_pipeline_params pipeline = {.struct_size = sizeof pipeline};
+
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (!(values[i] = weir_runtime_setting(runtime, section.name, keys[i].name))) {
+            struct weir_error error = {
+                .status = WEIR_ERROR_NOT_FOUND,
+                .message = "the section [arr_coc] was not declared to weir_open()",
+                .remedy = "put weir_arr_coc_section() into weir_open_params.sections",
+            };
+            return weir_error_set(&error);
+        }
+    weir_status status = weir_pipeline_params_from_settings(runtime, NULL, &pipeline);
+    if (status < 0)
+        return status;
+    params->sizes.side = (uint32_t)values[0]->integer;
+    params->sizes.grid = (uint32_t)values[1]->integer;
+    params->sizes.budget = (uint32_t)values[2]->integer;
+    params->max_pixels = (uint64_t)values[3]->integer;
+    params->slot_count = pipeline.slot_count;
+    params->full = pipeline.full;
+    params->backlog = pipeline.backlog;
+    params->timing = pipeline.timing;
+    params->graphs = pipeline.graphs;
+    return WEIR_OK;
+}
+
+void weir_arr_coc_seeded_query(uint64_t seed, float *query, size_t query_size)
+{
+    weir_arr_coc_fill_normal(query, query_size, 1.0, weir_arr_coc_stream(seed, 0));
+}
 
 #define SIDE_MIN 8 // of a patch that is taken, and so at least 64 tokens
 
@@ -43,8 +122,9 @@ static struct arr_coc_part take(size_t *used, size_t alignment, size_t size)
     return part;
 }
 
-void arr_coc_lay_out(const struct weir_arr_coc_sizes *sizes, size_t alignment,
-                     struct arr_coc_layout *out)
+// Fills the layout for these sizes and this alignment of parts.
+static void arr_coc_lay_out(const struct weir_arr_coc_sizes *sizes, size_t alignment,
+                            struct arr_coc_layout *out)
 {
     const size_t patches = (size_t)sizes->grid * sizes->grid;
     const size_t most = sizes->budget / (SIDE_MIN * SIDE_MIN);
@@ -197,9 +277,6 @@ static weir_status upload_weights(weir_arr_coc *a, const struct weir_arr_coc_par
     return status;
 }
 
-static weir_status prepare(void *user, void *slot, void *frame);
-static void deliver(void *user, void *frame, void *slot, const struct weir_pipeline_result *result);
-
 // Everything that the stages' submits depend on, besides the slot.
 static uint64_t size_of_frame(void *user, void *slot_pointer, void *frame)
 {
@@ -207,6 +284,86 @@ static uint64_t size_of_frame(void *user, void *slot_pointer, void *frame)
     (void)user;
     (void)frame;
     return (uint64_t)slot->width << 32 | slot->height;
+}
+
+// Frames.
+
+static weir_status check_image(const weir_arr_coc *a, const struct arr_coc_slot *slot)
+{
+    const uint64_t longest = slot->width > slot->height ? slot->width : slot->height;
+    const uint64_t limit = (UINT64_C(1) << 31) / a->sizes.side - 1;
+
+    if (slot->width == 0 || slot->height == 0)
+        return arr_coc_refuse(NULL,
+                              "an image of %" PRIu32 "x%" PRIu32 " pixels; it must have at "
+                              "least one",
+                              slot->width, slot->height);
+    if ((uint64_t)slot->width * slot->height > a->rgb_size / 3)
+        return arr_coc_refuse("raise max_pixels",
+                              "an image of %" PRIu32 "x%" PRIu32 " pixels; the slots hold %zu",
+                              slot->width, slot->height, a->rgb_size / 3);
+    if (longest > limit)
+        return arr_coc_refuse("cut the image, or choose a smaller side",
+                              "an image of %" PRIu32 "x%" PRIu32 " pixels; with side %" PRIu32
+                              " no image side may exceed %" PRIu64,
+                              slot->width, slot->height, a->sizes.side, limit);
+    return WEIR_OK;
+}
+
+static weir_status prepare(void *user, void *slot_pointer, void *frame_pointer)
+{
+    weir_arr_coc *a = user;
+    struct arr_coc_slot *slot = slot_pointer;
+    struct weir_arr_coc_frame *frame = frame_pointer;
+    void *rgb;
+
+    weir_status status = weir_host_begin(slot->rgb_host, 0, a->rgb_size, WEIR_ACCESS_WRITE, &rgb);
+    if (status < 0)
+        return status;
+    status = frame->load(frame->user, rgb, a->rgb_size, &slot->width, &slot->height);
+    weir_host_end(slot->rgb_host, 0, a->rgb_size, WEIR_ACCESS_WRITE);
+    return status == WEIR_OK ? check_image(a, slot) : status;
+}
+
+static void fill_output(const weir_arr_coc *a, const struct arr_coc_slot *slot, const char *results,
+                        struct weir_arr_coc_output *out)
+{
+    const struct arr_coc_layout *layout = &a->layout;
+    const int32_t *counts = (const int32_t *)(const void *)(results + layout->counts.offset);
+
+    *out = (struct weir_arr_coc_output){
+        .width = slot->width,
+        .height = slot->height,
+        .patch_count = (uint32_t)counts[0],
+        .token_count = (uint32_t)counts[1],
+        .tokens = (const float *)(const void *)(results + layout->tokens.offset),
+        .patches = (const int32_t *)(const void *)(results + layout->patches.offset),
+        .relevance = (const float *)(const void *)(results + layout->relevance.offset),
+        .scores = (const float *)(const void *)(results + layout->scores.offset),
+        .balance = (const float *)(const void *)(results + layout->balance.offset),
+    };
+}
+
+static void deliver(void *user, void *frame, void *slot_pointer,
+                    const struct weir_pipeline_result *result)
+{
+    weir_arr_coc *a = user;
+    struct arr_coc_slot *slot = slot_pointer;
+    const size_t size = a->layout.total;
+    struct weir_arr_coc_output output;
+    void *results = NULL;
+
+    const bool succeeded = slot && result->status == WEIR_OK;
+    if (slot)
+        a->last = succeeded ? slot : NULL;
+    if (succeeded) {
+        weir_host_begin(slot->results_host, 0, size, WEIR_ACCESS_READ, &results);
+        fill_output(a, slot, results, &output);
+    }
+    if (a->deliver)
+        a->deliver(a->user, frame, results ? &output : NULL, result);
+    if (results)
+        weir_host_end(slot->results_host, 0, size, WEIR_ACCESS_READ);
 }
 
 static weir_status create_pipeline(weir_arr_coc *a, const struct weir_arr_coc_params *params)
@@ -374,86 +531,6 @@ void weir_arr_coc_destroy(weir_arr_coc **arr_coc)
         weir_kernel_destroy(&a->kernels[i]);
     weir_program_destroy(&a->program);
     free(a);
-}
-
-// Frames.
-
-static weir_status check_image(const weir_arr_coc *a, const struct arr_coc_slot *slot)
-{
-    const uint64_t longest = slot->width > slot->height ? slot->width : slot->height;
-    const uint64_t limit = (UINT64_C(1) << 31) / a->sizes.side - 1;
-
-    if (slot->width == 0 || slot->height == 0)
-        return arr_coc_refuse(NULL,
-                              "an image of %" PRIu32 "x%" PRIu32 " pixels; it must have at "
-                              "least one",
-                              slot->width, slot->height);
-    if ((uint64_t)slot->width * slot->height > a->rgb_size / 3)
-        return arr_coc_refuse("raise max_pixels",
-                              "an image of %" PRIu32 "x%" PRIu32 " pixels; the slots hold %zu",
-                              slot->width, slot->height, a->rgb_size / 3);
-    if (longest > limit)
-        return arr_coc_refuse("cut the image, or choose a smaller side",
-                              "an image of %" PRIu32 "x%" PRIu32 " pixels; with side %" PRIu32
-                              " no image side may exceed %" PRIu64,
-                              slot->width, slot->height, a->sizes.side, limit);
-    return WEIR_OK;
-}
-
-static weir_status prepare(void *user, void *slot_pointer, void *frame_pointer)
-{
-    weir_arr_coc *a = user;
-    struct arr_coc_slot *slot = slot_pointer;
-    struct weir_arr_coc_frame *frame = frame_pointer;
-    void *rgb;
-
-    weir_status status = weir_host_begin(slot->rgb_host, 0, a->rgb_size, WEIR_ACCESS_WRITE, &rgb);
-    if (status < 0)
-        return status;
-    status = frame->load(frame->user, rgb, a->rgb_size, &slot->width, &slot->height);
-    weir_host_end(slot->rgb_host, 0, a->rgb_size, WEIR_ACCESS_WRITE);
-    return status == WEIR_OK ? check_image(a, slot) : status;
-}
-
-static void fill_output(const weir_arr_coc *a, const struct arr_coc_slot *slot, const char *results,
-                        struct weir_arr_coc_output *out)
-{
-    const struct arr_coc_layout *layout = &a->layout;
-    const int32_t *counts = (const int32_t *)(const void *)(results + layout->counts.offset);
-
-    *out = (struct weir_arr_coc_output){
-        .width = slot->width,
-        .height = slot->height,
-        .patch_count = (uint32_t)counts[0],
-        .token_count = (uint32_t)counts[1],
-        .tokens = (const float *)(const void *)(results + layout->tokens.offset),
-        .patches = (const int32_t *)(const void *)(results + layout->patches.offset),
-        .relevance = (const float *)(const void *)(results + layout->relevance.offset),
-        .scores = (const float *)(const void *)(results + layout->scores.offset),
-        .balance = (const float *)(const void *)(results + layout->balance.offset),
-    };
-}
-
-static void deliver(void *user, void *frame, void *slot_pointer,
-                    const struct weir_pipeline_result *result)
-{
-    weir_arr_coc *a = user;
-    struct arr_coc_slot *slot = slot_pointer;
-    const size_t size = a->layout.total;
-    struct weir_arr_coc_output output;
-    void *results = NULL;
-
-    const bool succeeded = slot && result->status == WEIR_OK;
-    if (slot)
-        a->last = succeeded ? slot : NULL;
-    if (succeeded) {
-        weir_host_begin(slot->results_host, 0, size, WEIR_ACCESS_READ, &results);
-        fill_output(a, slot, results, &output);
-    }
-    if (a->deliver)
-        a->deliver(a->user, frame, results ? &output : NULL, result);
-    if (results)
-        weir_host_end(slot->results_host, 0, size, WEIR_ACCESS_READ);
 }
 
 weir_pipeline *weir_arr_coc_pipeline(const weir_arr_coc *arr_coc)

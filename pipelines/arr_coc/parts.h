@@ -67,13 +67,7 @@ struct weir_arr_coc {
     void *user;
 };
 
-// Fills the layout for these sizes and this alignment of parts.
-void arr_coc_lay_out(const struct weir_arr_coc_sizes *sizes, size_t alignment,
-                     struct arr_coc_layout *out_layout);
-
-// The launch of a kernel, the stages, and the work that is done once: see stages.c.
-weir_status arr_coc_launch(const struct weir_arr_coc *arr_coc, enum arr_coc_kernel kernel,
-                           const struct arr_coc_slot *slot, weir_queue *queue);
+// The stages, and the work that is done once: see stages.c.
 weir_status arr_coc_submit_upload(void *user, void *slot, void *frame, weir_queue *queue);
 weir_status arr_coc_submit_texture(void *user, void *slot, void *frame, weir_queue *queue);
 weir_status arr_coc_submit_relevance(void *user, void *slot, void *frame, weir_queue *queue);
@@ -85,7 +79,7 @@ weir_status arr_coc_submit_download(void *user, void *slot, void *frame, weir_qu
 weir_status arr_coc_submit_position(const struct weir_arr_coc *arr_coc,
                                     const struct arr_coc_slot *slot, bool first);
 
-// Creation, which compile.c shares. arr_coc_begin() makes what all slots share, with the weights
+// Creation, which stages.c shares for compilation. arr_coc_begin() makes what all slots share, with the weights
 // and the data of the position not written yet; weir_arr_coc_destroy() takes it back. A slot's
 // texture is not written, and its results are zero where they are not the host's buffer.
 extern const char *const arr_coc_kernel_names[ARR_COC_KERNEL_COUNT];

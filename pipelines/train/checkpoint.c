@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/siphash.h"
-#include "pipelines/train/data_parts.h"
-#include "pipelines/train/fail.h"
+#include "pipelines/train/data.h"
 #include "pipelines/train/model_parts.h"
+#include "pipelines/train/product.h"
 
 enum {
     BUFFERS_MAX = 3, // parameters and states

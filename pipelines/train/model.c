@@ -2,14 +2,457 @@
 // in passes.c.
 #include "pipelines/train/model.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kernels/train/tile.cl.h"
 #include "kernels/train/train_bf16.h"
 #include "kernels/train/train_f32.h"
-#include "pipelines/train/fail.h"
 #include "pipelines/train/model_parts.h"
+#include "pipelines/train/product.h"
+#include "pipelines/train/random.h"
+
+// The geometry of a network: sizes of layers and parameters, and the limits on them. Counts of
+// elements are 32-bit integers in the kernels.
+
+#define COUNT_MAX INT32_MAX
+// Blocks of a product lie 64 rows apart, and a grid has at most 65,535 of them.
+#define ROWS_MAX 4194240u
+
+size_t weir_train_mlp(uint32_t hidden, uint32_t width, uint32_t classes,
+                      struct weir_train_layer *layers)
+{
+    for (uint32_t i = 0; i < hidden; i++)
+        layers[i] =
+            (struct weir_train_layer){.kind = WEIR_TRAIN_DENSE, .outputs = width, .relu = true};
+    layers[hidden] = (struct weir_train_layer){.kind = WEIR_TRAIN_DENSE, .outputs = classes};
+    return (size_t)hidden + 1;
+}
+
+size_t weir_train_convnet(uint32_t channels, uint32_t classes, struct weir_train_layer *layers)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        layers[i] = (struct weir_train_layer){.kind = WEIR_TRAIN_CONVOLUTION,
+                                              .outputs = channels << i,
+                                              .side = 3,
+                                              .stride = 2,
+                                              .relu = true};
+    return 2 + weir_train_mlp(1, 4 * channels, classes, layers + 2);
+}
+
+static weir_status refuse_layer(const weir_train_model *model, size_t index, const char *what,
+                                uint64_t value, const char *limits)
+{
+    return weir__pattern_fail(model->label, WEIR_ERROR_INVALID, NULL,
+                              "layer %zu has %s %" PRIu64 "; it must be %s", index, what, value,
+                              limits);
+}
+
+static weir_status check_layer(const weir_train_model *model, size_t index,
+                               const struct weir_train_layer *layer)
+{
+    if (layer->kind != WEIR_TRAIN_DENSE && layer->kind != WEIR_TRAIN_CONVOLUTION)
+        return refuse_layer(model, index, "the kind", layer->kind,
+                            "WEIR_TRAIN_DENSE or WEIR_TRAIN_CONVOLUTION");
+    if (layer->outputs < 1 || layer->outputs > 65536)
+        return refuse_layer(model, index, "the outputs", layer->outputs, "1 ... 65536");
+    if (layer->kind == WEIR_TRAIN_CONVOLUTION && (layer->side % 2 == 0 || layer->side > 15))
+        return refuse_layer(model, index, "the side", layer->side, "odd, 1 ... 15");
+    if (layer->kind == WEIR_TRAIN_CONVOLUTION && (layer->stride < 1 || layer->stride > 16))
+        return refuse_layer(model, index, "the stride", layer->stride, "1 ... 16");
+    if (layer->relu && index + 1 == model->layer_count && !model->forward_only)
+        return weir__pattern_fail(
+            model->label, WEIR_ERROR_INVALID, "leave it out",
+            "the last layer has a ReLU, after which no class can be unlikely");
+    return WEIR_OK;
+}
+
+static struct train_geometry view_of(const struct weir_train_layer *layer,
+                                     const struct weir_train_shape *from)
+{
+    if (layer->kind == WEIR_TRAIN_DENSE)
+        return (struct train_geometry){.height = 1,
+                                       .width = 1,
+                                       .channels = from->height * from->width * from->channels,
+                                       .side = 1,
+                                       .stride = 1,
+                                       .high = 1,
+                                       .across = 1};
+    return (struct train_geometry){.height = from->height,
+                                   .width = from->width,
+                                   .channels = from->channels,
+                                   .side = layer->side,
+                                   .stride = layer->stride,
+                                   .high = (from->height + layer->stride - 1) / layer->stride,
+                                   .across = (from->width + layer->stride - 1) / layer->stride};
+}
+
+// The product, or more than COUNT_MAX if it is larger than that.
+static uint64_t count_of(uint64_t a, uint64_t b)
+{
+    if (a == 0 || b == 0)
+        return 0;
+    return a > COUNT_MAX / b ? (uint64_t)COUNT_MAX + 1 : a * b;
+}
+
+static weir_status refuse_size(const weir_train_model *model, size_t index, const char *what,
+                               const char *remedy)
+{
+    return weir__pattern_fail(model->label, WEIR_ERROR_INVALID, remedy,
+                              "the %s of layer %zu are more than %" PRId32 " numbers", what, index,
+                              COUNT_MAX);
+}
+
+static weir_status set_layer(weir_train_model *model, size_t index,
+                             const struct weir_train_layer *what, struct weir_train_shape *shape)
+{
+    struct train_layer *layer = &model->layers[index];
+    const weir_status status = check_layer(model, index, what);
+    if (status != WEIR_OK)
+        return status;
+    layer->what = *what;
+    layer->view = view_of(what, shape);
+    const struct train_geometry *view = &layer->view;
+    // Of the input there are at most COUNT_MAX, so these fit 64 bits.
+    const uint64_t depth = (uint64_t)view->side * view->side * view->channels;
+    const uint64_t rows = (uint64_t)view->high * view->across * model->batch;
+    if (count_of(depth, what->outputs) > COUNT_MAX)
+        return refuse_size(model, index, "weights", "choose fewer outputs or channels");
+    if (rows > ROWS_MAX)
+        return weir__pattern_fail(model->label, WEIR_ERROR_INVALID, "choose a smaller batch",
+                                  "layer %zu has %" PRIu64 " places in a batch; %u is the limit",
+                                  index, rows, ROWS_MAX);
+    if (count_of(rows, depth) > COUNT_MAX || count_of(rows, what->outputs) > COUNT_MAX)
+        return refuse_size(model, index, "inputs or outputs", "choose a smaller batch");
+    layer->depth = (uint32_t)depth;
+    layer->rows = (uint32_t)rows;
+    layer->in_count = model->batch * view->height * view->width * view->channels;
+    layer->out_count = layer->rows * what->outputs;
+    *shape = (struct weir_train_shape){view->high, view->across, what->outputs};
+    return WEIR_OK;
+}
+
+static size_t take(size_t *used, size_t alignment, size_t size)
+{
+    const size_t offset = *used;
+    *used = (*used + size + alignment - 1) / alignment * alignment;
+    return offset;
+}
+
+static void set_parameter(weir_train_model *model, size_t index, const char *what, int rank,
+                          uint64_t rows, uint64_t columns)
+{
+    struct weir_train_parameter *parameter = &model->parameter[index];
+    snprintf(parameter->name, sizeof parameter->name, "layer%zu.%s", index / 2, what);
+    parameter->rank = rank;
+    parameter->shape[0] = rows;
+    parameter->shape[1] = columns;
+    parameter->count = (size_t)(rows * (rank == 2 ? columns : 1));
+    parameter->offset =
+        take(&model->parameter_bytes, model->alignment, parameter->count * sizeof(float));
+}
+
+static void set_parameters(weir_train_model *model)
+{
+    for (size_t i = 0; i < model->layer_count; i++) {
+        struct train_layer *layer = &model->layers[i];
+        set_parameter(model, 2 * i, "weight", 2, layer->depth, layer->what.outputs);
+        set_parameter(model, 2 * i + 1, "bias", 1, layer->what.outputs, 0);
+        if (model->bf16)
+            layer->weight_copy = take(&model->copy_bytes, model->alignment,
+                                      (size_t)layer->depth * layer->what.outputs * 2);
+    }
+}
+
+static weir_status check_input(const weir_train_model *model)
+{
+    const struct weir_train_shape *in = &model->input;
+    const uint64_t numbers = count_of(count_of(in->height, in->width), in->channels);
+    if (numbers < 1)
+        return weir__pattern_fail(model->label, WEIR_ERROR_INVALID,
+                                  "a vector of n numbers is {1, 1, n}",
+                                  "the input is %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                                  ": it is empty",
+                                  in->height, in->width, in->channels);
+    if (numbers > COUNT_MAX)
+        return weir__pattern_fail(model->label, WEIR_ERROR_INVALID, NULL,
+                                  "the input is %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                                  ": more than %" PRId32 " numbers",
+                                  in->height, in->width, in->channels, COUNT_MAX);
+    if (model->batch < 1 || count_of(numbers, model->batch) > COUNT_MAX)
+        return weir__pattern_fail(model->label, WEIR_ERROR_INVALID, NULL,
+                                  "the batch is %" PRIu32 "; it must be 1 ... %" PRIu64
+                                  " with %" PRIu64 " numbers in a sample",
+                                  model->batch, (uint64_t)COUNT_MAX / numbers, numbers);
+    return WEIR_OK;
+}
+
+// Fills layers, parameters and sizes from the params, which are checked.
+static weir_status train_model_lay_out(weir_train_model *model,
+                                       const struct weir_train_model_params *params)
+{
+    struct weir_train_shape shape = model->input;
+    weir_status status = check_input(model);
+    for (size_t i = 0; i < model->layer_count && status == WEIR_OK; i++)
+        status = set_layer(model, i, &params->layers[i], &shape);
+    if (status == WEIR_OK && shape.height * shape.width > 1 && !model->forward_only)
+        status = weir__pattern_fail(model->label, WEIR_ERROR_INVALID, "end with a dense layer",
+                                    "the last layer has %" PRIu32 " x %" PRIu32
+                                    " places; it must have one",
+                                    shape.height, shape.width);
+    if (status == WEIR_OK)
+        set_parameters(model);
+    return status;
+}
+
+// Parameters, and what else a model tells.
+
+size_t weir_train_model_parameter_count(const weir_train_model *model)
+{
+    return 2 * model->layer_count;
+}
+
+const struct weir_train_parameter *weir_train_model_parameter(const weir_train_model *model,
+                                                              size_t index)
+{
+    return index < 2 * model->layer_count ? &model->parameter[index] : NULL;
+}
+
+weir_buffer *weir_train_model_parameters(const weir_train_model *model)
+{
+    return model->parameters;
+}
+
+// The top 24 bits are exact in float32, so each number is rounded once.
+static void set_random(float *values, size_t count, uint64_t seed, size_t stream, float most)
+{
+    for (size_t i = 0; i < count; i++) {
+        const int32_t bits = (int32_t)(train_random(seed, stream, i) >> 40);
+        values[i] = (float)(bits - (1 << 23)) * 0x1p-23f * most;
+    }
+}
+
+weir_status weir_train_model_initialise(weir_train_model *model, weir_queue *queue, uint64_t seed)
+{
+    float *values = calloc(1, model->parameter_bytes);
+    if (!values)
+        return train_fail_memory(model->label);
+    for (size_t i = 0; i < model->layer_count; i++) {
+        const struct weir_train_parameter *weight = &model->parameter[2 * i];
+        set_random(values + weight->offset / sizeof(float), weight->count, seed, i,
+                   sqrtf(6.0f / (float)model->layers[i].depth));
+    }
+    weir_status status = weir_upload(queue, model->parameters, 0, values, model->parameter_bytes);
+    free(values);
+    if (status == WEIR_OK)
+        status = weir_train_model_refresh(model, queue);
+    return status == WEIR_OK ? weir_queue_sync(queue, WEIR_FOREVER) : status;
+}
+
+weir_status weir_train_model_refresh(weir_train_model *model, weir_queue *queue)
+{
+    weir_status status = WEIR_OK;
+    for (size_t i = 0; i < model->layer_count && model->bf16 && status == WEIR_OK; i++) {
+        const struct weir_train_parameter *weight = &model->parameter[2 * i];
+        status = weir_queue_launch_count(queue, model->kernels[TRAIN_NARROW], weight->count,
+                                         weir_in(model->parameters, weight->offset,
+                                                 weight->count * sizeof(float)),
+                                         train_model_copy_argument(model, 2 * i),
+                                         (uint32_t)weight->count);
+    }
+    return status;
+}
+
+// What else a model tells.
+
+weir_device *weir_train_model_device(const weir_train_model *model)
+{
+    return model->device;
+}
+
+uint32_t weir_train_model_batch(const weir_train_model *model)
+{
+    return model->batch;
+}
+
+size_t weir_train_model_inputs(const weir_train_model *model)
+{
+    return model->layers[0].in_count / model->batch;
+}
+
+size_t weir_train_model_outputs(const weir_train_model *model)
+{
+    return model->layers[model->layer_count - 1].out_count / model->batch;
+}
+
+double weir_train_model_flop(const weir_train_model *model, bool backward)
+{
+    double sum = 0;
+    for (size_t i = 0; i < model->layer_count; i++) {
+        const struct train_layer *layer = &model->layers[i];
+        const int products = backward ? (i > 0 ? 3 : 2) : 1;
+        sum += 2.0 * products * layer->rows * layer->depth * layer->what.outputs;
+    }
+    return sum;
+}
+
+// The passes, layer by layer. The gradient of a layer's outputs (its delta) and of those before it
+// are in two buffers in turn; the sums of a product are used up before the next one is submitted.
+
+#define TRY(call)                      \
+    do {                               \
+        const weir_status try_ = call; \
+        if (try_ != WEIR_OK)           \
+            return try_;               \
+    } while (0)
+
+static weir_buffer *input_of(const weir_train_model *model, size_t index)
+{
+    return index ? model->layers[index - 1].output : model->entry;
+}
+
+// The delta of the outputs of layer `index`.
+static weir_buffer *delta_of(const weir_train_model *model, size_t index)
+{
+    return model->deltas[(model->layer_count - 1 - index) % 2];
+}
+
+static size_t bytes_of(const weir_train_model *model, size_t count)
+{
+    return count * model->element_bytes;
+}
+
+static struct weir_argument bias_of(const weir_train_model *model, size_t index)
+{
+    const struct weir_train_parameter *bias = &model->parameter[2 * index + 1];
+    return weir_in(model->parameters, bias->offset, bias->count * sizeof(float));
+}
+
+static weir_status forward_layer(weir_train_model *model, weir_queue *queue, size_t index)
+{
+    struct train_layer *layer = &model->layers[index];
+    const uint32_t pieces = layer->rows * layer->depth;
+    if (layer->pieces)
+        TRY(weir_queue_launch_count(queue, model->kernels[TRAIN_PIECES], pieces,
+                                    weir_in(input_of(model, index), 0,
+                                            bytes_of(model, layer->in_count)),
+                                    weir_out(layer->pieces, 0, bytes_of(model, pieces)),
+                                    weir_value(&layer->view, sizeof layer->view), pieces));
+    TRY(train_product_submit(&model->engine, queue, &layer->forward));
+    return weir_queue_launch_count(
+        queue, model->kernels[TRAIN_ACTIVATE], layer->out_count,
+        weir_in(model->sums, 0, (size_t)layer->out_count * sizeof(float)), bias_of(model, index),
+        weir_out(layer->output, 0, bytes_of(model, layer->out_count)), layer->what.outputs,
+        layer->what.relu, model->grid, layer->out_count);
+}
+
+static weir_status forward_layers(weir_train_model *model, weir_queue *queue,
+                                  struct weir_train_view inputs)
+{
+    const uint32_t count = model->layers[0].in_count;
+    TRY(weir_queue_launch_count(queue, model->kernels[TRAIN_NARROW], count,
+                                weir_in(inputs.buffer, inputs.offset, count * sizeof(float)),
+                                weir_out(model->entry, 0, bytes_of(model, count)), count));
+    for (size_t i = 0; i < model->layer_count; i++)
+        TRY(forward_layer(model, queue, i));
+    return WEIR_OK;
+}
+
+static struct weir_argument outputs_of(const weir_train_model *model)
+{
+    const struct train_layer *last = &model->layers[model->layer_count - 1];
+    return weir_in(last->output, 0, bytes_of(model, last->out_count));
+}
+
+weir_status weir_train_model_encode(weir_train_model *model, weir_queue *queue,
+                                    struct weir_train_view inputs, struct weir_train_view output)
+{
+    const uint32_t count = model->layers[model->layer_count - 1].out_count;
+    TRY(forward_layers(model, queue, inputs));
+    return weir_queue_launch_count(queue, model->kernels[TRAIN_WIDEN], count, outputs_of(model),
+                                   weir_out(output.buffer, output.offset, count * sizeof(float)),
+                                   count);
+}
+
+static weir_status submit_loss(weir_train_model *model, weir_queue *queue,
+                               struct weir_train_view labels)
+{
+    const uint32_t count = model->layers[model->layer_count - 1].out_count;
+    return weir_queue_launch_count(
+        queue, model->kernels[TRAIN_CROSS_ENTROPY], model->batch, outputs_of(model),
+        weir_in(labels.buffer, labels.offset, model->batch * sizeof(uint32_t)),
+        weir_out(model->deltas[0], 0, bytes_of(model, count)), weir_whole_out(model->results),
+        model->batch, count / model->batch, model->grid);
+}
+
+weir_status weir_train_model_forward(weir_train_model *model, weir_queue *queue,
+                                     const struct weir_train_batch *batch,
+                                     struct weir_train_view result, bool accumulate)
+{
+    TRY(forward_layers(model, queue, batch->inputs));
+    TRY(submit_loss(model, queue, batch->labels));
+    if (!result.buffer)
+        return WEIR_OK;
+    const size_t size = WEIR_TRAIN_RESULT_BYTES;
+    return weir_queue_launch(queue, model->kernels[TRAIN_SUM_RESULTS], weir_dim(1, 1, 1),
+                             weir_dim(TRAIN_RESULT_ITEMS, 1, 1), weir_whole_in(model->results),
+                             accumulate ? weir_inout(result.buffer, result.offset, size)
+                                        : weir_out(result.buffer, result.offset, size),
+                             model->batch, accumulate);
+}
+
+static weir_status submit_bias(weir_train_model *model, weir_queue *queue, size_t index, bool add)
+{
+    const struct train_layer *layer = &model->layers[index];
+    const struct train_columns columns = {
+        .from = {delta_of(model, index), 0, bytes_of(model, layer->out_count)},
+        .to = train_model_gradient_range(model, 2 * index + 1),
+        .rows = layer->rows,
+        .columns = layer->what.outputs,
+        .add = add,
+    };
+    return train_columns_submit(&model->engine, queue, &columns);
+}
+
+// The delta of the layer before.
+static weir_status submit_back(weir_train_model *model, weir_queue *queue, size_t index)
+{
+    struct train_layer *layer = &model->layers[index];
+    const struct train_layer *before = layer - 1;
+    const size_t bytes = bytes_of(model, layer->in_count);
+    TRY(train_product_submit(&model->engine, queue, &layer->back));
+    return weir_queue_launch_count(queue, model->kernels[TRAIN_UNITE], layer->in_count,
+                                   weir_in(layer->back.c.buffer, 0, layer->back.c.size),
+                                   weir_in(before->output, 0, bytes),
+                                   weir_out(delta_of(model, index - 1), 0, bytes),
+                                   weir_value(&layer->view, sizeof layer->view), before->what.relu,
+                                   model->grid, layer->in_count);
+}
+
+static weir_status tell(weir_train_ready ready, void *user, size_t index, weir_queue *queue)
+{
+    return ready ? ready(user, index, queue) : WEIR_OK;
+}
+
+weir_status weir_train_model_backward(weir_train_model *model, weir_queue *queue, bool accumulate,
+                                      weir_train_ready ready, void *user)
+{
+    if (model->forward_only)
+        return weir__pattern_fail(model->label, WEIR_ERROR_INVALID,
+                                  "create it without forward_only",
+                                  "the model has no backward pass");
+    for (size_t i = model->layer_count; i-- > 0;) {
+        TRY(submit_bias(model, queue, i, accumulate));
+        TRY(tell(ready, user, 2 * i + 1, queue));
+        TRY(train_product_submit(&model->engine, queue, &model->layers[i].weight[accumulate]));
+        TRY(tell(ready, user, 2 * i, queue));
+        if (i > 0)
+            TRY(submit_back(model, queue, i));
+    }
+    return WEIR_OK;
+}
 
 static const char *const kernel_names[TRAIN_KERNEL_COUNT] = {
     [TRAIN_NARROW] = "narrow",           [TRAIN_WIDEN] = "widen",
@@ -77,7 +520,8 @@ static struct train_range elements(const weir_train_model *model, weir_buffer *b
     return (struct train_range){buffer, 0, count * model->element_bytes};
 }
 
-struct train_range train_model_weight(const weir_train_model *model, size_t index)
+// Where the passes read the weight of layer `index`.
+static struct train_range train_model_weight(const weir_train_model *model, size_t index)
 {
     const struct train_layer *layer = &model->layers[index];
     const size_t count = model->parameter[2 * index].count;

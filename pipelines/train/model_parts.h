@@ -74,13 +74,6 @@ struct weir_train_model {
     struct train_layer layers[];
 };
 
-// Fills layers, parameters and sizes from the params, which are checked.
-weir_status train_model_lay_out(weir_train_model *model,
-                                const struct weir_train_model_params *params);
-
-// Where the passes read the weight of layer `index`.
-struct train_range train_model_weight(const weir_train_model *model, size_t index);
-
 // A gradient's range in its view.
 struct train_range train_model_gradient_range(const weir_train_model *model, size_t index);
 

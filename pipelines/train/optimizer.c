@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "pipelines/train/fail.h"
 #include "pipelines/train/model_parts.h"
+#include "pipelines/train/product.h"
 
 #define STATES_MAX 2
 

@@ -5,6 +5,7 @@
 
 #include <weir/weir.h>
 
+#include "patterns/fail.h"
 #include "pipelines/train/blas.h"
 
 // Bytes of a buffer.
@@ -56,5 +57,13 @@ uint64_t train_columns_divide(uint32_t rows, uint32_t columns);
 
 weir_status train_columns_submit(const struct train_engine *engine, weir_queue *queue,
                                  const struct train_columns *columns);
+
+// How the files of this folder report what they refuse: as the patterns do.
+
+weir_status train_fail_memory(const char *label);
+
+// Fails with WEIR_ERROR_IO and "PATH: SENTENCE".
+weir_status train_fail_file(const char *path, const char *remedy, const char *format, ...)
+    WEIR_PRINTF(3, 4);
 
 #endif

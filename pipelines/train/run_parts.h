@@ -16,7 +16,6 @@ struct train_order {
     uint32_t passes;
     uint32_t batch;
 };
-uint64_t train_position(const struct train_order *order, uint64_t step, uint32_t pass);
 
 // The curve: the figures of each step, which the device writes and ranks add up, a window of steps at
 // a time, so that neither waits for the other at each step.
@@ -41,13 +40,6 @@ struct train_curve {
     float *losses;  // of all steps
     float *right;
 };
-
-weir_status train_curve_create(struct train_curve *curve, weir_comm *comm, uint64_t steps,
-                               uint64_t samples);
-void train_curve_finish(struct train_curve *curve);
-
-// Continues after `step` steps, whose figures are in the arrays.
-void train_curve_begin(struct train_curve *curve, uint64_t step);
 
 // Where the result of `step` is written, the sums over this rank's samples.
 struct weir_train_view train_curve_place(const struct train_curve *curve, uint64_t step);
@@ -85,8 +77,6 @@ weir_status train_feed_next(train_feed *feed, struct weir_train_batch *out_batch
 // The work that uses it has been submitted.
 weir_status train_feed_release(train_feed *feed);
 
-void train_feed_statistics(train_feed *feed, struct weir_loader_statistics *out_statistics);
-
 enum {
     TRAIN_AHEAD = 2 // steps that are in flight at once
 };
@@ -120,9 +110,6 @@ weir_status train_state_begin(struct train *train);
 
 // Writes the checkpoint after `steps` steps.
 weir_status train_state_write(struct train *train, uint64_t steps);
-
-// Submits one step.
-weir_status train_step(struct train *train, uint64_t step);
 
 // Stores the digest of the model's parameters, and how many numbers they are.
 weir_status train_digest(struct train *train, struct weir_train_figures *figures);

@@ -1,10 +1,8 @@
 // Findings: the engine adds conflicts, and the store makes findings of them, which it counts, tells,
 // writes to files and refuses operations for.
 //
-//   finding.c   the store: each pair of lines once
-//   words.c     the sentence and the line to add, for each kind
-//   suppress.c  the file of suppressions
-//   outputs.c   the files that are written
+//   finding.c  the store: each pair of lines once; the file of suppressions; the files that are written
+//   words.c    the sentence and the line to add, for each kind
 #ifndef WEIR_PLUGINS_CHECK_FINDING_H
 #define WEIR_PLUGINS_CHECK_FINDING_H
 

@@ -28,25 +28,12 @@ void check_message_write(struct weir_long_text *text, const struct weir_check_fi
 // What to add, and where. Here a use of a host call has the queue of that call.
 void check_remedy_write(struct weir_long_text *text, const struct weir_check_finding *finding);
 
-// suppress.c
+// finding.c
 
 struct check_rules {
     struct weir_suppression **items;
     size_t count;
 };
-
-// An empty path is a file without rules. Errors: as check_findings_create(), reported.
-weir_status check_rules_read(const struct weir_host *host, const char *path,
-                             struct check_rules *out_rules);
-void check_rules_finish(struct check_rules *rules);
-// The first rule that matches, or NULL.
-struct weir_suppression *check_rules_find(const struct check_rules *rules,
-                                          const struct weir_check_finding *finding);
-// Logs those that were not used.
-void check_rules_tell_unused(const struct check_rules *rules, const struct weir_link *link,
-                             const char *path);
-
-// finding.c
 
 // A pair of lines.
 struct check_pair {
@@ -79,14 +66,6 @@ struct check_findings {
     uint64_t dropped;
     struct check_outputs outputs;
 };
-
-// outputs.c
-
-// Claims the names. False if one is too long.
-bool check_outputs_claim(struct check_outputs *outputs, const struct check_findings_params *params);
-void check_outputs_give_back(struct check_outputs *outputs);
-// Writes all files. A failure is described in `failure`, and is final.
-void check_outputs_write(struct check_findings *findings, bool complete);
 
 #ifdef __cplusplus
 }

@@ -3,10 +3,95 @@
 // A host call comes after everything before it in its queue, so while its function runs the host
 // knows that this has finished. What the function uses itself is the queue's use, at the place of
 // the call, while later operations may have been submitted before it: a late user.
+#include "plugins/check/parts.h"
+
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/thread_local.h"
-#include "plugins/check/parts.h"
+
+// Threads of the host as actors of their own, for `threads = strict`. A thread's count rises with
+// each access and with all that it learns, so an actor that knows the count knows what the thread
+// knew then. A key of weir_check_release() is an actor too, which learns from the threads that
+// release it.
+
+struct check_thread {
+    struct check_actor actor;
+    struct check_thread *next;
+    pthread_t id; // of a thread that may have ended; the next one with it goes on from there
+};
+
+struct check_key {
+    struct check_actor actor;
+    struct check_key *next;
+    const void *key;
+};
+
+static inline bool is_free(const struct check *check, const struct check_buffer *buffer,
+                           const struct weir_host_note *note);
+
+// The calling thread's actor, made at its first call; NULL if out of memory. With the lock held.
+static struct check_actor *check_thread_self(struct check *check)
+{
+    const pthread_t self = pthread_self();
+    struct check_thread *thread = check->threads;
+    while (thread && !pthread_equal(thread->id, self))
+        thread = thread->next;
+    if (thread)
+        return &thread->actor;
+    thread = calloc(1, sizeof *thread);
+    if (!thread || !check_actor_add(&check->actors, &thread->actor)) {
+        free(thread);
+        return NULL;
+    }
+    thread->id = self;
+    thread->next = check->threads;
+    check->threads = thread;
+    return &thread->actor;
+}
+
+void check_thread_submits(struct check *check, struct check_actor *queue, uint64_t count)
+{
+    const struct check_actor *self = check_thread_self(check);
+    if (self)
+        check_actor_learn(&check->actors, queue, count, self, self->last);
+}
+
+static void check_host_learns(struct check *check, const struct check_actor *producer,
+                              uint64_t count, bool everywhere)
+{
+    struct check_actor *self = check->strict && !everywhere ? check_thread_self(check) : NULL;
+    if (self)
+        check_actor_learn(&check->actors, self, ++self->last, producer, count);
+    else
+        check_floor_learn(&check->actors, producer, count);
+}
+
+// Keys.
+
+static struct check_actor *key_actor(struct check *check, const void *key)
+{
+    struct check_key *found = check->keys;
+    while (found && found->key != key)
+        found = found->next;
+    if (found)
+        return &found->actor;
+    found = calloc(1, sizeof *found);
+    if (!found || !check_actor_add(&check->actors, &found->actor)) {
+        free(found);
+        return NULL;
+    }
+    found->key = key;
+    found->next = check->keys;
+    check->keys = found;
+    return &found->actor;
+}
+
+static void pass_on(struct check_actors *actors, struct check_actor *to, struct check_actor *from)
+{
+    if (to && from)
+        check_actor_learn(actors, to, ++to->last, from, from->last);
+}
 
 struct check_call {
     struct check_call *next; // of the queue, or of the spare ones
@@ -34,19 +119,58 @@ static struct check_call *call_of(const struct check *check)
     return call;
 }
 
+// What the function has used by now is the queue's, at the place of the call.
+static void check_call_release(struct check *check, struct check_actor *key)
+{
+    const struct check_call *call = call_of(check);
+    if (call)
+        check_actor_learn(&check->actors, key, ++key->last, &call->queue->actor, call->count);
+}
+
+void check_release(void *user, const void *key)
+{
+    struct check *check = user;
+    if (!check->strict)
+        return;
+    check_lock(check);
+    struct check_actor *actor = key_actor(check, key);
+    pass_on(&check->actors, actor, check_thread_self(check));
+    if (actor)
+        check_call_release(check, actor);
+    check_unlock(check);
+}
+
+void check_acquire(void *user, const void *key)
+{
+    struct check *check = user;
+    if (!check->strict)
+        return;
+    check_lock(check);
+    pass_on(&check->actors, check_thread_self(check), key_actor(check, key));
+    check_unlock(check);
+}
+
+void check_threads_finish(struct check *check)
+{
+    while (check->threads) {
+        struct check_thread *thread = check->threads;
+        check->threads = thread->next;
+        check_actor_remove(&check->actors, &thread->actor);
+        free(thread);
+    }
+    while (check->keys) {
+        struct check_key *key = check->keys;
+        check->keys = key->next;
+        check_actor_remove(&check->actors, &key->actor);
+        free(key);
+    }
+}
+
 // Host calls.
 
 bool check_is_in_call(void)
 {
     return innermost != NULL;
-}
-
-// What the function has used by now is the queue's, at the place of the call.
-void check_call_release(struct check *check, struct check_actor *key)
-{
-    const struct check_call *call = call_of(check);
-    if (call)
-        check_actor_learn(&check->actors, key, ++key->last, &call->queue->actor, call->count);
 }
 
 static void link_call(struct check_queue *queue, struct check_call *call)
@@ -247,15 +371,6 @@ static inline void keep_open(struct check *check, struct check_buffer *buffer,
     buffer->open = open;
 }
 
-// Whether an access of the host changes nothing there and conflicts with nothing.
-static inline bool is_free(const struct check *check, const struct check_buffer *buffer,
-                           const struct weir_host_note *note)
-{
-    const uint64_t begin = note->u.access.offset;
-    return !check->strict && buffer->memory->history.count == 0 &&
-           !check_gaps_near(&buffer->gaps, begin, begin + note->u.access.size);
-}
-
 // Those of a host call are only counted, so that their ends are told from those of accesses outside.
 static WEIR_COLD void use(struct check *check, struct check_call *call, struct check_buffer *buffer,
                           const struct weir_host_note *note)
@@ -279,6 +394,15 @@ static weir_status begin(struct check *check, const struct weir_host_note *note)
     if (!call)
         keep_open(check, buffer, note);
     return check_unlock(check);
+}
+
+// Whether an access of the host changes nothing there and conflicts with nothing.
+static inline bool is_free(const struct check *check, const struct check_buffer *buffer,
+                           const struct weir_host_note *note)
+{
+    const uint64_t begin = note->u.access.offset;
+    return !check->strict && buffer->memory->history.count == 0 &&
+           !check_gaps_near(&buffer->gaps, begin, begin + note->u.access.size);
 }
 
 static bool is_same(const struct check_open *open, const struct weir_host_note *note)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "plugins/check/parts.h"
+#include "plugins/kit/chain.h"
 
 // In the order of the key table.
 enum key {
@@ -217,26 +218,4 @@ static const char *const about[] = {
     NULL,
 };
 
-static const struct weir_module module_info = {
-    .abi = WEIR_MODULE_ABI,
-    .struct_size = sizeof(struct weir_module),
-    .kind = WEIR_MODULE_PLUGIN,
-    .name = "check",
-    .version = WEIR_VERSION_STRING,
-    .build_id = __VERSION__, // the compiler's
-    .sanitizer = WEIR_MODULE_SANITIZER,
-    .keys = keys,
-    .key_count = KEY_COUNT,
-    .key_size = sizeof(struct weir_key),
-    .slot_count = WEIR_MODULE_SLOT_COUNT,
-    .operation_kinds = WEIR_OPERATION_KINDS,
-    .ops = &ops,
-    .about = about,
-};
-
-const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
-{
-    (void)host_abi;
-    (void)host;
-    return &module_info;
-}
+PLUGIN_MODULE("check", keys, KEY_COUNT, 0)

@@ -2,6 +2,209 @@
 // is what check_use_bytes() would do.
 #include "plugins/check/parts.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/thread_local.h"
+
+// Graphs. A launch is one operation of its queue. Inside the graph each branch is an actor of its
+// own, so its nodes are compared with each other like operations of queues: once, and again after
+// an update.
+
+struct check_graph {
+    bool examined;
+    uint32_t index; // of the actor of the last launch
+    uint64_t count; // 0: none
+};
+
+static void check_use_operation(struct check *check, struct check_user *user,
+                                const struct weir_operation *operation);
+
+static struct check_graph *graph_of(const struct weir_link *link, const weir_graph *object)
+{
+    return weir_graph_data(link, object);
+}
+
+weir_status check_graph_create(const struct weir_link *link, weir_device *device,
+                               weir_graph *object, const struct weir_graph_setup *setup,
+                               void **out_data)
+{
+    (void)device;
+    (void)object;
+    (void)setup;
+    *out_data = calloc(1, sizeof(struct check_graph));
+    return *out_data ? WEIR_OK : weir_host_no_memory(link->host, "the order of a graph");
+}
+
+void check_graph_destroy(const struct weir_link *link, weir_graph *object)
+{
+    check_note_change(check_of(link));
+    free(graph_of(link, object));
+}
+
+weir_status check_graph_update(const struct weir_link *link, weir_graph *object, uint32_t index,
+                               const struct weir_graph_node *node)
+{
+    struct check *check = check_of(link);
+    check_lock(check);
+    graph_of(link, object)->examined = false;
+    check_unlock(check);
+    check_note_change(check);
+    return link->next->ops->graph_update(link->next, object, index, node);
+}
+
+// Examining.
+
+struct branch {
+    struct check_actor actor;
+    char label[32];
+};
+
+// The actors of a graph that is examined.
+struct probe {
+    struct check_actors actors;
+    struct branch *branches;
+    uint64_t *counts; // of each node, on its branch
+};
+
+static void examine_node(struct check *check, struct probe *probe,
+                         const struct weir_operation *launch, uint32_t index);
+
+void check_graph_touch(struct check *check, struct check_memory *memory)
+{
+    if (memory->probed)
+        return;
+    memory->probed = true;
+    memory->next_probed = check->probed;
+    check->probed = memory;
+}
+
+static void clear_probed(struct check *check)
+{
+    while (check->probed) {
+        struct check_memory *memory = check->probed;
+        check->probed = memory->next_probed;
+        memory->probed = false;
+        check_history_clear(&check->uses, &memory->probe);
+    }
+}
+
+static uint32_t count_branches(const struct weir_operation *operation)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < operation->u.graph.node_count; i++) {
+        const struct weir_graph_node *node = weir_graph_node_at(operation->u.graph.nodes, i);
+        count = node->branch >= count ? node->branch + 1 : count;
+    }
+    return count;
+}
+
+// What it lacks memory for stays NULL or is not added.
+static bool begin_probe(struct probe *probe, const struct weir_operation *operation,
+                        uint32_t branch_count)
+{
+    check_actors_init(&probe->actors);
+    probe->branches = calloc(branch_count, sizeof *probe->branches);
+    probe->counts = calloc(operation->u.graph.node_count, sizeof *probe->counts);
+    bool made = probe->branches && probe->counts;
+    for (uint32_t i = 0; made && i < branch_count; i++) {
+        struct branch *branch = &probe->branches[i];
+        snprintf(branch->label, sizeof branch->label, "branch %u", (unsigned)i);
+        branch->actor.label = branch->label;
+        made = check_actor_add(&probe->actors, &branch->actor);
+    }
+    return made;
+}
+
+static void end_probe(struct probe *probe, uint32_t branch_count)
+{
+    for (uint32_t i = 0; probe->branches && i < branch_count; i++)
+        if (probe->branches[i].actor.counts)
+            check_actor_remove(&probe->actors, &probe->branches[i].actor);
+    check_actors_finish(&probe->actors);
+    free(probe->branches);
+    free(probe->counts);
+}
+
+// A graph of one branch is a sequence.
+static void examine(struct check *check, const struct weir_operation *operation)
+{
+    struct probe probe;
+    const uint32_t branch_count = count_branches(operation);
+    if (branch_count < 2)
+        return;
+    if (begin_probe(&probe, operation, branch_count))
+        for (uint32_t i = 0; i < operation->u.graph.node_count; i++)
+            examine_node(check, &probe, operation, i);
+    clear_probed(check);
+    end_probe(&probe, branch_count);
+}
+
+// Launches of one graph come one after the other, whatever their queues are.
+static void check_graph_launch(struct check *check, struct check_user *user,
+                               const struct weir_operation *operation)
+{
+    struct check_graph *graph = graph_of(check->link, operation->u.graph.graph);
+    if (!graph->examined)
+        examine(check, operation);
+    graph->examined = true;
+    if (graph->count && check->actors.floor[graph->index] < graph->count) {
+        struct check_actor *other = check->actors.all[graph->index];
+        if (check->needless)
+            check_hint_need_all(check, (struct check_queue *)(void *)other);
+        check_actor_learn(&check->actors, user->actor, user->count, other, graph->count);
+    }
+    graph->index = user->actor->index;
+    graph->count = user->count;
+}
+
+static void use(struct check *check, struct check_queue *queue, uint64_t count,
+                const struct weir_operation *operation)
+{
+    struct check_user user;
+    user.actors = &check->actors;
+    user.actor = &queue->actor;
+    user.count = count;
+    user.counts = NULL;
+    user.late = false;
+    user.passing = false;
+    user.probe = false;
+    user.plain = !check->needless;
+    check_origin_set(&user.origin, check, operation);
+    if (check->needless) {
+        queue->worked = count;
+        check_hint_operation(check, queue, operation);
+    }
+    if (operation->kind == WEIR_OPERATION_GRAPH)
+        check_graph_launch(check, &user, operation);
+    check_use_operation(check, &user, operation);
+    // A launch of the graph elsewhere waits for this one, and what a host call uses is compared with
+    // operations that were submitted while it waited. Not before the uses: a finding may change the
+    // clock, and the point that is named before must keep its own.
+    if (operation->kind == WEIR_OPERATION_GRAPH || check->waiting_calls)
+        queue->actor.recorded = count;
+}
+
+// The shortest way: the only use was of the same range and by the same queue. As for all ranges, one
+// row of it is as wide as the whole.
+static inline bool use_again(struct check *check, const struct check_user *user,
+                             const struct check_buffer *buffer, uint64_t begin, uint64_t size,
+                             weir_access access)
+{
+    const struct check_history *history = &buffer->memory->history;
+    if (!user->plain || buffer->open || buffer->gaps.count || history->count != 1)
+        return false;
+    struct check_use *use = history->few[0];
+    begin += buffer->base;
+    if (use->shape.begin != begin || use->shape.width != size || use->shape.end != begin + size ||
+        use->actor != user->actor->index ||
+        (!check_writes(access) && check_writes((weir_access)use->access)))
+        return false;
+    check_use_set_again(use, check, user, access);
+    return true;
+}
+
 // The short way of most operations: a range, a short list, and no conflict. What judge() says to each
 // use is the same; the use takes the place of the first one of the same range that goes.
 
@@ -68,46 +271,6 @@ static bool use_quickly(struct check *check, const struct check_user *user,
     return true;
 }
 
-// The shortest way: the only use was of the same range and by the same queue. As for all ranges, one
-// row of it is as wide as the whole.
-static inline bool use_again(struct check *check, const struct check_user *user,
-                             const struct check_buffer *buffer, uint64_t begin, uint64_t size,
-                             weir_access access)
-{
-    const struct check_history *history = &buffer->memory->history;
-    if (!user->plain || buffer->open || buffer->gaps.count || history->count != 1)
-        return false;
-    struct check_use *use = history->few[0];
-    begin += buffer->base;
-    if (use->shape.begin != begin || use->shape.width != size || use->shape.end != begin + size ||
-        use->actor != user->actor->index ||
-        (!check_writes(access) && check_writes((weir_access)use->access)))
-        return false;
-    check_use_set_again(use, check, user, access);
-    return true;
-}
-
-// The uses of operations.
-
-static void use_plane(struct check *check, const struct check_user *user,
-                      const struct weir_plane *plane, size_t width, size_t height,
-                      weir_access access)
-{
-    const struct check_shape shape =
-        check_shape_box(plane->offset, width, height, plane->pitch, 1, 0);
-    check_use_bytes(check, user, check_buffer_of(check->link, plane->buffer), &shape, access);
-}
-
-static void use_volume(struct check *check, const struct check_user *user,
-                       const struct weir_operation *operation, const struct weir_volume *volume,
-                       weir_access access)
-{
-    const struct check_shape shape =
-        check_shape_box(volume->offset, operation->u.copy_3d.width, operation->u.copy_3d.height,
-                        volume->pitch, operation->u.copy_3d.depth, volume->slice_pitch);
-    check_use_bytes(check, user, check_buffer_of(check->link, volume->buffer), &shape, access);
-}
-
 static void use_range_slowly(struct check *check, const struct check_user *user,
                              struct check_buffer *buffer, size_t offset, size_t size,
                              weir_access access)
@@ -140,6 +303,13 @@ static void use_arguments(struct check *check, const struct check_user *user,
                           arguments[i].access);
 }
 
+static void use_launch(struct check *check, struct check_user *user,
+                       const struct weir_operation *operation)
+{
+    user->origin.kernel = weir_kernel_data(check->link, operation->u.launch.kernel);
+    use_arguments(check, user, operation->u.launch.arguments, operation->u.launch.argument_count);
+}
+
 // The memory's former uses stay if this queue comes after its release. Otherwise the pool knows that
 // they have finished, and the program does not.
 static void use_allocated(struct check *check, const struct check_user *user,
@@ -169,36 +339,6 @@ static void use_pool(struct check *check, struct check_user *user,
     buffer->freed_count = user->count;
 }
 
-static void use_launch(struct check *check, struct check_user *user,
-                       const struct weir_operation *operation)
-{
-    user->origin.kernel = weir_kernel_data(check->link, operation->u.launch.kernel);
-    use_arguments(check, user, operation->u.launch.arguments, operation->u.launch.argument_count);
-}
-
-static void use_boxes(struct check *check, const struct check_user *user,
-                      const struct weir_operation *operation)
-{
-    switch (operation->kind) {
-    case WEIR_OPERATION_COPY_2D:
-        use_plane(check, user, &operation->u.copy_2d.src, operation->u.copy_2d.width,
-                  operation->u.copy_2d.height, WEIR_ACCESS_READ);
-        use_plane(check, user, &operation->u.copy_2d.dst, operation->u.copy_2d.width,
-                  operation->u.copy_2d.height, WEIR_ACCESS_WRITE);
-        break;
-    case WEIR_OPERATION_FILL_2D:
-        use_plane(check, user, &operation->u.fill_2d.dst, operation->u.fill_2d.width,
-                  operation->u.fill_2d.height, WEIR_ACCESS_WRITE);
-        break;
-    case WEIR_OPERATION_COPY_3D:
-        use_volume(check, user, operation, &operation->u.copy_3d.src, WEIR_ACCESS_READ);
-        use_volume(check, user, operation, &operation->u.copy_3d.dst, WEIR_ACCESS_WRITE);
-        break;
-    default: // uses nothing that is known
-        break;
-    }
-}
-
 // What is read first, since it may not have been written.
 static void use_collective(struct check *check, const struct check_user *user,
                            const struct weir_operation *operation)
@@ -224,8 +364,53 @@ static void use_nodes(struct check *check, struct check_user *user,
     }
 }
 
-void check_use_operation(struct check *check, struct check_user *user,
-                         const struct weir_operation *operation)
+// The uses of operations.
+
+static void use_plane(struct check *check, const struct check_user *user,
+                      const struct weir_plane *plane, size_t width, size_t height,
+                      weir_access access)
+{
+    const struct check_shape shape =
+        check_shape_box(plane->offset, width, height, plane->pitch, 1, 0);
+    check_use_bytes(check, user, check_buffer_of(check->link, plane->buffer), &shape, access);
+}
+
+static void use_volume(struct check *check, const struct check_user *user,
+                       const struct weir_operation *operation, const struct weir_volume *volume,
+                       weir_access access)
+{
+    const struct check_shape shape =
+        check_shape_box(volume->offset, operation->u.copy_3d.width, operation->u.copy_3d.height,
+                        volume->pitch, operation->u.copy_3d.depth, volume->slice_pitch);
+    check_use_bytes(check, user, check_buffer_of(check->link, volume->buffer), &shape, access);
+}
+
+static void use_boxes(struct check *check, const struct check_user *user,
+                      const struct weir_operation *operation)
+{
+    switch (operation->kind) {
+    case WEIR_OPERATION_COPY_2D:
+        use_plane(check, user, &operation->u.copy_2d.src, operation->u.copy_2d.width,
+                  operation->u.copy_2d.height, WEIR_ACCESS_READ);
+        use_plane(check, user, &operation->u.copy_2d.dst, operation->u.copy_2d.width,
+                  operation->u.copy_2d.height, WEIR_ACCESS_WRITE);
+        break;
+    case WEIR_OPERATION_FILL_2D:
+        use_plane(check, user, &operation->u.fill_2d.dst, operation->u.fill_2d.width,
+                  operation->u.fill_2d.height, WEIR_ACCESS_WRITE);
+        break;
+    case WEIR_OPERATION_COPY_3D:
+        use_volume(check, user, operation, &operation->u.copy_3d.src, WEIR_ACCESS_READ);
+        use_volume(check, user, operation, &operation->u.copy_3d.dst, WEIR_ACCESS_WRITE);
+        break;
+    default: // uses nothing that is known
+        break;
+    }
+}
+
+// The operation's uses, by its kind; of a graph, those of all its nodes.
+static void check_use_operation(struct check *check, struct check_user *user,
+                                const struct weir_operation *operation)
 {
     switch (operation->kind) {
     case WEIR_OPERATION_COPY:
@@ -260,4 +445,169 @@ void check_use_operation(struct check *check, struct check_user *user,
         use_boxes(check, user, operation);
         break;
     }
+}
+
+// Every node may be one that another depends on.
+static void examine_node(struct check *check, struct probe *probe,
+                         const struct weir_operation *launch, uint32_t index)
+{
+    const struct weir_graph_node *node = weir_graph_node_at(launch->u.graph.nodes, index);
+    struct check_actor *actor = &probe->branches[node->branch].actor;
+    const uint64_t count = ++actor->last;
+    probe->counts[index] = count;
+    for (uint32_t i = 0; i < node->dependency_count; i++) {
+        const uint32_t other = node->dependencies[i];
+        const uint32_t branch = weir_graph_node_at(launch->u.graph.nodes, other)->branch;
+        check_actor_learn(&probe->actors, actor, count, &probe->branches[branch].actor,
+                          probe->counts[other]);
+    }
+    struct check_user user = {
+        .actors = &probe->actors,
+        .actor = actor,
+        .count = count,
+        .probe = true,
+    };
+    check_origin_set(&user.origin, check, node->operation);
+    if (!(node->operation->flags & WEIR_OPERATION_EMPTY))
+        check_use_operation(check, &user, node->operation);
+    actor->recorded = count;
+}
+
+// Regions: the innermost one of a thread is part of what the thread submits. A thread keeps its
+// regions for one link at a time, the last one that it called.
+
+enum {
+    DEPTH = 8 // deeper ones count as the last of these
+};
+
+struct level {
+    const char *name;
+    uint64_t number;
+};
+
+static WEIR_MODULE_THREAD_LOCAL struct {
+    const struct check *check;
+    uint32_t depth; // may exceed DEPTH
+    struct level levels[DEPTH];
+} regions;
+
+void check_region_fill(const struct check *check, struct check_origin *origin)
+{
+    if (regions.check != check || regions.depth == 0)
+        return;
+    const struct level *level =
+        &regions.levels[regions.depth < DEPTH ? regions.depth - 1 : DEPTH - 1];
+    origin->region = level->name;
+    origin->region_number = level->number;
+}
+
+static void enter(struct check *check, const char *name, uint64_t number)
+{
+    check_lock(check);
+    check->has_regions = true;
+    const char *kept = check_name_keep(check, name);
+    check_unlock(check);
+    if (regions.depth < DEPTH)
+        regions.levels[regions.depth] = (struct level){kept, number};
+    regions.depth++;
+}
+
+void check_region(const struct weir_link *link, const char *name, uint64_t number)
+{
+    struct check *check = check_of(link);
+    if (regions.check != check)
+        regions.depth = 0;
+    regions.check = check;
+    if (name)
+        enter(check, name, number);
+    else if (regions.depth > 0)
+        regions.depth--;
+    link->next->ops->region(link->next, name, number);
+}
+
+// The path of an operation: what it declares to come after, then what it uses.
+
+static void wait(struct check *check, struct check_queue *queue, uint64_t count,
+                 const struct weir_operation *operation)
+{
+    struct check_queue *producer = check_queue_of(check->link, operation->u.wait.producer);
+    if (check->hints)
+        check_hint_wait(check, queue, producer, operation);
+    check_actor_learn(&check->actors, &queue->actor, count, &producer->actor,
+                      producer->actor.base + operation->u.wait.event.sequence);
+}
+
+// Pools' operations are empty, and still say something.
+static bool uses_bytes(const struct weir_operation *operation)
+{
+    return !(operation->flags & WEIR_OPERATION_EMPTY) ||
+           operation->kind == WEIR_OPERATION_POOL_ALLOCATE ||
+           operation->kind == WEIR_OPERATION_POOL_FREE;
+}
+
+// The library's own edges are not what the calling thread declares to come after.
+static bool is_of_thread(const struct weir_operation *operation)
+{
+    return !(operation->flags & WEIR_OPERATION_INTERNAL) ||
+           (operation->kind != WEIR_OPERATION_RECORD && operation->kind != WEIR_OPERATION_WAIT);
+}
+
+static void note(struct check *check, struct check_queue *queue,
+                 const struct weir_operation *operation)
+{
+    const uint64_t count = queue->actor.base + operation->sequence;
+    queue->actor.last = count;
+    if (check->strict && is_of_thread(operation))
+        check_thread_submits(check, &queue->actor, count);
+    switch (operation->kind) {
+    case WEIR_OPERATION_RECORD:
+        queue->actor.recorded = count;
+        queue->record_file = operation->file;
+        queue->record_line = operation->line;
+        break;
+    case WEIR_OPERATION_WAIT:
+        wait(check, queue, count, operation);
+        break;
+    default:
+        if (uses_bytes(operation))
+            use(check, queue, count, operation);
+        break;
+    }
+}
+
+static weir_status pass_on(const struct weir_link *link, weir_queue *object,
+                           const struct weir_operation *operation)
+{
+    if (operation->kind == WEIR_OPERATION_HOST_CALL &&
+        !(operation->flags & WEIR_OPERATION_INTERNAL))
+        return check_forward_call(link, object, operation);
+    return link->next->ops->queue_submit(link->next, object, operation);
+}
+
+// What is not submitted uses nothing.
+static weir_status refuse(const struct weir_link *link, const weir_queue *object,
+                          const struct weir_operation *operation, weir_status status)
+{
+    struct check *check = check_of(link);
+    struct check_actor *actor = &check_queue_of(link, object)->actor;
+    check_lock(check);
+    actor->refused = actor->base + operation->sequence;
+    check->unseen_uses = true;
+    check_unlock(check);
+    return status;
+}
+
+weir_status check_queue_submit(const struct weir_link *link, weir_queue *object,
+                               const struct weir_operation *operation)
+{
+    struct check *check = check_of(link);
+    check_lock(check);
+    note(check, check_queue_of(link, object), operation);
+    weir_status status = check_unlock(check);
+    bool done = false;
+    if (status >= 0 && check->verify)
+        status = check_verify(link, object, operation, &done);
+    if (status >= 0 && !done)
+        status = pass_on(link, object, operation);
+    return status < 0 ? refuse(link, object, operation, status) : status;
 }

@@ -1,22 +1,15 @@
 // Shared by the files of the plugin's engine.
 //
-//   shape.c    sets of bytes
-//   clock.c    vector clocks
-//   history.c  the uses of some memory
-//   gaps.c     bytes that nothing has written
-//   module.c   the ops table, and a link's life
-//   objects.c  queues, buffers, kernels as they come and go
-//   submit.c   the path of an operation
-//   operation.c  what operations use
-//   use.c      one use of some bytes, against those before it
-//   host.c     what the host does between submissions; host calls
-//   graph.c    graphs
-//   threads.c  threads of the host, with `threads = strict`
-//   region.c   regions of threads
-//   hint.c     waits of queues that nothing needs
-//   hint_sync.c  those of the host
-//   verify*.c  what kernels do, against what their launches declare
-//   tell.c     from two uses to a conflict
+//   shape.c      sets of bytes
+//   clock.c      vector clocks
+//   history.c    the uses of some memory, and bytes that nothing has written
+//   module.c     the ops table, and a link's life
+//   objects.c    queues, buffers, kernels as they come and go
+//   operation.c  the path of an operation, and what operations and graphs use; regions of threads
+//   use.c        one use of some bytes, against those before it; from two uses to a conflict
+//   host.c       what the host does between submissions; host calls; its threads, with `threads = strict`
+//   hint.c       waits of queues and of the host that nothing needs
+//   verify.c     what kernels do, against what their launches declare
 //
 // finding.h has the store of findings.
 //
@@ -42,7 +35,6 @@
 #include "base/cold.h"
 #include "plugins/check/clock.h"
 #include "plugins/check/finding.h"
-#include "plugins/check/gaps.h"
 #include "plugins/check/history.h"
 #include "plugins/check/shape.h"
 
@@ -211,7 +203,7 @@ static inline struct check_buffer *check_buffer_of(const struct weir_link *link,
     return weir_buffer_data(link, buffer);
 }
 
-// region.c
+// operation.c
 
 void check_region(const struct weir_link *link, const char *name, uint64_t number);
 // Adds the calling thread's region.
@@ -241,16 +233,12 @@ static inline void check_origin_set(struct check_origin *origin, const struct ch
         check_region_fill(check, origin);
 }
 
-// threads.c
+// host.c
 
-// The calling thread's actor, made at its first call; NULL if out of memory. With the lock held.
-struct check_actor *check_thread_self(struct check *check);
 // The calling thread submits operation `count` to the queue.
 void check_thread_submits(struct check *check, struct check_actor *queue, uint64_t count);
 // The calling thread, or with `everywhere` the whole host, knows that everything before `count` of
 // `producer` has finished.
-void check_host_learns(struct check *check, const struct check_actor *producer, uint64_t count,
-                       bool everywhere);
 void check_release(void *user, const void *key);
 void check_acquire(void *user, const void *key);
 void check_threads_finish(struct check *check);
@@ -283,10 +271,8 @@ void check_hint_queue_ends(struct check *check, struct check_queue *gone);
 // Tells the lines whose waits were all implied, and those whose waits nothing needed.
 void check_hints_finish(struct check *check);
 
-// hint_sync.c, with `needless` only
+// hint.c, with `needless` only
 
-// Whether the host has waited for what the actor with that index did up to `count`.
-bool check_sync_is_known(const struct check *check, uint32_t index, uint64_t count);
 // A use of bytes comes after one at `count` of that actor, or replaces it.
 void check_sync_need(const struct check *check, uint32_t index, uint64_t count);
 // The program asks for an event at `count`, which has passed.
@@ -298,8 +284,6 @@ void check_sync_forget_use(struct check *check, const struct check_use *use);
 // The host has waited for `count` of the queue.
 void check_sync_learns(struct check *check, const struct check_queue *producer, uint64_t count,
                        const struct weir_host_note *note);
-// Before its actor is removed.
-void check_sync_queue_ends(struct check *check, const struct check_queue *gone);
 // Tells the lines whose syncs nothing needed.
 void check_syncs_finish(struct check *check);
 
@@ -332,14 +316,6 @@ void check_use_bytes(struct check *check, const struct check_user *user,
                      struct check_buffer *buffer, const struct check_shape *shape,
                      weir_access access);
 
-// operation.c
-
-// The operation's uses, by its kind; of a graph, those of all its nodes.
-void check_use_operation(struct check *check, struct check_user *user,
-                         const struct weir_operation *operation);
-
-// tell.c
-
 // What is told of a pair of uses; its texts are the link's, the queues' and the buffer's.
 struct check_conflict check_conflict_of(const struct check_user *user,
                                         const struct check_buffer *buffer,
@@ -350,16 +326,7 @@ void check_keep_texts(struct check_conflict *conflict, char *first_queue, char *
                       char *buffer);
 // Notes a conflict for check_unlock(). If out of memory it is lost.
 void check_tell(struct check *check, const struct check_conflict *conflict);
-// `user` and an earlier use of bytes of `buffer`, both with the offsets of its memory.
-void check_tell_pair(struct check *check, const struct check_user *user,
-                     const struct check_buffer *buffer, const struct check_use *first,
-                     const struct check_shape *shape, weir_access access);
-void check_tell_open(struct check *check, const struct check_user *user,
-                     const struct check_buffer *buffer, const struct check_open *first,
-                     const struct check_shape *shape, weir_access access);
-void check_tell_unwritten(struct check *check, const struct check_user *user,
-                          const struct check_buffer *buffer, const struct check_shape *shape,
-                          weir_access access, struct check_span bytes);
+
 // What check_unlock() calls if something was noted.
 WEIR_COLD weir_status check_unlock_and_tell(struct check *check);
 
@@ -378,7 +345,7 @@ static inline weir_status check_unlock(struct check *check)
     return WEIR_OK;
 }
 
-// submit.c
+// operation.c
 
 weir_status check_queue_submit(const struct weir_link *link, weir_queue *object,
                                const struct weir_operation *operation);
@@ -418,13 +385,11 @@ weir_status check_forward_call(const struct weir_link *link, weir_queue *object,
                                const struct weir_operation *operation);
 // Whether the calling thread runs one.
 bool check_is_in_call(void);
-// If it does: the key also has what the function has used.
-void check_call_release(struct check *check, struct check_actor *key);
 // Of a queue that is gone: its calls that never ran.
 void check_calls_give_back(struct check *check, struct check_queue *queue);
 void check_host_finish(struct check *check);
 
-// graph.c
+// operation.c
 
 weir_status check_graph_create(const struct weir_link *link, weir_device *device,
                                weir_graph *object, const struct weir_graph_setup *setup,
@@ -432,10 +397,14 @@ weir_status check_graph_create(const struct weir_link *link, weir_device *device
 void check_graph_destroy(const struct weir_link *link, weir_graph *object);
 weir_status check_graph_update(const struct weir_link *link, weir_graph *object, uint32_t index,
                                const struct weir_graph_node *node);
-// Before the uses of a launch.
-void check_graph_launch(struct check *check, struct check_user *user,
-                        const struct weir_operation *operation);
 // A graph that is examined uses the memory.
 void check_graph_touch(struct check *check, struct check_memory *memory);
+
+// verify.c
+
+// Verifies the launch, or those of a graph. `*out_done`: nothing is left to hand on. Returns the
+// error of a finding with `report = fail`, or one of the device.
+weir_status check_verify(const struct weir_link *link, weir_queue *queue,
+                         const struct weir_operation *operation, bool *out_done);
 
 #endif

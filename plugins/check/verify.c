@@ -1,21 +1,412 @@
-// What is verified, and what is found.
+// `verify = 1`: what a launch declares, compared with what its kernel does.
+//
+// A kernel runs on copies of its buffers, with guards around each, before the launch itself is
+// handed on. The program's memory is only read for that, so what other queues and the host do
+// meanwhile with bytes that the launch does not declare changes nothing.
 //
 // A kernel reads outside what its launch declares if its results change with the bytes there. Which
 // byte that is, is found by halving: the number of bytes that have other contents, at which the
 // results begin to change.
+#include "plugins/check/parts.h"
+
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
-#include "plugins/check/verify.h"
-
-// Until the host calls that have been submitted have run. A call may wait for the thread that
-// submits here, or for the queue whose lock that thread holds.
-#define PATIENCE_NS (UINT64_C(1) << 30)
-#define PAUSE_NS UINT64_C(200000)
 
 enum {
-    SAME_RUNS = 3, // whose results must be the same, before other ones mean something
+    CHECK_GUARD_BYTES = 65536, // in front of a copy and after it
 };
+
+// What a launch declares of a byte.
+enum check_declared {
+    CHECK_DECLARED_READ = WEIR_ACCESS_READ,
+    CHECK_DECLARED_WRITTEN = WEIR_ACCESS_WRITE,
+};
+
+// A buffer of the launch, and its copy. The arrays have `total` bytes: a guard, the buffer, a guard.
+struct check_twin {
+    struct check_twin *next;
+    weir_buffer *original;
+    size_t size;
+    size_t total;
+    weir_buffer *device;      // what the kernel gets
+    weir_buffer *host;        // between `device` and the plugin
+    unsigned char *bytes;     // the host's: after a run, what the kernel left
+    unsigned char *truth;     // before the launch
+    unsigned char *initial;   // before the last run
+    unsigned char *first;     // after the first run
+    unsigned char *declared;  // enum check_declared
+    struct check_span strays; // from check_twin_find_strays()
+};
+
+// A launch that is verified. `arguments` name the copies.
+struct check_trial {
+    const struct weir_link *link;
+    weir_queue *queue;
+    const struct weir_operation *operation;
+    struct weir_argument *arguments;
+    struct check_twin *twins;
+    size_t total; // bytes of all copies
+};
+
+// Buffers that only the links after the plugin's know. Each has an object with a slot for every
+// link, as the front end's buffers have, and is created and destroyed in the order in which the front
+// end does it.
+
+// The front end counts from 1, and a backend may keep the number of a buffer for longer than the
+// buffer.
+#define FIRST_ID (UINT64_C(1) << 63)
+
+static atomic_uint_fast64_t last_id = FIRST_ID;
+
+struct own_buffer {
+    struct weir_object object;
+    void *data[];
+};
+
+static weir_buffer *as_buffer(struct own_buffer *own)
+{
+    return (weir_buffer *)(void *)own;
+}
+
+static void destroy_from(const struct weir_link *link, const struct weir_link *end,
+                         weir_buffer *buffer)
+{
+    if (link == end)
+        return;
+    destroy_from(link->next, end, buffer);
+    if (link->ops->buffer_destroy)
+        link->ops->buffer_destroy(link, buffer);
+}
+
+static struct own_buffer *make_object(const struct weir_link *link)
+{
+    while (link->next)
+        link = link->next;
+    struct own_buffer *own = calloc(1, sizeof *own + (link->index + 1) * sizeof *own->data);
+    if (!own)
+        return NULL;
+    own->object.data = own->data;
+    own->object.label = "check: verify";
+    own->object.id = atomic_fetch_add(&last_id, 1);
+    return own;
+}
+
+// A buffer of the links after `link`. `*out_pointer` is its memory if it is a HOST buffer.
+//
+// Ownership: the caller's, until check_own_destroy(), by when all work that uses it has finished.
+// Errors: those of the links; WEIR_ERROR_OUT_OF_MEMORY, reported.
+static weir_status check_own_create(const struct weir_link *link, weir_device *device, size_t size,
+                                    weir_placement placement, weir_buffer **out_buffer,
+                                    void **out_pointer)
+{
+    const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
+                                            .size = size,
+                                            .placement = placement};
+    struct own_buffer *own = make_object(link);
+    if (!own)
+        return weir_host_no_memory(link->host, "the copy of a buffer");
+    for (const struct weir_link *at = link->next; at; at = at->next) {
+        if (!at->ops->buffer_create)
+            continue;
+        weir_status status = at->ops->buffer_create(at, device, as_buffer(own), &setup,
+                                                    &own->data[at->index], out_pointer);
+        if (status >= 0)
+            continue;
+        destroy_from(link->next, at, as_buffer(own));
+        free(own);
+        return status;
+    }
+    *out_buffer = as_buffer(own);
+    return WEIR_OK;
+}
+
+static void check_own_destroy(const struct weir_link *link, weir_buffer **buffer)
+{
+    if (!*buffer)
+        return;
+    destroy_from(link->next, NULL, *buffer);
+    free(*buffer);
+    *buffer = NULL;
+}
+
+// Runs of one launch on copies of its buffers.
+
+enum {
+    GUARD_BYTE = 0x5a,
+    FLIP = 0xff,
+};
+
+// Operations of the plugin's own come in the place of the launch, which is not handed on yet.
+static weir_status submit_trial(const struct check_trial *trial, struct weir_operation *operation)
+{
+    const struct weir_link *next = trial->link->next;
+    operation->flags |= WEIR_OPERATION_INTERNAL;
+    operation->sequence = trial->operation->sequence - 1;
+    return next->ops->queue_submit(next, trial->queue, operation);
+}
+
+static weir_status submit_copy(const struct check_trial *trial, weir_buffer *dst, size_t dst_offset,
+                               weir_buffer *src, size_t size)
+{
+    struct weir_operation copy = {
+        .struct_size = sizeof copy,
+        .kind = WEIR_OPERATION_COPY,
+        .file = trial->operation->file,
+        .line = trial->operation->line,
+    };
+    copy.u.copy.dst = dst;
+    copy.u.copy.dst_offset = dst_offset;
+    copy.u.copy.src = src;
+    copy.u.copy.size = size;
+    return submit_trial(trial, &copy);
+}
+
+static weir_status submit_launch(const struct check_trial *trial)
+{
+    struct weir_operation_room room;
+    struct weir_operation *launch = weir_operation_copy(&room, trial->operation);
+    launch->u.launch.arguments = trial->arguments;
+    return submit_trial(trial, launch);
+}
+
+static weir_status finish(const struct check_trial *trial)
+{
+    const struct weir_link *next = trial->link->next;
+    return next->ops->queue_finish(next, trial->queue);
+}
+
+// The copies.
+
+static weir_status allocate(const struct check_trial *trial, struct check_twin *twin)
+{
+    weir_device *device = check_queue_of(trial->link, trial->queue)->device;
+    void *pointer = NULL;
+    weir_status status = check_own_create(trial->link, device, twin->total, WEIR_PLACE_DEVICE,
+                                          &twin->device, &pointer);
+    if (status == WEIR_OK)
+        status = check_own_create(trial->link, device, twin->total, WEIR_PLACE_HOST, &twin->host,
+                                  &pointer);
+    if (status < 0)
+        return status;
+    twin->bytes = pointer;
+    twin->truth = malloc(twin->total);
+    twin->initial = malloc(twin->total);
+    twin->first = malloc(twin->total);
+    twin->declared = calloc(1, twin->total);
+    if (!twin->truth || !twin->initial || !twin->first || !twin->declared)
+        return weir_host_no_memory(trial->link->host, "the copy of a buffer");
+    memset(twin->truth, GUARD_BYTE, twin->total);
+    return WEIR_OK;
+}
+
+static struct check_twin *find_twin(const struct check_trial *trial, const weir_buffer *original)
+{
+    struct check_twin *twin = trial->twins;
+    while (twin && twin->original != original)
+        twin = twin->next;
+    return twin;
+}
+
+static weir_status add_twin(struct check_trial *trial, weir_buffer *original)
+{
+    struct check_twin *twin = calloc(1, sizeof *twin);
+    if (!twin)
+        return weir_host_no_memory(trial->link->host, "the copy of a buffer");
+    twin->original = original;
+    twin->size = check_buffer_of(trial->link, original)->size;
+    twin->total = twin->size + 2 * (size_t)CHECK_GUARD_BYTES;
+    twin->next = trial->twins;
+    trial->twins = twin;
+    trial->total += twin->total;
+    return allocate(trial, twin);
+}
+
+static weir_status replace(struct check_trial *trial, struct weir_argument *argument)
+{
+    if (argument->kind != WEIR_PARAMETER_BUFFER)
+        return WEIR_OK;
+    struct check_twin *twin = find_twin(trial, argument->buffer);
+    if (!twin) {
+        weir_status status = add_twin(trial, argument->buffer);
+        if (status < 0)
+            return status;
+        twin = trial->twins;
+    }
+    argument->buffer = twin->device;
+    argument->offset += CHECK_GUARD_BYTES;
+    for (size_t i = 0; i < argument->size; i++)
+        twin->declared[argument->offset + i] |= (unsigned char)argument->access;
+    return WEIR_OK;
+}
+
+static weir_status fetch_truth(struct check_trial *trial)
+{
+    weir_status status = WEIR_OK;
+    for (struct check_twin *twin = trial->twins; twin && status >= 0; twin = twin->next)
+        status = submit_copy(trial, twin->host, CHECK_GUARD_BYTES, twin->original, twin->size);
+    const weir_status finished = finish(trial);
+    if (status < 0 || finished < 0)
+        return status < 0 ? status : finished;
+    for (struct check_twin *twin = trial->twins; twin; twin = twin->next)
+        memcpy(twin->truth + CHECK_GUARD_BYTES, twin->bytes + CHECK_GUARD_BYTES, twin->size);
+    return WEIR_OK;
+}
+
+// Copies what the launch names. The queue has finished what was submitted before.
+//
+// Ownership: the caller's, until check_trial_end(), also after an error.
+// Errors: those of the links; WEIR_ERROR_OUT_OF_MEMORY.
+static weir_status check_trial_begin(struct check_trial *trial, const struct weir_link *link,
+                                     weir_queue *queue, const struct weir_operation *operation)
+{
+    const size_t count = operation->u.launch.argument_count;
+    *trial = (struct check_trial){.link = link, .queue = queue, .operation = operation};
+    trial->arguments = malloc(count * sizeof *trial->arguments);
+    if (!trial->arguments)
+        return weir_host_no_memory(link->host, "the arguments of a launch");
+    memcpy(trial->arguments, operation->u.launch.arguments, count * sizeof *trial->arguments);
+    for (size_t i = 0; i < count; i++) {
+        weir_status status = replace(trial, &trial->arguments[i]);
+        if (status < 0)
+            return status;
+    }
+    return fetch_truth(trial);
+}
+
+static void check_trial_end(struct check_trial *trial)
+{
+    while (trial->twins) {
+        struct check_twin *twin = trial->twins;
+        trial->twins = twin->next;
+        check_own_destroy(trial->link, &twin->device);
+        check_own_destroy(trial->link, &twin->host);
+        free(twin->truth);
+        free(twin->initial);
+        free(twin->first);
+        free(twin->declared);
+        free(twin);
+    }
+    free(trial->arguments);
+}
+
+// Runs.
+
+static void fill(struct check_twin *twin, size_t flipped)
+{
+    memcpy(twin->initial, twin->truth, twin->total);
+    for (size_t i = 0; i < twin->total && i < flipped; i++)
+        if (!(twin->declared[i] & CHECK_DECLARED_READ))
+            twin->initial[i] ^= FLIP;
+    memcpy(twin->bytes, twin->initial, twin->total);
+}
+
+static weir_status submit_all(const struct check_trial *trial)
+{
+    const struct check_twin *twin;
+    weir_status status = WEIR_OK;
+    for (twin = trial->twins; twin && status >= 0; twin = twin->next)
+        status = submit_copy(trial, twin->device, 0, twin->host, twin->total);
+    if (status >= 0)
+        status = submit_launch(trial);
+    for (twin = trial->twins; twin && status >= 0; twin = twin->next)
+        status = submit_copy(trial, twin->host, 0, twin->device, twin->total);
+    return status;
+}
+
+// Runs the launch once and waits for it. Of the bytes that it does not declare to be read, those
+// with numbers below `flipped`, counted through all copies, have other contents than in truth.
+static weir_status check_trial_run(struct check_trial *trial, size_t flipped)
+{
+    size_t before = 0;
+    for (struct check_twin *twin = trial->twins; twin; twin = twin->next) {
+        fill(twin, flipped > before ? flipped - before : 0);
+        before += twin->total;
+    }
+    const weir_status status = submit_all(trial);
+    const weir_status finished = finish(trial);
+    return status < 0 ? status : finished;
+}
+
+// Keeps the results of the last run, with `flipped` 0, as the ones to compare with.
+static void check_trial_keep(struct check_trial *trial)
+{
+    for (struct check_twin *twin = trial->twins; twin; twin = twin->next)
+        memcpy(twin->first, twin->bytes, twin->total);
+}
+
+// Results.
+
+static bool is_other_byte(const struct check_twin *twin, size_t i)
+{
+    if (!(twin->declared[i] & CHECK_DECLARED_WRITTEN) || twin->bytes[i] == twin->first[i])
+        return false;
+    return twin->bytes[i] != twin->initial[i] || twin->first[i] != twin->truth[i];
+}
+
+// Whether the last run wrote other results than the one that was kept. A byte that neither of them
+// changed has none.
+static bool check_trial_differs(const struct check_trial *trial)
+{
+    for (const struct check_twin *twin = trial->twins; twin; twin = twin->next)
+        for (size_t i = 0; i < twin->total; i++)
+            if (is_other_byte(twin, i))
+                return true;
+    return false;
+}
+
+// Adds the bytes of the copy that the last run changed and the launch does not declare to be
+// written, from the first to the last.
+static void check_twin_find_strays(struct check_twin *twin)
+{
+    struct check_span span = twin->strays;
+    for (size_t i = 0; i < twin->total; i++) {
+        if (twin->bytes[i] == twin->initial[i] || twin->declared[i] & CHECK_DECLARED_WRITTEN)
+            continue;
+        const bool none = span.begin == span.end;
+        span.begin = none || i < span.begin ? i : span.begin;
+        span.end = none || i >= span.end ? i + 1 : span.end;
+    }
+    twin->strays = span;
+}
+
+// A graph's launch is verified node by node: each node is run on its own, in the order of the capture,
+// and what a node finds in memory is what the nodes before it left. In the place of the launch the
+// queue gets a record.
+
+static weir_status submit_node(const struct weir_link *link, weir_queue *queue,
+                               struct weir_operation *operation, uint64_t sequence)
+{
+    operation->flags |= WEIR_OPERATION_INTERNAL;
+    operation->sequence = sequence;
+    return link->next->ops->queue_submit(link->next, queue, operation);
+}
+
+// The next node is verified with what this one leaves.
+static weir_status run(const struct weir_link *link, weir_queue *queue,
+                       struct weir_operation *operation, uint64_t sequence)
+{
+    const weir_status status = submit_node(link, queue, operation, sequence);
+    const weir_status finished = link->next->ops->queue_finish(link->next, queue);
+    return status < 0 ? status : finished;
+}
+
+// What is verified.
+
+// Whether it is a launch with a buffer.
+static bool check_has_buffers(const struct weir_operation *operation)
+{
+    if (operation->flags & WEIR_OPERATION_EMPTY)
+        return false; // a node that is disabled
+    for (size_t i = 0;
+         operation->kind == WEIR_OPERATION_LAUNCH && i < operation->u.launch.argument_count; i++)
+        if (operation->u.launch.arguments[i].kind == WEIR_PARAMETER_BUFFER)
+            return true;
+    return false;
+}
 
 // Notes, each once.
 
@@ -44,6 +435,25 @@ static void note(const struct weir_link *link, const struct weir_operation *oper
     snprintf(text, sizeof text, "verify: %.200s:%d: %s; told once",
              operation->file ? operation->file : "(unknown)", operation->line, reasons[kind]);
     link->host->log(WEIR_LOG_WARNING, link->name, text);
+}
+
+static void find_writes(struct check_trial *trial)
+{
+    for (struct check_twin *twin = trial->twins; twin; twin = twin->next)
+        check_twin_find_strays(twin);
+}
+
+// What is written is looked for after both runs, since some of the bytes may be there already.
+static bool run_both(struct check_trial *trial)
+{
+    if (check_trial_run(trial, 0) < 0)
+        return false;
+    check_trial_keep(trial);
+    find_writes(trial);
+    if (check_trial_run(trial, trial->total) < 0)
+        return false;
+    find_writes(trial);
+    return true;
 }
 
 // Findings.
@@ -114,12 +524,6 @@ static weir_status tell(const struct check_trial *trial, const struct check_twin
     return check_unlock(check);
 }
 
-static void find_writes(struct check_trial *trial)
-{
-    for (struct check_twin *twin = trial->twins; twin; twin = twin->next)
-        check_twin_find_strays(twin);
-}
-
 static weir_status tell_writes(const struct check_trial *trial)
 {
     weir_status first = WEIR_OK;
@@ -132,16 +536,9 @@ static weir_status tell_writes(const struct check_trial *trial)
     return first;
 }
 
-// `at` counts through all copies.
-static weir_status tell_read(const struct check_trial *trial, uint64_t at)
-{
-    const struct check_twin *twin = trial->twins;
-    while (at >= twin->total) {
-        at -= twin->total;
-        twin = twin->next;
-    }
-    return tell(trial, twin, (struct check_span){at, at + 1}, WEIR_ACCESS_READ);
-}
+enum {
+    SAME_RUNS = 3, // whose results must be the same, before other ones mean something
+};
 
 // What is read.
 
@@ -173,6 +570,17 @@ static size_t find_read(struct check_trial *trial, bool *failed)
     return other - 1;
 }
 
+// `at` counts through all copies.
+static weir_status tell_read(const struct check_trial *trial, uint64_t at)
+{
+    const struct check_twin *twin = trial->twins;
+    while (at >= twin->total) {
+        at -= twin->total;
+        twin = twin->next;
+    }
+    return tell(trial, twin, (struct check_span){at, at + 1}, WEIR_ACCESS_READ);
+}
+
 static weir_status hunt(struct check_trial *trial)
 {
     bool failed = false;
@@ -188,19 +596,6 @@ static weir_status hunt(struct check_trial *trial)
     return WEIR_OK;
 }
 
-// What is written is looked for after both runs, since some of the bytes may be there already.
-static bool run_both(struct check_trial *trial)
-{
-    if (check_trial_run(trial, 0) < 0)
-        return false;
-    check_trial_keep(trial);
-    find_writes(trial);
-    if (check_trial_run(trial, trial->total) < 0)
-        return false;
-    find_writes(trial);
-    return true;
-}
-
 static weir_status examine(struct check_trial *trial)
 {
     const bool run = run_both(trial);
@@ -211,18 +606,54 @@ static weir_status examine(struct check_trial *trial)
     return status == WEIR_OK && differs ? hunt(trial) : status;
 }
 
-// What is verified.
-
-bool check_has_buffers(const struct weir_operation *operation)
+// Verifies one launch, after the queue has finished.
+static weir_status check_verify_launch(const struct weir_link *link, weir_queue *queue,
+                                       const struct weir_operation *operation)
 {
-    if (operation->flags & WEIR_OPERATION_EMPTY)
-        return false; // a node that is disabled
-    for (size_t i = 0;
-         operation->kind == WEIR_OPERATION_LAUNCH && i < operation->u.launch.argument_count; i++)
-        if (operation->u.launch.arguments[i].kind == WEIR_PARAMETER_BUFFER)
-            return true;
-    return false;
+    struct check_trial trial;
+    weir_status status = WEIR_OK;
+    if (check_trial_begin(&trial, link, queue, operation) < 0)
+        note(link, operation, CHECK_UNVERIFIED_ERROR);
+    else
+        status = examine(&trial);
+    check_trial_end(&trial);
+    return status;
 }
+
+static weir_status verify_node(const struct weir_link *link, weir_queue *queue,
+                               const struct weir_operation *launch,
+                               const struct weir_operation *node)
+{
+    struct weir_operation_room room;
+    struct weir_operation *operation = weir_operation_copy(&room, node);
+    operation->sequence = launch->sequence;
+    weir_status status = WEIR_OK;
+    if (check_has_buffers(operation))
+        status = check_verify_launch(link, queue, operation);
+    return status < 0 ? status : run(link, queue, operation, launch->sequence - 1);
+}
+
+// Verifies the launches of a graph, and runs all its nodes, after the queue has finished.
+static weir_status check_verify_nodes(const struct weir_link *link, weir_queue *queue,
+                                      const struct weir_operation *launch)
+{
+    weir_status status = WEIR_OK;
+    for (uint32_t i = 0; i < launch->u.graph.node_count && status >= 0; i++)
+        status = verify_node(link, queue, launch,
+                             weir_graph_node_at(launch->u.graph.nodes, i)->operation);
+    struct weir_operation record = {
+        .struct_size = sizeof record,
+        .kind = WEIR_OPERATION_RECORD,
+        .file = launch->file,
+        .line = launch->line,
+    };
+    return status < 0 ? status : submit_node(link, queue, &record, launch->sequence);
+}
+
+// Until the host calls that have been submitted have run. A call may wait for the thread that
+// submits here, or for the queue whose lock that thread holds.
+#define PATIENCE_NS (UINT64_C(1) << 30)
+#define PAUSE_NS UINT64_C(200000)
 
 // After calls that did not return in time the next launch does not wait for them again.
 static bool await_calls(struct check *check)
@@ -262,19 +693,6 @@ static bool can_verify(const struct weir_link *link, const struct weir_operation
         return true;
     note(link, operation, CHECK_UNVERIFIED_CALL);
     return false;
-}
-
-weir_status check_verify_launch(const struct weir_link *link, weir_queue *queue,
-                                const struct weir_operation *operation)
-{
-    struct check_trial trial;
-    weir_status status = WEIR_OK;
-    if (check_trial_begin(&trial, link, queue, operation) < 0)
-        note(link, operation, CHECK_UNVERIFIED_ERROR);
-    else
-        status = examine(&trial);
-    check_trial_end(&trial);
-    return status;
 }
 
 static bool has_launch(const struct weir_operation *operation)

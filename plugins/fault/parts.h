@@ -1,12 +1,9 @@
 // Shared by the files of the plugin.
 //
-//   module.c    keys, the ops table, and a link's life
-//   settings.c  the section, and what the environment replaces of it
-//   choose.c    which operations are chosen, their numbers, and the list
-//   submit.c    operations: what becomes of those that get a fault
-//   calls.c     host calls that the plugin puts into queues
-//   objects.c   creation: memory that runs out, and what the plugin keeps with objects
-//   lost.c      a device after its loss
+//   module.c   keys, the section and what the environment replaces of it, the ops table, and a link's life
+//   submit.c   which operations are chosen, their numbers, and the list; what becomes of those that get a fault;
+//              host calls that the plugin puts into queues
+//   objects.c  creation: memory that runs out, and what the plugin keeps with objects; a device after its loss
 //
 // Each chosen operation of a runtime gets a number, counted from 1, and the number alone decides
 // whether it gets a fault: a run whose calls come in the same order gets the same faults.
@@ -150,15 +147,11 @@ static inline struct fault_device *fault_program_device(const struct weir_link *
     return weir_program_data(link, program);
 }
 
-// settings.c
+// module.c
 
 extern const struct weir_key fault_keys[FAULT_KEY_COUNT];
 
-weir_status fault_settings_read(const struct weir_host *host,
-                                const struct weir_setting *const *settings,
-                                struct fault_settings *out);
-
-// choose.c
+// submit.c
 
 // An operation or a creation, as it is asked about.
 struct fault_candidate {
@@ -181,22 +174,10 @@ weir_status fault_report(const struct fault *fault, weir_status status, const ch
 void fault_describe(const struct fault *fault, weir_status status, const char *what,
                     enum fault_target target, uint64_t number, struct weir_error *out_error);
 
-// calls.c
-
-// A call of the queue's list, or NULL if out of memory. With the queue's submit lock held.
-struct fault_call *fault_call_add(const struct weir_link *link, struct fault_queue *queue,
-                                  const struct weir_operation *operation, enum fault_target target,
-                                  uint64_t number);
 // The operation is with the next link, or was refused by it.
-void fault_call_added(struct fault_queue *queue, const struct fault_call *call);
 void fault_calls_finish(const struct weir_link *link, struct fault_queue *queue);
 
-// Host calls, with a fault_call as their argument.
-weir_status fault_call_fail(void *user);
-weir_status fault_call_wait(void *user);
-weir_status fault_call_answer(void *user);
-
-// lost.c
+// objects.c
 
 // Loses the device by operation `number`, and returns the error.
 weir_status fault_lose(const struct weir_link *link, struct fault_device *device,

@@ -1,4 +1,4 @@
-// What a plugin asks of the chain that it is in.
+// What plugins share: what one asks of the chain that it is in, and the module at the end of its sources.
 #ifndef WEIR_PLUGINS_KIT_CHAIN_H
 #define WEIR_PLUGINS_KIT_CHAIN_H
 
@@ -18,5 +18,32 @@ static inline weir_status plugin_refuse_second(const struct weir_link *link, con
                                   "the plugin %.60s is twice in the chain", link->name);
     return WEIR_OK;
 }
+
+// The module of a plugin with the table `ops` and the texts `about`, and the function that exports it. `wants` as in
+// struct weir_module.
+#define PLUGIN_MODULE(plugin, plugin_keys, plugin_key_count, plugin_wants)                       \
+    static const struct weir_module module_info = {                                              \
+        .abi = WEIR_MODULE_ABI,                                                                  \
+        .struct_size = sizeof(struct weir_module),                                               \
+        .kind = WEIR_MODULE_PLUGIN,                                                              \
+        .name = (plugin),                                                                        \
+        .version = WEIR_VERSION_STRING,                                                          \
+        .build_id = __VERSION__, /* the compiler's */                                            \
+        .sanitizer = WEIR_MODULE_SANITIZER,                                                      \
+        .keys = (plugin_keys),                                                                   \
+        .key_count = (plugin_key_count),                                                         \
+        .key_size = sizeof(struct weir_key),                                                     \
+        .slot_count = WEIR_MODULE_SLOT_COUNT,                                                    \
+        .operation_kinds = WEIR_OPERATION_KINDS,                                                 \
+        .ops = &ops,                                                                             \
+        .wants = (plugin_wants),                                                                 \
+        .about = about,                                                                          \
+    };                                                                                           \
+    const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host) \
+    {                                                                                            \
+        (void)host_abi;                                                                          \
+        (void)host;                                                                              \
+        return &module_info;                                                                     \
+    }
 
 #endif

@@ -1,11 +1,82 @@
 // The plugin's keys, its ops table, and a link's life.
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "plugins/kit/chain.h"
 #include "plugins/perturb/perturb.h"
+
+// In the order of enum perturb_mode.
+static const char *const modes[] = {"random", "late", "pair", NULL};
+
+// One line of JSON for each link: `weir perturb` reads it.
+
+static void append(const struct perturb *perturb, const char *text)
+{
+    const int fd = weir_file_open_to_write(perturb->report, O_APPEND);
+    const ssize_t size = (ssize_t)strlen(text);
+    const struct weir_file_growth growth = weir_file_growth_begin();
+    const bool written = fd >= 0 && write(fd, text, (size_t)size) == size;
+    weir_file_growth_end(growth);
+    if (fd >= 0)
+        close(fd);
+    if (!written)
+        perturb->link->host->log(WEIR_LOG_ERROR, "perturb",
+                                 "the file that `report` of [perturb] names cannot be written; "
+                                 "name another one");
+}
+
+static void write_line(const struct perturb *perturb)
+{
+    const struct perturb_counts *counts = &perturb->counts;
+    char text[512];
+    snprintf(text, sizeof text,
+             "{\"mode\":\"%s\",\"seed\":%" PRIu64 ",\"operations\":%" PRIu64 ",\"choices\":%" PRIu64
+             ",\"schedule\":\"%016" PRIx64 "\",\"idle\":%" PRIu64 ",\"stalled\":%" PRIu64
+             ",\"reversed\":%" PRIu64 "}\n",
+             modes[perturb->mode], perturb->seed, counts->operations, counts->choices,
+             counts->schedule, counts->idle, counts->stalled, counts->reversed);
+    append(perturb, text);
+}
+
+static void add_pair(const struct perturb *perturb, char *text, size_t size)
+{
+    const uint64_t count = perturb->counts.reversed;
+    const size_t used = strlen(text);
+    snprintf(text + used, size - used, "; the pair was reversed %" PRIu64 " time%s", count,
+             count == 1 ? "" : "s");
+}
+
+// Logs what happened, and appends it to the report's file.
+static void perturb_report(const struct perturb *perturb)
+{
+    const struct perturb_counts *counts = &perturb->counts;
+    char text[512];
+    snprintf(text, sizeof text,
+             "seed %" PRIu64 ", mode %s: %" PRIu64 " operations, %" PRIu64
+             " choices, order %016" PRIx64,
+             perturb->seed, modes[perturb->mode], counts->operations, counts->choices,
+             counts->schedule);
+    if (perturb->mode == PERTURB_PAIR)
+        add_pair(perturb, text, sizeof text);
+    perturb->link->host->log(WEIR_LOG_INFO, "perturb", text);
+    if (counts->idle || counts->stalled) {
+        snprintf(text, sizeof text,
+                 "the order is not that of the seed alone: %" PRIu64
+                 " operations ran because the program asked for nothing, and %" PRIu64
+                 " took so long that others ran beside them; a longer `idle` in [perturb] helps "
+                 "if the machine is slow",
+                 counts->idle, counts->stalled);
+        perturb->link->host->log(WEIR_LOG_INFO, "perturb", text);
+    }
+    if (perturb->report[0])
+        write_line(perturb);
+}
 
 // In the order of the key table.
 enum key {
@@ -19,8 +90,6 @@ enum key {
 };
 
 // In the order of enum perturb_mode.
-static const char *const modes[] = {"random", "late", "pair", NULL};
-
 static const struct weir_key keys[KEY_COUNT] = {
     [KEY_MODE] =
         {
@@ -190,26 +259,4 @@ static const char *const about[] = {
     NULL,
 };
 
-static const struct weir_module module_info = {
-    .abi = WEIR_MODULE_ABI,
-    .struct_size = sizeof(struct weir_module),
-    .kind = WEIR_MODULE_PLUGIN,
-    .name = "perturb",
-    .version = WEIR_VERSION_STRING,
-    .build_id = __VERSION__, // the compiler's
-    .sanitizer = WEIR_MODULE_SANITIZER,
-    .keys = keys,
-    .key_count = KEY_COUNT,
-    .key_size = sizeof(struct weir_key),
-    .slot_count = WEIR_MODULE_SLOT_COUNT,
-    .operation_kinds = WEIR_OPERATION_KINDS,
-    .ops = &ops,
-    .about = about,
-};
-
-const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
-{
-    (void)host_abi;
-    (void)host;
-    return &module_info;
-}
+PLUGIN_MODULE("perturb", keys, KEY_COUNT, 0)

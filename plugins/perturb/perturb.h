@@ -1,15 +1,12 @@
 // Shared by the files of the plugin.
 //
-//   module.c     keys, the ops table, and a link's life
-//   slots.c      the slots: what is submitted is kept, what is asked makes it run
-//   operation.c  copies of operations
-//   graph.c      launches of graphs, as their nodes
-//   schedule.c   which operations are pending, which may run, and until when they do
-//   choice.c     which of those that may run is next: the modes, from the seed alone
-//   runner.c     the threads that hand chosen operations on and wait for their end
-//   idle.c       the thread that goes on when the program waits for something outside of Weir
-//   pair.c       the two lines of mode `pair`
-//   report.c     what happened, when the link is closed
+//   module.c    keys, the ops table, and a link's life; what happened, when it is closed
+//   slots.c     the slots: what is submitted is kept, what is asked makes it run; copies of operations; launches of
+//               graphs, as their nodes
+//   schedule.c  which operations are pending, which may run, and until when they do; which of those is next: the
+//               modes, from the seed alone
+//   runner.c    the threads that hand chosen operations on and wait for their end; the thread that goes on when the
+//               program waits for something outside of Weir
 //
 // An operation stays here, as a copy, until something asks for its end: an event, a queue, or a
 // number of operations that is too large. Then the schedule picks one operation after the other
@@ -156,11 +153,10 @@ static inline const struct weir_operation *perturb_of_user(
     return &operation->room.operation;
 }
 
-// operation.c
+// slots.c
 
 // A copy with what the operation points to; NULL if out of memory. The producer of a wait is
 // added by the caller.
-struct perturb_operation *perturb_operation_create(const struct weir_operation *operation);
 void perturb_operation_destroy(struct perturb_operation *operation);
 
 // The sequence up to which the queue is complete when this operation is.
@@ -168,16 +164,6 @@ uint64_t perturb_operation_end(const struct perturb_operation *operation);
 
 // Whether only its place in the order matters, so that it is not handed on.
 bool perturb_operation_is_empty(const struct weir_operation *operation);
-
-// graph.c
-
-// Whether the launch of a graph has nodes between which the order may be chosen.
-bool perturb_takes_apart(const struct perturb *perturb, const struct weir_operation *launch);
-
-// Copies of its nodes in the chosen order, and of a record; NULL if out of memory. With the lock
-// held.
-struct perturb_operation *perturb_graph_copy(struct perturb *perturb,
-                                             const struct weir_operation *launch);
 
 // schedule.c. With the lock held, which may be released meanwhile.
 
@@ -211,7 +197,7 @@ void perturb_wait(struct perturb *perturb, uint64_t deadline_ns);
 
 void perturb_release(struct perturb_queue *queue);
 
-// choice.c. With the lock held.
+// schedule.c. With the lock held.
 
 // Fills in what the seed decides.
 void perturb_choice_init(struct perturb *perturb);
@@ -219,10 +205,6 @@ uint64_t perturb_random(struct perturb *perturb);
 
 // Whether the first operation of the queue may run.
 bool perturb_may_run(const struct perturb_queue *queue, unsigned flags);
-
-// The queue whose first operation is next; NULL: none may run. `goal` may be NULL.
-struct perturb_queue *perturb_choose(struct perturb *perturb, struct perturb_queue *goal,
-                                     unsigned flags);
 
 // runner.c
 
@@ -236,32 +218,17 @@ bool perturb_in_host_call(void);
 // Ends the threads. Nothing is in flight.
 void perturb_runners_finish(struct perturb *perturb);
 
-// idle.c
-
 // Starts the thread unless it runs. With the lock held. False: no thread.
 bool perturb_idle_start(struct perturb *perturb);
 void perturb_idle_finish(struct perturb *perturb);
 
-// pair.c
+// schedule.c
 
 // Reads "FILE:LINE, FILE:LINE". False: it is something else.
 bool perturb_pair_read(const char *text, struct perturb_line pair[2]);
 
 // 1 for an operation of the pair's first line, 2 for one of the second, 0 for others.
 unsigned perturb_pair_side(const struct perturb *perturb, const struct weir_operation *operation);
-
-// Whether the operation, which may run, is held back for the other one. With the lock held.
-bool perturb_pair_holds(const struct perturb *perturb, const struct perturb_operation *operation);
-
-// Notes that an operation runs. With the lock held.
-void perturb_pair_note(struct perturb *perturb, const struct perturb_operation *operation);
-
-// report.c
-
-const char *perturb_mode_name(enum perturb_mode mode);
-
-// Logs what happened, and appends it to the report's file.
-void perturb_report(const struct perturb *perturb);
 
 // slots.c
 

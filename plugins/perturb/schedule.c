@@ -1,10 +1,218 @@
 // See perturb.h. The wait for an operation's end is a wait on `changed`, in which a batch that is
 // in flight for too long becomes stalled: from then on it does not keep others from running.
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/wait.h"
 #include "plugins/perturb/perturb.h"
+
+// Mode `random`: each queue has a priority, the highest of those that may run goes first, and
+// after some of the choices the chosen queue gets a new one. With priorities that change seldom
+// a queue runs far ahead of another one, which an independent choice at every step reaches once
+// in two to the power of the distance (Burckhardt and others, "A randomized scheduler with
+// probabilistic guarantees of finding bugs", 2010); with such that change at each step any order
+// can occur. How often they change, and how often something runs before it is asked for, is a
+// matter of the seed.
+
+// SplitMix64, of Vigna's.
+uint64_t perturb_random(struct perturb *perturb)
+{
+    uint64_t z = perturb->random += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+void perturb_choice_init(struct perturb *perturb)
+{
+    static const uint64_t redraws[] = {1, 1, 2, 4, 8, 16, 64, 0};
+    static const uint64_t eagers[] = {0, 0, 0, 16, 64, 128, 192, 256};
+    perturb->random = perturb->seed;
+    perturb->redraw = redraws[perturb_random(perturb) % 8];
+    perturb->eager = eagers[perturb_random(perturb) % 8];
+    if (perturb->mode != PERTURB_RANDOM)
+        perturb->eager = 0;
+}
+
+static bool is_awaited(const struct perturb_operation *operation)
+{
+    return operation->producer && operation->producer->done < operation->awaited;
+}
+
+bool perturb_may_run(const struct perturb_queue *queue, unsigned flags)
+{
+    const struct perturb_operation *first = queue->first;
+    return first && queue->in_flight == 0 && !is_awaited(first) &&
+           !(flags & PERTURB_NO_HOST_CALLS && first->is_of_host);
+}
+
+static bool has_second_after(const struct perturb *perturb, uint64_t number)
+{
+    for (const struct perturb_queue *queue = perturb->queues; queue; queue = queue->next)
+        for (const struct perturb_operation *at = queue->first; at; at = at->next)
+            if (at->side == 2 && at->number > number)
+                return true;
+    return false;
+}
+
+// Whether the operation, which may run, is held back for the other one. With the lock held.
+static bool perturb_pair_holds(const struct perturb *perturb,
+                               const struct perturb_operation *operation)
+{
+    return operation->side == 1 && (perturb->ran_second < operation->number ||
+                                    has_second_after(perturb, operation->number));
+}
+
+// The earliest submitted of those that may run; `holds` leaves out what the pair holds back.
+static struct perturb_queue *earliest(const struct perturb *perturb, unsigned flags, bool holds)
+{
+    struct perturb_queue *found = NULL;
+    for (struct perturb_queue *queue = perturb->queues; queue; queue = queue->next) {
+        if (!perturb_may_run(queue, flags) || (holds && perturb_pair_holds(perturb, queue->first)))
+            continue;
+        if (!found || queue->first->number < found->first->number)
+            found = queue;
+    }
+    return found;
+}
+
+static struct perturb_queue *choose_random(struct perturb *perturb, unsigned flags)
+{
+    struct perturb_queue *found = NULL;
+    for (struct perturb_queue *queue = perturb->queues; queue; queue = queue->next)
+        if (perturb_may_run(queue, flags) && (!found || queue->priority > found->priority))
+            found = queue;
+    if (found && perturb->redraw && perturb_random(perturb) % perturb->redraw == 0)
+        found->priority = perturb_random(perturb);
+    return found;
+}
+
+// The goal's queue, or the one that it waits for in the end. What the goal needs may have been
+// handed on before, and then all that is left may be needed.
+static struct perturb_queue *choose_needed(const struct perturb *perturb,
+                                           struct perturb_queue *goal, unsigned flags)
+{
+    struct perturb_queue *at = goal;
+    while (at && at->first && at->in_flight == 0 && is_awaited(at->first))
+        at = at->first->producer;
+    return at && perturb_may_run(at, flags) ? at : earliest(perturb, flags, false);
+}
+
+static struct perturb_queue *choose_pair(const struct perturb *perturb, unsigned flags)
+{
+    struct perturb_queue *found = earliest(perturb, flags, true);
+    return found ? found : earliest(perturb, flags, false);
+}
+
+static void count(struct perturb *perturb, unsigned flags)
+{
+    uint64_t candidates = 0;
+    for (const struct perturb_queue *queue = perturb->queues; queue && candidates < 2;
+         queue = queue->next)
+        candidates += perturb_may_run(queue, flags);
+    perturb->counts.choices += candidates > 1;
+}
+
+// The queue whose first operation is next; NULL: none may run. `goal` may be NULL.
+static struct perturb_queue *perturb_choose(struct perturb *perturb, struct perturb_queue *goal,
+                                            unsigned flags)
+{
+    count(perturb, flags);
+    switch (perturb->mode) {
+    case PERTURB_LATE:
+        return choose_needed(perturb, goal, flags);
+    case PERTURB_PAIR:
+        return choose_pair(perturb, flags);
+    case PERTURB_RANDOM:
+        break;
+    }
+    return choose_random(perturb, flags);
+}
+
+// Mode `pair`: everything runs in the order of submission, except that an operation of the first
+// line is held back until one of the second line, submitted after it, has run, and no further one is
+// pending: in a loop it need not be the next one that races with it.
+
+static bool read_line(const char *text, size_t length, struct perturb_line *line)
+{
+    const char *colon = NULL;
+    while (length > 0 && *text == ' ') {
+        text++;
+        length--;
+    }
+    while (length > 0 && text[length - 1] == ' ')
+        length--;
+    for (size_t i = 0; i < length; i++)
+        if (text[i] == ':')
+            colon = text + i;
+    if (!colon || colon == text || (size_t)(colon - text) >= sizeof line->file)
+        return false;
+    snprintf(line->file, sizeof line->file, "%.*s", (int)(colon - text), text);
+    line->line = 0;
+    for (const char *at = colon + 1; at < text + length; at++) {
+        if (*at < '0' || *at > '9' || line->line > 100000000)
+            return false;
+        line->line = 10 * line->line + (*at - '0');
+    }
+    return line->line > 0;
+}
+
+bool perturb_pair_read(const char *text, struct perturb_line pair[2])
+{
+    const char *comma = strchr(text, ',');
+    return comma && read_line(text, (size_t)(comma - text), &pair[0]) &&
+           read_line(comma + 1, strlen(comma + 1), &pair[1]);
+}
+
+// The program's compiler may have seen a longer path than the user writes, and the other way
+// round.
+static bool is_end_of(const char *end, const char *path)
+{
+    const size_t length = strlen(end);
+    const size_t whole = strlen(path);
+    return length <= whole && strcmp(path + whole - length, end) == 0 &&
+           (length == whole || path[whole - length - 1] == '/');
+}
+
+static bool is_of(const struct perturb_line *line, const struct weir_operation *operation)
+{
+    return line->line == operation->line && operation->file &&
+           (is_end_of(line->file, operation->file) || is_end_of(operation->file, line->file));
+}
+
+unsigned perturb_pair_side(const struct perturb *perturb, const struct weir_operation *operation)
+{
+    if (perturb->mode != PERTURB_PAIR)
+        return 0;
+    if (is_of(&perturb->pair[0], operation))
+        return 1;
+    return is_of(&perturb->pair[1], operation) ? 2 : 0;
+}
+
+static bool is_before(const struct perturb_queue *queue, uint64_t number)
+{
+    for (const struct perturb_operation *at = queue->first; at && at->number < number;
+         at = at->next)
+        if (at->side == 1)
+            return true;
+    return false;
+}
+
+// Notes that an operation runs. With the lock held.
+static void perturb_pair_note(struct perturb *perturb, const struct perturb_operation *operation)
+{
+    bool reversed = false;
+    if (operation->side != 2)
+        return;
+    if (operation->number > perturb->ran_second)
+        perturb->ran_second = operation->number;
+    for (const struct perturb_queue *queue = perturb->queues; queue && !reversed;
+         queue = queue->next)
+        reversed = is_before(queue, operation->number);
+    perturb->counts.reversed += reversed;
+}
 
 enum {
     // An operation that is not a host call runs this much longer before it is stalled: a kernel

@@ -1,9 +1,293 @@
 // Called by any thread, with locks of the front end's held: a submit has its queue's, so it runs
 // no host call, which may submit to that queue.
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "plugins/perturb/perturb.h"
+
+// What an operation points to is stored after it: arguments first, for their alignment, then
+// the bytes of values or the pattern. The nodes of a graph are not copied: the front end and the
+// backends have their own, and what comes after gets none.
+
+static size_t bytes_of_arguments(const struct weir_argument *arguments, size_t count)
+{
+    size_t bytes = count * sizeof *arguments;
+    for (size_t i = 0; i < count; i++)
+        if (arguments[i].pointer)
+            bytes += arguments[i].size;
+    return bytes;
+}
+
+static size_t bytes_needed(const struct weir_operation *operation)
+{
+    switch (operation->kind) {
+    case WEIR_OPERATION_FILL:
+        return operation->u.fill.pattern_size;
+    case WEIR_OPERATION_FILL_2D:
+        return operation->u.fill_2d.pattern_size;
+    case WEIR_OPERATION_LAUNCH:
+        return bytes_of_arguments(operation->u.launch.arguments,
+                                  operation->u.launch.argument_count);
+    case WEIR_OPERATION_NATIVE:
+        return bytes_of_arguments(operation->u.native.arguments,
+                                  operation->u.native.argument_count);
+    case WEIR_OPERATION_COLLECTIVE:
+        return operation->u.collective.exchange_count * sizeof(struct weir_exchange);
+    case WEIR_OPERATION_GRAPH:
+        return operation->flags & WEIR_OPERATION_COLLECTIVES
+                   ? operation->u.graph_comms.count * sizeof(struct weir_graph_comm)
+                   : 0;
+    default:
+        return 0;
+    }
+}
+
+static const struct weir_argument *own_arguments(void *memory, const struct weir_argument *from,
+                                                 size_t count)
+{
+    struct weir_argument *arguments = memory;
+    char *bytes = (char *)(arguments + count);
+    if (count)
+        memcpy(arguments, from, count * sizeof *arguments);
+    for (size_t i = 0; i < count; i++) {
+        if (!arguments[i].pointer)
+            continue;
+        memcpy(bytes, arguments[i].pointer, arguments[i].size);
+        arguments[i].pointer = bytes;
+        bytes += arguments[i].size;
+    }
+    return arguments;
+}
+
+static const void *own_pattern(void *memory, const void *pattern, size_t size)
+{
+    return memcpy(memory, pattern, size);
+}
+
+static void own(struct weir_operation *copy, void *memory)
+{
+    switch (copy->kind) {
+    case WEIR_OPERATION_FILL:
+        copy->u.fill.pattern = own_pattern(memory, copy->u.fill.pattern, copy->u.fill.pattern_size);
+        break;
+    case WEIR_OPERATION_FILL_2D:
+        copy->u.fill_2d.pattern =
+            own_pattern(memory, copy->u.fill_2d.pattern, copy->u.fill_2d.pattern_size);
+        break;
+    case WEIR_OPERATION_LAUNCH:
+        copy->u.launch.arguments =
+            own_arguments(memory, copy->u.launch.arguments, copy->u.launch.argument_count);
+        break;
+    case WEIR_OPERATION_NATIVE:
+        copy->u.native.arguments =
+            own_arguments(memory, copy->u.native.arguments, copy->u.native.argument_count);
+        break;
+    case WEIR_OPERATION_COLLECTIVE:
+        if (copy->u.collective.exchange_count)
+            copy->u.collective.exchanges =
+                memcpy(memory, copy->u.collective.exchanges, bytes_needed(copy));
+        break;
+    case WEIR_OPERATION_GRAPH:
+        copy->u.graph.nodes = NULL;
+        copy->u.graph.node_count = 0;
+        if (copy->flags & WEIR_OPERATION_COLLECTIVES)
+            copy->u.graph_comms.comms =
+                memcpy(memory, copy->u.graph_comms.comms, bytes_needed(copy));
+        break;
+    default:
+        break;
+    }
+}
+
+static bool has_host_call(const struct weir_operation *launch)
+{
+    for (uint32_t i = 0; i < launch->u.graph.node_count; i++)
+        if (weir_graph_node_at(launch->u.graph.nodes, i)->operation->kind ==
+            WEIR_OPERATION_HOST_CALL)
+            return true;
+    return false;
+}
+
+static bool is_of_host(const struct weir_operation *operation)
+{
+    return operation->kind == WEIR_OPERATION_HOST_CALL ||
+           operation->kind == WEIR_OPERATION_COLLECTIVE ||
+           operation->flags & WEIR_OPERATION_COLLECTIVES ||
+           (operation->kind == WEIR_OPERATION_GRAPH && has_host_call(operation));
+}
+
+static struct perturb_operation *perturb_operation_create(const struct weir_operation *operation)
+{
+    struct perturb_operation *copy = calloc(1, sizeof *copy + bytes_needed(operation));
+    if (!copy)
+        return NULL;
+    copy->is_of_host = is_of_host(operation);
+    own(weir_operation_copy(&copy->room, operation), copy + 1);
+    return copy;
+}
+
+void perturb_operation_destroy(struct perturb_operation *operation)
+{
+    if (operation && operation->producer)
+        perturb_release(operation->producer);
+    free(operation);
+}
+
+uint64_t perturb_operation_end(const struct perturb_operation *operation)
+{
+    const struct weir_operation *own = perturb_of_user(operation);
+    return own->flags & WEIR_OPERATION_PART ? own->sequence - 1 : own->sequence;
+}
+
+bool perturb_operation_is_empty(const struct weir_operation *operation)
+{
+    return operation->flags & WEIR_OPERATION_EMPTY ||
+           operation->kind == WEIR_OPERATION_POOL_ALLOCATE ||
+           operation->kind == WEIR_OPERATION_POOL_FREE;
+}
+
+// A launch of a graph that forks becomes its nodes, in an order that its edges allow, on the queue
+// that launches it; then a record with the number of the launch, as the front end replays a graph
+// of one branch. So an edge that is missing in a graph shows too. Its nodes are those of the
+// launch: an update comes later. One with collectives stays whole, since those get their numbers from it; and
+// once a program has updated a host call or a native call, so do those with such calls, since their functions
+// get from it which launch calls.
+
+enum {
+    NODES_MAX = 1024, // the choice takes a time that grows with their square
+};
+
+// The choice of an order.
+struct order {
+    const struct weir_operation *launch;
+    uint32_t count;
+    uint32_t waits[NODES_MAX]; // dependencies that are not chosen yet; UINT32_MAX: is chosen
+    uint64_t branches;         // gives each branch its priority; 0: none have one
+};
+
+static const struct weir_graph_node *node_at(const struct order *order, uint32_t index)
+{
+    return weir_graph_node_at(order->launch->u.graph.nodes, index);
+}
+
+static bool is_call(const struct weir_graph_node *node)
+{
+    return node->operation->kind == WEIR_OPERATION_HOST_CALL ||
+           node->operation->kind == WEIR_OPERATION_NATIVE;
+}
+
+// Whether the launch of a graph has nodes between which the order may be chosen.
+static bool perturb_takes_apart(const struct perturb *perturb, const struct weir_operation *launch)
+{
+    const uint32_t count = launch->u.graph.node_count;
+    bool forks = false;
+    if (launch->flags & WEIR_OPERATION_COLLECTIVES || count > NODES_MAX)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct weir_graph_node *node = weir_graph_node_at(launch->u.graph.nodes, i);
+        if (perturb->calls_change && is_call(node))
+            return false;
+        forks = forks || node->branch != weir_graph_node_at(launch->u.graph.nodes, 0)->branch;
+    }
+    return forks;
+}
+
+static void begin(struct perturb *perturb, const struct weir_operation *launch, struct order *order)
+{
+    order->launch = launch;
+    order->count = launch->u.graph.node_count;
+    for (uint32_t i = 0; i < order->count; i++)
+        order->waits[i] = node_at(order, i)->dependency_count;
+    const uint64_t number = perturb_random(perturb);
+    order->branches = number % 2 ? number : 0;
+}
+
+// Which of the nodes that may run is next: the one with the largest number.
+static uint64_t weigh(struct perturb *perturb, const struct order *order, uint32_t index)
+{
+    const struct weir_graph_node *node = node_at(order, index);
+    const uint64_t early = NODES_MAX - index;
+    switch (perturb->mode) {
+    case PERTURB_LATE:
+        return index + UINT64_C(1);
+    case PERTURB_PAIR:
+        return perturb_pair_side(perturb, node->operation) == 1 ? early : NODES_MAX + early;
+    case PERTURB_RANDOM:
+        break;
+    }
+    if (!order->branches)
+        return perturb_random(perturb) | 1;
+    return ((order->branches + node->branch) * UINT64_C(0x9e3779b97f4a7c15) & ~UINT64_C(0xffff)) +
+           early;
+}
+
+static uint32_t choose(struct perturb *perturb, struct order *order)
+{
+    uint64_t most = 0;
+    uint32_t chosen = 0;
+    for (uint32_t i = 0; i < order->count; i++) {
+        const uint64_t weight = order->waits[i] == 0 ? weigh(perturb, order, i) : 0;
+        if (weight > most) {
+            most = weight;
+            chosen = i;
+        }
+    }
+    order->waits[chosen] = UINT32_MAX;
+    for (uint32_t i = chosen + 1; i < order->count; i++)
+        for (uint32_t d = 0; d < node_at(order, i)->dependency_count; d++)
+            order->waits[i] -= node_at(order, i)->dependencies[d] == chosen;
+    return chosen;
+}
+
+// Appends a copy to the list that ends at `*end`.
+static bool add(struct perturb_operation ***end, const struct weir_operation *operation,
+                uint64_t sequence, uint32_t flags)
+{
+    struct perturb_operation *copy = perturb_operation_create(operation);
+    if (!copy)
+        return false;
+    copy->room.operation.sequence = sequence;
+    copy->room.operation.flags |= flags;
+    **end = copy;
+    *end = &copy->next;
+    return true;
+}
+
+static bool add_end(struct perturb_operation ***end, const struct weir_operation *launch)
+{
+    const struct weir_operation record = {
+        .struct_size = sizeof record,
+        .kind = WEIR_OPERATION_RECORD,
+        .file = launch->file,
+        .line = launch->line,
+    };
+    return add(end, &record, launch->sequence, WEIR_OPERATION_INTERNAL);
+}
+
+// Copies of its nodes in the chosen order, and of a record; NULL if out of memory. With the lock
+// held.
+static struct perturb_operation *perturb_graph_copy(struct perturb *perturb,
+                                                    const struct weir_operation *launch)
+{
+    struct order *order = calloc(1, sizeof *order);
+    struct perturb_operation *first = NULL;
+    struct perturb_operation **end = &first;
+    bool ok = order != NULL;
+    if (order)
+        begin(perturb, launch, order);
+    for (uint32_t i = 0; ok && i < order->count; i++)
+        ok = add(&end, node_at(order, choose(perturb, order))->operation, launch->sequence,
+                 WEIR_OPERATION_PART);
+    ok = ok && add_end(&end, launch);
+    free(order);
+    while (!ok && first) {
+        struct perturb_operation *next = first->next;
+        perturb_operation_destroy(first);
+        first = next;
+    }
+    return first;
+}
 
 static void enter(struct perturb *perturb)
 {

@@ -4,6 +4,279 @@
 // not fetched soon enough.
 #include "plugins/trace/parts.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+
+// If a driver reports only the ends of copies, the earliest start of a copy is the time from which
+// its queue had no other work, although the engine may have been busy with a copy of another queue.
+// A copy engine makes one copy at a time, so a copy began when the previous one on its engine
+// ended, or when its own queue was ready, whichever was later. That is its exact start.
+// Kernels share their engine, so their starts remain lower bounds.
+
+struct copy {
+    struct trace_queue *queue;
+    uint64_t at; // in its ring
+    struct trace_entry *entry;
+};
+
+struct copies {
+    struct copy *all;
+    size_t count;
+    size_t capacity;
+};
+
+static int by_end(const void *a, const void *b)
+{
+    const struct trace_entry *left = ((const struct copy *)a)->entry;
+    const struct trace_entry *right = ((const struct copy *)b)->entry;
+    if (left->end_ns != right->end_ns)
+        return left->end_ns < right->end_ns ? -1 : 1;
+    return left->submit_ns < right->submit_ns ? -1 : left->submit_ns > right->submit_ns;
+}
+
+static bool has_engine(const struct trace_device *device, const struct trace_entry *entry)
+{
+    return (entry->engine == WEIR_ENGINE_TO_DEVICE && device->limits.copy_engines_to_device == 1) ||
+           (entry->engine == WEIR_ENGINE_TO_HOST && device->limits.copy_engines_to_host == 1);
+}
+
+static bool add(struct copies *copies, struct copy copy)
+{
+    if (copies->count == copies->capacity) {
+        const size_t capacity = copies->capacity ? 2 * copies->capacity : 256;
+        struct copy *all = realloc(copies->all, capacity * sizeof *all);
+        if (!all)
+            return false;
+        copies->all = all;
+        copies->capacity = capacity;
+    }
+    copies->all[copies->count++] = copy;
+    return true;
+}
+
+// Collects the copies of a queue that ended before `until_ns`. Operations without an engine are
+// ready as they are, and so are copies for which memory has run out.
+static void collect(struct trace_queue *queue, uint64_t until_ns, struct copies *copies)
+{
+    for (uint64_t at = queue->placed; at < queue->joined; at++) {
+        struct trace_entry *entry = &queue->ring[at & queue->mask];
+        if (entry->flags & TRACE_READY)
+            continue;
+        if (has_engine(queue->device, entry) && entry->end_ns > until_ns)
+            return; // all later ones end after it too
+        if (!has_engine(queue->device, entry) || !add(copies, (struct copy){queue, at, entry}))
+            entry->flags |= TRACE_READY;
+    }
+}
+
+// A copy ended after those that were placed before it. If the clocks have since been found to be apart
+// by more, its time, converted anew, may lie before theirs: its end is then moved after them, and what
+// its queue did next is with it.
+static void move(const struct copy *copy, uint64_t to_ns)
+{
+    struct trace_queue *queue = copy->queue;
+    copy->entry->end_ns = to_ns;
+    for (uint64_t at = copy->at + 1; at < queue->joined; at++) {
+        struct trace_entry *entry = &queue->ring[at & queue->mask];
+        if (!(entry->flags & TRACE_TIMED))
+            continue;
+        if (entry->start_ns >= to_ns)
+            break;
+        entry->start_ns = to_ns;
+        if (entry->end_ns < to_ns)
+            entry->end_ns = to_ns;
+    }
+    if (queue->end_ns < to_ns)
+        queue->end_ns = to_ns;
+}
+
+static void place(struct trace_device *device, const struct copies *copies)
+{
+    for (size_t i = 0; i < copies->count; i++) {
+        struct trace_entry *entry = copies->all[i].entry;
+        uint64_t *busy_ns = &device->busy_ns[entry->engine];
+        if (entry->end_ns < *busy_ns)
+            move(&copies->all[i], *busy_ns);
+        if (entry->start_ns < *busy_ns)
+            entry->start_ns = *busy_ns;
+        *busy_ns = entry->end_ns;
+        entry->flags &= (uint8_t)~TRACE_EARLIEST;
+        entry->flags |= TRACE_READY;
+    }
+}
+
+static void settle(struct trace_queue *queue)
+{
+    while (queue->placed < queue->joined &&
+           (queue->ring[queue->placed & queue->mask].flags & TRACE_READY))
+        queue->placed++;
+}
+
+void trace_engines(struct trace_device *devices, struct trace_queue *queues, uint64_t until_ns)
+{
+    for (struct trace_device *device = devices; device; device = device->next) {
+        struct copies copies = {NULL, 0, 0};
+        for (struct trace_queue *queue = queues; queue; queue = queue->next)
+            if (queue->device == device)
+                collect(queue, until_ns, &copies);
+        if (copies.count > 1)
+            qsort(copies.all, copies.count, sizeof *copies.all, by_end);
+        place(device, &copies);
+        free(copies.all);
+    }
+    for (struct trace_queue *queue = queues; queue; queue = queue->next)
+        settle(queue);
+}
+
+// Collectives. The front end carries them out where the backend does not, and tells afterwards when
+// that was, possibly before the submit has returned. So what it tells waits in a ring of the queue
+// until the writing thread joins it with the entry.
+
+static bool is_reduction(weir_collective kind)
+{
+    return kind == WEIR_ALL_REDUCE || kind == WEIR_REDUCE || kind == WEIR_REDUCE_SCATTER;
+}
+
+static bool has_elements(weir_collective kind)
+{
+    return kind != WEIR_EXCHANGE && kind != WEIR_BARRIER;
+}
+
+// The larger one of what it reads and what it writes.
+static uint64_t bytes_of(const struct weir_operation *operation)
+{
+    struct weir_collective_range range;
+    uint64_t read = 0;
+    uint64_t written = 0;
+    for (uint32_t i = 0; weir_collective_range_at(operation, i, &range); i++)
+        *(range.access == WEIR_ACCESS_READ ? &read : &written) += range.size;
+    return read > written ? read : written;
+}
+
+void trace_note_collective(struct trace_entry *entry, const struct weir_operation *operation,
+                           struct trace *trace)
+{
+    entry->engine = WEIR_ENGINE_COMMUNICATION;
+    entry->bytes = bytes_of(operation);
+    entry->name =
+        trace_names_keep(&trace->names, weir_comm_object(operation->u.collective.comm)->label);
+    entry->u.collective.kind = operation->u.collective.kind;
+    entry->u.collective.element = operation->u.collective.element;
+    entry->u.collective.reduction = operation->u.collective.reduction;
+    entry->u.collective.count = operation->u.collective.count;
+    entry->u.collective.number = operation->u.collective.number;
+    entry->u.collective.rank = operation->u.collective.rank;
+    entry->u.collective.rank_count = operation->u.collective.rank_count;
+    entry->u.collective.root = operation->u.collective.root;
+}
+
+// Times.
+
+bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entry *entry)
+{
+    return entry->kind != WEIR_OPERATION_COLLECTIVE || queue->trace->clock ||
+           queue->device->limits.collectives == 2;
+}
+
+// With the queue's lock held. What finds no room is lost, and its operation has no times.
+static void keep(struct trace_queue *queue, const struct weir_host_note *note)
+{
+    if (!queue->carried)
+        queue->carried = calloc(queue->mask + 1, sizeof *queue->carried);
+    if (!queue->carried || queue->carried_head - queue->carried_tail > queue->mask)
+        return;
+    queue->carried[queue->carried_head++ & queue->mask] = (struct trace_carried){
+        .sequence = note->u.collective.sequence,
+        .start_ns = note->u.collective.begin_ns,
+        .end_ns = note->u.collective.end_ns,
+    };
+}
+
+weir_status trace_host_note(const struct weir_link *link, const struct weir_host_note *note)
+{
+    if (note->kind == WEIR_HOST_NOTE_COLLECTIVE) {
+        struct trace_queue *queue = trace_queue_of(link, note->u.collective.queue);
+        pthread_mutex_lock(&queue->lock);
+        keep(queue, note);
+        pthread_mutex_unlock(&queue->lock);
+    }
+    return link->next->ops->host_note(link->next, note);
+}
+
+// Whether the front end has carried this one out. With the queue's lock held.
+static bool trace_has_carried(const struct trace_queue *queue, const struct trace_entry *entry)
+{
+    for (uint64_t at = queue->carried_tail; at < queue->carried_head; at++)
+        if (queue->carried[at & queue->mask].sequence == entry->sequence)
+            return true;
+    return false;
+}
+
+// Stores the times of the entry of a collective. False: they are not known. With the queue's lock held.
+static bool trace_take_carried(struct trace_queue *queue, struct trace_entry *entry)
+{
+    while (queue->carried_tail < queue->carried_head) {
+        const struct trace_carried *it = &queue->carried[queue->carried_tail & queue->mask];
+        if (it->sequence > entry->sequence)
+            return false;
+        queue->carried_tail++;
+        if (it->sequence < entry->sequence) // of an operation that was not kept
+            continue;
+        entry->start_ns = it->start_ns;
+        entry->end_ns = it->end_ns;
+        return true;
+    }
+    return false;
+}
+
+// Names.
+
+// "all-reduce" as "AllReduce".
+static size_t append_kind(char *text, size_t used, const char *kind)
+{
+    bool upper = true;
+    for (; *kind && used + 1 < TRACE_TITLE_SIZE; kind++) {
+        if (*kind != '-')
+            text[used++] = upper ? weir_text_upper(*kind) : *kind;
+        upper = *kind == '-';
+    }
+    return used;
+}
+
+// Tools take a name that begins with "nccl" and has "Kernel" in it for communication.
+static void make_name(const struct weir_trace_collective *collective, char *name)
+{
+    size_t used = (size_t)snprintf(name, TRACE_TITLE_SIZE, "ncclKernel_");
+    used = append_kind(name, used, collective->kind);
+    if (collective->reduction[0])
+        used =
+            append_kind(name, used + (size_t)snprintf(name + used, 2, "_"), collective->reduction);
+    snprintf(name + used, TRACE_TITLE_SIZE - used, "%s%s", collective->element[0] ? "_" : "",
+             collective->element);
+}
+
+void trace_describe_collective(const struct trace_entry *entry, struct weir_trace_operation *row,
+                               struct weir_trace_collective *collective, char *name)
+{
+    const weir_collective kind = entry->u.collective.kind;
+    *collective = (struct weir_trace_collective){
+        .kind = weir_collective_name(kind),
+        .element = has_elements(kind) ? weir_datatype_name(entry->u.collective.element) : "",
+        .reduction = is_reduction(kind) ? weir_reduction_name(entry->u.collective.reduction) : "",
+        .count = entry->u.collective.count,
+        .number = entry->u.collective.number,
+        .rank = entry->u.collective.rank,
+        .rank_count = entry->u.collective.rank_count,
+        .root = entry->u.collective.root,
+    };
+    make_name(collective, name);
+    row->label = entry->name;
+    row->name = name;
+    row->collective = collective;
+}
+
 // Drops the times of operations that were not kept.
 static void compact(struct trace_queue *queue)
 {

@@ -1,15 +1,11 @@
 // Shared by the files of the plugin.
 //
-//   module.c   keys, the ops table, and a link's life
-//   objects.c  devices, queues, buffers, kernels and graphs as they come and go
-//   submit.c   the path of an operation: an entry in its queue's ring
-//   threads.c  threads, their regions and their waits
-//   names.c    labels, which outlive their objects
-//   collective.c  collectives: their names, and their times where the front end carries them out
-//   join.c     joins times of finished operations with their submissions
-//   engines.c  starts that the driver does not report
+//   module.c   keys, the ops table, and a link's life; the report and the page, at the end
+//   objects.c  devices, queues, buffers, kernels and graphs as they come and go; labels, which outlive them
+//   submit.c   the path of an operation: an entry in its queue's ring; threads, their regions and their waits
+//   join.c     joins times of finished operations with their submissions; collectives; starts that the driver
+//              does not report
 //   drain.c    the writing thread
-//   outputs.c  the report and the page, at the end
 //
 // Memory is fixed: a ring for each queue, and one for each thread that has regions or waits. A
 // submit never waits for the writing thread: if its ring is full, the operation is counted and not
@@ -56,7 +52,7 @@ enum {
 
 struct trace;
 
-// names.c
+// objects.c
 
 // Texts that live as long as the link, each stored once.
 struct trace_names {
@@ -72,7 +68,7 @@ void trace_names_finish(struct trace_names *names);
 // Never NULL. If the table is full, a text that says so.
 const char *trace_names_keep(struct trace_names *names, const char *text);
 
-// threads.c
+// submit.c
 
 struct trace_span_entry {
     enum weir_trace_span_kind kind;
@@ -110,21 +106,17 @@ struct trace_thread {
 };
 
 // Returns that of the calling thread, created at the first call. NULL if out of memory.
-struct trace_thread *trace_thread_self(struct trace *trace);
 void trace_threads_finish(struct trace *trace);
 // On the writing thread: frees those of the list, from the link's on, that have ended and of which
 // everything is written.
 void trace_threads_sweep(struct trace *trace, struct trace_thread *list);
-// Notes an interval of the calling thread that ends now.
-void trace_thread_span(struct trace_thread *thread, enum weir_trace_span_kind kind,
-                       const char *name, uint64_t number, uint64_t begin_ns);
 
 void trace_region(const struct weir_link *link, const char *name, uint64_t number);
 weir_status trace_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
                              uint64_t timeout_ns);
 weir_status trace_queue_finish(const struct weir_link *link, weir_queue *object);
 
-// collective.c
+// join.c
 
 // A collective that the front end has carried out, on the host's clock.
 struct trace_carried {
@@ -267,16 +259,12 @@ struct trace_queue {
     uint64_t carried_tail;
 };
 
-// collective.c
+// join.c
 
 void trace_note_collective(struct trace_entry *entry, const struct weir_operation *operation,
                            struct trace *trace);
 // Whether links after this one may time it. Collectives are carried out by the front end otherwise.
 bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entry *entry);
-// Whether the front end has carried this one out. With the queue's lock held.
-bool trace_has_carried(const struct trace_queue *queue, const struct trace_entry *entry);
-// Stores the times of the entry of a collective. False: they are not known. With the queue's lock held.
-bool trace_take_carried(struct trace_queue *queue, struct trace_entry *entry);
 // The rest of the row of a collective. `name` has room for its name, of TRACE_TITLE_SIZE bytes.
 void trace_describe_collective(const struct trace_entry *entry, struct weir_trace_operation *row,
                                struct weir_trace_collective *collective, char *name);
@@ -380,13 +368,6 @@ static inline const struct trace_buffer *trace_buffer_of(const struct weir_link 
     return weir_buffer_data(link, buffer);
 }
 
-// outputs.c
-
-// The names of its files may be given out again.
-void trace_paths_give_back(const struct trace *trace);
-// Writes the report and the page if they are requested. A failure is described in `failure`.
-void trace_outputs_write(struct trace *trace);
-
 // join.c
 
 // Moves the times that the backend has so far to the queue's list of times. With the queue's lock
@@ -397,8 +378,6 @@ weir_status trace_queue_times(const struct weir_link *link, weir_queue *object,
                               size_t *out_count);
 // Stores the times so far with their entries. `last`: there will be no more times.
 void trace_join(struct trace_queue *queue, bool last);
-
-// engines.c
 
 // Makes earliest possible starts exact if the engine allows that, and marks the entries that may be
 // written. `until_ns`: everything that ended before it is joined.

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "transports/kit/half.h"
-
 typedef void (*reduce_function)(void *total, const void *more, size_t count);
 typedef void (*divide_function)(void *total, size_t count, uint32_t ranks);
 

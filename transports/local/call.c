@@ -7,6 +7,150 @@
 #include "base/text.h"
 #include "transports/local/local.h"
 
+// Which rank needs which piece of which other rank's memory. A collective on the whole of a buffer is
+// made of chunks, one for each rank: rank i reduces, or receives of the root, chunk i, and all ranks
+// copy it from there. So no rank, the root included, sends more than about twice what it holds.
+// And the loop over the pieces of a phase, for ranks that read each other's memory.
+
+struct chunk {
+    size_t offset;
+    size_t size;
+};
+
+static struct chunk chunk_of(const struct local_run *run, uint32_t index)
+{
+    const uint32_t n = run->group->count;
+    const size_t element = weir_datatype_size(run->head.element);
+    const uint64_t each = run->head.count / n;
+    const uint64_t longer = run->head.count % n; // the first ones have one element more
+    const uint64_t begin = each * index + (index < longer ? index : longer);
+    return (struct chunk){(size_t)begin * element, (size_t)(each + (index < longer)) * element};
+}
+
+static size_t whole_of(const struct local_run *run)
+{
+    return (size_t)run->head.count * weir_datatype_size(run->head.element);
+}
+
+uint32_t local_phases(uint32_t kind)
+{
+    switch (kind) {
+    case WEIR_ALL_REDUCE:
+    case WEIR_BROADCAST:
+        return 2;
+    case WEIR_REDUCE:
+    case WEIR_ALL_GATHER:
+    case WEIR_REDUCE_SCATTER:
+    case WEIR_ALL_TO_ALL:
+    case WEIR_GATHER:
+    case WEIR_SCATTER:
+    case LOCAL_SPLIT:
+    case LOCAL_MEETING:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static struct local_piece all_reduce_piece(const struct local_run *run, uint32_t phase,
+                                           uint32_t reader, uint32_t owner)
+{
+    const struct chunk chunk = chunk_of(run, phase == 0 ? reader : owner);
+    const bool wanted = phase == 0 || reader != owner;
+    return (struct local_piece){
+        .of_result = phase == 1,
+        .reduced = phase == 0,
+        .offset = chunk.offset,
+        .size = wanted ? chunk.size : 0,
+        .target = chunk.offset,
+    };
+}
+
+// The root copies its own `src` to its `dst`, unless that is in place.
+static struct local_piece broadcast_piece(const struct local_run *run, uint32_t phase,
+                                          uint32_t reader, uint32_t owner)
+{
+    const uint32_t root = run->head.root;
+    if (reader == root)
+        return (struct local_piece){.size = phase == 0 && owner == root ? whole_of(run) : 0};
+
+    const bool wanted = phase == 0 ? owner == root : owner != reader;
+    const struct chunk chunk = chunk_of(run, phase == 0 ? reader : owner);
+    return (struct local_piece){
+        .of_result = owner != root,
+        .offset = chunk.offset,
+        .size = wanted ? chunk.size : 0,
+        .target = chunk.offset,
+    };
+}
+
+static struct local_piece single_piece(const struct local_run *run, uint32_t reader, uint32_t owner)
+{
+    const size_t whole = whole_of(run);
+    const uint32_t root = run->head.root;
+    switch (run->head.kind) {
+    case WEIR_REDUCE:
+        return (struct local_piece){.reduced = true, .size = reader == root ? whole : 0};
+    case WEIR_REDUCE_SCATTER:
+        return (struct local_piece){.reduced = true, .size = whole, .offset = reader * whole};
+    case WEIR_ALL_GATHER:
+    case LOCAL_SPLIT:
+    case LOCAL_MEETING:
+        return (struct local_piece){.size = whole, .target = owner * whole};
+    case WEIR_ALL_TO_ALL:
+        return (
+            struct local_piece){.size = whole, .offset = reader * whole, .target = owner * whole};
+    case WEIR_GATHER:
+        return (struct local_piece){.size = reader == root ? whole : 0, .target = owner * whole};
+    case WEIR_SCATTER:
+        return (struct local_piece){.size = owner == root ? whole : 0, .offset = reader * whole};
+    default:
+        return (struct local_piece){.size = 0};
+    }
+}
+
+bool local_piece(const struct local_run *run, uint32_t phase, uint32_t reader, uint32_t owner,
+                 struct local_piece *out_piece)
+{
+    if (run->head.kind == WEIR_ALL_REDUCE)
+        *out_piece = all_reduce_piece(run, phase, reader, owner);
+    else if (run->head.kind == WEIR_BROADCAST)
+        *out_piece = broadcast_piece(run, phase, reader, owner);
+    else
+        *out_piece = single_piece(run, reader, owner);
+    return out_piece->size > 0;
+}
+
+static bool reduce(struct local_run *run, uint32_t phase, size_t size,
+                   const struct local_reads *reads)
+{
+    for (size_t at = 0; at < size; at += LOCAL_SEGMENT_BYTES) {
+        const size_t left = size - at;
+        const size_t part = left < LOCAL_SEGMENT_BYTES ? left : LOCAL_SEGMENT_BYTES;
+        if (!reads->reduce_segment(run, phase, at, part))
+            return false;
+    }
+    return true;
+}
+
+bool local_read_pieces(struct local_run *run, uint32_t phase, const struct local_reads *reads)
+{
+    const uint32_t count = run->group->count;
+    const uint32_t own = run->group->rank;
+    struct local_piece piece;
+    // Each rank begins with another owner, so that not all read the same memory.
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t owner = (own + i) % count;
+        if (!local_piece(run, phase, own, owner, &piece))
+            continue;
+        if (piece.reduced)
+            return reduce(run, phase, piece.size, reads);
+        if (!reads->copy(run, owner, &piece))
+            return false;
+    }
+    return true;
+}
+
 // When two have called different things, so long the calls of the others are waited for, which tell
 // which of the two is wrong.
 #define JUDGE_NS (UINT64_C(200) * 1000 * 1000)

@@ -1,8 +1,8 @@
 // The transport "local": what its files share.
 //
 // A group's part that knows no wire (group.c) numbers and checks calls and keeps the first cause of a
-// failure; plan.c says which piece of whose memory each rank needs for a collective, in one or two
-// phases; a wire carries those pieces: hub.c within a process, tcp.c between processes.
+// failure; call.c compares calls and says which piece of whose memory each rank needs for a collective, in one or two
+// phases; a wire carries those pieces: hub.c within a process, mesh.c between processes.
 //
 // The arithmetic has one order: each element of a reduction is ((x0 + x1) + x2) + …, in the order of
 // ranks, whatever the count of elements and whichever the wire.
@@ -132,14 +132,14 @@ struct local_group {
     uint32_t count;
     bool spans_machines; // carries control only: LOCAL_CONTROL_BYTES
     char label[LOCAL_LABEL_SIZE];
-    // These four for elsewhere.c: the rank in the group of which this is a part.
+    // These four for local_enlist(): the rank in the group of which this is a part.
     uint32_t origin_rank;
     uint32_t origin_count;
     bool listed;
     struct local_group *next;
 };
 
-// plan.c
+// call.c
 
 // How many phases the kind has.
 uint32_t local_phases(uint32_t kind);
@@ -156,8 +156,6 @@ struct local_reads {
 
 // Gets all pieces that this rank needs in the phase.
 bool local_read_pieces(struct local_run *run, uint32_t phase, const struct local_reads *reads);
-
-// call.c
 
 struct local_head local_head_of(const struct weir_transport_call *call);
 struct local_head local_head_of_split(const struct weir_transport_split *split, size_t record_size);
@@ -234,8 +232,6 @@ void local_abort(void *group, const char *reason);
 bool local_first_cause(void *group, struct weir_transport_cause *out_cause);
 void local_leave(void *group);
 
-// elsewhere.c
-
 // From now on until local_delist() the group is known to the others of its rank. Again: nothing.
 void local_enlist(struct local_group *group);
 void local_enlist_part(const struct local_group *whole, struct local_group *part);
@@ -250,15 +246,13 @@ void local_for_others(const struct local_group *own,
 bool local_find_listed(bool (*is_it)(const struct local_group *group, const void *user),
                        const void *user, struct local_group *out_group);
 
-// shrink.c
-
 weir_status local_shrink(void *group, const struct weir_transport_shrink *shrink, void **out_group);
 // How long the ranks that are there wait for those that are not.
 uint64_t local_shrink_patience(const struct weir_transport_shrink *shrink);
 // The failure of a rank that has come too late.
 weir_status local_shrink_without(const struct local_group *group);
 
-// hub_join.c
+// hub.c
 
 // Rank setup->rank of a group whose ranks are threads of this process and name the same NAME.
 weir_status local_hub_join(const struct weir_host *host, const struct weir_transport_setup *setup,

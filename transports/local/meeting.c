@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "transports/local/tcp.h"
+#include "transports/local/mesh.h"
 
 #define ANSWER_NS (UINT64_C(2000) * 1000 * 1000)
 #define START_REMEDY "start as many ranks as the count says, each with a number of its own"
@@ -319,20 +319,20 @@ static bool has_descriptors(struct meeting *meeting)
                             setup_of(meeting)->count, wanted, (unsigned long long)limit.rlim_cur);
 }
 
-static bool join(struct meeting *meeting, struct tcp_group *group, struct local_address *addresses)
+static bool join(struct meeting *meeting, struct mesh_group *group, struct local_address *addresses)
 {
     const struct local_place *place = &meeting->place;
     if (!has_descriptors(meeting) || !local_place_find(&meeting->place) ||
         !meet(meeting, addresses))
         return false;
     group->secret = place->secret;
-    return local_tcp_connect(group, addresses, &meeting->door, meeting->token, place->deadline_ns,
-                             NULL, meeting->place.cause) &&
-           local_tcp_begin(group, setup_of(meeting)->timeout_ns, place->deadline_ns,
-                           meeting->place.cause);
+    return local_mesh_connect(group, addresses, &meeting->door, meeting->token, place->deadline_ns,
+                              NULL, meeting->place.cause) &&
+           local_mesh_begin(group, setup_of(meeting)->timeout_ns, place->deadline_ns,
+                            meeting->place.cause);
 }
 
-static bool join_with_room(struct meeting *meeting, struct tcp_group *group)
+static bool join_with_room(struct meeting *meeting, struct mesh_group *group)
 {
     const struct weir_host *host = meeting->host;
     const uint32_t count = setup_of(meeting)->count;
@@ -353,12 +353,12 @@ static bool join_with_room(struct meeting *meeting, struct tcp_group *group)
     return joined;
 }
 
-weir_status local_tcp_join(const struct weir_host *host, const struct weir_transport_setup *setup,
-                           const char *secret_file, bool maps_memory,
-                           struct local_group **out_group)
+weir_status local_mesh_join(const struct weir_host *host, const struct weir_transport_setup *setup,
+                            const char *secret_file, bool maps_memory,
+                            struct local_group **out_group)
 {
     const uint64_t now_ns = weir_clock_now_ns();
-    struct tcp_group *group = local_tcp_create(host, setup->label, setup->rank, setup->count);
+    struct mesh_group *group = local_mesh_create(host, setup->label, setup->rank, setup->count);
     struct meeting *meeting = host->allocate(sizeof *meeting);
     weir_status status = WEIR_OK;
     if (group && meeting) {
@@ -380,7 +380,7 @@ weir_status local_tcp_join(const struct weir_host *host, const struct weir_trans
     else
         status = weir_host_no_memory(host, "a group");
     if (status != WEIR_OK && group)
-        local_tcp_destroy(group);
+        local_mesh_destroy(group);
     host->release(meeting);
     return status;
 }

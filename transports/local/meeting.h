@@ -3,7 +3,53 @@
 #ifndef WEIR_LOCAL_MEETING_H
 #define WEIR_LOCAL_MEETING_H
 
-#include "transports/local/place.h"
+#include <sys/stat.h>
+#include <weir/module/transport.h>
+
+#include "transports/local/door.h"
+#include "transports/local/local.h"
+
+// The place where ranks meet: what a rendezvous names, and how rank 0 opens a door there and others find it.
+//
+//     unix:PATH        a socket in a folder that this user alone can enter
+//     tcp://HOST:PORT  on the machine that has HOST a socket in such a folder in /tmp, so that nothing listens on a
+//                      network; where a secret is set and HOST is no loopback address, HOST's port too, for the ranks
+//                      of other machines
+//     file:PATH        a file that this user alone can read, made by rank 0, with a secret of its own and the
+//                      numbers of its door; other machines see it on a file system of theirs
+
+struct local_place {
+    const struct weir_transport_setup *setup;
+    const char *secret_file; // the setting
+    uint64_t deadline_ns;
+    bool is_file;
+    char path[512];               // of the socket or the file
+    struct local_address socket;  // on this machine; size 0: this rank comes over the network
+    struct local_address network; // size 0: none
+    struct local_secret secret;
+    uint64_t token;     // of the file; else 0
+    struct stat bound;  // rank 0's socket, so that no other one is removed
+    weir_status status; // of a failure, with:
+    const char *remedy;
+    char cause[LOCAL_CAUSE_SIZE];
+};
+
+// Writes "'grads': " and the rest as the cause, and returns false.
+bool local_place_fail(struct local_place *place, weir_status status, const char *remedy,
+                      const char *format, ...) WEIR_PRINTF(4, 5);
+
+// Reads setup->rendezvous. False with a cause.
+bool local_place_find(struct local_place *place);
+// Of rank 0: opens the door there. False with a cause: among others, another rank 0 is there.
+bool local_place_open(struct local_place *place, struct local_door *door);
+// Of rank 0: what is at the place goes. False with a cause if another rank 0 has come to it since.
+bool local_place_close(struct local_place *place);
+// Of another rank: comes to rank 0, with patience until the deadline, and tells in `hello` where its own door is, which
+// is opened. A connection, or -1 with a cause.
+int local_place_knock(struct local_place *place, struct local_door *door,
+                      struct local_hello *hello);
+// The network address for a rank's own door; NULL: others do not come over the network.
+const struct local_address *local_place_network(const struct local_place *place);
 
 // How long an answer may take that is written, or read, in one go.
 #define LOCAL_REPLY_NS (UINT64_C(500) * 1000 * 1000)
@@ -25,9 +71,9 @@ struct local_entry {
 
 // join() at "tcp://…", "unix:…" and "file:…". `maps_memory`: ranks of one machine share memory, as far as all have the
 // setting. `secret_file`: a path, or "".
-weir_status local_tcp_join(const struct weir_host *host, const struct weir_transport_setup *setup,
-                           const char *secret_file, bool maps_memory,
-                           struct local_group **out_group);
+weir_status local_mesh_join(const struct weir_host *host, const struct weir_transport_setup *setup,
+                            const char *secret_file, bool maps_memory,
+                            struct local_group **out_group);
 
 #define LOCAL_FILES_REMEDY \
     "raise the limit of open files (ulimit -n): each rank has two for each other rank"

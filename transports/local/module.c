@@ -54,8 +54,8 @@ static weir_status join_at(const struct transport *transport,
     if (name && name[0] && (place || setup->count == 1))
         return local_hub_join(host, setup, name, out_group);
     if (place && (after(place, "tcp://") || after(place, "unix:") || after(place, "file:")))
-        return local_tcp_join(host, setup, transport->secret_file, transport->maps_memory,
-                              out_group);
+        return local_mesh_join(host, setup, transport->secret_file, transport->maps_memory,
+                               out_group);
     if (!place || !place[0])
         return weir_host_fail(host, WEIR_ERROR_CONFIG, rendezvous_remedy,
                               "'%s': no rendezvous is named, where %u ranks are to meet",

@@ -1,6 +1,5 @@
 // NOLINTNEXTLINE(bugprone-reserved-identifier): for flock()
 #define _DEFAULT_SOURCE
-#include "transports/local/place.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/lookup.h"
 #include "base/text.h"
 #include "transports/local/meeting.h"
 
@@ -103,7 +103,7 @@ static bool take_port(struct local_place *place, const char *host_and_port)
                                 place->setup->rendezvous);
     if (!local_secret_read(place->secret_file, &place->secret, message, sizeof message))
         return local_place_fail(place, WEIR_ERROR_CONFIG, SECRET_REMEDY, "%s", message);
-    if (local_address_is_own(&place->network))
+    if (weir_address_is_own((const struct sockaddr *)&place->network.address, place->network.size))
         return take_own_port(place, port);
     if (place->setup->rank == 0)
         return local_place_fail(

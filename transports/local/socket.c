@@ -1,24 +1,154 @@
-// NOLINTNEXTLINE(bugprone-reserved-identifier): for struct ucred and IFF_UP
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for accept4() and struct ucred
 #define _GNU_SOURCE
 #include "transports/local/socket.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/lookup.h"
-#include "transports/local/descriptors.h"
+
+// A set of descriptors, and the handlers of fork(). The lock is held while one is opened or closed, so that no
+// fork comes between that and the set.
+
+#define WORD_BITS 64u
+
+static pthread_mutex_t descriptors_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int handlers_error;
+static uint64_t *words; // a bit for each descriptor
+static size_t word_count;
+static size_t held;
+static unsigned forks;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&descriptors_lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&descriptors_lock);
+}
+
+// Nothing but close(): other threads of the parent may have held the allocator's locks.
+static void in_child(void)
+{
+    for (size_t i = 0; i < word_count; i++) {
+        for (unsigned bit = 0; words[i] && bit < WORD_BITS; bit++) {
+            if (words[i] >> bit & 1)
+                close((int)(i * WORD_BITS + bit));
+        }
+        words[i] = 0;
+    }
+    held = 0;
+    forks++;
+    pthread_mutex_unlock(&descriptors_lock);
+}
+
+static void set_handlers(void)
+{
+    handlers_error = pthread_atfork(before_fork, after_fork, in_child);
+}
+
+static bool has_room(size_t word)
+{
+    if (word < word_count)
+        return true;
+    uint64_t *more = realloc(words, (word + 1) * sizeof *more);
+    if (!more)
+        return false;
+    memset(more + word_count, 0, (word + 1 - word_count) * sizeof *more);
+    words = more;
+    word_count = word + 1;
+    return true;
+}
+
+// The descriptor, or -1 with errno. The lock is held.
+static int keep(int descriptor)
+{
+    if (descriptor < 0)
+        return -1;
+    const size_t word = (size_t)descriptor / WORD_BITS;
+    if (handlers_error || !has_room(word)) {
+        close(descriptor);
+        errno = ENOMEM;
+        return -1;
+    }
+    words[word] |= UINT64_C(1) << (unsigned)descriptor % WORD_BITS;
+    held++;
+    return descriptor;
+}
+
+static void begin(void)
+{
+    pthread_once(&once, set_handlers);
+    pthread_mutex_lock(&descriptors_lock);
+}
+
+static int end(int descriptor)
+{
+    const int error = errno;
+    pthread_mutex_unlock(&descriptors_lock);
+    errno = error;
+    return descriptor;
+}
+
+static int local_descriptor_socket(int family)
+{
+    begin();
+    return end(keep(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
+}
+
+static int local_descriptor_accept(int listener, struct sockaddr *address, socklen_t *size)
+{
+    begin();
+    return end(keep(accept4(listener, address, size, SOCK_CLOEXEC | SOCK_NONBLOCK)));
+}
+
+int local_descriptor_event(void)
+{
+    begin();
+    return end(keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
+}
+
+// Only changed where there is no other thread.
+unsigned local_descriptor_forks(void)
+{
+    return forks;
+}
+
+// The set goes with its last one: nothing else would free it when the module is closed.
+static void local_descriptor_close(int descriptor)
+{
+    const size_t word = (size_t)descriptor / WORD_BITS;
+    const uint64_t bit = UINT64_C(1) << (unsigned)descriptor % WORD_BITS;
+    pthread_mutex_lock(&descriptors_lock);
+    close(descriptor);
+    if (word < word_count && words[word] & bit) {
+        words[word] &= ~bit;
+        held--;
+    }
+    if (held == 0) {
+        free(words);
+        words = NULL;
+        word_count = 0;
+    }
+    pthread_mutex_unlock(&descriptors_lock);
+}
 
 #define NS_PER_MS UINT64_C(1000000)
 #define LONGEST_POLL_MS 60000u
@@ -110,18 +240,6 @@ bool local_address_is_wildcard(const struct local_address *address)
     return ((const struct sockaddr_in *)&address->address)->sin_addr.s_addr == htonl(INADDR_ANY);
 }
 
-// A socket can be bound to addresses of this machine only.
-bool local_address_is_own(const struct local_address *address)
-{
-    struct local_address free_port = *address;
-    local_address_set_port(&free_port, 0);
-    int probe = local_descriptor_socket(address->address.ss_family);
-    const bool own =
-        probe >= 0 && bind(probe, (struct sockaddr *)&free_port.address, free_port.size) == 0;
-    local_close(&probe);
-    return own;
-}
-
 // A socket of datagrams that is connected has an address, and has sent nothing.
 bool local_address_toward(const struct local_address *other, struct local_address *out_own)
 {
@@ -146,27 +264,11 @@ void local_address_text(const struct local_address *address, char *text, size_t 
         snprintf(text, size, "?");
 }
 
-static bool is_public(const struct ifaddrs *each)
-{
-    const struct sockaddr *address = each->ifa_addr;
-    return address && address->sa_family == AF_INET && each->ifa_flags & IFF_UP &&
-           !(each->ifa_flags & IFF_LOOPBACK);
-}
-
 void local_address_of_host(struct local_address *out_address)
 {
-    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct ifaddrs *list = NULL;
-    if (getifaddrs(&list) == 0) {
-        const struct ifaddrs *each = list;
-        while (each && !is_public(each))
-            each = each->ifa_next;
-        if (each)
-            memcpy(&in, each->ifa_addr, sizeof in);
-        freeifaddrs(list);
-    }
-    memcpy(&out_address->address, &in, sizeof in);
-    out_address->size = sizeof in;
+    const struct sockaddr_in own = weir_address_of_host();
+    memcpy(&out_address->address, &own, sizeof own);
+    out_address->size = sizeof own;
 }
 
 // Connections.

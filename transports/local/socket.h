@@ -1,6 +1,6 @@
 // Sockets between processes: of this machine, which have no name in the file system or one in a folder of
 // the user's, and of the network. All are non-blocking, closed over exec and not kept by a child of fork()
-// (descriptors.h), and every wait ends at a deadline of weir_clock_now_ns().
+// (below), and every wait ends at a deadline of weir_clock_now_ns().
 #ifndef WEIR_LOCAL_SOCKET_H
 #define WEIR_LOCAL_SOCKET_H
 
@@ -28,8 +28,6 @@ bool local_address_is_machine(const struct local_address *address); // of this m
 void local_address_set_port(struct local_address *address, uint16_t port);
 bool local_address_is_loopback(const struct local_address *address);
 bool local_address_is_wildcard(const struct local_address *address); // all of the machine's
-// Whether this machine has the network address.
-bool local_address_is_own(const struct local_address *address);
 // This machine's address on the way to another one's. False with errno if there is no way.
 bool local_address_toward(const struct local_address *other, struct local_address *out_own);
 // The number of the host, without the port; "this machine" for a socket of the machine.
@@ -62,5 +60,24 @@ static inline uint64_t local_sooner(uint64_t a, uint64_t b)
 int local_poll_ms(uint64_t deadline_ns);
 // Closes the descriptor unless it is -1, and makes it -1.
 void local_close(int *descriptor);
+
+// The sockets of this module, which a child of fork() does not keep: a child that lived on would hold them
+// open when its parent has died, and the other ranks would not see the end. fork() closes the child's copies; the
+// parent's connections go on. (A child by a bare clone(), without fork()'s handlers, keeps them until it executes
+// a program.)
+//
+// In the child their numbers are free, and the program may have given them to files of its own. So what was
+// made before the fork, which local_descriptor_forks() tells, neither closes them nor sends to them: a child may
+// leave an inherited group, which frees its memory alone, and any other call on it fails. It may join groups of
+// its own.
+
+// As socket() of a stream, accept() and eventfd(), non-blocking and closed over exec: a descriptor, or -1 with
+// errno.
+//
+// Threads: safe, also while another one forks.
+int local_descriptor_event(void);
+// How many forks lie between this process and the first one that opened one. What was opened at another number
+// is the parent's.
+unsigned local_descriptor_forks(void);
 
 #endif

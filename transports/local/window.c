@@ -4,7 +4,7 @@
 //
 // NOLINTNEXTLINE(bugprone-reserved-identifier): for memfd_create(), seals and syscall()
 #define _GNU_SOURCE
-#include "transports/local/window.h"
+#include "transports/local/mesh.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -45,12 +45,12 @@ struct window {
     _Atomic int cpu; // where its rank was when it came to the stage
 };
 
-struct tcp_windows {
+struct mesh_windows {
     uint32_t stage;
     struct window *of[]; // each rank
 };
 
-static char *area_of(struct tcp_group *group, uint32_t rank, uint32_t index)
+static char *area_of(struct mesh_group *group, uint32_t rank, uint32_t index)
 {
     return (char *)group->windows->of[rank] + HEAD_BYTES + (size_t)index * STEP_BYTES;
 }
@@ -74,7 +74,7 @@ static bool may_write_windows(void)
 }
 
 // Memory without a name, whose size nothing can change any more. Returns the file, or -1.
-static int make_own(struct tcp_group *group)
+static int make_own(struct mesh_group *group)
 {
     struct window *window = NULL;
     int file =
@@ -101,7 +101,7 @@ static bool is_window(int file)
            state.st_size == (off_t)WINDOW_BYTES;
 }
 
-static bool map_other(struct tcp_group *group, uint32_t rank, uint64_t deadline_ns)
+static bool map_other(struct mesh_group *group, uint32_t rank, uint64_t deadline_ns)
 {
     int file = -1;
     if (local_read_descriptor(group->peers[rank].data, &file, deadline_ns) && is_window(file))
@@ -112,7 +112,7 @@ static bool map_other(struct tcp_group *group, uint32_t rank, uint64_t deadline_
 }
 
 // A rank that has none sends that, so that none waits for it.
-static bool exchange(struct tcp_group *group, uint64_t deadline_ns)
+static bool exchange(struct mesh_group *group, uint64_t deadline_ns)
 {
     const int own = group->maps_memory ? make_own(group) : -1;
     bool all = own >= 0;
@@ -127,7 +127,7 @@ static bool exchange(struct tcp_group *group, uint64_t deadline_ns)
     return all;
 }
 
-bool local_window_agree(struct tcp_group *group, uint64_t timeout_ns, uint64_t deadline_ns)
+bool local_window_agree(struct mesh_group *group, uint64_t timeout_ns, uint64_t deadline_ns)
 {
     const struct weir_host *host = group->local.host;
     const size_t count = group->local.count;
@@ -136,14 +136,14 @@ bool local_window_agree(struct tcp_group *group, uint64_t timeout_ns, uint64_t d
     const uint8_t answer = answers && group->windows && exchange(group, deadline_ns);
     const bool agreed =
         answers && group->windows &&
-        local_tcp_all_gather(group, timeout_ns, deadline_ns, &answer, sizeof answer, answers);
+        local_mesh_all_gather(group, timeout_ns, deadline_ns, &answer, sizeof answer, answers);
     if (!agreed || memchr(answers, 0, count))
         local_window_destroy(group);
     host->release(answers);
     return agreed;
 }
 
-void local_window_destroy(struct tcp_group *group)
+void local_window_destroy(struct mesh_group *group)
 {
     if (!group->windows)
         return;
@@ -156,12 +156,12 @@ void local_window_destroy(struct tcp_group *group)
 
 // Waiting for each other.
 
-static bool is_at(struct tcp_group *group, uint32_t rank, uint32_t stage)
+static bool is_at(struct mesh_group *group, uint32_t rank, uint32_t stage)
 {
     return (int32_t)(group->windows->of[rank]->stage - stage) >= 0;
 }
 
-static bool are_at(struct tcp_group *group, uint32_t stage)
+static bool are_at(struct mesh_group *group, uint32_t stage)
 {
     uint32_t rank = 0;
     while (rank < group->local.count && is_at(group, rank, stage))
@@ -171,7 +171,7 @@ static bool are_at(struct tcp_group *group, uint32_t stage)
 
 // Both sides write their word before they read the other's, so that one of them sees it: in one order for
 // all, which acquire and release are not.
-static void wake_others(struct tcp_group *group)
+static void wake_others(struct mesh_group *group)
 {
     for (uint32_t i = 0; i < group->local.count; i++) {
         struct window *window = group->windows->of[i];
@@ -182,7 +182,7 @@ static void wake_others(struct tcp_group *group)
     }
 }
 
-static void sleep_until_woken(struct tcp_group *group, uint32_t stage)
+static void sleep_until_woken(struct mesh_group *group, uint32_t stage)
 {
     static const struct timespec most = {.tv_nsec = SLEEP_NS};
     struct window *own = group->windows->of[group->local.rank];
@@ -196,18 +196,18 @@ static void sleep_until_woken(struct tcp_group *group, uint32_t stage)
 // Looks whether the wait is in vain: false once that has failed the group.
 static bool may_wait(const struct local_run *run, uint32_t stage)
 {
-    struct tcp_group *group = local_tcp_of(run);
+    struct mesh_group *group = local_mesh_of(run);
     const bool late = weir_clock_now_ns() >= run->deadline_ns;
     char cause[LOCAL_CAUSE_SIZE];
     if (run->group->wire->failed(run->group, cause)) // this rank's program has aborted
         return false;
     for (uint32_t i = 0; i < group->local.count; i++) {
         // Also of one that has come to it: it may fail while this one waits for another.
-        if (i != group->local.rank && !local_tcp_read_news(run, i))
+        if (i != group->local.rank && !local_mesh_read_news(run, i))
             return false;
         // One that has left may have come to it before.
         if (group->peers[i].left && !is_at(group, i, stage))
-            return local_tcp_lost(run, i);
+            return local_mesh_lost(run, i);
         if (late && !is_at(group, i, stage))
             return local_late(run, i, &group->peers[i].head);
     }
@@ -215,7 +215,7 @@ static bool may_wait(const struct local_run *run, uint32_t stage)
 }
 
 // A rank that was last on this processor does not come while this one looks for it.
-static bool is_kept_away(struct tcp_group *group, uint32_t stage, int cpu)
+static bool is_kept_away(struct mesh_group *group, uint32_t stage, int cpu)
 {
     bool kept = false;
     for (uint32_t i = 0; i < group->local.count; i++)
@@ -223,7 +223,7 @@ static bool is_kept_away(struct tcp_group *group, uint32_t stage, int cpu)
     return kept;
 }
 
-static bool looks_eagerly(struct tcp_group *group, uint32_t stage, int cpu)
+static bool looks_eagerly(struct mesh_group *group, uint32_t stage, int cpu)
 {
     const uint64_t until_ns = weir_clock_now_ns() + EAGER_NS;
     if (!group->eager || is_kept_away(group, stage, cpu))
@@ -239,7 +239,7 @@ static bool looks_eagerly(struct tcp_group *group, uint32_t stage, int cpu)
 // All ranks have come so far.
 static bool meet(struct local_run *run)
 {
-    struct tcp_group *group = local_tcp_of(run);
+    struct mesh_group *group = local_mesh_of(run);
     struct window *own = group->windows->of[group->local.rank];
     const uint32_t stage = ++group->windows->stage;
     const int cpu = sched_getcpu();
@@ -279,7 +279,7 @@ static void show(struct local_run *run, const struct step *step)
     const size_t begin = chunk_begin(run, step, own) * size;
     const size_t end = chunk_begin(run, step, own + 1) * size;
     const char *from = (const char *)run->src + step->begin * size;
-    char *to = area_of(local_tcp_of(run), own, 0);
+    char *to = area_of(local_mesh_of(run), own, 0);
     memcpy(to, from, begin);
     memcpy(to + end, from + end, step->count * size - end);
 }
@@ -289,7 +289,7 @@ static const char *elements_of(struct local_run *run, const struct step *step, u
                                size_t at)
 {
     if (rank != run->group->rank)
-        return area_of(local_tcp_of(run), rank, 0) + at;
+        return area_of(local_mesh_of(run), rank, 0) + at;
     return (const char *)run->src + step->begin * weir_datatype_size(run->head.element) + at;
 }
 
@@ -311,7 +311,7 @@ static void reduce(struct local_run *run, const struct step *step)
     const uint32_t own = run->group->rank;
     const size_t begin = chunk_begin(run, step, own) * element;
     const size_t end = chunk_begin(run, step, own + 1) * element;
-    char *sums = area_of(local_tcp_of(run), own, 1);
+    char *sums = area_of(local_mesh_of(run), own, 1);
     char *to = (char *)run->dst + step->begin * element;
     for (size_t at = begin; at < end; at += SEGMENT_BYTES) {
         const size_t size = end - at < SEGMENT_BYTES ? end - at : SEGMENT_BYTES;
@@ -328,7 +328,7 @@ static void take(struct local_run *run, const struct step *step)
     for (uint32_t i = 1; i < n; i++) {
         const uint32_t owner = (run->group->rank + i) % n;
         const size_t begin = chunk_begin(run, step, owner);
-        memcpy(to + begin * element, area_of(local_tcp_of(run), owner, 1),
+        memcpy(to + begin * element, area_of(local_mesh_of(run), owner, 1),
                (chunk_begin(run, step, owner + 1) - begin) * element);
     }
 }
@@ -393,7 +393,7 @@ static void show_pieces(struct local_run *run, uint32_t phase, const struct slot
     for (uint32_t reader = 0; reader < run->group->count; reader++) {
         if (reader == own || !local_piece(run, phase, reader, own, &piece))
             continue;
-        memcpy(area_of(local_tcp_of(run), own, area) + (slots->shared ? 0 : reader * slots->size),
+        memcpy(area_of(local_mesh_of(run), own, area) + (slots->shared ? 0 : reader * slots->size),
                memory_of(run, &piece) + at, part_of(&piece, slots, at));
         if (slots->shared)
             return;
@@ -407,7 +407,7 @@ static const char *shown_by(struct local_run *run, uint32_t owner, const struct 
     const uint32_t own = run->group->rank;
     if (owner == own)
         return memory_of(run, piece) + at;
-    return area_of(local_tcp_of(run), owner, area) + (slots->shared ? 0 : own * slots->size);
+    return area_of(local_mesh_of(run), owner, area) + (slots->shared ? 0 : own * slots->size);
 }
 
 static void reduce_pieces(struct local_run *run, uint32_t phase, const struct slots *slots,
@@ -468,7 +468,7 @@ static bool phase_in_steps(struct local_run *run, uint32_t phase)
     const struct slots slots = slots_of(run, phase);
     take_own(run, phase);
     for (size_t at = 0; at < slots.longest; at += slots.size) {
-        const uint32_t area = local_tcp_of(run)->windows->stage & 1;
+        const uint32_t area = local_mesh_of(run)->windows->stage & 1;
         show_pieces(run, phase, &slots, at, area);
         if (!meet(run))
             return false;
@@ -480,8 +480,8 @@ static bool phase_in_steps(struct local_run *run, uint32_t phase)
 bool local_window_takes(const struct local_run *run)
 {
     const size_t whole = (size_t)run->head.count * weir_datatype_size(run->head.element);
-    return local_tcp_of(run)->windows && whole >= LEAST_BYTES && local_phases(run->head.kind) > 0 &&
-           run->group->count <= STEP_BYTES / LEAST_SLOT;
+    return local_mesh_of(run)->windows && whole >= LEAST_BYTES &&
+           local_phases(run->head.kind) > 0 && run->group->count <= STEP_BYTES / LEAST_SLOT;
 }
 
 // An all-reduce has both phases in each step.

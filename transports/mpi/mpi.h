@@ -1,15 +1,11 @@
 // The transport "mpi": what its files share.
 //
-//   abi_*.c     calling Open MPI, MPICH, and libraries with the standard's ABI
-//   library.c   which library, of which ABI
-//   process.c   MPI in this process: its start, its end, and the group of all ranks
-//   posts.c     what ranks tell each other at any time: a failure, a departure
-//   call.c      what a rank says of its call, and the sentences of failures
-//   wait.c      waiting for requests, and for all ranks to come to a collective
-//   run.c       the collectives
-//   exchange.c  messages between two ranks
-//   group.c     the life of groups
-//   module.c    the module's keys and its table
+//   abi_*.c    calling Open MPI, MPICH, and libraries with the standard's ABI
+//   process.c  which library, of which ABI; MPI in this process: its start, its end, and the group of all ranks
+//   call.c     what a rank says of its call, the sentences of failures, and waiting for requests and for all ranks
+//   run.c      the collectives, and messages between two ranks
+//   group.c    the life of groups, and what ranks tell each other at any time: a failure, a departure
+//   module.c   the module's keys and its table
 //
 // MPI's own functions cannot be ended, so each wait is a loop over MPI_Test with a deadline, and MPI is
 // given memory of the group only, never the caller's: a request that never ends then holds nothing
@@ -120,15 +116,13 @@ struct mpi_run {
     uint64_t pause_ns;
 };
 
-// library.c
+// process.c
 
 // Loads a library, `name` or the first that is found. Once for a process: later calls find it again.
 weir_status mpi_library_open(const struct weir_host *host, const char *name);
 // After it has been opened.
 const struct mpi_abi *mpi_library(void);
 const char *mpi_library_version(void);
-
-// process.c
 
 // Starts MPI unless it runs already. Serves one join at a time: mpi_process_release() ends it.
 //
@@ -148,20 +142,15 @@ void mpi_process_spoil(void);
 // A number for a group that no other group of any rank has.
 uint64_t mpi_process_new_id(void);
 
-// posts.c
+// group.c
 
 void mpi_posts_open(union mpi_handle comm);
-// Allocates the one post that the group sends. False if out of memory.
-bool mpi_posts_prepare(struct mpi_group *group);
 // From now until mpi_posts_remove() posts reach the group.
 void mpi_posts_add(struct mpi_group *group);
-void mpi_posts_remove(struct mpi_group *group);
 // Receives what is there, for all groups.
 void mpi_posts_poll(void);
 // Makes the group dead unless it is, and tells the other ranks.
 void mpi_posts_fail(struct mpi_group *group, const struct mpi_cause *cause);
-// Tells the other ranks that this one leaves.
-void mpi_posts_leave(struct mpi_group *group);
 // Whether the peer has left, and when it had done how many collectives.
 bool mpi_posts_left(struct mpi_group *group, uint32_t peer, uint64_t *out_after,
                     uint64_t *out_since_ns);
@@ -185,22 +174,16 @@ bool mpi_fail_in(struct mpi_run *run, const char *function, int error);
 // Whether the peer, which has said `theirs`, has called the same as this rank. Fails the group if not,
 // and says both calls.
 bool mpi_same(struct mpi_run *run, uint32_t peer, const struct mpi_head *theirs);
-bool mpi_is_same(const struct mpi_head *own, const struct mpi_head *theirs);
 // What the ranks that have come to a collective have called.
 struct mpi_met {
     const struct mpi_head *heads;
     uint32_t come; // the ranks before it have
 };
-// Whether all that have come have called the same. Fails the group if not, and names the rank that
-// differs from more than half of all.
-bool mpi_judge(struct mpi_run *run, const struct mpi_met *met);
 // The failure of a wait for the peer, at the deadline or because it has left.
 bool mpi_late(struct mpi_run *run, uint32_t peer);
 bool mpi_gone(struct mpi_run *run, uint32_t peer);
 // Tells the host the group's first cause, and returns WEIR_ERROR_COMM.
 weir_status mpi_report(const struct mpi_group *group);
-
-// wait.c
 
 enum mpi_wait {
     MPI_DONE,
@@ -225,16 +208,11 @@ bool mpi_meet(struct mpi_run *run);
 // After mpi_meet().
 bool mpi_collective(struct mpi_run *run);
 
-// exchange.c
-
 bool mpi_exchange(struct mpi_run *run);
-
-// group.c
 
 // A group without ranks known and without a communicator; NULL if out of memory.
 struct mpi_group *mpi_group_create(const struct weir_host *host, const char *label, uint32_t rank,
                                    uint32_t count);
-void mpi_group_destroy(struct mpi_group *group);
 // For the module's table, after the first with a group as the state.
 weir_status mpi_join(void *state, const struct weir_transport_setup *setup, void **out_group);
 weir_status mpi_split(void *state, const struct weir_transport_split *split, void **out_part);

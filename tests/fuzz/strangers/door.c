@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/strangers/round.h"
-#include "transports/local/tcp.h"
+#include "transports/local/mesh.h"
 
 enum {
     CAME_MOST = 128,
@@ -145,7 +145,7 @@ void round_of_mesh(struct round *round)
     struct local_address none[MESH_COUNT];
     struct local_door door;
     char cause[LOCAL_CAUSE_SIZE] = "";
-    struct tcp_group *group = local_tcp_create(host, "mesh", 0, MESH_COUNT);
+    struct mesh_group *group = local_mesh_create(host, "mesh", 0, MESH_COUNT);
     local_door_init(&door, &round->world->secret);
     if (!group || !local_door_open(&door, &round->world->loopback)) {
         round->broken = "no door of a group";
@@ -156,10 +156,10 @@ void round_of_mesh(struct round *round)
     round_begin(&own.round, attack_mesh);
     const uint64_t deadline_ns = weir_clock_now_ns() + 60 * ROUND_MS;
     const bool connected =
-        local_tcp_connect(group, none, &door, own.token, deadline_ns, NULL, cause);
+        local_mesh_connect(group, none, &door, own.token, deadline_ns, NULL, cause);
     round_returned(&own.round, deadline_ns);
     local_door_close(&door);
-    local_tcp_destroy(group);
+    local_mesh_destroy(group);
     round_end(&own.round);
     for (uint32_t rank = 1; rank < MESH_COUNT && connected; rank++)
         if (!own.right[rank][LOCAL_TO_SEND] || !own.right[rank][LOCAL_TO_CONTROL])

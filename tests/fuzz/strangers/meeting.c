@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/strangers/round.h"
-#include "transports/local/tcp.h"
+#include "transports/local/mesh.h"
 
 #define JOIN_NS (80 * ROUND_MS)
 #define ELEMENTS 16384 // more than a message has
@@ -88,7 +88,7 @@ static void join(struct meeting_round *own, uint32_t rank, void (*attack)(struct
     round_begin(&own->round, attack);
     uint64_t deadline_ns = weir_clock_now_ns() + JOIN_NS;
     const weir_status status =
-        local_tcp_join(world->host, &setup, own->network ? world->secret_file : "", true, &group);
+        local_mesh_join(world->host, &setup, own->network ? world->secret_file : "", true, &group);
     round_returned(&own->round, deadline_ns);
     if (group) {
         deadline_ns = weir_clock_now_ns() + JOIN_NS / 2;

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/strangers/round.h"
-#include "transports/local/tcp_gather.h"
+#include "transports/local/mesh.h"
 
 #define WINDOW_BYTES (4096 + ((size_t)1 << 20))
 #define CALL_NS (30 * ROUND_MS)
@@ -86,8 +86,8 @@ bool round_agree(struct round *round, int data)
 static void say_news(struct round *round, int control, uint32_t kind)
 {
     struct {
-        struct tcp_news news;
-        struct tcp_member members[ROUND_PEERS + 1];
+        struct mesh_news news;
+        struct mesh_member members[ROUND_PEERS + 1];
     } said;
     memset(&said, 0, sizeof said);
     said.news.kind = kind;
@@ -98,7 +98,7 @@ static void say_news(struct round *round, int control, uint32_t kind)
         said.members[i].rank = (uint32_t)damage_below(&round->state, ROUND_PEERS + 1);
     if (round_is_one_of(round, 8))
         round_damage(round, &said, sizeof said);
-    const bool list = said.news.kind == TCP_SETTLED && !round_is_one_of(round, 8);
+    const bool list = said.news.kind == MESH_SETTLED && !round_is_one_of(round, 8);
     const size_t members = said.news.number <= ROUND_PEERS + 1 ? said.news.number : 1;
     const size_t size = sizeof said.news + (list ? members * sizeof said.members[0] : 0);
     (void)!send(control, &said,
@@ -138,8 +138,8 @@ static void say_one(struct round *round, const int *data, const int *control, ui
 static void flood(struct round *round, const int *control, uint32_t kinds)
 {
     const uint64_t until_ns = weir_clock_now_ns() + FLOOD_NS;
-    const uint32_t kind = kinds >> TCP_ASKS & 1 ? TCP_ASKS : TCP_TELLS;
-    struct tcp_news same[16];
+    const uint32_t kind = kinds >> MESH_ASKS & 1 ? MESH_ASKS : MESH_TELLS;
+    struct mesh_news same[16];
     memset(same, 0, sizeof same);
     for (size_t i = 0; i < sizeof same / sizeof *same; i++)
         same[i].kind = kind;
@@ -165,7 +165,7 @@ void round_chatter(struct round *round, const int *data, const int *control, uin
 // A group in which this is rank 0.
 struct peer_round {
     struct round round;
-    struct tcp_group *group;
+    struct mesh_group *group;
     int data[ROUND_PEERS]; // of the hostile side
     int control[ROUND_PEERS];
     bool joined[ROUND_PEERS];
@@ -184,10 +184,10 @@ static bool connect_pair(struct round *round, int *out_own, int *out_hostile)
 static bool make_group(struct peer_round *own)
 {
     own->data[0] = own->control[0] = -1;
-    own->group = local_tcp_create(own->round.world->host, "fuzz", 0, ROUND_PEERS);
+    own->group = local_mesh_create(own->round.world->host, "fuzz", 0, ROUND_PEERS);
     bool made = own->group != NULL;
     for (uint32_t i = 1; i < ROUND_PEERS && made; i++) {
-        struct tcp_peer *peer = &own->group->peers[i];
+        struct mesh_peer *peer = &own->group->peers[i];
         peer->address = local_address_at_number(1);
         made = connect_pair(&own->round, &peer->data, &own->data[i]) &&
                connect_pair(&own->round, &peer->control, &own->control[i]);
@@ -201,7 +201,7 @@ static void attack_call(struct round *round)
 {
     struct peer_round *own = (struct peer_round *)round;
     const uint32_t all = UINT32_MAX;
-    const uint32_t quiet = 1u << TCP_ASKS | 1u << TCP_WAITS; // what ends no call
+    const uint32_t quiet = 1u << MESH_ASKS | 1u << MESH_WAITS; // what ends no call
     for (uint32_t i = 1; i < ROUND_PEERS; i++)
         if (!round_is_one_of(round, 4))
             round->said_head[i] = round_say(round, own->data[i], &round->head, sizeof round->head);
@@ -274,9 +274,9 @@ void round_of_call(struct round *round)
 
 static void say_told(struct round *round, int control, uint32_t step, uint64_t value)
 {
-    struct tcp_news news;
+    struct mesh_news news;
     memset(&news, 0, sizeof news);
-    news.kind = TCP_TELLS;
+    news.kind = MESH_TELLS;
     news.step = step;
     news.value = value;
     if (round_is_one_of(round, 16))
@@ -286,15 +286,15 @@ static void say_told(struct round *round, int control, uint32_t step, uint64_t v
 
 // Hears where the door of rank 0 is and, up to it, the list.
 static bool hear_list(struct peer_round *own, uint32_t rank, struct local_address *out_door,
-                      struct tcp_news *out_news)
+                      struct mesh_news *out_news)
 {
-    struct tcp_member members[ROUND_PEERS];
+    struct mesh_member members[ROUND_PEERS];
     for (int i = 0; i < 8; i++) {
         if (!round_hear(own->control[rank], out_news, sizeof *out_news))
             return false;
-        if (out_news->kind == TCP_TELLS)
+        if (out_news->kind == MESH_TELLS)
             *out_door = local_address_at_number((uint32_t)(out_news->value >> 16));
-        if (out_news->kind == TCP_SETTLED)
+        if (out_news->kind == MESH_SETTLED)
             return out_news->number == ROUND_PEERS &&
                    round_hear(own->control[rank], members, sizeof members);
     }
@@ -305,7 +305,7 @@ static void attack_shrink(struct round *round)
 {
     struct peer_round *own = (struct peer_round *)round;
     struct local_address door = {.size = 0};
-    struct tcp_news news;
+    struct mesh_news news;
     const bool joins = !round_is_one_of(round, 4);
     if (!joins)
         round_chatter(round, NULL, own->control, UINT32_MAX);
@@ -324,8 +324,8 @@ static void attack_shrink(struct round *round)
         own->joined[i] = round_agree(round, made[0]) && right;
     }
     for (uint32_t i = 1; i < ROUND_PEERS && joins; i++)
-        say_told(round, own->control[i], 2, TCP_JOINED);
-    round_chatter(round, NULL, own->control, 1u << TCP_TELLS | 1u << TCP_SETTLED);
+        say_told(round, own->control[i], 2, MESH_JOINED);
+    round_chatter(round, NULL, own->control, 1u << MESH_TELLS | 1u << MESH_SETTLED);
 }
 
 static void check_group(struct peer_round *own, void *group)

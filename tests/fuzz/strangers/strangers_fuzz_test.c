@@ -4,7 +4,7 @@
 
 #include "tests/fuzz/strangers/drive.h"
 #include "tests/support/test.h"
-#include "transports/local/tcp.h"
+#include "transports/local/mesh.h"
 
 WEIR_TEST(StrangersFuzz, NothingIsBelievedThatWasNotSaid)
 {
@@ -19,7 +19,7 @@ WEIR_TEST(StrangersFuzz, NothingIsBelievedThatWasNotSaid)
     EXPECT_UINT_LT(result.believed[0], result.hellos);
 }
 
-static bool connect_to(struct tcp_peer *peer, int hostile[2])
+static bool connect_to(struct mesh_peer *peer, int hostile[2])
 {
     int data[2];
     int control[2];
@@ -40,16 +40,16 @@ WEIR_TEST(StrangersFuzz, APeerThatStopsWithinItsListDoesNotKeepTheOthers)
     const struct weir_transport_shrink params = {.struct_size = sizeof params,
                                                  .label = "less",
                                                  .timeout_ns = UINT64_C(4000000000)};
-    struct tcp_news news;
+    struct mesh_news news;
     int hostile[2];
     uint32_t rank = 9;
     uint32_t count = 9;
     void *less = NULL;
     memset(&news, 0, sizeof news);
-    news.kind = TCP_SETTLED;
+    news.kind = MESH_SETTLED;
     news.number = 2;
     news.step = 1;
-    struct tcp_group *group = local_tcp_create(drive_host(), "grads", 0, 2);
+    struct mesh_group *group = local_mesh_create(drive_host(), "grads", 0, 2);
     ASSERT_NOT_NULL(group);
     ASSERT_TRUE(connect_to(&group->peers[1], hostile));
     ASSERT_TRUE(send(hostile[1], &news, sizeof news, 0) == (ssize_t)sizeof news);
@@ -70,12 +70,12 @@ WEIR_TEST(StrangersFuzz, AFailureThatAPeerDoesNotExplainHasASentence)
                                              .kind = WEIR_BARRIER,
                                              .number = 1,
                                              .timeout_ns = UINT64_C(60000000000)};
-    struct tcp_news news;
+    struct mesh_news news;
     char cause[LOCAL_CAUSE_SIZE] = "";
     int hostile[2];
     memset(&news, 0, sizeof news);
-    news.kind = TCP_FAILED;
-    struct tcp_group *group = local_tcp_create(drive_host(), "grads", 0, 2);
+    news.kind = MESH_FAILED;
+    struct mesh_group *group = local_mesh_create(drive_host(), "grads", 0, 2);
     ASSERT_NOT_NULL(group);
     ASSERT_TRUE(connect_to(&group->peers[1], hostile));
     ASSERT_TRUE(send(hostile[1], &news, sizeof news, 0) == (ssize_t)sizeof news);

@@ -1,6 +1,6 @@
 // The device's numbers are those that weir_train_data_fill() makes on the host: (v - 128) / 64, or whole
 // numbers from -4 to 3.
-#include "pipelines/train/centre.h"
+#include "pipelines/train/augment.h"
 
 #include <string.h>
 

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugins/check/gaps.h"
 #include "plugins/check/history.h"
 #include "tests/support/test.h"
 

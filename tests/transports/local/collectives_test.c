@@ -7,7 +7,7 @@
 
 #include "tests/support/test.h"
 #include "tests/transports/local/ranks.h"
-#include "transports/kit/half.h"
+#include "transports/kit/reduce.h"
 
 #define UNTOUCHED 0xEE
 #define LARGE 70001u // elements: more than one segment for each of four ranks

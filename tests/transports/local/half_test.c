@@ -1,5 +1,5 @@
 // Every float16 and bfloat16, and the float32 half way between each two.
-#include "transports/kit/half.h"
+#include "transports/kit/reduce.h"
 
 #include <math.h>
 

@@ -7,24 +7,24 @@
 
 #include "tests/support/test.h"
 #include "tests/transports/local/ranks.h"
-#include "transports/local/tcp.h"
+#include "transports/local/mesh.h"
 
 // The cause that rank 0 of two has after such news of rank 1.
 static struct local_cause hear(const struct local_cause *said)
 {
-    const struct tcp_news news = {.kind = TCP_FAILED, .cause = *said};
+    const struct mesh_news news = {.kind = MESH_FAILED, .cause = *said};
     struct local_cause heard = {.number = 0};
     int sockets[2];
-    struct tcp_group *group = local_tcp_create(&ranks_host, "grads", 0, 2);
+    struct mesh_group *group = local_mesh_create(&ranks_host, "grads", 0, 2);
     struct local_run run = {.group = &group->local};
     EXPECT_INT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
     EXPECT_INT_EQ(fcntl(sockets[0], F_SETFL, O_NONBLOCK), 0);
     group->peers[1].control = sockets[0];
     EXPECT_INT_EQ(write(sockets[1], &news, sizeof news), sizeof news);
-    EXPECT_FALSE(local_tcp_read_news(&run, 1));
-    EXPECT_TRUE(local_tcp_wire.cause(&group->local, &heard));
+    EXPECT_FALSE(local_mesh_read_news(&run, 1));
+    EXPECT_TRUE(local_mesh_wire.cause(&group->local, &heard));
     close(sockets[1]);
-    local_tcp_destroy(group);
+    local_mesh_destroy(group);
     return heard;
 }
 

@@ -1,0 +1,682 @@
+// Connects the ranks of a group, each with each, when all know where the others' doors are; and parts of a
+// group, whose ranks have told that in the split.
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/siphash.h"
+#include "base/text.h"
+#include "transports/local/mesh.h"
+
+static uint32_t own_rank(const struct mesh_gather *gather)
+{
+    return gather->whole->local.rank;
+}
+
+static bool has_told(const struct mesh_gather *gather, uint32_t rank)
+{
+    const struct mesh_peer *peer = &gather->whole->peers[rank];
+    return gather->awaited[rank] && !peer->left && peer->told_step == gather->whole->step;
+}
+
+// One that is at a later step tells nothing in this one any more.
+static bool may_tell(const struct mesh_gather *gather, uint32_t rank)
+{
+    const struct mesh_peer *peer = &gather->whole->peers[rank];
+    return rank != own_rank(gather) && gather->awaited[rank] && !peer->left &&
+           peer->told_step < gather->whole->step;
+}
+
+static bool all_have_told(const struct mesh_gather *gather)
+{
+    uint32_t rank = 0;
+    while (rank < gather->whole->local.count && !may_tell(gather, rank))
+        rank++;
+    return rank == gather->whole->local.count;
+}
+
+// The rank that gathers.
+static uint32_t first_that_has_told(const struct mesh_gather *gather)
+{
+    uint32_t rank = 0;
+    while (rank < own_rank(gather) && !has_told(gather, rank))
+        rank++;
+    return rank;
+}
+
+// Reads the list that follows a SETTLED. One of an earlier step is passed on by another rank, late; one
+// of a later step has been settled without this rank.
+static void read_list(struct mesh_gather *gather, struct mesh_peer *peer)
+{
+    const struct mesh_news *news = &peer->news;
+    struct mesh_member *list = gather->spare;
+    // One that stops within its list must not keep this rank from what the others say.
+    const uint64_t until_ns =
+        local_sooner(gather->deadline_ns, weir_clock_now_ns() + gather->patience_ns);
+    if (news->number > gather->whole->local.count ||
+        !local_read_all(peer->control, list, news->number * sizeof *list, until_ns)) {
+        peer->left = peer->died = true;
+        return;
+    }
+    if (news->step < gather->whole->step)
+        return;
+    gather->spare = gather->members;
+    gather->members = list;
+    gather->count = news->step == gather->whole->step ? news->number : 0;
+    gather->token = news->value;
+    gather->settled = true;
+}
+
+// Reads what a peer has said, up to a list.
+static void listen_to(struct mesh_gather *gather, struct mesh_peer *peer)
+{
+    for (int pieces = 0; !peer->left && !gather->settled && pieces < MESH_MOST_PIECES; pieces++) {
+        const ssize_t got = recv(peer->control, (char *)&peer->news + peer->news_size,
+                                 sizeof peer->news - peer->news_size, 0);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        peer->news_size += got > 0 ? (size_t)got : 0;
+        if (got > 0 && peer->news_size < sizeof peer->news)
+            continue;
+        peer->news_size = 0;
+        if (got <= 0 || peer->news.kind == MESH_LEAVES) {
+            peer->left = true;
+            peer->died = got <= 0;
+        } else if (peer->news.kind == MESH_TELLS) {
+            peer->told_step = peer->news.step;
+            peer->told = peer->news.value;
+        } else if (peer->news.kind == MESH_SETTLED) {
+            read_list(gather, peer);
+        }
+    }
+}
+
+// Sets an entry for each rank of the whole, and reads what those with something have said.
+static void local_mesh_gather_polls(const struct mesh_gather *gather, struct pollfd *polls)
+{
+    const struct mesh_group *whole = gather->whole;
+    for (uint32_t i = 0; i < whole->local.count; i++)
+        polls[i] = (struct pollfd){.fd = whole->peers[i].left ? -1 : whole->peers[i].control,
+                                   .events = POLLIN};
+}
+
+static void local_mesh_gather_listen(struct mesh_gather *gather, const struct pollfd *polls)
+{
+    for (uint32_t i = 0; i < gather->whole->local.count; i++)
+        if (polls[i].revents)
+            listen_to(gather, &gather->whole->peers[i]);
+}
+
+// Sleeps until a peer says something, at most until the deadline.
+static void hear(struct mesh_gather *gather, uint64_t deadline_ns)
+{
+    struct pollfd *polls = gather->whole->polls;
+    local_mesh_gather_polls(gather, polls);
+    if (poll(polls, gather->whole->local.count, local_poll_ms(deadline_ns)) > 0)
+        local_mesh_gather_listen(gather, polls);
+}
+
+static void make_list(struct mesh_gather *gather)
+{
+    const struct mesh_group *whole = gather->whole;
+    struct weir_siphash_key key;
+    gather->count = 0;
+    for (uint32_t i = 0; i < whole->local.count; i++)
+        if (i == own_rank(gather) || has_told(gather, i))
+            gather->members[gather->count++] =
+                (struct mesh_member){.rank = i, .value = whole->peers[i].told};
+    weir_siphash_random_key(&key);
+    gather->token = key.words[0];
+    gather->settled = true;
+}
+
+// To all ranks, with a list of the step or without. One that has died meanwhile is found later.
+static void send_to_all(struct mesh_gather *gather, const struct mesh_news *news,
+                        const struct mesh_member *list, uint32_t count)
+{
+    const uint64_t until_ns =
+        local_sooner(gather->deadline_ns, weir_clock_now_ns() + gather->patience_ns);
+    for (uint32_t i = 0; i < gather->whole->local.count; i++) {
+        const struct mesh_peer *peer = &gather->whole->peers[i];
+        if (i != own_rank(gather) && !peer->left &&
+            local_write_all(peer->control, news, sizeof *news, until_ns) && count > 0)
+            (void)local_write_all(peer->control, list, count * sizeof *list, until_ns);
+    }
+}
+
+static void pass_on(struct mesh_gather *gather)
+{
+    const struct mesh_news news = {.kind = MESH_SETTLED,
+                                   .number = gather->count,
+                                   .value = gather->token,
+                                   .step = gather->whole->step};
+    send_to_all(gather, &news, gather->members, gather->count);
+}
+
+// Allocates the arrays. False if out of memory.
+static bool local_mesh_gather_create(struct mesh_gather *gather)
+{
+    const struct weir_host *host = gather->whole->local.host;
+    const size_t count = gather->whole->local.count;
+    gather->awaited = host->allocate(count * sizeof *gather->awaited);
+    gather->members = host->allocate(count * sizeof *gather->members);
+    gather->spare = host->allocate(count * sizeof *gather->spare);
+    return gather->awaited && gather->members && gather->spare;
+}
+
+static void local_mesh_gather_destroy(struct mesh_gather *gather)
+{
+    const struct weir_host *host = gather->whole->local.host;
+    host->release(gather->spare);
+    host->release(gather->members);
+    host->release(gather->awaited);
+}
+
+// Steps have numbers, alike on all ranks: each attempt to go on has the next odd one and the one after it.
+// The first step waits for all ranks, the second one for those of the first one's list.
+static void local_mesh_gather_begin(struct mesh_gather *gather)
+{
+    for (uint32_t i = 0; i < gather->whole->local.count; i++)
+        gather->awaited[i] = true;
+    gather->whole->step = (gather->whole->step + 1) | 1;
+    gather->settled = false;
+}
+
+static void local_mesh_gather_begin_second(struct mesh_gather *gather)
+{
+    memset(gather->awaited, 0, gather->whole->local.count * sizeof *gather->awaited);
+    for (uint32_t i = 0; i < gather->count; i++)
+        if (gather->members[i].rank < gather->whole->local.count)
+            gather->awaited[gather->members[i].rank] = true;
+    gather->whole->step++;
+    gather->settled = false;
+}
+
+// Tells all ranks the value, which is not 0.
+static void local_mesh_gather_tell(struct mesh_gather *gather, uint64_t value)
+{
+    const struct mesh_news news = {.kind = MESH_TELLS, .value = value, .step = gather->whole->step};
+    gather->whole->peers[own_rank(gather)].told = value;
+    send_to_all(gather, &news, NULL, 0);
+}
+
+// Waits for the list, or gathers it. False at the deadline.
+static bool local_mesh_gather_settle(struct mesh_gather *gather)
+{
+    const uint32_t own = own_rank(gather);
+    const uint64_t patient_until_ns = weir_clock_now_ns() + gather->patience_ns;
+    uint32_t gathers = UINT32_MAX;
+    uint64_t until_ns = 0;
+    hear(gather, 0);
+    while (!gather->settled) {
+        const uint64_t now_ns = weir_clock_now_ns();
+        const uint32_t first = first_that_has_told(gather);
+        if (now_ns >= gather->deadline_ns)
+            return false;
+        if (first != gathers)
+            until_ns = first == own ? patient_until_ns : now_ns + 2 * gather->patience_ns;
+        gathers = first;
+        if (first == own && (now_ns >= until_ns || all_have_told(gather)))
+            make_list(gather);
+        else if (now_ns >= until_ns)
+            gather->awaited[first] = false;
+        else
+            hear(gather, local_sooner(until_ns, gather->deadline_ns));
+    }
+    pass_on(gather);
+    return true;
+}
+
+// Or all is settled without this one.
+static bool local_mesh_gather_is_in_vain(struct mesh_gather *gather)
+{
+    gather->in_vain = gather->settled;
+    for (uint32_t i = 0; i < gather->whole->local.count && !gather->in_vain; i++) {
+        const struct mesh_peer *peer = &gather->whole->peers[i];
+        gather->in_vain = i != own_rank(gather) && gather->awaited[i] &&
+                          (peer->left || (has_told(gather, i) && peer->told != MESH_JOINED));
+    }
+    return gather->in_vain;
+}
+
+static int *place_of(struct mesh_peer *peer, uint32_t purpose)
+{
+    return purpose == LOCAL_TO_SEND ? &peer->data : &peer->control;
+}
+
+// The higher rank connects to the lower one.
+static bool connect_to(struct mesh_group *group, uint32_t index,
+                       const struct local_address *address, uint64_t token, uint64_t deadline_ns)
+{
+    struct mesh_peer *peer = &group->peers[index];
+    peer->address = *address;
+    for (uint32_t purpose = LOCAL_TO_SEND; purpose <= LOCAL_TO_CONTROL; purpose++) {
+        struct local_hello hello = {.purpose = purpose, .token = token, .rank = group->local.rank};
+        int *place = place_of(peer, purpose);
+        *place = local_knock(address, &group->secret, &hello, deadline_ns);
+        if (*place < 0)
+            return false;
+    }
+    return true;
+}
+
+static bool is_expected(const struct mesh_group *group, const struct local_hello *hello,
+                        uint64_t token)
+{
+    return hello->token == token && hello->rank > group->local.rank &&
+           hello->rank < group->local.count && hello->purpose >= LOCAL_TO_SEND &&
+           hello->purpose <= LOCAL_TO_CONTROL &&
+           *place_of(&group->peers[hello->rank], hello->purpose) < 0;
+}
+
+// Takes one connection; one that is not expected is closed. False with errno: ETIMEDOUT, ECANCELED if the wait is in vain.
+static bool accept_one(struct mesh_group *group, struct local_door *door, uint64_t token,
+                       uint64_t deadline_ns, struct mesh_gather *gather, struct pollfd *polls,
+                       uint32_t *left)
+{
+    struct local_address from;
+    struct local_hello hello;
+    int connection = -1;
+    const uint32_t others = gather ? gather->whole->local.count : 0;
+    errno = ECANCELED;
+    if (gather && local_mesh_gather_is_in_vain(gather))
+        return false;
+    if (gather)
+        local_mesh_gather_polls(gather, polls);
+    switch (local_door_next(door, polls, others, deadline_ns, &hello, &connection, &from)) {
+    case LOCAL_CAME:
+        break;
+    case LOCAL_CAME_OTHER:
+        local_mesh_gather_listen(gather, polls);
+        return true;
+    case LOCAL_CAME_LATE:
+        errno = ETIMEDOUT;
+        return false;
+    default:
+        return false;
+    }
+    if (!is_expected(group, &hello, token)) {
+        local_close(&connection);
+        return true;
+    }
+    group->peers[hello.rank].address = from;
+    *place_of(&group->peers[hello.rank], hello.purpose) = connection;
+    *left -= 1;
+    return true;
+}
+
+static uint32_t first_missing(const struct mesh_group *group)
+{
+    uint32_t index = group->local.rank + 1;
+    while (index + 1 < group->local.count && group->peers[index].control >= 0)
+        index++;
+    return index;
+}
+
+static bool accept_higher(struct mesh_group *group, struct local_door *door, uint64_t token,
+                          uint64_t deadline_ns, struct mesh_gather *gather, char *cause)
+{
+    const struct weir_host *host = group->local.host;
+    const size_t others = gather ? gather->whole->local.count : 0;
+    uint32_t left = 2 * (group->local.count - 1 - group->local.rank);
+    struct pollfd *polls = left > 0 ? host->allocate((others + DOOR_POLLS) * sizeof *polls) : NULL;
+    errno = ECANCELED; // without a cause, memory is what lacks
+    while (polls && left > 0 && accept_one(group, door, token, deadline_ns, gather, polls, &left))
+        continue;
+    const int error = errno;
+    host->release(polls);
+    if (left == 0)
+        return true;
+    if (error == ETIMEDOUT)
+        snprintf(cause, LOCAL_CAUSE_SIZE, "'%s': rank %u has not connected to rank %u in time",
+                 group->local.label, first_missing(group), group->local.rank);
+    else if (error != ECANCELED)
+        snprintf(cause, LOCAL_CAUSE_SIZE, "'%s': rank %u cannot take a connection: %s",
+                 group->local.label, group->local.rank, strerror(error));
+    return false;
+}
+
+bool local_mesh_connect(struct mesh_group *group, const struct local_address *addresses,
+                        struct local_door *door, uint64_t token, uint64_t deadline_ns,
+                        struct mesh_gather *gather, char *cause)
+{
+    char host[LOCAL_HOST_SIZE];
+    for (uint32_t i = 0; i < group->local.rank; i++) {
+        if (connect_to(group, i, &addresses[i], token, deadline_ns))
+            continue;
+        const int error = errno;
+        local_address_text(&addresses[i], host, sizeof host);
+        snprintf(cause, LOCAL_CAUSE_SIZE, "'%s': rank %u cannot connect to rank %u at %s: %s",
+                 group->local.label, group->local.rank, i, host, strerror(error));
+        return false;
+    }
+    return accept_higher(group, door, token, deadline_ns, gather, cause);
+}
+
+bool local_mesh_all_gather(struct mesh_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
+                           const void *record, size_t size, void *records)
+{
+    struct local_run run = {
+        .group = &group->local,
+        .head = {.kind = LOCAL_MEETING, .element = WEIR_U8, .count = size},
+        .src = record,
+        .dst = records,
+        .timeout_ns = timeout_ns,
+        .deadline_ns = deadline_ns,
+    };
+    return local_carry(&run);
+}
+
+// Ranks of one machine have its connections with each other.
+static bool spans_machines(const struct mesh_group *group)
+{
+    uint32_t i = 0;
+    while (i < group->local.count &&
+           (i == group->local.rank || local_address_is_machine(&group->peers[i].address)))
+        i++;
+    return i < group->local.count;
+}
+
+bool local_mesh_begin(struct mesh_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
+                      char *cause)
+{
+    group->local.spans_machines = spans_machines(group);
+    if (group->local.spans_machines || local_window_agree(group, timeout_ns, deadline_ns))
+        return true;
+    group->local.wire->failed(&group->local, cause);
+    return false;
+}
+
+// On the network it is at the address by which a peer is reached. Where there is no way to it any more, ranks of this
+// machine need none.
+static struct local_door *local_mesh_door(const struct mesh_group *group)
+{
+    struct local_door *door = group->local.host->allocate(sizeof *door);
+    struct local_address own = {.size = 0};
+    uint32_t peer = 0;
+    while (peer < group->local.count &&
+           (peer == group->local.rank || local_address_is_machine(&group->peers[peer].address)))
+        peer++;
+    errno = ENOMEM;
+    if (!door)
+        return NULL;
+    local_door_init(door, &group->secret);
+    if (peer < group->local.count && !local_address_toward(&group->peers[peer].address, &own))
+        own.size = 0;
+    if (local_door_open(door, &own))
+        return door;
+    const int error = errno;
+    local_mesh_door_close(group, door);
+    errno = error;
+    return NULL;
+}
+
+void local_mesh_door_close(const struct mesh_group *group, struct local_door *door)
+{
+    if (door)
+        local_door_close(door);
+    group->local.host->release(door);
+}
+
+static struct local_address local_mesh_peer_door(const struct mesh_group *group, uint32_t peer,
+                                                 uint32_t number, uint32_t port)
+{
+    struct local_address address = group->peers[peer].address;
+    if (local_address_is_machine(&address))
+        return local_address_at_number(number);
+    local_address_set_port(&address, (uint16_t)port);
+    return address;
+}
+
+bool local_mesh_offer(struct local_run *run, struct local_record *record)
+{
+    struct mesh_group *group = local_mesh_of(run);
+    struct weir_siphash_key key;
+    group->door = local_mesh_door(group);
+    if (!group->door)
+        return local_fail(run, "rank %u cannot listen for its part: %s", group->local.rank,
+                          strerror(errno));
+    weir_siphash_random_key(&key);
+    record->token = key.words[0];
+    record->number = group->door->number;
+    record->port = group->door->port;
+    return true;
+}
+
+static bool connect_part(struct mesh_group *group, const struct mesh_group *whole,
+                         const struct local_part *part, uint64_t deadline_ns, char *cause)
+{
+    const struct weir_host *host = group->local.host;
+    struct local_address *addresses = host->allocate(part->count * sizeof *addresses);
+    if (!addresses)
+        return false;
+    for (uint32_t i = 0; i < part->rank; i++) {
+        const struct local_record *record = &part->records[part->members[i]];
+        addresses[i] = local_mesh_peer_door(whole, part->members[i], record->number, record->port);
+    }
+    const uint64_t token = part->records[part->members[0]].token;
+    const bool connected =
+        local_mesh_connect(group, addresses, whole->door, token, deadline_ns, NULL, cause);
+    host->release(addresses);
+    return connected;
+}
+
+weir_status local_mesh_split(struct local_run *run, const struct local_part *part,
+                             struct local_group **out_group)
+{
+    struct mesh_group *whole = local_mesh_of(run);
+    const struct weir_host *host = whole->local.host;
+    char cause[LOCAL_CAUSE_SIZE] = "";
+    struct mesh_group *group = NULL;
+    bool connected = part->count == 0;
+    if (!connected)
+        group = local_mesh_create(host, part->label, part->rank, part->count);
+    if (group) {
+        group->secret = whole->secret;
+        group->maps_memory = whole->maps_memory;
+        connected = connect_part(group, whole, part, run->deadline_ns, cause) &&
+                    local_mesh_begin(group, run->timeout_ns, run->deadline_ns, cause);
+    }
+    local_mesh_door_close(whole, whole->door);
+    whole->door = NULL;
+    if (connected) {
+        *out_group = group ? &group->local : NULL;
+        return WEIR_OK;
+    }
+    if (group)
+        local_mesh_destroy(group);
+    return cause[0] ? weir_host_fail(host, WEIR_ERROR_COMM, NULL, "%s", cause)
+                    : weir_host_no_memory(host, "a part of a group");
+}
+
+// The ranks that go on after a group between processes has failed. Each listens, and tells the others
+// where; those of the list that comes of it join each other, and go on if all of them have.
+
+// What a rank tells in the first step: the numbers of its door.
+#define PORT_BITS 16u
+#define PORT_MASK 0xffffu
+
+struct shrink {
+    struct mesh_gather gather;
+    const struct weir_transport_shrink *params;
+    struct local_door *door;
+    uint64_t token;
+    uint32_t count;              // of members
+    struct mesh_member *members; // with the numbers of their doors
+    struct local_address *addresses;
+    char cause[LOCAL_CAUSE_SIZE]; // of this rank's failure to join; "": there is none
+};
+
+static const struct mesh_group *whole_of(const struct shrink *shrink)
+{
+    return shrink->gather.whole;
+}
+
+static weir_status fail_late(const struct shrink *shrink)
+{
+    char duration[WEIR_TEXT_QUANTITY_SIZE];
+    weir_text_duration(duration, 2 * (double)shrink->params->timeout_ns);
+    return weir_host_fail(whole_of(shrink)->local.host, WEIR_ERROR_COMM,
+                          "end the ranks that have stopped, and shrink the communicator again",
+                          "'%s': the ranks that are left have not settled in %s which they are",
+                          shrink->params->label, duration);
+}
+
+static weir_status find_members(struct shrink *shrink)
+{
+    shrink->door = local_mesh_door(whole_of(shrink));
+    if (!shrink->door && errno == ENOMEM)
+        return weir_host_no_memory(whole_of(shrink)->local.host, "a group");
+    if (!shrink->door)
+        return weir_host_fail(whole_of(shrink)->local.host, WEIR_ERROR_SYSTEM, NULL,
+                              "'%s': rank %u cannot listen: %s", shrink->params->label,
+                              whole_of(shrink)->local.rank, strerror(errno));
+    local_mesh_gather_begin(&shrink->gather);
+    local_mesh_gather_tell(&shrink->gather,
+                           (uint64_t)shrink->door->number << PORT_BITS | shrink->door->port);
+    if (!local_mesh_gather_settle(&shrink->gather))
+        return fail_late(shrink);
+    shrink->token = shrink->gather.token;
+    shrink->count = shrink->gather.count;
+    memcpy(shrink->members, shrink->gather.members, shrink->count * sizeof *shrink->members);
+    return WEIR_OK;
+}
+
+static uint32_t own_member(const struct shrink *shrink)
+{
+    uint32_t index = 0;
+    while (index < shrink->count && shrink->members[index].rank != whole_of(shrink)->local.rank)
+        index++;
+    return index;
+}
+
+static bool connect_members(struct shrink *shrink, struct mesh_group *group)
+{
+    const struct mesh_group *whole = whole_of(shrink);
+    const uint64_t deadline_ns = local_sooner(shrink->gather.deadline_ns,
+                                              weir_clock_now_ns() + 2 * shrink->gather.patience_ns);
+    for (uint32_t i = 0; i < group->local.rank; i++) {
+        const struct mesh_member *member = &shrink->members[i];
+        if (member->rank < whole->local.count)
+            shrink->addresses[i] =
+                local_mesh_peer_door(whole, member->rank, (uint32_t)(member->value >> PORT_BITS),
+                                     (uint32_t)(member->value & PORT_MASK));
+    }
+    group->secret = whole->secret;
+    group->maps_memory = whole->maps_memory;
+    return local_mesh_connect(group, shrink->addresses, shrink->door, shrink->token, deadline_ns,
+                              &shrink->gather, shrink->cause) &&
+           local_mesh_begin(group, shrink->params->timeout_ns, deadline_ns, shrink->cause);
+}
+
+// What a member has told of joining; 0: nothing in time, or it has gone.
+static uint64_t told_of_joining(const struct shrink *shrink, uint32_t rank)
+{
+    const struct mesh_gather *gather = &shrink->gather;
+    for (uint32_t i = 0; i < gather->count; i++)
+        if (gather->members[i].rank == rank)
+            return gather->members[i].value;
+    return 0;
+}
+
+// Finds a member that has not joined: the cause, if one is, and not one that waited for it in vain.
+static bool find_missing(const struct shrink *shrink, uint32_t *out_rank)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < shrink->count; i++) {
+        const uint64_t told = told_of_joining(shrink, shrink->members[i].rank);
+        if (told == MESH_JOINED || (found && told == MESH_IN_VAIN))
+            continue;
+        *out_rank = shrink->members[i].rank;
+        found = true;
+        if (told != MESH_IN_VAIN)
+            break;
+    }
+    return found;
+}
+
+static weir_status fail_without(struct shrink *shrink, uint32_t rank)
+{
+    if (!shrink->cause[0])
+        snprintf(shrink->cause, sizeof shrink->cause,
+                 "'%s': rank %u, which was to go on too, has not joined the others",
+                 shrink->params->label, rank);
+    return weir_host_fail(whole_of(shrink)->local.host, WEIR_ERROR_COMM,
+                          "shrink the communicator again", "%s", shrink->cause);
+}
+
+static uint32_t what_to_tell(const struct shrink *shrink, bool joined)
+{
+    if (joined)
+        return MESH_JOINED;
+    return shrink->gather.in_vain ? MESH_IN_VAIN : MESH_NOT_JOINED;
+}
+
+// All members come here, and none goes on unless all have joined.
+static weir_status join(struct shrink *shrink, uint32_t rank, struct local_group **out_group)
+{
+    const struct weir_host *host = whole_of(shrink)->local.host;
+    weir_status status = WEIR_OK;
+    uint32_t missing = 0;
+    local_mesh_gather_begin_second(&shrink->gather);
+    struct mesh_group *group = local_mesh_create(host, shrink->params->label, rank, shrink->count);
+    const bool joined = group && connect_members(shrink, group);
+    local_mesh_gather_tell(&shrink->gather, what_to_tell(shrink, joined));
+    if (!local_mesh_gather_settle(&shrink->gather))
+        status = fail_late(shrink);
+    else if (!joined && !shrink->cause[0] && !shrink->gather.in_vain)
+        status = weir_host_no_memory(host, "a group");
+    else if (find_missing(shrink, &missing))
+        status = fail_without(shrink, missing);
+    if (status == WEIR_OK)
+        *out_group = &group->local;
+    else if (group)
+        local_mesh_destroy(group);
+    return status;
+}
+
+static weir_status go_on(struct shrink *shrink, struct local_group **out_group)
+{
+    weir_status status = find_members(shrink);
+    if (status < 0)
+        return status;
+    const uint32_t rank = own_member(shrink);
+    if (rank < shrink->count)
+        return join(shrink, rank, out_group);
+    shrink->gather.whole->left_out = true;
+    return local_shrink_without(&whole_of(shrink)->local);
+}
+
+weir_status local_mesh_shrink(struct local_group *group, const struct weir_transport_shrink *params,
+                              struct local_group **out_group)
+{
+    const struct weir_host *host = group->host;
+    const uint64_t now_ns = weir_clock_now_ns();
+    char cause[LOCAL_CAUSE_SIZE];
+    if (local_mesh_is_inherited((struct mesh_group *)group) && group->wire->failed(group, cause))
+        return weir_host_fail(host, WEIR_ERROR_COMM, "call it in the parent", "%s", cause);
+    struct shrink shrink = {
+        .gather = {.whole = (struct mesh_group *)group,
+                   .patience_ns = local_shrink_patience(params),
+                   .deadline_ns = params->timeout_ns > UINT64_MAX / 4
+                                      ? UINT64_MAX / 2
+                                      : now_ns + 2 * params->timeout_ns},
+        .params = params,
+        .members = host->allocate(group->count * sizeof *shrink.members),
+        .addresses = host->allocate(group->count * sizeof *shrink.addresses),
+    };
+    weir_status status = WEIR_OK;
+    if (shrink.gather.whole->left_out)
+        status = local_shrink_without(group);
+    else if (shrink.members && shrink.addresses && local_mesh_gather_create(&shrink.gather))
+        status = go_on(&shrink, out_group);
+    else
+        status = weir_host_no_memory(host, "a group");
+    local_mesh_door_close(shrink.gather.whole, shrink.door);
+    local_mesh_gather_destroy(&shrink.gather);
+    host->release(shrink.addresses);
+    host->release(shrink.members);
+    return status;
+}
