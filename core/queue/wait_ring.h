@@ -14,7 +14,7 @@ struct weir__wait {
     struct weir_event event;
     // `event` is another operation, such as a graph's launch; a backend only knows records
     bool no_record;
-    // It only orders the queue (legacy.c): it passes on no failure, and tells no progress.
+    // It only orders the queue (owned.c): it passes on no failure, and tells no progress.
     bool order;
     // Of a failed queue (failures.h):
     bool over;       // the producer has ended

@@ -15,12 +15,15 @@ def weir_c_test(name, srcs, deps = [], data = [], copts = [], size = "small", **
       size: Bazel's; small means at most one minute.
       **kwargs: anything else that cc_test takes.
     """
+    # Of a test on both of PoCL's devices a sanitizer sees the same code twice.
+    tags = kwargs.pop("tags", []) + (["no-sanitizer"] if "_basic" in name else [])
     native.cc_test(
         name = name,
         srcs = srcs,
         copts = copts,
         data = data + _SUPPRESSIONS,
         linkstatic = True,
+        tags = tags,
         size = size,
         deps = deps + ["//tests/support"],
         **kwargs
