@@ -27,8 +27,11 @@ fi
 suite="$1"
 [ "$1" != --check ] || suite="$2"
 # shellcheck disable=SC2016 # apt-get expands it
-mirror="$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Label: Debian' | head -n 1)"
+mirror_of() { apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' "Label: $1" | head -n 1; }
+mirror="$(mirror_of Debian)"
 mirror="${mirror:-http://deb.debian.org/debian}"
+security="$(mirror_of Debian-Security)"
+security="${security:-http://deb.debian.org/debian-security}"
 if [ "$1" = --check ]; then
     file="$(mktemp)"
     trap 'rm -f "$file"' EXIT
@@ -42,7 +45,8 @@ shift 2
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 apt-config dump | grep -E '^Acquire::(http|https)::' >"$folder/proxies" || true
 mmdebstrap --quiet --mode=root --variant=minbase --aptopt='Acquire::Languages "none"' \
-    --aptopt="$folder/proxies" "$suite" "$folder/root" "deb ${mirror%/} $suite main" || exit 75
+    --aptopt="$folder/proxies" "$suite" "$folder/root" "deb ${mirror%/} $suite main" \
+    "deb ${security%/} $suite-security main" || exit 75
 
 mkdir -p "$folder/tree" "$folder/root$folder"
 git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -T - -c | tar -x -C "$folder/tree"
