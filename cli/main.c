@@ -2,21 +2,8 @@
 // `devices` and `config` are in doctor/.
 #include <signal.h>
 
-#include "cli/bench/command.h"
-#include "cli/calibrate/command.h"
-#include "cli/check/command.h"
 #include "cli/common/options.h"
 #include "cli/completion/command.h"
-#include "cli/conform/command.h"
-#include "cli/doctor/command.h"
-#include "cli/fault/command.h"
-#include "cli/kernels/command.h"
-#include "cli/launch/command.h"
-#include "cli/perturb/command.h"
-#include "cli/run/command.h"
-#include "cli/sim/command.h"
-#include "cli/trace/command.h"
-#include "cli/train/command.h"
 
 static int completion_main(int argc, char **argv);
 

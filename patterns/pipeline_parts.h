@@ -210,6 +210,9 @@ void weir__pipeline_await_turn(weir_pipeline *pipeline, uint64_t number);
 void weir__pipeline_end_turn(weir_pipeline *pipeline);
 void weir__pipeline_cancel_in_group(weir_pipeline *pipeline);
 
+// Ends the threads of a pipeline of which every frame was delivered, and frees it.
+void weir__pipeline_free(weir_pipeline *pipeline);
+
 // Called with the lock held: the record of a frame in the ring; the oldest waiting
 // frame, which must exist; ending a frame that has not started.
 struct weir__record *weir__pipeline_record(weir_pipeline *pipeline, uint64_t sequence);

@@ -7,68 +7,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/c_locale.h"
 #include "base/file.h"
 #include "base/json/json.h"
 #include "base/table.h"
 #include "base/text.h"
 
-// The report as JSON. json_dumps loses bytes silently when it runs out of memory on the way, so the
-// text is measured first.
+// The report as JSON.
 
 #define FLAGS JSON_INDENT(1)
 
-// Adds a value and takes over the reference. A NULL value, which jansson's constructors return when
-// memory runs out, sets `*ok` to false.
-static void weir__findings_set(json_t *object, const char *key, json_t *value, bool *ok)
-{
-    if (json_object_set_new(object, key, value) != 0)
-        *ok = false;
-}
-
-static void weir__findings_append(json_t *array, json_t *value, bool *ok)
-{
-    if (json_array_append_new(array, value) != 0)
-        *ok = false;
-}
-
 // Texts from programs may hold bytes that are not UTF-8.
-static void weir__findings_set_text(json_t *object, const char *key, const char *text, bool *ok)
+static void set_text(json_t *object, const char *key, const char *text, bool *ok)
 {
     char *shown = weir_text_escaped(text, "");
-    weir__findings_set(object, key, shown ? json_string(shown) : NULL, ok);
+    weir_json_set(object, key, shown ? json_string(shown) : NULL, ok);
     free(shown);
 }
 
-static void weir__findings_set_count(json_t *object, const char *key, uint64_t number, bool *ok)
+static void set_count(json_t *object, const char *key, uint64_t number, bool *ok)
 {
-    const uint64_t most = INT64_MAX;
-    weir__findings_set(object, key, json_integer((json_int_t)(number > most ? most : number)), ok);
-}
-
-static char *dump_in_locale(const json_t *root)
-{
-    const size_t size = json_dumpb(root, NULL, 0, FLAGS);
-    char *text = size > 0 ? malloc(size + 2) : NULL;
-    if (!text)
-        return NULL;
-    if (json_dumpb(root, text, size, FLAGS) != size) {
-        free(text);
-        return NULL;
-    }
-    memcpy(text + size, "\n", 2);
-    return text;
-}
-
-// The text of `root`, which is released, with a newline at its end; NULL if `ok` is false or memory
-// runs out.
-static char *weir__findings_dump(json_t *root, bool ok)
-{
-    const locale_t before = weir_c_locale_enter();
-    char *text = ok && root ? dump_in_locale(root) : NULL;
-    weir_c_locale_leave(before);
-    json_decref(root);
-    return text;
+    weir_json_set(object, key, weir_json_count(number), ok);
 }
 
 static const char *access_name(weir_access access)
@@ -80,42 +38,42 @@ static const char *access_name(weir_access access)
 static json_t *use_of(const struct weir_check_use *use, bool *ok)
 {
     json_t *object = json_object();
-    weir__findings_set_text(object, "operation", use->operation, ok);
-    weir__findings_set_text(object, "access", access_name(use->access), ok);
-    weir__findings_set_text(object, "queue", use->queue, ok);
-    weir__findings_set_count(object, "queue_id", use->queue_id, ok);
-    weir__findings_set_count(object, "sequence", use->sequence, ok);
-    weir__findings_set_text(object, "kernel", use->kernel, ok);
-    weir__findings_set_text(object, "file", use->file, ok);
-    weir__findings_set(object, "line", json_integer(use->line), ok);
-    weir__findings_set_count(object, "offset", use->offset, ok);
-    weir__findings_set_count(object, "size", use->size, ok);
-    weir__findings_set_text(object, "region", use->region, ok);
+    set_text(object, "operation", use->operation, ok);
+    set_text(object, "access", access_name(use->access), ok);
+    set_text(object, "queue", use->queue, ok);
+    set_count(object, "queue_id", use->queue_id, ok);
+    set_count(object, "sequence", use->sequence, ok);
+    set_text(object, "kernel", use->kernel, ok);
+    set_text(object, "file", use->file, ok);
+    weir_json_set(object, "line", json_integer(use->line), ok);
+    set_count(object, "offset", use->offset, ok);
+    set_count(object, "size", use->size, ok);
+    set_text(object, "region", use->region, ok);
     if (use->region_number == UINT64_MAX) // WEIR_NO_NUMBER
-        weir__findings_set(object, "region_number", json_null(), ok);
+        weir_json_set(object, "region_number", json_null(), ok);
     else
-        weir__findings_set_count(object, "region_number", use->region_number, ok);
+        set_count(object, "region_number", use->region_number, ok);
     return object;
 }
 
 static json_t *finding_of(const struct weir_check_finding *finding, bool *ok)
 {
     json_t *object = json_object();
-    weir__findings_set_text(object, "kind", weir_findings_kind_name(finding->kind), ok);
-    weir__findings_set(object, "hint", json_boolean(finding->kind >= WEIR_CHECK_FIRST_HINT), ok);
-    weir__findings_set_count(object, "count", finding->count, ok);
-    weir__findings_set_text(object, "buffer", finding->buffer, ok);
-    weir__findings_set_count(object, "buffer_id", finding->buffer_id, ok);
-    weir__findings_set_count(object, "offset", finding->offset, ok);
-    weir__findings_set_count(object, "size", finding->size, ok);
-    weir__findings_set(object, "first", use_of(&finding->first, ok), ok);
-    weir__findings_set(object, "second", use_of(&finding->second, ok), ok);
-    weir__findings_set_text(object, "message", finding->message, ok);
-    weir__findings_set_text(object, "remedy", finding->remedy, ok);
+    set_text(object, "kind", weir_findings_kind_name(finding->kind), ok);
+    weir_json_set(object, "hint", json_boolean(finding->kind >= WEIR_CHECK_FIRST_HINT), ok);
+    set_count(object, "count", finding->count, ok);
+    set_text(object, "buffer", finding->buffer, ok);
+    set_count(object, "buffer_id", finding->buffer_id, ok);
+    set_count(object, "offset", finding->offset, ok);
+    set_count(object, "size", finding->size, ok);
+    weir_json_set(object, "first", use_of(&finding->first, ok), ok);
+    weir_json_set(object, "second", use_of(&finding->second, ok), ok);
+    set_text(object, "message", finding->message, ok);
+    set_text(object, "remedy", finding->remedy, ok);
     if (finding->suppression)
-        weir__findings_set_text(object, "suppression", finding->suppression, ok);
+        set_text(object, "suppression", finding->suppression, ok);
     else
-        weir__findings_set(object, "suppression", json_null(), ok);
+        weir_json_set(object, "suppression", json_null(), ok);
     return object;
 }
 
@@ -123,22 +81,22 @@ static json_t *rule_of(const struct weir_suppression *rule, bool *ok)
 {
     json_t *object = json_object();
     if (rule->kind)
-        weir__findings_set_text(object, "kind", weir_findings_kind_name(rule->kind), ok);
-    weir__findings_set_text(object, "first", rule->first, ok);
-    weir__findings_set_text(object, "second", rule->second, ok);
-    weir__findings_set_text(object, "buffer", rule->buffer, ok);
-    weir__findings_set_text(object, "reason", rule->reason, ok);
-    weir__findings_set_count(object, "used", rule->used, ok);
+        set_text(object, "kind", weir_findings_kind_name(rule->kind), ok);
+    set_text(object, "first", rule->first, ok);
+    set_text(object, "second", rule->second, ok);
+    set_text(object, "buffer", rule->buffer, ok);
+    set_text(object, "reason", rule->reason, ok);
+    set_count(object, "used", rule->used, ok);
     return object;
 }
 
 static void set_sum(json_t *root, const struct weir_findings *findings, bool *ok)
 {
     const struct weir_findings_sum sum = weir_findings_sum(findings);
-    weir__findings_set_count(root, "errors", sum.errors, ok);
-    weir__findings_set_count(root, "hints", sum.hints, ok);
-    weir__findings_set_count(root, "suppressed", sum.suppressed, ok);
-    weir__findings_set_count(root, "dropped", findings->dropped, ok);
+    set_count(root, "errors", sum.errors, ok);
+    set_count(root, "hints", sum.hints, ok);
+    set_count(root, "suppressed", sum.suppressed, ok);
+    set_count(root, "dropped", findings->dropped, ok);
 }
 
 char *weir_findings_json(const struct weir_findings *findings)
@@ -147,19 +105,19 @@ char *weir_findings_json(const struct weir_findings *findings)
     json_t *root = json_object();
     json_t *items = json_array();
     json_t *rules = json_array();
-    weir__findings_set_count(root, "weir_check", 1, &ok);
-    weir__findings_set_text(root, "program", findings->program, &ok);
-    weir__findings_set_count(root, "process", findings->process, &ok);
-    weir__findings_set(root, "complete", json_boolean(findings->complete), &ok);
+    set_count(root, "weir_check", 1, &ok);
+    set_text(root, "program", findings->program, &ok);
+    set_count(root, "process", findings->process, &ok);
+    weir_json_set(root, "complete", json_boolean(findings->complete), &ok);
     set_sum(root, findings, &ok);
     for (size_t i = 0; i < findings->count; i++)
-        weir__findings_append(items, finding_of(findings->items[i], &ok), &ok);
-    weir__findings_set(root, "findings", items, &ok);
-    weir__findings_set_text(root, "suppressions_file", findings->suppressions, &ok);
+        weir_json_append(items, finding_of(findings->items[i], &ok), &ok);
+    weir_json_set(root, "findings", items, &ok);
+    set_text(root, "suppressions_file", findings->suppressions, &ok);
     for (size_t i = 0; i < findings->rule_count; i++)
-        weir__findings_append(rules, rule_of(findings->rules[i], &ok), &ok);
-    weir__findings_set(root, "suppressions", rules, &ok);
-    return weir__findings_dump(root, ok);
+        weir_json_append(rules, rule_of(findings->rules[i], &ok), &ok);
+    weir_json_set(root, "suppressions", rules, &ok);
+    return weir_json_text(root, ok, FLAGS, NULL);
 }
 
 // The report as SARIF 2.1.0, for tools of code review. A result is placed at the second line, where
@@ -193,7 +151,7 @@ enum {
 static json_t *message_of(const char *text, bool *ok)
 {
     json_t *object = json_object();
-    weir__findings_set_text(object, "text", text, ok);
+    set_text(object, "text", text, ok);
     return object;
 }
 
@@ -202,11 +160,11 @@ static json_t *sarif_rule_of(const struct rule *rule, bool *ok)
     json_t *object = json_object();
     json_t *settings = json_object();
     const bool hint = rule->kind >= WEIR_CHECK_FIRST_HINT;
-    weir__findings_set_text(object, "id", weir_findings_kind_name(rule->kind), ok);
-    weir__findings_set(object, "shortDescription", message_of(rule->text, ok), ok);
-    weir__findings_set(object, "fullDescription", message_of(rule->text, ok), ok);
-    weir__findings_set_text(settings, "level", hint ? "note" : "error", ok);
-    weir__findings_set(object, "defaultConfiguration", settings, ok);
+    set_text(object, "id", weir_findings_kind_name(rule->kind), ok);
+    weir_json_set(object, "shortDescription", message_of(rule->text, ok), ok);
+    weir_json_set(object, "fullDescription", message_of(rule->text, ok), ok);
+    set_text(settings, "level", hint ? "note" : "error", ok);
+    weir_json_set(object, "defaultConfiguration", settings, ok);
     return object;
 }
 
@@ -241,16 +199,16 @@ static json_t *location_of(const struct weir_check_use *use, bool *ok)
     json_t *location = json_object();
     json_t *physical = json_object();
     json_t *artifact = json_object();
-    weir__findings_set(artifact, "uri", uri_of(use->file), ok);
+    weir_json_set(artifact, "uri", uri_of(use->file), ok);
     if (use->file[0] != '/')
-        weir__findings_set_text(artifact, "uriBaseId", "%SRCROOT%", ok);
-    weir__findings_set(physical, "artifactLocation", artifact, ok);
+        set_text(artifact, "uriBaseId", "%SRCROOT%", ok);
+    weir_json_set(physical, "artifactLocation", artifact, ok);
     if (use->line > 0) {
         json_t *region = json_object();
-        weir__findings_set(region, "startLine", json_integer(use->line), ok);
-        weir__findings_set(physical, "region", region, ok);
+        weir_json_set(region, "startLine", json_integer(use->line), ok);
+        weir_json_set(physical, "region", region, ok);
     }
-    weir__findings_set(location, "physicalLocation", physical, ok);
+    weir_json_set(location, "physicalLocation", physical, ok);
     return location;
 }
 
@@ -261,8 +219,8 @@ static json_t *related_of(const struct weir_check_use *use, bool *ok)
     weir_long_text_add(&text, "the %s", use->operation);
     if (use->queue[0])
         weir_long_text_add(&text, " on '%s'", use->queue);
-    weir__findings_set(location, "message", message_of(text.failed ? "" : text.text, ok), ok);
-    weir__findings_set(location, "id", json_integer(1), ok);
+    weir_json_set(location, "message", message_of(text.failed ? "" : text.text, ok), ok);
+    weir_json_set(location, "id", json_integer(1), ok);
     free(text.text);
     return location;
 }
@@ -274,13 +232,13 @@ static void set_locations(json_t *result, const struct weir_check_finding *findi
     const struct weir_check_use *at = finding->second.file[0] ? &finding->second : &finding->first;
     json_t *locations = json_array();
     if (at->file[0])
-        weir__findings_append(locations, location_of(at, ok), ok);
-    weir__findings_set(result, "locations", locations, ok);
+        weir_json_append(locations, location_of(at, ok), ok);
+    weir_json_set(result, "locations", locations, ok);
     if (at == &finding->first || !finding->first.file[0])
         return;
     json_t *related = json_array();
-    weir__findings_append(related, related_of(&finding->first, ok), ok);
-    weir__findings_set(result, "relatedLocations", related, ok);
+    weir_json_append(related, related_of(&finding->first, ok), ok);
+    weir_json_set(result, "relatedLocations", related, ok);
 }
 
 // Accepted and justified: readers hide it.
@@ -289,11 +247,11 @@ static void set_suppression(json_t *result, const char *reason, bool *ok)
     json_t *list = json_array();
     if (reason) {
         json_t *suppression = json_object();
-        weir__findings_set_text(suppression, "kind", "external", ok);
-        weir__findings_set_text(suppression, "justification", reason, ok);
-        weir__findings_append(list, suppression, ok);
+        set_text(suppression, "kind", "external", ok);
+        set_text(suppression, "justification", reason, ok);
+        weir_json_append(list, suppression, ok);
     }
-    weir__findings_set(result, "suppressions", list, ok);
+    weir_json_set(result, "suppressions", list, ok);
 }
 
 static json_t *text_of(const struct weir_check_finding *finding, bool *ok)
@@ -318,12 +276,12 @@ static json_t *result_of(const struct weir_check_finding *finding, bool *ok)
 {
     json_t *result = json_object();
     const bool hint = finding->kind >= WEIR_CHECK_FIRST_HINT;
-    weir__findings_set_text(result, "ruleId", weir_findings_kind_name(finding->kind), ok);
-    weir__findings_set_count(result, "ruleIndex", rule_index(finding->kind), ok);
-    weir__findings_set_text(result, "level", hint ? "note" : "error", ok);
-    weir__findings_set(result, "message", text_of(finding, ok), ok);
+    set_text(result, "ruleId", weir_findings_kind_name(finding->kind), ok);
+    set_count(result, "ruleIndex", rule_index(finding->kind), ok);
+    set_text(result, "level", hint ? "note" : "error", ok);
+    weir_json_set(result, "message", text_of(finding, ok), ok);
     set_locations(result, finding, ok);
-    weir__findings_set_count(result, "occurrenceCount", finding->count, ok);
+    set_count(result, "occurrenceCount", finding->count, ok);
     set_suppression(result, finding->suppression, ok);
     return result;
 }
@@ -333,12 +291,12 @@ static json_t *tool(bool *ok)
     json_t *object = json_object();
     json_t *driver = json_object();
     json_t *list = json_array();
-    weir__findings_set_text(driver, "name", "weir check", ok);
-    weir__findings_set_text(driver, "version", WEIR_VERSION_STRING, ok);
+    set_text(driver, "name", "weir check", ok);
+    set_text(driver, "version", WEIR_VERSION_STRING, ok);
     for (size_t i = 0; i < RULE_COUNT; i++)
-        weir__findings_append(list, sarif_rule_of(&sarif_rules[i], ok), ok);
-    weir__findings_set(driver, "rules", list, ok);
-    weir__findings_set(object, "driver", driver, ok);
+        weir_json_append(list, sarif_rule_of(&sarif_rules[i], ok), ok);
+    weir_json_set(driver, "rules", list, ok);
+    weir_json_set(object, "driver", driver, ok);
     return object;
 }
 
@@ -347,9 +305,9 @@ static json_t *invocations(const struct weir_findings *findings, bool *ok)
 {
     json_t *list = json_array();
     json_t *invocation = json_object();
-    weir__findings_set(invocation, "executionSuccessful",
-                       json_boolean(findings->complete && !findings->dropped), ok);
-    weir__findings_append(list, invocation, ok);
+    weir_json_set(invocation, "executionSuccessful",
+                  json_boolean(findings->complete && !findings->dropped), ok);
+    weir_json_append(list, invocation, ok);
     return list;
 }
 
@@ -360,16 +318,16 @@ char *weir_findings_sarif(const struct weir_findings *findings)
     json_t *runs = json_array();
     json_t *run = json_object();
     json_t *results = json_array();
-    weir__findings_set_text(root, "$schema", "https://json.schemastore.org/sarif-2.1.0.json", &ok);
-    weir__findings_set_text(root, "version", "2.1.0", &ok);
-    weir__findings_set(run, "tool", tool(&ok), &ok);
-    weir__findings_set(run, "invocations", invocations(findings, &ok), &ok);
+    set_text(root, "$schema", "https://json.schemastore.org/sarif-2.1.0.json", &ok);
+    set_text(root, "version", "2.1.0", &ok);
+    weir_json_set(run, "tool", tool(&ok), &ok);
+    weir_json_set(run, "invocations", invocations(findings, &ok), &ok);
     for (size_t i = 0; i < findings->count; i++)
-        weir__findings_append(results, result_of(findings->items[i], &ok), &ok);
-    weir__findings_set(run, "results", results, &ok);
-    weir__findings_append(runs, run, &ok);
-    weir__findings_set(root, "runs", runs, &ok);
-    return weir__findings_dump(root, ok);
+        weir_json_append(results, result_of(findings->items[i], &ok), &ok);
+    weir_json_set(run, "results", results, &ok);
+    weir_json_append(runs, run, &ok);
+    weir_json_set(root, "runs", runs, &ok);
+    return weir_json_text(root, ok, FLAGS, NULL);
 }
 
 // The report as text, and what its forms share.

@@ -1,4 +1,4 @@
-// The critical path: what had to end before an operation could begin, and the gaps on it.
+// What holds operations up: what had to end before each, the critical path, and the gaps of devices.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

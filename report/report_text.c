@@ -9,24 +9,24 @@
 #include <weir/report.h>
 
 #include "base/c_locale.h"
+#include "base/json/json.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "report/report.h"
 
-// The report as JSON. json_dumps loses bytes silently when it runs out of memory on the
-// way, so the text is measured first.
-
 // The overlaps that every report lists.
-struct weir__pair {
+static const struct pair {
     const char *first;
     const char *second;
+} pairs[] = {
+    {"copy", "compute"},          {"to_device", "compute"},  {"to_host", "compute"},
+    {"to_device", "to_host"},     {"copy", "copy"},          {"compute", "compute"},
+    {"communication", "compute"}, {"communication", "copy"},
 };
 
 enum {
-    WEIR__PAIR_COUNT = 8
+    PAIR_COUNT = sizeof pairs / sizeof *pairs
 };
-
-extern const struct weir__pair weir__pairs[WEIR__PAIR_COUNT];
 
 static const char *weir__verdict_name(weir_report_verdict verdict);
 
@@ -36,21 +36,9 @@ static const char *weir__table_name(weir_report_table table);
 
 #define FLAGS (JSON_INDENT(1) | JSON_REAL_PRECISION(9))
 
-static void set(json_t *object, const char *key, json_t *value, bool *ok)
-{
-    if (json_object_set_new(object, key, value) != 0)
-        *ok = false;
-}
-
-static void append(json_t *array, json_t *value, bool *ok)
-{
-    if (json_array_append_new(array, value) != 0)
-        *ok = false;
-}
-
 static void set_count(json_t *object, const char *key, uint64_t number, bool *ok)
 {
-    set(object, key, json_integer((json_int_t)(number > INT64_MAX ? INT64_MAX : number)), ok);
+    weir_json_set(object, key, weir_json_count(number), ok);
 }
 
 // The reader's texts are UTF-8, but a sentence may have been cut within a character.
@@ -61,7 +49,7 @@ static void set_text(json_t *object, const char *key, const char *text, bool *ok
     size_t next;
     while (length < size && (next = weir_text_character(text + length, size - length)) > 0)
         length += next;
-    set(object, key, json_stringn(text, length), ok);
+    weir_json_set(object, key, json_stringn(text, length), ok);
 }
 
 static json_t *time_of(struct weir_report_time time, bool *ok)
@@ -81,11 +69,11 @@ static void set_meta(json_t *root, const weir_report *report, bool *ok)
     set_text(root, "backend", trace->meta.backend, ok);
     set_text(root, "source", trace->meta.source, ok);
     for (size_t i = 0; i < trace->device_count; i++)
-        append(devices, json_string(trace->devices[i].name), ok);
-    set(root, "device_names", devices, ok);
+        weir_json_append(devices, json_string(trace->devices[i].name), ok);
+    weir_json_set(root, "device_names", devices, ok);
     for (size_t i = 0; i < trace->note_count; i++)
-        append(notes, json_string(trace->notes[i]), ok);
-    set(root, "notes", notes, ok);
+        weir_json_append(notes, json_string(trace->notes[i]), ok);
+    weir_json_set(root, "notes", notes, ok);
 }
 
 static void set_summary(json_t *root, const struct weir_report_summary *s, bool *ok)
@@ -93,8 +81,8 @@ static void set_summary(json_t *root, const struct weir_report_summary *s, bool 
     set_count(root, "operations", s->operations, ok);
     set_count(root, "untimed", s->untimed, ok);
     set_count(root, "dropped", s->dropped, ok);
-    set(root, "truncated", json_boolean(s->truncated), ok);
-    set(root, "exact", json_boolean(s->exact), ok);
+    weir_json_set(root, "truncated", json_boolean(s->truncated), ok);
+    weir_json_set(root, "exact", json_boolean(s->exact), ok);
     set_count(root, "begin_ns", s->begin_ns, ok);
     set_count(root, "end_ns", s->end_ns, ok);
     set_count(root, "span_ns", s->span_ns, ok);
@@ -102,31 +90,31 @@ static void set_summary(json_t *root, const struct weir_report_summary *s, bool 
     set_count(root, "compute_ns", s->compute_ns, ok);
     set_count(root, "non_compute_ns", s->non_compute_ns, ok);
     const bool serial = *s->serial_reason != '\0';
-    set(root, "speedup_least", serial ? json_null() : json_real(s->speedup_least), ok);
-    set(root, "speedup_most", serial ? json_null() : json_real(s->speedup_most), ok);
+    weir_json_set(root, "speedup_least", serial ? json_null() : json_real(s->speedup_least), ok);
+    weir_json_set(root, "speedup_most", serial ? json_null() : json_real(s->speedup_most), ok);
     set_count(root, "bound_ns", s->bound_ns, ok);
     set_count(root, "bound_device", s->bound_device, ok);
     set_text(root, "bound_engine", s->bound_engine, ok);
-    set(root, "bound_distance", json_real(s->bound_distance), ok);
+    weir_json_set(root, "bound_distance", json_real(s->bound_distance), ok);
     set_text(root, "serial_reason", s->serial_reason, ok);
     set_count(root, "bubble_count", s->bubbles, ok);
     set_count(root, "bubbles_ns", s->bubbles_ns, ok);
     set_count(root, "longest_bubble_ns", s->longest_bubble_ns, ok);
-    set(root, "device_share", json_real(s->device_share), ok);
-    set(root, "host_share", json_real(s->host_share), ok);
-    set(root, "latency_share", json_real(s->latency_share), ok);
+    weir_json_set(root, "device_share", json_real(s->device_share), ok);
+    weir_json_set(root, "host_share", json_real(s->host_share), ok);
+    weir_json_set(root, "latency_share", json_real(s->latency_share), ok);
     set_text(root, "verdict", weir__verdict_name(s->verdict), ok);
 }
 
-static json_t *overlap_of(const struct weir__pair *pair, const struct weir_report_overlap *overlap,
+static json_t *overlap_of(const struct pair *pair, const struct weir_report_overlap *overlap,
                           bool *ok)
 {
     json_t *object = json_object();
     set_text(object, "first", pair->first, ok);
     set_text(object, "second", pair->second, ok);
-    set(object, "both", time_of(overlap->both, ok), ok);
-    set(object, "least", overlap->applies ? json_real(overlap->least) : json_null(), ok);
-    set(object, "most", overlap->applies ? json_real(overlap->most) : json_null(), ok);
+    weir_json_set(object, "both", time_of(overlap->both, ok), ok);
+    weir_json_set(object, "least", overlap->applies ? json_real(overlap->least) : json_null(), ok);
+    weir_json_set(object, "most", overlap->applies ? json_real(overlap->most) : json_null(), ok);
     set_text(object, "reason", overlap->reason, ok);
     return object;
 }
@@ -134,15 +122,14 @@ static json_t *overlap_of(const struct weir__pair *pair, const struct weir_repor
 static void set_overlaps(json_t *root, const weir_report *report, bool *ok)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < WEIR__PAIR_COUNT; i++) {
+    for (size_t i = 0; i < PAIR_COUNT; i++) {
         struct weir_report_overlap overlap;
-        if (weir_report_get_overlap(report, weir__pairs[i].first, weir__pairs[i].second,
-                                    &overlap) == WEIR_OK)
-            append(list, overlap_of(&weir__pairs[i], &overlap, ok), ok);
+        if (weir_report_get_overlap(report, pairs[i].first, pairs[i].second, &overlap) == WEIR_OK)
+            weir_json_append(list, overlap_of(&pairs[i], &overlap, ok), ok);
         else
             *ok = false;
     }
-    set(root, "overlaps", list, ok);
+    weir_json_set(root, "overlaps", list, ok);
 }
 
 static json_t *row_of(const struct weir_report_row *row, weir_report_table table, bool *ok)
@@ -155,10 +142,10 @@ static json_t *row_of(const struct weir_report_row *row, weir_report_table table
         set_count(object, "queue", row->queue, ok);
     set_count(object, "count", row->count, ok);
     set_count(object, "bytes", row->bytes, ok);
-    set(object, "sum", time_of(row->sum, ok), ok);
-    set(object, "busy", time_of(row->busy, ok), ok);
+    weir_json_set(object, "sum", time_of(row->sum, ok), ok);
+    weir_json_set(object, "busy", time_of(row->busy, ok), ok);
     set_count(object, "longest_ns", row->longest_ns, ok);
-    set(object, "utilisation", json_real(row->utilisation), ok);
+    weir_json_set(object, "utilisation", json_real(row->utilisation), ok);
     return object;
 }
 
@@ -167,8 +154,10 @@ static void set_tables(json_t *root, const weir_report *report, bool *ok)
     for (int table = WEIR_REPORT_DEVICES; table <= WEIR_REPORT_PATH; table++) {
         json_t *list = json_array();
         for (size_t i = 0; i < report->tables[table].count; i++)
-            append(list, row_of(&report->tables[table].rows[i], (weir_report_table)table, ok), ok);
-        set(root, weir__table_name((weir_report_table)table), list, ok);
+            weir_json_append(list,
+                             row_of(&report->tables[table].rows[i], (weir_report_table)table, ok),
+                             ok);
+        weir_json_set(root, weir__table_name((weir_report_table)table), list, ok);
     }
 }
 
@@ -182,7 +171,7 @@ static json_t *bubble_of(const struct weir_report_bubble *bubble, bool *ok)
     set_text(object, "cause", weir__cause_name(bubble->cause), ok);
     set_text(object, "sentence", bubble->sentence, ok);
     set_text(object, "file", bubble->file, ok);
-    set(object, "line", json_integer(bubble->line), ok);
+    weir_json_set(object, "line", json_integer(bubble->line), ok);
     return object;
 }
 
@@ -190,31 +179,8 @@ static void set_bubbles(json_t *root, const weir_report *report, bool of_bound, 
 {
     json_t *list = json_array();
     for (size_t i = 0; i < report->bubbles[of_bound].count; i++)
-        append(list, bubble_of(&report->bubbles[of_bound].items[i], ok), ok);
-    set(root, of_bound ? "bound_bubbles" : "bubbles", list, ok);
-}
-
-static char *dump_in_locale(const json_t *root)
-{
-    const size_t size = json_dumpb(root, NULL, 0, FLAGS);
-    char *text = size > 0 ? malloc(size + 2) : NULL;
-    if (!text)
-        return NULL;
-    if (json_dumpb(root, text, size, FLAGS) != size) {
-        free(text);
-        return NULL;
-    }
-    memcpy(text + size, "\n", 2);
-    return text;
-}
-
-// jansson writes numbers in the thread's locale and then corrects the decimal point.
-static char *dump(const json_t *root)
-{
-    const locale_t before = weir_c_locale_enter();
-    char *text = dump_in_locale(root);
-    weir_c_locale_leave(before);
-    return text;
+        weir_json_append(list, bubble_of(&report->bubbles[of_bound].items[i], ok), ok);
+    weir_json_set(root, of_bound ? "bound_bubbles" : "bubbles", list, ok);
 }
 
 char *weir_report_json(const weir_report *report)
@@ -229,8 +195,7 @@ char *weir_report_json(const weir_report *report)
     set_tables(root, report, &ok);
     set_bubbles(root, report, false, &ok);
     set_bubbles(root, report, true, &ok);
-    char *text = ok && root ? dump(root) : NULL;
-    json_decref(root);
+    char *text = weir_json_text(root, ok, FLAGS, NULL);
     if (!text)
         weir__report_fail(WEIR_ERROR_OUT_OF_MEMORY, "", "no memory for the report's text");
     return text;
@@ -241,12 +206,6 @@ char *weir_report_json(const weir_report *report)
 enum {
     LONGEST = 5,    // bubbles that are shown
     MOST_NAMES = 12 // rows of tables that may be long
-};
-
-const struct weir__pair weir__pairs[WEIR__PAIR_COUNT] = {
-    {"copy", "compute"},          {"to_device", "compute"},  {"to_host", "compute"},
-    {"to_device", "to_host"},     {"copy", "copy"},          {"compute", "compute"},
-    {"communication", "compute"}, {"communication", "copy"},
 };
 
 static const char *weir__verdict_name(weir_report_verdict verdict)
@@ -395,7 +354,7 @@ static void add_summary(const weir_report *report, struct weir_long_text *text)
     weir_table_end(&cells, 2, text);
 }
 
-static void add_overlap(const struct weir__pair *pair, const struct weir_report_overlap *overlap,
+static void add_overlap(const struct pair *pair, const struct weir_report_overlap *overlap,
                         struct weir_table *cells)
 {
     char times[96];
@@ -417,15 +376,14 @@ static void add_overlaps(const weir_report *report, struct weir_long_text *text)
     weir_table_add(&cells, "A / B");
     weir_table_add(&cells, "both ran");
     weir_table_add(&cells, "of A");
-    for (size_t i = 0; i < WEIR__PAIR_COUNT; i++) {
+    for (size_t i = 0; i < PAIR_COUNT; i++) {
         struct weir_report_overlap overlap;
-        if (weir_report_get_overlap(report, weir__pairs[i].first, weir__pairs[i].second,
-                                    &overlap) != WEIR_OK) {
+        if (weir_report_get_overlap(report, pairs[i].first, pairs[i].second, &overlap) != WEIR_OK) {
             text->failed = true;
             break;
         }
         if (overlap.first.most_ns > 0 && overlap.second.most_ns > 0)
-            add_overlap(&weir__pairs[i], &overlap, &cells);
+            add_overlap(&pairs[i], &overlap, &cells);
     }
     weir_table_end(&cells, 2, text);
 }

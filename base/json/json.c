@@ -1,4 +1,4 @@
-// The first allocation that fails is answered from a reserve, and ends the text: what follows of it is
+// Reading: the first allocation that fails is answered from a reserve, and ends the text: what follows of it is
 // zeros, which are no JSON outside and inside of strings. jansson's scanner reads one character more at
 // most before it sees them, so that one reserve is enough, and every other failure is one that jansson
 // answers itself.
@@ -12,11 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 // Of the text that is being read; what comes after the functions is its thread's.
 static struct {
-    _Atomic(uintptr_t) reader; // 0: none
+    _Atomic(uintptr_t) reader;       // 0: none
     _Atomic(json_malloc_t) allocate; // jansson's own before
     _Atomic(json_free_t) release;
     char *text; // a copy
@@ -93,4 +95,50 @@ json_t *weir_json_load(const char *text, size_t size, size_t flags, json_error_t
     pthread_mutex_unlock(&lock);
     free(block);
     return value;
+}
+
+void weir_json_set(json_t *object, const char *key, json_t *value, bool *ok)
+{
+    if (json_object_set_new(object, key, value) != 0)
+        *ok = false;
+}
+
+void weir_json_append(json_t *array, json_t *value, bool *ok)
+{
+    if (json_array_append_new(array, value) != 0)
+        *ok = false;
+}
+
+json_t *weir_json_count(uint64_t number)
+{
+    return json_integer(number > INT64_MAX ? INT64_MAX : (json_int_t)number);
+}
+
+// json_dumps() loses bytes silently when memory runs out on the way, so the text is measured first.
+static char *text_of(const json_t *value, size_t flags, size_t *out_size)
+{
+    const size_t size = json_dumpb(value, NULL, 0, flags);
+    char *text = size > 0 ? malloc(size + 2) : NULL;
+    if (!text)
+        return NULL;
+    if (json_dumpb(value, text, size, flags) != size) {
+        free(text);
+        return NULL;
+    }
+    memcpy(text + size, "\n", 2);
+    *out_size = size + 1;
+    return text;
+}
+
+// jansson writes numbers in the thread's locale and then corrects the decimal point.
+char *weir_json_text(json_t *value, bool ok, size_t flags, size_t *out_size)
+{
+    size_t size = 0;
+    const locale_t before = weir_c_locale_enter();
+    char *text = ok && value ? text_of(value, flags, &size) : NULL;
+    weir_c_locale_leave(before);
+    json_decref(value);
+    if (out_size)
+        *out_size = size;
+    return text;
 }

@@ -116,8 +116,6 @@ static inline size_t arr_coc_lines_of_one(const struct arr_coc_bench *a)
 // Of the largest image.
 uint64_t arr_coc_most_pixels(const struct arr_coc_bench *a);
 
-// arr_coc_line.c
-
 // Pipelines with so many slots on each of the first devices. After a failure too, the line is destroyed.
 bool arr_coc_line_create(struct arr_coc_bench *a, struct arr_coc_line *line, uint32_t devices,
                          uint32_t slots, bool graphs, bool timing);

@@ -1,4 +1,4 @@
-// Frames one after another, and what the results of all ways are held against.
+// Frames through a line of slots, and the check of what comes out.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

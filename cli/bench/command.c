@@ -1,6 +1,4 @@
 // weir bench: the table of the benchmarks. Each is in its <name>.c.
-#include "cli/bench/command.h"
-
 #include "cli/common/options.h"
 
 extern const struct cli_command cli_bench_submit;

@@ -180,9 +180,9 @@ static json_t *cell_value(const struct bench_column *column, const struct bench_
     if (cell->empty)
         return json_null();
     json_t *object = json_object();
-    cli_json_set(object, "median", json_real(cell->spread.median), ok);
-    cli_json_set(object, "min", json_real(cell->spread.minimum), ok);
-    cli_json_set(object, "max", json_real(cell->spread.maximum), ok);
+    weir_json_set(object, "median", json_real(cell->spread.median), ok);
+    weir_json_set(object, "min", json_real(cell->spread.minimum), ok);
+    weir_json_set(object, "max", json_real(cell->spread.maximum), ok);
     return object;
 }
 
@@ -190,8 +190,8 @@ static json_t *row_value(const struct bench_table *table, size_t first, bool *ok
 {
     json_t *row = json_object();
     for (size_t i = 0; i < table->column_count; i++)
-        cli_json_set(row, table->columns[i].key,
-                     cell_value(&table->columns[i], &table->cells[first + i], ok), ok);
+        weir_json_set(row, table->columns[i].key,
+                      cell_value(&table->columns[i], &table->cells[first + i], ok), ok);
     return row;
 }
 
@@ -199,7 +199,7 @@ static json_t *table_value(const struct bench_table *table, bool *ok)
 {
     json_t *rows = json_array();
     for (size_t i = 0; i + table->column_count <= table->count; i += table->column_count)
-        cli_json_append(rows, row_value(table, i, ok), ok);
+        weir_json_append(rows, row_value(table, i, ok), ok);
     return rows;
 }
 
@@ -208,9 +208,9 @@ static void set_device(json_t *root, const struct bench *bench, bool *ok)
     if (!bench->device)
         return;
     const struct weir_device_info *info = weir_device_get_info(bench->device);
-    cli_json_set(root, "backend", cli_json_string(weir_runtime_backend(bench->runtime)), ok);
-    cli_json_set(root, "device", cli_json_string(info->name), ok);
-    cli_json_set(root, "driver", cli_json_string(info->driver), ok);
+    weir_json_set(root, "backend", cli_json_string(weir_runtime_backend(bench->runtime)), ok);
+    weir_json_set(root, "device", cli_json_string(info->name), ok);
+    weir_json_set(root, "driver", cli_json_string(info->driver), ok);
 }
 
 static json_t *report_value(const struct bench *bench, const char *name, bool *ok)
@@ -220,20 +220,20 @@ static json_t *report_value(const struct bench *bench, const char *name, bool *o
     json_t *tables = json_object();
     json_t *notes = json_array();
     for (size_t i = 0; i < bench->parameter_count; i++)
-        cli_json_set(parameters, bench->parameters[i].key, json_real(bench->parameters[i].value),
-                     ok);
+        weir_json_set(parameters, bench->parameters[i].key, json_real(bench->parameters[i].value),
+                      ok);
     for (size_t i = 0; i < bench->table_count; i++)
-        cli_json_set(tables, bench->tables[i].key, table_value(&bench->tables[i], ok), ok);
+        weir_json_set(tables, bench->tables[i].key, table_value(&bench->tables[i], ok), ok);
     for (size_t i = 0; i < bench->note_count; i++)
-        cli_json_append(notes, cli_json_string(bench->notes[i]), ok);
-    cli_json_set(root, "weir", json_string(weir_version()), ok);
-    cli_json_set(root, "benchmark", json_string(name), ok);
+        weir_json_append(notes, cli_json_string(bench->notes[i]), ok);
+    weir_json_set(root, "weir", json_string(weir_version()), ok);
+    weir_json_set(root, "benchmark", json_string(name), ok);
     set_device(root, bench, ok);
-    cli_json_set(root, "turns", cli_json_count(turns_of(bench)), ok);
-    cli_json_set(root, "results_checked", cli_json_count(bench->checked), ok);
-    cli_json_set(root, "parameters", parameters, ok);
-    cli_json_set(root, "tables", tables, ok);
-    cli_json_set(root, "notes", notes, ok);
+    weir_json_set(root, "turns", weir_json_count(turns_of(bench)), ok);
+    weir_json_set(root, "results_checked", weir_json_count(bench->checked), ok);
+    weir_json_set(root, "parameters", parameters, ok);
+    weir_json_set(root, "tables", tables, ok);
+    weir_json_set(root, "notes", notes, ok);
     return root;
 }
 
@@ -250,8 +250,7 @@ static int save_json(const struct bench *bench, const char *name)
     bool ok = true;
     size_t size = 0;
     json_t *root = report_value(bench, name, &ok);
-    char *text = ok && root ? cli_json_text(root, &size) : NULL;
-    json_decref(root);
+    char *text = weir_json_text(root, ok, CLI_JSON_TEXT, &size);
     const bool fine =
         text && weir_file_write(bench->save_path, text, size, message, sizeof message);
     free(text);

@@ -1,5 +1,3 @@
-#include "cli/calibrate/command.h"
-
 #include <stdlib.h>
 
 #include "cli/calibrate/calibrate.h"

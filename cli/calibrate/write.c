@@ -138,25 +138,25 @@ static void print_table(const struct calibration *c)
 static json_t *spread_json(const struct cal_figure *figure, bool *ok)
 {
     json_t *object = json_object();
-    cli_json_set(object, "median", json_real(figure->value), ok);
-    cli_json_set(object, "least", json_real(figure->least), ok);
-    cli_json_set(object, "most", json_real(figure->most), ok);
+    weir_json_set(object, "median", json_real(figure->value), ok);
+    weir_json_set(object, "least", json_real(figure->least), ok);
+    weir_json_set(object, "most", json_real(figure->most), ok);
     return object;
 }
 
 static json_t *figure_json(const struct cal_figure *figure, const struct cal_about *about, bool *ok)
 {
     json_t *object = json_object();
-    cli_json_set(object, "key", json_string(about->name), ok);
+    weir_json_set(object, "key", json_string(about->name), ok);
     if (!figure->measured)
-        cli_json_set(object, "not_measured", json_string(figure->why), ok);
+        weir_json_set(object, "not_measured", json_string(figure->why), ok);
     else if (figure->spreads)
-        cli_json_set(object, "value", spread_json(figure, ok), ok);
+        weir_json_set(object, "value", spread_json(figure, ok), ok);
     else if (about->unit == CAL_WORD)
-        cli_json_set(object, "value", json_string(figure->value > 0 ? "stream" : "engine"), ok);
+        weir_json_set(object, "value", json_string(figure->value > 0 ? "stream" : "engine"), ok);
     else
-        cli_json_set(object, "value", json_real(figure->value), ok);
-    cli_json_set(object, "how", json_string(about->how), ok);
+        weir_json_set(object, "value", json_real(figure->value), ok);
+    weir_json_set(object, "how", json_string(about->how), ok);
     return object;
 }
 
@@ -166,10 +166,10 @@ static json_t *sizes_json(const struct calibration *c, bool *ok)
     for (size_t kind = 0; kind < CAL_COPIES; kind++)
         for (size_t i = 0; i < c->size_count && c->to[kind] && kind != CAL_PULL; i++) {
             json_t *object = json_object();
-            cli_json_set(object, "copies", json_string(kinds[kind]), ok);
-            cli_json_set(object, "bytes", cli_json_count(c->sizes[i]), ok);
-            cli_json_set(object, "ns", spread_json(&c->by_size[kind].ns[i], ok), ok);
-            cli_json_append(list, object, ok);
+            weir_json_set(object, "copies", json_string(kinds[kind]), ok);
+            weir_json_set(object, "bytes", weir_json_count(c->sizes[i]), ok);
+            weir_json_set(object, "ns", spread_json(&c->by_size[kind].ns[i], ok), ok);
+            weir_json_append(list, object, ok);
         }
     return list;
 }
@@ -181,15 +181,15 @@ static int print_json(const struct calibration *c)
     json_t *figures = json_array();
     const struct weir_device_info *info = weir_device_get_info(c->device);
     for (size_t i = 0; i < CAL_KEYS; i++)
-        cli_json_append(figures, figure_json(&c->figures[i], &cal_keys[i], &ok), &ok);
-    cli_json_set(root, "weir", json_string(weir_version()), &ok);
-    cli_json_set(root, "backend", cli_json_string(weir_runtime_backend(c->runtime)), &ok);
-    cli_json_set(root, "device", cli_json_string(info->name), &ok);
-    cli_json_set(root, "driver", cli_json_string(info->driver), &ok);
-    cli_json_set(root, "virtual", json_boolean(cli_clock_is_virtual()), &ok);
-    cli_json_set(root, "turns", cli_json_count(c->turns), &ok);
-    cli_json_set(root, "figures", figures, &ok);
-    cli_json_set(root, "sizes", sizes_json(c, &ok), &ok);
+        weir_json_append(figures, figure_json(&c->figures[i], &cal_keys[i], &ok), &ok);
+    weir_json_set(root, "weir", json_string(weir_version()), &ok);
+    weir_json_set(root, "backend", cli_json_string(weir_runtime_backend(c->runtime)), &ok);
+    weir_json_set(root, "device", cli_json_string(info->name), &ok);
+    weir_json_set(root, "driver", cli_json_string(info->driver), &ok);
+    weir_json_set(root, "virtual", json_boolean(cli_clock_is_virtual()), &ok);
+    weir_json_set(root, "turns", weir_json_count(c->turns), &ok);
+    weir_json_set(root, "figures", figures, &ok);
+    weir_json_set(root, "sizes", sizes_json(c, &ok), &ok);
     return cli_json_print(root, ok, CLI_OK);
 }
 

@@ -19,10 +19,6 @@ struct cli_check_options {
     bool quiet;
 };
 
-// reports.c
-
-// tell.c
-
 // demonstrate.c
 
 // Runs the program again for each race, with the two in the other order, and says on standard

@@ -1,6 +1,4 @@
 // weir check: runs a program with the plugin check, and tells what it has found.
-#include "cli/check/command.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>

@@ -33,6 +33,23 @@ struct cli_command {
     size_t member_count;
 };
 
+// The commands. Each is in the folder of its name; `devices` and `config` are in doctor/.
+extern const struct cli_command cli_bench;
+extern const struct cli_command cli_calibrate;
+extern const struct cli_command cli_check;
+extern const struct cli_command cli_config;
+extern const struct cli_command cli_conform;
+extern const struct cli_command cli_devices;
+extern const struct cli_command cli_doctor;
+extern const struct cli_command cli_fault;
+extern const struct cli_command cli_kernels;
+extern const struct cli_command cli_launch;
+extern const struct cli_command cli_perturb;
+extern const struct cli_command cli_run;
+extern const struct cli_command cli_sim;
+extern const struct cli_command cli_trace;
+extern const struct cli_command cli_train;
+
 // Prints "weir: SENTENCE" to stderr, in one piece; a progress line is erased first.
 //
 // Threads: safe.

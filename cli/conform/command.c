@@ -1,8 +1,6 @@
 // weir conform: runs the conformance suite over the configured chain. The chain is opened
 // here first, so that a chain that cannot be used is reported once and not as a failure of
 // every test.
-#include "cli/conform/command.h"
-
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -75,12 +75,12 @@ static json_t *test_list(const struct conform *conform, bool *ok)
     for (size_t i = 0; i < conform->count; i++) {
         const struct conform_result *result = &conform->results[i];
         json_t *test = json_object();
-        cli_json_set(test, "name", cli_json_string(result->name), ok);
-        cli_json_set(test, "outcome", json_string(outcome_names[result->outcome]), ok);
-        cli_json_set(test, "ms", cli_json_count(result->ms), ok);
+        weir_json_set(test, "name", cli_json_string(result->name), ok);
+        weir_json_set(test, "outcome", json_string(outcome_names[result->outcome]), ok);
+        weir_json_set(test, "ms", weir_json_count(result->ms), ok);
         if (result->text)
-            cli_json_set(test, "text", cli_json_string(result->text), ok);
-        cli_json_append(list, test, ok);
+            weir_json_set(test, "text", cli_json_string(result->text), ok);
+        weir_json_append(list, test, ok);
     }
     return list;
 }
@@ -101,17 +101,17 @@ int conform_print_json(const struct conform *conform, int code)
     };
     bool ok = true;
     json_t *root = json_object();
-    cli_json_set(root, "weir", json_string(weir_version()), &ok);
-    cli_json_set(root, "module", cli_json_string(conform->module), &ok);
-    cli_json_set(root, "plugins", cli_json_string(conform->plugins), &ok);
-    cli_json_set(root, "device", cli_json_string(conform->device), &ok);
-    cli_json_set(root, "platform", cli_json_string(conform->platform), &ok);
-    cli_json_set(root, "driver", cli_json_string(conform->driver), &ok);
+    weir_json_set(root, "weir", json_string(weir_version()), &ok);
+    weir_json_set(root, "module", cli_json_string(conform->module), &ok);
+    weir_json_set(root, "plugins", cli_json_string(conform->plugins), &ok);
+    weir_json_set(root, "device", cli_json_string(conform->device), &ok);
+    weir_json_set(root, "platform", cli_json_string(conform->platform), &ok);
+    weir_json_set(root, "driver", cli_json_string(conform->driver), &ok);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        cli_json_set(root, numbers[i].name, cli_json_count(numbers[i].value), &ok);
+        weir_json_set(root, numbers[i].name, weir_json_count(numbers[i].value), &ok);
     if (conform->exit_text)
-        cli_json_set(root, "exit", cli_json_string(conform->exit_text), &ok);
-    cli_json_set(root, "tests", test_list(conform, &ok), &ok);
+        weir_json_set(root, "exit", cli_json_string(conform->exit_text), &ok);
+    weir_json_set(root, "tests", test_list(conform, &ok), &ok);
     return cli_json_print(root, ok, code);
 }
 

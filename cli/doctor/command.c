@@ -1,6 +1,4 @@
 // weir doctor: a first word that is not the name of a member begins its own options.
-#include "cli/doctor/command.h"
-
 #include <string.h>
 
 #include "cli/common/options.h"

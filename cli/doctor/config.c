@@ -7,7 +7,6 @@
 #include "cli/common/json.h"
 #include "cli/common/options.h"
 #include "cli/common/table.h"
-#include "cli/doctor/command.h"
 #include "cli/runtime/open.h"
 #include "core/config/config.h"
 #include "core/module/loader.h"
@@ -30,11 +29,11 @@ static void show_settings(struct printer *printer, const char *section,
         weir_table_add(&printer->table, "%s = %s", setting->key->name, setting->text);
         weir_table_add(&printer->table, "%s", setting->origin);
         json_t *entry = json_object();
-        cli_json_set(entry, "value", cli_json_string(setting->text), &printer->ok);
-        cli_json_set(entry, "origin", cli_json_string(setting->origin), &printer->ok);
-        cli_json_set(object, setting->key->name, entry, &printer->ok);
+        weir_json_set(entry, "value", cli_json_string(setting->text), &printer->ok);
+        weir_json_set(entry, "origin", cli_json_string(setting->origin), &printer->ok);
+        weir_json_set(object, setting->key->name, entry, &printer->ok);
     }
-    cli_json_set(printer->root, section, object, &printer->ok);
+    weir_json_set(printer->root, section, object, &printer->ok);
 }
 
 // A section of the library's own.
@@ -147,8 +146,8 @@ static int print(struct printer *printer, const char *file, bool as_json)
 {
     if (as_json) {
         json_t *root = json_object();
-        cli_json_set(root, "file", cli_json_string(file), &printer->ok);
-        cli_json_set(root, "settings", json_incref(printer->root), &printer->ok);
+        weir_json_set(root, "file", cli_json_string(file), &printer->ok);
+        weir_json_set(root, "settings", json_incref(printer->root), &printer->ok);
         return cli_json_print(root, printer->ok, CLI_OK);
     }
     printf("%s is sound\n\n", file);

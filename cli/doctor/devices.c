@@ -1,6 +1,5 @@
 // weir devices: the devices that the configured backend lists, with their limits. Only an
 // open device has limits, so each is opened.
-#include "cli/doctor/command.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,8 +155,8 @@ static json_t *describe_limits(const struct weir_limits *source, bool *ok)
             value = json_pack("[I, I, I]", (json_int_t)limit->extent.x, (json_int_t)limit->extent.y,
                               (json_int_t)limit->extent.z);
         else
-            value = cli_json_count(limit->value);
-        cli_json_set(object, limit->name, value, ok);
+            value = weir_json_count(limit->value);
+        weir_json_set(object, limit->name, value, ok);
     }
     return object;
 }
@@ -165,14 +164,14 @@ static json_t *describe_limits(const struct weir_limits *source, bool *ok)
 static json_t *describe_device(const struct entry *entry, size_t index, bool *ok)
 {
     json_t *object = json_object();
-    cli_json_set(object, "index", cli_json_count(index), ok);
-    cli_json_set(object, "name", cli_json_string(entry->info.name), ok);
-    cli_json_set(object, "platform", cli_json_string(entry->info.platform), ok);
-    cli_json_set(object, "driver", cli_json_string(entry->info.driver), ok);
+    weir_json_set(object, "index", weir_json_count(index), ok);
+    weir_json_set(object, "name", cli_json_string(entry->info.name), ok);
+    weir_json_set(object, "platform", cli_json_string(entry->info.platform), ok);
+    weir_json_set(object, "driver", cli_json_string(entry->info.driver), ok);
     if (entry->opened)
-        cli_json_set(object, "limits", describe_limits(&entry->limits, ok), ok);
+        weir_json_set(object, "limits", describe_limits(&entry->limits, ok), ok);
     else
-        cli_json_set(object, "problem", cli_json_string(entry->problem), ok);
+        weir_json_set(object, "problem", cli_json_string(entry->problem), ok);
     return object;
 }
 
@@ -182,10 +181,10 @@ static int print_json(const struct listing *listing, int code)
     json_t *root = json_object();
     json_t *devices = json_array();
     for (size_t i = 0; i < listing->count; i++)
-        cli_json_append(devices, describe_device(&listing->entries[i], i, &ok), &ok);
-    cli_json_set(root, "weir", json_string(weir_version()), &ok);
-    cli_json_set(root, "module", cli_json_string(listing->backend), &ok);
-    cli_json_set(root, "devices", devices, &ok);
+        weir_json_append(devices, describe_device(&listing->entries[i], i, &ok), &ok);
+    weir_json_set(root, "weir", json_string(weir_version()), &ok);
+    weir_json_set(root, "module", cli_json_string(listing->backend), &ok);
+    weir_json_set(root, "devices", devices, &ok);
     return cli_json_print(root, ok, code);
 }
 

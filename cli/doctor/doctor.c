@@ -722,18 +722,18 @@ static int print_json(const struct doctor *doctor, int code)
     for (size_t i = 0; i < doctor->count; i++) {
         const struct doctor_finding *finding = &doctor->findings[i];
         json_t *entry = json_object();
-        cli_json_set(entry, "state", json_string(state_names[finding->state]), &ok);
-        cli_json_set(entry, "topic", json_string(finding->topic), &ok);
-        cli_json_set(entry, "text", cli_json_string(finding->text), &ok);
+        weir_json_set(entry, "state", json_string(state_names[finding->state]), &ok);
+        weir_json_set(entry, "topic", json_string(finding->topic), &ok);
+        weir_json_set(entry, "text", cli_json_string(finding->text), &ok);
         if (finding->state == DOCTOR_PROBLEM)
-            cli_json_set(entry, "remedy", cli_json_string(finding->remedy), &ok);
-        cli_json_append(list, entry, &ok);
+            weir_json_set(entry, "remedy", cli_json_string(finding->remedy), &ok);
+        weir_json_append(list, entry, &ok);
     }
-    cli_json_set(root, "weir", json_string(weir_version()), &ok);
-    cli_json_set(root, "problems", cli_json_count(doctor->problems), &ok);
-    cli_json_set(root, "complete", json_boolean(!doctor->incomplete), &ok);
-    cli_json_set(root, "findings", list, &ok);
-    cli_json_set(root, "load_report", cli_json_string(weir_load_report_text(doctor->report)), &ok);
+    weir_json_set(root, "weir", json_string(weir_version()), &ok);
+    weir_json_set(root, "problems", weir_json_count(doctor->problems), &ok);
+    weir_json_set(root, "complete", json_boolean(!doctor->incomplete), &ok);
+    weir_json_set(root, "findings", list, &ok);
+    weir_json_set(root, "load_report", cli_json_string(weir_load_report_text(doctor->report)), &ok);
     return cli_json_print(root, ok, code);
 }
 

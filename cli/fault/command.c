@@ -1,6 +1,4 @@
 // weir fault: options, and a single run.
-#include "cli/fault/command.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -29,8 +29,6 @@ struct fault_options {
     bool quiet;
 };
 
-// list.c
-
 // An operation that the plugin chose.
 struct fault_item {
     uint64_t number;
@@ -101,8 +99,6 @@ struct fault_plan {
 // Runs it once with the options' `at` or `one_in`, in the open.
 bool fault_run_open(const struct fault_options *options, const struct fault_folder *folder,
                     char **command, struct cli_program_end *out_end);
-
-// walk.c
 
 int fault_walk(const struct fault_options *options, const struct fault_folder *folder,
                char **command);

@@ -221,17 +221,17 @@ static void print_text(const struct fault_walk *walk)
 static json_t *run_json(const struct fault_run *run, bool *ok)
 {
     json_t *object = json_object();
-    cli_json_set(object, "fault", cli_json_string(run->fault), ok);
-    cli_json_set(object, "number", cli_json_count(run->item.number), ok);
-    cli_json_set(object, "kind", cli_json_string(run->item.kind), ok);
-    cli_json_set(object, "queue", cli_json_string(run->item.queue), ok);
-    cli_json_set(object, "label", cli_json_string(run->item.label), ok);
-    cli_json_set(object, "file", cli_json_string(run->item.file), ok);
-    cli_json_set(object, "line", json_integer(run->item.line), ok);
-    cli_json_set(object, "outcome", cli_json_string(fault_outcome_names[run->outcome]), ok);
-    cli_json_set(object, "finding", json_boolean(fault_is_finding(run->outcome)), ok);
-    cli_json_set(object, "exit", json_integer(run->code), ok);
-    cli_json_set(object, "last_line", cli_json_string(run->last_line), ok);
+    weir_json_set(object, "fault", cli_json_string(run->fault), ok);
+    weir_json_set(object, "number", weir_json_count(run->item.number), ok);
+    weir_json_set(object, "kind", cli_json_string(run->item.kind), ok);
+    weir_json_set(object, "queue", cli_json_string(run->item.queue), ok);
+    weir_json_set(object, "label", cli_json_string(run->item.label), ok);
+    weir_json_set(object, "file", cli_json_string(run->item.file), ok);
+    weir_json_set(object, "line", json_integer(run->item.line), ok);
+    weir_json_set(object, "outcome", cli_json_string(fault_outcome_names[run->outcome]), ok);
+    weir_json_set(object, "finding", json_boolean(fault_is_finding(run->outcome)), ok);
+    weir_json_set(object, "exit", json_integer(run->code), ok);
+    weir_json_set(object, "last_line", cli_json_string(run->last_line), ok);
     return object;
 }
 
@@ -241,10 +241,10 @@ static int print_json(const struct fault_walk *walk, int code)
     json_t *object = json_object();
     json_t *runs = json_array();
     for (size_t i = 0; i < walk->count; i++)
-        cli_json_append(runs, run_json(&walk->runs[i], &ok), &ok);
-    cli_json_set(object, "operations", cli_json_count(walk->operations), &ok);
-    cli_json_set(object, "findings", cli_json_count(count_findings(walk)), &ok);
-    cli_json_set(object, "runs", runs, &ok);
+        weir_json_append(runs, run_json(&walk->runs[i], &ok), &ok);
+    weir_json_set(object, "operations", weir_json_count(walk->operations), &ok);
+    weir_json_set(object, "findings", weir_json_count(count_findings(walk)), &ok);
+    weir_json_set(object, "runs", runs, &ok);
     return cli_json_print(object, ok, code);
 }
 

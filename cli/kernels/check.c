@@ -14,9 +14,9 @@ static int check_as_json(const struct kc_build *build, struct kc_result *result)
     const bool fine = kc_build(build, result, &report);
     bool ok = !report.failed;
     json_t *root = json_object();
-    cli_json_set(root, "sound", json_boolean(fine), &ok);
-    cli_json_set(root, "diagnostics", kernels_diagnostics(report.text ? report.text : "", &ok),
-                 &ok);
+    weir_json_set(root, "sound", json_boolean(fine), &ok);
+    weir_json_set(root, "diagnostics", kernels_diagnostics(report.text ? report.text : "", &ok),
+                  &ok);
     free(report.text);
     return cli_json_print(root, ok, fine ? CLI_OK : CLI_FAILED);
 }

@@ -368,14 +368,14 @@ static int print_json(const struct kc_kernels *kernels, const char *report,
     for (size_t k = 0; k < kernels->count; k++) {
         const struct usage usage = read_usage(report, kernels->items[k].name);
         json_t *entry = json_object();
-        cli_json_set(entry, "name", cli_json_string(kernels->items[k].name), &ok);
+        weir_json_set(entry, "name", cli_json_string(kernels->items[k].name), &ok);
         for (int i = 0; i < FIGURES; i++)
-            cli_json_set(entry, figures[i].key,
-                         usage.told[i] ? cli_json_count(usage.numbers[i]) : json_null(), &ok);
-        cli_json_append(list, entry, &ok);
+            weir_json_set(entry, figures[i].key,
+                          usage.told[i] ? weir_json_count(usage.numbers[i]) : json_null(), &ok);
+        weir_json_append(list, entry, &ok);
     }
-    cli_json_set(root, "architecture", json_string(architecture), &ok);
-    cli_json_set(root, "kernels", list, &ok);
+    weir_json_set(root, "architecture", json_string(architecture), &ok);
+    weir_json_set(root, "kernels", list, &ok);
     return cli_json_print(root, ok, CLI_OK);
 }
 

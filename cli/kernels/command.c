@@ -1,5 +1,3 @@
-#include "cli/kernels/command.h"
-
 #include "cli/common/options.h"
 #include "cli/kernels/kernels.h"
 

@@ -59,8 +59,6 @@ bool kernels_is_plain(const char *name);
 // A letter or '_' and then letters, digits and '_': how many characters.
 size_t kernels_identifier(const char *text);
 
-// twin.c
-
 // --cuda, --nvcc-option and --cuda-image.
 struct kernels_twin {
     const char *cuda;
@@ -71,8 +69,6 @@ struct kernels_twin {
 // Hands them to the build. False after a message: they do not go together, or with architectures.
 bool kernels_twin_take(const struct kernels_twin *twin, bool architectures_are_named,
                        struct kernels_source *source);
-
-// architectures.c
 
 enum {
     KERNELS_ARCHITECTURES_MOST = 16
@@ -101,19 +97,13 @@ bool kernels_architectures_are_known(const struct kc_tools *tools,
 
 struct kc_list kernels_architectures_list(struct kernels_architectures *list);
 
-// depfile.c
-
 // Writes a rule of make's: the target depends on the files that the joined text came from, on those
 // of the twin and on what these include. Returns an exit code, after a message if it is not 0.
 int kernels_write_depfile(const char *depfile, const char *target, const struct kc_build *build,
                           const char *text);
 
-// diagnostics.c
-
 // An array of {file, line, column, severity, message} of the lines of a report that begin a
 // diagnostic; file, line and column are null where there is none.
 json_t *kernels_diagnostics(const char *report, bool *ok);
-
-// code.c
 
 #endif

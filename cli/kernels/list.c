@@ -43,13 +43,13 @@ static json_t *parameters_of(const struct kc_kernel *kernel, bool *ok)
     for (size_t i = 0; i < kernel->parameter_count; i++) {
         const struct kc_parameter *parameter = &kernel->parameters[i];
         json_t *entry = json_object();
-        cli_json_set(entry, "name", cli_json_string(parameter->name), ok);
-        cli_json_set(entry, "type", cli_json_string(parameter->type), ok);
-        cli_json_set(entry, "kind", json_string(kind_names[parameter->kind]), ok);
-        cli_json_set(entry, "writable", json_boolean(parameter->writable), ok);
+        weir_json_set(entry, "name", cli_json_string(parameter->name), ok);
+        weir_json_set(entry, "type", cli_json_string(parameter->type), ok);
+        weir_json_set(entry, "kind", json_string(kind_names[parameter->kind]), ok);
+        weir_json_set(entry, "writable", json_boolean(parameter->writable), ok);
         if (parameter->kind == KC_VALUE)
-            cli_json_set(entry, "size", cli_json_count(parameter->size), ok);
-        cli_json_append(list, entry, ok);
+            weir_json_set(entry, "size", weir_json_count(parameter->size), ok);
+        weir_json_append(list, entry, ok);
     }
     return list;
 }
@@ -60,7 +60,7 @@ static json_t *block_of(const struct kc_kernel *kernel, bool *ok)
         return json_null();
     json_t *block = json_array();
     for (int i = 0; i < 3; i++)
-        cli_json_append(block, cli_json_count(kernel->block[i]), ok);
+        weir_json_append(block, weir_json_count(kernel->block[i]), ok);
     return block;
 }
 
@@ -71,12 +71,12 @@ static int print_json(const struct kc_kernels *kernels)
     json_t *list = json_array();
     for (size_t i = 0; i < kernels->count; i++) {
         json_t *entry = json_object();
-        cli_json_set(entry, "name", cli_json_string(kernels->items[i].name), &ok);
-        cli_json_set(entry, "required_block", block_of(&kernels->items[i], &ok), &ok);
-        cli_json_set(entry, "parameters", parameters_of(&kernels->items[i], &ok), &ok);
-        cli_json_append(list, entry, &ok);
+        weir_json_set(entry, "name", cli_json_string(kernels->items[i].name), &ok);
+        weir_json_set(entry, "required_block", block_of(&kernels->items[i], &ok), &ok);
+        weir_json_set(entry, "parameters", parameters_of(&kernels->items[i], &ok), &ok);
+        weir_json_append(list, entry, &ok);
     }
-    cli_json_set(root, "kernels", list, &ok);
+    weir_json_set(root, "kernels", list, &ok);
     return cli_json_print(root, ok, CLI_OK);
 }
 

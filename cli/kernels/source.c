@@ -179,7 +179,7 @@ static json_t *text_of(const char *text, size_t length)
 
 static json_t *number_of(bool known, unsigned long number)
 {
-    return known ? cli_json_count(number) : json_null();
+    return known ? weir_json_count(number) : json_null();
 }
 
 static void add(json_t *list, struct diagnostic diagnostic, bool *ok)
@@ -193,15 +193,15 @@ static void add(json_t *list, struct diagnostic diagnostic, bool *ok)
         has_column = false;
     }
     json_t *entry = json_object();
-    cli_json_set(entry, "file",
-                 diagnostic.place_length > 0 ? text_of(diagnostic.place, diagnostic.place_length)
-                                             : json_null(),
-                 ok);
-    cli_json_set(entry, "line", number_of(has_line, line), ok);
-    cli_json_set(entry, "column", number_of(has_column, column), ok);
-    cli_json_set(entry, "severity", json_string(diagnostic.severity), ok);
-    cli_json_set(entry, "message", text_of(diagnostic.message, diagnostic.message_length), ok);
-    cli_json_append(list, entry, ok);
+    weir_json_set(entry, "file",
+                  diagnostic.place_length > 0 ? text_of(diagnostic.place, diagnostic.place_length)
+                                              : json_null(),
+                  ok);
+    weir_json_set(entry, "line", number_of(has_line, line), ok);
+    weir_json_set(entry, "column", number_of(has_column, column), ok);
+    weir_json_set(entry, "severity", json_string(diagnostic.severity), ok);
+    weir_json_set(entry, "message", text_of(diagnostic.message, diagnostic.message_length), ok);
+    weir_json_append(list, entry, ok);
 }
 
 json_t *kernels_diagnostics(const char *report, bool *ok)

@@ -1,6 +1,4 @@
 // weir launch -n N PROGRAM...: the program as N ranks on this machine, with torchrun's variables.
-#include "cli/launch/command.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

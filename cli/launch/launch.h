@@ -44,8 +44,6 @@ struct rank {
     bool killed;  // it ran when the grace time was over
 };
 
-// lines.c
-
 // Standard output or standard error of this process.
 struct sink {
     int descriptor;
@@ -78,8 +76,6 @@ void stream_end(struct stream *stream);
 //
 // Errors: false with errno set; the sink is broken then.
 bool sink_write(struct sink *sink, bool *out_middle);
-
-// rank.c
 
 struct launch {
     const struct launch_options *options;
@@ -116,10 +112,6 @@ static inline bool rank_failed(const struct rank *rank)
 {
     return rank->signal || rank->code;
 }
-
-// signals.c
-
-// guard.c
 
 // watch.c
 

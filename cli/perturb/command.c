@@ -1,7 +1,5 @@
 // weir perturb COMMAND...: one run without the plugin, then one for each seed. What changes is the
 // result: the exit status, and what --compare and --output name.
-#include "cli/perturb/command.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

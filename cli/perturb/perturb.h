@@ -52,8 +52,6 @@ struct result {
     struct counts counts;
 };
 
-// result.c
-
 void result_finish(struct result *result);
 
 // Where two contents differ, counted from 1; 0: nowhere.

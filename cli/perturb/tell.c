@@ -150,11 +150,11 @@ static json_t *json_of_end(const struct cli_program_end *end, bool *ok)
 {
     json_t *object = json_object();
     const bool signalled = !end->late && end->code > CLI_SIGNALLED;
-    cli_json_set(object, "exit", end->late || signalled ? json_null() : json_integer(end->code),
-                 ok);
-    cli_json_set(object, "signal",
-                 signalled ? json_integer(end->code - CLI_SIGNALLED) : json_null(), ok);
-    cli_json_set(object, "late", json_boolean(end->late), ok);
+    weir_json_set(object, "exit", end->late || signalled ? json_null() : json_integer(end->code),
+                  ok);
+    weir_json_set(object, "signal",
+                  signalled ? json_integer(end->code - CLI_SIGNALLED) : json_null(), ok);
+    weir_json_set(object, "late", json_boolean(end->late), ok);
     return object;
 }
 
@@ -164,16 +164,16 @@ static json_t *json_of_change(const struct summary *summary, const struct change
     char text[TEXT_SIZE];
     json_t *object = json_of_end(&change->end, ok);
     json_t *files = json_object();
-    cli_json_set(object, "seed", cli_json_count(change->seed), ok);
-    cli_json_set(object, "output_line",
-                 change->output_line ? cli_json_count(change->output_line) : json_null(), ok);
+    weir_json_set(object, "seed", weir_json_count(change->seed), ok);
+    weir_json_set(object, "output_line",
+                  change->output_line ? weir_json_count(change->output_line) : json_null(), ok);
     for (size_t i = 0; i < settings->files.count; i++)
         if (change->file_lines[i])
-            cli_json_set(files, settings->files.items[i], cli_json_count(change->file_lines[i]),
-                         ok);
-    cli_json_set(object, "files", files, ok);
-    cli_json_set(object, "command",
-                 cli_json_string(show_command(settings, change->seed, text, sizeof text)), ok);
+            weir_json_set(files, settings->files.items[i], weir_json_count(change->file_lines[i]),
+                          ok);
+    weir_json_set(object, "files", files, ok);
+    weir_json_set(object, "command",
+                  cli_json_string(show_command(settings, change->seed, text, sizeof text)), ok);
     return object;
 }
 
@@ -183,20 +183,20 @@ int tell_json(const struct summary *summary, int code)
     json_t *root = json_object();
     json_t *changes = json_array();
     const struct counts *counts = &summary->counts;
-    cli_json_set(root, "mode", cli_json_string(summary->settings->mode), &ok);
-    cli_json_set(root, "unperturbed", json_of_end(&summary->plain->end, &ok), &ok);
-    cli_json_set(root, "first_seed", cli_json_count(summary->settings->first), &ok);
-    cli_json_set(root, "seeds", cli_json_count(summary->runs), &ok);
-    cli_json_set(root, "changed", cli_json_count(summary->changed), &ok);
+    weir_json_set(root, "mode", cli_json_string(summary->settings->mode), &ok);
+    weir_json_set(root, "unperturbed", json_of_end(&summary->plain->end, &ok), &ok);
+    weir_json_set(root, "first_seed", weir_json_count(summary->settings->first), &ok);
+    weir_json_set(root, "seeds", weir_json_count(summary->runs), &ok);
+    weir_json_set(root, "changed", weir_json_count(summary->changed), &ok);
     for (size_t i = 0; i < summary->change_count; i++)
-        cli_json_append(changes, json_of_change(summary, &summary->changes[i], &ok), &ok);
-    cli_json_set(root, "changes", changes, &ok);
-    cli_json_set(root, "reproduced",
-                 summary->changed ? json_boolean(summary->changes[0].again) : json_null(), &ok);
-    cli_json_set(root, "operations", cli_json_count(counts->operations), &ok);
-    cli_json_set(root, "choices", cli_json_count(counts->choices), &ok);
-    cli_json_set(root, "by_the_clock", cli_json_count(counts->idle + counts->stalled), &ok);
-    cli_json_set(root, "reversed", cli_json_count(counts->reversed), &ok);
-    cli_json_set(root, "interrupted", json_boolean(summary->signal != 0), &ok);
+        weir_json_append(changes, json_of_change(summary, &summary->changes[i], &ok), &ok);
+    weir_json_set(root, "changes", changes, &ok);
+    weir_json_set(root, "reproduced",
+                  summary->changed ? json_boolean(summary->changes[0].again) : json_null(), &ok);
+    weir_json_set(root, "operations", weir_json_count(counts->operations), &ok);
+    weir_json_set(root, "choices", weir_json_count(counts->choices), &ok);
+    weir_json_set(root, "by_the_clock", weir_json_count(counts->idle + counts->stalled), &ok);
+    weir_json_set(root, "reversed", weir_json_count(counts->reversed), &ok);
+    weir_json_set(root, "interrupted", json_boolean(summary->signal != 0), &ok);
     return cli_json_print(root, ok, code);
 }

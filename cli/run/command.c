@@ -1,6 +1,4 @@
 // weir run: the table of the pipelines.
-#include "cli/run/command.h"
-
 #include "cli/common/options.h"
 #include "cli/run/run.h"
 

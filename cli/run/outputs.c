@@ -263,19 +263,19 @@ static bool write_overlay(struct target *target, const char *path, struct weir_i
 static json_t *describe_input(const struct run_image *image, bool *ok)
 {
     json_t *object = json_object();
-    cli_json_set(object, "path", cli_json_string(image->path), ok);
-    cli_json_set(object, "kind", json_string(image->info.kind), ok);
-    cli_json_set(object, "width", json_integer(image->info.width), ok);
-    cli_json_set(object, "height", json_integer(image->info.height), ok);
+    weir_json_set(object, "path", cli_json_string(image->path), ok);
+    weir_json_set(object, "kind", json_string(image->info.kind), ok);
+    weir_json_set(object, "width", json_integer(image->info.width), ok);
+    weir_json_set(object, "height", json_integer(image->info.height), ok);
     return object;
 }
 
 static json_t *describe_balance(const float *balance, bool *ok)
 {
     json_t *object = json_object();
-    cli_json_set(object, "propositional", json_real((double)balance[0]), ok);
-    cli_json_set(object, "perspectival", json_real((double)balance[1]), ok);
-    cli_json_set(object, "participatory", json_real((double)balance[2]), ok);
+    weir_json_set(object, "propositional", json_real((double)balance[0]), ok);
+    weir_json_set(object, "perspectival", json_real((double)balance[1]), ok);
+    weir_json_set(object, "participatory", json_real((double)balance[2]), ok);
     return object;
 }
 
@@ -283,7 +283,7 @@ static json_t *describe_sides(const struct weir_arr_coc_output *output, bool *ok
 {
     json_t *list = json_array();
     for (uint32_t i = 0; i < output->patch_count; i++)
-        cli_json_append(list, json_integer(output->patches[3 * i + 1]), ok);
+        weir_json_append(list, json_integer(output->patches[3 * i + 1]), ok);
     return list;
 }
 
@@ -291,11 +291,11 @@ static json_t *describe_device(const struct run_facts *facts, const struct weir_
                                bool *ok)
 {
     json_t *object = json_object();
-    cli_json_set(object, "module", cli_json_string(facts->module), ok);
-    cli_json_set(object, "module_version", cli_json_string(facts->module_version), ok);
-    cli_json_set(object, "name", cli_json_string(device->name), ok);
-    cli_json_set(object, "platform", cli_json_string(device->platform), ok);
-    cli_json_set(object, "driver", cli_json_string(device->driver), ok);
+    weir_json_set(object, "module", cli_json_string(facts->module), ok);
+    weir_json_set(object, "module_version", cli_json_string(facts->module_version), ok);
+    weir_json_set(object, "name", cli_json_string(device->name), ok);
+    weir_json_set(object, "platform", cli_json_string(device->platform), ok);
+    weir_json_set(object, "driver", cli_json_string(device->driver), ok);
     return object;
 }
 
@@ -304,15 +304,15 @@ static json_t *describe_times(const struct run_facts *facts, const struct run_ti
 {
     json_t *object = json_object();
     const uint64_t mean = times->count ? times->latency_total_ns / times->count : 0;
-    cli_json_set(object, "runs", cli_json_count(times->count), ok);
-    cli_json_set(object, "latency_min_ns", cli_json_count(times->latency_min_ns), ok);
-    cli_json_set(object, "latency_mean_ns", cli_json_count(mean), ok);
-    cli_json_set(object, "latency_max_ns", cli_json_count(times->latency_max_ns), ok);
+    weir_json_set(object, "runs", weir_json_count(times->count), ok);
+    weir_json_set(object, "latency_min_ns", weir_json_count(times->latency_min_ns), ok);
+    weir_json_set(object, "latency_mean_ns", weir_json_count(mean), ok);
+    weir_json_set(object, "latency_max_ns", weir_json_count(times->latency_max_ns), ok);
     json_t *stages = json_object();
     for (int i = 0; times->timed > 0 && i < RUN_STAGES && facts->stages[i]; i++)
-        cli_json_set(stages, facts->stages[i], cli_json_count(times->busy_ns[i] / times->timed),
-                     ok);
-    cli_json_set(object, "stage_mean_ns", stages, ok);
+        weir_json_set(stages, facts->stages[i], weir_json_count(times->busy_ns[i] / times->timed),
+                      ok);
+    weir_json_set(object, "stage_mean_ns", stages, ok);
     return object;
 }
 
@@ -321,22 +321,22 @@ static json_t *describe(const struct run *run, const struct run_image *image, bo
     const struct run_facts *facts = &run->facts;
     const struct weir_arr_coc_output *out = &image->result.output;
     json_t *root = json_object();
-    cli_json_set(root, "weir", json_string(weir_version()), ok);
-    cli_json_set(root, "image", describe_input(image, ok), ok);
-    cli_json_set(root, "weights_file", cli_json_string(facts->weights), ok);
-    cli_json_set(root, "query_file", facts->query ? cli_json_string(facts->query) : json_null(),
-                 ok);
+    weir_json_set(root, "weir", json_string(weir_version()), ok);
+    weir_json_set(root, "image", describe_input(image, ok), ok);
+    weir_json_set(root, "weights_file", cli_json_string(facts->weights), ok);
+    weir_json_set(root, "query_file", facts->query ? cli_json_string(facts->query) : json_null(),
+                  ok);
     if (!facts->query)
-        cli_json_set(root, "query_seed", json_integer(RUN_QUERY_SEED), ok);
-    cli_json_set(root, "side", json_integer(facts->sizes.side), ok);
-    cli_json_set(root, "grid", json_integer(facts->sizes.grid), ok);
-    cli_json_set(root, "budget", json_integer(facts->sizes.budget), ok);
-    cli_json_set(root, "tokens", json_integer(out->token_count), ok);
-    cli_json_set(root, "patches", json_integer(out->patch_count), ok);
-    cli_json_set(root, "sides", describe_sides(out, ok), ok);
-    cli_json_set(root, "weights", describe_balance(out->balance, ok), ok);
-    cli_json_set(root, "device", describe_device(facts, &image->device->info, ok), ok);
-    cli_json_set(root, "times", describe_times(facts, &image->times, ok), ok);
+        weir_json_set(root, "query_seed", json_integer(RUN_QUERY_SEED), ok);
+    weir_json_set(root, "side", json_integer(facts->sizes.side), ok);
+    weir_json_set(root, "grid", json_integer(facts->sizes.grid), ok);
+    weir_json_set(root, "budget", json_integer(facts->sizes.budget), ok);
+    weir_json_set(root, "tokens", json_integer(out->token_count), ok);
+    weir_json_set(root, "patches", json_integer(out->patch_count), ok);
+    weir_json_set(root, "sides", describe_sides(out, ok), ok);
+    weir_json_set(root, "weights", describe_balance(out->balance, ok), ok);
+    weir_json_set(root, "device", describe_device(facts, &image->device->info, ok), ok);
+    weir_json_set(root, "times", describe_times(facts, &image->times, ok), ok);
     return root;
 }
 
@@ -345,8 +345,7 @@ static bool write_json(struct target *target, const char *path, struct weir_io_e
     bool ok = true;
     size_t size;
     json_t *root = describe(target->run, target->image, &ok);
-    char *text = ok ? cli_json_text(root, &size) : NULL;
-    json_decref(root);
+    char *text = weir_json_text(root, ok, CLI_JSON_TEXT, &size);
     if (!text)
         return weir_io_fail(error, path, "no memory to write it");
     ok = weir_file_write(path, text, size, error->message, sizeof error->message);

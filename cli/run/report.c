@@ -203,10 +203,10 @@ static json_t *stage_list(const struct weir_pipeline_statistics *s, bool *ok)
     json_t *list = json_array();
     for (uint32_t i = 0; s->timed_frames > 0 && i < s->stage_count; i++) {
         json_t *stage = json_object();
-        cli_json_set(stage, "name", json_string(s->stages[i].name), ok);
-        cli_json_set(stage, "busy_ns", cli_json_count(s->stages[i].busy_ns), ok);
-        cli_json_set(stage, "wait_ns", cli_json_count(s->stages[i].wait_ns), ok);
-        cli_json_append(list, stage, ok);
+        weir_json_set(stage, "name", json_string(s->stages[i].name), ok);
+        weir_json_set(stage, "busy_ns", weir_json_count(s->stages[i].busy_ns), ok);
+        weir_json_set(stage, "wait_ns", weir_json_count(s->stages[i].wait_ns), ok);
+        weir_json_append(list, stage, ok);
     }
     return list;
 }
@@ -216,13 +216,13 @@ static json_t *describe_video(const struct run *run, bool *ok)
     struct run_video_facts facts;
     json_t *object = json_object();
     run_video_figures(run, &facts);
-    cli_json_set(object, "path", cli_json_string(facts.path), ok);
-    cli_json_set(object, "name", cli_json_string(facts.name), ok);
-    cli_json_set(object, "width", json_integer(facts.width), ok);
-    cli_json_set(object, "height", json_integer(facts.height), ok);
-    cli_json_set(object, "frames_per_second", json_real(facts.rate), ok);
-    cli_json_set(object, "frames", cli_json_count(facts.frames), ok);
-    cli_json_set(object, "dropped", cli_json_count(run->statistics.dropped), ok);
+    weir_json_set(object, "path", cli_json_string(facts.path), ok);
+    weir_json_set(object, "name", cli_json_string(facts.name), ok);
+    weir_json_set(object, "width", json_integer(facts.width), ok);
+    weir_json_set(object, "height", json_integer(facts.height), ok);
+    weir_json_set(object, "frames_per_second", json_real(facts.rate), ok);
+    weir_json_set(object, "frames", weir_json_count(facts.frames), ok);
+    weir_json_set(object, "dropped", weir_json_count(run->statistics.dropped), ok);
     return object;
 }
 
@@ -232,13 +232,13 @@ static json_t *image_list(const struct run *run, bool *ok)
     for (size_t i = 0; i < run->image_count; i++) {
         const struct run_image *image = &run->images[i];
         json_t *entry = json_object();
-        cli_json_set(entry, "path", cli_json_string(image->path), ok);
-        cli_json_set(entry, "name", cli_json_string(image->name), ok);
-        cli_json_set(entry, "written", json_boolean(image->written), ok);
-        cli_json_set(entry, "failed", json_boolean(image->failed), ok);
-        cli_json_set(entry, "runs", cli_json_count(image->times.count), ok);
-        cli_json_set(entry, "runs_that_differ", cli_json_count(image->different), ok);
-        cli_json_append(list, entry, ok);
+        weir_json_set(entry, "path", cli_json_string(image->path), ok);
+        weir_json_set(entry, "name", cli_json_string(image->name), ok);
+        weir_json_set(entry, "written", json_boolean(image->written), ok);
+        weir_json_set(entry, "failed", json_boolean(image->failed), ok);
+        weir_json_set(entry, "runs", weir_json_count(image->times.count), ok);
+        weir_json_set(entry, "runs_that_differ", weir_json_count(image->different), ok);
+        weir_json_append(list, entry, ok);
     }
     return list;
 }
@@ -246,11 +246,11 @@ static json_t *image_list(const struct run *run, bool *ok)
 static json_t *latency(const struct weir_pipeline_statistics *s, bool *ok)
 {
     json_t *object = json_object();
-    cli_json_set(object, "min", cli_json_count(s->latency_min_ns), ok);
-    cli_json_set(object, "mean", cli_json_count(s->latency_mean_ns), ok);
-    cli_json_set(object, "p50", cli_json_count(s->latency_p50_ns), ok);
-    cli_json_set(object, "p99", cli_json_count(s->latency_p99_ns), ok);
-    cli_json_set(object, "max", cli_json_count(s->latency_max_ns), ok);
+    weir_json_set(object, "min", weir_json_count(s->latency_min_ns), ok);
+    weir_json_set(object, "mean", weir_json_count(s->latency_mean_ns), ok);
+    weir_json_set(object, "p50", weir_json_count(s->latency_p50_ns), ok);
+    weir_json_set(object, "p99", weir_json_count(s->latency_p99_ns), ok);
+    weir_json_set(object, "max", weir_json_count(s->latency_max_ns), ok);
     return object;
 }
 
@@ -261,16 +261,16 @@ static json_t *device_list(const struct run *run, bool *ok)
         const struct run_device *device = &run->shown[i];
         const struct weir_pipeline_statistics *s = &device->statistics;
         json_t *entry = json_object();
-        cli_json_set(entry, "device", cli_json_string(device->info.name), ok);
-        cli_json_set(entry, "frames", cli_json_count(s->succeeded), ok);
-        cli_json_set(entry, "frames_failed", cli_json_count(s->failed), ok);
-        cli_json_set(entry, "in_flight_max", cli_json_count(s->in_flight_max), ok);
-        cli_json_set(entry, "wall_ns", cli_json_count(s->wall_ns), ok);
-        cli_json_set(entry, "busy_ns", cli_json_count(s->busy_ns), ok);
-        cli_json_set(entry, "covered_ns", cli_json_count(s->covered_ns), ok);
-        cli_json_set(entry, "latency_ns", latency(s, ok), ok);
-        cli_json_set(entry, "stages", stage_list(s, ok), ok);
-        cli_json_append(list, entry, ok);
+        weir_json_set(entry, "device", cli_json_string(device->info.name), ok);
+        weir_json_set(entry, "frames", weir_json_count(s->succeeded), ok);
+        weir_json_set(entry, "frames_failed", weir_json_count(s->failed), ok);
+        weir_json_set(entry, "in_flight_max", weir_json_count(s->in_flight_max), ok);
+        weir_json_set(entry, "wall_ns", weir_json_count(s->wall_ns), ok);
+        weir_json_set(entry, "busy_ns", weir_json_count(s->busy_ns), ok);
+        weir_json_set(entry, "covered_ns", weir_json_count(s->covered_ns), ok);
+        weir_json_set(entry, "latency_ns", latency(s, ok), ok);
+        weir_json_set(entry, "stages", stage_list(s, ok), ok);
+        weir_json_append(list, entry, ok);
     }
     return list;
 }
@@ -279,11 +279,11 @@ static json_t *warm_frames(const struct run *run, bool *ok)
 {
     const struct weir_pipeline_statistics warm = run_warm_statistics(run);
     json_t *object = json_object();
-    cli_json_set(object, "frames", cli_json_count(warm.succeeded), ok);
-    cli_json_set(object, "wall_ns", cli_json_count(warm.wall_ns), ok);
-    cli_json_set(object, "frames_per_second", json_real(frames_per_second(&warm)), ok);
-    cli_json_set(object, "latency_ns", latency(&warm, ok), ok);
-    cli_json_set(object, "stages", stage_list(&warm, ok), ok);
+    weir_json_set(object, "frames", weir_json_count(warm.succeeded), ok);
+    weir_json_set(object, "wall_ns", weir_json_count(warm.wall_ns), ok);
+    weir_json_set(object, "frames_per_second", json_real(frames_per_second(&warm)), ok);
+    weir_json_set(object, "latency_ns", latency(&warm, ok), ok);
+    weir_json_set(object, "stages", stage_list(&warm, ok), ok);
     return object;
 }
 
@@ -308,23 +308,23 @@ int run_print_json(const struct run *run, int code)
     };
     bool ok = true;
     json_t *root = json_object();
-    cli_json_set(root, "weir", json_string(weir_version()), &ok);
-    cli_json_set(root, "module", cli_json_string(run->facts.module), &ok);
-    cli_json_set(root, "module_version", cli_json_string(run->facts.module_version), &ok);
-    cli_json_set(root, "device", cli_json_string(run->shown[0].info.name), &ok);
-    cli_json_set(root, "platform", cli_json_string(run->shown[0].info.platform), &ok);
-    cli_json_set(root, "driver", cli_json_string(run->shown[0].info.driver), &ok);
-    cli_json_set(root, "output", cli_json_string(run->output), &ok);
-    cli_json_set(root, "frames_per_second", json_real(frames_per_second(s)), &ok);
+    weir_json_set(root, "weir", json_string(weir_version()), &ok);
+    weir_json_set(root, "module", cli_json_string(run->facts.module), &ok);
+    weir_json_set(root, "module_version", cli_json_string(run->facts.module_version), &ok);
+    weir_json_set(root, "device", cli_json_string(run->shown[0].info.name), &ok);
+    weir_json_set(root, "platform", cli_json_string(run->shown[0].info.platform), &ok);
+    weir_json_set(root, "driver", cli_json_string(run->shown[0].info.driver), &ok);
+    weir_json_set(root, "output", cli_json_string(run->output), &ok);
+    weir_json_set(root, "frames_per_second", json_real(frames_per_second(s)), &ok);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        cli_json_set(root, numbers[i].name, cli_json_count(numbers[i].value), &ok);
-    cli_json_set(root, "latency_ns", latency(s, &ok), &ok);
-    cli_json_set(root, "stages", stage_list(s, &ok), &ok);
-    cli_json_set(root, "warm", warm_frames(run, &ok), &ok);
-    cli_json_set(root, "devices", device_list(run, &ok), &ok);
+        weir_json_set(root, numbers[i].name, weir_json_count(numbers[i].value), &ok);
+    weir_json_set(root, "latency_ns", latency(s, &ok), &ok);
+    weir_json_set(root, "stages", stage_list(s, &ok), &ok);
+    weir_json_set(root, "warm", warm_frames(run, &ok), &ok);
+    weir_json_set(root, "devices", device_list(run, &ok), &ok);
     if (run->video)
-        cli_json_set(root, "video", describe_video(run, &ok), &ok);
+        weir_json_set(root, "video", describe_video(run, &ok), &ok);
     else
-        cli_json_set(root, "images", image_list(run, &ok), &ok);
+        weir_json_set(root, "images", image_list(run, &ok), &ok);
     return run->video ? cli_json_print_line(root, ok, code) : cli_json_print(root, ok, code);
 }

@@ -217,13 +217,13 @@ static void describe_output(json_t *line, const struct weir_arr_coc_output *outp
     json_t *sides = json_array();
     json_t *weights = json_array();
     for (uint32_t i = 0; i < output->patch_count; i++)
-        cli_json_append(sides, json_integer(output->patches[(size_t)3 * i + 1]), ok);
+        weir_json_append(sides, json_integer(output->patches[(size_t)3 * i + 1]), ok);
     for (int i = 0; i < 3; i++)
-        cli_json_append(weights, json_real((double)output->balance[i]), ok);
-    cli_json_set(line, "tokens", json_integer(output->token_count), ok);
-    cli_json_set(line, "patches", json_integer(output->patch_count), ok);
-    cli_json_set(line, "sides", sides, ok);
-    cli_json_set(line, "weights", weights, ok);
+        weir_json_append(weights, json_real((double)output->balance[i]), ok);
+    weir_json_set(line, "tokens", json_integer(output->token_count), ok);
+    weir_json_set(line, "patches", json_integer(output->patch_count), ok);
+    weir_json_set(line, "sides", sides, ok);
+    weir_json_set(line, "weights", weights, ok);
 }
 
 static json_t *describe_frame(const struct video_frame *frame, const struct run_device *device,
@@ -231,23 +231,22 @@ static json_t *describe_frame(const struct video_frame *frame, const struct run_
                               const struct weir_pipeline_result *result, bool *ok)
 {
     json_t *line = json_object();
-    cli_json_set(line, "frame", cli_json_count(frame->number), ok);
-    cli_json_set(line, "status", json_string(word_of(result->status)), ok);
-    cli_json_set(line, "latency_ns", cli_json_count(result->latency_ns), ok);
+    weir_json_set(line, "frame", weir_json_count(frame->number), ok);
+    weir_json_set(line, "status", json_string(word_of(result->status)), ok);
+    weir_json_set(line, "latency_ns", weir_json_count(result->latency_ns), ok);
     if (result->status == WEIR_OK || result->error)
-        cli_json_set(line, "device", json_integer(device - device->run->devices), ok);
+        weir_json_set(line, "device", json_integer(device - device->run->devices), ok);
     if (output)
         describe_output(line, output, ok);
     if (result->error)
-        cli_json_set(line, "error", cli_json_string(result->error->message), ok);
+        weir_json_set(line, "error", cli_json_string(result->error->message), ok);
     return line;
 }
 
 static void write_line(struct run_video *video, json_t *line, bool ok)
 {
     size_t size;
-    char *text = ok ? cli_json_line(line, &size) : NULL;
-    json_decref(line);
+    char *text = weir_json_text(line, ok, CLI_JSON_LINE, &size);
     if (!text) {
         errno = ENOMEM;
         break_off(video, "a frame's line");

@@ -1,6 +1,4 @@
 // weir sim: a first word that is not the name of a member begins the options of a run.
-#include "cli/sim/command.h"
-
 #include <string.h>
 
 #include "base/text.h"

@@ -79,7 +79,7 @@ static json_t *settings_json(const struct sweep *sweep, size_t run, bool *ok)
     json_t *object = json_object();
     sweep_settings(sweep, run, &settings);
     for (size_t i = 0; i < settings.count; i++)
-        cli_json_set(object, settings.items[i].key, cli_json_string(settings.items[i].value), ok);
+        weir_json_set(object, settings.items[i].key, cli_json_string(settings.items[i].value), ok);
     return object;
 }
 
@@ -87,23 +87,23 @@ static json_t *run_json(const struct sweep *sweep, size_t run, bool *ok)
 {
     const struct sweep_point *point = &sweep->points[run];
     json_t *object = json_object();
-    cli_json_set(object, "gpu", cli_json_string(sweep->gpus.items[run / sweep->per_gpu]), ok);
-    cli_json_set(object, "settings", settings_json(sweep, run, ok), ok);
-    cli_json_set(object, "span_ns", cli_json_count((uint64_t)point->span_ns), ok);
-    cli_json_set(object, "copies_hidden",
-                 isnan(point->hidden) ? json_null() : json_real(point->hidden), ok);
-    cli_json_set(object, "idle", json_real(point->idle), ok);
-    cli_json_set(object, "bound_ns", cli_json_count((uint64_t)point->bound_ns), ok);
-    cli_json_set(object, "bound_engine", cli_json_string(point->bound_engine), ok);
+    weir_json_set(object, "gpu", cli_json_string(sweep->gpus.items[run / sweep->per_gpu]), ok);
+    weir_json_set(object, "settings", settings_json(sweep, run, ok), ok);
+    weir_json_set(object, "span_ns", weir_json_count((uint64_t)point->span_ns), ok);
+    weir_json_set(object, "copies_hidden",
+                  isnan(point->hidden) ? json_null() : json_real(point->hidden), ok);
+    weir_json_set(object, "idle", json_real(point->idle), ok);
+    weir_json_set(object, "bound_ns", weir_json_count((uint64_t)point->bound_ns), ok);
+    weir_json_set(object, "bound_engine", cli_json_string(point->bound_engine), ok);
     return object;
 }
 
 static json_t *best_json(const struct sweep *sweep, size_t gpu, bool *ok)
 {
     json_t *object = run_json(sweep, sweep->best[gpu], ok);
-    cli_json_set(object, "within_1_percent", settings_json(sweep, sweep_enough(sweep, gpu), ok),
-                 ok);
-    cli_json_set(object, "trace", cli_json_string(sweep->traces[gpu]), ok);
+    weir_json_set(object, "within_1_percent", settings_json(sweep, sweep_enough(sweep, gpu), ok),
+                  ok);
+    weir_json_set(object, "trace", cli_json_string(sweep->traces[gpu]), ok);
     return object;
 }
 
@@ -114,10 +114,10 @@ int sweep_tell_json(const struct sweep *sweep)
     json_t *runs = json_array();
     json_t *best = json_array();
     for (size_t i = 0; i < sweep->gpus.count * sweep->per_gpu; i++)
-        cli_json_append(runs, run_json(sweep, i, &ok), &ok);
+        weir_json_append(runs, run_json(sweep, i, &ok), &ok);
     for (size_t i = 0; i < sweep->gpus.count; i++)
-        cli_json_append(best, best_json(sweep, i, &ok), &ok);
-    cli_json_set(all, "runs", runs, &ok);
-    cli_json_set(all, "best", best, &ok);
+        weir_json_append(best, best_json(sweep, i, &ok), &ok);
+    weir_json_set(all, "runs", runs, &ok);
+    weir_json_set(all, "best", best, &ok);
     return cli_json_print(all, ok, CLI_OK);
 }

@@ -68,10 +68,10 @@ static json_t *run_json(const struct sim_run *run, bool *ok)
 {
     json_t *object = json_object();
     char *text = weir_report_json(run->report);
-    cli_json_set(object, "gpu", cli_json_string(run->gpu), ok);
-    cli_json_set(object, "what_if", cli_json_string(run->what_if), ok);
-    cli_json_set(object, "trace", cli_json_string(run->trace), ok);
-    cli_json_set(object, "report", text ? weir_json_load(text, strlen(text), 0, NULL) : NULL, ok);
+    weir_json_set(object, "gpu", cli_json_string(run->gpu), ok);
+    weir_json_set(object, "what_if", cli_json_string(run->what_if), ok);
+    weir_json_set(object, "trace", cli_json_string(run->trace), ok);
+    weir_json_set(object, "report", text ? weir_json_load(text, strlen(text), 0, NULL) : NULL, ok);
     weir_report_free_text(&text);
     return object;
 }
@@ -82,7 +82,7 @@ int cli_sim_tell_json(const struct sim_runs *runs)
     json_t *all = json_object();
     json_t *list = json_array();
     for (size_t i = 0; i < runs->count; i++)
-        cli_json_append(list, run_json(&runs->items[i], &ok), &ok);
-    cli_json_set(all, "runs", list, &ok);
+        weir_json_append(list, run_json(&runs->items[i], &ok), &ok);
+    weir_json_set(all, "runs", list, &ok);
     return cli_json_print(all, ok, CLI_OK);
 }

@@ -1,6 +1,4 @@
 // weir trace: its commands, and those of them that only hand a trace on.
-#include "cli/trace/command.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

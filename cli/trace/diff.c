@@ -217,9 +217,9 @@ static bool print_text(weir_report *const reports[2])
 static void set_sides(json_t *object, const char *key, uint64_t before, uint64_t after, bool *ok)
 {
     json_t *sides = json_object();
-    cli_json_set(sides, "before", cli_json_count(before), ok);
-    cli_json_set(sides, "after", cli_json_count(after), ok);
-    cli_json_set(object, key, sides, ok);
+    weir_json_set(sides, "before", weir_json_count(before), ok);
+    weir_json_set(sides, "after", weir_json_count(after), ok);
+    weir_json_set(object, key, sides, ok);
 }
 
 static json_t *describe_entries(const struct entries *entries, bool *ok)
@@ -228,10 +228,10 @@ static json_t *describe_entries(const struct entries *entries, bool *ok)
     for (size_t i = 0; i < entries->count; i++) {
         const struct entry *entry = &entries->items[i];
         json_t *object = json_object();
-        cli_json_set(object, "name", cli_json_string(entry->name), ok);
+        weir_json_set(object, "name", cli_json_string(entry->name), ok);
         set_sides(object, "ns", entry->ns[0], entry->ns[1], ok);
         set_sides(object, "count", entry->count[0], entry->count[1], ok);
-        cli_json_append(list, object, ok);
+        weir_json_append(list, object, ok);
     }
     return list;
 }
@@ -252,7 +252,7 @@ static int print_json(weir_report *const reports[2], int code)
             ok = false;
             break;
         }
-        cli_json_set(root, sections[i].name, describe_entries(&entries, &ok), &ok);
+        weir_json_set(root, sections[i].name, describe_entries(&entries, &ok), &ok);
         free(entries.items);
     }
     return cli_json_print(root, ok, code);

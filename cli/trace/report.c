@@ -243,9 +243,9 @@ static bool take_conditions(struct conditions *conditions, int *argc, char **arg
 static json_t *describe(const char *condition, const struct weir_report_finding *check, bool *ok)
 {
     json_t *object = json_object();
-    cli_json_set(object, "condition", cli_json_string(condition), ok);
-    cli_json_set(object, "holds", json_boolean(check->holds), ok);
-    cli_json_set(object, "sentence", cli_json_string(check->sentence), ok);
+    weir_json_set(object, "condition", cli_json_string(condition), ok);
+    weir_json_set(object, "holds", json_boolean(check->holds), ok);
+    weir_json_set(object, "sentence", cli_json_string(check->sentence), ok);
     return object;
 }
 
@@ -264,7 +264,7 @@ static int check_all(const weir_report *report, const struct conditions *conditi
         if (!check.holds)
             code = CLI_FAILED;
         if (json)
-            cli_json_append(list, describe(conditions->texts[i], &check, &ok), &ok);
+            weir_json_append(list, describe(conditions->texts[i], &check, &ok), &ok);
         else
             printf("%s: %s\n", check.holds ? "holds" : "fails", check.sentence);
     }

@@ -252,14 +252,14 @@ static int print_json(const struct timeline *timeline)
         json_t *object = json_object();
         json_t *busy = json_array();
         for (size_t cell = 0; cell < timeline->cells; cell++)
-            cli_json_append(busy, cli_json_count(row->busy[cell]), &ok);
-        cli_json_set(object, "label", cli_json_string(row->label), &ok);
-        cli_json_set(object, "busy_ns", busy, &ok);
-        cli_json_append(rows, object, &ok);
+            weir_json_append(busy, weir_json_count(row->busy[cell]), &ok);
+        weir_json_set(object, "label", cli_json_string(row->label), &ok);
+        weir_json_set(object, "busy_ns", busy, &ok);
+        weir_json_append(rows, object, &ok);
     }
-    cli_json_set(root, "begin_ns", cli_json_count(timeline->begin - timeline->origin), &ok);
-    cli_json_set(root, "end_ns", cli_json_count(timeline->end - timeline->origin), &ok);
-    cli_json_set(root, "rows", rows, &ok);
+    weir_json_set(root, "begin_ns", weir_json_count(timeline->begin - timeline->origin), &ok);
+    weir_json_set(root, "end_ns", weir_json_count(timeline->end - timeline->origin), &ok);
+    weir_json_set(root, "rows", rows, &ok);
     return cli_json_print(root, ok, CLI_OK);
 }
 

@@ -1,7 +1,5 @@
 // weir train: from the command line to the figures. Rank 0 alone prints them; every rank prints its
 // errors.
-#include "cli/train/command.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -163,31 +163,31 @@ static json_t *values(const float *numbers, uint64_t count, bool *ok)
 {
     json_t *list = json_array();
     for (uint64_t i = 0; i < count; i++)
-        cli_json_append(list, json_real((double)numbers[i]), ok);
+        weir_json_append(list, json_real((double)numbers[i]), ok);
     return list;
 }
 
 static json_t *buckets(const struct weir_train_figures *f, bool *ok)
 {
     json_t *object = json_object();
-    cli_json_set(object, "count", cli_json_count(f->plan.bucket_count), ok);
-    cli_json_set(object, "bytes", cli_json_count(f->plan.bytes), ok);
-    cli_json_set(object, "cap_bytes", cli_json_count(f->plan.cap_bytes), ok);
-    cli_json_set(object, "first_bytes", cli_json_count(f->plan.first_bytes), ok);
-    cli_json_set(object, "reductions", cli_json_count(f->buckets.reductions), ok);
-    cli_json_set(object, "reduced_bytes", cli_json_count(f->buckets.reduced_bytes), ok);
-    cli_json_set(object, "timed_steps", cli_json_count(f->buckets.timed_steps), ok);
-    cli_json_set(object, "hidden_ns", cli_json_count(f->buckets.hidden_ns), ok);
-    cli_json_set(object, "exposed_ns", cli_json_count(f->buckets.exposed_ns), ok);
+    weir_json_set(object, "count", weir_json_count(f->plan.bucket_count), ok);
+    weir_json_set(object, "bytes", weir_json_count(f->plan.bytes), ok);
+    weir_json_set(object, "cap_bytes", weir_json_count(f->plan.cap_bytes), ok);
+    weir_json_set(object, "first_bytes", weir_json_count(f->plan.first_bytes), ok);
+    weir_json_set(object, "reductions", weir_json_count(f->buckets.reductions), ok);
+    weir_json_set(object, "reduced_bytes", weir_json_count(f->buckets.reduced_bytes), ok);
+    weir_json_set(object, "timed_steps", weir_json_count(f->buckets.timed_steps), ok);
+    weir_json_set(object, "hidden_ns", weir_json_count(f->buckets.hidden_ns), ok);
+    weir_json_set(object, "exposed_ns", weir_json_count(f->buckets.exposed_ns), ok);
     return object;
 }
 
 static json_t *loader(const struct weir_train_figures *f, bool *ok)
 {
     json_t *object = json_object();
-    cli_json_set(object, "delivered", cli_json_count(f->loader.delivered), ok);
-    cli_json_set(object, "waits", cli_json_count(f->loader.waits), ok);
-    cli_json_set(object, "wait_ns", cli_json_count(f->loader.wait_ns), ok);
+    weir_json_set(object, "delivered", weir_json_count(f->loader.delivered), ok);
+    weir_json_set(object, "waits", weir_json_count(f->loader.waits), ok);
+    weir_json_set(object, "wait_ns", weir_json_count(f->loader.wait_ns), ok);
     return object;
 }
 
@@ -195,31 +195,31 @@ static void set_where(json_t *root, const struct train_command *command, bool *o
 {
     const char *program = train_program_name(command->options.program);
     const char *device = weir_device_get_info(command->device)->name;
-    cli_json_set(root, "weir", json_string(weir_version()), ok);
-    cli_json_set(root, "program", json_string(program), ok);
-    cli_json_set(root, "module", cli_json_string(weir_runtime_backend(command->runtime)), ok);
-    cli_json_set(root, "device", cli_json_string(device), ok);
-    cli_json_set(root, "ranks", cli_json_count(weir_comm_count(command->comm)), ok);
-    cli_json_set(root, "serial", json_boolean(command->params.serial), ok);
+    weir_json_set(root, "weir", json_string(weir_version()), ok);
+    weir_json_set(root, "program", json_string(program), ok);
+    weir_json_set(root, "module", cli_json_string(weir_runtime_backend(command->runtime)), ok);
+    weir_json_set(root, "device", cli_json_string(device), ok);
+    weir_json_set(root, "ranks", weir_json_count(weir_comm_count(command->comm)), ok);
+    weir_json_set(root, "serial", json_boolean(command->params.serial), ok);
 }
 
 static void set_figures(json_t *root, const struct weir_train_figures *f, bool *ok)
 {
     char digest[24];
     snprintf(digest, sizeof digest, "%016" PRIx64, f->parameters_digest);
-    cli_json_set(root, "parameters", cli_json_count(f->parameters), ok);
-    cli_json_set(root, "parameters_digest", json_string(digest), ok);
-    cli_json_set(root, "samples", cli_json_count(f->samples), ok);
-    cli_json_set(root, "first_step", cli_json_count(f->first_step), ok);
-    cli_json_set(root, "steps", cli_json_count(f->steps), ok);
-    cli_json_set(root, "flop", json_real(f->flop), ok);
-    cli_json_set(root, "wall_ns", cli_json_count(f->wall_ns), ok);
-    cli_json_set(root, "checkpoint_ns", cli_json_count(f->checkpoint_ns), ok);
-    cli_json_set(root, "steps_per_second", json_real(per_second(f)), ok);
-    cli_json_set(root, "buckets", buckets(f, ok), ok);
-    cli_json_set(root, "loader", loader(f, ok), ok);
-    cli_json_set(root, "losses", values(f->losses, f->steps, ok), ok);
-    cli_json_set(root, "right", values(f->right, f->steps, ok), ok);
+    weir_json_set(root, "parameters", weir_json_count(f->parameters), ok);
+    weir_json_set(root, "parameters_digest", json_string(digest), ok);
+    weir_json_set(root, "samples", weir_json_count(f->samples), ok);
+    weir_json_set(root, "first_step", weir_json_count(f->first_step), ok);
+    weir_json_set(root, "steps", weir_json_count(f->steps), ok);
+    weir_json_set(root, "flop", json_real(f->flop), ok);
+    weir_json_set(root, "wall_ns", weir_json_count(f->wall_ns), ok);
+    weir_json_set(root, "checkpoint_ns", weir_json_count(f->checkpoint_ns), ok);
+    weir_json_set(root, "steps_per_second", json_real(per_second(f)), ok);
+    weir_json_set(root, "buckets", buckets(f, ok), ok);
+    weir_json_set(root, "loader", loader(f, ok), ok);
+    weir_json_set(root, "losses", values(f->losses, f->steps, ok), ok);
+    weir_json_set(root, "right", values(f->right, f->steps, ok), ok);
 }
 
 int train_tell(const struct train_command *command)

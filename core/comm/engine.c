@@ -1,7 +1,10 @@
-// Collectives in the backend: the transports that are known, and calls by the engine of the device.
+// Collectives in the backend, by its engine.
 #include "core/comm/engine.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +12,6 @@
 #include "base/odd.h"
 #include "base/text.h"
 #include "core/comm/call.h"
-#include "core/comm/known.h"
 #include "core/comm/pulse_parts.h"
 #include "core/object/device.h"
 #include "core/queue/queue.h"
@@ -19,30 +21,29 @@
 #include "core/support/file_name.h"
 #include "core/support/memory.h"
 
+// What this rank has submitted to the engine before: a set of hashes that only grows, up to a limit; full, it takes
+// no more. Safe with several threads.
+
 enum {
-    PROBES = 8 // past its own cell
+    KNOWN_CELLS = 1024, // a power of two
+    PROBES = 8          // past its own cell
 };
 
-// NULL if out of memory.
-static struct weir__known *weir__known_create(void)
-{
-    return weir__allocate(sizeof(struct weir__known));
-}
-
-static void weir__known_free(struct weir__known *known)
-{
-    weir__release(known);
-}
+struct weir__known {
+    atomic_uint_fast64_t last; // one of the cells, the last that was looked for
+    atomic_uint_fast64_t cells[KNOWN_CELLS];
+};
 
 static uint64_t cell_of(uint64_t hash)
 {
-    return (hash >> 32 ^ hash >> 1) % WEIR__KNOWN_CELLS;
+    return (hash >> 32 ^ hash >> 1) % KNOWN_CELLS;
 }
 
-bool weir__known_find(struct weir__known *known, uint64_t hash)
+// A hash is never 0.
+static bool known_find(struct weir__known *known, uint64_t hash)
 {
     for (uint64_t i = 0; i <= PROBES; i++)
-        if (atomic_load_explicit(&known->cells[(cell_of(hash) + i) % WEIR__KNOWN_CELLS],
+        if (atomic_load_explicit(&known->cells[(cell_of(hash) + i) % KNOWN_CELLS],
                                  memory_order_acquire) == hash) {
             atomic_store_explicit(&known->last, hash, memory_order_relaxed);
             return true;
@@ -50,11 +51,17 @@ bool weir__known_find(struct weir__known *known, uint64_t hash)
     return false;
 }
 
-static void weir__known_add(struct weir__known *known, uint64_t hash)
+static inline bool known_has(struct weir__known *known, uint64_t hash)
+{
+    return atomic_load_explicit(&known->last, memory_order_relaxed) == hash ||
+           known_find(known, hash);
+}
+
+static void known_add(struct weir__known *known, uint64_t hash)
 {
     for (uint64_t i = 0; i <= PROBES; i++) {
         uint_fast64_t empty = 0;
-        atomic_uint_fast64_t *cell = &known->cells[(cell_of(hash) + i) % WEIR__KNOWN_CELLS];
+        atomic_uint_fast64_t *cell = &known->cells[(cell_of(hash) + i) % KNOWN_CELLS];
         if (atomic_compare_exchange_strong(cell, &empty, hash) || empty == hash)
             return;
     }
@@ -300,7 +307,7 @@ static weir_status create(weir_comm *comm, const char *file, int line)
         return status < 0 ? status : refuse_far_ranks(comm);
     comm->engine = backend;
     status = start_pulse(comm, file, line);
-    comm->known = weir__known_create();
+    comm->known = weir__allocate(sizeof *comm->known);
     if (!comm->known && status == WEIR_OK)
         status = weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a communicator");
     return settle(&setup, status);
@@ -322,7 +329,7 @@ void weir__engine_finish(weir_comm *comm)
     weir__pulse_finish(comm);
     if (comm->engine)
         comm->engine->ops->comm_destroy(comm->engine, comm);
-    weir__known_free(comm->known);
+    weir__release(comm->known);
 }
 
 // Submission.
@@ -338,7 +345,7 @@ static WEIR_INLINE bool is_ready(const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
     return comm->known && !comm->check && weir__comm_has_turn(comm, operation->u.collective.turn) &&
-           weir__known_has(comm->known, weir__call_likeness(operation));
+           known_has(comm->known, weir__call_likeness(operation));
 }
 
 // Returns the first cause, if the engine was told to abort meanwhile.
@@ -452,8 +459,7 @@ weir_status weir__comm_run_in_turn(const struct weir__comm_call *call)
     if (status == WEIR_OK)
         status = submit_in_turn(call);
     if (status == WEIR_OK)
-        weir__known_add(call->operation->u.collective.comm->known,
-                        weir__call_likeness(call->operation));
+        known_add(call->operation->u.collective.comm->known, weir__call_likeness(call->operation));
     return status;
 }
 

@@ -48,7 +48,7 @@ struct weir__comm_ops {
 };
 
 struct weir__pulse; // core/comm/pulse.c
-struct weir__known; // core/comm/known.h
+struct weir__known; // core/comm/engine.c
 
 struct weir_comm {
     struct weir__member member;

@@ -21,7 +21,7 @@ _COMPILER = _MODULE + ["backends/clc", "backends/kit"]
 _RUNTIME = ["api", "base", "io", "kernels", "patterns", "pipelines"]
 
 # A room of the command that opens a runtime.
-_COMMAND = _RUNTIME + ["cli/common", "cli/runtime"]
+_COMMAND = _RUNTIME + ["base/json", "cli/common", "cli/runtime"]
 
 _ROOM = _MODULE + ["core/support"]
 
@@ -31,7 +31,7 @@ USES = {
     "api": [],
     "base": [],
     "base/ini": ["base"],
-    "base/json": [],
+    "base/json": ["base"],
     "conf/gpus": [],
     "core": ["api", "base"],
     # Rooms of core, from the ground up.
@@ -76,7 +76,7 @@ USES = {
     # The command is where the library is linked; modules are only ever loaded.
     "cli": ["api", "backends/kit", "base", "base/json", "core", "io", "kernels", "patterns", "pipelines", "report"],
     # Its rooms: none uses another but for these three.
-    "cli/common": ["api", "base"],
+    "cli/common": ["api", "base", "base/json"],
     "cli/program": ["api", "base", "cli/common", "core"],
     "cli/runtime": _RUNTIME + ["cli/common"],
     # The product by cuBLAS opens its library as a backend does.
@@ -86,13 +86,13 @@ USES = {
     "cli/completion": ["api", "base", "cli/common"],
     "cli/conform": _COMMAND,
     "cli/doctor": _COMMAND + ["core"],
-    "cli/fault": ["api", "base", "cli/common", "cli/program", "core"],
+    "cli/fault": ["api", "base", "base/json", "cli/common", "cli/program", "core"],
     "cli/kernels": _COMMAND,
-    "cli/launch": ["api", "base", "cli/common", "cli/program", "core"],
+    "cli/launch": ["api", "base", "base/json", "cli/common", "cli/program", "core"],
     "cli/perturb": ["api", "base", "base/json", "cli/common", "cli/program", "core"],
     "cli/run": _COMMAND,
     "cli/sim": ["api", "base", "base/json", "cli/common", "cli/program", "core", "report"],
-    "cli/trace": ["api", "base", "cli/common", "cli/program", "core", "report"],
+    "cli/trace": ["api", "base", "base/json", "cli/common", "cli/program", "core", "report"],
     "cli/train": _COMMAND,
 }
 

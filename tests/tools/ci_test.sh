@@ -19,6 +19,7 @@ TEXT
 cat >"$tree/tools/debian_root.sh" <<'TEXT'
 #!/bin/bash
 [ "$1" != --check ] || exit "$BARE"
+[ "$MADE" = yes ] || exit 75
 mkdir -p "$2/tree" "$2/cache" && exec "${@:3}"
 TEXT
 printf '#!/bin/bash\ntouch "$1/download.log"\nexit "$RACES"\n' >"$tree/tools/opencl/races.sh"
@@ -34,7 +35,7 @@ TEXT
 # A time limit that is over soon.
 printf '#!/bin/bash\nexec %s 1 "${@:2}"\n' "$(command -v timeout)" >"$tree/programs/timeout"
 chmod +x "$tree"/programs/* "$tree"/tools/*.sh "$tree"/tools/*/*.sh
-export PATH="$tree/programs:$PATH" CUDA_HOME=none WHICH=pocl-sid DRIVER=0 RACES=0 BARE=0
+export PATH="$tree/programs:$PATH" CUDA_HOME=none WHICH=pocl-sid DRIVER=0 RACES=0 BARE=0 MADE=yes
 
 # expect STATUS PART...: the exit status, and what stands in the output.
 expect()
@@ -59,6 +60,7 @@ DRIVER=2 expect 1 "-- drivers pocl-sid: FAILED" "$((all - 1)) passed, 1 failed"
 DRIVER=hangs expect 1 "-- drivers pocl-sid: FAILED" "$((all - 1)) passed, 1 failed"
 DRIVER=124 expect 1 "-- drivers pocl-sid: FAILED" "not done within" "$((all - 1)) passed, 1 failed"
 BARE=1 expect 0 "trixie: skipped: " "== plain: " "$((all - 4)) passed, 0 failed, 2 skipped"
+MADE=no expect 0 "trixie: skipped: " "== plain: " "$((all - 4)) passed, 0 failed, 2 skipped"
 RACES=1 expect 0 "races: skipped" "$((all - 1)) passed, 0 failed, 1 skipped"
 RACES=2 expect 1 "-- races: FAILED" "$((all - 1)) passed, 1 failed"
 # Without time for what may be left out.

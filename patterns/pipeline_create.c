@@ -1,0 +1,574 @@
+// A pipeline's params, its creation, and the end of its threads and memory.
+#include "patterns/pipeline_parts.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/wait.h"
+#include "patterns/place.h"
+
+// Checks of a pipeline's params, and its section of a configuration. A stage
+// may only depend on stages before it in the list, so a graph that passes has
+// no cycle, and list order is submission order.
+
+// What a stage of the first version has.
+#define LEAST_STAGE WEIR_SIZED_UP_TO(struct weir_pipeline_stage, submit)
+
+static weir_status check_count(const struct weir_pipeline_params *params, const char *name,
+                               uint32_t value, uint32_t minimum, uint32_t maximum)
+{
+    if (value >= minimum && value <= maximum)
+        return WEIR_OK;
+    return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, NULL,
+                               "a pipeline's %s is %" PRIu32 ", but must be %" PRIu32
+                               " to %" PRIu32,
+                               name, value, minimum, maximum);
+}
+
+static weir_status check_counts(const struct weir_pipeline_params *params)
+{
+    weir_status status =
+        check_count(params, "stage_count", params->stage_count, 1, WEIR_PIPELINE_STAGES_MAX);
+    if (status == WEIR_OK)
+        status = check_count(params, "slot_count", params->slot_count, 0, WEIR_PIPELINE_SLOTS_MAX);
+    if (status == WEIR_OK)
+        status = check_count(params, "prepare_threads", params->prepare_threads, 0,
+                             WEIR_PIPELINE_SLOTS_MAX);
+    if (status == WEIR_OK)
+        status = check_count(params, "backlog", params->backlog, 0, WEIR_PIPELINE_BACKLOG_MAX);
+    if (status == WEIR_OK)
+        status = check_count(params, "dropped_backlog", params->dropped_backlog, 0,
+                             WEIR_PIPELINE_BACKLOG_MAX);
+    return status;
+}
+
+// The lowest stage in the set, or 64.
+static unsigned lowest(uint64_t set)
+{
+    unsigned index = 0;
+    while (index < 64 && !(set >> index & 1))
+        index++;
+    return index;
+}
+
+static weir_status check_dependencies(const struct weir_pipeline_params *params, uint32_t index)
+{
+    const struct weir_pipeline_stage *stage = &params->stages[index];
+    // Stages before this one are valid dependencies; any bits that remain are
+    // not.
+    unsigned wrong = lowest(stage->depends_on >> index) + index;
+
+    if (stage->depends_on >> index == 0)
+        return WEIR_OK;
+    if (wrong == index)
+        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
+                                   "frames of one stage run in order anyway: leave it out",
+                                   "stage %" PRIu32 " ('%s') depends on itself", index,
+                                   stage->name);
+    if (wrong >= params->stage_count)
+        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
+                                   "use the indices of the list, from 0",
+                                   "stage %" PRIu32 " ('%s') depends on stage %u, but there are "
+                                   "only %" PRIu32 " stages",
+                                   index, stage->name, wrong, params->stage_count);
+    return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
+                               "list a stage after all that it depends on; a cycle has no such "
+                               "order",
+                               "stage %" PRIu32 " ('%s') depends on stage %u ('%s'), "
+                               "which comes after it",
+                               index, stage->name, wrong, params->stages[wrong].name);
+}
+
+static weir_status check_name(const struct weir_pipeline_params *params, uint32_t index)
+{
+    const char *name = params->stages[index].name;
+
+    if (!name || !*name)
+        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
+                                   "name it; statistics and errors use the name",
+                                   "stage %" PRIu32 " has no name", index);
+    if (strlen(name) >= WEIR__NAME_SIZE)
+        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, NULL,
+                                   "the name of stage %" PRIu32 " ('%s') has %zu bytes, but may "
+                                   "have %d",
+                                   index, name, strlen(name), WEIR__NAME_SIZE - 1);
+    for (uint32_t i = 0; i < index; i++) {
+        if (strcmp(params->stages[i].name, name) == 0)
+            return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, "give each its own name",
+                                       "stages %" PRIu32 " and %" PRIu32 " are both named '%s'", i,
+                                       index, name);
+    }
+    return WEIR_OK;
+}
+
+static weir_status check_device(const struct weir_pipeline_params *params, uint32_t index)
+{
+    const struct weir_pipeline_stage *stage = &params->stages[index];
+    if (!stage->device || stage->device == params->device)
+        return WEIR_OK;
+    if (weir_device_runtime(stage->device) != weir_device_runtime(params->device))
+        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
+                                   "open its devices from one runtime",
+                                   "the device of stage %" PRIu32 " ('%s') belongs to another "
+                                   "runtime than the pipeline's",
+                                   index, stage->name);
+    if (params->graphs)
+        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, "set graphs = 0",
+                                   "the pipeline cannot run as graphs: stage %" PRIu32
+                                   " ('%s') is on another device, and a graph has one",
+                                   index, stage->name);
+    return WEIR_OK;
+}
+
+static weir_status check_stages(const struct weir_pipeline_params *params)
+{
+    weir_status status = WEIR_OK;
+
+    for (uint32_t i = 0; i < params->stage_count && status == WEIR_OK; i++)
+        status = check_name(params, i);
+    for (uint32_t i = 0; i < params->stage_count && status == WEIR_OK; i++) {
+        status = check_dependencies(params, i);
+        if (status == WEIR_OK && !params->stages[i].submit)
+            status = weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, "set its `submit`",
+                                         "stage %" PRIu32 " ('%s') has no "
+                                         "submit callback",
+                                         i, params->stages[i].name);
+        if (status == WEIR_OK)
+            status = check_device(params, i);
+    }
+    return status;
+}
+
+static weir_status check(const struct weir_pipeline_params *params)
+{
+    if (!params->device || !params->stages)
+        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, "set it",
+                                   "weir_pipeline_create: params->%s is NULL",
+                                   params->device ? "stages" : "device");
+    if ((unsigned)params->full > WEIR_PIPELINE_DROP_NEWEST)
+        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
+                                   "use one of enum weir_pipeline_full",
+                                   "weir_pipeline_create: there is no policy %d",
+                                   (int)params->full);
+
+    if (params->graphs && !params->repeat)
+        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
+                                   "set graphs = 0, or the params' `repeat`",
+                                   "the pipeline cannot run as graphs: it does not say which of "
+                                   "its frames repeat each other's work");
+
+    return check_counts(params);
+}
+
+static weir_status check_stage_size(const struct weir_pipeline_params *params)
+{
+    if (params->stage_size >= LEAST_STAGE && params->stage_size <= WEIR_SIZED_BYTES_MAX)
+        return WEIR_OK;
+    return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
+                               "set it to sizeof(struct weir_pipeline_stage)",
+                               "weir_pipeline_create: stage_size is %" PRIu32
+                               ", and a stage has %zu to %d bytes",
+                               params->stage_size, LEAST_STAGE, WEIR_SIZED_BYTES_MAX);
+}
+
+static weir_status read_stages(const struct weir_pipeline_params *params,
+                               struct weir_pipeline_stage *stages)
+{
+    weir_status status = check_stage_size(params);
+    const char *given = (const char *)params->stages;
+    for (uint32_t i = 0; i < params->stage_count && status == WEIR_OK; i++)
+        status = weir__pattern_item("weir_pipeline_create", "weir_pipeline_stage",
+                                    given + (size_t)i * params->stage_size, params->stage_size,
+                                    &stages[i], sizeof stages[i]);
+    return status;
+}
+
+// Reads what this library knows of a user's params, with their stages in `stages`, which has
+// room for WEIR_PIPELINE_STAGES_MAX, and checks them.
+static weir_status pipeline_read(const struct weir_pipeline_params *given,
+                                 struct weir_pipeline_params *params,
+                                 struct weir_pipeline_stage *stages)
+{
+    weir_status status = weir__pattern_params("weir_pipeline_create", "weir_pipeline_params", given,
+                                              params, sizeof *params);
+    if (status == WEIR_OK)
+        status = check(params);
+    if (status == WEIR_OK)
+        status = read_stages(params, stages);
+    if (status != WEIR_OK)
+        return status;
+    params->stages = stages;
+    params->stage_size = sizeof *stages;
+    return check_stages(params);
+}
+
+// In the order of enum weir_pipeline_full.
+static const char *const full_names[] = {"block", "would-block", "drop-oldest", "drop-newest",
+                                         NULL};
+
+static const struct weir_key keys[] = {
+    {
+        .name = "slots",
+        .type = WEIR_KEY_INTEGER,
+        .fallback = "0",
+        .minimum = 0,
+        .maximum = WEIR_PIPELINE_SLOTS_MAX,
+        .help = "Frames in flight; 0 means one for each stage and one more.",
+    },
+    {
+        .name = "full",
+        .type = WEIR_KEY_CHOICE,
+        .fallback = "block",
+        .choices = full_names,
+        .help = "What happens to a new frame when all slots and the backlog are taken.",
+    },
+    {
+        .name = "backlog",
+        .type = WEIR_KEY_INTEGER,
+        .fallback = "0",
+        .minimum = 0,
+        .maximum = WEIR_PIPELINE_BACKLOG_MAX,
+        .help = "Frames that may wait for a slot; 0 means as many as slots.",
+    },
+    {
+        .name = "timing",
+        .type = WEIR_KEY_BOOLEAN,
+        .fallback = "0",
+        .help = "Times every stage of every frame on the device.",
+    },
+    {
+        .name = "graphs",
+        .type = WEIR_KEY_BOOLEAN,
+        .fallback = "0",
+        .help = "Runs each frame as a graph, captured once for each slot. Stages are not timed.",
+    },
+};
+
+const struct weir_section *weir_pipeline_section(void)
+{
+    static const struct weir_section section = {
+        .struct_size = sizeof section,
+        .name = "pipeline",
+        .keys = keys,
+        .key_count = sizeof keys / sizeof *keys,
+        .key_size = sizeof keys[0],
+    };
+    return &section;
+}
+
+static weir_pipeline_full full_named(const char *name)
+{
+    int full = WEIR_PIPELINE_BLOCK;
+    while (full_names[full] && strcmp(full_names[full], name) != 0)
+        full++;
+    return (weir_pipeline_full)full;
+}
+
+weir_status weir_pipeline_params_from_settings(const weir_runtime *runtime, const char *section,
+                                               struct weir_pipeline_params *params)
+{
+    const char *name = section ? section : "pipeline";
+    const struct weir_setting *slots = weir_runtime_setting(runtime, name, "slots");
+    const struct weir_setting *full = weir_runtime_setting(runtime, name, "full");
+    const struct weir_setting *backlog = weir_runtime_setting(runtime, name, "backlog");
+    const struct weir_setting *timing = weir_runtime_setting(runtime, name, "timing");
+    const struct weir_setting *graphs = weir_runtime_setting(runtime, name, "graphs");
+
+    if (!slots || !full || !backlog || !timing || !graphs)
+        return weir__pipeline_fail(NULL, WEIR_ERROR_NOT_FOUND,
+                                   "pass weir_open() a section with the keys of "
+                                   "weir_pipeline_section()",
+                                   "the keys of a pipeline were not declared for section [%s]",
+                                   name);
+    params->slot_count = (uint32_t)slots->integer;
+    params->full = full_named(full->text);
+    params->backlog = (uint32_t)backlog->integer;
+    params->timing = timing->integer != 0;
+    params->graphs = graphs->integer != 0;
+    return WEIR_OK;
+}
+
+// Creation of a pipeline: its storage, queues, slots and threads.
+
+#define DROPPED_BACKLOG 1024
+
+static weir_device *device_of(const weir_pipeline *pipeline,
+                              const struct weir_pipeline_stage *stage)
+{
+    return stage->device ? stage->device : pipeline->params.device;
+}
+
+static void resolve_params(weir_pipeline *pipeline, const struct weir_pipeline_params *given)
+{
+    struct weir_pipeline_params *params = &pipeline->params;
+
+    *params = *given;
+    snprintf(pipeline->label, sizeof pipeline->label, "%s",
+             weir__pattern_label(given->label, "pipeline"));
+    params->label = pipeline->label;
+    params->stages = NULL;
+    if (!params->prepare)
+        params->prepare_threads = 0;
+    if (params->slot_count == 0)
+        params->slot_count = params->stage_count + 1 + 2 * params->prepare_threads;
+    if (params->slot_count > WEIR_PIPELINE_SLOTS_MAX)
+        params->slot_count = WEIR_PIPELINE_SLOTS_MAX;
+    if (params->backlog == 0)
+        params->backlog = params->slot_count;
+    if (params->dropped_backlog == 0)
+        params->dropped_backlog = DROPPED_BACKLOG;
+    pipeline->timing = params->timing && !params->graphs;
+    for (uint32_t i = 0; i < params->stage_count; i++) {
+        const struct weir_limits *limits =
+            weir_device_limits(device_of(pipeline, &given->stages[i]));
+        pipeline->timing = pipeline->timing && limits && limits->timing_history > 0;
+    }
+
+    pipeline->record_count = params->slot_count + params->backlog;
+    if (params->full == WEIR_PIPELINE_DROP_OLDEST || params->full == WEIR_PIPELINE_DROP_NEWEST)
+        pipeline->record_count += params->dropped_backlog;
+}
+
+// Everything that the threads need, so that they allocate nothing.
+static weir_status make_storage(weir_pipeline *pipeline)
+{
+    size_t stages = pipeline->params.stage_count;
+    size_t slots = pipeline->params.slot_count;
+
+    pipeline->stages = calloc(stages, sizeof *pipeline->stages);
+    pipeline->slots = calloc(slots, sizeof *pipeline->slots);
+    pipeline->records = calloc(pipeline->record_count, sizeof *pipeline->records);
+    pipeline->events = calloc(slots * stages * 2, sizeof *pipeline->events);
+    pipeline->spans = calloc(slots * stages, sizeof *pipeline->spans);
+    pipeline->covered = calloc(stages, sizeof *pipeline->covered);
+    pipeline->pieces = calloc(stages * (slots * stages + 1), sizeof *pipeline->pieces);
+    pipeline->preparers = // never 0 bytes
+        calloc((size_t)pipeline->params.prepare_threads + 1, sizeof *pipeline->preparers);
+    if (!pipeline->stages || !pipeline->preparers || !pipeline->slots || !pipeline->records ||
+        !pipeline->events || !pipeline->spans || !pipeline->covered || !pipeline->pieces)
+        return weir__pipeline_fail(pipeline->label, WEIR_ERROR_OUT_OF_MEMORY,
+                                   "use fewer slots or a smaller backlog",
+                                   "no memory for %zu slots of %zu stages and %u frames", slots,
+                                   stages, (unsigned)pipeline->record_count);
+
+    // With more than slots × stages disjoint pieces, one of them holds only frames
+    // that were delivered before any future frame could start. So no future interval
+    // reaches into it, nor into the oldest piece, which is before it.
+    for (size_t i = 0; i < stages; i++) {
+        pipeline->covered[i].capacity = (uint32_t)(slots * stages);
+        pipeline->covered[i].pieces = pipeline->pieces + i * (slots * stages + 1);
+    }
+    for (size_t i = 0; i < slots; i++) {
+        pipeline->slots[i].begins = pipeline->events + i * stages * 2;
+        pipeline->slots[i].ends = pipeline->slots[i].begins + stages;
+        pipeline->slots[i].spans = pipeline->spans + i * stages;
+    }
+    return WEIR_OK;
+}
+
+static weir_status make_stages(weir_pipeline *pipeline, const struct weir_pipeline_stage *given)
+{
+    uint32_t count = pipeline->params.stage_count;
+    uint64_t depended_on = 0;
+    weir_status status = WEIR_OK;
+
+    for (uint32_t i = 0; i < count; i++)
+        depended_on |= given[i].depends_on;
+    for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
+        struct weir__stage *stage = &pipeline->stages[i];
+        char label[WEIR__PATTERN_LABEL_SIZE + WEIR__NAME_SIZE];
+        snprintf(stage->name, sizeof stage->name, "%s", given[i].name);
+        snprintf(label, sizeof label, "%s/%s", pipeline->label, stage->name);
+        stage->depends_on = given[i].depends_on;
+        stage->last = !(depended_on >> i & 1);
+        stage->submit = given[i].submit;
+        stage->priority = given[i].priority;
+        stage->device = device_of(pipeline, &given[i]);
+        while (pipeline->stages[stage->timeline].device != stage->device)
+            stage->timeline++;
+        status = weir_queue_create(stage->device,
+                                   &(struct weir_queue_params){
+                                       .struct_size = sizeof(struct weir_queue_params),
+                                       .label = label,
+                                       .priority = given[i].priority,
+                                       .timing = pipeline->timing,
+                                   },
+                                   &stage->queue);
+    }
+    return status;
+}
+
+static weir_status make_slots(weir_pipeline *pipeline)
+{
+    const struct weir_pipeline_params *params = &pipeline->params;
+
+    if (!params->slot_create)
+        return WEIR_OK;
+    for (uint32_t i = 0; i < params->slot_count; i++) {
+        weir_error_set(NULL);
+        weir_status status =
+            params->slot_create(params->user, params->device, i, &pipeline->slots[i].data);
+        if (status < 0 && weir_last_error()->status == status)
+            return status;
+        if (status != WEIR_OK)
+            return weir__pipeline_fail(pipeline->label, status < 0 ? status : WEIR_ERROR_INVALID,
+                                       NULL, "slot_create of slot %u returned %s", (unsigned)i,
+                                       weir_status_name(status));
+        pipeline->slots_made++;
+    }
+    return WEIR_OK;
+}
+
+static bool make_locks(weir_pipeline *pipeline)
+{
+    pthread_condattr_t monotonic;
+
+    if (pthread_condattr_init(&monotonic) != 0)
+        return false;
+    bool ok = pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0 &&
+              pthread_mutex_init(&pipeline->lock, NULL) == 0 &&
+              pthread_cond_init(&pipeline->to_start, &monotonic) == 0 &&
+              pthread_cond_init(&pipeline->to_prepare, &monotonic) == 0 &&
+              pthread_cond_init(&pipeline->to_deliver, &monotonic) == 0 &&
+              pthread_cond_init(&pipeline->moved, &monotonic) == 0;
+    pthread_condattr_destroy(&monotonic);
+    return ok;
+}
+
+static void stop_threads(weir_pipeline *pipeline, bool starter, bool deliverer)
+{
+    pthread_mutex_lock(&pipeline->lock);
+    pipeline->stopping = true;
+    pthread_cond_signal(&pipeline->to_start);
+    pthread_cond_broadcast(&pipeline->to_prepare);
+    pthread_cond_signal(&pipeline->to_deliver);
+    pthread_mutex_unlock(&pipeline->lock);
+    for (uint32_t i = 0; i < pipeline->preparer_count; i++)
+        weir_thread_join(&pipeline->preparers[i]);
+    if (starter)
+        weir_thread_join(&pipeline->starter);
+    if (deliverer)
+        weir_thread_join(&pipeline->deliverer);
+}
+
+static int start_preparers(weir_pipeline *pipeline)
+{
+    int error = 0;
+    for (uint32_t i = 0; i < pipeline->params.prepare_threads && error == 0; i++) {
+        error = weir_thread_start_known(&pipeline->preparers[i], weir__pipeline_preparer, pipeline);
+        pipeline->preparer_count += error == 0;
+    }
+    return error;
+}
+
+static weir_status make_threads(weir_pipeline *pipeline)
+{
+    int error = start_preparers(pipeline);
+    bool started = false;
+    if (error == 0) {
+        error = weir_thread_start_known(&pipeline->starter, weir__pipeline_starter, pipeline);
+        started = error == 0;
+    }
+    if (error == 0)
+        error = weir_thread_start_known(&pipeline->deliverer, weir__pipeline_deliverer, pipeline);
+    if (error == 0)
+        return WEIR_OK;
+    stop_threads(pipeline, started, false);
+    return weir__pipeline_fail(pipeline->label, WEIR_ERROR_SYSTEM, WEIR__THREADS_REMEDY,
+                               "the pipeline's %u threads cannot be started: %s",
+                               (unsigned)pipeline->params.prepare_threads + 2, strerror(error));
+}
+
+// Frees a pipeline whose threads have ended or were never started; parts that were not
+// created are skipped.
+static void release(weir_pipeline *pipeline)
+{
+    const struct weir_pipeline_params *params = &pipeline->params;
+
+    weir__pipeline_leave(pipeline);
+    weir__pipeline_free_graphs(pipeline);
+    while (pipeline->slots_made > 0) {
+        pipeline->slots_made--;
+        if (params->slot_destroy)
+            params->slot_destroy(params->user, pipeline->slots[pipeline->slots_made].data);
+    }
+    for (uint32_t i = 0; pipeline->stages && i < params->stage_count; i++)
+        weir_queue_destroy(&pipeline->stages[i].queue);
+    pthread_cond_destroy(&pipeline->moved);
+    pthread_cond_destroy(&pipeline->to_deliver);
+    pthread_cond_destroy(&pipeline->to_prepare);
+    pthread_cond_destroy(&pipeline->to_start);
+    pthread_mutex_destroy(&pipeline->lock);
+    free(pipeline->preparers);
+    free(pipeline->pieces);
+    free(pipeline->covered);
+    free(pipeline->spans);
+    free(pipeline->events);
+    free(pipeline->records);
+    free(pipeline->slots);
+    free(pipeline->stages);
+    free(pipeline);
+}
+
+void weir__pipeline_free(weir_pipeline *pipeline)
+{
+    stop_threads(pipeline, true, true);
+    // Work after a failure may still be running although its frame was delivered, and
+    // the slots' memory is freed next. The status of the queues no longer matters.
+    weir__pipeline_recover_queues(pipeline);
+    release(pipeline);
+}
+
+weir_status(weir_pipeline_create)(const struct weir_pipeline_params *params,
+                                  weir_pipeline **out_pipeline)
+{
+    struct weir_pipeline_params known;
+    struct weir_pipeline_stage stages[WEIR_PIPELINE_STAGES_MAX];
+    *out_pipeline = NULL;
+
+    weir_status status = pipeline_read(params, &known, stages);
+    params = &known;
+    if (status != WEIR_OK)
+        return status;
+
+    weir_pipeline *pipeline = calloc(1, sizeof *pipeline);
+    if (!pipeline || !make_locks(pipeline)) {
+        free(pipeline);
+        return weir__pipeline_fail(params->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
+                                   "no memory for a pipeline");
+    }
+    resolve_params(pipeline, params);
+    status = make_storage(pipeline);
+    if (status == WEIR_OK)
+        status = make_stages(pipeline, params->stages);
+    if (status == WEIR_OK && params->graphs)
+        status = weir__pipeline_make_graphs(pipeline);
+    if (status == WEIR_OK)
+        status = make_slots(pipeline);
+    if (status == WEIR_OK)
+        status = weir__pipeline_join(pipeline);
+    if (status == WEIR_OK)
+        status = make_threads(pipeline);
+    if (status == WEIR_OK) {
+        *out_pipeline = pipeline;
+        return WEIR_OK;
+    }
+
+    // slot_destroy is a user callback, in which calls may fail and change the thread's
+    // error detail.
+    struct weir_error error = *weir_last_error();
+    release(pipeline);
+    weir_error_set(&error);
+    return status;
+}
+
+weir_status weir_pipeline_create_at(const struct weir_pipeline_params *params,
+                                    weir_pipeline **out_pipeline, const char *file, int line)
+{
+    const struct weir__place before = weir__pattern_begin(file, line);
+    return weir__pattern_end((weir_pipeline_create)(params, out_pipeline), before);
+}
