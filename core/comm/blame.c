@@ -375,6 +375,7 @@ void weir__pulse_fail_of_transport(struct weir__pulse *pulse, const struct weir_
     const weir_comm *comm = pulse->comm;
     struct weir_transport_cause cause;
     const bool known = find_cause(comm, pulse->group, &cause) && cause.rank < comm->count;
+    weir__pulse_hear_own(pulse); // calls that were made while the beat was under way
     if (known && cause.fault == WEIR_FAULT_DIED) {
         fail_dead(pulse, flight, cause.rank);
     } else if (known && cause.fault == WEIR_FAULT_SILENT) {
