@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #include "backends/cuda/nccl.h"
-#include "base/barrier.h"
 
 // In a row of calls there is a mark after so many.
 #define MARK_CALLS 16
@@ -532,9 +531,8 @@ static bool continues(const struct cu_comm *comm, const struct cu_queue *queue)
 // Before and after work of the queue that is the call `turn` of the communicator. False: it was aborted.
 static bool begin(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn)
 {
-    atomic_store_explicit(&comm->inside, true, memory_order_relaxed);
-    weir_barrier_light(); // either this sees the abort, or that sees the call
-    if (atomic_load_explicit(&comm->aborted, memory_order_acquire)) {
+    atomic_store(&comm->inside, true); // either this sees the abort, or that sees the call
+    if (atomic_load(&comm->aborted)) {
         atomic_store_explicit(&comm->inside, false, memory_order_release);
         return false;
     }

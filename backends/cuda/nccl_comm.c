@@ -10,7 +10,6 @@
 #include <weir/kit/symbols.h>
 
 #include "backends/cuda/nccl.h"
-#include "base/barrier.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/thread.h"
@@ -582,7 +581,6 @@ static weir_status make_comm(struct cu_device *device, const struct weir_comm_se
     struct cu_comm *comm = module->host->allocate(sizeof *comm);
     if (!comm)
         return weir_host_no_memory(module->host, "a communicator");
-    weir_barrier_init();
     pthread_mutex_init(&comm->lock, NULL);
     comm->device = device;
     comm->nccl = module->nccl;
@@ -647,7 +645,7 @@ void cu_comm_destroy(const struct weir_link *link, weir_comm *object)
 
 static bool is_inside(struct cu_comm *comm)
 {
-    return atomic_load_explicit(&comm->inside, memory_order_acquire);
+    return atomic_load(&comm->inside);
 }
 
 // NCCL frees the communicator when it is aborted. A call that had begun is left time to end: it takes
@@ -662,8 +660,7 @@ static void let_call_end(struct cu_comm *comm)
 void cu_comm_abort(const struct weir_link *link, weir_comm *object)
 {
     struct cu_comm *comm = cu_comm_of(link, object);
-    comm->aborted = true;
-    weir_barrier_heavy(); // cu_comm_begin() sees it, or is_inside() sees the call
+    comm->aborted = true; // begin() sees it, or is_inside() sees the call
     let_call_end(comm);
     end_native(comm, comm->nccl->api.ncclCommAbort);
 }

@@ -14,8 +14,8 @@
 #include <stdatomic.h>
 #include <weir/module/error.h>
 
-#include "base/biased_lock.h"
 #include "base/clock.h"
+#include "base/lock.h"
 
 #define DEPTH 256
 // How often, while `depth` records are added, the ring is checked for complete ones: rarely enough
@@ -63,7 +63,7 @@ struct weir_kit_records {
     unsigned reaps;   // at this one
     struct event_block *blocks;
     // Under the lock.
-    struct weir_biased_lock lock;
+    struct weir_lock lock;
     struct record *ring;
     size_t first;
     size_t count;
@@ -154,7 +154,7 @@ weir_status weir_kit_records_create(const struct weir_kit_records_params *params
     records->reap_most = records->capacity / LOOKS_IN_DEPTH;
     records->reap_least = records->reap_most < FIRST_LOOK ? records->reap_most : FIRST_LOOK;
     records->reap_at = records->reap_least;
-    weir_biased_lock_init(&records->lock, &records_lock);
+    weir_lock_init(&records->lock, &records_lock);
     records->ring = host->allocate(records->capacity * sizeof *records->ring);
     if (records->history > 0)
         records->times = host->allocate(records->history * sizeof *records->times);
@@ -182,7 +182,7 @@ void weir_kit_records_destroy(weir_kit_records **out_records)
         }
         host->release(block);
     }
-    weir_biased_lock_finish(&records->lock);
+    weir_lock_finish(&records->lock);
     host->release(records->ring);
     host->release(records->times);
     host->release(records);
@@ -207,33 +207,33 @@ struct weir_kit_event *weir_kit_records_hold(weir_kit_records *records, uint64_t
     struct weir_kit_event *event = NULL;
     if (weir_kit_records_completed(records) >= sequence)
         return NULL;
-    weir_biased_lock_take(&records->lock);
+    weir_lock_take(&records->lock);
     const size_t index = find_record(records, sequence);
     if (index < records->count) {
         event = record_at(records, index)->event;
         event->users++;
     }
-    weir_biased_lock_release(&records->lock);
+    weir_lock_release(&records->lock);
     return event;
 }
 
 struct weir_kit_event *weir_kit_records_hold_last(weir_kit_records *records)
 {
     struct weir_kit_event *event = NULL;
-    weir_biased_lock_take(&records->lock);
+    weir_lock_take(&records->lock);
     if (records->count > 0) {
         event = record_at(records, records->count - 1)->event;
         event->users++;
     }
-    weir_biased_lock_release(&records->lock);
+    weir_lock_release(&records->lock);
     return event;
 }
 
 void weir_kit_records_release(weir_kit_records *records, struct weir_kit_event *event)
 {
-    weir_biased_lock_take(&records->lock);
+    weir_lock_take(&records->lock);
     event->users--;
-    weir_biased_lock_release(&records->lock);
+    weir_lock_release(&records->lock);
 }
 
 // Returning events. All under the lock.
@@ -343,7 +343,7 @@ static void reap(weir_kit_records *records)
 {
     if (records->count >= records->reap_at)
         look_later(records);
-    weir_biased_lock_take(&records->lock);
+    weir_lock_take(&records->lock);
     if (!records->asks_each) {
         const size_t complete = count_complete(records);
         if (complete > 0)
@@ -352,7 +352,7 @@ static void reap(weir_kit_records *records)
     }
     take_over(records);
     const size_t left = records->count;
-    weir_biased_lock_release(&records->lock);
+    weir_lock_release(&records->lock);
     records->reap_at = 2 * left > records->reap_least ? 2 * left : records->reap_least;
 }
 
@@ -426,7 +426,7 @@ static bool grow(weir_kit_records *records)
 weir_status weir_kit_records_append(weir_kit_records *records, uint64_t sequence,
                                     struct weir_kit_event *event)
 {
-    weir_biased_lock_take(&records->lock);
+    weir_lock_take(&records->lock);
     if (records->asks_each) {
         ask_each(records, ASKED_AT_RECORD);
         take_back(records, count_known(records));
@@ -438,7 +438,7 @@ weir_status weir_kit_records_append(weir_kit_records *records, uint64_t sequence
         records->count++;
         records->recorded++;
     }
-    weir_biased_lock_release(&records->lock);
+    weir_lock_release(&records->lock);
     if (fits)
         return WEIR_OK;
     weir_kit_records_cancel(records, event);
@@ -455,10 +455,10 @@ static weir_status report(weir_kit_records *records, enum weir_kit_question ques
 
 static weir_status report_failure(weir_kit_records *records, uint64_t sequence)
 {
-    weir_biased_lock_take(&records->lock);
+    weir_lock_take(&records->lock);
     const uint64_t failed = atomic_load_explicit(&records->failed, memory_order_relaxed);
     const int code = records->failed_code;
-    weir_biased_lock_release(&records->lock);
+    weir_lock_release(&records->lock);
     if (failed == 0 || failed > sequence)
         return WEIR_OK;
     return report(records, WEIR_KIT_WORKED, code, failed);
@@ -480,9 +480,9 @@ static weir_status take_answer(weir_kit_records *records, enum weir_kit_state st
     if (state == WEIR_KIT_UNKNOWN)
         return report(records, question, code, sequence);
     if (state == WEIR_KIT_FAILED) {
-        weir_biased_lock_take(&records->lock);
+        weir_lock_take(&records->lock);
         note_failure(records, sequence, code);
-        weir_biased_lock_release(&records->lock);
+        weir_lock_release(&records->lock);
     }
     note_complete(records, sequence);
     return answer_complete(records, sequence);
@@ -501,7 +501,7 @@ static weir_status query_one(weir_kit_records *records, uint64_t sequence)
 
 static weir_status query_each(weir_kit_records *records, uint64_t sequence)
 {
-    weir_biased_lock_take(&records->lock);
+    weir_lock_take(&records->lock);
     ask_each(records, SIZE_MAX);
     const size_t known = count_known(records);
     const size_t index = find_record(records, sequence);
@@ -509,7 +509,7 @@ static weir_status query_each(weir_kit_records *records, uint64_t sequence)
     const enum weir_kit_state state = records->asked;
     const int code = records->asked_code;
     take_back(records, known);
-    weir_biased_lock_release(&records->lock);
+    weir_lock_release(&records->lock);
     if (complete)
         return answer_complete(records, sequence);
     return take_answer(records, state, code, WEIR_KIT_ASKED, sequence);
@@ -588,11 +588,11 @@ weir_status weir_kit_records_time(weir_kit_records *records, uint64_t sequence,
     weir_status status = weir_kit_records_query(records, sequence);
     if (status != WEIR_OK)
         return status;
-    weir_biased_lock_take(&records->lock);
+    weir_lock_take(&records->lock);
     const size_t index = find_record(records, sequence);
     convert(records, index < records->count ? index + 1 : records->count);
     const bool found = find_time(records, sequence, &time);
-    weir_biased_lock_release(&records->lock);
+    weir_lock_release(&records->lock);
     *out_time_ns = time.time_ns;
     if (found && time.code != 0)
         return report(records, WEIR_KIT_TIMED, time.code, sequence);
@@ -606,10 +606,10 @@ weir_status weir_kit_records_time(weir_kit_records *records, uint64_t sequence,
 
 weir_status weir_kit_records_settle(weir_kit_records *records)
 {
-    weir_biased_lock_take(&records->lock);
+    weir_lock_take(&records->lock);
     const uint64_t last =
         records->count > 0 ? record_at(records, records->count - 1)->sequence : UINT64_MAX;
-    weir_biased_lock_release(&records->lock);
+    weir_lock_release(&records->lock);
     weir_status status = weir_kit_records_query(records, last);
     atomic_store_explicit(&records->failed, 0, memory_order_relaxed);
     return status == WEIR_NOT_READY ? WEIR_OK : status;

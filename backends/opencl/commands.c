@@ -44,7 +44,7 @@ static const struct weir_lock_kind commands_lock = {"the lock of a queue's comma
 void ocl_commands_init(struct ocl_queue *queue, bool timing)
 {
     struct ocl_commands *commands = &queue->commands;
-    weir_biased_lock_init(&commands->lock, &commands_lock);
+    weir_lock_init(&commands->lock, &commands_lock);
     commands->timing = timing;
     commands->expected = 1;
 }
@@ -69,7 +69,7 @@ void ocl_commands_finish(struct ocl_queue *queue)
 {
     drop_waits(queue);
     drop_last(queue);
-    weir_biased_lock_finish(&queue->commands.lock);
+    weir_lock_finish(&queue->commands.lock);
 }
 
 // Commands.
@@ -84,7 +84,7 @@ const struct ocl_command *ocl_command_begin(struct ocl_queue *queue, bool is_lau
 {
     struct ocl_commands *commands = &queue->commands;
     struct ocl_command *command = &commands->command;
-    weir_biased_lock_take(&commands->lock);
+    weir_lock_take(&commands->lock);
     command->is_kept = is_launch && queue->launches;
     command->is_last = commands->count + 1 == commands->expected && !needs_markers(commands);
     command->own = NULL;
@@ -126,7 +126,7 @@ static cl_int end_command(struct ocl_queue *queue, cl_int code, cl_event *out_ke
         drop_last(queue);
         shared = share_event(queue, &commands->command, out_kept);
     }
-    weir_biased_lock_release(&commands->lock);
+    weir_lock_release(&commands->lock);
     return shared;
 }
 
@@ -165,7 +165,7 @@ weir_status ocl_commands_wait(struct ocl_queue *queue, cl_event event)
     const struct ocl_module *module = queue->device->module;
     struct ocl_commands *commands = &queue->commands;
     weir_status status = WEIR_OK;
-    weir_biased_lock_take(&commands->lock);
+    weir_lock_take(&commands->lock);
     if (commands->wait_count == OCL_WAIT_LIMIT)
         status = submit_waits(queue);
     if (status == WEIR_OK) {
@@ -177,58 +177,58 @@ weir_status ocl_commands_wait(struct ocl_queue *queue, cl_event event)
     }
     if (status == WEIR_OK && commands->shared)
         status = submit_waits(queue);
-    weir_biased_lock_release(&commands->lock);
+    weir_lock_release(&commands->lock);
     return status;
 }
 
 weir_status ocl_commands_settle(struct ocl_queue *queue)
 {
-    weir_biased_lock_take(&queue->commands.lock);
+    weir_lock_take(&queue->commands.lock);
     weir_status status = submit_waits(queue);
-    weir_biased_lock_release(&queue->commands.lock);
+    weir_lock_release(&queue->commands.lock);
     return status;
 }
 
 void ocl_commands_sit_out(struct ocl_queue *queue)
 {
     struct ocl_commands *commands = &queue->commands;
-    weir_biased_lock_take(&commands->lock);
+    weir_lock_take(&commands->lock);
     if (commands->wait_count > 0)
         queue->device->module->cl.clWaitForEvents(commands->wait_count, commands->waits);
     drop_waits(queue);
-    weir_biased_lock_release(&commands->lock);
+    weir_lock_release(&commands->lock);
 }
 
 weir_status ocl_commands_share(struct ocl_queue *queue)
 {
-    weir_biased_lock_take(&queue->commands.lock);
+    weir_lock_take(&queue->commands.lock);
     weir_status status = submit_waits(queue);
     if (status == WEIR_OK) {
         queue->commands.shared = true;
         drop_last(queue);
     }
-    weir_biased_lock_release(&queue->commands.lock);
+    weir_lock_release(&queue->commands.lock);
     return status;
 }
 
 void ocl_commands_forget(struct ocl_queue *queue)
 {
-    weir_biased_lock_take(&queue->commands.lock);
+    weir_lock_take(&queue->commands.lock);
     drop_last(queue);
-    weir_biased_lock_release(&queue->commands.lock);
+    weir_lock_release(&queue->commands.lock);
 }
 
 void ocl_commands_forget_failed(struct ocl_queue *queue)
 {
     const struct ocl_commands *commands = &queue->commands;
     cl_int state = CL_COMPLETE;
-    weir_biased_lock_take(&queue->commands.lock);
+    weir_lock_take(&queue->commands.lock);
     if (commands->last &&
         (queue->device->module->cl.clGetEventInfo(commands->last, CL_EVENT_COMMAND_EXECUTION_STATUS,
                                                   sizeof state, &state, NULL) != CL_SUCCESS ||
          state < CL_COMPLETE))
         drop_last(queue);
-    weir_biased_lock_release(&queue->commands.lock);
+    weir_lock_release(&queue->commands.lock);
 }
 
 // A marker is a command too, whose event later records take.
@@ -255,7 +255,7 @@ weir_status ocl_commands_record(struct ocl_queue *queue, cl_event *out_event)
 {
     struct ocl_commands *commands = &queue->commands;
     weir_status status = WEIR_OK;
-    weir_biased_lock_take(&commands->lock);
+    weir_lock_take(&commands->lock);
     if (commands->wait_count == 0 && commands->last &&
         queue->device->module->cl.clRetainEvent(commands->last) == CL_SUCCESS)
         *out_event = commands->last;
@@ -265,6 +265,6 @@ weir_status ocl_commands_record(struct ocl_queue *queue, cl_event *out_event)
         commands->expected = commands->count;
         commands->count = 0;
     }
-    weir_biased_lock_release(&commands->lock);
+    weir_lock_release(&commands->lock);
     return status;
 }

@@ -27,7 +27,7 @@
 
 #include "backends/clc/clc.h"
 #include "backends/opencl/symbols.h"
-#include "base/biased_lock.h"
+#include "base/lock.h"
 #include "base/table.h"
 
 // Timed records that a queue keeps.
@@ -142,9 +142,9 @@ struct ocl_command {
 };
 
 struct ocl_commands {
-    struct weir_biased_lock lock; // guards what follows
-    bool timing;                  // records are markers
-    bool shared;                  // others submit to the command queue
+    struct weir_lock lock; // guards what follows
+    bool timing;           // records are markers
+    bool shared;           // others submit to the command queue
     cl_uint wait_count;
     cl_event waits[OCL_WAIT_LIMIT]; // of waits after the last command
     cl_event last;                  // of the last command; NULL: not known

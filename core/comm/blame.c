@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/barrier.h"
 #include "base/text.h"
 #include "core/comm/pulse_parts.h"
 #include "core/queue/queue.h"
@@ -24,7 +23,7 @@ enum {
 
 static uint64_t end_of(const struct weir__pulse *pulse)
 {
-    return atomic_load_explicit(&pulse->flight_end, memory_order_acquire);
+    return atomic_load(&pulse->flight_end);
 }
 
 static uint64_t begin_of(const struct weir__pulse *pulse)

@@ -188,22 +188,6 @@ static weir_status check_overlap(const struct call *call, const struct weir_coll
                   name_of(call), src->size, src->offset, dst->size, dst->offset);
 }
 
-// Whether nothing is wrong with it, found with less code than the checks that name what is. Collectives
-// are mostly such ones: between calls of NCCL that fill the caches, each line of code counts.
-static WEIR_INLINE bool is_plain_all_reduce(const weir_comm *comm,
-                                            const struct weir_collective_params *params)
-{
-    const size_t step = weir_datatype_size(params->element);
-    const size_t size = params->count * step;
-    if (WEIR_RARELY(params->kind != WEIR_ALL_REDUCE || params->reduction < WEIR_SUM ||
-                    params->reduction > WEIR_AVERAGE || !step || params->count > UINT32_MAX) ||
-        WEIR_RARELY(!is_good(comm, params->src, params->src_offset, size, step)))
-        return false;
-    if (params->src == params->dst)
-        return params->src_offset == params->dst_offset;
-    return is_good(comm, params->dst, params->dst_offset, size, step);
-}
-
 static weir_status check_ranges(const struct call *call, struct weir_operation *operation)
 {
     const struct weir_collective_params *params = call->params;
@@ -237,7 +221,7 @@ static weir_status check_exchange(const struct call *call, uint32_t index)
 {
     const struct weir_exchange *part = &call->params->exchanges[index];
     char role[32];
-    size_t size;
+    size_t size = 0;
     snprintf(role, sizeof role, "part %" PRIu32, index);
     weir_status status = check_element(call, part->element);
     if (status == WEIR_OK)
@@ -307,7 +291,7 @@ static inline void begin(weir_comm *comm, const struct weir_collective_params *p
     out_operation->u.collective.rank_count = comm->count;
 }
 
-WEIR_APART static weir_status check(const struct call *call, struct weir_operation *out_operation)
+static weir_status check(const struct call *call, struct weir_operation *out_operation)
 {
     if (call->queue->member.device != call->comm->member.device)
         return refuse(call, "use a queue of the communicator's device",
@@ -322,32 +306,9 @@ WEIR_APART static weir_status check(const struct call *call, struct weir_operati
     return call->params->kind == WEIR_BARRIER ? WEIR_OK : check_ranges(call, out_operation);
 }
 
-// Cold, though check() is not: a plain one then needs no frame for it, and no `struct call`.
-WEIR_COLD static weir_status make_checked(const weir_queue *queue, weir_comm *comm,
-                                          const struct weir_collective_params *params,
-                                          const char *file, int line,
-                                          struct weir_operation *out_operation)
-{
-    return check(&(struct call){comm, queue, params, file, line}, out_operation);
-}
-
-static WEIR_INLINE weir_status make(const weir_queue *queue, weir_comm *comm,
-                                    const struct weir_collective_params *params, const char *file,
-                                    int line, struct weir_operation *out_operation)
-{
-    if (WEIR_RARELY(queue->member.device != comm->member.device) ||
-        WEIR_RARELY(!is_plain_all_reduce(comm, params)))
-        return make_checked(queue, comm, params, file, line, out_operation);
-    begin(comm, params, file, line, out_operation);
-    out_operation->u.collective.dst = params->dst;
-    out_operation->u.collective.src = params->src;
-    return WEIR_OK;
-}
-
 // With the submit lock held. A refused call has no number. Once the queue has given the operation
 // its place, other ranks count on it.
-static WEIR_INLINE weir_status submit(weir_queue *queue, weir_comm *comm,
-                                      struct weir_operation *operation)
+static weir_status submit(weir_queue *queue, weir_comm *comm, struct weir_operation *operation)
 {
     const uint64_t number = comm->number + !is_direct(operation->u.collective.kind);
     weir_status status = weir__comm_status(comm);
@@ -355,7 +316,7 @@ static WEIR_INLINE weir_status submit(weir_queue *queue, weir_comm *comm,
         return status;
     operation->u.collective.number = number;
     operation->u.collective.turn = comm->next_turn;
-    status = weir__queue_submit_here(queue, operation);
+    status = weir__queue_submit(queue, operation);
     if (operation->sequence) {
         comm->number = number;
         comm->next_turn++;
@@ -385,16 +346,16 @@ weir_status weir_queue_collective_at(weir_queue *queue, weir_comm *comm,
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), comm);
     WEIR_REQUIRE_AT(file, line, comm->member.object.label, params);
     // Of other headers; read from here on only.
-    if (WEIR_RARELY(params->struct_size != sizeof *params))
+    if (params->struct_size != sizeof *params)
         WEIR_READ_PARAMS(weir_collective_params, params, &known);
     weir_status status = weir__is_unusual() ? enter(params, file, line) : WEIR_OK;
     if (status == WEIR_OK)
-        status = make(queue, comm, params, file, line, &operation);
+        status = check(&(struct call){comm, queue, params, file, line}, &operation);
     if (status < 0)
         return status;
-    weir_biased_lock_take(&comm->submit_lock);
+    weir_lock_take(&comm->submit_lock);
     status = submit(queue, comm, &operation);
-    weir_biased_lock_release(&comm->submit_lock);
+    weir_lock_release(&comm->submit_lock);
     if (status < 0 && operation.sequence) {
         comm->ops->skip(&operation);
         weir__completion_refuse(queue); // the thread's error is the queue's first cause again

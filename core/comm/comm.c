@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/barrier.h"
 #include "base/clock.h"
 #include "core/buffer/buffer.h"
 #include "core/comm/engine.h"
@@ -29,7 +28,7 @@ static void finalize(struct weir__member *member)
         comm->transport->leave(comm->group);
     pthread_cond_destroy(&comm->changed);
     weir_lock_finish(&comm->lock);
-    weir_biased_lock_finish(&comm->submit_lock);
+    weir_lock_finish(&comm->submit_lock);
     weir__member_free(member);
 }
 
@@ -42,9 +41,8 @@ weir_comm *weir__comm_allocate(weir_device *device, const char *label)
         weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a communicator");
         return NULL;
     }
-    weir_barrier_init();
     comm->ops = &weir__comm_ops;
-    weir_biased_lock_init(&comm->submit_lock, &weir__locks[WEIR__LOCK_COMM_SUBMIT]);
+    weir_lock_init(&comm->submit_lock, &weir__locks[WEIR__LOCK_COMM_SUBMIT]);
     weir_lock_init(&comm->lock, &weir__locks[WEIR__LOCK_COMM]);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -88,7 +86,6 @@ bool weir__comm_fail(weir_comm *comm, const struct weir_error *cause)
     const bool first = !comm->failed;
     if (first) {
         comm->failed = true;
-        weir_barrier_heavy(); // see weir__pulse_note()
         comm->error = *cause;
         pthread_cond_broadcast(&comm->changed);
     }
@@ -139,18 +136,11 @@ weir_status weir_comm_abort_at(weir_comm *comm, const char *why, const char *fil
 
 // Turns.
 
-// With the lock: counts the thread among those that are woken when a turn ends. Takes some microseconds.
-static void weir__comm_begin_wait(weir_comm *comm)
-{
-    comm->waiting++;
-    weir_barrier_heavy(); // the call that ends its turn sees it, or this thread sees the end
-}
-
 weir_status weir__comm_await_turn(weir_comm *comm, uint32_t turn)
 {
     weir_lock_take(&comm->lock);
     if (comm->turn != turn && !comm->failed) {
-        weir__comm_begin_wait(comm);
+        comm->waiting++; // the call that ends its turn sees it, or this thread sees the end
         while (comm->turn != turn && !comm->failed)
             weir_lock_wait(&comm->lock, &comm->changed);
         comm->waiting--;
@@ -240,7 +230,7 @@ static weir_status await_running(weir_comm *comm)
     const struct timespec until = weir_clock_timespec(weir_clock_now_ns() + CALL_ENDS_NS);
     int error = 0;
     weir_lock_take(&comm->lock);
-    weir__comm_begin_wait(comm);
+    comm->waiting++;
     while (comm->running && error == 0)
         error = weir_lock_wait_until(&comm->lock, &comm->changed, &until);
     comm->waiting--;

@@ -2,7 +2,6 @@
 #ifndef WEIR_CORE_COMM_COMM_H
 #define WEIR_CORE_COMM_COMM_H
 
-#include "base/barrier.h"
 #include "base/cold.h"
 #include "core/config/config.h"
 #include "core/object/comm.h"
@@ -44,10 +43,10 @@ WEIR_COLD void weir__comm_wake(weir_comm *comm);
 static inline void weir__comm_end_turn(weir_comm *comm, uint32_t turn)
 {
     // Before the next one may set it.
-    atomic_store_explicit(&comm->running, false, memory_order_release);
-    atomic_store_explicit(&comm->turn, turn + 1, memory_order_release);
-    weir_barrier_light();
-    if (atomic_load_explicit(&comm->waiting, memory_order_acquire) > 0)
+    atomic_store(&comm->running, false);
+    // A thread that waits counts itself first, and then looks at the turn.
+    atomic_store(&comm->turn, turn + 1);
+    if (atomic_load(&comm->waiting) > 0)
         weir__comm_wake(comm);
 }
 

@@ -469,7 +469,7 @@ weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key, cons
     part->timeout_ns = comm->timeout_ns;
     part->check = comm->check;
 
-    weir_biased_lock_take(&comm->submit_lock);
+    weir_lock_take(&comm->submit_lock);
     const uint32_t turn = comm->next_turn++;
     const struct weir_transport_split split = {
         .struct_size = sizeof split,
@@ -481,7 +481,7 @@ weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key, cons
         .file = weir__file_name(file),
         .line = line,
     };
-    weir_biased_lock_release(&comm->submit_lock);
+    weir_lock_release(&comm->submit_lock);
     status = split_group(comm, &split, turn, part);
     if (status == WEIR_OK && part->group)
         status = weir__engine_create(part, file, line);

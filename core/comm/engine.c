@@ -341,7 +341,7 @@ bool weir__comm_takes(const struct weir_operation *operation)
 }
 
 // What is known was taken by the engine before.
-static WEIR_INLINE bool is_ready(const struct weir_operation *operation)
+static bool is_ready(const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
     return comm->known && !comm->check && weir__comm_has_turn(comm, operation->u.collective.turn) &&
@@ -358,7 +358,7 @@ WEIR_COLD static weir_status fail_submission(const struct weir_operation *operat
 }
 
 // With the turn.
-static WEIR_INLINE weir_status submit_in_turn(const struct weir__comm_call *call)
+static weir_status submit_in_turn(const struct weir__comm_call *call)
 {
     const weir_comm *comm = call->operation->u.collective.comm;
     if (!weir__pulse_note(call->operation->u.collective.comm, call->queue, call->noted))
@@ -367,7 +367,7 @@ static WEIR_INLINE weir_status submit_in_turn(const struct weir__comm_call *call
     return status == WEIR_OK ? status : fail_submission(call->operation, status);
 }
 
-static WEIR_INLINE weir_status submit(weir_queue *queue, const struct weir_operation *operation)
+static weir_status submit(weir_queue *queue, const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
     const struct weir__comm_call call = {queue, operation, queue, operation};

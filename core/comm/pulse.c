@@ -518,6 +518,10 @@ weir_status weir__pulse_start(weir_comm *comm, void *group)
     pulse->beats = beats;
     pulse->parts = parts;
     comm->pulse = pulse;
+    // The first beat, so that the process of a rank is known whenever that rank ends.
+    const weir_status status = weir__beat_exchange(pulse, false, comm->timeout_ns);
+    if (status < 0)
+        return status;
     if (weir_thread_start(&pulse->thread, run, pulse) != 0)
         return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of threads",
                           "no thread for communicator '%s'",

@@ -4,7 +4,6 @@
 #ifndef WEIR_CORE_COMM_PULSE_PARTS_H
 #define WEIR_CORE_COMM_PULSE_PARTS_H
 
-#include "base/barrier.h"
 #include "base/thread.h"
 #include "core/comm/call.h"
 #include "core/comm/pulse.h"
@@ -92,8 +91,8 @@ static inline struct weir__flight *weir__flight_at(const struct weir__pulse *pul
     return &pulse->flights[number & (pulse->flight_room - 1)];
 }
 
-static WEIR_INLINE void weir__flight_fill(struct weir__flight *flight, const weir_queue *queue,
-                                          const struct weir_operation *operation)
+static inline void weir__flight_fill(struct weir__flight *flight, const weir_queue *queue,
+                                     const struct weir_operation *operation)
 {
     flight->queue = queue->member.object.id;
     flight->sequence = operation->sequence;
@@ -117,8 +116,8 @@ WEIR_COLD bool weir__pulse_note_in_more_room(weir_comm *comm, const weir_queue *
 // complete, and all ranks are known to have called the same. False: out of memory, or the communicator
 // has failed. Either this thread sees a failure, or the pulse's thread, which books it on the
 // queues of all calls in flight, sees the call.
-static WEIR_INLINE bool weir__pulse_note(weir_comm *comm, const weir_queue *queue,
-                                         const struct weir_operation *operation)
+static inline bool weir__pulse_note(weir_comm *comm, const weir_queue *queue,
+                                    const struct weir_operation *operation)
 {
     struct weir__pulse *pulse = comm->pulse;
     const uint64_t end = atomic_load_explicit(&pulse->flight_end, memory_order_relaxed);
@@ -126,9 +125,11 @@ static WEIR_INLINE bool weir__pulse_note(weir_comm *comm, const weir_queue *queu
         pulse->flight_room)
         return weir__pulse_note_in_more_room(comm, queue, operation);
     weir__flight_fill(weir__flight_at(pulse, end), queue, operation);
-    atomic_store_explicit(&pulse->flight_end, end + 1, memory_order_release);
-    weir_barrier_light();
-    return weir__comm_status(comm) == WEIR_OK;
+    atomic_store(&pulse->flight_end, end + 1);
+    if (!atomic_load(&comm->failed))
+        return true;
+    (void)weir__comm_cause(comm);
+    return false;
 }
 
 // blame.c, on the pulse's thread.

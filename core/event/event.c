@@ -89,11 +89,11 @@ static weir_status wait_for(weir_queue *queue, struct weir_event event, const ch
 {
     if (weir__is_capturing(queue))
         return refuse_outside_event(queue, file, line);
-    weir_queue *producer = weir__registry_borrow(queue, event.queue);
+    weir_queue *producer = weir__registry_pin(event.queue);
     if (!producer)
         return wait_for_gone(queue, event, file, line);
     weir_status status = wait_for_live(queue, producer, event, file, line);
-    weir__registry_return(queue);
+    weir__registry_unpin_later(producer);
     return status;
 }
 
@@ -112,7 +112,7 @@ weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const
         return weir__capture_wait(queue, event, file, line);
     weir__queue_enter(queue);
     weir_status status = wait_for(queue, event, file, line);
-    weir_biased_lock_release(&queue->submit_lock);
+    weir_lock_release(&queue->submit_lock);
     return status;
 }
 

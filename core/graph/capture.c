@@ -419,10 +419,10 @@ static void detach(struct capture *capture)
 {
     for (uint32_t i = 0; i < capture->notes.branch_count; i++) {
         weir_queue *queue = capture->notes.branches[i].queue;
-        weir_biased_lock_take(&queue->submit_lock);
+        weir_lock_take(&queue->submit_lock);
         if (capture_of(queue) == capture)
             atomic_store_explicit(&queue->capture, NULL, memory_order_relaxed);
-        weir_biased_lock_release(&queue->submit_lock);
+        weir_lock_release(&queue->submit_lock);
     }
 }
 
@@ -431,7 +431,7 @@ static void detach(struct capture *capture)
 static struct capture *close_of(weir_queue *queue, bool as_origin)
 {
     struct capture *capture = NULL;
-    weir_biased_lock_take(&queue->submit_lock);
+    weir_lock_take(&queue->submit_lock);
     if (weir__is_capturing(queue))
         capture = enter(queue);
     if (capture) {
@@ -440,7 +440,7 @@ static struct capture *close_of(weir_queue *queue, bool as_origin)
         weir_lock_release(&capture->lock);
         capture = wanted ? capture : NULL;
     }
-    weir_biased_lock_release(&queue->submit_lock);
+    weir_lock_release(&queue->submit_lock);
     return capture;
 }
 
@@ -583,14 +583,14 @@ weir_status weir__capture_wait(weir_queue *queue, struct weir_event event, const
     if (!capture)
         return weir__capture_refuse_event("weir_queue_wait", queue->member.object.label, file,
                                           line);
-    weir_biased_lock_take(&queue->submit_lock);
+    weir_lock_take(&queue->submit_lock);
     if (weir__is_capturing(queue)) { // leaves a capture that is being ended
         struct capture *own = enter(queue);
         if (own)
             weir_lock_release(&own->lock);
     }
     weir_status status = join(queue, capture, event, file, line);
-    weir_biased_lock_release(&queue->submit_lock);
+    weir_lock_release(&queue->submit_lock);
     release(capture);
     return status;
 }
@@ -628,9 +628,9 @@ weir_status weir_capture_begin_at(weir_queue *queue, const char *file, int line)
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     if (weir__queue_is_called_back(queue))
         return weir__queue_refuse_callback(queue);
-    weir_biased_lock_take(&queue->submit_lock);
+    weir_lock_take(&queue->submit_lock);
     weir_status status = begin(queue, file, line);
-    weir_biased_lock_release(&queue->submit_lock);
+    weir_lock_release(&queue->submit_lock);
     return status;
 }
 
@@ -644,13 +644,13 @@ weir_status weir_capture_node(weir_queue *queue, uint32_t *out_node)
         return weir__queue_refuse_callback(queue);
     const char *label = queue->member.object.label;
     uint32_t last = WEIR__NO_NODE;
-    weir_biased_lock_take(&queue->submit_lock);
+    weir_lock_take(&queue->submit_lock);
     struct capture *capture = weir__is_capturing(queue) ? enter(queue) : NULL;
     if (capture) {
         last = capture->notes.branches[weir__notes_branch(&capture->notes, queue)].last;
         weir_lock_release(&capture->lock);
     }
-    weir_biased_lock_release(&queue->submit_lock);
+    weir_lock_release(&queue->submit_lock);
     if (!capture)
         return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, "weir_capture_begin() first",
                              "weir_capture_node: queue '%s' captures nothing",

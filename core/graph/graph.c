@@ -85,9 +85,9 @@ static bool copy_parts(const struct weir__graph_parts *from, struct weir__graph_
 static weir_status clone(weir_graph *graph, const char *label, weir_graph **out_graph)
 {
     struct weir__graph_parts parts = {0};
-    weir_biased_lock_take(&graph->lock);
+    weir_lock_take(&graph->lock);
     const bool copied = copy_parts(&graph->parts, &parts);
-    weir_biased_lock_release(&graph->lock);
+    weir_lock_release(&graph->lock);
     const weir_status status =
         copied ? weir__graph_create(graph->member.device, label, &parts, out_graph)
                : weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to clone a graph");
@@ -219,7 +219,7 @@ static void finalize(struct weir__member *member)
     weir__chain_graph_destroy(graph->member.device->chain, graph, graph->is_native);
     weir__graph_comms_finish(&graph->comms);
     weir__graph_parts_finish(&graph->parts);
-    weir_biased_lock_finish(&graph->lock);
+    weir_lock_finish(&graph->lock);
     weir__member_free(&graph->member);
 }
 
@@ -268,7 +268,7 @@ weir_status weir__graph_create(weir_device *device, const char *label,
     graph->first = device->first;
     graph->parts = *parts;
     *parts = (struct weir__graph_parts){0};
-    weir_biased_lock_init(&graph->lock, &weir__locks[WEIR__LOCK_GRAPH]);
+    weir_lock_init(&graph->lock, &weir__locks[WEIR__LOCK_GRAPH]);
     weir__member_enlist(&graph->member);
     *out_graph = graph;
     return WEIR_OK;
@@ -341,7 +341,7 @@ static weir_status submit_launch(weir_queue *queue, struct weir_operation *opera
         if (status == WEIR_OK)
             status = weir__queue_submit_locked(queue, operation);
     }
-    weir_biased_lock_release(&queue->submit_lock);
+    weir_lock_release(&queue->submit_lock);
     if (producer)
         weir__registry_unpin_later(producer);
     return status;
@@ -390,9 +390,9 @@ weir_status weir_queue_graph_at(weir_queue *queue, weir_graph *graph, const char
         return weir__queue_refuse_capturing(queue, file, line,
                                             "a graph's launch cannot be part of a graph",
                                             "submit what it does to the queue instead");
-    weir_biased_lock_take(&graph->lock);
+    weir_lock_take(&graph->lock);
     weir_status status = launch(queue, graph, file, line);
-    weir_biased_lock_release(&graph->lock);
+    weir_lock_release(&graph->lock);
     return status;
 }
 
@@ -466,18 +466,18 @@ static void take_locks(const struct weir__graph_comms *comms)
 {
     for (uint32_t i = 0; i < comms->count; i++)
         if (i == 0)
-            weir_biased_lock_take(&comms->comms[i].comm->submit_lock);
+            weir_lock_take(&comms->comms[i].comm->submit_lock);
         else
-            weir_biased_lock_take_another(&comms->comms[i].comm->submit_lock);
+            weir_lock_take_another(&comms->comms[i].comm->submit_lock);
 }
 
 static void release_locks(const struct weir__graph_comms *comms)
 {
     for (uint32_t i = comms->count; i-- > 0;)
         if (i == 0)
-            weir_biased_lock_release(&comms->comms[i].comm->submit_lock);
+            weir_lock_release(&comms->comms[i].comm->submit_lock);
         else
-            weir_biased_lock_release_another(&comms->comms[i].comm->submit_lock);
+            weir_lock_release_another(&comms->comms[i].comm->submit_lock);
 }
 
 static weir_status weir__graph_comms_begin(struct weir__graph_comms *comms,

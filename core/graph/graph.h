@@ -4,7 +4,7 @@
 
 #include <weir/event.h>
 
-#include "base/biased_lock.h"
+#include "base/lock.h"
 #include "core/object/object.h"
 
 // Nodes, with the data that they point to. Each buffer and kernel in them counts as used
@@ -37,7 +37,7 @@ struct weir__graph_comms {
 struct weir_graph {
     struct weir__member member;
     const struct weir_link *first; // of the chain
-    struct weir_biased_lock lock;  // launches and updates; taken before a submit lock
+    struct weir_lock lock;         // launches and updates; taken before a submit lock
     struct weir__graph_parts parts;
     struct weir__graph_comms comms;
     bool is_native;             // a graph of the backend's, else delivery replays it

@@ -49,7 +49,7 @@ weir_status weir_graph_set_copy_2d_at(weir_graph *graph, uint32_t node, struct w
 {
     WEIR_ENTER_AT(file, line, graph, dst.buffer, src.buffer);
     WEIR_REQUIRE_AT(file, line, NULL, graph);
-    weir_biased_lock_take(&graph->lock);
+    weir_lock_take(&graph->lock);
     const weir_status status = set_copy_2d(graph, node, &dst, &src, width, height);
     return weir__placed(weir__graph_end_update(graph, status), file, line);
 }
@@ -72,7 +72,7 @@ weir_status weir_graph_set_copy_3d_at(weir_graph *graph, uint32_t node, struct w
 {
     WEIR_ENTER_AT(file, line, graph, dst.buffer, src.buffer);
     WEIR_REQUIRE_AT(file, line, NULL, graph);
-    weir_biased_lock_take(&graph->lock);
+    weir_lock_take(&graph->lock);
     const weir_status status = set_copy_3d(graph, node, &dst, &src, width, height, depth);
     return weir__placed(weir__graph_end_update(graph, status), file, line);
 }
@@ -97,7 +97,7 @@ weir_status weir_graph_set_fill_2d_at(weir_graph *graph, uint32_t node, struct w
     WEIR_ENTER_AT(file, line, graph, dst.buffer);
     WEIR_REQUIRE_AT(file, line, NULL, graph);
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, pattern);
-    weir_biased_lock_take(&graph->lock);
+    weir_lock_take(&graph->lock);
     const weir_status status = set_fill_2d(graph, node, &dst, width, height, pattern, pattern_size);
     return weir__placed(weir__graph_end_update(graph, status), file, line);
 }
@@ -132,7 +132,7 @@ weir_status weir_graph_set_host_call_at(weir_graph *graph, uint32_t node,
     WEIR_ENTER_AT(file, line, graph);
     WEIR_REQUIRE_AT(file, line, NULL, graph);
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, function);
-    weir_biased_lock_take(&graph->lock);
+    weir_lock_take(&graph->lock);
     const weir_status status = set_host_call(graph, node, function, user);
     return weir__placed(weir__graph_end_update(graph, status), file, line);
 }
@@ -174,7 +174,7 @@ weir_status weir_graph_set_native_at(weir_graph *graph, uint32_t node,
     WEIR_REQUIRE_AT(file, line, NULL, graph);
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, function);
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, arguments || argument_count == 0);
-    weir_biased_lock_take(&graph->lock);
+    weir_lock_take(&graph->lock);
     const weir_status status = set_native(graph, node, &target, arguments, argument_count);
     return weir__placed(weir__graph_end_update(graph, status), file, line);
 }
@@ -313,7 +313,7 @@ static weir_status weir__graph_update(weir_graph *graph, uint32_t index,
 
 static weir_status weir__graph_end_update(weir_graph *graph, weir_status status)
 {
-    weir_biased_lock_release(&graph->lock);
+    weir_lock_release(&graph->lock);
     if (status == WEIR_OK)
         weir__device_reap(graph->member.device); // objects that it used before may be
                                                  // unused now
@@ -351,7 +351,7 @@ weir_status(weir_graph_set_launch)(weir_graph *graph, uint32_t node, struct weir
     WEIR_ENTER_ARGUMENTS(NULL, 0, arguments, argument_count);
     WEIR_REQUIRE(NULL, graph);
     WEIR_REQUIRE(graph->member.object.label, arguments || argument_count == 0);
-    weir_biased_lock_take(&graph->lock);
+    weir_lock_take(&graph->lock);
     return weir__graph_end_update(graph,
                                   set_launch(graph, node, grid, block, arguments, argument_count));
 }
@@ -383,7 +383,7 @@ weir_status(weir_graph_set_copy)(weir_graph *graph, uint32_t node, weir_buffer *
 {
     WEIR_ENTER(graph, dst, src);
     WEIR_REQUIRE(NULL, graph);
-    weir_biased_lock_take(&graph->lock);
+    weir_lock_take(&graph->lock);
     return weir__graph_end_update(graph,
                                   set_copy(graph, node, dst, dst_offset, src, src_offset, size));
 }
@@ -415,7 +415,7 @@ weir_status(weir_graph_set_fill)(weir_graph *graph, uint32_t node, weir_buffer *
     WEIR_ENTER(graph, dst);
     WEIR_REQUIRE(NULL, graph);
     WEIR_REQUIRE(graph->member.object.label, pattern);
-    weir_biased_lock_take(&graph->lock);
+    weir_lock_take(&graph->lock);
     return weir__graph_end_update(graph, set_fill(graph, node, dst, dst_offset, size, pattern,
                                                   pattern_size));
 }
@@ -464,7 +464,7 @@ weir_status(weir_graph_set_enabled)(weir_graph *graph, uint32_t node, bool enabl
 {
     WEIR_ENTER(graph);
     WEIR_REQUIRE(NULL, graph);
-    weir_biased_lock_take(&graph->lock);
+    weir_lock_take(&graph->lock);
     return weir__graph_end_update(graph, set_enabled(graph, node, enabled));
 }
 

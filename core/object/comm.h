@@ -7,7 +7,7 @@
 
 #include <weir/module/transport.h>
 
-#include "base/biased_lock.h"
+#include "base/lock.h"
 #include "core/object/object.h"
 #include "core/support/locks.h"
 
@@ -63,10 +63,10 @@ struct weir_comm {
     uint64_t timeout_ns;
     bool check;
 
-    struct weir_biased_lock submit_lock; // while a collective is submitted: numbers follow that
-                                         // order, and nearly always one thread submits
-    uint32_t next_turn;                  // of the next call
-    uint64_t number;                     // of the last one that all ranks take part in
+    struct weir_lock submit_lock; // while a collective is submitted: numbers follow that
+                                  // order, and nearly always one thread submits
+    uint32_t next_turn;           // of the next call
+    uint64_t number;              // of the last one that all ranks take part in
 
     _Atomic uint32_t turn; // of the call that may run; written by the call that has it
     atomic_uint waiting;   // threads that wait for theirs, or for the end of the running one

@@ -86,14 +86,14 @@ static weir_status make(const struct request *request, struct weir__block **out_
 static struct weir__block *take(const struct request *request)
 {
     weir_pool *pool = request->pool;
-    weir_biased_lock_take(&pool->lock);
+    weir_lock_take(&pool->lock);
     struct weir__block *block = weir__pool_take(pool, request->class_index, request->queue);
     if (block) {
         weir__pool_add(&pool->in_use_bytes, block->capacity);
         weir__pool_add(&pool->allocations, 1);
         weir__pool_add(&pool->reused, 1);
     }
-    weir_biased_lock_release(&pool->lock);
+    weir_lock_release(&pool->lock);
     return block;
 }
 
@@ -103,7 +103,7 @@ static void take_back(const struct request *request, struct weir__block *block,
 {
     weir_pool *pool = request->pool;
     block->buffer->size = 0;
-    weir_biased_lock_take(&pool->lock);
+    weir_lock_take(&pool->lock);
     block->file = weir__file_name(request->file);
     block->line = request->line;
     weir__pool_subtract(&pool->in_use_bytes, block->capacity);
@@ -112,7 +112,7 @@ static void take_back(const struct request *request, struct weir__block *block,
         weir__pool_subtract(&pool->reused, 1);
     }
     weir__pool_keep(pool, block, freed);
-    weir_biased_lock_release(&pool->lock);
+    weir_lock_release(&pool->lock);
 }
 
 // With the queue's submit lock held.
@@ -155,7 +155,7 @@ static weir_status allocate(const struct request *request, struct weir__block **
         *fresh = NULL;
         status = hand_out(request, block, reused);
     }
-    weir_biased_lock_release(&queue->submit_lock);
+    weir_lock_release(&queue->submit_lock);
     *out_block = status == WEIR_OK ? block : NULL;
     return status;
 }
@@ -177,10 +177,10 @@ static weir_status make_and_allocate(const struct request *request, bool blocked
     }
     if (status < 0)
         return status;
-    weir_biased_lock_take(&pool->lock);
+    weir_lock_take(&pool->lock);
     weir__pool_add(&pool->allocations, 1);
     weir__pool_add(&pool->blocked, blocked);
-    weir_biased_lock_release(&pool->lock);
+    weir_lock_release(&pool->lock);
     return WEIR_OK;
 }
 
@@ -281,7 +281,7 @@ weir_status(weir_pool_create)(weir_device *device, const struct weir_pool_params
     pool->placement = params->placement;
     pool->limit = limit_of(device, params);
     pool->references = 1;
-    weir_biased_lock_init(&pool->lock, &weir__locks[WEIR__LOCK_POOL]);
+    weir_lock_init(&pool->lock, &weir__locks[WEIR__LOCK_POOL]);
     weir__member_enlist(&pool->member);
     *out_pool = pool;
     return WEIR_OK;
@@ -315,17 +315,17 @@ void weir_pool_destroy_at(weir_pool **pool, const char *file, int line)
     weir__debug_end(gone, file, line);
     weir__member_delist(&gone->member);
 
-    weir_biased_lock_take(&gone->lock);
+    weir_lock_take(&gone->lock);
     gone->destroyed = true;
     struct weir__block *idle = weir__pool_take_idle(gone, UINT64_MAX);
     struct weir__block *busy = weir__pool_take_all(gone);
-    weir_biased_lock_release(&gone->lock);
+    weir_lock_release(&gone->lock);
     weir__pool_give_back(idle, true);
     weir__pool_give_back(busy, false);
 
-    weir_biased_lock_take(&gone->lock);
+    weir_lock_take(&gone->lock);
     disown(gone);
-    weir_biased_lock_release(&gone->lock);
+    weir_lock_release(&gone->lock);
     weir__pool_drop(gone);
 }
 

@@ -9,7 +9,7 @@
 
 #include <weir/pool.h>
 
-#include "base/biased_lock.h"
+#include "base/lock.h"
 #include "core/object/buffer.h"
 #include "core/object/device.h"
 
@@ -46,8 +46,8 @@ struct weir__lane {
 struct weir_pool {
     struct weir__member member;
     weir_placement placement;
-    uint64_t limit;               // UINT64_MAX: none
-    struct weir_biased_lock lock; // of all members below; a leaf except for the registry
+    uint64_t limit;        // UINT64_MAX: none
+    struct weir_lock lock; // of all members below; a leaf except for the registry
     bool destroyed;
     uint32_t references; // one of the user and one for each block
     struct weir__block *blocks;

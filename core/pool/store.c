@@ -46,12 +46,12 @@ static void unlink_block(weir_pool *pool, struct weir__block *block)
 
 void weir__pool_drop(weir_pool *pool)
 {
-    weir_biased_lock_take(&pool->lock);
+    weir_lock_take(&pool->lock);
     const bool last = --pool->references == 0;
-    weir_biased_lock_release(&pool->lock);
+    weir_lock_release(&pool->lock);
     if (!last)
         return;
-    weir_biased_lock_finish(&pool->lock);
+    weir_lock_finish(&pool->lock);
     weir__member_free(&pool->member);
 }
 
@@ -62,9 +62,9 @@ static weir_buffer *weir__pool_dissolve(struct weir__block *block)
     weir_pool *pool = block->pool;
     weir_buffer *buffer = block->buffer;
 
-    weir_biased_lock_take(&pool->lock);
+    weir_lock_take(&pool->lock);
     unlink_block(pool, block);
-    weir_biased_lock_release(&pool->lock);
+    weir_lock_release(&pool->lock);
     buffer->block = NULL;
     buffer->lender = NULL;
     weir__release(block);
@@ -101,9 +101,9 @@ static void ask_all_queues(weir_device *device)
 bool weir__pool_shrink(weir_pool *pool, uint64_t bytes)
 {
     ask_all_queues(pool->member.device);
-    weir_biased_lock_take(&pool->lock);
+    weir_lock_take(&pool->lock);
     struct weir__block *idle = weir__pool_take_idle(pool, bytes);
-    weir_biased_lock_release(&pool->lock);
+    weir_lock_release(&pool->lock);
     bool any = idle != NULL;
     weir__pool_give_back(idle, true);
     return any;
@@ -124,7 +124,7 @@ static void note_high(weir_pool *pool)
 
 bool weir__pool_reserve(weir_pool *pool, size_t capacity, uint64_t *out_excess)
 {
-    weir_biased_lock_take(&pool->lock);
+    weir_lock_take(&pool->lock);
     const uint64_t total = total_bytes(pool);
     const uint64_t room = total < pool->limit ? pool->limit - total : 0;
     *out_excess = capacity > room ? capacity - room : 0;
@@ -132,15 +132,15 @@ bool weir__pool_reserve(weir_pool *pool, size_t capacity, uint64_t *out_excess)
         weir__pool_add(&pool->in_use_bytes, capacity);
         note_high(pool);
     }
-    weir_biased_lock_release(&pool->lock);
+    weir_lock_release(&pool->lock);
     return *out_excess == 0;
 }
 
 void weir__pool_unreserve(weir_pool *pool, size_t capacity)
 {
-    weir_biased_lock_take(&pool->lock);
+    weir_lock_take(&pool->lock);
     weir__pool_subtract(&pool->in_use_bytes, capacity);
-    weir_biased_lock_release(&pool->lock);
+    weir_lock_release(&pool->lock);
 }
 
 // Creation.
@@ -176,9 +176,9 @@ weir_status weir__pool_make_block(weir_pool *pool, uint32_t class_index, size_t 
     block->class_index = class_index;
     block->buffer->block = block;
     block->buffer->lender = &weir__pool_lender;
-    weir_biased_lock_take(&pool->lock);
+    weir_lock_take(&pool->lock);
     link_block(pool, block, lane);
-    weir_biased_lock_release(&pool->lock);
+    weir_lock_release(&pool->lock);
     *out_block = block;
     return WEIR_OK;
 }
@@ -384,23 +384,23 @@ static size_t list_lanes(weir_pool *pool, uint32_t class_index, struct weir_even
                          struct weir_event *records)
 {
     size_t count = 0;
-    weir_biased_lock_take(&pool->lock);
+    weir_lock_take(&pool->lock);
     for (struct weir__lane *lane = pool->lanes[class_index]; lane && count < LANES_ASKED;
          lane = lane->next) {
         frees[count] = lane->oldest->freed;
         records[count++] = lane->record;
     }
-    weir_biased_lock_release(&pool->lock);
+    weir_lock_release(&pool->lock);
     return count;
 }
 
 static void note_record(weir_pool *pool, uint32_t class_index, struct weir_event record)
 {
-    weir_biased_lock_take(&pool->lock);
+    weir_lock_take(&pool->lock);
     for (struct weir__lane *lane = pool->lanes[class_index]; lane; lane = lane->next)
         if (lane->queue == record.queue)
             lane->record = record;
-    weir_biased_lock_release(&pool->lock);
+    weir_lock_release(&pool->lock);
 }
 
 // A record is queried until it is complete, and only then replaced: on a queue that
@@ -494,10 +494,10 @@ static weir_status free_locked(weir_queue *queue, struct weir__block *block, con
     };
     const struct weir_event freed = {queue->member.object.id, queue->sequence + 1};
 
-    weir_biased_lock_take(&pool->lock);
+    weir_lock_take(&pool->lock);
     *out_freed = !block->kept;
     if (!*out_freed) {
-        weir_biased_lock_release(&pool->lock);
+        weir_lock_release(&pool->lock);
         return refuse_double(block, "weir_pool_free", file, line);
     }
     block->file = operation.file;
@@ -507,7 +507,7 @@ static weir_status free_locked(weir_queue *queue, struct weir__block *block, con
         *out_orphan = block;
     else
         weir__pool_keep(pool, block, freed);
-    weir_biased_lock_release(&pool->lock);
+    weir_lock_release(&pool->lock);
     weir_status status = weir__queue_submit_locked(queue, &operation);
     buffer->size = 0; // no range fits into it, so later uses are refused
     return status;
@@ -530,7 +530,7 @@ weir_status weir_pool_free_at(weir_queue *queue, weir_buffer **buffer, const cha
     bool freed;
     weir__queue_enter(queue);
     status = free_locked(queue, (*buffer)->block, file, line, &freed, &orphan);
-    weir_biased_lock_release(&queue->submit_lock);
+    weir_lock_release(&queue->submit_lock);
     if (freed)
         *buffer = NULL;
     if (orphan)
@@ -542,9 +542,9 @@ static weir_status refuse_freed(const weir_buffer *buffer, const char *call, con
                                 int line)
 {
     struct weir__block *block = buffer->block;
-    weir_biased_lock_take(&block->pool->lock);
+    weir_lock_take(&block->pool->lock);
     weir_status status = refuse_double(block, call, file, line);
-    weir_biased_lock_release(&block->pool->lock);
+    weir_lock_release(&block->pool->lock);
     return status;
 }
 
@@ -553,11 +553,11 @@ static bool forget(weir_buffer *buffer)
     struct weir__block *block = buffer->block;
     weir_pool *pool = block->pool;
 
-    weir_biased_lock_take(&pool->lock);
+    weir_lock_take(&pool->lock);
     bool kept = block->kept;
     if (!kept)
         weir__pool_subtract(&pool->in_use_bytes, block->capacity);
-    weir_biased_lock_release(&pool->lock);
+    weir_lock_release(&pool->lock);
     if (kept) {
         refuse_double(block, "weir_buffer_destroy", NULL, 0);
         weir__log(WEIR_LOG_ERROR, "core", weir_last_error_text());

@@ -130,11 +130,16 @@ static weir_status deliver_now(weir_queue *queue, const struct weir_operation *o
     return status;
 }
 
-// Apart, so that a collective needs none of its frame.
-WEIR_APART static weir_status deliver(weir_queue *queue, const struct weir_operation *operation)
+weir_status weir__deliver(weir_queue *queue, const struct weir_operation *operation)
 {
     struct weir__delivery *delivery = &queue->delivery;
     const bool holding = atomic_load_explicit(&delivery->holding, memory_order_acquire);
+    weir_status submitted;
+    if (operation->kind == WEIR_OPERATION_COLLECTIVE && !holding &&
+        operation->u.collective.comm->ops->try_submit(queue, operation, &submitted)) {
+        weir__note_delivered(queue, operation);
+        return submitted;
+    }
     if (!holding && !starts_hold(queue, operation))
         return deliver_now(queue, operation);
 
@@ -145,18 +150,6 @@ WEIR_APART static weir_status deliver(weir_queue *queue, const struct weir_opera
     weir_status status = keep ? hold(queue, operation) : WEIR_OK;
     weir_lock_release(&delivery->lock);
     return keep ? status : deliver_now(queue, operation);
-}
-
-weir_status weir__deliver(weir_queue *queue, const struct weir_operation *operation)
-{
-    weir_status submitted;
-    if (operation->kind == WEIR_OPERATION_COLLECTIVE &&
-        !atomic_load_explicit(&queue->delivery.holding, memory_order_acquire) &&
-        operation->u.collective.comm->ops->try_submit(queue, operation, &submitted)) {
-        weir__note_delivered(queue, operation);
-        return submitted;
-    }
-    return deliver(queue, operation);
 }
 
 void weir__delivery_lose(weir_queue *queue, const struct weir_operation *operation,

@@ -262,7 +262,7 @@ enum found {
 static enum found record_new_work(weir_queue *queue, uint64_t epoch, struct weir_event *out_event)
 {
     struct weir__legacy_view *view = &queue->legacy;
-    weir_biased_lock_take(&queue->submit_lock);
+    weir_lock_take(&queue->submit_lock);
     enum found found = queue->sequence > view->saw                   ? NEW_WORK
                        : view->epoch != epoch && queue->sequence > 0 ? SEEN_BEFORE_RECOVERY
                                                                      : NOTHING_NEW;
@@ -274,7 +274,7 @@ static enum found record_new_work(weir_queue *queue, uint64_t epoch, struct weir
         view->saw = queue->sequence;
         view->epoch = epoch;
     }
-    weir_biased_lock_release(&queue->submit_lock);
+    weir_lock_release(&queue->submit_lock);
     return found;
 }
 
@@ -312,12 +312,12 @@ static void wait_for_new_work(weir_queue *legacy, weir_queue *producer, uint64_t
     if (found == NOTHING_NEW)
         return;
     // If it cannot be ordered after all of them, it has failed.
-    weir_biased_lock_take(&legacy->submit_lock);
+    weir_lock_take(&legacy->submit_lock);
     if (!has_failed(legacy) && !submit_wait(legacy, producer, event, found))
         fail_with_last_error(legacy);
     if (has_failed(legacy))
         weir__refused_note(legacy, event, found != NO_RECORD);
-    weir_biased_lock_release(&legacy->submit_lock);
+    weir_lock_release(&legacy->submit_lock);
 }
 
 // Another thread may recover the queue meanwhile, and the waits that were skipped because it
@@ -336,12 +336,12 @@ static void order_legacy(weir_queue *legacy)
         for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));)
             if (queue != legacy)
                 wait_for_new_work(legacy, queue, epoch);
-        weir_biased_lock_take(&legacy->submit_lock);
+        weir_lock_take(&legacy->submit_lock);
         weir_lock_release(&order->lock);
         if (has_failed(legacy) ||
             atomic_load_explicit(&order->epoch, memory_order_relaxed) == epoch)
             return;
-        weir_biased_lock_release(&legacy->submit_lock);
+        weir_lock_release(&legacy->submit_lock);
     }
 }
 
@@ -353,11 +353,11 @@ static bool record_legacy_end(struct weir__legacy *order, weir_queue **out_legac
     weir_queue *legacy = order->queue;
     *out_legacy = legacy;
     *out_turn = atomic_load_explicit(&order->turn, memory_order_relaxed);
-    weir_biased_lock_take(&legacy->submit_lock);
+    weir_lock_take(&legacy->submit_lock);
     const bool recorded = weir__queue_record_end_locked(legacy, out_event);
     if (!recorded)
         *out_event = (struct weir_event){legacy->member.object.id, legacy->sequence};
-    weir_biased_lock_release(&legacy->submit_lock);
+    weir_lock_release(&legacy->submit_lock);
     weir_lock_release(&order->lock);
     return recorded;
 }
@@ -382,9 +382,9 @@ static void order_after_legacy(weir_queue *queue)
     uint64_t turn;
 
     do {
-        weir_biased_lock_release(&queue->submit_lock);
+        weir_lock_release(&queue->submit_lock);
         const bool recorded = record_legacy_end(order, &legacy, &event, &turn);
-        weir_biased_lock_take(&queue->submit_lock);
+        weir_lock_take(&queue->submit_lock);
         // A failed queue accepts no operation; it comes here again after its recovery.
         if (!recorded && !has_failed(queue))
             fail_with_last_error(queue);
@@ -405,7 +405,7 @@ void weir__legacy_order(weir_queue *queue)
         order_after_legacy(queue);
         return;
     }
-    weir_biased_lock_release(&queue->submit_lock);
+    weir_lock_release(&queue->submit_lock);
     order_legacy(queue);
 }
 

@@ -79,7 +79,7 @@ weir_status weir__queue_open(weir_device *device, const char *label, struct weir
     queue->timing = setup->timing;
     queue->foreign = setup->native != NULL;
     queue->wrapped = queue->foreign;
-    weir_biased_lock_init(&queue->submit_lock, &weir__locks[WEIR__LOCK_SUBMIT]);
+    weir_lock_init(&queue->submit_lock, &weir__locks[WEIR__LOCK_SUBMIT]);
     weir__delivery_init(&queue->delivery, device->chain);
     if (!weir__completion_init(&queue->completion) || !weir__registry_reserve(queue)) {
         status = weir__fail(WEIR_ERROR_OUT_OF_MEMORY, "destroy queues that are no longer used",
@@ -107,7 +107,7 @@ fail:
     weir__error_place(status, label, NULL, 0);
     weir__delivery_finish(&queue->delivery);
     weir__completion_finish(&queue->completion);
-    weir_biased_lock_finish(&queue->submit_lock);
+    weir_lock_finish(&queue->submit_lock);
     weir__member_free(&queue->member);
     return status;
 }
@@ -229,7 +229,7 @@ void weir__queue_finalize(weir_queue *queue)
     weir__chain_queue_destroy(device->chain, queue);
     weir__delivery_finish(&queue->delivery);
     weir__completion_finish(&queue->completion);
-    weir_biased_lock_finish(&queue->submit_lock);
+    weir_lock_finish(&queue->submit_lock);
     weir__member_free(&queue->member);
     // Last: closing the device waits for it.
     atomic_fetch_sub(&device->queue_count, 1);
@@ -274,15 +274,10 @@ weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
     const struct weir__wait wait = {.own = queue->sequence + 1,
                                     .event = event,
                                     .no_record = flags & WEIR_OPERATION_RELAUNCH};
-    struct weir__wait_ring *waits = &queue->completion.waits;
     bool implied = false;
-    // Most waits are for an event that is not complete and is not implied.
-    if (producer == queue || weir__queue_is_past(producer, event.sequence) ||
-        weir__wait_ring_covers(waits, event) || !weir__wait_ring_push(waits, &wait)) {
-        weir_status status = weir__completion_wait(queue, &wait, producer, &implied);
-        if (status < 0)
-            return status;
-    }
+    weir_status status = weir__completion_wait(queue, &wait, producer, &implied);
+    if (status < 0)
+        return status;
     struct weir_operation operation;
     weir__operation_begin(&operation, WEIR_OPERATION_WAIT,
                           flags | (implied ? WEIR_OPERATION_IMPLIED : 0u), file, line);
@@ -320,10 +315,10 @@ bool weir__queue_record_end(weir_queue *queue, struct weir_event *out_event)
     // could wait for each other. The caller tries again later.
     if (weir__in_native_call())
         return false;
-    weir_biased_lock_take(&queue->submit_lock);
+    weir_lock_take(&queue->submit_lock);
     if (queue->wrapped || weir__queue_is_busy(queue))
         recorded = weir__queue_record_end_locked(queue, out_event);
-    weir_biased_lock_release(&queue->submit_lock);
+    weir_lock_release(&queue->submit_lock);
     // A lost device runs nothing any more, and accepts no record.
     if (!recorded && weir_last_error()->status == WEIR_ERROR_DEVICE_LOST)
         recorded = true;

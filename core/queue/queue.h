@@ -2,8 +2,8 @@
 #ifndef WEIR_CORE_QUEUE_QUEUE_H
 #define WEIR_CORE_QUEUE_QUEUE_H
 
-#include "base/biased_lock.h"
 #include "base/cold.h"
+#include "base/lock.h"
 #include "core/object/device.h"
 #include "core/queue/completion.h"
 #include "core/queue/delivery.h"
@@ -32,14 +32,13 @@ struct weir__capture {
 // after it.
 struct weir_queue {
     struct weir__member member;
-    struct weir_biased_lock submit_lock;   // almost always only one thread uses a queue
+    struct weir_lock submit_lock;          // almost always only one thread uses a queue
     uint64_t last_record;                  // number of the last record; under the lock
     const struct weir_link *first;         // of the chain
     uint64_t sequence;                     // of the last operation submitted; under the lock
     atomic_uint_fast64_t seen;             // `sequence`, for reading without the lock
     struct weir__capture *_Atomic capture; // the capture that it is part of; changes under the
                                            // lock
-    atomic_uint_fast64_t borrowed;         // see weir__registry_borrow()
     uint64_t turn;         // of the legacy queue, that this one comes after; under the lock
     atomic_bool wrapped;   // the caller may submit to the native queue, until this queue is
                            // destroyed
@@ -108,7 +107,7 @@ weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
 // requires were submitted before; if that was not possible, the queue has failed.
 static inline void weir__queue_enter(weir_queue *queue)
 {
-    weir_biased_lock_take(&queue->submit_lock);
+    weir_lock_take(&queue->submit_lock);
     if (atomic_load_explicit(&queue->member.device->legacy.turn, memory_order_relaxed) !=
         queue->turn)
         weir__legacy_order(queue);
@@ -201,26 +200,7 @@ static inline weir_status weir__queue_submit_locked(weir_queue *queue,
     return status < 0 ? weir__queue_fail(queue, operation, status) : WEIR_OK;
 }
 
-// The same with the lock taken here; refuses on a failed queue, and notes on one that
-// captures.
-static WEIR_INLINE weir_status weir__queue_submit_here(weir_queue *queue,
-                                                       struct weir_operation *operation)
-{
-    weir_status status;
-    if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue);
-    weir__queue_enter(queue);
-    if (!WEIR_RARELY(weir__is_capturing(queue)) || !weir__queue_note(queue, operation, &status))
-        status =
-            WEIR_RARELY(atomic_load_explicit(&queue->completion.failed, memory_order_acquire)) &&
-                    !weir__is_always(operation)
-                ? weir__completion_refuse(queue)
-                : weir__queue_submit_locked(queue, operation);
-    weir_biased_lock_release(&queue->submit_lock);
-    return status;
-}
-
-// As a call, for paths that are not the most frequent.
+// The same with the lock taken here; refuses on a failed queue, and notes on one that captures.
 weir_status weir__queue_submit(weir_queue *queue, struct weir_operation *operation);
 
 #endif

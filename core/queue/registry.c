@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/barrier.h"
 #include "core/queue/queue.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
@@ -17,7 +16,6 @@
 struct slot {
     atomic_uint_fast64_t id; // 0: free
     atomic_uint_fast32_t references;
-    atomic_bool lent;  // its queue was borrowed
     weir_queue *queue; // NULL once it is being finalized; changes under the lock
     atomic_uint_fast64_t generation;
     uint32_t next_free;
@@ -72,14 +70,11 @@ static void free_slot_of(const weir_queue *queue)
 
 bool weir__registry_reserve(weir_queue *queue)
 {
-    weir_barrier_init();
     weir_lock_take(&lock);
     uint32_t index = take_slot();
     struct slot *slot = index == UINT32_MAX ? NULL : slot_at(index);
-    if (slot) {
+    if (slot)
         slot->queue = queue;
-        atomic_store_explicit(&slot->lent, false, memory_order_relaxed);
-    }
     weir_lock_release(&lock);
     if (!slot)
         return false;
@@ -125,46 +120,6 @@ bool weir__registry_issued(uint64_t id)
     return slot && id >> 16 > 0 && id >> 16 <= atomic_load(&slot->generation);
 }
 
-weir_queue *weir__registry_borrow(weir_queue *borrower, uint64_t id)
-{
-    struct slot *slot = slot_at(id & 0xffff);
-    if (!slot)
-        return NULL;
-
-    // A finalizer takes the last reference first and looks at these two then.
-    atomic_store_explicit(&borrower->borrowed, id, memory_order_relaxed);
-    if (!atomic_load_explicit(&slot->lent, memory_order_relaxed))
-        atomic_store_explicit(&slot->lent, true, memory_order_relaxed);
-    weir_barrier_light();
-    if (atomic_load_explicit(&slot->id, memory_order_acquire) == id &&
-        atomic_load_explicit(&slot->references, memory_order_acquire) > 0)
-        return slot->queue;
-    weir__registry_return(borrower);
-    return NULL;
-}
-
-void weir__registry_return(weir_queue *borrower)
-{
-    atomic_store_explicit(&borrower->borrowed, 0, memory_order_release);
-}
-
-// Whether a queue has borrowed the one with this id, which has no reference any more. Few queues
-// were ever borrowed, so few destroys look at all others.
-static bool is_borrowed(const struct slot *slot, uint64_t id)
-{
-    bool borrowed = false;
-    weir_barrier_heavy();
-    if (!atomic_load_explicit(&slot->lent, memory_order_relaxed))
-        return false;
-    weir_lock_take(&lock);
-    for (uint32_t i = 0; i < used_count && !borrowed; i++) {
-        const weir_queue *queue = slot_at(i)->queue;
-        borrowed = queue && atomic_load_explicit(&queue->borrowed, memory_order_acquire) == id;
-    }
-    weir_lock_release(&lock);
-    return borrowed;
-}
-
 static bool drop(weir_queue *queue)
 {
     struct slot *slot = slot_at(index_of(queue));
@@ -182,12 +137,7 @@ static void finalize_later(weir_queue *queue)
 
 static void finalize(weir_queue *queue)
 {
-    struct slot *slot = slot_at(index_of(queue));
-    if (is_borrowed(slot, queue->member.object.id)) { // for the time of one submit
-        finalize_later(queue);
-        return;
-    }
-    atomic_store(&slot->id, 0);
+    atomic_store(&slot_at(index_of(queue))->id, 0);
     free_slot_of(queue);
     weir__queue_finalize(queue);
 }

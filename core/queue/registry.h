@@ -22,12 +22,6 @@ void weir__registry_cancel(weir_queue *queue);
 // Takes a reference to the queue with this id; NULL if it was destroyed.
 weir_queue *weir__registry_pin(uint64_t id);
 
-// The queue with this id, kept from being finalized until the borrower returns it; NULL when it
-// was destroyed. Cheaper than a pin, which changes a count twice. With the borrower's submit lock
-// held; a queue borrows one queue at a time.
-weir_queue *weir__registry_borrow(weir_queue *borrower, uint64_t id);
-void weir__registry_return(weir_queue *borrower);
-
 // Whether a queue has had this id: distinguishes an uninitialised event from one of a destroyed
 // queue.
 bool weir__registry_issued(uint64_t id);

@@ -14,7 +14,17 @@
 
 weir_status weir__queue_submit(weir_queue *queue, struct weir_operation *operation)
 {
-    return weir__queue_submit_here(queue, operation);
+    weir_status status;
+    if (weir__queue_is_called_back(queue))
+        return weir__queue_refuse_callback(queue);
+    weir__queue_enter(queue);
+    if (!weir__is_capturing(queue) || !weir__queue_note(queue, operation, &status))
+        status = atomic_load_explicit(&queue->completion.failed, memory_order_acquire) &&
+                         !weir__is_always(operation)
+                     ? weir__completion_refuse(queue)
+                     : weir__queue_submit_locked(queue, operation);
+    weir_lock_release(&queue->submit_lock);
+    return status;
 }
 
 // The queue's capture notes a record. False: it has just ended.
@@ -244,7 +254,7 @@ weir_status weir_queue_record_at(weir_queue *queue, struct weir_event *out_event
             *out_event = (struct weir_event){queue->member.object.id, operation.sequence};
         }
     }
-    weir_biased_lock_release(&queue->submit_lock);
+    weir_lock_release(&queue->submit_lock);
     return status;
 }
 
@@ -269,10 +279,10 @@ static void enter_settled(weir_queue *queue)
 {
     for (;;) {
         weir__refused_await(queue);
-        weir_biased_lock_take(&queue->submit_lock);
+        weir_lock_take(&queue->submit_lock);
         if (!weir__refused_any(queue))
             return;
-        weir_biased_lock_release(&queue->submit_lock);
+        weir_lock_release(&queue->submit_lock);
     }
 }
 
@@ -296,8 +306,8 @@ weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)
     // After the lock was taken later submits see the failure. What a failed queue takes, calls that
     // always run and frees to pools, may still come, and is told of the failure.
     // The wait itself is outside the lock, since a running host call may need it.
-    weir_biased_lock_take(&queue->submit_lock);
-    weir_biased_lock_release(&queue->submit_lock);
+    weir_lock_take(&queue->submit_lock);
+    weir_lock_release(&queue->submit_lock);
     status = weir__queue_finish(queue);
     if (status < 0)
         return status;
@@ -307,7 +317,7 @@ weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)
     enter_settled(queue);
     weir__completion_recover(queue, queue->sequence);
     weir__legacy_recovered(queue);
-    weir_biased_lock_release(&queue->submit_lock);
+    weir_lock_release(&queue->submit_lock);
     if (weir__takes_notes(queue->member.device))
         weir__host_note_complete(queue, last, status, &(struct weir__host_caller){file, line, 0});
     return status;

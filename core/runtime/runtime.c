@@ -8,7 +8,6 @@
 #include <weir/region.h>
 #include <weir/runtime.h>
 
-#include "base/barrier.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "core/module/load_report.h"
@@ -403,8 +402,6 @@ weir_status(weir_open)(const struct weir_open_params *params, weir_runtime **out
     if (params->out_report)
         *params->out_report = NULL;
     weir__watch_fork();
-    // The system takes 10 to 25 ms for it in a process that has threads, and drivers start some.
-    weir_barrier_init();
 
     // Backends that failed have set an error detail, but this call has not
     // failed.

@@ -1,9 +1,8 @@
-// All locks of core, in the order in which a thread may take them: the first is taken first.
-// docs/architecture.md has the same list, with what each guards; a test compares the two.
+// All locks of core, in the order in which a thread may take them: the first is taken first. docs/architecture.md tells what each
+// guards.
 #ifndef WEIR_CORE_SUPPORT_LOCKS_H
 #define WEIR_CORE_SUPPORT_LOCKS_H
 
-#include "base/biased_lock.h"
 #include "base/lock.h"
 
 #define WEIR__LOCKS(LOCK)                                         \

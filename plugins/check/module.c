@@ -151,7 +151,7 @@ static weir_status check_open_link(struct weir_link *link,
     }
     check_actors_init(&check->actors);
     check_uses_init(&check->uses);
-    weir_biased_lock_init(&check->lock, &lock_kind);
+    weir_lock_init(&check->lock, &lock_kind);
     check->needless = check->hints && !check->strict;
     fill_extension(check);
     *out_state = check;
@@ -179,7 +179,7 @@ static void check_close(const struct weir_link *link)
     check_found_finish(&check->found);
     check_uses_finish(&check->uses);
     check_actors_finish(&check->actors);
-    weir_biased_lock_finish(&check->lock);
+    weir_lock_finish(&check->lock);
     free(check);
 }
 

@@ -31,8 +31,8 @@
 #include <weir/module/error.h>
 #include <weir/module/module.h>
 
-#include "base/biased_lock.h"
 #include "base/cold.h"
+#include "base/lock.h"
 #include "plugins/check/clock.h"
 #include "plugins/check/finding.h"
 #include "plugins/check/history.h"
@@ -79,7 +79,7 @@ struct check {
     const struct weir_link *link;
     struct check_findings *findings;
     struct weir_check_extension extension;
-    struct weir_biased_lock lock; // guards what follows
+    struct weir_lock lock; // guards what follows
     struct check_actors actors;
     struct check_uses uses;
     struct check_found found; // scratch
@@ -332,7 +332,7 @@ WEIR_COLD weir_status check_unlock_and_tell(struct check *check);
 
 static inline void check_lock(struct check *check)
 {
-    weir_biased_lock_take(&check->lock);
+    weir_lock_take(&check->lock);
 }
 
 // Releases the lock and tells the store what was noted. Returns the error of a finding with
@@ -341,7 +341,7 @@ static inline weir_status check_unlock(struct check *check)
 {
     if (check->told)
         return check_unlock_and_tell(check);
-    weir_biased_lock_release(&check->lock);
+    weir_lock_release(&check->lock);
     return WEIR_OK;
 }
 

@@ -76,7 +76,7 @@ weir_status check_unlock_and_tell(struct check *check)
     struct check_told *told = check->told;
     check->told = NULL;
     check->told_end = &check->told;
-    weir_biased_lock_release(&check->lock);
+    weir_lock_release(&check->lock);
     return tell_store(check, told);
 }
 

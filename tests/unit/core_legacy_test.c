@@ -80,9 +80,9 @@ WEIR_TEST(Migration, WaitingForItIsNoNews)
 
     control_stall(true);
     fill(legacy, buffer);
-    weir_biased_lock_take(&queue->submit_lock);
+    weir_lock_take(&queue->submit_lock);
     weir__legacy_order(queue);
-    weir_biased_lock_release(&queue->submit_lock);
+    weir_lock_release(&queue->submit_lock);
     control_forget();
     ASSERT_OK(weir_queue_record(legacy, &event));
     expect_seen(0, WEIR_OPERATION_RECORD, legacy, NULL, 0);
