@@ -31,7 +31,7 @@ extern "C" {
 
 struct weir_queue_params {
     size_t struct_size;
-    const char *label;
+    const char *label; // for messages and traces, which have at most 127 bytes of it; see below
     int32_t priority; // between limits.priority_lowest and _highest; 0: normal
     bool timing;      // weir_event_time_ns() works on its events
 };
@@ -51,7 +51,8 @@ WEIR_API void weir_queue_destroy(weir_queue **queue);
 WEIR_API void weir_queue_destroy_at(weir_queue **queue, const char *file, int line);
 #define weir_queue_destroy(queue) weir_queue_destroy_at(queue, __FILE__, __LINE__)
 
-// The queue's label, "" if it has none; the queue's device, NULL for NULL.
+// The queue's label, "" if it has none; the queue's device, NULL for NULL. Labels of all objects are
+// kept as they are shown: a control character as "\n" or "\x1b", and "..." in place of what is over 127 bytes.
 //
 // Ownership: the queue's.
 WEIR_API const char *weir_queue_label(const weir_queue *queue);

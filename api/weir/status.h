@@ -52,7 +52,7 @@ WEIR_API const char *weir_status_text(weir_status status);
 struct weir_error {
     weir_status status;
     char message[768];    // what was requested, and the limit that it exceeds
-    char object[64];      // label of the object that was used
+    char object[128];     // label of the object that was used
     char native_call[64]; // the driver's function, e.g. "clCreateBuffer"
     char native_name[64]; // the driver's error, e.g. "CL_OUT_OF_RESOURCES"
     int64_t native_code;  // the number of that error

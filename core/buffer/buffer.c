@@ -20,6 +20,16 @@
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
+size_t weir_buffer_size(const weir_buffer *buffer)
+{
+    return WEIR_IS_ALIVE(buffer) ? buffer->size : 0;
+}
+
+weir_placement weir_buffer_placement(const weir_buffer *buffer)
+{
+    return WEIR_IS_ALIVE(buffer) ? buffer->placement : WEIR_PLACE_DEVICE;
+}
+
 weir_status weir__buffer_make(weir_device *device, const char *label,
                               const struct weir_buffer_setup *setup, bool internal,
                               weir_buffer **out_buffer)
@@ -211,10 +221,8 @@ static weir_status check_host_use(const char *function, weir_buffer *buffer, siz
         return weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
                              "pass WEIR_ACCESS_READ or its kin",
                              "%s: access %d is none of weir_access", function, (int)access);
-    if (!weir__buffer_holds(buffer, offset, size))
-        return weir__buffer_refuse_range(buffer, &(struct weir__role){function, NULL}, offset, size,
-                                         file, line);
-    return WEIR_OK;
+    return weir__buffer_check_range(buffer, &(struct weir__role){function, NULL}, offset, size,
+                                    file, line);
 }
 
 weir_status weir_host_begin_at(weir_buffer *buffer, size_t offset, size_t size, weir_access access,

@@ -550,14 +550,12 @@ static weir_status check_transfer(const struct weir__role *role, weir_queue *que
         return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID,
                              "use a queue of the buffer's device",
                              "%s: the buffer belongs to another device than queue '%s'", function,
-                             weir__label_shown(queue->member.object.label));
+                             weir__label_or_none(queue->member.object.label));
     if (weir__in_host_call())
         return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
                              "use weir_queue_copy() and a HOST buffer",
                              "%s: it waits, and a host call may not wait", function);
-    if (!weir__buffer_holds(buffer, offset, size))
-        return weir__buffer_refuse_range(buffer, role, offset, size, file, line);
-    return WEIR_OK;
+    return weir__buffer_check_range(buffer, role, offset, size, file, line);
 }
 
 weir_status weir_upload_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset, const void *src,
@@ -604,8 +602,8 @@ weir_status weir_buffer_address(weir_buffer *buffer, uint64_t *out_address)
     WEIR_REQUIRE(NULL, buffer);
     const weir_device *device = buffer->member.device;
     if (buffer->size == 0) // freed to its pool
-        return weir__buffer_refuse_range(buffer, &(struct weir__role){"weir_buffer_address", NULL},
-                                         0, 1, NULL, 0);
+        return weir__buffer_check_range(buffer, &(struct weir__role){"weir_buffer_address", NULL},
+                                        0, 1, NULL, 0);
     if (!device->limits.device_addresses)
         return weir__fail_at(NULL, 0, buffer->member.object.label, WEIR_ERROR_UNSUPPORTED,
                              "pass the buffer as an argument, and offsets into it",

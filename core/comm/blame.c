@@ -252,7 +252,7 @@ void weir__comm_find_remedy(weir_comm *comm, struct weir_error *cause)
 static void begin_sentence(const struct weir__pulse *pulse, const struct weir__flight *flight,
                            char *text, size_t size)
 {
-    const char *label = weir__label_shown(pulse->comm->member.object.label);
+    const char *label = weir__label_or_none(pulse->comm->member.object.label);
     if (flight)
         snprintf(text, size, "%s %" PRIu64 " of '%s', %s:%" PRId32 ": ",
                  weir_collective_name((weir_collective)flight->kind), flight->number, label,

@@ -34,7 +34,7 @@ struct weir__comm_name weir__comm_name(const struct weir_operation *operation)
     const char *label = operation->u.collective.comm->member.object.label;
     snprintf(name.text, sizeof name.text, "%s %" PRIu64 " of '%s'",
              weir_collective_name(operation->u.collective.kind), operation->u.collective.number,
-             weir__label_shown(label));
+             weir__label_or_none(label));
     return name;
 }
 
@@ -119,7 +119,7 @@ WEIR_COLD static weir_status refuse_range(const struct call *call, const char *r
                       role, buffer->member.device->info.name, call->comm->member.device->info.name);
     const struct weir__role named = {name_of(call), role};
     if (!weir__buffer_holds(buffer, offset, size))
-        return weir__buffer_refuse_range(buffer, &named, offset, size, call->file, call->line);
+        return weir__buffer_check_range(buffer, &named, offset, size, call->file, call->line);
     return refuse(call, "move it to such a multiple",
                   "%s: the offset of %s, %zu, is no multiple of the %zu bytes of an %s",
                   name_of(call), role, offset, weir_datatype_size(element),
@@ -296,7 +296,7 @@ static weir_status check(const struct call *call, struct weir_operation *out_ope
     if (call->queue->member.device != call->comm->member.device)
         return refuse(call, "use a queue of the communicator's device",
                       "%s: queue '%s' belongs to another device than the communicator",
-                      name_of(call), weir__label_shown(call->queue->member.object.label));
+                      name_of(call), weir__label_or_none(call->queue->member.object.label));
     weir_status status = check_kind(call);
     if (status < 0)
         return status;

@@ -124,7 +124,7 @@ weir_status weir_comm_abort_at(weir_comm *comm, const char *why, const char *fil
     WEIR_REQUIRE_AT(file, line, NULL, comm);
     WEIR_REQUIRE_AT(file, line, comm->member.object.label, why);
     snprintf(reason, sizeof reason, "rank %" PRIu32 " has aborted '%s', %s:%d: %s", comm->rank,
-             weir__label_shown(comm->member.object.label), file ? file : "?", line, why);
+             weir__label_or_none(comm->member.object.label), file ? file : "?", line, why);
     struct weir_error cause = {.status = WEIR_ERROR_COMM,
                                .file = weir__file_name(file),
                                .line = line};
@@ -219,7 +219,7 @@ static void end(weir_comm *comm, const struct place *place)
     };
     snprintf(cause.message, sizeof cause.message,
              "rank %" PRIu32 " goes on with the ranks of '%s' that are left, %s:%d", comm->rank,
-             weir__label_shown(comm->member.object.label), place->file ? place->file : "?",
+             weir__label_or_none(comm->member.object.label), place->file ? place->file : "?",
              place->line);
     snprintf(cause.remedy, sizeof cause.remedy, "shrink it on this rank too, or destroy it");
     weir__comm_abort(comm, &cause, cause.message);
@@ -238,7 +238,7 @@ static weir_status await_running(weir_comm *comm)
     weir_lock_release(&comm->lock);
     return running ? weir__fail(WEIR_ERROR_COMM, "end this rank",
                                 "a collective of '%s' that has failed does not return",
-                                weir__label_shown(comm->member.object.label))
+                                weir__label_or_none(comm->member.object.label))
                    : WEIR_OK;
 }
 
@@ -287,7 +287,7 @@ static weir_status begin_shrink(weir_comm *comm)
     return begins ? WEIR_OK
                   : weir__fail(WEIR_ERROR_INVALID, "shrink it on one thread of each rank",
                                "weir_comm_shrink: another thread shrinks '%s'",
-                               weir__label_shown(comm->member.object.label));
+                               weir__label_or_none(comm->member.object.label));
 }
 
 static void end_shrink(weir_comm *comm)

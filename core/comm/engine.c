@@ -239,7 +239,7 @@ static weir_status tell_failed(const struct weir_comm_setup *setup, const struct
     const weir_comm *comm = setup->user;
     return weir__fail(WEIR_ERROR_COMM, "see what that rank has printed, and create it again",
                       "rank %" PRIu32 " cannot create communicator '%s': %s", rank,
-                      weir__label_shown(comm->member.object.label), all[rank].reason);
+                      weir__label_or_none(comm->member.object.label), all[rank].reason);
 }
 
 // All ranks have the communicator, or none. A rank that failed alone would leave the others with one
@@ -277,7 +277,7 @@ static weir_status refuse_far_ranks(const weir_comm *comm)
         "whose memory NCCL carries",
         "the ranks of '%s' are on several machines, and the transport '%s' carries "
         "host memory within one",
-        weir__label_shown(comm->member.object.label),
+        weir__label_or_none(comm->member.object.label),
         weir__transport_name(comm->member.device->runtime));
 }
 

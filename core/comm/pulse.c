@@ -142,7 +142,7 @@ static void give_up(struct weir__pulse *pulse, const struct weir__flight *flight
              " has lost its device, since %s "
              "has not ended it in %s after its abort; the first cause: %.600s",
              weir_collective_name((weir_collective)flight->kind), flight->number,
-             weir__label_shown(comm->member.object.label), flight->file ? flight->file : "?",
+             weir__label_or_none(comm->member.object.label), flight->file ? flight->file : "?",
              flight->line, comm->rank, comm->engine->ops->comm_engine(comm->engine, comm), duration,
              cause.message);
     snprintf(lost.remedy, sizeof lost.remedy,
@@ -525,7 +525,7 @@ weir_status weir__pulse_start(weir_comm *comm, void *group)
     if (weir_thread_start(&pulse->thread, run, pulse) != 0)
         return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of threads",
                           "no thread for communicator '%s'",
-                          weir__label_shown(comm->member.object.label));
+                          weir__label_or_none(comm->member.object.label));
     pulse->has_thread = true;
     return WEIR_OK;
 }

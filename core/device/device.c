@@ -50,7 +50,7 @@ static void name_one(const struct weir__member *member, char name[NAME_SIZE])
 {
     const char *label = member->object.label;
     if (label[0])
-        snprintf(name, NAME_SIZE, "the %s '%s'", member->class->name, weir__label_shown(label));
+        snprintf(name, NAME_SIZE, "the %s '%s'", member->class->name, weir__label_or_none(label));
     else
         snprintf(name, NAME_SIZE, "the %s without a label", member->class->name);
 }

@@ -47,7 +47,7 @@ static weir_status check_producer(const weir_queue *queue, const weir_queue *pro
         return weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
                              "pass the event as weir_queue_record() gave it",
                              "weir_queue_wait: queue '%s' has no operation %" PRIu64,
-                             weir__label_shown(producer->member.object.label), event.sequence);
+                             weir__label_or_none(producer->member.object.label), event.sequence);
     return WEIR_OK;
 }
 
@@ -330,7 +330,7 @@ WEIR_COLD static weir_status refuse_untimed(const char *function, const weir_que
                           ? "record on a queue that was created with .timing = true"
                           : "open the device with .default_timing = true",
                       "%s: queue '%s'%s was created without timing", function,
-                      weir__label_shown(label), place);
+                      weir__label_or_none(label), place);
 }
 
 static weir_status read_time(const char *function, struct weir_event event,

@@ -543,7 +543,7 @@ static weir_status refuse_join(const weir_queue *queue, const struct capture *ca
                              "end the one before the other, or make one capture of both",
                              "weir_queue_wait: the event was recorded in another capture than the "
                              "one that queue '%s' is part of",
-                             weir__label_shown(label));
+                             weir__label_or_none(label));
     if (queue->member.device != capture->device)
         return weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
                              "capture a graph for each device",
@@ -609,7 +609,7 @@ static weir_status begin(weir_queue *queue, const char *file, int line)
                              "end or cancel that one first",
                              "weir_capture_begin: queue '%s' is part of a capture that began at "
                              "%s:%d",
-                             weir__label_shown(queue->member.object.label), place, where);
+                             weir__label_or_none(queue->member.object.label), place, where);
     }
     if (atomic_load(&queue->completion.failed))
         return weir__completion_refuse(queue);
@@ -654,18 +654,18 @@ weir_status weir_capture_node(weir_queue *queue, uint32_t *out_node)
     if (!capture)
         return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, "weir_capture_begin() first",
                              "weir_capture_node: queue '%s' captures nothing",
-                             weir__label_shown(label));
+                             weir__label_or_none(label));
     if (last == WEIR__NO_NODE)
         return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
                              "call it after the operation whose node is requested",
                              "weir_capture_node: nothing was captured from queue '%s' yet",
-                             weir__label_shown(label));
+                             weir__label_or_none(label));
     if (last == WEIR__EMPTY_NODE)
         return weir__fail_at(NULL, 0, label, WEIR_ERROR_NOT_FOUND,
                              "an operation of size 0 has nothing to update",
                              "weir_capture_node: the last operation captured from queue '%s' was "
                              "empty and became no node",
-                             weir__label_shown(label));
+                             weir__label_or_none(label));
     *out_node = last;
     return WEIR_OK;
 }
@@ -683,8 +683,8 @@ static weir_status check_joined(const struct capture *capture, const char *file,
                          "record on it at its end, and have the first queue wait on that",
                          "weir_capture_end: queue '%s' joined the capture, and queue '%s' "
                          "does not wait for the end of its work",
-                         weir__label_shown(loose->member.object.label),
-                         weir__label_shown(capture->origin->member.object.label));
+                         weir__label_or_none(loose->member.object.label),
+                         weir__label_or_none(capture->origin->member.object.label));
 }
 
 static weir_status refuse_end(weir_queue *queue, const char *file, int line)
@@ -696,7 +696,7 @@ static weir_status refuse_end(weir_queue *queue, const char *file, int line)
                              ? "weir_capture_end: queue '%s' joined a capture, which began on "
                                "another queue"
                              : "weir_capture_end: no capture began on queue '%s'",
-                         weir__label_shown(label));
+                         weir__label_or_none(label));
 }
 
 weir_status weir_capture_end_at(weir_queue *queue, const struct weir_graph_params *params,

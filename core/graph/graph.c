@@ -385,7 +385,7 @@ weir_status weir_queue_graph_at(weir_queue *queue, weir_graph *graph, const char
                              "capture a graph for each device",
                              "weir_queue_graph: the graph belongs to another device than queue "
                              "'%s'",
-                             weir__label_shown(queue->member.object.label));
+                             weir__label_or_none(queue->member.object.label));
     if (weir__is_capturing(queue))
         return weir__queue_refuse_capturing(queue, file, line,
                                             "a graph's launch cannot be part of a graph",

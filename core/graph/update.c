@@ -284,7 +284,7 @@ static weir_status check_placement(const weir_graph *graph, uint32_t node, const
     return weir__fail_at(NULL, 0, graph->member.object.label, WEIR_ERROR_INVALID,
                          "capture another graph for it",
                          "node %u: %s '%s' is a %s buffer, and the node's was a %s buffer",
-                         (unsigned)node, role, weir__label_shown(buffer->member.object.label),
+                         (unsigned)node, role, weir__label_or_none(buffer->member.object.label),
                          name_of(buffer->placement), name_of(before->placement));
 }
 

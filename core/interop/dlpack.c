@@ -166,11 +166,9 @@ static weir_status fill_layout(const struct weir_tensor *tensor, struct exported
          !dense_strides(tensor->dimensions, tensor->shape, exported->strides)) ||
         !extent(tensor->dimensions, tensor->shape, exported->strides, each, &size))
         size = SIZE_MAX;
-    if (!weir__buffer_holds(buffer, tensor->offset, size))
-        return weir__buffer_refuse_range(buffer,
-                                         &(struct weir__role){"weir_dlpack_export", "the tensor"},
-                                         tensor->offset, size, NULL, 0);
-    return WEIR_OK;
+    return weir__buffer_check_range(buffer,
+                                    &(struct weir__role){"weir_dlpack_export", "the tensor"},
+                                    tensor->offset, size, NULL, 0);
 }
 
 static weir_status fill_place(const struct weir_tensor *from, DLTensor *to)

@@ -4,7 +4,6 @@
 
 #include <stdatomic.h>
 
-#include "base/cold.h"
 #include "core/object/object.h"
 
 // A pool's functions for its buffers.
@@ -36,10 +35,7 @@ struct weir_buffer {
 
 // Whether [offset, offset + size) is inside the buffer; written so that nothing
 // wraps.
-static inline bool weir__buffer_holds(const weir_buffer *buffer, size_t offset, size_t size)
-{
-    return offset <= buffer->size && size <= buffer->size - offset;
-}
+bool weir__buffer_holds(const weir_buffer *buffer, size_t offset, size_t size);
 
 // An argument of a call, for messages.
 struct weir__role {
@@ -47,9 +43,8 @@ struct weir__role {
     const char *name; // "dst"; NULL: the call has one range
 };
 
-// Refuses a range outside the buffer with both of them in the message.
-WEIR_COLD weir_status weir__buffer_refuse_range(const weir_buffer *buffer,
-                                                const struct weir__role *role, size_t offset,
-                                                size_t size, const char *file, int line);
+// Refuses a range outside the buffer, with both of them in the message, and the line that created it.
+weir_status weir__buffer_check_range(const weir_buffer *buffer, const struct weir__role *role,
+                                     size_t offset, size_t size, const char *file, int line);
 
 #endif

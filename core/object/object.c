@@ -5,8 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+#include "core/object/buffer.h"
 #include "core/object/device.h"
 #include "core/support/debug.h"
+#include "core/support/error.h"
 #include "core/support/file_name.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
@@ -22,7 +25,12 @@ void *weir__member_allocate(weir_device *device, const struct weir__class *class
 {
     const bool inside = device->chain->count <= WEIR__SLOTS_INSIDE;
     size_t slots = inside ? 0 : device->chain->count * sizeof(void *);
+    char shown[128];
     const char *text = label ? label : "";
+    if (!class->is_named) {
+        weir_text_escape(shown, sizeof shown, text, "");
+        text = shown;
+    }
     char *block = weir__allocate(WEIR__LINE_BYTES - 1 + size + slots + strlen(text) + 1);
     if (!block)
         return NULL;
@@ -95,6 +103,35 @@ void weir__member_created(const struct weir__member *member, char text[WEIR__PLA
     if (length > 0)
         snprintf(text, WEIR__PLACE_SIZE, " (created at %s%s:%d)", length > room ? "…" : "",
                  member->file + (length > room ? length - room : 0), member->line);
+}
+
+bool weir__buffer_holds(const weir_buffer *buffer, size_t offset, size_t size)
+{
+    return offset <= buffer->size && size <= buffer->size - offset;
+}
+
+weir_status weir__buffer_check_range(const weir_buffer *buffer, const struct weir__role *role,
+                                     size_t offset, size_t size, const char *file, int line)
+{
+    const char *label = buffer->member.object.label;
+    if (weir__buffer_holds(buffer, offset, size))
+        return WEIR_OK;
+    char call[192], place[WEIR__PLACE_SIZE];
+    snprintf(call, sizeof call, "%s%s%s", role->call, role->name ? ": " : "",
+             role->name ? role->name : "");
+    if (buffer->lender && buffer->size == 0)
+        return buffer->lender->refuse_freed(buffer, call, file, line);
+    if (atomic_load(&buffer->abandoned))
+        return weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
+                             "destroy a buffer after the last call that uses it",
+                             "%s: the buffer has been destroyed; only the work that was submitted "
+                             "before still uses its memory",
+                             call);
+    weir__member_created(&buffer->member, place);
+    return weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
+                         "offset and size count bytes; give less, or create a larger buffer",
+                         "%s: %zu bytes at offset %zu do not lie in a buffer of %zu bytes%s", call,
+                         size, offset, buffer->size, place);
 }
 
 void weir__member_delist(struct weir__member *member)

@@ -16,6 +16,7 @@ struct weir__member;
 // The description of an object type.
 struct weir__class {
     const char *name; // "queue", for messages
+    bool is_named;    // its label is a name of a program's, which is kept whole
     // Frees an object that no work uses any more, on any thread, with no lock held.
     void (*finalize)(struct weir__member *member);
 };
@@ -42,7 +43,8 @@ struct weir__member {
 };
 
 // A zeroed object of `size` bytes, which begins with a weir__member, with slots
-// for the device's chain and a copy of `label`; or NULL.
+// for the device's chain and a copy of `label`; or NULL. What a terminal interprets is escaped in the
+// copy, and a label longer than 127 bytes is cut, so that it leaves room in messages.
 void *weir__member_allocate(weir_device *device, const struct weir__class *class, size_t size,
                             const char *label);
 

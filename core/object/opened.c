@@ -122,7 +122,7 @@ weir_status weir__opened_refuse(struct weir__shared *shared)
         char text[256];
         size_t used = 0;
         const char *name = device->object.label[0] ? device->object.label : device->info.name;
-        weir_text_append(text, sizeof text, &used, "'%.60s'", weir__label_shown(name));
+        weir_text_append(text, sizeof text, &used, "'%.60s'", weir__label_or_none(name));
         if (device->file)
             weir_text_append(text, sizeof text, &used, " (opened at %s:%d)", device->file,
                              device->line);

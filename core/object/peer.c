@@ -28,9 +28,9 @@ static struct weir__peer *find_owner(struct weir__peer *at, const weir_device *o
 }
 
 // Under the lock.
-static bool is_noted(const weir_device *user, const weir_device *owner)
+static bool is_noted(struct weir__peer *first, const weir_device *user, const weir_device *owner)
 {
-    struct weir__peer *at = find_owner(owner->shared->peers, owner);
+    struct weir__peer *at = find_owner(first, owner);
     while (at && at->user != user)
         at = find_owner(at->next, owner);
     return at != NULL;
@@ -39,9 +39,9 @@ static bool is_noted(const weir_device *user, const weir_device *owner)
 static bool note(weir_device *user, weir_device *owner)
 {
     bool noted = true;
-    struct weir__shared *shared = owner->shared;
+    struct weir__shared *shared = user->shared;
     weir_lock_take(&shared->peers_lock);
-    if (!is_noted(user, owner)) {
+    if (!is_noted(shared->peers, user, owner)) {
         struct weir__peer *pair = weir__allocate(sizeof *pair);
         noted = pair != NULL;
         if (pair) {
@@ -137,14 +137,17 @@ void weir__peer_forget(weir_device *device)
     }
 }
 
+bool weir__peer_can(weir_device *device, weir_device *other)
+{
+    bool peers = false;
+    return device == other ||
+           (device->runtime == other->runtime && ask(device, other, &peers) == WEIR_OK && peers);
+}
+
 bool weir_device_can_peer(weir_device *device, weir_device *other)
 {
-    if (!WEIR_IS_ALIVE(device) || !WEIR_IS_ALIVE(other) || atomic_load(&weir__forked))
-        return false;
-    if (device == other)
-        return true;
-    bool peers = false;
-    return device->runtime == other->runtime && ask(device, other, &peers) == WEIR_OK && peers;
+    return WEIR_IS_ALIVE(device) && WEIR_IS_ALIVE(other) && !atomic_load(&weir__forked) &&
+           weir__peer_can(device, other);
 }
 
 bool weir_device_can_reach(weir_device *device, weir_device *other)

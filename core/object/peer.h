@@ -7,6 +7,9 @@
 
 #include "core/object/device.h"
 
+// Whether queues of `device` may use buffers of `other` in copies; an error is no.
+bool weir__peer_can(weir_device *device, weir_device *other);
+
 // Stores whether queues of `device`, which is another one, may use buffers of `other` in
 // copies. If so, the pair is noted. An error is that of the driver, or of no memory.
 weir_status weir__peer_allow(weir_device *device, weir_device *other, bool *out_allowed);

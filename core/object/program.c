@@ -254,8 +254,8 @@ WEIR_COLD static weir_status refuse_range(const struct place *place,
     char name[160];
     const struct weir__role role = {"launch", name};
     snprintf(name, sizeof name, "parameter %zu, '%s'", place->index, place->parameter->name);
-    return weir__buffer_refuse_range(argument->buffer, &role, argument->offset, argument->size,
-                                     place->file, place->line);
+    return weir__buffer_check_range(argument->buffer, &role, argument->offset, argument->size,
+                                    place->file, place->line);
 }
 
 static weir_status check_range(const struct place *place, const struct weir_argument *argument)

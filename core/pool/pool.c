@@ -193,7 +193,7 @@ static weir_status check_allocate(const struct request *request)
                              "create a pool for each device",
                              "weir_pool_allocate: the pool belongs to another device than queue "
                              "'%s'",
-                             weir__label_shown(request->queue->member.object.label));
+                             weir__label_or_none(request->queue->member.object.label));
     if (request->size == 0)
         return weir__fail_at(request->file, request->line, label, WEIR_ERROR_INVALID,
                              "ask for one byte at least",

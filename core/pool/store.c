@@ -465,7 +465,7 @@ static weir_status check_free(const weir_queue *queue, const weir_buffer *buffer
         return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID,
                              "free it on a queue of its device",
                              "weir_pool_free: the buffer belongs to another device than queue '%s'",
-                             weir__label_shown(queue->member.object.label));
+                             weir__label_or_none(queue->member.object.label));
     if (weir__is_capturing(queue))
         return weir__queue_refuse_capturing(queue, file, line, "memory cannot be freed in one",
                                             "free it before or after the graph's launch");

@@ -138,7 +138,7 @@ static void finalize_kernel(struct weir__member *member)
     unref(program);
 }
 
-static const struct weir__class kernel_class = {.name = "kernel", .finalize = finalize_kernel};
+static const struct weir__class kernel_class = {.name = "kernel", .is_named = true, .finalize = finalize_kernel};
 
 // A file that is included may change without the cached result noticing.
 static bool includes_files(const char *options)
@@ -376,7 +376,7 @@ static weir_status check_own_local(const weir_kernel *kernel)
                       "kernel '%s' declares %" PRIu64
                       " bytes of local memory; a block of '%s' has %" PRIu64
                       " (limits.max_local_bytes)",
-                      weir__label_shown(kernel->member.object.label), kernel->info.local_bytes,
+                      weir__label_or_none(kernel->member.object.label), kernel->info.local_bytes,
                       kernel->member.device->info.name, limit);
 }
 

@@ -221,7 +221,7 @@ weir_status weir__completion_refuse(weir_queue *queue)
     }
     return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, "weir_queue_recover() clears it",
                       "queue '%s' has failed, and there was no memory to keep the cause",
-                      weir__label_shown(queue->member.object.label));
+                      weir__label_or_none(queue->member.object.label));
 }
 
 void weir__completion_fail(weir_queue *queue, uint64_t first, const struct weir_error *cause)

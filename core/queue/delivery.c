@@ -96,7 +96,7 @@ static weir_status hold(weir_queue *queue, const struct weir_operation *operatio
         if (weir_thread_start_known(&delivery->worker, weir__delivery_work, queue) != 0)
             return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of threads",
                               "no thread for the host calls of queue '%s'",
-                              weir__label_shown(weir_queue_label(queue)));
+                              weir__label_or_none(weir_queue_label(queue)));
         delivery->has_worker = true;
     }
     if (!weir__held_push(&delivery->list, operation))

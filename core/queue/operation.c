@@ -44,21 +44,13 @@ bool weir__is_device_work(enum weir_operation_kind kind)
     }
 }
 
-static weir_status check_range(const struct weir__caller *caller, const struct weir__role *role,
-                               const weir_buffer *buffer, size_t offset, size_t size)
-{
-    if (weir__buffer_holds(buffer, offset, size))
-        return WEIR_OK;
-    return weir__buffer_refuse_range(buffer, role, offset, size, caller->file, caller->line);
-}
-
 // Two devices may have one name, and so have two runtimes' and one that is opened twice.
 WEIR_COLD static weir_status refuse_device(const struct weir__caller *caller,
                                            const struct weir__role *role, const weir_buffer *buffer)
 {
     const weir_device *device = buffer->member.device;
     const char *label = buffer->member.object.label;
-    const char *queue = weir__label_shown(caller->label);
+    const char *queue = weir__label_or_none(caller->label);
     if (device->runtime != caller->device->runtime)
         return weir__fail_at(caller->file, caller->line, label, WEIR_ERROR_INVALID,
                              "open both devices in one runtime",
@@ -90,7 +82,7 @@ static weir_status weir__operation_check_buffer(const struct weir__caller *calle
                              "%s: %s is no buffer (NULL)", role->call, role->name);
     if (buffer->member.device != caller->device)
         return refuse_device(caller, role, buffer);
-    return check_range(caller, role, buffer, offset, size);
+    return weir__buffer_check_range(buffer, role, offset, size, caller->file, caller->line);
 }
 
 // One side of a copy, which may be of a peer of the queue's device if `other`, the other side, is not.
@@ -106,8 +98,8 @@ static weir_status weir__operation_check_side(const struct weir__caller *caller,
                              WEIR_ERROR_INVALID, "use a queue of the device of one of the two",
                              "%s: neither buffer of the copy belongs to device '%s' of queue '%s'",
                              role->call, caller->device->info.name,
-                             weir__label_shown(caller->label));
-    if (!caller->peers && weir_device_can_peer(caller->device, buffer->member.device))
+                             weir__label_or_none(caller->label));
+    if (!caller->peers && weir__peer_can(caller->device, buffer->member.device))
         return weir__fail_at(caller->file, caller->line, buffer->member.object.label,
                              WEIR_ERROR_INVALID, "submit it before or after the graph's launch",
                              "%s: a graph holds no copies between devices, and %s belongs to '%s'",
@@ -117,7 +109,7 @@ static weir_status weir__operation_check_side(const struct weir__caller *caller,
     if (status < 0)
         weir__error_place(status, buffer->member.object.label, caller->file, caller->line);
     else if (allowed)
-        status = check_range(caller, role, buffer, offset, size);
+        status = weir__buffer_check_range(buffer, role, offset, size, caller->file, caller->line);
     else
         status = refuse_device(caller, role, buffer);
     return status;
@@ -318,7 +310,7 @@ WEIR_COLD static weir_status refuse_kernel_of(const struct weir__caller *caller,
                          WEIR_ERROR_INVALID,
                          "create the program for both devices (weir_program_params.devices)",
                          "launch: the kernel belongs to another device than queue '%s'",
-                         weir__label_shown(caller->label));
+                         weir__label_or_none(caller->label));
 }
 
 static size_t local_bytes_of(const struct weir_argument *arguments, size_t argument_count)
@@ -425,7 +417,7 @@ void weir__operation_hint_grid(weir_kernel *kernel, struct weir_extent grid,
              "launch of '%s': %.0f blocks of %.0f are %.0f work-items, and its largest range has "
              "%" PRIu64 " bytes; a grid counts blocks: is it meant in work-items? "
              "weir_queue_launch_count() takes their number (%s:%d)",
-             weir__label_shown(kernel->member.object.label), blocks, items, blocks * items, most,
+             weir__label_or_none(kernel->member.object.label), blocks, items, blocks * items, most,
              file ? file : "?", line);
     weir__log(WEIR_LOG_WARNING, "core", message);
 }

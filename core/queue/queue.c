@@ -252,10 +252,10 @@ weir_status weir__queue_fail(weir_queue *queue, const struct weir_operation *ope
     struct weir_error cause = detail;
     cause.file = operation->file;
     cause.line = operation->line;
-    weir_text_escape(cause.object, sizeof cause.object, queue->member.object.label, "");
+    snprintf(cause.object, sizeof cause.object, "%s", queue->member.object.label);
     snprintf(cause.message, sizeof cause.message,
-             "operation %" PRIu64 " of queue '%s', a %s, failed: %.600s", operation->sequence,
-             weir__label_shown(cause.object), weir__operation_name(operation->kind),
+             "operation %" PRIu64 " of queue '%s', a %s, failed: %.560s", operation->sequence,
+             weir__label_or_none(cause.object), weir__operation_name(operation->kind),
              detail.message);
     weir__completion_fail(queue, operation->sequence, &cause);
     return weir__error_set(&cause);
@@ -349,10 +349,10 @@ static void fail_somewhere(weir_queue *queue, weir_status status)
     const struct weir_error detail = weir__error_of(status);
     const uint64_t first = atomic_load(&queue->completion.completed) + 1;
     struct weir_error cause = detail;
-    weir_text_escape(cause.object, sizeof cause.object, queue->member.object.label, "");
+    snprintf(cause.object, sizeof cause.object, "%s", queue->member.object.label);
     snprintf(cause.message, sizeof cause.message,
-             "queue '%s' failed at operation %" PRIu64 " or after it: %.600s",
-             weir__label_shown(cause.object), first, detail.message);
+             "queue '%s' failed at operation %" PRIu64 " or after it: %.560s",
+             weir__label_or_none(cause.object), first, detail.message);
     weir__completion_fail(queue, first, &cause);
 }
 
@@ -403,5 +403,5 @@ weir_status weir__queue_refuse_capturing(const weir_queue *queue, const char *fi
 {
     const char *label = queue->member.object.label;
     return weir__fail_at(file, line, label, WEIR_ERROR_INVALID, remedy,
-                         "queue '%s' captures a graph, and %s", weir__label_shown(label), why);
+                         "queue '%s' captures a graph, and %s", weir__label_or_none(label), why);
 }

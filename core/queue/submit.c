@@ -182,14 +182,14 @@ weir_status weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, s
             "launch it with weir_queue_launch()",
             "weir_queue_launch_count: kernel '%s' requires blocks of more than one "
             "dimension",
-            weir__label_shown(kernel->member.object.label));
+            weir__label_or_none(kernel->member.object.label));
     const size_t blocks = count / items + (count % items != 0);
     if (blocks > UINT32_MAX)
         return weir__fail_at(
             file, line, weir_queue_label(queue), WEIR_ERROR_INVALID, "launch it in parts",
             "weir_queue_launch_count: %zu work-items for kernel '%s' are %zu blocks "
             "of %u; a grid has at most %u",
-            count, weir__label_shown(kernel->member.object.label), blocks, items, UINT32_MAX);
+            count, weir__label_or_none(kernel->member.object.label), blocks, items, UINT32_MAX);
     return weir_queue_launch_at(queue, kernel, weir_dim((uint32_t)blocks, 1, 1),
                                 weir_dim(items, 1, 1), arguments, argument_count, file, line);
 }

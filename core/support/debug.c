@@ -176,7 +176,7 @@ static void describe(const struct record *record, char *text, size_t size)
     const bool opened = strcmp(record->kind, "runtime") == 0 || strcmp(record->kind, "device") == 0;
     format_place(opened ? "opened" : "created", &record->begin, place);
     if (record->label[0])
-        snprintf(text, size, "the %s '%s'%s%s", record->kind, weir__label_shown(record->label),
+        snprintf(text, size, "the %s '%s'%s%s", record->kind, weir__label_or_none(record->label),
                  place[0] ? "," : "", place);
     else
         snprintf(text, size, "a %s without a label%s%s", record->kind, place[0] ? "," : "", place);

@@ -69,13 +69,6 @@ static _Thread_local WEIR_SIZED_CELL(struct weir_error, error, WEIR_SIZED_ROOM_L
 #define last_error (last_cell.error)
 static _Thread_local char last_text[2048];
 
-// The number of labels in one message; more than four would be unreadable
-// anyway.
-#define LABELS_SHOWN 4
-#define LABEL_SHOWN_SIZE 128
-static _Thread_local char labels[LABELS_SHOWN][LABEL_SHOWN_SIZE];
-static _Thread_local unsigned label_turn;
-
 // Newlines in a compiler's log are kept.
 #define KEPT "\n\t"
 
@@ -174,7 +167,7 @@ static void store(const char *file, int line, const char *object, weir_status st
 
     vsnprintf(error.message, sizeof error.message, format, arguments);
     if (object)
-        weir_text_escape(error.object, sizeof error.object, object, "");
+        snprintf(error.object, sizeof error.object, "%s", object);
     if (remedy)
         snprintf(error.remedy, sizeof error.remedy, "%s", remedy);
     clean_all(&error);
@@ -196,15 +189,6 @@ void weir__report_at(const char *file, int line, const char *object, weir_status
     va_start(arguments, format);
     store(file, line, object, status, remedy, format, arguments);
     va_end(arguments);
-}
-
-const char *weir__label_shown(const char *label)
-{
-    if (!label || !label[0])
-        return "(no label)";
-    char *shown = labels[label_turn++ % LABELS_SHOWN];
-    weir_text_escape(shown, LABEL_SHOWN_SIZE, label, "");
-    return shown;
 }
 
 int weir__name_length(const char *function)
@@ -304,7 +288,7 @@ void weir__error_place(weir_status status, const char *object, const char *file,
     if (last_error.status != status)
         weir__report(status, NULL, "%s", weir_status_text(status));
     if (object && !last_error.object[0])
-        weir_text_escape(last_error.object, sizeof last_error.object, object, "");
+        snprintf(last_error.object, sizeof last_error.object, "%s", object);
     if (file && !last_error.file) {
         last_error.file = weir__file_name(file);
         last_error.line = line;

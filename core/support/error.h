@@ -49,15 +49,11 @@ static inline weir_status weir__placed(weir_status status, const char *file, int
 // The length of the part of a function's name that the user wrote: the macro has no `_at`.
 int weir__name_length(const char *function);
 
-// A label, or "(no label)".
+// A label for a message, or "(no label)". Labels of objects hold nothing that a terminal interprets.
 static inline const char *weir__label_or_none(const char *label)
 {
     return label && label[0] ? label : "(no label)";
 }
-
-// A label for a message: escaped by weir_text_escape(), and shortened so that the message has
-// room; "(no label)" if there is none. Valid until the thread has called it four more times.
-const char *weir__label_shown(const char *label);
 
 // What to do about an argument of that name that is NULL.
 const char *weir__null_remedy(const char *name);
