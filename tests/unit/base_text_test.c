@@ -1,7 +1,10 @@
-#include "base/text.h"
-
+// Texts for people, and the tables and the one that differs which they show.
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/odd.h"
+#include "base/table.h"
+#include "base/text.h"
 #include "tests/support/test.h"
 
 WEIR_TEST(BaseText, CountsEdits)
@@ -189,4 +192,130 @@ WEIR_TEST(BaseText, ALongPathIsNotCutInMidCharacter)
     weir_text_about(message, sizeof message, path, "is %s", "broken");
     EXPECT_TRUE(weir_text_is_clean(message, ""));
     EXPECT_CONTAINS(message, "/a: is broken");
+}
+
+static void add_row(struct weir_table *table, const char *name, double value)
+{
+    weir_table_add(table, "%s", name);
+    weir_table_add(table, "%.1f", value);
+    weir_table_add(table, "ms");
+}
+
+WEIR_TEST(BaseTable, ColumnsStandBelowEachOther)
+{
+    struct weir_table table = {.alignment = "lrl"};
+    struct weir_long_text text = {0};
+    weir_long_text_add(&text, "times\n");
+    add_row(&table, "copy", 1);
+    add_row(&table, "a long name", 100.25);
+    weir_table_end(&table, 2, &text);
+    EXPECT_FALSE(text.failed);
+    EXPECT_STR_EQ(text.text, "times\n"
+                             "  copy           1.0  ms\n"
+                             "  a long name  100.2  ms\n");
+    EXPECT_SIZE_EQ(text.used, strlen(text.text));
+    EXPECT_SIZE_EQ(table.count, 0);
+    free(text.text);
+}
+
+WEIR_TEST(BaseTable, ACharacterOfSeveralBytesIsOneWide)
+{
+    struct weir_table table = {.alignment = "ll"};
+    struct weir_long_text text = {0};
+    weir_table_add(&table, "µs");
+    weir_table_add(&table, "x");
+    weir_table_add(&table, "abc");
+    weir_table_add(&table, "y");
+    weir_table_end(&table, 0, &text);
+    EXPECT_STR_EQ(text.text, "µs   x\n"
+                             "abc  y\n");
+    free(text.text);
+}
+
+WEIR_TEST(BaseTable, CellsThatAreMissingAreEmpty)
+{
+    struct weir_table table = {.alignment = "lll"};
+    struct weir_long_text text = {0};
+    weir_table_add(&table, "a");
+    weir_table_end(&table, 0, &text);
+    EXPECT_STR_EQ(text.text, "a    \n");
+    free(text.text);
+}
+
+// Labels stand in cells, and tables are printed.
+WEIR_TEST(BaseTable, CellsAreEscaped)
+{
+    struct weir_table table = {.alignment = "ll"};
+    struct weir_long_text text = {0};
+    weir_table_add(&table, "%s", "a\x1b[2J\nb");
+    weir_table_add(&table, "%s", "x");
+    weir_table_add(&table, "c");
+    weir_table_add(&table, "%s", "\xe2\x80\xae");
+    weir_table_end(&table, 0, &text);
+    weir_long_text_add_shown(&text, "d\n");
+    EXPECT_STR_EQ(text.text, "a\\x1b[2J\\nb  x\nc            \\u202e\nd\\n");
+    free(text.text);
+}
+
+WEIR_TEST(BaseTable, ManyRowsAndLongCells)
+{
+    struct weir_table table = {.alignment = "rl"};
+    struct weir_long_text text = {0};
+    char cell[3001];
+    memset(cell, 'x', sizeof cell - 1);
+    cell[sizeof cell - 1] = '\0';
+    for (int i = 0; i < 100; i++) {
+        weir_table_add(&table, "%d", i);
+        weir_table_add(&table, "%s", cell);
+    }
+    weir_table_end(&table, 1, &text);
+    EXPECT_FALSE(text.failed);
+    EXPECT_SIZE_EQ(text.used, 100 * (1 + 2 + 2 + 3000 + 1));
+    EXPECT_TRUE(strncmp(text.text, "  0  xxx", 8) == 0);
+    free(text.text);
+}
+
+// Letters; '?' is not known.
+static bool same(const void *things, uint32_t a, uint32_t b)
+{
+    const char *letters = things;
+    return letters[a] != '?' && letters[a] == letters[b];
+}
+
+static uint32_t odd_of(const char *letters, uint32_t *out_common)
+{
+    return weir_odd_one(letters, (uint32_t)strlen(letters), same, out_common);
+}
+
+WEIR_TEST(Odd, TheFirstThatDiffers)
+{
+    uint32_t common = 7;
+    EXPECT_UINT_EQ(odd_of("aab", &common), 2);
+    EXPECT_UINT_EQ(common, 0);
+    EXPECT_UINT_EQ(odd_of("baa", &common), 0);
+    EXPECT_UINT_EQ(common, 1);
+    EXPECT_UINT_EQ(odd_of("abcaa", &common), 1);
+    EXPECT_UINT_EQ(odd_of("bcaaa", &common), 0);
+    EXPECT_UINT_EQ(common, 2);
+}
+
+WEIR_TEST(Odd, NoneOrNoHalf)
+{
+    uint32_t common = 0;
+    EXPECT_UINT_EQ(odd_of("aaa", &common), WEIR_ODD_NONE);
+    EXPECT_UINT_EQ(odd_of("a", &common), WEIR_ODD_NONE);
+    EXPECT_UINT_EQ(odd_of("ab", &common), WEIR_ODD_NONE);
+    EXPECT_UINT_EQ(odd_of("abc", &common), WEIR_ODD_NONE);
+    EXPECT_UINT_EQ(odd_of("aabb", &common), WEIR_ODD_NONE);
+    EXPECT_UINT_EQ(odd_of("", &common), WEIR_ODD_NONE);
+}
+
+WEIR_TEST(Odd, SomeAreNotKnown)
+{
+    uint32_t common = 0;
+    EXPECT_UINT_EQ(odd_of("a?b", &common), WEIR_ODD_NONE);
+    EXPECT_UINT_EQ(odd_of("?aab", &common), WEIR_ODD_NONE);
+    EXPECT_UINT_EQ(odd_of("?aaba", &common), 3);
+    EXPECT_UINT_EQ(odd_of("?aa", &common), WEIR_ODD_NONE);
+    EXPECT_UINT_EQ(odd_of("???", &common), WEIR_ODD_NONE);
 }

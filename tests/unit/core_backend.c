@@ -213,6 +213,10 @@ bool control_open(struct control *control)
 
 void control_close(struct control *control)
 {
+    for (int i = 0; i < control->buffer_count; i++)
+        weir_buffer_destroy(&control->buffers[i]);
+    for (int i = 0; i < control->queue_count; i++)
+        weir_queue_destroy(&control->queues[i]);
     for (int i = 0; i < 2; i++)
         EXPECT_OK(weir_device_close(&control->devices[i]));
     EXPECT_OK(weir_close(&control->runtime));
@@ -232,6 +236,16 @@ weir_buffer *control_buffer(const struct control *control, size_t size)
     weir_buffer *buffer;
     EXPECT_OK(weir_buffer_create(control->devices[0], &params, &buffer));
     return buffer;
+}
+
+weir_queue *control_keep_queue(struct control *control, const char *label)
+{
+    return control->queues[control->queue_count++] = control_queue(control, label);
+}
+
+weir_buffer *control_keep_buffer(struct control *control, size_t size)
+{
+    return control->buffers[control->buffer_count++] = control_buffer(control, size);
 }
 
 bool control_seen(size_t index, struct seen *out_seen)

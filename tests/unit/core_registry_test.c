@@ -57,12 +57,9 @@ WEIR_TEST(Registry, NeverUsesAnIdAgain)
 }
 
 // A reference keeps a destroyed queue findable and alive.
-WEIR_TEST(Registry, AReferenceKeepsTheQueue)
+CONTROL_TEST(Registry, AReferenceKeepsTheQueue)
 {
-    struct control control;
-
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *queue = control_queue(&control, "kept");
+    weir_queue *queue = control_queue(control, "kept");
     const uint64_t id = id_of(queue);
     weir_queue *pinned = weir__registry_pin(id);
     weir_queue_destroy(&queue);
@@ -71,29 +68,23 @@ WEIR_TEST(Registry, AReferenceKeepsTheQueue)
     weir__registry_unpin(pinned);
     weir__registry_unpin(pinned);
     EXPECT_NULL(weir__registry_pin(id));
-    control_close(&control);
 }
 
 // A borrowed queue that is destroyed goes at the next chance after it was returned.
-WEIR_TEST(Registry, ABorrowedQueueStays)
+CONTROL_TEST(Registry, ABorrowedQueueStays)
 {
-    struct control control;
-
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *borrower = control_queue(&control, "borrower");
-    weir_queue *queue = control_queue(&control, "lent");
+    weir_queue *borrower = control_keep_queue(control, "borrower");
+    weir_queue *queue = control_queue(control, "lent");
     const uint64_t id = id_of(queue);
     weir_queue *borrowed = weir__registry_borrow(borrower, id);
     ASSERT_PTR_EQ(borrowed, queue);
     weir_queue_destroy(&queue);
     EXPECT_STR_EQ(weir_queue_label(borrowed), "lent");
-    EXPECT_UINT_EQ(atomic_load(&control.devices[0]->queue_count), 2);
+    EXPECT_UINT_EQ(atomic_load(&control->devices[0]->queue_count), 2);
     weir__registry_return(borrower);
     EXPECT_NULL(weir__registry_borrow(borrower, id));
-    weir__device_reap(control.devices[0]);
-    EXPECT_UINT_EQ(atomic_load(&control.devices[0]->queue_count), 1);
-    weir_queue_destroy(&borrower);
-    control_close(&control);
+    weir__device_reap(control->devices[0]);
+    EXPECT_UINT_EQ(atomic_load(&control->devices[0]->queue_count), 1);
 }
 
 WEIR_TEST(Registry, HasALimitAndSaysSo)
@@ -173,19 +164,17 @@ static void *borrow_all(void *user)
     return NULL;
 }
 
-WEIR_TEST(Registry, IsSafeWhileQueuesComeAndGo)
+CONTROL_TEST(Registry, IsSafeWhileQueuesComeAndGo)
 {
     enum {
         THREADS = 3,
         ROUNDS = 4000
     };
     static struct watch watch;
-    struct control control;
     pthread_t threads[THREADS];
     pthread_t borrows;
 
-    ASSERT_TRUE(control_open(&control));
-    struct borrower borrower = {&watch, control_queue(&control, "borrower")};
+    struct borrower borrower = {&watch, control_queue(control, "borrower")};
     for (int i = 0; i < THREADS; i++)
         ASSERT_INT_EQ(pthread_create(&threads[i], NULL, pin_all, &watch), 0);
     ASSERT_INT_EQ(pthread_create(&borrows, NULL, borrow_all, &borrower), 0);
@@ -193,7 +182,7 @@ WEIR_TEST(Registry, IsSafeWhileQueuesComeAndGo)
          i < ROUNDS ||
          ((atomic_load(&watch.found) == 0 || atomic_load(&watch.borrowed) == 0) && i < 1000000);
          i++) {
-        weir_queue *queue = control_queue(&control, "q");
+        weir_queue *queue = control_queue(control, "q");
         // The id itself, and the next id of the slot.
         atomic_store(&watch.ids[i % WATCHED], id_of(queue));
         atomic_store(&watch.ids[(i + 1) % WATCHED], id_of(queue) + 0x10000);
@@ -206,5 +195,4 @@ WEIR_TEST(Registry, IsSafeWhileQueuesComeAndGo)
     weir_queue_destroy(&borrower.queue);
     EXPECT_INT_EQ(atomic_load(&watch.wrong), 0);
     EXPECT_INT_GT(atomic_load(&watch.borrowed), 0);
-    control_close(&control);
 }

@@ -396,25 +396,3 @@ WEIR_TEST(IoImage, RefusesToWriteImpossibleSizesAndPlaces)
     EXPECT_CONTAINS(error.message, "create the directory first");
     EXPECT_INT_EQ(made_folder_count(folder), 0);
 }
-
-WEIR_TEST(IoImage, AFullDiskKeepsTheOldPng)
-{
-    const char *folder = weir_test_temp_dir();
-    const char *path = made_path(folder, "a.png");
-    const unsigned char pixel[3] = {4, 5, 6};
-    ASSERT_TRUE(weir_io_png_write_rgb8(path, 1, 1, pixel, &error));
-    unsigned char *noise = malloc((size_t)200 * 200 * 3);
-    ASSERT_NOT_NULL(noise);
-    uint32_t state = 1;
-    for (size_t i = 0; i < (size_t)200 * 200 * 3; i++)
-        noise[i] = (unsigned char)((state = state * 1664525u + 1013904223u) >> 24);
-    ASSERT_TRUE(made_disk_limit(4096));
-    bool ok = weir_io_png_write_rgb8(path, 200, 200, noise, &error);
-    ASSERT_TRUE(made_disk_limit(0));
-    free(noise);
-    EXPECT_FALSE(ok);
-    EXPECT_CONTAINS(error.message, "a.png: could not be written, nothing was kept");
-    read_image(path, "png rgb8", 1, 1);
-    expect_pixel(0, 4, 5, 6);
-    EXPECT_INT_EQ(made_folder_count(folder), 1);
-}

@@ -1,4 +1,4 @@
-// A process ends while a thread uploads. A process of its own does so: Weir is not used in this one.
+// The first use of Weir in a process, and the end of one that uses it.
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -6,7 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/barrier.h"
 #include "tests/unit/core_backend.h"
+
+// A process ends while a thread uploads. A process of its own does so: Weir is not used in this one.
 
 static struct control control;
 static sem_t under_way;
@@ -47,4 +50,17 @@ WEIR_TEST(Transfer, TheProcessEnds)
     ASSERT_INT_EQ((int)waitpid(child, &status, 0), (int)child);
     EXPECT_TRUE(WIFEXITED(status));
     EXPECT_INT_EQ(WEXITSTATUS(status), 0);
+}
+
+// What weir_open() does before it loads modules. Nothing of Weir was used in this process before.
+
+// The system takes long for it once a driver has started threads, so it is not left to the first queue.
+WEIR_TEST(Open, RegistersTheProcessForBarriers)
+{
+    EXPECT_TRUE(!weir_barrier_is_shared);
+    ASSERT_TRUE(control_open(&control));
+    const bool registered = weir_barrier_is_shared;
+    weir_barrier_init();
+    EXPECT_INT_EQ(registered, weir_barrier_is_shared); // where the kernel can
+    control_close(&control);
 }
