@@ -13,7 +13,7 @@
 
 enum {
     CELL = 1000,
-    ROUNDS = 600,
+    ROUNDS = 300,
     TABLES_EVERY = 16
 };
 

@@ -103,6 +103,7 @@ static void fail_each(bool (*action)(void), bool may_succeed)
 static void begin(const char *name)
 {
     made_random(&made, 77, 1000);
+    made.operation_count = 12; // of more than that
     snprintf(path, sizeof path, "%s/%s", weir_test_temp_dir(), name);
     made_write(&made, path);
 }

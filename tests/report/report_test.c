@@ -329,14 +329,13 @@ WEIR_TEST(Bubbles, OfLatency)
 WEIR_TEST(Bubbles, TheLongestAreKeptInOrder)
 {
     struct made made;
-    const struct weir_report_params params = {.struct_size = sizeof params, .bubble_limit = 3};
     made_begin(&made);
     made_queue(&made, "q");
     for (uint64_t i = 0, at = 0; i < 9; i++) {
         made_operation(&made, 0, WEIR_ENGINE_KERNELS, at, at + 10);
         at += 10 + (i * 5 % 9 + 1) * 100;
     }
-    weir_report *report = report_on(&made, &params);
+    weir_report *report = report_on(&made, WEIR_PARAMS(weir_report, .bubble_limit = 3));
     ASSERT_SIZE_EQ(weir_report_bubble_count(report, false), 3);
     EXPECT_UINT_EQ(weir_report_get_summary(report)->bubbles, 8);
     for (size_t i = 0; i < 3; i++) {
@@ -421,12 +420,6 @@ WEIR_TEST(Report, AWindowCutsWhatReachesOut)
     const struct weir_report_params window = {.struct_size = sizeof window,
                                               .from_ns = 1500 * US,
                                               .to_ns = 3500 * US};
-    const struct weir_report_params nothing = {.struct_size = sizeof nothing,
-                                               .from_ns = 90 * MS,
-                                               .to_ns = 91 * MS};
-    const struct weir_report_params backwards = {.struct_size = sizeof backwards,
-                                                 .from_ns = 2,
-                                                 .to_ns = 1};
     char path[512];
     make_chunks(&made, MS);
     weir_report *report = report_on(&made, &window);
@@ -436,10 +429,12 @@ WEIR_TEST(Report, AWindowCutsWhatReachesOut)
 
     snprintf(path, sizeof path, "%s/t.json", weir_test_temp_dir());
     made_write(&made, path);
-    EXPECT_INT_EQ(weir_report_read(path, &nothing, &report), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_report_read(path, WEIR_PARAMS(weir_report, .from_ns = 90 * MS,
+                                               .to_ns = 91 * MS), &report), WEIR_ERROR_INVALID);
     EXPECT_NULL(report);
     EXPECT_CONTAINS(weir_last_error_text(), "no operation ran in the window");
-    EXPECT_INT_EQ(weir_report_read(path, &backwards, &report), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_report_read(path, WEIR_PARAMS(weir_report, .from_ns = 2,
+                                                 .to_ns = 1), &report), WEIR_ERROR_INVALID);
 }
 
 WEIR_TEST(Report, RegionsOfAllNumbersAreOne)
@@ -613,30 +608,6 @@ WEIR_TEST(Check, WhatCannotBeReadIsRefused)
 }
 
 // The two forms.
-
-WEIR_TEST(Forms, TheTextNamesWhatThereIs)
-{
-    static const char *const parts[] = {
-        "made on null, a device: 12 operations, 3 queues",
-        "6.00 ms: idle 0.0 %, compute 66.7 %, other work 33.3 %",
-        "2.00: the durations, added up, over the span",
-        "the span is 1.50 times that",
-        "device-bound",
-        "copy / compute",
-        "66.7 %",
-        "Memcpy DtoH (Device -> Pinned)",
-        "critical path",
-        "idle stretches of the bound",
-    };
-    struct made made;
-    make_chunks(&made, MS);
-    weir_report *report = report_on(&made, NULL);
-    char *text = weir_report_text(report);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        EXPECT_CONTAINS(text, parts[i]);
-    weir_report_free_text(&text);
-    weir_report_destroy(&report);
-}
 
 WEIR_TEST(Forms, OfSeveralDevicesRowsHaveTheirNumber)
 {

@@ -311,23 +311,24 @@ static void post_all(struct weir_workers *workers, struct noted *noted, size_t c
     }
 }
 
-WEIR_TEST(Workers, WithoutThreadsTheWaitingOneRunsThem)
+#define WORKERS_TEST(suite, name)                             \
+    WEIR_TEST_WITH(suite, name, struct weir_workers, workers, \
+                   (weir_workers_init(workers, &kind), true), weir_workers_finish(workers))
+
+WORKERS_TEST(Workers, WithoutThreadsTheWaitingOneRunsThem)
 {
-    struct weir_workers workers;
     struct noted noted[3];
-    weir_workers_init(&workers, &kind);
-    post_all(&workers, noted, 3);
+    post_all(workers, noted, 3);
     EXPECT_INT_EQ(noted[0].number, -1);
     static const int order[] = {1, 2, 0};
     for (int i = 0; i < 3; i++) {
-        weir_workers_wait(&workers, &noted[order[i]].task);
+        weir_workers_wait(workers, &noted[order[i]].task);
         EXPECT_INT_EQ(noted[order[i]].number, i);
         EXPECT_TRUE(pthread_equal(noted[order[i]].thread, pthread_self()));
     }
-    post_all(&workers, noted, 1); // the list is whole
-    weir_workers_wait(&workers, &noted[0].task);
+    post_all(workers, noted, 1); // the list is whole
+    weir_workers_wait(workers, &noted[0].task);
     EXPECT_INT_EQ(noted[0].number, 0);
-    weir_workers_finish(&workers);
 }
 
 struct gate {
@@ -358,118 +359,103 @@ static void gate_finish(struct gate *gate)
 }
 
 // Every thread is in a task at once.
-WEIR_TEST(Workers, RunBesideEachOther)
+WORKERS_TEST(Workers, RunBesideEachOther)
 {
-    struct weir_workers workers;
     struct gate gates[4];
-    weir_workers_init(&workers, &kind);
-    EXPECT_INT_EQ(weir_workers_start(&workers, 4), 4);
+    EXPECT_INT_EQ(weir_workers_start(workers, 4), 4);
     for (int i = 0; i < 4; i++) {
         gate_init(&gates[i]);
-        weir_workers_post(&workers, &gates[i].task, WEIR_WORKERS_MAX);
+        weir_workers_post(workers, &gates[i].task, WEIR_WORKERS_MAX);
     }
     for (int i = 0; i < 4; i++)
         EXPECT_INT_EQ(sem_wait(&gates[i].begun), 0);
     for (int i = 0; i < 4; i++)
         sem_post(&gates[i].open);
     for (int i = 0; i < 4; i++) {
-        weir_workers_wait(&workers, &gates[i].task);
+        weir_workers_wait(workers, &gates[i].task);
         gate_finish(&gates[i]);
     }
-    weir_workers_finish(&workers);
 }
 
 // One thread is held at a gate, so what comes after it has not begun.
-WEIR_TEST(Workers, BeginInOrder)
+WORKERS_TEST(Workers, BeginInOrder)
 {
-    struct weir_workers workers;
     struct gate gate;
     static struct noted noted[TASKS];
-    weir_workers_init(&workers, &kind);
-    ASSERT_INT_EQ(weir_workers_start(&workers, 1), 1);
+    ASSERT_INT_EQ(weir_workers_start(workers, 1), 1);
     gate_init(&gate);
-    weir_workers_post(&workers, &gate.task, WEIR_WORKERS_MAX);
+    weir_workers_post(workers, &gate.task, WEIR_WORKERS_MAX);
     ASSERT_INT_EQ(sem_wait(&gate.begun), 0);
-    post_all(&workers, noted, TASKS);
-    weir_workers_wait(&workers, &noted[TASKS - 1].task); // taken from the end of the list
+    post_all(workers, noted, TASKS);
+    weir_workers_wait(workers, &noted[TASKS - 1].task); // taken from the end of the list
     EXPECT_TRUE(pthread_equal(noted[TASKS - 1].thread, pthread_self()));
-    weir_workers_wait(&workers, &noted[7].task);
+    weir_workers_wait(workers, &noted[7].task);
     sem_post(&gate.open);
     for (int i = 0; i < TASKS - 1; i++) {
-        weir_workers_wait(&workers, &noted[i].task);
+        weir_workers_wait(workers, &noted[i].task);
         const int before = i < 7 ? 2 : 1;
         if (i != 7 && !pthread_equal(noted[i].thread, pthread_self()))
             EXPECT_INT_EQ(noted[i].number, i + before);
     }
-    weir_workers_wait(&workers, &gate.task);
+    weir_workers_wait(workers, &gate.task);
     gate_finish(&gate);
-    weir_workers_finish(&workers);
 }
 
 // Two threads are asked for, and a third one stays asleep, so what is posted meanwhile is not begun.
-WEIR_TEST(Workers, NoMoreAreWokenThanAskedFor)
+WORKERS_TEST(Workers, NoMoreAreWokenThanAskedFor)
 {
-    struct weir_workers workers;
     struct gate gates[3];
-    weir_workers_init(&workers, &kind);
-    ASSERT_INT_EQ(weir_workers_start(&workers, 3), 3);
+    ASSERT_INT_EQ(weir_workers_start(workers, 3), 3);
     for (bool asleep = false; !asleep; sched_yield()) {
-        weir_lock_take(&workers.lock);
-        asleep = workers.awake == 0;
-        weir_lock_release(&workers.lock);
+        weir_lock_take(&workers->lock);
+        asleep = workers->awake == 0;
+        weir_lock_release(&workers->lock);
     }
     for (int i = 0; i < 3; i++) {
         gate_init(&gates[i]);
-        weir_workers_post(&workers, &gates[i].task, 2);
+        weir_workers_post(workers, &gates[i].task, 2);
     }
     EXPECT_INT_EQ(sem_wait(&gates[0].begun), 0);
     EXPECT_INT_EQ(sem_wait(&gates[1].begun), 0);
-    weir_lock_take(&workers.lock);
-    EXPECT_INT_EQ(workers.awake, 2);
+    weir_lock_take(&workers->lock);
+    EXPECT_INT_EQ(workers->awake, 2);
     EXPECT_INT_EQ(gates[2].task.state, WEIR_TASK_POSTED);
-    weir_lock_release(&workers.lock);
+    weir_lock_release(&workers->lock);
     for (int i = 0; i < 3; i++)
         sem_post(&gates[i].open);
     for (int i = 0; i < 3; i++) {
-        weir_workers_wait(&workers, &gates[i].task);
+        weir_workers_wait(workers, &gates[i].task);
         gate_finish(&gates[i]);
     }
-    weir_workers_finish(&workers);
 }
 
-WEIR_TEST(Workers, AsManyThreadsAsThereAre)
+WORKERS_TEST(Workers, AsManyThreadsAsThereAre)
 {
-    struct weir_workers workers;
     struct noted noted;
-    weir_workers_init(&workers, &kind);
     atomic_store(&threads_left, 2);
-    EXPECT_INT_EQ(weir_workers_start(&workers, 3), 2);
-    EXPECT_INT_EQ(weir_workers_start(&workers, 1), 2);
+    EXPECT_INT_EQ(weir_workers_start(workers, 3), 2);
+    EXPECT_INT_EQ(weir_workers_start(workers, 1), 2);
     atomic_store(&threads_left, 1000);
-    EXPECT_INT_EQ(weir_workers_start(&workers, 1000), WEIR_WORKERS_MAX);
-    post_all(&workers, &noted, 1);
-    weir_workers_wait(&workers, &noted.task);
-    weir_workers_finish(&workers);
+    EXPECT_INT_EQ(weir_workers_start(workers, 1000), WEIR_WORKERS_MAX);
+    post_all(workers, &noted, 1);
+    weir_workers_wait(workers, &noted.task);
 }
 
 // Tasks that no thread has begun stay, and threads can be started again.
-WEIR_TEST(Workers, Stop)
+WORKERS_TEST(Workers, Stop)
 {
-    struct weir_workers workers;
     struct noted noted[2];
-    weir_workers_init(&workers, &kind);
     for (int round = 0; round < 3; round++) {
-        EXPECT_INT_EQ(weir_workers_start(&workers, 2), 2);
-        weir_workers_stop(&workers);
-        post_all(&workers, noted, 2);
+        EXPECT_INT_EQ(weir_workers_start(workers, 2), 2);
+        weir_workers_stop(workers);
+        post_all(workers, noted, 2);
         EXPECT_INT_EQ(noted[0].number, -1);
-        EXPECT_INT_EQ(weir_workers_start(&workers, 1), 1);
-        weir_workers_wait(&workers, &noted[1].task);
-        weir_workers_wait(&workers, &noted[0].task);
+        EXPECT_INT_EQ(weir_workers_start(workers, 1), 1);
+        weir_workers_wait(workers, &noted[1].task);
+        weir_workers_wait(workers, &noted[0].task);
     }
-    weir_workers_stop(&workers);
-    weir_workers_stop(&workers);
-    weir_workers_finish(&workers);
+    weir_workers_stop(workers);
+    weir_workers_stop(workers);
 }
 
 static void *stop(void *user)
@@ -479,25 +465,22 @@ static void *stop(void *user)
 }
 
 // A thread waits in stop for a task that is held at a gate; meanwhile none is started.
-WEIR_TEST(Workers, StopWaitsForWhatHasBegun)
+WORKERS_TEST(Workers, StopWaitsForWhatHasBegun)
 {
-    struct weir_workers workers;
     struct gate gate;
     pthread_t stopper;
-    weir_workers_init(&workers, &kind);
-    ASSERT_INT_EQ(weir_workers_start(&workers, 1), 1);
+    ASSERT_INT_EQ(weir_workers_start(workers, 1), 1);
     gate_init(&gate);
-    weir_workers_post(&workers, &gate.task, WEIR_WORKERS_MAX);
+    weir_workers_post(workers, &gate.task, WEIR_WORKERS_MAX);
     ASSERT_INT_EQ(sem_wait(&gate.begun), 0);
-    ASSERT_INT_EQ(pthread_create(&stopper, NULL, stop, &workers), 0);
-    while (weir_workers_start(&workers, 1) != 0)
+    ASSERT_INT_EQ(pthread_create(&stopper, NULL, stop, workers), 0);
+    while (weir_workers_start(workers, 1) != 0)
         sched_yield();
     sem_post(&gate.open);
     pthread_join(stopper, NULL);
-    EXPECT_INT_EQ(weir_workers_start(&workers, 1), 1);
-    weir_workers_wait(&workers, &gate.task);
+    EXPECT_INT_EQ(weir_workers_start(workers, 1), 1);
+    weir_workers_wait(workers, &gate.task);
     gate_finish(&gate);
-    weir_workers_finish(&workers);
 }
 
 static char *guarded;
@@ -516,32 +499,29 @@ static void write_guarded(void *user)
 }
 
 // Programs that protect pages and handle the fault, as collectors of garbage do, keep working.
-WEIR_TEST(Workers, FaultsAreTheProgramsOwn)
+WORKERS_TEST(Workers, FaultsAreTheProgramsOwn)
 {
-    struct weir_workers workers;
     struct gate gate;
     struct sigaction before;
     struct weir_task task = {.run = write_guarded};
-    weir_workers_init(&workers, &kind);
     guarded = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ASSERT_TRUE(guarded != MAP_FAILED);
     task.user = guarded;
     ASSERT_INT_EQ(sigaction(SIGSEGV, &(struct sigaction){.sa_handler = unprotect}, &before), 0);
-    ASSERT_INT_EQ(weir_workers_start(&workers, 1), 1);
+    ASSERT_INT_EQ(weir_workers_start(workers, 1), 1);
     gate_init(&gate);
-    weir_workers_post(&workers, &task, WEIR_WORKERS_MAX);
-    weir_workers_post(&workers, &gate.task,
+    weir_workers_post(workers, &task, WEIR_WORKERS_MAX);
+    weir_workers_post(workers, &gate.task,
                       WEIR_WORKERS_MAX); // begun after the task, by the thread
     ASSERT_INT_EQ(sem_wait(&gate.begun), 0);
     sem_post(&gate.open);
-    weir_workers_wait(&workers, &task);
-    weir_workers_wait(&workers, &gate.task);
+    weir_workers_wait(workers, &task);
+    weir_workers_wait(workers, &gate.task);
     sigaction(SIGSEGV, &before, NULL);
     EXPECT_INT_EQ(faults, 1);
     EXPECT_INT_EQ(guarded[4095], 1);
     munmap(guarded, 4096);
     gate_finish(&gate);
-    weir_workers_finish(&workers);
 }
 
 WEIR_TEST(Workers, Processors)

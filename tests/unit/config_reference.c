@@ -47,15 +47,12 @@ static void unload(struct loaded *loaded)
 static weir_status load(const struct config_reference *reference, const char *text,
                         struct loaded *loaded)
 {
-    const struct weir_open_params params = {
-        .struct_size = sizeof params,
-        .config_path = label,
-        .config_text = text,
-    };
     loaded->count = count_keys(reference);
     loaded->settings = calloc(loaded->count + 1, sizeof *loaded->settings);
     struct weir_setting *next = loaded->settings;
-    weir_status status = weir__config_load(&params, &loaded->config);
+    weir_status status =
+        weir__config_load(WEIR_PARAMS(weir_open, .config_path = label, .config_text = text),
+                          &loaded->config);
     for (size_t i = 0; i < reference->table_count && status == WEIR_OK; i++) {
         status = weir__config_section(loaded->config, reference->tables[i], next);
         next += reference->tables[i]->key_count;

@@ -1,4 +1,5 @@
-// The INI layer through core/config/config.h, and each allocation of it that fails.
+// The INI layer through core/config/config.h: each rule of the language, each kind of
+// value, precedence, origins, lists, and files that cannot be read.
 #include <ini.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,11 +8,7 @@
 #include <unistd.h>
 
 #include "core/config/config.h"
-#include "tests/support/no_memory.h"
 #include "tests/support/test.h"
-
-// The INI layer through core/config/config.h: each rule of the language, each kind of
-// value, precedence, origins, lists, and files that cannot be read.
 
 static const char *const choices[] = {"auto", "depth_first", "breadth_first", NULL};
 
@@ -599,9 +596,8 @@ WEIR_TEST(Config, FindsTheFile)
 
 static void check_file_refused(const char *path, weir_status status, const char *sentence)
 {
-    const struct weir_open_params params = {.struct_size = sizeof params, .config_path = path};
     struct weir__config *config;
-    EXPECT_INT_EQ(weir__config_load(&params, &config), status);
+    EXPECT_INT_EQ(weir__config_load(WEIR_PARAMS(weir_open, .config_path = path), &config), status);
     EXPECT_NULL(config);
     // Of a long path only the end is shown.
     EXPECT_CONTAINS(weir_last_error()->message, strrchr(path, '/'));
@@ -644,8 +640,7 @@ WEIR_TEST(Config, LimitsTheSizeOfAFile)
     write_file(path, sizeof path, data, WEIR__CONFIG_FILE_LIMIT + 1);
     check_file_refused(path, WEIR_ERROR_IO, "has 1048577 bytes, more than the 1048576");
     write_file(path, sizeof path, data, WEIR__CONFIG_FILE_LIMIT);
-    const struct weir_open_params params = {.struct_size = sizeof params, .config_path = path};
-    EXPECT_INT_EQ(weir__config_load(&params, &config), WEIR_OK);
+    EXPECT_INT_EQ(weir__config_load(WEIR_PARAMS(weir_open, .config_path = path), &config), WEIR_OK);
     weir__config_destroy(&config);
     free(data);
 }
@@ -716,62 +711,4 @@ WEIR_TEST(ConfigVariables, ReplaceWhatTheFileSays)
                     "WEIR_DEEP_SEA_MODE: 'mode' of [deep-sea] cannot be");
     unsetenv("WEIR_DEEP_SEA_MODE");
     weir__config_destroy(&config);
-}
-
-// Every allocation of loading a configuration fails once in turn: nothing is
-// leaked and the error reports it.
-
-enum {
-    MOST_ALLOCATIONS = 100
-};
-
-// Returns whether the text was reached without the failure.
-static bool load_with_failure(const struct weir_open_params *params, long failing,
-                              weir_status expected)
-{
-    struct weir__config *config = NULL;
-    weir_test_fail_allocation(failing);
-    weir_status status = weir__config_load(params, &config);
-    bool untouched = !weir_test_allocation_failed();
-    weir_test_fail_allocation(-1);
-
-    if (untouched) {
-        EXPECT_INT_EQ(status, expected);
-    } else {
-        EXPECT_INT_EQ(status, WEIR_ERROR_OUT_OF_MEMORY);
-        EXPECT_NULL(config);
-        EXPECT_STR_EQ(weir_last_error()->message,
-                      "there is no memory left to hold the configuration");
-    }
-    weir__config_destroy(&config);
-    return untouched;
-}
-
-static long count_allocations(const struct weir_open_params *params, weir_status expected)
-{
-    for (long i = 0; i < MOST_ALLOCATIONS; i++) {
-        weir_test_note("allocation %ld fails", i);
-        if (load_with_failure(params, i, expected)) {
-            weir_test_note(NULL);
-            return i;
-        }
-    }
-    return MOST_ALLOCATIONS;
-}
-
-WEIR_TEST(ConfigMemory, EveryAllocationFailsOnce)
-{
-    struct weir_open_params params = {
-        .struct_size = sizeof params,
-        .config_text = "[weir]\nbackend = null\nplugins = check\n[opencl]\nx = 1\n",
-        .backend = "null",
-        .plugins = "",
-        .module_path = "a",
-    };
-    // The configuration and its label; two sections, three keys, three arguments.
-    EXPECT_INT_EQ(count_allocations(&params, WEIR_OK), 10);
-
-    // With an error in the text, which has to be reported too.
-    params.config_text = "[weir]\nbackend = null\nnonsense\n";
-    EXPECT_INT_EQ(count_allocations(&params, WEIR_ERROR_CONFIG), 5);
 }

@@ -5,7 +5,6 @@
 #include "core/pool/pool.h"
 #include "core/queue/queue.h"
 #include "core/support/memory.h"
-#include "tests/support/no_memory.h"
 #include "tests/unit/core_backend.h"
 
 // Pools: the operations that plugins see, the queries to the driver, and the state of a
@@ -53,9 +52,9 @@ static void spy_on(weir_queue *queue)
 
 static weir_pool *pool_of(const struct control *control)
 {
-    const struct weir_pool_params params = {.struct_size = sizeof params, .label = "pool"};
     weir_pool *pool;
-    EXPECT_OK(weir_pool_create(control->devices[0], &params, &pool));
+    EXPECT_OK(
+        weir_pool_create(control->devices[0], WEIR_PARAMS(weir_pool, .label = "pool"), &pool));
     return pool;
 }
 
@@ -211,46 +210,6 @@ CONTROL_TEST(PoolCore, DestroyingDoesNotWait)
     control_stall(false);
     ASSERT_OK(weir_queue_sync(queue, GUARD_NS));
     EXPECT_SIZE_EQ(control_buffer_destroy_count(), 2);
-}
-
-// Every host allocation fails in turn: the caller gets the error, and nothing is leaked
-// or counted.
-CONTROL_TEST(PoolCore, EveryAllocationFailsInTurn)
-{
-    int failed = 0;
-    weir_queue *queue = control_keep_queue(control, "q");
-
-    for (long n = 0;; n++) {
-        weir_pool *pool = NULL;
-        weir_buffer *buffer = NULL;
-        const struct weir_pool_params params = {.struct_size = sizeof params, .label = "pool"};
-        weir_test_fail_allocation(n);
-        weir_status status = weir_pool_create(control->devices[0], &params, &pool);
-        if (status == WEIR_OK)
-            status = weir_pool_allocate(pool, queue, SIZE, &buffer);
-        const bool all_had_memory = !weir_test_allocation_failed();
-        weir_test_fail_allocation(-1);
-        if (all_had_memory) {
-            EXPECT_OK(status);
-            EXPECT_OK(weir_pool_free(queue, &buffer));
-            weir_pool_destroy(&pool);
-            break;
-        }
-        failed++;
-        EXPECT_INT_EQ(status, WEIR_ERROR_OUT_OF_MEMORY);
-        EXPECT_NULL(buffer);
-        if (pool) {
-            EXPECT_CONTAINS(weir_last_error()->message, "5000 bytes were asked for");
-            EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 0);
-            EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 0);
-            EXPECT_UINT_EQ(read_statistics(pool).allocations, 0);
-            // And then allocations succeed again.
-            ASSERT_OK(weir_pool_allocate(pool, queue, SIZE, &buffer));
-            EXPECT_OK(weir_pool_free(queue, &buffer));
-            weir_pool_destroy(&pool);
-        }
-    }
-    EXPECT_INT_GE(failed, 4);
 }
 
 // Deferred destruction, with a backend whose completion the test controls.

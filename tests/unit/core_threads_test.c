@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "tests/support/no_memory.h"
 #include "tests/support/stack.h"
 #include "tests/unit/core_backend.h"
 
@@ -75,42 +74,12 @@ CONTROL_TEST(Worker, GoesOnItselfWithoutAnotherThread)
     run_calls(queue, &calls);
 }
 
-// A call that also runs after a failure is freed and never runs if it is refused: if out of memory, and if
-// there is no thread.
-
-enum {
-    MOST_ALLOCATIONS = 100
-};
+// A call that also runs after a failure never runs if it is refused, as there is no thread.
 
 static void count_up(void *user, weir_status status)
 {
     (void)status;
     atomic_fetch_add((atomic_int *)user, 1);
-}
-
-// False: the call has no allocation of that index, and was taken.
-static bool fail_allocation(weir_queue *queue, int index, atomic_int *count)
-{
-    weir_test_fail_allocation(index);
-    const weir_status status = weir_queue_host_call_always(queue, count_up, count);
-    const bool failed = weir_test_allocation_failed();
-    weir_test_fail_allocation(-1);
-    EXPECT_INT_EQ(status, failed ? WEIR_ERROR_OUT_OF_MEMORY : WEIR_OK);
-    if (failed)
-        EXPECT_OK(weir_queue_recover(queue));
-    return !failed;
-}
-
-CONTROL_TEST(Always, WithoutMemory)
-{
-    atomic_int count = 0;
-    int index = 0;
-    weir_queue *queue = control_keep_queue(control, "q");
-    while (index < MOST_ALLOCATIONS && !fail_allocation(queue, index, &count))
-        index++;
-    EXPECT_INT_EQ(index, 2); // the function's, and the operation's that is held
-    EXPECT_OK(weir_queue_sync(queue, GUARD_NS));
-    EXPECT_INT_EQ(atomic_load(&count), 1);
 }
 
 CONTROL_TEST(Always, WithoutAThread)
