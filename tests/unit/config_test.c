@@ -34,6 +34,9 @@ enum {
 static const struct weir_section pipeline = {sizeof pipeline, "pipeline", pipeline_keys,
                                              PIPELINE_KEYS, sizeof *pipeline_keys};
 
+static struct weir__config *config;
+static struct weir_setting settings[PIPELINE_KEYS];
+
 static void clear_environment(void)
 {
     unsetenv("WEIR_CONFIG");
@@ -54,23 +57,22 @@ static struct weir_open_params text_params(const char *text)
 }
 
 // Loads the text and checks [pipeline] and the names of the sections.
-static weir_status read_all(const char *text, struct weir__config **out_config,
-                            struct weir_setting settings[PIPELINE_KEYS])
+static weir_status read_all(const char *text)
 {
     static const char *const known[] = {"weir", "pipeline", "opencl"};
     const struct weir_open_params params = text_params(text);
-    weir_status status = weir__config_load(&params, out_config);
+    memset(settings, 0, sizeof settings);
+    weir_status status = weir__config_load(&params, &config);
     if (status == WEIR_OK)
-        status = weir__config_section(*out_config, &pipeline, settings);
+        status = weir__config_section(config, &pipeline, settings);
     if (status == WEIR_OK)
-        status = weir__config_check_sections(*out_config, known, 3);
+        status = weir__config_check_sections(config, known, 3);
     if (status != WEIR_OK)
-        weir__config_destroy(out_config);
+        weir__config_destroy(&config);
     return status;
 }
 
-static void check_weir(const struct weir__config *config, const char *key, const char *text,
-                       const char *origin)
+static void check_weir(const char *key, const char *text, const char *origin)
 {
     const struct weir_setting *setting = weir__config_weir(config, key);
     ASSERT_NOT_NULL(setting);
@@ -89,12 +91,10 @@ struct refusal {
 static void check_refusals(const struct refusal *refusals, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        struct weir__config *config = NULL;
-        struct weir_setting settings[PIPELINE_KEYS] = {{0}};
         char place[32];
         snprintf(place, sizeof place, "weir.ini:%d: ", refusals[i].line);
         weir_test_note("row %zu: %s", i, refusals[i].text);
-        EXPECT_INT_EQ(read_all(refusals[i].text, &config, settings), WEIR_ERROR_CONFIG);
+        EXPECT_INT_EQ(read_all(refusals[i].text), WEIR_ERROR_CONFIG);
         EXPECT_NULL(config);
         weir__config_destroy(&config);
         EXPECT_CONTAINS(weir_last_error()->message, place);
@@ -106,13 +106,12 @@ static void check_refusals(const struct refusal *refusals, size_t count)
 
 WEIR_TEST(Config, NothingGivesTheDefaults)
 {
-    struct weir__config *config;
     clear_environment();
     ASSERT_INT_EQ(weir__config_load(NULL, &config), WEIR_OK);
-    check_weir(config, "backend", "cuda, opencl", "default");
-    check_weir(config, "device", "", "default");
-    check_weir(config, "module_path", "", "default");
-    check_weir(config, "plugins", "", "default");
+    check_weir("backend", "cuda, opencl", "default");
+    check_weir("device", "", "default");
+    check_weir("module_path", "", "default");
+    check_weir("plugins", "", "default");
     EXPECT_NULL(weir__config_weir(config, "devices"));
     EXPECT_NULL(weir__config_section_name(config, 0));
     weir__config_destroy(&config);
@@ -143,12 +142,10 @@ WEIR_TEST(Config, ReadsEveryTypeWithItsOrigin)
     memcpy(mended, text, sizeof text);
     memcpy(strstr(mended, " # 1"), "#  1", 4);
 
-    struct weir__config *config;
-    struct weir_setting settings[PIPELINE_KEYS] = {{0}};
-    if (read_all(mended, &config, settings) != WEIR_OK)
+    if (read_all(mended) != WEIR_OK)
         WEIR_FAIL("%s", weir_last_error_text());
-    check_weir(config, "backend", "opencl", "weir.ini:5");
-    check_weir(config, "device", "GeForce#  1", "weir.ini:7");
+    check_weir("backend", "opencl", "weir.ini:5");
+    check_weir("device", "GeForce#  1", "weir.ini:7");
     EXPECT_INT_EQ(settings[SLOTS].integer, -4);
     EXPECT_STR_EQ(settings[SLOTS].text, "-4");
     EXPECT_STR_EQ(settings[SLOTS].origin, "weir.ini:10");
@@ -167,9 +164,7 @@ WEIR_TEST(Config, ReadsEveryTypeWithItsOrigin)
 
 WEIR_TEST(Config, FillsDefaultsOfATable)
 {
-    struct weir__config *config;
-    struct weir_setting settings[PIPELINE_KEYS] = {{0}};
-    ASSERT_INT_EQ(read_all("[pipeline]\nslots = 0\n", &config, settings), WEIR_OK);
+    ASSERT_INT_EQ(read_all("[pipeline]\nslots = 0\n"), WEIR_OK);
     EXPECT_INT_EQ(settings[SLOTS].integer, 0);
     EXPECT_INT_EQ(settings[TIMING].integer, 1);
     EXPECT_STR_EQ(settings[TIMING].origin, "default");
@@ -184,11 +179,7 @@ WEIR_TEST(Config, FillsDefaultsOfATable)
 
 WEIR_TEST(Config, AcceptsValuesAtTheirLimits)
 {
-    struct weir__config *config;
-    struct weir_setting settings[PIPELINE_KEYS] = {{0}};
-    ASSERT_INT_EQ(read_all("[pipeline]\nslots = 16\nseed = 9223372036854775807\n", &config,
-                           settings),
-                  WEIR_OK);
+    ASSERT_INT_EQ(read_all("[pipeline]\nslots = 16\nseed = 9223372036854775807\n"), WEIR_OK);
     EXPECT_INT_EQ(settings[SLOTS].integer, 16);
     EXPECT_INT_EQ(settings[SEED].integer, INT64_MAX);
     weir__config_destroy(&config);
@@ -283,13 +274,10 @@ WEIR_TEST(Config, RefusesBadLines)
 
 WEIR_TEST(Config, AcceptsTheWholeOfUtf8)
 {
-    struct weir__config *config;
-    struct weir_setting settings[PIPELINE_KEYS] = {{0}};
-    ASSERT_INT_EQ(
-        read_all("; \xc2\x80 \xdf\xbf \xe0\xa0\x80 \xed\x9f\xbf \xee\x80\x80 \xef\xbf\xbf "
-                 "\xf0\x90\x80\x80 \xf4\x8f\xbf\xbf\n",
-                 &config, settings),
-        WEIR_OK);
+    ASSERT_INT_EQ(read_all(
+                      "; \xc2\x80 \xdf\xbf \xe0\xa0\x80 \xed\x9f\xbf \xee\x80\x80 \xef\xbf\xbf "
+                      "\xf0\x90\x80\x80 \xf4\x8f\xbf\xbf\n"),
+                  WEIR_OK);
     weir__config_destroy(&config);
 }
 
@@ -304,29 +292,25 @@ static void write_long(char *text, const char *before, size_t count)
 
 WEIR_TEST(Config, RefusesLinesAboveTheLimit)
 {
-    struct weir__config *config;
-    struct weir_setting settings[PIPELINE_KEYS] = {{0}};
     char text[400];
 
     write_long(text, "[weir]\ndevice = ", WEIR__CONFIG_LINE_LIMIT - 9);
-    ASSERT_INT_EQ(read_all(text, &config, settings), WEIR_OK);
+    ASSERT_INT_EQ(read_all(text), WEIR_OK);
     EXPECT_SIZE_EQ(strlen(weir__config_weir(config, "device")->text), 190);
     weir__config_destroy(&config);
 
     write_long(text, "[weir]\ndevice = ", WEIR__CONFIG_LINE_LIMIT - 8);
-    EXPECT_INT_EQ(read_all(text, &config, settings), WEIR_ERROR_CONFIG);
+    EXPECT_INT_EQ(read_all(text), WEIR_ERROR_CONFIG);
     EXPECT_STR_EQ(weir_last_error()->message,
                   "weir.ini:2: the line has 200 bytes, more than the limit of 199");
 
     write_long(text, "[weir]\n; ", WEIR__CONFIG_LINE_LIMIT - 1);
-    EXPECT_INT_EQ(read_all(text, &config, settings), WEIR_ERROR_CONFIG);
+    EXPECT_INT_EQ(read_all(text), WEIR_ERROR_CONFIG);
     EXPECT_CONTAINS(weir_last_error()->message, "weir.ini:2: the line has 200 bytes");
 }
 
 WEIR_TEST(Config, RefusesTooManySectionsAndKeys)
 {
-    struct weir__config *config;
-    struct weir_setting settings[PIPELINE_KEYS] = {{0}};
     size_t size = 20000;
     char *text = calloc(size, 1);
     ASSERT_NOT_NULL(text);
@@ -334,13 +318,13 @@ WEIR_TEST(Config, RefusesTooManySectionsAndKeys)
     size_t used = 0;
     for (int i = 0; i <= WEIR__CONFIG_SECTION_LIMIT; i++)
         used += (size_t)snprintf(text + used, size - used, "[s%d]\n", i);
-    EXPECT_INT_EQ(read_all(text, &config, settings), WEIR_ERROR_CONFIG);
+    EXPECT_INT_EQ(read_all(text), WEIR_ERROR_CONFIG);
     EXPECT_STR_EQ(weir_last_error()->message, "weir.ini:257: more than 256 sections");
 
     used = (size_t)snprintf(text, size, "[weir]\n");
     for (int i = 0; i <= WEIR__CONFIG_KEY_LIMIT; i++)
         used += (size_t)snprintf(text + used, size - used, "k%d = 1\n", i);
-    EXPECT_INT_EQ(read_all(text, &config, settings), WEIR_ERROR_CONFIG);
+    EXPECT_INT_EQ(read_all(text), WEIR_ERROR_CONFIG);
     EXPECT_STR_EQ(weir_last_error()->message, "weir.ini:1026: more than 1024 keys");
     free(text);
 }
@@ -349,16 +333,13 @@ WEIR_TEST(Config, RefusesTooManySectionsAndKeys)
 // so.
 WEIR_TEST(Config, NoticesWhenInihDropsALine)
 {
-    struct weir__config *config;
-    struct weir_setting settings[PIPELINE_KEYS] = {{0}};
     char *usual = ini_start_comment_prefixes;
     char changed[] = ";#bd";
 
     ini_start_comment_prefixes = changed;
-    EXPECT_INT_EQ(read_all("[weir]\nbackend = null\n\ndevice = 1\n", &config, settings),
-                  WEIR_ERROR_CONFIG);
+    EXPECT_INT_EQ(read_all("[weir]\nbackend = null\n\ndevice = 1\n"), WEIR_ERROR_CONFIG);
     EXPECT_CONTAINS(weir_last_error()->message, "inih did not deliver the key");
-    EXPECT_INT_EQ(read_all("[weir]\nbackend = null", &config, settings), WEIR_ERROR_CONFIG);
+    EXPECT_INT_EQ(read_all("[weir]\nbackend = null"), WEIR_ERROR_CONFIG);
     EXPECT_STR_EQ(weir_last_error()->message,
                   "weir.ini:2: inih did not deliver the key of this line");
     ini_start_comment_prefixes = usual;
@@ -366,24 +347,23 @@ WEIR_TEST(Config, NoticesWhenInihDropsALine)
 
 WEIR_TEST(Config, ArgumentBeatsEnvironmentBeatsFile)
 {
-    struct weir__config *config;
     struct weir_open_params params = text_params("[weir]\nbackend = null\ndevice = 2\n"
                                                  "module_path = a:b\nplugins = check, trace\n");
     ASSERT_INT_EQ(weir__config_load(&params, &config), WEIR_OK);
-    check_weir(config, "backend", "null", "weir.ini:2");
-    check_weir(config, "device", "2", "weir.ini:3");
-    check_weir(config, "module_path", "a:b", "weir.ini:4");
-    check_weir(config, "plugins", "check, trace", "weir.ini:5");
+    check_weir("backend", "null", "weir.ini:2");
+    check_weir("device", "2", "weir.ini:3");
+    check_weir("module_path", "a:b", "weir.ini:4");
+    check_weir("plugins", "check, trace", "weir.ini:5");
     weir__config_destroy(&config);
 
     setenv("WEIR_BACKEND", "opencl", 1);
     setenv("WEIR_MODULE_PATH", "/x", 1);
     setenv("WEIR_PLUGINS", "", 1);
     ASSERT_INT_EQ(weir__config_load(&params, &config), WEIR_OK);
-    check_weir(config, "backend", "opencl", "WEIR_BACKEND");
-    check_weir(config, "device", "2", "weir.ini:3");
-    check_weir(config, "module_path", "/x", "WEIR_MODULE_PATH");
-    check_weir(config, "plugins", "", "WEIR_PLUGINS");
+    check_weir("backend", "opencl", "WEIR_BACKEND");
+    check_weir("device", "2", "weir.ini:3");
+    check_weir("module_path", "/x", "WEIR_MODULE_PATH");
+    check_weir("plugins", "", "WEIR_PLUGINS");
     weir__config_destroy(&config);
 
     // The parameters' strings need not be valid after the call.
@@ -393,9 +373,9 @@ WEIR_TEST(Config, ArgumentBeatsEnvironmentBeatsFile)
     params.plugins = "sim";
     ASSERT_INT_EQ(weir__config_load(&params, &config), WEIR_OK);
     memset(backend, '?', sizeof backend - 1);
-    check_weir(config, "backend", "cuda", "argument");
-    check_weir(config, "module_path", "", "argument");
-    check_weir(config, "plugins", "sim", "argument");
+    check_weir("backend", "cuda", "argument");
+    check_weir("module_path", "", "argument");
+    check_weir("plugins", "sim", "argument");
     weir__config_destroy(&config);
     clear_environment();
 }
@@ -403,7 +383,6 @@ WEIR_TEST(Config, ArgumentBeatsEnvironmentBeatsFile)
 WEIR_TEST(Config, CopyThreads)
 {
     static const char *const wrong[] = {"", "17", "-1", "1x", "Auto", "4294967297"};
-    struct weir__config *config;
     struct weir_open_params params = text_params("[weir]\ncopy_threads = 16\n");
     ASSERT_INT_EQ(weir__config_load(NULL, &config), WEIR_OK);
     EXPECT_INT_EQ(weir__config_copy_threads(config), WEIR__CONFIG_COPY_THREADS_AUTO);
@@ -427,7 +406,6 @@ WEIR_TEST(Config, CopyThreads)
 
 WEIR_TEST(Config, NamesTheOriginOfABadList)
 {
-    struct weir__config *config;
     struct weir_open_params params = text_params("[weir]\nbackend = null,,opencl\n");
 
     // A wrong value in the file is an error even if something else replaces it.
@@ -535,7 +513,6 @@ WEIR_TEST(Config, RefusesTablesWithBadDefaults)
         {.name = "n", .type = (weir_key_type)7, .fallback = "5"}};
     const struct weir_section bad = {sizeof bad, "made", bad_key, 1, sizeof *bad_key};
     const struct weir_section odd = {sizeof odd, "made", odd_key, 1, sizeof *odd_key};
-    struct weir__config *config;
     struct weir_setting setting;
     const struct weir_open_params params = text_params("");
     ASSERT_INT_EQ(weir__config_load(&params, &config), WEIR_OK);
@@ -561,42 +538,40 @@ WEIR_TEST(Config, FindsTheFile)
     static const char text[] = "[weir]\nbackend = null\n";
     char path[512];
     char origin[520];
-    struct weir__config *config;
     write_file(path, sizeof path, text, sizeof text - 1);
     snprintf(origin, sizeof origin, "%s:2", path);
     clear_environment();
 
     struct weir_open_params params = {.struct_size = sizeof params, .config_path = path};
     ASSERT_INT_EQ(weir__config_load(&params, &config), WEIR_OK);
-    check_weir(config, "backend", "null", origin);
+    check_weir("backend", "null", origin);
     weir__config_destroy(&config);
 
     setenv("WEIR_CONFIG", path, 1);
     ASSERT_INT_EQ(weir__config_load(NULL, &config), WEIR_OK);
-    check_weir(config, "backend", "null", origin);
+    check_weir("backend", "null", origin);
     weir__config_destroy(&config);
 
     // An empty path means no file, and text takes the place of one.
     params.config_path = "";
     ASSERT_INT_EQ(weir__config_load(&params, &config), WEIR_OK);
-    check_weir(config, "backend", "cuda, opencl", "default");
+    check_weir("backend", "cuda, opencl", "default");
     weir__config_destroy(&config);
     params.config_path = NULL;
     params.config_text = "[weir]\nbackend = sim\n";
     ASSERT_INT_EQ(weir__config_load(&params, &config), WEIR_OK);
-    check_weir(config, "backend", "sim", "config_text:2");
+    check_weir("backend", "sim", "config_text:2");
     weir__config_destroy(&config);
 
     setenv("WEIR_CONFIG", "", 1);
     ASSERT_INT_EQ(weir__config_load(NULL, &config), WEIR_OK);
-    check_weir(config, "backend", "cuda, opencl", "default");
+    check_weir("backend", "cuda, opencl", "default");
     weir__config_destroy(&config);
     clear_environment();
 }
 
 static void check_file_refused(const char *path, weir_status status, const char *sentence)
 {
-    struct weir__config *config;
     EXPECT_INT_EQ(weir__config_load(WEIR_PARAMS(weir_open, .config_path = path), &config), status);
     EXPECT_NULL(config);
     // Of a long path only the end is shown.
@@ -613,7 +588,6 @@ WEIR_TEST(Config, RefusesWhatIsNotAReadableFile)
     check_file_refused("/dev/zero", WEIR_ERROR_IO, "a regular file is needed");
 
     setenv("WEIR_CONFIG", "/nonexistent/weir.ini", 1);
-    struct weir__config *config;
     EXPECT_INT_EQ(weir__config_load(NULL, &config), WEIR_ERROR_IO);
     EXPECT_CONTAINS(weir_last_error()->remedy, "WEIR_CONFIG");
     clear_environment();
@@ -631,7 +605,6 @@ WEIR_TEST(Config, RefusesWhatIsNotAReadableFile)
 WEIR_TEST(Config, LimitsTheSizeOfAFile)
 {
     char path[512];
-    struct weir__config *config;
     char *data = calloc(WEIR__CONFIG_FILE_LIMIT + 1, 1);
     ASSERT_NOT_NULL(data);
     memset(data, '\n', WEIR__CONFIG_FILE_LIMIT + 1);
@@ -659,7 +632,6 @@ WEIR_TEST(Config, RefusesAFileThatMayNotBeRead)
 WEIR_TEST(Config, KeepsTheEndOfALongPath)
 {
     char name[1200];
-    struct weir__config *config;
     memset(name, 'd', sizeof name - 1);
     memcpy(name + sizeof name - sizeof "/weir.ini", "/weir.ini", sizeof "/weir.ini");
     struct weir_open_params params = text_params("[weir]\nplugin = x\n");
@@ -685,8 +657,6 @@ WEIR_TEST(ConfigVariables, ReplaceWhatTheFileSays)
                                       .key_count = 3,
                                       .key_size = sizeof keys[0]};
     const struct weir_open_params params = text_params("[deep-sea]\nfile = b\nmode = two\n");
-    struct weir__config *config;
-    struct weir_setting settings[3];
     ASSERT_INT_EQ(weir__config_load(&params, &config), WEIR_OK);
     setenv("WEIR_DEEP_SEA_FILE", "", 1);
     setenv("WEIR_DEEP_SEA_MAX_DEPTH", "7", 1);

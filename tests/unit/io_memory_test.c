@@ -136,13 +136,9 @@ WEIR_TEST(IoMemory, ReadersOfImages)
 {
     for (int kind = 0; kind < 4; kind++) {
         start_in_new_folder();
-        struct made_png png = {.width = SIDE,
-                               .height = SIDE,
-                               .colour_type = PNG_COLOR_TYPE_RGB_ALPHA,
-                               .bit_depth = 8,
-                               .interlaced = kind == 1,
-                               .rows = pixels,
-                               .row_bytes = (size_t)SIDE * 4};
+        struct made_png png =
+            made_png(SIDE, SIDE, PNG_COLOR_TYPE_RGB_ALPHA, 8, pixels, (size_t)SIDE * 4);
+        png.interlaced = kind == 1;
         struct made_jpeg jpeg = {SIDE, SIDE, 3, 90, kind == 3, pixels};
         ASSERT_TRUE(kind < 2 ? made_png_write(path, &png) : made_jpeg_write(path, &jpeg));
         fail_each(read_image, false);

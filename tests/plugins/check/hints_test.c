@@ -167,6 +167,11 @@ static weir_buffer **buffer_of(struct rig *rig, const char *word)
     return word[0] == 'a' ? &rig->a : word[0] == 'b' ? &rig->b : &rig->host;
 }
 
+static int line_of(const char *word)
+{
+    return (int)strtol(word, NULL, 10);
+}
+
 static size_t offset_of(const char *part)
 {
     return strcmp(part, "hi") == 0 ? SIZE / 2 : 0;
@@ -221,11 +226,11 @@ static bool do_host(struct rig *rig, const struct words *w)
     if (strcmp(w->verb, "use") == 0)
         use(*buffer_of(rig, w->first), w->second[0] == 'r' ? WEIR_ACCESS_READ : WEIR_ACCESS_WRITE);
     else if (strcmp(w->verb, "wait") == 0)
-        wait_for(*queue_of(rig, w->first), *queue_of(rig, w->second), atoi(w->third));
+        wait_for(*queue_of(rig, w->first), *queue_of(rig, w->second), line_of(w->third));
     else if (strcmp(w->verb, "sync") == 0)
-        sync_at(*queue_of(rig, w->first), atoi(w->second));
+        sync_at(*queue_of(rig, w->first), line_of(w->second));
     else if (strcmp(w->verb, "await") == 0)
-        EXPECT_OK(weir_event_sync_at(rig->event, WEIR_FOREVER, "syncs", atoi(w->first)));
+        EXPECT_OK(weir_event_sync_at(rig->event, WEIR_FOREVER, "syncs", line_of(w->first)));
     else if (strcmp(w->verb, "limit") == 0)
         EXPECT_OK(weir_event_sync(rig->event, WEIR_FOREVER - 1));
     else if (strcmp(w->verb, "query") == 0)
