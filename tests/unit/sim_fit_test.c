@@ -1,5 +1,4 @@
-// The launches of traces, and the costs that are fitted to them. Every allocation fails once in turn:
-// the rule in BUILD makes the linker use the functions below instead of the allocator.
+// The launches of traces, and the costs that are fitted to them. Every allocation fails once in turn.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
