@@ -37,12 +37,12 @@ static weir_status hold(void *user)
 
 static bool begin(struct world *world)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = 64};
     atomic_store(&world->status, WEIR_NOT_READY);
     return weir_open(NULL, &world->runtime) == WEIR_OK &&
            weir_device_open(world->runtime, NULL, &world->device) == WEIR_OK &&
            weir_queue_create(world->device, NULL, &world->queue) == WEIR_OK &&
-           weir_buffer_create(world->device, &params, &world->buffer) == WEIR_OK &&
+           weir_buffer_create(world->device, WEIR_PARAMS(weir_buffer, .size = 64),
+                              &world->buffer) == WEIR_OK &&
            weir_queue_host_call(world->queue, hold, world) == WEIR_OK &&
            weir_queue_record(world->queue, &world->event) == WEIR_OK;
 }

@@ -20,14 +20,14 @@ static weir_status count_call(void *user)
 
 static weir_status open_all(struct made *made)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = 4096};
     weir_status status = weir_open(NULL, &made->runtime);
     if (status >= 0)
         status = weir_device_open(made->runtime, NULL, &made->device);
     if (status >= 0)
         status = weir_queue_create(made->device, NULL, &made->queue);
     if (status >= 0)
-        status = weir_buffer_create(made->device, &params, &made->buffer);
+        status =
+            weir_buffer_create(made->device, WEIR_PARAMS(weir_buffer, .size = 4096), &made->buffer);
     if (status >= 0 && getenv("RANK"))
         status = weir_comm_create(made->device, NULL, &made->comm);
     return status;

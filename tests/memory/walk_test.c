@@ -9,6 +9,7 @@
 
 #include <weir/weir.h>
 
+#include "kernels/conformance/conformance.h"
 #include "tests/memory/allocator.h"
 #include "tests/support/test.h"
 
@@ -30,7 +31,10 @@ struct life {
     weir_pool *pool;
     weir_graph *graph;
     weir_graph *copy;
+    weir_graph *wide;
     weir_comm *comm;
+    weir_program *program;
+    weir_kernel *kernel;
     const char *step;
     int calls;
 };
@@ -50,6 +54,12 @@ static weir_status count_call(void *user)
 {
     ++*(int *)user;
     return WEIR_OK;
+}
+
+static void count_always(void *user, weir_status status)
+{
+    (void)status;
+    ++*(int *)user;
 }
 
 static weir_status open_all(struct life *life)
@@ -87,6 +97,7 @@ static weir_status work(struct life *life)
     STEP(life, weir_queue_fill(queue, life->buffer, 0, 64, "\1", 1));
     STEP(life, weir_queue_copy(queue, life->host, 0, life->buffer, 0, sizeof bytes));
     STEP(life, weir_queue_host_call(queue, count_call, &life->calls));
+    STEP(life, weir_queue_host_call_always(queue, count_always, &life->calls));
     STEP(life, weir_queue_record(queue, &event));
     STEP(life, weir_queue_wait(life->other, event));
     STEP(life, weir_queue_host_call(life->other, count_call, &life->calls));
@@ -101,6 +112,21 @@ static weir_status work(struct life *life)
     close(file);
     STEP(life, weir_event_sync(event, NEVER_NS));
     weir_region_pop(life->runtime);
+    return WEIR_OK;
+}
+
+// The plugin sim has no costs of the kernel.
+static weir_status use_kernel(struct life *life)
+{
+    const char *plugins = getenv("WEIR_PLUGINS");
+    if (plugins && strcmp(plugins, "sim") == 0)
+        return WEIR_OK;
+    STEP(life, weir_program_create(life->device,
+                                   WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
+                                   &life->program));
+    STEP(life, weir_kernel_create(life->program, "iota", &life->kernel));
+    STEP(life, weir_queue_launch(life->queue, life->kernel, weir_dim(1, 1, 1), weir_dim(64, 1, 1),
+                                 weir_out(life->buffer, 0, 256), 0u, 64u));
     return WEIR_OK;
 }
 
@@ -120,6 +146,35 @@ static weir_status use_memory(struct life *life)
     return WEIR_OK;
 }
 
+// Enough nodes and records that every list grows, on two branches.
+static weir_status capture(struct life *life)
+{
+    weir_queue *queues[2] = {life->queue, life->other};
+    struct weir_event event;
+    STEP(life, weir_capture_begin(queues[0]));
+    for (size_t i = 0; i < 20; i++) {
+        STEP(life, weir_queue_fill(queues[i % 2], life->buffer, 64 * i, 64, "\1", 1));
+        STEP(life, weir_queue_record(queues[i % 2], &event));
+        STEP(life, weir_queue_wait(queues[(i + 1) % 2], event));
+    }
+    STEP(life, weir_capture_end(queues[0], NULL, &life->wide));
+    return WEIR_OK;
+}
+
+// The updates come while launches are under way.
+static weir_status update(struct life *life)
+{
+    STEP(life, weir_queue_graph(life->other, life->wide));
+    STEP(life, weir_graph_set_fill(life->wide, 0, life->buffer, 0, 64, "\1\1", 2));
+    STEP(life, weir_queue_graph(life->other, life->wide));
+    STEP(life, weir_graph_set_fill(life->wide, 1, life->buffer, 64, 64, "\1\1", 2));
+    STEP(life, weir_graph_set_enabled(life->wide, 2, false));
+    STEP(life, weir_graph_set_host_call(life->graph, 2, count_call, &life->calls));
+    STEP(life, weir_queue_graph(life->queue, life->wide));
+    STEP(life, weir_queue_graph(life->queue, life->graph));
+    return WEIR_OK;
+}
+
 static weir_status use_graphs(struct life *life)
 {
     weir_queue *queue = life->queue;
@@ -136,6 +191,24 @@ static weir_status use_graphs(struct life *life)
     return WEIR_OK;
 }
 
+// After a step without memory: the queues are as before, and so is a graph whose update has failed.
+static void expect_as_before(const struct life *life)
+{
+    weir_queue *queues[2] = {life->queue, life->other};
+    weir_test_arm(-1);
+    if (life->queue)
+        weir_capture_cancel(life->queue);
+    for (int i = 0; i < 2 && life->other; i++) {
+        (void)weir_queue_sync(queues[i], NEVER_NS);
+        EXPECT_INT_EQ(weir_queue_recover(queues[i]), WEIR_OK);
+    }
+    for (int i = 0; i < 2 && life->other; i++) {
+        if (life->wide)
+            EXPECT_INT_EQ(weir_queue_graph(queues[i], life->wide), WEIR_OK);
+        EXPECT_INT_EQ(weir_queue_sync(queues[i], NEVER_NS), WEIR_OK);
+    }
+}
+
 // No destroyer may need memory. The last error stays that of the step.
 static weir_status close_all(struct life *life)
 {
@@ -147,8 +220,11 @@ static weir_status close_all(struct life *life)
         status = weir_queue_sync(life->queue, NEVER_NS);
     }
     weir_comm_destroy(&life->comm);
+    weir_graph_destroy(&life->wide);
     weir_graph_destroy(&life->copy);
     weir_graph_destroy(&life->graph);
+    weir_kernel_destroy(&life->kernel);
+    weir_program_destroy(&life->program);
     weir_pool_destroy(&life->pool);
     weir_buffer_destroy(&life->host);
     weir_buffer_destroy(&life->buffer);
@@ -175,11 +251,19 @@ static struct outcome live(void)
     if (status >= 0)
         status = work(&life);
     if (status >= 0)
+        status = use_kernel(&life);
+    if (status >= 0)
         status = use_memory(&life);
     if (status >= 0)
         status = use_graphs(&life);
+    if (status >= 0)
+        status = capture(&life);
+    if (status >= 0)
+        status = update(&life);
     struct outcome outcome = {.status = status, .step = life.step};
     outcome.said = status >= 0 || weir_last_error_text()[0];
+    if (status < 0)
+        expect_as_before(&life);
     outcome.waited = close_all(&life) != WEIR_TIMEOUT;
     return outcome;
 }

@@ -75,13 +75,7 @@ static weir_status open_chain(const char *plugins, const char *section, weir_run
              section);
     snprintf(path, sizeof path, "%s:%s", weir_test_runfile("tests/plugins/count"),
              weir_test_runfile("backends/null"));
-    return weir_open(
-        &(struct weir_open_params){
-            .struct_size = sizeof(struct weir_open_params),
-            .config_text = text,
-            .module_path = path,
-        },
-        out_runtime);
+    return weir_open(WEIR_PARAMS(weir_open, .config_text = text, .module_path = path), out_runtime);
 }
 
 static const struct weir_parameter parameters[] = {
@@ -128,19 +122,13 @@ static weir_status create_buffers(struct objects *objects)
 {
     weir_status status =
         weir_buffer_create(objects->device,
-                           &(struct weir_buffer_params){.struct_size =
-                                                            sizeof(struct weir_buffer_params),
-                                                        .label = "device buffer",
-                                                        .size = 256},
+                           WEIR_PARAMS(weir_buffer, .label = "device buffer", .size = 256),
                            &objects->device_buffer);
     if (status < 0)
         return status;
     return weir_buffer_create(objects->device,
-                              &(struct weir_buffer_params){.struct_size =
-                                                               sizeof(struct weir_buffer_params),
-                                                           .label = "host buffer",
-                                                           .size = 256,
-                                                           .placement = WEIR_PLACE_HOST},
+                              WEIR_PARAMS(weir_buffer, .label = "host buffer", .size = 256,
+                                          .placement = WEIR_PLACE_HOST),
                               &objects->host_buffer);
 }
 
@@ -152,20 +140,14 @@ static weir_status create_objects(weir_runtime *runtime, struct objects *objects
     if (status < 0)
         return status;
     status = weir_queue_create(objects->device,
-                               &(struct weir_queue_params){.struct_size =
-                                                               sizeof(struct weir_queue_params),
-                                                           .label = "queue",
-                                                           .timing = true},
+                               WEIR_PARAMS(weir_queue, .label = "queue", .timing = true),
                                &objects->queue);
     if (status < 0)
         return status;
     status = create_buffers(objects);
     if (status < 0)
         return status;
-    status = weir_program_create(objects->device,
-                                 &(struct weir_program_params){.struct_size = sizeof(
-                                                                   struct weir_program_params),
-                                                               .bundle = &bundle},
+    status = weir_program_create(objects->device, WEIR_PARAMS(weir_program, .bundle = &bundle),
                                  &objects->program);
     if (status < 0)
         return status;
@@ -255,40 +237,6 @@ static void expect_work_counted(const char *label, unsigned link, int64_t times)
     weir_test_note(NULL);
 }
 
-WEIR_TEST(Chain, CountsEveryCallOnce)
-{
-    weir_runtime *runtime;
-    struct objects objects;
-
-    forget_lines();
-    ASSERT_OK(open_chain("count", "label = A", &runtime));
-    ASSERT_OK(create_objects(runtime, &objects));
-    work(&objects);
-    work(&objects);
-    destroy_objects(&objects);
-    ASSERT_OK(weir_close(&runtime));
-    EXPECT_SIZE_EQ(logged.count, 1);
-    expect_work_counted("A", 0, 2);
-}
-
-WEIR_TEST(Chain, TheSamePluginTwice)
-{
-    weir_runtime *runtime;
-    struct objects objects;
-
-    forget_lines();
-    ASSERT_OK(open_chain("count, count", "label = A", &runtime));
-    ASSERT_OK(create_objects(runtime, &objects));
-    work(&objects);
-    destroy_objects(&objects);
-    ASSERT_OK(weir_close(&runtime));
-    ASSERT_SIZE_EQ(logged.count, 2);
-    expect_work_counted("A", 0, 1);
-    expect_work_counted("A", 1, 1);
-    // The inner link sees exactly the calls that the outer one forwards.
-    EXPECT_STR_EQ(strstr(line_of("A", 0), " open="), strstr(line_of("A", 1), " open="));
-}
-
 WEIR_TEST(Chain, TwoChainsAtOnce)
 {
     weir_runtime *first;
@@ -349,29 +297,11 @@ static void expect_rolled_back(const char *what)
     weir_test_note(NULL);
 }
 
-WEIR_TEST(Chain, RollsBackADevice)
+WEIR_TEST(Chain, RollsBackWhatALinkRefuses)
 {
-    expect_rolled_back("device");
-}
-
-WEIR_TEST(Chain, RollsBackAQueue)
-{
-    expect_rolled_back("queue");
-}
-
-WEIR_TEST(Chain, RollsBackABuffer)
-{
-    expect_rolled_back("buffer");
-}
-
-WEIR_TEST(Chain, RollsBackAProgram)
-{
-    expect_rolled_back("program");
-}
-
-WEIR_TEST(Chain, RollsBackAKernel)
-{
-    expect_rolled_back("kernel");
+    static const char *const kinds[] = {"device", "queue", "buffer", "program", "kernel"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        expect_rolled_back(kinds[i]);
 }
 
 // The null backend refuses source, after both plugins have forwarded it.
@@ -385,9 +315,7 @@ WEIR_TEST(Chain, RollsBackWhatTheBackendRefuses)
     ASSERT_OK(open_chain("count, count", "", &runtime));
     ASSERT_OK(create_objects(runtime, &objects));
     EXPECT_INT_EQ(weir_program_create(objects.device,
-                                      &(struct weir_program_params){
-                                          .struct_size = sizeof(struct weir_program_params),
-                                          .source = "kernel void f(void) {}"},
+                                      WEIR_PARAMS(weir_program, .source = "kernel void f(void) {}"),
                                       &program),
                   WEIR_ERROR_UNSUPPORTED);
     EXPECT_NULL(program);

@@ -49,28 +49,24 @@ static void must(weir_status status)
 
 static void open_rig(struct rig *rig, const char *plugins)
 {
-    const struct weir_open_params params = {.struct_size = sizeof params,
-                                            .config_path = "",
-                                            .plugins = plugins};
     const struct weir_program_params program = {.struct_size = sizeof program,
                                                 .bundle = &bench_kernels};
-    const struct weir_buffer_params memory = {.struct_size = sizeof memory, .size = SIZE};
-    const struct weir_queue_params queue = {.struct_size = sizeof queue, .label = "bench"};
-    must(weir_open(&params, &rig->runtime));
+    must(weir_open(WEIR_PARAMS(weir_open, .config_path = "", .plugins = plugins), &rig->runtime));
     must(weir_device_open(rig->runtime, NULL, &rig->device));
     must(weir_program_create(rig->device, &program, &rig->program));
     must(weir_kernel_create(rig->program, "advance", &rig->kernel));
     for (int i = 0; i < QUEUES; i++)
-        must(weir_queue_create(rig->device, &queue, &rig->queues[i]));
+        must(weir_queue_create(rig->device, WEIR_PARAMS(weir_queue, .label = "bench"),
+                               &rig->queues[i]));
     for (int i = 0; i < BUFFERS; i++) {
-        must(weir_buffer_create(rig->device, &memory, &rig->buffers[i]));
+        must(weir_buffer_create(rig->device, WEIR_PARAMS(weir_buffer, .size = SIZE),
+                                &rig->buffers[i]));
         must(weir_queue_fill(rig->queues[0], rig->buffers[i], 0, SIZE, "", 1));
     }
     must(weir_queue_sync(rig->queues[0], WEIR_FOREVER));
-    const struct weir_buffer_params pinned = {.struct_size = sizeof pinned,
-                                              .size = SIZE,
-                                              .placement = WEIR_PLACE_HOST};
-    must(weir_buffer_create(rig->device, &pinned, &rig->host));
+    must(weir_buffer_create(rig->device,
+                            WEIR_PARAMS(weir_buffer, .size = SIZE, .placement = WEIR_PLACE_HOST),
+                            &rig->host));
 }
 
 static void close_rig(struct rig *rig)

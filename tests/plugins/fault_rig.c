@@ -49,27 +49,23 @@ weir_status rig_open(struct rig *rig, const char *section)
     logged.text[0] = '\0';
     weir_log_set(keep_line, NULL, WEIR_LOG_INFO);
     snprintf(text, sizeof text, "%s\n[fault]\n%s\n", base ? base : "", section);
-    return weir_open(&(struct weir_open_params){.struct_size = sizeof(struct weir_open_params),
-                                                .config_path = "test.ini",
-                                                .config_text = text,
-                                                .plugins = "fault"},
+    return weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini", .config_text = text,
+                                 .plugins = "fault"),
                      &rig->runtime);
 }
 
 static weir_status create_queue(struct rig *rig, const char *label, weir_queue **out_queue)
 {
-    const struct weir_queue_params params = {.struct_size = sizeof params, .label = label};
-    return weir_queue_create(rig->device, &params, out_queue);
+    return weir_queue_create(rig->device, WEIR_PARAMS(weir_queue, .label = label), out_queue);
 }
 
 static weir_status create_buffer(struct rig *rig, const char *label, weir_placement placement,
                                  weir_buffer **out_buffer)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .label = label,
-                                              .size = RIG_WORDS * 4,
-                                              .placement = placement};
-    return weir_buffer_create(rig->device, &params, out_buffer);
+    return weir_buffer_create(rig->device,
+                              WEIR_PARAMS(weir_buffer, .label = label, .size = RIG_WORDS * 4,
+                                          .placement = placement),
+                              out_buffer);
 }
 
 // It takes images that only name kernels.
@@ -82,24 +78,24 @@ static bool has_tests_libcuda(void)
 static weir_status create_program(struct rig *rig)
 {
     struct weir_bundle bundle = conformance_kernels;
-    const struct weir_program_params params = {.struct_size = sizeof params,
-                                               .label = "program",
-                                               .bundle = &bundle};
     if (has_tests_libcuda()) {
         bundle.images = weir_test_image();
         bundle.image_count = 1;
     }
-    return weir_program_create(rig->device, &params, &rig->program);
+    return weir_program_create(rig->device,
+                               WEIR_PARAMS(weir_program, .label = "program", .bundle = &bundle),
+                               &rig->program);
 }
 
 static weir_status create_graph(struct rig *rig)
 {
-    const struct weir_graph_params params = {.struct_size = sizeof params, .label = "graph"};
     const uint32_t nine = 9;
     weir_status status = weir_capture_begin(rig->down);
     if (status == WEIR_OK)
         status = weir_queue_fill(rig->down, rig->memory, 8, 4, &nine, 4);
-    return status == WEIR_OK ? weir_capture_end(rig->down, &params, &rig->graph) : status;
+    return status == WEIR_OK
+               ? weir_capture_end(rig->down, WEIR_PARAMS(weir_graph, .label = "graph"), &rig->graph)
+               : status;
 }
 
 #define TRY(call)                      \

@@ -102,13 +102,11 @@ WEIR_TEST(Fault, TwiceInAChainIsRefused)
 {
     weir_runtime *runtime = NULL;
     const char *section = getenv("WEIR_TEST_SECTION");
-    const struct weir_open_params params = {
-        .struct_size = sizeof params,
-        .config_path = "test.ini",
-        .config_text = section ? section : "",
-        .plugins = "fault, fault",
-    };
-    EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_ERROR_CONFIG);
+    EXPECT_INT_EQ(weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini",
+                                        .config_text = section ? section : "",
+                                        .plugins = "fault, fault"),
+                            &runtime),
+                  WEIR_ERROR_CONFIG);
     EXPECT_CONTAINS(weir_last_error_text(), "the plugin fault is twice in the chain; list it once");
 }
 

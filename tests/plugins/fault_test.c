@@ -150,7 +150,6 @@ WEIR_TEST(Fault, NoMemoryForEachCreation)
 // What happens to objects of a lost device.
 static void expect_lost(struct rig *rig, int at)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = 4};
     weir_buffer *buffer;
     weir_queue *queue;
     struct weir_event event;
@@ -162,7 +161,8 @@ static void expect_lost(struct rig *rig, int at)
     expect_cause(at);
     EXPECT_INT_EQ(weir_queue_recover(rig->down), WEIR_ERROR_DEVICE_LOST);
     EXPECT_INT_EQ(weir_queue_flush(rig->up), WEIR_ERROR_DEVICE_LOST);
-    EXPECT_INT_EQ(weir_buffer_create(rig->device, &params, &buffer), WEIR_ERROR_DEVICE_LOST);
+    EXPECT_INT_EQ(weir_buffer_create(rig->device, WEIR_PARAMS(weir_buffer, .size = 4), &buffer),
+                  WEIR_ERROR_DEVICE_LOST);
     EXPECT_INT_EQ(weir_queue_create(rig->device, NULL, &queue), WEIR_ERROR_DEVICE_LOST);
     EXPECT_INT_EQ(weir_device_trim(rig->device), WEIR_ERROR_DEVICE_LOST);
     expect_cause(at);

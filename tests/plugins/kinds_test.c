@@ -23,16 +23,12 @@ struct rig {
 static bool start(struct rig *rig, const char *plugins)
 {
     const char *section = getenv("WEIR_TEST_SECTION");
-    const struct weir_open_params params = {
-        .struct_size = sizeof params,
-        .config_path = "test.ini",
-        .config_text = section ? section : "",
-        .plugins = plugins,
-    };
     const struct weir_queue_params queue = {.struct_size = sizeof queue, .label = "queue"};
     const struct weir_buffer_params buffer = {.struct_size = sizeof buffer, .size = 64};
     *rig = (struct rig){NULL};
-    if (weir_open(&params, &rig->runtime) == WEIR_OK &&
+    if (weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini",
+                              .config_text = section ? section : "", .plugins = plugins),
+                  &rig->runtime) == WEIR_OK &&
         weir_device_open(rig->runtime, NULL, &rig->device) == WEIR_OK &&
         weir_queue_create(rig->device, &queue, &rig->queue) == WEIR_OK &&
         weir_queue_create(rig->device, &queue, &rig->other) == WEIR_OK &&

@@ -29,27 +29,23 @@ struct rig {
 // `sections` is what follows the names of the plugins.
 static weir_status open_chain(struct rig *rig, const char *plugins, const char *sections)
 {
+    *rig = (struct rig){NULL};
     char text[256];
     char path[1024];
     snprintf(text, sizeof text, "[weir]\nbackend = null\nplugins = %s\n%s\n", plugins, sections);
     snprintf(path, sizeof path, "%s:%s:%s", weir_test_runfile("tests/plugins/notes"),
              weir_test_runfile("backends/null"), weir_test_runfile("plugins/check"));
     weir_status status =
-        weir_open(&(struct weir_open_params){.struct_size = sizeof(struct weir_open_params),
-                                             .config_text = text,
-                                             .module_path = path},
-                  &rig->runtime);
+        weir_open(WEIR_PARAMS(weir_open, .config_text = text, .module_path = path), &rig->runtime);
     if (status == WEIR_OK)
         status = weir_device_open(rig->runtime, NULL, &rig->device);
     if (status == WEIR_OK)
         status = weir_queue_create(rig->device, NULL, &rig->queue);
     if (status == WEIR_OK)
-        status = weir_buffer_create(rig->device,
-                                    &(struct weir_buffer_params){.struct_size = sizeof(
-                                                                     struct weir_buffer_params),
-                                                                 .size = SIZE,
-                                                                 .placement = WEIR_PLACE_HOST},
-                                    &rig->buffer);
+        status =
+            weir_buffer_create(rig->device,
+                               WEIR_PARAMS(weir_buffer, .size = SIZE, .placement = WEIR_PLACE_HOST),
+                               &rig->buffer);
     if (status == WEIR_OK)
         rig->notes = weir_runtime_extension(rig->runtime, "notes");
     return status;
@@ -70,6 +66,9 @@ static void close_rig(struct rig *rig)
     EXPECT_OK(weir_close(&rig->runtime));
 }
 
+#define NOTES_TEST(suite, name, section) \
+    WEIR_TEST_WITH(suite, name, struct rig, rig, open_rig(rig, section) == WEIR_OK, close_rig(rig))
+
 static void expect_complete(const struct rig *rig, size_t index, struct weir_event event,
                             uint32_t flags, int line)
 {
@@ -85,18 +84,16 @@ static void expect_complete(const struct rig *rig, size_t index, struct weir_eve
     EXPECT_INT_EQ(note->u.complete.status, WEIR_OK);
 }
 
-WEIR_TEST(Notes, EachCallAboutAnEvent)
+NOTES_TEST(Notes, EachCallAboutAnEvent, "")
 {
-    struct rig rig = {0};
     struct weir_event events[2];
     int lines[8];
     size_t index;
     uint64_t time_ns;
-    ASSERT_OK(open_rig(&rig, ""));
-    ASSERT_TRUE(rig.notes != NULL);
+    ASSERT_TRUE(rig->notes != NULL);
     for (size_t i = 0; i < 2; i++)
-        ASSERT_OK(weir_queue_record(rig.queue, &events[i]));
-    EXPECT_SIZE_EQ(rig.notes->count, 0);
+        ASSERT_OK(weir_queue_record(rig->queue, &events[i]));
+    EXPECT_SIZE_EQ(rig->notes->count, 0);
 
     EXPECT_OK(weir_event_sync(events[1], WEIR_FOREVER)), lines[0] = __LINE__;
     EXPECT_OK(weir_event_sync(events[0], WEIR_FOREVER)), lines[1] = __LINE__;
@@ -108,17 +105,16 @@ WEIR_TEST(Notes, EachCallAboutAnEvent)
     EXPECT_OK(weir_event_sync(events[1], WEIR_FOREVER - 1)), lines[7] = __LINE__;
 
     const uint32_t waited = WEIR_HOST_NOTE_WAITED;
-    EXPECT_SIZE_EQ(rig.notes->count, 9);
-    expect_complete(&rig, 0, events[1], waited, lines[0]);
-    expect_complete(&rig, 1, events[0], waited, lines[1]);
-    expect_complete(&rig, 2, events[0], 0, lines[2]);
-    expect_complete(&rig, 3, events[1], 0, lines[3]);
-    expect_complete(&rig, 4, events[0], 0, lines[4]);
-    expect_complete(&rig, 5, events[0], waited, lines[5]);
-    expect_complete(&rig, 6, events[1], waited, lines[5]);
-    expect_complete(&rig, 7, events[1], 0, lines[6]);
-    expect_complete(&rig, 8, events[1], 0, lines[7]);
-    close_rig(&rig);
+    EXPECT_SIZE_EQ(rig->notes->count, 9);
+    expect_complete(rig, 0, events[1], waited, lines[0]);
+    expect_complete(rig, 1, events[0], waited, lines[1]);
+    expect_complete(rig, 2, events[0], 0, lines[2]);
+    expect_complete(rig, 3, events[1], 0, lines[3]);
+    expect_complete(rig, 4, events[0], 0, lines[4]);
+    expect_complete(rig, 5, events[0], waited, lines[5]);
+    expect_complete(rig, 6, events[1], waited, lines[5]);
+    expect_complete(rig, 7, events[1], 0, lines[6]);
+    expect_complete(rig, 8, events[1], 0, lines[7]);
 }
 
 static weir_status fail(void *user)
@@ -128,27 +124,24 @@ static weir_status fail(void *user)
 }
 
 // A failed event has ended too, and recovery waits for the rest.
-WEIR_TEST(Notes, FailureAndRecovery)
+NOTES_TEST(Notes, FailureAndRecovery, "")
 {
-    struct rig rig = {0};
     struct weir_event event;
-    ASSERT_OK(open_rig(&rig, ""));
-    ASSERT_OK(weir_queue_host_call(rig.queue, fail, NULL));
-    (void)weir_queue_record(rig.queue, &event);
+    ASSERT_OK(weir_queue_host_call(rig->queue, fail, NULL));
+    (void)weir_queue_record(rig->queue, &event);
     const int line = __LINE__ + 1;
-    const weir_status status = weir_queue_sync(rig.queue, WEIR_FOREVER);
+    const weir_status status = weir_queue_sync(rig->queue, WEIR_FOREVER);
     EXPECT_INT_EQ(status, WEIR_ERROR_HOST_CALL);
-    const size_t before = rig.notes->count;
+    const size_t before = rig->notes->count;
     if (before > 0) { // unless the record was refused already
-        EXPECT_INT_EQ(rig.notes->list[0].u.complete.status, WEIR_ERROR_HOST_CALL);
-        EXPECT_INT_EQ(rig.notes->list[0].line, line);
+        EXPECT_INT_EQ(rig->notes->list[0].u.complete.status, WEIR_ERROR_HOST_CALL);
+        EXPECT_INT_EQ(rig->notes->list[0].line, line);
     }
-    EXPECT_OK(weir_queue_recover(rig.queue));
-    ASSERT_SIZE_EQ(rig.notes->count, before + 1);
-    EXPECT_INT_EQ(rig.notes->list[before].kind, WEIR_HOST_NOTE_COMPLETE);
-    EXPECT_INT_EQ(rig.notes->list[before].u.complete.status, WEIR_OK);
-    EXPECT_STR_EQ(rig.notes->list[before].file, __FILE__);
-    close_rig(&rig);
+    EXPECT_OK(weir_queue_recover(rig->queue));
+    ASSERT_SIZE_EQ(rig->notes->count, before + 1);
+    EXPECT_INT_EQ(rig->notes->list[before].kind, WEIR_HOST_NOTE_COMPLETE);
+    EXPECT_INT_EQ(rig->notes->list[before].u.complete.status, WEIR_OK);
+    EXPECT_STR_EQ(rig->notes->list[before].file, __FILE__);
 }
 
 struct late_call {
@@ -215,23 +208,20 @@ static void expect_access(const struct rig *rig, size_t index, enum weir_host_no
     EXPECT_INT_EQ(note->u.access.access, access);
 }
 
-WEIR_TEST(Notes, Accesses)
+NOTES_TEST(Notes, Accesses, "refused_bytes = 7")
 {
-    struct rig rig = {0};
     void *pointer;
-    ASSERT_OK(open_rig(&rig, "refused_bytes = 7"));
-    EXPECT_OK(weir_host_begin(rig.buffer, 8, 16, WEIR_ACCESS_WRITE, &pointer));
-    EXPECT_OK(weir_host_end(rig.buffer, 8, 16, WEIR_ACCESS_WRITE));
-    EXPECT_INT_EQ(weir_host_begin(rig.buffer, 8, 7, WEIR_ACCESS_READ, &pointer),
+    EXPECT_OK(weir_host_begin(rig->buffer, 8, 16, WEIR_ACCESS_WRITE, &pointer));
+    EXPECT_OK(weir_host_end(rig->buffer, 8, 16, WEIR_ACCESS_WRITE));
+    EXPECT_INT_EQ(weir_host_begin(rig->buffer, 8, 7, WEIR_ACCESS_READ, &pointer),
                   WEIR_ERROR_INVALID);
     EXPECT_TRUE(pointer == NULL);
     EXPECT_STR_EQ(weir_last_error()->message, "an access of 7 bytes was to be refused");
-    ASSERT_SIZE_EQ(rig.notes->count, 3);
-    expect_access(&rig, 0, WEIR_HOST_NOTE_BEGIN, 16, WEIR_ACCESS_WRITE);
-    expect_access(&rig, 1, WEIR_HOST_NOTE_END, 16, WEIR_ACCESS_WRITE);
-    EXPECT_TRUE(rig.notes->list[0].u.access.buffer == rig.buffer);
-    EXPECT_SIZE_EQ(rig.notes->list[0].u.access.offset, 8);
-    close_rig(&rig);
+    ASSERT_SIZE_EQ(rig->notes->count, 3);
+    expect_access(rig, 0, WEIR_HOST_NOTE_BEGIN, 16, WEIR_ACCESS_WRITE);
+    expect_access(rig, 1, WEIR_HOST_NOTE_END, 16, WEIR_ACCESS_WRITE);
+    EXPECT_TRUE(rig->notes->list[0].u.access.buffer == rig->buffer);
+    EXPECT_SIZE_EQ(rig->notes->list[0].u.access.offset, 8);
 }
 
 // A plugin that refuses a begin which the next link has taken tells that its end.
@@ -258,105 +248,87 @@ WEIR_TEST(Notes, ABeginThatIsRefusedLater)
 }
 
 // The staging memory of both directions, and the syncs on it.
-WEIR_TEST(Notes, UploadsAndDownloads)
+NOTES_TEST(Notes, UploadsAndDownloads, "")
 {
-    struct rig rig = {0};
     char bytes[SIZE] = "some bytes";
     char back[SIZE];
-    ASSERT_OK(open_rig(&rig, ""));
-    EXPECT_OK(weir_upload(rig.queue, rig.buffer, 0, bytes, SIZE));
-    ASSERT_SIZE_EQ(rig.notes->count, 3);
-    expect_access(&rig, 0, WEIR_HOST_NOTE_BEGIN, SIZE, WEIR_ACCESS_WRITE);
-    expect_access(&rig, 1, WEIR_HOST_NOTE_END, SIZE, WEIR_ACCESS_WRITE);
-    EXPECT_INT_EQ(rig.notes->list[2].kind, WEIR_HOST_NOTE_COMPLETE);
-    EXPECT_OK(weir_download(rig.queue, back, rig.buffer, 0, SIZE));
+    EXPECT_OK(weir_upload(rig->queue, rig->buffer, 0, bytes, SIZE));
+    ASSERT_SIZE_EQ(rig->notes->count, 3);
+    expect_access(rig, 0, WEIR_HOST_NOTE_BEGIN, SIZE, WEIR_ACCESS_WRITE);
+    expect_access(rig, 1, WEIR_HOST_NOTE_END, SIZE, WEIR_ACCESS_WRITE);
+    EXPECT_INT_EQ(rig->notes->list[2].kind, WEIR_HOST_NOTE_COMPLETE);
+    EXPECT_OK(weir_download(rig->queue, back, rig->buffer, 0, SIZE));
     EXPECT_STR_EQ(back, bytes);
-    ASSERT_SIZE_EQ(rig.notes->count, 6);
-    EXPECT_INT_EQ(rig.notes->list[3].kind, WEIR_HOST_NOTE_COMPLETE);
-    expect_access(&rig, 4, WEIR_HOST_NOTE_BEGIN, SIZE, WEIR_ACCESS_READ);
-    expect_access(&rig, 5, WEIR_HOST_NOTE_END, SIZE, WEIR_ACCESS_READ);
+    ASSERT_SIZE_EQ(rig->notes->count, 6);
+    EXPECT_INT_EQ(rig->notes->list[3].kind, WEIR_HOST_NOTE_COMPLETE);
+    expect_access(rig, 4, WEIR_HOST_NOTE_BEGIN, SIZE, WEIR_ACCESS_READ);
+    expect_access(rig, 5, WEIR_HOST_NOTE_END, SIZE, WEIR_ACCESS_READ);
     for (size_t i = 0; i < 6; i++)
-        EXPECT_INT_EQ(rig.notes->list[i].flags,
-                      rig.notes->list[i].kind == WEIR_HOST_NOTE_COMPLETE
+        EXPECT_INT_EQ(rig->notes->list[i].flags,
+                      rig->notes->list[i].kind == WEIR_HOST_NOTE_COMPLETE
                           ? WEIR_HOST_NOTE_INTERNAL | WEIR_HOST_NOTE_WAITED
                           : WEIR_HOST_NOTE_INTERNAL);
-    close_rig(&rig);
 }
 
 // A refused access of the staging memory is the upload's error, and the next one works.
-WEIR_TEST(Notes, RefusedUpload)
+NOTES_TEST(Notes, RefusedUpload, "refused_bytes = 7")
 {
-    struct rig rig = {0};
-    ASSERT_OK(open_rig(&rig, "refused_bytes = 7"));
-    EXPECT_INT_EQ(weir_upload(rig.queue, rig.buffer, 0, "1234567", 7), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_upload(rig->queue, rig->buffer, 0, "1234567", 7), WEIR_ERROR_INVALID);
     EXPECT_STR_EQ(weir_last_error()->message, "an access of 7 bytes was to be refused");
-    EXPECT_OK(weir_upload(rig.queue, rig.buffer, 0, "12345678", 8));
-    close_rig(&rig);
+    EXPECT_OK(weir_upload(rig->queue, rig->buffer, 0, "12345678", 8));
 }
 
-WEIR_TEST(Notes, TheThreadOfDescriptors)
+NOTES_TEST(Notes, TheThreadOfDescriptors, "")
 {
-    struct rig rig = {0};
     struct weir_event event;
     int fd;
-    ASSERT_OK(open_rig(&rig, ""));
-    ASSERT_OK(weir_queue_record(rig.queue, &event));
+    ASSERT_OK(weir_queue_record(rig->queue, &event));
     ASSERT_OK(weir_event_fd(event, &fd));
     struct pollfd waiting = {.fd = fd, .events = POLLIN};
     EXPECT_INT_EQ(poll(&waiting, 1, 60000), 1);
     close(fd);
-    ASSERT_SIZE_EQ(rig.notes->count, 1);
-    EXPECT_INT_EQ(rig.notes->list[0].flags, WEIR_HOST_NOTE_INTERNAL);
-    EXPECT_TRUE(rig.notes->list[0].u.complete.event.sequence == event.sequence);
-    close_rig(&rig);
+    ASSERT_SIZE_EQ(rig->notes->count, 1);
+    EXPECT_INT_EQ(rig->notes->list[0].flags, WEIR_HOST_NOTE_INTERNAL);
+    EXPECT_TRUE(rig->notes->list[0].u.complete.event.sequence == event.sequence);
 }
 
 // Calls about events of a queue that is gone reach no plugin, so its end is told.
-WEIR_TEST(Notes, ADestroyedQueue)
+NOTES_TEST(Notes, ADestroyedQueue, "")
 {
-    struct rig rig = {0};
     struct weir_event event;
     weir_queue *queue;
-    ASSERT_OK(open_rig(&rig, ""));
-    ASSERT_OK(weir_queue_create(rig.device, NULL, &queue));
+    ASSERT_OK(weir_queue_create(rig->device, NULL, &queue));
     ASSERT_OK(weir_queue_record(queue, &event));
     weir_queue_destroy(&queue);
     EXPECT_OK(weir_event_sync(event, WEIR_FOREVER));
-    ASSERT_SIZE_EQ(rig.notes->count, 1);
-    EXPECT_INT_EQ(rig.notes->list[0].kind, WEIR_HOST_NOTE_COMPLETE);
-    EXPECT_INT_EQ(rig.notes->list[0].flags, WEIR_HOST_NOTE_INTERNAL);
-    EXPECT_TRUE(rig.notes->list[0].u.complete.event.queue == event.queue);
-    EXPECT_TRUE(rig.notes->list[0].u.complete.event.sequence >= event.sequence);
-    close_rig(&rig);
+    ASSERT_SIZE_EQ(rig->notes->count, 1);
+    EXPECT_INT_EQ(rig->notes->list[0].kind, WEIR_HOST_NOTE_COMPLETE);
+    EXPECT_INT_EQ(rig->notes->list[0].flags, WEIR_HOST_NOTE_INTERNAL);
+    EXPECT_TRUE(rig->notes->list[0].u.complete.event.queue == event.queue);
+    EXPECT_TRUE(rig->notes->list[0].u.complete.event.sequence >= event.sequence);
 }
 
 // A program that was compiled when the macros were functions.
-WEIR_TEST(Notes, WithoutPlace)
+NOTES_TEST(Notes, WithoutPlace, "")
 {
-    struct rig rig = {0};
     struct weir_event event;
-    ASSERT_OK(open_rig(&rig, ""));
-    ASSERT_OK(weir_queue_record(rig.queue, &event));
+    ASSERT_OK(weir_queue_record(rig->queue, &event));
     EXPECT_OK((weir_event_sync)(event, WEIR_FOREVER));
     EXPECT_OK((weir_event_query)(event));
     EXPECT_OK((weir_event_error)(event));
     EXPECT_OK((weir_event_sync_all)(&event, 1, WEIR_FOREVER));
-    EXPECT_OK((weir_queue_recover)(rig.queue));
-    ASSERT_SIZE_EQ(rig.notes->count, 4);
-    for (size_t i = 0; i < rig.notes->count; i++) {
-        EXPECT_TRUE(rig.notes->list[i].file == NULL);
-        EXPECT_INT_EQ(rig.notes->list[i].line, 0);
+    EXPECT_OK((weir_queue_recover)(rig->queue));
+    ASSERT_SIZE_EQ(rig->notes->count, 4);
+    for (size_t i = 0; i < rig->notes->count; i++) {
+        EXPECT_TRUE(rig->notes->list[i].file == NULL);
+        EXPECT_INT_EQ(rig->notes->list[i].line, 0);
     }
-    close_rig(&rig);
 }
 
-WEIR_TEST(Notes, Extension)
+NOTES_TEST(Notes, Extension, "")
 {
-    struct rig rig = {0};
-    ASSERT_OK(open_rig(&rig, ""));
-    EXPECT_TRUE(weir_runtime_extension(rig.runtime, "notes") != NULL);
-    EXPECT_TRUE(weir_runtime_extension(rig.runtime, "another") == NULL);
-    EXPECT_TRUE(weir_runtime_extension(rig.runtime, NULL) == NULL);
+    EXPECT_TRUE(weir_runtime_extension(rig->runtime, "notes") != NULL);
+    EXPECT_TRUE(weir_runtime_extension(rig->runtime, "another") == NULL);
+    EXPECT_TRUE(weir_runtime_extension(rig->runtime, NULL) == NULL);
     EXPECT_TRUE(weir_runtime_extension(NULL, "notes") == NULL);
-    close_rig(&rig);
 }

@@ -3,19 +3,59 @@
 #ifndef WEIR_TESTS_PERTURB_RIG_H
 #define WEIR_TESTS_PERTURB_RIG_H
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include <weir/weir.h>
+
+#include "tests/support/test.h"
 
 #define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
 #define GUARD_NS (UINT64_C(60) * 1000000000u)
 
 // What the plugin logged since a runtime was opened: the line with the seed, and the last other one.
-extern char logged[1024];
-extern char logged_second[1024];
+static char logged[1024];
+static char logged_second[1024];
 
-weir_status open_with(const char *plugins, const char *section, weir_runtime **out_runtime);
+static void keep(void *user, weir_log_level level, const char *source, const char *message)
+{
+    (void)user;
+    (void)level;
+    if (strcmp(source, "perturb") != 0)
+        return;
+    if (strncmp(message, "seed ", 5) == 0)
+        snprintf(logged, sizeof logged, "%s", message);
+    else
+        snprintf(logged_second, sizeof logged_second, "%s", message);
+}
 
-void open_device(const char *plugins, const char *section, weir_runtime **out_runtime,
-                 weir_device **out_device);
-void close_device(weir_runtime **runtime, weir_device **device);
+static inline weir_status open_with(const char *plugins, const char *section,
+                                    weir_runtime **out_runtime)
+{
+    const char *backend = getenv("WEIR_TEST_SECTION");
+    char text[1024];
+    snprintf(text, sizeof text, "%s\n%s", section, backend ? backend : "");
+    logged[0] = logged_second[0] = '\0';
+    weir_log_set(keep, NULL, WEIR_LOG_INFO);
+    return weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini", .config_text = text,
+                                 .plugins = plugins),
+                     out_runtime);
+}
+
+static inline void open_device(const char *plugins, const char *section, weir_runtime **out_runtime,
+                               weir_device **out_device)
+{
+    *out_device = NULL;
+    EXPECT_OK(open_with(plugins, section, out_runtime));
+    if (*out_runtime)
+        EXPECT_OK(weir_device_open(*out_runtime, NULL, out_device));
+}
+
+static inline void close_device(weir_runtime **runtime, weir_device **device)
+{
+    EXPECT_OK(weir_device_close(device));
+    EXPECT_OK(weir_close(runtime));
+}
 
 #endif

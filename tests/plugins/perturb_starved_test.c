@@ -28,12 +28,12 @@ struct work {
 
 static void begin(struct work *work)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = 64};
     *work = (struct work){NULL};
     open_device("perturb", "[perturb]\nmode = late\n", &work->runtime, &work->device);
     EXPECT_OK(weir_queue_create(work->device, NULL, &work->queues[0]));
     EXPECT_OK(weir_queue_create(work->device, NULL, &work->queues[1]));
-    EXPECT_OK(weir_buffer_create(work->device, &params, &work->buffer));
+    EXPECT_OK(
+        weir_buffer_create(work->device, WEIR_PARAMS(weir_buffer, .size = 64), &work->buffer));
 }
 
 static void end(struct work *work)
@@ -43,6 +43,9 @@ static void end(struct work *work)
     weir_queue_destroy(&work->queues[1]);
     close_device(&work->runtime, &work->device);
 }
+
+#define STARVED_TEST(suite, name) \
+    WEIR_TEST_WITH(suite, name, struct work, work, (begin(work), work->buffer), end(work))
 
 static weir_status fill(struct work *work, size_t queue)
 {
@@ -85,58 +88,49 @@ WEIR_TEST(PerturbStarved, Queue)
     close_device(&runtime, &device);
 }
 
-WEIR_TEST(PerturbStarved, Operation)
+STARVED_TEST(PerturbStarved, Operation)
 {
-    struct work work;
-    begin(&work);
-    EXPECT_OK(fill(&work, 0));
+    EXPECT_OK(fill(work, 0));
     starve("memory");
-    expect_refused(fill(&work, 1), WEIR_ERROR_OUT_OF_MEMORY,
+    expect_refused(fill(work, 1), WEIR_ERROR_OUT_OF_MEMORY,
                    "no host memory is left for an operation that is held back");
-    EXPECT_OK(weir_queue_recover(work.queues[1]));
-    EXPECT_OK(fill(&work, 1));
-    EXPECT_OK(weir_queue_sync(work.queues[1], GUARD_NS));
-    expect_filled(&work);
-    end(&work);
+    EXPECT_OK(weir_queue_recover(work->queues[1]));
+    EXPECT_OK(fill(work, 1));
+    EXPECT_OK(weir_queue_sync(work->queues[1], GUARD_NS));
+    expect_filled(work);
 }
 
-WEIR_TEST(PerturbStarved, Graph)
+STARVED_TEST(PerturbStarved, Graph)
 {
     weir_graph *graph = NULL;
     struct weir_event event;
-    struct work work;
-    begin(&work);
-    EXPECT_OK(weir_capture_begin(work.queues[0]));
-    EXPECT_OK(weir_queue_record(work.queues[0], &event));
-    EXPECT_OK(weir_queue_wait(work.queues[1], event));
-    EXPECT_OK(fill(&work, 0));
-    EXPECT_OK(fill(&work, 1));
-    EXPECT_OK(weir_queue_record(work.queues[1], &event));
-    EXPECT_OK(weir_queue_wait(work.queues[0], event));
-    EXPECT_OK(weir_capture_end(work.queues[0], NULL, &graph));
+    EXPECT_OK(weir_capture_begin(work->queues[0]));
+    EXPECT_OK(weir_queue_record(work->queues[0], &event));
+    EXPECT_OK(weir_queue_wait(work->queues[1], event));
+    EXPECT_OK(fill(work, 0));
+    EXPECT_OK(fill(work, 1));
+    EXPECT_OK(weir_queue_record(work->queues[1], &event));
+    EXPECT_OK(weir_queue_wait(work->queues[0], event));
+    EXPECT_OK(weir_capture_end(work->queues[0], NULL, &graph));
     for (int i = 0; i < 2; i++) {
         starve(i == 0 ? "memory" : "later");
-        expect_refused(weir_queue_graph(work.queues[0], graph), WEIR_ERROR_OUT_OF_MEMORY,
+        expect_refused(weir_queue_graph(work->queues[0], graph), WEIR_ERROR_OUT_OF_MEMORY,
                        "no host memory is left");
-        EXPECT_OK(weir_queue_recover(work.queues[0]));
+        EXPECT_OK(weir_queue_recover(work->queues[0]));
     }
-    EXPECT_OK(weir_queue_graph(work.queues[0], graph));
-    expect_filled(&work);
+    EXPECT_OK(weir_queue_graph(work->queues[0], graph));
+    expect_filled(work);
     weir_graph_destroy(&graph);
-    end(&work);
 }
 
 // The thread that asks does the work.
-WEIR_TEST(PerturbStarved, NoThreadsForOperations)
+STARVED_TEST(PerturbStarved, NoThreadsForOperations)
 {
-    struct work work;
-    begin(&work);
     starve("threads");
-    EXPECT_OK(fill(&work, 0));
-    EXPECT_OK(fill(&work, 1));
-    EXPECT_OK(weir_queue_sync(work.queues[0], GUARD_NS));
-    EXPECT_OK(weir_queue_sync(work.queues[1], GUARD_NS));
-    expect_filled(&work);
+    EXPECT_OK(fill(work, 0));
+    EXPECT_OK(fill(work, 1));
+    EXPECT_OK(weir_queue_sync(work->queues[0], GUARD_NS));
+    EXPECT_OK(weir_queue_sync(work->queues[1], GUARD_NS));
+    expect_filled(work);
     starve(NULL);
-    end(&work);
 }

@@ -140,10 +140,7 @@ static uint32_t run_pair(const char *section, bool ordered, char *text, size_t s
     open_device("perturb", section, &runtime, &device);
     EXPECT_OK(weir_queue_create(device, NULL, &queues[0]));
     EXPECT_OK(weir_queue_create(device, NULL, &queues[1]));
-    EXPECT_OK(weir_buffer_create(
-        device,
-        &(struct weir_buffer_params){.struct_size = sizeof(struct weir_buffer_params), .size = 4},
-        &buffer));
+    EXPECT_OK(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = 4), &buffer));
     EXPECT_OK(weir_queue_fill_at(queues[0], buffer, 0, 4, &one, 4, "src/app.c", 80));
     if (ordered) {
         EXPECT_OK(weir_queue_record(queues[0], &event));

@@ -51,10 +51,7 @@ static void begin(struct work *work, const char *section)
     EXPECT_OK(weir_queue_create(work->device, NULL, &work->queue));
     EXPECT_OK(weir_queue_create(work->device, NULL, &work->other));
     EXPECT_OK(weir_buffer_create(work->device,
-                                 &(struct weir_buffer_params){.struct_size =
-                                                                  sizeof(struct weir_buffer_params),
-                                                              .size = 64,
-                                                              .placement = WEIR_PLACE_HOST},
+                                 WEIR_PARAMS(weir_buffer, .size = 64, .placement = WEIR_PLACE_HOST),
                                  &work->buffer));
 }
 
@@ -72,6 +69,9 @@ static void end(struct work *work)
     close_device(&work->runtime, &work->device);
 }
 
+#define WORK_TEST(suite, name, section) \
+    WEIR_TEST_WITH(suite, name, struct work, work, (begin(work, section), work->buffer), end(work))
+
 // The program waits for what a host call sets, and asks Weir for nothing.
 WEIR_TEST(PerturbIdle, HostCallRunsUnasked)
 {
@@ -85,18 +85,15 @@ WEIR_TEST(PerturbIdle, HostCallRunsUnasked)
     EXPECT_CONTAINS(logged_second, "operations ran because the program asked for nothing");
 }
 
-WEIR_TEST(PerturbIdle, DescriptorBecomesReadable)
+WORK_TEST(PerturbIdle, DescriptorBecomesReadable, "[perturb]\nidle = 5\n")
 {
     struct weir_event event;
-    struct work work;
     int fd = -1;
-    begin(&work, "[perturb]\nidle = 5\n");
-    fill(&work, work.queue);
-    EXPECT_OK(weir_queue_record(work.queue, &event));
+    fill(work, work->queue);
+    EXPECT_OK(weir_queue_record(work->queue, &event));
     EXPECT_OK(weir_event_fd(event, &fd));
     EXPECT_INT_EQ(poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 60000), 1);
     close(fd);
-    end(&work);
 }
 
 // A host call waits for what another queue's host call sets: each may be picked first.
@@ -142,37 +139,32 @@ WEIR_TEST(PerturbIdle, SubmitWaitsForNoHostCallOfAGraph)
 
 // A launch after a host call that has not ended is handed on by an update of its graph, and keeps no other
 // operation waiting.
-WEIR_TEST(PerturbIdle, LaunchBehindAHostCallDelaysNoOtherQueue)
+WORK_TEST(PerturbIdle, LaunchBehindAHostCallDelaysNoOtherQueue,
+          "[perturb]\nidle = 1000\nmode = late\n")
 {
     struct flag flag = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     const uint32_t pattern = 8;
-    struct work work;
     weir_graph *graph = NULL;
-    begin(&work, "[perturb]\nidle = 1000\nmode = late\n");
-    EXPECT_OK(weir_capture_begin(work.queue));
-    fill(&work, work.queue);
-    EXPECT_OK(weir_capture_end(work.queue, NULL, &graph));
-    EXPECT_OK(weir_queue_host_call(work.queue, await_flag, &flag));
-    EXPECT_OK(weir_queue_graph(work.queue, graph));
-    EXPECT_OK(weir_graph_set_fill(graph, 0, work.buffer, 0, 64, &pattern, sizeof pattern));
-    fill(&work, work.other);
-    EXPECT_OK(weir_queue_sync(work.other, GUARD_NS / 4));
+    EXPECT_OK(weir_capture_begin(work->queue));
+    fill(work, work->queue);
+    EXPECT_OK(weir_capture_end(work->queue, NULL, &graph));
+    EXPECT_OK(weir_queue_host_call(work->queue, await_flag, &flag));
+    EXPECT_OK(weir_queue_graph(work->queue, graph));
+    EXPECT_OK(weir_graph_set_fill(graph, 0, work->buffer, 0, 64, &pattern, sizeof pattern));
+    fill(work, work->other);
+    EXPECT_OK(weir_queue_sync(work->other, GUARD_NS / 4));
     EXPECT_OK(set_flag(&flag));
-    EXPECT_OK(weir_queue_sync(work.queue, GUARD_NS));
+    EXPECT_OK(weir_queue_sync(work->queue, GUARD_NS));
     weir_graph_destroy(&graph);
-    end(&work);
 }
 
-WEIR_TEST(PerturbIdle, TimeoutBeforeTheEnd)
+WORK_TEST(PerturbIdle, TimeoutBeforeTheEnd, "")
 {
     struct flag flag = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
-    struct work work;
-    begin(&work, "");
-    EXPECT_OK(weir_queue_host_call(work.queue, await_flag, &flag));
-    EXPECT_INT_EQ(weir_queue_sync(work.queue, 1000000), WEIR_TIMEOUT);
+    EXPECT_OK(weir_queue_host_call(work->queue, await_flag, &flag));
+    EXPECT_INT_EQ(weir_queue_sync(work->queue, 1000000), WEIR_TIMEOUT);
     EXPECT_OK(set_flag(&flag));
-    EXPECT_OK(weir_queue_sync(work.queue, GUARD_NS));
-    end(&work);
+    EXPECT_OK(weir_queue_sync(work->queue, GUARD_NS));
 }
 
 // Work that is not asked for is done when its queue is destroyed and the device is closed.
@@ -237,19 +229,16 @@ WEIR_TEST(PerturbIdle, LimitOfPendingOperations)
 }
 
 // A query runs what the event needs, step by step.
-WEIR_TEST(PerturbIdle, Query)
+WORK_TEST(PerturbIdle, Query, "[perturb]\nmode = late\nidle = 60000\n")
 {
     struct weir_event event;
-    struct work work;
     unsigned count = 0;
-    begin(&work, "[perturb]\nmode = late\nidle = 60000\n");
     for (int i = 0; i < 10; i++)
-        fill(&work, work.queue);
-    EXPECT_OK(weir_queue_record(work.queue, &event));
+        fill(work, work->queue);
+    EXPECT_OK(weir_queue_record(work->queue, &event));
     while (weir_event_query(event) == WEIR_NOT_READY && count < 1000)
         count++;
     EXPECT_INT_EQ(count, 10);
-    end(&work);
 }
 
 // Settings.

@@ -71,15 +71,11 @@ static bool make_kernel(struct rig *rig)
 static bool start(struct rig *rig, const char *plugins)
 {
     const char *section = getenv("WEIR_TEST_SECTION");
-    const struct weir_open_params params = {
-        .struct_size = sizeof params,
-        .config_path = "test.ini",
-        .config_text = section ? section : "",
-        .plugins = plugins,
-    };
     struct weir_queue_params queue = {.struct_size = sizeof queue, .label = "queue"};
     *rig = (struct rig){NULL};
-    bool fine = weir_open(&params, &rig->runtime) == WEIR_OK &&
+    bool fine = weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini",
+                                      .config_text = section ? section : "", .plugins = plugins),
+                          &rig->runtime) == WEIR_OK &&
                 weir_device_open(rig->runtime, NULL, &rig->device) == WEIR_OK;
     queue.timing = fine && weir_device_limits(rig->device)->timing_history > 0;
     fine = fine && weir_queue_create(rig->device, &queue, &rig->queue) == WEIR_OK &&
@@ -109,6 +105,9 @@ static void finish(struct rig *rig)
     EXPECT_OK(weir_device_close(&rig->device));
     EXPECT_OK(weir_close(&rig->runtime));
 }
+
+#define TIMES_TEST(suite, name, plugins) \
+    WEIR_TEST_WITH(suite, name, struct rig, rig, start(rig, plugins), finish(rig))
 
 static size_t fetch(struct rig *rig, weir_queue *queue, struct weir_operation_time *into,
                     size_t capacity)
@@ -169,56 +168,33 @@ static void expect_in_order(const struct rig *rig, size_t count)
     weir_test_note(NULL);
 }
 
-WEIR_TEST(Times, EveryOperationHasOne)
+TIMES_TEST(Times, EveryOperationHasOne, "times")
 {
-    struct rig rig;
-    ASSERT_TRUE(start(&rig, "times"));
-    const size_t wanted = submit_each(&rig, rig.queue);
-    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
-    ASSERT_SIZE_EQ(fetch_all(&rig, rig.queue, wanted), wanted);
+    const size_t wanted = submit_each(rig, rig->queue);
+    EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
+    ASSERT_SIZE_EQ(fetch_all(rig, rig->queue, wanted), wanted);
     for (size_t i = 0; i < wanted; i++)
         EXPECT_UINT_EQ(times[i].sequence, i + 1);
-    expect_in_order(&rig, wanted);
-    EXPECT_SIZE_EQ(fetch(&rig, rig.queue, times, MOST), 0);
-    EXPECT_SIZE_EQ(fetch(&rig, rig.other, times, MOST), 0);
-    finish(&rig);
+    expect_in_order(rig, wanted);
+    EXPECT_SIZE_EQ(fetch(rig, rig->queue, times, MOST), 0);
+    EXPECT_SIZE_EQ(fetch(rig, rig->other, times, MOST), 0);
 }
 
-// Records, waits and host calls have no times of their own.
-WEIR_TEST(Times, OnlyOfWhatMovesOrComputes)
+TIMES_TEST(Times, OnTheTimelineOfRecords, "times")
 {
-    struct rig rig;
-    struct weir_event event;
-    ASSERT_TRUE(start(&rig, "times"));
-    EXPECT_OK(weir_queue_record(rig.queue, &event));
-    EXPECT_OK(weir_queue_wait(rig.other, event));
-    EXPECT_OK(weir_queue_copy(rig.other, rig.memory[0], 0, rig.host[0], 0, 0));
-    EXPECT_OK(weir_queue_copy(rig.other, rig.memory[0], 0, rig.host[0], 0, 64));
-    EXPECT_OK(weir_queue_sync(rig.other, WEIR_FOREVER));
-    ASSERT_SIZE_EQ(fetch_all(&rig, rig.other, 1), 1);
-    EXPECT_UINT_EQ(times[0].sequence, 3);
-    EXPECT_SIZE_EQ(fetch(&rig, rig.queue, times, MOST), 0);
-    finish(&rig);
-}
-
-WEIR_TEST(Times, OnTheTimelineOfRecords)
-{
-    struct rig rig;
     struct weir_event before;
     struct weir_event after;
     uint64_t before_ns;
     uint64_t after_ns;
-    ASSERT_TRUE(start(&rig, "times"));
-    EXPECT_OK(weir_queue_record(rig.queue, &before));
-    EXPECT_OK(weir_queue_copy(rig.queue, rig.memory[0], 0, rig.host[0], 0, BYTES));
-    EXPECT_OK(weir_queue_record(rig.queue, &after));
+    EXPECT_OK(weir_queue_record(rig->queue, &before));
+    EXPECT_OK(weir_queue_copy(rig->queue, rig->memory[0], 0, rig->host[0], 0, BYTES));
+    EXPECT_OK(weir_queue_record(rig->queue, &after));
     EXPECT_OK(weir_event_sync(after, WEIR_FOREVER));
     EXPECT_OK(weir_event_time_ns(before, &before_ns));
     EXPECT_OK(weir_event_time_ns(after, &after_ns));
-    ASSERT_SIZE_EQ(fetch_all(&rig, rig.queue, 1), 1);
-    EXPECT_UINT_LE(before_ns, times[0].start_ns + rig.slack_ns);
-    EXPECT_UINT_LE(times[0].end_ns, after_ns + rig.slack_ns);
-    finish(&rig);
+    ASSERT_SIZE_EQ(fetch_all(rig, rig->queue, 1), 1);
+    EXPECT_UINT_LE(before_ns, times[0].start_ns + rig->slack_ns);
+    EXPECT_UINT_LE(times[0].end_ns, after_ns + rig->slack_ns);
 }
 
 static weir_status submit_nothing(const struct weir_native_queue *native, void *user)
@@ -229,121 +205,66 @@ static weir_status submit_nothing(const struct weir_native_queue *native, void *
 }
 
 // What a native call submits is not known; the operations after it have their times all the same.
-WEIR_TEST(Times, GoOnAfterNativeCalls)
+TIMES_TEST(Times, GoOnAfterNativeCalls, "times")
 {
     const uint64_t patience = weir_clock_now_ns() + UINT64_C(10000000000);
-    struct rig rig;
     size_t copies = 0;
-    ASSERT_TRUE(start(&rig, "times"));
-    for (int i = 0; i < 3 && weir_device_limits(rig.device)->native; i++) {
-        EXPECT_OK(weir_queue_native_array(rig.queue, submit_nothing, NULL, NULL, 0));
-        EXPECT_OK(weir_queue_copy(rig.queue, rig.memory[0], 0, rig.host[0], 0, 64));
+    for (int i = 0; i < 3 && weir_device_limits(rig->device)->native; i++) {
+        EXPECT_OK(weir_queue_native_array(rig->queue, submit_nothing, NULL, NULL, 0));
+        EXPECT_OK(weir_queue_copy(rig->queue, rig->memory[0], 0, rig->host[0], 0, 64));
     }
-    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
-    while (copies < 3 && weir_device_limits(rig.device)->native && weir_clock_now_ns() < patience) {
-        const size_t count = fetch(&rig, rig.queue, times, MOST);
+    EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
+    while (copies < 3 && weir_device_limits(rig->device)->native &&
+           weir_clock_now_ns() < patience) {
+        const size_t count = fetch(rig, rig->queue, times, MOST);
         for (size_t i = 0; i < count; i++)
             copies += times[i].sequence % 2 == 0; // a native call comes before each
         weir_clock_sleep_ns(1000000);
     }
-    EXPECT_SIZE_EQ(copies, weir_device_limits(rig.device)->native ? 3 : 0);
-    finish(&rig);
+    EXPECT_SIZE_EQ(copies, weir_device_limits(rig->device)->native ? 3 : 0);
 }
 
-// A graph has one time, or one for each node if the nodes are replayed.
-WEIR_TEST(Times, OfGraphs)
+TIMES_TEST(Times, AreFetchedOnce, "times")
 {
-    struct rig rig;
-    weir_graph *graph;
-    ASSERT_TRUE(start(&rig, "times"));
-    EXPECT_OK(weir_capture_begin(rig.queue));
-    EXPECT_OK(weir_queue_copy(rig.queue, rig.memory[0], 0, rig.host[0], 0, BYTES));
-    EXPECT_OK(weir_queue_copy(rig.queue, rig.memory[1], 0, rig.memory[0], 0, BYTES));
-    EXPECT_OK(weir_queue_copy(rig.queue, rig.host[1], 0, rig.memory[1], 0, BYTES));
-    ASSERT_OK(weir_capture_end(rig.queue, NULL, &graph));
-    EXPECT_OK(weir_queue_graph(rig.queue, graph));
-    EXPECT_OK(weir_queue_graph(rig.queue, graph));
-    EXPECT_OK(weir_queue_copy(rig.queue, rig.memory[0], 0, rig.host[0], 0, 64));
-    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
-    const bool whole = weir__chain_backend(&rig.runtime->chain)->ops->graph_create != NULL;
-    const size_t each = whole ? 1 : 3;
-    ASSERT_SIZE_EQ(fetch_all(&rig, rig.queue, 2 * each + 1), 2 * each + 1);
-    for (size_t i = 0; i < 2 * each; i++)
-        EXPECT_UINT_EQ(times[i].sequence, times[i / each * each].sequence);
-    EXPECT_UINT_LT(times[0].sequence, times[each].sequence);
-    EXPECT_UINT_LT(times[each].sequence, times[2 * each].sequence);
-    expect_in_order(&rig, 2 * each + 1);
-    weir_graph_destroy(&graph);
-    finish(&rig);
-}
-
-WEIR_TEST(Times, CompareBetweenQueues)
-{
-    struct rig rig;
-    struct weir_event event;
-    ASSERT_TRUE(start(&rig, "times"));
-    EXPECT_OK(weir_queue_copy(rig.queue, rig.memory[0], 0, rig.host[0], 0, BYTES));
-    EXPECT_OK(weir_queue_record(rig.queue, &event));
-    EXPECT_OK(weir_queue_wait(rig.other, event));
-    EXPECT_OK(weir_queue_copy(rig.other, rig.host[1], 0, rig.memory[0], 0, BYTES));
-    EXPECT_OK(weir_queue_sync(rig.other, WEIR_FOREVER));
-    ASSERT_SIZE_EQ(fetch_all(&rig, rig.queue, 1), 1);
-    const struct weir_operation_time first = times[0];
-    ASSERT_SIZE_EQ(fetch_all(&rig, rig.other, 1), 1);
-    EXPECT_UINT_LE(first.end_ns, times[0].start_ns + rig.slack_ns);
-    finish(&rig);
-}
-
-WEIR_TEST(Times, AreFetchedOnce)
-{
-    struct rig rig;
     struct weir_operation_time time = {0};
-    ASSERT_TRUE(start(&rig, "times"));
-    const size_t wanted = submit_each(&rig, rig.queue);
-    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    const size_t wanted = submit_each(rig, rig->queue);
+    EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
     for (size_t i = 0; i < wanted; i++) {
         size_t tries = 0;
-        while (fetch(&rig, rig.queue, &time, 1) == 0 && tries++ < 5000)
+        while (fetch(rig, rig->queue, &time, 1) == 0 && tries++ < 5000)
             weir_clock_sleep_ns(1000000);
         EXPECT_UINT_EQ(time.sequence, i + 1);
     }
-    EXPECT_SIZE_EQ(fetch(&rig, rig.queue, &time, 1), 0);
-    finish(&rig);
+    EXPECT_SIZE_EQ(fetch(rig, rig->queue, &time, 1), 0);
 }
 
 // Times that are not fetched are dropped, oldest first, and memory use is bounded.
-WEIR_TEST(Times, AreBounded)
+TIMES_TEST(Times, AreBounded, "times")
 {
-    struct rig rig;
     struct weir_counters before;
     struct weir_counters after;
-    ASSERT_TRUE(start(&rig, "times"));
     for (size_t i = 0; i < 12000; i++) {
-        EXPECT_OK(weir_queue_copy(rig.queue, rig.memory[0], 0, rig.host[0], 0, 64));
+        EXPECT_OK(weir_queue_copy(rig->queue, rig->memory[0], 0, rig->host[0], 0, 64));
         if (i % 500 == 499)
-            EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+            EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
         if (i == 9999)
             weir_counters_read(&before);
     }
     weir_counters_read(&after);
     EXPECT_UINT_EQ(after.allocations, before.allocations);
-    const size_t count = fetch_all(&rig, rig.queue, 1024);
+    const size_t count = fetch_all(rig, rig->queue, 1024);
     ASSERT_SIZE_GE(count, 1024);
     EXPECT_SIZE_LT(count, 10000);
     // Every 500 operations there is a record of the sync.
     EXPECT_UINT_EQ(times[count - 1].sequence, 12000 + 23);
-    expect_in_order(&rig, count);
-    finish(&rig);
+    expect_in_order(rig, count);
 }
 
-WEIR_TEST(Times, AreNotKeptUnlessWanted)
+TIMES_TEST(Times, AreNotKeptUnlessWanted, "")
 {
-    struct rig rig;
-    ASSERT_TRUE(start(&rig, ""));
-    submit_each(&rig, rig.queue);
-    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
-    EXPECT_SIZE_EQ(fetch(&rig, rig.queue, times, MOST), 0);
-    finish(&rig);
+    submit_each(rig, rig->queue);
+    EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
+    EXPECT_SIZE_EQ(fetch(rig, rig->queue, times, MOST), 0);
 }
 
 // A busy device may be queried again.
@@ -355,17 +276,15 @@ static weir_status read_clocks(struct rig *rig, uint64_t *out_host_ns, uint64_t 
     return status;
 }
 
-WEIR_TEST(Times, TheClocksArePaired)
+TIMES_TEST(Times, TheClocksArePaired, "times")
 {
-    struct rig rig;
     uint64_t last_host = 0;
     uint64_t last_device = 0;
-    ASSERT_TRUE(start(&rig, "times"));
     for (size_t i = 0; i < 20; i++) {
         uint64_t host = 0;
         uint64_t device = 0;
         const uint64_t before = weir_clock_now_ns();
-        ASSERT_OK(read_clocks(&rig, &host, &device));
+        ASSERT_OK(read_clocks(rig, &host, &device));
         EXPECT_UINT_LE(before, host);
         EXPECT_UINT_LE(host, weir_clock_now_ns());
         EXPECT_UINT_LT(last_host, host);
@@ -374,29 +293,25 @@ WEIR_TEST(Times, TheClocksArePaired)
         last_device = device;
     }
     // An operation lies between two of them.
-    EXPECT_OK(weir_queue_copy(rig.queue, rig.memory[0], 0, rig.host[0], 0, BYTES));
-    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    EXPECT_OK(weir_queue_copy(rig->queue, rig->memory[0], 0, rig->host[0], 0, BYTES));
+    EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
     uint64_t host;
     uint64_t device;
-    ASSERT_OK(read_clocks(&rig, &host, &device));
-    ASSERT_SIZE_EQ(fetch_all(&rig, rig.queue, 1), 1);
-    EXPECT_UINT_LE(last_device, times[0].start_ns + rig.slack_ns);
-    EXPECT_UINT_LE(times[0].end_ns, device + rig.slack_ns);
-    finish(&rig);
+    ASSERT_OK(read_clocks(rig, &host, &device));
+    ASSERT_SIZE_EQ(fetch_all(rig, rig->queue, 1), 1);
+    EXPECT_UINT_LE(last_device, times[0].start_ns + rig->slack_ns);
+    EXPECT_UINT_LE(times[0].end_ns, device + rig->slack_ns);
 }
 
 // Starts are exact if the driver reports them; the environment says what to expect.
-WEIR_TEST(Times, SayWhatTheirStartsAre)
+TIMES_TEST(Times, SayWhatTheirStartsAre, "times")
 {
     const char *starts = getenv("WEIR_TEST_STARTS");
-    struct rig rig;
-    ASSERT_TRUE(start(&rig, "times"));
-    const size_t wanted = submit_each(&rig, rig.queue);
-    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
-    ASSERT_SIZE_EQ(fetch_all(&rig, rig.queue, wanted), wanted);
+    const size_t wanted = submit_each(rig, rig->queue);
+    EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
+    ASSERT_SIZE_EQ(fetch_all(rig, rig->queue, wanted), wanted);
     for (size_t i = 0; i < wanted; i++)
         EXPECT_TRUE(times[i].start_is_earliest == (starts && strcmp(starts, "earliest") == 0));
-    finish(&rig);
 }
 
 // Two queues submit at once, while a third thread fetches.
@@ -440,13 +355,11 @@ static void *fetch_many(void *user)
     return NULL;
 }
 
-WEIR_TEST(Times, AreFetchedWhileOthersSubmit)
+TIMES_TEST(Times, AreFetchedWhileOthersSubmit, "times")
 {
-    struct rig rig;
     pthread_t threads[4];
-    ASSERT_TRUE(start(&rig, "times"));
-    struct load loads[2] = {{&rig, rig.queue, rig.memory[0], 3000, 0, false},
-                            {&rig, rig.other, rig.memory[1], 3000, 0, false}};
+    struct load loads[2] = {{rig, rig->queue, rig->memory[0], 3000, 0, false},
+                            {rig, rig->other, rig->memory[1], 3000, 0, false}};
     for (size_t i = 0; i < 2; i++) {
         ASSERT_INT_EQ(pthread_create(&threads[i], NULL, submit_many, &loads[i]), 0);
         ASSERT_INT_EQ(pthread_create(&threads[2 + i], NULL, fetch_many, &loads[i]), 0);
@@ -457,7 +370,6 @@ WEIR_TEST(Times, AreFetchedWhileOthersSubmit)
         EXPECT_SIZE_EQ(loads[i].fetched, 3000);
         EXPECT_TRUE(loads[i].in_order);
     }
-    finish(&rig);
 }
 
 // A driver's tool that loses records delays nothing. Only tested with a tool that loses

@@ -108,11 +108,8 @@ static weir_status open_runtime(struct job *job, int mode, const char *backend, 
                      : "",
              cuda ? "cupti = " : "", cuda ? (mode == 2 ? "off" : cupti) : "",
              mode > 0 ? "file = " : "", job->path);
-    return weir_open(&(struct weir_open_params){.struct_size = sizeof(struct weir_open_params),
-                                                .config_path = "bench.ini",
-                                                .config_text = text,
-                                                .backend = backend,
-                                                .plugins = mode > 0 ? "trace" : ""},
+    return weir_open(WEIR_PARAMS(weir_open, .config_path = "bench.ini", .config_text = text,
+                                 .backend = backend, .plugins = mode > 0 ? "trace" : ""),
                      &job->runtime);
 }
 
@@ -120,11 +117,8 @@ static weir_status make_buffer(struct job *job, weir_placement placement, size_t
                                weir_buffer **out_buffer)
 {
     return weir_buffer_create(job->device,
-                              &(struct weir_buffer_params){.struct_size =
-                                                               sizeof(struct weir_buffer_params),
-                                                           .label = "numbers",
-                                                           .size = size,
-                                                           .placement = placement},
+                              WEIR_PARAMS(weir_buffer, .label = "numbers", .size = size,
+                                          .placement = placement),
                               out_buffer);
 }
 
@@ -154,24 +148,14 @@ static weir_status make_job(struct job *job, uint32_t chunk_count)
         status = make_buffer(job, WEIR_PLACE_DEVICE, size, &job->memory);
     if (status < 0 || chunk_count == 0)
         return status;
-    const struct weir_chunks_params params = {
-        .struct_size = sizeof params,
-        .device = job->device,
-        .label = "bench",
-        .element_count = size / 4,
-        .in_bytes = 4,
-        .out_bytes = 4,
-        .granularity = BLOCK,
-        .src = {job->host, 0},
-        .in = {job->memory, 0},
-        .out = {job->memory, 0},
-        .dst = {job->host, 0},
-        .kernel = compute,
-        .user = job,
-        .order = WEIR_CHUNKS_DEPTH_FIRST,
-        .chunk_count = chunk_count,
-    };
-    return weir_chunks_create(&params, &job->chunks);
+    return weir_chunks_create(WEIR_PARAMS(weir_chunks, .device = job->device, .label = "bench",
+                                          .element_count = size / 4, .in_bytes = 4, .out_bytes = 4,
+                                          .granularity = BLOCK, .src = {job->host, 0},
+                                          .in = {job->memory, 0}, .out = {job->memory, 0},
+                                          .dst = {job->host, 0}, .kernel = compute, .user = job,
+                                          .order = WEIR_CHUNKS_DEPTH_FIRST,
+                                          .chunk_count = chunk_count),
+                              &job->chunks);
 }
 
 static void close_job(struct job *job)
@@ -267,10 +251,9 @@ static void report(const char *path, const char *what, size_t operations, double
     weir_report *made = NULL;
     if (!find_window(path, operations, &window))
         return;
-    const struct weir_report_params params = {.struct_size = sizeof params,
-                                              .from_ns = window.from_ns,
-                                              .to_ns = window.to_ns};
-    if (weir_report_read(path, &params, &made) < 0) {
+    if (weir_report_read(path,
+                         WEIR_PARAMS(weir_report, .from_ns = window.from_ns, .to_ns = window.to_ns),
+                         &made) < 0) {
         say("FAIL", "%s", weir_last_error_text());
         return;
     }

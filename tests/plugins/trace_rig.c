@@ -37,10 +37,8 @@ weir_status rig_open(const char *section, const char *plugins, weir_runtime **ou
     const char *base = getenv("WEIR_TEST_SECTION");
     char text[2048];
     snprintf(text, sizeof text, "%s\n[trace]\n%s\n", base ? base : "", section);
-    return weir_open(&(struct weir_open_params){.struct_size = sizeof(struct weir_open_params),
-                                                .config_path = "test.ini",
-                                                .config_text = text,
-                                                .plugins = plugins},
+    return weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini", .config_text = text,
+                                 .plugins = plugins),
                      out_runtime);
 }
 

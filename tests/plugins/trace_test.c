@@ -154,17 +154,18 @@ WEIR_TEST(Trace, HasEveryOperationOnce)
 WEIR_TEST(Trace, NamesManagedMemory)
 {
     const char *path = rig_path("managed.json");
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .label = "shared",
-                                              .size = RIG_BYTES,
-                                              .placement = WEIR_PLACE_MANAGED};
     weir_buffer *managed = NULL;
     char title[64];
     struct rig rig;
     ASSERT_TRUE(rig_start(&rig, path));
     const bool has_managed = weir_device_limits(rig.device)->managed_memory != 0;
     if (has_managed) {
-        ASSERT_INT_EQ(weir_buffer_create(rig.device, &params, &managed), WEIR_OK);
+        ASSERT_INT_EQ(weir_buffer_create(rig.device,
+                                         WEIR_PARAMS(weir_buffer, .label = "shared",
+                                                     .size = RIG_BYTES,
+                                                     .placement = WEIR_PLACE_MANAGED),
+                                         &managed),
+                      WEIR_OK);
         EXPECT_OK(weir_queue_copy(rig.up, managed, 0, rig.frame, 0, 64));
         EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, managed, 0, 64));
         EXPECT_OK(weir_queue_fill(rig.up, managed, 0, 64, "a", 1));

@@ -13,7 +13,6 @@
 WEIR_TEST(Trace, OfGraphs)
 {
     const char *path = rig_path("graphs.json");
-    const struct weir_graph_params params = {.struct_size = sizeof params, .label = "round"};
     struct rig rig;
     weir_graph *graph;
     ASSERT_TRUE(rig_start(&rig, path));
@@ -21,7 +20,7 @@ WEIR_TEST(Trace, OfGraphs)
     EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, RIG_BYTES));
     EXPECT_OK(RIG_SPIN(rig.up, &rig));
     EXPECT_OK(weir_queue_copy(rig.up, rig.frame, 0, rig.memory, 0, RIG_BYTES));
-    ASSERT_OK(weir_capture_end(rig.up, &params, &graph));
+    ASSERT_OK(weir_capture_end(rig.up, WEIR_PARAMS(weir_graph, .label = "round"), &graph));
     for (size_t i = 0; i < 5; i++)
         EXPECT_OK(weir_queue_graph(rig.up, graph));
     EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
@@ -115,21 +114,13 @@ static weir_status run_chunks(struct rig *rig)
 {
     weir_chunks *chunks;
     struct weir_event done;
-    const struct weir_chunks_params params = {
-        .struct_size = sizeof params,
-        .device = rig->device,
-        .src = {rig->frame, 0},
-        .in = {rig->memory, 0},
-        .out = {rig->memory, 0},
-        .dst = {rig->frame, 0},
-        .element_count = RIG_BYTES,
-        .in_bytes = 1,
-        .out_bytes = 1,
-        .chunk_count = 4,
-        .kernel = compute_chunk,
-        .user = rig,
-    };
-    weir_status status = weir_chunks_create(&params, &chunks);
+    weir_status status =
+        weir_chunks_create(WEIR_PARAMS(weir_chunks, .device = rig->device, .src = {rig->frame, 0},
+                                       .in = {rig->memory, 0}, .out = {rig->memory, 0},
+                                       .dst = {rig->frame, 0}, .element_count = RIG_BYTES,
+                                       .in_bytes = 1, .out_bytes = 1, .chunk_count = 4,
+                                       .kernel = compute_chunk, .user = rig),
+                           &chunks);
     if (status == WEIR_OK)
         status = weir_chunks_run(chunks, NULL, 0, &done);
     if (status == WEIR_OK)
@@ -150,15 +141,10 @@ static weir_status run_pipeline(struct rig *rig)
 {
     static const struct weir_pipeline_stage stage = {.name = "texture", .submit = submit_frame};
     weir_pipeline *pipeline;
-    const struct weir_pipeline_params params = {
-        .struct_size = sizeof params,
-        .device = rig->device,
-        .stages = &stage,
-        .stage_count = 1,
-        .stage_size = sizeof(struct weir_pipeline_stage),
-        .user = rig,
-    };
-    weir_status status = weir_pipeline_create(&params, &pipeline);
+    weir_status status = weir_pipeline_create(
+        WEIR_PARAMS(weir_pipeline, .device = rig->device, .stages = &stage, .stage_count = 1,
+                    .stage_size = sizeof(struct weir_pipeline_stage), .user = rig),
+        &pipeline);
     for (size_t i = 0; i < 3 && status == WEIR_OK; i++)
         status = weir_pipeline_submit(pipeline, rig);
     if (status == WEIR_OK)

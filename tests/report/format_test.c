@@ -261,6 +261,8 @@ static void check_file(const char *path, struct checker *checker)
     free(data);
 }
 
+static struct made made;
+
 static const char *path_of_trace(void)
 {
     static char path[512];
@@ -270,7 +272,6 @@ static const char *path_of_trace(void)
 
 WEIR_TEST(Format, EveryKindOfRowIsSound)
 {
-    struct made made;
     struct checker checker;
     const char *path = path_of_trace();
     made_begin(&made);
@@ -300,7 +301,6 @@ WEIR_TEST(Format, RandomTracesAreSound)
     const char *path = path_of_trace();
     size_t arrows = 0;
     for (uint32_t seed = 1; seed <= 100 && !weir_test_has_failed(); seed++) {
-        struct made made;
         struct checker checker;
         weir_test_note("seed %u", (unsigned)seed);
         made_random(&made, seed, 1234567);
@@ -314,7 +314,6 @@ WEIR_TEST(Format, RandomTracesAreSound)
 
 WEIR_TEST(Format, ProcessesAreNotTakenForDevices)
 {
-    struct made made;
     struct checker checker;
     struct weir_trace *trace = NULL;
     char message[512];

@@ -52,13 +52,13 @@ static void expect_small(bool readable, const char *words)
     EXPECT_INT_EQ(WEXITSTATUS(status), 0);
 }
 
-// Forty MiB of text from forty KiB; as values they were 1.7 GiB.
+// Six MiB of text from six KiB; as values they were 240 MiB.
 WEIR_TEST(Hostile, ManySmallValuesAreNotKept)
 {
     path_of("list.json.gz");
-    write_repeated("{\"traceEvents\": [", "[],", (size_t)14 << 20, "1]}");
+    write_repeated("{\"traceEvents\": [", "[],", (size_t)2 << 20, "1]}");
     expect_small(true, "");
-    write_repeated("[", "{},", (size_t)8 << 20, "1]");
+    write_repeated("[", "{},", (size_t)2 << 20, "1]");
     expect_small(true, "");
 }
 
@@ -66,12 +66,12 @@ WEIR_TEST(Hostile, ManySmallValuesAreNotKept)
 WEIR_TEST(Hostile, AnEventOfManyValuesIsNotParsed)
 {
     path_of("event.json.gz");
-    write_repeated("{\"traceEvents\": [{\"a\":[", "[],", (size_t)10 << 20, "1]}]}");
+    write_repeated("{\"traceEvents\": [{\"a\":[", "[],", (size_t)2 << 20, "1]}]}");
     expect_small(false, "line 1: a value of it has more than 131072 parts");
     write_repeated("{\n\"weir\": {\"format\":1},\n\"traceEvents\": [\n{\"a\":[", "[],",
-                   (size_t)10 << 20, "1]},\n]\n}\n");
+                   (size_t)2 << 20, "1]},\n]\n}\n");
     expect_small(true, "");
-    write_repeated("{\n\"deviceProperties\": [", "[],", (size_t)10 << 20, "1],\n}");
+    write_repeated("{\n\"deviceProperties\": [", "[],", (size_t)2 << 20, "1],\n}");
     expect_small(false, "parts");
 }
 
@@ -91,7 +91,7 @@ WEIR_TEST(Hostile, WaitsThatAreNoneAreNotKept)
         memcpy(line + used, "0,", 2);
     memcpy(line + used - 1, "]}},\n", 6);
     path_of("waits.json.gz");
-    write_repeated(own_head, line, 100, "]\n}\n");
+    write_repeated(own_head, line, 40, "]\n}\n");
     expect_small(true, "");
 }
 

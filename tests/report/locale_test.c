@@ -10,7 +10,6 @@
 #include <weir/report.h>
 #include <weir/status.h>
 
-#include "base/c_locale.h"
 #include "tests/report/made.h"
 #include "tests/support/report.h"
 #include "tests/support/test.h"
@@ -137,22 +136,5 @@ WEIR_TEST(DecimalComma, TextsHaveAPoint)
     EXPECT_CONTAINS(text, "\"speedup_most\": 1.25");
     weir_report_free_text(&text);
     weir_report_destroy(&report);
-    give_back_comma();
-}
-
-WEIR_TEST(DecimalComma, TheHelpersHaveAPoint)
-{
-    char text[32];
-    char *end;
-    NEEDS_COMMA();
-    weir_c_format(text, sizeof text, "%.2f", 2.5);
-    EXPECT_STR_EQ(text, "2.50");
-    EXPECT_NEAR(weir_c_number("2.5ms", &end), 2.5, 0);
-    EXPECT_STR_EQ(end, "ms");
-    const locale_t before = weir_c_locale_enter();
-    const locale_t inner = weir_c_locale_enter();
-    weir_c_locale_leave(inner);
-    EXPECT_NEAR(strtod("2.5", NULL), 2.5, 0);
-    weir_c_locale_leave(before);
     give_back_comma();
 }

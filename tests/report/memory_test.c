@@ -1,6 +1,5 @@
 // Every allocation fails once in turn, those of zlib included: writing, reading and
-// measuring must then end with an error, without leaks. The rule in BUILD makes the linker
-// use these functions instead of the allocator.
+// measuring must then end with an error, without leaks.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,49 +9,14 @@
 
 #include "report/report.h"
 #include "tests/report/made.h"
+#include "tests/support/no_memory.h"
 #include "tests/support/test.h"
 
 enum {
     MOST_ALLOCATIONS = 20000
 };
 
-// Counts down to the allocation that fails; negative means that none does.
-static long countdown = -1;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *block, size_t size);
-char *__real_strdup(const char *text);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *block, size_t size);
-char *__wrap_strdup(const char *text);
-
-static bool fails_now(void)
-{
-    return countdown >= 0 && countdown-- == 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails_now() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails_now() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *block, size_t size)
-{
-    return fails_now() ? NULL : __real_realloc(block, size);
-}
-
-char *__wrap_strdup(const char *text)
-{
-    return fails_now() ? NULL : __real_strdup(text);
-}
-
+static long failing; // the allocation of the action that fails
 static struct made made;
 static char path[512];
 static char message[1024];
@@ -91,11 +55,10 @@ static bool make_report(void)
     struct weir_report_overlap overlap;
     struct weir_trace *trace = NULL;
     weir_report *report = NULL;
-    const long kept = countdown;
-    countdown = -1;
+    weir_test_fail_allocation(-1);
     if (!weir_trace_read(path, NULL, &trace, message, sizeof message))
         weir_test_fail(__FILE__, __LINE__, "%s", message);
-    countdown = kept;
+    weir_test_fail_allocation(failing);
     if (weir__report_make(trace, NULL, &report) != WEIR_OK) {
         EXPECT_NULL(report);
         snprintf(message, sizeof message, "%s", weir_last_error()->message);
@@ -116,30 +79,31 @@ static bool make_report(void)
 // Runs the action with each of its allocations failing, until it has none left to fail.
 static void fail_each(bool (*action)(void), bool may_succeed)
 {
-    long failed = 0;
-    for (; failed < MOST_ALLOCATIONS; failed++) {
+    for (failing = 0; failing < MOST_ALLOCATIONS; failing++) {
         message[0] = '\0';
-        countdown = failed;
+        weir_test_fail_allocation(failing);
         const bool ok = action();
-        const bool all_used = countdown < 0;
-        countdown = -1;
+        const bool all_used = weir_test_allocation_failed();
+        weir_test_fail_allocation(-1);
         if (!all_used)
             break;
-        weir_test_note("allocation %ld", failed);
+        weir_test_note("allocation %ld", failing);
         if (!may_succeed)
             EXPECT_FALSE(ok);
         if (!ok)
             EXPECT_STR_NE(message, "");
         weir_test_note(NULL);
     }
-    EXPECT_INT_GT(failed, 10);
-    EXPECT_INT_LT(failed, MOST_ALLOCATIONS);
+    EXPECT_INT_GT(failing, 10);
+    EXPECT_INT_LT(failing, MOST_ALLOCATIONS);
+    failing = -1;
     EXPECT_TRUE(action());
 }
 
 static void begin(const char *name)
 {
     made_random(&made, 77, 1000);
+    made.operation_count = 12; // of more than that
     snprintf(path, sizeof path, "%s/%s", weir_test_temp_dir(), name);
     made_write(&made, path);
 }

@@ -12,6 +12,9 @@
 #include "tests/report/made.h"
 #include "tests/support/test.h"
 
+static struct made made;
+static char message[512];
+
 static const char *path_of(const char *name)
 {
     static char path[512];
@@ -21,7 +24,6 @@ static const char *path_of(const char *name)
 
 static void read_or_fail(const char *path, struct weir_trace **trace)
 {
-    char message[512] = "";
     if (!weir_trace_read(path, NULL, trace, message, sizeof message))
         weir_test_fail(__FILE__, __LINE__, "%s", message);
 }
@@ -104,40 +106,40 @@ static const struct weir_trace_operation *find(const struct weir_trace *trace,
     return NULL;
 }
 
-static void expect_same(const struct weir_trace *trace, const struct made *made)
+static void expect_same(const struct weir_trace *trace)
 {
-    ASSERT_SIZE_EQ(trace->operation_count, made->operation_count);
-    for (size_t i = 0; i < made->operation_count; i++) {
-        const struct weir_trace_operation *operation = find(trace, &made->operations[i]);
+    ASSERT_SIZE_EQ(trace->operation_count, made.operation_count);
+    for (size_t i = 0; i < made.operation_count; i++) {
+        const struct weir_trace_operation *operation = find(trace, &made.operations[i]);
         ASSERT_NOT_NULL(operation);
-        expect_same_operation(operation, &made->operations[i]);
+        expect_same_operation(operation, &made.operations[i]);
     }
 }
 
 // Every field of everything, with values that no other field has.
-static void make_full(struct made *made)
+static void make_full(void)
 {
-    made_begin(made);
-    made->meta.program = "full \"quoted\" \\ \t\x01 ünï";
-    made->meta.plugins = "check, trace";
-    made->devices[0].label = "the first";
-    made->devices[0].unified_memory = 1;
-    made->devices[0].clock =
+    made_begin(&made);
+    made.meta.program = "full \"quoted\" \\ \t\x01 ünï";
+    made.meta.plugins = "check, trace";
+    made.devices[0].label = "the first";
+    made.devices[0].unified_memory = 1;
+    made.devices[0].clock =
         (struct weir_trace_clock){.pairs = 7, .drift_ppm = -1.25, .uncertainty_ns = 80};
-    made_queue(made, "up");
-    made_queue(made, NULL);
-    made->queues[1].priority = -3;
-    made->meta.end_ns = 999999;
-    made->meta.dropped = 5;
-    made->meta.unfinished = 2;
+    made_queue(&made, "up");
+    made_queue(&made, NULL);
+    made.queues[1].priority = -3;
+    made.meta.end_ns = 999999;
+    made.meta.dropped = 5;
+    made.meta.unfinished = 2;
 
-    struct weir_trace_operation *copy = made_operation(made, 0, WEIR_ENGINE_TO_DEVICE, 1001, 2002);
+    struct weir_trace_operation *copy = made_operation(&made, 0, WEIR_ENGINE_TO_DEVICE, 1001, 2002);
     copy->label = "frame";
     copy->region = "frame 12/up";
     copy->failed = true;
-    struct weir_trace_operation *launch = made_operation(made, 1, WEIR_ENGINE_KERNELS, 3003, 4004);
-    made_wait(made, 0);
-    made->waits[0].implied = true;
+    struct weir_trace_operation *launch = made_operation(&made, 1, WEIR_ENGINE_KERNELS, 3003, 4004);
+    made_wait(&made, 0);
+    made.waits[0].implied = true;
     launch->start_is_earliest = true;
     memcpy(launch->grid, (const uint32_t[3]){16, 2, 1}, sizeof launch->grid);
     memcpy(launch->block, (const uint32_t[3]){64, 1, 1}, sizeof launch->block);
@@ -145,45 +147,45 @@ static void make_full(struct made *made)
     launch->argument_bytes = 4096;
     launch->scalars = scalars;
     launch->scalar_count = 3;
-    struct weir_trace_operation *graph = made_operation(made, 1, WEIR_ENGINE_NONE, 5000, 7000);
+    struct weir_trace_operation *graph = made_operation(&made, 1, WEIR_ENGINE_NONE, 5000, 7000);
     graph->kind = WEIR_TRACE_GRAPH;
     graph->name = "captured";
-    struct weir_trace_operation *node = made_operation(made, 1, WEIR_ENGINE_KERNELS, 5500, 6600);
+    struct weir_trace_operation *node = made_operation(&made, 1, WEIR_ENGINE_KERNELS, 5500, 6600);
     node->sequence = graph->sequence;
     node->node = 1;
-    struct weir_trace_operation *lost = made_operation(made, 0, WEIR_ENGINE_TO_HOST, 0, 0);
+    struct weir_trace_operation *lost = made_operation(&made, 0, WEIR_ENGINE_TO_HOST, 0, 0);
     lost->timed = false;
     lost->submit_ns = 8000;
     lost->submit_end_ns = 8100;
-    struct weir_trace_operation *call = made_operation(made, 0, WEIR_ENGINE_HOST, 9000, 9100);
+    struct weir_trace_operation *call = made_operation(&made, 0, WEIR_ENGINE_HOST, 9000, 9100);
     call->thread = 0;
     static const struct weir_trace_collective scatter = {
         "reduce-scatter", "bf16", "average", 7, 12, 3, 4, 1};
     struct weir_trace_operation *collective =
-        made_operation(made, 0, WEIR_ENGINE_COMMUNICATION, 9200, 9300);
+        made_operation(&made, 0, WEIR_ENGINE_COMMUNICATION, 9200, 9300);
     collective->kind = WEIR_TRACE_COLLECTIVE;
     collective->bytes = 50;
     collective->label = "grads";
     collective->collective = &scatter;
-    made->spans[made->span_count++] =
+    made.spans[made.span_count++] =
         (struct weir_trace_span){WEIR_TRACE_REGION, 99, "frame", 12, 10, 20};
-    made->spans[made->span_count++] =
+    made.spans[made.span_count++] =
         (struct weir_trace_span){WEIR_TRACE_SYNC, 99, "weir_event_sync", WEIR_NO_NUMBER, 15, 18};
 }
 
-static void expect_full(const struct weir_trace *trace, const struct made *made)
+static void expect_full(const struct weir_trace *trace)
 {
-    expect_same(trace, made);
-    EXPECT_STR_EQ(trace->meta.program, made->meta.program);
-    EXPECT_STR_EQ(trace->meta.weir, made->meta.weir);
-    EXPECT_STR_EQ(trace->meta.backend, made->meta.backend);
-    EXPECT_STR_EQ(trace->meta.plugins, made->meta.plugins);
-    EXPECT_STR_EQ(trace->meta.source, made->meta.source);
-    EXPECT_UINT_EQ(trace->meta.base_unix_ns, made->meta.base_unix_ns);
-    EXPECT_UINT_EQ(trace->meta.process, made->meta.process);
-    EXPECT_UINT_EQ(trace->meta.end_ns, made->meta.end_ns);
-    EXPECT_UINT_EQ(trace->meta.dropped, made->meta.dropped);
-    EXPECT_UINT_EQ(trace->meta.unfinished, made->meta.unfinished);
+    expect_same(trace);
+    EXPECT_STR_EQ(trace->meta.program, made.meta.program);
+    EXPECT_STR_EQ(trace->meta.weir, made.meta.weir);
+    EXPECT_STR_EQ(trace->meta.backend, made.meta.backend);
+    EXPECT_STR_EQ(trace->meta.plugins, made.meta.plugins);
+    EXPECT_STR_EQ(trace->meta.source, made.meta.source);
+    EXPECT_UINT_EQ(trace->meta.base_unix_ns, made.meta.base_unix_ns);
+    EXPECT_UINT_EQ(trace->meta.process, made.meta.process);
+    EXPECT_UINT_EQ(trace->meta.end_ns, made.meta.end_ns);
+    EXPECT_UINT_EQ(trace->meta.dropped, made.meta.dropped);
+    EXPECT_UINT_EQ(trace->meta.unfinished, made.meta.unfinished);
     EXPECT_FALSE(trace->meta.truncated);
     ASSERT_SIZE_EQ(trace->device_count, 1);
     const struct weir_trace_device *device = &trace->devices[0];
@@ -222,14 +224,13 @@ WEIR_TEST(Trace, EverythingIsReadBackTheSame)
 {
     static const char *const names[] = {"full.json", "full.json.gz"};
     for (size_t i = 0; i < 2; i++) {
-        struct made made;
         struct weir_trace *trace = NULL;
         const char *path = path_of(names[i]);
-        make_full(&made);
+        make_full();
         made_write(&made, path);
         read_or_fail(path, &trace);
         ASSERT_NOT_NULL(trace);
-        expect_full(trace, &made);
+        expect_full(trace);
         weir_trace_destroy(&trace);
         EXPECT_NULL(trace);
     }
@@ -238,7 +239,6 @@ WEIR_TEST(Trace, EverythingIsReadBackTheSame)
 WEIR_TEST(Trace, RandomOnesAreReadBackTheSame)
 {
     for (uint32_t seed = 1; seed <= 200 && !weir_test_has_failed(); seed++) {
-        struct made made;
         struct weir_trace *trace = NULL;
         const char *path = path_of("random.json");
         weir_test_note("seed %u", (unsigned)seed);
@@ -246,14 +246,13 @@ WEIR_TEST(Trace, RandomOnesAreReadBackTheSame)
         made_write(&made, path);
         read_or_fail(path, &trace);
         ASSERT_NOT_NULL(trace);
-        expect_same(trace, &made);
+        expect_same(trace);
         weir_trace_destroy(&trace);
     }
 }
 
 WEIR_TEST(Trace, AWaitIsResolvedToTheLastOperationBeforeIt)
 {
-    struct made made;
     struct weir_trace *trace = NULL;
     const char *path = path_of("waits.json");
     made_begin(&made);
@@ -288,7 +287,6 @@ static struct bytes read_bytes(const char *path)
 {
     struct bytes it = {0};
     void *data = NULL;
-    char message[512];
     if (!weir_file_read(path, (size_t)1 << 24, &data, &it.size, message, sizeof message))
         weir_test_fail(__FILE__, __LINE__, "%s", message);
     it.data = data;
@@ -304,10 +302,8 @@ static void write_bytes(const char *path, const void *data, size_t size)
 
 WEIR_TEST(Trace, CutAnywhereItIsReadAsFarAsItGoes)
 {
-    struct made made;
-    char message[512];
     const char *path = path_of("cut.json");
-    make_full(&made);
+    make_full();
     made_write(&made, path);
     struct bytes it = read_bytes(path);
     ASSERT_NOT_NULL(it.data);
@@ -337,12 +333,10 @@ WEIR_TEST(Trace, CutAnywhereItIsReadAsFarAsItGoes)
 
 WEIR_TEST(Trace, ACompressedOneIsReadAsFarAsItGoes)
 {
-    struct made made;
-    char message[512];
     char cut[600];
     const char *path = path_of("cut.json.gz");
     snprintf(cut, sizeof cut, "%s.cut", path);
-    make_full(&made);
+    make_full();
     made_write(&made, path);
     struct bytes it = read_bytes(path);
     ASSERT_NOT_NULL(it.data);
@@ -366,11 +360,9 @@ WEIR_TEST(Trace, ACompressedOneIsReadAsFarAsItGoes)
 
 WEIR_TEST(Trace, ABadLineCostsItselfOnly)
 {
-    struct made made;
     struct weir_trace *trace = NULL;
-    char message[512] = "";
     const char *path = path_of("bad.json");
-    make_full(&made);
+    make_full();
     made_write(&made, path);
     struct bytes it = read_bytes(path);
     ASSERT_NOT_NULL(it.data);
@@ -392,7 +384,6 @@ WEIR_TEST(Trace, ABadLineCostsItselfOnly)
 static void expect_refused(const char *data, size_t size, const char *part)
 {
     struct weir_trace *trace = NULL;
-    char message[512] = "";
     EXPECT_FALSE(weir_trace_read_memory("file", data, size, NULL, &trace, message, sizeof message));
     EXPECT_NULL(trace);
     EXPECT_CONTAINS(message, part);
@@ -412,7 +403,6 @@ WEIR_TEST(Trace, WhatIsNoTraceGetsASentence)
 WEIR_TEST(Trace, FilesThatCannotBeReadGetASentence)
 {
     struct weir_trace *trace = NULL;
-    char message[512] = "";
     EXPECT_FALSE(weir_trace_read("/nothing/here", NULL, &trace, message, sizeof message));
     EXPECT_CONTAINS(message, "/nothing/here: ");
     EXPECT_FALSE(weir_trace_read("/", NULL, &trace, message, sizeof message));
@@ -423,9 +413,7 @@ WEIR_TEST(Trace, FilesThatCannotBeReadGetASentence)
 
 WEIR_TEST(Trace, TooManyOperationsAreRefused)
 {
-    struct made made;
     struct weir_trace *trace = NULL;
-    char message[512] = "";
     const struct weir_trace_read_options options = {.operation_limit = 3};
     const char *path = path_of("many.json");
     made_begin(&made);
@@ -452,7 +440,6 @@ WEIR_TEST(Trace, NonsenseInAnEventIsNothing)
         "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1e99,\"args\":7},\n"
         "{\"ph\":\"M\",\"name\":\"weir_end\",\"args\":{\"weir.clocks\":[1,[2]]}}\n]\n}\n";
     struct weir_trace *trace = NULL;
-    char message[512] = "";
     ASSERT_TRUE(weir_trace_read_memory("file", line, sizeof line - 1, NULL, &trace, message,
                                        sizeof message));
     EXPECT_SIZE_EQ(trace->operation_count, 2);
@@ -463,11 +450,10 @@ WEIR_TEST(Trace, NonsenseInAnEventIsNothing)
 // With bandwidths as nccl-tests compute them, for other tools.
 WEIR_TEST(Trace, CollectivesHaveTheirBandwidth)
 {
-    struct made made;
     char line[4096];
     bool found = false;
     const char *path = path_of("bandwidth.json");
-    make_full(&made);
+    make_full();
     made_write(&made, path);
     FILE *file = fopen(path, "r");
     ASSERT_TRUE(file != NULL);
@@ -495,7 +481,6 @@ WEIR_TEST(Trace, KernelsOfNcclAreCommunication)
         "\"pid\": 0, \"tid\": 7, \"ts\": 1, \"dur\": 20, \"args\": {\"device\": 0, \"stream\": 7,"
         "\"correlation\": 5}}]}";
     struct weir_trace *trace = NULL;
-    char message[512] = "";
     ASSERT_TRUE(weir_trace_read_memory("file", data, sizeof data - 1, NULL, &trace, message,
                                        sizeof message));
     ASSERT_SIZE_EQ(trace->operation_count, 1);
@@ -518,7 +503,6 @@ WEIR_TEST(Trace, TracesOfPyTorchAreRead)
         "\"stream\": 8, \"correlation\": 6, \"bytes\": 4096}},\n"
         "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::mm\", \"ts\": 1, \"dur\": 1}]}";
     struct weir_trace *trace = NULL;
-    char message[512] = "";
     ASSERT_TRUE(weir_trace_read_memory("file", data, sizeof data - 1, NULL, &trace, message,
                                        sizeof message));
     ASSERT_SIZE_EQ(trace->operation_count, 2);
@@ -544,8 +528,6 @@ WEIR_TEST(Trace, TracesOfPyTorchAreRead)
 
 WEIR_TEST(Trace, WhatCannotBeWrittenIsTold)
 {
-    struct made made;
-    char message[512] = "";
     made_begin(&made);
     EXPECT_NULL(
         weir_trace_writer_create("/nothing/here.json", &made.meta, message, sizeof message));
@@ -567,11 +549,9 @@ WEIR_TEST(Trace, WhatWasFlushedIsThereWithoutAnEnd)
 {
     static const char *const names[] = {"flushed.json", "flushed.json.gz"};
     for (size_t i = 0; i < 2; i++) {
-        struct made made;
         struct weir_trace *trace = NULL;
-        char message[512];
         const char *path = path_of(names[i]);
-        make_full(&made);
+        make_full();
         weir_trace_writer *writer =
             weir_trace_writer_create(path, &made.meta, message, sizeof message);
         ASSERT_NOT_NULL(writer);
@@ -599,13 +579,11 @@ static void count_progress(void *user, uint64_t done, uint64_t total)
 
 WEIR_TEST(Trace, ProgressReachesTheWholeFile)
 {
-    struct made made;
     struct weir_trace *trace = NULL;
     uint64_t seen = 0;
-    char message[512];
     const struct weir_trace_read_options options = {.progress = count_progress, .user = &seen};
     const char *path = path_of("progress.json.gz");
-    make_full(&made);
+    make_full();
     made_write(&made, path);
     struct bytes it = read_bytes(path);
     ASSERT_TRUE(weir_trace_read(path, &options, &trace, message, sizeof message));

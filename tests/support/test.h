@@ -47,6 +47,22 @@
     }                                                                               \
     static void weir_test_##suite_##_##name_(void)
 
+// A test with a fixture: a body that gets `it_`, a pointer to a variable of `type_`. The test fails if `open_` is
+// false; `close_` comes after it and the body, also if an assertion ended that.
+#define WEIR_TEST_WITH(suite_, name_, type_, it_, open_, close_) \
+    static void weir_test_with_##suite_##_##name_(type_ *it_);   \
+    WEIR_TEST(suite_, name_)                                     \
+    {                                                            \
+        type_ weir_test_it_;                                     \
+        type_ *const it_ = &weir_test_it_;                       \
+        const bool weir_test_opened_ = (open_);                  \
+        EXPECT_TRUE(weir_test_opened_);                          \
+        if (weir_test_opened_)                                   \
+            weir_test_with_##suite_##_##name_(it_);              \
+        close_;                                                  \
+    }                                                            \
+    static void weir_test_with_##suite_##_##name_(type_ *it_)
+
 // Ends the test as skipped. The reason is a printf format with its arguments.
 #define WEIR_SKIP(...)                                   \
     do {                                                 \

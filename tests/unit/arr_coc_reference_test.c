@@ -1,13 +1,15 @@
-// Every backend is compared with the reference, so the reference itself is
-// compared with values computed by hand, never with another program.
-
+// The reference of ARR-COC, and the rule of stage 3 that is compared with it.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipelines/arr_coc/patches.h"
 #include "tests/support/arr_coc_reference.h"
 #include "tests/support/made_images.h"
 #include "tests/support/test.h"
+
+// Every backend is compared with the reference, so the reference itself is
+// compared with values computed by hand, never with another program.
 
 enum {
     S = 64,
@@ -35,13 +37,6 @@ static void texture_of(const unsigned char *rgb8, int height, int width)
     arr_coc_reference_texture(&small, rgb8, height, width, texture);
 }
 
-static void expect_everywhere(const double *plane, double value, double tolerance)
-{
-    for (int i = 0; i < PLANE; i++) {
-        ASSERT_NEAR(plane[i], value, tolerance);
-    }
-}
-
 // CIE values of the sRGB primaries under D65, L* a* b*.
 WEIR_TEST(ArrCocReferenceTexture, LabOfKnownColours)
 {
@@ -55,6 +50,10 @@ WEIR_TEST(ArrCocReferenceTexture, LabOfKnownColours)
         {{0, 0, 1}, {32.2970, 79.1875, -107.8602}},
         {{0, 1, 1}, {91.1132, -48.0875, -14.1312}},
         {{1, 1, 0}, {97.1393, -21.5537, 94.4780}},
+        // Gray has no colour. 0.5 is 0.2140411 in linear light, and L* = 116 * cbrt(0.2140411) - 16.
+        {{0.5, 0.5, 0.5}, {53.38897, 0, 0}},
+        // Both formulas have a straight part near black.
+        {{2 / 255.0, 2 / 255.0, 2 / 255.0}, {116 * 7.787 * 2 / 255 / 12.92, 0, 0}},
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         double lab[3];
@@ -63,58 +62,6 @@ WEIR_TEST(ArrCocReferenceTexture, LabOfKnownColours)
         EXPECT_NEAR(lab[1], (known[i].lab[1] + 128) / 255, 1e-4);
         EXPECT_NEAR(lab[2], (known[i].lab[2] + 128) / 255, 1e-4);
     }
-}
-
-// 0.5 in sRGB is 0.2140411 in linear light, and gray has no colour:
-// L* = 116 * cbrt(0.2140411) - 16 = 53.38897.
-WEIR_TEST(ArrCocReferenceTexture, LabOfMidGray)
-{
-    double lab[3];
-    arr_coc_reference_lab((double[]){0.5, 0.5, 0.5}, lab);
-    EXPECT_NEAR(lab[0], 0.5338897, 1e-7);
-    EXPECT_NEAR(lab[1], 128.0 / 255, 1e-5);
-    EXPECT_NEAR(lab[2], 128.0 / 255, 1e-5);
-}
-
-// 0.2 is on the curve too: 0.0331048 in linear light, L* = 21.24673.
-WEIR_TEST(ArrCocReferenceTexture, LabOfDarkGray)
-{
-    double lab[3];
-    arr_coc_reference_lab((double[]){0.2, 0.2, 0.2}, lab);
-    EXPECT_NEAR(lab[0], 0.2124673, 1e-7);
-}
-
-// Both formulas have a linear part near black: 2/255 is on both of them, and L* =
-// 116 * 7.787 * (2/255 / 12.92) there.
-WEIR_TEST(ArrCocReferenceTexture, LabNearBlackIsStraight)
-{
-    double lab[3];
-    arr_coc_reference_lab((double[]){2 / 255.0, 2 / 255.0, 2 / 255.0}, lab);
-    EXPECT_NEAR(lab[0], 1.16 * 7.787 * 2 / 255 / 12.92, 1e-6);
-}
-
-WEIR_TEST(ArrCocReferenceTexture, FlatImageIsExactlyFlat)
-{
-    unsigned char rgb8[7 * 5 * 3];
-    made_image_flat(7, 5, 0x3f7fc1, rgb8);
-    texture_of(rgb8, 7, 5);
-    expect_everywhere(channel(0), 0x3f / 255.0, 0);
-    expect_everywhere(channel(1), 0x7f / 255.0, 0);
-    expect_everywhere(channel(2), 0xc1 / 255.0, 0);
-    expect_everywhere(channel(3), channel(3)[0], 0);
-    expect_everywhere(channel(6), 0.5, 0);
-    expect_everywhere(channel(7), 0.5, 0);
-    expect_everywhere(channel(8), 0, 0);
-}
-
-WEIR_TEST(ArrCocReferenceTexture, OnePixelFillsTheImage)
-{
-    static const unsigned char pixel[3] = {255, 0, 51};
-    texture_of(pixel, 1, 1);
-    expect_everywhere(channel(0), 1, 0);
-    expect_everywhere(channel(1), 0, 0);
-    expect_everywhere(channel(2), 0.2, 0);
-    expect_everywhere(channel(8), 0, 0);
 }
 
 // Two pixels on S columns: centres are at (i + 0.5) / 32 - 0.5, clamped to
@@ -151,21 +98,6 @@ WEIR_TEST(ArrCocReferenceTexture, LongRowIsSampledNotAveraged)
     EXPECT_NEAR(channel(0)[0], 0.5625, 1e-12);
     EXPECT_NEAR(channel(0)[(S - 1) * S], 0.5625, 1e-12);
     EXPECT_DOUBLE_EQ(channel(0)[1], 0.0);
-}
-
-// A step from black to white at column 32: gray differs by 1 between columns
-// 31 and 32, so gx = 4/8 on both of them and 0 elsewhere.
-WEIR_TEST(ArrCocReferenceTexture, GradientOfAStep)
-{
-    static unsigned char rgb8[PLANE * 3];
-    made_image_halves(S, S, 0x000000, 0xffffff, rgb8);
-    texture_of(rgb8, S, S);
-    for (int column = 0; column < S; column++) {
-        double gx = column == 31 || column == 32 ? 0.5 : 0.0;
-        EXPECT_NEAR(channel(6)[5 * S + column], gx + 0.5, 1e-15);
-        EXPECT_NEAR(channel(7)[5 * S + column], 0.5, 1e-15);
-        EXPECT_NEAR(channel(8)[5 * S + column], sqrt(2.0) * gx, 1e-15);
-    }
 }
 
 // One white pixel at (10, 20): right of its left neighbour, so gx is +2/8
@@ -211,17 +143,6 @@ WEIR_TEST(ArrCocReferenceTexture, Positions)
     EXPECT_NEAR(channel(11)[PLANE - S], 0.875, 1e-15);
     EXPECT_NEAR(channel(12)[0], 1 - 1.0 / S, 1e-15);
     EXPECT_NEAR(channel(12)[(S / 2) * S + S / 2], 1.0 / S, 1e-15);
-}
-
-WEIR_TEST(ArrCocReferenceTexture, EveryChannelIsWithinZeroAndOne)
-{
-    static unsigned char rgb8[PLANE * 3];
-    made_image_noise(S, S, 1, rgb8);
-    texture_of(rgb8, S, S);
-    for (int i = 0; i < 13 * PLANE; i++) {
-        ASSERT_DOUBLE_GE(texture[i], 0.0);
-        ASSERT_DOUBLE_LE(texture[i], 1.0);
-    }
 }
 
 static void fill_patch(double *plane, int index, double value)
@@ -291,15 +212,6 @@ WEIR_TEST(ArrCocReferenceRelevance, NormOfAConstantIsZero)
     }
 }
 
-WEIR_TEST(ArrCocReferenceRelevance, NormSpansZeroToOne)
-{
-    double values[3] = {-1.0, 3.0, 1.0};
-    arr_coc_reference_norm(values, 3);
-    EXPECT_DOUBLE_EQ(values[0], 0.0);
-    EXPECT_NEAR(values[1], 1.0, 1e-8);
-    EXPECT_NEAR(values[2], 0.5, 1e-8);
-}
-
 WEIR_TEST(ArrCocReferenceRelevance, PatchMeansKeepPatchesApart)
 {
     static double plane[PLANE];
@@ -366,18 +278,6 @@ WEIR_TEST(ArrCocReferenceRelevance, ParticipatoryScoreByHand)
     }
 }
 
-// Only the participatory score varies, so relevance is its norm: 1 at the
-// bottom left, where y/x is largest, and 0 at the top right.
-WEIR_TEST(ArrCocReferenceRelevance, RelevanceFollowsTheScoreThatVaries)
-{
-    static const float query[D] = {2, 0, 0, 0, 0};
-    struct arr_coc_reference_weights weights = hand_weights();
-    relevance_of_flat(&weights, query);
-    EXPECT_NEAR(relevance[(G - 1) * G], 1.0, 1e-6);
-    EXPECT_DOUBLE_EQ(relevance[G - 1], 0.0);
-    EXPECT_NEAR(relevance[0], relevance[G + 1], 1e-12);
-}
-
 WEIR_TEST(ArrCocReferenceRelevance, ZeroQueryScoresOneHalf)
 {
     static const float query[D];
@@ -420,19 +320,6 @@ WEIR_TEST(ArrCocReferenceRelevance, BalancerSeesMeanMaximumDeviationThenQuery)
     EXPECT_NEAR(balancer_input(8, query), deviation, 1e-12);
     EXPECT_NEAR(balancer_input(9, query), 2.0, 1e-12);
     EXPECT_NEAR(balancer_input(12, query), 0.25, 1e-12);
-}
-
-WEIR_TEST(ArrCocReferenceRelevance, FlatImageHasNothingToTell)
-{
-    static const float query[D] = {0, 0, 1, 0, 0}; // orthogonal to every f
-    struct arr_coc_reference_weights weights = hand_weights();
-    relevance_of_flat(&weights, query);
-    for (int i = 0; i < PATCHES; i++) {
-        EXPECT_DOUBLE_EQ(scores[i], 0.0);
-        EXPECT_DOUBLE_EQ(scores[PATCHES + i], 0.0);
-        EXPECT_DOUBLE_EQ(scores[2 * PATCHES + i], 0.5);
-        EXPECT_DOUBLE_EQ(relevance[i], 0.0);
-    }
 }
 
 // With all matrices zero only biases count: f = (3, 4, 0, 0, 0) makes a cosine of
@@ -674,4 +561,69 @@ WEIR_TEST(ArrCocReferenceCompress, TokensStandWhereThePatchSays)
     EXPECT_NEAR(tokens[63 * 13 + 12], 3.0, 1e-14);
     EXPECT_NEAR(tokens[64 * 13 + 12], 1.0, 1e-14);
     EXPECT_NEAR(tokens[144 * 13 + 12], 1.0, 1e-14);
+}
+
+// The rule of stage 3 that is used to check results, compared with the reference.
+
+enum {
+    GRID_MOST = 12,
+    PATCHES_MOST = GRID_MOST * GRID_MOST,
+    ROUNDS = 3000
+};
+
+static uint32_t next(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+// Few distinct values in some rounds, so that many patches are equal.
+static void make_given(float *given, int count, uint32_t *state)
+{
+    const uint32_t values = next(state) % 2 ? 5 : 1u << 20;
+    for (int i = 0; i < count; i++)
+        given[i] = (float)(next(state) % (values + 1)) / (float)values;
+}
+
+WEIR_TEST(ArrCocPatches, AreThoseOfTheReference)
+{
+    uint32_t state = 7;
+    int cut = 0; // rounds in which the last patch had to be smaller
+    for (int round = 0; round < ROUNDS && !weir_test_has_failed(); round++) {
+        float given[PATCHES_MOST];
+        int32_t wanted[3 * PATCHES_MOST];
+        int32_t patches[3 * PATCHES_MOST];
+        struct arr_coc_reference_dims dims = {.grid = 1 + (int)(next(&state) % GRID_MOST)};
+        dims.budget = (int)(next(&state) % (uint32_t)(500 * dims.grid * dims.grid));
+        const int count = dims.grid * dims.grid;
+        int wanted_tokens;
+        uint32_t found;
+        int64_t tokens;
+        make_given(given, count, &state);
+        const int wanted_count = arr_coc_reference_allocate(&dims, given, wanted, &wanted_tokens);
+        weir_test_note("round %d", round);
+        ASSERT_TRUE(weir_arr_coc_expect_patches(given, (uint32_t)count, dims.budget, patches,
+                                                &found, &tokens));
+        ASSERT_INT_EQ(found, wanted_count);
+        EXPECT_INT_EQ(tokens, wanted_tokens);
+        EXPECT_INT_EQ(memcmp(patches, wanted, found * 3 * sizeof *patches), 0);
+        const int32_t *last = patches + 3 * (size_t)(found > 0 ? found - 1 : 0);
+        cut += found > 0 && last[1] < arr_coc_reference_side(given[last[0]]);
+    }
+    EXPECT_INT_GT(cut, ROUNDS / 20);
+}
+
+WEIR_TEST(ArrCocPatches, NoneFitIntoASmallBudget)
+{
+    const float values[] = {0.5f, 1};
+    int32_t patches[6];
+    uint32_t count = 1;
+    int64_t tokens = 1;
+    ASSERT_TRUE(weir_arr_coc_expect_patches(values, 2, 63, patches, &count, &tokens));
+    EXPECT_UINT_EQ(count, 0);
+    EXPECT_INT_EQ(tokens, 0);
+    ASSERT_TRUE(weir_arr_coc_expect_patches(values, 2, 64, patches, &count, &tokens));
+    EXPECT_UINT_EQ(count, 1);
+    EXPECT_INT_EQ(patches[0], 1);
+    EXPECT_INT_EQ(patches[1], 8);
 }

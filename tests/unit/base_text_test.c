@@ -1,7 +1,10 @@
-#include "base/text.h"
-
+// Texts for people, and the tables and the one that differs which they show.
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/odd.h"
+#include "base/table.h"
+#include "base/text.h"
 #include "tests/support/test.h"
 
 WEIR_TEST(BaseText, CountsEdits)
@@ -14,16 +17,6 @@ WEIR_TEST(BaseText, CountsEdits)
     EXPECT_SIZE_EQ(weir_text_distance("bakcend", "backend"), 1);
     EXPECT_SIZE_EQ(weir_text_distance("ab", "ba"), 1);
     EXPECT_SIZE_EQ(weir_text_distance("BACKEND", "backend"), 0);
-}
-
-WEIR_TEST(BaseText, DistanceIsSymmetric)
-{
-    static const char *const words[] = {"weights", "weight", "wieghts", "bias", "", "wgt"};
-    for (size_t i = 0; i < 6; i++) {
-        for (size_t j = 0; j < 6; j++)
-            EXPECT_SIZE_EQ(weir_text_distance(words[i], words[j]),
-                           weir_text_distance(words[j], words[i]));
-    }
 }
 
 WEIR_TEST(BaseText, ContainsIgnoresTheCaseOfAsciiLetters)
@@ -64,12 +57,6 @@ WEIR_TEST(BaseText, SuggestsNothingFarAway)
     EXPECT_NULL(weir_text_nearest("y", keys, 3));
     EXPECT_NULL(weir_text_nearest("", keys, 3));
     EXPECT_NULL(weir_text_nearest("backend", keys, 0));
-}
-
-WEIR_TEST(BaseText, TheFirstOfEqualsWins)
-{
-    static const char *const keys[] = {"stage_a", "stage_b"};
-    EXPECT_STR_EQ(weir_text_nearest("stage_c", keys, 2), "stage_a");
 }
 
 WEIR_TEST(BaseText, FindsTheLineThatMatters)
@@ -189,4 +176,78 @@ WEIR_TEST(BaseText, ALongPathIsNotCutInMidCharacter)
     weir_text_about(message, sizeof message, path, "is %s", "broken");
     EXPECT_TRUE(weir_text_is_clean(message, ""));
     EXPECT_CONTAINS(message, "/a: is broken");
+}
+
+WEIR_TEST(BaseTable, ACharacterOfSeveralBytesIsOneWide)
+{
+    struct weir_table table = {.alignment = "ll"};
+    struct weir_long_text text = {0};
+    weir_table_add(&table, "µs");
+    weir_table_add(&table, "x");
+    weir_table_add(&table, "abc");
+    weir_table_add(&table, "y");
+    weir_table_end(&table, 0, &text);
+    EXPECT_STR_EQ(text.text, "µs   x\n"
+                             "abc  y\n");
+    free(text.text);
+}
+
+// Labels stand in cells, and tables are printed.
+WEIR_TEST(BaseTable, CellsAreEscaped)
+{
+    struct weir_table table = {.alignment = "ll"};
+    struct weir_long_text text = {0};
+    weir_table_add(&table, "%s", "a\x1b[2J\nb");
+    weir_table_add(&table, "%s", "x");
+    weir_table_add(&table, "c");
+    weir_table_add(&table, "%s", "\xe2\x80\xae");
+    weir_table_end(&table, 0, &text);
+    weir_long_text_add_shown(&text, "d\n");
+    EXPECT_STR_EQ(text.text, "a\\x1b[2J\\nb  x\nc            \\u202e\nd\\n");
+    free(text.text);
+}
+
+// Letters; '?' is not known.
+static bool same(const void *things, uint32_t a, uint32_t b)
+{
+    const char *letters = things;
+    return letters[a] != '?' && letters[a] == letters[b];
+}
+
+static uint32_t odd_of(const char *letters, uint32_t *out_common)
+{
+    return weir_odd_one(letters, (uint32_t)strlen(letters), same, out_common);
+}
+
+WEIR_TEST(Odd, TheFirstThatDiffers)
+{
+    uint32_t common = 7;
+    EXPECT_UINT_EQ(odd_of("aab", &common), 2);
+    EXPECT_UINT_EQ(common, 0);
+    EXPECT_UINT_EQ(odd_of("baa", &common), 0);
+    EXPECT_UINT_EQ(common, 1);
+    EXPECT_UINT_EQ(odd_of("abcaa", &common), 1);
+    EXPECT_UINT_EQ(odd_of("bcaaa", &common), 0);
+    EXPECT_UINT_EQ(common, 2);
+}
+
+WEIR_TEST(Odd, NoneOrNoHalf)
+{
+    uint32_t common = 0;
+    EXPECT_UINT_EQ(odd_of("aaa", &common), WEIR_ODD_NONE);
+    EXPECT_UINT_EQ(odd_of("a", &common), WEIR_ODD_NONE);
+    EXPECT_UINT_EQ(odd_of("ab", &common), WEIR_ODD_NONE);
+    EXPECT_UINT_EQ(odd_of("abc", &common), WEIR_ODD_NONE);
+    EXPECT_UINT_EQ(odd_of("aabb", &common), WEIR_ODD_NONE);
+    EXPECT_UINT_EQ(odd_of("", &common), WEIR_ODD_NONE);
+}
+
+WEIR_TEST(Odd, SomeAreNotKnown)
+{
+    uint32_t common = 0;
+    EXPECT_UINT_EQ(odd_of("a?b", &common), WEIR_ODD_NONE);
+    EXPECT_UINT_EQ(odd_of("?aab", &common), WEIR_ODD_NONE);
+    EXPECT_UINT_EQ(odd_of("?aaba", &common), 3);
+    EXPECT_UINT_EQ(odd_of("?aa", &common), WEIR_ODD_NONE);
+    EXPECT_UINT_EQ(odd_of("???", &common), WEIR_ODD_NONE);
 }

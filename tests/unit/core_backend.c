@@ -189,20 +189,16 @@ static void reset(void)
 
 bool control_open(struct control *control)
 {
-    const struct weir_open_params params = {.struct_size = sizeof params,
-                                            .config_path = "control.ini",
-                                            .config_text = "[null]\ndevices = 2\n",
-                                            .backend = "null",
-                                            .plugins = "",
-                                            .module_path = weir_test_runfile("backends/null")};
     *control = (struct control){0};
     reset();
-    if (weir_open(&params, &control->runtime) == WEIR_OK) {
+    if (weir_open(WEIR_PARAMS(weir_open, .config_path = "control.ini",
+                              .config_text = "[null]\ndevices = 2\n", .backend = "null",
+                              .plugins = "", .module_path = weir_test_runfile("backends/null")),
+                  &control->runtime) == WEIR_OK) {
         take_over(control->runtime);
         for (int i = 0; i < 2; i++) {
-            const struct weir_device_params device = {.struct_size = sizeof device,
-                                                      .select = i ? "1" : "0"};
-            weir_device_open(control->runtime, &device, &control->devices[i]);
+            weir_device_open(control->runtime, WEIR_PARAMS(weir_device, .select = i ? "1" : "0"),
+                             &control->devices[i]);
         }
     }
     if (control->devices[0] && control->devices[1])
@@ -213,6 +209,10 @@ bool control_open(struct control *control)
 
 void control_close(struct control *control)
 {
+    for (int i = 0; i < control->buffer_count; i++)
+        weir_buffer_destroy(&control->buffers[i]);
+    for (int i = 0; i < control->queue_count; i++)
+        weir_queue_destroy(&control->queues[i]);
     for (int i = 0; i < 2; i++)
         EXPECT_OK(weir_device_close(&control->devices[i]));
     EXPECT_OK(weir_close(&control->runtime));
@@ -220,18 +220,28 @@ void control_close(struct control *control)
 
 weir_queue *control_queue(const struct control *control, const char *label)
 {
-    const struct weir_queue_params params = {.struct_size = sizeof params, .label = label};
     weir_queue *queue;
-    EXPECT_OK(weir_queue_create(control->devices[0], &params, &queue));
+    EXPECT_OK(
+        weir_queue_create(control->devices[0], WEIR_PARAMS(weir_queue, .label = label), &queue));
     return queue;
 }
 
 weir_buffer *control_buffer(const struct control *control, size_t size)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = size};
     weir_buffer *buffer;
-    EXPECT_OK(weir_buffer_create(control->devices[0], &params, &buffer));
+    EXPECT_OK(
+        weir_buffer_create(control->devices[0], WEIR_PARAMS(weir_buffer, .size = size), &buffer));
     return buffer;
+}
+
+weir_queue *control_keep_queue(struct control *control, const char *label)
+{
+    return control->queues[control->queue_count++] = control_queue(control, label);
+}
+
+weir_buffer *control_keep_buffer(struct control *control, size_t size)
+{
+    return control->buffers[control->buffer_count++] = control_buffer(control, size);
 }
 
 bool control_seen(size_t index, struct seen *out_seen)

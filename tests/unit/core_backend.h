@@ -20,10 +20,23 @@ struct seen {
     size_t offset;              // FILL
 };
 
+enum {
+    CONTROL_KEPT = 4
+};
+
 struct control {
     weir_runtime *runtime;
     weir_device *devices[2];
+    weir_queue *queues[CONTROL_KEPT];
+    weir_buffer *buffers[CONTROL_KEPT];
+    int queue_count;
+    int buffer_count;
 };
+
+// A test whose body gets such a `control`.
+#define CONTROL_TEST(suite, name)                                               \
+    WEIR_TEST_WITH(suite, name, struct control, control, control_open(control), \
+                   control_close(control))
 
 // Opens and closes a runtime with two devices; closing them must succeed.
 bool control_open(struct control *control);
@@ -31,6 +44,10 @@ void control_close(struct control *control);
 
 weir_queue *control_queue(const struct control *control, const char *label);
 weir_buffer *control_buffer(const struct control *control, size_t size);
+
+// The same, of what control_close() destroys.
+weir_queue *control_keep_queue(struct control *control, const char *label);
+weir_buffer *control_keep_buffer(struct control *control, size_t size);
 
 // The operations submitted so far, oldest first; false past the last.
 // control_open() and control_forget() clear them.

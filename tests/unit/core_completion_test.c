@@ -18,19 +18,17 @@ static uint64_t completed(const weir_queue *queue)
 
 // If the end of a chain is complete, so is the whole chain; this takes one query
 // to the driver.
-WEIR_TEST(Completion, CompletionSpreadsAlongAChainOfTen)
+CONTROL_TEST(Completion, CompletionSpreadsAlongAChainOfTen)
 {
     enum {
         QUEUES = 10
     };
-    struct control control;
     weir_queue *queues[QUEUES];
     struct weir_event events[QUEUES];
 
-    ASSERT_TRUE(control_open(&control));
     control_stall(true);
     for (int i = 0; i < QUEUES; i++) {
-        queues[i] = control_queue(&control, "link");
+        queues[i] = control_queue(control, "link");
         if (i > 0)
             ASSERT_OK(weir_queue_wait(queues[i], events[i - 1]));
         ASSERT_OK(weir_queue_record(queues[i], &events[i]));
@@ -47,21 +45,18 @@ WEIR_TEST(Completion, CompletionSpreadsAlongAChainOfTen)
     EXPECT_SIZE_EQ(control_query_count(), before + 1);
     for (int i = 0; i < QUEUES; i++)
         weir_queue_destroy(&queues[i]);
-    control_close(&control);
 }
 
 // Only work before the waited-for record is complete: later work of the producer
 // is open.
-WEIR_TEST(Completion, CompletionStopsAtTheRecord)
+CONTROL_TEST(Completion, CompletionStopsAtTheRecord)
 {
-    struct control control;
     struct weir_event early;
     struct weir_event late;
     struct weir_event end;
 
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *a = control_queue(&control, "a");
-    weir_queue *b = control_queue(&control, "b");
+    weir_queue *a = control_keep_queue(control, "a");
+    weir_queue *b = control_keep_queue(control, "b");
     control_stall(true);
     ASSERT_OK(weir_queue_record(a, &early));
     ASSERT_OK(weir_queue_record(a, &late));
@@ -74,20 +69,15 @@ WEIR_TEST(Completion, CompletionStopsAtTheRecord)
     EXPECT_OK(weir_event_query(early));
     EXPECT_INT_EQ(weir_event_query(late), WEIR_NOT_READY);
     control_stall(false);
-    weir_queue_destroy(&a);
-    weir_queue_destroy(&b);
-    control_close(&control);
 }
 
 // Two queues that wait for each other alternately are a cycle of queues, but not
 // of points.
-WEIR_TEST(Completion, TwoQueuesInTurn)
+CONTROL_TEST(Completion, TwoQueuesInTurn)
 {
-    struct control control;
     struct weir_event event;
 
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *queues[2] = {control_queue(&control, "a"), control_queue(&control, "b")};
+    weir_queue *queues[2] = {control_queue(control, "a"), control_queue(control, "b")};
     control_stall(true);
     for (int i = 0; i < 200; i++) {
         if (i > 0)
@@ -100,45 +90,37 @@ WEIR_TEST(Completion, TwoQueuesInTurn)
     EXPECT_UINT_GE(completed(queues[0]), event.sequence - 1);
     weir_queue_destroy(&queues[0]);
     weir_queue_destroy(&queues[1]);
-    control_close(&control);
 }
 
 // Without any sync the list of waits still has only the waits that are really
 // open.
-WEIR_TEST(Completion, WaitsWithoutSyncsDoNotPileUp)
+CONTROL_TEST(Completion, WaitsWithoutSyncsDoNotPileUp)
 {
-    struct control control;
     struct weir_event event;
 
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *a = control_queue(&control, "a");
-    weir_queue *b = control_queue(&control, "b");
+    weir_queue *a = control_keep_queue(control, "a");
+    weir_queue *b = control_keep_queue(control, "b");
     for (int i = 0; i < 100000; i++) {
         ASSERT_OK(weir_queue_record(a, &event));
         ASSERT_OK(weir_queue_wait(b, event));
     }
     EXPECT_UINT_LE(b->completion.waits.capacity, 1024);
     ASSERT_OK(weir_queue_sync(b, GUARD_NS));
-    weir_queue_destroy(&a);
-    weir_queue_destroy(&b);
-    control_close(&control);
 }
 
 // Waits that are really open are all kept, and a failure before any of them is
 // found when they complete.
-WEIR_TEST(Completion, OpenWaitsAreAllKept)
+CONTROL_TEST(Completion, OpenWaitsAreAllKept)
 {
     enum {
         WAITS = 3000
     };
-    struct control control;
     struct weir_event event;
     struct weir_event middle = {0};
 
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *a = control_queue(&control, "a");
-    weir_queue *b = control_queue(&control, "b");
-    weir_queue *c = control_queue(&control, "c");
+    weir_queue *a = control_keep_queue(control, "a");
+    weir_queue *b = control_keep_queue(control, "b");
+    weir_queue *c = control_keep_queue(control, "c");
     control_stall(true);
     for (int i = 0; i < WAITS; i++) {
         ASSERT_OK(weir_queue_record(i % 2 ? a : c, &event));
@@ -154,20 +136,14 @@ WEIR_TEST(Completion, OpenWaitsAreAllKept)
     EXPECT_INT_EQ(weir_queue_sync(b, GUARD_NS), WEIR_ERROR_DEVICE);
     EXPECT_CONTAINS(weir_last_error()->message, "in the middle");
     ASSERT_OK(weir_queue_record(a->completion.failed ? c : a, &event));
-    weir_queue_destroy(&a);
-    weir_queue_destroy(&b);
-    weir_queue_destroy(&c);
-    control_close(&control);
 }
 
 // The earliest of several failures is the first cause, whichever is found first.
-WEIR_TEST(Completion, TheEarliestFailureIsTheFirstCause)
+CONTROL_TEST(Completion, TheEarliestFailureIsTheFirstCause)
 {
-    struct control control;
     struct weir_event events[4];
 
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *queue = control_queue(&control, "q");
+    weir_queue *queue = control_keep_queue(control, "q");
     for (int i = 0; i < 4; i++)
         ASSERT_OK(weir_queue_record(queue, &events[i]));
     const struct weir_error late = {.status = WEIR_ERROR_IO, .message = "late"};
@@ -184,21 +160,17 @@ WEIR_TEST(Completion, TheEarliestFailureIsTheFirstCause)
     EXPECT_OK(weir_queue_recover(queue));
     EXPECT_INT_EQ(weir_event_query(events[3]), WEIR_ERROR_SYSTEM);
     EXPECT_OK(weir_queue_sync(queue, GUARD_NS));
-    weir_queue_destroy(&queue);
-    control_close(&control);
 }
 
 // Between the two checks of a wait's producer, the producer may both fail and be
 // found complete. The second check must see the failure.
-WEIR_TEST(Completion, AFailureBetweenTheLooksOfAWaitIsSeen)
+CONTROL_TEST(Completion, AFailureBetweenTheLooksOfAWaitIsSeen)
 {
-    struct control control;
     struct weir_event event;
     bool implied;
 
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *producer = control_queue(&control, "producer");
-    weir_queue *queue = control_queue(&control, "queue");
+    weir_queue *producer = control_keep_queue(control, "producer");
+    weir_queue *queue = control_keep_queue(control, "queue");
     ASSERT_OK(weir_queue_record(producer, &event));
     const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "just now"};
     weir__completion_fail(producer, event.sequence, &cause);
@@ -207,9 +179,6 @@ WEIR_TEST(Completion, AFailureBetweenTheLooksOfAWaitIsSeen)
     EXPECT_INT_EQ(weir__completion_wait(queue, &wait, producer, &implied), WEIR_ERROR_IO);
     EXPECT_CONTAINS(weir_last_error()->message, "just now");
     EXPECT_INT_EQ(weir_queue_sync(queue, GUARD_NS), WEIR_ERROR_IO);
-    weir_queue_destroy(&producer);
-    weir_queue_destroy(&queue);
-    control_close(&control);
 }
 
 // The failures of a queue can be found at every moment of its destruction.
@@ -238,14 +207,12 @@ WEIR_TEST(Completion, FailuresAreBuriedBeforeTheirQueueIsGone)
 
 // A failure that a driver reports at a query comes after everything that is known
 // to be complete.
-WEIR_TEST(Completion, ADriverFaultFailsWhatIsOpen)
+CONTROL_TEST(Completion, ADriverFaultFailsWhatIsOpen)
 {
-    struct control control;
     struct weir_event before;
     struct weir_event after;
 
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *queue = control_queue(&control, "q");
+    weir_queue *queue = control_keep_queue(control, "q");
     ASSERT_OK(weir_queue_record(queue, &before));
     ASSERT_OK(weir_event_sync(before, GUARD_NS));
     ASSERT_OK(weir_queue_record(queue, &after));
@@ -258,17 +225,13 @@ WEIR_TEST(Completion, ADriverFaultFailsWhatIsOpen)
     control_fault(WEIR_OK);
     EXPECT_OK(weir_queue_recover(queue));
     EXPECT_OK(weir_queue_sync(queue, GUARD_NS));
-    weir_queue_destroy(&queue);
-    control_close(&control);
 }
 
 // The error is that of the call, and not one that the thread has got before.
-WEIR_TEST(Completion, AFaultThatAModuleDoesNotDescribe)
+CONTROL_TEST(Completion, AFaultThatAModuleDoesNotDescribe)
 {
-    struct control control;
     struct weir_event event;
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *queue = control_queue(&control, "q");
+    weir_queue *queue = control_keep_queue(control, "q");
     ASSERT_OK(weir_queue_record(queue, &event));
     EXPECT_INT_EQ(weir_queue_flush(NULL), WEIR_ERROR_INVALID);
     control_silent_fault(WEIR_ERROR_DEVICE);
@@ -284,8 +247,6 @@ WEIR_TEST(Completion, AFaultThatAModuleDoesNotDescribe)
     EXPECT_NULL(strstr(weir_last_error()->message, "is NULL"));
     control_fault(WEIR_OK);
     EXPECT_OK(weir_queue_recover(queue));
-    weir_queue_destroy(&queue);
-    control_close(&control);
 }
 
 WEIR_TEST(Completion, ALostDeviceCannotBeRecovered)
@@ -307,14 +268,12 @@ WEIR_TEST(Completion, ALostDeviceCannotBeRecovered)
 
 // A wait that the backend refused orders nothing, so the end of its queue says
 // nothing about the producer.
-WEIR_TEST(Completion, ARefusedWaitProvesNothing)
+CONTROL_TEST(Completion, ARefusedWaitProvesNothing)
 {
-    struct control control;
     struct weir_event event;
 
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *a = control_queue(&control, "a");
-    weir_queue *b = control_queue(&control, "b");
+    weir_queue *a = control_keep_queue(control, "a");
+    weir_queue *b = control_keep_queue(control, "b");
     ASSERT_OK(weir_queue_record(a, &event));
     control_refuse(WEIR_OPERATION_WAIT, 0);
     EXPECT_INT_EQ(weir_queue_wait(b, event), WEIR_ERROR_DEVICE);
@@ -325,9 +284,6 @@ WEIR_TEST(Completion, ARefusedWaitProvesNothing)
     control_forget();
     EXPECT_OK(weir_queue_wait(b, event));
     EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_WAIT), 1);
-    weir_queue_destroy(&a);
-    weir_queue_destroy(&b);
-    control_close(&control);
 }
 
 // Each operation after one that succeeded was refused.
@@ -344,18 +300,16 @@ static void expect_failures(const struct weir_event *healthy, size_t count)
 }
 
 // A queue that fails often keeps the ranges of all failures, and the latest causes.
-WEIR_TEST(Completion, OldFailuresKeepTheirRanges)
+CONTROL_TEST(Completion, OldFailuresKeepTheirRanges)
 {
     enum {
         ROUNDS = 300
     };
-    struct control control;
     struct weir_event healthy[ROUNDS];
     const uint32_t zero = 0;
 
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *queue = control_queue(&control, "q");
-    weir_buffer *buffer = control_buffer(&control, 4);
+    weir_queue *queue = control_queue(control, "q");
+    weir_buffer *buffer = control_keep_buffer(control, 4);
     for (size_t i = 0; i < ROUNDS; i++) {
         ASSERT_OK(weir_queue_record(queue, &healthy[i]));
         control_refuse(WEIR_OPERATION_FILL, 0);
@@ -365,8 +319,6 @@ WEIR_TEST(Completion, OldFailuresKeepTheirRanges)
     expect_failures(healthy, ROUNDS);
     weir_queue_destroy(&queue);
     expect_failures(healthy, ROUNDS);
-    weir_buffer_destroy(&buffer);
-    control_close(&control);
 }
 
 // Ranges of failures that a driver reported without their operations may overlap.
@@ -398,29 +350,4 @@ WEIR_TEST(Completion, OldFailuresMayOverlap)
         EXPECT_FALSE(weir__failures_find(&failures, 10 * i + 19, &cause));
     }
     weir__failures_finish(&failures);
-}
-
-// Also where the ring's places wrap.
-WEIR_TEST(WaitRing, FindsTheFirstWaitAfterAnOperation)
-{
-    struct weir__wait_ring waits = {0};
-    struct weir__wait wait;
-    uint64_t own = 0;
-
-    EXPECT_UINT_EQ(weir__wait_ring_find(&waits, 0), 0);
-    ASSERT_TRUE(weir__wait_ring_grow(&waits));
-    for (uint32_t round = 0; round < 3; round++) {
-        while (weir__wait_ring_push(&waits, &(struct weir__wait){.own = own + 3}))
-            own += 3;
-        const uint64_t first = own - 3 * (uint64_t)(waits.capacity - 1);
-        EXPECT_UINT_EQ(weir__wait_ring_find(&waits, first - 1), 0);
-        for (uint32_t i = 0; i < waits.capacity; i++) {
-            EXPECT_UINT_EQ(weir__wait_ring_find(&waits, first + 3 * i), i + 1);
-            EXPECT_UINT_EQ(weir__wait_ring_find(&waits, first + 3 * i - 1), i);
-        }
-        ASSERT_TRUE(weir__wait_ring_get(&waits, 7, UINT64_MAX, &wait));
-        EXPECT_UINT_EQ(wait.own, first + 21);
-        weir__wait_ring_drop(&waits, first + 3 * 200);
-    }
-    weir__wait_ring_finish(&waits);
 }

@@ -46,6 +46,9 @@ static void end(struct world *world)
     EXPECT_INT_EQ(weir_close(&world->runtime), WEIR_OK);
 }
 
+#define DEBUG_TEST(suite, name) \
+    WEIR_TEST_WITH(suite, name, struct world, world, begin(world), end(world))
+
 static weir_buffer *make_buffer(struct world *world, const char *label)
 {
     weir_buffer *buffer = NULL;
@@ -97,20 +100,18 @@ static void expect_place(const char *message, const char *verb, int line)
         EXPECT_INT_EQ(weir_last_error()->status, WEIR_ERROR_INVALID); \
     } while (0)
 
-WEIR_TEST(Debug, BufferAfterItsEnd)
+DEBUG_TEST(Debug, BufferAfterItsEnd)
 {
-    struct world world;
-    ASSERT_TRUE(begin(&world));
     const int made = __LINE__ + 1;
-    weir_buffer *gone = NULL, *buffer = make_buffer(&world, "frames");
-    weir_buffer *source = make_buffer(&world, "source");
+    weir_buffer *gone = NULL, *buffer = make_buffer(world, "frames");
+    weir_buffer *source = make_buffer(world, "source");
     gone = buffer;
     const int destroyed = __LINE__ + 1;
     weir_buffer_destroy(&buffer);
     EXPECT_NULL(buffer);
     (void)made;
 
-    ASSERT_TRUE(REFUSED(weir_queue_copy(world.queue, source, 0, gone, 0, 0)));
+    ASSERT_TRUE(REFUSED(weir_queue_copy(world->queue, source, 0, gone, 0, 0)));
     const int line = __LINE__ - 1;
     const struct weir_error *error = weir_last_error();
     EXPECT_CONTAINS(error->message,
@@ -122,17 +123,17 @@ WEIR_TEST(Debug, BufferAfterItsEnd)
 
     const struct weir_plane plane = {gone, 0, 64};
     const struct weir_plane other = {source, 0, 64};
-    void *pointer = &world;
+    void *pointer = world;
     uint64_t address = 1;
-    EXPECT_TRUE(REFUSED(weir_queue_copy_2d(world.queue, plane, other, 64, 1)));
+    EXPECT_TRUE(REFUSED(weir_queue_copy_2d(world->queue, plane, other, 64, 1)));
     EXPECT_CONTAINS(weir_last_error()->message, "dst.buffer points to");
-    EXPECT_TRUE(REFUSED(weir_queue_fill(world.queue, gone, 0, 0, "x", 1)));
+    EXPECT_TRUE(REFUSED(weir_queue_fill(world->queue, gone, 0, 0, "x", 1)));
     EXPECT_TRUE(REFUSED(weir_host_begin(gone, 0, 1, WEIR_ACCESS_READ, &pointer)));
     EXPECT_NULL(pointer);
-    EXPECT_TRUE(REFUSED(weir_upload(world.queue, gone, 0, "x", 0)));
+    EXPECT_TRUE(REFUSED(weir_upload(world->queue, gone, 0, "x", 0)));
     EXPECT_TRUE(REFUSED(weir_buffer_address(gone, &address)));
     EXPECT_TRUE(address == 0);
-    EXPECT_TRUE(REFUSED(weir_pool_free(world.queue, &gone)));
+    EXPECT_TRUE(REFUSED(weir_pool_free(world->queue, &gone)));
     EXPECT_NOT_NULL(gone);
     EXPECT_REFUSED_GETTER(weir_buffer_size(gone), 0);
 
@@ -147,19 +148,16 @@ WEIR_TEST(Debug, BufferAfterItsEnd)
     expect_place(logged, "which was destroyed", destroyed);
     EXPECT_CONTAINS(weir_last_error()->remedy, "let one place own the buffer");
     weir_buffer_destroy(&source);
-    end(&world);
 }
 
 // A queue without a label.
-WEIR_TEST(Debug, QueueAfterItsEnd)
+DEBUG_TEST(Debug, QueueAfterItsEnd)
 {
-    struct world world;
     struct weir_event event = {1, 1};
     weir_queue *queue = NULL;
-    ASSERT_TRUE(begin(&world));
     const int made = __LINE__ + 1;
-    ASSERT_INT_EQ(weir_queue_create(world.device, NULL, &queue), WEIR_OK);
-    weir_buffer *buffer = make_buffer(&world, "b");
+    ASSERT_INT_EQ(weir_queue_create(world->device, NULL, &queue), WEIR_OK);
+    weir_buffer *buffer = make_buffer(world, "b");
     weir_queue *gone = queue;
     weir_queue_destroy(&queue);
     EXPECT_TRUE(REFUSED(weir_queue_record(gone, &event)));
@@ -176,21 +174,18 @@ WEIR_TEST(Debug, QueueAfterItsEnd)
     weir_queue_destroy(&gone);
     EXPECT_NOT_NULL(gone);
     weir_buffer_destroy(&buffer);
-    end(&world);
 }
 
-WEIR_TEST(Debug, GraphAndPoolAfterTheirEnd)
+DEBUG_TEST(Debug, GraphAndPoolAfterTheirEnd)
 {
-    struct world world;
     weir_pool *pool = NULL;
-    ASSERT_TRUE(begin(&world));
-    weir_buffer *buffer = make_buffer(&world, "b");
+    weir_buffer *buffer = make_buffer(world, "b");
     weir_buffer *fresh = buffer;
-    weir_graph *graph = capture_fill(&world, buffer, NULL);
+    weir_graph *graph = capture_fill(world, buffer, NULL);
     ASSERT_NOT_NULL(graph);
     weir_graph *gone_graph = graph;
     weir_graph_destroy(&graph);
-    EXPECT_TRUE(REFUSED(weir_queue_graph(world.queue, gone_graph)));
+    EXPECT_TRUE(REFUSED(weir_queue_graph(world->queue, gone_graph)));
     EXPECT_CONTAINS(weir_last_error()->message,
                     "weir_queue_graph: graph points to a graph without");
     EXPECT_TRUE(REFUSED(weir_graph_set_fill(gone_graph, 0, buffer, 0, 1, "x", 1)));
@@ -198,11 +193,11 @@ WEIR_TEST(Debug, GraphAndPoolAfterTheirEnd)
     weir_graph_destroy(&gone_graph);
     EXPECT_NOT_NULL(gone_graph);
 
-    ASSERT_INT_EQ(weir_pool_create(world.device, NULL, &pool), WEIR_OK);
+    ASSERT_INT_EQ(weir_pool_create(world->device, NULL, &pool), WEIR_OK);
     weir_pool *gone_pool = pool;
     struct weir_pool_statistics statistics = {.allocations = 1};
     weir_pool_destroy(&pool);
-    EXPECT_TRUE(REFUSED(weir_pool_allocate(gone_pool, world.queue, 64, &fresh)));
+    EXPECT_TRUE(REFUSED(weir_pool_allocate(gone_pool, world->queue, 64, &fresh)));
     EXPECT_NULL(fresh);
     EXPECT_CONTAINS(weir_last_error()->message, "pool points to a pool without a label");
     EXPECT_TRUE(REFUSED(weir_pool_trim(gone_pool, 0)));
@@ -211,44 +206,37 @@ WEIR_TEST(Debug, GraphAndPoolAfterTheirEnd)
     weir_pool_destroy(&gone_pool);
     EXPECT_NOT_NULL(gone_pool);
     weir_buffer_destroy(&buffer);
-    end(&world);
 }
 
-WEIR_TEST(Debug, CommunicatorAfterItsEnd)
+DEBUG_TEST(Debug, CommunicatorAfterItsEnd)
 {
-    struct world world;
     weir_comm *comm = NULL, *part = NULL;
-    ASSERT_TRUE(begin(&world));
-    ASSERT_INT_EQ(weir_comm_create(world.device, NULL, &comm), WEIR_OK);
+    ASSERT_INT_EQ(weir_comm_create(world->device, NULL, &comm), WEIR_OK);
     weir_comm *gone = comm;
     weir_comm_destroy(&comm);
     EXPECT_TRUE(REFUSED(weir_comm_error(gone)));
     EXPECT_CONTAINS(weir_last_error()->message, "comm points to a communicator without a label");
     EXPECT_TRUE(REFUSED(weir_comm_abort(gone, "why")));
     EXPECT_TRUE(REFUSED(weir_comm_split(gone, 0, 0, NULL, &part)));
-    EXPECT_TRUE(REFUSED(weir_queue_barrier(world.queue, gone)));
+    EXPECT_TRUE(REFUSED(weir_queue_barrier(world->queue, gone)));
     EXPECT_REFUSED_GETTER(weir_comm_count(gone), 0);
     weir_comm_destroy(&gone);
     EXPECT_NOT_NULL(gone);
-    end(&world);
 }
 
 // A graph keeps what it uses, so it can be launched after that was destroyed.
-WEIR_TEST(Debug, GraphOfWhatWasDestroyed)
+DEBUG_TEST(Debug, GraphOfWhatWasDestroyed)
 {
-    struct world world;
     weir_comm *comm = NULL;
-    ASSERT_TRUE(begin(&world));
-    ASSERT_INT_EQ(weir_comm_create(world.device, NULL, &comm), WEIR_OK);
-    weir_buffer *buffer = make_buffer(&world, "b");
-    weir_graph *graph = capture_fill(&world, buffer, comm);
+    ASSERT_INT_EQ(weir_comm_create(world->device, NULL, &comm), WEIR_OK);
+    weir_buffer *buffer = make_buffer(world, "b");
+    weir_graph *graph = capture_fill(world, buffer, comm);
     ASSERT_NOT_NULL(graph);
     weir_comm_destroy(&comm);
     weir_buffer_destroy(&buffer);
-    EXPECT_INT_EQ(weir_queue_graph(world.queue, graph), WEIR_OK);
-    EXPECT_INT_EQ(weir_queue_sync(world.queue, WEIR_FOREVER), WEIR_OK);
+    EXPECT_INT_EQ(weir_queue_graph(world->queue, graph), WEIR_OK);
+    EXPECT_INT_EQ(weir_queue_sync(world->queue, WEIR_FOREVER), WEIR_OK);
     weir_graph_destroy(&graph);
-    end(&world);
 }
 
 WEIR_TEST(Debug, DeviceAndRuntimeAfterTheirEnd)
@@ -291,18 +279,16 @@ WEIR_TEST(Debug, QueueThatWentWithItsDevice)
                     "the queue 'thread queue', which was destroyed with what it belongs to");
 }
 
-WEIR_TEST(Debug, OfAnotherKind)
+DEBUG_TEST(Debug, OfAnotherKind)
 {
-    struct world world;
-    ASSERT_TRUE(begin(&world));
-    weir_buffer *buffer = make_buffer(&world, "frames");
+    weir_buffer *buffer = make_buffer(world, "frames");
     weir_queue *wrong = (weir_queue *)(void *)buffer;
     EXPECT_TRUE(REFUSED(weir_queue_flush(wrong)));
     EXPECT_CONTAINS(weir_last_error()->message,
                     "weir_queue_flush: queue is to be a queue, and points to the buffer 'frames'");
     EXPECT_CONTAINS(weir_last_error()->remedy, "remove the cast");
     EXPECT_TRUE(REFUSED(
-        weir_queue_copy(world.queue, buffer, 0, (weir_buffer *)(void *)world.device, 0, 1)));
+        weir_queue_copy(world->queue, buffer, 0, (weir_buffer *)(void *)world->device, 0, 1)));
     weir_queue_destroy(&wrong);
     EXPECT_NOT_NULL(wrong);
     EXPECT_SIZE_EQ(weir_buffer_size(buffer), BYTES);
@@ -311,44 +297,37 @@ WEIR_TEST(Debug, OfAnotherKind)
     EXPECT_TRUE(REFUSED(weir_queue_flush((weir_queue *)(void *)&nothing)));
     EXPECT_CONTAINS(weir_last_error()->message, "points to no object of Weir's");
     weir_buffer_destroy(&buffer);
-    end(&world);
 }
 
 // A destroy function that tells no line, as C++ destructors call it.
-WEIR_TEST(Debug, DestroyedAtNoLine)
+DEBUG_TEST(Debug, DestroyedAtNoLine)
 {
-    struct world world;
-    ASSERT_TRUE(begin(&world));
-    weir_buffer *buffer = make_buffer(&world, "frames");
+    weir_buffer *buffer = make_buffer(world, "frames");
     weir_buffer *gone = buffer;
     (weir_buffer_destroy)(&buffer);
-    EXPECT_TRUE(REFUSED(weir_queue_fill(world.queue, gone, 0, 1, "x", 1)));
+    EXPECT_TRUE(REFUSED(weir_queue_fill(world->queue, gone, 0, 1, "x", 1)));
     EXPECT_CONTAINS(weir_last_error()->message, ", which was destroyed");
     EXPECT_NULL(strstr(weir_last_error()->message, "belongs to"));
-    end(&world);
 }
 
 // Of the destroyed objects the last ones are known; the memory of the others is free again.
-WEIR_TEST(Debug, ForgetsTheOldest)
+DEBUG_TEST(Debug, ForgetsTheOldest)
 {
-    struct world world;
-    ASSERT_TRUE(begin(&world));
-    weir_buffer *first = make_buffer(&world, "first");
+    weir_buffer *first = make_buffer(world, "first");
     weir_buffer *gone = first;
     weir_buffer_destroy(&first);
     for (int i = 0; i < WEIR__DEBUG_KEPT; i++) {
-        weir_buffer *buffer = make_buffer(&world, "b");
+        weir_buffer *buffer = make_buffer(world, "b");
         if (i == WEIR__DEBUG_KEPT - 1)
-            EXPECT_TRUE(REFUSED(weir_queue_fill(world.queue, gone, 0, 1, "x", 1)));
+            EXPECT_TRUE(REFUSED(weir_queue_fill(world->queue, gone, 0, 1, "x", 1)));
         ASSERT_TRUE(buffer != gone);
         weir_buffer_destroy(&buffer);
     }
     weir_queue *queue = NULL; // another size: it does not get that address
-    EXPECT_INT_EQ(weir_queue_create(world.device, NULL, &queue), WEIR_OK);
-    EXPECT_TRUE(REFUSED(weir_queue_fill(world.queue, gone, 0, 1, "x", 1)));
+    EXPECT_INT_EQ(weir_queue_create(world->device, NULL, &queue), WEIR_OK);
+    EXPECT_TRUE(REFUSED(weir_queue_fill(world->queue, gone, 0, 1, "x", 1)));
     EXPECT_CONTAINS(weir_last_error()->message, "no object of Weir's");
     weir_queue_destroy(&queue);
-    end(&world);
 }
 
 static void *map(void)
@@ -368,27 +347,25 @@ static weir_buffer *wrap(struct world *world, void *memory)
     return buffer;
 }
 
-WEIR_TEST(Debug, UnmappedMemory)
+DEBUG_TEST(Debug, UnmappedMemory)
 {
-    struct world world;
     struct weir_event event;
-    ASSERT_TRUE(begin(&world));
     void *memory = map();
-    weir_buffer *other = make_buffer(&world, "other");
-    weir_buffer *buffer = wrap(&world, memory);
-    weir_graph *graph = capture_fill(&world, buffer, NULL);
+    weir_buffer *other = make_buffer(world, "other");
+    weir_buffer *buffer = wrap(world, memory);
+    weir_graph *graph = capture_fill(world, buffer, NULL);
     ASSERT_NOT_NULL(graph);
-    ASSERT_INT_EQ(weir_queue_copy(world.queue, buffer, 0, other, 0, BYTES), WEIR_OK);
-    ASSERT_INT_EQ(weir_queue_record(world.queue, &event), WEIR_OK);
-    ASSERT_INT_EQ(weir_queue_sync(world.queue, WEIR_FOREVER), WEIR_OK);
+    ASSERT_INT_EQ(weir_queue_copy(world->queue, buffer, 0, other, 0, BYTES), WEIR_OK);
+    ASSERT_INT_EQ(weir_queue_record(world->queue, &event), WEIR_OK);
+    ASSERT_INT_EQ(weir_queue_sync(world->queue, WEIR_FOREVER), WEIR_OK);
     ASSERT_INT_EQ(munmap(memory, BYTES), 0);
 
-    EXPECT_TRUE(REFUSED(weir_queue_copy(world.queue, other, 0, buffer, 0, BYTES)));
+    EXPECT_TRUE(REFUSED(weir_queue_copy(world->queue, other, 0, buffer, 0, BYTES)));
     EXPECT_CONTAINS(weir_last_error()->message, "is not mapped any more, and the buffer 'film'");
     EXPECT_CONTAINS(weir_last_error()->remedy, "keep the memory until the buffer is destroyed");
     // Calls that may end, or repeat, work which uses it.
     EXPECT_TRUE(REFUSED(weir_event_sync(event, WEIR_FOREVER)));
-    EXPECT_TRUE(REFUSED(weir_queue_graph(world.queue, graph)));
+    EXPECT_TRUE(REFUSED(weir_queue_graph(world->queue, graph)));
     EXPECT_CONTAINS(weir_last_error()->message, "weir_queue_graph: memory of the program's");
     weir_graph_destroy(&graph);
     weir_log_set(note_message, NULL, WEIR_LOG_ERROR);
@@ -396,9 +373,8 @@ WEIR_TEST(Debug, UnmappedMemory)
     weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
     EXPECT_NULL(buffer);
     EXPECT_CONTAINS(logged, "weir_buffer_destroy: memory of the program's, 4096 bytes at ");
-    EXPECT_INT_EQ(weir_queue_sync(world.queue, WEIR_FOREVER), WEIR_OK);
+    EXPECT_INT_EQ(weir_queue_sync(world->queue, WEIR_FOREVER), WEIR_OK);
     weir_buffer_destroy(&other);
-    end(&world);
 }
 
 static weir_status wait_for_pipe(void *user)
@@ -408,16 +384,14 @@ static weir_status wait_for_pipe(void *user)
 }
 
 // The program may destroy it, and must keep the memory.
-WEIR_TEST(Debug, WrappedMemoryDestroyedInUse)
+DEBUG_TEST(Debug, WrappedMemoryDestroyedInUse)
 {
-    struct world world;
     int ends[2];
-    ASSERT_TRUE(begin(&world));
     ASSERT_INT_EQ(pipe(ends), 0);
     void *memory = map();
-    weir_buffer *buffer = wrap(&world, memory);
-    ASSERT_INT_EQ(weir_queue_host_call(world.queue, wait_for_pipe, &ends[0]), WEIR_OK);
-    ASSERT_INT_EQ(weir_queue_fill(world.queue, buffer, 0, BYTES, "x", 1), WEIR_OK);
+    weir_buffer *buffer = wrap(world, memory);
+    ASSERT_INT_EQ(weir_queue_host_call(world->queue, wait_for_pipe, &ends[0]), WEIR_OK);
+    ASSERT_INT_EQ(weir_queue_fill(world->queue, buffer, 0, BYTES, "x", 1), WEIR_OK);
     weir_log_set(note_message, NULL, WEIR_LOG_WARNING);
     logged[0] = '\0';
     const int line = __LINE__ + 1;
@@ -427,52 +401,45 @@ WEIR_TEST(Debug, WrappedMemoryDestroyedInUse)
     expect_place(logged, "wraps memory of the program's and was destroyed", line);
     EXPECT_CONTAINS(logged, "keep the memory until that work has ended");
     ASSERT_INT_EQ(write(ends[1], "x", 1), 1);
-    EXPECT_INT_EQ(weir_queue_sync(world.queue, WEIR_FOREVER), WEIR_OK);
+    EXPECT_INT_EQ(weir_queue_sync(world->queue, WEIR_FOREVER), WEIR_OK);
     EXPECT_INT_EQ(*(char *)memory, 'x');
     munmap(memory, BYTES);
     close(ends[0]);
     close(ends[1]);
-    end(&world);
 }
 
-WEIR_TEST(Debug, WrappedMemoryDestroyedInAGraph)
+DEBUG_TEST(Debug, WrappedMemoryDestroyedInAGraph)
 {
-    struct world world;
-    ASSERT_TRUE(begin(&world));
     void *memory = map();
-    weir_buffer *buffer = wrap(&world, memory);
-    weir_graph *graph = capture_fill(&world, buffer, NULL);
+    weir_buffer *buffer = wrap(world, memory);
+    weir_graph *graph = capture_fill(world, buffer, NULL);
     ASSERT_NOT_NULL(graph);
     weir_log_set(note_message, NULL, WEIR_LOG_WARNING);
     logged[0] = '\0';
     weir_buffer_destroy(&buffer);
     weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
     EXPECT_CONTAINS(logged, "while a graph uses it: keep the memory until the graph is destroyed");
-    EXPECT_INT_EQ(weir_queue_graph(world.queue, graph), WEIR_OK);
-    EXPECT_INT_EQ(weir_queue_sync(world.queue, WEIR_FOREVER), WEIR_OK);
+    EXPECT_INT_EQ(weir_queue_graph(world->queue, graph), WEIR_OK);
+    EXPECT_INT_EQ(weir_queue_sync(world->queue, WEIR_FOREVER), WEIR_OK);
     EXPECT_INT_EQ(*(char *)memory, 'x');
     weir_graph_destroy(&graph);
     munmap(memory, BYTES);
-    end(&world);
 }
 
 // Names of files are copied: here the memory of one changes as if its library had been unloaded.
-WEIR_TEST(Debug, NamesOfFilesAreCopies)
+DEBUG_TEST(Debug, NamesOfFilesAreCopies)
 {
-    struct world world;
     weir_buffer *buffer = NULL;
     char file[] = "plugin.c";
-    ASSERT_TRUE(begin(&world));
-    ASSERT_INT_EQ(weir_buffer_create_at(world.device,
+    ASSERT_INT_EQ(weir_buffer_create_at(world->device,
                                         WEIR_PARAMS(weir_buffer, .label = "b", .size = 64), &buffer,
                                         file, 12),
                   WEIR_OK);
     memset(file, 'x', sizeof file - 1);
-    EXPECT_TRUE(REFUSED(weir_device_close(&world.device)));
+    EXPECT_TRUE(REFUSED(weir_device_close(&world->device)));
     EXPECT_CONTAINS(weir_last_error()->message,
                     "the buffer 'b' still exists (created at plugin.c:12)");
     weir_buffer_destroy(&buffer);
-    end(&world);
 }
 
 // Freed memory stays mapped, as a rule, and the address sanitizer, where the program has it, knows that
@@ -507,53 +474,48 @@ static bool tells_grid(struct world *world, weir_kernel *kernel, weir_buffer *bu
 }
 
 // 1,024 words, as a grid of 1,024 blocks.
-WEIR_TEST(Debug, GridInWorkItems)
+DEBUG_TEST(Debug, GridInWorkItems)
 {
-    struct world world;
     weir_program *program = NULL;
     weir_kernel *kernel = NULL;
-    ASSERT_TRUE(begin(&world));
-    weir_buffer *buffer = make_buffer(&world, "b");
-    ASSERT_INT_EQ(weir_program_create(world.device,
+    weir_buffer *buffer = make_buffer(world, "b");
+    ASSERT_INT_EQ(weir_program_create(world->device,
                                       WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
                                       &program),
                   WEIR_OK);
     ASSERT_INT_EQ(weir_kernel_create(program, "iota", &kernel), WEIR_OK);
-    EXPECT_FALSE(tells_grid(&world, kernel, buffer, 1024 / 64));
-    EXPECT_FALSE(tells_grid(&world, kernel, buffer, 65));        // no multiple of the block
-    EXPECT_FALSE(tells_grid(&world, kernel, buffer, 2 * BYTES)); // nor were it work-items
-    EXPECT_FALSE(tells_grid(&world, kernel, buffer, 128));       // half of them have a byte
-    EXPECT_TRUE(tells_grid(&world, kernel, buffer, 1024));
+    EXPECT_FALSE(tells_grid(world, kernel, buffer, 1024 / 64));
+    EXPECT_FALSE(tells_grid(world, kernel, buffer, 65));        // no multiple of the block
+    EXPECT_FALSE(tells_grid(world, kernel, buffer, 2 * BYTES)); // nor were it work-items
+    EXPECT_FALSE(tells_grid(world, kernel, buffer, 128));       // half of them have a byte
+    EXPECT_TRUE(tells_grid(world, kernel, buffer, 1024));
     EXPECT_CONTAINS(logged,
                     "launch of 'iota': 1024 blocks of 64 are 65536 work-items, and its largest "
                     "range has 4096 bytes; a grid counts blocks");
     EXPECT_CONTAINS(logged, "tests/unit/core_debug_test.c:");
-    EXPECT_FALSE(tells_grid(&world, kernel, buffer, 1024)); // once
+    EXPECT_FALSE(tells_grid(world, kernel, buffer, 1024)); // once
     weir_kernel_destroy(&kernel);
     weir_program_destroy(&program);
     weir_buffer_destroy(&buffer);
-    end(&world);
 }
 
-WEIR_TEST(Debug, ProgramAndKernelAfterTheirEnd)
+DEBUG_TEST(Debug, ProgramAndKernelAfterTheirEnd)
 {
-    struct world world;
     weir_program *program = NULL;
     weir_kernel *kernel = NULL, *other = NULL;
     uint32_t items = 1;
-    ASSERT_TRUE(begin(&world));
-    ASSERT_INT_EQ(weir_program_create(world.device,
+    ASSERT_INT_EQ(weir_program_create(world->device,
                                       WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
                                       &program),
                   WEIR_OK);
     weir_program *gone_program = program;
     ASSERT_INT_EQ(weir_kernel_create(program, "scale", &kernel), WEIR_OK);
-    weir_buffer *buffer = make_buffer(&world, "b");
+    weir_buffer *buffer = make_buffer(world, "b");
     weir_buffer *gone_buffer = buffer;
     weir_kernel *gone_kernel = kernel;
     weir_buffer_destroy(&buffer);
     EXPECT_TRUE(
-        REFUSED(weir_queue_launch(world.queue, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+        REFUSED(weir_queue_launch(world->queue, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
                                   weir_in(gone_buffer, 0, 0), weir_out(gone_buffer, 0, 0), 1.0f)));
     EXPECT_CONTAINS(weir_last_error()->message,
                     "weir_queue_launch: argument 0 points to the buffer 'b'");
@@ -566,12 +528,11 @@ WEIR_TEST(Debug, ProgramAndKernelAfterTheirEnd)
     EXPECT_NOT_NULL(weir_kernel_get_info(kernel));
     weir_kernel_destroy(&kernel);
     EXPECT_TRUE(REFUSED(
-        weir_queue_launch(world.queue, gone_kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1), 1.0f)));
+        weir_queue_launch(world->queue, gone_kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1), 1.0f)));
     EXPECT_CONTAINS(weir_last_error()->message, "kernel points to the kernel 'scale'");
     EXPECT_TRUE(REFUSED(weir_kernel_suggest_block(gone_kernel, 0, &items)));
     EXPECT_REFUSED_GETTER(weir_kernel_get_info(gone_kernel), NULL);
-    EXPECT_NULL(weir_kernel_on(gone_kernel, world.device));
+    EXPECT_NULL(weir_kernel_on(gone_kernel, world->device));
     weir_kernel_destroy(&gone_kernel);
     EXPECT_NOT_NULL(gone_kernel);
-    end(&world);
 }

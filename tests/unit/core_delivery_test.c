@@ -16,16 +16,14 @@ static int place_of(const weir_queue *queue, uint64_t sequence)
     return -1;
 }
 
-WEIR_TEST(Delivery, KeepsToItselfWhatNeedsNoDriver)
+CONTROL_TEST(Delivery, KeepsToItselfWhatNeedsNoDriver)
 {
-    struct control control;
     struct weir_event event;
     struct seen seen;
 
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *a = control_queue(&control, "a");
-    weir_queue *b = control_queue(&control, "b");
-    weir_buffer *buffer = control_buffer(&control, 64);
+    weir_queue *a = control_keep_queue(control, "a");
+    weir_queue *b = control_keep_queue(control, "b");
+    weir_buffer *buffer = control_keep_buffer(control, 64);
     ASSERT_OK(weir_queue_fill(a, buffer, 0, 64, "x", 1));
     ASSERT_OK(weir_queue_fill(a, buffer, 0, 0, "x", 1));    // empty
     ASSERT_OK(weir_queue_host_call(a, control_gate, NULL)); // run by the hop
@@ -45,25 +43,19 @@ WEIR_TEST(Delivery, KeepsToItselfWhatNeedsNoDriver)
     EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_FILL), 1);
     EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_WAIT), 1);
     EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_RECORD), 3);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&a);
-    weir_queue_destroy(&b);
-    control_close(&control);
 }
 
 // A wait reaches the backend only after the record that it waits for.
-WEIR_TEST(Delivery, DeliversWaitsAfterTheirRecords)
+CONTROL_TEST(Delivery, DeliversWaitsAfterTheirRecords)
 {
     enum {
         QUEUES = 5
     };
-    struct control control;
     weir_queue *queues[QUEUES];
     struct weir_event events[QUEUES];
 
-    ASSERT_TRUE(control_open(&control));
     for (int i = 0; i < QUEUES; i++) {
-        queues[i] = control_queue(&control, "q");
+        queues[i] = control_queue(control, "q");
         if (i == 0)
             ASSERT_OK(weir_queue_host_call(queues[i], control_gate, NULL));
         else
@@ -82,18 +74,15 @@ WEIR_TEST(Delivery, DeliversWaitsAfterTheirRecords)
     }
     for (int i = 0; i < QUEUES; i++)
         weir_queue_destroy(&queues[i]);
-    control_close(&control);
 }
 
-WEIR_TEST(Delivery, KeepsDevicesApart)
+CONTROL_TEST(Delivery, KeepsDevicesApart)
 {
-    struct control control;
     struct weir_event event;
     weir_queue *other;
 
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *queue = control_queue(&control, "first");
-    ASSERT_OK(weir_queue_create(control.devices[1], NULL, &other));
+    weir_queue *queue = control_keep_queue(control, "first");
+    ASSERT_OK(weir_queue_create(control->devices[1], NULL, &other));
     control_stall(true);
     ASSERT_OK(weir_queue_record(queue, &event));
     control_stall(false);
@@ -101,31 +90,25 @@ WEIR_TEST(Delivery, KeepsDevicesApart)
     ASSERT_OK(weir_queue_sync(other, GUARD_NS));
     EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_WAIT), 0);
     EXPECT_OK(weir_event_query(event));
-    weir_queue_destroy(&queue);
     weir_queue_destroy(&other);
-    control_close(&control);
 }
 
 // Work that the device orders is not held on the host.
-WEIR_TEST(Delivery, LeavesWaitsOnPeersToTheDevice)
+CONTROL_TEST(Delivery, LeavesWaitsOnPeersToTheDevice)
 {
-    struct control control;
     struct weir_event event;
     weir_queue *other;
 
-    ASSERT_TRUE(control_open(&control));
     control_peers(true);
-    weir_queue *queue = control_queue(&control, "first");
-    ASSERT_OK(weir_queue_create(control.devices[1], NULL, &other));
+    weir_queue *queue = control_keep_queue(control, "first");
+    ASSERT_OK(weir_queue_create(control->devices[1], NULL, &other));
     control_stall(true);
     ASSERT_OK(weir_queue_record(queue, &event));
     ASSERT_OK(weir_queue_wait(other, event)); // at once, although the record is not complete
     EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_WAIT), 1);
     control_stall(false);
     ASSERT_OK(weir_queue_sync(other, GUARD_NS));
-    weir_queue_destroy(&queue);
     weir_queue_destroy(&other);
-    control_close(&control);
 }
 
 static bool flushes_reach(size_t count)
@@ -137,12 +120,9 @@ static bool flushes_reach(size_t count)
 }
 
 // Nothing else would flush the operations that the worker submitted.
-WEIR_TEST(Delivery, FlushesWhatItHandsOver)
+CONTROL_TEST(Delivery, FlushesWhatItHandsOver)
 {
-    struct control control;
-
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *queue = control_queue(&control, "q");
+    weir_queue *queue = control_queue(control, "q");
     ASSERT_OK(weir_queue_host_call(queue, control_gate, NULL));
     ASSERT_OK(weir_queue_flush(queue));
     control_gate_open();
@@ -150,12 +130,11 @@ WEIR_TEST(Delivery, FlushesWhatItHandsOver)
     ASSERT_OK(weir_queue_sync(queue, GUARD_NS));
     weir_queue_destroy(&queue);
     // A queue that is not held forwards a flush.
-    queue = control_queue(&control, "free");
+    queue = control_queue(control, "free");
     const size_t before = control_flush_count();
     ASSERT_OK(weir_queue_flush(queue));
     EXPECT_SIZE_EQ(control_flush_count(), before + 1);
     weir_queue_destroy(&queue);
-    control_close(&control);
 }
 
 static void expect_refusal(const char *label)
@@ -171,17 +150,15 @@ static void expect_refusal(const char *label)
 }
 
 // An error at submit fails the queue, on the caller's thread and on the worker's.
-WEIR_TEST(Delivery, AnErrorAtSubmitFailsTheQueue)
+CONTROL_TEST(Delivery, AnErrorAtSubmitFailsTheQueue)
 {
-    struct control control;
     struct weir_event before;
     struct weir_event end;
 
-    ASSERT_TRUE(control_open(&control));
-    weir_buffer *buffer = control_buffer(&control, 64);
+    weir_buffer *buffer = control_keep_buffer(control, 64);
     for (int held = 0; held < 2; held++) {
-        weir_queue *queue = control_queue(&control, held ? "held" : "direct");
-        weir_queue *dependent = control_queue(&control, "dependent");
+        weir_queue *queue = control_queue(control, held ? "held" : "direct");
+        weir_queue *dependent = control_queue(control, "dependent");
         weir_test_note("%s", weir_queue_label(queue));
         ASSERT_OK(weir_queue_record(queue, &before));
         if (held)
@@ -207,19 +184,15 @@ WEIR_TEST(Delivery, AnErrorAtSubmitFailsTheQueue)
         weir_queue_destroy(&queue);
         weir_queue_destroy(&dependent);
     }
-    weir_buffer_destroy(&buffer);
-    control_close(&control);
 }
 
 // After a failure only records are submitted, for the waits on them.
-WEIR_TEST(Delivery, DropsHeldWorkAfterAFailure)
+CONTROL_TEST(Delivery, DropsHeldWorkAfterAFailure)
 {
-    struct control control;
     struct weir_event end;
 
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *queue = control_queue(&control, "q");
-    weir_buffer *buffer = control_buffer(&control, 64);
+    weir_queue *queue = control_keep_queue(control, "q");
+    weir_buffer *buffer = control_keep_buffer(control, 64);
     ASSERT_OK(weir_queue_host_call(queue, control_gate, NULL));
     control_refuse(WEIR_OPERATION_FILL, 0);
     for (int i = 0; i < 5; i++)
@@ -229,7 +202,4 @@ WEIR_TEST(Delivery, DropsHeldWorkAfterAFailure)
     EXPECT_INT_EQ(weir_event_sync(end, GUARD_NS), WEIR_ERROR_DEVICE);
     EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_FILL), 1);
     EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_RECORD), 1);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
-    control_close(&control);
 }

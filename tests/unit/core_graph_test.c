@@ -40,6 +40,9 @@ static void close_rig(struct rig *rig)
     control_close(&rig->control);
 }
 
+#define RIG_TEST(suite, name) \
+    WEIR_TEST_WITH(suite, name, struct rig, rig, open_rig(rig), close_rig(rig))
+
 static void fill(const struct rig *rig, int queue, size_t node)
 {
     EXPECT_OK(weir_queue_fill(rig->queues[queue], rig->buffer, 64 * node, 64, "x", 1));
@@ -67,64 +70,6 @@ static weir_graph *end(const struct rig *rig)
 static const struct weir_graph_node *node_of(const weir_graph *graph, uint32_t index)
 {
     return &graph->parts.nodes[index];
-}
-
-static size_t count_edges(const weir_graph *graph)
-{
-    size_t edges = 0;
-    for (uint32_t i = 0; i < graph->parts.node_count; i++)
-        edges += node_of(graph, i)->dependency_count;
-    return edges;
-}
-
-WEIR_TEST(GraphEdges, AChainHasOneFewerThanNodes)
-{
-    struct rig rig;
-    ASSERT_TRUE(open_rig(&rig));
-    ASSERT_OK(weir_capture_begin(rig.queues[0]));
-    for (size_t i = 0; i < 20; i++)
-        fill(&rig, 0, i);
-    weir_graph *graph = end(&rig);
-    EXPECT_SIZE_EQ(count_edges(graph), 19);
-    for (uint32_t i = 0; i < 20; i++) {
-        EXPECT_UINT_EQ(node_of(graph, i)->operation->sequence, i + 1);
-        EXPECT_UINT_EQ(node_of(graph, i)->branch, 0);
-        ASSERT_UINT_EQ(node_of(graph, i)->dependency_count, i > 0);
-        if (i > 0)
-            EXPECT_UINT_EQ(node_of(graph, i)->dependencies[0], i - 1);
-    }
-    weir_graph_destroy(&graph);
-    close_rig(&rig);
-}
-
-// A wait for a point that already comes before makes no edge: neither the same event
-// twice, nor an earlier one, nor one that another edge implies.
-WEIR_TEST(GraphEdges, AreThoseThatNothingImplies)
-{
-    struct rig rig;
-    ASSERT_TRUE(open_rig(&rig));
-    ASSERT_OK(weir_capture_begin(rig.queues[0]));
-    fill(&rig, 0, 0);
-    const struct weir_event top = record(&rig, 0);
-    ASSERT_OK(weir_queue_wait(rig.queues[1], top));
-    fill(&rig, 1, 1);
-    const struct weir_event middle = record(&rig, 1);
-    ASSERT_OK(weir_queue_wait(rig.queues[2], top)); // implied by the next
-    ASSERT_OK(weir_queue_wait(rig.queues[2], middle));
-    ASSERT_OK(weir_queue_wait(rig.queues[2], middle));
-    fill(&rig, 2, 2);
-    follow(&rig, 0, 2);
-    ASSERT_OK(weir_queue_wait(rig.queues[0], middle));
-    fill(&rig, 0, 3);
-    weir_graph *graph = end(&rig);
-    EXPECT_SIZE_EQ(count_edges(graph), 3);
-    ASSERT_UINT_EQ(node_of(graph, 3)->dependency_count, 1);
-    EXPECT_UINT_EQ(node_of(graph, 3)->dependencies[0], 2);
-    EXPECT_UINT_EQ(node_of(graph, 3)->branch, 0);
-    EXPECT_UINT_EQ(node_of(graph, 2)->branch, 2);
-    EXPECT_UINT_EQ(graph->parts.branch_count, 3);
-    weir_graph_destroy(&graph);
-    close_rig(&rig);
 }
 
 // Random captures from a seed, compared with a simple transitive closure.
@@ -287,40 +232,35 @@ static void check_replay(const struct account *account, const struct rig *rig)
         ASSERT_TRUE(launching[i]);
 }
 
-WEIR_TEST(GraphEdges, AnyCapture)
+RIG_TEST(GraphEdges, AnyCapture)
 {
     static struct account account;
-    struct rig rig;
-    ASSERT_TRUE(open_rig(&rig));
     for (unsigned seed = 1; seed <= 100 && !weir_test_has_failed(); seed++) {
-        weir_graph *graph = make_any(&rig, &account, seed);
+        weir_graph *graph = make_any(rig, &account, seed);
         ASSERT_UINT_EQ(weir_graph_node_count(graph), account.node_count);
         check_edges(&account, graph);
         control_forget();
-        ASSERT_OK(weir_queue_graph(rig.queues[0], graph));
-        check_replay(&account, &rig);
+        ASSERT_OK(weir_queue_graph(rig->queues[0], graph));
+        check_replay(&account, rig);
         weir_graph_destroy(&graph);
     }
-    close_rig(&rig);
 }
 
 // Branches are on separate queues of the backend, so that they can overlap.
-WEIR_TEST(Replay, BranchesHaveQueues)
+RIG_TEST(Replay, BranchesHaveQueues)
 {
-    struct rig rig;
     struct seen seen;
     const weir_queue *queues[NODES] = {NULL};
-    ASSERT_TRUE(open_rig(&rig));
-    ASSERT_OK(weir_capture_begin(rig.queues[0]));
-    fill(&rig, 0, 0);
-    follow(&rig, 1, 0);
-    fill(&rig, 0, 1);
-    fill(&rig, 1, 2);
-    follow(&rig, 0, 1);
-    fill(&rig, 0, 3);
-    weir_graph *graph = end(&rig);
+    ASSERT_OK(weir_capture_begin(rig->queues[0]));
+    fill(rig, 0, 0);
+    follow(rig, 1, 0);
+    fill(rig, 0, 1);
+    fill(rig, 1, 2);
+    follow(rig, 0, 1);
+    fill(rig, 0, 3);
+    weir_graph *graph = end(rig);
     control_forget();
-    ASSERT_OK(weir_queue_graph(rig.queues[2], graph));
+    ASSERT_OK(weir_queue_graph(rig->queues[2], graph));
     for (size_t i = 0; control_seen(i, &seen); i++)
         if (seen.kind == WEIR_OPERATION_FILL)
             queues[seen.offset / 64] = seen.queue;
@@ -328,31 +268,27 @@ WEIR_TEST(Replay, BranchesHaveQueues)
     EXPECT_PTR_NE(queues[2], queues[1]);
     EXPECT_PTR_EQ(queues[3], queues[0]);
     weir_graph_destroy(&graph);
-    close_rig(&rig);
 }
 
 // A sequence is submitted unchanged: its nodes, and a record with the launch's number.
-WEIR_TEST(Replay, ARowCostsOneRecord)
+RIG_TEST(Replay, ARowCostsOneRecord)
 {
-    struct rig rig;
     struct seen seen;
-    ASSERT_TRUE(open_rig(&rig));
-    ASSERT_OK(weir_capture_begin(rig.queues[0]));
-    fill(&rig, 0, 0);
-    fill(&rig, 0, 1);
-    weir_graph *graph = end(&rig);
+    ASSERT_OK(weir_capture_begin(rig->queues[0]));
+    fill(rig, 0, 0);
+    fill(rig, 0, 1);
+    weir_graph *graph = end(rig);
     control_forget();
-    ASSERT_OK(weir_queue_graph(rig.queues[1], graph));
+    ASSERT_OK(weir_queue_graph(rig->queues[1], graph));
     for (size_t i = 0; i < 3; i++) {
         ASSERT_TRUE(control_seen(i, &seen));
-        EXPECT_PTR_EQ(seen.queue, rig.queues[1]);
+        EXPECT_PTR_EQ(seen.queue, rig->queues[1]);
         EXPECT_UINT_EQ(seen.sequence, 1);
         EXPECT_INT_EQ(seen.kind, i < 2 ? WEIR_OPERATION_FILL : WEIR_OPERATION_RECORD);
         EXPECT_INT_EQ((seen.flags & WEIR_OPERATION_PART) != 0, i < 2);
     }
     EXPECT_FALSE(control_seen(3, &seen));
     weir_graph_destroy(&graph);
-    close_rig(&rig);
 }
 
 static void check_failure(struct rig *rig, weir_graph *graph, int after, const char *node)
@@ -372,83 +308,74 @@ static void check_failure(struct rig *rig, weir_graph *graph, int after, const c
 }
 
 // A node that the driver refuses fails the launching queue, and the error names it.
-WEIR_TEST(Replay, AFailureNamesItsNode)
+RIG_TEST(Replay, AFailureNamesItsNode)
 {
-    struct rig rig;
-    ASSERT_TRUE(open_rig(&rig));
     for (int forked = 0; forked < 2; forked++) {
-        ASSERT_OK(weir_capture_begin(rig.queues[0]));
-        fill(&rig, 0, 0);
+        ASSERT_OK(weir_capture_begin(rig->queues[0]));
+        fill(rig, 0, 0);
         if (forked)
-            follow(&rig, 1, 0);
-        fill(&rig, forked, 1);
-        fill(&rig, 0, 2);
+            follow(rig, 1, 0);
+        fill(rig, forked, 1);
+        fill(rig, 0, 2);
         if (forked)
-            follow(&rig, 0, 1);
-        weir_graph *graph = end(&rig);
-        check_failure(&rig, graph, 0, "node 0, a fill");
-        check_failure(&rig, graph, 1, "node 1, a fill");
-        check_failure(&rig, graph, 2, "node 2, a fill");
+            follow(rig, 0, 1);
+        weir_graph *graph = end(rig);
+        check_failure(rig, graph, 0, "node 0, a fill");
+        check_failure(rig, graph, 1, "node 1, a fill");
+        check_failure(rig, graph, 2, "node 2, a fill");
         weir_graph_destroy(&graph);
     }
-    close_rig(&rig);
 }
 
 // Records and waits of a replay may fail too; operations that are already running are
 // waited for.
-WEIR_TEST(Replay, AFailureBetweenNodes)
+RIG_TEST(Replay, AFailureBetweenNodes)
 {
-    struct rig rig;
-    ASSERT_TRUE(open_rig(&rig));
-    ASSERT_OK(weir_capture_begin(rig.queues[0]));
-    fill(&rig, 0, 0);
-    follow(&rig, 1, 0);
-    fill(&rig, 1, 1);
-    follow(&rig, 0, 1);
-    weir_graph *graph = end(&rig);
+    ASSERT_OK(weir_capture_begin(rig->queues[0]));
+    fill(rig, 0, 0);
+    follow(rig, 1, 0);
+    fill(rig, 1, 1);
+    follow(rig, 0, 1);
+    weir_graph *graph = end(rig);
     for (int kind = 0; kind < 2; kind++) {
         int failures = 0;
         for (int after = 0; after < 20; after++) {
             control_refuse(kind ? WEIR_OPERATION_WAIT : WEIR_OPERATION_RECORD, after);
-            const weir_status status = weir_queue_graph(rig.queues[0], graph);
+            const weir_status status = weir_queue_graph(rig->queues[0], graph);
             control_refuse(WEIR_OPERATION_COPY_2D, 1000); // off
             if (status == WEIR_OK)
                 break;
             EXPECT_INT_EQ(status, WEIR_ERROR_DEVICE);
             failures++;
-            ASSERT_OK(weir_queue_recover(rig.queues[0]));
+            ASSERT_OK(weir_queue_recover(rig->queues[0]));
         }
         EXPECT_INT_LE(3, failures);
         EXPECT_INT_LT(failures, 20);
-        EXPECT_OK(weir_queue_sync(rig.queues[0], GUARD_NS));
+        EXPECT_OK(weir_queue_sync(rig->queues[0], GUARD_NS));
     }
     weir_graph_destroy(&graph);
-    close_rig(&rig);
 }
 
 // A buffer is freed exactly when the last graph that uses it is destroyed.
-WEIR_TEST(Uses, FreeWithTheGraph)
+RIG_TEST(Uses, FreeWithTheGraph)
 {
-    struct rig rig;
-    ASSERT_TRUE(open_rig(&rig));
-    weir_buffer *extra = control_buffer(&rig.control, 64);
-    ASSERT_OK(weir_capture_begin(rig.queues[0]));
-    ASSERT_OK(weir_queue_copy(rig.queues[0], extra, 0, rig.buffer, 0, 64));
+    weir_buffer *extra = control_buffer(&rig->control, 64);
+    ASSERT_OK(weir_capture_begin(rig->queues[0]));
+    ASSERT_OK(weir_queue_copy(rig->queues[0], extra, 0, rig->buffer, 0, 64));
     EXPECT_UINT_EQ(atomic_load(&extra->member.uses), 1);
-    weir_graph *graph = end(&rig);
+    weir_graph *graph = end(rig);
     weir_buffer_destroy(&extra);
-    ASSERT_OK(weir_device_trim(rig.control.devices[0]));
+    ASSERT_OK(weir_device_trim(rig->control.devices[0]));
     EXPECT_SIZE_EQ(control_buffer_destroy_count(), 0);
     weir_graph_destroy(&graph);
-    ASSERT_OK(weir_device_trim(rig.control.devices[0]));
+    ASSERT_OK(weir_device_trim(rig->control.devices[0]));
     EXPECT_SIZE_EQ(control_buffer_destroy_count(), 1);
 
-    extra = control_buffer(&rig.control, 64);
-    ASSERT_OK(weir_capture_begin(rig.queues[0]));
-    ASSERT_OK(weir_queue_copy(rig.queues[0], extra, 0, rig.buffer, 0, 64));
-    ASSERT_OK(weir_capture_cancel(rig.queues[0]));
+    extra = control_buffer(&rig->control, 64);
+    ASSERT_OK(weir_capture_begin(rig->queues[0]));
+    ASSERT_OK(weir_queue_copy(rig->queues[0], extra, 0, rig->buffer, 0, 64));
+    ASSERT_OK(weir_capture_cancel(rig->queues[0]));
     EXPECT_UINT_EQ(atomic_load(&extra->member.uses), 0);
     weir_buffer_destroy(&extra);
     EXPECT_SIZE_EQ(control_buffer_destroy_count(), 2);
-    close_rig(&rig);
 }

@@ -29,16 +29,14 @@ static void expect_seen(size_t index, enum weir_operation_kind kind, const weir_
 }
 
 // An unused queue is not marked, and no end is waited for twice.
-WEIR_TEST(Migration, InsertsWhatIsNeededAndNoMore)
+CONTROL_TEST(Migration, InsertsWhatIsNeededAndNoMore)
 {
     const uint32_t internal = WEIR_OPERATION_INTERNAL;
-    struct control control;
-    ASSERT_TRUE(control_open(&control));
     control_stall(true); // nothing is known to be complete
-    weir_queue *legacy = legacy_of(&control);
-    weir_queue *used = control_queue(&control, "used");
-    weir_queue *idle = control_queue(&control, "idle");
-    weir_buffer *buffer = control_buffer(&control, 64);
+    weir_queue *legacy = legacy_of(control);
+    weir_queue *used = control_keep_queue(control, "used");
+    weir_queue *idle = control_keep_queue(control, "idle");
+    weir_buffer *buffer = control_keep_buffer(control, 64);
 
     fill(used, buffer);
     control_forget();
@@ -62,21 +60,15 @@ WEIR_TEST(Migration, InsertsWhatIsNeededAndNoMore)
     EXPECT_FALSE(control_seen(10, &none));
     control_stall(false);
     EXPECT_OK(weir_queue_sync(legacy, GUARD_NS));
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&used);
-    weir_queue_destroy(&idle);
-    control_close(&control);
 }
 
 // A wait for the legacy queue is no new work for it.
-WEIR_TEST(Migration, WaitingForItIsNoNews)
+CONTROL_TEST(Migration, WaitingForItIsNoNews)
 {
-    struct control control;
     struct weir_event event;
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *legacy = legacy_of(&control);
-    weir_queue *queue = control_queue(&control, "q");
-    weir_buffer *buffer = control_buffer(&control, 64);
+    weir_queue *legacy = legacy_of(control);
+    weir_queue *queue = control_keep_queue(control, "q");
+    weir_buffer *buffer = control_keep_buffer(control, 64);
 
     control_stall(true);
     fill(legacy, buffer);
@@ -90,31 +82,6 @@ WEIR_TEST(Migration, WaitingForItIsNoNews)
     EXPECT_FALSE(control_seen(1, &none));
     control_stall(false);
     EXPECT_OK(weir_event_sync(event, GUARD_NS));
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
-    control_close(&control);
-}
-
-// Without a legacy queue nothing is added.
-WEIR_TEST(Migration, ADeviceWithoutALegacyQueuePaysNothing)
-{
-    struct control control;
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *queues[2] = {control_queue(&control, "a"), control_queue(&control, "b")};
-    weir_buffer *buffer = control_buffer(&control, 64);
-
-    control_forget();
-    fill(queues[0], buffer);
-    fill(queues[1], buffer);
-    expect_seen(0, WEIR_OPERATION_FILL, queues[0], NULL, 0);
-    expect_seen(1, WEIR_OPERATION_FILL, queues[1], NULL, 0);
-    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_RECORD) + control_count(WEIR_OPERATION_WAIT), 0);
-    for (int i = 0; i < 2; i++) {
-        EXPECT_OK(weir_queue_sync(queues[i], GUARD_NS));
-        weir_queue_destroy(&queues[i]);
-    }
-    weir_buffer_destroy(&buffer);
-    control_close(&control);
 }
 
 // The driver refuses the mark of another queue, the wait for it, the mark of the legacy
@@ -159,19 +126,6 @@ WEIR_TEST(Migration, AQueueThatCannotBeOrderedFails)
     }
 }
 
-// Other threads' queues, and the legacy queue, do not keep a device from closing.
-WEIR_TEST(Migration, OwnedQueuesCloseWithTheirDevice)
-{
-    struct control control;
-    weir_queue *mine;
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *legacy = legacy_of(&control);
-    ASSERT_OK(weir_thread_queue(control.devices[0], &mine));
-    EXPECT_INT_EQ(legacy->owner, WEIR__OWNED_BY_DEVICE);
-    EXPECT_INT_EQ(mine->owner, WEIR__OWNED_BY_THREAD);
-    control_close(&control);
-}
-
 static bool saw_wait(const weir_queue *queue, const weir_queue *producer)
 {
     struct seen seen;
@@ -184,17 +138,15 @@ static bool saw_wait(const weir_queue *queue, const weir_queue *producer)
 
 // It failed before it had waited for all; after the recovery it waits for all of them
 // again.
-WEIR_TEST(Migration, TheLegacyQueueMissesNothingAfterARecovery)
+CONTROL_TEST(Migration, TheLegacyQueueMissesNothingAfterARecovery)
 {
-    struct control control;
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *legacy = legacy_of(&control);
+    weir_queue *legacy = legacy_of(control);
     weir_queue *queues[3];
-    weir_buffer *buffer = control_buffer(&control, 64);
+    weir_buffer *buffer = control_keep_buffer(control, 64);
 
     control_stall(true);
     for (int i = 0; i < 3; i++) {
-        queues[i] = control_queue(&control, "q");
+        queues[i] = control_queue(control, "q");
         fill(queues[i], buffer);
     }
     control_refuse(WEIR_OPERATION_WAIT, 1);
@@ -214,18 +166,14 @@ WEIR_TEST(Migration, TheLegacyQueueMissesNothingAfterARecovery)
     EXPECT_OK(weir_queue_sync(legacy, GUARD_NS));
     for (int i = 0; i < 3; i++)
         weir_queue_destroy(&queues[i]);
-    weir_buffer_destroy(&buffer);
-    control_close(&control);
 }
 
 // A queue's wait for the legacy queue was refused; after its recovery it waits again.
-WEIR_TEST(Migration, NoQueueMissesTheLegacyQueueAfterARecovery)
+CONTROL_TEST(Migration, NoQueueMissesTheLegacyQueueAfterARecovery)
 {
-    struct control control;
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *legacy = legacy_of(&control);
-    weir_queue *queue = control_queue(&control, "q");
-    weir_buffer *buffer = control_buffer(&control, 64);
+    weir_queue *legacy = legacy_of(control);
+    weir_queue *queue = control_keep_queue(control, "q");
+    weir_buffer *buffer = control_keep_buffer(control, 64);
 
     control_stall(true);
     fill(legacy, buffer);
@@ -238,22 +186,17 @@ WEIR_TEST(Migration, NoQueueMissesTheLegacyQueueAfterARecovery)
     control_stall(false);
     EXPECT_OK(weir_queue_sync(queue, GUARD_NS));
     EXPECT_OK(weir_queue_sync(legacy, GUARD_NS));
-    weir_queue_destroy(&queue);
-    weir_buffer_destroy(&buffer);
-    control_close(&control);
 }
 
 // A queue's wait for the legacy queue passes on no failure, and it covers no wait for an event, which does.
-WEIR_TEST(Migration, TheOrderOfTheLegacyQueueStandsForNoWait)
+CONTROL_TEST(Migration, TheOrderOfTheLegacyQueueStandsForNoWait)
 {
     const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "it is broken"};
-    struct control control;
     struct weir_event event;
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *legacy = legacy_of(&control);
-    weir_queue *ordered = control_queue(&control, "ordered");
-    weir_queue *waiting = control_queue(&control, "waiting");
-    weir_buffer *buffer = control_buffer(&control, 64);
+    weir_queue *legacy = legacy_of(control);
+    weir_queue *ordered = control_keep_queue(control, "ordered");
+    weir_queue *waiting = control_keep_queue(control, "waiting");
+    weir_buffer *buffer = control_keep_buffer(control, 64);
 
     fill(legacy, buffer);
     ASSERT_OK(weir_queue_record(legacy, &event));
@@ -265,8 +208,4 @@ WEIR_TEST(Migration, TheOrderOfTheLegacyQueueStandsForNoWait)
     EXPECT_INT_EQ(weir_queue_sync(waiting, GUARD_NS), WEIR_ERROR_IO);
     EXPECT_OK(weir_queue_recover(legacy));
     EXPECT_OK(weir_queue_recover(waiting));
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&ordered);
-    weir_queue_destroy(&waiting);
-    control_close(&control);
 }

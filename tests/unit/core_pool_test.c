@@ -1,26 +1,17 @@
-// Pools: the operations that plugins see, the queries to the driver, and the state of a
-// block after a failure half-way.
+// Memory that comes and goes: pools, and objects that are destroyed in use.
 #include <stdlib.h>
 
+#include "core/object/object.h"
 #include "core/pool/pool.h"
 #include "core/queue/queue.h"
+#include "core/support/memory.h"
 #include "tests/unit/core_backend.h"
+
+// Pools: the operations that plugins see, the queries to the driver, and the state of a
+// block after a failure half-way.
 
 #define GUARD_NS (UINT64_C(60) * 1000000000u)
 #define SIZE ((size_t)5000)
-
-// The linker uses this instead of the real one: the n-th call from now on fails; 0: none
-// fails.
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-static int fail_at;
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    if (fail_at > 0 && --fail_at == 0)
-        return NULL;
-    return __real_calloc(count, size);
-}
 
 // Takes the place of a plugin: it notes pool operations and can refuse one.
 static struct {
@@ -61,9 +52,9 @@ static void spy_on(weir_queue *queue)
 
 static weir_pool *pool_of(const struct control *control)
 {
-    const struct weir_pool_params params = {.struct_size = sizeof params, .label = "pool"};
     weir_pool *pool;
-    EXPECT_OK(weir_pool_create(control->devices[0], &params, &pool));
+    EXPECT_OK(
+        weir_pool_create(control->devices[0], WEIR_PARAMS(weir_pool, .label = "pool"), &pool));
     return pool;
 }
 
@@ -96,12 +87,10 @@ WEIR_TEST(PoolCore, SizeClasses)
     EXPECT_UINT_LT(weir__block_class(SIZE_MAX, &capacity), WEIR__BLOCK_CLASSES);
 }
 
-WEIR_TEST(PoolCore, PluginsSeeBothEnds)
+CONTROL_TEST(PoolCore, PluginsSeeBothEnds)
 {
-    struct control control;
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *queue = control_queue(&control, "q");
-    weir_pool *pool = pool_of(&control);
+    weir_queue *queue = control_keep_queue(control, "q");
+    weir_pool *pool = pool_of(control);
     weir_buffer *buffer;
     uint64_t ids[2];
 
@@ -130,17 +119,13 @@ WEIR_TEST(PoolCore, PluginsSeeBothEnds)
     EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_POOL_FREE), 0);
     queue->first = spy.real;
     weir_pool_destroy(&pool);
-    weir_queue_destroy(&queue);
-    control_close(&control);
 }
 
 // An allocation that a link refuses returns its block, also a new one.
-WEIR_TEST(PoolCore, ARefusedAllocationKeepsTheBlock)
+CONTROL_TEST(PoolCore, ARefusedAllocationKeepsTheBlock)
 {
-    struct control control;
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *queue = control_queue(&control, "q");
-    weir_pool *pool = pool_of(&control);
+    weir_queue *queue = control_keep_queue(control, "q");
+    weir_pool *pool = pool_of(control);
     weir_buffer *buffer;
 
     spy_on(queue);
@@ -166,19 +151,15 @@ WEIR_TEST(PoolCore, ARefusedAllocationKeepsTheBlock)
     queue->first = spy.real;
     EXPECT_OK(weir_queue_recover(queue));
     weir_pool_destroy(&pool);
-    weir_queue_destroy(&queue);
-    control_close(&control);
 }
 
 // Before a pool grows it queries whether blocks that other queues freed are idle now.
 // Each queue gets one record for that, and the same record is queried until it is complete.
-WEIR_TEST(PoolCore, AsksTheDriverBeforeItGrows)
+CONTROL_TEST(PoolCore, AsksTheDriverBeforeItGrows)
 {
-    struct control control;
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *first = control_queue(&control, "first");
-    weir_queue *second = control_queue(&control, "second");
-    weir_pool *pool = pool_of(&control);
+    weir_queue *first = control_keep_queue(control, "first");
+    weir_queue *second = control_keep_queue(control, "second");
+    weir_pool *pool = pool_of(control);
     weir_buffer *buffers[3];
 
     ASSERT_OK(weir_pool_allocate(pool, first, SIZE, &buffers[0]));
@@ -206,19 +187,14 @@ WEIR_TEST(PoolCore, AsksTheDriverBeforeItGrows)
     EXPECT_OK(weir_queue_sync(first, GUARD_NS));
     EXPECT_OK(weir_queue_sync(second, GUARD_NS));
     weir_pool_destroy(&pool);
-    weir_queue_destroy(&first);
-    weir_queue_destroy(&second);
-    control_close(&control);
 }
 
 // Blocks that are in use when their pool is destroyed outlive it; idle ones are freed at
 // once.
-WEIR_TEST(PoolCore, DestroyingDoesNotWait)
+CONTROL_TEST(PoolCore, DestroyingDoesNotWait)
 {
-    struct control control;
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *queue = control_queue(&control, "q");
-    weir_pool *pool = pool_of(&control);
+    weir_queue *queue = control_keep_queue(control, "q");
+    weir_pool *pool = pool_of(control);
     weir_buffer *busy;
     weir_buffer *idle;
 
@@ -234,50 +210,115 @@ WEIR_TEST(PoolCore, DestroyingDoesNotWait)
     control_stall(false);
     ASSERT_OK(weir_queue_sync(queue, GUARD_NS));
     EXPECT_SIZE_EQ(control_buffer_destroy_count(), 2);
-    weir_queue_destroy(&queue);
-    control_close(&control);
 }
 
-// Every host allocation fails in turn: the caller gets the error, and nothing is leaked
-// or counted.
-WEIR_TEST(PoolCore, EveryAllocationFailsInTurn)
-{
-    struct control control;
-    int failed = 0;
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *queue = control_queue(&control, "q");
+// Deferred destruction, with a backend whose completion the test controls.
 
-    for (int n = 1;; n++) {
-        weir_pool *pool = NULL;
-        weir_buffer *buffer = NULL;
-        const struct weir_pool_params params = {.struct_size = sizeof params, .label = "pool"};
-        fail_at = n;
-        weir_status status = weir_pool_create(control.devices[0], &params, &pool);
-        if (status == WEIR_OK)
-            status = weir_pool_allocate(pool, queue, SIZE, &buffer);
-        const bool all_had_memory = fail_at > 0;
-        fail_at = 0;
-        if (all_had_memory) {
-            EXPECT_OK(status);
-            EXPECT_OK(weir_pool_free(queue, &buffer));
-            weir_pool_destroy(&pool);
-            break;
-        }
-        failed++;
-        EXPECT_INT_EQ(status, WEIR_ERROR_OUT_OF_MEMORY);
-        EXPECT_NULL(buffer);
-        if (pool) {
-            EXPECT_CONTAINS(weir_last_error()->message, "5000 bytes were asked for");
-            EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 0);
-            EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 0);
-            EXPECT_UINT_EQ(read_statistics(pool).allocations, 0);
-            // And then allocations succeed again.
-            ASSERT_OK(weir_pool_allocate(pool, queue, SIZE, &buffer));
-            EXPECT_OK(weir_pool_free(queue, &buffer));
-            weir_pool_destroy(&pool);
-        }
+CONTROL_TEST(Object, IsDestroyedWhenItsWorkIsComplete)
+{
+    weir_queue *queue = control_keep_queue(control, "q");
+    weir_buffer *idle = control_buffer(control, 64);
+    weir_buffer *used = control_buffer(control, 64);
+    weir_buffer_destroy(&idle); // nothing is busy
+    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 1);
+    control_stall(true);
+    ASSERT_OK(weir_queue_fill(queue, used, 0, 64, "x", 1));
+    weir_buffer_destroy(&used);
+    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 1);
+    ASSERT_OK(weir_device_trim(control->devices[0]));
+    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 1);
+    control_stall(false);
+    ASSERT_OK(weir_device_trim(control->devices[0]));
+    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 2);
+}
+
+// Each of these checks for objects that can be freed: a create, a destroy or a
+// sync.
+CONTROL_TEST(Object, GoesAtTheNextOpportunity)
+{
+    weir_queue *queue = control_keep_queue(control, "q");
+    for (int way = 0; way < 4; way++) {
+        weir_buffer *used = control_buffer(control, 64);
+        weir_buffer *other = control_buffer(control, 64);
+        weir_queue *fresh = NULL;
+        weir_test_note("way %d", way);
+        control_stall(true);
+        ASSERT_OK(weir_queue_fill(queue, used, 0, 64, "x", 1));
+        weir_buffer_destroy(&used);
+        control_stall(false);
+        const size_t before = control_buffer_destroy_count();
+        if (way == 0)
+            ASSERT_OK(weir_queue_sync(queue, GUARD_NS));
+        else if (way == 1)
+            fresh = control_queue(control, "fresh");
+        else if (way == 2)
+            used = control_buffer(control, 64);
+        else
+            weir_buffer_destroy(&other);
+        EXPECT_SIZE_GE(control_buffer_destroy_count(), before + 1);
+        weir_buffer_destroy(&used);
+        weir_buffer_destroy(&other);
+        weir_queue_destroy(&fresh);
     }
-    EXPECT_INT_GE(failed, 4);
-    weir_queue_destroy(&queue);
-    control_close(&control);
+}
+
+// Thousands of destroyed objects in use cost each call only a few queries.
+CONTROL_TEST(Object, ManyDestroyedInUseCostLittle)
+{
+    enum {
+        BUFFERS = 3000
+    };
+
+    weir_queue *queue = control_keep_queue(control, "q");
+    weir_buffer *used = control_keep_buffer(control, 64);
+    control_stall(true);
+    ASSERT_OK(weir_queue_fill(queue, used, 0, 64, "x", 1));
+    const size_t before = control_query_count();
+    for (int i = 0; i < BUFFERS; i++) {
+        weir_buffer *buffer = control_buffer(control, 64);
+        weir_buffer_destroy(&buffer);
+    }
+    EXPECT_SIZE_LE(control_query_count() - before, 32 * BUFFERS);
+    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 0);
+    // One record is enough for all of them.
+    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_RECORD), 1);
+    control_stall(false);
+    ASSERT_OK(weir_queue_sync(queue, GUARD_NS));
+    EXPECT_SIZE_EQ(control_buffer_destroy_count(), BUFFERS);
+}
+
+// The record that marks the end of the work is refused: the object stays.
+CONTROL_TEST(Object, StaysWhileItsEndCannotBeMarked)
+{
+    weir_queue *queue = control_keep_queue(control, "q");
+    weir_buffer *used = control_buffer(control, 64);
+    control_stall(true);
+    ASSERT_OK(weir_queue_fill(queue, used, 0, 64, "x", 1));
+    control_refuse(WEIR_OPERATION_RECORD, 0);
+    weir_buffer_destroy(&used);
+    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 0);
+    control_stall(false);
+    EXPECT_INT_EQ(weir_queue_sync(queue, GUARD_NS), WEIR_ERROR_DEVICE);
+    EXPECT_OK(weir_queue_recover(queue));
+    EXPECT_OK(weir_queue_sync(queue, GUARD_NS));
+    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 1);
+}
+
+// An object destroyed between two marks of one queue needs no additional record.
+CONTROL_TEST(Object, AddsNoRecordToAnIdleQueue)
+{
+    struct weir_event event;
+
+    weir_queue *queue = control_keep_queue(control, "q");
+    control_keep_queue(control, "idle");
+    weir_buffer *buffers[2] = {control_buffer(control, 64), control_buffer(control, 64)};
+    control_stall(true);
+    ASSERT_OK(weir_queue_fill(queue, buffers[0], 0, 64, "x", 1));
+    ASSERT_OK(weir_queue_record(queue, &event));
+    weir_buffer_destroy(&buffers[0]);
+    weir_buffer_destroy(&buffers[1]);
+    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_RECORD), 1);
+    control_stall(false);
+    ASSERT_OK(weir_event_sync(event, GUARD_NS));
+    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 2);
 }

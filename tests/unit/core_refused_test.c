@@ -50,6 +50,9 @@ static void end(struct scene *scene)
     control_close(&scene->control);
 }
 
+#define SCENE_TEST(suite, name) \
+    WEIR_TEST_WITH(suite, name, struct scene, scene, begin(scene), end(scene))
+
 static void refuse_wait(const struct scene *scene)
 {
     control_refuse(WEIR_OPERATION_WAIT, 0);
@@ -121,125 +124,101 @@ static void expect_is_safe(struct scene *scene, weir_queue *queue)
     EXPECT_OK(weir_queue_sync(queue, GUARD_NS));
 }
 
-WEIR_TEST(Refused, WhatIsFreedAfterAWaitThatTheDriverRefused)
+SCENE_TEST(Refused, WhatIsFreedAfterAWaitThatTheDriverRefused)
 {
-    struct scene scene;
-    ASSERT_TRUE(begin(&scene));
-    refuse_wait(&scene);
-    expect_is_safe(&scene, scene.b);
-    end(&scene);
+    refuse_wait(scene);
+    expect_is_safe(scene, scene->b);
 }
 
 // The queue has failed before, and the wait is refused for that.
-WEIR_TEST(Refused, WhatIsFreedAfterAWaitOnAFailedQueue)
+SCENE_TEST(Refused, WhatIsFreedAfterAWaitOnAFailedQueue)
 {
-    struct scene scene;
-    ASSERT_TRUE(begin(&scene));
-    fail(scene.b, &scene);
-    EXPECT_INT_EQ(weir_queue_wait(scene.b, scene.event), WEIR_ERROR_DEVICE);
-    expect_is_safe(&scene, scene.b);
-    end(&scene);
+    fail(scene->b, scene);
+    EXPECT_INT_EQ(weir_queue_wait(scene->b, scene->event), WEIR_ERROR_DEVICE);
+    expect_is_safe(scene, scene->b);
 }
 
 // The wait fails its queue at once, since the producer has failed; its work still runs.
-WEIR_TEST(Refused, WhatIsFreedAfterAWaitForAFailedQueue)
+SCENE_TEST(Refused, WhatIsFreedAfterAWaitForAFailedQueue)
 {
-    struct scene scene;
-    ASSERT_TRUE(begin(&scene));
     const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "a is broken"};
-    weir__completion_fail(scene.a, scene.event.sequence, &cause);
-    EXPECT_INT_EQ(weir_queue_wait(scene.b, scene.event), WEIR_ERROR_IO);
-    expect_is_safe(&scene, scene.b);
-    end(&scene);
+    weir__completion_fail(scene->a, scene->event.sequence, &cause);
+    EXPECT_INT_EQ(weir_queue_wait(scene->b, scene->event), WEIR_ERROR_IO);
+    expect_is_safe(scene, scene->b);
 }
 
 // Calls on a failed queue note each producer once.
-WEIR_TEST(Refused, WaitsOnAFailedQueueDoNotPileUp)
+SCENE_TEST(Refused, WaitsOnAFailedQueueDoNotPileUp)
 {
-    struct scene scene;
-    ASSERT_TRUE(begin(&scene));
-    fail(scene.b, &scene);
+    fail(scene->b, scene);
     for (int i = 0; i < 1000; i++) {
-        EXPECT_OK(weir_queue_record(scene.a, &scene.event));
-        EXPECT_INT_EQ(weir_queue_wait(scene.b, scene.event), WEIR_ERROR_DEVICE);
+        EXPECT_OK(weir_queue_record(scene->a, &scene->event));
+        EXPECT_INT_EQ(weir_queue_wait(scene->b, scene->event), WEIR_ERROR_DEVICE);
     }
-    const struct weir__wait_ring *waits = &scene.b->completion.waits;
+    const struct weir__wait_ring *waits = &scene->b->completion.waits;
     EXPECT_UINT_EQ(atomic_load(&waits->tail) - atomic_load(&waits->head), 1);
-    expect_is_safe(&scene, scene.b);
-    end(&scene);
+    expect_is_safe(scene, scene->b);
 }
 
 // The wait is refused in b's worker, after c has begun to wait for b.
-WEIR_TEST(Refused, WhatIsFreedByAQueueThatWaitedForTheFailedOne)
+SCENE_TEST(Refused, WhatIsFreedByAQueueThatWaitedForTheFailedOne)
 {
-    struct scene scene;
     struct weir_event event;
     struct call call;
-    ASSERT_TRUE(begin(&scene));
-    weir_queue *d = control_queue(&scene.control, "d");
-    ASSERT_OK(weir_queue_host_call(scene.b, control_gate, NULL));
-    ASSERT_OK(weir_queue_wait(scene.b, scene.event));
-    ASSERT_OK(weir_queue_record(scene.b, &event));
+    weir_queue *d = control_queue(&scene->control, "d");
+    ASSERT_OK(weir_queue_host_call(scene->b, control_gate, NULL));
+    ASSERT_OK(weir_queue_wait(scene->b, scene->event));
+    ASSERT_OK(weir_queue_record(scene->b, &event));
     ASSERT_OK(weir_queue_wait(d, event));
-    EXPECT_OK(weir_pool_free(d, &scene.buffer));
+    EXPECT_OK(weir_pool_free(d, &scene->buffer));
     control_refuse(WEIR_OPERATION_WAIT, 0);
     control_gate_open();
     EXPECT_INT_EQ(weir_queue_sync(d, GUARD_NS), WEIR_ERROR_DEVICE);
-    EXPECT_FALSE(gets_it(&scene, scene.c));
-    expect_waits(&scene, &call, d);
+    EXPECT_FALSE(gets_it(scene, scene->c));
+    expect_waits(scene, &call, d);
     expect_ends(&call);
-    EXPECT_TRUE(gets_it(&scene, scene.c));
-    EXPECT_OK(weir_queue_recover(scene.b));
+    EXPECT_TRUE(gets_it(scene, scene->c));
+    EXPECT_OK(weir_queue_recover(scene->b));
     weir_queue_destroy(&d);
-    end(&scene);
 }
 
 // A destroyed queue cannot be recovered. It is reclaimed when the producers have ended, and the memory is then
 // free.
-WEIR_TEST(Refused, WhatADestroyedQueueFreed)
+SCENE_TEST(Refused, WhatADestroyedQueueFreed)
 {
-    struct scene scene;
-    ASSERT_TRUE(begin(&scene));
-    refuse_wait(&scene);
-    const uint64_t id = scene.b->member.object.id;
-    EXPECT_OK(weir_pool_free(scene.b, &scene.buffer));
-    weir_queue_destroy(&scene.b);
-    EXPECT_FALSE(gets_it(&scene, scene.c));
+    refuse_wait(scene);
+    const uint64_t id = scene->b->member.object.id;
+    EXPECT_OK(weir_pool_free(scene->b, &scene->buffer));
+    weir_queue_destroy(&scene->b);
+    EXPECT_FALSE(gets_it(scene, scene->c));
     weir_queue *kept = weir__registry_pin(id);
     ASSERT_NOT_NULL(kept);
     weir__registry_unpin(kept);
     control_stall_queue(NULL);
-    EXPECT_OK(weir_queue_sync(scene.c, GUARD_NS)); // checks what was destroyed
-    EXPECT_OK(weir_event_sync(scene.event, GUARD_NS));
-    EXPECT_TRUE(gets_it(&scene, scene.c));
+    EXPECT_OK(weir_queue_sync(scene->c, GUARD_NS)); // checks what was destroyed
+    EXPECT_OK(weir_event_sync(scene->event, GUARD_NS));
+    EXPECT_TRUE(gets_it(scene, scene->c));
     EXPECT_NULL(weir__registry_pin(id));
-    end(&scene);
 }
 
 // The same when the device is closed at once.
-WEIR_TEST(Refused, ADestroyedQueueWhoseDeviceIsClosed)
+SCENE_TEST(Refused, ADestroyedQueueWhoseDeviceIsClosed)
 {
-    struct scene scene;
-    ASSERT_TRUE(begin(&scene));
-    refuse_wait(&scene);
-    EXPECT_OK(weir_pool_free(scene.b, &scene.buffer));
-    weir_queue_destroy(&scene.b);
-    end(&scene);
+    refuse_wait(scene);
+    EXPECT_OK(weir_pool_free(scene->b, &scene->buffer));
+    weir_queue_destroy(&scene->b);
 }
 
 // A producer that reports a failure has ended: a recovery that waits for it returns.
-WEIR_TEST(Refused, AProducerThatTheDriverFails)
+SCENE_TEST(Refused, AProducerThatTheDriverFails)
 {
-    struct scene scene;
-    ASSERT_TRUE(begin(&scene));
-    refuse_wait(&scene);
-    EXPECT_OK(weir_pool_free(scene.b, &scene.buffer));
+    refuse_wait(scene);
+    EXPECT_OK(weir_pool_free(scene->b, &scene->buffer));
     control_stall_queue(NULL);
     control_fault(WEIR_ERROR_DEVICE);
-    EXPECT_OK(weir_queue_recover(scene.b));
+    EXPECT_OK(weir_queue_recover(scene->b));
     control_fault(WEIR_OK);
-    EXPECT_TRUE(gets_it(&scene, scene.c));
-    end(&scene);
+    EXPECT_TRUE(gets_it(scene, scene->c));
 }
 
 static void note_blocked(void *user, weir_status status)
@@ -259,23 +238,20 @@ static bool blocks(const atomic_int *ran)
 }
 
 // The look at b's progress between the wait and the call must not make the call forget the wait.
-WEIR_TEST(Refused, ACallThatAlwaysRunsAfterALookAtTheQueue)
+SCENE_TEST(Refused, ACallThatAlwaysRunsAfterALookAtTheQueue)
 {
-    struct scene scene;
     atomic_int ran = 0;
     struct weir_event last;
-    ASSERT_TRUE(begin(&scene));
-    refuse_wait(&scene);
-    EXPECT_TRUE(weir__queue_record_end(scene.b, &last));
+    refuse_wait(scene);
+    EXPECT_TRUE(weir__queue_record_end(scene->b, &last));
     EXPECT_TRUE(weir__event_is_complete(last));
-    EXPECT_OK(weir_queue_host_call_always(scene.b, note_blocked, &ran));
+    EXPECT_OK(weir_queue_host_call_always(scene->b, note_blocked, &ran));
     EXPECT_TRUE(blocks(&ran));
     EXPECT_INT_EQ(atomic_load(&ran), 0);
     control_stall_queue(NULL);
-    EXPECT_OK(weir_queue_recover(scene.b));
+    EXPECT_OK(weir_queue_recover(scene->b));
     EXPECT_INT_EQ(atomic_load(&ran), 1);
-    EXPECT_OK(weir_pool_free(scene.b, &scene.buffer));
-    end(&scene);
+    EXPECT_OK(weir_pool_free(scene->b, &scene->buffer));
 }
 
 static weir_status fail_at_gate(void *unused)
@@ -294,141 +270,120 @@ static bool comes(const atomic_int *ran)
 
 // A call that always runs waits for what was asked for before it. What is asked for while it waits may come
 // after the call, as here, and would never end.
-WEIR_TEST(Refused, ACallThatAlwaysRunsWaitsForNothingThatComesAfterIt)
+SCENE_TEST(Refused, ACallThatAlwaysRunsWaitsForNothingThatComesAfterIt)
 {
-    struct scene scene;
     atomic_int ran = 0;
     struct weir_event called, later;
-    ASSERT_TRUE(begin(&scene));
-    ASSERT_OK(weir_queue_host_call(scene.b, fail_at_gate, NULL));
-    ASSERT_OK(weir_queue_wait(scene.b, scene.event));
-    ASSERT_OK(weir_queue_host_call_always(scene.b, note_blocked, &ran));
-    ASSERT_OK(weir_queue_record(scene.b, &called));
-    ASSERT_OK(weir_queue_wait(scene.a, called));
-    ASSERT_OK(weir_queue_record(scene.a, &later));
+    ASSERT_OK(weir_queue_host_call(scene->b, fail_at_gate, NULL));
+    ASSERT_OK(weir_queue_wait(scene->b, scene->event));
+    ASSERT_OK(weir_queue_host_call_always(scene->b, note_blocked, &ran));
+    ASSERT_OK(weir_queue_record(scene->b, &called));
+    ASSERT_OK(weir_queue_wait(scene->a, called));
+    ASSERT_OK(weir_queue_record(scene->a, &later));
     control_gate_open();
     ASSERT_TRUE(blocks(&ran)); // the call waits for a
-    EXPECT_INT_EQ(weir_queue_wait(scene.b, later), WEIR_ERROR_IO);
+    EXPECT_INT_EQ(weir_queue_wait(scene->b, later), WEIR_ERROR_IO);
     control_stall_queue(NULL);
     ASSERT_TRUE(comes(&ran)); // nothing ends otherwise
-    EXPECT_OK(weir_queue_recover(scene.b));
-    EXPECT_OK(weir_queue_recover(scene.a));
-    EXPECT_OK(weir_pool_free(scene.b, &scene.buffer));
-    end(&scene);
+    EXPECT_OK(weir_queue_recover(scene->b));
+    EXPECT_OK(weir_queue_recover(scene->a));
+    EXPECT_OK(weir_pool_free(scene->b, &scene->buffer));
 }
 
 // The legacy queue's work comes before what others do after it, also before a free of a failed queue.
-WEIR_TEST(Refused, WhatIsFreedAfterTheLegacyQueuesWork)
+SCENE_TEST(Refused, WhatIsFreedAfterTheLegacyQueuesWork)
 {
-    struct scene scene;
     weir_queue *legacy;
-    ASSERT_TRUE(begin(&scene));
-    ASSERT_OK(weir_legacy_queue(scene.control.devices[0], &legacy));
+    ASSERT_OK(weir_legacy_queue(scene->control.devices[0], &legacy));
     control_stall_queue(NULL);
-    fail(scene.b, &scene);
-    EXPECT_INT_EQ(weir_queue_fill(legacy, scene.buffer, 0, SIZE, "x", 1), WEIR_ERROR_DEVICE);
+    fail(scene->b, scene);
+    EXPECT_INT_EQ(weir_queue_fill(legacy, scene->buffer, 0, SIZE, "x", 1), WEIR_ERROR_DEVICE);
     ASSERT_OK(weir_queue_recover(legacy)); // it reports b's failure no more
     control_stall_queue(legacy);
-    ASSERT_OK(weir_queue_fill(legacy, scene.buffer, 0, SIZE, "x", 1));
-    expect_is_safe(&scene, scene.b);
-    end(&scene);
+    ASSERT_OK(weir_queue_fill(legacy, scene->buffer, 0, SIZE, "x", 1));
+    expect_is_safe(scene, scene->b);
 }
 
 // The same if the failure is found after the queue's waits were accepted: it may have run on without them.
-WEIR_TEST(Refused, WhatIsFreedAfterTheLegacyQueuesWorkBeforeTheFailureIsFound)
+SCENE_TEST(Refused, WhatIsFreedAfterTheLegacyQueuesWorkBeforeTheFailureIsFound)
 {
-    struct scene scene;
     weir_queue *legacy;
-    ASSERT_TRUE(begin(&scene));
-    ASSERT_OK(weir_legacy_queue(scene.control.devices[0], &legacy));
-    weir_buffer *other = control_buffer(&scene.control, 4);
-    ASSERT_OK(weir_queue_fill(scene.b, other, 0, 4, "x", 1));
-    const uint64_t first = scene.b->sequence;
+    ASSERT_OK(weir_legacy_queue(scene->control.devices[0], &legacy));
+    weir_buffer *other = control_buffer(&scene->control, 4);
+    ASSERT_OK(weir_queue_fill(scene->b, other, 0, 4, "x", 1));
+    const uint64_t first = scene->b->sequence;
     control_stall_queue(legacy);
-    ASSERT_OK(weir_queue_fill(legacy, scene.buffer, 0, SIZE, "x", 1));
-    ASSERT_OK(weir_queue_fill(scene.b, other, 0, 4, "x", 1));
+    ASSERT_OK(weir_queue_fill(legacy, scene->buffer, 0, SIZE, "x", 1));
+    ASSERT_OK(weir_queue_fill(scene->b, other, 0, 4, "x", 1));
     const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "b is broken"};
-    weir__completion_fail(scene.b, first, &cause);
-    expect_is_safe(&scene, scene.b);
+    weir__completion_fail(scene->b, first, &cause);
+    expect_is_safe(scene, scene->b);
     weir_buffer_destroy(&other);
-    end(&scene);
 }
 
 // The legacy queue waits again for what it came after before its recovery.
-WEIR_TEST(Refused, WhatTheLegacyQueueFreedBeforeItsNextFailureIsFound)
+SCENE_TEST(Refused, WhatTheLegacyQueueFreedBeforeItsNextFailureIsFound)
 {
-    struct scene scene;
     weir_queue *legacy;
-    ASSERT_TRUE(begin(&scene));
-    ASSERT_OK(weir_legacy_queue(scene.control.devices[0], &legacy));
-    weir_buffer *other = control_buffer(&scene.control, 4);
+    ASSERT_OK(weir_legacy_queue(scene->control.devices[0], &legacy));
+    weir_buffer *other = control_buffer(&scene->control, 4);
     control_stall_queue(NULL);
     control_stall(true); // a wait on the host ends, and proves nothing
     control_refuse(WEIR_OPERATION_WAIT, 0);
     EXPECT_INT_EQ(weir_queue_fill(legacy, other, 0, 4, "x", 1), WEIR_ERROR_DEVICE);
     ASSERT_OK(weir_queue_recover(legacy));
-    control_stall_queue(scene.a);
+    control_stall_queue(scene->a);
     control_stall(false);
     const uint64_t first = legacy->sequence + 1;
     ASSERT_OK(weir_queue_fill(legacy, other, 0, 4, "x", 1));
     const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "it is broken"};
     weir__completion_fail(legacy, first, &cause);
-    expect_is_safe(&scene, legacy);
+    expect_is_safe(scene, legacy);
     weir_buffer_destroy(&other);
-    end(&scene);
 }
 
 // A call that always runs comes after the legacy queue's work too.
-WEIR_TEST(Refused, ACallThatAlwaysRunsAfterTheLegacyQueuesWork)
+SCENE_TEST(Refused, ACallThatAlwaysRunsAfterTheLegacyQueuesWork)
 {
-    struct scene scene;
     atomic_int ran = 0;
     weir_queue *legacy;
-    ASSERT_TRUE(begin(&scene));
-    ASSERT_OK(weir_legacy_queue(scene.control.devices[0], &legacy));
-    ASSERT_OK(weir_queue_host_call(scene.b, fail_at_gate, NULL));
+    ASSERT_OK(weir_legacy_queue(scene->control.devices[0], &legacy));
+    ASSERT_OK(weir_queue_host_call(scene->b, fail_at_gate, NULL));
     control_stall_queue(legacy);
-    ASSERT_OK(weir_queue_fill(legacy, scene.buffer, 0, SIZE, "x", 1));
-    EXPECT_OK(weir_queue_host_call_always(scene.b, note_blocked, &ran));
+    ASSERT_OK(weir_queue_fill(legacy, scene->buffer, 0, SIZE, "x", 1));
+    EXPECT_OK(weir_queue_host_call_always(scene->b, note_blocked, &ran));
     control_gate_open();
     EXPECT_TRUE(blocks(&ran));
     EXPECT_INT_EQ(atomic_load(&ran), 0);
     control_stall_queue(NULL);
-    EXPECT_OK(weir_queue_recover(scene.b));
+    EXPECT_OK(weir_queue_recover(scene->b));
     EXPECT_INT_EQ(atomic_load(&ran), 1);
-    EXPECT_OK(weir_pool_free(scene.b, &scene.buffer));
-    end(&scene);
+    EXPECT_OK(weir_pool_free(scene->b, &scene->buffer));
 }
 
-WEIR_TEST(Refused, WhatTheLegacyQueueFreedAfterWorkOfOthers)
+SCENE_TEST(Refused, WhatTheLegacyQueueFreedAfterWorkOfOthers)
 {
-    struct scene scene;
     weir_queue *legacy;
-    ASSERT_TRUE(begin(&scene));
-    ASSERT_OK(weir_legacy_queue(scene.control.devices[0], &legacy));
-    fail(legacy, &scene);
-    ASSERT_OK(weir_queue_fill(scene.a, scene.buffer, 0, SIZE, "x", 1));
-    expect_is_safe(&scene, legacy);
-    end(&scene);
+    ASSERT_OK(weir_legacy_queue(scene->control.devices[0], &legacy));
+    fail(legacy, scene);
+    ASSERT_OK(weir_queue_fill(scene->a, scene->buffer, 0, SIZE, "x", 1));
+    expect_is_safe(scene, legacy);
 }
 
 // Launches of one graph are in order. A launch that is refused does not come after the one before.
-WEIR_TEST(Refused, WhatIsFreedAfterALaunchThatWasRefused)
+SCENE_TEST(Refused, WhatIsFreedAfterALaunchThatWasRefused)
 {
-    struct scene scene;
     weir_graph *graph;
-    ASSERT_TRUE(begin(&scene));
-    weir_buffer *other = control_buffer(&scene.control, 4);
-    ASSERT_OK(weir_capture_begin(scene.a));
-    ASSERT_OK(weir_queue_fill(scene.a, other, 0, 4, "x", 1));
-    ASSERT_OK(weir_capture_end(scene.a, NULL, &graph));
-    ASSERT_OK(weir_queue_graph(scene.a, graph));
-    fail(scene.b, &scene);
-    EXPECT_INT_EQ(weir_queue_graph(scene.b, graph), WEIR_ERROR_DEVICE);
-    expect_is_safe(&scene, scene.b);
+    weir_buffer *other = control_buffer(&scene->control, 4);
+    ASSERT_OK(weir_capture_begin(scene->a));
+    ASSERT_OK(weir_queue_fill(scene->a, other, 0, 4, "x", 1));
+    ASSERT_OK(weir_capture_end(scene->a, NULL, &graph));
+    ASSERT_OK(weir_queue_graph(scene->a, graph));
+    fail(scene->b, scene);
+    EXPECT_INT_EQ(weir_queue_graph(scene->b, graph), WEIR_ERROR_DEVICE);
+    expect_is_safe(scene, scene->b);
     weir_graph_destroy(&graph);
     weir_buffer_destroy(&other);
-    end(&scene);
 }
 
 // A call that always runs waits for events, and not for launches, which have none. A launch that was refused
@@ -489,78 +444,63 @@ static void expect_is_reclaimed(struct scene *scene)
     EXPECT_OK(weir_queue_sync(scene->a, GUARD_NS));
 }
 
-WEIR_TEST(Refused, ADestroyedQueueAfterALaunchWhoseQueueAlwaysHasWork)
+SCENE_TEST(Refused, ADestroyedQueueAfterALaunchWhoseQueueAlwaysHasWork)
 {
-    struct scene scene;
     weir_graph *graph;
-    ASSERT_TRUE(begin(&scene));
-    weir_buffer *other = control_buffer(&scene.control, 4);
-    ASSERT_OK(weir_capture_begin(scene.a));
-    ASSERT_OK(weir_queue_fill(scene.a, other, 0, 4, "x", 1));
-    ASSERT_OK(weir_capture_end(scene.a, NULL, &graph));
-    ASSERT_OK(weir_queue_graph(scene.a, graph));
-    fail(scene.b, &scene);
-    EXPECT_INT_EQ(weir_queue_graph(scene.b, graph), WEIR_ERROR_DEVICE);
-    expect_is_reclaimed(&scene);
+    weir_buffer *other = control_buffer(&scene->control, 4);
+    ASSERT_OK(weir_capture_begin(scene->a));
+    ASSERT_OK(weir_queue_fill(scene->a, other, 0, 4, "x", 1));
+    ASSERT_OK(weir_capture_end(scene->a, NULL, &graph));
+    ASSERT_OK(weir_queue_graph(scene->a, graph));
+    fail(scene->b, scene);
+    EXPECT_INT_EQ(weir_queue_graph(scene->b, graph), WEIR_ERROR_DEVICE);
+    expect_is_reclaimed(scene);
     weir_graph_destroy(&graph);
     weir_buffer_destroy(&other);
-    end(&scene);
 }
 
 // Records of a queue that has failed may have been refused, so a new one is asked for.
-WEIR_TEST(Refused, ADestroyedQueueWhoseFailedProducerAlwaysHasWork)
+SCENE_TEST(Refused, ADestroyedQueueWhoseFailedProducerAlwaysHasWork)
 {
-    struct scene scene;
-    ASSERT_TRUE(begin(&scene));
-    refuse_wait(&scene);
+    refuse_wait(scene);
     const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "a is broken"};
-    weir__completion_fail(scene.a, scene.event.sequence, &cause);
-    expect_is_reclaimed(&scene);
-    end(&scene);
+    weir__completion_fail(scene->a, scene->event.sequence, &cause);
+    expect_is_reclaimed(scene);
 }
 
 // If no memory is left to note the wait, the recovery comes after all work of the device.
-WEIR_TEST(Refused, AWaitOnAFailedQueueWithoutMemory)
+SCENE_TEST(Refused, AWaitOnAFailedQueueWithoutMemory)
 {
-    struct scene scene;
-    ASSERT_TRUE(begin(&scene));
-    fail(scene.b, &scene);
+    fail(scene->b, scene);
     weir_test_fail_allocation(0);
-    EXPECT_INT_EQ(weir_queue_wait(scene.b, scene.event), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(weir_queue_wait(scene->b, scene->event), WEIR_ERROR_DEVICE);
     EXPECT_TRUE(weir_test_allocation_failed());
     weir_test_fail_allocation(-1);
-    expect_is_safe(&scene, scene.b);
-    end(&scene);
+    expect_is_safe(scene, scene->b);
 }
 
-WEIR_TEST(Refused, ADestroyedQueueWithoutMemory)
+SCENE_TEST(Refused, ADestroyedQueueWithoutMemory)
 {
-    struct scene scene;
-    ASSERT_TRUE(begin(&scene));
-    fail(scene.b, &scene);
+    fail(scene->b, scene);
     weir_test_fail_allocation(0);
-    EXPECT_INT_EQ(weir_queue_wait(scene.b, scene.event), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(weir_queue_wait(scene->b, scene->event), WEIR_ERROR_DEVICE);
     EXPECT_TRUE(weir_test_allocation_failed());
     weir_test_fail_allocation(-1);
-    EXPECT_OK(weir_pool_free(scene.b, &scene.buffer));
-    weir_queue_destroy(&scene.b);
-    EXPECT_FALSE(gets_it(&scene, scene.c));
+    EXPECT_OK(weir_pool_free(scene->b, &scene->buffer));
+    weir_queue_destroy(&scene->b);
+    EXPECT_FALSE(gets_it(scene, scene->c));
     control_stall_queue(NULL);
-    EXPECT_OK(weir_event_sync(scene.event, GUARD_NS));
-    EXPECT_TRUE(gets_it(&scene, scene.c));
-    end(&scene);
+    EXPECT_OK(weir_event_sync(scene->event, GUARD_NS));
+    EXPECT_TRUE(gets_it(scene, scene->c));
 }
 
 // A wait that cannot be noted fails its queue, as one that the driver refuses does.
-WEIR_TEST(Refused, AWaitWithoutMemory)
+SCENE_TEST(Refused, AWaitWithoutMemory)
 {
-    struct scene scene;
-    ASSERT_TRUE(begin(&scene));
     weir_test_fail_allocation(0);
-    EXPECT_INT_EQ(weir_queue_wait(scene.b, scene.event), WEIR_ERROR_OUT_OF_MEMORY);
+    EXPECT_INT_EQ(weir_queue_wait(scene->b, scene->event), WEIR_ERROR_OUT_OF_MEMORY);
     EXPECT_TRUE(weir_test_allocation_failed());
     weir_test_fail_allocation(-1);
     EXPECT_CONTAINS(weir_last_error_text(), "no memory to note a wait");
-    expect_is_safe(&scene, scene.b);
-    end(&scene);
+    expect_is_safe(scene, scene->b);
 }

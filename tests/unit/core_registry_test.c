@@ -57,12 +57,9 @@ WEIR_TEST(Registry, NeverUsesAnIdAgain)
 }
 
 // A reference keeps a destroyed queue findable and alive.
-WEIR_TEST(Registry, AReferenceKeepsTheQueue)
+CONTROL_TEST(Registry, AReferenceKeepsTheQueue)
 {
-    struct control control;
-
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *queue = control_queue(&control, "kept");
+    weir_queue *queue = control_queue(control, "kept");
     const uint64_t id = id_of(queue);
     weir_queue *pinned = weir__registry_pin(id);
     weir_queue_destroy(&queue);
@@ -71,7 +68,6 @@ WEIR_TEST(Registry, AReferenceKeepsTheQueue)
     weir__registry_unpin(pinned);
     weir__registry_unpin(pinned);
     EXPECT_NULL(weir__registry_pin(id));
-    control_close(&control);
 }
 
 WEIR_TEST(Registry, HasALimitAndSaysSo)
@@ -125,21 +121,19 @@ static void *pin_all(void *user)
     return NULL;
 }
 
-WEIR_TEST(Registry, IsSafeWhileQueuesComeAndGo)
+CONTROL_TEST(Registry, IsSafeWhileQueuesComeAndGo)
 {
     enum {
         THREADS = 3,
         ROUNDS = 4000
     };
     static struct watch watch;
-    struct control control;
     pthread_t threads[THREADS];
 
-    ASSERT_TRUE(control_open(&control));
     for (int i = 0; i < THREADS; i++)
         ASSERT_INT_EQ(pthread_create(&threads[i], NULL, pin_all, &watch), 0);
     for (int i = 0; i < ROUNDS || (atomic_load(&watch.found) == 0 && i < 1000000); i++) {
-        weir_queue *queue = control_queue(&control, "q");
+        weir_queue *queue = control_queue(control, "q");
         // The id itself, and the next id of the slot.
         atomic_store(&watch.ids[i % WATCHED], id_of(queue));
         atomic_store(&watch.ids[(i + 1) % WATCHED], id_of(queue) + 0x10000);
@@ -150,5 +144,4 @@ WEIR_TEST(Registry, IsSafeWhileQueuesComeAndGo)
         pthread_join(threads[i], NULL);
     EXPECT_INT_EQ(atomic_load(&watch.wrong), 0);
     EXPECT_INT_GT(atomic_load(&watch.found), 0);
-    control_close(&control);
 }

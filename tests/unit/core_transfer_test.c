@@ -66,6 +66,9 @@ static void job_close(struct job *job)
     control_close(&job->control);
 }
 
+#define JOB_TEST(suite, name, size) \
+    WEIR_TEST_WITH(suite, name, struct job, job, job_open(job, size), job_close(job))
+
 static struct weir__staging *staging_of(const struct job *job)
 {
     return &job->control.devices[0]->staging;
@@ -83,7 +86,7 @@ static void expect_blocks(const struct job *job, size_t small, size_t big)
     EXPECT_SIZE_EQ(staging_of(job)->blocks[WEIR__STAGING_LARGE].count, big);
 }
 
-WEIR_TEST(Transfer, SameBytes)
+JOB_TEST(Transfer, SameBytes, large)
 {
     static const size_t sizes[] = {1,
                                    (size_t)1 << 20,
@@ -93,56 +96,47 @@ WEIR_TEST(Transfer, SameBytes)
                                    ((size_t)6 << 20) - 1,
                                    ((size_t)8 << 20) + 65536,
                                    ((size_t)11 << 20) + 4099};
-    struct job job;
-    ASSERT_TRUE(job_open(&job, large));
     for (size_t i = 0; i < MODES * sizeof sizes / sizeof *sizes; i++) {
         const size_t size = sizes[i / MODES];
-        staging_of(&job)->large_bytes = modes[i % MODES].large_bytes;
+        staging_of(job)->large_bytes = modes[i % MODES].large_bytes;
         weir_test_note("%zu bytes, mode %zu", size, i % MODES);
-        memset(job.back, 0, size + 1);
-        EXPECT_OK(weir_upload(job.queue, job.buffer, offset, job.bytes, size));
-        EXPECT_OK(weir_download(job.queue, job.back, job.buffer, offset, size));
-        EXPECT_MEM_EQ(job.back, job.bytes, size);
-        EXPECT_INT_EQ(job.back[size], 0);
+        memset(job->back, 0, size + 1);
+        EXPECT_OK(weir_upload(job->queue, job->buffer, offset, job->bytes, size));
+        EXPECT_OK(weir_download(job->queue, job->back, job->buffer, offset, size));
+        EXPECT_MEM_EQ(job->back, job->bytes, size);
+        EXPECT_INT_EQ(job->back[size], 0);
     }
     weir_test_note(NULL);
-    EXPECT_INT_EQ(staging_of(&job)->copiers.count, THREADS);
-    job_close(&job);
+    EXPECT_INT_EQ(staging_of(job)->copiers.count, THREADS);
 }
 
-WEIR_TEST(Transfer, SmallOnesStartNoThreads)
+JOB_TEST(Transfer, SmallOnesStartNoThreads, large)
 {
-    struct job job;
-    ASSERT_TRUE(job_open(&job, large));
-    EXPECT_OK(weir_upload(job.queue, job.buffer, 0, job.bytes, 4096));
-    expect_blocks(&job, 1, 0);
-    EXPECT_OK(weir_upload(job.queue, job.buffer, 0, job.bytes, ((size_t)4 << 20) - 1));
-    EXPECT_OK(weir_download(job.queue, job.back, job.buffer, 0, ((size_t)4 << 20) - 1));
-    EXPECT_INT_EQ(staging_of(&job)->copiers.count, 0);
-    staging_of(&job)->thread_limit = 0;
-    staging_of(&job)->large_bytes = 1;
-    EXPECT_OK(weir_upload(job.queue, job.buffer, 0, job.bytes, large));
-    EXPECT_OK(weir_download(job.queue, job.back, job.buffer, 0, large));
-    EXPECT_MEM_EQ(job.back, job.bytes, large);
-    EXPECT_INT_EQ(staging_of(&job)->copiers.count, 0);
-    expect_blocks(&job, 4, 0);
-    job_close(&job);
+    EXPECT_OK(weir_upload(job->queue, job->buffer, 0, job->bytes, 4096));
+    expect_blocks(job, 1, 0);
+    EXPECT_OK(weir_upload(job->queue, job->buffer, 0, job->bytes, ((size_t)4 << 20) - 1));
+    EXPECT_OK(weir_download(job->queue, job->back, job->buffer, 0, ((size_t)4 << 20) - 1));
+    EXPECT_INT_EQ(staging_of(job)->copiers.count, 0);
+    staging_of(job)->thread_limit = 0;
+    staging_of(job)->large_bytes = 1;
+    EXPECT_OK(weir_upload(job->queue, job->buffer, 0, job->bytes, large));
+    EXPECT_OK(weir_download(job->queue, job->back, job->buffer, 0, large));
+    EXPECT_MEM_EQ(job->back, job->bytes, large);
+    EXPECT_INT_EQ(staging_of(job)->copiers.count, 0);
+    expect_blocks(job, 4, 0);
 }
 
 // Threads and memory are returned by a trim, and made again.
-WEIR_TEST(Transfer, Trim)
+JOB_TEST(Transfer, Trim, large)
 {
-    struct job job;
-    ASSERT_TRUE(job_open(&job, large));
     for (int round = 0; round < 2 * MODES; round++) {
-        set_mode(&job, round % MODES);
-        EXPECT_OK(weir_upload(job.queue, job.buffer, 0, job.bytes, large));
-        expect_blocks(&job, modes[round % MODES].small, modes[round % MODES].big);
-        EXPECT_OK(weir_device_trim(job.control.devices[0]));
-        expect_blocks(&job, 0, 0);
-        EXPECT_INT_EQ(staging_of(&job)->copiers.count, 0);
+        set_mode(job, round % MODES);
+        EXPECT_OK(weir_upload(job->queue, job->buffer, 0, job->bytes, large));
+        expect_blocks(job, modes[round % MODES].small, modes[round % MODES].big);
+        EXPECT_OK(weir_device_trim(job->control.devices[0]));
+        expect_blocks(job, 0, 0);
+        EXPECT_INT_EQ(staging_of(job)->copiers.count, 0);
     }
-    job_close(&job);
 }
 
 static weir_status run(struct job *job, bool up)
@@ -188,34 +182,28 @@ static void fail_each(struct job *job, bool up, enum weir_operation_kind kind, i
     EXPECT_MEM_EQ(job->back, job->bytes, large);
 }
 
-WEIR_TEST(Transfer, EachPieceFails)
+JOB_TEST(Transfer, EachPieceFails, large)
 {
-    struct job job;
-    ASSERT_TRUE(job_open(&job, large));
     for (int i = 0; i < 2 * MODES; i++) {
         const bool up = i % 2;
-        set_mode(&job, i / 2);
-        fail_each(&job, up, WEIR_OPERATION_COPY, modes[i / 2].pieces);
-        fail_each(&job, up, WEIR_OPERATION_RECORD, modes[i / 2].pieces);
+        set_mode(job, i / 2);
+        fail_each(job, up, WEIR_OPERATION_COPY, modes[i / 2].pieces);
+        fail_each(job, up, WEIR_OPERATION_RECORD, modes[i / 2].pieces);
     }
-    job_close(&job);
 }
 
-WEIR_TEST(Transfer, TheDeviceFails)
+JOB_TEST(Transfer, TheDeviceFails, large)
 {
-    struct job job;
-    ASSERT_TRUE(job_open(&job, large));
     for (int i = 0; i < 2 * MODES; i++) {
-        set_mode(&job, i / 2);
+        set_mode(job, i / 2);
         control_fault(WEIR_ERROR_DEVICE);
-        EXPECT_INT_EQ(run(&job, i % 2), WEIR_ERROR_DEVICE);
+        EXPECT_INT_EQ(run(job, i % 2), WEIR_ERROR_DEVICE);
         control_fault(WEIR_OK);
-        (void)weir_queue_recover(job.queue);
+        (void)weir_queue_recover(job->queue);
     }
-    EXPECT_OK(run(&job, true));
-    EXPECT_OK(run(&job, false));
-    EXPECT_MEM_EQ(job.back, job.bytes, large);
-    job_close(&job);
+    EXPECT_OK(run(job, true));
+    EXPECT_OK(run(job, false));
+    EXPECT_MEM_EQ(job->back, job->bytes, large);
 }
 
 // A module may fail without a detail.
@@ -256,26 +244,23 @@ static void expect_failures(struct job *job, const struct weir_module_ops *ops, 
     backend->ops = before;
 }
 
-WEIR_TEST(Transfer, FailuresWithoutADetail)
+JOB_TEST(Transfer, FailuresWithoutADetail, large)
 {
-    struct job job;
-    ASSERT_TRUE(job_open(&job, large));
-    const struct weir__chain *chain = &job.control.runtime->chain;
+    const struct weir__chain *chain = &job->control.runtime->chain;
     struct weir_module_ops ops = *chain->links[chain->count - 1].ops;
     struct weir_module_ops others = ops;
     ops.buffer_create = fail_memory;
     others.queue_flush = fail_flush;
     for (int mode = 0; mode < MODES; mode++) {
-        set_mode(&job, mode);
-        expect_failures(&job, &ops, WEIR_ERROR_OUT_OF_MEMORY);
-        expect_blocks(&job, 0, 0);
-        expect_failures(&job, &others, WEIR_ERROR_DEVICE);
-        EXPECT_OK(weir_device_trim(job.control.devices[0]));
+        set_mode(job, mode);
+        expect_failures(job, &ops, WEIR_ERROR_OUT_OF_MEMORY);
+        expect_blocks(job, 0, 0);
+        expect_failures(job, &others, WEIR_ERROR_DEVICE);
+        EXPECT_OK(weir_device_trim(job->control.devices[0]));
     }
-    EXPECT_OK(run(&job, true));
-    EXPECT_OK(run(&job, false));
-    EXPECT_MEM_EQ(job.back, job.bytes, large);
-    job_close(&job);
+    EXPECT_OK(run(job, true));
+    EXPECT_OK(run(job, false));
+    EXPECT_MEM_EQ(job->back, job->bytes, large);
 }
 
 struct uploader {
@@ -360,21 +345,17 @@ WEIR_TEST(Transfer, MemoryIsBounded)
 }
 
 // A child of fork() has none of the threads, and its calls are errors.
-WEIR_TEST(Transfer, AfterAFork)
+JOB_TEST(Transfer, AfterAFork, large)
 {
-    struct job job;
     int status = 0;
-    ASSERT_TRUE(job_open(&job, large));
-    ASSERT_OK(run(&job, true));
+    ASSERT_OK(run(job, true));
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0)
-        _exit(run(&job, true) == WEIR_ERROR_FORKED && run(&job, false) == WEIR_ERROR_FORKED ? 7
-                                                                                            : 1);
+        _exit(run(job, true) == WEIR_ERROR_FORKED && run(job, false) == WEIR_ERROR_FORKED ? 7 : 1);
     ASSERT_TRUE(child > 0);
     ASSERT_INT_EQ((int)waitpid(child, &status, 0), (int)child);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7);
-    EXPECT_OK(run(&job, false));
-    EXPECT_MEM_EQ(job.back, job.bytes, large);
-    job_close(&job);
+    EXPECT_OK(run(job, false));
+    EXPECT_MEM_EQ(job->back, job->bytes, large);
 }

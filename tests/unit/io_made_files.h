@@ -25,6 +25,18 @@ struct made_png {
     size_t row_bytes;
 };
 
+// One without palette, transparency and gamma, that is not interlaced.
+static inline struct made_png made_png(uint32_t width, uint32_t height, int colour_type,
+                                       int bit_depth, const unsigned char *rows, size_t row_bytes)
+{
+    return (struct made_png){.width = width,
+                             .height = height,
+                             .colour_type = colour_type,
+                             .bit_depth = bit_depth,
+                             .rows = rows,
+                             .row_bytes = row_bytes};
+}
+
 // A JPEG to be written, from `channels` bytes a pixel: 1 gray, 2 of no known
 // meaning, 3 RGB (stored as YCbCr without subsampling), 4 CMYK.
 struct made_jpeg {

@@ -1,6 +1,5 @@
 // Every allocation fails once in turn, the libraries' own included: each reader and
-// writer must then return false with a message, without leaks. The rule in BUILD makes
-// the linker use these functions instead of the allocator.
+// writer must then return false with a message, without leaks.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "io/image.h"
 #include "io/npy.h"
 #include "io/safetensors.h"
+#include "tests/support/no_memory.h"
 #include "tests/support/test.h"
 #include "tests/unit/io_made_files.h"
 
@@ -17,36 +17,6 @@ enum {
     SIDE = 16,
     MOST_ALLOCATIONS = 2000
 };
-
-// Counts down to the allocation that fails; negative means that none does.
-static long countdown = -1;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *block, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *block, size_t size);
-
-static bool fails_now(void)
-{
-    return countdown >= 0 && countdown-- == 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails_now() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails_now() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *block, size_t size)
-{
-    return fails_now() ? NULL : __real_realloc(block, size);
-}
 
 static const char *folder;
 static const char *path;
@@ -144,10 +114,10 @@ static void fail_each(bool (*action)(void), bool writes)
             remove(path);
         memset(result, 0, sizeof result);
         error.message[0] = '\0';
-        countdown = nth;
+        weir_test_fail_allocation(nth);
         bool ok = action();
-        used_up = countdown >= 0;
-        countdown = -1;
+        used_up = !weir_test_allocation_failed();
+        weir_test_fail_allocation(-1);
         failures += !ok;
         if (ok) {
             EXPECT_MEM_EQ(result, want, sizeof want);
@@ -166,13 +136,9 @@ WEIR_TEST(IoMemory, ReadersOfImages)
 {
     for (int kind = 0; kind < 4; kind++) {
         start_in_new_folder();
-        struct made_png png = {.width = SIDE,
-                               .height = SIDE,
-                               .colour_type = PNG_COLOR_TYPE_RGB_ALPHA,
-                               .bit_depth = 8,
-                               .interlaced = kind == 1,
-                               .rows = pixels,
-                               .row_bytes = (size_t)SIDE * 4};
+        struct made_png png =
+            made_png(SIDE, SIDE, PNG_COLOR_TYPE_RGB_ALPHA, 8, pixels, (size_t)SIDE * 4);
+        png.interlaced = kind == 1;
         struct made_jpeg jpeg = {SIDE, SIDE, 3, 90, kind == 3, pixels};
         ASSERT_TRUE(kind < 2 ? made_png_write(path, &png) : made_jpeg_write(path, &jpeg));
         fail_each(read_image, false);

@@ -246,20 +246,6 @@ WEIR_TEST(IoNpy, RefusesToWriteWhatItCannot)
     EXPECT_INT_EQ(made_folder_count(folder), 0);
 }
 
-WEIR_TEST(IoNpy, AFullDiskLeavesNothing)
-{
-    const char *folder = weir_test_temp_dir();
-    const char *path = made_path(folder, "a.npy");
-    static const float values[50000];
-    const uint64_t shape[1] = {50000};
-    ASSERT_TRUE(made_disk_limit(4096));
-    bool ok = weir_io_npy_write(path, WEIR_IO_F32, 1, shape, values, &error);
-    ASSERT_TRUE(made_disk_limit(0));
-    EXPECT_FALSE(ok);
-    EXPECT_CONTAINS(error.message, "a.npy: could not be written, nothing was kept");
-    EXPECT_INT_EQ(made_folder_count(folder), 0);
-}
-
 WEIR_TEST(IoNpy, NamesTheFirstValueThatIsNoNumber)
 {
     float values[4] = {0, -1e30f, 3, 4};

@@ -27,17 +27,15 @@ struct rig {
 
 static weir_queue *make_queue(const struct rig *rig, const char *label)
 {
-    const struct weir_queue_params params = {.struct_size = sizeof params, .label = label};
     weir_queue *queue = NULL;
-    EXPECT_OK(weir_queue_create(rig->device, &params, &queue));
+    EXPECT_OK(weir_queue_create(rig->device, WEIR_PARAMS(weir_queue, .label = label), &queue));
     return queue;
 }
 
 static weir_buffer *make_buffer(const struct rig *rig)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = SIZE};
     weir_buffer *buffer = NULL;
-    EXPECT_OK(weir_buffer_create(rig->device, &params, &buffer));
+    EXPECT_OK(weir_buffer_create(rig->device, WEIR_PARAMS(weir_buffer, .size = SIZE), &buffer));
     return buffer;
 }
 
@@ -46,24 +44,21 @@ static weir_buffer *adopt(const struct rig *rig, const char *label, weir_buffer 
     struct weir_native_buffer native = {0};
     weir_buffer *buffer = NULL;
     EXPECT_OK(weir_buffer_get_native(owner, &native));
-    const struct weir_adopt_params params = {
-        .struct_size = sizeof params,
-        .label = label,
-        .native = native.memory ? (uintptr_t)native.memory : native.address,
-        .size = SIZE,
-    };
-    EXPECT_OK(weir_buffer_adopt(rig->device, &params, &buffer));
+    EXPECT_OK(weir_buffer_adopt(rig->device,
+                                WEIR_PARAMS(weir_adopt, .label = label,
+                                            .native = native.memory ? (uintptr_t)native.memory
+                                                                    : native.address,
+                                            .size = SIZE),
+                                &buffer));
     return buffer;
 }
 
 static void rig_open(struct rig *rig)
 {
     const char *section = getenv("WEIR_TEST_SECTION"); // [cuda]
-    const struct weir_open_params params = {.struct_size = sizeof params,
-                                            .config_path = "test.ini",
-                                            .config_text = section ? section : "",
-                                            .plugins = "check"};
-    ASSERT_OK(weir_open(&params, &rig->runtime));
+    ASSERT_OK(weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini",
+                                    .config_text = section ? section : "", .plugins = "check"),
+                        &rig->runtime));
     ASSERT_OK(weir_device_open(rig->runtime, NULL, &rig->device));
     rig->one = make_queue(rig, "one");
     rig->two = make_queue(rig, "two");

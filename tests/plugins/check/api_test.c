@@ -23,11 +23,6 @@ struct rig {
 
 static void open_rig(struct rig *rig, const char *plugins, const char *config)
 {
-    const struct weir_open_params params = {.struct_size = sizeof params,
-                                            .backend = "null",
-                                            .plugins = plugins,
-                                            .config_path = "rig.ini",
-                                            .config_text = config};
     const struct weir_queue_params a = {.struct_size = sizeof a, .label = "a"};
     const struct weir_queue_params b = {.struct_size = sizeof b, .label = "b"};
     const struct weir_buffer_params memory = {.struct_size = sizeof memory,
@@ -35,7 +30,10 @@ static void open_rig(struct rig *rig, const char *plugins, const char *config)
                                               .size = 64};
     memset(rig, 0, sizeof *rig);
     failed[0] = '\0';
-    ASSERT_INT_EQ(weir_open(&params, &rig->runtime), WEIR_OK);
+    ASSERT_INT_EQ(weir_open(WEIR_PARAMS(weir_open, .backend = "null", .plugins = plugins,
+                                        .config_path = "rig.ini", .config_text = config),
+                            &rig->runtime),
+                  WEIR_OK);
     ASSERT_INT_EQ(weir_device_open(rig->runtime, NULL, &rig->device), WEIR_OK);
     ASSERT_INT_EQ(weir_queue_create(rig->device, &a, &rig->a), WEIR_OK);
     ASSERT_INT_EQ(weir_queue_create(rig->device, &b, &rig->b), WEIR_OK);
@@ -51,6 +49,10 @@ static void close_rig(struct rig *rig)
     EXPECT_INT_EQ(weir_close(&rig->runtime), WEIR_OK);
 }
 
+#define API_TEST(suite, name, plugins, config)                                                  \
+    WEIR_TEST_WITH(suite, name, struct rig, rig, (open_rig(rig, plugins, config), rig->buffer), \
+                   close_rig(rig))
+
 // Two fills that nothing orders. Returns the line of the second one, the first is before it.
 static int race(struct rig *rig, weir_status wanted)
 {
@@ -60,24 +62,22 @@ static int race(struct rig *rig, weir_status wanted)
     return __LINE__ - 1;
 }
 
-WEIR_TEST(CheckApi, FindingsAreData)
+API_TEST(CheckApi, FindingsAreData, "check", "")
 {
-    struct rig rig;
     struct weir_check_finding finding;
-    open_rig(&rig, "check", "");
-    EXPECT_TRUE(weir_check_is_on(rig.runtime));
-    EXPECT_SIZE_EQ(weir_check_count(rig.runtime), 0);
-    WEIR_EXPECT_NO_RACES(rig.runtime);
+    EXPECT_TRUE(weir_check_is_on(rig->runtime));
+    EXPECT_SIZE_EQ(weir_check_count(rig->runtime), 0);
+    WEIR_EXPECT_NO_RACES(rig->runtime);
     EXPECT_STR_EQ(failed, "");
-    EXPECT_INT_EQ(weir_check_get(rig.runtime, 0, &finding), WEIR_ERROR_NOT_FOUND);
+    EXPECT_INT_EQ(weir_check_get(rig->runtime, 0, &finding), WEIR_ERROR_NOT_FOUND);
     EXPECT_CONTAINS(weir_last_error()->message, "there is no finding 0, only 0");
     EXPECT_STR_EQ(finding.message, "");
     EXPECT_STR_EQ(finding.second.file, "");
 
-    const int line = race(&rig, WEIR_OK);
-    EXPECT_SIZE_EQ(weir_check_count(rig.runtime), 1);
-    EXPECT_SIZE_EQ(weir_check_error_count(rig.runtime), 1);
-    ASSERT_INT_EQ(weir_check_get(rig.runtime, 0, &finding), WEIR_OK);
+    const int line = race(rig, WEIR_OK);
+    EXPECT_SIZE_EQ(weir_check_count(rig->runtime), 1);
+    EXPECT_SIZE_EQ(weir_check_error_count(rig->runtime), 1);
+    ASSERT_INT_EQ(weir_check_get(rig->runtime, 0, &finding), WEIR_OK);
     EXPECT_INT_EQ(finding.kind, WEIR_CHECK_WRITE_AFTER_WRITE);
     EXPECT_STR_EQ(weir_check_kind_name(finding.kind), "write-after-write");
     EXPECT_INT_EQ(finding.count, 1);
@@ -93,50 +93,43 @@ WEIR_TEST(CheckApi, FindingsAreData)
     EXPECT_INT_EQ(finding.second.access, WEIR_ACCESS_WRITE);
     EXPECT_CONTAINS(finding.remedy, "record on 'a' after ");
     EXPECT_TRUE(finding.suppression == NULL);
-    WEIR_EXPECT_NO_RACES(rig.runtime);
+    WEIR_EXPECT_NO_RACES(rig->runtime);
     EXPECT_CONTAINS(failed, ": 1 finding of the plugin check\nwrite-after-write: the fill on 'b'");
     EXPECT_CONTAINS(failed, "\n    to do: record on 'a' after ");
-    EXPECT_TRUE(weir_check_describe(rig.runtime, __FILE__, __LINE__, NULL, 0));
-    close_rig(&rig);
+    EXPECT_TRUE(weir_check_describe(rig->runtime, __FILE__, __LINE__, NULL, 0));
 }
 
-WEIR_TEST(CheckApi, AFindingRefusesTheOperation)
+API_TEST(CheckApi, AFindingRefusesTheOperation, "check", "[check]\nreport = fail\n")
 {
-    struct rig rig;
     struct weir_event event;
-    open_rig(&rig, "check", "[check]\nreport = fail\n");
-    const int line = race(&rig, WEIR_ERROR_INVALID);
+    const int line = race(rig, WEIR_ERROR_INVALID);
     EXPECT_CONTAINS(weir_last_error()->message, "write-after-write: the fill on 'b' at ");
     EXPECT_CONTAINS(weir_last_error()->remedy, "record on 'a' after ");
     EXPECT_INT_EQ(weir_last_error()->line, line);
-    EXPECT_INT_EQ(weir_queue_record(rig.b, &event), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_queue_record(rig->b, &event), WEIR_ERROR_INVALID);
     EXPECT_CONTAINS(weir_last_error()->message, "write-after-write: the fill on 'b' at ");
-    EXPECT_INT_EQ(weir_queue_sync(rig.a, WEIR_FOREVER), WEIR_OK);
-    close_rig(&rig);
+    EXPECT_INT_EQ(weir_queue_sync(rig->a, WEIR_FOREVER), WEIR_OK);
 }
 
-WEIR_TEST(CheckApi, WithoutThePlugin)
+API_TEST(CheckApi, WithoutThePlugin, "", "")
 {
-    struct rig rig;
     struct weir_check_finding finding;
     char text[64];
-    open_rig(&rig, "", "");
-    race(&rig, WEIR_OK);
-    EXPECT_FALSE(weir_check_is_on(rig.runtime));
+    race(rig, WEIR_OK);
+    EXPECT_FALSE(weir_check_is_on(rig->runtime));
     EXPECT_FALSE(weir_check_is_on(NULL));
-    EXPECT_SIZE_EQ(weir_check_count(rig.runtime), 0);
-    EXPECT_SIZE_EQ(weir_check_error_count(rig.runtime), 0);
-    EXPECT_INT_EQ(weir_check_get(rig.runtime, 0, &finding), WEIR_ERROR_NOT_FOUND);
+    EXPECT_SIZE_EQ(weir_check_count(rig->runtime), 0);
+    EXPECT_SIZE_EQ(weir_check_error_count(rig->runtime), 0);
+    EXPECT_INT_EQ(weir_check_get(rig->runtime, 0, &finding), WEIR_ERROR_NOT_FOUND);
     EXPECT_CONTAINS(weir_last_error()->message, "the plugin check is not in the runtime's chain");
-    EXPECT_INT_EQ(weir_check_get(rig.runtime, 0, NULL), WEIR_ERROR_INVALID);
-    weir_check_release(rig.runtime, &rig);
-    weir_check_acquire(rig.runtime, &rig);
-    WEIR_EXPECT_NO_RACES(rig.runtime);
+    EXPECT_INT_EQ(weir_check_get(rig->runtime, 0, NULL), WEIR_ERROR_INVALID);
+    weir_check_release(rig->runtime, rig);
+    weir_check_acquire(rig->runtime, rig);
+    WEIR_EXPECT_NO_RACES(rig->runtime);
     EXPECT_CONTAINS(failed, "nothing was checked: the plugin check is not in the runtime's chain");
-    EXPECT_TRUE(weir_check_describe(rig.runtime, "a.c", 3, text, sizeof text));
+    EXPECT_TRUE(weir_check_describe(rig->runtime, "a.c", 3, text, sizeof text));
     EXPECT_CONTAINS(text, "a.c:3: nothing was checked");
     EXPECT_STR_EQ(weir_check_kind_name((weir_check_kind)77), "unknown");
-    close_rig(&rig);
 }
 
 // What a newer program's structure has more is zero.
@@ -157,13 +150,10 @@ WEIR_TEST(CheckApi, LargerStructures)
 }
 
 // Twice in a chain: both find it, and the outermost one answers.
-WEIR_TEST(CheckApi, TwiceInAChain)
+API_TEST(CheckApi, TwiceInAChain, "check, check", "")
 {
-    struct rig rig;
-    open_rig(&rig, "check, check", "");
-    race(&rig, WEIR_OK);
-    EXPECT_SIZE_EQ(weir_check_count(rig.runtime), 1);
-    close_rig(&rig);
+    race(rig, WEIR_OK);
+    EXPECT_SIZE_EQ(weir_check_count(rig->runtime), 1);
 }
 
 // The settings of a file, and wrong ones.
@@ -178,13 +168,10 @@ WEIR_TEST(CheckApi, WrongSettings)
         {"[check]\nsarif = /nowhere/at/all.sarif\n", "/nowhere/at/all.sarif"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct weir_open_params params = {.struct_size = sizeof params,
-                                                .backend = "null",
-                                                .plugins = "check",
-                                                .config_path = "rig.ini",
-                                                .config_text = cases[i].config};
         weir_runtime *runtime;
-        EXPECT_TRUE(weir_open(&params, &runtime) < 0);
+        EXPECT_TRUE(weir_open(WEIR_PARAMS(weir_open, .backend = "null", .plugins = "check",
+                                          .config_path = "rig.ini", .config_text = cases[i].config),
+                              &runtime) < 0);
         EXPECT_CONTAINS(weir_last_error_text(), cases[i].message);
     }
 }

@@ -112,166 +112,102 @@ static struct weir_check_finding get(struct check_findings *findings, size_t ind
 
 // Words.
 
-static void expect_words(const struct check_conflict *conflict, const char *message,
-                         const char *remedy)
+// The message names both uses, and the remedy where to act; NULL ends each list.
+static void expect_words(const struct check_conflict *conflict, const char *const message[4],
+                         const char *const remedy[3])
 {
     struct check_findings *findings = create(&plain);
     ASSERT_TRUE(findings != NULL);
     EXPECT_INT_EQ(check_findings_add(findings, conflict), WEIR_OK);
     const struct weir_check_finding finding = get(findings, 0);
-    EXPECT_STR_EQ(finding.message, message);
-    EXPECT_STR_EQ(finding.remedy, remedy);
+    for (size_t i = 0; i < 4 && message[i]; i++)
+        EXPECT_CONTAINS(finding.message, message[i]);
+    for (size_t i = 0; i < 3 && remedy[i]; i++)
+        EXPECT_CONTAINS(finding.remedy, remedy[i]);
     check_findings_destroy(&findings);
 }
+
+#define WORDS(...) ((const char *const[4]){__VA_ARGS__})
+#define REMEDY(...) ((const char *const[3]){__VA_ARGS__})
 
 WEIR_TEST(CheckWords, Queues)
 {
     struct check_conflict conflict = race();
-    expect_words(
-        &conflict,
-        "the launch of 'blur' on 'compute' at src/app.c:91 in region 'frame' 7 reads bytes "
-        "0 to 4095 of buffer 'image', which the copy on 'copy' at src/app.c:80 writes, and "
-        "nothing orders the two",
-        "record on 'copy' after src/app.c:80, wait on 'compute' before src/app.c:91");
+    expect_words(&conflict,
+                 WORDS("the launch of 'blur' on 'compute' at src/app.c:91", "region 'frame' 7",
+                       "bytes 0 to 4095 of buffer 'image'", "the copy on 'copy' at src/app.c:80"),
+                 REMEDY("record on 'copy' after src/app.c:80",
+                        "wait on 'compute' before src/app.c:91"));
+    // Queues of one label, one byte, no region, a buffer without a label.
     conflict.size = 1;
     conflict.offset = 17;
     conflict.second.queue = "copy";
     conflict.second.region = NULL;
-    conflict.second.access = WEIR_ACCESS_READ_WRITE;
     conflict.buffer = NULL;
-    expect_words(
-        &conflict,
-        "the launch of 'blur' on 'copy' (queue 2) at src/app.c:91 reads and writes byte 17 "
-        "of buffer 5, which the copy on 'copy' (queue 1) at src/app.c:80 writes, and "
-        "nothing orders the two",
-        "record on 'copy' (queue 1) after src/app.c:80, wait on 'copy' (queue 2) before "
-        "src/app.c:91");
-    conflict.second.queue = NULL;
-    conflict.second.file = NULL;
-    conflict.second.kernel = NULL;
+    expect_words(&conflict, WORDS("'copy' (queue 2)", "'copy' (queue 1)", "byte 17 of buffer 5"),
+                 REMEDY("'copy' (queue 1) after src/app.c:80", "'copy' (queue 2) before"));
+    conflict.second.queue = conflict.second.file = conflict.second.kernel = NULL;
     conflict.second.operation = WEIR_OPERATION_KINDS;
-    expect_words(
-        &conflict,
-        "the operation on queue 2 at a line that is not known reads and writes byte 17 of "
-        "buffer 5, which the copy on 'copy' at src/app.c:80 writes, and nothing orders the "
-        "two",
-        "record on 'copy' after src/app.c:80, wait on queue 2 before a line that is not "
-        "known");
+    expect_words(&conflict, WORDS("the operation on queue 2 at a line that is not known"),
+                 REMEDY("queue 2 before a line that is not known"));
 }
 
-WEIR_TEST(CheckWords, Host)
+WEIR_TEST(CheckWords, HostAndPools)
 {
     struct check_conflict conflict = conflict_of(WEIR_CHECK_HOST_READ, &copy_party, &host_party);
-    expect_words(&conflict,
-                 "the host at src/app.c:99 reads bytes 0 to 4095 of buffer 'image', which the copy "
-                 "on 'copy' at src/app.c:80 may still write",
-                 "record on 'copy' after src/app.c:80, weir_event_sync() it before src/app.c:99");
+    expect_words(&conflict, WORDS("the host at src/app.c:99", "the copy on 'copy' at src/app.c:80"),
+                 REMEDY("record on 'copy' after src/app.c:80", "weir_event_sync()",
+                        "src/app.c:99"));
     conflict = conflict_of(WEIR_CHECK_OPEN_ACCESS, &host_party, &launch_party);
-    expect_words(
-        &conflict,
-        "the launch of 'blur' on 'compute' at src/app.c:91 in region 'frame' 7 reads bytes "
-        "0 to 4095 of buffer 'image', which the host at src/app.c:99 reads until "
-        "weir_host_end()",
-        "weir_host_end() for the access of src/app.c:99 before src/app.c:91");
+    expect_words(&conflict, WORDS("src/app.c:91", "the host at src/app.c:99"),
+                 REMEDY("weir_host_end()", "src/app.c:99 before src/app.c:91"));
     conflict = conflict_of(WEIR_CHECK_READ_AFTER_WRITE, &host_party, &launch_party);
-    conflict.second.region = "";
-    expect_words(
-        &conflict,
-        "the launch of 'blur' on 'compute' at src/app.c:91 reads bytes 0 to 4095 of buffer "
-        "'image', which the host at src/app.c:99 reads, and nothing orders the two",
-        "weir_check_release() after src/app.c:99 and weir_check_acquire() before "
-        "src/app.c:91, where a lock of the program orders the two, else such a lock");
-}
-
-WEIR_TEST(CheckWords, PoolsAndContents)
-{
+    expect_words(&conflict, WORDS("src/app.c:91", "the host at src/app.c:99"),
+                 REMEDY("weir_check_release() after src/app.c:99", "weir_check_acquire()"));
     struct check_party gone = copy_party;
     gone.operation = WEIR_OPERATION_POOL_FREE;
     gone.access = (weir_access)0;
-    struct check_party use = launch_party;
-    use.region = NULL;
-    struct check_conflict conflict = conflict_of(WEIR_CHECK_AFTER_FREE, &gone, &use);
-    expect_words(
-        &conflict,
-        "the launch of 'blur' on 'compute' at src/app.c:91 reads bytes 0 to 4095 of buffer "
-        "'image', which the pool free on 'copy' at src/app.c:80 has returned to its pool",
-        "move the free of src/app.c:80 after src/app.c:91; record on 'compute' after "
-        "src/app.c:91, wait on 'copy' before src/app.c:80");
-    conflict.second.queue_id = 1;
-    conflict.second.queue = "copy";
-    expect_words(&conflict,
-                 "the launch of 'blur' on 'copy' at src/app.c:91 reads bytes 0 to 4095 of buffer "
-                 "'image', which the pool free on 'copy' at src/app.c:80 has returned to its pool",
-                 "move the free of src/app.c:80 after src/app.c:91");
-    conflict = conflict_of(WEIR_CHECK_AFTER_FREE, &use, &gone);
-    expect_words(
-        &conflict,
-        "the pool free on 'copy' at src/app.c:80 returns bytes 0 to 4095 of buffer 'image' "
-        "to its pool, which the launch of 'blur' on 'compute' at src/app.c:91 may still "
-        "read",
-        "record on 'compute' after src/app.c:91, wait on 'copy' before src/app.c:80");
-    conflict = conflict_of(WEIR_CHECK_UNWRITTEN, NULL, &use);
-    expect_words(
-        &conflict,
-        "the launch of 'blur' on 'compute' at src/app.c:91 reads bytes 0 to 4095 of buffer "
-        "'image', which nothing has written",
-        "write the bytes before src/app.c:91, on its queue or with a wait in between");
-    conflict = conflict_of(WEIR_CHECK_OUTSIDE, NULL, &use);
+    conflict = conflict_of(WEIR_CHECK_AFTER_FREE, &gone, &launch_party);
+    expect_words(&conflict, WORDS("src/app.c:91", "the pool free on 'copy' at src/app.c:80"),
+                 REMEDY("move the free of src/app.c:80 after src/app.c:91", "wait on 'copy'"));
+    conflict = conflict_of(WEIR_CHECK_AFTER_FREE, &launch_party, &gone);
+    expect_words(&conflict, WORDS("the pool free on 'copy' at src/app.c:80", "src/app.c:91"),
+                 REMEDY("record on 'compute' after src/app.c:91", "wait on 'copy' before"));
+    conflict = conflict_of(WEIR_CHECK_UNWRITTEN, NULL, &launch_party);
+    expect_words(&conflict, WORDS("src/app.c:91", "buffer 'image'"), REMEDY("before src/app.c:91"));
+    conflict = conflict_of(WEIR_CHECK_OUTSIDE, NULL, &launch_party);
     conflict.offset = 4096;
     conflict.size = 4;
-    conflict.second.access = WEIR_ACCESS_WRITE;
-    expect_words(&conflict,
-                 "the launch of 'blur' on 'compute' at src/app.c:91 writes bytes 4096 to 4099 of "
-                 "buffer 'image', and declares only bytes 0 to 4095 to be written",
-                 "declare the bytes in the launch of src/app.c:91, or keep the kernel inside its "
-                 "range");
-    conflict.second.size = 0;
-    expect_words(&conflict,
-                 "the launch of 'blur' on 'compute' at src/app.c:91 writes bytes 4096 to 4099 of "
-                 "buffer 'image', and declares none of it to be written",
-                 "declare the bytes in the launch of src/app.c:91, or keep the kernel inside its "
-                 "range");
+    expect_words(&conflict, WORDS("src/app.c:91", "bytes 4096 to 4099", "only bytes 0 to 4095"),
+                 REMEDY("src/app.c:91"));
 }
 
 WEIR_TEST(CheckWords, Hints)
 {
-    struct check_party record = copy_party;
-    struct check_party wait = launch_party;
+    static const weir_check_kind waits[] = {WEIR_CHECK_IMPLIED_WAIT, WEIR_CHECK_NEEDLESS_WAIT};
+    struct check_party record = copy_party, wait = launch_party;
+    const struct check_party sync = {.file = "src/app.c", .line = 91};
     record.operation = WEIR_OPERATION_RECORD;
-    record.access = wait.access = (weir_access)0;
     wait.operation = WEIR_OPERATION_WAIT;
     wait.kernel = wait.region = NULL;
-    struct check_conflict conflict = conflict_of(WEIR_CHECK_IMPLIED_WAIT, &record, &wait);
-    expect_words(
-        &conflict,
-        "the wait on 'compute' at src/app.c:91 names the record on 'copy' at src/app.c:80, "
-        "after which its queue comes already",
-        "remove the wait of src/app.c:91");
-    conflict = conflict_of(WEIR_CHECK_NEEDLESS_WAIT, &record, &wait);
-    expect_words(
-        &conflict,
-        "the wait on 'compute' at src/app.c:91 names the record on 'copy' at src/app.c:80, "
-        "and no use of memory needs that",
-        "remove the wait of src/app.c:91");
+    record.access = wait.access = (weir_access)0;
+    struct check_conflict conflict;
+    for (size_t i = 0; i < 2; i++) {
+        conflict = conflict_of(waits[i], &record, &wait);
+        expect_words(&conflict, WORDS("the wait on 'compute' at src/app.c:91", "src/app.c:80"),
+                     REMEDY("remove the wait of src/app.c:91"));
+    }
     conflict = conflict_of(WEIR_CHECK_FALSE_SHARING, &copy_party, &wait);
     conflict.size = 0;
     expect_words(&conflict,
-                 "the wait on 'compute' at src/app.c:91 waits for the copy on 'copy' at "
-                 "src/app.c:80, and they use different bytes of buffer 'image'",
-                 "remove the wait between src/app.c:80 and src/app.c:91, or give each queue a "
-                 "buffer");
-    const struct check_party sync = {.file = "src/app.c", .line = 91};
+                 WORDS("src/app.c:91", "src/app.c:80", "different bytes of buffer 'image'"),
+                 REMEDY("between src/app.c:80 and src/app.c:91"));
     conflict = conflict_of(WEIR_CHECK_NEEDLESS_SYNC, &record, &sync);
     expect_words(&conflict,
-                 "the host at src/app.c:91 waits for the record on 'copy' at src/app.c:80, and no "
-                 "use of memory needs that",
-                 "remove the sync of src/app.c:91, unless it is there to measure time, to learn of "
-                 "a failure, or to keep the host from running ahead");
+                 WORDS("the host at src/app.c:91", "the record on 'copy' at src/app.c:80"),
+                 REMEDY("remove the sync of src/app.c:91"));
     conflict.first.file = NULL;
-    expect_words(&conflict,
-                 "the host at src/app.c:91 waits for 'copy', and no use of memory needs that",
-                 "remove the sync of src/app.c:91, unless it is there to measure time, to learn of "
-                 "a failure, or to keep the host from running ahead");
+    expect_words(&conflict, WORDS("the host at src/app.c:91 waits for 'copy'"), REMEDY(NULL));
     EXPECT_STR_EQ(weir_findings_kind_name((weir_check_kind)50), "unknown");
 }
 

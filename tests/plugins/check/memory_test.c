@@ -1,6 +1,5 @@
 // Every allocation of the store of findings, of its reports and of their reader fails once in turn:
-// nothing is lost but what is told, and nothing leaks. The rule in BUILD makes the linker use these
-// functions instead of the allocator.
+// nothing is lost but what is told, and nothing leaks.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,41 +7,12 @@
 #include "base/file.h"
 #include "plugins/check/finding.h"
 #include "report/findings.h"
+#include "tests/support/no_memory.h"
 #include "tests/support/test.h"
 
 enum {
     MOST_ALLOCATIONS = 2000
 };
-
-// Counts down to the allocation that fails; negative means that none does.
-static long countdown = -1;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *block, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *block, size_t size);
-
-static bool fails_now(void)
-{
-    return countdown >= 0 && countdown-- == 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails_now() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails_now() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *block, size_t size)
-{
-    return fails_now() ? NULL : __real_realloc(block, size);
-}
 
 static void ignore_log(weir_log_level level, const char *source, const char *message)
 {
@@ -137,10 +107,10 @@ static long fail_each(void (*use)(void))
 {
     long round = 0;
     for (bool failed = true; failed && round < MOST_ALLOCATIONS; round++) {
-        countdown = round;
+        weir_test_fail_allocation(round);
         use();
-        failed = countdown < 0;
-        countdown = -1;
+        failed = weir_test_allocation_failed();
+        weir_test_fail_allocation(-1);
     }
     return round;
 }

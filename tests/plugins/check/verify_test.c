@@ -1,4 +1,5 @@
-// verify = 1: what kernels do with bytes that their launches do not declare.
+// verify = 1: what kernels do with bytes that their launches do not declare, one by one and in graphs. On the
+// backend that WEIR_BACKEND names; on null kernels do nothing, so nothing is found.
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -7,135 +8,272 @@
 #include <string.h>
 
 #include <weir/check.h>
+#include <weir/weir.h>
 
-#include "tests/plugins/check/verify_rig.h"
+#include "tests/plugins/check/verify.h"
 #include "tests/support/test.h"
+
+enum {
+    WORDS = 2048, // of each buffer
+    PART = 1024,  // what launches declare, from the start or the middle
+    BYTES = WORDS * 4,
+    HALF = PART * 4,
+};
+
+// A runtime with the plugin, three buffers and a kernel of verify.cl.
+struct rig {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *queue;
+    weir_buffer *in;  // word i is i
+    weir_buffer *out; // zeros
+    weir_buffer *host;
+    weir_program *program;
+    weir_kernel *kernel;
+    int line; // of the launch
+};
+
+// A launch of `rig`'s kernel, on its queue.
+#define LAUNCH(...)        \
+    (rig->line = __LINE__, \
+     EXPECT_INT_EQ(weir_queue_launch(rig->queue, rig->kernel, __VA_ARGS__), WEIR_OK))
+
+// A test with such a `rig`; the section is the text of [check].
+#define VERIFY_TEST(suite, name, section_, kernel_)                                               \
+    WEIR_TEST_WITH(suite, name, struct rig, rig, (rig_open(rig, section_, kernel_), rig->kernel), \
+                   rig_close(rig))
+
+// Blocks of 64 work-items.
+static const struct weir_extent block = {64, 1, 1};
 
 #define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
 #define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
 
-WEIR_TEST(Verify, KernelThatKeepsItsRanges)
+static struct {
+    pthread_mutex_t lock;
+    size_t used;
+    char text[4096];
+} logged = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void keep_line(void *user, weir_log_level level, const char *source, const char *message)
 {
-    struct rig rig;
-    rig_open(&rig, "verify = 1", "add_some");
-    LAUNCH(items(WORDS), block, weir_in(rig.in, 0, HALF), weir_out(rig.out, HALF, HALF), 3u,
+    (void)user;
+    (void)level;
+    pthread_mutex_lock(&logged.lock);
+    const size_t room = sizeof logged.text - logged.used;
+    if (strcmp(source, "check") == 0 && strlen(message) + 2 < room)
+        logged.used += (size_t)snprintf(logged.text + logged.used, room, "%s\n", message);
+    pthread_mutex_unlock(&logged.lock);
+}
+
+// How often the plugin's log since rig_open() has the text.
+static size_t count_notes(const char *text)
+{
+    size_t count = 0;
+    for (const char *at = logged.text; (at = strstr(at, text)); at++)
+        count++;
+    return count;
+}
+
+static weir_queue *make_queue(struct rig *rig, const char *label)
+{
+    weir_queue *queue = NULL;
+    EXPECT_OK(weir_queue_create(rig->device, WEIR_PARAMS(weir_queue, .label = label), &queue));
+    return queue;
+}
+
+static weir_buffer *make_buffer(struct rig *rig, const char *label, weir_placement placement)
+{
+    weir_buffer *buffer = NULL;
+    EXPECT_OK(weir_buffer_create(rig->device,
+                                 WEIR_PARAMS(weir_buffer, .label = label, .size = BYTES,
+                                             .placement = placement),
+                                 &buffer));
+    return buffer;
+}
+
+static void set_contents(struct rig *rig)
+{
+    uint32_t words[WORDS];
+    for (uint32_t i = 0; i < WORDS; i++)
+        words[i] = i;
+    EXPECT_OK(weir_upload(rig->queue, rig->in, 0, words, BYTES));
+    EXPECT_OK(weir_upload(rig->queue, rig->host, 0, words, BYTES));
+    memset(words, 0, BYTES);
+    EXPECT_OK(weir_upload(rig->queue, rig->out, 0, words, BYTES));
+}
+
+static void rig_open(struct rig *rig, const char *section, const char *kernel)
+{
+    char text[256];
+    *rig = (struct rig){NULL};
+    logged.used = 0;
+    logged.text[0] = '\0';
+    weir_log_set(keep_line, NULL, WEIR_LOG_INFO);
+    snprintf(text, sizeof text, "[weir]\nplugins = check\n[check]\n%s\n", section);
+    ASSERT_OK(weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini", .config_text = text),
+                        &rig->runtime));
+    ASSERT_OK(weir_device_open(rig->runtime, NULL, &rig->device));
+    rig->queue = make_queue(rig, "work");
+    rig->in = make_buffer(rig, "in", WEIR_PLACE_DEVICE);
+    rig->out = make_buffer(rig, "out", WEIR_PLACE_DEVICE);
+    rig->host = make_buffer(rig, "host", WEIR_PLACE_HOST);
+    const struct weir_program_params program = {.struct_size = sizeof program,
+                                                .bundle = &verify_kernels};
+    ASSERT_OK(weir_program_create(rig->device, &program, &rig->program));
+    ASSERT_OK(weir_kernel_create(rig->program, kernel, &rig->kernel));
+    set_contents(rig);
+}
+
+static void rig_close(struct rig *rig)
+{
+    weir_kernel_destroy(&rig->kernel);
+    weir_program_destroy(&rig->program);
+    weir_buffer_destroy(&rig->in);
+    weir_buffer_destroy(&rig->out);
+    weir_buffer_destroy(&rig->host);
+    weir_queue_destroy(&rig->queue);
+    EXPECT_OK(weir_device_close(&rig->device));
+    EXPECT_OK(weir_close(&rig->runtime));
+    weir_log_set(NULL, NULL, WEIR_LOG_WARNING);
+}
+
+static bool runs_kernels(const struct rig *rig)
+{
+    return strcmp(weir_runtime_backend(rig->runtime), "null") != 0;
+}
+
+static struct weir_extent items(size_t count)
+{
+    return (struct weir_extent){count / 64, 1, 1};
+}
+
+// The only finding is that of the last LAUNCH(), and says `text`; "": there is none.
+static void expect_finding(const struct rig *rig, const char *text)
+{
+    struct weir_check_finding found = {0};
+    if (!runs_kernels(rig) || !*text) {
+        EXPECT_SIZE_EQ(weir_check_count(rig->runtime), 0);
+        EXPECT_SIZE_EQ(count_notes("verify:"), 0);
+        return;
+    }
+    ASSERT_SIZE_EQ(weir_check_count(rig->runtime), 1);
+    ASSERT_OK(weir_check_get(rig->runtime, 0, &found));
+    EXPECT_STR_EQ(weir_check_kind_name(found.kind), "outside");
+    EXPECT_INT_EQ(found.second.line, rig->line);
+    EXPECT_UINT_EQ(found.count, 1);
+    if (!strstr(found.message, text))
+        weir_test_fail(__FILE__, __LINE__, "'%s' is not in '%s'", text, found.message);
+}
+
+static uint32_t word_of(struct rig *rig, weir_buffer *buffer, size_t index)
+{
+    uint32_t word = 0;
+    EXPECT_OK(weir_download(rig->queue, &word, buffer, index * 4, 4));
+    return word;
+}
+
+VERIFY_TEST(Verify, KernelThatKeepsItsRanges, "verify = 1", "add_some")
+{
+    LAUNCH(items(WORDS), block, weir_in(rig->in, 0, HALF), weir_out(rig->out, HALF, HALF), 3u,
            (unsigned)PART);
-    expect_finding(&rig, "");
-    EXPECT_INT_EQ(word_of(&rig, rig.out, PART + 5), runs_kernels(&rig) ? 8 : 0);
-    EXPECT_INT_EQ(word_of(&rig, rig.out, PART - 1), 0);
-    rig_close(&rig);
+    expect_finding(rig, "");
+    EXPECT_INT_EQ(word_of(rig, rig->out, PART + 5), runs_kernels(rig) ? 8 : 0);
+    EXPECT_INT_EQ(word_of(rig, rig->out, PART - 1), 0);
 }
 
 // The grid is rounded up, and the kernel has no test for it.
-WEIR_TEST(Verify, WriteOnePast)
+VERIFY_TEST(Verify, WriteOnePast, "verify = 1", "add")
 {
-    struct rig rig;
-    rig_open(&rig, "verify = 1", "add");
-    LAUNCH(items(PART), block, weir_in(rig.in, 0, HALF), weir_out(rig.out, 0, HALF - 4), 3u);
-    expect_finding(&rig, " writes bytes 4092 to 4095 of buffer 'out', and declares only bytes 0 to "
-                         "4091 to be written");
-    rig_close(&rig);
+    LAUNCH(items(PART), block, weir_in(rig->in, 0, HALF), weir_out(rig->out, 0, HALF - 4), 3u);
+    expect_finding(rig, " writes bytes 4092 to 4095 of buffer 'out', and declares only bytes 0 to "
+                        "4091 to be written");
 }
 
-WEIR_TEST(Verify, WritePastTheBuffer)
+VERIFY_TEST(Verify, WritePastTheBuffer, "verify = 1\nreport = fail", "add_some")
 {
-    struct rig rig;
-    rig_open(&rig, "verify = 1\nreport = fail", "add_some");
     const weir_status status =
-        weir_queue_launch(rig.queue, rig.kernel, items(WORDS), block, weir_in(rig.in, 0, BYTES),
-                          weir_out(rig.out, HALF, HALF), 3u, (unsigned)PART + 16);
-    EXPECT_INT_EQ(status, runs_kernels(&rig) ? WEIR_ERROR_INVALID : WEIR_OK);
-    if (runs_kernels(&rig))
+        weir_queue_launch(rig->queue, rig->kernel, items(WORDS), block, weir_in(rig->in, 0, BYTES),
+                          weir_out(rig->out, HALF, HALF), 3u, (unsigned)PART + 16);
+    EXPECT_INT_EQ(status, runs_kernels(rig) ? WEIR_ERROR_INVALID : WEIR_OK);
+    if (runs_kernels(rig))
         EXPECT_TRUE(strstr(weir_last_error_text(), "buffer 'out', and declares only bytes 4096 to "
                                                    "8191 to be written"));
-    rig_close(&rig);
 }
 
 WEIR_TEST(Verify, WriteInFrontOfTheBuffer)
 {
-    struct rig rig;
-    rig_open(&rig, "verify = 1", "write_before");
+    struct rig opened, *rig = &opened;
+    rig_open(rig, "verify = 1", "write_before");
     // With `report = log` the launch runs: where it does no harm.
-    LAUNCH(items(64), block, weir_out(rig.out, HALF, 256));
-    expect_finding(&rig, "writes bytes 4092 to 4095 of buffer 'out', and declares only bytes "
-                         "4096 to 4351 to be written");
-    rig_close(&rig);
-    rig_open(&rig, "verify = 1\nreport = fail", "write_before");
-    (void)weir_queue_launch(rig.queue, rig.kernel, items(64), block, weir_out(rig.out, 0, 256));
-    if (runs_kernels(&rig))
+    LAUNCH(items(64), block, weir_out(rig->out, HALF, 256));
+    expect_finding(rig, "writes bytes 4092 to 4095 of buffer 'out', and declares only bytes "
+                        "4096 to 4351 to be written");
+    rig_close(rig);
+    rig_open(rig, "verify = 1\nreport = fail", "write_before");
+    (void)weir_queue_launch(rig->queue, rig->kernel, items(64), block, weir_out(rig->out, 0, 256));
+    if (runs_kernels(rig))
         EXPECT_TRUE(strstr(weir_last_error_text(), "writes in front of buffer 'out'"));
-    rig_close(&rig);
+    rig_close(rig);
 }
 
-WEIR_TEST(Verify, WriteToWhatIsDeclaredAsRead)
+VERIFY_TEST(Verify, WriteToWhatIsDeclaredAsRead, "verify = 1", "move")
 {
-    struct rig rig;
-    rig_open(&rig, "verify = 1", "move");
-    LAUNCH(items(PART), block, weir_in(rig.in, 0, HALF), weir_out(rig.out, 0, HALF));
+    LAUNCH(items(PART), block, weir_in(rig->in, 0, HALF), weir_out(rig->out, 0, HALF));
     // Word 0 is 0 before, too.
-    expect_finding(&rig,
+    expect_finding(rig,
                    "writes bytes 4 to 4093 of buffer 'in', and declares none of it to be written");
-    rig_close(&rig);
 }
 
-WEIR_TEST(Verify, ReadOfTheNeighbour)
+VERIFY_TEST(Verify, ReadOfTheNeighbour, "verify = 1", "halo")
 {
-    struct rig rig;
-    rig_open(&rig, "verify = 1", "halo");
-    LAUNCH(items(PART), block, weir_in(rig.in, HALF / 2, HALF), weir_out(rig.out, 0, HALF));
-    expect_finding(&rig, "reads byte 2044 of buffer 'in', and declares only bytes 2048 to "
-                         "6143 to be read");
-    EXPECT_INT_EQ(word_of(&rig, rig.out, 0), runs_kernels(&rig) ? 3 * 512 : 0);
-    rig_close(&rig);
+    LAUNCH(items(PART), block, weir_in(rig->in, HALF / 2, HALF), weir_out(rig->out, 0, HALF));
+    expect_finding(rig, "reads byte 2044 of buffer 'in', and declares only bytes 2048 to "
+                        "6143 to be read");
+    EXPECT_INT_EQ(word_of(rig, rig->out, 0), runs_kernels(rig) ? 3 * 512 : 0);
 }
 
-WEIR_TEST(Verify, ReadPastTheBuffer)
+VERIFY_TEST(Verify, ReadPastTheBuffer, "verify = 1\nreport = fail", "halo")
 {
-    struct rig rig;
-    rig_open(&rig, "verify = 1\nreport = fail", "halo");
     const weir_status status =
-        weir_queue_launch(rig.queue, rig.kernel, items(PART), block, weir_in(rig.in, HALF, HALF),
-                          weir_out(rig.out, 0, HALF));
-    EXPECT_INT_EQ(status, runs_kernels(&rig) ? WEIR_ERROR_INVALID : WEIR_OK);
-    rig_close(&rig);
+        weir_queue_launch(rig->queue, rig->kernel, items(PART), block, weir_in(rig->in, HALF, HALF),
+                          weir_out(rig->out, 0, HALF));
+    EXPECT_INT_EQ(status, runs_kernels(rig) ? WEIR_ERROR_INVALID : WEIR_OK);
 }
 
 // What a launch only writes, its kernel may not read.
 WEIR_TEST(Verify, ReadOfWhatIsDeclaredAsWritten)
 {
-    struct rig rig;
-    rig_open(&rig, "verify = 1", "bump");
-    LAUNCH(items(PART), block, weir_out(rig.out, 0, HALF));
-    expect_finding(&rig, "reads byte 0 of buffer 'out', and declares none of it to be read");
-    rig_close(&rig);
-    rig_open(&rig, "verify = 1", "bump");
-    LAUNCH(items(PART), block, weir_inout(rig.out, 0, HALF));
-    expect_finding(&rig, "");
-    EXPECT_INT_EQ(word_of(&rig, rig.out, 9), runs_kernels(&rig));
-    rig_close(&rig);
+    struct rig opened, *rig = &opened;
+    rig_open(rig, "verify = 1", "bump");
+    LAUNCH(items(PART), block, weir_out(rig->out, 0, HALF));
+    expect_finding(rig, "reads byte 0 of buffer 'out', and declares none of it to be read");
+    rig_close(rig);
+    rig_open(rig, "verify = 1", "bump");
+    LAUNCH(items(PART), block, weir_inout(rig->out, 0, HALF));
+    expect_finding(rig, "");
+    EXPECT_INT_EQ(word_of(rig, rig->out, 9), runs_kernels(rig));
+    rig_close(rig);
 }
 
 // A kernel need not write all that it may.
-WEIR_TEST(Verify, WriteOfAPart)
+VERIFY_TEST(Verify, WriteOfAPart, "verify = 1", "thirds")
 {
-    struct rig rig;
-    rig_open(&rig, "verify = 1", "thirds");
-    LAUNCH(items(PART), block, weir_out(rig.out, 0, HALF));
-    expect_finding(&rig, "");
-    rig_close(&rig);
+    LAUNCH(items(PART), block, weir_out(rig->out, 0, HALF));
+    expect_finding(rig, "");
 }
 
 WEIR_TEST(Verify, HostBuffers)
 {
-    struct rig rig;
-    rig_open(&rig, "verify = 1", "halo");
-    if (!weir_device_limits(rig.device)->host_in_kernels) {
-        rig_close(&rig);
+    struct rig opened, *rig = &opened;
+    rig_open(rig, "verify = 1", "halo");
+    if (!weir_device_limits(rig->device)->host_in_kernels) {
+        rig_close(rig);
         WEIR_SKIP("the device uses no HOST buffers in kernels");
     }
-    LAUNCH(items(PART), block, weir_in(rig.host, HALF / 2, HALF), weir_out(rig.out, 0, HALF));
-    expect_finding(&rig, "reads byte 2044 of buffer 'host'");
-    rig_close(&rig);
+    LAUNCH(items(PART), block, weir_in(rig->host, HALF / 2, HALF), weir_out(rig->out, 0, HALF));
+    expect_finding(rig, "reads byte 2044 of buffer 'host'");
+    rig_close(rig);
 }
 
 // A launch on two queues at a time, which use parts of the same buffers.
@@ -152,52 +290,43 @@ static void *launch_many(void *user)
     return NULL;
 }
 
-WEIR_TEST(Verify, TwoQueuesAndThreads)
+VERIFY_TEST(Verify, TwoQueuesAndThreads, "verify = 1", "add_some")
 {
-    struct rig rig;
     pthread_t thread;
-    rig_open(&rig, "verify = 1", "add_some");
-    ASSERT_INT_EQ(pthread_create(&thread, NULL, launch_many, &rig), 0);
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, launch_many, rig), 0);
     for (int i = 0; i < 20; i++)
-        LAUNCH(items(WORDS), block, weir_in(rig.in, 0, HALF), weir_out(rig.out, 0, HALF), 1u,
+        LAUNCH(items(WORDS), block, weir_in(rig->in, 0, HALF), weir_out(rig->out, 0, HALF), 1u,
                (unsigned)PART);
     pthread_join(thread, NULL);
-    expect_finding(&rig, "");
-    EXPECT_INT_EQ(word_of(&rig, rig.out, 7), runs_kernels(&rig) ? 8 : 0);
-    EXPECT_INT_EQ(word_of(&rig, rig.out, PART + 7), runs_kernels(&rig) ? PART + 9 : 0);
-    rig_close(&rig);
+    expect_finding(rig, "");
+    EXPECT_INT_EQ(word_of(rig, rig->out, 7), runs_kernels(rig) ? 8 : 0);
+    EXPECT_INT_EQ(word_of(rig, rig->out, PART + 7), runs_kernels(rig) ? PART + 9 : 0);
 }
 
 // What it writes depends on which of its work-items come first, and on nothing that is not declared.
-WEIR_TEST(Verify, OtherResultsInEveryRun)
+VERIFY_TEST(Verify, OtherResultsInEveryRun, "verify = 1", "race_for_it")
 {
-    struct rig rig;
-    rig_open(&rig, "verify = 1", "race_for_it");
     for (int i = 0; i < 20; i++)
-        LAUNCH(items(PART), block, weir_inout(rig.in, 0, 4), weir_out(rig.out, 0, HALF));
-    EXPECT_SIZE_EQ(weir_check_count(rig.runtime), 0);
+        LAUNCH(items(PART), block, weir_inout(rig->in, 0, 4), weir_out(rig->out, 0, HALF));
+    EXPECT_SIZE_EQ(weir_check_count(rig->runtime), 0);
     EXPECT_SIZE_EQ(count_notes("verify:"), count_notes("gives other results in every run"));
-    rig_close(&rig);
 }
 
-WEIR_TEST(Verify, OffByDefault)
+VERIFY_TEST(Verify, OffByDefault, "", "add")
 {
-    struct rig rig;
-    rig_open(&rig, "", "add");
-    LAUNCH(items(PART), block, weir_in(rig.in, 0, HALF), weir_out(rig.out, 0, HALF - 4), 3u);
-    EXPECT_SIZE_EQ(weir_check_count(rig.runtime), 0);
-    rig_close(&rig);
+    LAUNCH(items(PART), block, weir_in(rig->in, 0, HALF), weir_out(rig->out, 0, HALF - 4), 3u);
+    EXPECT_SIZE_EQ(weir_check_count(rig->runtime), 0);
 }
 
 WEIR_TEST(Verify, Variable)
 {
-    struct rig rig;
+    struct rig opened, *rig = &opened;
     setenv("WEIR_CHECK_VERIFY", "1", 1);
-    rig_open(&rig, "", "bump");
-    LAUNCH(items(PART), block, weir_out(rig.out, 0, HALF));
-    expect_finding(&rig, "reads byte 0 of buffer 'out'");
+    rig_open(rig, "", "bump");
+    LAUNCH(items(PART), block, weir_out(rig->out, 0, HALF));
+    expect_finding(rig, "reads byte 0 of buffer 'out'");
     unsetenv("WEIR_CHECK_VERIFY");
-    rig_close(&rig);
+    rig_close(rig);
 }
 
 // What is not verified is said once.
@@ -208,33 +337,30 @@ static void launch_bump(struct rig *rig)
                                 weir_inout(rig->out, 0, HALF)));
 }
 
-WEIR_TEST(Unverified, KnownAddresses)
+VERIFY_TEST(Unverified, KnownAddresses, "verify = 1", "bump")
 {
-    struct rig rig;
     uint64_t address = 0;
-    rig_open(&rig, "verify = 1", "bump");
-    (void)weir_buffer_address(rig.out, &address);
-    launch_bump(&rig);
-    launch_bump(&rig);
+    (void)weir_buffer_address(rig->out, &address);
+    launch_bump(rig);
+    launch_bump(rig);
     EXPECT_SIZE_EQ(count_notes("after weir_buffer_address()"), address ? 1 : 0);
-    EXPECT_INT_EQ(word_of(&rig, rig.out, 9), runs_kernels(&rig) ? 2 : 0);
-    rig_close(&rig);
+    EXPECT_INT_EQ(word_of(rig, rig->out, 9), runs_kernels(rig) ? 2 : 0);
 }
 
 // Buffers of the plugin's own that are refused: the launch is not.
 static void expect_refused(const char *section)
 {
-    struct rig rig;
+    struct rig opened, *rig = &opened;
     char text[128];
     snprintf(text, sizeof text, "verify = 1\n[fault]\n%s", section);
     setenv("WEIR_PLUGINS", "check, fault", 1);
-    rig_open(&rig, text, "bump");
+    rig_open(rig, text, "bump");
     unsetenv("WEIR_PLUGINS");
-    launch_bump(&rig);
+    launch_bump(rig);
     EXPECT_SIZE_EQ(count_notes("cannot be run on copies"), 1);
-    EXPECT_SIZE_EQ(weir_check_count(rig.runtime), 0);
-    EXPECT_INT_EQ(word_of(&rig, rig.out, 9), runs_kernels(&rig));
-    rig_close(&rig);
+    EXPECT_SIZE_EQ(weir_check_count(rig->runtime), 0);
+    EXPECT_INT_EQ(word_of(rig, rig->out, 9), runs_kernels(rig));
+    rig_close(rig);
 }
 
 WEIR_TEST(Unverified, CopiesThatCannotBeMade)
@@ -254,21 +380,18 @@ static weir_status wait_for_program(void *user)
 }
 
 // The call waits for what the thread does after the launch.
-WEIR_TEST(Unverified, CallThatWaits)
+VERIFY_TEST(Unverified, CallThatWaits, "verify = 1", "bump")
 {
-    struct rig rig;
-    rig_open(&rig, "verify = 1", "bump");
     atomic_store(&may_return, false);
-    EXPECT_OK(weir_queue_host_call(rig.queue, wait_for_program, NULL));
-    launch_bump(&rig);
-    launch_bump(&rig);
+    EXPECT_OK(weir_queue_host_call(rig->queue, wait_for_program, NULL));
+    launch_bump(rig);
+    launch_bump(rig);
     atomic_store(&may_return, true);
-    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
     EXPECT_SIZE_EQ(count_notes("while one waits for the program"), 1);
-    EXPECT_INT_EQ(word_of(&rig, rig.out, 9), runs_kernels(&rig) ? 2 : 0);
-    launch_bump(&rig); // verified again
-    EXPECT_INT_EQ(word_of(&rig, rig.out, 9), runs_kernels(&rig) ? 3 : 0);
-    rig_close(&rig);
+    EXPECT_INT_EQ(word_of(rig, rig->out, 9), runs_kernels(rig) ? 2 : 0);
+    launch_bump(rig); // verified again
+    EXPECT_INT_EQ(word_of(rig, rig->out, 9), runs_kernels(rig) ? 3 : 0);
 }
 
 static weir_status launch_in_call(void *user)
@@ -277,13 +400,161 @@ static weir_status launch_in_call(void *user)
     return WEIR_OK;
 }
 
-WEIR_TEST(Unverified, LaunchInACall)
+VERIFY_TEST(Unverified, LaunchInACall, "verify = 1", "bump")
 {
-    struct rig rig;
-    rig_open(&rig, "verify = 1", "bump");
-    EXPECT_OK(weir_queue_host_call(rig.queue, launch_in_call, &rig));
-    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    EXPECT_OK(weir_queue_host_call(rig->queue, launch_in_call, rig));
+    EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
     EXPECT_SIZE_EQ(count_notes("in a host call"), 1);
-    EXPECT_INT_EQ(word_of(&rig, rig.out, 9), runs_kernels(&rig));
-    rig_close(&rig);
+    EXPECT_INT_EQ(word_of(rig, rig->out, 9), runs_kernels(rig));
+}
+
+// Graphs, whose launches are verified one by one.
+
+static weir_graph *end_capture(weir_queue *queue)
+{
+    weir_graph *graph = NULL;
+    EXPECT_OK(weir_capture_end(queue, WEIR_PARAMS(weir_graph, .label = "graph"), &graph));
+    return graph;
+}
+
+// Each launch of the graph finds what the one before left.
+VERIFY_TEST(VerifyGraphs, KernelThatKeepsItsRanges, "verify = 1", "bump")
+{
+    ASSERT_OK(weir_capture_begin(rig->queue));
+    for (int i = 0; i < 2; i++)
+        LAUNCH(items(PART), block, weir_inout(rig->out, 0, HALF));
+    weir_graph *graph = end_capture(rig->queue);
+    for (int i = 0; i < 3; i++)
+        EXPECT_OK(weir_queue_graph(rig->queue, graph));
+    expect_finding(rig, "");
+    EXPECT_INT_EQ(word_of(rig, rig->out, 9), runs_kernels(rig) ? 6 : 0);
+    EXPECT_INT_EQ(word_of(rig, rig->out, PART), 0);
+    weir_graph_destroy(&graph);
+}
+
+static void add_in_a_graph(size_t declared, const char *finding)
+{
+    struct rig opened, *rig = &opened;
+    rig_open(rig, "verify = 1", "add");
+    ASSERT_OK(weir_capture_begin(rig->queue));
+    EXPECT_OK(weir_queue_copy(rig->queue, rig->host, 0, rig->in, 0, BYTES));
+    LAUNCH(items(PART), block, weir_in(rig->in, 0, HALF), weir_out(rig->out, 0, declared), 3u);
+    weir_graph *graph = end_capture(rig->queue);
+    EXPECT_OK(weir_queue_graph(rig->queue, graph));
+    expect_finding(rig, finding);
+    EXPECT_INT_EQ(word_of(rig, rig->out, 9), runs_kernels(rig) ? 12 : 0);
+    weir_graph_destroy(&graph);
+    rig_close(rig);
+}
+
+WEIR_TEST(VerifyGraphs, WriteOutsideOfWhatIsDeclared)
+{
+    add_in_a_graph(HALF - 4, " writes bytes 4092 to 4095 of buffer 'out', and declares only bytes "
+                             "0 to 4091 to be written");
+    add_in_a_graph(HALF, "");
+}
+
+// The words beside what it may read are those that the node before has copied there.
+static void copy_and_launch(const char *kernel, const char *finding, int word)
+{
+    struct rig opened, *rig = &opened;
+    rig_open(rig, "verify = 1", kernel);
+    ASSERT_OK(weir_capture_begin(rig->queue));
+    EXPECT_OK(weir_queue_copy(rig->queue, rig->in, 0, rig->host, 4, BYTES - 4));
+    LAUNCH(items(PART), block, weir_in(rig->in, HALF / 2, HALF), weir_out(rig->out, 0, HALF));
+    weir_graph *graph = end_capture(rig->queue);
+    EXPECT_OK(weir_queue_graph(rig->queue, graph));
+    expect_finding(rig, finding);
+    EXPECT_INT_EQ(word_of(rig, rig->out, 0), runs_kernels(rig) ? word : 0);
+    weir_graph_destroy(&graph);
+    rig_close(rig);
+}
+
+WEIR_TEST(VerifyGraphs, ReadOutsideOfWhatIsDeclared)
+{
+    copy_and_launch("halo",
+                    "reads byte 2044 of buffer 'in', and declares only bytes 2048 to 6143 to be "
+                    "read",
+                    512 + 513 + 514);
+    copy_and_launch("same", "", 513);
+}
+
+// Two branches, of which one reads what the other wrote, launched on two queues in turns.
+VERIFY_TEST(VerifyGraphs, BranchesAndQueues, "verify = 1", "add")
+{
+    struct weir_event event;
+    weir_queue *other = make_queue(rig, "other");
+    ASSERT_OK(weir_capture_begin(rig->queue));
+    LAUNCH(items(PART), block, weir_in(rig->in, 0, HALF), weir_out(rig->out, 0, HALF), 1u);
+    EXPECT_OK(weir_queue_record(rig->queue, &event));
+    EXPECT_OK(weir_queue_wait(other, event));
+    EXPECT_OK(weir_queue_launch(other, rig->kernel, items(PART), block, weir_in(rig->out, 0, HALF),
+                                weir_out(rig->in, 0, HALF), 1u));
+    EXPECT_OK(weir_queue_record(other, &event));
+    EXPECT_OK(weir_queue_wait(rig->queue, event));
+    weir_graph *graph = end_capture(rig->queue);
+    for (int i = 0; i < 4; i++)
+        EXPECT_OK(weir_queue_graph(i % 2 == 0 ? rig->queue : other, graph));
+    EXPECT_OK(weir_queue_sync(other, WEIR_FOREVER));
+    expect_finding(rig, "");
+    EXPECT_INT_EQ(word_of(rig, rig->in, 5), runs_kernels(rig) ? 5 + 8 : 5);
+    weir_graph_destroy(&graph);
+    weir_queue_destroy(&other);
+}
+
+// The nodes before the finding have run, the others have not.
+VERIFY_TEST(VerifyGraphs, ReportFail, "verify = 1\nreport = fail", "add")
+{
+    weir_queue *other = make_queue(rig, "other");
+    ASSERT_OK(weir_capture_begin(other));
+    EXPECT_OK(weir_queue_copy(other, rig->out, HALF, rig->in, 4, 4));
+    EXPECT_OK(weir_queue_launch(other, rig->kernel, items(PART), block, weir_in(rig->in, 0, HALF),
+                                weir_out(rig->out, 0, HALF - 4), 3u));
+    weir_graph *graph = end_capture(other);
+    const weir_status status = weir_queue_graph(other, graph);
+    EXPECT_INT_EQ(status, runs_kernels(rig) ? WEIR_ERROR_INVALID : WEIR_OK);
+    if (runs_kernels(rig)) {
+        EXPECT_CONTAINS(weir_last_error_text(), "writes bytes 4092 to 4095 of buffer 'out'");
+        EXPECT_INT_EQ(weir_queue_sync(other, WEIR_FOREVER), WEIR_ERROR_INVALID);
+        EXPECT_INT_EQ(word_of(rig, rig->out, PART), 1);
+        EXPECT_INT_EQ(word_of(rig, rig->out, 9), 0);
+    }
+    weir_graph_destroy(&graph);
+    weir_queue_destroy(&other);
+}
+
+// A graph that cannot be verified is launched as it is.
+VERIFY_TEST(VerifyGraphs, KnownAddresses, "verify = 1", "bump")
+{
+    uint64_t address = 0;
+    (void)weir_buffer_address(rig->out, &address);
+    ASSERT_OK(weir_capture_begin(rig->queue));
+    LAUNCH(items(PART), block, weir_inout(rig->out, 0, HALF));
+    weir_graph *graph = end_capture(rig->queue);
+    for (int i = 0; i < 2; i++)
+        EXPECT_OK(weir_queue_graph(rig->queue, graph));
+    EXPECT_SIZE_EQ(count_notes("after weir_buffer_address()"), address ? 1 : 0);
+    EXPECT_INT_EQ(word_of(rig, rig->out, 9), runs_kernels(rig) ? 2 : 0);
+    weir_graph_destroy(&graph);
+}
+
+// A node that is refused is the launch's failure, as without the plugin.
+WEIR_TEST(VerifyGraphs, NodeThatIsRefused)
+{
+    struct rig opened, *rig = &opened;
+    setenv("WEIR_PLUGINS", "check, strange", 1);
+    rig_open(rig, "verify = 1", "bump");
+    unsetenv("WEIR_PLUGINS");
+    weir_queue *other = make_queue(rig, "other");
+    ASSERT_OK(weir_capture_begin(other));
+    EXPECT_OK(weir_queue_fill(other, rig->in, 0, BYTES, "", 1)); // of a kind that none knows
+    EXPECT_OK(
+        weir_queue_launch(other, rig->kernel, items(PART), block, weir_inout(rig->out, 0, HALF)));
+    weir_graph *graph = end_capture(other);
+    EXPECT_INT_EQ(weir_queue_graph(other, graph), WEIR_ERROR_UNSUPPORTED);
+    EXPECT_INT_EQ(weir_queue_sync(other, WEIR_FOREVER), WEIR_ERROR_UNSUPPORTED);
+    EXPECT_INT_EQ(word_of(rig, rig->out, 9), 0);
+    weir_graph_destroy(&graph);
+    weir_queue_destroy(&other);
+    rig_close(rig);
 }

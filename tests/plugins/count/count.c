@@ -1,4 +1,4 @@
-// A plugin for tests that counts the calls of every slot, one set of counts for
+// A plugin for tests that counts the calls of its slots, one set of counts for
 // each of its links, and sends them to the log when the link is closed:
 //
 //     label=A link=0 open=1 device_create=1 queue_submit=7 copy=3 ... closed
@@ -13,82 +13,45 @@
 
 #include <weir/module/error.h>
 
+// Slots; the submits by kind; these by flag; and wrong tags.
+#define COUNTED(X)                        \
+    X(OPEN, "open")                       \
+    X(DEVICE_CREATE, "device_create")     \
+    X(DEVICE_DESTROY, "device_destroy")   \
+    X(DEVICE_LIMITS, "device_limits")     \
+    X(QUEUE_CREATE, "queue_create")       \
+    X(QUEUE_DESTROY, "queue_destroy")     \
+    X(QUEUE_SUBMIT, "queue_submit")       \
+    X(BUFFER_CREATE, "buffer_create")     \
+    X(BUFFER_DESTROY, "buffer_destroy")   \
+    X(HOST_BEGIN, "host_begin")           \
+    X(HOST_END, "host_end")               \
+    X(HOST_NOTE, "host_note")             \
+    X(PROGRAM_CREATE, "program_create")   \
+    X(PROGRAM_DESTROY, "program_destroy") \
+    X(KERNEL_CREATE, "kernel_create")     \
+    X(KERNEL_DESTROY, "kernel_destroy")   \
+    X(COPY, "copy")                       \
+    X(COPY_2D, "copy_2d")                 \
+    X(FILL, "fill")                       \
+    X(LAUNCH, "launch")                   \
+    X(HOST_CALL, "host_call")             \
+    X(RECORD, "record")                   \
+    X(WAIT, "wait")                       \
+    X(OTHER, "other")                     \
+    X(IMPLIED, "implied")                 \
+    X(INTERNAL, "internal")               \
+    X(EMPTY, "empty")                     \
+    X(MIXED, "mixed")
+
+#define NUMBER(number, name) number,
+#define NAME(number, name) name,
+
 enum count {
-    OPEN,
-    DEVICE_CREATE,
-    DEVICE_DESTROY,
-    DEVICE_LIMITS,
-    DEVICE_TRIM,
-    QUEUE_CREATE,
-    QUEUE_DESTROY,
-    QUEUE_SUBMIT,
-    QUEUE_FLUSH,
-    QUEUE_FINISH,
-    EVENT_QUERY,
-    EVENT_WAIT,
-    EVENT_TIME,
-    BUFFER_CREATE,
-    BUFFER_DESTROY,
-    HOST_BEGIN,
-    HOST_END,
-    HOST_NOTE,
-    PROGRAM_CREATE,
-    PROGRAM_DESTROY,
-    KERNEL_CREATE,
-    KERNEL_DESTROY,
-    // Of the submits, by kind.
-    COPY,
-    COPY_2D,
-    FILL,
-    LAUNCH,
-    HOST_CALL,
-    RECORD,
-    WAIT,
-    OTHER,
-    // Of the submits, by flag.
-    IMPLIED,
-    INTERNAL,
-    EMPTY,
-    MIXED,
-    COUNTS,
+    COUNTED(NUMBER) COUNTS
 };
 
-static const char *const count_names[COUNTS] = {
-    [OPEN] = "open",
-    [DEVICE_CREATE] = "device_create",
-    [DEVICE_DESTROY] = "device_destroy",
-    [DEVICE_LIMITS] = "device_limits",
-    [DEVICE_TRIM] = "device_trim",
-    [QUEUE_CREATE] = "queue_create",
-    [QUEUE_DESTROY] = "queue_destroy",
-    [QUEUE_SUBMIT] = "queue_submit",
-    [QUEUE_FLUSH] = "queue_flush",
-    [QUEUE_FINISH] = "queue_finish",
-    [EVENT_QUERY] = "event_query",
-    [EVENT_WAIT] = "event_wait",
-    [EVENT_TIME] = "event_time",
-    [BUFFER_CREATE] = "buffer_create",
-    [BUFFER_DESTROY] = "buffer_destroy",
-    [HOST_BEGIN] = "host_begin",
-    [HOST_END] = "host_end",
-    [HOST_NOTE] = "host_note",
-    [PROGRAM_CREATE] = "program_create",
-    [PROGRAM_DESTROY] = "program_destroy",
-    [KERNEL_CREATE] = "kernel_create",
-    [KERNEL_DESTROY] = "kernel_destroy",
-    [COPY] = "copy",
-    [COPY_2D] = "copy_2d",
-    [FILL] = "fill",
-    [LAUNCH] = "launch",
-    [HOST_CALL] = "host_call",
-    [RECORD] = "record",
-    [WAIT] = "wait",
-    [OTHER] = "other",
-    [IMPLIED] = "implied",
-    [INTERNAL] = "internal",
-    [EMPTY] = "empty",
-    [MIXED] = "mixed",
-};
+static const char *const count_names[COUNTS] = {COUNTED(NAME)};
 
 enum key {
     KEY_LABEL,
@@ -222,13 +185,6 @@ static void count_device_limits(const struct weir_link *link, weir_device *devic
     check_tag(link, weir_device_data(link, device), device);
 }
 
-static weir_status count_device_trim(const struct weir_link *link, weir_device *device)
-{
-    count(link, DEVICE_TRIM);
-    check_tag(link, weir_device_data(link, device), device);
-    return link->next->ops->device_trim(link->next, device);
-}
-
 static weir_status count_queue_create(const struct weir_link *link, weir_device *device,
                                       weir_queue *queue, const struct weir_queue_setup *setup,
                                       void **out_data)
@@ -278,44 +234,6 @@ static weir_status count_queue_submit(const struct weir_link *link, weir_queue *
         count(link, EMPTY);
     check_tag(link, weir_queue_data(link, queue), queue);
     return link->next->ops->queue_submit(link->next, queue, operation);
-}
-
-static weir_status count_queue_flush(const struct weir_link *link, weir_queue *queue)
-{
-    count(link, QUEUE_FLUSH);
-    check_tag(link, weir_queue_data(link, queue), queue);
-    return link->next->ops->queue_flush(link->next, queue);
-}
-
-static weir_status count_queue_finish(const struct weir_link *link, weir_queue *queue)
-{
-    count(link, QUEUE_FINISH);
-    check_tag(link, weir_queue_data(link, queue), queue);
-    return link->next->ops->queue_finish(link->next, queue);
-}
-
-static weir_status count_event_query(const struct weir_link *link, weir_queue *queue,
-                                     uint64_t sequence)
-{
-    count(link, EVENT_QUERY);
-    check_tag(link, weir_queue_data(link, queue), queue);
-    return link->next->ops->event_query(link->next, queue, sequence);
-}
-
-static weir_status count_event_wait(const struct weir_link *link, weir_queue *queue,
-                                    uint64_t sequence, uint64_t timeout_ns)
-{
-    count(link, EVENT_WAIT);
-    check_tag(link, weir_queue_data(link, queue), queue);
-    return link->next->ops->event_wait(link->next, queue, sequence, timeout_ns);
-}
-
-static weir_status count_event_time(const struct weir_link *link, weir_queue *queue,
-                                    uint64_t sequence, uint64_t *out_time_ns)
-{
-    count(link, EVENT_TIME);
-    check_tag(link, weir_queue_data(link, queue), queue);
-    return link->next->ops->event_time(link->next, queue, sequence, out_time_ns);
 }
 
 static weir_status count_buffer_create(const struct weir_link *link, weir_device *device,
@@ -411,15 +329,9 @@ static const struct weir_module_ops count_ops = {
     .device_create = count_device_create,
     .device_destroy = count_device_destroy,
     .device_limits = count_device_limits,
-    .device_trim = count_device_trim,
     .queue_create = count_queue_create,
     .queue_destroy = count_queue_destroy,
     .queue_submit = count_queue_submit,
-    .queue_flush = count_queue_flush,
-    .queue_finish = count_queue_finish,
-    .event_query = count_event_query,
-    .event_wait = count_event_wait,
-    .event_time = count_event_time,
     .buffer_create = count_buffer_create,
     .buffer_destroy = count_buffer_destroy,
     .host_note = count_host_note,

@@ -1,4 +1,4 @@
-// A process ends while a thread uploads. A process of its own does so: Weir is not used in this one.
+// The end of a process that uses Weir.
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "tests/unit/core_backend.h"
+
+// A process ends while a thread uploads. A process of its own does so: Weir is not used in this one.
 
 static struct control control;
 static sem_t under_way;

@@ -1,10 +1,12 @@
-// The worker of a queue whose host calls end their thread.
+// Threads of queues: calls that end them, and none that can be started.
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "tests/support/stack.h"
 #include "tests/unit/core_backend.h"
+
+// The worker of a queue whose host calls end their thread.
 
 #define GUARD_NS (UINT64_C(60) * 1000000000u)
 
@@ -51,31 +53,45 @@ static void run_calls(weir_queue *queue, struct calls *calls)
 }
 
 // However many there are.
-WEIR_TEST(Worker, FunctionsThatEndItTakeNoMoreStack)
+CONTROL_TEST(Worker, FunctionsThatEndItTakeNoMoreStack)
 {
-    struct control control;
     struct calls calls = {.count = 0};
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *queue = control_queue(&control, "q");
+    weir_queue *queue = control_keep_queue(control, "q");
     run_calls(queue, &calls);
     run_calls(queue, &calls);
     EXPECT_TRUE(weir_test_stack_is_flat(&calls.stack));
-    weir_queue_destroy(&queue);
-    control_close(&control);
 }
 
-WEIR_TEST(Worker, GoesOnItselfWithoutAnotherThread)
+CONTROL_TEST(Worker, GoesOnItselfWithoutAnotherThread)
 {
-    struct control control;
     struct calls calls = {.count = 0};
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *queue = control_queue(&control, "q");
+    weir_queue *queue = control_keep_queue(control, "q");
     ASSERT_OK(weir_queue_host_call(queue, control_gate, NULL)); // starts the worker
     atomic_store(&without_threads, true);
     control_gate_open();
     run_calls(queue, &calls);
     atomic_store(&without_threads, false);
     run_calls(queue, &calls);
-    weir_queue_destroy(&queue);
-    control_close(&control);
+}
+
+// A call that also runs after a failure never runs if it is refused, as there is no thread.
+
+static void count_up(void *user, weir_status status)
+{
+    (void)status;
+    atomic_fetch_add((atomic_int *)user, 1);
+}
+
+CONTROL_TEST(Always, WithoutAThread)
+{
+    atomic_int count = 0;
+    weir_queue *queue = control_keep_queue(control, "q");
+    atomic_store(&without_threads, true);
+    EXPECT_INT_EQ(weir_queue_host_call_always(queue, count_up, &count), WEIR_ERROR_SYSTEM);
+    atomic_store(&without_threads, false);
+    EXPECT_CONTAINS(weir_last_error()->message, "no thread for the host calls of queue 'q'");
+    EXPECT_OK(weir_queue_recover(queue));
+    EXPECT_OK(weir_queue_host_call_always(queue, count_up, &count));
+    EXPECT_OK(weir_queue_sync(queue, GUARD_NS));
+    EXPECT_INT_EQ(atomic_load(&count), 1);
 }
