@@ -230,8 +230,9 @@ WEIR_TEST(CudaGraph, LargeBetweenHostBuffers)
     const struct weir_test_cuda *fake = scene.fake;
     weir_buffer *from = rig_buffer(&scene.rig, size, WEIR_PLACE_HOST);
     weir_buffer *to = rig_buffer(&scene.rig, size, WEIR_PLACE_HOST);
+    unsigned char *bytes = rig_bytes(from);
     for (size_t i = 0; i < size; i++)
-        rig_bytes(from)[i] = (unsigned char)(i * 7 + (i >> 12));
+        bytes[i] = (unsigned char)(i * 7 + (i >> 12));
     EXPECT_OK(weir_capture_begin(scene.rig.queue));
     EXPECT_OK(weir_queue_copy(scene.rig.queue, to, 0, from, 0, 100));
     EXPECT_OK(weir_capture_end(scene.rig.queue, NULL, &graph));

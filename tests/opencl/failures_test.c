@@ -346,7 +346,7 @@ static void fail_in_turn(const struct configuration *configuration, const char *
     const char *device = getenv("POCL_DEVICES");
     const bool few = !configuration->cached || (device && strcmp(device, "basic") == 0);
     for (long n = 1; fail_call(configuration, name, n);)
-        n += n < (few ? 2 : 6) ? 1 : few ? 3 * n : n;
+        n = few ? 5 * n : n < 6 ? n + 1 : 2 * n;
 }
 
 static void succeed(const struct configuration *configuration)
