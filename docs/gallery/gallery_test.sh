@@ -50,6 +50,8 @@ while read -r _ _ arguments; do
     made=$((made + 1))
     unset POCL_DEVICES
 done < <(grep '^    weir sim ' docs/gallery.md)
-[ "$made" -eq "$(ls docs/gallery/*.cl | wc -l)" ] && [ "$made" -eq "$(grep -c '^!\[' docs/gallery.md)" ] || fail "$made pictures have a command"
+sources=(docs/gallery/*.cl)
+[ "$made" -eq "${#sources[@]}" ] || fail "$made programs have a command"
+[ "$made" -eq "$(grep -c '^!\[' docs/gallery.md)" ] || fail "$made pictures have a command"
 
 cli/weir trace check "$work/simple_streams.json" --overlap 'copy/compute>=0.3' || fail "the copies are not hidden"
