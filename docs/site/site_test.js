@@ -1,9 +1,13 @@
-// Run in a page of its own: opens every page of the site in a frame of two widths, and searches.
+// Run in a page of its own: opens pages of the site in a frame of two widths, and searches. Of the reference,
+// whose pages Doxygen makes alike, one in eight is opened.
 const widths = [390, 1280];
 const outcome = [];
 // Of modules, of the kit, of C++ and of the manual.
 const wantedPages = ["module_8h.html", "module_2error_8h.html", "kit_2error_8h.html", "weir_8hpp.html",
     "classweir_1_1queue.html", "man-weir-trace.html"];
+
+const isOpened = (url, index) => wantedPages.includes(url) || !/^(struct|class|union|functions|globals)|_8h/.test(url) ||
+    index % 8 === 0;
 
 function open(url, width) {
     return new Promise((resolve) => {
@@ -66,7 +70,8 @@ async function checkSearch(word, typed = word) {
 }
 
 async function main() {
-    for (const url of pageNames)
+    const opened = pageNames.filter(isOpened);
+    for (const url of opened)
         await checkWidths(url);
     for (const url of wantedPages)
         if (!pageNames.includes(url))
@@ -75,7 +80,7 @@ async function main() {
         await checkSearch(word);
     const text = document.createElement("pre");
     text.id = "outcome";
-    text.textContent = outcome.length ? outcome.join("\n") : `passed: ${pageNames.length} pages at ${widths.join(" and ")}`;
+    text.textContent = outcome.length ? outcome.join("\n") : `passed: ${opened.length} of ${pageNames.length} pages at ${widths.join(" and ")}`;
     document.body.append(text);
 }
 

@@ -53,9 +53,9 @@ bool comm_check(bool good, const char *format, ...)
 
 static bool create(void)
 {
-    const struct weir_comm_params params = {.struct_size = sizeof params, .label = "grads"};
     const uint64_t start_ns = weir_clock_now_ns();
-    if (!check(weir_comm_create(device, &params, &comm) == WEIR_OK, "a communicator"))
+    if (!check(weir_comm_create(device, WEIR_PARAMS(weir_comm, .label = "grads"), &comm) == WEIR_OK,
+               "a communicator"))
         return false;
     return check(strncmp(weir_comm_engine(comm), "NCCL", 4) == 0, "%s, created in %.0f ms",
                  weir_comm_engine(comm), (double)(weir_clock_now_ns() - start_ns) / 1e6);
@@ -64,18 +64,19 @@ static bool create(void)
 static bool open_device(void)
 {
     const char *local = getenv("LOCAL_RANK");
-    const struct weir_device_params params = {.struct_size = sizeof params,
-                                              .select = local ? local : "0"};
     return check(weir_open(NULL, &runtime) == WEIR_OK &&
-                     weir_device_open(runtime, &params, &device) == WEIR_OK &&
+                     weir_device_open(runtime,
+                                      WEIR_PARAMS(weir_device, .select = local ? local : "0"),
+                                      &device) == WEIR_OK &&
                      weir_queue_create(device, NULL, &queue) == WEIR_OK,
                  "a device and a queue");
 }
 
 static bool create_buffer(size_t size)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = size};
-    return check(weir_buffer_create(device, &params, &buffer) == WEIR_OK, "%zu bytes", size);
+    return check(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = size), &buffer) ==
+                     WEIR_OK,
+                 "%zu bytes", size);
 }
 
 static void close_all(void)

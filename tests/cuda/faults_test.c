@@ -101,7 +101,7 @@ static void expect_lost(weir_status status)
 
 // With attribution.
 
-static void name_the_one(void)
+RIG_CHILD_TEST(CudaFaults, AttributedToOneOperation)
 {
     struct stage s;
     struct weir_event event;
@@ -132,13 +132,8 @@ static void name_the_one(void)
     finish(&s);
 }
 
-WEIR_TEST(CudaFaults, AttributedToOneOperation)
-{
-    rig_in_child(name_the_one);
-}
-
 // A wait after a wait: neither of the two queues had begun its work.
-static void name_the_first_of_a_chain(void)
+RIG_CHILD_TEST(CudaFaults, AttributedThroughAChainOfWaits)
 {
     struct stage s;
     struct weir_event event;
@@ -160,12 +155,7 @@ static void name_the_first_of_a_chain(void)
     finish(&s);
 }
 
-WEIR_TEST(CudaFaults, AttributedThroughAChainOfWaits)
-{
-    rig_in_child(name_the_first_of_a_chain);
-}
-
-static void name_both(void)
+RIG_CHILD_TEST(CudaFaults, KernelsThatRanAtOnceAreAllNamed)
 {
     struct stage s;
     ASSERT_TRUE(start(&s, ATTRIBUTED));
@@ -181,12 +171,7 @@ static void name_both(void)
     finish(&s);
 }
 
-WEIR_TEST(CudaFaults, KernelsThatRanAtOnceAreAllNamed)
-{
-    rig_in_child(name_both);
-}
-
-static void write_words_for_all(void)
+RIG_CHILD_TEST(CudaFaults, AWordAfterEveryOperation)
 {
     struct stage s;
     struct weir_event event;
@@ -203,12 +188,7 @@ static void write_words_for_all(void)
     finish(&s);
 }
 
-WEIR_TEST(CudaFaults, AWordAfterEveryOperation)
-{
-    rig_in_child(write_words_for_all);
-}
-
-static void name_the_graph(void)
+RIG_CHILD_TEST(CudaFaults, AGraphIsOneOperation)
 {
     struct stage s;
     weir_graph *graph;
@@ -216,8 +196,7 @@ static void name_the_graph(void)
     EXPECT_OK(weir_capture_begin(s.a));
     EXPECT_OK(LAUNCH(&s, s.a, iota));
     EXPECT_OK(LAUNCH(&s, s.a, increment));
-    const struct weir_graph_params params = {.struct_size = sizeof params, .label = "frame"};
-    EXPECT_OK(weir_capture_end(s.a, &params, &graph));
+    EXPECT_OK(weir_capture_end(s.a, WEIR_PARAMS(weir_graph, .label = "frame"), &graph));
     rig_fake()->fault("increment", 2);
     EXPECT_OK(weir_queue_graph(s.a, graph));
     EXPECT_OK(weir_queue_graph(s.a, graph));
@@ -229,14 +208,9 @@ static void name_the_graph(void)
     finish(&s);
 }
 
-WEIR_TEST(CudaFaults, AGraphIsOneOperation)
-{
-    rig_in_child(name_the_graph);
-}
-
 // Without.
 
-static void name_suspects(void)
+RIG_CHILD_TEST(CudaFaults, SuspectsWithoutAttribution)
 {
     struct stage s;
     struct weir_event event;
@@ -265,13 +239,8 @@ static void name_suspects(void)
     finish(&s);
 }
 
-WEIR_TEST(CudaFaults, SuspectsWithoutAttribution)
-{
-    rig_in_child(name_suspects);
-}
-
 // If only one operation is left, it is named without attribution.
-static void name_the_last_one(void)
+RIG_CHILD_TEST(CudaFaults, ALoneSuspect)
 {
     struct stage s;
     ASSERT_TRUE(start(&s, ""));
@@ -287,11 +256,6 @@ static void name_the_last_one(void)
     finish(&s);
 }
 
-WEIR_TEST(CudaFaults, ALoneSuspect)
-{
-    rig_in_child(name_the_last_one);
-}
-
 static weir_status do_nothing(const struct weir_native_queue *native, void *user)
 {
     (void)native;
@@ -300,7 +264,7 @@ static weir_status do_nothing(const struct weir_native_queue *native, void *user
 }
 
 // A native call may have launched kernels, and is named before a copy.
-static void name_the_native_call(void)
+RIG_CHILD_TEST(CudaFaults, ANativeCallIsASuspect)
 {
     struct stage s;
     ASSERT_TRUE(start(&s, ""));
@@ -321,11 +285,6 @@ static void name_the_native_call(void)
     finish(&s);
 }
 
-WEIR_TEST(CudaFaults, ANativeCallIsASuspect)
-{
-    rig_in_child(name_the_native_call);
-}
-
 // Ticks so far of the clock that the backend reads.
 static long ticks(void)
 {
@@ -336,7 +295,7 @@ static long ticks(void)
     return (now.tv_sec * 1000000000 + now.tv_nsec) / (tick.tv_sec * 1000000000 + tick.tv_nsec);
 }
 
-static void write_few_words(void)
+RIG_CHILD_TEST(CudaFaults, WordsAreRationed)
 {
     struct stage s;
     struct weir_event event;
@@ -357,11 +316,6 @@ static void write_few_words(void)
     // One more for each tick of the clock.
     EXPECT_INT_LE(words, 6400 / 256 + ticks() - since + 1);
     finish(&s);
-}
-
-WEIR_TEST(CudaFaults, WordsAreRationed)
-{
-    rig_in_child(write_few_words);
 }
 
 static void wait_for_tick(void)
@@ -395,7 +349,7 @@ static struct weir_event launch_on(struct stage *s, weir_queue *queue)
     return event;
 }
 
-static void write_few_words_for_many(void)
+RIG_CHILD_TEST(CudaFaults, WordsOfManyQueuesAreRationed)
 {
     struct stage s;
     weir_queue *queues[QUEUES];
@@ -413,13 +367,8 @@ static void write_few_words_for_many(void)
     finish(&s);
 }
 
-WEIR_TEST(CudaFaults, WordsOfManyQueuesAreRationed)
-{
-    rig_in_child(write_few_words_for_many);
-}
-
 // Only some of the queues have a word of their own; that of the one in which they join tells of all.
-static void learn_by_a_join(void)
+RIG_CHILD_TEST(CudaFaults, AJoinTellsOfAllQueues)
 {
     struct stage s;
     weir_queue *queues[QUEUES];
@@ -446,13 +395,8 @@ static void learn_by_a_join(void)
     finish(&s);
 }
 
-WEIR_TEST(CudaFaults, AJoinTellsOfAllQueues)
-{
-    rig_in_child(learn_by_a_join);
-}
-
 // Words are returned with their queues: there are 1,024.
-static void come_and_go(void)
+RIG_CHILD_TEST(CudaFaults, QueuesThatAreGoneAreNoSuspects)
 {
     struct stage s;
     struct weir_event event;
@@ -472,12 +416,7 @@ static void come_and_go(void)
     finish(&s);
 }
 
-WEIR_TEST(CudaFaults, QueuesThatAreGoneAreNoSuspects)
-{
-    rig_in_child(come_and_go);
-}
-
-static void forget_the_oldest(void)
+RIG_CHILD_TEST(CudaFaults, MoreThanAQueueKeeps)
 {
     struct stage s;
     ASSERT_TRUE(start(&s, ""));
@@ -492,14 +431,9 @@ static void forget_the_oldest(void)
     finish(&s);
 }
 
-WEIR_TEST(CudaFaults, MoreThanAQueueKeeps)
-{
-    rig_in_child(forget_the_oldest);
-}
-
 // More than a message holds.
 
-static void list_many(void)
+RIG_CHILD_TEST(CudaFaults, ManyQueuesGoToTheLog)
 {
     struct stage s;
     weir_queue *queues[QUEUES];
@@ -532,14 +466,9 @@ static void list_many(void)
     finish(&s);
 }
 
-WEIR_TEST(CudaFaults, ManyQueuesGoToTheLog)
-{
-    rig_in_child(list_many);
-}
-
 // Faults that no operation here caused.
 
-static void meet_a_fault_of_others(void)
+RIG_CHILD_TEST(CudaFaults, OfSomethingElseInTheProcess)
 {
     struct stage s;
     weir_buffer *none;
@@ -547,8 +476,7 @@ static void meet_a_fault_of_others(void)
     EXPECT_OK(LAUNCH(&s, s.a, iota));
     EXPECT_OK(weir_queue_sync(s.a, GUARD_NS));
     rig_fake()->fail("cuMemAlloc", 1, 700);
-    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = 64};
-    expect_lost(weir_buffer_create(s.rig.device, &params, &none));
+    expect_lost(weir_buffer_create(s.rig.device, WEIR_PARAMS(weir_buffer, .size = 64), &none));
     EXPECT_CONTAINS(weir_last_error()->message,
                     "everything that Weir's queues were given had finished, so something else in "
                     "the process faulted");
@@ -556,12 +484,7 @@ static void meet_a_fault_of_others(void)
     finish(&s);
 }
 
-WEIR_TEST(CudaFaults, OfSomethingElseInTheProcess)
-{
-    rig_in_child(meet_a_fault_of_others);
-}
-
-static void do_without_words(void)
+RIG_CHILD_TEST(CudaFaults, OnADeviceThatWritesNoWords)
 {
     struct stage s;
     ASSERT_TRUE(start(&s, ATTRIBUTED));
@@ -580,11 +503,6 @@ static void do_without_words(void)
     finish(&s);
 }
 
-WEIR_TEST(CudaFaults, OnADeviceThatWritesNoWords)
-{
-    rig_in_child(do_without_words);
-}
-
 // Afterwards.
 
 static void expect_same_cause(weir_status status, const char *cause)
@@ -601,11 +519,8 @@ static void try_everything(struct stage *s, const char *cause)
     weir_program *program;
     weir_kernel *kernel;
     char byte = 0;
-    const struct weir_queue_params queue_params = {.struct_size = sizeof queue_params};
     struct weir_buffer_params buffer_params = {.struct_size = sizeof buffer_params, .size = 64};
     const struct weir_bundle bundle = rig_bundle(weir_test_image(), 1);
-    const struct weir_program_params program_params = {.struct_size = sizeof program_params,
-                                                       .bundle = &bundle};
     expect_same_cause(COPY(s, s->b), cause);
     expect_same_cause(FILL(s, s->c), cause);
     expect_same_cause(LAUNCH(s, s->c, iota), cause);
@@ -614,11 +529,13 @@ static void try_everything(struct stage *s, const char *cause)
     expect_same_cause(weir_queue_recover(s->a), cause);
     expect_same_cause(weir_queue_sync(s->a, GUARD_NS), cause);
     expect_same_cause(weir_device_trim(s->rig.device), cause);
-    expect_same_cause(weir_queue_create(s->rig.device, &queue_params, &queue), cause);
+    expect_same_cause(weir_queue_create(s->rig.device, NULL, &queue), cause);
     expect_same_cause(weir_buffer_create(s->rig.device, &buffer_params, &buffer), cause);
     buffer_params.placement = WEIR_PLACE_HOST;
     expect_same_cause(weir_buffer_create(s->rig.device, &buffer_params, &buffer), cause);
-    expect_same_cause(weir_program_create(s->rig.device, &program_params, &program), cause);
+    expect_same_cause(weir_program_create(s->rig.device,
+                                          WEIR_PARAMS(weir_program, .bundle = &bundle), &program),
+                      cause);
     expect_same_cause(weir_kernel_create(s->program, "saxpy", &kernel), cause);
 }
 

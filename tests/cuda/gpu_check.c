@@ -42,10 +42,9 @@ void check(bool good, const char *format, ...)
 weir_buffer *buffer_of(const struct bench *bench, size_t size, weir_placement placement)
 {
     weir_buffer *buffer = NULL;
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .size = size,
-                                              .placement = placement};
-    if (weir_buffer_create(bench->device, &params, &buffer) != WEIR_OK)
+    if (weir_buffer_create(bench->device,
+                           WEIR_PARAMS(weir_buffer, .size = size, .placement = placement),
+                           &buffer) != WEIR_OK)
         check(false, "weir_buffer_create of %zu bytes", size);
     return buffer;
 }
@@ -53,8 +52,8 @@ weir_buffer *buffer_of(const struct bench *bench, size_t size, weir_placement pl
 static weir_queue *queue_of(const struct bench *bench, bool timing)
 {
     weir_queue *queue = NULL;
-    const struct weir_queue_params params = {.struct_size = sizeof params, .timing = timing};
-    if (weir_queue_create(bench->device, &params, &queue) != WEIR_OK)
+    if (weir_queue_create(bench->device, WEIR_PARAMS(weir_queue, .timing = timing), &queue) !=
+        WEIR_OK)
         check(false, "weir_queue_create");
     return queue;
 }
@@ -72,15 +71,13 @@ static void destroy_all(struct bench *bench)
 
 static bool create_all(struct bench *bench, const char *config)
 {
-    const struct weir_program_params params = {.struct_size = sizeof params,
-                                               .bundle = &conformance_kernels};
-    if (weir_open(&(struct weir_open_params){.struct_size = sizeof(struct weir_open_params),
-                                             .config_path = config ? "gpu_check" : NULL,
-                                             .config_text = config,
-                                             .backend = "cuda"},
+    if (weir_open(WEIR_PARAMS(weir_open, .config_path = config ? "gpu_check" : NULL,
+                              .config_text = config, .backend = "cuda"),
                   &bench->runtime) != WEIR_OK ||
         weir_device_open(bench->runtime, NULL, &bench->device) != WEIR_OK ||
-        weir_program_create(bench->device, &params, &bench->program) != WEIR_OK ||
+        weir_program_create(bench->device,
+                            WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
+                            &bench->program) != WEIR_OK ||
         weir_kernel_create(bench->program, "iota", &bench->iota) != WEIR_OK ||
         weir_kernel_create(bench->program, "spin", &bench->spin) != WEIR_OK)
         return false;
@@ -198,9 +195,8 @@ static void time_buffers(const struct bench *bench)
     end_call("destroy it");
     begin_call();
     weir_buffer_wrap(bench->device,
-                     &(struct weir_wrap_params){.struct_size = sizeof(struct weir_wrap_params),
-                                                .pointer = wrapped_memory,
-                                                .size = sizeof wrapped_memory},
+                     WEIR_PARAMS(weir_wrap, .pointer = wrapped_memory,
+                                 .size = sizeof wrapped_memory),
                      &buffer);
     end_call("wrap 1 MiB");
     begin_call();
@@ -260,9 +256,8 @@ static void check_waits(const struct bench *bench)
     struct weir_event event;
     weir_program *spare = NULL;
     const uint64_t steps = steps_for(bench, 400);
-    const struct weir_program_params params = {.struct_size = sizeof params,
-                                               .bundle = &conformance_kernels};
-    weir_program_create(bench->device, &params, &spare);
+    weir_program_create(bench->device, WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
+                        &spare);
     weir_buffer *second = buffer_of(bench, (size_t)64 << 20, WEIR_PLACE_HOST);
     printf("      beside a kernel of about 400 ms:\n");
     spin(bench, steps);
@@ -309,14 +304,14 @@ static void check_source(const struct bench *bench)
                                  "    uint i = (uint)get_global_id(0);\n"
                                  "    if (i < n) out[i] = p.a * i + p.b;\n"
                                  "}\n";
-    const struct weir_program_params params = {.struct_size = sizeof params, .source = source};
     const uint32_t pair[2] = {7, 9};
     uint32_t result[64] = {0};
     weir_program *program = NULL;
     weir_kernel *kernel = NULL;
     bool good = true;
     const uint64_t start_ns = weir_clock_now_ns();
-    weir_status status = weir_program_create(bench->device, &params, &program);
+    weir_status status =
+        weir_program_create(bench->device, WEIR_PARAMS(weir_program, .source = source), &program);
     const double took = (double)(weir_clock_now_ns() - start_ns) * 1e-6;
     if (status == WEIR_ERROR_UNSUPPORTED) {
         printf("      no run-time source here: %s\n", weir_last_error_text());

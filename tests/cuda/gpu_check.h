@@ -47,7 +47,7 @@ void check_graphs(const struct bench *bench, weir_status (*spin)(const struct be
 
 // gpu_faults.c
 
-// The messages for requests that are too large, and for wrong arguments.
+// The messages for requests that are too large, and for images that do not fit.
 void check_messages(const struct bench *bench);
 
 // Kills a process in the middle of its run and then uses the device. Must be called before

@@ -1,33 +1,69 @@
-// Graphs of the CUDA backend: the driver calls that they make, and their order as far as
-// a fake driver can show it.
+// Graphs of the CUDA backend, with native calls, host calls and disabled nodes: the driver calls that they make,
+// their order as far as a fake driver can show it, and what is left when one of them fails.
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/cuda/rig.h"
 
 #define SIZE ((size_t)4096)
+#define NOT_SUPPORTED 801
 
-static void fill(weir_queue *queue, weir_buffer *buffer, unsigned char value)
+struct scene {
+    struct rig rig;
+    const struct weir_test_cuda *fake;
+    weir_buffer *memory;
+    weir_buffer *host;
+    atomic_int calls;
+    weir_status status; // that a host call returns
+};
+
+static bool start(struct scene *scene)
 {
-    EXPECT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 1));
+    *scene = (struct scene){0};
+    if (!rig_start(&scene->rig))
+        return false;
+    scene->fake = rig_fake();
+    scene->memory = rig_buffer(&scene->rig, SIZE, WEIR_PLACE_DEVICE);
+    scene->host = rig_buffer(&scene->rig, SIZE, WEIR_PLACE_HOST);
+    return !weir_test_has_failed();
 }
 
-static weir_graph *end(weir_queue *queue)
+static void finish(struct scene *scene)
+{
+    weir_buffer_destroy(&scene->memory);
+    weir_buffer_destroy(&scene->host);
+    rig_finish(&scene->rig);
+}
+
+static void fill(struct scene *scene, unsigned char value)
+{
+    EXPECT_OK(weir_queue_fill(scene->rig.queue, scene->memory, 0, SIZE, &value, 1));
+}
+
+static void bring(struct scene *scene)
+{
+    EXPECT_OK(weir_queue_copy(scene->rig.queue, scene->host, 0, scene->memory, 0, SIZE));
+}
+
+static void expect_byte(struct scene *scene, weir_graph *graph, unsigned char value)
+{
+    memset(rig_bytes(scene->host), 0, SIZE);
+    EXPECT_OK(weir_queue_graph(scene->rig.queue, graph));
+    EXPECT_OK(weir_queue_sync(scene->rig.queue, GUARD_NS));
+    EXPECT_UINT_EQ(rig_bytes(scene->host)[SIZE - 1], value);
+}
+
+// A fill and a copy to `host`, captured on `queue`.
+static weir_graph *make_row(struct scene *scene, weir_queue *queue, unsigned char value)
 {
     weir_graph *graph = NULL;
-    const struct weir_graph_params params = {.struct_size = sizeof params, .label = "graph"};
-    EXPECT_OK(weir_capture_end(queue, &params, &graph));
-    return graph;
-}
-
-// A fill and a copy to `host`.
-static weir_graph *make_row(weir_queue *queue, weir_buffer *memory, weir_buffer *host,
-                            unsigned char value)
-{
     EXPECT_OK(weir_capture_begin(queue));
-    fill(queue, memory, value);
-    EXPECT_OK(weir_queue_copy(queue, host, 0, memory, 0, SIZE));
-    return end(queue);
+    EXPECT_OK(weir_queue_fill(queue, scene->memory, 0, SIZE, &value, 1));
+    EXPECT_OK(weir_queue_copy(queue, scene->host, 0, scene->memory, 0, SIZE));
+    EXPECT_OK(weir_capture_end(queue, NULL, &graph));
+    return graph;
 }
 
 static long count_calls(const struct weir_test_cuda *fake)
@@ -41,111 +77,85 @@ static long count_calls(const struct weir_test_cuda *fake)
 // A launch queries the thread's context and launches.
 WEIR_TEST(CudaGraph, ALaunchIsOneCall)
 {
-    struct rig rig;
-    ASSERT_TRUE(rig_start(&rig));
-    const struct weir_test_cuda *fake = rig_fake();
-    weir_buffer *memory = rig_buffer(&rig, SIZE, WEIR_PLACE_DEVICE);
-    weir_buffer *host = rig_buffer(&rig, SIZE, WEIR_PLACE_HOST);
-    weir_graph *graph = make_row(rig.queue, memory, host, 3);
-    const long launches = fake->calls("cuGraphLaunch");
-    EXPECT_INT_EQ(launches, 0);
-    EXPECT_OK(weir_queue_graph(rig.queue, graph));
+    struct scene scene;
+    ASSERT_TRUE(start(&scene));
+    const struct weir_test_cuda *fake = scene.fake;
+    const long uploads = fake->calls("cuGraphUpload");
+    weir_graph *graph = make_row(&scene, scene.rig.queue, 3);
+    EXPECT_INT_EQ(fake->calls("cuGraphUpload"),
+                  uploads + 1); // so that the first launch costs as much as others
+    EXPECT_INT_EQ(fake->calls("cuGraphLaunch"), 0);
+    EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
     const long before = count_calls(fake);
-    EXPECT_OK(weir_queue_graph(rig.queue, graph));
+    EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
     const long current = fake->calls("cuCtxGetCurrent");
     const long set = fake->calls("cuCtxSetCurrent");
-    EXPECT_OK(weir_queue_graph(rig.queue, graph));
+    EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
     EXPECT_INT_EQ(fake->calls("cuGraphLaunch"), 3);
     // Two launches: all other calls concern the context.
     const long context =
         fake->calls("cuCtxGetCurrent") - current + (fake->calls("cuCtxSetCurrent") - set);
     EXPECT_INT_EQ(count_calls(fake) - before, 2 * (1 + context));
-    EXPECT_OK(weir_queue_sync(rig.queue, GUARD_NS));
-    EXPECT_UINT_EQ(rig_bytes(host)[SIZE - 1], 3);
+    EXPECT_OK(weir_queue_sync(scene.rig.queue, GUARD_NS));
+    EXPECT_UINT_EQ(rig_bytes(scene.host)[SIZE - 1], 3);
     weir_graph_destroy(&graph);
-    weir_buffer_destroy(&memory);
-    weir_buffer_destroy(&host);
-    rig_finish(&rig);
-}
-
-// The graph is uploaded when it is created, so that the first launch costs as much as
-// others.
-WEIR_TEST(CudaGraph, IsUploadedAtTheEndOfTheCapture)
-{
-    struct rig rig;
-    ASSERT_TRUE(rig_start(&rig));
-    const struct weir_test_cuda *fake = rig_fake();
-    weir_buffer *memory = rig_buffer(&rig, SIZE, WEIR_PLACE_DEVICE);
-    weir_buffer *host = rig_buffer(&rig, SIZE, WEIR_PLACE_HOST);
-    const long uploads = fake->calls("cuGraphUpload");
-    weir_graph *graph = make_row(rig.queue, memory, host, 3);
-    EXPECT_INT_EQ(fake->calls("cuGraphUpload"), uploads + 1);
-    weir_graph_destroy(&graph);
-    weir_buffer_destroy(&memory);
-    weir_buffer_destroy(&host);
-    rig_finish(&rig);
+    finish(&scene);
 }
 
 // Capturing, creating, launching, updating and destroying do not wait: the device is
 // stopped meanwhile.
 WEIR_TEST(CudaGraph, NothingWaits)
 {
-    struct rig rig;
+    struct scene scene;
     const uint32_t word = 5;
     const unsigned char pattern[16] = {9, 8, 7};
-    ASSERT_TRUE(rig_start(&rig));
-    const struct weir_test_cuda *fake = rig_fake();
-    weir_buffer *memory = rig_buffer(&rig, SIZE, WEIR_PLACE_DEVICE);
-    weir_buffer *host = rig_buffer(&rig, SIZE, WEIR_PLACE_HOST);
-    weir_queue *other = rig_queue(&rig, false);
+    ASSERT_TRUE(start(&scene));
+    const struct weir_test_cuda *fake = scene.fake;
+    weir_queue *other = rig_queue(&scene.rig, false);
     fake->hold(1);
-    weir_graph *graph = make_row(rig.queue, memory, host, 3);
-    EXPECT_OK(weir_queue_graph(rig.queue, graph));
+    weir_graph *graph = make_row(&scene, scene.rig.queue, 3);
+    EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
     const long made = fake->calls("cuGraphInstantiateWithFlags");
-    EXPECT_OK(weir_graph_set_copy(graph, 1, host, 0, memory, 0, SIZE / 2)); // in place
+    EXPECT_OK(weir_graph_set_copy(graph, 1, scene.host, 0, scene.memory, 0, SIZE / 2)); // in place
     EXPECT_INT_EQ(fake->calls("cuGraphInstantiateWithFlags"), made);
-    EXPECT_OK(weir_graph_set_fill(graph, 0, memory, 0, SIZE, &word, 4)); // built again
+    EXPECT_OK(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, &word, 4)); // built again
     EXPECT_INT_EQ(fake->calls("cuGraphInstantiateWithFlags"), made + 1);
     EXPECT_OK(weir_queue_graph(other, graph));
-    EXPECT_OK(weir_graph_set_fill(graph, 0, memory, 0, SIZE, pattern, 16));
-    EXPECT_OK(weir_graph_set_fill(graph, 0, memory, 0, SIZE, pattern, 8));
-    EXPECT_OK(weir_queue_graph(rig.queue, graph));
+    EXPECT_OK(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, pattern, 16));
+    EXPECT_OK(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, pattern, 8));
+    EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
     weir_graph_destroy(&graph);
     fake->hold(0);
-    EXPECT_OK(weir_queue_sync(rig.queue, GUARD_NS));
+    EXPECT_OK(weir_queue_sync(scene.rig.queue, GUARD_NS));
     for (size_t i = 0; i < SIZE / 2; i++)
-        ASSERT_UINT_EQ(rig_bytes(host)[i], pattern[i % 8]);
+        ASSERT_UINT_EQ(rig_bytes(scene.host)[i], pattern[i % 8]);
     for (size_t i = SIZE / 2; i < SIZE; i++)
-        ASSERT_UINT_EQ(rig_bytes(host)[i], 3);
+        ASSERT_UINT_EQ(rig_bytes(scene.host)[i], 3);
     EXPECT_OK(weir_queue_sync(other, GUARD_NS));
     weir_queue_destroy(&other);
-    weir_buffer_destroy(&memory);
-    weir_buffer_destroy(&host);
-    rig_finish(&rig);
+    finish(&scene);
 }
 
 // A graph that was built again is a new graph for the driver, whose launches could
 // overlap those of the old one; on another queue they must not.
 WEIR_TEST(CudaGraph, BuiltAnewItStillFollows)
 {
-    struct rig rig;
+    struct scene scene;
     const uint32_t zero = 0;
     const unsigned char one = 1;
-    ASSERT_TRUE(rig_start(&rig));
-    const struct weir_test_cuda *fake = rig_fake();
-    weir_buffer *memory = rig_buffer(&rig, SIZE, WEIR_PLACE_DEVICE);
-    weir_buffer *host = rig_buffer(&rig, SIZE, WEIR_PLACE_HOST);
-    weir_queue *queues[] = {rig.queue, rig_queue(&rig, false)};
-    weir_graph *graph = make_row(rig.queue, memory, host, 3);
+    ASSERT_TRUE(start(&scene));
+    const struct weir_test_cuda *fake = scene.fake;
+    weir_queue *queues[] = {scene.rig.queue, rig_queue(&scene.rig, false)};
+    weir_graph *graph = make_row(&scene, scene.rig.queue, 3);
     for (int i = 0; i < 50; i++) {
         const long waits = fake->calls("cuStreamWaitEvent");
         EXPECT_OK(weir_queue_graph(queues[i % 2], graph));
         if (i > 0)
             EXPECT_INT_EQ(fake->calls("cuStreamWaitEvent"), waits + 1);
         if (i % 2)
-            EXPECT_OK(weir_graph_set_fill(graph, 0, memory, 0, SIZE, &one, 1));
+            EXPECT_OK(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, &one, 1));
         else
-            EXPECT_OK(weir_graph_set_fill(graph, 0, memory, 0, SIZE, &zero, 4));
+            EXPECT_OK(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, &zero, 4));
     }
     // Without an update in between the driver's own order is enough.
     EXPECT_OK(weir_queue_graph(queues[0], graph));
@@ -155,51 +165,43 @@ WEIR_TEST(CudaGraph, BuiltAnewItStillFollows)
     EXPECT_INT_EQ(fake->calls("cuStreamWaitEvent"), waits);
     EXPECT_OK(weir_queue_sync(queues[0], GUARD_NS));
     EXPECT_OK(weir_queue_sync(queues[1], GUARD_NS));
-    EXPECT_UINT_EQ(rig_bytes(host)[0], 1);
+    EXPECT_UINT_EQ(rig_bytes(scene.host)[0], 1);
     weir_graph_destroy(&graph);
     weir_queue_destroy(&queues[1]);
-    weir_buffer_destroy(&memory);
-    weir_buffer_destroy(&host);
-    rig_finish(&rig);
+    finish(&scene);
 }
 
 // The queue of the last launch may be destroyed when the graph is built again.
 WEIR_TEST(CudaGraph, OutlivesItsQueue)
 {
-    struct rig rig;
+    struct scene scene;
     const uint32_t word = 0x02020202;
-    ASSERT_TRUE(rig_start(&rig));
-    weir_buffer *memory = rig_buffer(&rig, SIZE, WEIR_PLACE_DEVICE);
-    weir_buffer *host = rig_buffer(&rig, SIZE, WEIR_PLACE_HOST);
-    weir_queue *other = rig_queue(&rig, false);
-    weir_graph *graph = make_row(other, memory, host, 3);
+    ASSERT_TRUE(start(&scene));
+    weir_queue *other = rig_queue(&scene.rig, false);
+    weir_graph *graph = make_row(&scene, other, 3);
     EXPECT_OK(weir_queue_graph(other, graph));
     EXPECT_OK(weir_queue_sync(other, GUARD_NS));
     weir_queue_destroy(&other);
-    EXPECT_OK(weir_device_trim(rig.device));
-    EXPECT_OK(weir_graph_set_fill(graph, 0, memory, 0, SIZE, &word, 4));
-    EXPECT_OK(weir_queue_graph(rig.queue, graph));
-    EXPECT_OK(weir_queue_sync(rig.queue, GUARD_NS));
-    EXPECT_UINT_EQ(rig_bytes(host)[SIZE - 1], 2);
+    EXPECT_OK(weir_device_trim(scene.rig.device));
+    EXPECT_OK(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, &word, 4));
+    EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
+    EXPECT_OK(weir_queue_sync(scene.rig.queue, GUARD_NS));
+    EXPECT_UINT_EQ(rig_bytes(scene.host)[SIZE - 1], 2);
     weir_graph_destroy(&graph);
-    weir_buffer_destroy(&memory);
-    weir_buffer_destroy(&host);
-    rig_finish(&rig);
+    finish(&scene);
 }
 
 // The stream of the last launch may have been returned to its owner when the graph is
 // built again.
 WEIR_TEST(CudaGraph, OutlivesTheStreamOfAWrappedQueue)
 {
-    struct rig rig;
+    struct scene scene;
     const uint32_t word = 0x02020202;
-    const struct weir_test_cuda *fake = rig_fake();
-    ASSERT_TRUE(rig_start(&rig));
-    weir_buffer *memory = rig_buffer(&rig, SIZE, WEIR_PLACE_DEVICE);
-    weir_buffer *host = rig_buffer(&rig, SIZE, WEIR_PLACE_HOST);
+    ASSERT_TRUE(start(&scene));
+    const struct weir_test_cuda *fake = scene.fake;
     void *stream = fake->create_stream();
-    weir_queue *around = rig_queue_around(&rig, stream);
-    weir_graph *graph = make_row(rig.queue, memory, host, 3);
+    weir_queue *around = rig_queue_around(&scene.rig, stream);
+    weir_graph *graph = make_row(&scene, scene.rig.queue, 3);
     fake->hold(1);
     EXPECT_OK(weir_queue_graph(around, graph));
     weir_queue_destroy(&around);
@@ -207,45 +209,45 @@ WEIR_TEST(CudaGraph, OutlivesTheStreamOfAWrappedQueue)
     fake->finish_stream(stream);
     fake->destroy_stream(stream);
     const long synced = fake->calls("cuEventSynchronize");
-    EXPECT_OK(weir_graph_set_fill(graph, 0, memory, 0, SIZE, &word, 4));
+    EXPECT_OK(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, &word, 4));
     EXPECT_INT_EQ(fake->calls("cuEventSynchronize"), synced); // an update does not wait
     const long followed = fake->calls("cuStreamWaitEvent");
-    EXPECT_OK(weir_queue_graph(rig.queue, graph));
+    EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
     EXPECT_INT_EQ(fake->calls("cuStreamWaitEvent"), followed + 1);
-    EXPECT_OK(weir_queue_sync(rig.queue, GUARD_NS));
-    EXPECT_UINT_EQ(rig_bytes(host)[SIZE - 1], 2);
+    EXPECT_OK(weir_queue_sync(scene.rig.queue, GUARD_NS));
+    EXPECT_UINT_EQ(rig_bytes(scene.host)[SIZE - 1], 2);
     weir_graph_destroy(&graph);
-    weir_buffer_destroy(&memory);
-    weir_buffer_destroy(&host);
-    rig_finish(&rig);
+    finish(&scene);
 }
 
 // Between HOST buffers in pieces, through memory that the graph keeps.
 WEIR_TEST(CudaGraph, LargeBetweenHostBuffers)
 {
     const size_t size = ((size_t)16 << 20) + 4097;
-    struct rig rig;
-    ASSERT_TRUE(rig_start(&rig));
-    const struct weir_test_cuda *fake = rig_fake();
-    weir_buffer *from = rig_buffer(&rig, size, WEIR_PLACE_HOST);
-    weir_buffer *to = rig_buffer(&rig, size, WEIR_PLACE_HOST);
+    struct scene scene;
+    weir_graph *graph = NULL;
+    ASSERT_TRUE(start(&scene));
+    const struct weir_test_cuda *fake = scene.fake;
+    weir_buffer *from = rig_buffer(&scene.rig, size, WEIR_PLACE_HOST);
+    weir_buffer *to = rig_buffer(&scene.rig, size, WEIR_PLACE_HOST);
+    unsigned char *bytes = rig_bytes(from);
     for (size_t i = 0; i < size; i++)
-        rig_bytes(from)[i] = (unsigned char)(i * 7 + (i >> 12));
-    EXPECT_OK(weir_capture_begin(rig.queue));
-    EXPECT_OK(weir_queue_copy(rig.queue, to, 0, from, 0, 100));
-    weir_graph *graph = end(rig.queue);
-    EXPECT_OK(weir_queue_graph(rig.queue, graph));
+        bytes[i] = (unsigned char)(i * 7 + (i >> 12));
+    EXPECT_OK(weir_capture_begin(scene.rig.queue));
+    EXPECT_OK(weir_queue_copy(scene.rig.queue, to, 0, from, 0, 100));
+    EXPECT_OK(weir_capture_end(scene.rig.queue, NULL, &graph));
+    EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
     EXPECT_OK(weir_graph_set_copy(graph, 0, to, 1, from, 0, size - 1));
     const long allocations = fake->calls("cuMemAllocFromPoolAsync");
     EXPECT_OK(weir_graph_set_copy(graph, 0, to, 0, from, 0, size));
     EXPECT_INT_EQ(fake->calls("cuMemAllocFromPoolAsync"), allocations);
-    EXPECT_OK(weir_queue_graph(rig.queue, graph));
-    EXPECT_OK(weir_queue_sync(rig.queue, GUARD_NS));
+    EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
+    EXPECT_OK(weir_queue_sync(scene.rig.queue, GUARD_NS));
     EXPECT_MEM_EQ(rig_bytes(to), rig_bytes(from), size);
     weir_graph_destroy(&graph);
     weir_buffer_destroy(&from);
     weir_buffer_destroy(&to);
-    rig_finish(&rig);
+    finish(&scene);
 }
 
 // An update that fails leaves the graph as it was.
@@ -254,58 +256,412 @@ WEIR_TEST(CudaGraph, AFailedUpdateChangesNothing)
     static const char *const calls[] = {"cuGraphCreate", "cuGraphAddMemsetNode",
                                         "cuGraphInstantiateWithFlags", "cuGraphUpload",
                                         "cuEventRecord"};
-    struct rig rig;
+    struct scene scene;
     const uint32_t word = 5;
     const unsigned char four = 4;
-    ASSERT_TRUE(rig_start(&rig));
-    const struct weir_test_cuda *fake = rig_fake();
-    weir_buffer *memory = rig_buffer(&rig, SIZE, WEIR_PLACE_DEVICE);
-    weir_buffer *host = rig_buffer(&rig, SIZE, WEIR_PLACE_HOST);
-    weir_graph *graph = make_row(rig.queue, memory, host, 3);
-    EXPECT_OK(weir_queue_graph(rig.queue, graph));
+    ASSERT_TRUE(start(&scene));
+    const struct weir_test_cuda *fake = scene.fake;
+    weir_graph *graph = make_row(&scene, scene.rig.queue, 3);
+    EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         weir_test_note("%s fails", calls[i]);
         fake->fail(calls[i], 1, 999);
-        EXPECT_TRUE(weir_graph_set_fill(graph, 0, memory, 0, SIZE, &word, 4) < 0);
+        EXPECT_TRUE(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, &word, 4) < 0);
         EXPECT_CONTAINS(weir_last_error_text(), calls[i]);
         EXPECT_INT_EQ(fake->struck(), 1);
         fake->fail(NULL, 0, 0);
-        memset(rig_bytes(host), 0, SIZE);
-        EXPECT_OK(weir_queue_graph(rig.queue, graph));
-        EXPECT_OK(weir_queue_sync(rig.queue, GUARD_NS));
-        EXPECT_UINT_EQ(rig_bytes(host)[0], 3);
+        memset(rig_bytes(scene.host), 0, SIZE);
+        EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
+        EXPECT_OK(weir_queue_sync(scene.rig.queue, GUARD_NS));
+        EXPECT_UINT_EQ(rig_bytes(scene.host)[0], 3);
     }
     weir_test_note(NULL);
-    EXPECT_OK(weir_graph_set_fill(graph, 0, memory, 0, SIZE, &four, 1)); // still in place
-    EXPECT_OK(weir_queue_graph(rig.queue, graph));
-    EXPECT_OK(weir_queue_sync(rig.queue, GUARD_NS));
-    EXPECT_UINT_EQ(rig_bytes(host)[0], 4);
+    EXPECT_OK(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, &four, 1)); // still in place
+    EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
+    EXPECT_OK(weir_queue_sync(scene.rig.queue, GUARD_NS));
+    EXPECT_UINT_EQ(rig_bytes(scene.host)[0], 4);
     weir_graph_destroy(&graph);
-    weir_buffer_destroy(&memory);
-    weir_buffer_destroy(&host);
-    rig_finish(&rig);
+    finish(&scene);
 }
 
 // If the driver refuses a graph, the error names the node and its line.
 WEIR_TEST(CudaGraph, ARefusedNodeIsNamed)
 {
-    struct rig rig;
+    struct scene scene;
     weir_graph *graph = NULL;
-    ASSERT_TRUE(rig_start(&rig));
-    const struct weir_test_cuda *fake = rig_fake();
-    weir_buffer *memory = rig_buffer(&rig, SIZE, WEIR_PLACE_DEVICE);
-    EXPECT_OK(weir_capture_begin(rig.queue));
-    fill(rig.queue, memory, 1);
-    fill(rig.queue, memory, 2);
+    ASSERT_TRUE(start(&scene));
+    const struct weir_test_cuda *fake = scene.fake;
+    EXPECT_OK(weir_capture_begin(scene.rig.queue));
+    fill(&scene, 1);
+    fill(&scene, 2);
     fake->fail("cuGraphAddMemsetNode", 2, 0);
-    EXPECT_INT_EQ(weir_capture_end(rig.queue, NULL, &graph), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(weir_capture_end(scene.rig.queue, NULL, &graph), WEIR_ERROR_DEVICE);
     EXPECT_CONTAINS(weir_last_error_text(), "node 1 of the graph");
     EXPECT_CONTAINS(weir_last_error_text(), "graph_test.c:");
     EXPECT_CONTAINS(weir_last_error_text(), "cuGraphAddMemsetNode");
     EXPECT_NULL(graph);
     fake->fail(NULL, 0, 0);
-    fill(rig.queue, memory, 1);
-    EXPECT_OK(weir_queue_sync(rig.queue, GUARD_NS));
-    weir_buffer_destroy(&memory);
-    rig_finish(&rig);
+    fill(&scene, 1);
+    EXPECT_OK(weir_queue_sync(scene.rig.queue, GUARD_NS));
+    finish(&scene);
+}
+
+// Native calls.
+
+// What a library does: two pieces of work on the stream, as a node of the fake driver's.
+static void set_five(void *user)
+{
+    struct scene *scene = user;
+    atomic_fetch_add(&scene->calls, 1);
+}
+
+static void *same(void *user)
+{
+    return user;
+}
+
+static void drop_nothing(void *user)
+{
+    (void)user;
+}
+
+static weir_status call_library(const struct weir_native_queue *native, void *user)
+{
+    const struct scene *scene = user;
+    bool captured = true;
+    for (int i = 0; i < 2; i++)
+        captured =
+            captured && scene->fake->capture(native->queue, set_five, user, same, drop_nothing);
+    return captured ? WEIR_OK : WEIR_ERROR_DEVICE;
+}
+
+// Of a fill with 3, what `submit` submits, and a copy to the host.
+static weir_graph *make_around(struct scene *scene, void (*submit)(struct scene *))
+{
+    weir_graph *graph = NULL;
+    EXPECT_OK(weir_capture_begin(scene->rig.queue));
+    fill(scene, 3);
+    submit(scene);
+    bring(scene);
+    EXPECT_OK(weir_capture_end(scene->rig.queue, NULL, &graph));
+    return graph;
+}
+
+static void submit_native(struct scene *scene)
+{
+    EXPECT_OK(weir_queue_native(scene->rig.queue, call_library, scene,
+                                weir_inout(scene->memory, 0, SIZE)));
+}
+
+// All that the library submits is one node, which a graph that is built again keeps.
+WEIR_TEST(CudaGraph, ANativeCallIsAChildGraph)
+{
+    struct scene scene;
+    ASSERT_TRUE(start(&scene));
+    const struct weir_test_cuda *fake = scene.fake;
+    const uint32_t word = 0x04030404;
+    const long captures = fake->calls("cuStreamBeginCapture");
+    const long children = fake->calls("cuGraphAddChildGraphNode");
+    weir_graph *graph = make_around(&scene, submit_native);
+    EXPECT_INT_EQ(fake->calls("cuStreamBeginCapture"), captures + 1);
+    EXPECT_INT_EQ(fake->calls("cuGraphAddChildGraphNode"), children + 1);
+    EXPECT_INT_EQ(atomic_load(&scene.calls), 0);
+    expect_byte(&scene, graph, 3);
+    EXPECT_INT_EQ(atomic_load(&scene.calls), 2);
+    EXPECT_OK(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, &word, 4));
+    EXPECT_INT_EQ(fake->calls("cuStreamBeginCapture"), captures + 1);
+    EXPECT_INT_EQ(fake->calls("cuGraphAddChildGraphNode"), children + 2);
+    expect_byte(&scene, graph, 4);
+    EXPECT_INT_EQ(atomic_load(&scene.calls), 4);
+    weir_graph_destroy(&graph);
+    finish(&scene);
+}
+
+static weir_status call_library_once(const struct weir_native_queue *native, void *user)
+{
+    const struct scene *scene = user;
+    return scene->fake->capture(native->queue, set_five, user, same, drop_nothing)
+               ? WEIR_OK
+               : WEIR_ERROR_DEVICE;
+}
+
+static weir_status wait_for_stream(const struct weir_native_queue *native, void *user)
+{
+    struct scene *scene = user;
+    atomic_fetch_add(&scene->calls, 1);
+    scene->fake->spoil(native->queue);
+    return WEIR_OK;
+}
+
+static weir_status set_library(struct scene *scene, weir_graph *graph,
+                               weir_native_function function)
+{
+    return weir_graph_set_native(graph, 1, function, scene, weir_inout(scene->memory, 0, SIZE));
+}
+
+// In place if the library submits nodes like those before, else the graph is built again.
+WEIR_TEST(CudaGraph, ANativeCallIsUpdated)
+{
+    struct scene scene;
+    ASSERT_TRUE(start(&scene));
+    const struct weir_test_cuda *fake = scene.fake;
+    weir_graph *graph = make_around(&scene, submit_native);
+    const long made = fake->calls("cuGraphInstantiateWithFlags");
+    const long children = fake->calls("cuGraphExecChildGraphNodeSetParams");
+    EXPECT_OK(set_library(&scene, graph, call_library));
+    EXPECT_INT_EQ(fake->calls("cuGraphExecChildGraphNodeSetParams"), children + 1);
+    EXPECT_INT_EQ(fake->calls("cuGraphInstantiateWithFlags"), made);
+    expect_byte(&scene, graph, 3);
+    EXPECT_INT_EQ(atomic_load(&scene.calls), 2);
+    EXPECT_OK(set_library(&scene, graph, call_library_once));
+    EXPECT_INT_EQ(fake->calls("cuGraphInstantiateWithFlags"), made + 1);
+    expect_byte(&scene, graph, 3);
+    EXPECT_INT_EQ(atomic_load(&scene.calls), 3);
+    weir_graph_destroy(&graph);
+    finish(&scene);
+}
+
+// Each driver call of an update fails once, and the function does: the node does what it did.
+WEIR_TEST(CudaGraph, AnUpdateOfANativeCallThatFails)
+{
+    static const char *const calls[] = {
+        "cuStreamCreateWithPriority",         "cuStreamBeginCapture", "cuStreamEndCapture",
+        "cuGraphExecChildGraphNodeSetParams", "cuGraphCreate",        "cuGraphAddChildGraphNode",
+        "cuGraphInstantiateWithFlags"};
+    struct scene scene;
+    weir_graph *clone = NULL;
+    ASSERT_TRUE(start(&scene));
+    weir_graph *graph = make_around(&scene, submit_native);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        weir_test_note("%s fails", calls[i]);
+        scene.fake->fail(calls[i], 1, 0);
+        EXPECT_INT_EQ(set_library(&scene, graph, i < 4 ? call_library : call_library_once),
+                      WEIR_ERROR_DEVICE);
+        EXPECT_INT_EQ(scene.fake->struck(), 1);
+        scene.fake->fail(NULL, 0, 0);
+        EXPECT_CONTAINS(weir_last_error_text(), calls[i]);
+        EXPECT_CONTAINS(weir_last_error_text(), "graph_test.c:");
+    }
+    weir_test_note(NULL);
+    EXPECT_TRUE(set_library(&scene, graph, wait_for_stream) < 0);
+    EXPECT_CONTAINS(weir_last_error_text(), "901");
+    atomic_store(&scene.calls, 0);
+    expect_byte(&scene, graph, 3);
+    EXPECT_INT_EQ(atomic_load(&scene.calls), 2);
+    EXPECT_OK(weir_graph_clone(graph, NULL, &clone)); // calls the function of before
+    expect_byte(&scene, clone, 3);
+    EXPECT_INT_EQ(atomic_load(&scene.calls), 4);
+    weir_graph_destroy(&graph);
+    weir_graph_destroy(&clone);
+    finish(&scene);
+}
+
+// Each driver call of a capture fails once: an error that names it, and nothing is left.
+WEIR_TEST(CudaGraph, ANativeCallThatFails)
+{
+    static const char *const calls[] = {"cuStreamCreateWithPriority", "cuStreamBeginCapture",
+                                        "cuStreamEndCapture", "cuGraphGetNodes",
+                                        "cuGraphAddChildGraphNode"};
+    struct scene scene;
+    weir_graph *graph = NULL;
+    ASSERT_TRUE(start(&scene));
+    weir_queue *queue = scene.rig.queue;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        weir_test_note("%s fails", calls[i]);
+        EXPECT_OK(weir_capture_begin(queue));
+        EXPECT_OK(weir_queue_native(queue, call_library, &scene, weir_out(scene.memory, 0, SIZE)));
+        scene.fake->fail(calls[i], 1, 0);
+        EXPECT_INT_EQ(weir_capture_end(queue, NULL, &graph), WEIR_ERROR_DEVICE);
+        EXPECT_INT_EQ(scene.fake->struck(), 1);
+        scene.fake->fail(NULL, 0, 0);
+        EXPECT_CONTAINS(weir_last_error_text(), calls[i]);
+        EXPECT_CONTAINS(weir_last_error_text(), "graph_test.c:");
+        EXPECT_NULL(graph);
+    }
+    weir_test_note(NULL);
+    finish(&scene);
+}
+
+// The driver's answer to memory that is allocated in a graph inside a graph.
+WEIR_TEST(CudaGraph, ALibraryThatAllocatesIsToldTheRemedy)
+{
+    struct scene scene;
+    weir_graph *graph = NULL;
+    ASSERT_TRUE(start(&scene));
+    EXPECT_OK(weir_capture_begin(scene.rig.queue));
+    EXPECT_OK(
+        weir_queue_native(scene.rig.queue, call_library, &scene, weir_out(scene.memory, 0, SIZE)));
+    scene.fake->fail("cuGraphAddChildGraphNode", 1, NOT_SUPPORTED);
+    EXPECT_TRUE(weir_capture_end(scene.rig.queue, NULL, &graph) < 0);
+    scene.fake->fail(NULL, 0, 0);
+    EXPECT_CONTAINS(weir_last_error_text(), "node 0 of the graph, a native call captured at ");
+    EXPECT_CONTAINS(weir_last_error_text(), "cublasSetWorkspace");
+    finish(&scene);
+}
+
+// A function that waits spoils the capture, and weir_capture_end() says so.
+WEIR_TEST(CudaGraph, ANativeCallThatWaits)
+{
+    struct scene scene;
+    weir_graph *graph = NULL;
+    ASSERT_TRUE(start(&scene));
+    EXPECT_OK(weir_capture_begin(scene.rig.queue));
+    EXPECT_OK(weir_queue_native(scene.rig.queue, wait_for_stream, &scene,
+                                weir_out(scene.memory, 0, SIZE)));
+    EXPECT_TRUE(weir_capture_end(scene.rig.queue, NULL, &graph) < 0);
+    EXPECT_CONTAINS(weir_last_error_text(), "cuStreamEndCapture");
+    EXPECT_CONTAINS(weir_last_error_text(), "901");
+    EXPECT_INT_EQ(atomic_load(&scene.calls), 1);
+    EXPECT_NULL(graph);
+    fill(&scene, 1); // the queue works
+    EXPECT_OK(weir_queue_sync(scene.rig.queue, GUARD_NS));
+    finish(&scene);
+}
+
+// Host calls.
+
+static weir_status count(void *user)
+{
+    struct scene *scene = user;
+    atomic_fetch_add(&scene->calls, 1);
+    return scene->status;
+}
+
+static void submit_host_call(struct scene *scene)
+{
+    EXPECT_OK(weir_queue_host_call(scene->rig.queue, count, scene));
+}
+
+// The driver calls it: a launch is one call, holds nothing, and does not wait.
+WEIR_TEST(CudaGraph, AHostCallIsAHostNode)
+{
+    struct scene scene;
+    ASSERT_TRUE(start(&scene));
+    const long nodes = scene.fake->calls("cuGraphAddHostNode");
+    weir_graph *graph = make_around(&scene, submit_host_call);
+    EXPECT_INT_EQ(scene.fake->calls("cuGraphAddHostNode"), nodes + 1);
+    const long launches = scene.fake->calls("cuGraphLaunch");
+    scene.fake->hold(1);
+    for (int i = 0; i < 20; i++)
+        EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
+    EXPECT_INT_EQ(scene.fake->calls("cuGraphLaunch"), launches + 20);
+    EXPECT_INT_EQ(atomic_load(&scene.calls), 0);
+    scene.fake->hold(0);
+    EXPECT_OK(weir_queue_sync(scene.rig.queue, GUARD_NS));
+    EXPECT_INT_EQ(atomic_load(&scene.calls), 20);
+    weir_graph_destroy(&graph);
+    finish(&scene);
+}
+
+// Of launches under way, the one whose call failed is named, and those of the queue after it call
+// nothing. One that the driver refused leaves the count right.
+WEIR_TEST(CudaGraph, TheFailedLaunchIsNamed)
+{
+    struct scene scene;
+    ASSERT_TRUE(start(&scene));
+    weir_queue *other = rig_queue(&scene.rig, false);
+    weir_graph *graph = make_around(&scene, submit_host_call);
+    scene.fake->fail("cuGraphLaunch", 1, 0);
+    EXPECT_INT_EQ(weir_queue_graph(scene.rig.queue, graph), WEIR_ERROR_DEVICE);
+    scene.fake->fail(NULL, 0, 0);
+    EXPECT_OK(weir_queue_recover(scene.rig.queue));
+    expect_byte(&scene, graph, 3);
+    scene.status = WEIR_ERROR_IO;
+    scene.fake->hold(1);
+    EXPECT_OK(weir_queue_graph(other, graph));
+    EXPECT_OK(weir_queue_graph(other, graph));
+    scene.fake->hold(0);
+    EXPECT_INT_EQ(weir_queue_sync(other, GUARD_NS), WEIR_ERROR_IO);
+    EXPECT_CONTAINS(weir_last_error_text(), "operation 1 of queue");
+    EXPECT_CONTAINS(weir_last_error_text(), "node 1, a host call captured at ");
+    EXPECT_INT_EQ(atomic_load(&scene.calls), 2);
+    EXPECT_OK(weir_queue_recover(other));
+    scene.status = WEIR_OK;
+    expect_byte(&scene, graph, 3);
+    EXPECT_INT_EQ(atomic_load(&scene.calls), 3);
+    weir_queue_destroy(&other);
+    weir_graph_destroy(&graph);
+    finish(&scene);
+}
+
+// Disabled nodes.
+
+static long nodes_made(const struct weir_test_cuda *fake)
+{
+    return fake->calls("cuGraphAddMemsetNode") + fake->calls("cuGraphAddMemcpyNode");
+}
+
+static const unsigned char pattern[16] = {1, 2, 3, 4, 5, 6, 7, 9, 8, 7, 6, 5, 4, 3, 2, 9};
+
+static void submit_pattern(struct scene *scene)
+{
+    EXPECT_OK(weir_queue_fill(scene->rig.queue, scene->memory, 0, SIZE, pattern, sizeof pattern));
+}
+
+// In place, and again where the graph is built anew; a node of several parts as a whole.
+WEIR_TEST(CudaGraph, DisablingBuildsNothing)
+{
+    struct scene scene;
+    ASSERT_TRUE(start(&scene));
+    const struct weir_test_cuda *fake = scene.fake;
+    const long before = nodes_made(fake);
+    weir_graph *graph = make_around(&scene, submit_pattern);
+    const long made = fake->calls("cuGraphInstantiateWithFlags");
+    const long parts = nodes_made(fake) - before - 2; // of the second fill
+    const long switches = fake->calls("cuGraphNodeSetEnabled");
+    EXPECT_TRUE(parts > 1);
+    EXPECT_OK(weir_graph_set_enabled(graph, 1, false));
+    EXPECT_INT_EQ(fake->calls("cuGraphNodeSetEnabled"), switches + parts);
+    expect_byte(&scene, graph, 3);
+
+    // A failure leaves all parts as they were.
+    fake->fail("cuGraphNodeSetEnabled", 2, 0);
+    EXPECT_INT_EQ(weir_graph_set_enabled(graph, 1, true), WEIR_ERROR_DEVICE);
+    EXPECT_CONTAINS(weir_last_error_text(), "cuGraphNodeSetEnabled");
+    fake->fail(NULL, 0, 0);
+    expect_byte(&scene, graph, 3);
+    EXPECT_OK(weir_graph_set_enabled(graph, 1, true));
+    expect_byte(&scene, graph, 9);
+    EXPECT_INT_EQ(fake->calls("cuGraphInstantiateWithFlags"), made);
+
+    // Nor does a graph that cannot be made with its disabled nodes take the place of the old one.
+    EXPECT_OK(weir_graph_set_enabled(graph, 1, false));
+    fake->fail("cuGraphNodeSetEnabled", 1, 0);
+    EXPECT_INT_EQ(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, pattern, 8),
+                  WEIR_ERROR_DEVICE);
+    fake->fail(NULL, 0, 0);
+    expect_byte(&scene, graph, 3);
+    EXPECT_OK(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, pattern, 8));
+    expect_byte(&scene, graph, 9);
+    weir_graph_destroy(&graph);
+    finish(&scene);
+}
+
+// A clone is made like a graph: each of its driver calls fails once.
+WEIR_TEST(CudaGraph, ACloneThatFails)
+{
+    static const char *const calls[] = {"cuGraphCreate",         "cuGraphAddMemsetNode",
+                                        "cuGraphAddHostNode",    "cuGraphInstantiateWithFlags",
+                                        "cuGraphNodeSetEnabled", "cuGraphUpload"};
+    struct scene scene;
+    weir_graph *clone = NULL;
+    ASSERT_TRUE(start(&scene));
+    weir_graph *graph = make_around(&scene, submit_host_call);
+    EXPECT_OK(weir_graph_set_enabled(graph, 0, false));
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        weir_test_note("%s fails", calls[i]);
+        scene.fake->fail(calls[i], 1, 0);
+        EXPECT_INT_EQ(weir_graph_clone(graph, NULL, &clone), WEIR_ERROR_DEVICE);
+        EXPECT_INT_EQ(scene.fake->struck(), 1);
+        scene.fake->fail(NULL, 0, 0);
+        EXPECT_CONTAINS(weir_last_error_text(), calls[i]);
+        EXPECT_NULL(clone);
+    }
+    weir_test_note(NULL);
+    EXPECT_OK(weir_graph_clone(graph, NULL, &clone));
+    fill(&scene, 6);
+    expect_byte(&scene, clone, 6);
+    weir_graph_destroy(&graph);
+    weir_graph_destroy(&clone);
+    finish(&scene);
 }

@@ -9,11 +9,7 @@ static weir_status try_images(struct rig *rig, const struct weir_image *images, 
     const struct weir_bundle bundle = rig_bundle(images, count);
     weir_program *program;
     weir_status status =
-        weir_program_create(rig->device,
-                            &(struct weir_program_params){.struct_size =
-                                                              sizeof(struct weir_program_params),
-                                                          .bundle = &bundle},
-                            &program);
+        weir_program_create(rig->device, WEIR_PARAMS(weir_program, .bundle = &bundle), &program);
     weir_program_destroy(&program);
     return status;
 }
@@ -156,5 +152,58 @@ WEIR_TEST(CudaImages, LocalMemoryInAllIsChecked)
     weir_buffer_destroy(&buffer);
     weir_kernel_destroy(&kernel);
     weir_program_destroy(&program);
+    rig_finish(&rig);
+}
+
+// The parameters are compared when the kernel is created.
+static weir_status create_iota(struct rig *rig, const struct weir_bundle *bundle)
+{
+    weir_program *program;
+    weir_kernel *kernel;
+    EXPECT_OK(
+        weir_program_create(rig->device, WEIR_PARAMS(weir_program, .bundle = bundle), &program));
+    const weir_status status = weir_kernel_create(program, "iota", &kernel);
+    EXPECT_NULL(kernel);
+    weir_program_destroy(&program);
+    return status;
+}
+
+// As after a kernel was changed in one of two languages.
+WEIR_TEST(CudaImages, WithOtherParameters)
+{
+    const struct weir_parameter parameters[] = {
+        {.struct_size = sizeof *parameters,
+         .name = "out",
+         .type_name = "uint *",
+         .kind = WEIR_PARAMETER_BUFFER,
+         .writable = 1},
+        {.struct_size = sizeof *parameters,
+         .name = "first",
+         .type_name = "ulong",
+         .kind = WEIR_PARAMETER_VALUE,
+         .scalar = WEIR_SCALAR_U64,
+         .size = 8},
+        {.struct_size = sizeof *parameters,
+         .name = "n",
+         .type_name = "uint",
+         .kind = WEIR_PARAMETER_VALUE,
+         .scalar = WEIR_SCALAR_U32,
+         .size = 4},
+    };
+    struct weir_kernel_signature iota = {.struct_size = sizeof iota,
+                                         .name = "iota",
+                                         .parameters = parameters,
+                                         .parameter_count = 3};
+    struct weir_bundle bundle = rig_bundle(weir_test_image(), 1);
+    struct rig rig;
+    bundle.kernels = &iota;
+    bundle.kernel_count = 1;
+    ASSERT_TRUE(rig_start(&rig));
+    EXPECT_INT_EQ(create_iota(&rig, &bundle), WEIR_ERROR_BUILD);
+    EXPECT_CONTAINS(weir_last_error_text(),
+                    "parameter 'first' of type 'ulong' has 4 bytes in the image, not 8");
+    iota.parameter_count = 1;
+    EXPECT_INT_EQ(create_iota(&rig, &bundle), WEIR_ERROR_BUILD);
+    EXPECT_CONTAINS(weir_last_error_text(), "has more parameters in the image than the 1");
     rig_finish(&rig);
 }

@@ -11,12 +11,12 @@ WEIR_TEST(CudaNoCompiler, Opencl)
 {
     const char *loader = getenv("WEIR_TEST_LOADER");
     const bool has_loader = loader && strcmp(loader, "1") == 0;
-    const struct weir_program_params params = {.struct_size = sizeof params, .source = twice};
     weir_program *program;
     struct rig rig;
     if (!rig_start(&rig))
         return;
-    const weir_status status = weir_program_create(rig.device, &params, &program);
+    const weir_status status =
+        weir_program_create(rig.device, WEIR_PARAMS(weir_program, .source = twice), &program);
     EXPECT_INT_EQ(status, has_loader ? WEIR_OK : WEIR_ERROR_UNSUPPORTED);
     if (!has_loader) {
         EXPECT_CONTAINS(weir_last_error_text(), "libnvidia-opencl.so.1, which cannot be loaded");

@@ -150,11 +150,8 @@ WEIR_TEST(CudaOpen, PrioritiesReachTheDriver)
     ASSERT_TRUE(rig_start(&rig));
     for (int32_t priority = 0; priority <= 5; priority++) {
         weir_queue *queue;
-        EXPECT_OK(weir_queue_create(rig.device,
-                                    &(struct weir_queue_params){.struct_size = sizeof(
-                                                                    struct weir_queue_params),
-                                                                .priority = priority},
-                                    &queue));
+        EXPECT_OK(
+            weir_queue_create(rig.device, WEIR_PARAMS(weir_queue, .priority = priority), &queue));
         weir_queue_destroy(&queue);
     }
     rig_finish(&rig);

@@ -57,18 +57,16 @@ static void check(bool good, const char *format, ...)
 static weir_buffer *buffer_of(struct side *side, size_t size, weir_placement placement)
 {
     weir_buffer *buffer = NULL;
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .size = size,
-                                              .placement = placement};
-    if (weir_buffer_create(side->device, &params, &buffer) < 0)
+    if (weir_buffer_create(side->device,
+                           WEIR_PARAMS(weir_buffer, .size = size, .placement = placement),
+                           &buffer) < 0)
         check(false, "a buffer of %zu bytes", size);
     return buffer;
 }
 
 static bool open_side(weir_runtime *runtime, struct side *side, const char *index)
 {
-    const struct weir_device_params params = {.struct_size = sizeof params, .select = index};
-    if (weir_device_open(runtime, &params, &side->device) < 0 ||
+    if (weir_device_open(runtime, WEIR_PARAMS(weir_device, .select = index), &side->device) < 0 ||
         weir_queue_create(side->device, NULL, &side->queue) < 0 ||
         weir_device_get_native(side->device, &side->native) < 0) {
         check(false, "opening device %s", index);
@@ -280,11 +278,10 @@ static void check_pair(weir_runtime *runtime)
 
 int main(void)
 {
-    const struct weir_open_params params = {.struct_size = sizeof params, .backend = "cuda"};
     weir_runtime *runtime = NULL;
     char message[512];
     int version;
-    if (weir_open(&params, &runtime) < 0) {
+    if (weir_open(WEIR_PARAMS(weir_open, .backend = "cuda"), &runtime) < 0) {
         check(false, "opening the CUDA backend");
         return 1;
     }

@@ -52,10 +52,7 @@ static weir_status create_program(struct stage *s, const char *kernel, const cha
     bundle.image_count = 1;
     bundle.kernels = &signature;
     bundle.kernel_count = 1;
-    return weir_program_create(s->rig.device,
-                               &(struct weir_program_params){.struct_size =
-                                                                 sizeof(struct weir_program_params),
-                                                             .bundle = &bundle},
+    return weir_program_create(s->rig.device, WEIR_PARAMS(weir_program, .bundle = &bundle),
                                &s->program);
 }
 

@@ -30,14 +30,9 @@ weir_status rig_open_runtime(const char *section, weir_runtime **out_runtime)
     snprintf(text, sizeof text, "[weir]\nbackend = cuda\n[cuda]\n%s%s%s\n%s\n",
              named ? "" : "library = ", named ? "" : library,
              strstr(section, "cache") ? "" : "\ncache = 0", section);
-    return weir_open(
-        &(struct weir_open_params){
-            .struct_size = sizeof(struct weir_open_params),
-            .config_path = "test.ini",
-            .config_text = text,
-            .module_path = weir_test_runfile("backends/cuda"),
-        },
-        out_runtime);
+    return weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini", .config_text = text,
+                                 .module_path = weir_test_runfile("backends/cuda")),
+                     out_runtime);
 }
 
 bool rig_start(struct rig *rig)
@@ -72,10 +67,7 @@ weir_queue *rig_queue(struct rig *rig, bool timing)
 {
     weir_queue *queue;
     EXPECT_OK(weir_queue_create(rig->device,
-                                &(struct weir_queue_params){.struct_size =
-                                                                sizeof(struct weir_queue_params),
-                                                            .label = "queue",
-                                                            .timing = timing},
+                                WEIR_PARAMS(weir_queue, .label = "queue", .timing = timing),
                                 &queue));
     return queue;
 }
@@ -83,22 +75,14 @@ weir_queue *rig_queue(struct rig *rig, bool timing)
 weir_queue *rig_queue_around(struct rig *rig, void *stream)
 {
     weir_queue *queue;
-    EXPECT_OK(weir_queue_wrap(rig->device,
-                              &(struct weir_queue_wrap_params){.struct_size = sizeof(
-                                                                   struct weir_queue_wrap_params),
-                                                               .native = stream},
-                              &queue));
+    EXPECT_OK(weir_queue_wrap(rig->device, WEIR_PARAMS(weir_queue_wrap, .native = stream), &queue));
     return queue;
 }
 
 weir_queue *rig_queue_named(struct rig *rig, const char *label)
 {
     weir_queue *queue;
-    EXPECT_OK(weir_queue_create(rig->device,
-                                &(struct weir_queue_params){.struct_size =
-                                                                sizeof(struct weir_queue_params),
-                                                            .label = label},
-                                &queue));
+    EXPECT_OK(weir_queue_create(rig->device, WEIR_PARAMS(weir_queue, .label = label), &queue));
     return queue;
 }
 
@@ -106,11 +90,8 @@ weir_buffer *rig_buffer(struct rig *rig, size_t size, weir_placement placement)
 {
     weir_buffer *buffer;
     EXPECT_OK(weir_buffer_create(rig->device,
-                                 &(struct weir_buffer_params){.struct_size =
-                                                                  sizeof(struct weir_buffer_params),
-                                                              .label = "buffer",
-                                                              .size = size,
-                                                              .placement = placement},
+                                 WEIR_PARAMS(weir_buffer, .label = "buffer", .size = size,
+                                             .placement = placement),
                                  &buffer));
     return buffer;
 }
@@ -118,13 +99,10 @@ weir_buffer *rig_buffer(struct rig *rig, size_t size, weir_placement placement)
 weir_buffer *rig_wrap(struct rig *rig, void *pointer, size_t size)
 {
     weir_buffer *buffer;
-    EXPECT_OK(
-        weir_buffer_wrap(rig->device,
-                         &(struct weir_wrap_params){.struct_size = sizeof(struct weir_wrap_params),
-                                                    .label = "wrapped",
-                                                    .pointer = pointer,
-                                                    .size = size},
-                         &buffer));
+    EXPECT_OK(weir_buffer_wrap(rig->device,
+                               WEIR_PARAMS(weir_wrap, .label = "wrapped", .pointer = pointer,
+                                           .size = size),
+                               &buffer));
     return buffer;
 }
 
@@ -151,11 +129,8 @@ weir_program *rig_program(struct rig *rig)
     static struct weir_bundle bundle;
     weir_program *program;
     bundle = rig_bundle(weir_test_image(), 1);
-    EXPECT_OK(weir_program_create(rig->device,
-                                  &(struct weir_program_params){.struct_size = sizeof(
-                                                                    struct weir_program_params),
-                                                                .bundle = &bundle},
-                                  &program));
+    EXPECT_OK(
+        weir_program_create(rig->device, WEIR_PARAMS(weir_program, .bundle = &bundle), &program));
     return program;
 }
 

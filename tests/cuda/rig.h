@@ -48,6 +48,15 @@ unsigned char *rig_bytes(weir_buffer *buffer);
 // before. A failure there, or a signal, fails the test.
 void rig_in_child(void (*body)(void));
 
+// A test whose body runs in such a process.
+#define RIG_CHILD_TEST(suite, name) \
+    static void name(void);         \
+    WEIR_TEST(suite, name)          \
+    {                               \
+        rig_in_child(name);         \
+    }                               \
+    static void name(void)
+
 // The conformance kernels with images, such as weir_test_image(), that the fake
 // takes, so that the tests need no CUDA toolkit.
 struct weir_bundle rig_bundle(const struct weir_image *images, uint32_t count);

@@ -12,11 +12,10 @@
 static void launch(weir_device *device, weir_kernel *tell, uint32_t out[2])
 {
     const size_t size = 2 * sizeof *out;
-    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = size};
     weir_queue *queue = NULL;
     weir_buffer *buffer = NULL;
     EXPECT_OK(weir_queue_create(device, NULL, &queue));
-    EXPECT_OK(weir_buffer_create(device, &params, &buffer));
+    EXPECT_OK(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = size), &buffer));
     EXPECT_OK(weir_queue_launch(queue, tell, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
                                 weir_out(buffer, 0, size)));
     EXPECT_OK(weir_download(queue, out, buffer, 0, size));
@@ -26,14 +25,13 @@ static void launch(weir_device *device, weir_kernel *tell, uint32_t out[2])
 
 static void ask(const struct weir_bundle *bundle, uint32_t out[2])
 {
-    const struct weir_program_params params = {.struct_size = sizeof params, .bundle = bundle};
     weir_runtime *runtime = NULL;
     weir_device *device = NULL;
     weir_program *program = NULL;
     weir_kernel *tell = NULL;
     EXPECT_OK(weir_open(NULL, &runtime));
     EXPECT_OK(weir_device_open(runtime, NULL, &device));
-    EXPECT_OK(weir_program_create(device, &params, &program));
+    EXPECT_OK(weir_program_create(device, WEIR_PARAMS(weir_program, .bundle = bundle), &program));
     EXPECT_OK(weir_kernel_create(program, "tell", &tell));
     if (tell)
         launch(device, tell, out);

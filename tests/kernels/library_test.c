@@ -12,7 +12,6 @@
 #include "tests/kernels/library/generic.h"
 #include "tests/kernels/library/half.h"
 #include "tests/kernels/library/linear_ids.h"
-#include "tests/kernels/library/native.h"
 #include "tests/kernels/library/sub_groups.h"
 #include "tests/kernels/library/work_groups.h"
 #include "tests/kernels/library/work_items.h"
@@ -48,14 +47,11 @@ static void launch(weir_device *device, const struct run *run, weir_kernel *kern
 {
     const size_t in_size = run->in_count * sizeof *run->in;
     const size_t out_size = run->out_count * sizeof *run->out;
-    const struct weir_buffer_params in_params = {.struct_size = sizeof in_params, .size = in_size};
-    const struct weir_buffer_params out_params = {.struct_size = sizeof out_params,
-                                                  .size = out_size};
     weir_queue *queue = NULL;
     weir_buffer *in = NULL, *out = NULL;
     EXPECT_OK(weir_queue_create(device, NULL, &queue));
-    EXPECT_OK(weir_buffer_create(device, &in_params, &in));
-    EXPECT_OK(weir_buffer_create(device, &out_params, &out));
+    EXPECT_OK(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = in_size), &in));
+    EXPECT_OK(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = out_size), &out));
     EXPECT_OK(weir_upload(queue, in, 0, run->in, in_size));
     EXPECT_OK(weir_upload(queue, out, 0, run->out, out_size));
     EXPECT_OK(weir_queue_launch(queue, kernel, run->grid, run->block, weir_in(in, 0, in_size),
@@ -69,7 +65,6 @@ static void launch(weir_device *device, const struct run *run, weir_kernel *kern
 // False: the device has not these functions, which CUDA must.
 static bool execute(struct run *run)
 {
-    const struct weir_program_params params = {.struct_size = sizeof params, .bundle = run->bundle};
     const char *backend = getenv("WEIR_BACKEND");
     weir_runtime *runtime = NULL;
     weir_device *device = NULL;
@@ -79,7 +74,8 @@ static bool execute(struct run *run)
     EXPECT_OK(weir_device_open(runtime, NULL, &device));
     run->pocl = strstr(weir_device_get_info(device)->platform, "Portable") != NULL;
     // PoCL 5 has OpenCL C 1.2 and 3.0, and refuses what is in between.
-    if (weir_program_create(device, &params, &program) != WEIR_OK) {
+    if (weir_program_create(device, WEIR_PARAMS(weir_program, .bundle = run->bundle), &program) !=
+        WEIR_OK) {
         if (!run->pocl || !strstr(weir_last_error_text(), "doesn't support that OpenCL C version"))
             weir_test_fail(__FILE__, __LINE__, "%s", weir_last_error_text());
     } else
@@ -674,39 +670,5 @@ WEIR_TEST(Library, Atomics64)
         if (wide(&run)[i] != wanted[i])
             weir_test_fail(__FILE__, __LINE__, "result %zu: %llx, not %llx", i,
                            (unsigned long long)wide(&run)[i], (unsigned long long)wanted[i]);
-    finish(&run);
-}
-
-// Native functions, whose precision each device chooses.
-
-static void expect_near(const char *what, size_t item, uint32_t got, double wanted, double unit)
-{
-    if (!(fabs(float_of(got) - wanted) <= 1e-5 * unit))
-        expect(what, item, float_of(got), wanted);
-}
-
-WEIR_TEST(Library, Native)
-{
-    enum {
-        COUNT = 1024
-    };
-    struct run run = {.bundle = &library_native,
-                      .grid = weir_dim(COUNT / 64, 1, 1),
-                      .block = weir_dim(64, 1, 1)};
-    make(&run, 2 * COUNT, 1 + 5 * COUNT);
-    for (size_t i = 0; i < COUNT; i++) {
-        run.in[2 * i] = bits_of((float)i / 128 - 4);
-        run.in[2 * i + 1] = bits_of(ldexpf(1 + (float)i / COUNT, (int)(i % 8) - 4));
-    }
-    ASSERT_TRUE(execute(&run));
-    for (size_t i = 0; i < COUNT; i++) {
-        const double x = float_of(run.in[2 * i]), y = float_of(run.in[2 * i + 1]);
-        const uint32_t *got = run.out + 1 + 5 * i;
-        expect_near("native_exp", i, got[0], exp(x), exp(x));
-        expect_near("native_log", i, got[1], log(y), fmax(1, fabs(log(y))));
-        expect_near("native_log2", i, got[2], log2(y), fmax(1, fabs(log2(y))));
-        expect_near("native_log10", i, got[3], log10(y), fmax(1, fabs(log10(y))));
-        expect_near("native_powr", i, got[4], pow(y, x), pow(y, x));
-    }
     finish(&run);
 }

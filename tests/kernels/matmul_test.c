@@ -27,9 +27,9 @@ struct size {
 // One element, exact tiles, one more or less on every side, long and thin matrices,
 // several blocks.
 static const struct size sizes[] = {
-    {1, 1, 1},     {128, 64, 16}, {256, 128, 64}, {129, 65, 17},  {127, 63, 15},   {1, 300, 7},
-    {300, 1, 7},   {5, 3, 1000},  {200, 33, 1},   {128, 64, 15},  {128, 64, 17},   {130, 64, 32},
-    {128, 70, 32}, {37, 211, 83}, {8, 16, 48},    {257, 193, 31}, {384, 320, 160}, {512, 512, 512},
+    {1, 1, 1},     {128, 64, 16}, {256, 128, 64}, {129, 65, 17},  {127, 63, 15},  {1, 300, 7},
+    {300, 1, 7},   {5, 3, 1000},  {200, 33, 1},   {128, 64, 15},  {128, 64, 17},  {130, 64, 32},
+    {128, 70, 32}, {37, 211, 83}, {8, 16, 48},    {257, 193, 31}, {384, 320, 48}, {512, 512, 64},
 };
 
 // The product in float, and the one on tensor cores, which CUDA devices have.
@@ -51,15 +51,11 @@ static weir_kernel *kernel;
 
 static void open_all(const struct form *form)
 {
-    const struct weir_program_params params = {
-        .struct_size = sizeof params,
-        .label = "matmul",
-        .bundle = form->bundle,
-    };
     ASSERT_OK(weir_open(NULL, &runtime));
     ASSERT_OK(weir_device_open(runtime, NULL, &device));
     ASSERT_OK(weir_queue_create(device, NULL, &queue));
-    ASSERT_OK(weir_program_create(device, &params, &program));
+    ASSERT_OK(weir_program_create(
+        device, WEIR_PARAMS(weir_program, .label = "matmul", .bundle = form->bundle), &program));
     ASSERT_OK(weir_kernel_create(program, "matmul", &kernel));
 }
 

@@ -48,10 +48,7 @@ WEIR_TEST(OpenclCommands, OfADriverWhoseErrorsStay)
 {
     struct opencl_rig rig;
     struct weir_event last = {0};
-    opencl_rig_begin(&rig, "");
-    rig.shim->play(WEIR_TEST_OPENCL_ERRORS_STAY);
-    EXPECT_OK(weir_close(&rig.runtime));
-    opencl_rig_open(&rig, "");
+    opencl_rig_open_as(&rig, WEIR_TEST_OPENCL_ERRORS_STAY);
     last = submit_frame(&rig, last, 0);
     const long questions = rig.shim->calls("clGetEventInfo");
     const long releases = rig.shim->calls("clReleaseEvent");
@@ -214,11 +211,10 @@ WEIR_TEST(OpenclCommands, RefusedWaitsBeforeACallThatAlwaysRuns)
 WEIR_TEST(OpenclCommands, RecordsWithTimesAreMarkers)
 {
     struct opencl_rig rig;
-    const struct weir_queue_params params = {.struct_size = sizeof params, .timing = true};
     weir_queue *queue = NULL;
     uint64_t times[2];
     opencl_rig_open(&rig, "");
-    EXPECT_OK(weir_queue_create(rig.device, &params, &queue));
+    EXPECT_OK(weir_queue_create(rig.device, WEIR_PARAMS(weir_queue, .timing = true), &queue));
     const long markers = rig.shim->calls(MARKER);
     opencl_rig_launch(&rig, queue, rig.buffer, 1);
     const struct weir_event first = opencl_rig_record(queue);
@@ -238,13 +234,13 @@ WEIR_TEST(OpenclCommands, RecordsWithTimesAreMarkers)
 WEIR_TEST(OpenclCommands, RecordsWithTimesAfterWaits)
 {
     struct opencl_rig rig;
-    const struct weir_queue_params params = {.struct_size = sizeof params, .timing = true};
     weir_queue *queues[2] = {NULL};
     uint64_t times[2];
     opencl_rig_open(&rig, "");
     rig.shim->play(WEIR_TEST_OPENCL_UNTIMED_MARKERS);
     for (int i = 0; i < 2; i++)
-        EXPECT_OK(weir_queue_create(rig.device, &params, &queues[i]));
+        EXPECT_OK(
+            weir_queue_create(rig.device, WEIR_PARAMS(weir_queue, .timing = true), &queues[i]));
     opencl_rig_launch(&rig, queues[0], rig.buffer, 1);
     const struct weir_event first = opencl_rig_record(queues[0]);
     EXPECT_OK(weir_queue_wait(queues[1], first));

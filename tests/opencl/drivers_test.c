@@ -44,22 +44,17 @@ static void launch(weir_device *device, const char *name, weir_kernel *kernel, u
 static void run(const char *name, const char *settings, uint32_t out[BLOCKS])
 {
     char text[256];
-    const struct weir_open_params open = {
-        .struct_size = sizeof open,
-        .config_path = "test.ini",
-        .config_text = text,
-        .module_path = weir_test_runfile("backends/opencl"),
-    };
-    const struct weir_program_params params = {.struct_size = sizeof params,
-                                               .bundle = &drivers_kernels};
     weir_runtime *runtime = NULL;
     weir_device *device = NULL;
     weir_program *program = NULL;
     weir_kernel *kernel = NULL;
     snprintf(text, sizeof text, "[weir]\nbackend = opencl\n[opencl]\n%s", settings);
-    EXPECT_OK(weir_open(&open, &runtime));
+    EXPECT_OK(weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini", .config_text = text,
+                                    .module_path = weir_test_runfile("backends/opencl")),
+                        &runtime));
     EXPECT_OK(weir_device_open(runtime, NULL, &device));
-    EXPECT_OK(weir_program_create(device, &params, &program));
+    EXPECT_OK(weir_program_create(device, WEIR_PARAMS(weir_program, .bundle = &drivers_kernels),
+                                  &program));
     EXPECT_OK(weir_kernel_create(program, name, &kernel));
     if (kernel)
         launch(device, name, kernel, out);

@@ -47,17 +47,13 @@ static int busy_pipe[2];
 
 static void open_world(struct world *w)
 {
-    const struct weir_open_params open_params = {.struct_size = sizeof open_params,
-                                                 .config_path = "",
-                                                 .backend = "opencl",
-                                                 .module_path =
-                                                     weir_test_runfile("backends/opencl")};
-    const struct weir_program_params program_params = {.struct_size = sizeof program_params,
-                                                       .bundle = &conformance_kernels};
     struct weir_buffer_params buffer_params = {.struct_size = sizeof buffer_params,
                                                .size = ITEMS * sizeof(uint32_t)};
     memset(w, 0, sizeof *w);
-    ASSERT_INT_EQ(weir_open(&open_params, &w->runtime), WEIR_OK);
+    ASSERT_INT_EQ(weir_open(WEIR_PARAMS(weir_open, .config_path = "", .backend = "opencl",
+                                        .module_path = weir_test_runfile("backends/opencl")),
+                            &w->runtime),
+                  WEIR_OK);
     ASSERT_INT_EQ(weir_device_open(w->runtime, NULL, &w->device), WEIR_OK);
     for (size_t i = 0; i < 2; i++) {
         ASSERT_INT_EQ(weir_queue_create(w->device, NULL, &w->queues[i]), WEIR_OK);
@@ -67,7 +63,10 @@ static void open_world(struct world *w)
         buffer_params.placement = WEIR_PLACE_HOST;
         ASSERT_INT_EQ(weir_buffer_create(w->device, &buffer_params, &w->host_buffers[i]), WEIR_OK);
     }
-    ASSERT_INT_EQ(weir_program_create(w->device, &program_params, &w->program), WEIR_OK);
+    ASSERT_INT_EQ(weir_program_create(w->device,
+                                      WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
+                                      &w->program),
+                  WEIR_OK);
     ASSERT_INT_EQ(weir_kernel_create(w->program, "iota", &w->iota), WEIR_OK);
 }
 
@@ -155,11 +154,10 @@ static const char *cache_folder;
 static weir_disk_cache *open_cache(void)
 {
     char message[512];
-    const struct weir_disk_cache_params params = {.struct_size = sizeof params,
-                                                  .directory = cache_folder,
-                                                  .name = "killed",
-                                                  .limit_bytes = (uint64_t)1 << 30};
-    weir_disk_cache *cache = weir_disk_cache_create(&params, message, sizeof message);
+    weir_disk_cache *cache =
+        weir_disk_cache_create(WEIR_PARAMS(weir_disk_cache, .directory = cache_folder,
+                                           .name = "killed", .limit_bytes = (uint64_t)1 << 30),
+                               message, sizeof message);
     if (!cache)
         weir_test_fail(__FILE__, __LINE__, "%s", message);
     return cache;

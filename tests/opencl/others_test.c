@@ -2,25 +2,17 @@
 // the drivers.
 
 #include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "tests/opencl/rig.h"
 #include "tests/opencl/version.h"
 
-static void open_as(struct opencl_rig *rig, unsigned bits)
-{
-    opencl_rig_begin(rig, "");
-    rig->shim->play(bits);
-    EXPECT_OK(weir_close(&rig->runtime));
-    opencl_rig_open(rig, "");
-}
-
 static weir_buffer *wrap(weir_device *device, void *memory, size_t size)
 {
-    const struct weir_wrap_params params = {.struct_size = sizeof params,
-                                            .pointer = memory,
-                                            .size = size};
     weir_buffer *buffer = NULL;
-    EXPECT_OK(weir_buffer_wrap(device, &params, &buffer));
+    EXPECT_OK(
+        weir_buffer_wrap(device, WEIR_PARAMS(weir_wrap, .pointer = memory, .size = size), &buffer));
     return buffer;
 }
 
@@ -29,7 +21,7 @@ WEIR_TEST(OpenclOthers, FillOfWrappedMemory)
 {
     static _Alignas(4096) unsigned char memory[4096];
     struct opencl_rig rig;
-    open_as(&rig, WEIR_TEST_OPENCL_SYSTEM_SVM);
+    opencl_rig_open_as(&rig, WEIR_TEST_OPENCL_SYSTEM_SVM);
     weir_buffer *wrapped = wrap(rig.device, memory, sizeof memory);
     const long fills = rig.shim->calls("clEnqueueSVMMemFill");
     EXPECT_OK(weir_queue_fill(rig.queues[0], wrapped, 0, sizeof memory, "abcd", 4));
@@ -43,12 +35,12 @@ WEIR_TEST(OpenclOthers, FillOfWrappedMemory)
 
 WEIR_TEST(OpenclOthers, DeviceWithoutTimes)
 {
-    const struct weir_queue_params timed = {.struct_size = sizeof timed, .timing = true};
     struct opencl_rig rig;
     weir_queue *queue = NULL;
-    open_as(&rig, WEIR_TEST_OPENCL_NO_TIMES);
+    opencl_rig_open_as(&rig, WEIR_TEST_OPENCL_NO_TIMES);
     EXPECT_UINT_EQ(weir_device_limits(rig.device)->timing_history, 0);
-    EXPECT_INT_EQ(weir_queue_create(rig.device, &timed, &queue), WEIR_ERROR_UNSUPPORTED);
+    EXPECT_INT_EQ(weir_queue_create(rig.device, WEIR_PARAMS(weir_queue, .timing = true), &queue),
+                  WEIR_ERROR_UNSUPPORTED);
     opencl_rig_expect_works(&rig, rig.queues[0], 3);
     opencl_rig_close(&rig);
 }
@@ -83,7 +75,7 @@ static uint32_t block_limit(const struct opencl_rig *rig, const char *name)
 WEIR_TEST(OpenclOthers, RequiredBlockAboveTheToldLimit)
 {
     struct opencl_rig rig;
-    open_as(&rig, WEIR_TEST_OPENCL_SMALL_TOLD);
+    opencl_rig_open_as(&rig, WEIR_TEST_OPENCL_SMALL_TOLD);
     EXPECT_UINT_EQ(block_limit(&rig, "iota"), 32);
     EXPECT_UINT_EQ(block_limit(&rig, "required_block"), 64);
     opencl_rig_close(&rig);
@@ -145,7 +137,7 @@ WEIR_TEST(OpenclOthers, PartsOfABufferAreKept)
 {
     static _Alignas(4096) unsigned char memory[1 << 20];
     struct opencl_rig rig;
-    open_as(&rig, WEIR_TEST_OPENCL_SUB_BUFFERS);
+    opencl_rig_open_as(&rig, WEIR_TEST_OPENCL_SUB_BUFFERS);
     const size_t unit = weir_device_limits(rig.device)->argument_alignment_bytes;
     weir_buffer *wrapped = wrap(rig.device, memory, sizeof memory);
     for (size_t i = 1; i < 200; i++)
@@ -162,13 +154,13 @@ WEIR_TEST(OpenclOthers, PartOfAnAdoptedBuffer)
     struct opencl_rig rig;
     struct weir_native_buffer native = {.memory = NULL};
     weir_buffer *adopted = NULL;
-    open_as(&rig, WEIR_TEST_OPENCL_INNER_OBJECT);
+    opencl_rig_open_as(&rig, WEIR_TEST_OPENCL_INNER_OBJECT);
     EXPECT_OK(weir_buffer_get_native(rig.buffer, &native));
-    const struct weir_adopt_params params = {.struct_size = sizeof params,
-                                             .native = (uintptr_t)native.memory,
-                                             .size = OPENCL_RIG_BYTES};
     const size_t unit = weir_device_limits(rig.device)->argument_alignment_bytes;
-    EXPECT_OK(weir_buffer_adopt(rig.device, &params, &adopted));
+    EXPECT_OK(weir_buffer_adopt(rig.device,
+                                WEIR_PARAMS(weir_adopt, .native = (uintptr_t)native.memory,
+                                            .size = OPENCL_RIG_BYTES),
+                                &adopted));
     EXPECT_OK(launch_part(&rig, adopted, unit, unit));
     EXPECT_OK(weir_queue_sync(rig.queues[0], WEIR_FOREVER));
     weir_buffer_destroy(&adopted);
@@ -180,7 +172,7 @@ WEIR_TEST(OpenclOthers, TooManyPartsOfABuffer)
     static _Alignas(4096) unsigned char memory[1 << 20];
     struct opencl_rig rig;
     weir_status status = WEIR_OK;
-    open_as(&rig, WEIR_TEST_OPENCL_SUB_BUFFERS);
+    opencl_rig_open_as(&rig, WEIR_TEST_OPENCL_SUB_BUFFERS);
     const size_t unit = weir_device_limits(rig.device)->argument_alignment_bytes;
     weir_buffer *wrapped = wrap(rig.device, memory, sizeof memory);
     size_t parts = 0;
@@ -222,12 +214,12 @@ WEIR_TEST(OpenclOthers, CopiesOfWorkGroups)
         "    wait_group_events(1, &copied);\n"
         "    words[get_global_id(0)] = part[15 - get_local_id(0)];\n"
         "}\n";
-    const struct weir_program_params params = {.struct_size = sizeof params, .source = source};
     struct opencl_rig rig;
     weir_program *program = NULL;
     weir_kernel *kernel = NULL;
-    open_as(&rig, WEIR_TEST_OPENCL_NO_GROUP_WAITS);
-    EXPECT_OK(weir_program_create(rig.device, &params, &program));
+    opencl_rig_open_as(&rig, WEIR_TEST_OPENCL_NO_GROUP_WAITS);
+    EXPECT_OK(
+        weir_program_create(rig.device, WEIR_PARAMS(weir_program, .source = source), &program));
     EXPECT_OK(weir_kernel_create(program, "turn", &kernel));
     if (kernel)
         run_copies(&rig, kernel);
@@ -239,14 +231,13 @@ WEIR_TEST(OpenclOthers, CopiesOfWorkGroups)
 // A bundle of OpenCL C 2.0, as a driver compiles it.
 static uint32_t version_as(unsigned bits)
 {
-    const struct weir_program_params params = {.struct_size = sizeof params,
-                                               .bundle = &version_kernels};
     struct opencl_rig rig;
     weir_program *program = NULL;
     weir_kernel *kernel = NULL;
     uint32_t version = 0;
-    open_as(&rig, bits);
-    EXPECT_OK(weir_program_create(rig.device, &params, &program));
+    opencl_rig_open_as(&rig, bits);
+    EXPECT_OK(weir_program_create(rig.device, WEIR_PARAMS(weir_program, .bundle = &version_kernels),
+                                  &program));
     if (program)
         EXPECT_OK(weir_kernel_create(program, "version_of", &kernel));
     if (kernel)
@@ -262,4 +253,72 @@ static uint32_t version_as(unsigned bits)
 WEIR_TEST(OpenclOthers, SecondVersionOfTheLanguageIsTheThirdWhereItIsMissing)
 {
     EXPECT_UINT_EQ(version_as(WEIR_TEST_OPENCL_NO_C_2), 300);
+}
+
+// What kernels print, of a driver with cl_arm_printf, which hands over text.
+
+static char logged[1024];
+
+static void keep_log(void *user, weir_log_level level, const char *source, const char *message)
+{
+    const size_t used = strlen(logged);
+    (void)user;
+    EXPECT_INT_EQ(level, WEIR_LOG_INFO);
+    snprintf(logged + used, sizeof logged - used, "%s: %s|", source, message);
+}
+
+static void open_with_prints(struct opencl_rig *rig, int offered)
+{
+    opencl_rig_begin(rig, "");
+    rig->shim->offer_prints(offered);
+    EXPECT_OK(weir_close(&rig->runtime));
+    opencl_rig_open(rig, "");
+    EXPECT_UINT_EQ(weir_device_limits(rig->device)->printf_to_log, (unsigned)offered);
+}
+
+static void hand_over(const struct opencl_rig *rig, const char *text, size_t is_last)
+{
+    // No zero ends what a driver hands over.
+    char bytes[64];
+    const size_t size = strlen(text);
+    memset(bytes, 'X', sizeof bytes);
+    memcpy(bytes, text, size);
+    EXPECT_TRUE(rig->shim->print(bytes, size, is_last));
+}
+
+WEIR_TEST(OpenclPrints, LinesInPieces)
+{
+    static const struct {
+        const char *text;
+        size_t is_last;
+        const char *logged;
+    } pieces[] = {
+        {"one\ntwo\n", 0, "printf: one|printf: two|"},
+        {"thr", 0, ""},
+        {"", 0, ""},
+        {"ee\nfo", 0, "printf: three|"},
+        {"ur", 1, "printf: four|"},
+        {"", 1, ""},
+        {"\n\n", 1, "printf: |printf: |"},
+        {"to the end", 0, ""},
+    };
+    struct opencl_rig rig;
+    open_with_prints(&rig, 1);
+    weir_log_set(keep_log, NULL, WEIR_LOG_INFO);
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        logged[0] = '\0';
+        hand_over(&rig, pieces[i].text, pieces[i].is_last);
+        EXPECT_STR_EQ(logged, pieces[i].logged);
+    }
+    opencl_rig_close(&rig);
+    EXPECT_STR_EQ(logged, "printf: to the end|");
+    weir_log_set(NULL, NULL, WEIR_LOG_INFO);
+}
+
+WEIR_TEST(OpenclPrints, WithoutTheExtension)
+{
+    struct opencl_rig rig;
+    open_with_prints(&rig, 0);
+    EXPECT_FALSE(rig.shim->print("x", 1, 1));
+    opencl_rig_close(&rig);
 }

@@ -8,16 +8,14 @@
 void opencl_rig_begin(struct opencl_rig *rig, const char *settings)
 {
     char text[1024];
-    const struct weir_open_params open = {.struct_size = sizeof open,
-                                          .config_path = "test.ini",
-                                          .config_text = text,
-                                          .module_path = weir_test_runfile("lib/weir")};
     void *handle = dlopen(weir_test_runfile(OPENCL_RIG_LIBRARY), RTLD_NOW | RTLD_LOCAL);
     *rig = (struct opencl_rig){.shim = handle ? dlsym(handle, WEIR_TEST_OPENCL_SYMBOL) : NULL};
     snprintf(text, sizeof text, "[weir]\nbackend = opencl\n%s[opencl]\nlibrary = %s\ncache = 0\n",
              settings, OPENCL_RIG_LIBRARY);
     EXPECT_TRUE(rig->shim != NULL);
-    EXPECT_OK(weir_open(&open, &rig->runtime));
+    EXPECT_OK(weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini", .config_text = text,
+                                    .module_path = weir_test_runfile("lib/weir")),
+                        &rig->runtime));
 }
 
 void opencl_rig_open(struct opencl_rig *rig, const char *settings)
@@ -34,6 +32,14 @@ void opencl_rig_open(struct opencl_rig *rig, const char *settings)
     EXPECT_OK(weir_buffer_create(rig->device, &buffer, &rig->other));
     EXPECT_OK(weir_program_create(rig->device, &program, &rig->program));
     EXPECT_OK(weir_kernel_create(rig->program, "iota", &rig->iota));
+}
+
+void opencl_rig_open_as(struct opencl_rig *rig, unsigned bits)
+{
+    opencl_rig_begin(rig, "");
+    rig->shim->play(bits);
+    EXPECT_OK(weir_close(&rig->runtime));
+    opencl_rig_open(rig, "");
 }
 
 void opencl_rig_close(struct opencl_rig *rig)

@@ -29,6 +29,8 @@ struct opencl_rig {
 // Opens the runtime only; `settings` are lines of [weir], and further sections. The test fails on an error.
 void opencl_rig_begin(struct opencl_rig *rig, const char *settings);
 void opencl_rig_open(struct opencl_rig *rig, const char *settings);
+// The same where the library plays what `bits` says from the start.
+void opencl_rig_open_as(struct opencl_rig *rig, unsigned bits);
 void opencl_rig_close(struct opencl_rig *rig);
 // Writes the numbers from `first` on.
 void opencl_rig_launch(const struct opencl_rig *rig, weir_queue *queue, weir_buffer *buffer,

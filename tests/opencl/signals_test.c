@@ -63,10 +63,8 @@ WEIR_TEST(Signals, AreForThreadsOfTheProgram)
     ASSERT_INT_EQ(weir_device_open(runtime, NULL, &device), WEIR_OK);
     ASSERT_INT_EQ(weir_queue_create(device, NULL, &queue), WEIR_OK);
     ASSERT_INT_EQ(weir_buffer_create(device,
-                                     &(struct weir_buffer_params){.struct_size = sizeof(
-                                                                      struct weir_buffer_params),
-                                                                  .size = 64,
-                                                                  .placement = WEIR_PLACE_DEVICE},
+                                     WEIR_PARAMS(weir_buffer, .size = 64,
+                                                 .placement = WEIR_PLACE_DEVICE),
                                      &buffer),
                   WEIR_OK);
     EXPECT_INT_EQ(weir_queue_fill(queue, buffer, 0, 64, &value, 1), WEIR_OK);

@@ -1,51 +1,16 @@
-// OpenCL C of the caller's: what launches are checked against, and what is refused.
+// OpenCL C of the caller's: what launches are checked against, what is refused, and what is kept on disk.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#include <weir/weir.h>
+#include "tests/opencl/rig.h"
 
-#include "tests/support/test.h"
-
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
-#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
-
-struct rig {
-    weir_runtime *runtime;
-    weir_device *device;
-    weir_queue *queue;
-};
-
-static bool start(struct rig *rig)
-{
-    static const char text[] = "[weir]\nbackend = opencl\n[opencl]\ncache = 0\n";
-    *rig = (struct rig){NULL};
-    if (weir_open(&(struct weir_open_params){.struct_size = sizeof(struct weir_open_params),
-                                             .config_path = "test.ini",
-                                             .config_text = text,
-                                             .module_path = weir_test_runfile("backends/opencl")},
-                  &rig->runtime) == WEIR_OK &&
-        weir_device_open(rig->runtime, NULL, &rig->device) == WEIR_OK &&
-        weir_queue_create(rig->device, NULL, &rig->queue) == WEIR_OK)
-        return true;
-    weir_test_fail(__FILE__, __LINE__, "%s", weir_last_error_text());
-    return false;
-}
-
-static void finish(struct rig *rig)
-{
-    weir_queue_destroy(&rig->queue);
-    EXPECT_OK(weir_device_close(&rig->device));
-    EXPECT_OK(weir_close(&rig->runtime));
-}
-
-static weir_status create(struct rig *rig, const char *source, const char *options,
+static weir_status create(struct opencl_rig *rig, const char *source, const char *options,
                           weir_program **out_program)
 {
     return weir_program_create(rig->device,
-                               &(struct weir_program_params){.struct_size =
-                                                                 sizeof(struct weir_program_params),
-                                                             .source = source,
-                                                             .options = options},
+                               WEIR_PARAMS(weir_program, .source = source, .options = options),
                                out_program);
 }
 
@@ -75,13 +40,12 @@ WEIR_TEST(OpenclSource, ParametersOfEveryKind)
         "    pairs[n].a = p.a + i.width + s->stages + some[0] + (uint)(table[0] + q.x[0] + v.x + "
         "w.s0);\n"
         "}\n";
-    struct rig rig;
+    struct opencl_rig rig;
     weir_program *program;
     weir_kernel *kernel;
-    if (!start(&rig))
-        return;
-    ASSERT_OK(create(&rig, source, NULL, &program));
-    ASSERT_OK(weir_kernel_create(program, "several", &kernel));
+    opencl_rig_open(&rig, "");
+    ASSERT_INT_EQ(create(&rig, source, NULL, &program), WEIR_OK);
+    ASSERT_INT_EQ(weir_kernel_create(program, "several", &kernel), WEIR_OK);
     expect_parameter(kernel, 0, WEIR_PARAMETER_BUFFER, "const float *", 0);
     expect_parameter(kernel, 1, WEIR_PARAMETER_BUFFER, "struct pair *", 0);
     expect_parameter(kernel, 2, WEIR_PARAMETER_LOCAL, "uchar *", 0);
@@ -95,7 +59,7 @@ WEIR_TEST(OpenclSource, ParametersOfEveryKind)
     EXPECT_UINT_EQ(weir_kernel_get_signature(kernel)->required_block.y, 2);
     weir_kernel_destroy(&kernel);
     weir_program_destroy(&program);
-    finish(&rig);
+    opencl_rig_close(&rig);
 }
 
 WEIR_TEST(OpenclSource, WhatALaunchCannotPass)
@@ -118,9 +82,8 @@ WEIR_TEST(OpenclSource, WhatALaunchCannotPass)
         {"#define NAME(x) x ## ow\n__kernel void k(sampler_t NAME(h)) {}\n",
          "kernel 'k': parameter 'how' is of type sampler_t"},
     };
-    struct rig rig;
-    if (!start(&rig))
-        return;
+    struct opencl_rig rig;
+    opencl_rig_open(&rig, "");
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         weir_program *program;
         EXPECT_INT_EQ(create(&rig, sources[i][0], NULL, &program), WEIR_ERROR_UNSUPPORTED);
@@ -129,16 +92,15 @@ WEIR_TEST(OpenclSource, WhatALaunchCannotPass)
                       strstr(sources[i][1], "source:") != NULL);
         EXPECT_NULL(program);
     }
-    finish(&rig);
+    opencl_rig_close(&rig);
 }
 
 // Lines are those of the caller's text, whatever comes before it.
 WEIR_TEST(OpenclSource, LinesOfErrors)
 {
-    struct rig rig;
+    struct opencl_rig rig;
     weir_program *program;
-    if (!start(&rig))
-        return;
+    opencl_rig_open(&rig, "");
     EXPECT_INT_EQ(create(&rig,
                          "// one\n__kernel void k(__global uint *out)\n{\n"
                          "    out[0] = absent;\n}\n",
@@ -146,28 +108,22 @@ WEIR_TEST(OpenclSource, LinesOfErrors)
                   WEIR_ERROR_BUILD);
     EXPECT_CONTAINS(weir_last_error()->message, "source:4:14:");
     EXPECT_CONTAINS(weir_last_error()->message, "absent");
-    finish(&rig);
+    opencl_rig_close(&rig);
 }
 
-static uint32_t run(struct rig *rig, const char *source, const char *options)
+static uint32_t run(struct opencl_rig *rig, const char *source, const char *options)
 {
     weir_program *program;
     weir_kernel *kernel;
-    weir_buffer *out;
     uint32_t value = 0;
     if (create(rig, source, options, &program) != WEIR_OK) {
         weir_test_fail(__FILE__, __LINE__, "%s", weir_last_error_text());
         return 0;
     }
     EXPECT_OK(weir_kernel_create(program, "k", &kernel));
-    EXPECT_OK(weir_buffer_create(
-        rig->device,
-        &(struct weir_buffer_params){.struct_size = sizeof(struct weir_buffer_params), .size = 4},
-        &out));
-    EXPECT_OK(weir_queue_launch(rig->queue, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
-                                weir_out(out, 0, 4)));
-    EXPECT_OK(weir_download(rig->queue, &value, out, 0, 4));
-    weir_buffer_destroy(&out);
+    EXPECT_OK(weir_queue_launch(rig->queues[0], kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                weir_out(rig->buffer, 0, 4)));
+    EXPECT_OK(weir_download(rig->queues[0], &value, rig->buffer, 0, 4));
     weir_kernel_destroy(&kernel);
     weir_program_destroy(&program);
     return value;
@@ -181,20 +137,19 @@ WEIR_TEST(OpenclSource, Options)
     static const char fast[] = "__kernel void k(__global uint *out)\n"
                                "{\n#ifdef __FAST_RELAXED_MATH__\n    out[0] = 1;\n"
                                "#else\n    out[0] = 2;\n#endif\n}\n";
-    struct rig rig;
-    if (!start(&rig))
-        return;
+    struct opencl_rig rig;
+    opencl_rig_open(&rig, "");
     EXPECT_UINT_EQ(run(&rig, version, NULL), 120);
     EXPECT_UINT_EQ(run(&rig, version, "-cl-std=CL1.1"), 110);
     EXPECT_UINT_EQ(run(&rig, number, "-DNUMBER=7"), 7);
     EXPECT_UINT_EQ(run(&rig, number, "-D NUMBER=8 -cl-opt-disable"), 8);
     EXPECT_UINT_EQ(run(&rig, fast, NULL), 2);
     EXPECT_UINT_EQ(run(&rig, fast, "-cl-fast-relaxed-math"), 1);
-    finish(&rig);
+    opencl_rig_close(&rig);
 }
 
 // Whether the driver says what local memory a kernel declares.
-static bool tells_local_memory(struct rig *rig, const char *source)
+static bool tells_local_memory(struct opencl_rig *rig, const char *source)
 {
     weir_program *program = NULL;
     weir_kernel *kernel = NULL;
@@ -220,20 +175,138 @@ WEIR_TEST(OpenclSource, LocalMemoryOfTheKernel)
         "    barrier(CLK_LOCAL_MEM_FENCE);\n"
         "    out[get_global_id(0)] = scratch[get_local_size(0) - 1 - get_local_id(0)];\n"
         "}\n";
-    struct rig rig;
+    struct opencl_rig rig;
     weir_program *program;
     weir_kernel *kernel;
     char options[64];
-    ASSERT_TRUE(start(&rig));
+    opencl_rig_open(&rig, "");
     if (!tells_local_memory(&rig, source)) {
-        finish(&rig);
+        opencl_rig_close(&rig);
         WEIR_SKIP("the driver says 0 of kernels' local memory, as PoCL 6 does");
     }
     const uint64_t limit = weir_device_limits(rig.device)->max_local_bytes;
     snprintf(options, sizeof options, "-DSIZE=%zu", (size_t)limit / 4 + 1);
-    ASSERT_OK(create(&rig, source, options, &program));
+    ASSERT_INT_EQ(create(&rig, source, options, &program), WEIR_OK);
     EXPECT_INT_EQ(weir_kernel_create(program, "large", &kernel), WEIR_ERROR_UNSUPPORTED);
     EXPECT_CONTAINS(weir_last_error_text(), "bytes of local memory; a block of");
     weir_program_destroy(&program);
-    finish(&rig);
+    opencl_rig_close(&rig);
+}
+
+// The sizes of values: scalars, vectors and structures, whose names may begin like a vector's.
+WEIR_TEST(OpenclSource, ValuesHaveTheSizesOfTheirTypes)
+{
+    static const char source[] =
+        "typedef struct { float m[16]; } float4x4;\n"
+        "struct int2_and_more { int2 two; int more; };\n"
+        "__kernel void sum(float4x4 matrix, struct int2_and_more some, float3 three, ulong2 two,\n"
+        "                  char16 bytes, uint one, __global float *out)\n"
+        "{\n"
+        "    float all = 0.0f;\n"
+        "    for (int i = 0; i < 16; i++)\n"
+        "        all += matrix.m[i];\n"
+        "    all += (float)(some.two.x + some.two.y + some.more);\n"
+        "    all += three.x + three.y + three.z + (float)(two.x + two.y);\n"
+        "    out[0] = all + (float)bytes.sf + (float)one;\n"
+        "}\n";
+    static const uint32_t sizes[] = {64, 16, 16, 16, 16, 4};
+    const int32_t some[4] = {100, 200, 300, 0}; // aligned as its vector is
+    const float three[4] = {1000, 2000, 3000, 0};
+    const uint64_t two[2] = {10000, 20000};
+    const int8_t bytes[16] = {[15] = 4};
+    struct opencl_rig rig;
+    weir_program *program;
+    weir_kernel *kernel;
+    float matrix[16];
+    float result = 0;
+
+    opencl_rig_open(&rig, "");
+    ASSERT_INT_EQ(create(&rig, source, NULL, &program), WEIR_OK);
+    ASSERT_INT_EQ(weir_kernel_create(program, "sum", &kernel), WEIR_OK);
+    const struct weir_kernel_signature *signature = weir_kernel_get_signature(kernel);
+    ASSERT_UINT_EQ(signature->parameter_count, 7);
+    for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        EXPECT_UINT_EQ(weir_signature_parameter(signature, i)->size, sizes[i]);
+    for (int i = 0; i < 16; i++)
+        matrix[i] = 1;
+    const weir_status launched =
+        weir_queue_launch(rig.queues[0], kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                          weir_value(matrix, sizeof matrix), weir_value(some, sizeof some),
+                          weir_value(three, sizeof three), weir_value(two, sizeof two),
+                          weir_value(bytes, sizeof bytes), 5u, weir_out(rig.buffer, 0, 4));
+    EXPECT_OK(launched);
+    EXPECT_OK(weir_download(rig.queues[0], &result, rig.buffer, 0, sizeof result));
+    EXPECT_INT_EQ((int)result, 16 + 600 + 6000 + 30000 + 4 + 5);
+    weir_kernel_destroy(&kernel);
+    weir_program_destroy(&program);
+    opencl_rig_close(&rig);
+}
+
+// The cache of programs on disk.
+
+static void keep_log(void *user, weir_log_level level, const char *source, const char *text)
+{
+    (void)level;
+    snprintf(user, 512, "%s: %s", source, text);
+}
+
+WEIR_TEST(OpenclCache, ARefusedOneIsAWarning)
+{
+    char log[512] = "";
+    char text[512];
+    weir_runtime *runtime;
+    const char *folder = weir_test_temp_dir();
+    ASSERT_INT_EQ(chmod(folder, 0777), 0);
+    snprintf(text, sizeof text, "[weir]\nbackend = opencl\n[opencl]\ncache_dir = %s\n", folder);
+    weir_log_set(keep_log, log, WEIR_LOG_WARNING);
+    EXPECT_INT_EQ(weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini", .config_text = text,
+                                        .module_path = weir_test_runfile("lib/weir")),
+                            &runtime),
+                  WEIR_OK);
+    weir_log_set(NULL, NULL, WEIR_LOG_WARNING);
+    EXPECT_CONTAINS(log, "other users may put their own folders in it");
+    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+}
+
+// Makes a program, and counts the driver's calls about binaries.
+static void count_binaries(unsigned play, long *out_written, long *out_read)
+{
+    struct opencl_rig rig;
+    opencl_rig_begin(&rig, ""); // for its shim
+    EXPECT_OK(weir_close(&rig.runtime));
+    rig.shim->play(play);
+    const long written = rig.shim->calls("clGetProgramInfo");
+    const long read = rig.shim->calls("clCreateProgramWithBinary");
+    opencl_rig_begin(&rig, "");
+    EXPECT_OK(weir_device_open(rig.runtime, NULL, &rig.device));
+    EXPECT_OK(
+        weir_program_create(rig.device,
+                            WEIR_PARAMS(weir_program,
+                                        .source = "kernel void two(global int *x) { *x = 2; }"),
+                            &rig.program));
+    *out_written = rig.shim->calls("clGetProgramInfo") - written;
+    *out_read = rig.shim->calls("clCreateProgramWithBinary") - read;
+    opencl_rig_close(&rig);
+}
+
+// PoCL keeps what it compiles itself. To hand out a binary it would compile every kernel once more.
+WEIR_TEST(OpenclCache, IsLeftToPocl)
+{
+    long written;
+    long read;
+    setenv("WEIR_OPENCL_CACHE", "1", 1);
+    setenv("WEIR_OPENCL_CACHE_DIR", weir_test_temp_dir(), 1);
+    for (int i = 0; i < 2; i++) {
+        count_binaries(0, &written, &read);
+        EXPECT_INT_EQ(written, 0);
+        EXPECT_INT_EQ(read, 0);
+    }
+    count_binaries(WEIR_TEST_OPENCL_ANOTHER_NAME, &written, &read);
+    EXPECT_INT_EQ(written, 2); // its size, and the binary
+    EXPECT_INT_EQ(read, 0);
+    count_binaries(WEIR_TEST_OPENCL_ANOTHER_NAME, &written, &read);
+    EXPECT_INT_EQ(written, 0);
+    EXPECT_INT_EQ(read, 1);
+    unsetenv("WEIR_OPENCL_CACHE");
+    unsetenv("WEIR_OPENCL_CACHE_DIR");
 }

@@ -18,45 +18,34 @@ RACE(host_reads_before_the_copy_is_done, HOST_READ)
     weir_queue *queue = race_queue(race, "download");
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *out = race_pinned(race, "out", SIZE, 0);
     struct weir_event copied;
-    void *bytes;
 
     must(weir_queue_copy(queue, out, 0, a, 0, SIZE)); // first
     must(weir_queue_record(queue, &copied));
     if (race->mended)
         must(weir_event_sync(copied, WEIR_FOREVER));
-    must(weir_host_begin(out, 0, SIZE, WEIR_ACCESS_READ, &bytes)); // second
-    race_saw(race, is(bytes, 7));
-    must(weir_host_end(out, 0, SIZE, WEIR_ACCESS_READ));
+    host_sees(race, out, 0, SIZE, 7); // second
 }
 
 RACE(host_reads_before_the_kernel_is_done, HOST_READ, .kernels = true, .pinned = true)
 {
     weir_queue *queue = race_queue(race, "compute");
     weir_buffer *a = race_buffer(race, "a", SIZE, 6), *out = race_pinned(race, "out", SIZE, 0);
-    weir_kernel *add = race_kernel(race, "add");
-    void *bytes;
 
-    must(weir_queue_launch(queue, add, race->grid, race->block, weir_in(a, 0, SIZE), // first
-                           weir_out(out, 0, SIZE), 1u));
+    must(launch(queue, "add", weir_in(a, 0, SIZE), weir_out(out, 0, SIZE), 1u)); // first
     if (race->mended)
         must(weir_queue_sync(queue, WEIR_FOREVER));
-    must(weir_host_begin(out, 0, SIZE, WEIR_ACCESS_READ, &bytes)); // second
-    race_saw(race, is(bytes, 7));
-    must(weir_host_end(out, 0, SIZE, WEIR_ACCESS_READ));
+    host_sees(race, out, 0, SIZE, 7); // second
 }
 
 RACE(host_writes_the_source_of_a_copy, HOST_WRITE)
 {
     weir_queue *queue = race_queue(race, "upload");
     weir_buffer *in = race_pinned(race, "in", SIZE, 7), *a = race_buffer(race, "a", SIZE, 0);
-    void *bytes;
 
     must(weir_queue_copy(queue, a, 0, in, 0, SIZE)); // first
     if (race->mended)
         must(weir_queue_sync(queue, WEIR_FOREVER));
-    must(weir_host_begin(in, 0, SIZE, WEIR_ACCESS_WRITE, &bytes)); // second
-    memset(bytes, 9, SIZE);
-    must(weir_host_end(in, 0, SIZE, WEIR_ACCESS_WRITE));
+    host_puts(in, 0, SIZE, 9); // second
     race_expect(race, a, 0, SIZE, 7);
 }
 
@@ -64,14 +53,11 @@ RACE(host_clears_what_a_copy_writes, HOST_WRITE)
 {
     weir_queue *queue = race_queue(race, "download");
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *out = race_pinned(race, "out", SIZE, 0);
-    void *bytes;
 
     must(weir_queue_copy(queue, out, 0, a, 0, SIZE)); // first
     if (race->mended)
         must(weir_queue_sync(queue, WEIR_FOREVER));
-    must(weir_host_begin(out, 0, SIZE, WEIR_ACCESS_WRITE, &bytes)); // second
-    memset(bytes, 9, SIZE);
-    must(weir_host_end(out, 0, SIZE, WEIR_ACCESS_WRITE));
+    host_puts(out, 0, SIZE, 9); // second
     race_expect(race, out, 0, SIZE, 9);
 }
 
@@ -139,7 +125,6 @@ RACE(sync_before_the_last_copy, HOST_READ)
 {
     weir_queue *queue = race_queue(race, "download");
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *out = race_pinned(race, "out", SIZE, 0);
-    void *bytes;
 
     must(weir_queue_copy(queue, out, 0, a, 0, SIZE / 2));
     if (!race->mended)
@@ -147,9 +132,7 @@ RACE(sync_before_the_last_copy, HOST_READ)
     must(weir_queue_copy(queue, out, SIZE / 2, a, SIZE / 2, SIZE / 2)); // first
     if (race->mended)
         must(weir_queue_sync(queue, WEIR_FOREVER));
-    must(weir_host_begin(out, 0, SIZE, WEIR_ACCESS_READ, &bytes)); // second
-    race_saw(race, all_bytes(bytes, SIZE, 7));
-    must(weir_host_end(out, 0, SIZE, WEIR_ACCESS_READ));
+    host_sees(race, out, 0, SIZE, 7); // second
 }
 
 RACE(sync_with_an_earlier_event, HOST_READ)
@@ -157,16 +140,13 @@ RACE(sync_with_an_earlier_event, HOST_READ)
     weir_queue *queue = race_queue(race, "download");
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *out = race_pinned(race, "out", SIZE, 0);
     struct weir_event early, late;
-    void *bytes;
 
     must(weir_queue_copy(queue, out, 0, a, 0, SIZE / 2));
     must(weir_queue_record(queue, &early));
     must(weir_queue_copy(queue, out, SIZE / 2, a, SIZE / 2, SIZE / 2)); // first
     must(weir_queue_record(queue, &late));
     must(weir_event_sync(race->mended ? late : early, WEIR_FOREVER));
-    must(weir_host_begin(out, 0, SIZE, WEIR_ACCESS_READ, &bytes)); // second
-    race_saw(race, all_bytes(bytes, SIZE, 7));
-    must(weir_host_end(out, 0, SIZE, WEIR_ACCESS_READ));
+    host_sees(race, out, 0, SIZE, 7); // second
 }
 
 RACE(sync_of_the_wrong_queue, HOST_READ)
@@ -174,15 +154,12 @@ RACE(sync_of_the_wrong_queue, HOST_READ)
     weir_queue *upload = race_queue(race, "upload"), *download = race_queue(race, "download");
     weir_buffer *in = race_pinned(race, "in", SIZE, 7), *out = race_pinned(race, "out", SIZE, 0);
     weir_buffer *a = race_buffer(race, "a", SIZE, 0);
-    void *bytes;
 
     must(weir_queue_copy(upload, a, 0, in, 0, SIZE));
     after(download, upload);
     must(weir_queue_copy(download, out, 0, a, 0, SIZE)); // first
     must(weir_queue_sync(race->mended ? download : upload, WEIR_FOREVER));
-    must(weir_host_begin(out, 0, SIZE, WEIR_ACCESS_READ, &bytes)); // second
-    race_saw(race, is(bytes, 7));
-    must(weir_host_end(out, 0, SIZE, WEIR_ACCESS_READ));
+    host_sees(race, out, 0, SIZE, 7); // second
 }
 
 // The program asks until an event is complete, which was recorded before the copy.
@@ -191,16 +168,13 @@ RACE(query_of_an_earlier_event, HOST_READ)
     weir_queue *queue = race_queue(race, "download");
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *out = race_pinned(race, "out", SIZE, 0);
     struct weir_event before, copied;
-    void *bytes;
 
     must(weir_queue_record(queue, &before));
     must(weir_queue_copy(queue, out, 0, a, 0, SIZE)); // first
     must(weir_queue_record(queue, &copied));
     while (weir_event_query(race->mended ? copied : before) == WEIR_NOT_READY)
         continue;
-    must(weir_host_begin(out, 0, SIZE, WEIR_ACCESS_READ, &bytes)); // second
-    race_saw(race, is(bytes, 7));
-    must(weir_host_end(out, 0, SIZE, WEIR_ACCESS_READ));
+    host_sees(race, out, 0, SIZE, 7); // second
 }
 
 // A host function that ends when the program lets it.
@@ -218,7 +192,6 @@ RACE(not_ready_taken_as_done, HOST_READ)
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *out = race_pinned(race, "out", SIZE, 0);
     struct weir_event copied;
     sem_t gate;
-    void *bytes;
 
     sem_init(&gate, 0, race->mended ? 1 : 0);
     must(weir_queue_host_call(queue, pass_gate, &gate));
@@ -227,9 +200,7 @@ RACE(not_ready_taken_as_done, HOST_READ)
     do
         must(weir_event_query(copied));
     while (race->mended && weir_event_query(copied) == WEIR_NOT_READY);
-    must(weir_host_begin(out, 0, SIZE, WEIR_ACCESS_READ, &bytes)); // second
-    race_saw(race, is(bytes, 7));
-    must(weir_host_end(out, 0, SIZE, WEIR_ACCESS_READ));
+    host_sees(race, out, 0, SIZE, 7); // second
     sem_post(&gate);
     must(weir_queue_sync(queue, WEIR_FOREVER));
     sem_destroy(&gate);
@@ -241,15 +212,12 @@ RACE(timeout_taken_as_done, HOST_READ)
     weir_queue *queue = race_queue(race, "download");
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *out = race_pinned(race, "out", SIZE, 0);
     sem_t gate;
-    void *bytes;
 
     sem_init(&gate, 0, race->mended ? 1 : 0);
     must(weir_queue_host_call(queue, pass_gate, &gate));
     must(weir_queue_copy(queue, out, 0, a, 0, SIZE)); // first
     must(weir_queue_sync(queue, race->mended ? WEIR_FOREVER : 1000));
-    must(weir_host_begin(out, 0, SIZE, WEIR_ACCESS_READ, &bytes)); // second
-    race_saw(race, is(bytes, 7));
-    must(weir_host_end(out, 0, SIZE, WEIR_ACCESS_READ));
+    host_sees(race, out, 0, SIZE, 7); // second
     sem_post(&gate);
     if (!race->mended)
         must(weir_queue_sync(queue, WEIR_FOREVER));
@@ -263,7 +231,6 @@ RACE(sync_any_taken_as_sync_all, HOST_READ)
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *out = race_pinned(race, "out", 2 * SIZE, 0);
     struct weir_event copied[2];
     size_t which;
-    void *bytes;
 
     for (size_t i = 0; i < 2; i++) {
         must(weir_queue_copy(queues[i], out, i * SIZE, a, 0, SIZE)); // first
@@ -273,9 +240,7 @@ RACE(sync_any_taken_as_sync_all, HOST_READ)
         must(weir_event_sync_all(copied, 2, WEIR_FOREVER));
     else
         must(weir_event_sync_any(copied, 2, WEIR_FOREVER, &which));
-    must(weir_host_begin(out, 0, 2 * SIZE, WEIR_ACCESS_READ, &bytes)); // second
-    race_saw(race, all_bytes(bytes, 2 * SIZE, 7));
-    must(weir_host_end(out, 0, 2 * SIZE, WEIR_ACCESS_READ));
+    host_sees(race, out, 0, 2 * SIZE, 7); // second
 }
 
 // weir_download() blocks until its own copy is done, and waits for no other queue.
@@ -347,12 +312,9 @@ RACE(host_writes_the_next_frame, HOST_WRITE)
 {
     weir_queue *queue = race_queue(race, "upload");
     weir_buffer *in = race_pinned(race, "in", SIZE, 7), *a = race_buffer(race, "a", 2 * SIZE, 0);
-    void *bytes;
 
     for (int frame = 0; frame < 2; frame++) {
-        must(weir_host_begin(in, 0, SIZE, WEIR_ACCESS_WRITE, &bytes)); // second
-        memset(bytes, frame == 0 ? seven : nine, SIZE);
-        must(weir_host_end(in, 0, SIZE, WEIR_ACCESS_WRITE));
+        host_puts(in, 0, SIZE, frame == 0 ? seven : nine);                  // second
         must(weir_queue_copy(queue, a, (size_t)frame * SIZE, in, 0, SIZE)); // first
         if (race->mended)
             must(weir_queue_sync(queue, WEIR_FOREVER));

@@ -40,7 +40,6 @@ RACE(sync_of_the_default_queue, HOST_READ)
 {
     weir_queue *worker = race_queue(race, "worker"), *base;
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *out = race_pinned(race, "out", SIZE, 0);
-    void *bytes;
 
     if (race->mended)
         must(weir_legacy_queue(race->device, &base));
@@ -48,7 +47,5 @@ RACE(sync_of_the_default_queue, HOST_READ)
         must(weir_thread_queue(race->device, &base));
     must(weir_queue_copy(worker, out, 0, a, 0, SIZE)); // first
     must(weir_queue_sync(base, WEIR_FOREVER));
-    must(weir_host_begin(out, 0, SIZE, WEIR_ACCESS_READ, &bytes)); // second
-    race_saw(race, all_bytes(bytes, SIZE, 7));
-    must(weir_host_end(out, 0, SIZE, WEIR_ACCESS_READ));
+    host_sees(race, out, 0, SIZE, 7); // second
 }

@@ -18,18 +18,16 @@ RACE(three_stages_without_events, READ_AFTER_WRITE, .kernels = true)
     weir_buffer *a = race_buffer(race, "pixels", FRAMES * SIZE, 0);
     weir_buffer *b = race_buffer(race, "features", FRAMES * SIZE, 0);
     weir_buffer *c = race_buffer(race, "answers", FRAMES * SIZE, 0);
-    weir_kernel *add = race_kernel(race, "add");
 
     for (size_t i = 0; i < FRAMES * SIZE; i += SIZE) {
         must(weir_queue_copy(preprocess, a, i, images, i, SIZE)); // first a
         if (race->mended)
             after(encode, preprocess);
-        must(weir_queue_launch(encode, add, race->grid, race->block, // second a, first b
-                               weir_in(a, i, SIZE), weir_out(b, i, SIZE), 10u));
+        must(launch(encode, "add", weir_in(a, i, SIZE), weir_out(b, i, SIZE), // second a, first b
+                    10u));
         if (race->mended)
             after(decode, encode);
-        must(weir_queue_launch(decode, add, race->grid, race->block, // second b
-                               weir_in(b, i, SIZE), weir_out(c, i, SIZE), 100u));
+        must(launch(decode, "add", weir_in(b, i, SIZE), weir_out(c, i, SIZE), 100u)); // second b
     }
     race_expect(race, c, 0, FRAMES * SIZE, 111);
 }
@@ -43,17 +41,14 @@ RACE(three_stages_with_one_event, READ_AFTER_WRITE, .kernels = true)
     weir_buffer *a = race_buffer(race, "pixels", FRAMES * SIZE, 0);
     weir_buffer *b = race_buffer(race, "features", FRAMES * SIZE, 0);
     weir_buffer *c = race_buffer(race, "answers", FRAMES * SIZE, 0);
-    weir_kernel *add = race_kernel(race, "add");
 
     for (size_t i = 0; i < FRAMES * SIZE; i += SIZE) {
         must(weir_queue_copy(preprocess, a, i, images, i, SIZE));
         after(encode, preprocess);
-        must(weir_queue_launch(encode, add, race->grid, race->block, // first
-                               weir_in(a, i, SIZE), weir_out(b, i, SIZE), 10u));
+        must(launch(encode, "add", weir_in(a, i, SIZE), weir_out(b, i, SIZE), 10u)); // first
         if (race->mended)
             after(decode, encode);
-        must(weir_queue_launch(decode, add, race->grid, race->block, // second
-                               weir_in(b, i, SIZE), weir_out(c, i, SIZE), 100u));
+        must(launch(decode, "add", weir_in(b, i, SIZE), weir_out(c, i, SIZE), 100u)); // second
     }
     race_expect(race, c, 0, FRAMES * SIZE, 111);
 }
@@ -66,19 +61,16 @@ RACE(one_image_on_three_queues, READ_AFTER_WRITE, .kernels = true)
     weir_queue *decode = race_queue(race, "decode");
     weir_buffer *image = race_pinned(race, "image", SIZE, 1), *a = race_buffer(race, "a", SIZE, 0);
     weir_buffer *b = race_buffer(race, "b", SIZE, 0), *c = race_buffer(race, "c", SIZE, 0);
-    weir_kernel *add = race_kernel(race, "add");
     struct weir_event encoded;
 
     must(weir_queue_copy(preprocess, a, 0, image, 0, SIZE));
     after(encode, preprocess);
     must(weir_queue_record(encode, &encoded));
-    must(weir_queue_launch(encode, add, race->grid, race->block, weir_in(a, 0, SIZE), // first
-                           weir_out(b, 0, SIZE), 10u));
+    must(launch(encode, "add", weir_in(a, 0, SIZE), weir_out(b, 0, SIZE), 10u)); // first
     if (race->mended)
         must(weir_queue_record(encode, &encoded));
     must(weir_queue_wait(decode, encoded));
-    must(weir_queue_launch(decode, add, race->grid, race->block, weir_in(b, 0, SIZE), // second
-                           weir_out(c, 0, SIZE), 100u));
+    must(launch(decode, "add", weir_in(b, 0, SIZE), weir_out(c, 0, SIZE), 100u)); // second
     must(weir_queue_sync(decode, WEIR_FOREVER));
     race_expect(race, c, 0, SIZE, 111);
 }
@@ -91,7 +83,6 @@ RACE(prefetch_refills_a_batch_in_use, WRITE_AFTER_READ, .kernels = true)
     weir_queue *train = race_queue(race, "train");
     weir_buffer *files = race_pinned(race, "files", 4 * SIZE, 1), *batches[2];
     weir_buffer *losses = race_buffer(race, "losses", 4 * SIZE, 0);
-    weir_kernel *add = race_kernel(race, "add");
 
     must(weir_queue_fill(train, files, 2 * SIZE, 2 * SIZE, &nine, 1));
     must(weir_queue_sync(train, WEIR_FOREVER));
@@ -102,9 +93,8 @@ RACE(prefetch_refills_a_batch_in_use, WRITE_AFTER_READ, .kernels = true)
             after(loads[i % 2], train);
         must(weir_queue_copy(loads[i % 2], batches[i % 2], 0, files, i * SIZE, SIZE)); // second
         after(train, loads[i % 2]);
-        must(weir_queue_launch(train, add, race->grid, race->block, // first
-                               weir_in(batches[i % 2], 0, SIZE), weir_out(losses, i * SIZE, SIZE),
-                               1u));
+        must(launch(train, "add", weir_in(batches[i % 2], 0, SIZE), // first
+                    weir_out(losses, i * SIZE, SIZE), 1u));
     }
     race_expect(race, losses, 0, 2 * SIZE, 2);
     race_expect(race, losses, 2 * SIZE, 2 * SIZE, 10);
@@ -117,20 +107,15 @@ RACE(chunks_read_before_the_synchronise, HOST_READ, .kernels = true)
     weir_buffer *in = race_pinned(race, "in", 2 * SIZE, 1),
                 *out = race_pinned(race, "out", 2 * SIZE, 0);
     weir_buffer *a = race_buffer(race, "a", 2 * SIZE, 0), *b = race_buffer(race, "b", 2 * SIZE, 0);
-    weir_kernel *add = race_kernel(race, "add");
-    void *bytes;
 
     for (size_t i = 0; i < 2; i++) {
         must(weir_queue_copy(queues[i], a, i * SIZE, in, i * SIZE, SIZE));
-        must(weir_queue_launch(queues[i], add, race->grid, race->block, weir_in(a, i * SIZE, SIZE),
-                               weir_out(b, i * SIZE, SIZE), 1u));
+        must(launch(queues[i], "add", weir_in(a, i * SIZE, SIZE), weir_out(b, i * SIZE, SIZE), 1u));
         must(weir_queue_copy(queues[i], out, i * SIZE, b, i * SIZE, SIZE)); // first
     }
     for (size_t i = 0; i < 2 && race->mended; i++)
         must(weir_queue_sync(queues[i], WEIR_FOREVER));
-    must(weir_host_begin(out, 0, 2 * SIZE, WEIR_ACCESS_READ, &bytes)); // second
-    race_saw(race, all_bytes(bytes, 2 * SIZE, 2));
-    must(weir_host_end(out, 0, 2 * SIZE, WEIR_ACCESS_READ));
+    host_sees(race, out, 0, 2 * SIZE, 2); // second
 }
 
 // A frozen encoder and a trained head on two queues: the encoder never waits for the input's copy.
@@ -141,17 +126,14 @@ RACE(encoder_reads_before_the_input_is_copied, READ_AFTER_WRITE, .kernels = true
     weir_buffer *inputs = race_pinned(race, "inputs", 2 * SIZE, 1);
     weir_buffer *x = race_buffer(race, "x", 2 * SIZE, 0), *z = race_buffer(race, "z", 2 * SIZE, 0);
     weir_buffer *y = race_buffer(race, "y", 2 * SIZE, 0);
-    weir_kernel *add = race_kernel(race, "add");
 
     for (size_t i = 0; i < 2 * SIZE; i += SIZE) {
         must(weir_queue_copy(copy, x, i, inputs, i, SIZE)); // first
         if (race->mended)
             after(encode, copy);
-        must(weir_queue_launch(encode, add, race->grid, race->block, weir_in(x, i, SIZE), // second
-                               weir_out(z, i, SIZE), 10u));
+        must(launch(encode, "add", weir_in(x, i, SIZE), weir_out(z, i, SIZE), 10u)); // second
         after(head, encode);
-        must(weir_queue_launch(head, add, race->grid, race->block, weir_in(z, i, SIZE),
-                               weir_out(y, i, SIZE), 100u));
+        must(launch(head, "add", weir_in(z, i, SIZE), weir_out(y, i, SIZE), 100u));
     }
     race_expect(race, y, 0, 2 * SIZE, 111);
 }
@@ -163,17 +145,14 @@ RACE(features_reused_while_the_head_reads, WRITE_AFTER_READ, .kernels = true)
     weir_queue *encode = race_queue(race, "encode"), *head = race_queue(race, "head");
     weir_buffer *x = race_buffer(race, "x", 2 * SIZE, 1), *z = race_buffer(race, "z", SIZE, 0);
     weir_buffer *y = race_buffer(race, "y", 2 * SIZE, 0);
-    weir_kernel *add = race_kernel(race, "add");
 
     for (size_t i = 0; i < 2; i++) {
         if (race->mended && i > 0)
             after(encode, head);
-        must(weir_queue_launch(encode, add, race->grid, race->block, // second
-                               weir_in(x, i * SIZE, SIZE), weir_out(z, 0, SIZE),
-                               i == 0 ? 10u : 20u));
+        must(launch(encode, "add", weir_in(x, i * SIZE, SIZE), weir_out(z, 0, SIZE), // second
+                    i == 0 ? 10u : 20u));
         after(head, encode);
-        must(weir_queue_launch(head, add, race->grid, race->block, weir_in(z, 0, SIZE), // first
-                               weir_out(y, i * SIZE, SIZE), 100u));
+        must(launch(head, "add", weir_in(z, 0, SIZE), weir_out(y, i * SIZE, SIZE), 100u)); // first
     }
     race_expect(race, y, 0, SIZE, 111);
     race_expect(race, y, SIZE, SIZE, 121);
@@ -184,15 +163,12 @@ RACE(shared_tensor_updated_twice, WRITE_AFTER_WRITE, .kernels = true)
 {
     weir_queue *one = race_queue(race, "one"), *two = race_queue(race, "two");
     weir_buffer *shared = race_buffer(race, "shared", SIZE, 1);
-    weir_kernel *bump = race_kernel(race, "bump"), *set = race_kernel(race, "set");
 
-    must(weir_queue_launch(one, set, race->grid, race->block, weir_out(shared, 0, SIZE), // first
-                           2u));
+    must(launch(one, "set", weir_out(shared, 0, SIZE), 2u)); // first
     if (race->mended)
         after(two, one);
-    must(weir_queue_launch(two, set, race->grid, race->block, weir_out(shared, 0, SIZE), // second
-                           5u));
-    must(weir_queue_launch(two, bump, race->grid, race->block, weir_inout(shared, 0, SIZE), 1u));
+    must(launch(two, "set", weir_out(shared, 0, SIZE), 5u)); // second
+    must(launch(two, "bump", weir_inout(shared, 0, SIZE), 1u));
     race_expect(race, shared, 0, SIZE, 6);
 }
 
@@ -203,10 +179,9 @@ RACE(download_before_the_product, READ_AFTER_WRITE, .kernels = true)
     weir_queue *compute = race_queue(race, "compute"), *down = race_queue(race, "down");
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *c = race_buffer(race, "c", SIZE, 0);
     weir_buffer *out = race_pinned(race, "out", SIZE, 0);
-    weir_kernel *sum = race_kernel(race, "sum");
 
-    must(weir_queue_launch(compute, sum, race->grid, race->block, weir_in(a, 0, SIZE), // first
-                           weir_in(a, 0, SIZE), weir_out(c, 0, SIZE)));
+    must(launch(compute, "sum", weir_in(a, 0, SIZE), weir_in(a, 0, SIZE), // first
+                weir_out(c, 0, SIZE)));
     if (race->mended)
         after(down, compute);
     must(weir_queue_copy(down, out, 0, c, 0, SIZE)); // second
@@ -219,10 +194,9 @@ RACE(upload_over_the_operand, WRITE_AFTER_READ, .kernels = true)
     weir_queue *compute = race_queue(race, "compute"), *up = race_queue(race, "up");
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *c = race_buffer(race, "c", SIZE, 0);
     weir_buffer *next = race_pinned(race, "next", SIZE, 9);
-    weir_kernel *sum = race_kernel(race, "sum");
 
-    must(weir_queue_launch(compute, sum, race->grid, race->block, weir_in(a, 0, SIZE), // first
-                           weir_in(a, 0, SIZE), weir_out(c, 0, SIZE)));
+    must(launch(compute, "sum", weir_in(a, 0, SIZE), weir_in(a, 0, SIZE), // first
+                weir_out(c, 0, SIZE)));
     if (race->mended)
         after(up, compute);
     must(weir_queue_copy(up, a, 0, next, 0, SIZE)); // second
@@ -236,20 +210,15 @@ RACE(reduced_before_it_is_scaled, READ_AFTER_WRITE, .kernels = true)
     weir_buffer *gradients = race_buffer(race, "gradients", SIZE, 0);
     weir_buffer *other = race_buffer(race, "of the other rank", SIZE, 50);
     weir_buffer *total = race_buffer(race, "total", SIZE, 0);
-    weir_kernel *set = race_kernel(race, "set"), *bump = race_kernel(race, "bump");
-    weir_kernel *sum = race_kernel(race, "sum");
     struct weir_event ready;
 
-    must(weir_queue_launch(backward, set, race->grid, race->block, weir_out(gradients, 0, SIZE),
-                           3u));
+    must(launch(backward, "set", weir_out(gradients, 0, SIZE), 3u));
     must(weir_queue_record(backward, &ready));
-    must(weir_queue_launch(backward, bump, race->grid, race->block, // first
-                           weir_inout(gradients, 0, SIZE), 4u));
+    must(launch(backward, "bump", weir_inout(gradients, 0, SIZE), 4u)); // first
     if (race->mended)
         must(weir_queue_record(backward, &ready));
     must(weir_queue_wait(reduce, ready));
-    must(weir_queue_launch(reduce, sum, race->grid, race->block, // second
-                           weir_in(gradients, 0, SIZE), weir_in(other, 0, SIZE),
-                           weir_out(total, 0, SIZE)));
+    must(launch(reduce, "sum", weir_in(gradients, 0, SIZE), weir_in(other, 0, SIZE), // second
+                weir_out(total, 0, SIZE)));
     race_expect(race, total, 0, SIZE, 57);
 }

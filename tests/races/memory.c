@@ -43,20 +43,18 @@ RACE(bucket_freed_too_early, AFTER_FREE, .kernels = true)
     weir_queue *compute = race_queue(race, "compute"), *reduce = race_queue(race, "reduce");
     weir_buffer *gradients = race_buffer(race, "gradients", SIZE, 3), *bucket, *next;
     weir_buffer *total = race_buffer(race, "total", SIZE, 1);
-    weir_kernel *sum = race_kernel(race, "sum"), *add = race_kernel(race, "add");
     weir_pool *pool = make_pool(race, WEIR_PLACE_DEVICE);
 
     must(weir_pool_allocate(pool, compute, SIZE, &bucket));
     must(weir_queue_copy(compute, bucket, 0, gradients, 0, SIZE));
     after(reduce, compute);
-    must(weir_queue_launch(reduce, sum, race->grid, race->block, weir_in(bucket, 0, SIZE), // first
-                           weir_in(gradients, 0, SIZE), weir_out(total, 0, SIZE)));
+    must(launch(reduce, "sum", weir_in(bucket, 0, SIZE), weir_in(gradients, 0, SIZE), // first
+                weir_out(total, 0, SIZE)));
     if (race->mended)
         after(compute, reduce);
     must(weir_pool_free(compute, &bucket)); // second
     must(weir_pool_allocate(pool, compute, SIZE, &next));
-    must(weir_queue_launch(compute, add, race->grid, race->block, weir_in(gradients, 0, SIZE),
-                           weir_out(next, 0, SIZE), 90u));
+    must(launch(compute, "add", weir_in(gradients, 0, SIZE), weir_out(next, 0, SIZE), 90u));
     race_expect(race, total, 0, SIZE, 6);
     must(weir_pool_free(compute, &next));
     weir_pool_destroy(&pool);
@@ -109,21 +107,16 @@ RACE(pinned_block_written_at_once, HOST_WRITE)
     weir_queue *queue = race_queue(race, "upload");
     weir_buffer *a = race_buffer(race, "a", SIZE, 0), *first, *second;
     weir_pool *pool = make_pool(race, WEIR_PLACE_HOST);
-    void *bytes;
 
     must(weir_pool_allocate(pool, queue, SIZE, &first));
     must(weir_queue_sync(queue, WEIR_FOREVER));
-    must(weir_host_begin(first, 0, SIZE, WEIR_ACCESS_WRITE, &bytes));
-    memset(bytes, 7, SIZE);
-    must(weir_host_end(first, 0, SIZE, WEIR_ACCESS_WRITE));
+    host_puts(first, 0, SIZE, 7);
     must(weir_queue_copy(queue, a, 0, first, 0, SIZE)); // first
     must(weir_pool_free(queue, &first));
     must(weir_pool_allocate(pool, queue, SIZE, &second));
     if (race->mended)
         must(weir_queue_sync(queue, WEIR_FOREVER));
-    must(weir_host_begin(second, 0, SIZE, WEIR_ACCESS_WRITE, &bytes)); // second
-    memset(bytes, 9, SIZE);
-    must(weir_host_end(second, 0, SIZE, WEIR_ACCESS_WRITE));
+    host_puts(second, 0, SIZE, 9); // second
     race_expect(race, a, 0, SIZE, 7);
     must(weir_pool_free(queue, &second));
     weir_pool_destroy(&pool);
@@ -199,12 +192,9 @@ RACE(upload_of_unwritten_memory, UNWRITTEN, .steady = "what unwritten bytes are 
     weir_queue *queue = race_queue(race, "upload");
     weir_buffer *in = race_blank(race, "in", SIZE, WEIR_PLACE_HOST);
     weir_buffer *a = race_buffer(race, "a", SIZE, 0);
-    void *bytes;
 
     if (race->mended) {
-        must(weir_host_begin(in, 0, SIZE, WEIR_ACCESS_WRITE, &bytes));
-        memset(bytes, 7, SIZE);
-        must(weir_host_end(in, 0, SIZE, WEIR_ACCESS_WRITE));
+        host_puts(in, 0, SIZE, 7);
     }
     must(weir_queue_copy(queue, a, 0, in, 0, SIZE)); // second
 }

@@ -8,12 +8,10 @@ RACE(fill_then_copy, READ_AFTER_WRITE)
 {
     weir_queue *filler = race_queue(race, "filler"), *copier = race_queue(race, "copier");
     weir_buffer *a = race_buffer(race, "a", SIZE, 0), *b = race_buffer(race, "b", SIZE, 0);
-    struct weir_event filled;
 
     must(weir_queue_fill(filler, a, 0, SIZE, &seven, 1)); // first
-    must(weir_queue_record(filler, &filled));
     if (race->mended)
-        must(weir_queue_wait(copier, filled));
+        after(copier, filler);
     must(weir_queue_copy(copier, b, 0, a, 0, SIZE)); // second
     race_expect(race, b, 0, SIZE, 7);
 }
@@ -22,15 +20,11 @@ RACE(fill_then_launch, READ_AFTER_WRITE, .kernels = true)
 {
     weir_queue *filler = race_queue(race, "filler"), *compute = race_queue(race, "compute");
     weir_buffer *a = race_buffer(race, "a", SIZE, 0), *b = race_buffer(race, "b", SIZE, 0);
-    weir_kernel *add = race_kernel(race, "add");
-    struct weir_event filled;
 
     must(weir_queue_fill(filler, a, 0, SIZE, &seven, 1)); // first
-    must(weir_queue_record(filler, &filled));
     if (race->mended)
-        must(weir_queue_wait(compute, filled));
-    must(weir_queue_launch(compute, add, race->grid, race->block, weir_in(a, 0, SIZE), // second
-                           weir_out(b, 0, SIZE), 1u));
+        after(compute, filler);
+    must(launch(compute, "add", weir_in(a, 0, SIZE), weir_out(b, 0, SIZE), 1u)); // second
     race_expect(race, b, 0, SIZE, 8);
 }
 
@@ -39,12 +33,10 @@ RACE(copy_then_copy, READ_AFTER_WRITE)
     weir_queue *upload = race_queue(race, "upload"), *download = race_queue(race, "download");
     weir_buffer *in = race_pinned(race, "in", SIZE, 7), *out = race_pinned(race, "out", SIZE, 0);
     weir_buffer *a = race_buffer(race, "a", SIZE, 0);
-    struct weir_event uploaded;
 
     must(weir_queue_copy(upload, a, 0, in, 0, SIZE)); // first
-    must(weir_queue_record(upload, &uploaded));
     if (race->mended)
-        must(weir_queue_wait(download, uploaded));
+        after(download, upload);
     must(weir_queue_copy(download, out, 0, a, 0, SIZE)); // second
     race_expect(race, out, 0, SIZE, 7);
 }
@@ -54,15 +46,11 @@ RACE(copy_then_launch, READ_AFTER_WRITE, .kernels = true)
     weir_queue *copy = race_queue(race, "copy"), *compute = race_queue(race, "compute");
     weir_buffer *in = race_pinned(race, "in", SIZE, 7);
     weir_buffer *a = race_buffer(race, "a", SIZE, 0), *b = race_buffer(race, "b", SIZE, 0);
-    weir_kernel *add = race_kernel(race, "add");
-    struct weir_event copied;
 
     must(weir_queue_copy(copy, a, 0, in, 0, SIZE)); // first
-    must(weir_queue_record(copy, &copied));
     if (race->mended)
-        must(weir_queue_wait(compute, copied));
-    must(weir_queue_launch(compute, add, race->grid, race->block, weir_in(a, 0, SIZE), // second
-                           weir_out(b, 0, SIZE), 1u));
+        after(compute, copy);
+    must(launch(compute, "add", weir_in(a, 0, SIZE), weir_out(b, 0, SIZE), 1u)); // second
     race_expect(race, b, 0, SIZE, 8);
 }
 
@@ -71,14 +59,10 @@ RACE(launch_then_copy, READ_AFTER_WRITE, .kernels = true)
     weir_queue *compute = race_queue(race, "compute"), *copy = race_queue(race, "copy");
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *b = race_buffer(race, "b", SIZE, 0);
     weir_buffer *out = race_pinned(race, "out", SIZE, 0);
-    weir_kernel *add = race_kernel(race, "add");
-    struct weir_event computed;
 
-    must(weir_queue_launch(compute, add, race->grid, race->block, weir_in(a, 0, SIZE), // first
-                           weir_out(b, 0, SIZE), 1u));
-    must(weir_queue_record(compute, &computed));
+    must(launch(compute, "add", weir_in(a, 0, SIZE), weir_out(b, 0, SIZE), 1u)); // first
     if (race->mended)
-        must(weir_queue_wait(copy, computed));
+        after(copy, compute);
     must(weir_queue_copy(copy, out, 0, b, 0, SIZE)); // second
     race_expect(race, out, 0, SIZE, 8);
 }
@@ -88,16 +72,11 @@ RACE(launch_then_launch, READ_AFTER_WRITE, .kernels = true)
     weir_queue *encode = race_queue(race, "encode"), *decode = race_queue(race, "decode");
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *b = race_buffer(race, "b", SIZE, 0);
     weir_buffer *c = race_buffer(race, "c", SIZE, 0);
-    weir_kernel *add = race_kernel(race, "add");
-    struct weir_event encoded;
 
-    must(weir_queue_launch(encode, add, race->grid, race->block, weir_in(a, 0, SIZE), // first
-                           weir_out(b, 0, SIZE), 1u));
-    must(weir_queue_record(encode, &encoded));
+    must(launch(encode, "add", weir_in(a, 0, SIZE), weir_out(b, 0, SIZE), 1u)); // first
     if (race->mended)
-        must(weir_queue_wait(decode, encoded));
-    must(weir_queue_launch(decode, add, race->grid, race->block, weir_in(b, 0, SIZE), // second
-                           weir_out(c, 0, SIZE), 1u));
+        after(decode, encode);
+    must(launch(decode, "add", weir_in(b, 0, SIZE), weir_out(c, 0, SIZE), 1u)); // second
     race_expect(race, c, 0, SIZE, 9);
 }
 
@@ -105,12 +84,10 @@ RACE(copy_then_fill_of_its_source, WRITE_AFTER_READ)
 {
     weir_queue *copier = race_queue(race, "copier"), *filler = race_queue(race, "filler");
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *b = race_buffer(race, "b", SIZE, 0);
-    struct weir_event copied;
 
     must(weir_queue_copy(copier, b, 0, a, 0, SIZE)); // first
-    must(weir_queue_record(copier, &copied));
     if (race->mended)
-        must(weir_queue_wait(filler, copied));
+        after(filler, copier);
     must(weir_queue_fill(filler, a, 0, SIZE, &nine, 1)); // second
     race_expect(race, b, 0, SIZE, 7);
 }
@@ -120,12 +97,10 @@ RACE(copy_then_copy_to_its_source, WRITE_AFTER_READ)
     weir_queue *download = race_queue(race, "download"), *upload = race_queue(race, "upload");
     weir_buffer *in = race_pinned(race, "in", SIZE, 9), *out = race_pinned(race, "out", SIZE, 0);
     weir_buffer *a = race_buffer(race, "a", SIZE, 7);
-    struct weir_event downloaded;
 
     must(weir_queue_copy(download, out, 0, a, 0, SIZE)); // first
-    must(weir_queue_record(download, &downloaded));
     if (race->mended)
-        must(weir_queue_wait(upload, downloaded));
+        after(upload, download);
     must(weir_queue_copy(upload, a, 0, in, 0, SIZE)); // second
     race_expect(race, out, 0, SIZE, 7);
 }
@@ -134,15 +109,11 @@ RACE(copy_then_launch_to_its_source, WRITE_AFTER_READ, .kernels = true)
 {
     weir_queue *copy = race_queue(race, "copy"), *compute = race_queue(race, "compute");
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *out = race_pinned(race, "out", SIZE, 0);
-    weir_kernel *set = race_kernel(race, "set");
-    struct weir_event copied;
 
     must(weir_queue_copy(copy, out, 0, a, 0, SIZE)); // first
-    must(weir_queue_record(copy, &copied));
     if (race->mended)
-        must(weir_queue_wait(compute, copied));
-    must(weir_queue_launch(compute, set, race->grid, race->block, weir_out(a, 0, SIZE), // second
-                           9u));
+        after(compute, copy);
+    must(launch(compute, "set", weir_out(a, 0, SIZE), 9u)); // second
     race_expect(race, out, 0, SIZE, 7);
 }
 
@@ -151,14 +122,10 @@ RACE(launch_then_copy_to_its_input, WRITE_AFTER_READ, .kernels = true)
     weir_queue *compute = race_queue(race, "compute"), *copy = race_queue(race, "copy");
     weir_buffer *next = race_pinned(race, "next", SIZE, 9);
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *b = race_buffer(race, "b", SIZE, 0);
-    weir_kernel *add = race_kernel(race, "add");
-    struct weir_event computed;
 
-    must(weir_queue_launch(compute, add, race->grid, race->block, weir_in(a, 0, SIZE), // first
-                           weir_out(b, 0, SIZE), 1u));
-    must(weir_queue_record(compute, &computed));
+    must(launch(compute, "add", weir_in(a, 0, SIZE), weir_out(b, 0, SIZE), 1u)); // first
     if (race->mended)
-        must(weir_queue_wait(copy, computed));
+        after(copy, compute);
     must(weir_queue_copy(copy, a, 0, next, 0, SIZE)); // second
     race_expect(race, b, 0, SIZE, 8);
 }
@@ -167,14 +134,10 @@ RACE(launch_then_fill_of_its_input, WRITE_AFTER_READ, .kernels = true)
 {
     weir_queue *compute = race_queue(race, "compute"), *filler = race_queue(race, "filler");
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *b = race_buffer(race, "b", SIZE, 0);
-    weir_kernel *add = race_kernel(race, "add");
-    struct weir_event computed;
 
-    must(weir_queue_launch(compute, add, race->grid, race->block, weir_in(a, 0, SIZE), // first
-                           weir_out(b, 0, SIZE), 1u));
-    must(weir_queue_record(compute, &computed));
+    must(launch(compute, "add", weir_in(a, 0, SIZE), weir_out(b, 0, SIZE), 1u)); // first
     if (race->mended)
-        must(weir_queue_wait(filler, computed));
+        after(filler, compute);
     must(weir_queue_fill(filler, a, 0, SIZE, &nine, 1)); // second
     race_expect(race, b, 0, SIZE, 8);
 }
@@ -183,15 +146,11 @@ RACE(launch_then_launch_to_its_input, WRITE_AFTER_READ, .kernels = true)
 {
     weir_queue *one = race_queue(race, "one"), *two = race_queue(race, "two");
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *b = race_buffer(race, "b", SIZE, 0);
-    weir_kernel *add = race_kernel(race, "add"), *set = race_kernel(race, "set");
-    struct weir_event computed;
 
-    must(weir_queue_launch(one, add, race->grid, race->block, weir_in(a, 0, SIZE), // first
-                           weir_out(b, 0, SIZE), 1u));
-    must(weir_queue_record(one, &computed));
+    must(launch(one, "add", weir_in(a, 0, SIZE), weir_out(b, 0, SIZE), 1u)); // first
     if (race->mended)
-        must(weir_queue_wait(two, computed));
-    must(weir_queue_launch(two, set, race->grid, race->block, weir_out(a, 0, SIZE), 9u)); // second
+        after(two, one);
+    must(launch(two, "set", weir_out(a, 0, SIZE), 9u)); // second
     race_expect(race, b, 0, SIZE, 8);
 }
 
@@ -199,12 +158,10 @@ RACE(fill_then_fill, WRITE_AFTER_WRITE)
 {
     weir_queue *one = race_queue(race, "one"), *two = race_queue(race, "two");
     weir_buffer *a = race_buffer(race, "a", SIZE, 0);
-    struct weir_event filled;
 
     must(weir_queue_fill(one, a, 0, SIZE, &seven, 1)); // first
-    must(weir_queue_record(one, &filled));
     if (race->mended)
-        must(weir_queue_wait(two, filled));
+        after(two, one);
     must(weir_queue_fill(two, a, 0, SIZE, &nine, 1)); // second
     race_expect(race, a, 0, SIZE, 9);
 }
@@ -213,12 +170,10 @@ RACE(fill_then_copy_over_it, WRITE_AFTER_WRITE)
 {
     weir_queue *filler = race_queue(race, "filler"), *copier = race_queue(race, "copier");
     weir_buffer *a = race_buffer(race, "a", SIZE, 5), *b = race_buffer(race, "b", SIZE, 1);
-    struct weir_event cleared;
 
     must(weir_queue_fill(filler, b, 0, SIZE, &seven, 1)); // first
-    must(weir_queue_record(filler, &cleared));
     if (race->mended)
-        must(weir_queue_wait(copier, cleared));
+        after(copier, filler);
     must(weir_queue_copy(copier, b, 0, a, 0, SIZE / 2)); // second
     race_expect(race, b, 0, SIZE / 2, 5);
 }
@@ -228,12 +183,10 @@ RACE(copy_then_copy_over_it, WRITE_AFTER_WRITE)
     weir_queue *one = race_queue(race, "one"), *two = race_queue(race, "two");
     weir_buffer *old = race_pinned(race, "old", SIZE, 7), *new = race_pinned(race, "new", SIZE, 9);
     weir_buffer *a = race_buffer(race, "a", SIZE, 0);
-    struct weir_event copied;
 
     must(weir_queue_copy(one, a, 0, old, 0, SIZE)); // first
-    must(weir_queue_record(one, &copied));
     if (race->mended)
-        must(weir_queue_wait(two, copied));
+        after(two, one);
     must(weir_queue_copy(two, a, 0, new, 0, SIZE)); // second
     race_expect(race, a, 0, SIZE, 9);
 }
@@ -242,14 +195,11 @@ RACE(launch_then_launch_over_it, WRITE_AFTER_WRITE, .kernels = true)
 {
     weir_queue *one = race_queue(race, "one"), *two = race_queue(race, "two");
     weir_buffer *a = race_buffer(race, "a", SIZE, 0);
-    weir_kernel *set = race_kernel(race, "set");
-    struct weir_event done;
 
-    must(weir_queue_launch(one, set, race->grid, race->block, weir_out(a, 0, SIZE), 7u)); // first
-    must(weir_queue_record(one, &done));
+    must(launch(one, "set", weir_out(a, 0, SIZE), 7u)); // first
     if (race->mended)
-        must(weir_queue_wait(two, done));
-    must(weir_queue_launch(two, set, race->grid, race->block, weir_out(a, 0, SIZE), 9u)); // second
+        after(two, one);
+    must(launch(two, "set", weir_out(a, 0, SIZE), 9u)); // second
     race_expect(race, a, 0, SIZE, 9);
 }
 
@@ -257,14 +207,10 @@ RACE(copy_then_launch_over_it, WRITE_AFTER_WRITE, .kernels = true)
 {
     weir_queue *copy = race_queue(race, "copy"), *compute = race_queue(race, "compute");
     weir_buffer *in = race_pinned(race, "in", SIZE, 7), *a = race_buffer(race, "a", SIZE, 0);
-    weir_kernel *set = race_kernel(race, "set");
-    struct weir_event copied;
 
     must(weir_queue_copy(copy, a, 0, in, 0, SIZE)); // first
-    must(weir_queue_record(copy, &copied));
     if (race->mended)
-        must(weir_queue_wait(compute, copied));
-    must(weir_queue_launch(compute, set, race->grid, race->block, weir_out(a, 0, SIZE), // second
-                           9u));
+        after(compute, copy);
+    must(launch(compute, "set", weir_out(a, 0, SIZE), 9u)); // second
     race_expect(race, a, 0, SIZE, 9);
 }

@@ -8,6 +8,7 @@
 #include "tests/races/races.h"
 
 static struct race_pair *first_pair;
+static const char *const kernel_names[RACE_KERNELS] = {"add", "sum", "bump", "set"};
 
 static bool comes_before(const struct race_pair *a, const struct race_pair *b)
 {
@@ -87,15 +88,21 @@ weir_buffer *race_pinned(struct race *race, const char *label, size_t size, int 
     return buffer;
 }
 
-weir_kernel *race_kernel(struct race *race, const char *name)
+// Before the program begins: it would take its time between two operations.
+static void create_kernels(struct race *race)
 {
-    const struct weir_program_params params = {.struct_size = sizeof params,
-                                               .bundle = &races_kernels};
-    weir_kernel **kernel = &race->kernels[next_object(&race->kernel_count)];
-    if (!race->program)
-        must(weir_program_create(race->device, &params, &race->program));
-    must(weir_kernel_create(race->program, name, kernel));
-    return *kernel;
+    must(weir_program_create(race->device, WEIR_PARAMS(weir_program, .bundle = &races_kernels),
+                             &race->program));
+    for (size_t i = 0; i < RACE_KERNELS; i++)
+        must(weir_kernel_create(race->program, kernel_names[i], &race->kernels[i]));
+}
+
+weir_kernel *race_kernel(const struct race *race, const char *name)
+{
+    for (size_t i = 0; i < RACE_KERNELS; i++)
+        if (strcmp(kernel_names[i], name) == 0)
+            return race->kernels[i];
+    return NULL;
 }
 
 void after(weir_queue *queue, weir_queue *other)
@@ -137,11 +144,29 @@ void race_saw(struct race *race, bool right)
     race->wrong = race->wrong || !right;
 }
 
+void race_look(struct race *race, weir_buffer *buffer, size_t offset, size_t size, int value,
+               const char *file, int line)
+{
+    void *bytes;
+    must(weir_host_begin_at(buffer, offset, size, WEIR_ACCESS_READ, &bytes, file, line));
+    race_saw(race, all_bytes(bytes, size, value));
+    must(weir_host_end_at(buffer, offset, size, WEIR_ACCESS_READ, file, line));
+}
+
+void race_put(weir_buffer *buffer, size_t offset, size_t size, int value, const char *file,
+              int line)
+{
+    void *bytes;
+    must(weir_host_begin_at(buffer, offset, size, WEIR_ACCESS_WRITE, &bytes, file, line));
+    memset(bytes, value, size);
+    must(weir_host_end_at(buffer, offset, size, WEIR_ACCESS_WRITE, file, line));
+}
+
 static void destroy_objects(struct race *race)
 {
     for (size_t i = 0; i < race->buffer_count; i++)
         weir_buffer_destroy(&race->buffers[i]);
-    for (size_t i = 0; i < race->kernel_count; i++)
+    for (size_t i = 0; i < RACE_KERNELS; i++)
         weir_kernel_destroy(&race->kernels[i]);
     for (size_t i = 0; i < race->queue_count; i++)
         weir_queue_destroy(&race->queues[i]);
@@ -155,6 +180,8 @@ bool race_run(const struct race_pair *pair, bool mended, weir_device *device)
                         .grid = weir_dim(SIZE / 64, 1, 1),
                         .block = weir_dim(64, 1, 1)};
     race_queue(&race, "setup");
+    if (pair->kernels)
+        create_kernels(&race);
     pair->run(&race);
     sync_all(&race);
     destroy_objects(&race);

@@ -5,9 +5,8 @@
 //     {
 //         ...
 //         must(weir_queue_fill(filler, a, 0, SIZE, &seven, 1)); // first
-//         must(weir_queue_record(filler, &filled));
 //         if (race->mended)
-//             must(weir_queue_wait(copier, filled));
+//             after(copier, filler); // a record and a wait
 //         must(weir_queue_copy(copier, b, 0, a, 0, SIZE)); // second
 //         race_expect(race, b, 0, SIZE, 7);
 //     }
@@ -24,6 +23,7 @@
 enum {
     SIZE = 256, // bytes of a buffer, if nothing is said
     RACE_OBJECTS_MAX = 64,
+    RACE_KERNELS = 4, // in races.cl
     RACE_LINES_MAX = 8,
 };
 
@@ -37,8 +37,8 @@ struct race {
     weir_program *program;
     weir_queue *queues[RACE_OBJECTS_MAX];
     weir_buffer *buffers[RACE_OBJECTS_MAX];
-    weir_kernel *kernels[RACE_OBJECTS_MAX];
-    size_t queue_count, buffer_count, kernel_count;
+    weir_kernel *kernels[RACE_KERNELS];
+    size_t queue_count, buffer_count;
 };
 
 struct race_pair {
@@ -99,13 +99,27 @@ weir_buffer *race_blank(struct race *race, const char *label, size_t size,
                         weir_placement placement);
 
 // A kernel of races.cl.
-weir_kernel *race_kernel(struct race *race, const char *name);
+weir_kernel *race_kernel(const struct race *race, const char *name);
+
+// Submits a kernel of races.cl with a work-item for each byte of a buffer.
+#define launch(queue, name, ...) \
+    weir_queue_launch(queue, race_kernel(race, name), race->grid, race->block, __VA_ARGS__)
 
 // Makes `queue` wait for what `other` has been given so far.
 void after(weir_queue *queue, weir_queue *other);
 
 // Waits for all queues, and marks the result as wrong unless every byte of the range is `value`.
 void race_expect(struct race *race, weir_buffer *buffer, size_t offset, size_t size, int value);
+
+// The host reads a range of pinned memory, of which every byte should be `value`, or writes it.
+#define host_sees(race, buffer, offset, size, value) \
+    race_look(race, buffer, offset, size, value, __FILE__, __LINE__)
+#define host_puts(buffer, offset, size, value) \
+    race_put(buffer, offset, size, value, __FILE__, __LINE__)
+void race_look(struct race *race, weir_buffer *buffer, size_t offset, size_t size, int value,
+               const char *file, int line);
+void race_put(weir_buffer *buffer, size_t offset, size_t size, int value, const char *file,
+              int line);
 
 // Marks the result as wrong if `right` is false.
 void race_saw(struct race *race, bool right);

@@ -6,7 +6,6 @@
 
 #include <weir/check.h>
 
-#include "tests/races/marks.h"
 #include "tests/races/rig.h"
 #include "tests/support/test.h"
 

@@ -147,12 +147,10 @@ RACE(halves_of_an_output, WRITE_AFTER_WRITE, .kernels = true)
 {
     weir_queue *one = race_queue(race, "one"), *two = race_queue(race, "two");
     weir_buffer *a = race_buffer(race, "a", 2 * SIZE, 0);
-    weir_kernel *set = race_kernel(race, "set");
     const size_t second = race->mended ? SIZE : SIZE / 2;
 
-    must(weir_queue_launch(one, set, race->grid, race->block, weir_out(a, 0, SIZE), 7u)); // first
-    must(weir_queue_launch(two, set, race->grid, race->block, weir_out(a, second, SIZE),  // second
-                           9u));
+    must(launch(one, "set", weir_out(a, 0, SIZE), 7u));      // first
+    must(launch(two, "set", weir_out(a, second, SIZE), 9u)); // second
     race_expect(race, a, second, SIZE, 9);
 }
 

@@ -94,14 +94,11 @@ RACE(slot_prepared_too_early, HOST_WRITE)
                             race_pinned(race, "slot 1", SIZE, 0)};
     weir_buffer *a = race_buffer(race, "a", 3 * SIZE, 0);
     struct weir_event uploaded[2];
-    void *bytes;
 
     for (size_t frame = 0; frame < 3; frame++) {
         if (frame == 2)
             must(weir_event_sync(uploaded[race->mended ? 0 : 1], WEIR_FOREVER));
-        must(weir_host_begin(slots[frame % 2], 0, SIZE, WEIR_ACCESS_WRITE, &bytes)); // second
-        memset(bytes, (int)frame + 1, SIZE);
-        must(weir_host_end(slots[frame % 2], 0, SIZE, WEIR_ACCESS_WRITE));
+        host_puts(slots[frame % 2], 0, SIZE, (int)frame + 1);                          // second
         must(weir_queue_copy(uploads[frame % 2], a, frame * SIZE, slots[frame % 2], 0, // first
                              SIZE));
         must(weir_queue_record(uploads[frame % 2], &uploaded[frame % 2]));
@@ -219,14 +216,11 @@ RACE(source_of_chunks_written_too_early, HOST_WRITE)
     struct job job = {race_buffer(race, "in", 1024, 0), race_buffer(race, "out", 1024, 0)};
     weir_chunks *chunks = make_chunks(race, &job, src, dst);
     struct weir_event done;
-    void *bytes;
 
     must(weir_chunks_run(chunks, NULL, 0, &done));
     if (race->mended)
         must(weir_event_sync(done, WEIR_FOREVER));
-    must(weir_host_begin(src, 0, 1024, WEIR_ACCESS_WRITE, &bytes)); // second
-    memset(bytes, 9, 1024);
-    must(weir_host_end(src, 0, 1024, WEIR_ACCESS_WRITE));
+    host_puts(src, 0, 1024, 9); // second
     if (!race->mended)
         must(weir_event_sync(done, WEIR_FOREVER));
     race_expect(race, dst, 0, 1024, 7);

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/races/marks.h"
-#include "tests/races/rates.h"
 #include "tests/races/rig.h"
 
 enum {

@@ -40,20 +40,19 @@ static unsigned device_of(weir_device *device)
 
 static void make_buffer(struct session *session, size_t size, weir_buffer **out)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = size};
-    EXPECT_OK(weir_buffer_create(session->opened, &params, out));
+    EXPECT_OK(weir_buffer_create(session->opened, WEIR_PARAMS(weir_buffer, .size = size), out));
 }
 
 static bool start(struct session *session, const struct program *program)
 {
-    const struct weir_program_params params = {.struct_size = sizeof params,
-                                               .bundle = program->bundle};
     *session = (struct session){.program = program,
                                 .calls = calloc(COUNT, sizeof *session->calls),
                                 .bytes = malloc(RESULT_BYTES)};
     EXPECT_OK(weir_open(NULL, &session->runtime));
     EXPECT_OK(weir_device_open(session->runtime, NULL, &session->opened));
-    EXPECT_OK(weir_program_create(session->opened, &params, &session->loaded));
+    EXPECT_OK(weir_program_create(session->opened,
+                                  WEIR_PARAMS(weir_program, .bundle = program->bundle),
+                                  &session->loaded));
     EXPECT_OK(weir_queue_create(session->opened, NULL, &session->queue));
     for (size_t k = 0; k < ARGUMENTS; k++)
         make_buffer(session, argument_bytes(), &session->arguments[k]);

@@ -7,7 +7,7 @@ def builtins_programs(name, types):
 
     Args:
       name: the target.
-      types: all types of the table.
+      types: those of the table that have a program.
     """
     for type in types:
         native.genrule(
@@ -26,7 +26,7 @@ def builtins_programs(name, types):
     native.genrule(
         name = name + "_list",
         outs = [name + "_list.c"],
-        cmd = "$(location :generate) >$@",
+        cmd = "$(location :generate) --list %s >$@" % " ".join(types),
         exec_tools = [":generate"],
     )
     native.cc_library(

@@ -1,5 +1,6 @@
 // generate TYPE: writes the kernels of the functions of the type to standard output.
-// generate: writes a table of the groups in these programs, in C.
+// generate --list TYPE...: writes a table of the groups in the programs of these types, in C.
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/kernels/builtins/table.h"
@@ -15,38 +16,44 @@ static void print_start(enum type type)
     puts("};\n");
 }
 
-static bool generate(const char *name)
+static enum type type_of(const char *name)
 {
     for (enum type type = CHAR; type < TYPES; type++)
-        if (strcmp(type_name(type), name) == 0) {
-            print_start(type);
-            for (size_t i = 0; i < group_count; i++)
-                print_kernels(stdout, groups[i], type);
-            return true;
-        }
-    return false;
+        if (strcmp(type_name(type), name) == 0)
+            return type;
+    fprintf(stderr, "generate: '%s' is no type of the table\n", name);
+    exit(2);
 }
 
-static void list_programs(void)
+static void generate(enum type type)
+{
+    print_start(type);
+    for (size_t i = 0; i < group_count; i++)
+        print_kernels(stdout, groups[i], type);
+}
+
+static void list_programs(char *const *names)
 {
     puts("#include \"tests/kernels/builtins/programs.h\"\n");
-    for (enum type type = CHAR; type < TYPES; type++)
-        printf("extern const struct weir_bundle builtins_%s;\n", type_name(type));
+    for (char *const *name = names; *name; name++)
+        printf("extern const struct weir_bundle builtins_%s;\n", *name);
     puts("\nconst struct program programs[] = {");
     for (size_t i = 0; i < group_count; i++)
-        for (enum type type = CHAR; type < TYPES; type++)
-            if (group_has(groups[i], type))
-                printf("    {\"%s_%s\", &builtins_%s, &%s_group, %d},\n", groups[i]->name,
-                       type_name(type), type_name(type), groups[i]->name, (int)type);
+        for (char *const *name = names; *name; name++)
+            if (group_has(groups[i], type_of(*name)))
+                printf("    {\"%s_%s\", &builtins_%s, &%s_group, %d},\n", groups[i]->name, *name,
+                       *name, groups[i]->name, (int)type_of(*name));
     puts("};\nconst size_t program_count = sizeof programs / sizeof *programs;");
 }
 
 int main(int argc, char **argv)
 {
-    if (argc == 1)
-        list_programs();
-    else if (argc != 2 || !generate(argv[1])) {
-        fputs("usage: generate [TYPE]\n", stderr);
+    if (argc > 2 && strcmp(argv[1], "--list") == 0)
+        list_programs(argv + 2);
+    else if (argc == 2)
+        generate(type_of(argv[1]));
+    else {
+        fputs("usage: generate TYPE, or generate --list TYPE...\n", stderr);
         return 2;
     }
     return fflush(stdout) == 0 ? 0 : 1;

@@ -17,7 +17,8 @@
 //   judge.c        its results against the reference
 //
 // A function is called on the same arguments with scalars and with vectors of 2, 3, 4, 8 and 16 (of
-// integers other than int: two of these), and all these results are judged.
+// integers other than int, and without a CUDA toolkit of all types: two of these), and all these
+// results are judged.
 #ifndef WEIR_TESTS_KERNELS_BUILTINS_TABLE_H
 #define WEIR_TESTS_KERNELS_BUILTINS_TABLE_H
 

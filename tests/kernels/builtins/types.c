@@ -1,4 +1,4 @@
-// The types of OpenCL C, and the letters for them.
+// The types of OpenCL C and the letters for them, and the groups of functions.
 #include <string.h>
 
 #include "tests/kernels/builtins/table.h"
@@ -83,3 +83,10 @@ enum type letter_type(char letter, enum type type, bool vector)
         return type;
     }
 }
+
+const struct group *const groups[] = {
+    &integer_group,       &relational_group, &rounding_group, &exponential_group,
+    &trigonometric_group, &native_group,     &common_group,   &conversion_group,
+    &memory_group,        &copies_group,     &atomic_group,
+};
+const size_t group_count = sizeof groups / sizeof *groups;

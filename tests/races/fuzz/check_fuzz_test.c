@@ -6,8 +6,8 @@
 #include "tests/support/test.h"
 
 enum {
-    PROGRAMS = 20000,
-    STRICT_PROGRAMS = 6000,
+    PROGRAMS = 8000,
+    STRICT_PROGRAMS = 3000,
 };
 
 // On null a program's race is one of threads, where a host call holds a queue's work back.

@@ -10,11 +10,11 @@
 
 static weir_status open_device(struct ground *ground)
 {
-    const struct weir_program_params params = {.struct_size = sizeof params,
-                                               .bundle = &races_kernels};
     weir_status status = weir_device_open(ground->runtime, NULL, &ground->device);
     if (status == WEIR_OK)
-        status = weir_program_create(ground->device, &params, &ground->program);
+        status =
+            weir_program_create(ground->device, WEIR_PARAMS(weir_program, .bundle = &races_kernels),
+                                &ground->program);
     if (status == WEIR_OK)
         status = weir_kernel_create(ground->program, "sum", &ground->sum);
     return status;
@@ -22,14 +22,12 @@ static weir_status open_device(struct ground *ground)
 
 weir_status ground_open(struct ground *ground, bool strict)
 {
-    const struct weir_open_params params = {.struct_size = sizeof params,
-                                            .config_path = "fuzz.ini",
-                                            .config_text =
-                                                strict ? "[check]\nthreads = strict\n" : "",
-                                            .backend = "null",
-                                            .plugins = "check"};
     *ground = (struct ground){.line = 1, .strict = strict};
-    weir_status status = weir_open(&params, &ground->runtime);
+    weir_status status =
+        weir_open(WEIR_PARAMS(weir_open, .config_path = "fuzz.ini",
+                              .config_text = strict ? "[check]\nthreads = strict\n" : "",
+                              .backend = "null", .plugins = "check"),
+                  &ground->runtime);
     if (status == WEIR_OK)
         status = open_device(ground);
     for (int i = 1; i < ORACLE_THREADS && strict && status == WEIR_OK; i++)
@@ -68,14 +66,14 @@ static void make_queues(struct run *run, const uint8_t *setup)
 // Half of the programs have written all of it.
 static void make_buffer(struct run *run, struct slot *slot, uint8_t written)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .size = ORACLE_BYTES,
-                                              .placement = WEIR_PLACE_HOST};
     const size_t size = written & 1 ? ORACLE_BYTES : written % ORACLE_BYTES;
     void *pointer;
 
     slot->id = run->next_buffer++;
-    ok(run, weir_buffer_create(run->ground->device, &params, &slot->buffer));
+    ok(run, weir_buffer_create(run->ground->device,
+                               WEIR_PARAMS(weir_buffer, .size = ORACLE_BYTES,
+                                           .placement = WEIR_PLACE_HOST),
+                               &slot->buffer));
     oracle_fresh(run->oracle, slot->id, UINT64_MAX);
     if (size == 0)
         return;

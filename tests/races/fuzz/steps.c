@@ -1,4 +1,8 @@
 // See the header.
+#include <pthread.h>
+
+#include <weir/check.h>
+
 #include "tests/races/fuzz/steps.h"
 
 static const unsigned char pattern = 0;
@@ -220,4 +224,164 @@ void step_after(struct run *run)
     const int record = add(run, other);
     ok(run, weir_queue_wait_at(run->queues[queue], event, FILE_NAME, line(run)));
     oracle_after(run->oracle, add(run, queue), record);
+}
+
+// Queues and pools.
+
+weir_status make_queue(struct run *run, int which)
+{
+    run->numbers[which] = run->next_number++;
+    return weir_queue_create(run->ground->device, NULL, &run->queues[which]);
+}
+
+// Not of the legacy queue, which is the library's.
+void step_new_queue(struct run *run)
+{
+    const int queue = pick_queue(run, run->step[1]);
+    if (run->numbers[queue] == run->oracle->legacy || run->next_number == ORACLE_QUEUES)
+        return;
+    open_gate(run);
+    SAY(run, "sync q%d, destroy it, create it anew", queue);
+    ok(run, weir_queue_sync_at(run->queues[queue], WEIR_FOREVER, FILE_NAME, line(run)));
+    note_sync(run, queue);
+    oracle_all_know(run->oracle, run->oracle->last[run->numbers[queue]]);
+    weir_queue_destroy(&run->queues[queue]);
+    ok(run, make_queue(run, queue));
+}
+
+static void close_accesses_of(struct run *run, const struct slot *slot)
+{
+    for (size_t i = run->oracle->open_count; i-- > 0;)
+        if (run->open[i].slot.id == slot->id)
+            close_access(run, i);
+}
+
+void free_slot(struct run *run, struct slot *slot, int queue)
+{
+    if (run->call.pending && run->call.range.slot == slot)
+        open_gate(run);
+    close_accesses_of(run, slot);
+    SAY(run, "q%d free b%u", queue, slot->id);
+    ok(run, weir_pool_free_at(run->queues[queue], &slot->buffer, FILE_NAME, line(run)));
+    slot->buffer = NULL;
+    const int node = add(run, queue);
+    run->oracle->nodes[node].frees = true;
+    oracle_use(run->oracle, node, slot->id, WEIR_ACCESS_WRITE, UINT64_MAX);
+}
+
+void step_pool(struct run *run)
+{
+    const int queue = pick_queue(run, run->step[1]);
+    struct slot *slot = &run->slots[PLAIN + run->step[2] % POOLED];
+    if (slot->buffer) {
+        free_slot(run, slot, queue);
+        return;
+    }
+    if (run->next_buffer == ORACLE_BUFFERS)
+        return;
+    slot->id = run->next_buffer++;
+    SAY(run, "q%d allocate b%u", queue, slot->id);
+    ok(run, weir_pool_allocate_at(run->pool, run->queues[queue], ORACLE_BYTES, &slot->buffer,
+                                  FILE_NAME, line(run)));
+    oracle_allocate(run->oracle, add(run, queue), slot->id);
+}
+
+// What threads tell each other, and the threads.
+
+static const char keys[ORACLE_KEYS];
+
+void release_key(const struct run *run, int key)
+{
+    weir_check_release(run->ground->runtime, &keys[key]);
+}
+
+// The key stays with the runtime, so what an earlier program released may be acquired, of which
+// nothing is left.
+void step_release(struct run *run)
+{
+    const int key = run->step[1] % ORACLE_KEYS;
+    SAY(run, "release of key %d", key);
+    release_key(run, key);
+    oracle_release(run->oracle, key);
+}
+
+void step_acquire(struct run *run)
+{
+    const int key = run->step[1] % ORACLE_KEYS;
+    SAY(run, "acquire of key %d", key);
+    weir_check_acquire(run->ground->runtime, &keys[key]);
+    oracle_acquire(run->oracle, key);
+}
+
+// The threads.
+
+static void wait_for(sem_t *gate)
+{
+    while (sem_wait(gate) != 0)
+        continue;
+}
+
+static void *work(void *user)
+{
+    struct ground_thread *thread = user;
+    for (;;) {
+        wait_for(&thread->begin);
+        if (!thread->step)
+            return NULL;
+        thread->step(thread->run);
+        sem_post(&thread->end);
+    }
+}
+
+bool ground_thread_start(struct ground_thread *thread)
+{
+    sem_init(&thread->begin, 0, 0);
+    sem_init(&thread->end, 0, 0);
+    thread->started = pthread_create(&thread->thread, NULL, work, thread) == 0;
+    return thread->started;
+}
+
+void ground_thread_stop(struct ground_thread *thread)
+{
+    if (!thread->started)
+        return;
+    thread->step = NULL;
+    sem_post(&thread->begin);
+    pthread_join(thread->thread, NULL);
+    sem_destroy(&thread->begin);
+    sem_destroy(&thread->end);
+}
+
+static void do_on_thread(struct run *run, int which, void (*step)(struct run *run))
+{
+    struct ground_thread *thread = &run->ground->threads[which];
+    if (which == 0) {
+        step(run);
+        return;
+    }
+    thread->run = run;
+    thread->step = step;
+    sem_post(&thread->begin);
+    wait_for(&thread->end);
+}
+
+void run_on_thread(struct run *run, int thread, void (*step)(struct run *run))
+{
+    run->oracle->thread = thread;
+    if (run->text)
+        fprintf(run->text, "T%d ", thread);
+    do_on_thread(run, thread, step);
+    run->oracle->thread = 0;
+}
+
+static void release_at_the_end(struct run *run)
+{
+    release_key(run, 0);
+}
+
+void gather_threads(struct run *run)
+{
+    for (int i = 1; i < ORACLE_THREADS; i++)
+        do_on_thread(run, i, release_at_the_end);
+    weir_check_acquire(run->ground->runtime, &keys[0]);
 }

@@ -1,11 +1,8 @@
 // Shared by the files that do the steps of a program.
 //
 //   program.c      a run from its beginning to its end, and the comparison
-//   steps.c        operations, and edges between them
-//   host_steps.c   accesses of the host, host calls, transfers
-//   object_steps.c queues and pools
-//   thread_steps.c what threads tell each other, and the threads
-//   graph_steps.c  captures and launches
+//   steps.c        operations, and edges between them; queues and pools; threads
+//   host_steps.c   accesses of the host, host calls, transfers; captures and launches of graphs
 #ifndef WEIR_TESTS_RACES_FUZZ_STEPS_H
 #define WEIR_TESTS_RACES_FUZZ_STEPS_H
 
@@ -152,14 +149,10 @@ void open_gate(struct run *run);
 // Ends open access `which`.
 void close_access(struct run *run, size_t which);
 
-// object_steps.c
-
 weir_status make_queue(struct run *run, int which);
 void step_new_queue(struct run *run);
 void step_pool(struct run *run);
 void free_slot(struct run *run, struct slot *slot, int queue);
-
-// thread_steps.c
 
 void step_release(struct run *run);
 void step_acquire(struct run *run);
@@ -168,8 +161,6 @@ void release_key(const struct run *run, int key);
 void run_on_thread(struct run *run, int thread, void (*step)(struct run *run));
 // What all threads have done comes before what thread 0 does next, which the oracle is not told.
 void gather_threads(struct run *run);
-
-// graph_steps.c
 
 void step_capture(struct run *run);
 void step_graph(struct run *run);

@@ -1,5 +1,6 @@
-// Occupancy and cooperative launches, on devices of other kinds than that of the conformance suite; and
-// programs of several devices of which one fails.
+// Devices of other kinds than that of the conformance suite: their occupancy, cooperative launches and limits;
+// and programs of several devices of which one fails. The fake reads its environment when it is loaded, so each
+// test is a process.
 #include <stdlib.h>
 
 #include "tests/cuda/rig.h"
@@ -41,7 +42,7 @@ static void expect_limit(struct kernel *x, uint32_t items, size_t local_bytes, u
     weir_test_note(NULL);
 }
 
-static void limits_with_few_registers(void)
+RIG_CHILD_TEST(CudaDevices, TellsWhatLimitsBlocks)
 {
     struct kernel x;
     uint32_t items;
@@ -62,12 +63,7 @@ static void limits_with_few_registers(void)
     finish(&x);
 }
 
-WEIR_TEST(CudaCooperative, TellsWhatLimitsBlocks)
-{
-    rig_in_child(limits_with_few_registers);
-}
-
-static void limits_with_many_registers(void)
+RIG_CHILD_TEST(CudaDevices, RegistersLimitBlocksToo)
 {
     struct kernel x;
     uint32_t items;
@@ -89,13 +85,8 @@ static void limits_with_many_registers(void)
     finish(&x);
 }
 
-WEIR_TEST(CudaCooperative, RegistersLimitBlocksToo)
-{
-    rig_in_child(limits_with_many_registers);
-}
-
 // One block needs no cooperative launch of the driver's.
-static void without_cooperative_launches(void)
+RIG_CHILD_TEST(CudaDevices, DevicesWithoutItRunOneBlock)
 {
     struct kernel x;
     uint32_t blocks;
@@ -116,13 +107,8 @@ static void without_cooperative_launches(void)
     finish(&x);
 }
 
-WEIR_TEST(CudaCooperative, DevicesWithoutItRunOneBlock)
-{
-    rig_in_child(without_cooperative_launches);
-}
-
 // 227 KiB are the device's limit.
-static void own_local_memory(void)
+RIG_CHILD_TEST(CudaDevices, MoreLocalMemoryThanTheDeviceHasIsRefused)
 {
     struct rig rig;
     weir_kernel *kernel;
@@ -137,22 +123,13 @@ static void own_local_memory(void)
     rig_finish(&rig);
 }
 
-WEIR_TEST(CudaCooperative, MoreLocalMemoryThanTheDeviceHasIsRefused)
-{
-    rig_in_child(own_local_memory);
-}
-
 static void open_second(struct rig *rig, weir_device **out_device)
 {
-    EXPECT_OK(weir_device_open(rig->runtime,
-                               &(struct weir_device_params){.struct_size =
-                                                                sizeof(struct weir_device_params),
-                                                            .select = "1"},
-                               out_device));
+    EXPECT_OK(weir_device_open(rig->runtime, WEIR_PARAMS(weir_device, .select = "1"), out_device));
 }
 
 // The first device's part is undone.
-static void second_device_fails(void)
+RIG_CHILD_TEST(CudaDevices, AProgramIsMadeForAllDevicesOrNone)
 {
     struct rig rig;
     weir_device *second;
@@ -191,7 +168,121 @@ static void second_device_fails(void)
     rig_finish(&rig);
 }
 
-WEIR_TEST(CudaCooperative, AProgramIsMadeForAllDevicesOrNone)
+RIG_CHILD_TEST(CudaDevices, DeviceIndexOutOfRange)
 {
-    rig_in_child(second_device_fails);
+    weir_runtime *runtime;
+    weir_device *device;
+    setenv("WEIR_TEST_CUDA_DEVICES", "2", 1);
+    ASSERT_OK(rig_open_runtime("", &runtime));
+    EXPECT_INT_EQ(weir_device_open(runtime, WEIR_PARAMS(weir_device, .select = "7"), &device),
+                  WEIR_ERROR_NO_DEVICE);
+    EXPECT_NULL(device);
+    EXPECT_CONTAINS(weir_last_error_text(), "1: Fake GPU 1");
+    EXPECT_OK(weir_close(&runtime));
+}
+
+// PTX 9.0 is of CUDA 13.
+RIG_CHILD_TEST(CudaDevices, DriverTooOldForTheImages)
+{
+    static const char text[] = "//\n.version 9.0\n.target sm_75\n";
+    const struct weir_image image = {sizeof(struct weir_image), WEIR_IMAGE_PTX, "sm_75", text,
+                                     sizeof text - 1};
+    const struct weir_bundle bundle = rig_bundle(&image, 1);
+    struct rig rig;
+    weir_program *program;
+    setenv("WEIR_TEST_CUDA_VERSION", "12040", 1);
+    ASSERT_TRUE(rig_start(&rig));
+    EXPECT_INT_EQ(weir_program_create(rig.device, WEIR_PARAMS(weir_program, .bundle = &bundle),
+                                      &program),
+                  WEIR_ERROR_UNSUPPORTED);
+    EXPECT_CONTAINS(weir_last_error_text(), "install NVIDIA driver 580 or newer");
+    rig_finish(&rig);
+}
+
+RIG_CHILD_TEST(CudaDevices, OutOfPinnedMemory)
+{
+    struct rig rig;
+    weir_buffer *buffer;
+    struct weir_buffer_params params = {.struct_size = sizeof params,
+                                        .size = (size_t)100 << 20,
+                                        .placement = WEIR_PLACE_HOST};
+    setenv("WEIR_TEST_CUDA_PINNED", "67108864", 1);
+    ASSERT_TRUE(rig_start(&rig));
+    EXPECT_INT_EQ(weir_buffer_create(rig.device, &params, &buffer), WEIR_ERROR_OUT_OF_MEMORY);
+    EXPECT_NULL(buffer);
+    EXPECT_CONTAINS(weir_last_error_text(),
+                    "a pinned HOST buffer of 104857600 bytes was asked for");
+    params.size = (size_t)32 << 20;
+    EXPECT_OK(weir_buffer_create(rig.device, &params, &buffer));
+    weir_buffer_destroy(&buffer);
+    rig_finish(&rig);
+}
+
+// The start of a program, by counting calls of the driver from weir_open() to the first result of a kernel on the
+// host. Every program waits for each of them, so this test fails when one is added.
+
+enum {
+    NUMBERS = 1024
+};
+
+// Those that take long in a driver, or grow with the number of kernels in a bundle. Contexts are
+// entered and left in each call of Weir, and attributes of a device are read, many times: these
+// are not counted here.
+static const struct {
+    const char *name;
+    long most;
+} expected[] = {
+    {"cuInit", 1},
+    {"cuDevicePrimaryCtxRetain", 1},
+    {"cuModuleLoadDataEx", 1},
+    {"cuFuncLoad", 1},         // of the one kernel that is created
+    {"cuFuncGetParamInfo", 5}, // its four parameters, and that there is no fifth one
+    {"cuFuncGetAttribute", 3},
+    {"cuFuncSetAttribute", 1},
+    {"cuMemPoolCreate", 1},
+    {"cuMemPoolSetAttribute", 2},
+    {"cuMemAllocFromPoolAsync", 0}, // the first one takes 7 ms and more
+    {"cuMemAlloc", 2},
+    {"cuMemAllocManaged", 0},
+    {"cuMemHostAlloc", 2},             // the words of queues, and the staging of transfers
+    {"cuStreamCreateWithPriority", 2}, // the memory stream, and the program's
+    {"cuStreamSynchronize", 1},        // the memory stream, at the timeline's start
+    {"cuEventCreate", 2},              // the timeline's first anchor, and the queue's first record
+    {"cuEventRecord", 3},
+    {"cuEventSynchronize", 2},
+    {"cuLaunchKernel", 1},
+    {"cuMemcpyHtoDAsync", 1},
+    {"cuMemcpyDtoHAsync", 1},
+    {"cuMemGetInfo", 0},
+};
+
+static void compute(struct rig *rig)
+{
+    float numbers[NUMBERS] = {[1000] = 1000};
+    weir_program *program = rig_program(rig);
+    weir_kernel *scale = rig_kernel(program, "scale");
+    weir_buffer *in = rig_buffer(rig, sizeof numbers, WEIR_PLACE_DEVICE);
+    weir_buffer *out = rig_buffer(rig, sizeof numbers, WEIR_PLACE_DEVICE);
+    EXPECT_OK(weir_upload(rig->queue, in, 0, numbers, sizeof numbers));
+    EXPECT_OK(weir_queue_launch(rig->queue, scale, weir_dim(NUMBERS / 64, 1, 1), weir_dim(64, 1, 1),
+                                weir_whole_in(in), weir_whole_out(out), 2.0f, (uint32_t)NUMBERS));
+    EXPECT_OK(weir_download(rig->queue, numbers, out, 0, sizeof numbers));
+    EXPECT_TRUE(numbers[1000] == 2000);
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        weir_test_note("%s", expected[i].name);
+        EXPECT_INT_EQ(rig_fake()->calls(expected[i].name), expected[i].most);
+    }
+    weir_test_note(NULL);
+    weir_buffer_destroy(&in);
+    weir_buffer_destroy(&out);
+    weir_kernel_destroy(&scale);
+    weir_program_destroy(&program);
+}
+
+RIG_CHILD_TEST(CudaStart, CallsUntilTheFirstResult)
+{
+    struct rig rig;
+    ASSERT_TRUE(rig_start(&rig));
+    compute(&rig);
+    rig_finish(&rig);
 }
