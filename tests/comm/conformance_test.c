@@ -95,6 +95,13 @@ static void close_ranks(void)
     comm_rig_close(&all.rig);
 }
 
+WEIR_TEST(CommConformance, MatrixOfOne)
+{
+    open_ranks(1, WEIR_PLACE_DEVICE);
+    matrix_each(1, run, NULL);
+    close_ranks();
+}
+
 WEIR_TEST(CommConformance, MatrixOfTwo)
 {
     open_ranks(2, WEIR_PLACE_DEVICE);

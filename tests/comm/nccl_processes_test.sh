@@ -62,8 +62,8 @@ start shrink
 expect_end 0 "of 2: 1.04858e+06"
 wait "${pids[1]}" || true
 
-# At the timeout, which is that of the creation too.
-export WEIR_COMM_TIMEOUT=10
+# At the timeout.
+export WEIR_COMM_TIMEOUT=3
 start stop
 expect_end 3 "all-reduce 7 of 'grads', tests/comm/rank.c:" \
     "rank 1 (process ${pids[1]} of '" "it is stopped, or cut off" \

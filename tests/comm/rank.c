@@ -2,7 +2,8 @@
 // step FATAL rank 1 ends with SIGKILL; or, where HOW is "stop", stops itself; or leaves this step's call out ("skip"),
 // makes it with another count ("count") or makes another one ("kind"); or, where HOW is the path of a FIFO,
 // waits until something is written there. Where HOW is "shrink", the others go on without the rank that was
-// killed. Prints what came out, or why it did not.
+// killed. Prints what came out, or why it did not. With FATAL the ranks meet first, with time to start: what WEIR_COMM_TIMEOUT
+// says is then the collectives' alone.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,11 +106,15 @@ static void run(weir_queue *queue, weir_comm *comm, weir_buffer *buffer, long st
 int main(int argc, char **argv)
 {
     const struct weir_comm_params params = {.struct_size = sizeof params, .label = "grads"};
+    const struct weir_comm_params patient = {.struct_size = sizeof patient,
+                                             .label = "meeting",
+                                             .timeout_ns = UINT64_C(100000000000)};
     const struct weir_buffer_params memory = {.struct_size = sizeof memory, .size = sizeof numbers};
     weir_runtime *runtime;
     weir_device *device;
     weir_queue *queue;
     weir_buffer *buffer;
+    weir_comm *meeting = NULL;
     weir_comm *comm;
     for (int i = 0; i < N; i++)
         numbers[i] = 1;
@@ -117,10 +122,12 @@ int main(int argc, char **argv)
     check(local_device_open(runtime, &device));
     check(weir_queue_create(device, NULL, &queue));
     check(weir_buffer_create(device, &memory, &buffer));
+    if (argc > 2)
+        check(weir_comm_create(device, &patient, &meeting));
     check(weir_comm_create(device, &params, &comm));
     run(queue, comm, buffer, argc > 1 ? strtol(argv[1], NULL, 10) : 1,
         argc > 2 ? strtol(argv[2], NULL, 10) : 0, argc > 3 ? argv[3] : "kill");
-    weir_comm_destroy(&comm), weir_buffer_destroy(&buffer), weir_queue_destroy(&queue);
+    weir_comm_destroy(&comm), weir_comm_destroy(&meeting), weir_buffer_destroy(&buffer), weir_queue_destroy(&queue);
     check(weir_device_close(&device));
     check(weir_close(&runtime));
     return 0;
