@@ -32,6 +32,7 @@ struct rank {
     weir_device *device;
     weir_queue *queue;
     weir_buffer *buffer;
+    weir_comm *meeting; // made before, so that the timeout is not that of the ranks' start
     weir_comm *comm;
 };
 
@@ -231,9 +232,18 @@ static void open_rank(struct rank *it, bool is_thread)
 static void close_rank(struct rank *it)
 {
     weir_comm_destroy(&it->comm);
+    weir_comm_destroy(&it->meeting);
     weir_buffer_destroy(&it->buffer);
     weir_queue_destroy(&it->queue);
     (void)weir_device_close(&it->device);
+}
+
+static void meet(struct rank *it)
+{
+    struct weir_comm_params params = it->params;
+    params.label = "meeting";
+    params.timeout_ns = 100000 * MS;
+    check(it, weir_comm_create(it->device, &params, &it->meeting));
 }
 
 // Rank 1 never comes, or is killed while it waits for rank 2, which comes too late.
@@ -255,6 +265,8 @@ static void *run_rank(void *argument)
 {
     struct rank *it = argument;
     pthread_t thread;
+    if (!is("absent") && !is("unborn"))
+        meet(it);
     if (is_absent(it))
         return NULL;
     if (is("unborn") && it->number == VICTIM) {
