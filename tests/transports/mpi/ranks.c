@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 // The services of the front end.
 
 _Thread_local struct weir_error last;
