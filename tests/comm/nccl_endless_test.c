@@ -1,34 +1,9 @@
 // A kernel of NCCL's that its abort does not end. A device that was given up stays so for the process, so each
 // of these tests is a child, forked before anything of Weir is used.
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "base/clock.h"
 #include "tests/comm/nccl.h"
 
 #define TIMEOUT_NS (SECOND / 2)
-
-// Its exit status tells what has failed, as its output does.
-static void run_alone(void (*test)(void))
-{
-    int status = -1;
-    const pid_t child = fork();
-    if (child == 0) {
-        test();
-        exit(weir_test_has_failed());
-    }
-    EXPECT_INT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_INT_EQ(status, 0);
-}
-
-#define ALONE(name)                  \
-    static void name(void);          \
-    WEIR_TEST(CommNcclEndless, name) \
-    {                                \
-        run_alone(name);             \
-    }                                \
-    static void name(void)
 
 static void open_two(struct comm_rig *rig)
 {
@@ -76,7 +51,7 @@ static void expect_other_works(struct comm_rig *rig)
     comm_rig_expect(rig, 1, rig->src[1], 0, numbers, 3);
 }
 
-ALONE(AnAbortThatHangs)
+NCCL_ALONE(CommNcclEndless, AnAbortThatHangs)
 {
     struct comm_rig rig;
     open_two(&rig);
@@ -89,7 +64,7 @@ ALONE(AnAbortThatHangs)
 }
 
 // Everything is destroyed and closed while the kernel runs.
-ALONE(AClose)
+NCCL_ALONE(CommNcclEndless, AClose)
 {
     struct comm_rig rig;
     open_two(&rig);
@@ -149,7 +124,7 @@ static void expect_no_other_opening(void)
 }
 
 // They share its context, in this runtime and in another one: freeing their memory would wait for the kernel.
-ALONE(OthersOfTheSameGpu)
+NCCL_ALONE(CommNcclEndless, OthersOfTheSameGpu)
 {
     weir_runtime *runtime;
     struct other others[2];
@@ -169,7 +144,7 @@ ALONE(OthersOfTheSameGpu)
 
 // A wait with a limit, and one for another queue that waits for the collective on the device, which cannot be opened
 // again.
-ALONE(WaitsOfOtherQueues)
+NCCL_ALONE(CommNcclEndless, WaitsOfOtherQueues)
 {
     weir_queue *other;
     struct weir_event event;
@@ -191,7 +166,7 @@ ALONE(WaitsOfOtherQueues)
 }
 
 // Work of the program's before the collective may take as long as it likes: that is no kernel of NCCL's.
-ALONE(WorkBeforeIt)
+NCCL_ALONE(CommNcclEndless, WorkBeforeIt)
 {
     struct comm_rig rig;
     struct comm_rig_gate gate = COMM_RIG_GATE;

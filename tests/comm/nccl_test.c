@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -87,25 +86,13 @@ static void expect_no_library(const char *library, const char *why)
     setenv("WEIR_CUDA_NCCL", NCCL_LIBRARY, 1);
 }
 
-WEIR_TEST(CommNccl, NoLibrary)
+WEIR_TEST(CommNccl, NoUsableLibrary)
 {
     expect_no_library("nowhere/libnccl.so.2", "cannot open shared object file");
-}
-
-WEIR_TEST(CommNccl, ALibraryThatLacksFunctions)
-{
     expect_no_library("tests/support/libnccl/libnccl_lacking.so.2", "lacks ncclSend ncclRecv");
-}
-
-WEIR_TEST(CommNccl, AnOldLibrary)
-{
     setenv("WEIR_TEST_NCCL_VERSION", "21704", 1);
     expect_no_library(NCCL_LIBRARY, "NCCL 2.17.4 is older than 2.18");
     unsetenv("WEIR_TEST_NCCL_VERSION");
-}
-
-WEIR_TEST(CommNccl, NoUniqueId)
-{
     nccl()->fail("ncclGetUniqueId", 1, 2);
     expect_no_library(NCCL_LIBRARY, "ncclGetUniqueId fails: the fake was told to fail");
     nccl()->fail(NULL, 0, 0);
@@ -221,41 +208,6 @@ WEIR_TEST(CommNccl, ACreationThatIsInProgressFails)
     nccl_close(&rig);
 }
 
-// Sends, receives and exchanges, a barrier, and the parts of a split.
-WEIR_TEST(CommNccl, DirectOnesAndParts)
-{
-    static const int32_t numbers[] = {3, 4, 5};
-    static const int32_t sum[] = {6, 8, 10};
-    struct comm_rig rig;
-    weir_comm *copies[2] = {NULL, NULL};
-    open_with(&rig, "", 2);
-    comm_rig_write(&rig, 0, rig.src[0], 0, numbers, 3);
-    comm_rig_write(&rig, 1, rig.src[1], 0, numbers, 3);
-    EXPECT_OK(weir_queue_send(rig.queues[0], rig.comms[0], rig.src[0], 0, 3, WEIR_I32, 1));
-    EXPECT_OK(weir_queue_recv(rig.queues[1], rig.comms[1], rig.dst[1], 0, 3, WEIR_I32, 0));
-    comm_rig_expect(&rig, 1, rig.dst[1], 0, numbers, 3);
-    for (uint32_t rank = 0; rank < 2; rank++) {
-        const struct weir_exchange parts[] = {
-            {rig.src[rank], 0, 3, WEIR_I32, 1 - rank, false},
-            {rig.dst[rank], 64, 3, WEIR_I32, 1 - rank, true},
-        };
-        EXPECT_OK(weir_queue_exchange(rig.queues[rank], rig.comms[rank], parts, 2));
-        EXPECT_OK(weir_queue_barrier(rig.queues[rank], rig.comms[rank]));
-    }
-    comm_rig_expect(&rig, 0, rig.dst[0], 16, numbers, 3);
-    for (uint32_t rank = 0; rank < 2; rank++)
-        EXPECT_OK(weir_queue_sync(rig.queues[rank], GUARD_NS));
-    duplicate_both(&rig, copies);
-    for (uint32_t rank = 0; rank < 2; rank++) {
-        EXPECT_STR_EQ(weir_comm_engine(copies[rank]), "NCCL 2.28.9");
-        EXPECT_OK(weir_queue_all_reduce(rig.queues[rank], copies[rank], rig.dst[rank], 0,
-                                        rig.src[rank], 0, 3, WEIR_I32, WEIR_SUM));
-    }
-    comm_rig_expect(&rig, 1, rig.dst[1], 0, sum, 3);
-    weir_comm_destroy(&copies[0]), weir_comm_destroy(&copies[1]);
-    nccl_close(&rig);
-}
-
 // NCCL completes both. The beats tell.
 static void expect_counts_to_differ(uint64_t pause_ns)
 {
@@ -265,8 +217,8 @@ static void expect_counts_to_differ(uint64_t pause_ns)
     weir_clock_sleep_ns(pause_ns);
     EXPECT_OK(all_reduce(&rig, 1, 7));
     for (uint32_t rank = 0; rank < 2; rank++) {
-        COMM_RIG_AWAIT_FAILURE(rig.comms[rank], "all-reduce 1 of 'grads'", "nccl_test.c:", "with 8 i32",
-                      "with 7 i32");
+        COMM_RIG_AWAIT_FAILURE(rig.comms[rank], "all-reduce 1 of 'grads'",
+                               "nccl_test.c:", "with 8 i32", "with 7 i32");
         EXPECT_INT_EQ(all_reduce(&rig, rank, 8), WEIR_ERROR_COMM);
         await_queue_failure(rig.queues[rank]);
         COMM_RIG_EXPECT_CAUSE(rig.queues[rank], "all-reduce 1 of 'grads'", "with 8 i32");
@@ -388,7 +340,8 @@ WEIR_TEST(CommNccl, ARankThatIsLate)
     EXPECT_OK(all_reduce(&rig, 0, 8));
     COMM_RIG_EXPECT_CAUSE(rig.queues[0], "all-reduce 1 of 'grads'", "nccl_test.c:",
                           "rank 1 has submitted nothing before its first collective in 500 ms");
-    COMM_RIG_AWAIT_FAILURE(rig.comms[1], "rank 0 has aborted 'grads'", "rank 1 has submitted nothing");
+    COMM_RIG_AWAIT_FAILURE(rig.comms[1], "rank 0 has aborted 'grads'",
+                           "rank 1 has submitted nothing");
     EXPECT_INT_EQ(all_reduce(&rig, 1, 8), WEIR_ERROR_COMM);
     expect_new_one_works(&rig);
     nccl_close(&rig);
@@ -531,7 +484,7 @@ WEIR_TEST(CommNccl, ACallThatFails)
     COMM_RIG_EXPECT_CAUSE(rig.queues[0], "NCCL 2.28.9", "ncclAllReduce", "the fake's error");
     nccl()->fail(NULL, 0, 0);
     COMM_RIG_AWAIT_FAILURE(rig.comms[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
-                  "NCCL 2.28.9");
+                           "NCCL 2.28.9");
     nccl_close(&rig);
 }
 
@@ -585,7 +538,7 @@ WEIR_TEST(CommNccl, AFailureThroughAWait)
     EXPECT_OK(all_reduce(&rig, 1, 8));
     comm_rig_open_gate(&gate);
     COMM_RIG_AWAIT_FAILURE(rig.comms[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
-                  "a host call, failed");
+                           "a host call, failed");
     COMM_RIG_EXPECT_CAUSE(rig.queues[0], "a host call, failed");
     weir_queue_destroy(&loader);
     nccl_close(&rig);
@@ -610,22 +563,13 @@ WEIR_TEST(CommNccl, AQueueThatGoes)
     nccl_close(&rig);
 }
 
-// Weir was not used in this process before it forks, or the child could not use it: this runs alone.
-WEIR_TEST(CommNcclExit, AProcessThatExitsWithout)
+NCCL_ALONE(CommNcclExit, AProcessThatExitsWithout)
 {
-    int status = 0;
-    const pid_t child = fork();
-    if (child == 0) {
-        struct comm_rig rig;
-        open_with(&rig, "", 2);
-        EXPECT_OK(all_reduce(&rig, 0, 8)); // rank 1 does not come
-        while (nccl()->calls("ncclAllReduce") == 0)
-            weir_clock_sleep_ns(SECOND / 1000);
-        exit(0);
-    }
-    ASSERT_TRUE(child > 0);
-    ASSERT_INT_EQ((int)waitpid(child, &status, 0), (int)child);
-    EXPECT_INT_EQ(status, 0);
+    struct comm_rig rig;
+    open_with(&rig, "", 2);
+    EXPECT_OK(all_reduce(&rig, 0, 8)); // rank 1 does not come
+    while (nccl()->calls("ncclAllReduce") == 0)
+        weir_clock_sleep_ns(SECOND / 1000);
 }
 
 static long count_threads(void)

@@ -209,28 +209,33 @@ WEIR_TEST(Meeting, NamesARankThatIsGoneBeforeAllHaveCome)
     EXPECT_TRUE(place_close(&place));
 }
 
+static const char *const wires[] = {"file", "process"};
+
 WEIR_TEST(Meeting, RefusesAnotherCount)
 {
-    struct joiner joiners[2] = {{.failed = NULL}};
-    struct weir_transport_setup setup = ranks_setup("file");
-    for (uint32_t i = 0; i < 2; i++) {
-        setup.count = 2 + i;
-        rank_start(&joiners[i], i, setup);
-    }
-    for (int i = 0; i < 2; i++) {
-        EXPECT_INT_EQ(rank_await(&joiners[i]), WEIR_ERROR_COMM);
-        EXPECT_CONTAINS(joiners[i].rank.error.message, "rank 1 says that there are 3 ranks");
+    for (int w = 0; w < 2; w++) {
+        struct joiner joiners[2] = {{.failed = NULL}};
+        struct weir_transport_setup setup = ranks_setup(wires[w]);
+        for (uint32_t i = 0; i < 2; i++) {
+            setup.count = 2 + i;
+            rank_start(&joiners[i], i, setup);
+        }
+        for (int i = 0; i < 2; i++) {
+            EXPECT_INT_EQ(rank_await(&joiners[i]), WEIR_ERROR_COMM);
+            EXPECT_CONTAINS(joiners[i].rank.error.message, "says that there are ");
+        }
     }
     EXPECT_INT_EQ(ranks_blocks(), 1);
 }
 
 // Two come as rank 1: one is refused, and the other one waits for rank 2.
-WEIR_TEST(Meeting, RefusesARankThatIsThere)
+static void expect_one_refused(const char *wire)
 {
     sem_t failed;
     struct joiner joiners[4] = {{.failed = NULL}};
+    struct weir_transport_setup setup = ranks_setup(wire);
+    int refused = 0;
     sem_init(&failed, 0, 0);
-    struct weir_transport_setup setup = ranks_setup("file");
     setup.count = 3;
     for (uint32_t i = 0; i < 3; i++) {
         joiners[i].failed = &failed;
@@ -239,14 +244,19 @@ WEIR_TEST(Meeting, RefusesARankThatIsThere)
     while (sem_wait(&failed) != 0)
         continue;
     rank_start(&joiners[3], 2, setup);
-    int refused = 0;
     for (int i = 0; i < 4; i++) {
         refused += rank_await(&joiners[i]) == WEIR_ERROR_COMM &&
-                   strstr(joiners[i].rank.error.message, "another rank 1 is at file:") != NULL;
+                   strstr(joiners[i].rank.error.message, "another rank 1 is at ") != NULL;
         rank_leave(&joiners[i].rank);
     }
     EXPECT_INT_EQ(refused, 1);
     sem_destroy(&failed);
+}
+
+WEIR_TEST(Meeting, RefusesARankThatIsThere)
+{
+    for (int w = 0; w < 2; w++)
+        expect_one_refused(wires[w]);
     EXPECT_INT_EQ(ranks_blocks(), 1);
 }
 
