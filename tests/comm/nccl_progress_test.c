@@ -219,7 +219,8 @@ WEIR_TEST(CommNcclProgress, ACollectiveAfterTwoHaveLeft)
     open_left(&rig);
     weir_comm_destroy(&rig.comms[1]);
     all_reduce(&rig, 0);
-    COMM_RIG_AWAIT_FAILURE(rig.comms[0], "all-reduce 2 of 'grads'", "has destroyed the communicator after");
+    COMM_RIG_AWAIT_FAILURE(rig.comms[0], "all-reduce 2 of 'grads'",
+                           "has destroyed the communicator after");
     comm_rig_close(&rig);
 }
 

@@ -29,6 +29,11 @@ expect_status 0 "$here/tests/comm/churn" 400 $memory
 expect_contains "$output" "361 of 400 in "
 expect_status 3 "$weir" launch -n 2 "$here/tests/comm/churn" 1000000 1
 expect_contains "$output" "the time was over before the tenth that is compared with"
-# The tests' NCCL, which ends communicators on threads.
-LD_LIBRARY_PATH="$here/tests/support/libcuda:$here/tests/support/libnccl" WEIR_BACKEND=cuda \
-    expect_status 0 "$here/tests/comm/churn" 200 $memory
+# The tests' NCCL, which ends communicators on threads, alone and with ranks in processes.
+export LD_LIBRARY_PATH="$here/tests/support/libcuda:$here/tests/support/libnccl" WEIR_BACKEND=cuda
+expect_status 0 "$here/tests/comm/churn" 200 $memory
+mkdir nccl
+WEIR_TEST_NCCL_FOLDER="$PWD/nccl" expect_status 0 "$weir" launch -n 3 "$here/tests/comm/rank" 20
+for rank in 0 1 2; do
+    expect_contains "$output" "rank $rank of 3: 3.48678e+09"
+done

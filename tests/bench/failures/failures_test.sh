@@ -1,9 +1,16 @@
 #!/bin/bash
 # Each way in which a rank fails: the others are told, with the rank's number. Times are printed and not judged. All
-# ways through shared memory; what the other transports do then is tested beside them, so that each has one here.
+# ways through shared memory; by NCCL those that need processes, and through the others one, since what they do then is
+# tested beside them.
 . tests/support/shell.sh
 
-measure=(bash tests/bench/failures/measure.sh --repetitions "${WEIR_TEST_REPETITIONS:-1}")
-"${measure[@]}" --ways soon --transports memory --timeout 60
-"${measure[@]}" --ways late --transports memory --timeout 2
-"${measure[@]}" --ways abort --transports messages,openmpi,mpich,nccl --timeout 60
+measure() # measure TRANSPORTS WAYS TIMEOUT
+{
+    bash tests/bench/failures/measure.sh --repetitions "${WEIR_TEST_REPETITIONS:-1}" \
+        --transports "$1" --ways "$2" --timeout "$3"
+}
+measure memory soon 60
+measure memory late 2
+measure messages,openmpi,mpich abort 60
+measure nccl kill,shrink,abort 60
+measure nccl stop,absent 3

@@ -37,8 +37,7 @@ static bool run_case(void *group, const struct matrix_case *it)
                           .dst = written > 0 || it->count == 0 ? dst + dst_offset : NULL,
                           .line = __LINE__,
                       }) == WEIR_OK);
-    const bool right =
-        written == 0 || matrix_check(it, rank, dst + dst_offset, text, sizeof text);
+    const bool right = written == 0 || matrix_check(it, rank, dst + dst_offset, text, sizeof text);
     if (!right)
         fprintf(stderr, "%s\n", text);
     if (dst != src)
