@@ -1,5 +1,5 @@
-// Collectives of ranks: the order of additions, integers that wrap, messages and parts. All kinds, types and shapes are in
-// tests/comm/matrix.c. WIRE is defined in the BUILD file.
+// Collectives of ranks: the order of additions, integers that wrap, messages and parts. All kinds, types and shapes
+// are in tests/comm/matrix.c. WIRE is defined in the BUILD file.
 // clang-tidy: -DWIRE='"process"'
 #include <stdlib.h>
 

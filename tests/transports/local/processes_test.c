@@ -263,7 +263,8 @@ WEIR_TEST(Processes, GoOnWithoutOneThatIsKilled)
     expect_to_go_on(3);
 }
 
-// The first three of five have stopped, and the others do not wait long for them. When they go on, the others have gone.
+// The first three of five have stopped, and the others do not wait long for them. When they go on, the others have
+// gone.
 WEIR_TEST(Processes, GoOnWithoutThoseThatAreStopped)
 {
     struct process processes[5] = {{.id = 0}};
