@@ -148,6 +148,33 @@ WEIR_TEST(CommBlame, AProcessWithoutAHost)
     expect_cause(WEIR_FAULT_SILENT, 1, ": rank 1 (process 12) has not");
 }
 
+// A beat was under way while the calls were made, and is answered late: the rank has made all but the last of them.
+WEIR_TEST(CommBlame, CallsThatWereMadeDuringTheBeat)
+{
+    static struct weir_queue queue;
+    const struct weir_error error = {.status = WEIR_ERROR_COMM};
+    struct weir__flight lacking;
+    first = (struct weir_transport_cause){.struct_size = sizeof first,
+                                          .fault = WEIR_FAULT_SILENT,
+                                          .rank = 1};
+    open_pulse();
+    for (uint32_t turn = 0; turn < 3; turn++) {
+        struct weir_operation operation;
+        memset(&operation, 0, sizeof operation);
+        operation.kind = WEIR_OPERATION_COLLECTIVE;
+        operation.file = "app.c";
+        operation.line = (int)(11 + turn);
+        operation.u.collective.kind = WEIR_BARRIER;
+        operation.u.collective.turn = turn;
+        operation.u.collective.number = turn + 1;
+        ASSERT_TRUE(weir__pulse_note(&comm, &queue, &operation));
+    }
+    ASSERT_TRUE(weir__pulse_copy_flight(&pulse, 2, &lacking));
+    weir__pulse_fail_of_transport(&pulse, &lacking, &error);
+    EXPECT_CONTAINS(comm.error.message, "at the earliest after barrier 2 (app.c:12)");
+    close_pulse();
+}
+
 // What a rank tells of itself in its first beat.
 static void expect_host(const char *name, const char *told_name)
 {

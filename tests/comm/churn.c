@@ -16,8 +16,8 @@
 
 enum {
     N = 100,
-    QUIET = 5, // measurements that agree
-    SETTLES = 100,
+    QUIET = 10, // measurements that agree
+    SETTLES = 400,
     MEMORY_SLACK_KIB = 2048 // what an allocator keeps
 };
 
@@ -64,7 +64,7 @@ static struct held settle(void)
 {
     struct held held = measure();
     for (int i = 0, quiet = 0; i < SETTLES && quiet < QUIET; i++) {
-        weir_clock_sleep_ns(100000000);
+        weir_clock_sleep_ns(25000000);
         const struct held now = measure();
         const bool same = now.descriptors == held.descriptors && now.threads == held.threads;
         quiet = same ? quiet + 1 : 0;

@@ -95,6 +95,13 @@ static void close_ranks(void)
     comm_rig_close(&all.rig);
 }
 
+WEIR_TEST(CommConformance, MatrixOfOne)
+{
+    open_ranks(1, WEIR_PLACE_DEVICE);
+    matrix_each(1, run, NULL);
+    close_ranks();
+}
+
 WEIR_TEST(CommConformance, MatrixOfTwo)
 {
     open_ranks(2, WEIR_PLACE_DEVICE);
@@ -114,6 +121,59 @@ WEIR_TEST(CommConformance, MatrixOfFour)
     open_ranks(4, WEIR_PLACE_DEVICE);
     matrix_each(4, run, NULL);
     close_ranks();
+}
+
+// A rank that reads or writes nothing has no buffer for that, and ranges need not begin where their buffers do.
+WEIR_TEST(CommConformance, WithoutABuffer)
+{
+    struct comm_rig rig;
+    comm_rig_open(&rig, "", 2, WEIR_PLACE_DEVICE);
+    for (uint32_t r = 0; r < 2; r++) {
+        const int32_t first = 10 * (int32_t)r;
+        weir_queue *queue = rig.queues[r];
+        weir_comm *comm = rig.comms[r];
+        weir_buffer *src = r ? rig.src[r] : NULL; // of the root
+        weir_buffer *dst = r ? rig.dst[r] : NULL;
+        comm_rig_write(&rig, r, rig.src[r], 0, (const int32_t[]){first, first + 1, first + 2}, 3);
+        comm_rig_write(&rig, r, rig.dst[r], 0, (const int32_t[]){-1, -2}, 2);
+        EXPECT_OK(weir_queue_reduce(queue, comm, dst, 4, rig.src[r], 4, 2, WEIR_I32, WEIR_SUM, 1));
+        EXPECT_OK(weir_queue_broadcast(queue, comm, rig.dst[r], 32, src, 4, 2, WEIR_I32, 1));
+        EXPECT_OK(weir_queue_gather(queue, comm, dst, 64, rig.src[r], 0, 2, WEIR_I32, 1));
+        EXPECT_OK(weir_queue_scatter(queue, comm, rig.dst[r], 96, src, 4, 1, WEIR_I32, 1));
+    }
+    comm_rig_expect(&rig, 0, rig.dst[0], 0, (const int32_t[]){-1, -2}, 2);
+    comm_rig_expect(&rig, 1, rig.dst[1], 0, (const int32_t[]){-1, 12, 14}, 3);
+    comm_rig_expect(&rig, 1, rig.dst[1], 16, (const int32_t[]){0, 1, 10, 11}, 4);
+    for (uint32_t r = 0; r < 2; r++) {
+        comm_rig_expect(&rig, r, rig.dst[r], 8, (const int32_t[]){11, 12}, 2);
+        comm_rig_expect(&rig, r, rig.dst[r], 24, (const int32_t[]){11 + (int32_t)r}, 1);
+    }
+    comm_rig_close(&rig);
+}
+
+// Messages: a pair, and a ring in which each rank sends to the next. All parts are in one call, so that no rank waits
+// for another.
+WEIR_TEST(CommConformance, Messages)
+{
+    struct comm_rig rig;
+    comm_rig_open(&rig, "", 4, WEIR_PLACE_DEVICE);
+    for (uint32_t r = 0; r < 4; r++) {
+        const int32_t first = 10 * (int32_t)r;
+        const struct weir_exchange parts[] = {
+            {rig.dst[r], 4, 2, WEIR_I32, (r + 3) % 4, true},
+            {rig.src[r], 0, 2, WEIR_I32, (r + 1) % 4, false},
+        };
+        comm_rig_write(&rig, r, rig.src[r], 0, (const int32_t[]){first, first + 1, first + 2}, 3);
+        EXPECT_OK(weir_queue_exchange(rig.queues[r], rig.comms[r], parts, 2));
+    }
+    EXPECT_OK(weir_queue_send(rig.queues[1], rig.comms[1], rig.src[1], 4, 2, WEIR_I32, 0));
+    EXPECT_OK(weir_queue_recv(rig.queues[0], rig.comms[0], rig.dst[0], 32, 2, WEIR_I32, 1));
+    comm_rig_expect(&rig, 0, rig.dst[0], 8, (const int32_t[]){11, 12}, 2);
+    for (uint32_t r = 0; r < 4; r++) {
+        const int32_t from = (int32_t)((r + 3) % 4) * 10;
+        comm_rig_expect(&rig, r, rig.dst[r], 1, (const int32_t[]){from, from + 1}, 2);
+    }
+    comm_rig_close(&rig);
 }
 
 // The transport's sentence about two ranks that differ comes through to both queues.

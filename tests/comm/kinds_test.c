@@ -1,16 +1,9 @@
-// Each collective through the front end: what it reads, what it writes, with device memory and
-// with the host's, in place and not, and the order of a communicator's calls.
+// Collectives through the front end: the order of a communicator's calls, its parts, and its end. What they compute is
+// in conformance_test.c.
 #include <string.h>
 
 #include "base/text.h"
 #include "tests/comm/rig.h"
-
-static const weir_placement placements[] = {WEIR_PLACE_DEVICE, WEIR_PLACE_HOST};
-
-#define FOR_PLACEMENTS(rig, count)                                                                \
-    for (size_t p_ = 0; p_ < 2; p_++)                                                             \
-        for (bool once_ = (comm_rig_open_fake(&(rig), "", (count), placements[p_]), true); once_; \
-             once_ = (comm_rig_close(&(rig)), false))
 
 // Rank r has the numbers 10 r, 10 r + 1, …
 static void write_sources(struct comm_rig *rig, bool also_dst)
@@ -25,198 +18,18 @@ static void write_sources(struct comm_rig *rig, bool also_dst)
     }
 }
 
-WEIR_TEST(Collectives, AllReduce)
-{
-    struct comm_rig rig;
-    FOR_PLACEMENTS(rig, 2)
-    {
-        write_sources(&rig, false);
-        for (uint32_t r = 0; r < 2; r++)
-            EXPECT_OK(weir_queue_all_reduce(rig.queues[r], rig.comms[r], rig.dst[r], 4, rig.src[r],
-                                            0, 3, WEIR_I32, WEIR_SUM));
-        for (uint32_t r = 0; r < 2; r++)
-            comm_rig_expect(&rig, r, rig.dst[r], 1, (const int32_t[]){10, 12, 14}, 3);
-    }
-}
-
-WEIR_TEST(Collectives, AllReduceInPlace)
-{
-    struct comm_rig rig;
-    FOR_PLACEMENTS(rig, 2)
-    {
-        write_sources(&rig, false);
-        for (uint32_t r = 0; r < 2; r++)
-            EXPECT_OK(weir_queue_all_reduce(rig.queues[r], rig.comms[r], rig.src[r], 4, rig.src[r],
-                                            4, 2, WEIR_I32, WEIR_SUM));
-        comm_rig_expect(&rig, 0, rig.src[0], 0, (const int32_t[]){0, 12, 14, 3}, 4);
-        comm_rig_expect(&rig, 1, rig.src[1], 0, (const int32_t[]){10, 12, 14, 13}, 4);
-    }
-}
-
-WEIR_TEST(Collectives, ReduceWritesAtTheRootOnly)
-{
-    struct comm_rig rig;
-    FOR_PLACEMENTS(rig, 2)
-    {
-        write_sources(&rig, true);
-        EXPECT_OK(weir_queue_reduce(rig.queues[0], rig.comms[0], NULL, 0, rig.src[0], 0, 2,
-                                    WEIR_I32, WEIR_SUM, 1));
-        EXPECT_OK(weir_queue_reduce(rig.queues[1], rig.comms[1], rig.dst[1], 0, rig.src[1], 0, 2,
-                                    WEIR_I32, WEIR_SUM, 1));
-        comm_rig_expect(&rig, 1, rig.dst[1], 0, (const int32_t[]){10, 12, 12}, 3);
-        comm_rig_expect(&rig, 0, rig.dst[0], 0, (const int32_t[]){0, 1}, 2);
-    }
-}
-
-WEIR_TEST(Collectives, Broadcast)
-{
-    struct comm_rig rig;
-    FOR_PLACEMENTS(rig, 2)
-    {
-        write_sources(&rig, false);
-        EXPECT_OK(weir_queue_broadcast(rig.queues[0], rig.comms[0], rig.dst[0], 0, NULL, 0, 2,
-                                       WEIR_I32, 1));
-        EXPECT_OK(weir_queue_broadcast(rig.queues[1], rig.comms[1], rig.src[1], 0, rig.src[1], 0, 2,
-                                       WEIR_I32, 1));
-        comm_rig_expect(&rig, 0, rig.dst[0], 0, (const int32_t[]){10, 11}, 2);
-        comm_rig_expect(&rig, 1, rig.src[1], 0, (const int32_t[]){10, 11, 12}, 3);
-    }
-}
-
-WEIR_TEST(Collectives, AllGather)
-{
-    struct comm_rig rig;
-    FOR_PLACEMENTS(rig, 2)
-    {
-        write_sources(&rig, false);
-        for (uint32_t r = 0; r < 2; r++)
-            EXPECT_OK(weir_queue_all_gather(rig.queues[r], rig.comms[r], rig.dst[r], 0, rig.src[r],
-                                            4, 2, WEIR_I32));
-        for (uint32_t r = 0; r < 2; r++)
-            comm_rig_expect(&rig, r, rig.dst[r], 0, (const int32_t[]){1, 2, 11, 12}, 4);
-    }
-}
-
-WEIR_TEST(Collectives, AllGatherInPlace)
-{
-    struct comm_rig rig;
-    FOR_PLACEMENTS(rig, 2)
-    {
-        write_sources(&rig, false);
-        for (uint32_t r = 0; r < 2; r++) // part r of the 4 numbers from the second on
-            EXPECT_OK(weir_queue_all_gather(rig.queues[r], rig.comms[r], rig.src[r], 4, rig.src[r],
-                                            4 + 8 * r, 2, WEIR_I32));
-        comm_rig_expect(&rig, 0, rig.src[0], 0, (const int32_t[]){0, 1, 2, 13, 14, 5}, 6);
-        comm_rig_expect(&rig, 1, rig.src[1], 0, (const int32_t[]){10, 1, 2, 13, 14, 15}, 6);
-    }
-}
-
-WEIR_TEST(Collectives, ReduceScatter)
-{
-    struct comm_rig rig;
-    FOR_PLACEMENTS(rig, 2)
-    {
-        write_sources(&rig, false);
-        for (uint32_t r = 0; r < 2; r++)
-            EXPECT_OK(weir_queue_reduce_scatter(rig.queues[r], rig.comms[r], rig.dst[r], 0,
-                                                rig.src[r], 0, 2, WEIR_I32, WEIR_SUM));
-        comm_rig_expect(&rig, 0, rig.dst[0], 0, (const int32_t[]){10, 12}, 2);
-        comm_rig_expect(&rig, 1, rig.dst[1], 0, (const int32_t[]){14, 16}, 2);
-    }
-}
-
-WEIR_TEST(Collectives, ReduceScatterInPlace)
-{
-    struct comm_rig rig;
-    FOR_PLACEMENTS(rig, 2)
-    {
-        write_sources(&rig, false);
-        for (uint32_t r = 0; r < 2; r++)
-            EXPECT_OK(weir_queue_reduce_scatter(rig.queues[r], rig.comms[r], rig.src[r], 8 * r,
-                                                rig.src[r], 0, 2, WEIR_I32, WEIR_SUM));
-        comm_rig_expect(&rig, 0, rig.src[0], 0, (const int32_t[]){10, 12, 2, 3}, 4);
-        comm_rig_expect(&rig, 1, rig.src[1], 0, (const int32_t[]){10, 11, 14, 16}, 4);
-    }
-}
-
-WEIR_TEST(Collectives, AllToAll)
-{
-    struct comm_rig rig;
-    FOR_PLACEMENTS(rig, 2)
-    {
-        write_sources(&rig, false);
-        for (uint32_t r = 0; r < 2; r++)
-            EXPECT_OK(weir_queue_all_to_all(rig.queues[r], rig.comms[r], rig.dst[r], 0, rig.src[r],
-                                            0, 2, WEIR_I32));
-        comm_rig_expect(&rig, 0, rig.dst[0], 0, (const int32_t[]){0, 1, 10, 11}, 4);
-        comm_rig_expect(&rig, 1, rig.dst[1], 0, (const int32_t[]){2, 3, 12, 13}, 4);
-    }
-}
-
-WEIR_TEST(Collectives, GatherAndScatter)
-{
-    struct comm_rig rig;
-    FOR_PLACEMENTS(rig, 2)
-    {
-        write_sources(&rig, false);
-        for (uint32_t r = 0; r < 2; r++) {
-            EXPECT_OK(weir_queue_gather(rig.queues[r], rig.comms[r], r ? rig.dst[r] : NULL, 0,
-                                        rig.src[r], 0, 2, WEIR_I32, 1));
-            EXPECT_OK(weir_queue_scatter(rig.queues[r], rig.comms[r], rig.dst[r], 32,
-                                         r ? rig.src[r] : NULL, 0, 2, WEIR_I32, 1));
-        }
-        comm_rig_expect(&rig, 1, rig.dst[1], 0, (const int32_t[]){0, 1, 10, 11}, 4);
-        comm_rig_expect(&rig, 0, rig.dst[0], 8, (const int32_t[]){10, 11}, 2);
-        comm_rig_expect(&rig, 1, rig.dst[1], 8, (const int32_t[]){12, 13}, 2);
-    }
-}
-
-WEIR_TEST(Collectives, SendAndReceive)
-{
-    struct comm_rig rig;
-    FOR_PLACEMENTS(rig, 2)
-    {
-        write_sources(&rig, false);
-        EXPECT_OK(weir_queue_send(rig.queues[1], rig.comms[1], rig.src[1], 4, 3, WEIR_I32, 0));
-        EXPECT_OK(weir_queue_recv(rig.queues[0], rig.comms[0], rig.dst[0], 8, 3, WEIR_I32, 1));
-        comm_rig_expect(&rig, 0, rig.dst[0], 2, (const int32_t[]){11, 12, 13}, 3);
-    }
-}
-
-// A ring: each rank sends to the next. All parts are in one call, so that no rank waits for another.
-WEIR_TEST(Collectives, Exchange)
-{
-    struct comm_rig rig;
-    FOR_PLACEMENTS(rig, 4)
-    {
-        write_sources(&rig, false);
-        for (uint32_t r = 0; r < 4; r++) {
-            const struct weir_exchange parts[] = {
-                {rig.dst[r], 4, 2, WEIR_I32, (r + 3) % 4, true},
-                {rig.src[r], 0, 2, WEIR_I32, (r + 1) % 4, false},
-            };
-            EXPECT_OK(weir_queue_exchange(rig.queues[r], rig.comms[r], parts, 2));
-        }
-        for (uint32_t r = 0; r < 4; r++) {
-            const int32_t from = (int32_t)((r + 3) % 4) * 10;
-            comm_rig_expect(&rig, r, rig.dst[r], 1, (const int32_t[]){from, from + 1}, 2);
-        }
-    }
-}
-
 WEIR_TEST(Collectives, NothingToDo)
 {
     struct comm_rig rig;
-    FOR_PLACEMENTS(rig, 2)
-    {
-        for (uint32_t r = 0; r < 2; r++) {
-            EXPECT_OK(weir_queue_exchange(rig.queues[r], rig.comms[r], NULL, 0));
-            EXPECT_OK(weir_queue_all_reduce(rig.queues[r], rig.comms[r], rig.dst[r], 0, rig.src[r],
-                                            0, 0, WEIR_I32, WEIR_SUM));
-        }
-        for (uint32_t r = 0; r < 2; r++)
-            EXPECT_OK(weir_queue_sync(rig.queues[r], WEIR_FOREVER));
+    comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_HOST);
+    for (uint32_t r = 0; r < 2; r++) {
+        EXPECT_OK(weir_queue_exchange(rig.queues[r], rig.comms[r], NULL, 0));
+        EXPECT_OK(weir_queue_all_reduce(rig.queues[r], rig.comms[r], rig.dst[r], 0, rig.src[r], 0,
+                                        0, WEIR_I32, WEIR_SUM));
     }
+    for (uint32_t r = 0; r < 2; r++)
+        EXPECT_OK(weir_queue_sync(rig.queues[r], WEIR_FOREVER));
+    comm_rig_close(&rig);
 }
 
 // A barrier holds later work of its queue until all ranks are there.

@@ -273,7 +273,8 @@ static bool each_size(struct matrix_case *it, bool (*run)(void *, const struct m
                       void *user)
 {
     const size_t sizes[] = {0, 1, 7, 1001, large(it)};
-    const size_t most = it->reduction == WEIR_SUM ? 5 : it->kind == WEIR_ALL_REDUCE ? 4 : 3;
+    const size_t sums = weir_datatype_size(it->element) < 4 ? 4 : 5;
+    const size_t most = it->reduction == WEIR_SUM ? sums : it->kind == WEIR_ALL_REDUCE ? 4 : 3;
     for (size_t i = 0; i < most; i++) {
         it->count = sizes[i];
         for (int in_place = 0; in_place < 2; in_place++) {

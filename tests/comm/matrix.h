@@ -19,7 +19,7 @@ struct matrix_case {
 };
 
 // Calls `run` for each case of that many ranks; ends, and returns false, when that does. The largest
-// size goes with the sum alone.
+// size goes with the sum alone, and with elements of 4 bytes and more.
 bool matrix_each(uint32_t ranks, bool (*run)(void *user, const struct matrix_case *it), void *user);
 
 // The root of those that have one.

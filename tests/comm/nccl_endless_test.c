@@ -1,45 +1,13 @@
 // A kernel of NCCL's that its abort does not end. A device that was given up stays so for the process, so each
-// of these tests runs alone.
-#include <dlfcn.h>
-#include <stdlib.h>
-
+// of these tests is a child, forked before anything of Weir is used.
 #include "base/clock.h"
-#include "tests/comm/rig.h"
-#include "tests/support/libcuda/control.h"
-#include "tests/support/libnccl/control.h"
+#include "tests/comm/nccl.h"
 
-#define CUDA_LIBRARY "tests/support/libcuda/libcuda.so.1"
-#define NCCL_LIBRARY "tests/support/libnccl/libnccl.so.2"
-#define SECOND UINT64_C(1000000000)
 #define TIMEOUT_NS (SECOND / 2)
-
-static const void *control_of(const char *library, const char *symbol)
-{
-    void *handle = dlopen(weir_test_runfile(library), RTLD_NOW | RTLD_LOCAL);
-    const void *control = handle ? dlsym(handle, symbol) : NULL;
-    if (!control)
-        abort();
-    return control;
-}
-
-static const struct weir_test_cuda *cuda(void)
-{
-    return control_of(CUDA_LIBRARY, WEIR_TEST_CUDA_SYMBOL);
-}
-
-static const struct weir_test_nccl *nccl(void)
-{
-    return control_of(NCCL_LIBRARY, WEIR_TEST_NCCL_SYMBOL);
-}
 
 static void open_two(struct comm_rig *rig)
 {
-    const struct weir_comm_params params = {.struct_size = sizeof params,
-                                            .label = "grads",
-                                            .timeout_ns = TIMEOUT_NS};
-    comm_rig_open_ranks(rig, "", 2);
-    rig->count = 2;
-    ASSERT_OK(weir_comm_create_all(rig->devices, 2, &params, rig->comms));
+    nccl_open(rig, 2, TIMEOUT_NS);
     nccl()->endless(true);
     cuda()->let_go(1);
 }
@@ -83,17 +51,7 @@ static void expect_other_works(struct comm_rig *rig)
     comm_rig_expect(rig, 1, rig->src[1], 0, numbers, 3);
 }
 
-WEIR_TEST(CommNcclEndless, AnAbortThatReturns)
-{
-    struct comm_rig rig;
-    open_two(&rig);
-    all_reduce(&rig, 0);
-    expect_lost(&rig);
-    expect_other_works(&rig);
-    close_all(&rig);
-}
-
-WEIR_TEST(CommNcclEndless, AnAbortThatHangs)
+NCCL_ALONE(CommNcclEndless, AnAbortThatHangs)
 {
     struct comm_rig rig;
     open_two(&rig);
@@ -101,13 +59,12 @@ WEIR_TEST(CommNcclEndless, AnAbortThatHangs)
     all_reduce(&rig, 0);
     expect_lost(&rig);
     expect_other_works(&rig);
-    comm_rig_close(&rig);
-    nccl()->endless(false);
     nccl()->hold(NULL);
+    close_all(&rig);
 }
 
 // Everything is destroyed and closed while the kernel runs.
-WEIR_TEST(CommNcclEndless, AClose)
+NCCL_ALONE(CommNcclEndless, AClose)
 {
     struct comm_rig rig;
     open_two(&rig);
@@ -115,28 +72,6 @@ WEIR_TEST(CommNcclEndless, AClose)
     while (nccl()->calls("ncclAllReduce") == 0)
         weir_clock_sleep_ns(SECOND / 1000);
     close_all(&rig);
-}
-
-// Nor can it be opened again.
-WEIR_TEST(CommNcclEndless, AnotherOpening)
-{
-    const struct weir_device_params first = {.struct_size = sizeof first, .select = "0"};
-    const struct weir_device_params second = {.struct_size = sizeof second, .select = "1"};
-    weir_runtime *runtime;
-    weir_device *device;
-    struct comm_rig rig;
-    open_two(&rig);
-    all_reduce(&rig, 0);
-    EXPECT_INT_LT(weir_queue_sync(rig.queues[0], WEIR_FOREVER), 0);
-    comm_rig_close(&rig);
-    ASSERT_OK(weir_open(NULL, &runtime));
-    EXPECT_INT_EQ(weir_device_open(runtime, &first, &device), WEIR_ERROR_DEVICE_LOST);
-    COMM_RIG_EXPECT_WORDS("this process has lost the device before: all-reduce 1 of 'grads'",
-                          "restart the process");
-    ASSERT_OK(weir_device_open(runtime, &second, &device));
-    EXPECT_OK(weir_device_close(&device));
-    EXPECT_OK(weir_close(&runtime));
-    nccl()->endless(false);
 }
 
 // A device beside the rank's, on the same GPU, with memory of two kinds.
@@ -173,8 +108,23 @@ static void close_other(struct other *other)
     EXPECT_OK(weir_device_close(&other->device));
 }
 
+static void expect_no_other_opening(void)
+{
+    const struct weir_device_params first = {.struct_size = sizeof first, .select = "0"};
+    const struct weir_device_params second = {.struct_size = sizeof second, .select = "1"};
+    weir_runtime *runtime;
+    weir_device *device;
+    ASSERT_OK(weir_open(NULL, &runtime));
+    EXPECT_INT_EQ(weir_device_open(runtime, &first, &device), WEIR_ERROR_DEVICE_LOST);
+    COMM_RIG_EXPECT_WORDS("this process has lost the device before: all-reduce 1 of 'grads'",
+                          "restart the process");
+    ASSERT_OK(weir_device_open(runtime, &second, &device));
+    EXPECT_OK(weir_device_close(&device));
+    EXPECT_OK(weir_close(&runtime));
+}
+
 // They share its context, in this runtime and in another one: freeing their memory would wait for the kernel.
-WEIR_TEST(CommNcclEndless, OthersOfTheSameGpu)
+NCCL_ALONE(CommNcclEndless, OthersOfTheSameGpu)
 {
     weir_runtime *runtime;
     struct other others[2];
@@ -192,8 +142,9 @@ WEIR_TEST(CommNcclEndless, OthersOfTheSameGpu)
     close_all(&rig);
 }
 
-// A wait with a limit, and one for another queue that waits for the collective on the device.
-WEIR_TEST(CommNcclEndless, WaitsOfOtherQueues)
+// A wait with a limit, and one for another queue that waits for the collective on the device, which cannot be opened
+// again.
+NCCL_ALONE(CommNcclEndless, WaitsOfOtherQueues)
 {
     weir_queue *other;
     struct weir_event event;
@@ -209,28 +160,19 @@ WEIR_TEST(CommNcclEndless, WaitsOfOtherQueues)
     COMM_RIG_EXPECT_CAUSE(other, "rank");
     EXPECT_INT_EQ(weir_queue_recover(other), WEIR_ERROR_DEVICE_LOST);
     weir_queue_destroy(&other);
-    close_all(&rig);
-}
-
-static void pass(void *user)
-{
-    (void)comm_rig_pass(user);
-}
-
-static weir_status enqueue_gate(const struct weir_native_queue *native, void *user)
-{
-    cuda()->enqueue(native->queue, pass, user);
-    return WEIR_OK;
+    comm_rig_close(&rig);
+    expect_no_other_opening();
+    nccl()->endless(false);
 }
 
 // Work of the program's before the collective may take as long as it likes: that is no kernel of NCCL's.
-WEIR_TEST(CommNcclEndless, WorkBeforeIt)
+NCCL_ALONE(CommNcclEndless, WorkBeforeIt)
 {
     struct comm_rig rig;
     struct comm_rig_gate gate = COMM_RIG_GATE;
     open_two(&rig);
     nccl()->endless(false);
-    EXPECT_OK(weir_queue_native_array(rig.queues[0], enqueue_gate, &gate, NULL, 0));
+    nccl_submit_gate(rig.queues[0], &gate);
     all_reduce(&rig, 0);
     EXPECT_OK(weir_comm_abort(rig.comms[1], "the loss is no number"));
     weir_clock_sleep_ns(TIMEOUT_NS + 2 * SECOND);

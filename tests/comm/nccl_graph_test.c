@@ -1,38 +1,12 @@
 // Collectives in graphs of the CUDA backend: how often NCCL and the driver are called, and what each of
 // these calls does when it fails.
-#include <dlfcn.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "tests/comm/rig.h"
-#include "tests/support/libcuda/control.h"
-#include "tests/support/libnccl/control.h"
-
-#define SECOND UINT64_C(1000000000)
-#define GUARD_NS (100 * SECOND)
+#include "tests/comm/nccl.h"
 
 enum {
     RANKS = 2
 };
-
-static const struct weir_test_nccl *nccl(void)
-{
-    void *handle =
-        dlopen(weir_test_runfile("tests/support/libnccl/libnccl.so.2"), RTLD_NOW | RTLD_LOCAL);
-    const struct weir_test_nccl *control = handle ? dlsym(handle, WEIR_TEST_NCCL_SYMBOL) : NULL;
-    if (!control)
-        abort();
-    return control;
-}
-
-static const struct weir_test_cuda *cuda(void)
-{
-    void *handle = dlopen("tests/support/libcuda/libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    const struct weir_test_cuda *control = handle ? dlsym(handle, WEIR_TEST_CUDA_SYMBOL) : NULL;
-    if (!control)
-        abort();
-    return control;
-}
 
 struct graphs {
     struct comm_rig rig;
@@ -50,8 +24,7 @@ static void close_two(struct graphs *g)
 {
     for (uint32_t i = 0; i < RANKS; i++)
         weir_graph_destroy(&g->graphs[i]);
-    comm_rig_close(&g->rig);
-    EXPECT_INT_EQ((int)nccl()->live(), 0);
+    nccl_close(&g->rig);
 }
 
 // A fill, and two all-reduces of it.

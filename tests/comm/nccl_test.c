@@ -1,30 +1,14 @@
 // Collectives by an engine of the device: the tests' NCCL, which lies as the real one does. What it does
 // right is in conformance_test.c.
 #include <dirent.h>
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "tests/comm/rig.h"
-#include "tests/support/libnccl/control.h"
-
-#define LIBRARY "tests/support/libnccl/libnccl.so.2"
-#define SECOND UINT64_C(1000000000)
-#define GUARD_NS (60 * SECOND)
-
-static const struct weir_test_nccl *nccl(void)
-{
-    void *handle = dlopen(weir_test_runfile(LIBRARY), RTLD_NOW | RTLD_LOCAL);
-    const struct weir_test_nccl *control = handle ? dlsym(handle, WEIR_TEST_NCCL_SYMBOL) : NULL;
-    if (!control)
-        abort();
-    return control;
-}
+#include "tests/comm/nccl.h"
 
 static void open_with(struct comm_rig *rig, const char *comm, uint32_t count)
 {
@@ -33,48 +17,11 @@ static void open_with(struct comm_rig *rig, const char *comm, uint32_t count)
     comm_rig_open(rig, text, count, WEIR_PLACE_DEVICE);
 }
 
-// The rig's communicators have a timeout of their own; these have another.
-static void create(struct comm_rig *rig, uint64_t timeout_ns)
-{
-    const struct weir_comm_params params = {.struct_size = sizeof params,
-                                            .label = "grads",
-                                            .timeout_ns = timeout_ns};
-    rig->count = 2;
-    ASSERT_OK(weir_comm_create_all(rig->devices, 2, &params, rig->comms));
-}
-
-static void open_two(struct comm_rig *rig, uint64_t timeout_ns)
-{
-    comm_rig_open_ranks(rig, "", 2);
-    create(rig, timeout_ns);
-}
-
-// The native communicators end on threads that nothing joins, before their device closes.
-static void close_all(struct comm_rig *rig)
-{
-    comm_rig_close(rig);
-    EXPECT_INT_EQ((int)nccl()->live(), 0);
-}
-
 static weir_status all_reduce(struct comm_rig *rig, uint32_t rank, size_t count)
 {
     return weir_queue_all_reduce(rig->queues[rank], rig->comms[rank], rig->dst[rank], 0,
                                  rig->src[rank], 0, count, WEIR_I32, WEIR_SUM);
 }
-
-// Waits until the communicator has failed, and expects words of its first cause.
-static void await_failure(weir_comm *comm, const char *const *words, size_t count)
-{
-    const uint64_t start_ns = weir_clock_now_ns();
-    uint64_t pause_ns = 0;
-    while (weir_comm_error(comm) == WEIR_OK && weir_clock_pause(start_ns, GUARD_NS, &pause_ns))
-        continue;
-    EXPECT_INT_LT(weir_comm_error(comm), 0);
-    comm_rig_expect_words(words, count);
-}
-#define AWAIT_FAILURE(comm, ...)                              \
-    await_failure((comm), (const char *const[]){__VA_ARGS__}, \
-                  sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
 // A collective that has ended fails its queue some time after, when the ranks have compared their calls.
 static void await_queue_failure(weir_queue *queue)
@@ -93,7 +40,7 @@ WEIR_TEST(CommNccl, TheEngineIsNamed)
     EXPECT_STR_EQ(weir_comm_engine(rig.comms[0]), "NCCL 2.28.9");
     EXPECT_STR_EQ(weir_comm_engine(NULL), "");
     EXPECT_UINT_EQ(weir_device_limits(rig.device)->collectives, 2);
-    close_all(&rig);
+    nccl_close(&rig);
 }
 
 WEIR_TEST(CommNccl, OffIsThroughTheHost)
@@ -111,7 +58,7 @@ WEIR_TEST(CommNccl, OffIsThroughTheHost)
     }
     comm_rig_expect(&rig, 1, rig.dst[1], 0, two, 1);
     comm_rig_close(&rig);
-    setenv("WEIR_CUDA_NCCL", LIBRARY, 1);
+    setenv("WEIR_CUDA_NCCL", NCCL_LIBRARY, 1);
 }
 
 // The library that the program has loaded.
@@ -122,8 +69,8 @@ WEIR_TEST(CommNccl, TheLoadedOneWins)
     setenv("WEIR_CUDA_NCCL", "auto", 1);
     open_with(&rig, "", 2);
     EXPECT_STR_EQ(weir_comm_engine(rig.comms[1]), "NCCL 2.28.9");
-    close_all(&rig);
-    setenv("WEIR_CUDA_NCCL", LIBRARY, 1);
+    nccl_close(&rig);
+    setenv("WEIR_CUDA_NCCL", NCCL_LIBRARY, 1);
 }
 
 // No rank gets a communicator, and each says why.
@@ -136,30 +83,18 @@ static void expect_no_library(const char *library, const char *why)
     EXPECT_INT_EQ(weir_comm_create_all(rig.devices, 2, NULL, rig.comms), WEIR_ERROR_MODULE);
     comm_rig_expect_words(words, 3);
     comm_rig_close(&rig);
-    setenv("WEIR_CUDA_NCCL", LIBRARY, 1);
+    setenv("WEIR_CUDA_NCCL", NCCL_LIBRARY, 1);
 }
 
-WEIR_TEST(CommNccl, NoLibrary)
+WEIR_TEST(CommNccl, NoUsableLibrary)
 {
     expect_no_library("nowhere/libnccl.so.2", "cannot open shared object file");
-}
-
-WEIR_TEST(CommNccl, ALibraryThatLacksFunctions)
-{
     expect_no_library("tests/support/libnccl/libnccl_lacking.so.2", "lacks ncclSend ncclRecv");
-}
-
-WEIR_TEST(CommNccl, AnOldLibrary)
-{
     setenv("WEIR_TEST_NCCL_VERSION", "21704", 1);
-    expect_no_library(LIBRARY, "NCCL 2.17.4 is older than 2.18");
+    expect_no_library(NCCL_LIBRARY, "NCCL 2.17.4 is older than 2.18");
     unsetenv("WEIR_TEST_NCCL_VERSION");
-}
-
-WEIR_TEST(CommNccl, NoUniqueId)
-{
     nccl()->fail("ncclGetUniqueId", 1, 2);
-    expect_no_library(LIBRARY, "ncclGetUniqueId fails: the fake was told to fail");
+    expect_no_library(NCCL_LIBRARY, "ncclGetUniqueId fails: the fake was told to fail");
     nccl()->fail(NULL, 0, 0);
 }
 
@@ -183,7 +118,7 @@ WEIR_TEST(CommNccl, TheCreationHangs)
     EXPECT_INT_EQ(weir_comm_create_all(rig.devices, 1, &params, rig.comms), WEIR_ERROR_COMM);
     COMM_RIG_EXPECT_WORDS("ncclCommInitRank has not returned in 500 ms on rank 0");
     nccl()->hold(NULL);
-    close_all(&rig);
+    nccl_close(&rig);
 }
 
 // The same call again and again, on one thread: from the second time on it is submitted at once.
@@ -205,7 +140,7 @@ WEIR_TEST(CommNccl, ManyInARow)
         numbers[i] = i << 16;
     for (uint32_t rank = 0; rank < 4; rank++)
         comm_rig_expect(&rig, rank, rig.dst[rank], 0, numbers, 100);
-    close_all(&rig);
+    nccl_close(&rig);
 }
 
 struct duplication {
@@ -240,7 +175,7 @@ WEIR_TEST(CommNccl, CallsThatAreInProgress)
     struct comm_rig rig;
     weir_comm *copies[2] = {NULL};
     nccl()->blocking(false);
-    open_two(&rig, 20 * SECOND);
+    nccl_open(&rig, 2, 20 * SECOND);
     duplicate_both(&rig, copies);
     for (uint32_t rank = 0; rank < 2; rank++)
         comm_rig_write(&rig, rank, rig.dst[rank], 0, ones, 8);
@@ -256,7 +191,7 @@ WEIR_TEST(CommNccl, CallsThatAreInProgress)
         comm_rig_expect(&rig, rank, rig.dst[rank], 0, fours, 8);
     weir_comm_destroy(&copies[0]), weir_comm_destroy(&copies[1]);
     nccl()->blocking(true);
-    close_all(&rig);
+    nccl_close(&rig);
 }
 
 // And one whose creation fails afterwards.
@@ -270,61 +205,26 @@ WEIR_TEST(CommNccl, ACreationThatIsInProgressFails)
     EXPECT_INT_EQ(weir_comm_create_all(rig.devices, 2, &params, rig.comms), WEIR_ERROR_COMM);
     nccl()->async_error(0);
     nccl()->blocking(true);
-    close_all(&rig);
-}
-
-// Sends, receives and exchanges, a barrier, and the parts of a split.
-WEIR_TEST(CommNccl, DirectOnesAndParts)
-{
-    static const int32_t numbers[] = {3, 4, 5};
-    static const int32_t sum[] = {6, 8, 10};
-    struct comm_rig rig;
-    weir_comm *copies[2] = {NULL, NULL};
-    open_with(&rig, "", 2);
-    comm_rig_write(&rig, 0, rig.src[0], 0, numbers, 3);
-    comm_rig_write(&rig, 1, rig.src[1], 0, numbers, 3);
-    EXPECT_OK(weir_queue_send(rig.queues[0], rig.comms[0], rig.src[0], 0, 3, WEIR_I32, 1));
-    EXPECT_OK(weir_queue_recv(rig.queues[1], rig.comms[1], rig.dst[1], 0, 3, WEIR_I32, 0));
-    comm_rig_expect(&rig, 1, rig.dst[1], 0, numbers, 3);
-    for (uint32_t rank = 0; rank < 2; rank++) {
-        const struct weir_exchange parts[] = {
-            {rig.src[rank], 0, 3, WEIR_I32, 1 - rank, false},
-            {rig.dst[rank], 64, 3, WEIR_I32, 1 - rank, true},
-        };
-        EXPECT_OK(weir_queue_exchange(rig.queues[rank], rig.comms[rank], parts, 2));
-        EXPECT_OK(weir_queue_barrier(rig.queues[rank], rig.comms[rank]));
-    }
-    comm_rig_expect(&rig, 0, rig.dst[0], 16, numbers, 3);
-    for (uint32_t rank = 0; rank < 2; rank++)
-        EXPECT_OK(weir_queue_sync(rig.queues[rank], GUARD_NS));
-    duplicate_both(&rig, copies);
-    for (uint32_t rank = 0; rank < 2; rank++) {
-        EXPECT_STR_EQ(weir_comm_engine(copies[rank]), "NCCL 2.28.9");
-        EXPECT_OK(weir_queue_all_reduce(rig.queues[rank], copies[rank], rig.dst[rank], 0,
-                                        rig.src[rank], 0, 3, WEIR_I32, WEIR_SUM));
-    }
-    comm_rig_expect(&rig, 1, rig.dst[1], 0, sum, 3);
-    weir_comm_destroy(&copies[0]), weir_comm_destroy(&copies[1]);
-    close_all(&rig);
+    nccl_close(&rig);
 }
 
 // NCCL completes both. The beats tell.
 static void expect_counts_to_differ(uint64_t pause_ns)
 {
     struct comm_rig rig;
-    open_two(&rig, 20 * SECOND);
+    nccl_open(&rig, 2, 20 * SECOND);
     EXPECT_OK(all_reduce(&rig, 0, 8));
     weir_clock_sleep_ns(pause_ns);
     EXPECT_OK(all_reduce(&rig, 1, 7));
     for (uint32_t rank = 0; rank < 2; rank++) {
-        AWAIT_FAILURE(rig.comms[rank], "all-reduce 1 of 'grads'", "nccl_test.c:", "with 8 i32",
-                      "with 7 i32");
+        COMM_RIG_AWAIT_FAILURE(rig.comms[rank], "all-reduce 1 of 'grads'",
+                               "nccl_test.c:", "with 8 i32", "with 7 i32");
         EXPECT_INT_EQ(all_reduce(&rig, rank, 8), WEIR_ERROR_COMM);
         await_queue_failure(rig.queues[rank]);
         COMM_RIG_EXPECT_CAUSE(rig.queues[rank], "all-reduce 1 of 'grads'", "with 8 i32");
         EXPECT_OK(weir_queue_recover(rig.queues[rank]));
     }
-    close_all(&rig);
+    nccl_close(&rig);
 }
 
 WEIR_TEST(CommNccl, CountsThatDiffer)
@@ -352,11 +252,11 @@ static void expect_the_odd_one(const char *section, uint32_t odd, uint32_t befor
     snprintf(named, sizeof named, ": rank %u has called all-reduce %u (", (unsigned)odd,
              (unsigned)(before + 1));
     for (uint32_t rank = 0; rank < 3; rank++) {
-        AWAIT_FAILURE(rig.comms[rank], named, "with 7 i32", "with 8 i32");
+        COMM_RIG_AWAIT_FAILURE(rig.comms[rank], named, "with 7 i32", "with 8 i32");
         await_queue_failure(rig.queues[rank]);
         EXPECT_INT_LT(weir_queue_recover(rig.queues[rank]), 1);
     }
-    close_all(&rig);
+    nccl_close(&rig);
 }
 
 WEIR_TEST(CommNccl, TheOneOfSeveralThatDiffers)
@@ -381,8 +281,8 @@ WEIR_TEST(CommNccl, TheOneOfSeveralThatLeavesOneOut)
                     (void)all_reduce(&rig, rank, 1 + i);
         snprintf(named, sizeof named, "rank %u has called ", (unsigned)odd);
         for (uint32_t rank = 0; rank < 3; rank++)
-            AWAIT_FAILURE(rig.comms[rank], named);
-        close_all(&rig);
+            COMM_RIG_AWAIT_FAILURE(rig.comms[rank], named);
+        nccl_close(&rig);
     }
 }
 
@@ -398,7 +298,7 @@ WEIR_TEST(CommNccl, CheckComparesBefore)
     for (uint32_t rank = 0; rank < 2; rank++)
         COMM_RIG_EXPECT_CAUSE(rig.queues[rank], "all-reduce 1 of 'grads'", "product", "sum");
     EXPECT_INT_EQ((int)(nccl()->calls("ncclAllReduce") - before), 0);
-    close_all(&rig);
+    nccl_close(&rig);
 }
 
 WEIR_TEST(CommNccl, CheckLetsTheSamePass)
@@ -412,7 +312,7 @@ WEIR_TEST(CommNccl, CheckLetsTheSamePass)
         EXPECT_OK(all_reduce(&rig, rank, 1));
     }
     comm_rig_expect(&rig, 1, rig.dst[1], 0, two, 1);
-    close_all(&rig);
+    nccl_close(&rig);
 }
 
 static void expect_new_one_works(struct comm_rig *rig)
@@ -423,7 +323,7 @@ static void expect_new_one_works(struct comm_rig *rig)
         (void)weir_queue_recover(rig->queues[rank]);
         weir_comm_destroy(&rig->comms[rank]);
     }
-    create(rig, 20 * SECOND);
+    nccl_create(rig, 2, 20 * SECOND);
     for (uint32_t rank = 0; rank < 2; rank++) {
         comm_rig_write(rig, rank, rig->src[rank], 0, ones, 2);
         EXPECT_OK(all_reduce(rig, rank, 2));
@@ -436,28 +336,29 @@ static void expect_new_one_works(struct comm_rig *rig)
 WEIR_TEST(CommNccl, ARankThatIsLate)
 {
     struct comm_rig rig;
-    open_two(&rig, SECOND / 2);
+    nccl_open(&rig, 2, SECOND / 2);
     EXPECT_OK(all_reduce(&rig, 0, 8));
     COMM_RIG_EXPECT_CAUSE(rig.queues[0], "all-reduce 1 of 'grads'", "nccl_test.c:",
                           "rank 1 has submitted nothing before its first collective in 500 ms");
-    AWAIT_FAILURE(rig.comms[1], "rank 0 has aborted 'grads'", "rank 1 has submitted nothing");
+    COMM_RIG_AWAIT_FAILURE(rig.comms[1], "rank 0 has aborted 'grads'",
+                           "rank 1 has submitted nothing");
     EXPECT_INT_EQ(all_reduce(&rig, 1, 8), WEIR_ERROR_COMM);
     expect_new_one_works(&rig);
-    close_all(&rig);
+    nccl_close(&rig);
 }
 
 // The engine was not asked between the two, and knows only that not all is complete.
 WEIR_TEST(CommNccl, ARankThatLeavesOneOut)
 {
     struct comm_rig rig;
-    open_two(&rig, SECOND / 2);
+    nccl_open(&rig, 2, SECOND / 2);
     for (uint32_t rank = 0; rank < 2; rank++)
         EXPECT_OK(all_reduce(&rig, rank, 8));
     EXPECT_OK(all_reduce(&rig, 0, 8));
     COMM_RIG_EXPECT_CAUSE(
         rig.queues[0], "all-reduce 2 of 'grads'",
         "rank 1 has submitted nothing after all-reduce 1 (tests/comm/nccl_test.c:");
-    close_all(&rig);
+    nccl_close(&rig);
 }
 
 // Work before the collective may take longer than the timeout.
@@ -467,7 +368,7 @@ WEIR_TEST(CommNccl, WorkBeforeItHasTime)
     static const int32_t one[] = {1};
     struct comm_rig rig;
     struct comm_rig_gate gate = COMM_RIG_GATE;
-    open_two(&rig, SECOND / 2);
+    nccl_open(&rig, 2, SECOND / 2);
     for (uint32_t rank = 0; rank < 2; rank++) {
         comm_rig_write(&rig, rank, rig.src[rank], 0, one, 1);
         EXPECT_OK(weir_queue_host_call(rig.queues[rank], comm_rig_pass, &gate));
@@ -476,13 +377,13 @@ WEIR_TEST(CommNccl, WorkBeforeItHasTime)
     weir_clock_sleep_ns(SECOND);
     comm_rig_open_gate(&gate);
     comm_rig_expect(&rig, 0, rig.dst[0], 0, two, 1);
-    close_all(&rig);
+    nccl_close(&rig);
 }
 
 WEIR_TEST(CommNccl, AnAbort)
 {
     struct comm_rig rig;
-    open_two(&rig, 20 * SECOND);
+    nccl_open(&rig, 2, 20 * SECOND);
     for (uint32_t rank = 0; rank < 2; rank++)
         EXPECT_OK(all_reduce(&rig, rank, 8));
     for (uint32_t rank = 0; rank < 2; rank++)
@@ -490,9 +391,9 @@ WEIR_TEST(CommNccl, AnAbort)
     EXPECT_OK(all_reduce(&rig, 0, 8)); // in flight when it returns, as one has been before it
     EXPECT_OK(weir_comm_abort(rig.comms[1], "the loss is no number"));
     COMM_RIG_EXPECT_CAUSE(rig.queues[0], "all-reduce 2 of 'grads'", "the loss is no number");
-    AWAIT_FAILURE(rig.comms[1], "the loss is no number");
+    COMM_RIG_AWAIT_FAILURE(rig.comms[1], "the loss is no number");
     expect_new_one_works(&rig);
-    close_all(&rig);
+    nccl_close(&rig);
 }
 
 // A rank whose process has stopped sends no beats. Which of the two it is here is found out.
@@ -501,7 +402,7 @@ WEIR_TEST(CommNccl, ARankThatHasStopped)
     char own[300];
     char host[64] = "";
     struct comm_rig rig;
-    open_two(&rig, SECOND);
+    nccl_open(&rig, 2, SECOND);
     for (uint32_t rank = 0; rank < 2; rank++)
         EXPECT_OK(all_reduce(&rig, rank, 8));
     for (uint32_t rank = 0; rank < 2; rank++)
@@ -528,30 +429,30 @@ WEIR_TEST(CommNccl, ARankThatHasStopped)
     COMM_RIG_EXPECT_WORDS(own, "): it is stopped, or cut off");
     COMM_RIG_EXPECT_WORDS("continue that process, or end it");
     nccl()->hold(NULL);
-    close_all(&rig);
+    nccl_close(&rig);
 }
 
 // Nothing waits for ncclCommAbort.
 WEIR_TEST(CommNccl, AnAbortThatHangs)
 {
     struct comm_rig rig;
-    open_two(&rig, SECOND / 2);
+    nccl_open(&rig, 2, SECOND / 2);
     nccl()->hold("ncclCommAbort");
     EXPECT_OK(all_reduce(&rig, 0, 8));
     COMM_RIG_EXPECT_CAUSE(rig.queues[0], "rank 1 has submitted nothing");
     nccl()->await_held();
     expect_new_one_works(&rig);
     nccl()->hold(NULL);
-    close_all(&rig);
+    nccl_close(&rig);
 }
 
 // A device that closes meanwhile does not wait for it for ever either.
 WEIR_TEST(CommNccl, ADestroyThatHangs)
 {
     struct comm_rig rig;
-    open_two(&rig, SECOND);
+    nccl_open(&rig, 1, SECOND);
     nccl()->hold("ncclCommDestroy");
-    weir_comm_destroy(&rig.comms[0]), weir_comm_destroy(&rig.comms[1]);
+    weir_comm_destroy(&rig.comms[0]);
     nccl()->await_held();
     comm_rig_close(&rig);
     nccl()->hold(NULL);
@@ -565,33 +466,33 @@ WEIR_TEST(CommNccl, ADestroyThatHangs)
 WEIR_TEST(CommNccl, AnErrorOfTheEngine)
 {
     struct comm_rig rig;
-    open_two(&rig, 20 * SECOND);
+    nccl_open(&rig, 2, 20 * SECOND);
     EXPECT_OK(all_reduce(&rig, 0, 8));
     nccl()->async_error(6);
-    AWAIT_FAILURE(rig.comms[1], "'grads'", "NCCL 2.28.9", "the fake's error");
+    COMM_RIG_AWAIT_FAILURE(rig.comms[1], "'grads'", "NCCL 2.28.9", "the fake's error");
     nccl()->async_error(0);
     COMM_RIG_EXPECT_CAUSE(rig.queues[0], "'grads'", "NCCL 2.28.9");
-    close_all(&rig);
+    nccl_close(&rig);
 }
 
 WEIR_TEST(CommNccl, ACallThatFails)
 {
     struct comm_rig rig;
-    open_two(&rig, 20 * SECOND);
+    nccl_open(&rig, 2, 20 * SECOND);
     nccl()->fail("ncclAllReduce", 1, 5);
     EXPECT_OK(all_reduce(&rig, 0, 8));
     COMM_RIG_EXPECT_CAUSE(rig.queues[0], "NCCL 2.28.9", "ncclAllReduce", "the fake's error");
     nccl()->fail(NULL, 0, 0);
-    AWAIT_FAILURE(rig.comms[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
-                  "NCCL 2.28.9");
-    close_all(&rig);
+    COMM_RIG_AWAIT_FAILURE(rig.comms[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
+                           "NCCL 2.28.9");
+    nccl_close(&rig);
 }
 
 // What it has submitted ends well; what comes after does not.
 WEIR_TEST(CommNccl, ARankThatLeaves)
 {
     struct comm_rig rig;
-    open_two(&rig, 20 * SECOND);
+    nccl_open(&rig, 2, 20 * SECOND);
     EXPECT_OK(all_reduce(&rig, 0, 8));
     EXPECT_OK(all_reduce(&rig, 1, 8));
     EXPECT_OK(weir_queue_sync(rig.queues[1], GUARD_NS));
@@ -601,7 +502,7 @@ WEIR_TEST(CommNccl, ARankThatLeaves)
     COMM_RIG_EXPECT_CAUSE(rig.queues[0], "all-reduce 2 of 'grads'",
                           "rank 1 has destroyed the communicator after all-reduce 1",
                           "nccl_test.c:");
-    close_all(&rig);
+    nccl_close(&rig);
 }
 
 // A queue that has failed takes no part, and the others hear why.
@@ -610,14 +511,14 @@ WEIR_TEST(CommNccl, AQueueThatHasFailed)
     struct comm_rig rig;
     struct comm_rig_gate gate = COMM_RIG_GATE;
     gate.status = WEIR_ERROR_SYSTEM;
-    open_two(&rig, 20 * SECOND);
+    nccl_open(&rig, 2, 20 * SECOND);
     EXPECT_OK(weir_queue_host_call(rig.queues[0], comm_rig_pass, &gate));
     EXPECT_OK(all_reduce(&rig, 0, 8));
     EXPECT_OK(all_reduce(&rig, 1, 8));
     comm_rig_open_gate(&gate);
     COMM_RIG_EXPECT_CAUSE(rig.queues[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
                           "a host call, failed");
-    close_all(&rig);
+    nccl_close(&rig);
 }
 
 // A failure that comes through a wait, when the collective has run already.
@@ -628,7 +529,7 @@ WEIR_TEST(CommNccl, AFailureThroughAWait)
     weir_queue *loader;
     struct weir_event event;
     gate.status = WEIR_ERROR_SYSTEM;
-    open_two(&rig, 20 * SECOND);
+    nccl_open(&rig, 2, 20 * SECOND);
     ASSERT_OK(weir_queue_create(rig.devices[0], NULL, &loader));
     EXPECT_OK(weir_queue_host_call(loader, comm_rig_pass, &gate));
     EXPECT_OK(weir_queue_record(loader, &event));
@@ -636,18 +537,18 @@ WEIR_TEST(CommNccl, AFailureThroughAWait)
     EXPECT_OK(all_reduce(&rig, 0, 8));
     EXPECT_OK(all_reduce(&rig, 1, 8));
     comm_rig_open_gate(&gate);
-    AWAIT_FAILURE(rig.comms[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
-                  "a host call, failed");
+    COMM_RIG_AWAIT_FAILURE(rig.comms[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
+                           "a host call, failed");
     COMM_RIG_EXPECT_CAUSE(rig.queues[0], "a host call, failed");
     weir_queue_destroy(&loader);
-    close_all(&rig);
+    nccl_close(&rig);
 }
 
 // A queue goes before its communicator.
 WEIR_TEST(CommNccl, AQueueThatGoes)
 {
     struct comm_rig rig;
-    open_two(&rig, 20 * SECOND);
+    nccl_open(&rig, 2, 20 * SECOND);
     for (uint32_t rank = 0; rank < 2; rank++)
         EXPECT_OK(all_reduce(&rig, rank, 8));
     for (uint32_t rank = 0; rank < 2; rank++) {
@@ -659,25 +560,16 @@ WEIR_TEST(CommNccl, AQueueThatGoes)
         EXPECT_OK(all_reduce(&rig, rank, 8));
     for (uint32_t rank = 0; rank < 2; rank++)
         EXPECT_OK(weir_queue_sync(rig.queues[rank], GUARD_NS));
-    close_all(&rig);
+    nccl_close(&rig);
 }
 
-// Weir was not used in this process before it forks, or the child could not use it: this runs alone.
-WEIR_TEST(CommNcclExit, AProcessThatExitsWithout)
+NCCL_ALONE(CommNcclExit, AProcessThatExitsWithout)
 {
-    int status = 0;
-    const pid_t child = fork();
-    if (child == 0) {
-        struct comm_rig rig;
-        open_with(&rig, "", 2);
-        EXPECT_OK(all_reduce(&rig, 0, 8)); // rank 1 does not come
-        while (nccl()->calls("ncclAllReduce") == 0)
-            weir_clock_sleep_ns(SECOND / 1000);
-        exit(0);
-    }
-    ASSERT_TRUE(child > 0);
-    ASSERT_INT_EQ((int)waitpid(child, &status, 0), (int)child);
-    EXPECT_INT_EQ(status, 0);
+    struct comm_rig rig;
+    open_with(&rig, "", 2);
+    EXPECT_OK(all_reduce(&rig, 0, 8)); // rank 1 does not come
+    while (nccl()->calls("ncclAllReduce") == 0)
+        weir_clock_sleep_ns(SECOND / 1000);
 }
 
 static long count_threads(void)
@@ -707,15 +599,15 @@ WEIR_TEST(CommNccl, ACreationWaitsForManyEnds)
     comm_rig_open_ranks(&rig, "", 2);
     nccl()->hold("ncclCommDestroy");
     for (int i = 0; i < 5; i++) {
-        create(&rig, 20 * SECOND);
+        nccl_create(&rig, 2, 20 * SECOND);
         weir_comm_destroy(&rig.comms[0]), weir_comm_destroy(&rig.comms[1]);
     }
     EXPECT_INT_EQ((int)nccl()->live(), 10);
     ASSERT_INT_EQ(pthread_create(&thread, NULL, release_soon, NULL), 0);
-    create(&rig, 20 * SECOND);
+    nccl_create(&rig, 2, 20 * SECOND);
     EXPECT_TRUE(nccl()->live() < 10 + 2);
     pthread_join(thread, NULL);
-    close_all(&rig);
+    nccl_close(&rig);
 }
 
 // Made and destroyed: no thread and no native object stays.
@@ -725,7 +617,7 @@ WEIR_TEST(CommNccl, FiftyInTurn)
     comm_rig_open_ranks(&rig, "", 2);
     const long before = count_threads();
     for (int i = 0; i < 50; i++) {
-        create(&rig, 20 * SECOND);
+        nccl_create(&rig, 2, 20 * SECOND);
         for (uint32_t rank = 0; rank < 2; rank++)
             EXPECT_OK(all_reduce(&rig, rank, 8));
         for (uint32_t rank = 0; rank < 2; rank++)
@@ -738,5 +630,5 @@ WEIR_TEST(CommNccl, FiftyInTurn)
     while (count_threads() > before + workers && weir_clock_pause(start_ns, GUARD_NS, &pause_ns))
         continue;
     EXPECT_TRUE(count_threads() <= before + workers);
-    close_all(&rig);
+    nccl_close(&rig);
 }

@@ -1,13 +1,7 @@
-// One rank of a program in several processes: `rank STEPS [FATAL [HOW]]` reduces STEPS times, and before
-// step FATAL rank 1 ends with SIGKILL; or, where HOW is "stop", stops itself; or leaves this step's call out ("skip"),
-// makes it with another count ("count") or makes another one ("kind"); or, where HOW is the path of a FIFO,
-// waits until something is written there. Where HOW is "shrink", the others go on without the rank that was
-// killed. Prints what came out, or why it did not.
-#include <signal.h>
+// One rank of a program in several processes: `rank STEPS` reduces STEPS times, and prints what came out, or why it did
+// not. Ranks that fail are in tests/bench/failures.
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include <weir/weir.h>
 
@@ -23,79 +17,17 @@ static void check(weir_status status)
 {
     if (status < 0) {
         printf("%s\n", weir_last_error_text());
-        fflush(stdout);
-        _Exit(3); // as it is: a sanitizer would tell of the library's threads
+        exit(3);
     }
-}
-
-static void misbehave(const char *how)
-{
-    char byte;
-    if (strcmp(how, "kill") == 0 || strcmp(how, "shrink") == 0)
-        raise(SIGKILL);
-    else if (strcmp(how, "stop") == 0)
-        raise(SIGSTOP);
-    else {
-        FILE *gate = fopen(how, "r");
-        if (!gate || fread(&byte, 1, 1, gate) != 1)
-            exit(4);
-        fclose(gate);
-    }
-}
-
-// One step, in which rank 1 does `how`.
-static weir_status call(weir_queue *queue, weir_comm *comm, weir_buffer *buffer, const char *how)
-{
-    const char *own = weir_comm_rank(comm) == 1 ? how : "";
-    if (strcmp(own, "skip") == 0)
-        return WEIR_OK;
-    if (strcmp(own, "kind") == 0)
-        return weir_queue_broadcast(queue, comm, buffer, 0, buffer, 0, N, WEIR_F32, 0);
-    if (strcmp(own, "count") == 0)
-        return weir_queue_all_reduce(queue, comm, buffer, 0, buffer, 0, N - 1, WEIR_F32, WEIR_SUM);
-    if (own[0])
-        misbehave(own);
-    return weir_queue_all_reduce(queue, comm, buffer, 0, buffer, 0, N, WEIR_F32, WEIR_SUM);
-}
-
-static void run(weir_queue *queue, weir_comm *comm, weir_buffer *buffer, long steps, long fatal,
-                const char *how);
-
-// From the beginning, with the ranks that are left.
-static void go_on(weir_queue *queue, weir_comm *comm, weir_buffer *buffer, long steps)
-{
-    weir_comm *left;
-    check(weir_queue_recover(queue));
-    check(weir_comm_shrink(comm, "left", &left));
-    run(queue, left, buffer, steps, 0, "");
-    weir_comm_destroy(&left);
-}
-
-// An engine completes calls that differ; the ranks learn of it soon after.
-static void await_error(weir_comm *comm)
-{
-    const struct timespec pause = {.tv_nsec = 10000000};
-    for (int i = 0; i < 10000 && weir_comm_error(comm) == WEIR_OK; i++)
-        nanosleep(&pause, NULL);
-    check(weir_comm_error(comm));
 }
 
 // Each step multiplies by the count of ranks.
-static void run(weir_queue *queue, weir_comm *comm, weir_buffer *buffer, long steps, long fatal,
-                const char *how)
+static void run(weir_queue *queue, weir_comm *comm, weir_buffer *buffer, long steps)
 {
     check(weir_upload(queue, buffer, 0, numbers, sizeof numbers));
     for (long step = 1; step <= steps; step++) {
-        weir_status status = call(queue, comm, buffer, step == fatal ? how : "");
-        if (status == WEIR_OK)
-            status = weir_queue_sync(queue, WEIR_FOREVER);
-        if (status < 0 && strcmp(how, "shrink") == 0) {
-            go_on(queue, comm, buffer, steps);
-            return;
-        }
-        check(status);
-        if (step == fatal && (strcmp(how, "count") == 0 || strcmp(how, "kind") == 0))
-            await_error(comm);
+        check(weir_queue_all_reduce(queue, comm, buffer, 0, buffer, 0, N, WEIR_F32, WEIR_SUM));
+        check(weir_queue_sync(queue, WEIR_FOREVER));
     }
     check(weir_download(queue, numbers, buffer, 0, sizeof numbers));
     printf("rank %u of %u: %g\n", weir_comm_rank(comm), weir_comm_count(comm),
@@ -118,8 +50,7 @@ int main(int argc, char **argv)
     check(weir_queue_create(device, NULL, &queue));
     check(weir_buffer_create(device, &memory, &buffer));
     check(weir_comm_create(device, &params, &comm));
-    run(queue, comm, buffer, argc > 1 ? strtol(argv[1], NULL, 10) : 1,
-        argc > 2 ? strtol(argv[2], NULL, 10) : 0, argc > 3 ? argv[3] : "kill");
+    run(queue, comm, buffer, argc > 1 ? strtol(argv[1], NULL, 10) : 1);
     weir_comm_destroy(&comm), weir_buffer_destroy(&buffer), weir_queue_destroy(&queue);
     check(weir_device_close(&device));
     check(weir_close(&runtime));

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 static void make_rank(struct comm_rig *rig, uint32_t rank, weir_placement placement)
 {
     const struct weir_buffer_params params = {.struct_size = sizeof params,
@@ -119,6 +121,16 @@ void comm_rig_expect_words(const char *const *words, size_t count)
 void comm_rig_expect_cause(weir_queue *queue, const char *const *words, size_t count)
 {
     EXPECT_INT_LT(weir_queue_sync(queue, WEIR_FOREVER), 0);
+    comm_rig_expect_words(words, count);
+}
+
+void comm_rig_await_failure(weir_comm *comm, const char *const *words, size_t count)
+{
+    const uint64_t start_ns = weir_clock_now_ns();
+    uint64_t pause_ns = 0;
+    while (weir_comm_error(comm) == WEIR_OK && weir_clock_pause(start_ns, GUARD_NS, &pause_ns))
+        continue;
+    EXPECT_INT_LT(weir_comm_error(comm), 0);
     comm_rig_expect_words(words, count);
 }
 

@@ -12,6 +12,9 @@
 #define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
 #define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
 
+#define SECOND UINT64_C(1000000000)
+#define GUARD_NS (60 * SECOND) // of what is to end long before
+
 enum {
     COMM_RIG_MOST = 4,
     COMM_RIG_BYTES = 4096,
@@ -60,6 +63,13 @@ void comm_rig_expect_words(const char *const *words, size_t count);
 #define COMM_RIG_EXPECT_WORDS(...)                            \
     comm_rig_expect_words((const char *const[]){__VA_ARGS__}, \
                           sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+// Waits until the communicator has failed, which an engine tells later than the queue, and expects that its first
+// cause has all of these words.
+void comm_rig_await_failure(weir_comm *comm, const char *const *words, size_t count);
+#define COMM_RIG_AWAIT_FAILURE(comm, ...)                              \
+    comm_rig_await_failure((comm), (const char *const[]){__VA_ARGS__}, \
+                           sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
 // A host call that holds a queue until it is opened.
 struct comm_rig_gate {

@@ -3,9 +3,6 @@
 
 #include "tests/comm/rig.h"
 
-#define SECOND UINT64_C(1000000000)
-#define GUARD_NS (100 * SECOND)
-
 struct rank {
     struct comm_rig *rig;
     uint32_t index;

@@ -1,10 +1,185 @@
-// The fuzzer's check over a fixed sequence of damaged configurations: each round
-// takes a seed text and changes it in one to four places.
+// Any bytes given to the parser of configurations: a refusal is WEIR_ERROR_CONFIG and its message starts with the file
+// and a line that the bytes have; what holds a zero byte is refused; accepted values are inside their limits, and the
+// origin of each is "default" or a line that the bytes have; written out again from its settings, it reads the same.
+//
+// A long run, by libFuzzer:
+//
+//     clang -std=c11 -D_POSIX_C_SOURCE=200809L -DWEIR_FUZZER -I. -Iapi -g -O1
+//         -fsanitize=fuzzer,address,undefined tests/fuzz/config_fuzz_test.c core/config/*.c
+//         core/support/error.c core/support/memory.c base/text.c base/file.c -linih -o config_fuzz
+//     ./config_fuzz -max_len=2000 CORPUS conf
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "tests/fuzz/config_fuzz.h"
+#include "core/config/config.h"
+#include "core/config/parts.h"
 #include "tests/fuzz/damage.h"
+#ifndef WEIR_FUZZER
 #include "tests/support/test.h"
+#endif
+
+static const char *const choices[] = {"auto", "depth_first", "breadth_first", NULL};
+
+static const struct weir_key keys[] = {
+    {.name = "slots", .type = WEIR_KEY_INTEGER, .fallback = "3", .minimum = -4, .maximum = 160},
+    {.name = "timing", .type = WEIR_KEY_BOOLEAN, .fallback = "0"},
+    {.name = "order", .type = WEIR_KEY_CHOICE, .fallback = "auto", .choices = choices},
+    {.name = "title", .type = WEIR_KEY_TEXT, .fallback = ""},
+    {.name = "names", .type = WEIR_KEY_TEXT, .fallback = ""},
+};
+enum {
+    MADE_KEYS = 5,
+    NAMES = 4,
+    LIST = 4,
+    ALL_KEYS = WEIR__CONFIG_WEIR_KEYS + MADE_KEYS
+};
+
+static const struct weir_section made = {sizeof made, "made", keys, MADE_KEYS, sizeof *keys};
+static const char *const known[] = {"weir", "made", "empty"};
+
+static size_t accepted;
+
+static weir_status read_all(const char *text, size_t size, struct weir__config **out_config,
+                            struct weir_setting settings[ALL_KEYS])
+{
+    char names[LIST][WEIR__NAME_SIZE];
+    size_t count = 0;
+    weir_status status = weir__config_create("f", text, size, out_config);
+    if (status == WEIR_OK)
+        status = weir__config_section(*out_config, &weir__config_weir_table, settings);
+    settings += WEIR__CONFIG_WEIR_KEYS;
+    if (status == WEIR_OK)
+        status = weir__config_section(*out_config, &made, settings);
+    if (status == WEIR_OK)
+        status = weir__config_list(&settings[NAMES], true, names, LIST, &count);
+    if (status == WEIR_OK)
+        status = weir__config_check_sections(*out_config, known, sizeof known / sizeof known[0]);
+    if (status != WEIR_OK)
+        weir__config_destroy(out_config);
+    return status;
+}
+
+static unsigned long count_lines(const uint8_t *data, size_t size)
+{
+    unsigned long lines = 1;
+    for (size_t i = 0; i < size; i++)
+        lines += data[i] == '\n';
+    return lines;
+}
+
+// Whether the text starts with "f:LINE" for a line that exists; `*out_rest` is the text after it.
+static bool names_line(const char *text, unsigned long lines, char **out_rest)
+{
+    if (strncmp(text, "f:", 2) != 0 || text[2] < '1' || text[2] > '9')
+        return false;
+    return strtoul(text + 2, out_rest, 10) <= lines;
+}
+
+static bool is_choice(const char *text)
+{
+    size_t i = 0;
+    while (choices[i] && strcmp(choices[i], text) != 0)
+        i++;
+    return choices[i] != NULL;
+}
+
+static const char *check_setting(const struct weir_setting *setting, unsigned long lines)
+{
+    const struct weir_key *key = setting->key;
+    char *rest = NULL;
+    if (strcmp(setting->origin, "default") != 0 &&
+        (!names_line(setting->origin, lines, &rest) || *rest != '\0'))
+        return "an origin names no line";
+    if (strlen(setting->text) > WEIR__CONFIG_LINE_LIMIT || strpbrk(setting->text, ";\n\r"))
+        return "a value holds what no value may hold";
+    if (key->type == WEIR_KEY_INTEGER &&
+        (setting->integer < key->minimum || setting->integer > key->maximum))
+        return "an integer is outside its limits";
+    if (key->type == WEIR_KEY_BOOLEAN && setting->integer != 0 && setting->integer != 1)
+        return "a boolean is neither 0 nor 1";
+    if (key->type == WEIR_KEY_CHOICE && !is_choice(setting->text))
+        return "a choice is none of its choices";
+    return NULL;
+}
+
+static const char *check_refusal(weir_status status, unsigned long lines)
+{
+    const struct weir_error *error = weir_last_error();
+    char *rest = NULL;
+    if (status != WEIR_ERROR_CONFIG || error->status != status)
+        return "a refusal has another status than WEIR_ERROR_CONFIG";
+    if (!names_line(error->message, lines, &rest) || strncmp(rest, ": ", 2) != 0)
+        return "a refusal does not start with the file and the line";
+    return NULL;
+}
+
+static size_t write_settings(char *text, size_t size, const struct weir_setting *settings)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < ALL_KEYS; i++) {
+        const char *section = i == 0 ? "[weir]\n" : i == WEIR__CONFIG_WEIR_KEYS ? "[made]\n" : "";
+        int length = snprintf(text + used, size - used, "%s%s =%s\n", section,
+                              settings[i].key->name, settings[i].text);
+        used += (size_t)length;
+    }
+    return used;
+}
+
+static const char *check_again(const struct weir_setting *settings)
+{
+    char text[ALL_KEYS * (WEIR__CONFIG_LINE_LIMIT + 32)];
+    struct weir_setting again[ALL_KEYS];
+    struct weir__config *config = NULL;
+    const char *broken = NULL;
+    size_t size = write_settings(text, sizeof text, settings);
+    if (read_all(text, size, &config, again) != WEIR_OK)
+        return "what was accepted is refused when it is written out";
+    for (size_t i = 0; i < ALL_KEYS && !broken; i++)
+        if (strcmp(settings[i].text, again[i].text) != 0 || settings[i].integer != again[i].integer)
+            broken = "a value changes when it is written out and read again";
+    weir__config_destroy(&config);
+    return broken;
+}
+
+// NULL, or the rule that is broken.
+static const char *check_bytes(const uint8_t *data, size_t size)
+{
+    struct weir_setting settings[ALL_KEYS];
+    struct weir__config *config = NULL;
+    unsigned long lines = count_lines(data, size);
+    weir_status status = read_all((const char *)data, size, &config, settings);
+    if (status != WEIR_OK)
+        return config ? "a refusal left a configuration" : check_refusal(status, lines);
+
+    const char *broken = NULL;
+    if (size > 0 && memchr(data, '\0', size))
+        broken = "a zero byte was accepted";
+    for (size_t i = 0; i < ALL_KEYS && !broken; i++)
+        broken = check_setting(&settings[i], lines);
+    if (!broken)
+        broken = check_again(settings);
+    weir__config_destroy(&config);
+    accepted++;
+    return broken;
+}
+
+#ifdef WEIR_FUZZER
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const char *broken = check_bytes(data, size);
+    if (broken) {
+        fprintf(stderr, "%s\n", broken);
+        abort();
+    }
+    return 0;
+}
+
+#else
 
 enum {
     ROUNDS = 30000,
@@ -41,38 +216,6 @@ static const char *const pieces[] = {
     "weir",     "names = a,b,c,d,e\n",
 };
 
-static void change(struct damaged *text, uint32_t *state)
-{
-    uint8_t copy[256];
-    size_t at = damage_below(state, text->size);
-    size_t left = text->size - at;
-    size_t length = damage_below(state, left < sizeof copy ? left : sizeof copy);
-    const char *piece = pieces[damage_below(state, sizeof pieces / sizeof pieces[0])];
-
-    switch (damage_below(state, 6)) {
-    case 0:
-        damage_erase(text, at, left > 0);
-        break;
-    case 1:
-        damage_erase(text, at, length);
-        break;
-    case 2:
-        damage_insert(text, at, piece, strlen(piece));
-        break;
-    case 3:
-        if (left > 0)
-            text->bytes[at] = (uint8_t)damage_below(state, 256);
-        break;
-    case 4: // a part of the text moves to another place, once more
-        memcpy(copy, text->bytes + at, length);
-        damage_insert(text, damage_below(state, text->size), copy, length);
-        break;
-    default: // one byte many times: over-long lines, names and numbers
-        memset(copy, left > 0 ? text->bytes[at] : 'x', sizeof copy);
-        damage_insert(text, at, copy, damage_below(state, sizeof copy));
-    }
-}
-
 WEIR_TEST(ConfigFuzz, DamagedTextsKeepTheRules)
 {
     uint32_t state = 20240607;
@@ -82,24 +225,24 @@ WEIR_TEST(ConfigFuzz, DamagedTextsKeepTheRules)
         struct damaged text = {.bytes = bytes, .room = sizeof bytes};
         damage_insert(&text, 0, seed, strlen(seed));
         for (size_t i = damage_below(&state, 4) + 1; i > 0; i--)
-            change(&text, &state);
-        const char *broken = damage_check(config_fuzz_check, text.bytes, text.size);
+            damage_change(&text, &state, pieces, sizeof pieces / sizeof *pieces);
+        const char *broken = damage_check(check_bytes, text.bytes, text.size);
         if (broken)
             WEIR_FAIL("round %zu: %s in:\n%.*s", round, broken, (int)text.size,
                       (const char *)text.bytes);
     }
     // Neither all inputs are refused, which would check little, nor all
     // accepted.
-    EXPECT_SIZE_GT(config_fuzz_accepted(), ROUNDS / 20);
-    EXPECT_SIZE_LT(config_fuzz_accepted(), ROUNDS * 19 / 20);
+    EXPECT_SIZE_GT(accepted, ROUNDS / 20);
+    EXPECT_SIZE_LT(accepted, ROUNDS * 19 / 20);
 }
 
 WEIR_TEST(ConfigFuzz, SeedsAreAccepted)
 {
     for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
-        size_t before = config_fuzz_accepted();
-        EXPECT_NULL(config_fuzz_check((const uint8_t *)seeds[i], strlen(seeds[i])));
-        EXPECT_SIZE_EQ(config_fuzz_accepted(), before + 1);
+        size_t before = accepted;
+        EXPECT_NULL(check_bytes((const uint8_t *)seeds[i], strlen(seeds[i])));
+        EXPECT_SIZE_EQ(accepted, before + 1);
     }
 }
 
@@ -108,6 +251,8 @@ WEIR_TEST(ConfigFuzz, EveryPrefixOfASeedKeepsTheRules)
     for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
         const uint8_t *seed = (const uint8_t *)seeds[i];
         for (size_t size = 0; size <= strlen(seeds[i]); size++)
-            EXPECT_NULL(damage_check(config_fuzz_check, seed, size));
+            EXPECT_NULL(damage_check(check_bytes, seed, size));
     }
 }
+
+#endif

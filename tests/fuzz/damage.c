@@ -27,6 +27,54 @@ void damage_erase(struct damaged *damaged, size_t at, size_t size)
     damaged->size -= size;
 }
 
+// A digit from `at` on becomes another one.
+static void change_digit(struct damaged *damaged, size_t at, uint32_t *state)
+{
+    while (at < damaged->size && (damaged->bytes[at] < '0' || damaged->bytes[at] > '9'))
+        at++;
+    if (at < damaged->size)
+        damaged->bytes[at] = (uint8_t)('0' + damage_below(state, 10));
+}
+
+void damage_change(struct damaged *damaged, uint32_t *state, const char *const *pieces,
+                   size_t count)
+{
+    uint8_t copy[256];
+    const size_t at = damage_below(state, damaged->size);
+    const size_t left = damaged->size - at;
+    const size_t length = damage_below(state, left < sizeof copy ? left : sizeof copy);
+    const char *piece = pieces[damage_below(state, count)];
+    switch (damage_below(state, 8)) {
+    case 0:
+        damage_erase(damaged, at, left > 0);
+        break;
+    case 1:
+        damage_erase(damaged, at, length);
+        break;
+    case 2:
+        damage_insert(damaged, at, piece, strlen(piece));
+        break;
+    case 3:
+        if (left > 0)
+            damaged->bytes[at] = (uint8_t)damage_below(state, 256);
+        break;
+    case 4:
+        change_digit(damaged, at, state);
+        break;
+    case 5: // a part goes to another place, once more
+        memcpy(copy, damaged->bytes + at, length);
+        damage_insert(damaged, damage_below(state, damaged->size), copy, length);
+        break;
+    case 6: // one byte many times: over-long lines, names and numbers
+        memset(copy, left > 0 ? damaged->bytes[at] : 'x', sizeof copy);
+        damage_insert(damaged, at, copy, damage_below(state, sizeof copy));
+        break;
+    default: // cut off
+        if (damage_below(state, 4) == 0)
+            damaged->size = at;
+    }
+}
+
 const char *damage_check(const char *(*check)(const uint8_t *bytes, size_t size),
                          const uint8_t *bytes, size_t size)
 {

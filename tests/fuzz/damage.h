@@ -19,6 +19,10 @@ size_t damage_below(uint32_t *state, size_t limit);
 void damage_insert(struct damaged *damaged, size_t at, const void *bytes, size_t size);
 void damage_erase(struct damaged *damaged, size_t at, size_t size);
 
+// Changes a text in one way: some of it goes, comes again, or is another; `pieces` are some of what it is made of.
+void damage_change(struct damaged *damaged, uint32_t *state, const char *const *pieces,
+                   size_t count);
+
 // Calls `check` with a block of exactly that size, so that a sanitizer notices reads past it.
 const char *damage_check(const char *(*check)(const uint8_t *bytes, size_t size),
                          const uint8_t *bytes, size_t size);

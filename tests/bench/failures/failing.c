@@ -32,6 +32,7 @@ struct rank {
     weir_device *device;
     weir_queue *queue;
     weir_buffer *buffer;
+    weir_comm *meeting; // made before, so that the timeout is not that of the ranks' start
     weir_comm *comm;
 };
 
@@ -153,7 +154,7 @@ static void *kill_soon(void *argument)
 // Returns the status of rank 1's call; some ways do not return.
 static weir_status misbehave(struct rank *it)
 {
-    if (is("kill"))
+    if (is("kill") || is("shrink"))
         raise(SIGKILL);
     if (is("stop"))
         raise(SIGSTOP);
@@ -193,12 +194,28 @@ static void fail_as_victim(struct rank *it)
         await_cause(it, finished(it, misbehave(it)));
 }
 
-static void go_on_as_other(const struct rank *it)
+// With the ranks that are left.
+static void shrink(struct rank *it)
+{
+    weir_comm *left;
+    check(it, weir_queue_recover(it->queue));
+    check(it, weir_comm_shrink(it->comm, "left", &left));
+    weir_comm_destroy(&it->comm);
+    it->comm = left;
+    check(it, finished(it, all_reduce(it)));
+    tell("cause %u %llu rank %u of %u goes on without one of 'grads'", it->number,
+         (unsigned long long)now_ns(), weir_comm_rank(left), weir_comm_count(left));
+}
+
+static void go_on_as_other(struct rank *it)
 {
     weir_status status = finished(it, is("root") ? broadcast(it, 0) : all_reduce(it));
     if (status == WEIR_OK && is("skip"))
         status = finished(it, broadcast(it, 0));
-    await_cause(it, status);
+    if (status < 0 && is("shrink"))
+        shrink(it);
+    else
+        await_cause(it, status);
 }
 
 // All ranks reduce without an end, and rank 1 is killed anywhere in it.
@@ -231,9 +248,21 @@ static void open_rank(struct rank *it, bool is_thread)
 static void close_rank(struct rank *it)
 {
     weir_comm_destroy(&it->comm);
+    weir_comm_destroy(&it->meeting);
     weir_buffer_destroy(&it->buffer);
     weir_queue_destroy(&it->queue);
     (void)weir_device_close(&it->device);
+}
+
+// Not before a timeout that is long enough for their start.
+static void meet(struct rank *it)
+{
+    if (timeout_ns >= 5000 * MS)
+        return;
+    struct weir_comm_params params = it->params;
+    params.label = "meeting";
+    params.timeout_ns = 100000 * MS;
+    check(it, weir_comm_create(it->device, &params, &it->meeting));
 }
 
 // Rank 1 never comes, or is killed while it waits for rank 2, which comes too late.
@@ -255,6 +284,8 @@ static void *run_rank(void *argument)
 {
     struct rank *it = argument;
     pthread_t thread;
+    if (!is("absent") && !is("unborn"))
+        meet(it);
     if (is_absent(it))
         return NULL;
     if (is("unborn") && it->number == VICTIM) {

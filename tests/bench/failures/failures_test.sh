@@ -1,21 +1,16 @@
 #!/bin/bash
-# Each way in which a rank fails, on each transport: the others are told, with the rank's number. Times are
-# printed and not judged.
+# Each way in which a rank fails: the others are told, with the rank's number. Times are printed and not judged. All
+# ways through shared memory; by NCCL those that need processes, and through the others one, since what they do then is
+# tested beside them.
 . tests/support/shell.sh
 
-# The timeout is that of the creation too: longer than three processes take to start on a busy machine.
-repetitions="${WEIR_TEST_REPETITIONS:-1}"
-bash tests/bench/failures/measure.sh --ways soon --repetitions "$repetitions" --timeout 60
-# These wait for their timeouts most of the time.
-declare -A pids
-for transport in memory messages openmpi mpich nccl; do
-    bash tests/bench/failures/measure.sh --ways late --repetitions "$repetitions" --timeout 5 \
-        --transports "$transport" >"$TEST_TMPDIR/$transport" &
-    pids[$transport]=$!
-done
-failed=0
-for transport in "${!pids[@]}"; do
-    wait "${pids[$transport]}" || failed=1
-    cat "$TEST_TMPDIR/$transport"
-done
-exit "$failed"
+measure() # measure TRANSPORTS WAYS TIMEOUT
+{
+    bash tests/bench/failures/measure.sh --repetitions "${WEIR_TEST_REPETITIONS:-1}" \
+        --transports "$1" --ways "$2" --timeout "$3"
+}
+measure memory soon 60
+measure memory late 2
+measure messages,openmpi,mpich abort 60
+measure nccl kill,shrink,abort 60
+measure nccl stop,absent 3

@@ -23,6 +23,7 @@ import time
 # of several. A rank that has stopped is told by its silence on an engine whose ranks send beats.
 WAYS = (
     ("kill", "killed while the others wait in a collective", False, "rank 1 "),
+    ("shrink", "killed, and the others go on without it", False, "goes on without one"),
     ("busy", "killed anywhere in a stream of collectives", False, "rank 1 "),
     ("stop", "stopped (SIGSTOP)", True, ("rank 1 has submitted nothing after ", " has not answered in ")),
     ("late", "comes 0.5 s after the timeout", True, "rank 1 has submitted nothing after "),
@@ -50,9 +51,9 @@ TRANSPORTS = {
 DEFAULT = "memory,messages,openmpi,mpich,nccl"
 NOT_BEGUN = "rank 1 did not come to its failure"
 # What needs processes that other ranks outlive: mpirun ends all ranks of one that dies.
-DEATHS = ("kill", "busy", "unborn")
+DEATHS = ("kill", "busy", "unborn", "shrink")
 OF_PROCESSES = DEATHS + ("stop", "absent")
-NOT_OF_MPI = ("absent", "unborn")
+NOT_OF_MPI = ("absent", "unborn", "shrink")
 
 
 class Run:
@@ -64,10 +65,14 @@ class Run:
         self.environment = dict(
             os.environ, FAILING_LOG=self.log, FAILING_TIMEOUT=str(options.timeout),
             WEIR_COMM_COUNT=str(self.count), WEIR_COMM_RENDEZVOUS=f"file:{folder}/meeting")
+        # The tests' NCCL has its ranks in one process, or in processes that meet in files.
+        self.threads = transport == "nccl" and way not in OF_PROCESSES
+        if transport == "nccl" and not self.threads:
+            self.environment["WEIR_TEST_NCCL_FOLDER"] = folder
         self.ended = 0
 
     def command(self):
-        if self.transport == "nccl":
+        if self.threads:
             return [[self.program, self.way, str(self.count)]]
         if self.transport in ("openmpi", "mpich"):
             return [["mpirun." + self.transport, "-n", str(self.count), self.program, self.way]]
@@ -83,7 +88,7 @@ class Run:
                        OMPI_MCA_mpi_yield_when_idle="1",
                        PRTE_MCA_rmaps_default_mapping_policy=":oversubscribe")  # Open MPI 5
         elif self.transport == "nccl":
-            env.update(WEIR_BACKEND="cuda", WEIR_TEST_CUDA_DEVICES=str(self.count))
+            env.update(WEIR_BACKEND="cuda", WEIR_TEST_CUDA_DEVICES=str(self.count), WEIR_COMM_RANK=str(rank))
         elif self.transport == "cuda":
             env.update(WEIR_BACKEND="cuda", WEIR_COMM_RANK=str(rank), LOCAL_RANK=str(rank))
         else:
@@ -158,10 +163,8 @@ def measure_once(options, way, transport, late, words):
 
 
 def can(way, transport, count):
-    if count < 3 and way == "unborn":
+    if count < 3 and way in ("unborn", "shrink"):
         return False
-    if transport == "nccl":
-        return way not in OF_PROCESSES
     if transport in ("openmpi", "mpich"):
         return way not in NOT_OF_MPI and shutil.which("mpirun." + transport)
     return True

@@ -1,4 +1,4 @@
-// What goes wrong between ranks, and the sentence that each gets. WIRE is defined in the BUILD file.
+// What goes wrong between ranks, and what each is told. WIRE is defined in the BUILD file.
 // clang-tidy: -DWIRE='"process"'
 #include <pthread.h>
 
@@ -11,7 +11,6 @@
 struct calls {
     struct weir_transport_call call[2];
     sem_t go;
-    bool gated; // rank 1 waits for it
 };
 
 struct late {
@@ -19,11 +18,17 @@ struct late {
     sem_t *go;
 };
 
-static void run_pair(weir_status (*body)(struct rank *rank), struct calls *calls,
-                     struct rank *ranks)
+static void await(sem_t *semaphore)
+{
+    while (sem_wait(semaphore) != 0)
+        continue;
+}
+
+static void run_calls(uint32_t count, weir_status (*body)(struct rank *rank), struct calls *calls,
+                      struct rank *ranks)
 {
     sem_init(&calls->go, 0, 0);
-    ranks_run(WIRE, 2, body, calls, ranks);
+    ranks_run(WIRE, count, body, calls, ranks);
     sem_destroy(&calls->go);
 }
 
@@ -33,14 +38,12 @@ static weir_status call_once(struct rank *rank)
     return rank_call(rank, calls->call[rank->rank]);
 }
 
-// Both ranks fail, and the sentence of each has both texts.
-static void expect_both(const struct rank *ranks, const char *first, const char *second)
+// All ranks fail, and the sentence of each has the text.
+static void expect_told(const struct rank *ranks, uint32_t count, const char *text)
 {
-    for (int i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         EXPECT_INT_EQ(ranks[i].status, WEIR_ERROR_COMM);
-        EXPECT_CONTAINS(ranks[i].error.message, first);
-        EXPECT_CONTAINS(ranks[i].error.message, second);
-        EXPECT_CONTAINS(ranks[i].error.message, "'grads'");
+        EXPECT_CONTAINS(ranks[i].error.message, text);
     }
 }
 
@@ -74,62 +77,60 @@ static struct weir_transport_call sum_of(int rank, uint64_t count)
     };
 }
 
-static void expect_mismatch(struct weir_transport_call first, struct weir_transport_call second,
-                            const char *first_text, const char *second_text)
-{
-    struct calls calls = {.call = {first, second}};
-    struct rank ranks[RANKS_MAX];
-    run_pair(call_once, &calls, ranks);
-    expect_both(ranks, "app.c:120", "app.c:99");
-    expect_both(ranks, first_text, second_text);
-    EXPECT_INT_EQ(ranks_blocks(), 1);
-}
+// What rank 1 calls in place of sum_of(…, 64), and what the sentences have of that.
+static const struct {
+    weir_collective kind;
+    uint64_t count;
+    weir_datatype element;
+    weir_reduction reduction;
+    const char *texts[2];
+} others[] = {
+    {WEIR_BARRIER, 64, WEIR_F32, WEIR_SUM, {"all-reduce 1", "barrier 1"}},
+    {WEIR_ALL_REDUCE, 32, WEIR_F32, WEIR_SUM, {"64", "32"}},
+    {WEIR_ALL_REDUCE, 64, WEIR_I32, WEIR_SUM, {"f32", "i32"}},
+    {WEIR_ALL_REDUCE, 64, WEIR_F32, WEIR_AVERAGE, {"the reduction ", "average"}},
+    {WEIR_BROADCAST, 64, WEIR_F32, WEIR_SUM, {"all-reduce 1", "broadcast 1"}},
+    {WEIR_ALL_REDUCE, 0, WEIR_F32, WEIR_SUM, {"64", "elements"}},
+};
 
-WEIR_TEST(Failures, AnotherCollective)
-{
-    struct weir_transport_call other = sum_of(1, 64);
-    other.kind = WEIR_BROADCAST;
-    expect_mismatch(sum_of(0, 64), other, "all-reduce 1", "broadcast 1");
-    other.kind = WEIR_BARRIER;
-    expect_mismatch(sum_of(0, 64), other, "all-reduce 1", "barrier 1");
-}
-
-WEIR_TEST(Failures, AnotherCount)
-{
-    expect_mismatch(sum_of(0, 64), sum_of(1, 32), "64", "32");
-    expect_mismatch(sum_of(0, 64), sum_of(1, 0), "64", "elements");
-}
-
-WEIR_TEST(Failures, AnotherDatatype)
-{
-    struct weir_transport_call other = sum_of(1, 64);
-    other.element = WEIR_I32;
-    expect_mismatch(sum_of(0, 64), other, "f32", "i32");
-}
-
-WEIR_TEST(Failures, AnotherReduction)
-{
-    struct weir_transport_call other = sum_of(1, 64);
-    other.reduction = WEIR_AVERAGE;
-    expect_mismatch(sum_of(0, 64), other, "the reduction ", "average");
-}
-
-WEIR_TEST(Failures, AnotherRoot)
-{
-    struct weir_transport_call first = sum_of(0, 64);
-    struct weir_transport_call other = sum_of(1, 64);
-    first.kind = other.kind = WEIR_REDUCE;
-    other.root = 1;
-    expect_mismatch(first, other, "reduce 1", "root");
-}
+enum {
+    OTHERS = sizeof others / sizeof *others
+};
 
 static struct weir_transport_call other_of(uint32_t way)
 {
-    struct weir_transport_call other = sum_of(1, way == 1 ? 32 : 64);
-    other.kind = way == 0 ? WEIR_BARRIER : other.kind;
-    other.element = way == 2 ? WEIR_I32 : other.element;
-    other.reduction = way == 3 ? WEIR_MAXIMUM : other.reduction;
+    struct weir_transport_call other = sum_of(1, others[way].count);
+    other.kind = others[way].kind;
+    other.element = others[way].element;
+    other.reduction = others[way].reduction;
     return other;
+}
+
+// Either of two may be wrong, so neither is blamed.
+static void expect_mismatch(struct weir_transport_call first, struct weir_transport_call second,
+                            const char *const *texts)
+{
+    struct calls calls = {.call = {first, second}};
+    struct rank ranks[RANKS_MAX];
+    run_calls(2, call_once, &calls, ranks);
+    expect_told(ranks, 2, "app.c:120");
+    expect_told(ranks, 2, "app.c:99");
+    expect_told(ranks, 2, texts[0]);
+    expect_told(ranks, 2, texts[1]);
+    expect_cause(ranks, 2, WEIR_FAULT_DIFFERS, UINT32_MAX, 1);
+    EXPECT_INT_EQ(ranks_blocks(), 1);
+}
+
+WEIR_TEST(Failures, TwoThatDiffer)
+{
+    static const char *const roots[] = {"reduce 1", "root"};
+    struct weir_transport_call first = sum_of(0, 64);
+    struct weir_transport_call other = sum_of(1, 64);
+    for (uint32_t way = 0; way < OTHERS; way++)
+        expect_mismatch(sum_of(0, 64), other_of(way), others[way].texts);
+    first.kind = other.kind = WEIR_REDUCE;
+    other.root = 1;
+    expect_mismatch(first, other, roots);
 }
 
 // One rank of `count` calls something else.
@@ -149,15 +150,12 @@ static void expect_the_odd_one(uint32_t count, uint32_t rank, uint32_t way)
 {
     struct odd odd = {.rank = rank, .way = way};
     struct rank ranks[RANKS_MAX];
-    char named[32];
+    char text[96];
     ranks_run(WIRE, count, call_oddly, &odd, ranks);
-    snprintf(named, sizeof named, ": rank %u has called ", (unsigned)rank);
-    for (uint32_t i = 0; i < count; i++) {
-        EXPECT_INT_EQ(ranks[i].status, WEIR_ERROR_COMM);
-        EXPECT_CONTAINS(ranks[i].error.message, "all-reduce 1 of 'grads', app.c:120: ");
-        EXPECT_CONTAINS(ranks[i].error.message, named);
-        EXPECT_CONTAINS(ranks[i].error.message, "app.c:99");
-    }
+    snprintf(text, sizeof text, "all-reduce 1 of 'grads', app.c:120: rank %u has called ",
+             (unsigned)rank);
+    expect_told(ranks, count, text);
+    expect_told(ranks, count, "app.c:99");
     expect_cause(ranks, count, WEIR_FAULT_DIFFERS, rank, 1);
 }
 
@@ -169,63 +167,41 @@ WEIR_TEST(Failures, TheOneOfSeveralThatDiffers)
         expect_the_odd_one(5, n, n % 4);
 }
 
-// Either of two may be wrong.
-WEIR_TEST(Failures, NeitherOfTwoIsBlamed)
-{
-    for (uint32_t way = 0; way < 4; way++) {
-        struct calls calls = {.call = {sum_of(0, 64), other_of(way)}};
-        struct rank ranks[RANKS_MAX];
-        run_pair(call_once, &calls, ranks);
-        expect_both(ranks, "rank 1 has called ", "rank 0 ");
-        expect_cause(ranks, 2, WEIR_FAULT_DIFFERS, UINT32_MAX, 1);
-    }
-}
+// Two differ, and the third one comes when they have been told.
+struct third {
+    uint32_t late;
+    sem_t go;
+};
 
-// The third one comes when they have been told. It may see for itself then, and so tell more.
 static weir_status call_oddly_or_late(struct rank *rank)
 {
-    struct calls *calls = rank->user;
-    while (rank->rank == 2 && sem_wait(&calls->go) != 0)
-        continue;
-    const weir_status status = rank_call(rank, calls->call[rank->rank % 2]);
+    struct third *third = rank->user;
+    const uint32_t odd = third->late == 2 ? 1 : 2;
+    if (rank->rank == third->late)
+        await(&third->go);
+    const weir_status status = rank_call(rank, rank->rank == odd ? other_of(0) : sum_of(0, 64));
     if (rank->rank == 0)
-        sem_post(&calls->go);
+        sem_post(&third->go);
     return status;
 }
 
+static void run_with_late(uint32_t late, struct rank *ranks)
+{
+    struct third third = {.late = late};
+    sem_init(&third.go, 0, 0);
+    ranks_run(WIRE, 3, call_oddly_or_late, &third, ranks);
+    sem_destroy(&third.go);
+    expect_told(ranks, 3, "");
+}
+
+// It may see for itself then, and so tell more. Where it stands between them, no rank has what most have called.
 WEIR_TEST(Failures, TwoDifferAndTheThirdIsLate)
 {
-    struct calls calls = {.call = {sum_of(0, 64), other_of(0)}};
     struct rank ranks[RANKS_MAX];
-    sem_init(&calls.go, 0, 0);
-    ranks_run(WIRE, 3, call_oddly_or_late, &calls, ranks);
-    sem_destroy(&calls.go);
-    EXPECT_INT_EQ(ranks[2].status, WEIR_ERROR_COMM);
-    expect_both(ranks, "rank 1 has called barrier 1 (app.c:99), and rank 0", "");
+    run_with_late(2, ranks);
+    expect_told(ranks, 2, "rank 1 has called barrier 1 (app.c:99), and rank 0");
     expect_cause(ranks, 2, WEIR_FAULT_DIFFERS, UINT32_MAX, 1);
-}
-
-// Also where the one that is late stands between them: no rank has what most have called.
-static weir_status call_oddly_or_last(struct rank *rank)
-{
-    struct calls *calls = rank->user;
-    while (rank->rank == 1 && sem_wait(&calls->go) != 0)
-        continue;
-    const weir_status status = rank_call(rank, calls->call[rank->rank / 2]);
-    if (rank->rank == 0)
-        sem_post(&calls->go);
-    return status;
-}
-
-WEIR_TEST(Failures, TwoDifferAndTheOneBetweenThemIsLate)
-{
-    struct calls calls = {.call = {sum_of(0, 64), other_of(0)}};
-    struct rank ranks[RANKS_MAX];
-    sem_init(&calls.go, 0, 0);
-    ranks_run(WIRE, 3, call_oddly_or_last, &calls, ranks);
-    sem_destroy(&calls.go);
-    for (uint32_t i = 0; i < 3; i++)
-        EXPECT_INT_EQ(ranks[i].status, WEIR_ERROR_COMM);
+    run_with_late(1, ranks);
     EXPECT_CONTAINS(ranks[0].error.message, "rank 2 has called barrier 1");
 }
 
@@ -237,85 +213,63 @@ static struct weir_transport_call message_of(weir_collective kind, int rank, uin
     return call;
 }
 
-WEIR_TEST(Failures, AReceiveAgainstACollective)
+// Rank `rank` at least is told of it.
+static void expect_bad_message(struct weir_transport_call first, struct weir_transport_call second,
+                               int rank, const char *text)
 {
-    struct calls calls = {.call = {message_of(WEIR_RECV, 0, 1), sum_of(1, 1)}};
+    struct calls calls = {.call = {first, second}};
     struct rank ranks[RANKS_MAX];
-    run_pair(call_once, &calls, ranks);
-    expect_both(ranks, "recv of 'grads', app.c:120: rank 1 has called all-reduce 1 (app.c:99)", "");
+    run_calls(2, call_once, &calls, ranks);
+    expect_told(&ranks[rank], 1, text);
 }
 
-WEIR_TEST(Failures, ASendAgainstACollective)
+WEIR_TEST(Failures, MessagesThatDiffer)
 {
-    struct calls calls = {.call = {message_of(WEIR_SEND, 0, 1), sum_of(1, 1)}};
-    struct rank ranks[RANKS_MAX];
-    run_pair(call_once, &calls, ranks);
-    EXPECT_INT_EQ(ranks[1].status, WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(ranks[1].error.message, "send");
-    EXPECT_CONTAINS(ranks[1].error.message, "all-reduce 1");
-}
-
-WEIR_TEST(Failures, AMessageOfAnotherCount)
-{
-    struct calls calls = {.call = {message_of(WEIR_RECV, 0, 3), message_of(WEIR_SEND, 1, 4)}};
-    struct rank ranks[RANKS_MAX];
-    run_pair(call_once, &calls, ranks);
-    EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(ranks[0].error.message, "rank 1 has called send (app.c:99) with 4 elements, "
-                                            "and rank 0 with 3");
-}
-
-WEIR_TEST(Failures, AMessageOfAnotherDatatype)
-{
-    struct calls calls = {.call = {message_of(WEIR_RECV, 0, 3), message_of(WEIR_SEND, 1, 3)}};
-    struct rank ranks[RANKS_MAX];
-    calls.call[1].element = WEIR_U32;
-    run_pair(call_once, &calls, ranks);
-    EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(ranks[0].error.message, "with the datatype u32, and rank 0 with f32");
+    struct weir_transport_call other = message_of(WEIR_SEND, 1, 3);
+    other.element = WEIR_U32;
+    for (int rank = 0; rank < 2; rank++)
+        expect_bad_message(message_of(WEIR_RECV, 0, 1), sum_of(1, 1), rank,
+                           "recv of 'grads', app.c:120: rank 1 has called all-reduce 1 (app.c:99)");
+    expect_bad_message(message_of(WEIR_SEND, 0, 1), sum_of(1, 1), 1, "all-reduce 1");
+    expect_bad_message(message_of(WEIR_RECV, 0, 3), message_of(WEIR_SEND, 1, 4), 0,
+                       "rank 1 has called send (app.c:99) with 4 elements, and rank 0 with 3");
+    expect_bad_message(message_of(WEIR_RECV, 0, 3), other, 0,
+                       "with the datatype u32, and rank 0 with f32");
 }
 
 // Rank 0 waits for rank 1 until its time is out; then rank 1 comes, and gets the first cause.
 static weir_status come_late(struct rank *rank)
 {
     struct calls *calls = rank->user;
-    const struct weir_transport_call barrier = {.kind = WEIR_BARRIER};
     for (int i = 0; i < 3; i++) {
-        const weir_status status = rank_call(rank, barrier);
+        const weir_status status =
+            rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER});
         if (status)
             return status;
     }
-    while (rank->rank == 1 && sem_wait(&calls->go) != 0)
-        continue;
+    if (rank->rank == 1)
+        await(&calls->go);
     const weir_status status = rank_call(rank, calls->call[rank->rank]);
     if (rank->rank == 0)
         sem_post(&calls->go);
     return status;
 }
 
-WEIR_TEST(Failures, ARankIsLate)
+static void expect_late(struct weir_transport_call call, struct rank *ranks, const char *text)
 {
-    struct calls calls = {.call = {sum_of(0, 1), sum_of(1, 1)}};
-    struct rank ranks[RANKS_MAX];
+    struct calls calls = {.call = {call, sum_of(1, 1)}};
     calls.call[0].timeout_ns = SHORT;
-    run_pair(come_late, &calls, ranks);
-    expect_both(ranks,
-                "all-reduce 4 of 'grads', app.c:120: rank 1 has submitted nothing after barrier 3 "
-                "(app.c:103)",
-                "200 ms");
-    expect_cause(ranks, 2, WEIR_FAULT_SILENT, 1, 4);
+    run_calls(2, come_late, &calls, ranks);
+    expect_told(ranks, 2, text);
+    expect_told(ranks, 2, "rank 1 has submitted nothing after barrier 3 (app.c:103) in 200 ms");
 }
 
-WEIR_TEST(Failures, AReceiverIsAlone)
+WEIR_TEST(Failures, ARankIsLate)
 {
-    struct calls calls = {.call = {message_of(WEIR_RECV, 0, 1), sum_of(1, 1)}};
     struct rank ranks[RANKS_MAX];
-    calls.call[0].timeout_ns = SHORT;
-    run_pair(come_late, &calls, ranks);
-    expect_both(
-        ranks,
-        "recv of 'grads', app.c:120: rank 1 has submitted nothing after barrier 3 (app.c:103)",
-        "200 ms");
+    expect_late(sum_of(0, 1), ranks, "all-reduce 4 of 'grads', app.c:120: ");
+    expect_cause(ranks, 2, WEIR_FAULT_SILENT, 1, 4);
+    expect_late(message_of(WEIR_RECV, 0, 1), ranks, "recv of 'grads', app.c:120: ");
 }
 
 // Rank 0 waits for rank 1, which waits for rank 2, which comes when the time of one of them is out.
@@ -327,39 +281,32 @@ static weir_status come_late_to_a_row(struct rank *rank)
     if (status)
         return status;
     for (int n = 0; rank->rank == 2 && n < 2; n++)
-        while (sem_wait(late->go) != 0)
-            continue;
+        await(late->go);
     if (rank->rank == 2)
         return rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER});
     call.root = rank->rank + 1;
     call.dst = memory[rank->rank];
     if (rank->rank == late->first)
-        call.timeout_ns = 2 * RANKS_SECOND;
+        call.timeout_ns = RANKS_SECOND;
     const weir_status failure = rank_call(rank, call);
     sem_post(late->go);
     return failure;
 }
 
-static void expect_the_last_of_a_row(uint32_t first)
-{
-    sem_t go;
-    struct late late = {.first = first, .go = &go};
-    struct rank ranks[RANKS_MAX];
-    sem_init(&go, 0, 0);
-    ranks_run(WIRE, 3, come_late_to_a_row, &late, ranks);
-    sem_destroy(&go);
-    for (int i = 0; i < 3; i++) {
-        EXPECT_INT_EQ(ranks[i].status, WEIR_ERROR_COMM);
-        EXPECT_CONTAINS(ranks[i].error.message, "recv of 'grads', app.c:120: rank 2 has submitted "
-                                                "nothing after barrier 1 (app.c:101) in 2.00 s");
-    }
-    expect_cause(ranks, 3, WEIR_FAULT_SILENT, 2, 1);
-}
-
 WEIR_TEST(Failures, ARankWaitsForOneThatIsLate)
 {
-    expect_the_last_of_a_row(0);
-    expect_the_last_of_a_row(1);
+    for (uint32_t first = 0; first < 2; first++) {
+        sem_t go;
+        struct late late = {.first = first, .go = &go};
+        struct rank ranks[RANKS_MAX];
+        sem_init(&go, 0, 0);
+        ranks_run(WIRE, 3, come_late_to_a_row, &late, ranks);
+        sem_destroy(&go);
+        expect_told(ranks, 3,
+                    "recv of 'grads', app.c:120: rank 2 has submitted nothing after barrier 1 "
+                    "(app.c:101) in 1.00 s");
+        expect_cause(ranks, 3, WEIR_FAULT_SILENT, 2, 1);
+    }
 }
 
 // Each rank of three waits for the next one; one of four may wait for them.
@@ -377,19 +324,14 @@ static void expect_a_circle(uint32_t count, uint32_t first)
 {
     struct rank ranks[RANKS_MAX];
     ranks_run(WIRE, count, wait_in_a_circle, &first, ranks);
-    for (uint32_t i = 0; i < count; i++) {
-        EXPECT_INT_EQ(ranks[i].status, WEIR_ERROR_COMM);
-        EXPECT_CONTAINS(ranks[i].error.message, "rank 0 waits in recv (app.c:120) for rank 1");
-        EXPECT_CONTAINS(ranks[i].error.message, "rank 1 waits in recv (app.c:121) for rank 2");
-        EXPECT_CONTAINS(ranks[i].error.message, "rank 2 waits in recv (app.c:122) for rank 0");
-        EXPECT_NOT_CONTAINS(ranks[i].error.message, "has submitted nothing");
-    }
+    expect_told(ranks, count, "rank 0 waits in recv (app.c:120) for rank 1");
+    expect_told(ranks, count, "rank 1 waits in recv (app.c:121) for rank 2");
+    expect_told(ranks, count, "rank 2 waits in recv (app.c:122) for rank 0");
     expect_cause(ranks, count, WEIR_FAULT_SILENT, UINT32_MAX, 0);
 }
 
 WEIR_TEST(Failures, ACircle)
 {
-    expect_a_circle(3, 0);
     expect_a_circle(3, 2);
     expect_a_circle(4, 3);
 }
@@ -411,12 +353,11 @@ static weir_status cross(struct rank *rank)
     struct weir_transport_call call = sum_of((int)index, 1);
     if (status)
         return status;
-    call.timeout_ns = 2 * RANKS_SECOND;
+    call.timeout_ns = RANKS_SECOND;
     crossing->status[index] = rank_call(index == 0 ? rank : &other, call);
     crossing->error[index] = index == 0 ? rank->error : other.error;
     sem_post(&crossing->done[index]);
-    while (sem_wait(&crossing->done[1 - index]) != 0)
-        continue;
+    await(&crossing->done[1 - index]);
     rank_leave(&other);
     return WEIR_OK;
 }
@@ -431,12 +372,9 @@ WEIR_TEST(Failures, TwoGroupsInAnotherOrder)
     for (int i = 0; i < 2; i++) {
         sem_destroy(&crossing.done[i]);
         EXPECT_INT_EQ(crossing.status[i], WEIR_ERROR_COMM);
-        EXPECT_NOT_CONTAINS(crossing.error[i].message, "has submitted nothing");
     }
-    EXPECT_CONTAINS(crossing.error[0].message, "all-reduce 2 of 'grads', app.c:120: rank 1 ");
     EXPECT_CONTAINS(crossing.error[0].message,
                     "it waits in all-reduce 1 (app.c:99) of 'part' for its rank 0");
-    EXPECT_CONTAINS(crossing.error[1].message, "all-reduce 1 of 'part', app.c:99: rank 0 ");
     EXPECT_CONTAINS(crossing.error[1].message,
                     "it waits in all-reduce 2 (app.c:120) of 'grads' for its rank 1");
 }
@@ -452,13 +390,13 @@ WEIR_TEST(Failures, ARankHasLeft)
 {
     struct calls calls = {.call = {sum_of(0, 1)}};
     struct rank ranks[RANKS_MAX];
-    run_pair(leave, &calls, ranks);
+    run_calls(2, leave, &calls, ranks);
     EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_COMM);
     EXPECT_CONTAINS(ranks[0].error.message,
                     "all-reduce 1 of 'grads', app.c:120: rank 1 has destroyed the communicator "
                     "before its first collective");
     calls.call[0] = message_of(WEIR_RECV, 0, 1);
-    run_pair(leave, &calls, ranks);
+    run_calls(2, leave, &calls, ranks);
     EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_COMM);
     EXPECT_CONTAINS(ranks[0].error.message, "rank 1 has destroyed the communicator");
 }
@@ -474,9 +412,9 @@ static weir_status leave_after_one(struct rank *rank)
 
 WEIR_TEST(Failures, ARankHasLeftAfterACollective)
 {
-    struct calls calls = {.gated = false};
+    struct calls calls = {.call = {sum_of(0, 1)}};
     struct rank ranks[RANKS_MAX];
-    run_pair(leave_after_one, &calls, ranks);
+    run_calls(2, leave_after_one, &calls, ranks);
     EXPECT_INT_EQ(ranks[1].status, WEIR_OK);
     EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_COMM);
     EXPECT_CONTAINS(ranks[0].error.message,
@@ -501,8 +439,8 @@ WEIR_TEST(Failures, ARankAborts)
 {
     struct calls calls = {.call = {sum_of(0, 1), sum_of(1, 1)}};
     struct rank ranks[RANKS_MAX];
-    run_pair(abort_it, &calls, ranks);
-    expect_both(ranks, "rank 1 has aborted 'grads': the loss is not a number", "");
+    run_calls(2, abort_it, &calls, ranks);
+    expect_told(ranks, 2, "rank 1 has aborted 'grads': the loss is not a number");
     expect_cause(ranks, 2, WEIR_FAULT_ABORTED, 1, 0);
 }
 
@@ -527,8 +465,7 @@ static weir_status abort_while_waiting(struct rank *rank)
         sem_post(&calls->go);
         return status;
     }
-    while (sem_wait(&calls->go) != 0)
-        continue;
+    await(&calls->go);
     return rank_call(rank, calls->call[1]);
 }
 
@@ -536,8 +473,8 @@ WEIR_TEST(Failures, AThreadAbortsACall)
 {
     struct calls calls = {.call = {sum_of(0, 1), sum_of(1, 1)}};
     struct rank ranks[RANKS_MAX];
-    run_pair(abort_while_waiting, &calls, ranks);
-    expect_both(ranks, "rank 0 has aborted 'grads': stopped by the user", "");
+    run_calls(2, abort_while_waiting, &calls, ranks);
+    expect_told(ranks, 2, "rank 0 has aborted 'grads': stopped by the user");
 }
 
 // A call that rank 0 cannot make fails there with `status`, and rank 1 is told why.
@@ -545,7 +482,7 @@ static void expect_refusal(struct weir_transport_call call, weir_status status, 
 {
     struct calls calls = {.call = {call, sum_of(1, 1)}};
     struct rank ranks[RANKS_MAX];
-    run_pair(call_once, &calls, ranks);
+    run_calls(2, call_once, &calls, ranks);
     EXPECT_INT_EQ(ranks[0].status, status);
     EXPECT_CONTAINS(ranks[0].error.message, text);
     EXPECT_INT_EQ(ranks[1].status, WEIR_ERROR_COMM);
@@ -600,11 +537,11 @@ WEIR_TEST(Failures, NoMemory)
 {
     struct calls calls = {.call = {sum_of(0, 1), sum_of(1, 1)}};
     struct rank ranks[RANKS_MAX];
-    run_pair(run_out, &calls, ranks);
-    expect_both(ranks, "all-reduce 1 of 'grads', app.c:120: rank 0 has no host memory left", "");
+    run_calls(2, run_out, &calls, ranks);
+    expect_told(ranks, 2, "all-reduce 1 of 'grads', app.c:120: rank 0 has no host memory left");
     calls.call[0].kind = calls.call[1].kind = WEIR_ALL_TO_ALL;
-    run_pair(run_out, &calls, ranks);
-    expect_both(ranks, "all-to-all 1 of 'grads', app.c:120: rank 0 has no host memory left", "");
+    run_calls(2, run_out, &calls, ranks);
+    expect_told(ranks, 2, "all-to-all 1 of 'grads', app.c:120: rank 0 has no host memory left");
     expect_cause(ranks, 2, WEIR_FAULT_OTHER, 0, 1);
     EXPECT_INT_EQ(ranks_blocks(), 1);
 }
@@ -621,9 +558,9 @@ static weir_status split_without_memory(struct rank *rank)
 
 WEIR_TEST(Failures, NoMemoryForASplit)
 {
-    struct calls calls = {.gated = false};
+    struct calls calls = {.call = {sum_of(0, 1)}};
     struct rank ranks[RANKS_MAX];
-    run_pair(split_without_memory, &calls, ranks);
+    run_calls(2, split_without_memory, &calls, ranks);
     EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_OUT_OF_MEMORY);
     EXPECT_INT_EQ(ranks[1].status, WEIR_ERROR_COMM);
     EXPECT_CONTAINS(ranks[1].error.message,

@@ -260,7 +260,7 @@ WEIR_TEST(Hosts, NeedTheSameSecret)
                        .secrets = {SECRET, "another text, as long as it is"},
                        .count = 2,
                        .hosts = {HERE, THERE},
-                       .timeout_ns = 2 * RANKS_SECOND});
+                       .timeout_ns = RANKS_SECOND});
     EXPECT_INT_EQ(told[1].joined, WEIR_ERROR_COMM);
     EXPECT_CONTAINS(told[1].error.message, "not the same secret");
     EXPECT_CONTAINS(told[1].error.remedy, "WEIR_COMM_SECRET");
@@ -358,7 +358,7 @@ static void work_until(struct rank *rank, struct told *it, uint64_t timeout_ns, 
     }
     it->error = rank->error;
     if (rank->rank != 1)
-        go_on(rank, it, 8 * timeout_ns);
+        go_on(rank, it, 4 * timeout_ns);
 }
 
 static void work_until_killed(struct rank *rank, struct told *it)

@@ -1,5 +1,4 @@
-// Counts beyond 2^31. RANKS_MEMORY is the setting `memory`, WIRE is defined in the BUILD file.
-// clang-tidy: -DWIRE='"process"'
+// Counts beyond 2^31. RANKS_MEMORY is the setting `memory`.
 #include <string.h>
 #include <sys/mman.h>
 
@@ -49,7 +48,7 @@ WEIR_TEST(Large, BeyondTwoToThe31)
         ASSERT_NOT_NULL(all.dst[i]);
         memset(all.src[i] + LARGE_COUNT - 5, 2 + i, 5);
     }
-    ranks_run(WIRE, 2, call_all, NULL, ranks);
+    ranks_run("file", 2, call_all, NULL, ranks);
     for (int i = 0; i < 2; i++) {
         EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
         munmap(all.src[i], LARGE_MAPPED);

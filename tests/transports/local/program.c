@@ -1,7 +1,7 @@
 // One rank as a process: program RANK COUNT RENDEZVOUS STEPS TIMEOUT_MS [SHRINK_MS [poor|fork]]
 //
 // It runs STEPS small all-reduces, writes "waiting", and reads a line; then it runs a large one, and writes
-// its status, the time and the error. With STEPS 0 it writes "waiting" after three, and goes on until
+// its status and the error. With STEPS 0 it writes "waiting" after three, and goes on until
 // one fails. With STEPS -1 the last rank leaves after one, and ranks 0 and 1 trade messages until one
 // fails, and write "waiting" after three. With SHRINK_MS it goes on after that with the ranks that
 // are left, if not at once then after the failure of the first attempt, and writes their number with
@@ -12,7 +12,6 @@
 // SIGUSR1 cuts it off: from then on nothing that it sends arrives, and it receives nothing, while its connections
 // stay, as where a cable is pulled.
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -23,7 +22,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "tests/transports/local/ranks.h"
 
 #define LARGE ((size_t)1 << 18)
@@ -207,8 +205,7 @@ int main(int count, char **arguments)
     const bool goes_on = status && shrink_ns > 0;
     if (goes_on)
         status = go_on(&rank, shrink_ns, strcmp(more, "poor") == 0);
-    printf("%d %" PRIu64 " %s\n", (int)status, weir_clock_now_ns(),
-           status || goes_on ? rank.error.message : "");
+    printf("%d %s\n", (int)status, status || goes_on ? rank.error.message : "");
     if (is_cut) { // the end of its connections does not arrive either
         fflush(stdout);
         await_end_of_input();

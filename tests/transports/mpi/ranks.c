@@ -1,12 +1,11 @@
 // One rank under mpirun, for mpi_test.sh: calls the transport's functions directly. The first argument
-// names what to do, the second the library. Prints "ok" when all is as expected.
+// names what to do, one after the other with commas between, the second the library. Prints "ok" when all is as
+// expected.
 #include "tests/transports/mpi/ranks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/clock.h"
 
 // The services of the front end.
 
@@ -121,34 +120,6 @@ weir_status run(void *group, struct weir_transport_call call)
     return ops->run(group, &call);
 }
 
-// For measurements by hand: `mpirun -n 2 ranks bandwidth ""`.
-static void do_bandwidth(void)
-{
-    enum {
-        BYTES = 16 << 20
-    };
-    float *memory = calloc(2, BYTES);
-    void *group = join_all();
-    for (size_t bytes = 4; bytes <= BYTES; bytes *= 16) {
-        const int turns = bytes > 65536 ? 20 : 500;
-        uint64_t began = 0;
-        for (int i = -2; i < turns; i++) {
-            began = i == 0 ? weir_clock_now_ns() : began;
-            EXPECT(run(group, (struct weir_transport_call){.kind = WEIR_ALL_REDUCE,
-                                                           .element = WEIR_F32,
-                                                           .reduction = WEIR_SUM,
-                                                           .count = bytes / 4,
-                                                           .src = memory,
-                                                           .dst = memory}) == WEIR_OK);
-        }
-        if (rank == 0)
-            printf("%zu B: %.1f us\n", bytes,
-                   (double)(weir_clock_now_ns() - began) / 1000.0 / turns);
-    }
-    free(memory);
-    ops->leave(group);
-}
-
 static bool do_in_group(const char *what)
 {
     if (strcmp(what, "collectives") == 0)
@@ -161,8 +132,6 @@ static bool do_in_group(const char *what)
         do_messages();
     else if (strcmp(what, "groups") == 0)
         do_groups();
-    else if (strcmp(what, "bandwidth") == 0)
-        do_bandwidth();
     else if (strncmp(what, "other-", 6) == 0)
         do_mismatch(what + 6);
     else if (strcmp(what, "message") == 0)
@@ -219,8 +188,11 @@ int main(int argc, char **argv)
         return 0;
     }
     EXPECT(open_library(argv[2]) == WEIR_OK);
-    if (!do_in_group(argv[1]))
-        return 2;
+    for (char *what = strtok(argv[1], ","); what; what = strtok(NULL, ",")) {
+        next = 0;
+        if (!do_in_group(what))
+            return 2;
+    }
     ops->close(state);
     if (rank == 0)
         printf("ok\n");

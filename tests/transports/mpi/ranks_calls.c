@@ -1,212 +1,55 @@
 // Collectives, messages and parts.
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "tests/comm/matrix.h"
 #include "tests/transports/local/large_memory.h"
 #include "tests/transports/mpi/ranks.h"
 
-// Collectives. Elements are small whole numbers, which all types hold and add exactly.
+// The conformance matrix, with elements that are small, and one size above what is moved at once.
 
-// Of types that C has.
-#define FOR_EACH_TYPE(CASE)  \
-    CASE(WEIR_I8, int8_t)    \
-    CASE(WEIR_U8, uint8_t)   \
-    CASE(WEIR_I16, int16_t)  \
-    CASE(WEIR_U16, uint16_t) \
-    CASE(WEIR_I32, int32_t)  \
-    CASE(WEIR_U32, uint32_t) \
-    CASE(WEIR_I64, int64_t)  \
-    CASE(WEIR_U64, uint64_t) \
-    CASE(WEIR_F32, float)    \
-    CASE(WEIR_F64, double)
-
-#define GET(name, type) \
-    case name:          \
-        return (double)((const type *)memory)[i];
-
-static double get(const void *memory, weir_datatype element, size_t i)
+static char *allocate(size_t size)
 {
-    switch (element) {
-        FOR_EACH_TYPE(GET)
-    case WEIR_F16: {
-        const unsigned bits = ((const uint16_t *)memory)[i];
-        const int exponent = (int)(bits >> 10 & 31);
-        const double value = exponent ? (1024 + (bits & 1023)) / 1024.0 : 0;
-        return exponent > 15 ? value * (1 << (exponent - 15)) : value / (1 << (15 - exponent));
-    }
-    case WEIR_BF16: {
-        const uint32_t bits = (uint32_t)((const uint16_t *)memory)[i] << 16;
-        float value;
-        memcpy(&value, &bits, sizeof value);
-        return value;
-    }
-    }
-    return -1;
+    char *memory = calloc(1, size);
+    EXPECT(memory);
+    return memory;
 }
 
-#define SET(name, type)                    \
-    case name:                             \
-        ((type *)memory)[i] = (type)value; \
-        break;
-
-static void set(void *memory, weir_datatype element, size_t i, unsigned value)
+static bool run_case(void *group, const struct matrix_case *it)
 {
-    switch (element) {
-        FOR_EACH_TYPE(SET)
-    case WEIR_F16: // 0 to 7
-        ((uint16_t *)memory)[i] =
-            (uint16_t[]){0, 0x3C00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700}[value];
-        break;
-    case WEIR_BF16:
-        ((uint16_t *)memory)[i] =
-            (uint16_t[]){0, 0x3F80, 0x4000, 0x4040, 0x4080, 0x40A0, 0x40C0, 0x40E0}[value];
-        break;
-    }
-}
-
-// Element i of what a rank reads; 1 to 3.
-static unsigned value_of(uint32_t of, size_t i)
-{
-    return 1 + (unsigned)((of * 7 + i * 5 + i / 11) % 3);
-}
-
-static double reduced(weir_reduction reduction, size_t i)
-{
-    double result = value_of(0, i);
-    for (uint32_t r = 1; r < count; r++) {
-        const double value = value_of(r, i);
-        if (reduction == WEIR_SUM || reduction == WEIR_AVERAGE)
-            result += value;
-        else if (reduction == WEIR_PRODUCT)
-            result *= value;
-        else if (reduction == WEIR_MINIMUM ? value < result : value > result)
-            result = value;
-    }
-    return result;
-}
-
-static double averaged(weir_datatype element, double sum)
-{
-    const double value = sum / count;
-    return element <= WEIR_U64 ? (double)(long long)value : value;
-}
-
-// One call of a kind: how many elements are read and written, and what comes of it.
-struct shape {
-    weir_collective kind;
-    bool rooted;
-    bool reads_all;  // n * size, else size
-    bool writes_all; // the same
-};
-
-static const struct shape shapes[] = {
-    {WEIR_ALL_REDUCE, false, false, false},    {WEIR_REDUCE, true, false, false},
-    {WEIR_BROADCAST, true, false, false},      {WEIR_ALL_GATHER, false, false, true},
-    {WEIR_REDUCE_SCATTER, false, true, false}, {WEIR_ALL_TO_ALL, false, true, true},
-    {WEIR_GATHER, true, false, true},          {WEIR_SCATTER, true, true, false},
-};
-
-static double wanted(const struct shape *shape, const struct weir_transport_call *call, size_t i)
-{
-    const size_t size = (size_t)call->count;
-    double value;
-    if (size == 0)
-        return 0;
-    const size_t from = i / size;
-    switch (shape->kind) {
-    case WEIR_ALL_REDUCE:
-    case WEIR_REDUCE:
-        value = reduced(call->reduction, i);
-        return call->reduction == WEIR_AVERAGE ? averaged(call->element, value) : value;
-    case WEIR_REDUCE_SCATTER:
-        value = reduced(call->reduction, rank * size + i);
-        return call->reduction == WEIR_AVERAGE ? averaged(call->element, value) : value;
-    case WEIR_BROADCAST:
-        return value_of(call->root, i);
-    case WEIR_SCATTER:
-        return value_of(call->root, rank * size + i);
-    case WEIR_ALL_TO_ALL:
-        return value_of((uint32_t)from, rank * size + i % size);
-    default: // gathers
-        return value_of((uint32_t)from, i % size);
-    }
-}
-
-static bool is_near(double got, double value, weir_datatype element)
-{
-    const double difference = got > value ? got - value : value - got;
-    return difference <= (element == WEIR_BF16 ? 0.05 : element == WEIR_F16 ? 0.01 : 1e-6);
-}
-
-static void check(const struct shape *shape, const struct weir_transport_call *call)
-{
-    const size_t written = (size_t)call->count * (shape->writes_all ? count : 1);
-    for (size_t i = 0; i < written; i++)
-        if (!is_near(get(call->dst, call->element, i), wanted(shape, call, i), call->element)) {
-            fprintf(stderr,
-                    "rank %u: %s of %s %s, %" PRIu64 " elements, root %u: element %zu is %g\n",
-                    rank, weir_collective_name(shape->kind), weir_reduction_name(call->reduction),
-                    weir_datatype_name(call->element), call->count, call->root, i,
-                    get(call->dst, call->element, i));
-            abort();
-        }
-}
-
-static void run_one(void *group, const struct shape *shape, weir_datatype element,
-                    weir_reduction reduction, size_t size, uint32_t root, bool in_place)
-{
-    const size_t bytes = weir_datatype_size(element);
-    const size_t room = (size * count + 1) * bytes;
-    char *src = calloc(1, room);
-    char *dst = calloc(1, room);
-    const bool reads =
-        !shape->rooted || shape->kind == WEIR_REDUCE || shape->kind == WEIR_GATHER || rank == root;
-    const bool writes = !shape->rooted || shape->kind == WEIR_BROADCAST ||
-                        shape->kind == WEIR_SCATTER || rank == root;
-    char *from = src;
-    char *to = dst;
-    if (in_place && reads && writes) {
-        from = shape->writes_all && !shape->reads_all ? dst + rank * size * bytes : dst;
-        to = shape->reads_all && !shape->writes_all ? dst + rank * size * bytes : dst;
-    }
-    for (size_t i = 0; reads && i < size * (shape->reads_all ? count : 1); i++)
-        set(from, element, i, value_of(rank, i));
-    const struct weir_transport_call call = {.kind = shape->kind,
-                                             .element = element,
-                                             .reduction = reduction,
-                                             .root = root,
-                                             .count = size,
-                                             .src = reads ? from : NULL,
-                                             .dst = writes ? to : NULL,
-                                             .line = __LINE__};
-    EXPECT(run(group, call) == WEIR_OK);
-    if (writes)
-        check(shape, &call);
+    size_t src_offset;
+    size_t dst_offset;
+    char text[256] = "";
+    const size_t read = matrix_read(it, rank, &src_offset);
+    const size_t written = matrix_written(it, rank, &dst_offset);
+    char *src = allocate(count * MATRIX_BYTES);
+    char *dst = it->in_place ? src : allocate(count * MATRIX_BYTES);
+    matrix_fill(it, rank, src + src_offset);
+    EXPECT(run(group, (struct weir_transport_call){
+                          .kind = it->kind,
+                          .element = it->element,
+                          .reduction = it->reduction,
+                          .root = matrix_root(it),
+                          .count = it->count,
+                          .src = read > 0 || it->count == 0 ? src + src_offset : NULL,
+                          .dst = written > 0 || it->count == 0 ? dst + dst_offset : NULL,
+                          .line = __LINE__,
+                      }) == WEIR_OK);
+    const bool right = written == 0 || matrix_check(it, rank, dst + dst_offset, text, sizeof text);
+    if (!right)
+        fprintf(stderr, "%s\n", text);
+    if (dst != src)
+        free(dst);
     free(src);
-    free(dst);
+    return right;
 }
 
 void do_collectives(void)
 {
-    static const size_t sizes[] = {0, 1, 7, 3001};
     void *group = join_all();
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-        for (weir_datatype element = WEIR_I8; element <= WEIR_F64; element++)
-            for (weir_reduction reduction = WEIR_SUM; reduction <= WEIR_AVERAGE; reduction++)
-                for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-                    for (int in_place = 0; in_place < 2; in_place++) {
-                        const bool reduces = s == 0 || s == 1 || s == 4;
-                        if (reduces || reduction == WEIR_SUM)
-                            run_one(group, &shapes[s], element, reduction, sizes[i],
-                                    (uint32_t)(i % count), in_place);
-                    }
-    // Above what is moved at once.
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-        for (int in_place = 0; in_place < 2; in_place++)
-            run_one(group, &shapes[s], WEIR_F32, WEIR_SUM, 600001, count - 1, in_place);
+    EXPECT(matrix_each(count, run_case, group));
     EXPECT(run(group, (struct weir_transport_call){.kind = WEIR_BARRIER}) == WEIR_OK);
     ops->leave(group);
 }

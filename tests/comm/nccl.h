@@ -1,0 +1,34 @@
+// Ranks of the tests' NCCL on the tests' driver, and the controls of both.
+#ifndef WEIR_TESTS_COMM_NCCL_H
+#define WEIR_TESTS_COMM_NCCL_H
+
+#include "tests/comm/rig.h"
+#include "tests/support/libcuda/control.h"
+#include "tests/support/libnccl/control.h"
+
+#define NCCL_LIBRARY "tests/support/libnccl/libnccl.so.2"
+
+const struct weir_test_cuda *cuda(void);
+const struct weir_test_nccl *nccl(void);
+
+// Communicators "grads" of the first `count` of the rig's devices.
+void nccl_create(struct comm_rig *rig, uint32_t count, uint64_t timeout_ns);
+// A rig with them.
+void nccl_open(struct comm_rig *rig, uint32_t count, uint64_t timeout_ns);
+// Closes it. The native communicators end on threads that nothing joins, before their device closes.
+void nccl_close(struct comm_rig *rig);
+// A gate in the stream itself, of which the library knows nothing.
+void nccl_submit_gate(weir_queue *queue, struct comm_rig_gate *gate);
+
+// A test whose process has used nothing of Weir before, and ends with it: a child. The exit status tells whether
+// something has failed, and the output what.
+void nccl_run_alone(void (*test)(void));
+#define NCCL_ALONE(suite, name)       \
+    static void alone_##name(void);   \
+    WEIR_TEST(suite, name)            \
+    {                                 \
+        nccl_run_alone(alone_##name); \
+    }                                 \
+    static void alone_##name(void)
+
+#endif
