@@ -17,14 +17,11 @@ struct fixture {
 static bool start(struct fixture *fixture)
 {
     *fixture = (struct fixture){0};
-    const struct weir_open_params params = {
-        .struct_size = sizeof params,
-        .config_path = "",
-        .backend = "null",
-        .plugins = "",
-        .module_path = weir_test_runfile("backends/null"),
-    };
-    EXPECT_INT_EQ(weir_open(&params, &fixture->runtime), WEIR_OK);
+    EXPECT_INT_EQ(weir_open(WEIR_PARAMS(weir_open, .config_path = "", .backend = "null",
+                                        .plugins = "",
+                                        .module_path = weir_test_runfile("backends/null")),
+                            &fixture->runtime),
+                  WEIR_OK);
     if (!fixture->runtime)
         return false;
     EXPECT_INT_EQ(weir_device_open(fixture->runtime, NULL, &fixture->device), WEIR_OK);
@@ -62,9 +59,10 @@ WEIR_TEST(Messages, ObjectsWithoutALabel)
 
 static weir_queue *labelled(struct fixture *fixture, const char *label)
 {
-    const struct weir_queue_params params = {.struct_size = sizeof params, .label = label};
     weir_queue *queue = NULL;
-    EXPECT_INT_EQ(weir_queue_create(fixture->device, &params, &queue), WEIR_OK);
+    EXPECT_INT_EQ(weir_queue_create(fixture->device, WEIR_PARAMS(weir_queue, .label = label),
+                                    &queue),
+                  WEIR_OK);
     return queue;
 }
 
@@ -172,84 +170,49 @@ WEIR_TEST(Messages, TheLogIsEscapedToo)
     weir_log_set(NULL, NULL, WEIR_LOG_WARNING);
 }
 
+// The call fails, and its error has the call that was made, what is wrong, and the remedy.
+#define EXPECT_TEXT(call, text)                        \
+    do {                                               \
+        EXPECT_INT_EQ((call), WEIR_ERROR_INVALID);     \
+        EXPECT_CONTAINS(weir_last_error_text(), text); \
+        EXPECT_STR_NE(weir_last_error()->remedy, "");  \
+    } while (0)
+
 WEIR_TEST(Messages, NameTheCallThatWasMade)
 {
+    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = 64};
     const struct weir_event none = {0};
     struct fixture fixture;
+    weir_buffer *buffer = NULL;
+    weir_queue *queue = NULL;
     uint64_t time_ns;
     size_t index;
-    if (!start(&fixture))
-        return;
-    EXPECT_INT_EQ(weir_event_time_ns(none, &time_ns), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_event_time_ns: the event is zero");
-    EXPECT_INT_EQ(weir_event_error(none), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_event_error: the event is zero");
-    EXPECT_INT_EQ(weir_event_sync_any(&none, 1, 0, &index), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_event_sync_any: the event is zero");
-    EXPECT_INT_EQ(weir_queue_sync(NULL, 0), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_queue_sync: queue is NULL");
-    finish(&fixture);
-}
-
-WEIR_TEST(Messages, ABufferThatIsGone)
-{
-    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = 64};
-    struct fixture fixture;
-    weir_buffer *buffer = NULL;
-    if (!start(&fixture))
-        return;
-    EXPECT_INT_EQ(weir_buffer_create(fixture.device, &params, &buffer), WEIR_OK);
-    weir_buffer_destroy(&buffer);
-    EXPECT_INT_EQ(weir_queue_fill(fixture.queue, buffer, 0, 64, "", 1), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "dst is no buffer (NULL); create it first; destroying "
-                                            "it sets the pointer to NULL");
-    finish(&fixture);
-}
-
-// Each tells what is to be given.
-WEIR_TEST(Messages, ArgumentsThatAreNullHaveARemedy)
-{
-    static const char created[] = "create it first; destroying it sets the pointer to NULL";
-    const struct weir_wrap_params nothing = {.struct_size = sizeof nothing, .size = 64};
-    struct fixture fixture;
-    weir_buffer *buffer = NULL;
-    weir_queue *none = NULL;
     char bytes[4] = "";
     if (!start(&fixture))
         return;
-    EXPECT_INT_EQ(weir_queue_sync(NULL, 0), WEIR_ERROR_INVALID);
-    EXPECT_STR_EQ(weir_last_error()->remedy, created);
-    EXPECT_INT_EQ(weir_upload(fixture.queue, NULL, 0, bytes, 4), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_upload: buffer is NULL; create it first");
-    EXPECT_INT_EQ(weir_download(fixture.queue, bytes, NULL, 0, 4), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_download: buffer is NULL; create it first");
-    EXPECT_INT_EQ(weir_queue_create(NULL, NULL, &none), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_queue_create: device is NULL; open it first; "
-                                            "closing it sets the pointer to NULL");
-    EXPECT_INT_EQ(weir_queue_create(fixture.device, NULL, NULL), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_queue_create: out_queue is NULL; pass the "
-                                            "address of a variable for it");
-    EXPECT_INT_EQ(weir_buffer_create(fixture.device, NULL, &buffer), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_buffer_create: params is NULL; pass its address");
-    EXPECT_INT_EQ(weir_buffer_wrap(fixture.device, &nothing, &buffer), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_buffer_wrap: params->pointer is NULL; set it");
-    EXPECT_INT_EQ(weir_queue_host_call(fixture.queue, NULL, NULL), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "function is NULL; pass its address");
-    finish(&fixture);
-}
-
-// With two it is told which.
-WEIR_TEST(Messages, OneOfTwoArgumentsIsNull)
-{
-    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = 64};
-    struct fixture fixture;
-    weir_buffer *buffer = NULL;
-    if (!start(&fixture))
-        return;
-    EXPECT_INT_EQ(weir_buffer_create(NULL, &params, &buffer), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_buffer_create: device is NULL; open it first");
-    EXPECT_INT_EQ(weir_queue_graph(fixture.queue, NULL), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_queue_graph: graph is NULL; create it first");
+    EXPECT_TEXT(weir_event_time_ns(none, &time_ns), "weir_event_time_ns: the event is zero");
+    EXPECT_TEXT(weir_event_error(none), "weir_event_error: the event is zero");
+    EXPECT_TEXT(weir_event_sync_any(&none, 1, 0, &index), "weir_event_sync_any: the event is zero");
+    EXPECT_TEXT(weir_event_sync_all(&none, 1, 0), "weir_event_sync_all: the event is zero");
+    EXPECT_TEXT(weir_event_sync_all(NULL, 1, 0), "weir_event_sync_all: events is NULL");
+    EXPECT_TEXT(weir_queue_sync(NULL, 0), "weir_queue_sync: queue is NULL; create it first");
+    EXPECT_TEXT(weir_queue_create(NULL, NULL, &queue), "device is NULL; open it first");
+    EXPECT_TEXT(weir_queue_create(fixture.device, NULL, NULL), "out_queue is NULL; pass the ");
+    EXPECT_TEXT(weir_buffer_create(NULL, &params, &buffer), "device is NULL; open it first");
+    EXPECT_TEXT(weir_buffer_create(fixture.device, NULL, &buffer), "params is NULL; pass its");
+    EXPECT_TEXT(weir_buffer_create(fixture.device,
+                                   WEIR_PARAMS(weir_buffer, .size = 64,
+                                               .placement = (weir_placement)7),
+                                   &buffer),
+                "7 is no placement; use ");
+    EXPECT_TEXT(weir_buffer_wrap(fixture.device, WEIR_PARAMS(weir_wrap, .size = 64), &buffer),
+                "pointer is NULL; set it");
+    EXPECT_TEXT(weir_upload(fixture.queue, NULL, 0, bytes, 4), "weir_upload: buffer is NULL;");
+    EXPECT_TEXT(weir_download(fixture.queue, bytes, NULL, 0, 4), "weir_download: buffer is NULL;");
+    EXPECT_TEXT(weir_queue_host_call(fixture.queue, NULL, NULL), "function is NULL; pass its");
+    EXPECT_TEXT(weir_queue_graph(fixture.queue, NULL), "weir_queue_graph: graph is NULL; create");
+    EXPECT_TEXT(weir_queue_fill(fixture.queue, buffer, 0, 64, "", 1),
+                "destroying it sets the pointer to NULL");
     finish(&fixture);
 }
 
@@ -314,27 +277,6 @@ WEIR_TEST(Messages, ATimeOfAnUntimedQueueNamesTheCallAndTheQueue)
     weir_queue_destroy(&queue);
     EXPECT_INT_EQ(weir_event_elapsed_ns(event, event, &elapsed_ns), WEIR_ERROR_EXPIRED);
     EXPECT_CONTAINS(weir_last_error_text(), "weir_event_elapsed_ns: the event's queue is gone");
-    finish(&fixture);
-}
-
-// Also where another call, or a function within, does the work.
-WEIR_TEST(Messages, NameTheCallAndNotWhatItUses)
-{
-    const struct weir_event none = {0};
-    struct fixture fixture;
-    weir_buffer *buffer = NULL;
-    if (!start(&fixture))
-        return;
-    EXPECT_INT_EQ(weir_event_sync_all(&none, 1, 0), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_event_sync_all: the event is zero");
-    EXPECT_INT_EQ(weir_event_sync_all(NULL, 1, 0), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_event_sync_all: events is NULL, and its count is "
-                                            "not 0; pass the array, or a count of 0");
-    const struct weir_buffer_params nowhere = {.struct_size = sizeof nowhere,
-                                               .size = 64,
-                                               .placement = (weir_placement)7};
-    EXPECT_INT_EQ(weir_buffer_create(fixture.device, &nowhere, &buffer), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_buffer_create: 7 is no placement; use ");
     finish(&fixture);
 }
 
