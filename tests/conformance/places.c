@@ -9,7 +9,7 @@
 #include "kernels/conformance/conformance.h"
 #include "tests/conformance/suite.h"
 
-// The call, which is on one line, fails, and its error has its place.
+// The call, which stands on one line, fails, and its error names that line.
 #define EXPECT_PLACED(call)                               \
     do {                                                  \
         weir_error_set(NULL);                             \
