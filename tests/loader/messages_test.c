@@ -14,19 +14,17 @@ struct fixture {
     weir_queue *queue;
 };
 
-static bool start(struct fixture *fixture)
+static struct fixture start(void)
 {
-    *fixture = (struct fixture){0};
+    struct fixture fixture = {0};
     EXPECT_INT_EQ(weir_open(WEIR_PARAMS(weir_open, .config_path = "", .backend = "null",
                                         .plugins = "",
                                         .module_path = weir_test_runfile("backends/null")),
-                            &fixture->runtime),
+                            &fixture.runtime),
                   WEIR_OK);
-    if (!fixture->runtime)
-        return false;
-    EXPECT_INT_EQ(weir_device_open(fixture->runtime, NULL, &fixture->device), WEIR_OK);
-    EXPECT_INT_EQ(weir_queue_create(fixture->device, NULL, &fixture->queue), WEIR_OK);
-    return fixture->queue != NULL;
+    EXPECT_INT_EQ(weir_device_open(fixture.runtime, NULL, &fixture.device), WEIR_OK);
+    EXPECT_INT_EQ(weir_queue_create(fixture.device, NULL, &fixture.queue), WEIR_OK);
+    return fixture;
 }
 
 static void finish(struct fixture *fixture)
@@ -35,6 +33,8 @@ static void finish(struct fixture *fixture)
     EXPECT_INT_EQ(weir_device_close(&fixture->device), WEIR_OK);
     EXPECT_INT_EQ(weir_close(&fixture->runtime), WEIR_OK);
 }
+
+#define own_fixture __attribute__((cleanup(finish))) struct fixture
 
 static weir_status fail(void *user)
 {
@@ -45,16 +45,13 @@ static weir_status fail(void *user)
 
 WEIR_TEST(Messages, ObjectsWithoutALabel)
 {
-    struct fixture fixture;
-    if (!start(&fixture))
-        return;
+    own_fixture fixture = start();
     EXPECT_INT_EQ(weir_device_close(&fixture.device), WEIR_ERROR_INVALID);
     EXPECT_CONTAINS(weir_last_error_text(), "the queue without a label still exists (created at ");
     EXPECT_INT_EQ(weir_queue_host_call(fixture.queue, fail, NULL), WEIR_OK);
     EXPECT_INT_EQ(weir_queue_sync(fixture.queue, WEIR_FOREVER), WEIR_ERROR_IO);
     EXPECT_CONTAINS(weir_last_error_text(), "of queue '(no label)', a host call, failed");
     EXPECT_INT_EQ(weir_queue_recover(fixture.queue), WEIR_OK);
-    finish(&fixture);
 }
 
 static weir_queue *labelled(struct fixture *fixture, const char *label)
@@ -69,9 +66,7 @@ static weir_queue *labelled(struct fixture *fixture, const char *label)
 WEIR_TEST(Messages, ALongLabelLeavesRoomForTheReason)
 {
     char label[2000];
-    struct fixture fixture;
-    if (!start(&fixture))
-        return;
+    own_fixture fixture = start();
     memset(label, 'x', sizeof label - 1);
     label[sizeof label - 1] = '\0';
     weir_queue *queue = labelled(&fixture, label);
@@ -82,7 +77,6 @@ WEIR_TEST(Messages, ALongLabelLeavesRoomForTheReason)
     EXPECT_INT_EQ(weir_device_close(&fixture.device), WEIR_ERROR_INVALID);
     EXPECT_CONTAINS(weir_last_error_text(), "xxx...' still exists");
     weir_queue_destroy(&queue);
-    finish(&fixture);
 }
 
 WEIR_TEST(Messages, AllThatIsLeftIsNamed)
@@ -90,10 +84,8 @@ WEIR_TEST(Messages, AllThatIsLeftIsNamed)
     enum {
         MANY = 40
     };
-    struct fixture fixture;
+    own_fixture fixture = start();
     weir_queue *many[MANY], *named = NULL;
-    if (!start(&fixture))
-        return;
     named = labelled(&fixture, "upload");
     EXPECT_INT_EQ(weir_device_close(&fixture.device), WEIR_ERROR_INVALID);
     EXPECT_CONTAINS(weir_last_error_text(), "the queue 'upload' still exists (created at ");
@@ -107,29 +99,23 @@ WEIR_TEST(Messages, AllThatIsLeftIsNamed)
     for (size_t i = 0; i < MANY; i++)
         weir_queue_destroy(&many[i]);
     weir_queue_destroy(&named);
-    finish(&fixture);
 }
 
 WEIR_TEST(Messages, AFailedQueueNamesItsRecovery)
 {
-    struct fixture fixture;
-    if (!start(&fixture))
-        return;
+    own_fixture fixture = start();
     EXPECT_INT_EQ(weir_queue_host_call(fixture.queue, fail, NULL), WEIR_OK);
     EXPECT_INT_EQ(weir_queue_sync(fixture.queue, WEIR_FOREVER), WEIR_ERROR_IO);
     EXPECT_INT_EQ(weir_queue_host_call(fixture.queue, fail, NULL), WEIR_ERROR_IO);
     EXPECT_CONTAINS(weir_last_error_text(), "a host call, failed: the function returned");
     EXPECT_CONTAINS(weir_last_error_text(), "weir_queue_recover() lets the queue take work again");
     EXPECT_INT_EQ(weir_queue_recover(fixture.queue), WEIR_OK);
-    finish(&fixture);
 }
 
 // Messages are printed, and labels are untrusted text.
 WEIR_TEST(Messages, LabelsDoNotReachTheTerminalRaw)
 {
-    struct fixture fixture;
-    if (!start(&fixture))
-        return;
+    own_fixture fixture = start();
     weir_queue *queue = labelled(&fixture, "a\x1b]0;b\x07\nc\xe2\x80\xae");
     EXPECT_INT_EQ(weir_queue_host_call(queue, fail, NULL), WEIR_OK);
     EXPECT_INT_EQ(weir_queue_sync(queue, WEIR_FOREVER), WEIR_ERROR_IO);
@@ -137,7 +123,6 @@ WEIR_TEST(Messages, LabelsDoNotReachTheTerminalRaw)
     EXPECT_STR_EQ(weir_last_error()->object, "a\\x1b]0;b\\x07\\nc\\u202e");
     EXPECT_INT_EQ(weir_queue_recover(queue), WEIR_OK);
     weir_queue_destroy(&queue);
-    finish(&fixture);
 }
 
 // So do messages of modules and of programs; the lines of a compiler's log stay lines.
@@ -182,14 +167,12 @@ WEIR_TEST(Messages, NameTheCallThatWasMade)
 {
     const struct weir_buffer_params params = {.struct_size = sizeof params, .size = 64};
     const struct weir_event none = {0};
-    struct fixture fixture;
+    own_fixture fixture = start();
     weir_buffer *buffer = NULL;
     weir_queue *queue = NULL;
     uint64_t time_ns;
     size_t index;
     char bytes[4] = "";
-    if (!start(&fixture))
-        return;
     EXPECT_TEXT(weir_event_time_ns(none, &time_ns), "weir_event_time_ns: the event is zero");
     EXPECT_TEXT(weir_event_error(none), "weir_event_error: the event is zero");
     EXPECT_TEXT(weir_event_sync_any(&none, 1, 0, &index), "weir_event_sync_any: the event is zero");
@@ -213,7 +196,6 @@ WEIR_TEST(Messages, NameTheCallThatWasMade)
     EXPECT_TEXT(weir_queue_graph(fixture.queue, NULL), "weir_queue_graph: graph is NULL; create");
     EXPECT_TEXT(weir_queue_fill(fixture.queue, buffer, 0, 64, "", 1),
                 "destroying it sets the pointer to NULL");
-    finish(&fixture);
 }
 
 static void expect_range(weir_status status, const char *call, const char *range)
@@ -232,12 +214,10 @@ WEIR_TEST(Messages, ARangeOutsideItsBufferNamesTheCallAndTheBuffer)
     const struct weir_buffer_params params = {.struct_size = sizeof params,
                                               .size = 64,
                                               .placement = WEIR_PLACE_HOST};
-    struct fixture fixture;
+    own_fixture fixture = start();
     weir_buffer *buffer = NULL, *other = NULL;
     void *pointer;
     char bytes[65] = "";
-    if (!start(&fixture))
-        return;
     EXPECT_INT_EQ(weir_buffer_create(fixture.device, &params, &buffer), WEIR_OK);
     EXPECT_INT_EQ(weir_buffer_create(fixture.device, &params, &other), WEIR_OK);
     expect_range(weir_download(fixture.queue, bytes, buffer, 0, 65),
@@ -252,17 +232,14 @@ WEIR_TEST(Messages, ARangeOutsideItsBufferNamesTheCallAndTheBuffer)
                  "weir_host_begin: ", "0 bytes at offset 65 ");
     weir_buffer_destroy(&buffer);
     weir_buffer_destroy(&other);
-    finish(&fixture);
 }
 
 WEIR_TEST(Messages, ATimeOfAnUntimedQueueNamesTheCallAndTheQueue)
 {
-    struct fixture fixture;
+    own_fixture fixture = start();
     struct weir_event event;
     uint64_t time_ns;
     int64_t elapsed_ns;
-    if (!start(&fixture))
-        return;
     weir_queue *queue = labelled(&fixture, "untimed");
     EXPECT_INT_EQ(weir_queue_record(queue, &event), WEIR_OK);
     EXPECT_INT_EQ(weir_event_sync(event, WEIR_FOREVER), WEIR_OK);
@@ -277,7 +254,6 @@ WEIR_TEST(Messages, ATimeOfAnUntimedQueueNamesTheCallAndTheQueue)
     weir_queue_destroy(&queue);
     EXPECT_INT_EQ(weir_event_elapsed_ns(event, event, &elapsed_ns), WEIR_ERROR_EXPIRED);
     EXPECT_CONTAINS(weir_last_error_text(), "weir_event_elapsed_ns: the event's queue is gone");
-    finish(&fixture);
 }
 
 static void expect_no_program(const struct fixture *fixture, struct weir_program_params params,
@@ -292,10 +268,8 @@ static void expect_no_program(const struct fixture *fixture, struct weir_program
 WEIR_TEST(Messages, OfAProgramsParams)
 {
     static const struct weir_bundle unsized = {.name = "unsized"};
-    struct fixture fixture;
+    own_fixture fixture = start();
     weir_device *missing = NULL;
-    if (!start(&fixture))
-        return;
     expect_no_program(
         &fixture, (struct weir_program_params){.cuda_source = "", .options = "-DN"},
         "weir_program_create: the params have options and no source; set the source that "
@@ -309,5 +283,4 @@ WEIR_TEST(Messages, OfAProgramsParams)
                       "weir_program_create: params->devices[0] is NULL; open it first");
     expect_no_program(&fixture, (struct weir_program_params){.bundle = &unsized},
                       "weir_program_create: the bundle has a struct_size of 0; set struct_size");
-    finish(&fixture);
 }
