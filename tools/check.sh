@@ -39,8 +39,7 @@ for argument in "$@"; do
 done
 
 readonly jobs=2
-readonly tidy_flags=(-std=c11 -D_POSIX_C_SOURCE=200809L -I. -Iapi -Ibazel-bin -Itests/support/libtarn -Wall
-    -Wextra)
+readonly tidy_flags=(-std=c11 -D_POSIX_C_SOURCE=200809L -I. -Iapi -Ibazel-bin -Wall -Wextra)
 
 # files PATTERN...: those that git tracks or would, and that exist.
 files()

@@ -1,20 +1,17 @@
 // clang-tidy: -Ibazel-bin/tests/abi/newer -DNEWER -DLIBRARY_IS_NEWER=0
-// What is built on the API (the patterns, reports and ARR-COC), in a program whose headers may
-// be newer than the library's: each is created, used and asked for its figures once.
-// With newer headers (NEWER), what was appended to params is set once.
+// What is built on the API, the patterns and reports, in a program whose headers may be newer than
+// the library's: each is created, used and asked for its figures once. With newer headers (NEWER),
+// what was appended to params is set once.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <weir/patterns/chunks.h>
 #include <weir/patterns/loader.h>
 #include <weir/patterns/pipeline.h>
 #include <weir/patterns/queue_pool.h>
-#include <weir/pipelines/arr_coc.h>
 #include <weir/report.h>
 #include <weir/weir.h>
 
-#include "pipelines/arr_coc/patches.h"
 #include "tests/support/test.h"
 
 enum {
@@ -22,10 +19,7 @@ enum {
     BYTES = WORDS * 4,
     BATCHES = 5,
     FRAMES = 6,
-    SLOTS = 2,
-    SIDE = 64,
-    GRID = 4,
-    BUDGET = 256
+    SLOTS = 2
 };
 
 #define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
@@ -49,21 +43,14 @@ static void expect_tail(weir_status status)
 static weir_runtime *runtime;
 static weir_device *device;
 
-static bool open_chain(const char *backend, const char *plugins, const char *config)
+static bool open_chain(const char *plugins, const char *config)
 {
-    const struct weir_section *const sections[] = {weir_pipeline_section(), weir_arr_coc_section()};
-    const struct weir_open_params params = {
-        .struct_size = sizeof params,
-        .config_path = "clients.ini",
-        .config_text = config,
-        .backend = backend,
-        .plugins = plugins,
-        .sections = sections,
-        .section_count = 2,
-    };
+    const struct weir_section *const sections[] = {weir_pipeline_section()};
     runtime = NULL;
     device = NULL;
-    EXPECT_OK(weir_open(&params, &runtime));
+    EXPECT_OK(weir_open(WEIR_PARAMS(weir_open, .config_path = "clients.ini", .config_text = config,
+                                    .plugins = plugins, .sections = sections, .section_count = 1),
+                        &runtime));
     EXPECT_OK(weir_device_open(runtime, NULL, &device));
     return device;
 }
@@ -76,11 +63,10 @@ static void close_chain(void)
 
 static weir_buffer *make_buffer(weir_placement placement)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .size = BYTES,
-                                              .placement = placement};
     weir_buffer *buffer;
-    EXPECT_OK(weir_buffer_create(device, &params, &buffer));
+    EXPECT_OK(weir_buffer_create(device,
+                                 WEIR_PARAMS(weir_buffer, .size = BYTES, .placement = placement),
+                                 &buffer));
     return buffer;
 }
 
@@ -89,27 +75,6 @@ static weir_queue *make_queue(void)
     weir_queue *queue;
     EXPECT_OK(weir_queue_create(device, NULL, &queue));
     return queue;
-}
-
-// Words that are FIRST, FIRST + 1 and so on.
-static weir_status write_words(weir_buffer *buffer, uint32_t first)
-{
-    void *words;
-    const weir_status status = weir_host_begin(buffer, 0, BYTES, WEIR_ACCESS_WRITE, &words);
-    for (uint32_t i = 0; i < WORDS && status == WEIR_OK; i++)
-        ((uint32_t *)words)[i] = first + i;
-    return status ? status : weir_host_end(buffer, 0, BYTES, WEIR_ACCESS_WRITE);
-}
-
-static bool has_words(weir_buffer *buffer, uint32_t first)
-{
-    void *words;
-    uint32_t right = 0;
-    if (weir_host_begin(buffer, 0, BYTES, WEIR_ACCESS_READ, &words) != WEIR_OK)
-        return false;
-    for (uint32_t i = 0; i < WORDS; i++)
-        right += ((const uint32_t *)words)[i] == first + i;
-    return weir_host_end(buffer, 0, BYTES, WEIR_ACCESS_READ) == WEIR_OK && right == WORDS;
 }
 
 // Chunks.
@@ -135,10 +100,8 @@ static void run_chunks(struct weir_chunks_params *params)
     EXPECT_NO_TAIL(plan);
     EXPECT_OK(weir_chunks_get_chunk(chunks, 3, &last));
     EXPECT_SIZE_EQ(last.in_offset + last.in_size, BYTES);
-    EXPECT_OK(write_words(params->src.buffer, 7));
     EXPECT_OK(weir_chunks_run(chunks, NULL, 0, &done));
     EXPECT_OK(weir_event_sync(done, WEIR_FOREVER));
-    EXPECT_TRUE(has_words(params->dst.buffer, 7));
     weir_chunks_destroy(&chunks);
 
     TRY_TAIL(*params, weir_chunks_create(params, &chunks));
@@ -147,7 +110,7 @@ static void run_chunks(struct weir_chunks_params *params)
 
 WEIR_TEST(Clients, Chunks)
 {
-    ASSERT_TRUE(open_chain(NULL, NULL, ""));
+    ASSERT_TRUE(open_chain(NULL, ""));
     struct weir_chunks_params params = {
         .struct_size = sizeof params,
         .device = device,
@@ -179,36 +142,14 @@ static weir_status make_batch(void *user, uint64_t index, void *memory, size_t c
                               size_t *out_size)
 {
     (void)user;
-    memset(memory, (int)index + 1, capacity);
+    (void)memory;
     *out_size = index < BATCHES ? capacity : 0;
     return WEIR_OK;
 }
 
-// Batch i fills bytes i, i + BATCHES and so on of nothing else: its share of the buffer.
-static void take_batches(weir_loader *loader, weir_queue *queue, weir_buffer *to, size_t share)
-{
-    struct weir_batch batch;
-    while (weir_loader_next(loader, queue, &batch) == WEIR_OK && batch.buffer) {
-        EXPECT_OK(weir_queue_copy(queue, to, batch.index * share, batch.buffer, 0, batch.size));
-        EXPECT_OK(weir_loader_release(loader, &batch, queue));
-    }
-    EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
-}
-
-static void expect_batches(weir_buffer *buffer, size_t share)
-{
-    void *bytes;
-    ASSERT_OK(weir_host_begin(buffer, 0, BYTES, WEIR_ACCESS_READ, &bytes));
-    for (size_t i = 0; i < BATCHES; i++) {
-        EXPECT_INT_EQ(((const char *)bytes)[i * share], i + 1);
-        EXPECT_INT_EQ(((const char *)bytes)[(i + 1) * share - 1], i + 1);
-    }
-    EXPECT_OK(weir_host_end(buffer, 0, BYTES, WEIR_ACCESS_READ));
-}
-
 WEIR_TEST(Clients, Loader)
 {
-    ASSERT_TRUE(open_chain(NULL, NULL, ""));
+    ASSERT_TRUE(open_chain(NULL, ""));
     const size_t share = BYTES / BATCHES;
     struct weir_loader_params params = {
         .struct_size = sizeof params,
@@ -220,12 +161,12 @@ WEIR_TEST(Clients, Loader)
     };
     weir_loader *loader;
     struct weir_loader_statistics figures;
+    struct weir_batch batch;
     weir_queue *queue = make_queue();
-    weir_buffer *to = make_buffer(WEIR_PLACE_HOST);
 
     ASSERT_OK(weir_loader_create(&params, &loader));
-    take_batches(loader, queue, to, share);
-    expect_batches(to, share);
+    while (weir_loader_next(loader, queue, &batch) == WEIR_OK && batch.buffer)
+        EXPECT_OK(weir_loader_release(loader, &batch, queue));
     weir_loader_get_statistics(loader, &figures);
     EXPECT_UINT_EQ(figures.delivered, BATCHES);
     EXPECT_UINT_EQ(figures.failed, 0);
@@ -235,39 +176,15 @@ WEIR_TEST(Clients, Loader)
 
     TRY_TAIL(params, weir_loader_create(&params, &loader));
     EXPECT_OK(weir_loader_destroy(&loader));
-    weir_buffer_destroy(&to);
     weir_queue_destroy(&queue);
     close_chain();
 }
 
 // The pool of queues.
 
-static void use_queues(weir_queue_pool *queues, weir_buffer *buffer)
-{
-    static const weir_queue_class kinds[] = {WEIR_QUEUE_NORMAL, WEIR_QUEUE_NORMAL, WEIR_QUEUE_HIGH};
-    struct weir_queue_pool_statistics figures;
-    weir_queue *queue;
-    void *bytes;
-
-    for (unsigned char i = 0; i < 3; i++) {
-        EXPECT_OK(weir_queue_pool_get(queues, kinds[i], &queue));
-        EXPECT_OK(weir_queue_fill(queue, buffer, i, 1, &i, 1));
-    }
-    EXPECT_OK(weir_queue_pool_sync_all(queues, WEIR_FOREVER));
-    ASSERT_OK(weir_host_begin(buffer, 0, 3, WEIR_ACCESS_READ, &bytes));
-    EXPECT_INT_EQ(memcmp(bytes, "\0\1\2", 3), 0);
-    EXPECT_OK(weir_host_end(buffer, 0, 3, WEIR_ACCESS_READ));
-    weir_queue_pool_get_statistics(queues, &figures);
-    EXPECT_UINT_EQ(figures.queue_count, 3);
-    EXPECT_UINT_EQ(figures.channel_count, 2);
-    EXPECT_CONTAINS(figures.advice, "holds 3 queues");
-    EXPECT_UINT_EQ(figures.classes[WEIR_QUEUE_NORMAL].gets, 2);
-    EXPECT_NO_TAIL(figures);
-}
-
 WEIR_TEST(Clients, QueuePool)
 {
-    ASSERT_TRUE(open_chain(NULL, NULL, ""));
+    ASSERT_TRUE(open_chain(NULL, ""));
     struct weir_queue_pool_params params = {
         .struct_size = sizeof params,
         .device = device,
@@ -275,66 +192,62 @@ WEIR_TEST(Clients, QueuePool)
         .queue_counts = {[WEIR_QUEUE_NORMAL] = 2, [WEIR_QUEUE_HIGH] = 1},
         .channel_count = 2,
     };
+    struct weir_queue_pool_statistics figures;
     weir_queue_pool *queues;
-    weir_buffer *buffer = make_buffer(WEIR_PLACE_HOST);
+    weir_queue *queue;
 
     ASSERT_OK(weir_queue_pool_create(&params, &queues));
-    use_queues(queues, buffer);
+    for (unsigned i = 0; i < 3; i++)
+        EXPECT_OK(weir_queue_pool_get(queues, i ? WEIR_QUEUE_NORMAL : WEIR_QUEUE_HIGH, &queue));
+    weir_queue_pool_get_statistics(queues, &figures);
+    EXPECT_UINT_EQ(figures.queue_count, 3);
+    EXPECT_UINT_EQ(figures.channel_count, 2);
+    EXPECT_UINT_EQ(figures.classes[WEIR_QUEUE_NORMAL].gets, 2);
+    EXPECT_NO_TAIL(figures);
     weir_queue_pool_destroy(&queues);
 
     TRY_TAIL(params, weir_queue_pool_create(&params, &queues));
     weir_queue_pool_destroy(&queues);
-    weir_buffer_destroy(&buffer);
     close_chain();
 }
 
 // The pipeline.
 
-struct slot {
-    weir_buffer *up, *there, *back;
-};
-
-static struct slot slots[SLOTS];
+static weir_buffer *slots[SLOTS];
 
 static weir_status make_slot(void *user, weir_device *made_for, uint32_t index, void **out_slot)
 {
     (void)user;
     EXPECT_PTR_EQ(made_for, device);
-    slots[index] = (struct slot){make_buffer(WEIR_PLACE_HOST), make_buffer(WEIR_PLACE_DEVICE),
-                                 make_buffer(WEIR_PLACE_HOST)};
+    slots[index] = make_buffer(WEIR_PLACE_HOST);
     *out_slot = &slots[index];
     return WEIR_OK;
 }
 
-static void destroy_slot(void *user, void *data)
-{
-    struct slot *slot = data;
-    (void)user;
-    weir_buffer_destroy(&slot->up);
-    weir_buffer_destroy(&slot->there);
-    weir_buffer_destroy(&slot->back);
-}
-
-static weir_status prepare(void *user, void *slot, void *frame)
+static void destroy_slot(void *user, void *slot)
 {
     (void)user;
-    return write_words(((struct slot *)slot)->up, *(uint32_t *)frame);
+    weir_buffer_destroy(slot);
 }
 
-static weir_status upload(void *user, void *data, void *frame, weir_queue *queue)
+// The second stage fills the half that the first one did not.
+static weir_status fill_half(weir_buffer *const *slot, size_t offset, weir_queue *queue)
 {
-    const struct slot *slot = data;
+    return weir_queue_fill(queue, *slot, offset, BYTES / 2, offset ? "b" : "a", 1);
+}
+
+static weir_status upload(void *user, void *slot, void *frame, weir_queue *queue)
+{
     (void)user;
     (void)frame;
-    return weir_queue_copy(queue, slot->there, 0, slot->up, 0, BYTES);
+    return fill_half(slot, 0, queue);
 }
 
-static weir_status download(void *user, void *data, void *frame, weir_queue *queue)
+static weir_status download(void *user, void *slot, void *frame, weir_queue *queue)
 {
-    const struct slot *slot = data;
     (void)user;
     (void)frame;
-    return weir_queue_copy(queue, slot->back, 0, slot->there, 0, BYTES);
+    return fill_half(slot, BYTES / 2, queue);
 }
 
 static uint64_t repeat(void *user, void *slot, void *frame)
@@ -348,12 +261,13 @@ static uint64_t repeat(void *user, void *slot, void *frame)
 static void deliver(void *user, void *frame, void *slot, const struct weir_pipeline_result *result)
 {
     uint32_t *delivered = user;
+    (void)frame;
+    (void)slot;
     EXPECT_OK(result->status);
     EXPECT_UINT_EQ(result->sequence, (*delivered)++);
     EXPECT_UINT_EQ(result->stage_count, 2);
     EXPECT_STR_EQ(result->stage, "");
     EXPECT_NO_TAIL(*result);
-    EXPECT_TRUE(has_words(((struct slot *)slot)->back, *(const uint32_t *)frame));
 }
 
 static void expect_figures(weir_pipeline *pipeline, uint64_t timed)
@@ -371,15 +285,12 @@ static void expect_figures(weir_pipeline *pipeline, uint64_t timed)
 static void run_pipeline(const struct weir_pipeline_params *params, uint64_t timed)
 {
     uint32_t *delivered = params->user;
-    uint32_t frames[FRAMES];
     weir_pipeline *pipeline;
 
     *delivered = 0;
     ASSERT_OK(weir_pipeline_create(params, &pipeline));
-    for (uint32_t i = 0; i < FRAMES; i++) {
-        frames[i] = 1000 * i;
-        EXPECT_OK(weir_pipeline_submit(pipeline, &frames[i]));
-    }
+    for (uint32_t i = 0; i < FRAMES; i++)
+        EXPECT_OK(weir_pipeline_submit(pipeline, delivered));
     EXPECT_OK(weir_pipeline_drain(pipeline, WEIR_FOREVER));
     EXPECT_UINT_EQ(*delivered, FRAMES);
     expect_figures(pipeline, timed);
@@ -388,7 +299,7 @@ static void run_pipeline(const struct weir_pipeline_params *params, uint64_t tim
 
 WEIR_TEST(Clients, Pipeline)
 {
-    ASSERT_TRUE(open_chain(NULL, NULL, "[pipeline]\nslots = 2\ntiming = 1\n"));
+    ASSERT_TRUE(open_chain(NULL, "[pipeline]\nslots = 2\ntiming = 1\n"));
     uint32_t delivered;
     struct weir_pipeline_stage stages[2] = {
         {.name = "upload", .submit = upload},
@@ -403,7 +314,6 @@ WEIR_TEST(Clients, Pipeline)
         .stage_size = sizeof stages[0],
         .slot_create = make_slot,
         .slot_destroy = destroy_slot,
-        .prepare = prepare,
         .deliver = deliver,
         .user = &delivered,
         .repeat = repeat,
@@ -430,7 +340,7 @@ static void make_trace(const char *path)
 {
     char config[512];
     snprintf(config, sizeof config, "[trace]\nfile = %s\n", path);
-    ASSERT_TRUE(open_chain(NULL, "trace", config));
+    ASSERT_TRUE(open_chain("trace", config));
     weir_queue *queue = make_queue();
     weir_buffer *from = make_buffer(WEIR_PLACE_HOST);
     weir_buffer *to = make_buffer(WEIR_PLACE_DEVICE);
@@ -484,84 +394,4 @@ WEIR_TEST(Clients, Report)
 
     TRY_TAIL(params, weir_report_read(path, &params, &report));
     weir_report_destroy(&report);
-}
-
-// ARR-COC, which computes on OpenCL alone.
-
-static weir_status load_image(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
-                              uint32_t *out_height)
-{
-    (void)user;
-    for (size_t i = 0; i < capacity; i++)
-        rgb[i] = (unsigned char)(i * i / 50);
-    *out_width = 40;
-    *out_height = 30;
-    return WEIR_OK;
-}
-
-// The patches are those that follow from the relevance.
-static void take_patches(void *user, struct weir_arr_coc_frame *frame,
-                         const struct weir_arr_coc_output *output,
-                         const struct weir_pipeline_result *result)
-{
-    int32_t patches[GRID * GRID * WEIR_ARR_COC_PATCH_NUMBERS];
-    uint32_t count;
-    int64_t tokens;
-
-    EXPECT_PTR_EQ(frame->user, user);
-    EXPECT_NO_TAIL(*result);
-    ASSERT_OK(result->status);
-    ASSERT_TRUE(weir_arr_coc_expect_patches(output->relevance, GRID * GRID, BUDGET, patches, &count,
-                                            &tokens));
-    EXPECT_INT_EQ(output->token_count, tokens);
-    ASSERT_UINT_EQ(output->patch_count, count);
-    EXPECT_INT_EQ(memcmp(output->patches, patches, count * sizeof patches / (GRID * GRID)), 0);
-    ++*(int *)user;
-}
-
-static void run_arr_coc(struct weir_arr_coc_params *params)
-{
-    int *delivered = params->user;
-    struct weir_arr_coc_frame frame = {.load = load_image, .user = delivered};
-    weir_arr_coc *arr_coc;
-
-    ASSERT_OK(weir_arr_coc_create(params, &arr_coc));
-    EXPECT_UINT_EQ(weir_arr_coc_get_sizes(arr_coc)->budget, BUDGET);
-    EXPECT_OK(weir_pipeline_submit(weir_arr_coc_pipeline(arr_coc), &frame));
-    EXPECT_OK(weir_pipeline_drain(weir_arr_coc_pipeline(arr_coc), WEIR_FOREVER));
-    EXPECT_INT_EQ(*delivered, 1);
-    weir_arr_coc_destroy(&arr_coc);
-
-    TRY_TAIL(*params, weir_arr_coc_create(params, &arr_coc));
-    weir_arr_coc_destroy(&arr_coc);
-}
-
-WEIR_TEST(Clients, ArrCoc)
-{
-    static const char config[] = "[pipeline]\nslots = 1\n[arr_coc]\nside = 64\ngrid = 4\n"
-                                 "budget = 256\nmax_pixels = 1200\n";
-    struct weir_io_error error;
-    weir_arr_coc_weights *weights;
-    float query[7];
-    int delivered = 0;
-    struct weir_arr_coc_params params = {
-        .struct_size = sizeof params,
-        .query = query,
-        .query_size = 7,
-        .deliver = take_patches,
-        .user = &delivered,
-    };
-
-    ASSERT_TRUE(open_chain("opencl", NULL, config));
-    ASSERT_TRUE(
-        weir_arr_coc_weights_load(weir_test_runfile("tests/pipelines/small_weights.safetensors"),
-                                  &weights, &error));
-    weir_arr_coc_seeded_query(1, query, 7);
-    EXPECT_OK(weir_arr_coc_params_from_settings(runtime, &params));
-    EXPECT_UINT_EQ(params.sizes.side, SIDE);
-    params.device = device;
-    params.weights = weights;
-    run_arr_coc(&params);
-    weir_arr_coc_weights_destroy(&weights);
-    close_chain();
 }

@@ -18,7 +18,7 @@ def _installed(path):
     """Where programs outside the tree find a header."""
     if path.startswith("api/"):
         return path[len("api/"):]
-    return "weir/" + path.replace("/arr_coc/", "/")
+    return "weir/" + path
 
 def _newer_headers_impl(ctx):
     pairs = [
@@ -187,6 +187,8 @@ def conformance_run(name, program, library, chain):
         name = name,
         size = "medium",
         srcs = [],
+        # PoCL takes seconds to compile each of these, in which nothing grows.
+        args = ["--gtest_filter=-Program.*Source*:Cooperative.*:Occupancy.*:Arguments.Bools:ArgumentsRefused.Vectors"] if names[-1] == "opencl" else [],
         data = data,
         env = env,
         deps = [

@@ -48,27 +48,13 @@ WEIR_TEST(Newer, ParamsThatTheLibraryLacksAreRefused)
     weir_pool *pool = NULL;
     weir_program *program = NULL;
 
-    expect_tail(weir_buffer_create(device,
-                                   &(struct weir_buffer_params){.struct_size = sizeof(
-                                                                    struct weir_buffer_params),
-                                                                .size = 16,
-                                                                .newer = {[3] = 1}},
+    expect_tail(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = 16, .newer = {[3] = 1}),
                                    &buffer));
-    expect_tail(weir_queue_create(device,
-                                  &(struct weir_queue_params){.struct_size =
-                                                                  sizeof(struct weir_queue_params),
-                                                              .newer = {[3] = 1}},
-                                  &queue));
-    expect_tail(
-        weir_pool_create(device,
-                         &(struct weir_pool_params){.struct_size = sizeof(struct weir_pool_params),
-                                                    .newer = {[3] = 1}},
-                         &pool));
+    expect_tail(weir_queue_create(device, WEIR_PARAMS(weir_queue, .newer = {[3] = 1}), &queue));
+    expect_tail(weir_pool_create(device, WEIR_PARAMS(weir_pool, .newer = {[3] = 1}), &pool));
     expect_tail(weir_program_create(device,
-                                    &(struct weir_program_params){.struct_size = sizeof(
-                                                                      struct weir_program_params),
-                                                                  .bundle = &conformance_kernels,
-                                                                  .newer = {[3] = 1}},
+                                    WEIR_PARAMS(weir_program, .bundle = &conformance_kernels,
+                                                .newer = {[3] = 1}),
                                     &program));
     weir_buffer_destroy(&buffer);
     weir_queue_destroy(&queue);
@@ -82,14 +68,8 @@ WEIR_TEST(Newer, ParamsOfOpeningThatTheLibraryLacksAreRefused)
     ASSERT_TRUE(set_up());
     weir_runtime *other = NULL;
     weir_device *twin = NULL;
-    expect_tail(weir_open(&(struct weir_open_params){.struct_size = sizeof(struct weir_open_params),
-                                                     .newer = {[3] = 1}},
-                          &other));
-    expect_tail(weir_device_open(runtime,
-                                 &(struct weir_device_params){.struct_size =
-                                                                  sizeof(struct weir_device_params),
-                                                              .newer = {[3] = 1}},
-                                 &twin));
+    expect_tail(weir_open(WEIR_PARAMS(weir_open, .newer = {[3] = 1}), &other));
+    expect_tail(weir_device_open(runtime, WEIR_PARAMS(weir_device, .newer = {[3] = 1}), &twin));
     EXPECT_INT_EQ(weir_device_close(&twin), WEIR_OK);
     EXPECT_INT_EQ(weir_close(&other), WEIR_OK);
     tear_down();
@@ -136,12 +116,13 @@ WEIR_TEST(Newer, WhatIsHandedOutIsZeroWhereTheLibraryLacksIt)
     ASSERT_TRUE(set_up());
     weir_program *program = NULL;
     weir_kernel *kernel = NULL;
-    const struct weir_program_params params = {.struct_size = sizeof params,
-                                               .bundle = &conformance_kernels};
 
     EXPECT_TRUE(is_zero(weir_device_get_info(device)->newer));
     EXPECT_TRUE(is_zero(weir_load_report_entry(weir_runtime_report(runtime), 0)->newer));
-    EXPECT_INT_EQ(weir_program_create(device, &params, &program), WEIR_OK);
+    EXPECT_INT_EQ(weir_program_create(device,
+                                      WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
+                                      &program),
+                  WEIR_OK);
     EXPECT_INT_EQ(weir_kernel_create(program, "vector_add", &kernel), WEIR_OK);
     EXPECT_TRUE(is_zero(weir_kernel_get_info(kernel)->newer));
     EXPECT_STR_EQ(weir_signature_parameter(weir_kernel_get_signature(kernel), 2)->name, "sum");

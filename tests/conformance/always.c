@@ -26,9 +26,9 @@ static void note(void *user, weir_status status)
 CONFORM(Always, AfterWorkThatSucceeds)
 {
     struct told told = {.status = WEIR_ERROR_IO};
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *buffer = conform_host_buffer(f, SIZE);
-    struct gate *gate = gate_create();
+    own_queue queue = conform_queue(f, "q");
+    own_buffer buffer = conform_host_buffer(f, SIZE);
+    own_gate gate = gate_create();
     ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, "", 1));
     ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
     ASSERT_OK(weir_queue_host_call_always(queue, note, &told));
@@ -38,9 +38,6 @@ CONFORM(Always, AfterWorkThatSucceeds)
     EXPECT_INT_EQ(atomic_load(&told.count), 1);
     EXPECT_INT_EQ(told.status, WEIR_OK);
     EXPECT_STR_EQ(told.message, "");
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
-    gate_destroy(&gate);
 }
 
 // Before the failure is known, and after it: the queue takes both, and both run once.
@@ -48,8 +45,8 @@ CONFORM(Always, AfterAFailure)
 {
     struct told before = {0}, after = {0};
     atomic_int count = 0;
-    weir_queue *queue = conform_queue(f, "q");
-    struct gate *gate = gate_create();
+    own_queue queue = conform_queue(f, "q");
+    own_gate gate = gate_create();
     ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
     ASSERT_OK(weir_queue_host_call(queue, fail_plainly, NULL));
     ASSERT_OK(weir_queue_host_call_always(queue, note, &before));
@@ -70,17 +67,15 @@ CONFORM(Always, AfterAFailure)
     ASSERT_OK(weir_queue_host_call(queue, count_up, &count)); // and the queue works again
     EXPECT_SYNC(queue);
     EXPECT_INT_EQ(atomic_load(&count), 1);
-    weir_queue_destroy(&queue);
-    gate_destroy(&gate);
 }
 
 // The failure of another queue, which comes through a wait.
 CONFORM(Always, AfterAFailureOfAnotherQueue)
 {
     struct told told = {0};
-    weir_queue *failing = conform_queue(f, "failing");
-    weir_queue *queue = conform_queue(f, "q");
-    struct gate *gate = gate_create();
+    own_queue failing = conform_queue(f, "failing");
+    own_queue queue = conform_queue(f, "q");
+    own_gate gate = gate_create();
     struct weir_event event;
     ASSERT_OK(weir_queue_host_call(failing, gate_function, gate));
     ASSERT_OK(weir_queue_host_call(failing, fail_plainly, NULL));
@@ -95,9 +90,6 @@ CONFORM(Always, AfterAFailureOfAnotherQueue)
     EXPECT_INT_EQ(atomic_load(&told.count), 1);
     EXPECT_INT_EQ(told.status, cause);
     EXPECT_CONTAINS(told.message, "operation 2 of queue 'failing'");
-    weir_queue_destroy(&failing);
-    weir_queue_destroy(&queue);
-    gate_destroy(&gate);
 }
 
 // A destroyed queue runs its calls, also after a failure that nothing asked for.
@@ -105,7 +97,7 @@ CONFORM(Always, InAQueueThatIsDestroyed)
 {
     struct told told = {0};
     weir_queue *queue = conform_queue(f, "q");
-    struct gate *gate = gate_create();
+    own_gate gate = gate_create();
     ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
     ASSERT_OK(weir_queue_host_call(queue, fail_plainly, NULL));
     ASSERT_OK(weir_queue_host_call_always(queue, note, &told));
@@ -115,7 +107,6 @@ CONFORM(Always, InAQueueThatIsDestroyed)
     EXPECT_INT_EQ(atomic_load(&told.count), 1);
     EXPECT_INT_LT(told.status, 0);
     ASSERT_OK(weir_device_open(f->runtime, NULL, &f->device));
-    gate_destroy(&gate);
 }
 
 static void end_the_thread(void *user, weir_status status)
@@ -129,7 +120,7 @@ CONFORM(Always, EndsItsThread)
 {
     struct told told = {0};
     atomic_int count = 0;
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     ASSERT_OK(weir_queue_host_call_always(queue, end_the_thread, &count));
     ASSERT_OK(weir_queue_host_call_always(queue, note, &told));
     EXPECT_REFUSED(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL, "ended its thread");
@@ -137,13 +128,12 @@ CONFORM(Always, EndsItsThread)
     EXPECT_INT_EQ(atomic_load(&count), 1);
     EXPECT_INT_EQ(atomic_load(&told.count), 1);
     EXPECT_INT_EQ(told.status, WEIR_ERROR_HOST_CALL);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Always, Refused)
 {
     struct told told = {0};
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     EXPECT_INVALID(weir_queue_host_call_always(NULL, note, &told),
                    "weir_queue_host_call_always: queue is NULL");
     EXPECT_INVALID(weir_queue_host_call_always(queue, NULL, &told), "function is NULL");
@@ -153,5 +143,4 @@ CONFORM(Always, Refused)
     ASSERT_OK(weir_capture_cancel(queue));
     EXPECT_SYNC(queue);
     EXPECT_INT_EQ(atomic_load(&told.count), 0);
-    weir_queue_destroy(&queue);
 }

@@ -4,38 +4,11 @@
 #include <string.h>
 
 #include "kernels/conformance/conformance.h"
-#include "tests/conformance/suite.h"
+#include "tests/conformance/bench.h"
 
 #define BYTES ((size_t)4096)
 
 static const struct weir_extent one = {1, 1, 1};
-
-struct bench {
-    weir_queue *queue;
-    weir_kernel *kernel;
-    weir_buffer *a;
-    weir_buffer *b;
-    weir_buffer *c;
-};
-
-static void make_bench(struct fixture *f, struct bench *bench, const char *kernel)
-{
-    bench->queue = conform_queue(f, "q");
-    bench->kernel = conform_kernel(f, kernel);
-    bench->a = conform_device_buffer(f, BYTES);
-    bench->b = conform_device_buffer(f, BYTES);
-    bench->c = conform_device_buffer(f, BYTES);
-}
-
-static void destroy_bench(struct bench *bench)
-{
-    EXPECT_SYNC(bench->queue);
-    weir_kernel_destroy(&bench->kernel);
-    weir_buffer_destroy(&bench->a);
-    weir_buffer_destroy(&bench->b);
-    weir_buffer_destroy(&bench->c);
-    weir_queue_destroy(&bench->queue);
-}
 
 struct values {
     uint32_t a;
@@ -63,11 +36,10 @@ static void expect_bools(const struct bench *x, bool even, bool odd)
 // One to each integer parameter, at once and from a graph.
 CONFORM(Arguments, Bools)
 {
-    struct bench x;
-    weir_graph *graph;
+    own_graph graph = NULL;
     const bool runs = conform_kernels_run(f);
 
-    make_bench(f, &x, "store_values");
+    own_bench x = make_bench(f, "store_values", BYTES);
     for (int i = 0; i < 4; i++) {
         ASSERT_OK(launch_bools(&x, i % 2, i / 2));
         if (runs)
@@ -80,20 +52,17 @@ CONFORM(Arguments, Bools)
     if (runs)
         expect_bools(&x, true, false);
     EXPECT_SYNC(x.queue);
-    weir_graph_destroy(&graph);
-    destroy_bench(&x);
 }
 
 CONFORM(Arguments, Chars)
 {
-    struct bench x;
     const struct values values = {0};
     const char letter = 'x';
     const char minus = (char)-3;
     uint64_t out[12];
     const bool runs = conform_kernels_run(f);
 
-    make_bench(f, &x, "store_values");
+    own_bench x = make_bench(f, "store_values", BYTES);
     weir_status status =
         weir_queue_launch(x.queue, x.kernel, one, one, weir_out(x.a, 0, sizeof out), letter,
                           (unsigned short)0, 0u, UINT64_C(0), minus, (short)0, 0, INT64_C(0), 0.0f,
@@ -104,28 +73,25 @@ CONFORM(Arguments, Chars)
         EXPECT_UINT_EQ(out[0], 'x');
         EXPECT_INT_EQ((int64_t)out[4], -3);
     }
-    destroy_bench(&x);
 }
 
 CONFORM(ArgumentsRefused, CharsAndBools)
 {
-    struct bench x;
-    make_bench(f, &x, "scale"); // in const float *in, out float *out, float factor, uint n
+    own_bench x =
+        make_bench(f, "scale", BYTES); // in const float *in, out float *out, float factor, uint n
     const struct weir_argument in = weir_in(x.a, 0, BYTES);
     const struct weir_argument out = weir_out(x.b, 0, BYTES);
     const char letter = 'x';
     const bool flag = true;
 
     EXPECT_OK(weir_queue_launch(x.queue, x.kernel, one, one, in, out, 1.0f, !flag));
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, flag, 1u), "a bool");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, 1.0f, letter), "char");
+    REFUSES(&x, "a bool", one, one, in, out, flag, 1u);
+    REFUSES(&x, "char", one, one, in, out, 1.0f, letter);
     EXPECT_CONTAINS(weir_last_error()->message, "1 bytes");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, weir_half(1), 1u),
-                   "a half");
+    REFUSES(&x, "a half", one, one, in, out, weir_half(1), 1u);
     struct weir_argument forged = weir__argument_bool(true);
     forged.size = 8;
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, 1.0f, forged), "a bool");
-    destroy_bench(&x);
+    REFUSES(&x, "a bool", one, one, in, out, 1.0f, forged);
 }
 
 static void refuse_widen(const struct bench *x, weir_kernel *widen)
@@ -151,21 +117,20 @@ CONFORM(Arguments, BoolAndHalfOfCuda)
         "    out[0] = flag;\n"
         "    out[1] = half.bits;\n"
         "}\n";
-    const struct weir_program_params params = {.struct_size = sizeof params, .cuda_source = source};
-    struct bench x;
-    weir_program *program;
-    weir_kernel *widen;
+    own_program program = NULL;
+    own_kernel widen = NULL;
     uint32_t words[2];
     const bool runs = conform_kernels_run(f);
 
     if (!f->limits->cuda_source)
         CONFORM_SKIP("this device compiles no CUDA C++");
-    weir_status status = weir_program_create(f->device, &params, &program);
+    weir_status status =
+        weir_program_create(f->device, WEIR_PARAMS(weir_program, .cuda_source = source), &program);
     if (status == WEIR_ERROR_UNSUPPORTED)
         CONFORM_SKIP("there is no NVRTC");
     ASSERT_OK(status);
     ASSERT_OK(weir_kernel_create(program, "widen", &widen));
-    make_bench(f, &x, "iota");
+    own_bench x = make_bench(f, "iota", BYTES);
     const struct weir_argument out = weir_out(x.a, 0, 8);
     const bool flag = true;
     EXPECT_OK(weir_queue_launch(x.queue, widen, one, one, out, flag, weir_half(-1.5f)));
@@ -175,9 +140,6 @@ CONFORM(Arguments, BoolAndHalfOfCuda)
         EXPECT_UINT_EQ(words[1], 0xbe00);
     }
     refuse_widen(&x, widen);
-    weir_kernel_destroy(&widen);
-    weir_program_destroy(&program);
-    destroy_bench(&x);
 }
 
 // Vectors.
@@ -211,15 +173,14 @@ static void expect_vectors(const struct bench *x)
 
 CONFORM(Arguments, Vectors)
 {
-    struct bench x;
     const bool runs = conform_kernels_run(f);
 
-    make_bench(f, &x, "store_vectors");
+    own_bench x = make_bench(f, "store_vectors", BYTES);
     ASSERT_OK(launch_vectors(&x));
     if (runs)
         expect_vectors(&x);
     // A held launch keeps them.
-    struct gate *gate = gate_create();
+    own_gate gate = gate_create();
     ASSERT_OK(weir_queue_host_call(x.queue, gate_function, gate));
     ASSERT_OK(weir_queue_fill(x.queue, x.a, 0, 68, "\0", 1));
     ASSERT_OK(launch_vectors(&x));
@@ -227,8 +188,6 @@ CONFORM(Arguments, Vectors)
     if (runs)
         expect_vectors(&x);
     EXPECT_SYNC(x.queue);
-    gate_destroy(&gate);
-    destroy_bench(&x);
 }
 
 // As those of a bundle, and of source at run time.
@@ -266,40 +225,31 @@ CONFORM(ArgumentsRefused, Vectors)
                                  "{\n"
                                  "    out[0] = a.x + (float)b.y;\n"
                                  "}\n";
-    const struct weir_program_params params = {.struct_size = sizeof params, .source = source};
-    struct bench x;
-    weir_program *program;
-    weir_kernel *take;
+    own_program program = NULL;
+    own_kernel take = NULL;
 
-    make_bench(f, &x, "scale");
+    own_bench x = make_bench(f, "scale", BYTES);
     const struct weir_argument in = weir_in(x.a, 0, BYTES);
     const struct weir_argument out = weir_out(x.b, 0, BYTES);
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, weir_vector(float, 1, 2),
-                                     1u),
-                   "a vector of 2 of float, 8 bytes");
-    weir_status status = weir_program_create(f->device, &params, &program);
-    if (status == WEIR_ERROR_UNSUPPORTED) {
-        destroy_bench(&x);
+    REFUSES(&x, "a vector of 2 of float, 8 bytes", one, one, in, out, weir_vector(float, 1, 2), 1u);
+    weir_status status =
+        weir_program_create(f->device, WEIR_PARAMS(weir_program, .source = source), &program);
+    if (status == WEIR_ERROR_UNSUPPORTED)
         CONFORM_SKIP("this device compiles no source at run time");
-    }
     ASSERT_OK(status);
     ASSERT_OK(weir_kernel_create(program, "take", &take));
     refuse_vectors(&x, take);
-    weir_kernel_destroy(&take);
-    weir_program_destroy(&program);
-    destroy_bench(&x);
 }
 
 // NULL.
 
 CONFORM(Arguments, Null)
 {
-    struct bench x;
     const uint32_t five = 5;
     uint32_t out[2];
     const bool runs = conform_kernels_run(f);
 
-    make_bench(f, &x, "store_present");
+    own_bench x = make_bench(f, "store_present", BYTES);
     ASSERT_OK(weir_queue_fill(x.queue, x.b, 0, BYTES, &five, 4));
     for (uint32_t i = 0; i < 8; i++) {
         const bool a = i % 2;
@@ -316,36 +266,29 @@ CONFORM(Arguments, Null)
         EXPECT_UINT_EQ(out[0], a ? 5 : 1000);
         EXPECT_UINT_EQ(out[1], b ? 5 : 2000);
     }
-    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, one, one, weir_out(x.a, 0, 8), NULL, NULL));
-    destroy_bench(&x);
+    LAUNCH(&x, one, one, weir_out(x.a, 0, 8), NULL, NULL);
 }
 
 CONFORM(ArgumentsRefused, Null)
 {
-    struct bench x;
-    make_bench(f, &x, "scale"); // in const float *in, out float *out, float factor, uint n
+    own_bench x =
+        make_bench(f, "scale", BYTES); // in const float *in, out float *out, float factor, uint n
     const struct weir_argument in = weir_in(x.a, 0, BYTES);
     const struct weir_argument out = weir_out(x.b, 0, BYTES);
     void *host = &x;
 
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, host, out, 1.0f, 1u),
-                   "a pointer of the host");
+    REFUSES(&x, "a pointer of the host", one, one, host, out, 1.0f, 1u);
     EXPECT_CONTAINS(weir_last_error()->remedy, "weir_null()");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, 0, out, 1.0f, 1u), "a value");
+    REFUSES(&x, "a value", one, one, 0, out, 1.0f, 1u);
     EXPECT_CONTAINS(weir_last_error()->remedy, "weir_null()");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, weir_null(), 1u),
-                   "a pointer");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, weir_in(NULL, 0, 4), 1.0f,
-                                     1u),
-                   "no buffer (NULL)");
+    REFUSES(&x, "a pointer", one, one, in, out, weir_null(), 1u);
+    REFUSES(&x, "no buffer (NULL)", one, one, in, weir_in(NULL, 0, 4), 1.0f, 1u);
     weir_kernel_destroy(&x.kernel);
     x.kernel = conform_kernel(f, "follow_addresses");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, weir_null(), out), "a pointer");
+    REFUSES(&x, "a pointer", one, one, weir_null(), out);
     weir_kernel_destroy(&x.kernel);
     x.kernel = conform_kernel(f, "block_sum");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, weir_null(), 1u),
-                   "NULL");
-    destroy_bench(&x);
+    REFUSES(&x, "NULL", one, one, in, out, weir_null(), 1u);
 }
 
 // Offsets.
@@ -357,32 +300,27 @@ CONFORM(Arguments, ByteOffsets)
         ITEMS = 16,
         ROUNDS = 5
     };
-    struct bench x;
     uint32_t words[ITEMS];
     const uint32_t start = 1;
     const bool runs = conform_kernels_run(f);
 
     if (!f->limits->byte_offsets)
         CONFORM_SKIP("offsets are multiples of limits.argument_alignment_bytes here");
-    make_bench(f, &x, "add_words");
+    own_bench x = make_bench(f, "add_words", BYTES);
     ASSERT_OK(weir_queue_fill(x.queue, x.a, 0, BYTES, &start, 4));
     for (uint32_t i = 0; i < ROUNDS; i++) // sum = 1 + sum
         for (uint32_t turn = 0; turn < 2; turn++)
-            ASSERT_OK(weir_queue_launch(x.queue, x.kernel, one, weir_dim(ITEMS, 1, 1),
-                                        weir_in(x.a, 4, sizeof words),
-                                        weir_in(x.a, turn ? 332 : 204, sizeof words),
-                                        weir_out(x.a, turn ? 204 : 332, sizeof words),
-                                        (uint32_t)ITEMS));
+            LAUNCH(&x, one, weir_dim(ITEMS, 1, 1), weir_in(x.a, 4, sizeof words),
+                   weir_in(x.a, turn ? 332 : 204, sizeof words),
+                   weir_out(x.a, turn ? 204 : 332, sizeof words), (uint32_t)ITEMS);
     ASSERT_OK(weir_download(x.queue, words, x.a, 204, sizeof words));
     for (int i = 0; i < ITEMS && runs; i++)
         EXPECT_UINT_EQ(words[i], 1 + 2 * ROUNDS);
-    destroy_bench(&x);
 }
 
 // At multiples of 1, 8, 16 and 8 bytes, with local memory of both kinds.
 CONFORM(Arguments, OffsetsOfEveryType)
 {
-    struct bench x;
     int64_t wide[64];
     float vectors[4 * 64] = {0};
     const struct values values = {200, 0, 0};
@@ -391,7 +329,7 @@ CONFORM(Arguments, OffsetsOfEveryType)
 
     if (!f->limits->byte_offsets)
         CONFORM_SKIP("offsets are multiples of limits.argument_alignment_bytes here");
-    make_bench(f, &x, "count_kinds");
+    own_bench x = make_bench(f, "count_kinds", BYTES);
     for (uint32_t i = 0; i < 64; i++) {
         wide[i] = i;
         vectors[4 * i + 3] = (float)i;
@@ -399,20 +337,17 @@ CONFORM(Arguments, OffsetsOfEveryType)
     ASSERT_OK(weir_upload(x.queue, x.a, 8, wide, sizeof wide));
     ASSERT_OK(weir_upload(x.queue, x.b, 16, vectors, sizeof vectors));
     ASSERT_OK(weir_upload(x.queue, x.a, 2008, &values, sizeof values));
-    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, one, weir_dim(64, 1, 1), weir_out(x.c, 7, 64),
-                                weir_in(x.a, 8, sizeof wide), weir_in(x.b, 16, sizeof vectors),
-                                weir_in(x.a, 2008, sizeof values), weir_local(64 * 4)));
+    LAUNCH(&x, one, weir_dim(64, 1, 1), weir_out(x.c, 7, 64), weir_in(x.a, 8, sizeof wide),
+           weir_in(x.b, 16, sizeof vectors), weir_in(x.a, 2008, sizeof values), weir_local(64 * 4));
     ASSERT_OK(weir_download(x.queue, bytes, x.c, 7, sizeof bytes));
     for (uint32_t i = 0; i < 64 && runs; i++)
         EXPECT_UINT_EQ(bytes[i], (2 * (63 - i) + 200) % 256);
-    destroy_bench(&x);
 }
 
 CONFORM(ArgumentsRefused, Offsets)
 {
-    struct bench x;
     const size_t alignment = f->limits->argument_alignment_bytes;
-    make_bench(f, &x, "count_kinds");
+    own_bench x = make_bench(f, "count_kinds", BYTES);
     const struct weir_argument bytes = weir_out(x.c, 0, 64);
     const struct weir_argument wide = weir_in(x.a, 0, 512);
     const struct weir_argument vectors = weir_in(x.b, 0, 1024);
@@ -420,26 +355,20 @@ CONFORM(ArgumentsRefused, Offsets)
     const struct weir_argument local = weir_local(256);
     const bool any = f->limits->byte_offsets;
 
-    if (alignment <= 1) {
-        destroy_bench(&x);
+    if (alignment <= 1)
         CONFORM_SKIP("every offset is valid here");
-    }
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, bytes, weir_in(x.a, 4, 512),
-                                     vectors, values, local),
-                   any ? "offset 4 is no multiple of 8, the alignment of a const long *"
-                       : "argument_alignment_bytes");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, bytes, wide,
-                                     weir_in(x.b, 8, 1024), values, local),
-                   any ? "16, the alignment of a const float4 *" : "argument_alignment_bytes");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, bytes, wide, vectors,
-                                     weir_in(x.a, 1028, 16), local),
-                   any ? "8, the alignment of" : "argument_alignment_bytes");
+    REFUSES(&x,
+            any ? "offset 4 is no multiple of 8, the alignment of a const long *"
+                : "argument_alignment_bytes",
+            one, one, bytes, weir_in(x.a, 4, 512), vectors, values, local);
+    REFUSES(&x, any ? "16, the alignment of a const float4 *" : "argument_alignment_bytes", one,
+            one, bytes, wide, weir_in(x.b, 8, 1024), values, local);
+    REFUSES(&x, any ? "8, the alignment of" : "argument_alignment_bytes", one, one, bytes, wide,
+            vectors, weir_in(x.a, 1028, 16), local);
     EXPECT_CONTAINS(weir_last_error()->remedy, "align it");
     if (!any)
-        EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, weir_out(x.c, 1, 64), wide,
-                                         vectors, values, local),
-                       "argument_alignment_bytes");
-    destroy_bench(&x);
+        REFUSES(&x, "argument_alignment_bytes", one, one, weir_out(x.c, 1, 64), wide, vectors,
+                values, local);
 }
 
 // Addresses.
@@ -449,18 +378,16 @@ CONFORM(Arguments, Addresses)
     enum {
         NODES = 5
     };
-    struct bench x;
     weir_buffer *nodes[NODES];
     uint64_t address = 1;
     uint64_t out[2];
     const bool runs = conform_kernels_run(f);
 
-    make_bench(f, &x, "follow_addresses");
+    own_bench x = make_bench(f, "follow_addresses", BYTES);
     if (!f->limits->device_addresses) {
         EXPECT_REFUSED(weir_buffer_address(x.a, &address), WEIR_ERROR_UNSUPPORTED,
                        "limits.device_addresses");
         EXPECT_UINT_EQ(address, 0);
-        destroy_bench(&x);
         return;
     }
     // A list through several buffers, and inside each at another place.
@@ -473,8 +400,7 @@ CONFORM(Arguments, Addresses)
         EXPECT_UINT_NE(address, 0);
         address += 16 * i;
     }
-    ASSERT_OK(
-        weir_queue_launch(x.queue, x.kernel, one, one, address, weir_out(x.a, 0, sizeof out)));
+    LAUNCH(&x, one, one, address, weir_out(x.a, 0, sizeof out));
     ASSERT_OK(weir_download(x.queue, out, x.a, 0, sizeof out));
     if (runs) {
         EXPECT_UINT_EQ(out[0], 10 * (1 + 2 + 3 + 4) + NODES);
@@ -484,36 +410,32 @@ CONFORM(Arguments, Addresses)
     }
     for (size_t i = 0; i < NODES; i++)
         weir_buffer_destroy(&nodes[i]);
-    destroy_bench(&x);
 }
 
 CONFORM(Arguments, AddressesOfHostBuffersAndPools)
 {
     uint64_t address;
     uint64_t out[2];
-    struct bench x;
-    weir_pool *pool;
+    own_pool pool = NULL;
     weir_buffer *pooled;
     const bool runs = conform_kernels_run(f);
-    const struct weir_pool_params params = {.struct_size = sizeof params};
 
     EXPECT_INVALID(weir_buffer_address(NULL, &address), "buffer");
     if (!f->limits->device_addresses)
         CONFORM_SKIP("buffers have no addresses here");
-    make_bench(f, &x, "follow_addresses");
+    own_bench x = make_bench(f, "follow_addresses", BYTES);
     EXPECT_INVALID(weir_buffer_address(x.a, NULL), "out_address");
-    weir_buffer *host = conform_host_buffer(f, 64);
+    own_buffer host = conform_host_buffer(f, 64);
     const uint64_t node[2] = {0, 41};
     memcpy(conform_bytes(host), node, sizeof node);
     if (f->limits->host_in_kernels) {
         ASSERT_OK(weir_buffer_address(host, &address));
-        ASSERT_OK(
-            weir_queue_launch(x.queue, x.kernel, one, one, address, weir_out(x.a, 0, sizeof out)));
+        LAUNCH(&x, one, one, address, weir_out(x.a, 0, sizeof out));
         ASSERT_OK(weir_download(x.queue, out, x.a, 0, sizeof out));
         if (runs)
             EXPECT_UINT_EQ(out[0], 42);
     }
-    ASSERT_OK(weir_pool_create(f->device, &params, &pool));
+    ASSERT_OK(weir_pool_create(f->device, NULL, &pool));
     ASSERT_OK(weir_pool_allocate(pool, x.queue, 64, &pooled));
     ASSERT_OK(weir_buffer_address(pooled, &address));
     EXPECT_UINT_NE(address, 0);
@@ -521,24 +443,21 @@ CONFORM(Arguments, AddressesOfHostBuffersAndPools)
     ASSERT_OK(weir_pool_free(x.queue, &pooled));
     EXPECT_INVALID(weir_buffer_address(gone, &address), "freed");
     EXPECT_UINT_EQ(address, 0);
-    weir_pool_destroy(&pool);
-    weir_buffer_destroy(&host);
-    destroy_bench(&x);
 }
 
 // Constants.
 
 CONFORM(Arguments, Constants)
 {
-    struct bench x;
-    weir_buffer *weights = NULL;
-    weir_buffer *more = NULL;
+    own_buffer weights = NULL;
+    own_buffer more = NULL;
     float table[8];
     uint32_t in[8];
     float out[8];
     const bool runs = conform_kernels_run(f);
 
-    make_bench(f, &x, "weigh"); // constant float *weights, in uint *in, out float *out, uint n
+    own_bench x = make_bench(f, "weigh",
+                             BYTES); // constant float *weights, in uint *in, out float *out, uint n
     for (uint32_t i = 0; i < 8; i++) {
         table[i] = 0.5f * (float)i;
         in[i] = 7 - i;
@@ -547,22 +466,18 @@ CONFORM(Arguments, Constants)
     EXPECT_SIZE_EQ(weir_buffer_size(weights), sizeof table);
     ASSERT_OK(weir_upload(x.queue, x.a, 0, in, sizeof in));
     memset(table, 0, sizeof table);
-    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, one, weir_dim(8, 1, 1),
-                                weir_in(weights, 0, sizeof table), weir_in(x.a, 0, sizeof in),
-                                weir_out(x.b, 0, sizeof out), 8u));
+    LAUNCH(&x, one, weir_dim(8, 1, 1), weir_in(weights, 0, sizeof table),
+           weir_in(x.a, 0, sizeof in), weir_out(x.b, 0, sizeof out), 8u);
     ASSERT_OK(weir_download(x.queue, out, x.b, 0, sizeof out));
     for (uint32_t i = 0; i < 8 && runs; i++)
         EXPECT_DOUBLE_EQ((double)out[i], 0.5 * (7 - i));
     // A const pointer to __global memory takes one too.
     EXPECT_OK(weir_program_constant(f->program, "vectors", table, sizeof table, &more));
-    weir_buffer_destroy(&more);
-    weir_buffer_destroy(&weights);
-    destroy_bench(&x);
 }
 
 CONFORM(ArgumentsRefused, Constants)
 {
-    weir_kernel *kernel = conform_kernel(f, "weigh");
+    own_kernel kernel = conform_kernel(f, "weigh");
     weir_program *program = f->program;
     weir_buffer *buffer = (weir_buffer *)(void *)&program;
     const float table[4] = {0};
@@ -586,7 +501,6 @@ CONFORM(ArgumentsRefused, Constants)
         EXPECT_INVALID(weir_program_constant(program, "weights", table, (size_t)(limit / 4 * 4 + 4),
                                              &buffer),
                        "max_constant_bytes");
-    weir_kernel_destroy(&kernel);
 }
 
 // Wrapped memory may begin at any address. A kernel that uses words there could fault.
@@ -596,7 +510,7 @@ CONFORM(HostMemory, MisalignedIsRefused)
     struct weir_wrap_params params = {.struct_size = sizeof params,
                                       .pointer = memory + 2,
                                       .size = 1024};
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     weir_kernel *words = conform_kernel(f, "iota");
     weir_kernel *bytes = conform_kernel(f, "fill_pattern");
     weir_buffer *buffer = NULL;
@@ -613,5 +527,4 @@ CONFORM(HostMemory, MisalignedIsRefused)
     weir_kernel_destroy(&bytes);
     weir_buffer_destroy(&buffer);
     EXPECT_OK(weir_device_trim(f->device));
-    weir_queue_destroy(&queue);
 }

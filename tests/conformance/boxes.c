@@ -74,7 +74,7 @@ CONFORM(Copy3D, AllPlacements)
         {{NULL, 5, 100, 0}, {NULL, 6, 90, 1}, {90, 20, 1}},
         {{NULL, SIZE - (2 * 700 + 3 * 100 + 10), 100, 700}, {NULL, 0, 10, 40}, {10, 4, 3}},
     };
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int kind = 0; kind < 4; kind++) {
             weir_test_note("case %zu, from %s to %s", i, kind & 1 ? "HOST" : "DEVICE",
@@ -82,7 +82,6 @@ CONFORM(Copy3D, AllPlacements)
             copy_box(f, queue, kind >> 1, kind & 1, cases[i].dst, cases[i].src, cases[i].size);
         }
     weir_test_note(NULL);
-    weir_queue_destroy(&queue);
 }
 
 // Boxes that lie side by side in one volume: rows, slices or bytes apart.
@@ -98,7 +97,7 @@ CONFORM(Copy3D, WithinOneBuffer)
         {0, 5 * 1000, {100, 10, 5}},     // slices
         {95, 5 + 300 + 2000, {5, 3, 4}}, // where rows end and begin again
     };
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int on_host = 0; on_host < 2; on_host++) {
             struct weir_volume src = {make(f, on_host), cases[i].from, 100, 1000};
@@ -119,14 +118,13 @@ CONFORM(Copy3D, WithinOneBuffer)
             weir_buffer_destroy(&src.buffer);
         }
     weir_test_note(NULL);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Copy3D, Refusals)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *a = make(f, 0);
-    weir_buffer *b = make(f, 1);
+    own_queue queue = conform_queue(f, "q");
+    own_buffer a = make(f, 0);
+    own_buffer b = make(f, 1);
     const struct weir_volume dst = {a, 0, 100, 1000};
     const struct weir_volume src = {b, 0, 100, 1000};
     const struct weir_volume none = {NULL, 0, 100, 1000};
@@ -152,9 +150,6 @@ CONFORM(Copy3D, Refusals)
     EXPECT_INVALID(weir_queue_copy_3d(queue, dst, src, 10, SIZE_MAX, 1), "do not lie in");
     EXPECT_INVALID(weir_queue_copy_3d(queue, dst, last, 10, 10, 20), "src: 19910 bytes");
     EXPECT_SYNC(queue);
-    weir_buffer_destroy(&a);
-    weir_buffer_destroy(&b);
-    weir_queue_destroy(&queue);
 }
 
 // A volume of the buffer, `bytes` from the first.
@@ -165,8 +160,8 @@ static struct weir_volume shifted(weir_buffer *buffer, size_t bytes)
 
 CONFORM(Copy3D, Overlaps)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *a = make(f, 0);
+    own_queue queue = conform_queue(f, "q");
+    own_buffer a = make(f, 0);
     const struct weir_volume dst = shifted(a, 0);
     const struct weir_volume uneven = {a, 500, 100, 1010};
     const struct weir_volume other_pitch = {a, 500, 90, 1000};
@@ -198,15 +193,13 @@ CONFORM(Copy3D, Overlaps)
                                       (struct weir_volume){a, 49, 100, 0}, 50, 100, 1),
                    "overlap");
     EXPECT_SYNC(queue);
-    weir_buffer_destroy(&a);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Copy3D, ZeroSize)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *a = make(f, 0);
-    weir_buffer *b = make(f, 1);
+    own_queue queue = conform_queue(f, "q");
+    own_buffer a = make(f, 0);
+    own_buffer b = make(f, 1);
     const struct weir_volume dst = {a, SIZE, 0, 0};
     const struct weir_volume src = {b, 0, 100, 0};
 
@@ -217,9 +210,6 @@ CONFORM(Copy3D, ZeroSize)
     EXPECT_OK(weir_queue_fill_2d(queue, (struct weir_plane){a, SIZE, 0}, 0, 5, "a", 1));
     EXPECT_OK(weir_queue_fill_2d(queue, (struct weir_plane){a, 0, 10}, 10, 0, "a", 1));
     EXPECT_TRUE(conform_holds(queue, a, 0, SIZE, 4, 0));
-    weir_buffer_destroy(&a);
-    weir_buffer_destroy(&b);
-    weir_queue_destroy(&queue);
 }
 
 // Fills.
@@ -247,7 +237,7 @@ static void fill_rows(weir_queue *queue, struct weir_plane dst, size_t width, si
 // of two.
 CONFORM(Fill2D, EveryPatternSize)
 {
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     weir_buffer *buffers[] = {make(f, 0), make(f, 1)};
     for (size_t size = 1; size <= 16; size *= 2)
         for (int kind = 0; kind < 4; kind++) {
@@ -263,32 +253,29 @@ CONFORM(Fill2D, EveryPatternSize)
     weir_test_note(NULL);
     weir_buffer_destroy(&buffers[0]);
     weir_buffer_destroy(&buffers[1]);
-    weir_queue_destroy(&queue);
 }
 
 // Wrapped memory at an address that is no multiple of the pattern's size.
 CONFORM(Fill2D, MisalignedMemory)
 {
     static _Alignas(64) unsigned char memory[SIZE + 1];
-    weir_queue *queue = conform_queue(f, "q");
-    const struct weir_wrap_params params = {.struct_size = sizeof params,
-                                            .pointer = memory + 1,
-                                            .size = SIZE};
+    own_queue queue = conform_queue(f, "q");
     weir_buffer *buffer = NULL;
 
-    ASSERT_OK(weir_buffer_wrap(f->device, &params, &buffer));
+    ASSERT_OK(weir_buffer_wrap(f->device,
+                               WEIR_PARAMS(weir_wrap, .pointer = memory + 1, .size = SIZE),
+                               &buffer));
     for (size_t size = 1; size <= 16; size *= 2)
         fill_rows(queue, (struct weir_plane){buffer, 5 * size, 13 * size}, 9 * size, 77, pattern,
                   size);
     weir_buffer_destroy(&buffer);
     EXPECT_OK(weir_device_trim(f->device));
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Fill2D, Refusals)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *a = make(f, 0);
+    own_queue queue = conform_queue(f, "q");
+    own_buffer a = make(f, 0);
     const struct weir_plane dst = {a, 0, 100};
     const struct weir_plane none = {NULL, 0, 100};
     const struct weir_plane narrow = {a, 0, 8};
@@ -310,17 +297,15 @@ CONFORM(Fill2D, Refusals)
     EXPECT_INVALID(weir_queue_fill_2d(queue, wide, 12, 10, pattern, 4), "do not lie in");
     EXPECT_OK(weir_queue_fill_2d(queue, odd, 12, 1, pattern, 4)); // a row has no pitch
     EXPECT_SYNC(queue);
-    weir_buffer_destroy(&a);
-    weir_queue_destroy(&queue);
 }
 
 // The pattern is read before the call returns, also if the queue is held.
 CONFORM(Fill2D, HeldFillKeepsItsPattern)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *a = make(f, 0);
-    weir_buffer *b = make(f, 1);
-    struct gate *gate = gate_create();
+    own_queue queue = conform_queue(f, "q");
+    own_buffer a = make(f, 0);
+    own_buffer b = make(f, 1);
+    own_gate gate = gate_create();
     unsigned char mine[4] = {1, 2, 3, 4};
 
     conform_write(queue, a, 6);
@@ -333,20 +318,16 @@ CONFORM(Fill2D, HeldFillKeepsItsPattern)
     ASSERT_SYNC(queue);
     for (size_t i = 0; i < 400; i++)
         ASSERT_UINT_EQ(conform_bytes(b)[i], i % 4 + 1);
-    gate_destroy(&gate);
-    weir_buffer_destroy(&a);
-    weir_buffer_destroy(&b);
-    weir_queue_destroy(&queue);
 }
 
 // In a graph, with every way that a backend has to make them.
 CONFORM(Graph, BoxesAndRows)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *device = make(f, 0);
-    weir_buffer *host = make(f, 1);
-    weir_buffer *back = make(f, 1);
-    weir_graph *graph = NULL;
+    own_queue queue = conform_queue(f, "q");
+    own_buffer device = make(f, 0);
+    own_buffer host = make(f, 1);
+    own_buffer back = make(f, 1);
+    own_graph graph = NULL;
     uint32_t node = 0;
 
     ASSERT_OK(weir_capture_begin(queue));
@@ -377,17 +358,12 @@ CONFORM(Graph, BoxesAndRows)
                 ASSERT_UINT_EQ(conform_bytes(host)[row * 64 + byte], byte % 16 + 1);
     }
     EXPECT_INVALID(weir_graph_set_copy(graph, node, back, 0, host, 0, 64), "is a copy_");
-    weir_buffer_destroy(&device);
-    weir_buffer_destroy(&host);
-    weir_buffer_destroy(&back);
-    weir_graph_destroy(&graph);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(FailedOperation, RefusesBoxesAndRows)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *a = make(f, 0);
+    own_queue queue = conform_queue(f, "q");
+    own_buffer a = make(f, 0);
     const struct weir_volume to = {a, 0, 16, 64};
     const struct weir_volume from = {a, 1000, 16, 64};
 
@@ -400,14 +376,12 @@ CONFORM(FailedOperation, RefusesBoxesAndRows)
                       want);
         EXPECT_OK(weir_queue_recover(queue));
     }
-    weir_buffer_destroy(&a);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Forked, BoxesAndRowsAreErrors)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *a = make(f, 0);
+    own_queue queue = conform_queue(f, "q");
+    own_buffer a = make(f, 0);
     const struct weir_volume to = {a, 0, 16, 64};
     const struct weir_volume from = {a, 1000, 16, 64};
     int status = -1;
@@ -420,6 +394,4 @@ CONFORM(Forked, BoxesAndRowsAreErrors)
     ASSERT_INT_GT(child, 0);
     ASSERT_INT_EQ(waitpid(child, &status, 0), child);
     EXPECT_INT_EQ(status, 0);
-    weir_buffer_destroy(&a);
-    weir_queue_destroy(&queue);
 }

@@ -6,10 +6,9 @@
 
 CONFORM(Capture, BeginAndEndRefusals)
 {
-    struct rig r;
-    weir_graph *graph = NULL;
+    own_graph graph = NULL;
     uint32_t node;
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     EXPECT_INVALID(weir_capture_end(r.a, NULL, &graph), "no capture began on queue 'a'");
     EXPECT_INVALID(weir_capture_node(r.a, &node), "captures nothing");
     EXPECT_INVALID(weir_capture_begin(NULL), "queue");
@@ -24,16 +23,13 @@ CONFORM(Capture, BeginAndEndRefusals)
     ASSERT_OK(weir_capture_end(r.a, NULL, &graph)); // b has nothing in it
     EXPECT_INVALID(weir_queue_graph(NULL, graph), "queue");
     EXPECT_INVALID(weir_queue_graph(r.a, NULL), "graph");
-    weir_graph_destroy(&graph);
-    destroy_rig(&r);
 }
 
 // The capture is dropped, and all its queues are as before.
 CONFORM(Capture, UnjoinedQueue)
 {
-    struct rig r;
     weir_graph *graph = NULL;
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     for (int i = 0; i < 2; i++) {
         ASSERT_OK(weir_capture_begin(r.a));
         fill(r.a, r.x, 0, SIZE, 1);
@@ -50,14 +46,12 @@ CONFORM(Capture, UnjoinedQueue)
         EXPECT_SYNC(r.c);
         EXPECT_TRUE(all_are(r.host, 0, SIZE, 0));
     }
-    destroy_rig(&r);
 }
 
 CONFORM(Capture, Cancel)
 {
-    struct rig r;
     struct weir_event event;
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     ASSERT_OK(weir_capture_cancel(r.a)); // nothing to do
     ASSERT_OK(weir_capture_begin(r.a));
     fill(r.a, r.host, 0, SIZE, 1);
@@ -74,15 +68,13 @@ CONFORM(Capture, Cancel)
     fill(r.b, r.host, 0, SIZE, 3);
     EXPECT_SYNC(r.b);
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 3));
-    destroy_rig(&r);
 }
 
 // Destroying a queue of a capture cancels it.
 CONFORM(Capture, QueueDestroyed)
 {
-    struct rig r;
     struct weir_event event;
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     for (int i = 0; i < 2; i++) {
         weir_queue *extra = conform_queue(f, "extra");
         weir_queue *first = i ? r.a : extra;
@@ -96,7 +88,6 @@ CONFORM(Capture, QueueDestroyed)
         EXPECT_INVALID(weir_event_query(event), "recorded in a capture");
     }
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 0));
-    destroy_rig(&r);
 }
 
 static void *capture_and_end(void *argument)
@@ -126,11 +117,10 @@ static weir_status no_native(const struct weir_native_queue *native, void *user)
 
 CONFORM(Capture, WhatCannotBeCaptured)
 {
-    struct rig r;
     unsigned char bytes[16] = {0};
-    weir_graph *graph = NULL;
-    make_rig(f, &r);
-    weir_graph *other = capture_diamond(&r, 1);
+    own_graph graph = NULL;
+    own_rig r = make_rig(f);
+    own_graph other = capture_diamond(&r, 1);
     ASSERT_OK(weir_capture_begin(r.a));
     if (!f->limits->native)
         EXPECT_REFUSED(weir_queue_native(r.a, no_native, NULL, weir_in(r.x, 0, SIZE)),
@@ -149,20 +139,16 @@ CONFORM(Capture, WhatCannotBeCaptured)
     ASSERT_OK(weir_queue_graph(r.a, graph));
     EXPECT_SYNC(r.a);
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 8));
-    weir_graph_destroy(&other);
-    weir_graph_destroy(&graph);
-    destroy_rig(&r);
 }
 
 // A graph can use memory of a pool like any other, but it is allocated and freed
 // outside.
 CONFORM(Capture, PoolMemory)
 {
-    struct rig r;
-    weir_pool *pool = NULL;
+    own_pool pool = NULL;
     weir_buffer *memory = NULL;
     weir_buffer *other = NULL;
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     ASSERT_OK(weir_pool_create(f->device, NULL, &pool));
     ASSERT_OK(weir_pool_allocate(pool, r.a, SIZE, &memory));
     ASSERT_OK(weir_capture_begin(r.a));
@@ -177,23 +163,20 @@ CONFORM(Capture, PoolMemory)
     EXPECT_INVALID(weir_pool_free(r.a, &memory), "a graph uses the buffer");
     weir_graph_destroy(&graph);
     EXPECT_OK(weir_pool_free(r.a, &memory));
-    weir_pool_destroy(&pool);
-    destroy_rig(&r);
 }
 
 // A captured event is valid only in its capture, and other events are not valid in
 // it.
 CONFORM(Capture, Events)
 {
-    struct rig r;
     struct weir_event before;
     struct weir_event inside;
     struct weir_event foreign;
     uint64_t time_ns;
     size_t index;
     int fd;
-    weir_graph *graph = NULL;
-    make_rig(f, &r);
+    own_graph graph = NULL;
+    own_rig r = make_rig(f);
     ASSERT_OK(weir_queue_record(r.a, &before));
     ASSERT_OK(weir_capture_begin(r.a));
     ASSERT_OK(weir_queue_record(r.a, &inside));
@@ -221,8 +204,6 @@ CONFORM(Capture, Events)
     EXPECT_INVALID(weir_queue_wait(r.b, inside), "recorded in a capture");
     EXPECT_INVALID(weir_event_query(inside), "recorded in a capture");
     EXPECT_SYNC(r.b);
-    weir_graph_destroy(&graph);
-    destroy_rig(&r);
 }
 
 // Threads.
@@ -289,9 +270,8 @@ CONFORM(Capture, FromManyThreads)
     enum {
         THREADS = 3
     };
-    struct rig r;
     struct capturer capturers[THREADS];
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     weir_queue *queues[] = {r.a, r.b, r.a};
     ASSERT_OK(weir_capture_begin(r.a));
     follow(r.b, r.a);
@@ -300,12 +280,10 @@ CONFORM(Capture, FromManyThreads)
             (struct capturer){.queue = queues[i], .host = r.host, .value = (unsigned char)(i + 1)};
     conform_run_threads(fill_often, capturers, sizeof *capturers, THREADS);
     follow(r.a, r.b);
-    weir_graph *graph = end(r.a);
+    own_graph graph = end(r.a);
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 300);
     ASSERT_OK(weir_queue_graph(r.a, graph));
     EXPECT_SYNC(r.a);
     for (size_t i = 1; i <= THREADS; i++)
         EXPECT_TRUE(all_are(r.host, 64 * i, 64, (unsigned char)i));
-    weir_graph_destroy(&graph);
-    destroy_rig(&r);
 }

@@ -21,20 +21,21 @@ struct rig {
 
 static void make_program(struct fixture *f, struct rig *rig)
 {
-    const struct weir_program_params params = {.struct_size = sizeof params,
-                                               .label = "cooperative",
-                                               .bundle = &cooperative_kernels};
     rig->queue = conform_queue(f, "q");
-    EXPECT_OK(weir_program_create(f->device, &params, &rig->program));
+    EXPECT_OK(weir_program_create(f->device,
+                                  WEIR_PARAMS(weir_program, .label = "cooperative",
+                                              .bundle = &cooperative_kernels),
+                                  &rig->program));
 }
 
-static void make_rig(struct fixture *f, struct rig *rig, const char *kernel, size_t local_bytes)
+static struct rig make_rig(struct fixture *f, const char *kernel, size_t local_bytes)
 {
-    *rig = (struct rig){.queue = NULL};
-    make_program(f, rig);
-    EXPECT_OK(weir_kernel_create(rig->program, kernel, &rig->kernel));
-    EXPECT_OK(weir_kernel_cooperative_blocks(rig->kernel, block, local_bytes, &rig->most));
-    EXPECT_UINT_GE(rig->most, 1);
+    struct rig rig = {.queue = NULL};
+    make_program(f, &rig);
+    EXPECT_OK(weir_kernel_create(rig.program, kernel, &rig.kernel));
+    EXPECT_OK(weir_kernel_cooperative_blocks(rig.kernel, block, local_bytes, &rig.most));
+    EXPECT_UINT_GE(rig.most, 1);
+    return rig;
 }
 
 static void destroy_rig(struct rig *rig)
@@ -45,20 +46,21 @@ static void destroy_rig(struct rig *rig)
     weir_queue_destroy(&rig->queue);
 }
 
+#define own_rig CONFORM_OWN(destroy_rig) struct rig
+
 CONFORM(Cooperative, SumInOneLaunch)
 {
     CONFORM_NEEDS_KERNELS(f);
-    struct rig x;
     static uint32_t values[N];
     uint32_t expected = 0;
     uint32_t sum = 0;
 
-    make_rig(f, &x, "sum", 4 * BLOCK);
+    own_rig x = make_rig(f, "sum", 4 * BLOCK);
     for (uint32_t i = 0; i < N; i++)
         expected += values[i] = i * 2654435761u;
-    weir_buffer *in = conform_device_buffer(f, sizeof values);
-    weir_buffer *partial = conform_device_buffer(f, (size_t)4 * x.most);
-    weir_buffer *out = conform_device_buffer(f, 4);
+    own_buffer in = conform_device_buffer(f, sizeof values);
+    own_buffer partial = conform_device_buffer(f, (size_t)4 * x.most);
+    own_buffer out = conform_device_buffer(f, 4);
     ASSERT_OK(weir_upload(x.queue, in, 0, values, sizeof values));
     ASSERT_OK(weir_queue_launch_cooperative(x.queue, x.kernel, weir_dim(x.most, 1, 1), block,
                                             weir_in(in, 0, sizeof values),
@@ -66,10 +68,6 @@ CONFORM(Cooperative, SumInOneLaunch)
                                             weir_out(out, 0, 4), weir_local((size_t)4 * BLOCK), N));
     ASSERT_OK(weir_download(x.queue, &sum, out, 0, 4));
     EXPECT_UINT_EQ(sum, expected);
-    weir_buffer_destroy(&in);
-    weir_buffer_destroy(&partial);
-    weir_buffer_destroy(&out);
-    destroy_rig(&x);
 }
 
 // Of all grids from one block to the largest.
@@ -78,8 +76,8 @@ static void expect_exchange(struct fixture *f, struct rig *x, uint32_t blocks, u
     const size_t bytes = (size_t)4 * blocks * BLOCK;
     uint32_t wrong = 0;
     uint32_t *numbers = calloc(1, bytes);
-    weir_buffer *memory = conform_device_buffer(f, bytes);
-    weir_buffer *count = conform_device_buffer(f, 4);
+    own_buffer memory = conform_device_buffer(f, bytes);
+    own_buffer count = conform_device_buffer(f, 4);
     ASSERT_TRUE(numbers);
     ASSERT_OK(weir_upload(x->queue, memory, 0, numbers, bytes));
     ASSERT_OK(weir_upload(x->queue, count, 0, &wrong, 4));
@@ -91,24 +89,20 @@ static void expect_exchange(struct fixture *f, struct rig *x, uint32_t blocks, u
     EXPECT_UINT_EQ(wrong, 0);
     for (uint32_t i = 0; i < blocks * BLOCK; i++)
         ASSERT_UINT_EQ(numbers[i], (rounds - 1) * 2654435761u + i);
-    weir_buffer_destroy(&memory);
-    weir_buffer_destroy(&count);
     free(numbers);
 }
 
 CONFORM(Cooperative, NoBlockLeavesTheBarrierBeforeAllHaveCome)
 {
     CONFORM_NEEDS_KERNELS(f);
-    struct rig x;
 
-    make_rig(f, &x, "exchange", 0);
+    own_rig x = make_rig(f, "exchange", 0);
     expect_exchange(f, &x, 1, 20);
     for (uint32_t blocks = 2; blocks < x.most; blocks = 3 * blocks + 1)
         expect_exchange(f, &x, blocks, 50);
     expect_exchange(f, &x, x.most, 200);
     expect_exchange(f, &x, x.most, 1); // an odd number of barriers, and then again
     expect_exchange(f, &x, x.most, 3);
-    destroy_rig(&x);
 }
 
 // Each launch has a barrier of its own.
@@ -119,12 +113,11 @@ CONFORM(Cooperative, TwoLaunchesAtOnce)
         QUEUES = 2,
         LAUNCHES = 8
     };
-    struct rig x;
     weir_queue *queues[QUEUES];
     weir_buffer *numbers[QUEUES];
     weir_buffer *counts[QUEUES];
 
-    make_rig(f, &x, "exchange", 0);
+    own_rig x = make_rig(f, "exchange", 0);
     const uint32_t blocks = x.most > 1 ? x.most / 2 : 1;
     const size_t bytes = (size_t)4 * blocks * BLOCK;
     for (int i = 0; i < QUEUES; i++) {
@@ -147,22 +140,20 @@ CONFORM(Cooperative, TwoLaunchesAtOnce)
         weir_buffer_destroy(&counts[i]);
         weir_queue_destroy(&queues[i]);
     }
-    destroy_rig(&x);
 }
 
 CONFORM(Cooperative, InGraphs)
 {
-    struct rig x;
-    weir_graph *graph;
+    own_graph graph = NULL;
     uint32_t node = 0;
     uint32_t wrong = 0;
     const bool runs = conform_kernels_run(f);
 
-    make_rig(f, &x, "exchange", 0);
+    own_rig x = make_rig(f, "exchange", 0);
     const struct weir_extent grid = weir_dim(x.most, 1, 1);
     const size_t bytes = (size_t)4 * x.most * BLOCK;
-    weir_buffer *numbers = conform_device_buffer(f, bytes);
-    weir_buffer *count = conform_device_buffer(f, 4);
+    own_buffer numbers = conform_device_buffer(f, bytes);
+    own_buffer count = conform_device_buffer(f, 4);
     const uint32_t rounds = 30;
     const struct weir_argument arguments[] = {weir_inout(numbers, 0, bytes),
                                               weir_inout(count, 0, 4), weir_value(&rounds, 4)};
@@ -188,21 +179,15 @@ CONFORM(Cooperative, InGraphs)
         ASSERT_OK(weir_download(x.queue, &number, numbers, bytes - 4, 4));
         EXPECT_UINT_EQ(number, (rounds - 1) * 2654435761u + x.most * BLOCK - 1);
     }
-    weir_graph_destroy(&graph);
-    weir_buffer_destroy(&numbers);
-    weir_buffer_destroy(&count);
-    destroy_rig(&x);
 }
 
 CONFORM(Cooperative, WhatWouldNeverEndIsRefused)
 {
-    struct rig x;
-
-    make_rig(f, &x, "exchange", 0);
+    own_rig x = make_rig(f, "exchange", 0);
     ASSERT_TRUE(x.kernel != NULL);
     const size_t bytes = (size_t)4 * (x.most + 1) * BLOCK;
-    weir_buffer *numbers = conform_device_buffer(f, bytes);
-    weir_buffer *count = conform_device_buffer(f, 4);
+    own_buffer numbers = conform_device_buffer(f, bytes);
+    own_buffer count = conform_device_buffer(f, 4);
     EXPECT_UINT_EQ(weir_kernel_get_signature(x.kernel)->grid_barrier, 1);
     EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, block, weir_inout(numbers, 0, bytes),
                                      weir_inout(count, 0, 4), 1u),
@@ -228,22 +213,18 @@ CONFORM(Cooperative, WhatWouldNeverEndIsRefused)
     EXPECT_INVALID(weir_queue_launch_cooperative(x.queue, NULL, one, block, 1u), "kernel");
     EXPECT_INVALID(weir_queue_launch_cooperative_array(x.queue, x.kernel, one, block, NULL, 3),
                    "arguments");
-    weir_buffer_destroy(&numbers);
-    weir_buffer_destroy(&count);
-    destroy_rig(&x);
 }
 
 // A kernel without a barrier is launched by either call, the one beside it or not.
 CONFORM(Cooperative, KernelsWithoutABarrier)
 {
     CONFORM_NEEDS_KERNELS(f);
-    struct rig x;
     uint32_t numbers[2 * BLOCK];
 
-    make_rig(f, &x, "clear", 0);
+    own_rig x = make_rig(f, "clear", 0);
     EXPECT_UINT_EQ(weir_kernel_get_signature(x.kernel)->grid_barrier, 0);
     memset(numbers, 0xff, sizeof numbers);
-    weir_buffer *memory = conform_device_buffer(f, sizeof numbers);
+    own_buffer memory = conform_device_buffer(f, sizeof numbers);
     ASSERT_OK(weir_upload(x.queue, memory, 0, numbers, sizeof numbers));
     EXPECT_OK(weir_queue_launch_cooperative(x.queue, x.kernel, one, block,
                                             weir_out(memory, 0, sizeof numbers)));
@@ -255,8 +236,6 @@ CONFORM(Cooperative, KernelsWithoutABarrier)
                                 weir_out(memory, 0, sizeof numbers)));
     ASSERT_OK(weir_download(x.queue, numbers, memory, 0, sizeof numbers));
     EXPECT_UINT_EQ(numbers[2 * BLOCK - 1], 0);
-    weir_buffer_destroy(&memory);
-    destroy_rig(&x);
 }
 
 // Source that is compiled at run time.
@@ -279,14 +258,12 @@ static const char source[] =
 CONFORM(Cooperative, SourceAtRunTime)
 {
     CONFORM_NEEDS_KERNELS(f);
-    struct rig x = {.queue = conform_queue(f, "q")};
-    const struct weir_program_params params = {.struct_size = sizeof params, .source = source};
+    own_rig x = {.queue = conform_queue(f, "q")};
 
-    weir_status status = weir_program_create(f->device, &params, &x.program);
-    if (status == WEIR_ERROR_UNSUPPORTED) {
-        weir_queue_destroy(&x.queue);
+    weir_status status =
+        weir_program_create(f->device, WEIR_PARAMS(weir_program, .source = source), &x.program);
+    if (status == WEIR_ERROR_UNSUPPORTED)
         CONFORM_SKIP("the device compiles no source: %s", weir_last_error_text());
-    }
     ASSERT_OK(status);
     ASSERT_OK(weir_kernel_create(x.program, "clear", &x.kernel));
     EXPECT_UINT_EQ(weir_kernel_get_signature(x.kernel)->grid_barrier, 0);
@@ -296,15 +273,13 @@ CONFORM(Cooperative, SourceAtRunTime)
     ASSERT_OK(weir_kernel_cooperative_blocks(x.kernel, block, 0, &x.most));
     expect_exchange(f, &x, x.most, 100);
     EXPECT_INVALID(weir_queue_launch_array(x.queue, x.kernel, one, block, NULL, 0), "arguments");
-    destroy_rig(&x);
 }
 
 CONFORM(Occupancy, IsWithinTheDevicesLimits)
 {
-    struct rig x;
     struct weir_occupancy full, half;
 
-    make_rig(f, &x, "clear", 0);
+    own_rig x = make_rig(f, "clear", 0);
     ASSERT_NOT_NULL(x.kernel);
     const struct weir_kernel_info *info = weir_kernel_get_info(x.kernel);
     const uint32_t items = info->max_block_items < f->limits->max_block.x ? info->max_block_items
@@ -322,17 +297,15 @@ CONFORM(Occupancy, IsWithinTheDevicesLimits)
         EXPECT_UINT_LE(full.unit_items, full.max_unit_items);
     if (full.unit_blocks == 0)
         EXPECT_INT_EQ(full.limit, WEIR_OCCUPANCY_UNKNOWN);
-    destroy_rig(&x);
 }
 
 CONFORM(Occupancy, SuggestsABlockThatCanBeLaunched)
 {
-    struct rig x;
+    own_rig x = make_rig(f, "clear", 0);
     uint32_t items = 0;
     uint32_t blocks = 0;
     const uint32_t memory = 4096;
 
-    make_rig(f, &x, "clear", 0);
     ASSERT_NOT_NULL(x.kernel);
     const struct weir_kernel_info *info = weir_kernel_get_info(x.kernel);
     ASSERT_OK(weir_kernel_suggest_block(x.kernel, 0, &items));
@@ -342,22 +315,19 @@ CONFORM(Occupancy, SuggestsABlockThatCanBeLaunched)
         EXPECT_UINT_EQ(items % info->preferred_block_items, 0);
     EXPECT_OK(weir_kernel_cooperative_blocks(x.kernel, weir_dim(items, 1, 1), memory, &blocks));
     EXPECT_OK(weir_kernel_suggest_block(x.kernel, memory, &items));
-    destroy_rig(&x);
 
-    x.kernel = conform_kernel(f, "required_block");
-    EXPECT_OK(weir_kernel_suggest_block(x.kernel, 0, &items));
+    own_kernel fixed = conform_kernel(f, "required_block");
+    EXPECT_OK(weir_kernel_suggest_block(fixed, 0, &items));
     EXPECT_UINT_EQ(items, 8 * 4 * 2);
-    weir_kernel_destroy(&x.kernel);
 }
 
 CONFORM(Occupancy, RefusesWhatALaunchWould)
 {
-    struct rig x;
     struct weir_occupancy occupancy;
     uint32_t count = 7;
     const size_t too_much = (size_t)f->limits->max_local_bytes + 1;
 
-    make_rig(f, &x, "clear", 0);
+    own_rig x = make_rig(f, "clear", 0);
     const uint32_t items = f->limits->max_block.x;
     EXPECT_INVALID(weir_kernel_occupancy(x.kernel, weir_dim(0, 1, 1), 0, &occupancy), "block.x");
     EXPECT_UINT_EQ(occupancy.compute_units, 0);
@@ -373,18 +343,17 @@ CONFORM(Occupancy, RefusesWhatALaunchWould)
     EXPECT_INVALID(weir_kernel_cooperative_blocks(NULL, one, 0, &count), "kernel");
     EXPECT_INVALID(weir_kernel_cooperative_blocks(x.kernel, one, 0, NULL), "out_blocks");
     EXPECT_INVALID(weir_kernel_suggest_block(NULL, 0, &count), "kernel");
-    destroy_rig(&x);
 }
 
 // Each array of local memory begins at a multiple of 16 bytes, so two whose sum is the limit may not fit.
 CONFORM(Occupancy, LocalArraysAreAligned)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_kernel *kernel = conform_kernel(f, "two_locals");
+    own_queue queue = conform_queue(f, "q");
+    own_kernel kernel = conform_kernel(f, "two_locals");
     const size_t second = f->limits->argument_alignment_bytes > 4 * BLOCK
                               ? f->limits->argument_alignment_bytes
                               : 4 * BLOCK;
-    weir_buffer *memory = conform_device_buffer(f, second + 4 * BLOCK);
+    own_buffer memory = conform_device_buffer(f, second + 4 * BLOCK);
     const size_t limit = (size_t)f->limits->max_local_bytes;
     const size_t odd = 4 * BLOCK + 1;
 
@@ -393,7 +362,4 @@ CONFORM(Occupancy, LocalArraysAreAligned)
                                      weir_local(limit - odd)),
                    "'lanes', asks for");
     EXPECT_SYNC(queue);
-    weir_buffer_destroy(&memory);
-    weir_kernel_destroy(&kernel);
-    weir_queue_destroy(&queue);
 }

@@ -15,7 +15,7 @@ static weir_buffer *make(struct fixture *f, int host)
 // Unaligned offsets, to and from both placements.
 CONFORM(Copy, AllPlacements)
 {
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     for (int from = 0; from < 2; from++) {
         for (int to = 0; to < 2; to++) {
             weir_test_note("from %s to %s", from ? "HOST" : "DEVICE", to ? "HOST" : "DEVICE");
@@ -34,12 +34,11 @@ CONFORM(Copy, AllPlacements)
             weir_buffer_destroy(&dst);
         }
     }
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Copy, WithinOneBuffer)
 {
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     for (int host = 0; host < 2; host++) {
         weir_buffer *buffer = make(f, host);
         conform_write(queue, buffer, 3);
@@ -54,15 +53,14 @@ CONFORM(Copy, WithinOneBuffer)
         EXPECT_SYNC(queue);
         weir_buffer_destroy(&buffer);
     }
-    weir_queue_destroy(&queue);
 }
 
 // Nothing is copied, but later work is still in order.
 CONFORM(Copy, ZeroSize)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *buffer = make(f, 0);
-    weir_buffer *other = make(f, 1);
+    own_queue queue = conform_queue(f, "q");
+    own_buffer buffer = make(f, 0);
+    own_buffer other = make(f, 1);
     const struct weir_plane dst = {buffer, SIZE, 0};
     const struct weir_plane src = {other, 0, 0};
     struct weir_event event;
@@ -77,16 +75,13 @@ CONFORM(Copy, ZeroSize)
     ASSERT_OK(weir_queue_record(queue, &event));
     EXPECT_OK(weir_event_sync(event, HANG_GUARD_NS));
     EXPECT_TRUE(conform_holds(queue, buffer, 0, SIZE, 4, 0));
-    weir_buffer_destroy(&buffer);
-    weir_buffer_destroy(&other);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Copy, Refusals)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *a = make(f, 0);
-    weir_buffer *b = make(f, 1);
+    own_queue queue = conform_queue(f, "q");
+    own_buffer a = make(f, 0);
+    own_buffer b = make(f, 1);
 
     EXPECT_INVALID(weir_queue_copy(NULL, a, 0, b, 0, 1), "queue");
     EXPECT_INVALID(weir_queue_copy(queue, NULL, 0, b, 0, 1), "dst is no buffer");
@@ -94,9 +89,6 @@ CONFORM(Copy, Refusals)
     EXPECT_INVALID(weir_queue_copy(queue, a, SIZE, b, 0, 1), "dst: 1 bytes at offset 10000");
     EXPECT_INVALID(weir_queue_copy(queue, a, 0, b, SIZE, 1), "src: 1 bytes at offset 10000");
     EXPECT_SYNC(queue);
-    weir_buffer_destroy(&a);
-    weir_buffer_destroy(&b);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Copy2D, AllPlacements)
@@ -105,7 +97,7 @@ CONFORM(Copy2D, AllPlacements)
         WIDTH = 61,
         HEIGHT = 40
     };
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     for (int from = 0; from < 2; from++) {
         for (int to = 0; to < 2; to++) {
             weir_test_note("from %s to %s", from ? "HOST" : "DEVICE", to ? "HOST" : "DEVICE");
@@ -128,16 +120,15 @@ CONFORM(Copy2D, AllPlacements)
             weir_buffer_destroy(&buffers[1]);
         }
     }
-    weir_queue_destroy(&queue);
 }
 
 // The last row does not need a whole pitch, and a single row needs no pitch at
 // all.
 CONFORM(Copy2D, LastRow)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *a = make(f, 0);
-    weir_buffer *b = make(f, 1);
+    own_queue queue = conform_queue(f, "q");
+    own_buffer a = make(f, 0);
+    own_buffer b = make(f, 1);
     const struct weir_plane src = {a, SIZE - (100 + 100 + 10), 100};
     const struct weir_plane dst = {b, 0, 10};
     const struct weir_plane one = {b, SIZE - 10, SIZE_MAX};
@@ -150,16 +141,13 @@ CONFORM(Copy2D, LastRow)
     EXPECT_INVALID(weir_queue_copy_2d(queue, dst, src, 10, 4), "do not lie in");
     EXPECT_INVALID(weir_queue_copy_2d(queue, one, src, 10, 2), "do not lie in");
     EXPECT_SYNC(queue);
-    weir_buffer_destroy(&a);
-    weir_buffer_destroy(&b);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Copy2D, Refusals)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *a = make(f, 0);
-    weir_buffer *b = make(f, 1);
+    own_queue queue = conform_queue(f, "q");
+    own_buffer a = make(f, 0);
+    own_buffer b = make(f, 1);
     const struct weir_plane dst = {a, 0, 100};
     const struct weir_plane src = {b, 0, 100};
     const struct weir_plane none = {NULL, 0, 100};
@@ -185,16 +173,13 @@ CONFORM(Copy2D, Refusals)
     EXPECT_INVALID(weir_queue_copy_2d(queue, dst, beside, 51, 90), "overlap");
     EXPECT_INVALID(weir_queue_copy_2d(queue, dst, slanted, 10, 10), "overlap");
     EXPECT_SYNC(queue);
-    weir_buffer_destroy(&a);
-    weir_buffer_destroy(&b);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Fill, EveryPatternSize)
 {
     static const unsigned char pattern[16] = {1, 2,  3,  4,  5,  6,  7,  8,
                                               9, 10, 11, 12, 13, 14, 15, 16};
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     unsigned char *bytes = malloc(SIZE);
 
     ASSERT_NOT_NULL(bytes);
@@ -214,13 +199,12 @@ CONFORM(Fill, EveryPatternSize)
         }
     }
     free(bytes);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Fill, Refusals)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *buffer = make(f, 0);
+    own_queue queue = conform_queue(f, "q");
+    own_buffer buffer = make(f, 0);
     const uint64_t pattern[4] = {0};
     static const size_t bad[] = {0, 3, 5, 6, 7, 12, 17, 24, 32, SIZE_MAX};
 
@@ -232,16 +216,14 @@ CONFORM(Fill, Refusals)
     EXPECT_INVALID(weir_queue_fill(queue, NULL, 0, 8, pattern, 8), "no buffer");
     EXPECT_INVALID(weir_queue_fill(NULL, buffer, 0, 8, pattern, 8), "queue");
     EXPECT_SYNC(queue);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
 }
 
 // More than the library stages at once, and not a multiple of anything.
 CONFORM(Transfer, LargerThanStaging)
 {
     const size_t size = ((size_t)9 << 20) + 3;
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *buffer = conform_device_buffer(f, size + 1000);
+    own_queue queue = conform_queue(f, "q");
+    own_buffer buffer = conform_device_buffer(f, size + 1000);
     unsigned char *bytes = malloc(size);
     unsigned char *back = calloc(1, size);
 
@@ -259,14 +241,12 @@ CONFORM(Transfer, LargerThanStaging)
     EXPECT_MEM_EQ(back, bytes + 3, 100);
     free(bytes);
     free(back);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Transfer, Refusals)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *buffer = make(f, 0);
+    own_queue queue = conform_queue(f, "q");
+    own_buffer buffer = make(f, 0);
     unsigned char bytes[16] = {0};
 
     EXPECT_INVALID(weir_upload(NULL, buffer, 0, bytes, 16), "queue");
@@ -278,16 +258,14 @@ CONFORM(Transfer, Refusals)
     EXPECT_INVALID(weir_download(queue, NULL, buffer, 0, 16), "memory is NULL");
     EXPECT_INVALID(weir_download(queue, bytes, buffer, SIZE - 15, 16), "do not lie in");
     EXPECT_SYNC(queue);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
 }
 
 // The caller's memory, at an odd address, on both sides of a copy.
 CONFORM(Buffer, Wrap)
 {
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     unsigned char *memory = malloc(2 * SIZE);
-    weir_buffer *device = make(f, 0);
+    own_buffer device = make(f, 0);
     weir_buffer *in;
     weir_buffer *out;
     void *pointer;
@@ -319,8 +297,6 @@ CONFORM(Buffer, Wrap)
     params.pointer = (void *)(UINTPTR_MAX - SIZE / 2);
     EXPECT_INVALID(weir_buffer_wrap(f->device, &params, &out), "weir_buffer_wrap");
     EXPECT_NULL(out);
-    weir_buffer_destroy(&device);
-    weir_queue_destroy(&queue);
     free(memory);
 }
 
@@ -365,8 +341,8 @@ CONFORM(Buffer, CreateRefusals)
 
 CONFORM(Buffer, HostUse)
 {
-    weir_buffer *host = make(f, 1);
-    weir_buffer *device = make(f, 0);
+    own_buffer host = make(f, 1);
+    own_buffer device = make(f, 0);
     void *whole;
     void *part;
 
@@ -387,6 +363,4 @@ CONFORM(Buffer, HostUse)
     EXPECT_INVALID(weir_host_begin(host, 0, 1, (weir_access)0, &part), "access");
     EXPECT_INVALID(weir_host_begin(host, 0, 1, (weir_access)4, &part), "access");
     EXPECT_INVALID(weir_host_begin(host, SIZE, 1, WEIR_ACCESS_READ, &part), "do not lie in");
-    weir_buffer_destroy(&host);
-    weir_buffer_destroy(&device);
 }

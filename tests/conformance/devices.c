@@ -23,9 +23,8 @@ struct pair {
 
 static weir_device *open_device(weir_runtime *runtime, const char *select)
 {
-    const struct weir_device_params params = {.struct_size = sizeof params, .select = select};
     weir_device *device = NULL;
-    EXPECT_OK(weir_device_open(runtime, &params, &device));
+    EXPECT_OK(weir_device_open(runtime, WEIR_PARAMS(weir_device, .select = select), &device));
     return device;
 }
 
@@ -73,15 +72,16 @@ static void close_pair(struct pair *pair)
     EXPECT_OK(weir_close(&pair->own));
 }
 
+#define own_pair CONFORM_OWN(close_pair) struct pair
+
 static weir_status make_program(struct pair *pair, const char *source)
 {
-    const struct weir_program_params params = {.struct_size = sizeof params,
-                                               .label = "of two",
-                                               .bundle = source ? NULL : &conformance_kernels,
-                                               .source = source,
-                                               .devices = pair->devices,
-                                               .device_count = 2};
-    return weir_program_create(pair->devices[0], &params, &pair->program);
+    return weir_program_create(pair->devices[0],
+                               WEIR_PARAMS(weir_program, .label = "of two",
+                                           .bundle = source ? NULL : &conformance_kernels,
+                                           .source = source, .devices = pair->devices,
+                                           .device_count = 2),
+                               &pair->program);
 }
 
 static void make_objects(struct pair *pair, const char *kernel)
@@ -106,7 +106,7 @@ static void expect_iota(struct pair *pair, int i, uint32_t first)
 CONFORM(Devices, AKernelRunsOnTheQueuesOfEach)
 {
     CONFORM_NEEDS_KERNELS(f);
-    struct pair x;
+    own_pair x = {.own = NULL};
     ASSERT_TRUE(open_pair(f, &x));
     make_objects(&x, "iota");
     weir_program_destroy(&x.program); // its kernels stay usable
@@ -115,12 +115,11 @@ CONFORM(Devices, AKernelRunsOnTheQueuesOfEach)
                                     weir_out(x.memory[i], 0, BYTES), 100u * (unsigned)i, N));
     for (int i = 0; i < 2; i++)
         expect_iota(&x, i, 100u * (unsigned)i);
-    close_pair(&x);
 }
 
 CONFORM(Devices, EachHasItsOwnFigures)
 {
-    struct pair x;
+    own_pair x = {.own = NULL};
     ASSERT_TRUE(open_pair(f, &x));
     make_objects(&x, "iota");
     weir_kernel *second = weir_kernel_on(x.kernel, x.devices[1]);
@@ -148,7 +147,6 @@ CONFORM(Devices, EachHasItsOwnFigures)
                                 0u, N));
     for (int i = 0; i < 2; i++)
         EXPECT_SYNC(x.queues[i]);
-    close_pair(&x);
 }
 
 // The names of two devices may be the same.
@@ -157,7 +155,7 @@ CONFORM(Devices, AreToldApart)
     const bool only_one = weir_device_count(f->runtime) == 1;
     const char *expected[] = {only_one ? "as it was opened another time" : "belongs to device",
                               "of another runtime"};
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     struct fixture others[2] = {*f, *f};
     weir_runtime *runtime;
     others[0].device = open_device(f->runtime, "0");
@@ -172,13 +170,12 @@ CONFORM(Devices, AreToldApart)
     }
     if (has_null)
         EXPECT_OK(weir_close(&runtime));
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Devices, GraphsOfEach)
 {
     CONFORM_NEEDS_KERNELS(f);
-    struct pair x;
+    own_pair x = {.own = NULL};
     weir_graph *graphs[2];
     uint32_t node = 0;
     const uint32_t first = 500, count = N;
@@ -206,12 +203,11 @@ CONFORM(Devices, GraphsOfEach)
         EXPECT_SYNC(x.queues[i]);
         weir_graph_destroy(&graphs[i]);
     }
-    close_pair(&x);
 }
 
 CONFORM(Devices, OthersAreRefused)
 {
-    struct pair x;
+    own_pair x = {.own = NULL};
     ASSERT_TRUE(open_pair(f, &x));
     make_objects(&x, "iota");
     weir_kernel_destroy(&x.kernel);
@@ -221,24 +217,22 @@ CONFORM(Devices, OthersAreRefused)
                                      weir_out(x.memory[1], 0, BYTES), 0u, N),
                    "belongs to another device than queue 'second's'");
     EXPECT_CONTAINS(weir_last_error()->remedy, "weir_program_params.devices");
-    close_pair(&x);
 }
 
 CONFORM(Devices, NoneClosesBeforeTheProgram)
 {
-    struct pair x;
+    own_pair x = {.own = NULL};
     ASSERT_TRUE(open_pair(f, &x));
     EXPECT_OK(make_program(&x, NULL));
     EXPECT_INVALID(weir_device_close(&x.devices[1]), "of two");
     EXPECT_OK(weir_kernel_create(x.program, "iota", &x.kernel));
     weir_program_destroy(&x.program);
     EXPECT_INVALID(weir_device_close(&x.devices[1]), "iota");
-    close_pair(&x);
 }
 
 CONFORM(Devices, BadArrays)
 {
-    weir_program *program = NULL;
+    own_program program = NULL;
     struct weir_program_params params = {.struct_size = sizeof params,
                                          .bundle = &conformance_kernels,
                                          .device_count = 2};
@@ -258,12 +252,11 @@ CONFORM(Devices, BadArrays)
     weir_kernel_destroy(&kernel);
     EXPECT_REFUSED(weir_kernel_create(program, "iot", &kernel), WEIR_ERROR_NOT_FOUND, "iota");
     EXPECT_NULL(kernel);
-    weir_program_destroy(&program);
 }
 
 CONFORM(Devices, OfSeveralRuntimes)
 {
-    struct pair x;
+    own_pair x = {.own = NULL};
     if (!open_mixed_pair(f, &x))
         CONFORM_SKIP("the null backend is not at hand");
     make_objects(&x, "iota");
@@ -273,12 +266,11 @@ CONFORM(Devices, OfSeveralRuntimes)
     if (conform_kernels_run(f))
         expect_iota(&x, 0, 9);
     EXPECT_SYNC(x.queues[1]);
-    close_pair(&x);
 }
 
 CONFORM(Devices, AFailureNamesItsDevice)
 {
-    struct pair x;
+    own_pair x = {.own = NULL};
     if (!open_mixed_pair(f, &x))
         CONFORM_SKIP("the null backend is not at hand");
     weir_error_set(NULL);
@@ -294,5 +286,4 @@ CONFORM(Devices, AFailureNamesItsDevice)
     EXPECT_CONTAINS(weir_last_error()->message, "device '");
     if (conform_kernels_run(f) && strstr(weir_last_error()->message, "null backend"))
         EXPECT_CONTAINS(weir_last_error()->message, "device 'null device 0'");
-    close_pair(&x);
 }

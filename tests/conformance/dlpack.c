@@ -148,7 +148,7 @@ CONFORM(Dlpack, ExportRefusals)
 CONFORM(Dlpack, RoundTripOnTheDevice)
 {
     CONFORM_NEEDS_NATIVE(f);
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     weir_buffer *buffer = conform_device_buffer(f, SIZE);
     const int64_t shape[] = {8, 16};
     const struct weir_tensor tensor = tensor_of(buffer, 1024, shape, 2);
@@ -173,7 +173,6 @@ CONFORM(Dlpack, RoundTripOnTheDevice)
     EXPECT_TRUE(conform_holds(queue, in.buffer, in.offset, sizeof(float) * 128, 4, 1024));
     // The end of the import ends the export, and with it the first buffer.
     weir_buffer_destroy(&in.buffer);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Dlpack, ImportOfHostMemory)
@@ -206,9 +205,9 @@ CONFORM(Dlpack, ImportOfHostMemory)
 
 CONFORM(Dlpack, ImportOfPinnedMemory)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *owner = conform_host_buffer(f, SIZE);
-    weir_buffer *copy = conform_device_buffer(f, SIZE);
+    own_queue queue = conform_queue(f, "q");
+    own_buffer owner = conform_host_buffer(f, SIZE);
+    own_buffer copy = conform_device_buffer(f, SIZE);
     struct foreign foreign;
     struct weir_tensor in = {.struct_size = sizeof in};
 
@@ -221,17 +220,14 @@ CONFORM(Dlpack, ImportOfPinnedMemory)
     EXPECT_TRUE(conform_holds(queue, copy, 0, 128, 8, 0));
     weir_buffer_destroy(&in.buffer);
     EXPECT_INT_EQ(atomic_load(&foreign.deleted), 1);
-    weir_buffer_destroy(&owner);
-    weir_buffer_destroy(&copy);
-    weir_queue_destroy(&queue);
 }
 
 // The deleter is called when the work that uses the memory has finished, not before.
 CONFORM(Dlpack, ImportLivesUntilItsWorkIsDone)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *copy = conform_device_buffer(f, SIZE);
-    struct gate *gate = gate_create();
+    own_queue queue = conform_queue(f, "q");
+    own_buffer copy = conform_device_buffer(f, SIZE);
+    own_gate gate = gate_create();
     struct foreign foreign;
     struct weir_tensor in = {.struct_size = sizeof in};
     unsigned char *data = aligned_alloc(4096, SIZE);
@@ -248,9 +244,6 @@ CONFORM(Dlpack, ImportLivesUntilItsWorkIsDone)
     ASSERT_SYNC(queue);
     EXPECT_OK(weir_device_trim(f->device));
     EXPECT_INT_EQ(atomic_load(&foreign.deleted), 1);
-    gate_destroy(&gate);
-    weir_buffer_destroy(&copy);
-    weir_queue_destroy(&queue);
     free(data);
 }
 

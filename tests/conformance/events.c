@@ -20,13 +20,13 @@ struct gated {
     struct weir_event after;
 };
 
-static void make_gated(struct fixture *f, struct gated *gated)
+static struct gated make_gated(struct fixture *f)
 {
-    gated->gate = gate_create();
-    gated->queue = conform_queue(f, "gated");
-    ASSERT_OK(weir_queue_record(gated->queue, &gated->before));
-    ASSERT_OK(weir_queue_host_call(gated->queue, gate_function, gated->gate));
-    ASSERT_OK(weir_queue_record(gated->queue, &gated->after));
+    struct gated gated = {.gate = gate_create(), .queue = conform_queue(f, "gated")};
+    EXPECT_OK(weir_queue_record(gated.queue, &gated.before));
+    EXPECT_OK(weir_queue_host_call(gated.queue, gate_function, gated.gate));
+    EXPECT_OK(weir_queue_record(gated.queue, &gated.after));
+    return gated;
 }
 
 static void finish_gated(struct gated *gated)
@@ -37,10 +37,11 @@ static void finish_gated(struct gated *gated)
     gate_destroy(&gated->gate);
 }
 
+#define own_gated CONFORM_OWN(finish_gated) struct gated
+
 CONFORM(Event, QueryAndTimeouts)
 {
-    struct gated gated;
-    make_gated(f, &gated);
+    own_gated gated = make_gated(f);
     EXPECT_OK(weir_event_sync(gated.before, WEIR_FOREVER));
     EXPECT_OK(weir_event_query(gated.before));
     EXPECT_OK(weir_event_error(gated.before));
@@ -53,17 +54,14 @@ CONFORM(Event, QueryAndTimeouts)
     gate_open(gated.gate);
     EXPECT_OK(weir_event_sync(gated.after, WEIR_FOREVER));
     EXPECT_OK(weir_event_sync(gated.after, 0));
-    finish_gated(&gated);
 }
 
 CONFORM(Event, SyncAny)
 {
-    struct gated a;
-    struct gated b;
+    own_gated a = make_gated(f);
+    own_gated b = make_gated(f);
     size_t index = 9;
 
-    make_gated(f, &a);
-    make_gated(f, &b);
     const struct weir_event events[] = {a.after, b.after};
     EXPECT_INT_EQ(weir_event_sync_any(events, 2, 0, &index), WEIR_TIMEOUT);
     EXPECT_INT_EQ(weir_event_sync_any(events, 2, 2000000, &index), WEIR_TIMEOUT);
@@ -73,17 +71,12 @@ CONFORM(Event, SyncAny)
     EXPECT_INVALID(weir_event_sync_any(events, 0, 0, &index), "count");
     EXPECT_INVALID(weir_event_sync_any(NULL, 2, 0, &index), "events");
     EXPECT_INVALID(weir_event_sync_any(events, 2, 0, NULL), "out_index");
-    finish_gated(&a);
-    finish_gated(&b);
 }
 
 CONFORM(Event, SyncAll)
 {
-    struct gated a;
-    struct gated b;
-
-    make_gated(f, &a);
-    make_gated(f, &b);
+    own_gated a = make_gated(f);
+    own_gated b = make_gated(f);
     const struct weir_event events[] = {a.after, b.after, a.before};
     gate_open(a.gate);
     EXPECT_INT_EQ(weir_event_sync_all(events, 3, 2000000), WEIR_TIMEOUT);
@@ -92,8 +85,6 @@ CONFORM(Event, SyncAll)
     EXPECT_OK(weir_event_sync_all(events, 3, 0));
     EXPECT_OK(weir_event_sync_all(NULL, 0, 0));
     EXPECT_INVALID(weir_event_sync_all(NULL, 2, 0), "events");
-    finish_gated(&a);
-    finish_gated(&b);
 }
 
 static bool readable(int fd, int timeout_ms)
@@ -107,11 +98,10 @@ CONFORM(Event, Descriptor)
     enum {
         COPIES = 10
     };
-    struct gated gated;
     int fds[COPIES];
     int early;
 
-    make_gated(f, &gated);
+    own_gated gated = make_gated(f);
     for (int i = 0; i < COPIES; i++)
         ASSERT_OK(weir_event_fd(gated.after, &fds[i]));
     ASSERT_OK(weir_event_fd(gated.before, &early));
@@ -128,7 +118,6 @@ CONFORM(Event, Descriptor)
             close(fds[i]);
     close(early);
     EXPECT_INVALID(weir_event_fd(gated.after, NULL), "out_fd");
-    finish_gated(&gated);
 }
 
 // Descriptors of events that a program started by this one would inherit.
@@ -148,21 +137,19 @@ static int count_inherited(void)
 
 CONFORM(Event, DescriptorsAreNotInherited)
 {
-    struct gated gated;
     int fd;
 
-    make_gated(f, &gated);
+    own_gated gated = make_gated(f);
     const int before = count_inherited();
     ASSERT_OK(weir_event_fd(gated.after, &fd));
     EXPECT_INT_EQ(count_inherited(), before);
     close(fd);
-    finish_gated(&gated);
 }
 
 CONFORM(Event, DescriptorOfAFailedEvent)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    struct gate *gate = gate_create();
+    own_queue queue = conform_queue(f, "q");
+    own_gate gate = gate_create();
     struct weir_event event;
     int fd;
 
@@ -174,14 +161,12 @@ CONFORM(Event, DescriptorOfAFailedEvent)
     EXPECT_TRUE(readable(fd, POLL_GUARD_MS));
     close(fd);
     EXPECT_INT_EQ(weir_event_query(event), WEIR_ERROR_HOST_CALL);
-    weir_queue_destroy(&queue);
-    gate_destroy(&gate);
 }
 
 CONFORM(Event, OfAQueueThatIsGone)
 {
     weir_queue *queue = conform_queue(f, "gone");
-    weir_queue *other = conform_queue(f, "other");
+    own_queue other = conform_queue(f, "other");
     struct weir_event event;
     size_t index = 5;
     int fd;
@@ -208,14 +193,13 @@ CONFORM(Event, OfAQueueThatIsGone)
     ASSERT_OK(weir_event_fd(event, &fd));
     EXPECT_TRUE(readable(fd, POLL_GUARD_MS));
     close(fd);
-    weir_queue_destroy(&other);
 }
 
 // A sequence that the queue never reached, and a queue that never was.
 CONFORM(Event, Forged)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_queue *other = conform_queue(f, "other");
+    own_queue queue = conform_queue(f, "q");
+    own_queue other = conform_queue(f, "other");
     struct weir_event event;
     int fd;
 
@@ -236,16 +220,14 @@ CONFORM(Event, Forged)
     EXPECT_INVALID(weir_queue_wait(queue, (struct weir_event){UINT64_MAX, 1}),
                    "belongs to no queue");
     EXPECT_SYNC(other);
-    weir_queue_destroy(&queue);
-    weir_queue_destroy(&other);
 }
 
 // Also on a queue that has failed, where every sequence number is after the
 // failure.
 CONFORM(Event, ForgedOfAFailedQueue)
 {
-    weir_queue *queue = conform_queue(f, "failed");
-    weir_queue *other = conform_queue(f, "other");
+    own_queue queue = conform_queue(f, "failed");
+    own_queue other = conform_queue(f, "other");
     struct weir_event event;
 
     ASSERT_OK(weir_queue_record(queue, &event));
@@ -255,8 +237,6 @@ CONFORM(Event, ForgedOfAFailedQueue)
     EXPECT_INVALID(weir_event_query(far), "no operation");
     EXPECT_INVALID(weir_queue_wait(other, far), "no operation");
     EXPECT_SYNC(other);
-    weir_queue_destroy(&queue);
-    weir_queue_destroy(&other);
 }
 
 CONFORM(Event, OfAnotherRuntime)
@@ -268,8 +248,7 @@ CONFORM(Event, OfAnotherRuntime)
     ASSERT_OK(weir_open(NULL, &runtime));
     ASSERT_OK(weir_device_open(runtime, NULL, &device));
     struct fixture second = {runtime, device, weir_device_limits(device), NULL};
-    struct gated gated;
-    make_gated(&second, &gated);
+    struct gated gated = make_gated(&second);
     weir_queue *queue = conform_queue(f, "q");
     EXPECT_INVALID(weir_queue_wait(queue, gated.after), "another runtime");
     // On the host it is an event like any other.
@@ -296,7 +275,7 @@ CONFORM(Event, OfAnotherRuntime)
 
 CONFORM(Event, Arguments)
 {
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     struct weir_event event = {1, 1};
     EXPECT_INVALID(weir_queue_record(NULL, &event), "queue");
     EXPECT_UINT_EQ(event.queue, 0);
@@ -308,5 +287,4 @@ CONFORM(Event, Arguments)
     ASSERT_OK(weir_queue_record(queue, &event));
     EXPECT_INVALID(weir_event_time_ns(event, NULL), "out_time_ns");
     EXPECT_SYNC(queue);
-    weir_queue_destroy(&queue);
 }

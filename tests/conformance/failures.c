@@ -33,21 +33,20 @@ struct failing {
     int line;                 // of operation 3
 };
 
-static void submit_failing(struct fixture *f, struct failing *failing, weir_host_function function,
-                           void *user)
+static struct failing submit_failing(struct fixture *f, weir_host_function function, void *user)
 {
     const uint32_t value = 1;
-    *failing = (struct failing){0};
-    failing->queue = conform_queue(f, "failing");
-    failing->buffer = conform_host_buffer(f, SIZE);
-    ASSERT_OK(weir_queue_fill(failing->queue, failing->buffer, 0, SIZE, &value, 4));
-    ASSERT_OK(weir_queue_record(failing->queue, &failing->before));
-    failing->line = __LINE__ + 1;
-    ASSERT_OK(weir_queue_host_call(failing->queue, function, user));
+    struct failing it = {.queue = conform_queue(f, "failing"),
+                         .buffer = conform_host_buffer(f, SIZE)};
+    EXPECT_OK(weir_queue_fill(it.queue, it.buffer, 0, SIZE, &value, 4));
+    EXPECT_OK(weir_queue_record(it.queue, &it.before));
+    it.line = __LINE__ + 1;
+    EXPECT_OK(weir_queue_host_call(it.queue, function, user));
     // The failure may be known by now, and these refused.
-    weir_queue_fill(failing->queue, failing->buffer, 0, SIZE, &value, 4);
-    weir_queue_fill(failing->queue, failing->buffer, 0, SIZE, &value, 4);
-    weir_queue_record(failing->queue, &failing->after);
+    weir_queue_fill(it.queue, it.buffer, 0, SIZE, &value, 4);
+    weir_queue_fill(it.queue, it.buffer, 0, SIZE, &value, 4);
+    weir_queue_record(it.queue, &it.after);
+    return it;
 }
 
 // The failing call waits at a gate, so that all six are accepted.
@@ -69,16 +68,23 @@ static void destroy_failing(struct failing *failing)
     weir_queue_destroy(&failing->queue);
 }
 
+static void destroy_gated_failure(struct gated_failure *failure)
+{
+    gate_destroy(&failure->gate);
+}
+
+#define own_failing CONFORM_OWN(destroy_failing) struct failing
+#define own_gated_failure CONFORM_OWN(destroy_gated_failure) struct gated_failure
+
 CONFORM(FailedOperation, ReportsTheFirstCause)
 {
-    struct gated_failure failure = {gate_create(), WEIR_ERROR_IO};
-    struct failing failing;
-    weir_queue *dependent = conform_queue(f, "dependent");
-    weir_queue *unrelated = conform_queue(f, "unrelated");
+    own_gated_failure failure = {gate_create(), WEIR_ERROR_IO};
+    own_queue dependent = conform_queue(f, "dependent");
+    own_queue unrelated = conform_queue(f, "unrelated");
     atomic_int count = 0;
     struct weir_event end;
 
-    submit_failing(f, &failing, fail_behind_gate, &failure);
+    own_failing failing = submit_failing(f, fail_behind_gate, &failure);
     ASSERT_UINT_EQ(failing.after.sequence, 6);
     ASSERT_OK(weir_queue_wait(dependent, failing.after));
     ASSERT_OK(weir_queue_host_call(dependent, count_up, &count));
@@ -97,24 +103,19 @@ CONFORM(FailedOperation, ReportsTheFirstCause)
     EXPECT_OK(weir_event_error(failing.before));
     EXPECT_SYNC(unrelated);
     EXPECT_INT_GE(atomic_load(&count), 1);
-    destroy_failing(&failing);
-    weir_queue_destroy(&dependent);
-    weir_queue_destroy(&unrelated);
-    gate_destroy(&failure.gate);
 }
 
 CONFORM(FailedOperation, RefusesSubmissionsUntilRecovery)
 {
-    struct gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
-    struct failing failing;
+    own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
     const struct weir_plane plane = {NULL, 0, 16};
     struct weir_plane planes[2] = {plane, plane};
     const uint32_t value = 1;
     struct weir_event event;
     unsigned char bytes[16] = {0};
 
-    submit_failing(f, &failing, fail_behind_gate, &failure);
-    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    own_failing failing = submit_failing(f, fail_behind_gate, &failure);
+    own_buffer buffer = conform_host_buffer(f, SIZE);
     planes[0].buffer = failing.buffer;
     planes[1].buffer = buffer;
     gate_open(failure.gate);
@@ -142,24 +143,20 @@ CONFORM(FailedOperation, RefusesSubmissionsUntilRecovery)
     // Events recorded before keep reporting, those before the failure do not.
     EXPECT_INT_EQ(weir_event_query(failing.after), WEIR_ERROR_HOST_CALL);
     EXPECT_OK(weir_event_query(failing.before));
-    weir_buffer_destroy(&buffer);
-    destroy_failing(&failing);
-    gate_destroy(&failure.gate);
 }
 
 CONFORM(FailedOperation, RecoveryOfAHealthyQueueDoesNothing)
 {
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     EXPECT_OK(weir_queue_recover(queue));
     EXPECT_SYNC(queue);
     EXPECT_INVALID(weir_queue_recover(NULL), "queue");
-    weir_queue_destroy(&queue);
 }
 
 // A second failure after recovery is its own, not the first one's.
 CONFORM(FailedOperation, ASecondFailureHasItsOwnCause)
 {
-    weir_queue *queue = conform_queue(f, "twice");
+    own_queue queue = conform_queue(f, "twice");
     weir_queue_host_call(queue, fail_plainly, NULL);
     EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     ASSERT_OK(weir_queue_recover(queue));
@@ -173,7 +170,6 @@ CONFORM(FailedOperation, ASecondFailureHasItsOwnCause)
     EXPECT_NOT_CONTAINS(weir_last_error()->message, "operation 1 of");
     ASSERT_OK(weir_queue_recover(queue));
     EXPECT_SYNC(queue);
-    weir_queue_destroy(&queue);
 }
 
 static weir_status fail_with_detail(void *unused)
@@ -192,7 +188,7 @@ static weir_status fail_with_detail(void *unused)
 
 CONFORM(FailedOperation, KeepsTheDetailOfTheHostCall)
 {
-    weir_queue *queue = conform_queue(f, "burning");
+    own_queue queue = conform_queue(f, "burning");
     const int line = __LINE__ + 1;
     weir_queue_host_call(queue, fail_with_detail, NULL);
     EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_IO);
@@ -207,23 +203,21 @@ CONFORM(FailedOperation, KeepsTheDetailOfTheHostCall)
     snprintf(place, sizeof place, "%s:%d", __FILE__, line);
     EXPECT_CONTAINS(weir_last_error_text(), place);
     EXPECT_CONTAINS(weir_last_error_text(), "EIO");
-    weir_queue_destroy(&queue);
 }
 
 // A fails; B waits on A, C waits on B: a caller that only queries C gets A's
 // failure.
 CONFORM(FailedOperation, ReachesThroughAThirdQueue)
 {
-    struct gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
-    struct failing failing;
-    weir_queue *b = conform_queue(f, "b");
-    weir_queue *c = conform_queue(f, "c");
+    own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
+    own_queue b = conform_queue(f, "b");
+    own_queue c = conform_queue(f, "c");
     struct weir_event early_b;
     struct weir_event late_b;
     struct weir_event early_c;
     struct weir_event late_c;
 
-    submit_failing(f, &failing, fail_behind_gate, &failure);
+    own_failing failing = submit_failing(f, fail_behind_gate, &failure);
     ASSERT_OK(weir_queue_record(b, &early_b));
     ASSERT_OK(weir_queue_wait(b, failing.after));
     ASSERT_OK(weir_queue_record(b, &late_b));
@@ -244,10 +238,6 @@ CONFORM(FailedOperation, ReachesThroughAThirdQueue)
     EXPECT_SYNC(b);
     EXPECT_OK(weir_queue_recover(failing.queue));
     EXPECT_SYNC(failing.queue);
-    destroy_failing(&failing);
-    weir_queue_destroy(&b);
-    weir_queue_destroy(&c);
-    gate_destroy(&failure.gate);
 }
 
 CONFORM(FailedOperation, OneOfManyWaits)
@@ -255,13 +245,12 @@ CONFORM(FailedOperation, OneOfManyWaits)
     enum {
         QUEUES = 12
     };
-    struct gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
-    struct failing failing;
+    own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
     weir_queue *queues[QUEUES];
-    weir_queue *last = conform_queue(f, "last");
+    own_queue last = conform_queue(f, "last");
     struct weir_event event;
 
-    submit_failing(f, &failing, fail_behind_gate, &failure);
+    own_failing failing = submit_failing(f, fail_behind_gate, &failure);
     for (int i = 0; i < QUEUES; i++) {
         queues[i] = conform_queue(f, "healthy");
         ASSERT_OK(weir_queue_record(queues[i], &event));
@@ -275,18 +264,14 @@ CONFORM(FailedOperation, OneOfManyWaits)
         EXPECT_SYNC(queues[i]);
         weir_queue_destroy(&queues[i]);
     }
-    destroy_failing(&failing);
-    weir_queue_destroy(&last);
-    gate_destroy(&failure.gate);
 }
 
 CONFORM(FailedOperation, OutlivesItsQueue)
 {
-    struct gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
-    struct failing failing;
-    weir_queue *late = conform_queue(f, "late");
+    own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
+    own_queue late = conform_queue(f, "late");
 
-    submit_failing(f, &failing, fail_behind_gate, &failure);
+    own_failing failing = submit_failing(f, fail_behind_gate, &failure);
     gate_open(failure.gate);
     EXPECT_INT_EQ(weir_event_sync(failing.after, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     weir_queue_destroy(&failing.queue);
@@ -302,18 +287,14 @@ CONFORM(FailedOperation, OutlivesItsQueue)
     EXPECT_SYNC(late);
     EXPECT_OK(weir_queue_wait(late, failing.before));
     EXPECT_SYNC(late);
-    destroy_failing(&failing);
-    weir_queue_destroy(&late);
-    gate_destroy(&failure.gate);
 }
 
 // The queue is destroyed while its failing call has not even run.
 CONFORM(FailedOperation, OutlivesAQueueDestroyedInUse)
 {
-    struct gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
-    struct failing failing;
+    own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
 
-    submit_failing(f, &failing, fail_behind_gate, &failure);
+    own_failing failing = submit_failing(f, fail_behind_gate, &failure);
     weir_queue_destroy(&failing.queue);
     EXPECT_INT_EQ(weir_event_query(failing.after), WEIR_NOT_READY);
     gate_open(failure.gate);
@@ -322,18 +303,16 @@ CONFORM(FailedOperation, OutlivesAQueueDestroyedInUse)
     EXPECT_OK(weir_event_query(failing.before));
     ASSERT_OK(weir_device_trim(f->device));
     EXPECT_INT_EQ(weir_event_query(failing.after), WEIR_ERROR_HOST_CALL);
-    destroy_failing(&failing);
-    gate_destroy(&failure.gate);
 }
 
 // A queue that fails at its end, by waiting for a failed event, while its own
 // older work is still held: that work comes before the failure and must run.
 CONFORM(FailedOperation, LeavesEarlierWorkAlone)
 {
-    struct gate *gate = gate_create();
-    weir_queue *broken = conform_queue(f, "broken");
-    weir_queue *queue = conform_queue(f, "held");
-    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    own_gate gate = gate_create();
+    own_queue broken = conform_queue(f, "broken");
+    own_queue queue = conform_queue(f, "held");
+    own_buffer buffer = conform_host_buffer(f, SIZE);
     const unsigned char old = 1;
     const unsigned char new = 2;
     struct weir_event failed;
@@ -344,7 +323,7 @@ CONFORM(FailedOperation, LeavesEarlierWorkAlone)
     ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &new, 1));
     ASSERT_OK(weir_queue_record(queue, &end));
 
-    struct gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
+    own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
     ASSERT_OK(weir_queue_host_call(broken, fail_behind_gate, &failure));
     ASSERT_OK(weir_queue_record(broken, &failed));
     gate_open(failure.gate);
@@ -353,24 +332,17 @@ CONFORM(FailedOperation, LeavesEarlierWorkAlone)
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
     EXPECT_INT_EQ(conform_bytes(buffer)[SIZE - 1], new);
-
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
-    weir_queue_destroy(&broken);
-    gate_destroy(&gate);
-    gate_destroy(&failure.gate);
 }
 
 CONFORM(FailedOperation, OfSeveralEvents)
 {
-    struct gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
-    struct failing failing;
-    weir_queue *healthy = conform_queue(f, "healthy");
+    own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
+    own_queue healthy = conform_queue(f, "healthy");
     struct weir_event events[3];
     size_t index = 7;
 
-    struct gate *gate = gate_create();
-    submit_failing(f, &failing, fail_behind_gate, &failure);
+    own_gate gate = gate_create();
+    own_failing failing = submit_failing(f, fail_behind_gate, &failure);
     ASSERT_OK(weir_queue_record(healthy, &events[0]));
     events[1] = failing.after;
     ASSERT_OK(weir_queue_host_call(healthy, gate_function, gate));
@@ -386,17 +358,13 @@ CONFORM(FailedOperation, OfSeveralEvents)
     EXPECT_INT_EQ(weir_event_sync_any(&events[1], 1, HANG_GUARD_NS, &index), WEIR_ERROR_HOST_CALL);
     EXPECT_SIZE_EQ(index, 0);
     EXPECT_OK(weir_event_sync_all(&events[2], 1, HANG_GUARD_NS));
-    destroy_failing(&failing);
-    weir_queue_destroy(&healthy);
-    gate_destroy(&gate);
-    gate_destroy(&failure.gate);
 }
 
 // A refused argument submits nothing and does not fail the queue.
 CONFORM(FailedOperation, ARefusedArgumentIsNone)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    own_queue queue = conform_queue(f, "q");
+    own_buffer buffer = conform_device_buffer(f, SIZE);
     struct weir_event first;
     struct weir_event second;
 
@@ -406,6 +374,4 @@ CONFORM(FailedOperation, ARefusedArgumentIsNone)
     ASSERT_OK(weir_queue_record(queue, &second));
     EXPECT_UINT_EQ(second.sequence, first.sequence + 1);
     EXPECT_SYNC(queue);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
 }

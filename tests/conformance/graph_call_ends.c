@@ -43,21 +43,16 @@ static bool calls_on_worker(weir_queue *queue)
     pthread_t in_graph, in_queue;
     EXPECT_OK(weir_capture_begin(queue));
     EXPECT_OK(weir_queue_host_call(queue, note_thread, &in_graph));
-    weir_graph *graph = end(queue);
+    own_graph graph = end(queue);
     launch_and_sync(queue, graph);
     EXPECT_OK(weir_queue_host_call(queue, note_thread, &in_queue));
     EXPECT_SYNC(queue);
-    weir_graph_destroy(&graph);
     return pthread_equal(in_graph, in_queue);
 }
 
-#define NEEDS_WORKER(rig)                                                 \
-    do {                                                                  \
-        if (!calls_on_worker((rig)->a)) {                                 \
-            destroy_rig(rig);                                             \
-            CONFORM_SKIP("the driver's thread calls functions of nodes"); \
-        }                                                                 \
-    } while (0)
+#define NEEDS_WORKER(rig)           \
+    if (!calls_on_worker((rig)->a)) \
+    CONFORM_SKIP("the driver's thread calls functions of nodes")
 
 static weir_graph *capture_ending(const struct rig *r, struct ending *ending, atomic_int *after)
 {
@@ -72,12 +67,11 @@ static weir_graph *capture_ending(const struct rig *r, struct ending *ending, at
 // The launch fails as with a function that returns an error, and its queue goes on.
 CONFORM(GraphCallEnd, OfOneBranch)
 {
-    struct rig r;
     struct ending ending = {0};
     atomic_int after = 0;
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     NEEDS_WORKER(&r);
-    weir_graph *graph = capture_ending(&r, &ending, &after);
+    own_graph graph = capture_ending(&r, &ending, &after);
     for (int i = 0; i < 4; i++) {
         atomic_store(&ending.lives, 0);
         ending.by_cancel = i == 0; // a thread that ends takes none later
@@ -97,18 +91,15 @@ CONFORM(GraphCallEnd, OfOneBranch)
         launch_and_sync(r.a, graph);
         EXPECT_TRUE(all_are(r.host, 0, SIZE, 1));
     }
-    weir_graph_destroy(&graph);
-    destroy_rig(&r);
 }
 
 // Beside work of other branches, of which some comes after it; and in a clone.
 CONFORM(GraphCallEnd, OnABranchAndInAClone)
 {
-    struct rig r;
     struct ending ending = {0};
     atomic_int after = 0;
-    weir_graph *clone;
-    make_rig(f, &r);
+    own_graph clone = NULL;
+    own_rig r = make_rig(f);
     NEEDS_WORKER(&r);
     EXPECT_OK(weir_capture_begin(r.a));
     fill(r.a, r.x, 0, SIZE, 4);
@@ -120,7 +111,7 @@ CONFORM(GraphCallEnd, OnABranchAndInAClone)
     EXPECT_OK(weir_queue_host_call(r.a, count_up, &after));
     copy(r.a, r.host, r.y, 0, SIZE / 2);
     copy(r.a, r.host, r.z, SIZE / 2, SIZE / 2);
-    weir_graph *graph = end(r.a);
+    own_graph graph = end(r.a);
     ASSERT_OK(weir_graph_clone(graph, NULL, &clone));
     weir_graph *graphs[] = {graph, clone, graph, clone};
     for (int i = 0; i < 4; i++) {
@@ -136,9 +127,6 @@ CONFORM(GraphCallEnd, OnABranchAndInAClone)
         EXPECT_TRUE(all_are(r.host, 0, SIZE / 2, 4));
         EXPECT_TRUE(all_are(r.host, SIZE / 2, SIZE / 2, 6));
     }
-    weir_graph_destroy(&graph);
-    weir_graph_destroy(&clone);
-    destroy_rig(&r);
 }
 
 // Two launches on two queues, of which the first fails: the status of the other.
@@ -166,17 +154,15 @@ static void launch_twice(const struct rig *r, struct ending *ending, weir_status
 // A launch of another queue that waits for the failed one does the same as after a returned error.
 CONFORM(GraphCallEnd, BeforeALaunchOfAnotherQueue)
 {
-    struct rig r;
     struct ending returns = {.instead = WEIR_ERROR_HOST_CALL};
     struct ending ends = {0};
     weir_status wanted = WEIR_TIMEOUT, got = WEIR_OK;
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     NEEDS_WORKER(&r);
     launch_twice(&r, &returns, &wanted);
     launch_twice(&r, &ends, &got);
     EXPECT_INT_EQ(got, wanted);
     EXPECT_INT_EQ(atomic_load(&ends.calls), atomic_load(&returns.calls));
-    destroy_rig(&r);
 }
 
 // On two queues at once, each with a graph of its own, one of which ends its thread each time.
@@ -185,17 +171,16 @@ CONFORM(GraphCallEnd, BesideAnotherGraph)
     enum {
         ROUNDS = 50
     };
-    struct rig r;
     struct ending ending = {0};
     atomic_int other_calls = 0, after = 0;
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     NEEDS_WORKER(&r);
-    weir_buffer *out = conform_host_buffer(f, SIZE);
-    weir_graph *failing = capture_ending(&r, &ending, &after);
+    own_buffer out = conform_host_buffer(f, SIZE);
+    own_graph failing = capture_ending(&r, &ending, &after);
     EXPECT_OK(weir_capture_begin(r.b));
     EXPECT_OK(weir_queue_host_call(r.b, count_up, &other_calls));
     fill(r.b, out, 0, SIZE, 9);
-    weir_graph *other = end(r.b);
+    own_graph other = end(r.b);
     for (int i = 0; i < ROUNDS; i++) {
         atomic_store(&ending.lives, 0);
         ASSERT_OK(weir_queue_graph(r.a, failing));
@@ -208,19 +193,14 @@ CONFORM(GraphCallEnd, BesideAnotherGraph)
     EXPECT_INT_EQ(atomic_load(&other_calls), ROUNDS);
     EXPECT_INT_EQ(atomic_load(&ending.calls), ROUNDS);
     EXPECT_TRUE(all_are(out, 0, SIZE, 9));
-    weir_graph_destroy(&failing);
-    weir_graph_destroy(&other);
-    weir_buffer_destroy(&out);
-    destroy_rig(&r);
 }
 
 // The queue is destroyed while its launch runs: what waits for it fails nevertheless.
 CONFORM(GraphCallEnd, InADestroyedQueue)
 {
-    struct rig r;
     struct ending ending = {0};
     struct weir_event event;
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     NEEDS_WORKER(&r);
     ending.gate = gate_create();
     EXPECT_OK(weir_capture_begin(r.a));
@@ -237,5 +217,4 @@ CONFORM(GraphCallEnd, InADestroyedQueue)
                    "a host call captured at ");
     EXPECT_OK(weir_queue_recover(r.b));
     gate_destroy(&ending.gate);
-    destroy_rig(&r);
 }

@@ -22,10 +22,9 @@ static weir_graph *capture_native(const struct rig *r, struct native_fill *half)
 CONFORM(GraphCall, Native)
 {
     CONFORM_NEEDS_NATIVE(f);
-    struct rig r;
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     struct native_fill half = native_fill_of(r.x, 0, SIZE / 8, 0x05050505u);
-    weir_graph *graph = capture_native(&r, &half);
+    own_graph graph = capture_native(&r, &half);
     for (int i = 0; i < 3; i++) {
         memset(conform_bytes(r.host), 0, SIZE);
         launch_and_sync(i == 1 ? r.b : r.a, graph);
@@ -34,26 +33,21 @@ CONFORM(GraphCall, Native)
     EXPECT_TRUE(half.calls == 1 || half.calls == 3);
     EXPECT_INVALID(weir_graph_set_enabled(graph, 1, false), "node 1 is a native call");
     EXPECT_INVALID(weir_graph_set_fill(graph, 1, r.x, 0, 64, "x", 1), "cannot become a fill");
-    weir_graph_destroy(&graph);
-    destroy_rig(&r);
 }
 
 // An update that makes the driver build its graph anew keeps what was captured.
 CONFORM(GraphCall, NativeAfterAnUpdate)
 {
     CONFORM_NEEDS_NATIVE(f);
-    struct rig r;
     const unsigned char pattern[16] = {9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9};
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     struct native_fill half = native_fill_of(r.x, 0, SIZE / 8, 0x05050505u);
-    weir_graph *graph = capture_native(&r, &half);
+    own_graph graph = capture_native(&r, &half);
     launch_and_sync(r.a, graph);
     EXPECT_OK(weir_graph_set_fill(graph, 0, r.x, 0, SIZE, pattern, 16));
     launch_and_sync(r.a, graph);
     EXPECT_TRUE(halves_are(&r, 5, 9));
     EXPECT_TRUE(half.calls == 1 || half.calls == 2);
-    weir_graph_destroy(&graph);
-    destroy_rig(&r);
 }
 
 // On a branch of its own, with one before and one after it on another; and its clone, after the
@@ -61,9 +55,8 @@ CONFORM(GraphCall, NativeAfterAnUpdate)
 CONFORM(GraphCall, NativeOnABranch)
 {
     CONFORM_NEEDS_NATIVE(f);
-    struct rig r;
-    weir_graph *clone;
-    make_rig(f, &r);
+    own_graph clone = NULL;
+    own_rig r = make_rig(f);
     struct native_fill all = native_fill_of(r.y, 0, SIZE / 4, 0x06060606u);
     EXPECT_OK(weir_capture_begin(r.a));
     fill(r.a, r.y, 0, SIZE, 1);
@@ -85,8 +78,6 @@ CONFORM(GraphCall, NativeOnABranch)
     memset(conform_bytes(r.host), 0, SIZE);
     launch_and_sync(r.c, clone);
     EXPECT_TRUE(halves_are(&r, 6, 2));
-    weir_graph_destroy(&clone);
-    destroy_rig(&r);
 }
 
 static weir_status submit_nothing(const struct weir_native_queue *native, void *user)
@@ -99,19 +90,16 @@ static weir_status submit_nothing(const struct weir_native_queue *native, void *
 CONFORM(GraphCall, NativeOfNothing)
 {
     CONFORM_NEEDS_NATIVE(f);
-    struct rig r;
     int calls = 0;
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     EXPECT_OK(weir_capture_begin(r.a));
     fill(r.a, r.x, 0, SIZE, 3);
     EXPECT_OK(weir_queue_native_array(r.a, submit_nothing, &calls, NULL, 0));
     copy(r.a, r.host, r.x, 0, SIZE);
-    weir_graph *graph = end(r.a);
+    own_graph graph = end(r.a);
     launch_and_sync(r.a, graph);
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 3));
     EXPECT_INT_EQ(calls, 1);
-    weir_graph_destroy(&graph);
-    destroy_rig(&r);
 }
 
 static weir_status refuse_native(const struct weir_native_queue *native, void *user)
@@ -133,9 +121,8 @@ static weir_status end_and_launch(weir_queue *queue, weir_graph **out_graph)
 CONFORM(GraphCall, NativeThatFails)
 {
     CONFORM_NEEDS_NATIVE(f);
-    struct rig r;
-    weir_graph *graph = NULL;
-    make_rig(f, &r);
+    own_graph graph = NULL;
+    own_rig r = make_rig(f);
     EXPECT_OK(weir_capture_begin(r.a));
     fill(r.a, r.x, 0, SIZE, 3);
     EXPECT_OK(weir_queue_native(r.a, refuse_native, NULL, weir_out(r.x, 0, SIZE)));
@@ -145,8 +132,6 @@ CONFORM(GraphCall, NativeThatFails)
     fill(r.a, r.host, 0, SIZE, 4);
     EXPECT_SYNC(r.a);
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 4));
-    weir_graph_destroy(&graph);
-    destroy_rig(&r);
 }
 
 // Host calls.
@@ -185,11 +170,10 @@ static weir_graph *capture_host(const struct rig *r, struct adder *adder, weir_b
 
 CONFORM(GraphCall, Host)
 {
-    struct rig r;
     struct adder adder = {0};
-    make_rig(f, &r);
-    weir_buffer *out = conform_host_buffer(f, SIZE);
-    weir_graph *graph = capture_host(&r, &adder, out);
+    own_rig r = make_rig(f);
+    own_buffer out = conform_host_buffer(f, SIZE);
+    own_graph graph = capture_host(&r, &adder, out);
     EXPECT_INT_EQ(atomic_load(&adder.calls), 0);
     for (int i = 0; i < 3; i++) {
         memset(conform_bytes(out), 0, SIZE);
@@ -198,17 +182,13 @@ CONFORM(GraphCall, Host)
         EXPECT_INT_EQ(atomic_load(&adder.calls), i + 1);
     }
     EXPECT_INVALID(weir_graph_set_enabled(graph, 2, false), "node 2 is a host call");
-    weir_graph_destroy(&graph);
-    weir_buffer_destroy(&out);
-    destroy_rig(&r);
 }
 
 // Beside work that need not wait for it, and before work that must.
 CONFORM(GraphCall, HostOnABranch)
 {
-    struct rig r;
     struct adder adder = {0};
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     adder.bytes = conform_bytes(r.host);
     adder.size = SIZE / 2;
     EXPECT_OK(weir_capture_begin(r.a));
@@ -221,7 +201,7 @@ CONFORM(GraphCall, HostOnABranch)
     copy(r.a, r.host, r.z, SIZE / 2, SIZE / 2);
     follow(r.a, r.b);
     copy(r.a, r.z, r.y, 0, SIZE / 2);
-    weir_graph *graph = end(r.a);
+    own_graph graph = end(r.a);
     for (int i = 0; i < 3; i++)
         EXPECT_OK(weir_queue_graph(r.a, graph));
     EXPECT_SYNC(r.a);
@@ -230,8 +210,6 @@ CONFORM(GraphCall, HostOnABranch)
     EXPECT_SYNC(r.a);
     EXPECT_TRUE(halves_are(&r, 5, 6));
     EXPECT_INT_EQ(atomic_load(&adder.calls), 3);
-    weir_graph_destroy(&graph);
-    destroy_rig(&r);
 }
 
 // Launches on several queues, none of them waited for, and a clone.
@@ -240,11 +218,10 @@ CONFORM(GraphCall, HostOften)
     enum {
         LAUNCHES = 50
     };
-    struct rig r;
     struct adder adder = {0};
-    weir_graph *clone;
-    make_rig(f, &r);
-    weir_buffer *out = conform_host_buffer(f, SIZE);
+    own_graph clone = NULL;
+    own_rig r = make_rig(f);
+    own_buffer out = conform_host_buffer(f, SIZE);
     weir_graph *graph = capture_host(&r, &adder, out);
     weir_queue *queues[] = {r.a, r.b, r.c};
     for (int i = 0; i < LAUNCHES; i++)
@@ -257,25 +234,21 @@ CONFORM(GraphCall, HostOften)
     launch_and_sync(r.b, clone);
     EXPECT_INT_EQ(atomic_load(&adder.calls), LAUNCHES + 1);
     EXPECT_TRUE(all_are(out, 0, SIZE, 8));
-    weir_graph_destroy(&clone);
-    weir_buffer_destroy(&out);
-    destroy_rig(&r);
 }
 
 // The launch fails, and no later host call of it runs.
 CONFORM(GraphCall, HostThatFails)
 {
-    struct rig r;
     struct adder first = {.status = WEIR_ERROR_HOST_CALL};
     struct adder second = {0};
     struct weir_event event;
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     EXPECT_OK(weir_capture_begin(r.a));
     fill(r.a, r.x, 0, SIZE, 1);
     EXPECT_OK(weir_queue_host_call(r.a, add_one, &first));
     EXPECT_OK(weir_queue_host_call(r.a, add_one, &second));
     copy(r.a, r.host, r.x, 0, SIZE);
-    weir_graph *graph = end(r.a);
+    own_graph graph = end(r.a);
     EXPECT_OK(weir_queue_graph(r.a, graph));
     EXPECT_REFUSED(weir_queue_sync(r.a, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL,
                    "node 1, a host call captured at ");
@@ -297,19 +270,16 @@ CONFORM(GraphCall, HostThatFails)
     EXPECT_INT_EQ(atomic_load(&first.calls), 3);
     EXPECT_INT_EQ(atomic_load(&second.calls), 1);
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 1));
-    weir_graph_destroy(&graph);
-    destroy_rig(&r);
 }
 
 // A launch after a failed host call of its queue does not run.
 CONFORM(GraphCall, HostAfterAFailure)
 {
-    struct rig r;
     struct adder adder = {0};
-    struct gate *gate = gate_create();
-    make_rig(f, &r);
-    weir_buffer *out = conform_host_buffer(f, SIZE);
-    weir_graph *graph = capture_host(&r, &adder, out);
+    own_gate gate = gate_create();
+    own_rig r = make_rig(f);
+    own_buffer out = conform_host_buffer(f, SIZE);
+    own_graph graph = capture_host(&r, &adder, out);
     EXPECT_OK(weir_queue_host_call(r.a, gate_function, gate));
     EXPECT_OK(weir_queue_host_call(r.a, fail_plainly, NULL));
     EXPECT_OK(weir_queue_graph(r.a, graph));
@@ -320,10 +290,6 @@ CONFORM(GraphCall, HostAfterAFailure)
     launch_and_sync(r.a, graph);
     EXPECT_INT_EQ(atomic_load(&adder.calls), 1);
     EXPECT_TRUE(all_are(out, 0, SIZE, 8));
-    weir_graph_destroy(&graph);
-    weir_buffer_destroy(&out);
-    gate_destroy(&gate);
-    destroy_rig(&r);
 }
 
 // Updates.
@@ -334,12 +300,11 @@ static void check_host_updates(struct fixture *f, bool forks)
     enum {
         UPDATES = 20
     };
-    struct rig r;
     struct adder first = {0};
     struct adder adders[UPDATES] = {{0}};
-    struct gate *gate = gate_create();
-    weir_graph *clone;
-    make_rig(f, &r);
+    own_gate gate = gate_create();
+    own_graph clone = NULL;
+    own_rig r = make_rig(f);
     EXPECT_OK(weir_capture_begin(r.a));
     EXPECT_OK(weir_queue_host_call(r.a, gate_function, gate));
     EXPECT_OK(weir_queue_host_call(r.a, add_one, &first));
@@ -351,7 +316,7 @@ static void check_host_updates(struct fixture *f, bool forks)
         fill(r.a, r.y, 0, SIZE, 1);
         follow(r.a, r.b);
     }
-    weir_graph *graph = end(r.a);
+    own_graph graph = end(r.a);
     EXPECT_OK(weir_graph_set_host_call(graph, node, add_one, &first)); // as it is
     EXPECT_OK(weir_queue_graph(r.a, graph));
     for (int i = 0; i < UPDATES; i++) {
@@ -377,10 +342,6 @@ static void check_host_updates(struct fixture *f, bool forks)
     EXPECT_INVALID(weir_graph_set_host_call(graph, 2, add_one, &first), "node 2 is a copy");
     EXPECT_INVALID(weir_graph_set_host_call(graph, 5, add_one, &first), "node 5 was named");
     EXPECT_INVALID(weir_graph_set_host_call(graph, node, NULL, &first), "function is NULL");
-    weir_graph_destroy(&graph);
-    weir_graph_destroy(&clone);
-    gate_destroy(&gate);
-    destroy_rig(&r);
 }
 
 CONFORM(GraphCall, HostUpdates)
@@ -396,12 +357,11 @@ CONFORM(GraphCall, HostUpdatesOfAForkedGraph)
 // With another function in another graph's place: the one that fails is told by its line.
 CONFORM(GraphCall, HostUpdateThatFails)
 {
-    struct rig r;
     struct adder adder = {0};
     struct adder failing = {.status = WEIR_ERROR_HOST_CALL};
-    make_rig(f, &r);
-    weir_buffer *out = conform_host_buffer(f, SIZE);
-    weir_graph *graph = capture_host(&r, &adder, out);
+    own_rig r = make_rig(f);
+    own_buffer out = conform_host_buffer(f, SIZE);
+    own_graph graph = capture_host(&r, &adder, out);
     EXPECT_OK(weir_graph_set_host_call(graph, 2, add_one, &failing));
     EXPECT_OK(weir_queue_graph(r.a, graph));
     EXPECT_REFUSED(weir_queue_sync(r.a, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL,
@@ -412,9 +372,6 @@ CONFORM(GraphCall, HostUpdateThatFails)
     EXPECT_INT_EQ(atomic_load(&failing.calls), 1);
     EXPECT_INT_EQ(atomic_load(&adder.calls), 1);
     EXPECT_TRUE(all_are(out, 0, SIZE, 8));
-    weir_graph_destroy(&graph);
-    weir_buffer_destroy(&out);
-    destroy_rig(&r);
 }
 
 static bool can_update_native(weir_graph *graph, struct native_fill *fill, weir_buffer *buffer)
@@ -432,21 +389,16 @@ static bool can_update_native(weir_graph *graph, struct native_fill *fill, weir_
 CONFORM(GraphCall, NativeUpdates)
 {
     CONFORM_NEEDS_NATIVE(f);
-    struct rig r;
     int nothing = 0;
-    struct gate *gate = gate_create();
+    own_gate gate = gate_create();
     weir_graph *clone;
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     struct native_fill half = native_fill_of(r.x, 0, SIZE / 8, 0x05050505u);
     struct native_fill other = native_fill_of(r.x, 0, SIZE / 8, 0x06060606u);
     struct native_fill second = native_fill_of(r.x, SIZE / 8, SIZE / 8, 0x07070707u);
-    weir_graph *graph = capture_native(&r, &half);
-    if (!can_update_native(graph, &half, r.x)) {
-        weir_graph_destroy(&graph);
-        gate_destroy(&gate);
-        destroy_rig(&r);
+    own_graph graph = capture_native(&r, &half);
+    if (!can_update_native(graph, &half, r.x))
         CONFORM_SKIP("the backend's module is of an older version");
-    }
     launch_and_sync(r.a, graph);
     EXPECT_TRUE(halves_are(&r, 5, 1));
     EXPECT_OK(weir_queue_host_call(r.a, gate_function, gate));
@@ -481,9 +433,6 @@ CONFORM(GraphCall, NativeUpdates)
     EXPECT_INVALID(weir_graph_set_native_array(graph, 1, NULL, NULL, NULL, 0), "function is NULL");
     launch_and_sync(r.a, graph);
     EXPECT_TRUE(halves_are(&r, 6, 1));
-    weir_graph_destroy(&graph);
-    gate_destroy(&gate);
-    destroy_rig(&r);
 }
 
 static weir_status pass_and_fail(void *user)
@@ -495,10 +444,9 @@ static weir_status pass_and_fail(void *user)
 // The queue is destroyed while its launch runs: what waits for it fails nevertheless.
 CONFORM(GraphCall, HostThatFailsInADestroyedQueue)
 {
-    struct rig r;
     struct weir_event event;
-    struct gate *gate = gate_create();
-    make_rig(f, &r);
+    own_gate gate = gate_create();
+    own_rig r = make_rig(f);
     EXPECT_OK(weir_capture_begin(r.a));
     EXPECT_OK(weir_queue_host_call(r.a, pass_and_fail, gate));
     weir_graph *graph = end(r.a);
@@ -512,8 +460,6 @@ CONFORM(GraphCall, HostThatFailsInADestroyedQueue)
     EXPECT_REFUSED(weir_queue_sync(r.b, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL,
                    "a host call captured at ");
     EXPECT_OK(weir_queue_recover(r.b));
-    gate_destroy(&gate);
-    destroy_rig(&r);
 }
 
 // It may not wait.
@@ -531,24 +477,20 @@ static weir_status wait_inside(void *user)
 
 CONFORM(GraphCall, HostMayNotWait)
 {
-    struct rig r;
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     struct waiter waiter = {.queue = r.b};
     EXPECT_OK(weir_capture_begin(r.a));
     EXPECT_OK(weir_queue_host_call(r.a, wait_inside, &waiter));
-    weir_graph *graph = end(r.a);
+    own_graph graph = end(r.a);
     launch_and_sync(r.a, graph);
     EXPECT_INT_EQ(waiter.status, WEIR_ERROR_INVALID);
-    weir_graph_destroy(&graph);
-    destroy_rig(&r);
 }
 
 // A launch keeps its operands while its host call runs.
 CONFORM(GraphCall, UpdateWhileTheHostRuns)
 {
-    struct rig r;
-    struct gate *gate = gate_create();
-    make_rig(f, &r);
+    own_gate gate = gate_create();
+    own_rig r = make_rig(f);
     EXPECT_OK(weir_capture_begin(r.a));
     EXPECT_OK(weir_queue_host_call(r.a, gate_function, gate));
     fill(r.a, r.host, 0, 64, 1);
@@ -565,6 +507,4 @@ CONFORM(GraphCall, UpdateWhileTheHostRuns)
     EXPECT_TRUE(all_are(r.host, 64, 64, 2));
     EXPECT_TRUE(all_are(r.host, 128, SIZE - 128, 0));
     EXPECT_SYNC(r.a);
-    gate_destroy(&gate);
-    destroy_rig(&r);
 }

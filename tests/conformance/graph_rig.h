@@ -25,16 +25,19 @@ struct rig {
     weir_buffer *host;
 };
 
-static inline void make_rig(struct fixture *f, struct rig *r)
+static inline struct rig make_rig(struct fixture *f)
 {
-    r->a = conform_queue(f, "a");
-    r->b = conform_queue(f, "b");
-    r->c = conform_queue(f, "c");
-    r->x = conform_device_buffer(f, SIZE);
-    r->y = conform_device_buffer(f, SIZE);
-    r->z = conform_device_buffer(f, SIZE);
-    r->host = conform_host_buffer(f, SIZE);
-    memset(conform_bytes(r->host), 0, SIZE);
+    const struct rig r = {
+        .a = conform_queue(f, "a"),
+        .b = conform_queue(f, "b"),
+        .c = conform_queue(f, "c"),
+        .x = conform_device_buffer(f, SIZE),
+        .y = conform_device_buffer(f, SIZE),
+        .z = conform_device_buffer(f, SIZE),
+        .host = conform_host_buffer(f, SIZE),
+    };
+    memset(conform_bytes(r.host), 0, SIZE);
+    return r;
 }
 
 static inline void destroy_rig(struct rig *r)
@@ -47,6 +50,8 @@ static inline void destroy_rig(struct rig *r)
     weir_queue_destroy(&r->b);
     weir_queue_destroy(&r->c);
 }
+
+#define own_rig CONFORM_OWN(destroy_rig) struct rig
 
 static inline void fill(weir_queue *queue, weir_buffer *buffer, size_t offset, size_t size,
                         unsigned char value)
@@ -78,8 +83,7 @@ static inline uint32_t last_node(weir_queue *queue)
 static inline weir_graph *end(weir_queue *queue)
 {
     weir_graph *graph = NULL;
-    const struct weir_graph_params params = {.struct_size = sizeof params, .label = "graph"};
-    EXPECT_OK(weir_capture_end(queue, &params, &graph));
+    EXPECT_OK(weir_capture_end(queue, WEIR_PARAMS(weir_graph, .label = "graph"), &graph));
     EXPECT_NOT_NULL(graph);
     return graph;
 }

@@ -7,8 +7,7 @@
 // fill, copy, copy: nothing of it runs before the launch.
 CONFORM(Graph, Chain)
 {
-    struct rig r;
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     ASSERT_OK(weir_capture_begin(r.a));
     fill(r.a, r.x, 0, SIZE, 7);
     EXPECT_UINT_EQ(last_node(r.a), 0);
@@ -25,14 +24,12 @@ CONFORM(Graph, Chain)
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 7));
     weir_graph_destroy(&graph);
     EXPECT_NULL(graph);
-    destroy_rig(&r);
 }
 
 CONFORM(Graph, Diamond)
 {
-    struct rig r;
-    make_rig(f, &r);
-    weir_graph *graph = capture_diamond(&r, 5);
+    own_rig r = make_rig(f);
+    own_graph graph = capture_diamond(&r, 5);
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 4);
     for (int i = 0; i < 3; i++) {
         memset(conform_bytes(r.host), 0, SIZE);
@@ -40,15 +37,12 @@ CONFORM(Graph, Diamond)
         EXPECT_SYNC(r.a);
         EXPECT_TRUE(all_are(r.host, 0, SIZE, 5));
     }
-    weir_graph_destroy(&graph);
-    destroy_rig(&r);
 }
 
 // Out and back in twice, with the second fork from the joined queue.
 CONFORM(Graph, TwoForks)
 {
-    struct rig r;
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     ASSERT_OK(weir_capture_begin(r.a));
     fill(r.a, r.x, 0, SIZE, 1);
     follow(r.b, r.a);
@@ -60,7 +54,7 @@ CONFORM(Graph, TwoForks)
     fill(r.a, r.y, 128, 64, 4);
     follow(r.a, r.c);
     copy(r.a, r.host, r.y, 0, SIZE);
-    weir_graph *graph = end(r.a);
+    own_graph graph = end(r.a);
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 6);
 
     for (int i = 0; i < 2; i++)
@@ -70,17 +64,14 @@ CONFORM(Graph, TwoForks)
     EXPECT_TRUE(all_are(r.host, 64, 64, 3));
     EXPECT_TRUE(all_are(r.host, 128, 64, 4));
     EXPECT_TRUE(all_are(r.host, 192, SIZE - 192, 1));
-    weir_graph_destroy(&graph);
-    destroy_rig(&r);
 }
 
 // Several events between three queues, some of them after others, and a graph that begins
 // with a fork: its first nodes are on the other queues.
 CONFORM(Graph, ThreeQueues)
 {
-    struct rig r;
     struct weir_event early;
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     ASSERT_OK(weir_capture_begin(r.a));
     ASSERT_OK(weir_queue_record(r.a, &early));
     ASSERT_OK(weir_queue_wait(r.b, early));
@@ -94,7 +85,7 @@ CONFORM(Graph, ThreeQueues)
     follow(r.a, r.c); // implied by the next
     follow(r.a, r.b);
     copy(r.a, r.host, r.z, 0, SIZE);
-    weir_graph *graph = end(r.a);
+    own_graph graph = end(r.a);
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 5);
 
     for (int i = 0; i < 3; i++)
@@ -102,28 +93,23 @@ CONFORM(Graph, ThreeQueues)
     EXPECT_SYNC(r.a);
     EXPECT_TRUE(all_are(r.host, 0, SIZE / 2, 1));
     EXPECT_TRUE(all_are(r.host, SIZE / 2, SIZE / 2, 2));
-    weir_graph_destroy(&graph);
-    destroy_rig(&r);
 }
 
 // The last nodes are on the queue that joined, and the launching queue waits for them.
 CONFORM(Graph, EndsOnAnotherBranch)
 {
-    struct rig r;
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     ASSERT_OK(weir_capture_begin(r.a));
     follow(r.b, r.a);
     fill(r.b, r.x, 0, SIZE, 9);
     follow(r.a, r.b);
-    weir_graph *graph = end(r.a);
+    own_graph graph = end(r.a);
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 1);
     fill(r.a, r.x, 0, SIZE, 3);
     ASSERT_OK(weir_queue_graph(r.a, graph));
     copy(r.a, r.host, r.x, 0, SIZE);
     EXPECT_SYNC(r.a);
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 9));
-    weir_graph_destroy(&graph);
-    destroy_rig(&r);
 }
 
 static void capture_kinds(const struct rig *r, weir_buffer *other, weir_kernel *increment)
@@ -169,12 +155,11 @@ static void check_kinds(struct fixture *f, const struct rig *r)
 
 CONFORM(Graph, EveryKindOfNode)
 {
-    struct rig r;
-    make_rig(f, &r);
-    weir_buffer *other = conform_host_buffer(f, SIZE);
-    weir_kernel *increment = conform_kernel(f, "increment");
+    own_rig r = make_rig(f);
+    own_buffer other = conform_host_buffer(f, SIZE);
+    own_kernel increment = conform_kernel(f, "increment");
     capture_kinds(&r, other, increment);
-    weir_graph *graph = end(r.a);
+    own_graph graph = end(r.a);
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 10);
     for (int i = 0; i < 2; i++) {
         memset(conform_bytes(r.host), 0xee, SIZE);
@@ -182,18 +167,13 @@ CONFORM(Graph, EveryKindOfNode)
         EXPECT_SYNC(r.a);
         check_kinds(f, &r);
     }
-    weir_graph_destroy(&graph);
-    weir_kernel_destroy(&increment);
-    weir_buffer_destroy(&other);
-    destroy_rig(&r);
 }
 
 // No nodes are made of empty operations, and an empty graph is still a graph.
 CONFORM(Graph, Empty)
 {
-    struct rig r;
     uint32_t node;
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     ASSERT_OK(weir_capture_begin(r.a));
     EXPECT_INVALID(weir_capture_node(r.a, &node), "nothing was captured");
     copy(r.a, r.y, r.x, 0, 0);
@@ -201,10 +181,10 @@ CONFORM(Graph, Empty)
     fill(r.a, r.host, 0, SIZE, 1);
     fill(r.a, r.host, 0, 0, 2);
     EXPECT_REFUSED(weir_capture_node(r.a, &node), WEIR_ERROR_NOT_FOUND, "empty");
-    weir_graph *graph = end(r.a);
+    own_graph graph = end(r.a);
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 1);
     ASSERT_OK(weir_capture_begin(r.a));
-    weir_graph *none = end(r.a);
+    own_graph none = end(r.a);
     EXPECT_UINT_EQ(weir_graph_node_count(none), 0);
     EXPECT_UINT_EQ(weir_graph_node_count(NULL), 0);
     ASSERT_OK(weir_queue_graph(r.a, none));
@@ -212,9 +192,6 @@ CONFORM(Graph, Empty)
     ASSERT_OK(weir_queue_graph(r.a, none));
     EXPECT_SYNC(r.a);
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 1));
-    weir_graph_destroy(&none);
-    weir_graph_destroy(&graph);
-    destroy_rig(&r);
 }
 
 // Order and updates.
@@ -227,19 +204,19 @@ struct counter {
     uint32_t node;
 };
 
-static void make_counter(struct fixture *f, struct counter *counter)
+static struct counter make_counter(struct fixture *f)
 {
-    struct rig *r = &counter->r;
-    make_rig(f, r);
-    counter->increment = conform_kernel(f, "increment");
+    struct counter counter = {.r = make_rig(f), .increment = conform_kernel(f, "increment")};
+    const struct rig *r = &counter.r;
     fill(r->a, r->x, 0, SIZE, 0);
     EXPECT_SYNC(r->a);
     EXPECT_OK(weir_capture_begin(r->a));
-    EXPECT_OK(weir_queue_launch(r->a, counter->increment, blocks, block, weir_inout(r->x, 0, WORDS),
+    EXPECT_OK(weir_queue_launch(r->a, counter.increment, blocks, block, weir_inout(r->x, 0, WORDS),
                                 1u, N));
-    counter->node = last_node(r->a);
+    counter.node = last_node(r->a);
     copy(r->a, r->host, r->x, 0, WORDS);
-    counter->graph = end(r->a);
+    counter.graph = end(r->a);
+    return counter;
 }
 
 static void destroy_counter(struct counter *counter)
@@ -248,6 +225,8 @@ static void destroy_counter(struct counter *counter)
     weir_kernel_destroy(&counter->increment);
     destroy_rig(&counter->r);
 }
+
+#define own_counter CONFORM_OWN(destroy_counter) struct counter
 
 static bool words_are(weir_buffer *host, uint32_t value)
 {
@@ -262,8 +241,7 @@ static bool words_are(weir_buffer *host, uint32_t value)
 CONFORM(Graph, Relaunch)
 {
     CONFORM_NEEDS_KERNELS(f);
-    struct counter counter;
-    make_counter(f, &counter);
+    own_counter counter = make_counter(f);
     for (unsigned i = 1; i <= 1000; i++) {
         ASSERT_OK(weir_queue_graph(counter.r.a, counter.graph));
         if (i % 100 == 0) {
@@ -271,31 +249,27 @@ CONFORM(Graph, Relaunch)
             EXPECT_TRUE(words_are(counter.r.host, i));
         }
     }
-    destroy_counter(&counter);
 }
 
 // Alternating launches on two queues, without syncs, still count one by one.
 CONFORM(Graph, LaunchesNeverOverlap)
 {
     CONFORM_NEEDS_KERNELS(f);
-    struct counter counter;
-    make_counter(f, &counter);
+    own_counter counter = make_counter(f);
     weir_queue *queues[] = {counter.r.b, counter.r.c, counter.r.a};
     for (unsigned i = 0; i < 300; i++)
         ASSERT_OK(weir_queue_graph(queues[i % 3], counter.graph));
     for (int i = 0; i < 3; i++)
         EXPECT_SYNC(queues[i]);
     EXPECT_TRUE(words_are(counter.r.host, 300));
-    destroy_counter(&counter);
 }
 
 // The same with one that forks.
 CONFORM(Graph, ForkedLaunchesNeverOverlap)
 {
     CONFORM_NEEDS_KERNELS(f);
-    struct rig r;
-    make_rig(f, &r);
-    weir_kernel *increment = conform_kernel(f, "increment");
+    own_rig r = make_rig(f);
+    own_kernel increment = conform_kernel(f, "increment");
     fill(r.a, r.x, 0, SIZE, 0);
     EXPECT_SYNC(r.a);
     ASSERT_OK(weir_capture_begin(r.a));
@@ -307,25 +281,21 @@ CONFORM(Graph, ForkedLaunchesNeverOverlap)
     }
     follow(r.a, r.b);
     copy(r.a, r.host, r.x, 0, 2 * WORDS);
-    weir_graph *graph = end(r.a);
+    own_graph graph = end(r.a);
     weir_queue *queues[] = {r.c, r.b, r.a};
     for (unsigned i = 0; i < 99; i++)
         ASSERT_OK(weir_queue_graph(queues[i / 2 % 3], graph));
     for (int i = 0; i < 3; i++)
         EXPECT_SYNC(queues[i]);
     EXPECT_TRUE(words_are(r.host, 99));
-    weir_graph_destroy(&graph);
-    weir_kernel_destroy(&increment);
-    destroy_rig(&r);
 }
 
 // A launch waits for the previous launch, but not for later work of that launch's queue.
 CONFORM(Graph, WaitsForTheLaunchAlone)
 {
-    struct rig r;
-    struct gate *gate = gate_create();
-    make_rig(f, &r);
-    weir_graph *graph = capture_diamond(&r, 3);
+    own_gate gate = gate_create();
+    own_rig r = make_rig(f);
+    own_graph graph = capture_diamond(&r, 3);
     ASSERT_OK(weir_queue_graph(r.a, graph));
     ASSERT_OK(weir_queue_host_call(r.a, gate_function, gate));
     ASSERT_OK(weir_queue_graph(r.c, graph));
@@ -333,19 +303,15 @@ CONFORM(Graph, WaitsForTheLaunchAlone)
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 3));
     gate_open(gate);
     EXPECT_SYNC(r.a);
-    weir_graph_destroy(&graph);
-    gate_destroy(&gate);
-    destroy_rig(&r);
 }
 
 // Launches that a host call holds, on one queue and, waiting for it, on another.
 CONFORM(Graph, AfterAHostCall)
 {
-    struct rig r;
     struct weir_event event;
-    struct gate *gate = gate_create();
-    make_rig(f, &r);
-    weir_graph *graph = capture_diamond(&r, 6);
+    own_gate gate = gate_create();
+    own_rig r = make_rig(f);
+    own_graph graph = capture_diamond(&r, 6);
     ASSERT_OK(weir_queue_host_call(r.a, gate_function, gate));
     ASSERT_OK(weir_queue_graph(r.a, graph));
     ASSERT_OK(weir_queue_graph(r.c, graph));
@@ -357,18 +323,14 @@ CONFORM(Graph, AfterAHostCall)
     EXPECT_OK(weir_event_sync(event, HANG_GUARD_NS));
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 6));
     EXPECT_SYNC(r.a);
-    weir_graph_destroy(&graph);
-    gate_destroy(&gate);
-    destroy_rig(&r);
 }
 
 CONFORM(Graph, AmongOtherWork)
 {
-    struct rig r;
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     ASSERT_OK(weir_capture_begin(r.a));
     copy(r.a, r.y, r.x, 0, SIZE);
-    weir_graph *graph = end(r.a);
+    own_graph graph = end(r.a);
     for (unsigned char i = 1; i <= 50; i++) {
         fill(r.a, r.x, 0, SIZE, i);
         ASSERT_OK(weir_queue_graph(r.a, graph));
@@ -379,25 +341,22 @@ CONFORM(Graph, AmongOtherWork)
             EXPECT_TRUE(all_are(r.host, 0, SIZE, i));
         }
     }
-    weir_graph_destroy(&graph);
-    destroy_rig(&r);
 }
 
 CONFORM(Graph, UpdateCopyAndFill)
 {
-    struct rig r;
     uint32_t nodes[2];
     const uint32_t word = 0x05050505u;
     const unsigned char pattern[16] = {8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8};
-    make_rig(f, &r);
-    weir_buffer *other = conform_host_buffer(f, SIZE);
+    own_rig r = make_rig(f);
+    own_buffer other = conform_host_buffer(f, SIZE);
     memset(conform_bytes(other), 0, SIZE);
     ASSERT_OK(weir_capture_begin(r.a));
     fill(r.a, r.x, 0, SIZE, 1);
     nodes[0] = last_node(r.a);
     copy(r.a, r.host, r.x, 0, SIZE);
     nodes[1] = last_node(r.a);
-    weir_graph *graph = end(r.a);
+    own_graph graph = end(r.a);
     ASSERT_OK(weir_queue_graph(r.a, graph));
     EXPECT_SYNC(r.a);
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 1));
@@ -417,16 +376,12 @@ CONFORM(Graph, UpdateCopyAndFill)
     EXPECT_SYNC(r.a);
     EXPECT_TRUE(all_are(other, 64, 512, 8));
     EXPECT_TRUE(all_are(other, 64 + 512, SIZE - 64 - 512, 5));
-    weir_graph_destroy(&graph);
-    weir_buffer_destroy(&other);
-    destroy_rig(&r);
 }
 
 CONFORM(Graph, UpdateLaunch)
 {
     CONFORM_NEEDS_KERNELS(f);
-    struct counter counter;
-    make_counter(f, &counter);
+    own_counter counter = make_counter(f);
     struct rig *r = &counter.r;
     ASSERT_OK(weir_queue_graph(r->a, counter.graph));
     const struct weir_argument arguments[] = {weir_inout(r->x, 0, WORDS),
@@ -437,20 +392,18 @@ CONFORM(Graph, UpdateLaunch)
         ASSERT_OK(weir_queue_graph(r->a, counter.graph));
     EXPECT_SYNC(r->a);
     EXPECT_TRUE(words_are(r->host, 31));
-    destroy_counter(&counter);
 }
 
 // A launch keeps the operands with which it was submitted.
 CONFORM(Graph, UpdateAfterALaunch)
 {
-    struct rig r;
-    struct gate *gate = gate_create();
+    own_gate gate = gate_create();
     const unsigned char values[] = {2, 3};
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     ASSERT_OK(weir_capture_begin(r.a));
     fill(r.a, r.host, 0, 64, 1);
     const uint32_t node = last_node(r.a);
-    weir_graph *graph = end(r.a);
+    own_graph graph = end(r.a);
     ASSERT_OK(weir_queue_host_call(r.a, gate_function, gate));
     ASSERT_OK(weir_queue_graph(r.a, graph));
     ASSERT_OK(weir_graph_set_fill(graph, node, r.host, 64, 64, &values[0], 1));
@@ -465,16 +418,12 @@ CONFORM(Graph, UpdateAfterALaunch)
     EXPECT_TRUE(all_are(r.host, 128, 64, 3));
     EXPECT_TRUE(all_are(r.host, 192, SIZE - 192, 0));
     EXPECT_SYNC(r.b);
-    weir_graph_destroy(&graph);
-    gate_destroy(&gate);
-    destroy_rig(&r);
 }
 
 CONFORM(Graph, UpdateRefusals)
 {
-    struct counter counter;
     const unsigned char value = 1;
-    make_counter(f, &counter);
+    own_counter counter = make_counter(f);
     struct rig *r = &counter.r;
     weir_graph *graph = counter.graph;
     const struct weir_argument arguments[] = {weir_inout(r->x, 0, WORDS),
@@ -499,15 +448,13 @@ CONFORM(Graph, UpdateRefusals)
         EXPECT_SYNC(r->a);
         EXPECT_TRUE(words_are(r->host, 1));
     }
-    destroy_counter(&counter);
 }
 
 // Lifetimes.
 
 CONFORM(Graph, OperandsDestroyedFirst)
 {
-    struct rig r;
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     weir_kernel *increment = conform_kernel(f, "increment");
     ASSERT_OK(weir_capture_begin(r.a));
     fill(r.a, r.x, 0, SIZE, 0);
@@ -516,7 +463,7 @@ CONFORM(Graph, OperandsDestroyedFirst)
     weir_buffer_destroy(&r.x);
     weir_kernel_destroy(&increment);
     copy(r.a, r.host, r.y, 0, SIZE);
-    weir_graph *graph = end(r.a);
+    own_graph graph = end(r.a);
     weir_buffer_destroy(&r.y);
     ASSERT_OK(weir_device_trim(f->device));
     memset(conform_bytes(r.host), 0xee, SIZE);
@@ -524,20 +471,17 @@ CONFORM(Graph, OperandsDestroyedFirst)
         ASSERT_OK(weir_queue_graph(r.a, graph));
     EXPECT_SYNC(r.a);
     EXPECT_TRUE(words_are(r.host, conform_kernels_run(f) ? 1 : 0));
-    weir_graph_destroy(&graph);
-    destroy_rig(&r);
 }
 
 // An object that an update removes from a graph can be freed; one that it adds cannot.
 CONFORM(Graph, UpdateMovesTheUse)
 {
-    struct rig r;
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     fill(r.a, r.x, 0, SIZE, 1);
     fill(r.a, r.y, 0, SIZE, 2);
     ASSERT_OK(weir_capture_begin(r.a));
     copy(r.a, r.host, r.x, 0, SIZE);
-    weir_graph *graph = end(r.a);
+    own_graph graph = end(r.a);
     weir_buffer_destroy(&r.x);
     ASSERT_OK(weir_graph_set_copy(graph, 0, r.host, 0, r.y, 0, SIZE));
     weir_buffer_destroy(&r.y);
@@ -545,15 +489,12 @@ CONFORM(Graph, UpdateMovesTheUse)
     ASSERT_OK(weir_queue_graph(r.a, graph));
     EXPECT_SYNC(r.a);
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 2));
-    weir_graph_destroy(&graph);
-    destroy_rig(&r);
 }
 
 CONFORM(Graph, DestroyedWhileItRuns)
 {
-    struct rig r;
-    struct gate *gate = gate_create();
-    make_rig(f, &r);
+    own_gate gate = gate_create();
+    own_rig r = make_rig(f);
     weir_graph *graph = capture_diamond(&r, 4);
     ASSERT_OK(weir_queue_host_call(r.c, gate_function, gate));
     ASSERT_OK(weir_queue_graph(r.c, graph));
@@ -564,14 +505,11 @@ CONFORM(Graph, DestroyedWhileItRuns)
     gate_open(gate);
     EXPECT_SYNC(r.c);
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 4));
-    gate_destroy(&gate);
-    destroy_rig(&r);
 }
 
 CONFORM(Graph, KeepsItsDeviceOpen)
 {
-    struct rig r;
-    make_rig(f, &r);
+    own_rig r = make_rig(f);
     weir_graph *graph = capture_diamond(&r, 4);
     destroy_rig(&r);
     weir_device *device = f->device;
@@ -600,18 +538,14 @@ static void expect_flat(weir_queue *queue, weir_graph *graph)
 
 CONFORM(Graph, LaunchesAllocateNothing)
 {
-    struct rig r;
-    make_rig(f, &r);
-    weir_graph *forked = capture_diamond(&r, 4);
+    own_rig r = make_rig(f);
+    own_graph forked = capture_diamond(&r, 4);
     ASSERT_OK(weir_capture_begin(r.a));
     fill(r.a, r.x, 0, SIZE, 1);
     copy(r.a, r.host, r.x, 0, SIZE);
-    weir_graph *row = end(r.a);
+    own_graph row = end(r.a);
     expect_flat(r.a, row);
     expect_flat(r.a, forked);
-    weir_graph_destroy(&row);
-    weir_graph_destroy(&forked);
-    destroy_rig(&r);
 }
 
 // Failures.
@@ -620,10 +554,9 @@ CONFORM(Graph, LaunchesAllocateNothing)
 // failure only if it waits for the failed work.
 CONFORM(Graph, AfterAFailure)
 {
-    struct rig r;
-    struct gate *gate = gate_create();
-    make_rig(f, &r);
-    weir_graph *graph = capture_diamond(&r, 4);
+    own_gate gate = gate_create();
+    own_rig r = make_rig(f);
+    own_graph graph = capture_diamond(&r, 4);
     ASSERT_OK(weir_queue_host_call(r.a, gate_function, gate));
     ASSERT_OK(weir_queue_host_call(r.a, fail_plainly, NULL));
     ASSERT_OK(weir_queue_graph(r.a, graph));
@@ -647,9 +580,6 @@ CONFORM(Graph, AfterAFailure)
     ASSERT_OK(weir_queue_graph(r.c, graph));
     EXPECT_SYNC(r.c);
     ASSERT_OK(weir_queue_recover(r.a));
-    weir_graph_destroy(&graph);
-    gate_destroy(&gate);
-    destroy_rig(&r);
 }
 
 // Threads launch one graph, each on its own queue, while another thread updates it.
@@ -680,8 +610,7 @@ static void *update_often(void *argument)
 CONFORM(Graph, LaunchedByManyThreads)
 {
     CONFORM_NEEDS_KERNELS(f);
-    struct counter counter;
-    make_counter(f, &counter);
+    own_counter counter = make_counter(f);
     struct rig *r = &counter.r;
     weir_queue *queues[] = {r->a, r->b, r->c};
     struct launcher launchers[3];
@@ -696,5 +625,4 @@ CONFORM(Graph, LaunchedByManyThreads)
     for (int i = 0; i < 3; i++)
         pthread_join(launchers[i].thread, NULL);
     EXPECT_TRUE(words_are(r->host, 300));
-    destroy_counter(&counter);
 }

@@ -29,9 +29,9 @@ CONFORM(HostCall, RunsInOrder)
     enum {
         ROUNDS = 20
     };
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *device = conform_device_buffer(f, SIZE);
-    weir_buffer *host = conform_host_buffer(f, SIZE);
+    own_queue queue = conform_queue(f, "q");
+    own_buffer device = conform_device_buffer(f, SIZE);
+    own_buffer host = conform_host_buffer(f, SIZE);
     struct reading readings[ROUNDS];
 
     for (unsigned i = 0; i < ROUNDS; i++) {
@@ -46,9 +46,6 @@ CONFORM(HostCall, RunsInOrder)
         EXPECT_INT_EQ(readings[i].seen_first, i + 1);
         EXPECT_INT_EQ(readings[i].seen_last, i + 1);
     }
-    weir_buffer_destroy(&device);
-    weir_buffer_destroy(&host);
-    weir_queue_destroy(&queue);
 }
 
 static weir_status store_thread(void *user)
@@ -59,13 +56,12 @@ static weir_status store_thread(void *user)
 
 CONFORM(HostCall, RunsOnAThreadOfTheLibrary)
 {
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     pthread_t thread = pthread_self();
 
     ASSERT_OK(weir_queue_host_call(queue, store_thread, &thread));
     ASSERT_SYNC(queue);
     EXPECT_FALSE(pthread_equal(thread, pthread_self()));
-    weir_queue_destroy(&queue);
 }
 
 static weir_status answer_positively(void *unused)
@@ -76,10 +72,9 @@ static weir_status answer_positively(void *unused)
 
 CONFORM(HostCall, APositiveAnswerIsNoFailure)
 {
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     ASSERT_OK(weir_queue_host_call(queue, answer_positively, NULL));
     EXPECT_SYNC(queue);
-    weir_queue_destroy(&queue);
 }
 
 struct submitter {
@@ -106,10 +101,10 @@ static weir_status submit_more(void *user)
 // fill with 3 overwrites the 2 that was submitted before the function ran.
 CONFORM(HostCall, MaySubmit)
 {
-    struct gate *gate = gate_create();
-    weir_queue *queue = conform_queue(f, "own");
-    weir_queue *other = conform_queue(f, "other");
-    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    own_gate gate = gate_create();
+    own_queue queue = conform_queue(f, "own");
+    own_queue other = conform_queue(f, "other");
+    own_buffer buffer = conform_host_buffer(f, SIZE);
     struct submitter submitter = {.queue = queue, .other = other, .buffer = buffer, .status = 1};
     const unsigned char value = 2;
 
@@ -125,10 +120,6 @@ CONFORM(HostCall, MaySubmit)
     EXPECT_SYNC(queue);
     EXPECT_INT_EQ(conform_bytes(buffer)[0], 3);
     EXPECT_INT_EQ(conform_bytes(buffer)[SIZE - 1], 3);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
-    weir_queue_destroy(&other);
-    gate_destroy(&gate);
 }
 
 struct waiter {
@@ -166,29 +157,26 @@ static weir_status try_to_wait(void *user)
 
 CONFORM(HostCall, MayNotWait)
 {
-    weir_queue *queue = conform_queue(f, "own");
-    weir_queue *other = conform_queue(f, "other");
-    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    own_queue queue = conform_queue(f, "own");
+    own_queue other = conform_queue(f, "other");
+    own_buffer buffer = conform_device_buffer(f, SIZE);
     struct waiter waiter = {.device = f->device, .queue = other, .buffer = buffer};
 
     ASSERT_OK(weir_queue_record(other, &waiter.event));
     ASSERT_OK(weir_queue_host_call(queue, try_to_wait, &waiter));
     ASSERT_SYNC(queue);
     EXPECT_INT_EQ(waiter.refused, 9);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
-    weir_queue_destroy(&other);
 }
 
 // While one queue's function blocks, every kind of work of another queue runs:
 // copies, host calls, blocking transfers.
 CONFORM(HostCall, DelaysNoOtherQueue)
 {
-    struct gate *gate = gate_create();
+    own_gate gate = gate_create();
     atomic_int count = 0;
-    weir_queue *slow = conform_queue(f, "slow");
-    weir_queue *quick = conform_queue(f, "quick");
-    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    own_queue slow = conform_queue(f, "slow");
+    own_queue quick = conform_queue(f, "quick");
+    own_buffer buffer = conform_device_buffer(f, SIZE);
     struct weir_event end;
 
     ASSERT_OK(weir_queue_host_call(slow, gate_function, gate));
@@ -203,10 +191,6 @@ CONFORM(HostCall, DelaysNoOtherQueue)
     EXPECT_INT_EQ(weir_event_query(end), WEIR_NOT_READY);
     gate_open(gate);
     EXPECT_SYNC(slow);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&slow);
-    weir_queue_destroy(&quick);
-    gate_destroy(&gate);
 }
 
 struct upload {
@@ -226,11 +210,11 @@ static void *upload_behind_gate(void *user)
 // A blocking transfer that waits at a closed gate stops no other transfer.
 CONFORM(HostCall, DelaysNoTransferOfAnotherQueue)
 {
-    struct gate *gate = gate_create();
-    weir_queue *slow = conform_queue(f, "slow");
-    weir_queue *quick = conform_queue(f, "quick");
-    weir_buffer *a = conform_device_buffer(f, SIZE);
-    weir_buffer *b = conform_device_buffer(f, SIZE);
+    own_gate gate = gate_create();
+    own_queue slow = conform_queue(f, "slow");
+    own_queue quick = conform_queue(f, "quick");
+    own_buffer a = conform_device_buffer(f, SIZE);
+    own_buffer b = conform_device_buffer(f, SIZE);
     struct upload upload = {.queue = slow, .buffer = a, .status = 1};
     atomic_int count = 0;
     pthread_t thread;
@@ -246,11 +230,6 @@ CONFORM(HostCall, DelaysNoTransferOfAnotherQueue)
     gate_open(gate);
     pthread_join(thread, NULL);
     EXPECT_INT_EQ(upload.status, WEIR_OK);
-    weir_buffer_destroy(&a);
-    weir_buffer_destroy(&b);
-    weir_queue_destroy(&slow);
-    weir_queue_destroy(&quick);
-    gate_destroy(&gate);
 }
 
 // Each of three queues is gated and waits for the one before; the gates open in
@@ -295,9 +274,9 @@ CONFORM(HostCall, GatedChainOfThreeQueues)
 // held.
 CONFORM(HostCall, HeldOperationsKeepTheirArguments)
 {
-    struct gate *gate = gate_create();
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    own_gate gate = gate_create();
+    own_queue queue = conform_queue(f, "q");
+    own_buffer buffer = conform_host_buffer(f, SIZE);
     uint32_t pattern[4] = {1, 2, 3, 4};
     const uint32_t want[4] = {1, 2, 3, 4};
 
@@ -308,9 +287,6 @@ CONFORM(HostCall, HeldOperationsKeepTheirArguments)
     ASSERT_SYNC(queue);
     EXPECT_MEM_EQ(conform_bytes(buffer), want, sizeof want);
     EXPECT_MEM_EQ(conform_bytes(buffer) + SIZE - sizeof want, want, sizeof want);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
-    gate_destroy(&gate);
 }
 
 // Queues change between held and free while work is submitted: nothing is lost
@@ -381,9 +357,9 @@ static void expect_ended(weir_queue *queue, weir_buffer *buffer)
 // returns an error.
 CONFORM(HostCall, AFunctionThatEndsItsThreadFailsItsQueue)
 {
-    weir_queue *queue = conform_queue(f, "ended");
-    weir_queue *other = conform_queue(f, "other");
-    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    own_queue queue = conform_queue(f, "ended");
+    own_queue other = conform_queue(f, "other");
+    own_buffer buffer = conform_host_buffer(f, SIZE);
     const unsigned char zero = 0;
     struct weir_event event;
 
@@ -400,22 +376,17 @@ CONFORM(HostCall, AFunctionThatEndsItsThreadFailsItsQueue)
         expect_ended(queue, buffer);
         gate_destroy(&gate);
     }
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
-    weir_queue_destroy(&other);
 }
 
 CONFORM(HostCall, AFunctionThatIsCancelledFailsItsQueue)
 {
-    weir_queue *queue = conform_queue(f, "ended");
-    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    own_queue queue = conform_queue(f, "ended");
+    own_buffer buffer = conform_host_buffer(f, SIZE);
     const unsigned char zero = 0;
 
     ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &zero, 1));
     ASSERT_OK(weir_queue_host_call(queue, let_cancel, NULL));
     expect_ended(queue, buffer);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
 }
 
 static weir_status ask_for_cancel(void *unused)
@@ -427,18 +398,16 @@ static weir_status ask_for_cancel(void *unused)
 // The library's thread takes no cancellation of its own.
 CONFORM(HostCall, ACancellationBetweenFunctionsDoesNothing)
 {
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     ASSERT_OK(weir_queue_host_call(queue, ask_for_cancel, NULL));
     EXPECT_SYNC(queue);
     ASSERT_OK(weir_queue_host_call(queue, answer_positively, NULL));
     EXPECT_SYNC(queue);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(HostCall, Arguments)
 {
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     EXPECT_INVALID(weir_queue_host_call(queue, NULL, NULL), "function");
     EXPECT_INVALID(weir_queue_host_call(NULL, gate_function, NULL), "queue");
-    weir_queue_destroy(&queue);
 }

@@ -19,8 +19,8 @@ static const struct weir_extent block = {32, 1, 1};
 // The host writes all words; a kernel adds to the second half, in place.
 static void alternate(struct fixture *f, weir_buffer *buffer)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_kernel *increment = conform_kernel(f, "increment");
+    own_queue queue = conform_queue(f, "q");
+    own_kernel increment = conform_kernel(f, "increment");
     for (uint32_t round = 0; round < 20; round++) {
         void *pointer;
         ASSERT_OK(weir_host_begin(buffer, 0, BYTES, WEIR_ACCESS_READ_WRITE, &pointer));
@@ -39,27 +39,23 @@ static void alternate(struct fixture *f, weir_buffer *buffer)
             ASSERT_UINT_EQ(words[i], round + i + (i < N / 2 ? 0 : 2000));
         ASSERT_OK(weir_host_end(buffer, 0, BYTES, WEIR_ACCESS_READ));
     }
-    weir_kernel_destroy(&increment);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(HostMemory, InKernels)
 {
     NEEDS_HOST_IN_KERNELS(f);
-    weir_buffer *buffer = conform_host_buffer(f, BYTES);
+    own_buffer buffer = conform_host_buffer(f, BYTES);
     alternate(f, buffer);
-    weir_buffer_destroy(&buffer);
 }
 
 CONFORM(HostMemory, WrappedInKernels)
 {
     static _Alignas(4096) unsigned char memory[BYTES];
     NEEDS_HOST_IN_KERNELS(f);
-    const struct weir_wrap_params params = {.struct_size = sizeof params,
-                                            .pointer = memory,
-                                            .size = sizeof memory};
     weir_buffer *buffer = NULL;
-    ASSERT_OK(weir_buffer_wrap(f->device, &params, &buffer));
+    ASSERT_OK(weir_buffer_wrap(f->device,
+                               WEIR_PARAMS(weir_wrap, .pointer = memory, .size = sizeof memory),
+                               &buffer));
     alternate(f, buffer);
     weir_buffer_destroy(&buffer);
     EXPECT_OK(weir_device_trim(f->device));
@@ -69,11 +65,11 @@ CONFORM(HostMemory, WrappedInKernels)
 CONFORM(HostMemory, BetweenQueues)
 {
     NEEDS_HOST_IN_KERNELS(f);
-    weir_queue *a = conform_queue(f, "a");
-    weir_queue *b = conform_queue(f, "b");
-    weir_buffer *host = conform_host_buffer(f, BYTES);
-    weir_buffer *device = conform_device_buffer(f, BYTES);
-    weir_kernel *increment = conform_kernel(f, "increment");
+    own_queue a = conform_queue(f, "a");
+    own_queue b = conform_queue(f, "b");
+    own_buffer host = conform_host_buffer(f, BYTES);
+    own_buffer device = conform_device_buffer(f, BYTES);
+    own_kernel increment = conform_kernel(f, "increment");
     const uint32_t zero = 0;
     struct weir_event event;
 
@@ -94,21 +90,16 @@ CONFORM(HostMemory, BetweenQueues)
     const uint32_t *words = (const uint32_t *)(const void *)conform_bytes(host);
     for (uint32_t i = 0; i < N; i++)
         ASSERT_UINT_EQ(words[i], 40);
-    weir_kernel_destroy(&increment);
-    weir_buffer_destroy(&host);
-    weir_buffer_destroy(&device);
-    weir_queue_destroy(&a);
-    weir_queue_destroy(&b);
 }
 
 // What the host writes between launches of a graph is seen by the next one.
 CONFORM(HostMemory, InGraphs)
 {
     NEEDS_HOST_IN_KERNELS(f);
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *host = conform_host_buffer(f, BYTES);
-    weir_kernel *increment = conform_kernel(f, "increment");
-    weir_graph *graph = NULL;
+    own_queue queue = conform_queue(f, "q");
+    own_buffer host = conform_host_buffer(f, BYTES);
+    own_kernel increment = conform_kernel(f, "increment");
+    own_graph graph = NULL;
 
     ASSERT_OK(weir_capture_begin(queue));
     ASSERT_OK(weir_queue_launch(queue, increment, weir_dim(N / 32, 1, 1), block,
@@ -123,8 +114,4 @@ CONFORM(HostMemory, InGraphs)
         for (uint32_t i = 0; i < N; i++)
             ASSERT_UINT_EQ(words[i], round * i + 3);
     }
-    weir_graph_destroy(&graph);
-    weir_kernel_destroy(&increment);
-    weir_buffer_destroy(&host);
-    weir_queue_destroy(&queue);
 }

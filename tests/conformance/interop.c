@@ -35,15 +35,13 @@ CONFORM(Interop, WithoutNativeHandles)
 {
     if (f->limits->native)
         CONFORM_SKIP("this device has native handles");
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    own_queue queue = conform_queue(f, "q");
+    own_buffer buffer = conform_device_buffer(f, SIZE);
     weir_queue *wrapped = queue;
     weir_buffer *adopted = buffer;
     struct weir_native_device native_device;
     struct weir_native_queue native_queue;
     struct weir_native_buffer native_buffer;
-    const struct weir_queue_wrap_params wrap = {.struct_size = sizeof wrap, .native = queue};
-    const struct weir_adopt_params adopt = {.struct_size = sizeof adopt, .native = 4096, .size = 8};
 
     memset(&native_buffer, 1, sizeof native_buffer);
     EXPECT_REFUSED(weir_device_get_native(f->device, &native_device), WEIR_ERROR_UNSUPPORTED,
@@ -52,24 +50,25 @@ CONFORM(Interop, WithoutNativeHandles)
     EXPECT_REFUSED(weir_buffer_get_native(buffer, &native_buffer), WEIR_ERROR_UNSUPPORTED,
                    "native");
     EXPECT_UINT_EQ(native_buffer.address, 0);
-    EXPECT_REFUSED(weir_queue_wrap(f->device, &wrap, &wrapped), WEIR_ERROR_UNSUPPORTED, "native");
+    EXPECT_REFUSED(weir_queue_wrap(f->device, WEIR_PARAMS(weir_queue_wrap, .native = queue),
+                                   &wrapped),
+                   WEIR_ERROR_UNSUPPORTED, "native");
     EXPECT_NULL(wrapped);
-    EXPECT_REFUSED(weir_buffer_adopt(f->device, &adopt, &adopted), WEIR_ERROR_UNSUPPORTED,
-                   "native");
+    EXPECT_REFUSED(weir_buffer_adopt(f->device, WEIR_PARAMS(weir_adopt, .native = 4096, .size = 8),
+                                     &adopted),
+                   WEIR_ERROR_UNSUPPORTED, "native");
     EXPECT_NULL(adopted);
     EXPECT_REFUSED(weir_queue_native_array(queue, do_nothing, NULL, NULL, 0),
                    WEIR_ERROR_UNSUPPORTED, "native");
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Interop, HandlesOut)
 {
     CONFORM_NEEDS_NATIVE(f);
-    weir_queue *queue = conform_queue(f, "q");
-    weir_queue *other = conform_queue(f, "other");
-    weir_buffer *on_device = conform_device_buffer(f, SIZE);
-    weir_buffer *on_host = conform_host_buffer(f, SIZE);
+    own_queue queue = conform_queue(f, "q");
+    own_queue other = conform_queue(f, "other");
+    own_buffer on_device = conform_device_buffer(f, SIZE);
+    own_buffer on_host = conform_host_buffer(f, SIZE);
     struct weir_native_device native_device;
     struct weir_native_queue native_queue;
     struct weir_native_queue native_other;
@@ -91,20 +90,16 @@ CONFORM(Interop, HandlesOut)
     EXPECT_INVALID(weir_device_get_native(NULL, &native_device), "device");
     EXPECT_INVALID(weir_queue_get_native(queue, NULL), "out_native");
     EXPECT_INVALID(weir_buffer_get_native(NULL, &native_buffer), "buffer");
-    weir_buffer_destroy(&on_device);
-    weir_buffer_destroy(&on_host);
-    weir_queue_destroy(&queue);
-    weir_queue_destroy(&other);
 }
 
 CONFORM(Interop, NativeCallBetweenKernels)
 {
     CONFORM_NEEDS_NATIVE(f);
     CONFORM_NEEDS_KERNELS(f);
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *buffer = conform_device_buffer(f, SIZE);
-    weir_kernel *iota = conform_kernel(f, "iota");
-    weir_kernel *increment = conform_kernel(f, "increment");
+    own_queue queue = conform_queue(f, "q");
+    own_buffer buffer = conform_device_buffer(f, SIZE);
+    own_kernel iota = conform_kernel(f, "iota");
+    own_kernel increment = conform_kernel(f, "increment");
     struct native_fill fill = native_fill_of(buffer, WORDS / 2, WORDS / 2, 5);
 
     ASSERT_OK(weir_queue_launch(queue, iota, blocks, block, weir_out(buffer, 0, SIZE), 100u,
@@ -115,10 +110,6 @@ CONFORM(Interop, NativeCallBetweenKernels)
     EXPECT_TRUE(holds_words(queue, buffer, 0, WORDS / 2, 1100, 1));
     EXPECT_TRUE(holds_words(queue, buffer, WORDS / 2, WORDS / 2, 1005, 0));
     EXPECT_INT_EQ(fill.calls, 1);
-    weir_kernel_destroy(&iota);
-    weir_kernel_destroy(&increment);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
 }
 
 static weir_status store_native_thread(const struct weir_native_queue *native, void *user)
@@ -131,8 +122,8 @@ static weir_status store_native_thread(const struct weir_native_queue *native, v
 CONFORM(Interop, NativeCallRunsAtOnceUnlessHeld)
 {
     CONFORM_NEEDS_NATIVE(f);
-    weir_queue *queue = conform_queue(f, "q");
-    struct gate *gate = gate_create();
+    own_queue queue = conform_queue(f, "q");
+    own_gate gate = gate_create();
     pthread_t at_once = pthread_self();
     pthread_t held = pthread_self();
 
@@ -146,8 +137,6 @@ CONFORM(Interop, NativeCallRunsAtOnceUnlessHeld)
     gate_open(gate);
     ASSERT_SYNC(queue);
     EXPECT_FALSE(pthread_equal(held, pthread_self()));
-    gate_destroy(&gate);
-    weir_queue_destroy(&queue);
 }
 
 // The order with a host call before it, arguments that live in this frame, and a buffer
@@ -155,10 +144,10 @@ CONFORM(Interop, NativeCallRunsAtOnceUnlessHeld)
 CONFORM(Interop, HeldNativeCall)
 {
     CONFORM_NEEDS_NATIVE(f);
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     weir_buffer *buffer = conform_device_buffer(f, SIZE);
-    weir_buffer *copy = conform_device_buffer(f, SIZE);
-    struct gate *gate = gate_create();
+    own_buffer copy = conform_device_buffer(f, SIZE);
+    own_gate gate = gate_create();
     struct native_fill fill = native_fill_of(buffer, 0, WORDS, 77);
     const uint32_t before = 1;
 
@@ -175,18 +164,15 @@ CONFORM(Interop, HeldNativeCall)
     gate_open(gate);
     EXPECT_TRUE(holds_words(queue, copy, 0, WORDS, 77, 0));
     EXPECT_INT_EQ(fill.calls, 1);
-    weir_buffer_destroy(&copy);
-    gate_destroy(&gate);
-    weir_queue_destroy(&queue);
 }
 
 // Work that a native call enqueues is flushed before another queue waits for it.
 CONFORM(Interop, NativeCallIsFlushed)
 {
     CONFORM_NEEDS_NATIVE(f);
-    weir_queue *producer = conform_queue(f, "producer");
-    weir_queue *consumer = conform_queue(f, "consumer");
-    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    own_queue producer = conform_queue(f, "producer");
+    own_queue consumer = conform_queue(f, "consumer");
+    own_buffer buffer = conform_device_buffer(f, SIZE);
     struct native_fill fill = native_fill_of(buffer, 0, WORDS, 9);
     struct weir_event event;
 
@@ -197,16 +183,13 @@ CONFORM(Interop, NativeCallIsFlushed)
         ASSERT_OK(weir_queue_wait(consumer, event));
         EXPECT_TRUE(holds_words(consumer, buffer, 0, WORDS, 9 + round, 0));
     }
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&producer);
-    weir_queue_destroy(&consumer);
 }
 
 CONFORM(Interop, NativeCallRefusals)
 {
     CONFORM_NEEDS_NATIVE(f);
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    own_queue queue = conform_queue(f, "q");
+    own_buffer buffer = conform_device_buffer(f, SIZE);
     struct weir_argument argument = weir_in(buffer, 0, SIZE);
 
     EXPECT_INVALID(weir_queue_native(NULL, do_nothing, NULL, argument), "queue");
@@ -220,8 +203,6 @@ CONFORM(Interop, NativeCallRefusals)
     argument.access = (weir_access)0;
     EXPECT_INVALID(weir_queue_native(queue, do_nothing, NULL, argument), "access 0");
     ASSERT_SYNC(queue); // nothing of that has failed the queue
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
 }
 
 static weir_status fail_with_detail(const struct weir_native_queue *native, void *user)
@@ -245,8 +226,8 @@ static weir_status fail_plainly_natively(const struct weir_native_queue *native,
 CONFORM(Interop, FailedNativeCall)
 {
     CONFORM_NEEDS_NATIVE(f);
-    weir_queue *queue = conform_queue(f, "q");
-    struct gate *gate = gate_create();
+    own_queue queue = conform_queue(f, "q");
+    own_gate gate = gate_create();
 
     EXPECT_REFUSED(weir_queue_native_array(queue, fail_with_detail, NULL, NULL, 0),
                    WEIR_ERROR_DEVICE, "a native call, failed: the library's words");
@@ -262,8 +243,6 @@ CONFORM(Interop, FailedNativeCall)
                    "the function returned WEIR_ERROR_NOT_FOUND");
     ASSERT_OK(weir_queue_recover(queue));
     ASSERT_SYNC(queue);
-    gate_destroy(&gate);
-    weir_queue_destroy(&queue);
 }
 
 struct nested {
@@ -313,8 +292,8 @@ static weir_status call_weir(const struct weir_native_queue *native, void *user)
 CONFORM(Interop, NativeCallMayNotCallItsQueue)
 {
     CONFORM_NEEDS_NATIVE(f);
-    weir_queue *queue = conform_queue(f, "q");
-    weir_queue *other = conform_queue(f, "captures");
+    own_queue queue = conform_queue(f, "q");
+    own_queue other = conform_queue(f, "captures");
     struct nested nested = {.queue = queue, .buffer = conform_device_buffer(f, SIZE)};
 
     ASSERT_OK(weir_pool_create(f->device, NULL, &nested.pool));
@@ -333,8 +312,6 @@ CONFORM(Interop, NativeCallMayNotCallItsQueue)
     weir_graph_destroy(&nested.graph);
     EXPECT_OK(weir_pool_free(queue, &nested.pooled));
     weir_pool_destroy(&nested.pool);
-    weir_queue_destroy(&other);
-    weir_queue_destroy(&queue);
 }
 
 struct inside {
@@ -355,7 +332,7 @@ static weir_status call_natively_and_sync(void *user)
 CONFORM(Interop, HostCallAfterANativeCall)
 {
     CONFORM_NEEDS_NATIVE(f);
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     struct inside inside = {.other = conform_queue(f, "other")};
 
     ASSERT_OK(weir_queue_record(queue, &inside.event));
@@ -365,18 +342,16 @@ CONFORM(Interop, HostCallAfterANativeCall)
     EXPECT_INT_EQ(inside.sync, WEIR_ERROR_INVALID);
     ASSERT_SYNC(inside.other);
     weir_queue_destroy(&inside.other);
-    weir_queue_destroy(&queue);
 }
 
 // Wrapped queues.
 
 static weir_queue *wrap(struct fixture *f, void *native)
 {
-    const struct weir_queue_wrap_params params = {.struct_size = sizeof params,
-                                                  .label = "wrapped",
-                                                  .native = native};
     weir_queue *queue;
-    EXPECT_OK(weir_queue_wrap(f->device, &params, &queue));
+    EXPECT_OK(weir_queue_wrap(f->device,
+                              WEIR_PARAMS(weir_queue_wrap, .label = "wrapped", .native = native),
+                              &queue));
     return queue;
 }
 
@@ -386,8 +361,8 @@ CONFORM(Interop, WrappedQueue)
     void *native = native_create_queue(f->device, false);
     ASSERT_NOT_NULL(native);
     weir_queue *queue = wrap(f, native);
-    weir_queue *own = conform_queue(f, "own");
-    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    own_queue own = conform_queue(f, "own");
+    own_buffer buffer = conform_device_buffer(f, SIZE);
     struct native_fill fill = native_fill_of(buffer, 0, WORDS, 21);
     struct weir_native_queue handle;
     struct weir_event event;
@@ -406,8 +381,6 @@ CONFORM(Interop, WrappedQueue)
     ASSERT_SYNC(queue);
     weir_queue_destroy(&queue);
     native_destroy_queue(f->device, native);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&own);
 }
 
 // When the queue is destroyed, Weir does not know yet that its work is done. The native
@@ -418,7 +391,7 @@ CONFORM(Interop, NativeQueueIsDestroyedAfterTheWrapped)
     void *native = native_create_queue(f->device, false);
     ASSERT_NOT_NULL(native);
     weir_queue *queue = wrap(f, native);
-    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    own_buffer buffer = conform_device_buffer(f, SIZE);
     weir_buffer *other = conform_device_buffer(f, SIZE);
     const uint32_t value = 9;
 
@@ -428,10 +401,8 @@ CONFORM(Interop, NativeQueueIsDestroyedAfterTheWrapped)
     native_finish_queue(f->device, native);
     native_destroy_queue(f->device, native);
     weir_buffer_destroy(&other);
-    weir_queue *own = conform_queue(f, "own");
+    own_queue own = conform_queue(f, "own");
     EXPECT_TRUE(holds_words(own, buffer, 0, WORDS, 9, 0));
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&own);
 }
 
 // Two Weir queues on one native queue, with a host call in the first: the second continues,
@@ -439,15 +410,15 @@ CONFORM(Interop, NativeQueueIsDestroyedAfterTheWrapped)
 CONFORM(Interop, WrappedQueueOfWeirs)
 {
     CONFORM_NEEDS_NATIVE(f);
-    weir_queue *owner = conform_queue(f, "owner");
-    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    own_queue owner = conform_queue(f, "owner");
+    own_buffer buffer = conform_device_buffer(f, SIZE);
     struct weir_native_queue native;
-    struct gate *gate = gate_create();
+    own_gate gate = gate_create();
     const uint32_t first = 1;
     const uint32_t second = 2;
 
     ASSERT_OK(weir_queue_get_native(owner, &native));
-    weir_queue *queue = wrap(f, native.queue);
+    own_queue queue = wrap(f, native.queue);
     ASSERT_NOT_NULL(queue);
     ASSERT_OK(weir_queue_host_call(owner, gate_function, gate));
     ASSERT_OK(weir_queue_fill(owner, buffer, 0, SIZE, &first, sizeof first));
@@ -457,10 +428,6 @@ CONFORM(Interop, WrappedQueueOfWeirs)
     ASSERT_SYNC(owner);
     EXPECT_TRUE(holds_words(queue, buffer, 0, WORDS, 1, 0));
     ASSERT_SYNC(queue);
-    gate_destroy(&gate);
-    weir_queue_destroy(&queue);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&owner);
 }
 
 CONFORM(Interop, WrapRefusals)
@@ -500,15 +467,15 @@ CONFORM(Interop, WrapRefusals)
 CONFORM(Interop, OfAnotherContext)
 {
     CONFORM_NEEDS_NATIVE(f);
-    const struct weir_device_params second = {.struct_size = sizeof second,
-                                              .select =
-                                                  weir_device_count(f->runtime) > 1 ? "1" : "0"};
     struct weir_native_device here;
     struct weir_native_device there;
     struct weir_native_queue native_queue;
     struct weir_native_buffer native_buffer;
     weir_device *other;
-    ASSERT_OK(weir_device_open(f->runtime, &second, &other));
+    ASSERT_OK(weir_device_open(f->runtime,
+                               WEIR_PARAMS(weir_device,
+                                           .select = weir_device_count(f->runtime) > 1 ? "1" : "0"),
+                               &other));
     struct fixture theirs = {.runtime = f->runtime, .device = other};
     weir_queue *queue = conform_queue(&theirs, "theirs");
     weir_buffer *buffer = conform_device_buffer(&theirs, SIZE);
@@ -517,19 +484,22 @@ CONFORM(Interop, OfAnotherContext)
     ASSERT_OK(weir_queue_get_native(queue, &native_queue));
     ASSERT_OK(weir_buffer_get_native(buffer, &native_buffer));
 
-    const struct weir_queue_wrap_params wrap_params = {.struct_size = sizeof wrap_params,
-                                                       .native = native_queue.queue};
-    const struct weir_adopt_params adopt_params = {.struct_size = sizeof adopt_params,
-                                                   .native = native_buffer.address
-                                                                 ? native_buffer.address
-                                                                 : (uintptr_t)native_buffer.memory,
-                                                   .size = SIZE};
     weir_queue *wrapped;
     weir_buffer *adopted;
     const bool same = here.context == there.context;
     if (!same) {
-        EXPECT_INVALID(weir_queue_wrap(f->device, &wrap_params, &wrapped), "another context");
-        EXPECT_INVALID(weir_buffer_adopt(f->device, &adopt_params, &adopted),
+        EXPECT_INVALID(weir_queue_wrap(f->device,
+                                       WEIR_PARAMS(weir_queue_wrap, .native = native_queue.queue),
+                                       &wrapped),
+                       "another context");
+        EXPECT_INVALID(weir_buffer_adopt(f->device,
+                                         WEIR_PARAMS(weir_adopt,
+                                                     .native =
+                                                         native_buffer.address
+                                                             ? native_buffer.address
+                                                             : (uintptr_t)native_buffer.memory,
+                                                     .size = SIZE),
+                                         &adopted),
                        weir_native_is(here.api, WEIR_NATIVE_CUDA) ? "is on CUDA device"
                                                                   : "another context");
         EXPECT_NULL(wrapped);
@@ -554,15 +524,14 @@ static uint64_t native_memory_of(weir_buffer *buffer)
 CONFORM(Interop, AdoptedBuffer)
 {
     CONFORM_NEEDS_NATIVE(f);
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *owner = conform_device_buffer(f, SIZE);
-    const struct weir_adopt_params params = {.struct_size = sizeof params,
-                                             .label = "adopted",
-                                             .native = native_memory_of(owner),
-                                             .size = SIZE / 2};
+    own_queue queue = conform_queue(f, "q");
+    own_buffer owner = conform_device_buffer(f, SIZE);
     weir_buffer *buffer;
 
-    ASSERT_OK(weir_buffer_adopt(f->device, &params, &buffer));
+    ASSERT_OK(weir_buffer_adopt(f->device,
+                                WEIR_PARAMS(weir_adopt, .label = "adopted",
+                                            .native = native_memory_of(owner), .size = SIZE / 2),
+                                &buffer));
     EXPECT_SIZE_EQ(weir_buffer_size(buffer), SIZE / 2);
     EXPECT_INT_EQ(weir_buffer_placement(buffer), WEIR_PLACE_DEVICE);
     conform_write(queue, owner, 1);
@@ -572,39 +541,33 @@ CONFORM(Interop, AdoptedBuffer)
     weir_buffer_destroy(&buffer);
     // The memory stays.
     EXPECT_TRUE(conform_holds(queue, owner, 0, SIZE / 2, 2, 0));
-    weir_buffer_destroy(&owner);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Interop, AdoptedBufferInKernels)
 {
     CONFORM_NEEDS_NATIVE(f);
     CONFORM_NEEDS_KERNELS(f);
-    weir_queue *queue = conform_queue(f, "q");
-    weir_kernel *iota = conform_kernel(f, "iota");
-    weir_buffer *owner = conform_device_buffer(f, SIZE);
-    const struct weir_adopt_params params = {.struct_size = sizeof params,
-                                             .native = native_memory_of(owner),
-                                             .size = SIZE};
-    weir_buffer *buffer;
+    own_queue queue = conform_queue(f, "q");
+    own_kernel iota = conform_kernel(f, "iota");
+    own_buffer owner = conform_device_buffer(f, SIZE);
+    own_buffer buffer = NULL;
 
-    ASSERT_OK(weir_buffer_adopt(f->device, &params, &buffer));
+    ASSERT_OK(
+        weir_buffer_adopt(f->device,
+                          WEIR_PARAMS(weir_adopt, .native = native_memory_of(owner), .size = SIZE),
+                          &buffer));
     ASSERT_OK(weir_queue_launch(queue, iota, blocks, block, weir_out(buffer, 0, SIZE), 0u,
                                 (unsigned)WORDS));
     ASSERT_OK(weir_queue_launch(queue, iota, blocks, block, weir_out(buffer, SIZE / 2, SIZE / 2),
                                 7000u, WORDS / 2u));
     EXPECT_TRUE(holds_words(queue, owner, 0, WORDS / 2, 0, 1));
     EXPECT_TRUE(holds_words(queue, owner, WORDS / 2, WORDS / 2, 7000, 1));
-    weir_kernel_destroy(&iota);
-    weir_buffer_destroy(&buffer);
-    weir_buffer_destroy(&owner);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Interop, AdoptRefusals)
 {
     CONFORM_NEEDS_NATIVE(f);
-    weir_buffer *owner = conform_device_buffer(f, SIZE);
+    own_buffer owner = conform_device_buffer(f, SIZE);
     struct weir_adopt_params params = {.struct_size = sizeof params,
                                        .native = native_memory_of(owner),
                                        .size = SIZE};
@@ -629,7 +592,6 @@ CONFORM(Interop, AdoptRefusals)
                    weir_native_is(native.api, WEIR_NATIVE_CUDA) ? "no device memory"
                                                                 : "read and write");
     native_destroy_memory(f->device, params.native);
-    weir_buffer_destroy(&owner);
 }
 
 // A cl_mem is retained, so its creator may release it at once.
@@ -640,17 +602,15 @@ CONFORM(Interop, AdoptedObjectIsRetained)
     ASSERT_OK(weir_device_get_native(f->device, &native));
     if (!weir_native_is(native.api, WEIR_NATIVE_OPENCL))
         CONFORM_SKIP("memory has no references here");
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     const struct weir_adopt_params params = {.struct_size = sizeof params,
                                              .native = native_create_memory(f->device, SIZE, false),
                                              .size = SIZE};
-    weir_buffer *buffer;
+    own_buffer buffer = NULL;
 
     ASSERT_TRUE(params.native != 0);
     ASSERT_OK(weir_buffer_adopt(f->device, &params, &buffer));
     native_destroy_memory(f->device, params.native);
     conform_write(queue, buffer, 3);
     EXPECT_TRUE(conform_holds(queue, buffer, 0, SIZE, 3, 0));
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
 }

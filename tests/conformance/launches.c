@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "kernels/conformance/conformance.h"
-#include "tests/conformance/suite.h"
+#include "tests/conformance/bench.h"
 
 #define N 1000u
 #define BYTES ((size_t)4 * N)
@@ -11,70 +11,37 @@ static const struct weir_extent one = {1, 1, 1};
 static const struct weir_extent blocks = {(N + 31) / 32, 1, 1};
 static const struct weir_extent block = {32, 1, 1};
 
-// A queue, a kernel, and three buffers of N words each.
-struct bench {
-    weir_queue *queue;
-    weir_kernel *kernel;
-    weir_buffer *a;
-    weir_buffer *b;
-    weir_buffer *c;
-};
-
-static void make_bench(struct fixture *f, struct bench *bench, const char *kernel)
-{
-    bench->queue = conform_queue(f, "q");
-    bench->kernel = conform_kernel(f, kernel);
-    bench->a = conform_device_buffer(f, BYTES);
-    bench->b = conform_device_buffer(f, BYTES);
-    bench->c = conform_device_buffer(f, BYTES);
-}
-
-static void destroy_bench(struct bench *bench)
-{
-    EXPECT_SYNC(bench->queue);
-    weir_kernel_destroy(&bench->kernel);
-    weir_buffer_destroy(&bench->a);
-    weir_buffer_destroy(&bench->b);
-    weir_buffer_destroy(&bench->c);
-    weir_queue_destroy(&bench->queue);
-}
-
 CONFORM(Launch, VectorAdd)
 {
     CONFORM_NEEDS_KERNELS(f);
-    struct bench x;
     float values[N];
     float sums[N];
 
-    make_bench(f, &x, "vector_add");
+    own_bench x = make_bench(f, "vector_add", BYTES);
     for (unsigned i = 0; i < N; i++)
         values[i] = (float)i;
     ASSERT_OK(weir_upload(x.queue, x.a, 0, values, BYTES));
     ASSERT_OK(weir_upload(x.queue, x.b, 0, values, BYTES));
-    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, blocks, block, weir_in(x.a, 0, BYTES),
-                                weir_in(x.b, 0, BYTES), weir_out(x.c, 0, BYTES), N));
+    LAUNCH(&x, blocks, block, weir_in(x.a, 0, BYTES), weir_in(x.b, 0, BYTES),
+           weir_out(x.c, 0, BYTES), N);
     ASSERT_OK(weir_download(x.queue, sums, x.c, 0, BYTES));
     for (unsigned i = 0; i < N; i++)
         ASSERT_DOUBLE_EQ(sums[i], 2.0 * i);
-    destroy_bench(&x);
 }
 
 CONFORM(Launch, ReadAndWrite)
 {
     CONFORM_NEEDS_KERNELS(f);
-    struct bench x;
     uint32_t values[N];
     const uint32_t start = 5;
 
-    make_bench(f, &x, "increment");
+    own_bench x = make_bench(f, "increment", BYTES);
     ASSERT_OK(weir_queue_fill(x.queue, x.a, 0, BYTES, &start, 4));
     for (uint32_t i = 0; i < 10; i++)
-        ASSERT_OK(
-            weir_queue_launch(x.queue, x.kernel, blocks, block, weir_inout(x.a, 0, BYTES), i, N));
+        LAUNCH(&x, blocks, block, weir_inout(x.a, 0, BYTES), i, N);
     ASSERT_OK(weir_download(x.queue, values, x.a, 0, BYTES));
     for (unsigned i = 0; i < N; i++)
         ASSERT_UINT_EQ(values[i], 50);
-    destroy_bench(&x);
 }
 
 struct values {
@@ -86,13 +53,12 @@ struct values {
 CONFORM(Launch, ValuesOfEverySize)
 {
     CONFORM_NEEDS_KERNELS(f);
-    struct bench x;
     const struct values values = {0xdeadbeef, 1.5f, UINT64_C(0x0123456789abcdef)};
     const float quarter = 0.25f;
     uint64_t out[12] = {0};
     uint32_t bits;
 
-    make_bench(f, &x, "store_values");
+    own_bench x = make_bench(f, "store_values", BYTES);
     weir_status status =
         weir_queue_launch(x.queue, x.kernel, one, one, weir_out(x.a, 0, sizeof out),
                           (unsigned char)200, (unsigned short)60000, 4000000000u,
@@ -115,22 +81,20 @@ CONFORM(Launch, ValuesOfEverySize)
     memcpy(&bits, &values.b, 4);
     EXPECT_UINT_EQ(out[10], bits);
     EXPECT_UINT_EQ(out[11], UINT64_C(0x0123456789abcdef));
-    destroy_bench(&x);
 }
 
 CONFORM(Launch, LocalMemory)
 {
     CONFORM_NEEDS_KERNELS(f);
-    struct bench x;
     uint32_t values[N];
     uint32_t sums[32];
 
-    make_bench(f, &x, "block_sum");
+    own_bench x = make_bench(f, "block_sum", BYTES);
     for (uint32_t i = 0; i < N; i++)
         values[i] = i;
     ASSERT_OK(weir_upload(x.queue, x.a, 0, values, BYTES));
-    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, blocks, block, weir_in(x.a, 0, BYTES),
-                                weir_out(x.b, 0, sizeof sums), weir_local(32 * 4), N));
+    LAUNCH(&x, blocks, block, weir_in(x.a, 0, BYTES), weir_out(x.b, 0, sizeof sums),
+           weir_local(32 * 4), N);
     ASSERT_OK(weir_download(x.queue, sums, x.b, 0, sizeof sums));
     uint32_t sum = 0;
     for (int i = 0; i < 32; i++)
@@ -140,25 +104,21 @@ CONFORM(Launch, LocalMemory)
     weir_kernel_destroy(&x.kernel);
 
     x.kernel = conform_kernel(f, "two_locals");
-    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, weir_dim(30, 1, 1), block,
-                                weir_in(x.a, 0, BYTES), weir_out(x.b, 0, BYTES), weir_local(32 * 4),
-                                weir_local(32 * 2)));
+    LAUNCH(&x, weir_dim(30, 1, 1), block, weir_in(x.a, 0, BYTES), weir_out(x.b, 0, BYTES),
+           weir_local(32 * 4), weir_local(32 * 2));
     ASSERT_OK(weir_download(x.queue, values, x.b, 0, 30 * 32 * 4));
     for (uint32_t i = 0; i < 30 * 32; i++)
         ASSERT_UINT_EQ(values[i], i / 32 * 32 + 31 - i % 32);
-    destroy_bench(&x);
 }
 
 CONFORM(Launch, Geometry)
 {
     CONFORM_NEEDS_KERNELS(f);
-    struct bench x;
     uint32_t out[2 * 3 * 2 * 4 * 2 * 1 * 12];
 
-    make_bench(f, &x, "geometry");
-    weir_buffer *items = conform_device_buffer(f, sizeof out);
-    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, weir_dim(2, 3, 2), weir_dim(4, 2, 1),
-                                weir_out(items, 0, sizeof out)));
+    own_bench x = make_bench(f, "geometry", BYTES);
+    own_buffer items = conform_device_buffer(f, sizeof out);
+    LAUNCH(&x, weir_dim(2, 3, 2), weir_dim(4, 2, 1), weir_out(items, 0, sizeof out));
     ASSERT_OK(weir_download(x.queue, out, items, 0, sizeof out));
     for (uint32_t at = 0; at < 8 * 6 * 2; at++) {
         const uint32_t *item = out + 12 * at;
@@ -168,67 +128,52 @@ CONFORM(Launch, Geometry)
         ASSERT_MEM_EQ(item, want, sizeof want);
     }
     // A zero in y or z reads as one.
-    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, weir_dim(2, 0, 0), weir_dim(4, 0, 0),
-                                weir_out(items, 0, sizeof out)));
+    LAUNCH(&x, weir_dim(2, 0, 0), weir_dim(4, 0, 0), weir_out(items, 0, sizeof out));
     ASSERT_OK(weir_download(x.queue, out, items, 0, 12 * 4));
     EXPECT_UINT_EQ(out[7], 1);
     EXPECT_UINT_EQ(out[11], 1);
-    weir_buffer_destroy(&items);
-    destroy_bench(&x);
 }
 
 CONFORM(Launch, RequiredBlock)
 {
-    struct bench x;
     uint32_t out[128];
     const bool runs = conform_kernels_run(f);
 
-    make_bench(f, &x, "required_block");
+    own_bench x = make_bench(f, "required_block", BYTES);
     ASSERT_NOT_NULL(x.kernel);
     const struct weir_kernel_signature *signature = weir_kernel_get_signature(x.kernel);
     EXPECT_UINT_EQ(signature->required_block.x, 8);
     EXPECT_UINT_EQ(signature->required_block.y, 4);
     EXPECT_UINT_EQ(signature->required_block.z, 2);
-    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, weir_dim(2, 1, 1), weir_dim(8, 4, 2),
-                                weir_out(x.a, 0, sizeof out)));
+    LAUNCH(&x, weir_dim(2, 1, 1), weir_dim(8, 4, 2), weir_out(x.a, 0, sizeof out));
     ASSERT_OK(weir_download(x.queue, out, x.a, 0, sizeof out));
     for (uint32_t i = 0; runs && i < 128; i++)
         ASSERT_UINT_EQ(out[i], 1000 * (i / 64) + i % 64);
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, weir_dim(4, 8, 2),
-                                     weir_out(x.a, 0, sizeof out)),
-                   "requires 8×4×2");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, weir_out(x.a, 0, sizeof out)),
-                   "requires");
-    destroy_bench(&x);
+    REFUSES(&x, "requires 8×4×2", one, weir_dim(4, 8, 2), weir_out(x.a, 0, sizeof out));
+    REFUSES(&x, "requires", one, one, weir_out(x.a, 0, sizeof out));
 }
 
 // A range that starts inside a buffer, at an offset that the device allows.
 CONFORM(Launch, Offsets)
 {
-    struct bench x;
     const bool runs = conform_kernels_run(f);
     const size_t alignment = f->limits->argument_alignment_bytes;
     const size_t step = alignment > 64 ? alignment : 64; // so that the ranges do not overlap
     const uint32_t zero = 0;
     uint32_t out[N];
 
-    make_bench(f, &x, "iota");
+    own_bench x = make_bench(f, "iota", BYTES);
     ASSERT_SIZE_LE(3 * step + 64, BYTES);
     ASSERT_OK(weir_queue_fill(x.queue, x.a, 0, BYTES, &zero, 4));
-    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, one, weir_dim(16, 1, 1),
-                                weir_out(x.a, 3 * step, 64), 100u, 16u));
-    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, one, weir_dim(16, 1, 1), weir_out(x.a, step, 64),
-                                200u, 8u));
+    LAUNCH(&x, one, weir_dim(16, 1, 1), weir_out(x.a, 3 * step, 64), 100u, 16u);
+    LAUNCH(&x, one, weir_dim(16, 1, 1), weir_out(x.a, step, 64), 200u, 8u);
     ASSERT_OK(weir_download(x.queue, out, x.a, 0, BYTES));
     for (uint32_t i = 0; runs && i < 16; i++) {
         ASSERT_UINT_EQ(out[3 * step / 4 + i], 100 + i);
         ASSERT_UINT_EQ(out[step / 4 + i], i < 8 ? 200 + i : 0);
     }
     if (alignment > 1)
-        EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, weir_out(x.a, step + 2, 64),
-                                         0u, 1u),
-                       "is no multiple of");
-    destroy_bench(&x);
+        REFUSES(&x, "is no multiple of", one, one, weir_out(x.a, step + 2, 64), 0u, 1u);
 }
 
 // Several ranges of one buffer, the first at its beginning, some written.
@@ -239,7 +184,6 @@ CONFORM(Launch, RangesOfOneBuffer)
         ITEMS = 16,
         ROUNDS = 10
     };
-    struct bench x;
     const size_t bytes = ITEMS * sizeof(float);
     const size_t step =
         f->limits->argument_alignment_bytes > bytes ? f->limits->argument_alignment_bytes : bytes;
@@ -247,61 +191,51 @@ CONFORM(Launch, RangesOfOneBuffer)
     const float two_f = 2.0f;
     float out[ITEMS];
 
-    make_bench(f, &x, "vector_add");
+    own_bench x = make_bench(f, "vector_add", BYTES);
     ASSERT_SIZE_LE(3 * step, BYTES);
     ASSERT_OK(weir_queue_fill(x.queue, x.a, 0, bytes, &one_f, 4));
     ASSERT_OK(weir_queue_fill(x.queue, x.a, step, bytes, &two_f, 4));
     for (int i = 0; i < ROUNDS; i++) {
-        ASSERT_OK(weir_queue_launch(x.queue, x.kernel, one, weir_dim(ITEMS, 1, 1),
-                                    weir_in(x.a, 0, bytes), weir_in(x.a, step, bytes),
-                                    weir_out(x.a, 2 * step, bytes), (uint32_t)ITEMS));
-        ASSERT_OK(weir_queue_launch(x.queue, x.kernel, one, weir_dim(ITEMS, 1, 1),
-                                    weir_in(x.a, 2 * step, bytes), weir_in(x.a, step, bytes),
-                                    weir_out(x.a, 0, bytes), (uint32_t)ITEMS));
+        LAUNCH(&x, one, weir_dim(ITEMS, 1, 1), weir_in(x.a, 0, bytes), weir_in(x.a, step, bytes),
+               weir_out(x.a, 2 * step, bytes), (uint32_t)ITEMS);
+        LAUNCH(&x, one, weir_dim(ITEMS, 1, 1), weir_in(x.a, 2 * step, bytes),
+               weir_in(x.a, step, bytes), weir_out(x.a, 0, bytes), (uint32_t)ITEMS);
     }
     ASSERT_OK(weir_download(x.queue, out, x.a, 0, bytes));
     for (int i = 0; i < ITEMS; i++)
         ASSERT_DOUBLE_EQ((double)out[i], 1.0 + 4.0 * ROUNDS);
-    destroy_bench(&x);
 }
 
 CONFORM(Launch, HostBuffers)
 {
-    struct bench x;
     const bool runs = conform_kernels_run(f);
 
-    make_bench(f, &x, "iota");
-    weir_buffer *host = conform_host_buffer(f, BYTES);
+    own_bench x = make_bench(f, "iota", BYTES);
+    own_buffer host = conform_host_buffer(f, BYTES);
     if (f->limits->host_in_kernels) {
         memset(conform_bytes(host), 0, BYTES);
-        ASSERT_OK(
-            weir_queue_launch(x.queue, x.kernel, blocks, block, weir_out(host, 0, BYTES), 7u, N));
+        LAUNCH(&x, blocks, block, weir_out(host, 0, BYTES), 7u, N);
         ASSERT_SYNC(x.queue);
         const uint32_t *words = (const uint32_t *)(const void *)conform_bytes(host);
         for (uint32_t i = 0; runs && i < N; i++)
             ASSERT_UINT_EQ(words[i], 7 + i);
     } else {
-        EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, blocks, block, weir_out(host, 0, BYTES),
-                                         7u, N),
-                       "HOST buffer");
+        REFUSES(&x, "HOST buffer", blocks, block, weir_out(host, 0, BYTES), 7u, N);
     }
-    weir_buffer_destroy(&host);
-    destroy_bench(&x);
 }
 
 // Arguments are read before the call returns, also in a gated queue.
 CONFORM(Launch, HeldLaunchKeepsItsArguments)
 {
     CONFORM_NEEDS_KERNELS(f);
-    struct gate *gate = gate_create();
-    struct bench x;
+    own_gate gate = gate_create();
     const float nine = 9.0f;
     const float ten = 10.0f;
     struct values values = {1, ten, 3};
     uint64_t out[12];
     uint32_t bits;
 
-    make_bench(f, &x, "store_values");
+    own_bench x = make_bench(f, "store_values", BYTES);
     struct weir_argument arguments[] = {
         weir_out(x.a, 0, sizeof out),
         weir__argument_u8(1),
@@ -329,8 +263,6 @@ CONFORM(Launch, HeldLaunchKeepsItsArguments)
     memcpy(&bits, &ten, 4);
     EXPECT_UINT_EQ(out[10], bits);
     EXPECT_UINT_EQ(out[11], 3);
-    destroy_bench(&x);
-    gate_destroy(&gate);
 }
 
 CONFORM(Launch, AcrossQueues)
@@ -339,13 +271,12 @@ CONFORM(Launch, AcrossQueues)
     enum {
         ROUNDS = 50
     };
-    struct bench x;
     weir_queue *queues[3];
     struct weir_event event;
     uint32_t values[N];
     const uint32_t zero = 0;
 
-    make_bench(f, &x, "increment");
+    own_bench x = make_bench(f, "increment", BYTES);
     for (int i = 0; i < 3; i++)
         queues[i] = conform_queue(f, "q");
     ASSERT_OK(weir_queue_fill(x.queue, x.a, 0, BYTES, &zero, 4));
@@ -362,73 +293,56 @@ CONFORM(Launch, AcrossQueues)
         ASSERT_UINT_EQ(values[i], ROUNDS);
     for (int i = 0; i < 3; i++)
         weir_queue_destroy(&queues[i]);
-    destroy_bench(&x);
 }
 
 CONFORM(Launch, ZeroGridOrdersButDoesNothing)
 {
-    struct bench x;
-    make_bench(f, &x, "iota");
+    own_bench x = make_bench(f, "iota", BYTES);
     conform_write(x.queue, x.a, 1);
     EXPECT_OK(weir_queue_launch(x.queue, x.kernel, weir_dim(0, 1, 1), block,
                                 weir_out(x.a, 0, BYTES), 0u, N));
     EXPECT_TRUE(conform_holds(x.queue, x.a, 0, BYTES, 1, 0));
-    destroy_bench(&x);
 }
 
 CONFORM(LaunchRefused, CountAndKinds)
 {
-    struct bench x;
-    make_bench(f, &x, "iota"); // out uint *out, uint first, uint n
+    own_bench x = make_bench(f, "iota", BYTES); // out uint *out, uint first, uint n
     const struct weir_argument out = weir_out(x.a, 0, BYTES);
 
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, out, 0u), "3 parameters");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, out, 0u, 1u, 2u), "3 parameters");
+    REFUSES(&x, "3 parameters", one, one, out, 0u);
+    REFUSES(&x, "3 parameters", one, one, out, 0u, 1u, 2u);
     EXPECT_INVALID(weir_queue_launch_array(x.queue, x.kernel, one, one, NULL, 0), "3 parameters");
     EXPECT_INVALID(weir_queue_launch_array(x.queue, x.kernel, one, one, NULL, 3), "arguments");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, 1u, 0u, 1u), "a value");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, out, out, 1u), "a buffer");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, out, weir_local(4), 1u),
-                   "local memory");
+    REFUSES(&x, "a value", one, one, 1u, 0u, 1u);
+    REFUSES(&x, "a buffer", one, one, out, out, 1u);
+    REFUSES(&x, "local memory", one, one, out, weir_local(4), 1u);
     EXPECT_CONTAINS(weir_last_error()->message, "first");
     EXPECT_STR_EQ(weir_last_error()->object, "iota");
-    destroy_bench(&x);
 }
 
 CONFORM(LaunchRefused, Access)
 {
-    struct bench x;
-    make_bench(f, &x, "scale"); // in const float *in, out float *out, float factor, uint n
+    own_bench x =
+        make_bench(f, "scale", BYTES); // in const float *in, out float *out, float factor, uint n
     const struct weir_argument in = weir_in(x.a, 0, BYTES);
     const struct weir_argument out = weir_out(x.b, 0, BYTES);
     struct weir_argument none = out;
     none.access = (weir_access)0;
 
     EXPECT_OK(weir_queue_launch(x.queue, x.kernel, one, one, in, out, 1.0f, 0u));
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, out, out, 1.0f, N), "weir_out()");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, weir_inout(x.a, 0, BYTES), out,
-                                     1.0f, N),
-                   "weir_inout()");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, in, 1.0f, N), "weir_in()");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, none, 1.0f, N), "access");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, weir_out(NULL, 0, 4), 1.0f,
-                                     N),
-                   "no buffer");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, weir_out(x.b, 0, 0), 1.0f, N),
-                   "empty range");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, weir_out(x.b, 0, BYTES + 1),
-                                     1.0f, N),
-                   "launch: parameter 1, 'out': ");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in,
-                                     weir_out(x.b, SIZE_MAX - 63, 64), 1.0f, N),
-                   "do not lie in");
-    destroy_bench(&x);
+    REFUSES(&x, "weir_out()", one, one, out, out, 1.0f, N);
+    REFUSES(&x, "weir_inout()", one, one, weir_inout(x.a, 0, BYTES), out, 1.0f, N);
+    REFUSES(&x, "weir_in()", one, one, in, in, 1.0f, N);
+    REFUSES(&x, "access", one, one, in, none, 1.0f, N);
+    REFUSES(&x, "no buffer", one, one, in, weir_out(NULL, 0, 4), 1.0f, N);
+    REFUSES(&x, "empty range", one, one, in, weir_out(x.b, 0, 0), 1.0f, N);
+    REFUSES(&x, "launch: parameter 1, 'out': ", one, one, in, weir_out(x.b, 0, BYTES + 1), 1.0f, N);
+    REFUSES(&x, "do not lie in", one, one, in, weir_out(x.b, SIZE_MAX - 63, 64), 1.0f, N);
 }
 
 CONFORM(LaunchRefused, ValueTypes)
 {
-    struct bench x;
-    make_bench(f, &x, "scale");
+    own_bench x = make_bench(f, "scale", BYTES);
     const struct weir_argument in = weir_in(x.a, 0, BYTES);
     const struct weir_argument out = weir_out(x.b, 0, BYTES);
     const float factor = 1.0f;
@@ -437,111 +351,75 @@ CONFORM(LaunchRefused, ValueTypes)
 
     EXPECT_OK(weir_queue_launch(x.queue, x.kernel, one, one, in, out,
                                 weir_value(&factor, sizeof factor), 0));
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, 1.0, N), "a double");
+    REFUSES(&x, "a double", one, one, in, out, 1.0, N);
     EXPECT_CONTAINS(weir_last_error()->remedy, "2.0f");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, 1, N), "an int");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, 1.0f, 1.0f), "a float");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, 1.0f, (unsigned long)1),
-                   "8 bytes");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, 1.0f, (short)1),
-                   "2 bytes");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, weir_value(&factor, 2),
-                                     N),
-                   "2 bytes");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, weir_value(NULL, 4), N),
-                   "NULL");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, forged, N), "scalar");
-    destroy_bench(&x);
+    REFUSES(&x, "an int", one, one, in, out, 1, N);
+    REFUSES(&x, "a float", one, one, in, out, 1.0f, 1.0f);
+    REFUSES(&x, "8 bytes", one, one, in, out, 1.0f, (unsigned long)1);
+    REFUSES(&x, "2 bytes", one, one, in, out, 1.0f, (short)1);
+    REFUSES(&x, "2 bytes", one, one, in, out, weir_value(&factor, 2), N);
+    REFUSES(&x, "NULL", one, one, in, out, weir_value(NULL, 4), N);
+    REFUSES(&x, "scalar", one, one, in, out, forged, N);
 }
 
 // A structure at NULL must not be read from anywhere.
 CONFORM(LaunchRefused, NullStructure)
 {
-    struct bench x;
-    make_bench(f, &x, "store_values");
+    own_bench x = make_bench(f, "store_values", BYTES);
     weir_status status =
         weir_queue_launch(x.queue, x.kernel, one, one, weir_out(x.a, 0, BYTES), (unsigned char)0,
                           (unsigned short)0, 0u, UINT64_C(0), (signed char)0, (short)0, 0,
                           INT64_C(0), 0.0f, weir_value(NULL, sizeof(struct values)));
     EXPECT_INT_EQ(status, WEIR_ERROR_INVALID);
     EXPECT_CONTAINS(weir_last_error()->message, "NULL");
-    destroy_bench(&x);
 }
 
 CONFORM(LaunchRefused, Local)
 {
-    struct bench x;
-    make_bench(f, &x, "two_locals");
+    own_bench x = make_bench(f, "two_locals", BYTES);
     const struct weir_argument in = weir_in(x.a, 0, BYTES);
     const struct weir_argument out = weir_out(x.b, 0, BYTES);
     const size_t most = (size_t)f->limits->max_local_bytes;
 
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, block, in, out, weir_local(0),
-                                     weir_local(128)),
-                   "local memory");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, block, in, out, weir_local(most + 1),
-                                     weir_local(128)),
-                   "local memory");
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, block, in, out,
-                                     weir_local(SIZE_MAX - 3), weir_local(128)),
-                   "local memory");
+    REFUSES(&x, "local memory", one, block, in, out, weir_local(0), weir_local(128));
+    REFUSES(&x, "local memory", one, block, in, out, weir_local(most + 1), weir_local(128));
+    REFUSES(&x, "local memory", one, block, in, out, weir_local(SIZE_MAX - 3), weir_local(128));
     // Each fits, both together do not.
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, block, in, out, weir_local(most - 64),
-                                     weir_local(128)),
-                   "local memory");
-    destroy_bench(&x);
+    REFUSES(&x, "local memory", one, block, in, out, weir_local(most - 64), weir_local(128));
 }
 
 CONFORM(LaunchRefused, Extents)
 {
-    struct bench x;
-    make_bench(f, &x, "iota");
+    own_bench x = make_bench(f, "iota", BYTES);
     const struct weir_argument out = weir_out(x.a, 0, BYTES);
     const struct weir_limits *limits = f->limits;
     ASSERT_NOT_NULL(x.kernel);
     const uint32_t items = weir_kernel_get_info(x.kernel)->max_block_items;
 
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, weir_dim(0, 1, 1), out, 0u, N),
-                   "block.x is 0");
+    REFUSES(&x, "block.x is 0", one, weir_dim(0, 1, 1), out, 0u, N);
     if (limits->max_block.x < UINT32_MAX)
-        EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one,
-                                         weir_dim(limits->max_block.x + 1, 1, 1), out, 0u, N),
-                       "block.x");
+        REFUSES(&x, "block.x", one, weir_dim(limits->max_block.x + 1, 1, 1), out, 0u, N);
     if (limits->max_block.y < UINT32_MAX)
-        EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one,
-                                         weir_dim(1, limits->max_block.y + 1, 1), out, 0u, N),
-                       "block.y");
+        REFUSES(&x, "block.y", one, weir_dim(1, limits->max_block.y + 1, 1), out, 0u, N);
     if (limits->max_block.z < UINT32_MAX)
-        EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one,
-                                         weir_dim(1, 1, limits->max_block.z + 1), out, 0u, N),
-                       "block.z");
+        REFUSES(&x, "block.z", one, weir_dim(1, 1, limits->max_block.z + 1), out, 0u, N);
     if (limits->max_grid.x < UINT32_MAX)
-        EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, weir_dim(limits->max_grid.x + 1, 1, 1),
-                                         one, out, 0u, N),
-                       "grid.x");
+        REFUSES(&x, "grid.x", weir_dim(limits->max_grid.x + 1, 1, 1), one, out, 0u, N);
     if (limits->max_grid.y < UINT32_MAX) {
-        EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, weir_dim(1, limits->max_grid.y + 1, 1),
-                                         one, out, 0u, N),
-                       "grid.y");
+        REFUSES(&x, "grid.y", weir_dim(1, limits->max_grid.y + 1, 1), one, out, 0u, N);
         EXPECT_CONTAINS(weir_last_error()->remedy, "a grid counts blocks, not work-items");
     }
     if (limits->max_grid.z < UINT32_MAX)
-        EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, weir_dim(1, 1, limits->max_grid.z + 1),
-                                         one, out, 0u, N),
-                       "grid.z");
+        REFUSES(&x, "grid.z", weir_dim(1, 1, limits->max_grid.z + 1), one, out, 0u, N);
     // Each dimension fits, the product does not.
     if (limits->max_block.x >= items && limits->max_block.y >= 2)
-        EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, weir_dim(items, 2, 1), out, 0u, N),
-                       "work-items");
-    destroy_bench(&x);
+        REFUSES(&x, "work-items", one, weir_dim(items, 2, 1), out, 0u, N);
 }
 
 CONFORM(LaunchRefused, Handles)
 {
-    struct bench x;
-    make_bench(f, &x, "iota");
+    own_bench x = make_bench(f, "iota", BYTES);
     const struct weir_argument out = weir_out(x.a, 0, BYTES);
     EXPECT_INVALID(weir_queue_launch(NULL, x.kernel, one, one, out, 0u, N), "queue");
     EXPECT_INVALID(weir_queue_launch(x.queue, NULL, one, one, out, 0u, N), "kernel");
-    destroy_bench(&x);
 }

@@ -15,9 +15,9 @@
 
 CONFORM(DestroyInUse, Queue)
 {
-    struct gate *gate = gate_create();
+    own_gate gate = gate_create();
     weir_queue *queue = conform_queue(f, "doomed");
-    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    own_buffer buffer = conform_host_buffer(f, SIZE);
     const unsigned char value = 9;
     struct weir_event event;
 
@@ -35,15 +35,13 @@ CONFORM(DestroyInUse, Queue)
     // The queue is gone, so its event is complete.
     ASSERT_OK(weir_device_trim(f->device));
     EXPECT_OK(weir_event_query(event));
-    weir_buffer_destroy(&buffer);
-    gate_destroy(&gate);
 }
 
 // The memory stays for the work that uses it, and for nothing that comes later.
 CONFORM(DestroyInUse, BufferThroughAnotherPointer)
 {
-    struct gate *gate = gate_create();
-    weir_queue *queue = conform_queue(f, "q");
+    own_gate gate = gate_create();
+    own_queue queue = conform_queue(f, "q");
     weir_buffer *buffer = conform_host_buffer(f, SIZE);
     weir_buffer *other = buffer;
     const unsigned char value = 9;
@@ -56,18 +54,16 @@ CONFORM(DestroyInUse, BufferThroughAnotherPointer)
     EXPECT_INVALID(weir_queue_copy(queue, other, 0, other, 1, 1), "destroyed");
     gate_open(gate);
     EXPECT_SYNC(queue);
-    weir_queue_destroy(&queue);
-    gate_destroy(&gate);
 }
 
 // Another queue waits on an event whose queue is destroyed before it completes.
 CONFORM(DestroyInUse, QueueThatIsWaitedOn)
 {
-    struct gate *gate = gate_create();
+    own_gate gate = gate_create();
     weir_queue *producer = conform_queue(f, "producer");
-    weir_queue *consumer = conform_queue(f, "consumer");
-    weir_buffer *a = conform_device_buffer(f, SIZE);
-    weir_buffer *b = conform_host_buffer(f, SIZE);
+    own_queue consumer = conform_queue(f, "consumer");
+    own_buffer a = conform_device_buffer(f, SIZE);
+    own_buffer b = conform_host_buffer(f, SIZE);
     const unsigned char value = 4;
     struct weir_event event;
 
@@ -84,19 +80,15 @@ CONFORM(DestroyInUse, QueueThatIsWaitedOn)
     ASSERT_OK(weir_device_trim(f->device));
     EXPECT_OK(weir_queue_wait(consumer, event));
     EXPECT_SYNC(consumer);
-    weir_buffer_destroy(&a);
-    weir_buffer_destroy(&b);
-    weir_queue_destroy(&consumer);
-    gate_destroy(&gate);
 }
 
 CONFORM(DestroyInUse, Buffers)
 {
-    struct gate *gate = gate_create();
-    weir_queue *queue = conform_queue(f, "q");
+    own_gate gate = gate_create();
+    own_queue queue = conform_queue(f, "q");
     weir_buffer *source = conform_host_buffer(f, SIZE);
     weir_buffer *middle = conform_device_buffer(f, SIZE);
-    weir_buffer *result = conform_host_buffer(f, SIZE);
+    own_buffer result = conform_host_buffer(f, SIZE);
 
     memset(conform_bytes(source), 0x3c, SIZE);
     memset(conform_bytes(result), 0, SIZE);
@@ -107,38 +99,32 @@ CONFORM(DestroyInUse, Buffers)
     weir_buffer_destroy(&middle);
     EXPECT_NULL(middle);
     // The new buffer must not get the old memory.
-    weir_buffer *other = conform_device_buffer(f, SIZE);
-    weir_queue *quick = conform_queue(f, "quick");
+    own_buffer other = conform_device_buffer(f, SIZE);
+    own_queue quick = conform_queue(f, "quick");
     conform_write(quick, other, 1);
     gate_open(gate);
     ASSERT_SYNC(queue);
     for (size_t i = 0; i < SIZE; i++)
         ASSERT_INT_EQ(conform_bytes(result)[i], 0x3c);
-    weir_buffer_destroy(&other);
-    weir_buffer_destroy(&result);
-    weir_queue_destroy(&queue);
-    weir_queue_destroy(&quick);
-    gate_destroy(&gate);
 }
 
 // Everything of one pipeline is destroyed at once, in use, the queues first.
 CONFORM(DestroyInUse, EverythingAtOnce)
 {
-    struct gate *gate = gate_create();
+    own_gate gate = gate_create();
     weir_queue *queues[2] = {conform_queue(f, "a"), conform_queue(f, "b")};
     weir_buffer *buffers[3];
     struct weir_event event;
     struct weir_event end;
     unsigned char memory[64];
-    const struct weir_wrap_params wrap = {.struct_size = sizeof wrap,
-                                          .label = "mine",
-                                          .pointer = memory,
-                                          .size = sizeof memory};
 
     memset(memory, 0, sizeof memory);
     for (int i = 0; i < 2; i++)
         buffers[i] = conform_device_buffer(f, SIZE);
-    ASSERT_OK(weir_buffer_wrap(f->device, &wrap, &buffers[2]));
+    ASSERT_OK(weir_buffer_wrap(f->device,
+                               WEIR_PARAMS(weir_wrap, .label = "mine", .pointer = memory,
+                                           .size = sizeof memory),
+                               &buffers[2]));
     const unsigned char value = 8;
     ASSERT_OK(weir_queue_host_call(queues[0], gate_function, gate));
     ASSERT_OK(weir_queue_fill(queues[0], buffers[0], 0, SIZE, &value, 1));
@@ -155,14 +141,13 @@ CONFORM(DestroyInUse, EverythingAtOnce)
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
     EXPECT_INT_EQ(memory[63], value);
     EXPECT_OK(weir_device_trim(f->device));
-    gate_destroy(&gate);
 }
 
 CONFORM(DestroyInUse, KernelAndProgram)
 {
-    struct gate *gate = gate_create();
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    own_gate gate = gate_create();
+    own_queue queue = conform_queue(f, "q");
+    own_buffer buffer = conform_device_buffer(f, SIZE);
     weir_kernel *kernel = conform_kernel(f, "iota");
     const bool runs = conform_kernels_run(f);
     const uint32_t zero = 0;
@@ -180,17 +165,14 @@ CONFORM(DestroyInUse, KernelAndProgram)
     ASSERT_OK(weir_download(queue, back, buffer, 0, sizeof back));
     for (uint32_t i = 0; runs && i < 16; i++)
         EXPECT_UINT_EQ(back[i], 100 + i);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
-    gate_destroy(&gate);
 }
 
 // A kernel keeps working when its program has been destroyed.
 CONFORM(DestroyInUse, ProgramBeforeKernel)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *buffer = conform_device_buffer(f, SIZE);
-    weir_kernel *kernel = conform_kernel(f, "iota");
+    own_queue queue = conform_queue(f, "q");
+    own_buffer buffer = conform_device_buffer(f, SIZE);
+    own_kernel kernel = conform_kernel(f, "iota");
 
     ASSERT_TRUE(kernel != NULL);
     weir_program_destroy(&f->program);
@@ -198,9 +180,6 @@ CONFORM(DestroyInUse, ProgramBeforeKernel)
     ASSERT_OK(weir_queue_launch(queue, kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
                                 weir_out(buffer, 0, SIZE), 0u, 16u));
     EXPECT_SYNC(queue);
-    weir_kernel_destroy(&kernel);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
 }
 
 static weir_status destroy_buffer(void *user)
@@ -218,7 +197,7 @@ static weir_status destroy_queue(void *user)
 // A host call may destroy a buffer of its queue, and the queue itself.
 CONFORM(DestroyInUse, FromAHostCall)
 {
-    struct gate *gate = gate_create();
+    own_gate gate = gate_create();
     weir_queue *queue = conform_queue(f, "own");
     weir_queue *doomed = queue;
     weir_buffer *buffer = conform_device_buffer(f, SIZE);
@@ -235,7 +214,6 @@ CONFORM(DestroyInUse, FromAHostCall)
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
     EXPECT_NULL(doomed);
     EXPECT_NULL(doomed_buffer);
-    gate_destroy(&gate);
 }
 
 CONFORM(DestroyInUse, NullIsAccepted)
@@ -269,18 +247,17 @@ static void create_and_destroy_everything(struct fixture *f, bool sync)
 {
     // The queue may still write to it when this returns.
     static unsigned char memory[256];
-    const struct weir_wrap_params wrap = {.struct_size = sizeof wrap,
-                                          .pointer = memory,
-                                          .size = sizeof memory};
     struct weir_event event;
-    weir_buffer *wrapped;
+    own_buffer wrapped = NULL;
     int fd;
 
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *device = conform_device_buffer(f, SIZE);
-    weir_buffer *host = conform_host_buffer(f, SIZE);
-    ASSERT_OK(weir_buffer_wrap(f->device, &wrap, &wrapped));
-    weir_kernel *kernel = NULL;
+    own_queue queue = conform_queue(f, "q");
+    own_buffer device = conform_device_buffer(f, SIZE);
+    own_buffer host = conform_host_buffer(f, SIZE);
+    ASSERT_OK(weir_buffer_wrap(f->device,
+                               WEIR_PARAMS(weir_wrap, .pointer = memory, .size = sizeof memory),
+                               &wrapped));
+    own_kernel kernel = NULL;
     ASSERT_OK(weir_kernel_create(f->program, "iota", &kernel));
     ASSERT_OK(weir_queue_copy(queue, device, 0, host, 0, SIZE));
     ASSERT_OK(weir_queue_copy(queue, wrapped, 0, device, 0, sizeof memory));
@@ -291,18 +268,13 @@ static void create_and_destroy_everything(struct fixture *f, bool sync)
     close(fd);
     if (sync)
         ASSERT_SYNC(queue);
-    weir_kernel_destroy(&kernel);
-    weir_buffer_destroy(&device);
-    weir_buffer_destroy(&host);
-    weir_buffer_destroy(&wrapped);
-    weir_queue_destroy(&queue);
 }
 
 // Asserted by order, not by a clock: all these calls return while the gate is
 // closed.
 CONFORM(NoImplicitDeviceWait, DuringAHostCall)
 {
-    struct gate *gate = gate_create();
+    own_gate gate = gate_create();
     weir_queue *queue = conform_queue(f, "gated");
     weir_buffer *buffer = conform_device_buffer(f, SIZE);
     weir_buffer *used = conform_device_buffer(f, SIZE);
@@ -325,7 +297,6 @@ CONFORM(NoImplicitDeviceWait, DuringAHostCall)
     EXPECT_INT_EQ(weir_event_query(end), WEIR_NOT_READY);
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
-    gate_destroy(&gate);
 }
 
 // The same while a kernel runs. Its run time is not known, so if it ended too
@@ -406,19 +377,18 @@ CONFORM(Closing, WaitsForWhatWasDestroyedInUse)
     static unsigned char memory[PIECES][256];
     weir_device *device;
     weir_buffer *buffer;
-    const struct weir_device_params params = {.struct_size = sizeof params, .label = "second"};
 
     memset(memory, 0, sizeof memory);
-    ASSERT_OK(weir_device_open(f->runtime, &params, &device));
+    ASSERT_OK(weir_device_open(f->runtime, WEIR_PARAMS(weir_device, .label = "second"), &device));
     struct fixture second = {f->runtime, device, weir_device_limits(device), NULL};
     weir_queue *queue = conform_queue(&second, "q");
     atomic_int count = 0;
     for (int i = 0; i < PIECES; i++) {
-        const struct weir_wrap_params wrap = {.struct_size = sizeof wrap,
-                                              .pointer = memory[i],
-                                              .size = sizeof memory[i]};
         const unsigned char value = (unsigned char)(i + 1);
-        ASSERT_OK(weir_buffer_wrap(device, &wrap, &buffer));
+        ASSERT_OK(
+            weir_buffer_wrap(device,
+                             WEIR_PARAMS(weir_wrap, .pointer = memory[i], .size = sizeof memory[i]),
+                             &buffer));
         ASSERT_OK(weir_queue_host_call(queue, count_up, &count));
         ASSERT_OK(weir_queue_fill(queue, buffer, 0, sizeof memory[i], &value, 1));
         weir_buffer_destroy(&buffer);
@@ -467,7 +437,7 @@ static void submit_from(struct fixture *f, weir_queue *queue, const char *file)
 // Plugins write of an operation, and a program prints an error, after that.
 CONFORM(Unloaded, CallersFileIsStillKnown)
 {
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     char *file = map_file(NULL, "first_stage.c");
     ASSERT_NOT_NULL(file);
     submit_from(f, queue, file);
@@ -479,7 +449,6 @@ CONFORM(Unloaded, CallersFileIsStillKnown)
     EXPECT_CONTAINS(weir_last_error_text(), "other_stage.c:12");
     EXPECT_INT_LT(weir_queue_sync(queue, HANG_GUARD_NS), 0);
     EXPECT_CONTAINS(weir_last_error_text(), "other_stage.c:13");
-    weir_queue_destroy(&queue);
 }
 
 #define COUNT_FORKED(call) is_forked(call, #call, true) ? 0 : 1
@@ -499,10 +468,6 @@ static bool is_forked(weir_status status, const char *call, bool placed)
 static int try_everything(struct fixture *f, weir_queue *queue, weir_buffer *buffer,
                           weir_kernel *kernel, struct weir_event event)
 {
-    const struct weir_buffer_params buffer_params = {.struct_size = sizeof buffer_params,
-                                                     .size = 16};
-    const struct weir_program_params program_params = {.struct_size = sizeof program_params,
-                                                       .bundle = &conformance_kernels};
     const struct weir_plane plane = {buffer, 0, 16};
     const struct weir_plane other_plane = {buffer, SIZE / 2, 16};
     struct weir_device_info info;
@@ -528,13 +493,16 @@ static int try_everything(struct fixture *f, weir_queue *queue, weir_buffer *buf
     wrong += COUNT_FORKED(weir_device_open(f->runtime, NULL, &device));
     wrong += COUNT_FORKED_ANYWHERE(weir_device_trim(f->device));
     wrong += COUNT_FORKED(weir_queue_create(f->device, NULL, &new_queue));
-    wrong += COUNT_FORKED(weir_buffer_create(f->device, &buffer_params, &new_buffer));
+    wrong += COUNT_FORKED(
+        weir_buffer_create(f->device, WEIR_PARAMS(weir_buffer, .size = 16), &new_buffer));
     wrong += COUNT_FORKED(weir_buffer_wrap(f->device, &wrap, &new_buffer));
     wrong += COUNT_FORKED(weir_host_begin(buffer, 0, 16, WEIR_ACCESS_READ, &pointer));
     wrong += COUNT_FORKED(weir_host_end(buffer, 0, 16, WEIR_ACCESS_READ));
     wrong += COUNT_FORKED(weir_upload(queue, buffer, 0, bytes, 16));
     wrong += COUNT_FORKED(weir_download(queue, bytes, buffer, 0, 16));
-    wrong += COUNT_FORKED(weir_program_create(f->device, &program_params, &program));
+    wrong += COUNT_FORKED(
+        weir_program_create(f->device, WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
+                            &program));
     wrong += COUNT_FORKED(weir_kernel_create(f->program, "iota", &new_kernel));
     wrong += COUNT_FORKED(weir_queue_copy(queue, buffer, 0, buffer, 16, 16));
     wrong += COUNT_FORKED(weir_queue_copy_2d(queue, plane, other_plane, 16, 1));
@@ -566,9 +534,9 @@ static int try_everything(struct fixture *f, weir_queue *queue, weir_buffer *buf
 
 CONFORM(Forked, EveryCallInTheChildIsAnError)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *buffer = conform_host_buffer(f, SIZE);
-    weir_kernel *kernel = conform_kernel(f, "iota");
+    own_queue queue = conform_queue(f, "q");
+    own_buffer buffer = conform_host_buffer(f, SIZE);
+    own_kernel kernel = conform_kernel(f, "iota");
     struct weir_event event;
     int status = -1;
 
@@ -583,7 +551,4 @@ CONFORM(Forked, EveryCallInTheChildIsAnError)
     EXPECT_INT_EQ(WEXITSTATUS(status), 0);
     // The parent continues to work.
     EXPECT_SYNC(queue);
-    weir_kernel_destroy(&kernel);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
 }

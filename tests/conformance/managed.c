@@ -18,12 +18,11 @@ static const struct weir_extent block = {32, 1, 1};
 
 static weir_buffer *make_placed(struct fixture *f, size_t size, weir_placement placement)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .label = "placed",
-                                              .size = size,
-                                              .placement = placement};
     weir_buffer *buffer = NULL;
-    EXPECT_OK(weir_buffer_create(f->device, &params, &buffer));
+    EXPECT_OK(weir_buffer_create(f->device,
+                                 WEIR_PARAMS(weir_buffer, .label = "placed", .size = size,
+                                             .placement = placement),
+                                 &buffer));
     return buffer;
 }
 
@@ -38,12 +37,12 @@ CONFORM(Managed, TheLimitSays)
                                         .label = "m",
                                         .size = BYTES,
                                         .placement = WEIR_PLACE_MANAGED};
-    const struct weir_pool_params pool_params = {.struct_size = sizeof pool_params,
-                                                 .placement = WEIR_PLACE_MANAGED};
     weir_buffer *buffer = NULL;
     weir_pool *pool = NULL;
 
-    EXPECT_INVALID(weir_pool_create(f->device, &pool_params, &pool), "placement");
+    EXPECT_INVALID(weir_pool_create(f->device,
+                                    WEIR_PARAMS(weir_pool, .placement = WEIR_PLACE_MANAGED), &pool),
+                   "placement");
     if (f->limits->managed_memory) {
         ASSERT_OK(weir_buffer_create(f->device, &params, &buffer));
         EXPECT_INT_EQ(weir_buffer_placement(buffer), WEIR_PLACE_MANAGED);
@@ -62,9 +61,9 @@ CONFORM(Managed, TheLimitSays)
 CONFORM(Managed, HostAndKernels)
 {
     NEEDS_MANAGED(f);
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *buffer = make_managed(f);
-    weir_kernel *increment = conform_kernel(f, "increment");
+    own_queue queue = conform_queue(f, "q");
+    own_buffer buffer = make_managed(f);
+    own_kernel increment = conform_kernel(f, "increment");
     const bool runs = conform_kernels_run(f);
 
     for (uint32_t round = 0; round < 20; round++) {
@@ -83,9 +82,6 @@ CONFORM(Managed, HostAndKernels)
             ASSERT_UINT_EQ(words[i], round + i + (i >= N / 2 && runs ? 1000 : 0));
         ASSERT_OK(weir_host_end(buffer, 0, BYTES, WEIR_ACCESS_READ));
     }
-    weir_kernel_destroy(&increment);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
 }
 
 // Copies of every form between two placements, one of them MANAGED.
@@ -109,8 +105,8 @@ CONFORM(Managed, CopiesAndFills)
     static const unsigned char pattern[16] = {1, 2,  3,  4,  5,  6,  7,  8,
                                               9, 10, 11, 12, 13, 14, 15, 16};
     NEEDS_MANAGED(f);
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *managed = make_managed(f);
+    own_queue queue = conform_queue(f, "q");
+    own_buffer managed = make_managed(f);
     unsigned char bytes[64];
 
     for (int placement = WEIR_PLACE_DEVICE; placement <= WEIR_PLACE_MANAGED; placement++) {
@@ -128,17 +124,15 @@ CONFORM(Managed, CopiesAndFills)
         EXPECT_UINT_EQ(bytes[63], 63 % size + 1);
     }
     weir_test_note(NULL);
-    weir_buffer_destroy(&managed);
-    weir_queue_destroy(&queue);
 }
 
 // The host uses bytes that no work uses, while the device uses others of the same buffer.
 CONFORM(Managed, HostWhileTheDeviceWorks)
 {
     NEEDS_MANAGED(f);
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *buffer = make_managed(f);
-    weir_kernel *spin = conform_kernel(f, "spin");
+    own_queue queue = conform_queue(f, "q");
+    own_buffer buffer = make_managed(f);
+    own_kernel spin = conform_kernel(f, "spin");
     const uint32_t seven = 7;
     void *pointer;
 
@@ -159,16 +153,13 @@ CONFORM(Managed, HostWhileTheDeviceWorks)
     ASSERT_OK(weir_download(queue, words, buffer, 0, BYTES));
     EXPECT_UINT_EQ(words[N / 2 - 1], 7);
     EXPECT_UINT_EQ(words[N / 2], 0x05050505);
-    weir_kernel_destroy(&spin);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
 }
 
 // Destroyed while work uses it, and made again.
 CONFORM(Managed, ComeAndGo)
 {
     NEEDS_MANAGED(f);
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     weir_buffer *result = conform_device_buffer(f, BYTES);
     struct gate *gate = gate_create();
 
@@ -177,7 +168,7 @@ CONFORM(Managed, ComeAndGo)
     ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
     ASSERT_OK(weir_queue_copy(queue, result, 0, buffer, 0, BYTES));
     weir_buffer_destroy(&buffer);
-    weir_queue *other = conform_queue(f, "other");
+    own_queue other = conform_queue(f, "other");
     for (int i = 0; i < 8; i++) {
         weir_buffer *another = make_managed(f);
         conform_write(other, another, 200);
@@ -188,18 +179,16 @@ CONFORM(Managed, ComeAndGo)
     gate_destroy(&gate);
     weir_buffer_destroy(&result);
     EXPECT_OK(weir_device_trim(f->device));
-    weir_queue_destroy(&other);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Managed, InGraphs)
 {
     NEEDS_MANAGED(f);
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *managed = make_managed(f);
-    weir_buffer *host = conform_host_buffer(f, BYTES);
-    weir_buffer *device = conform_device_buffer(f, BYTES);
-    weir_graph *graph = NULL;
+    own_queue queue = conform_queue(f, "q");
+    own_buffer managed = make_managed(f);
+    own_buffer host = conform_host_buffer(f, BYTES);
+    own_buffer device = conform_device_buffer(f, BYTES);
+    own_graph graph = NULL;
 
     ASSERT_OK(weir_capture_begin(queue));
     ASSERT_OK(weir_queue_copy(queue, managed, 0, host, 0, BYTES));
@@ -212,21 +201,15 @@ CONFORM(Managed, InGraphs)
     EXPECT_TRUE(conform_is_filled(managed, 3));
     EXPECT_INVALID(weir_graph_set_copy(graph, 0, device, 0, host, 0, BYTES),
                    "is a DEVICE buffer, and the node's was a MANAGED buffer");
-    weir_graph_destroy(&graph);
-    weir_buffer_destroy(&managed);
-    weir_buffer_destroy(&host);
-    weir_buffer_destroy(&device);
-    weir_queue_destroy(&queue);
 }
 
 // Of the other device: in copies and, where kernels reach it, in launches.
 CONFORM(Managed, OfAPeer)
 {
     NEEDS_MANAGED(f);
-    struct pair pair;
-    NEEDS_PEERS(f, &pair);
-    weir_kernel *increment = conform_kernel(&pair.one.fixture, "increment");
-    weir_buffer *theirs = make_managed(&pair.two.fixture);
+    NEEDS_PEERS(f, pair);
+    own_kernel increment = conform_kernel(&pair.one.fixture, "increment");
+    own_buffer theirs = make_managed(&pair.two.fixture);
     const uint32_t seven = 7;
     uint32_t words[N];
 
@@ -239,17 +222,14 @@ CONFORM(Managed, OfAPeer)
     ASSERT_SYNC(pair.one.queue);
     ASSERT_OK(weir_download(pair.two.queue, words, theirs, 0, BYTES));
     EXPECT_UINT_EQ(words[N - 1], reaches && conform_kernels_run(f) ? 8 : 7);
-    weir_buffer_destroy(&theirs);
     weir_kernel_destroy(&increment);
-    weir_program_destroy(&pair.one.fixture.program);
-    close_pair(&pair);
 }
 
 CONFORM(Managed, AsATensor)
 {
     NEEDS_MANAGED(f);
     const int64_t shape[] = {N};
-    weir_buffer *buffer = make_managed(f);
+    own_buffer buffer = make_managed(f);
     struct DLManagedTensor *exported = NULL;
     const struct weir_tensor tensor = {.struct_size = sizeof tensor,
                                        .buffer = buffer,
@@ -266,5 +246,4 @@ CONFORM(Managed, AsATensor)
                 exported->dl_tensor.device.device_type == kDLCUDA);
     exported->deleter(exported);
     ASSERT_OK(weir_host_end(buffer, 0, BYTES, WEIR_ACCESS_READ));
-    weir_buffer_destroy(&buffer);
 }

@@ -35,7 +35,7 @@ CONFORM(Legacy, WaitsForEveryQueue)
     enum {
         QUEUES = 4
     };
-    struct gate *gate = gate_create();
+    own_gate gate = gate_create();
     weir_queue *legacy = legacy_queue(f);
     weir_queue *queues[QUEUES];
     weir_buffer *sources[QUEUES];
@@ -64,7 +64,6 @@ CONFORM(Legacy, WaitsForEveryQueue)
         weir_buffer_destroy(&sources[i]);
         weir_queue_destroy(&queues[i]);
     }
-    gate_destroy(&gate);
 }
 
 // Also a queue that is created after the operation.
@@ -73,10 +72,10 @@ CONFORM(Legacy, EveryQueueWaitsForIt)
     enum {
         QUEUES = 4
     };
-    struct gate *gate = gate_create();
+    own_gate gate = gate_create();
     weir_queue *legacy = legacy_queue(f);
     weir_queue *queues[QUEUES] = {NULL};
-    weir_buffer *source = conform_device_buffer(f, SIZE);
+    own_buffer source = conform_device_buffer(f, SIZE);
     weir_buffer *results[QUEUES];
     struct weir_event ends[QUEUES];
 
@@ -103,8 +102,6 @@ CONFORM(Legacy, EveryQueueWaitsForIt)
         weir_buffer_destroy(&results[i]);
         weir_queue_destroy(&queues[i]);
     }
-    weir_buffer_destroy(&source);
-    gate_destroy(&gate);
 }
 
 // Bytes go from buffer to buffer, each time on another queue, with the legacy queue in
@@ -149,12 +146,12 @@ CONFORM(Legacy, WaitsForSlowKernels)
         ROUNDS = 4
     };
     weir_queue *legacy = legacy_queue(f);
-    weir_queue *queue = conform_queue(f, "q");
-    weir_kernel *spin = conform_kernel(f, "spin");
-    weir_kernel *iota = conform_kernel(f, "iota");
-    weir_buffer *scratch = conform_device_buffer(f, SIZE);
-    weir_buffer *source = conform_device_buffer(f, SIZE);
-    weir_buffer *result = conform_host_buffer(f, SIZE);
+    own_queue queue = conform_queue(f, "q");
+    own_kernel spin = conform_kernel(f, "spin");
+    own_kernel iota = conform_kernel(f, "iota");
+    own_buffer scratch = conform_device_buffer(f, SIZE);
+    own_buffer source = conform_device_buffer(f, SIZE);
+    own_buffer result = conform_host_buffer(f, SIZE);
 
     for (uint32_t round = 1; round <= ROUNDS; round++) {
         ASSERT_OK(weir_queue_launch(queue, spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
@@ -169,22 +166,16 @@ CONFORM(Legacy, WaitsForSlowKernels)
         for (uint32_t i = 0; i < SIZE / 4; i++)
             ASSERT_UINT_EQ(((uint32_t *)(void *)conform_bytes(result))[i], 1000 * round + i);
     }
-    weir_kernel_destroy(&spin);
-    weir_kernel_destroy(&iota);
-    weir_buffer_destroy(&scratch);
-    weir_buffer_destroy(&source);
-    weir_buffer_destroy(&result);
-    weir_queue_destroy(&queue);
 }
 
 // A queue that was destroyed while its work was running is waited for too.
 CONFORM(Legacy, WaitsForAQueueThatIsBeingDestroyed)
 {
-    struct gate *gate = gate_create();
+    own_gate gate = gate_create();
     weir_queue *legacy = legacy_queue(f);
     weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *source = conform_device_buffer(f, SIZE);
-    weir_buffer *result = conform_host_buffer(f, SIZE);
+    own_buffer source = conform_device_buffer(f, SIZE);
+    own_buffer result = conform_host_buffer(f, SIZE);
 
     ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
     fill(queue, source, 3);
@@ -195,9 +186,6 @@ CONFORM(Legacy, WaitsForAQueueThatIsBeingDestroyed)
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
     EXPECT_TRUE(conform_is_filled(result, 3));
-    weir_buffer_destroy(&source);
-    weir_buffer_destroy(&result);
-    gate_destroy(&gate);
 }
 
 // A sync with it waits for the whole device.
@@ -241,28 +229,25 @@ CONFORM(Legacy, IsOneAndTheDevicesOwn)
 // Two other queues stay independent of each other as long as it is not used.
 CONFORM(Legacy, OrdersNothingWhileItIsNotUsed)
 {
-    struct gate *gate = gate_create();
+    own_gate gate = gate_create();
     weir_queue *legacy = legacy_queue(f);
-    weir_queue *held = conform_queue(f, "held");
-    weir_queue *other = conform_queue(f, "other");
+    own_queue held = conform_queue(f, "held");
+    own_queue other = conform_queue(f, "other");
 
     ASSERT_SYNC(legacy);
     ASSERT_OK(weir_queue_host_call(held, gate_function, gate));
     ASSERT_SYNC(other);
     gate_open(gate);
     ASSERT_SYNC(held);
-    weir_queue_destroy(&held);
-    weir_queue_destroy(&other);
-    gate_destroy(&gate);
 }
 
 // A failure of work that it waited for fails it, and no other queue.
 CONFORM(Legacy, FailsWithWhatItWaitsFor)
 {
     weir_queue *legacy = legacy_queue(f);
-    weir_queue *broken = conform_queue(f, "broken");
-    weir_queue *healthy = conform_queue(f, "healthy");
-    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    own_queue broken = conform_queue(f, "broken");
+    own_queue healthy = conform_queue(f, "healthy");
+    own_buffer buffer = conform_device_buffer(f, SIZE);
 
     ASSERT_OK(weir_queue_host_call(broken, fail_plainly, NULL));
     EXPECT_REFUSED(weir_queue_sync(legacy, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL,
@@ -276,19 +261,16 @@ CONFORM(Legacy, FailsWithWhatItWaitsFor)
     EXPECT_OK(weir_queue_recover(legacy));
     EXPECT_SYNC(legacy);
     EXPECT_SYNC(broken);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&broken);
-    weir_queue_destroy(&healthy);
 }
 
 // Its own failure does not fail other queues, except one that waits for one of its
 // events.
 CONFORM(Legacy, FailsOnlyQueuesThatWaitForItsEvents)
 {
-    struct gate *gate = gate_create();
+    own_gate gate = gate_create();
     weir_queue *legacy = legacy_queue(f);
-    weir_queue *other = conform_queue(f, "other");
-    weir_queue *after = conform_queue(f, "after");
+    own_queue other = conform_queue(f, "other");
+    own_queue after = conform_queue(f, "after");
     atomic_int count = 0;
 
     ASSERT_OK(weir_queue_host_call(legacy, gate_function, gate));
@@ -306,20 +288,17 @@ CONFORM(Legacy, FailsOnlyQueuesThatWaitForItsEvents)
     EXPECT_SYNC(legacy);
     EXPECT_SYNC(after);
     EXPECT_SYNC(other);
-    weir_queue_destroy(&other);
-    weir_queue_destroy(&after);
-    gate_destroy(&gate);
 }
 
 // A queue that failed while the legacy queue kept running is ordered after it again once
 // it has recovered.
 CONFORM(Legacy, KeepsItsOrderAfterARecovery)
 {
-    struct gate *gate = gate_create();
+    own_gate gate = gate_create();
     weir_queue *legacy = legacy_queue(f);
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *source = conform_device_buffer(f, SIZE);
-    weir_buffer *result = conform_host_buffer(f, SIZE);
+    own_queue queue = conform_queue(f, "q");
+    own_buffer source = conform_device_buffer(f, SIZE);
+    own_buffer result = conform_host_buffer(f, SIZE);
 
     ASSERT_OK(weir_queue_host_call(queue, fail_plainly, NULL));
     EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
@@ -335,10 +314,6 @@ CONFORM(Legacy, KeepsItsOrderAfterARecovery)
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
     EXPECT_TRUE(conform_is_filled(result, 7));
-    weir_buffer_destroy(&source);
-    weir_buffer_destroy(&result);
-    weir_queue_destroy(&queue);
-    gate_destroy(&gate);
 }
 
 struct from_host {
@@ -362,7 +337,7 @@ static weir_status submit_to_legacy(void *user)
 
 CONFORM(Legacy, InAHostCall)
 {
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     struct from_host work = {
         .legacy = legacy_queue(f),
         .other = conform_queue(f, "other"),
@@ -377,14 +352,13 @@ CONFORM(Legacy, InAHostCall)
     weir_buffer_destroy(&work.source);
     weir_buffer_destroy(&work.result);
     weir_queue_destroy(&work.other);
-    weir_queue_destroy(&queue);
 }
 
 // Memory that one queue has freed is allocated on another although the free is not
 // complete.
 static void expect_block_goes(struct fixture *f, weir_queue *from, weir_queue *to)
 {
-    struct gate *gate = gate_create();
+    own_gate gate = gate_create();
     weir_buffer *results[2] = {conform_host_buffer(f, SIZE), conform_host_buffer(f, SIZE)};
     weir_pool *pool;
     weir_buffer *buffer;
@@ -409,22 +383,19 @@ static void expect_block_goes(struct fixture *f, weir_queue *from, weir_queue *t
     weir_pool_destroy(&pool);
     weir_buffer_destroy(&results[0]);
     weir_buffer_destroy(&results[1]);
-    gate_destroy(&gate);
 }
 
 // The legacy queue comes after all other queues, and all others come after it.
 CONFORM(Legacy, TakesFromAPoolWhatAnyQueueFreed)
 {
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     expect_block_goes(f, queue, legacy_queue(f));
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Legacy, WhatItFreedIsAnyQueues)
 {
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     expect_block_goes(f, legacy_queue(f), queue);
-    weir_queue_destroy(&queue);
 }
 
 enum {
@@ -523,7 +494,7 @@ CONFORM(Legacy, WhileQueuesComeGoAndFail)
 {
     struct worker workers[THREADS];
     weir_queue *legacy = legacy_queue(f);
-    weir_buffer *results = conform_host_buffer(f, SIZE);
+    own_buffer results = conform_host_buffer(f, SIZE);
 
     for (unsigned i = 0; i < THREADS; i++)
         workers[i] = (struct worker){
@@ -540,5 +511,4 @@ CONFORM(Legacy, WhileQueuesComeGoAndFail)
     EXPECT_TRUE(conform_is_filled(results, 1));
     for (unsigned i = 0; i < THREADS; i++)
         weir_buffer_destroy(&workers[i].slot);
-    weir_buffer_destroy(&results);
 }

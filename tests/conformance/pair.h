@@ -18,31 +18,31 @@ struct pair {
     weir_runtime *own; // NULL: the fixture's has two devices
 };
 
-static inline bool open_side(struct side *side, weir_runtime *runtime, const char *select)
+static inline void open_side(struct side *side, weir_runtime *runtime, const char *select)
 {
-    const struct weir_device_params params = {.struct_size = sizeof params, .select = select};
     side->fixture = (struct fixture){.runtime = runtime};
-    EXPECT_OK(weir_device_open(runtime, &params, &side->fixture.device));
-    return side->fixture.device;
+    EXPECT_OK(weir_device_open(runtime, WEIR_PARAMS(weir_device, .select = select),
+                               &side->fixture.device));
 }
 
 // The null backend has as many devices as it is told to have.
-static inline bool open_pair(struct fixture *f, struct pair *pair)
+static inline struct pair open_pair(struct fixture *f)
 {
-    const struct weir_open_params params = {.struct_size = sizeof params,
-                                            .config_path = "two.ini",
-                                            .config_text = "[null]\ndevices = 2\n"};
     weir_runtime *runtime = f->runtime;
-    *pair = (struct pair){.own = NULL};
-    if (weir_device_count(runtime) < 2 && weir_open(&params, &pair->own) == WEIR_OK)
-        runtime = pair->own;
-    const bool one = open_side(&pair->one, runtime, "0");
-    const bool two = open_side(&pair->two, runtime, weir_device_count(runtime) > 1 ? "1" : "0");
-    return one && two;
+    struct pair pair = {.own = NULL};
+    if (weir_device_count(runtime) < 2 &&
+        weir_open(WEIR_PARAMS(weir_open, .config_path = "two.ini",
+                              .config_text = "[null]\ndevices = 2\n"),
+                  &pair.own) == WEIR_OK)
+        runtime = pair.own;
+    open_side(&pair.one, runtime, "0");
+    open_side(&pair.two, runtime, weir_device_count(runtime) > 1 ? "1" : "0");
+    return pair;
 }
 
 static inline void close_side(struct side *side)
 {
+    weir_program_destroy(&side->fixture.program);
     weir_buffer_destroy(&side->memory);
     weir_queue_destroy(&side->queue);
     EXPECT_OK(weir_device_close(&side->fixture.device));
@@ -56,6 +56,12 @@ static inline void close_pair(struct pair *pair)
     EXPECT_OK(weir_close(&pair->own));
 }
 
+// Opens the two for the rest of the test.
+#define own_pair CONFORM_OWN(close_pair) struct pair
+#define OPEN_PAIR(f, pair)        \
+    own_pair pair = open_pair(f); \
+    ASSERT_TRUE(pair.one.fixture.device &&pair.two.fixture.device)
+
 static inline bool are_peers(const struct pair *pair)
 {
     return weir_device_can_peer(pair->one.fixture.device, pair->two.fixture.device);
@@ -67,16 +73,12 @@ static inline void make_objects(struct side *side, const char *label)
     side->memory = conform_device_buffer(&side->fixture, SIZE);
 }
 
-// Ends the test as skipped if the two cannot copy.
-#define NEEDS_PEERS(f, pair)                              \
-    do {                                                  \
-        ASSERT_TRUE(open_pair(f, pair));                  \
-        if (!are_peers(pair)) {                           \
-            close_pair(pair);                             \
-            CONFORM_SKIP("the two devices are no peers"); \
-        }                                                 \
-        make_objects(&(pair)->one, "one's");              \
-        make_objects(&(pair)->two, "two's");              \
-    } while (0)
+// The same with their objects, and ends the test as skipped if the two cannot copy.
+#define NEEDS_PEERS(f, pair)                          \
+    OPEN_PAIR(f, pair);                               \
+    if (!are_peers(&pair))                            \
+        CONFORM_SKIP("the two devices are no peers"); \
+    make_objects(&pair.one, "one's");                 \
+    make_objects(&pair.two, "two's")
 
 #endif

@@ -20,20 +20,10 @@ static weir_buffer *make_large(struct side *side, unsigned on_host)
 }
 
 // Ends the test as skipped if kernels of the first device cannot use the second one's memory.
-#define NEEDS_REACH(f, pair)                                                                  \
-    do {                                                                                      \
-        NEEDS_PEERS(f, pair);                                                                 \
-        if (!weir_device_can_reach((pair)->one.fixture.device, (pair)->two.fixture.device)) { \
-            close_pair(pair);                                                                 \
-            CONFORM_SKIP("kernels do not reach memory of the other device");                  \
-        }                                                                                     \
-    } while (0)
-
-static void close_side_of(struct side *side, weir_kernel **kernel)
-{
-    weir_kernel_destroy(kernel);
-    weir_program_destroy(&side->fixture.program);
-}
+#define NEEDS_REACH(f, pair)                                                      \
+    NEEDS_PEERS(f, pair);                                                         \
+    if (!weir_device_can_reach(pair.one.fixture.device, pair.two.fixture.device)) \
+    CONFORM_SKIP("kernels do not reach memory of the other device")
 
 // Whether each word of the buffer is its index plus `first`, where kernels run.
 static bool counts_from(struct fixture *f, struct side *side, weir_buffer *buffer, uint32_t first)
@@ -51,8 +41,7 @@ static bool counts_from(struct fixture *f, struct side *side, weir_buffer *buffe
 
 CONFORM(PeerKernels, AreAskedFor)
 {
-    struct pair pair;
-    ASSERT_TRUE(open_pair(f, &pair));
+    OPEN_PAIR(f, pair);
     weir_device *one = pair.one.fixture.device;
     weir_device *two = pair.two.fixture.device;
 
@@ -63,16 +52,14 @@ CONFORM(PeerKernels, AreAskedFor)
         EXPECT_TRUE(weir_device_can_peer(one, two));
     if (pair.own)
         EXPECT_FALSE(weir_device_can_reach(one, f->device)); // of another runtime
-    close_pair(&pair);
 }
 
 // A kernel writes the other device's memory, which a queue of that device reads, and the reverse.
 CONFORM(PeerKernels, ReadAndWrite)
 {
-    struct pair pair;
-    NEEDS_REACH(f, &pair);
-    weir_kernel *iota = conform_kernel(&pair.one.fixture, "iota");
-    weir_kernel *increment = conform_kernel(&pair.one.fixture, "increment");
+    NEEDS_REACH(f, pair);
+    own_kernel iota = conform_kernel(&pair.one.fixture, "iota");
+    own_kernel increment = conform_kernel(&pair.one.fixture, "increment");
     struct weir_event event;
 
     for (int on_host = 0; on_host < 2; on_host++) {
@@ -98,16 +85,13 @@ CONFORM(PeerKernels, ReadAndWrite)
         weir_buffer_destroy(&theirs);
     }
     weir_kernel_destroy(&iota);
-    close_side_of(&pair.one, &increment);
-    close_pair(&pair);
 }
 
 // Waits order such launches as they order copies.
 CONFORM(PeerKernels, WaitsOrder)
 {
-    struct pair pair;
-    NEEDS_REACH(f, &pair);
-    weir_kernel *increment = conform_kernel(&pair.one.fixture, "increment");
+    NEEDS_REACH(f, pair);
+    own_kernel increment = conform_kernel(&pair.one.fixture, "increment");
     struct weir_event event;
 
     for (uint32_t round = 1; round <= 50; round++) {
@@ -124,36 +108,32 @@ CONFORM(PeerKernels, WaitsOrder)
             ASSERT_UINT_EQ(words[0], round + 1000);
         ASSERT_UINT_EQ(words[1], round);
     }
-    close_side_of(&pair.one, &increment);
-    close_pair(&pair);
 }
 
 static void refuse_adopted(struct pair *pair, weir_kernel *iota)
 {
     static unsigned char memory[4096];
-    const struct weir_wrap_params params = {.struct_size = sizeof params,
-                                            .pointer = memory,
-                                            .size = sizeof memory};
-    weir_buffer *wrapped = NULL;
-    const weir_status status = weir_buffer_wrap(pair->two.fixture.device, &params, &wrapped);
+    own_buffer wrapped = NULL;
+    const weir_status status =
+        weir_buffer_wrap(pair->two.fixture.device,
+                         WEIR_PARAMS(weir_wrap, .pointer = memory, .size = sizeof memory),
+                         &wrapped);
     EXPECT_OK(status);
     // Two devices of one GPU have one address for it, and the null backend has one memory.
     if (status == WEIR_OK && weir_queue_launch(pair->one.queue, iota, blocks, block,
                                                weir_out(wrapped, 0, BYTES), 1u, N) < 0)
         EXPECT_CONTAINS(weir_last_error()->message, "wrapped memory of another device");
     EXPECT_SYNC(pair->one.queue);
-    weir_buffer_destroy(&wrapped);
 }
 
 CONFORM(PeerKernels, WhatIsOutOfReachIsRefused)
 {
-    struct pair pair;
-    ASSERT_TRUE(open_pair(f, &pair));
+    OPEN_PAIR(f, pair);
     make_objects(&pair.one, "one's");
     make_objects(&pair.two, "two's");
-    weir_kernel *iota = conform_kernel(&pair.one.fixture, "iota");
+    own_kernel iota = conform_kernel(&pair.one.fixture, "iota");
     weir_buffer *there = pair.two.memory;
-    weir_graph *graph = NULL;
+    own_graph graph = NULL;
 
     if (weir_device_can_reach(pair.one.fixture.device, pair.two.fixture.device)) {
         EXPECT_INVALID(weir_queue_launch(pair.one.queue, iota, blocks, block,
@@ -177,18 +157,14 @@ CONFORM(PeerKernels, WhatIsOutOfReachIsRefused)
                                               weir__argument_u32(N)};
     EXPECT_INVALID(weir_graph_set_launch(graph, 0, blocks, block, arguments, 3),
                    "a buffer of another device");
-    weir_graph_destroy(&graph);
-    close_side_of(&pair.one, &iota);
-    close_pair(&pair);
 }
 
 // The second device's memory is used by a launch of the first, which is held meanwhile.
 CONFORM(PeerKernels, DestroyInUse)
 {
-    struct pair pair;
-    NEEDS_REACH(f, &pair);
-    weir_kernel *add = conform_kernel(&pair.one.fixture, "increment");
-    struct gate *gate = gate_create();
+    NEEDS_REACH(f, pair);
+    own_kernel add = conform_kernel(&pair.one.fixture, "increment");
+    own_gate gate = gate_create();
     const uint32_t seven = 7;
 
     ASSERT_OK(weir_queue_fill(pair.two.queue, pair.two.memory, 0, SIZE, &seven, sizeof seven));
@@ -210,17 +186,13 @@ CONFORM(PeerKernels, DestroyInUse)
     EXPECT_UINT_EQ(words[0], conform_kernels_run(f) ? 8 : 7);
     EXPECT_UINT_EQ(words[N - 1], words[0]);
     EXPECT_UINT_EQ(words[N], 7);
-    gate_destroy(&gate);
-    close_side_of(&pair.one, &add);
-    close_pair(&pair);
 }
 
 // Whole rows from slice to slice, and not; from and to every placement.
 CONFORM(Peers, Copy3D)
 {
     static const size_t slice_pitches[] = {640, 650};
-    struct pair pair;
-    NEEDS_PEERS(f, &pair);
+    NEEDS_PEERS(f, pair);
     for (unsigned kind = 0; kind < 8; kind++) {
         weir_buffer *a = make_large(&pair.one, kind & 1);
         weir_buffer *b = make_large(&pair.two, kind & 2);
@@ -244,5 +216,4 @@ CONFORM(Peers, Copy3D)
         weir_buffer_destroy(&a);
         weir_buffer_destroy(&b);
     }
-    close_pair(&pair);
 }

@@ -6,8 +6,7 @@
 
 CONFORM(Peers, AreAskedFor)
 {
-    struct pair pair;
-    ASSERT_TRUE(open_pair(f, &pair));
+    OPEN_PAIR(f, pair);
     weir_device *one = pair.one.fixture.device;
     weir_device *two = pair.two.fixture.device;
 
@@ -17,19 +16,17 @@ CONFORM(Peers, AreAskedFor)
     EXPECT_INT_EQ(weir_device_can_peer(one, two), weir_device_can_peer(two, one));
     if (pair.own)
         EXPECT_FALSE(weir_device_can_peer(one, f->device)); // of another runtime
-    close_pair(&pair);
 }
 
 CONFORM(Peers, WhatIsNoPeerIsRefused)
 {
-    struct pair pair;
-    ASSERT_TRUE(open_pair(f, &pair));
+    OPEN_PAIR(f, pair);
     make_objects(&pair.one, "one's");
     make_objects(&pair.two, "two's");
     weir_queue *queue = pair.one.queue;
     weir_buffer *here = pair.one.memory;
     weir_buffer *there = pair.two.memory;
-    weir_buffer *there_too = conform_device_buffer(&pair.two.fixture, SIZE);
+    own_buffer there_too = conform_device_buffer(&pair.two.fixture, SIZE);
     const bool peers = are_peers(&pair);
     const unsigned char zero = 0;
     char bytes[16] = {0};
@@ -48,15 +45,48 @@ CONFORM(Peers, WhatIsNoPeerIsRefused)
         EXPECT_INVALID(weir_queue_copy(queue, there, SIZE, here, 0, 1), "dst");
     }
     ASSERT_SYNC(queue);
-    weir_buffer_destroy(&there_too);
-    close_pair(&pair);
+}
+
+// A wait and a failure cross devices.
+CONFORM(Device, TwoDevices)
+{
+    OPEN_PAIR(f, pair);
+    make_objects(&pair.one, "one's");
+    make_objects(&pair.two, "two's");
+    own_gate gate = gate_create();
+    own_gate second = gate_create();
+    own_kernel kernel = conform_kernel(&pair.two.fixture, "iota");
+    weir_queue *one = pair.one.queue;
+    weir_queue *two = pair.two.queue;
+    struct weir_event event;
+    struct weir_event end;
+
+    EXPECT_INVALID(weir_queue_launch(one, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                     weir_out(pair.one.memory, 0, SIZE), 0u, 1u),
+                   "device");
+    ASSERT_OK(weir_queue_host_call(one, gate_function, gate));
+    ASSERT_OK(weir_queue_record(one, &event));
+    ASSERT_OK(weir_queue_wait(two, event));
+    ASSERT_OK(weir_queue_fill(two, pair.two.memory, 0, SIZE, "x", 1));
+    ASSERT_OK(weir_queue_record(two, &end));
+    EXPECT_INT_EQ(weir_event_sync(end, 5000000), WEIR_TIMEOUT);
+    gate_open(gate);
+    EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
+    EXPECT_OK(weir_event_query(event));
+
+    ASSERT_OK(weir_queue_host_call(one, gate_function, second));
+    ASSERT_OK(weir_queue_host_call(one, fail_plainly, NULL));
+    ASSERT_OK(weir_queue_record(one, &event));
+    ASSERT_OK(weir_queue_wait(two, event));
+    ASSERT_OK(weir_queue_record(two, &end));
+    gate_open(second);
+    EXPECT_REFUSED(weir_event_sync(end, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL, "host call");
 }
 
 // Both directions, from both sides, of all placements.
 CONFORM(Peers, CopyBothWays)
 {
-    struct pair pair;
-    NEEDS_PEERS(f, &pair);
+    NEEDS_PEERS(f, pair);
     for (int side = 0; side < 2; side++) {
         struct side *near = side ? &pair.two : &pair.one;
         struct side *far = side ? &pair.one : &pair.two;
@@ -81,13 +111,11 @@ CONFORM(Peers, CopyBothWays)
             weir_buffer_destroy(&b);
         }
     }
-    close_pair(&pair);
 }
 
 CONFORM(Peers, Copy2D)
 {
-    struct pair pair;
-    NEEDS_PEERS(f, &pair);
+    NEEDS_PEERS(f, pair);
 
     conform_write(pair.one.queue, pair.one.memory, 1);
     conform_write(pair.two.queue, pair.two.memory, 2);
@@ -100,14 +128,12 @@ CONFORM(Peers, Copy2D)
         EXPECT_TRUE(
             conform_holds(pair.two.queue, pair.two.memory, 48 + 64 * row, 24, 2, 48 + 64 * row));
     }
-    close_pair(&pair);
 }
 
 // A wait orders a copy after the other device's work, and the reverse.
 CONFORM(Peers, WaitsOrderCopies)
 {
-    struct pair pair;
-    NEEDS_PEERS(f, &pair);
+    NEEDS_PEERS(f, pair);
     struct weir_event event;
 
     for (uint32_t round = 1; round <= 50; round++) {
@@ -126,15 +152,13 @@ CONFORM(Peers, WaitsOrderCopies)
         EXPECT_UINT_EQ(words[0], round);
         EXPECT_UINT_EQ(words[SIZE / 4 - 1], round);
     }
-    close_pair(&pair);
 }
 
 // A graph belongs to one device.
 CONFORM(Peers, NotInGraphs)
 {
-    struct pair pair;
-    NEEDS_PEERS(f, &pair);
-    weir_graph *graph = NULL;
+    NEEDS_PEERS(f, pair);
+    own_graph graph = NULL;
 
     ASSERT_OK(weir_capture_begin(pair.one.queue));
     EXPECT_INVALID(weir_queue_copy(pair.one.queue, pair.one.memory, 0, pair.two.memory, 0, SIZE),
@@ -142,16 +166,13 @@ CONFORM(Peers, NotInGraphs)
     ASSERT_OK(
         weir_queue_copy(pair.one.queue, pair.one.memory, 0, pair.one.memory, SIZE / 2, SIZE / 2));
     ASSERT_OK(weir_capture_end(pair.one.queue, NULL, &graph));
-    weir_graph_destroy(&graph);
-    close_pair(&pair);
 }
 
 // The second device's memory is used by a queue of the first, which is held meanwhile.
 CONFORM(Peers, DestroyInUse)
 {
-    struct pair pair;
-    NEEDS_PEERS(f, &pair);
-    struct gate *gate = gate_create();
+    NEEDS_PEERS(f, pair);
+    own_gate gate = gate_create();
 
     conform_write(pair.two.queue, pair.two.memory, 9);
     ASSERT_OK(weir_queue_host_call(pair.one.queue, gate_function, gate));
@@ -166,8 +187,6 @@ CONFORM(Peers, DestroyInUse)
     EXPECT_OK(weir_device_trim(pair.two.fixture.device));
     gate_open(gate);
     EXPECT_TRUE(conform_holds(pair.one.queue, pair.one.memory, 0, SIZE, 9, 0));
-    gate_destroy(&gate);
-    close_pair(&pair);
 }
 
 static void *open_later(void *gate)
@@ -179,9 +198,8 @@ static void *open_later(void *gate)
 // Closing the device of the memory waits for the other's queue.
 CONFORM(Peers, CloseTheOwner)
 {
-    struct pair pair;
-    NEEDS_PEERS(f, &pair);
-    struct gate *gate = gate_create();
+    NEEDS_PEERS(f, pair);
+    own_gate gate = gate_create();
     pthread_t thread;
 
     conform_write(pair.two.queue, pair.two.memory, 9);
@@ -194,15 +212,12 @@ CONFORM(Peers, CloseTheOwner)
     EXPECT_OK(weir_device_close(&pair.two.fixture.device));
     EXPECT_INT_EQ(pthread_join(thread, NULL), 0);
     EXPECT_TRUE(conform_holds(pair.one.queue, pair.one.memory, 0, SIZE, 9, 0));
-    gate_destroy(&gate);
-    close_pair(&pair);
 }
 
 // Its queues finish first; then the memory has no queue to wait for.
 CONFORM(Peers, CloseTheUser)
 {
-    struct pair pair;
-    NEEDS_PEERS(f, &pair);
+    NEEDS_PEERS(f, pair);
 
     conform_write(pair.two.queue, pair.two.memory, 9);
     for (int i = 0; i < 20; i++)
@@ -211,7 +226,6 @@ CONFORM(Peers, CloseTheUser)
     weir_buffer_destroy(&pair.one.memory);
     EXPECT_OK(weir_device_close(&pair.one.fixture.device));
     EXPECT_TRUE(conform_holds(pair.two.queue, pair.two.memory, 0, SIZE, 9, 0));
-    close_pair(&pair);
 }
 
 struct churn {
@@ -248,12 +262,10 @@ static void *come_and_go(void *argument)
 
 CONFORM(Peers, ComeAndGo)
 {
-    struct pair pair;
-    NEEDS_PEERS(f, &pair);
+    NEEDS_PEERS(f, pair);
     struct churn churns[] = {{.pair = &pair, .queue = pair.one.queue},
                              {.pair = &pair, .queue = pair.two.queue}};
     conform_run_threads(come_and_go, churns, sizeof *churns, 2);
     EXPECT_FALSE(churns[0].failed);
     EXPECT_FALSE(churns[1].failed);
-    close_pair(&pair);
 }

@@ -9,7 +9,7 @@
 #include "kernels/conformance/conformance.h"
 #include "tests/conformance/suite.h"
 
-// The call, which is on one line, fails, and its error has its place.
+// The call, which stands on one line, fails, and its error names that line.
 #define EXPECT_PLACED(call)                               \
     do {                                                  \
         weir_error_set(NULL);                             \
@@ -55,7 +55,7 @@ CONFORM(Places, OfPrograms)
 {
     const struct weir_program_params params = {.struct_size = sizeof params,
                                                .bundle = &conformance_kernels};
-    weir_program *program = NULL;
+    own_program program = NULL;
     weir_kernel *kernel = NULL;
     weir_buffer *buffer = NULL;
     const struct weir_program_params *empty = WEIR_PARAMS(weir_program, .label = "p");
@@ -63,7 +63,6 @@ CONFORM(Places, OfPrograms)
     ASSERT_OK(weir_program_create(f->device, &params, &program));
     EXPECT_PLACED(weir_kernel_create(program, "no_such_kernel", &kernel));
     EXPECT_PLACED(weir_program_constant(program, "no_such_name", &params, sizeof params, &buffer));
-    weir_program_destroy(&program);
 }
 
 CONFORM(Places, OfEventsTensorsAndNodes)
@@ -103,11 +102,11 @@ CONFORM(Places, OfWhatIsLeftAtClose)
 {
     const struct weir_program_params params = {.struct_size = sizeof params,
                                                .bundle = &conformance_kernels};
-    weir_queue *queue;
-    weir_pool *pool;
-    weir_program *program;
-    weir_kernel *kernel;
-    weir_graph *graph;
+    own_queue queue = NULL;
+    own_pool pool = NULL;
+    own_program program = NULL;
+    own_kernel kernel = NULL;
+    own_graph graph = NULL;
     const int first = __LINE__ + 1;
     ASSERT_OK(weir_queue_create(f->device, WEIR_PARAMS(weir_queue, .label = "q"), &queue));
     ASSERT_OK(weir_pool_create(f->device, WEIR_PARAMS(weir_pool, .label = "of this test"), &pool));
@@ -125,12 +124,6 @@ CONFORM(Places, OfWhatIsLeftAtClose)
     EXPECT_PLACED(weir_close(&f->runtime));
     EXPECT_CONTAINS(weir_last_error_text(), "1 device of the runtime is still open: '");
     EXPECT_CONTAINS(weir_last_error_text(), "(opened at ");
-
-    weir_graph_destroy(&graph);
-    weir_kernel_destroy(&kernel);
-    weir_program_destroy(&program);
-    weir_pool_destroy(&pool);
-    weir_queue_destroy(&queue);
 }
 
 enum {

@@ -9,14 +9,11 @@
 
 static weir_pool *pool_of(struct fixture *f, weir_placement placement, size_t limit)
 {
-    const struct weir_pool_params params = {
-        .struct_size = sizeof params,
-        .label = "pool",
-        .placement = placement,
-        .limit_bytes = limit,
-    };
     weir_pool *pool;
-    EXPECT_OK(weir_pool_create(f->device, &params, &pool));
+    EXPECT_OK(weir_pool_create(f->device,
+                               WEIR_PARAMS(weir_pool, .label = "pool", .placement = placement,
+                                           .limit_bytes = limit),
+                               &pool));
     return pool;
 }
 
@@ -43,8 +40,8 @@ static void fill(weir_queue *queue, weir_buffer *buffer, unsigned char value)
 // reach the first user's copy.
 CONFORM(Pool, ReusesAtOnceOnItsOwnQueue)
 {
-    struct gate *gate = gate_create();
-    weir_queue *queue = conform_queue(f, "q");
+    own_gate gate = gate_create();
+    own_queue queue = conform_queue(f, "q");
     weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
     weir_buffer *results[3];
 
@@ -68,19 +65,17 @@ CONFORM(Pool, ReusesAtOnceOnItsOwnQueue)
     }
     weir_pool_destroy(&pool);
     EXPECT_NULL(pool);
-    weir_queue_destroy(&queue);
-    gate_destroy(&gate);
 }
 
 // The first queue has freed, and is held: the second must get other memory, or the first
 // one's copy would read its bytes.
 CONFORM(Pool, HandsOutNothingThatAnotherQueueStillUses)
 {
-    struct gate *gate = gate_create();
-    weir_queue *first = conform_queue(f, "first");
-    weir_queue *second = conform_queue(f, "second");
-    weir_buffer *result = conform_host_buffer(f, SIZE);
-    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    own_gate gate = gate_create();
+    own_queue first = conform_queue(f, "first");
+    own_queue second = conform_queue(f, "second");
+    own_buffer result = conform_host_buffer(f, SIZE);
+    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
     weir_buffer *buffer = take(pool, first, SIZE);
 
     fill(first, buffer, 1);
@@ -98,18 +93,13 @@ CONFORM(Pool, HandsOutNothingThatAnotherQueueStillUses)
     EXPECT_TRUE(conform_is_filled(result, 1));
 
     ASSERT_OK(weir_pool_free(second, &other));
-    weir_pool_destroy(&pool);
-    weir_buffer_destroy(&result);
-    weir_queue_destroy(&first);
-    weir_queue_destroy(&second);
-    gate_destroy(&gate);
 }
 
 CONFORM(Pool, ReusesOnAnotherQueueAfterAWait)
 {
-    struct gate *gate = gate_create();
-    weir_queue *first = conform_queue(f, "first");
-    weir_queue *second = conform_queue(f, "second");
+    own_gate gate = gate_create();
+    own_queue first = conform_queue(f, "first");
+    own_queue second = conform_queue(f, "second");
     weir_buffer *results[2] = {conform_host_buffer(f, SIZE), conform_host_buffer(f, SIZE)};
     weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
     struct weir_event before;
@@ -142,18 +132,15 @@ CONFORM(Pool, ReusesOnAnotherQueueAfterAWait)
     weir_pool_destroy(&pool);
     weir_buffer_destroy(&results[0]);
     weir_buffer_destroy(&results[1]);
-    weir_queue_destroy(&first);
-    weir_queue_destroy(&second);
-    gate_destroy(&gate);
 }
 
 // A free that is known to be complete, or that was on a destroyed queue, restricts no
 // queue.
 CONFORM(Pool, ReusesWhatIsKnownToBeComplete)
 {
-    weir_queue *first = conform_queue(f, "first");
+    own_queue first = conform_queue(f, "first");
     weir_queue *second = conform_queue(f, "second");
-    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
 
     weir_buffer *buffer = take(pool, first, SIZE);
     fill(first, buffer, 1);
@@ -168,14 +155,12 @@ CONFORM(Pool, ReusesWhatIsKnownToBeComplete)
     buffer = take(pool, first, SIZE);
     EXPECT_UINT_EQ(read_statistics(pool).reused, 2);
     ASSERT_OK(weir_pool_free(first, &buffer));
-    weir_pool_destroy(&pool);
-    weir_queue_destroy(&first);
 }
 
 // A class wastes at most an eighth, and the waste cannot be accessed.
 CONFORM(Pool, SizesAreWhatWasAskedFor)
 {
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
 
     for (size_t size = 1; size < 3000000; size = size * 21 / 20 + 1) {
@@ -193,14 +178,13 @@ CONFORM(Pool, SizesAreWhatWasAskedFor)
     }
     weir_pool_destroy(&pool);
     EXPECT_SYNC(queue);
-    weir_queue_destroy(&queue);
 }
 
 // Sizes of one class share blocks, also when the first was the smaller one.
 CONFORM(Pool, SizesOfOneClassShareBlocks)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    own_queue queue = conform_queue(f, "q");
+    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
     static const size_t sizes[] = {8193, 9216, 9000, 8200};
 
     for (size_t i = 0; i < 4; i++) {
@@ -212,14 +196,12 @@ CONFORM(Pool, SizesOfOneClassShareBlocks)
     }
     EXPECT_UINT_EQ(read_statistics(pool).reused, 3);
     EXPECT_UINT_EQ(read_statistics(pool).high_bytes, 9216);
-    weir_pool_destroy(&pool);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Pool, OfHostMemory)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_pool *pool = pool_of(f, WEIR_PLACE_HOST, 0);
+    own_queue queue = conform_queue(f, "q");
+    own_pool pool = pool_of(f, WEIR_PLACE_HOST, 0);
 
     for (unsigned i = 0; i < 3; i++) {
         weir_buffer *buffer = take(pool, queue, SIZE);
@@ -230,8 +212,6 @@ CONFORM(Pool, OfHostMemory)
         ASSERT_OK(weir_pool_free(queue, &buffer));
     }
     EXPECT_UINT_EQ(read_statistics(pool).reused, 2);
-    weir_pool_destroy(&pool);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Pool, InKernels)
@@ -240,9 +220,9 @@ CONFORM(Pool, InKernels)
     enum {
         ITEMS = 1000
     };
-    weir_queue *queue = conform_queue(f, "q");
-    weir_kernel *kernel = conform_kernel(f, "iota");
-    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    own_queue queue = conform_queue(f, "q");
+    own_kernel kernel = conform_kernel(f, "iota");
+    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
     uint32_t words[ITEMS];
 
     for (uint32_t round = 0; round < 4; round++) {
@@ -256,24 +236,21 @@ CONFORM(Pool, InKernels)
             ASSERT_UINT_EQ(words[i], round * 100 + i);
     }
     EXPECT_UINT_EQ(read_statistics(pool).reused, 3);
-    weir_pool_destroy(&pool);
-    weir_kernel_destroy(&kernel);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Pool, Refusals)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
-    weir_buffer *plain = conform_device_buffer(f, SIZE);
+    own_queue queue = conform_queue(f, "q");
+    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    own_buffer plain = conform_device_buffer(f, SIZE);
     weir_buffer *buffer = NULL;
     weir_pool *none = NULL;
-    const struct weir_pool_params nowhere = {.struct_size = sizeof nowhere,
-                                             .placement = (weir_placement)7};
     const struct weir_pool_params unset = {.label = "x"};
 
     EXPECT_INVALID(weir_pool_create(NULL, NULL, &none), "device");
-    EXPECT_INVALID(weir_pool_create(f->device, &nowhere, &none), "placement");
+    EXPECT_INVALID(weir_pool_create(f->device,
+                                    WEIR_PARAMS(weir_pool, .placement = (weir_placement)7), &none),
+                   "placement");
     EXPECT_INVALID(weir_pool_create(f->device, &unset, &none), "struct_size");
     EXPECT_INVALID(weir_pool_allocate(pool, queue, 0, &buffer), "0 bytes");
     EXPECT_INVALID(weir_pool_allocate(NULL, queue, 1, &buffer), "NULL");
@@ -292,9 +269,6 @@ CONFORM(Pool, Refusals)
     EXPECT_SYNC(queue);
     weir_pool_destroy(&none);
     weir_pool_destroy(NULL);
-    weir_pool_destroy(&pool);
-    weir_buffer_destroy(&plain);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Pool, OfAnotherDevice)
@@ -324,8 +298,8 @@ CONFORM(Pool, OfAnotherDevice)
 // memory is allocated again.
 CONFORM(Pool, RefusesUsesAfterAFree)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    own_queue queue = conform_queue(f, "q");
+    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
     weir_buffer *buffer = take(pool, queue, SIZE);
     weir_buffer *again = buffer;
 
@@ -340,16 +314,14 @@ CONFORM(Pool, RefusesUsesAfterAFree)
     EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 10240);
     EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 0);
     EXPECT_SYNC(queue);
-    weir_pool_destroy(&pool);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Pool, TheLimitsErrorNamesTheUsesOfTheMemory)
 {
-    struct gate *gate = gate_create();
-    weir_queue *queue = conform_queue(f, "q");
-    weir_queue *held = conform_queue(f, "held");
-    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 4096);
+    own_gate gate = gate_create();
+    own_queue queue = conform_queue(f, "q");
+    own_queue held = conform_queue(f, "held");
+    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 4096);
     weir_buffer *buffer = take(pool, held, 3000);
     weir_buffer *other = NULL;
 
@@ -370,16 +342,12 @@ CONFORM(Pool, TheLimitsErrorNamesTheUsesOfTheMemory)
     EXPECT_UINT_EQ(read_statistics(pool).high_bytes, 3072);
     EXPECT_SYNC(queue);
     ASSERT_OK(weir_pool_free(queue, &other));
-    weir_pool_destroy(&pool);
-    weir_queue_destroy(&queue);
-    weir_queue_destroy(&held);
-    gate_destroy(&gate);
 }
 
 // Buffers outlive their pool, and are still freed to it.
 CONFORM(Pool, DestroyedWhileBuffersAreOut)
 {
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
     weir_buffer *buffer = take(pool, queue, SIZE);
     weir_buffer *other = take(pool, queue, SIZE);
@@ -399,7 +367,6 @@ CONFORM(Pool, DestroyedWhileBuffersAreOut)
     ASSERT_OK(weir_pool_free(queue, &buffer));
     weir_buffer_destroy(&other);
     EXPECT_SYNC(queue);
-    weir_queue_destroy(&queue);
 }
 
 // The device names the pool, or a buffer of a destroyed pool.
@@ -407,7 +374,7 @@ CONFORM(Pool, KeepsItsDeviceFromClosing)
 {
     weir_queue *queue = conform_queue(f, "q");
     weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
-    weir_buffer *buffer = take(pool, queue, SIZE);
+    own_buffer buffer = take(pool, queue, SIZE);
     weir_device *device = f->device;
 
     ASSERT_SYNC(queue);
@@ -416,16 +383,15 @@ CONFORM(Pool, KeepsItsDeviceFromClosing)
     EXPECT_INVALID(weir_device_close(&device), "the pool 'pool' still exists");
     weir_pool_destroy(&pool);
     EXPECT_INVALID(weir_device_close(&device), "the buffer 'pool' still exists");
-    weir_buffer_destroy(&buffer);
 }
 
 // weir_buffer_destroy() removes a buffer from its pool.
 CONFORM(Pool, BuffersCanBeDestroyed)
 {
-    struct gate *gate = gate_create();
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *result = conform_host_buffer(f, SIZE);
-    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    own_gate gate = gate_create();
+    own_queue queue = conform_queue(f, "q");
+    own_buffer result = conform_host_buffer(f, SIZE);
+    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
     weir_buffer *buffer = take(pool, queue, SIZE);
 
     fill(queue, buffer, 9);
@@ -441,19 +407,15 @@ CONFORM(Pool, BuffersCanBeDestroyed)
     ASSERT_SYNC(queue);
     EXPECT_TRUE(conform_is_filled(result, 9));
     ASSERT_OK(weir_pool_free(queue, &buffer));
-    weir_pool_destroy(&pool);
-    weir_buffer_destroy(&result);
-    weir_queue_destroy(&queue);
-    gate_destroy(&gate);
 }
 
 // Only idle memory is returned, and the rest stays usable.
 CONFORM(Pool, TrimsWhatIsIdle)
 {
-    struct gate *gate = gate_create();
-    weir_queue *queue = conform_queue(f, "q");
-    weir_queue *held = conform_queue(f, "held");
-    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    own_gate gate = gate_create();
+    own_queue queue = conform_queue(f, "q");
+    own_queue held = conform_queue(f, "held");
+    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
     weir_buffer *buffers[4];
 
     for (int i = 0; i < 4; i++)
@@ -478,10 +440,6 @@ CONFORM(Pool, TrimsWhatIsIdle)
     EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 0);
     EXPECT_UINT_EQ(read_statistics(pool).high_bytes, 4096);
     ASSERT_OK(weir_pool_free(queue, &buffers[0]));
-    weir_pool_destroy(&pool);
-    weir_queue_destroy(&queue);
-    weir_queue_destroy(&held);
-    gate_destroy(&gate);
 }
 
 struct host_trim {
@@ -503,7 +461,7 @@ static weir_status use_in_host_call(void *user)
 
 CONFORM(Pool, InAHostCall)
 {
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     struct host_trim use = {.pool = pool_of(f, WEIR_PLACE_DEVICE, 0), .queue = queue};
 
     ASSERT_OK(weir_queue_host_call(queue, use_in_host_call, &use));
@@ -511,15 +469,14 @@ CONFORM(Pool, InAHostCall)
     EXPECT_INT_EQ(use.right, 3);
     EXPECT_SYNC(queue);
     weir_pool_destroy(&use.pool);
-    weir_queue_destroy(&queue);
 }
 
 // On a failed queue allocation is refused, but freeing works.
 CONFORM(Pool, OnAQueueThatHasFailed)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_queue *other = conform_queue(f, "other");
-    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    own_queue queue = conform_queue(f, "q");
+    own_queue other = conform_queue(f, "other");
+    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
     weir_buffer *buffer = take(pool, queue, SIZE);
     weir_buffer *none;
 
@@ -540,9 +497,6 @@ CONFORM(Pool, OnAQueueThatHasFailed)
     conform_write(queue, buffer, 4);
     EXPECT_TRUE(conform_holds(queue, buffer, 0, SIZE, 4, 0));
     ASSERT_OK(weir_pool_free(queue, &buffer));
-    weir_pool_destroy(&pool);
-    weir_queue_destroy(&queue);
-    weir_queue_destroy(&other);
 }
 
 // Once warm, nothing is allocated and no native object made. The time of that depends on
@@ -557,7 +511,7 @@ CONFORM(Pool, IsFlatOnceWarm)
         QUEUES = 3
     };
     weir_queue *queues[QUEUES];
-    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
     struct weir_counters before = {0};
     struct weir_counters after;
     int flat = 0;
@@ -589,7 +543,6 @@ CONFORM(Pool, IsFlatOnceWarm)
         EXPECT_SYNC(queues[i]);
         weir_queue_destroy(&queues[i]);
     }
-    weir_pool_destroy(&pool);
 }
 
 // A ring of two queues that pass buffers on by events: it too stops allocating, and
@@ -600,9 +553,9 @@ CONFORM(Pool, HandsBuffersFromQueueToQueue)
         ROUNDS = 200,
         RESULTS = 8
     };
-    weir_queue *producer = conform_queue(f, "producer");
-    weir_queue *consumer = conform_queue(f, "consumer");
-    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    own_queue producer = conform_queue(f, "producer");
+    own_queue consumer = conform_queue(f, "consumer");
+    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
     weir_buffer *results[RESULTS];
     struct weir_event done[RESULTS] = {{0, 0}};
     struct weir_event made;
@@ -627,9 +580,6 @@ CONFORM(Pool, HandsBuffersFromQueueToQueue)
     EXPECT_UINT_LE(read_statistics(pool).high_bytes, (RESULTS + 1) * 10240);
     for (int i = 0; i < RESULTS; i++)
         weir_buffer_destroy(&results[i]);
-    weir_pool_destroy(&pool);
-    weir_queue_destroy(&producer);
-    weir_queue_destroy(&consumer);
 }
 
 struct worker {
@@ -675,8 +625,8 @@ CONFORM(Pool, FromManyThreads)
         THREADS = 4
     };
     struct worker workers[THREADS];
-    weir_queue *shared = conform_queue(f, "shared");
-    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    own_queue shared = conform_queue(f, "shared");
+    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
 
     for (unsigned i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){
@@ -696,6 +646,4 @@ CONFORM(Pool, FromManyThreads)
     EXPECT_UINT_EQ(statistics.in_use_bytes, 0);
     EXPECT_UINT_EQ(statistics.allocations, THREADS * 120);
     EXPECT_SYNC(shared);
-    weir_pool_destroy(&pool);
-    weir_queue_destroy(&shared);
 }

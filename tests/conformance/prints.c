@@ -58,7 +58,6 @@ static weir_status make_printer(struct fixture *f, const struct weir_program_par
 {
     line_count = 0;
     weir_log_set(keep_line, NULL, WEIR_LOG_INFO);
-    memset(p, 0, sizeof *p);
     const weir_status status = weir_program_create(f->device, params, &p->program);
     if (status < 0)
         return status;
@@ -69,10 +68,8 @@ static weir_status make_printer(struct fixture *f, const struct weir_program_par
 
 static void make_bundled_printer(struct fixture *f, struct printer *p)
 {
-    const struct weir_program_params params = {.struct_size = sizeof params,
-                                               .label = "print",
-                                               .bundle = &print_kernels};
-    EXPECT_OK(make_printer(f, &params, p));
+    EXPECT_OK(
+        make_printer(f, WEIR_PARAMS(weir_program, .label = "print", .bundle = &print_kernels), p));
 }
 
 static void destroy_printer(struct printer *p)
@@ -82,6 +79,8 @@ static void destroy_printer(struct printer *p)
     weir_program_destroy(&p->program);
     weir_log_set(NULL, NULL, WEIR_LOG_INFO);
 }
+
+#define own_printer CONFORM_OWN(destroy_printer) struct printer
 
 // Each queue has results of its own.
 static void print_from(struct printer *p, unsigned index, weir_queue *queue, unsigned first,
@@ -116,11 +115,11 @@ static void expect_items(unsigned first, unsigned count)
 
 CONFORM(Print, AWait)
 {
-    struct printer p;
+    own_printer p = {.program = NULL};
     int32_t results[ITEMS];
     NEEDS_LOG(f);
     make_bundled_printer(f, &p);
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     print(&p, queue, 1000, ITEMS);
     EXPECT_SYNC(queue);
     EXPECT_SIZE_EQ(line_count, ITEMS);
@@ -129,18 +128,16 @@ CONFORM(Print, AWait)
     for (int i = 0; i < ITEMS; i++)
         EXPECT_INT_EQ(results[i], 0);
     EXPECT_SIZE_EQ(line_count, 0);
-    weir_queue_destroy(&queue);
-    destroy_printer(&p);
 }
 
 CONFORM(Print, AnEventThatIsAskedFor)
 {
-    struct printer p;
+    own_printer p = {.program = NULL};
     struct weir_event event;
     weir_status status;
     NEEDS_LOG(f);
     make_bundled_printer(f, &p);
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     print(&p, queue, 7, 3);
     EXPECT_OK(weir_queue_record(queue, &event));
     while ((status = weir_event_query(event)) == WEIR_NOT_READY) {
@@ -148,13 +145,11 @@ CONFORM(Print, AnEventThatIsAskedFor)
     EXPECT_OK(status);
     EXPECT_SIZE_EQ(line_count, 3);
     expect_items(7, 3);
-    weir_queue_destroy(&queue);
-    destroy_printer(&p);
 }
 
 CONFORM(Print, SeveralQueues)
 {
-    struct printer p;
+    own_printer p = {.program = NULL};
     weir_queue *queues[QUEUES];
     NEEDS_LOG(f);
     make_bundled_printer(f, &p);
@@ -171,16 +166,15 @@ CONFORM(Print, SeveralQueues)
         expect_items(100 * i, 1);
         weir_queue_destroy(&queues[i]);
     }
-    destroy_printer(&p);
 }
 
 CONFORM(Print, AGraph)
 {
-    struct printer p;
-    weir_graph *graph = NULL;
+    own_printer p = {.program = NULL};
+    own_graph graph = NULL;
     NEEDS_LOG(f);
     make_bundled_printer(f, &p);
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     ASSERT_OK(weir_capture_begin(queue));
     print(&p, queue, 5, 2);
     ASSERT_OK(weir_capture_end(queue, NULL, &graph));
@@ -192,9 +186,6 @@ CONFORM(Print, AGraph)
     EXPECT_SIZE_EQ(line_count, 6);
     for (int i = 0; i < 3; i++)
         expect_items(5, 2);
-    weir_graph_destroy(&graph);
-    weir_queue_destroy(&queue);
-    destroy_printer(&p);
 }
 
 CONFORM(Print, SourceAtRunTime)
@@ -207,20 +198,16 @@ CONFORM(Print, SourceAtRunTime)
         "        results[i] = printf(\"item %u of %s: %d%%, %.1f\\n\", first + i, \"print\",\n"
         "                            -(int)i, 0.5f * i);\n"
         "}\n";
-    const struct weir_program_params params = {.struct_size = sizeof params,
-                                               .label = "print",
-                                               .source = source};
-    struct printer p;
+    own_printer p = {.program = NULL};
     NEEDS_LOG(f);
-    const weir_status status = make_printer(f, &params, &p);
+    const weir_status status =
+        make_printer(f, WEIR_PARAMS(weir_program, .label = "print", .source = source), &p);
     if (status == WEIR_ERROR_UNSUPPORTED)
         CONFORM_SKIP("this device compiles no source at run time");
     ASSERT_OK(status);
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     print(&p, queue, 30, ITEMS);
     EXPECT_SYNC(queue);
     EXPECT_SIZE_EQ(line_count, ITEMS);
     expect_items(30, ITEMS);
-    weir_queue_destroy(&queue);
-    destroy_printer(&p);
 }

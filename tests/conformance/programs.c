@@ -9,9 +9,10 @@ static const struct weir_extent one = {1, 1, 1};
 static void expect_null_refused(struct fixture *f, const struct weir_bundle *bundle,
                                 const char *words)
 {
-    const struct weir_program_params params = {.struct_size = sizeof params, .bundle = bundle};
     weir_program *program;
-    EXPECT_INVALID(weir_program_create(f->device, &params, &program), words);
+    EXPECT_INVALID(weir_program_create(f->device, WEIR_PARAMS(weir_program, .bundle = bundle),
+                                       &program),
+                   words);
     EXPECT_NULL(program);
 }
 
@@ -138,10 +139,10 @@ static const char doubling[] =
 static void expect_twice(struct fixture *f, weir_program *program)
 {
     uint32_t values[16];
-    weir_kernel *kernel;
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *a = conform_device_buffer(f, 64);
-    weir_buffer *b = conform_device_buffer(f, 64);
+    own_kernel kernel = NULL;
+    own_queue queue = conform_queue(f, "q");
+    own_buffer a = conform_device_buffer(f, 64);
+    own_buffer b = conform_device_buffer(f, 64);
     ASSERT_OK(weir_kernel_create(program, "twice", &kernel));
     const struct weir_kernel_signature *signature = weir_kernel_get_signature(kernel);
     ASSERT_UINT_EQ(signature->parameter_count, 3);
@@ -158,10 +159,6 @@ static void expect_twice(struct fixture *f, weir_program *program)
     ASSERT_OK(weir_download(queue, values, b, 0, 64));
     for (uint32_t i = 0; i < 16; i++)
         EXPECT_UINT_EQ(values[i], 2 * i);
-    weir_kernel_destroy(&kernel);
-    weir_buffer_destroy(&a);
-    weir_buffer_destroy(&b);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Program, SourceAtRunTime)
@@ -169,7 +166,7 @@ CONFORM(Program, SourceAtRunTime)
     struct weir_program_params params = {.struct_size = sizeof params,
                                          .label = "twice",
                                          .source = doubling};
-    weir_program *program;
+    own_program program = NULL;
 
     weir_status status = weir_program_create(f->device, &params, &program);
     if (status == WEIR_ERROR_UNSUPPORTED) {
@@ -178,7 +175,6 @@ CONFORM(Program, SourceAtRunTime)
     }
     ASSERT_OK(status);
     expect_twice(f, program);
-    weir_program_destroy(&program);
 }
 
 // Options mean the same on every device.
@@ -221,7 +217,7 @@ CONFORM(Program, CudaSource)
                        "        out[i] = 2u * in[i];\n"
                        "}\n",
         .cuda_options = "-DUNUSED"};
-    weir_program *program;
+    own_program program = NULL;
     if (!f->limits->cuda_source) {
         EXPECT_REFUSED(weir_program_create(f->device, &params, &program), WEIR_ERROR_UNSUPPORTED,
                        "limits.cuda_source");
@@ -233,7 +229,6 @@ CONFORM(Program, CudaSource)
         CONFORM_SKIP("this device compiles no source at run time");
     ASSERT_OK(status);
     expect_twice(f, program);
-    weir_program_destroy(&program);
 }
 
 // A function with barriers that is called twice and not declared inline.
@@ -262,20 +257,20 @@ static const char two_sums[] = "uint sum_of_block(__local uint *scratch, uint va
 
 CONFORM(Program, SourceWithBarriersInAFunction)
 {
-    const struct weir_program_params params = {.struct_size = sizeof params, .source = two_sums};
     uint32_t values[64];
     uint32_t sums[4];
     uint32_t expected[4] = {0};
-    weir_program *program;
+    own_program program = NULL;
 
-    weir_status status = weir_program_create(f->device, &params, &program);
+    weir_status status =
+        weir_program_create(f->device, WEIR_PARAMS(weir_program, .source = two_sums), &program);
     if (status == WEIR_ERROR_UNSUPPORTED)
         CONFORM_SKIP("this device compiles no source at run time");
     ASSERT_OK(status);
-    weir_kernel *kernel;
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *in = conform_device_buffer(f, sizeof values);
-    weir_buffer *out = conform_device_buffer(f, sizeof sums);
+    own_kernel kernel = NULL;
+    own_queue queue = conform_queue(f, "q");
+    own_buffer in = conform_device_buffer(f, sizeof values);
+    own_buffer out = conform_device_buffer(f, sizeof sums);
     ASSERT_OK(weir_kernel_create(program, "barrier_in_helper", &kernel));
     const struct weir_kernel_signature *signature = weir_kernel_get_signature(kernel);
     EXPECT_INT_EQ(weir_signature_parameter(signature, 2)->kind, WEIR_PARAMETER_LOCAL);
@@ -290,11 +285,6 @@ CONFORM(Program, SourceWithBarriersInAFunction)
                                 weir_local(32 * sizeof *values)));
     ASSERT_OK(weir_download(queue, sums, out, 0, sizeof sums));
     EXPECT_MEM_EQ(sums, expected, sizeof sums);
-    weir_kernel_destroy(&kernel);
-    weir_program_destroy(&program);
-    weir_buffer_destroy(&in);
-    weir_buffer_destroy(&out);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Program, SourceThatDoesNotBuild)

@@ -13,13 +13,12 @@ CONFORM(Runtime, Open)
 {
     weir_runtime *runtime = f->runtime;
     weir_load_report *report = NULL;
-    const struct weir_open_params params = {.struct_size = sizeof params, .out_report = &report};
 
     EXPECT_INVALID(weir_open(NULL, NULL), "out_runtime");
     EXPECT_INVALID(weir_open(&(struct weir_open_params){.struct_size = 0}, &runtime),
                    "struct_size");
     EXPECT_NULL(runtime);
-    ASSERT_OK(weir_open(&params, &runtime));
+    ASSERT_OK(weir_open(WEIR_PARAMS(weir_open, .out_report = &report), &runtime));
     EXPECT_STR_EQ(weir_runtime_backend(runtime), weir_runtime_backend(f->runtime));
     EXPECT_SIZE_EQ(weir_device_count(runtime), weir_device_count(f->runtime));
     ASSERT_NOT_NULL(report);
@@ -45,11 +44,10 @@ CONFORM(Runtime, AFallbackIsNoError)
 {
     weir_runtime *runtime;
     char list[256];
-    const struct weir_open_params params = {.struct_size = sizeof params, .backend = list};
 
     snprintf(list, sizeof list, "no_such_backend, %s", weir_runtime_backend(f->runtime));
     weir_error_set(NULL);
-    ASSERT_OK(weir_open(&params, &runtime));
+    ASSERT_OK(weir_open(WEIR_PARAMS(weir_open, .backend = list), &runtime));
     EXPECT_INT_EQ(weir_last_error()->status, WEIR_OK);
     const weir_load_report *report = weir_runtime_report(runtime);
     size_t missing = 0;
@@ -89,28 +87,28 @@ CONFORM(Runtime, SectionsOfTheProgram)
         {.name = "frames", .type = WEIR_KEY_INTEGER, .fallback = "3", .minimum = 1, .maximum = 9},
     };
     static const struct weir_section section = {.struct_size = sizeof section,
-                                                .name = "mine",
+                                                .name = "conformance",
                                                 .keys = keys,
                                                 .key_count = 1,
                                                 .key_size = sizeof *keys};
     static const struct weir_section *const sections[] = {&section};
     struct weir_open_params params = {.struct_size = sizeof params,
                                       .config_path = "test.ini",
-                                      .config_text = "[mine]\nframes = 7\n",
+                                      .config_text = "[conformance]\nframes = 7\n",
                                       .sections = sections,
                                       .section_count = 1};
     weir_runtime *runtime;
 
     (void)f;
     ASSERT_OK(weir_open(&params, &runtime));
-    const struct weir_setting *setting = weir_runtime_setting(runtime, "mine", "frames");
+    const struct weir_setting *setting = weir_runtime_setting(runtime, "conformance", "frames");
     ASSERT_NOT_NULL(setting);
     EXPECT_INT_EQ(setting->integer, 7);
     EXPECT_STR_EQ(setting->origin, "test.ini:2");
-    EXPECT_NULL(weir_runtime_setting(runtime, "mine", "slots"));
+    EXPECT_NULL(weir_runtime_setting(runtime, "conformance", "slots"));
     EXPECT_NULL(weir_runtime_setting(runtime, "yours", "frames"));
     EXPECT_OK(weir_close(&runtime));
-    params.config_text = "[mine]\nframes = 10\n";
+    params.config_text = "[conformance]\nframes = 10\n";
     EXPECT_REFUSED(weir_open(&params, &runtime), WEIR_ERROR_CONFIG, "test.ini:2");
     EXPECT_NULL(runtime);
 }
@@ -195,84 +193,6 @@ CONFORM(Device, Limits)
     EXPECT_INVALID(weir_device_trim(NULL), "device");
 }
 
-// A wait across devices, and what devices of one runtime must not share.
-static void use_two_devices(weir_runtime *runtime)
-{
-    struct gate *gate = gate_create();
-    struct fixture sides[2] = {{runtime, NULL, NULL, NULL}, {runtime, NULL, NULL, NULL}};
-    const struct weir_device_params params[2] = {
-        {.struct_size = sizeof params[0], .label = "first", .select = "0"},
-        {.struct_size = sizeof params[0], .label = "second", .select = "1"}};
-    weir_queue *queues[2];
-    weir_buffer *buffers[2];
-    struct weir_event event;
-    struct weir_event end;
-
-    for (int i = 0; i < 2; i++) {
-        ASSERT_OK(weir_device_open(runtime, &params[i], &sides[i].device));
-        sides[i].limits = weir_device_limits(sides[i].device);
-        queues[i] = conform_queue(&sides[i], "q");
-        buffers[i] = conform_host_buffer(&sides[i], SIZE);
-    }
-    if (!weir_device_can_peer(sides[0].device, sides[1].device))
-        EXPECT_INVALID(weir_queue_copy(queues[0], buffers[0], 0, buffers[1], 0, 1),
-                       "belongs to device");
-    EXPECT_INVALID(weir_queue_fill(queues[0], buffers[1], 0, 1, "", 1), "belongs to device");
-    EXPECT_INVALID(weir_upload(queues[0], buffers[1], 0, "", 1), "device");
-    weir_kernel *kernel = conform_kernel(&sides[1], "iota");
-    EXPECT_INVALID(weir_queue_launch(queues[0], kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
-                                     weir_out(buffers[0], 0, SIZE), 0u, 1u),
-                   "device");
-
-    ASSERT_OK(weir_queue_host_call(queues[0], gate_function, gate));
-    ASSERT_OK(weir_queue_record(queues[0], &event));
-    ASSERT_OK(weir_queue_wait(queues[1], event));
-    ASSERT_OK(weir_queue_fill(queues[1], buffers[1], 0, SIZE, "x", 1));
-    ASSERT_OK(weir_queue_record(queues[1], &end));
-    EXPECT_INT_EQ(weir_event_sync(end, 5000000), WEIR_TIMEOUT);
-    gate_open(gate);
-    EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
-    EXPECT_OK(weir_event_query(event));
-    // A failure crosses devices too.
-    struct gate *second = gate_create();
-    ASSERT_OK(weir_queue_host_call(queues[0], gate_function, second));
-    ASSERT_OK(weir_queue_host_call(queues[0], fail_plainly, NULL));
-    ASSERT_OK(weir_queue_record(queues[0], &event));
-    ASSERT_OK(weir_queue_wait(queues[1], event));
-    ASSERT_OK(weir_queue_record(queues[1], &end));
-    gate_open(second);
-    EXPECT_INT_EQ(weir_event_sync(end, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
-    EXPECT_CONTAINS(weir_last_error()->message, "host call");
-    gate_destroy(&second);
-    weir_kernel_destroy(&kernel);
-    weir_program_destroy(&sides[1].program);
-    for (int i = 0; i < 2; i++) {
-        weir_buffer_destroy(&buffers[i]);
-        weir_queue_destroy(&queues[i]);
-        EXPECT_OK(weir_device_close(&sides[i].device));
-    }
-    gate_destroy(&gate);
-}
-
-// The device tables of some backends can be made longer by configuration.
-CONFORM(Device, TwoDevices)
-{
-    const struct weir_open_params params = {.struct_size = sizeof params,
-                                            .config_path = "two.ini",
-                                            .config_text = "[null]\ndevices = 2\n"};
-    weir_runtime *runtime = f->runtime;
-    weir_runtime *second = NULL;
-
-    if (weir_device_count(runtime) < 2 && weir_open(&params, &second) == WEIR_OK)
-        runtime = second;
-    if (weir_device_count(runtime) < 2) {
-        EXPECT_OK(weir_close(&second));
-        CONFORM_SKIP("one device is listed");
-    }
-    use_two_devices(runtime);
-    EXPECT_OK(weir_close(&second));
-}
-
 CONFORM(Queue, LabelsAndParams)
 {
     struct weir_queue_params params = {.struct_size = sizeof params, .label = "my label"};
@@ -353,8 +273,8 @@ CONFORM(Status, TableIsUnique)
 // The file:line of a refusal is that of the caller.
 CONFORM(Status, CallSites)
 {
-    weir_queue *queue = conform_queue(f, "the queue");
-    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    own_queue queue = conform_queue(f, "the queue");
+    own_buffer buffer = conform_device_buffer(f, SIZE);
     char place[300];
 
     const int line = __LINE__ + 1;
@@ -378,8 +298,6 @@ CONFORM(Status, CallSites)
     EXPECT_INT_EQ(weir_last_error()->line, 42);
     weir_error_set(NULL);
     EXPECT_INT_EQ(weir_last_error()->status, WEIR_OK);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
 }
 
 struct log {
@@ -456,8 +374,8 @@ CONFORM(Counters, AWarmLoopIsFlat)
 // Held queues reuse the memory into which they copied operations.
 CONFORM(Counters, AWarmLoopOfHostCallsIsFlat)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    own_queue queue = conform_queue(f, "q");
+    own_buffer buffer = conform_device_buffer(f, SIZE);
     struct weir_counters before = {0};
     struct weir_counters after;
     const uint32_t value = 1;
@@ -479,8 +397,6 @@ CONFORM(Counters, AWarmLoopOfHostCallsIsFlat)
     weir_counters_read(&after);
     EXPECT_UINT_EQ(after.allocations, before.allocations);
     EXPECT_UINT_EQ(after.driver_objects, before.driver_objects);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
 }
 
 // The suite's own lists: every entry is needed by some backend, and the child

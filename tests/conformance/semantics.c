@@ -12,7 +12,7 @@
 CONFORM(Semantics, WaitBeforeRecord)
 {
     const struct weir_event zero = {0, 0};
-    weir_queue *queue = conform_queue(f, "waiter");
+    own_queue queue = conform_queue(f, "waiter");
     size_t index;
     uint64_t time;
     int fd;
@@ -27,14 +27,13 @@ CONFORM(Semantics, WaitBeforeRecord)
     EXPECT_INVALID(weir_event_fd(zero, &fd), "never recorded");
     // A refused argument does not fail the queue.
     EXPECT_SYNC(queue);
-    weir_queue_destroy(&queue);
 }
 
 // An event keeps naming its own point while its queue records others.
 CONFORM(Semantics, ReRecord)
 {
-    struct gate *gate = gate_create();
-    weir_queue *queue = conform_queue(f, "recorder");
+    own_gate gate = gate_create();
+    own_queue queue = conform_queue(f, "recorder");
     struct weir_event events[3];
 
     ASSERT_OK(weir_queue_record(queue, &events[0]));
@@ -50,8 +49,6 @@ CONFORM(Semantics, ReRecord)
     gate_open(gate);
     EXPECT_OK(weir_event_sync(events[2], HANG_GUARD_NS));
     EXPECT_OK(weir_event_query(events[1]));
-    weir_queue_destroy(&queue);
-    gate_destroy(&gate);
 }
 
 // Waits for own events, for events waited for before and for older events of a
@@ -59,12 +56,12 @@ CONFORM(Semantics, ReRecord)
 // order.
 CONFORM(Semantics, ImpliedWaits)
 {
-    struct gate *gate = gate_create();
-    weir_queue *producer = conform_queue(f, "producer");
-    weir_queue *consumer = conform_queue(f, "consumer");
-    weir_buffer *source = conform_host_buffer(f, SIZE);
-    weir_buffer *middle = conform_device_buffer(f, SIZE);
-    weir_buffer *result = conform_host_buffer(f, SIZE);
+    own_gate gate = gate_create();
+    own_queue producer = conform_queue(f, "producer");
+    own_queue consumer = conform_queue(f, "consumer");
+    own_buffer source = conform_host_buffer(f, SIZE);
+    own_buffer middle = conform_device_buffer(f, SIZE);
+    own_buffer result = conform_host_buffer(f, SIZE);
     struct weir_event early;
     struct weir_event late;
     struct weir_event own;
@@ -90,13 +87,6 @@ CONFORM(Semantics, ImpliedWaits)
     // And a wait for a point that is known to be complete.
     EXPECT_OK(weir_queue_wait(consumer, late));
     EXPECT_SYNC(consumer);
-
-    weir_buffer_destroy(&source);
-    weir_buffer_destroy(&middle);
-    weir_buffer_destroy(&result);
-    weir_queue_destroy(&producer);
-    weir_queue_destroy(&consumer);
-    gate_destroy(&gate);
 }
 
 // The producers are not flushed or synced explicitly; a chain of ten passes
@@ -132,8 +122,8 @@ CONFORM(Semantics, ProducerNotFlushed)
 // The same for every other way to find out that an event is complete.
 CONFORM(Semantics, ProducerNotFlushedPolled)
 {
-    weir_queue *queue = conform_queue(f, "producer");
-    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    own_queue queue = conform_queue(f, "producer");
+    own_buffer buffer = conform_host_buffer(f, SIZE);
     const unsigned char value = 7;
     struct weir_event event;
     size_t index;
@@ -150,16 +140,14 @@ CONFORM(Semantics, ProducerNotFlushedPolled)
     ASSERT_OK(weir_queue_flush(queue));
     EXPECT_SYNC(queue);
     EXPECT_INT_EQ(conform_bytes(buffer)[SIZE - 1], value);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
 }
 
 // The source of an upload may be reused when the call returns, whatever memory
 // it is; there is no asynchronous form that takes a pointer.
 CONFORM(Semantics, PageableCopy)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    own_queue queue = conform_queue(f, "q");
+    own_buffer buffer = conform_device_buffer(f, SIZE);
     unsigned char bytes[256];
     unsigned char back[256];
 
@@ -169,13 +157,11 @@ CONFORM(Semantics, PageableCopy)
     ASSERT_OK(weir_download(queue, back, buffer, 0, sizeof back));
     for (size_t i = 0; i < sizeof back; i++)
         ASSERT_INT_EQ(back[i], 1);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Semantics, TimingIsOptIn)
 {
-    weir_queue *queue = conform_queue(f, "untimed");
+    own_queue queue = conform_queue(f, "untimed");
     struct weir_event event;
     uint64_t time = 1;
 
@@ -183,20 +169,18 @@ CONFORM(Semantics, TimingIsOptIn)
     ASSERT_OK(weir_event_sync(event, HANG_GUARD_NS));
     EXPECT_INVALID(weir_event_time_ns(event, &time), "without timing");
     EXPECT_UINT_EQ(time, 0);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Semantics, TimingUnsupported)
 {
-    const struct weir_queue_params params = {.struct_size = sizeof params,
-                                             .label = "timed",
-                                             .timing = true};
     weir_queue *queue;
 
     if (f->limits->timing_history > 0)
         CONFORM_SKIP("this device can time");
-    EXPECT_REFUSED(weir_queue_create(f->device, &params, &queue), WEIR_ERROR_UNSUPPORTED,
-                   "cannot time");
+    EXPECT_REFUSED(weir_queue_create(f->device,
+                                     WEIR_PARAMS(weir_queue, .label = "timed", .timing = true),
+                                     &queue),
+                   WEIR_ERROR_UNSUPPORTED, "cannot time");
     EXPECT_NULL(queue);
 }
 
@@ -236,7 +220,7 @@ CONFORM(Semantics, TimingOfAnIncompleteEvent)
 {
     if (f->limits->timing_history == 0)
         CONFORM_SKIP("limits.timing_history is 0");
-    struct gate *gate = gate_create();
+    own_gate gate = gate_create();
     weir_queue *queue = conform_timed_queue(f, "gated");
     struct weir_event event;
     uint64_t time;
@@ -249,7 +233,6 @@ CONFORM(Semantics, TimingOfAnIncompleteEvent)
     EXPECT_OK(weir_event_time_ns(event, &time));
     weir_queue_destroy(&queue);
     EXPECT_REFUSED(weir_event_time_ns(event, &time), WEIR_ERROR_EXPIRED, "gone");
-    gate_destroy(&gate);
 }
 
 CONFORM(Semantics, TimingHistory)
@@ -257,7 +240,7 @@ CONFORM(Semantics, TimingHistory)
     const uint32_t history = f->limits->timing_history;
     if (history == 0)
         CONFORM_SKIP("limits.timing_history is 0");
-    weir_queue *queue = conform_timed_queue(f, "timed");
+    own_queue queue = conform_timed_queue(f, "timed");
     struct weir_event *events = calloc(history + 1, sizeof *events);
     uint64_t time;
 
@@ -270,7 +253,6 @@ CONFORM(Semantics, TimingHistory)
     EXPECT_OK(weir_event_time_ns(events[1], &time));
     EXPECT_OK(weir_event_time_ns(events[history], &time));
     free(events);
-    weir_queue_destroy(&queue);
 }
 
 // More than any driver's own queue accepts: with a gate, and without.
@@ -279,9 +261,9 @@ CONFORM(Semantics, EnqueueDepth)
     enum {
         DEPTH = 10000
     };
-    struct gate *gate = gate_create();
-    weir_queue *queue = conform_queue(f, "deep");
-    weir_buffer *buffer = conform_device_buffer(f, 4 * DEPTH);
+    own_gate gate = gate_create();
+    own_queue queue = conform_queue(f, "deep");
+    own_buffer buffer = conform_device_buffer(f, 4 * DEPTH);
     uint32_t *back = malloc(4 * DEPTH);
 
     ASSERT_NOT_NULL(back);
@@ -298,9 +280,6 @@ CONFORM(Semantics, EnqueueDepth)
             ASSERT_UINT_EQ(back[i], 2 * i + (uint32_t)round);
     }
     free(back);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
-    gate_destroy(&gate);
 }
 
 // Ranges that only a wrapping sum would accept, and their neighbours.
@@ -328,9 +307,9 @@ static const struct {
 
 CONFORM(Semantics, OffsetArithmetic)
 {
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *a = conform_host_buffer(f, SIZE);
-    weir_buffer *b = conform_host_buffer(f, SIZE);
+    own_queue queue = conform_queue(f, "q");
+    own_buffer a = conform_host_buffer(f, SIZE);
+    own_buffer b = conform_host_buffer(f, SIZE);
     unsigned char bytes[SIZE];
     const unsigned char value = 0;
     void *pointer;
@@ -356,7 +335,4 @@ CONFORM(Semantics, OffsetArithmetic)
     EXPECT_INVALID(weir_queue_copy(queue, a, 16, b, 0, SIZE), "4096 bytes at offset 16");
     EXPECT_STR_EQ(weir_last_error()->object, "buffer");
     EXPECT_SYNC(queue);
-    weir_buffer_destroy(&a);
-    weir_buffer_destroy(&b);
-    weir_queue_destroy(&queue);
 }

@@ -1,40 +1,18 @@
 // Shorter forms of other calls: launches of a count, whole buffers, the time between two events.
 #include "kernels/conformance/conformance.h"
-#include "tests/conformance/suite.h"
+#include "tests/conformance/bench.h"
 
 #define N 1000u
 #define BYTES ((size_t)4 * N)
-
-struct bench {
-    weir_queue *queue;
-    weir_kernel *kernel;
-    weir_buffer *a;
-};
-
-static void make_bench(struct fixture *f, struct bench *bench, const char *kernel)
-{
-    bench->queue = conform_queue(f, "q");
-    bench->kernel = conform_kernel(f, kernel);
-    bench->a = conform_device_buffer(f, BYTES);
-}
-
-static void destroy_bench(struct bench *bench)
-{
-    EXPECT_OK(weir_queue_sync(bench->queue, HANG_GUARD_NS));
-    weir_kernel_destroy(&bench->kernel);
-    weir_buffer_destroy(&bench->a);
-    weir_queue_destroy(&bench->queue);
-}
 
 // A count that is no multiple of a block, less than one, and 0.
 CONFORM(Short, LaunchOfACount)
 {
     static const uint32_t counts[] = {0, 1, 77, N};
     const bool runs = conform_kernels_run(f);
-    struct bench x;
     uint32_t out[N];
 
-    make_bench(f, &x, "iota");
+    own_bench x = make_bench(f, "iota", BYTES);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         const uint32_t count = counts[i];
         const uint32_t none = 9;
@@ -56,16 +34,13 @@ CONFORM(Short, LaunchOfACount)
     EXPECT_INVALID(weir_queue_launch_count(x.queue, x.kernel, 1, weir_whole_in(x.a), 5u, N), "out");
     EXPECT_INVALID(weir_queue_launch_count(x.queue, NULL, 1, weir_whole_out(x.a), 5u, N), "kernel");
     EXPECT_INVALID(weir_queue_launch_count(NULL, x.kernel, 1, weir_whole_out(x.a), 5u, N), "queue");
-    destroy_bench(&x);
 }
 
 CONFORM(Short, LaunchOfACountOfARequiredBlock)
 {
-    struct bench x;
-    make_bench(f, &x, "required_block");
+    own_bench x = make_bench(f, "required_block", BYTES);
     EXPECT_INVALID(weir_queue_launch_count(x.queue, x.kernel, 64, weir_whole_out(x.a)),
                    "requires blocks of more than one dimension");
-    destroy_bench(&x);
 }
 
 CONFORM(Short, TimeBetweenTwoEvents)
@@ -94,8 +69,8 @@ CONFORM(Short, TimeOfAnIncompleteEvent)
 {
     if (f->limits->timing_history == 0)
         CONFORM_SKIP("limits.timing_history is 0");
-    struct gate *gate = gate_create();
-    weir_queue *queue = conform_timed_queue(f, "gated");
+    own_gate gate = gate_create();
+    own_queue queue = conform_timed_queue(f, "gated");
     struct weir_event event;
     int64_t elapsed;
 
@@ -106,8 +81,6 @@ CONFORM(Short, TimeOfAnIncompleteEvent)
     ASSERT_OK(weir_event_sync(event, HANG_GUARD_NS));
     EXPECT_OK(weir_event_elapsed_ns(event, event, &elapsed));
     EXPECT_INT_EQ(elapsed, 0);
-    weir_queue_destroy(&queue);
-    gate_destroy(&gate);
 }
 
 static weir_queue *open_timed(weir_device *device)

@@ -4,9 +4,8 @@
 //
 //     CONFORM(Copy, ZeroSize)
 //     {
-//         weir_queue *queue = conform_queue(f, "q");
+//         own_queue queue = conform_queue(f, "q");
 //         ...
-//         weir_queue_destroy(&queue);
 //     }
 //
 // Each test gets its own runtime and device in `f`. When the body returns without a failure
@@ -94,6 +93,16 @@ weir_buffer *conform_device_buffer(struct fixture *f, size_t size);
 weir_buffer *conform_host_buffer(struct fixture *f, size_t size);
 weir_kernel *conform_kernel(struct fixture *f, const char *name);
 
+// Pointers to objects that are destroyed at the end of their scope, the last one first.
+#define CONFORM_OWN(destroy) __attribute__((cleanup(destroy)))
+#define own_queue CONFORM_OWN(weir_queue_destroy) weir_queue *
+#define own_buffer CONFORM_OWN(weir_buffer_destroy) weir_buffer *
+#define own_kernel CONFORM_OWN(weir_kernel_destroy) weir_kernel *
+#define own_graph CONFORM_OWN(weir_graph_destroy) weir_graph *
+#define own_pool CONFORM_OWN(weir_pool_destroy) weir_pool *
+#define own_program CONFORM_OWN(weir_program_destroy) weir_program *
+#define own_gate CONFORM_OWN(gate_destroy) struct gate *
+
 // The memory of a HOST buffer that no work uses at the moment.
 unsigned char *conform_bytes(weir_buffer *buffer);
 
@@ -118,7 +127,7 @@ void conform_run_threads(void *(*function)(void *worker), void *workers, size_t 
 struct gate;
 
 struct gate *gate_create(void);
-void gate_destroy(struct gate **gate);
+void gate_destroy(struct gate **gate); // opens it where the test has failed
 weir_status gate_function(void *user); // a gate
 // Blocks until the host call has begun; false after the guard.
 bool gate_wait_entered(struct gate *gate);

@@ -34,7 +34,7 @@ static void *look_twice(void *user)
 // before its queue's work is done.
 CONFORM(ThreadQueue, EachThreadHasItsOwn)
 {
-    struct gate *gate = gate_create();
+    own_gate gate = gate_create();
     struct worker worker = {.f = f, .gate = gate};
     weir_queue *mine;
     weir_queue *again;
@@ -50,7 +50,6 @@ CONFORM(ThreadQueue, EachThreadHasItsOwn)
     EXPECT_OK(weir_event_sync(worker.event, HANG_GUARD_NS));
     EXPECT_OK(weir_thread_queue(f->device, &again));
     EXPECT_TRUE(again == mine);
-    gate_destroy(&gate);
 }
 
 struct in_host_call {

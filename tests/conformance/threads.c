@@ -37,8 +37,8 @@ static void *fill_part(void *user)
 
 CONFORM(Threads, ShareAQueue)
 {
-    weir_queue *queue = conform_queue(f, "shared");
-    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    own_queue queue = conform_queue(f, "shared");
+    own_buffer buffer = conform_host_buffer(f, SIZE);
     struct worker workers[THREADS];
 
     for (unsigned i = 0; i < THREADS; i++)
@@ -47,8 +47,6 @@ CONFORM(Threads, ShareAQueue)
     ASSERT_SYNC(queue);
     for (size_t i = 0; i < SIZE; i++)
         ASSERT_INT_EQ(conform_bytes(buffer)[i], i / (SIZE / THREADS) * 16 + 499 % 16);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
 }
 
 static void *come_and_go(void *user)
@@ -97,13 +95,12 @@ static void *come_and_go(void *user)
 CONFORM(Threads, ComeAndGo)
 {
     struct worker workers[THREADS];
-    weir_queue *queue = conform_queue(f, "common");
+    own_queue queue = conform_queue(f, "common");
 
     for (unsigned i = 0; i < THREADS; i++)
         workers[i] = (struct worker){.f = f, .queue = queue, .number = i + 1};
     conform_run_threads(come_and_go, workers, sizeof *workers, THREADS);
     EXPECT_SYNC(queue);
-    weir_queue_destroy(&queue);
 }
 
 // One thread creates and destroys queues, the others query their events, before
@@ -176,25 +173,23 @@ static void *fail_and_recover(void *user)
 CONFORM(Threads, FailAndRecoverTogether)
 {
     struct worker workers[2];
-    weir_queue *queue = conform_queue(f, "shared");
+    own_queue queue = conform_queue(f, "shared");
 
     for (unsigned i = 0; i < 2; i++)
         workers[i] = (struct worker){.queue = queue};
     conform_run_threads(fail_and_recover, workers, sizeof *workers, 2);
     EXPECT_OK(weir_queue_recover(queue));
     EXPECT_SYNC(queue);
-    weir_queue_destroy(&queue);
 }
 
 CONFORM(Threads, ErrorsAreTheThreadsOwn)
 {
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     EXPECT_INVALID(weir_queue_fill(queue, NULL, 0, 1, "", 1), "no buffer");
     struct worker worker = {.f = f, .queue = queue, .number = 1};
     conform_run_threads(come_and_go, &worker, sizeof worker, 1);
     EXPECT_CONTAINS(weir_last_error()->message, "no buffer");
     EXPECT_SYNC(queue);
-    weir_queue_destroy(&queue);
 }
 
 // A hundred queues, each waiting for the one before, half of them with a host
@@ -205,7 +200,7 @@ CONFORM(Threads, AHundredQueues)
         QUEUES = 100
     };
     weir_queue *queues[QUEUES];
-    weir_buffer *buffer = conform_host_buffer(f, QUEUES + 1);
+    own_buffer buffer = conform_host_buffer(f, QUEUES + 1);
     struct weir_event event;
     atomic_int count = 0;
 
@@ -225,5 +220,4 @@ CONFORM(Threads, AHundredQueues)
     EXPECT_INT_EQ(atomic_load(&count), QUEUES / 2);
     for (int i = 0; i < QUEUES; i++)
         weir_queue_destroy(&queues[i]);
-    weir_buffer_destroy(&buffer);
 }

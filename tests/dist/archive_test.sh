@@ -30,7 +30,7 @@ for file in bin/weir lib/libweir.a lib/libweir.so lib/weir/weir_null.so lib/weir
     share/doc/weir/docs/decisions/0001-one-submit-slot.md share/doc/weir/docs/images/trace.png \
     share/doc/weir/third-party.txt share/weir/examples/pipeline.c share/weir/examples/kernels/scale.cl \
     include/weir/kit/records.h lib/libweir_kit.a share/weir/backends/null/null.h \
-    share/weir/backends/tarn/trn.h libexec/weir/conformance libexec/weir/compare; do
+    libexec/weir/conformance libexec/weir/compare; do
     [ -s "$there/$file" ] || fail "there is no $file"
 done
 

@@ -171,7 +171,18 @@ static struct event *record(const struct weir_kit_record_ops *ops, weir_kit_reco
     return event;
 }
 
-static void check_order(const struct weir_kit_record_ops *ops)
+// A test that runs with events of each kind.
+#define TEST_OF_EACH_KIND(name)                                        \
+    static void of_each_##name(const struct weir_kit_record_ops *ops); \
+    WEIR_TEST(KitRecords, name)                                        \
+    {                                                                  \
+        of_each_##name(&reused);                                       \
+        of_each_##name(&of_one_use);                                   \
+        of_each_##name(&lasting);                                      \
+    }                                                                  \
+    static void of_each_##name(const struct weir_kit_record_ops *ops)
+
+TEST_OF_EACH_KIND(RecordsCompleteInOrder)
 {
     weir_kit_records *records = make(ops, 4, 0);
     struct event *first = record(ops, records, 10);
@@ -187,14 +198,7 @@ static void check_order(const struct weir_kit_record_ops *ops)
     end(records);
 }
 
-WEIR_TEST(KitRecords, RecordsCompleteInOrder)
-{
-    check_order(&reused);
-    check_order(&of_one_use);
-    check_order(&lasting);
-}
-
-static void check_waits(const struct weir_kit_record_ops *ops)
+TEST_OF_EACH_KIND(WaitsOnTheHost)
 {
     weir_kit_records *records = make(ops, 4, 0);
     record(ops, records, 1);
@@ -203,13 +207,6 @@ static void check_waits(const struct weir_kit_record_ops *ops)
     EXPECT_INT_EQ(weir_kit_records_wait(records, 1, WEIR_FOREVER), WEIR_OK);
     EXPECT_INT_EQ(weir_kit_records_wait(records, 1, WEIR_FOREVER), WEIR_OK);
     end(records);
-}
-
-WEIR_TEST(KitRecords, WaitsOnTheHost)
-{
-    check_waits(&reused);
-    check_waits(&of_one_use);
-    check_waits(&lasting);
 }
 
 static void *complete_later(void *event)
@@ -288,7 +285,7 @@ WEIR_TEST(KitRecords, EventsOfOneUseAreGivenBackTogether)
     end(records);
 }
 
-static void check_growth(const struct weir_kit_record_ops *ops)
+TEST_OF_EACH_KIND(TheRingGrowsWhereTheDeviceIsSlow)
 {
     struct event *events[500];
     weir_kit_records *records = make(ops, 4, 0);
@@ -302,14 +299,7 @@ static void check_growth(const struct weir_kit_record_ops *ops)
     end(records);
 }
 
-WEIR_TEST(KitRecords, TheRingGrowsWhereTheDeviceIsSlow)
-{
-    check_growth(&reused);
-    check_growth(&of_one_use);
-    check_growth(&lasting);
-}
-
-static void check_hold(const struct weir_kit_record_ops *ops)
+TEST_OF_EACH_KIND(AHeldEventIsKept)
 {
     weir_kit_records *records = make(ops, 4, 0);
     struct event *first = record(ops, records, 2);
@@ -329,13 +319,6 @@ static void check_hold(const struct weir_kit_record_ops *ops)
     end(records);
 }
 
-WEIR_TEST(KitRecords, AHeldEventIsKept)
-{
-    check_hold(&reused);
-    check_hold(&of_one_use);
-    check_hold(&lasting);
-}
-
 WEIR_TEST(KitRecords, TheLastRecordIsHeldUntilTheEnd)
 {
     weir_kit_records *records = make(&reused, 4, 0);
@@ -348,7 +331,7 @@ WEIR_TEST(KitRecords, TheLastRecordIsHeldUntilTheEnd)
     end(records);
 }
 
-static void check_failure(const struct weir_kit_record_ops *ops)
+TEST_OF_EACH_KIND(TheFirstFailureIsReportedUntilItIsSettled)
 {
     weir_kit_records *records = make(ops, 4, 0);
     struct event *events[4];
@@ -372,13 +355,6 @@ static void check_failure(const struct weir_kit_record_ops *ops)
     end(records);
 }
 
-WEIR_TEST(KitRecords, TheFirstFailureIsReportedUntilItIsSettled)
-{
-    check_failure(&reused);
-    check_failure(&of_one_use);
-    check_failure(&lasting);
-}
-
 // A failure at a record that was not queried is still found.
 WEIR_TEST(KitRecords, EventsOfOneUseAreAllAskedAbout)
 {
@@ -394,7 +370,7 @@ WEIR_TEST(KitRecords, EventsOfOneUseAreAllAskedAbout)
     end(records);
 }
 
-static void check_unknown(const struct weir_kit_record_ops *ops)
+TEST_OF_EACH_KIND(ARefusedQuestionIsReported)
 {
     weir_kit_records *records = make(ops, 4, 0);
     struct event *event = record(ops, records, 1);
@@ -414,14 +390,7 @@ static void check_unknown(const struct weir_kit_record_ops *ops)
     end(records);
 }
 
-WEIR_TEST(KitRecords, ARefusedQuestionIsReported)
-{
-    check_unknown(&reused);
-    check_unknown(&of_one_use);
-    check_unknown(&lasting);
-}
-
-static void check_settle(const struct weir_kit_record_ops *ops)
+TEST_OF_EACH_KIND(SettlesWhatHasFinished)
 {
     weir_kit_records *records = make(ops, 4, 0);
     EXPECT_INT_EQ(weir_kit_records_settle(records), WEIR_OK);
@@ -435,14 +404,7 @@ static void check_settle(const struct weir_kit_record_ops *ops)
     end(records);
 }
 
-WEIR_TEST(KitRecords, SettlesWhatHasFinished)
-{
-    check_settle(&reused);
-    check_settle(&of_one_use);
-    check_settle(&lasting);
-}
-
-static void check_times(const struct weir_kit_record_ops *ops)
+TEST_OF_EACH_KIND(TimesAreKeptForTheLastRecords)
 {
     uint64_t time_ns;
     weir_kit_records *records = make(ops, 4, 8);
@@ -462,14 +424,7 @@ static void check_times(const struct weir_kit_record_ops *ops)
     end(records);
 }
 
-WEIR_TEST(KitRecords, TimesAreKeptForTheLastRecords)
-{
-    check_times(&reused);
-    check_times(&of_one_use);
-    check_times(&lasting);
-}
-
-static void check_late_times(const struct weir_kit_record_ops *ops)
+TEST_OF_EACH_KIND(TimesAreKnownHoweverLateAndInAnyOrder)
 {
     uint64_t time_ns;
     weir_kit_records *records = make(ops, 16, 64);
@@ -485,14 +440,7 @@ static void check_late_times(const struct weir_kit_record_ops *ops)
     end(records);
 }
 
-WEIR_TEST(KitRecords, TimesAreKnownHoweverLateAndInAnyOrder)
-{
-    check_late_times(&reused);
-    check_late_times(&of_one_use);
-    check_late_times(&lasting);
-}
-
-static void check_no_time(const struct weir_kit_record_ops *ops)
+TEST_OF_EACH_KIND(ATimeThatTheDriverDoesNotTellIsReportedWhenItIsAskedFor)
 {
     uint64_t time_ns;
     weir_kit_records *records = make(ops, 4, 8);
@@ -509,13 +457,6 @@ static void check_no_time(const struct weir_kit_record_ops *ops)
     EXPECT_UINT_EQ(time_ns, 70);
     EXPECT_NULL(driver.before); // nothing to measure from
     end(records);
-}
-
-WEIR_TEST(KitRecords, ATimeThatTheDriverDoesNotTellIsReportedWhenItIsAskedFor)
-{
-    check_no_time(&reused);
-    check_no_time(&of_one_use);
-    check_no_time(&lasting);
 }
 
 WEIR_TEST(KitRecords, WithoutTimingThereAreNoTimes)
@@ -561,7 +502,7 @@ WEIR_TEST(KitRecords, WithoutMemoryNothingIsMade)
     }
 }
 
-static void check_no_memory(const struct weir_kit_record_ops *ops)
+TEST_OF_EACH_KIND(WithoutMemoryARecordIsRefused)
 {
     struct weir_kit_event *held;
     weir_kit_records *records = make(ops, 4, 0);
@@ -580,13 +521,6 @@ static void check_no_memory(const struct weir_kit_record_ops *ops)
     host->left = -1;
     record(ops, records, 5);
     end(records);
-}
-
-WEIR_TEST(KitRecords, WithoutMemoryARecordIsRefused)
-{
-    check_no_memory(&reused);
-    check_no_memory(&of_one_use);
-    check_no_memory(&lasting);
 }
 
 // One thread submits, the others query, wait and hold.
@@ -612,7 +546,7 @@ static void *ask(void *user)
     return NULL;
 }
 
-static void check_threads(const struct weir_kit_record_ops *ops)
+TEST_OF_EACH_KIND(ManyThreadsAsk)
 {
     struct crowd crowd = {.records = make(ops, 16, 0)};
     pthread_t threads[2];
@@ -631,11 +565,4 @@ static void check_threads(const struct weir_kit_record_ops *ops)
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     end(crowd.records);
-}
-
-WEIR_TEST(KitRecords, ManyThreadsAsk)
-{
-    check_threads(&reused);
-    check_threads(&of_one_use);
-    check_threads(&lasting);
 }

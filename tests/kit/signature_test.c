@@ -3,36 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/test.h"
 #include <weir/kit/signature.h>
 
-static struct weir_error last;
-
-static weir_status keep_error(const struct weir_error *detail, size_t size)
-{
-    EXPECT_SIZE_EQ(size, sizeof last);
-    last = *detail;
-    return detail->status;
-}
-
-static void *allocate(size_t size)
-{
-    return calloc(1, size);
-}
-
-static const struct weir_host host = {
-    .struct_size = sizeof host,
-    .error = keep_error,
-    .allocate = allocate,
-    .release = free,
-};
+#include "tests/kit/host.h"
+#include "tests/support/test.h"
 
 static struct weir_kit_signatures *must_read(const char *source)
 {
     struct weir_kit_signatures *all = NULL;
-    last = (struct weir_error){.status = WEIR_OK};
-    EXPECT_INT_EQ(weir_kit_signatures_read(&host, source, &all), WEIR_OK);
-    EXPECT_STR_EQ(last.message, "");
+    kit_host_reset();
+    weir_test_note("%s", source);
+    EXPECT_INT_EQ(weir_kit_signatures_read(&kit_test_host, source, &all), WEIR_OK);
     return all;
 }
 
@@ -82,7 +63,7 @@ WEIR_TEST(KitSignature, EveryKindOfParameter)
     expect_parameter(&p[9], "p", "pair", WEIR_PARAMETER_VALUE, 0, 0);
     expect_parameter(&p[10], "m", "unsigned int", WEIR_PARAMETER_VALUE, 0, 4);
     EXPECT_INT_EQ(p[10].scalar, WEIR_SCALAR_U32);
-    free(all);
+    kit_test_host.release(all);
 }
 
 WEIR_TEST(KitSignature, CudaKernels)
@@ -115,7 +96,7 @@ WEIR_TEST(KitSignature, CudaKernels)
     expect_parameter(&p[9], "table", "long *", WEIR_PARAMETER_BUFFER, 1, 0);
     EXPECT_STR_EQ(all->kernels[1].name, "second");
     EXPECT_UINT_EQ(all->kernels[1].parameter_count, 0);
-    free(all);
+    kit_test_host.release(all);
 }
 
 WEIR_TEST(KitSignature, PointersThatAreConstThemselves)
@@ -125,7 +106,7 @@ WEIR_TEST(KitSignature, PointersThatAreConstThemselves)
     ASSERT_NOT_NULL(all);
     EXPECT_UINT_EQ(all->kernels[0].parameters[0].writable, 1);
     EXPECT_UINT_EQ(all->kernels[0].parameters[1].writable, 0);
-    free(all);
+    kit_test_host.release(all);
 }
 
 WEIR_TEST(KitSignature, WithoutParameters)
@@ -137,7 +118,7 @@ WEIR_TEST(KitSignature, WithoutParameters)
     for (uint32_t i = 0; i < 3; i++)
         EXPECT_UINT_EQ(all->kernels[i].parameter_count, 0);
     EXPECT_STR_EQ(all->kernels[2].name, "c");
-    free(all);
+    kit_test_host.release(all);
 }
 
 // Each source has exactly the kernel `yes`, without parameters or with one.
@@ -162,7 +143,7 @@ WEIR_TEST(KitSignature, WhatIsSkipped)
         ASSERT_NOT_NULL(all);
         ASSERT_UINT_EQ(all->kernel_count, 1);
         EXPECT_STR_EQ(all->kernels[0].name, "yes");
-        free(all);
+        kit_test_host.release(all);
     }
     weir_test_note(NULL);
 }
@@ -172,11 +153,12 @@ WEIR_TEST(KitSignature, NothingAtAll)
     struct weir_kit_signatures *all = must_read("");
     ASSERT_NOT_NULL(all);
     EXPECT_UINT_EQ(all->kernel_count, 0);
-    free(all);
+    kit_test_host.release(all);
 }
 
 WEIR_TEST(KitSignature, WhatIsRefused)
 {
+    kit_host_reset();
     static const char *const cases[][2] = {
         {"\n\n__kernel void ;", "source:3: kernel '?': void, a name and ( are expected, at ';'"},
         {"__kernel __attribute__((reqd_work_group_size(N, 1, 1))) void k() {}", "three numbers"},
@@ -197,9 +179,10 @@ WEIR_TEST(KitSignature, WhatIsRefused)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct weir_kit_signatures *all;
         weir_test_note("%s", cases[i][0]);
-        EXPECT_INT_EQ(weir_kit_signatures_read(&host, cases[i][0], &all), WEIR_ERROR_BUILD);
-        EXPECT_CONTAINS(last.message, cases[i][1]);
-        free(all);
+        EXPECT_INT_EQ(weir_kit_signatures_read(&kit_test_host, cases[i][0], &all),
+                      WEIR_ERROR_BUILD);
+        EXPECT_CONTAINS(kit_host()->error.message, cases[i][1]);
+        kit_test_host.release(all);
     }
     weir_test_note(NULL);
 }
@@ -207,6 +190,7 @@ WEIR_TEST(KitSignature, WhatIsRefused)
 // Every prefix of this text is either read or refused.
 WEIR_TEST(KitSignature, EveryPrefix)
 {
+    kit_host_reset();
     static const char source[] = "/*c*/ __kernel __attribute__((reqd_work_group_size(1, 2, 3)))\n"
                                  "void k(__global const float "
                                  "*restrict p, __local uint *q, \"s\" 'c' // x\n uint n)";
@@ -216,9 +200,9 @@ WEIR_TEST(KitSignature, EveryPrefix)
         struct weir_kit_signatures *all;
         memcpy(prefix, source, length);
         prefix[length] = '\0';
-        weir_status status = weir_kit_signatures_read(&host, prefix, &all);
+        weir_status status = weir_kit_signatures_read(&kit_test_host, prefix, &all);
         EXPECT_TRUE(status == WEIR_OK || status == WEIR_ERROR_BUILD);
-        free(all);
+        kit_test_host.release(all);
     }
     free(prefix);
 }

@@ -32,6 +32,13 @@ expect_contains "$output" "weir_module_query"
 expect_not_contains "$output" "mine_"
 expect_status 1 grep -rniw null backends/mine --include=BUILD
 
+# Its excerpts are the null backend's.
+block c docs/writing-a-backend.md >excerpts.c
+expect_status 0 grep -c . excerpts.c
+while IFS= read -r line; do
+    cat backends/null/*.[ch] | grep -qxF -- "$line" || fail "not in backends/null: $line"
+done <excerpts.c
+
 block c docs/writing-a-plugin.md >copies.c
 block sh docs/writing-a-plugin.md >plugin.sh
 expect_status 0 bash -eu plugin.sh

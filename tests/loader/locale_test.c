@@ -31,15 +31,9 @@ static bool enter(void)
 
 static weir_status open_null(weir_runtime **out_runtime)
 {
-    return weir_open(
-        &(struct weir_open_params){
-            .struct_size = sizeof(struct weir_open_params),
-            .config_path = "",
-            .backend = "null",
-            .plugins = "",
-            .module_path = weir_test_runfile("backends/null"),
-        },
-        out_runtime);
+    return weir_open(WEIR_PARAMS(weir_open, .config_path = "", .backend = "null", .plugins = "",
+                                 .module_path = weir_test_runfile("backends/null")),
+                     out_runtime);
 }
 
 WEIR_TEST(Locale, NamesOfVariablesAndDevicesAreAscii)
@@ -52,10 +46,7 @@ WEIR_TEST(Locale, NamesOfVariablesAndDevicesAreAscii)
     setenv("WEIR_NULL_DEVICES", "2", 1);
     ASSERT_INT_EQ(open_null(&runtime), WEIR_OK);
     EXPECT_SIZE_EQ(weir_device_count(runtime), 2);
-    EXPECT_INT_EQ(weir_device_open(runtime,
-                                   &(struct weir_device_params){.struct_size = sizeof(
-                                                                    struct weir_device_params),
-                                                                .select = "NULL DEVICE 1"},
+    EXPECT_INT_EQ(weir_device_open(runtime, WEIR_PARAMS(weir_device, .select = "NULL DEVICE 1"),
                                    &device),
                   WEIR_OK);
     EXPECT_INT_EQ(weir_device_close(&device), WEIR_OK);

@@ -14,22 +14,17 @@ struct fixture {
     weir_queue *queue;
 };
 
-static bool start(struct fixture *fixture)
+static struct fixture start(void)
 {
-    *fixture = (struct fixture){0};
-    const struct weir_open_params params = {
-        .struct_size = sizeof params,
-        .config_path = "",
-        .backend = "null",
-        .plugins = "",
-        .module_path = weir_test_runfile("backends/null"),
-    };
-    EXPECT_INT_EQ(weir_open(&params, &fixture->runtime), WEIR_OK);
-    if (!fixture->runtime)
-        return false;
-    EXPECT_INT_EQ(weir_device_open(fixture->runtime, NULL, &fixture->device), WEIR_OK);
-    EXPECT_INT_EQ(weir_queue_create(fixture->device, NULL, &fixture->queue), WEIR_OK);
-    return fixture->queue != NULL;
+    struct fixture fixture = {0};
+    EXPECT_INT_EQ(weir_open(WEIR_PARAMS(weir_open, .config_path = "", .backend = "null",
+                                        .plugins = "",
+                                        .module_path = weir_test_runfile("backends/null")),
+                            &fixture.runtime),
+                  WEIR_OK);
+    EXPECT_INT_EQ(weir_device_open(fixture.runtime, NULL, &fixture.device), WEIR_OK);
+    EXPECT_INT_EQ(weir_queue_create(fixture.device, NULL, &fixture.queue), WEIR_OK);
+    return fixture;
 }
 
 static void finish(struct fixture *fixture)
@@ -38,6 +33,8 @@ static void finish(struct fixture *fixture)
     EXPECT_INT_EQ(weir_device_close(&fixture->device), WEIR_OK);
     EXPECT_INT_EQ(weir_close(&fixture->runtime), WEIR_OK);
 }
+
+#define own_fixture __attribute__((cleanup(finish))) struct fixture
 
 static weir_status fail(void *user)
 {
@@ -48,32 +45,28 @@ static weir_status fail(void *user)
 
 WEIR_TEST(Messages, ObjectsWithoutALabel)
 {
-    struct fixture fixture;
-    if (!start(&fixture))
-        return;
+    own_fixture fixture = start();
     EXPECT_INT_EQ(weir_device_close(&fixture.device), WEIR_ERROR_INVALID);
     EXPECT_CONTAINS(weir_last_error_text(), "the queue without a label still exists (created at ");
     EXPECT_INT_EQ(weir_queue_host_call(fixture.queue, fail, NULL), WEIR_OK);
     EXPECT_INT_EQ(weir_queue_sync(fixture.queue, WEIR_FOREVER), WEIR_ERROR_IO);
     EXPECT_CONTAINS(weir_last_error_text(), "of queue '(no label)', a host call, failed");
     EXPECT_INT_EQ(weir_queue_recover(fixture.queue), WEIR_OK);
-    finish(&fixture);
 }
 
 static weir_queue *labelled(struct fixture *fixture, const char *label)
 {
-    const struct weir_queue_params params = {.struct_size = sizeof params, .label = label};
     weir_queue *queue = NULL;
-    EXPECT_INT_EQ(weir_queue_create(fixture->device, &params, &queue), WEIR_OK);
+    EXPECT_INT_EQ(weir_queue_create(fixture->device, WEIR_PARAMS(weir_queue, .label = label),
+                                    &queue),
+                  WEIR_OK);
     return queue;
 }
 
 WEIR_TEST(Messages, ALongLabelLeavesRoomForTheReason)
 {
     char label[2000];
-    struct fixture fixture;
-    if (!start(&fixture))
-        return;
+    own_fixture fixture = start();
     memset(label, 'x', sizeof label - 1);
     label[sizeof label - 1] = '\0';
     weir_queue *queue = labelled(&fixture, label);
@@ -84,7 +77,6 @@ WEIR_TEST(Messages, ALongLabelLeavesRoomForTheReason)
     EXPECT_INT_EQ(weir_device_close(&fixture.device), WEIR_ERROR_INVALID);
     EXPECT_CONTAINS(weir_last_error_text(), "xxx...' still exists");
     weir_queue_destroy(&queue);
-    finish(&fixture);
 }
 
 WEIR_TEST(Messages, AllThatIsLeftIsNamed)
@@ -92,10 +84,8 @@ WEIR_TEST(Messages, AllThatIsLeftIsNamed)
     enum {
         MANY = 40
     };
-    struct fixture fixture;
+    own_fixture fixture = start();
     weir_queue *many[MANY], *named = NULL;
-    if (!start(&fixture))
-        return;
     named = labelled(&fixture, "upload");
     EXPECT_INT_EQ(weir_device_close(&fixture.device), WEIR_ERROR_INVALID);
     EXPECT_CONTAINS(weir_last_error_text(), "the queue 'upload' still exists (created at ");
@@ -109,29 +99,23 @@ WEIR_TEST(Messages, AllThatIsLeftIsNamed)
     for (size_t i = 0; i < MANY; i++)
         weir_queue_destroy(&many[i]);
     weir_queue_destroy(&named);
-    finish(&fixture);
 }
 
 WEIR_TEST(Messages, AFailedQueueNamesItsRecovery)
 {
-    struct fixture fixture;
-    if (!start(&fixture))
-        return;
+    own_fixture fixture = start();
     EXPECT_INT_EQ(weir_queue_host_call(fixture.queue, fail, NULL), WEIR_OK);
     EXPECT_INT_EQ(weir_queue_sync(fixture.queue, WEIR_FOREVER), WEIR_ERROR_IO);
     EXPECT_INT_EQ(weir_queue_host_call(fixture.queue, fail, NULL), WEIR_ERROR_IO);
     EXPECT_CONTAINS(weir_last_error_text(), "a host call, failed: the function returned");
     EXPECT_CONTAINS(weir_last_error_text(), "weir_queue_recover() lets the queue take work again");
     EXPECT_INT_EQ(weir_queue_recover(fixture.queue), WEIR_OK);
-    finish(&fixture);
 }
 
 // Messages are printed, and labels are untrusted text.
 WEIR_TEST(Messages, LabelsDoNotReachTheTerminalRaw)
 {
-    struct fixture fixture;
-    if (!start(&fixture))
-        return;
+    own_fixture fixture = start();
     weir_queue *queue = labelled(&fixture, "a\x1b]0;b\x07\nc\xe2\x80\xae");
     EXPECT_INT_EQ(weir_queue_host_call(queue, fail, NULL), WEIR_OK);
     EXPECT_INT_EQ(weir_queue_sync(queue, WEIR_FOREVER), WEIR_ERROR_IO);
@@ -139,7 +123,6 @@ WEIR_TEST(Messages, LabelsDoNotReachTheTerminalRaw)
     EXPECT_STR_EQ(weir_last_error()->object, "a\\x1b]0;b\\x07\\nc\\u202e");
     EXPECT_INT_EQ(weir_queue_recover(queue), WEIR_OK);
     weir_queue_destroy(&queue);
-    finish(&fixture);
 }
 
 // So do messages of modules and of programs; the lines of a compiler's log stay lines.
@@ -172,85 +155,47 @@ WEIR_TEST(Messages, TheLogIsEscapedToo)
     weir_log_set(NULL, NULL, WEIR_LOG_WARNING);
 }
 
+// The call fails, and its error has the call that was made, what is wrong, and the remedy.
+#define EXPECT_TEXT(call, text)                        \
+    do {                                               \
+        EXPECT_INT_EQ((call), WEIR_ERROR_INVALID);     \
+        EXPECT_CONTAINS(weir_last_error_text(), text); \
+        EXPECT_STR_NE(weir_last_error()->remedy, "");  \
+    } while (0)
+
 WEIR_TEST(Messages, NameTheCallThatWasMade)
 {
+    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = 64};
     const struct weir_event none = {0};
-    struct fixture fixture;
+    own_fixture fixture = start();
+    weir_buffer *buffer = NULL;
+    weir_queue *queue = NULL;
     uint64_t time_ns;
     size_t index;
-    if (!start(&fixture))
-        return;
-    EXPECT_INT_EQ(weir_event_time_ns(none, &time_ns), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_event_time_ns: the event is zero");
-    EXPECT_INT_EQ(weir_event_error(none), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_event_error: the event is zero");
-    EXPECT_INT_EQ(weir_event_sync_any(&none, 1, 0, &index), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_event_sync_any: the event is zero");
-    EXPECT_INT_EQ(weir_queue_sync(NULL, 0), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_queue_sync: queue is NULL");
-    finish(&fixture);
-}
-
-WEIR_TEST(Messages, ABufferThatIsGone)
-{
-    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = 64};
-    struct fixture fixture;
-    weir_buffer *buffer = NULL;
-    if (!start(&fixture))
-        return;
-    EXPECT_INT_EQ(weir_buffer_create(fixture.device, &params, &buffer), WEIR_OK);
-    weir_buffer_destroy(&buffer);
-    EXPECT_INT_EQ(weir_queue_fill(fixture.queue, buffer, 0, 64, "", 1), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "dst is no buffer (NULL); create it first; destroying "
-                                            "it sets the pointer to NULL");
-    finish(&fixture);
-}
-
-// Each tells what is to be given.
-WEIR_TEST(Messages, ArgumentsThatAreNullHaveARemedy)
-{
-    static const char created[] = "create it first; destroying it sets the pointer to NULL";
-    const struct weir_wrap_params nothing = {.struct_size = sizeof nothing, .size = 64};
-    struct fixture fixture;
-    weir_buffer *buffer = NULL;
-    weir_queue *none = NULL;
     char bytes[4] = "";
-    if (!start(&fixture))
-        return;
-    EXPECT_INT_EQ(weir_queue_sync(NULL, 0), WEIR_ERROR_INVALID);
-    EXPECT_STR_EQ(weir_last_error()->remedy, created);
-    EXPECT_INT_EQ(weir_upload(fixture.queue, NULL, 0, bytes, 4), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_upload: buffer is NULL; create it first");
-    EXPECT_INT_EQ(weir_download(fixture.queue, bytes, NULL, 0, 4), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_download: buffer is NULL; create it first");
-    EXPECT_INT_EQ(weir_queue_create(NULL, NULL, &none), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_queue_create: device is NULL; open it first; "
-                                            "closing it sets the pointer to NULL");
-    EXPECT_INT_EQ(weir_queue_create(fixture.device, NULL, NULL), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_queue_create: out_queue is NULL; pass the "
-                                            "address of a variable for it");
-    EXPECT_INT_EQ(weir_buffer_create(fixture.device, NULL, &buffer), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_buffer_create: params is NULL; pass its address");
-    EXPECT_INT_EQ(weir_buffer_wrap(fixture.device, &nothing, &buffer), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_buffer_wrap: params->pointer is NULL; set it");
-    EXPECT_INT_EQ(weir_queue_host_call(fixture.queue, NULL, NULL), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "function is NULL; pass its address");
-    finish(&fixture);
-}
-
-// With two it is told which.
-WEIR_TEST(Messages, OneOfTwoArgumentsIsNull)
-{
-    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = 64};
-    struct fixture fixture;
-    weir_buffer *buffer = NULL;
-    if (!start(&fixture))
-        return;
-    EXPECT_INT_EQ(weir_buffer_create(NULL, &params, &buffer), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_buffer_create: device is NULL; open it first");
-    EXPECT_INT_EQ(weir_queue_graph(fixture.queue, NULL), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_queue_graph: graph is NULL; create it first");
-    finish(&fixture);
+    EXPECT_TEXT(weir_event_time_ns(none, &time_ns), "weir_event_time_ns: the event is zero");
+    EXPECT_TEXT(weir_event_error(none), "weir_event_error: the event is zero");
+    EXPECT_TEXT(weir_event_sync_any(&none, 1, 0, &index), "weir_event_sync_any: the event is zero");
+    EXPECT_TEXT(weir_event_sync_all(&none, 1, 0), "weir_event_sync_all: the event is zero");
+    EXPECT_TEXT(weir_event_sync_all(NULL, 1, 0), "weir_event_sync_all: events is NULL");
+    EXPECT_TEXT(weir_queue_sync(NULL, 0), "weir_queue_sync: queue is NULL; create it first");
+    EXPECT_TEXT(weir_queue_create(NULL, NULL, &queue), "device is NULL; open it first");
+    EXPECT_TEXT(weir_queue_create(fixture.device, NULL, NULL), "out_queue is NULL; pass the ");
+    EXPECT_TEXT(weir_buffer_create(NULL, &params, &buffer), "device is NULL; open it first");
+    EXPECT_TEXT(weir_buffer_create(fixture.device, NULL, &buffer), "params is NULL; pass its");
+    EXPECT_TEXT(weir_buffer_create(fixture.device,
+                                   WEIR_PARAMS(weir_buffer, .size = 64,
+                                               .placement = (weir_placement)7),
+                                   &buffer),
+                "7 is no placement; use ");
+    EXPECT_TEXT(weir_buffer_wrap(fixture.device, WEIR_PARAMS(weir_wrap, .size = 64), &buffer),
+                "pointer is NULL; set it");
+    EXPECT_TEXT(weir_upload(fixture.queue, NULL, 0, bytes, 4), "weir_upload: buffer is NULL;");
+    EXPECT_TEXT(weir_download(fixture.queue, bytes, NULL, 0, 4), "weir_download: buffer is NULL;");
+    EXPECT_TEXT(weir_queue_host_call(fixture.queue, NULL, NULL), "function is NULL; pass its");
+    EXPECT_TEXT(weir_queue_graph(fixture.queue, NULL), "weir_queue_graph: graph is NULL; create");
+    EXPECT_TEXT(weir_queue_fill(fixture.queue, buffer, 0, 64, "", 1),
+                "destroying it sets the pointer to NULL");
 }
 
 static void expect_range(weir_status status, const char *call, const char *range)
@@ -269,12 +214,10 @@ WEIR_TEST(Messages, ARangeOutsideItsBufferNamesTheCallAndTheBuffer)
     const struct weir_buffer_params params = {.struct_size = sizeof params,
                                               .size = 64,
                                               .placement = WEIR_PLACE_HOST};
-    struct fixture fixture;
+    own_fixture fixture = start();
     weir_buffer *buffer = NULL, *other = NULL;
     void *pointer;
     char bytes[65] = "";
-    if (!start(&fixture))
-        return;
     EXPECT_INT_EQ(weir_buffer_create(fixture.device, &params, &buffer), WEIR_OK);
     EXPECT_INT_EQ(weir_buffer_create(fixture.device, &params, &other), WEIR_OK);
     expect_range(weir_download(fixture.queue, bytes, buffer, 0, 65),
@@ -289,17 +232,14 @@ WEIR_TEST(Messages, ARangeOutsideItsBufferNamesTheCallAndTheBuffer)
                  "weir_host_begin: ", "0 bytes at offset 65 ");
     weir_buffer_destroy(&buffer);
     weir_buffer_destroy(&other);
-    finish(&fixture);
 }
 
 WEIR_TEST(Messages, ATimeOfAnUntimedQueueNamesTheCallAndTheQueue)
 {
-    struct fixture fixture;
+    own_fixture fixture = start();
     struct weir_event event;
     uint64_t time_ns;
     int64_t elapsed_ns;
-    if (!start(&fixture))
-        return;
     weir_queue *queue = labelled(&fixture, "untimed");
     EXPECT_INT_EQ(weir_queue_record(queue, &event), WEIR_OK);
     EXPECT_INT_EQ(weir_event_sync(event, WEIR_FOREVER), WEIR_OK);
@@ -314,28 +254,6 @@ WEIR_TEST(Messages, ATimeOfAnUntimedQueueNamesTheCallAndTheQueue)
     weir_queue_destroy(&queue);
     EXPECT_INT_EQ(weir_event_elapsed_ns(event, event, &elapsed_ns), WEIR_ERROR_EXPIRED);
     EXPECT_CONTAINS(weir_last_error_text(), "weir_event_elapsed_ns: the event's queue is gone");
-    finish(&fixture);
-}
-
-// Also where another call, or a function within, does the work.
-WEIR_TEST(Messages, NameTheCallAndNotWhatItUses)
-{
-    const struct weir_event none = {0};
-    struct fixture fixture;
-    weir_buffer *buffer = NULL;
-    if (!start(&fixture))
-        return;
-    EXPECT_INT_EQ(weir_event_sync_all(&none, 1, 0), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_event_sync_all: the event is zero");
-    EXPECT_INT_EQ(weir_event_sync_all(NULL, 1, 0), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_event_sync_all: events is NULL, and its count is "
-                                            "not 0; pass the array, or a count of 0");
-    const struct weir_buffer_params nowhere = {.struct_size = sizeof nowhere,
-                                               .size = 64,
-                                               .placement = (weir_placement)7};
-    EXPECT_INT_EQ(weir_buffer_create(fixture.device, &nowhere, &buffer), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_buffer_create: 7 is no placement; use ");
-    finish(&fixture);
 }
 
 static void expect_no_program(const struct fixture *fixture, struct weir_program_params params,
@@ -350,10 +268,8 @@ static void expect_no_program(const struct fixture *fixture, struct weir_program
 WEIR_TEST(Messages, OfAProgramsParams)
 {
     static const struct weir_bundle unsized = {.name = "unsized"};
-    struct fixture fixture;
+    own_fixture fixture = start();
     weir_device *missing = NULL;
-    if (!start(&fixture))
-        return;
     expect_no_program(
         &fixture, (struct weir_program_params){.cuda_source = "", .options = "-DN"},
         "weir_program_create: the params have options and no source; set the source that "
@@ -367,5 +283,4 @@ WEIR_TEST(Messages, OfAProgramsParams)
                       "weir_program_create: params->devices[0] is NULL; open it first");
     expect_no_program(&fixture, (struct weir_program_params){.bundle = &unsized},
                       "weir_program_create: the bundle has a struct_size of 0; set struct_size");
-    finish(&fixture);
 }

@@ -254,56 +254,35 @@ WEIR_TEST(ModuleCheck, ReadsNothingAfterAnUnknownAbi)
     free(abi);
 }
 
+// The sample with this change is refused.
+#define EXPECT_BROKEN(change, reason)   \
+    do {                                \
+        struct sample sample;           \
+        sample_init(&sample);           \
+        sample.change;                  \
+        expect_reason(&sample, reason); \
+    } while (0)
+
 WEIR_TEST(ModuleCheck, Identity)
 {
-    struct sample sample;
-
-    sample_init(&sample);
-    sample.module.name = NULL;
-    expect_reason(&sample, "calls itself ''");
-    sample.module.name = "simple";
-    expect_reason(&sample, "weir_sample.so calls itself 'simple'");
-    sample_init(&sample);
-    sample.module.kind = 0;
-    expect_reason(&sample, "kind 0");
-    sample_init(&sample);
-    sample.module.struct_size = offsetof(struct weir_module, transport) - 1;
-    expect_reason(&sample, "bytes");
-    sample_init(&sample);
-    sample.module.operation_kinds = 0;
-    expect_reason(&sample, "kind 0");
+    EXPECT_BROKEN(module.name = NULL, "calls itself ''");
+    EXPECT_BROKEN(module.name = "simple", "weir_sample.so calls itself 'simple'");
+    EXPECT_BROKEN(module.kind = 0, "kind 0");
+    EXPECT_BROKEN(module.struct_size = offsetof(struct weir_module, transport) - 1, "bytes");
+    EXPECT_BROKEN(module.operation_kinds = 0, "kind 0");
 }
 
 WEIR_TEST(ModuleCheck, KeyTable)
 {
-    struct sample sample;
-
-    sample_init(&sample);
-    sample.module.keys = NULL;
-    expect_reason(&sample, "has no table");
-    sample_init(&sample);
-    sample.module.key_size = 8;
-    expect_reason(&sample, "a key has 8 bytes");
-    sample_init(&sample);
-    sample.module.key_count = 1025;
-    expect_reason(&sample, "1024");
-    sample_init(&sample);
-    sample.keys[2].name = NULL;
-    expect_reason(&sample, "key 2");
-    sample.keys[2].name = "text";
-    expect_reason(&sample, "'text' occurs twice");
-    sample_init(&sample);
-    sample.keys[0].type = 9;
-    expect_reason(&sample, "unknown type 9");
-    sample_init(&sample);
-    sample.keys[0].help = "";
-    expect_reason(&sample, "no help");
-    sample_init(&sample);
-    sample.keys[1].minimum = 6;
-    expect_reason(&sample, "minimum above its maximum");
-    sample_init(&sample);
-    sample.keys[3].choices = NULL;
-    expect_reason(&sample, "no choices");
+    EXPECT_BROKEN(module.keys = NULL, "has no table");
+    EXPECT_BROKEN(module.key_size = 8, "a key has 8 bytes");
+    EXPECT_BROKEN(module.key_count = 1025, "1024");
+    EXPECT_BROKEN(keys[2].name = NULL, "key 2");
+    EXPECT_BROKEN(keys[2].name = "text", "'text' occurs twice");
+    EXPECT_BROKEN(keys[0].type = 9, "unknown type 9");
+    EXPECT_BROKEN(keys[0].help = "", "no help");
+    EXPECT_BROKEN(keys[1].minimum = 6, "minimum above its maximum");
+    EXPECT_BROKEN(keys[3].choices = NULL, "no choices");
 }
 
 WEIR_TEST(ModuleCheck, Defaults)

@@ -16,15 +16,14 @@ static weir_status copy_on(weir_device *device)
 {
     const char there[] = "weir";
     char back[sizeof there] = "";
-    const struct weir_queue_params of_queue = {.struct_size = sizeof of_queue, .label = "queue"};
-    const struct weir_buffer_params of_buffer = {.struct_size = sizeof of_buffer,
-                                                 .size = sizeof there};
     weir_queue *queue = NULL;
     weir_buffer *buffer = NULL;
 
-    weir_status status = weir_queue_create(device, &of_queue, &queue);
+    weir_status status =
+        weir_queue_create(device, WEIR_PARAMS(weir_queue, .label = "queue"), &queue);
     if (status == WEIR_OK)
-        status = weir_buffer_create(device, &of_buffer, &buffer);
+        status =
+            weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = sizeof there), &buffer);
     if (status == WEIR_OK)
         status = weir_upload(queue, buffer, 0, there, sizeof there);
     if (status == WEIR_OK)
@@ -52,15 +51,12 @@ static weir_status run(weir_runtime *runtime)
 int main(int argc, char **argv)
 {
     weir_runtime *runtime;
-    const struct weir_open_params params = {
-        .struct_size = sizeof params,
-        .config_path = "",
-        .backend = argc > 1 ? argv[1] : "null",
-        .plugins = argc > 2 ? argv[2] : "",
-    };
 
     weir_log_set(print_line, NULL, WEIR_LOG_DEBUG);
-    weir_status status = weir_open(&params, &runtime);
+    weir_status status =
+        weir_open(WEIR_PARAMS(weir_open, .config_path = "", .backend = argc > 1 ? argv[1] : "null",
+                              .plugins = argc > 2 ? argv[2] : ""),
+                  &runtime);
     if (status == WEIR_OK) {
         status = run(runtime);
         weir_close(&runtime);

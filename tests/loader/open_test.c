@@ -15,16 +15,9 @@ static weir_status open_with(const char *backend, const char *plugins, weir_runt
 
     snprintf(path, sizeof path, "%s:%s", weir_test_runfile("tests/loader"),
              weir_test_runfile("backends/null"));
-    return weir_open(
-        &(struct weir_open_params){
-            .struct_size = sizeof(struct weir_open_params),
-            .config_path = "",
-            .backend = backend,
-            .plugins = plugins,
-            .module_path = path,
-            .out_report = out_report,
-        },
-        out_runtime);
+    return weir_open(WEIR_PARAMS(weir_open, .config_path = "", .backend = backend,
+                                 .plugins = plugins, .module_path = path, .out_report = out_report),
+                     out_runtime);
 }
 
 static void expect_entry(const weir_load_report *report, size_t index, const char *module,
@@ -152,15 +145,8 @@ WEIR_TEST(Open, AnOlderPluginForwards)
 
     ASSERT_INT_EQ(open_with("null", "short, short", &runtime, NULL), WEIR_OK);
     ASSERT_INT_EQ(weir_device_open(runtime, NULL, &device), WEIR_OK);
-    ASSERT_INT_EQ(weir_queue_create(device,
-                                    &(struct weir_queue_params){
-                                        .struct_size = sizeof(struct weir_queue_params)},
-                                    &queue),
-                  WEIR_OK);
-    ASSERT_INT_EQ(weir_buffer_create(device,
-                                     &(struct weir_buffer_params){.struct_size = sizeof(
-                                                                      struct weir_buffer_params),
-                                                                  .size = sizeof hello},
+    ASSERT_INT_EQ(weir_queue_create(device, NULL, &queue), WEIR_OK);
+    ASSERT_INT_EQ(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = sizeof hello),
                                      &buffer),
                   WEIR_OK);
     EXPECT_INT_EQ(weir_upload(queue, buffer, 0, hello, sizeof hello), WEIR_OK);
@@ -168,6 +154,52 @@ WEIR_TEST(Open, AnOlderPluginForwards)
     EXPECT_STR_EQ(back, hello);
     weir_buffer_destroy(&buffer);
     weir_queue_destroy(&queue);
+    EXPECT_INT_EQ(weir_device_close(&device), WEIR_OK);
+    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+}
+
+static weir_status open_null(const char *key, weir_runtime **out_runtime)
+{
+    char text[256];
+
+    snprintf(text, sizeof text, "[weir]\nbackend = null\n[null]\n%s\n", key);
+    return weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini", .config_text = text,
+                                 .module_path = weir_test_runfile("backends/null")),
+                     out_runtime);
+}
+
+WEIR_TEST(Open, DevicesOfNullAreConfigured)
+{
+    weir_runtime *runtime;
+    struct weir_device_info info;
+
+    ASSERT_INT_EQ(open_null("devices = 3", &runtime), WEIR_OK);
+    EXPECT_SIZE_EQ(weir_device_count(runtime), 3);
+    ASSERT_INT_EQ(weir_device_describe(runtime, 2, &info), WEIR_OK);
+    EXPECT_STR_EQ(info.name, "null device 2");
+    EXPECT_UINT_GT(info.memory_bytes, 0);
+    EXPECT_INT_EQ(weir_device_describe(runtime, 3, &info), WEIR_ERROR_NO_DEVICE);
+    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+    EXPECT_INT_EQ(open_null("devices = 0", &runtime), WEIR_ERROR_NO_DEVICE);
+    EXPECT_INT_EQ(open_null("devices = 17", &runtime), WEIR_ERROR_CONFIG);
+    EXPECT_CONTAINS(weir_last_error_text(), "test.ini:4");
+    EXPECT_INT_EQ(open_null("device = 1", &runtime), WEIR_ERROR_CONFIG);
+    EXPECT_CONTAINS(weir_last_error_text(), "devices");
+}
+
+WEIR_TEST(Open, ABundleNeedsAnImageOnNull)
+{
+    static const struct weir_bundle bundle = {.struct_size = sizeof bundle, .name = "hollow"};
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_program *program;
+
+    ASSERT_INT_EQ(open_null("", &runtime), WEIR_OK);
+    ASSERT_INT_EQ(weir_device_open(runtime, NULL, &device), WEIR_OK);
+    EXPECT_INT_EQ(weir_program_create(device, WEIR_PARAMS(weir_program, .bundle = &bundle),
+                                      &program),
+                  WEIR_ERROR_UNSUPPORTED);
+    EXPECT_CONTAINS(weir_last_error_text(), "hollow");
     EXPECT_INT_EQ(weir_device_close(&device), WEIR_OK);
     EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
 }

@@ -1,5 +1,5 @@
-// The kernels of kernels/conformance, kernels/bench and kernels/matmul in C, for drivers made
-// for tests: libcuda and libtarn.
+// The kernels of kernels/conformance, kernels/bench and kernels/matmul in C, for the drivers made
+// for tests.
 #ifndef WEIR_TESTS_SUPPORT_TWINS_TWINS_H
 #define WEIR_TESTS_SUPPORT_TWINS_TWINS_H
 

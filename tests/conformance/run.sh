@@ -1,0 +1,3 @@
+#!/bin/bash
+# The suite over the chain that the environment names.
+exec tests/conformance/conformance "$@"
