@@ -352,7 +352,7 @@ static void release_loader(weir_loader *loader)
     free(loader);
 }
 
-weir_status(weir_loader_create)(const struct weir_loader_params *params, weir_loader **out_loader)
+static weir_status create(const struct weir_loader_params *params, weir_loader **out_loader)
 {
     *out_loader = NULL;
 
@@ -400,7 +400,7 @@ weir_status weir_loader_create_at(const struct weir_loader_params *params, weir_
                                   const char *file, int line)
 {
     const struct weir__place before = weir__pattern_begin(file, line);
-    return weir__pattern_end((weir_loader_create)(params, out_loader), before);
+    return weir__pattern_end(create(params, out_loader), before);
 }
 
 static weir_status refuse_in_source(const weir_loader *loader, const char *call)

@@ -62,8 +62,6 @@ struct weir_loader_params {
 // Ownership: the caller's, until weir_loader_destroy(). Outlived by the device.
 // Errors: WEIR_ERROR_INVALID, naming what is wrong; WEIR_ERROR_SYSTEM if the thread cannot be
 // created; those of weir_buffer_create() and weir_queue_create().
-WEIR_API weir_status weir_loader_create(const struct weir_loader_params *params,
-                                        weir_loader **out_loader);
 WEIR_API weir_status weir_loader_create_at(const struct weir_loader_params *params,
                                            weir_loader **out_loader, const char *file, int line);
 #define weir_loader_create(...) weir_loader_create_at(__VA_ARGS__, __FILE__, __LINE__)

@@ -195,8 +195,6 @@ struct weir_pipeline_params {
 // that does not exist; a missing name or callback; a count out of range; a device of
 // another runtime; `graphs` without `repeat`, or with stages on several devices.
 // slot_create's own error; WEIR_ERROR_OUT_OF_MEMORY; WEIR_ERROR_SYSTEM.
-WEIR_API weir_status weir_pipeline_create(const struct weir_pipeline_params *params,
-                                          weir_pipeline **out_pipeline);
 WEIR_API weir_status weir_pipeline_create_at(const struct weir_pipeline_params *params,
                                              weir_pipeline **out_pipeline, const char *file,
                                              int line);

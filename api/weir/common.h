@@ -10,8 +10,8 @@
 //     otherwise. A call on a NULL object is an error, `destroy(NULL)` is not. For a
 //     NULL object a getter returns NULL, 0 or "".
 //   - Calls that create, open, close, submit or wait are macros, which add the caller's file:line,
-//     for errors and for plugins, to the functions with `_at`. Where there is a function of the
-//     macro's name too, it tells no place: `(weir_open)(&params, &runtime)`.
+//     for errors and for plugins, to the functions with `_at`. With NULL and 0 for these such a
+//     function records no location: `weir_open_at(&params, &runtime, NULL, 0)`.
 //     The library keeps `file` as a pointer: for as long as the object, the work or the error that
 //     it belongs to. A library with such calls is not to be unloaded before those have gone; of
 //     the names that objects keep, debug mode makes copies (`debug` of [weir]).

@@ -38,8 +38,6 @@ struct weir_queue_params {
 
 // Ownership: the caller's, until weir_queue_destroy(). Outlived by `device`.
 // Errors: WEIR_ERROR_INVALID; WEIR_ERROR_OUT_OF_MEMORY; WEIR_ERROR_DEVICE.
-WEIR_API weir_status weir_queue_create(weir_device *device, const struct weir_queue_params *params,
-                                       weir_queue **out_queue);
 WEIR_API weir_status weir_queue_create_at(weir_device *device,
                                           const struct weir_queue_params *params,
                                           weir_queue **out_queue, const char *file, int line);
@@ -47,7 +45,6 @@ WEIR_API weir_status weir_queue_create_at(weir_device *device,
 
 // Destroys the queue and sets `*queue` to NULL. Work that was submitted still runs to
 // completion, and events of the queue stay valid. Never waits for the device.
-WEIR_API void weir_queue_destroy(weir_queue **queue);
 WEIR_API void weir_queue_destroy_at(weir_queue **queue, const char *file, int line);
 #define weir_queue_destroy(queue) weir_queue_destroy_at(queue, __FILE__, __LINE__)
 
@@ -218,7 +215,6 @@ WEIR_API weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event eve
 // the host waits for the work, so only work that nothing waits for needs this call.
 //
 // Errors: WEIR_ERROR_DEVICE, _DEVICE_LOST.
-WEIR_API weir_status weir_queue_flush(weir_queue *queue);
 WEIR_API weir_status weir_queue_flush_at(weir_queue *queue, const char *file, int line);
 #define weir_queue_flush(...) weir_queue_flush_at(__VA_ARGS__, __FILE__, __LINE__)
 
@@ -242,7 +238,6 @@ WEIR_API weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, 
 //
 // Errors: WEIR_ERROR_DEVICE_LOST if the device was lost with the failure and must be reopened;
 // WEIR_ERROR_INVALID in a host call and in a capture.
-WEIR_API weir_status weir_queue_recover(weir_queue *queue);
 WEIR_API weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line);
 #define weir_queue_recover(queue) weir_queue_recover_at(queue, __FILE__, __LINE__)
 

@@ -137,7 +137,7 @@ static weir_status check(const char *file)
         .sections = sections,
         .section_count = CLI_SECTION_COUNT,
     };
-    const weir_status status = (weir_open)(&params, &runtime);
+    const weir_status status = weir_open_at(&params, &runtime, NULL, 0);
     weir_close(&runtime);
     return status == WEIR_ERROR_MODULE || status == WEIR_ERROR_NO_DEVICE ? WEIR_OK : status;
 }

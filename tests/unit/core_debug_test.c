@@ -321,7 +321,7 @@ WEIR_TEST(Debug, DestroyedAtNoLine)
     ASSERT_TRUE(begin(&world));
     weir_buffer *buffer = make_buffer(&world, "frames");
     weir_buffer *gone = buffer;
-    (weir_buffer_destroy)(&buffer);
+    weir_buffer_destroy_at(&buffer, NULL, 0);
     EXPECT_TRUE(REFUSED(weir_queue_fill(world.queue, gone, 0, 1, "x", 1)));
     EXPECT_CONTAINS(weir_last_error()->message, ", which was destroyed");
     EXPECT_NULL(strstr(weir_last_error()->message, "belongs to"));
