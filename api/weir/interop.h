@@ -82,8 +82,8 @@ WEIR_API weir_status weir_buffer_get_native_sized(weir_buffer *buffer,
 //     weir_queue_native(queue, multiply, &product, weir_in(a, 0, bytes), weir_out(c, 0, bytes));
 //
 // The macro takes one buffer or more; weir_queue_native_array() takes an array, which may be
-// empty. The function must return: it must not end its thread, and must not wait. It must not call
-// Weir, so call weir_buffer_get_native() for its buffers beforehand. It can be captured (<weir/graph.h>). A negative return fails the queue;
+// empty. The function must not wait, and must not call Weir, so call weir_buffer_get_native() for
+// its buffers beforehand. It can be captured (<weir/graph.h>). A negative return fails the queue;
 // weir_error_set() is the one call that the function may make, to give the reason.
 //
 // Errors: WEIR_ERROR_UNSUPPORTED; WEIR_ERROR_INVALID for an argument that is not a buffer of the

@@ -166,8 +166,7 @@ WEIR_API weir_status weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane 
 // Runs `function(user)` on a library thread after all earlier work of the queue has finished;
 // later work of the queue waits until it has returned. The function may submit work, also to its
 // own queue (after the work that is already there), but must not wait. A slow function delays no
-// other queue. A negative return fails the queue, and so does a function that ends its thread with
-// pthread_exit() in place of returning. `user` must live until the function has returned.
+// other queue. A negative return fails the queue. `user` must live until the function has returned.
 //
 // Errors: WEIR_ERROR_INVALID in a capture; WEIR_ERROR_OUT_OF_MEMORY, or WEIR_ERROR_SYSTEM if no
 // thread can be created; the queue's first failure. After an error the function never runs.
