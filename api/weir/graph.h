@@ -21,9 +21,9 @@
 //
 // Each launch runs a captured host call once, when what it comes after has finished, on a thread of
 // the library's or of the driver's: the function must not call Weir, except weir_error_set(), nor the
-// driver, and while it runs host calls of other graphs may wait. If it fails, the launch fails, and later host calls of the launch do not run. What a captured native call
-// (<weir/interop.h>) submits becomes part of the graph: where the backend has graphs the function is
-// called once, by weir_capture_end(), weir_graph_clone() and weir_graph_set_native(), with a native
+// driver, and while it runs host calls of other graphs may wait. If it fails, the launch fails, and
+// later host calls of the launch do not run. What a captured native call (<weir/interop.h>) submits
+// becomes part of the graph: where the backend has graphs the function is called once, by weir_capture_end(), weir_graph_clone() and weir_graph_set_native(), with a native
 // queue that captures, and elsewhere by each launch, with the queue that the work goes to. What `user`
 // of both points to must live until the graph is destroyed or has got another one, and the launches
 // before have finished.
