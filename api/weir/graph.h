@@ -23,10 +23,11 @@
 // the library's or of the driver's: the function must not call Weir, except weir_error_set(), nor the
 // driver, and while it runs host calls of other graphs may wait. If it fails, the launch fails, and
 // later host calls of the launch do not run. What a captured native call (<weir/interop.h>) submits
-// becomes part of the graph: where the backend has graphs the function is called once, by weir_capture_end(), weir_graph_clone() and weir_graph_set_native(), with a native
-// queue that captures, and elsewhere by each launch, with the queue that the work goes to. What `user`
-// of both points to must live until the graph is destroyed or has got another one, and the launches
-// before have finished.
+// becomes part of the graph: where the backend has graphs the function is called once, by
+// weir_capture_end(), weir_graph_clone() and weir_graph_set_native(), with a native queue that
+// captures, and elsewhere by each launch, with the queue that the work goes to. What `user` of both
+// points to must live until the graph is destroyed or has got another one, and the launches before
+// have finished.
 //
 // Buffers, kernels and communicators that a graph uses may be destroyed before the graph; they
 // are freed with it. A pool's buffer that a graph uses can be freed to its pool only after
