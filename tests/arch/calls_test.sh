@@ -9,9 +9,9 @@ cat >"$TEST_TMPDIR/calls.py" <<'PYTHON'
 import re, sys
 
 KINDS = "runtime|device|queue|buffer|program|kernel|graph|pool|comm"
-DEFINITION = re.compile(r"^(?!static)[a-z][\w \*]*\(?\b(weir_[a-z]\w*)\)?\(([^;{}]*?)\)\n\{\n(.*?)^\}", re.S | re.M)
+DEFINITION = re.compile(r"^(?!static)[a-z][\w \*]*\b(weir_[a-z]\w*)\(([^;{}]*?)\)\n\{\n(.*?)^\}", re.S | re.M)
 LOOKS = r"(?:WEIR_ENTER|WEIR_ENTER_AT|WEIR_ENTER_OF|WEIR_IS_ALIVE|WEIR_MAY_END)"
-PASSES = r"(?:plugin_of|\(?weir_[a-z]\w*\)?|check_host_use|check_transfer|extension|is_wanted)"
+PASSES = r"(?:plugin_of|weir_[a-z]\w*|check_host_use|check_transfer|extension|is_wanted)"
 count = 0
 for path in sys.argv[1:]:
     text = open(path).read()
