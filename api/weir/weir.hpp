@@ -108,8 +108,7 @@ namespace detail
 
 // A destructor cannot throw; what fails here is a mistake in the program, or a file that a plugin
 // could not write.
-template <typename T, weir_status (*close)(T **, const char *, int)>
-void close_or_tell(T **object, const char *file, int line)
+template <typename T, auto close> void close_or_tell(T **object, const char *file, int line)
 {
     if (close(object, file, line) != WEIR_OK)
         std::fprintf(stderr, "weir: %s\n", weir_last_error_text());
