@@ -121,12 +121,5 @@ void weir_thread_join(struct weir_thread *thread)
 {
     const int before = weir_cancel_disable();
     pthread_join(thread->id, NULL);
-    weir_thread_join_before(thread);
     weir_cancel_restore(before);
-}
-
-void weir_thread_join_before(const struct weir_thread *thread)
-{
-    if (thread->has_before)
-        pthread_join(thread->before, NULL);
 }

@@ -352,27 +352,12 @@ static weir_status create_all(const char *function, const struct weir_buckets_pa
     return status;
 }
 
-weir_status(weir_buckets_create)(const struct weir_buckets_params *params,
-                                 weir_buckets **out_buckets)
-{
-    return create_all("weir_buckets_create", params, NULL, 1, out_buckets);
-}
-
 weir_status weir_buckets_create_at(const struct weir_buckets_params *params,
                                    weir_buckets **out_buckets, const char *file, int line)
 {
     const struct weir__place before = weir__pattern_begin(file, line);
-    return weir__pattern_end((weir_buckets_create)(params, out_buckets), before);
-}
-
-weir_status(weir_buckets_create_all)(const struct weir_buckets_params *params,
-                                     weir_comm *const *comms, uint32_t count,
-                                     weir_buckets **out_buckets)
-{
-    if (!comms || count == 0)
-        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, "pass the communicator of each rank",
-                                  "weir_buckets_create_all: there are no communicators");
-    return create_all("weir_buckets_create_all", params, comms, count, out_buckets);
+    return weir__pattern_end(create_all("weir_buckets_create", params, NULL, 1, out_buckets),
+                             before);
 }
 
 weir_status weir_buckets_create_all_at(const struct weir_buckets_params *params,
@@ -380,7 +365,13 @@ weir_status weir_buckets_create_all_at(const struct weir_buckets_params *params,
                                        weir_buckets **out_buckets, const char *file, int line)
 {
     const struct weir__place before = weir__pattern_begin(file, line);
-    return weir__pattern_end((weir_buckets_create_all)(params, comms, count, out_buckets), before);
+    weir_status status;
+    if (comms && count > 0)
+        status = create_all("weir_buckets_create_all", params, comms, count, out_buckets);
+    else
+        status = weir__pattern_fail(NULL, WEIR_ERROR_INVALID, "pass the communicator of each rank",
+                                    "weir_buckets_create_all: there are no communicators");
+    return weir__pattern_end(status, before);
 }
 
 void weir_buckets_destroy(weir_buckets **buckets)

@@ -93,8 +93,6 @@ struct weir_buckets_params {
 // Threads: not safe; the caller must serialise calls on one object.
 // Errors: WEIR_ERROR_INVALID, naming what is wrong, or the rank whose parameters differ;
 // WEIR_ERROR_OUT_OF_MEMORY; those of buffers, queues and collectives.
-WEIR_API weir_status weir_buckets_create(const struct weir_buckets_params *params,
-                                         weir_buckets **out_buckets);
 WEIR_API weir_status weir_buckets_create_at(const struct weir_buckets_params *params,
                                             weir_buckets **out_buckets, const char *file, int line);
 #define weir_buckets_create(...) weir_buckets_create_at(__VA_ARGS__, __FILE__, __LINE__)
@@ -102,9 +100,6 @@ WEIR_API weir_status weir_buckets_create_at(const struct weir_buckets_params *pa
 // The same for several devices of this process, whose ranks one thread serves: buckets i belong to
 // comms[i], which takes the place of params->comm. On error none is created. `out_buckets` has room
 // for `count` of them.
-WEIR_API weir_status weir_buckets_create_all(const struct weir_buckets_params *params,
-                                             weir_comm *const *comms, uint32_t count,
-                                             weir_buckets **out_buckets);
 WEIR_API weir_status weir_buckets_create_all_at(const struct weir_buckets_params *params,
                                                 weir_comm *const *comms, uint32_t count,
                                                 weir_buckets **out_buckets, const char *file,

@@ -93,7 +93,7 @@ static void write_summary(weir_chunks *chunks)
              (unsigned)chunks->plan.chunk_count, most);
 }
 
-weir_status(weir_chunks_create)(const struct weir_chunks_params *params, weir_chunks **out_chunks)
+static weir_status create(const struct weir_chunks_params *params, weir_chunks **out_chunks)
 {
     struct weir_chunks_plan plan = {.chunk_count = 0};
     size_t units = 0;
@@ -139,7 +139,7 @@ weir_status weir_chunks_create_at(const struct weir_chunks_params *params, weir_
                                   const char *file, int line)
 {
     const struct weir__place before = weir__pattern_begin(file, line);
-    return weir__pattern_end((weir_chunks_create)(params, out_chunks), before);
+    return weir__pattern_end(create(params, out_chunks), before);
 }
 
 void weir_chunks_destroy(weir_chunks **chunks)

@@ -140,8 +140,6 @@ struct weir_chunks_params {
 // Threads: not safe; the caller must serialise calls on one object.
 // Errors: WEIR_ERROR_INVALID, naming what is wrong; WEIR_ERROR_OUT_OF_MEMORY; those of
 // weir_queue_create().
-WEIR_API weir_status weir_chunks_create(const struct weir_chunks_params *params,
-                                        weir_chunks **out_chunks);
 WEIR_API weir_status weir_chunks_create_at(const struct weir_chunks_params *params,
                                            weir_chunks **out_chunks, const char *file, int line);
 #define weir_chunks_create(...) weir_chunks_create_at(__VA_ARGS__, __FILE__, __LINE__)

@@ -78,8 +78,7 @@ static weir_status check_params(const struct weir_device_link_params *params)
     return WEIR_OK;
 }
 
-weir_status(weir_device_link_create)(const struct weir_device_link_params *params,
-                                     weir_device_link **out_link)
+static weir_status create(const struct weir_device_link_params *params, weir_device_link **out_link)
 {
     struct weir_device_link_params known;
     *out_link = NULL;
@@ -111,7 +110,7 @@ weir_status weir_device_link_create_at(const struct weir_device_link_params *par
                                        weir_device_link **out_link, const char *file, int line)
 {
     const struct weir__place before = weir__pattern_begin(file, line);
-    return weir__pattern_end((weir_device_link_create)(params, out_link), before);
+    return weir__pattern_end(create(params, out_link), before);
 }
 
 void weir_device_link_destroy(weir_device_link **link)

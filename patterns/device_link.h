@@ -35,8 +35,6 @@ struct weir_device_link_params {
 // Ownership: the caller's, until weir_device_link_destroy(). Outlived by both devices.
 // Errors: WEIR_ERROR_INVALID for a device that is NULL or of another runtime, and for no bytes;
 // WEIR_ERROR_OUT_OF_MEMORY.
-WEIR_API weir_status weir_device_link_create(const struct weir_device_link_params *params,
-                                             weir_device_link **out_link);
 WEIR_API weir_status weir_device_link_create_at(const struct weir_device_link_params *params,
                                                 weir_device_link **out_link, const char *file,
                                                 int line);

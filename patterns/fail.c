@@ -67,13 +67,6 @@ weir_status weir__pattern_callback_failed(const char *label, const char *what, w
                               weir_status_text(status));
 }
 
-weir_status weir__pattern_callback_ended(const char *label, const char *what)
-{
-    return weir__pattern_fail(label, WEIR_ERROR_HOST_CALL,
-                              "return in place of pthread_exit(), and allow no cancellation",
-                              "%s ended its thread, which is one of the library's", what);
-}
-
 static _Thread_local struct weir__place place;
 
 struct weir__place weir__pattern_begin(const char *file, int line)

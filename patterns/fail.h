@@ -38,9 +38,6 @@ void weir__pattern_forget(void);
 // it left one.
 weir_status weir__pattern_callback_failed(const char *label, const char *what, weir_status status);
 
-// The same of a callback that ended its thread.
-weir_status weir__pattern_callback_ended(const char *label, const char *what);
-
 // The remedy where a handle is NULL.
 #define WEIR__CREATE_REMEDY "create it first; destroying it sets the pointer to NULL"
 

@@ -76,8 +76,6 @@ struct weir_loader {
 
 // --- the thread ---
 
-static void survive_source(void *user);
-
 static void publish(weir_loader *loader, struct weir__entry *entry, enum weir__entry_state state)
 {
     pthread_mutex_lock(&loader->lock);
@@ -104,32 +102,17 @@ static bool wait_for_entry(weir_loader *loader, const struct weir__entry *entry)
     return go_on;
 }
 
-// A call of the source, on its way.
-struct source_call {
-    weir_loader *loader;
-    struct weir__entry *entry;
-    void *memory;
-    weir_status status;
-};
-
-static void call_source(void *user)
-{
-    struct source_call *call = user;
-    const struct weir_loader_params *params = &call->loader->params;
-    call->status = params->source(params->user, call->loader->loading, call->memory,
-                                  params->batch_bytes, &call->entry->size);
-}
-
 static weir_status ask_source(weir_loader *loader, struct weir__entry *entry, void *memory)
 {
-    size_t capacity = loader->params.batch_bytes;
-    struct source_call call = {.loader = loader, .entry = entry, .memory = memory};
+    const struct weir_loader_params *params = &loader->params;
+    const size_t capacity = params->batch_bytes;
 
     entry->size = 0;
     weir__pattern_forget();
-    weir_thread_call(call_source, survive_source, &call);
-    if (call.status != WEIR_OK)
-        return weir__pattern_callback_failed(loader->label, "the source", call.status);
+    const weir_status status =
+        params->source(params->user, loader->loading, memory, capacity, &entry->size);
+    if (status != WEIR_OK)
+        return weir__pattern_callback_failed(loader->label, "the source", status);
     if (entry->size > capacity)
         return weir__pattern_fail(loader->label, WEIR_ERROR_INVALID, "use a larger batch_bytes",
                                   "the source reported that batch %" PRIu64 " has %zu bytes; there "
@@ -253,22 +236,6 @@ static void run(void *argument)
         loader->loading++;
 }
 
-// The source ended its thread: that is the batch's error, and another thread loads the next one.
-static void survive_source(void *user)
-{
-    const struct source_call *call = user;
-    weir_loader *loader = call->loader;
-    (void)weir_host_end(call->entry->pinned, 0, loader->params.batch_bytes, WEIR_ACCESS_WRITE);
-    weir__pattern_callback_ended(loader->label, "the source");
-    publish_error(loader, call->entry);
-    loader->loading++;
-    pthread_mutex_lock(&loader->lock);
-    const bool renewed = !loader->stopping && weir_thread_renew() == 0;
-    pthread_mutex_unlock(&loader->lock);
-    if (!renewed) // deeper on this thread's stack
-        run(loader);
-}
-
 #define SLOTS 3
 
 // --- creation and destruction ---
@@ -324,9 +291,7 @@ static weir_status make_slots(weir_loader *loader)
 
 static weir_status start_thread(weir_loader *loader)
 {
-    pthread_mutex_lock(&loader->lock); // the source may end the thread at once
     int error = weir_thread_start_known(&loader->thread, run, loader);
-    pthread_mutex_unlock(&loader->lock);
     if (error == 0)
         return WEIR_OK;
     return weir__pattern_fail(loader->label, WEIR_ERROR_SYSTEM, WEIR__THREADS_REMEDY,
@@ -352,7 +317,7 @@ static void release_loader(weir_loader *loader)
     free(loader);
 }
 
-weir_status(weir_loader_create)(const struct weir_loader_params *params, weir_loader **out_loader)
+static weir_status create(const struct weir_loader_params *params, weir_loader **out_loader)
 {
     *out_loader = NULL;
 
@@ -400,7 +365,7 @@ weir_status weir_loader_create_at(const struct weir_loader_params *params, weir_
                                   const char *file, int line)
 {
     const struct weir__place before = weir__pattern_begin(file, line);
-    return weir__pattern_end((weir_loader_create)(params, out_loader), before);
+    return weir__pattern_end(create(params, out_loader), before);
 }
 
 static weir_status refuse_in_source(const weir_loader *loader, const char *call)

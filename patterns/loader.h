@@ -38,8 +38,7 @@ typedef struct weir_loader weir_loader;
 // in `*out_size`, up to `capacity`; 0 means the end. `memory` still holds the bytes of an old
 // batch. Called on the loader's one thread, with all signals blocked; it may block. A return
 // other than WEIR_OK is an error, with the thread's last error as its detail if the source
-// left one; a source that ends its thread counts as one that failed with
-// WEIR_ERROR_HOST_CALL. Not called again after the end.
+// left one. Not called again after the end.
 typedef weir_status (*weir_loader_source)(void *user, uint64_t index, void *memory, size_t capacity,
                                           size_t *out_size);
 
@@ -62,8 +61,6 @@ struct weir_loader_params {
 // Ownership: the caller's, until weir_loader_destroy(). Outlived by the device.
 // Errors: WEIR_ERROR_INVALID, naming what is wrong; WEIR_ERROR_SYSTEM if the thread cannot be
 // created; those of weir_buffer_create() and weir_queue_create().
-WEIR_API weir_status weir_loader_create(const struct weir_loader_params *params,
-                                        weir_loader **out_loader);
 WEIR_API weir_status weir_loader_create_at(const struct weir_loader_params *params,
                                            weir_loader **out_loader, const char *file, int line);
 #define weir_loader_create(...) weir_loader_create_at(__VA_ARGS__, __FILE__, __LINE__)

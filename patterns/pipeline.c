@@ -208,11 +208,7 @@ weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns)
     }
     pipeline->draining--;
     const bool drained = pipeline->head >= target;
-    const bool ended = drained && pipeline->deliver_ended;
-    pipeline->deliver_ended = pipeline->deliver_ended && !ended;
     pthread_mutex_unlock(&pipeline->lock);
-    if (ended)
-        return weir__pattern_callback_ended(pipeline->label, "`deliver`");
     return drained ? WEIR_OK : WEIR_TIMEOUT;
 }
 

@@ -69,9 +69,7 @@ typedef struct weir_pipeline_group weir_pipeline_group; // pipeline_group.h
 // `submit` on one, `deliver` on the other; with prepare_threads `prepare` on these. `user` is
 // that of the params, `slot` the pointer that slot_create stored, `frame` the pointer that was
 // submitted. Callbacks must not drain or destroy the pipeline, and may submit to it only if its
-// policy is not WEIR_PIPELINE_BLOCK; all three are refused with an error. One that ends its thread, by
-// pthread_exit() or a cancellation, fails its frame with WEIR_ERROR_HOST_CALL; if that was
-// `deliver`, weir_pipeline_drain() tells it.
+// policy is not WEIR_PIPELINE_BLOCK; all three are refused with an error.
 
 // Prepares a frame on the host: fills pinned memory of the slot. May block and may wait. A
 // return other than WEIR_OK fails the frame.
@@ -195,8 +193,6 @@ struct weir_pipeline_params {
 // that does not exist; a missing name or callback; a count out of range; a device of
 // another runtime; `graphs` without `repeat`, or with stages on several devices.
 // slot_create's own error; WEIR_ERROR_OUT_OF_MEMORY; WEIR_ERROR_SYSTEM.
-WEIR_API weir_status weir_pipeline_create(const struct weir_pipeline_params *params,
-                                          weir_pipeline **out_pipeline);
 WEIR_API weir_status weir_pipeline_create_at(const struct weir_pipeline_params *params,
                                              weir_pipeline **out_pipeline, const char *file,
                                              int line);
@@ -224,8 +220,7 @@ WEIR_API weir_status weir_pipeline_submit(weir_pipeline *pipeline, void *frame);
 // Waits until every frame accepted before the call is delivered.
 //
 // Errors: WEIR_TIMEOUT (not an error); the frames stay in the pipeline; WEIR_ERROR_INVALID
-// from a callback of the pipeline; WEIR_ERROR_HOST_CALL, once, if `deliver` ended its thread:
-// the frames are delivered all the same.
+// from a callback of the pipeline.
 WEIR_API weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns);
 
 // Ends every frame that has not started as WEIR_CANCELLED, and every blocked submit with

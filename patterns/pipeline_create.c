@@ -523,8 +523,7 @@ void weir__pipeline_free(weir_pipeline *pipeline)
     release(pipeline);
 }
 
-weir_status(weir_pipeline_create)(const struct weir_pipeline_params *params,
-                                  weir_pipeline **out_pipeline)
+static weir_status create(const struct weir_pipeline_params *params, weir_pipeline **out_pipeline)
 {
     struct weir_pipeline_params known;
     struct weir_pipeline_stage stages[WEIR_PIPELINE_STAGES_MAX];
@@ -570,5 +569,5 @@ weir_status weir_pipeline_create_at(const struct weir_pipeline_params *params,
                                     weir_pipeline **out_pipeline, const char *file, int line)
 {
     const struct weir__place before = weir__pattern_begin(file, line);
-    return weir__pattern_end((weir_pipeline_create)(params, out_pipeline), before);
+    return weir__pattern_end(create(params, out_pipeline), before);
 }

@@ -224,22 +224,6 @@ static struct weir_pipeline_result make_result(weir_pipeline *pipeline,
     return result;
 }
 
-// A frame that is delivered.
-struct delivery {
-    weir_pipeline *pipeline;
-    struct weir__slot *slot; // NULL: it never started
-    void *frame;
-    WEIR_SIZED_CELL(struct weir_pipeline_result, result, WEIR_SIZED_ROOM);
-};
-
-static void call_deliver(void *user)
-{
-    const struct delivery *delivery = user;
-    const struct weir_pipeline_params *params = &delivery->pipeline->params;
-    params->deliver(params->user, delivery->frame, delivery->slot ? delivery->slot->data : NULL,
-                    &delivery->result);
-}
-
 // Called with the lock. Blocked callers are woken when fewer frames wait than keep the preparers at work,
 // for several frames at once: each wake takes processor time from the preparers. The last delivery wakes
 // them in any case, since no frame waits then.
@@ -253,27 +237,17 @@ static bool wakes_callers(const weir_pipeline *pipeline)
 }
 
 // Takes the lock.
-static void end_delivery(const struct delivery *delivery, bool thread_ended)
+static void end_delivery(weir_pipeline *pipeline, bool has_slot)
 {
-    weir_pipeline *pipeline = delivery->pipeline;
     pthread_mutex_lock(&pipeline->lock);
-    pipeline->deliver_ended = pipeline->deliver_ended || thread_ended;
     pipeline->head++;
-    if (delivery->slot)
+    if (has_slot)
         pipeline->released++;
     weir__pipeline_wake_start(pipeline);
     if (wakes_callers(pipeline))
         pthread_cond_broadcast(&pipeline->moved);
     pthread_mutex_unlock(&pipeline->lock);
     weir__pipeline_end_turn(pipeline);
-}
-
-// `deliver` ended its thread: the frame is delivered all the same, and another thread delivers the next.
-static void survive_deliver(void *user)
-{
-    const struct delivery *delivery = user;
-    end_delivery(delivery, true);
-    weir__pipeline_go_on(delivery->pipeline, weir__pipeline_deliverer);
 }
 
 // Called with the lock, which is released.
@@ -297,19 +271,19 @@ static void deliver_head(weir_pipeline *pipeline)
     weir__pipeline_await_turn(pipeline, record->number);
     pthread_mutex_lock(&pipeline->lock);
     uint64_t now_ns = weir_clock_now_ns();
-    struct delivery delivery;
+    void *frame = record->frame;
+    struct {
+        WEIR_SIZED_CELL(struct weir_pipeline_result, result, WEIR_SIZED_ROOM);
+    } delivery;
     memset(&delivery, 0, sizeof delivery);
-    delivery.pipeline = pipeline;
-    delivery.slot = slot;
-    delivery.frame = record->frame;
     delivery.result = make_result(pipeline, record, slot, now_ns);
     delivery.result.spans = spans;
     count_result(pipeline, &delivery.result);
     pipeline->last_ns = now_ns;
     pthread_mutex_unlock(&pipeline->lock);
     if (params->deliver)
-        weir_thread_call(call_deliver, survive_deliver, &delivery);
-    end_delivery(&delivery, false);
+        params->deliver(params->user, frame, slot ? slot->data : NULL, &delivery.result);
+    end_delivery(pipeline, slot != NULL);
 }
 
 // Called with the lock. False when the pipeline is to stop.

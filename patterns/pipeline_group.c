@@ -25,8 +25,8 @@ struct weir_pipeline_group {
     uint64_t cancels;
 };
 
-weir_status(weir_pipeline_group_create)(const struct weir_pipeline_group_params *params,
-                                        weir_pipeline_group **out_group)
+static weir_status create(const struct weir_pipeline_group_params *params,
+                          weir_pipeline_group **out_group)
 {
     struct weir_pipeline_group_params known = {.label = NULL};
     *out_group = NULL;
@@ -55,7 +55,7 @@ weir_status weir_pipeline_group_create_at(const struct weir_pipeline_group_param
                                           int line)
 {
     const struct weir__place before = weir__pattern_begin(file, line);
-    return weir__pattern_end((weir_pipeline_group_create)(params, out_group), before);
+    return weir__pattern_end(create(params, out_group), before);
 }
 
 weir_status weir_pipeline_group_destroy(weir_pipeline_group **group)

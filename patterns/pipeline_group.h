@@ -44,8 +44,6 @@ struct weir_pipeline_group_params {
 //
 // Ownership: the caller's, until weir_pipeline_group_destroy(). Outlives its pipelines.
 // Errors: WEIR_ERROR_OUT_OF_MEMORY.
-WEIR_API weir_status weir_pipeline_group_create(const struct weir_pipeline_group_params *params,
-                                                weir_pipeline_group **out_group);
 WEIR_API weir_status weir_pipeline_group_create_at(const struct weir_pipeline_group_params *params,
                                                    weir_pipeline_group **out_group,
                                                    const char *file, int line);

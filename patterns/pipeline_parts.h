@@ -116,7 +116,6 @@ struct weir_pipeline {
     uint32_t blocked;  // callers inside a blocked submit
     uint32_t draining; // callers inside a drain or a destruction
     bool stopping;
-    bool deliver_ended; // its thread; drain tells it
 
     // Every recovery starts a new generation; failures of older generations have
     // been handled.
@@ -157,9 +156,6 @@ void weir__pipeline_free_graphs(weir_pipeline *pipeline);
 void weir__pipeline_starter(void *argument);
 void weir__pipeline_deliverer(void *argument);
 void weir__pipeline_preparer(void *argument);
-// A callback has ended one of them, which is `run`: another thread goes on in its place, or without one
-// this thread, deeper on its stack.
-void weir__pipeline_go_on(weir_pipeline *pipeline, void (*run)(void *pipeline));
 
 // Wakes what waits for frames and slots. Called with the lock.
 void weir__pipeline_wake_start(weir_pipeline *pipeline);

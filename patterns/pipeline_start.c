@@ -24,21 +24,6 @@
 #include "base/clock.h"
 #include "patterns/place.h"
 
-// A call of `prepare`, of `repeat` or of a stage's `submit`, on its way.
-struct call {
-    weir_pipeline *pipeline;
-    struct weir__slot *slot;
-    void *frame;
-    const char *name;                // of the stage, or of the callback
-    const struct weir__stage *stage; // NULL: not in one
-    weir_queue *queue;               // of the stage
-    weir_status status;              // what it returned
-    uint64_t number;                 // what `repeat` returned
-    struct weir__record *record;     // of a preparer's frame; NULL: the starter's
-    // Ends what the call was part of, if it ended its thread. The frame has failed.
-    void (*abandon)(const struct call *call);
-};
-
 // Frames as graphs. Each slot has a queue that launches its frames, so frames overlap as
 // far as the device allows, and a graph, captured from the stages at the slot's first
 // frame with a given `repeat` number.
@@ -172,11 +157,6 @@ static void cancel_capture(weir_pipeline *pipeline, struct weir__slot *slot)
     weir_capture_cancel(slot->queue);
 }
 
-static void abandon_capture(const struct call *call)
-{
-    cancel_capture(call->pipeline, call->slot);
-}
-
 // A preparer's frame is ready to be submitted, or has failed. Takes the lock.
 static void end_prepare(weir_pipeline *pipeline, struct weir__record *record)
 {
@@ -208,46 +188,6 @@ static void end_start(weir_pipeline *pipeline)
     pthread_mutex_unlock(&pipeline->lock);
 }
 
-// The callback ended its thread: the frame has failed, and another thread goes on.
-static void survive_call(void *user)
-{
-    struct call *call = user;
-    char what[WEIR__NAME_SIZE + 32];
-    snprintf(what, sizeof what, "the callback of '%s'", call->name);
-    note(call->slot, call->name, weir__pattern_callback_ended(call->pipeline->label, what));
-    if (call->abandon)
-        call->abandon(call);
-    if (call->record) {
-        end_prepare(call->pipeline, call->record);
-        weir__pipeline_go_on(call->pipeline, weir__pipeline_preparer);
-        return;
-    }
-    end_start(call->pipeline);
-    weir__pipeline_go_on(call->pipeline, weir__pipeline_starter);
-}
-
-// Makes the call. Does not return if that ended its thread.
-static void pipeline_call(struct call *call, void (*function)(void *call))
-{
-    weir__pattern_forget();
-    weir_thread_call(function, survive_call, call);
-}
-
-static void call_submit(void *user)
-{
-    struct call *call = user;
-    call->status = call->stage->submit(call->pipeline->params.user, call->slot->data, call->frame,
-                                       call->queue);
-}
-
-// Calls the `submit` of the call's stage, whose name it gives the call, and returns what that returned.
-static weir_status pipeline_submit_stage(struct call *call)
-{
-    call->name = call->stage->name;
-    pipeline_call(call, call_submit);
-    return call->status;
-}
-
 static bool capture_stage(weir_pipeline *pipeline, struct weir__slot *slot, void *frame,
                           uint32_t index, struct weir_event begin)
 {
@@ -256,14 +196,8 @@ static bool capture_stage(weir_pipeline *pipeline, struct weir__slot *slot, void
 
     if (!capture_waits(pipeline, slot, index, begin))
         return false;
-    const weir_status status = pipeline_submit_stage(&(struct call){
-        .pipeline = pipeline,
-        .slot = slot,
-        .frame = frame,
-        .stage = stage,
-        .queue = queue,
-        .abandon = abandon_capture,
-    });
+    weir__pattern_forget();
+    const weir_status status = stage->submit(pipeline->params.user, slot->data, frame, queue);
     if (status != WEIR_OK) {
         note_refusal(slot, stage->name, status);
         return false;
@@ -312,21 +246,13 @@ static bool capture(weir_pipeline *pipeline, struct weir__slot *slot, void *fram
 
 // --- launching ---
 
-static void call_repeat(void *user)
-{
-    struct call *call = user;
-    const struct weir_pipeline_params *params = &call->pipeline->params;
-    call->number = params->repeat(params->user, call->slot->data, call->frame);
-}
-
 static void pipeline_launch(weir_pipeline *pipeline, struct weir__slot *slot, void *frame)
 {
-    struct call call = {.pipeline = pipeline, .slot = slot, .frame = frame, .name = "repeat"};
-
-    pipeline_call(&call, call_repeat);
-    if ((!slot->graph || slot->number != call.number) && !capture(pipeline, slot, frame))
+    weir__pattern_forget();
+    const uint64_t number = pipeline->params.repeat(pipeline->params.user, slot->data, frame);
+    if ((!slot->graph || slot->number != number) && !capture(pipeline, slot, frame))
         return;
-    slot->number = call.number;
+    slot->number = number;
     bool launched = weir__pipeline_took(slot, "graph", weir_queue_graph(slot->queue, slot->graph));
     // Also after a launch that failed: part of it may be running.
     if (weir__pipeline_took(slot, "graph", weir_queue_record(slot->queue, &slot->done)) && launched)
@@ -343,25 +269,17 @@ void weir__pipeline_wake_start(weir_pipeline *pipeline)
                                                              : &pipeline->to_start);
 }
 
-static void call_prepare(void *user)
+// Calls `prepare`. False if it failed.
+static bool pipeline_prepare(weir_pipeline *pipeline, struct weir__slot *slot, void *frame)
 {
-    struct call *call = user;
-    const struct weir_pipeline_params *params = &call->pipeline->params;
-    call->status = params->prepare(params->user, call->slot->data, call->frame);
-}
-
-// Calls `prepare`. `record`: by a preparer, of that frame; NULL: by the starter. False if it failed.
-static bool pipeline_prepare(weir_pipeline *pipeline, struct weir__record *record,
-                             struct weir__slot *slot, void *frame)
-{
-    struct call call = {
-        .pipeline = pipeline, .slot = slot, .frame = frame, .name = "prepare", .record = record};
-    if (!pipeline->params.prepare)
+    const struct weir_pipeline_params *params = &pipeline->params;
+    if (!params->prepare)
         return true;
-    pipeline_call(&call, call_prepare);
-    if (call.status != WEIR_OK)
-        note(slot, call.name, call.status);
-    return call.status == WEIR_OK;
+    weir__pattern_forget();
+    const weir_status status = params->prepare(params->user, slot->data, frame);
+    if (status != WEIR_OK)
+        note(slot, "prepare", status);
+    return status == WEIR_OK;
 }
 
 static struct weir__record *take_slot(weir_pipeline *pipeline, enum weir__frame_state state)
@@ -398,7 +316,7 @@ static void prepare_oldest(weir_pipeline *pipeline)
 
     reset_slot(pipeline, slot);
     weir_region_push(weir_device_runtime(pipeline->params.device), "prepare", number);
-    (void)pipeline_prepare(pipeline, record, slot, record->frame);
+    (void)pipeline_prepare(pipeline, slot, record->frame);
     end_prepare(pipeline, record);
 }
 
@@ -467,28 +385,13 @@ bool weir__pipeline_took(struct weir__slot *slot, const char *stage, weir_status
     return false;
 }
 
-void weir__pipeline_go_on(weir_pipeline *pipeline, void (*run)(void *pipeline))
-{
-    pthread_mutex_lock(&pipeline->lock);
-    const bool renewed = !pipeline->stopping && weir_thread_renew() == 0;
-    pthread_mutex_unlock(&pipeline->lock);
-    if (!renewed)
-        run(pipeline);
-}
-
 // Also after a callback that failed: it may have submitted half of its work, which must finish
 // before the slot is reused.
-static bool record_end(const struct call *call)
+static bool record_end(const weir_pipeline *pipeline, struct weir__slot *slot, uint32_t index)
 {
-    const size_t index = (size_t)(call->stage - call->pipeline->stages);
-    return weir__pipeline_took(call->slot, call->name,
-                               weir_queue_record(call->queue, &call->slot->ends[index]));
-}
-
-static void abandon_stage(const struct call *call)
-{
-    (void)record_end(call);
-    weir_region_pop(weir_device_runtime(call->pipeline->params.device));
+    const struct weir__stage *stage = &pipeline->stages[index];
+    return weir__pipeline_took(slot, stage->name,
+                               weir_queue_record(stage->queue, &slot->ends[index]));
 }
 
 static bool submit_to(weir_pipeline *pipeline, struct weir__slot *slot, void *frame, uint32_t index)
@@ -505,18 +408,12 @@ static bool submit_to(weir_pipeline *pipeline, struct weir__slot *slot, void *fr
                              weir_queue_record(stage->queue, &slot->begins[index])))
         return false;
 
-    struct call call = {
-        .pipeline = pipeline,
-        .slot = slot,
-        .frame = frame,
-        .stage = stage,
-        .queue = stage->queue,
-        .abandon = abandon_stage,
-    };
-    const weir_status status = pipeline_submit_stage(&call);
+    weir__pattern_forget();
+    const weir_status status =
+        stage->submit(pipeline->params.user, slot->data, frame, stage->queue);
     if (status != WEIR_OK)
         note(slot, stage->name, status);
-    if (record_end(&call))
+    if (record_end(pipeline, slot, index))
         return status == WEIR_OK;
     // The queue had failed, and what the callback returned may be its refusal.
     slot->refused = true;
@@ -596,7 +493,7 @@ static void start(weir_pipeline *pipeline, struct weir__record *record, uint64_t
         reset_slot(pipeline, slot);
     weir_region_push(weir_device_runtime(pipeline->params.device), "frame", number);
     if ((!must_recover || recover(pipeline, slot)) &&
-        (prepared ? slot->status == WEIR_OK : pipeline_prepare(pipeline, NULL, slot, frame)))
+        (prepared ? slot->status == WEIR_OK : pipeline_prepare(pipeline, slot, frame)))
         submit_frame(pipeline, slot, frame);
     end_start(pipeline);
 }

@@ -136,8 +136,7 @@ static weir_status make_all_queues(weir_queue_pool *pool)
     return WEIR_OK;
 }
 
-weir_status(weir_queue_pool_create)(const struct weir_queue_pool_params *params,
-                                    weir_queue_pool **out_pool)
+static weir_status create(const struct weir_queue_pool_params *params, weir_queue_pool **out_pool)
 {
     *out_pool = NULL;
 
@@ -174,7 +173,7 @@ weir_status weir_queue_pool_create_at(const struct weir_queue_pool_params *param
                                       weir_queue_pool **out_pool, const char *file, int line)
 {
     const struct weir__place before = weir__pattern_begin(file, line);
-    return weir__pattern_end((weir_queue_pool_create)(params, out_pool), before);
+    return weir__pattern_end(create(params, out_pool), before);
 }
 
 void weir_queue_pool_destroy(weir_queue_pool **pool)

@@ -62,8 +62,6 @@ struct weir_queue_pool_params {
 // Ownership: the caller's, until weir_queue_pool_destroy(). Outlived by the device.
 // Errors: WEIR_ERROR_INVALID, naming what is wrong; WEIR_ERROR_OUT_OF_MEMORY; with
 // `eager` those of weir_queue_create().
-WEIR_API weir_status weir_queue_pool_create(const struct weir_queue_pool_params *params,
-                                            weir_queue_pool **out_pool);
 WEIR_API weir_status weir_queue_pool_create_at(const struct weir_queue_pool_params *params,
                                                weir_queue_pool **out_pool, const char *file,
                                                int line);

@@ -38,9 +38,6 @@ struct weir_buffer_params {
 // Threads: safe.
 // Errors: WEIR_ERROR_INVALID if a limit is broken; WEIR_ERROR_UNSUPPORTED for MANAGED without
 // limits.managed_memory; WEIR_ERROR_OUT_OF_MEMORY.
-WEIR_API weir_status weir_buffer_create(weir_device *device,
-                                        const struct weir_buffer_params *params,
-                                        weir_buffer **out_buffer);
 WEIR_API weir_status weir_buffer_create_at(weir_device *device,
                                            const struct weir_buffer_params *params,
                                            weir_buffer **out_buffer, const char *file, int line);
@@ -63,8 +60,6 @@ struct weir_wrap_params {
 // Ownership: the buffer is the caller's, until weir_buffer_destroy(); the memory
 // stays the caller's.
 // Errors: as weir_buffer_create().
-WEIR_API weir_status weir_buffer_wrap(weir_device *device, const struct weir_wrap_params *params,
-                                      weir_buffer **out_buffer);
 WEIR_API weir_status weir_buffer_wrap_at(weir_device *device, const struct weir_wrap_params *params,
                                          weir_buffer **out_buffer, const char *file, int line);
 #define weir_buffer_wrap(...) weir_buffer_wrap_at(__VA_ARGS__, __FILE__, __LINE__)
@@ -72,7 +67,6 @@ WEIR_API weir_status weir_buffer_wrap_at(weir_device *device, const struct weir_
 // Destroys the buffer and sets `*buffer` to NULL. Legal while submitted work uses
 // it: the memory is freed after that work has finished. Never waits for the device.
 // NULL and a pointer to NULL are accepted.
-WEIR_API void weir_buffer_destroy(weir_buffer **buffer);
 WEIR_API void weir_buffer_destroy_at(weir_buffer **buffer, const char *file, int line);
 #define weir_buffer_destroy(buffer) weir_buffer_destroy_at(buffer, __FILE__, __LINE__)
 
@@ -119,10 +113,6 @@ typedef enum weir_access {
 // Threads: safe; the program must keep threads from accessing the same bytes at
 // once.
 // Errors: WEIR_ERROR_INVALID for a DEVICE buffer or a range outside the buffer.
-WEIR_API weir_status weir_host_begin(weir_buffer *buffer, size_t offset, size_t size,
-                                     weir_access access, void **out_pointer);
-WEIR_API weir_status weir_host_end(weir_buffer *buffer, size_t offset, size_t size,
-                                   weir_access access);
 WEIR_API weir_status weir_host_begin_at(weir_buffer *buffer, size_t offset, size_t size,
                                         weir_access access, void **out_pointer, const char *file,
                                         int line);

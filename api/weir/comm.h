@@ -225,7 +225,6 @@ WEIR_API const char *weir_comm_engine(const weir_comm *comm);
 // Destroys the communicator and sets `*comm` to NULL. Legal while collectives are under way: they
 // still run. Does not wait for them; with an engine of the device it waits, a second at most, until
 // the other ranks know. Other ranks that still submit collectives get an error that says so.
-WEIR_API void weir_comm_destroy(weir_comm **comm);
 WEIR_API void weir_comm_destroy_at(weir_comm **comm, const char *file, int line);
 #define weir_comm_destroy(comm) weir_comm_destroy_at(comm, __FILE__, __LINE__)
 

@@ -10,8 +10,8 @@
 //     otherwise. A call on a NULL object is an error, `destroy(NULL)` is not. For a
 //     NULL object a getter returns NULL, 0 or "".
 //   - Calls that create, open, close, submit or wait are macros, which add the caller's file:line,
-//     for errors and for plugins, to the functions with `_at`. Where there is a function of the
-//     macro's name too, it tells no place: `(weir_open)(&params, &runtime)`.
+//     for errors and for plugins, to the functions with `_at`. With NULL and 0 for these such a
+//     function records no location: `weir_open_at(&params, &runtime, NULL, 0)`.
 //     The library keeps `file` as a pointer: for as long as the object, the work or the error that
 //     it belongs to. A library with such calls is not to be unloaded before those have gone; of
 //     the names that objects keep, debug mode makes copies (`debug` of [weir]).
@@ -19,6 +19,9 @@
 //     structure that may grow is passed with its size: see "Sizes" below.
 //   - A thread that is cancelled (pthread_cancel(), of the deferred type) while a call waits ends at its
 //     next cancellation point after the call: waits of the library are none.
+//   - Functions of the program that the library calls must return: pthread_exit(), longjmp(), a
+//     C++ exception or an enabled cancellation that leaves one is an error of the program, after
+//     which nothing is defined.
 //   - After fork() every call in the child returns WEIR_ERROR_FORKED, except those of
 //     <weir/report.h>, which need no runtime; destroy functions do nothing.
 #ifndef WEIR_COMMON_H

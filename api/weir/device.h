@@ -96,9 +96,6 @@ struct weir_device_params {
 // Errors: WEIR_ERROR_NO_DEVICE if no device matches, with the list of devices, or if a
 // name matches more than one; WEIR_ERROR_UNSUPPORTED for default_timing where
 // `limits.timing_history` is 0; WEIR_ERROR_DEVICE with the native error.
-WEIR_API weir_status weir_device_open(weir_runtime *runtime,
-                                      const struct weir_device_params *params,
-                                      weir_device **out_device);
 WEIR_API weir_status weir_device_open_at(weir_runtime *runtime,
                                          const struct weir_device_params *params,
                                          weir_device **out_device, const char *file, int line);
@@ -111,7 +108,6 @@ WEIR_API weir_status weir_device_open_at(weir_runtime *runtime,
 // the device exist, with their labels and the lines that created them, and in a host call. Where the
 // message has no room for all of them, each has a line in the log (<weir/log.h>). The device stays
 // open then.
-WEIR_API weir_status weir_device_close(weir_device **device);
 WEIR_API weir_status weir_device_close_at(weir_device **device, const char *file, int line);
 #define weir_device_close(...) weir_device_close_at(__VA_ARGS__, __FILE__, __LINE__)
 

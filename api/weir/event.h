@@ -8,7 +8,7 @@
 // its queue waited for.
 //
 // The macros add the caller's file:line, for errors and for plugins; the functions with `_at` are
-// what they call. Those of the same name without it tell no place.
+// what they call.
 #ifndef WEIR_EVENT_H
 #define WEIR_EVENT_H
 
@@ -30,7 +30,6 @@ struct weir_event {
 //
 // Errors: WEIR_ERROR_INVALID for an event that no queue recorded, and for one that
 // was recorded in a capture. The functions below return these errors too.
-WEIR_API weir_status weir_event_query(struct weir_event event);
 WEIR_API weir_status weir_event_query_at(struct weir_event event, const char *file, int line);
 #define weir_event_query(...) weir_event_query_at(__VA_ARGS__, __FILE__, __LINE__)
 
@@ -40,7 +39,6 @@ WEIR_API weir_status weir_event_query_at(struct weir_event event, const char *fi
 // Threads: safe, but not allowed inside a host call, which must not wait.
 // Errors: WEIR_TIMEOUT (not an error); the first failure that the event depends
 // on, with operation, queue, file:line and native error in the detail.
-WEIR_API weir_status weir_event_sync(struct weir_event event, uint64_t timeout_ns);
 WEIR_API weir_status weir_event_sync_at(struct weir_event event, uint64_t timeout_ns,
                                         const char *file, int line);
 #define weir_event_sync(...) weir_event_sync_at(__VA_ARGS__, __FILE__, __LINE__)
@@ -51,10 +49,6 @@ WEIR_API weir_status weir_event_sync_at(struct weir_event event, uint64_t timeou
 // Errors: as weir_event_sync(). A failed event counts as complete, and its failure
 // is returned; weir_event_sync_all() returns it once all events are complete, and WEIR_TIMEOUT
 // before that.
-WEIR_API weir_status weir_event_sync_any(const struct weir_event *events, size_t count,
-                                         uint64_t timeout_ns, size_t *out_index);
-WEIR_API weir_status weir_event_sync_all(const struct weir_event *events, size_t count,
-                                         uint64_t timeout_ns);
 WEIR_API weir_status weir_event_sync_any_at(const struct weir_event *events, size_t count,
                                             uint64_t timeout_ns, size_t *out_index,
                                             const char *file, int line);
@@ -65,7 +59,6 @@ WEIR_API weir_status weir_event_sync_all_at(const struct weir_event *events, siz
 
 // Returns the first failure that the event depends on, WEIR_OK if it completed
 // without one, or WEIR_NOT_READY.
-WEIR_API weir_status weir_event_error(struct weir_event event);
 WEIR_API weir_status weir_event_error_at(struct weir_event event, const char *file, int line);
 #define weir_event_error(...) weir_event_error_at(__VA_ARGS__, __FILE__, __LINE__)
 
@@ -75,7 +68,6 @@ WEIR_API weir_status weir_event_error_at(struct weir_event event, const char *fi
 //
 // Errors: WEIR_NOT_READY; WEIR_ERROR_INVALID without timing; WEIR_ERROR_EXPIRED
 // for an event older than the queue's last `limits.timing_history` timed records.
-WEIR_API weir_status weir_event_time_ns(struct weir_event event, uint64_t *out_time_ns);
 WEIR_API weir_status weir_event_time_ns_at(struct weir_event event, uint64_t *out_time_ns,
                                            const char *file, int line);
 #define weir_event_time_ns(...) weir_event_time_ns_at(__VA_ARGS__, __FILE__, __LINE__)
@@ -94,7 +86,6 @@ WEIR_API weir_status weir_event_elapsed_ns_at(struct weir_event begin, struct we
 // Ownership: the descriptor is the caller's, to be closed at any time, before or
 // after it became readable.
 // Errors: WEIR_ERROR_SYSTEM if there are no descriptors left.
-WEIR_API weir_status weir_event_fd(struct weir_event event, int *out_fd);
 WEIR_API weir_status weir_event_fd_at(struct weir_event event, int *out_fd, const char *file,
                                       int line);
 #define weir_event_fd(...) weir_event_fd_at(__VA_ARGS__, __FILE__, __LINE__)

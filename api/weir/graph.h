@@ -20,14 +20,14 @@
 // queue has finished, and later work of the queue waits for the whole graph.
 //
 // Each launch runs a captured host call once, when what it comes after has finished, on a thread of
-// the library's or of the driver's: the function must return, must not call Weir, except
-// weir_error_set(), nor the driver, and while it runs host calls of other graphs may wait. If it
-// fails, the launch fails, and later host calls of the launch do not run. What a captured native call
-// (<weir/interop.h>) submits becomes part of the graph: where the backend has graphs the function is
-// called once, by weir_capture_end(), weir_graph_clone() and weir_graph_set_native(), with a native
-// queue that captures, and elsewhere by each launch, with the queue that the work goes to. What `user`
-// of both points to must live until the graph is destroyed or has got another one, and the launches
-// before have finished.
+// the library's or of the driver's: the function must not call Weir, except weir_error_set(), nor the
+// driver, and while it runs host calls of other graphs may wait. If it fails, the launch fails, and
+// later host calls of the launch do not run. What a captured native call (<weir/interop.h>) submits
+// becomes part of the graph: where the backend has graphs the function is called once, by
+// weir_capture_end(), weir_graph_clone() and weir_graph_set_native(), with a native queue that
+// captures, and elsewhere by each launch, with the queue that the work goes to. What `user` of both
+// points to must live until the graph is destroyed or has got another one, and the launches before
+// have finished.
 //
 // Buffers, kernels and communicators that a graph uses may be destroyed before the graph; they
 // are freed with it. A pool's buffer that a graph uses can be freed to its pool only after
@@ -84,7 +84,6 @@ WEIR_API weir_status weir_capture_cancel(weir_queue *queue);
 
 // Destroys the graph and sets `*graph` to NULL. Legal while a launch is running. Never
 // waits for the device.
-WEIR_API void weir_graph_destroy(weir_graph **graph);
 WEIR_API void weir_graph_destroy_at(weir_graph **graph, const char *file, int line);
 #define weir_graph_destroy(graph) weir_graph_destroy_at(graph, __FILE__, __LINE__)
 
@@ -115,7 +114,6 @@ WEIR_API weir_status weir_graph_clone_at(weir_graph *graph, const struct weir_gr
 //
 // Errors: WEIR_ERROR_INVALID for a node that is not a copy, a fill or a launch;
 // WEIR_ERROR_UNSUPPORTED if the backend's module is of an older version; errors of the driver.
-WEIR_API weir_status weir_graph_set_enabled(weir_graph *graph, uint32_t node, bool enabled);
 WEIR_API weir_status weir_graph_set_enabled_at(weir_graph *graph, uint32_t node, bool enabled,
                                                const char *file, int line);
 #define weir_graph_set_enabled(...) weir_graph_set_enabled_at(__VA_ARGS__, __FILE__, __LINE__)
@@ -126,25 +124,15 @@ WEIR_API weir_status weir_graph_set_enabled_at(weir_graph *graph, uint32_t node,
 //
 // Errors: WEIR_ERROR_INVALID for a node of another kind, naming both kinds; the errors
 // of the operation itself.
-WEIR_API weir_status weir_graph_set_launch(weir_graph *graph, uint32_t node,
-                                           struct weir_extent grid, struct weir_extent block,
-                                           const struct weir_argument *arguments,
-                                           size_t argument_count);
 WEIR_API weir_status weir_graph_set_launch_at(weir_graph *graph, uint32_t node,
                                               struct weir_extent grid, struct weir_extent block,
                                               const struct weir_argument *arguments,
                                               size_t argument_count, const char *file, int line);
 #define weir_graph_set_launch(...) weir_graph_set_launch_at(__VA_ARGS__, __FILE__, __LINE__)
-WEIR_API weir_status weir_graph_set_copy(weir_graph *graph, uint32_t node, weir_buffer *dst,
-                                         size_t dst_offset, weir_buffer *src, size_t src_offset,
-                                         size_t size);
 WEIR_API weir_status weir_graph_set_copy_at(weir_graph *graph, uint32_t node, weir_buffer *dst,
                                             size_t dst_offset, weir_buffer *src, size_t src_offset,
                                             size_t size, const char *file, int line);
 #define weir_graph_set_copy(...) weir_graph_set_copy_at(__VA_ARGS__, __FILE__, __LINE__)
-WEIR_API weir_status weir_graph_set_fill(weir_graph *graph, uint32_t node, weir_buffer *dst,
-                                         size_t dst_offset, size_t size, const void *pattern,
-                                         size_t pattern_size);
 WEIR_API weir_status weir_graph_set_fill_at(weir_graph *graph, uint32_t node, weir_buffer *dst,
                                             size_t dst_offset, size_t size, const void *pattern,
                                             size_t pattern_size, const char *file, int line);

@@ -82,8 +82,8 @@ WEIR_API weir_status weir_buffer_get_native_sized(weir_buffer *buffer,
 //     weir_queue_native(queue, multiply, &product, weir_in(a, 0, bytes), weir_out(c, 0, bytes));
 //
 // The macro takes one buffer or more; weir_queue_native_array() takes an array, which may be
-// empty. The function must return: it must not end its thread, and must not wait. It must not call
-// Weir, so call weir_buffer_get_native() for its buffers beforehand. It can be captured (<weir/graph.h>). A negative return fails the queue;
+// empty. The function must not wait, and must not call Weir, so call weir_buffer_get_native() for
+// its buffers beforehand. It can be captured (<weir/graph.h>). A negative return fails the queue;
 // weir_error_set() is the one call that the function may make, to give the reason.
 //
 // Errors: WEIR_ERROR_UNSUPPORTED; WEIR_ERROR_INVALID for an argument that is not a buffer of the
@@ -131,9 +131,6 @@ struct weir_queue_wrap_params {
 // Ownership: the Weir queue is the caller's; the native queue stays the caller's.
 // Errors: WEIR_ERROR_UNSUPPORTED; WEIR_ERROR_INVALID for a native queue that is of another
 // context, out of order, or being captured.
-WEIR_API weir_status weir_queue_wrap(weir_device *device,
-                                     const struct weir_queue_wrap_params *params,
-                                     weir_queue **out_queue);
 WEIR_API weir_status weir_queue_wrap_at(weir_device *device,
                                         const struct weir_queue_wrap_params *params,
                                         weir_queue **out_queue, const char *file, int line);
@@ -153,8 +150,6 @@ struct weir_adopt_params {
 // Ownership: as weir_queue_wrap(). A cl_mem is retained, so the caller may release it at once.
 // Errors: WEIR_ERROR_UNSUPPORTED; WEIR_ERROR_INVALID for memory of another device or of the
 // host, for a cl_mem that is not a read-write buffer, or one smaller than `size`.
-WEIR_API weir_status weir_buffer_adopt(weir_device *device, const struct weir_adopt_params *params,
-                                       weir_buffer **out_buffer);
 WEIR_API weir_status weir_buffer_adopt_at(weir_device *device,
                                           const struct weir_adopt_params *params,
                                           weir_buffer **out_buffer, const char *file, int line);

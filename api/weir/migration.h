@@ -21,7 +21,6 @@ extern "C" {
 // Threads: safe. Other threads may use the queue as long as its own thread lives.
 // Errors: as weir_queue_create(); WEIR_ERROR_INVALID in a host call, which runs on a
 // library thread.
-WEIR_API weir_status weir_thread_queue(weir_device *device, weir_queue **out_queue);
 WEIR_API weir_status weir_thread_queue_at(weir_device *device, weir_queue **out_queue,
                                           const char *file, int line);
 #define weir_thread_queue(...) weir_thread_queue_at(__VA_ARGS__, __FILE__, __LINE__)
@@ -51,7 +50,6 @@ WEIR_API weir_status weir_thread_queue_at(weir_device *device, weir_queue **out_
 // for a thread's default queue.
 // Threads: safe.
 // Errors: as weir_queue_create().
-WEIR_API weir_status weir_legacy_queue(weir_device *device, weir_queue **out_queue);
 WEIR_API weir_status weir_legacy_queue_at(weir_device *device, weir_queue **out_queue,
                                           const char *file, int line);
 #define weir_legacy_queue(...) weir_legacy_queue_at(__VA_ARGS__, __FILE__, __LINE__)

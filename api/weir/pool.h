@@ -36,15 +36,12 @@ struct weir_pool_params {
 // Ownership: the caller's, until weir_pool_destroy(). Outlived by `device`.
 // Threads: safe.
 // Errors: WEIR_ERROR_INVALID; WEIR_ERROR_OUT_OF_MEMORY.
-WEIR_API weir_status weir_pool_create(weir_device *device, const struct weir_pool_params *params,
-                                      weir_pool **out_pool);
 WEIR_API weir_status weir_pool_create_at(weir_device *device, const struct weir_pool_params *params,
                                          weir_pool **out_pool, const char *file, int line);
 #define weir_pool_create(...) weir_pool_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Destroys the pool and sets `*pool` to NULL. Its buffers that are not freed yet stay
 // valid until they are. Never waits for the device.
-WEIR_API void weir_pool_destroy(weir_pool **pool);
 WEIR_API void weir_pool_destroy_at(weir_pool **pool, const char *file, int line);
 #define weir_pool_destroy(pool) weir_pool_destroy_at(pool, __FILE__, __LINE__)
 

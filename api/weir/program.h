@@ -173,16 +173,12 @@ struct weir_program_params {
 // callback gets the whole log); WEIR_ERROR_UNSUPPORTED if the device can load
 // none of the images. With several devices the message names the one that failed, and the program
 // is made for none.
-WEIR_API weir_status weir_program_create(weir_device *device,
-                                         const struct weir_program_params *params,
-                                         weir_program **out_program);
 WEIR_API weir_status weir_program_create_at(weir_device *device,
                                             const struct weir_program_params *params,
                                             weir_program **out_program, const char *file, int line);
 #define weir_program_create(...) weir_program_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // As weir_buffer_destroy(). Kernels of the program stay usable.
-WEIR_API void weir_program_destroy(weir_program **program);
 WEIR_API void weir_program_destroy_at(weir_program **program, const char *file, int line);
 #define weir_program_destroy(program) weir_program_destroy_at(program, __FILE__, __LINE__)
 
@@ -196,8 +192,6 @@ WEIR_API void weir_program_destroy_at(weir_program **program, const char *file, 
 // Errors: WEIR_ERROR_NOT_FOUND with the nearest name; WEIR_ERROR_INVALID for a parameter that a
 // kernel may write, for more bytes than limits.max_constant_bytes if it is __constant, or if they
 // are no multiple of what it points to; as weir_buffer_create() and weir_upload().
-WEIR_API weir_status weir_program_constant(weir_program *program, const char *name,
-                                           const void *data, size_t size, weir_buffer **out_buffer);
 WEIR_API weir_status weir_program_constant_at(weir_program *program, const char *name,
                                               const void *data, size_t size,
                                               weir_buffer **out_buffer, const char *file, int line);
@@ -218,14 +212,11 @@ struct weir_kernel_info {
 // Ownership: the caller's, until weir_kernel_destroy(). Outlived by the devices.
 // Threads: safe; several threads may launch one kernel.
 // Errors: WEIR_ERROR_NOT_FOUND with the nearest name.
-WEIR_API weir_status weir_kernel_create(weir_program *program, const char *name,
-                                        weir_kernel **out_kernel);
 WEIR_API weir_status weir_kernel_create_at(weir_program *program, const char *name,
                                            weir_kernel **out_kernel, const char *file, int line);
 #define weir_kernel_create(...) weir_kernel_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // As weir_buffer_destroy().
-WEIR_API void weir_kernel_destroy(weir_kernel **kernel);
 WEIR_API void weir_kernel_destroy_at(weir_kernel **kernel, const char *file, int line);
 #define weir_kernel_destroy(kernel) weir_kernel_destroy_at(kernel, __FILE__, __LINE__)
 

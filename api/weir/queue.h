@@ -38,8 +38,6 @@ struct weir_queue_params {
 
 // Ownership: the caller's, until weir_queue_destroy(). Outlived by `device`.
 // Errors: WEIR_ERROR_INVALID; WEIR_ERROR_OUT_OF_MEMORY; WEIR_ERROR_DEVICE.
-WEIR_API weir_status weir_queue_create(weir_device *device, const struct weir_queue_params *params,
-                                       weir_queue **out_queue);
 WEIR_API weir_status weir_queue_create_at(weir_device *device,
                                           const struct weir_queue_params *params,
                                           weir_queue **out_queue, const char *file, int line);
@@ -47,7 +45,6 @@ WEIR_API weir_status weir_queue_create_at(weir_device *device,
 
 // Destroys the queue and sets `*queue` to NULL. Work that was submitted still runs to
 // completion, and events of the queue stay valid. Never waits for the device.
-WEIR_API void weir_queue_destroy(weir_queue **queue);
 WEIR_API void weir_queue_destroy_at(weir_queue **queue, const char *file, int line);
 #define weir_queue_destroy(queue) weir_queue_destroy_at(queue, __FILE__, __LINE__)
 
@@ -170,8 +167,7 @@ WEIR_API weir_status weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane 
 // Runs `function(user)` on a library thread after all earlier work of the queue has finished;
 // later work of the queue waits until it has returned. The function may submit work, also to its
 // own queue (after the work that is already there), but must not wait. A slow function delays no
-// other queue. A negative return fails the queue, and so does a function that ends its thread with
-// pthread_exit() in place of returning. `user` must live until the function has returned.
+// other queue. A negative return fails the queue. `user` must live until the function has returned.
 //
 // Errors: WEIR_ERROR_INVALID in a capture; WEIR_ERROR_OUT_OF_MEMORY, or WEIR_ERROR_SYSTEM if no
 // thread can be created; the queue's first failure. After an error the function never runs.
@@ -219,7 +215,6 @@ WEIR_API weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event eve
 // the host waits for the work, so only work that nothing waits for needs this call.
 //
 // Errors: WEIR_ERROR_DEVICE, _DEVICE_LOST.
-WEIR_API weir_status weir_queue_flush(weir_queue *queue);
 WEIR_API weir_status weir_queue_flush_at(weir_queue *queue, const char *file, int line);
 #define weir_queue_flush(...) weir_queue_flush_at(__VA_ARGS__, __FILE__, __LINE__)
 
@@ -243,7 +238,6 @@ WEIR_API weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, 
 //
 // Errors: WEIR_ERROR_DEVICE_LOST if the device was lost with the failure and must be reopened;
 // WEIR_ERROR_INVALID in a host call and in a capture.
-WEIR_API weir_status weir_queue_recover(weir_queue *queue);
 WEIR_API weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line);
 #define weir_queue_recover(queue) weir_queue_recover_at(queue, __FILE__, __LINE__)
 

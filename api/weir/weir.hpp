@@ -55,7 +55,7 @@ struct place {
 };
 
 // The owner of a C object; destroy() takes a pointer to its pointer and sets that to NULL.
-template <typename T, void (*destroy)(T **)> class handle
+template <typename T, void (*destroy)(T **, const char *, int)> class handle
 {
   public:
     handle() = default;
@@ -72,7 +72,7 @@ template <typename T, void (*destroy)(T **)> class handle
     handle &operator=(handle &&other) noexcept
     {
         if (this != &other) {
-            destroy(&object_);
+            destroy(&object_, nullptr, 0);
             object_ = other.release();
         }
         return *this;
@@ -80,7 +80,7 @@ template <typename T, void (*destroy)(T **)> class handle
 
     ~handle()
     {
-        destroy(&object_);
+        destroy(&object_, nullptr, 0);
     }
 
     T *get() const noexcept
@@ -108,9 +108,9 @@ namespace detail
 
 // A destructor cannot throw; what fails here is a mistake in the program, or a file that a plugin
 // could not write.
-template <typename T, weir_status (*close)(T **)> void close_or_tell(T **object)
+template <typename T, auto close> void close_or_tell(T **object, const char *file, int line)
 {
-    if (close(object) != WEIR_OK)
+    if (close(object, file, line) != WEIR_OK)
         std::fprintf(stderr, "weir: %s\n", weir_last_error_text());
 }
 
@@ -125,7 +125,7 @@ template <typename Container> std::size_t bytes_of(const Container &container)
 } // namespace detail
 
 // weir_open(): the modules that the configuration names.
-class runtime : public handle<weir_runtime, detail::close_or_tell<weir_runtime, weir_close>>
+class runtime : public handle<weir_runtime, detail::close_or_tell<weir_runtime, weir_close_at>>
 {
   public:
     explicit runtime(const weir_open_params *params = nullptr, place at = {})
@@ -146,7 +146,7 @@ class runtime : public handle<weir_runtime, detail::close_or_tell<weir_runtime, 
 };
 
 // weir_device_open().
-class device : public handle<weir_device, detail::close_or_tell<weir_device, weir_device_close>>
+class device : public handle<weir_device, detail::close_or_tell<weir_device, weir_device_close_at>>
 {
   public:
     // The device that `select` names: an index in digits, or a part of its name; NULL: the first one.
@@ -218,7 +218,7 @@ inline std::int64_t elapsed_ns(event begin, event end, place at = {})
 }
 
 // Memory of the device or of the host, in bytes.
-class buffer : public handle<weir_buffer, weir_buffer_destroy>
+class buffer : public handle<weir_buffer, weir_buffer_destroy_at>
 {
   public:
     using handle::handle;
@@ -331,7 +331,7 @@ template <typename T> class array : public buffer
 };
 
 // Kernels: of a bundle that weir_kernels made, or of OpenCL C source.
-class program : public handle<weir_program, weir_program_destroy>
+class program : public handle<weir_program, weir_program_destroy_at>
 {
   public:
     program(const device &of, const weir_bundle &bundle, place at = {})
@@ -353,7 +353,7 @@ class program : public handle<weir_program, weir_program_destroy>
 };
 
 // A kernel of a program, by its name.
-class kernel : public handle<weir_kernel, weir_kernel_destroy>
+class kernel : public handle<weir_kernel, weir_kernel_destroy_at>
 {
   public:
     kernel(const program &of, const char *name, place at = {})
@@ -373,14 +373,14 @@ struct kernel_at {
 };
 
 // Work that was captured once and is launched many times; queue::capture() makes one.
-class graph : public handle<weir_graph, weir_graph_destroy>
+class graph : public handle<weir_graph, weir_graph_destroy_at>
 {
   public:
     using handle::handle;
 };
 
 // One native stream or command queue, in order. Every call is asynchronous but upload(), download() and sync().
-class queue : public handle<weir_queue, weir_queue_destroy>
+class queue : public handle<weir_queue, weir_queue_destroy_at>
 {
   public:
     using handle::handle;

@@ -254,7 +254,7 @@ static bool open_device(const struct bench_program *program, struct bench *bench
                                               .select = bench->select};
     uint32_t value;
     if (cli_open(bench->config, NULL, &bench->runtime) < 0 ||
-        (weir_device_open)(bench->runtime, &params, &bench->device) < 0)
+        weir_device_open_at(bench->runtime, &params, &bench->device, NULL, 0) < 0)
         return bench_fail_weir(bench);
     bench->limits = weir_device_limits(bench->device);
     cli_clock_use(weir_runtime_extension(bench->runtime, WEIR_HOST_CLOCK));

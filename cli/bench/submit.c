@@ -388,8 +388,8 @@ static bool measure_null(struct submit *submit)
                                             .plugins = ""};
     struct calls c = {.bench = submit->bench, .bytes = 64};
     weir_runtime *runtime = NULL;
-    bool fine = ((weir_open)(&params, &runtime) == WEIR_OK &&
-                 (weir_device_open)(runtime, NULL, &c.device) == WEIR_OK) ||
+    bool fine = (weir_open_at(&params, &runtime, NULL, 0) == WEIR_OK &&
+                 weir_device_open_at(runtime, NULL, &c.device, NULL, 0) == WEIR_OK) ||
                 bench_fail_weir(submit->bench);
     if (fine)
         c.backend = weir__chain_backend(&runtime->chain);

@@ -232,7 +232,8 @@ static bool open_device(struct bench *bench, struct bench_ranks *all, struct ben
             rank->device = all->ranks[i].device;
     if (rank->device)
         return true;
-    if ((weir_device_open)(bench->runtime, devices > 1 ? &params : NULL, &rank->device) < 0)
+    if (weir_device_open_at(bench->runtime, devices > 1 ? &params : NULL, &rank->device, NULL, 0) <
+        0)
         return bench_fail_weir(bench);
     rank->opened = true;
     return true;

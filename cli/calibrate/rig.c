@@ -183,7 +183,7 @@ static bool open_device(struct calibration *c)
                                               .label = "calibrate",
                                               .select = c->select};
     if (cli_open(c->config, NULL, &c->runtime) < 0 ||
-        (weir_device_open)(c->runtime, &params, &c->device) < 0)
+        weir_device_open_at(c->runtime, &params, &c->device, NULL, 0) < 0)
         return cal_fail_weir(c);
     c->limits = weir_device_limits(c->device);
     cli_clock_use(weir_runtime_extension(c->runtime, WEIR_HOST_CLOCK));

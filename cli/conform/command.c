@@ -97,7 +97,7 @@ static bool look_at_chain(struct conform *conform)
     weir_device *device = NULL;
     const char *plugins = getenv("WEIR_PLUGINS");
     const bool fine = cli_open(NULL, NULL, &runtime) == WEIR_OK &&
-                      (weir_device_open)(runtime, NULL, &device) == WEIR_OK;
+                      weir_device_open_at(runtime, NULL, &device, NULL, 0) == WEIR_OK;
     if (fine) {
         const struct weir_device_info *info = weir_device_get_info(device);
         snprintf(conform->module, sizeof conform->module, "%s", weir_runtime_backend(runtime));

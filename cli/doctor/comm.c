@@ -251,7 +251,7 @@ static weir_status create(struct link *link, const struct doctor_comm *comm, con
                                               .placement = WEIR_PLACE_HOST};
     weir_status status = doctor_comm_open(link->doctor, "local", &link->runtime);
     if (status == WEIR_OK)
-        status = (weir_device_open)(link->runtime, NULL, &link->device);
+        status = weir_device_open_at(link->runtime, NULL, &link->device, NULL, 0);
     if (status == WEIR_OK)
         status = weir_queue_create(link->device, NULL, &link->queue);
     if (status == WEIR_OK)
@@ -422,7 +422,7 @@ static weir_status doctor_comm_open(const struct doctor *doctor, const char *tra
                                             .backend = "null",
                                             .plugins = ""};
     setenv("WEIR_COMM_TRANSPORT", transport, 1);
-    return (weir_open)(&params, out_runtime);
+    return weir_open_at(&params, out_runtime, NULL, 0);
 }
 
 // A transport that another program may want to use is no problem of this one.

@@ -2,6 +2,7 @@
 // No driver is loaded: the runtime is opened on the null backend, which checks every
 // section and needs no device.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/common/json.h"
@@ -11,7 +12,6 @@
 #include "core/config/config.h"
 #include "core/module/loader.h"
 #include "core/runtime/runtime.h"
-#include "core/support/memory.h"
 
 struct printer {
     struct weir_table table;
@@ -51,7 +51,7 @@ static void show_own(struct printer *printer, const struct weir__config *config,
 static weir_status show_section(struct printer *printer, struct weir__config *config,
                                 const struct weir_section *section)
 {
-    struct weir_setting *settings = weir__allocate((section->key_count + 1) * sizeof *settings);
+    struct weir_setting *settings = calloc(section->key_count + 1, sizeof *settings);
     if (!settings) {
         const struct weir_error error = {.status = WEIR_ERROR_OUT_OF_MEMORY,
                                          .message = "no memory for the configuration"};
@@ -62,7 +62,7 @@ static weir_status show_section(struct printer *printer, struct weir__config *co
         status = weir__config_replace(config, section, settings);
     if (status == WEIR_OK)
         show_settings(printer, section->name, settings, section->key_count);
-    weir__release(settings);
+    free(settings);
     return status;
 }
 
@@ -137,7 +137,7 @@ static weir_status check(const char *file)
         .sections = sections,
         .section_count = CLI_SECTION_COUNT,
     };
-    const weir_status status = (weir_open)(&params, &runtime);
+    const weir_status status = weir_open_at(&params, &runtime, NULL, 0);
     weir_close(&runtime);
     return status == WEIR_ERROR_MODULE || status == WEIR_ERROR_NO_DEVICE ? WEIR_OK : status;
 }

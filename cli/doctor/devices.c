@@ -30,7 +30,7 @@ static void look_at(weir_runtime *runtime, size_t index, struct entry *entry)
     snprintf(select, sizeof select, "%zu", index);
     const struct weir_device_params params = {.struct_size = sizeof params, .select = select};
     if (weir_device_describe(runtime, index, &entry->info) < 0 ||
-        (weir_device_open)(runtime, &params, &device) < 0) {
+        weir_device_open_at(runtime, &params, &device, NULL, 0) < 0) {
         snprintf(entry->problem, sizeof entry->problem, "%s", weir_last_error_text());
         return;
     }

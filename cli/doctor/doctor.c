@@ -392,7 +392,7 @@ static void doctor_driver(struct doctor *doctor)
 {
     struct bench bench = {0};
     // The self-test tells what fails here too.
-    if (!doctor->runtime || (weir_device_open)(doctor->runtime, NULL, &bench.device) < 0)
+    if (!doctor->runtime || weir_device_open_at(doctor->runtime, NULL, &bench.device, NULL, 0) < 0)
         return;
     if (make(&bench) == WEIR_OK)
         judge(doctor, &bench);
@@ -560,7 +560,7 @@ static void doctor_self_test(struct doctor *doctor)
     struct round_trip trip = {0};
     if (!doctor->runtime)
         return;
-    if ((weir_device_open)(doctor->runtime, NULL, &trip.device) < 0) {
+    if (weir_device_open_at(doctor->runtime, NULL, &trip.device, NULL, 0) < 0) {
         doctor_add_error(doctor, "self-test", "correct `device` in [weir]");
         return;
     }

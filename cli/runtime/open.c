@@ -31,7 +31,7 @@ static weir_status open_with(const char *config, const char *plugins, weir_load_
     };
     // Not the macro: lines of the command are of no use to its users, in messages about their files and
     // devices.
-    return (weir_open)(&params, out_runtime);
+    return weir_open_at(&params, out_runtime, NULL, 0);
 }
 
 weir_status cli_open(const char *config, weir_load_report **out_report, weir_runtime **out_runtime)
@@ -65,7 +65,7 @@ weir_status cli_open_other(weir_runtime *runtime, weir_device *device, weir_devi
         const struct weir_device_params params = {.struct_size = sizeof params,
                                                   .label = "other",
                                                   .select = index};
-        status = (weir_device_open)(runtime, &params, out_other);
+        status = weir_device_open_at(runtime, &params, out_other, NULL, 0);
         if (status >= 0 && !is_same(device, *out_other))
             return WEIR_OK;
         if (status >= 0)
@@ -130,7 +130,7 @@ static weir_status open_index(weir_runtime *runtime, uint32_t index, weir_device
     char digits[16];
     const struct weir_device_params params = {.struct_size = sizeof params, .select = digits};
     snprintf(digits, sizeof digits, "%u", (unsigned)index);
-    return (weir_device_open)(runtime, &params, out_device);
+    return weir_device_open_at(runtime, &params, out_device, NULL, 0);
 }
 
 weir_status cli_devices_open(weir_runtime *runtime, const struct cli_devices *devices,
@@ -146,7 +146,7 @@ weir_status cli_devices_open(weir_runtime *runtime, const struct cli_devices *de
         *out_count += status == WEIR_OK;
     }
     if (wanted == 0) {
-        status = (weir_device_open)(runtime, NULL, &out_list[0]);
+        status = weir_device_open_at(runtime, NULL, &out_list[0], NULL, 0);
         *out_count = status == WEIR_OK;
     }
     return status;

@@ -63,7 +63,7 @@ int cli_sim_check(const struct sim_run *run)
             .plugins = "sim",
             .module_path = weir__config_weir(config, "module_path")->text,
         };
-        fine = (weir_open)(&params, &runtime) >= 0;
+        fine = weir_open_at(&params, &runtime, NULL, 0) >= 0;
     }
     const int code = fine ? CLI_OK : cli_weir_error();
     if (!fine && *run->changes)

@@ -68,7 +68,7 @@ static weir_status open_device(struct train_command *command)
         snprintf(index, sizeof index, "%" PRIu32, devices.indices[0]);
         params.select = index;
     }
-    return (weir_device_open)(command->runtime, &params, &command->device);
+    return weir_device_open_at(command->runtime, &params, &command->device, NULL, 0);
 }
 
 static weir_status join(struct train_command *command)

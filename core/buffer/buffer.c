@@ -87,71 +87,58 @@ static weir_status check_placement(const weir_device *device, const char *label,
     return WEIR_OK;
 }
 
-weir_status(weir_buffer_create)(weir_device *device, const struct weir_buffer_params *params,
-                                weir_buffer **out_buffer)
+weir_status weir_buffer_create_at(weir_device *device, const struct weir_buffer_params *params,
+                                  weir_buffer **out_buffer, const char *file, int line)
 {
     struct weir_buffer_params known;
-    WEIR_REQUIRE(NULL, out_buffer);
+    WEIR_REQUIRE_AT(file, line, NULL, out_buffer);
     *out_buffer = NULL;
-    WEIR_ENTER(device);
-    WEIR_REQUIRE(NULL, device);
-    WEIR_REQUIRE(NULL, params);
-    WEIR_READ_PARAMS(weir_buffer_params, params, &known);
+    WEIR_ENTER_AT(file, line, device);
+    WEIR_REQUIRE_AT(file, line, NULL, device);
+    WEIR_REQUIRE_AT(file, line, NULL, params);
+    WEIR_READ_PARAMS(file, line, weir_buffer_params, params, &known);
     weir_status status = check_placement(device, params->label, params->placement);
     if (status == WEIR_OK)
         status = weir__buffer_check_size(device, params->label, params->size);
     if (status < 0)
-        return status;
+        return weir__placed(status, file, line);
     const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
                                             .size = params->size,
                                             .placement = params->placement};
-    return weir__buffer_make(device, params->label, &setup, false, out_buffer);
-}
-
-weir_status weir_buffer_create_at(weir_device *device, const struct weir_buffer_params *params,
-                                  weir_buffer **out_buffer, const char *file, int line)
-{
-    const weir_status status = (weir_buffer_create)(device, params, out_buffer);
+    status = weir__buffer_make(device, params->label, &setup, false, out_buffer);
     if (status == WEIR_OK)
         weir__member_place(&(*out_buffer)->member, file, line);
     return weir__placed(status, file, line);
 }
 
-weir_status(weir_buffer_wrap)(weir_device *device, const struct weir_wrap_params *params,
-                              weir_buffer **out_buffer)
+weir_status weir_buffer_wrap_at(weir_device *device, const struct weir_wrap_params *params,
+                                weir_buffer **out_buffer, const char *file, int line)
 {
     struct weir_wrap_params known;
-    WEIR_REQUIRE(NULL, out_buffer);
+    WEIR_REQUIRE_AT(file, line, NULL, out_buffer);
     *out_buffer = NULL;
-    WEIR_ENTER(device);
-    WEIR_REQUIRE(NULL, device);
-    WEIR_REQUIRE(NULL, params);
-    WEIR_READ_PARAMS(weir_wrap_params, params, &known);
-    WEIR_REQUIRE(params->label, params->pointer);
+    WEIR_ENTER_AT(file, line, device);
+    WEIR_REQUIRE_AT(file, line, NULL, device);
+    WEIR_REQUIRE_AT(file, line, NULL, params);
+    WEIR_READ_PARAMS(file, line, weir_wrap_params, params, &known);
+    WEIR_REQUIRE_AT(file, line, params->label, params->pointer);
     weir_status status = weir__buffer_check_size(device, params->label, params->size);
     if (status == WEIR_OK && params->size > UINTPTR_MAX - (uintptr_t)params->pointer)
-        status =
-            weir__fail_at(NULL, 0, params->label, WEIR_ERROR_INVALID, "pass the memory's own size",
-                          "weir_buffer_wrap: %zu bytes at %p go past the end of all addresses",
-                          params->size, params->pointer);
+        status = weir__fail_at(file, line, params->label, WEIR_ERROR_INVALID,
+                               "pass the memory's own size",
+                               "weir_buffer_wrap: %zu bytes at %p go past the end of all addresses",
+                               params->size, params->pointer);
     if (status < 0)
-        return status;
+        return weir__placed(status, file, line);
     const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
                                             .size = params->size,
                                             .placement = WEIR_PLACE_HOST,
                                             .user_pointer = params->pointer};
     status = weir__buffer_make(device, params->label, &setup, false, out_buffer);
-    if (status == WEIR_OK)
+    if (status == WEIR_OK) {
         weir__debug_wraps(*out_buffer, params->pointer, params->size);
-    return status;
-}
-
-weir_status weir_buffer_wrap_at(weir_device *device, const struct weir_wrap_params *params,
-                                weir_buffer **out_buffer, const char *file, int line)
-{
-    const weir_status status = (weir_buffer_wrap)(device, params, out_buffer);
-    if (status == WEIR_OK)
         weir__member_place(&(*out_buffer)->member, file, line);
+    }
     return weir__placed(status, file, line);
 }
 
@@ -167,11 +154,6 @@ void weir_buffer_destroy_at(weir_buffer **buffer, const char *file, int line)
     atomic_store(&gone->abandoned, true);
     gone->size = 0; // what still has the pointer is refused, as long as the memory is kept
     weir__buffer_unhold(gone);
-}
-
-void(weir_buffer_destroy)(weir_buffer **buffer)
-{
-    weir_buffer_destroy_at(buffer, NULL, 0);
 }
 
 void weir__buffer_hold(weir_buffer *buffer)
@@ -253,19 +235,6 @@ weir_status weir_host_end_at(weir_buffer *buffer, size_t offset, size_t size, we
     return WEIR_OK;
 }
 
-// For programs that were compiled when these were no macros.
-
-weir_status(weir_host_begin)(weir_buffer *buffer, size_t offset, size_t size, weir_access access,
-                             void **out_pointer)
-{
-    return weir_host_begin_at(buffer, offset, size, access, out_pointer, NULL, 0);
-}
-
-weir_status(weir_host_end)(weir_buffer *buffer, size_t offset, size_t size, weir_access access)
-{
-    return weir_host_end_at(buffer, offset, size, access, NULL, 0);
-}
-
 // Constants of programs. A constant is a DEVICE buffer like any other: OpenCL passes __constant
 // memory as an argument, and on CUDA it is global memory. So this only finds the parameter and
 // copies the bytes.
@@ -329,45 +298,10 @@ static weir_status upload(weir_device *device, weir_buffer *buffer, const void *
 {
     const struct weir_queue_params params = {.struct_size = sizeof params, .label = "constants"};
     weir_queue *queue;
-    weir_status status = (weir_queue_create)(device, &params, &queue);
+    weir_status status = weir_queue_create_at(device, &params, &queue, NULL, 0);
     if (status == WEIR_OK)
         status = weir_upload_at(queue, buffer, 0, data, size, NULL, 0);
     weir_queue_destroy(&queue);
-    return status;
-}
-
-weir_status(weir_program_constant)(weir_program *program, const char *name, const void *data,
-                                   size_t size, weir_buffer **out_buffer)
-{
-    WEIR_REQUIRE(NULL, out_buffer);
-    *out_buffer = NULL;
-    WEIR_ENTER(program);
-    WEIR_REQUIRE(NULL, program);
-    WEIR_REQUIRE(program->member.object.label, name);
-    WEIR_REQUIRE(program->member.object.label, data);
-    const char *nearest = NULL;
-    const struct weir_parameter *parameter = NULL;
-    for (uint32_t i = 0; i < program->signature_count; i++)
-        find_in(signature_at(program, i), name, &parameter, &nearest);
-    if (!parameter)
-        return refuse_name(program, name, nearest);
-    if (parameter->writable)
-        return weir__fail_at(NULL, 0, program->member.object.label, WEIR_ERROR_INVALID,
-                             "declare it const or __constant, or make a buffer for it",
-                             "'%s' is a %s, which the kernel may write", name,
-                             parameter->type_name);
-    weir_status status = check_size(program, parameter, size);
-    if (status < 0)
-        return status;
-
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .label = name,
-                                              .size = size};
-    status = (weir_buffer_create)(program->member.device, &params, out_buffer);
-    if (status == WEIR_OK)
-        status = upload(program->member.device, *out_buffer, data, size);
-    if (status < 0)
-        weir_buffer_destroy(out_buffer);
     return status;
 }
 
@@ -375,8 +309,34 @@ weir_status weir_program_constant_at(weir_program *program, const char *name, co
                                      size_t size, weir_buffer **out_buffer, const char *file,
                                      int line)
 {
-    const weir_status status = (weir_program_constant)(program, name, data, size, out_buffer);
+    WEIR_REQUIRE_AT(file, line, NULL, out_buffer);
+    *out_buffer = NULL;
+    WEIR_ENTER_AT(file, line, program);
+    WEIR_REQUIRE_AT(file, line, NULL, program);
+    WEIR_REQUIRE_AT(file, line, program->member.object.label, name);
+    WEIR_REQUIRE_AT(file, line, program->member.object.label, data);
+    const char *nearest = NULL;
+    const struct weir_parameter *parameter = NULL;
+    for (uint32_t i = 0; i < program->signature_count; i++)
+        find_in(signature_at(program, i), name, &parameter, &nearest);
+    if (!parameter)
+        return weir__placed(refuse_name(program, name, nearest), file, line);
+    if (parameter->writable)
+        return weir__fail_at(file, line, program->member.object.label, WEIR_ERROR_INVALID,
+                             "declare it const or __constant, or make a buffer for it",
+                             "'%s' is a %s, which the kernel may write", name,
+                             parameter->type_name);
+    weir_status status = check_size(program, parameter, size);
+    if (status < 0)
+        return weir__placed(status, file, line);
+
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .label = name,
+                                              .size = size};
+    status = weir_buffer_create_at(program->member.device, &params, out_buffer, file, line);
     if (status == WEIR_OK)
-        weir__member_place(&(*out_buffer)->member, file, line);
+        status = upload(program->member.device, *out_buffer, data, size);
+    if (status < 0)
+        weir_buffer_destroy(out_buffer);
     return weir__placed(status, file, line);
 }

@@ -347,7 +347,7 @@ weir_status weir_queue_collective_at(weir_queue *queue, weir_comm *comm,
     WEIR_REQUIRE_AT(file, line, comm->member.object.label, params);
     // Of other headers; read from here on only.
     if (params->struct_size != sizeof *params)
-        WEIR_READ_PARAMS(weir_collective_params, params, &known);
+        WEIR_READ_PARAMS(file, line, weir_collective_params, params, &known);
     weir_status status = weir__is_unusual() ? enter(params, file, line) : WEIR_OK;
     if (status == WEIR_OK)
         status = check(&(struct call){comm, queue, params, file, line}, &operation);

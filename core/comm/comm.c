@@ -73,11 +73,6 @@ void weir_comm_destroy_at(weir_comm **comm, const char *file, int line)
     weir__member_retire(&gone->member);
 }
 
-void(weir_comm_destroy)(weir_comm **comm)
-{
-    weir_comm_destroy_at(comm, NULL, 0);
-}
-
 // Failures.
 
 bool weir__comm_fail(weir_comm *comm, const struct weir_error *cause)

@@ -290,7 +290,7 @@ weir_status weir_comm_create_at(weir_device *device, const struct weir_comm_para
     WEIR_ENTER_AT(file, line, device);
     WEIR_REQUIRE_AT(file, line, NULL, device);
     params = params ? params : &defaults;
-    WEIR_READ_PARAMS(weir_comm_params, params, &known);
+    WEIR_READ_PARAMS(file, line, weir_comm_params, params, &known);
     weir_status status = weir__comm_refuse_wait("weir_comm_create", params->label, file, line);
     if (status < 0)
         return status;
@@ -410,7 +410,7 @@ weir_status weir_comm_create_all_at(weir_device *const *devices, uint32_t device
     for (uint32_t i = 0; i < device_count; i++)
         WEIR_ENTER_AT(file, line, devices[i]);
     params = params ? params : &defaults;
-    WEIR_READ_PARAMS(weir_comm_params, params, &known);
+    WEIR_READ_PARAMS(file, line, weir_comm_params, params, &known);
     weir_status status = weir__comm_refuse_wait("weir_comm_create_all", params->label, file, line);
     if (status == WEIR_OK)
         status = check_devices(devices, device_count, file, line);

@@ -288,17 +288,10 @@ static weir_status check_timing(const weir_device *device)
                       "weir_device_open: device '%s' cannot time operations", device->info.name);
 }
 
-weir_status(weir_device_open)(weir_runtime *runtime, const struct weir_device_params *params,
-                              weir_device **out_device)
+// `params` may be NULL.
+static weir_status open_device(weir_runtime *runtime, const struct weir_device_params *params,
+                               weir_device **out_device)
 {
-    struct weir_device_params known;
-    WEIR_REQUIRE(NULL, out_device);
-    *out_device = NULL;
-    WEIR_ENTER(runtime);
-    WEIR_REQUIRE(NULL, runtime);
-    if (params)
-        WEIR_READ_PARAMS(weir_device_params, params, &known);
-
     size_t index;
     weir_status status = select_device(runtime, params ? params->select : NULL, &index);
     if (status < 0)
@@ -344,7 +337,14 @@ fail:
 weir_status weir_device_open_at(weir_runtime *runtime, const struct weir_device_params *params,
                                 weir_device **out_device, const char *file, int line)
 {
-    const weir_status status = (weir_device_open)(runtime, params, out_device);
+    struct weir_device_params known;
+    WEIR_REQUIRE_AT(file, line, NULL, out_device);
+    *out_device = NULL;
+    WEIR_ENTER_AT(file, line, runtime);
+    WEIR_REQUIRE_AT(file, line, NULL, runtime);
+    if (params)
+        WEIR_READ_PARAMS(file, line, weir_device_params, params, &known);
+    const weir_status status = open_device(runtime, params, out_device);
     if (status == WEIR_OK)
         weir__opened_place(*out_device, file, line);
     return weir__placed(status, file, line);
@@ -411,11 +411,6 @@ weir_status weir_device_close_at(weir_device **device, const char *file, int lin
     weir__debug_end(gone, file, line);
     free_device(gone);
     return WEIR_OK;
-}
-
-weir_status(weir_device_close)(weir_device **device)
-{
-    return weir_device_close_at(device, NULL, 0);
 }
 
 const struct weir_limits *weir_device_limits(const weir_device *device)

@@ -400,54 +400,17 @@ weir_status weir_event_elapsed_ns_at(struct weir_event begin, struct weir_event 
     return WEIR_OK;
 }
 
-weir_status(weir_event_fd)(struct weir_event event, int *out_fd)
+weir_status weir_event_fd_at(struct weir_event event, int *out_fd, const char *file, int line)
 {
     weir_queue *queue;
-    WEIR_REQUIRE(NULL, out_fd);
+    WEIR_REQUIRE_AT(file, line, NULL, out_fd);
     *out_fd = -1;
-    weir_status status = find(__func__, event, &(struct weir__host_caller){0}, &queue);
+    weir_status status =
+        find("weir_event_fd", event, &(struct weir__host_caller){file, line, 0}, &queue);
     if (status < 0)
         return status;
     status = weir__notifier_add(queue ? queue->member.device : NULL, event, out_fd);
     if (queue)
         weir__registry_unpin(queue);
-    return status;
-}
-
-weir_status weir_event_fd_at(struct weir_event event, int *out_fd, const char *file, int line)
-{
-    return weir__placed((weir_event_fd)(event, out_fd), file, line);
-}
-
-// For programs that were compiled when these were no macros.
-
-weir_status(weir_event_query)(struct weir_event event)
-{
-    return weir_event_query_at(event, NULL, 0);
-}
-
-weir_status(weir_event_error)(struct weir_event event)
-{
-    return weir_event_error_at(event, NULL, 0);
-}
-
-weir_status(weir_event_sync)(struct weir_event event, uint64_t timeout_ns)
-{
-    return weir_event_sync_at(event, timeout_ns, NULL, 0);
-}
-
-weir_status(weir_event_sync_any)(const struct weir_event *events, size_t count, uint64_t timeout_ns,
-                                 size_t *out_index)
-{
-    return weir_event_sync_any_at(events, count, timeout_ns, out_index, NULL, 0);
-}
-
-weir_status(weir_event_sync_all)(const struct weir_event *events, size_t count, uint64_t timeout_ns)
-{
-    return weir_event_sync_all_at(events, count, timeout_ns, NULL, 0);
-}
-
-weir_status(weir_event_time_ns)(struct weir_event event, uint64_t *out_time_ns)
-{
-    return weir_event_time_ns_at(event, out_time_ns, NULL, 0);
+    return weir__placed(status, file, line);
 }

@@ -708,7 +708,7 @@ weir_status weir_capture_end_at(weir_queue *queue, const struct weir_graph_param
     WEIR_ENTER_AT(file, line, queue);
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     if (params)
-        WEIR_READ_PARAMS(weir_graph_params, params, &known);
+        WEIR_READ_PARAMS(file, line, weir_graph_params, params, &known);
     if (weir__queue_is_called_back(queue))
         return weir__queue_refuse_callback(queue);
     struct capture *capture = close_of(queue, true);

@@ -104,7 +104,7 @@ weir_status weir_graph_clone_at(weir_graph *graph, const struct weir_graph_param
     WEIR_ENTER_AT(file, line, graph);
     WEIR_REQUIRE_AT(file, line, NULL, graph);
     if (params)
-        WEIR_READ_PARAMS(weir_graph_params, params, &known);
+        WEIR_READ_PARAMS(file, line, weir_graph_params, params, &known);
     const char *label = params && params->label ? params->label : graph->member.object.label;
     const weir_status status = clone(graph, label, out_graph);
     if (status == WEIR_OK)
@@ -285,11 +285,6 @@ void weir_graph_destroy_at(weir_graph **graph, const char *file, int line)
     weir__debug_end(gone, file, line);
     unuse_buffers(&gone->parts);
     weir__member_retire(&gone->member);
-}
-
-void(weir_graph_destroy)(weir_graph **graph)
-{
-    weir_graph_destroy_at(graph, NULL, 0);
 }
 
 uint32_t weir_graph_node_count(const weir_graph *graph)

@@ -343,26 +343,18 @@ static weir_status set_launch(weir_graph *graph, uint32_t node, struct weir_exte
     return status < 0 ? status : weir__graph_update(graph, node, &operation);
 }
 
-weir_status(weir_graph_set_launch)(weir_graph *graph, uint32_t node, struct weir_extent grid,
-                                   struct weir_extent block, const struct weir_argument *arguments,
-                                   size_t argument_count)
-{
-    WEIR_ENTER(graph);
-    WEIR_ENTER_ARGUMENTS(NULL, 0, arguments, argument_count);
-    WEIR_REQUIRE(NULL, graph);
-    WEIR_REQUIRE(graph->member.object.label, arguments || argument_count == 0);
-    weir_lock_take(&graph->lock);
-    return weir__graph_end_update(graph,
-                                  set_launch(graph, node, grid, block, arguments, argument_count));
-}
-
 weir_status weir_graph_set_launch_at(weir_graph *graph, uint32_t node, struct weir_extent grid,
                                      struct weir_extent block,
                                      const struct weir_argument *arguments, size_t argument_count,
                                      const char *file, int line)
 {
-    return weir__placed((weir_graph_set_launch)(graph, node, grid, block, arguments,
-                                                argument_count),
+    WEIR_ENTER_AT(file, line, graph);
+    WEIR_ENTER_ARGUMENTS(file, line, arguments, argument_count);
+    WEIR_REQUIRE_AT(file, line, NULL, graph);
+    WEIR_REQUIRE_AT(file, line, graph->member.object.label, arguments || argument_count == 0);
+    weir_biased_lock_take(&graph->lock);
+    return weir__placed(weir__graph_end_update(graph, set_launch(graph, node, grid, block,
+                                                                 arguments, argument_count)),
                         file, line);
 }
 
@@ -377,22 +369,15 @@ static weir_status set_copy(weir_graph *graph, uint32_t node, weir_buffer *dst, 
     return status < 0 ? status : weir__graph_update(graph, node, &operation);
 }
 
-weir_status(weir_graph_set_copy)(weir_graph *graph, uint32_t node, weir_buffer *dst,
-                                 size_t dst_offset, weir_buffer *src, size_t src_offset,
-                                 size_t size)
-{
-    WEIR_ENTER(graph, dst, src);
-    WEIR_REQUIRE(NULL, graph);
-    weir_lock_take(&graph->lock);
-    return weir__graph_end_update(graph,
-                                  set_copy(graph, node, dst, dst_offset, src, src_offset, size));
-}
-
 weir_status weir_graph_set_copy_at(weir_graph *graph, uint32_t node, weir_buffer *dst,
                                    size_t dst_offset, weir_buffer *src, size_t src_offset,
                                    size_t size, const char *file, int line)
 {
-    return weir__placed((weir_graph_set_copy)(graph, node, dst, dst_offset, src, src_offset, size),
+    WEIR_ENTER_AT(file, line, graph, dst, src);
+    WEIR_REQUIRE_AT(file, line, NULL, graph);
+    weir_biased_lock_take(&graph->lock);
+    return weir__placed(weir__graph_end_update(graph, set_copy(graph, node, dst, dst_offset, src,
+                                                               src_offset, size)),
                         file, line);
 }
 
@@ -408,24 +393,16 @@ static weir_status set_fill(weir_graph *graph, uint32_t node, weir_buffer *dst, 
     return status < 0 ? status : weir__graph_update(graph, node, &operation);
 }
 
-weir_status(weir_graph_set_fill)(weir_graph *graph, uint32_t node, weir_buffer *dst,
-                                 size_t dst_offset, size_t size, const void *pattern,
-                                 size_t pattern_size)
-{
-    WEIR_ENTER(graph, dst);
-    WEIR_REQUIRE(NULL, graph);
-    WEIR_REQUIRE(graph->member.object.label, pattern);
-    weir_lock_take(&graph->lock);
-    return weir__graph_end_update(graph, set_fill(graph, node, dst, dst_offset, size, pattern,
-                                                  pattern_size));
-}
-
 weir_status weir_graph_set_fill_at(weir_graph *graph, uint32_t node, weir_buffer *dst,
                                    size_t dst_offset, size_t size, const void *pattern,
                                    size_t pattern_size, const char *file, int line)
 {
-    return weir__placed((weir_graph_set_fill)(graph, node, dst, dst_offset, size, pattern,
-                                              pattern_size),
+    WEIR_ENTER_AT(file, line, graph, dst);
+    WEIR_REQUIRE_AT(file, line, NULL, graph);
+    WEIR_REQUIRE_AT(file, line, graph->member.object.label, pattern);
+    weir_biased_lock_take(&graph->lock);
+    return weir__placed(weir__graph_end_update(graph, set_fill(graph, node, dst, dst_offset, size,
+                                                               pattern, pattern_size)),
                         file, line);
 }
 
@@ -460,16 +437,12 @@ static weir_status set_enabled(weir_graph *graph, uint32_t node, bool enabled)
     return replace_by(graph, node, before, before->flags ^ WEIR_OPERATION_EMPTY);
 }
 
-weir_status(weir_graph_set_enabled)(weir_graph *graph, uint32_t node, bool enabled)
-{
-    WEIR_ENTER(graph);
-    WEIR_REQUIRE(NULL, graph);
-    weir_lock_take(&graph->lock);
-    return weir__graph_end_update(graph, set_enabled(graph, node, enabled));
-}
-
 weir_status weir_graph_set_enabled_at(weir_graph *graph, uint32_t node, bool enabled,
                                       const char *file, int line)
 {
-    return weir__placed((weir_graph_set_enabled)(graph, node, enabled), file, line);
+    WEIR_ENTER_AT(file, line, graph);
+    WEIR_REQUIRE_AT(file, line, NULL, graph);
+    weir_biased_lock_take(&graph->lock);
+    return weir__placed(weir__graph_end_update(graph, set_enabled(graph, node, enabled)), file,
+                        line);
 }

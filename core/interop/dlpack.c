@@ -208,26 +208,19 @@ static weir_status fill_place(const struct weir_tensor *from, DLTensor *to)
     return WEIR_OK;
 }
 
-weir_status(weir_dlpack_export)(const struct weir_tensor *tensor,
-                                struct DLManagedTensor **out_tensor)
+static weir_status export_tensor(const struct weir_tensor *tensor,
+                                 struct DLManagedTensor **out_tensor)
 {
-    struct weir_tensor known;
-    WEIR_REFUSE_FORK_AT(NULL, 0);
-    WEIR_REQUIRE(NULL, out_tensor);
-    *out_tensor = NULL;
-    WEIR_REQUIRE(NULL, tensor);
-    WEIR_READ_PARAMS(weir_tensor, tensor, &known);
-    WEIR_ENTER(tensor->buffer);
-    WEIR_REQUIRE(NULL, tensor->buffer);
     const char *label = tensor->buffer->member.object.label;
     const uint32_t lanes = tensor->lanes ? tensor->lanes : 1;
     if (tensor->buffer->block)
         return REFUSE(label, "copy it into a buffer of weir_buffer_create()",
                       "weir_dlpack_export: the buffer is of a pool, which may give its memory to "
                       "others while the tensor is used");
-    weir_status status = check_element(__func__, label, tensor->element, tensor->bits, lanes);
+    weir_status status =
+        check_element("weir_dlpack_export", label, tensor->element, tensor->bits, lanes);
     if (status == WEIR_OK)
-        status = check_shape(__func__, label, tensor->dimensions, tensor->shape);
+        status = check_shape("weir_dlpack_export", label, tensor->dimensions, tensor->shape);
     if (status == WEIR_OK)
         status = check_strides(label, tensor);
     if (status < 0)
@@ -264,7 +257,15 @@ weir_status(weir_dlpack_export)(const struct weir_tensor *tensor,
 weir_status weir_dlpack_export_at(const struct weir_tensor *tensor,
                                   struct DLManagedTensor **out_tensor, const char *file, int line)
 {
-    return weir__placed((weir_dlpack_export)(tensor, out_tensor), file, line);
+    struct weir_tensor known;
+    WEIR_REFUSE_FORK_AT(file, line);
+    WEIR_REQUIRE_AT(file, line, NULL, out_tensor);
+    *out_tensor = NULL;
+    WEIR_REQUIRE_AT(file, line, NULL, tensor);
+    WEIR_READ_PARAMS(file, line, weir_tensor, tensor, &known);
+    WEIR_ENTER_AT(file, line, tensor->buffer);
+    WEIR_REQUIRE_AT(file, line, NULL, tensor->buffer);
+    return weir__placed(export_tensor(tensor, out_tensor), file, line);
 }
 
 // Import.
@@ -376,21 +377,10 @@ static void describe_tensor(const DLTensor *from, weir_buffer *buffer, struct we
     };
 }
 
-weir_status(weir_dlpack_import)(weir_device *device, const char *label,
-                                struct DLManagedTensor *tensor, struct weir_tensor *out_tensor)
+// `*out_tensor` is as large as this library's structure.
+static weir_status import_tensor(weir_device *device, const char *label,
+                                 struct DLManagedTensor *tensor, struct weir_tensor *out_tensor)
 {
-    struct weir_tensor known = {.struct_size = sizeof known};
-    WEIR_ENTER(device);
-    WEIR_REQUIRE(label, out_tensor);
-    const size_t room = out_tensor->struct_size;
-    if (room < sizeof room || room > WEIR_SIZED_BYTES_MAX)
-        return REFUSE(label, "start from = {.struct_size = sizeof tensor}",
-                      "weir_dlpack_import: struct_size is %zu, but struct weir_tensor has %zu "
-                      "bytes in this library",
-                      room, sizeof *out_tensor);
-    weir_sized_write_back(out_tensor, room, &known, sizeof known);
-    WEIR_REQUIRE(label, device);
-    WEIR_REQUIRE(label, tensor);
     const DLTensor *from = &tensor->dl_tensor;
     weir_status status = check_tensor(label, from);
     if (status < 0)
@@ -411,12 +401,11 @@ weir_status(weir_dlpack_import)(weir_device *device, const char *label,
         status = describe_memory(device, label, from, &setup);
     if (status == WEIR_OK)
         status = weir__buffer_make(device, label, &setup, false, &buffer);
-    if (!buffer)
+    if (status < 0)
         return status;
     buffer->gone = end_import;
     buffer->gone_user = tensor;
-    describe_tensor(from, buffer, &known);
-    weir_sized_write_back(out_tensor, room, &known, sizeof known);
+    describe_tensor(from, buffer, out_tensor);
     return WEIR_OK;
 }
 
@@ -424,8 +413,23 @@ weir_status weir_dlpack_import_at(weir_device *device, const char *label,
                                   struct DLManagedTensor *tensor, struct weir_tensor *out_tensor,
                                   const char *file, int line)
 {
-    const weir_status status = (weir_dlpack_import)(device, label, tensor, out_tensor);
-    if (status == WEIR_OK && WEIR_HAS(out_tensor, buffer))
-        weir__member_place(&out_tensor->buffer->member, file, line);
+    struct weir_tensor known = {.struct_size = sizeof known};
+    WEIR_ENTER_AT(file, line, device);
+    WEIR_REQUIRE_AT(file, line, label, out_tensor);
+    const size_t room = out_tensor->struct_size;
+    if (room < sizeof room || room > WEIR_SIZED_BYTES_MAX)
+        return weir__fail_at(
+            file, line, label, WEIR_ERROR_INVALID, "start from = {.struct_size = sizeof tensor}",
+            "weir_dlpack_import: struct_size is %zu, but struct weir_tensor has %zu "
+            "bytes in this library",
+            room, sizeof *out_tensor);
+    weir_sized_write_back(out_tensor, room, &known, sizeof known);
+    WEIR_REQUIRE_AT(file, line, label, device);
+    WEIR_REQUIRE_AT(file, line, label, tensor);
+    const weir_status status = import_tensor(device, label, tensor, &known);
+    if (status == WEIR_OK) {
+        weir__member_place(&known.buffer->member, file, line);
+        weir_sized_write_back(out_tensor, room, &known, sizeof known);
+    }
     return weir__placed(status, file, line);
 }

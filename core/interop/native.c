@@ -107,70 +107,58 @@ weir_status weir_queue_native_at(weir_queue *queue, weir_native_function functio
 
 // The caller's own objects.
 
-weir_status(weir_queue_wrap)(weir_device *device, const struct weir_queue_wrap_params *params,
-                             weir_queue **out_queue)
+weir_status weir_queue_wrap_at(weir_device *device, const struct weir_queue_wrap_params *params,
+                               weir_queue **out_queue, const char *file, int line)
 {
     struct weir_queue_wrap_params known;
-    WEIR_REQUIRE(NULL, out_queue);
+    WEIR_REQUIRE_AT(file, line, NULL, out_queue);
     *out_queue = NULL;
-    WEIR_ENTER(device);
-    WEIR_REQUIRE(NULL, device);
-    WEIR_REQUIRE(NULL, params);
-    WEIR_READ_PARAMS(weir_queue_wrap_params, params, &known);
-    weir_status status = refuse_native(device, "weir_queue_wrap", params->label, NULL, 0);
+    WEIR_ENTER_AT(file, line, device);
+    WEIR_REQUIRE_AT(file, line, NULL, device);
+    WEIR_REQUIRE_AT(file, line, NULL, params);
+    WEIR_READ_PARAMS(file, line, weir_queue_wrap_params, params, &known);
+    weir_status status = refuse_native(device, "weir_queue_wrap", params->label, file, line);
     if (status < 0)
         return status;
     if (!params->native)
-        return weir__fail_at(NULL, 0, params->label, WEIR_ERROR_INVALID,
+        return weir__fail_at(file, line, params->label, WEIR_ERROR_INVALID,
                              "CUDA's default stream is CU_STREAM_LEGACY, which is 1",
                              "weir_queue_wrap: params.native is NULL");
     if (params->timing && device->limits.timing_history == 0)
-        return weir__fail_at(NULL, 0, params->label, WEIR_ERROR_UNSUPPORTED,
+        return weir__fail_at(file, line, params->label, WEIR_ERROR_UNSUPPORTED,
                              "wrap it without timing",
                              "weir_queue_wrap: this device cannot time operations");
     struct weir_queue_setup setup = {.struct_size = sizeof setup,
                                      .timing = params->timing,
                                      .native = params->native};
-    return weir__queue_open(device, params->label, &setup, out_queue);
-}
-
-weir_status weir_queue_wrap_at(weir_device *device, const struct weir_queue_wrap_params *params,
-                               weir_queue **out_queue, const char *file, int line)
-{
-    const weir_status status = (weir_queue_wrap)(device, params, out_queue);
+    status = weir__queue_open(device, params->label, &setup, out_queue);
     if (status == WEIR_OK)
         weir__member_place(&(*out_queue)->member, file, line);
     return weir__placed(status, file, line);
 }
 
-weir_status(weir_buffer_adopt)(weir_device *device, const struct weir_adopt_params *params,
-                               weir_buffer **out_buffer)
+weir_status weir_buffer_adopt_at(weir_device *device, const struct weir_adopt_params *params,
+                                 weir_buffer **out_buffer, const char *file, int line)
 {
     struct weir_adopt_params known;
-    WEIR_REQUIRE(NULL, out_buffer);
+    WEIR_REQUIRE_AT(file, line, NULL, out_buffer);
     *out_buffer = NULL;
-    WEIR_ENTER(device);
-    WEIR_REQUIRE(NULL, device);
-    WEIR_REQUIRE(NULL, params);
-    WEIR_READ_PARAMS(weir_adopt_params, params, &known);
-    weir_status status = refuse_native(device, "weir_buffer_adopt", params->label, NULL, 0);
+    WEIR_ENTER_AT(file, line, device);
+    WEIR_REQUIRE_AT(file, line, NULL, device);
+    WEIR_REQUIRE_AT(file, line, NULL, params);
+    WEIR_READ_PARAMS(file, line, weir_adopt_params, params, &known);
+    weir_status status = refuse_native(device, "weir_buffer_adopt", params->label, file, line);
     if (status < 0)
         return status;
-    WEIR_REQUIRE(params->label, params->native);
+    WEIR_REQUIRE_AT(file, line, params->label, params->native);
     status = weir__buffer_check_size(device, params->label, params->size);
     if (status < 0)
-        return status;
+        return weir__placed(status, file, line);
     const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
                                             .size = params->size,
                                             .placement = WEIR_PLACE_DEVICE,
                                             .native = params->native};
-    return weir__buffer_make(device, params->label, &setup, false, out_buffer);
-}
-
-weir_status weir_buffer_adopt_at(weir_device *device, const struct weir_adopt_params *params,
-                                 weir_buffer **out_buffer, const char *file, int line)
-{
-    const weir_status status = (weir_buffer_adopt)(device, params, out_buffer);
+    status = weir__buffer_make(device, params->label, &setup, false, out_buffer);
     if (status == WEIR_OK)
         weir__member_place(&(*out_buffer)->member, file, line);
     return weir__placed(status, file, line);

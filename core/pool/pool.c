@@ -262,38 +262,31 @@ static uint64_t limit_of(const weir_device *device, const struct weir_pool_param
     return UINT64_MAX;
 }
 
-weir_status(weir_pool_create)(weir_device *device, const struct weir_pool_params *params,
-                              weir_pool **out_pool)
+weir_status weir_pool_create_at(weir_device *device, const struct weir_pool_params *params,
+                                weir_pool **out_pool, const char *file, int line)
 {
     struct weir_pool_params known;
     static const struct weir_pool_params defaults = {.struct_size = sizeof defaults};
-    WEIR_REQUIRE(NULL, out_pool);
+    WEIR_REQUIRE_AT(file, line, NULL, out_pool);
     *out_pool = NULL;
-    WEIR_ENTER(device);
-    WEIR_REQUIRE(NULL, device);
+    WEIR_ENTER_AT(file, line, device);
+    WEIR_REQUIRE_AT(file, line, NULL, device);
     params = params ? params : &defaults;
-    WEIR_READ_PARAMS(weir_pool_params, params, &known);
-    WEIR_REQUIRE(params->label,
-                 params->placement == WEIR_PLACE_DEVICE || params->placement == WEIR_PLACE_HOST);
+    WEIR_READ_PARAMS(file, line, weir_pool_params, params, &known);
+    WEIR_REQUIRE_AT(file, line, params->label,
+                    params->placement == WEIR_PLACE_DEVICE || params->placement == WEIR_PLACE_HOST);
     weir_pool *pool = weir__member_allocate(device, &pool_class, sizeof *pool, params->label);
     if (!pool)
-        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a pool");
+        return weir__fail_at(file, line, NULL, WEIR_ERROR_OUT_OF_MEMORY, NULL,
+                             "no memory for a pool");
     pool->placement = params->placement;
     pool->limit = limit_of(device, params);
     pool->references = 1;
     weir_lock_init(&pool->lock, &weir__locks[WEIR__LOCK_POOL]);
     weir__member_enlist(&pool->member);
+    weir__member_place(&pool->member, file, line);
     *out_pool = pool;
     return WEIR_OK;
-}
-
-weir_status weir_pool_create_at(weir_device *device, const struct weir_pool_params *params,
-                                weir_pool **out_pool, const char *file, int line)
-{
-    const weir_status status = (weir_pool_create)(device, params, out_pool);
-    if (status == WEIR_OK)
-        weir__member_place(&(*out_pool)->member, file, line);
-    return weir__placed(status, file, line);
 }
 
 // Allocated blocks belong to the user from here on: they keep the device from closing.
@@ -327,11 +320,6 @@ void weir_pool_destroy_at(weir_pool **pool, const char *file, int line)
     disown(gone);
     weir_lock_release(&gone->lock);
     weir__pool_drop(gone);
-}
-
-void(weir_pool_destroy)(weir_pool **pool)
-{
-    weir_pool_destroy_at(pool, NULL, 0);
 }
 
 weir_status weir_pool_trim(weir_pool *pool, size_t keep_bytes)

@@ -283,17 +283,10 @@ static weir_status create_further(weir_program *first, const struct weir_program
     return WEIR_OK;
 }
 
-weir_status(weir_program_create)(weir_device *device, const struct weir_program_params *params,
-                                 weir_program **out_program)
+static weir_status create_all(weir_device *device, const struct weir_program_params *params,
+                              weir_program **out_program)
 {
-    struct weir_program_params known;
     weir_program *program = NULL;
-    WEIR_REQUIRE(NULL, out_program);
-    *out_program = NULL;
-    WEIR_ENTER(device);
-    WEIR_REQUIRE(NULL, device);
-    WEIR_REQUIRE(NULL, params);
-    WEIR_READ_PARAMS(weir_program_params, params, &known);
     weir_status status = check_params(params);
     if (status < 0)
         return status;
@@ -301,19 +294,25 @@ weir_status(weir_program_create)(weir_device *device, const struct weir_program_
     if (status < 0)
         return params->device_count > 0 ? name_device(device, status) : status;
     status = create_further(program, params);
-    if (status < 0) {
+    if (status == WEIR_OK)
+        *out_program = program;
+    else
         weir_program_destroy(&program);
-        return status;
-    }
-    *out_program = program;
-    return WEIR_OK;
+    return status;
 }
 
 weir_status weir_program_create_at(weir_device *device, const struct weir_program_params *params,
                                    weir_program **out_program, const char *file, int line)
 {
-    const weir_status status = (weir_program_create)(device, params, out_program);
-    for (weir_program *each = status < 0 ? NULL : *out_program; each; each = each->next)
+    struct weir_program_params known;
+    WEIR_REQUIRE_AT(file, line, NULL, out_program);
+    *out_program = NULL;
+    WEIR_ENTER_AT(file, line, device);
+    WEIR_REQUIRE_AT(file, line, NULL, device);
+    WEIR_REQUIRE_AT(file, line, NULL, params);
+    WEIR_READ_PARAMS(file, line, weir_program_params, params, &known);
+    const weir_status status = create_all(device, params, out_program);
+    for (weir_program *each = *out_program; each; each = each->next)
         weir__member_place(&each->member, file, line);
     return weir__placed(status, file, line);
 }
@@ -333,11 +332,6 @@ void weir_program_destroy_at(weir_program **program, const char *file, int line)
         finalize_program(&gone->member);
         gone = next;
     }
-}
-
-void(weir_program_destroy)(weir_program **program)
-{
-    weir_program_destroy_at(program, NULL, 0);
 }
 
 static const struct weir_kernel_signature *signature_at(const weir_program *program, uint32_t index)
@@ -454,35 +448,30 @@ static weir_status create_further_kernels(weir_program *program, const char *nam
     return WEIR_OK;
 }
 
-weir_status(weir_kernel_create)(weir_program *program, const char *name, weir_kernel **out_kernel)
-{
-    weir_kernel *first = NULL;
-    WEIR_REQUIRE(NULL, out_kernel);
-    *out_kernel = NULL;
-    WEIR_ENTER(program);
-    WEIR_REQUIRE(NULL, program);
-    WEIR_REQUIRE(program->member.object.label, name);
-    weir_status status = create_kernel(program, name, &first);
-    if (!first)
-        return status;
-    status = create_further_kernels(program->next, name, first);
-    if (status == WEIR_OK)
-        *out_kernel = first;
-    else
-        destroy_all(first);
-    return status;
-}
-
 weir_status weir_kernel_create_at(weir_program *program, const char *name, weir_kernel **out_kernel,
                                   const char *file, int line)
 {
-    const weir_status status = (weir_kernel_create)(program, name, out_kernel);
-    weir_kernel *each = status < 0 ? NULL : *out_kernel;
-    while (each) {
-        weir__member_place(&each->member, file, line);
-        each = each->next == *out_kernel ? NULL : each->next;
+    weir_kernel *first = NULL;
+    WEIR_REQUIRE_AT(file, line, NULL, out_kernel);
+    *out_kernel = NULL;
+    WEIR_ENTER_AT(file, line, program);
+    WEIR_REQUIRE_AT(file, line, NULL, program);
+    WEIR_REQUIRE_AT(file, line, program->member.object.label, name);
+    weir_status status = create_kernel(program, name, &first);
+    if (status == WEIR_OK)
+        status = create_further_kernels(program->next, name, first);
+    if (status < 0) {
+        if (first)
+            destroy_all(first);
+        return weir__placed(status, file, line);
     }
-    return weir__placed(status, file, line);
+    *out_kernel = first;
+    weir_kernel *each = first;
+    do {
+        weir__member_place(&each->member, file, line);
+        each = each->next;
+    } while (each && each != first);
+    return WEIR_OK;
 }
 
 void weir_kernel_destroy_at(weir_kernel **kernel, const char *file, int line)
@@ -501,9 +490,4 @@ void weir_kernel_destroy_at(weir_kernel **kernel, const char *file, int line)
     }
     weir__debug_end(gone, file, line);
     destroy_all(gone);
-}
-
-void(weir_kernel_destroy)(weir_kernel **kernel)
-{
-    weir_kernel_destroy_at(kernel, NULL, 0);
 }

@@ -59,7 +59,7 @@ static weir_status weir__delivery_submit(weir_queue *queue, const struct weir_op
         return WEIR_OK;
     switch (operation->kind) {
     case WEIR_OPERATION_GRAPH:
-        return weir__replay_launch(queue->delivery.link, queue, operation, NULL);
+        return weir__replay_launch(queue->delivery.link, queue, operation);
     case WEIR_OPERATION_NATIVE:
         return weir__native_submit(backend, queue, operation);
     case WEIR_OPERATION_COLLECTIVE:
@@ -296,56 +296,23 @@ static void end_held(weir_queue *queue, struct weir__held *held, weir_status sta
     pthread_cond_broadcast(&delivery->changed);
 }
 
-// A host call, on its way.
-struct host_call {
-    weir_queue *queue;
-    struct weir__held *held;
-    weir_status status;
-};
-
-static void call_function(void *user)
-{
-    struct host_call *call = user;
-    const struct weir_operation *operation = &call->held->operation;
-    call->status = operation->u.host_call.function(operation->u.host_call.user);
-}
-
-// A function ended its thread: the operation ends, and another worker goes on, since a program may do this at
-// every call, and each would be deeper on the stack of one worker. Without a thread to be had this one goes
-// on. The queue is held until then, so nothing joins the worker.
-static void go_on(const struct host_call *call)
-{
-    end_held(call->queue, call->held, WEIR_ERROR_HOST_CALL);
-    const bool renewed = weir_thread_renew() == 0;
-    weir_lock_release(&call->queue->delivery.lock);
-    if (!renewed)
-        weir__delivery_work(call->queue);
-}
-
-static void survive_function(void *user)
-{
-    (void)weir__function_ended();
-    go_on(user);
-}
-
 // Calls the function, with `cause` as the thread's error; NULL: none, since the detail of an earlier
 // function in this thread must not be mistaken for this one's.
-static weir_status call_on_worker(weir_queue *queue, struct weir__held *held,
+static weir_status call_on_worker(const struct weir_operation *operation,
                                   const struct weir_error *cause)
 {
-    struct host_call call = {.queue = queue, .held = held};
     weir_error_set(cause);
     const struct weir__call_scope outer = weir__enter_host_call();
-    weir_thread_call(call_function, survive_function, &call);
+    const weir_status status = operation->u.host_call.function(operation->u.host_call.user);
     weir__leave_call(outer);
-    return weir__function_status(call.status);
+    return weir__function_status(status);
 }
 
-static weir_status run_host_call(weir_queue *queue, struct weir__held *held)
+static weir_status run_host_call(weir_queue *queue, const struct weir_operation *operation)
 {
     const struct weir_link *backend = weir__delivery_backend(queue);
     const weir_status status = backend->ops->queue_finish(backend, queue);
-    return status < 0 ? status : call_on_worker(queue, held, NULL);
+    return status < 0 ? status : call_on_worker(operation, NULL);
 }
 
 // Other ranks are told the thread's detail, and a module may fail without one.
@@ -369,9 +336,9 @@ static weir_status finish_earlier(weir_queue *queue, const struct weir_operation
 
 // A call that runs whatever became of the operations before it, and is told. The failure that it is told
 // of is booked already if one of them has it, and is otherwise the driver's answer.
-static weir_status run_always(weir_queue *queue, struct weir__held *held, bool failed)
+static weir_status run_always(weir_queue *queue, const struct weir_operation *operation,
+                              bool failed)
 {
-    const struct weir_operation *operation = &held->operation;
     if (failed)
         weir__always_await(queue, operation->sequence);
     const weir_status finished = finish_earlier(queue, operation);
@@ -382,7 +349,7 @@ static weir_status run_always(weir_queue *queue, struct weir__held *held, bool f
         booked ? weir__completion_status(queue, operation->sequence) : finished;
     const struct weir_error cause = weir__error_of(before);
     weir__always_tell(before);
-    const weir_status status = call_on_worker(queue, held, before < 0 ? &cause : NULL);
+    const weir_status status = call_on_worker(operation, before < 0 ? &cause : NULL);
     if (before == WEIR_OK)
         return status;
     return booked ? WEIR_OK : weir__error_set(&cause);
@@ -442,34 +409,18 @@ static weir_status run_collective(weir_queue *queue, const struct weir_operation
     return status;
 }
 
-static void survive_launch(void *user)
-{
-    const struct host_call *call = user;
-    const struct weir_operation *operation = &call->held->operation;
-    if (operation->flags & WEIR_OPERATION_COLLECTIVES)
-        operation->u.graph_comms.comms[0].comm->ops->skip_launch(operation);
-    go_on(call);
-}
-
-static weir_status submit_launch(weir_queue *queue, struct weir__held *held)
-{
-    struct host_call call = {.queue = queue, .held = held};
-    const struct weir__replay_end end = {survive_launch, &call};
-    return weir__replay_launch(queue->delivery.link, queue, &held->operation, &end);
-}
-
 // The same as for a collective, for a launch with some. A backend that has the graph orders it after earlier
 // work itself.
-static weir_status run_launch(weir_queue *queue, struct weir__held *held, bool failed)
+static weir_status run_launch(weir_queue *queue, const struct weir_operation *operation,
+                              bool failed)
 {
-    const struct weir_operation *operation = &held->operation;
     weir_status status = WEIR_OK;
     if (!failed && !weir__replay_is_in_backend(queue->delivery.link, operation)) {
         status = finish_earlier(queue, operation);
         failed = status < 0 || weir__completion_status(queue, operation->sequence) < 0;
     }
     if (!failed) {
-        status = submit_launch(queue, held);
+        status = weir__replay_launch(queue->delivery.link, queue, operation);
         status = status < 0 ? with_detail(status) : status;
     }
     if (failed || status < 0)
@@ -477,9 +428,8 @@ static weir_status run_launch(weir_queue *queue, struct weir__held *held, bool f
     return status;
 }
 
-static weir_status run_held(weir_queue *queue, struct weir__held *held)
+static weir_status run_held(weir_queue *queue, const struct weir_operation *operation)
 {
-    const struct weir_operation *operation = &held->operation;
     // After a failure only records are delivered, since others wait for them. The failure
     // may also come later than this operation, when a later wait was refused.
     bool failed = atomic_load(&queue->completion.failed) &&
@@ -487,14 +437,14 @@ static weir_status run_held(weir_queue *queue, struct weir__held *held)
     switch (operation->kind) {
     case WEIR_OPERATION_HOST_CALL:
         if (weir__is_always(operation))
-            return run_always(queue, held, failed);
-        return failed ? WEIR_OK : run_host_call(queue, held);
+            return run_always(queue, operation, failed);
+        return failed ? WEIR_OK : run_host_call(queue, operation);
     case WEIR_OPERATION_COLLECTIVE:
         return run_collective(queue, operation, failed);
     case WEIR_OPERATION_GRAPH:
         if (operation->flags & WEIR_OPERATION_COLLECTIVES)
-            return run_launch(queue, held, failed);
-        return failed ? WEIR_OK : submit_launch(queue, held);
+            return run_launch(queue, operation, failed);
+        return failed ? WEIR_OK : weir__replay_launch(queue->delivery.link, queue, operation);
     case WEIR_OPERATION_WAIT:
         if (operation->flags & WEIR_OPERATION_IMPLIED || !operation->u.wait.producer)
             return WEIR_OK;
@@ -510,7 +460,7 @@ static weir_status run_held(weir_queue *queue, struct weir__held *held)
 static void deliver_held(weir_queue *queue, struct weir__held *held)
 {
     weir_lock_release(&queue->delivery.lock);
-    end_held(queue, held, run_held(queue, held));
+    end_held(queue, held, run_held(queue, &held->operation));
 }
 
 // Ends the hold unless an operation was added meanwhile. weir_queue_flush() may have returned

@@ -41,7 +41,7 @@ struct weir__delivery {
     uint64_t lost; // the last operation that was given up; delivered when the hold ends
     bool has_worker;
     bool stop;
-    struct weir_thread worker; // another one after each host call that has ended it
+    struct weir_thread worker;
 };
 
 // The link between the plugins and the backend: its slots pass plugins' calls back to the

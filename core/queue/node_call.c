@@ -229,14 +229,6 @@ weir_status weir__function_status(weir_status status)
     return status < 0 ? status : WEIR_OK;
 }
 
-weir_status weir__function_ended(void)
-{
-    weir__leave_call((struct weir__call_scope){0});
-    weir__report(WEIR_ERROR_HOST_CALL, "return a status in place of pthread_exit()",
-                 "the function ended its thread, which is one of the library's");
-    return WEIR_ERROR_HOST_CALL;
-}
-
 static weir_status call_host(const struct weir__node_target *target)
 {
     weir_error_set(NULL); // the detail of an earlier function in this thread is not this one's

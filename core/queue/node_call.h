@@ -104,9 +104,6 @@ weir_status weir__node_explain(uint32_t index, const char *what, const char *fil
 // is more precise than its status.
 weir_status weir__function_status(weir_status status);
 
-// The error of a function that has ended its thread, a worker: the first call in what is left of that.
-weir_status weir__function_ended(void);
-
 // Calls a host call's function on a worker, when what it comes after has finished.
 weir_status weir__node_call_run(const struct weir_operation *operation);
 

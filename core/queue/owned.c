@@ -162,33 +162,29 @@ static weir_status make_thread_queue(weir_device *device, weir_queue **out_queue
     return WEIR_OK;
 }
 
-weir_status(weir_thread_queue)(weir_device *device, weir_queue **out_queue)
+weir_status weir_thread_queue_at(weir_device *device, weir_queue **out_queue, const char *file,
+                                 int line)
 {
-    WEIR_REQUIRE(NULL, out_queue);
+    WEIR_REQUIRE_AT(file, line, NULL, out_queue);
     *out_queue = NULL;
-    WEIR_ENTER(device);
-    WEIR_REQUIRE(NULL, device);
+    WEIR_ENTER_AT(file, line, device);
+    WEIR_REQUIRE_AT(file, line, NULL, device);
     if (weir__in_host_call())
-        return weir__fail(WEIR_ERROR_INVALID, "hand the queue to the host call",
-                          "weir_thread_queue: a host call runs on a thread of the library's, which "
-                          "has no queue of its own");
+        return weir__fail_at(
+            file, line, NULL, WEIR_ERROR_INVALID, "hand the queue to the host call",
+            "weir_thread_queue: a host call runs on a thread of the library's, which "
+            "has no queue of its own");
     pthread_once(&once, make_key);
     if (!has_key)
-        return weir__fail(WEIR_ERROR_SYSTEM, "create a queue instead",
-                          "the system has no key for values of threads left");
+        return weir__fail_at(file, line, NULL, WEIR_ERROR_SYSTEM, "create a queue instead",
+                             "the system has no key for values of threads left");
     for (const struct weir__thread_queue *entry = pthread_getspecific(key); entry;
          entry = entry->next)
         if (entry->device_id == device->object.id) {
             *out_queue = entry->queue;
             return WEIR_OK;
         }
-    return make_thread_queue(device, out_queue);
-}
-
-weir_status weir_thread_queue_at(weir_device *device, weir_queue **out_queue, const char *file,
-                                 int line)
-{
-    return weir__placed((weir_thread_queue)(device, out_queue), file, line);
+    return weir__placed(make_thread_queue(device, out_queue), file, line);
 }
 
 // Removes the device's first entry from its list. NULL: none.
@@ -444,12 +440,13 @@ static weir_queue *install(struct weir__legacy *order, weir_queue *queue)
     return legacy;
 }
 
-weir_status(weir_legacy_queue)(weir_device *device, weir_queue **out_queue)
+weir_status weir_legacy_queue_at(weir_device *device, weir_queue **out_queue, const char *file,
+                                 int line)
 {
-    WEIR_REQUIRE(NULL, out_queue);
+    WEIR_REQUIRE_AT(file, line, NULL, out_queue);
     *out_queue = NULL;
-    WEIR_ENTER(device);
-    WEIR_REQUIRE(NULL, device);
+    WEIR_ENTER_AT(file, line, device);
+    WEIR_REQUIRE_AT(file, line, NULL, device);
     *out_queue = legacy_of(device);
     if (*out_queue)
         return WEIR_OK;
@@ -458,18 +455,12 @@ weir_status(weir_legacy_queue)(weir_device *device, weir_queue **out_queue)
     weir_status status =
         weir__queue_create_owned(device, "legacy queue", WEIR__OWNED_BY_DEVICE, &queue);
     if (status < 0)
-        return status;
+        return weir__placed(status, file, line);
     queue->turn = UINT64_MAX; // no turn: it always checks all other queues
     *out_queue = install(&device->legacy, queue);
     if (*out_queue != queue)
         weir__queue_retire(queue);
     return WEIR_OK;
-}
-
-weir_status weir_legacy_queue_at(weir_device *device, weir_queue **out_queue, const char *file,
-                                 int line)
-{
-    return weir__placed((weir_legacy_queue)(device, out_queue), file, line);
 }
 
 void weir__legacy_close(weir_device *device)

@@ -112,30 +112,24 @@ fail:
     return status;
 }
 
-weir_status(weir_queue_create)(weir_device *device, const struct weir_queue_params *params,
-                               weir_queue **out_queue)
-{
-    struct weir_queue_params known;
-    static const struct weir_queue_params defaults = {.struct_size = sizeof defaults};
-    WEIR_REQUIRE(NULL, out_queue);
-    *out_queue = NULL;
-    WEIR_ENTER(device);
-    WEIR_REQUIRE(NULL, device);
-    params = params ? params : &defaults;
-    WEIR_READ_PARAMS(weir_queue_params, params, &known);
-    weir_status status = check_params(device, params);
-    if (status < 0)
-        return status;
-    struct weir_queue_setup setup = {.struct_size = sizeof setup,
-                                     .priority = params->priority,
-                                     .timing = params->timing};
-    return weir__queue_open(device, params->label, &setup, out_queue);
-}
-
 weir_status weir_queue_create_at(weir_device *device, const struct weir_queue_params *params,
                                  weir_queue **out_queue, const char *file, int line)
 {
-    const weir_status status = (weir_queue_create)(device, params, out_queue);
+    struct weir_queue_params known;
+    static const struct weir_queue_params defaults = {.struct_size = sizeof defaults};
+    WEIR_REQUIRE_AT(file, line, NULL, out_queue);
+    *out_queue = NULL;
+    WEIR_ENTER_AT(file, line, device);
+    WEIR_REQUIRE_AT(file, line, NULL, device);
+    params = params ? params : &defaults;
+    WEIR_READ_PARAMS(file, line, weir_queue_params, params, &known);
+    weir_status status = check_params(device, params);
+    if (status < 0)
+        return weir__placed(status, file, line);
+    struct weir_queue_setup setup = {.struct_size = sizeof setup,
+                                     .priority = params->priority,
+                                     .timing = params->timing};
+    status = weir__queue_open(device, params->label, &setup, out_queue);
     if (status == WEIR_OK)
         weir__member_place(&(*out_queue)->member, file, line);
     return weir__placed(status, file, line);
@@ -171,11 +165,6 @@ void weir_queue_destroy_at(weir_queue **queue, const char *file, int line)
     if (gone->foreign)
         leave_native(gone);
     weir__queue_retire(gone);
-}
-
-void(weir_queue_destroy)(weir_queue **queue)
-{
-    weir_queue_destroy_at(queue, NULL, 0);
 }
 
 static void abandon_capture(weir_queue *queue)

@@ -70,7 +70,6 @@ struct weir__replay_launch {
     struct weir__replay *replay;
     weir_queue *queue;
     const struct weir_operation *operation;
-    const struct weir__replay_end *end; // NULL: it is not held, so it has no host calls
 };
 
 static weir_status record(const struct weir_link *next, weir_queue *queue, uint64_t sequence,
@@ -143,39 +142,11 @@ static weir_status run_native(const struct weir__replay_launch *launch, weir_que
     return status;
 }
 
-// A host call's function, on its way.
-struct node_call {
-    const struct weir__replay_launch *launch;
-    const struct weir_operation *node;
-    weir_status status;
-};
-
-static void call_node(void *user)
-{
-    struct node_call *call = user;
-    call->status = weir__node_call_run(call->node);
-}
-
-// The function ended its thread: the launch fails at its node, and the rest of it is not submitted.
-static void survive_node(void *user)
-{
-    const struct node_call *call = user;
-    const struct weir__replay_launch *launch = call->launch;
-    const uint32_t index = weir__node_call_of(call->node)->index;
-    const weir_status status = explain(index, call->node, weir__function_ended());
-    abandon(launch->next, launch->replay, launch->queue, launch->operation->sequence, status);
-    launch->end->ended(launch->end->user);
-}
-
 static weir_status run_host_call(const struct weir__replay_launch *launch, weir_queue *queue,
                                  const struct weir_operation *part)
 {
     const weir_status status = launch->next->ops->queue_finish(launch->next, queue);
-    if (status < 0)
-        return status;
-    struct node_call call = {.launch = launch, .node = part};
-    weir_thread_call(call_node, survive_node, &call);
-    return call.status;
+    return status < 0 ? status : weir__node_call_run(part);
 }
 
 static weir_status run_node(const struct weir__replay_launch *launch, weir_queue *queue,
@@ -712,11 +683,10 @@ bool weir__replay_waits(const struct weir_link *link, const struct weir_operatio
 
 // While a launch waits for other ranks, or runs host calls, updates go on: they see that it is held.
 weir_status weir__replay_launch(const struct weir_link *link, weir_queue *queue,
-                                const struct weir_operation *operation,
-                                const struct weir__replay_end *end)
+                                const struct weir_operation *operation)
 {
     struct weir__replay *replay = replay_of(link, operation->u.graph.graph);
-    const struct weir__replay_launch launch = {link->next, replay, queue, operation, end};
+    const struct weir__replay_launch launch = {link->next, replay, queue, operation};
     const bool alone = operation->flags & WEIR_OPERATION_COLLECTIVES || replay->calls_host;
     if (replay->broken.status < 0)
         return weir__error_set(&replay->broken);

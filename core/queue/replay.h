@@ -35,18 +35,9 @@ void weir__replay_destroy(const struct weir_link *link, weir_graph *graph);
 weir_status weir__replay_update(const struct weir_link *link, weir_graph *graph, uint32_t index,
                                 const struct weir_graph_node *node);
 
-// Called in place of the return of weir__replay_launch() if a host call's function ends its thread, a
-// worker. What was submitted is ordered, and the error is the thread's. It does the rest of the thread's
-// work.
-struct weir__replay_end {
-    void (*ended)(void *user);
-    void *user;
-};
-
-// Delivers a launch to the backend. `end` may be NULL if the launch is not held.
+// Delivers a launch to the backend.
 weir_status weir__replay_launch(const struct weir_link *link, weir_queue *queue,
-                                const struct weir_operation *operation,
-                                const struct weir__replay_end *end);
+                                const struct weir_operation *operation);
 
 // Whether the backend has the graph of a launch.
 bool weir__replay_is_in_backend(const struct weir_link *link,

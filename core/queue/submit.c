@@ -258,19 +258,14 @@ weir_status weir_queue_record_at(weir_queue *queue, struct weir_event *out_event
     return status;
 }
 
-weir_status(weir_queue_flush)(weir_queue *queue)
-{
-    WEIR_ENTER(queue);
-    WEIR_REQUIRE(NULL, queue);
-    weir_status status = queue->first->ops->queue_flush(queue->first, queue);
-    if (status < 0)
-        weir__error_place(status, queue->member.object.label, NULL, 0);
-    return status;
-}
-
 weir_status weir_queue_flush_at(weir_queue *queue, const char *file, int line)
 {
-    return weir__placed((weir_queue_flush)(queue), file, line);
+    WEIR_ENTER_AT(file, line, queue);
+    WEIR_REQUIRE_AT(file, line, NULL, queue);
+    weir_status status = queue->first->ops->queue_flush(queue->first, queue);
+    if (status < 0)
+        weir__error_place(status, queue->member.object.label, file, line);
+    return status;
 }
 
 // Takes the submit lock once the producers of the failed queue's waits have ended; more may come while they
@@ -321,10 +316,4 @@ weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)
     if (weir__takes_notes(queue->member.device))
         weir__host_note_complete(queue, last, status, &(struct weir__host_caller){file, line, 0});
     return status;
-}
-
-// For programs that were compiled when it was no macro.
-weir_status(weir_queue_recover)(weir_queue *queue)
-{
-    return weir_queue_recover_at(queue, NULL, 0);
 }

@@ -389,16 +389,8 @@ static weir_status open_runtime(weir_runtime *runtime, const struct weir_open_pa
     return status;
 }
 
-weir_status(weir_open)(const struct weir_open_params *params, weir_runtime **out_runtime)
+static weir_status open_with(const struct weir_open_params *params, weir_runtime **out_runtime)
 {
-    struct weir_open_params known;
-    static const struct weir_open_params defaults = {.struct_size = sizeof defaults};
-    WEIR_REFUSE_FORK_AT(NULL, 0);
-    WEIR_REQUIRE(NULL, out_runtime);
-    *out_runtime = NULL;
-    params = params ? params : &defaults;
-    WEIR_READ_PARAMS(weir_open_params, params, &known);
-    WEIR_REQUIRE(NULL, params->sections || params->section_count == 0);
     if (params->out_report)
         *params->out_report = NULL;
     weir__watch_fork();
@@ -431,7 +423,15 @@ weir_status(weir_open)(const struct weir_open_params *params, weir_runtime **out
 weir_status weir_open_at(const struct weir_open_params *params, weir_runtime **out_runtime,
                          const char *file, int line)
 {
-    const weir_status status = (weir_open)(params, out_runtime);
+    struct weir_open_params known;
+    static const struct weir_open_params defaults = {.struct_size = sizeof defaults};
+    WEIR_REFUSE_FORK_AT(file, line);
+    WEIR_REQUIRE_AT(file, line, NULL, out_runtime);
+    *out_runtime = NULL;
+    params = params ? params : &defaults;
+    WEIR_READ_PARAMS(file, line, weir_open_params, params, &known);
+    WEIR_REQUIRE_AT(file, line, NULL, params->sections || params->section_count == 0);
+    const weir_status status = open_with(params, out_runtime);
     if (status == WEIR_OK)
         weir__debug_place(*out_runtime, file, line);
     return weir__placed(status, file, line);
@@ -450,11 +450,6 @@ weir_status weir_close_at(weir_runtime **runtime, const char *file, int line)
     weir__debug_end(gone, file, line);
     weir__completion_forget(gone);
     return weir__placed(free_runtime(gone), file, line);
-}
-
-weir_status(weir_close)(weir_runtime **runtime)
-{
-    return weir_close_at(runtime, NULL, 0);
 }
 
 const char *weir_runtime_backend(const weir_runtime *runtime)

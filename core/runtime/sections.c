@@ -119,7 +119,7 @@ static weir_status read_section(const struct weir_section *given, struct weir_se
     if (!given)
         return weir__fail(WEIR_ERROR_INVALID, "correct section_count",
                           "weir_open: one of params.sections is NULL");
-    if (!weir__params_read("weir_open", "weir_section", given, section, sizeof *section))
+    if (!weir__params_read(NULL, 0, "weir_open", "weir_section", given, section, sizeof *section))
         return WEIR_ERROR_INVALID;
     return check_keys(section);
 }

@@ -263,13 +263,15 @@ struct weir_error weir__error_of(weir_status status)
     return detail;
 }
 
-bool weir__params_read(const char *function, const char *type, const void *params, void *known,
-                       size_t size)
+bool weir__params_read(const char *file, int line, const char *function, const char *type,
+                       const void *params, void *known, size_t size)
 {
     struct weir_sized_refusal refusal;
-    if (weir_sized_read(function, type, params, known, size, &refusal))
+    char caller[64];
+    snprintf(caller, sizeof caller, "%.*s", weir__name_length(function), function);
+    if (weir_sized_read(caller, type, params, known, size, &refusal))
         return true;
-    weir__report(WEIR_ERROR_INVALID, refusal.remedy, "%s", refusal.message);
+    weir__report_at(file, line, NULL, WEIR_ERROR_INVALID, refusal.remedy, "%s", refusal.message);
     return false;
 }
 

@@ -75,20 +75,21 @@ WEIR_COLD void weir__report_broken(const char *file, int line, const char *objec
     } while (0)
 
 // Reads the `size` bytes of params that this library knows, of the type of that name, into
-// `known`: <base/sized.h>. Returns false, with the detail set, for params that are refused.
-bool weir__params_read(const char *function, const char *type, const void *params, void *known,
-                       size_t size);
+// `known`, in a call that was made at file:line: <base/sized.h>. Returns false, with the detail set, for params that are refused.
+bool weir__params_read(const char *file, int line, const char *function, const char *type,
+                       const void *params, void *known, size_t size);
 
 // The same of an item of an array; `given_size` is the distance between its items.
 bool weir__params_read_item(const char *function, const char *type, const void *item,
                             size_t given_size, void *known, size_t size);
 
 // weir__params_read() in a call, which it makes return; `params` points to `known` afterwards.
-#define WEIR_READ_PARAMS(type, params, known)                                            \
-    do {                                                                                 \
-        if (!weir__params_read(__func__, #type, (params), (known), sizeof(struct type))) \
-            return WEIR_ERROR_INVALID;                                                   \
-        (params) = (known);                                                              \
+#define WEIR_READ_PARAMS(file, line, type, params, known)                          \
+    do {                                                                           \
+        if (!weir__params_read((file), (line), __func__, #type, (params), (known), \
+                               sizeof(struct type)))                               \
+            return WEIR_ERROR_INVALID;                                             \
+        (params) = (known);                                                        \
     } while (0)
 
 // Sending messages to the user's log callback.

@@ -199,8 +199,6 @@ static void give_call(struct check *check, struct check_call *call)
     check->waiting_calls--;
 }
 
-// A function that ends its thread does not return. Its call stays with the queue then, and is the
-// innermost one of a thread that runs nothing of the program but the queue's next calls.
 static weir_status run_call(void *user)
 {
     struct check_call *call = user;

@@ -33,17 +33,17 @@ constexpr std::size_t bytes = count * sizeof(float);
 constexpr std::uint64_t guard_ns = 60000000000u;
 
 // Handles in C++: deleters that call the destroy functions.
-template <typename T, void (*Destroy)(T **)> struct Deleter {
+template <typename T, void (*Destroy)(T **, const char *, int)> struct Deleter {
     void operator()(T *object) const
     {
-        Destroy(&object);
+        Destroy(&object, nullptr, 0);
     }
 };
 
-using Queue = std::unique_ptr<weir_queue, Deleter<weir_queue, weir_queue_destroy>>;
-using Buffer = std::unique_ptr<weir_buffer, Deleter<weir_buffer, weir_buffer_destroy>>;
-using Program = std::unique_ptr<weir_program, Deleter<weir_program, weir_program_destroy>>;
-using Kernel = std::unique_ptr<weir_kernel, Deleter<weir_kernel, weir_kernel_destroy>>;
+using Queue = std::unique_ptr<weir_queue, Deleter<weir_queue, weir_queue_destroy_at>>;
+using Buffer = std::unique_ptr<weir_buffer, Deleter<weir_buffer, weir_buffer_destroy_at>>;
+using Program = std::unique_ptr<weir_program, Deleter<weir_program, weir_program_destroy_at>>;
+using Kernel = std::unique_ptr<weir_kernel, Deleter<weir_kernel, weir_kernel_destroy_at>>;
 
 struct Session {
     weir_runtime *runtime = nullptr;

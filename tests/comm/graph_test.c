@@ -1,5 +1,4 @@
 // Collectives in graphs, on each backend: each launch submits them again, with the next numbers.
-#include <pthread.h>
 #include <string.h>
 
 #include "tests/comm/rig.h"
@@ -319,35 +318,6 @@ WEIR_TEST(CommGraph, AQueueThatHasFailed)
     comm_rig_open_gate(&gate);
     COMM_RIG_EXPECT_CAUSE(g.rig.queues[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
                           "a host call, failed");
-    expect_dead(&g);
-    close_two(&g);
-}
-
-static weir_status end_thread(void *user)
-{
-    pthread_exit(user);
-}
-
-// A host call before the collectives ends its thread, which leaves them out: the other rank hears it.
-WEIR_TEST(CommGraph, AHostCallThatEndsItsThread)
-{
-    struct graphs g;
-    open_two(&g, "");
-    if (strcmp(weir_comm_engine(g.rig.comms[0]), "local") != 0) {
-        close_two(&g);
-        WEIR_SKIP("a thread of the driver's calls the function");
-    }
-    begin(&g, 0);
-    EXPECT_OK(weir_queue_host_call(g.rig.queues[0], end_thread, NULL));
-    EXPECT_OK(reduce_in_place(&g.rig, 0, g.rig.comms[0], 0, 4));
-    end(&g, 0);
-    begin(&g, 1);
-    EXPECT_OK(reduce_in_place(&g.rig, 1, g.rig.comms[1], 0, 4));
-    end(&g, 1);
-    launch(&g);
-    COMM_RIG_EXPECT_CAUSE(g.rig.queues[0], "node 0, a host call captured at", "ended its thread");
-    COMM_RIG_EXPECT_CAUSE(g.rig.queues[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
-                          "ended its thread");
     expect_dead(&g);
     close_two(&g);
 }

@@ -1,5 +1,4 @@
 // Host calls that always run, and are told what became of the work before them.
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -107,27 +106,6 @@ CONFORM(Always, InAQueueThatIsDestroyed)
     EXPECT_INT_EQ(atomic_load(&told.count), 1);
     EXPECT_INT_LT(told.status, 0);
     ASSERT_OK(weir_device_open(f->runtime, NULL, &f->device));
-}
-
-static void end_the_thread(void *user, weir_status status)
-{
-    (void)status;
-    atomic_fetch_add((atomic_int *)user, 1);
-    pthread_exit(NULL);
-}
-
-CONFORM(Always, EndsItsThread)
-{
-    struct told told = {0};
-    atomic_int count = 0;
-    own_queue queue = conform_queue(f, "q");
-    ASSERT_OK(weir_queue_host_call_always(queue, end_the_thread, &count));
-    ASSERT_OK(weir_queue_host_call_always(queue, note, &told));
-    EXPECT_REFUSED(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL, "ended its thread");
-    ASSERT_OK(weir_queue_recover(queue));
-    EXPECT_INT_EQ(atomic_load(&count), 1);
-    EXPECT_INT_EQ(atomic_load(&told.count), 1);
-    EXPECT_INT_EQ(told.status, WEIR_ERROR_HOST_CALL);
 }
 
 CONFORM(Always, Refused)

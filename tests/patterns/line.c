@@ -2,7 +2,6 @@
 // backend, which does everything at submit, is asynchronous.
 #include "tests/patterns/line.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,18 +70,6 @@ static weir_status make_slot(void *user, weir_device *device, uint32_t index, vo
     return WEIR_OK;
 }
 
-void line_may_end_thread(const struct frame *frame, enum ending here)
-{
-    if (frame->ending != here)
-        return;
-    weir_test_stack_note(&line.ends);
-    if (!frame->is_cancelled)
-        pthread_exit(NULL);
-    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
-    pthread_cancel(pthread_self());
-    pthread_testcancel();
-}
-
 static uint32_t word_of(uint32_t number, uint32_t index)
 {
     return number * 65536 + index;
@@ -95,7 +82,6 @@ static weir_status prepare(void *user, void *data, void *data_frame)
     void *pointer;
     (void)user;
 
-    line_may_end_thread(frame, ENDS_IN_PREPARE);
     weir_status status = weir_host_begin(slot->in, 0, BYTES, WEIR_ACCESS_WRITE, &pointer);
     if (status != WEIR_OK)
         return status;
@@ -144,7 +130,6 @@ static weir_status take_left(void *user, void *data, void *data_frame, weir_queu
     weir_status status = begin_stage(queue, frame, 1);
     if (status == WEIR_OK)
         status = weir_queue_copy(queue, slot->left, 0, slot->whole, 0, HALF_BYTES);
-    line_may_end_thread(frame, ENDS_IN_STAGE);
     if (status == WEIR_OK && frame->fails_in_host_call) {
         line.failing_line = __LINE__ + 1;
         status = weir_queue_host_call(queue, fail_host_call, NULL);
@@ -223,7 +208,6 @@ void line_deliver(void *user, void *data_frame, void *data,
         }
     }
     recorder_add(&line.recorder, data_frame, data, result);
-    line_may_end_thread(frame, ENDS_IN_DELIVER);
 }
 
 weir_status line_open(const char *config)

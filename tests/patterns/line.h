@@ -6,21 +6,9 @@
 #include "patterns/pipeline.h"
 #include "tests/patterns/recorder.h"
 #include "tests/patterns/rig.h"
-#include "tests/support/stack.h"
-
-// A callback that ends its thread.
-enum ending {
-    ENDS_NOT,
-    ENDS_IN_PREPARE,
-    ENDS_IN_STAGE, // `left`, after submitting half of its work
-    ENDS_IN_REPEAT,
-    ENDS_IN_DELIVER,
-};
 
 struct frame {
     uint32_t number;
-    enum ending ending;
-    bool is_cancelled;       // which is how it ends its thread
     bool fails_in_submit;    // `left` returns an error after submitting half of its work
     bool fails_in_host_call; // `left` submits a host call that fails
     bool calls_always;       // `left` submits a host call that always runs
@@ -35,12 +23,11 @@ struct line {
     struct gate gate;
     bool jitter; // stages start with a slow host call
     unsigned slots_alive;
-    unsigned failing_slot;       // from 1
-    struct weir_test_stack ends; // of the threads that callbacks ended
-    unsigned wrong_words;        // in delivered frames
-    unsigned early_reuses;       // slots that changed while they were delivered
-    unsigned deliver_ns;         // time that deliver takes
-    int failing_line;            // where the failing host call is submitted
+    unsigned failing_slot; // from 1
+    unsigned wrong_words;  // in delivered frames
+    unsigned early_reuses; // slots that changed while they were delivered
+    unsigned deliver_ns;   // time that deliver takes
+    int failing_line;      // where the failing host call is submitted
 };
 
 extern struct line line;
@@ -66,9 +53,6 @@ void line_deliver(void *user, void *data_frame, void *data,
 // Destroys the pipeline, if there is one, and closes the rig. Fails the test if any word was
 // wrong.
 void line_close(void);
-
-// Ends the thread if the frame says so.
-void line_may_end_thread(const struct frame *frame, enum ending here);
 
 // Numbers frames from 1.
 void number_frames(struct frame *frames, uint32_t count);

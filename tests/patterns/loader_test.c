@@ -10,7 +10,6 @@
 #include "tests/patterns/recorder.h"
 #include "tests/patterns/rig.h"
 #include "tests/support/memory.h"
-#include "tests/support/stack.h"
 
 enum {
     WORDS = 1000, // of a full batch
@@ -30,10 +29,6 @@ struct fixture {
     bool jitter;
     uint64_t fails[2]; // batches from 1 that fail, the first with a detail
     uint64_t too_big;  // batch from 1
-    uint64_t ends[3];  // batches from 1 whose source ends its thread
-    bool all_end;
-    bool is_cancelled;            // which is how
-    struct weir_test_stack stack; // of the threads that are ended
     _Atomic unsigned source_calls;
     unsigned calls_after_end;
     weir_status called_back[2]; // the loader's answer to a call from its own source
@@ -92,16 +87,6 @@ static size_t words_of(uint64_t index)
     return index + 1 == fixture.batches ? fixture.last_words : fixture.words;
 }
 
-static void end_thread(void)
-{
-    weir_test_stack_note(&fixture.stack);
-    if (!fixture.is_cancelled)
-        pthread_exit(NULL);
-    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
-    pthread_cancel(pthread_self());
-    pthread_testcancel();
-}
-
 static weir_status source(void *user, uint64_t index, void *memory, size_t capacity,
                           size_t *out_size)
 {
@@ -112,9 +97,6 @@ static weir_status source(void *user, uint64_t index, void *memory, size_t capac
     fixture.calls_after_end += index > fixture.batches;
     if (index >= fixture.batches)
         return WEIR_OK;
-    for (size_t i = 0; i < sizeof fixture.ends / sizeof *fixture.ends; i++)
-        if (fixture.all_end || index + 1 == fixture.ends[i])
-            end_thread();
     if (index + 1 == fixture.fails[0])
         return fail_io("no such file");
     if (index + 1 == fixture.fails[1])
@@ -437,72 +419,6 @@ WEIR_TEST(Loader, ErrorsOfTheSourceComeInOrder)
         EXPECT_UINT_EQ(figures.failed, 3);
         close_loader();
     }
-}
-
-// Batch `index` is an error: its source ended its thread.
-static void expect_ended(uint64_t index)
-{
-    struct weir_batch batch;
-    weir_test_note("batch %u", (unsigned)index);
-    EXPECT_INT_EQ(weir_loader_next(fixture.loader, fixture.queue, &batch), WEIR_ERROR_HOST_CALL);
-    EXPECT_CONTAINS(weir_last_error()->message, "the source ended its thread");
-    EXPECT_CONTAINS(weir_last_error()->remedy, "in place of pthread_exit()");
-    EXPECT_STR_EQ(weir_last_error()->object, "batches");
-    EXPECT_NULL(batch.buffer);
-    weir_test_note(NULL);
-}
-
-static void expect_batch(uint64_t index)
-{
-    struct weir_batch batch;
-    weir_test_note("batch %u", (unsigned)index);
-    ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
-    EXPECT_UINT_EQ(batch.index, index);
-    ASSERT_OK(log_batch(fixture.queue, &batch));
-    ASSERT_OK(weir_loader_release(fixture.loader, &batch, fixture.queue));
-    weir_test_note(NULL);
-}
-
-WEIR_TEST(Loader, ASourceThatEndsItsThreadIsAnError)
-{
-    for (uint32_t slots = 2; slots <= 4; slots++) {
-        open_rig(9, WORDS, 9);
-        fixture.ends[0] = 1;
-        fixture.ends[1] = 4;
-        fixture.ends[2] = 5;
-        make_loader(slots);
-        expect_ended(0);
-        expect_batch(1);
-        expect_batch(2);
-        expect_ended(3);
-        expect_ended(4);
-        take_all(5);
-        close_loader();
-    }
-}
-
-WEIR_TEST(Loader, ASourceThatIsCancelledIsAnError)
-{
-    open_rig(6, WORDS, 6);
-    fixture.ends[0] = 2;
-    fixture.is_cancelled = true;
-    make_loader(3);
-    expect_batch(0);
-    expect_ended(1);
-    take_all(2);
-    close_loader();
-}
-
-// Another thread goes on: with each batch the stack would be deeper.
-WEIR_TEST(Loader, SourcesThatEndTheirThreadsTakeNoMoreStack)
-{
-    open_rig(30, WORDS, 30);
-    fixture.all_end = true;
-    make_loader(3);
-    for (uint64_t index = 0; index < 30; index++)
-        expect_ended(index);
-    EXPECT_TRUE(weir_test_stack_is_flat(&fixture.stack));
-    close_loader();
 }
 
 static weir_status fail_late(void *user)

@@ -21,7 +21,6 @@ static uint64_t number_of(void *user, void *slot, void *data_frame)
     const struct frame *frame = data_frame;
     (void)user;
     (void)slot;
-    line_may_end_thread(frame, ENDS_IN_REPEAT);
     return alike ? (frame->number - 1) / alike : 0;
 }
 
@@ -115,35 +114,6 @@ WEIR_TEST(PipelineGraphs, AStageThatCannotBeCapturedIsNamed)
         EXPECT_CONTAINS(delivery->remedy, "graphs = 0");
     }
     EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), 2);
-    line_close();
-}
-
-// A callback that ends its thread while it is captured fails its frame, and nothing is left of the
-// capture.
-WEIR_TEST(PipelineGraphs, ACallbackThatEndsItsThreadFailsItsFrame)
-{
-    enum {
-        FRAMES = 8
-    };
-    struct frame frames[FRAMES];
-
-    ASSERT_OK(line_open(NULL));
-    number_frames(frames, FRAMES);
-    frames[0].ending = frames[1].ending = ENDS_IN_STAGE;
-    frames[2].ending = ENDS_IN_PREPARE;
-    frames[4].ending = ENDS_IN_REPEAT;
-    const struct weir_pipeline_params params = graph_params(2);
-    line_run(&params, frames, FRAMES);
-    static const char *const stages_of[] = {"left", "left", "prepare", NULL, "repeat"};
-    for (unsigned i = 0; i < sizeof stages_of / sizeof *stages_of; i++) {
-        const struct delivery *delivery = recorder_at(&line.recorder, i);
-        weir_test_note("delivery %u", i);
-        EXPECT_INT_EQ(delivery->status, stages_of[i] ? WEIR_ERROR_HOST_CALL : WEIR_OK);
-        EXPECT_STR_EQ(delivery->stage, stages_of[i] ? stages_of[i] : "");
-        EXPECT_TRUE(!stages_of[i] || strstr(delivery->message, "ended its thread"));
-    }
-    weir_test_note(NULL);
-    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES - 4);
     line_close();
 }
 

@@ -308,16 +308,16 @@ NOTES_TEST(Notes, ADestroyedQueue, "")
     EXPECT_TRUE(rig->notes->list[0].u.complete.event.sequence >= event.sequence);
 }
 
-// A program that was compiled when the macros were functions.
+// Callers may keep their place to themselves.
 NOTES_TEST(Notes, WithoutPlace, "")
 {
     struct weir_event event;
     ASSERT_OK(weir_queue_record(rig->queue, &event));
-    EXPECT_OK((weir_event_sync)(event, WEIR_FOREVER));
-    EXPECT_OK((weir_event_query)(event));
-    EXPECT_OK((weir_event_error)(event));
-    EXPECT_OK((weir_event_sync_all)(&event, 1, WEIR_FOREVER));
-    EXPECT_OK((weir_queue_recover)(rig->queue));
+    EXPECT_OK(weir_event_sync_at(event, WEIR_FOREVER, NULL, 0));
+    EXPECT_OK(weir_event_query_at(event, NULL, 0));
+    EXPECT_OK(weir_event_error_at(event, NULL, 0));
+    EXPECT_OK(weir_event_sync_all_at(&event, 1, WEIR_FOREVER, NULL, 0));
+    EXPECT_OK(weir_queue_recover_at(rig->queue, NULL, 0));
     ASSERT_SIZE_EQ(rig->notes->count, 4);
     for (size_t i = 0; i < rig->notes->count; i++) {
         EXPECT_TRUE(rig->notes->list[i].file == NULL);

@@ -304,7 +304,7 @@ DEBUG_TEST(Debug, DestroyedAtNoLine)
 {
     weir_buffer *buffer = make_buffer(world, "frames");
     weir_buffer *gone = buffer;
-    (weir_buffer_destroy)(&buffer);
+    weir_buffer_destroy_at(&buffer, NULL, 0);
     EXPECT_TRUE(REFUSED(weir_queue_fill(world->queue, gone, 0, 1, "x", 1)));
     EXPECT_CONTAINS(weir_last_error()->message, ", which was destroyed");
     EXPECT_NULL(strstr(weir_last_error()->message, "belongs to"));

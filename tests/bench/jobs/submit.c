@@ -283,7 +283,7 @@ static weir_status open_weir(struct sides *s, size_t index)
     weir_status status;
     snprintf(select, sizeof select, "%zu", index);
     const struct weir_device_params device = {.struct_size = sizeof device, .select = select};
-    if ((status = (weir_device_open)(s->runtime, &device, &s->device)) ||
+    if ((status = weir_device_open_at(s->runtime, &device, &s->device, NULL, 0)) ||
         (status = weir_queue_create(s->device, &queue, &s->queue)) ||
         (status = weir_queue_create(s->device, &queue, &s->other)) ||
         (status = weir_program_create(s->device, &program, &s->program)) ||
@@ -317,7 +317,7 @@ static bool open_runtime(struct sides *s, const char *backend, const char *name,
                                             .config_path = "",
                                             .backend = backend,
                                             .plugins = ""};
-    *out_absent = (weir_open)(&params, &s->runtime) < 0;
+    *out_absent = weir_open_at(&params, &s->runtime, NULL, 0) < 0;
     if (*out_absent)
         bench_note(s->bench, "not measured: %s: %s", name, weir_last_error()->message);
     return !*out_absent;
