@@ -352,7 +352,7 @@ weir_status weir_graph_set_launch_at(weir_graph *graph, uint32_t node, struct we
     WEIR_ENTER_ARGUMENTS(file, line, arguments, argument_count);
     WEIR_REQUIRE_AT(file, line, NULL, graph);
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, arguments || argument_count == 0);
-    weir_biased_lock_take(&graph->lock);
+    weir_lock_take(&graph->lock);
     return weir__placed(weir__graph_end_update(graph, set_launch(graph, node, grid, block,
                                                                  arguments, argument_count)),
                         file, line);
@@ -375,7 +375,7 @@ weir_status weir_graph_set_copy_at(weir_graph *graph, uint32_t node, weir_buffer
 {
     WEIR_ENTER_AT(file, line, graph, dst, src);
     WEIR_REQUIRE_AT(file, line, NULL, graph);
-    weir_biased_lock_take(&graph->lock);
+    weir_lock_take(&graph->lock);
     return weir__placed(weir__graph_end_update(graph, set_copy(graph, node, dst, dst_offset, src,
                                                                src_offset, size)),
                         file, line);
@@ -400,7 +400,7 @@ weir_status weir_graph_set_fill_at(weir_graph *graph, uint32_t node, weir_buffer
     WEIR_ENTER_AT(file, line, graph, dst);
     WEIR_REQUIRE_AT(file, line, NULL, graph);
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, pattern);
-    weir_biased_lock_take(&graph->lock);
+    weir_lock_take(&graph->lock);
     return weir__placed(weir__graph_end_update(graph, set_fill(graph, node, dst, dst_offset, size,
                                                                pattern, pattern_size)),
                         file, line);
@@ -442,7 +442,7 @@ weir_status weir_graph_set_enabled_at(weir_graph *graph, uint32_t node, bool ena
 {
     WEIR_ENTER_AT(file, line, graph);
     WEIR_REQUIRE_AT(file, line, NULL, graph);
-    weir_biased_lock_take(&graph->lock);
+    weir_lock_take(&graph->lock);
     return weir__placed(weir__graph_end_update(graph, set_enabled(graph, node, enabled)), file,
                         line);
 }

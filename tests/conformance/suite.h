@@ -95,12 +95,23 @@ weir_kernel *conform_kernel(struct fixture *f, const char *name);
 
 // Pointers to objects that are destroyed at the end of their scope, the last one first.
 #define CONFORM_OWN(destroy) __attribute__((cleanup(destroy)))
-#define own_queue CONFORM_OWN(weir_queue_destroy) weir_queue *
-#define own_buffer CONFORM_OWN(weir_buffer_destroy) weir_buffer *
-#define own_kernel CONFORM_OWN(weir_kernel_destroy) weir_kernel *
-#define own_graph CONFORM_OWN(weir_graph_destroy) weir_graph *
-#define own_pool CONFORM_OWN(weir_pool_destroy) weir_pool *
-#define own_program CONFORM_OWN(weir_program_destroy) weir_program *
+#define CONFORM_OWN_OBJECT(type)                     \
+    static inline void conform_end_##type(type **at) \
+    {                                                \
+        type##_destroy_at(at, NULL, 0);              \
+    }
+CONFORM_OWN_OBJECT(weir_queue)
+CONFORM_OWN_OBJECT(weir_buffer)
+CONFORM_OWN_OBJECT(weir_kernel)
+CONFORM_OWN_OBJECT(weir_graph)
+CONFORM_OWN_OBJECT(weir_pool)
+CONFORM_OWN_OBJECT(weir_program)
+#define own_queue CONFORM_OWN(conform_end_weir_queue) weir_queue *
+#define own_buffer CONFORM_OWN(conform_end_weir_buffer) weir_buffer *
+#define own_kernel CONFORM_OWN(conform_end_weir_kernel) weir_kernel *
+#define own_graph CONFORM_OWN(conform_end_weir_graph) weir_graph *
+#define own_pool CONFORM_OWN(conform_end_weir_pool) weir_pool *
+#define own_program CONFORM_OWN(conform_end_weir_program) weir_program *
 #define own_gate CONFORM_OWN(gate_destroy) struct gate *
 
 // The memory of a HOST buffer that no work uses at the moment.
