@@ -23,17 +23,27 @@ expect_contains "$output" "not 'soon'"
 [ -x "$there/tests/kernels/matmul_twin_test" ] && [ -e "$there/kernels/matmul/matmul.json" ] ||
     fail "the bundle lacks the twin of matmul"
 
+# The suite, ARR-COC, and the benchmarks with the files that they write to the folder of results. The programs must
+# find their own files, and not this test's.
 status=0
-output="$(bash "$there/tools/gpu/run.sh" --steps conformance,arr-coc --filter 'Copy*:Launch*' --seconds 200 \
-    --out "$TEST_TMPDIR/out" 2>&1)" || status=$?
+output="$(env -u TEST_SRCDIR -u TEST_WORKSPACE -u RUNFILES_DIR bash "$there/tools/gpu/run.sh" \
+    --steps conformance,arr-coc,frames,steady,faults --filter 'Copy*' --seconds 500 --out "$TEST_TMPDIR/out" 2>&1)" ||
+    status=$?
 table="$(cat "$TEST_TMPDIR/out/table.txt")"
 [ "$status" -eq 0 ] || fail "run.sh ended with $status: $output"
-expect_contains "$table" "unpack $folder"
-expect_contains "$table" "opencl-pocl: conformance"
-expect_contains "$table" "0 failed"
-expect_contains "$table" "both photographs bit-identical"
+for row in "unpack $folder" "opencl-pocl: conformance" "0 failed" "both photographs bit-identical" \
+    "opencl-pocl: bench arr-coc            coffee.png" "opencl-pocl: bench arr-coc-noise      noise 1024x1024" \
+    "opencl-pocl: 5000 frames" "steady: 5000 frames, after a tenth and at the end: " "opencl-pocl: plugin fault" \
+    "opencl-pocl: 5000 frames with faults" "refuse: 5000 frames, "; do
+    expect_contains "$table" "$row"
+done
 expect_contains "$(tar -tzf "$TEST_TMPDIR/out/logs.tar.gz")" "logs/conform-opencl-pocl.xml"
 [ -e /dev/nvidia0 ] || expect_contains "$table" "libcuda.so.1"
+for name in arr-coc arr-coc-noise; do
+    file="$TEST_TMPDIR/out/bench/$name-opencl-pocl"
+    grep -q '"benchmark": "arr-coc"' "$file.json" || fail "there are no figures of $name"
+    grep -q '^<svg ' "$file.svg" || fail "there is no plot of $name"
+done
 
 # Collectives of one rank, on the tests' driver and NCCL. The stand-in of comm_check takes no time, and that of
 # Python tells where NCCL is.

@@ -39,6 +39,12 @@ struct row {
 };
 
 static const struct weir_arr_coc_sizes default_sizes = {1024, 32, 4096};
+// The reference takes a tenth of the time.
+#define SMALL_SIZES  \
+    {                \
+        256, 16, 512 \
+    }
+static const struct weir_arr_coc_sizes small_sizes = SMALL_SIZES;
 
 #define IMAGES "tests/data/images/"
 
@@ -46,28 +52,28 @@ static const struct row rows[] = {
     {"Chelsea", PHOTO, .photo = IMAGES "chelsea.png"},
     {"Coffee", PHOTO, .photo = IMAGES "coffee.png"},
     // Synthetic images.
-    {"Black", FLAT, .height = 64, .width = 64, .colour = 0x000000},
+    {"Black", FLAT, .height = 64, .width = 64, .colour = 0x000000, .sizes = SMALL_SIZES},
     {"White", FLAT, .height = 64, .width = 64, .colour = 0xffffff},
     {"FlatColour", FLAT, .height = 700, .width = 301, .colour = 0x3c9a5f},
     {"Noise", NOISE, .height = 600, .width = 801},
     {"NoiseLarger", NOISE, .height = 1500, .width = 2100},
-    {"Gradient", GRADIENT, .height = 480, .width = 640},
+    {"Gradient", GRADIENT, .height = 480, .width = 640, .sizes = SMALL_SIZES},
     {"GrayRamp", GRAY_RAMP, .height = 200, .width = 1000},
-    {"Checker", CHECKER, .height = 512, .width = 512, .colour = 0xe02010},
-    {"Halves", HALVES, .height = 100, .width = 100, .colour = 0x102030},
+    {"Checker", CHECKER, .height = 512, .width = 512, .colour = 0xe02010, .sizes = SMALL_SIZES},
+    {"Halves", HALVES, .height = 100, .width = 100, .colour = 0x102030, .sizes = SMALL_SIZES},
     {"Dot", DOT, .height = 333, .width = 333, .colour = 0xfefefe},
-    {"OnePixel", FLAT, .height = 1, .width = 1, .colour = 0xc08040},
-    {"OneRow", NOISE, .height = 1, .width = 5000},
+    {"OnePixel", FLAT, .height = 1, .width = 1, .colour = 0xc08040, .sizes = SMALL_SIZES},
+    {"OneRow", NOISE, .height = 1, .width = 5000, .sizes = SMALL_SIZES},
     {"OneColumn", GRADIENT, .height = 5000, .width = 1},
     // The longest side that the kernels' 32-bit coordinates allow.
     {"LongestRow", NOISE, .height = 1, .width = 2097151},
     {"LongestColumn", NOISE, .height = 2097151, .width = 1},
     {"SameSize", NOISE, .height = 1024, .width = 1024},
     // Other sizes of the pipeline.
-    {"Side256Grid16", PHOTO, .photo = IMAGES "coffee.png", .sizes = {256, 16, 512}},
+    {"Side256Grid16", PHOTO, .photo = IMAGES "coffee.png", .sizes = SMALL_SIZES},
     {"OnePatch", PHOTO, .photo = IMAGES "coffee.png", .sizes = {64, 1, 64}},
     {"OneLargePatch", PHOTO, .photo = IMAGES "chelsea.png", .sizes = {1024, 1, 400}},
-    {"LeastBudget", PHOTO, .photo = IMAGES "coffee.png", .sizes = {1024, 32, 64}},
+    {"LeastBudget", PHOTO, .photo = IMAGES "coffee.png", .sizes = {256, 16, 64}},
     {"BudgetForNothingElse", NOISE, .height = 90, .width = 90, .sizes = {256, 16, 127}},
     {"EverythingIsTaken", PHOTO, .photo = IMAGES "coffee.png", .sizes = {256, 8, 65536}},
     {"PatchOf25Pixels", PHOTO, .photo = IMAGES "coffee.png", .sizes = {1000, 40, 4096}},
@@ -77,7 +83,7 @@ static const struct row rows[] = {
     {"LeastSide", NOISE, .height = 70, .width = 70, .sizes = {32, 4, 1000}},
     {"SideOf33", NOISE, .height = 33, .width = 33, .sizes = {33, 3, 500}},
     {"Side2048", PHOTO, .photo = IMAGES "chelsea.png", .sizes = {2048, 64, 8192}},
-    {"QueryOf7", PHOTO, .photo = IMAGES "coffee.png", .sizes = {256, 16, 512},
+    {"QueryOf7", PHOTO, .photo = IMAGES "coffee.png", .sizes = SMALL_SIZES,
      .weights = RIG_SMALL_WEIGHTS},
 };
 
@@ -275,7 +281,7 @@ static void compare_file(const char *name, const char *path, const struct rig_im
     ASSERT_TRUE(rig_image_read(path, &given));
     ASSERT_INT_EQ(given.height, HEIGHT);
     ASSERT_INT_EQ(given.width, WIDTH);
-    compare_on_all_devices(name, &default_sizes, RIG_WEIGHTS, wanted ? wanted : &given, &given,
+    compare_on_all_devices(name, &small_sizes, RIG_WEIGHTS, wanted ? wanted : &given, &given,
                            false);
     rig_image_finish(&given);
 }
