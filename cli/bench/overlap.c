@@ -301,7 +301,7 @@ static bool measure_reference(struct overlap *o, struct overlap_reference *refer
 static bool measure_all(struct overlap *o)
 {
     struct bench *bench = o->bench;
-    for (bench_start(bench, 5 * o->reference_count + o->way_count); bench_turn(bench);) {
+    for (bench_start(bench); bench_turn(bench);) {
         for (size_t i = 0; i < o->reference_count; i++)
             if (!measure_reference(o, &o->references[i]))
                 return false;
@@ -330,10 +330,7 @@ static void put_bare(struct bench_table *table, const struct overlap_reference *
     struct bench_samples ms = scaled(ns, 1e-6), rate = {0};
     for (size_t i = 0; i < ns->count && bytes > 0; i++)
         rate.values[rate.count++] = bytes / ns->values[i];
-    bench_put_text(table, "%s", weir_text_bytes(size, reference->size));
-    bench_put_text(table, "%s", what);
-    bench_put(table, &ms);
-    bench_put(table, &rate);
+    bench_row(table, weir_text_bytes(size, reference->size), what, &ms, &rate);
 }
 
 static void report_references(struct overlap *o)
@@ -406,16 +403,11 @@ static void report_ways(struct overlap *o)
         const struct bench_samples ratio = bench_ratio(&way->ns, &reference->both);
         const struct bench_samples gain = bench_ratio(&reference->one_queue, &way->ns);
         char size[WEIR_TEXT_QUANTITY_SIZE];
-        bench_put_text(table, "%s", weir_text_bytes(size, reference->size));
-        bench_put_text(table, "%s", reference->kernel_name);
-        bench_put_text(table, "%s", order_words[way->order - BENCH_WORD]);
-        bench_put_text(table, "%s", plan_orders[way->plan.order]);
-        bench_put_number(table, way->plan.queue_count);
-        bench_put_text(table, "%s", way->plan.layout == WEIR_CHUNKS_BY_ENGINE ? "engine" : "chunk");
-        bench_put_number(table, way->plan.chunk_count);
-        bench_put(table, &ms);
-        bench_put(table, &ratio);
-        bench_put(table, &gain);
+        bench_row(table, weir_text_bytes(size, reference->size), reference->kernel_name,
+                  order_words[way->order - BENCH_WORD], plan_orders[way->plan.order],
+                  (double)way->plan.queue_count,
+                  way->plan.layout == WEIR_CHUNKS_BY_ENGINE ? "engine" : "chunk",
+                  (double)way->plan.chunk_count, &ms, &ratio, &gain);
         plot_way(o, way, &ratio);
     }
 }
@@ -434,14 +426,13 @@ static void report_plans(struct overlap *o)
     for (size_t i = 0; i < o->way_count; i++) {
         const struct weir_chunks_plan *plan = &o->ways[i].plan;
         const struct overlap_reference *reference = &o->references[o->ways[i].reference];
-        char text[WEIR_TEXT_QUANTITY_SIZE];
+        char size[WEIR_TEXT_QUANTITY_SIZE], first[sizeof size], most[sizeof size];
         const bool other = reference > o->references && reference->size == reference[-1].size;
         if (o->ways[i].order != BENCH_WORD + OVERLAP_AUTO || other)
             continue;
-        bench_put_text(table, "%s", weir_text_bytes(text, reference->size));
-        bench_put_number(table, plan->chunk_count);
-        bench_put_text(table, "%s", weir_text_bytes(text, plan->first_count * sizeof(uint32_t)));
-        bench_put_text(table, "%s", weir_text_bytes(text, plan->most_count * sizeof(uint32_t)));
+        bench_row(table, weir_text_bytes(size, reference->size), (double)plan->chunk_count,
+                  weir_text_bytes(first, plan->first_count * sizeof(uint32_t)),
+                  weir_text_bytes(most, plan->most_count * sizeof(uint32_t)));
     }
 }
 

@@ -52,7 +52,7 @@ static bool read_slices(struct ddp *ddp, struct ddp_rank *rank, size_t buckets,
     for (size_t i = 0; i < 3; i++) {
         const struct train_product *product =
             &rank->weight[buckets * ddp->layers + slices->layers[i]];
-        if (weir_download(rank->queue, slices->bytes + i * bytes, product->c.buffer,
+        if (weir_download(rank->place->queue, slices->bytes + i * bytes, product->c.buffer,
                           product->c.offset, bytes) < 0)
             return bench_fail_weir(ddp->bench);
     }
@@ -82,7 +82,8 @@ static bool run_all(struct ddp *ddp, enum ddp_way way, size_t buckets)
     weir_status status = WEIR_OK;
     for (uint32_t i = 0; i < ddp->all.local_count && status == WEIR_OK; i++)
         status = ddp_submit(ddp, &ddp->ranks[i], way, buckets);
-    return (status == WEIR_OK && ddp_sync(ddp) == WEIR_OK) || bench_fail_weir(ddp->bench);
+    return (status == WEIR_OK && bench_ranks_sync(&ddp->all) == WEIR_OK) ||
+           bench_fail_weir(ddp->bench);
 }
 
 // The averages of gradients that were computed before, layer by layer.
@@ -94,12 +95,13 @@ static bool average(struct ddp *ddp)
         struct ddp_rank *rank = &ddp->ranks[i];
         for (size_t layer = 0; layer < ddp->layers && status == WEIR_OK; layer++) {
             const struct train_range *c = &rank->weight[layer].c;
-            status = weir_queue_all_reduce(rank->queue, rank->place->comm, c->buffer, c->offset,
-                                           c->buffer, c->offset, count,
+            status = weir_queue_all_reduce(rank->place->queue, rank->place->comm, c->buffer,
+                                           c->offset, c->buffer, c->offset, count,
                                            ddp->bf16 ? WEIR_BF16 : WEIR_F32, WEIR_AVERAGE);
         }
     }
-    return (status == WEIR_OK && ddp_sync(ddp) == WEIR_OK) || bench_fail_weir(ddp->bench);
+    return (status == WEIR_OK && bench_ranks_sync(&ddp->all) == WEIR_OK) ||
+           bench_fail_weir(ddp->bench);
 }
 
 static bool clear(struct ddp *ddp, size_t buckets)
@@ -108,11 +110,12 @@ static bool clear(struct ddp *ddp, size_t buckets)
     for (uint32_t i = 0; i < ddp->all.local_count; i++) {
         struct ddp_rank *rank = &ddp->ranks[i];
         const struct train_range *c = &rank->weight[buckets * ddp->layers].c;
-        if (ddp->computes && weir_queue_fill(rank->queue, c->buffer, 0, weir_buffer_size(c->buffer),
-                                             &nothing, sizeof nothing) < 0)
+        if (ddp->computes &&
+            weir_queue_fill(rank->place->queue, c->buffer, 0, weir_buffer_size(c->buffer), &nothing,
+                            sizeof nothing) < 0)
             return bench_fail_weir(ddp->bench);
     }
-    return ddp_sync(ddp) == WEIR_OK || bench_fail_weir(ddp->bench);
+    return bench_fine(ddp->bench, bench_ranks_sync(&ddp->all));
 }
 
 static bool check_way(struct ddp *ddp, enum ddp_way way, size_t buckets,

@@ -17,11 +17,8 @@ static size_t gradient_slot(const struct ddp *ddp, size_t layer)
 static bool make_buffer(struct ddp *ddp, struct ddp_rank *rank, const char *label, size_t size,
                         weir_buffer **out_buffer)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .label = label,
-                                              .size = size};
-    return weir_buffer_create(rank->place->device, &params, out_buffer) == WEIR_OK ||
-           bench_fail_weir(ddp->bench);
+    return bench_buffer_on(ddp->bench, rank->place->device, label, size, WEIR_PLACE_DEVICE,
+                           out_buffer);
 }
 
 static bool make_memory(struct ddp *ddp, struct ddp_rank *rank)
@@ -29,28 +26,21 @@ static bool make_memory(struct ddp *ddp, struct ddp_rank *rank)
     const size_t layers = (size_t)ddp->layers;
     const size_t weight = (size_t)(ddp->width * ddp->width) * ddp->element_size;
     const size_t batch = ddp->batch_max * (size_t)ddp->width * ddp->element_size;
-    const struct weir_queue_params queue = {.struct_size = sizeof queue, .label = "ddp/compute"};
-    if (weir_queue_create(rank->place->device, &queue, &rank->queue) < 0)
-        return bench_fail_weir(ddp->bench);
     return make_buffer(ddp, rank, "ddp/weights", layers * weight, &rank->weights) &&
            make_buffer(ddp, rank, "ddp/activations", (layers + 1) * batch, &rank->activations) &&
-           make_buffer(ddp, rank, "ddp/gradients", 3 * batch, &rank->gradients) &&
-           make_buffer(ddp, rank, "ddp/slowest", sizeof(double), &rank->slowest);
+           make_buffer(ddp, rank, "ddp/gradients", 3 * batch, &rank->gradients);
 }
 
 static bool make_engine(struct ddp *ddp, struct ddp_rank *rank)
 {
-    const struct weir_program_params params = {.struct_size = sizeof params,
-                                               .label = "ddp",
-                                               .bundle = &train_f32_kernels};
+    weir_device *device = rank->place->device;
     rank->engine.bf16 = ddp->bf16;
     if (ddp->blas)
-        return train_blas_open(rank->place->device, ddp->cublas, &rank->engine.blas) == WEIR_OK ||
-               bench_fail_weir(ddp->bench);
-    return (weir_program_create(rank->place->device, &params, &rank->program) == WEIR_OK &&
-            weir_kernel_create(rank->program, "product", &rank->engine.product) == WEIR_OK &&
-            weir_kernel_create(rank->program, "sum_parts", &rank->engine.sum_parts) == WEIR_OK) ||
-           bench_fail_weir(ddp->bench);
+        return bench_fine(ddp->bench, train_blas_open(device, ddp->cublas, &rank->engine.blas));
+    return bench_kernel_on(ddp->bench, device, &train_f32_kernels, "product", &rank->program,
+                           &rank->engine.product) &&
+           bench_kernel_on(ddp->bench, device, &train_f32_kernels, "sum_parts", &rank->program,
+                           &rank->engine.sum_parts);
 }
 
 static bool make_products(struct ddp *ddp, struct ddp_rank *rank)
@@ -149,15 +139,17 @@ static bool fill_rank(struct ddp *ddp, struct ddp_rank *rank, void *memory, floa
     weir_status status = WEIR_OK;
     make_numbers(ddp, memory, weight, bound, 1000);
     for (size_t i = 0; i < ddp->layers && status == WEIR_OK; i++)
-        status = weir_upload(rank->queue, rank->weights, i * weight * ddp->element_size, memory,
-                             weight * ddp->element_size);
+        status = weir_upload(rank->place->queue, rank->weights, i * weight * ddp->element_size,
+                             memory, weight * ddp->element_size);
     make_numbers(ddp, memory, batch, 1, seed);
     if (status == WEIR_OK)
-        status = weir_upload(rank->queue, rank->activations, 0, memory, batch * ddp->element_size);
+        status = weir_upload(rank->place->queue, rank->activations, 0, memory,
+                             batch * ddp->element_size);
     make_numbers(ddp, memory, batch, 1, 500 + seed);
     if (status == WEIR_OK)
-        status = weir_upload(rank->queue, rank->gradients, 0, memory, batch * ddp->element_size);
-    return status == WEIR_OK || bench_fail_weir(ddp->bench);
+        status =
+            weir_upload(rank->place->queue, rank->gradients, 0, memory, batch * ddp->element_size);
+    return bench_fine(ddp->bench, status);
 }
 
 static float root(float value)
@@ -195,8 +187,8 @@ void ddp_close(struct ddp *ddp)
 {
     for (uint32_t i = ddp->all.local_count; i-- > 0;) {
         struct ddp_rank *rank = &ddp->ranks[i];
-        if (rank->queue)
-            (void)weir_queue_sync(rank->queue, WEIR_FOREVER);
+        if (rank->place)
+            (void)weir_queue_sync(rank->place->queue, WEIR_FOREVER);
         for (size_t k = 0; k < DDP_BUCKETS_MAX; k++)
             weir_buckets_destroy(&rank->buckets[k]);
         train_blas_close(&rank->engine.blas);
@@ -204,11 +196,9 @@ void ddp_close(struct ddp *ddp)
         weir_kernel_destroy(&rank->engine.product);
         weir_program_destroy(&rank->program);
         weir_buffer_destroy(&rank->engine.parts);
-        weir_buffer_destroy(&rank->slowest);
         weir_buffer_destroy(&rank->gradients);
         weir_buffer_destroy(&rank->activations);
         weir_buffer_destroy(&rank->weights);
-        weir_queue_destroy(&rank->queue);
         free(rank->forward);
     }
 }
@@ -306,13 +296,13 @@ bool ddp_set_batch(struct ddp *ddp, size_t batch)
 
 static weir_status multiply(struct ddp_rank *rank, struct train_product *product)
 {
-    return train_product_submit(&rank->engine, rank->queue, product);
+    return train_product_submit(&rank->engine, rank->place->queue, product);
 }
 
 static weir_status mark(const struct ddp *ddp, struct ddp_rank *rank, size_t buckets, size_t layer)
 {
     return weir_buckets_ready(rank->buckets[buckets], (uint32_t)(ddp->layers - 1 - layer),
-                              rank->queue);
+                              rank->place->queue);
 }
 
 static weir_status compute(const struct ddp *ddp, struct ddp_rank *rank, bool marks, size_t buckets)
@@ -343,53 +333,21 @@ weir_status ddp_submit(const struct ddp *ddp, struct ddp_rank *rank, enum ddp_wa
          i-- > 0 && status == WEIR_OK && reduces && way != DDP_OVERLAPPED;)
         status = mark(ddp, rank, buckets, i);
     if (status == WEIR_OK && reduces)
-        status = weir_buckets_finish(rank->buckets[buckets], rank->queue);
+        status = weir_buckets_finish(rank->buckets[buckets], rank->place->queue);
     return status;
-}
-
-weir_status ddp_sync(const struct ddp *ddp)
-{
-    weir_status status = WEIR_OK;
-    for (uint32_t i = 0; i < ddp->all.local_count && status == WEIR_OK; i++)
-        status = weir_queue_sync(ddp->ranks[i].queue, WEIR_FOREVER);
-    return status;
-}
-
-static weir_status meet(struct ddp *ddp)
-{
-    weir_status status = WEIR_OK;
-    for (uint32_t i = 0; i < ddp->all.local_count && status == WEIR_OK; i++)
-        status = weir_queue_barrier(ddp->ranks[i].queue, ddp->all.ranks[i].comm);
-    return status == WEIR_OK ? ddp_sync(ddp) : status;
-}
-
-double ddp_slowest(struct ddp *ddp, double value)
-{
-    const struct ddp_rank *first = &ddp->ranks[0];
-    double slowest = value;
-    for (uint32_t i = 0; i < ddp->all.local_count; i++) {
-        const struct ddp_rank *rank = &ddp->ranks[i];
-        if (weir_upload(rank->queue, rank->slowest, 0, &value, sizeof value) < 0 ||
-            weir_queue_all_reduce(rank->queue, rank->place->comm, rank->slowest, 0, rank->slowest,
-                                  0, 1, WEIR_F64, WEIR_MAXIMUM) < 0)
-            return -1;
-    }
-    if (ddp_sync(ddp) < 0 ||
-        weir_download(first->queue, &slowest, first->slowest, 0, sizeof slowest) < 0)
-        return -1;
-    return slowest;
 }
 
 double ddp_time(struct ddp *ddp, enum ddp_way way, size_t buckets)
 {
-    weir_status status = meet(ddp);
+    weir_status status = bench_ranks_meet(&ddp->all);
     const uint64_t began_ns = cli_now_ns();
     for (uint32_t i = 0; i < ddp->all.local_count && status == WEIR_OK; i++)
         status = ddp_submit(ddp, &ddp->ranks[i], way, buckets);
     if (status == WEIR_OK)
-        status = ddp_sync(ddp);
-    const double ms =
-        status == WEIR_OK ? ddp_slowest(ddp, (double)(cli_now_ns() - began_ns) / 1e6) : -1;
+        status = bench_ranks_sync(&ddp->all);
+    const double ms = status == WEIR_OK
+                          ? bench_ranks_slowest(&ddp->all, (double)(cli_now_ns() - began_ns) / 1e6)
+                          : -1;
     if (ms < 0)
         (void)bench_fail_weir(ddp->bench);
     return ms;
