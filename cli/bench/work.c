@@ -197,13 +197,18 @@ static uint32_t *begin(struct bench *bench, weir_buffer *buffer, size_t size, we
     return pointer;
 }
 
+void bench_work_numbers(uint32_t *numbers, size_t size, uint32_t seed)
+{
+    for (size_t i = 0; i < size / sizeof *numbers; i++)
+        numbers[i] = number_at(i, seed);
+}
+
 bool bench_work_fill(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed)
 {
     uint32_t *numbers = begin(bench, buffer, size, WEIR_ACCESS_WRITE);
     if (!numbers)
         return false;
-    for (size_t i = 0; i < size / sizeof *numbers; i++)
-        numbers[i] = number_at(i, seed);
+    bench_work_numbers(numbers, size, seed);
     weir_host_end(buffer, 0, size, WEIR_ACCESS_WRITE);
     return true;
 }
@@ -218,16 +223,13 @@ bool bench_work_spoil(struct bench *bench, weir_buffer *buffer, size_t size)
     return true;
 }
 
-bool bench_work_check(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed,
-                      uint32_t rounds, const char *what)
+bool bench_work_compare(struct bench *bench, uint32_t *numbers, size_t size, uint32_t seed,
+                        uint32_t rounds, const char *what)
 {
     const struct step step = steps_of(bench, rounds);
     const size_t count = size / sizeof(uint32_t);
     size_t wrong = 0, first = 0;
     uint32_t got = 0;
-    uint32_t *numbers = begin(bench, buffer, size, WEIR_ACCESS_READ_WRITE);
-    if (!numbers)
-        return false;
     for (size_t i = 0; i < count; i++) {
         const uint32_t right = step.factor * number_at(i, seed) + step.addend;
         if (numbers[i] != right && wrong++ == 0) {
@@ -236,7 +238,6 @@ bool bench_work_check(struct bench *bench, weir_buffer *buffer, size_t size, uin
         }
         numbers[i] = right ^ SPOILED;
     }
-    weir_host_end(buffer, 0, size, WEIR_ACCESS_READ_WRITE);
     bench->checked++;
     return wrong == 0 ||
            bench_fail_result(bench,
@@ -244,6 +245,17 @@ bool bench_work_check(struct bench *bench, weir_buffer *buffer, size_t size, uin
                              " and must be %" PRIu32 "; nothing was timed",
                              what, wrong, count, first, got,
                              step.factor * number_at(first, seed) + step.addend);
+}
+
+bool bench_work_check(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed,
+                      uint32_t rounds, const char *what)
+{
+    uint32_t *numbers = begin(bench, buffer, size, WEIR_ACCESS_READ_WRITE);
+    if (!numbers)
+        return false;
+    const bool fine = bench_work_compare(bench, numbers, size, seed, rounds, what);
+    weir_host_end(buffer, 0, size, WEIR_ACCESS_READ_WRITE);
+    return fine;
 }
 
 static bool open_device(struct bench *bench, struct bench_ranks *all, struct bench_rank *rank,

@@ -33,6 +33,11 @@ bool bench_work_calibrate(const struct bench_work *work, weir_buffer *buffer, si
 // Host memory. Fills a range with numbers that depend on `seed`.
 bool bench_work_fill(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed);
 
+// The same with memory of any kind.
+void bench_work_numbers(uint32_t *numbers, size_t size, uint32_t seed);
+bool bench_work_compare(struct bench *bench, uint32_t *numbers, size_t size, uint32_t seed,
+                        uint32_t rounds, const char *what);
+
 // Overwrites a range with values that are never a right result.
 bool bench_work_spoil(struct bench *bench, weir_buffer *buffer, size_t size);
 

@@ -82,12 +82,6 @@ bool ddp_set_batch(struct ddp *ddp, size_t batch);
 // sentence.
 double ddp_time(struct ddp *ddp, enum ddp_way way, size_t buckets);
 
-// For the checks: one step of one rank.
-weir_status ddp_submit(const struct ddp *ddp, struct ddp_rank *rank, enum ddp_way way,
-                       size_t buckets);
-
-// ddp_check.c
-
 // Compares the averages of the ways that reduce, with all buckets, with those of plain all-reduces. Sets
 // `computes`. What products are, tests/pipelines/train tests.
 bool ddp_check(struct ddp *ddp);

@@ -58,13 +58,12 @@ assert data["results_checked"] == reduced, data["results_checked"]
 done
 # Plain OpenCL in every order, memory that is not pinned, and processes that start.
 export WEIR_BACKEND=opencl
-expect_data 0 "$jobs" chunks --size 1M --turns 2 --json --plot chunks.svg
+expect_data 0 "$jobs" overlap --size 1M --turns 2 --json
 report '
-rows = tables["ways"]
-assert [row["way"] for row in rows].count("three_queues_64_chunks") == 2 and data["results_checked"] == 6 + 20
-assert all(median(row["ms"]) > 0 and median(row["of_copies"]) > 0 for row in rows)
+rows = tables["raw"]
+assert [row["way"] for row in rows].count("three_queues_64_chunks") == 1 and data["results_checked"] == 2 + 20
+assert all(median(row["ms"]) > 0 and median(row["auto_to_it"]) > 0 for row in rows)
 '
-expect_plot chunks.svg "auto"
 expect_data 0 env WEIR_COPY_THREADS=2 "$jobs" pageable --least 65536 --most 16777216 --turns 2 --json
 report '
 assert [(row["size"], row["direction"]) for row in tables["copies"]][-2:] == [("16.0 MiB", "up"), ("16.0 MiB", "down")]
@@ -111,8 +110,6 @@ lossy() { env WEIR_MODULE_PATH="$WEIR_MODULE_PATH:$here/tests/plugins/lossy" "$@
 export WEIR_BACKEND=opencl
 expect_data 1 lossy "$jobs" graph --config lossy-launch.ini --nodes 2 --launches 1
 expect_contains "$messages" "Weir, graph of 2 nodes: number 0 is "
-expect_data 1 lossy "$jobs" chunks --config lossy-launch.ini --size 64K
-expect_contains "$messages" "numbers are wrong; nothing was timed"
 expect_data 1 lossy "$jobs" priority --config lossy-launch.ini --samples 1
 expect_contains "$messages" "the small work before the turns: "
 sed -i 's/forwarded = 1/forwarded = 20/' lossy-launch.ini
@@ -124,7 +121,7 @@ expect_contains "$messages" "hold wrong bytes; nothing was timed"
 expect_data 1 env WEIR_NULL_DEVICES=2 WEIR_MODULE_PATH="$WEIR_MODULE_PATH:$here/tests/plugins/lossy" \
     "$jobs" devices --config lossy-copy.ini --size 4K --turns 1
 expect_contains "$messages" "numbers are wrong"
-for wrong in "graph --nodes 0" "pool --size 4K,x" "pool --pairs 0" "ddp --buckets 1M,all" "ddp --element f16" "chunks --size 12"; do
+for wrong in "graph --nodes 0" "pool --size 4K,x" "pool --pairs 0" "ddp --buckets 1M,all" "ddp --element f16"; do
     # shellcheck disable=SC2086 # the words of a command line
     expect_data 2 "$jobs" $wrong
     [ -z "$output" ] || fail "$wrong printed: $output"
@@ -208,9 +205,13 @@ sed -i 's/forwarded = .*/forwarded = 10/' lossy-copy.ini
 expect_data 1 lossy "${comm[@]}" --config lossy-copy.ini
 expect_contains "$messages" "raw all-reduce of 4096 bytes: element 0 of rank 0 is 1 in place of 3"
 
-# The driver's pool needs no kernel; the rest needs the images of a CUDA toolkit.
+# Threads on the driver, and its pool, need no kernel; the rest needs the images of a CUDA toolkit.
 expect_data 0 "$jobs" pool --size 4K --pairs 20 --turns 2 --json
 report 'assert all(median(row["driver_ns"]) > 0 and median(row["to_driver"]) > 0 for row in tables["pairs"])'
+expect_data 0 "$jobs" pageable --most 16777216 --turns 1 --json
+report '
+assert {row["way"] for row in tables["copies"]} == {"copy", "threads", "pinned"} and data["results_checked"] == 4
+'
 if "$jobs" graph --nodes 2 --launches 1 --turns 1 2>&1 | grep -q "has no CUDA images"; then
     echo "skipped: the build had no CUDA toolkit"
     exit 0

@@ -5,7 +5,7 @@
 #include "cli/common/options.h"
 #include "tests/bench/jobs/start.h"
 
-extern const struct cli_command job_chunks;
+extern const struct cli_command job_overlap;
 extern const struct cli_command job_pageable;
 extern const struct cli_command job_start;
 extern const struct cli_command job_submit;
@@ -20,9 +20,9 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], START_FIRST) == 0)
         return start_first(argv[2]);
-    const struct cli_command members[] = {job_chunks, job_pageable, job_start,    job_submit,
-                                          job_graph,  job_pool,     job_priority, job_devices,
-                                          job_comm,   job_ddp};
+    const struct cli_command members[] = {job_overlap, job_pageable, job_start,    job_submit,
+                                          job_graph,   job_pool,     job_priority, job_devices,
+                                          job_comm,    job_ddp};
     const struct cli_command group = {
         .what = "JOB",
         .summary = "Compares Weir with what stands beside it on this machine.",

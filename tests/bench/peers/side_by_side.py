@@ -257,10 +257,10 @@ class Setup:
 
 def chunk_group(setup):
     size = str(setup.parsed.bytes)
-    programs = [setup.job("chunks", "cuda", setup.cuda, "--size", size)]
+    programs = [setup.job("overlap", "cuda", setup.cuda, "--size", size)]
     nvidia = setup.opencl.get("nvidia")
     if nvidia:
-        programs.append(setup.job("chunks", "opencl-nvidia", nvidia, "--size", size))
+        programs.append(setup.job("overlap", "opencl-nvidia", nvidia, "--size", size))
     return programs + [setup.torch("torch_chunks", "cuda", "--device", "cuda", "--bytes", size)]
 
 
@@ -315,7 +315,7 @@ def pocl_group(setup):
     weir = setup.command("arr-coc", "opencl-pocl", pocl, "--frames", frames, "--dump", dump,
                          "--weights", setup.parsed.weights, "--graphs", "off")
     weir.start(180)
-    return [Started(weir), setup.job("chunks", "opencl-pocl", pocl, "--size", size),
+    return [Started(weir), setup.job("overlap", "opencl-pocl", pocl, "--size", size),
             setup.torch("torch_arr_coc", "cpu", "--device", "cpu", "--dump", dump, "--weights",
                         setup.parsed.weights, "--threads", str(setup.parsed.threads), "--frames",
                         str(max(1, setup.parsed.pocl_frames // 5)))]
@@ -377,12 +377,12 @@ RAW_CASES = ["raw_" + case for case in ("one_queue", "one_queue_64_chunks", "dep
 RAW_GRAPHS = ["raw_graph_64_chunks", "raw_graph_128_chunks"]
 TORCH_CASES = ["one_stream", "streams_2", "streams_4", "streams_8", "streams_8_64_chunks"]
 
-CHUNKS = ("chunks@cuda", ["weir_auto"])
-CHUNKS_NVIDIA = ("chunks@opencl-nvidia", ["weir_auto"])
-COPIES = ("chunks@cuda", ["raw_both_ways"])
-COPIES_NVIDIA = ("chunks@opencl-nvidia", ["raw_both_ways"])
-RAW = ("chunks@cuda", RAW_CASES)
-RAW_NVIDIA = ("chunks@opencl-nvidia", RAW_CASES)
+CHUNKS = ("overlap@cuda", ["weir_auto"])
+CHUNKS_NVIDIA = ("overlap@opencl-nvidia", ["weir_auto"])
+COPIES = ("overlap@cuda", ["raw_both_ways"])
+COPIES_NVIDIA = ("overlap@opencl-nvidia", ["raw_both_ways"])
+RAW = ("overlap@cuda", RAW_CASES)
+RAW_NVIDIA = ("overlap@opencl-nvidia", RAW_CASES)
 FRAMES = ("weir_arr_coc@cuda", ["frame_3_slots", "frame_8_slots", "frame_3_slots_graphs",
                                 "frame_8_slots_graphs"])
 FRAMES_POCL = ("weir_arr_coc@opencl-pocl", ["frame_1_slots", "frame_3_slots", "frame_8_slots"])
@@ -415,13 +415,13 @@ ROWS = [
     ("chunks", "chunks, auto: the best raw CUDA program of equal chunks", CHUNKS, RAW, "time", "<=",
      1.01),
     ("chunks", "chunks, auto: raw CUDA, chunks that grow", CHUNKS,
-     ("chunks@cuda", ["raw_three_queues_growing"]), "time", None, None),
+     ("overlap@cuda", ["raw_three_queues_growing"]), "time", None, None),
     ("chunks", "chunks, auto: raw CUDA, equal chunks that are captured", CHUNKS,
-     ("chunks@cuda", RAW_GRAPHS), "time", None, None),
+     ("overlap@cuda", RAW_GRAPHS), "time", None, None),
     ("chunks", "raw CUDA, chunks that grow: copies both ways",
-     ("chunks@cuda", ["raw_three_queues_growing"]), COPIES, "time", None, None),
+     ("overlap@cuda", ["raw_three_queues_growing"]), COPIES, "time", None, None),
     ("chunks", "raw CUDA, equal chunks that are captured: copies both ways",
-     ("chunks@cuda", RAW_GRAPHS), COPIES, "time", None, None),
+     ("overlap@cuda", RAW_GRAPHS), COPIES, "time", None, None),
     ("chunks", "chunks, auto: the best PyTorch program", CHUNKS,
      ("torch_chunks@cuda", TORCH_CASES), "time", None, None),
     ("chunks", "the best raw CUDA program of equal chunks: copies both ways", RAW, COPIES, "time",
@@ -449,10 +449,10 @@ ROWS = [
      ("weir_arr_coc@cuda", ["frame_8_slots_graphs"]), ("weir_arr_coc@cuda", ["frame_8_slots"]),
      "rate", None, None),
     ("pocl", "PoCL: chunks, auto: the best plain OpenCL program",
-     ("chunks@opencl-pocl", ["weir_auto"]), ("chunks@opencl-pocl", RAW_CASES), "time",
+     ("overlap@opencl-pocl", ["weir_auto"]), ("overlap@opencl-pocl", RAW_CASES), "time",
      None, None),
     ("pocl", "PoCL: chunks, one queue: plain OpenCL, the same",
-     ("chunks@opencl-pocl", ["weir_one_queue"]), ("chunks@opencl-pocl", ["raw_one_queue"]),
+     ("overlap@opencl-pocl", ["weir_one_queue"]), ("overlap@opencl-pocl", ["raw_one_queue"]),
      "time", None, None),
     ("pocl", "PoCL: ARR-COC, frames/s: PyTorch on the CPU", FRAMES_POCL,
      torch_frames("eager", "cpu"), "rate", None, None),
