@@ -7,7 +7,6 @@
 
 #include "cli/bench/arr_coc.h"
 #include "cli/bench/work.h"
-#include "cli/common/share.h"
 #include "cli/runtime/open.h"
 #include "io/image.h"
 
@@ -15,42 +14,20 @@ static const char *const graph_words[] = {"off", "on", NULL};
 
 // Bare copies of as many bytes as the frames of a pipeline have.
 
-static bool make_copy_queue(struct bench *bench, weir_device *device, const char *label,
-                            weir_queue **out_queue)
-{
-    const struct weir_queue_params params = {.struct_size = sizeof params, .label = label};
-    return weir_queue_create(device, &params, out_queue) == WEIR_OK || bench_fail_weir(bench);
-}
-
-static bool make_copy_buffer(struct bench *bench, weir_device *device, size_t size,
-                             weir_placement placement, weir_buffer **out_buffer)
-{
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .label = "copies",
-                                              .size = size,
-                                              .placement = placement};
-    return weir_buffer_create(device, &params, out_buffer) == WEIR_OK || bench_fail_weir(bench);
-}
-
-static bool fill_down(struct bench *bench, const struct arr_coc_copies *copies)
-{
-    return (weir_queue_fill(copies->down, copies->down_device, 0, copies->down_bytes, "", 1) ==
-                WEIR_OK &&
-            weir_queue_sync(copies->down, WEIR_FOREVER) == WEIR_OK) ||
-           bench_fail_weir(bench);
-}
-
 static bool make_copies_of(struct bench *bench, struct arr_coc_copies *c, size_t up_bytes,
                            size_t down_bytes)
 {
+    weir_device *device = c->device;
     c->down_bytes = down_bytes;
-    return make_copy_queue(bench, c->device, "bench/up", &c->up) &&
-           make_copy_queue(bench, c->device, "bench/down", &c->down) &&
-           make_copy_buffer(bench, c->device, up_bytes, WEIR_PLACE_HOST, &c->up_host) &&
-           make_copy_buffer(bench, c->device, up_bytes, WEIR_PLACE_DEVICE, &c->up_device) &&
-           make_copy_buffer(bench, c->device, down_bytes, WEIR_PLACE_HOST, &c->down_host) &&
-           make_copy_buffer(bench, c->device, down_bytes, WEIR_PLACE_DEVICE, &c->down_device) &&
-           bench_work_spoil(bench, c->up_host, up_bytes) && fill_down(bench, c);
+    return bench_queue_on(bench, device, "bench/up", &c->up) &&
+           bench_queue_on(bench, device, "bench/down", &c->down) &&
+           bench_buffer_on(bench, device, "copies", up_bytes, WEIR_PLACE_HOST, &c->up_host) &&
+           bench_buffer_on(bench, device, "copies", up_bytes, WEIR_PLACE_DEVICE, &c->up_device) &&
+           bench_buffer_on(bench, device, "copies", down_bytes, WEIR_PLACE_HOST, &c->down_host) &&
+           bench_buffer_on(bench, device, "copies", down_bytes, WEIR_PLACE_DEVICE,
+                           &c->down_device) &&
+           bench_work_spoil(bench, c->up_host, up_bytes) &&
+           bench_fill(bench, c->down, c->down_device, down_bytes);
 }
 
 static void destroy_copies(struct arr_coc_copies *copies)
@@ -63,38 +40,22 @@ static void destroy_copies(struct arr_coc_copies *copies)
     weir_queue_destroy(&copies->up);
 }
 
-static weir_status submit_copies(const struct arr_coc_copies *c, size_t up_bytes)
-{
-    const weir_status status = weir_queue_copy(c->up, c->up_device, 0, c->up_host, 0, up_bytes);
-    return status == WEIR_OK
-               ? weir_queue_copy(c->down, c->down_host, 0, c->down_device, 0, c->down_bytes)
-               : status;
-}
-
-static weir_status flush(const struct arr_coc_copies *copies)
-{
-    const weir_status status = weir_queue_flush(copies->up);
-    return status == WEIR_OK ? weir_queue_flush(copies->down) : status;
-}
-
-static weir_status sync(const struct arr_coc_copies *copies)
-{
-    const weir_status status = weir_queue_sync(copies->up, WEIR_FOREVER);
-    return status == WEIR_OK ? weir_queue_sync(copies->down, WEIR_FOREVER) : status;
-}
-
 static bool run_copies(struct bench *bench, const struct arr_coc_copies *copies, uint32_t count,
                        size_t up_bytes, uint64_t times)
 {
     weir_status status = WEIR_OK;
-    for (uint64_t i = 0; i < times && status == WEIR_OK; i++)
-        for (uint32_t d = 0; d < count && status == WEIR_OK; d++)
-            status = submit_copies(&copies[d], up_bytes);
+    for (uint64_t i = 0; i < times * count && status == WEIR_OK; i++) {
+        const struct arr_coc_copies *c = &copies[i % count];
+        if ((status = weir_queue_copy(c->up, c->up_device, 0, c->up_host, 0, up_bytes)) == WEIR_OK)
+            status = weir_queue_copy(c->down, c->down_host, 0, c->down_device, 0, c->down_bytes);
+    }
     for (uint32_t d = 0; d < count && status == WEIR_OK; d++)
-        status = flush(&copies[d]);
+        if ((status = weir_queue_flush(copies[d].up)) == WEIR_OK)
+            status = weir_queue_flush(copies[d].down);
     for (uint32_t d = 0; d < count && status == WEIR_OK; d++)
-        status = sync(&copies[d]);
-    return status == WEIR_OK || bench_fail_weir(bench);
+        if ((status = weir_queue_sync(copies[d].up, WEIR_FOREVER)) == WEIR_OK)
+            status = weir_queue_sync(copies[d].down, WEIR_FOREVER);
+    return bench_fine(bench, status);
 }
 
 // Images.
@@ -161,25 +122,6 @@ uint64_t arr_coc_most_pixels(const struct arr_coc_bench *a)
 
 // The pipelines.
 
-static bool load_weights(struct arr_coc_bench *a)
-{
-    struct weir_io_error error;
-    char found[4608], message[9000];
-    if (!a->weights_path && !cli_share_file("arr_coc_weights.safetensors",
-                                            "pipelines/arr_coc/weights/arr_coc_weights.safetensors",
-                                            found, sizeof found, message, sizeof message))
-        return bench_fail(a->bench, CLI_FAILED, "no weights: %s; name a file with --weights",
-                          message);
-    if (!weir_arr_coc_weights_load(a->weights_path ? a->weights_path : found, &a->weights, &error))
-        return bench_fail(a->bench, CLI_FAILED, "%s", error.message);
-    const size_t size = weir_arr_coc_weights_query_size(a->weights);
-    a->query = malloc(size * sizeof *a->query);
-    if (!a->query)
-        return bench_fail(a->bench, CLI_FAILED, "no memory for a query of %zu numbers", size);
-    weir_arr_coc_seeded_query(ARR_COC_QUERY_SEED, a->query, size);
-    return true;
-}
-
 static bool make_lines(struct arr_coc_bench *a)
 {
     const bool can_time = a->bench->limits->timing_history > 0;
@@ -212,7 +154,7 @@ static bool open_devices(struct arr_coc_bench *a)
     for (uint32_t i = 0; i < count; i++)
         a->copies[1 + i].device = list[i];
     a->device_count = 1 + count;
-    return status == WEIR_OK || bench_fail_weir(a->bench);
+    return bench_fine(a->bench, status);
 }
 
 static bool make_copies(struct arr_coc_bench *a)
@@ -296,10 +238,7 @@ static bool time_image(struct arr_coc_bench *a, struct arr_coc_image *image)
 
 static bool measure(struct arr_coc_bench *a)
 {
-    const size_t copies = a->device_count > 1 ? 2 : 1;
-    const uint64_t steps =
-        a->image_count * (a->line_count + copies + (a->timed.owner ? ARR_COC_STAGES : 0));
-    for (bench_start(a->bench, steps); bench_turn(a->bench);)
+    for (bench_start(a->bench); bench_turn(a->bench);)
         for (size_t k = 0; k < a->image_count; k++)
             if (!time_image(a, &a->images[k]))
                 return false;
@@ -307,15 +246,6 @@ static bool measure(struct arr_coc_bench *a)
 }
 
 // Tables and the plot.
-
-static void plot_rate(struct cli_plot *plot, const char *series, const char *image,
-                      const struct bench_samples *rate)
-{
-    const struct bench_spread spread = bench_spread(rate);
-    cli_plot_add(cli_plot_series(plot, series),
-                 (struct cli_plot_point){(double)cli_plot_group(plot, image), spread.median,
-                                         spread.minimum, spread.maximum});
-}
 
 static void report_copies(struct arr_coc_bench *a)
 {
@@ -333,14 +263,12 @@ static void report_copies(struct arr_coc_bench *a)
     for (size_t k = 0; k < a->image_count; k++)
         for (uint32_t all = 0; all < (a->device_count > 1 ? 2 : 1); all++) {
             const struct arr_coc_image *image = &a->images[k];
-            bench_put_text(table, "%s", image->name);
-            bench_put_number(table, all ? a->device_count : 1);
-            bench_put_number(table, 3.0 * image->width * image->height);
-            bench_put_number(table, (double)a->result_bytes);
-            bench_put(table, &image->copies[all]);
+            bench_row(table, image->name, (double)(all ? a->device_count : 1),
+                      3.0 * image->width * image->height, (double)a->result_bytes,
+                      &image->copies[all]);
             // Where the processor copies, the copies' rate is far above the pipeline's scale.
             if (!all && limits->copy_engines_to_device > 0)
-                plot_rate(&a->bench->plot, "bare copies", image->name, &image->copies[0]);
+                bench_plot_bar(a->bench, "bare copies", image->name, &image->copies[0]);
         }
 }
 
@@ -352,7 +280,7 @@ static void plot_line(struct arr_coc_bench *a, const struct arr_coc_image *image
         snprintf(devices, sizeof devices, ", %u devices", (unsigned)line->devices);
     snprintf(name, sizeof name, "%u slot%s%s%s", (unsigned)line->slots, line->slots == 1 ? "" : "s",
              line->graphs ? ", graphs" : "", devices);
-    plot_rate(&a->bench->plot, name, image->name, &image->rate[index]);
+    bench_plot_bar(a->bench, name, image->name, &image->rate[index]);
 }
 
 static void report_rate(struct arr_coc_bench *a, struct bench_table *table,
@@ -364,14 +292,8 @@ static void report_rate(struct arr_coc_bench *a, struct bench_table *table,
     const struct bench_samples gain = bench_ratio(rate, &image->rate[0]);
     const struct bench_samples more =
         bench_ratio(rate, &image->rate[index % arr_coc_lines_of_one(a)]);
-    bench_put_text(table, "%s", image->name);
-    bench_put_number(table, line->devices);
-    bench_put_number(table, line->slots);
-    bench_put_text(table, "%s", graph_words[line->graphs]);
-    bench_put(table, rate);
-    bench_put(table, &share);
-    bench_put(table, &gain);
-    bench_put(table, &more);
+    bench_row(table, image->name, (double)line->devices, (double)line->slots,
+              graph_words[line->graphs], rate, &share, &gain, &more);
     plot_line(a, image, index);
 }
 
@@ -411,9 +333,8 @@ static void report_stages(struct arr_coc_bench *a)
     weir_pipeline_group_get_statistics(a->timed.group, &statistics);
     for (size_t k = 0; k < a->image_count; k++)
         for (uint32_t i = 0; i < statistics.stage_count; i++) {
-            bench_put_text(table, "%s", a->images[k].name);
-            bench_put_text(table, "%s", statistics.stages[i].name);
-            bench_put(table, &a->images[k].stage_us[i]);
+            bench_row(table, a->images[k].name, statistics.stages[i].name,
+                      &a->images[k].stage_us[i]);
         }
 }
 
@@ -487,8 +408,9 @@ static bool run(struct bench *bench, void *user)
     struct arr_coc_bench *a = user;
     if (a->frames == 0)
         a->frames = bench->limits->unified_memory ? 10 : 500;
-    const bool fine = open_devices(a) && make_images(a) && load_weights(a) && make_lines(a) &&
-                      make_copies(a) && check_results(a) && measure(a);
+    const bool fine = open_devices(a) && make_images(a) &&
+                      arr_coc_load(a->bench, a->weights_path, &a->weights, &a->query) &&
+                      make_lines(a) && make_copies(a) && check_results(a) && measure(a);
     if (fine)
         report(a);
     destroy_all(a);

@@ -16,24 +16,18 @@ struct arr_coc_results {
     size_t size;
 };
 
-// Whether the counts of patches and tokens are within their limits. The counts come from
-// the device, and the arrays are as long as the limits.
-bool arr_coc_results_fit(const struct weir_arr_coc_output *output,
-                         const struct weir_arr_coc_sizes *sizes);
-
-// Copies a frame's results, which fit. False if out of memory.
-bool arr_coc_results_take(struct arr_coc_results *results, const struct weir_arr_coc_output *output,
-                          uint32_t grid);
 void arr_coc_results_finish(struct arr_coc_results *results);
 
-bool arr_coc_results_same(const struct arr_coc_results *a, const struct arr_coc_results *b);
+// Keeps a frame's results in `first`, if that is empty, after a check that they can be those of an image: all values
+// are numbers; patches, sides and order are exactly those that follow from the relevance; and every token holds the
+// position of its cell in the image. Else compares them with `first`, bit by bit. False after a sentence.
+bool arr_coc_results_judge(struct bench *bench, struct arr_coc_results *first,
+                           const struct weir_arr_coc_output *output,
+                           const struct weir_arr_coc_sizes *sizes, const char *name);
 
-// Whether they can be the results of an image: all values are numbers; patches, sides and
-// order are exactly those that follow from the relevance; and every token holds the
-// position of its cell in the image. Otherwise `message` says what is wrong.
-bool arr_coc_results_check(const struct arr_coc_results *results,
-                           const struct weir_arr_coc_sizes *sizes, char *message,
-                           size_t message_size);
+// The weights of a file, NULL: those that come with the command, and a query. False after a sentence.
+bool arr_coc_load(struct bench *bench, const char *path, weir_arr_coc_weights **out_weights,
+                  float **out_query);
 
 // What the files of `weir bench arr-coc` share: the benchmark itself.
 
@@ -44,8 +38,7 @@ enum {
     ARR_COC_DEVICES_MOST = 8,
     ARR_COC_FILLED_MOST = ARR_COC_SLOTS_MOST * ARR_COC_DEVICES_MOST,
     ARR_COC_STAGES = WEIR_ARR_COC_STAGES_MAX,
-    ARR_COC_FRAMES_MOST = 1000000,
-    ARR_COC_QUERY_SEED = 1
+    ARR_COC_FRAMES_MOST = 1000000
 };
 
 // Queues and buffers for bare copies to a device and back. `device` is the caller's.

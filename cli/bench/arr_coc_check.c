@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/bench/arr_coc.h"
+#include "cli/common/share.h"
 #include "pipelines/arr_coc/patches.h"
 
 // Frames are in pinned memory: a slot's memory is written when the slot first gets an
@@ -35,16 +36,6 @@ static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_
     return WEIR_OK;
 }
 
-static bool check_first(struct arr_coc_line *line, struct arr_coc_image *image)
-{
-    char message[256];
-    if (!line->owner->bench->runs_kernels ||
-        arr_coc_results_check(&image->results, &line->owner->sizes, message, sizeof message))
-        return true;
-    return bench_fail_result(line->owner->bench, "%s: wrong results: %s; nothing was timed",
-                             image->name, message);
-}
-
 static void deliver(void *user, struct weir_arr_coc_frame *frame,
                     const struct weir_arr_coc_output *output,
                     const struct weir_pipeline_result *result)
@@ -52,35 +43,10 @@ static void deliver(void *user, struct weir_arr_coc_frame *frame,
     struct arr_coc_line *line = frame->user;
     struct arr_coc_bench *a = line->owner;
     struct arr_coc_image *image = &a->images[line->image - a->images];
-    struct arr_coc_results own;
     (void)user;
-    if (!line->checking || !line->right || result->status != WEIR_OK || !output)
-        return;
-    if (!arr_coc_results_fit(output, &a->sizes)) {
-        line->right = bench_fail_result(a->bench,
-                                        "%s: wrong results: %u patches and %u tokens; nothing was "
-                                        "timed",
-                                        image->name, (unsigned)output->patch_count,
-                                        (unsigned)output->token_count);
-        return;
-    }
-    if (!arr_coc_results_take(&own, output, a->sizes.grid)) {
-        line->right = bench_fail(a->bench, CLI_FAILED, "no memory for the results");
-        return;
-    }
-    a->bench->checked++;
-    if (!image->results.memory) {
-        image->results = own;
-        line->right = check_first(line, image);
-        return;
-    }
-    if (!arr_coc_results_same(&image->results, &own))
+    if (line->checking && line->right && result->status == WEIR_OK && output)
         line->right =
-            bench_fail_result(a->bench,
-                              "%s: a frame with %u slots gave other results than the "
-                              "first frame with %u; nothing was timed",
-                              image->name, (unsigned)line->slots, (unsigned)a->lines[0].slots);
-    arr_coc_results_finish(&own);
+            arr_coc_results_judge(a->bench, &image->results, output, &a->sizes, image->name);
 }
 
 static bool end_frames(struct arr_coc_line *line, const struct arr_coc_image *image, uint64_t count,
@@ -144,8 +110,7 @@ static bool create_pipeline(struct arr_coc_line *line, uint32_t device, bool tim
     params.backlog = 0;
     params.timing = timing;
     params.graphs = line->graphs;
-    return weir_arr_coc_create(&params, &line->arr_coc[device]) == WEIR_OK ||
-           bench_fail_weir(a->bench);
+    return bench_fine(a->bench, weir_arr_coc_create(&params, &line->arr_coc[device]));
 }
 
 bool arr_coc_line_create(struct arr_coc_bench *a, struct arr_coc_line *line, uint32_t devices,
@@ -185,13 +150,14 @@ void arr_coc_line_destroy(struct arr_coc_line *line)
 enum {
     CHANNELS = WEIR_ARR_COC_CHANNELS,
     Y = 9, // channels of a token
-    X = 10
+    X = 10,
+    QUERY_SEED = 1
 };
 
 // Keeping.
 
-bool arr_coc_results_fit(const struct weir_arr_coc_output *output,
-                         const struct weir_arr_coc_sizes *sizes)
+static bool results_fit(const struct weir_arr_coc_output *output,
+                        const struct weir_arr_coc_sizes *sizes)
 {
     return output->patch_count <= sizes->grid * sizes->grid &&
            output->patch_count <=
@@ -199,8 +165,8 @@ bool arr_coc_results_fit(const struct weir_arr_coc_output *output,
            output->token_count <= sizes->budget;
 }
 
-bool arr_coc_results_take(struct arr_coc_results *results, const struct weir_arr_coc_output *output,
-                          uint32_t grid)
+static bool results_take(struct arr_coc_results *results, const struct weir_arr_coc_output *output,
+                         uint32_t grid)
 {
     const size_t map = (size_t)grid * grid * sizeof(float);
     const struct {
@@ -238,7 +204,7 @@ void arr_coc_results_finish(struct arr_coc_results *results)
     *results = (struct arr_coc_results){0};
 }
 
-bool arr_coc_results_same(const struct arr_coc_results *a, const struct arr_coc_results *b)
+static bool results_same(const struct arr_coc_results *a, const struct arr_coc_results *b)
 {
     return a->size == b->size && a->output.patch_count == b->output.patch_count &&
            a->output.token_count == b->output.token_count &&
@@ -312,9 +278,9 @@ static bool check_places(const struct weir_arr_coc_output *output,
     return true;
 }
 
-bool arr_coc_results_check(const struct arr_coc_results *results,
-                           const struct weir_arr_coc_sizes *sizes, char *message,
-                           size_t message_size)
+static bool results_check(const struct arr_coc_results *results,
+                          const struct weir_arr_coc_sizes *sizes, char *message,
+                          size_t message_size)
 {
     const struct weir_arr_coc_output *output = &results->output;
     const size_t patches = (size_t)sizes->grid * sizes->grid;
@@ -332,4 +298,50 @@ bool arr_coc_results_check(const struct arr_coc_results *results,
                       check_places(output, sizes, message, message_size);
     free(wanted);
     return fine;
+}
+
+bool arr_coc_results_judge(struct bench *bench, struct arr_coc_results *first,
+                           const struct weir_arr_coc_output *output,
+                           const struct weir_arr_coc_sizes *sizes, const char *name)
+{
+    struct arr_coc_results own;
+    char message[256];
+    if (!results_fit(output, sizes))
+        return bench_fail_result(bench,
+                                 "%s: wrong results: %u patches and %u tokens; nothing was timed",
+                                 name, (unsigned)output->patch_count,
+                                 (unsigned)output->token_count);
+    if (!results_take(&own, output, sizes->grid))
+        return bench_fail(bench, CLI_FAILED, "no memory for the results");
+    bench->checked++;
+    if (!first->memory) {
+        *first = own;
+        return !bench->runs_kernels || results_check(first, sizes, message, sizeof message) ||
+               bench_fail_result(bench, "%s: wrong results: %s; nothing was timed", name, message);
+    }
+    const bool same = results_same(first, &own);
+    arr_coc_results_finish(&own);
+    return same || bench_fail_result(bench,
+                                     "%s: a frame gave other results than the first one; nothing "
+                                     "was timed",
+                                     name);
+}
+
+bool arr_coc_load(struct bench *bench, const char *path, weir_arr_coc_weights **out_weights,
+                  float **out_query)
+{
+    struct weir_io_error error;
+    char found[4608], message[9000];
+    if (!path && !cli_share_file("arr_coc_weights.safetensors",
+                                 "pipelines/arr_coc/weights/arr_coc_weights.safetensors", found,
+                                 sizeof found, message, sizeof message))
+        return bench_fail(bench, CLI_FAILED, "no weights: %s; name a file with --weights", message);
+    if (!weir_arr_coc_weights_load(path ? path : found, out_weights, &error))
+        return bench_fail(bench, CLI_FAILED, "%s", error.message);
+    const size_t size = weir_arr_coc_weights_query_size(*out_weights);
+    *out_query = malloc(size * sizeof **out_query);
+    if (!*out_query)
+        return bench_fail(bench, CLI_FAILED, "no memory for a query of %zu numbers", size);
+    weir_arr_coc_seeded_query(QUERY_SEED, *out_query, size);
+    return true;
 }

@@ -106,20 +106,43 @@ bool bench_fail_weir(struct bench *bench)
     return false;
 }
 
+bool bench_fine(struct bench *bench, weir_status status)
+{
+    return status == WEIR_OK || bench_fail_weir(bench);
+}
+
 // Turns.
 
-void bench_start(struct bench *bench, uint64_t steps)
+void bench_start(struct bench *bench)
 {
     bench->turn = UINT64_MAX;
-    bench->steps = 0;
-    cli_progress_start(&bench->progress, !bench->quiet, (bench->turns + 1) * steps, NULL);
+    bench->served[0] = '\0';
+    cli_progress_start(&bench->progress, !bench->quiet, bench->turns + 1, NULL);
     cli_signals_defer(NULL, NULL);
+}
+
+// The line of the turn that has ended, after the first one the head. Then waits for a line.
+static bool serve_turn(struct bench *bench)
+{
+    if (bench->turn == 0)
+        printf("{\"peer\": \"%s\", \"device\": \"%s\", \"checked\": %llu}\n", bench->command,
+               weir_device_get_info(bench->device)->name, (unsigned long long)bench->checked);
+    else
+        printf("{\"round\": %llu, \"ms\": {%s}}\n", (unsigned long long)bench->turn - 1,
+               bench->served);
+    fflush(stdout);
+    bench->served[0] = '\0';
+    for (int c = getchar(); c != '\n'; c = getchar())
+        if (c == EOF)
+            return false;
+    return true;
 }
 
 bool bench_turn(struct bench *bench)
 {
+    const bool goes_on = !bench->serve || bench->turn == UINT64_MAX || serve_turn(bench);
     bench->turn++; // from UINT64_MAX to 0
-    if (bench->turn <= bench->turns && !cli_signal())
+    if (goes_on && (bench->turn <= bench->turns || bench->serve) && !cli_signal())
         return true;
     cli_progress_end(&bench->progress);
     cli_signals_resume();
@@ -130,11 +153,30 @@ void bench_keep(struct bench *bench, struct bench_samples *samples, double value
 {
     char name[32];
     snprintf(name, sizeof name, "turn %llu", (unsigned long long)bench->turn);
-    cli_progress_update(&bench->progress, ++bench->steps, bench->turn == 0 ? "warming up" : name);
-    if (bench->turn == 0 || samples->count == BENCH_TURNS_MAX)
-        return;
-    samples->values[samples->count++] = value;
-    bench->kept++;
+    cli_progress_update(&bench->progress, bench->turn, bench->turn == 0 ? "warming up" : name);
+    bench_add(bench, samples, value);
+    bench->kept += bench->turn > 0;
+}
+
+void bench_add(const struct bench *bench, struct bench_samples *samples, double value)
+{
+    if (bench->turn > 0 && samples->count < BENCH_TURNS_MAX)
+        samples->values[samples->count++] = value;
+}
+
+void bench_figure(struct bench *bench, struct bench_samples *samples, double ms, const char *format,
+                  ...)
+{
+    char name[96];
+    const size_t used = strlen(bench->served);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(name, sizeof name, format, arguments);
+    va_end(arguments);
+    bench_keep(bench, samples, ms);
+    if (bench->serve)
+        snprintf(bench->served + used, sizeof bench->served - used, "%s\"%s\": %.6f",
+                 used ? ", " : "", name, ms);
 }
 
 // Lists.
@@ -219,24 +261,21 @@ bool bench_parse_list(struct bench *bench, const char *option, const char *text,
 // Runs a kernel that adds 1 to 0 and stores the result. Errors are those of Weir.
 static weir_status increment_once(const struct bench *bench, uint32_t *out_value)
 {
-    const struct weir_queue_params queue_params = {.struct_size = sizeof queue_params,
-                                                   .label = "bench/probe"};
-    const struct weir_program_params program_params = {.struct_size = sizeof program_params,
-                                                       .label = "bench/probe",
-                                                       .bundle = &conformance_kernels};
-    const struct weir_buffer_params buffer_params = {.struct_size = sizeof buffer_params,
-                                                     .label = "bench/probe",
-                                                     .size = sizeof *out_value};
     weir_queue *queue = NULL;
     weir_program *program = NULL;
     weir_kernel *kernel = NULL;
     weir_buffer *buffer = NULL;
     weir_status status;
     *out_value = 0;
-    if ((status = weir_queue_create(bench->device, &queue_params, &queue)) == WEIR_OK &&
-        (status = weir_program_create(bench->device, &program_params, &program)) == WEIR_OK &&
+    if ((status = weir_queue_create(bench->device, WEIR_PARAMS(weir_queue, .label = "bench/probe"),
+                                    &queue)) == WEIR_OK &&
+        (status = weir_program_create(bench->device,
+                                      WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
+                                      &program)) == WEIR_OK &&
         (status = weir_kernel_create(program, "increment", &kernel)) == WEIR_OK &&
-        (status = weir_buffer_create(bench->device, &buffer_params, &buffer)) == WEIR_OK &&
+        (status =
+             weir_buffer_create(bench->device, WEIR_PARAMS(weir_buffer, .size = sizeof *out_value),
+                                &buffer)) == WEIR_OK &&
         (status = weir_upload(queue, buffer, 0, out_value, sizeof *out_value)) == WEIR_OK &&
         (status = weir_queue_launch(queue, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
                                     weir_inout(buffer, 0, sizeof *out_value), 1u, 1u)) == WEIR_OK)
@@ -286,6 +325,7 @@ static bool parse(const struct bench_program *program, struct bench *bench, int 
         {"json", NULL, "print the figures as JSON", CLI_FLAG, &bench->json, 0, 0},
         {"quiet", NULL, "no progress line and no notes on standard error", CLI_FLAG, &bench->quiet,
          0, 0},
+        {"serve", NULL, "measure a turn for each line of the input", CLI_FLAG, &bench->serve, 0, 0},
         // Last, because benchmarks that choose their devices themselves do not have it.
         {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
          CLI_FILE, &bench->config, 0, 0},
@@ -296,7 +336,8 @@ static bool parse(const struct bench_program *program, struct bench *bench, int 
     for (size_t i = 0; i < program->option_count; i++)
         options[count++] = program->options[i];
     for (size_t i = 0; i < common_count; i++)
-        options[count++] = common[i];
+        if (common[i].out != &bench->serve || program->serves)
+            options[count++] = common[i];
     snprintf(bench->command, sizeof bench->command, "%s %s",
              program->group ? program->group : "weir bench", program->name);
     const struct cli_usage usage = {
@@ -321,7 +362,7 @@ static void finish_run(struct bench *bench, const char *name, bool fine)
     if (cli_signal() && bench->kept == 0)
         bench_fail(bench, CLI_SIGNALLED + cli_signal(),
                    "interrupted before the first turn was over: there are no figures");
-    else if (!bench->silent)
+    else if (!bench->silent && !bench->serve)
         bench->code = bench_report(bench, name);
     if (cli_signal())
         bench->code = CLI_SIGNALLED + cli_signal();

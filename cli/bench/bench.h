@@ -81,7 +81,6 @@ struct bench_table {
     size_t count;
     size_t capacity;
     bool incomplete; // memory ran out
-    bool misfilled;  // a cell is of another kind than its column
 };
 
 struct bench {
@@ -92,6 +91,7 @@ struct bench {
     uint64_t turns;
     bool json;
     bool quiet;
+    bool serve;  // a turn for each line of the input: bench_figure()
     bool silent; // another rank of the same run reports
     char **operands;
     size_t operand_count;
@@ -121,8 +121,8 @@ struct bench {
 
     // The turns.
     uint64_t turn; // 0 warms up
-    uint64_t steps;
     uint64_t kept;
+    char served[8192]; // figures of this turn, as members of a JSON object
     struct cli_progress progress;
     int code;
 };
@@ -137,6 +137,7 @@ struct bench_program {
     bool opens_device;
     // It launches no kernels, so it runs on devices that the command has no kernels for.
     bool launches_nothing;
+    bool serves; // has --serve
     // Checks what the options say, before anything is opened; may be NULL.
     bool (*check)(struct bench *bench, void *user);
     bool (*run)(struct bench *bench, void *user);
@@ -146,14 +147,12 @@ struct bench_program {
 // the configuration names, runs, reports. `user` is handed to `check` and `run`.
 int bench_main(const struct bench_program *program, void *user, int argc, char **argv);
 
-// Starts a table; its rows are filled cell by cell, in the order of the columns. Never
-// NULL. Where memory runs out the command fails at its end.
+// Starts a table. Never NULL. Where memory runs out the command fails at its end.
 struct bench_table *bench_table(struct bench *bench, const char *key, const char *title,
                                 const struct bench_column *columns, size_t column_count);
-void bench_put_text(struct bench_table *table, const char *format, ...) WEIR_PRINTF(2, 3);
-void bench_put_number(struct bench_table *table, double value);
-// Of no samples: an empty cell, null in JSON.
-void bench_put(struct bench_table *table, const struct bench_samples *samples);
+// Adds a row: of each column a `const char *`, a double, or a `const struct bench_samples *` (without samples:
+// an empty cell, null in JSON). More than there are columns are left out.
+void bench_row(struct bench_table *table, ...);
 
 // A fact about the run, in the first lines of the text and under "parameters".
 void bench_parameter(struct bench *bench, const char *key, double value);
@@ -164,21 +163,34 @@ void bench_note(struct bench *bench, const char *format, ...) WEIR_PRINTF(2, 3);
 // Failing. All return false: after the thread's Weir error; on a wrong result;
 // and with an exit code and a sentence.
 bool bench_fail_weir(struct bench *bench);
+bool bench_fine(struct bench *bench, weir_status status); // fails unless it is WEIR_OK
 bool bench_fail_result(struct bench *bench, const char *format, ...) WEIR_PRINTF(2, 3);
 bool bench_fail(struct bench *bench, int code, const char *format, ...) WEIR_PRINTF(3, 4);
 
 // Turns:
 //
-//     for (bench_start(bench, count); bench_turn(bench);)
+//     for (bench_start(bench); bench_turn(bench);)
 //         for (i = 0; i < count; i++)
 //             bench_keep(bench, &rows[i].ns, measure(i));
 //
-// `steps` is the number of bench_keep() calls in a turn. An interrupt ends the run after
-// the turn in progress.
-void bench_start(struct bench *bench, uint64_t steps);
+// An interrupt ends the run after the turn in progress.
+void bench_start(struct bench *bench);
 bool bench_turn(struct bench *bench);
-// Adds `value` to the samples unless this turn warms up.
+// Adds `value` to the samples unless this turn warms up; the second without progress.
 void bench_keep(struct bench *bench, struct bench_samples *samples, double value);
+void bench_add(const struct bench *bench, struct bench_samples *samples, double value);
+
+// With --serve another program takes turns with this one (tests/bench/peers): after a line that says how many
+// results were checked there is a turn for each line of the input, and no report. The same as bench_keep(), in
+// milliseconds; the line of the turn has it under this name.
+void bench_figure(struct bench *bench, struct bench_samples *samples, double ms, const char *format,
+                  ...) WEIR_PRINTF(4, 5);
+
+// In the plot, a bar of a group or a point of a line. Without samples: nothing.
+void bench_plot_bar(struct bench *bench, const char *series, const char *group,
+                    const struct bench_samples *samples);
+void bench_plot_point(struct bench *bench, const char *series, double x,
+                      const struct bench_samples *samples);
 
 // Lists on the command line.
 

@@ -26,23 +26,11 @@ static const char *const kind_names[] = {"all-reduce",     "reduce",     "broadc
 
 // Opening.
 
-static bool make_buffers(struct comm_bench *b, struct comm_rank *rank, size_t bytes)
+static bool make_buffers(struct comm_bench *b, struct bench_rank *rank, size_t bytes)
 {
-    const struct weir_queue_params queue = {.struct_size = sizeof queue, .label = "bench"};
-    const struct weir_buffer_params memory = {
-        .struct_size = sizeof memory,
-        .label = "bench",
-        .size = bytes,
-        .placement = b->host_memory ? WEIR_PLACE_HOST : WEIR_PLACE_DEVICE,
-    };
-    const struct weir_buffer_params time = {.struct_size = sizeof time,
-                                            .label = "bench/time",
-                                            .size = sizeof(double)};
-    return (weir_queue_create(rank->device, &queue, &rank->queue) == WEIR_OK &&
-            weir_buffer_create(rank->device, &memory, &rank->src) == WEIR_OK &&
-            weir_buffer_create(rank->device, &memory, &rank->dst) == WEIR_OK &&
-            weir_buffer_create(rank->device, &time, &rank->time) == WEIR_OK) ||
-           bench_fail_weir(b->bench);
+    const weir_placement place = b->host_memory ? WEIR_PLACE_HOST : WEIR_PLACE_DEVICE;
+    return bench_buffer_on(b->bench, rank->device, "bench", bytes, place, &rank->src) &&
+           bench_buffer_on(b->bench, rank->device, "bench", bytes, place, &rank->dst);
 }
 
 static bool open_ranks(struct comm_bench *b)
@@ -52,33 +40,15 @@ static bool open_ranks(struct comm_bench *b)
         bytes = b->sizes.values[i] > bytes ? (size_t)b->sizes.values[i] : bytes;
     if (!bench_ranks_open(b->bench, b->asked_ranks, &b->all))
         return false;
-    b->first = b->all.first;
-    b->count = b->all.count;
-    b->local_count = b->all.local_count;
-    for (uint32_t i = 0; i < b->local_count; i++) {
-        b->ranks[i].device = b->all.ranks[i].device;
-        b->ranks[i].comm = b->all.ranks[i].comm;
-        if (!make_buffers(b, &b->ranks[i], bytes))
+    for (uint32_t i = 0; i < b->all.local_count; i++)
+        if (!make_buffers(b, &b->all.ranks[i], bytes))
             return false;
-    }
     return true;
-}
-
-static void close_ranks(struct comm_bench *b)
-{
-    for (uint32_t i = b->local_count; i-- > 0;) {
-        struct comm_rank *rank = &b->ranks[i];
-        weir_buffer_destroy(&rank->time);
-        weir_buffer_destroy(&rank->dst);
-        weir_buffer_destroy(&rank->src);
-        weir_queue_destroy(&rank->queue);
-    }
-    bench_ranks_close(b->bench, &b->all);
 }
 
 // Collectives.
 
-static weir_status submit(const struct comm_bench *b, const struct comm_rank *rank,
+static weir_status submit(const struct comm_bench *b, const struct bench_rank *rank,
                           const struct comm_row *row)
 {
     const uint32_t own = weir_comm_rank(rank->comm);
@@ -92,8 +62,8 @@ static weir_status submit(const struct comm_bench *b, const struct comm_rank *ra
         .count = row->count,
     };
     const struct weir_exchange ring[] = {
-        {rank->src, 0, row->count, WEIR_F32, (own + 1) % b->count, false},
-        {rank->dst, 0, row->count, WEIR_F32, (own + b->count - 1) % b->count, true},
+        {rank->src, 0, row->count, WEIR_F32, (own + 1) % b->all.count, false},
+        {rank->dst, 0, row->count, WEIR_F32, (own + b->all.count - 1) % b->all.count, true},
     };
     if (row->kind == WEIR_EXCHANGE) {
         params.src = params.dst = NULL;
@@ -107,17 +77,8 @@ static weir_status submit(const struct comm_bench *b, const struct comm_rank *ra
 static weir_status submit_all(const struct comm_bench *b, const struct comm_row *row)
 {
     weir_status status = WEIR_OK;
-    for (uint32_t i = 0; i < b->local_count && status == WEIR_OK; i++)
-        status = row ? submit(b, &b->ranks[i], row)
-                     : weir_queue_barrier(b->ranks[i].queue, b->ranks[i].comm);
-    return status;
-}
-
-static weir_status sync_all(const struct comm_bench *b)
-{
-    weir_status status = WEIR_OK;
-    for (uint32_t i = 0; i < b->local_count && status == WEIR_OK; i++)
-        status = weir_queue_sync(b->ranks[i].queue, WEIR_FOREVER);
+    for (uint32_t i = 0; i < b->all.local_count && status == WEIR_OK; i++)
+        status = submit(b, &b->all.ranks[i], row);
     return status;
 }
 
@@ -129,30 +90,13 @@ static weir_status submit_way(const struct comm_bench *b, const struct comm_row 
 
 static weir_status sync_way(const struct comm_bench *b, const struct comm_peer *peer)
 {
-    return peer ? peer->sync(b) : sync_all(b);
-}
-
-double comm_slowest(struct comm_bench *b, double value)
-{
-    double slowest = value;
-    for (uint32_t i = 0; i < b->local_count; i++) {
-        const struct comm_rank *rank = &b->ranks[i];
-        if (weir_upload(rank->queue, rank->time, 0, &value, sizeof value) < 0 ||
-            weir_queue_all_reduce(rank->queue, rank->comm, rank->time, 0, rank->time, 0, 1,
-                                  WEIR_F64, WEIR_MAXIMUM) < 0)
-            return -1;
-    }
-    const struct comm_rank *first = &b->ranks[0];
-    if (sync_all(b) < 0 ||
-        weir_download(first->queue, &slowest, first->time, 0, sizeof slowest) < 0)
-        return -1;
-    return slowest;
+    return peer ? peer->sync(b) : bench_ranks_sync(&b->all);
 }
 
 static double time_row(struct comm_bench *b, const struct comm_row *row,
                        const struct comm_peer *peer)
 {
-    if (submit_all(b, NULL) < 0 || sync_all(b) < 0)
+    if (bench_ranks_meet(&b->all) < 0)
         return -1;
     const uint64_t began = cli_now_ns();
     for (uint64_t i = 0; i < b->iterations; i++)
@@ -160,7 +104,7 @@ static double time_row(struct comm_bench *b, const struct comm_row *row,
             return -1;
     if (sync_way(b, peer) < 0)
         return -1;
-    return comm_slowest(b, (double)(cli_now_ns() - began) / (double)b->iterations);
+    return bench_ranks_slowest(&b->all, (double)(cli_now_ns() - began) / (double)b->iterations);
 }
 
 // Checking.
@@ -206,7 +150,7 @@ static uint64_t written(const struct comm_row *row, uint32_t rank, uint32_t coun
                                                                         : row->count;
 }
 
-static bool fill(struct comm_bench *b, const struct comm_rank *rank, float *numbers, size_t bytes)
+static bool fill(struct comm_bench *b, const struct bench_rank *rank, float *numbers, size_t bytes)
 {
     const uint32_t own = weir_comm_rank(rank->comm);
     const uint32_t nothing = 0xffffffff; // no number
@@ -219,20 +163,20 @@ static bool fill(struct comm_bench *b, const struct comm_rank *rank, float *numb
 }
 
 static bool compare(struct comm_bench *b, const struct comm_row *row, const struct comm_peer *peer,
-                    const struct comm_rank *rank, float *numbers)
+                    const struct bench_rank *rank, float *numbers)
 {
     const uint32_t own = weir_comm_rank(rank->comm);
-    const uint64_t elements = written(row, own, b->count);
+    const uint64_t elements = written(row, own, b->all.count);
     if (weir_download(rank->queue, numbers, rank->dst, 0, elements * sizeof *numbers) < 0)
         return bench_fail_weir(b->bench);
     b->bench->checked++;
     for (uint64_t i = 0; i < elements; i++)
-        if (numbers[i] != expected(row, own, b->count, i))
+        if (numbers[i] != expected(row, own, b->all.count, i))
             return bench_fail_result(
                 b->bench, "%s%s of %zu bytes: element %llu of rank %u is %g in place of %g",
                 peer ? "raw " : "", weir_collective_name(row->kind), row->bytes,
                 (unsigned long long)i, (unsigned)own, (double)numbers[i],
-                (double)expected(row, own, b->count, i));
+                (double)expected(row, own, b->all.count, i));
     return true;
 }
 
@@ -244,13 +188,14 @@ static bool check_row(struct comm_bench *b, const struct comm_row *row,
     bool fine = numbers != NULL;
     if (!fine)
         return bench_fail(b->bench, CLI_FAILED, "no memory to check %zu bytes", bytes);
-    for (uint32_t i = 0; i < b->local_count && fine; i++)
-        fine = fill(b, &b->ranks[i], numbers, bytes);
+    for (uint32_t i = 0; i < b->all.local_count && fine; i++)
+        fine = fill(b, &b->all.ranks[i], numbers, bytes);
     // What fills them is on Weir's queues.
-    if (fine && (sync_all(b) < 0 || submit_way(b, row, peer) < 0 || sync_way(b, peer) < 0))
+    if (fine &&
+        (bench_ranks_sync(&b->all) < 0 || submit_way(b, row, peer) < 0 || sync_way(b, peer) < 0))
         fine = bench_fail_weir(b->bench);
-    for (uint32_t i = 0; i < b->local_count && fine; i++)
-        fine = compare(b, row, peer, &b->ranks[i], numbers);
+    for (uint32_t i = 0; i < b->all.local_count && fine; i++)
+        fine = compare(b, row, peer, &b->all.ranks[i], numbers);
     free(numbers);
     return fine;
 }
@@ -272,14 +217,14 @@ static bool make_rows(struct comm_bench *b)
         for (size_t i = 0; i < b->sizes.count; i++) {
             struct comm_row *row = &b->rows[b->row_count++];
             row->kind = kinds[b->kinds.values[kind] - BENCH_WORD];
-            const uint32_t parts = has_parts(row->kind) ? b->count : 1;
+            const uint32_t parts = has_parts(row->kind) ? b->all.count : 1;
             row->count = b->sizes.values[i] / sizeof(float) / parts;
             row->bytes = (size_t)(row->count * parts * sizeof(float));
             if (row->count == 0)
                 return bench_fail(
                     b->bench, CLI_USAGE,
                     "--size: %llu bytes are less than one number for each of %u ranks",
-                    (unsigned long long)b->sizes.values[i], (unsigned)b->count);
+                    (unsigned long long)b->sizes.values[i], (unsigned)b->all.count);
         }
     return true;
 }
@@ -289,11 +234,10 @@ static bool make_rows(struct comm_bench *b)
 static void keep(struct comm_bench *b, struct comm_row *row, double ns)
 {
     const double rate = (double)row->bytes / ns; // bytes a nanosecond are GB a second
-    const double factor = weir_bus_factor(weir_collective_name(row->kind), b->count);
-    struct bench_samples *kept[] = {&row->algorithm, &row->bus};
     bench_keep(b->bench, &row->ns, ns);
-    for (size_t i = 0; i < 2 && b->bench->turn > 0; i++)
-        kept[i]->values[kept[i]->count++] = i == 0 ? rate : rate * factor;
+    bench_add(b->bench, &row->algorithm, rate);
+    bench_add(b->bench, &row->bus,
+              rate * weir_bus_factor(weir_collective_name(row->kind), b->all.count));
 }
 
 static bool measure_way(struct comm_bench *b, struct comm_row *row, size_t way)
@@ -327,7 +271,7 @@ static bool measure(struct comm_bench *b)
             if (b->peers[k]->on_weirs_memory && !check_row(b, &b->rows[i], b->peers[k]))
                 return false;
     }
-    for (bench_start(b->bench, b->row_count * (1 + b->peer_count)); bench_turn(b->bench);)
+    for (bench_start(b->bench); bench_turn(b->bench);)
         for (size_t i = 0; i < b->row_count; i++)
             if (!measure_row(b, &b->rows[i]))
                 return false;
@@ -338,27 +282,18 @@ static bool measure(struct comm_bench *b)
 
 static void plot_row(struct bench *bench, const struct comm_row *row)
 {
-    const struct bench_spread bus = bench_spread(&row->bus);
     char group[32];
     snprintf(group, sizeof group, "%zu", row->bytes);
-    cli_plot_add(cli_plot_series(&bench->plot, weir_collective_name(row->kind)),
-                 (struct cli_plot_point){(double)cli_plot_group(&bench->plot, group), bus.median,
-                                         bus.minimum, bus.maximum});
+    bench_plot_bar(bench, weir_collective_name(row->kind), group, &row->bus);
 }
 
-static void put_row(const struct comm_bench *b, struct bench_table *table,
-                    const struct comm_row *row)
+static void put_row(struct bench_table *table, const struct comm_row *row)
 {
-    bench_put_text(table, "%s", weir_collective_name(row->kind));
-    bench_put_number(table, (double)row->bytes);
-    bench_put(table, &row->ns);
-    bench_put(table, &row->algorithm);
-    bench_put(table, &row->bus);
-    for (size_t i = 0; i < b->peer_count; i++) {
-        const struct bench_samples ratio = bench_ratio(&row->ns, &row->peer_ns[i]);
-        bench_put(table, &row->peer_ns[i]);
-        bench_put(table, &ratio);
-    }
+    struct bench_samples ratios[COMM_PEERS_MAX];
+    for (size_t i = 0; i < COMM_PEERS_MAX; i++)
+        ratios[i] = bench_ratio(&row->ns, &row->peer_ns[i]);
+    bench_row(table, weir_collective_name(row->kind), (double)row->bytes, &row->ns, &row->algorithm,
+              &row->bus, &row->peer_ns[0], &ratios[0], &row->peer_ns[1], &ratios[1]);
 }
 
 static void report(struct comm_bench *b)
@@ -379,22 +314,23 @@ static void report(struct comm_bench *b)
     struct bench_table *table =
         bench_table(bench, "collectives", "one collective, by the slowest rank", columns, count);
     snprintf(bench->plot.title, sizeof bench->plot.title, "Collectives of %u ranks",
-             (unsigned)b->count);
+             (unsigned)b->all.count);
     snprintf(bench->plot.y_name, sizeof bench->plot.y_name, "bus GB/s");
     for (size_t i = 0; i < b->row_count; i++) {
-        put_row(b, table, &b->rows[i]);
+        put_row(table, &b->rows[i]);
         plot_row(bench, &b->rows[i]);
     }
 }
 
 static void describe(struct comm_bench *b)
 {
-    bench_parameter(b->bench, "ranks", b->count);
-    bench_parameter(b->bench, "ranks_of_this_process", b->local_count);
+    bench_parameter(b->bench, "ranks", b->all.count);
+    bench_parameter(b->bench, "ranks_of_this_process", b->all.local_count);
     bench_parameter(b->bench, "iterations", (double)b->iterations);
-    bench_note(b->bench, "through %s; %s memory; %u ranks%s", weir_comm_engine(b->ranks[0].comm),
-               b->host_memory ? "the host's" : "the device's", (unsigned)b->count,
-               b->local_count > 1 ? " in this process" : ", one a process");
+    bench_note(b->bench, "through %s; %s memory; %u ranks%s",
+               weir_comm_engine(b->all.ranks[0].comm),
+               b->host_memory ? "the host's" : "the device's", (unsigned)b->all.count,
+               b->all.local_count > 1 ? " in this process" : ", one a process");
 }
 
 // The command.
@@ -437,7 +373,7 @@ static bool run(struct bench *bench, void *user)
     if (cli_open(b->config, NULL, &bench->runtime) < 0)
         return bench_fail_weir(bench);
     bool fine = open_ranks(b) && make_rows(b);
-    bench->silent = b->first > 0;
+    bench->silent = b->all.first > 0;
     bench->quiet = bench->quiet || bench->silent;
     b->largest = largest(b);
     if (fine)
@@ -449,7 +385,7 @@ static bool run(struct bench *bench, void *user)
     }
     for (size_t i = 0; i < b->peer_count; i++)
         b->peers[i]->close();
-    close_ranks(b);
+    bench_ranks_close(bench, &b->all);
     free(b->rows);
     return fine;
 }

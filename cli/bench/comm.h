@@ -9,16 +9,6 @@ enum {
     COMM_PEERS_MAX = 2
 };
 
-// A rank of this process.
-struct comm_rank {
-    weir_device *device;
-    weir_comm *comm;
-    weir_queue *queue;
-    weir_buffer *src;
-    weir_buffer *dst;
-    weir_buffer *time; // 8 bytes
-};
-
 struct comm_row {
     weir_collective kind;
     size_t bytes;   // the larger one of what a rank reads and writes
@@ -42,10 +32,6 @@ struct comm_bench {
     uint64_t iterations;
 
     struct bench_ranks all;
-    struct comm_rank ranks[BENCH_RANKS_MAX];
-    uint32_t local_count; // of `ranks`
-    uint32_t first;       // the rank of the first of them
-    uint32_t count;       // of all ranks
     const struct comm_peer *const *asked_peers;
     size_t asked_peer_count;
     const struct comm_peer *peers[COMM_PEERS_MAX]; // those that are open
@@ -75,8 +61,5 @@ struct comm_with {
 };
 
 int bench_comm_main(const struct comm_with *with, int argc, char **argv);
-
-// The largest value that any rank gives; negative on failure.
-double comm_slowest(struct comm_bench *b, double value);
 
 #endif

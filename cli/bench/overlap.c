@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "cli/bench/work.h"
+#include "cli/bench/overlap.h"
 #include "patterns/chunks.h"
 
 enum {
@@ -64,7 +64,10 @@ struct overlap {
     size_t reference_count;
     struct overlap_way *ways;
     size_t way_count;
-    uint32_t queue_count; // of all ways
+    uint32_t queue_count;            // of all ways
+    const struct overlap_raw *calls; // NULL: there are none
+    void *raw;
+    struct bench_samples raw_ms[OVERLAP_RAW_MOST], auto_ms; // the latter of the first size
 };
 
 enum {
@@ -84,7 +87,6 @@ static const char *const kernel_words[] = {"light", "heavy", NULL};
 
 enum {
     QUEUES_MAX = 512,
-    SEED = 20261
 };
 
 static weir_status launch(void *user, weir_queue *queue, const struct weir_chunk *chunk)
@@ -160,8 +162,8 @@ static bool check_job(struct overlap *o, const struct weir_chunks_params *params
         return bench_fail(o->bench, CLI_USAGE,
                           "these ways have more than %d queues together; name fewer", QUEUES_MAX);
     return run_job(o, job->chunks, &ns) &&
-           bench_work_check(o->bench, o->dst, params->element_count * sizeof(uint32_t), SEED,
-                            job->rounds, what);
+           bench_work_check(o->bench, o->dst, params->element_count * sizeof(uint32_t),
+                            OVERLAP_SEED, job->rounds, what);
 }
 
 // The bare copies. Both queues are flushed before the host waits for either.
@@ -202,12 +204,14 @@ static bool make_all(struct overlap *o)
            bench_buffer(bench, "rest", o->size_most, WEIR_PLACE_DEVICE, &o->rest) &&
            bench_queue(bench, "bench/up", 0, &o->up) &&
            bench_queue(bench, "bench/down", 0, &o->down) &&
-           bench_work_fill(bench, o->src, o->size_most, SEED) &&
+           bench_work_fill(bench, o->src, o->size_most, OVERLAP_SEED) &&
            bench_work_spoil(bench, o->dst, o->size_most) && fill_rest(o);
 }
 
 static void destroy_all(struct overlap *o)
 {
+    if (o->calls)
+        o->calls->close(o->raw);
     for (size_t i = 0; i < o->way_count; i++)
         weir_chunks_destroy(&o->ways[i].job.chunks);
     for (size_t i = 0; i < o->reference_count; i++)
@@ -277,7 +281,12 @@ static bool check_all(struct overlap *o)
     for (size_t i = 0; i < o->way_count; i++)
         if (!check_way(o, &o->ways[i]))
             return false;
-    return true;
+    if (o->calls)
+        o->raw = o->calls->open(o->bench, o->references[0].size);
+    for (size_t i = OVERLAP_RAW_COPIES; o->raw && i < o->calls->count(o->raw); i++)
+        if (!o->calls->run(o->raw, i, true, &(double){0}))
+            return false;
+    return o->bench->code == CLI_OK;
 }
 
 static bool measure_reference(struct overlap *o, struct overlap_reference *reference)
@@ -295,22 +304,52 @@ static bool measure_reference(struct overlap *o, struct overlap_reference *refer
     bench_keep(bench, &reference->both, both);
     bench_keep(bench, &reference->kernel_alone, kernel);
     bench_keep(bench, &reference->one_queue, one);
+    if (reference == o->references)
+        bench_figure(bench, &(struct bench_samples){0}, one * 1e-6, "weir_one_queue");
     return true;
 }
 
+static bool measure_way(struct overlap *o, struct overlap_way *way)
+{
+    double ns;
+    if (!run_job(o, way->job.chunks, &ns))
+        return false;
+    bench_keep(o->bench, &way->ns, ns);
+    if (way->reference == 0 && way->order == BENCH_WORD + OVERLAP_AUTO)
+        bench_figure(o->bench, &o->auto_ms, ns * 1e-6, "weir_auto");
+    return true;
+}
+
+static bool measure_weir(struct overlap *o)
+{
+    for (size_t i = 0; i < o->reference_count; i++)
+        if (!measure_reference(o, &o->references[i]))
+            return false;
+    for (size_t i = 0; i < o->way_count; i++)
+        if (!measure_way(o, &o->ways[i]))
+            return false;
+    return true;
+}
+
+static bool measure_raw(struct overlap *o)
+{
+    double ms;
+    for (size_t i = 0; o->raw && i < o->calls->count(o->raw); i++) {
+        if (!o->calls->run(o->raw, i, false, &ms))
+            return false;
+        bench_figure(o->bench, &o->raw_ms[i], ms, "raw_%s", o->calls->name(i));
+    }
+    return true;
+}
+
+// Each side goes first in turn.
 static bool measure_all(struct overlap *o)
 {
-    struct bench *bench = o->bench;
-    for (bench_start(bench, 5 * o->reference_count + o->way_count); bench_turn(bench);) {
-        for (size_t i = 0; i < o->reference_count; i++)
-            if (!measure_reference(o, &o->references[i]))
-                return false;
-        for (size_t i = 0; i < o->way_count; i++) {
-            double ns;
-            if (!run_job(o, o->ways[i].job.chunks, &ns))
-                return false;
-            bench_keep(bench, &o->ways[i].ns, ns);
-        }
+    for (bench_start(o->bench); bench_turn(o->bench);) {
+        const bool weir_first = o->bench->turn % 2 == 0;
+        if (!(weir_first ? measure_weir : measure_raw)(o) ||
+            !(weir_first ? measure_raw : measure_weir)(o))
+            return false;
     }
     return true;
 }
@@ -330,10 +369,7 @@ static void put_bare(struct bench_table *table, const struct overlap_reference *
     struct bench_samples ms = scaled(ns, 1e-6), rate = {0};
     for (size_t i = 0; i < ns->count && bytes > 0; i++)
         rate.values[rate.count++] = bytes / ns->values[i];
-    bench_put_text(table, "%s", weir_text_bytes(size, reference->size));
-    bench_put_text(table, "%s", what);
-    bench_put(table, &ms);
-    bench_put(table, &rate);
+    bench_row(table, weir_text_bytes(size, reference->size), what, &ms, &rate);
 }
 
 static void report_references(struct overlap *o)
@@ -406,16 +442,11 @@ static void report_ways(struct overlap *o)
         const struct bench_samples ratio = bench_ratio(&way->ns, &reference->both);
         const struct bench_samples gain = bench_ratio(&reference->one_queue, &way->ns);
         char size[WEIR_TEXT_QUANTITY_SIZE];
-        bench_put_text(table, "%s", weir_text_bytes(size, reference->size));
-        bench_put_text(table, "%s", reference->kernel_name);
-        bench_put_text(table, "%s", order_words[way->order - BENCH_WORD]);
-        bench_put_text(table, "%s", plan_orders[way->plan.order]);
-        bench_put_number(table, way->plan.queue_count);
-        bench_put_text(table, "%s", way->plan.layout == WEIR_CHUNKS_BY_ENGINE ? "engine" : "chunk");
-        bench_put_number(table, way->plan.chunk_count);
-        bench_put(table, &ms);
-        bench_put(table, &ratio);
-        bench_put(table, &gain);
+        bench_row(table, weir_text_bytes(size, reference->size), reference->kernel_name,
+                  order_words[way->order - BENCH_WORD], plan_orders[way->plan.order],
+                  (double)way->plan.queue_count,
+                  way->plan.layout == WEIR_CHUNKS_BY_ENGINE ? "engine" : "chunk",
+                  (double)way->plan.chunk_count, &ms, &ratio, &gain);
         plot_way(o, way, &ratio);
     }
 }
@@ -434,14 +465,32 @@ static void report_plans(struct overlap *o)
     for (size_t i = 0; i < o->way_count; i++) {
         const struct weir_chunks_plan *plan = &o->ways[i].plan;
         const struct overlap_reference *reference = &o->references[o->ways[i].reference];
-        char text[WEIR_TEXT_QUANTITY_SIZE];
+        char size[WEIR_TEXT_QUANTITY_SIZE], first[sizeof size], most[sizeof size];
         const bool other = reference > o->references && reference->size == reference[-1].size;
         if (o->ways[i].order != BENCH_WORD + OVERLAP_AUTO || other)
             continue;
-        bench_put_text(table, "%s", weir_text_bytes(text, reference->size));
-        bench_put_number(table, plan->chunk_count);
-        bench_put_text(table, "%s", weir_text_bytes(text, plan->first_count * sizeof(uint32_t)));
-        bench_put_text(table, "%s", weir_text_bytes(text, plan->most_count * sizeof(uint32_t)));
+        bench_row(table, weir_text_bytes(size, reference->size), (double)plan->chunk_count,
+                  weir_text_bytes(first, plan->first_count * sizeof(uint32_t)),
+                  weir_text_bytes(most, plan->most_count * sizeof(uint32_t)));
+    }
+}
+
+static void report_raw(struct overlap *o)
+{
+    static const struct bench_column columns[] = {
+        {"way", "way", BENCH_TEXT, 0},
+        {"ms", "ms", BENCH_SPREAD, 3},
+        {"of_copies", "of copies both ways", BENCH_SPREAD, 3},
+        {"auto_to_it", "auto to it", BENCH_SPREAD, 3},
+    };
+    struct bench_table *table =
+        bench_table(o->bench, "raw", "the first size, light, by the driver's own calls", columns,
+                    4);
+    for (size_t i = 0; i < o->calls->count(o->raw); i++) {
+        const struct bench_samples of_copies =
+            bench_ratio(&o->raw_ms[i], &o->raw_ms[OVERLAP_RAW_BOTH]);
+        const struct bench_samples to_auto = bench_ratio(&o->auto_ms, &o->raw_ms[i]);
+        bench_row(table, o->calls->name(i), &o->raw_ms[i], &of_copies, &to_auto);
     }
 }
 
@@ -470,6 +519,8 @@ static void report_all(struct overlap *o)
     report_ways(o);
     if (has_order(o, OVERLAP_AUTO))
         report_plans(o);
+    if (o->raw)
+        report_raw(o);
 }
 
 static bool list_references(struct overlap *o)
@@ -553,14 +604,12 @@ static bool run(struct bench *bench, void *user)
     return fine;
 }
 
-static int overlap_main(int argc, char **argv)
+int bench_overlap_main(const struct overlap_with *with, int argc, char **argv)
 {
-    static struct overlap o = {
-        .asked_chunks = "4,16,64,256",
-        .asked_orders = "auto,depth,breadth,interleaved",
-        .asked_queues = "auto",
-        .asked_kernels = "light,heavy",
-    };
+    static struct overlap o = {.asked_chunks = "4,16,64,256", .asked_queues = "auto"};
+    o.asked_orders = with->orders;
+    o.asked_kernels = with->kernels;
+    o.calls = with->raw;
     const struct cli_option options[] = {
         {"size", "LIST", "bytes each way: 16M,1G (16M where the processor is the\ndevice, else 1G)",
          CLI_TEXT, &o.asked_sizes, 0, 0},
@@ -578,20 +627,32 @@ static int overlap_main(int argc, char **argv)
          &o.asked_kernels, 0, 0},
     };
     const struct bench_program program = {
+        .group = with->group,
         .name = "overlap",
+        .about = with->about,
+        .options = options,
+        .option_count = sizeof options / sizeof *options,
+        .opens_device = true,
+        .serves = with->raw != NULL,
+        .check = check,
+        .run = run,
+    };
+    return bench_main(&program, &o, argc, argv);
+}
+
+static int overlap_main(int argc, char **argv)
+{
+    static const struct overlap_with alone = {
         .about = "Uploads a job, runs a kernel over it and downloads it, in chunks, in every\n"
                  "combination of the lists below; beside it the bare copies of the same bytes in\n"
                  "both directions at once, which are the limit, and the job in one queue in one\n"
                  "piece.\n\n"
                  "  weir bench overlap --plot overlap.svg\n"
                  "  weir bench overlap --size 64M,1G --orders auto --kernel light",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-        .opens_device = true,
-        .check = check,
-        .run = run,
+        .orders = "auto,depth,breadth,interleaved",
+        .kernels = "light,heavy",
     };
-    return bench_main(&program, &o, argc, argv);
+    return bench_overlap_main(&alone, argc, argv);
 }
 
 const struct cli_command cli_bench_overlap = {

@@ -75,16 +75,6 @@ struct pipeline_bench {
 
 // Slots.
 
-static weir_status create_buffer(weir_device *device, const char *label, size_t size,
-                                 weir_placement placement, weir_buffer **out_buffer)
-{
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .label = label,
-                                              .size = size,
-                                              .placement = placement};
-    return weir_buffer_create(device, &params, out_buffer);
-}
-
 static void destroy_slot(void *user, void *slot_pointer)
 {
     struct slot *slot = slot_pointer;
@@ -105,10 +95,18 @@ static weir_status create_slot(void *user, weir_device *device, uint32_t index, 
     *out_slot = NULL;
     if (!slot)
         return status;
-    if ((status = create_buffer(device, "in", size, WEIR_PLACE_HOST, &slot->in)) == WEIR_OK &&
-        (status = create_buffer(device, "values", size, WEIR_PLACE_DEVICE, &slot->values)) ==
-            WEIR_OK)
-        status = create_buffer(device, "out", size, WEIR_PLACE_HOST, &slot->out);
+    if ((status = weir_buffer_create(device,
+                                     WEIR_PARAMS(weir_buffer, .label = "in", .size = size,
+                                                 .placement = WEIR_PLACE_HOST),
+                                     &slot->in)) == WEIR_OK &&
+        (status = weir_buffer_create(device,
+                                     WEIR_PARAMS(weir_buffer, .label = "values", .size = size,
+                                                 .placement = WEIR_PLACE_DEVICE),
+                                     &slot->values)) == WEIR_OK)
+        status = weir_buffer_create(device,
+                                    WEIR_PARAMS(weir_buffer, .label = "out", .size = size,
+                                                .placement = WEIR_PLACE_HOST),
+                                    &slot->out);
     if (status != WEIR_OK) {
         const struct weir_error error = *weir_last_error();
         destroy_slot(user, slot);
@@ -204,7 +202,7 @@ static bool create_line(struct pipeline_bench *p, struct line *line)
         .graphs = line->graphs,
         .repeat = repeat,
     };
-    return weir_pipeline_create(&params, &line->pipeline) == WEIR_OK || bench_fail_weir(p->bench);
+    return bench_fine(p->bench, weir_pipeline_create(&params, &line->pipeline));
 }
 
 // Submits the frames, drains, and sees that all of them succeeded.
@@ -303,7 +301,7 @@ static bool measure_parts(struct pipeline_bench *p)
 static bool measure(struct pipeline_bench *p)
 {
     struct frame frame = {0};
-    for (bench_start(p->bench, 2 + SETTINGS + SETTINGS * p->line_count); bench_turn(p->bench);) {
+    for (bench_start(p->bench); bench_turn(p->bench);) {
         if (!measure_parts(p))
             return false;
         for (int i = 0; i < SETTINGS; i++)
@@ -326,8 +324,7 @@ static void put_part(struct bench_table *table, const char *name, const struct b
     struct bench_samples us = *ns;
     for (size_t i = 0; i < us.count; i++)
         us.values[i] *= 1e-3;
-    bench_put_text(table, "%s", name);
-    bench_put(table, &us);
+    bench_row(table, name, &us);
 }
 
 static void report_parts(struct pipeline_bench *p)
@@ -363,19 +360,12 @@ static void report_lines(struct pipeline_bench *p)
         for (size_t k = 0; k < p->line_count; k++) {
             const struct line *line = &p->lines[i][k];
             const struct bench_samples gain = bench_ratio(&line->rate, &p->lines[i][0].rate);
-            const struct bench_spread spread = bench_spread(&gain);
             char name[CLI_PLOT_TEXT];
-            bench_put_text(table, "%s", line->setting);
-            bench_put_number(table, line->slots);
-            bench_put_text(table, "%s", graph_words[line->graphs]);
-            bench_put(table, &line->rate);
-            bench_put(table, &gain);
+            bench_row(table, line->setting, (double)line->slots, graph_words[line->graphs],
+                      &line->rate, &gain);
             snprintf(name, sizeof name, "%u slot%s%s", (unsigned)line->slots,
                      line->slots == 1 ? "" : "s", line->graphs ? ", graphs" : "");
-            const struct cli_plot_point point = {(double)cli_plot_group(&p->bench->plot,
-                                                                        line->setting),
-                                                 spread.median, spread.minimum, spread.maximum};
-            cli_plot_add(cli_plot_series(&p->bench->plot, name), point);
+            bench_plot_bar(p->bench, name, line->setting, &gain);
         }
 }
 

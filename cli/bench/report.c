@@ -25,13 +25,9 @@ struct bench_table *bench_table(struct bench *bench, const char *key, const char
     return table;
 }
 
-// A cell of another kind than its column is a bug in the benchmark, and the cells after it
-// would be in the wrong columns.
-static struct bench_cell *next_cell(struct bench_table *table, enum bench_cell_kind kind)
+static struct bench_cell *next_cell(struct bench_table *table)
 {
     static struct bench_cell spare;
-    if (table->columns[table->count % table->column_count].kind != kind)
-        table->misfilled = true;
     if (table->count == table->capacity && !table->incomplete) {
         const size_t capacity = table->capacity ? 2 * table->capacity : 64;
         struct bench_cell *cells = realloc(table->cells, capacity * sizeof *cells);
@@ -48,42 +44,58 @@ static struct bench_cell *next_cell(struct bench_table *table, enum bench_cell_k
     return cell;
 }
 
-void bench_put_text(struct bench_table *table, const char *format, ...)
+void bench_row(struct bench_table *table, ...)
 {
-    struct bench_cell *cell = next_cell(table, BENCH_TEXT);
     va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(cell->text, sizeof cell->text, format, arguments);
+    va_start(arguments, table);
+    for (size_t i = 0; i < table->column_count; i++) {
+        struct bench_cell *cell = next_cell(table);
+        const enum bench_cell_kind kind = table->columns[i].kind;
+        if (kind == BENCH_TEXT) {
+            snprintf(cell->text, sizeof cell->text, "%s", va_arg(arguments, const char *));
+        } else if (kind == BENCH_NUMBER) {
+            cell->number = va_arg(arguments, double);
+        } else {
+            const struct bench_samples *samples = va_arg(arguments, const struct bench_samples *);
+            cell->empty = samples->count == 0;
+            cell->spread = bench_spread(samples);
+        }
+    }
     va_end(arguments);
-}
-
-void bench_put_number(struct bench_table *table, double value)
-{
-    next_cell(table, BENCH_NUMBER)->number = value;
-}
-
-void bench_put(struct bench_table *table, const struct bench_samples *samples)
-{
-    struct bench_cell *cell = next_cell(table, BENCH_SPREAD);
-    cell->empty = samples->count == 0;
-    cell->spread = bench_spread(samples);
 }
 
 static bool check_tables(const struct bench *bench)
 {
-    for (size_t i = 0; i < bench->table_count; i++) {
-        const struct bench_table *table = &bench->tables[i];
-        if (table->incomplete)
+    for (size_t i = 0; i < bench->table_count; i++)
+        if (bench->tables[i].incomplete) {
             cli_error("no memory for all of the figures");
-        else if (table->misfilled || table->count % table->column_count != 0)
-            cli_error("the table '%s' was filled in another order than its columns have; "
-                      "please report this",
-                      table->key);
-        else
-            continue;
-        return false;
-    }
+            return false;
+        }
     return true;
+}
+
+// Plots.
+
+static void add_point(struct bench *bench, const char *series, double x,
+                      const struct bench_samples *samples)
+{
+    const struct bench_spread spread = bench_spread(samples);
+    cli_plot_add(cli_plot_series(&bench->plot, series),
+                 (struct cli_plot_point){x, spread.median, spread.minimum, spread.maximum});
+}
+
+void bench_plot_bar(struct bench *bench, const char *series, const char *group,
+                    const struct bench_samples *samples)
+{
+    if (samples->count > 0)
+        add_point(bench, series, (double)cli_plot_group(&bench->plot, group), samples);
+}
+
+void bench_plot_point(struct bench *bench, const char *series, double x,
+                      const struct bench_samples *samples)
+{
+    if (samples->count > 0)
+        add_point(bench, series, x, samples);
 }
 
 // How many turns were kept.

@@ -63,46 +63,40 @@ static weir_status launch_once(struct calls *c)
                              weir_inout(c->memory, 0, BYTES), 1u, (uint32_t)LAUNCHED);
 }
 
+// The body of a function that repeats a call, in which `i` counts.
+#define REPEAT(call)                                        \
+    weir_status status = WEIR_OK;                           \
+    for (size_t i = 0; i < count && status == WEIR_OK; i++) \
+        status = (call);                                    \
+    return status
+
 static weir_status copy_call(struct calls *c, size_t count)
 {
-    weir_status status = WEIR_OK;
-    for (size_t i = 0; i < count && status == WEIR_OK; i++)
-        status = copy_once(c);
-    return status;
+    REPEAT(copy_once(c));
 }
 
 static weir_status launch_call(struct calls *c, size_t count)
 {
-    weir_status status = WEIR_OK;
-    for (size_t i = 0; i < count && status == WEIR_OK; i++)
-        status = launch_once(c);
-    return status;
+    REPEAT(launch_once(c));
 }
 
 static weir_status record_call(struct calls *c, size_t count)
 {
-    weir_status status = WEIR_OK;
-    for (size_t i = 0; i < count && status == WEIR_OK; i++)
-        status = weir_queue_record(c->queue, &c->events[i]);
-    return status;
+    REPEAT(weir_queue_record(c->queue, &c->events[i]));
 }
 
 // Each wait is for a later event than the one before it; otherwise it would be implied and skipped.
 static weir_status record_others(struct calls *c, size_t count)
 {
-    weir_status status = WEIR_OK;
-    for (size_t i = 0; i < count && status == WEIR_OK; i++)
-        status = weir_queue_record(c->other, &c->events[i]);
-    return status;
+    REPEAT(weir_queue_record(c->other, &c->events[i]));
 }
 
 static weir_status wait_call(struct calls *c, size_t count)
 {
-    weir_status status = WEIR_OK;
-    for (size_t i = 0; i < count && status == WEIR_OK; i++)
-        status = weir_queue_wait(c->queue, c->events[i]);
-    return status;
+    REPEAT(weir_queue_wait(c->queue, c->events[i]));
 }
+
+#undef REPEAT
 
 static weir_status host_call(struct calls *c, size_t count)
 {
@@ -207,15 +201,6 @@ struct row {
 
 // Set-up.
 
-static weir_status make_buffer(struct calls *c, weir_placement placement, weir_buffer **out_buffer)
-{
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .label = "bench",
-                                              .size = BYTES,
-                                              .placement = placement};
-    return weir_buffer_create(c->device, &params, out_buffer);
-}
-
 static weir_status fill(struct calls *c)
 {
     void *numbers;
@@ -227,22 +212,16 @@ static weir_status fill(struct calls *c)
 
 static bool make_calls(struct calls *c)
 {
-    const struct weir_program_params program = {.struct_size = sizeof program,
-                                                .label = "bench",
-                                                .bundle = &conformance_kernels};
-    const struct weir_queue_params queue = {.struct_size = sizeof queue, .label = "bench"};
     weir_queue **const queues[] = {&c->queue, &c->other, &c->direct};
-    weir_status status = WEIR_OK;
-    for (int i = 0; i < 3 && status == WEIR_OK; i++)
-        status = weir_queue_create(c->device, &queue, queues[i]);
-    if (status == WEIR_OK &&
-        (status = weir_program_create(c->device, &program, &c->program)) == WEIR_OK &&
-        (status = weir_kernel_create(c->program, "increment", &c->kernel)) == WEIR_OK &&
-        (status = make_buffer(c, WEIR_PLACE_DEVICE, &c->memory)) == WEIR_OK &&
-        (status = make_buffer(c, WEIR_PLACE_HOST, &c->pinned)) == WEIR_OK)
-        status = fill(c);
-    if (status != WEIR_OK)
-        return bench_fail_weir(c->bench);
+    for (int i = 0; i < 3; i++)
+        if (!bench_queue_on(c->bench, c->device, "bench", queues[i]))
+            return false;
+    if (!bench_kernel_on(c->bench, c->device, &conformance_kernels, "increment", &c->program,
+                         &c->kernel) ||
+        !bench_buffer_on(c->bench, c->device, "bench", BYTES, WEIR_PLACE_DEVICE, &c->memory) ||
+        !bench_buffer_on(c->bench, c->device, "bench", BYTES, WEIR_PLACE_HOST, &c->pinned) ||
+        !bench_fine(c->bench, fill(c)))
+        return false;
     c->arguments[0] = weir_inout(c->memory, 0, BYTES);
     c->arguments[1] = weir__argument_u32(1);
     c->arguments[2] = weir__argument_u32(LAUNCHED);
@@ -319,15 +298,13 @@ static bool measure_row(struct submit *submit, struct calls *c, size_t kind, str
     return true;
 }
 
-static void plot_rows(struct cli_plot *plot, const struct row *rows, size_t count)
+static void plot_rows(struct bench *bench, const struct row *rows, size_t count)
 {
+    struct cli_plot *plot = &bench->plot;
     snprintf(plot->title, sizeof plot->title, "The cost of submitting");
     snprintf(plot->y_name, sizeof plot->y_name, "ns a call");
     for (size_t i = 0; i < count; i++) {
-        const struct bench_spread weir = bench_spread(&rows[i].weir);
-        cli_plot_add(cli_plot_series(plot, "Weir"),
-                     (struct cli_plot_point){(double)cli_plot_group(plot, kinds[i].name),
-                                             weir.median, weir.minimum, weir.maximum});
+        bench_plot_bar(bench, "Weir", kinds[i].name, &rows[i].weir);
     }
 }
 
@@ -346,23 +323,17 @@ static void report(struct bench *bench, const struct row *rows, size_t count, bo
             : bench_table(bench, "calls", "of this device, ns a call; copies of 4 KiB", columns, 3);
     for (size_t i = 0; i < count; i++) {
         const struct bench_samples added = bench_difference(&rows[i].weir, &rows[i].direct);
-        bench_put_text(table, "%s", kinds[i].name);
-        bench_put_text(table, "%s", kinds[i].about);
-        bench_put(table, &rows[i].weir);
-        if (above_null) {
-            bench_put(table, &rows[i].direct);
-            bench_put(table, &added);
-        }
+        bench_row(table, kinds[i].name, kinds[i].about, &rows[i].weir, &rows[i].direct, &added);
     }
     if (!above_null)
-        plot_rows(&bench->plot, rows, count);
+        plot_rows(bench, rows, count);
 }
 
 static bool measure(struct submit *submit, struct calls *c)
 {
     const size_t count = c->backend ? ABOVE_NULL : KIND_COUNT;
     struct row rows[KIND_COUNT] = {0};
-    for (bench_start(submit->bench, count * (c->backend ? 2 : 1)); bench_turn(submit->bench);)
+    for (bench_start(submit->bench); bench_turn(submit->bench);)
         for (size_t i = 0; i < count; i++)
             if (!measure_row(submit, c, i, &rows[i]))
                 return false;

@@ -80,16 +80,6 @@ static bool has_beside(const struct swim *swim, size_t index)
            has_product(swim, besides[index].product);
 }
 
-static uint64_t step_count(const struct swim *swim)
-{
-    uint64_t steps = 0;
-    for (size_t i = 0; i < WAYS; i++)
-        steps += has_way(swim, i) ? 2 : 0;
-    for (size_t i = 0; i < BESIDES; i++)
-        steps += has_beside(swim, i) ? 2 : 0;
-    return steps;
-}
-
 // As many products as take as long as the copies one way, so that the two can overlap.
 static bool choose_products(struct swim *swim)
 {
@@ -123,7 +113,7 @@ static bool measure(struct swim *swim, struct figures *figures)
 {
     struct bench *bench = swim->bench;
     struct swim_times times;
-    for (bench_start(bench, step_count(swim)); bench_turn(bench);) {
+    for (bench_start(bench); bench_turn(bench);) {
         for (size_t i = 0; i < WAYS; i++) {
             if (!has_way(swim, i))
                 continue;
@@ -186,9 +176,7 @@ static void report_parts(struct swim *swim, const struct figures *figures)
                                   ? 2 * side * side * side * (double)swim->products
                                   : (double)swim->all_bytes;
         const struct bench_samples rates = rate(&figures->all[i], amount);
-        bench_put_text(table, "%s", ways[i].name);
-        bench_put(table, &figures->all[i]);
-        bench_put(table, &rates);
+        bench_row(table, ways[i].name, &figures->all[i], &rates);
     }
 }
 
@@ -208,11 +196,7 @@ static void report_ways(struct swim *swim, const struct figures *figures)
         parts_of(figures, ways[i].pageable, &longest, &sum);
         const struct bench_samples of_longest = bench_ratio(&figures->all[i], &longest);
         const struct bench_samples of_sum = bench_ratio(&figures->all[i], &sum);
-        bench_put_text(table, "%s", ways[i].name);
-        bench_put(table, &figures->all[i]);
-        bench_put(table, &figures->host[i]);
-        bench_put(table, &of_longest);
-        bench_put(table, &of_sum);
+        bench_row(table, ways[i].name, &figures->all[i], &figures->host[i], &of_longest, &of_sum);
     }
 }
 
@@ -229,9 +213,7 @@ static void report_besides(struct swim *swim, const struct figures *figures)
     for (size_t i = 0; i < BESIDES; i++) {
         if (!has_beside(swim, i))
             continue;
-        bench_put_text(table, "%s", besides[i].name);
-        bench_put(table, &figures->beside_all[i]);
-        bench_put(table, &figures->beside_light[i]);
+        bench_row(table, besides[i].name, &figures->beside_all[i], &figures->beside_light[i]);
     }
 }
 
@@ -341,17 +323,6 @@ static void explain(struct swim *swim, const struct figures *figures)
 
 // The plot.
 
-static void add_bar(struct cli_plot *plot, const char *series, const char *group,
-                    const struct bench_samples *samples)
-{
-    const struct bench_spread spread = bench_spread(samples);
-    const struct cli_plot_point point = {.x = (double)cli_plot_group(plot, group),
-                                         .y = spread.median,
-                                         .low = spread.minimum,
-                                         .high = spread.maximum};
-    cli_plot_add(cli_plot_series(plot, series), point);
-}
-
 static void draw(struct swim *swim, const struct figures *figures)
 {
     struct cli_plot *plot = &swim->bench->plot;
@@ -360,10 +331,10 @@ static void draw(struct swim *swim, const struct figures *figures)
     snprintf(plot->y_name, sizeof plot->y_name, "milliseconds");
     for (size_t i = 0; i < WAYS; i++)
         if (has_way(swim, i))
-            add_bar(plot, "all done", ways[i].name, &figures->all[i]);
+            bench_plot_bar(swim->bench, "all done", ways[i].name, &figures->all[i]);
     for (size_t i = 0; i < WAYS; i++)
         if (has_way(swim, i))
-            add_bar(plot, "host busy", ways[i].name, &figures->host[i]);
+            bench_plot_bar(swim->bench, "host busy", ways[i].name, &figures->host[i]);
 }
 
 // The command.

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/bench/swim.h"
+#include "cli/bench/work.h"
 #include "kernels/conformance/conformance.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/matmul/matmul_tensor.h"
@@ -61,62 +62,48 @@ static bool release(weir_buffer *buffer, weir_access access)
 
 // Set-up.
 
-static weir_status make_buffer(struct swim *swim, const char *label, size_t size,
-                               weir_placement placement, weir_buffer **out_buffer)
-{
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .label = label,
-                                              .size = size,
-                                              .placement = placement};
-    return weir_buffer_create(swim->bench->device, &params, out_buffer);
-}
-
-static weir_status make_buffers(struct swim *swim)
+static bool make_buffers(struct swim *swim)
 {
     const size_t ring = SWIM_RING * swim->matrix_bytes, all = swim->all_bytes;
-    weir_status status;
-    if ((status = make_buffer(swim, "factors", ring, WEIR_PLACE_DEVICE, &swim->factors)) ||
-        (status = make_buffer(swim, "products", ring, WEIR_PLACE_DEVICE, &swim->results)) ||
-        (status = make_buffer(swim, "scaled", ring, WEIR_PLACE_DEVICE, &swim->scaled)) ||
-        (status = make_buffer(swim, "down/from", all, WEIR_PLACE_DEVICE, &swim->down_from)) ||
-        (status = make_buffer(swim, "up/to", all, WEIR_PLACE_DEVICE, &swim->up_to)) ||
-        (status = make_buffer(swim, "down/to", all, WEIR_PLACE_HOST, &swim->down_pinned)) ||
-        (status = make_buffer(swim, "up/from", all, WEIR_PLACE_HOST, &swim->up_pinned)))
-        return status;
-    return WEIR_OK;
+    const struct {
+        const char *label;
+        size_t size;
+        weir_placement placement;
+        weir_buffer **out_buffer;
+    } buffers[] = {
+        {"factors", ring, WEIR_PLACE_DEVICE, &swim->factors},
+        {"products", ring, WEIR_PLACE_DEVICE, &swim->results},
+        {"scaled", ring, WEIR_PLACE_DEVICE, &swim->scaled},
+        {"down/from", all, WEIR_PLACE_DEVICE, &swim->down_from},
+        {"up/to", all, WEIR_PLACE_DEVICE, &swim->up_to},
+        {"down/to", all, WEIR_PLACE_HOST, &swim->down_pinned},
+        {"up/from", all, WEIR_PLACE_HOST, &swim->up_pinned},
+    };
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+        if (!bench_buffer(swim->bench, buffers[i].label, buffers[i].size, buffers[i].placement,
+                          buffers[i].out_buffer))
+            return false;
+    return true;
 }
 
-static weir_status make_queues(struct swim *swim)
+static bool make_queues(struct swim *swim)
 {
     static const char *const labels[] = {"products", "down", "up"};
     const struct weir_limits *limits = swim->bench->limits;
-    struct weir_queue_params params = {.struct_size = sizeof params};
-    weir_status status = WEIR_OK;
-    for (int i = 0; i < 3 && status == WEIR_OK; i++) {
-        params.label = labels[i];
-        status = weir_queue_create(swim->bench->device, &params, &swim->queues[i]);
-    }
-    if (status != WEIR_OK || limits->priority_highest == limits->priority_lowest)
-        return status;
-    params.label = "first";
-    params.priority = limits->priority_highest;
-    return weir_queue_create(swim->bench->device, &params, &swim->first);
+    for (int i = 0; i < 3; i++)
+        if (!bench_queue(swim->bench, labels[i], 0, &swim->queues[i]))
+            return false;
+    return limits->priority_highest == limits->priority_lowest ||
+           bench_queue(swim->bench, "first", limits->priority_highest, &swim->first);
 }
 
-static weir_status make_kernels(struct swim *swim)
+static bool make_kernels(struct swim *swim)
 {
-    const struct weir_program_params matmul = {.struct_size = sizeof matmul,
-                                               .label = "matmul",
-                                               .bundle = &matmul_kernels};
-    const struct weir_program_params light = {.struct_size = sizeof light,
-                                              .label = "light",
-                                              .bundle = &conformance_kernels};
-    weir_status status;
-    if ((status = weir_program_create(swim->bench->device, &matmul, &swim->program)) ||
-        (status = weir_program_create(swim->bench->device, &light, &swim->light_program)) ||
-        (status = weir_kernel_create(swim->program, "matmul", &swim->matmul)))
-        return status;
-    return weir_kernel_create(swim->light_program, "scale", &swim->light);
+    weir_device *device = swim->bench->device;
+    return bench_kernel_on(swim->bench, device, &matmul_kernels, "matmul", &swim->program,
+                           &swim->matmul) &&
+           bench_kernel_on(swim->bench, device, &conformance_kernels, "scale", &swim->light_program,
+                           &swim->light);
 }
 
 // Only CUDA runs the twin; elsewhere its bundle has the kernel that is measured already.
@@ -218,8 +205,9 @@ bool swim_open(struct swim *swim)
         return bench_fail(bench, CLI_FAILED,
                           "no memory for twice %zu bytes; give a smaller --side or --copies",
                           swim->all_bytes);
-    if (make_queues(swim) < 0 || make_kernels(swim) < 0 || make_twin(swim) < 0 ||
-        make_buffers(swim) < 0 || fill_factors(swim) < 0 || !fill_copies(swim))
+    if (!make_queues(swim) || !make_kernels(swim) || !make_buffers(swim))
+        return false;
+    if (make_twin(swim) < 0 || fill_factors(swim) < 0 || !fill_copies(swim))
         return bench_fail_weir(bench);
     if (!swim->portable)
         open_blas(swim);
@@ -358,7 +346,7 @@ bool swim_run(struct swim *swim, const struct swim_way *way, struct swim_times *
     for (int i = 0; i < 3 && status == WEIR_OK; i++)
         status = weir_queue_sync(swim->queues[i], WEIR_FOREVER);
     out_times->all_ms = milliseconds_since(began);
-    return status == WEIR_OK || bench_fail_weir(swim->bench);
+    return bench_fine(swim->bench, status);
 }
 
 bool swim_run_beside(struct swim *swim, enum swim_beside beside, enum swim_product product,
@@ -382,7 +370,7 @@ bool swim_run_beside(struct swim *swim, enum swim_beside beside, enum swim_produ
     if (status == WEIR_OK)
         status = weir_queue_sync(swim->queues[0], WEIR_FOREVER);
     out_times->all_ms = milliseconds_since(began);
-    return status == WEIR_OK || bench_fail_weir(swim->bench);
+    return bench_fine(swim->bench, status);
 }
 
 // Checking.
@@ -433,15 +421,6 @@ static bool check_ring(struct swim *swim, weir_buffer *buffer, bool light)
         return bench_fail_result(swim->bench, "%zu of %zu samples of the %s are wrong", wrong,
                                  used * SAMPLES, light ? "scaled matrices" : "products");
     return true;
-}
-
-static bool clear_ring(struct swim *swim, weir_buffer *buffer)
-{
-    static const uint32_t not_a_number = 0xffffffffu;
-    return (weir_queue_fill(swim->queues[0], buffer, 0, SWIM_RING * swim->matrix_bytes,
-                            &not_a_number, sizeof not_a_number) == WEIR_OK &&
-            weir_queue_sync(swim->queues[0], WEIR_FOREVER) == WEIR_OK) ||
-           bench_fail_weir(swim->bench);
 }
 
 // Clears what the copies of the way write.
@@ -499,8 +478,10 @@ bool swim_check(struct swim *swim, const struct swim_way *way)
 {
     struct swim_times times;
     const bool products = way->parts & SWIM_PRODUCTS && swim->bench->runs_kernels;
-    return (!products || clear_ring(swim, swim->results)) && clear_copies(swim, way) &&
-           swim_run(swim, way, &times) && (!products || check_ring(swim, swim->results, false)) &&
+    return (!products || bench_fill(swim->bench, swim->queues[0], swim->results,
+                                    SWIM_RING * swim->matrix_bytes)) &&
+           clear_copies(swim, way) && swim_run(swim, way, &times) &&
+           (!products || check_ring(swim, swim->results, false)) &&
            (!(way->parts & SWIM_DOWN) || check_down(swim, way)) &&
            (!(way->parts & SWIM_UP) || check_up(swim, way));
 }
@@ -510,7 +491,9 @@ bool swim_check_beside(struct swim *swim, enum swim_beside beside, enum swim_pro
     struct swim_times times;
     if (!swim->bench->runs_kernels)
         return swim_run_beside(swim, beside, product, &times);
-    return clear_ring(swim, swim->results) && clear_ring(swim, swim->scaled) &&
+    return bench_fill(swim->bench, swim->queues[0], swim->results,
+                      SWIM_RING * swim->matrix_bytes) &&
+           bench_fill(swim->bench, swim->queues[0], swim->scaled, SWIM_RING * swim->matrix_bytes) &&
            swim_run_beside(swim, beside, product, &times) &&
            check_ring(swim, swim->results, false) && check_ring(swim, swim->scaled, true);
 }

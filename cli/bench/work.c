@@ -51,35 +51,61 @@ static uint32_t number_at(size_t index, uint32_t seed)
 
 // Objects.
 
+bool bench_buffer_on(struct bench *bench, weir_device *device, const char *label, size_t size,
+                     weir_placement placement, weir_buffer **out_buffer)
+{
+    return bench_fine(bench, weir_buffer_create(device,
+                                                WEIR_PARAMS(weir_buffer, .label = label,
+                                                            .size = size, .placement = placement),
+                                                out_buffer));
+}
+
 bool bench_buffer(struct bench *bench, const char *label, size_t size, weir_placement placement,
                   weir_buffer **out_buffer)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .label = label,
-                                              .size = size,
-                                              .placement = placement};
-    return weir_buffer_create(bench->device, &params, out_buffer) == WEIR_OK ||
-           bench_fail_weir(bench);
+    return bench_buffer_on(bench, bench->device, label, size, placement, out_buffer);
+}
+
+bool bench_queue_on(struct bench *bench, weir_device *device, const char *label,
+                    weir_queue **out_queue)
+{
+    return bench_fine(bench, weir_queue_create(device, WEIR_PARAMS(weir_queue, .label = label),
+                                               out_queue));
 }
 
 bool bench_queue(struct bench *bench, const char *label, int32_t priority, weir_queue **out_queue)
 {
-    const struct weir_queue_params params = {.struct_size = sizeof params,
-                                             .label = label,
-                                             .priority = priority};
-    return weir_queue_create(bench->device, &params, out_queue) == WEIR_OK ||
-           bench_fail_weir(bench);
+    return bench_fine(bench, weir_queue_create(bench->device,
+                                               WEIR_PARAMS(weir_queue, .label = label,
+                                                           .priority = priority),
+                                               out_queue));
+}
+
+bool bench_kernel_on(struct bench *bench, weir_device *device, const struct weir_bundle *bundle,
+                     const char *name, weir_program **program, weir_kernel **out_kernel)
+{
+    if (!*program &&
+        !bench_fine(bench, weir_program_create(device,
+                                               WEIR_PARAMS(weir_program, .label = "bench",
+                                                           .bundle = bundle),
+                                               program)))
+        return false;
+    return bench_fine(bench, weir_kernel_create(*program, name, out_kernel));
+}
+
+bool bench_fill(struct bench *bench, weir_queue *queue, weir_buffer *buffer, size_t size)
+{
+    static const uint32_t nothing = 0xffffffff;
+    return bench_fine(bench, weir_queue_fill(queue, buffer, 0, size, &nothing, sizeof nothing)) &&
+           bench_fine(bench, weir_queue_sync(queue, WEIR_FOREVER));
 }
 
 bool bench_work_open(struct bench *bench, struct bench_work *out_work)
 {
-    const struct weir_program_params params = {.struct_size = sizeof params,
-                                               .label = "bench",
-                                               .bundle = &bench_kernels};
     *out_work = (struct bench_work){.bench = bench};
-    if (weir_program_create(bench->device, &params, &out_work->program) != WEIR_OK ||
-        weir_kernel_create(out_work->program, "advance", &out_work->kernel) != WEIR_OK)
-        return bench_fail_weir(bench);
+    if (!bench_kernel_on(bench, bench->device, &bench_kernels, "advance", &out_work->program,
+                         &out_work->kernel))
+        return false;
     const uint32_t most = weir_kernel_get_info(out_work->kernel)->max_block_items;
     out_work->block = most < BLOCK ? most : BLOCK;
     return bench_queue(bench, "bench/work", 0, &out_work->queue);
@@ -171,13 +197,18 @@ static uint32_t *begin(struct bench *bench, weir_buffer *buffer, size_t size, we
     return pointer;
 }
 
+void bench_work_numbers(uint32_t *numbers, size_t size, uint32_t seed)
+{
+    for (size_t i = 0; i < size / sizeof *numbers; i++)
+        numbers[i] = number_at(i, seed);
+}
+
 bool bench_work_fill(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed)
 {
     uint32_t *numbers = begin(bench, buffer, size, WEIR_ACCESS_WRITE);
     if (!numbers)
         return false;
-    for (size_t i = 0; i < size / sizeof *numbers; i++)
-        numbers[i] = number_at(i, seed);
+    bench_work_numbers(numbers, size, seed);
     weir_host_end(buffer, 0, size, WEIR_ACCESS_WRITE);
     return true;
 }
@@ -192,16 +223,13 @@ bool bench_work_spoil(struct bench *bench, weir_buffer *buffer, size_t size)
     return true;
 }
 
-bool bench_work_check(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed,
-                      uint32_t rounds, const char *what)
+bool bench_work_compare(struct bench *bench, uint32_t *numbers, size_t size, uint32_t seed,
+                        uint32_t rounds, const char *what)
 {
     const struct step step = steps_of(bench, rounds);
     const size_t count = size / sizeof(uint32_t);
     size_t wrong = 0, first = 0;
     uint32_t got = 0;
-    uint32_t *numbers = begin(bench, buffer, size, WEIR_ACCESS_READ_WRITE);
-    if (!numbers)
-        return false;
     for (size_t i = 0; i < count; i++) {
         const uint32_t right = step.factor * number_at(i, seed) + step.addend;
         if (numbers[i] != right && wrong++ == 0) {
@@ -210,7 +238,6 @@ bool bench_work_check(struct bench *bench, weir_buffer *buffer, size_t size, uin
         }
         numbers[i] = right ^ SPOILED;
     }
-    weir_host_end(buffer, 0, size, WEIR_ACCESS_READ_WRITE);
     bench->checked++;
     return wrong == 0 ||
            bench_fail_result(bench,
@@ -218,6 +245,17 @@ bool bench_work_check(struct bench *bench, weir_buffer *buffer, size_t size, uin
                              " and must be %" PRIu32 "; nothing was timed",
                              what, wrong, count, first, got,
                              step.factor * number_at(first, seed) + step.addend);
+}
+
+bool bench_work_check(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed,
+                      uint32_t rounds, const char *what)
+{
+    uint32_t *numbers = begin(bench, buffer, size, WEIR_ACCESS_READ_WRITE);
+    if (!numbers)
+        return false;
+    const bool fine = bench_work_compare(bench, numbers, size, seed, rounds, what);
+    weir_host_end(buffer, 0, size, WEIR_ACCESS_READ_WRITE);
+    return fine;
 }
 
 static bool open_device(struct bench *bench, struct bench_ranks *all, struct bench_rank *rank,
@@ -278,6 +316,13 @@ bool bench_ranks_open(struct bench *bench, uint64_t asked, struct bench_ranks *o
     *out_ranks = (struct bench_ranks){0};
     if (!create_comms(bench, asked, out_ranks))
         return false;
+    for (uint32_t i = 0; i < out_ranks->local_count; i++) {
+        struct bench_rank *rank = &out_ranks->ranks[i];
+        if (!bench_queue_on(bench, rank->device, "bench", &rank->queue) ||
+            !bench_buffer_on(bench, rank->device, "bench/value", sizeof(double), WEIR_PLACE_DEVICE,
+                             &rank->value))
+            return false;
+    }
     out_ranks->first = weir_comm_rank(out_ranks->ranks[0].comm);
     out_ranks->count = weir_comm_count(out_ranks->ranks[0].comm);
     return true;
@@ -285,11 +330,50 @@ bool bench_ranks_open(struct bench *bench, uint64_t asked, struct bench_ranks *o
 
 void bench_ranks_close(struct bench *bench, struct bench_ranks *ranks)
 {
-    for (uint32_t i = ranks->local_count; i-- > 0;)
-        weir_comm_destroy(&ranks->ranks[i].comm);
+    for (uint32_t i = ranks->local_count; i-- > 0;) {
+        struct bench_rank *rank = &ranks->ranks[i];
+        weir_buffer_destroy(&rank->dst);
+        weir_buffer_destroy(&rank->src);
+        weir_buffer_destroy(&rank->value);
+        weir_queue_destroy(&rank->queue);
+        weir_comm_destroy(&rank->comm);
+    }
     for (uint32_t i = ranks->local_count; i-- > 0;) {
         struct bench_rank *rank = &ranks->ranks[i];
         if (rank->opened && weir_device_close(&rank->device) < 0)
             (void)bench_fail_weir(bench);
     }
+}
+
+weir_status bench_ranks_sync(const struct bench_ranks *ranks)
+{
+    weir_status status = WEIR_OK;
+    for (uint32_t i = 0; i < ranks->local_count && status == WEIR_OK; i++)
+        status = weir_queue_sync(ranks->ranks[i].queue, WEIR_FOREVER);
+    return status;
+}
+
+weir_status bench_ranks_meet(const struct bench_ranks *ranks)
+{
+    weir_status status = WEIR_OK;
+    for (uint32_t i = 0; i < ranks->local_count && status == WEIR_OK; i++)
+        status = weir_queue_barrier(ranks->ranks[i].queue, ranks->ranks[i].comm);
+    return status == WEIR_OK ? bench_ranks_sync(ranks) : status;
+}
+
+double bench_ranks_slowest(const struct bench_ranks *ranks, double value)
+{
+    const struct bench_rank *first = &ranks->ranks[0];
+    double slowest = value;
+    for (uint32_t i = 0; i < ranks->local_count; i++) {
+        const struct bench_rank *rank = &ranks->ranks[i];
+        if (weir_upload(rank->queue, rank->value, 0, &value, sizeof value) < 0 ||
+            weir_queue_all_reduce(rank->queue, rank->comm, rank->value, 0, rank->value, 0, 1,
+                                  WEIR_F64, WEIR_MAXIMUM) < 0)
+            return -1;
+    }
+    if (bench_ranks_sync(ranks) < 0 ||
+        weir_download(first->queue, &slowest, first->value, 0, sizeof slowest) < 0)
+        return -1;
+    return slowest;
 }

@@ -33,6 +33,11 @@ bool bench_work_calibrate(const struct bench_work *work, weir_buffer *buffer, si
 // Host memory. Fills a range with numbers that depend on `seed`.
 bool bench_work_fill(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed);
 
+// The same with memory of any kind.
+void bench_work_numbers(uint32_t *numbers, size_t size, uint32_t seed);
+bool bench_work_compare(struct bench *bench, uint32_t *numbers, size_t size, uint32_t seed,
+                        uint32_t rounds, const char *what);
+
 // Overwrites a range with values that are never a right result.
 bool bench_work_spoil(struct bench *bench, weir_buffer *buffer, size_t size);
 
@@ -45,6 +50,16 @@ bool bench_work_check(struct bench *bench, weir_buffer *buffer, size_t size, uin
 bool bench_buffer(struct bench *bench, const char *label, size_t size, weir_placement placement,
                   weir_buffer **out_buffer);
 bool bench_queue(struct bench *bench, const char *label, int32_t priority, weir_queue **out_queue);
+// The same on a device of its own.
+bool bench_buffer_on(struct bench *bench, weir_device *device, const char *label, size_t size,
+                     weir_placement placement, weir_buffer **out_buffer);
+bool bench_queue_on(struct bench *bench, weir_device *device, const char *label,
+                    weir_queue **out_queue);
+// A kernel of `*program`, which is made of the bundle if it is NULL.
+bool bench_kernel_on(struct bench *bench, weir_device *device, const struct weir_bundle *bundle,
+                     const char *name, weir_program **program, weir_kernel **out_kernel);
+// Fills a range with bytes that are no right result, and waits.
+bool bench_fill(struct bench *bench, weir_queue *queue, weir_buffer *buffer, size_t size);
 
 // The ranks of a benchmark that measures collectives: the one that a launcher started, or several in
 // this process.
@@ -57,6 +72,9 @@ struct bench_rank {
     weir_device *device; // may be that of another rank
     bool opened;         // it is this one's to close
     weir_comm *comm;
+    weir_queue *queue;
+    weir_buffer *value;     // 8 bytes
+    weir_buffer *src, *dst; // the benchmark's, if it makes them
 };
 
 struct bench_ranks {
@@ -66,11 +84,17 @@ struct bench_ranks {
     uint32_t count;       // of all ranks
 };
 
-// Opens devices of the benchmark's runtime, and communicators: of the rank that the environment tells,
+// Opens devices of the benchmark's runtime, communicators and queues: of the rank that the environment tells,
 // else of `asked` ranks in this process. With as many devices as ranks each has its own.
 //
 // Errors: false after a sentence; bench_ranks_close() frees what was made.
 bool bench_ranks_open(struct bench *bench, uint64_t asked, struct bench_ranks *out_ranks);
 void bench_ranks_close(struct bench *bench, struct bench_ranks *ranks);
+
+// Of all queues of this process: their end, and a barrier after which all are idle.
+weir_status bench_ranks_sync(const struct bench_ranks *ranks);
+weir_status bench_ranks_meet(const struct bench_ranks *ranks);
+// The largest value that any rank gives; negative on failure.
+double bench_ranks_slowest(const struct bench_ranks *ranks, double value);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/bench/raw/raw.h"
+#include "tests/bench/jobs/raw.h"
 
 // NCCL.
 
@@ -32,7 +32,7 @@ static struct comm_raw {
     bool failed;     // NCCL may still wait for what was refused
 } raw;
 
-static bool take_rank(const struct comm_rank *rank, struct raw_rank *to)
+static bool take_rank(const struct bench_rank *rank, struct raw_rank *to)
 {
     struct weir_native_device device;
     struct weir_native_buffer src, dst;
@@ -48,10 +48,10 @@ static bool take_rank(const struct comm_rank *rank, struct raw_rank *to)
 
 static bool take_ranks(const struct comm_bench *b, char *message, size_t size)
 {
-    raw.first = b->first;
-    raw.count = b->count;
-    for (uint32_t i = 0; i < b->local_count; i++) {
-        if (!take_rank(&b->ranks[i], &raw.ranks[i])) {
+    raw.first = b->all.first;
+    raw.count = b->all.count;
+    for (uint32_t i = 0; i < b->all.local_count; i++) {
+        if (!take_rank(&b->all.ranks[i], &raw.ranks[i])) {
             snprintf(message, size, "the device is none of CUDA");
             return false;
         }
@@ -61,7 +61,7 @@ static bool take_ranks(const struct comm_bench *b, char *message, size_t size)
                 return false;
             }
     }
-    raw.local_count = b->local_count;
+    raw.local_count = b->all.local_count;
     return true;
 }
 
@@ -96,8 +96,8 @@ static ncclResult_t init_ranks(void)
 
 static bool join(const struct comm_bench *b, char *message, size_t size)
 {
-    const struct comm_rank *rank = &b->ranks[0];
-    if (b->local_count == 1 &&
+    const struct bench_rank *rank = &b->all.ranks[0];
+    if (b->all.local_count == 1 &&
         raw_nccl_share(rank->device, rank->queue, rank->comm, &raw.id) != WEIR_OK) {
         snprintf(message, size, "%s", weir_last_error_text());
         return false;
@@ -112,7 +112,7 @@ static bool join(const struct comm_bench *b, char *message, size_t size)
 // Whether all ranks say so, since a communicator waits for all.
 static bool agree(struct comm_bench *b, bool fine, char *message, size_t size)
 {
-    const double lacking = comm_slowest(b, fine ? 0 : 1);
+    const double lacking = bench_ranks_slowest(&b->all, fine ? 0 : 1);
     if (fine && lacking != 0)
         snprintf(message, size, "%s",
                  lacking < 0 ? weir_last_error_text() : "another rank lacks it");
@@ -345,7 +345,7 @@ static void close_mpi(void)
 
 static bool open_mpi(struct comm_bench *b)
 {
-    mpi.library = b->local_count == 1 ? find_library() : NULL;
+    mpi.library = b->all.local_count == 1 ? find_library() : NULL;
     if (mpi.library && is_started() && find_functions() && find_handles()) {
         mpi.src = calloc(1, b->largest);
         mpi.dst = calloc(1, b->largest);
@@ -388,7 +388,7 @@ static int call_mpi(const struct comm_row *row, uint32_t rank, uint32_t ranks)
 static weir_status submit_mpi(const struct comm_bench *b, const struct comm_row *row)
 {
     struct weir_error error = {.status = WEIR_ERROR_COMM};
-    if (row->count <= INT32_MAX && call_mpi(row, b->first, b->count) == 0)
+    if (row->count <= INT32_MAX && call_mpi(row, b->all.first, b->all.count) == 0)
         return WEIR_OK;
     snprintf(error.message, sizeof error.message, "MPI refused a collective of %zu bytes",
              row->bytes);

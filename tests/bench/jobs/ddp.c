@@ -109,22 +109,16 @@ static bool make_rows(struct ddp_run *run)
     return true;
 }
 
-static void keep(struct bench *bench, struct bench_samples *samples, double value)
-{
-    if (bench->turn > 0)
-        samples->values[samples->count++] = value;
-}
-
 // What the figures of one turn are to each other.
 static void relate(struct ddp_run *run, struct ddp_row *rows, const double *ms)
 {
     struct bench *bench = run->ddp.bench;
     const double longest = ms[0] > ms[1] ? ms[0] : ms[1];
     for (size_t i = 2; i < run->rows_of_batch; i++) {
-        keep(bench, &rows[i].of_longest, longest > 0 ? ms[i] / longest : 0);
-        keep(bench, &rows[i].exposed, ms[i] - ms[0]);
+        bench_add(bench, &rows[i].of_longest, longest > 0 ? ms[i] / longest : 0);
+        bench_add(bench, &rows[i].exposed, ms[i] - ms[0]);
         if (rows[i].way == DDP_RAW)
-            keep(bench, &rows[i - 1].of_raw, ms[i] > 0 ? ms[i - 1] / ms[i] : 0);
+            bench_add(bench, &rows[i - 1].of_raw, ms[i] > 0 ? ms[i - 1] / ms[i] : 0);
     }
 }
 
@@ -180,7 +174,7 @@ static bool measure(struct ddp_run *run)
     for (size_t i = 0; i < ddp->batches.count; i++)
         if (!ddp_set_batch(ddp, (size_t)ddp->batches.values[i]) || !ddp_check(ddp))
             return false;
-    for (bench_start(ddp->bench, run->row_count); bench_turn(ddp->bench);)
+    for (bench_start(ddp->bench); bench_turn(ddp->bench);)
         for (size_t i = 0; i < ddp->batches.count; i++)
             if (!measure_batch(run, &run->rows[i * run->rows_of_batch]))
                 return false;
@@ -209,29 +203,19 @@ static void put_row(const struct ddp *ddp, struct bench_table *table, const stru
     plan_of(ddp, row->buckets, &plan);
     if (row->way != DDP_COMPUTE)
         name_cap(ddp, row->buckets, cap, sizeof cap);
-    bench_put_number(table, (double)row->batch);
-    bench_put_text(table, "%s", ddp_way_name(row->way));
-    bench_put_text(table, "%s", cap);
-    bench_put_number(table, row->way == DDP_COMPUTE ? 0 : plan.bucket_count);
-    bench_put(table, &row->ms);
-    bench_put(table, &row->of_longest);
-    bench_put(table, &row->exposed);
-    if (ddp->raw)
-        bench_put(table, &row->of_raw);
+    bench_row(table, (double)row->batch, ddp_way_name(row->way), cap,
+              (double)(row->way == DDP_COMPUTE ? 0 : plan.bucket_count), &row->ms, &row->of_longest,
+              &row->exposed, &row->of_raw);
 }
 
 static void plot_row(const struct ddp *ddp, const struct ddp_row *row)
 {
-    const struct bench_spread ms = bench_spread(&row->ms);
-    struct cli_plot *plot = &ddp->bench->plot;
     char cap[48], series[80];
     if (row->way < DDP_SERIAL)
         return;
     name_cap(ddp, row->buckets, cap, sizeof cap);
     snprintf(series, sizeof series, "%s, batch %zu", ddp_way_name(row->way), row->batch);
-    cli_plot_add(cli_plot_series(plot, series),
-                 (struct cli_plot_point){(double)cli_plot_group(plot, cap), ms.median, ms.minimum,
-                                         ms.maximum});
+    bench_plot_bar(ddp->bench, series, cap, &row->ms);
 }
 
 static void report_rows(struct ddp_run *run)
@@ -290,13 +274,10 @@ static void report_gains(struct ddp_run *run)
         char cap[48];
         best = best ? best : automatic;
         name_cap(&run->ddp, best->buckets, cap, sizeof cap);
-        bench_put_number(table, (double)best->batch);
-        bench_put_text(table, "%s", cap);
         const struct bench_samples gain = bench_ratio(&(best - 1)->ms, &best->ms);
-        bench_put(table, &gain);
         if (automatic)
             ratio = bench_ratio(&automatic->ms, &best->ms);
-        bench_put(table, &ratio);
+        bench_row(table, (double)best->batch, cap, &gain, &ratio);
     }
 }
 

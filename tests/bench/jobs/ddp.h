@@ -31,13 +31,11 @@ const char *ddp_way_name(enum ddp_way way);
 // A rank of this process.
 struct ddp_rank {
     struct bench_rank *place;
-    weir_queue *queue;
     weir_program *program;
     struct train_engine engine;
     weir_buffer *weights;     // of all layers
     weir_buffer *activations; // of the input and all layers
     weir_buffer *gradients;   // two of dY, in turn
-    weir_buffer *slowest;     // 8 bytes
     weir_buckets *buckets[DDP_BUCKETS_MAX];
     struct train_product *forward; // of each layer, and after them:
     struct train_product *back;    // dX; unused of the first layer
@@ -83,15 +81,6 @@ bool ddp_set_batch(struct ddp *ddp, size_t batch);
 // The milliseconds of one step, by the slowest rank, with the buckets of that index; negative after a
 // sentence.
 double ddp_time(struct ddp *ddp, enum ddp_way way, size_t buckets);
-
-// For the checks: one step of one rank, the end of all steps, the largest value that any rank gives
-// (negative after a failure).
-weir_status ddp_submit(const struct ddp *ddp, struct ddp_rank *rank, enum ddp_way way,
-                       size_t buckets);
-weir_status ddp_sync(const struct ddp *ddp);
-double ddp_slowest(struct ddp *ddp, double value);
-
-// ddp_check.c
 
 // Compares the averages of the ways that reduce, with all buckets, with those of plain all-reduces. Sets
 // `computes`. What products are, tests/pipelines/train tests.

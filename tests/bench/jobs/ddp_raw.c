@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tests/bench/jobs/ddp.h"
-#include "tests/bench/raw/raw.h"
+#include "tests/bench/jobs/raw.h"
 
 struct ddp_raw {
     struct raw_nccl api;
@@ -42,7 +42,8 @@ static bool make_streams(struct ddp_raw *raw, size_t layers, char *message, size
 static bool join(struct ddp *ddp, struct ddp_raw *raw, char *message, size_t size)
 {
     struct ddp_rank *rank = &ddp->ranks[0];
-    if (raw_nccl_share(rank->place->device, rank->queue, rank->place->comm, &raw->id) != WEIR_OK) {
+    if (raw_nccl_share(rank->place->device, rank->place->queue, rank->place->comm, &raw->id) !=
+        WEIR_OK) {
         snprintf(message, size, "%s", weir_last_error_text());
         return false;
     }
@@ -79,7 +80,7 @@ struct ddp_raw *ddp_raw_open(struct ddp *ddp, char *message, size_t size)
     struct ddp_raw *raw = calloc(1, sizeof *raw);
     message[0] = '\0';
     const bool ready = raw && prepare(ddp, raw, message, size);
-    const double lacking = ddp_slowest(ddp, ready ? 0 : 1);
+    const double lacking = bench_ranks_slowest(&ddp->all, ready ? 0 : 1);
     if (lacking != 0 && message[0] == '\0')
         snprintf(message, size, "%s",
                  lacking < 0 ? weir_last_error_text() : "another rank lacks something");

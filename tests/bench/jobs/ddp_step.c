@@ -1,4 +1,4 @@
-// The memory of the ranks, and one step.
+// The memory of the ranks, one step, and the check of its results.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +17,8 @@ static size_t gradient_slot(const struct ddp *ddp, size_t layer)
 static bool make_buffer(struct ddp *ddp, struct ddp_rank *rank, const char *label, size_t size,
                         weir_buffer **out_buffer)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .label = label,
-                                              .size = size};
-    return weir_buffer_create(rank->place->device, &params, out_buffer) == WEIR_OK ||
-           bench_fail_weir(ddp->bench);
+    return bench_buffer_on(ddp->bench, rank->place->device, label, size, WEIR_PLACE_DEVICE,
+                           out_buffer);
 }
 
 static bool make_memory(struct ddp *ddp, struct ddp_rank *rank)
@@ -29,28 +26,21 @@ static bool make_memory(struct ddp *ddp, struct ddp_rank *rank)
     const size_t layers = (size_t)ddp->layers;
     const size_t weight = (size_t)(ddp->width * ddp->width) * ddp->element_size;
     const size_t batch = ddp->batch_max * (size_t)ddp->width * ddp->element_size;
-    const struct weir_queue_params queue = {.struct_size = sizeof queue, .label = "ddp/compute"};
-    if (weir_queue_create(rank->place->device, &queue, &rank->queue) < 0)
-        return bench_fail_weir(ddp->bench);
     return make_buffer(ddp, rank, "ddp/weights", layers * weight, &rank->weights) &&
            make_buffer(ddp, rank, "ddp/activations", (layers + 1) * batch, &rank->activations) &&
-           make_buffer(ddp, rank, "ddp/gradients", 3 * batch, &rank->gradients) &&
-           make_buffer(ddp, rank, "ddp/slowest", sizeof(double), &rank->slowest);
+           make_buffer(ddp, rank, "ddp/gradients", 3 * batch, &rank->gradients);
 }
 
 static bool make_engine(struct ddp *ddp, struct ddp_rank *rank)
 {
-    const struct weir_program_params params = {.struct_size = sizeof params,
-                                               .label = "ddp",
-                                               .bundle = &train_f32_kernels};
+    weir_device *device = rank->place->device;
     rank->engine.bf16 = ddp->bf16;
     if (ddp->blas)
-        return train_blas_open(rank->place->device, ddp->cublas, &rank->engine.blas) == WEIR_OK ||
-               bench_fail_weir(ddp->bench);
-    return (weir_program_create(rank->place->device, &params, &rank->program) == WEIR_OK &&
-            weir_kernel_create(rank->program, "product", &rank->engine.product) == WEIR_OK &&
-            weir_kernel_create(rank->program, "sum_parts", &rank->engine.sum_parts) == WEIR_OK) ||
-           bench_fail_weir(ddp->bench);
+        return bench_fine(ddp->bench, train_blas_open(device, ddp->cublas, &rank->engine.blas));
+    return bench_kernel_on(ddp->bench, device, &train_f32_kernels, "product", &rank->program,
+                           &rank->engine.product) &&
+           bench_kernel_on(ddp->bench, device, &train_f32_kernels, "sum_parts", &rank->program,
+                           &rank->engine.sum_parts);
 }
 
 static bool make_products(struct ddp *ddp, struct ddp_rank *rank)
@@ -149,15 +139,17 @@ static bool fill_rank(struct ddp *ddp, struct ddp_rank *rank, void *memory, floa
     weir_status status = WEIR_OK;
     make_numbers(ddp, memory, weight, bound, 1000);
     for (size_t i = 0; i < ddp->layers && status == WEIR_OK; i++)
-        status = weir_upload(rank->queue, rank->weights, i * weight * ddp->element_size, memory,
-                             weight * ddp->element_size);
+        status = weir_upload(rank->place->queue, rank->weights, i * weight * ddp->element_size,
+                             memory, weight * ddp->element_size);
     make_numbers(ddp, memory, batch, 1, seed);
     if (status == WEIR_OK)
-        status = weir_upload(rank->queue, rank->activations, 0, memory, batch * ddp->element_size);
+        status = weir_upload(rank->place->queue, rank->activations, 0, memory,
+                             batch * ddp->element_size);
     make_numbers(ddp, memory, batch, 1, 500 + seed);
     if (status == WEIR_OK)
-        status = weir_upload(rank->queue, rank->gradients, 0, memory, batch * ddp->element_size);
-    return status == WEIR_OK || bench_fail_weir(ddp->bench);
+        status =
+            weir_upload(rank->place->queue, rank->gradients, 0, memory, batch * ddp->element_size);
+    return bench_fine(ddp->bench, status);
 }
 
 static float root(float value)
@@ -195,8 +187,8 @@ void ddp_close(struct ddp *ddp)
 {
     for (uint32_t i = ddp->all.local_count; i-- > 0;) {
         struct ddp_rank *rank = &ddp->ranks[i];
-        if (rank->queue)
-            (void)weir_queue_sync(rank->queue, WEIR_FOREVER);
+        if (rank->place)
+            (void)weir_queue_sync(rank->place->queue, WEIR_FOREVER);
         for (size_t k = 0; k < DDP_BUCKETS_MAX; k++)
             weir_buckets_destroy(&rank->buckets[k]);
         train_blas_close(&rank->engine.blas);
@@ -204,11 +196,9 @@ void ddp_close(struct ddp *ddp)
         weir_kernel_destroy(&rank->engine.product);
         weir_program_destroy(&rank->program);
         weir_buffer_destroy(&rank->engine.parts);
-        weir_buffer_destroy(&rank->slowest);
         weir_buffer_destroy(&rank->gradients);
         weir_buffer_destroy(&rank->activations);
         weir_buffer_destroy(&rank->weights);
-        weir_queue_destroy(&rank->queue);
         free(rank->forward);
     }
 }
@@ -306,13 +296,13 @@ bool ddp_set_batch(struct ddp *ddp, size_t batch)
 
 static weir_status multiply(struct ddp_rank *rank, struct train_product *product)
 {
-    return train_product_submit(&rank->engine, rank->queue, product);
+    return train_product_submit(&rank->engine, rank->place->queue, product);
 }
 
 static weir_status mark(const struct ddp *ddp, struct ddp_rank *rank, size_t buckets, size_t layer)
 {
     return weir_buckets_ready(rank->buckets[buckets], (uint32_t)(ddp->layers - 1 - layer),
-                              rank->queue);
+                              rank->place->queue);
 }
 
 static weir_status compute(const struct ddp *ddp, struct ddp_rank *rank, bool marks, size_t buckets)
@@ -330,8 +320,8 @@ static weir_status compute(const struct ddp *ddp, struct ddp_rank *rank, bool ma
     return status;
 }
 
-weir_status ddp_submit(const struct ddp *ddp, struct ddp_rank *rank, enum ddp_way way,
-                       size_t buckets)
+static weir_status submit(const struct ddp *ddp, struct ddp_rank *rank, enum ddp_way way,
+                          size_t buckets)
 {
     const bool reduces = way != DDP_COMPUTE;
     if (way == DDP_RAW)
@@ -343,54 +333,182 @@ weir_status ddp_submit(const struct ddp *ddp, struct ddp_rank *rank, enum ddp_wa
          i-- > 0 && status == WEIR_OK && reduces && way != DDP_OVERLAPPED;)
         status = mark(ddp, rank, buckets, i);
     if (status == WEIR_OK && reduces)
-        status = weir_buckets_finish(rank->buckets[buckets], rank->queue);
+        status = weir_buckets_finish(rank->buckets[buckets], rank->place->queue);
     return status;
-}
-
-weir_status ddp_sync(const struct ddp *ddp)
-{
-    weir_status status = WEIR_OK;
-    for (uint32_t i = 0; i < ddp->all.local_count && status == WEIR_OK; i++)
-        status = weir_queue_sync(ddp->ranks[i].queue, WEIR_FOREVER);
-    return status;
-}
-
-static weir_status meet(struct ddp *ddp)
-{
-    weir_status status = WEIR_OK;
-    for (uint32_t i = 0; i < ddp->all.local_count && status == WEIR_OK; i++)
-        status = weir_queue_barrier(ddp->ranks[i].queue, ddp->all.ranks[i].comm);
-    return status == WEIR_OK ? ddp_sync(ddp) : status;
-}
-
-double ddp_slowest(struct ddp *ddp, double value)
-{
-    const struct ddp_rank *first = &ddp->ranks[0];
-    double slowest = value;
-    for (uint32_t i = 0; i < ddp->all.local_count; i++) {
-        const struct ddp_rank *rank = &ddp->ranks[i];
-        if (weir_upload(rank->queue, rank->slowest, 0, &value, sizeof value) < 0 ||
-            weir_queue_all_reduce(rank->queue, rank->place->comm, rank->slowest, 0, rank->slowest,
-                                  0, 1, WEIR_F64, WEIR_MAXIMUM) < 0)
-            return -1;
-    }
-    if (ddp_sync(ddp) < 0 ||
-        weir_download(first->queue, &slowest, first->slowest, 0, sizeof slowest) < 0)
-        return -1;
-    return slowest;
 }
 
 double ddp_time(struct ddp *ddp, enum ddp_way way, size_t buckets)
 {
-    weir_status status = meet(ddp);
+    weir_status status = bench_ranks_meet(&ddp->all);
     const uint64_t began_ns = cli_now_ns();
     for (uint32_t i = 0; i < ddp->all.local_count && status == WEIR_OK; i++)
-        status = ddp_submit(ddp, &ddp->ranks[i], way, buckets);
+        status = submit(ddp, &ddp->ranks[i], way, buckets);
     if (status == WEIR_OK)
-        status = ddp_sync(ddp);
-    const double ms =
-        status == WEIR_OK ? ddp_slowest(ddp, (double)(cli_now_ns() - began_ns) / 1e6) : -1;
+        status = bench_ranks_sync(&ddp->all);
+    const double ms = status == WEIR_OK
+                          ? bench_ranks_slowest(&ddp->all, (double)(cli_now_ns() - began_ns) / 1e6)
+                          : -1;
     if (ms < 0)
         (void)bench_fail_weir(ddp->bench);
     return ms;
+}
+
+// The results, before anything is measured.
+
+enum {
+    SLICE = 1024 // elements of a gradient, at most
+};
+
+static float number_of(const struct ddp *ddp, const void *memory, size_t index)
+{
+    uint32_t bits;
+    float number;
+    if (ddp->bf16)
+        bits = (uint32_t)((const uint16_t *)memory)[index] << 16;
+    else
+        bits = ((const uint32_t *)memory)[index];
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
+static double absolute(double value)
+{
+    return value < 0 ? -value : value;
+}
+
+// Reductions.
+
+// The first elements of some layers' gradients.
+struct slices {
+    size_t count; // elements of a slice
+    size_t layers[3];
+    unsigned char *bytes; // of all slices
+};
+
+static bool make_slices(struct ddp *ddp, struct slices *slices)
+{
+    const size_t weight = (size_t)(ddp->width * ddp->width);
+    slices->count = weight < SLICE ? weight : SLICE;
+    slices->layers[0] = 0;
+    slices->layers[1] = (size_t)ddp->layers / 2;
+    slices->layers[2] = (size_t)ddp->layers - 1;
+    slices->bytes = calloc(3 * slices->count, ddp->element_size);
+    return slices->bytes || bench_fail(ddp->bench, CLI_FAILED, "no memory to check the gradients");
+}
+
+static bool read_slices(struct ddp *ddp, struct ddp_rank *rank, size_t buckets,
+                        struct slices *slices)
+{
+    const size_t bytes = slices->count * ddp->element_size;
+    for (size_t i = 0; i < 3; i++) {
+        const struct train_product *product =
+            &rank->weight[buckets * ddp->layers + slices->layers[i]];
+        if (weir_download(rank->place->queue, slices->bytes + i * bytes, product->c.buffer,
+                          product->c.offset, bytes) < 0)
+            return bench_fail_weir(ddp->bench);
+    }
+    return true;
+}
+
+static bool compare_slices(struct ddp *ddp, const struct slices *found, const struct slices *wanted,
+                           const char *way, size_t buckets)
+{
+    const double part = ddp->bf16 ? 0x1p-7 : 0x1p-20;
+    for (size_t i = 0; i < 3 * found->count; i++) {
+        const double value = number_of(ddp, found->bytes, i);
+        const double average = number_of(ddp, wanted->bytes, i);
+        ddp->bench->checked++;
+        if (!(absolute(value - average) <= part * absolute(average)))
+            return bench_fail_result(ddp->bench,
+                                     "%s, buckets %zu: element %zu of layer %zu is %g in place "
+                                     "of %g",
+                                     way, buckets, i % found->count,
+                                     found->layers[i / found->count], value, average);
+    }
+    return true;
+}
+
+static bool run_all(struct ddp *ddp, enum ddp_way way, size_t buckets)
+{
+    weir_status status = WEIR_OK;
+    for (uint32_t i = 0; i < ddp->all.local_count && status == WEIR_OK; i++)
+        status = submit(ddp, &ddp->ranks[i], way, buckets);
+    return (status == WEIR_OK && bench_ranks_sync(&ddp->all) == WEIR_OK) ||
+           bench_fail_weir(ddp->bench);
+}
+
+// The averages of gradients that were computed before, layer by layer.
+static bool average(struct ddp *ddp)
+{
+    const size_t count = (size_t)(ddp->width * ddp->width);
+    weir_status status = WEIR_OK;
+    for (uint32_t i = 0; i < ddp->all.local_count; i++) {
+        struct ddp_rank *rank = &ddp->ranks[i];
+        for (size_t layer = 0; layer < ddp->layers && status == WEIR_OK; layer++) {
+            const struct train_range *c = &rank->weight[layer].c;
+            status = weir_queue_all_reduce(rank->place->queue, rank->place->comm, c->buffer,
+                                           c->offset, c->buffer, c->offset, count,
+                                           ddp->bf16 ? WEIR_BF16 : WEIR_F32, WEIR_AVERAGE);
+        }
+    }
+    return (status == WEIR_OK && bench_ranks_sync(&ddp->all) == WEIR_OK) ||
+           bench_fail_weir(ddp->bench);
+}
+
+static bool clear(struct ddp *ddp, size_t buckets)
+{
+    static const uint16_t nothing = 0xffff; // no number
+    for (uint32_t i = 0; i < ddp->all.local_count; i++) {
+        struct ddp_rank *rank = &ddp->ranks[i];
+        const struct train_range *c = &rank->weight[buckets * ddp->layers].c;
+        if (ddp->computes &&
+            weir_queue_fill(rank->place->queue, c->buffer, 0, weir_buffer_size(c->buffer), &nothing,
+                            sizeof nothing) < 0)
+            return bench_fail_weir(ddp->bench);
+    }
+    return bench_fine(ddp->bench, bench_ranks_sync(&ddp->all));
+}
+
+static bool check_way(struct ddp *ddp, enum ddp_way way, size_t buckets,
+                      const struct slices *wanted, struct slices *found)
+{
+    if (!clear(ddp, buckets) || !run_all(ddp, way, buckets))
+        return false;
+    for (uint32_t i = 0; i < ddp->all.local_count; i++)
+        if (!read_slices(ddp, &ddp->ranks[i], buckets, found) ||
+            !compare_slices(ddp, found, wanted, ddp_way_name(way), buckets))
+            return false;
+    return true;
+}
+
+static bool check_ways(struct ddp *ddp, const struct slices *wanted)
+{
+    struct slices found = {0};
+    bool fine = make_slices(ddp, &found);
+    for (size_t i = 0; i < ddp->caps.count && fine; i++)
+        fine = check_way(ddp, DDP_SERIAL, i, wanted, &found) &&
+               check_way(ddp, DDP_OVERLAPPED, i, wanted, &found) &&
+               (!ddp->raw || check_way(ddp, DDP_RAW, i, wanted, &found));
+    free(found.bytes);
+    return fine;
+}
+
+static bool has_numbers(const struct ddp *ddp, const struct slices *slices)
+{
+    for (size_t i = 0; i < 3 * slices->count; i++)
+        if (number_of(ddp, slices->bytes, i) != 0)
+            return true;
+    return false;
+}
+
+bool ddp_check(struct ddp *ddp)
+{
+    struct slices wanted = {0};
+    bool fine = make_slices(ddp, &wanted) && run_all(ddp, DDP_COMPUTE, 0) &&
+                read_slices(ddp, &ddp->ranks[0], 0, &wanted);
+    ddp->computes = fine && has_numbers(ddp, &wanted);
+    fine = fine && average(ddp) && read_slices(ddp, &ddp->ranks[0], 0, &wanted) &&
+           check_ways(ddp, &wanted);
+    free(wanted.bytes);
+    return fine;
 }

@@ -129,7 +129,7 @@ static bool finish(const struct devices_bench *b, const struct row *row)
         status = weir_queue_sync(first->queues[1], WEIR_FOREVER);
     if ((row->way == BOTH || row->way == APART) && status >= 0)
         status = weir_queue_sync(second->queues[0], WEIR_FOREVER);
-    return status >= 0 || bench_fail_weir(b->bench);
+    return bench_fine(b->bench, status);
 }
 
 static bool time_row(const struct devices_bench *b, const struct row *row, double *out_ms)
@@ -146,7 +146,7 @@ static bool time_row(const struct devices_bench *b, const struct row *row, doubl
 
 static bool measure(struct devices_bench *b)
 {
-    for (bench_start(b->bench, 2 * b->row_count); bench_turn(b->bench);)
+    for (bench_start(b->bench); bench_turn(b->bench);)
         for (size_t i = 0; i < b->row_count; i++) {
             struct row *row = &b->rows[i];
             double ms;
@@ -229,27 +229,17 @@ static bool make_rows(struct devices_bench *b)
     return true;
 }
 
-static bool make_buffer(struct devices_bench *b, const struct side *side, weir_placement placement,
-                        weir_buffer **out_buffer)
-{
-    struct weir_buffer_params params = {.struct_size = sizeof params,
-                                        .label = "bench",
-                                        .placement = placement};
-    for (size_t i = 0; i < b->row_count; i++)
-        if (b->rows[i].size > params.size)
-            params.size = b->rows[i].size;
-    return weir_buffer_create(side->device, &params, out_buffer) >= 0 || bench_fail_weir(b->bench);
-}
-
 static bool make_side(struct devices_bench *b, struct side *side)
 {
-    const struct weir_queue_params params = {.struct_size = sizeof params, .label = "bench"};
+    size_t size = 0;
+    for (size_t i = 0; i < b->row_count; i++)
+        size = b->rows[i].size > size ? b->rows[i].size : size;
     for (size_t i = 0; i < QUEUES; i++)
-        if (weir_queue_create(side->device, &params, &side->queues[i]) < 0)
-            return bench_fail_weir(b->bench);
-    return make_buffer(b, side, WEIR_PLACE_HOST, &side->host) &&
-           make_buffer(b, side, WEIR_PLACE_DEVICE, &side->own) &&
-           make_buffer(b, side, WEIR_PLACE_DEVICE, &side->other);
+        if (!bench_queue_on(b->bench, side->device, "bench", &side->queues[i]))
+            return false;
+    return bench_buffer_on(b->bench, side->device, "host", size, WEIR_PLACE_HOST, &side->host) &&
+           bench_buffer_on(b->bench, side->device, "own", size, WEIR_PLACE_DEVICE, &side->own) &&
+           bench_buffer_on(b->bench, side->device, "other", size, WEIR_PLACE_DEVICE, &side->other);
 }
 
 static bool make_objects(struct devices_bench *b)
@@ -280,17 +270,14 @@ static bool destroy_objects(struct devices_bench *b)
         weir_buffer_destroy(&side->other);
     }
     bench_work_close(&b->work);
-    return weir_device_close(&b->sides[1].device) >= 0 || bench_fail_weir(b->bench);
+    return bench_fine(b->bench, weir_device_close(&b->sides[1].device));
 }
 
-static void plot_row(struct cli_plot *plot, const struct row *row)
+static void plot_row(struct bench *bench, const struct row *row)
 {
-    const struct bench_spread spread = bench_spread(&row->ms);
     char group[48];
     snprintf(group, sizeof group, "%zu bytes, %zu", row->size, row->pieces);
-    cli_plot_add(cli_plot_series(plot, ways[row->way].key),
-                 (struct cli_plot_point){(double)cli_plot_group(plot, group), spread.median,
-                                         spread.minimum, spread.maximum});
+    bench_plot_bar(bench, ways[row->way].key, group, &row->ms);
 }
 
 static void report(struct devices_bench *b)
@@ -309,13 +296,9 @@ static void report(struct devices_bench *b)
     snprintf(plot->y_name, sizeof plot->y_name, "ms");
     for (size_t i = 0; i < b->row_count; i++) {
         const struct row *row = &b->rows[i];
-        bench_put_number(table, (double)row->size);
-        bench_put_number(table, (double)row->pieces);
-        bench_put_text(table, "%s", ways[row->way].key);
-        bench_put(table, &row->ms);
-        bench_put(table, &row->gb_per_s);
-        bench_put_text(table, "%s", ways[row->way].about);
-        plot_row(plot, row);
+        bench_row(table, (double)row->size, (double)row->pieces, ways[row->way].key, &row->ms,
+                  &row->gb_per_s, ways[row->way].about);
+        plot_row(b->bench, row);
     }
 }
 

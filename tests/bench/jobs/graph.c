@@ -6,7 +6,7 @@
 
 #include "cli/bench/work.h"
 #include "kernels/conformance/conformance.h"
-#include "tests/bench/raw/raw.h"
+#include "tests/bench/jobs/raw.h"
 
 enum {
     COUNTS_MOST = 6,
@@ -115,9 +115,7 @@ static CUresult raw_once(struct graphs *g, size_t nodes)
 
 static bool raw_fine(struct graphs *g, CUresult code, const char *what)
 {
-    char message[256];
-    return raw_cuda_fine(&g->cu, code, what, message, sizeof message) ||
-           bench_fail(g->bench, CLI_SETUP, "raw CUDA: %s", message);
+    return raw_cuda_check(g->bench, &g->cu, code, what);
 }
 
 static bool raw_capture(struct graphs *g, struct shape *it)
@@ -157,7 +155,7 @@ static bool finish(struct graphs *g, enum way way)
 {
     if (way >= RAW_GRAPH)
         return raw_fine(g, g->cu.cuStreamSynchronize(g->stream), "cuStreamSynchronize");
-    return weir_queue_sync(g->queues[0], WEIR_FOREVER) == WEIR_OK || bench_fail_weir(g->bench);
+    return bench_fine(g->bench, weir_queue_sync(g->queues[0], WEIR_FOREVER));
 }
 
 static int ways_of(const struct graphs *g, const struct shape *it)
@@ -174,7 +172,7 @@ static bool move_numbers(struct graphs *g, bool raw, bool up, uint32_t *numbers)
     if (!raw) {
         const weir_status status = up ? weir_upload(g->queues[0], g->values, 0, numbers, size)
                                       : weir_download(g->queues[0], numbers, g->values, 0, size);
-        return status == WEIR_OK || bench_fail_weir(g->bench);
+        return bench_fine(g->bench, status);
     }
     if (up)
         memcpy(g->pinned, numbers, BYTES);
@@ -243,10 +241,7 @@ static bool measure_way(struct graphs *g, struct shape *it, enum way way)
 // The order of the ways changes from turn to turn.
 static bool measure(struct graphs *g)
 {
-    uint64_t steps = 0;
-    for (size_t i = 0; i < g->count; i++)
-        steps += 2 * (uint64_t)ways_of(g, &g->shapes[i]);
-    for (bench_start(g->bench, steps); bench_turn(g->bench);)
+    for (bench_start(g->bench); bench_turn(g->bench);)
         for (size_t i = 0; i < g->count; i++) {
             const int ways = ways_of(g, &g->shapes[i]);
             for (int k = 0; k < ways; k++)
@@ -264,18 +259,10 @@ static void put_way(struct graphs *g, struct bench_table *table, const struct sh
     const struct bench_samples submits = bench_ratio(&it->submit_us[way], &it->submit_us[raw]);
     const struct bench_samples completes =
         bench_ratio(&it->complete_us[way], &it->complete_us[raw]);
-    bench_put_number(table, (double)it->nodes);
-    bench_put_text(table, "%s", way_names[way]);
-    bench_put(table, &it->submit_us[way]);
-    bench_put(table, &it->complete_us[way]);
-    if (it->queues > 1)
-        return;
-    const struct bench_spread spread = bench_spread(&it->submit_us[way]);
-    bench_put(table, way < RAW_GRAPH ? &submits : &none);
-    bench_put(table, way < RAW_GRAPH ? &completes : &none);
-    cli_plot_add(cli_plot_series(&g->bench->plot, way_names[way]),
-                 (struct cli_plot_point){(double)it->nodes, spread.median, spread.minimum,
-                                         spread.maximum});
+    bench_row(table, (double)it->nodes, way_names[way], &it->submit_us[way], &it->complete_us[way],
+              way < RAW_GRAPH ? &submits : &none, way < RAW_GRAPH ? &completes : &none);
+    if (it->queues == 1)
+        bench_plot_point(g->bench, way_names[way], (double)it->nodes, &it->submit_us[way]);
 }
 
 static void report(struct graphs *g)
@@ -351,13 +338,10 @@ static bool add_shape(struct graphs *g, size_t nodes, size_t queues)
 
 static bool open_all(struct graphs *g)
 {
-    const struct weir_program_params params = {.struct_size = sizeof params,
-                                               .label = "bench",
-                                               .bundle = &conformance_kernels};
     struct bench *bench = g->bench;
-    if (weir_program_create(bench->device, &params, &g->program) != WEIR_OK ||
-        weir_kernel_create(g->program, "increment", &g->increment) != WEIR_OK)
-        return bench_fail_weir(bench);
+    if (!bench_kernel_on(bench, bench->device, &conformance_kernels, "increment", &g->program,
+                         &g->increment))
+        return false;
     for (int i = 0; i < QUEUES; i++)
         if (!bench_queue(bench, "bench", 0, &g->queues[i]))
             return false;

@@ -56,18 +56,24 @@ assert data["results_checked"] == reduced, data["results_checked"]
 '
     expect_plot ddp.svg "A step of 5 layers on 3 ranks" "overlapped, batch 48" "auto: "
 done
-weights="$here/pipelines/arr_coc/weights/arr_coc_weights.safetensors"
-expect_data 0 "$jobs" images --config small.ini --weights "$weights" --threads 1,3 --frames 6 --turns 2 --json \
-    "$images/coffee.png" "$images/chelsea.png"
+# Plain OpenCL in every order, memory that is not pinned, and processes that start.
+export WEIR_BACKEND=opencl
+expect_data 0 "$jobs" overlap --size 1M --turns 2 --json
 report '
-rows = tables["images"]
-assert [row["threads"] for row in rows] == [1, 3] and data["results_checked"] > 8
-for row in rows:
-    assert all(median(row[key]) > 0 for key in ("decoder", "pipeline", "both", "of_slower", "both_busy")), row
+rows = tables["raw"]
+assert [row["way"] for row in rows].count("three_queues_64_chunks") == 1 and data["results_checked"] == 2 + 20
+assert all(median(row["ms"]) > 0 and median(row["auto_to_it"]) > 0 for row in rows)
 '
-expect_data 1 "$jobs" images --config small.ini --weights "$weights" missing.png
-expect_contains "$messages" "missing.png"
-
+expect_data 0 env WEIR_COPY_THREADS=2 "$jobs" pageable --least 65536 --most 16777216 --turns 2 --json
+report '
+assert [(row["size"], row["direction"]) for row in tables["copies"]][-2:] == [("16.0 MiB", "up"), ("16.0 MiB", "down")]
+assert all(median(row["ms"]) > 0 for row in tables["copies"]) and len(tables["copies"]) == 10
+'
+expect_data 0 "$jobs" start --turns 2 --json
+report '
+times = {row["step"]: median(row["weir_ms"]) for row in tables["start"]}
+assert 0 < times["main"] < times["first_result"] < times["ended"] and times["next_buffer"] > 0, times
+'
 # Of several processes rank 0 alone reports.
 export WEIR_BACKEND=null
 expect_data 0 "$weir" launch -n 2 --no-prefix "$jobs" ddp --turns 1 --layers 1 --width 16 --json
@@ -115,7 +121,7 @@ expect_contains "$messages" "hold wrong bytes; nothing was timed"
 expect_data 1 env WEIR_NULL_DEVICES=2 WEIR_MODULE_PATH="$WEIR_MODULE_PATH:$here/tests/plugins/lossy" \
     "$jobs" devices --config lossy-copy.ini --size 4K --turns 1
 expect_contains "$messages" "numbers are wrong"
-for wrong in "graph --nodes 0" "pool --size 4K,x" "pool --pairs 0" "ddp --buckets 1M,all" "ddp --element f16" images; do
+for wrong in "graph --nodes 0" "pool --size 4K,x" "pool --pairs 0" "ddp --buckets 1M,all" "ddp --element f16"; do
     # shellcheck disable=SC2086 # the words of a command line
     expect_data 2 "$jobs" $wrong
     [ -z "$output" ] || fail "$wrong printed: $output"
@@ -199,9 +205,13 @@ sed -i 's/forwarded = .*/forwarded = 10/' lossy-copy.ini
 expect_data 1 lossy "${comm[@]}" --config lossy-copy.ini
 expect_contains "$messages" "raw all-reduce of 4096 bytes: element 0 of rank 0 is 1 in place of 3"
 
-# The driver's pool needs no kernel; the rest needs the images of a CUDA toolkit.
+# Threads on the driver, and its pool, need no kernel; the rest needs the images of a CUDA toolkit.
 expect_data 0 "$jobs" pool --size 4K --pairs 20 --turns 2 --json
 report 'assert all(median(row["driver_ns"]) > 0 and median(row["to_driver"]) > 0 for row in tables["pairs"])'
+expect_data 0 "$jobs" pageable --most 16777216 --turns 1 --json
+report '
+assert {row["way"] for row in tables["copies"]} == {"copy", "threads", "pinned"} and data["results_checked"] == 4
+'
 if "$jobs" graph --nodes 2 --launches 1 --turns 1 2>&1 | grep -q "has no CUDA images"; then
     echo "skipped: the build had no CUDA toolkit"
     exit 0

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cli/bench/work.h"
-#include "tests/bench/raw/raw.h"
+#include "tests/bench/jobs/raw.h"
 
 enum {
     BATCH = 100, // pairs between two waits: well below what makes a driver block
@@ -175,7 +175,7 @@ static bool is_flat(struct pool_bench *b, const struct row *row)
 static bool measure(struct pool_bench *b)
 {
     struct bench *bench = b->bench;
-    for (bench_start(bench, b->row_count * (b->has_driver ? 3 : 2)); bench_turn(bench);)
+    for (bench_start(bench); bench_turn(bench);)
         for (size_t i = 0; i < b->row_count; i++)
             if (!measure_row(b, &b->rows[i]) || (bench->turn > 0 && !is_flat(b, &b->rows[i])))
                 return false;
@@ -291,16 +291,6 @@ static void destroy_objects(struct pool_bench *b)
     weir_queue_destroy(&b->queue);
 }
 
-static void plot_row(struct cli_plot *plot, const char *series, const char *group,
-                     const struct bench_samples *samples)
-{
-    const struct bench_spread spread = bench_spread(samples);
-    if (samples->count)
-        cli_plot_add(cli_plot_series(plot, series),
-                     (struct cli_plot_point){(double)cli_plot_group(plot, group), spread.median,
-                                             spread.minimum, spread.maximum});
-}
-
 static void report(struct pool_bench *b)
 {
     static const struct bench_column columns[] = {
@@ -322,17 +312,11 @@ static void report(struct pool_bench *b)
         const struct bench_samples ratio = bench_ratio(&row->pool, &row->driver);
         char group[48];
         snprintf(group, sizeof group, "%zu, %s", row->size, ways[row->way].about);
-        bench_put_number(table, (double)row->size);
-        bench_put_text(table, "%s", ways[row->way].key);
-        bench_put(table, &row->pool);
-        bench_put(table, &row->buffers);
-        plot_row(plot, "pool", group, &row->pool);
-        plot_row(plot, "create, destroy", group, &row->buffers);
-        plot_row(plot, "driver's pool", group, &row->driver);
-        if (b->has_driver) {
-            bench_put(table, &row->driver);
-            bench_put(table, &ratio);
-        }
+        bench_row(table, (double)row->size, ways[row->way].key, &row->pool, &row->buffers,
+                  &row->driver, &ratio);
+        bench_plot_bar(b->bench, "pool", group, &row->pool);
+        bench_plot_bar(b->bench, "create, destroy", group, &row->buffers);
+        bench_plot_bar(b->bench, "driver's pool", group, &row->driver);
     }
 }
 

@@ -74,7 +74,7 @@ static bool keep_busy(struct priority *p, weir_queue *queue)
             return bench_fail_weir(p->bench);
         p->busy_launches++;
     }
-    return weir_queue_flush(queue) == WEIR_OK || bench_fail_weir(p->bench);
+    return bench_fine(p->bench, weir_queue_flush(queue));
 }
 
 // One sample, and whether the busy queue was busy to its end.
@@ -189,10 +189,7 @@ static bool measure_condition(struct priority *p, enum condition condition)
 
 static bool measure(struct priority *p)
 {
-    uint64_t count = 0;
-    for (int i = 0; i < CONDITIONS; i++)
-        count += p->small[i] != NULL;
-    for (bench_start(p->bench, 3 * count); bench_turn(p->bench);)
+    for (bench_start(p->bench); bench_turn(p->bench);)
         for (int i = 0; i < CONDITIONS; i++)
             if (p->small[i] && !measure_condition(p, (enum condition)i))
                 return false;
@@ -243,15 +240,6 @@ static void destroy_objects(struct priority *p)
     free(p->times);
 }
 
-static void plot_row(struct cli_plot *plot, const char *series, const char *group,
-                     const struct bench_samples *samples)
-{
-    const struct bench_spread spread = bench_spread(samples);
-    cli_plot_add(cli_plot_series(plot, series),
-                 (struct cli_plot_point){(double)cli_plot_group(plot, group), spread.median,
-                                         spread.minimum, spread.maximum});
-}
-
 static void report(struct priority *p)
 {
     static const struct bench_column columns[] = {
@@ -273,13 +261,10 @@ static void report(struct priority *p)
         const struct row *row = &p->rows[i];
         if (!p->small[i])
             continue;
-        bench_put_text(table, "%s", conditions[i].key);
-        bench_put_text(table, "%s", conditions[i].about);
-        bench_put(table, &row->median_us);
-        bench_put(table, &row->late_us);
-        bench_put(table, &row->beside);
-        plot_row(plot, "median", conditions[i].key, &row->median_us);
-        plot_row(plot, "99th percentile", conditions[i].key, &row->late_us);
+        bench_row(table, conditions[i].key, conditions[i].about, &row->median_us, &row->late_us,
+                  &row->beside);
+        bench_plot_bar(p->bench, "median", conditions[i].key, &row->median_us);
+        bench_plot_bar(p->bench, "99th percentile", conditions[i].key, &row->late_us);
     }
 }
 

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/bench/bench.h"
+#include "cli/bench/work.h"
 #include "cli/runtime/open.h"
 #include "kernels/conformance/conformance.h"
-#include "tests/bench/raw/raw.h"
+#include "tests/bench/jobs/raw.h"
 
 enum {
     BATCH = 200, // between two waits for the device: well below what makes a driver block
@@ -232,12 +232,7 @@ static void report(struct sides *s, const struct table *table)
         const struct bench_samples *weir = &s->rows[i].weir, *other = &s->rows[i].other;
         const struct bench_samples added = bench_difference(weir, other);
         const struct bench_samples ratio = bench_ratio(weir, other);
-        bench_put_text(to, "%s", table->kinds[i].name);
-        bench_put_text(to, "%s", table->kinds[i].about);
-        bench_put(to, weir);
-        bench_put(to, other);
-        bench_put(to, &added);
-        bench_put(to, &ratio);
+        bench_row(to, table->kinds[i].name, table->kinds[i].about, weir, other, &added, &ratio);
     }
 }
 
@@ -246,7 +241,7 @@ static bool measure(struct sides *s, const struct table *table)
 {
     struct bench *bench = s->bench;
     memset(s->rows, 0, sizeof s->rows);
-    for (bench_start(bench, 2 * table->count); bench_turn(bench);)
+    for (bench_start(bench); bench_turn(bench);)
         for (size_t i = 0; i < table->count; i++) {
             const bool weir_first = bench->turn % 2 == 0;
             const double first = time_side(s, table, &table->kinds[i], weir_first);
@@ -263,39 +258,27 @@ static bool measure(struct sides *s, const struct table *table)
 
 // Set-up.
 
-static weir_status make_buffer(struct sides *s, weir_placement placement, weir_buffer **out_buffer)
+static bool open_weir(struct sides *s, size_t index)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .label = "bench",
-                                              .size = BYTES,
-                                              .placement = placement};
-    return weir_buffer_create(s->device, &params, out_buffer);
-}
-
-static weir_status open_weir(struct sides *s, size_t index)
-{
-    const struct weir_queue_params queue = {.struct_size = sizeof queue, .label = "bench"};
-    const struct weir_program_params program = {.struct_size = sizeof program,
-                                                .label = "bench",
-                                                .bundle = &conformance_kernels};
+    struct bench *bench = s->bench;
     char select[24];
     void *pointer;
-    weir_status status;
     snprintf(select, sizeof select, "%zu", index);
-    const struct weir_device_params device = {.struct_size = sizeof device, .select = select};
-    if ((status = weir_device_open_at(s->runtime, &device, &s->device, NULL, 0)) ||
-        (status = weir_queue_create(s->device, &queue, &s->queue)) ||
-        (status = weir_queue_create(s->device, &queue, &s->other)) ||
-        (status = weir_program_create(s->device, &program, &s->program)) ||
-        (status = weir_kernel_create(s->program, "increment", &s->increment)) ||
-        (status = weir_kernel_create(s->program, "spin", &s->spin)) ||
-        (status = make_buffer(s, WEIR_PLACE_DEVICE, &s->memory)) ||
-        (status = make_buffer(s, WEIR_PLACE_HOST, &s->pinned)) ||
-        (status = weir_host_begin(s->pinned, 0, BYTES, WEIR_ACCESS_WRITE, &pointer)))
-        return status;
+    if (!bench_fine(bench,
+                    (weir_device_open)(s->runtime, WEIR_PARAMS(weir_device, .select = select),
+                                       &s->device)) ||
+        !bench_queue_on(bench, s->device, "bench", &s->queue) ||
+        !bench_queue_on(bench, s->device, "bench", &s->other) ||
+        !bench_kernel_on(bench, s->device, &conformance_kernels, "increment", &s->program,
+                         &s->increment) ||
+        !bench_kernel_on(bench, s->device, &conformance_kernels, "spin", &s->program, &s->spin) ||
+        !bench_buffer_on(bench, s->device, "bench", BYTES, WEIR_PLACE_DEVICE, &s->memory) ||
+        !bench_buffer_on(bench, s->device, "bench", BYTES, WEIR_PLACE_HOST, &s->pinned) ||
+        !bench_fine(bench, weir_host_begin(s->pinned, 0, BYTES, WEIR_ACCESS_WRITE, &pointer)))
+        return false;
     for (uint32_t i = 0; i < NUMBERS; i++)
         ((uint32_t *)pointer)[i] = i;
-    return weir_host_end(s->pinned, 0, BYTES, WEIR_ACCESS_WRITE);
+    return bench_fine(bench, weir_host_end(s->pinned, 0, BYTES, WEIR_ACCESS_WRITE));
 }
 
 static void close_sides(struct sides *s)
@@ -396,7 +379,7 @@ static bool run_cuda(struct sides *s)
     bool absent;
     if (!open_runtime(s, "cuda", "CUDA", &absent))
         return absent;
-    bool fine = open_weir(s, 0) == WEIR_OK || bench_fail_weir(s->bench);
+    bool fine = open_weir(s, 0);
     fine = fine && open_driver(s) && check_cuda(s) && measure(s, &table);
     close_driver(s);
     close_sides(s);
@@ -508,7 +491,7 @@ static bool run_opencl(struct sides *s)
     for (size_t i = 0; i < sizeof parts / sizeof *parts && fine; i++) {
         const struct table *table = &parts[i].table;
         s->spins = 1000;
-        fine = open_weir(s, device_for(s->runtime, i)) == WEIR_OK || bench_fail_weir(s->bench);
+        fine = open_weir(s, device_for(s->runtime, i));
         fine = fine && open_plain(s) && check_opencl(s) &&
                (table->kinds != long_kinds || calibrate(s, table)) && measure(s, table);
         close_plain(s);

@@ -7,7 +7,7 @@ peers=tests/bench/peers
 unset WEIR_CONFIG WEIR_PLUGINS WEIR_BACKEND
 export WEIR_MODULE_PATH="$PWD/lib/weir" POCL_DEVICES="${POCL_DEVICES:-pthread}"
 
-# peer_lines COMMAND...: its lines are as in peer.h, with the requested number of rounds.
+# peer_lines COMMAND...: its lines are as in torch_peer.py, round by round.
 peer_lines()
 {
     expect_status 0 "$@"
@@ -20,52 +20,25 @@ if "skipped" in head:
     print("skipped: " + head["skipped"])
 else:
     assert head["checked"] > 0 and head["device"], head
-    assert [line["round"] for line in rounds] == [0, 1], rounds
+    assert rounds and [line["round"] for line in rounds] == list(range(len(rounds))), rounds
     assert all(ms > 0 for line in rounds for ms in line["ms"].values()), rounds
-    assert set(rounds[0]["ms"]) == set(rounds[1]["ms"])
+    assert set(rounds[0]["ms"]) == set(rounds[-1]["ms"])
     print("measured: " + " ".join(sorted(rounds[0]["ms"])))
 '
 }
 
-# In plain OpenCL and in Weir, every order gives the right numbers.
-found="$(peer_lines "$peers/raw_opencl_chunks" --rounds 2 --bytes 1M)"
-expect_contains "$found" "three_queues_64_chunks"
-found="$(WEIR_BACKEND=opencl peer_lines "$peers/weir_chunks" --rounds 2 --bytes 1M)"
-expect_contains "$found" "measured: auto"
-found="$(WEIR_BACKEND=opencl WEIR_COPY_THREADS=2 peer_lines "$peers/weir_pageable" --rounds 2 --least 64K --most 16M --wrapped 1)"
-expect_contains "$found" "copy_down_16M"
-expect_contains "$found" "wrapped_up_64K"
-found="$(WEIR_BACKEND=opencl peer_lines "$peers/weir_start" --rounds 2)"
-for step in first_result runtime device next_buffer close exit ended; do
-    expect_contains "$found" " $step"
-done
-
-# These measure if there is a GPU, and otherwise say that there is none.
-for program in raw_cuda_chunks raw_cuda_pageable raw_cuda_start; do
-    found="$(peer_lines "$peers/$program" --rounds 2)"
-    case "$found" in
-    measured:* | "skipped: there is no CUDA driver"* | "skipped: the CUDA driver cannot"*) ;;
-    *) fail "$program: $found" ;;
-    esac
-done
-found="$(WEIR_BACKEND=cuda peer_lines "$peers/weir_chunks" --rounds 2 --bytes 1M)"
-case "$found" in
-measured:* | "skipped: there is no usable NVIDIA driver"*) ;;
-*) fail "weir_chunks on CUDA: $found" ;;
-esac
-
-# A wrong command line is an error, and so is a missing round.
-expect_status 2 "$peers/raw_opencl_chunks" --bytes 12
-expect_contains "$output" "--bytes takes a number from 65536"
-expect_status 2 "$peers/weir_chunks" --no
-expect_contains "$output" "'--no' was not expected there"
-expect_status 0 "$peers/raw_opencl_chunks" --help
+# Jobs serve as peers, and say with status 3 what they lack.
+jobs=tests/bench/jobs/jobs
+expect_status 0 env WEIR_BACKEND=opencl bash -c "printf '\n\n' | $jobs overlap --serve --quiet --size 1M"
+expect_contains "$output" '"round": 1, "ms": {'
+expect_contains "$output" '"raw_three_queues_64_chunks": '
+expect_status 3 env WEIR_BACKEND=cuda WEIR_MODULE_PATH=. "$jobs" overlap --serve
 
 # Without PyTorch its peers say so; with it, they run on the CPU.
 dump="$TEST_TMPDIR/dump"
 mkdir "$dump"
 weights=pipelines/arr_coc/weights/arr_coc_weights.safetensors
-found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_arr_coc.py" --weir "$PWD/cli/weir" --rounds 2 --frames 1 \
+found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_command.py" arr-coc --slots 3 --weir "$PWD/cli/weir" --rounds 1 --frames 1 \
     --weights "$weights" --dump "$dump")"
 expect_contains "$found" "frame_3_slots frame_3_slots_graphs"
 for script in torch_arr_coc torch_chunks torch_ddp torch_pageable torch_train; do
@@ -108,17 +81,17 @@ echo "torch_train, images of a file: $found"
 
 # Commands of Weir, of which each round is a run of its own.
 export WEIR_MODULE_PATH="$PWD/lib/weir"
-found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_ddp.py" --weir "$PWD/cli/weir" --jobs "$PWD/tests/bench/jobs/jobs" --rounds 2 --layers 3 \
+found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_command.py" ddp --weir "$PWD/cli/weir" --jobs "$PWD/tests/bench/jobs/jobs" --rounds 1 --layers 3 \
     --width 16 --batch 8 --caps auto,1)"
 expect_contains "$found" "measured: compute_8 weir_8_1 weir_8_auto"
-found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_train.py" --weir "$PWD/cli/weir" --rounds 2 --batch 4 \
+found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_command.py" train --weir "$PWD/cli/weir" --rounds 1 --batch 4 \
     --side 8 --channels 2 --width 8 --steps 3 --products kernels)"
 expect_contains "$found" "measured: augment_made_overlapped augment_made_serial augment_overlapped augment_serial encdec_overlapped encdec_serial"
-found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_train.py" --weir "$PWD/cli/weir" --rounds 1)"
+found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_command.py" train --weir "$PWD/cli/weir" --rounds 1)"
 expect_contains "$found" "skipped: "
 
 # All of them, alternating, and one table.
-expect_status 0 "$peers/run.sh" --out "$TEST_TMPDIR/out" --rounds 2 --groups pocl,chunks \
+expect_status 0 "$peers/run.sh" --out "$TEST_TMPDIR/out" --rounds 1 --groups pocl,chunks \
     --pocl-bytes 1048576 --pocl-frames 1 --bytes 1048576
 expect_contains "$output" "what: beside what"
 expect_contains "$output" "PoCL: chunks, one queue: plain OpenCL, the same"
@@ -127,7 +100,7 @@ import json, sys
 report = json.load(open(sys.argv[1]))
 rows = {row["what"]: row for row in report["rows"]}
 row = rows["PoCL: chunks, one queue: plain OpenCL, the same"]
-assert row["rounds"] == 2 and 0 < row["ratio"]["min"] <= row["ratio"]["median"], row
+assert row["rounds"] == 1 and 0 < row["ratio"]["min"] <= row["ratio"]["median"], row
 missing = rows["chunks, auto: copies both ways"]
 assert missing["target"] == 1.012 and ("reason" in missing or missing["verdict"]), missing
 PYTHON
@@ -178,12 +151,6 @@ for target, verdict in ((2.1, "met"), (1.7, "met, not sure"), (1.5, "MISSED, not
     assert s.verdict_of(row(("b", ["y"]), "time", "<=", target)) == verdict, target
 text = s.table_of([row(("b", ["y"]), "time", "<=", 1.7), row(("c", ["y"]), "time", "<=", 1.7)])
 assert "1.200 .. 2.000" in text and "not measured: c: no such thing" in text, text
-
-# Steps are compared by name; what only one has is left out.
-weir, raw = Fake([{"a": 3.0, "b": 1.0}] * 6), Fake([{"a": 1.0}] * 6)
-assert [r["figure"] for r in s.phases_of(weir, raw)] == ["a"] and not s.phases_of(raw, Fake([]))
-text = s.phase_table(s.phases_of(weir, raw))
-assert text.split()[-7:] == ["a", "3.000", "1.000", "2.000", "2.000", "..", "2.000"], text
 PYTHON
 
 # A program that prints something else, one that ends and one that is not there: each is reported,
@@ -209,7 +176,5 @@ assert reasons["good"] is None and programs[0].samples("x") == [1.5] * 3, reason
 assert "no JSON" in reasons["noise"] and reasons["short"] == "ended early", reasons
 assert reasons["failed"] == "FAILED: wrong" and "nonexistent" in reasons["absent"], reasons
 PYTHON
-expect_status 0 "$peers/run.sh" --out "$TEST_TMPDIR/out" --rounds 1 --groups start --phases
-expect_contains "$output" "step, ms"
 expect_status 2 "$peers/run.sh" --out "$TEST_TMPDIR/out" --groups nonsense
 expect_contains "$output" "there is no group 'nonsense'"

@@ -16,7 +16,7 @@ Measures Weir beside raw CUDA, plain OpenCL and PyTorch doing the same work, and
 prints one table of ratios with the targets. What this machine lacks is left out,
 with the reason. Leaves side_by_side.txt, side_by_side.json and logs in DIR
 (default: $OUT, else a new folder). Other options are those of side_by_side.py:
---rounds, --seconds, --groups, --phases, --bytes, --frames, --python, ...
+--rounds, --seconds, --groups, --bytes, --frames, --python, ...
 TEXT
 }
 

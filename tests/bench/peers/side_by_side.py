@@ -86,8 +86,8 @@ class Program:
                                         max(0.0, until - time.monotonic()))
             more = os.read(self.process.stdout.fileno(), 65536) if ready else b""
             if not more:
-                self.reason = "ended early" if ready else "took more than %.0f s" % seconds
                 self.stop()
+                self.reason = self.last_words() if ready else "took more than %.0f s" % seconds
                 return None
             self.buffer += more
         text, self.buffer = self.buffer.split(b"\n", 1)
@@ -98,6 +98,15 @@ class Program:
             self.reason = "FAILED: printed what is no JSON; its log has it"
             self.stop()
             return None
+
+    def last_words(self):
+        """Why it ended: commands say so on standard error, with status 3 if this machine lacks something."""
+        self.log.flush()
+        with open(self.log.name, encoding="utf-8", errors="replace") as file:
+            lines = [line for line in file if line.strip() and line[0] != "{"]
+        if self.process.returncode and lines:
+            return ("" if self.process.returncode == 3 else "FAILED: ") + lines[-1].strip()
+        return "ended early"
 
     def start(self, seconds):
         """Waits until it has checked its results."""
@@ -191,19 +200,16 @@ def opencl_environments(parsed):
                         candidates.append((path, dict({"OCL_ICD_VENDORS": vendors}, **(
                             {"LD_LIBRARY_PATH": loader} if loader else {}))))
                 break
-    probe = [os.path.join(parsed.bin, "raw_opencl_chunks"), "--rounds", "1", "--bytes", "64K"]
     for _, extra in candidates:
-        environment = dict(base, **extra)
+        environment = dict(base, WEIR_BACKEND="opencl", **extra)
         try:
-            result = subprocess.run(probe, env=environment, stdout=subprocess.PIPE,
-                                    stderr=subprocess.DEVNULL, timeout=90)
-            head = json.loads(result.stdout.decode().split("\n")[0])
-        except (OSError, ValueError, subprocess.TimeoutExpired):
+            result = subprocess.run([parsed.weir, "devices", "--json"], env=environment,
+                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=90)
+            device = json.loads(result.stdout.decode())["devices"][0]["name"]
+        except (OSError, ValueError, LookupError, subprocess.TimeoutExpired):
             continue
-        device = head.get("device", "")
-        kind = "nvidia" if "NVIDIA" in device or "Tesla" in device else "pocl" if device else None
-        if kind and kind not in found:
-            found[kind] = environment
+        kind = "nvidia" if "NVIDIA" in device or "Tesla" in device else "pocl"
+        found.setdefault(kind, environment)
     return found
 
 
@@ -212,22 +218,21 @@ class Setup:
         self.parsed, self.logs = parsed, logs
         self.opencl = opencl_environments(parsed)
         self.cuda = dict(os.environ, WEIR_BACKEND="cuda")
-        for environment in self.opencl.values():
-            environment["WEIR_BACKEND"] = "opencl"
         # The same two processors for PoCL and for PyTorch.
         pocl = self.opencl.get("pocl")
         if pocl is not None:
             for name in ("POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT"):
                 pocl[name] = str(parsed.threads)
 
-    def peer(self, name, at, environment, *options):
-        return Program("%s@%s" % (name, at), [os.path.join(self.parsed.bin, name), *options],
+    def job(self, name, at, environment, *options):
+        return Program("%s@%s" % (name, at), [self.parsed.jobs, name, "--quiet", *options],
                        environment, self.parsed.root, self.logs)
 
     def command(self, name, at, environment, *options):
         """A peer that is a command of weir."""
-        command = [self.parsed.python, os.path.join(HERE, name + ".py"), "--weir", self.parsed.weir]
-        return Program("%s@%s" % (name, at), command + list(options), environment,
+        command = [self.parsed.python, os.path.join(HERE, "weir_command.py"), name, "--weir",
+                   self.parsed.weir]
+        return Program("weir_%s@%s" % (name.replace("-", "_"), at), command + list(options), environment,
                        self.parsed.root, self.logs)
 
     def wheel_library(self, pattern):
@@ -252,12 +257,10 @@ class Setup:
 
 def chunk_group(setup):
     size = str(setup.parsed.bytes)
-    programs = [setup.peer("weir_chunks", "cuda", setup.cuda, "--bytes", size),
-                setup.peer("raw_cuda_chunks", "cuda", setup.cuda, "--bytes", size)]
+    programs = [setup.job("overlap", "cuda", setup.cuda, "--size", size)]
     nvidia = setup.opencl.get("nvidia")
     if nvidia:
-        programs += [setup.peer("weir_chunks", "opencl-nvidia", nvidia, "--bytes", size),
-                     setup.peer("raw_opencl_chunks", "opencl-nvidia", nvidia, "--bytes", size)]
+        programs.append(setup.job("overlap", "opencl-nvidia", nvidia, "--size", size))
     return programs + [setup.torch("torch_chunks", "cuda", "--device", "cuda", "--bytes", size)]
 
 
@@ -265,7 +268,7 @@ def frame_group(setup):
     frames = str(setup.parsed.frames)
     dump = os.path.join(setup.parsed.work, "dump-cuda")
     os.makedirs(dump, exist_ok=True)
-    weir = setup.command("weir_arr_coc", "cuda", setup.cuda, "--frames", frames, "--dump", dump,
+    weir = setup.command("arr-coc", "cuda", setup.cuda, "--frames", frames, "--dump", dump,
                          "--weights", setup.parsed.weights)
     weir.start(120)  # PyTorch compares with what it dumps
     return [Started(weir),
@@ -275,14 +278,8 @@ def frame_group(setup):
 
 def pageable_group(setup):
     most = str(setup.parsed.bytes)
-    return [setup.peer("weir_pageable", "cuda", setup.cuda, "--most", most),
-            setup.peer("raw_cuda_pageable", "cuda", setup.cuda, "--most", most),
+    return [setup.job("pageable", "cuda", setup.cuda, "--most", most),
             setup.torch("torch_pageable", "cuda", "--device", "cuda", "--most", most)]
-
-
-def start_group(setup):
-    return [setup.peer("weir_start", "cuda", setup.cuda),
-            setup.peer("raw_cuda_start", "cuda", setup.cuda)]
 
 
 def ddp_group(setup):
@@ -291,7 +288,7 @@ def ddp_group(setup):
     options = ["--jobs", setup.parsed.jobs] + (["--cublas", cublas] if cublas else []) + (["--nccl", nccl] if nccl else [])
     options += ["--batch", ",".join(map(str, DDP_BATCHES)), "--caps",
                 "auto," + ",".join(map(str, DDP_CAPS))]
-    return [setup.command("weir_ddp", "cuda", environment, *options),
+    return [setup.command("ddp", "cuda", environment, *options),
             setup.torch("torch_ddp", "cuda", "--caps", ",".join(map(str, DDP_CAPS)))]
 
 
@@ -304,7 +301,7 @@ def train_group(setup):
     folder = os.path.join(setup.parsed.work, "images")
     os.makedirs(folder, exist_ok=True)
     data = ["--data", train_data.write(folder, 32)]
-    return [setup.command("weir_train", "cuda", environment, *data),
+    return [setup.command("train", "cuda", environment, *data),
             setup.torch("torch_train", "cuda", *data)]
 
 
@@ -315,11 +312,10 @@ def pocl_group(setup):
     size, frames = str(setup.parsed.pocl_bytes), str(setup.parsed.pocl_frames)
     dump = os.path.join(setup.parsed.work, "dump-pocl")
     os.makedirs(dump, exist_ok=True)
-    weir = setup.command("weir_arr_coc", "opencl-pocl", pocl, "--frames", frames, "--dump", dump,
+    weir = setup.command("arr-coc", "opencl-pocl", pocl, "--frames", frames, "--dump", dump,
                          "--weights", setup.parsed.weights, "--graphs", "off")
     weir.start(180)
-    return [Started(weir), setup.peer("weir_chunks", "opencl-pocl", pocl, "--bytes", size),
-            setup.peer("raw_opencl_chunks", "opencl-pocl", pocl, "--bytes", size),
+    return [Started(weir), setup.job("overlap", "opencl-pocl", pocl, "--size", size),
             setup.torch("torch_arr_coc", "cpu", "--device", "cpu", "--dump", dump, "--weights",
                         setup.parsed.weights, "--threads", str(setup.parsed.threads), "--frames",
                         str(max(1, setup.parsed.pocl_frames // 5)))]
@@ -331,7 +327,7 @@ def Started(program):
     return program
 
 
-GROUPS = {"chunks": chunk_group, "frames": frame_group, "pageable": pageable_group, "start": start_group, "pocl": pocl_group, "ddp": ddp_group, "train": train_group}
+GROUPS = {"chunks": chunk_group, "frames": frame_group, "pageable": pageable_group, "pocl": pocl_group, "ddp": ddp_group, "train": train_group}
 
 # The sizes of torch_ddp.py.
 DDP_BATCHES = [2048, 4096, 8192]
@@ -373,20 +369,20 @@ def train_rows():
 # figures the one with the smallest median counts. "time" is the first over the second, "rate" the
 # second over the first: how many times as fast the first is.
 
-RAW_CASES = ["one_queue", "one_queue_64_chunks", "depth_first_2", "breadth_first_2",
+RAW_CASES = ["raw_" + case for case in ("one_queue", "one_queue_64_chunks", "depth_first_2", "breadth_first_2",
              "interleaved_2", "depth_first_4", "breadth_first_4", "interleaved_4", "depth_first_8",
              "breadth_first_8", "interleaved_8", "depth_first_16", "depth_first_8_64_chunks",
              "breadth_first_8_64_chunks", "interleaved_8_64_chunks", "three_queues_32_chunks",
-             "three_queues_64_chunks", "three_queues_64_chunks_breadth", "three_queues_96_chunks"]
-RAW_GRAPHS = ["graph_64_chunks", "graph_128_chunks"]
+             "three_queues_64_chunks", "three_queues_64_chunks_breadth", "three_queues_96_chunks")]
+RAW_GRAPHS = ["raw_graph_64_chunks", "raw_graph_128_chunks"]
 TORCH_CASES = ["one_stream", "streams_2", "streams_4", "streams_8", "streams_8_64_chunks"]
 
-CHUNKS = ("weir_chunks@cuda", ["auto"])
-CHUNKS_NVIDIA = ("weir_chunks@opencl-nvidia", ["auto"])
-COPIES = ("raw_cuda_chunks@cuda", ["both_ways"])
-COPIES_NVIDIA = ("raw_opencl_chunks@opencl-nvidia", ["both_ways"])
-RAW = ("raw_cuda_chunks@cuda", RAW_CASES)
-RAW_NVIDIA = ("raw_opencl_chunks@opencl-nvidia", RAW_CASES)
+CHUNKS = ("overlap@cuda", ["weir_auto"])
+CHUNKS_NVIDIA = ("overlap@opencl-nvidia", ["weir_auto"])
+COPIES = ("overlap@cuda", ["raw_both_ways"])
+COPIES_NVIDIA = ("overlap@opencl-nvidia", ["raw_both_ways"])
+RAW = ("overlap@cuda", RAW_CASES)
+RAW_NVIDIA = ("overlap@opencl-nvidia", RAW_CASES)
 FRAMES = ("weir_arr_coc@cuda", ["frame_3_slots", "frame_8_slots", "frame_3_slots_graphs",
                                 "frame_8_slots_graphs"])
 FRAMES_POCL = ("weir_arr_coc@opencl-pocl", ["frame_1_slots", "frame_3_slots", "frame_8_slots"])
@@ -398,8 +394,8 @@ def pageable_rows():
         for size in ("4K", "64K", "1M", "4M", "16M", "64M", "256M", "1G", "4G"):
             what = "pageable, %s, %s" % (way, size)
             copy = "copy_%s_%s" % (way, size)
-            weir, torch = ("weir_pageable@cuda", [copy]), ("torch_pageable@cuda", [copy])
-            raw = [("raw_cuda_pageable@cuda", ["%s_%s_%s" % (kind, way, size)])
+            weir, torch = ("pageable@cuda", [copy]), ("torch_pageable@cuda", [copy])
+            raw = [("pageable@cuda", ["%s_%s_%s" % (kind, way, size)])
                    for kind in ("driver", "threads", "pinned")]
             target = (">=", 6.0) if size == "1G" else (None, None)
             rows += [
@@ -419,13 +415,13 @@ ROWS = [
     ("chunks", "chunks, auto: the best raw CUDA program of equal chunks", CHUNKS, RAW, "time", "<=",
      1.01),
     ("chunks", "chunks, auto: raw CUDA, chunks that grow", CHUNKS,
-     ("raw_cuda_chunks@cuda", ["three_queues_growing"]), "time", None, None),
+     ("overlap@cuda", ["raw_three_queues_growing"]), "time", None, None),
     ("chunks", "chunks, auto: raw CUDA, equal chunks that are captured", CHUNKS,
-     ("raw_cuda_chunks@cuda", RAW_GRAPHS), "time", None, None),
+     ("overlap@cuda", RAW_GRAPHS), "time", None, None),
     ("chunks", "raw CUDA, chunks that grow: copies both ways",
-     ("raw_cuda_chunks@cuda", ["three_queues_growing"]), COPIES, "time", None, None),
+     ("overlap@cuda", ["raw_three_queues_growing"]), COPIES, "time", None, None),
     ("chunks", "raw CUDA, equal chunks that are captured: copies both ways",
-     ("raw_cuda_chunks@cuda", RAW_GRAPHS), COPIES, "time", None, None),
+     ("overlap@cuda", RAW_GRAPHS), COPIES, "time", None, None),
     ("chunks", "chunks, auto: the best PyTorch program", CHUNKS,
      ("torch_chunks@cuda", TORCH_CASES), "time", None, None),
     ("chunks", "the best raw CUDA program of equal chunks: copies both ways", RAW, COPIES, "time",
@@ -436,10 +432,6 @@ ROWS = [
      "time", "<=", 1.10),
     ("chunks", "NVIDIA's OpenCL: chunks, auto: the best raw program", CHUNKS_NVIDIA, RAW_NVIDIA,
      "time", None, None),
-    ("start", "process start to first result: raw CUDA", ("weir_start@cuda", ["first_result"]),
-     ("raw_cuda_start@cuda", ["first_result"]), "time", "<=", 1.05),
-    ("start", "the same until the process has ended: raw CUDA", ("weir_start@cuda", ["ended"]),
-     ("raw_cuda_start@cuda", ["ended"]), "time", None, None),
     ("frames", "ARR-COC, frames/s: bare copies", FRAMES, ("weir_arr_coc@cuda", ["frame_copies"]),
      "rate", ">=", 0.90),
     ("frames", "ARR-COC, frames/s: PyTorch, three streams", FRAMES, torch_frames("eager"), "rate",
@@ -457,10 +449,10 @@ ROWS = [
      ("weir_arr_coc@cuda", ["frame_8_slots_graphs"]), ("weir_arr_coc@cuda", ["frame_8_slots"]),
      "rate", None, None),
     ("pocl", "PoCL: chunks, auto: the best plain OpenCL program",
-     ("weir_chunks@opencl-pocl", ["auto"]), ("raw_opencl_chunks@opencl-pocl", RAW_CASES), "time",
+     ("overlap@opencl-pocl", ["weir_auto"]), ("overlap@opencl-pocl", RAW_CASES), "time",
      None, None),
     ("pocl", "PoCL: chunks, one queue: plain OpenCL, the same",
-     ("weir_chunks@opencl-pocl", ["one_queue"]), ("raw_opencl_chunks@opencl-pocl", ["one_queue"]),
+     ("overlap@opencl-pocl", ["weir_one_queue"]), ("overlap@opencl-pocl", ["raw_one_queue"]),
      "time", None, None),
     ("pocl", "PoCL: ARR-COC, frames/s: PyTorch on the CPU", FRAMES_POCL,
      torch_frames("eager", "cpu"), "rate", None, None),
@@ -526,7 +518,7 @@ def job_rows(report, reason, wanted):
                 row["other_ms"] = found[0][times[1]]["median"] * unit
         else:
             notes = [note for note in (report or {}).get("notes", [])
-                     if "not measured" in note and (table[:4] in note.lower() or table == "graphs")]
+                     if "not measured" in note and (table[:4] in note.lower() or table in ("graphs", "start"))]
             row["reason"] = reason or (notes or ["there is no such row"])[0]
         rows.append(row)
     return rows
@@ -579,59 +571,41 @@ def table_of(rows):
                   + [line[7]]).rstrip() for line in lines) + "\n"
 
 
-# The steps of the programs that start.
-
-def phases_of(weir, raw):
-    """A row for each figure: the medians, and that of the difference in one round."""
-    rows = []
-    for figure in (weir.rounds or [{}])[0]:
-        pairs = list(zip(weir.samples(figure), raw.samples(figure)))
-        if pairs:
-            rows.append({"figure": figure, "weir_ms": median([a for a, _ in pairs]),
-                         "raw_ms": median([b for _, b in pairs]),
-                         "difference": spread([a - b for a, b in pairs])})
-    return rows
-
-
-def phase_table(rows):
-    lines = ["%-14s %9s %9s %9s   %s" % ("step, ms", "Weir", "raw", "more", "95 % of the median")]
-    for row in rows:
-        more = row["difference"]
-        interval = "%.3f .. %.3f" % (more["low"], more["high"]) if "low" in more else ""
-        lines.append(("%-14s %9.3f %9.3f %9.3f   %s" % (
-            row["figure"], row["weir_ms"], row["raw_ms"], more["median"], interval)).rstrip())
-    return "\n".join(lines) + "\n"
-
-
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--root", required=True, help="where the programs find their data")
-    parser.add_argument("--bin", help="the folder of the peers (ROOT/tests/bench/peers)")
     parser.add_argument("--weir", required=True, help="the weir command")
     parser.add_argument("--out", required=True, help="a folder for tables, JSON and logs")
     parser.add_argument("--work", required=True, help="a folder for temporary files")
     parser.add_argument("--rounds", type=int, default=11, help="rounds (11)")
     parser.add_argument("--seconds", type=float, default=300, help="time for all of it (300)")
     parser.add_argument("--groups", default="chunks,frames,benches,pageable,start,pocl",
-                        help="which, of: %s and benches" % ", ".join(GROUPS))
+                        help="which, of: %s, start and benches" % ", ".join(GROUPS))
     parser.add_argument("--bytes", type=int, default=1 << 30, help="of chunks on a GPU (1 GiB)")
     parser.add_argument("--frames", type=int, default=500, help="of ARR-COC on a GPU (500)")
     parser.add_argument("--pocl-bytes", type=int, default=64 << 20, help="on PoCL (64 MiB)")
     parser.add_argument("--pocl-frames", type=int, default=10, help="on PoCL (10)")
     parser.add_argument("--threads", type=int, default=2, help="of PoCL and PyTorch's CPU (2)")
     parser.add_argument("--python", default=sys.executable, help="a Python that has PyTorch")
-    parser.add_argument("--phases", action="store_true",
-                        help="the steps of the group start, in a table of their own")
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
     parsed = parser.parse_args()
-    parsed.bin = parsed.bin or os.path.join(parsed.root, "tests/bench/peers")
     parsed.jobs = os.path.join(parsed.root, "tests/bench/jobs/jobs")
     parsed.weights = os.path.join(parsed.root,
                                   "pipelines/arr_coc/weights/arr_coc_weights.safetensors")
-    unknown = set(parsed.groups.split(",")) - set(GROUPS) - {"benches"}
+    unknown = set(parsed.groups.split(",")) - set(GROUPS) - set(BENCHES)
     if unknown:
         parser.error("there is no group '%s'" % sorted(unknown)[0])
     return parsed
+
+
+def measure_start(setup, clock):
+    def step(name, what, sign, target):
+        return ("start", {"step": name}, ("weir_ms", "raw_ms"), "ratio", 1, what, sign, target)
+
+    report, reason = run_bench(setup, clock, [setup.parsed.jobs, "start"], setup.cuda)
+    return job_rows(report, reason, [
+        step("first_result", "process start to first result: raw CUDA", "<=", 1.05),
+        step("ended", "the same until the process has ended: raw CUDA", None, None)]), {"start": report}
 
 
 def measure_benches(setup, clock):
@@ -658,6 +632,9 @@ def measure_benches(setup, clock):
     return rows + pipeline_rows(reports["pipeline"], reason, "CUDA"), reports
 
 
+BENCHES = {"benches": measure_benches, "start": measure_start}
+
+
 def main():
     parsed = parse()
     logs = os.path.join(parsed.out, "peers")
@@ -666,8 +643,10 @@ def main():
     setup = Setup(parsed, logs)
     programs, reports, bench_rows = {}, {}, []
     for name in parsed.groups.split(","):
-        if name == "benches":
-            bench_rows, reports = measure_benches(setup, clock)
+        if name in BENCHES:
+            more, found = BENCHES[name](setup, clock)
+            bench_rows += more
+            reports.update(found)
             continue
         group = GROUPS[name](setup)
         run_group(group, parsed.rounds, clock, parsed.quiet)
@@ -675,15 +654,11 @@ def main():
     rows = [row_of(programs, *row) for row in ROWS if row[0] in parsed.groups.split(",")]
     rows += bench_rows
     table = table_of(rows)
-    started = [programs.get(name + "@cuda") for name in ("weir_start", "raw_cuda_start")]
-    phases = phases_of(*started) if all(started) else []
-    if parsed.phases:
-        table += phase_table(phases)
     seconds = "%d rounds, %.0f s\n" % (parsed.rounds, clock.spent())
     with open(os.path.join(parsed.out, "side_by_side.txt"), "w") as file:
         file.write(table + seconds)
     with open(os.path.join(parsed.out, "side_by_side.json"), "w") as file:
-        json.dump({"rows": rows, "phases": phases, "benches": reports, "programs": {
+        json.dump({"rows": rows, "benches": reports, "programs": {
             name: {"head": p.head, "reason": p.reason, "rounds": p.rounds,
                    "figures": {f: spread(p.samples(f)) for f in (p.rounds[0] if p.rounds else {})}}
             for name, p in programs.items()}}, file, indent=1)

@@ -13,11 +13,6 @@ A figure that only one of the two sides has is listed, and none is left out othe
 driver itself (raw CUDA) is measured only. Parts that run alone, such as a bare copy, are easy to predict:
 the median is told with them and without. Exit status 1, too, if a figure has no partner, but for those of
 the driver; with --partial that is only told.
-
-With --measured what another run of measure.sh left is in the place of the predictions: no model can be
-nearer to the figures than the same machine's own are an hour later. With --hosts each case is predicted
-with all submits of the model scaled by each of these factors, and the one with the least median error is
-told: how much of the errors another speed of the host explains.
 """
 
 import argparse
@@ -110,50 +105,9 @@ def predict(asked, arguments, environment):
         return read(path)
 
 
-def submits_of(path):
-    """{key: nanoseconds} of a model's file"""
-    try:
-        with open(path, encoding="utf-8") as file:
-            lines = [line.partition("=") for line in file if line.startswith("submit_")]
-    except FileNotFoundError:
-        sys.exit(f"compare: --hosts reads the submits from the model's file, and there is no {path}")
-    return {key.strip(): float(value) for key, _, value in lines}
-
-
-def changes_of(submits, factor):
-    return ", ".join(f"{key} = {round(value * factor)}" for key, value in submits.items())
-
-
 def rows_between(predicted, measured):
     return [row_of(key, predicted[key]["median"], measured[key]) for key in measured
             if key in predicted and measured[key]["median"] > 0]
-
-
-def error_of(rows):
-    return percent([abs(row[0]) for row in rows], 0.5) if rows else float("inf")
-
-
-def best_host(asked, arguments, environment, measured):
-    """(figures, factor) of the host that fits best; figures are None if it could not be predicted."""
-    best = (float("inf"), None, 1.0)
-    for factor in asked.hosts:
-        changed = dict(environment)
-        if factor != 1:
-            changed["WEIR_SIM_CHANGES"] = changes_of(submits_of(environment["WEIR_SIM_GPU"]), factor)
-        figures = predict(asked, arguments, changed)
-        if not figures:
-            return None, factor
-        error = error_of(rows_between(rows_of(figures), measured))
-        best = min(best, (error, figures, factor), key=lambda one: one[0])
-    return best[1], best[2]
-
-
-def factors(text):
-    """The argument of --hosts."""
-    values = [float(word) for word in text.split(",")]
-    if min(values) <= 0:
-        raise ValueError(text)
-    return values
 
 
 def row_of(key, predicted, measured):
@@ -193,13 +147,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", help="what measure.sh left")
-    parser.add_argument("--weir", help="the command; needed without --measured")
+    parser.add_argument("--weir", required=True, help="the command")
     parser.add_argument("--jobs", default=os.path.join(here, "../jobs/jobs"),
                         help="the program of the jobs (tests/bench/jobs)")
-    parser.add_argument("--measured", metavar="FOLDER", help="another run's, in place of predictions")
     parser.add_argument("--gpu", help="the model (card.ini of the folder)")
-    parser.add_argument("--hosts", type=factors, default=[1.0],
-                        help="factors of submits, with commas between them (1)")
     parser.add_argument("--costs", help="what kernels cost (kernels.ini of the folder)")
     parser.add_argument("--cases", default=os.path.join(here, "cases.txt"))
     parser.add_argument("--only", help="names of cases, with commas between them")
@@ -209,8 +160,6 @@ def main():
     parser.add_argument("--partial", action="store_true",
                         help="figures without a partner are told, but no failure")
     asked = parser.parse_args()
-    if bool(asked.weir) == bool(asked.measured):
-        parser.error("give --weir, or --measured")
 
     environment = dict(os.environ, WEIR_BACKEND="null", WEIR_PLUGINS="sim",
                        WEIR_SIM_GPU=asked.gpu or os.path.join(asked.folder, "card.ini"),
@@ -221,13 +170,7 @@ def main():
         if not os.path.exists(path) or (asked.only and name not in asked.only.split(",")):
             continue
         measured = rows_of(read(path))
-        if asked.measured:
-            figures = read(os.path.join(asked.measured, name + ".json"))
-        else:
-            figures, factor = best_host(asked, arguments,
-                                        dict(environment, WEIR_NULL_DEVICES=devices), measured)
-            if asked.hosts != [1.0] and figures:
-                print(f"{name}: submits times {factor:g}")
+        figures = predict(asked, arguments, dict(environment, WEIR_NULL_DEVICES=devices))
         if not figures:
             failed.append(name)
             continue

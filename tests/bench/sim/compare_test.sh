@@ -67,36 +67,6 @@ sed -i 's/"ways": \[/"ways": [{"order": "raw CUDA, graph", "ms": {"median": 3, "
 expect_status 0 "${compare[@]}"
 expect_contains "$output" "  not predicted (of the driver): ms of ways: raw CUDA, graph"
 
-# Another run's figures in place of predictions; one that lacks the case.
-mkdir -p "$TEST_TMPDIR/other"
-tables "$out/jobs.json" 4 10 10
-tables "$TEST_TMPDIR/other/jobs.json" 4 10 8
-measured=(python3 "$here/compare.py" "$out" --cases "$TEST_TMPDIR/cases.txt" --measured)
-expect_status 0 "${measured[@]}" "$TEST_TMPDIR/other"
-expect_contains "$output" "all: 3 figures; error: median 0.0 %, worst 20.0 %"
-expect_status 1 "${measured[@]}" "$TEST_TMPDIR/nothing"
-expect_contains "$output" "compare: there is no $TEST_TMPDIR/nothing/jobs.json"
-expect_status 2 "${compare[@]}" --measured "$TEST_TMPDIR/other"
-expect_contains "$output" "give --weir, or --measured"
-
-# The host that tells the case best: the model's submits times 2.
-printf '[gpu]\nsubmit_copy_ns = 100\n' >"$out/card.ini"
-cat >"$TEST_TMPDIR/weir" <<'TEXT'
-#!/bin/bash
-case "${WEIR_SIM_CHANGES-}" in
-"submit_copy_ns = 200") cp "$PREDICTED/right.json" "${@: -1}" ;;
-*) cp "$PREDICTED/overlap.json" "${@: -1}" ;;
-esac
-TEXT
-tables "$TEST_TMPDIR/right.json" 4 10 10
-expect_status 0 "${compare[@]}" --hosts 0.5,1,2
-expect_contains "$output" "jobs: submits times 2"
-expect_contains "$output" "all: 3 figures; error: median 0.0 %, worst 0.0 %"
-expect_status 1 "${compare[@]}" --hosts 2 --gpu h200
-expect_contains "$output" "compare: --hosts reads the submits from the model's file, and there is no h200"
-expect_status 2 "${compare[@]}" --hosts 0,fast
-expect_contains "$output" "argument --hosts: invalid"
-
 # Two rows that look alike are two figures.
 for file in "$out/jobs.json" "$TEST_TMPDIR/overlap.json"; do
     tables "$file" 4 10 10

@@ -2,14 +2,15 @@
 // backends.
 //
 // Errors: false, with a sentence in `message`.
-#ifndef WEIR_TESTS_BENCH_RAW_RAW_H
-#define WEIR_TESTS_BENCH_RAW_RAW_H
+#ifndef WEIR_TESTS_BENCH_JOBS_RAW_H
+#define WEIR_TESTS_BENCH_JOBS_RAW_H
 
 #include <weir/weir.h>
 
 #include "backends/cuda/libraries.h"
 #include "backends/cuda/symbols.h"
 #include "backends/opencl/symbols.h"
+#include "cli/bench/bench.h"
 
 // The driver and its first device.
 struct raw_cuda {
@@ -42,6 +43,9 @@ void raw_cuda_close(struct raw_cuda *cu);
 // Names the call and the error.
 bool raw_cuda_fine(const struct raw_cuda *cu, CUresult result, const char *call, char *message,
                    size_t size);
+// The same as a failure of the job.
+bool raw_cuda_check(struct bench *bench, const struct raw_cuda *cu, CUresult result,
+                    const char *call);
 
 struct raw_opencl {
     union {

@@ -1,5 +1,5 @@
 // See the header. Libraries stay open until the process ends.
-#include "tests/bench/raw/raw.h"
+#include "tests/bench/jobs/raw.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +22,14 @@ bool raw_cuda_fine(const struct raw_cuda *cu, CUresult result, const char *call,
     snprintf(message, size, "%s failed with %s (%d)", call, name ? name : "an unknown error",
              (int)result);
     return false;
+}
+
+bool raw_cuda_check(struct bench *bench, const struct raw_cuda *cu, CUresult result,
+                    const char *call)
+{
+    char message[256];
+    return raw_cuda_fine(cu, result, call, message, sizeof message) ||
+           bench_fail(bench, CLI_SETUP, "raw CUDA: %s", message);
 }
 
 #define CUDA(name, ...) raw_cuda_fine(cu, cu->name(__VA_ARGS__), #name, message, size)

@@ -1,0 +1,35 @@
+// `weir bench overlap`, and what a job of tests/bench adds to it: the same work by the driver's own calls.
+#ifndef WEIR_CLI_BENCH_OVERLAP_H
+#define WEIR_CLI_BENCH_OVERLAP_H
+
+#include "cli/bench/work.h"
+
+enum {
+    OVERLAP_SEED = 20261, // of the numbers
+    OVERLAP_RAW_BOTH = 2, // the first ways are bare copies: up, down, both at once
+    OVERLAP_RAW_COPIES,
+    OVERLAP_RAW_MOST = 32
+};
+
+// Memory, queues and events of its own; a number of rounds of the kernel, as bench_work_launch().
+struct overlap_raw {
+    // For this many bytes each way. NULL where the device's backend has none, with the reason in a note, or in
+    // bench->code.
+    void *(*open)(struct bench *bench, size_t size);
+    void (*close)(void *raw); // accepts NULL
+    size_t (*count)(const void *raw);
+    const char *(*name)(size_t way);
+    // Runs the way twice on new queues, for the milliseconds of the second time; with `checks` once, and compares
+    // its results. Errors: false after a sentence.
+    bool (*run)(void *raw, size_t way, bool checks, double *out_ms);
+};
+
+struct overlap_with {
+    const char *group, *about;
+    const char *orders, *kernels;  // defaults
+    const struct overlap_raw *raw; // NULL: none; of the first size
+};
+
+int bench_overlap_main(const struct overlap_with *with, int argc, char **argv);
+
+#endif

@@ -1,0 +1,346 @@
+// The job `start`: a process, from before it is made until the first result of a kernel is on the host, with Weir and
+// with the CUDA driver alone; the time of each step on the way, and of the end. Both are this program again, which
+// writes the time, the system's, after each step. Steps that do the same have the same name.
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/bench/work.h"
+#include "cli/runtime/open.h"
+#include "kernels/conformance/conformance.h"
+#include "tests/bench/jobs/raw.h"
+#include "tests/bench/jobs/start.h"
+
+extern char **environ;
+
+enum step {
+    RUNTIME,
+    DEVICE,
+    PROGRAM,
+    KERNEL,
+    QUEUE,
+    BUFFER,
+    NEXT_BUFFER,
+    UPLOAD,
+    COMPUTE,
+    STEPS,
+};
+
+// The steps come first, then what is measured around them.
+enum {
+    NUMBERS = 1024,
+    STAMPS = STEPS + 2, // after main() began, after each step, after everything was freed
+    CLOSE = STEPS,      // the time in which everything is freed
+    EXIT,               // from there until the process has ended
+    MAIN,               // from before it was made until its main() began
+    FIRST_RESULT,       // the same until the last step was done
+    ENDED,              // the same until it has ended
+    FIGURES
+};
+
+static const char *const names[FIGURES] = {
+    "runtime", "device",  "program", "kernel", "queue", "buffer",       "next_buffer",
+    "upload",  "compute", "close",   "exit",   "main",  "first_result", "ended",
+};
+static const char *const sides[] = {"weir", "raw"};
+
+// The process that starts.
+
+struct first {
+    struct bench bench;
+    weir_queue *queue;
+    weir_program *program;
+    weir_kernel *scale;
+    weir_buffer *in, *out;
+    struct raw_cuda cu;
+    CUfunction function;
+    CUstream stream;
+    CUdeviceptr raw_in, raw_out;
+    float numbers[NUMBERS], results[NUMBERS];
+};
+
+static struct first it;
+
+#define CU(name, ...) raw_cuda_check(&it.bench, &it.cu, it.cu.name(__VA_ARGS__), #name)
+
+static bool raw_fails(const char *message)
+{
+    return bench_fail(&it.bench, CLI_SETUP, "%s", message);
+}
+
+static bool compute(void)
+{
+    return bench_fine(&it.bench,
+                      weir_queue_launch(it.queue, it.scale, weir_dim(NUMBERS / 64, 1, 1),
+                                        weir_dim(64, 1, 1), weir_whole_in(it.in),
+                                        weir_whole_out(it.out), 2.0f, (uint32_t)NUMBERS)) &&
+           bench_fine(&it.bench, weir_download(it.queue, it.results, it.out, 0, sizeof it.results));
+}
+
+static bool run_weir(enum step step)
+{
+    struct bench *bench = &it.bench;
+    switch (step) {
+    case RUNTIME:
+        return bench_fine(bench, weir_open(NULL, &bench->runtime));
+    case DEVICE:
+        return bench_fine(bench, weir_device_open(bench->runtime, NULL, &bench->device));
+    case PROGRAM:
+        return bench_fine(bench, weir_program_create(bench->device,
+                                                     WEIR_PARAMS(weir_program,
+                                                                 .bundle = &conformance_kernels),
+                                                     &it.program));
+    case KERNEL:
+        return bench_fine(bench, weir_kernel_create(it.program, "scale", &it.scale));
+    case QUEUE:
+        return bench_queue(bench, "first", 0, &it.queue);
+    case BUFFER:
+        return bench_buffer(bench, "in", sizeof it.numbers, WEIR_PLACE_DEVICE, &it.in);
+    case NEXT_BUFFER:
+        return bench_buffer(bench, "out", sizeof it.numbers, WEIR_PLACE_DEVICE, &it.out);
+    case UPLOAD:
+        return bench_fine(bench, weir_upload(it.queue, it.in, 0, it.numbers, sizeof it.numbers));
+    default:
+        return compute();
+    }
+}
+
+static bool raw_compute(void)
+{
+    float factor = 2;
+    uint32_t count = NUMBERS;
+    void *arguments[] = {&it.raw_in, &it.raw_out, &factor, &count};
+    return CU(cuLaunchKernel, it.function, NUMBERS / 64, 1, 1, 64, 1, 1, 0, it.stream, arguments,
+              NULL) &&
+           CU(cuStreamSynchronize, it.stream) &&
+           CU(cuMemcpyDtoH, it.results, it.raw_out, sizeof it.results);
+}
+
+static bool run_raw(enum step step)
+{
+    char message[1024];
+    switch (step) {
+    case RUNTIME:
+        return raw_cuda_init(&it.cu, message, sizeof message) || raw_fails(message);
+    case DEVICE:
+        return raw_cuda_open_device(&it.cu, message, sizeof message) || raw_fails(message);
+    case PROGRAM:
+        return raw_cuda_load_kernels(&it.cu, &conformance_kernels, message, sizeof message) ||
+               raw_fails(message);
+    case KERNEL:
+        return CU(cuModuleGetFunction, &it.function, it.cu.module, "scale");
+    case QUEUE:
+        return CU(cuStreamCreateWithPriority, &it.stream, CU_STREAM_NON_BLOCKING, 0);
+    case BUFFER:
+        return CU(cuMemAlloc, &it.raw_in, sizeof it.numbers);
+    case NEXT_BUFFER:
+        return CU(cuMemAlloc, &it.raw_out, sizeof it.numbers);
+    case UPLOAD:
+        return CU(cuMemcpyHtoD, it.raw_in, it.numbers, sizeof it.numbers);
+    default:
+        return raw_compute();
+    }
+}
+
+static void end(void)
+{
+    if (it.raw_in)
+        it.cu.cuMemFree(it.raw_in);
+    if (it.raw_out)
+        it.cu.cuMemFree(it.raw_out);
+    if (it.stream)
+        it.cu.cuStreamDestroy(it.stream);
+    raw_cuda_close(&it.cu);
+    weir_buffer_destroy(&it.in);
+    weir_buffer_destroy(&it.out);
+    weir_queue_destroy(&it.queue);
+    weir_kernel_destroy(&it.scale);
+    weir_program_destroy(&it.program);
+    weir_device_close(&it.bench.device);
+    weir_close(&it.bench.runtime);
+}
+
+static bool check(void)
+{
+    for (size_t i = 0; i < NUMBERS; i++)
+        if (it.results[i] != 2 * it.numbers[i])
+            return bench_fail_result(&it.bench, "number %zu is %g, not %g", i,
+                                     (double)it.results[i], 2 * (double)it.numbers[i]);
+    return true;
+}
+
+static void stamp(void)
+{
+    printf("%llu\n", (unsigned long long)cli_now_ns());
+}
+
+int start_first(const char *side)
+{
+    const bool raw = strcmp(side, sides[1]) == 0;
+    bool fine = true;
+    stamp();
+    for (size_t i = 0; i < NUMBERS; i++)
+        it.numbers[i] = (float)i;
+    for (size_t i = 0; fine && i < STEPS; i++) {
+        fine = (raw ? run_raw : run_weir)((enum step)i) && (i + 1 < STEPS || check());
+        stamp();
+    }
+    end();
+    stamp();
+    return fine ? CLI_OK : CLI_FAILED;
+}
+
+// The one that measures.
+
+struct start {
+    struct bench *bench;
+    const char *config;
+    size_t side_count; // the driver too, or Weir alone
+    struct bench_samples ms[FIGURES][2], added;
+};
+
+static pid_t spawn(const char *side, int *out_read)
+{
+    char self[] = "/proc/self/exe", first[] = START_FIRST, which[8];
+    char *arguments[] = {self, first, which, NULL};
+    posix_spawn_file_actions_t actions;
+    int ends[2];
+    pid_t child = -1;
+    snprintf(which, sizeof which, "%s", side);
+    if (pipe(ends) != 0)
+        return -1;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    posix_spawn_file_actions_addclose(&actions, ends[0]);
+    if (posix_spawn(&child, self, &actions, NULL, arguments, environ) != 0)
+        child = -1;
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    *out_read = ends[0];
+    if (child < 0)
+        close(ends[0]);
+    return child;
+}
+
+// The times in the process's output, until it closes that.
+static size_t read_stamps(int descriptor, uint64_t *stamps)
+{
+    unsigned long long at;
+    size_t count = 0;
+    FILE *file = fdopen(descriptor, "r");
+    while (file && count < STAMPS && fscanf(file, "%llu", &at) == 1)
+        stamps[count++] = at;
+    if (file)
+        fclose(file);
+    else
+        close(descriptor);
+    return count;
+}
+
+static bool run_process(struct start *start, size_t side, double *ms)
+{
+    uint64_t stamps[STAMPS] = {0};
+    int descriptor, status = 0;
+    const uint64_t began = cli_now_ns();
+    const pid_t child = spawn(sides[side], &descriptor);
+    if (child < 0)
+        return bench_fail(start->bench, CLI_FAILED, "a process cannot be made");
+    const size_t count = read_stamps(descriptor, stamps);
+    if (waitpid(child, &status, 0) != child || status != 0 || count != STAMPS)
+        return bench_fail(start->bench, CLI_SETUP, "the process of %s has failed", sides[side]);
+    const uint64_t ended = cli_now_ns();
+    ms[FIRST_RESULT] = (double)(stamps[STEPS] - began) * 1e-6;
+    ms[ENDED] = (double)(ended - began) * 1e-6;
+    ms[MAIN] = (double)(stamps[0] - began) * 1e-6;
+    for (size_t i = 0; i <= STEPS; i++) // `close` follows the steps
+        ms[i] = (double)(stamps[i + 1] - stamps[i]) * 1e-6;
+    ms[EXIT] = (double)(ended - stamps[STAMPS - 1]) * 1e-6;
+    return true;
+}
+
+// Each side goes first in turn. A process compares its results before it succeeds.
+static bool measure(struct start *start)
+{
+    double ms[FIGURES];
+    for (bench_start(start->bench); bench_turn(start->bench);)
+        for (size_t i = 0; i < start->side_count; i++) {
+            const size_t side = (size_t)((i + start->bench->turn) % start->side_count);
+            if (!run_process(start, side, ms))
+                return false;
+            start->bench->checked += NUMBERS;
+            for (size_t k = 0; k < FIGURES; k++)
+                bench_keep(start->bench, &start->ms[k][side], ms[k]);
+        }
+    return true;
+}
+
+static void report(struct start *start)
+{
+    static const struct bench_column columns[] = {
+        {"step", "step", BENCH_TEXT, 0},        {"weir_ms", "Weir ms", BENCH_SPREAD, 3},
+        {"raw_ms", "raw ms", BENCH_SPREAD, 3},  {"added_ms", "added", BENCH_SPREAD, 3},
+        {"ratio", "over raw", BENCH_SPREAD, 3},
+    };
+    struct bench_table *table =
+        bench_table(start->bench, "start",
+                    "a process until its first result, until its end, and its steps", columns,
+                    start->side_count > 1 ? 5 : 2);
+    snprintf(start->bench->plot.title, sizeof start->bench->plot.title, "Starting");
+    snprintf(start->bench->plot.y_name, sizeof start->bench->plot.y_name, "milliseconds");
+    for (size_t i = 0; i < FIGURES; i++) {
+        const struct bench_samples *weir = &start->ms[i][0], *raw = &start->ms[i][1];
+        const struct bench_samples added = bench_difference(weir, raw),
+                                   ratio = bench_ratio(weir, raw);
+        bench_row(table, names[i], weir, raw, &added, &ratio);
+        bench_plot_bar(start->bench, "Weir", names[i], weir);
+        bench_plot_bar(start->bench, "raw", names[i], raw);
+    }
+}
+
+// What the processes open is not open here.
+static bool run(struct bench *bench, void *user)
+{
+    struct start *start = user;
+    start->bench = bench;
+    if (start->config)
+        setenv("WEIR_CONFIG", start->config, 1);
+    if (cli_open(NULL, NULL, &bench->runtime) < 0)
+        return bench_fail_weir(bench);
+    start->side_count = strcmp(weir_runtime_backend(bench->runtime), "cuda") == 0 ? 2 : 1;
+    weir_close(&bench->runtime);
+    if (start->side_count == 1)
+        bench_note(bench, "not measured: raw CUDA: this is not CUDA");
+    if (!measure(start))
+        return false;
+    report(start);
+    return true;
+}
+
+static int start_main(int argc, char **argv)
+{
+    static struct start start;
+    const struct cli_option options[] = {
+        {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
+         CLI_FILE, &start.config, 0, 0},
+    };
+    const struct bench_program program = {
+        .group = "jobs",
+        .name = "start",
+        .about =
+            "Measures a process from before it is made until the first result of its kernel is on\n"
+            "the host, beside one that uses the CUDA driver alone.\n",
+        .options = options,
+        .option_count = 1,
+        .run = run,
+    };
+    return bench_main(&program, &start, argc, argv);
+}
+
+const struct cli_command job_start = {
+    .name = "start",
+    .summary = "a process until the first result of a kernel",
+    .main = start_main,
+};
