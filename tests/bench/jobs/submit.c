@@ -265,8 +265,8 @@ static bool open_weir(struct sides *s, size_t index)
     void *pointer;
     snprintf(select, sizeof select, "%zu", index);
     if (!bench_fine(bench,
-                    (weir_device_open)(s->runtime, WEIR_PARAMS(weir_device, .select = select),
-                                       &s->device)) ||
+                    weir_device_open_at(s->runtime, WEIR_PARAMS(weir_device, .select = select),
+                                        &s->device, NULL, 0)) ||
         !bench_queue_on(bench, s->device, "bench", &s->queue) ||
         !bench_queue_on(bench, s->device, "bench", &s->other) ||
         !bench_kernel_on(bench, s->device, &conformance_kernels, "increment", &s->program,
