@@ -39,7 +39,7 @@ static bool parse(struct options *out, int argc, char **argv, char ***out_comman
         {"what-if", "KEY=VALUE,...", "also with these keys changed, of the models or of COMMAND",
          CLI_TEXT, &out->changes, 0, 0},
         {"costs", "FILE", "what kernels cost, from weir sim learn", CLI_FILE, &common->costs, 0, 0},
-        {"host", "HOW", "how the host's time passes: fixed, the default,\nmeasured, or none",
+        {"host", "HOW", "how the host's time passes: fixed, the default, or none",
          CLI_TEXT, &common->host, 0, 0},
         {"output", "FILE",
          "write the trace to FILE; without it, sim.json. The names\nof several get the GPU's "

@@ -41,7 +41,7 @@ static bool parse(struct options *out, int argc, char **argv, char ***out_comman
          CLI_LIST, &out->over, 0, 0},
         {"plot", "FILE.svg", "also draw the curves into this file", CLI_FILE, &out->plot, 0, 0},
         {"costs", "FILE", "what kernels cost, from weir sim learn", CLI_FILE, &common->costs, 0, 0},
-        {"host", "HOW", "how the host's time passes: fixed, the default,\nmeasured, or none",
+        {"host", "HOW", "how the host's time passes: fixed, the default, or none",
          CLI_TEXT, &common->host, 0, 0},
         {"output", "FILE",
          "write the best run's trace to FILE; without it, sim.json.\nThe names of several GPUs' "

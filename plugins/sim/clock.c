@@ -2,11 +2,8 @@
 // by side; what ties them together are devices, whose submits come one after the other, records, and
 // waits: one ends only when all other threads rest (threads.c), so whatever one of these does next,
 // something that a thread did after its wait has woken it.
-//
-// If the host is measured, all threads have one clock.
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/thread_local.h"
 #include "plugins/sim/sim.h"
 
@@ -98,7 +95,7 @@ void sim_forget_threads(struct sim *sim)
 
 struct sim_thread *sim_self(struct sim *sim)
 {
-    struct sim_thread *self = sim->host == SIM_HOST_MEASURED ? &sim->every : find_self(sim);
+    struct sim_thread *self = find_self(sim);
     return self ? self : add_self(sim);
 }
 
@@ -133,21 +130,11 @@ void sim_begin_round(struct sim *sim, uint64_t ended_ns)
 void sim_enter(struct sim *sim)
 {
     sim_take(sim);
-    struct sim_thread *self = sim_self(sim);
-    if (sim->host != SIM_HOST_MEASURED) {
-        see_round(sim, self);
-        return;
-    }
-    const uint64_t now_ns = weir_clock_now_ns();
-    if (sim->away == 0 && now_ns > sim->left_ns)
-        self->now_ns += now_ns - sim->left_ns;
-    sim->left_ns = now_ns;
+    see_round(sim, sim_self(sim));
 }
 
 void sim_leave(struct sim *sim)
 {
-    if (sim->host == SIM_HOST_MEASURED)
-        sim->left_ns = weir_clock_now_ns();
     pthread_mutex_unlock(&sim->lock);
 }
 
@@ -161,8 +148,6 @@ void sim_return(struct sim *sim)
 {
     sim_take(sim);
     sim->away--;
-    if (sim->host == SIM_HOST_MEASURED)
-        sim->left_ns = weir_clock_now_ns();
 }
 
 void sim_wait_until(struct sim *sim, uint64_t ns)
@@ -188,18 +173,11 @@ void sim_submit_for(struct sim_virtual_queue *queue, uint64_t ns)
 uint64_t sim_clock_now_ns(void *user)
 {
     struct sim *sim = user;
-    uint64_t now_ns;
-    if (sim->host == SIM_HOST_MEASURED) {
-        sim_enter(sim);
-        now_ns = sim->every.now_ns;
-        sim_leave(sim);
-        return now_ns;
-    }
     sim_take(sim);
     struct sim_thread *self = find_self(sim);
     if (self)
         see_round(sim, self);
-    now_ns = self ? self->now_ns : sim->newest_ns;
+    const uint64_t now_ns = self ? self->now_ns : sim->newest_ns;
     pthread_mutex_unlock(&sim->lock);
     return now_ns;
 }

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "plugins/kit/chain.h"
 #include "plugins/sim/sim.h"
@@ -28,7 +27,7 @@ enum key {
 };
 
 // In the order of enum sim_host.
-static const char *const hosts[] = {"fixed", "measured", "none", NULL};
+static const char *const hosts[] = {"fixed", "none", NULL};
 
 static const char *const kernels[] = {"refuse", "scale", NULL};
 
@@ -64,8 +63,8 @@ static const struct weir_key keys[KEY_COUNT] = {
             .fallback = "fixed",
             .choices = hosts,
             .help = "How the host's time passes. fixed: by what the model says of submits and "
-                    "waits, so that runs are the same, as docs/sim.md says; measured: also "
-                    "by what the program does between two calls; none: only by waiting.",
+                    "waits, so that runs are the same, as docs/sim.md says; none: only by "
+                    "waiting.",
         },
     [KEY_KERNELS] =
         {
@@ -200,7 +199,6 @@ static weir_status sim_open(struct weir_link *link, const struct weir_setting *c
     sim->graphs = backend->ops->graph_create != NULL;
     sim->clock = (struct weir_host_clock){sim_clock_now_ns, sim};
     sim->every.now_ns = sim->newest_ns = sim->woken_ns = BEGINNING_NS;
-    sim->left_ns = weir_clock_now_ns();
     sim->patience_ns = SIM_PATIENCE_NS;
     pthread_mutex_init(&sim->lock, NULL);
     const weir_status status = start(sim, settings);

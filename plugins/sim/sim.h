@@ -15,7 +15,7 @@
 //
 // The work itself runs on the next link as ever. Each operation is also submitted to the engine, at
 // its thread's virtual time, before it is handed on. A thread's virtual time advances by what a submit
-// costs, by waits, and, if it is measured, by what the program does between two calls.
+// costs, and by waits.
 #ifndef WEIR_PLUGINS_SIM_SIM_H
 #define WEIR_PLUGINS_SIM_SIM_H
 
@@ -40,9 +40,8 @@ enum {
 #define SIM_PATIENCE_NS UINT64_C(30000000000)
 
 enum sim_host {
-    SIM_HOST_FIXED,    // what the model says of submits and waits
-    SIM_HOST_MEASURED, // and what passes between the calls
-    SIM_HOST_NONE,     // takes no time
+    SIM_HOST_FIXED, // what the model says of submits and waits
+    SIM_HOST_NONE,  // takes no time
 };
 
 // The lowest bits of an operation's tag; the others are its sequence number.
@@ -121,13 +120,12 @@ struct sim {
     struct sim_jitter jitter;
     struct sim_copiers copiers;
     struct sim_warm warm;
-    struct sim_thread every;    // MEASURED: the only one; else of those that lack memory
+    struct sim_thread every;    // of those that lack memory
     struct sim_thread *threads; // the one that called last comes first
     uint32_t thread_count;
     uint64_t round;             // begins when a wait ends for which all other threads had to rest
     uint64_t woken_ns;          // before which no thread that rested then does anything
     uint64_t newest_ns;         // the latest of these, at which threads begin
-    uint64_t left_ns;           // MEASURED: the system's clock at the end of the last call
     uint32_t away;              // threads that are in the next link
     struct sim_waiter *waiters; // threads that wait in virtual time
     uint64_t patience_ns;       // so long they wait for one that runs

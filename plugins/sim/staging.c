@@ -2,7 +2,7 @@
 // calling thread copies one after the other; of a large one several threads do, each a part at a time,
 // in the order in which the calling thread gives them away; one that has nothing to do sleeps, and has to
 // wake first. That the calling thread copies a part which it waits for, and which none has begun, is left
-// out. If the host is measured, so was that.
+// out.
 #include "plugins/sim/sim.h"
 
 static uint64_t copy_ns(struct sim *sim, size_t size, uint64_t bytes_per_s)

@@ -200,7 +200,7 @@ static void rest_until(struct sim *sim, struct sim_point point)
 
 bool sim_rest(struct sim *sim, struct sim_point point, uint64_t cost_ns)
 {
-    if (sim->restless || sim->host == SIM_HOST_MEASURED || is_alone())
+    if (sim->restless || is_alone())
         return false;
     struct sim_waiter self = {.next = sim->waiters,
                               .point = point,
