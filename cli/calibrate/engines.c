@@ -1,3 +1,6 @@
+// Which work runs at once, and which holds up what: channels of kernels and of copies, and kernels at once.
+#include <string.h>
+
 #include "cli/calibrate/calibrate.h"
 
 enum {
@@ -115,7 +118,7 @@ static bool find_rounds(struct calibration *c, uint32_t *out_rounds)
 {
     const struct cal_work launch = {.kind = CAL_LAUNCH, .rounds = 1};
     double ns = 0;
-    if (!cal_submits(c, &launch, &ns))
+    if (!cal_submits(c, 1, &launch, 1, &ns))
         return false;
     const double submits = 4 * CAL_QUEUES * ns;
     const double wanted = submits > KERNEL_NS ? submits : KERNEL_NS;
@@ -165,27 +168,191 @@ static bool measure_kernels(struct calibration *c, uint32_t rounds)
     return true;
 }
 
-// A short kernel, which outlasts the submits, a long one in another queue, and a download after the
-// short one.
-static bool measure_late(struct calibration *c, size_t at, double *out_share)
+// Copy channels: in which order the engine of uploads takes the copies of several queues. While a long
+// copy keeps it busy each other queue gets one; records tell when each ended. A second one of a queue
+// would say nothing: on a GPU it is not ready at once when the first has ended.
+//
+// With N channels copies go in N groups, each of which has every queue of that distance, so of two copies
+// in a row all but N - 1 are of one group. A turn whose order says so, but for few copies that are out of
+// their place, is for the largest such N, and else for none. One channel and none look alike.
+
+enum {
+    COPIES = 24,
+    QUEUES = COPIES + 1, // the first has the long copy
+    TRIES = 3,           // of a turn, as the long copy ended before all others were submitted
+    COPY_CHANNELS_MOST = 12,
+};
+
+#define WORK_BYTES ((size_t)1 << 20)
+
+// One copy out of its place breaks two pairs. Of 24 in a random order no number explains 18, one time in
+// thousands.
+#define BROKEN_SHARE 8
+
+// Of the turns, so many have to be for one number.
+#define TURNS_SHARE 0.6
+
+struct order {
+    struct calibration *c;
+    weir_queue *queues[QUEUES]; // timed, and in the order in which they were created
+    struct weir_event ends[QUEUES];
+    size_t first[COPIES]; // the other queues in the order in which their copies ended
+};
+
+static bool create_queues(struct order *order)
 {
-    const struct cal_work brief = {.kind = CAL_LAUNCH, .rounds = (uint32_t)at / 4};
-    const struct cal_work lengthy = {.kind = CAL_LAUNCH, .rounds = (uint32_t)at};
-    const struct cal_work down = {.kind = CAL_DOWN, .bytes = c->sizes[0]};
-    const uint64_t began = cli_now_ns();
-    if (!cal_submit(c, 0, &brief, 1) || !cal_submit(c, 1, &lengthy, 1) ||
-        !cal_submit(c, 0, &down, 1))
-        return false;
-    if (weir_queue_flush(c->queues[1]) < 0)
-        return cal_fail_weir(c);
-    if (!cal_sync(c, 0))
-        return false;
-    *out_share = (double)(cli_now_ns() - began);
-    if (!cal_sync(c, 1))
-        return false;
-    *out_share /= (double)(cli_now_ns() - began);
+    const struct weir_queue_params params = {.struct_size = sizeof params,
+                                             .label = "calibrate/order",
+                                             .timing = true};
+    for (size_t i = 0; i < QUEUES; i++)
+        if (weir_queue_create(order->c->device, &params, &order->queues[i]) < 0)
+            return cal_fail_weir(order->c);
     return true;
 }
+
+static weir_status submit_copy(struct order *order, size_t queue, size_t bytes)
+{
+    const struct calibration *c = order->c;
+    const weir_status status =
+        weir_queue_copy(order->queues[queue], c->to[CAL_UP], 0, c->from[CAL_UP], 0, bytes);
+    return status < 0 ? status : weir_queue_record(order->queues[queue], &order->ends[queue]);
+}
+
+static weir_status wait_for_all(const struct order *order)
+{
+    weir_status status = WEIR_OK;
+    for (size_t i = 0; i < QUEUES && status >= 0; i++)
+        status = weir_event_sync(order->ends[i], WEIR_FOREVER);
+    return status;
+}
+
+// A copy of each queue, so that none is new when it matters, and each turn begins where the others do: an
+// H200 takes the channels of a turn that follows another one at once in another order.
+static weir_status warm_up(struct order *order)
+{
+    weir_status status = WEIR_OK;
+    for (size_t i = 0; i < QUEUES && status >= 0; i++)
+        status = submit_copy(order, i, order->c->sizes[0]);
+    return status < 0 ? status : wait_for_all(order);
+}
+
+static weir_status submit_all(struct order *order)
+{
+    weir_status status = submit_copy(order, 0, order->c->large);
+    for (size_t i = 1; i < QUEUES && status >= 0; i++) {
+        status = submit_copy(order, i, WORK_BYTES);
+        if (status >= 0)
+            status = weir_queue_flush(order->queues[i]);
+    }
+    return status;
+}
+
+static weir_status sort_by_end(struct order *order)
+{
+    uint64_t ends[QUEUES];
+    for (size_t i = 1; i < QUEUES; i++) {
+        const weir_status status = weir_event_time_ns(order->ends[i], &ends[i]);
+        size_t at = i - 1;
+        if (status < 0)
+            return status;
+        for (; at > 0 && ends[order->first[at - 1]] > ends[i]; at--)
+            order->first[at] = order->first[at - 1];
+        order->first[at] = i;
+    }
+    return WEIR_OK;
+}
+
+// Pairs of copies in a row that are not of one channel, beyond those that have to be.
+static size_t broken_pairs(const struct order *order, size_t channels)
+{
+    size_t changes = 0;
+    for (size_t i = 1; i < COPIES; i++)
+        changes += order->first[i] % channels != order->first[i - 1] % channels;
+    return changes > channels - 1 ? changes - (channels - 1) : 0;
+}
+
+// The largest number that explains the order: groups of 4 in the order 0, 2, 1, 3 are two of 2. 0: none
+// does.
+static int channels_of(const struct order *order)
+{
+    for (size_t channels = COPY_CHANNELS_MOST; channels > 1; channels--)
+        if (broken_pairs(order, channels) <= (COPIES - channels) / BROKEN_SHARE)
+            return (int)channels;
+    return 0;
+}
+
+// Whether the long copy still ran when all others had been submitted.
+static bool measure_order(struct order *order, bool *out_valid)
+{
+    weir_status status = warm_up(order);
+    if (status >= 0)
+        status = submit_all(order);
+    *out_valid = status >= 0 && weir_event_query(order->ends[0]) == WEIR_NOT_READY;
+    if (status >= 0)
+        status = wait_for_all(order);
+    if (status >= 0)
+        status = sort_by_end(order);
+    return status >= 0 || cal_fail_weir(order->c);
+}
+
+// The number that the turn is for; 0: none.
+static bool count_turn(struct order *order, int *out_channels)
+{
+    bool valid = false;
+    for (int i = 0; i < TRIES && !valid; i++)
+        if (!measure_order(order, &valid))
+            return false;
+    *out_channels = valid ? channels_of(order) : 0;
+    return true;
+}
+
+// That of most turns.
+static void decide(struct calibration *c, const uint64_t turns_for[COPY_CHANNELS_MOST + 1])
+{
+    int best = 0;
+    for (int i = 1; i <= COPY_CHANNELS_MOST; i++)
+        if (turns_for[i] > turns_for[best])
+            best = i;
+    if ((double)turns_for[best] >= TURNS_SHARE * (double)c->turns)
+        cal_figure_set(c, CAL_COPY_CHANNELS, best);
+    else
+        cal_figure_leave(c, CAL_COPY_CHANNELS,
+                         "copies of 24 queues went in no order that most turns had in common, so "
+                         "the model has none");
+}
+
+static bool count_turns(struct order *order)
+{
+    struct calibration *c = order->c;
+    uint64_t turns_for[COPY_CHANNELS_MOST + 1] = {0};
+    for (uint64_t turn = 0; turn < c->turns; turn++) {
+        int channels = 0;
+        if (!count_turn(order, &channels))
+            return false;
+        turns_for[channels]++;
+    }
+    decide(c, turns_for);
+    return true;
+}
+
+static bool measure_copy_channels(struct calibration *c)
+{
+    struct order order = {.c = c};
+    if (c->limits->timing_history == 0) {
+        cal_figure_leave(c, CAL_COPY_CHANNELS, "the device keeps no times");
+        return true;
+    }
+    if (c->figures[CAL_QUEUE_KIND].value == 0) {
+        cal_figure_leave(c, CAL_COPY_CHANNELS, "each queue holds up all others");
+        return true;
+    }
+    const bool fine = create_queues(&order) && count_turns(&order);
+    for (size_t i = 0; i < QUEUES; i++)
+        weir_queue_destroy(&order.queues[i]);
+    return fine;
+}
+
+// All of them.
 
 static bool ask_driver(struct calibration *c)
 {
@@ -197,18 +364,13 @@ static bool ask_driver(struct calibration *c)
     if (occupancy.max_unit_items == 0)
         cal_figure_leave(c, CAL_THREADS, "the driver does not tell");
     // A model has CUDA's order, in which smaller numbers go first.
-    cal_figure_set(c, CAL_LEAST_PRIORITY, -c->limits->priority_lowest);
     cal_figure_set(c, CAL_GREATEST_PRIORITY, -c->limits->priority_highest);
     return true;
 }
 
 bool cal_measure_engines(struct calibration *c)
 {
-    struct cal_figure late;
     uint32_t rounds;
-    if (!measure_channels(c) || !find_rounds(c, &rounds) || !cal_measure_copy_channels(c) ||
-        !measure_kernels(c, rounds) || !cal_figure_measure(c, measure_late, rounds, &late))
-        return false;
-    cal_figure_set(c, CAL_LATE_SIGNALS, late.value > 0.75);
-    return ask_driver(c);
+    return measure_channels(c) && find_rounds(c, &rounds) && measure_copy_channels(c) &&
+           measure_kernels(c, rounds) && ask_driver(c);
 }

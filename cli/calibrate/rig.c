@@ -1,3 +1,4 @@
+// The device, its queues, buffers and graphs, and work on them that is timed.
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -77,16 +78,6 @@ bool cal_submit(struct calibration *c, size_t queue, const struct cal_work *work
     return true;
 }
 
-bool cal_submit_pairs(struct calibration *c, weir_queue *waits, weir_queue *records, uint64_t count)
-{
-    for (; count > 0; count--) {
-        struct weir_event event;
-        if (weir_queue_record(records, &event) < 0 || weir_queue_wait(waits, event) < 0)
-            return cal_fail_weir(c);
-    }
-    return true;
-}
-
 bool cal_sync(struct calibration *c, size_t queue)
 {
     struct weir_event end;
@@ -106,31 +97,44 @@ bool cal_prepare(struct calibration *c, size_t queue, const struct cal_work *wor
     return cal_submit(c, queue, work, 1) && cal_sync(c, queue);
 }
 
-static bool time_run(struct calibration *c, bool gate, const struct cal_work *work, uint64_t count,
-                     double *out_ns)
+bool cal_time(struct calibration *c, const struct cal_work *work, uint64_t count, double *out_ns)
 {
-    const struct cal_work small = {.kind = CAL_UP, .bytes = c->sizes[0]};
     *out_ns = 0;
-    if (!cal_prepare(c, 0, gate ? &small : work))
+    if (!cal_prepare(c, 0, work))
         return false;
     const uint64_t began = cli_now_ns();
-    if ((gate && !cal_gate(c, 0)) || !cal_submit(c, 0, work, count) || !cal_sync(c, 0))
+    if (!cal_submit(c, 0, work, count) || !cal_sync(c, 0))
         return false;
     *out_ns = (double)(cli_now_ns() - began);
     return true;
 }
 
-bool cal_time(struct calibration *c, const struct cal_work *work, uint64_t count, double *out_ns)
+static bool time_turns(struct calibration *c, const struct cal_work *works, size_t kinds,
+                       uint64_t turns, double *out_ns)
 {
-    return time_run(c, false, work, count, out_ns);
+    const struct cal_work small = {.kind = CAL_UP, .bytes = c->sizes[0]};
+    if (!cal_prepare(c, 0, &small))
+        return false;
+    const uint64_t began = cli_now_ns();
+    if (!cal_gate(c, 0))
+        return false;
+    for (uint64_t i = 0; i < kinds * turns; i++)
+        if (!cal_submit(c, 0, &works[i % kinds], 1))
+            return false;
+    if (!cal_sync(c, 0))
+        return false;
+    *out_ns = (double)(cli_now_ns() - began);
+    return true;
 }
 
-bool cal_each(struct calibration *c, const struct cal_work *work, uint64_t count, double *out_ns)
+bool cal_each(struct calibration *c, const struct cal_work *works, size_t kinds, uint64_t turns,
+              double *out_ns)
 {
     double few = 0, many = 0;
-    if (!time_run(c, true, work, count, &few) || !time_run(c, true, work, 2 * count, &many))
+    *out_ns = 0;
+    if (!time_turns(c, works, kinds, turns, &few) || !time_turns(c, works, kinds, 2 * turns, &many))
         return false;
-    *out_ns = (many - few) / (double)count;
+    *out_ns = (many - few) / (double)turns;
     return true;
 }
 
@@ -164,15 +168,22 @@ bool cal_hidden(struct calibration *c, enum cal_kind a, enum cal_kind b, double 
     return true;
 }
 
-bool cal_submits(struct calibration *c, const struct cal_work *work, double *out_ns)
+bool cal_submits(struct calibration *c, size_t queues, const struct cal_work *works, size_t kinds,
+                 double *out_ns)
 {
-    if (!cal_prepare(c, 0, work))
-        return false;
+    *out_ns = 0;
+    for (size_t i = 0; i < queues; i++)
+        if (!cal_prepare(c, i, &works[0]))
+            return false;
     const uint64_t began = cli_now_ns();
-    if (!cal_submit(c, 0, work, CAL_SUBMITS))
-        return false;
+    for (size_t i = 0; i < CAL_SUBMITS; i++)
+        if (!cal_submit(c, i / kinds % queues, &works[i % kinds], 1))
+            return false;
     *out_ns = (double)(cli_now_ns() - began) / CAL_SUBMITS;
-    return cal_sync(c, 0);
+    for (size_t i = 0; i < queues; i++)
+        if (!cal_sync(c, i))
+            return false;
+    return true;
 }
 
 // The device.
@@ -227,16 +238,60 @@ static bool create_kernel(struct calibration *c)
            cal_fail_weir(c);
 }
 
+// Graphs.
+
+static const struct cal_work single = {.kind = CAL_LAUNCH, .rounds = 1};
+
+// The first queue's kernel, and after it one in each of several queues, which the first waits for.
+static bool submit_fork(struct calibration *c)
+{
+    struct weir_event event;
+    if (!cal_submit(c, 0, &single, 1))
+        return false;
+    if (weir_queue_record(c->queues[0], &event) < 0)
+        return cal_fail_weir(c);
+    for (size_t i = 1; i < CAL_BRANCHES; i++)
+        if (weir_queue_wait(c->queues[i], event) < 0)
+            return cal_fail_weir(c);
+    for (size_t i = 0; i < CAL_BRANCHES; i++)
+        if (!cal_submit(c, i, &single, 1))
+            return false;
+    for (size_t i = 1; i < CAL_BRANCHES; i++)
+        if (weir_queue_record(c->queues[i], &event) < 0 || weir_queue_wait(c->queues[0], event) < 0)
+            return cal_fail_weir(c);
+    return true;
+}
+
+static bool create_graph(struct calibration *c, enum cal_kind kind)
+{
+    if (weir_capture_begin(c->queues[0]) < 0)
+        return cal_fail_weir(c);
+    const uint64_t length = kind == CAL_LONG ? CAL_LENGTH : kind == CAL_CHAIN ? 2 : 1;
+    if (!(kind == CAL_FORK ? submit_fork(c) : cal_submit(c, 0, &single, length))) {
+        weir_capture_cancel(c->queues[0]);
+        return false;
+    }
+    return weir_capture_end(c->queues[0], NULL, &c->graphs[kind - CAL_GRAPH]) == WEIR_OK ||
+           cal_fail_weir(c);
+}
+
+static bool create_graphs(struct calibration *c)
+{
+    for (int kind = CAL_GRAPH; kind < CAL_KINDS; kind++)
+        if (!create_graph(c, (enum cal_kind)kind))
+            return false;
+    return true;
+}
+
 // Runs the kernel once on zeros.
 static bool runs_kernels(struct calibration *c, bool *out_runs)
 {
-    const struct cal_work launch = {.kind = CAL_LAUNCH, .rounds = 1};
     const uint32_t zero = 0;
     uint32_t number = 0;
     if (weir_queue_fill(c->queues[0], c->numbers, 0, CAL_BLOCK * sizeof zero, &zero, sizeof zero) <
         0)
         return cal_fail_weir(c);
-    if (!cal_submit(c, 0, &launch, 1))
+    if (!cal_submit(c, 0, &single, 1))
         return false;
     if (weir_download(c->queues[0], &number, c->numbers, 0, sizeof number) < 0)
         return cal_fail_weir(c);
@@ -262,7 +317,7 @@ static bool check_times(struct calibration *c)
 bool cal_open(struct calibration *c)
 {
     return open_device(c) && cal_reserve_queues(c, CAL_BRANCHES) && create_kernel(c) &&
-           create_buffers(c) && check_times(c) && cal_create_graphs(c);
+           create_buffers(c) && check_times(c) && create_graphs(c);
 }
 
 void cal_close(struct calibration *c)

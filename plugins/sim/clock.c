@@ -165,7 +165,7 @@ void sim_submit_for(struct sim_virtual_queue *queue, uint64_t ns)
 {
     struct sim *sim = queue->sim;
     sim_wait_until(sim, queue->device->free_ns);
-    sim_spend(sim, ns + sim_warm_use(queue));
+    sim_spend(sim, ns);
     queue->device->free_ns = sim_self(sim)->now_ns;
 }
 

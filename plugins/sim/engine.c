@@ -18,7 +18,7 @@ uint32_t sim__unit_of(const struct sim_model *model, enum sim_kind kind)
     case SIM_D2H:
         return down;
     case SIM_PEER:
-        return model->peer_engine ? SIM_PEER_ENGINE : down;
+        return model->copy_engines > 2 ? SIM_PEER_ENGINE : down;
     case SIM_COLLECTIVE:
         return SIM_COMMUNICATION_ENGINE;
     case SIM_HOST:

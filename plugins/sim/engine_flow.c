@@ -19,9 +19,8 @@ static bool is_chained(const struct sim_op *op)
 // How long after it may start it does.
 static uint64_t lead_ns(const struct sim_model *model, const struct sim_op *op, uint32_t unit)
 {
-    const bool copies = unit == SIM_COPY_ENGINE || unit == SIM_DOWN_ENGINE;
     if (is_signalled(op, unit))
-        return copies ? model->signal_copy_ns : model->signal_ns;
+        return model->signal_ns;
     return is_chained(op) ? model->kernel_gap_ns : 0;
 }
 

@@ -196,16 +196,13 @@ static void join_run(struct sim_engine *engine, struct sim_op *op)
 static void set_length(const struct sim_model *model, const struct sim_work *work,
                        struct sim_op *op)
 {
-    if (work->kind == SIM_KERNEL)
-        op->moves_ns = model->overhead_ns + work->duration_ns;
-    else if (work->kind == SIM_PAUSE)
+    if (work->kind == SIM_KERNEL || work->kind == SIM_PAUSE)
         op->moves_ns = work->duration_ns;
     else if (work->kind == SIM_HOST)
         op->moves_ns = model->host_call_ns;
     else if (work->kind != SIM_MARK) {
         const bool pulls = work->pulls && model->pull_latency_ns;
-        op->moves_ns = model->overhead_ns +
-                       (pulls ? model->pull_latency_ns : model->copies[work->kind].latency_ns);
+        op->moves_ns = pulls ? model->pull_latency_ns : model->copies[work->kind].latency_ns;
         op->left_millionths = work->bytes * 1000000;
     }
 }

@@ -34,60 +34,43 @@ struct key {
     (offsetof(struct sim_model, copies) + (kind) * sizeof(struct sim_link) + \
      offsetof(struct sim_link, field))
 
+// Kinds that have the latency and the submit of uploads.
+static const enum sim_kind copies_alike[] = {SIM_D2H, SIM_D2D, SIM_PEER};
+
 static const struct key keys[SIM_GPU_KEYS] = {
     {"name", NAME, 0, NULL, 0, 0},
-    {"queues", QUEUES, AT(queues), NULL, 0, 0},
+    {"queues", QUEUES, AT(queues), "stream", 0, 0},
     {"late_signals", FLAG, AT(late_signals), "0", 0, 1},
     {"channels", COUNT, AT(channels), "0", 0, 128},
-    {"copy_engines", COUNT, AT(copy_engines), NULL, 1, 2},
+    {"copy_engines", COUNT, AT(copy_engines), NULL, 1, 3},
     {"copy_channels", COUNT, AT(copy_channels), "0", 0, 128},
-    {"peer_engine", FLAG, AT(peer_engine), "0", 0, 1},
     {"kernels", COUNT, AT(kernels), NULL, 1, 4096},
     {"multiprocessors", COUNT, AT(multiprocessors), "0", 0, 65536},
     {"threads_per_multiprocessor", COUNT, AT(threads), "0", 0, 65536},
-    {"least_priority", PRIORITY, AT(least_priority), "0", -1000, 1000},
-    {"greatest_priority", PRIORITY, AT(greatest_priority), "0", -1000, 1000},
+    {"greatest_priority", PRIORITY, AT(greatest_priority), "0", -1000, 0},
     {"h2d_gb_per_s", RATE, LINK(SIM_H2D, bytes_per_s), NULL, LEAST_GB_PER_S, MOST_GB_PER_S},
-    {"h2d_both_gb_per_s", RATE, LINK(SIM_H2D, both_bytes_per_s), "0", 0, MOST_GB_PER_S},
-    {"h2d_latency_ns", TIME, LINK(SIM_H2D, latency_ns), "0", 0, MOST_NS},
     {"d2h_gb_per_s", RATE, LINK(SIM_D2H, bytes_per_s), NULL, LEAST_GB_PER_S, MOST_GB_PER_S},
+    {"h2d_both_gb_per_s", RATE, LINK(SIM_H2D, both_bytes_per_s), "0", 0, MOST_GB_PER_S},
     {"d2h_both_gb_per_s", RATE, LINK(SIM_D2H, both_bytes_per_s), "0", 0, MOST_GB_PER_S},
-    {"d2h_latency_ns", TIME, LINK(SIM_D2H, latency_ns), "0", 0, MOST_NS},
-    {"h2d_both_latency_ns", TIME, LINK(SIM_H2D, both_latency_ns), "0", 0, MOST_NS},
-    {"d2h_both_latency_ns", TIME, LINK(SIM_D2H, both_latency_ns), "0", 0, MOST_NS},
     {"d2d_gb_per_s", RATE, LINK(SIM_D2D, bytes_per_s), "100000", LEAST_GB_PER_S, MOST_GB_PER_S},
-    {"d2d_latency_ns", TIME, LINK(SIM_D2D, latency_ns), "0", 0, MOST_NS},
     {"peer_gb_per_s", RATE, LINK(SIM_PEER, bytes_per_s), "100000", LEAST_GB_PER_S, MOST_GB_PER_S},
-    {"peer_latency_ns", TIME, LINK(SIM_PEER, latency_ns), "0", 0, MOST_NS},
+    {"copy_latency_ns", TIME, LINK(SIM_H2D, latency_ns), "0", 0, MOST_NS},
+    {"copy_both_latency_ns", TIME, LINK(SIM_H2D, both_latency_ns), "0", 0, MOST_NS},
     {"pull_latency_ns", TIME, AT(pull_latency_ns), "0", 0, MOST_NS},
     {"collective_gb_per_s", RATE, LINK(SIM_COLLECTIVE, bytes_per_s), "0", 0, MOST_GB_PER_S},
     {"collective_latency_ns", TIME, LINK(SIM_COLLECTIVE, latency_ns), "0", 0, MOST_NS},
-    {"overhead_ns", TIME, AT(overhead_ns), "0", 0, MOST_NS},
     {"signal_ns", TIME, AT(signal_ns), "0", 0, MOST_NS},
-    {"signal_copy_ns", TIME, AT(signal_copy_ns), "0", 0, MOST_NS},
     {"kernel_gap_ns", TIME, AT(kernel_gap_ns), "0", 0, MOST_NS},
+    {"graph_ns", TIME, AT(graph_ns), "0", 0, MOST_NS},
     {"host_call_ns", TIME, AT(host_call_ns), "0", 0, MOST_NS},
     {"submit_kernel_ns", TIME, SUBMIT(SIM_KERNEL), "0", 0, MOST_NS},
     {"submit_copy_ns", TIME, SUBMIT(SIM_H2D), "0", 0, MOST_NS},
-    {"submit_peer_ns", TIME, SUBMIT(SIM_PEER), "0", 0, MOST_NS},
-    {"submit_pull_ns", TIME, AT(submit_pull_ns), "0", 0, MOST_NS},
-    {"submit_host_ns", TIME, SUBMIT(SIM_HOST), "0", 0, MOST_NS},
     {"submit_mark_ns", TIME, SUBMIT(SIM_MARK), "0", 0, MOST_NS},
-    {"submit_change_ns", TIME, AT(submit_change_ns), "0", 0, MOST_NS},
-    {"submit_peer_wait_ns", TIME, AT(submit_peer_wait_ns), "0", 0, MOST_NS},
     {"submit_graph_ns", TIME, AT(submit_graph_ns), "0", 0, MOST_NS},
-    {"submit_node_ns", TIME, AT(submit_node_ns), "0", 0, MOST_NS},
-    {"submit_branch_ns", TIME, AT(submit_branch_ns), "0", 0, MOST_NS},
-    {"graph_begin_ns", TIME, AT(graph_begin_ns), "0", 0, MOST_NS},
-    {"graph_join_ns", TIME, AT(graph_join_ns), "0", 0, MOST_NS},
-    {"submit_cold_ns", TIME, AT(submit_cold_ns), "0", 0, MOST_NS},
-    {"warm_queues", COUNT, AT(warm_queues), "128", 1, 65536},
     {"wait_ns", TIME, AT(wait_ns), "0", 0, MOST_NS},
     {"wake_ns", TIME, AT(wake_ns), "0", 0, MOST_NS},
-    {"upload_gb_per_s", RATE, AT(upload.bytes_per_s), "0", 0, MOST_GB_PER_S},
-    {"upload_all_gb_per_s", RATE, AT(upload.all_bytes_per_s), "0", 0, MOST_GB_PER_S},
-    {"download_gb_per_s", RATE, AT(download.bytes_per_s), "0", 0, MOST_GB_PER_S},
-    {"download_all_gb_per_s", RATE, AT(download.all_bytes_per_s), "0", 0, MOST_GB_PER_S},
+    {"staging_gb_per_s", RATE, AT(staging.bytes_per_s), "0", 0, MOST_GB_PER_S},
+    {"staging_all_gb_per_s", RATE, AT(staging.all_bytes_per_s), "0", 0, MOST_GB_PER_S},
 };
 
 const char *sim_key_name(size_t index)
@@ -179,6 +162,18 @@ static void store(struct sim_model *model, const struct key *key, double number)
     }
 }
 
+// One key for all copies, one for what is launched, and one for what has no engine.
+static void share(struct sim_model *model)
+{
+    for (size_t i = 0; i < sizeof copies_alike / sizeof *copies_alike; i++) {
+        model->copies[copies_alike[i]].latency_ns = model->copies[SIM_H2D].latency_ns;
+        model->submit_ns[copies_alike[i]] = model->submit_ns[SIM_H2D];
+    }
+    model->copies[SIM_D2H].both_latency_ns = model->copies[SIM_H2D].both_latency_ns;
+    model->submit_ns[SIM_COLLECTIVE] = model->submit_ns[SIM_KERNEL];
+    model->submit_ns[SIM_HOST] = model->submit_ns[SIM_MARK];
+}
+
 static bool set_number(struct sim_gpu *gpu, const struct key *key, const char *value,
                        const struct sim_place *place)
 {
@@ -192,12 +187,7 @@ static bool set_number(struct sim_gpu *gpu, const struct key *key, const char *v
     if (!(number >= key->minimum && number <= key->maximum))
         return refuse_value(key, value, place);
     store(&gpu->model, key, number);
-    // One key for all copies, and one for what is launched.
-    if (key->offset == SUBMIT(SIM_H2D))
-        for (int kind = SIM_D2H; kind < SIM_PEER; kind++)
-            gpu->model.submit_ns[kind] = gpu->model.submit_ns[SIM_H2D];
-    if (key->offset == SUBMIT(SIM_KERNEL))
-        gpu->model.submit_ns[SIM_COLLECTIVE] = gpu->model.submit_ns[SIM_KERNEL];
+    share(&gpu->model);
     return true;
 }
 
@@ -257,29 +247,17 @@ bool sim_keys_check(const struct sim_gpu *gpu, const struct sim_place *place)
     if (down->both_bytes_per_s > down->bytes_per_s)
         return sim_refuse(place, "'d2h_both_gb_per_s' is more than 'd2h_gb_per_s', that of a copy "
                                  "alone; one of them is wrong");
-    if ((up->both_latency_ns && up->both_latency_ns < up->latency_ns) ||
-        (down->both_latency_ns && down->both_latency_ns < down->latency_ns))
-        return sim_refuse(place,
-                          "'h2d_both_latency_ns' and 'd2h_both_latency_ns' are 0 or at least "
-                          "the latency of a copy alone");
+    if (up->both_latency_ns && up->both_latency_ns < up->latency_ns)
+        return sim_refuse(place, "'copy_both_latency_ns' is 0 or at least 'copy_latency_ns', that "
+                                 "of a copy alone");
     if (is_too_low(up->both_bytes_per_s) || is_too_low(down->both_bytes_per_s))
         return sim_refuse(place, "'h2d_both_gb_per_s' and 'd2h_both_gb_per_s' are 0 or at least %g",
                           LEAST_GB_PER_S);
     if (is_too_low(model->copies[SIM_COLLECTIVE].bytes_per_s))
         return sim_refuse(place, "'collective_gb_per_s' is 0 or at least %g", LEAST_GB_PER_S);
-    if (is_too_low(model->upload.bytes_per_s) || is_too_low(model->download.bytes_per_s) ||
-        is_too_low(model->upload.all_bytes_per_s) || is_too_low(model->download.all_bytes_per_s))
-        return sim_refuse(
-            place,
-            "'upload_gb_per_s', 'download_gb_per_s' and those of all threads are 0 or "
-            "at least %g",
-            LEAST_GB_PER_S);
-    if (model->greatest_priority > model->least_priority)
-        return sim_refuse(place, "'greatest_priority' is a larger number than 'least_priority'; "
-                                 "smaller numbers go first");
-    if (model->greatest_priority > 0 || model->least_priority < 0)
+    if (is_too_low(model->staging.bytes_per_s) || is_too_low(model->staging.all_bytes_per_s))
         return sim_refuse(place,
-                          "'greatest_priority' is at most 0, and 'least_priority' at least 0, "
-                          "which is the priority of most queues");
+                          "'staging_gb_per_s' and 'staging_all_gb_per_s' are 0 or at least %g",
+                          LEAST_GB_PER_S);
     return true;
 }

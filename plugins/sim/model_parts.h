@@ -11,7 +11,7 @@
 #include "plugins/sim/model.h"
 
 enum {
-    SIM_GPU_KEYS = 53,
+    SIM_GPU_KEYS = 33,
     SIM_COST_KEYS = 4 + 2 * SIM_ARGUMENTS,
     SIM_MOST_KERNELS = 4096,
 };

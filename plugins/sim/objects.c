@@ -57,8 +57,8 @@ void sim_device_limits(const struct weir_link *link, weir_device *object,
     limits->unified_memory = 0; // a program that asks would leave out the copies
     limits->copy_engines_to_device = 1;
     limits->copy_engines_to_host = model->copy_engines > 1;
-    // A model has CUDA's numbers, of which a smaller one goes first.
-    limits->priority_lowest = -model->least_priority;
+    limits->priority_lowest = 0;
+    // A model has CUDA's number, of which a smaller one goes first.
     limits->priority_highest = -model->greatest_priority;
     if (model->multiprocessors) {
         limits->compute_units = model->multiprocessors;
@@ -163,7 +163,7 @@ weir_status sim_queue_create(const struct weir_link *link, weir_device *device, 
     struct sim_virtual_queue *queue = calloc(1, sizeof *queue);
     if (!queue)
         return weir_host_no_memory(link->host, "a queue in virtual time");
-    queue->id = weir_queue_object(object)->id;
+    (void)object;
     queue->sim = sim;
     queue->device = sim_device_of(link, device);
     queue->params =
@@ -186,7 +186,6 @@ void sim_queue_destroy(const struct weir_link *link, weir_queue *object)
     struct sim_virtual_queue *queue = sim_queue_of(link, object);
     struct sim *sim = queue->sim;
     sim_take(sim);
-    sim_warm_forget(queue);
     for (uint32_t i = 0; i < queue->lane_count; i++) {
         sim->queues[queue->lanes[i]] = NULL;
         sim_engine_end_queue(sim->engine, queue->lanes[i]);

@@ -87,13 +87,6 @@ struct sim_copiers {
     size_t count;
 };
 
-// Queues that were used last, the last one first; with the lock held.
-struct sim_warm {
-    struct sim_virtual_queue *first;
-    struct sim_virtual_queue *last;
-    uint32_t count;
-};
-
 // A thread that submits or waits.
 struct sim_thread {
     struct sim_thread *next;
@@ -101,9 +94,6 @@ struct sim_thread {
     uint64_t now_ns;
     uint64_t round; // the last one in which it called
     bool waits;
-    // Its last submit of work for an engine, graphs left out.
-    uint64_t last_queue; // its id; 0: none
-    enum sim_kind last_kind;
 };
 
 struct sim {
@@ -119,7 +109,6 @@ struct sim {
     struct sim_scale scale;
     struct sim_jitter jitter;
     struct sim_copiers copiers;
-    struct sim_warm warm;
     struct sim_thread every;    // of those that lack memory
     struct sim_thread *threads; // the one that called last comes first
     uint32_t thread_count;
@@ -155,7 +144,6 @@ struct sim_record {
 };
 
 struct sim_virtual_queue {
-    uint64_t id; // the front end's: no other queue gets it
     struct sim *sim;
     struct sim_virtual_device *device;
     struct sim_queue_params params;
@@ -174,10 +162,8 @@ struct sim_virtual_queue {
     size_t time_room;                  // a power of two
     uint64_t fetched;
     uint64_t kept;
-    uint64_t end_ns;                           // of what is complete
-    uint64_t graph_start_ns;                   // of the launch that runs; UINT64_MAX: none
-    struct sim_virtual_queue *warmer, *colder; // of those that are warm
-    bool is_warm;
+    uint64_t end_ns;         // of what is complete
+    uint64_t graph_start_ns; // of the launch that runs; UINT64_MAX: none
 };
 
 static inline struct sim *sim_of(const struct weir_link *link)
@@ -307,12 +293,6 @@ uint64_t sim_vary_call(struct sim_jitter *jitter, uint64_t ns);
 
 weir_status sim_host_note(const struct weir_link *link, const struct weir_host_note *note);
 
-// warm.c. With the lock held.
-
-// A submit to the queue; how much longer the host takes because others were used since.
-uint64_t sim_warm_use(struct sim_virtual_queue *queue);
-void sim_warm_forget(struct sim_virtual_queue *queue);
-
 // clock.c
 
 // Takes the lock.
@@ -329,8 +309,7 @@ struct sim_thread *sim_self(struct sim *sim);
 // Not before that time it goes on.
 void sim_wait_until(struct sim *sim, uint64_t ns);
 void sim_spend(struct sim *sim, uint64_t ns);
-// A submit that takes so long, and longer if the queue is cold: after those to its device before it, and
-// before those after it.
+// A submit that takes so long: after those to its device before it, and before those after it.
 void sim_submit_for(struct sim_virtual_queue *queue, uint64_t ns);
 // A wait ended while all other threads rested, or several did and that one first: what the others do now
 // comes later.

@@ -81,10 +81,9 @@ static void end(struct sim *sim, const struct weir_host_note *note, uint64_t ns)
 
 static void take_time(struct sim *sim, const struct weir_host_note *note)
 {
-    const bool up = note->u.access.access == WEIR_ACCESS_WRITE;
-    const struct sim_staging_rate *rate = up ? &sim->model->upload : &sim->model->download;
     sim_enter(sim);
-    const uint64_t ns = copy_ns(sim, note->u.access.size, rate_of(rate, threads_of(note)));
+    const uint64_t ns =
+        copy_ns(sim, note->u.access.size, rate_of(&sim->model->staging, threads_of(note)));
     (note->kind == WEIR_HOST_NOTE_BEGIN ? begin : end)(sim, note, ns);
     sim_leave(sim);
 }

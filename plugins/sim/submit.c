@@ -79,50 +79,6 @@ static struct sim_point awaited(const struct weir_link *link,
     return record->point;
 }
 
-static uint64_t kind_ns(const struct sim_model *model, const struct sim_work *work)
-{
-    const uint64_t ns = model->submit_ns[work->kind];
-    if (work->kind != SIM_PEER)
-        return ns;
-    if (work->pulls && model->submit_pull_ns)
-        return model->submit_pull_ns;
-    return ns ? ns : model->submit_ns[SIM_H2D];
-}
-
-static bool is_for_an_engine(enum sim_kind kind)
-{
-    return kind <= SIM_COLLECTIVE;
-}
-
-// Many of one kind to one queue take less each: the driver's code and data are in the caches then.
-static bool is_a_change(struct sim_virtual_queue *queue, enum sim_kind kind)
-{
-    struct sim_thread *self = sim_self(queue->sim);
-    if (!is_for_an_engine(kind))
-        return false;
-    const bool changes =
-        self->last_queue && (self->last_queue != queue->id || self->last_kind != kind);
-    self->last_queue = queue->id;
-    self->last_kind = kind;
-    return changes;
-}
-
-static uint64_t submit_ns(struct sim_virtual_queue *queue, const struct sim_work *work)
-{
-    const struct sim_model *model = queue->sim->model;
-    return kind_ns(model, work) + (is_a_change(queue, work->kind) ? model->submit_change_ns : 0);
-}
-
-static uint64_t wait_submit_ns(const struct weir_link *link, const struct sim_virtual_queue *queue,
-                               const struct weir_operation *operation)
-{
-    const struct sim_model *model = queue->sim->model;
-    const struct sim_virtual_queue *producer = sim_queue_of(link, operation->u.wait.producer);
-    return producer->params.device != queue->params.device && model->submit_peer_wait_ns
-               ? model->submit_peer_wait_ns
-               : model->submit_ns[SIM_MARK];
-}
-
 static weir_status place_one(const struct weir_link *link, struct sim_virtual_queue *queue,
                              const struct weir_operation *operation, struct sim_work work)
 {
@@ -133,10 +89,7 @@ static weir_status place_one(const struct weir_link *link, struct sim_virtual_qu
         work.waits = &wait;
         work.wait_count = 1;
     }
-    see_pull(queue, &work);
-    sim_submit_for(queue, operation->kind == WEIR_OPERATION_WAIT
-                              ? wait_submit_ns(link, queue, operation)
-                              : submit_ns(queue, &work));
+    sim_submit_for(queue, queue->sim->model->submit_ns[work.kind]);
     work.tag = operation->sequence << SIM_TAG_BITS | tag_of(operation);
     if (operation->kind == WEIR_OPERATION_RECORD)
         return sim_place_record(queue, &work);

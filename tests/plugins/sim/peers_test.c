@@ -55,10 +55,10 @@ static void copy_to_peer_beside_download(struct pair *pair)
 // With an engine for peers a download goes on beside it; without, after it.
 WEIR_TEST(Peers, CopiesBetweenDevices)
 {
-    static const char link[] = "peer_gb_per_s = 2\npeer_latency_ns = 300\n";
+    static const char link[] = "peer_gb_per_s = 2\ncopy_latency_ns = 300\n";
     char more[128];
     struct pair pair;
-    snprintf(more, sizeof more, "%speer_engine = 1\n", link);
+    snprintf(more, sizeof more, "%scopy_engines = 3\n", link);
     ASSERT_TRUE(start_pair(&pair, more, "none"));
     copy_to_peer_beside_download(&pair);
     EXPECT_UINT_EQ(time_until(&pair, pair.job.queues[0]), 2300);
@@ -66,7 +66,7 @@ WEIR_TEST(Peers, CopiesBetweenDevices)
 
     ASSERT_TRUE(start_pair(&pair, link, "none"));
     copy_to_peer_beside_download(&pair);
-    EXPECT_UINT_EQ(time_until(&pair, pair.job.queues[1]), 3300);
+    EXPECT_UINT_EQ(time_until(&pair, pair.job.queues[1]), 3600);
     finish_pair(&pair);
 }
 
@@ -74,7 +74,7 @@ WEIR_TEST(Peers, EnginesOfTheirOwn)
 {
     struct pair pair;
     struct weir_event sent;
-    ASSERT_TRUE(start_pair(&pair, "peer_gb_per_s = 1\npeer_engine = 1\n", "none"));
+    ASSERT_TRUE(start_pair(&pair, "peer_gb_per_s = 1\ncopy_engines = 3\n", "none"));
     struct job *job = &pair.job;
     EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, 5000));
     EXPECT_OK(weir_queue_copy(pair.queue, pair.memory, 0, pair.host, 0, 3000));
@@ -88,30 +88,14 @@ WEIR_TEST(Peers, EnginesOfTheirOwn)
     finish_pair(&pair);
 }
 
-// The host needs longer for a copy to another device, if the model says so.
-WEIR_TEST(Peers, SubmitsOfTheirOwn)
-{
-    static const char *const models[] = {"submit_copy_ns = 700\n",
-                                         "submit_copy_ns = 700\nsubmit_peer_ns = 3000\n"};
-    struct pair pair;
-    for (int i = 0; i < 2; i++) {
-        ASSERT_TRUE(start_pair(&pair, models[i], "fixed"));
-        struct job *job = &pair.job;
-        EXPECT_OK(weir_queue_copy(job->queues[0], pair.memory, 0, job->memory, 0, 1));
-        EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, 1000));
-        EXPECT_UINT_EQ(time_until(&pair, job->queues[0]), (i ? 3000 : 700) + 700 + 1000);
-        finish_pair(&pair);
-    }
-}
-
 // A copy from another device, in a queue of the one that gets it, needs the engine of the other one, and
 // takes longer.
 WEIR_TEST(Peers, PullsNeedTheEngineOfTheSource)
 {
     struct pair pair;
     ASSERT_TRUE(start_pair(&pair,
-                           "peer_gb_per_s = 1\npeer_engine = 1\npeer_latency_ns = 100\n"
-                           "pull_latency_ns = 700\nsubmit_pull_ns = 50\n",
+                           "peer_gb_per_s = 1\ncopy_engines = 3\ncopy_latency_ns = 100\n"
+                           "pull_latency_ns = 700\n",
                            "none"));
     struct job *job = &pair.job;
     EXPECT_OK(weir_queue_copy(job->queues[0], pair.memory, 0, job->memory, 0, 4000));
@@ -124,7 +108,7 @@ WEIR_TEST(Peers, PullsNeedTheEngineOfTheSource)
 
     // Without a line they are as others.
     ASSERT_TRUE(start_pair(&pair,
-                           "peer_engine = 1\npeer_latency_ns = 100\nsubmit_peer_ns = 60\n"
+                           "copy_engines = 3\ncopy_latency_ns = 100\nsubmit_copy_ns = 60\n"
                            "peer_gb_per_s = 1\n",
                            "fixed"));
     EXPECT_OK(weir_queue_copy(pair.queue, pair.memory, 0, job->memory, 0, 2000));
@@ -138,8 +122,7 @@ WEIR_TEST(Peers, PullsAreSignalled)
     struct pair pair;
     struct weir_event up;
     ASSERT_TRUE(start_pair(&pair,
-                           "peer_gb_per_s = 1\npeer_engine = 1\nsignal_ns = 500\n"
-                           "signal_copy_ns = 300\n",
+                           "peer_gb_per_s = 1\ncopy_engines = 3\nsignal_ns = 500\n",
                            "none"));
     struct job *job = &pair.job;
     EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, 1000));
@@ -147,7 +130,7 @@ WEIR_TEST(Peers, PullsAreSignalled)
     EXPECT_OK(weir_queue_wait(pair.queue, up));
     EXPECT_OK(weir_queue_copy(pair.queue, pair.memory, 0, job->memory, 0, 1000));
     EXPECT_OK(weir_queue_copy(pair.queue, pair.host, 0, pair.memory, 0, 1000));
-    EXPECT_UINT_EQ(time_until(&pair, pair.queue), 3000 + 500 + 300);
+    EXPECT_UINT_EQ(time_until(&pair, pair.queue), 3000 + 2 * 500);
     finish_pair(&pair);
 }
 
@@ -158,7 +141,7 @@ WEIR_TEST(Peers, PullsHoldUpThoseAfterThem)
     struct pair pair;
     struct weir_event up;
     weir_queue *other = NULL;
-    ASSERT_TRUE(start_pair(&pair, "peer_gb_per_s = 1\npeer_engine = 1\n", "none"));
+    ASSERT_TRUE(start_pair(&pair, "peer_gb_per_s = 1\ncopy_engines = 3\n", "none"));
     struct job *job = &pair.job;
     EXPECT_OK(weir_queue_create(pair.device, &params, &other));
     EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, 5000));
