@@ -27,8 +27,10 @@ static bool measure_large(struct calibration *c, size_t at, double *out_ns)
 static bool measure_submits(struct calibration *c, size_t at, double *out_ns)
 {
     const struct cal_work works[] = {
-        {.kind = CAL_UP, .bytes = c->sizes[0]},     {.kind = CAL_DOWN, .bytes = c->sizes[0]},
-        {.kind = CAL_WITHIN, .bytes = c->sizes[0]}, {.kind = CAL_LAUNCH, .rounds = 1},
+        {.kind = CAL_UP, .bytes = c->sizes[0]},
+        {.kind = CAL_DOWN, .bytes = c->sizes[0]},
+        {.kind = CAL_WITHIN, .bytes = c->sizes[0]},
+        {.kind = CAL_LAUNCH, .rounds = 1},
         {.kind = CAL_CALL},
     };
     (void)at;

@@ -20,8 +20,7 @@ static bool submit_pairs(struct calibration *c, uint64_t count)
 {
     for (; count > 0; count--) {
         struct weir_event event;
-        if (weir_queue_record(c->queues[1], &event) < 0 ||
-            weir_queue_wait(c->queues[0], event) < 0)
+        if (weir_queue_record(c->queues[1], &event) < 0 || weir_queue_wait(c->queues[0], event) < 0)
             return cal_fail_weir(c);
     }
     return true;
@@ -131,8 +130,8 @@ static bool measure_signal(struct calibration *c, size_t at, double *out_ns)
     if (!cal_each(c, chunk, 3, CAL_IN_A_ROW / 3, out_ns) ||
         !cal_each(c, &launch, 1, CAL_IN_A_ROW, &kernel))
         return false;
-    *out_ns -= kernel - c->figures[CAL_KERNEL_GAP].value + c->copy_ns[CAL_UP][0] +
-               c->copy_ns[CAL_DOWN][0];
+    *out_ns -=
+        kernel - c->figures[CAL_KERNEL_GAP].value + c->copy_ns[CAL_UP][0] + c->copy_ns[CAL_DOWN][0];
     *out_ns /= 3;
     return true;
 }

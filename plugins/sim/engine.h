@@ -95,9 +95,10 @@ struct sim_model {
     uint32_t copy_channels; // of the first two, with stream queues; 0: none
     uint32_t kernels;       // places for kernels; at least 1
     uint32_t multiprocessors;
-    uint32_t threads;       // work-items that a multiprocessor holds; 0: not known, none yields
-    int32_t greatest_priority; // CUDA's: at most 0, a smaller number goes first. Stream queues only,
-                               // and for kernels that wait for room
+    uint32_t threads; // work-items that a multiprocessor holds; 0: not known, none yields
+    int32_t
+        greatest_priority; // CUDA's: at most 0, a smaller number goes first. Stream queues only,
+                           // and for kernels that wait for room
     struct sim_link copies[SIM_KINDS]; // [SIM_H2D] to [SIM_COLLECTIVE]
     uint64_t signal_ns;       // from the end of an operation until one of another engine starts
     uint64_t kernel_gap_ns;   // from the end of a kernel until one that waited for it starts

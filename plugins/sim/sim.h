@@ -1,17 +1,9 @@
 // Shared by the files of the plugin.
 //
-//   module.c    keys, the ops table, and a link's life
-//   objects.c   devices, queues, buffers and kernels as they come and go
-//   submit.c    the path of an operation: into virtual time, then on
-//   describe.c  what an operation is to the engine
-//   scale.c     what kernels without a cost take on the next link
-//   graph.c     launches of graphs
-//   records.c   records of a queue, and times that the links before this one will fetch
-//   jitter.c    times that vary
-//   staging.c   what the host copies of memory that is not pinned
-//   clock.c     the host in virtual time: a clock for each thread
-//   waits.c     what the host waits for and asks
-//   threads.c   several threads: when a wait may end
+//   module.c    keys, a link's life, the data for the front end's objects, and the ops table
+//   submit.c    the path of an operation: what it is, into virtual time, then on
+//   host.c      the host in virtual time: a clock for each thread, waits and queries
+//   accounts.c  records and times, measured kernels, memory that is not pinned, jitter
 //
 // The work itself runs on the next link as ever. Each operation is also submitted to the engine, at
 // its thread's virtual time, before it is handed on. A thread's virtual time advances by what a submit
@@ -189,59 +181,17 @@ static inline const struct sim_virtual_buffer *sim_buffer_of(const struct weir_l
     return weir_buffer_data(link, buffer);
 }
 
-// objects.c
-
-weir_status sim_device_create(const struct weir_link *link, weir_device *object,
-                              const struct weir_device_setup *setup, void **out_data);
-void sim_device_destroy(const struct weir_link *link, weir_device *object);
-void sim_device_limits(const struct weir_link *link, weir_device *object,
-                       struct weir_limits *limits);
-weir_status sim_device_native(const struct weir_link *link, weir_device *device,
-                              struct weir_native_device *out_native);
-weir_status sim_queue_native(const struct weir_link *link, weir_queue *queue,
-                             struct weir_native_queue *out_native);
-weir_status sim_buffer_native(const struct weir_link *link, weir_buffer *buffer,
-                              struct weir_native_buffer *out_native);
-weir_status sim_queue_create(const struct weir_link *link, weir_device *device, weir_queue *object,
-                             const struct weir_queue_setup *setup, void **out_data);
-void sim_queue_destroy(const struct weir_link *link, weir_queue *object);
-weir_status sim_buffer_create(const struct weir_link *link, weir_device *device,
-                              weir_buffer *object, const struct weir_buffer_setup *setup,
-                              void **out_data, void **out_pointer);
-void sim_buffer_destroy(const struct weir_link *link, weir_buffer *object);
-weir_status sim_kernel_create(const struct weir_link *link, weir_program *program,
-                              weir_kernel *object, const struct weir_kernel_signature *signature,
-                              struct weir_kernel_info *info, void **out_data);
-void sim_kernel_destroy(const struct weir_link *link, weir_kernel *object);
-// Adds a queue of the engine's, with the lock held. False if out of memory.
-bool sim_lane_add(struct sim_virtual_queue *queue);
-
 // submit.c
 
+// Adds a queue of the engine's, with the lock held. False if out of memory.
+bool sim_lane_add(struct sim_virtual_queue *queue);
 weir_status sim_queue_submit(const struct weir_link *link, weir_queue *object,
                              const struct weir_operation *operation);
-// Submits to the engine, with the lock held.
-weir_status sim_place(struct sim_virtual_queue *queue, uint32_t lane, const struct sim_work *work,
-                      struct sim_point *out_point);
-// The same for a record, and for the end of a graph, which others may wait for.
-weir_status sim_place_record(struct sim_virtual_queue *queue, const struct sim_work *work);
-
-// describe.c
-
-// Whether the engine gets it: what the library keeps from the backend takes no time.
-bool sim_is_placed(const struct weir_operation *operation);
-// Fills in kind, bytes, duration and places of a copy, a fill, a launch, a host call, a record or a
-// wait.
-//
-// Errors: WEIR_ERROR_UNSUPPORTED for what has no cost.
-weir_status sim_describe(const struct weir_link *link, const struct weir_operation *operation,
-                         struct sim_work *work);
-
 // What a launch's cost depends on.
 struct sim_launch sim_launch_of(const struct weir_link *link,
                                 const struct weir_operation *operation);
 
-// scale.c. With the lock held, but for the last one.
+// accounts.c. With the lock held, but for the ops.
 
 // False: the launch's size was not measured.
 bool sim_scale_find(const struct sim_scale *scale, const struct sim_launch *launch,
@@ -256,13 +206,6 @@ weir_status sim_scale_launch(const struct weir_link *link, weir_queue *object,
 weir_status sim_scale_call(const struct weir_link *link, struct weir_operation *operation);
 void sim_scale_finish(struct sim_scale *scale);
 
-// graph.c
-
-weir_status sim_graph_place(const struct weir_link *link, struct sim_virtual_queue *queue,
-                            const struct weir_operation *launch);
-
-// records.c. With the lock held.
-
 // False if out of memory.
 bool sim_record_add(struct sim_virtual_queue *queue, uint64_t sequence, struct sim_point point,
                     uint64_t submit_ns);
@@ -274,26 +217,13 @@ weir_status sim_queue_times(const struct weir_link *link, weir_queue *object,
                             struct weir_operation_time *times, size_t time_size, size_t capacity,
                             size_t *out_count);
 
-// threads.c
-
-// Waits, with the lock held and released in between, until no other thread can go on, and then goes on in
-// virtual time, until the point is complete; at its end the wait costs the thread that much. False: it is
-// not complete, as other threads were not waited for.
-bool sim_rest(struct sim *sim, struct sim_point point, uint64_t cost_ns);
-// Goes on until that time, but not past anything that other threads may still do.
-void sim_catch_up(struct sim *sim, uint64_t until_ns);
-
-// jitter.c
-
 // What an operation moves or takes, and what a call of the host takes, this time.
 uint64_t sim_vary(struct sim_jitter *jitter, uint64_t amount);
 uint64_t sim_vary_call(struct sim_jitter *jitter, uint64_t ns);
 
-// staging.c
-
 weir_status sim_host_note(const struct weir_link *link, const struct weir_host_note *note);
 
-// clock.c
+// host.c
 
 // Takes the lock.
 void sim_take(struct sim *sim);
@@ -321,7 +251,12 @@ uint64_t sim_not_before(const struct sim *sim, const struct sim_thread *thread);
 void sim_forget_threads(struct sim *sim);
 uint64_t sim_clock_now_ns(void *user);
 
-// waits.c
+// Waits, with the lock held and released in between, until no other thread can go on, and then goes on in
+// virtual time, until the point is complete; at its end the wait costs the thread that much. False: it is
+// not complete, as other threads were not waited for.
+bool sim_rest(struct sim *sim, struct sim_point point, uint64_t cost_ns);
+// Goes on until that time, but not past anything that other threads may still do.
+void sim_catch_up(struct sim *sim, uint64_t until_ns);
 
 weir_status sim_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence);
 weir_status sim_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,

@@ -75,7 +75,7 @@ struct calls {
     struct calls_stream streams[CALLS_STREAMS];
     uint32_t stream_count;
     struct calls_graph graphs[CALLS_GRAPHS];
-    bool waits; // of the host; else graphs are launched in any queue
+    bool waits;       // of the host; else graphs are launched in any queue
     uint64_t host_ns; // until the next submit
     int host_wait;    // the step that the host waits for before it; -1: none
     struct program program;

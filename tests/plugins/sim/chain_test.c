@@ -315,9 +315,7 @@ WEIR_TEST(Chain, GraphsBeginAndJoin)
     struct job job;
     weir_graph *small = NULL;
     struct weir_event times[3];
-    ASSERT_TRUE(job_start_plain(&job,
-                                "submit_graph_ns = 1000\ngraph_ns = 60\n",
-                                "fixed"));
+    ASSERT_TRUE(job_start_plain(&job, "submit_graph_ns = 1000\ngraph_ns = 60\n", "fixed"));
     weir_graph *graph = capture(&job);
     ASSERT_TRUE(graph != NULL);
     EXPECT_OK(weir_capture_begin(job.queues[0]));

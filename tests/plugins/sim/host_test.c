@@ -16,8 +16,7 @@ WEIR_TEST(Host, UploadsAndDownloads)
     struct weir_event event;
     char *memory = calloc(1, SIZE);
     ASSERT_TRUE(memory != NULL);
-    ASSERT_TRUE(
-        job_start_plain(&job, "staging_gb_per_s = 0.5\n", "fixed"));
+    ASSERT_TRUE(job_start_plain(&job, "staging_gb_per_s = 0.5\n", "fixed"));
     EXPECT_OK(weir_queue_record(job.queues[0], &event));
     const uint64_t from = job_time(event);
     EXPECT_OK(weir_upload(job.queues[0], job.memory, 0, memory, SIZE));

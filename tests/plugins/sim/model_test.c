@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugins/sim/model_parts.h"
+#include "plugins/sim/model.h"
 #include "tests/support/no_memory.h"
 #include "tests/support/test.h"
 

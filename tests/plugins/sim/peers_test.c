@@ -121,9 +121,8 @@ WEIR_TEST(Peers, PullsAreSignalled)
 {
     struct pair pair;
     struct weir_event up;
-    ASSERT_TRUE(start_pair(&pair,
-                           "peer_gb_per_s = 1\ncopy_engines = 3\nsignal_ns = 500\n",
-                           "none"));
+    ASSERT_TRUE(
+        start_pair(&pair, "peer_gb_per_s = 1\ncopy_engines = 3\nsignal_ns = 500\n", "none"));
     struct job *job = &pair.job;
     EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, 1000));
     EXPECT_OK(weir_queue_record(job->queues[0], &up));
