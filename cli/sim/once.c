@@ -11,7 +11,6 @@
 #include "base/table.h"
 #include "cli/program/program.h"
 #include "cli/sim/sim.h"
-#include "core/config/config.h"
 #include "report/report.h"
 
 static char *trim(char *text)
@@ -328,20 +327,14 @@ bool cli_sim_prepare(const struct sim_common *common)
 // Opens the plugin alone, which says what is wrong with the model.
 int cli_sim_check(const struct sim_run *run)
 {
-    struct weir__config *config = NULL;
+    const struct weir_open_params params = {
+        .struct_size = sizeof params,
+        .backend = "null",
+        .plugins = "sim",
+    };
     weir_runtime *runtime = NULL;
     set_run(run);
-    bool fine = weir__config_load(NULL, &config) >= 0;
-    if (fine) {
-        const struct weir_open_params params = {
-            .struct_size = sizeof params,
-            .config_path = "",
-            .backend = "null",
-            .plugins = "sim",
-            .module_path = weir__config_weir(config, "module_path")->text,
-        };
-        fine = (weir_open)(&params, &runtime) >= 0;
-    }
+    const bool fine = (weir_open)(&params, &runtime) >= 0;
     const int code = fine ? CLI_OK : cli_weir_error();
     if (!fine && *run->changes)
         cli_note(
@@ -349,7 +342,6 @@ int cli_sim_check(const struct sim_run *run)
             "with {KEY}; for the configuration write SECTION.KEY, as in pipeline.slots=2",
             run->changes);
     weir_close(&runtime);
-    weir__config_destroy(&config);
     return code;
 }
 
