@@ -11,7 +11,7 @@
 // with a copy that is long enough for all submits (the gate). So they hold in virtual time too, where
 // the figures of the modelled GPU are found again.
 //
-// Errors: functions that return bool have printed a sentence and set `code` when they fail.
+// Errors: what fails prints a sentence and sets `code`; from then on nothing is done, and times are 0.
 #ifndef WEIR_CLI_CALIBRATE_H
 #define WEIR_CLI_CALIBRATE_H
 
@@ -134,11 +134,12 @@ struct calibration {
 // command.c
 
 // A sample; `at` is the measurement's own.
-typedef bool (*cal_measure)(struct calibration *c, size_t at, double *out_value);
+typedef double (*cal_measure)(struct calibration *c, size_t at);
 
 // The median over the turns, and the spread; the first turn warms up and does not count.
-bool cal_figure_measure(struct calibration *c, cal_measure measure, size_t at,
-                        struct cal_figure *out_figure);
+struct cal_figure cal_median(struct calibration *c, cal_measure measure, size_t at);
+// Sets a figure to that.
+void cal_measure_figure(struct calibration *c, enum cal_key key, cal_measure measure);
 // A figure that is known at once.
 void cal_figure_set(struct calibration *c, enum cal_key key, double value);
 // Why it was not measured: a literal.
@@ -146,44 +147,44 @@ void cal_figure_leave(struct calibration *c, enum cal_key key, const char *why);
 
 // rig.c
 
-bool cal_open(struct calibration *c);
+void cal_open(struct calibration *c);
 void cal_close(struct calibration *c);
-// Prints the thread's Weir error, or the sentence. Both return false.
-bool cal_fail_weir(struct calibration *c);
-bool cal_fail(struct calibration *c, int code, const char *format, ...) WEIR_PRINTF(3, 4);
+// Takes a call's status: prints the thread's Weir error if it failed.
+void cal_check(struct calibration *c, weir_status status);
+void cal_fail(struct calibration *c, int code, const char *format, ...) WEIR_PRINTF(3, 4);
 // Creates queues until there are `count`, one after the other.
-bool cal_reserve_queues(struct calibration *c, size_t count);
-bool cal_submit(struct calibration *c, size_t queue, const struct cal_work *work, uint64_t count);
+void cal_reserve_queues(struct calibration *c, size_t count);
+void cal_submit(struct calibration *c, size_t queue, const struct cal_work *work, uint64_t count);
+void cal_flush(struct calibration *c, size_t queue);
 // Waits for what the queue has; the host has then waited once.
-bool cal_sync(struct calibration *c, size_t queue);
+void cal_sync(struct calibration *c, size_t queue);
 // One of them, and the wait: what is timed next on the queue does not come after another engine's work.
-bool cal_prepare(struct calibration *c, size_t queue, const struct cal_work *work);
+void cal_prepare(struct calibration *c, size_t queue, const struct cal_work *work);
 // A copy, or several, of the large size to the device, which keep the queue busy.
-bool cal_gate(struct calibration *c, size_t queue);
-// `count` of them on the first queue, from the first submit until after the wait.
-bool cal_time(struct calibration *c, const struct cal_work *work, uint64_t count, double *out_ns);
+void cal_gate(struct calibration *c, size_t queue);
+// Nanoseconds of `count` of them on the first queue, from the first submit until after the wait.
+double cal_time(struct calibration *c, const struct cal_work *work, uint64_t count);
 // What one turn of them, in a row on the first queue after the gate, adds to those before it.
-bool cal_each(struct calibration *c, const struct cal_work *works, size_t kinds, uint64_t turns,
-              double *out_ns);
+double cal_each(struct calibration *c, const struct cal_work *works, size_t kinds, uint64_t turns);
 // A large copy of each kind at once: how much of the shorter one the other one hides.
-bool cal_hidden(struct calibration *c, enum cal_kind a, enum cal_kind b, double *out_share);
+double cal_hidden(struct calibration *c, enum cal_kind a, enum cal_kind b);
 // Nanoseconds of one submit, of many in turn to the first queues, which are idle at first.
-bool cal_submits(struct calibration *c, size_t queues, const struct cal_work *works, size_t kinds,
-                 double *out_ns);
+double cal_submits(struct calibration *c, size_t queues, const struct cal_work *works,
+                   size_t kinds);
 
 // copies.c
 
-bool cal_measure_gate(struct calibration *c);
-bool cal_measure_copies(struct calibration *c);
-bool cal_measure_pageable(struct calibration *c);
+void cal_measure_gate(struct calibration *c);
+void cal_measure_copies(struct calibration *c);
+void cal_measure_pageable(struct calibration *c);
 // Copies to and from another device of the machine, if there is one that the first can reach.
-bool cal_measure_peers(struct calibration *c);
+void cal_measure_peers(struct calibration *c);
 
 // host.c, engines.c
 
-bool cal_measure_host(struct calibration *c);
-bool cal_measure_wake(struct calibration *c);
-bool cal_measure_graphs(struct calibration *c);
-bool cal_measure_engines(struct calibration *c);
+void cal_measure_host(struct calibration *c);
+void cal_measure_wake(struct calibration *c);
+void cal_measure_graphs(struct calibration *c);
+void cal_measure_engines(struct calibration *c);
 
 #endif

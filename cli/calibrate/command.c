@@ -123,22 +123,23 @@ static struct cal_figure figure_of(struct samples *samples)
     };
 }
 
-bool cal_figure_measure(struct calibration *c, cal_measure measure, size_t at,
-                        struct cal_figure *out_figure)
+struct cal_figure cal_median(struct calibration *c, cal_measure measure, size_t at)
 {
     struct samples samples = {0};
-    double value;
     // Virtual time needs no warming up.
-    for (uint64_t turn = cli_clock_is_virtual(); turn <= c->turns; turn++) {
+    for (uint64_t turn = cli_clock_is_virtual(); turn <= c->turns && !c->code; turn++) {
         if (cli_signal())
-            return cal_fail(c, CLI_SIGNALLED + cli_signal(), "interrupted: there is no model");
-        if (!measure(c, at, &value))
-            return false;
+            cal_fail(c, CLI_SIGNALLED + cli_signal(), "interrupted: there is no model");
+        const double value = measure(c, at);
         if (turn > 0)
             samples.values[samples.count++] = value;
     }
-    *out_figure = figure_of(&samples);
-    return true;
+    return c->code ? (struct cal_figure){.value = 0} : figure_of(&samples);
+}
+
+void cal_measure_figure(struct calibration *c, enum cal_key key, cal_measure measure)
+{
+    c->figures[key] = cal_median(c, measure, key);
 }
 
 void cal_figure_set(struct calibration *c, enum cal_key key, double value)
@@ -331,11 +332,17 @@ static bool parse(struct calibration *c, int argc, char **argv, int *out_code)
     return cli_parse(&usage, argc, argv, &operands, out_code);
 }
 
-static bool measure(struct calibration *c)
+static void measure(struct calibration *c)
 {
-    return cal_measure_gate(c) && cal_measure_copies(c) && cal_measure_host(c) &&
-           cal_measure_pageable(c) && cal_measure_wake(c) && cal_measure_engines(c) &&
-           cal_measure_graphs(c) && cal_measure_peers(c);
+    cal_open(c);
+    cal_measure_gate(c);
+    cal_measure_copies(c);
+    cal_measure_host(c);
+    cal_measure_pageable(c);
+    cal_measure_wake(c);
+    cal_measure_engines(c);
+    cal_measure_graphs(c);
+    cal_measure_peers(c);
 }
 
 static void run(struct calibration *c)
@@ -345,9 +352,9 @@ static void run(struct calibration *c)
         return;
     }
     cli_signals_defer(NULL, NULL);
-    const bool fine = cal_open(c) && measure(c);
+    measure(c);
     cli_signals_resume();
-    if (fine)
+    if (!c->code)
         c->code = report(c);
     cal_close(c);
     cli_signals_end();

@@ -21,151 +21,106 @@ static uint64_t votes_of(void)
 
 static const struct cal_work blocked = {.kind = CAL_LAUNCH, .rounds = 1};
 
-static bool submit_blocked(struct calibration *c)
-{
-    if (!cal_gate(c, 0) || !cal_submit(c, 0, &blocked, 1))
-        return false;
-    return weir_queue_flush(c->queues[0]) >= 0 || cal_fail_weir(c);
-}
-
-static bool holds_up(struct calibration *c, size_t queue, bool *out_held)
+static bool holds_up(struct calibration *c, size_t queue)
 {
     const uint64_t began = cli_now_ns();
-    if (!submit_blocked(c) || !cal_submit(c, queue, &blocked, 1) || !cal_sync(c, queue))
-        return false;
+    cal_gate(c, 0);
+    cal_submit(c, 0, &blocked, 1);
+    cal_flush(c, 0);
+    cal_submit(c, queue, &blocked, 1);
+    cal_sync(c, queue);
     const double other_ns = (double)(cli_now_ns() - began);
-    if (!cal_sync(c, 0))
-        return false;
-    *out_held = other_ns > 0.75 * (double)(cli_now_ns() - began);
-    return true;
+    cal_sync(c, 0);
+    return other_ns > 0.75 * (double)(cli_now_ns() - began);
 }
 
-static bool is_held_up(struct calibration *c, size_t queue, bool *out_held)
+static bool is_held_up(struct calibration *c, size_t queue)
 {
     uint64_t yes = 0;
-    for (uint64_t i = 0; i < votes_of(); i++) {
-        bool held = false;
-        if (!holds_up(c, queue, &held))
-            return false;
-        yes += held;
-    }
-    *out_held = 2 * yes > votes_of();
-    return true;
+    for (uint64_t i = 0; i < votes_of() && !c->code; i++)
+        yes += holds_up(c, queue);
+    return 2 * yes > votes_of();
 }
 
-// The first queue that is held up; 0: none.
-static bool find_held_up(struct calibration *c, size_t *out_queue)
+// By the first queue that is held up; 0: none.
+static void measure_channels(struct calibration *c)
 {
-    bool held = false;
-    size_t queue = 0;
-    *out_queue = 0;
-    if (!cal_reserve_queues(c, CHANNELS_MOST + 1))
-        return false;
-    while (!held && queue < CHANNELS_MOST)
-        if (!is_held_up(c, ++queue, &held))
-            return false;
-    *out_queue = held ? queue : 0;
-    return true;
-}
-
-static bool measure_channels(struct calibration *c)
-{
-    size_t queue;
-    if (!find_held_up(c, &queue))
-        return false;
+    size_t queue = 1;
+    cal_reserve_queues(c, CHANNELS_MOST + 1);
+    while (queue <= CHANNELS_MOST && !c->code && !is_held_up(c, queue))
+        queue++;
     cal_figure_set(c, CAL_QUEUE_KIND, queue != 1);
     if (queue == 1)
         cal_figure_leave(c, CAL_CHANNELS, "each queue holds up all others");
     else
-        cal_figure_set(c, CAL_CHANNELS, (double)queue);
-    return true;
+        cal_figure_set(c, CAL_CHANNELS, queue <= CHANNELS_MOST ? (double)queue : 0);
 }
 
 // Kernels at once.
 
-static bool time_kernels(struct calibration *c, uint32_t rounds, size_t count, double *out_ns)
+static double time_kernels(struct calibration *c, uint32_t rounds, size_t count)
 {
     const struct cal_work launch = {.kind = CAL_LAUNCH, .rounds = rounds};
     const uint64_t began = cli_now_ns();
     for (size_t i = 0; i < count; i++) {
-        if (!cal_submit(c, i, &launch, 1))
-            return false;
-        if (weir_queue_flush(c->queues[i]) < 0)
-            return cal_fail_weir(c);
+        cal_submit(c, i, &launch, 1);
+        cal_flush(c, i);
     }
     for (size_t i = 0; i < count; i++)
-        if (!cal_sync(c, i))
-            return false;
-    *out_ns = (double)(cli_now_ns() - began);
-    return true;
+        cal_sync(c, i);
+    return (double)(cli_now_ns() - began);
 }
 
-static bool least_kernels(struct calibration *c, uint32_t rounds, size_t count, double *out_ns)
+static double least_kernels(struct calibration *c, uint32_t rounds, size_t count)
 {
-    double ns = 0;
-    if (!cal_reserve_queues(c, count) || !time_kernels(c, rounds, count, out_ns))
-        return false;
+    cal_reserve_queues(c, count);
+    double least = time_kernels(c, rounds, count);
     for (uint64_t i = 1; i < votes_of(); i++) {
-        if (!time_kernels(c, rounds, count, &ns))
-            return false;
-        *out_ns = ns < *out_ns ? ns : *out_ns;
+        const double ns = time_kernels(c, rounds, count);
+        least = ns < least ? ns : least;
     }
-    return true;
+    return least;
 }
 
 // Much longer than all the submits.
-static bool find_rounds(struct calibration *c, uint32_t *out_rounds)
+static uint32_t find_rounds(struct calibration *c)
 {
     const struct cal_work launch = {.kind = CAL_LAUNCH, .rounds = 1};
-    double ns = 0;
-    if (!cal_submits(c, 1, &launch, 1, &ns))
-        return false;
-    const double submits = 4 * CAL_QUEUES * ns;
+    const double submits = 4 * CAL_QUEUES * cal_submits(c, 1, &launch, 1);
     const double wanted = submits > KERNEL_NS ? submits : KERNEL_NS;
-    for (*out_rounds = 1; *out_rounds <= ROUNDS_MOST; *out_rounds *= 2) {
-        if (!least_kernels(c, *out_rounds, 1, &ns))
-            return false;
+    double ns = 0;
+    for (uint32_t rounds = 1; rounds <= ROUNDS_MOST && !c->code; rounds *= 2) {
+        ns = least_kernels(c, rounds, 1);
         if (ns >= wanted)
-            return true;
+            return rounds;
     }
-    return cal_fail(c, CLI_FAILED,
-                    "the kernel 'advance' with %u rounds took %.0f ns: its time does not grow with "
-                    "its work, so kernels at once cannot be counted%s",
-                    (unsigned)ROUNDS_MOST, ns,
-                    cli_clock_is_virtual() ? "; give it a cost with per_item_argument_1_ns" : "");
+    cal_fail(c, CLI_FAILED,
+             "the kernel 'advance' with %u rounds took %.0f ns: its time does not grow with "
+             "its work, so kernels at once cannot be counted%s",
+             (unsigned)ROUNDS_MOST, ns,
+             cli_clock_is_virtual() ? "; give it a cost with per_item_argument_1_ns" : "");
+    return 1;
 }
 
-static bool fits(struct calibration *c, uint32_t rounds, size_t count, bool *out_fits)
+static bool fits(struct calibration *c, uint32_t rounds, size_t count)
 {
-    double one = 0, all = 0;
-    if (!least_kernels(c, rounds, 1, &one) || !least_kernels(c, rounds, count, &all))
-        return false;
-    *out_fits = all < 1.5 * one;
-    return true;
+    const double one = least_kernels(c, rounds, 1);
+    return !c->code && least_kernels(c, rounds, count) < 1.5 * one;
 }
 
-static bool measure_kernels(struct calibration *c, uint32_t rounds)
+static void measure_kernels(struct calibration *c, uint32_t rounds)
 {
     size_t most = 1, next = 2;
-    bool fine = true;
-    while (most < CAL_QUEUES && fine) {
-        if (!fits(c, rounds, next, &fine))
-            return false;
-        if (fine) {
-            most = next;
-            next = 2 * most < CAL_QUEUES ? 2 * most : CAL_QUEUES;
-        }
+    while (next <= CAL_QUEUES && fits(c, rounds, next)) {
+        most = next;
+        next *= 2;
     }
-    // `most` fit, and `next` do not.
-    while (!fine && next - most > 1) {
+    // `most` fit, and `next` do not, or are more than there may be.
+    while (next <= CAL_QUEUES && next - most > 1 && !c->code) {
         const size_t middle = (most + next) / 2;
-        bool some = false;
-        if (!fits(c, rounds, middle, &some))
-            return false;
-        *(some ? &most : &next) = middle;
+        *(fits(c, rounds, middle) ? &most : &next) = middle;
     }
     cal_figure_set(c, CAL_KERNELS, (double)most);
-    return true;
 }
 
 // Copy channels: in which order the engine of uploads takes the copies of several queues. While a long
@@ -199,15 +154,14 @@ struct order {
     size_t first[COPIES]; // the other queues in the order in which their copies ended
 };
 
-static bool create_queues(struct order *order)
+static void create_queues(struct order *order)
 {
     const struct weir_queue_params params = {.struct_size = sizeof params,
                                              .label = "calibrate/order",
                                              .timing = true};
-    for (size_t i = 0; i < QUEUES; i++)
-        if (weir_queue_create(order->c->device, &params, &order->queues[i]) < 0)
-            return cal_fail_weir(order->c);
-    return true;
+    struct calibration *c = order->c;
+    for (size_t i = 0; i < QUEUES && !c->code; i++)
+        cal_check(c, weir_queue_create(c->device, &params, &order->queues[i]));
 }
 
 static weir_status submit_copy(struct order *order, size_t queue, size_t bytes)
@@ -282,37 +236,39 @@ static int channels_of(const struct order *order)
 }
 
 // Whether the long copy still ran when all others had been submitted.
-static bool measure_order(struct order *order, bool *out_valid)
+static bool measure_order(struct order *order)
 {
     weir_status status = warm_up(order);
     if (status >= 0)
         status = submit_all(order);
-    *out_valid = status >= 0 && weir_event_query(order->ends[0]) == WEIR_NOT_READY;
+    const bool valid = status >= 0 && weir_event_query(order->ends[0]) == WEIR_NOT_READY;
     if (status >= 0)
         status = wait_for_all(order);
     if (status >= 0)
         status = sort_by_end(order);
-    return status >= 0 || cal_fail_weir(order->c);
+    cal_check(order->c, status);
+    return valid;
 }
 
-// The number that the turn is for; 0: none.
-static bool count_turn(struct order *order, int *out_channels)
+// The number that a turn is for; 0: none.
+static int count_turn(struct order *order)
 {
     bool valid = false;
-    for (int i = 0; i < TRIES && !valid; i++)
-        if (!measure_order(order, &valid))
-            return false;
-    *out_channels = valid ? channels_of(order) : 0;
-    return true;
+    for (int i = 0; i < TRIES && !valid && !order->c->code; i++)
+        valid = measure_order(order);
+    return valid ? channels_of(order) : 0;
 }
 
 // That of most turns.
-static void decide(struct calibration *c, const uint64_t turns_for[COPY_CHANNELS_MOST + 1])
+static void decide(struct order *order)
 {
+    struct calibration *c = order->c;
+    uint64_t turns_for[COPY_CHANNELS_MOST + 1] = {0};
     int best = 0;
+    for (uint64_t turn = 0; turn < c->turns && !c->code; turn++)
+        turns_for[count_turn(order)]++;
     for (int i = 1; i <= COPY_CHANNELS_MOST; i++)
-        if (turns_for[i] > turns_for[best])
-            best = i;
+        best = turns_for[i] > turns_for[best] ? i : best;
     if ((double)turns_for[best] >= TURNS_SHARE * (double)c->turns)
         cal_figure_set(c, CAL_COPY_CHANNELS, best);
     else
@@ -321,56 +277,45 @@ static void decide(struct calibration *c, const uint64_t turns_for[COPY_CHANNELS
                          "the model has none");
 }
 
-static bool count_turns(struct order *order)
-{
-    struct calibration *c = order->c;
-    uint64_t turns_for[COPY_CHANNELS_MOST + 1] = {0};
-    for (uint64_t turn = 0; turn < c->turns; turn++) {
-        int channels = 0;
-        if (!count_turn(order, &channels))
-            return false;
-        turns_for[channels]++;
-    }
-    decide(c, turns_for);
-    return true;
-}
-
-static bool measure_copy_channels(struct calibration *c)
+static void measure_copy_channels(struct calibration *c)
 {
     struct order order = {.c = c};
-    if (c->limits->timing_history == 0) {
-        cal_figure_leave(c, CAL_COPY_CHANNELS, "the device keeps no times");
-        return true;
+    if (c->limits->timing_history == 0 || c->figures[CAL_QUEUE_KIND].value == 0) {
+        cal_figure_leave(c, CAL_COPY_CHANNELS,
+                         c->limits->timing_history == 0 ? "the device keeps no times"
+                                                        : "each queue holds up all others");
+        return;
     }
-    if (c->figures[CAL_QUEUE_KIND].value == 0) {
-        cal_figure_leave(c, CAL_COPY_CHANNELS, "each queue holds up all others");
-        return true;
-    }
-    const bool fine = create_queues(&order) && count_turns(&order);
+    create_queues(&order);
+    decide(&order);
     for (size_t i = 0; i < QUEUES; i++)
         weir_queue_destroy(&order.queues[i]);
-    return fine;
 }
 
 // All of them.
 
-static bool ask_driver(struct calibration *c)
+static void ask_driver(struct calibration *c)
 {
-    struct weir_occupancy occupancy;
-    if (weir_kernel_occupancy(c->kernel, weir_dim(CAL_BLOCK, 1, 1), 0, &occupancy) < 0)
-        return cal_fail_weir(c);
+    struct weir_occupancy occupancy = {0};
+    cal_check(c, weir_kernel_occupancy(c->kernel, weir_dim(CAL_BLOCK, 1, 1), 0, &occupancy));
     cal_figure_set(c, CAL_MULTIPROCESSORS, (double)c->limits->compute_units);
     cal_figure_set(c, CAL_THREADS, (double)occupancy.max_unit_items);
     if (occupancy.max_unit_items == 0)
         cal_figure_leave(c, CAL_THREADS, "the driver does not tell");
     // A model has CUDA's order, in which smaller numbers go first.
     cal_figure_set(c, CAL_GREATEST_PRIORITY, -c->limits->priority_highest);
-    return true;
 }
 
-bool cal_measure_engines(struct calibration *c)
+void cal_measure_engines(struct calibration *c)
 {
-    uint32_t rounds;
-    return measure_channels(c) && find_rounds(c, &rounds) && measure_copy_channels(c) &&
-           measure_kernels(c, rounds) && ask_driver(c);
+    if (c->code)
+        return;
+    measure_channels(c);
+    const uint32_t rounds = find_rounds(c);
+    if (!c->code)
+        measure_copy_channels(c);
+    if (!c->code)
+        measure_kernels(c, rounds);
+    if (!c->code)
+        ask_driver(c);
 }
