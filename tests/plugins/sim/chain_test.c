@@ -374,26 +374,6 @@ WEIR_TEST(Chain, Limits)
     job_finish(&job);
 }
 
-// Refusals.
-
-static void expect_refusal(const char *section, const char *plugins, const char *sentence)
-{
-    weir_runtime *runtime = NULL;
-    EXPECT_INT_EQ(rig_open(rig_section(job_trace(), section), plugins, &runtime),
-                  WEIR_ERROR_CONFIG);
-    EXPECT_TRUE(runtime == NULL);
-    EXPECT_CONTAINS(weir_last_error_text(), sentence);
-}
-
-WEIR_TEST(Chain, Refusals)
-{
-    expect_refusal("[sim]\ngpu = h200\n", "sim, trace, sim",
-                   "the plugin sim is twice in the chain");
-    setenv("WEIR_SIM_HOST", "fast", 1);
-    expect_refusal("[sim]\ngpu = h200\n", "sim", "choose one of fixed, none");
-    unsetenv("WEIR_SIM_HOST");
-}
-
 // A kernel without a cost fails its queue, with the kernel's name.
 WEIR_TEST(Chain, KernelWithoutACost)
 {
