@@ -58,6 +58,7 @@ enum cal_key {
     CAL_SUBMIT_COPY,
     CAL_SUBMIT_MARK,
     CAL_SUBMIT_GRAPH,
+    CAL_SUBMIT_BRANCH,
     CAL_WAIT,
     CAL_WAKE,
     CAL_STAGING,

@@ -76,6 +76,9 @@ static const struct about {
     [CAL_SUBMIT_MARK] = {"submit_mark_ns", NS,
                          "half of a record and a wait for it, of many between two busy queues"},
     [CAL_SUBMIT_GRAPH] = {"submit_graph_ns", NS, "a graph of one kernel, of as many to one queue"},
+    [CAL_SUBMIT_BRANCH] =
+        {"submit_branch_ns", NS,
+         "a third of what a graph of four branches adds to the submit of one of two kernels"},
     [CAL_WAIT] = {"wait_ns", NS,
                   "what a copy of 1 MiB and the wait for it take, without the submit and the time "
                   "that a second copy adds"},

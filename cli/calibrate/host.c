@@ -40,6 +40,14 @@ static double measure_submit(struct calibration *c, size_t at)
                                   : cal_submits(c, CAL_BRANCHES, &launch, 1);
 }
 
+static double measure_branch(struct calibration *c, size_t at)
+{
+    const struct cal_work chain = {.kind = CAL_CHAIN}, fork = {.kind = CAL_FORK};
+    (void)at;
+    const double plain = cal_submits(c, 1, &chain, 1);
+    return (cal_submits(c, 1, &fork, 1) - plain) / (CAL_BRANCHES - 1);
+}
+
 static double measure_mark(struct calibration *c, size_t at)
 {
     (void)at;
@@ -122,6 +130,7 @@ void cal_measure_host(struct calibration *c)
     cal_measure_figure(c, CAL_SUBMIT_KERNEL, measure_submit);
     cal_measure_figure(c, CAL_SUBMIT_COPY, measure_submit);
     cal_measure_figure(c, CAL_SUBMIT_GRAPH, measure_submit);
+    cal_measure_figure(c, CAL_SUBMIT_BRANCH, measure_branch);
     cal_measure_figure(c, CAL_SUBMIT_MARK, measure_mark);
     cal_measure_figure(c, CAL_KERNEL_GAP, measure_gap);
     cal_measure_figure(c, CAL_SIGNAL, measure_signal);

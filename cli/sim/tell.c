@@ -179,7 +179,7 @@ static json_t *sweep_run_json(const struct sweep *sweep, size_t run, bool *ok)
     weir_json_set(object, "settings", settings_json(sweep, run, ok), ok);
     weir_json_set(object, "span_ns", weir_json_count((uint64_t)point->span_ns), ok);
     weir_json_set(object, "copies_hidden",
-                 isnan(point->hidden) ? json_null() : json_real(point->hidden), ok);
+                  isnan(point->hidden) ? json_null() : json_real(point->hidden), ok);
     weir_json_set(object, "idle", json_real(point->idle), ok);
     weir_json_set(object, "bound_ns", weir_json_count((uint64_t)point->bound_ns), ok);
     weir_json_set(object, "bound_engine", cli_json_string(point->bound_engine), ok);
@@ -190,7 +190,7 @@ static json_t *best_json(const struct sweep *sweep, size_t gpu, bool *ok)
 {
     json_t *object = sweep_run_json(sweep, sweep->best[gpu], ok);
     weir_json_set(object, "within_1_percent", settings_json(sweep, sweep_enough(sweep, gpu), ok),
-                 ok);
+                  ok);
     weir_json_set(object, "trace", cli_json_string(sweep->traces[gpu]), ok);
     return object;
 }

@@ -106,6 +106,7 @@ struct sim_model {
     uint64_t pull_latency_ns; // a SIM_PEER that pulls; 0: as others
     uint64_t submit_ns[SIM_KINDS]; // how long the host is busy with a submit
     uint64_t submit_graph_ns;      // the same with a graph; 0: as a kernel
+    uint64_t submit_branch_ns;     // and for each branch of it but the first
     uint64_t graph_ns;             // before the first of several nodes, and after several branches
     uint64_t wait_ns;              // how long the host is busy with a wait, beside the waiting
     uint64_t wake_ns;              // from the end of a wait until another thread goes on, or copies

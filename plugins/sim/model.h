@@ -48,7 +48,7 @@ const char *sim_gpu_name(size_t index);
 // What model.c and model_keys.c share.
 
 enum {
-    SIM_GPU_KEYS = 33,
+    SIM_GPU_KEYS = 34,
     SIM_COST_KEYS = 4 + 2 * SIM_ARGUMENTS,
     SIM_MOST_KERNELS = 4096,
 };

@@ -68,6 +68,7 @@ static const struct key keys[SIM_GPU_KEYS] = {
     {"submit_copy_ns", TIME, SUBMIT(SIM_H2D), "0", 0, MOST_NS},
     {"submit_mark_ns", TIME, SUBMIT(SIM_MARK), "0", 0, MOST_NS},
     {"submit_graph_ns", TIME, AT(submit_graph_ns), "0", 0, MOST_NS},
+    {"submit_branch_ns", TIME, AT(submit_branch_ns), "0", 0, MOST_NS},
     {"wait_ns", TIME, AT(wait_ns), "0", 0, MOST_NS},
     {"wake_ns", TIME, AT(wake_ns), "0", 0, MOST_NS},
     {"staging_gb_per_s", RATE, AT(staging.bytes_per_s), "0", 0, MOST_GB_PER_S},

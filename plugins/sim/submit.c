@@ -435,23 +435,30 @@ static uint32_t branches_of(const struct weir_operation *launch)
     return last + 1;
 }
 
+static uint64_t submit_graph_ns(const struct sim_model *model, uint32_t branches)
+{
+    const uint64_t ns =
+        model->submit_graph_ns ? model->submit_graph_ns : model->submit_ns[SIM_KERNEL];
+    return ns + (branches - 1) * model->submit_branch_ns;
+}
+
 static weir_status graph_place(const struct weir_link *link, struct sim_virtual_queue *queue,
                                const struct weir_operation *launch)
 {
     const struct sim_model *model = queue->sim->model;
     const uint32_t nodes = launch->u.graph.node_count;
+    const uint32_t branches = branches_of(launch);
     const weir_status known = check_costs(link, launch);
     if (known < 0)
         return known;
     if (!reserve_graph(queue, launch))
         return weir_host_no_memory(link->host, "a graph in virtual time");
-    sim_submit_for(queue,
-                   model->submit_graph_ns ? model->submit_graph_ns : model->submit_ns[SIM_KERNEL]);
+    sim_submit_for(queue, submit_graph_ns(model, branches));
     weir_status status = place_pause(queue, launch, nodes > 1 ? model->graph_ns : 0, 0);
     const struct sim_point before = queue->last[0];
     for (uint32_t i = 0; i < nodes && status == WEIR_OK; i++)
         status = place_node(link, queue, launch, i, before);
-    return status == WEIR_OK ? place_end(queue, launch, branches_of(launch)) : status;
+    return status == WEIR_OK ? place_end(queue, launch, branches) : status;
 }
 
 // Submitting.

@@ -62,7 +62,7 @@ for channels in 2 3; do
     expect_contains "$(cat card.ini)" "copy_channels = $channels"
 done
 expect_model "$gpus/h200.ini" "copy_latency_ns=1400, copy_both_latency_ns=1800, d2d_gb_per_s=1500, host_call_ns=7000,\
- submit_copy_ns=1900, submit_mark_ns=350, wait_ns=5200, wake_ns=17000, signal_ns=5600, submit_graph_ns=1170, copy_channels=4,\
+ submit_copy_ns=1900, submit_mark_ns=350, wait_ns=5200, wake_ns=17000, signal_ns=5600, submit_graph_ns=1170, submit_branch_ns=310, copy_channels=4,\
  d2h_both_gb_per_s=45, kernels=33, multiprocessors=33, graph_ns=1900, staging_gb_per_s=6.9, staging_all_gb_per_s=12"
 expect_contains "$(cat card.ini)" "staging_gb_per_s = "
 # One direction that is much slower than the other hides all of it.

@@ -106,6 +106,7 @@ static void pick_costs(struct text *text, struct calls_costs *costs)
     costs->copy_ns = pick(text, "submit_copy_ns", up_to(3));
     costs->mark_ns = pick(text, "submit_mark_ns", up_to(1));
     costs->graph_ns = maybe(text, "submit_graph_ns", 5);
+    costs->branch_ns = maybe(text, "submit_branch_ns", 2);
     costs->pause_ns = maybe(text, "graph_ns", 4);
     costs->wait_ns = pick(text, "wait_ns", up_to(4));
 }
@@ -441,7 +442,8 @@ static void add_launch(struct calls *calls, struct calls_stream *stream, struct 
     while (stream->queue_count < branches)
         stream->queues[stream->queue_count++] =
             add_queue(&calls->program, stream->device, priority);
-    calls->host_ns += costs->graph_ns ? costs->graph_ns : costs->kernel_ns;
+    calls->host_ns +=
+        (costs->graph_ns ? costs->graph_ns : costs->kernel_ns) + (branches - 1) * costs->branch_ns;
     if (graph->node_count > 1 && costs->pause_ns)
         add(calls, stream, 0, SIM_PAUSE, costs->pause_ns);
     calls->step_of[line] = calls->program.step_count - 1;

@@ -54,7 +54,7 @@ struct calls_stream {
 
 // What the host takes.
 struct calls_costs {
-    uint64_t kernel_ns, copy_ns, mark_ns, graph_ns, wait_ns;
+    uint64_t kernel_ns, copy_ns, mark_ns, graph_ns, branch_ns, wait_ns;
     uint64_t pause_ns; // of a graph
 };
 

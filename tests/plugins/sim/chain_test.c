@@ -308,14 +308,16 @@ WEIR_TEST(Chain, Graphs)
     job_finish(&job);
 }
 
-// The host's 1000, 300 and 7 for each node but the first before the first launch; 100 before the first
-// nodes of each, and 20 after the last ones. A graph of one node has neither.
+// The host's 1000, and 300 for the second branch, before the first launch; 60 before the first nodes of
+// each, and after the last ones. A graph of one node has neither.
 WEIR_TEST(Chain, GraphsBeginAndJoin)
 {
     struct job job;
     weir_graph *small = NULL;
     struct weir_event times[3];
-    ASSERT_TRUE(job_start_plain(&job, "submit_graph_ns = 1000\ngraph_ns = 60\n", "fixed"));
+    ASSERT_TRUE(job_start_plain(&job,
+                                "submit_graph_ns = 1000\nsubmit_branch_ns = 300\ngraph_ns = 60\n",
+                                "fixed"));
     weir_graph *graph = capture(&job);
     ASSERT_TRUE(graph != NULL);
     EXPECT_OK(weir_capture_begin(job.queues[0]));
@@ -325,7 +327,7 @@ WEIR_TEST(Chain, GraphsBeginAndJoin)
     EXPECT_OK(weir_queue_graph(job.queues[2], graph));
     EXPECT_OK(weir_queue_graph(job.queues[2], graph));
     EXPECT_OK(weir_queue_record(job.queues[2], &times[1]));
-    EXPECT_UINT_EQ(job_time(times[1]) - job_time(times[0]), 1000 + 2 * 4620);
+    EXPECT_UINT_EQ(job_time(times[1]) - job_time(times[0]), 1300 + 2 * 4620);
     EXPECT_OK(weir_queue_graph(job.queues[2], small));
     EXPECT_OK(weir_queue_record(job.queues[2], &times[2]));
     EXPECT_UINT_EQ(job_time(times[2]) - job_time(times[1]), 1000 + 4000);
