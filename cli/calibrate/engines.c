@@ -16,15 +16,16 @@ static uint64_t votes_of(void)
     return cli_clock_is_virtual() ? 1 : VOTES;
 }
 
-// Channels. A kernel waits for large copies of its queue; the same, of another queue, is submitted after
+// Channels. A kernel waits for a large copy of its queue; the same, of another queue, is submitted after
 // it. Whether that waits too.
 
 static const struct cal_work blocked = {.kind = CAL_LAUNCH, .rounds = 1};
 
 static bool holds_up(struct calibration *c, size_t queue)
 {
+    const struct cal_work large = {.kind = CAL_UP, .bytes = c->large};
     const uint64_t began = cli_now_ns();
-    cal_gate(c, 0);
+    cal_submit(c, 0, &large, 1);
     cal_submit(c, 0, &blocked, 1);
     cal_flush(c, 0);
     cal_submit(c, queue, &blocked, 1);

@@ -106,6 +106,7 @@ static double measure_pause(struct calibration *c, size_t at)
 
 void cal_measure_graphs(struct calibration *c)
 {
+    cal_measure_figure(c, CAL_SUBMIT_BRANCH, measure_branch);
     cal_measure_figure(c, CAL_GRAPH_PAUSE, measure_pause);
 }
 
@@ -130,7 +131,6 @@ void cal_measure_host(struct calibration *c)
     cal_measure_figure(c, CAL_SUBMIT_KERNEL, measure_submit);
     cal_measure_figure(c, CAL_SUBMIT_COPY, measure_submit);
     cal_measure_figure(c, CAL_SUBMIT_GRAPH, measure_submit);
-    cal_measure_figure(c, CAL_SUBMIT_BRANCH, measure_branch);
     cal_measure_figure(c, CAL_SUBMIT_MARK, measure_mark);
     cal_measure_figure(c, CAL_KERNEL_GAP, measure_gap);
     cal_measure_figure(c, CAL_SIGNAL, measure_signal);
