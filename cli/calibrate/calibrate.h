@@ -31,38 +31,72 @@ enum {
     CAL_LENGTH = 18,   // of another graph
 };
 
-// Keys of a model, in the order in which they are written.
+// Keys of a model, in the order in which they are written, each with its unit and how it is measured. A
+// WORD is 0 for engine and 1 for stream.
+#define CAL_FIGURES(X)                                                                         \
+    X(QUEUE_KIND, "queues", WORD,                                                              \
+      "whether a kernel that waits for a copy holds up one in another queue")                  \
+    X(CHANNELS, "channels", NUMBER,                                                            \
+      "the first queue after another one whose kernel waits for that one's; 0: none of 128")   \
+    X(COPY_ENGINES, "copy_engines", NUMBER,                                                    \
+      "whether an upload and a download at once take less than both in turn, and a copy to "   \
+      "another device and a download")                                                         \
+    X(COPY_CHANNELS, "copy_channels", NUMBER,                                                  \
+      "with what number the engine of uploads takes those of 24 queues in groups, each of "    \
+      "which has every queue of that distance, in most turns")                                 \
+    X(KERNELS, "kernels", NUMBER,                                                              \
+      "how many kernels of one block, each in a queue of its own, take as long as one")        \
+    X(MULTIPROCESSORS, "multiprocessors", NUMBER, "what the driver says")                      \
+    X(THREADS, "threads_per_multiprocessor", NUMBER, "what the driver says")                   \
+    X(GREATEST_PRIORITY, "greatest_priority", NUMBER, "what the driver says")                  \
+    X(H2D, "h2d_gb_per_s", GB_PER_S, "the line through the times of all sizes")                \
+    X(D2H, "d2h_gb_per_s", GB_PER_S, "the line through the times of all sizes")                \
+    X(H2D_BOTH, "h2d_both_gb_per_s", GB_PER_S,                                                 \
+      "the same line, of copies while downloads keep the other direction busy")                \
+    X(D2H_BOTH, "d2h_both_gb_per_s", GB_PER_S,                                                 \
+      "the same line, of copies while uploads keep the other direction busy")                  \
+    X(D2D, "d2d_gb_per_s", GB_PER_S, "the line through the times of all sizes")                \
+    X(PEER, "peer_gb_per_s", GB_PER_S, "the line through the times of all sizes")              \
+    X(LATENCY, "copy_latency_ns", NS,                                                          \
+      "the mean of the lines of uploads and of downloads, at no bytes")                        \
+    X(BOTH_LATENCY, "copy_both_latency_ns", NS,                                                \
+      "the same of the lines beside the other direction")                                      \
+    X(PULL_LATENCY, "pull_latency_ns", NS,                                                     \
+      "a copy of 4 KiB from another device, of many in a row, without the time of its bytes "  \
+      "and the signal")                                                                        \
+    X(SIGNAL, "signal_ns", NS,                                                                 \
+      "a third of what an upload, a kernel and a download in turn take more than each of "     \
+      "them in a row")                                                                         \
+    X(KERNEL_GAP, "kernel_gap_ns", NS,                                                         \
+      "what a kernel takes longer in a queue, of many in a row, than in a graph")              \
+    X(GRAPH_PAUSE, "graph_ns", NS,                                                             \
+      "half of what a graph of a kernel and four branches after it takes, of many in a "       \
+      "queue, without its kernels")                                                            \
+    X(HOST_CALL, "host_call_ns", NS, "a function that does nothing, of many in a queue")       \
+    X(SUBMIT_KERNEL, "submit_kernel_ns", NS,                                                   \
+      "a launch, of many to four queues in turn, which are idle at first")                     \
+    X(SUBMIT_COPY, "submit_copy_ns", NS, "an upload or a download of 4 KiB, of as many")       \
+    X(SUBMIT_MARK, "submit_mark_ns", NS,                                                       \
+      "half of a record and a wait for it, of many between two busy queues")                   \
+    X(SUBMIT_GRAPH, "submit_graph_ns", NS, "a graph of one kernel, of as many to one queue")   \
+    X(SUBMIT_BRANCH, "submit_branch_ns", NS,                                                   \
+      "a third of what a graph of four branches adds to the submit of one of two kernels")     \
+    X(WAIT, "wait_ns", NS,                                                                     \
+      "what a copy of 1 MiB and the wait for it take, without the submit and the time that a " \
+      "second copy adds")                                                                      \
+    X(WAKE, "wake_ns", NS,                                                                     \
+      "what a copy takes longer if another thread waits for it, and then wakes the one that "  \
+      "submitted it")                                                                          \
+    X(STAGING, "staging_gb_per_s", GB_PER_S,                                                   \
+      "memory that is not pinned, both ways, the difference of 1 and 3 MiB, which one thread " \
+      "copies")                                                                                \
+    X(STAGING_ALL, "staging_all_gb_per_s", GB_PER_S,                                           \
+      "the same of large copies, which several threads copy")
+
 enum cal_key {
-    CAL_QUEUE_KIND, // 0: engine, 1: stream
-    CAL_CHANNELS,
-    CAL_COPY_ENGINES,
-    CAL_COPY_CHANNELS,
-    CAL_KERNELS,
-    CAL_MULTIPROCESSORS,
-    CAL_THREADS,
-    CAL_GREATEST_PRIORITY,
-    CAL_H2D,
-    CAL_D2H,
-    CAL_H2D_BOTH,
-    CAL_D2H_BOTH,
-    CAL_D2D,
-    CAL_PEER,
-    CAL_LATENCY,
-    CAL_BOTH_LATENCY,
-    CAL_PULL_LATENCY,
-    CAL_SIGNAL,
-    CAL_KERNEL_GAP,
-    CAL_GRAPH_PAUSE,
-    CAL_HOST_CALL,
-    CAL_SUBMIT_KERNEL,
-    CAL_SUBMIT_COPY,
-    CAL_SUBMIT_MARK,
-    CAL_SUBMIT_GRAPH,
-    CAL_SUBMIT_BRANCH,
-    CAL_WAIT,
-    CAL_WAKE,
-    CAL_STAGING,
-    CAL_STAGING_ALL,
+#define X(key, name, unit, how) CAL_##key,
+    CAL_FIGURES(X)
+#undef X
     CAL_KEYS
 };
 
@@ -150,13 +184,16 @@ void cal_figure_leave(struct calibration *c, enum cal_key key, const char *why);
 
 void cal_open(struct calibration *c);
 void cal_close(struct calibration *c);
+void cal_create_buffer(struct calibration *c, weir_device *device, size_t size,
+                       weir_placement placement, weir_buffer **out_buffer);
 // Takes a call's status: prints the thread's Weir error if it failed.
 void cal_check(struct calibration *c, weir_status status);
+// The call is made unless something has failed.
+#define CAL_TRY(c, call) ((c)->code ? (void)0 : cal_check(c, call))
 void cal_fail(struct calibration *c, int code, const char *format, ...) WEIR_PRINTF(3, 4);
 // Creates queues until there are `count`, one after the other.
 void cal_reserve_queues(struct calibration *c, size_t count);
 void cal_submit(struct calibration *c, size_t queue, const struct cal_work *work, uint64_t count);
-void cal_flush(struct calibration *c, size_t queue);
 // Waits for what the queue has; the host has then waited once.
 void cal_sync(struct calibration *c, size_t queue);
 // One of them, and the wait: what is timed next on the queue does not come after another engine's work.

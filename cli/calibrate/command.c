@@ -12,8 +12,6 @@
 #include "cli/common/signals.h"
 #include "cli/common/table.h"
 
-// Keys, each with how it is measured.
-
 enum unit {
     WORD, // engine or stream
     NUMBER,
@@ -21,84 +19,17 @@ enum unit {
     NS,
 };
 
-static const char line[] = "the line through the times of all sizes";
-static const char driver[] = "what the driver says";
-
 static const struct about {
     const char *name;
     enum unit unit;
     const char *how;
 } keys[CAL_KEYS] = {
-    [CAL_QUEUE_KIND] = {"queues", WORD,
-                        "whether a kernel that waits for a copy holds up one in another queue"},
-    [CAL_CHANNELS] = {"channels", NUMBER,
-                      "the first queue after another one whose kernel waits for that one's; 0: "
-                      "none of 128"},
-    [CAL_COPY_ENGINES] = {"copy_engines", NUMBER,
-                          "whether an upload and a download at once take less than both in turn, "
-                          "and a copy to another device and a download"},
-    [CAL_COPY_CHANNELS] = {"copy_channels", NUMBER,
-                           "with what number the engine of uploads takes those of 24 queues in "
-                           "groups, each of which has every queue of that distance, in most turns"},
-    [CAL_KERNELS] = {"kernels", NUMBER,
-                     "how many kernels of one block, each in a queue of its own, take as long as "
-                     "one"},
-    [CAL_MULTIPROCESSORS] = {"multiprocessors", NUMBER, driver},
-    [CAL_THREADS] = {"threads_per_multiprocessor", NUMBER, driver},
-    [CAL_GREATEST_PRIORITY] = {"greatest_priority", NUMBER, driver},
-    [CAL_H2D] = {"h2d_gb_per_s", GB_PER_S, line},
-    [CAL_D2H] = {"d2h_gb_per_s", GB_PER_S, line},
-    [CAL_H2D_BOTH] = {"h2d_both_gb_per_s", GB_PER_S,
-                      "the same line, of copies while downloads keep the other direction busy"},
-    [CAL_D2H_BOTH] = {"d2h_both_gb_per_s", GB_PER_S,
-                      "the same line, of copies while uploads keep the other direction busy"},
-    [CAL_D2D] = {"d2d_gb_per_s", GB_PER_S, line},
-    [CAL_PEER] = {"peer_gb_per_s", GB_PER_S, line},
-    [CAL_LATENCY] = {"copy_latency_ns", NS,
-                     "the mean of the lines of uploads and of downloads, at no bytes"},
-    [CAL_BOTH_LATENCY] = {"copy_both_latency_ns", NS,
-                          "the same of the lines beside the other direction"},
-    [CAL_PULL_LATENCY] = {"pull_latency_ns", NS,
-                          "a copy of 4 KiB from another device, of many in a row, without the time "
-                          "of its bytes and the signal"},
-    [CAL_SIGNAL] = {"signal_ns", NS,
-                    "a third of what an upload, a kernel and a download in turn take more than "
-                    "each of them in a row"},
-    [CAL_KERNEL_GAP] = {"kernel_gap_ns", NS,
-                        "what a kernel takes longer in a queue, of many in a row, than in a graph"},
-    [CAL_GRAPH_PAUSE] = {"graph_ns", NS,
-                         "half of what a graph of a kernel and four branches after it takes, of "
-                         "many in a queue, without its kernels"},
-    [CAL_HOST_CALL] = {"host_call_ns", NS, "a function that does nothing, of many in a queue"},
-    [CAL_SUBMIT_KERNEL] = {"submit_kernel_ns", NS,
-                           "a launch, of many to four queues in turn, which are idle at first"},
-    [CAL_SUBMIT_COPY] = {"submit_copy_ns", NS, "an upload or a download of 4 KiB, of as many"},
-    [CAL_SUBMIT_MARK] = {"submit_mark_ns", NS,
-                         "half of a record and a wait for it, of many between two busy queues"},
-    [CAL_SUBMIT_GRAPH] = {"submit_graph_ns", NS, "a graph of one kernel, of as many to one queue"},
-    [CAL_SUBMIT_BRANCH] =
-        {"submit_branch_ns", NS,
-         "a third of what a graph of four branches adds to the submit of one of two kernels"},
-    [CAL_WAIT] = {"wait_ns", NS,
-                  "what a copy of 1 MiB and the wait for it take, without the submit and the time "
-                  "that a second copy adds"},
-    [CAL_WAKE] = {"wake_ns", NS,
-                  "what a copy of 4 MiB takes longer if another thread waits for it, and then "
-                  "wakes the one that submitted it"},
-    [CAL_STAGING] = {"staging_gb_per_s", GB_PER_S,
-                     "memory that is not pinned, both ways, the difference of 1 and 3 MiB, which "
-                     "one thread copies"},
-    [CAL_STAGING_ALL] = {"staging_all_gb_per_s", GB_PER_S,
-                         "the same of large copies, which several threads copy"},
+#define X(key, name, unit, how) {name, unit, how},
+    CAL_FIGURES(X)
+#undef X
 };
 
 // Figures.
-
-// Samples of one turn after the other.
-struct samples {
-    size_t count;
-    double values[CAL_TURNS_MOST];
-};
 
 static int compare_numbers(const void *a, const void *b)
 {
@@ -107,37 +38,29 @@ static int compare_numbers(const void *a, const void *b)
 }
 
 // A difference of times that is negative was too small to be measured.
-static double at_least_none(double value)
+static struct cal_figure figure_of(double values[CAL_TURNS_MOST], size_t count)
 {
-    return value > 0 ? value : 0;
-}
-
-static struct cal_figure figure_of(struct samples *samples)
-{
-    const size_t count = samples->count;
-    double *values = samples->values;
     qsort(values, count, sizeof *values, compare_numbers);
-    return (struct cal_figure){
-        .measured = true,
-        .spreads = true,
-        .value = at_least_none((values[(count - 1) / 2] + values[count / 2]) / 2),
-        .least = at_least_none(values[0]),
-        .most = at_least_none(values[count - 1]),
-    };
+    const double median = (values[(count - 1) / 2] + values[count / 2]) / 2;
+    return (struct cal_figure){.measured = true,
+                               .spreads = true,
+                               .value = fmax(median, 0),
+                               .least = fmax(values[0], 0),
+                               .most = fmax(values[count - 1], 0)};
 }
 
 struct cal_figure cal_median(struct calibration *c, cal_measure measure, size_t at)
 {
-    struct samples samples = {0};
-    // Virtual time needs no warming up.
-    for (uint64_t turn = cli_clock_is_virtual(); turn <= c->turns && !c->code; turn++) {
+    double values[CAL_TURNS_MOST];
+    size_t count = 0;
+    if (!cli_clock_is_virtual())
+        measure(c, at); // warms up
+    while (count < c->turns && !c->code) {
         if (cli_signal())
             cal_fail(c, CLI_SIGNALLED + cli_signal(), "interrupted: there is no model");
-        const double value = measure(c, at);
-        if (turn > 0)
-            samples.values[samples.count++] = value;
+        values[count++] = measure(c, at);
     }
-    return c->code ? (struct cal_figure){.value = 0} : figure_of(&samples);
+    return c->code ? (struct cal_figure){.value = 0} : figure_of(values, count);
 }
 
 void cal_measure_figure(struct calibration *c, enum cal_key key, cal_measure measure)
@@ -161,14 +84,11 @@ enum {
     VALUE_SIZE = 48,
 };
 
-static const char *show(const struct cal_figure *figure, enum unit unit, double value,
-                        char text[VALUE_SIZE])
+static const char *show(enum unit unit, double value, char text[VALUE_SIZE])
 {
     if (unit == WORD)
-        snprintf(text, VALUE_SIZE, "%s", figure->value > 0 ? "stream" : "engine");
-    else
-        snprintf(text, VALUE_SIZE, unit == GB_PER_S ? "%.3f" : "%.0f",
-                 unit == GB_PER_S ? value : round(value));
+        return value > 0 ? "stream" : "engine";
+    snprintf(text, VALUE_SIZE, unit == GB_PER_S ? "%.3f" : "%.0f", value);
     return text;
 }
 
@@ -199,10 +119,9 @@ static void write_key(const struct cal_figure *figure, const struct about *about
     }
     weir_long_text_add(ini, "; %s", about->how);
     if (figure->spreads)
-        weir_long_text_add(ini, "; %s to %s", show(figure, about->unit, figure->least, least),
-                           show(figure, about->unit, figure->most, most));
-    weir_long_text_add(ini, "\n%s = %s\n", about->name,
-                       show(figure, about->unit, figure->value, value));
+        weir_long_text_add(ini, "; %s to %s", show(about->unit, figure->least, least),
+                           show(about->unit, figure->most, most));
+    weir_long_text_add(ini, "\n%s = %s\n", about->name, show(about->unit, figure->value, value));
 }
 
 static void write_model(const struct calibration *c, struct weir_long_text *ini)
@@ -214,21 +133,23 @@ static void write_model(const struct calibration *c, struct weir_long_text *ini)
 
 // The table.
 
+static void add_number(struct weir_table *table, bool known, enum unit unit, double value,
+                       const char *unknown)
+{
+    char text[VALUE_SIZE];
+    weir_table_add(table, "%s", known ? show(unit, value, text) : unknown);
+}
+
 static void print_table(const struct calibration *c)
 {
     struct weir_table table = {.alignment = "lrrrl"};
-    char text[VALUE_SIZE];
     for (size_t i = 0; i < CAL_KEYS; i++) {
         const struct cal_figure *figure = &c->figures[i];
-        const struct about *about = &keys[i];
-        weir_table_add(&table, "%s", about->name);
-        weir_table_add(&table, "%s",
-                       figure->measured ? show(figure, about->unit, figure->value, text) : "-");
-        weir_table_add(&table, "%s",
-                       figure->spreads ? show(figure, about->unit, figure->least, text) : "");
-        weir_table_add(&table, "%s",
-                       figure->spreads ? show(figure, about->unit, figure->most, text) : "");
-        weir_table_add(&table, "%s", figure->measured ? about->how : figure->why);
+        weir_table_add(&table, "%s", keys[i].name);
+        add_number(&table, figure->measured, keys[i].unit, figure->value, "-");
+        add_number(&table, figure->spreads, keys[i].unit, figure->least, "");
+        add_number(&table, figure->spreads, keys[i].unit, figure->most, "");
+        weir_table_add(&table, "%s", figure->measured ? keys[i].how : figure->why);
     }
     cli_table_print(&table, stdout, 0);
 }
@@ -335,8 +256,9 @@ static bool parse(struct calibration *c, int argc, char **argv, int *out_code)
     return cli_parse(&usage, argc, argv, &operands, out_code);
 }
 
-static void measure(struct calibration *c)
+static void run(struct calibration *c)
 {
+    cli_signals_defer(NULL, NULL);
     cal_open(c);
     cal_measure_gate(c);
     cal_measure_copies(c);
@@ -346,16 +268,6 @@ static void measure(struct calibration *c)
     cal_measure_engines(c);
     cal_measure_graphs(c);
     cal_measure_peers(c);
-}
-
-static void run(struct calibration *c)
-{
-    if (!cli_can_write(c->out) || !cli_signals_start()) {
-        c->code = CLI_FAILED;
-        return;
-    }
-    cli_signals_defer(NULL, NULL);
-    measure(c);
     cli_signals_resume();
     if (!c->code)
         c->code = report(c);
@@ -375,7 +287,9 @@ static int calibrate_main(int argc, char **argv)
     if (parse(c, argc, argv, &code)) {
         cli_set_quiet(c->quiet);
         cli_log_to_stderr();
-        run(c);
+        c->code = cli_can_write(c->out) && cli_signals_start() ? CLI_OK : CLI_FAILED;
+        if (!c->code)
+            run(c);
         code = c->code;
     }
     free(c);

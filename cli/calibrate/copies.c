@@ -26,13 +26,11 @@ static double measure_large(struct calibration *c, size_t at)
 
 static double measure_submits(struct calibration *c, size_t at)
 {
-    const struct cal_work works[] = {
-        {.kind = CAL_UP, .bytes = c->sizes[0]},
-        {.kind = CAL_DOWN, .bytes = c->sizes[0]},
-        {.kind = CAL_WITHIN, .bytes = c->sizes[0]},
-        {.kind = CAL_LAUNCH, .rounds = 1},
-        {.kind = CAL_CALL},
-    };
+    const struct cal_work works[] = {{.kind = CAL_UP, .bytes = c->sizes[0]},
+                                     {.kind = CAL_DOWN, .bytes = c->sizes[0]},
+                                     {.kind = CAL_WITHIN, .bytes = c->sizes[0]},
+                                     {.kind = CAL_LAUNCH, .rounds = 1},
+                                     {.kind = CAL_CALL}};
     (void)at;
     return cal_submits(c, 1, works, sizeof works / sizeof *works);
 }
@@ -44,8 +42,7 @@ void cal_measure_gate(struct calibration *c)
         return;
     const double large = cal_median(c, measure_large, 0).value;
     const double submit = cal_median(c, measure_submits, 0).value;
-    const double wanted = 2.0 * GATE_MARGIN * 2 * CAL_IN_A_ROW * submit;
-    c->gate_count = large > 0 ? 1 + (uint64_t)(wanted / large) : 1;
+    c->gate_count = 1 + (uint64_t)(GATE_MARGIN * 4.0 * CAL_IN_A_ROW * submit / fmax(large, 1));
 }
 
 // Alone.
@@ -148,7 +145,7 @@ static double time_beside(struct calibration *c, enum cal_kind kind, size_t size
     cal_prepare(c, 1, &other);
     const uint64_t began = cli_now_ns();
     cal_submit(c, 1, &other, copies_beside(c, kind, size, count));
-    cal_flush(c, 1);
+    CAL_TRY(c, weir_queue_flush(c->queues[1]));
     cal_submit(c, 0, &gate, c->gate_count);
     cal_submit(c, 0, &work, count);
     cal_sync(c, 0);
@@ -194,8 +191,6 @@ static void measure_both_ways(struct calibration *c)
 
 void cal_measure_copies(struct calibration *c)
 {
-    if (c->code)
-        return;
     const double up = measure_alone(c, CAL_UP, CAL_H2D), down = measure_alone(c, CAL_DOWN, CAL_D2H);
     measure_alone(c, CAL_WITHIN, CAL_D2D);
     cal_figure_set(c, CAL_LATENCY, (up + down) / 2);
@@ -203,20 +198,6 @@ void cal_measure_copies(struct calibration *c)
 }
 
 // Another device.
-
-static void create_buffers(struct calibration *c)
-{
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .label = "calibrate/across",
-                                              .size = c->large};
-    weir_buffer **const own[] = {&c->from[CAL_ACROSS], &c->to[CAL_PULL]};
-    weir_buffer **const others[] = {&c->to[CAL_ACROSS], &c->from[CAL_PULL]};
-    for (int i = 0; i < 2 && !c->code; i++) {
-        cal_check(c, weir_buffer_create(c->device, &params, own[i]));
-        if (!c->code)
-            cal_check(c, weir_buffer_create(c->peer, &params, others[i]));
-    }
-}
 
 // One comes after the other, so that each waits for a signal of the other device.
 static double measure_pull(struct calibration *c, size_t at)
@@ -229,8 +210,7 @@ static double measure_pull(struct calibration *c, size_t at)
 
 void cal_measure_peers(struct calibration *c)
 {
-    if (!c->code)
-        cal_check(c, cli_open_other(c->runtime, c->device, &c->peer));
+    CAL_TRY(c, cli_open_other(c->runtime, c->device, &c->peer));
     if (c->code)
         return;
     if (!c->peer || !weir_device_can_peer(c->device, c->peer)) {
@@ -239,9 +219,10 @@ void cal_measure_peers(struct calibration *c)
         cal_figure_leave(c, CAL_PULL_LATENCY, why);
         return;
     }
-    create_buffers(c);
-    if (c->code)
-        return;
+    cal_create_buffer(c, c->device, c->large, WEIR_PLACE_DEVICE, &c->from[CAL_ACROSS]);
+    cal_create_buffer(c, c->peer, c->large, WEIR_PLACE_DEVICE, &c->to[CAL_ACROSS]);
+    cal_create_buffer(c, c->peer, c->large, WEIR_PLACE_DEVICE, &c->from[CAL_PULL]);
+    cal_create_buffer(c, c->device, c->large, WEIR_PLACE_DEVICE, &c->to[CAL_PULL]);
     measure_alone(c, CAL_ACROSS, CAL_PEER);
     cal_measure_figure(c, CAL_PULL_LATENCY, measure_pull);
     if (c->figures[CAL_COPY_ENGINES].value > 1 &&
@@ -280,8 +261,7 @@ static double time_staged(struct calibration *c, size_t size)
     const uint64_t began = cli_now_ns();
     cal_check(c, weir_upload(c->queues[0], c->to[CAL_UP], 0, up, size));
     cal_sync(c, 0);
-    if (!c->code)
-        cal_check(c, weir_download(c->queues[0], down, c->from[CAL_DOWN], 0, size));
+    CAL_TRY(c, weir_download(c->queues[0], down, c->from[CAL_DOWN], 0, size));
     return (double)(cli_now_ns() - began);
 }
 

@@ -27,7 +27,7 @@ static bool holds_up(struct calibration *c, size_t queue)
     const uint64_t began = cli_now_ns();
     cal_submit(c, 0, &large, 1);
     cal_submit(c, 0, &blocked, 1);
-    cal_flush(c, 0);
+    CAL_TRY(c, weir_queue_flush(c->queues[0]));
     cal_submit(c, queue, &blocked, 1);
     cal_sync(c, queue);
     const double other_ns = (double)(cli_now_ns() - began);
@@ -65,7 +65,7 @@ static double time_kernels(struct calibration *c, uint32_t rounds, size_t count)
     const uint64_t began = cli_now_ns();
     for (size_t i = 0; i < count; i++) {
         cal_submit(c, i, &launch, 1);
-        cal_flush(c, i);
+        CAL_TRY(c, weir_queue_flush(c->queues[i]));
     }
     for (size_t i = 0; i < count; i++)
         cal_sync(c, i);
@@ -111,13 +111,9 @@ static bool fits(struct calibration *c, uint32_t rounds, size_t count)
 
 static void measure_kernels(struct calibration *c, uint32_t rounds)
 {
-    size_t most = 1, next = 2;
-    while (next <= CAL_QUEUES && fits(c, rounds, next)) {
-        most = next;
-        next *= 2;
-    }
+    size_t most = 1, next = CAL_QUEUES + 1;
     // `most` fit, and `next` do not, or are more than there may be.
-    while (next <= CAL_QUEUES && next - most > 1 && !c->code) {
+    while (next - most > 1 && !c->code) {
         const size_t middle = (most + next) / 2;
         *(fits(c, rounds, middle) ? &most : &next) = middle;
     }
@@ -160,61 +156,35 @@ static void create_queues(struct order *order)
     const struct weir_queue_params params = {.struct_size = sizeof params,
                                              .label = "calibrate/order",
                                              .timing = true};
+    for (size_t i = 0; i < QUEUES; i++)
+        CAL_TRY(order->c, weir_queue_create(order->c->device, &params, &order->queues[i]));
+}
+
+static void submit_copy(struct order *order, size_t queue, size_t bytes)
+{
     struct calibration *c = order->c;
-    for (size_t i = 0; i < QUEUES && !c->code; i++)
-        cal_check(c, weir_queue_create(c->device, &params, &order->queues[i]));
+    weir_queue *on = order->queues[queue];
+    CAL_TRY(c, weir_queue_copy(on, c->to[CAL_UP], 0, c->from[CAL_UP], 0, bytes));
+    CAL_TRY(c, weir_queue_record(on, &order->ends[queue]));
+    CAL_TRY(c, weir_queue_flush(on));
 }
 
-static weir_status submit_copy(struct order *order, size_t queue, size_t bytes)
+static void wait_for_all(struct order *order)
 {
-    const struct calibration *c = order->c;
-    const weir_status status =
-        weir_queue_copy(order->queues[queue], c->to[CAL_UP], 0, c->from[CAL_UP], 0, bytes);
-    return status < 0 ? status : weir_queue_record(order->queues[queue], &order->ends[queue]);
+    for (size_t i = 0; i < QUEUES; i++)
+        CAL_TRY(order->c, weir_event_sync(order->ends[i], WEIR_FOREVER));
 }
 
-static weir_status wait_for_all(const struct order *order)
+static void sort_by_end(struct order *order)
 {
-    weir_status status = WEIR_OK;
-    for (size_t i = 0; i < QUEUES && status >= 0; i++)
-        status = weir_event_sync(order->ends[i], WEIR_FOREVER);
-    return status;
-}
-
-// A copy of each queue, so that none is new when it matters, and each turn begins where the others do: an
-// H200 takes the channels of a turn that follows another one at once in another order.
-static weir_status warm_up(struct order *order)
-{
-    weir_status status = WEIR_OK;
-    for (size_t i = 0; i < QUEUES && status >= 0; i++)
-        status = submit_copy(order, i, order->c->sizes[0]);
-    return status < 0 ? status : wait_for_all(order);
-}
-
-static weir_status submit_all(struct order *order)
-{
-    weir_status status = submit_copy(order, 0, order->c->large);
-    for (size_t i = 1; i < QUEUES && status >= 0; i++) {
-        status = submit_copy(order, i, WORK_BYTES);
-        if (status >= 0)
-            status = weir_queue_flush(order->queues[i]);
-    }
-    return status;
-}
-
-static weir_status sort_by_end(struct order *order)
-{
-    uint64_t ends[QUEUES];
+    uint64_t ends[QUEUES] = {0};
     for (size_t i = 1; i < QUEUES; i++) {
-        const weir_status status = weir_event_time_ns(order->ends[i], &ends[i]);
         size_t at = i - 1;
-        if (status < 0)
-            return status;
+        CAL_TRY(order->c, weir_event_time_ns(order->ends[i], &ends[i]));
         for (; at > 0 && ends[order->first[at - 1]] > ends[i]; at--)
             order->first[at] = order->first[at - 1];
         order->first[at] = i;
     }
-    return WEIR_OK;
 }
 
 // Pairs of copies in a row that are not of one channel, beyond those that have to be.
@@ -236,28 +206,30 @@ static int channels_of(const struct order *order)
     return 0;
 }
 
-// Whether the long copy still ran when all others had been submitted.
+// Whether the long copy still ran when all others had been submitted. A copy of each queue comes first, so
+// that none is new when it matters, and each turn begins where the others do: an H200 takes the channels of
+// a turn that follows another one at once in another order.
 static bool measure_order(struct order *order)
 {
-    weir_status status = warm_up(order);
-    if (status >= 0)
-        status = submit_all(order);
-    const bool valid = status >= 0 && weir_event_query(order->ends[0]) == WEIR_NOT_READY;
-    if (status >= 0)
-        status = wait_for_all(order);
-    if (status >= 0)
-        status = sort_by_end(order);
-    cal_check(order->c, status);
+    for (size_t i = 0; i < QUEUES; i++)
+        submit_copy(order, i, order->c->sizes[0]);
+    wait_for_all(order);
+    submit_copy(order, 0, order->c->large);
+    for (size_t i = 1; i < QUEUES; i++)
+        submit_copy(order, i, WORK_BYTES);
+    const bool valid = !order->c->code && weir_event_query(order->ends[0]) == WEIR_NOT_READY;
+    wait_for_all(order);
+    sort_by_end(order);
     return valid;
 }
 
 // The number that a turn is for; 0: none.
 static int count_turn(struct order *order)
 {
-    bool valid = false;
-    for (int i = 0; i < TRIES && !valid && !order->c->code; i++)
-        valid = measure_order(order);
-    return valid ? channels_of(order) : 0;
+    for (int i = 0; i < TRIES && !order->c->code; i++)
+        if (measure_order(order))
+            return channels_of(order);
+    return 0;
 }
 
 // That of most turns.
@@ -309,9 +281,8 @@ static void ask_driver(struct calibration *c)
 
 void cal_measure_engines(struct calibration *c)
 {
-    if (c->code)
-        return;
-    measure_channels(c);
+    if (!c->code)
+        measure_channels(c);
     const uint32_t rounds = find_rounds(c);
     if (!c->code)
         measure_copy_channels(c);

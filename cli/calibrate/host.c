@@ -11,7 +11,6 @@ enum {
 };
 
 #define WAIT_BYTES ((size_t)1 << 20)
-#define WAKE_BYTES ((size_t)4 << 20) // long enough for a thread to begin its wait
 
 static const struct cal_work launch = {.kind = CAL_LAUNCH, .rounds = 1};
 
@@ -21,8 +20,7 @@ static void submit_pairs(struct calibration *c, uint64_t count)
     struct weir_event event;
     for (; count > 0 && !c->code; count--) {
         cal_check(c, weir_queue_record(c->queues[1], &event));
-        if (!c->code)
-            cal_check(c, weir_queue_wait(c->queues[0], event));
+        CAL_TRY(c, weir_queue_wait(c->queues[0], event));
     }
 }
 
@@ -138,77 +136,55 @@ void cal_measure_host(struct calibration *c)
     cal_measure_figure(c, CAL_WAIT, measure_wait);
 }
 
-// A thread that waits for the device, and then wakes the one that submitted.
+// A thread that waits for the device, and then wakes the one that submitted, which goes on with a submit.
 
-struct pair {
-    sem_t ready, given, waited;
+struct waiter {
+    sem_t ended;
     struct weir_event event;
     weir_status status;
 };
 
-static void sleep_for(sem_t *semaphore)
-{
-    while (sem_wait(semaphore) != 0) {
-    }
-}
-
 static void *wait_for_event(void *user)
 {
-    struct pair *pair = user;
-    sem_post(&pair->ready);
-    sleep_for(&pair->given);
-    pair->status = weir_event_sync(pair->event, WEIR_FOREVER);
-    sem_post(&pair->waited);
+    struct waiter *waiter = user;
+    waiter->status = weir_event_sync(waiter->event, WEIR_FOREVER);
+    sem_post(&waiter->ended);
     return NULL;
 }
 
-// The thread that was woken goes on with a submit. The other one ends in any case: it waits for an event
-// without a queue if there is none.
-static double time_pair(struct calibration *c, struct pair *pair)
+// The copy is long enough for a thread to begin its wait.
+static double time_waiter(struct calibration *c, struct waiter *waiter, const struct cal_work *copy)
 {
-    const struct cal_work copy = {.kind = CAL_UP, .bytes = WAKE_BYTES};
     struct weir_event event;
-    sleep_for(&pair->ready);
-    const uint64_t began = cli_now_ns();
-    cal_submit(c, 0, &copy, 1);
-    if (!c->code)
-        cal_check(c, weir_queue_record(c->queues[0], &pair->event));
-    sem_post(&pair->given);
-    sleep_for(&pair->waited);
-    if (!c->code)
-        cal_check(c, weir_queue_record(c->queues[0], &event));
-    return (double)(cli_now_ns() - began);
-}
-
-static double time_threads(struct calibration *c, struct pair *pair)
-{
     pthread_t thread;
-    const int error = pthread_create(&thread, NULL, wait_for_event, pair);
-    if (error) {
+    const uint64_t began = cli_now_ns();
+    cal_submit(c, 0, copy, 1);
+    CAL_TRY(c, weir_queue_record(c->queues[0], &waiter->event));
+    const int error = c->code ? 0 : pthread_create(&thread, NULL, wait_for_event, waiter);
+    if (error)
         cal_fail(c, CLI_FAILED, "no thread can be started: %s", strerror(error));
+    if (c->code)
         return 0;
+    while (sem_wait(&waiter->ended) != 0) {
     }
-    const double ns = time_pair(c, pair);
+    CAL_TRY(c, weir_queue_record(c->queues[0], &event));
+    const double ns = (double)(cli_now_ns() - began);
     pthread_join(thread, NULL);
-    if (!c->code && pair->status != WEIR_OK)
-        cal_fail(c, CLI_FAILED, "a wait in another thread failed: %s",
-                 weir_status_text(pair->status));
     return ns;
 }
 
 static double measure_wake(struct calibration *c, size_t at)
 {
-    const struct cal_work copy = {.kind = CAL_UP, .bytes = WAKE_BYTES};
-    struct pair pair = {.status = WEIR_OK};
+    const struct cal_work copy = {.kind = CAL_UP, .bytes = c->sizes[c->size_count - 2]};
+    struct waiter waiter = {.status = WEIR_OK};
     (void)at;
     const double alone = cal_time(c, &copy, 1) + c->figures[CAL_SUBMIT_MARK].value;
-    sem_init(&pair.ready, 0, 0);
-    sem_init(&pair.given, 0, 0);
-    sem_init(&pair.waited, 0, 0);
-    const double ns = c->code ? 0 : time_threads(c, &pair);
-    sem_destroy(&pair.ready);
-    sem_destroy(&pair.given);
-    sem_destroy(&pair.waited);
+    sem_init(&waiter.ended, 0, 0);
+    const double ns = time_waiter(c, &waiter, &copy);
+    sem_destroy(&waiter.ended);
+    if (waiter.status != WEIR_OK)
+        cal_fail(c, CLI_FAILED, "a wait in another thread failed: %s",
+                 weir_status_text(waiter.status));
     return ns - alone;
 }
 

@@ -75,19 +75,11 @@ void cal_submit(struct calibration *c, size_t queue, const struct cal_work *work
         cal_check(c, submit_one(c, queue, work));
 }
 
-void cal_flush(struct calibration *c, size_t queue)
-{
-    if (!c->code)
-        cal_check(c, weir_queue_flush(c->queues[queue]));
-}
-
 void cal_sync(struct calibration *c, size_t queue)
 {
     struct weir_event end;
-    if (!c->code)
-        cal_check(c, weir_queue_record(c->queues[queue], &end));
-    if (!c->code)
-        cal_check(c, weir_event_sync(end, WEIR_FOREVER));
+    CAL_TRY(c, weir_queue_record(c->queues[queue], &end));
+    CAL_TRY(c, weir_event_sync(end, WEIR_FOREVER));
 }
 
 void cal_gate(struct calibration *c, size_t queue)
@@ -138,7 +130,7 @@ static double time_pair(struct calibration *c, const struct cal_work *a, const s
     const uint64_t began = cli_now_ns();
     cal_submit(c, 0, a, 1);
     cal_submit(c, 1, b, 1);
-    cal_flush(c, 1);
+    CAL_TRY(c, weir_queue_flush(c->queues[1]));
     cal_sync(c, 0);
     cal_sync(c, 1);
     return (double)(cli_now_ns() - began);
@@ -174,40 +166,37 @@ static void open_device(struct calibration *c)
                                               .label = "calibrate",
                                               .select = c->select};
     cal_check(c, cli_open(c->config, NULL, &c->runtime));
-    if (!c->code)
-        cal_check(c, (weir_device_open)(c->runtime, &params, &c->device));
+    CAL_TRY(c, (weir_device_open)(c->runtime, &params, &c->device));
     if (c->code)
         return;
     c->limits = weir_device_limits(c->device);
     cli_clock_use(weir_runtime_extension(c->runtime, WEIR_HOST_CLOCK));
 }
 
-static void create_buffer(struct calibration *c, size_t size, weir_placement placement,
-                          weir_buffer **out_buffer)
+void cal_create_buffer(struct calibration *c, weir_device *device, size_t size,
+                       weir_placement placement, weir_buffer **out_buffer)
 {
     const struct weir_buffer_params params = {.struct_size = sizeof params,
                                               .label = "calibrate",
                                               .size = size,
                                               .placement = placement};
-    if (!c->code)
-        cal_check(c, weir_buffer_create(c->device, &params, out_buffer));
+    CAL_TRY(c, weir_buffer_create(device, &params, out_buffer));
 }
 
 static void create_buffers(struct calibration *c)
 {
-    const size_t numbers = CAL_QUEUES * (CAL_BLOCK * sizeof(uint32_t));
+    const weir_placement host = WEIR_PLACE_HOST, device = WEIR_PLACE_DEVICE;
     const bool cpu = c->limits->unified_memory && !c->limits->copy_engines_to_device;
     const size_t most = cli_clock_is_virtual() ? LARGE_VIRTUAL : cpu ? LARGE_CPU : LARGE_GPU;
     for (size_t size = SMALL; size <= most; size *= 4)
         c->sizes[c->size_count++] = c->large = size;
     c->gate_count = 1;
     for (int kind = CAL_UP; kind <= CAL_WITHIN; kind++) {
-        create_buffer(c, c->large, kind == CAL_UP ? WEIR_PLACE_HOST : WEIR_PLACE_DEVICE,
-                      &c->from[kind]);
-        create_buffer(c, c->large, kind == CAL_DOWN ? WEIR_PLACE_HOST : WEIR_PLACE_DEVICE,
-                      &c->to[kind]);
+        cal_create_buffer(c, c->device, c->large, kind == CAL_UP ? host : device, &c->from[kind]);
+        cal_create_buffer(c, c->device, c->large, kind == CAL_DOWN ? host : device, &c->to[kind]);
     }
-    create_buffer(c, numbers, WEIR_PLACE_DEVICE, &c->numbers);
+    cal_create_buffer(c, c->device, CAL_QUEUES * (CAL_BLOCK * sizeof(uint32_t)), device,
+                      &c->numbers);
 }
 
 static void create_kernel(struct calibration *c)
@@ -215,10 +204,8 @@ static void create_kernel(struct calibration *c)
     const struct weir_program_params params = {.struct_size = sizeof params,
                                                .label = "calibrate",
                                                .bundle = &bench_kernels};
-    if (!c->code)
-        cal_check(c, weir_program_create(c->device, &params, &c->program));
-    if (!c->code)
-        cal_check(c, weir_kernel_create(c->program, "advance", &c->kernel));
+    CAL_TRY(c, weir_program_create(c->device, &params, &c->program));
+    CAL_TRY(c, weir_kernel_create(c->program, "advance", &c->kernel));
 }
 
 // Graphs.
@@ -237,8 +224,7 @@ static void submit_fork(struct calibration *c)
         cal_submit(c, i, &single, 1);
     for (size_t i = 1; i < CAL_BRANCHES && !c->code; i++) {
         cal_check(c, weir_queue_record(c->queues[i], &event));
-        if (!c->code)
-            cal_check(c, weir_queue_wait(c->queues[0], event));
+        CAL_TRY(c, weir_queue_wait(c->queues[0], event));
     }
 }
 
@@ -266,8 +252,7 @@ static bool runs_kernels(struct calibration *c)
     cal_check(c, weir_queue_fill(c->queues[0], c->numbers, 0, CAL_BLOCK * sizeof zero, &zero,
                                  sizeof zero));
     cal_submit(c, 0, &single, 1);
-    if (!c->code)
-        cal_check(c, weir_download(c->queues[0], &number, c->numbers, 0, sizeof number));
+    CAL_TRY(c, weir_download(c->queues[0], &number, c->numbers, 0, sizeof number));
     return number != 0;
 }
 
