@@ -1,32 +1,22 @@
-// What the files of `weir calibrate` share.
+// `weir calibrate`: measures a device, and writes the model of it that the plugin sim reads.
 //
-//   command.c  the command line
-//   rig.c      the device, its queues and buffers, and work that is timed
-//   figures.c  samples, and what becomes of them
-//   copies.c   bandwidths and latencies
-//   both.c     the same while the other direction is busy
-//   host.c     what submits and waits take
-//   pageable.c memory that is not pinned
-//   graphs.c   what graphs take
-//   wake.c     how long a thread takes to wake another one
+//   command.c  the command line, figures, and the model, the table and the JSON
+//   rig.c      the device, its queues, buffers and graphs, and work that is timed
+//   copies.c   bandwidths and latencies, alone, both ways, between devices and of memory that is not pinned
+//   host.c     what submits, waits, graphs and waking threads take
 //   engines.c  engines, channels, and kernels at once
-//   channels.c channels of copies
-//   votes.c    how many there are, by all turns
-//   peers.c    another device
-//   write.c    the model, the table and the JSON
 //
 // All times are the host's, from before the first submit until after the wait: those of one
 // operation are the difference between a run with more of them and one with fewer, which both begin
 // with a copy that is long enough for all submits (the gate). So they hold in virtual time too, where
 // the figures of the modelled GPU are found again.
 //
-// Errors: functions that return bool have printed a sentence and set `code` when they fail.
+// Errors: what fails prints a sentence and sets `code`; from then on nothing is done, and times are 0.
 #ifndef WEIR_CLI_CALIBRATE_H
 #define WEIR_CLI_CALIBRATE_H
 
 #include <weir/weir.h>
 
-#include "cli/calibrate/votes.h"
 #include "cli/common/cli.h"
 #include "cli/common/progress.h"
 
@@ -34,85 +24,80 @@ enum {
     CAL_TURNS_MOST = 101,
     CAL_QUEUES = 256,
     CAL_SIZES = 8,
-    CAL_ORDER = 2 * CAL_CHANNELS_MOST,
     CAL_IN_A_ROW = 32, // small operations of a run
     CAL_SUBMITS = 128, // of which the first few take longer than the others
     CAL_BLOCK = 64,    // work-items of a kernel's one block
-    CAL_BRANCHES = 4,  // of a graph
-    CAL_LENGTH = 18,   // of another one
+    CAL_BRANCHES = 4,  // of a graph, and queues of submits
+    CAL_LENGTH = 18,   // of another graph
 };
 
-// Keys of a model, in the order in which they are written.
+// Keys of a model, in the order in which they are written, each with its unit and how it is measured. A
+// WORD is 0 for engine and 1 for stream.
+#define CAL_FIGURES(X)                                                                         \
+    X(QUEUE_KIND, "queues", WORD,                                                              \
+      "whether a kernel that waits for a copy holds up one in another queue")                  \
+    X(CHANNELS, "channels", NUMBER,                                                            \
+      "the first queue after another one whose kernel waits for that one's; 0: none of 128")   \
+    X(COPY_ENGINES, "copy_engines", NUMBER,                                                    \
+      "whether an upload and a download at once take less than both in turn, and a copy to "   \
+      "another device and a download")                                                         \
+    X(COPY_CHANNELS, "copy_channels", NUMBER,                                                  \
+      "with what number the engine of uploads takes those of 24 queues in groups, each of "    \
+      "which has every queue of that distance, in most turns")                                 \
+    X(KERNELS, "kernels", NUMBER,                                                              \
+      "how many kernels of one block, each in a queue of its own, take as long as one")        \
+    X(MULTIPROCESSORS, "multiprocessors", NUMBER, "what the driver says")                      \
+    X(THREADS, "threads_per_multiprocessor", NUMBER, "what the driver says")                   \
+    X(GREATEST_PRIORITY, "greatest_priority", NUMBER, "what the driver says")                  \
+    X(H2D, "h2d_gb_per_s", GB_PER_S, "the line through the times of all sizes")                \
+    X(D2H, "d2h_gb_per_s", GB_PER_S, "the line through the times of all sizes")                \
+    X(H2D_BOTH, "h2d_both_gb_per_s", GB_PER_S,                                                 \
+      "the same line, of copies while downloads keep the other direction busy")                \
+    X(D2H_BOTH, "d2h_both_gb_per_s", GB_PER_S,                                                 \
+      "the same line, of copies while uploads keep the other direction busy")                  \
+    X(D2D, "d2d_gb_per_s", GB_PER_S, "the line through the times of all sizes")                \
+    X(PEER, "peer_gb_per_s", GB_PER_S, "the line through the times of all sizes")              \
+    X(LATENCY, "copy_latency_ns", NS,                                                          \
+      "the mean of the lines of uploads and of downloads, at no bytes")                        \
+    X(BOTH_LATENCY, "copy_both_latency_ns", NS,                                                \
+      "the same of the lines beside the other direction")                                      \
+    X(PULL_LATENCY, "pull_latency_ns", NS,                                                     \
+      "a copy of 4 KiB from another device, of many in a row, without the time of its bytes "  \
+      "and the signal")                                                                        \
+    X(SIGNAL, "signal_ns", NS,                                                                 \
+      "a third of what an upload, a kernel and a download in turn take more than each of "     \
+      "them in a row")                                                                         \
+    X(KERNEL_GAP, "kernel_gap_ns", NS,                                                         \
+      "what a kernel takes longer in a queue, of many in a row, than in a graph")              \
+    X(GRAPH_PAUSE, "graph_ns", NS,                                                             \
+      "half of what a graph of a kernel and four branches after it takes, of many in a "       \
+      "queue, without its kernels")                                                            \
+    X(HOST_CALL, "host_call_ns", NS, "a function that does nothing, of many in a queue")       \
+    X(SUBMIT_KERNEL, "submit_kernel_ns", NS,                                                   \
+      "a launch, of many to four queues in turn, which are idle at first")                     \
+    X(SUBMIT_COPY, "submit_copy_ns", NS, "an upload or a download of 4 KiB, of as many")       \
+    X(SUBMIT_MARK, "submit_mark_ns", NS,                                                       \
+      "half of a record and a wait for it, of many between two busy queues")                   \
+    X(SUBMIT_GRAPH, "submit_graph_ns", NS, "a graph of one kernel, of as many to one queue")   \
+    X(SUBMIT_BRANCH, "submit_branch_ns", NS,                                                   \
+      "a third of what a graph of four branches adds to the submit of one of two kernels")     \
+    X(WAIT, "wait_ns", NS,                                                                     \
+      "what a copy of 1 MiB and the wait for it take, without the submit and the time that a " \
+      "second copy adds")                                                                      \
+    X(WAKE, "wake_ns", NS,                                                                     \
+      "what a copy takes longer if another thread waits for it, and then wakes the one that "  \
+      "submitted it")                                                                          \
+    X(STAGING, "staging_gb_per_s", GB_PER_S,                                                   \
+      "memory that is not pinned, both ways, the difference of 1 and 3 MiB, which one thread " \
+      "copies")                                                                                \
+    X(STAGING_ALL, "staging_all_gb_per_s", GB_PER_S,                                           \
+      "the same of large copies, which several threads copy")
+
 enum cal_key {
-    CAL_QUEUE_KIND, // 0: engine, 1: stream
-    CAL_LATE_SIGNALS,
-    CAL_CHANNELS,
-    CAL_COPY_ENGINES,
-    CAL_COPY_CHANNELS,
-    CAL_PEER_ENGINE,
-    CAL_KERNELS,
-    CAL_MULTIPROCESSORS,
-    CAL_THREADS,
-    CAL_LEAST_PRIORITY,
-    CAL_GREATEST_PRIORITY,
-    CAL_H2D,
-    CAL_D2H,
-    CAL_H2D_BOTH,
-    CAL_D2H_BOTH,
-    CAL_D2D,
-    CAL_PEER,
-    CAL_H2D_LATENCY,
-    CAL_D2H_LATENCY,
-    CAL_H2D_BOTH_LATENCY,
-    CAL_D2H_BOTH_LATENCY,
-    CAL_D2D_LATENCY,
-    CAL_PEER_LATENCY,
-    CAL_PULL_LATENCY,
-    CAL_SIGNAL,
-    CAL_SIGNAL_COPY,
-    CAL_KERNEL_GAP,
-    CAL_HOST_CALL,
-    CAL_SUBMIT_KERNEL,
-    CAL_SUBMIT_COPY,
-    CAL_SUBMIT_PEER,
-    CAL_SUBMIT_PULL,
-    CAL_SUBMIT_HOST,
-    CAL_SUBMIT_MARK,
-    CAL_SUBMIT_CHANGE,
-    CAL_SUBMIT_PEER_WAIT,
-    CAL_SUBMIT_GRAPH,
-    CAL_SUBMIT_NODE,
-    CAL_SUBMIT_BRANCH,
-    CAL_GRAPH_BEGIN,
-    CAL_GRAPH_JOIN,
-    CAL_SUBMIT_COLD,
-    CAL_WAIT,
-    CAL_WAKE,
-    CAL_UPLOAD,
-    CAL_UPLOAD_ALL,
-    CAL_DOWNLOAD,
-    CAL_DOWNLOAD_ALL,
+#define X(key, name, unit, how) CAL_##key,
+    CAL_FIGURES(X)
+#undef X
     CAL_KEYS
-};
-
-enum cal_unit {
-    CAL_WORD, // engine or stream
-    CAL_NUMBER,
-    CAL_GB_PER_S,
-    CAL_NS,
-};
-
-// Each with its name, its unit and how it is measured; figures.c.
-extern const struct cal_about {
-    const char *name;
-    enum cal_unit unit;
-    const char *how;
-} cal_keys[CAL_KEYS];
-
-// Of one turn after the other.
-struct cal_samples {
-    size_t count;
-    double values[CAL_TURNS_MOST];
 };
 
 struct cal_figure {
@@ -147,18 +132,6 @@ struct cal_work {
     uint32_t rounds; // of a launch
 };
 
-// Nanoseconds of a copy, by size.
-struct cal_by_size {
-    struct cal_figure ns[CAL_SIZES];
-};
-
-// In which order copies of several queues went.
-struct cal_order {
-    size_t queues[CAL_ORDER];    // in the last turn
-    size_t turns;                // 0: not measured
-    int numbers[CAL_TURNS_MOST]; // of channels that each turn is for, or CAL_NO_VOTE
-};
-
 struct calibration {
     // The command line.
     const char *config;
@@ -189,89 +162,67 @@ struct calibration {
     uint64_t gate_count; // copies of that size before what is timed
 
     struct cal_figure figures[CAL_KEYS];
-    struct cal_by_size by_size[CAL_COPIES];
-    struct cal_by_size beside[CAL_DOWN + 1]; // uploads and downloads, both ways
-    struct cal_order order;
+    double copy_ns[CAL_COPIES][CAL_SIZES]; // medians, of each kind and size alone
     int code;
 };
 
-// rig.c
-
-bool cal_open(struct calibration *c);
-void cal_close(struct calibration *c);
-// Prints the thread's Weir error, or the sentence. Both return false.
-bool cal_fail_weir(struct calibration *c);
-bool cal_fail(struct calibration *c, int code, const char *format, ...) WEIR_PRINTF(3, 4);
-// Creates queues until there are `count`, one after the other.
-bool cal_reserve_queues(struct calibration *c, size_t count);
-bool cal_submit(struct calibration *c, size_t queue, const struct cal_work *work, uint64_t count);
-// So many records in one queue, and a wait for each in the other one.
-bool cal_submit_pairs(struct calibration *c, weir_queue *waits, weir_queue *records,
-                      uint64_t count);
-// Waits for what the queue has; the host has then waited once.
-bool cal_sync(struct calibration *c, size_t queue);
-// One of them, and the wait: what is timed next on the queue does not come after another engine's work.
-bool cal_prepare(struct calibration *c, size_t queue, const struct cal_work *work);
-// A copy, or several, of the large size to the device, which keep the queue busy.
-bool cal_gate(struct calibration *c, size_t queue);
-// `count` of them on the first queue, from the first submit until after the wait.
-bool cal_time(struct calibration *c, const struct cal_work *work, uint64_t count, double *out_ns);
-// What one of them adds to those before it.
-bool cal_each(struct calibration *c, const struct cal_work *work, uint64_t count, double *out_ns);
-// A large copy of each kind at once: how much of the shorter one the other one hides.
-bool cal_hidden(struct calibration *c, enum cal_kind a, enum cal_kind b, double *out_share);
-// Nanoseconds of one submit, of many to a queue that is idle at first.
-bool cal_submits(struct calibration *c, const struct cal_work *work, double *out_ns);
-
-// figures.c
+// command.c
 
 // A sample; `at` is the measurement's own.
-typedef bool (*cal_measure)(struct calibration *c, size_t at, double *out_value);
+typedef double (*cal_measure)(struct calibration *c, size_t at);
 
 // The median over the turns, and the spread; the first turn warms up and does not count.
-bool cal_figure_measure(struct calibration *c, cal_measure measure, size_t at,
-                        struct cal_figure *out_figure);
+struct cal_figure cal_median(struct calibration *c, cal_measure measure, size_t at);
+// Sets a figure to that.
+void cal_measure_figure(struct calibration *c, enum cal_key key, cal_measure measure);
 // A figure that is known at once.
 void cal_figure_set(struct calibration *c, enum cal_key key, double value);
 // Why it was not measured: a literal.
 void cal_figure_leave(struct calibration *c, enum cal_key key, const char *why);
 
+// rig.c
+
+void cal_open(struct calibration *c);
+void cal_close(struct calibration *c);
+void cal_create_buffer(struct calibration *c, weir_device *device, size_t size,
+                       weir_placement placement, weir_buffer **out_buffer);
+// Takes a call's status: prints the thread's Weir error if it failed.
+void cal_check(struct calibration *c, weir_status status);
+// The call is made unless something has failed.
+#define CAL_TRY(c, call) ((c)->code ? (void)0 : cal_check(c, call))
+void cal_fail(struct calibration *c, int code, const char *format, ...) WEIR_PRINTF(3, 4);
+// Creates queues until there are `count`, one after the other.
+void cal_reserve_queues(struct calibration *c, size_t count);
+void cal_submit(struct calibration *c, size_t queue, const struct cal_work *work, uint64_t count);
+// Waits for what the queue has; the host has then waited once.
+void cal_sync(struct calibration *c, size_t queue);
+// One of them, and the wait: what is timed next on the queue does not come after another engine's work.
+void cal_prepare(struct calibration *c, size_t queue, const struct cal_work *work);
+// A copy, or several, of the large size to the device, which keep the queue busy.
+void cal_gate(struct calibration *c, size_t queue);
+// Nanoseconds of `count` of them on the first queue, from the first submit until after the wait.
+double cal_time(struct calibration *c, const struct cal_work *work, uint64_t count);
+// What one turn of them, in a row on the first queue after the gate, adds to those before it.
+double cal_each(struct calibration *c, const struct cal_work *works, size_t kinds, uint64_t turns);
+// A large copy of each kind at once: how much of the shorter one the other one hides.
+double cal_hidden(struct calibration *c, enum cal_kind a, enum cal_kind b);
+// Nanoseconds of one submit, of many in turn to the first queues, which are idle at first.
+double cal_submits(struct calibration *c, size_t queues, const struct cal_work *works,
+                   size_t kinds);
+
 // copies.c
 
-bool cal_measure_gate(struct calibration *c);
-// How many copies of that size are timed in a row.
-uint64_t cal_fitting(const struct calibration *c, size_t bytes);
-// Sets the two figures of the line that fits the times of copies by size best.
-bool cal_fit_copies(struct calibration *c, const struct cal_by_size *by_size, enum cal_key rate,
-                    enum cal_key latency);
-// Fills in `by_size` of a kind of copy, and with it the two figures.
-bool cal_measure_copies(struct calibration *c, enum cal_kind kind);
+void cal_measure_gate(struct calibration *c);
+void cal_measure_copies(struct calibration *c);
+void cal_measure_pageable(struct calibration *c);
+// Copies to and from another device of the machine, if there is one that the first can reach.
+void cal_measure_peers(struct calibration *c);
 
-// both.c
+// host.c, engines.c
 
-bool cal_measure_both(struct calibration *c);
-
-// graphs.c
-
-bool cal_create_graphs(struct calibration *c);
-bool cal_measure_graphs(struct calibration *c);
-// Kernels of a queue beside those of a graph.
-bool cal_measure_gap(struct calibration *c);
-
-// host.c, pageable.c, wake.c, engines.c, channels.c, peers.c
-
-bool cal_measure_host(struct calibration *c);
-// With as many queues as there may be: after what counts queues.
-bool cal_measure_cold(struct calibration *c);
-bool cal_measure_pageable(struct calibration *c);
-bool cal_measure_wake(struct calibration *c);
-bool cal_measure_copy_channels(struct calibration *c);
-bool cal_measure_engines(struct calibration *c);
-bool cal_measure_peers(struct calibration *c);
-
-// write.c
-
-// Writes the model, and prints what the command line asks for. Returns an exit code.
-int cal_report(struct calibration *c);
+void cal_measure_host(struct calibration *c);
+void cal_measure_wake(struct calibration *c);
+void cal_measure_graphs(struct calibration *c);
+void cal_measure_engines(struct calibration *c);
 
 #endif

@@ -1,10 +1,228 @@
+// The command line, the figures, and what becomes of them: the model as an INI file, a table, or JSON.
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/file.h"
+#include "base/json/json.h"
+#include "base/table.h"
 #include "cli/calibrate/calibrate.h"
+#include "cli/common/json.h"
 #include "cli/common/options.h"
 #include "cli/common/signals.h"
+#include "cli/common/table.h"
 
-static const char about[] =
+enum unit {
+    WORD, // engine or stream
+    NUMBER,
+    GB_PER_S,
+    NS,
+};
+
+static const struct about {
+    const char *name;
+    enum unit unit;
+    const char *how;
+} keys[CAL_KEYS] = {
+#define X(key, name, unit, how) {name, unit, how},
+    CAL_FIGURES(X)
+#undef X
+};
+
+// Figures.
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const double left = *(const double *)a, right = *(const double *)b;
+    return left < right ? -1 : left > right;
+}
+
+// A difference of times that is negative was too small to be measured.
+static struct cal_figure figure_of(double values[CAL_TURNS_MOST], size_t count)
+{
+    qsort(values, count, sizeof *values, compare_numbers);
+    const double median = (values[(count - 1) / 2] + values[count / 2]) / 2;
+    return (struct cal_figure){.measured = true,
+                               .spreads = true,
+                               .value = fmax(median, 0),
+                               .least = fmax(values[0], 0),
+                               .most = fmax(values[count - 1], 0)};
+}
+
+struct cal_figure cal_median(struct calibration *c, cal_measure measure, size_t at)
+{
+    double values[CAL_TURNS_MOST];
+    size_t count = 0;
+    if (!cli_clock_is_virtual())
+        measure(c, at); // warms up
+    while (count < c->turns && !c->code) {
+        if (cli_signal())
+            cal_fail(c, CLI_SIGNALLED + cli_signal(), "interrupted: there is no model");
+        values[count++] = measure(c, at);
+    }
+    return c->code ? (struct cal_figure){.value = 0} : figure_of(values, count);
+}
+
+void cal_measure_figure(struct calibration *c, enum cal_key key, cal_measure measure)
+{
+    c->figures[key] = cal_median(c, measure, key);
+}
+
+void cal_figure_set(struct calibration *c, enum cal_key key, double value)
+{
+    c->figures[key] = (struct cal_figure){.measured = true, .value = value};
+}
+
+void cal_figure_leave(struct calibration *c, enum cal_key key, const char *why)
+{
+    c->figures[key] = (struct cal_figure){.why = why};
+}
+
+// What is written.
+
+enum {
+    VALUE_SIZE = 48,
+};
+
+static const char *show(enum unit unit, double value, char text[VALUE_SIZE])
+{
+    if (unit == WORD)
+        return value > 0 ? "stream" : "engine";
+    snprintf(text, VALUE_SIZE, unit == GB_PER_S ? "%.3f" : "%.0f", value);
+    return text;
+}
+
+// The model.
+
+static void write_head(const struct calibration *c, struct weir_long_text *ini)
+{
+    const struct weir_device_info *info = weir_device_get_info(c->device);
+    weir_long_text_add(ini, "; %s, driver %s, backend %s: measured by weir calibrate %s; medians\n",
+                       info->name, info->driver, weir_runtime_backend(c->runtime), weir_version());
+    weir_long_text_add(ini, "; of %llu turns, with the least and the most.\n",
+                       (unsigned long long)c->turns);
+    if (cli_clock_is_virtual())
+        weir_long_text_add(ini, "; The times are those of a modelled GPU.\n");
+    else if (c->limits->unified_memory && !c->limits->copy_engines_to_device)
+        weir_long_text_add(ini, "; The device is the machine's processors: these are no figures of "
+                                "a GPU.\n");
+    weir_long_text_add(ini, "\n[gpu]\nname = %s\n", info->name);
+}
+
+static void write_key(const struct cal_figure *figure, const struct about *about,
+                      struct weir_long_text *ini)
+{
+    char value[VALUE_SIZE], least[VALUE_SIZE], most[VALUE_SIZE];
+    if (!figure->measured) {
+        weir_long_text_add(ini, "; %s was not measured: %s\n", about->name, figure->why);
+        return;
+    }
+    weir_long_text_add(ini, "; %s", about->how);
+    if (figure->spreads)
+        weir_long_text_add(ini, "; %s to %s", show(about->unit, figure->least, least),
+                           show(about->unit, figure->most, most));
+    weir_long_text_add(ini, "\n%s = %s\n", about->name, show(about->unit, figure->value, value));
+}
+
+static void write_model(const struct calibration *c, struct weir_long_text *ini)
+{
+    write_head(c, ini);
+    for (size_t i = 0; i < CAL_KEYS; i++)
+        write_key(&c->figures[i], &keys[i], ini);
+}
+
+// The table.
+
+static void add_number(struct weir_table *table, bool known, enum unit unit, double value,
+                       const char *unknown)
+{
+    char text[VALUE_SIZE];
+    weir_table_add(table, "%s", known ? show(unit, value, text) : unknown);
+}
+
+static void print_table(const struct calibration *c)
+{
+    struct weir_table table = {.alignment = "lrrrl"};
+    for (size_t i = 0; i < CAL_KEYS; i++) {
+        const struct cal_figure *figure = &c->figures[i];
+        weir_table_add(&table, "%s", keys[i].name);
+        add_number(&table, figure->measured, keys[i].unit, figure->value, "-");
+        add_number(&table, figure->spreads, keys[i].unit, figure->least, "");
+        add_number(&table, figure->spreads, keys[i].unit, figure->most, "");
+        weir_table_add(&table, "%s", figure->measured ? keys[i].how : figure->why);
+    }
+    cli_table_print(&table, stdout, 0);
+}
+
+// JSON.
+
+static json_t *spread_json(const struct cal_figure *figure, bool *ok)
+{
+    json_t *object = json_object();
+    weir_json_set(object, "median", json_real(figure->value), ok);
+    weir_json_set(object, "least", json_real(figure->least), ok);
+    weir_json_set(object, "most", json_real(figure->most), ok);
+    return object;
+}
+
+static json_t *figure_json(const struct cal_figure *figure, const struct about *about, bool *ok)
+{
+    json_t *object = json_object();
+    weir_json_set(object, "key", json_string(about->name), ok);
+    if (!figure->measured)
+        weir_json_set(object, "not_measured", json_string(figure->why), ok);
+    else if (figure->spreads)
+        weir_json_set(object, "value", spread_json(figure, ok), ok);
+    else if (about->unit == WORD)
+        weir_json_set(object, "value", json_string(figure->value > 0 ? "stream" : "engine"), ok);
+    else
+        weir_json_set(object, "value", json_real(figure->value), ok);
+    weir_json_set(object, "how", json_string(about->how), ok);
+    return object;
+}
+
+static int print_json(const struct calibration *c)
+{
+    bool ok = true;
+    json_t *root = json_object();
+    json_t *figures = json_array();
+    const struct weir_device_info *info = weir_device_get_info(c->device);
+    for (size_t i = 0; i < CAL_KEYS; i++)
+        weir_json_append(figures, figure_json(&c->figures[i], &keys[i], &ok), &ok);
+    weir_json_set(root, "weir", json_string(weir_version()), &ok);
+    weir_json_set(root, "backend", cli_json_string(weir_runtime_backend(c->runtime)), &ok);
+    weir_json_set(root, "device", cli_json_string(info->name), &ok);
+    weir_json_set(root, "driver", cli_json_string(info->driver), &ok);
+    weir_json_set(root, "virtual", json_boolean(cli_clock_is_virtual()), &ok);
+    weir_json_set(root, "turns", weir_json_count(c->turns), &ok);
+    weir_json_set(root, "figures", figures, &ok);
+    return cli_json_print(root, ok, CLI_OK);
+}
+
+static int report(struct calibration *c)
+{
+    struct weir_long_text ini = {0};
+    char message[512] = "no memory for the model";
+    int code = CLI_OK;
+    write_model(c, &ini);
+    if (ini.failed ||
+        (c->out && !weir_file_write(c->out, ini.text, ini.used, message, sizeof message))) {
+        cli_error("%s", message);
+        code = CLI_FAILED;
+    } else if (c->json) {
+        code = print_json(c);
+    } else if (c->out) {
+        print_table(c);
+    } else {
+        fputs(ini.text, stdout);
+    }
+    free(ini.text);
+    return code;
+}
+
+// The command.
+
+static const char description[] =
     "Measures a device and prints the model of it for the plugin sim: bandwidths and latencies of\n"
     "copies, alone and both ways, what submits, waits and memory that is not pinned take the\n"
     "host, engines, channels, graphs, kernels at once, and copies to another device. Each figure\n"
@@ -29,7 +247,7 @@ static bool parse(struct calibration *c, int argc, char **argv, int *out_code)
     const struct cli_usage usage = {
         .command = "weir calibrate",
         .operands = "",
-        .about = about,
+        .about = description,
         .manual = "weir-calibrate(1)",
         .options = options,
         .option_count = sizeof options / sizeof *options,
@@ -38,26 +256,21 @@ static bool parse(struct calibration *c, int argc, char **argv, int *out_code)
     return cli_parse(&usage, argc, argv, &operands, out_code);
 }
 
-static bool measure(struct calibration *c)
-{
-    return cal_measure_gate(c) && cal_measure_copies(c, CAL_UP) &&
-           cal_measure_copies(c, CAL_DOWN) && cal_measure_copies(c, CAL_WITHIN) &&
-           cal_measure_both(c) && cal_measure_host(c) && cal_measure_pageable(c) &&
-           cal_measure_wake(c) && cal_measure_engines(c) && cal_measure_cold(c) &&
-           cal_measure_graphs(c) && cal_measure_peers(c);
-}
-
 static void run(struct calibration *c)
 {
-    if (!cli_can_write(c->out) || !cli_signals_start()) {
-        c->code = CLI_FAILED;
-        return;
-    }
     cli_signals_defer(NULL, NULL);
-    const bool fine = cal_open(c) && measure(c);
+    cal_open(c);
+    cal_measure_gate(c);
+    cal_measure_copies(c);
+    cal_measure_host(c);
+    cal_measure_pageable(c);
+    cal_measure_wake(c);
+    cal_measure_engines(c);
+    cal_measure_graphs(c);
+    cal_measure_peers(c);
     cli_signals_resume();
-    if (fine)
-        c->code = cal_report(c);
+    if (!c->code)
+        c->code = report(c);
     cal_close(c);
     cli_signals_end();
 }
@@ -74,7 +287,9 @@ static int calibrate_main(int argc, char **argv)
     if (parse(c, argc, argv, &code)) {
         cli_set_quiet(c->quiet);
         cli_log_to_stderr();
-        run(c);
+        c->code = cli_can_write(c->out) && cli_signals_start() ? CLI_OK : CLI_FAILED;
+        if (!c->code)
+            run(c);
         code = c->code;
     }
     free(c);

@@ -1,3 +1,4 @@
+// The device, its queues, buffers and graphs, and work on them that is timed.
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -12,33 +13,32 @@
 
 // Failures.
 
-bool cal_fail_weir(struct calibration *c)
+void cal_check(struct calibration *c, weir_status status)
 {
-    c->code = cli_weir_error();
-    return false;
+    if (status < 0 && !c->code)
+        c->code = cli_weir_error();
 }
 
-bool cal_fail(struct calibration *c, int code, const char *format, ...)
+void cal_fail(struct calibration *c, int code, const char *format, ...)
 {
     char text[1024];
     va_list arguments;
+    if (c->code)
+        return;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     cli_error("%s", text);
     c->code = code;
-    return false;
 }
 
 // Work.
 
-bool cal_reserve_queues(struct calibration *c, size_t count)
+void cal_reserve_queues(struct calibration *c, size_t count)
 {
     const struct weir_queue_params params = {.struct_size = sizeof params, .label = "calibrate"};
-    for (; c->queue_count < count; c->queue_count++)
-        if (weir_queue_create(c->device, &params, &c->queues[c->queue_count]) < 0)
-            return cal_fail_weir(c);
-    return true;
+    for (; c->queue_count < count && !c->code; c->queue_count += !c->code)
+        cal_check(c, weir_queue_create(c->device, &params, &c->queues[c->queue_count]));
 }
 
 static weir_status do_nothing(void *user)
@@ -69,200 +69,214 @@ static weir_status submit_one(struct calibration *c, size_t queue, const struct 
     }
 }
 
-bool cal_submit(struct calibration *c, size_t queue, const struct cal_work *work, uint64_t count)
+void cal_submit(struct calibration *c, size_t queue, const struct cal_work *work, uint64_t count)
 {
-    for (; count > 0; count--)
-        if (submit_one(c, queue, work) < 0)
-            return cal_fail_weir(c);
-    return true;
+    for (; count > 0 && !c->code; count--)
+        cal_check(c, submit_one(c, queue, work));
 }
 
-bool cal_submit_pairs(struct calibration *c, weir_queue *waits, weir_queue *records, uint64_t count)
-{
-    for (; count > 0; count--) {
-        struct weir_event event;
-        if (weir_queue_record(records, &event) < 0 || weir_queue_wait(waits, event) < 0)
-            return cal_fail_weir(c);
-    }
-    return true;
-}
-
-bool cal_sync(struct calibration *c, size_t queue)
+void cal_sync(struct calibration *c, size_t queue)
 {
     struct weir_event end;
-    return (weir_queue_record(c->queues[queue], &end) == WEIR_OK &&
-            weir_event_sync(end, WEIR_FOREVER) == WEIR_OK) ||
-           cal_fail_weir(c);
+    CAL_TRY(c, weir_queue_record(c->queues[queue], &end));
+    CAL_TRY(c, weir_event_sync(end, WEIR_FOREVER));
 }
 
-bool cal_gate(struct calibration *c, size_t queue)
+void cal_gate(struct calibration *c, size_t queue)
 {
     const struct cal_work large = {.kind = CAL_UP, .bytes = c->large};
-    return cal_submit(c, queue, &large, c->gate_count);
+    cal_submit(c, queue, &large, c->gate_count);
 }
 
-bool cal_prepare(struct calibration *c, size_t queue, const struct cal_work *work)
+void cal_prepare(struct calibration *c, size_t queue, const struct cal_work *work)
 {
-    return cal_submit(c, queue, work, 1) && cal_sync(c, queue);
+    cal_submit(c, queue, work, 1);
+    cal_sync(c, queue);
 }
 
-static bool time_run(struct calibration *c, bool gate, const struct cal_work *work, uint64_t count,
-                     double *out_ns)
+double cal_time(struct calibration *c, const struct cal_work *work, uint64_t count)
+{
+    cal_prepare(c, 0, work);
+    const uint64_t began = cli_now_ns();
+    cal_submit(c, 0, work, count);
+    cal_sync(c, 0);
+    return (double)(cli_now_ns() - began);
+}
+
+static double time_turns(struct calibration *c, const struct cal_work *works, size_t kinds,
+                         uint64_t turns)
 {
     const struct cal_work small = {.kind = CAL_UP, .bytes = c->sizes[0]};
-    *out_ns = 0;
-    if (!cal_prepare(c, 0, gate ? &small : work))
-        return false;
+    cal_prepare(c, 0, &small);
     const uint64_t began = cli_now_ns();
-    if ((gate && !cal_gate(c, 0)) || !cal_submit(c, 0, work, count) || !cal_sync(c, 0))
-        return false;
-    *out_ns = (double)(cli_now_ns() - began);
-    return true;
+    cal_gate(c, 0);
+    for (uint64_t i = 0; i < kinds * turns; i++)
+        cal_submit(c, 0, &works[i % kinds], 1);
+    cal_sync(c, 0);
+    return (double)(cli_now_ns() - began);
 }
 
-bool cal_time(struct calibration *c, const struct cal_work *work, uint64_t count, double *out_ns)
+double cal_each(struct calibration *c, const struct cal_work *works, size_t kinds, uint64_t turns)
 {
-    return time_run(c, false, work, count, out_ns);
-}
-
-bool cal_each(struct calibration *c, const struct cal_work *work, uint64_t count, double *out_ns)
-{
-    double few = 0, many = 0;
-    if (!time_run(c, true, work, count, &few) || !time_run(c, true, work, 2 * count, &many))
-        return false;
-    *out_ns = (many - few) / (double)count;
-    return true;
+    const double few = time_turns(c, works, kinds, turns);
+    return (time_turns(c, works, kinds, 2 * turns) - few) / (double)turns;
 }
 
 // Both at once, each on a queue of its own.
-static bool time_pair(struct calibration *c, const struct cal_work *a, const struct cal_work *b,
-                      double *out_ns)
+static double time_pair(struct calibration *c, const struct cal_work *a, const struct cal_work *b)
 {
-    if (!cal_prepare(c, 0, a) || !cal_prepare(c, 1, b))
-        return false;
+    cal_prepare(c, 0, a);
+    cal_prepare(c, 1, b);
     const uint64_t began = cli_now_ns();
-    if (!cal_submit(c, 0, a, 1) || !cal_submit(c, 1, b, 1))
-        return false;
-    if (weir_queue_flush(c->queues[1]) < 0)
-        return cal_fail_weir(c);
-    if (!cal_sync(c, 0) || !cal_sync(c, 1))
-        return false;
-    *out_ns = (double)(cli_now_ns() - began);
-    return true;
+    cal_submit(c, 0, a, 1);
+    cal_submit(c, 1, b, 1);
+    CAL_TRY(c, weir_queue_flush(c->queues[1]));
+    cal_sync(c, 0);
+    cal_sync(c, 1);
+    return (double)(cli_now_ns() - began);
 }
 
-bool cal_hidden(struct calibration *c, enum cal_kind a, enum cal_kind b, double *out_share)
+double cal_hidden(struct calibration *c, enum cal_kind a, enum cal_kind b)
 {
     const struct cal_work one = {.kind = a, .bytes = c->large};
     const struct cal_work other = {.kind = b, .bytes = c->large};
-    double one_ns = 0, other_ns = 0, both_ns = 0;
-    *out_share = 0;
-    if (!cal_time(c, &one, 1, &one_ns) || !cal_time(c, &other, 1, &other_ns) ||
-        !time_pair(c, &one, &other, &both_ns))
-        return false;
-    *out_share = (one_ns + other_ns - both_ns) / (one_ns < other_ns ? one_ns : other_ns);
-    return true;
+    const double one_ns = cal_time(c, &one, 1), other_ns = cal_time(c, &other, 1);
+    return (one_ns + other_ns - time_pair(c, &one, &other)) /
+           (one_ns < other_ns ? one_ns : other_ns);
 }
 
-bool cal_submits(struct calibration *c, const struct cal_work *work, double *out_ns)
+double cal_submits(struct calibration *c, size_t queues, const struct cal_work *works, size_t kinds)
 {
-    if (!cal_prepare(c, 0, work))
-        return false;
+    for (size_t i = 0; i < queues; i++)
+        cal_prepare(c, i, &works[0]);
     const uint64_t began = cli_now_ns();
-    if (!cal_submit(c, 0, work, CAL_SUBMITS))
-        return false;
-    *out_ns = (double)(cli_now_ns() - began) / CAL_SUBMITS;
-    return cal_sync(c, 0);
+    for (size_t i = 0; i < CAL_SUBMITS; i++)
+        cal_submit(c, i / kinds % queues, &works[i % kinds], 1);
+    const double ns = (double)(cli_now_ns() - began) / CAL_SUBMITS;
+    for (size_t i = 0; i < queues; i++)
+        cal_sync(c, i);
+    return ns;
 }
 
 // The device.
 
-static bool open_device(struct calibration *c)
+static void open_device(struct calibration *c)
 {
     const struct weir_device_params params = {.struct_size = sizeof params,
                                               .label = "calibrate",
                                               .select = c->select};
-    if (cli_open(c->config, NULL, &c->runtime) < 0 ||
-        weir_device_open_at(c->runtime, &params, &c->device, NULL, 0) < 0)
-        return cal_fail_weir(c);
+    cal_check(c, cli_open(c->config, NULL, &c->runtime));
+    CAL_TRY(c, weir_device_open_at(c->runtime, &params, &c->device, NULL, 0));
+    if (c->code)
+        return;
     c->limits = weir_device_limits(c->device);
     cli_clock_use(weir_runtime_extension(c->runtime, WEIR_HOST_CLOCK));
-    return true;
 }
 
-static bool create_buffer(struct calibration *c, size_t size, weir_placement placement,
-                          weir_buffer **out_buffer)
+void cal_create_buffer(struct calibration *c, weir_device *device, size_t size,
+                       weir_placement placement, weir_buffer **out_buffer)
 {
     const struct weir_buffer_params params = {.struct_size = sizeof params,
                                               .label = "calibrate",
                                               .size = size,
                                               .placement = placement};
-    return weir_buffer_create(c->device, &params, out_buffer) == WEIR_OK || cal_fail_weir(c);
+    CAL_TRY(c, weir_buffer_create(device, &params, out_buffer));
 }
 
-static bool create_buffers(struct calibration *c)
+static void create_buffers(struct calibration *c)
 {
-    const size_t numbers = CAL_QUEUES * (CAL_BLOCK * sizeof(uint32_t));
+    const weir_placement host = WEIR_PLACE_HOST, device = WEIR_PLACE_DEVICE;
     const bool cpu = c->limits->unified_memory && !c->limits->copy_engines_to_device;
     const size_t most = cli_clock_is_virtual() ? LARGE_VIRTUAL : cpu ? LARGE_CPU : LARGE_GPU;
     for (size_t size = SMALL; size <= most; size *= 4)
         c->sizes[c->size_count++] = c->large = size;
     c->gate_count = 1;
-    return create_buffer(c, c->large, WEIR_PLACE_HOST, &c->from[CAL_UP]) &&
-           create_buffer(c, c->large, WEIR_PLACE_DEVICE, &c->to[CAL_UP]) &&
-           create_buffer(c, c->large, WEIR_PLACE_DEVICE, &c->from[CAL_DOWN]) &&
-           create_buffer(c, c->large, WEIR_PLACE_HOST, &c->to[CAL_DOWN]) &&
-           create_buffer(c, c->large, WEIR_PLACE_DEVICE, &c->from[CAL_WITHIN]) &&
-           create_buffer(c, c->large, WEIR_PLACE_DEVICE, &c->to[CAL_WITHIN]) &&
-           create_buffer(c, numbers, WEIR_PLACE_DEVICE, &c->numbers);
+    for (int kind = CAL_UP; kind <= CAL_WITHIN; kind++) {
+        cal_create_buffer(c, c->device, c->large, kind == CAL_UP ? host : device, &c->from[kind]);
+        cal_create_buffer(c, c->device, c->large, kind == CAL_DOWN ? host : device, &c->to[kind]);
+    }
+    cal_create_buffer(c, c->device, CAL_QUEUES * (CAL_BLOCK * sizeof(uint32_t)), device,
+                      &c->numbers);
 }
 
-static bool create_kernel(struct calibration *c)
+static void create_kernel(struct calibration *c)
 {
     const struct weir_program_params params = {.struct_size = sizeof params,
                                                .label = "calibrate",
                                                .bundle = &bench_kernels};
-    return (weir_program_create(c->device, &params, &c->program) == WEIR_OK &&
-            weir_kernel_create(c->program, "advance", &c->kernel) == WEIR_OK) ||
-           cal_fail_weir(c);
+    CAL_TRY(c, weir_program_create(c->device, &params, &c->program));
+    CAL_TRY(c, weir_kernel_create(c->program, "advance", &c->kernel));
+}
+
+// Graphs.
+
+static const struct cal_work single = {.kind = CAL_LAUNCH, .rounds = 1};
+
+// The first queue's kernel, and after it one in each of several queues, which the first waits for.
+static void submit_fork(struct calibration *c)
+{
+    struct weir_event event;
+    cal_submit(c, 0, &single, 1);
+    cal_check(c, weir_queue_record(c->queues[0], &event));
+    for (size_t i = 1; i < CAL_BRANCHES && !c->code; i++)
+        cal_check(c, weir_queue_wait(c->queues[i], event));
+    for (size_t i = 0; i < CAL_BRANCHES; i++)
+        cal_submit(c, i, &single, 1);
+    for (size_t i = 1; i < CAL_BRANCHES && !c->code; i++) {
+        cal_check(c, weir_queue_record(c->queues[i], &event));
+        CAL_TRY(c, weir_queue_wait(c->queues[0], event));
+    }
+}
+
+static void create_graph(struct calibration *c, enum cal_kind kind)
+{
+    const uint64_t length = kind == CAL_LONG ? CAL_LENGTH : kind == CAL_CHAIN ? 2 : 1;
+    cal_check(c, weir_capture_begin(c->queues[0]));
+    if (c->code)
+        return;
+    if (kind == CAL_FORK)
+        submit_fork(c);
+    else
+        cal_submit(c, 0, &single, length);
+    if (c->code)
+        weir_capture_cancel(c->queues[0]);
+    else
+        cal_check(c, weir_capture_end(c->queues[0], NULL, &c->graphs[kind - CAL_GRAPH]));
 }
 
 // Runs the kernel once on zeros.
-static bool runs_kernels(struct calibration *c, bool *out_runs)
+static bool runs_kernels(struct calibration *c)
 {
-    const struct cal_work launch = {.kind = CAL_LAUNCH, .rounds = 1};
     const uint32_t zero = 0;
     uint32_t number = 0;
-    if (weir_queue_fill(c->queues[0], c->numbers, 0, CAL_BLOCK * sizeof zero, &zero, sizeof zero) <
-        0)
-        return cal_fail_weir(c);
-    if (!cal_submit(c, 0, &launch, 1))
-        return false;
-    if (weir_download(c->queues[0], &number, c->numbers, 0, sizeof number) < 0)
-        return cal_fail_weir(c);
-    *out_runs = number != 0;
-    return true;
+    cal_check(c, weir_queue_fill(c->queues[0], c->numbers, 0, CAL_BLOCK * sizeof zero, &zero,
+                                 sizeof zero));
+    cal_submit(c, 0, &single, 1);
+    CAL_TRY(c, weir_download(c->queues[0], &number, c->numbers, 0, sizeof number));
+    return number != 0;
 }
 
-static bool check_times(struct calibration *c)
+static void check_times(struct calibration *c)
 {
-    bool runs = false;
-    if (cli_clock_is_virtual())
-        return true;
-    if (!runs_kernels(c, &runs))
-        return false;
-    return runs ||
-           cal_fail(c, CLI_SETUP,
-                    "the device '%s' of the backend %s runs no kernels, so its times tell "
-                    "nothing of a GPU; choose another backend, or a modelled GPU with weir "
-                    "sim",
-                    weir_device_get_info(c->device)->name, weir_runtime_backend(c->runtime));
+    if (!cli_clock_is_virtual() && !runs_kernels(c))
+        cal_fail(
+            c, CLI_SETUP,
+            "the device '%s' of the backend %s runs no kernels, so its times tell nothing of a "
+            "GPU; choose another backend, or a modelled GPU with weir sim",
+            weir_device_get_info(c->device)->name, weir_runtime_backend(c->runtime));
 }
 
-bool cal_open(struct calibration *c)
+void cal_open(struct calibration *c)
 {
-    return open_device(c) && cal_reserve_queues(c, CAL_BRANCHES) && create_kernel(c) &&
-           create_buffers(c) && check_times(c) && cal_create_graphs(c);
+    open_device(c);
+    if (!c->code)
+        create_buffers(c);
+    cal_reserve_queues(c, CAL_BRANCHES);
+    create_kernel(c);
+    if (!c->code)
+        check_times(c);
+    for (int kind = CAL_GRAPH; kind < CAL_KINDS && !c->code; kind++)
+        create_graph(c, (enum cal_kind)kind);
 }
 
 void cal_close(struct calibration *c)
@@ -279,7 +293,6 @@ void cal_close(struct calibration *c)
     weir_kernel_destroy(&c->kernel);
     weir_program_destroy(&c->program);
     cli_clock_use(NULL);
-    if (weir_device_close(&c->peer) < 0)
-        cal_fail_weir(c);
+    cal_check(c, weir_device_close(&c->peer));
     c->code = cli_close(&c->device, &c->runtime, c->code);
 }

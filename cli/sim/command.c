@@ -1,11 +1,243 @@
-// weir sim: a first word that is not the name of a member begins the options of a run.
+// Which form of `weir sim` it is, and `weir sim learn`: what kernels cost, from traces.
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/table.h"
 #include "base/text.h"
+#include "cli/common/options.h"
+#include "cli/common/table.h"
+#include "cli/sim/fit.h"
 #include "cli/sim/sim.h"
 
+static const char about[] =
+    "Finds what each kernel of the traces takes, as a sum of a fixed time and of times in\n"
+    "proportion to its work-items, blocks, bytes of buffers and scalar arguments, and writes a\n"
+    "section [kernel NAME] for each, for the model of the GPU that the traces are from. Launches\n"
+    "beside another kernel, and those whose start the trace does not have, are left out.\n"
+    "\n"
+    "  weir trace --output run.json ./program\n"
+    "  weir sim learn --out kernels.ini run.json";
+
+// A line of an INI file, without its end.
+enum {
+    LINE_LIMIT = 199,
+    KEY_SIZE = 32,
+};
+
+// The key of a kernel's term, and what its factor is multiplied by, in a table.
+static void name_term(const struct sim_kernel *kernel, int term, char key[KEY_SIZE],
+                      char times[KEY_SIZE])
+{
+    static const char *const names[] = {"fixed", "per_item", "per_block", "per_byte"};
+    static const char *const of[] = {"", " * items", " * blocks", " * bytes"};
+    const bool items = term >= SIM_TERM_ITEM_ARGUMENT;
+    if (term < SIM_TERM_ARGUMENT) {
+        snprintf(key, KEY_SIZE, "%s_ns", names[term]);
+        snprintf(times, KEY_SIZE, "%s", of[term]);
+        return;
+    }
+    const unsigned argument =
+        kernel->arguments[term - (items ? SIM_TERM_ITEM_ARGUMENT : SIM_TERM_ARGUMENT)];
+    snprintf(key, KEY_SIZE, "per_%sargument_%u_ns", items ? "item_" : "", argument);
+    snprintf(times, KEY_SIZE, "%s * argument %u", items ? " * items" : "", argument);
+}
+
+static bool add_trace(struct sim_kernels *kernels, const char *path)
+{
+    struct weir_trace *trace = NULL;
+    char message[512];
+    if (!weir_trace_read(path, NULL, &trace, message, sizeof message)) {
+        cli_error("%s", message);
+        return false;
+    }
+    for (size_t i = 0; i < trace->note_count; i++)
+        cli_warning("%s: %s", path, trace->notes[i]);
+    size_t launches;
+    const bool added = sim_kernels_add(kernels, trace, &launches);
+    weir_trace_destroy(&trace);
+    if (!added)
+        cli_error("no memory for the launches of %s", path);
+    else if (launches == 0)
+        cli_error(
+            "%s holds no kernel with times; trace a program that launches kernels, with `weir "
+            "trace COMMAND` on the GPU",
+            path);
+    return added && launches > 0;
+}
+
+// Why a kernel gets no section; NULL: it gets one.
+static const char *refusal(const struct sim_kernel *kernel)
+{
+    const size_t length = strlen(kernel->name);
+    if (kernel->count == 0 && kernel->beside > 0)
+        return "all of its launches ran beside another kernel; trace a run on one queue";
+    if (kernel->count == 0)
+        return "the traces have no start of its launches; trace a run that submits ahead, or with "
+               "CUPTI";
+    if (length == 0)
+        return "it has no name";
+    if (length > LINE_LIMIT - strlen("[kernel ]") || strchr(kernel->name, ']') ||
+        !weir_text_is_clean(kernel->name, "") || isspace((unsigned char)kernel->name[0]) ||
+        isspace((unsigned char)kernel->name[length - 1]))
+        return "its name cannot be that of a section";
+    return NULL;
+}
+
+static void write_left_out(struct weir_long_text *ini, const struct sim_kernel *kernel)
+{
+    if (kernel->beside > 0)
+        weir_long_text_add(ini, "; left out: %zu beside another kernel\n", kernel->beside);
+    if (kernel->inexact > 0)
+        weir_long_text_add(ini, "; left out: %zu without a start\n", kernel->inexact);
+}
+
+static void write_section(struct weir_long_text *ini, const struct sim_kernel *kernel,
+                          const struct sim_fit *fit)
+{
+    weir_long_text_add(ini, "\n[kernel %s]\n", kernel->name);
+    weir_long_text_add(ini, "; %zu %s of %zu %s; error: median %.2f %%, worst %.2f %%\n",
+                       kernel->count, kernel->count == 1 ? "launch" : "launches", fit->sizes,
+                       fit->sizes == 1 ? "size, so nothing is known of others" : "sizes",
+                       100 * fit->median, 100 * fit->worst);
+    write_left_out(ini, kernel);
+    for (int term = 0; term < SIM_TERM_COUNT; term++) {
+        char key[KEY_SIZE];
+        char times[KEY_SIZE];
+        if (fit->factors[term] == 0)
+            continue;
+        name_term(kernel, term, key, times);
+        weir_long_text_add(ini, "%s = %.9g\n", key, fit->factors[term]);
+    }
+}
+
+static void add_row(struct weir_table *table, const struct sim_kernel *kernel,
+                    const struct sim_fit *fit)
+{
+    struct weir_long_text sum = {0};
+    for (int term = 0; term < SIM_TERM_COUNT; term++) {
+        char key[KEY_SIZE];
+        char times[KEY_SIZE];
+        if (fit->factors[term] == 0)
+            continue;
+        name_term(kernel, term, key, times);
+        weir_long_text_add(&sum, "%s%.6g%s", sum.used ? " + " : "", fit->factors[term], times);
+    }
+    weir_table_add(table, "%s", kernel->name);
+    weir_table_add(table, "%zu", kernel->count);
+    weir_table_add(table, "%zu", fit->sizes);
+    weir_table_add(table, "%.2f %%", 100 * fit->median);
+    weir_table_add(table, "%.2f %%", 100 * fit->worst);
+    weir_table_add(table, "%s", sum.text ? sum.text : "");
+    free(sum.text);
+}
+
+static void add_head(struct weir_table *table)
+{
+    static const char *const head[] = {"kernel",       "launches", "sizes",
+                                       "median error", "worst",    "nanoseconds"};
+    for (size_t i = 0; i < sizeof head / sizeof *head; i++)
+        weir_table_add(table, "%s", head[i]);
+}
+
+// Fits every kernel that can be fitted, and counts them; false after a message.
+static bool fit_all(const struct sim_kernels *kernels, struct weir_long_text *ini,
+                    struct weir_table *table, size_t *out_count)
+{
+    *out_count = 0;
+    add_head(table);
+    for (size_t i = 0; i < kernels->count; i++) {
+        struct sim_kernel *kernel = &kernels->items[i];
+        const char *why = refusal(kernel);
+        struct sim_fit fit;
+        if (why) {
+            cli_warning("the kernel '%s' is left out: %s", kernel->name, why);
+            continue;
+        }
+        if (!sim_fit(kernel, &fit)) {
+            cli_error("no memory for the launches of '%s'", kernel->name);
+            return false;
+        }
+        write_section(ini, kernel, &fit);
+        add_row(table, kernel, &fit);
+        ++*out_count;
+    }
+    return true;
+}
+
+static int put(const char *path, const struct weir_long_text *ini, struct weir_table *table)
+{
+    char message[512];
+    if (ini->failed) {
+        cli_error("no memory for the sections");
+        return CLI_FAILED;
+    }
+    if (!path) {
+        fputs(ini->text, stdout);
+        return CLI_OK;
+    }
+    if (!weir_file_write(path, ini->text, ini->used, message, sizeof message)) {
+        cli_error("%s", message);
+        return CLI_FAILED;
+    }
+    cli_table_print(table, stdout, 0);
+    return CLI_OK;
+}
+
+static int learn(const struct sim_kernels *kernels, const char *path)
+{
+    struct weir_long_text ini = {0};
+    struct weir_table table = {.alignment = "lrrrrl"};
+    size_t count;
+    int code = CLI_FAILED;
+    weir_long_text_add(&ini, "; What kernels cost, in nanoseconds. Found by weir sim learn.\n");
+    const bool fitted = fit_all(kernels, &ini, &table, &count);
+    if (fitted && count > 0)
+        code = put(path, &ini, &table);
+    else if (fitted)
+        cli_error("no kernel's cost can be found in these traces");
+    free(ini.text);
+    weir_table_finish(&table);
+    return code;
+}
+
+static int learn_main(int argc, char **argv)
+{
+    const char *path = NULL;
+    const struct cli_option options[] = {
+        {"out", "FILE", "write the sections to FILE, and print how well they fit", CLI_FILE, &path,
+         0, 0},
+    };
+    const struct cli_usage usage = {
+        .command = "weir sim learn",
+        .operands = "TRACE...",
+        .operand = "a trace",
+        .about = about,
+        .manual = "weir-sim(1)",
+        .options = options,
+        .option_count = sizeof options / sizeof *options,
+        .operand_minimum = 1,
+        .operand_maximum = SIZE_MAX,
+    };
+    struct sim_kernels kernels = {0};
+    size_t operands;
+    int code;
+    if (!cli_parse(&usage, argc, argv, &operands, &code))
+        return code;
+    bool fine = cli_can_write(path);
+    for (size_t i = 0; i < operands && fine; i++)
+        fine = add_trace(&kernels, argv[i]);
+    code = fine ? learn(&kernels, path) : CLI_FAILED;
+    sim_kernels_finish(&kernels);
+    return code;
+}
+
+// The forms. A first word that is not the name of a member begins the options of a run.
+
 static const struct cli_command members[] = {
-    {.name = "learn", .summary = "what kernels cost, from traces", .main = cli_sim_learn},
+    {.name = "learn", .summary = "what kernels cost, from traces", .main = learn_main},
     {.name = "sweep", .summary = "the best of many settings", .main = cli_sim_sweep},
 };
 

@@ -1,13 +1,10 @@
-// What the files of `weir sim` share.
+// `weir sim`: programs on modelled GPUs, and what kernels cost.
 //
-//   command.c     which form it is
-//   learn.c       what kernels cost, from traces; fit.h has the files that it is made of
-//   run.c         a program on modelled GPUs: the command line, and one run for each GPU
-//   tell.c        what is printed of it
-//   picture.c     what is drawn of it
-//   sweep*.c      a program with many settings: see sweep.h
-//   once.c        one run
-//   settings.c    what a run changes, of the model and of the program
+//   command.c  which form it is, and `weir sim learn`: what kernels cost, from traces
+//   fit.c      what that is made of; see fit.h
+//   run.c      a program on modelled GPUs, once for each, or with each of many settings
+//   once.c     one run, and what it changes, of the model and of the program
+//   tell.c     what is printed and drawn of runs
 #ifndef WEIR_CLI_SIM_H
 #define WEIR_CLI_SIM_H
 
@@ -24,7 +21,7 @@ enum {
     SIM_LIST = 64,
 };
 
-// settings.c
+// once.c
 
 enum sim_owner {
     SIM_OF_MODEL,   // a key of [gpu]
@@ -83,8 +80,6 @@ bool cli_sim_run_init(struct sim_run *run, const char *gpu, char *const *command
 // Accepts a zeroed one.
 void cli_sim_run_finish(struct sim_run *run);
 
-// once.c
-
 struct sim_common {
     const char *costs; // NULL: none
     const char *host;  // NULL: as configured
@@ -108,13 +103,56 @@ int cli_sim_check(const struct sim_run *run);
 // Runs the program, whose standard output is `output`, and reads the report. Returns an exit code.
 int cli_sim_once(struct sim_run *run, int output);
 
-// Each is in its <name>.c. Returns an exit code.
-int cli_sim_learn(int argc, char **argv);
+// run.c. Each returns an exit code.
 // `weir sim --gpu NAME COMMAND...`: argv[0] is "sim".
 int cli_sim_run(int argc, char **argv);
 int cli_sim_sweep(int argc, char **argv);
 
-// tell.c: one report as text, or one row for each run; returns an exit code.
+// run.c: many settings
+
+enum {
+    SWEEP_AXES = 8,
+    SWEEP_RUNS = 4096,
+    SWEEP_ENGINE_SIZE = 24,
+};
+
+// A key, and what it is set to.
+struct sweep_axis {
+    char *key;
+    struct sim_list values; // at least one
+};
+
+// What a run gave.
+struct sweep_point {
+    double span_ns;
+    double hidden; // the share of the copies' time with compute beside it; NAN: n/a
+    double idle;   // the share of the span
+    double bound_ns;
+    char bound_engine[SWEEP_ENGINE_SIZE];
+};
+
+// Runs are numbered: the GPU changes slowest, then the first axis, and the last one fastest.
+struct sweep {
+    struct sim_list gpus;
+    struct sweep_axis axes[SWEEP_AXES];
+    char *texts[SWEEP_AXES]; // that the axes point into
+    size_t axis_count;
+    size_t per_gpu; // runs
+    struct sweep_point *points;
+    size_t *best;             // of each GPU, a run's number
+    char (*traces)[PATH_MAX]; // of the best
+};
+
+// The values of that run.
+void sweep_settings(const struct sweep *sweep, size_t run, struct sim_settings *settings);
+// Which of an axis's values the run has.
+size_t sweep_value(const struct sweep *sweep, size_t run, size_t axis);
+// The first run of the best one's GPU that takes at most 1 % more.
+size_t sweep_enough(const struct sweep *sweep, size_t gpu);
+// "slots=3, queues=2"; ends in "..." if it does not fit.
+void sweep_name(const struct sweep *sweep, size_t run, char *text, size_t size);
+
+// tell.c: one report as text, or one row for each run. Each returns an exit code.
 struct sim_runs {
     struct sim_run items[SIM_RUNS];
     size_t count;
@@ -122,9 +160,13 @@ struct sim_runs {
 
 int cli_sim_tell(const struct sim_runs *runs);
 int cli_sim_tell_json(const struct sim_runs *runs);
-
-// picture.c: the operations of each run on one axis of time, a row for each engine, a colour for each
-// queue. Returns an exit code.
+// The operations of each run on one axis of time, a row for each engine, a colour for each queue.
 int cli_sim_draw(const struct sim_runs *runs, const char *path);
+int sweep_tell(const struct sweep *sweep);
+int sweep_tell_json(const struct sweep *sweep);
+
+// Whether the plot has room for all. False after a message.
+bool sweep_can_plot(const struct sweep *sweep);
+int sweep_plot(const struct sweep *sweep, const char *command, const char *path);
 
 #endif

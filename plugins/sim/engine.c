@@ -1,10 +1,13 @@
-// Devices, queues, and the operations of a queue.
+// The engine's data: heaps of operations, the units of a device, devices, queues with their operations, and
+// the time that has been reached. What happens at an instant is in engine_run.c.
 #include "plugins/sim/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "plugins/sim/engine_parts.h"
+
+// Kinds.
 
 uint32_t sim__unit_of(const struct sim_model *model, enum sim_kind kind)
 {
@@ -18,7 +21,7 @@ uint32_t sim__unit_of(const struct sim_model *model, enum sim_kind kind)
     case SIM_D2H:
         return down;
     case SIM_PEER:
-        return model->peer_engine ? SIM_PEER_ENGINE : down;
+        return model->copy_engines > 2 ? SIM_PEER_ENGINE : down;
     case SIM_COLLECTIVE:
         return SIM_COMMUNICATION_ENGINE;
     case SIM_HOST:
@@ -42,6 +45,248 @@ bool sim__sees_at_once(const struct sim_engine *engine, const struct sim_op *op,
            device == sim__device_of(engine, kernel);
 }
 
+// Heaps: the operations that wait, by their turn, and those that run, by their end.
+
+static bool goes_first(const struct sim_op *a, const struct sim_op *b)
+{
+    if (a->priority != b->priority)
+        return a->priority < b->priority;
+    if (a->rank_ns != b->rank_ns)
+        return a->rank_ns < b->rank_ns;
+    return a->issue < b->issue;
+}
+
+bool sim__ends_first(const struct sim_op *a, const struct sim_op *b)
+{
+    return a->end_ns != b->end_ns ? a->end_ns < b->end_ns : a->issue < b->issue;
+}
+
+static bool arrives_first(const struct sim_op *a, const struct sim_op *b)
+{
+    return a->rank_ns != b->rank_ns ? a->rank_ns < b->rank_ns : a->issue < b->issue;
+}
+
+static bool heap_reserve(struct sim_heap *heap, size_t count)
+{
+    size_t room = heap->room ? heap->room : 4;
+    if (count <= heap->room)
+        return true;
+    while (room < count)
+        room *= 2;
+    struct sim_op **ops = realloc(heap->ops, room * sizeof(*ops));
+    if (!ops)
+        return false;
+    heap->ops = ops;
+    heap->room = room;
+    return true;
+}
+
+static void swap(struct sim_heap *heap, size_t a, size_t b)
+{
+    struct sim_op *op = heap->ops[a];
+    heap->ops[a] = heap->ops[b];
+    heap->ops[b] = op;
+}
+
+void sim__heap_push(struct sim_heap *heap, struct sim_op *op)
+{
+    size_t at = heap->count++;
+    heap->ops[at] = op;
+    for (; at > 0 && heap->before(heap->ops[at], heap->ops[(at - 1) / 2]); at = (at - 1) / 2)
+        swap(heap, at, (at - 1) / 2);
+}
+
+struct sim_op *sim__heap_top(const struct sim_heap *heap)
+{
+    return heap->count ? heap->ops[0] : NULL;
+}
+
+static void heap_delay(struct sim_heap *heap, size_t at)
+{
+    for (;;) {
+        size_t least = at;
+        for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < heap->count; child++)
+            if (heap->before(heap->ops[child], heap->ops[least]))
+                least = child;
+        if (least == at)
+            return;
+        swap(heap, at, least);
+        at = least;
+    }
+}
+
+struct sim_op *sim__heap_pop(struct sim_heap *heap)
+{
+    struct sim_op *top = heap->ops[0];
+    heap->ops[0] = heap->ops[--heap->count];
+    heap_delay(heap, 0);
+    return top;
+}
+
+// Units: what is ready for an engine, or waits for it, in one order, or, for copies with copy channels, in one
+// for each channel. The engine stays with its channel as long as that has a copy that is ready. And the
+// places of an engine, which kernels take from others with a worse priority.
+
+static bool was_issued_first(const struct sim_op *a, const struct sim_op *b)
+{
+    return a->issue < b->issue;
+}
+
+static bool unit_init(struct sim_unit *unit, uint32_t lane_count)
+{
+    unit->waiting.before = goes_first;
+    unit->running.before = sim__ends_first;
+    unit->capacity = 1;
+    if (lane_count == 0)
+        return true;
+    unit->lanes = calloc(lane_count, sizeof *unit->lanes);
+    unit->lane_count = unit->lanes ? lane_count : 0;
+    for (uint32_t i = 0; i < unit->lane_count; i++)
+        unit->lanes[i].before = was_issued_first;
+    return unit->lanes;
+}
+
+static void unit_finish(struct sim_unit *unit)
+{
+    free((void *)unit->waiting.ops);
+    free((void *)unit->running.ops);
+    for (uint32_t i = 0; i < unit->lane_count; i++)
+        free((void *)unit->lanes[i].ops);
+    free(unit->lanes);
+}
+
+// A queue of another device may have a channel that this one lacks.
+static struct sim_heap *waiting_of(struct sim_unit *unit, uint32_t lane)
+{
+    return unit->lane_count ? &unit->lanes[lane % unit->lane_count] : &unit->waiting;
+}
+
+static bool unit_reserve(struct sim_unit *unit, uint32_t lane)
+{
+    return heap_reserve(waiting_of(unit, lane), unit->members + 1) &&
+           heap_reserve(&unit->running, unit->members + 1);
+}
+
+void sim__unit_add(struct sim_unit *unit, uint32_t lane, struct sim_op *op)
+{
+    sim__heap_push(waiting_of(unit, lane), op);
+}
+
+bool sim__was_ready_first(const struct sim_op *a, const struct sim_op *b)
+{
+    return a->ready_ns != b->ready_ns ? a->ready_ns < b->ready_ns : a->issue < b->issue;
+}
+
+// Of all channels the one whose first was ready first, if the one that it is with has none.
+static uint32_t lane_of(const struct sim_unit *unit)
+{
+    uint32_t best = unit->lane;
+    if (sim__heap_top(&unit->lanes[best]))
+        return best;
+    for (uint32_t i = 0; i < unit->lane_count; i++) {
+        const struct sim_op *op = sim__heap_top(&unit->lanes[i]);
+        const struct sim_op *first = sim__heap_top(&unit->lanes[best]);
+        if (op && (!first || sim__was_ready_first(op, first)))
+            best = i;
+    }
+    return best;
+}
+
+static bool yields_to(const struct sim_op *running, const struct sim_op *op)
+{
+    return running->yield_ns > 0 && running->priority > op->priority;
+}
+
+// What yields to it does not count.
+static bool has_room(const struct sim_unit *unit, const struct sim_op *op)
+{
+    size_t used = unit->used;
+    if (used + op->places <= unit->capacity || unit->yielding == 0 || op->kind != SIM_KERNEL)
+        return used + op->places <= unit->capacity;
+    for (size_t i = 0; i < unit->running.count; i++)
+        if (yields_to(unit->running.ops[i], op))
+            used -= unit->running.ops[i]->places;
+    return used + op->places <= unit->capacity;
+}
+
+struct sim_op *sim__unit_next(const struct sim_unit *unit)
+{
+    struct sim_op *op = unit->lane_count ? sim__heap_top(&unit->lanes[lane_of(unit)])
+                                         : sim__heap_top(&unit->waiting);
+    return op && op->pending == 0 && has_room(unit, op) ? op : NULL;
+}
+
+// The worst priority yields first, then what started last.
+static bool yields_before(const struct sim_op *a, const struct sim_op *b)
+{
+    if (a->priority != b->priority)
+        return a->priority > b->priority;
+    return a->start_ns != b->start_ns ? a->start_ns > b->start_ns : a->issue > b->issue;
+}
+
+// Of those that `last` yields before, or of all, the next that yields to `op`.
+static size_t next_to_yield(const struct sim_heap *running, const struct sim_op *op,
+                            const struct sim_op *last)
+{
+    size_t next = running->count;
+    for (size_t i = 0; i < running->count; i++) {
+        const struct sim_op *other = running->ops[i];
+        if (yields_to(other, op) && (!last || yields_before(last, other)) &&
+            (next == running->count || yields_before(other, running->ops[next])))
+            next = i;
+    }
+    return next;
+}
+
+// Rounded up.
+static uint64_t share(uint64_t ns, size_t part, size_t whole)
+{
+    return ns / whole * part + (ns % whole * part + whole - 1) / whole;
+}
+
+static uint64_t earliest(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+// What others lack already is not its own.
+static size_t missing_places(const struct sim_unit *unit, const struct sim_op *op)
+{
+    if (unit->used >= unit->capacity)
+        return op->places;
+    const size_t left = unit->capacity - unit->used;
+    return op->places > left ? op->places - left : 0;
+}
+
+uint64_t sim__unit_preempt(struct sim_unit *unit, const struct sim_op *op)
+{
+    const struct sim_op *last = NULL;
+    uint64_t until_ns = UINT64_MAX;
+    for (size_t missing = missing_places(unit, op); missing > 0;) {
+        const size_t at = next_to_yield(&unit->running, op, last);
+        if (at == unit->running.count)
+            break;
+        struct sim_op *other = unit->running.ops[at];
+        const size_t taken = missing < other->places ? missing : other->places;
+        last = other;
+        missing -= taken;
+        until_ns = earliest(until_ns, earliest(op->start_ns + other->yield_ns, other->end_ns));
+        other->end_ns += share(op->moves_ns, taken, other->places);
+        heap_delay(&unit->running, at);
+    }
+    return until_ns == UINT64_MAX ? op->start_ns : until_ns;
+}
+
+struct sim_op *sim__unit_take(struct sim_unit *unit)
+{
+    if (!unit->lane_count)
+        return sim__heap_pop(&unit->waiting);
+    unit->lane = lane_of(unit);
+    return sim__heap_pop(&unit->lanes[unit->lane]);
+}
+
+// The engine.
+
 struct sim_engine *sim_engine_create(void (*done)(void *user, const struct sim_done *done),
                                      void *user)
 {
@@ -51,7 +296,7 @@ struct sim_engine *sim_engine_create(void (*done)(void *user, const struct sim_d
     engine->done = done;
     engine->user = user;
     engine->marks_end = &engine->marks;
-    engine->posted.before = sim__arrives_first;
+    engine->posted.before = arrives_first;
     return engine;
 }
 
@@ -83,7 +328,7 @@ static void finish_queue(struct sim_queue *queue)
 static void finish_device(struct sim_device *device)
 {
     for (size_t i = 0; i < SIM_ENGINES; i++)
-        sim__unit_finish(&device->units[i]);
+        unit_finish(&device->units[i]);
     free((void *)device->channels);
 }
 
@@ -155,7 +400,7 @@ bool sim_engine_add_device(struct sim_engine *engine, const struct sim_model *mo
     for (size_t i = 0; i < SIM_ENGINES; i++) {
         const bool copies =
             (i == SIM_COPY_ENGINE || i == SIM_DOWN_ENGINE) && model->queues == SIM_STREAM_QUEUES;
-        fine = sim__unit_init(&device->units[i], copies ? model->copy_channels : 0) && fine;
+        fine = unit_init(&device->units[i], copies ? model->copy_channels : 0) && fine;
     }
     if (!fine) {
         finish_device(device);
@@ -232,6 +477,78 @@ void sim__retire(struct sim_engine *engine, struct sim_op *op)
         engine->free_ops = first;
     }
     free_if_empty(queue);
+}
+
+// Reserving the memory of an operation.
+
+static bool reserve_ring(struct sim_queue *queue)
+{
+    const uint64_t count = queue->last + 1 - queue->first;
+    if (count < queue->room)
+        return true;
+    const size_t room = queue->room ? 2 * queue->room : 8;
+    struct sim_op **ring = (struct sim_op **)calloc(room, sizeof(*ring));
+    if (!ring)
+        return false;
+    for (uint64_t number = queue->first; number <= queue->last; number++)
+        ring[number & (room - 1)] = queue->ring[number & (queue->room - 1)];
+    free((void *)queue->ring);
+    queue->ring = ring;
+    queue->room = room;
+    return true;
+}
+
+static bool reserve_edges(struct sim_engine *engine, size_t count)
+{
+    struct sim_edge *edge = engine->free_edges;
+    for (; edge && count > 0; count--)
+        edge = edge->next;
+    for (; count > 0; count--) {
+        edge = calloc(1, sizeof *edge);
+        if (!edge)
+            return false;
+        edge->next = engine->free_edges;
+        engine->free_edges = edge;
+    }
+    return true;
+}
+
+static bool reserve_op(struct sim_engine *engine)
+{
+    if (!engine->free_ops)
+        engine->free_ops = calloc(1, sizeof *engine->free_ops);
+    return engine->free_ops;
+}
+
+static bool reserve_run(struct sim_engine *engine)
+{
+    if (!engine->free_runs)
+        engine->free_runs = calloc(1, sizeof *engine->free_runs);
+    return engine->free_runs;
+}
+
+static bool reserve_unit(struct sim_device *device, const struct sim_queue *queue, uint32_t index)
+{
+    return index == SIM_NO_ENGINE ||
+           (unit_reserve(&device->units[index], queue->lane) &&
+            heap_reserve(&device->units[SIM_SIGNALS].running, device->in_flight + 1));
+}
+
+uint32_t sim__device_for(const struct sim_queue *queue, const struct sim_work *work)
+{
+    return work->pulls ? work->device : queue->params.device;
+}
+
+// One edge for each wait, one for the queue, and those of the legacy queue.
+bool sim__reserve(struct sim_engine *engine, struct sim_queue *queue, const struct sim_work *work)
+{
+    struct sim_device *device = &engine->devices[sim__device_for(queue, work)];
+    const size_t legacy = queue->params.legacy ? engine->queue_count : 1;
+    const bool runs = work->kind == SIM_KERNEL && device->model->late_signals;
+    return reserve_op(engine) && reserve_ring(queue) &&
+           reserve_edges(engine, work->wait_count + 1 + legacy) && (!runs || reserve_run(engine)) &&
+           reserve_unit(device, queue, sim__unit_of(device->model, work->kind)) &&
+           heap_reserve(&engine->posted, engine->posted.count + 1);
 }
 
 // Time.

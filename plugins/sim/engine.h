@@ -91,37 +91,26 @@ struct sim_model {
     enum sim_queues queues;
     bool late_signals;
     uint32_t channels;      // 0: each queue has its own
-    uint32_t copy_engines;  // 1: one for both directions; 2: one for each
-    uint32_t copy_channels; // of each of them, with stream queues; 0: none
-    bool peer_engine;       // else peer copies use the engine of downloads
+    uint32_t copy_engines;  // 1: one for both directions; 2: one for each; 3: and one for peers
+    uint32_t copy_channels; // of the first two, with stream queues; 0: none
     uint32_t kernels;       // places for kernels; at least 1
     uint32_t multiprocessors;
-    uint32_t threads;       // work-items that a multiprocessor holds; 0: not known, none yields
-    int32_t least_priority; // as weir_limits: a smaller number goes first. Stream queues only, and
-    int32_t greatest_priority;         // for kernels that wait for room
+    uint32_t threads; // work-items that a multiprocessor holds; 0: not known, none yields
+    int32_t
+        greatest_priority; // CUDA's: at most 0, a smaller number goes first. Stream queues only,
+                           // and for kernels that wait for room
     struct sim_link copies[SIM_KINDS]; // [SIM_H2D] to [SIM_COLLECTIVE]
-    uint64_t overhead_ns;              // from a start of an operation until it does something
     uint64_t signal_ns;       // from the end of an operation until one of another engine starts
-    uint64_t signal_copy_ns;  // the same if that is an upload or a download
     uint64_t kernel_gap_ns;   // from the end of a kernel until one that waited for it starts
     uint64_t host_call_ns;    // a SIM_HOST
     uint64_t pull_latency_ns; // a SIM_PEER that pulls; 0: as others
-    uint64_t submit_pull_ns;  // the same
-    uint64_t
-        submit_ns[SIM_KINDS];  // how long the host is busy with a submit; SIM_PEER, 0: as SIM_H2D
-    uint64_t submit_change_ns; // and with work for an engine after other work; see reference.ini
-    uint64_t submit_peer_wait_ns; // a wait for another device; 0: as SIM_MARK
-    uint64_t submit_graph_ns;     // the same with a graph; 0: as a kernel
-    uint64_t submit_node_ns;      // and for each node of it but the first
-    uint64_t submit_branch_ns;    // and for each branch of it but the first
-    uint64_t graph_begin_ns;      // before the first of several nodes
-    uint64_t graph_join_ns;       // after the last of several branches
-    uint64_t submit_cold_ns;      // and with the first submit to a queue that is not warm
-    uint32_t warm_queues;         // those that were used last
-    uint64_t wait_ns;             // how long the host is busy with a wait, beside the waiting
-    uint64_t wake_ns;             // from the end of a wait until another thread goes on, or copies
-    struct sim_staging_rate upload;
-    struct sim_staging_rate download;
+    uint64_t submit_ns[SIM_KINDS]; // how long the host is busy with a submit
+    uint64_t submit_graph_ns;      // the same with a graph; 0: as a kernel
+    uint64_t submit_branch_ns;     // and for each branch of it but the first
+    uint64_t graph_ns;             // before the first of several nodes, and after several branches
+    uint64_t wait_ns;              // how long the host is busy with a wait, beside the waiting
+    uint64_t wake_ns;              // from the end of a wait until another thread goes on, or copies
+    struct sim_staging_rate staging;
     const struct sim_cost *costs; // of kernels, by name, ascending (strcmp)
     size_t cost_count;
 };
@@ -220,7 +209,7 @@ struct sim_point sim_engine_last(const struct sim_engine *engine, uint32_t queue
 // The time that has been reached.
 uint64_t sim_engine_now_ns(const struct sim_engine *engine);
 
-// The time of a copy alone on `model`, and of a kernel; both without the overhead. `arguments` has
+// The time of a copy alone on `model`, and of a kernel. `arguments` has
 // the values of scalar arguments and 0 for others.
 uint64_t sim_copy_ns(const struct sim_model *model, enum sim_kind kind, uint64_t bytes);
 struct sim_launch {

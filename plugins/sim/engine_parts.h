@@ -1,4 +1,4 @@
-// What the sources of the engine share.
+// What engine.c and engine_run.c share.
 #ifndef WEIR_PLUGINS_SIM_ENGINE_PARTS_H
 #define WEIR_PLUGINS_SIM_ENGINE_PARTS_H
 
@@ -155,43 +155,25 @@ struct sim_engine {
 uint32_t sim__unit_of(const struct sim_model *model, enum sim_kind kind);
 // Whose engine the operation needs: that of its queue, but for copies from another one.
 struct sim_device *sim__device_of(const struct sim_engine *engine, const struct sim_op *op);
+// The number of the device whose engine work of the queue needs.
+uint32_t sim__device_for(const struct sim_queue *queue, const struct sim_work *work);
 // Whether `op` learns of the end of a kernel before the run of that one is complete.
 bool sim__sees_at_once(const struct sim_engine *engine, const struct sim_op *op,
                        const struct sim_op *kernel);
 // The operation, or NULL if it is retired.
 struct sim_op *sim__find(const struct sim_engine *engine, struct sim_point point);
+// Reserves the memory of an operation. False if out of memory.
+bool sim__reserve(struct sim_engine *engine, struct sim_queue *queue, const struct sim_work *work);
 // The operation leaves its queue, with those before it.
 void sim__retire(struct sim_engine *engine, struct sim_op *op);
 
-// engine_heap.c
-
-bool sim__goes_first(const struct sim_op *a, const struct sim_op *b);
 bool sim__ends_first(const struct sim_op *a, const struct sim_op *b);
-// Makes room for that many. False if out of memory.
-bool sim__heap_reserve(struct sim_heap *heap, size_t count);
+bool sim__was_ready_first(const struct sim_op *a, const struct sim_op *b);
 void sim__heap_push(struct sim_heap *heap, struct sim_op *op);
 struct sim_op *sim__heap_top(const struct sim_heap *heap); // NULL: empty
 struct sim_op *sim__heap_pop(struct sim_heap *heap);
-// The operation at that place goes later than before.
-void sim__heap_delay(struct sim_heap *heap, size_t at);
 
-// engine_submit.c
-
-bool sim__arrives_first(const struct sim_op *a, const struct sim_op *b);
-// When the next one that is posted is there; UINT64_MAX: there is none.
-uint64_t sim__next_arrival_ns(const struct sim_engine *engine);
-// It is there.
-void sim__arrive(struct sim_engine *engine);
-
-// engine_lanes.c
-
-// False if out of memory.
-bool sim__unit_init(struct sim_unit *unit, uint32_t lane_count);
-void sim__unit_finish(struct sim_unit *unit);
-// Makes room for one member more. False if out of memory.
-bool sim__unit_reserve(struct sim_unit *unit, uint32_t lane);
 void sim__unit_add(struct sim_unit *unit, uint32_t lane, struct sim_op *op);
-bool sim__was_ready_first(const struct sim_op *a, const struct sim_op *b);
 // The next to start; NULL: none can.
 struct sim_op *sim__unit_next(const struct sim_unit *unit);
 // `op`, which starts now, takes the places that it lacks from kernels that yield, which end later.
@@ -199,12 +181,5 @@ struct sim_op *sim__unit_next(const struct sim_unit *unit);
 uint64_t sim__unit_preempt(struct sim_unit *unit, const struct sim_op *op);
 // The same one, which waits no longer.
 struct sim_op *sim__unit_take(struct sim_unit *unit);
-
-// engine_flow.c
-
-// One thing less that the operation waits for.
-void sim__release(struct sim_engine *engine, struct sim_op *op);
-// Starts what can start now.
-void sim__settle(struct sim_engine *engine);
 
 #endif

@@ -1,10 +1,11 @@
-// The table is the one list of keys: conf/gpus/reference.ini is tested against it.
+// The keys of a model, [gpu] and [kernel NAME], and what operations cost with them: one table has the keys of
+// [gpu], and conf/gpus/reference.ini is tested against it.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/c_locale.h"
-#include "plugins/sim/model_parts.h"
+#include "plugins/sim/model.h"
 
 enum type {
     NAME,     // text
@@ -34,60 +35,44 @@ struct key {
     (offsetof(struct sim_model, copies) + (kind) * sizeof(struct sim_link) + \
      offsetof(struct sim_link, field))
 
+// Kinds that have the latency and the submit of uploads.
+static const enum sim_kind copies_alike[] = {SIM_D2H, SIM_D2D, SIM_PEER};
+
 static const struct key keys[SIM_GPU_KEYS] = {
     {"name", NAME, 0, NULL, 0, 0},
-    {"queues", QUEUES, AT(queues), NULL, 0, 0},
+    {"queues", QUEUES, AT(queues), "stream", 0, 0},
     {"late_signals", FLAG, AT(late_signals), "0", 0, 1},
     {"channels", COUNT, AT(channels), "0", 0, 128},
-    {"copy_engines", COUNT, AT(copy_engines), NULL, 1, 2},
+    {"copy_engines", COUNT, AT(copy_engines), NULL, 1, 3},
     {"copy_channels", COUNT, AT(copy_channels), "0", 0, 128},
-    {"peer_engine", FLAG, AT(peer_engine), "0", 0, 1},
     {"kernels", COUNT, AT(kernels), NULL, 1, 4096},
     {"multiprocessors", COUNT, AT(multiprocessors), "0", 0, 65536},
     {"threads_per_multiprocessor", COUNT, AT(threads), "0", 0, 65536},
-    {"least_priority", PRIORITY, AT(least_priority), "0", -1000, 1000},
-    {"greatest_priority", PRIORITY, AT(greatest_priority), "0", -1000, 1000},
+    {"greatest_priority", PRIORITY, AT(greatest_priority), "0", -1000, 0},
     {"h2d_gb_per_s", RATE, LINK(SIM_H2D, bytes_per_s), NULL, LEAST_GB_PER_S, MOST_GB_PER_S},
-    {"h2d_both_gb_per_s", RATE, LINK(SIM_H2D, both_bytes_per_s), "0", 0, MOST_GB_PER_S},
-    {"h2d_latency_ns", TIME, LINK(SIM_H2D, latency_ns), "0", 0, MOST_NS},
     {"d2h_gb_per_s", RATE, LINK(SIM_D2H, bytes_per_s), NULL, LEAST_GB_PER_S, MOST_GB_PER_S},
+    {"h2d_both_gb_per_s", RATE, LINK(SIM_H2D, both_bytes_per_s), "0", 0, MOST_GB_PER_S},
     {"d2h_both_gb_per_s", RATE, LINK(SIM_D2H, both_bytes_per_s), "0", 0, MOST_GB_PER_S},
-    {"d2h_latency_ns", TIME, LINK(SIM_D2H, latency_ns), "0", 0, MOST_NS},
-    {"h2d_both_latency_ns", TIME, LINK(SIM_H2D, both_latency_ns), "0", 0, MOST_NS},
-    {"d2h_both_latency_ns", TIME, LINK(SIM_D2H, both_latency_ns), "0", 0, MOST_NS},
     {"d2d_gb_per_s", RATE, LINK(SIM_D2D, bytes_per_s), "100000", LEAST_GB_PER_S, MOST_GB_PER_S},
-    {"d2d_latency_ns", TIME, LINK(SIM_D2D, latency_ns), "0", 0, MOST_NS},
     {"peer_gb_per_s", RATE, LINK(SIM_PEER, bytes_per_s), "100000", LEAST_GB_PER_S, MOST_GB_PER_S},
-    {"peer_latency_ns", TIME, LINK(SIM_PEER, latency_ns), "0", 0, MOST_NS},
+    {"copy_latency_ns", TIME, LINK(SIM_H2D, latency_ns), "0", 0, MOST_NS},
+    {"copy_both_latency_ns", TIME, LINK(SIM_H2D, both_latency_ns), "0", 0, MOST_NS},
     {"pull_latency_ns", TIME, AT(pull_latency_ns), "0", 0, MOST_NS},
     {"collective_gb_per_s", RATE, LINK(SIM_COLLECTIVE, bytes_per_s), "0", 0, MOST_GB_PER_S},
     {"collective_latency_ns", TIME, LINK(SIM_COLLECTIVE, latency_ns), "0", 0, MOST_NS},
-    {"overhead_ns", TIME, AT(overhead_ns), "0", 0, MOST_NS},
     {"signal_ns", TIME, AT(signal_ns), "0", 0, MOST_NS},
-    {"signal_copy_ns", TIME, AT(signal_copy_ns), "0", 0, MOST_NS},
     {"kernel_gap_ns", TIME, AT(kernel_gap_ns), "0", 0, MOST_NS},
+    {"graph_ns", TIME, AT(graph_ns), "0", 0, MOST_NS},
     {"host_call_ns", TIME, AT(host_call_ns), "0", 0, MOST_NS},
     {"submit_kernel_ns", TIME, SUBMIT(SIM_KERNEL), "0", 0, MOST_NS},
     {"submit_copy_ns", TIME, SUBMIT(SIM_H2D), "0", 0, MOST_NS},
-    {"submit_peer_ns", TIME, SUBMIT(SIM_PEER), "0", 0, MOST_NS},
-    {"submit_pull_ns", TIME, AT(submit_pull_ns), "0", 0, MOST_NS},
-    {"submit_host_ns", TIME, SUBMIT(SIM_HOST), "0", 0, MOST_NS},
     {"submit_mark_ns", TIME, SUBMIT(SIM_MARK), "0", 0, MOST_NS},
-    {"submit_change_ns", TIME, AT(submit_change_ns), "0", 0, MOST_NS},
-    {"submit_peer_wait_ns", TIME, AT(submit_peer_wait_ns), "0", 0, MOST_NS},
     {"submit_graph_ns", TIME, AT(submit_graph_ns), "0", 0, MOST_NS},
-    {"submit_node_ns", TIME, AT(submit_node_ns), "0", 0, MOST_NS},
     {"submit_branch_ns", TIME, AT(submit_branch_ns), "0", 0, MOST_NS},
-    {"graph_begin_ns", TIME, AT(graph_begin_ns), "0", 0, MOST_NS},
-    {"graph_join_ns", TIME, AT(graph_join_ns), "0", 0, MOST_NS},
-    {"submit_cold_ns", TIME, AT(submit_cold_ns), "0", 0, MOST_NS},
-    {"warm_queues", COUNT, AT(warm_queues), "128", 1, 65536},
     {"wait_ns", TIME, AT(wait_ns), "0", 0, MOST_NS},
     {"wake_ns", TIME, AT(wake_ns), "0", 0, MOST_NS},
-    {"upload_gb_per_s", RATE, AT(upload.bytes_per_s), "0", 0, MOST_GB_PER_S},
-    {"upload_all_gb_per_s", RATE, AT(upload.all_bytes_per_s), "0", 0, MOST_GB_PER_S},
-    {"download_gb_per_s", RATE, AT(download.bytes_per_s), "0", 0, MOST_GB_PER_S},
-    {"download_all_gb_per_s", RATE, AT(download.all_bytes_per_s), "0", 0, MOST_GB_PER_S},
+    {"staging_gb_per_s", RATE, AT(staging.bytes_per_s), "0", 0, MOST_GB_PER_S},
+    {"staging_all_gb_per_s", RATE, AT(staging.all_bytes_per_s), "0", 0, MOST_GB_PER_S},
 };
 
 const char *sim_key_name(size_t index)
@@ -179,6 +164,18 @@ static void store(struct sim_model *model, const struct key *key, double number)
     }
 }
 
+// One key for all copies, one for what is launched, and one for what has no engine.
+static void share(struct sim_model *model)
+{
+    for (size_t i = 0; i < sizeof copies_alike / sizeof *copies_alike; i++) {
+        model->copies[copies_alike[i]].latency_ns = model->copies[SIM_H2D].latency_ns;
+        model->submit_ns[copies_alike[i]] = model->submit_ns[SIM_H2D];
+    }
+    model->copies[SIM_D2H].both_latency_ns = model->copies[SIM_H2D].both_latency_ns;
+    model->submit_ns[SIM_COLLECTIVE] = model->submit_ns[SIM_KERNEL];
+    model->submit_ns[SIM_HOST] = model->submit_ns[SIM_MARK];
+}
+
 static bool set_number(struct sim_gpu *gpu, const struct key *key, const char *value,
                        const struct sim_place *place)
 {
@@ -192,12 +189,7 @@ static bool set_number(struct sim_gpu *gpu, const struct key *key, const char *v
     if (!(number >= key->minimum && number <= key->maximum))
         return refuse_value(key, value, place);
     store(&gpu->model, key, number);
-    // One key for all copies, and one for what is launched.
-    if (key->offset == SUBMIT(SIM_H2D))
-        for (int kind = SIM_D2H; kind < SIM_PEER; kind++)
-            gpu->model.submit_ns[kind] = gpu->model.submit_ns[SIM_H2D];
-    if (key->offset == SUBMIT(SIM_KERNEL))
-        gpu->model.submit_ns[SIM_COLLECTIVE] = gpu->model.submit_ns[SIM_KERNEL];
+    share(&gpu->model);
     return true;
 }
 
@@ -257,29 +249,196 @@ bool sim_keys_check(const struct sim_gpu *gpu, const struct sim_place *place)
     if (down->both_bytes_per_s > down->bytes_per_s)
         return sim_refuse(place, "'d2h_both_gb_per_s' is more than 'd2h_gb_per_s', that of a copy "
                                  "alone; one of them is wrong");
-    if ((up->both_latency_ns && up->both_latency_ns < up->latency_ns) ||
-        (down->both_latency_ns && down->both_latency_ns < down->latency_ns))
-        return sim_refuse(place,
-                          "'h2d_both_latency_ns' and 'd2h_both_latency_ns' are 0 or at least "
-                          "the latency of a copy alone");
+    if (up->both_latency_ns && up->both_latency_ns < up->latency_ns)
+        return sim_refuse(place, "'copy_both_latency_ns' is 0 or at least 'copy_latency_ns', that "
+                                 "of a copy alone");
     if (is_too_low(up->both_bytes_per_s) || is_too_low(down->both_bytes_per_s))
         return sim_refuse(place, "'h2d_both_gb_per_s' and 'd2h_both_gb_per_s' are 0 or at least %g",
                           LEAST_GB_PER_S);
     if (is_too_low(model->copies[SIM_COLLECTIVE].bytes_per_s))
         return sim_refuse(place, "'collective_gb_per_s' is 0 or at least %g", LEAST_GB_PER_S);
-    if (is_too_low(model->upload.bytes_per_s) || is_too_low(model->download.bytes_per_s) ||
-        is_too_low(model->upload.all_bytes_per_s) || is_too_low(model->download.all_bytes_per_s))
-        return sim_refuse(
-            place,
-            "'upload_gb_per_s', 'download_gb_per_s' and those of all threads are 0 or "
-            "at least %g",
-            LEAST_GB_PER_S);
-    if (model->greatest_priority > model->least_priority)
-        return sim_refuse(place, "'greatest_priority' is a larger number than 'least_priority'; "
-                                 "smaller numbers go first");
-    if (model->greatest_priority > 0 || model->least_priority < 0)
+    if (is_too_low(model->staging.bytes_per_s) || is_too_low(model->staging.all_bytes_per_s))
         return sim_refuse(place,
-                          "'greatest_priority' is at most 0, and 'least_priority' at least 0, "
-                          "which is the priority of most queues");
+                          "'staging_gb_per_s' and 'staging_all_gb_per_s' are 0 or at least %g",
+                          LEAST_GB_PER_S);
+    return true;
+}
+
+// What an operation costs alone.
+
+uint64_t sim_copy_ns(const struct sim_model *model, enum sim_kind kind, uint64_t bytes)
+{
+    const uint64_t bytes_per_ms = model->copies[kind].bytes_per_s / 1000;
+    const uint64_t millionths = bytes * 1000000;
+    return model->copies[kind].latency_ns + millionths / bytes_per_ms +
+           (millionths % bytes_per_ms > 0);
+}
+
+uint32_t sim_kernel_places(const struct sim_model *model, double blocks)
+{
+    if (model->multiprocessors == 0 || blocks >= (double)model->multiprocessors)
+        return model->kernels;
+    const double places = blocks * (double)model->kernels / (double)model->multiprocessors;
+    return places > 1 ? (uint32_t)(places + 0.5) : 1;
+}
+
+// Blocks of a kernel that is larger than the GPU end all the time, but for those of one that has just
+// begun: half of what a block takes is the mean of both.
+uint64_t sim_kernel_yield_ns(const struct sim_model *model, const struct sim_launch *launch,
+                             uint64_t duration_ns)
+{
+    const double held = (double)model->multiprocessors * (double)model->threads;
+    if (held == 0 || launch->items <= held)
+        return 0;
+    return 1 + (uint64_t)((double)duration_ns * held / launch->items / 2);
+}
+
+static int compare_costs(const void *name, const void *cost)
+{
+    return strcmp(name, ((const struct sim_cost *)cost)->kernel);
+}
+
+// In one order, so that every machine rounds alike.
+static double sum_of(const struct sim_cost *cost, const struct sim_launch *launch)
+{
+    double ns = cost->fixed_ns;
+    ns += cost->per_block_ns * launch->blocks;
+    ns += cost->per_item_ns * launch->items;
+    ns += cost->per_byte_ns * launch->bytes;
+    for (size_t i = 0; i < SIM_ARGUMENTS; i++)
+        ns += cost->per_argument_ns[i] * launch->arguments[i];
+    for (size_t i = 0; i < SIM_ARGUMENTS; i++)
+        ns += cost->per_item_argument_ns[i] * launch->items * launch->arguments[i];
+    return ns;
+}
+
+bool sim_kernel_ns(const struct sim_model *model, const struct sim_launch *launch, uint64_t *out_ns)
+{
+    const struct sim_cost *cost = model->cost_count
+                                      ? bsearch(launch->kernel, model->costs, model->cost_count,
+                                                sizeof *model->costs, compare_costs)
+                                      : NULL;
+    if (!cost)
+        return false;
+    const double ns = sum_of(cost, launch);
+    // A negative argument may make it negative; a year is more than any kernel runs.
+    const double most = 365.0 * 86400e9;
+    *out_ns = ns > 0 ? (uint64_t)((ns < most ? ns : most) + 0.5) : 0;
+    return true;
+}
+
+// Costs of kernels.
+
+#define MOST_COST_NS 1e15
+
+enum {
+    FIELDS = SIM_COST_KEYS - 2 * SIM_ARGUMENTS // that do not depend on an argument
+};
+
+void sim_costs_finish(struct sim_costs *costs)
+{
+    for (size_t i = 0; i < costs->count; i++)
+        free((char *)costs->items[i].kernel);
+    free(costs->items);
+    free(costs->lines);
+    *costs = (struct sim_costs){0};
+}
+
+static bool is_named(const struct sim_cost *cost, const char *name, size_t length)
+{
+    return strncmp(cost->kernel, name, length) == 0 && cost->kernel[length] == '\0';
+}
+
+// Room for one more: the room doubles when a power of two is full.
+static bool make_room(struct sim_costs *costs)
+{
+    const size_t count = costs->count;
+    if (count & (count - 1))
+        return true;
+    const size_t capacity = count ? 2 * count : 1;
+    struct sim_cost *items = realloc(costs->items, capacity * sizeof *items);
+    if (items)
+        costs->items = items;
+    unsigned *lines = items ? realloc(costs->lines, capacity * sizeof *lines) : NULL;
+    if (lines)
+        costs->lines = lines;
+    return lines != NULL;
+}
+
+bool sim_costs_add(struct sim_costs *costs, const char *name, size_t length,
+                   const struct sim_place *place)
+{
+    for (size_t i = 0; i < costs->count; i++)
+        if (is_named(&costs->items[i], name, length))
+            return sim_refuse(place,
+                              "section [kernel %.*s] is already in line %u; keep one of them",
+                              (int)length, name, costs->lines[i]);
+    if (costs->count == SIM_MOST_KERNELS)
+        return sim_refuse(place, "more than %d kernels; remove those that the program does not use",
+                          SIM_MOST_KERNELS);
+    char *copy = make_room(costs) ? strndup(name, length) : NULL;
+    if (!copy)
+        return sim_refuse(place, "there is no memory for the kernel");
+    costs->items[costs->count] = (struct sim_cost){.kernel = copy};
+    costs->lines[costs->count++] = place->line;
+    return true;
+}
+
+// "PREFIXn_ns": n, or -1.
+static int argument_of(const char *key, const char *prefix)
+{
+    const size_t length = strlen(prefix);
+    if (strncmp(key, prefix, length) != 0)
+        return -1;
+    for (int i = 0; i < SIM_ARGUMENTS; i++) {
+        char rest[16];
+        snprintf(rest, sizeof rest, "%d_ns", i);
+        if (strcmp(key + length, rest) == 0)
+            return i;
+    }
+    return -1;
+}
+
+// The number of a key, or SIM_COST_KEYS.
+static size_t cost_index_of(const char *key)
+{
+    static const char *const fields[] = {"fixed_ns", "per_block_ns", "per_item_ns", "per_byte_ns"};
+    for (size_t i = 0; i < FIELDS; i++)
+        if (strcmp(key, fields[i]) == 0)
+            return i;
+    int argument = argument_of(key, "per_argument_");
+    if (argument >= 0)
+        return FIELDS + (size_t)argument;
+    argument = argument_of(key, "per_item_argument_");
+    return argument >= 0 ? FIELDS + SIM_ARGUMENTS + (size_t)argument : SIM_COST_KEYS;
+}
+
+static void store_cost(struct sim_cost *cost, size_t index, double number)
+{
+    double *const fields[FIELDS] = {&cost->fixed_ns, &cost->per_block_ns, &cost->per_item_ns,
+                                    &cost->per_byte_ns};
+    if (index < FIELDS)
+        *fields[index] = number;
+    else if (index < FIELDS + SIM_ARGUMENTS)
+        cost->per_argument_ns[index - FIELDS] = number;
+    else
+        cost->per_item_argument_ns[index - FIELDS - SIM_ARGUMENTS] = number;
+}
+
+bool sim_cost_set(struct sim_cost *cost, const char *key, const char *value,
+                  const struct sim_place *place, size_t *out_index)
+{
+    double number;
+    *out_index = cost_index_of(key);
+    if (*out_index == SIM_COST_KEYS)
+        return sim_refuse(place,
+                          "[kernel %s] has no key '%s'; its keys are fixed_ns, per_block_ns, "
+                          "per_item_ns, per_byte_ns, per_argument_0_ns to per_argument_%d_ns and "
+                          "per_item_argument_0_ns to per_item_argument_%d_ns",
+                          cost->kernel, key, SIM_ARGUMENTS - 1, SIM_ARGUMENTS - 1);
+    if (!sim_read_number(value, true, &number) || !(number <= MOST_COST_NS))
+        return sim_refuse(place, "'%s' of [kernel %s] is a number from 0 to %g, not '%s'", key,
+                          cost->kernel, MOST_COST_NS, value);
+    store_cost(cost, *out_index, number);
     return true;
 }

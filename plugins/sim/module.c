@@ -1,9 +1,8 @@
-// The plugin's keys, its ops table, and a link's life.
+// The plugin's keys, a link's life, its data for the front end's objects, and its ops table.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "plugins/kit/chain.h"
 #include "plugins/sim/sim.h"
@@ -28,7 +27,7 @@ enum key {
 };
 
 // In the order of enum sim_host.
-static const char *const hosts[] = {"fixed", "measured", "none", NULL};
+static const char *const hosts[] = {"fixed", "none", NULL};
 
 static const char *const kernels[] = {"refuse", "scale", NULL};
 
@@ -64,8 +63,8 @@ static const struct weir_key keys[KEY_COUNT] = {
             .fallback = "fixed",
             .choices = hosts,
             .help = "How the host's time passes. fixed: by what the model says of submits and "
-                    "waits, so that runs are the same, as docs/sim.md says; measured: also "
-                    "by what the program does between two calls; none: only by waiting.",
+                    "waits, so that runs are the same, as docs/sim.md says; none: only by "
+                    "waiting.",
         },
     [KEY_KERNELS] =
         {
@@ -200,7 +199,6 @@ static weir_status sim_open(struct weir_link *link, const struct weir_setting *c
     sim->graphs = backend->ops->graph_create != NULL;
     sim->clock = (struct weir_host_clock){sim_clock_now_ns, sim};
     sim->every.now_ns = sim->newest_ns = sim->woken_ns = BEGINNING_NS;
-    sim->left_ns = weir_clock_now_ns();
     sim->patience_ns = SIM_PATIENCE_NS;
     pthread_mutex_init(&sim->lock, NULL);
     const weir_status status = start(sim, settings);
@@ -224,28 +222,221 @@ static const void *sim_extension(const struct weir_link *link, const char *name)
     return link->next->ops->extension(link->next, name);
 }
 
+// Objects.
+
+// Devices.
+
+static weir_status device_create(const struct weir_link *link, weir_device *object,
+                                 const struct weir_device_setup *setup, void **out_data)
+{
+    struct sim *sim = sim_of(link);
+    struct sim_virtual_device *device = calloc(1, sizeof *device);
+    (void)object;
+    (void)setup;
+    sim_take(sim);
+    const bool added = device && sim_engine_add_device(sim->engine, sim->model, &device->index);
+    pthread_mutex_unlock(&sim->lock);
+    if (added) {
+        *out_data = device;
+        return WEIR_OK;
+    }
+    free(device);
+    return weir_host_no_memory(link->host, "a device in virtual time");
+}
+
+// The engine keeps its device: one that is opened again is another one.
+static void device_destroy(const struct weir_link *link, weir_device *object)
+{
+    free(sim_device_of(link, object));
+}
+
+static uint32_t lower(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+// What every GPU of CUDA refuses: its programming guide, "Technical specifications per compute capability".
+static void limit_launches(struct weir_limits *limits)
+{
+    limits->max_grid.x = lower(limits->max_grid.x, INT32_MAX);
+    limits->max_grid.y = lower(limits->max_grid.y, UINT16_MAX);
+    limits->max_grid.z = lower(limits->max_grid.z, UINT16_MAX);
+    limits->max_block.x = lower(limits->max_block.x, 1024);
+    limits->max_block.y = lower(limits->max_block.y, 1024);
+    limits->max_block.z = lower(limits->max_block.z, 64);
+    limits->max_block_items = lower(limits->max_block_items, 1024);
+}
+
+// Work that sim does not see cannot be placed, so there are no native handles.
+static void device_limits(const struct weir_link *link, weir_device *object,
+                          struct weir_limits *limits)
+{
+    const struct sim_model *model = sim_of(link)->model;
+    (void)object;
+    limits->concurrent_kernels = model->kernels;
+    limits->unified_memory = 0; // a program that asks would leave out the copies
+    limits->copy_engines_to_device = 1;
+    limits->copy_engines_to_host = model->copy_engines > 1;
+    limits->priority_lowest = 0;
+    // A model has CUDA's number, of which a smaller one goes first.
+    limits->priority_highest = -model->greatest_priority;
+    if (model->multiprocessors) {
+        limits->compute_units = model->multiprocessors;
+        limit_launches(limits);
+    }
+    limits->timing_resolution_ns = 1;
+    limits->timing_history = SIM_HISTORY;
+    limits->native = 0;
+}
+
+static weir_status refuse_native(const struct weir_link *link)
+{
+    return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED, "ask limits.native first",
+                          "with the plugin sim there are no native handles: it could not place "
+                          "what is done with them");
+}
+
+static weir_status device_native(const struct weir_link *link, weir_device *device,
+                                 struct weir_native_device *out_native)
+{
+    (void)device;
+    (void)out_native;
+    return refuse_native(link);
+}
+
+static weir_status queue_native(const struct weir_link *link, weir_queue *queue,
+                                struct weir_native_queue *out_native)
+{
+    (void)queue;
+    (void)out_native;
+    return refuse_native(link);
+}
+
+static weir_status buffer_native(const struct weir_link *link, weir_buffer *buffer,
+                                 struct weir_native_buffer *out_native)
+{
+    (void)buffer;
+    (void)out_native;
+    return refuse_native(link);
+}
+
+// Queues.
+
+static void free_queue(struct sim_virtual_queue *queue)
+{
+    free(queue->lanes);
+    free(queue->last);
+    free(queue->points);
+    free(queue->records);
+    free(queue->times);
+    free(queue);
+}
+
+static weir_status queue_create(const struct weir_link *link, weir_device *device,
+                                weir_queue *object, const struct weir_queue_setup *setup,
+                                void **out_data)
+{
+    struct sim *sim = sim_of(link);
+    struct sim_virtual_queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
+        return weir_host_no_memory(link->host, "a queue in virtual time");
+    (void)object;
+    queue->sim = sim;
+    queue->device = sim_device_of(link, device);
+    queue->params =
+        (struct sim_queue_params){.device = queue->device->index, .priority = -setup->priority};
+    queue->keeps_times = setup->times;
+    queue->graph_start_ns = UINT64_MAX;
+    sim_take(sim);
+    const bool added = sim_lane_add(queue);
+    pthread_mutex_unlock(&sim->lock);
+    if (added) {
+        *out_data = queue;
+        return WEIR_OK;
+    }
+    free_queue(queue);
+    return weir_host_no_memory(link->host, "a queue in virtual time");
+}
+
+static void queue_destroy(const struct weir_link *link, weir_queue *object)
+{
+    struct sim_virtual_queue *queue = sim_queue_of(link, object);
+    struct sim *sim = queue->sim;
+    sim_take(sim);
+    for (uint32_t i = 0; i < queue->lane_count; i++) {
+        sim->queues[queue->lanes[i]] = NULL;
+        sim_engine_end_queue(sim->engine, queue->lanes[i]);
+    }
+    pthread_mutex_unlock(&sim->lock);
+    free_queue(queue);
+}
+
+// Buffers and kernels.
+
+static weir_status buffer_create(const struct weir_link *link, weir_device *device,
+                                 weir_buffer *object, const struct weir_buffer_setup *setup,
+                                 void **out_data, void **out_pointer)
+{
+    struct sim_virtual_buffer *buffer = link->host->allocate(sizeof *buffer);
+    (void)object;
+    (void)out_pointer;
+    if (!buffer)
+        return weir_host_no_memory(link->host, "a buffer in virtual time");
+    buffer->on_host = setup->placement == WEIR_PLACE_HOST;
+    buffer->device = sim_device_of(link, device)->index;
+    *out_data = buffer;
+    return WEIR_OK;
+}
+
+static void buffer_destroy(const struct weir_link *link, weir_buffer *object)
+{
+    link->host->release(weir_buffer_data(link, object));
+}
+
+static weir_status kernel_create(const struct weir_link *link, weir_program *program,
+                                 weir_kernel *object, const struct weir_kernel_signature *signature,
+                                 struct weir_kernel_info *info, void **out_data)
+{
+    const size_t size = strlen(signature->name) + 1;
+    char *name = malloc(size);
+    (void)program;
+    (void)object;
+    (void)info;
+    if (!name)
+        return weir_host_no_memory(link->host, "a kernel in virtual time");
+    *out_data = memcpy(name, signature->name, size);
+    return WEIR_OK;
+}
+
+static void kernel_destroy(const struct weir_link *link, weir_kernel *object)
+{
+    free(weir_kernel_data(link, object));
+}
+
+// The table.
+
 static const struct weir_module_ops ops = {
     .open = sim_open,
     .close = sim_close,
-    .device_create = sim_device_create,
-    .device_destroy = sim_device_destroy,
-    .device_limits = sim_device_limits,
+    .device_create = device_create,
+    .device_destroy = device_destroy,
+    .device_limits = device_limits,
     .device_clock = sim_device_clock,
-    .queue_create = sim_queue_create,
-    .queue_destroy = sim_queue_destroy,
+    .queue_create = queue_create,
+    .queue_destroy = queue_destroy,
     .queue_submit = sim_queue_submit,
     .queue_finish = sim_queue_finish,
     .queue_times = sim_queue_times,
     .event_query = sim_event_query,
     .event_wait = sim_event_wait,
     .event_time = sim_event_time,
-    .buffer_create = sim_buffer_create,
-    .buffer_destroy = sim_buffer_destroy,
-    .kernel_create = sim_kernel_create,
-    .kernel_destroy = sim_kernel_destroy,
-    .device_native = sim_device_native,
-    .queue_native = sim_queue_native,
-    .buffer_native = sim_buffer_native,
+    .buffer_create = buffer_create,
+    .buffer_destroy = buffer_destroy,
+    .kernel_create = kernel_create,
+    .kernel_destroy = kernel_destroy,
+    .device_native = device_native,
+    .queue_native = queue_native,
+    .buffer_native = buffer_native,
     .host_note = sim_host_note,
     .extension = sim_extension,
 };

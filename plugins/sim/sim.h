@@ -1,21 +1,13 @@
 // Shared by the files of the plugin.
 //
-//   module.c    keys, the ops table, and a link's life
-//   objects.c   devices, queues, buffers and kernels as they come and go
-//   submit.c    the path of an operation: into virtual time, then on
-//   describe.c  what an operation is to the engine
-//   scale.c     what kernels without a cost take on the next link
-//   graph.c     launches of graphs
-//   records.c   records of a queue, and times that the links before this one will fetch
-//   jitter.c    times that vary
-//   staging.c   what the host copies of memory that is not pinned
-//   clock.c     the host in virtual time: a clock for each thread
-//   waits.c     what the host waits for and asks
-//   threads.c   several threads: when a wait may end
+//   module.c    keys, a link's life, the data for the front end's objects, and the ops table
+//   submit.c    the path of an operation: what it is, into virtual time, then on
+//   host.c      the host in virtual time: a clock for each thread, waits and queries
+//   accounts.c  records and times, measured kernels, memory that is not pinned, jitter
 //
 // The work itself runs on the next link as ever. Each operation is also submitted to the engine, at
 // its thread's virtual time, before it is handed on. A thread's virtual time advances by what a submit
-// costs, by waits, and, if it is measured, by what the program does between two calls.
+// costs, and by waits.
 #ifndef WEIR_PLUGINS_SIM_SIM_H
 #define WEIR_PLUGINS_SIM_SIM_H
 
@@ -40,9 +32,8 @@ enum {
 #define SIM_PATIENCE_NS UINT64_C(30000000000)
 
 enum sim_host {
-    SIM_HOST_FIXED,    // what the model says of submits and waits
-    SIM_HOST_MEASURED, // and what passes between the calls
-    SIM_HOST_NONE,     // takes no time
+    SIM_HOST_FIXED, // what the model says of submits and waits
+    SIM_HOST_NONE,  // takes no time
 };
 
 // The lowest bits of an operation's tag; the others are its sequence number.
@@ -88,13 +79,6 @@ struct sim_copiers {
     size_t count;
 };
 
-// Queues that were used last, the last one first; with the lock held.
-struct sim_warm {
-    struct sim_virtual_queue *first;
-    struct sim_virtual_queue *last;
-    uint32_t count;
-};
-
 // A thread that submits or waits.
 struct sim_thread {
     struct sim_thread *next;
@@ -102,9 +86,6 @@ struct sim_thread {
     uint64_t now_ns;
     uint64_t round; // the last one in which it called
     bool waits;
-    // Its last submit of work for an engine, graphs left out.
-    uint64_t last_queue; // its id; 0: none
-    enum sim_kind last_kind;
 };
 
 struct sim {
@@ -120,14 +101,12 @@ struct sim {
     struct sim_scale scale;
     struct sim_jitter jitter;
     struct sim_copiers copiers;
-    struct sim_warm warm;
-    struct sim_thread every;    // MEASURED: the only one; else of those that lack memory
+    struct sim_thread every;    // of those that lack memory
     struct sim_thread *threads; // the one that called last comes first
     uint32_t thread_count;
     uint64_t round;             // begins when a wait ends for which all other threads had to rest
     uint64_t woken_ns;          // before which no thread that rested then does anything
     uint64_t newest_ns;         // the latest of these, at which threads begin
-    uint64_t left_ns;           // MEASURED: the system's clock at the end of the last call
     uint32_t away;              // threads that are in the next link
     struct sim_waiter *waiters; // threads that wait in virtual time
     uint64_t patience_ns;       // so long they wait for one that runs
@@ -157,7 +136,6 @@ struct sim_record {
 };
 
 struct sim_virtual_queue {
-    uint64_t id; // the front end's: no other queue gets it
     struct sim *sim;
     struct sim_virtual_device *device;
     struct sim_queue_params params;
@@ -176,10 +154,8 @@ struct sim_virtual_queue {
     size_t time_room;                  // a power of two
     uint64_t fetched;
     uint64_t kept;
-    uint64_t end_ns;                           // of what is complete
-    uint64_t graph_start_ns;                   // of the launch that runs; UINT64_MAX: none
-    struct sim_virtual_queue *warmer, *colder; // of those that are warm
-    bool is_warm;
+    uint64_t end_ns;         // of what is complete
+    uint64_t graph_start_ns; // of the launch that runs; UINT64_MAX: none
 };
 
 static inline struct sim *sim_of(const struct weir_link *link)
@@ -205,59 +181,17 @@ static inline const struct sim_virtual_buffer *sim_buffer_of(const struct weir_l
     return weir_buffer_data(link, buffer);
 }
 
-// objects.c
-
-weir_status sim_device_create(const struct weir_link *link, weir_device *object,
-                              const struct weir_device_setup *setup, void **out_data);
-void sim_device_destroy(const struct weir_link *link, weir_device *object);
-void sim_device_limits(const struct weir_link *link, weir_device *object,
-                       struct weir_limits *limits);
-weir_status sim_device_native(const struct weir_link *link, weir_device *device,
-                              struct weir_native_device *out_native);
-weir_status sim_queue_native(const struct weir_link *link, weir_queue *queue,
-                             struct weir_native_queue *out_native);
-weir_status sim_buffer_native(const struct weir_link *link, weir_buffer *buffer,
-                              struct weir_native_buffer *out_native);
-weir_status sim_queue_create(const struct weir_link *link, weir_device *device, weir_queue *object,
-                             const struct weir_queue_setup *setup, void **out_data);
-void sim_queue_destroy(const struct weir_link *link, weir_queue *object);
-weir_status sim_buffer_create(const struct weir_link *link, weir_device *device,
-                              weir_buffer *object, const struct weir_buffer_setup *setup,
-                              void **out_data, void **out_pointer);
-void sim_buffer_destroy(const struct weir_link *link, weir_buffer *object);
-weir_status sim_kernel_create(const struct weir_link *link, weir_program *program,
-                              weir_kernel *object, const struct weir_kernel_signature *signature,
-                              struct weir_kernel_info *info, void **out_data);
-void sim_kernel_destroy(const struct weir_link *link, weir_kernel *object);
-// Adds a queue of the engine's, with the lock held. False if out of memory.
-bool sim_lane_add(struct sim_virtual_queue *queue);
-
 // submit.c
 
+// Adds a queue of the engine's, with the lock held. False if out of memory.
+bool sim_lane_add(struct sim_virtual_queue *queue);
 weir_status sim_queue_submit(const struct weir_link *link, weir_queue *object,
                              const struct weir_operation *operation);
-// Submits to the engine, with the lock held.
-weir_status sim_place(struct sim_virtual_queue *queue, uint32_t lane, const struct sim_work *work,
-                      struct sim_point *out_point);
-// The same for a record, and for the end of a graph, which others may wait for.
-weir_status sim_place_record(struct sim_virtual_queue *queue, const struct sim_work *work);
-
-// describe.c
-
-// Whether the engine gets it: what the library keeps from the backend takes no time.
-bool sim_is_placed(const struct weir_operation *operation);
-// Fills in kind, bytes, duration and places of a copy, a fill, a launch, a host call, a record or a
-// wait.
-//
-// Errors: WEIR_ERROR_UNSUPPORTED for what has no cost.
-weir_status sim_describe(const struct weir_link *link, const struct weir_operation *operation,
-                         struct sim_work *work);
-
 // What a launch's cost depends on.
 struct sim_launch sim_launch_of(const struct weir_link *link,
                                 const struct weir_operation *operation);
 
-// scale.c. With the lock held, but for the last one.
+// accounts.c. With the lock held, but for the ops.
 
 // False: the launch's size was not measured.
 bool sim_scale_find(const struct sim_scale *scale, const struct sim_launch *launch,
@@ -272,13 +206,6 @@ weir_status sim_scale_launch(const struct weir_link *link, weir_queue *object,
 weir_status sim_scale_call(const struct weir_link *link, struct weir_operation *operation);
 void sim_scale_finish(struct sim_scale *scale);
 
-// graph.c
-
-weir_status sim_graph_place(const struct weir_link *link, struct sim_virtual_queue *queue,
-                            const struct weir_operation *launch);
-
-// records.c. With the lock held.
-
 // False if out of memory.
 bool sim_record_add(struct sim_virtual_queue *queue, uint64_t sequence, struct sim_point point,
                     uint64_t submit_ns);
@@ -290,32 +217,13 @@ weir_status sim_queue_times(const struct weir_link *link, weir_queue *object,
                             struct weir_operation_time *times, size_t time_size, size_t capacity,
                             size_t *out_count);
 
-// threads.c
-
-// Waits, with the lock held and released in between, until no other thread can go on, and then goes on in
-// virtual time, until the point is complete; at its end the wait costs the thread that much. False: it is
-// not complete, as other threads were not waited for.
-bool sim_rest(struct sim *sim, struct sim_point point, uint64_t cost_ns);
-// Goes on until that time, but not past anything that other threads may still do.
-void sim_catch_up(struct sim *sim, uint64_t until_ns);
-
-// jitter.c
-
 // What an operation moves or takes, and what a call of the host takes, this time.
 uint64_t sim_vary(struct sim_jitter *jitter, uint64_t amount);
 uint64_t sim_vary_call(struct sim_jitter *jitter, uint64_t ns);
 
-// staging.c
-
 weir_status sim_host_note(const struct weir_link *link, const struct weir_host_note *note);
 
-// warm.c. With the lock held.
-
-// A submit to the queue; how much longer the host takes because others were used since.
-uint64_t sim_warm_use(struct sim_virtual_queue *queue);
-void sim_warm_forget(struct sim_virtual_queue *queue);
-
-// clock.c
+// host.c
 
 // Takes the lock.
 void sim_take(struct sim *sim);
@@ -331,8 +239,7 @@ struct sim_thread *sim_self(struct sim *sim);
 // Not before that time it goes on.
 void sim_wait_until(struct sim *sim, uint64_t ns);
 void sim_spend(struct sim *sim, uint64_t ns);
-// A submit that takes so long, and longer if the queue is cold: after those to its device before it, and
-// before those after it.
+// A submit that takes so long: after those to its device before it, and before those after it.
 void sim_submit_for(struct sim_virtual_queue *queue, uint64_t ns);
 // A wait ended while all other threads rested, or several did and that one first: what the others do now
 // comes later.
@@ -344,7 +251,12 @@ uint64_t sim_not_before(const struct sim *sim, const struct sim_thread *thread);
 void sim_forget_threads(struct sim *sim);
 uint64_t sim_clock_now_ns(void *user);
 
-// waits.c
+// Waits, with the lock held and released in between, until no other thread can go on, and then goes on in
+// virtual time, until the point is complete; at its end the wait costs the thread that much. False: it is
+// not complete, as other threads were not waited for.
+bool sim_rest(struct sim *sim, struct sim_point point, uint64_t cost_ns);
+// Goes on until that time, but not past anything that other threads may still do.
+void sim_catch_up(struct sim *sim, uint64_t until_ns);
 
 weir_status sim_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence);
 weir_status sim_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,

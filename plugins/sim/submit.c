@@ -1,5 +1,276 @@
-// The path of an operation. What has no cost is refused before anything is placed.
+// The path of an operation: what it is to the engine, its place in virtual time, then on to the next link. What
+// has no cost is refused before anything is placed.
+#include <stdlib.h>
+#include <string.h>
+
 #include "plugins/sim/sim.h"
+
+// What an operation is.
+
+static bool is_placed(const struct weir_operation *operation)
+{
+    return !(operation->flags & (WEIR_OPERATION_EMPTY | WEIR_OPERATION_IMPLIED)) &&
+           operation->kind != WEIR_OPERATION_POOL_ALLOCATE &&
+           operation->kind != WEIR_OPERATION_POOL_FREE;
+}
+
+// Copies.
+
+// Copies within the host's memory use the engine of uploads.
+static enum sim_kind kind_of_copy(const struct weir_link *link, const weir_buffer *dst_object,
+                                  const weir_buffer *src_object)
+{
+    const struct sim_virtual_buffer *dst = sim_buffer_of(link, dst_object);
+    const struct sim_virtual_buffer *src = sim_buffer_of(link, src_object);
+    if (src->on_host)
+        return SIM_H2D;
+    if (dst->on_host)
+        return SIM_D2H;
+    return dst->device == src->device ? SIM_D2D : SIM_PEER;
+}
+
+static weir_status describe_bytes(const struct weir_link *link, struct sim_work *work,
+                                  enum sim_kind kind, uint64_t bytes)
+{
+    const uint64_t most = SIM_BYTES_MOST;
+    work->kind = kind;
+    work->bytes = bytes;
+    if (bytes < most)
+        return WEIR_OK;
+    return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED, "copy in parts",
+                          "sim: %llu bytes at once are more than it can time, which is 16 TiB",
+                          (unsigned long long)bytes);
+}
+
+static weir_status describe_copy(const struct weir_link *link, struct sim_work *work,
+                                 const weir_buffer *dst, const weir_buffer *src, uint64_t bytes)
+{
+    work->device = sim_buffer_of(link, src)->device;
+    return describe_bytes(link, work, kind_of_copy(link, dst, src), bytes);
+}
+
+// Launches.
+
+static double value_of(const struct weir_argument *argument)
+{
+    const uint64_t bits = argument->bits;
+    float f32;
+    double f64;
+    switch (argument->scalar) {
+    case WEIR_SCALAR_I8:
+        return (double)(int8_t)bits;
+    case WEIR_SCALAR_I16:
+        return (double)(int16_t)bits;
+    case WEIR_SCALAR_I32:
+        return (double)(int32_t)bits;
+    case WEIR_SCALAR_I64:
+        return (double)(int64_t)bits;
+    case WEIR_SCALAR_F32:
+        memcpy(&f32, &bits, sizeof f32);
+        return (double)f32;
+    case WEIR_SCALAR_F64:
+        memcpy(&f64, &bits, sizeof f64);
+        return f64;
+    case WEIR_SCALAR_BOOL:
+    case WEIR_SCALAR_U8:
+    case WEIR_SCALAR_U16:
+    case WEIR_SCALAR_U32:
+    case WEIR_SCALAR_U64:
+        return (double)bits;
+    default: // a half, a structure
+        return 0;
+    }
+}
+
+static double volume(struct weir_extent extent)
+{
+    return (double)extent.x * (double)extent.y * (double)extent.z;
+}
+
+struct sim_launch sim_launch_of(const struct weir_link *link,
+                                const struct weir_operation *operation)
+{
+    struct sim_launch launch = {
+        .kernel = weir_kernel_data(link, operation->u.launch.kernel),
+        .blocks = volume(operation->u.launch.grid),
+    };
+    launch.items = launch.blocks * volume(operation->u.launch.block);
+    for (size_t i = 0; i < operation->u.launch.argument_count; i++) {
+        const struct weir_argument *argument = &operation->u.launch.arguments[i];
+        if (argument->kind == WEIR_PARAMETER_BUFFER)
+            launch.bytes += (double)argument->size;
+        else if (argument->kind == WEIR_PARAMETER_VALUE && !argument->pointer && i < SIM_ARGUMENTS)
+            launch.arguments[i] = value_of(argument);
+    }
+    return launch;
+}
+
+static weir_status describe_launch(const struct weir_link *link,
+                                   const struct weir_operation *operation, struct sim_work *work)
+{
+    const struct sim *sim = sim_of(link);
+    const struct sim_launch launch = sim_launch_of(link, operation);
+    work->kind = SIM_KERNEL;
+    work->places = sim_kernel_places(sim->model, launch.blocks);
+    if (sim_kernel_ns(sim->model, &launch, &work->duration_ns) ||
+        sim_scale_find(&sim->scale, &launch, &work->duration_ns)) {
+        work->yield_ns = sim_kernel_yield_ns(sim->model, &launch, work->duration_ns);
+        return WEIR_OK;
+    }
+    if (sim->scale.factor > 0)
+        return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED,
+                              "launch it once outside the graph with these sizes, or give it a "
+                              "cost",
+                              "sim: the kernel '%.200s' of a graph has no cost, and was not "
+                              "measured",
+                              launch.kernel);
+    return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED,
+                          "write a section [kernel NAME], or let `weir sim learn` write it from "
+                          "traces, and name the file with `costs` in [sim]",
+                          "sim: the kernel '%.200s' has no cost on the GPU '%.60s'", launch.kernel,
+                          sim->model->name);
+}
+
+// Collectives.
+
+static bool is_part(weir_collective kind)
+{
+    return kind == WEIR_ALL_GATHER || kind == WEIR_REDUCE_SCATTER || kind == WEIR_ALL_TO_ALL ||
+           kind == WEIR_GATHER || kind == WEIR_SCATTER;
+}
+
+static double larger_side(const struct weir_operation *operation)
+{
+    struct weir_collective_range range;
+    double read = 0;
+    double written = 0;
+    for (uint32_t i = 0; weir_collective_range_at(operation, i, &range); i++)
+        *(range.access == WEIR_ACCESS_READ ? &read : &written) += (double)range.size;
+    return read > written ? read : written;
+}
+
+// What a ring moves through the slowest link: bus bandwidth is defined by it
+// (https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md).
+static double bus_bytes(const struct weir_operation *operation)
+{
+    const weir_collective kind = operation->u.collective.kind;
+    const double ranks = operation->u.collective.rank_count;
+    const double one = (double)operation->u.collective.count *
+                       (double)weir_datatype_size(operation->u.collective.element);
+    if (kind == WEIR_EXCHANGE)
+        return larger_side(operation);
+    if (kind == WEIR_BARRIER || ranks < 2)
+        return 0;
+    if (kind == WEIR_ALL_REDUCE)
+        return 2 * one * (ranks - 1) / ranks;
+    return is_part(kind) ? one * (ranks - 1) : one;
+}
+
+static weir_status describe_collective(const struct weir_link *link,
+                                       const struct weir_operation *operation,
+                                       struct sim_work *work)
+{
+    const struct sim_model *model = sim_of(link)->model;
+    const double bytes = bus_bytes(operation);
+    if (model->copies[SIM_COLLECTIVE].bytes_per_s > 0)
+        return describe_bytes(link, work, SIM_COLLECTIVE,
+                              bytes < 0x1p63 ? (uint64_t)bytes : UINT64_MAX);
+    return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED,
+                          "set collective_gb_per_s and collective_latency_ns in the model, or in "
+                          "`changes` of [sim]",
+                          "sim: a collective has no cost on the GPU '%.60s'", model->name);
+}
+
+// All of them.
+
+static weir_status describe(const struct weir_link *link, const struct weir_operation *operation,
+                            struct sim_work *work)
+{
+    const struct weir_operation *o = operation;
+    if (o->flags & WEIR_OPERATION_EMPTY) { // a node that is disabled
+        work->kind = SIM_MARK;
+        return WEIR_OK;
+    }
+    switch (o->kind) {
+    case WEIR_OPERATION_COPY:
+        return describe_copy(link, work, o->u.copy.dst, o->u.copy.src, o->u.copy.size);
+    case WEIR_OPERATION_COPY_2D:
+        return describe_copy(link, work, o->u.copy_2d.dst.buffer, o->u.copy_2d.src.buffer,
+                             (uint64_t)o->u.copy_2d.width * o->u.copy_2d.height);
+    case WEIR_OPERATION_COPY_3D:
+        return describe_copy(link, work, o->u.copy_3d.dst.buffer, o->u.copy_3d.src.buffer,
+                             (uint64_t)o->u.copy_3d.width * o->u.copy_3d.height *
+                                 o->u.copy_3d.depth);
+    case WEIR_OPERATION_FILL:
+        return describe_bytes(link, work, SIM_D2D, o->u.fill.size);
+    case WEIR_OPERATION_FILL_2D:
+        return describe_bytes(link, work, SIM_D2D,
+                              (uint64_t)o->u.fill_2d.width * o->u.fill_2d.height);
+    case WEIR_OPERATION_LAUNCH:
+        return describe_launch(link, o, work);
+    case WEIR_OPERATION_COLLECTIVE:
+        return describe_collective(link, o, work);
+    case WEIR_OPERATION_HOST_CALL:
+        work->kind = SIM_HOST;
+        return WEIR_OK;
+    case WEIR_OPERATION_RECORD:
+    case WEIR_OPERATION_WAIT:
+        work->kind = SIM_MARK;
+        return WEIR_OK;
+    default:
+        return weir_host_fail(
+            link->host, WEIR_ERROR_UNSUPPORTED, "leave out the plugin sim for this program",
+            "sim cannot tell how long the caller's own work takes, nor operations "
+            "of kind %d",
+            (int)o->kind);
+    }
+}
+
+// Placing.
+
+static bool reserve_queue(struct sim *sim, uint32_t index)
+{
+    size_t room = sim->queue_room ? sim->queue_room : 16;
+    while (room <= index)
+        room *= 2;
+    if (room == sim->queue_room)
+        return true;
+    struct sim_virtual_queue **queues = realloc(sim->queues, room * sizeof(*queues));
+    if (!queues)
+        return false;
+    memset(queues + sim->queue_room, 0, (room - sim->queue_room) * sizeof(*queues));
+    sim->queues = queues;
+    sim->queue_room = room;
+    return true;
+}
+
+static bool reserve_lane(struct sim_virtual_queue *queue)
+{
+    const size_t count = queue->lane_count + 1;
+    uint32_t *lanes = realloc(queue->lanes, count * sizeof *lanes);
+    if (lanes)
+        queue->lanes = lanes;
+    struct sim_point *last = realloc(queue->last, count * sizeof *last);
+    if (last)
+        queue->last = last;
+    return lanes && last;
+}
+
+bool sim_lane_add(struct sim_virtual_queue *queue)
+{
+    struct sim *sim = queue->sim;
+    uint32_t index;
+    if (!reserve_lane(queue) || !sim_engine_add_queue(sim->engine, &queue->params, &index))
+        return false;
+    if (!reserve_queue(sim, index)) {
+        sim_engine_end_queue(sim->engine, index);
+        return false;
+    }
+    sim->queues[index] = queue;
+    queue->lanes[queue->lane_count] = index;
+    queue->last[queue->lane_count++] = sim_engine_last(sim->engine, index);
+    return true;
+}
 
 // From then on the engine goes on with each submit, as far as it may; and from then on it does not wait for
 // threads that are at an earlier time.
@@ -26,8 +297,8 @@ static bool post(struct sim *sim, uint32_t lane, const struct sim_work *work,
     return true;
 }
 
-weir_status sim_place(struct sim_virtual_queue *queue, uint32_t lane, const struct sim_work *work,
-                      struct sim_point *out_point)
+static weir_status place(struct sim_virtual_queue *queue, uint32_t lane,
+                         const struct sim_work *work, struct sim_point *out_point)
 {
     struct sim *sim = queue->sim;
     struct sim_work varied = *work;
@@ -43,16 +314,154 @@ weir_status sim_place(struct sim_virtual_queue *queue, uint32_t lane, const stru
 }
 
 // The record is there before it can be complete.
-weir_status sim_place_record(struct sim_virtual_queue *queue, const struct sim_work *work)
+static weir_status place_record(struct sim_virtual_queue *queue, const struct sim_work *work)
 {
     struct sim_point point = {queue->lanes[0], queue->last[0].number + 1};
     if (!sim_record_add(queue, work->tag >> SIM_TAG_BITS, point, sim_self(queue->sim)->now_ns))
         return weir_host_no_memory(queue->sim->link->host, "a record in virtual time");
-    const weir_status status = sim_place(queue, 0, work, &point);
+    const weir_status status = place(queue, 0, work, &point);
     if (status < 0)
         queue->next_record--;
     return status;
 }
+
+// Graphs: one submit by the host, and each node in a queue of its branch. The launch is complete when all
+// nodes are.
+
+static const struct weir_graph_node *node_at(const struct weir_operation *launch, uint32_t index)
+{
+    return weir_graph_node_at(launch->u.graph.nodes, index);
+}
+
+// Whether all nodes have costs.
+static weir_status check_costs(const struct weir_link *link, const struct weir_operation *launch)
+{
+    weir_status status = WEIR_OK;
+    for (uint32_t i = 0; i < launch->u.graph.node_count && status == WEIR_OK; i++) {
+        struct sim_work work = {0};
+        status = describe(link, node_at(launch, i)->operation, &work);
+    }
+    return status;
+}
+
+// Room for a point of each node, each dependency of one, and each branch.
+static bool reserve_graph(struct sim_virtual_queue *queue, const struct weir_operation *launch)
+{
+    const size_t count = launch->u.graph.node_count;
+    size_t most = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct weir_graph_node *node = node_at(launch, i);
+        while (queue->lane_count <= node->branch)
+            if (!sim_lane_add(queue))
+                return false;
+        most = node->dependency_count > most ? node->dependency_count : most;
+    }
+    most = queue->lane_count > most ? queue->lane_count : most;
+    if (count + most <= queue->point_room)
+        return true;
+    struct sim_point *points = realloc(queue->points, (count + most) * sizeof *points);
+    if (!points)
+        return false;
+    queue->points = points;
+    queue->point_room = count + most;
+    return true;
+}
+
+// A time without work. Nothing is placed for none.
+static weir_status place_pause(struct sim_virtual_queue *queue, const struct weir_operation *launch,
+                               uint64_t ns, size_t wait_count)
+{
+    struct sim_point point;
+    struct sim_work work = {.kind = SIM_PAUSE,
+                            .duration_ns = ns,
+                            .waits = queue->points + launch->u.graph.node_count,
+                            .wait_count = wait_count,
+                            .tag = launch->sequence << SIM_TAG_BITS | SIM_TAG_OTHER};
+    return ns ? place(queue, 0, &work, &point) : WEIR_OK;
+}
+
+// A backend without graphs times the nodes.
+static enum sim_tag node_tag_of(const struct sim *sim, const struct weir_operation *node)
+{
+    if (node->flags & WEIR_OPERATION_EMPTY)
+        return SIM_TAG_OTHER;
+    if (sim->graphs)
+        return SIM_TAG_PART;
+    return node->kind == WEIR_OPERATION_HOST_CALL ? SIM_TAG_OTHER : SIM_TAG_TIMED;
+}
+
+static weir_status place_node(const struct weir_link *link, struct sim_virtual_queue *queue,
+                              const struct weir_operation *launch, uint32_t index,
+                              struct sim_point before)
+{
+    const struct weir_graph_node *node = node_at(launch, index);
+    struct sim_point *waits = queue->points + launch->u.graph.node_count;
+    const enum sim_tag tag = node_tag_of(queue->sim, node->operation);
+    struct sim_work work = {.waits = waits, .tag = launch->sequence << SIM_TAG_BITS | tag};
+    for (uint32_t i = 0; i < node->dependency_count; i++)
+        waits[i] = queue->points[node->dependencies[i]];
+    work.wait_count = node->dependency_count;
+    work.node = true;
+    work.first = work.wait_count == 0;
+    if (work.first)
+        waits[work.wait_count++] = before;
+    const weir_status status = describe(link, node->operation, &work);
+    return status < 0 ? status : place(queue, node->branch, &work, &queue->points[index]);
+}
+
+// Waits for the last nodes of all branches.
+static weir_status place_end(struct sim_virtual_queue *queue, const struct weir_operation *launch,
+                             uint32_t branches)
+{
+    struct sim_point *waits = queue->points + launch->u.graph.node_count;
+    struct sim_work work = {.kind = SIM_MARK,
+                            .tag = launch->sequence << SIM_TAG_BITS | SIM_TAG_GRAPH_END};
+    for (uint32_t lane = 1; lane < branches; lane++)
+        waits[lane - 1] = queue->last[lane];
+    const uint64_t join_ns = branches > 1 ? queue->sim->model->graph_ns : 0;
+    const weir_status status = place_pause(queue, launch, join_ns, branches - 1);
+    if (status < 0)
+        return status;
+    work.waits = waits;
+    work.wait_count = branches - 1;
+    return place_record(queue, &work);
+}
+
+static uint32_t branches_of(const struct weir_operation *launch)
+{
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < launch->u.graph.node_count; i++)
+        last = node_at(launch, i)->branch > last ? node_at(launch, i)->branch : last;
+    return last + 1;
+}
+
+static uint64_t submit_graph_ns(const struct sim_model *model, uint32_t branches)
+{
+    const uint64_t ns =
+        model->submit_graph_ns ? model->submit_graph_ns : model->submit_ns[SIM_KERNEL];
+    return ns + (branches - 1) * model->submit_branch_ns;
+}
+
+static weir_status graph_place(const struct weir_link *link, struct sim_virtual_queue *queue,
+                               const struct weir_operation *launch)
+{
+    const struct sim_model *model = queue->sim->model;
+    const uint32_t nodes = launch->u.graph.node_count;
+    const uint32_t branches = branches_of(launch);
+    const weir_status known = check_costs(link, launch);
+    if (known < 0)
+        return known;
+    if (!reserve_graph(queue, launch))
+        return weir_host_no_memory(link->host, "a graph in virtual time");
+    sim_submit_for(queue, submit_graph_ns(model, branches));
+    weir_status status = place_pause(queue, launch, nodes > 1 ? model->graph_ns : 0, 0);
+    const struct sim_point before = queue->last[0];
+    for (uint32_t i = 0; i < nodes && status == WEIR_OK; i++)
+        status = place_node(link, queue, launch, i, before);
+    return status == WEIR_OK ? place_end(queue, launch, branches) : status;
+}
+
+// Submitting.
 
 static enum sim_tag tag_of(const struct weir_operation *operation)
 {
@@ -79,50 +488,6 @@ static struct sim_point awaited(const struct weir_link *link,
     return record->point;
 }
 
-static uint64_t kind_ns(const struct sim_model *model, const struct sim_work *work)
-{
-    const uint64_t ns = model->submit_ns[work->kind];
-    if (work->kind != SIM_PEER)
-        return ns;
-    if (work->pulls && model->submit_pull_ns)
-        return model->submit_pull_ns;
-    return ns ? ns : model->submit_ns[SIM_H2D];
-}
-
-static bool is_for_an_engine(enum sim_kind kind)
-{
-    return kind <= SIM_COLLECTIVE;
-}
-
-// Many of one kind to one queue take less each: the driver's code and data are in the caches then.
-static bool is_a_change(struct sim_virtual_queue *queue, enum sim_kind kind)
-{
-    struct sim_thread *self = sim_self(queue->sim);
-    if (!is_for_an_engine(kind))
-        return false;
-    const bool changes =
-        self->last_queue && (self->last_queue != queue->id || self->last_kind != kind);
-    self->last_queue = queue->id;
-    self->last_kind = kind;
-    return changes;
-}
-
-static uint64_t submit_ns(struct sim_virtual_queue *queue, const struct sim_work *work)
-{
-    const struct sim_model *model = queue->sim->model;
-    return kind_ns(model, work) + (is_a_change(queue, work->kind) ? model->submit_change_ns : 0);
-}
-
-static uint64_t wait_submit_ns(const struct weir_link *link, const struct sim_virtual_queue *queue,
-                               const struct weir_operation *operation)
-{
-    const struct sim_model *model = queue->sim->model;
-    const struct sim_virtual_queue *producer = sim_queue_of(link, operation->u.wait.producer);
-    return producer->params.device != queue->params.device && model->submit_peer_wait_ns
-               ? model->submit_peer_wait_ns
-               : model->submit_ns[SIM_MARK];
-}
-
 static weir_status place_one(const struct weir_link *link, struct sim_virtual_queue *queue,
                              const struct weir_operation *operation, struct sim_work work)
 {
@@ -133,24 +498,21 @@ static weir_status place_one(const struct weir_link *link, struct sim_virtual_qu
         work.waits = &wait;
         work.wait_count = 1;
     }
-    see_pull(queue, &work);
-    sim_submit_for(queue, operation->kind == WEIR_OPERATION_WAIT
-                              ? wait_submit_ns(link, queue, operation)
-                              : submit_ns(queue, &work));
+    sim_submit_for(queue, queue->sim->model->submit_ns[work.kind]);
     work.tag = operation->sequence << SIM_TAG_BITS | tag_of(operation);
     if (operation->kind == WEIR_OPERATION_RECORD)
-        return sim_place_record(queue, &work);
-    return sim_place(queue, 0, &work, &point);
+        return place_record(queue, &work);
+    return place(queue, 0, &work, &point);
 }
 
 // With the lock held.
-static weir_status place(const struct weir_link *link, struct sim_virtual_queue *queue,
-                         const struct weir_operation *operation)
+static weir_status place_operation(const struct weir_link *link, struct sim_virtual_queue *queue,
+                                   const struct weir_operation *operation)
 {
     struct sim_work work = {0};
     if (operation->kind == WEIR_OPERATION_GRAPH)
-        return sim_graph_place(link, queue, operation);
-    const weir_status status = sim_describe(link, operation, &work);
+        return graph_place(link, queue, operation);
+    const weir_status status = describe(link, operation, &work);
     return status < 0 ? status : place_one(link, queue, operation, work);
 }
 
@@ -163,9 +525,9 @@ weir_status sim_queue_submit(const struct weir_link *link, weir_queue *object,
     bool ran = false;
     sim_enter(sim);
     weir_status status = WEIR_OK;
-    if (sim_is_placed(operation)) {
+    if (is_placed(operation)) {
         status = sim_scale_launch(link, object, operation, &ran);
-        status = status == WEIR_OK ? place(link, queue, operation) : status;
+        status = status == WEIR_OK ? place_operation(link, queue, operation) : status;
         status = status == WEIR_OK ? sim_scale_call(link, &own) : status;
     }
     if (status == WEIR_OK && !ran) {

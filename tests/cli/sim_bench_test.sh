@@ -13,8 +13,7 @@ copy_engines = 2
 kernels = 1
 h2d_gb_per_s = 1
 d2h_gb_per_s = 1
-h2d_latency_ns = 4000
-d2h_latency_ns = 4000
+copy_latency_ns = 4000
 
 [kernel increment]
 fixed_ns = 1000

@@ -166,7 +166,7 @@ expect_contains "$messages" "did you mean 'copy_engines'?"
 expect_data 3 "$weir" sim --gpu k20c --costs mine.ini "$chunked" depth
 expect_contains "$messages" "mine.ini:1: a file of costs has [kernel NAME] sections alone"
 expect_data 3 "$weir" sim --gpu k20c --host fast "$chunked" depth
-expect_contains "$messages" "choose one of fixed, measured, none"
+expect_contains "$messages" "choose one of fixed, none"
 
 # Programs that fail, and those that trace nothing.
 expect_data 3 "$weir" sim --gpu k20c "$chunked" depth

@@ -139,7 +139,7 @@ refused 2 "a plot has room for 12 lines of 24 values, and these are 1 of 25" \
 refused 1 "absent/p.svg" --gpu k20c --over copy_engines=1 --plot absent/p.svg "$chunked"
 refused 3 "hh200: no GPU of that name is known; did you mean 'h200'?" \
     --gpu hh200 --over copy_engines=1 "$chunked"
-refused 3 "copy_engines=3" --gpu k20c --over copy_engines=1..3 "$chunked"
+refused 3 "copy_engines=4" --gpu k20c --over copy_engines=1..4 "$chunked"
 refused 3 "[gpu] has no key 'slots'" --gpu k20c --over slots=1 "$chunked"
 expect_contains "$messages" "slots=1: taken for keys of the model, since COMMAND has neither an option --KEY"
 refused 2 "/ is not a regular file" --gpu k20c --over copy_engines=1 --output / "$chunked"

@@ -14,7 +14,7 @@ cat >"$TEST_TMPDIR/card.ini" <<'TEXT'
 [gpu]
 name = a card
 queues = stream
-copy_engines = 2
+copy_engines = 3
 copy_channels = 3
 kernels = 4
 multiprocessors = 4
@@ -22,13 +22,9 @@ h2d_gb_per_s = 20
 d2h_gb_per_s = 22
 h2d_both_gb_per_s = 15
 d2h_both_gb_per_s = 16
-h2d_latency_ns = 2000
-d2h_latency_ns = 1500
-peer_engine = 1
+copy_latency_ns = 2000
 peer_gb_per_s = 200
-peer_latency_ns = 2300
-signal_ns = 5000
-signal_copy_ns = 3000
+signal_ns = 4000
 submit_kernel_ns = 3500
 submit_copy_ns = 1400
 submit_mark_ns = 300
@@ -78,7 +74,7 @@ expect_status 0 "${compare[@]}" --only jobs --over 5
 expect_contains "$output" "more than 10 % off: 0, of which between the least and the most of the turns: 0"
 expect_not_contains "$output" " of ways: "
 # Another GPU is not predicted: a model without signals tells other times.
-sed '/signal_/d; s/copy_channels = 3/copy_channels = 0/' "$out/card.ini" >"$TEST_TMPDIR/other.ini"
+sed '/signal_ns/d; s/copy_channels = 3/copy_channels = 0/' "$out/card.ini" >"$TEST_TMPDIR/other.ini"
 expect_status 0 "${compare[@]}" --gpu "$TEST_TMPDIR/other.ini" --only jobs --over 10
 expect_contains "$output" "*  ms of ways: " # (one turn: no prediction is between its least and most)
 expect_not_contains "$output" "graphs: "

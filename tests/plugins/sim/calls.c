@@ -54,20 +54,28 @@ static uint64_t pick_rate(struct text *text, const char *way, const char *key, u
     return percent * 10000000;
 }
 
-static void pick_link(struct text *text, const char *way, struct sim_link *link, bool both)
+static void pick_both(struct text *text, const char *way, struct sim_link *link, uint64_t rate)
 {
-    char key[32];
-    const uint64_t rate = 40 + up_to(50);
-    link->bytes_per_s = pick_rate(text, way, "_gb_per_s", rate);
-    snprintf(key, sizeof key, "%s_latency_ns", way);
-    link->latency_ns = pick(text, key, up_to(3));
-    if (!both)
-        return;
     if (up_to(1))
         link->both_bytes_per_s = pick_rate(text, way, "_both_gb_per_s", rate - up_to(20));
-    snprintf(key, sizeof key, "%s_both_latency_ns", way);
+}
+
+static void pick_copies(struct text *text, struct sim_model *model)
+{
+    static const char *const ways[] = {"h2d", "d2h", "d2d", "peer"};
+    const uint64_t latency_ns = pick(text, "copy_latency_ns", up_to(3));
+    for (int i = 0; i < 4; i++) {
+        struct sim_link *link = &model->copies[SIM_H2D + i];
+        const uint64_t rate = 40 + up_to(50);
+        link->bytes_per_s = pick_rate(text, ways[i], "_gb_per_s", rate);
+        link->latency_ns = latency_ns;
+        if (i < 2)
+            pick_both(text, ways[i], link, rate);
+    }
     if (up_to(1))
-        link->both_latency_ns = pick(text, key, link->latency_ns + up_to(3));
+        model->copies[SIM_H2D].both_latency_ns = model->copies[SIM_D2H].both_latency_ns =
+            pick(text, "copy_both_latency_ns", latency_ns + up_to(3));
+    model->pull_latency_ns = maybe(text, "pull_latency_ns", 5);
 }
 
 static void pick_engines(struct text *text, struct calls *calls)
@@ -80,21 +88,14 @@ static void pick_engines(struct text *text, struct calls *calls)
     model->late_signals = pick(text, "late_signals", !stream && up_to(1));
     model->channels =
         (uint32_t)pick(text, "channels", channels[up_to(sizeof channels / sizeof *channels - 1)]);
-    model->copy_engines = (uint32_t)pick(text, "copy_engines", 1 + up_to(1));
+    model->copy_engines = (uint32_t)pick(text, "copy_engines", 1 + up_to(2));
     model->copy_channels = (uint32_t)maybe(text, "copy_channels", 4);
-    model->peer_engine = pick(text, "peer_engine", up_to(1));
     model->kernels = (uint32_t)pick(text, "kernels", 1 + up_to(5));
     pick(text, "multiprocessors", model->kernels);
     calls->threads = (uint32_t)pick(text, "threads_per_multiprocessor", up_to(1) * ITEMS);
     say(text, "greatest_priority = -3\n");
-    pick_link(text, "h2d", &model->copies[SIM_H2D], true);
-    pick_link(text, "d2h", &model->copies[SIM_D2H], true);
-    pick_link(text, "d2d", &model->copies[SIM_D2D], false);
-    pick_link(text, "peer", &model->copies[SIM_PEER], false);
-    model->pull_latency_ns = maybe(text, "pull_latency_ns", 5);
-    model->overhead_ns = pick(text, "overhead_ns", up_to(2));
+    pick_copies(text, model);
     model->signal_ns = maybe(text, "signal_ns", 4);
-    model->signal_copy_ns = maybe(text, "signal_copy_ns", 4);
     model->kernel_gap_ns = maybe(text, "kernel_gap_ns", 4);
     model->host_call_ns = pick(text, "host_call_ns", up_to(4));
 }
@@ -103,19 +104,10 @@ static void pick_costs(struct text *text, struct calls_costs *costs)
 {
     costs->kernel_ns = pick(text, "submit_kernel_ns", up_to(3));
     costs->copy_ns = pick(text, "submit_copy_ns", up_to(3));
-    costs->peer_ns = maybe(text, "submit_peer_ns", 4);
-    costs->pull_ns = maybe(text, "submit_pull_ns", 4);
-    costs->host_ns = pick(text, "submit_host_ns", up_to(2));
     costs->mark_ns = pick(text, "submit_mark_ns", up_to(1));
-    costs->change_ns = maybe(text, "submit_change_ns", 3);
-    costs->peer_wait_ns = maybe(text, "submit_peer_wait_ns", 4);
     costs->graph_ns = maybe(text, "submit_graph_ns", 5);
-    costs->node_ns = maybe(text, "submit_node_ns", 2);
     costs->branch_ns = maybe(text, "submit_branch_ns", 2);
-    costs->begin_ns = maybe(text, "graph_begin_ns", 4);
-    costs->join_ns = maybe(text, "graph_join_ns", 4);
-    costs->cold_ns = maybe(text, "submit_cold_ns", 4);
-    costs->warm = pick(text, "warm_queues", 1 + up_to(5));
+    costs->pause_ns = maybe(text, "graph_ns", 4);
     costs->wait_ns = pick(text, "wait_ns", up_to(4));
 }
 
@@ -261,17 +253,6 @@ static weir_status call(const struct calls *calls, const struct calls_stream *st
 
 // The same as steps. The host is busy with a submit before it is one.
 
-static void spend(struct calls *calls, struct calls_stream *stream, uint64_t ns)
-{
-    uint64_t warmer = 0;
-    for (uint32_t i = 0; i < calls->stream_count; i++)
-        warmer += calls->streams[i].used > stream->used;
-    calls->host_ns += ns;
-    if (stream->used == 0 || warmer >= calls->costs.warm)
-        calls->host_ns += calls->costs.cold_ns;
-    stream->used = ++calls->submits;
-}
-
 static int add(struct calls *calls, struct calls_stream *stream, uint32_t branch,
                enum sim_kind kind, uint64_t length)
 {
@@ -298,32 +279,11 @@ static int add_work(struct calls *calls, struct calls_stream *stream, uint32_t b
     return index;
 }
 
-static uint64_t cost_of(const struct calls_costs *costs, const struct calls_work *work)
+static uint64_t cost_of(const struct calls_costs *costs, enum sim_kind kind)
 {
-    switch (work->kind) {
-    case SIM_KERNEL:
+    if (kind == SIM_KERNEL)
         return costs->kernel_ns;
-    case SIM_HOST:
-        return costs->host_ns;
-    case SIM_PEER:
-        if (work->pulls && costs->pull_ns)
-            return costs->pull_ns;
-        return costs->peer_ns ? costs->peer_ns : costs->copy_ns;
-    default:
-        return costs->copy_ns;
-    }
-}
-
-static uint64_t change_of(struct calls *calls, const struct calls_stream *stream,
-                          const struct calls_work *work)
-{
-    if (work->kind == SIM_HOST)
-        return 0;
-    const bool changes =
-        calls->changed_at && !(calls->changed_at == stream && calls->changed_kind == work->kind);
-    calls->changed_at = stream;
-    calls->changed_kind = work->kind;
-    return changes ? calls->costs.change_ns : 0;
+    return kind == SIM_HOST ? costs->mark_ns : costs->copy_ns;
 }
 
 static void submit_work(struct calls *calls, struct calls_stream *stream, struct calls_work work)
@@ -334,7 +294,7 @@ static void submit_work(struct calls *calls, struct calls_stream *stream, struct
     EXPECT_OK(call(calls, stream, &work, line));
     if (calls->after)
         calls->after(calls, stream, line);
-    spend(calls, stream, cost_of(&calls->costs, &work) + change_of(calls, stream, &work));
+    calls->host_ns += cost_of(&calls->costs, work.kind);
     calls->step_of[line] = add_work(calls, stream, 0, &work);
 }
 
@@ -342,15 +302,13 @@ static int submit_record(struct calls *calls, struct calls_stream *stream,
                          struct weir_event *out_event)
 {
     EXPECT_OK(weir_queue_record(stream->object, out_event));
-    spend(calls, stream, calls->costs.mark_ns);
+    calls->host_ns += calls->costs.mark_ns;
     return add(calls, stream, 0, SIM_MARK, 0);
 }
 
 static void add_wait(struct calls *calls, struct calls_stream *stream, int producer, int step)
 {
-    const struct calls_costs *costs = &calls->costs;
-    const bool peer = calls->streams[producer].device != stream->device && costs->peer_wait_ns;
-    spend(calls, stream, peer ? costs->peer_wait_ns : costs->mark_ns);
+    calls->host_ns += calls->costs.mark_ns;
     calls->program.steps[add(calls, stream, 0, SIM_MARK, 0)].waits[0] = step;
     stream->covered[producer] = step;
 }
@@ -484,16 +442,14 @@ static void add_launch(struct calls *calls, struct calls_stream *stream, struct 
     while (stream->queue_count < branches)
         stream->queues[stream->queue_count++] =
             add_queue(&calls->program, stream->device, priority);
-    spend(calls, stream,
-          (costs->graph_ns ? costs->graph_ns : costs->kernel_ns) +
-              (uint64_t)(graph->node_count - 1) * costs->node_ns +
-              (branches - 1) * costs->branch_ns);
-    if (graph->node_count > 1 && costs->begin_ns)
-        add(calls, stream, 0, SIM_PAUSE, costs->begin_ns);
+    calls->host_ns +=
+        (costs->graph_ns ? costs->graph_ns : costs->kernel_ns) + (branches - 1) * costs->branch_ns;
+    if (graph->node_count > 1 && costs->pause_ns)
+        add(calls, stream, 0, SIM_PAUSE, costs->pause_ns);
     calls->step_of[line] = calls->program.step_count - 1;
     add_nodes(calls, stream, graph, stream->last[0]);
-    if (branches > 1 && costs->join_ns)
-        add_join(calls, stream, branches, SIM_PAUSE, costs->join_ns);
+    if (branches > 1 && costs->pause_ns)
+        add_join(calls, stream, branches, SIM_PAUSE, costs->pause_ns);
     graph->end = add_join(calls, stream, branches, SIM_MARK, 0);
 }
 

@@ -1,6 +1,5 @@
 // Random programs of the public API on random GPUs, and the same programs as steps of program.h: what
-// docs/sim.md says of submits, waits, graphs and queues that were not used for a while, written a second
-// time. Nothing is shared with the plugin.
+// docs/sim.md says of submits, waits and graphs, written a second time. Nothing is shared with the plugin.
 #ifndef WEIR_TESTS_PLUGINS_SIM_CALLS_H
 #define WEIR_TESTS_PLUGINS_SIM_CALLS_H
 
@@ -51,15 +50,12 @@ struct calls_stream {
     uint32_t queue_count;
     int last[CALLS_BRANCHES];   // steps; -1: none
     int covered[CALLS_STREAMS]; // the step of each other one after which it comes by a wait
-    uint64_t used;              // when it was used last, as a number of submits; 0: never
 };
 
 // What the host takes.
 struct calls_costs {
-    uint64_t kernel_ns, copy_ns, peer_ns, pull_ns, host_ns, mark_ns, change_ns, peer_wait_ns;
-    uint64_t graph_ns, node_ns, branch_ns, begin_ns, join_ns;
-    uint64_t cold_ns, wait_ns;
-    uint64_t warm;
+    uint64_t kernel_ns, copy_ns, mark_ns, graph_ns, branch_ns, wait_ns;
+    uint64_t pause_ns; // of a graph
 };
 
 struct calls {
@@ -79,10 +75,7 @@ struct calls {
     struct calls_stream streams[CALLS_STREAMS];
     uint32_t stream_count;
     struct calls_graph graphs[CALLS_GRAPHS];
-    bool waits; // of the host; else graphs are launched in any queue
-    uint64_t submits;
-    const struct calls_stream *changed_at; // where work for an engine went last, and its kind
-    enum sim_kind changed_kind;
+    bool waits;       // of the host; else graphs are launched in any queue
     uint64_t host_ns; // until the next submit
     int host_wait;    // the step that the host waits for before it; -1: none
     struct program program;

@@ -1,5 +1,7 @@
 // What the host and the queues of a modelled GPU do: uploads and downloads of memory that is not pinned,
-// and priorities.
+// priorities, and the legacy queue, whose operations overlap with nothing.
+#include <weir/migration.h>
+
 #include "tests/plugins/notes/notes.h"
 #include "tests/plugins/sim/job.h"
 
@@ -16,8 +18,7 @@ WEIR_TEST(Host, UploadsAndDownloads)
     struct weir_event event;
     char *memory = calloc(1, SIZE);
     ASSERT_TRUE(memory != NULL);
-    ASSERT_TRUE(
-        job_start_plain(&job, "upload_gb_per_s = 0.5\ndownload_gb_per_s = 0.25\n", "fixed"));
+    ASSERT_TRUE(job_start_plain(&job, "staging_gb_per_s = 0.5\n", "fixed"));
     EXPECT_OK(weir_queue_record(job.queues[0], &event));
     const uint64_t from = job_time(event);
     EXPECT_OK(weir_upload(job.queues[0], job.memory, 0, memory, SIZE));
@@ -26,7 +27,7 @@ WEIR_TEST(Host, UploadsAndDownloads)
     EXPECT_UINT_EQ(up - from, 2 * SIZE + SIZE);
     EXPECT_OK(weir_download(job.queues[0], memory, job.memory, 0, SIZE));
     EXPECT_OK(weir_queue_record(job.queues[0], &event));
-    EXPECT_UINT_EQ(job_time(event) - up, SIZE + 4 * SIZE);
+    EXPECT_UINT_EQ(job_time(event) - up, SIZE + 2 * SIZE);
     job_finish(&job);
     free(memory);
 }
@@ -56,9 +57,8 @@ static void time_large(const char *threads, const char *more, uint64_t *out_up, 
 // Two threads copy two pieces at once, as fast as all may; one copies them in turn, here of a MiB.
 WEIR_TEST(Host, ThreadsOfLargeUploadsAndDownloads)
 {
-    static const char one[] = "upload_gb_per_s = 0.5\ndownload_gb_per_s = 0.5\n";
-    static const char both[] = "upload_gb_per_s = 0.5\nupload_all_gb_per_s = 0.5\n"
-                               "download_gb_per_s = 0.5\ndownload_all_gb_per_s = 0.25\n";
+    static const char one[] = "staging_gb_per_s = 0.5\n";
+    static const char both[] = "staging_gb_per_s = 0.5\nstaging_all_gb_per_s = 0.5\n";
     const uint64_t piece = CHUNK / 8;
     uint64_t up = 0, down = 0;
     time_large("0", one, &up, &down);
@@ -69,10 +69,9 @@ WEIR_TEST(Host, ThreadsOfLargeUploadsAndDownloads)
     EXPECT_UINT_EQ(down, 8 * piece + 2 * piece);
     time_large("2", both, &up, &down);
     EXPECT_UINT_EQ(up, 4 * 4 * piece + 2 * piece);
-    EXPECT_UINT_EQ(down, 2 * piece + 4 * 8 * piece); // the second thread begins later
-    time_large("2", "upload_all_gb_per_s = 0.5\n", &up, &down);
+    EXPECT_UINT_EQ(down, 2 * piece + 4 * 4 * piece);
+    time_large("2", "staging_all_gb_per_s = 0.5\n", &up, &down);
     EXPECT_UINT_EQ(up, 4 * 4 * piece + 2 * piece);
-    EXPECT_UINT_EQ(down, 8 * piece);
 }
 
 // Each thread has to wake before it copies its first piece.
@@ -81,7 +80,7 @@ WEIR_TEST(Host, ThreadsOfLargeUploadsWake)
     const uint64_t piece = CHUNK / 8;
     uint64_t up = 0, down = 0;
     char more[128];
-    snprintf(more, sizeof more, "upload_gb_per_s = 0.5\ndownload_gb_per_s = 0.5\nwake_ns = %llu\n",
+    snprintf(more, sizeof more, "staging_gb_per_s = 0.5\nwake_ns = %llu\n",
              (unsigned long long)(3 * piece));
     time_large("2", more, &up, &down);
     EXPECT_UINT_EQ(up, 3 * piece + 8 * piece + 2 * piece);
@@ -108,7 +107,7 @@ WEIR_TEST(Host, RefusedPieces)
     char *memory = calloc(1, CHUNK);
     ASSERT_TRUE(memory != NULL);
     ASSERT_INT_EQ(setenv("WEIR_COPY_THREADS", "2", 1), 0);
-    ASSERT_TRUE(job_start_plain_in(&job, "upload_gb_per_s = 2\n", "fixed", "notes, sim"));
+    ASSERT_TRUE(job_start_plain_in(&job, "staging_gb_per_s = 2\n", "fixed", "notes, sim"));
     const struct notes *notes = weir_runtime_extension(job.rig.runtime, "notes");
     ASSERT_TRUE(notes != NULL);
     const uint64_t took = time_upload(&job, memory);
@@ -130,82 +129,20 @@ WEIR_TEST(Host, NoTimeForOthers)
     struct weir_event event;
     void *pointer;
     char byte = 1;
-    ASSERT_TRUE(job_start_plain(&job, "upload_gb_per_s = 0.001\n", "none"));
+    ASSERT_TRUE(job_start_plain(&job, "staging_gb_per_s = 0.001\n", "none"));
     EXPECT_OK(weir_queue_record(job.queues[0], &event));
     const uint64_t from = job_time(event);
     EXPECT_OK(weir_upload(job.queues[0], job.memory, 0, &byte, 1));
     EXPECT_OK(weir_queue_record(job.queues[0], &event));
     EXPECT_UINT_EQ(job_time(event) - from, 1);
     job_finish(&job);
-    ASSERT_TRUE(job_start_plain(&job, "upload_gb_per_s = 0.001\n", "fixed"));
+    ASSERT_TRUE(job_start_plain(&job, "staging_gb_per_s = 0.001\n", "fixed"));
     EXPECT_OK(weir_queue_record(job.queues[0], &event));
     const uint64_t again = job_time(event);
     EXPECT_OK(weir_host_begin(job.host, 0, CHUNK, WEIR_ACCESS_WRITE, &pointer));
     EXPECT_OK(weir_host_end(job.host, 0, CHUNK, WEIR_ACCESS_WRITE));
     EXPECT_OK(weir_queue_record(job.queues[0], &event));
     EXPECT_UINT_EQ(job_time(event), again);
-    job_finish(&job);
-}
-
-// Records of queues in turn; those of queues that are not among the two that were used last take longer.
-WEIR_TEST(Host, ColdQueues)
-{
-    static const int order[] = {0, 1, 2, 2, 1, 0, 0, 2, 1, 2};
-    static const int cold[] = {1, 1, 1, 0, 0, 1, 0, 1, 1, 0};
-    struct weir_event events[10];
-    struct job job;
-    uint64_t before = 0;
-    ASSERT_TRUE(job_start_plain(&job, "submit_cold_ns = 700\nwarm_queues = 2\n", "fixed"));
-    for (int i = 0; i < 10; i++)
-        EXPECT_OK(weir_queue_record(job.queues[order[i]], &events[i]));
-    for (int i = 0; i < 10; i++) {
-        const uint64_t time = job_time(events[i]);
-        if (i > 0)
-            EXPECT_UINT_EQ(time - before, cold[i] ? 700 : 0);
-        before = time;
-    }
-    job_finish(&job);
-}
-
-// One that is gone is forgotten, also with those before and after it.
-WEIR_TEST(Host, ColdQueuesThatAreGone)
-{
-    struct weir_event events[3];
-    struct job job;
-    ASSERT_TRUE(job_start_plain(&job, "submit_cold_ns = 700\nwarm_queues = 3\n", "fixed"));
-    for (int i = 0; i < 3; i++)
-        EXPECT_OK(weir_queue_record(job.queues[i], &events[0]));
-    weir_queue_destroy(&job.queues[1]);
-    EXPECT_OK(weir_queue_record(job.queues[0], &events[0]));
-    EXPECT_OK(weir_queue_record(job.queues[3], &events[1]));
-    EXPECT_OK(weir_queue_record(job.queues[2], &events[2]));
-    EXPECT_UINT_EQ(job_time(events[1]) - job_time(events[0]), 700);
-    EXPECT_UINT_EQ(job_time(events[2]) - job_time(events[1]), 0);
-    job_finish(&job);
-}
-
-// The host's part of copies that begin at once: each in a queue of its own, or after its like, so none waits.
-// One to the same queue is no change, but a new queue is another one, wherever its memory is.
-WEIR_TEST(Host, AChangeOfQueue)
-{
-    struct job job;
-    struct weir_event events[2];
-    ASSERT_TRUE(job_start_plain(&job, "submit_change_ns = 500\n", "fixed"));
-    for (int turn = 0; turn < 8; turn++) {
-        for (int i = 0; i < 2; i++) {
-            EXPECT_OK(weir_queue_record(job.queues[1], &events[i]));
-            EXPECT_OK(weir_queue_copy(job.queues[0], job.memory, 0, job.host, 0, 100));
-        }
-        EXPECT_UINT_EQ(job_time(events[1]) - job_time(events[0]), turn > 0 ? 500 : 0);
-        EXPECT_OK(weir_queue_record(job.queues[1], &events[0]));
-        EXPECT_OK(weir_queue_copy(job.queues[0], job.memory, 0, job.host, 0, 100));
-        EXPECT_OK(weir_queue_record(job.queues[1], &events[1]));
-        EXPECT_UINT_EQ(job_time(events[1]) - job_time(events[0]), 0);
-        EXPECT_OK(weir_queue_sync(job.queues[0], WEIR_FOREVER));
-        weir_queue_destroy(&job.queues[0]);
-        const struct weir_queue_params params = {.struct_size = sizeof params, .timing = true};
-        EXPECT_OK(weir_queue_create(job.rig.device, &params, &job.queues[0]));
-    }
     job_finish(&job);
 }
 
@@ -232,7 +169,7 @@ static struct weir_event launch(struct job *job, weir_queue *queue)
 WEIR_TEST(Host, Priorities)
 {
     struct job job;
-    ASSERT_TRUE(job_start_plain(&job, "least_priority = 0\ngreatest_priority = -4\n", "none"));
+    ASSERT_TRUE(job_start_plain(&job, "greatest_priority = -4\n", "none"));
     const struct weir_limits *limits = weir_device_limits(job.rig.device);
     EXPECT_INT_EQ(limits->priority_lowest, 0);
     EXPECT_INT_EQ(limits->priority_highest, 4);
@@ -273,4 +210,49 @@ WEIR_TEST(Host, Preemption)
         weir_queue_destroy(&queue);
         job_finish(&job);
     }
+}
+
+// When a download on queue 1 ends after the beginning of an upload on queue 0, with an upload on
+// `between` submitted between them; a byte takes a nanosecond.
+static uint64_t end_with(struct job *job, weir_queue *between)
+{
+    struct weir_event from, end;
+    EXPECT_OK(weir_queue_record(job->queues[0], &from));
+    EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, CHUNK));
+    EXPECT_OK(weir_queue_copy(between, job->memory, CHUNK, job->host, CHUNK, CHUNK));
+    EXPECT_OK(weir_queue_copy(job->queues[1], job->host, 2 * CHUNK, job->memory, 2 * CHUNK, CHUNK));
+    EXPECT_OK(weir_queue_record(job->queues[1], &end));
+    EXPECT_OK(weir_queue_sync(between, WEIR_FOREVER));
+    EXPECT_OK(weir_queue_sync(job->queues[0], WEIR_FOREVER));
+    const uint64_t end_ns = job_time(end);
+    return end_ns - job_time(from);
+}
+
+WEIR_TEST(Legacy, OverlapsWithNothing)
+{
+    struct job job;
+    weir_queue *legacy = NULL;
+    ASSERT_TRUE(job_start_plain(&job, "", "none"));
+    EXPECT_UINT_EQ(end_with(&job, job.queues[2]), CHUNK);
+    ASSERT_OK(weir_legacy_queue(job.rig.device, &legacy));
+    EXPECT_UINT_EQ(end_with(&job, legacy), 3 * (uint64_t)CHUNK);
+    job_finish(&job);
+}
+
+// A wait of the host for it is one for all queues.
+WEIR_TEST(Legacy, ASyncWaitsForAll)
+{
+    struct job job;
+    struct weir_event after;
+    weir_queue *legacy = NULL;
+    ASSERT_TRUE(job_start_plain(&job, "", "none"));
+    ASSERT_OK(weir_legacy_queue(job.rig.device, &legacy));
+    EXPECT_OK(weir_queue_record(job.queues[3], &after));
+    const uint64_t from_ns = job_time(after);
+    job_submit(&job, 0, 0);
+    job_submit(&job, 1, 0);
+    EXPECT_OK(weir_queue_sync(legacy, WEIR_FOREVER));
+    EXPECT_OK(weir_queue_record(job.queues[3], &after));
+    EXPECT_UINT_EQ(job_time(after) - from_ns, 2 * (uint64_t)CHUNK);
+    job_finish(&job);
 }

@@ -1,6 +1,7 @@
 #include "tests/plugins/sim/job.h"
 
 #include <stdio.h>
+#include <string.h>
 
 const char *job_file(const char *name, const char *text)
 {
@@ -76,10 +77,10 @@ bool job_start_plain_in(struct job *job, const char *more, const char *host, con
     char gpu[1024];
     char section[512];
     snprintf(gpu, sizeof gpu,
-             "[gpu]\nname = plain\nqueues = stream\ncopy_engines = 2\nkernels = 16\n"
+             "[gpu]\nname = plain\n%skernels = 16\n"
              "h2d_gb_per_s = 1\nd2h_gb_per_s = 1\nd2d_gb_per_s = 1\n%s"
              "[kernel spin]\nfixed_ns = 1000\nper_item_ns = 10\nper_argument_2_ns = 100\n",
-             more);
+             strstr(more, "copy_engines") ? "" : "copy_engines = 2\n", more);
     snprintf(section, sizeof section, "[sim]\ngpu = %s\nhost = %s\n", job_file("plain.ini", gpu),
              host);
     return job_start(job, job_trace(), section, plugins);

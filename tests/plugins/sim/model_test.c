@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugins/sim/model_parts.h"
+#include "plugins/sim/model.h"
 #include "tests/support/no_memory.h"
 #include "tests/support/test.h"
 
@@ -76,7 +76,7 @@ WEIR_TEST(SimModel, KeysAndDefaults)
     EXPECT_UINT_EQ(model->copies[SIM_D2D].bytes_per_s, 100000000000000u);
     EXPECT_UINT_EQ(model->submit_ns[SIM_H2D], 7);
     EXPECT_UINT_EQ(model->submit_ns[SIM_D2D], 7);
-    EXPECT_UINT_EQ(model->submit_ns[SIM_PEER], 0);
+    EXPECT_UINT_EQ(model->submit_ns[SIM_PEER], 7);
     EXPECT_UINT_EQ(model->submit_ns[SIM_KERNEL], 0);
     EXPECT_INT_EQ(model->channels, 0);
     EXPECT_SIZE_EQ(model->cost_count, 0);
@@ -104,8 +104,8 @@ WEIR_TEST(SimModel, WrongFiguresAreRefused)
                    ":8: 'd2d_gb_per_s' of [gpu] is a number from 0.001 to 100000, not 'nan'");
     expect_refused(GPU "wait_ns = 99999999999\n",
                    ":8: 'wait_ns' of [gpu] is a whole number from 0 to 1e+09, not '99999999999'");
-    expect_refused(GPU "least_priority = --1\n",
-                   ":8: 'least_priority' of [gpu] is a whole number from -1000 to 1000, not '--1'");
+    expect_refused(GPU "greatest_priority = --1\n",
+                   ":8: 'greatest_priority' of [gpu] is a whole number from -1000 to 0, not '--1'");
     expect_refused("[gpu]\nqueues = both\n",
                    ":2: 'queues' of [gpu] is engine or stream, not 'both'");
     expect_refused("[gpu]\nname =\n",
@@ -122,15 +122,9 @@ WEIR_TEST(SimModel, FiguresThatDoNotGoTogetherAreRefused)
                    "of them is wrong");
     expect_refused(GPU "d2h_both_gb_per_s = 0.0001\n",
                    ":1: 'h2d_both_gb_per_s' and 'd2h_both_gb_per_s' are 0 or at least 0.001");
-    expect_refused(GPU "h2d_latency_ns = 10\nh2d_both_latency_ns = 9\n",
-                   ":1: 'h2d_both_latency_ns' and 'd2h_both_latency_ns' are 0 or at least the "
-                   "latency of a copy alone");
-    expect_refused(GPU "d2h_latency_ns = 10\nd2h_both_latency_ns = 9\n",
-                   ":1: 'h2d_both_latency_ns' and 'd2h_both_latency_ns' are 0 or at least the "
-                   "latency of a copy alone");
-    expect_refused(GPU "greatest_priority = 1\n",
-                   ":1: 'greatest_priority' is a larger number than 'least_priority'; smaller "
-                   "numbers go first");
+    expect_refused(GPU "copy_latency_ns = 10\ncopy_both_latency_ns = 9\n",
+                   ":1: 'copy_both_latency_ns' is 0 or at least 'copy_latency_ns', that of a copy "
+                   "alone");
 }
 
 WEIR_TEST(SimModel, WrongLinesAreRefused)
@@ -256,25 +250,15 @@ WEIR_TEST(SimModel, ChangesOfKeys)
         const char *changes;
         const char *sentence;
     } wrong[] = {
-        {"copy_engines=3",
-         "copy_engines=3: 'copy_engines' of [gpu] is a whole number from 1 to 2, not '3'"},
+        {"copy_engines=4",
+         "copy_engines=4: 'copy_engines' of [gpu] is a whole number from 1 to 3, not '4'"},
         {"kernels=2,slots=2", "slots=2: [gpu] has no key 'slots'; conf/gpus/reference.ini has all"},
         {"copy_engine=1",
          "copy_engine=1: [gpu] has no key 'copy_engine'; did you mean 'copy_engines'?"},
         {"collective_gb_per_s=0.0001",
          "collective_gb_per_s=0.0001: 'collective_gb_per_s' is 0 or at least 0.001"},
-        {"upload_gb_per_s=0.0001",
-         "upload_gb_per_s=0.0001: 'upload_gb_per_s', 'download_gb_per_s' and "
-         "those of all threads are 0 or at least 0.001"},
-        {"download_gb_per_s=0.0001", "download_gb_per_s=0.0001: 'upload_gb_per_s', "
-                                     "'download_gb_per_s' and those of all threads are 0 or at "
-                                     "least 0.001"},
-        {"download_all_gb_per_s=0.0001", "download_all_gb_per_s=0.0001: 'upload_gb_per_s', "
-                                         "'download_gb_per_s' and those of all threads are 0 or "
-                                         "at least 0.001"},
-        {"greatest_priority=-3, least_priority=-1",
-         "least_priority=-1: 'greatest_priority' is at most 0, and "
-         "'least_priority' at least 0, which is the priority of most queues"},
+        {"staging_all_gb_per_s=0.0001", "staging_all_gb_per_s=0.0001: 'staging_gb_per_s' and "
+                                        "'staging_all_gb_per_s' are 0 or at least 0.001"},
         {"copy_engines", "copy_engines: a change is KEY=VALUE"},
         {",", ": a change is KEY=VALUE"},
         {"h2d_both_gb_per_s=26", "h2d_both_gb_per_s=26: 'h2d_both_gb_per_s' is more than "

@@ -17,7 +17,7 @@ struct state {
     uint64_t ready_ns; // when the signal is there, too
     uint64_t start_ns;
     uint64_t end_ns;
-    uint64_t idle_ns; // overhead, latency, or a kernel's whole length
+    uint64_t idle_ns; // latency, or a kernel's whole length
     uint64_t left;    // millionths of a byte
     uint32_t from;    // the engines whose ends made it ready, as bits
 };
@@ -74,12 +74,12 @@ static int engine_of(const struct oracle *oracle, int i)
         return 0;
     if (kind == SIM_H2D)
         return 1;
-    if (kind == SIM_PEER && model->peer_engine)
+    if (kind == SIM_PEER && model->copy_engines > 2)
         return 3;
     if (kind == SIM_COLLECTIVE)
         return 4;
     if (kind == SIM_D2H || kind == SIM_PEER)
-        return model->copy_engines == 2 ? 2 : 1;
+        return model->copy_engines > 1 ? 2 : 1;
     return -1;
 }
 
@@ -305,7 +305,7 @@ static uint64_t preempt(struct oracle *oracle, int i)
         uint64_t *idle_ns = &oracle->states[next].idle_ns;
         wait_ns = yield_ns < wait_ns ? yield_ns : wait_ns;
         wait_ns = *idle_ns < wait_ns ? *idle_ns : wait_ns;
-        const uint64_t length = oracle->program->steps[i].length + model_of(oracle, i)->overhead_ns;
+        const uint64_t length = oracle->program->steps[i].length;
         *idle_ns += (length * taken + whole - 1) / whole;
         missing -= (int)taken;
         asked[next] = true;
@@ -422,7 +422,7 @@ static bool other_way_is_busy(const struct oracle *oracle, int i)
 {
     const enum sim_kind kind = oracle->program->steps[i].kind;
     const uint32_t device = device_of(oracle, i);
-    return model_of(oracle, i)->copy_engines == 2 &&
+    return model_of(oracle, i)->copy_engines > 1 &&
            ((kind == SIM_H2D && is_copying(oracle, device, SIM_D2H)) ||
             (kind == SIM_D2H && is_copying(oracle, device, SIM_H2D)));
 }
@@ -439,10 +439,9 @@ static uint64_t latency_ns(const struct oracle *oracle, int i)
 // How much later it starts than it may: a signal is on its way, or a kernel comes after another one.
 static uint64_t lead_ns(const struct oracle *oracle, int i)
 {
-    const bool copy = place_of(oracle, i) == 1 || place_of(oracle, i) == 2;
     const struct step *step = &oracle->program->steps[i];
     if (is_signalled(oracle, i))
-        return copy ? model_of(oracle, i)->signal_copy_ns : model_of(oracle, i)->signal_ns;
+        return model_of(oracle, i)->signal_ns;
     if (step->kind == SIM_KERNEL && !step->node && oracle->states[i].from & 1u)
         return model_of(oracle, i)->kernel_gap_ns;
     return 0;
@@ -461,17 +460,14 @@ static void start(struct oracle *oracle, int i)
     struct state *state = &oracle->states[i];
     state->started = true;
     state->start_ns = oracle->now;
-    state->idle_ns = model->overhead_ns;
-    if (step->kind == SIM_KERNEL)
-        state->idle_ns += step->length;
-    else if (step->kind == SIM_PAUSE)
+    if (step->kind == SIM_KERNEL || step->kind == SIM_PAUSE)
         state->idle_ns = step->length;
     else if (step->kind == SIM_HOST)
         state->idle_ns = model->host_call_ns;
     else if (step->kind == SIM_MARK)
         state->idle_ns = 0;
     else
-        state->idle_ns += latency_ns(oracle, i), state->left = step->length * 1000000;
+        state->idle_ns = latency_ns(oracle, i), state->left = step->length * 1000000;
     const uint64_t room_ns = step->kind == SIM_KERNEL ? preempt(oracle, i) : 0;
     const bool engine_queues = model_of(oracle, i)->queues == SIM_ENGINE_QUEUES;
     uint64_t wait_ns = 0;

@@ -20,13 +20,10 @@ static struct sim_model random_model(void)
     model.queues = up_to(1) ? SIM_STREAM_QUEUES : SIM_ENGINE_QUEUES;
     model.late_signals = up_to(2) == 0;
     model.channels = channels[up_to(sizeof channels / sizeof *channels - 1)];
-    model.copy_engines = 1 + (uint32_t)up_to(1);
-    model.peer_engine = up_to(1);
+    model.copy_engines = 1 + (uint32_t)up_to(2);
     model.kernels = 1 + (uint32_t)up_to(3);
-    model.overhead_ns = up_to(2);
     model.host_call_ns = up_to(3);
     model.signal_ns = up_to(1) ? 0 : up_to(4);
-    model.signal_copy_ns = up_to(1) ? 0 : up_to(4);
     model.kernel_gap_ns = up_to(1) ? 0 : up_to(4);
     model.pull_latency_ns = up_to(1) ? 0 : up_to(4);
     model.copy_channels = up_to(1) ? 0 : (uint32_t)up_to(3);

@@ -128,7 +128,8 @@ static bool start(struct program *program, const char *trace, const char *gpu, c
 {
     char more[128];
     *program = (struct program){.left_out = 0};
-    snprintf(more, sizeof more, "changes = overhead_ns=9000%s\n", changes);
+    snprintf(more, sizeof more, "changes = copy_both_latency_ns=0, copy_latency_ns=9000%s\n",
+             changes);
     if (!rig_start_with(&program->rig, trace, job_section(gpu, "30000", more), "trace, check, sim"))
         return false;
     bool fine = true;

@@ -69,7 +69,7 @@ WEIR_TEST(Properties, MoreEnginesAreNeverSlower)
         const uint64_t one = time_on(&program, &model);
         model.copy_engines = 2;
         const uint64_t two = time_on(&program, &model);
-        model.peer_engine = true;
+        model.copy_engines = 3;
         const uint64_t three = time_on(&program, &model);
         model.kernels++;
         const uint64_t four = time_on(&program, &model);
@@ -200,7 +200,7 @@ static void compare_changes(struct change changes[4], struct program *program,
         if (change == 1)
             model.copy_engines = 2;
         if (change == 2)
-            model.peer_engine = true;
+            model.copy_engines = 3;
         if (change == 3)
             model.kernels++;
         for (int kind = 0; kind < SIM_KINDS && change == 4; kind++)
@@ -247,12 +247,9 @@ static struct sim_model full_model(void)
     const uint64_t most = up_to(1) * 30; // of signals: half of the GPUs have none
     model.channels = channels[up_to(3)];
     model.copy_channels = up_to(1) ? 0 : (uint32_t)up_to(4);
-    model.copy_engines = 1 + (uint32_t)up_to(1);
-    model.peer_engine = up_to(1);
-    model.overhead_ns = up_to(3);
+    model.copy_engines = 1 + (uint32_t)up_to(2);
     model.host_call_ns = up_to(30);
     model.signal_ns = up_to(most);
-    model.signal_copy_ns = up_to(most);
     model.kernel_gap_ns = up_to(most);
     model.pull_latency_ns = up_to(1) ? 0 : up_to(30);
     model.copies[SIM_H2D].both_bytes_per_s = up_to(1) * 500000000;
@@ -354,12 +351,12 @@ static void expect_room(const struct program *program, const struct sim_model *m
         const int up = running_at(program, device, at_ns, SIM_H2D);
         const int peer = running_at(program, device, at_ns, SIM_PEER);
         const int down =
-            running_at(program, device, at_ns, SIM_D2H) + (model->peer_engine ? 0 : peer);
+            running_at(program, device, at_ns, SIM_D2H) + (model->copy_engines > 2 ? 0 : peer);
         EXPECT_TRUE(running_at(program, device, at_ns, SIM_KERNEL) +
                         running_at(program, device, at_ns, SIM_D2D) <=
                     (int)model->kernels);
         EXPECT_TRUE(up <= 1 && down <= 1 && peer <= 1);
-        EXPECT_TRUE(model->copy_engines == 2 || up + down <= 1);
+        EXPECT_TRUE(model->copy_engines > 1 || up + down <= 1);
         EXPECT_TRUE(running_at(program, device, at_ns, SIM_COLLECTIVE) <= 1);
     }
 }
@@ -373,7 +370,7 @@ WEIR_TEST(Properties, OrderAndRoom)
         full_program(&program, &model);
         run_engine(&program);
         expect_order(&program);
-        if (model.signal_ns + model.signal_copy_ns + model.kernel_gap_ns == 0)
+        if (model.signal_ns + model.kernel_gap_ns == 0)
             expect_channels(&program, &model);
         expect_room(&program, &model);
         seed = kept;

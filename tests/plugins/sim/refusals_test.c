@@ -57,7 +57,7 @@ WEIR_TEST(SimRefusals, Gpu)
                    "weir.ini:5: h20: no GPU of that name is known; did you mean 'h200'?");
     expect_file_refused("gpu", "[gpu]\nname = mine\nkernels = -1\n",
                         "a.ini:3: 'kernels' of [gpu] is a whole number from 1 to 4096, not '-1'");
-    expect_file_refused("gpu", "[gpu]\nname = mine\n", "a.ini:1: [gpu] lacks 'queues'");
+    expect_file_refused("gpu", "[gpu]\nname = mine\n", "a.ini:1: [gpu] lacks 'copy_engines'");
 }
 
 WEIR_TEST(SimRefusals, Changes)
@@ -68,9 +68,9 @@ WEIR_TEST(SimRefusals, Changes)
     expect_refused(SIM "gpu = h200\nchanges = copy_engines\n",
                    "weir.ini:6: copy_engines: a change is KEY=VALUE");
     expect_refused(
-        SIM "gpu = h200\nchanges = copy_engines=3\n",
-        "weir.ini:6: copy_engines=3: 'copy_engines' of [gpu] is a whole number from 1 to "
-        "2, not '3'");
+        SIM "gpu = h200\nchanges = copy_engines=4\n",
+        "weir.ini:6: copy_engines=4: 'copy_engines' of [gpu] is a whole number from 1 to "
+        "3, not '4'");
 }
 
 WEIR_TEST(SimRefusals, Costs)

@@ -40,8 +40,7 @@ static struct sim_model card(const char *name, const char *changes)
 static struct sim_model units_of(const char *name)
 {
     return card(name, "h2d_both_gb_per_s=0, d2h_both_gb_per_s=0, h2d_gb_per_s=1, d2h_gb_per_s=1, "
-                      "h2d_both_latency_ns=0, d2h_both_latency_ns=0, h2d_latency_ns=0, "
-                      "d2h_latency_ns=0, signal_ns=0, signal_copy_ns=0, kernel_gap_ns=0");
+                      "copy_both_latency_ns=0, copy_latency_ns=0, signal_ns=0, kernel_gap_ns=0");
 }
 
 // H, K and D of chunk `i` are steps 3i, 3i + 1 and 3i + 2 of `at`.

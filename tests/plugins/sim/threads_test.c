@@ -281,13 +281,3 @@ WEIR_TEST(SimThreads, AWaitEndsInAQuery)
     pthread_join(other.thread, NULL);
     finish(&rig);
 }
-
-// The host's own time is measured: nothing is the same in two runs anyway.
-WEIR_TEST(SimThreads, MeasuredHost)
-{
-    struct rig rig;
-    start(&rig);
-    rig.sim.host = SIM_HOST_MEASURED;
-    EXPECT_UINT_EQ(rest(&rig, rig.shorter), 0);
-    finish(&rig);
-}
