@@ -191,7 +191,7 @@ static weir_status use_graphs(struct life *life)
     return WEIR_OK;
 }
 
-// After a step without memory: the queues are as before, and so is a graph whose update has failed.
+// After a step for which memory was out: the queues are as before, and so is a graph whose update has failed.
 static void expect_as_before(const struct life *life)
 {
     weir_queue *queues[2] = {life->queue, life->other};
