@@ -32,8 +32,8 @@ extern "C" {
 struct weir_queue_params {
     size_t struct_size;
     const char *label; // for messages and traces, which have at most 127 bytes of it; see below
-    int32_t priority; // between limits.priority_lowest and _highest; 0: normal
-    bool timing;      // weir_event_time_ns() works on its events
+    int32_t priority;  // between limits.priority_lowest and _highest; 0: normal
+    bool timing;       // weir_event_time_ns() works on its events
 };
 
 // Ownership: the caller's, until weir_queue_destroy(). Outlived by `device`.

@@ -222,8 +222,10 @@ static weir_status select_device(const weir_runtime *runtime, const char *explic
 
 // Opening and closing.
 
-static weir_device *allocate_device(weir_runtime *runtime, const char *label)
+static weir_device *allocate_device(weir_runtime *runtime, const char *given)
 {
+    char label[WEIR__LABEL_SIZE];
+    weir_text_escape(label, sizeof label, given, "");
     size_t slots = runtime->chain.count * sizeof(void *);
     weir_device *device = weir__allocate(sizeof *device);
     void **data = device ? weir__allocate(slots + strlen(label) + 1) : NULL;

@@ -25,7 +25,7 @@ void *weir__member_allocate(weir_device *device, const struct weir__class *class
 {
     const bool inside = device->chain->count <= WEIR__SLOTS_INSIDE;
     size_t slots = inside ? 0 : device->chain->count * sizeof(void *);
-    char shown[128];
+    char shown[WEIR__LABEL_SIZE];
     const char *text = label ? label : "";
     if (!class->is_named) {
         weir_text_escape(shown, sizeof shown, text, "");

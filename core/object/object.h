@@ -42,6 +42,8 @@ struct weir__member {
     int line;
 };
 
+#define WEIR__LABEL_SIZE 128
+
 // A zeroed object of `size` bytes, which begins with a weir__member, with slots
 // for the device's chain and a copy of `label`; or NULL. What a terminal interprets is escaped in the
 // copy, and a label longer than 127 bytes is cut, so that it leaves room in messages.

@@ -82,6 +82,11 @@ void weir__left_log(struct weir__left *left, const char *prefix)
 
 // The list is guarded by its lock.
 
+static const char *name_of(const weir_device *device)
+{
+    return device->object.label[0] ? device->object.label : device->info.name;
+}
+
 void weir__opened_add(weir_device *device)
 {
     struct weir__shared *shared = device->shared;
@@ -89,8 +94,7 @@ void weir__opened_add(weir_device *device)
     device->next = shared->devices;
     shared->devices = device;
     weir_lock_release(&shared->devices_lock);
-    weir__debug_begin(device, "device",
-                      device->object.label[0] ? device->object.label : device->info.name);
+    weir__debug_begin(device, "device", name_of(device));
 }
 
 void weir__opened_remove(weir_device *device)
@@ -119,10 +123,10 @@ weir_status weir__opened_refuse(struct weir__shared *shared)
     struct weir__left left = {.count = 0};
     weir_lock_take(&shared->devices_lock);
     for (const weir_device *device = shared->devices; device; device = device->next) {
-        char text[256];
+        char text[256], name[64];
         size_t used = 0;
-        const char *name = device->object.label[0] ? device->object.label : device->info.name;
-        weir_text_append(text, sizeof text, &used, "'%.60s'", weir__label_or_none(name));
+        weir_text_escape(name, sizeof name, name_of(device), "");
+        weir_text_append(text, sizeof text, &used, "'%s'", name);
         if (device->file)
             weir_text_append(text, sizeof text, &used, " (opened at %s:%d)", device->file,
                              device->line);

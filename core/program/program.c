@@ -138,7 +138,9 @@ static void finalize_kernel(struct weir__member *member)
     unref(program);
 }
 
-static const struct weir__class kernel_class = {.name = "kernel", .is_named = true, .finalize = finalize_kernel};
+static const struct weir__class kernel_class = {.name = "kernel",
+                                                .is_named = true,
+                                                .finalize = finalize_kernel};
 
 // A file that is included may change without the cached result noticing.
 static bool includes_files(const char *options)

@@ -353,7 +353,7 @@ void weir__debug_begin(const void *object, const char *kind, const char *label)
         forget(before);
     if (record) {
         *record = (struct record){.next = *bucket_of(object), .object = object, .kind = kind};
-        snprintf(record->label, sizeof record->label, "%s", label);
+        weir_text_escape(record->label, sizeof record->label, label, "");
         *bucket_of(object) = record;
     } else {
         is_incomplete = true;

@@ -139,23 +139,23 @@ const char *weir_last_error_text(void)
     return last_text;
 }
 
-static void clean(char *text, size_t size)
+static void clean(char *text, size_t size, const char *kept)
 {
     char raw[sizeof last_error.message];
-    if (weir_text_is_clean(text, KEPT))
+    if (weir_text_is_clean(text, kept))
         return;
     snprintf(raw, sizeof raw, "%s", text);
-    weir_text_escape(text, size, raw, KEPT);
+    weir_text_escape(text, size, raw, kept);
 }
 
 // Texts come from labels, files and drivers, and end in a terminal.
 static void clean_all(struct weir_error *error)
 {
-    clean(error->message, sizeof error->message);
-    clean(error->object, sizeof error->object);
-    clean(error->native_call, sizeof error->native_call);
-    clean(error->native_name, sizeof error->native_name);
-    clean(error->remedy, sizeof error->remedy);
+    clean(error->message, sizeof error->message, KEPT);
+    clean(error->object, sizeof error->object, "");
+    clean(error->native_call, sizeof error->native_call, KEPT);
+    clean(error->native_name, sizeof error->native_name, KEPT);
+    clean(error->remedy, sizeof error->remedy, KEPT);
 }
 
 static void store(const char *file, int line, const char *object, weir_status status,
@@ -289,8 +289,10 @@ void weir__error_place(weir_status status, const char *object, const char *file,
 {
     if (last_error.status != status)
         weir__report(status, NULL, "%s", weir_status_text(status));
-    if (object && !last_error.object[0])
+    if (object && !last_error.object[0]) {
         snprintf(last_error.object, sizeof last_error.object, "%s", object);
+        clean(last_error.object, sizeof last_error.object, "");
+    }
     if (file && !last_error.file) {
         last_error.file = weir__file_name(file);
         last_error.line = line;

@@ -125,6 +125,25 @@ WEIR_TEST(Messages, LabelsDoNotReachTheTerminalRaw)
     weir_queue_destroy(&queue);
 }
 
+// A label that no object has yet, and a device's: neither can add a line to what is printed.
+WEIR_TEST(Messages, LabelsAddNoLine)
+{
+    const struct weir_queue_params refused = {.struct_size = sizeof refused,
+                                              .label = "a\nb",
+                                              .priority = 1000};
+    const struct weir_device_params named = {.struct_size = sizeof named, .label = "c\nd"};
+    own_fixture fixture = start();
+    weir_queue *queue = NULL;
+    weir_device *device = NULL;
+    EXPECT_INT_EQ(weir_queue_create(fixture.device, &refused, &queue), WEIR_ERROR_INVALID);
+    EXPECT_STR_EQ(weir_last_error()->object, "a\\nb");
+    ASSERT_INT_EQ(weir_device_open(fixture.runtime, &named, &device), WEIR_OK);
+    EXPECT_INT_EQ(weir_close(&fixture.runtime), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "'c\\nd'");
+    EXPECT_NULL(strchr(weir_last_error_text(), '\n'));
+    EXPECT_INT_EQ(weir_device_close(&device), WEIR_OK);
+}
+
 // So do messages of modules and of programs; the lines of a compiler's log stay lines.
 WEIR_TEST(Messages, WhatModulesSayIsEscapedToo)
 {
