@@ -219,8 +219,7 @@ int kernels_build_main(int argc, char **argv)
     request.source.build.bundle = &bundle;
     code = kernels_compile(&request.source.build, &result);
     if (code == CLI_OK && request.depfile)
-        code = kernels_write_depfile(request.depfile, request.out, &request.source.build,
-                                     result.text.text);
+        code = kernels_write_depfile(request.depfile, request.out, &request.source.build, &result);
     kc_result_finish(&result);
     return code;
 }

@@ -35,7 +35,7 @@ struct kernels_source {
     struct cli_list definitions;
     struct cli_list folders;
     const char *standard;
-    bool fast;
+    bool fast, quiet, strict;
     struct kc_build build;
 };
 
@@ -100,7 +100,7 @@ struct kc_list kernels_architectures_list(struct kernels_architectures *list);
 // Writes a rule of make's: the target depends on the files that the joined text came from, on those
 // of the twin and on what these include. Returns an exit code, after a message if it is not 0.
 int kernels_write_depfile(const char *depfile, const char *target, const struct kc_build *build,
-                          const char *text);
+                          const struct kc_result *result);
 
 // An array of {file, line, column, severity, message} of the lines of a report that begin a
 // diagnostic; file, line and column are null where there is none.

@@ -82,19 +82,15 @@ static void add_files(struct weir_long_text *out, struct weir_long_text *seen, c
     }
 }
 
-// The twin's source is read as the OpenCL C is, for what it includes.
 static void add_twin(struct weir_long_text *out, struct weir_long_text *seen,
-                     const struct kc_build *build)
+                     const struct kc_build *build, const struct kc_result *result)
 {
-    const struct kc_list source = {&build->twin.source, build->twin.source ? 1 : 0};
-    const struct kc_list none = {NULL, 0};
-    struct weir_long_text text = {0};
-    struct weir_long_text report = {0};
-    if (!kc_join(&source, &build->folders, &none, &text, &report))
-        out->failed = true;
-    add_files(out, seen, text.text);
-    free(text.text);
-    free(report.text);
+    char *source = build->twin.source ? realpath(build->twin.source, NULL) : NULL;
+    if (source)
+        add_file(out, seen, source);
+    free(source);
+    if (result->twin_includes.text)
+        weir_long_text_add(out, " \\\n  %s", result->twin_includes.text);
     for (size_t i = 0; i < build->twin.images.count; i++) {
         char *path = realpath(build->twin.images.items[i], NULL);
         if (path)
@@ -104,15 +100,15 @@ static void add_twin(struct weir_long_text *out, struct weir_long_text *seen,
 }
 
 int kernels_write_depfile(const char *depfile, const char *target, const struct kc_build *build,
-                          const char *text)
+                          const struct kc_result *result)
 {
     struct weir_long_text out = {0};
     struct weir_long_text seen = {0};
     char message[512] = "no memory for the names of files";
     add_path(&out, target);
     weir_long_text_add(&out, ":");
-    add_files(&out, &seen, text);
-    add_twin(&out, &seen, build);
+    add_files(&out, &seen, result->text.text);
+    add_twin(&out, &seen, build, result);
     weir_long_text_add(&out, "\n");
     const bool fine =
         !out.failed && weir_file_write(depfile, out.text, out.used, message, sizeof message);
@@ -257,8 +253,11 @@ static bool check_definitions(const struct cli_list *definitions)
     for (size_t i = 0; i < definitions->count; i++) {
         const char *text = definitions->items[i];
         const size_t length = kernels_identifier(text);
-        if (length == 0 || !strchr("=(", text[length]) || strchr(text, '\n')) {
-            cli_error("-D takes NAME or NAME=VALUE, in one line, not '%s'", text);
+        if (length == 0 || !strchr("=(", text[length]) || strchr(text, '\n') ||
+            text[strlen(text) - 1] == '\\') {
+            cli_error("-D takes NAME or NAME=VALUE, in one line and without a backslash at its end, "
+                      "not '%s'",
+                      text);
             return false;
         }
     }
@@ -267,12 +266,12 @@ static bool check_definitions(const struct cli_list *definitions)
 
 static bool check_standard(const char *standard)
 {
-    static const char *const known[] = {"CL1.2", "CL2.0", "CL3.0"};
+    static const char *const known[] = {"CL1.0", "CL1.1", "CL1.2", "CL2.0", "CL3.0"};
     const size_t count = sizeof known / sizeof *known;
     for (size_t i = 0; i < count; i++)
         if (strcmp(standard, known[i]) == 0)
             return true;
-    cli_error("--std takes CL1.2, CL2.0 or CL3.0, not '%s'", standard);
+    cli_error("--std takes CL1.0, CL1.1, CL1.2, CL2.0 or CL3.0, not '%s'", standard);
     return false;
 }
 
@@ -292,12 +291,44 @@ static bool find_tools(struct kernels_source *source, int *out_exit)
     return false;
 }
 
+// Options of OpenCL's own compilers, which have other names here; and clang's -Werror.
+static bool check_spelling(int argc, char **argv)
+{
+    static char strict[] = "--Werror";
+    static const char *const names[][2] = {
+        {"-cl-std=", "--std "},
+        {"-cl-fast-relaxed-math", "--fast"},
+        {"-cl-unsafe-math-optimizations", "--fast"},
+        {"-cl-finite-math-only", "--fast"},
+        {"-cl-denorms-are-zero", "--fast"},
+        {"-cl-mad-enable", "leave it out: a * b + c is contracted anyway"},
+        {"-cl-opt-disable", "leave it out"},
+        {"-cl-kernel-arg-info", "leave it out: it is always on"},
+        {"-cl-no-signed-zeros", "leave it out"},
+        {"-cl-fp32-correctly-rounded-divide-sqrt", "leave it out: it is so without --fast"},
+    };
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "-Werror") == 0)
+            argv[i] = strict;
+        for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+            const size_t length = strlen(names[n][0]);
+            if (strncmp(argv[i], names[n][0], length) != 0)
+                continue;
+            const bool has_value = names[n][0][length - 1] == '=';
+            cli_error("%s is an option of OpenCL's compilers; here: %s%s", argv[i], names[n][1],
+                      has_value ? argv[i] + length : "");
+            return false;
+        }
+    }
+    return true;
+}
+
 bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int argc, char **argv,
                    int *out_exit)
 {
     struct cli_option options[OPTIONS_MOST];
     const struct cli_option common[] = {
-        {"std", "S", "the language: CL1.2, which it is without this,\nCL2.0 or CL3.0", CLI_TEXT,
+        {"std", "S", "the language: CL1.2, which it is without this,\nCL1.0, CL1.1, CL2.0 or CL3.0", CLI_TEXT,
          &source->standard, 0, 0},
         {"D", "NAME[=VALUE]", "a macro, 1 without a value; may be repeated", CLI_LIST,
          &source->definitions, 0, 0},
@@ -305,6 +336,10 @@ bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int ar
          CLI_FOLDERS, &source->folders, 0, 0},
         {"fast", NULL, "faster and less exact arithmetic, on every device:\n-cl-fast-relaxed-math",
          CLI_FLAG, &source->fast, 0, 0},
+        {"skip", NULL, "leave out kernels that CUDA cannot have, such as\nthose that use images, with a warning",
+         CLI_FLAG, &source->build.skip, 0, 0},
+        {"w", NULL, "no warnings", CLI_FLAG, &source->quiet, 0, 0},
+        {"Werror", NULL, "warnings are errors", CLI_FLAG, &source->strict, 0, 0},
     };
     size_t count = 0;
     *source = (struct kernels_source){.standard = "CL1.2"};
@@ -320,15 +355,21 @@ bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int ar
     usage.operand_minimum = 1;
     usage.operand_maximum = FILES_MOST;
     size_t files;
+    *out_exit = CLI_USAGE;
+    if (!check_spelling(argc, argv))
+        return false;
     if (!cli_parse(&usage, argc, argv, &files, out_exit))
         return false;
-    source->build.sources = (struct kc_list){(const char *const *)argv, files};
-    source->build.definitions = list_of(&source->definitions);
-    source->build.folders = list_of(&source->folders);
-    source->build.language = (struct kc_language){source->standard, source->fast};
+    source->build.sources = (struct kc_sources){{(const char *const *)argv, files},
+                                                list_of(&source->folders),
+                                                list_of(&source->definitions)};
+    source->build.language = (struct kc_language){.standard = source->standard,
+                                                  .fast = source->fast,
+                                                  .quiet = source->quiet,
+                                                  .strict = source->strict};
     *out_exit = CLI_USAGE;
     return check_standard(source->standard) && check_definitions(&source->definitions) &&
-           check_files(&source->build.sources) && find_tools(source, out_exit);
+           check_files(&source->build.sources.files) && find_tools(source, out_exit);
 }
 
 // Not through cli_error(): editors look for FILE:LINE:COLUMN at the start of a line.

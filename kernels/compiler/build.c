@@ -181,35 +181,55 @@ static bool refuse(struct weir_long_text *report, const char *lack)
 
 // Also a check needs libclc; without it the kernels are only held against OpenCL C. With a twin the
 // OpenCL C is checked all the same, and its own images are not made.
-static bool make_images(const struct kc_build *build, const struct kc_tools *tools,
-                        const char *folder, struct kc_result *result, struct weir_long_text *report)
+static bool make_images(struct kc_context *context, const struct kc_module *module,
+                        const struct kc_build *build, struct kc_result *result)
 {
     const struct kc_list none = {NULL, 0};
+    const struct kc_tools *tools = context->tools;
     const bool own = !kc_twin_is_there(&build->twin);
     const bool wanted = build->ptx.count + build->cubins.count > 0;
     const char *lack =
         own ? kc_tools_lack(tools, build->cubins.count > 0) : kc_tools_lack_nvcc(tools);
     if (wanted && lack)
-        return refuse(report, lack);
+        return refuse(context->report, lack);
     return (tools->libclc[0] == '\0' ||
-            kc_cuda_images(tools, &build->language, result->text.text, &result->kernels, folder,
-                           own ? &build->ptx : &none, own ? &build->cubins : &none, &result->images,
-                           report)) &&
-           (own || kc_twin_images(build, tools, folder, result, report));
+            kc_cuda_images(context, module, &result->kernels, own ? &build->ptx : &none,
+                           own ? &build->cubins : &none, &result->images)) &&
+           (own || kc_twin_images(build, tools, context->folder, result, context->report));
+}
+
+static bool build_all(struct kc_context *context, const struct kc_build *build,
+                      struct kc_result *result)
+{
+    struct kc_module module = {.text = NULL};
+    bool fine = kc_join(context->tools, context->language, &build->sources, context->folder,
+                        &result->text, context->report);
+    context->text = result->text.text;
+    if (fine && !context->text)
+        fine = refuse(context->report, "there is no kernel: the sources are empty");
+    fine = fine && kc_compile(context, &module) &&
+           kc_signatures(context, &module, &result->kernels) &&
+           make_images(context, &module, build, result);
+    kc_module_finish(&module);
+    kc_module_finish(&context->places);
+    return fine;
 }
 
 bool kc_build(const struct kc_build *build, struct kc_result *result, struct weir_long_text *report)
 {
     struct kc_tools tools = build->tools;
     char folder[512];
+    struct kc_context context = {.tools = &tools,
+                                 .language = &build->language,
+                                 .folder = folder,
+                                 .skip = build->skip,
+                                 .report = report};
     kc_tools_find(&tools);
     bool fine =
-        kc_join(&build->sources, &build->folders, &build->definitions, &result->text, report) &&
-        kc_folder_create(folder, sizeof folder, report);
-    if (fine) {
-        fine = kc_signatures(&tools, &build->language, result->text.text, folder, &result->kernels,
-                             report) &&
-               make_images(build, &tools, folder, result, report);
+        tools.clang[0] != '\0' || refuse(report, "clang is not installed, and kernels are checked "
+                                                 "with it; install the package clang-22, or clang");
+    if (fine && (fine = kc_folder_create(folder, sizeof folder, report))) {
+        fine = build_all(&context, build, result);
         kc_folder_remove(folder);
     }
     if (fine && build->bundle)
@@ -222,6 +242,7 @@ void kc_result_finish(struct kc_result *result)
 {
     free(result->text.text);
     free(result->twin.text);
+    free(result->twin_includes.text);
     kc_kernels_finish(&result->kernels);
     kc_images_finish(&result->images);
     *result = (struct kc_result){0};

@@ -1,11 +1,12 @@
 // The kernel compiler: from OpenCL C to the images of a bundle.
 //
-//   source.c     one text of all sources: includes are replaced by what they name; and the names of OpenCL C that
-//                no bundle has, such as images
-//   signature.c  the kernels' signatures, from clang's intermediate representation; and local variables of
-//                which a driver may give each work-item a copy
-//   cuda.c       that representation, made fit for CUDA with what of kernels/library the kernels call; PTX and
-//                cubins of it
+//   source.c     one text of all sources, in which clang has put what they include
+//   module.c     LLVM's intermediate representation: its symbols and what they use
+//   signature.c  the kernels' signatures, from that of the text; what no bundle has, such as images; and local
+//                variables of which a driver may give each work-item a copy
+//   library.c    which functions of kernels/library the kernels call
+//   cuda.c       that representation, made fit for CUDA and linked with these; PTX and cubins of it
+//   limits.c     what CUDA has no room for
 //   twin.c       CUDA C++ in its place, or images that are there already
 //   image.c      which kernels an image has, and which GPU it is for: PTX and cubins
 //   build.c      all of it, one after another, and the bundle as C
@@ -36,16 +37,6 @@ struct kc_list {
 #define KC_GRID_BARRIER "weir_grid_barrier"
 #define KC_IS_COMPILER "-DWEIR_KERNELS"
 
-// source.c
-
-// Joins the files, in their order, with "#line" directives so that compilers report their own
-// lines. An #include "FILE" is looked for beside the file that contains it and then in
-// `folders`, and replaced by what it names; one that is not found stays, for a compiler to refuse
-// if it comes to it. `definitions` ("NAME" or "NAME=VALUE") come first.
-bool kc_join(const struct kc_list *files, const struct kc_list *folders,
-             const struct kc_list *definitions, struct weir_long_text *out_text,
-             struct weir_long_text *report);
-
 // process.c
 
 // Paths; an empty one was not found. Preset ones are kept. CUDA_HOME is the toolkit's folder and
@@ -65,17 +56,27 @@ const char *kc_tools_lack(const struct kc_tools *tools, bool cubins);
 // The same for CUDA C++.
 const char *kc_tools_lack_nvcc(const struct kc_tools *tools);
 
+enum {
+    KC_ARGUMENTS_MOST = 640
+};
+
 struct kc_job {
+    const char *input;         // a file that is its standard input; NULL: that of this process
     bool output_too;           // its standard output is among its errors
     char *errors;              // what it wrote to its standard error; to be freed
     int status;                // its exit status; -1: it could not be run, or was killed
-    const char *arguments[96]; // the program first, NULL last
+    const char *arguments[KC_ARGUMENTS_MOST]; // the program first, NULL last
     bool is_full;              // an argument did not fit: the job is not run
     int number;                // of the process
     int pipe;
 };
 
 void kc_job_add(struct kc_job *job, const char *argument);
+// Adds clang and its options for a text in this language; and those for CUDA.
+struct kc_language;
+void kc_job_add_language(struct kc_job *job, const struct kc_tools *tools,
+                         const struct kc_language *language);
+void kc_job_add_cuda(struct kc_job *job, const struct kc_language *language);
 // Runs the jobs, as many at once as there are processors.
 void kc_run(struct kc_job *jobs, size_t count);
 void kc_jobs_finish(struct kc_job *jobs, size_t count);
@@ -85,42 +86,11 @@ void kc_jobs_finish(struct kc_job *jobs, size_t count);
 bool kc_folder_create(char *path, size_t size, struct weir_long_text *report);
 void kc_folder_remove(const char *path);
 
-// signature.c
-
-struct kc_parameter {
-    char *name;
-    char *type; // "const float *"
-    enum {
-        KC_BUFFER,
-        KC_VALUE,
-        KC_LOCAL
-    } kind;
-    bool writable;
-    bool constant;       // a pointer to __constant memory
-    const char *scalar;  // the end of WEIR_SCALAR_...
-    unsigned size;       // of a value
-    const char *element; // likewise, of a value or of what a pointer points to
-    unsigned width;      // how many elements
-    unsigned alignment;  // of what a pointer points to
-};
-
-struct kc_kernel {
-    char *name;
-    struct kc_parameter *parameters;
-    size_t parameter_count;
-    unsigned block[3]; // zeros: any
-    bool grid_barrier; // it calls KC_GRID_BARRIER
-};
-
-struct kc_kernels {
-    struct kc_kernel *items;
-    size_t count;
-    unsigned library; // what they need of kernels/library
-};
-
 struct kc_language {
     const char *standard; // "CL1.2"
     bool fast;            // KC_FAST
+    bool quiet;           // no warnings
+    bool strict;          // warnings are errors
 };
 
 #define KC_FAST "-cl-fast-relaxed-math"
@@ -146,16 +116,152 @@ struct kc_language {
 // What every driver defines, and clang does not: the version of the device.
 #define KC_DEVICE_VERSION "-D__OPENCL_VERSION__=300"
 
-// Compiles the text as OpenCL C and reads the kernels' signatures.
-bool kc_signatures(const struct kc_tools *tools, const struct kc_language *language,
-                   const char *text, const char *folder, struct kc_kernels *out_kernels,
-                   struct weir_long_text *report);
+// source.c
+
+struct kc_sources {
+    struct kc_list files;       // "-" is the standard input
+    struct kc_list folders;     // of includes
+    struct kc_list definitions; // "NAME" or "NAME=VALUE"
+};
+
+// One text of the definitions and the files, in their order, with "#line" directives so that
+// compilers report their own lines. `folder` is for files on the way.
+bool kc_join(const struct kc_tools *tools, const struct kc_language *language,
+             const struct kc_sources *sources, const char *folder, struct weir_long_text *out_text,
+             struct weir_long_text *report);
+
+// module.c
+
+enum kc_symbol_kind {
+    KC_UNKNOWN,
+    KC_DECLARED,
+    KC_DEFINED,
+    KC_VARIABLE
+};
+
+struct kc_symbol {
+    const char *name; // in the module's text, not terminated
+    size_t length;
+    const char *line; // that begins it
+    enum kc_symbol_kind kind;
+    bool is_kernel;
+    unsigned stores; // lines that write it, but not as volatile
+    unsigned reads;  // lines that use it otherwise
+    size_t first_use;
+    size_t use_count;
+};
+
+struct kc_module {
+    char *text;
+    struct kc_symbol *symbols;
+    size_t symbol_count, symbol_capacity;
+    size_t *slots;
+    size_t slot_count;
+    size_t *uses;
+    size_t use_count, use_capacity;
+    const char **nodes; // of the metadata, by their numbers: after " = "
+    size_t node_count, node_capacity;
+};
+
+// clang 20 and later put a kernel's code into a function beside it.
+#define KC_KERNEL_CODE "@__clang_ocl_kern_imp_"
+
+// Reads the text, which the module then owns, also after an error: no memory.
+bool kc_module_read(char *text, struct kc_module *out);
+void kc_module_finish(struct kc_module *module);
+
+const struct kc_symbol *kc_module_find(const struct kc_module *module, const char *name);
+
+// Of each symbol, whether the one of that name uses it, or one that it uses does. To be freed; NULL: no memory.
+bool *kc_module_reach(const struct kc_module *module, const char *from);
+
+// The line of a function that is reached that names the symbol `used`; NULL: there is none.
+const char *kc_module_use(const struct kc_module *module, const bool *reached, const char *used);
+
+// What stands after "!NUMBER = "; NULL: there is no such node.
+const char *kc_module_node(const struct kc_module *module, unsigned long number);
+
+// Adds "k.cl:3:5: ", the place of a line in a module with places; else nothing.
+void kc_module_add_place(const struct kc_module *module, const char *line,
+                         struct weir_long_text *out);
+
+// The line after this one; NULL: it was the last.
+const char *kc_next_line(const char *line);
+size_t kc_line_length(const char *line);
+// The text in this line; NULL: it is not there.
+const char *kc_in_line(const char *line, const char *text);
+
+// signature.c
+
+struct kc_parameter {
+    char *name;
+    char *type; // "const float *"
+    enum {
+        KC_BUFFER,
+        KC_VALUE,
+        KC_LOCAL
+    } kind;
+    bool writable;
+    bool constant;       // a pointer to __constant memory
+    enum {
+        KC_PLAIN,
+        KC_IMAGE,
+        KC_PIPE
+    } access;
+    const char *scalar;  // the end of WEIR_SCALAR_...
+    unsigned size;       // of a value
+    const char *element; // likewise, of a value or of what a pointer points to
+    unsigned width;      // how many elements
+    unsigned alignment;  // of what a pointer points to
+};
+
+struct kc_kernel {
+    char *name;
+    struct kc_parameter *parameters;
+    size_t parameter_count;
+    unsigned block[3]; // zeros: any
+    bool grid_barrier; // it calls KC_GRID_BARRIER
+    bool refused;      // a sentence of the report says why
+};
+
+struct kc_kernels {
+    struct kc_kernel *items;
+    size_t count;
+};
+
+// A build on its way.
+struct kc_context {
+    const struct kc_tools *tools;
+    const struct kc_language *language;
+    const char *folder; // for files on the way
+    const char *text;   // the OpenCL C
+    bool skip;          // kernels that a bundle cannot have are left out, with a warning
+    bool for_processor; // the text is compiled as for a CPU
+    struct weir_long_text *report;
+    struct kc_module places; // the text's, with places in the source; made when a message needs one
+    bool has_no_places;      // it cannot be made
+};
+
+// Compiles the text as OpenCL C to FOLDER/kernels.ll, for CUDA and before any optimisation, and reads it.
+bool kc_compile(struct kc_context *context, struct kc_module *out);
+
+// Reads the kernels' signatures. False: a kernel cannot be in a bundle, and is not to be skipped.
+bool kc_signatures(struct kc_context *context, const struct kc_module *module,
+                   struct kc_kernels *out_kernels);
 void kc_kernels_finish(struct kc_kernels *kernels);
 
-// Whether the text names none of what is refused on every device: images, samplers, pipes, queues of
-// the device. Each place is reported.
-bool kc_check_outside(const struct kc_tools *tools, const struct kc_language *language,
-                      const char *text, const char *folder, struct weir_long_text *report);
+// How many bytes the parameters take, at most.
+unsigned kc_parameter_bytes(const struct kc_kernel *kernel);
+
+// Reports that the kernel cannot be in a bundle: "FILE:LINE: error: kernel 'NAME' SENTENCE", at the line that
+// names the symbol `used`, if it is not NULL.
+void kc_refuse(struct kc_context *context, struct kc_kernel *kernel, const char *used,
+               const char *format, ...) WEIR_TEXT_PRINTF(4, 5);
+// Takes away the kernels that are refused. False: that is an error, which is reported.
+bool kc_drop_refused(struct kc_context *context, struct kc_kernels *kernels, bool *out_any);
+
+// The name that a function has in OpenCL C.
+void kc_plain_name(const struct kc_symbol *symbol, char *out, size_t size);
 
 // cuda.c
 
@@ -185,13 +291,18 @@ struct kc_images {
     size_t count;
 };
 
-// Compiles the text to PTX for each architecture ("90") of `ptx` and to a cubin for each of
-// `cubins`. Without any it only finds functions that CUDA lacks, for which libdevice is not needed.
-bool kc_cuda_images(const struct kc_tools *tools, const struct kc_language *language,
-                    const char *text, const struct kc_kernels *kernels, const char *folder,
-                    const struct kc_list *ptx, const struct kc_list *cubins,
-                    struct kc_images *images, struct weir_long_text *report);
+// Makes PTX for each architecture ("90") of `ptx` and a cubin for each of `cubins` from the module that
+// kc_compile() has read. Without any it only finds functions that CUDA lacks, for which libdevice is
+// not needed, and what CUDA has no room for. Kernels that are refused and skipped are taken away.
+bool kc_cuda_images(struct kc_context *context, const struct kc_module *module,
+                    struct kc_kernels *kernels, const struct kc_list *ptx,
+                    const struct kc_list *cubins, struct kc_images *images);
 void kc_images_finish(struct kc_images *images);
+
+// limits.c
+
+// Refuses kernels that have more memory of their own than CUDA has: by the PTX of all.
+void kc_check_memory(struct kc_context *context, const char *ptx, struct kc_kernels *kernels);
 
 // image.c
 
@@ -253,14 +364,13 @@ enum {
 void kc_source_target(const struct kc_language *language, char out[KC_TARGET_SIZE]);
 
 struct kc_build {
-    struct kc_list sources;
-    struct kc_list folders;
-    struct kc_list definitions;
+    struct kc_sources sources;
     struct kc_list ptx;    // architectures
     struct kc_list cubins; // likewise
     struct kc_language language;
     struct kc_twin twin;
     struct kc_tools tools;
+    bool skip;                      // leave out kernels that a bundle cannot have, with a warning
     const struct kc_bundle *bundle; // NULL: the sources are only checked
 };
 
@@ -270,6 +380,7 @@ struct kc_result {
     struct kc_kernels kernels;
     struct kc_images images;
     struct weir_long_text twin; // the files of the twin, "k.cu"; empty without one
+    struct weir_long_text twin_includes; // what its source includes, as words of a rule of make's
 };
 
 // Warnings are in the report too. Nothing is written unless everything worked.

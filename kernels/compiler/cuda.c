@@ -1,5 +1,5 @@
-// OpenCL C to PTX and cubins: clang's module with libclc and libdevice linked in, optimised once,
-// then code for each architecture.
+// PTX and cubins of the module that clang makes of OpenCL C: libclc and libdevice are linked in, it is
+// optimised once, and then there is code for each architecture.
 //
 // The module is changed between the two as text:
 //   - clang 20 and later put a kernel's code into a function beside it, `__clang_ocl_kern_imp_`,
@@ -190,7 +190,6 @@ static size_t kc_library(unsigned needed, struct kc_subject *out_subjects)
 }
 
 #define TARGET "nvptx64-unknown-nvidiacl"
-#define KERNEL_CODE "@__clang_ocl_kern_imp_"
 #define INLINED "#999999"
 #define LOWEST "sm_75" // of the steps before code is made
 // Of the steps before code is made. clang would take the version of PTX from the CUDA toolkit that
@@ -205,9 +204,11 @@ enum {
 };
 
 struct cuda_build {
+    struct kc_context *context;
     const struct kc_tools *tools;
     const struct kc_language *language;
-    const struct kc_kernels *kernels;
+    struct kc_kernels *kernels;
+    unsigned library; // what they need of kernels/library
     const char *folder;
     struct weir_long_text *report;
     const char *architectures[ARCHITECTURES_MOST]; // that images are wanted for: "90"
@@ -278,17 +279,32 @@ static void add_all(struct kc_job *job, const char *const *arguments, size_t cou
         add_all(job, list_, sizeof list_ / sizeof *list_); \
     } while (0)
 
-static const char *math_of(const struct cuda_build *build)
+#define NO_CRASH_FILES "-fno-crash-diagnostics"
+
+void kc_job_add_language(struct kc_job *job, const struct kc_tools *tools,
+                         const struct kc_language *language)
 {
-    return build->language->fast ? KC_FAST : "-cl-fp32-correctly-rounded-divide-sqrt";
+    static char standards[][16] = {"-cl-std=CL1.2", "-cl-std=CL1.0", "-cl-std=CL1.1",
+                                   "-cl-std=CL2.0", "-cl-std=CL3.0"};
+    size_t i = sizeof standards / sizeof *standards - 1;
+    while (i > 0 && strcmp(standards[i] + 8, language->standard) != 0)
+        i--;
+    ADD(job, tools->clang, "-x", "cl", standards[i], NO_CRASH_FILES, "-Xclang", KC_EXTENSIONS,
+        KC_DEVICE_VERSION, "-U__IMAGE_SUPPORT__");
+    if (language->fast)
+        kc_job_add(job, KC_FAST);
 }
 
-// Flags of everything that is compiled from OpenCL C. Warnings were told when the signatures were read.
-static void add_language(const struct cuda_build *build, struct kc_job *job)
+static void add_math(struct kc_job *job, const struct kc_language *language)
 {
-    ADD(job, build->tools->clang, "-target", TARGET, "-x", "cl", "-O3", "-w", MARCH_LOWEST,
-        "-ffp-contract=off", "-Xclang", "-disable-llvm-passes", KC_DEVICE_VERSION, KC_IS_COMPILER,
-        math_of(build), "-Wno-incompatible-pointer-types");
+    ADD(job, "-ffp-contract=off",
+        language->fast ? KC_FAST : "-cl-fp32-correctly-rounded-divide-sqrt");
+}
+
+void kc_job_add_cuda(struct kc_job *job, const struct kc_language *language)
+{
+    ADD(job, "-target", TARGET, MARCH_LOWEST, KC_IS_COMPILER, "-Xclang", "-fgnu-keywords");
+    add_math(job, language);
 }
 
 // What kernels/library is compiled with: clang's header, which declares every function before the
@@ -298,7 +314,9 @@ static void add_language(const struct cuda_build *build, struct kc_job *job)
 static void add_subject(const struct cuda_build *build, struct kc_job *job, bool generic,
                         const char *source, const char *out)
 {
-    add_language(build, job);
+    ADD(job, build->tools->clang, "-x", "cl", NO_CRASH_FILES, KC_DEVICE_VERSION, "-O3", "-w",
+        "-Xclang", "-disable-llvm-passes");
+    kc_job_add_cuda(job, build->language);
     ADD(job, "-cl-std=CL3.0", "-cl-no-stdinc", "-Xclang", "-finclude-default-header", "-Xclang",
         generic ? KC_EXTENSIONS : WITHOUT_GENERIC, "-emit-llvm", "-c", source, "-o", out);
 }
@@ -314,7 +332,7 @@ static bool compile_library(const struct cuda_build *build, struct library *out)
     struct kc_subject subjects[KC_SUBJECTS];
     struct kc_job jobs[KC_SUBJECTS] = {{0}};
     char sources[KC_SUBJECTS][PATH_SIZE];
-    out->count = kc_library(build->kernels->library, subjects);
+    out->count = kc_library(build->library, subjects);
     for (size_t i = 0; i < out->count; i++) {
         snprintf(sources[i], PATH_SIZE, "%s/%s.cl", build->folder, subjects[i].name);
         snprintf(out->modules[i], PATH_SIZE, "%s/%s.bc", build->folder, subjects[i].name);
@@ -326,16 +344,14 @@ static bool compile_library(const struct cuda_build *build, struct library *out)
 }
 
 // Ours come first: they call libclc's, and take the place of some.
-static bool link_libraries(const struct cuda_build *build, const char *source, const char *out)
+static bool link_libraries(const struct cuda_build *build, const char *in, const char *out)
 {
-    char standard[64];
     struct kc_job job = {0};
     struct library library;
     if (!compile_library(build, &library))
         return false;
-    snprintf(standard, sizeof standard, "-cl-std=%s", build->language->standard);
-    add_language(build, &job);
-    ADD(&job, standard, "-Xclang", KC_EXTENSIONS, "-S", "-emit-llvm", source, "-o", out);
+    ADD(&job, build->tools->clang, "-target", TARGET, "-x", "ir", "-O3", "-w", NO_CRASH_FILES,
+        MARCH_LOWEST, "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", in, "-o", out);
     for (size_t i = 0; i < library.count; i++)
         ADD(&job, "-Xclang", "-mlink-builtin-bitcode", "-Xclang", library.modules[i]);
     ADD(&job, "-Xclang", "-mlink-builtin-bitcode", "-Xclang", build->tools->libclc);
@@ -373,11 +389,26 @@ static size_t change(const char *at, const char **out_instead)
     return 0;
 }
 
+// A name in quotes, @"gr\C3\B6\C3\9Fe": PTX has the letters of ASCII only. Returns what follows.
+static const char *add_ascii(const char *at, const char *end, struct weir_long_text *out)
+{
+    const char *stop = memchr(at + 2, '"', (size_t)(end - at - 2));
+    weir_long_text_add(out, "@weir_utf8_");
+    for (at += 2; at < end && at < stop; at++)
+        weir_long_text_add(out, "%c", weir_text_is_word(*at) ? *at : '_');
+    return stop ? stop + 1 : end;
+}
+
 static void change_part(const char *line, const char *end, struct weir_long_text *out)
 {
     const char *kept = line;
     for (const char *at = line; at < end;) {
         const char *instead;
+        if (*at == '@' && at + 2 < end && at[1] == '"') {
+            weir_long_text_add(out, "%.*s", (int)(at - kept), kept);
+            kept = at = add_ascii(at, end, out);
+            continue;
+        }
         const size_t length = *at == 'a' || *at == '"' || *at == '@' ? change(at, &instead) : 0;
         if (length == 0) {
             at++;
@@ -395,12 +426,26 @@ static void change_line(const char *line, const char *end, struct weir_long_text
     weir_long_text_add(out, "\n");
 }
 
+// Kernels that are skipped have gone from the list.
+static bool is_wanted(const struct cuda_build *build, const char *line)
+{
+    const char *name = kc_in_line(line, "@");
+    for (size_t i = 0; name && i < build->kernels->count; i++) {
+        const size_t length = strlen(build->kernels->items[i].name);
+        if (strncmp(name + 1, build->kernels->items[i].name, length) == 0 &&
+            name[1 + length] == '(')
+            return true;
+    }
+    return false;
+}
+
 // A definition. Only kernels are visible from outside; a kernel's code is always inlined.
-static void change_definition(const char *line, const char *end, struct weir_long_text *out)
+static void change_definition(const struct cuda_build *build, const char *line, const char *end,
+                              struct weir_long_text *out)
 {
     static const char visible[] = "define dso_local ";
     static const char inline_only[] = "define available_externally dso_local ";
-    const char *code = strstr(line, KERNEL_CODE);
+    const char *code = kc_in_line(line, KC_KERNEL_CODE);
     const char *rest = line + sizeof visible - 1;
     const char *attributes = NULL;
     if (starts_with(line, inline_only)) {
@@ -408,10 +453,12 @@ static void change_definition(const char *line, const char *end, struct weir_lon
         change_line(line + sizeof inline_only - 1, end, out);
         return;
     }
-    if (!starts_with(line, visible) || starts_with(rest, "ptx_kernel ")) {
+    const bool is_kernel = starts_with(line, visible) && starts_with(rest, "ptx_kernel ");
+    if (!starts_with(line, visible) || (is_kernel && is_wanted(build, rest))) {
         change_line(line, end, out);
         return;
     }
+    rest += is_kernel ? sizeof "ptx_kernel" : 0;
     weir_long_text_add(out, "define internal ");
     for (const char *at = rest; code && code < end && at + 2 < end; at++)
         if (at[0] == ' ' && at[1] == '#' && isdigit((unsigned char)at[2]))
@@ -441,18 +488,18 @@ static void add_blocks(const struct kc_kernels *kernels, struct weir_long_text *
     }
 }
 
-static bool change_module(const struct cuda_build *build, const char *path)
+static bool change_module(const struct cuda_build *build, const char *in, const char *path)
 {
     struct weir_long_text out = {0};
     char *ir;
     size_t size;
-    if (!read_file(build, path, &ir, &size))
+    if (!read_file(build, in, &ir, &size))
         return false;
     for (const char *line = ir; *line;) {
         const char *newline = strchr(line, '\n');
         const char *end = newline ? newline : line + strlen(line);
         if (starts_with(line, "define "))
-            change_definition(line, end, &out);
+            change_definition(build, line, end, &out);
         else
             change_line(line, end, &out);
         line = newline ? newline + 1 : end;
@@ -470,7 +517,7 @@ static bool change_module(const struct cuda_build *build, const char *path)
 static bool optimise(const struct cuda_build *build, const char *in, const char *out)
 {
     struct kc_job job = {0};
-    ADD(&job, build->tools->clang, "-target", TARGET, "-x", "ir", "-O3", MARCH_LOWEST, "-S",
+    ADD(&job, build->tools->clang, NO_CRASH_FILES, "-target", TARGET, "-x", "ir", "-O3", MARCH_LOWEST, "-S",
         "-emit-llvm", in, "-o", out);
     // A GPU hides the time of loads by issuing many, so loops are unrolled further than on a CPU:
     // with LLVM's own limits the relevance of ARR-COC took 46 us on an H200, and 26 with these. The
@@ -513,8 +560,22 @@ static bool choose_targets(struct cuda_build *build)
     return fine;
 }
 
+// More than 4,352 bytes take PTX 8.1, of CUDA 12.1.
+static bool has_long_parameters(const struct cuda_build *build)
+{
+    bool any = false;
+    for (size_t i = 0; i < build->kernels->count; i++)
+        any = any || kc_parameter_bytes(&build->kernels->items[i]) > 4352;
+    return any;
+}
+
+static const char *at_least(const char *wanted, const char *feature)
+{
+    return strcmp(wanted, feature) > 0 ? wanted : feature;
+}
+
 // The first version of PTX that has the architecture: drivers take theirs and older ones.
-static const char *ptx_version_of(unsigned target)
+static const char *ptx_version_of(const struct cuda_build *build, unsigned target)
 {
     static const struct {
         unsigned target;
@@ -523,8 +584,8 @@ static const char *ptx_version_of(unsigned target)
                     {88, "+ptx78"},  {87, "+ptx74"},  {86, "+ptx71"},  {80, "+ptx70"}};
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
         if (target >= versions[i].target)
-            return versions[i].feature;
-    return "+ptx63";
+            return at_least(has_long_parameters(build) ? "+ptx81" : "", versions[i].feature);
+    return has_long_parameters(build) ? "+ptx81" : "+ptx63";
 }
 
 static bool make_ptx(const struct cuda_build *build, const char *module)
@@ -535,53 +596,52 @@ static bool make_ptx(const struct cuda_build *build, const char *module)
     for (size_t i = 0; i < build->count; i++) {
         snprintf(march[i], sizeof march[i], "-march=sm_%u", build->targets[i]);
         path_of(build, build->architectures[i], "ptx", outs[i]);
-        ADD(&jobs[i], build->tools->clang, "-target", TARGET, "-x", "ir", "-O3", march[i],
-            NO_TOOLKIT, ptx_version_of(build->targets[i]), "-Xclang", "-disable-llvm-passes", "-S",
+        ADD(&jobs[i], build->tools->clang, NO_CRASH_FILES, "-target", TARGET, "-x", "ir", "-O3",
+            march[i], NO_TOOLKIT, ptx_version_of(build, build->targets[i]), "-Xclang", "-disable-llvm-passes", "-S",
             module, "-o", outs[i]);
     }
     return run(build, jobs, build->count, "clang cannot make PTX of the kernels");
 }
 
-// A function that neither library has, "_Z17get_global_offsetj".
-static void name_missing(const struct cuda_build *build, const char *symbol, const char *end)
+// Of libdevice, which need not be there for a check; of printf; LLVM's own.
+static bool is_there(const char *name)
 {
-    char *number_end;
-    const bool mangled = end - symbol > 2 && starts_with(symbol, "_Z");
-    const unsigned long length = mangled ? strtoul(symbol + 2, &number_end, 10) : 0;
-    if (mangled && length > 0 && number_end + length <= end) {
-        symbol = number_end;
-        end = symbol + length;
-    }
-    weir_long_text_add(
-        build->report,
-        "error: function '%.*s' is not there for CUDA: define it in the source, or do "
-        "without it (docs/kernels.md lists what is)\n",
-        (int)(end - symbol), symbol);
+    return starts_with(name, "__nv_") || starts_with(name, "vprintf") || starts_with(name, "llvm.");
 }
 
-// Of libdevice, which need not be there for a check; and printf's.
-static bool is_of_toolkit(const char *name)
+// A function that neither library has.
+static void find_missing(const struct cuda_build *build, const struct kc_module *module,
+                         struct kc_kernel *kernel)
 {
-    return starts_with(name, "__nv_") || starts_with(name, "vprintf");
+    bool *reached = kc_module_reach(module, kernel->name);
+    for (size_t i = 0; reached && i < module->symbol_count && !kernel->refused; i++) {
+        const struct kc_symbol *symbol = &module->symbols[i];
+        char whole[512], name[512];
+        if (!reached[i] || symbol->kind != KC_DECLARED || is_there(symbol->name))
+            continue;
+        snprintf(whole, sizeof whole, "%.*s", (int)symbol->length, symbol->name);
+        kc_plain_name(symbol, name, sizeof name);
+        kc_refuse(build->context, kernel, whole,
+                  "uses '%s': function '%s' is not there for CUDA: define it in the source, or do "
+                  "without it (docs/kernels.md lists what is)",
+                  name, name);
+    }
+    build->report->failed = build->report->failed || !reached;
+    free(reached);
 }
 
-static bool check_complete(const struct cuda_build *build, const char *ptx)
+static bool check_complete(const struct cuda_build *build, const char *path)
 {
-    bool fine = true;
-    for (const char *at = ptx; (at = strstr(at, ".extern .func"));) {
-        at += strlen(".extern .func");
-        const char *line = strchr(at, '\n');
-        // With a result its place comes first, in brackets.
-        const char *name = at + strspn(at, " \t");
-        if (*name == '(' && (name = strchr(name, ')')))
-            name += 1 + strspn(name + 1, " \t");
-        const char *end = name ? name + strcspn(name, " \t\n(;") : NULL;
-        if (end && line && !is_of_toolkit(name)) {
-            name_missing(build, name, end);
-            fine = false;
-        }
-    }
-    return fine;
+    struct kc_module module;
+    char *ir;
+    size_t size;
+    if (!read_file(build, path, &ir, &size))
+        return false;
+    const bool fine = kc_module_read(ir, &module);
+    for (size_t i = 0; i < build->kernels->count && fine; i++)
+        find_missing(build, &module, &build->kernels->items[i]);
+    kc_module_finish(&module);
+    return fine || refuse(build, "no memory for the kernels' module");
 }
 
 static bool finish_ptx(const struct cuda_build *build, const char *architecture, bool first)
@@ -592,10 +652,10 @@ static bool finish_ptx(const struct cuda_build *build, const char *architecture,
     path_of(build, architecture, "ptx", path);
     if (!read_file(build, path, &ptx, &size))
         return false;
-    bool fine = !first || check_complete(build, ptx);
-    char *changed = fine ? weir_ptx_for_cuda(ptx, size, message, sizeof message) : NULL;
-    if (fine)
-        fine = changed ? write_file(build, path, changed) : refuse(build, message);
+    if (first)
+        kc_check_memory(build->context, ptx, build->kernels);
+    char *changed = weir_ptx_for_cuda(ptx, size, message, sizeof message);
+    const bool fine = changed ? write_file(build, path, changed) : refuse(build, message);
     free(changed);
     free(ptx);
     return fine;
@@ -655,31 +715,47 @@ static void need(struct cuda_build *build, const struct kc_list *list)
     }
 }
 
-bool kc_cuda_images(const struct kc_tools *tools, const struct kc_language *language,
-                    const char *text, const struct kc_kernels *kernels, const char *folder,
-                    const struct kc_list *ptx, const struct kc_list *cubins,
-                    struct kc_images *images, struct weir_long_text *report)
+// Again without the kernels that are found to be refused, if they are to be skipped.
+static bool make_code(struct cuda_build *build, const char *linked)
 {
-    struct cuda_build build = {.tools = tools,
-                               .language = language,
+    char changed[PATH_SIZE], optimised[PATH_SIZE];
+    bool any = true;
+    snprintf(changed, sizeof changed, "%s/changed.ll", build->folder);
+    snprintf(optimised, sizeof optimised, "%s/optimised.ll", build->folder);
+    while (any) {
+        if (!change_module(build, linked, changed) || !optimise(build, changed, optimised) ||
+            !check_complete(build, optimised) || !make_ptx(build, optimised))
+            return false;
+        for (size_t i = 0; i < build->count; i++)
+            if (!finish_ptx(build, build->architectures[i], i == 0))
+                return false;
+        if (!kc_drop_refused(build->context, build->kernels, &any))
+            return false;
+    }
+    return true;
+}
+
+bool kc_cuda_images(struct kc_context *context, const struct kc_module *module,
+                    struct kc_kernels *kernels, const struct kc_list *ptx,
+                    const struct kc_list *cubins, struct kc_images *images)
+{
+    struct cuda_build build = {.context = context,
+                               .tools = context->tools,
+                               .language = context->language,
                                .kernels = kernels,
-                               .folder = folder,
-                               .report = report};
-    char source[PATH_SIZE], module[PATH_SIZE], optimised[PATH_SIZE];
+                               .library = kc_library_needed(module->text),
+                               .folder = context->folder,
+                               .report = context->report};
+    char compiled[PATH_SIZE], linked[PATH_SIZE];
     if (ptx->count + cubins->count > ARCHITECTURES_MOST)
         return refuse(&build, "more than 16 CUDA images in one bundle");
     const struct kc_list check = {(const char *const[]){LOWEST + strlen("sm_")}, 1};
     need(&build, ptx->count + cubins->count > 0 ? ptx : &check);
     need(&build, cubins);
-    snprintf(source, sizeof source, "%s/kernels.cl", folder);
-    snprintf(module, sizeof module, "%s/kernels.ll", folder);
-    snprintf(optimised, sizeof optimised, "%s/optimised.ll", folder);
-    bool fine = choose_targets(&build) && write_file(&build, source, text) &&
-                link_libraries(&build, source, module) && change_module(&build, module) &&
-                optimise(&build, module, optimised) && make_ptx(&build, optimised);
-    for (size_t i = 0; i < build.count && fine; i++)
-        fine = finish_ptx(&build, build.architectures[i], i == 0);
-    return fine && make_cubins(&build, cubins) &&
+    snprintf(compiled, sizeof compiled, "%s/kernels.ll", context->folder);
+    snprintf(linked, sizeof linked, "%s/linked.ll", context->folder);
+    return choose_targets(&build) && link_libraries(&build, compiled, linked) &&
+           make_code(&build, linked) && make_cubins(&build, cubins) &&
            take_images(&build, cubins, "cubin", "CUBIN", images) &&
            take_images(&build, ptx, "ptx", "PTX", images);
 }

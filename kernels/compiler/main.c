@@ -108,9 +108,7 @@ static void note_lack(const struct kc_build *build)
 static bool build_bundle(void)
 {
     const struct kc_build build = {
-        .sources = list_of(&sources),
-        .folders = list_of(&folders),
-        .definitions = list_of(&definitions),
+        .sources = {list_of(&sources), list_of(&folders), list_of(&definitions)},
         .ptx = list_of(&ptx),
         .cubins = list_of(&cubins),
         .language = language,

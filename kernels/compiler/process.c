@@ -199,6 +199,8 @@ static void start(struct kc_job *job)
         return;
     }
     posix_spawn_file_actions_init(&actions);
+    if (job->input)
+        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, job->input, O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
     if (job->output_too)
         posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
@@ -227,6 +229,18 @@ static char *read_all(int descriptor)
     return text.text;
 }
 
+// A compiler that is killed says nothing itself.
+static void tell_killed(struct kc_job *job, int number)
+{
+    struct weir_long_text text = {0};
+    weir_long_text_add(&text, "%serror: %s was ended by signal %d (%s)%s\n",
+                       job->errors ? job->errors : "", job->arguments[0], number,
+                       strsignal(number),
+                       number == SIGKILL ? "; is there too little memory?" : "");
+    free(job->errors);
+    job->errors = text.text;
+}
+
 static void finish(struct kc_job *job)
 {
     int status;
@@ -237,6 +251,11 @@ static void finish(struct kc_job *job)
     while (waitpid(job->number, &status, 0) < 0 && errno == EINTR) {
     }
     job->status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    char *crash = job->errors ? strstr(job->errors, "PLEASE submit a bug report") : NULL;
+    if (crash) // clang's own way through its code follows
+        *crash = '\0';
+    if (WIFSIGNALED(status))
+        tell_killed(job, WTERMSIG(status));
 }
 
 // What a waiting job writes fills its pipe at most, since jobs are read in their order.

@@ -1,14 +1,277 @@
-// The kernels' signatures stand in the metadata that clang attaches to each kernel of a spir64
-// module: `define ... spir_kernel ... @name(...) ... !kernel_arg_type !7`, `!7 = !{!"int*"}`. Only
-// a compiler knows the sizes of structures, so a second compilation asks for those.
+// The kernels' signatures stand in the metadata that clang attaches to each kernel: `define ... @name(...) ...
+// !kernel_arg_type !7`, `!7 = !{!"int*"}`. Only a compiler knows the sizes of structures, so a second
+// compilation asks for those.
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/calls.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "kernels/compiler/compiler.h"
+
+enum {
+    NAME_SIZE = 512,
+    PATH_SIZE = 1024,
+    IR_LIMIT = 256 << 20
+};
+
+// Compiling.
+
+static bool run_clang(struct kc_context *context, const char *source, const char *const *more,
+                      const char *out)
+{
+    struct kc_job job = {.input = NULL};
+    kc_job_add_language(&job, context->tools, context->language);
+    if (!context->for_processor)
+        kc_job_add_cuda(&job, context->language);
+    for (size_t i = 0; more[i]; i++)
+        kc_job_add(&job, more[i]);
+    kc_job_add(&job, source);
+    kc_job_add(&job, "-o");
+    kc_job_add(&job, out);
+    kc_run(&job, 1);
+    const bool fine = job.status == 0;
+    if (job.errors)
+        weir_long_text_add(context->report, "%s", job.errors);
+    kc_jobs_finish(&job, 1);
+    return fine;
+}
+
+// `name` is of the files on the way.
+static bool compile(struct kc_context *context, const char *text, const char *name,
+                    const char *const *more, struct kc_module *out)
+{
+    char source[PATH_SIZE], ir[PATH_SIZE], message[512];
+    void *data = NULL;
+    size_t size;
+    snprintf(source, sizeof source, "%s/%s.cl", context->folder, name);
+    snprintf(ir, sizeof ir, "%s/%s.ll", context->folder, name);
+    bool fine = weir_file_write(source, text, strlen(text), message, sizeof message);
+    if (fine && !run_clang(context, source, more, ir))
+        return false;
+    fine = fine && weir_file_read(ir, IR_LIMIT, &data, &size, message, sizeof message);
+    if (!fine)
+        weir_long_text_add(context->report, "error: %s\n", message);
+    if (fine && !(fine = kc_module_read(data, out)))
+        weir_long_text_add(context->report, "error: no memory for the kernels' module\n");
+    return fine;
+}
+
+// Without optimisation clang leaves out inline functions, and what they call.
+#define AS_IT_IS "-O3", "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm"
+
+bool kc_compile(struct kc_context *context, struct kc_module *out)
+{
+    static const char *const quiet[] = {AS_IT_IS, "-cl-kernel-arg-info", "-w", NULL};
+    static const char *const strict[] = {AS_IT_IS, "-cl-kernel-arg-info", "-Wall", "-Werror", NULL};
+    static const char *const usual[] = {AS_IT_IS, "-cl-kernel-arg-info", "-Wall",
+                                        "-Wno-error=incompatible-pointer-types", NULL};
+    const struct kc_language *language = context->language;
+    if (compile(context, context->text, "kernels",
+                language->quiet    ? quiet
+                : language->strict ? strict
+                                   : usual,
+                out))
+        return true;
+    weir_long_text_add(context->report, "error: this does not compile as OpenCL C (%s)\n",
+                       language->standard);
+    return false;
+}
+
+// The module with places in the source, which is made when a message needs one. NULL: it cannot be made.
+static const struct kc_module *with_places(struct kc_context *context)
+{
+    static const char *const more[] = {AS_IT_IS, "-gline-tables-only", "-w", NULL};
+    struct weir_long_text ignored = {0};
+    struct kc_context quiet = *context;
+    quiet.report = &ignored;
+    if (!context->places.text && !context->has_no_places)
+        context->has_no_places = !compile(&quiet, context->text, "places", more, &context->places);
+    free(ignored.text);
+    return context->has_no_places ? NULL : &context->places;
+}
+
+// What a bundle cannot have.
+
+void kc_refuse(struct kc_context *context, struct kc_kernel *kernel, const char *used,
+               const char *format, ...)
+{
+    const struct kc_module *places = with_places(context);
+    const struct kc_symbol *symbol = places ? kc_module_find(places, kernel->name) : NULL;
+    bool *reached = symbol ? kc_module_reach(places, kernel->name) : NULL;
+    const char *line = used && reached ? kc_module_use(places, reached, used) : NULL;
+    char sentence[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    if (places && symbol)
+        kc_module_add_place(places, line ? line : symbol->line, context->report);
+    weir_long_text_add(context->report, "%s: kernel '%s' %s%s\n", context->skip ? "warning" : "error",
+                       kernel->name, context->skip ? "is left out: it " : "", sentence);
+    kernel->refused = true;
+    free(reached);
+}
+
+static void kernel_finish(struct kc_kernel *kernel)
+{
+    for (size_t p = 0; p < kernel->parameter_count; p++) {
+        free(kernel->parameters[p].name);
+        free(kernel->parameters[p].type);
+    }
+    free(kernel->parameters);
+    free(kernel->name);
+}
+
+bool kc_drop_refused(struct kc_context *context, struct kc_kernels *kernels, bool *out_any)
+{
+    size_t kept = 0;
+    *out_any = false;
+    for (size_t i = 0; i < kernels->count; i++)
+        *out_any = *out_any || kernels->items[i].refused;
+    if (!*out_any)
+        return true;
+    if (!context->skip) {
+        if (kernels->count > 1)
+            weir_long_text_add(context->report, "note: --skip leaves such kernels out, and builds the others\n");
+        return false;
+    }
+    for (size_t i = 0; i < kernels->count; i++) {
+        if (kernels->items[i].refused)
+            kernel_finish(&kernels->items[i]);
+        else
+            kernels->items[kept++] = kernels->items[i];
+    }
+    kernels->count = kept;
+    if (kept == 0)
+        weir_long_text_add(context->report, "error: no kernel is left\n");
+    return kept > 0;
+}
+
+#define NO_IMAGES "images are not built for CUDA; use a buffer"
+#define NO_SAMPLERS "samplers are not built for CUDA; compute the coordinates"
+#define NO_PIPES "pipes are not built for CUDA; use a buffer"
+#define NO_QUEUES "kernels cannot enqueue kernels on CUDA; launch from the host"
+
+// Types of OpenCL C's own. Images and pipes are known by their access.
+static const char *sentence_of(const struct kc_context *context, const struct kc_parameter *parameter)
+{
+    if (parameter->access == KC_PIPE)
+        return NO_PIPES;
+    if (parameter->access == KC_IMAGE)
+        return NO_IMAGES;
+    if (strcmp(parameter->type, "sampler_t") == 0)
+        return NO_SAMPLERS;
+    const bool is_20 = strcmp(context->language->standard, "CL2") > 0;
+    return is_20 && (strcmp(parameter->type, "queue_t") == 0 ||
+                     strcmp(parameter->type, "clk_event_t") == 0)
+               ? NO_QUEUES
+               : NULL;
+}
+
+// What clang calls.
+static const struct {
+    const char *part; // of the symbol
+    const char *sentence;
+} outside[] = {
+    {"ocl_image", NO_IMAGES},           {"ocl_sampler", NO_SAMPLERS},
+    {"__translate_sampler", NO_SAMPLERS}, {"__read_pipe", NO_PIPES},
+    {"__write_pipe", NO_PIPES},         {"__get_pipe_", NO_PIPES},
+    {"_read_pipe", NO_PIPES},           {"_write_pipe", NO_PIPES},
+    {"__enqueue_kernel", NO_QUEUES},    {"get_default_queue", NO_QUEUES},
+};
+
+enum {
+    OUTSIDE = sizeof outside / sizeof *outside
+};
+
+static void check_name(struct kc_context *context, struct kc_kernel *kernel)
+{
+    const char *at = kernel->name;
+    while (weir_text_is_word(*at))
+        at++;
+    if (*at)
+        kc_refuse(context, kernel, NULL,
+                  "has a name with other letters than those of ASCII: CUDA has none; rename it");
+}
+
+static void check_parameters(struct kc_context *context, struct kc_kernel *kernel)
+{
+    for (size_t p = 0; p < kernel->parameter_count && !kernel->refused; p++) {
+        const struct kc_parameter *parameter = &kernel->parameters[p];
+        const char *sentence = sentence_of(context, parameter);
+        if (sentence)
+            kc_refuse(context, kernel, NULL, "has the parameter '%s', of the type %s: %s",
+                      parameter->name, parameter->type, sentence);
+    }
+}
+
+// "_Z11read_imagef14ocl_image2d_ro...", "read_imagef".
+void kc_plain_name(const struct kc_symbol *symbol, char *out, size_t size)
+{
+    char *end;
+    const bool mangled = symbol->length > 3 && strncmp(symbol->name, "_Z", 2) == 0;
+    const unsigned long length = mangled ? strtoul(symbol->name + 2, &end, 10) : 0;
+    const bool known = length > 0 && end + length <= symbol->name + symbol->length;
+    snprintf(out, size, "%.*s", known ? (int)length : (int)symbol->length, known ? end : symbol->name);
+}
+
+static void check_calls(struct kc_context *context, const struct kc_module *module,
+                        struct kc_kernel *kernel)
+{
+    bool *reached = kc_module_reach(module, kernel->name);
+    for (size_t s = 0; reached && s < module->symbol_count && !kernel->refused; s++) {
+        const struct kc_symbol *symbol = &module->symbols[s];
+        char whole[NAME_SIZE], name[NAME_SIZE];
+        if (!reached[s] || symbol->kind != KC_DECLARED)
+            continue;
+        snprintf(whole, sizeof whole, "%.*s", (int)symbol->length, symbol->name);
+        kc_plain_name(symbol, name, sizeof name);
+        for (size_t i = 0; i < OUTSIDE && !kernel->refused; i++)
+            if (strstr(whole, outside[i].part))
+                kc_refuse(context, kernel, whole, "uses %s: %s", name, outside[i].sentence);
+        kernel->grid_barrier = kernel->grid_barrier || strcmp(whole, KC_GRID_BARRIER) == 0;
+    }
+    context->report->failed = context->report->failed || !reached;
+    free(reached);
+}
+
+// CUDA's limits of what is known of a kernel before it is compiled.
+enum {
+    BLOCK_MOST = 1024,
+    BLOCK_DEPTH_MOST = 64,
+    PARAMETERS_MOST = 32764
+};
+
+static void check_limits(struct kc_context *context, struct kc_kernel *kernel)
+{
+    const unsigned *block = kernel->block;
+    const uint64_t items = (uint64_t)block[0] * block[1] * block[2];
+    const unsigned bytes = kc_parameter_bytes(kernel);
+    if (items > BLOCK_MOST)
+        kc_refuse(context, kernel, NULL,
+                  "requires blocks of %u x %u x %u, %llu work-items: a block of CUDA has at most %d; "
+                  "require a smaller one",
+                  block[0], block[1], block[2], (unsigned long long)items, BLOCK_MOST);
+    else if (block[2] > BLOCK_DEPTH_MOST)
+        kc_refuse(context, kernel, NULL,
+                  "requires blocks of %u in the third dimension: CUDA has at most %d; use the first",
+                  block[2], BLOCK_DEPTH_MOST);
+    if (bytes > PARAMETERS_MOST)
+        kc_refuse(context, kernel, NULL,
+                  "has parameters of %u bytes: CUDA takes at most %d; pass a buffer", bytes,
+                  PARAMETERS_MOST);
+}
+
+unsigned kc_parameter_bytes(const struct kc_kernel *kernel)
+{
+    unsigned bytes = 0;
+    for (size_t i = 0; i < kernel->parameter_count; i++)
+        bytes += kernel->parameters[i].kind == KC_VALUE ? (kernel->parameters[i].size + 7) / 8 * 8 : 8;
+    return bytes;
+}
 
 // Variables in local memory of which a driver may give each work-item a copy. PoCL 3.1 hands LLVM
 // local memory as ordinary memory, and a kernel as code of one thread; if every load of a variable
@@ -16,128 +279,51 @@
 // another work-item stores is lost. So where it may happen clang compiles the text in the same way,
 // for a processor, and what is gone from its module is warned of, at the first store.
 
-enum {
-    NAME_SIZE = 256,
-    PATH_SIZE = 1024,
-    IR_LIMIT = 256 << 20
-};
-
-// The modules, as text.
-struct modules {
-    char *processor; // optimised, with local memory as ordinary memory
-    char *places;    // as clang makes it, with places in the source
-};
-
-static const char *next_line(const char *line)
+// With one store alone each work-item reads what it wrote itself.
+static bool may_differ(const struct kc_symbol *symbol)
 {
-    const char *newline = strchr(line, '\n');
-    return newline ? newline + 1 : NULL;
+    static const char local[] = " = internal addrspace(3) global ";
+    return symbol->kind == KC_VARIABLE && symbol->stores > 1 && symbol->reads > 0 &&
+           kc_in_line(symbol->line, local);
 }
 
-// The next variable in local memory that a kernel declares: "@kernel.name = internal ...".
-static const char *next_variable(const char *line, char *out_name)
+// A structure may be left as its parts, "@kernel.name.1".
+static bool is_left(const struct kc_module *module, const struct kc_symbol *variable)
 {
-    for (; line; line = next_line(line)) {
-        const size_t length = strcspn(line, " \n");
-        if (*line != '@' || length >= NAME_SIZE ||
-            strncmp(line + length, " = internal addrspace(3) global ", 32) != 0)
-            continue;
-        snprintf(out_name, NAME_SIZE, "%.*s", (int)length, line);
-        return next_line(line);
+    for (size_t i = 0; i < module->symbol_count; i++) {
+        const struct kc_symbol *symbol = &module->symbols[i];
+        if (symbol->kind == KC_VARIABLE && symbol->length >= variable->length &&
+            memcmp(symbol->name, variable->name, variable->length) == 0 &&
+            (symbol->length == variable->length || symbol->name[variable->length] == '.'))
+            return true;
+    }
+    return false;
+}
+
+// The first line that stores to the variable, but not as volatile.
+static const char *first_store(const struct kc_module *module, const char *name)
+{
+    char word[NAME_SIZE];
+    const size_t length = (size_t)snprintf(word, sizeof word, "@%s", name);
+    for (const char *line = module->text; line; line = kc_next_line(line)) {
+        const char *at = strncmp(line, "  store ", 8) == 0 ? kc_in_line(line, word) : NULL;
+        const char after = at && length < sizeof word ? at[length] : '_';
+        if (!isalnum((unsigned char)after) && after != '_' && after != '.' &&
+            strncmp(line, "  store volatile ", 17) != 0)
+            return line;
     }
     return NULL;
 }
 
-static bool has_name(const char *line, const char *name)
-{
-    const char *end = line + strcspn(line, "\n");
-    const char *at = strstr(line, name);
-    const char after = at && at < end ? at[strlen(name)] : '_';
-    return !isalnum((unsigned char)after) && after != '_' && after != '.';
-}
-
-// The first line from `line` on that stores to the variable.
-static const char *next_store(const char *line, const char *name)
-{
-    static const char store[] = "  store ", fixed[] = "  store volatile ";
-    for (; line; line = next_line(line))
-        if (strncmp(line, store, sizeof store - 1) == 0 &&
-            strncmp(line, fixed, sizeof fixed - 1) != 0 && has_name(line, name))
-            return line;
-    return NULL;
-}
-
-static bool is_used_otherwise(const char *ir, const char *name)
-{
-    for (const char *line = ir; line; line = next_line(line))
-        if (line[0] == ' ' && strncmp(line, "  store ", 8) != 0 && has_name(line, name))
-            return true;
-    return false;
-}
-
-// With one store alone each work-item reads what it wrote itself.
-static bool may_differ(const char *ir, const char *name)
-{
-    const char *first = next_store(ir, name);
-    return first && next_store(next_line(first), name) && is_used_otherwise(ir, name);
-}
-
-static bool any_may_differ(const char *ir)
+static void warn(struct kc_context *context, const struct kc_symbol *symbol)
 {
     char name[NAME_SIZE];
-    for (const char *at = ir; (at = next_variable(at, name));)
-        if (may_differ(ir, name))
-            return true;
-    return false;
-}
-
-// A structure may be left as its parts, "@kernel.name.1".
-static bool is_left(const char *ir, const char *name)
-{
-    const size_t length = strlen(name);
-    for (const char *line = ir; line; line = next_line(line))
-        if (strncmp(line, name, length) == 0 && (line[length] == ' ' || line[length] == '.'))
-            return true;
-    return false;
-}
-
-// The line of node `number`.
-static const char *find_place_node(const char *ir, unsigned long number)
-{
-    char start[32];
-    snprintf(start, sizeof start, "\n!%lu = ", number);
-    const char *node = strstr(ir, start);
-    return node ? node + 1 : NULL;
-}
-
-// The number after `key` in a line; 0: there is none.
-static unsigned long number_in(const char *line, const char *key)
-{
-    const char *at = line ? strstr(line, key) : NULL;
-    return at && at < line + strcspn(line, "\n") ? strtoul(at + strlen(key), NULL, 10) : 0;
-}
-
-// "k.cl:3:5: ", or nothing.
-static void add_place(const char *ir, const char *store, struct weir_long_text *report)
-{
-    static const char key[] = "filename: \"";
-    const unsigned long location = number_in(store, "!dbg !");
-    const char *place = location ? find_place_node(ir, location) : NULL;
-    const unsigned long scope = number_in(place, "scope: !");
-    const unsigned long file = scope ? number_in(find_place_node(ir, scope), "file: !") : 0;
-    const char *node = file ? find_place_node(ir, file) : NULL;
-    const char *name = node ? strstr(node, key) : NULL;
-    if (name)
-        weir_long_text_add(report, "%.*s:%lu:%lu: ", (int)strcspn(name + sizeof key - 1, "\""),
-                           name + sizeof key - 1, number_in(place, "line: "),
-                           number_in(place, "column: "));
-}
-
-static void warn(const struct modules *modules, const char *name, struct weir_long_text *report)
-{
+    const struct kc_module *places = with_places(context);
+    snprintf(name, sizeof name, "%.*s", (int)symbol->length, symbol->name);
     const char *variable = strchr(name, '.');
-    add_place(modules->places, next_store(modules->places, name), report);
-    weir_long_text_add(report,
+    if (places)
+        kc_module_add_place(places, first_store(places, name), context->report);
+    weir_long_text_add(context->report,
                        "warning: the __local variable '%s' is written by every work-item before "
                        "it is read, and written again: PoCL gives each a copy of its own, and what "
                        "one writes the others do not see; let one work-item write it here, if "
@@ -145,73 +331,44 @@ static void warn(const struct modules *modules, const char *name, struct weir_lo
                        variable ? variable + 1 : name);
 }
 
-static void add_clang(struct kc_job *job, const struct kc_tools *tools,
-                      const struct kc_language *language, const char *standard,
-                      const char *const *more, size_t count)
+static void check_local(struct kc_context *context, const struct kc_module *module)
 {
-    const char *const common[] = {tools->clang,
-                                  "-x",
-                                  "cl",
-                                  standard,
-                                  "-S",
-                                  "-w",
-                                  "-emit-llvm",
-                                  "-Wno-incompatible-pointer-types",
-                                  "-Xclang",
-                                  KC_EXTENSIONS,
-                                  KC_DEVICE_VERSION,
-                                  "-U__IMAGE_SUPPORT__"};
-    for (size_t i = 0; i < sizeof common / sizeof *common; i++)
-        kc_job_add(job, common[i]);
-    for (size_t i = 0; i < count; i++)
-        kc_job_add(job, more[i]);
-    if (language->fast)
-        kc_job_add(job, KC_FAST);
+    static const char *const more[] = {"-target", "x86_64", "-O2", "-S", "-w", "-emit-llvm", NULL};
+    struct weir_long_text ignored = {0};
+    struct kc_context quiet = *context;
+    struct kc_module processor = {.text = NULL};
+    bool compiled = false, tried = false;
+    quiet.report = &ignored;
+    quiet.for_processor = true;
+    for (size_t i = 0; i < module->symbol_count; i++) {
+        if (!may_differ(&module->symbols[i]))
+            continue;
+        if (!tried)
+            compiled = compile(&quiet, context->text, "processor", more, &processor);
+        tried = true;
+        if (compiled && !is_left(&processor, &module->symbols[i]))
+            warn(context, &module->symbols[i]);
+    }
+    kc_module_finish(&processor);
+    free(ignored.text);
 }
 
-// False if there is nothing to look at: what failed is no reason to refuse the kernels.
-static bool compile_twice(const struct kc_tools *tools, const struct kc_language *language,
-                          const char *folder, struct modules *out)
+// `long long` has 128 bits in OpenCL C.
+static void check_long_long(struct kc_context *context, const struct kc_module *module)
 {
-    char source[PATH_SIZE], processor[PATH_SIZE], places[PATH_SIZE], standard[64], message[512];
-    size_t size;
-    void *data[2] = {NULL, NULL};
-    struct kc_job jobs[2] = {{0}};
-    snprintf(source, sizeof source, "%s/kernels.cl", folder);
-    snprintf(processor, sizeof processor, "%s/kernels.processor.ll", folder);
-    snprintf(places, sizeof places, "%s/kernels.places.ll", folder);
-    snprintf(standard, sizeof standard, "-cl-std=%s", language->standard);
-    const char *const first[] = {"-target", "x86_64", "-O2", source, "-o", processor};
-    const char *const second[] = {"-target", "spir64",  "-O1",
-                                  "-g",      "-Xclang", "-disable-llvm-passes",
-                                  source,    "-o",      places};
-    add_clang(&jobs[0], tools, language, standard, first, sizeof first / sizeof *first);
-    add_clang(&jobs[1], tools, language, standard, second, sizeof second / sizeof *second);
-    kc_run(jobs, 2);
-    const bool fine =
-        jobs[0].status == 0 && jobs[1].status == 0 &&
-        weir_file_read(processor, IR_LIMIT, &data[0], &size, message, sizeof message) &&
-        weir_file_read(places, IR_LIMIT, &data[1], &size, message, sizeof message);
-    kc_jobs_finish(jobs, 2);
-    *out = (struct modules){data[0], data[1]};
-    return fine;
-}
-
-// Warns of variables in local memory that PoCL keeps for each work-item on its own. `ir` is the
-// module of kernels.cl in `folder`, before it is optimised.
-static void kc_check_local(const struct kc_tools *tools, const struct kc_language *language,
-                           const char *ir, const char *folder, struct weir_long_text *report)
-{
-    struct modules modules = {NULL, NULL};
-    char name[NAME_SIZE];
-    if (!any_may_differ(ir))
+    const char *line = module->text;
+    const struct kc_module *places;
+    while (line && !(*line == ' ' && kc_in_line(line, "i128 ")))
+        line = kc_next_line(line);
+    if (!line || !(places = with_places(context)))
         return;
-    if (compile_twice(tools, language, folder, &modules))
-        for (const char *at = ir; (at = next_variable(at, name));)
-            if (may_differ(ir, name) && !is_left(modules.processor, name))
-                warn(&modules, name, report);
-    free(modules.processor);
-    free(modules.places);
+    for (line = places->text;
+         line && !(*line == ' ' && kc_in_line(line, "i128 ") && kc_in_line(line, "!dbg "));)
+        line = kc_next_line(line);
+    if (line)
+        kc_module_add_place(places, line, context->report);
+    weir_long_text_add(context->report,
+                       "warning: 'long long' has 128 bits in OpenCL C; 'long' has 64\n");
 }
 
 #define SIZE_NAME "weir__size_of_"
@@ -232,37 +389,22 @@ static const struct {
     {"float", "F32", 4}, {"double", "F64", 8}, {"half", "F16", 2},
 };
 
-static const char *line_end(const char *line)
-{
-    const char *newline = strchr(line, '\n');
-    return newline ? newline : line + strlen(line);
-}
-
-// The body of node `!number`, after "!{", or NULL.
-static const char *find_node(const char *ir, unsigned number)
-{
-    char start[32];
-    snprintf(start, sizeof start, "\n!%u = ", number);
-    const char *node = strstr(ir, start);
-    const char *body = node ? strstr(node, "!{") : NULL;
-    return body && body < line_end(node + 1) ? body + 2 : NULL;
-}
-
-// The node that the definition refers to by that name.
-static const char *attached(const char *ir, const char *line, const char *name)
+// The node that the definition refers to by that name: after "!{"; NULL: there is none.
+static const char *attached(const struct kc_module *module, const char *line, const char *name)
 {
     char reference[64];
     snprintf(reference, sizeof reference, "!%s !", name);
-    const char *found = strstr(line, reference);
-    if (!found || found > line_end(line))
-        return NULL;
-    return find_node(ir, (unsigned)strtoul(found + strlen(reference), NULL, 10));
+    const char *found = kc_in_line(line, reference);
+    const char *node =
+        found ? kc_module_node(module, strtoul(found + strlen(reference), NULL, 10)) : NULL;
+    const char *body = node ? kc_in_line(node, "!{") : NULL;
+    return body ? body + 2 : NULL;
 }
 
 // The next text or number of a node's body; false at its end.
 static bool next_item(const char **at, char *out)
 {
-    const char *end = line_end(*at);
+    const char *end = *at + kc_line_length(*at);
     while (*at < end && **at != '"' && !isdigit((unsigned char)**at) && **at != '}')
         *at += **at == 'i' ? strcspn(*at, " ") : 1; // the type of a number, "i32"
     if (*at >= end || **at == '}')
@@ -340,15 +482,18 @@ static void describe(struct kc_parameter *parameter, const char *name, const cha
     }
 }
 
-static bool read_parameters(const char *ir, const char *line, struct kc_kernel *kernel)
+static bool read_parameters(const struct kc_module *module, const char *line,
+                            struct kc_kernel *kernel)
 {
-    const char *spaces = attached(ir, line, "kernel_arg_addr_space");
-    const char *types = attached(ir, line, "kernel_arg_type");
-    const char *bases = attached(ir, line, "kernel_arg_base_type");
-    const char *qualifiers = attached(ir, line, "kernel_arg_type_qual");
-    const char *names = attached(ir, line, "kernel_arg_name");
-    char name[ITEM_SIZE], type[ITEM_SIZE], base[ITEM_SIZE], qualifier[ITEM_SIZE], space[ITEM_SIZE];
-    while (spaces && types && bases && qualifiers && names && next_item(&names, name) &&
+    const char *spaces = attached(module, line, "kernel_arg_addr_space");
+    const char *types = attached(module, line, "kernel_arg_type");
+    const char *bases = attached(module, line, "kernel_arg_base_type");
+    const char *qualifiers = attached(module, line, "kernel_arg_type_qual");
+    const char *names = attached(module, line, "kernel_arg_name");
+    const char *accesses = attached(module, line, "kernel_arg_access_qual");
+    char access[ITEM_SIZE], name[ITEM_SIZE], type[ITEM_SIZE], base[ITEM_SIZE], qualifier[ITEM_SIZE], space[ITEM_SIZE];
+    while (spaces && types && bases && qualifiers && names && accesses &&
+           next_item(&names, name) && next_item(&accesses, access) &&
            next_item(&types, type) && next_item(&bases, base) &&
            next_item(&qualifiers, qualifier) && next_item(&spaces, space)) {
         struct kc_parameter *grown =
@@ -359,51 +504,63 @@ static bool read_parameters(const char *ir, const char *line, struct kc_kernel *
         grown += kernel->parameter_count++;
         *grown = (struct kc_parameter){0};
         describe(grown, name, type, base, qualifier, (unsigned)strtoul(space, NULL, 10));
+        if (strcmp(access, "none") != 0)
+            grown->access = strstr(qualifier, "pipe") ? KC_PIPE : KC_IMAGE;
     }
     return true;
 }
 
-static void read_block(const char *ir, const char *line, struct kc_kernel *kernel)
+static void read_block(const struct kc_module *module, const char *line,
+                       struct kc_kernel *kernel)
 {
-    const char *sizes = attached(ir, line, "reqd_work_group_size");
+    const char *sizes = attached(module, line, "reqd_work_group_size");
     char number[ITEM_SIZE];
     for (int i = 0; sizes && i < 3 && next_item(&sizes, number); i++)
         kernel->block[i] = (unsigned)strtoul(number, NULL, 10);
 }
 
-static bool read_kernels(const char *ir, struct kc_kernels *kernels)
+static bool read_kernel(const struct kc_module *module, const struct kc_symbol *symbol,
+                        struct kc_kernels *kernels)
 {
-    for (const char *line = ir; *line;
-         line = *line_end(line) ? line_end(line) + 1 : line_end(line)) {
-        const char *name = strchr(line, '@');
-        const char *convention = strstr(line, " spir_kernel ");
-        if (strncmp(line, "define ", 7) != 0 || !convention || !name ||
-            convention > line_end(line) || name > line_end(line))
-            continue;
-        struct kc_kernel *grown = realloc(kernels->items, (kernels->count + 1) * sizeof *grown);
-        if (!grown)
-            return false;
-        kernels->items = grown;
-        grown += kernels->count++;
-        *grown = (struct kc_kernel){.name = strndup(name + 1, strcspn(name + 1, "("))};
-        if (!grown->name || !read_parameters(ir, line, grown))
-            return false;
-        read_block(ir, line, grown);
-    }
+    struct kc_kernel *grown = realloc(kernels->items, (kernels->count + 1) * sizeof *grown);
+    if (!grown)
+        return false;
+    kernels->items = grown;
+    grown += kernels->count++;
+    *grown = (struct kc_kernel){.name = strndup(symbol->name, symbol->length)};
+    if (!grown->name || !read_parameters(module, symbol->line, grown))
+        return false;
+    read_block(module, symbol->line, grown);
     return true;
+}
+
+static int by_line(const void *a, const void *b)
+{
+    const struct kc_symbol *const *first = a, *const *second = b;
+    return (*first)->line < (*second)->line ? -1 : 1;
+}
+
+// In the order of the text.
+static bool read_kernels(const struct kc_module *module, struct kc_kernels *kernels)
+{
+    const struct kc_symbol **found = malloc((module->symbol_count + 1) * sizeof *found);
+    size_t count = 0;
+    bool fine = found != NULL;
+    for (size_t i = 0; fine && i < module->symbol_count; i++)
+        if (module->symbols[i].is_kernel)
+            found[count++] = &module->symbols[i];
+    if (fine)
+        qsort(found, count, sizeof *found, by_line);
+    for (size_t i = 0; i < count && fine; i++)
+        fine = read_kernel(module, found[i], kernels);
+    free(found);
+    return fine;
 }
 
 void kc_kernels_finish(struct kc_kernels *kernels)
 {
-    for (size_t i = 0; i < kernels->count; i++) {
-        struct kc_kernel *kernel = &kernels->items[i];
-        for (size_t p = 0; p < kernel->parameter_count; p++) {
-            free(kernel->parameters[p].name);
-            free(kernel->parameters[p].type);
-        }
-        free(kernel->parameters);
-        free(kernel->name);
-    }
+    for (size_t i = 0; i < kernels->count; i++)
+        kernel_finish(&kernels->items[i]);
     free(kernels->items);
     *kernels = (struct kc_kernels){0};
 }
@@ -435,136 +592,80 @@ static bool add_probe(const struct kc_kernels *kernels, struct weir_long_text *t
     return any;
 }
 
-static void read_sizes(const char *ir, struct kc_kernels *kernels)
+static void read_sizes(const struct kc_module *module, struct kc_kernels *kernels)
 {
     for (size_t k = 0; k < kernels->count; k++)
         for (size_t p = 0; p < kernels->items[k].parameter_count; p++) {
             struct kc_parameter *parameter = &kernels->items[k].parameters[p];
-            char start[64];
-            snprintf(start, sizeof start, "\n@" SIZE_NAME "%zu_%zu = ", k, p);
-            const char *line = strstr(ir, start);
-            const char *size = line ? strstr(line, "constant i32 ") : NULL;
-            if (size && size < line_end(line + 1))
+            char name[64];
+            snprintf(name, sizeof name, SIZE_NAME "%zu_%zu", k, p);
+            const struct kc_symbol *symbol = kc_module_find(module, name);
+            const char *size = symbol ? kc_in_line(symbol->line, "constant i32 ") : NULL;
+            if (size)
                 *(is_value(parameter) ? &parameter->size : &parameter->alignment) =
                     (unsigned)strtoul(size + strlen("constant i32 "), NULL, 10);
         }
 }
 
-// Compiling.
-
-static bool run_clang(const struct kc_tools *tools, const struct kc_language *language,
-                      const char *source, const char *out, struct weir_long_text *report)
-{
-    char standard[64];
-    snprintf(standard, sizeof standard, "-cl-std=%s", language->standard);
-    // Without optimisation clang leaves out inline functions, and what they call.
-    struct kc_job job = {.arguments = {tools->clang,
-                                       "-x",
-                                       "cl",
-                                       standard,
-                                       "-target",
-                                       "spir64",
-                                       "-O1",
-                                       "-S",
-                                       "-emit-llvm",
-                                       "-cl-kernel-arg-info",
-                                       "-Wall",
-                                       "-Wno-error=incompatible-pointer-types",
-                                       "-Xclang",
-                                       "-disable-llvm-passes",
-                                       "-Xclang",
-                                       KC_EXTENSIONS,
-                                       KC_DEVICE_VERSION,
-                                       KC_IS_COMPILER,
-                                       "-U__IMAGE_SUPPORT__",
-                                       source,
-                                       "-o",
-                                       out}};
-    if (language->fast)
-        kc_job_add(&job, KC_FAST);
-    kc_run(&job, 1);
-    const bool fine = job.status == 0;
-    if (job.errors)
-        weir_long_text_add(report, "%s", job.errors);
-    if (!fine)
-        weir_long_text_add(report, "error: this does not compile as OpenCL C (%s)\n",
-                           language->standard);
-    kc_jobs_finish(&job, 1);
-    return fine;
-}
-
-static bool compile(const struct kc_tools *tools, const struct kc_language *language,
-                    const char *text, const char *folder, char **out_ir,
-                    struct weir_long_text *report)
-{
-    char source[1024], out[1024], message[512];
-    void *ir = NULL;
-    size_t size;
-    snprintf(source, sizeof source, "%s/kernels.cl", folder);
-    snprintf(out, sizeof out, "%s/kernels.spir.ll", folder);
-    bool fine = weir_file_write(source, text, strlen(text), message, sizeof message);
-    if (fine && !run_clang(tools, language, source, out, report))
-        return false;
-    fine = fine && weir_file_read(out, IR_LIMIT, &ir, &size, message, sizeof message);
-    if (!fine)
-        weir_long_text_add(report, "error: %s\n", message);
-    *out_ir = ir;
-    return fine;
-}
-
 // Warnings were told already.
-static bool find_sizes(const struct kc_tools *tools, const struct kc_language *language,
-                       const char *text, const char *folder, struct kc_kernels *kernels,
-                       struct weir_long_text *report)
+static bool find_sizes(struct kc_context *context, struct kc_kernels *kernels)
 {
+    static const char *const more[] = {AS_IT_IS, "-w", NULL};
     struct weir_long_text longer = {0};
     struct weir_long_text again = {0};
-    char *ir = NULL;
-    weir_long_text_add(&longer, "%s\n", text);
+    struct kc_context quiet = *context;
+    struct kc_module module = {.text = NULL};
     bool fine = true;
+    weir_long_text_add(&longer, "%s\n", context->text);
+    quiet.report = &again;
     if (add_probe(kernels, &longer)) {
-        fine = !longer.failed && compile(tools, language, longer.text, folder, &ir, &again);
+        fine = !longer.failed && compile(&quiet, longer.text, "sizes", more, &module);
         if (fine)
-            read_sizes(ir, kernels);
+            read_sizes(&module, kernels);
         else
-            weir_long_text_add(report,
+            weir_long_text_add(context->report,
                                "%serror: the sizes of the kernels' parameters cannot be found\n",
                                again.text ? again.text : "");
     }
-    free(ir);
+    kc_module_finish(&module);
     free(again.text);
     free(longer.text);
     return fine;
 }
 
-bool kc_signatures(const struct kc_tools *tools, const struct kc_language *language,
-                   const char *text, const char *folder, struct kc_kernels *out_kernels,
-                   struct weir_long_text *report)
+// What is refused is not asked for its size.
+static bool check_kernels(struct kc_context *context, const struct kc_module *module,
+                          struct kc_kernels *kernels)
 {
-    char *ir = NULL;
+    bool any;
+    for (size_t i = 0; i < kernels->count; i++) {
+        check_name(context, &kernels->items[i]);
+        check_parameters(context, &kernels->items[i]);
+        check_calls(context, module, &kernels->items[i]);
+    }
+    if (!kc_drop_refused(context, kernels, &any) || !find_sizes(context, kernels))
+        return false;
+    for (size_t i = 0; i < kernels->count; i++)
+        check_limits(context, &kernels->items[i]);
+    return kc_drop_refused(context, kernels, &any);
+}
+
+bool kc_signatures(struct kc_context *context, const struct kc_module *module,
+                   struct kc_kernels *out_kernels)
+{
     *out_kernels = (struct kc_kernels){0};
-    if (tools->clang[0] == '\0') {
-        weir_long_text_add(report,
-                           "error: clang is not installed, and kernels are checked with it; "
-                           "install the package clang-22, or clang\n");
+    if (!read_kernels(module, out_kernels)) {
+        weir_long_text_add(context->report, "error: no memory for the kernels' signatures\n");
         return false;
     }
-    bool fine = kc_check_outside(tools, language, text, folder, report) &&
-                compile(tools, language, text, folder, &ir, report);
-    if (fine && !(fine = read_kernels(ir, out_kernels)))
-        weir_long_text_add(report, "error: no memory for the kernels' signatures\n");
-    if (fine)
-        out_kernels->library = kc_library_needed(ir);
-    if (fine)
-        kc_check_local(tools, language, ir, folder, report);
-    for (size_t i = 0; i < out_kernels->count && fine; i++)
-        out_kernels->items[i].grid_barrier =
-            weir_calls(text, out_kernels->items[i].name, KC_GRID_BARRIER);
-    free(ir);
-    if (fine && out_kernels->count == 0) {
-        weir_long_text_add(report,
+    if (!context->language->quiet) {
+        check_local(context, module);
+        check_long_long(context, module);
+    }
+    if (out_kernels->count == 0) {
+        weir_long_text_add(context->report,
                            "error: there is no kernel: a source needs a __kernel function\n");
         return false;
     }
-    return fine && find_sizes(tools, language, text, folder, out_kernels, report);
+    return check_kernels(context, module, out_kernels);
 }

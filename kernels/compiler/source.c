@@ -1,7 +1,6 @@
-// Includes are replaced without a look at the conditions around them, which depend on the device.
-// A file that includes itself, or that says "#pragma once" and is there already, is left out;
-// its own guards take care of the rest.
-#include <ctype.h>
+// One text of all sources. clang puts what they include in the place of each #include, and leaves every other
+// directive as it is (-frewrite-includes): conditions on a device's own macros are for the device's compiler.
+// What clang adds to tell what it did is taken out again.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,208 +11,168 @@
 
 enum {
     SOURCE_LIMIT = 64 << 20,
-    DEPTH_LIMIT = 64,
     PATH_SIZE = 1024
 };
 
-struct joiner {
-    const struct kc_list *folders;
-    struct weir_long_text *out;
-    struct weir_long_text *report;
-    const char *open[DEPTH_LIMIT]; // the files that include each other, the outermost first
-    size_t depth;
-    struct weir_long_text once; // files that say "#pragma once", each in lines of its own
-    size_t total;
-    bool failed;
+#define MADE " by -frewrite-includes */"
+#define EXPANDED " expanded" MADE
+#define DISABLED "#if 0 /* disabled" MADE
+#define END_DISABLED "#endif /* disabled" MADE
+#define EVALUATED " /* evaluated" MADE
+#define HIDDEN "#if 0 /*" EXPANDED
+#define END_HIDDEN "#endif /*" EXPANDED
+#define EITHER "#if defined(__CLANG_REWRITTEN_INCLUDES) /*"
+
+struct line {
+    const char *start;
+    size_t length; // without the newline
 };
 
-static bool replace_line(struct joiner *joiner, const char *line, const char *end, unsigned number);
+struct cleaner {
+    const char *at;
+    const char *end;
+    struct weir_long_text *out;
+};
 
-static const char *skip_blanks(const char *at, const char *end)
+static bool take(struct cleaner *cleaner, struct line *out)
 {
-    while (at < end && (*at == ' ' || *at == '\t'))
-        at++;
-    return at;
-}
-
-// The rest of a directive of that name, or NULL.
-static const char *directive(const char *line, const char *end, const char *name)
-{
-    const size_t length = strlen(name);
-    const char *at = skip_blanks(line, end);
-    if (at == end || *at != '#')
-        return NULL;
-    at = skip_blanks(at + 1, end);
-    if ((size_t)(end - at) < length || memcmp(at, name, length) != 0)
-        return NULL;
-    at += length;
-    return at == end || !(isalnum((unsigned char)*at) || *at == '_') ? skip_blanks(at, end) : NULL;
-}
-
-// The name of an #include "NAME".
-static bool included_name(const char *line, const char *end, char *out_name)
-{
-    const char *at = directive(line, end, "include");
-    if (!at || at == end || *at != '"')
+    if (cleaner->at >= cleaner->end)
         return false;
-    const char *stop = memchr(at + 1, '"', (size_t)(end - at - 1));
-    if (!stop || stop - at > PATH_SIZE / 2)
-        return false;
-    snprintf(out_name, PATH_SIZE, "%.*s", (int)(stop - at - 1), at + 1);
+    const char *newline = memchr(cleaner->at, '\n', (size_t)(cleaner->end - cleaner->at));
+    const char *stop = newline ? newline : cleaner->end;
+    *out = (struct line){cleaner->at, (size_t)(stop - cleaner->at)};
+    cleaner->at = newline ? newline + 1 : stop;
     return true;
 }
 
-// Whether there is such a file; a path that is too long is none.
-static bool is_file(char *out_path, const char *folder, size_t length, const char *name)
+static bool starts(struct line line, const char *text)
 {
-    const int written = snprintf(out_path, PATH_SIZE, "%.*s%s", (int)length, folder, name);
-    return written < PATH_SIZE && access(out_path, R_OK) == 0;
+    const size_t length = strlen(text);
+    return line.length >= length && memcmp(line.start, text, length) == 0;
 }
 
-// Beside the file that contains the directive, and then in the folders.
-static bool find_included(const struct joiner *joiner, const char *from, const char *name,
-                          char *out_path)
+static bool ends(struct line line, const char *text)
 {
-    char folder[PATH_SIZE];
-    const char *slash = strrchr(from, '/');
-    if (name[0] == '/')
-        return is_file(out_path, "", 0, name);
-    if (is_file(out_path, from, slash ? (size_t)(slash - from + 1) : 0, name))
+    const size_t length = strlen(text);
+    return line.length >= length && memcmp(line.start + line.length - length, text, length) == 0;
+}
+
+static const char *find(struct line line, const char *text)
+{
+    return memmem(line.start, line.length, text, strlen(text));
+}
+
+static void add(struct cleaner *cleaner, struct line line)
+{
+    weir_long_text_add(cleaner->out, "%.*s\n", (int)line.length, line.start);
+}
+
+// "#line NUMBER "PATH"": the path, without the "./" of files beside the standard input. Empty: another line.
+static struct line path_of(struct line line)
+{
+    const char *quote = starts(line, "#line ") ? find(line, "\"") : NULL;
+    if (!quote || !ends(line, "\""))
+        return (struct line){NULL, 0};
+    const char *start = quote + 1;
+    const char *stop = line.start + line.length - 1;
+    if (stop - start > 2 && memcmp(start, "./", 2) == 0)
+        start += 2;
+    return (struct line){start, (size_t)(stop - start)};
+}
+
+static void add_place(struct cleaner *cleaner, struct line line, struct line path)
+{
+    const char *quote = find(line, "\"");
+    if (!starts(path, "<built-in>"))
+        weir_long_text_add(cleaner->out, "%.*s\"%.*s\"\n", (int)(quote - line.start), line.start,
+                           (int)path.length, path.start);
+}
+
+// A condition stands first as it is, and then as what it was: 1 or 0.
+static void keep_condition(struct cleaner *cleaner)
+{
+    struct line line, before = {NULL, 0};
+    while (take(cleaner, &line) && !starts(line, END_DISABLED)) {
+        if (before.start && !(before.length == 5 && starts(before, "#if 0")))
+            add(cleaner, before);
+        before = line;
+    }
+    const char *next = cleaner->at;
+    if (take(cleaner, &line) && !ends(line, EVALUATED))
+        cleaner->at = next;
+}
+
+// Whether the text that follows, or that was there before, is of a file with this name.
+static bool is_included(const struct cleaner *cleaner, struct line name)
+{
+    struct cleaner rest = *cleaner;
+    struct line line, path;
+    char end[PATH_SIZE];
+    if (name.length + 3 > sizeof end)
         return true;
-    for (size_t i = 0; i < joiner->folders->count; i++) {
-        const bool here = strcmp(joiner->folders->items[i], ".") == 0;
-        snprintf(folder, sizeof folder, "%s/", joiner->folders->items[i]);
-        if (is_file(out_path, folder, here ? 0 : strlen(folder), name))
+    for (int i = 0; i < 2 && take(&rest, &line); i++) {
+        path = path_of(line);
+        if (path.length >= name.length &&
+            memcmp(path.start + path.length - name.length, name.start, name.length) == 0)
             return true;
     }
-    return false;
+    snprintf(end, sizeof end, "%.*s\"\n", (int)name.length, name.start);
+    return cleaner->out->text && strstr(cleaner->out->text, end);
 }
 
-static bool is_left_out(const struct joiner *joiner, const char *path)
+// An #include of a part that was not compiled: a device that compiles this part is told.
+static void leave_out(struct cleaner *cleaner, struct line hidden)
 {
-    for (size_t i = 0; i < joiner->depth; i++)
-        if (strcmp(joiner->open[i], path) == 0)
-            return true;
-    char line[PATH_SIZE + 2];
-    snprintf(line, sizeof line, "\n%s\n", path);
-    return joiner->once.text && strstr(joiner->once.text, line);
-}
-
-static void note_once(struct joiner *joiner)
-{
-    weir_long_text_add(&joiner->once, "\n%s\n", joiner->open[joiner->depth - 1]);
-    joiner->out->failed = joiner->out->failed || joiner->once.failed;
-}
-
-// Whether the line ends inside a comment of several lines.
-static bool ends_in_comment(const char *at, const char *end, bool inside)
-{
-    char quote = '\0';
-    for (; at < end; at++) {
-        if (inside) {
-            if (*at == '*' && at + 1 < end && at[1] == '/') {
-                inside = false;
-                at++;
-            }
-        } else if (quote) {
-            if (*at == '\\')
-                at++;
-            else if (*at == quote)
-                quote = '\0';
-        } else if (*at == '"' || *at == '\'') {
-            quote = *at;
-        } else if (*at == '/' && at + 1 < end && at[1] == '/') {
-            return false;
-        } else if (*at == '/' && at + 1 < end && at[1] == '*') {
-            inside = true;
-            at++;
-        }
-    }
-    return inside;
-}
-
-static void join_lines(struct joiner *joiner, const char *text, size_t size)
-{
-    const char *stop = text + size;
-    bool in_comment = false;
-    unsigned number = 1;
-    for (const char *line = text; line < stop && !joiner->failed; number++) {
-        const char *newline = memchr(line, '\n', (size_t)(stop - line));
-        const char *end = newline ? newline : stop;
-        if (in_comment || !replace_line(joiner, line, end, number))
-            weir_long_text_add(joiner->out, "%.*s\n", (int)(end - line), line);
-        in_comment = ends_in_comment(line, end, in_comment);
-        line = newline ? newline + 1 : stop;
-    }
-}
-
-static void join_file(struct joiner *joiner, const char *path)
-{
-    char message[512];
-    void *text;
-    size_t size;
-    if (joiner->depth == DEPTH_LIMIT) {
-        weir_long_text_add(joiner->report, "%s: error: more than %d files include each other\n",
-                           path, DEPTH_LIMIT);
-        joiner->failed = true;
+    const char *word = find(hidden, "include");
+    const char *limit = hidden.start + hidden.length;
+    const char *open = word ? word + strcspn(word, "\"<") : limit;
+    if (open >= limit)
         return;
-    }
-    if (!weir_file_read(path, SOURCE_LIMIT, &text, &size, message, sizeof message)) {
-        const size_t length = strlen(path);
-        const bool named = strncmp(message, path, length) == 0 && message[length] == ':';
-        weir_long_text_add(joiner->report, "%s: error: %s\n", path,
-                           named ? message + length + 2 : message);
-        joiner->failed = true;
-        return;
-    }
-    joiner->total += size;
-    if (joiner->total > SOURCE_LIMIT) {
-        weir_long_text_add(joiner->report,
-                           "%s: error: the sources with their includes have more than "
-                           "%d bytes\n",
-                           path, SOURCE_LIMIT);
-        joiner->failed = true;
-    }
-    joiner->open[joiner->depth++] = path;
-    weir_long_text_add(joiner->out, "#line 1 \"%s\"\n", path);
-    join_lines(joiner, text, size);
-    joiner->depth--;
-    free(text);
+    const char *stop = memchr(open + 1, *open == '<' ? '>' : '"', (size_t)(limit - open - 1));
+    const struct line name = {open + 1, stop ? (size_t)(stop - open - 1) : 0};
+    if (name.length > 0 && !is_included(cleaner, name))
+        weir_long_text_add(cleaner->out,
+                           "#error %.*s is not in this text: its condition did not hold when the "
+                           "kernels were built\n",
+                           (int)name.length, name.start);
 }
 
-// True: the line was replaced.
-static bool replace_line(struct joiner *joiner, const char *line, const char *end, unsigned number)
+static void skip_hidden(struct cleaner *cleaner, const char *end)
 {
-    const char *path = joiner->open[joiner->depth - 1];
-    char name[PATH_SIZE];
-    char found[PATH_SIZE];
-    const char *once = directive(line, end, "pragma");
-    if (once && end - once >= 4 && memcmp(once, "once", 4) == 0) {
-        note_once(joiner);
-        weir_long_text_add(joiner->out, "\n");
-        return true;
-    }
-    if (!included_name(line, end, name) || !find_included(joiner, path, name, found))
-        return false;
-    if (is_left_out(joiner, found)) {
-        weir_long_text_add(joiner->out, "\n");
-        return true;
-    }
-    join_file(joiner, found);
-    weir_long_text_add(joiner->out, "#line %u \"%s\"\n", number + 1, path);
-    return true;
+    struct line line, all = {cleaner->at, 0};
+    while (take(cleaner, &line) && !(starts(line, end) && ends(line, EXPANDED)))
+        all.length = (size_t)(cleaner->at - all.start);
+    leave_out(cleaner, all);
 }
 
-static void define(struct weir_long_text *out, const char *definition)
+static void clean_line(struct cleaner *cleaner, struct line line)
 {
-    const char *equal = strchr(definition, '=');
-    if (equal)
-        weir_long_text_add(out, "#define %.*s %s\n", (int)(equal - definition), definition,
-                           equal + 1);
-    else
-        weir_long_text_add(out, "#define %s 1\n", definition);
+    const struct line path = path_of(line);
+    const char *hidden = ends(line, EXPANDED) ? find(line, HIDDEN) : NULL;
+    const char *either = ends(line, EXPANDED) ? find(line, EITHER) : NULL;
+    if (hidden || either) { // after a comment, perhaps
+        const char *mark = hidden ? hidden : either;
+        if (mark > line.start)
+            add(cleaner, (struct line){line.start, (size_t)(mark - line.start)});
+        skip_hidden(cleaner, hidden ? END_HIDDEN : "#else /* ");
+    } else if (starts(line, DISABLED)) {
+        keep_condition(cleaner);
+    } else if (path.length > 0) {
+        add_place(cleaner, line, path);
+    } else if (!(starts(line, "#endif /* ") && ends(line, EXPANDED))) {
+        add(cleaner, line);
+    }
 }
 
+static void clean(const char *text, size_t size, struct weir_long_text *out)
+{
+    struct cleaner cleaner = {text, text + size, out};
+    struct line line;
+    while (take(&cleaner, &line))
+        clean_line(&cleaner, line);
+}
+
+// What the driver gets too.
 static void declare_barrier(struct weir_long_text *text)
 {
     struct weir_long_text whole = {0};
@@ -226,144 +185,140 @@ static void declare_barrier(struct weir_long_text *text)
     *text = whole;
 }
 
-bool kc_join(const struct kc_list *files, const struct kc_list *folders,
-             const struct kc_list *definitions, struct weir_long_text *out_text,
-             struct weir_long_text *report)
+static bool refuse(struct weir_long_text *report, const char *path, const char *sentence)
 {
-    struct joiner joiner = {.folders = folders, .out = out_text, .report = report};
-    for (size_t i = 0; i < definitions->count; i++)
-        define(out_text, definitions->items[i]);
-    for (size_t i = 0; i < files->count && !joiner.failed; i++)
-        join_file(&joiner, files->items[i]);
-    free(joiner.once.text);
-    if (!out_text->failed && out_text->text && strstr(out_text->text, KC_GRID_BARRIER))
-        declare_barrier(out_text);
-    return !joiner.failed && !out_text->failed;
-}
-
-// What OpenCL C has and a bundle has not, on every device: images, samplers, pipes, queues of the
-// device. A name that only a macro makes, or that stands in a part that is not compiled, has to be
-// told from others, so clang lists the tokens that are left of the text after preprocessing:
-//     image2d_t 'image2d_t'    [LeadingSpace] Loc=<k.cl:3:20 <Spelling=k.cl:1:13>>
-
-enum {
-    TOLD_MOST = 20, // as clang
-    NAME_SIZE = 64
-};
-
-// A line of the list.
-struct token {
-    char name[NAME_SIZE]; // empty: it is no word
-    bool is_keyword;      // and so never a name of the user's
-};
-
-static const struct {
-    const char *name;
-    const char *sentence;
-    bool begins;      // keywords that begin with it
-    bool from_20;     // in OpenCL C 1.2 it is a name of the user's
-    bool before_word; // such as a type
-} outside[] = {
-    {"image", "images are not built for CUDA; use a buffer", true, false, false},
-    {"sampler_t", "samplers are not built for CUDA; compute the coordinates", false, false, false},
-    {"pipe", "pipes are not built for CUDA; use a buffer", false, true, true},
-    {"queue_t", "kernels cannot enqueue kernels on CUDA; launch from the host", false, true, false},
-    {"enqueue_kernel", "kernels cannot enqueue kernels on CUDA; launch from the host", false, true,
-     false},
-};
-
-static const char *sentence_of(const struct token *token, const struct token *next, bool is_12)
-{
-    for (size_t i = 0; i < sizeof outside / sizeof *outside && token->name[0]; i++) {
-        const size_t length = strlen(outside[i].name);
-        const bool named =
-            outside[i].begins
-                ? token->is_keyword && strncmp(token->name, outside[i].name, length) == 0
-                : strcmp(token->name, outside[i].name) == 0;
-        if (named && !(is_12 && outside[i].from_20) &&
-            (next->name[0] != '\0' || !outside[i].before_word))
-            return outside[i].sentence;
-    }
-    return NULL;
-}
-
-// "KIND 'NAME'", where a keyword's kind is its name.
-static void read_token(const char *line, struct token *out)
-{
-    const size_t kind = strcspn(line, " \n");
-    const char *name = line + kind + 2;
-    *out = (struct token){.name = ""};
-    if (strncmp(line + kind, " '", 2) != 0 || !(isalpha((unsigned char)*name) || *name == '_'))
-        return;
-    const size_t length = strcspn(name, "'\n");
-    if (length >= NAME_SIZE || name[length] != '\'')
-        return;
-    memcpy(out->name, name, length);
-    out->is_keyword = length == kind && strncmp(line, name, length) == 0;
-}
-
-static void tell(const char *line, const char *name, const char *sentence,
-                 struct weir_long_text *report)
-{
-    static const char mark[] = "Loc=<";
-    const char *end = line + strcspn(line, "\n");
-    const char *place = strstr(line, mark);
-    if (place && place < end) {
-        place += sizeof mark - 1;
-        const char *stop = strstr(place, " <Spelling=");
-        stop = stop && stop < end ? stop : end - 1;
-        weir_long_text_add(report, "%.*s: ", (int)(stop - place), place);
-    }
-    weir_long_text_add(report, "error: '%s': %s\n", name, sentence);
-}
-
-static bool check_tokens(const char *tokens, bool is_12, struct weir_long_text *report)
-{
-    unsigned told = 0;
-    struct token token, next;
-    for (const char *line = tokens; *line && told < TOLD_MOST;) {
-        const char *newline = strchr(line, '\n');
-        const char *after = newline ? newline + 1 : line + strlen(line);
-        read_token(line, &token);
-        read_token(after, &next);
-        const char *sentence = sentence_of(&token, &next, is_12);
-        if (sentence) {
-            tell(line, token.name, sentence, report);
-            told++;
-        }
-        line = after;
-    }
-    return told == 0;
-}
-
-// Most texts have none of the words, and then clang need not be asked.
-static bool may_have_some(const char *text)
-{
-    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
-        if (strstr(text, outside[i].name))
-            return true;
+    weir_long_text_add(report, "%s: error: %s\n", path, sentence);
     return false;
 }
 
-bool kc_check_outside(const struct kc_tools *tools, const struct kc_language *language,
-                      const char *text, const char *folder, struct weir_long_text *report)
+// The standard input has no name that #include takes, so its text itself is added.
+static bool add_input(struct weir_long_text *out, struct weir_long_text *report)
 {
-    char source[1024], standard[64], message[512];
-    if (!may_have_some(text))
-        return true;
-    snprintf(source, sizeof source, "%s/tokens.cl", folder);
-    snprintf(standard, sizeof standard, "-cl-std=%s", language->standard);
-    if (!weir_file_write(source, text, strlen(text), message, sizeof message)) {
-        weir_long_text_add(report, "error: %s\n", message);
-        return false;
+    char buffer[65536];
+    ssize_t got;
+    weir_long_text_add(out, "#line 1 \"<stdin>\"\n");
+    while ((got = read(STDIN_FILENO, buffer, sizeof buffer)) > 0) {
+        if (memchr(buffer, '\0', (size_t)got))
+            return refuse(report, "<stdin>", "there is a NUL byte in it, which is no OpenCL C");
+        if (out->used + (size_t)got > SOURCE_LIMIT)
+            return refuse(report, "<stdin>", "it has more than 64 MiB");
+        weir_long_text_add(out, "%.*s", (int)got, buffer);
     }
-    struct kc_job job = {.arguments = {tools->clang, "-x", "cl", standard, "-target", "spir64",
-                                       "-Xclang", KC_EXTENSIONS, KC_DEVICE_VERSION,
-                                       "-U__IMAGE_SUPPORT__", "-fsyntax-only", "-Xclang",
-                                       "-dump-tokens", source}};
+    weir_long_text_add(out, "\n");
+    return got == 0 || refuse(report, "<stdin>", "it cannot be read");
+}
+
+// Here a missing file is told as what it is, and not as one that is included.
+static bool check_file(const char *path, struct weir_long_text *report)
+{
+    char message[512];
+    void *text;
+    size_t size;
+    if (!weir_file_read(path, SOURCE_LIMIT, &text, &size, message, sizeof message)) {
+        const size_t length = strlen(path);
+        const bool named = strncmp(message, path, length) == 0 && message[length] == ':';
+        return refuse(report, path, named ? message + length + 2 : message);
+    }
+    const bool plain = !memchr(text, '\0', size);
+    free(text);
+    return plain || refuse(report, path, "there is a NUL byte in it, which is no OpenCL C");
+}
+
+static bool add_file(struct weir_long_text *out, const char *path, struct weir_long_text *report)
+{
+    if (strcmp(path, "-") == 0)
+        return add_input(out, report);
+    weir_long_text_add(out, "#include \"%s\"\n", path);
+    return check_file(path, report);
+}
+
+static void define(struct weir_long_text *out, const char *definition)
+{
+    const char *equal = strchr(definition, '=');
+    if (equal)
+        weir_long_text_add(out, "#define %.*s %s\n", (int)(equal - definition), definition,
+                           equal + 1);
+    else
+        weir_long_text_add(out, "#define %s 1\n", definition);
+}
+
+// Lines of clang's about the text that names the files say nothing, and it calls files beside it "./FILE".
+static void add_report(const char *errors, struct weir_long_text *report)
+{
+    static const char from[] = "In file included from ";
+    struct cleaner lines = {errors, errors + strlen(errors), report};
+    struct line line;
+    while (take(&lines, &line)) {
+        const size_t kept = starts(line, from) ? sizeof from - 1 : 0;
+        const bool here = line.length > kept + 2 && memcmp(line.start + kept, "./", 2) == 0;
+        const size_t skipped = kept + (here ? 2 : 0);
+        if (kept == 0 || strncmp(line.start + kept, "<stdin>", 7) != 0)
+            weir_long_text_add(report, "%.*s%.*s\n", (int)kept, line.start,
+                               (int)(line.length - skipped), line.start + skipped);
+    }
+}
+
+static bool expand(const struct kc_tools *tools, const struct kc_language *language,
+                   const struct kc_list *folders, const char *in, const char *out,
+                   struct weir_long_text *report)
+{
+    struct kc_job job = {.input = in};
+    kc_job_add_language(&job, tools, language);
+    kc_job_add_cuda(&job, language);
+    const char *const more[] = {"-w",           "-E", "-frewrite-includes", "-cl-no-stdinc", "-Xclang",
+                                "-fuse-line-directives"};
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        kc_job_add(&job, more[i]);
+    for (size_t i = 0; i < folders->count; i++) {
+        kc_job_add(&job, "-I");
+        kc_job_add(&job, folders->items[i]);
+    }
+    kc_job_add(&job, "-o");
+    kc_job_add(&job, out);
+    kc_job_add(&job, "-");
     kc_run(&job, 1);
-    const bool fine = check_tokens(job.errors ? job.errors : "",
-                                   strcmp(language->standard, "CL1.2") == 0, report);
+    const bool fine = job.status == 0;
+    if (job.errors && !fine)
+        add_report(job.errors, report);
     kc_jobs_finish(&job, 1);
     return fine;
+}
+
+static bool read_expanded(const char *path, struct weir_long_text *out, struct weir_long_text *report)
+{
+    char message[512];
+    void *text;
+    size_t size;
+    if (!weir_file_read(path, SOURCE_LIMIT, &text, &size, message, sizeof message)) {
+        weir_long_text_add(report,
+                           "error: the sources with what they include cannot be read, or have more "
+                           "than %d MiB: %s\n",
+                           SOURCE_LIMIT >> 20, message);
+        return false;
+    }
+    clean(text, size, out);
+    free(text);
+    if (!out->failed && out->text && strstr(out->text, KC_GRID_BARRIER))
+        declare_barrier(out);
+    return !out->failed;
+}
+
+bool kc_join(const struct kc_tools *tools, const struct kc_language *language,
+             const struct kc_sources *sources, const char *folder, struct weir_long_text *out_text,
+             struct weir_long_text *report)
+{
+    struct weir_long_text names = {0};
+    char in[PATH_SIZE], out[PATH_SIZE], message[512];
+    bool fine = true;
+    snprintf(in, sizeof in, "%s/names.cl", folder);
+    snprintf(out, sizeof out, "%s/expanded.cl", folder);
+    for (size_t i = 0; i < sources->definitions.count; i++)
+        define(&names, sources->definitions.items[i]);
+    for (size_t i = 0; i < sources->files.count && fine; i++)
+        fine = add_file(&names, sources->files.items[i], report);
+    if (fine && (names.failed || !weir_file_write(in, names.text, names.used, message, sizeof message)))
+        fine = refuse(report, "weir kernels", names.failed ? "no memory for the sources" : message);
+    free(names.text);
+    return fine && expand(tools, language, &sources->folders, in, out, report) &&
+           read_expanded(out, out_text, report);
 }

@@ -76,6 +76,7 @@ struct target {
     const char *suffix;       // ".cubin"
     char arch[64];
     char path[PATH_SIZE];
+    const char *depends; // where nvcc writes what it read; NULL: nowhere
 };
 
 static void prepare(const struct twin_build *twin, struct target *target, const struct words *words,
@@ -95,6 +96,11 @@ static void prepare(const struct twin_build *twin, struct target *target, const 
         kc_job_add(job, build->twin.options.items[i]);
     for (size_t i = 0; i < words->count; i++)
         kc_job_add(job, words->items[i]);
+    if (target->depends) {
+        kc_job_add(job, "-MMD");
+        kc_job_add(job, "-MF");
+        kc_job_add(job, target->depends);
+    }
     kc_job_add(job, build->twin.source);
     kc_job_add(job, "-o");
     kc_job_add(job, target->path);
@@ -121,8 +127,8 @@ static bool compile(const struct twin_build *twin, struct target *targets, size_
 {
     struct kc_job jobs[IMAGES_MOST] = {{0}};
     struct words words = {.count = 0};
-    bool fine = add_words(&words, "-I", &twin->build->folders) &&
-                add_words(&words, "-D", &twin->build->definitions);
+    bool fine = add_words(&words, "-I", &twin->build->sources.folders) &&
+                add_words(&words, "-D", &twin->build->sources.definitions);
     for (size_t i = 0; i < count; i++)
         prepare(twin, &targets[i], &words, &jobs[i]);
     if (!fine)
@@ -310,11 +316,29 @@ static bool take_files(const struct twin_build *twin)
     return fine;
 }
 
+// "k.o : k.cu h.h".
+static void read_depends(const struct twin_build *twin, const char *path)
+{
+    char message[512];
+    void *rule;
+    size_t size;
+    if (!weir_file_read(path, IMAGE_LIMIT, &rule, &size, message, sizeof message))
+        return;
+    const char *colon = strstr(rule, " : ");
+    size_t length = colon ? strlen(colon + 3) : 0;
+    while (length > 0 && strchr(" \\\n", colon[2 + length]))
+        length--;
+    if (length > 0)
+        weir_long_text_add(&twin->result->twin_includes, "%.*s", (int)length, colon + 3);
+    free(rule);
+}
+
 static bool make_images(const struct twin_build *twin)
 {
     const struct kc_build *build = twin->build;
     const size_t count = build->cubins.count + build->ptx.count;
     struct target targets[IMAGES_MOST];
+    char depends[PATH_SIZE];
     if (count > IMAGES_MOST)
         return refuse(twin, "more than 32 CUDA images in one bundle");
     for (size_t i = 0; i < build->cubins.count; i++)
@@ -328,7 +352,12 @@ static bool make_images(const struct twin_build *twin)
                                                            .prefix = "-arch=compute_",
                                                            .suffix = ".ptx"};
     weir_long_text_add(&twin->result->twin, "%s", build->twin.source);
+    snprintf(depends, sizeof depends, "%s/twin.d", twin->folder);
+    if (count > 0)
+        targets[0].depends = depends;
     bool fine = compile(twin, targets, count);
+    if (fine && count > 0)
+        read_depends(twin, depends);
     for (size_t i = 0; i < count && fine; i++)
         fine = take_image(twin, targets[i].path, build->twin.source);
     return fine;
@@ -367,6 +396,6 @@ bool kc_twin_images(const struct kc_build *build, const struct kc_tools *tools, 
                                     .folder = folder,
                                     .result = result,
                                     .report = report,
-                                    .opencl = name_opencl(&build->sources)};
+                                    .opencl = name_opencl(&build->sources.files)};
     return build->twin.source ? check_source(&twin) && make_images(&twin) : take_files(&twin);
 }

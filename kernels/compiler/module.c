@@ -1,0 +1,330 @@
+// A module of LLVM's intermediate representation, as text: its symbols, what each refers to, and the numbered
+// nodes of its metadata. It is read once, from the first line to the last.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "kernels/compiler/compiler.h"
+
+enum {
+    NODES_MOST = 1 << 26
+};
+
+// An array with place for one more; NULL: no memory, and the old one stays.
+static void *grown(void *items, size_t count, size_t *capacity, size_t size)
+{
+    if (count < *capacity)
+        return items;
+    const size_t wanted = *capacity ? 2 * *capacity : 64;
+    void *more = realloc(items, wanted * size);
+    if (more)
+        *capacity = wanted;
+    return more;
+}
+
+static bool starts(const char *line, const char *start)
+{
+    return strncmp(line, start, strlen(start)) == 0;
+}
+
+size_t kc_line_length(const char *line)
+{
+    return strcspn(line, "\n");
+}
+
+const char *kc_in_line(const char *line, const char *text)
+{
+    return memmem(line, kc_line_length(line), text, strlen(text));
+}
+
+// Symbols.
+
+static uint64_t hash_of(const char *name, size_t length)
+{
+    uint64_t hash = 14695981039346656037u; // FNV-1a
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)name[i]) * 1099511628211u;
+    return hash;
+}
+
+// Where the name is, or would be.
+static size_t slot_of(const struct kc_module *module, const char *name, size_t length)
+{
+    size_t slot = hash_of(name, length) & (module->slot_count - 1);
+    for (; module->slots[slot] != 0; slot = (slot + 1) & (module->slot_count - 1)) {
+        const struct kc_symbol *symbol = &module->symbols[module->slots[slot] - 1];
+        if (symbol->length == length && memcmp(symbol->name, name, length) == 0)
+            break;
+    }
+    return slot;
+}
+
+static bool widen(struct kc_module *module)
+{
+    const size_t wanted = module->slot_count ? 2 * module->slot_count : 256;
+    if (2 * (module->symbol_count + 1) < module->slot_count)
+        return true;
+    size_t *slots = calloc(wanted, sizeof *slots);
+    if (!slots)
+        return false;
+    free(module->slots);
+    module->slots = slots;
+    module->slot_count = wanted;
+    for (size_t i = 0; i < module->symbol_count; i++)
+        slots[slot_of(module, module->symbols[i].name, module->symbols[i].length)] = i + 1;
+    return true;
+}
+
+// The symbol's index; SIZE_MAX: no memory.
+static size_t intern(struct kc_module *module, const char *name, size_t length)
+{
+    if (!widen(module))
+        return SIZE_MAX;
+    const size_t slot = slot_of(module, name, length);
+    if (module->slots[slot] != 0)
+        return module->slots[slot] - 1;
+    struct kc_symbol *symbols = grown(module->symbols, module->symbol_count,
+                                      &module->symbol_capacity, sizeof *symbols);
+    if (!symbols)
+        return SIZE_MAX;
+    module->symbols = symbols;
+    module->symbols[module->symbol_count] = (struct kc_symbol){.name = name, .length = length};
+    module->slots[slot] = ++module->symbol_count;
+    return module->symbol_count - 1;
+}
+
+// The name after '@', without quotes; 0: there is none.
+static size_t read_name(const char *at, const char **out_name)
+{
+    const bool quoted = *at == '"';
+    size_t length = 0;
+    at += quoted;
+    while (at[length] && at[length] != '\n' &&
+           (quoted ? at[length] != '"'
+                   : weir_text_is_word(at[length]) || strchr("$.-", at[length]) != NULL))
+        length++;
+    *out_name = at;
+    return length;
+}
+
+// The first name in the line; SIZE_MAX: there is none, or no memory.
+static size_t first_name(struct kc_module *module, const char *line)
+{
+    const char *name;
+    const char *at = kc_in_line(line, "@");
+    const size_t length = at ? read_name(at + 1, &name) : 0;
+    return length > 0 ? intern(module, name, length) : SIZE_MAX;
+}
+
+static bool add_use(struct kc_module *module, size_t user, size_t used)
+{
+    size_t *uses =
+        grown(module->uses, module->use_count, &module->use_capacity, sizeof *module->uses);
+    if (!uses)
+        return false;
+    module->uses = uses;
+    module->uses[module->use_count++] = used;
+    module->symbols[user].use_count++;
+    return true;
+}
+
+static bool add_uses(struct kc_module *module, size_t user, const char *at)
+{
+    const bool is_store = starts(at, "  store "), is_fixed = starts(at, "  store volatile ");
+    for (; *at && *at != '\n'; at++) {
+        const char *name;
+        const size_t length = *at == '@' ? read_name(at + 1, &name) : 0;
+        if (length == 0)
+            continue;
+        const size_t used = intern(module, name, length);
+        if (used == SIZE_MAX || !add_use(module, user, used))
+            return false;
+        module->symbols[used].stores += is_store && !is_fixed;
+        module->symbols[used].reads += !is_store;
+        at = name + length - 1;
+    }
+    return true;
+}
+
+static bool add_node(struct kc_module *module, const char *line)
+{
+    char *end;
+    const unsigned long number = strtoul(line + 1, &end, 10);
+    if (end == line + 1 || !starts(end, " = "))
+        return true;
+    if (number > NODES_MOST)
+        return true;
+    while (module->node_count <= number) {
+        const char **nodes =
+            grown(module->nodes, module->node_count, &module->node_capacity, sizeof *nodes);
+        if (!nodes)
+            return false;
+        module->nodes = nodes;
+        module->nodes[module->node_count++] = NULL;
+    }
+    module->nodes[number] = end + 3;
+    return true;
+}
+
+static bool is_kernel(const char *line, const struct kc_symbol *symbol)
+{
+    return kc_in_line(line, "!kernel_arg_addr_space ") &&
+           !(symbol->length > sizeof KC_KERNEL_CODE - 2 && starts(symbol->name, &KC_KERNEL_CODE[1]));
+}
+
+// Begins a variable or a function: what is used next is used by it.
+static bool begin(struct kc_module *module, const char *line, enum kc_symbol_kind kind,
+                  size_t *out_user)
+{
+    const size_t index = first_name(module, line);
+    if (index == SIZE_MAX)
+        return kind != KC_DEFINED; // a line of some other form
+    struct kc_symbol *symbol = &module->symbols[index];
+    symbol->kind = kind;
+    symbol->line = line;
+    symbol->first_use = module->use_count;
+    symbol->is_kernel = kind == KC_DEFINED && is_kernel(line, symbol);
+    *out_user = kind == KC_DECLARED ? SIZE_MAX : index;
+    return true;
+}
+
+static bool read_line(struct kc_module *module, const char *line, size_t *user)
+{
+    if (*line == '@' && kc_in_line(line, " = "))
+        return begin(module, line, KC_VARIABLE, user) &&
+               add_uses(module, *user, kc_in_line(line, " = "));
+    if (*line == '!')
+        return add_node(module, line);
+    if (starts(line, "define "))
+        return begin(module, line, KC_DEFINED, user);
+    if (starts(line, "declare "))
+        return begin(module, line, KC_DECLARED, user);
+    if (*line == '}')
+        *user = SIZE_MAX;
+    return *user == SIZE_MAX || *line != ' ' || add_uses(module, *user, line);
+}
+
+bool kc_module_read(char *text, struct kc_module *out)
+{
+    size_t user = SIZE_MAX;
+    *out = (struct kc_module){.text = text};
+    for (const char *line = text; line; line = kc_next_line(line))
+        if (!read_line(out, line, &user))
+            return false;
+    return true;
+}
+
+const char *kc_next_line(const char *line)
+{
+    const char *newline = strchr(line, '\n');
+    return newline && newline[1] ? newline + 1 : NULL;
+}
+
+void kc_module_finish(struct kc_module *module)
+{
+    free(module->text);
+    free(module->symbols);
+    free(module->slots);
+    free(module->uses);
+    free(module->nodes);
+    *module = (struct kc_module){.text = NULL};
+}
+
+const struct kc_symbol *kc_module_find(const struct kc_module *module, const char *name)
+{
+    const size_t length = strlen(name);
+    const size_t index = module->slot_count > 0 ? module->slots[slot_of(module, name, length)] : 0;
+    return index > 0 ? &module->symbols[index - 1] : NULL;
+}
+
+bool *kc_module_reach(const struct kc_module *module, const char *from)
+{
+    const struct kc_symbol *start = kc_module_find(module, from);
+    bool *reached = calloc(module->symbol_count + 1, sizeof *reached);
+    size_t *open = malloc((module->symbol_count + 1) * sizeof *open);
+    size_t count = 0;
+    if (reached && open && start) {
+        open[count++] = (size_t)(start - module->symbols);
+        reached[open[0]] = true;
+    }
+    while (count > 0) {
+        const struct kc_symbol *symbol = &module->symbols[open[--count]];
+        for (size_t i = 0; i < symbol->use_count; i++) {
+            const size_t used = module->uses[symbol->first_use + i];
+            if (!reached[used])
+                open[count++] = used;
+            reached[used] = true;
+        }
+    }
+    if (!open) {
+        free(reached);
+        reached = NULL;
+    }
+    free(open);
+    return reached;
+}
+
+// Places.
+
+const char *kc_module_node(const struct kc_module *module, unsigned long number)
+{
+    return number < module->node_count ? module->nodes[number] : NULL;
+}
+
+// The number after `key` in a line; 0: there is none.
+static unsigned long number_in(const char *line, const char *key)
+{
+    const char *at = line ? kc_in_line(line, key) : NULL;
+    return at ? strtoul(at + strlen(key), NULL, 10) : 0;
+}
+
+// The node of the file that a location, a function or a block in one is in.
+static const char *file_of(const struct kc_module *module, const char *node)
+{
+    const unsigned long file = number_in(node, "file: !");
+    const unsigned long scope = number_in(node, "scope: !");
+    if (file > 0 || scope == 0)
+        return kc_module_node(module, file);
+    return kc_module_node(module, number_in(kc_module_node(module, scope), "file: !"));
+}
+
+void kc_module_add_place(const struct kc_module *module, const char *line,
+                         struct weir_long_text *out)
+{
+    static const char key[] = "filename: \"";
+    const unsigned long number = line ? number_in(line, "!dbg !") : 0;
+    const char *node = number > 0 ? kc_module_node(module, number) : NULL;
+    const char *file = node ? file_of(module, node) : NULL;
+    const char *name = file ? kc_in_line(file, key) : NULL;
+    const unsigned long column = number_in(node, "column: ");
+    if (!name)
+        return;
+    name += sizeof key - 1;
+    weir_long_text_add(out, "%.*s:%lu:", (int)strcspn(name, "\"\n"), name, number_in(node, "line: "));
+    if (column > 0)
+        weir_long_text_add(out, "%lu:", column);
+    weir_long_text_add(out, " ");
+}
+
+// The line of a function that is reached in which `used` is named.
+const char *kc_module_use(const struct kc_module *module, const bool *reached, const char *used)
+{
+    char word[512];
+    const size_t length = strlen(used);
+    if (length + 3 > sizeof word)
+        return NULL;
+    snprintf(word, sizeof word, "@%s", used);
+    for (size_t i = 0; i < module->symbol_count; i++) {
+        const struct kc_symbol *symbol = &module->symbols[i];
+        if (!reached[i] || symbol->kind != KC_DEFINED)
+            continue;
+        for (const char *line = kc_next_line(symbol->line); line && *line != '}';
+             line = kc_next_line(line)) {
+            const char *at = kc_in_line(line, word);
+            if (at && !weir_text_is_word(at[length + 1]) && at[length + 1] != '.')
+                return line;
+        }
+    }
+    return NULL;
+}
