@@ -136,7 +136,8 @@ enum kc_symbol_kind {
     KC_UNKNOWN,
     KC_DECLARED,
     KC_DEFINED,
-    KC_VARIABLE
+    KC_VARIABLE,
+    KC_TYPE // its name begins with '%', and its line with what it is
 };
 
 struct kc_symbol {
@@ -174,6 +175,13 @@ const struct kc_symbol *kc_module_find(const struct kc_module *module, const cha
 
 // Of each symbol, whether the one of that name uses it, or one that it uses does. To be freed; NULL: no memory.
 bool *kc_module_reach(const struct kc_module *module, const char *from);
+
+// Adds to those. False: no memory.
+bool kc_module_reach_too(const struct kc_module *module, const char *from, bool *reached);
+
+// Adds the module without the functions and variables that are not reached.
+void kc_module_add_reached(const struct kc_module *module, const bool *reached,
+                           struct weir_long_text *out);
 
 // The line of a function that is reached that names the symbol `used`; NULL: there is none.
 const char *kc_module_use(const struct kc_module *module, const bool *reached, const char *used);

@@ -426,22 +426,8 @@ static void change_line(const char *line, const char *end, struct weir_long_text
     weir_long_text_add(out, "\n");
 }
 
-// Kernels that are skipped have gone from the list.
-static bool is_wanted(const struct cuda_build *build, const char *line)
-{
-    const char *name = kc_in_line(line, "@");
-    for (size_t i = 0; name && i < build->kernels->count; i++) {
-        const size_t length = strlen(build->kernels->items[i].name);
-        if (strncmp(name + 1, build->kernels->items[i].name, length) == 0 &&
-            name[1 + length] == '(')
-            return true;
-    }
-    return false;
-}
-
 // A definition. Only kernels are visible from outside; a kernel's code is always inlined.
-static void change_definition(const struct cuda_build *build, const char *line, const char *end,
-                              struct weir_long_text *out)
+static void change_definition(const char *line, const char *end, struct weir_long_text *out)
 {
     static const char visible[] = "define dso_local ";
     static const char inline_only[] = "define available_externally dso_local ";
@@ -453,12 +439,10 @@ static void change_definition(const struct cuda_build *build, const char *line, 
         change_line(line + sizeof inline_only - 1, end, out);
         return;
     }
-    const bool is_kernel = starts_with(line, visible) && starts_with(rest, "ptx_kernel ");
-    if (!starts_with(line, visible) || (is_kernel && is_wanted(build, rest))) {
+    if (!starts_with(line, visible) || starts_with(rest, "ptx_kernel ")) {
         change_line(line, end, out);
         return;
     }
-    rest += is_kernel ? sizeof "ptx_kernel" : 0;
     weir_long_text_add(out, "define internal ");
     for (const char *at = rest; code && code < end && at + 2 < end; at++)
         if (at[0] == ' ' && at[1] == '#' && isdigit((unsigned char)at[2]))
@@ -499,7 +483,7 @@ static bool change_module(const struct cuda_build *build, const char *in, const 
         const char *newline = strchr(line, '\n');
         const char *end = newline ? newline : line + strlen(line);
         if (starts_with(line, "define "))
-            change_definition(build, line, end, &out);
+            change_definition(line, end, &out);
         else
             change_line(line, end, &out);
         line = newline ? newline + 1 : end;
@@ -514,17 +498,61 @@ static bool change_module(const struct cuda_build *build, const char *in, const 
     return fine;
 }
 
-static bool optimise(const struct cuda_build *build, const char *in, const char *out)
+// Limits of unrolling: the size of a loop that is unrolled whole, and of one that is unrolled in part.
+struct limits {
+    const char *whole;
+    const char *part;
+};
+
+static bool optimise_within(const struct cuda_build *build, const char *in, const char *out,
+                            struct limits limits)
 {
     struct kc_job job = {0};
-    ADD(&job, build->tools->clang, NO_CRASH_FILES, "-target", TARGET, "-x", "ir", "-O3", MARCH_LOWEST, "-S",
-        "-emit-llvm", in, "-o", out);
-    // A GPU hides the time of loads by issuing many, so loops are unrolled further than on a CPU:
-    // with LLVM's own limits the relevance of ARR-COC took 46 us on an H200, and 26 with these. The
-    // last one lets a loop whose number of turns takes some instructions to compute be unrolled too.
-    ADD(&job, "-mllvm", "-unroll-threshold=4000", "-mllvm", "-unroll-partial-threshold=1000",
-        "-mllvm", "-scev-cheap-expansion-budget=40");
+    ADD(&job, build->tools->clang, NO_CRASH_FILES, "-target", TARGET, "-x", "ir", "-O3", MARCH_LOWEST,
+        "-S", "-emit-llvm", in, "-o", out, "-mllvm", limits.whole, "-mllvm", limits.part);
+    // A loop whose number of turns takes some instructions to compute is unrolled too.
+    ADD(&job, "-mllvm", "-scev-cheap-expansion-budget=40");
     return run(build, &job, 1, "clang cannot optimise the kernels for CUDA");
+}
+
+// The most instructions between two labels.
+static bool largest_block(const struct cuda_build *build, const char *path, size_t *out_size)
+{
+    char *ir;
+    size_t length, size = 0;
+    *out_size = 0;
+    if (!read_file(build, path, &ir, &length))
+        return false;
+    for (const char *line = ir; line; line = kc_next_line(line)) {
+        size = starts_with(line, "  ") ? size + 1 : 0;
+        *out_size = size > *out_size ? size : *out_size;
+    }
+    free(ir);
+    return true;
+}
+
+enum {
+    LARGE_BLOCK = 900
+};
+
+// A GPU hides the time of loads by issuing many, so loops are unrolled further than on a CPU: with
+// LLVM's own limits the relevance of ARR-COC took 46 us on an H200, and 26 with these. Where that
+// makes blocks for which code takes minutes to make, and LLVM's limits do not, these hold.
+static bool optimise(const struct cuda_build *build, const char *in, const char *out)
+{
+    static const struct limits far = {"-unroll-threshold=2000", "-unroll-partial-threshold=1000"},
+                               near = {"-unroll-threshold=300", "-unroll-partial-threshold=150"};
+    char other[PATH_SIZE];
+    size_t size, size_near;
+    snprintf(other, sizeof other, "%s/near.ll", build->folder);
+    if (!optimise_within(build, in, out, far) || !largest_block(build, out, &size))
+        return false;
+    if (size <= LARGE_BLOCK)
+        return true;
+    if (!optimise_within(build, in, other, near) || !largest_block(build, other, &size_near))
+        return false;
+    return size_near > size / 2 || rename(other, out) == 0 ||
+           refuse(build, "a file on the way cannot be renamed");
 }
 
 // PTX and cubins.
@@ -715,15 +743,37 @@ static void need(struct cuda_build *build, const struct kc_list *list)
     }
 }
 
-// Again without the kernels that are found to be refused, if they are to be skipped.
-static bool make_code(struct cuda_build *build, const char *linked)
+// What the kernels reach, of clang's module.
+static bool write_reached(const struct cuda_build *build, const struct kc_module *module,
+                          const char *path)
 {
-    char changed[PATH_SIZE], optimised[PATH_SIZE];
+    bool *reached = calloc(module->symbol_count + 1, sizeof *reached);
+    struct weir_long_text out = {0};
+    bool fine = reached != NULL;
+    for (size_t i = 0; i < build->kernels->count && fine; i++)
+        fine = kc_module_reach_too(module, build->kernels->items[i].name, reached);
+    if (fine)
+        kc_module_add_reached(module, reached, &out);
+    if (!fine || out.failed)
+        fine = refuse(build, "no memory for the kernels' module");
+    fine = fine && write_file(build, path, out.text);
+    free(out.text);
+    free(reached);
+    return fine;
+}
+
+// Again without the kernels that are found to be refused, if they are to be skipped.
+static bool make_code(struct cuda_build *build, const struct kc_module *module)
+{
+    char kept[PATH_SIZE], linked[PATH_SIZE], changed[PATH_SIZE], optimised[PATH_SIZE];
     bool any = true;
+    snprintf(kept, sizeof kept, "%s/reached.ll", build->folder);
+    snprintf(linked, sizeof linked, "%s/linked.ll", build->folder);
     snprintf(changed, sizeof changed, "%s/changed.ll", build->folder);
     snprintf(optimised, sizeof optimised, "%s/optimised.ll", build->folder);
     while (any) {
-        if (!change_module(build, linked, changed) || !optimise(build, changed, optimised) ||
+        if (!write_reached(build, module, kept) || !link_libraries(build, kept, linked) ||
+            !change_module(build, linked, changed) || !optimise(build, changed, optimised) ||
             !check_complete(build, optimised) || !make_ptx(build, optimised))
             return false;
         for (size_t i = 0; i < build->count; i++)
@@ -746,16 +796,12 @@ bool kc_cuda_images(struct kc_context *context, const struct kc_module *module,
                                .library = kc_library_needed(module->text),
                                .folder = context->folder,
                                .report = context->report};
-    char compiled[PATH_SIZE], linked[PATH_SIZE];
     if (ptx->count + cubins->count > ARCHITECTURES_MOST)
         return refuse(&build, "more than 16 CUDA images in one bundle");
     const struct kc_list check = {(const char *const[]){LOWEST + strlen("sm_")}, 1};
     need(&build, ptx->count + cubins->count > 0 ? ptx : &check);
     need(&build, cubins);
-    snprintf(compiled, sizeof compiled, "%s/kernels.ll", context->folder);
-    snprintf(linked, sizeof linked, "%s/linked.ll", context->folder);
-    return choose_targets(&build) && link_libraries(&build, compiled, linked) &&
-           make_code(&build, linked) && make_cubins(&build, cubins) &&
+    return choose_targets(&build) && make_code(&build, module) && make_cubins(&build, cubins) &&
            take_images(&build, cubins, "cubin", "CUBIN", images) &&
            take_images(&build, ptx, "ptx", "PTX", images);
 }

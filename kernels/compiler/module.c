@@ -167,6 +167,20 @@ static bool add_node(struct kc_module *module, const char *line)
     return true;
 }
 
+// "%struct.pair = type { i32, float }": a symbol whose name has the '%'.
+static bool add_type(struct kc_module *module, const char *line)
+{
+    const char *end = kc_in_line(line, " = type ");
+    const size_t index = end ? intern(module, line, (size_t)(end - line)) : 0;
+    if (!end)
+        return true;
+    if (index != SIZE_MAX) {
+        module->symbols[index].kind = KC_TYPE;
+        module->symbols[index].line = end + strlen(" = type ");
+    }
+    return index != SIZE_MAX;
+}
+
 static bool is_kernel(const char *line, const struct kc_symbol *symbol)
 {
     return kc_in_line(line, "!kernel_arg_addr_space ") &&
@@ -196,6 +210,8 @@ static bool read_line(struct kc_module *module, const char *line, size_t *user)
                add_uses(module, *user, kc_in_line(line, " = "));
     if (*line == '!')
         return add_node(module, line);
+    if (*line == '%')
+        return add_type(module, line);
     if (starts(line, "define "))
         return begin(module, line, KC_DEFINED, user);
     if (starts(line, "declare "))
@@ -240,11 +256,20 @@ const struct kc_symbol *kc_module_find(const struct kc_module *module, const cha
 
 bool *kc_module_reach(const struct kc_module *module, const char *from)
 {
-    const struct kc_symbol *start = kc_module_find(module, from);
     bool *reached = calloc(module->symbol_count + 1, sizeof *reached);
+    if (reached && !kc_module_reach_too(module, from, reached)) {
+        free(reached);
+        return NULL;
+    }
+    return reached;
+}
+
+bool kc_module_reach_too(const struct kc_module *module, const char *from, bool *reached)
+{
+    const struct kc_symbol *start = kc_module_find(module, from);
     size_t *open = malloc((module->symbol_count + 1) * sizeof *open);
     size_t count = 0;
-    if (reached && open && start) {
+    if (open && start && !reached[start - module->symbols]) {
         open[count++] = (size_t)(start - module->symbols);
         reached[open[0]] = true;
     }
@@ -257,12 +282,33 @@ bool *kc_module_reach(const struct kc_module *module, const char *from)
             reached[used] = true;
         }
     }
-    if (!open) {
-        free(reached);
-        reached = NULL;
-    }
     free(open);
-    return reached;
+    return open != NULL;
+}
+
+// Writes the line, and of a function all others of it. Returns the line after these.
+static const char *keep(const char *line, bool all, bool kept, struct weir_long_text *out)
+{
+    const char *start = line;
+    do
+        line = kc_next_line(line);
+    while (all && line && line[-2] != '}');
+    if (kept)
+        weir_long_text_add(out, "%.*s", (int)(line ? line - start : (long)strlen(start)), start);
+    return line;
+}
+
+void kc_module_add_reached(const struct kc_module *module, const bool *reached,
+                           struct weir_long_text *out)
+{
+    for (const char *line = module->text; line;) {
+        const bool defines = starts(line, "define ");
+        const char *name = NULL;
+        const char *at = defines ? kc_in_line(line, "@") : *line == '@' ? line : NULL;
+        const size_t length = at ? read_name(at + 1, &name) : 0;
+        const size_t index = length > 0 ? module->slots[slot_of(module, name, length)] : 0;
+        line = keep(line, defines, index == 0 || reached[index - 1], out);
+    }
 }
 
 // Places.

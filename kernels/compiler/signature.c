@@ -1,6 +1,5 @@
-// The kernels' signatures stand in the metadata that clang attaches to each kernel: `define ... @name(...) ...
-// !kernel_arg_type !7`, `!7 = !{!"int*"}`. Only a compiler knows the sizes of structures, so a second
-// compilation asks for those.
+// The kernels' signatures stand in the metadata that clang attaches to each kernel, `define ... @name(...) ...
+// !kernel_arg_type !7`, `!7 = !{!"int*"}`, and sizes in the types of its parameters.
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -371,8 +370,6 @@ static void check_long_long(struct kc_context *context, const struct kc_module *
                        "warning: 'long long' has 128 bits in OpenCL C; 'long' has 64\n");
 }
 
-#define SIZE_NAME "weir__size_of_"
-
 enum {
     SPACE_CONSTANT = 2,
     SPACE_LOCAL = 3,
@@ -567,73 +564,140 @@ void kc_kernels_finish(struct kc_kernels *kernels)
 
 // Sizes.
 
-// OpenCL C that, after the kernels, puts what is not known of a parameter's type into the module: the
-// size of a value, the alignment of what a pointer points to.
-static bool probe(struct weir_long_text *text, const struct kc_parameter *parameter, size_t kernel,
-                  size_t index)
+struct layout {
+    unsigned size;
+    unsigned alignment;
+};
+
+static struct layout layout_of(const struct kc_module *module, const char **at, unsigned depth);
+
+static unsigned rounded(unsigned size, unsigned alignment)
 {
-    const char *before = NULL;
-    if (is_value(parameter) && parameter->size == 0)
-        before = "sizeof(";
-    if (parameter->kind == KC_BUFFER && parameter->alignment == 0 && !strchr(parameter->type, '['))
-        before = "__alignof__(*(";
-    if (before)
-        weir_long_text_add(text, "__constant uint " SIZE_NAME "%zu_%zu = %s%s)%s;\n", kernel, index,
-                           before, parameter->type, is_value(parameter) ? "" : "0)");
-    return before;
+    return alignment > 0 ? (size + alignment - 1) / alignment * alignment : size;
 }
 
-static bool add_probe(const struct kc_kernels *kernels, struct weir_long_text *text)
+// "{ i32, [3 x float] }", "<{ i8, i32 }>".
+static struct layout structure(const struct kc_module *module, const char **at, unsigned depth,
+                               bool packed)
 {
-    bool any = false;
-    for (size_t k = 0; k < kernels->count; k++)
-        for (size_t p = 0; p < kernels->items[k].parameter_count; p++)
-            any = probe(text, &kernels->items[k].parameters[p], k, p) || any;
-    return any;
-}
-
-static void read_sizes(const struct kc_module *module, struct kc_kernels *kernels)
-{
-    for (size_t k = 0; k < kernels->count; k++)
-        for (size_t p = 0; p < kernels->items[k].parameter_count; p++) {
-            struct kc_parameter *parameter = &kernels->items[k].parameters[p];
-            char name[64];
-            snprintf(name, sizeof name, SIZE_NAME "%zu_%zu", k, p);
-            const struct kc_symbol *symbol = kc_module_find(module, name);
-            const char *size = symbol ? kc_in_line(symbol->line, "constant i32 ") : NULL;
-            if (size)
-                *(is_value(parameter) ? &parameter->size : &parameter->alignment) =
-                    (unsigned)strtoul(size + strlen("constant i32 "), NULL, 10);
-        }
-}
-
-// Warnings were told already.
-static bool find_sizes(struct kc_context *context, struct kc_kernels *kernels)
-{
-    static const char *const more[] = {AS_IT_IS, "-w", NULL};
-    struct weir_long_text longer = {0};
-    struct weir_long_text again = {0};
-    struct kc_context quiet = *context;
-    struct kc_module module = {.text = NULL};
-    bool fine = true;
-    weir_long_text_add(&longer, "%s\n", context->text);
-    quiet.report = &again;
-    if (add_probe(kernels, &longer)) {
-        fine = !longer.failed && compile(&quiet, longer.text, "sizes", more, &module);
-        if (fine)
-            read_sizes(&module, kernels);
-        else
-            weir_long_text_add(context->report,
-                               "%serror: the sizes of the kernels' parameters cannot be found\n",
-                               again.text ? again.text : "");
+    struct layout all = {0, 1};
+    while (**at && **at != '\n' && **at != '}') {
+        const char *before = *at;
+        const struct layout part = layout_of(module, at, depth + 1);
+        const unsigned alignment = packed ? 1 : part.alignment;
+        all.size = rounded(all.size, alignment) + part.size;
+        all.alignment = alignment > all.alignment ? alignment : all.alignment;
+        *at += strspn(*at, ", ");
+        if (*at == before)
+            break;
     }
-    kc_module_finish(&module);
-    free(again.text);
-    free(longer.text);
-    return fine;
+    *at += (**at == '}') + (packed && strncmp(*at, "}>", 2) == 0);
+    all.size = rounded(all.size, all.alignment);
+    return all;
 }
 
-// What is refused is not asked for its size.
+// "[3 x float]", "<4 x i32>": a vector takes a power of two.
+static struct layout repeated(const struct kc_module *module, const char **at, unsigned depth,
+                              bool vector)
+{
+    char *end;
+    const unsigned count = (unsigned)strtoul(*at, &end, 10);
+    *at = strncmp(end, " x ", 3) == 0 ? end + 3 : end;
+    struct layout part = layout_of(module, at, depth + 1);
+    unsigned size = part.size * count;
+    *at += **at == (vector ? '>' : ']');
+    if (vector) {
+        for (part.alignment = 1; part.alignment < size;)
+            part.alignment *= 2;
+        size = part.alignment;
+    }
+    return (struct layout){size, part.alignment};
+}
+
+static struct layout named(const struct kc_module *module, const char **at, unsigned depth)
+{
+    char name[NAME_SIZE];
+    const size_t length = **at && (*at)[1] == '"' ? strcspn(*at + 2, "\"") + 3 : strcspn(*at, " ,)}]>*\n");
+    snprintf(name, sizeof name, "%.*s", (int)length, *at);
+    const struct kc_symbol *type = kc_module_find(module, name);
+    *at += length;
+    const char *inner = type && type->kind == KC_TYPE ? type->line : "";
+    return layout_of(module, &inner, depth + 1);
+}
+
+// Of a type of LLVM's, after which *at is then. Sizes and alignments are those of CUDA and of every OpenCL device.
+static struct layout layout_of(const struct kc_module *module, const char **at, unsigned depth)
+{
+    static const struct {
+        const char *name;
+        unsigned size;
+    } types[] = {{"i8", 1},    {"i16", 2},   {"i32", 4}, {"i64", 8}, {"i128", 16}, {"half", 2},
+                 {"float", 4}, {"double", 8}, {"ptr", 8}, {"i1", 1}};
+    const char *start = *at;
+    const size_t length = strcspn(start, " ,)}]>*\n");
+    if (depth > 64)
+        return (struct layout){0, 1};
+    if (*start == '%')
+        return named(module, at, depth);
+    *at += *start == '{' || *start == '[' || *start == '<';
+    if (strncmp(start, "<{", 2) == 0) {
+        *at += 1 + strspn(*at + 1, " ");
+        return structure(module, at, depth, true);
+    }
+    if (*start == '{') {
+        *at += strspn(*at, " ");
+        return structure(module, at, depth, false);
+    }
+    if (*start == '[' || *start == '<')
+        return repeated(module, at, depth, *start == '<');
+    *at += length;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strlen(types[i].name) == length && memcmp(start, types[i].name, length) == 0)
+            return (struct layout){types[i].size, types[i].size};
+    return (struct layout){0, 1};
+}
+
+// The next of a function's parameters: up to a comma outside of brackets. NULL: there is none.
+static const char *next_parameter(const char *at)
+{
+    int depth = 0;
+    for (; *at && *at != '\n'; at++) {
+        depth += strchr("([{<", *at) ? 1 : strchr(")]}>", *at) ? -1 : 0;
+        if (depth < 0)
+            return NULL;
+        if (depth == 0 && *at == ',')
+            return at + 2;
+    }
+    return NULL;
+}
+
+static void find_size(const struct kc_module *module, const char *at, struct kc_parameter *parameter)
+{
+    const char *next = next_parameter(at);
+    const char *value = kc_in_line(at, "byval(");
+    const char *alignment = kc_in_line(at, " align ");
+    if (is_value(parameter) && parameter->size == 0) {
+        const char *type = value && (!next || value < next) ? value + strlen("byval(") : at;
+        parameter->size = layout_of(module, &type, 0).size;
+    }
+    if (parameter->kind == KC_BUFFER && parameter->alignment == 0 && !strchr(parameter->type, '[') &&
+        alignment && (!next || alignment < next))
+        parameter->alignment = (unsigned)strtoul(alignment + strlen(" align "), NULL, 10);
+}
+
+// "define dso_local ptx_kernel void @k(ptr addrspace(1) noundef align 4 %0, ptr byval(%struct.pair) align 4 %1)".
+static void find_sizes(const struct kc_module *module, struct kc_kernel *kernel)
+{
+    const struct kc_symbol *symbol = kc_module_find(module, kernel->name);
+    const char *at = symbol ? kc_in_line(symbol->line, "@") : NULL;
+    at = at ? kc_in_line(at, "(") : NULL;
+    at = at ? at + 1 : NULL;
+    for (size_t p = 0; at && p < kernel->parameter_count; p++) {
+        find_size(module, at, &kernel->parameters[p]);
+        at = next_parameter(at);
+    }
+}
+
 static bool check_kernels(struct kc_context *context, const struct kc_module *module,
                           struct kc_kernels *kernels)
 {
@@ -643,10 +707,12 @@ static bool check_kernels(struct kc_context *context, const struct kc_module *mo
         check_parameters(context, &kernels->items[i]);
         check_calls(context, module, &kernels->items[i]);
     }
-    if (!kc_drop_refused(context, kernels, &any) || !find_sizes(context, kernels))
+    if (!kc_drop_refused(context, kernels, &any))
         return false;
-    for (size_t i = 0; i < kernels->count; i++)
+    for (size_t i = 0; i < kernels->count; i++) {
+        find_sizes(module, &kernels->items[i]);
         check_limits(context, &kernels->items[i]);
+    }
     return kc_drop_refused(context, kernels, &any);
 }
 
