@@ -54,10 +54,6 @@ struct weir_parameter {
     uint32_t alignment; // of what a pointer points to, in bytes; 0: not known
     uint32_t constant;  // BUFFER: a __constant pointer
 };
-// For generated bundles: the fields from `element` on.
-#define WEIR_PARAMETER_TYPE(scalar, count, bytes, is_constant)               \
-    .element = WEIR_SCALAR_##scalar, .width = (count), .alignment = (bytes), \
-    .constant = (is_constant)
 
 struct weir_kernel_signature {
     size_t struct_size;

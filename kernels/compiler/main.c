@@ -18,6 +18,7 @@ static struct items sources, folders, definitions, ptx, cubins, nvcc_options, cu
 static struct kc_bundle bundle;
 static struct kc_language language = {.standard = "CL1.2"};
 static const char *cuda_source;
+static bool skip;
 
 static bool add(struct items *list, const char *item)
 {
@@ -54,6 +55,9 @@ static bool take(int option, const char *value)
     case 'f':
         language.fast = true;
         return true;
+    case 'k':
+        skip = true;
+        return true;
     case 'u':
         cuda_source = value;
         return true;
@@ -81,6 +85,7 @@ static bool read_arguments(int argc, char **argv)
         {"header", required_argument, NULL, 'h'},     {"out", required_argument, NULL, 'o'},
         {"ptx", required_argument, NULL, 'p'},        {"cubin", required_argument, NULL, 'c'},
         {"std", required_argument, NULL, 't'},        {"fast", no_argument, NULL, 'f'},
+        {"skip", no_argument, NULL, 'k'},
         {"cuda", required_argument, NULL, 'u'},       {"nvcc-option", required_argument, NULL, 'n'},
         {"cuda-image", required_argument, NULL, 'i'}, {NULL, 0, NULL, 0},
     };
@@ -112,6 +117,7 @@ static bool build_bundle(void)
         .ptx = list_of(&ptx),
         .cubins = list_of(&cubins),
         .language = language,
+        .skip = skip,
         .twin = {cuda_source, list_of(&nvcc_options), list_of(&cuda_images)},
         .bundle = &bundle,
     };
@@ -133,7 +139,7 @@ int main(int argc, char **argv)
         return build_bundle() ? 0 : 1;
     fprintf(stderr,
             "usage: weir_kernels --symbol NAME --label LABEL --header PATH --out PREFIX\n"
-            "       [--ptx ARCH]... [--cubin ARCH]... [--std CL1.2] [--fast] [-I DIR]...\n"
+            "       [--ptx ARCH]... [--cubin ARCH]... [--std CL1.2] [--fast] [--skip] [-I DIR]...\n"
             "       [-D NAME=VALUE]... [--cuda FILE.cu [--nvcc-option OPTION]...]\n"
             "       [--cuda-image FILE]... FILE...       (at most %d of each)\n",
             ITEMS_MOST);

@@ -179,7 +179,6 @@ static const struct {
     {"__translate_sampler", NO_SAMPLERS}, {"__read_pipe", NO_PIPES},
     {"__write_pipe", NO_PIPES},         {"__get_pipe_", NO_PIPES},
     {"_read_pipe", NO_PIPES},           {"_write_pipe", NO_PIPES},
-    {"__enqueue_kernel", NO_QUEUES},    {"get_default_queue", NO_QUEUES},
 };
 
 enum {

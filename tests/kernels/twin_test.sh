@@ -84,7 +84,7 @@ changed()
 
 images()
 {
-    grep -o 'WEIR_IMAGE_[A-Z_]*, .target = "[a-zA-Z_0-9.]*"' out.c | sed 's/WEIR_IMAGE_//; s/, .target = / /; s/"//g' |
+    grep -o 'WEIR_IMAGE_[A-Z_]*, "[a-zA-Z_0-9.]*"' out.c | sed 's/WEIR_IMAGE_//; s/, / /; s/"//g' |
         tr '\n' ';'
 }
 
@@ -92,7 +92,7 @@ images()
 expect_status 0 twin --cuda k.cu --ptx 80 -I include -D 'N=1 + 1' --nvcc-option=-lineinfo
 [ -z "$output" ] || fail "it said $output"
 [ "$(images)" = "OPENCL_C ;PTX sm_80;TWIN ;" ] || fail "the bundle has $(images)"
-[[ "$(cat calls)" == "-ptx -arch=compute_80 -lineinfo -Iinclude -DN=1 + 1 k.cu -o "* ]] ||
+[[ "$(cat calls)" == "-ptx -arch=compute_80 -lineinfo -Iinclude -DN=1 + 1 -MMD -MF "*"/twin.d k.cu -o "* ]] ||
     fail "nvcc was called as: $(cat calls)"
 echo "k.cu(3): warning #177-D: something is unused" >says
 expect_status 0 twin --cuda k.cu --ptx 80
