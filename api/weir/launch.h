@@ -57,7 +57,8 @@ static inline struct weir_argument weir__argument_range(weir_buffer *buffer, siz
     return argument;
 }
 
-// A range that the kernel only reads; its parameter is a const pointer.
+// A range that the kernel only reads. Its parameter need not be a const pointer: `weir check --verify`
+// finds a launch that writes it all the same.
 static inline struct weir_argument weir_in(weir_buffer *buffer, size_t offset, size_t size)
 {
     return weir__argument_range(buffer, offset, size, WEIR_ACCESS_READ);

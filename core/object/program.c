@@ -277,9 +277,6 @@ static weir_status check_range(const struct place *place, const struct weir_argu
                       "make it with weir_in(), weir_out() or weir_inout()");
     if (!place->parameter->writable && argument->access != WEIR_ACCESS_READ)
         return refuse(place, "weir_out() or weir_inout()", "pass it with weir_in()");
-    if (place->parameter->writable && argument->access == WEIR_ACCESS_READ)
-        return refuse(place, "weir_in()",
-                      "pass it with weir_out() or weir_inout(), or declare the parameter const");
     if (!weir__buffer_holds(buffer, argument->offset, argument->size))
         return refuse_range(place, argument);
     if (argument->size == 0)

@@ -67,6 +67,7 @@ struct kc_job {
     int status;                // its exit status; -1: it could not be run, or was killed
     const char *arguments[KC_ARGUMENTS_MOST]; // the program first, NULL last
     bool is_full;              // an argument did not fit: the job is not run
+    unsigned limit_s;          // it is ended after this time
     int number;                // of the process
     int pipe;
 };

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -136,7 +137,9 @@ const char *kc_tools_lack_nvcc(const struct kc_tools *tools)
 #define FOLDER "weir-kernels-"
 
 enum {
-    STALE_AFTER_S = 60
+    STALE_AFTER_S = 60,
+    LIMIT_USUAL_S = 600,
+    LIMIT_MOST_S = 86400
 };
 
 // Of the folder that exists; -1: none does.
@@ -185,12 +188,28 @@ static void release_signals(void)
     interrupted = 0;
 }
 
+static time_t now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+// How long a compiler may take.
+static unsigned limit_s(void)
+{
+    const char *text = getenv("WEIR_KERNELS_LIMIT_S");
+    const unsigned long limit = text ? strtoul(text, NULL, 10) : 0;
+    return limit > 0 && limit < LIMIT_MOST_S ? (unsigned)limit : LIMIT_USUAL_S;
+}
+
 static void start(struct kc_job *job)
 {
     int ends[2];
     posix_spawn_file_actions_t actions;
     job->status = -1;
     job->pipe = -1;
+    job->limit_s = limit_s();
     if (interrupted)
         return;
     if (job->is_full || pipe2(ends, O_CLOEXEC) != 0) {
@@ -218,14 +237,29 @@ static void start(struct kc_job *job)
     job->pipe = ends[0];
 }
 
-static char *read_all(int descriptor)
+// What it writes until its end, or until its time is over.
+static char *read_all(struct kc_job *job, bool *out_late)
 {
     struct weir_long_text text = {0};
     char buffer[4096];
-    ssize_t got;
-    while ((got = read(descriptor, buffer, sizeof buffer)) > 0 || (got < 0 && errno == EINTR))
-        if (got > 0)
+    ssize_t got = 1;
+    const time_t end = now_s() + job->limit_s;
+    *out_late = false;
+    while (got != 0 && !*out_late) {
+        struct pollfd source = {.fd = job->pipe, .events = POLLIN};
+        const int ready = poll(&source, 1, 1000);
+        got = ready > 0 ? read(job->pipe, buffer, sizeof buffer) : 1;
+        if (ready > 0 && got > 0)
             weir_long_text_add(&text, "%.*s", (int)got, buffer);
+        if (ready > 0 && got < 0 && errno != EINTR)
+            got = 0;
+        *out_late = got != 0 && now_s() > end;
+    }
+    if (*out_late)
+        weir_long_text_add(&text,
+                           "error: %s was not done within %u s; does a source include a pipe or a "
+                           "device? (WEIR_KERNELS_LIMIT_S sets the time)\n",
+                           job->arguments[0], job->limit_s);
     return text.text;
 }
 
@@ -246,15 +280,18 @@ static void finish(struct kc_job *job)
     int status;
     if (job->pipe < 0)
         return;
-    job->errors = read_all(job->pipe);
+    bool late;
+    job->errors = read_all(job, &late);
     close(job->pipe);
+    if (late)
+        kill(job->number, SIGKILL);
     while (waitpid(job->number, &status, 0) < 0 && errno == EINTR) {
     }
     job->status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     char *crash = job->errors ? strstr(job->errors, "PLEASE submit a bug report") : NULL;
     if (crash) // clang's own way through its code follows
         *crash = '\0';
-    if (WIFSIGNALED(status))
+    if (WIFSIGNALED(status) && !late)
         tell_killed(job, WTERMSIG(status));
 }
 

@@ -61,6 +61,23 @@ static bool compile(struct kc_context *context, const char *text, const char *na
 // Without optimisation clang leaves out inline functions, and what they call.
 #define AS_IT_IS "-O3", "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm"
 
+// What CUDA alone has, outside of a part for it (#ifdef __NVPTX__), is no OpenCL C.
+static bool check_others(struct kc_context *context, const struct kc_module *module)
+{
+    static const char *const more[] = {"-target", "spir64", "-fsyntax-only", "-w", KC_IS_COMPILER,
+                                       "-Xclang", "-fgnu-keywords", NULL};
+    char source[PATH_SIZE];
+    bool any = false;
+    for (size_t i = 0; i < module->symbol_count && !any; i++)
+        any = strncmp(module->symbols[i].name, "llvm.nvvm.", 10) == 0;
+    if (!any && !strstr(module->text, " asm "))
+        return true;
+    struct kc_context others = *context;
+    others.for_processor = true;
+    snprintf(source, sizeof source, "%s/kernels.cl", context->folder);
+    return run_clang(&others, source, more, source);
+}
+
 bool kc_compile(struct kc_context *context, struct kc_module *out)
 {
     static const char *const quiet[] = {AS_IT_IS, "-cl-kernel-arg-info", "-w", NULL};
@@ -72,7 +89,8 @@ bool kc_compile(struct kc_context *context, struct kc_module *out)
                 language->quiet    ? quiet
                 : language->strict ? strict
                                    : usual,
-                out))
+                out) &&
+        check_others(context, out))
         return true;
     weir_long_text_add(context->report, "error: this does not compile as OpenCL C (%s)\n",
                        language->standard);

@@ -74,8 +74,8 @@ expect_contains "$messages" "own.h"
 expect_contains "$messages" "a pipe or a device"
 [ -p own.h ] && [ ! -e own.c ] || fail "the pipe was replaced"
 echo '#include "pipe.cl"' >includes_pipe.cl
-expect_data 1 timeout 60 "$weir" kernels build includes_pipe.cl -o own_2.c --ptx none
-expect_contains "$messages" "pipe.cl"
+WEIR_KERNELS_LIMIT_S=3 expect_data 1 timeout 60 "$weir" kernels build includes_pipe.cl -o own_2.c --ptx none
+expect_contains "$messages" "does a source include a pipe"
 
 # The files that it depends on, as make reads them.
 odd='a $'b#c
@@ -111,7 +111,7 @@ refused 2 "not '.c'" build empty.cl -o .c
 refused 2 "not 'no\"x.c'" build empty.cl -o 'no"x.c'
 refused 2 "too long" build empty.cl -o "$(printf 'n%.0s' $(seq 600)).c"
 refused 2 "--symbol takes a name of C" build empty.cl -o no.c --symbol a-b
-refused 2 "--std takes CL1.2, CL2.0 or CL3.0, not 'CL9'" build empty.cl -o no.c --std CL9
+refused 2 "--std takes CL1.0, CL1.1, CL1.2, CL2.0 or CL3.0, not 'CL9'" build empty.cl -o no.c --std CL9
 refused 2 "-D takes NAME or NAME=VALUE, in one line, not '1X'" check -D1X empty.cl
 refused 2 "in one line" check -D "X=$(printf 'a\nb')" empty.cl
 refused 2 "not 'a-b=1'" check -D a-b=1 empty.cl

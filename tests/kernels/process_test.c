@@ -6,7 +6,7 @@
 #include "tests/support/test.h"
 
 enum {
-    MOST = 95 // arguments of one command, the program among them
+    MOST = KC_ARGUMENTS_MOST - 1 // arguments of one command, the program among them
 };
 
 static void fill(struct kc_job *job, size_t count)

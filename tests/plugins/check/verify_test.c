@@ -225,6 +225,14 @@ VERIFY_TEST(Verify, WriteToWhatIsDeclaredAsRead, "verify = 1", "move")
                    "writes bytes 4 to 4093 of buffer 'in', and declares none of it to be written");
 }
 
+// A pointer that is not const may be passed by weir_in(): what the launch says is tested here.
+VERIFY_TEST(Verify, WriteThroughAPointerPassedToBeRead, "verify = 1", "add_some")
+{
+    LAUNCH(items(WORDS), block, weir_in(rig->in, 0, HALF), weir_in(rig->out, HALF, HALF), 3u,
+           (unsigned)PART);
+    expect_finding(rig, "of buffer 'out', and declares none of it to be written");
+}
+
 VERIFY_TEST(Verify, ReadOfTheNeighbour, "verify = 1", "halo")
 {
     LAUNCH(items(PART), block, weir_in(rig->in, HALF / 2, HALF), weir_out(rig->out, 0, HALF));
