@@ -83,11 +83,11 @@ static bool is_of_the_same_rank(const struct local_group *a, const struct local_
            a->origin_count == b->origin_count;
 }
 
-void local_describe_elsewhere(const struct local_group *group, const struct local_head *head,
+void local_describe_elsewhere(const struct local_group *group, const struct weir_head *head,
                               uint32_t awaits, char text[LOCAL_ELSEWHERE_SIZE])
 {
-    char call[LOCAL_CALL_SIZE];
-    local_describe(head, call, sizeof call);
+    char call[WEIR_HEAD_TEXT_SIZE];
+    weir_head_describe(head, call);
     snprintf(text, LOCAL_ELSEWHERE_SIZE, "%.80s of '%s' for its rank %u", call, group->label,
              awaits);
 }
@@ -134,9 +134,8 @@ weir_status local_shrink(void *group, const struct weir_transport_shrink *shrink
 {
     struct local_group *whole = group;
     struct local_group *part = NULL;
-    char cause[LOCAL_CAUSE_SIZE];
     *out_group = NULL;
-    if (!whole->wire->failed(whole, cause))
+    if (!whole->wire->cause(whole, NULL))
         local_abort(whole, "it goes on with the ranks that are left");
     const weir_status status = whole->wire->shrink(whole, shrink, &part);
     *out_group = part;
@@ -147,44 +146,55 @@ weir_status local_shrink(void *group, const struct weir_transport_shrink *shrink
     "submit the same collectives in the same order on all ranks, and see what the rank at " \
     "fault has printed; then recover the queue and create another communicator"
 
-bool local_failed(struct local_group *group, char *out_cause)
-{
-    struct local_cause cause;
-    if (!group->wire->cause(group, &cause))
-        return false;
-    memcpy(out_cause, cause.text, sizeof cause.text);
-    return true;
-}
-
 static weir_status report(const struct local_run *run, weir_status status)
 {
-    char cause[LOCAL_CAUSE_SIZE];
-    if (!run->group->wire->failed(run->group, cause))
+    struct weir_cause cause;
+    if (!run->group->wire->cause(run->group, &cause))
         return WEIR_OK;
-    return weir_host_fail(run->group->host, status, REMEDY, "%s", cause);
+    return weir_host_fail(run->group->host, status, REMEDY, "%s", cause.text);
 }
 
-static uint64_t deadline_of(uint64_t timeout_ns)
+static void fail(void *group, const struct weir_cause *cause)
+{
+    struct local_group *local = group;
+    local->wire->fail(local, cause);
+}
+
+struct local_run local_run_begin(struct local_group *group, struct weir_head head,
+                                 uint64_t timeout_ns)
 {
     const uint64_t now_ns = weir_clock_now_ns();
-    return timeout_ns > UINT64_MAX - now_ns ? UINT64_MAX : now_ns + timeout_ns;
+    return (struct local_run){
+        .by = {.head = head,
+               .group = group,
+               .label = group->label,
+               .rank = group->rank,
+               .count = group->count,
+               .timeout_ns = timeout_ns,
+               .fail = fail},
+        .group = group,
+        .deadline_ns = timeout_ns > UINT64_MAX - now_ns ? UINT64_MAX : now_ns + timeout_ns,
+    };
 }
 
 // Failures of this rank alone: the others would wait for it in vain, so they are told.
 static bool acceptable(const struct local_run *run)
 {
-    const struct local_head *head = &run->head;
+    const struct weir_head *head = &run->by.head;
     const bool has_element = head->kind != WEIR_EXCHANGE && head->kind != WEIR_BARRIER;
     if (head->kind < WEIR_ALL_REDUCE || head->kind > WEIR_BARRIER)
-        return local_fail(run, "this transport does not know collectives of kind %u", head->kind);
+        return weir_caller_fail(&run->by, "this transport does not know collectives of kind %u",
+                                head->kind);
     if (has_element && weir_datatype_size(head->element) == 0)
-        return local_fail(run, "this transport does not know datatype %u", head->element);
-    if (local_is_reduction(run->head.kind) &&
+        return weir_caller_fail(&run->by, "this transport does not know datatype %u",
+                                head->element);
+    if (weir_is_reduction(run->by.head.kind) &&
         (head->reduction < WEIR_SUM || head->reduction > WEIR_AVERAGE))
-        return local_fail(run, "this transport does not know reduction %u", head->reduction);
+        return weir_caller_fail(&run->by, "this transport does not know reduction %u",
+                                head->reduction);
     if (head->root >= run->group->count)
-        return local_fail(run, "there is no rank %u, for there are %u ranks", head->root,
-                          run->group->count);
+        return weir_caller_fail(&run->by, "there is no rank %u, for there are %u ranks", head->root,
+                                run->group->count);
     return true;
 }
 
@@ -193,10 +203,12 @@ static bool parts_acceptable(const struct local_run *run)
     for (uint32_t i = 0; i < run->part_count; i++) {
         const struct weir_transport_part *part = local_part_at(run, i);
         if (weir_datatype_size(part->element) == 0)
-            return local_fail(run, "this transport does not know datatype %u", part->element);
+            return weir_caller_fail(&run->by, "this transport does not know datatype %u",
+                                    part->element);
         if (part->peer >= run->group->count || part->peer == run->group->rank)
-            return local_fail(run, "rank %u is no peer of rank %u, for there are %u ranks",
-                              part->peer, run->group->rank, run->group->count);
+            return weir_caller_fail(&run->by,
+                                    "rank %u is no peer of rank %u, for there are %u ranks",
+                                    part->peer, run->group->rank, run->group->count);
     }
     return true;
 }
@@ -220,7 +232,7 @@ static bool carry_messages(struct local_run *run, const struct weir_transport_ca
 bool local_carry(struct local_run *run)
 {
     const struct local_wire *wire = run->group->wire;
-    const uint32_t phases = local_phases(run->head.kind);
+    const uint32_t phases = local_phases(run->by.head.kind);
     bool carried = wire->meet(run);
     for (uint32_t phase = 0; carried && phase < phases; phase++)
         carried = wire->phase(run, phase);
@@ -231,16 +243,16 @@ bool local_carry(struct local_run *run)
 // an all-to-all in place would overwrite before it was read.
 static bool carry_with_room(struct local_run *run)
 {
-    const size_t whole = (size_t)run->head.count * weir_datatype_size(run->head.element);
-    const bool copied = run->head.kind == WEIR_ALL_TO_ALL && run->src == run->dst && whole > 0;
-    if (!copied && !local_is_reduction(run->head.kind))
+    const size_t whole = (size_t)run->by.head.count * weir_datatype_size(run->by.head.element);
+    const bool copied = run->by.head.kind == WEIR_ALL_TO_ALL && run->src == run->dst && whole > 0;
+    if (!copied && !weir_is_reduction(run->by.head.kind))
         return local_carry(run);
 
     const size_t size = copied ? run->group->count * whole : LOCAL_SEGMENT_BYTES;
     void *room = run->group->host->allocate(size);
     if (!room)
-        return local_fail(run, "rank %u has no host memory left for %zu bytes", run->group->rank,
-                          size);
+        return weir_caller_fail(&run->by, "rank %u has no host memory left for %zu bytes",
+                                run->group->rank, size);
     if (copied)
         run->src = memcpy(room, run->dst, size);
     else
@@ -253,8 +265,8 @@ static bool carry_with_room(struct local_run *run)
 // Bytes that this rank shows or sends, at most.
 static uint64_t bytes_of(const struct local_run *run, const struct weir_transport_call *call)
 {
-    uint64_t bytes = run->head.count * weir_datatype_size(run->head.element);
-    for (uint32_t i = 0; i < call->part_count && run->head.kind == WEIR_EXCHANGE; i++) {
+    uint64_t bytes = run->by.head.count * weir_datatype_size(run->by.head.element);
+    for (uint32_t i = 0; i < call->part_count && run->by.head.kind == WEIR_EXCHANGE; i++) {
         const struct weir_transport_part *part = weir_transport_part_at(call, i);
         const uint64_t size = part->count * weir_datatype_size(part->element);
         bytes = size > bytes ? size : bytes;
@@ -265,23 +277,20 @@ static uint64_t bytes_of(const struct local_run *run, const struct weir_transpor
 // Strangers on the way could read, and change, what goes to another machine.
 static weir_status refuse_data(const struct local_run *run)
 {
-    local_fail(run, "rank %u is asked to send host memory to another machine, and 'local' does not",
-               run->group->rank);
-    char cause[LOCAL_CAUSE_SIZE] = "";
-    (void)run->group->wire->failed(run->group, cause);
-    return weir_host_fail(run->group->host, WEIR_ERROR_UNSUPPORTED, LOCAL_MPI_REMEDY, "%s", cause);
+    weir_caller_fail(
+        &run->by, "rank %u is asked to send host memory to another machine, and 'local' does not",
+        run->group->rank);
+    struct weir_cause cause = {.text = ""};
+    (void)run->group->wire->cause(run->group, &cause);
+    return weir_host_fail(run->group->host, WEIR_ERROR_UNSUPPORTED, LOCAL_MPI_REMEDY, "%s",
+                          cause.text);
 }
 
 weir_status local_run_call(void *group, const struct weir_transport_call *call)
 {
-    struct local_run run = {
-        .group = group,
-        .head = local_head_of(call),
-        .src = call->src,
-        .dst = call->dst,
-        .timeout_ns = call->timeout_ns,
-        .deadline_ns = deadline_of(call->timeout_ns),
-    };
+    struct local_run run = local_run_begin(group, weir_head_of(call), call->timeout_ns);
+    run.src = call->src;
+    run.dst = call->dst;
     const weir_status status = report(&run, WEIR_ERROR_COMM);
     if (status)
         return status;
@@ -290,7 +299,7 @@ weir_status local_run_call(void *group, const struct weir_transport_call *call)
     if (run.group->spans_machines && bytes_of(&run, call) > LOCAL_CONTROL_BYTES)
         return refuse_data(&run);
     const bool carried =
-        local_is_numbered(run.head.kind) ? carry_with_room(&run) : carry_messages(&run, call);
+        weir_is_numbered(run.by.head.kind) ? carry_with_room(&run) : carry_messages(&run, call);
     return carried ? WEIR_OK : report(&run, WEIR_ERROR_COMM);
 }
 
@@ -334,12 +343,12 @@ static weir_status split_with_room(struct local_run *run, const struct weir_tran
 
 weir_status local_split(void *group, const struct weir_transport_split *split, void **out_part)
 {
-    struct local_run run = {
-        .group = group,
-        .head = local_head_of_split(split, sizeof(struct local_record)),
-        .timeout_ns = split->timeout_ns,
-        .deadline_ns = deadline_of(split->timeout_ns),
-    };
+    struct local_run run =
+        local_run_begin(group,
+                        weir_head_of_line(WEIR_CALL_SPLIT, split->number, split->file, split->line),
+                        split->timeout_ns);
+    run.by.head.element = WEIR_U8;
+    run.by.head.count = sizeof(struct local_record);
     const struct weir_host *host = run.group->host;
     *out_part = NULL;
     weir_status status = report(&run, WEIR_ERROR_COMM);
@@ -351,7 +360,7 @@ weir_status local_split(void *group, const struct weir_transport_split *split, v
     if (records && members) {
         status = split_with_room(&run, split, records, members, out_part);
     } else {
-        local_fail(&run, "rank %u has no host memory left", run.group->rank);
+        weir_caller_fail(&run.by, "rank %u has no host memory left", run.group->rank);
         status = report(&run, WEIR_ERROR_OUT_OF_MEMORY);
     }
     host->release(members);
@@ -375,7 +384,7 @@ bool local_carries_data(const void *group)
 void local_abort(void *group, const char *reason)
 {
     struct local_group *local = group;
-    struct local_cause cause = {.fault = WEIR_FAULT_ABORTED, .rank = local->rank};
+    struct weir_cause cause = {.fault = WEIR_FAULT_ABORTED, .rank = local->rank};
     snprintf(cause.text, sizeof cause.text, "rank %u has aborted '%s': %s", local->rank,
              local->label, reason);
     local->wire->fail(local, &cause);
@@ -384,7 +393,7 @@ void local_abort(void *group, const char *reason)
 bool local_first_cause(void *group, struct weir_transport_cause *out_cause)
 {
     struct local_group *local = group;
-    struct local_cause cause;
+    struct weir_cause cause;
     if (!local->wire->cause(local, &cause))
         return false;
     out_cause->fault = (enum weir_transport_fault)cause.fault;

@@ -22,7 +22,7 @@ struct mesh_span {
     struct mesh_span *next;
     char *at;
     size_t left;
-    struct local_head *head; // a head that is received: compared as soon as it is there
+    struct weir_head *head; // a head that is received: compared as soon as it is there
     const struct weir_transport_part *message; // whose head; NULL: the collective's
 };
 
@@ -53,9 +53,9 @@ struct mesh_news {
     uint32_t kind;
     // SETTLED: how many members follow; ASKS: 0: no more; WAITS: for which rank
     uint32_t number;
-    uint64_t value;           // TELLS: the value; SETTLED: the token of the list
-    uint32_t step;            // of these two
-    struct local_cause cause; // FAILED; WAITS and ELSEWHERE: its text, the call in which it does
+    uint64_t value;          // TELLS: the value; SETTLED: the token of the list
+    uint32_t step;           // of these two
+    struct weir_cause cause; // FAILED; WAITS and ELSEWHERE: its text, the call in which it does
 };
 
 // A rank and what it has told.
@@ -73,11 +73,11 @@ struct mesh_peer {
     bool died;                    // it has not said so
     bool asks;                    // it wants to know for whom this rank waits
     uint32_t awaits; // the rank for which it waits, as it has said; MESH_NONE: it has not
-    char waits_in[LOCAL_CALL_SIZE];       // the call in which it does
+    char waits_in[WEIR_HEAD_TEXT_SIZE];   // the call in which it does
     char elsewhere[LOCAL_ELSEWHERE_SIZE]; // the one of another group; "": it has not said so
     bool has_head;
-    struct local_head head;     // its latest collective
-    struct local_head incoming; // its next one
+    struct weir_head head;     // its latest collective
+    struct weir_head incoming; // its next one
     struct mesh_list in;
     struct mesh_list out;
     struct mesh_span spans[4]; // of a collective: head and bytes, each way
@@ -94,7 +94,7 @@ struct mesh_group {
     bool elsewhere;       // the other groups of the rank have been told that it waits in this one
     uint64_t asked_ns; // the deadline of the call for which the others are asked; 0: they are not
     bool failed;
-    struct local_cause cause;
+    struct weir_cause cause;
     bool maps_memory;             // where it can: the setting `memory`
     struct mesh_windows *windows; // of all ranks; NULL: all bytes go over the connections
     bool eager;                   // there are no more ranks than processors

@@ -198,8 +198,7 @@ static bool may_wait(const struct local_run *run, uint32_t stage)
 {
     struct mesh_group *group = local_mesh_of(run);
     const bool late = weir_clock_now_ns() >= run->deadline_ns;
-    char cause[LOCAL_CAUSE_SIZE];
-    if (run->group->wire->failed(run->group, cause)) // this rank's program has aborted
+    if (run->group->wire->cause(run->group, NULL)) // this rank's program has aborted
         return false;
     for (uint32_t i = 0; i < group->local.count; i++) {
         // Also of one that has come to it: it may fail while this one waits for another.
@@ -209,7 +208,7 @@ static bool may_wait(const struct local_run *run, uint32_t stage)
         if (group->peers[i].left && !is_at(group, i, stage))
             return local_mesh_lost(run, i);
         if (late && !is_at(group, i, stage))
-            return local_late(run, i, &group->peers[i].head);
+            return weir_caller_late(&run->by, i, &group->peers[i].head);
     }
     return true;
 }
@@ -274,7 +273,7 @@ static size_t chunk_begin(const struct local_run *run, const struct step *step, 
 // What the others add up.
 static void show(struct local_run *run, const struct step *step)
 {
-    const size_t size = weir_datatype_size(run->head.element);
+    const size_t size = weir_datatype_size(run->by.head.element);
     const uint32_t own = run->group->rank;
     const size_t begin = chunk_begin(run, step, own) * size;
     const size_t end = chunk_begin(run, step, own + 1) * size;
@@ -290,24 +289,24 @@ static const char *elements_of(struct local_run *run, const struct step *step, u
 {
     if (rank != run->group->rank)
         return area_of(local_mesh_of(run), rank, 0) + at;
-    return (const char *)run->src + step->begin * weir_datatype_size(run->head.element) + at;
+    return (const char *)run->src + step->begin * weir_datatype_size(run->by.head.element) + at;
 }
 
 static void reduce_segment(struct local_run *run, const struct step *step, size_t at, char *total,
                            size_t size)
 {
-    const size_t count = size / weir_datatype_size(run->head.element);
+    const size_t count = size / weir_datatype_size(run->by.head.element);
     memcpy(total, elements_of(run, step, 0, at), size);
     for (uint32_t i = 1; i < run->group->count; i++)
-        weir_reduce(run->head.element, run->head.reduction, total, elements_of(run, step, i, at),
-                    count);
-    if (run->head.reduction == WEIR_AVERAGE)
-        weir_reduce_divide(run->head.element, total, count, run->group->count);
+        weir_reduce(run->by.head.element, run->by.head.reduction, total,
+                    elements_of(run, step, i, at), count);
+    if (run->by.head.reduction == WEIR_AVERAGE)
+        weir_reduce_divide(run->by.head.element, total, count, run->group->count);
 }
 
 static void reduce(struct local_run *run, const struct step *step)
 {
-    const size_t element = weir_datatype_size(run->head.element);
+    const size_t element = weir_datatype_size(run->by.head.element);
     const uint32_t own = run->group->rank;
     const size_t begin = chunk_begin(run, step, own) * element;
     const size_t end = chunk_begin(run, step, own + 1) * element;
@@ -322,7 +321,7 @@ static void reduce(struct local_run *run, const struct step *step)
 
 static void take(struct local_run *run, const struct step *step)
 {
-    const size_t element = weir_datatype_size(run->head.element);
+    const size_t element = weir_datatype_size(run->by.head.element);
     const uint32_t n = run->group->count;
     char *to = (char *)run->dst + step->begin * element;
     for (uint32_t i = 1; i < n; i++) {
@@ -335,10 +334,10 @@ static void take(struct local_run *run, const struct step *step)
 
 static bool all_reduce(struct local_run *run)
 {
-    const size_t most = STEP_BYTES / weir_datatype_size(run->head.element);
+    const size_t most = STEP_BYTES / weir_datatype_size(run->by.head.element);
     struct step step = {.begin = 0};
-    for (; step.begin < run->head.count; step.begin += step.count) {
-        const size_t left = (size_t)run->head.count - step.begin;
+    for (; step.begin < run->by.head.count; step.begin += step.count) {
+        const size_t left = (size_t)run->by.head.count - step.begin;
         step.count = left < most ? left : most;
         show(run, &step);
         if (!meet(run))
@@ -361,12 +360,12 @@ struct slots {
 
 static struct slots slots_of(const struct local_run *run, uint32_t phase)
 {
-    const weir_collective kind = run->head.kind;
-    const size_t element = weir_datatype_size(run->head.element);
+    const weir_collective kind = run->by.head.kind;
+    const size_t element = weir_datatype_size(run->by.head.element);
     const size_t n = run->group->count;
     const bool parted = (kind == WEIR_BROADCAST && phase == 0) || kind == WEIR_SCATTER ||
                         kind == WEIR_REDUCE_SCATTER || kind == WEIR_ALL_TO_ALL;
-    const size_t count = (size_t)run->head.count;
+    const size_t count = (size_t)run->by.head.count;
     return (struct slots){
         .shared = !parted,
         .size = parted ? STEP_BYTES / n / LEAST_SLOT * LEAST_SLOT : STEP_BYTES,
@@ -413,7 +412,7 @@ static const char *shown_by(struct local_run *run, uint32_t owner, const struct 
 static void reduce_pieces(struct local_run *run, uint32_t phase, const struct slots *slots,
                           size_t at, uint32_t area)
 {
-    const size_t element = weir_datatype_size(run->head.element);
+    const size_t element = weir_datatype_size(run->by.head.element);
     const uint32_t own = run->group->rank;
     struct local_piece piece;
     local_piece(run, phase, own, own, &piece);
@@ -423,10 +422,10 @@ static void reduce_pieces(struct local_run *run, uint32_t phase, const struct sl
         const size_t part = size - from < SEGMENT_BYTES ? size - from : SEGMENT_BYTES;
         memcpy(run->total, shown_by(run, 0, &piece, slots, at, area) + from, part);
         for (uint32_t owner = 1; owner < run->group->count; owner++)
-            weir_reduce(run->head.element, run->head.reduction, run->total,
+            weir_reduce(run->by.head.element, run->by.head.reduction, run->total,
                         shown_by(run, owner, &piece, slots, at, area) + from, part / element);
-        if (run->head.reduction == WEIR_AVERAGE)
-            weir_reduce_divide(run->head.element, run->total, part / element, run->group->count);
+        if (run->by.head.reduction == WEIR_AVERAGE)
+            weir_reduce_divide(run->by.head.element, run->total, part / element, run->group->count);
         memcpy(to + from, run->total, part);
     }
 }
@@ -479,15 +478,15 @@ static bool phase_in_steps(struct local_run *run, uint32_t phase)
 
 bool local_window_takes(const struct local_run *run)
 {
-    const size_t whole = (size_t)run->head.count * weir_datatype_size(run->head.element);
+    const size_t whole = (size_t)run->by.head.count * weir_datatype_size(run->by.head.element);
     return local_mesh_of(run)->windows && whole >= LEAST_BYTES &&
-           local_phases(run->head.kind) > 0 && run->group->count <= STEP_BYTES / LEAST_SLOT;
+           local_phases(run->by.head.kind) > 0 && run->group->count <= STEP_BYTES / LEAST_SLOT;
 }
 
 // An all-reduce has both phases in each step.
 bool local_window_phase(struct local_run *run, uint32_t phase)
 {
-    if (run->head.kind == WEIR_ALL_REDUCE)
+    if (run->by.head.kind == WEIR_ALL_REDUCE)
         return phase > 0 || all_reduce(run);
     return phase_in_steps(run, phase);
 }

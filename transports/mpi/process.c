@@ -297,7 +297,7 @@ static weir_status check_after(const struct weir_host *host,
 static weir_status check_place(const struct weir_host *host,
                                const struct weir_transport_setup *setup)
 {
-    struct mpi_cause cause = {.rank = UINT32_MAX};
+    struct weir_cause cause = {.rank = UINT32_MAX};
     if (setup->count == (uint32_t)process.count && setup->rank == (uint32_t)process.rank)
         return WEIR_OK;
     snprintf(cause.text, sizeof cause.text,

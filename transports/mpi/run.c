@@ -16,7 +16,7 @@
 // A message under way. It is not in the caller's memory, so it outlives a call that fails.
 struct message {
     const struct weir_transport_part *part;
-    struct mpi_head head;
+    struct weir_head head;
     struct mpi_request request;
     int tag;
     bool begun; // the head is there
@@ -78,9 +78,9 @@ static bool advance(struct mpi_run *run, struct message *message)
     }
     message->begun = true;
     if (message->part->receive) {
-        run->group->head.element = message->part->element;
-        run->group->head.count = message->part->count;
-        if (!mpi_same(run, message->part->peer, &message->head))
+        run->by.head.element = message->part->element;
+        run->by.head.count = message->part->count;
+        if (!weir_caller_agrees(&run->by, message->part->peer, &message->head))
             return false;
     }
     return start_piece(run, message);
@@ -196,13 +196,14 @@ bool mpi_exchange(struct mpi_run *run)
         .memory = call->kind == WEIR_RECV ? call->dst : (void *)(uintptr_t)call->src,
     };
     if (call->part_count > MPI_TAG_LIMIT - MPI_TAG_PARTS)
-        return mpi_fail(run,
-                        "%u messages, and the transport 'mpi' takes %d at once; exchange them "
-                        "in several calls",
-                        call->part_count, MPI_TAG_LIMIT - MPI_TAG_PARTS);
+        return weir_caller_fail(
+            &run->by,
+            "%u messages, and the transport 'mpi' takes %d at once; exchange them "
+            "in several calls",
+            call->part_count, MPI_TAG_LIMIT - MPI_TAG_PARTS);
     struct exchange *exchange = create(run, call->kind == WEIR_EXCHANGE ? NULL : &part);
     if (!exchange)
-        return mpi_fail(run, "rank %u has no memory left", run->group->rank);
+        return weir_caller_fail(&run->by, "rank %u has no memory left", run->group->rank);
     const bool ok = begin(exchange) && finish_part(exchange);
     for (uint32_t i = 0; i < exchange->count; i++)
         mpi_abandon(run->group, &exchange->messages[i].request, 1);
@@ -227,9 +228,10 @@ static bool finish(struct mpi_run *run, const char *function, int error,
     *request = (struct mpi_request){.handle = request->handle, .active = true};
     const enum mpi_wait result = mpi_wait_all(run, request, 1, run->deadline_ns);
     return result == MPI_DONE ||
-           (result == MPI_LATE && mpi_blame(run, WEIR_FAULT_SILENT, UINT32_MAX,
-                                            "a rank has begun and has not finished in time: it "
-                                            "is stopped, or cut off"));
+           (result == MPI_LATE &&
+            weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
+                              "a rank has begun and has not finished in time: it "
+                              "is stopped, or cut off"));
 }
 
 // `size` is that of one rank's part.
