@@ -69,14 +69,14 @@ static bool load(void *library, const char **out_missing)
     return true;
 }
 
-static int initialized(int *out_flag)
+static void state(bool *out_initialized, bool *out_finalized)
 {
-    return at.MPI_Initialized(out_flag);
-}
-
-static int finalized(int *out_flag)
-{
-    return at.MPI_Finalized(out_flag);
+    int initialized = 0;
+    int finalized = 0;
+    at.MPI_Initialized(&initialized);
+    at.MPI_Finalized(&finalized);
+    *out_initialized = initialized;
+    *out_finalized = finalized;
 }
 
 static int init(void)
@@ -108,14 +108,10 @@ static union mpi_handle world(void)
     return (union mpi_handle){.FIELD = WORLD};
 }
 
-static int rank(union mpi_handle comm, int *out_rank)
+static int place(union mpi_handle comm, int *out_rank, int *out_size)
 {
-    return at.MPI_Comm_rank(comm.FIELD, out_rank);
-}
-
-static int size(union mpi_handle comm, int *out_size)
-{
-    return at.MPI_Comm_size(comm.FIELD, out_size);
+    const int error = at.MPI_Comm_rank(comm.FIELD, out_rank);
+    return error ? error : at.MPI_Comm_size(comm.FIELD, out_size);
 }
 
 static int duplicate(union mpi_handle comm, union mpi_handle *out_comm)
@@ -160,36 +156,22 @@ static int take(void *bytes, int count, int tag, union mpi_handle comm, bool *ou
     return *out_taken ? at.MPI_Mrecv(bytes, count, BYTE, &message, STATUS_IGNORE) : error;
 }
 
-static int all_gather(const void *src, void *dst, int count, union mpi_handle comm,
-                      union mpi_handle *out_request)
+static int collective(weir_collective kind, void *src, void *dst, int count, int root,
+                      union mpi_handle comm, union mpi_handle *out_request)
 {
-    return at.MPI_Iallgather(src, count, BYTE, dst, count, BYTE, comm.FIELD, &out_request->FIELD);
-}
-
-static int all_to_all(const void *src, void *dst, int count, union mpi_handle comm,
-                      union mpi_handle *out_request)
-{
-    return at.MPI_Ialltoall(src, count, BYTE, dst, count, BYTE, comm.FIELD, &out_request->FIELD);
-}
-
-static int gather(const void *src, void *dst, int count, int root, union mpi_handle comm,
-                  union mpi_handle *out_request)
-{
-    return at.MPI_Igather(src, count, BYTE, dst, count, BYTE, root, comm.FIELD,
-                          &out_request->FIELD);
-}
-
-static int scatter(const void *src, void *dst, int count, int root, union mpi_handle comm,
-                   union mpi_handle *out_request)
-{
-    return at.MPI_Iscatter(src, count, BYTE, dst, count, BYTE, root, comm.FIELD,
-                           &out_request->FIELD);
-}
-
-static int broadcast(void *bytes, int count, int root, union mpi_handle comm,
-                     union mpi_handle *out_request)
-{
-    return at.MPI_Ibcast(bytes, count, BYTE, root, comm.FIELD, &out_request->FIELD);
+    HANDLE *request = &out_request->FIELD;
+    switch (kind) {
+    case WEIR_ALL_GATHER:
+        return at.MPI_Iallgather(src, count, BYTE, dst, count, BYTE, comm.FIELD, request);
+    case WEIR_ALL_TO_ALL:
+        return at.MPI_Ialltoall(src, count, BYTE, dst, count, BYTE, comm.FIELD, request);
+    case WEIR_GATHER:
+        return at.MPI_Igather(src, count, BYTE, dst, count, BYTE, root, comm.FIELD, request);
+    case WEIR_SCATTER:
+        return at.MPI_Iscatter(src, count, BYTE, dst, count, BYTE, root, comm.FIELD, request);
+    default:
+        return at.MPI_Ibcast(src, count, BYTE, root, comm.FIELD, request);
+    }
 }
 
 static int test(union mpi_handle *request, bool *out_done)
@@ -210,26 +192,20 @@ static int cancel(union mpi_handle *request, bool *out_done)
 const struct mpi_abi TABLE = {
     .name = TABLE_NAME,
     .load = load,
-    .initialized = initialized,
-    .finalized = finalized,
+    .state = state,
     .init = init,
     .finalize = finalize,
     .is_threaded = is_threaded,
     .error = error_text,
     .world = world,
-    .rank = rank,
-    .size = size,
+    .place = place,
     .duplicate = duplicate,
     .split = split,
     .free = free_comm,
     .send = send,
     .receive = receive,
     .take = take,
-    .all_gather = all_gather,
-    .all_to_all = all_to_all,
-    .gather = gather,
-    .scatter = scatter,
-    .broadcast = broadcast,
+    .collective = collective,
     .test = test,
     .cancel = cancel,
 };

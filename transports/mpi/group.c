@@ -257,8 +257,8 @@ static bool learn_ranks(struct mpi_run *run, struct mpi_group *part, uint32_t wo
 {
     union mpi_handle *handle = &part->requests[0].handle;
     memcpy(part->src, &world, sizeof world);
-    const int error =
-        mpi_library()->all_gather(part->src, part->dst, sizeof world, part->comm, handle);
+    const int error = mpi_library()->collective(WEIR_ALL_GATHER, part->src, part->dst, sizeof world,
+                                                0, part->comm, handle);
     if (error)
         return mpi_fail_in(run, "MPI_Iallgather", error);
     part->requests[0].active = true;
@@ -280,9 +280,7 @@ static bool divide(struct mpi_run *run, struct mpi_group *part, int key, bool *o
     int count = 0;
     int error = mpi_library()->split(whole->comm, (int)part->id.color, key, &part->comm, out_any);
     if (!error && *out_any)
-        error = mpi_library()->rank(part->comm, &rank);
-    if (!error && *out_any)
-        error = mpi_library()->size(part->comm, &count);
+        error = mpi_library()->place(part->comm, &rank, &count);
     if (error)
         return mpi_fail_in(run, "MPI_Comm_split", error);
     part->rank = (uint32_t)rank;
