@@ -118,36 +118,6 @@ bool local_piece(const struct local_run *run, uint32_t phase, uint32_t reader, u
     return out_piece->size > 0;
 }
 
-static bool reduce(struct local_run *run, uint32_t phase, size_t size,
-                   const struct local_reads *reads)
-{
-    for (size_t at = 0; at < size; at += LOCAL_SEGMENT_BYTES) {
-        const size_t left = size - at;
-        const size_t part = left < LOCAL_SEGMENT_BYTES ? left : LOCAL_SEGMENT_BYTES;
-        if (!reads->reduce_segment(run, phase, at, part))
-            return false;
-    }
-    return true;
-}
-
-bool local_read_pieces(struct local_run *run, uint32_t phase, const struct local_reads *reads)
-{
-    const uint32_t count = run->group->count;
-    const uint32_t own = run->group->rank;
-    struct local_piece piece;
-    // Each rank begins with another owner, so that not all read the same memory.
-    for (uint32_t i = 0; i < count; i++) {
-        const uint32_t owner = (own + i) % count;
-        if (!local_piece(run, phase, own, owner, &piece))
-            continue;
-        if (piece.reduced)
-            return reduce(run, phase, piece.size, reads);
-        if (!reads->copy(run, owner, &piece))
-            return false;
-    }
-    return true;
-}
-
 void local_append_wait(char *text, const struct local_wait *wait)
 {
     static const char more[] = ", and so on";

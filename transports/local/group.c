@@ -329,7 +329,8 @@ static weir_status split_with_room(struct local_run *run, const struct weir_tran
     struct local_group *group = NULL;
     run->src = &own;
     run->dst = records;
-    if (!run->group->wire->offer(run, &own) || !local_carry(run))
+    const struct local_wire *wire = run->group->wire;
+    if ((wire->offer && !wire->offer(run, &own)) || !local_carry(run))
         return report(run, WEIR_ERROR_COMM);
 
     struct local_part part = part_of(run, records, members);

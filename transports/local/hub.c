@@ -320,6 +320,35 @@ static bool reduce_segment(struct local_run *run, uint32_t phase, size_t at, siz
     return true;
 }
 
+static bool reduce(struct local_run *run, uint32_t phase, size_t size)
+{
+    for (size_t at = 0; at < size; at += LOCAL_SEGMENT_BYTES) {
+        const size_t left = size - at;
+        if (!reduce_segment(run, phase, at,
+                            left < LOCAL_SEGMENT_BYTES ? left : LOCAL_SEGMENT_BYTES))
+            return false;
+    }
+    return true;
+}
+
+static bool read_pieces(struct local_run *run, uint32_t phase)
+{
+    const uint32_t count = run->group->count;
+    const uint32_t own = run->group->rank;
+    struct local_piece piece;
+    // Each rank begins with another owner, so that not all read the same memory.
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t owner = (own + i) % count;
+        if (!local_piece(run, phase, own, owner, &piece))
+            continue;
+        if (piece.reduced)
+            return reduce(run, phase, piece.size);
+        if (!copy(run, owner, &piece))
+            return false;
+    }
+    return true;
+}
+
 static bool next_ticket(struct local_run *run)
 {
     struct hub *hub = local_hub_of(run);
@@ -332,8 +361,7 @@ static bool next_ticket(struct local_run *run)
 
 static bool hub_phase(struct local_run *run, uint32_t phase)
 {
-    static const struct local_reads reads = {.copy = copy, .reduce_segment = reduce_segment};
-    return (phase == 0 || next_ticket(run)) && local_read_pieces(run, phase, &reads);
+    return (phase == 0 || next_ticket(run)) && read_pieces(run, phase);
 }
 
 // Waits for copies from this rank's memory that are under way; the group has failed.
@@ -494,15 +522,7 @@ static bool local_hub_messages(struct local_run *run)
     return carried;
 }
 
-// A part's ranks meet by a name of the whole group.
-static bool hub_offer(struct local_run *run, struct local_record *record)
-{
-    (void)run;
-    record->port = 0;
-    return true;
-}
-
-// Both the whole's number and the split's are in the name, and one byte that is in no other name.
+// A part's ranks meet by a name of the whole group. Both the whole's number and the split's are in the name, and one byte that is in no other name.
 static weir_status local_hub_split(struct local_run *run, const struct local_part *part,
                                    struct local_group **out_group)
 {
@@ -659,7 +679,6 @@ static const struct local_wire hub_wire = {
     .phase = hub_phase,
     .end = hub_end,
     .messages = local_hub_messages,
-    .offer = hub_offer,
     .split = local_hub_split,
     .fail = hub_fail,
     .cause = hub_cause,

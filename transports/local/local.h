@@ -81,7 +81,7 @@ struct local_wire {
     bool (*end)(struct local_run *run);
     // SEND, RECV and EXCHANGE: all of run->parts.
     bool (*messages)(struct local_run *run);
-    // Sets what other ranks must know of this one to reach it in a part.
+    // Sets what other ranks must know of this one to reach it in a part; NULL: nothing.
     bool (*offer)(struct local_run *run, struct local_record *record);
     // Makes the group of the ranks whose record has this one's color. All of them call it.
     weir_status (*split)(struct local_run *run, const struct local_part *part,
@@ -118,16 +118,6 @@ uint32_t local_phases(uint32_t kind);
 // The piece of `owner` that `reader` needs in the phase. False if it needs none.
 bool local_piece(const struct local_run *run, uint32_t phase, uint32_t reader, uint32_t owner,
                  struct local_piece *out_piece);
-
-// How a rank gets the pieces where it reads the others' memory itself.
-struct local_reads {
-    bool (*copy)(struct local_run *run, uint32_t owner, const struct local_piece *piece);
-    // Reduces `size` bytes, at most LOCAL_SEGMENT_BYTES, of each owner's piece, from `at` on.
-    bool (*reduce_segment)(struct local_run *run, uint32_t phase, size_t at, size_t size);
-};
-
-// Gets all pieces that this rank needs in the phase.
-bool local_read_pieces(struct local_run *run, uint32_t phase, const struct local_reads *reads);
 
 // Part `index` of run->parts.
 static inline const struct weir_transport_part *local_part_at(const struct local_run *run,
