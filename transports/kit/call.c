@@ -160,22 +160,23 @@ static bool other_call(const struct pair *pair)
                              pair->rank, weir_head_describe(&pair->caller->head, own));
 }
 
-static bool other_name(const struct pair *pair, const char *what, const char *theirs,
-                       const char *own)
+static bool other(const struct pair *pair, const char *before, const char *theirs,
+                  const char *after, const char *own)
 {
     char call[WEIR_HEAD_TEXT_SIZE];
     return weir_caller_blame(pair->caller, WEIR_FAULT_DIFFERS, pair->fault,
-                             "rank %u has called %s with the %s %s, and rank %u with %s",
-                             pair->peer, weir_head_describe(pair->theirs, call), what, theirs,
+                             "rank %u has called %s with %s%s%s, and rank %u with %s", pair->peer,
+                             weir_head_describe(pair->theirs, call), before, theirs, after,
                              pair->rank, own);
 }
 
-static bool other_number(const struct pair *pair, const char *what, uint64_t theirs, uint64_t own)
+static bool other_number(const struct pair *pair, const char *before, uint64_t theirs,
+                         const char *after, uint64_t own)
 {
     char texts[2][24];
     snprintf(texts[0], sizeof texts[0], "%llu", (unsigned long long)theirs);
     snprintf(texts[1], sizeof texts[1], "%llu", (unsigned long long)own);
-    return other_name(pair, what, texts[0], texts[1]);
+    return other(pair, before, texts[0], after, texts[1]);
 }
 
 static bool fail_of_pair(const struct pair *pair)
@@ -185,14 +186,14 @@ static bool fail_of_pair(const struct pair *pair)
     if (!is_message(own, theirs) && (theirs->kind != own->kind || theirs->number != own->number))
         return other_call(pair);
     if (theirs->element != own->element)
-        return other_name(pair, "datatype", weir_datatype_name(theirs->element),
-                          weir_datatype_name(own->element));
+        return other(pair, "the datatype ", weir_datatype_name(theirs->element), "",
+                     weir_datatype_name(own->element));
     if (theirs->count != own->count)
-        return other_number(pair, "count", theirs->count, own->count);
+        return other_number(pair, "", theirs->count, " elements", own->count);
     if (theirs->reduction != own->reduction)
-        return other_name(pair, "reduction", weir_reduction_name(theirs->reduction),
-                          weir_reduction_name(own->reduction));
-    return other_number(pair, "root", theirs->root, own->root);
+        return other(pair, "the reduction ", weir_reduction_name(theirs->reduction), "",
+                     weir_reduction_name(own->reduction));
+    return other_number(pair, "the root ", theirs->root, "", own->root);
 }
 
 bool weir_caller_agrees(const struct weir_caller *caller, uint32_t peer,

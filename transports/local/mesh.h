@@ -2,7 +2,7 @@
 // in an order that both sides know from their calls. The other one, the control connection, carries
 // only the cause of a failure, or that a rank leaves; its end without either is a rank that has died. A rank
 // whose time is nearly over asks there for whom the others wait. After a failure the ranks that are left settle
-// there which of them go on: mesh_gather.h.
+// there which of them go on (below).
 //
 // Ranks of one machine have sockets of it, and share memory for what is large (window.h). Between machines this is
 // the line of control for ranks whose devices' memory an engine carries: it takes a few bytes at a time.
@@ -42,7 +42,7 @@ struct mesh_list {
 enum mesh_news_kind {
     MESH_FAILED = 1,
     MESH_LEAVES = 2,
-    MESH_TELLS = 3,   // these two as mesh_gather.h has them
+    MESH_TELLS = 3,   // these two as below
     MESH_SETTLED = 4, // a struct mesh_member for each follows
     MESH_ASKS = 5,    // for whom the peer waits, now and when that changes
     MESH_WAITS = 6,
@@ -83,7 +83,7 @@ struct mesh_peer {
     struct mesh_span spans[4]; // of a collective: head and bytes, each way
     struct mesh_news news;
     size_t news_size;   // received of it
-    uint32_t told_step; // these two for mesh_gather.c: what it has told last
+    uint32_t told_step; // these two: what it has told last
     uint64_t told;
 };
 
@@ -101,7 +101,7 @@ struct mesh_group {
     int wake;                     // an eventfd: abort() while a call waits
     struct local_secret secret;   // of ranks of other machines
     struct local_door *door;      // of a split
-    unsigned forks;               // before it was made: descriptors.h
+    unsigned forks;               // before it was made: socket.h
     uint32_t step;                // of those that go on after a failure
     bool left_out;                // they have gone on without this rank
     char *staging;                // a segment of each rank, for reductions

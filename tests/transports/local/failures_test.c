@@ -90,7 +90,7 @@ static const struct {
     {WEIR_ALL_REDUCE, 64, WEIR_I32, WEIR_SUM, {"f32", "i32"}},
     {WEIR_ALL_REDUCE, 64, WEIR_F32, WEIR_AVERAGE, {"the reduction ", "average"}},
     {WEIR_BROADCAST, 64, WEIR_F32, WEIR_SUM, {"all-reduce 1", "broadcast 1"}},
-    {WEIR_ALL_REDUCE, 0, WEIR_F32, WEIR_SUM, {"64", "the count 0"}},
+    {WEIR_ALL_REDUCE, 0, WEIR_F32, WEIR_SUM, {"64", "elements"}},
 };
 
 enum {
@@ -232,7 +232,7 @@ WEIR_TEST(Failures, MessagesThatDiffer)
                            "recv of 'grads', app.c:120: rank 1 has called all-reduce 1 (app.c:99)");
     expect_bad_message(message_of(WEIR_SEND, 0, 1), sum_of(1, 1), 1, "all-reduce 1");
     expect_bad_message(message_of(WEIR_RECV, 0, 3), message_of(WEIR_SEND, 1, 4), 0,
-                       "rank 1 has called send (app.c:99) with the count 4, and rank 0 with 3");
+                       "rank 1 has called send (app.c:99) with 4 elements, and rank 0 with 3");
     expect_bad_message(message_of(WEIR_RECV, 0, 3), other, 0,
                        "with the datatype u32, and rank 0 with f32");
 }
