@@ -1,7 +1,7 @@
 // The transport "local": what its files share.
 //
-// A group's part that knows no wire (group.c) checks calls and tells their failures; call.c says which piece of whose
-// memory each rank needs for a collective, in one or two phases; a wire compares the calls of all ranks
+// A group's part that knows no wire (group.c) checks calls, tells their failures, and says which piece of whose memory
+// each rank needs for a collective, in one or two phases; a wire compares the calls of all ranks
 // (transports/kit/call.h) and carries those pieces: hub.c within a process, mesh.c between processes.
 //
 // The arithmetic has one order: each element of a reduction is ((x0 + x1) + x2) + …, in the order of
@@ -111,7 +111,7 @@ struct local_group {
     struct local_group *next;
 };
 
-// call.c
+// group.c
 
 // How many phases the kind has.
 uint32_t local_phases(uint32_t kind);

@@ -1,6 +1,6 @@
 // The transport "mpi": what its files share.
 //
-//   abi_*.c    calling Open MPI, MPICH, and libraries with the standard's ABI
+//   abi.c      calling Open MPI, MPICH, and libraries with the standard's ABI
 //   process.c  which library, of which ABI; MPI in this process: its start, its end, and the group of all ranks
 //   call.c     waiting for requests, and for all ranks, which compare their calls (transports/kit/call.h)
 //   run.c      the collectives, and messages between two ranks
