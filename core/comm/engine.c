@@ -46,17 +46,6 @@ static bool find_known(struct weir__known *known, uint64_t hash, bool adds)
     return false;
 }
 
-static bool is_reduction(weir_collective kind)
-{
-    return kind == WEIR_ALL_REDUCE || kind == WEIR_REDUCE || kind == WEIR_REDUCE_SCATTER;
-}
-
-static bool is_rooted(weir_collective kind)
-{
-    return kind == WEIR_REDUCE || kind == WEIR_BROADCAST || kind == WEIR_GATHER ||
-           kind == WEIR_SCATTER || kind == WEIR_SEND || kind == WEIR_RECV;
-}
-
 struct weir__call weir__call_of(const struct weir_operation *operation)
 {
     const weir_collective kind = operation->u.collective.kind;
@@ -64,11 +53,13 @@ struct weir__call weir__call_of(const struct weir_operation *operation)
     struct weir__call call = {
         .number = operation->u.collective.number,
         .count = sized ? operation->u.collective.count : 0,
-        .root = is_rooted(kind) ? operation->u.collective.root : 0,
+        .root = weir__call_is_rooted(kind) || kind == WEIR_SEND || kind == WEIR_RECV
+                    ? operation->u.collective.root
+                    : 0,
         .line = operation->line,
         .kind = kind,
         .element = (uint16_t)(sized ? operation->u.collective.element : 0),
-        .reduction = (uint16_t)(is_reduction(kind) ? operation->u.collective.reduction : 0),
+        .reduction = (uint16_t)(weir__call_reduces(kind) ? operation->u.collective.reduction : 0),
     };
     const char *file = operation->file ? operation->file : "";
     const size_t length = strlen(file);
@@ -77,20 +68,34 @@ struct weir__call weir__call_of(const struct weir_operation *operation)
     return call;
 }
 
+// FNV-1a, a word at a time.
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(1099511628211);
+    return hash ^ hash >> 29;
+}
+
+#define SEED UINT64_C(14695981039346656037)
+
 uint64_t weir__call_hash(const struct weir__call *call)
 {
     const uint64_t hash =
-        weir__call_mix(WEIR__CALL_SEED, call->kind | (uint64_t)call->element << 16 |
-                                            (uint64_t)call->reduction << 32);
-    return weir__call_mix(weir__call_mix(hash, call->count), call->root);
+        mix(SEED, call->kind | (uint64_t)call->element << 16 | (uint64_t)call->reduction << 32);
+    return mix(mix(hash, call->count), call->root);
 }
 
-uint64_t weir__call_likeness_of_parts(const struct weir_operation *operation, uint64_t likeness)
+// Of the operands, and of an exchange's parts; never 0. This rank's own: what a kind does not use may count.
+static uint64_t likeness_of(const struct weir_operation *operation)
 {
+    const uint64_t hash = mix(SEED, operation->u.collective.kind |
+                                        (uint64_t)(uint8_t)operation->u.collective.element << 8 |
+                                        (uint64_t)(uint8_t)operation->u.collective.reduction << 16 |
+                                        (uint64_t)operation->u.collective.root << 32);
+    uint64_t likeness = mix(hash, operation->u.collective.count);
     for (uint32_t i = 0; i < operation->u.collective.exchange_count; i++) {
         const struct weir_exchange *part = &operation->u.collective.exchanges[i];
-        likeness = weir__call_mix(likeness, part->peer * 2 + part->receive);
-        likeness = weir__call_mix(likeness, part->count * 16 + part->element);
+        likeness = mix(likeness, part->peer * 2 + part->receive);
+        likeness = mix(likeness, part->count * 16 + part->element);
     }
     return likeness | 1;
 }
@@ -329,7 +334,7 @@ static bool is_ready(const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
     return comm->known && !comm->check && weir__comm_has_turn(comm, operation->u.collective.turn) &&
-           find_known(comm->known, weir__call_likeness(operation), false);
+           find_known(comm->known, likeness_of(operation), false);
 }
 
 // Returns the first cause, if the engine was told to abort meanwhile.
@@ -434,8 +439,8 @@ weir_status weir__comm_run_in_turn(const struct weir__comm_call *call)
     if (status == WEIR_OK)
         status = submit_in_turn(call);
     if (status == WEIR_OK)
-        (void)find_known(call->operation->u.collective.comm->known,
-                         weir__call_likeness(call->operation), true);
+        (void)find_known(call->operation->u.collective.comm->known, likeness_of(call->operation),
+                         true);
     return status;
 }
 

@@ -421,15 +421,6 @@ static bool mesh_end(struct local_run *run)
     return false;
 }
 
-static weir_status mesh_split(struct local_run *run, const struct local_part *part,
-                              struct local_group **out_group)
-{
-    const weir_status status = local_mesh_split(run, part, out_group);
-    if (*out_group)
-        local_enlist_part(run->group, *out_group);
-    return status;
-}
-
 static void tell(struct mesh_group *group, const struct mesh_news *news)
 {
     for (uint32_t i = 0; i < group->local.count; i++) {
@@ -492,7 +483,7 @@ const struct local_wire local_mesh_wire = {
     .end = mesh_end,
     .messages = local_mesh_messages,
     .offer = local_mesh_offer,
-    .split = mesh_split,
+    .split = local_mesh_split,
     .fail = mesh_fail,
     .cause = mesh_cause,
     .leave = mesh_leave,

@@ -481,10 +481,11 @@ weir_status local_mesh_split(struct local_run *run, const struct local_part *par
     }
     local_mesh_door_close(whole, whole->door);
     whole->door = NULL;
-    if (connected) {
-        *out_group = group ? &group->local : NULL;
+    if (connected && group)
+        local_enlist_part(&whole->local, &group->local);
+    *out_group = connected && group ? &group->local : NULL;
+    if (connected)
         return WEIR_OK;
-    }
     if (group)
         local_mesh_destroy(group);
     return cause[0] ? weir_host_fail(host, WEIR_ERROR_COMM, NULL, "%s", cause)
