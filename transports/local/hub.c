@@ -76,6 +76,11 @@ static struct hub *local_hub_of(const struct local_run *run)
     return ((struct hub_group *)run->group)->hub;
 }
 
+static struct hub_post **queue_of(struct hub *hub, uint32_t from, uint32_t to)
+{
+    return &hub->posts[from * hub->count + to];
+}
+
 // The ranks before `come` have come to a collective.
 struct met {
     const struct hub *hub;
@@ -107,26 +112,30 @@ static bool local_hub_wait(struct hub *hub, uint64_t deadline_ns)
     return pthread_cond_timedwait(&hub->changed, &hub->lock, &deadline) == 0;
 }
 
-// With the lock: waits until the peer has taken the ticket. Copies its call, or the message for which
-// it waits in vain.
-static enum hub_outcome await_ticket(const struct local_run *run, uint32_t index, uint64_t ticket,
-                                     struct hub_rank *out_peer)
+// With the lock: waits for all ranks to take the ticket; `met->come` is the first that has not, whose call is another one,
+// or that has left or is late. Their calls are compared as they come.
+static enum hub_outcome await_tickets(struct local_run *wait, uint64_t ticket, bool compare,
+                                      struct met *met)
 {
-    struct hub *hub = local_hub_of(run);
-    const struct hub_rank *peer = &hub->ranks[index];
+    struct hub *hub = local_hub_of(wait);
+    struct hub_rank *own = &hub->ranks[wait->group->rank];
     bool in_time = true;
-    for (;; in_time = local_hub_wait(hub, run->deadline_ns)) {
-        const struct hub_post *post = hub->posts[index * hub->count + run->group->rank];
-        *out_peer = *peer;
+    for (;; in_time = local_hub_wait(hub, wait->deadline_ns)) {
+        for (; met->come < hub->count && hub->ranks[met->come].ticket >= ticket; met->come++) {
+            if (!compare || wait->differs ||
+                weir_head_equals(&wait->by.head, &hub->ranks[met->come].head))
+                continue;
+            wait->differs = true;
+            wait->deadline_ns = weir_judge_by(wait->deadline_ns);
+        }
         if (hub->failed)
             return HUB_FAILED;
-        if (peer->ticket >= ticket)
+        if (met->come == hub->count)
             return HUB_THERE;
-        if (post)
-            out_peer->head = post->head;
-        if (post)
+        own->awaits = met->come;
+        if (*queue_of(hub, met->come, wait->group->rank))
             return HUB_OTHER;
-        if (peer->left)
+        if (hub->ranks[met->come].left)
             return HUB_LEFT;
         if (!in_time)
             return HUB_LATE;
@@ -222,26 +231,18 @@ static bool agree(struct local_run *run, uint64_t ticket, bool compare)
     struct hub *hub = local_hub_of(run);
     struct local_run wait = *run;
     struct met met = {.hub = hub};
-    for (; met.come < hub->count; met.come++) {
-        const uint32_t i = met.come;
-        struct hub_rank peer;
-        pthread_mutex_lock(&hub->lock);
-        local_hub_begin_wait(run, i);
-        const enum hub_outcome outcome = await_ticket(&wait, i, ticket, &peer);
-        const uint32_t cause = local_hub_end_wait(run, outcome);
-        if (cause != i)
-            peer = hub->ranks[cause];
-        pthread_mutex_unlock(&hub->lock);
-        if (outcome != HUB_THERE && outcome != HUB_FAILED && wait.differs)
-            break;
-        if (outcome != HUB_THERE)
-            return local_hub_failure(run, outcome, cause, peer.has_head, &peer.head);
-        if (compare && !wait.differs && !weir_head_equals(&run->by.head, &peer.head)) {
-            wait.differs = true;
-            wait.deadline_ns = weir_judge_by(run->deadline_ns);
-        }
-    }
-    return !wait.differs || weir_caller_judge(&run->by, head_of, &met);
+    pthread_mutex_lock(&hub->lock);
+    local_hub_begin_wait(run, 0);
+    const enum hub_outcome outcome = await_tickets(&wait, ticket, compare, &met);
+    const uint32_t cause = local_hub_end_wait(run, outcome);
+    struct hub_rank peer = hub->ranks[cause];
+    if (outcome == HUB_OTHER)
+        peer.head = (*queue_of(hub, cause, run->group->rank))->head;
+    pthread_mutex_unlock(&hub->lock);
+    if (wait.differs && outcome != HUB_FAILED)
+        return weir_caller_judge(&run->by, head_of, &met);
+    return outcome == HUB_THERE ||
+           local_hub_failure(run, outcome, cause, peer.has_head, &peer.head);
 }
 
 static bool hub_meet(struct local_run *run)
@@ -391,11 +392,6 @@ static struct local_run message_of(const struct local_run *run,
     message.by.head.element = part->element;
     message.by.head.count = part->count;
     return message;
-}
-
-static struct hub_post **queue_of(struct hub *hub, uint32_t from, uint32_t to)
-{
-    return &hub->posts[from * hub->count + to];
 }
 
 static void post_all(struct local_run *run, struct hub_post *posts)
