@@ -60,6 +60,20 @@ static inline bool weir_is_numbered(uint32_t kind)
     return kind != WEIR_SEND && kind != WEIR_RECV && kind != WEIR_EXCHANGE;
 }
 
+// A SEND or a RECV as the one part of an exchange.
+static inline struct weir_transport_part weir_part_of(const struct weir_transport_call *call)
+{
+    const bool receive = call->kind == WEIR_RECV;
+    return (struct weir_transport_part){
+        .struct_size = sizeof(struct weir_transport_part),
+        .peer = call->root,
+        .receive = receive,
+        .element = call->element,
+        .count = call->count,
+        .memory = receive ? call->dst : (void *)(uintptr_t)call->src,
+    };
+}
+
 // What a kind does not use is 0, and so equal on all ranks.
 struct weir_head weir_head_of(const struct weir_transport_call *call);
 struct weir_head weir_head_of_line(uint32_t kind, uint64_t number, const char *file, int line);

@@ -362,14 +362,7 @@ static bool parts_acceptable(const struct local_run *run)
 
 static bool carry_messages(struct local_run *run, const struct weir_transport_call *call)
 {
-    const struct weir_transport_part single = {
-        .struct_size = sizeof single,
-        .peer = call->root,
-        .receive = call->kind == WEIR_RECV,
-        .element = call->element,
-        .count = call->count,
-        .memory = call->kind == WEIR_RECV ? call->dst : (void *)(uintptr_t)call->src,
-    };
+    const struct weir_transport_part single = weir_part_of(call);
     run->parts = call->kind == WEIR_EXCHANGE ? call->parts : &single;
     run->part_count = call->kind == WEIR_EXCHANGE ? call->part_count : 1;
     const bool carried = parts_acceptable(run) && run->group->wire->messages(run);

@@ -127,6 +127,7 @@ static inline const struct weir_transport_part *local_part_at(const struct local
     return (const struct weir_transport_part *)(const void *)(first +
                                                               index * run->parts->struct_size);
 }
+
 // A rank that waits for another one.
 struct local_wait {
     uint32_t rank;
@@ -139,7 +140,6 @@ void local_append_wait(char *text, const struct local_wait *wait);
 bool local_circle(const struct local_run *run, const char *waits);
 // The same where it is known what the peer waits in meanwhile.
 bool local_late_elsewhere(const struct local_run *run, uint32_t peer, const char *elsewhere);
-// group.c
 
 // The phases of a collective, and its end.
 bool local_carry(struct local_run *run);

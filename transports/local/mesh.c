@@ -636,26 +636,29 @@ static bool take_news(const struct local_run *run, uint32_t index)
     }
 }
 
-bool local_mesh_read_news(const struct local_run *run, uint32_t index)
+bool local_mesh_next_news(struct mesh_peer *peer)
 {
-    struct mesh_peer *peer = &local_mesh_of(run)->peers[index];
-    for (int pieces = 0; !peer->left && pieces < MESH_MOST_PIECES; pieces++) {
+    while (!peer->left) {
         const ssize_t got = recv(peer->control, (char *)&peer->news + peer->news_size,
                                  sizeof peer->news - peer->news_size, 0);
-        if (got < 0 && (errno == EAGAIN || errno == EINTR))
-            return true;
-        if (got <= 0) {
-            peer->left = true;
-            peer->died = true;
-            return true;
-        }
-        peer->news_size += (size_t)got;
+        if (got < 0 && was_interrupted())
+            return false;
+        peer->left = peer->died = got <= 0;
+        peer->news_size += got > 0 ? (size_t)got : 0;
         if (peer->news_size < sizeof peer->news)
             continue;
         peer->news_size = 0;
+        return true;
+    }
+    return false;
+}
+
+bool local_mesh_read_news(const struct local_run *run, uint32_t index)
+{
+    struct mesh_peer *peer = &local_mesh_of(run)->peers[index];
+    for (int n = 0; n < MESH_MOST_NEWS && local_mesh_next_news(peer); n++)
         if (!take_news(run, index))
             return false;
-    }
     return true;
 }
 

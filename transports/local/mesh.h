@@ -34,9 +34,9 @@ struct mesh_list {
 // Where a rank waits for no other one.
 #define MESH_NONE UINT32_MAX
 
-// So many pieces of a control connection are read at a time: one that says things without end keeps no call from its
+// So many news of a control connection are read at a time: one that says things without end keeps no call from its
 // deadline.
-#define MESH_MOST_PIECES 64
+#define MESH_MOST_NEWS 64
 
 // What control connections carry.
 enum mesh_news_kind {
@@ -113,6 +113,8 @@ struct mesh_group {
 extern const struct local_wire local_mesh_wire;
 
 struct mesh_group *local_mesh_of(const struct local_run *run);
+// Receives the next news of a peer into peer->news, if all of it is there.
+bool local_mesh_next_news(struct mesh_peer *peer);
 // Reads what a peer's control connection has. False once that has failed the group. The end of a peer
 // does not: it may have sent all that this call needs.
 bool local_mesh_read_news(const struct local_run *run, uint32_t index);

@@ -72,18 +72,9 @@ static void read_list(struct mesh_gather *gather, struct mesh_peer *peer)
 // Reads what a peer has said, up to a list.
 static void listen_to(struct mesh_gather *gather, struct mesh_peer *peer)
 {
-    for (int pieces = 0; !peer->left && !gather->settled && pieces < MESH_MOST_PIECES; pieces++) {
-        const ssize_t got = recv(peer->control, (char *)&peer->news + peer->news_size,
-                                 sizeof peer->news - peer->news_size, 0);
-        if (got < 0 && (errno == EAGAIN || errno == EINTR))
-            return;
-        peer->news_size += got > 0 ? (size_t)got : 0;
-        if (got > 0 && peer->news_size < sizeof peer->news)
-            continue;
-        peer->news_size = 0;
-        if (got <= 0 || peer->news.kind == MESH_LEAVES) {
+    for (int n = 0; n < MESH_MOST_NEWS && !gather->settled && local_mesh_next_news(peer); n++) {
+        if (peer->news.kind == MESH_LEAVES) {
             peer->left = true;
-            peer->died = got <= 0;
         } else if (peer->news.kind == MESH_TELLS) {
             peer->told_step = peer->news.step;
             peer->told = peer->news.value;

@@ -187,14 +187,7 @@ static struct exchange *create(struct mpi_run *run, const struct weir_transport_
 bool mpi_exchange(struct mpi_run *run)
 {
     const struct weir_transport_call *call = run->call;
-    const struct weir_transport_part part = {
-        .struct_size = sizeof part,
-        .peer = call->root,
-        .receive = call->kind == WEIR_RECV,
-        .element = call->element,
-        .count = call->count,
-        .memory = call->kind == WEIR_RECV ? call->dst : (void *)(uintptr_t)call->src,
-    };
+    const struct weir_transport_part part = weir_part_of(call);
     if (call->part_count > MPI_TAG_LIMIT - MPI_TAG_PARTS)
         return weir_caller_fail(
             &run->by,
