@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "core/comm/pulse_parts.h"
+#include "core/comm/pulse.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
 #include "core/support/error.h"

@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "core/buffer/buffer.h"
-#include "core/comm/engine.h"
 #include "core/comm/pulse.h"
 #include "core/object/device.h"
 #include "core/queue/retire.h"

@@ -8,6 +8,24 @@
 
 extern const struct weir__comm_ops weir__comm_ops;
 
+// SEND, RECV and EXCHANGE: only the ranks that they name take part, so they have no number.
+static inline bool weir__call_is_direct(weir_collective kind)
+{
+    return kind == WEIR_SEND || kind == WEIR_RECV || kind == WEIR_EXCHANGE;
+}
+
+static inline bool weir__call_reduces(weir_collective kind)
+{
+    return kind == WEIR_ALL_REDUCE || kind == WEIR_REDUCE || kind == WEIR_REDUCE_SCATTER;
+}
+
+// From or to one rank of all.
+static inline bool weir__call_is_rooted(weir_collective kind)
+{
+    return kind == WEIR_REDUCE || kind == WEIR_BROADCAST || kind == WEIR_GATHER ||
+           kind == WEIR_SCATTER;
+}
+
 // A new communicator, which has joined nothing; NULL with the thread's error.
 weir_comm *weir__comm_allocate(weir_device *device, const char *label);
 
@@ -83,6 +101,17 @@ weir_status weir__comm_launch(weir_queue *queue, const struct weir_operation *la
 weir_status weir__comm_run_node(weir_queue *queue, const struct weir_operation *launch,
                                 weir_queue *lane, const struct weir_operation *node);
 void weir__comm_skip_launch(const struct weir_operation *launch);
+
+// engine.c: communicators whose collectives an engine of the device carries out, such as NCCL. The transport has joined
+// the ranks before, and remains: it carries what the engine's creation exchanges, splits, collectives that the engine
+// does not take, and the pulse.
+
+// Gives a communicator that has its group its rank and count and, if every rank has the same engine,
+// the engine's part. Waits for the other ranks, which are told if that fails.
+weir_status weir__engine_create(weir_comm *comm, const char *file, int line);
+
+// Ends it; a communicator without one is accepted.
+void weir__engine_finish(weir_comm *comm);
 
 // Tells the other ranks why this one takes no part.
 void weir__comm_excuse(const struct weir_operation *operation, const struct weir_error *cause);

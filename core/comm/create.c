@@ -14,7 +14,6 @@
 
 #include "base/thread.h"
 #include "core/comm/comm.h"
-#include "core/comm/engine.h"
 #include "core/runtime/runtime.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"

@@ -1,5 +1,5 @@
 // Collectives in the backend, by its engine.
-#include "core/comm/engine.h"
+#include "core/comm/comm.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -11,8 +11,7 @@
 #include "base/cold.h"
 #include "base/odd.h"
 #include "base/text.h"
-#include "core/comm/call.h"
-#include "core/comm/pulse_parts.h"
+#include "core/comm/pulse.h"
 #include "core/object/device.h"
 #include "core/queue/queue.h"
 #include "core/runtime/runtime.h"
@@ -30,52 +29,21 @@ enum {
 };
 
 struct weir__known {
-    atomic_uint_fast64_t last; // one of the cells, the last that was looked for
     atomic_uint_fast64_t cells[KNOWN_CELLS];
 };
 
-static uint64_t cell_of(uint64_t hash)
-{
-    return (hash >> 32 ^ hash >> 1) % KNOWN_CELLS;
-}
-
-// A hash is never 0.
-static bool known_find(struct weir__known *known, uint64_t hash)
-{
-    for (uint64_t i = 0; i <= PROBES; i++)
-        if (atomic_load_explicit(&known->cells[(cell_of(hash) + i) % KNOWN_CELLS],
-                                 memory_order_acquire) == hash) {
-            atomic_store_explicit(&known->last, hash, memory_order_relaxed);
-            return true;
-        }
-    return false;
-}
-
-static inline bool known_has(struct weir__known *known, uint64_t hash)
-{
-    return atomic_load_explicit(&known->last, memory_order_relaxed) == hash ||
-           known_find(known, hash);
-}
-
-static void known_add(struct weir__known *known, uint64_t hash)
+// Whether the hash, which is not 0, is there, or now is.
+static bool find_known(struct weir__known *known, uint64_t hash, bool adds)
 {
     for (uint64_t i = 0; i <= PROBES; i++) {
-        uint_fast64_t empty = 0;
-        atomic_uint_fast64_t *cell = &known->cells[(cell_of(hash) + i) % KNOWN_CELLS];
-        if (atomic_compare_exchange_strong(cell, &empty, hash) || empty == hash)
-            return;
+        atomic_uint_fast64_t *cell = &known->cells[((hash >> 32 ^ hash >> 1) + i) % KNOWN_CELLS];
+        uint_fast64_t found = atomic_load_explicit(cell, memory_order_acquire);
+        if (found == 0 && (!adds || atomic_compare_exchange_strong(cell, &found, hash)))
+            return adds;
+        if (found == hash)
+            return true;
     }
-}
-
-static bool is_reduction(weir_collective kind)
-{
-    return kind == WEIR_ALL_REDUCE || kind == WEIR_REDUCE || kind == WEIR_REDUCE_SCATTER;
-}
-
-static bool is_rooted(weir_collective kind)
-{
-    return kind == WEIR_REDUCE || kind == WEIR_BROADCAST || kind == WEIR_GATHER ||
-           kind == WEIR_SCATTER || kind == WEIR_SEND || kind == WEIR_RECV;
+    return false;
 }
 
 struct weir__call weir__call_of(const struct weir_operation *operation)
@@ -85,11 +53,13 @@ struct weir__call weir__call_of(const struct weir_operation *operation)
     struct weir__call call = {
         .number = operation->u.collective.number,
         .count = sized ? operation->u.collective.count : 0,
-        .root = is_rooted(kind) ? operation->u.collective.root : 0,
+        .root = weir__call_is_rooted(kind) || kind == WEIR_SEND || kind == WEIR_RECV
+                    ? operation->u.collective.root
+                    : 0,
         .line = operation->line,
         .kind = kind,
         .element = (uint16_t)(sized ? operation->u.collective.element : 0),
-        .reduction = (uint16_t)(is_reduction(kind) ? operation->u.collective.reduction : 0),
+        .reduction = (uint16_t)(weir__call_reduces(kind) ? operation->u.collective.reduction : 0),
     };
     const char *file = operation->file ? operation->file : "";
     const size_t length = strlen(file);
@@ -98,20 +68,34 @@ struct weir__call weir__call_of(const struct weir_operation *operation)
     return call;
 }
 
+// FNV-1a, a word at a time.
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(1099511628211);
+    return hash ^ hash >> 29;
+}
+
+#define SEED UINT64_C(14695981039346656037)
+
 uint64_t weir__call_hash(const struct weir__call *call)
 {
     const uint64_t hash =
-        weir__call_mix(WEIR__CALL_SEED, call->kind | (uint64_t)call->element << 16 |
-                                            (uint64_t)call->reduction << 32);
-    return weir__call_mix(weir__call_mix(hash, call->count), call->root);
+        mix(SEED, call->kind | (uint64_t)call->element << 16 | (uint64_t)call->reduction << 32);
+    return mix(mix(hash, call->count), call->root);
 }
 
-uint64_t weir__call_likeness_of_parts(const struct weir_operation *operation, uint64_t likeness)
+// Of the operands, and of an exchange's parts; never 0. This rank's own: what a kind does not use may count.
+static uint64_t likeness_of(const struct weir_operation *operation)
 {
+    const uint64_t hash = mix(SEED, operation->u.collective.kind |
+                                        (uint64_t)(uint8_t)operation->u.collective.element << 8 |
+                                        (uint64_t)(uint8_t)operation->u.collective.reduction << 16 |
+                                        (uint64_t)operation->u.collective.root << 32);
+    uint64_t likeness = mix(hash, operation->u.collective.count);
     for (uint32_t i = 0; i < operation->u.collective.exchange_count; i++) {
         const struct weir_exchange *part = &operation->u.collective.exchanges[i];
-        likeness = weir__call_mix(likeness, part->peer * 2 + part->receive);
-        likeness = weir__call_mix(likeness, part->count * 16 + part->element);
+        likeness = mix(likeness, part->peer * 2 + part->receive);
+        likeness = mix(likeness, part->count * 16 + part->element);
     }
     return likeness | 1;
 }
@@ -132,12 +116,30 @@ bool weir__call_equals(const struct weir__call *a, const struct weir__call *b)
            a->reduction == b->reduction && a->root == b->root;
 }
 
+struct difference {
+    char text[48];
+};
+
+// What `call` has that `other` has not: "64 f32", "the reduction sum", "the root 1".
+static struct difference difference(const struct weir__call *call, const struct weir__call *other)
+{
+    struct difference found;
+    if (call->element != other->element || call->count != other->count)
+        snprintf(found.text, sizeof found.text, "%" PRIu64 " %s", call->count,
+                 weir_datatype_name((weir_datatype)call->element));
+    else if (call->reduction != other->reduction)
+        snprintf(found.text, sizeof found.text, "the reduction %s",
+                 weir_reduction_name((weir_reduction)call->reduction));
+    else
+        snprintf(found.text, sizeof found.text, "the root %" PRIu32, call->root);
+    return found;
+}
+
 void weir__call_differ(const struct weir__call *own, uint32_t rank, const struct weir__call *theirs,
                        uint32_t peer, bool blames, char text[WEIR__CALL_TEXT_SIZE])
 {
     char called[WEIR__CALL_TEXT_SIZE];
     char right[WEIR__CALL_TEXT_SIZE];
-    const char *element = weir_datatype_name((weir_datatype)theirs->element);
     weir__call_describe(theirs, called);
     weir__call_describe(own, right);
     if (own->kind != theirs->kind && blames)
@@ -147,23 +149,10 @@ void weir__call_differ(const struct weir__call *own, uint32_t rank, const struct
         snprintf(text, WEIR__CALL_TEXT_SIZE,
                  "rank %" PRIu32 " has called %.90s, and rank %" PRIu32 " %.90s", peer, called,
                  rank, right);
-    else if (own->element != theirs->element || own->count != theirs->count)
-        snprintf(text, WEIR__CALL_TEXT_SIZE,
-                 "rank %" PRIu32 " has called %.120s with %" PRIu64 " %s, and rank %" PRIu32
-                 " with %" PRIu64 " %s",
-                 peer, called, theirs->count, element, rank, own->count,
-                 weir_datatype_name((weir_datatype)own->element));
-    else if (own->reduction != theirs->reduction)
-        snprintf(text, WEIR__CALL_TEXT_SIZE,
-                 "rank %" PRIu32 " has called %.120s with the reduction %s, and rank %" PRIu32
-                 " with %s",
-                 peer, called, weir_reduction_name((weir_reduction)theirs->reduction), rank,
-                 weir_reduction_name((weir_reduction)own->reduction));
     else
         snprintf(text, WEIR__CALL_TEXT_SIZE,
-                 "rank %" PRIu32 " has called %.120s with the root %" PRIu32 ", and rank %" PRIu32
-                 " with %" PRIu32,
-                 peer, called, theirs->root, rank, own->root);
+                 "rank %" PRIu32 " has called %.90s with %s, and rank %" PRIu32 " with %s", peer,
+                 called, difference(theirs, own).text, rank, difference(own, theirs).text);
 }
 
 // An engine's collectives are submitted to the backend in the order of their turns. A turn that is due
@@ -345,7 +334,7 @@ static bool is_ready(const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
     return comm->known && !comm->check && weir__comm_has_turn(comm, operation->u.collective.turn) &&
-           known_has(comm->known, weir__call_likeness(operation));
+           find_known(comm->known, likeness_of(operation), false);
 }
 
 // Returns the first cause, if the engine was told to abort meanwhile.
@@ -374,15 +363,6 @@ static weir_status submit(weir_queue *queue, const struct weir_operation *operat
     weir_status status = submit_in_turn(&call);
     weir__comm_end_turn(comm, operation->u.collective.turn);
     return status;
-}
-
-static bool try_submit(weir_queue *queue, const struct weir_operation *operation,
-                       weir_status *out_status)
-{
-    if (!is_ready(operation))
-        return false;
-    *out_status = submit(queue, operation);
-    return true;
 }
 
 struct calls {
@@ -459,7 +439,8 @@ weir_status weir__comm_run_in_turn(const struct weir__comm_call *call)
     if (status == WEIR_OK)
         status = submit_in_turn(call);
     if (status == WEIR_OK)
-        known_add(call->operation->u.collective.comm->known, weir__call_likeness(call->operation));
+        (void)find_known(call->operation->u.collective.comm->known, likeness_of(call->operation),
+                         true);
     return status;
 }
 
@@ -488,7 +469,6 @@ const struct weir__comm_ops weir__comm_ops = {
     .takes = weir__comm_takes,
     .is_ready = is_ready,
     .submit = submit,
-    .try_submit = try_submit,
     .run = run,
     .skip = skip,
     .captures = weir__comm_captures,

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "core/comm/pulse_parts.h"
+#include "core/comm/pulse.h"
 #include "core/object/device.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"

@@ -9,7 +9,9 @@
 #ifndef WEIR_CORE_COMM_PULSE_H
 #define WEIR_CORE_COMM_PULSE_H
 
+#include "base/thread.h"
 #include "core/comm/comm.h"
+#include "core/queue/queue.h"
 
 // Starts the thread of a communicator that has its engine. `group` becomes the pulse's.
 weir_status weir__pulse_start(weir_comm *comm, void *group);
@@ -20,5 +22,220 @@ void weir__pulse_finish(weir_comm *comm);
 
 // The communicator has failed: the other ranks are told `reason`.
 void weir__pulse_tell(weir_comm *comm, const char *reason);
+
+// What a rank says of a collective to the others, and its comparison: engine.c.
+
+enum {
+    WEIR__CALL_FILE_SIZE = 32,
+    WEIR__CALL_TEXT_SIZE = 256
+};
+
+// The same bytes on all ranks. What a kind does not use is 0.
+struct weir__call {
+    uint64_t number; // 0: none
+    uint64_t count;
+    uint32_t root;
+    int32_t line;
+    uint32_t kind;
+    uint16_t element;
+    uint16_t reduction;
+    char file[WEIR__CALL_FILE_SIZE]; // its end
+};
+
+struct weir__call weir__call_of(const struct weir_operation *operation);
+
+// Of kind, element, reduction, root and count: the same on all ranks.
+uint64_t weir__call_hash(const struct weir__call *call);
+
+// Whether two ranks have called the same.
+bool weir__call_equals(const struct weir__call *a, const struct weir__call *b);
+
+// Stores in a clause what `rank` and `peer` have called, which differs. Most ranks have called what
+// `rank` has if it blames `peer`.
+void weir__call_differ(const struct weir__call *own, uint32_t rank, const struct weir__call *theirs,
+                       uint32_t peer, bool blames, char text[WEIR__CALL_TEXT_SIZE]);
+
+// "all-reduce 16 (app.c:99)".
+void weir__call_describe(const struct weir__call *call, char text[WEIR__CALL_TEXT_SIZE]);
+
+// Calls in flight, and failures: blame.c. Beats, and the thread that sends them: pulse.c.
+
+enum {
+    WEIR__PULSE_HOST = 56,    // bytes of the name of a host
+    WEIR__PULSE_WINDOW = 16,  // calls in a beat
+    WEIR__PULSE_HISTORY = 512 // calls that a rank remembers
+};
+
+// The same bytes on all ranks.
+struct weir__beat {
+    uint64_t number; // of the last call
+    uint64_t hash;   // of all calls so far
+    uint32_t leaves; // the last beat of this rank
+    uint32_t due;    // it waits in the oldest collective of its own
+    uint64_t process;
+    char host[WEIR__PULSE_HOST]; // the beginning of a long name; "" if it is not known
+    struct weir__call calls[WEIR__PULSE_WINDOW];
+};
+
+// What the submitting thread leaves of a call: as many bytes as a line of the cache has.
+struct weir__flight {
+    uint64_t queue;
+    uint64_t sequence;
+    uint64_t number;
+    uint64_t count;
+    const char *file; // of the operation
+    int32_t line;
+    uint32_t root;
+    uint32_t turn;
+    uint8_t kind;
+    uint8_t element;
+    uint8_t reduction;
+    bool part;      // of a graph: not all of that is complete when the call is
+    bool looked_at; // complete, and its queue had not failed before it; the pulse's thread's
+};
+_Static_assert(sizeof(struct weir__flight) <= 64, "larger than a line of the cache");
+
+struct weir__pulse {
+    weir_comm *comm;
+    void *group;
+    struct weir_thread thread;
+    bool has_thread;
+
+    // A ring, in the order of turns, with one writer, the call whose turn it is, and one reader, the
+    // pulse's thread. The writer adds without a lock; another ring, with more room, is put in its place
+    // under the communicator's lock, which the reader has while it reads.
+    struct weir__flight *flights;
+    uint64_t flight_room;              // a power of two
+    atomic_uint_fast64_t flight_end;   // of all so far; written by the writer
+    atomic_uint_fast64_t flight_begin; // the oldest; written by the reader
+
+    // Under the communicator's lock.
+    bool stop;
+    bool ended;
+
+    // The thread's.
+    uint64_t flight_told;                         // the first that is not among those that follow
+    uint64_t number;                              // of the last call
+    uint64_t hash;                                // of all calls
+    struct weir__call calls[WEIR__PULSE_HISTORY]; // call n at n % WEIR__PULSE_HISTORY
+    uint64_t hashes[WEIR__PULSE_HISTORY];
+    struct weir__beat *beats; // of all ranks, the latest; of one that has left its last
+    struct weir_transport_part *parts;
+    struct weir__beat own;
+    uint64_t beat_number;
+    uint64_t confirmed;  // all ranks have called the same up to this number
+    uint64_t differs;    // a rank has called something else with this number; 0: none
+    uint64_t differs_ns; // since when that is known, and not which rank is wrong; 0: it is not
+    uint32_t turn;       // the engine's progress
+    uint64_t moved_ns;   // when there was any
+};
+
+// pulse.c
+
+// Tells the other ranks that have not left what this one has called, and learns the same of them.
+weir_status weir__beat_exchange(struct weir__pulse *pulse, bool due, uint64_t timeout_ns);
+
+// blame.c, on the submitting thread.
+
+static inline struct weir__flight *weir__flight_at(const struct weir__pulse *pulse, uint64_t number)
+{
+    return &pulse->flights[number & (pulse->flight_room - 1)];
+}
+
+static inline void weir__flight_fill(struct weir__flight *flight, const weir_queue *queue,
+                                     const struct weir_operation *operation)
+{
+    flight->queue = queue->member.object.id;
+    flight->sequence = operation->sequence;
+    flight->number = operation->u.collective.number;
+    flight->count = operation->u.collective.count;
+    flight->file = operation->file;
+    flight->line = operation->line;
+    flight->root = operation->u.collective.root;
+    flight->turn = operation->u.collective.turn;
+    flight->kind = (uint8_t)operation->u.collective.kind;
+    flight->element = (uint8_t)operation->u.collective.element;
+    flight->reduction = (uint8_t)operation->u.collective.reduction;
+    flight->part = operation->flags & WEIR_OPERATION_PART;
+    flight->looked_at = false;
+}
+
+WEIR_COLD bool weir__pulse_note_in_more_room(weir_comm *comm, const weir_queue *queue,
+                                             const struct weir_operation *operation);
+
+// Notes a collective that is about to be submitted to the engine. It is in flight until it is
+// complete, and all ranks are known to have called the same. False: out of memory, or the communicator
+// has failed. Either this thread sees a failure, or the pulse's thread, which books it on the
+// queues of all calls in flight, sees the call.
+static inline bool weir__pulse_note(weir_comm *comm, const weir_queue *queue,
+                                    const struct weir_operation *operation)
+{
+    struct weir__pulse *pulse = comm->pulse;
+    const uint64_t end = atomic_load_explicit(&pulse->flight_end, memory_order_relaxed);
+    if (end - atomic_load_explicit(&pulse->flight_begin, memory_order_acquire) ==
+        pulse->flight_room)
+        return weir__pulse_note_in_more_room(comm, queue, operation);
+    weir__flight_fill(weir__flight_at(pulse, end), queue, operation);
+    atomic_store(&pulse->flight_end, end + 1);
+    if (!atomic_load(&comm->failed))
+        return true;
+    (void)weir__comm_cause(comm);
+    return false;
+}
+
+// blame.c, on the pulse's thread.
+
+// Makes room for the first calls. False: out of memory.
+bool weir__pulse_make_room(struct weir__pulse *pulse);
+
+// Notes what this rank has called since the last time.
+void weir__pulse_hear_own(struct weir__pulse *pulse);
+
+// Copies a call in flight, 0 being the oldest. False: there are not so many.
+bool weir__pulse_copy_flight(const struct weir__pulse *pulse, size_t index,
+                             struct weir__flight *out_flight);
+
+// Learns from the queues what is complete: more than the engine knows, where the program has waited.
+void weir__pulse_advance(struct weir__pulse *pulse);
+
+// Drops what is complete and confirmed, and copies the oldest that is not complete.
+bool weir__pulse_oldest(struct weir__pulse *pulse, struct weir__flight *out_oldest);
+
+// Copies the first one from `*index` on that is complete and was not looked at, and stores its index.
+bool weir__pulse_complete(const struct weir__pulse *pulse, size_t *index,
+                          struct weir__flight *out_flight);
+
+// It was looked at.
+void weir__pulse_mark(struct weir__pulse *pulse, size_t index);
+
+// Copies the one with that number.
+bool weir__pulse_find(const struct weir__pulse *pulse, uint64_t number,
+                      struct weir__flight *out_flight);
+
+// This rank's call of that number, or another one.
+struct weir__call weir__pulse_own_call(const struct weir__pulse *pulse, uint64_t number);
+
+// The hash up to the call of that number. False: it is no longer remembered, or still to come.
+bool weir__pulse_own_hash(const struct weir__pulse *pulse, uint64_t number, uint64_t *out_hash);
+
+// blame.c
+
+// Books the first cause of the communicator, which ends the thread's loop, with the remedy of
+// the fault. `flight` may be NULL.
+void weir__pulse_fail(struct weir__pulse *pulse, const struct weir__flight *flight,
+                      enum weir_transport_fault fault, const char *why);
+void weir__pulse_fail_of_transport(struct weir__pulse *pulse, const struct weir__flight *flight,
+                                   const struct weir_error *error);
+void weir__pulse_fail_late(struct weir__pulse *pulse, const struct weir__flight *flight);
+
+// "after all-reduce 16 (app.c:99)", "before its first collective".
+void weir__pulse_last_call(const struct weir__beat *beat, char text[WEIR__CALL_TEXT_SIZE]);
+
+// Tells the other ranks if the queue of a complete call had failed before it. False: its submission has
+// not returned yet.
+bool weir__pulse_look_at_queue(struct weir__pulse *pulse, const struct weir__flight *flight);
+
+// Books the first cause on the queues of what is not complete, or has been called otherwise elsewhere.
+void weir__pulse_book(struct weir__pulse *pulse);
 
 #endif

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/comm/comm.h"
-#include "core/comm/pulse_parts.h"
+#include "core/comm/pulse.h"
 #include "core/graph/graph.h"
 #include "core/object/buffer.h"
 #include "core/queue/operation.h"

@@ -22,9 +22,6 @@ struct weir__comm_ops {
     bool (*is_ready)(const struct weir_operation *operation);
     // Submits one that is ready. Under the submit lock of its queue.
     weir_status (*submit)(weir_queue *queue, const struct weir_operation *operation);
-    // Both in one call. False: it is not ready.
-    bool (*try_submit)(weir_queue *queue, const struct weir_operation *operation,
-                       weir_status *out_status);
     // On the worker of its queue: submits it, or carries it out and returns when it is done.
     weir_status (*run)(weir_queue *queue, const struct weir_operation *operation);
     // It will not run: the thread's error is the reason.

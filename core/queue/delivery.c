@@ -134,12 +134,6 @@ weir_status weir__deliver(weir_queue *queue, const struct weir_operation *operat
 {
     struct weir__delivery *delivery = &queue->delivery;
     const bool holding = atomic_load_explicit(&delivery->holding, memory_order_acquire);
-    weir_status submitted;
-    if (operation->kind == WEIR_OPERATION_COLLECTIVE && !holding &&
-        operation->u.collective.comm->ops->try_submit(queue, operation, &submitted)) {
-        weir__note_delivered(queue, operation);
-        return submitted;
-    }
     if (!holding && !starts_hold(queue, operation))
         return deliver_now(queue, operation);
 

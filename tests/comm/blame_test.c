@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/comm/pulse_parts.h"
+#include "core/comm/pulse.h"
 #include "core/support/memory.h"
 #include "tests/support/test.h"
 

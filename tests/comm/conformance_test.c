@@ -175,34 +175,3 @@ WEIR_TEST(CommConformance, Messages)
     }
     comm_rig_close(&rig);
 }
-
-// The transport's sentence about two ranks that differ comes through to both queues.
-WEIR_TEST(CommConformance, RanksThatDiffer)
-{
-    open_ranks(2, WEIR_PLACE_DEVICE);
-    const struct comm_rig *rig = &all.rig;
-    EXPECT_OK(weir_queue_barrier(rig->queues[0], rig->comms[0]));
-    EXPECT_OK(weir_queue_broadcast(rig->queues[1], rig->comms[1], all.dst[1], 0, all.src[1], 0, 5,
-                                   WEIR_F32, 1));
-    for (uint32_t rank = 0; rank < 2; rank++) {
-        COMM_RIG_EXPECT_CAUSE(rig->queues[rank], "'grads'", "barrier", "broadcast",
-                              "conformance_test.c:");
-        EXPECT_INT_EQ(weir_comm_error(rig->comms[rank]), WEIR_ERROR_COMM);
-    }
-    close_ranks();
-}
-
-// The same inputs give the same bits again.
-WEIR_TEST(CommConformance, SameBitsAgain)
-{
-    static char first[1000 * 2];
-    const struct matrix_case it = {WEIR_ALL_REDUCE, WEIR_F16, WEIR_PRODUCT, 1000, false, 4};
-    for (int again = 0; again < 3; again++) {
-        open_ranks(4, WEIR_PLACE_DEVICE);
-        run(NULL, &it);
-        if (again)
-            EXPECT_INT_EQ(memcmp(first, all.got[0], sizeof first), 0);
-        memcpy(first, all.got[0], sizeof first);
-        close_ranks();
-    }
-}

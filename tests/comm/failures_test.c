@@ -256,7 +256,7 @@ WEIR_TEST(CommFailures, Splits)
     EXPECT_TRUE(part == NULL);
     // Rank 1 hears of it from the transport.
     EXPECT_INT_EQ(weir_comm_duplicate(rig.comms[1], "copy", &part), WEIR_ERROR_COMM);
-    COMM_RIG_EXPECT_WORDS("split 1 of 'grads'", "enough");
+    COMM_RIG_EXPECT_WORDS("rank 0 has aborted 'grads'", "enough");
     EXPECT_INT_EQ(weir_comm_error(rig.comms[1]), WEIR_ERROR_COMM);
     comm_rig_close(&rig);
 }

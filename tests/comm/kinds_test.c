@@ -88,8 +88,8 @@ WEIR_TEST(Collectives, OneCommunicatorHasOneOrder)
     EXPECT_OK(reduce_at(&rig, rig.queues[0], 0));
     EXPECT_OK(weir_queue_barrier(other, rig.comms[0]));
     EXPECT_OK(reduce_at(&rig, rig.queues[1], 1));
-    EXPECT_OK(weir_queue_send(rig.queues[1], rig.comms[1], rig.src[1], 0, 1, WEIR_I32, 0));
     EXPECT_OK(weir_queue_barrier(rig.queues[1], rig.comms[1]));
+    EXPECT_OK(weir_queue_send(rig.queues[1], rig.comms[1], rig.src[1], 0, 1, WEIR_I32, 0));
     EXPECT_OK(weir_queue_recv(other, rig.comms[0], rig.dst[0], 64, 1, WEIR_I32, 1));
     comm_rig_open_gate(&gate);
     EXPECT_OK(weir_queue_sync(other, WEIR_FOREVER));

@@ -7,7 +7,6 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "base/clock.h"
 #include "report/trace.h"
 #include "tests/support/test.h"
 
@@ -141,65 +140,6 @@ WEIR_TEST(Hostile, WaitsHaveALimit)
     ASSERT_SIZE_EQ(trace->operation_count, 1);
     EXPECT_SIZE_EQ(trace->operations[0].wait_count, 13);
     weir_trace_destroy(&trace);
-}
-
-// Microseconds that a trace takes with `count` queues, of the ids that `id_of` gives.
-static uint64_t read_queues(uint64_t (*id_of)(uint64_t), size_t count)
-{
-    char message[512] = "";
-    uint64_t best = UINT64_MAX;
-    FILE *file = fopen(path_of("queues.json"), "w");
-    if (!file)
-        return 0;
-    fputs("{\n\"weir\": {\"format\":1},\n\"traceEvents\": [\n", file);
-    for (size_t i = 0, number = 0; i < count; number++) {
-        const uint64_t id = id_of(number);
-        if (id > INT64_MAX)
-            continue; // no number of JSON's
-        fprintf(file,
-                "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":0,\"tid\":%llu,\"args\":{}},\n",
-                (unsigned long long)id);
-        i++;
-    }
-    fputs("]\n}\n", file);
-    if (fclose(file) != 0)
-        return 0;
-    for (int turn = 0; turn < 3; turn++) {
-        struct weir_trace *trace = NULL;
-        const uint64_t begin = weir_clock_now_ns();
-        EXPECT_TRUE(weir_trace_read(path, NULL, &trace, message, sizeof message));
-        const uint64_t took = (weir_clock_now_ns() - begin) / 1000;
-        EXPECT_SIZE_EQ(trace ? trace->queue_count : 0, count);
-        weir_trace_destroy(&trace);
-        best = took < best ? took : best;
-    }
-    return best;
-}
-
-static uint64_t same(uint64_t number)
-{
-    return number + 1;
-}
-
-// Their products with the golden ratio's number differ in the topmost bits only, so that a
-// table which multiplies by that puts all of them into one slot.
-static uint64_t meeting(uint64_t number)
-{
-    const uint64_t inverse = UINT64_C(0xf1de83e19937733d);
-    return inverse * (number << 44);
-}
-
-WEIR_TEST(Hostile, IdsThatMeetTakeNoLonger)
-{
-    enum {
-        QUEUES = 20000
-    };
-    ASSERT_TRUE(UINT64_C(0xf1de83e19937733d) * UINT64_C(11400714819323198485) == 1);
-    const uint64_t plain = read_queues(same, QUEUES);
-    const uint64_t met = read_queues(meeting, QUEUES);
-    weir_test_note("%llu us, and %llu us", (unsigned long long)plain, (unsigned long long)met);
-    EXPECT_TRUE(met < 4 * plain);
-    weir_test_note(NULL);
 }
 
 static bool write_queues(size_t count)

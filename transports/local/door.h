@@ -1,7 +1,7 @@
 // How a connection becomes that of a rank: each is a stranger's until it is proven whose process has made it.
 //
 // At a socket of the machine the system says which user's process has come, and only this user's is let in. On
-// the network both sides prove that they know the secret (secret.h). Only then a byte of what it has said counts.
+// the network both sides prove that they know the secret (below). Only then a byte of what it has said counts.
 //
 // A door waits in one place, with one deadline, for all that come: strangers have two seconds each, and of more than
 // DOOR_GUESTS at a time the oldest one is sent away. So no number of them keeps a rank out, or this one waiting.

@@ -1,11 +1,158 @@
-// Groups as the front end sees them: a call is checked, carried phase by phase, and its failure told.
+// Groups as the front end sees them: a call is checked, carried phase by phase, and its failure told; which piece of whose
+// memory each rank needs for it; and ranks that wait for each other.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "transports/local/local.h"
+
+// Which rank needs which piece of which other rank's memory. A collective on the whole of a buffer is
+// made of chunks, one for each rank: rank i reduces, or receives of the root, chunk i, and all ranks
+// copy it from there. So no rank, the root included, sends more than about twice what it holds.
+
+struct chunk {
+    size_t offset;
+    size_t size;
+};
+
+static struct chunk chunk_of(const struct local_run *run, uint32_t index)
+{
+    const uint32_t n = run->group->count;
+    const size_t element = weir_datatype_size(run->by.head.element);
+    const uint64_t each = run->by.head.count / n;
+    const uint64_t longer = run->by.head.count % n; // the first ones have one element more
+    const uint64_t begin = each * index + (index < longer ? index : longer);
+    return (struct chunk){(size_t)begin * element, (size_t)(each + (index < longer)) * element};
+}
+
+static size_t whole_of(const struct local_run *run)
+{
+    return (size_t)run->by.head.count * weir_datatype_size(run->by.head.element);
+}
+
+uint32_t local_phases(uint32_t kind)
+{
+    switch (kind) {
+    case WEIR_ALL_REDUCE:
+    case WEIR_BROADCAST:
+        return 2;
+    case WEIR_REDUCE:
+    case WEIR_ALL_GATHER:
+    case WEIR_REDUCE_SCATTER:
+    case WEIR_ALL_TO_ALL:
+    case WEIR_GATHER:
+    case WEIR_SCATTER:
+    case WEIR_CALL_SPLIT:
+    case WEIR_CALL_JOIN:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static struct local_piece all_reduce_piece(const struct local_run *run, uint32_t phase,
+                                           uint32_t reader, uint32_t owner)
+{
+    const struct chunk chunk = chunk_of(run, phase == 0 ? reader : owner);
+    const bool wanted = phase == 0 || reader != owner;
+    return (struct local_piece){
+        .of_result = phase == 1,
+        .reduced = phase == 0,
+        .offset = chunk.offset,
+        .size = wanted ? chunk.size : 0,
+        .target = chunk.offset,
+    };
+}
+
+// The root copies its own `src` to its `dst`, unless that is in place.
+static struct local_piece broadcast_piece(const struct local_run *run, uint32_t phase,
+                                          uint32_t reader, uint32_t owner)
+{
+    const uint32_t root = run->by.head.root;
+    if (reader == root)
+        return (struct local_piece){.size = phase == 0 && owner == root ? whole_of(run) : 0};
+
+    const bool wanted = phase == 0 ? owner == root : owner != reader;
+    const struct chunk chunk = chunk_of(run, phase == 0 ? reader : owner);
+    return (struct local_piece){
+        .of_result = owner != root,
+        .offset = chunk.offset,
+        .size = wanted ? chunk.size : 0,
+        .target = chunk.offset,
+    };
+}
+
+static struct local_piece single_piece(const struct local_run *run, uint32_t reader, uint32_t owner)
+{
+    const size_t whole = whole_of(run);
+    const uint32_t root = run->by.head.root;
+    switch (run->by.head.kind) {
+    case WEIR_REDUCE:
+        return (struct local_piece){.reduced = true, .size = reader == root ? whole : 0};
+    case WEIR_REDUCE_SCATTER:
+        return (struct local_piece){.reduced = true, .size = whole, .offset = reader * whole};
+    case WEIR_ALL_GATHER:
+    case WEIR_CALL_SPLIT:
+    case WEIR_CALL_JOIN:
+        return (struct local_piece){.size = whole, .target = owner * whole};
+    case WEIR_ALL_TO_ALL:
+        return (
+            struct local_piece){.size = whole, .offset = reader * whole, .target = owner * whole};
+    case WEIR_GATHER:
+        return (struct local_piece){.size = reader == root ? whole : 0, .target = owner * whole};
+    case WEIR_SCATTER:
+        return (struct local_piece){.size = owner == root ? whole : 0, .offset = reader * whole};
+    default:
+        return (struct local_piece){.size = 0};
+    }
+}
+
+bool local_piece(const struct local_run *run, uint32_t phase, uint32_t reader, uint32_t owner,
+                 struct local_piece *out_piece)
+{
+    if (run->by.head.kind == WEIR_ALL_REDUCE)
+        *out_piece = all_reduce_piece(run, phase, reader, owner);
+    else if (run->by.head.kind == WEIR_BROADCAST)
+        *out_piece = broadcast_piece(run, phase, reader, owner);
+    else
+        *out_piece = single_piece(run, reader, owner);
+    return out_piece->size > 0;
+}
+
+void local_append_wait(char *text, const struct local_wait *wait)
+{
+    static const char more[] = ", and so on";
+    size_t used = strlen(text);
+    const bool full = used > WEIR_CAUSE_SIZE - WEIR_HEAD_TEXT_SIZE - WEIR_HEAD_TEXT_SIZE / 2;
+    if (!full)
+        weir_text_append(text, WEIR_CAUSE_SIZE, &used, "%srank %u waits in %.80s for rank %u",
+                         used ? ", " : "", wait->rank, wait->call, wait->awaits);
+    else if (strcmp(text + used - strlen(more), more) != 0)
+        weir_text_append(text, WEIR_CAUSE_SIZE, &used, "%s", more);
+}
+
+bool local_circle(const struct local_run *run, const char *waits)
+{
+    char duration[WEIR_TEXT_QUANTITY_SIZE];
+    return weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
+                             "the ranks wait in a circle, for %s: %s",
+                             weir_text_duration(duration, (double)run->by.timeout_ns), waits);
+}
+
+bool local_late_elsewhere(const struct local_run *run, uint32_t peer, const char *elsewhere)
+{
+    char duration[WEIR_TEXT_QUANTITY_SIZE];
+    return weir_caller_blame(
+        &run->by, WEIR_FAULT_SILENT, peer,
+        "rank %u has not come to it in %s: it waits in %s; use communicators in the same "
+        "order on all ranks",
+        peer, weir_text_duration(duration, (double)run->by.timeout_ns), elsewhere);
+}
+
+// Other groups of a rank.
 
 // What a rank waits in, in another group of its own, while a group waits for it: communicators that the
 // ranks use in another order end so. A rank is known by its process and its place in the group that all
@@ -83,11 +230,11 @@ static bool is_of_the_same_rank(const struct local_group *a, const struct local_
            a->origin_count == b->origin_count;
 }
 
-void local_describe_elsewhere(const struct local_group *group, const struct local_head *head,
+void local_describe_elsewhere(const struct local_group *group, const struct weir_head *head,
                               uint32_t awaits, char text[LOCAL_ELSEWHERE_SIZE])
 {
-    char call[LOCAL_CALL_SIZE];
-    local_describe(head, call, sizeof call);
+    char call[WEIR_HEAD_TEXT_SIZE];
+    weir_head_describe(head, call);
     snprintf(text, LOCAL_ELSEWHERE_SIZE, "%.80s of '%s' for its rank %u", call, group->label,
              awaits);
 }
@@ -134,9 +281,8 @@ weir_status local_shrink(void *group, const struct weir_transport_shrink *shrink
 {
     struct local_group *whole = group;
     struct local_group *part = NULL;
-    char cause[LOCAL_CAUSE_SIZE];
     *out_group = NULL;
-    if (!whole->wire->failed(whole, cause))
+    if (!whole->wire->cause(whole, NULL))
         local_abort(whole, "it goes on with the ranks that are left");
     const weir_status status = whole->wire->shrink(whole, shrink, &part);
     *out_group = part;
@@ -147,44 +293,55 @@ weir_status local_shrink(void *group, const struct weir_transport_shrink *shrink
     "submit the same collectives in the same order on all ranks, and see what the rank at " \
     "fault has printed; then recover the queue and create another communicator"
 
-bool local_failed(struct local_group *group, char *out_cause)
-{
-    struct local_cause cause;
-    if (!group->wire->cause(group, &cause))
-        return false;
-    memcpy(out_cause, cause.text, sizeof cause.text);
-    return true;
-}
-
 static weir_status report(const struct local_run *run, weir_status status)
 {
-    char cause[LOCAL_CAUSE_SIZE];
-    if (!run->group->wire->failed(run->group, cause))
+    struct weir_cause cause;
+    if (!run->group->wire->cause(run->group, &cause))
         return WEIR_OK;
-    return weir_host_fail(run->group->host, status, REMEDY, "%s", cause);
+    return weir_host_fail(run->group->host, status, REMEDY, "%s", cause.text);
 }
 
-static uint64_t deadline_of(uint64_t timeout_ns)
+static void fail(void *group, const struct weir_cause *cause)
+{
+    struct local_group *local = group;
+    local->wire->fail(local, cause);
+}
+
+struct local_run local_run_begin(struct local_group *group, struct weir_head head,
+                                 uint64_t timeout_ns)
 {
     const uint64_t now_ns = weir_clock_now_ns();
-    return timeout_ns > UINT64_MAX - now_ns ? UINT64_MAX : now_ns + timeout_ns;
+    return (struct local_run){
+        .by = {.head = head,
+               .group = group,
+               .label = group->label,
+               .rank = group->rank,
+               .count = group->count,
+               .timeout_ns = timeout_ns,
+               .fail = fail},
+        .group = group,
+        .deadline_ns = timeout_ns > UINT64_MAX - now_ns ? UINT64_MAX : now_ns + timeout_ns,
+    };
 }
 
 // Failures of this rank alone: the others would wait for it in vain, so they are told.
 static bool acceptable(const struct local_run *run)
 {
-    const struct local_head *head = &run->head;
+    const struct weir_head *head = &run->by.head;
     const bool has_element = head->kind != WEIR_EXCHANGE && head->kind != WEIR_BARRIER;
     if (head->kind < WEIR_ALL_REDUCE || head->kind > WEIR_BARRIER)
-        return local_fail(run, "this transport does not know collectives of kind %u", head->kind);
+        return weir_caller_fail(&run->by, "this transport does not know collectives of kind %u",
+                                head->kind);
     if (has_element && weir_datatype_size(head->element) == 0)
-        return local_fail(run, "this transport does not know datatype %u", head->element);
-    if (local_is_reduction(run->head.kind) &&
+        return weir_caller_fail(&run->by, "this transport does not know datatype %u",
+                                head->element);
+    if (weir_is_reduction(run->by.head.kind) &&
         (head->reduction < WEIR_SUM || head->reduction > WEIR_AVERAGE))
-        return local_fail(run, "this transport does not know reduction %u", head->reduction);
+        return weir_caller_fail(&run->by, "this transport does not know reduction %u",
+                                head->reduction);
     if (head->root >= run->group->count)
-        return local_fail(run, "there is no rank %u, for there are %u ranks", head->root,
-                          run->group->count);
+        return weir_caller_fail(&run->by, "there is no rank %u, for there are %u ranks", head->root,
+                                run->group->count);
     return true;
 }
 
@@ -193,24 +350,19 @@ static bool parts_acceptable(const struct local_run *run)
     for (uint32_t i = 0; i < run->part_count; i++) {
         const struct weir_transport_part *part = local_part_at(run, i);
         if (weir_datatype_size(part->element) == 0)
-            return local_fail(run, "this transport does not know datatype %u", part->element);
+            return weir_caller_fail(&run->by, "this transport does not know datatype %u",
+                                    part->element);
         if (part->peer >= run->group->count || part->peer == run->group->rank)
-            return local_fail(run, "rank %u is no peer of rank %u, for there are %u ranks",
-                              part->peer, run->group->rank, run->group->count);
+            return weir_caller_fail(&run->by,
+                                    "rank %u is no peer of rank %u, for there are %u ranks",
+                                    part->peer, run->group->rank, run->group->count);
     }
     return true;
 }
 
 static bool carry_messages(struct local_run *run, const struct weir_transport_call *call)
 {
-    const struct weir_transport_part single = {
-        .struct_size = sizeof single,
-        .peer = call->root,
-        .receive = call->kind == WEIR_RECV,
-        .element = call->element,
-        .count = call->count,
-        .memory = call->kind == WEIR_RECV ? call->dst : (void *)(uintptr_t)call->src,
-    };
+    const struct weir_transport_part single = weir_part_of(call);
     run->parts = call->kind == WEIR_EXCHANGE ? call->parts : &single;
     run->part_count = call->kind == WEIR_EXCHANGE ? call->part_count : 1;
     const bool carried = parts_acceptable(run) && run->group->wire->messages(run);
@@ -220,7 +372,7 @@ static bool carry_messages(struct local_run *run, const struct weir_transport_ca
 bool local_carry(struct local_run *run)
 {
     const struct local_wire *wire = run->group->wire;
-    const uint32_t phases = local_phases(run->head.kind);
+    const uint32_t phases = local_phases(run->by.head.kind);
     bool carried = wire->meet(run);
     for (uint32_t phase = 0; carried && phase < phases; phase++)
         carried = wire->phase(run, phase);
@@ -231,16 +383,16 @@ bool local_carry(struct local_run *run)
 // an all-to-all in place would overwrite before it was read.
 static bool carry_with_room(struct local_run *run)
 {
-    const size_t whole = (size_t)run->head.count * weir_datatype_size(run->head.element);
-    const bool copied = run->head.kind == WEIR_ALL_TO_ALL && run->src == run->dst && whole > 0;
-    if (!copied && !local_is_reduction(run->head.kind))
+    const size_t whole = (size_t)run->by.head.count * weir_datatype_size(run->by.head.element);
+    const bool copied = run->by.head.kind == WEIR_ALL_TO_ALL && run->src == run->dst && whole > 0;
+    if (!copied && !weir_is_reduction(run->by.head.kind))
         return local_carry(run);
 
     const size_t size = copied ? run->group->count * whole : LOCAL_SEGMENT_BYTES;
     void *room = run->group->host->allocate(size);
     if (!room)
-        return local_fail(run, "rank %u has no host memory left for %zu bytes", run->group->rank,
-                          size);
+        return weir_caller_fail(&run->by, "rank %u has no host memory left for %zu bytes",
+                                run->group->rank, size);
     if (copied)
         run->src = memcpy(room, run->dst, size);
     else
@@ -253,8 +405,8 @@ static bool carry_with_room(struct local_run *run)
 // Bytes that this rank shows or sends, at most.
 static uint64_t bytes_of(const struct local_run *run, const struct weir_transport_call *call)
 {
-    uint64_t bytes = run->head.count * weir_datatype_size(run->head.element);
-    for (uint32_t i = 0; i < call->part_count && run->head.kind == WEIR_EXCHANGE; i++) {
+    uint64_t bytes = run->by.head.count * weir_datatype_size(run->by.head.element);
+    for (uint32_t i = 0; i < call->part_count && run->by.head.kind == WEIR_EXCHANGE; i++) {
         const struct weir_transport_part *part = weir_transport_part_at(call, i);
         const uint64_t size = part->count * weir_datatype_size(part->element);
         bytes = size > bytes ? size : bytes;
@@ -265,23 +417,20 @@ static uint64_t bytes_of(const struct local_run *run, const struct weir_transpor
 // Strangers on the way could read, and change, what goes to another machine.
 static weir_status refuse_data(const struct local_run *run)
 {
-    local_fail(run, "rank %u is asked to send host memory to another machine, and 'local' does not",
-               run->group->rank);
-    char cause[LOCAL_CAUSE_SIZE] = "";
-    (void)run->group->wire->failed(run->group, cause);
-    return weir_host_fail(run->group->host, WEIR_ERROR_UNSUPPORTED, LOCAL_MPI_REMEDY, "%s", cause);
+    weir_caller_fail(
+        &run->by, "rank %u is asked to send host memory to another machine, and 'local' does not",
+        run->group->rank);
+    struct weir_cause cause = {.text = ""};
+    (void)run->group->wire->cause(run->group, &cause);
+    return weir_host_fail(run->group->host, WEIR_ERROR_UNSUPPORTED, LOCAL_MPI_REMEDY, "%s",
+                          cause.text);
 }
 
 weir_status local_run_call(void *group, const struct weir_transport_call *call)
 {
-    struct local_run run = {
-        .group = group,
-        .head = local_head_of(call),
-        .src = call->src,
-        .dst = call->dst,
-        .timeout_ns = call->timeout_ns,
-        .deadline_ns = deadline_of(call->timeout_ns),
-    };
+    struct local_run run = local_run_begin(group, weir_head_of(call), call->timeout_ns);
+    run.src = call->src;
+    run.dst = call->dst;
     const weir_status status = report(&run, WEIR_ERROR_COMM);
     if (status)
         return status;
@@ -290,7 +439,7 @@ weir_status local_run_call(void *group, const struct weir_transport_call *call)
     if (run.group->spans_machines && bytes_of(&run, call) > LOCAL_CONTROL_BYTES)
         return refuse_data(&run);
     const bool carried =
-        local_is_numbered(run.head.kind) ? carry_with_room(&run) : carry_messages(&run, call);
+        weir_is_numbered(run.by.head.kind) ? carry_with_room(&run) : carry_messages(&run, call);
     return carried ? WEIR_OK : report(&run, WEIR_ERROR_COMM);
 }
 
@@ -320,7 +469,8 @@ static weir_status split_with_room(struct local_run *run, const struct weir_tran
     struct local_group *group = NULL;
     run->src = &own;
     run->dst = records;
-    if (!run->group->wire->offer(run, &own) || !local_carry(run))
+    const struct local_wire *wire = run->group->wire;
+    if ((wire->offer && !wire->offer(run, &own)) || !local_carry(run))
         return report(run, WEIR_ERROR_COMM);
 
     struct local_part part = part_of(run, records, members);
@@ -334,12 +484,12 @@ static weir_status split_with_room(struct local_run *run, const struct weir_tran
 
 weir_status local_split(void *group, const struct weir_transport_split *split, void **out_part)
 {
-    struct local_run run = {
-        .group = group,
-        .head = local_head_of_split(split, sizeof(struct local_record)),
-        .timeout_ns = split->timeout_ns,
-        .deadline_ns = deadline_of(split->timeout_ns),
-    };
+    struct local_run run =
+        local_run_begin(group,
+                        weir_head_of_line(WEIR_CALL_SPLIT, split->number, split->file, split->line),
+                        split->timeout_ns);
+    run.by.head.element = WEIR_U8;
+    run.by.head.count = sizeof(struct local_record);
     const struct weir_host *host = run.group->host;
     *out_part = NULL;
     weir_status status = report(&run, WEIR_ERROR_COMM);
@@ -351,7 +501,7 @@ weir_status local_split(void *group, const struct weir_transport_split *split, v
     if (records && members) {
         status = split_with_room(&run, split, records, members, out_part);
     } else {
-        local_fail(&run, "rank %u has no host memory left", run.group->rank);
+        weir_caller_fail(&run.by, "rank %u has no host memory left", run.group->rank);
         status = report(&run, WEIR_ERROR_OUT_OF_MEMORY);
     }
     host->release(members);
@@ -375,7 +525,7 @@ bool local_carries_data(const void *group)
 void local_abort(void *group, const char *reason)
 {
     struct local_group *local = group;
-    struct local_cause cause = {.fault = WEIR_FAULT_ABORTED, .rank = local->rank};
+    struct weir_cause cause = {.fault = WEIR_FAULT_ABORTED, .rank = local->rank};
     snprintf(cause.text, sizeof cause.text, "rank %u has aborted '%s': %s", local->rank,
              local->label, reason);
     local->wire->fail(local, &cause);
@@ -384,7 +534,7 @@ void local_abort(void *group, const char *reason)
 bool local_first_cause(void *group, struct weir_transport_cause *out_cause)
 {
     struct local_group *local = group;
-    struct local_cause cause;
+    struct weir_cause cause;
     if (!local->wire->cause(local, &cause))
         return false;
     out_cause->fault = (enum weir_transport_fault)cause.fault;

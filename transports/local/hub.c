@@ -17,7 +17,7 @@
 // A message that waits for its receiver.
 struct hub_post {
     struct hub_post *next;
-    struct local_head head;
+    struct weir_head head;
     const void *memory;
     bool received;
 };
@@ -28,9 +28,9 @@ struct hub_rank {
     bool shrinks; // has come to go on with the ranks that are left
     bool waits;   // for `awaits`
     uint32_t awaits;
-    struct local_head waiting; // the call in which it does
+    struct weir_head waiting; // the call in which it does
     bool has_head;
-    struct local_head head; // its latest collective
+    struct weir_head head; // its latest collective
     const char *src;
     char *dst;
     uint64_t ticket;
@@ -47,7 +47,7 @@ struct hub {
     uint32_t members; // groups that have not left
     bool complete;    // all have joined, whatever has failed since
     bool failed;
-    struct local_cause cause;
+    struct weir_cause cause;
     bool shrunk; // the ranks that go on are known
     struct hub_rank *ranks;
     struct hub_post **posts; // the oldest from rank i to rank j at i * count + j
@@ -58,7 +58,7 @@ struct hub {
 struct hub_group {
     struct local_group local;
     struct hub *hub;
-    char circle[LOCAL_CAUSE_SIZE]; // of the wait that has just ended; "": it was in none
+    char circle[WEIR_CAUSE_SIZE]; // of the wait that has just ended; "": it was in none
 };
 
 enum hub_outcome {
@@ -76,9 +76,21 @@ static struct hub *local_hub_of(const struct local_run *run)
     return ((struct hub_group *)run->group)->hub;
 }
 
-static const struct local_head *head_of(const struct local_met *met, uint32_t rank)
+static struct hub_post **queue_of(struct hub *hub, uint32_t from, uint32_t to)
 {
-    return rank < met->come ? &local_hub_of(met->run)->ranks[rank].head : NULL;
+    return &hub->posts[from * hub->count + to];
+}
+
+// The ranks before `come` have come to a collective.
+struct met {
+    const struct hub *hub;
+    uint32_t come;
+};
+
+static const struct weir_head *head_of(const void *user, uint32_t rank)
+{
+    const struct met *met = user;
+    return rank < met->come ? &met->hub->ranks[rank].head : NULL;
 }
 
 // With the lock, around a wait for `peer` within a call. The end returns which rank has kept this one waiting:
@@ -88,7 +100,7 @@ static void local_hub_begin_wait(const struct local_run *run, uint32_t peer)
     struct hub_rank *own = &local_hub_of(run)->ranks[run->group->rank];
     own->waits = true;
     own->awaits = peer;
-    own->waiting = run->head;
+    own->waiting = run->by.head;
 }
 
 // With the lock: waits for a change. False at the deadline.
@@ -100,26 +112,30 @@ static bool local_hub_wait(struct hub *hub, uint64_t deadline_ns)
     return pthread_cond_timedwait(&hub->changed, &hub->lock, &deadline) == 0;
 }
 
-// With the lock: waits until the peer has taken the ticket. Copies its call, or the message for which
-// it waits in vain.
-static enum hub_outcome await_ticket(const struct local_run *run, uint32_t index, uint64_t ticket,
-                                     struct hub_rank *out_peer)
+// With the lock: waits for all ranks to take the ticket; `met->come` is the first that has not, whose call is another one,
+// or that has left or is late. Their calls are compared as they come.
+static enum hub_outcome await_tickets(struct local_run *wait, uint64_t ticket, bool compare,
+                                      struct met *met)
 {
-    struct hub *hub = local_hub_of(run);
-    const struct hub_rank *peer = &hub->ranks[index];
+    struct hub *hub = local_hub_of(wait);
+    struct hub_rank *own = &hub->ranks[wait->group->rank];
     bool in_time = true;
-    for (;; in_time = local_hub_wait(hub, run->deadline_ns)) {
-        const struct hub_post *post = hub->posts[index * hub->count + run->group->rank];
-        *out_peer = *peer;
+    for (;; in_time = local_hub_wait(hub, wait->deadline_ns)) {
+        for (; met->come < hub->count && hub->ranks[met->come].ticket >= ticket; met->come++) {
+            if (!compare || wait->differs ||
+                weir_head_equals(&wait->by.head, &hub->ranks[met->come].head))
+                continue;
+            wait->differs = true;
+            wait->deadline_ns = weir_judge_by(wait->deadline_ns);
+        }
         if (hub->failed)
             return HUB_FAILED;
-        if (peer->ticket >= ticket)
+        if (met->come == hub->count)
             return HUB_THERE;
-        if (post)
-            out_peer->head = post->head;
-        if (post)
+        own->awaits = met->come;
+        if (*queue_of(hub, met->come, wait->group->rank))
             return HUB_OTHER;
-        if (peer->left)
+        if (hub->ranks[met->come].left)
             return HUB_LEFT;
         if (!in_time)
             return HUB_LATE;
@@ -133,7 +149,7 @@ static void describe_circle(struct hub_group *group, uint32_t first)
     do {
         const struct hub_rank *hub_rank = &group->hub->ranks[rank];
         struct local_wait wait = {.rank = rank, .awaits = hub_rank->awaits};
-        local_describe(&hub_rank->waiting, wait.call, sizeof wait.call);
+        weir_head_describe(&hub_rank->waiting, wait.call);
         local_append_wait(group->circle, &wait);
         rank = hub_rank->awaits;
     } while (rank != first);
@@ -176,7 +192,7 @@ static void describe_wait(struct local_group *group, void *text)
     pthread_mutex_unlock(&hub->lock);
 }
 
-static bool late(const struct local_run *run, uint32_t peer, const struct local_head *last)
+static bool late(const struct local_run *run, uint32_t peer, const struct weir_head *last)
 {
     const struct hub_group *own = (const struct hub_group *)run->group;
     const struct seat seat = {own->hub, peer};
@@ -186,21 +202,22 @@ static bool late(const struct local_run *run, uint32_t peer, const struct local_
         return local_circle(run, own->circle);
     if (local_find_listed(has_seat, &seat, &group))
         local_for_others(&group, describe_wait, elsewhere);
-    return elsewhere[0] ? local_late_elsewhere(run, peer, elsewhere) : local_late(run, peer, last);
+    return elsewhere[0] ? local_late_elsewhere(run, peer, elsewhere)
+                        : weir_caller_late(&run->by, peer, last);
 }
 
 // The failure for an outcome that is not HUB_THERE; `head` is the peer's call, if `has_head`.
 static bool local_hub_failure(const struct local_run *run, enum hub_outcome outcome, uint32_t peer,
-                              bool has_head, const struct local_head *head)
+                              bool has_head, const struct weir_head *head)
 {
-    const struct local_head *last = has_head ? head : NULL;
+    const struct weir_head *last = has_head ? head : NULL;
     switch (outcome) {
     case HUB_LEFT:
-        return local_gone(run, peer, last);
+        return weir_caller_gone(&run->by, peer, last);
     case HUB_LATE:
         return late(run, peer, last);
     case HUB_OTHER:
-        return local_same(run, peer, head);
+        return weir_caller_agrees(&run->by, peer, head);
     case HUB_THERE:
     case HUB_FAILED:
         break;
@@ -213,27 +230,19 @@ static bool agree(struct local_run *run, uint64_t ticket, bool compare)
 {
     struct hub *hub = local_hub_of(run);
     struct local_run wait = *run;
-    struct local_met met = {.run = run, .head_of = head_of};
-    for (; met.come < hub->count; met.come++) {
-        const uint32_t i = met.come;
-        struct hub_rank peer;
-        pthread_mutex_lock(&hub->lock);
-        local_hub_begin_wait(run, i);
-        const enum hub_outcome outcome = await_ticket(&wait, i, ticket, &peer);
-        const uint32_t cause = local_hub_end_wait(run, outcome);
-        if (cause != i)
-            peer = hub->ranks[cause];
-        pthread_mutex_unlock(&hub->lock);
-        if (outcome != HUB_THERE && outcome != HUB_FAILED && wait.differs)
-            break;
-        if (outcome != HUB_THERE)
-            return local_hub_failure(run, outcome, cause, peer.has_head, &peer.head);
-        if (compare && !wait.differs && !local_is_same(&run->head, &peer.head)) {
-            wait.differs = true;
-            wait.deadline_ns = local_judge_by(run->deadline_ns);
-        }
-    }
-    return !wait.differs || local_judge(&met);
+    struct met met = {.hub = hub};
+    pthread_mutex_lock(&hub->lock);
+    local_hub_begin_wait(run, 0);
+    const enum hub_outcome outcome = await_tickets(&wait, ticket, compare, &met);
+    const uint32_t cause = local_hub_end_wait(run, outcome);
+    struct hub_rank peer = hub->ranks[cause];
+    if (outcome == HUB_OTHER)
+        peer.head = (*queue_of(hub, cause, run->group->rank))->head;
+    pthread_mutex_unlock(&hub->lock);
+    if (wait.differs && outcome != HUB_FAILED)
+        return weir_caller_judge(&run->by, head_of, &met);
+    return outcome == HUB_THERE ||
+           local_hub_failure(run, outcome, cause, peer.has_head, &peer.head);
 }
 
 static bool hub_meet(struct local_run *run)
@@ -242,7 +251,7 @@ static bool hub_meet(struct local_run *run)
     struct hub_rank *own = &hub->ranks[run->group->rank];
     pthread_mutex_lock(&hub->lock);
     own->has_head = true;
-    own->head = run->head;
+    own->head = run->by.head;
     own->src = run->src;
     own->dst = run->dst;
     const uint64_t ticket = ++own->ticket;
@@ -293,7 +302,7 @@ static bool copy(struct local_run *run, uint32_t owner, const struct local_piece
 static bool reduce_segment(struct local_run *run, uint32_t phase, size_t at, size_t size)
 {
     struct hub *hub = local_hub_of(run);
-    const size_t count = size / weir_datatype_size(run->head.element);
+    const size_t count = size / weir_datatype_size(run->by.head.element);
     struct local_piece piece = {.size = 0};
     for (uint32_t owner = 0; owner < hub->count; owner++) {
         local_piece(run, phase, run->group->rank, owner, &piece);
@@ -303,12 +312,41 @@ static bool reduce_segment(struct local_run *run, uint32_t phase, size_t at, siz
         if (owner == 0)
             memcpy(run->total, from, size);
         else
-            weir_reduce(run->head.element, run->head.reduction, run->total, from, count);
+            weir_reduce(run->by.head.element, run->by.head.reduction, run->total, from, count);
         unpin(hub, owner);
     }
-    if (run->head.reduction == WEIR_AVERAGE)
-        weir_reduce_divide(run->head.element, run->total, count, hub->count);
+    if (run->by.head.reduction == WEIR_AVERAGE)
+        weir_reduce_divide(run->by.head.element, run->total, count, hub->count);
     memcpy((char *)run->dst + piece.target + at, run->total, size);
+    return true;
+}
+
+static bool reduce(struct local_run *run, uint32_t phase, size_t size)
+{
+    for (size_t at = 0; at < size; at += LOCAL_SEGMENT_BYTES) {
+        const size_t left = size - at;
+        if (!reduce_segment(run, phase, at,
+                            left < LOCAL_SEGMENT_BYTES ? left : LOCAL_SEGMENT_BYTES))
+            return false;
+    }
+    return true;
+}
+
+static bool read_pieces(struct local_run *run, uint32_t phase)
+{
+    const uint32_t count = run->group->count;
+    const uint32_t own = run->group->rank;
+    struct local_piece piece;
+    // Each rank begins with another owner, so that not all read the same memory.
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t owner = (own + i) % count;
+        if (!local_piece(run, phase, own, owner, &piece))
+            continue;
+        if (piece.reduced)
+            return reduce(run, phase, piece.size);
+        if (!copy(run, owner, &piece))
+            return false;
+    }
     return true;
 }
 
@@ -324,8 +362,7 @@ static bool next_ticket(struct local_run *run)
 
 static bool hub_phase(struct local_run *run, uint32_t phase)
 {
-    static const struct local_reads reads = {.copy = copy, .reduce_segment = reduce_segment};
-    return (phase == 0 || next_ticket(run)) && local_read_pieces(run, phase, &reads);
+    return (phase == 0 || next_ticket(run)) && read_pieces(run, phase);
 }
 
 // Waits for copies from this rank's memory that are under way; the group has failed.
@@ -340,9 +377,8 @@ static void local_hub_drain(const struct local_run *run)
 
 static bool hub_end(struct local_run *run)
 {
-    char cause[LOCAL_CAUSE_SIZE];
-    const bool failed = run->group->wire->failed(run->group, cause);
-    if (!failed && (!local_is_numbered(run->head.kind) || next_ticket(run)))
+    if (!run->group->wire->cause(run->group, NULL) &&
+        (!weir_is_numbered(run->by.head.kind) || next_ticket(run)))
         return true;
     local_hub_drain(run);
     return false;
@@ -353,14 +389,9 @@ static struct local_run message_of(const struct local_run *run,
                                    const struct weir_transport_part *part)
 {
     struct local_run message = *run;
-    message.head.element = part->element;
-    message.head.count = part->count;
+    message.by.head.element = part->element;
+    message.by.head.count = part->count;
     return message;
-}
-
-static struct hub_post **queue_of(struct hub *hub, uint32_t from, uint32_t to)
-{
-    return &hub->posts[from * hub->count + to];
 }
 
 static void post_all(struct local_run *run, struct hub_post *posts)
@@ -371,7 +402,7 @@ static void post_all(struct local_run *run, struct hub_post *posts)
         const struct weir_transport_part *part = local_part_at(run, i);
         if (part->receive)
             continue;
-        posts[i] = (struct hub_post){.head = message_of(run, part).head, .memory = part->memory};
+        posts[i] = (struct hub_post){.head = message_of(run, part).by.head, .memory = part->memory};
         struct hub_post **end = queue_of(hub, run->group->rank, part->peer);
         while (*end)
             end = &(*end)->next;
@@ -414,7 +445,7 @@ static bool await(const struct local_run *message, uint32_t peer, const struct h
     const enum hub_outcome outcome = await_peer(message, peer, post);
     const uint32_t cause = local_hub_end_wait(message, outcome);
     const bool has_head = hub->ranks[cause].has_head;
-    const struct local_head head = hub->ranks[cause].head;
+    const struct weir_head head = hub->ranks[cause].head;
     pthread_mutex_unlock(&hub->lock);
     return outcome == HUB_THERE || local_hub_failure(message, outcome, cause, has_head, &head);
 }
@@ -449,7 +480,7 @@ static bool receive(struct local_run *run, const struct weir_transport_part *par
     struct hub_post *post = begin(hub, part->peer, own);
     if (!post)
         return false;
-    const bool same = local_same(&message, part->peer, &post->head);
+    const bool same = weir_caller_agrees(&message.by, part->peer, &post->head);
     if (same && part->count > 0)
         memcpy(part->memory, post->memory, part->count * weir_datatype_size(part->element));
     finish(hub, part->peer, own, post);
@@ -478,8 +509,8 @@ static bool local_hub_messages(struct local_run *run)
     const struct weir_host *host = run->group->host;
     struct hub_post *posts = host->allocate((run->part_count + 1) * sizeof *posts);
     if (!posts)
-        return local_fail(run, "rank %u has no host memory left for %u messages", run->group->rank,
-                          run->part_count);
+        return weir_caller_fail(&run->by, "rank %u has no host memory left for %u messages",
+                                run->group->rank, run->part_count);
     const bool carried = carry(run, posts);
     if (!carried)
         local_hub_drain(run);
@@ -487,15 +518,7 @@ static bool local_hub_messages(struct local_run *run)
     return carried;
 }
 
-// A part's ranks meet by a name of the whole group.
-static bool hub_offer(struct local_run *run, struct local_record *record)
-{
-    (void)run;
-    record->port = 0;
-    return true;
-}
-
-// Both the whole's number and the split's are in the name, and one byte that is in no other name.
+// A part's ranks meet by a name of the whole group. Both the whole's number and the split's are in the name, and one byte that is in no other name.
 static weir_status local_hub_split(struct local_run *run, const struct local_part *part,
                                    struct local_group **out_group)
 {
@@ -503,13 +526,13 @@ static weir_status local_hub_split(struct local_run *run, const struct local_par
     if (part->count == 0)
         return WEIR_OK;
     snprintf(name, sizeof name, "\x01%llu.%llu.%d", (unsigned long long)local_hub_of(run)->id,
-             (unsigned long long)run->head.number, (int)part->color);
+             (unsigned long long)run->by.head.number, (int)part->color);
     const struct weir_transport_setup setup = {
         .struct_size = sizeof setup,
         .label = part->label,
         .rank = part->rank,
         .count = part->count,
-        .timeout_ns = run->timeout_ns,
+        .timeout_ns = run->by.timeout_ns,
     };
     const weir_status status = local_hub_join(run->group->host, &setup, name, out_group);
     if (status == WEIR_OK)
@@ -517,7 +540,7 @@ static weir_status local_hub_split(struct local_run *run, const struct local_par
     return status;
 }
 
-static void hub_fail(struct local_group *group, const struct local_cause *cause)
+static void hub_fail(struct local_group *group, const struct weir_cause *cause)
 {
     struct hub *hub = ((struct hub_group *)group)->hub;
     pthread_mutex_lock(&hub->lock);
@@ -528,12 +551,12 @@ static void hub_fail(struct local_group *group, const struct local_cause *cause)
     pthread_mutex_unlock(&hub->lock);
 }
 
-static bool hub_cause(struct local_group *group, struct local_cause *out_cause)
+static bool hub_cause(struct local_group *group, struct weir_cause *out_cause)
 {
     struct hub *hub = ((struct hub_group *)group)->hub;
     pthread_mutex_lock(&hub->lock);
     const bool failed = hub->failed;
-    if (failed)
+    if (failed && out_cause)
         *out_cause = hub->cause;
     pthread_mutex_unlock(&hub->lock);
     return failed;
@@ -652,11 +675,9 @@ static const struct local_wire hub_wire = {
     .phase = hub_phase,
     .end = hub_end,
     .messages = local_hub_messages,
-    .offer = hub_offer,
     .split = local_hub_split,
     .fail = hub_fail,
     .cause = hub_cause,
-    .failed = local_failed,
     .leave = local_hub_leave,
     .shrink = local_hub_shrink,
 };
@@ -735,7 +756,7 @@ static bool refused(struct hub *hub, const struct weir_transport_setup *setup, c
     while (other < hub->count && !hub->ranks[other].here)
         other++;
     if (setup->count != hub->count) {
-        snprintf(cause, LOCAL_CAUSE_SIZE,
+        snprintf(cause, WEIR_CAUSE_SIZE,
                  "'%s': rank %u says that there are %u ranks, and rank %u that there are %u",
                  setup->label, setup->rank, setup->count, other, hub->count);
         hub->failed = true;
@@ -744,7 +765,7 @@ static bool refused(struct hub *hub, const struct weir_transport_setup *setup, c
         return true;
     }
     if (hub->ranks[setup->rank].here)
-        snprintf(cause, LOCAL_CAUSE_SIZE, "'%s': another rank %u is at process:%s already",
+        snprintf(cause, WEIR_CAUSE_SIZE, "'%s': another rank %u is at process:%s already",
                  setup->label, setup->rank, hub->name);
     return hub->ranks[setup->rank].here;
 }
@@ -808,7 +829,7 @@ static bool gather(struct hub *hub, const struct weir_transport_setup *setup, ch
 weir_status local_hub_join(const struct weir_host *host, const struct weir_transport_setup *setup,
                            const char *name, struct local_group **out_group)
 {
-    char cause[LOCAL_CAUSE_SIZE] = "";
+    char cause[WEIR_CAUSE_SIZE] = "";
     struct hub_group *group = host->allocate(sizeof *group);
     if (!group)
         return weir_host_no_memory(host, "a group");

@@ -85,7 +85,7 @@ static bool seat(struct meeting *meeting, const struct local_hello *hello, int c
                  const struct local_address *from)
 {
     const struct weir_transport_setup *setup = setup_of(meeting);
-    char cause[LOCAL_CAUSE_SIZE];
+    char cause[WEIR_CAUSE_SIZE];
     if (!is_of_meeting(meeting, hello)) {
         snprintf(cause, sizeof cause, "'%s': rank 0 at %s is of another job", setup->label,
                  setup->rendezvous);
@@ -238,7 +238,7 @@ static bool hold_meeting(struct meeting *meeting)
 static bool take_refusal(struct meeting *meeting, struct local_welcome *welcome)
 {
     struct local_place *place = &meeting->place;
-    welcome->cause[LOCAL_CAUSE_SIZE - 1] = '\0';
+    welcome->cause[WEIR_CAUSE_SIZE - 1] = '\0';
     place->status = WEIR_ERROR_COMM;
     place->remedy = START_REMEDY;
     weir_text_escape(place->cause, sizeof place->cause, welcome->cause, "");

@@ -31,7 +31,7 @@ struct local_place {
     struct stat bound;  // rank 0's socket, so that no other one is removed
     weir_status status; // of a failure, with:
     const char *remedy;
-    char cause[LOCAL_CAUSE_SIZE];
+    char cause[WEIR_CAUSE_SIZE];
 };
 
 // Writes "'grads': " and the rest as the cause, and returns false.
@@ -58,7 +58,7 @@ const struct local_address *local_place_network(const struct local_place *place)
 struct local_welcome {
     uint64_t token; // of the group
     uint32_t refused;
-    char cause[LOCAL_CAUSE_SIZE];
+    char cause[WEIR_CAUSE_SIZE];
 };
 
 // Where a rank's door is. An empty host is that of rank 0.

@@ -17,7 +17,7 @@
 // Messages between processes: each is a head and its bytes, in the order of the parts of both sides.
 
 struct message {
-    struct local_head head;
+    struct weir_head head;
     struct mesh_span spans[2];
 };
 
@@ -39,7 +39,7 @@ static void queue(struct local_run *run, const struct weir_transport_part *part,
 {
     struct mesh_peer *peer = &local_mesh_of(run)->peers[part->peer];
     struct mesh_list *list = part->receive ? &peer->in : &peer->out;
-    message->head = run->head;
+    message->head = run->by.head;
     message->head.element = part->element;
     message->head.count = part->count;
     message->spans[0] = (struct mesh_span){.at = (char *)&message->head,
@@ -63,19 +63,18 @@ static bool head_is_right(struct local_run *run, uint32_t index, const struct me
 {
     struct mesh_peer *peer = &local_mesh_of(run)->peers[index];
     struct local_run message = *run;
-    span->head->file[LOCAL_FILE_SIZE - 1] = '\0';
-    if (local_is_numbered(span->head->kind) && span->head->kind != LOCAL_MEETING) {
+    if (weir_is_numbered(span->head->kind) && span->head->kind != WEIR_CALL_JOIN) {
         peer->head = *span->head;
         peer->has_head = true;
     }
     if (span->message) {
-        message.head.element = span->message->element;
-        message.head.count = span->message->count;
-        return local_same(&message, index, span->head);
+        message.by.head.element = span->message->element;
+        message.by.head.count = span->message->count;
+        return weir_caller_agrees(&message.by, index, span->head);
     }
-    if (!run->differs && !local_is_same(&run->head, span->head)) {
+    if (!run->differs && !weir_head_equals(&run->by.head, span->head)) {
         run->differs = true;
-        run->deadline_ns = local_judge_by(run->deadline_ns);
+        run->deadline_ns = weir_judge_by(run->deadline_ns);
     }
     return true;
 }
@@ -161,7 +160,7 @@ static void say_wait(const struct local_run *run, uint32_t index)
 {
     struct mesh_group *group = local_mesh_of(run);
     struct mesh_news news = {.kind = MESH_WAITS, .number = group->awaits};
-    local_describe(&run->head, news.cause.text, LOCAL_CALL_SIZE);
+    weir_head_describe(&run->by.head, news.cause.text);
     local_mesh_send_news(group, index, &news);
 }
 
@@ -193,34 +192,34 @@ static uint32_t first_busy(const struct mesh_group *group, bool sends)
 // When the others are asked.
 static uint64_t ask_at(const struct local_run *run)
 {
-    const uint64_t part_ns = run->timeout_ns / ASK_PART;
+    const uint64_t part_ns = run->by.timeout_ns / ASK_PART;
     return run->deadline_ns - (part_ns < MOST_ASK_NS ? part_ns : MOST_ASK_NS);
 }
 
-static const struct local_head *head_of(const struct local_met *met, uint32_t rank)
+static const struct weir_head *head_of(const void *user, uint32_t rank)
 {
-    const struct mesh_peer *peer = &local_mesh_of(met->run)->peers[rank];
+    const struct mesh_peer *peer = &((const struct mesh_group *)user)->peers[rank];
     return peer->in.first ? NULL : &peer->incoming;
 }
 
 // Whether the heads of a collective that have come are the same; fails the group if not.
 static bool local_mesh_judge(const struct local_run *run)
 {
-    return local_judge(&(struct local_met){.run = run, .head_of = head_of});
+    return weir_caller_judge(&run->by, head_of, run->group);
 }
 
 // Of the ranks that wait for each other, from `first` on.
 static bool fail_in_circle(const struct local_run *run, uint32_t first)
 {
     const struct mesh_group *group = local_mesh_of(run);
-    char waits[LOCAL_CAUSE_SIZE] = "";
+    char waits[WEIR_CAUSE_SIZE] = "";
     uint32_t rank = first;
     do {
         const bool own = rank == group->local.rank;
         struct local_wait wait = {.rank = rank,
                                   .awaits = own ? group->awaits : group->peers[rank].awaits};
         if (own)
-            local_describe(&run->head, wait.call, sizeof wait.call);
+            weir_head_describe(&run->by.head, wait.call);
         else
             memcpy(wait.call, group->peers[rank].waits_in, sizeof wait.call);
         local_append_wait(waits, &wait);
@@ -229,7 +228,7 @@ static bool fail_in_circle(const struct local_run *run, uint32_t first)
     return local_circle(run, waits);
 }
 
-static const struct local_head *last_of(const struct mesh_peer *peer)
+static const struct weir_head *last_of(const struct mesh_peer *peer)
 {
     return peer->has_head ? &peer->head : NULL;
 }
@@ -252,7 +251,7 @@ static bool give_up(const struct local_run *run)
         index = first;
     if (group->peers[index].elsewhere[0])
         return local_late_elsewhere(run, index, group->peers[index].elsewhere);
-    return local_late(run, index, last_of(&group->peers[index]));
+    return weir_caller_late(&run->by, index, last_of(&group->peers[index]));
 }
 
 // Sends news to the control connection of one peer, unless the group has failed.
@@ -281,7 +280,8 @@ static bool mesh_meet(struct local_run *run)
         struct mesh_peer *peer = &group->peers[i];
         if (i == group->local.rank)
             continue;
-        peer->spans[0] = (struct mesh_span){.at = (char *)&run->head, .left = sizeof run->head};
+        peer->spans[0] =
+            (struct mesh_span){.at = (char *)&run->by.head, .left = sizeof run->by.head};
         peer->spans[1] = (struct mesh_span){.at = (char *)&peer->incoming,
                                             .left = sizeof peer->incoming,
                                             .head = &peer->incoming};
@@ -316,8 +316,8 @@ static bool local_mesh_stage(struct local_run *run)
     if (!group->staging)
         group->staging = group->local.host->allocate(group->local.count * group->segment);
     if (!group->staging)
-        return local_fail(run, "rank %u has no host memory left for %zu bytes", group->local.rank,
-                          group->local.count * group->segment);
+        return weir_caller_fail(&run->by, "rank %u has no host memory left for %zu bytes",
+                                group->local.rank, group->local.count * group->segment);
     return true;
 }
 
@@ -343,15 +343,15 @@ static bool fetch_segment(struct local_run *run, uint32_t phase, size_t at, size
 static bool reduce_segment(struct local_run *run, uint32_t phase, size_t at, size_t size)
 {
     struct mesh_group *group = local_mesh_of(run);
-    const size_t count = size / weir_datatype_size(run->head.element);
+    const size_t count = size / weir_datatype_size(run->by.head.element);
     struct local_piece piece;
     if (!fetch_segment(run, phase, at, size))
         return false;
     for (uint32_t i = 1; i < group->local.count; i++)
-        weir_reduce(run->head.element, run->head.reduction, group->staging,
+        weir_reduce(run->by.head.element, run->by.head.reduction, group->staging,
                     group->staging + i * group->segment, count);
-    if (run->head.reduction == WEIR_AVERAGE)
-        weir_reduce_divide(run->head.element, group->staging, count, group->local.count);
+    if (run->by.head.reduction == WEIR_AVERAGE)
+        weir_reduce_divide(run->by.head.element, group->staging, count, group->local.count);
     local_piece(run, phase, group->local.rank, group->local.rank, &piece);
     memcpy((char *)run->dst + piece.target + at, group->staging, size);
     return true;
@@ -408,8 +408,7 @@ static void local_mesh_stop_asking(struct mesh_group *group)
 static bool mesh_end(struct local_run *run)
 {
     struct mesh_group *group = local_mesh_of(run);
-    char cause[LOCAL_CAUSE_SIZE];
-    const bool ended = !run->group->wire->failed(run->group, cause) && local_mesh_pump(run, true);
+    const bool ended = !run->group->wire->cause(run->group, NULL) && local_mesh_pump(run, true);
     local_mesh_stop_asking(group);
     if (ended)
         local_mesh_tell_elsewhere(run, MESH_NONE);
@@ -422,15 +421,6 @@ static bool mesh_end(struct local_run *run)
     return false;
 }
 
-static weir_status mesh_split(struct local_run *run, const struct local_part *part,
-                              struct local_group **out_group)
-{
-    const weir_status status = local_mesh_split(run, part, out_group);
-    if (*out_group)
-        local_enlist_part(run->group, *out_group);
-    return status;
-}
-
 static void tell(struct mesh_group *group, const struct mesh_news *news)
 {
     for (uint32_t i = 0; i < group->local.count; i++) {
@@ -441,7 +431,7 @@ static void tell(struct mesh_group *group, const struct mesh_news *news)
     }
 }
 
-static void mesh_fail(struct local_group *local, const struct local_cause *cause)
+static void mesh_fail(struct local_group *local, const struct weir_cause *cause)
 {
     const struct mesh_news news = {.kind = MESH_FAILED, .cause = *cause};
     struct mesh_group *group = (struct mesh_group *)local;
@@ -458,20 +448,22 @@ static void mesh_fail(struct local_group *local, const struct local_cause *cause
     pthread_mutex_unlock(&group->lock);
 }
 
-static bool mesh_cause(struct local_group *local, struct local_cause *out_cause)
+static bool mesh_cause(struct local_group *local, struct weir_cause *out_cause)
 {
     struct mesh_group *group = (struct mesh_group *)local;
     // Another thread of the parent may have had the lock.
     if (local_mesh_is_inherited(group)) {
-        *out_cause = (struct local_cause){.rank = UINT32_MAX};
-        snprintf(out_cause->text, sizeof out_cause->text,
+        struct weir_cause cause = {.rank = UINT32_MAX};
+        snprintf(cause.text, sizeof cause.text,
                  "'%s': a child of fork() has no connections of rank %u", local->label,
                  local->rank);
+        if (out_cause)
+            *out_cause = cause;
         return true;
     }
     pthread_mutex_lock(&group->lock);
     const bool failed = group->failed;
-    if (failed)
+    if (failed && out_cause)
         *out_cause = group->cause;
     pthread_mutex_unlock(&group->lock);
     return failed;
@@ -491,10 +483,9 @@ const struct local_wire local_mesh_wire = {
     .end = mesh_end,
     .messages = local_mesh_messages,
     .offer = local_mesh_offer,
-    .split = mesh_split,
+    .split = local_mesh_split,
     .fail = mesh_fail,
     .cause = mesh_cause,
-    .failed = local_failed,
     .leave = mesh_leave,
     .shrink = local_mesh_shrink,
 };
@@ -515,7 +506,7 @@ static void local_mesh_tell_elsewhere(const struct local_run *run, uint32_t awai
     if (awaits == MESH_NONE && !group->elsewhere)
         return;
     if (awaits != MESH_NONE)
-        local_describe_elsewhere(run->group, &run->head, awaits, news.cause.text);
+        local_describe_elsewhere(run->group, &run->by.head, awaits, news.cause.text);
     group->elsewhere = awaits != MESH_NONE;
     local_for_others(&group->local, say_elsewhere, &news);
 }
@@ -560,7 +551,6 @@ static bool rest(struct local_run *run, bool sends)
 static bool pump(struct local_run *run, bool sends)
 {
     struct mesh_group *group = local_mesh_of(run);
-    char cause[LOCAL_CAUSE_SIZE];
     uint64_t eager_until_ns = 0; // 0: something has just moved
     for (;;) {
         bool moved = false;
@@ -570,7 +560,7 @@ static bool pump(struct local_run *run, bool sends)
                 return false;
             busy = busy || is_busy(&group->peers[i], sends);
         }
-        if (run->group->wire->failed(run->group, cause))
+        if (run->group->wire->cause(run->group, NULL))
             return false;
         if (!busy)
             return true;
@@ -595,8 +585,8 @@ static bool local_mesh_messages(struct local_run *run)
     local_enlist(run->group);
     struct message *messages = host->allocate((run->part_count + 1) * sizeof *messages);
     if (!messages)
-        return local_fail(run, "rank %u has no host memory left for %u messages", run->group->rank,
-                          run->part_count);
+        return weir_caller_fail(&run->by, "rank %u has no host memory left for %u messages",
+                                run->group->rank, run->part_count);
     for (uint32_t i = 0; i < run->part_count; i++)
         queue(run, local_part_at(run, i), &messages[i]);
     const bool carried = local_mesh_pump(run, true);
@@ -615,19 +605,6 @@ struct mesh_group *local_mesh_of(const struct local_run *run)
     return (struct mesh_group *)run->group;
 }
 
-// What another process says of a failure.
-static void take_failure(const struct local_run *run, struct mesh_news *news)
-{
-    struct local_cause cause = news->cause;
-    news->cause.text[LOCAL_CAUSE_SIZE - 1] = '\0';
-    weir_text_escape(cause.text, sizeof cause.text, news->cause.text, "");
-    if (cause.fault > WEIR_FAULT_ABORTED)
-        cause.fault = WEIR_FAULT_OTHER;
-    if (cause.rank >= run->group->count)
-        cause.rank = UINT32_MAX;
-    run->group->wire->fail(run->group, &cause);
-}
-
 static bool take_news(const struct local_run *run, uint32_t index)
 {
     struct mesh_group *group = local_mesh_of(run);
@@ -643,7 +620,7 @@ static bool take_news(const struct local_run *run, uint32_t index)
         return true;
     case MESH_WAITS:
         peer->awaits = peer->news.number;
-        peer->news.cause.text[LOCAL_CALL_SIZE - 1] = '\0';
+        peer->news.cause.text[WEIR_HEAD_TEXT_SIZE - 1] = '\0';
         weir_text_escape(peer->waits_in, sizeof peer->waits_in, peer->news.cause.text, "");
         return true;
     case MESH_ELSEWHERE:
@@ -652,32 +629,36 @@ static bool take_news(const struct local_run *run, uint32_t index)
         return true;
     default:
         if (!peer->news.cause.text[0]) // would be told as a lack of memory
-            return local_fail(run, "rank %u has failed, and has not said why", index);
-        take_failure(run, &peer->news);
+            return weir_caller_fail(&run->by, "rank %u has failed, and has not said why", index);
+        const struct weir_cause heard = weir_cause_heard(&peer->news.cause, group->local.count);
+        run->group->wire->fail(run->group, &heard);
         return false;
     }
+}
+
+bool local_mesh_next_news(struct mesh_peer *peer)
+{
+    while (!peer->left) {
+        const ssize_t got = recv(peer->control, (char *)&peer->news + peer->news_size,
+                                 sizeof peer->news - peer->news_size, 0);
+        if (got < 0 && was_interrupted())
+            return false;
+        peer->left = peer->died = got <= 0;
+        peer->news_size += got > 0 ? (size_t)got : 0;
+        if (peer->news_size < sizeof peer->news)
+            continue;
+        peer->news_size = 0;
+        return true;
+    }
+    return false;
 }
 
 bool local_mesh_read_news(const struct local_run *run, uint32_t index)
 {
     struct mesh_peer *peer = &local_mesh_of(run)->peers[index];
-    for (int pieces = 0; !peer->left && pieces < MESH_MOST_PIECES; pieces++) {
-        const ssize_t got = recv(peer->control, (char *)&peer->news + peer->news_size,
-                                 sizeof peer->news - peer->news_size, 0);
-        if (got < 0 && (errno == EAGAIN || errno == EINTR))
-            return true;
-        if (got <= 0) {
-            peer->left = true;
-            peer->died = true;
-            return true;
-        }
-        peer->news_size += (size_t)got;
-        if (peer->news_size < sizeof peer->news)
-            continue;
-        peer->news_size = 0;
+    for (int n = 0; n < MESH_MOST_NEWS && local_mesh_next_news(peer); n++)
         if (!take_news(run, index))
             return false;
-    }
     return true;
 }
 
@@ -695,8 +676,8 @@ bool local_mesh_lost(const struct local_run *run, uint32_t index)
     }
     if (run->differs && !local_mesh_judge(run))
         return false;
-    return peer->left && !peer->died ? local_gone(run, index, last_of(peer))
-                                     : local_died(run, index, last_of(peer));
+    return peer->left && !peer->died ? weir_caller_gone(&run->by, index, last_of(peer))
+                                     : weir_caller_died(&run->by, index, last_of(peer));
 }
 
 // For the segments of all ranks together, and the least for each.

@@ -2,7 +2,7 @@
 // in an order that both sides know from their calls. The other one, the control connection, carries
 // only the cause of a failure, or that a rank leaves; its end without either is a rank that has died. A rank
 // whose time is nearly over asks there for whom the others wait. After a failure the ranks that are left settle
-// there which of them go on: mesh_gather.h.
+// there which of them go on (below).
 //
 // Ranks of one machine have sockets of it, and share memory for what is large (window.h). Between machines this is
 // the line of control for ranks whose devices' memory an engine carries: it takes a few bytes at a time.
@@ -22,7 +22,7 @@ struct mesh_span {
     struct mesh_span *next;
     char *at;
     size_t left;
-    struct local_head *head; // a head that is received: compared as soon as it is there
+    struct weir_head *head; // a head that is received: compared as soon as it is there
     const struct weir_transport_part *message; // whose head; NULL: the collective's
 };
 
@@ -34,15 +34,15 @@ struct mesh_list {
 // Where a rank waits for no other one.
 #define MESH_NONE UINT32_MAX
 
-// So many pieces of a control connection are read at a time: one that says things without end keeps no call from its
+// So many news of a control connection are read at a time: one that says things without end keeps no call from its
 // deadline.
-#define MESH_MOST_PIECES 64
+#define MESH_MOST_NEWS 64
 
 // What control connections carry.
 enum mesh_news_kind {
     MESH_FAILED = 1,
     MESH_LEAVES = 2,
-    MESH_TELLS = 3,   // these two as mesh_gather.h has them
+    MESH_TELLS = 3,   // these two as below
     MESH_SETTLED = 4, // a struct mesh_member for each follows
     MESH_ASKS = 5,    // for whom the peer waits, now and when that changes
     MESH_WAITS = 6,
@@ -53,9 +53,9 @@ struct mesh_news {
     uint32_t kind;
     // SETTLED: how many members follow; ASKS: 0: no more; WAITS: for which rank
     uint32_t number;
-    uint64_t value;           // TELLS: the value; SETTLED: the token of the list
-    uint32_t step;            // of these two
-    struct local_cause cause; // FAILED; WAITS and ELSEWHERE: its text, the call in which it does
+    uint64_t value;          // TELLS: the value; SETTLED: the token of the list
+    uint32_t step;           // of these two
+    struct weir_cause cause; // FAILED; WAITS and ELSEWHERE: its text, the call in which it does
 };
 
 // A rank and what it has told.
@@ -73,17 +73,17 @@ struct mesh_peer {
     bool died;                    // it has not said so
     bool asks;                    // it wants to know for whom this rank waits
     uint32_t awaits; // the rank for which it waits, as it has said; MESH_NONE: it has not
-    char waits_in[LOCAL_CALL_SIZE];       // the call in which it does
+    char waits_in[WEIR_HEAD_TEXT_SIZE];   // the call in which it does
     char elsewhere[LOCAL_ELSEWHERE_SIZE]; // the one of another group; "": it has not said so
     bool has_head;
-    struct local_head head;     // its latest collective
-    struct local_head incoming; // its next one
+    struct weir_head head;     // its latest collective
+    struct weir_head incoming; // its next one
     struct mesh_list in;
     struct mesh_list out;
     struct mesh_span spans[4]; // of a collective: head and bytes, each way
     struct mesh_news news;
     size_t news_size;   // received of it
-    uint32_t told_step; // these two for mesh_gather.c: what it has told last
+    uint32_t told_step; // these two: what it has told last
     uint64_t told;
 };
 
@@ -94,14 +94,14 @@ struct mesh_group {
     bool elsewhere;       // the other groups of the rank have been told that it waits in this one
     uint64_t asked_ns; // the deadline of the call for which the others are asked; 0: they are not
     bool failed;
-    struct local_cause cause;
+    struct weir_cause cause;
     bool maps_memory;             // where it can: the setting `memory`
     struct mesh_windows *windows; // of all ranks; NULL: all bytes go over the connections
     bool eager;                   // there are no more ranks than processors
     int wake;                     // an eventfd: abort() while a call waits
     struct local_secret secret;   // of ranks of other machines
     struct local_door *door;      // of a split
-    unsigned forks;               // before it was made: descriptors.h
+    unsigned forks;               // before it was made: socket.h
     uint32_t step;                // of those that go on after a failure
     bool left_out;                // they have gone on without this rank
     char *staging;                // a segment of each rank, for reductions
@@ -113,6 +113,8 @@ struct mesh_group {
 extern const struct local_wire local_mesh_wire;
 
 struct mesh_group *local_mesh_of(const struct local_run *run);
+// Receives the next news of a peer into peer->news, if all of it is there.
+bool local_mesh_next_news(struct mesh_peer *peer);
 // Reads what a peer's control connection has. False once that has failed the group. The end of a peer
 // does not: it may have sent all that this call needs.
 bool local_mesh_read_news(const struct local_run *run, uint32_t index);

@@ -72,18 +72,9 @@ static void read_list(struct mesh_gather *gather, struct mesh_peer *peer)
 // Reads what a peer has said, up to a list.
 static void listen_to(struct mesh_gather *gather, struct mesh_peer *peer)
 {
-    for (int pieces = 0; !peer->left && !gather->settled && pieces < MESH_MOST_PIECES; pieces++) {
-        const ssize_t got = recv(peer->control, (char *)&peer->news + peer->news_size,
-                                 sizeof peer->news - peer->news_size, 0);
-        if (got < 0 && (errno == EAGAIN || errno == EINTR))
-            return;
-        peer->news_size += got > 0 ? (size_t)got : 0;
-        if (got > 0 && peer->news_size < sizeof peer->news)
-            continue;
-        peer->news_size = 0;
-        if (got <= 0 || peer->news.kind == MESH_LEAVES) {
+    for (int n = 0; n < MESH_MOST_NEWS && !gather->settled && local_mesh_next_news(peer); n++) {
+        if (peer->news.kind == MESH_LEAVES) {
             peer->left = true;
-            peer->died = got <= 0;
         } else if (peer->news.kind == MESH_TELLS) {
             peer->told_step = peer->news.step;
             peer->told = peer->news.value;
@@ -330,10 +321,10 @@ static bool accept_higher(struct mesh_group *group, struct local_door *door, uin
     if (left == 0)
         return true;
     if (error == ETIMEDOUT)
-        snprintf(cause, LOCAL_CAUSE_SIZE, "'%s': rank %u has not connected to rank %u in time",
+        snprintf(cause, WEIR_CAUSE_SIZE, "'%s': rank %u has not connected to rank %u in time",
                  group->local.label, first_missing(group), group->local.rank);
     else if (error != ECANCELED)
-        snprintf(cause, LOCAL_CAUSE_SIZE, "'%s': rank %u cannot take a connection: %s",
+        snprintf(cause, WEIR_CAUSE_SIZE, "'%s': rank %u cannot take a connection: %s",
                  group->local.label, group->local.rank, strerror(error));
     return false;
 }
@@ -348,7 +339,7 @@ bool local_mesh_connect(struct mesh_group *group, const struct local_address *ad
             continue;
         const int error = errno;
         local_address_text(&addresses[i], host, sizeof host);
-        snprintf(cause, LOCAL_CAUSE_SIZE, "'%s': rank %u cannot connect to rank %u at %s: %s",
+        snprintf(cause, WEIR_CAUSE_SIZE, "'%s': rank %u cannot connect to rank %u at %s: %s",
                  group->local.label, group->local.rank, i, host, strerror(error));
         return false;
     }
@@ -358,14 +349,12 @@ bool local_mesh_connect(struct mesh_group *group, const struct local_address *ad
 bool local_mesh_all_gather(struct mesh_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
                            const void *record, size_t size, void *records)
 {
-    struct local_run run = {
-        .group = &group->local,
-        .head = {.kind = LOCAL_MEETING, .element = WEIR_U8, .count = size},
-        .src = record,
-        .dst = records,
-        .timeout_ns = timeout_ns,
-        .deadline_ns = deadline_ns,
-    };
+    struct local_run run = local_run_begin(
+        &group->local,
+        (struct weir_head){.kind = WEIR_CALL_JOIN, .element = WEIR_U8, .count = size}, timeout_ns);
+    run.deadline_ns = deadline_ns;
+    run.src = record;
+    run.dst = records;
     return local_carry(&run);
 }
 
@@ -385,7 +374,9 @@ bool local_mesh_begin(struct mesh_group *group, uint64_t timeout_ns, uint64_t de
     group->local.spans_machines = spans_machines(group);
     if (group->local.spans_machines || local_window_agree(group, timeout_ns, deadline_ns))
         return true;
-    group->local.wire->failed(&group->local, cause);
+    struct weir_cause first;
+    if (group->local.wire->cause(&group->local, &first))
+        snprintf(cause, WEIR_CAUSE_SIZE, "%s", first.text);
     return false;
 }
 
@@ -436,8 +427,8 @@ bool local_mesh_offer(struct local_run *run, struct local_record *record)
     struct weir_siphash_key key;
     group->door = local_mesh_door(group);
     if (!group->door)
-        return local_fail(run, "rank %u cannot listen for its part: %s", group->local.rank,
-                          strerror(errno));
+        return weir_caller_fail(&run->by, "rank %u cannot listen for its part: %s",
+                                group->local.rank, strerror(errno));
     weir_siphash_random_key(&key);
     record->token = key.words[0];
     record->number = group->door->number;
@@ -468,7 +459,7 @@ weir_status local_mesh_split(struct local_run *run, const struct local_part *par
 {
     struct mesh_group *whole = local_mesh_of(run);
     const struct weir_host *host = whole->local.host;
-    char cause[LOCAL_CAUSE_SIZE] = "";
+    char cause[WEIR_CAUSE_SIZE] = "";
     struct mesh_group *group = NULL;
     bool connected = part->count == 0;
     if (!connected)
@@ -477,14 +468,15 @@ weir_status local_mesh_split(struct local_run *run, const struct local_part *par
         group->secret = whole->secret;
         group->maps_memory = whole->maps_memory;
         connected = connect_part(group, whole, part, run->deadline_ns, cause) &&
-                    local_mesh_begin(group, run->timeout_ns, run->deadline_ns, cause);
+                    local_mesh_begin(group, run->by.timeout_ns, run->deadline_ns, cause);
     }
     local_mesh_door_close(whole, whole->door);
     whole->door = NULL;
-    if (connected) {
-        *out_group = group ? &group->local : NULL;
+    if (connected && group)
+        local_enlist_part(&whole->local, &group->local);
+    *out_group = connected && group ? &group->local : NULL;
+    if (connected)
         return WEIR_OK;
-    }
     if (group)
         local_mesh_destroy(group);
     return cause[0] ? weir_host_fail(host, WEIR_ERROR_COMM, NULL, "%s", cause)
@@ -506,7 +498,7 @@ struct shrink {
     uint32_t count;              // of members
     struct mesh_member *members; // with the numbers of their doors
     struct local_address *addresses;
-    char cause[LOCAL_CAUSE_SIZE]; // of this rank's failure to join; "": there is none
+    char cause[WEIR_CAUSE_SIZE]; // of this rank's failure to join; "": there is none
 };
 
 static const struct mesh_group *whole_of(const struct shrink *shrink)
@@ -654,9 +646,9 @@ weir_status local_mesh_shrink(struct local_group *group, const struct weir_trans
 {
     const struct weir_host *host = group->host;
     const uint64_t now_ns = weir_clock_now_ns();
-    char cause[LOCAL_CAUSE_SIZE];
-    if (local_mesh_is_inherited((struct mesh_group *)group) && group->wire->failed(group, cause))
-        return weir_host_fail(host, WEIR_ERROR_COMM, "call it in the parent", "%s", cause);
+    struct weir_cause cause;
+    if (local_mesh_is_inherited((struct mesh_group *)group) && group->wire->cause(group, &cause))
+        return weir_host_fail(host, WEIR_ERROR_COMM, "call it in the parent", "%s", cause.text);
     struct shrink shrink = {
         .gather = {.whole = (struct mesh_group *)group,
                    .patience_ns = local_shrink_patience(params),

@@ -8,6 +8,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <sodium/utils.h>
+
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/lookup.h"
@@ -257,21 +259,10 @@ static bool close_at_path(const struct local_place *own)
 
 // Rank 0's file.
 
-static void print_hex(const uint8_t *bytes, size_t size, char *text)
-{
-    for (size_t i = 0; i < size; i++)
-        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-}
-
 static bool parse_hex(const char *text, uint8_t *bytes, size_t size)
 {
-    if (strlen(text) != 2 * size)
-        return false;
-    for (size_t i = 0; i < size; i++) {
-        const char pair[] = {text[2 * i], text[2 * i + 1], '\0'};
-        bytes[i] = (uint8_t)strtoul(pair, NULL, 16);
-    }
-    return true;
+    size_t read = 0;
+    return sodium_hex2bin(bytes, size, text, strlen(text), NULL, &read, NULL) == 0 && read == size;
 }
 
 // False if there is no such file yet, or one that this user has not written.
@@ -343,8 +334,8 @@ static bool write_file(struct local_place *place, const struct local_door *door,
     char secret[65];
     char host[LOCAL_HOST_SIZE];
     const struct local_machine own = local_machine();
-    print_hex(own.id, sizeof own.id, machine);
-    print_hex(place->secret.key, sizeof place->secret.key, secret);
+    sodium_bin2hex(machine, sizeof machine, own.id, sizeof own.id);
+    sodium_bin2hex(secret, sizeof secret, place->secret.key, sizeof place->secret.key);
     local_address_text(&place->network, host, sizeof host);
     snprintf(text, sizeof text, "weir-rendezvous 2 %s %u %s %u %s %llx\n", machine, door->number,
              host, door->port, secret, (unsigned long long)place->token);

@@ -24,14 +24,12 @@
 // A set of descriptors, and the handlers of fork(). The lock is held while one is opened or closed, so that no
 // fork comes between that and the set.
 
-#define WORD_BITS 64u
-
 static pthread_mutex_t descriptors_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int handlers_error;
-static uint64_t *words; // a bit for each descriptor
-static size_t word_count;
-static size_t held;
+static int *held;
+static size_t held_count;
+static size_t held_room;
 static unsigned forks;
 
 static void before_fork(void)
@@ -47,14 +45,8 @@ static void after_fork(void)
 // Nothing but close(): other threads of the parent may have held the allocator's locks.
 static void in_child(void)
 {
-    for (size_t i = 0; i < word_count; i++) {
-        for (unsigned bit = 0; words[i] && bit < WORD_BITS; bit++) {
-            if (words[i] >> bit & 1)
-                close((int)(i * WORD_BITS + bit));
-        }
-        words[i] = 0;
-    }
-    held = 0;
+    while (held_count > 0)
+        close(held[--held_count]);
     forks++;
     pthread_mutex_unlock(&descriptors_lock);
 }
@@ -64,16 +56,16 @@ static void set_handlers(void)
     handlers_error = pthread_atfork(before_fork, after_fork, in_child);
 }
 
-static bool has_room(size_t word)
+static bool has_room(void)
 {
-    if (word < word_count)
+    const size_t room = held_room ? 2 * held_room : 64;
+    if (held_count < held_room)
         return true;
-    uint64_t *more = realloc(words, (word + 1) * sizeof *more);
+    int *more = realloc(held, room * sizeof *more);
     if (!more)
         return false;
-    memset(more + word_count, 0, (word + 1 - word_count) * sizeof *more);
-    words = more;
-    word_count = word + 1;
+    held = more;
+    held_room = room;
     return true;
 }
 
@@ -82,14 +74,12 @@ static int keep(int descriptor)
 {
     if (descriptor < 0)
         return -1;
-    const size_t word = (size_t)descriptor / WORD_BITS;
-    if (handlers_error || !has_room(word)) {
+    if (handlers_error || !has_room()) {
         close(descriptor);
         errno = ENOMEM;
         return -1;
     }
-    words[word] |= UINT64_C(1) << (unsigned)descriptor % WORD_BITS;
-    held++;
+    held[held_count++] = descriptor;
     return descriptor;
 }
 
@@ -134,18 +124,17 @@ unsigned local_descriptor_forks(void)
 // The set goes with its last one: nothing else would free it when the module is closed.
 static void local_descriptor_close(int descriptor)
 {
-    const size_t word = (size_t)descriptor / WORD_BITS;
-    const uint64_t bit = UINT64_C(1) << (unsigned)descriptor % WORD_BITS;
+    size_t at = 0;
     pthread_mutex_lock(&descriptors_lock);
     close(descriptor);
-    if (word < word_count && words[word] & bit) {
-        words[word] &= ~bit;
-        held--;
-    }
-    if (held == 0) {
-        free(words);
-        words = NULL;
-        word_count = 0;
+    while (at < held_count && held[at] != descriptor)
+        at++;
+    if (at < held_count)
+        held[at] = held[--held_count];
+    if (held_count == 0) {
+        free(held);
+        held = NULL;
+        held_room = 0;
     }
     pthread_mutex_unlock(&descriptors_lock);
 }

@@ -1,6 +1,6 @@
-// A window has two areas. An all-reduce shows its elements in the first and the sums of its chunk in the second; all
-// else shows what others need in one and then in the other. A large call takes several steps. A rank writes an area
-// again when all have read it, which it knows from their stages: every rank counts, before it waits, how far it is.
+// A window has two areas, of which a rank shows what others need in one and then in the other. A large phase takes several
+// steps. A rank writes an area again when all have read it, which it knows from their stages: every rank counts, before
+// it waits, how far it is.
 //
 // NOLINTNEXTLINE(bugprone-reserved-identifier): for memfd_create(), seals and syscall()
 #define _GNU_SOURCE
@@ -198,8 +198,7 @@ static bool may_wait(const struct local_run *run, uint32_t stage)
 {
     struct mesh_group *group = local_mesh_of(run);
     const bool late = weir_clock_now_ns() >= run->deadline_ns;
-    char cause[LOCAL_CAUSE_SIZE];
-    if (run->group->wire->failed(run->group, cause)) // this rank's program has aborted
+    if (run->group->wire->cause(run->group, NULL)) // this rank's program has aborted
         return false;
     for (uint32_t i = 0; i < group->local.count; i++) {
         // Also of one that has come to it: it may fail while this one waits for another.
@@ -209,7 +208,7 @@ static bool may_wait(const struct local_run *run, uint32_t stage)
         if (group->peers[i].left && !is_at(group, i, stage))
             return local_mesh_lost(run, i);
         if (late && !is_at(group, i, stage))
-            return local_late(run, i, &group->peers[i].head);
+            return weir_caller_late(&run->by, i, &group->peers[i].head);
     }
     return true;
 }
@@ -256,102 +255,7 @@ static bool meet(struct local_run *run)
     return true;
 }
 
-// All-reduces.
-
-// Elements of the call, and each rank's chunk of them.
-struct step {
-    size_t begin;
-    size_t count;
-};
-
-static size_t chunk_begin(const struct local_run *run, const struct step *step, uint32_t rank)
-{
-    const size_t n = run->group->count;
-    const size_t longer = step->count % n; // the first ones have one element more
-    return step->count / n * rank + (rank < longer ? rank : longer);
-}
-
-// What the others add up.
-static void show(struct local_run *run, const struct step *step)
-{
-    const size_t size = weir_datatype_size(run->head.element);
-    const uint32_t own = run->group->rank;
-    const size_t begin = chunk_begin(run, step, own) * size;
-    const size_t end = chunk_begin(run, step, own + 1) * size;
-    const char *from = (const char *)run->src + step->begin * size;
-    char *to = area_of(local_mesh_of(run), own, 0);
-    memcpy(to, from, begin);
-    memcpy(to + end, from + end, step->count * size - end);
-}
-
-// `at` counts bytes of the step.
-static const char *elements_of(struct local_run *run, const struct step *step, uint32_t rank,
-                               size_t at)
-{
-    if (rank != run->group->rank)
-        return area_of(local_mesh_of(run), rank, 0) + at;
-    return (const char *)run->src + step->begin * weir_datatype_size(run->head.element) + at;
-}
-
-static void reduce_segment(struct local_run *run, const struct step *step, size_t at, char *total,
-                           size_t size)
-{
-    const size_t count = size / weir_datatype_size(run->head.element);
-    memcpy(total, elements_of(run, step, 0, at), size);
-    for (uint32_t i = 1; i < run->group->count; i++)
-        weir_reduce(run->head.element, run->head.reduction, total, elements_of(run, step, i, at),
-                    count);
-    if (run->head.reduction == WEIR_AVERAGE)
-        weir_reduce_divide(run->head.element, total, count, run->group->count);
-}
-
-static void reduce(struct local_run *run, const struct step *step)
-{
-    const size_t element = weir_datatype_size(run->head.element);
-    const uint32_t own = run->group->rank;
-    const size_t begin = chunk_begin(run, step, own) * element;
-    const size_t end = chunk_begin(run, step, own + 1) * element;
-    char *sums = area_of(local_mesh_of(run), own, 1);
-    char *to = (char *)run->dst + step->begin * element;
-    for (size_t at = begin; at < end; at += SEGMENT_BYTES) {
-        const size_t size = end - at < SEGMENT_BYTES ? end - at : SEGMENT_BYTES;
-        reduce_segment(run, step, at, sums + (at - begin), size);
-        memcpy(to + at, sums + (at - begin), size);
-    }
-}
-
-static void take(struct local_run *run, const struct step *step)
-{
-    const size_t element = weir_datatype_size(run->head.element);
-    const uint32_t n = run->group->count;
-    char *to = (char *)run->dst + step->begin * element;
-    for (uint32_t i = 1; i < n; i++) {
-        const uint32_t owner = (run->group->rank + i) % n;
-        const size_t begin = chunk_begin(run, step, owner);
-        memcpy(to + begin * element, area_of(local_mesh_of(run), owner, 1),
-               (chunk_begin(run, step, owner + 1) - begin) * element);
-    }
-}
-
-static bool all_reduce(struct local_run *run)
-{
-    const size_t most = STEP_BYTES / weir_datatype_size(run->head.element);
-    struct step step = {.begin = 0};
-    for (; step.begin < run->head.count; step.begin += step.count) {
-        const size_t left = (size_t)run->head.count - step.begin;
-        step.count = left < most ? left : most;
-        show(run, &step);
-        if (!meet(run))
-            return false;
-        reduce(run, &step);
-        if (!meet(run))
-            return false;
-        take(run, &step);
-    }
-    return true;
-}
-
-// All else: in each step a rank shows a part of each piece that others need of it, and takes its own.
+// In each step a rank shows a part of each piece that others need of it, and takes its own.
 
 struct slots {
     bool shared; // all that read a rank's memory read the same piece
@@ -361,16 +265,17 @@ struct slots {
 
 static struct slots slots_of(const struct local_run *run, uint32_t phase)
 {
-    const weir_collective kind = run->head.kind;
-    const size_t element = weir_datatype_size(run->head.element);
+    const weir_collective kind = run->by.head.kind;
+    const size_t element = weir_datatype_size(run->by.head.element);
     const size_t n = run->group->count;
-    const bool parted = (kind == WEIR_BROADCAST && phase == 0) || kind == WEIR_SCATTER ||
+    const bool chunks = kind == WEIR_BROADCAST || kind == WEIR_ALL_REDUCE;
+    const bool parted = (chunks && phase == 0) || kind == WEIR_SCATTER ||
                         kind == WEIR_REDUCE_SCATTER || kind == WEIR_ALL_TO_ALL;
-    const size_t count = (size_t)run->head.count;
+    const size_t count = (size_t)run->by.head.count;
     return (struct slots){
         .shared = !parted,
         .size = parted ? STEP_BYTES / n / LEAST_SLOT * LEAST_SLOT : STEP_BYTES,
-        .longest = (kind == WEIR_BROADCAST ? count / n + (count % n > 0) : count) * element,
+        .longest = (chunks ? count / n + (count % n > 0) : count) * element,
     };
 }
 
@@ -413,7 +318,7 @@ static const char *shown_by(struct local_run *run, uint32_t owner, const struct 
 static void reduce_pieces(struct local_run *run, uint32_t phase, const struct slots *slots,
                           size_t at, uint32_t area)
 {
-    const size_t element = weir_datatype_size(run->head.element);
+    const size_t element = weir_datatype_size(run->by.head.element);
     const uint32_t own = run->group->rank;
     struct local_piece piece;
     local_piece(run, phase, own, own, &piece);
@@ -423,10 +328,10 @@ static void reduce_pieces(struct local_run *run, uint32_t phase, const struct sl
         const size_t part = size - from < SEGMENT_BYTES ? size - from : SEGMENT_BYTES;
         memcpy(run->total, shown_by(run, 0, &piece, slots, at, area) + from, part);
         for (uint32_t owner = 1; owner < run->group->count; owner++)
-            weir_reduce(run->head.element, run->head.reduction, run->total,
+            weir_reduce(run->by.head.element, run->by.head.reduction, run->total,
                         shown_by(run, owner, &piece, slots, at, area) + from, part / element);
-        if (run->head.reduction == WEIR_AVERAGE)
-            weir_reduce_divide(run->head.element, run->total, part / element, run->group->count);
+        if (run->by.head.reduction == WEIR_AVERAGE)
+            weir_reduce_divide(run->by.head.element, run->total, part / element, run->group->count);
         memcpy(to + from, run->total, part);
     }
 }
@@ -463,7 +368,7 @@ static void take_own(struct local_run *run, uint32_t phase)
         memmove(to, memory_of(run, &piece), piece.size);
 }
 
-static bool phase_in_steps(struct local_run *run, uint32_t phase)
+bool local_window_phase(struct local_run *run, uint32_t phase)
 {
     const struct slots slots = slots_of(run, phase);
     take_own(run, phase);
@@ -479,15 +384,7 @@ static bool phase_in_steps(struct local_run *run, uint32_t phase)
 
 bool local_window_takes(const struct local_run *run)
 {
-    const size_t whole = (size_t)run->head.count * weir_datatype_size(run->head.element);
+    const size_t whole = (size_t)run->by.head.count * weir_datatype_size(run->by.head.element);
     return local_mesh_of(run)->windows && whole >= LEAST_BYTES &&
-           local_phases(run->head.kind) > 0 && run->group->count <= STEP_BYTES / LEAST_SLOT;
-}
-
-// An all-reduce has both phases in each step.
-bool local_window_phase(struct local_run *run, uint32_t phase)
-{
-    if (run->head.kind == WEIR_ALL_REDUCE)
-        return phase > 0 || all_reduce(run);
-    return phase_in_steps(run, phase);
+           local_phases(run->by.head.kind) > 0 && run->group->count <= STEP_BYTES / LEAST_SLOT;
 }

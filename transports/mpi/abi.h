@@ -7,6 +7,7 @@
 #define WEIR_MPI_ABI_H
 
 #include <stdbool.h>
+#include <weir/comm.h>
 
 // Of a communicator or a request: a number in MPICH, else a pointer.
 union mpi_handle {
@@ -19,16 +20,14 @@ struct mpi_abi {
     // Looks up all symbols in a library that dlopen() returned; else the name of one that it lacks is
     // stored. A process has one MPI, so the symbols are kept for the process.
     bool (*load)(void *library, const char **out_missing);
-    int (*initialized)(int *out_flag);
-    int (*finalized)(int *out_flag);
+    void (*state)(bool *out_initialized, bool *out_finalized);
     int (*init)(void); // with MPI_THREAD_MULTIPLE
     int (*finalize)(void);
     // Whether any thread may call it at any time.
     int (*is_threaded)(bool *out_threaded);
     int (*error)(int error, char *text, int *out_size); // 1024 bytes of text
     union mpi_handle (*world)(void);
-    int (*rank)(union mpi_handle comm, int *out_rank);
-    int (*size)(union mpi_handle comm, int *out_size);
+    int (*place)(union mpi_handle comm, int *out_rank, int *out_size);
     // The new communicators return errors, in place of ending the process.
     int (*duplicate)(union mpi_handle comm, union mpi_handle *out_comm);
     // A negative color: the part is none, `*out_any` false.
@@ -41,17 +40,9 @@ struct mpi_abi {
                    union mpi_handle *out_request);
     // Receives a message from any rank, if one is there.
     int (*take)(void *bytes, int size, int tag, union mpi_handle comm, bool *out_taken);
-    // `size` is that of one rank's part.
-    int (*all_gather)(const void *src, void *dst, int size, union mpi_handle comm,
-                      union mpi_handle *out_request);
-    int (*all_to_all)(const void *src, void *dst, int size, union mpi_handle comm,
-                      union mpi_handle *out_request);
-    int (*gather)(const void *src, void *dst, int size, int root, union mpi_handle comm,
-                  union mpi_handle *out_request);
-    int (*scatter)(const void *src, void *dst, int size, int root, union mpi_handle comm,
-                   union mpi_handle *out_request);
-    int (*broadcast)(void *bytes, int size, int root, union mpi_handle comm,
-                     union mpi_handle *out_request);
+    // Of one rank's part of `size` bytes: all-gather, all-to-all, gather, scatter; or a broadcast within `src`.
+    int (*collective)(weir_collective kind, void *src, void *dst, int size, int root,
+                      union mpi_handle comm, union mpi_handle *out_request);
     int (*test)(union mpi_handle *request, bool *out_done);
     // Ends a receive(), unless its message is coming already.
     int (*cancel)(union mpi_handle *request, bool *out_done);

@@ -1,41 +1,11 @@
-// The functions of one ABI: included once for each. Before it are defined
+// The functions of one ABI: abi.c includes this once for each, and defines before
 //
+//   NAME(word)          the word with the ABI's name
 //   HANDLE, FIELD       the type of handles, and the member of union mpi_handle that has it
-//   TABLE, TABLE_NAME   the table to define, and the library's name
+//   TABLE_NAME          the library's name
 //   WORLD, BYTE, RETURN_ERRORS                handles of the library
 //   ANY_SOURCE, UNDEFINED, STATUS_IGNORE, THREAD_MULTIPLE   its other constants
 //   EXTRA(X)            the data symbols that these need
-//
-// No include guard: it defines what is static in the file that includes it.
-#include <dlfcn.h>
-#include <string.h>
-
-#include "transports/mpi/abi.h"
-
-#define FUNCTIONS(X)                                                                         \
-    X(MPI_Initialized, (int *))                                                              \
-    X(MPI_Finalized, (int *))                                                                \
-    X(MPI_Init_thread, (int *, char ***, int, int *))                                        \
-    X(MPI_Finalize, (void))                                                                  \
-    X(MPI_Query_thread, (int *))                                                             \
-    X(MPI_Error_string, (int, char *, int *))                                                \
-    X(MPI_Comm_rank, (HANDLE, int *))                                                        \
-    X(MPI_Comm_size, (HANDLE, int *))                                                        \
-    X(MPI_Comm_dup, (HANDLE, HANDLE *))                                                      \
-    X(MPI_Comm_split, (HANDLE, int, int, HANDLE *))                                          \
-    X(MPI_Comm_free, (HANDLE *))                                                             \
-    X(MPI_Comm_set_errhandler, (HANDLE, HANDLE))                                             \
-    X(MPI_Isend, (const void *, int, HANDLE, int, int, HANDLE, HANDLE *))                    \
-    X(MPI_Irecv, (void *, int, HANDLE, int, int, HANDLE, HANDLE *))                          \
-    X(MPI_Improbe, (int, int, HANDLE, int *, HANDLE *, void *))                              \
-    X(MPI_Mrecv, (void *, int, HANDLE, HANDLE *, void *))                                    \
-    X(MPI_Iallgather, (const void *, int, HANDLE, void *, int, HANDLE, HANDLE, HANDLE *))    \
-    X(MPI_Ialltoall, (const void *, int, HANDLE, void *, int, HANDLE, HANDLE, HANDLE *))     \
-    X(MPI_Igather, (const void *, int, HANDLE, void *, int, HANDLE, int, HANDLE, HANDLE *))  \
-    X(MPI_Iscatter, (const void *, int, HANDLE, void *, int, HANDLE, int, HANDLE, HANDLE *)) \
-    X(MPI_Ibcast, (void *, int, HANDLE, int, HANDLE, HANDLE *))                              \
-    X(MPI_Cancel, (HANDLE *))                                                                \
-    X(MPI_Test, (HANDLE *, int *, void *))
 
 static struct {
 #define X(name, arguments) int(*name) arguments;
@@ -44,18 +14,18 @@ static struct {
 #define X(name) void *name;
     EXTRA(X)
 #undef X
-} at;
+} NAME(at);
 
-static bool load(void *library, const char **out_missing)
+static bool NAME(load)(void *library, const char **out_missing)
 {
     const struct {
         const char *name;
         void *at;
     } symbols[] = {
-#define X(name, arguments) {#name, (void *)&at.name},
+#define X(name, arguments) {#name, (void *)&NAME(at).name},
         FUNCTIONS(X)
 #undef X
-#define X(name) {#name, (void *)&at.name},
+#define X(name) {#name, (void *)&NAME(at).name},
             EXTRA(X)
 #undef X
     };
@@ -69,167 +39,158 @@ static bool load(void *library, const char **out_missing)
     return true;
 }
 
-static int initialized(int *out_flag)
+static void NAME(state)(bool *out_initialized, bool *out_finalized)
 {
-    return at.MPI_Initialized(out_flag);
+    int initialized = 0;
+    int finalized = 0;
+    NAME(at).MPI_Initialized(&initialized);
+    NAME(at).MPI_Finalized(&finalized);
+    *out_initialized = initialized;
+    *out_finalized = finalized;
 }
 
-static int finalized(int *out_flag)
-{
-    return at.MPI_Finalized(out_flag);
-}
-
-static int init(void)
+static int NAME(init)(void)
 {
     int provided;
-    return at.MPI_Init_thread(NULL, NULL, THREAD_MULTIPLE, &provided);
+    return NAME(at).MPI_Init_thread(NULL, NULL, THREAD_MULTIPLE, &provided);
 }
 
-static int finalize(void)
+static int NAME(finalize)(void)
 {
-    return at.MPI_Finalize();
+    return NAME(at).MPI_Finalize();
 }
 
-static int is_threaded(bool *out_threaded)
+static int NAME(is_threaded)(bool *out_threaded)
 {
     int level = 0;
-    const int error = at.MPI_Query_thread(&level);
+    const int error = NAME(at).MPI_Query_thread(&level);
     *out_threaded = level == THREAD_MULTIPLE;
     return error;
 }
 
-static int error_text(int error, char *text, int *out_size)
+static int NAME(error_text)(int error, char *text, int *out_size)
 {
-    return at.MPI_Error_string(error, text, out_size);
+    return NAME(at).MPI_Error_string(error, text, out_size);
 }
 
-static union mpi_handle world(void)
+static union mpi_handle NAME(world)(void)
 {
     return (union mpi_handle){.FIELD = WORLD};
 }
 
-static int rank(union mpi_handle comm, int *out_rank)
+static int NAME(place)(union mpi_handle comm, int *out_rank, int *out_size)
 {
-    return at.MPI_Comm_rank(comm.FIELD, out_rank);
+    const int error = NAME(at).MPI_Comm_rank(comm.FIELD, out_rank);
+    return error ? error : NAME(at).MPI_Comm_size(comm.FIELD, out_size);
 }
 
-static int size(union mpi_handle comm, int *out_size)
+static int NAME(duplicate)(union mpi_handle comm, union mpi_handle *out_comm)
 {
-    return at.MPI_Comm_size(comm.FIELD, out_size);
+    const int error = NAME(at).MPI_Comm_dup(comm.FIELD, &out_comm->FIELD);
+    return error ? error : NAME(at).MPI_Comm_set_errhandler(out_comm->FIELD, RETURN_ERRORS);
 }
 
-static int duplicate(union mpi_handle comm, union mpi_handle *out_comm)
-{
-    const int error = at.MPI_Comm_dup(comm.FIELD, &out_comm->FIELD);
-    return error ? error : at.MPI_Comm_set_errhandler(out_comm->FIELD, RETURN_ERRORS);
-}
-
-static int split(union mpi_handle comm, int color, int key, union mpi_handle *out_comm,
-                 bool *out_any)
+static int NAME(split)(union mpi_handle comm, int color, int key, union mpi_handle *out_comm,
+                       bool *out_any)
 {
     *out_any = color >= 0;
     const int error =
-        at.MPI_Comm_split(comm.FIELD, *out_any ? color : UNDEFINED, key, &out_comm->FIELD);
-    return error || !*out_any ? error : at.MPI_Comm_set_errhandler(out_comm->FIELD, RETURN_ERRORS);
+        NAME(at).MPI_Comm_split(comm.FIELD, *out_any ? color : UNDEFINED, key, &out_comm->FIELD);
+    return error || !*out_any ? error
+                              : NAME(at).MPI_Comm_set_errhandler(out_comm->FIELD, RETURN_ERRORS);
 }
 
-static int free_comm(union mpi_handle *comm)
+static int NAME(free_comm)(union mpi_handle *comm)
 {
-    return at.MPI_Comm_free(&comm->FIELD);
+    return NAME(at).MPI_Comm_free(&comm->FIELD);
 }
 
-static int send(const void *bytes, int count, int peer, int tag, union mpi_handle comm,
-                union mpi_handle *out_request)
+static int NAME(send)(const void *bytes, int count, int peer, int tag, union mpi_handle comm,
+                      union mpi_handle *out_request)
 {
-    return at.MPI_Isend(bytes, count, BYTE, peer, tag, comm.FIELD, &out_request->FIELD);
+    return NAME(at).MPI_Isend(bytes, count, BYTE, peer, tag, comm.FIELD, &out_request->FIELD);
 }
 
-static int receive(void *bytes, int count, int peer, int tag, union mpi_handle comm,
-                   union mpi_handle *out_request)
+static int NAME(receive)(void *bytes, int count, int peer, int tag, union mpi_handle comm,
+                         union mpi_handle *out_request)
 {
-    return at.MPI_Irecv(bytes, count, BYTE, peer, tag, comm.FIELD, &out_request->FIELD);
+    return NAME(at).MPI_Irecv(bytes, count, BYTE, peer, tag, comm.FIELD, &out_request->FIELD);
 }
 
 // The matched form: another thread cannot take the message in between.
-static int take(void *bytes, int count, int tag, union mpi_handle comm, bool *out_taken)
+static int NAME(take)(void *bytes, int count, int tag, union mpi_handle comm, bool *out_taken)
 {
     int found = 0;
     HANDLE message;
-    const int error = at.MPI_Improbe(ANY_SOURCE, tag, comm.FIELD, &found, &message, STATUS_IGNORE);
+    const int error =
+        NAME(at).MPI_Improbe(ANY_SOURCE, tag, comm.FIELD, &found, &message, STATUS_IGNORE);
     *out_taken = error == 0 && found;
-    return *out_taken ? at.MPI_Mrecv(bytes, count, BYTE, &message, STATUS_IGNORE) : error;
+    return *out_taken ? NAME(at).MPI_Mrecv(bytes, count, BYTE, &message, STATUS_IGNORE) : error;
 }
 
-static int all_gather(const void *src, void *dst, int count, union mpi_handle comm,
-                      union mpi_handle *out_request)
+static int NAME(collective)(weir_collective kind, void *src, void *dst, int count, int root,
+                            union mpi_handle comm, union mpi_handle *out_request)
 {
-    return at.MPI_Iallgather(src, count, BYTE, dst, count, BYTE, comm.FIELD, &out_request->FIELD);
+    HANDLE *request = &out_request->FIELD;
+    switch (kind) {
+    case WEIR_ALL_GATHER:
+        return NAME(at).MPI_Iallgather(src, count, BYTE, dst, count, BYTE, comm.FIELD, request);
+    case WEIR_ALL_TO_ALL:
+        return NAME(at).MPI_Ialltoall(src, count, BYTE, dst, count, BYTE, comm.FIELD, request);
+    case WEIR_GATHER:
+        return NAME(at).MPI_Igather(src, count, BYTE, dst, count, BYTE, root, comm.FIELD, request);
+    case WEIR_SCATTER:
+        return NAME(at).MPI_Iscatter(src, count, BYTE, dst, count, BYTE, root, comm.FIELD, request);
+    default:
+        return NAME(at).MPI_Ibcast(src, count, BYTE, root, comm.FIELD, request);
+    }
 }
 
-static int all_to_all(const void *src, void *dst, int count, union mpi_handle comm,
-                      union mpi_handle *out_request)
-{
-    return at.MPI_Ialltoall(src, count, BYTE, dst, count, BYTE, comm.FIELD, &out_request->FIELD);
-}
-
-static int gather(const void *src, void *dst, int count, int root, union mpi_handle comm,
-                  union mpi_handle *out_request)
-{
-    return at.MPI_Igather(src, count, BYTE, dst, count, BYTE, root, comm.FIELD,
-                          &out_request->FIELD);
-}
-
-static int scatter(const void *src, void *dst, int count, int root, union mpi_handle comm,
-                   union mpi_handle *out_request)
-{
-    return at.MPI_Iscatter(src, count, BYTE, dst, count, BYTE, root, comm.FIELD,
-                           &out_request->FIELD);
-}
-
-static int broadcast(void *bytes, int count, int root, union mpi_handle comm,
-                     union mpi_handle *out_request)
-{
-    return at.MPI_Ibcast(bytes, count, BYTE, root, comm.FIELD, &out_request->FIELD);
-}
-
-static int test(union mpi_handle *request, bool *out_done)
+static int NAME(test)(union mpi_handle *request, bool *out_done)
 {
     int done = 0;
-    const int error = at.MPI_Test(&request->FIELD, &done, STATUS_IGNORE);
+    const int error = NAME(at).MPI_Test(&request->FIELD, &done, STATUS_IGNORE);
     *out_done = done;
     return error;
 }
 
-static int cancel(union mpi_handle *request, bool *out_done)
+static int NAME(cancel)(union mpi_handle *request, bool *out_done)
 {
-    const int error = at.MPI_Cancel(&request->FIELD);
+    const int error = NAME(at).MPI_Cancel(&request->FIELD);
     *out_done = false;
-    return error ? error : test(request, out_done);
+    return error ? error : NAME(test)(request, out_done);
 }
 
-const struct mpi_abi TABLE = {
+const struct mpi_abi NAME(mpi_abi) = {
     .name = TABLE_NAME,
-    .load = load,
-    .initialized = initialized,
-    .finalized = finalized,
-    .init = init,
-    .finalize = finalize,
-    .is_threaded = is_threaded,
-    .error = error_text,
-    .world = world,
-    .rank = rank,
-    .size = size,
-    .duplicate = duplicate,
-    .split = split,
-    .free = free_comm,
-    .send = send,
-    .receive = receive,
-    .take = take,
-    .all_gather = all_gather,
-    .all_to_all = all_to_all,
-    .gather = gather,
-    .scatter = scatter,
-    .broadcast = broadcast,
-    .test = test,
-    .cancel = cancel,
+    .load = NAME(load),
+    .state = NAME(state),
+    .init = NAME(init),
+    .finalize = NAME(finalize),
+    .is_threaded = NAME(is_threaded),
+    .error = NAME(error_text),
+    .world = NAME(world),
+    .place = NAME(place),
+    .duplicate = NAME(duplicate),
+    .split = NAME(split),
+    .free = NAME(free_comm),
+    .send = NAME(send),
+    .receive = NAME(receive),
+    .take = NAME(take),
+    .collective = NAME(collective),
+    .test = NAME(test),
+    .cancel = NAME(cancel),
 };
+
+#undef NAME
+#undef HANDLE
+#undef FIELD
+#undef TABLE_NAME
+#undef WORLD
+#undef BYTE
+#undef RETURN_ERRORS
+#undef ANY_SOURCE
+#undef UNDEFINED
+#undef STATUS_IGNORE
+#undef THREAD_MULTIPLE
+#undef EXTRA

@@ -22,7 +22,7 @@ struct post {
     uint64_t number;
     uint32_t kind;
     uint32_t rank;
-    struct mpi_cause cause; // FAILED
+    struct weir_cause cause; // FAILED
 };
 
 // On its way to the other ranks of a group.
@@ -64,7 +64,7 @@ static void mpi_posts_remove(struct mpi_group *group)
     pthread_mutex_unlock(&posts.lock);
 }
 
-static void kill_group(struct mpi_group *group, const struct mpi_cause *cause)
+static void kill_group(struct mpi_group *group, const struct weir_cause *cause)
 {
     if (atomic_load(&group->dead))
         return;
@@ -75,19 +75,6 @@ static void kill_group(struct mpi_group *group, const struct mpi_cause *cause)
 
 // Receiving.
 
-// What another process says of a failure. With the lock.
-static void take_failure(struct mpi_group *group, struct post *post)
-{
-    struct mpi_cause cause = post->cause;
-    post->cause.text[MPI_CAUSE_SIZE - 1] = '\0';
-    weir_text_escape(cause.text, sizeof cause.text, post->cause.text, "");
-    if (cause.fault > WEIR_FAULT_ABORTED)
-        cause.fault = WEIR_FAULT_OTHER;
-    if (cause.rank >= group->count)
-        cause.rank = UINT32_MAX;
-    kill_group(group, &cause);
-}
-
 static void deliver(struct post *post)
 {
     struct mpi_group *group = posts.groups;
@@ -97,7 +84,8 @@ static void deliver(struct post *post)
         return;
     struct mpi_peer *peer = &group->peers[post->rank];
     if (post->kind == FAILED) {
-        take_failure(group, post);
+        const struct weir_cause heard = weir_cause_heard(&post->cause, group->count);
+        kill_group(group, &heard);
         return;
     }
     peer->left = true;
@@ -154,7 +142,7 @@ static bool mpi_posts_prepare(struct mpi_group *group)
 }
 
 // A group sends one post at most: that it has failed, or that this rank leaves it.
-static void send_to_all(struct mpi_group *group, enum kind kind, const struct mpi_cause *cause)
+static void send_to_all(struct mpi_group *group, enum kind kind, const struct weir_cause *cause)
 {
     struct mpi_sent *sent = group->post;
     group->post = NULL;
@@ -173,7 +161,7 @@ static void send_to_all(struct mpi_group *group, enum kind kind, const struct mp
     posts.sent = sent;
 }
 
-void mpi_posts_fail(struct mpi_group *group, const struct mpi_cause *cause)
+void mpi_posts_fail(struct mpi_group *group, const struct weir_cause *cause)
 {
     pthread_mutex_lock(&posts.lock);
     if (!atomic_load(&group->dead)) {
@@ -269,16 +257,16 @@ static bool learn_ranks(struct mpi_run *run, struct mpi_group *part, uint32_t wo
 {
     union mpi_handle *handle = &part->requests[0].handle;
     memcpy(part->src, &world, sizeof world);
-    const int error =
-        mpi_library()->all_gather(part->src, part->dst, sizeof world, part->comm, handle);
+    const int error = mpi_library()->collective(WEIR_ALL_GATHER, part->src, part->dst, sizeof world,
+                                                0, part->comm, handle);
     if (error)
         return mpi_fail_in(run, "MPI_Iallgather", error);
     part->requests[0].active = true;
     const enum mpi_wait result = mpi_wait_all(run, part->requests, 1, run->deadline_ns);
     if (result != MPI_DONE)
         return result == MPI_LATE &&
-               mpi_blame(run, WEIR_FAULT_SILENT, UINT32_MAX,
-                         "a rank has begun and has not finished in time: it is stopped");
+               weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
+                                 "a rank has begun and has not finished in time: it is stopped");
     for (uint32_t i = 0; i < part->count; i++)
         memcpy(&part->peers[i].world, part->dst + i * sizeof world, sizeof world);
     return true;
@@ -292,9 +280,7 @@ static bool divide(struct mpi_run *run, struct mpi_group *part, int key, bool *o
     int count = 0;
     int error = mpi_library()->split(whole->comm, (int)part->id.color, key, &part->comm, out_any);
     if (!error && *out_any)
-        error = mpi_library()->rank(part->comm, &rank);
-    if (!error && *out_any)
-        error = mpi_library()->size(part->comm, &count);
+        error = mpi_library()->place(part->comm, &rank, &count);
     if (error)
         return mpi_fail_in(run, "MPI_Comm_split", error);
     part->rank = (uint32_t)rank;
@@ -306,7 +292,7 @@ static bool divide(struct mpi_run *run, struct mpi_group *part, int key, bool *o
 static void make(struct mpi_run *run, struct mpi_group *part, int color, int key, void **out_group)
 {
     bool any = false;
-    part->id = (struct mpi_id){.number = run->group->head.new_id, .color = color};
+    part->id = (struct mpi_id){.number = run->group->head.new_group, .color = color};
     mpi_posts_add(part);
     const bool ok = divide(run, part, key, &any);
     if (ok && any) {
@@ -331,13 +317,13 @@ static weir_status run_make(struct mpi_run *run, const struct weir_host *host, c
         return mpi_report(group);
     struct mpi_group *part = mpi_group_create(host, label, 0, group->count);
     const bool there = part && allocate_stage(part);
-    group->head.new_id = group->rank == 0 ? mpi_process_new_id() : 0;
+    group->head.new_group = group->rank == 0 ? mpi_process_new_id() : 0;
     if (there && mpi_meet(run))
         make(run, part, color, key, out_group);
     else if (part)
         mpi_group_destroy(part);
     if (!there)
-        mpi_fail(run, "rank %u has no memory left", group->rank);
+        weir_caller_fail(&run->by, "rank %u has no memory left", group->rank);
     return atomic_load(&group->dead) ? mpi_report(group) : WEIR_OK;
 }
 
@@ -356,7 +342,8 @@ weir_status mpi_join(void *state, const struct weir_transport_setup *setup, void
         return status;
     snprintf(world->label, sizeof world->label, "%s", setup->label);
     struct mpi_run run =
-        mpi_run_begin(world, mpi_head_of_line(MPI_JOIN, world->last + 1, setup->file, setup->line),
+        mpi_run_begin(world,
+                      weir_head_of_line(WEIR_CALL_JOIN, world->last + 1, setup->file, setup->line),
                       setup->timeout_ns);
     const weir_status result = run_make(&run, host, setup->label, 0, 0, out_group);
     mpi_process_release();
@@ -367,7 +354,8 @@ weir_status mpi_split(void *state, const struct weir_transport_split *split, voi
 {
     struct mpi_group *group = state;
     struct mpi_run run =
-        mpi_run_begin(group, mpi_head_of_line(MPI_SPLIT, split->number, split->file, split->line),
+        mpi_run_begin(group,
+                      weir_head_of_line(WEIR_CALL_SPLIT, split->number, split->file, split->line),
                       split->timeout_ns);
     return run_make(&run, group->host, split->label, split->color, split->key, out_part);
 }
@@ -386,17 +374,17 @@ weir_status mpi_run_call(void *state, const struct weir_transport_call *call)
     struct mpi_group *group = state;
     if (atomic_load(&group->dead))
         return mpi_report(group);
-    struct mpi_run run = mpi_run_begin(group, mpi_head_of(call), call->timeout_ns);
+    struct mpi_run run = mpi_run_begin(group, weir_head_of(call), call->timeout_ns);
     run.call = call;
     const bool ok =
-        mpi_is_numbered(call->kind) ? mpi_meet(&run) && mpi_collective(&run) : mpi_exchange(&run);
+        weir_is_numbered(call->kind) ? mpi_meet(&run) && mpi_collective(&run) : mpi_exchange(&run);
     return ok ? WEIR_OK : mpi_report(group);
 }
 
 void mpi_abort(void *state, const char *reason)
 {
     struct mpi_group *group = state;
-    struct mpi_cause cause = {.fault = WEIR_FAULT_ABORTED, .rank = group->rank};
+    struct weir_cause cause = {.fault = WEIR_FAULT_ABORTED, .rank = group->rank};
     snprintf(cause.text, sizeof cause.text, "'%s', rank %u: %s", group->label, group->rank, reason);
     mpi_posts_fail(group, &cause);
 }

@@ -1,8 +1,8 @@
 // The transport "mpi": what its files share.
 //
-//   abi_*.c    calling Open MPI, MPICH, and libraries with the standard's ABI
+//   abi.c      calling Open MPI, MPICH, and libraries with the standard's ABI
 //   process.c  which library, of which ABI; MPI in this process: its start, its end, and the group of all ranks
-//   call.c     what a rank says of its call, the sentences of failures, and waiting for requests and for all ranks
+//   call.c     waiting for requests, and for all ranks, which compare their calls (transports/kit/call.h)
 //   run.c      the collectives, and messages between two ranks
 //   group.c    the life of groups, and what ranks tell each other at any time: a failure, a departure
 //   module.c   the module's keys and its table
@@ -23,15 +23,11 @@
 #include <weir/module/error.h>
 #include <weir/module/transport.h>
 
+#include "transports/kit/call.h"
 #include "transports/mpi/abi.h"
 
 enum {
     MPI_LABEL_SIZE = 64,
-    MPI_FILE_SIZE = 64,
-    MPI_CAUSE_SIZE = 512,
-    // Kinds of calls beside those of weir_collective.
-    MPI_JOIN = 100,
-    MPI_SPLIT,
     // Tags of messages.
     MPI_TAG_ARRIVE = 1,
     MPI_TAG_BEGIN,
@@ -40,31 +36,10 @@ enum {
     MPI_TAG_LIMIT = 32767,
 };
 
-// The first cause of a group's failure, as data and as a sentence.
-struct mpi_cause {
-    uint64_t number;
-    uint32_t fault; // enum weir_transport_fault
-    uint32_t rank;  // at fault; UINT32_MAX: none is known
-    char text[MPI_CAUSE_SIZE];
-};
-
 // Of a group on all its ranks.
 struct mpi_id {
     uint64_t number;
     int64_t color;
-};
-
-// What a rank says of its call.
-struct mpi_head {
-    uint32_t kind;
-    uint32_t element;
-    uint32_t reduction;
-    uint32_t root;
-    uint64_t count;
-    uint64_t number;
-    uint64_t new_id; // from rank 0: the number of the group that a join or a split makes
-    int32_t line;
-    char file[MPI_FILE_SIZE]; // the end of the file's name; "" if it is not known
 };
 
 struct mpi_request {
@@ -77,9 +52,9 @@ struct mpi_request {
 struct mpi_peer {
     uint32_t world; // its rank in MPI_COMM_WORLD
     bool heard;
-    struct mpi_head last; // if heard
-    bool left;            // this and the rest: guarded by the posts' lock
-    uint64_t left_after;  // the number of its last collective
+    struct weir_head last; // if heard
+    bool left;             // this and the rest: guarded by the posts' lock
+    uint64_t left_after;   // the number of its last collective
     uint64_t left_ns;
 };
 
@@ -92,14 +67,14 @@ struct mpi_group {
     uint32_t count;
     uint32_t room; // of the arrays below; a group that is being made may have fewer ranks
     char label[MPI_LABEL_SIZE];
-    struct mpi_head head; // of the call under way
-    uint64_t last;        // the number of the last collective
-    bool stuck;           // a request is left that may never end
+    struct weir_head head; // of the call under way
+    uint64_t last;         // the number of the last collective
+    bool stuck;            // a request is left that may never end
     atomic_bool dead;
-    struct mpi_cause cause; // if dead
-    struct mpi_sent *post;  // for mpi_posts_fail() or mpi_posts_leave()
-    struct mpi_peer *peers; // these three have one for each rank
-    struct mpi_head *heads;
+    struct weir_cause cause; // if dead
+    struct mpi_sent *post;   // for mpi_posts_fail() or mpi_posts_leave()
+    struct mpi_peer *peers;  // these three have one for each rank
+    struct weir_head *heads;
     struct mpi_request *requests;
     size_t block; // bytes for each rank in both of the following
     char *src;
@@ -108,11 +83,11 @@ struct mpi_group {
 
 // A call under way.
 struct mpi_run {
+    struct weir_caller by;
     struct mpi_group *group;
     const struct weir_transport_call *call; // NULL: a join or a split
-    uint64_t timeout_ns;
-    uint64_t deadline_ns; // of weir_clock_now_ns()
-    uint64_t idle_ns;     // since when nothing has come
+    uint64_t deadline_ns;                   // of weir_clock_now_ns()
+    uint64_t idle_ns;                       // since when nothing has come
     uint64_t pause_ns;
 };
 
@@ -150,35 +125,15 @@ void mpi_posts_add(struct mpi_group *group);
 // Receives what is there, for all groups.
 void mpi_posts_poll(void);
 // Makes the group dead unless it is, and tells the other ranks.
-void mpi_posts_fail(struct mpi_group *group, const struct mpi_cause *cause);
+void mpi_posts_fail(struct mpi_group *group, const struct weir_cause *cause);
 // Whether the peer has left, and when it had done how many collectives.
 bool mpi_posts_left(struct mpi_group *group, uint32_t peer, uint64_t *out_after,
                     uint64_t *out_since_ns);
 
 // call.c
 
-struct mpi_head mpi_head_of(const struct weir_transport_call *call);
-struct mpi_head mpi_head_of_line(uint32_t kind, uint64_t number, const char *file, int line);
-static inline bool mpi_is_numbered(uint32_t kind)
-{
-    return kind != WEIR_SEND && kind != WEIR_RECV && kind != WEIR_EXCHANGE;
-}
-// "all-reduce 17 of 'grads', app.c:120: " and the rest fail the group, for something on this rank
-// alone. Returns false.
-bool mpi_fail(struct mpi_run *run, const char *format, ...) WEIR_PRINTF(2, 3);
-// The same for what another rank has done; UINT32_MAX: it is not known which.
-bool mpi_blame(struct mpi_run *run, enum weir_transport_fault fault, uint32_t rank,
-               const char *format, ...) WEIR_PRINTF(4, 5);
 // The failure of an MPI function.
 bool mpi_fail_in(struct mpi_run *run, const char *function, int error);
-// Whether the peer, which has said `theirs`, has called the same as this rank. Fails the group if not,
-// and says both calls.
-bool mpi_same(struct mpi_run *run, uint32_t peer, const struct mpi_head *theirs);
-// What the ranks that have come to a collective have called.
-struct mpi_met {
-    const struct mpi_head *heads;
-    uint32_t come; // the ranks before it have
-};
 // The failure of a wait for the peer, at the deadline or because it has left.
 bool mpi_late(struct mpi_run *run, uint32_t peer);
 bool mpi_gone(struct mpi_run *run, uint32_t peer);
@@ -191,7 +146,7 @@ enum mpi_wait {
     MPI_LATE,   // the deadline has passed, and the group is not dead yet
 };
 
-struct mpi_run mpi_run_begin(struct mpi_group *group, struct mpi_head head, uint64_t timeout_ns);
+struct mpi_run mpi_run_begin(struct mpi_group *group, struct weir_head head, uint64_t timeout_ns);
 // One round of a loop: receives posts, and pauses, longer if nothing has come for some time.
 // Returns MPI_DONE to go on.
 enum mpi_wait mpi_turn(struct mpi_run *run, uint64_t deadline_ns);

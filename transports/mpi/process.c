@@ -174,7 +174,8 @@ static bool meet_at_exit(void)
     uint64_t pause_ns = 0;
     bool done = false;
     dst = calloc(1, (size_t)process.count);
-    if (!dst || mpi_library()->all_gather(&src, dst, 1, process.posts, &request) != 0)
+    if (!dst ||
+        mpi_library()->collective(WEIR_ALL_GATHER, &src, dst, 1, 0, process.posts, &request) != 0)
         return false;
     while (!done) {
         if (mpi_library()->test(&request, &done) != 0 ||
@@ -188,9 +189,12 @@ static bool meet_at_exit(void)
 
 static void finalize(void)
 {
-    int finalized = 0;
-    if (process.owner != getpid() || !process.world || mpi_library()->finalized(&finalized) != 0 ||
-        finalized)
+    bool initialized = false;
+    bool finalized = false;
+    if (process.owner != getpid() || !process.world)
+        return;
+    mpi_library()->state(&initialized, &finalized);
+    if (finalized)
         return;
     if (meet_at_exit() && !atomic_load(&process.spoiled))
         mpi_library()->finalize();
@@ -206,9 +210,7 @@ static void start(void *unused)
     if (!process.error)
         process.error = abi->is_threaded(&process.threaded);
     if (!process.error)
-        process.error = abi->rank(abi->world(), &process.rank);
-    if (!process.error)
-        process.error = abi->size(abi->world(), &process.count);
+        process.error = abi->place(abi->world(), &process.rank, &process.count);
     if (!process.error && process.threaded)
         process.error = abi->duplicate(abi->world(), &process.comm);
     if (!process.error && process.threaded)
@@ -249,10 +251,9 @@ static weir_status check_launcher(const struct weir_host *host,
 static weir_status check_before(const struct weir_host *host,
                                 const struct weir_transport_setup *setup)
 {
-    int initialized = 0;
-    int finalized = 0;
-    mpi_library()->initialized(&initialized);
-    mpi_library()->finalized(&finalized);
+    bool initialized = false;
+    bool finalized = false;
+    mpi_library()->state(&initialized, &finalized);
     if (finalized)
         return weir_host_fail(host, WEIR_ERROR_INVALID,
                               "create communicators before the program calls MPI_Finalize()",
@@ -297,7 +298,7 @@ static weir_status check_after(const struct weir_host *host,
 static weir_status check_place(const struct weir_host *host,
                                const struct weir_transport_setup *setup)
 {
-    struct mpi_cause cause = {.rank = UINT32_MAX};
+    struct weir_cause cause = {.rank = UINT32_MAX};
     if (setup->count == (uint32_t)process.count && setup->rank == (uint32_t)process.rank)
         return WEIR_OK;
     snprintf(cause.text, sizeof cause.text,

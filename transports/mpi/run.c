@@ -16,7 +16,7 @@
 // A message under way. It is not in the caller's memory, so it outlives a call that fails.
 struct message {
     const struct weir_transport_part *part;
-    struct mpi_head head;
+    struct weir_head head;
     struct mpi_request request;
     int tag;
     bool begun; // the head is there
@@ -78,9 +78,9 @@ static bool advance(struct mpi_run *run, struct message *message)
     }
     message->begun = true;
     if (message->part->receive) {
-        run->group->head.element = message->part->element;
-        run->group->head.count = message->part->count;
-        if (!mpi_same(run, message->part->peer, &message->head))
+        run->by.head.element = message->part->element;
+        run->by.head.count = message->part->count;
+        if (!weir_caller_agrees(&run->by, message->part->peer, &message->head))
             return false;
     }
     return start_piece(run, message);
@@ -187,22 +187,16 @@ static struct exchange *create(struct mpi_run *run, const struct weir_transport_
 bool mpi_exchange(struct mpi_run *run)
 {
     const struct weir_transport_call *call = run->call;
-    const struct weir_transport_part part = {
-        .struct_size = sizeof part,
-        .peer = call->root,
-        .receive = call->kind == WEIR_RECV,
-        .element = call->element,
-        .count = call->count,
-        .memory = call->kind == WEIR_RECV ? call->dst : (void *)(uintptr_t)call->src,
-    };
+    const struct weir_transport_part part = weir_part_of(call);
     if (call->part_count > MPI_TAG_LIMIT - MPI_TAG_PARTS)
-        return mpi_fail(run,
-                        "%u messages, and the transport 'mpi' takes %d at once; exchange them "
-                        "in several calls",
-                        call->part_count, MPI_TAG_LIMIT - MPI_TAG_PARTS);
+        return weir_caller_fail(
+            &run->by,
+            "%u messages, and the transport 'mpi' takes %d at once; exchange them "
+            "in several calls",
+            call->part_count, MPI_TAG_LIMIT - MPI_TAG_PARTS);
     struct exchange *exchange = create(run, call->kind == WEIR_EXCHANGE ? NULL : &part);
     if (!exchange)
-        return mpi_fail(run, "rank %u has no memory left", run->group->rank);
+        return weir_caller_fail(&run->by, "rank %u has no memory left", run->group->rank);
     const bool ok = begin(exchange) && finish_part(exchange);
     for (uint32_t i = 0; i < exchange->count; i++)
         mpi_abandon(run->group, &exchange->messages[i].request, 1);
@@ -214,74 +208,37 @@ bool mpi_exchange(struct mpi_run *run)
 // An all-reduce up to this size takes one step: all ranks get all, and each adds it up.
 #define ONE_STEP_BYTES 4096
 
+static const char *mpi_function(weir_collective kind)
+{
+    static const char *const names[] = {
+        [WEIR_ALL_GATHER] = "MPI_Iallgather", [WEIR_ALL_TO_ALL] = "MPI_Ialltoall",
+        [WEIR_GATHER] = "MPI_Igather",        [WEIR_SCATTER] = "MPI_Iscatter",
+        [WEIR_BROADCAST] = "MPI_Ibcast",
+    };
+    return names[kind];
+}
+
 static size_t element_size(const struct mpi_run *run)
 {
     return weir_datatype_size(run->call->element);
 }
 
-static bool finish(struct mpi_run *run, const char *function, int error,
-                   struct mpi_request *request)
+// Moves `size` bytes of each rank's part from the group's `src` to its `dst`.
+static bool move(struct mpi_run *run, weir_collective kind, size_t size)
 {
+    struct mpi_group *group = run->group;
+    struct mpi_request *request = &group->requests[0];
+    const int error =
+        mpi_library()->collective(kind, group->src, group->dst, (int)size, (int)run->call->root,
+                                  group->comm, &request->handle);
     if (error)
-        return mpi_fail_in(run, function, error);
+        return mpi_fail_in(run, mpi_function(kind), error);
     *request = (struct mpi_request){.handle = request->handle, .active = true};
     const enum mpi_wait result = mpi_wait_all(run, request, 1, run->deadline_ns);
     return result == MPI_DONE ||
-           (result == MPI_LATE && mpi_blame(run, WEIR_FAULT_SILENT, UINT32_MAX,
-                                            "a rank has begun and has not finished in time: it "
-                                            "is stopped, or cut off"));
-}
-
-// `size` is that of one rank's part.
-
-static bool all_gather(struct mpi_run *run, size_t size)
-{
-    struct mpi_group *group = run->group;
-    struct mpi_request *request = &group->requests[0];
-    return finish(run, "MPI_Iallgather",
-                  mpi_library()->all_gather(group->src, group->dst, (int)size, group->comm,
-                                            &request->handle),
-                  request);
-}
-
-static bool all_to_all(struct mpi_run *run, size_t size)
-{
-    struct mpi_group *group = run->group;
-    struct mpi_request *request = &group->requests[0];
-    return finish(run, "MPI_Ialltoall",
-                  mpi_library()->all_to_all(group->src, group->dst, (int)size, group->comm,
-                                            &request->handle),
-                  request);
-}
-
-static bool gather(struct mpi_run *run, size_t size)
-{
-    struct mpi_group *group = run->group;
-    struct mpi_request *request = &group->requests[0];
-    return finish(run, "MPI_Igather",
-                  mpi_library()->gather(group->src, group->dst, (int)size, (int)run->call->root,
-                                        group->comm, &request->handle),
-                  request);
-}
-
-static bool scatter(struct mpi_run *run, size_t size)
-{
-    struct mpi_group *group = run->group;
-    struct mpi_request *request = &group->requests[0];
-    return finish(run, "MPI_Iscatter",
-                  mpi_library()->scatter(group->src, group->dst, (int)size, (int)run->call->root,
-                                         group->comm, &request->handle),
-                  request);
-}
-
-static bool broadcast(struct mpi_run *run, size_t size)
-{
-    struct mpi_group *group = run->group;
-    struct mpi_request *request = &group->requests[0];
-    return finish(run, "MPI_Ibcast",
-                  mpi_library()->broadcast(group->src, (int)size, (int)run->call->root, group->comm,
-                                           &request->handle),
-                  request);
+           (result == MPI_LATE && weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
+                                                    "a rank has begun and has not finished in "
+                                                    "time: it is stopped, or cut off"));
 }
 
 // Adds up the ranks' parts in `dst`, in the order of ranks, into the first.
@@ -297,140 +254,82 @@ static void reduce(struct mpi_run *run, size_t stride, size_t count)
 
 // What is at `offset`, in elements, in each of the parts of `count` elements that the caller's memory
 // consists of, and the group's parts.
-static void pack(struct mpi_run *run, size_t offset, size_t count)
+static void load(struct mpi_run *run, uint32_t parts, size_t offset, size_t count)
 {
     const size_t size = element_size(run);
-    for (uint32_t i = 0; i < run->group->count; i++)
+    for (uint32_t i = 0; i < parts; i++)
         memcpy(run->group->src + i * count * size,
                (const char *)run->call->src + (i * run->call->count + offset) * size, count * size);
 }
 
-static void unpack(struct mpi_run *run, size_t offset, size_t count)
+static void store(struct mpi_run *run, const char *from, uint32_t parts, size_t offset,
+                  size_t count)
 {
     const size_t size = element_size(run);
-    for (uint32_t i = 0; i < run->group->count; i++)
+    for (uint32_t i = 0; i < parts; i++)
         memcpy((char *)run->call->dst + (i * run->call->count + offset) * size,
-               run->group->dst + i * count * size, count * size);
+               from + i * count * size, count * size);
 }
 
-static void load(struct mpi_run *run, size_t offset, size_t count)
-{
-    const size_t size = element_size(run);
-    memcpy(run->group->src, (const char *)run->call->src + offset * size, count * size);
-}
-
-static void store(struct mpi_run *run, const char *from, size_t offset, size_t count)
-{
-    const size_t size = element_size(run);
-    memcpy((char *)run->call->dst + offset * size, from, count * size);
-}
-
-// One segment of each kind: `count` elements at `offset`.
-
+// An all-reduce: each rank adds up a part of the elements, and all get all parts.
 static bool segment_all_reduce(struct mpi_run *run, size_t offset, size_t count)
 {
     struct mpi_group *group = run->group;
     const size_t size = element_size(run);
-    const size_t part = (count + group->count - 1) / group->count;
-    load(run, offset, count);
-    if (count * size <= ONE_STEP_BYTES) {
-        if (!all_gather(run, count * size))
-            return false;
-        reduce(run, count * size, count);
-        store(run, group->dst, offset, count);
-        return true;
-    }
-    if (!all_to_all(run, part * size))
+    const bool one_step = count * size <= ONE_STEP_BYTES;
+    const size_t part = one_step ? count : (count + group->count - 1) / group->count;
+    load(run, 1, offset, count);
+    if (!move(run, one_step ? WEIR_ALL_GATHER : WEIR_ALL_TO_ALL, part * size))
         return false;
     reduce(run, part * size, part);
-    memcpy(group->src, group->dst, part * size);
-    if (!all_gather(run, part * size))
-        return false;
-    store(run, group->dst, offset, count);
-    return true;
-}
-
-static bool segment_reduce(struct mpi_run *run, size_t offset, size_t count)
-{
-    load(run, offset, count);
-    if (!gather(run, count * element_size(run)))
-        return false;
-    if (run->group->rank == run->call->root) {
-        reduce(run, count * element_size(run), count);
-        store(run, run->group->dst, offset, count);
+    if (!one_step) {
+        memcpy(group->src, group->dst, part * size);
+        if (!move(run, WEIR_ALL_GATHER, part * size))
+            return false;
     }
+    store(run, group->dst, 1, offset, count);
     return true;
 }
 
-static bool segment_broadcast(struct mpi_run *run, size_t offset, size_t count)
-{
-    if (run->group->rank == run->call->root)
-        load(run, offset, count);
-    if (!broadcast(run, count * element_size(run)))
-        return false;
-    if (run->call->dst && run->call->dst != run->call->src)
-        store(run, run->group->src, offset, count);
-    return true;
-}
-
-static bool segment_all_gather(struct mpi_run *run, size_t offset, size_t count)
-{
-    load(run, offset, count);
-    if (!all_gather(run, count * element_size(run)))
-        return false;
-    unpack(run, offset, count);
-    return true;
-}
-
-static bool segment_reduce_scatter(struct mpi_run *run, size_t offset, size_t count)
-{
-    pack(run, offset, count);
-    if (!all_to_all(run, count * element_size(run)))
-        return false;
-    reduce(run, count * element_size(run), count);
-    store(run, run->group->dst, offset, count);
-    return true;
-}
-
-static bool segment_all_to_all(struct mpi_run *run, size_t offset, size_t count)
-{
-    pack(run, offset, count);
-    if (!all_to_all(run, count * element_size(run)))
-        return false;
-    unpack(run, offset, count);
-    return true;
-}
-
-static bool segment_gather(struct mpi_run *run, size_t offset, size_t count)
-{
-    load(run, offset, count);
-    if (!gather(run, count * element_size(run)))
-        return false;
-    if (run->group->rank == run->call->root)
-        unpack(run, offset, count);
-    return true;
-}
-
-static bool segment_scatter(struct mpi_run *run, size_t offset, size_t count)
-{
-    if (run->group->rank == run->call->root)
-        pack(run, offset, count);
-    if (!scatter(run, count * element_size(run)))
-        return false;
-    store(run, run->group->dst, offset, count);
-    return true;
-}
-
-static bool (*const segments[])(struct mpi_run *run, size_t offset, size_t count) = {
-    [WEIR_ALL_REDUCE] = segment_all_reduce,
-    [WEIR_REDUCE] = segment_reduce,
-    [WEIR_BROADCAST] = segment_broadcast,
-    [WEIR_ALL_GATHER] = segment_all_gather,
-    [WEIR_REDUCE_SCATTER] = segment_reduce_scatter,
-    [WEIR_ALL_TO_ALL] = segment_all_to_all,
-    [WEIR_GATHER] = segment_gather,
-    [WEIR_SCATTER] = segment_scatter,
+// The others: which ranks give, and get, one part or a part for each rank.
+struct shape {
+    weir_collective moved;
+    bool root_gives;
+    bool gives_parts;
+    bool reduces;
+    bool root_gets;
+    bool gets_parts;
 };
+
+static const struct shape shapes[] = {
+    [WEIR_REDUCE] = {.moved = WEIR_GATHER, .reduces = true, .root_gets = true},
+    [WEIR_BROADCAST] = {.moved = WEIR_BROADCAST, .root_gives = true},
+    [WEIR_ALL_GATHER] = {.moved = WEIR_ALL_GATHER, .gets_parts = true},
+    [WEIR_REDUCE_SCATTER] = {.moved = WEIR_ALL_TO_ALL, .gives_parts = true, .reduces = true},
+    [WEIR_ALL_TO_ALL] = {.moved = WEIR_ALL_TO_ALL, .gives_parts = true, .gets_parts = true},
+    [WEIR_GATHER] = {.moved = WEIR_GATHER, .root_gets = true, .gets_parts = true},
+    [WEIR_SCATTER] = {.moved = WEIR_SCATTER, .root_gives = true, .gives_parts = true},
+};
+
+static bool segment_of_shape(struct mpi_run *run, size_t offset, size_t count)
+{
+    struct mpi_group *group = run->group;
+    const struct shape *shape = &shapes[run->call->kind];
+    const bool is_root = group->rank == run->call->root;
+    const bool broadcast = shape->moved == WEIR_BROADCAST; // within `src`
+    if (is_root || !shape->root_gives)
+        load(run, shape->gives_parts ? group->count : 1, offset, count);
+    if (!move(run, shape->moved, count * element_size(run)))
+        return false;
+    if ((shape->root_gets && !is_root) || !run->call->dst ||
+        (broadcast && run->call->dst == run->call->src))
+        return true;
+    if (shape->reduces)
+        reduce(run, count * element_size(run), count);
+    store(run, broadcast ? group->src : group->dst, shape->gets_parts ? group->count : 1, offset,
+          count);
+    return true;
+}
 
 bool mpi_collective(struct mpi_run *run)
 {
@@ -443,7 +342,9 @@ bool mpi_collective(struct mpi_run *run)
     bool ok = true;
     for (size_t offset = 0; offset < run->call->count && ok; offset += most) {
         const size_t left = (size_t)run->call->count - offset;
-        ok = segments[kind](run, offset, left < most ? left : most);
+        const size_t count = left < most ? left : most;
+        ok = kind == WEIR_ALL_REDUCE ? segment_all_reduce(run, offset, count)
+                                     : segment_of_shape(run, offset, count);
     }
     return ok;
 }

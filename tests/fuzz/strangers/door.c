@@ -144,7 +144,7 @@ void round_of_mesh(struct round *round)
     const struct weir_host *host = round->world->host;
     struct local_address none[MESH_COUNT];
     struct local_door door;
-    char cause[LOCAL_CAUSE_SIZE] = "";
+    char cause[WEIR_CAUSE_SIZE] = "";
     struct mesh_group *group = local_mesh_create(host, "mesh", 0, MESH_COUNT);
     local_door_init(&door, &round->world->secret);
     if (!group || !local_door_open(&door, &round->world->loopback)) {

@@ -27,11 +27,11 @@ static void init(struct meeting_round *own)
     own->count = 2 + (uint32_t)damage_below(&own->round.state, ROUND_PEERS - 1);
     for (uint32_t i = 0; i < ROUND_PEERS; i++)
         own->data[i] = own->control[i] = -1;
-    own->round.head = (struct local_head){.kind = WEIR_ALL_REDUCE,
-                                          .element = WEIR_F32,
-                                          .reduction = WEIR_SUM,
-                                          .count = ELEMENTS,
-                                          .number = 1};
+    own->round.head = (struct weir_head){.kind = WEIR_ALL_REDUCE,
+                                         .element = WEIR_F32,
+                                         .reduction = WEIR_SUM,
+                                         .count = ELEMENTS,
+                                         .number = 1};
 }
 
 static void choose_path(struct meeting_round *own)

@@ -61,7 +61,7 @@ static bool say_window(struct round *round, int data)
     return said;
 }
 
-static bool is_same_head(const struct local_head *a, const struct local_head *b)
+static bool is_same_head(const struct weir_head *a, const struct weir_head *b)
 {
     return a->kind == b->kind && a->element == b->element && a->reduction == b->reduction &&
            a->root == b->root && a->count == b->count && a->number == b->number;
@@ -69,9 +69,9 @@ static bool is_same_head(const struct local_head *a, const struct local_head *b)
 
 bool round_agree(struct round *round, int data)
 {
-    const struct local_head right = {.kind = LOCAL_MEETING, .element = WEIR_U8, .count = 1};
+    const struct weir_head right = {.kind = WEIR_CALL_JOIN, .element = WEIR_U8, .count = 1};
     struct {
-        struct local_head head;
+        struct weir_head head;
         uint8_t answer;
     } said;
     memset(&said, 0, sizeof said);
@@ -108,7 +108,7 @@ static void say_news(struct round *round, int control, uint32_t kind)
 
 static void say_data(struct round *round, uint32_t rank, int data)
 {
-    struct local_head head = round->head;
+    struct weir_head head = round->head;
     uint8_t bytes[256];
     memset(bytes, (int)damage_below(&round->state, 256), sizeof bytes);
     if (round_is_one_of(round, 4)) {
@@ -231,7 +231,7 @@ static weir_status call(struct peer_round *own, struct weir_transport_call *made
         .file = "app.c",
         .line = 1,
     };
-    own->round.head = local_head_of(calls);
+    own->round.head = weir_head_of(calls);
     round_begin(&own->round, attack_call);
     return local_run_call(own->group, calls);
 }
@@ -243,7 +243,9 @@ static weir_status split(struct peer_round *own)
                                                 .number = 1,
                                                 .timeout_ns = CALL_NS};
     void *part = NULL;
-    own->round.head = local_head_of_split(&params, sizeof(struct local_record));
+    own->round.head = weir_head_of_line(WEIR_CALL_SPLIT, params.number, params.file, params.line);
+    own->round.head.element = WEIR_U8;
+    own->round.head.count = sizeof(struct local_record);
     round_begin(&own->round, attack_call);
     const weir_status status = local_split(own->group, &params, &part);
     if (part)

@@ -41,7 +41,7 @@ struct round {
     uint64_t believed;
     uint64_t over_ns;            // the latest return past a deadline
     const char *broken;          // the rule
-    struct local_head head;      // of the call under test
+    struct weir_head head;       // of the call under test
     bool said_head[ROUND_PEERS]; // that one, by each rank
     uint32_t open_count;
     int open[ROUND_OPEN]; // of the hostile side

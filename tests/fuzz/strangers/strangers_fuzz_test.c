@@ -71,7 +71,7 @@ WEIR_TEST(StrangersFuzz, AFailureThatAPeerDoesNotExplainHasASentence)
                                              .number = 1,
                                              .timeout_ns = UINT64_C(60000000000)};
     struct mesh_news news;
-    char cause[LOCAL_CAUSE_SIZE] = "";
+    struct weir_cause cause = {.text = ""};
     int hostile[2];
     memset(&news, 0, sizeof news);
     news.kind = MESH_FAILED;
@@ -80,8 +80,8 @@ WEIR_TEST(StrangersFuzz, AFailureThatAPeerDoesNotExplainHasASentence)
     ASSERT_TRUE(connect_to(&group->peers[1], hostile));
     ASSERT_TRUE(send(hostile[1], &news, sizeof news, 0) == (ssize_t)sizeof news);
     EXPECT_INT_EQ(local_run_call(group, &call), WEIR_ERROR_COMM);
-    EXPECT_TRUE(group->local.wire->failed(&group->local, cause));
-    EXPECT_CONTAINS(cause, "rank 1");
+    EXPECT_TRUE(group->local.wire->cause(&group->local, &cause));
+    EXPECT_CONTAINS(cause.text, "rank 1");
     local_leave(group);
     close(hostile[0]);
     close(hostile[1]);

@@ -35,19 +35,6 @@ WEIR_TEST(Hub, AllHaveJoinedWhenOneFails)
     EXPECT_INT_EQ(ranks_blocks(), 1);
 }
 
-WEIR_TEST(Hub, RefusesAPlaceThatItDoesNotKnow)
-{
-    static const char *const places[] = {"process:", "udp://host:1"};
-    struct rank rank = {.rank = 0};
-    for (size_t i = 0; i < 2; i++) {
-        struct weir_transport_setup setup = ranks_setup("process");
-        setup.rendezvous = places[i];
-        EXPECT_INT_EQ(rank_join(&rank, &setup), WEIR_ERROR_CONFIG);
-        EXPECT_CONTAINS(rank.error.message, "'grads': the transport 'local' knows no rendezvous");
-        EXPECT_CONTAINS(rank.error.remedy, "process:NAME");
-    }
-}
-
 WEIR_TEST(Hub, TellsThatNoPlaceIsNamed)
 {
     static const char *const places[] = {NULL, ""};

@@ -98,6 +98,7 @@ WEIR_TEST(Meeting, RefusesAPlaceThatIsNone)
             const struct rank joined = join_alone(rank, places[i], SHORT);
             EXPECT_INT_EQ(joined.status, WEIR_ERROR_CONFIG);
             EXPECT_CONTAINS(joined.error.message, places[i]);
+            EXPECT_TRUE(joined.error.remedy[0]);
         }
 }
 

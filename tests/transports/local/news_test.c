@@ -10,10 +10,10 @@
 #include "transports/local/mesh.h"
 
 // The cause that rank 0 of two has after such news of rank 1.
-static struct local_cause hear(const struct local_cause *said)
+static struct weir_cause hear(const struct weir_cause *said)
 {
     const struct mesh_news news = {.kind = MESH_FAILED, .cause = *said};
-    struct local_cause heard = {.number = 0};
+    struct weir_cause heard = {.number = 0};
     int sockets[2];
     struct mesh_group *group = local_mesh_create(&ranks_host, "grads", 0, 2);
     struct local_run run = {.group = &group->local};
@@ -30,7 +30,7 @@ static struct local_cause hear(const struct local_cause *said)
 
 WEIR_TEST(News, AFailure)
 {
-    const struct local_cause heard = hear(&(struct local_cause){
+    const struct weir_cause heard = hear(&(struct weir_cause){
         .number = 17, .fault = WEIR_FAULT_DIED, .rank = 1, .text = "rank 1 has died"});
     EXPECT_UINT_EQ(heard.number, 17);
     EXPECT_UINT_EQ(heard.fault, WEIR_FAULT_DIED);
@@ -40,8 +40,8 @@ WEIR_TEST(News, AFailure)
 
 WEIR_TEST(News, NoSuchRankOrFault)
 {
-    struct local_cause said = {.fault = WEIR_FAULT_ABORTED + 1, .rank = 2, .text = "why"};
-    struct local_cause heard = hear(&said);
+    struct weir_cause said = {.fault = WEIR_FAULT_ABORTED + 1, .rank = 2, .text = "why"};
+    struct weir_cause heard = hear(&said);
     EXPECT_UINT_EQ(heard.fault, WEIR_FAULT_OTHER);
     EXPECT_UINT_EQ(heard.rank, UINT32_MAX);
     said.fault = UINT32_MAX;
@@ -54,25 +54,25 @@ WEIR_TEST(News, NoSuchRankOrFault)
 // As many as there is room for.
 WEIR_TEST(News, ALongCircle)
 {
-    char text[LOCAL_CAUSE_SIZE] = "";
+    char text[WEIR_CAUSE_SIZE] = "";
     for (uint32_t i = 0; i < 20; i++)
         local_append_wait(text, &(struct local_wait){.rank = i,
                                                      .awaits = i + 1,
                                                      .call = "recv (app.c:12)"});
     EXPECT_CONTAINS(text, "rank 0 waits in recv (app.c:12) for rank 1, rank 1 waits");
     EXPECT_STR_EQ(text + strlen(text) - strlen(", and so on"), ", and so on");
-    EXPECT_UINT_LT(strlen(text), LOCAL_CAUSE_SIZE - 80);
+    EXPECT_UINT_LT(strlen(text), WEIR_CAUSE_SIZE - 80);
 }
 
 // It cannot end a line of a log and begin another, whatever the length, nor go on past its room.
 WEIR_TEST(News, ATextOfSeveralLines)
 {
-    struct local_cause said = {.fault = WEIR_FAULT_ABORTED, .rank = 1};
+    struct weir_cause said = {.fault = WEIR_FAULT_ABORTED, .rank = 1};
     snprintf(said.text, sizeof said.text, "gone\n[weir] error: \x1b[31mall is lost\r");
     EXPECT_STR_EQ(hear(&said).text, "gone\\n[weir] error: \\x1b[31mall is lost\\r");
     for (size_t i = 0; i < sizeof said.text; i++)
         said.text[i] = '\n';
-    const struct local_cause heard = hear(&said);
+    const struct weir_cause heard = hear(&said);
     EXPECT_NOT_CONTAINS(heard.text, "\n");
     EXPECT_UINT_EQ(heard.text[sizeof heard.text - 1], 0);
 }

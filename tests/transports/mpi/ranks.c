@@ -132,8 +132,8 @@ static bool do_in_group(const char *what)
         do_messages();
     else if (strcmp(what, "groups") == 0)
         do_groups();
-    else if (strncmp(what, "other-", 6) == 0)
-        do_mismatch(what + 6);
+    else if (strncmp(what, "other-kind", 10) == 0)
+        do_mismatch(what[10] ? 0 : 1);
     else if (strcmp(what, "message") == 0)
         do_message_mismatch();
     else if (strcmp(what, "late") == 0 || strcmp(what, "leave") == 0 || strcmp(what, "stop") == 0)

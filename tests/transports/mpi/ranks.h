@@ -42,7 +42,7 @@ void do_groups(void);
 // ranks_failures.c: this rank's message is printed, and mpi_test.sh compares it.
 
 void report(weir_status status);
-void do_mismatch(const char *what);
+void do_mismatch(uint32_t odd);
 void do_message_mismatch(void);
 void do_absent(const char *how, uint32_t absent);
 void do_abort(bool receives);
