@@ -1,7 +1,6 @@
 // weir doctor: what was found on this machine, what is missing and what to do, and a small test on the device.
 #include "cli/doctor/doctor.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,115 +8,35 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <weir/inspect.h>
+
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/common/json.h"
 #include "cli/common/options.h"
 #include "cli/doctor/comm.h"
 #include "cli/runtime/open.h"
-#include "core/config/config.h"
-#include "core/module/check.h"
-#include "core/module/load_report.h"
-#include "core/module/loader.h"
-#include "core/runtime/runtime.h"
 #include "kernels/compiler/compiler.h"
 #include "kernels/conformance/conformance.h"
 #include "kernels/drivers/drivers.h"
 
-// The module files that are installed, in the chain or not. The directories to look in
-// are those of the load report.
+// The chain, and the module files that are installed, in the chain or not.
 
-enum {
-    DIRECTORY_LIMIT = 16,
-    NAME_LIMIT = 64
-};
-
-struct directories {
-    char paths[DIRECTORY_LIMIT][4096];
-    size_t count;
-};
-
-static void add_directory(struct directories *directories, const char *file)
+static void add_module(struct doctor *doctor, const struct weir_load_entry *module)
 {
-    const char *slash = strrchr(file, '/');
-    if (!slash || directories->count == DIRECTORY_LIMIT)
-        return;
-    char *path = directories->paths[directories->count];
-    snprintf(path, sizeof directories->paths[0], "%.*s", (int)(slash - file), file);
-    for (size_t i = 0; i < directories->count; i++)
-        if (strcmp(directories->paths[i], path) == 0)
-            return;
-    directories->count++;
-}
-
-// "weir_NAME.so" to NAME.
-static bool module_name(const char *file, char name[NAME_LIMIT])
-{
-    const size_t length = strlen(file);
-    if (length <= 8 || length - 8 >= NAME_LIMIT || strncmp(file, "weir_", 5) != 0 ||
-        strcmp(file + length - 3, ".so") != 0)
-        return false;
-    snprintf(name, NAME_LIMIT, "%.*s", (int)(length - 8), file + 5);
-    return true;
-}
-
-static const struct weir_load_entry *last_entry(const weir_load_report *report)
-{
-    const size_t count = weir_load_report_count(report);
-    return count > 0 ? weir_load_report_entry(report, count - 1) : NULL;
-}
-
-static void add_about(struct doctor *doctor, const struct weir_module *module)
-{
-    for (const char *const *about = module->about; about && about[0] && about[1]; about += 2)
-        doctor_add(doctor, DOCTOR_OK, "module", NULL, "%s, %s: %s", module->name, about[0],
-                   about[1]);
-}
-
-static void add_module(struct doctor *doctor, const struct weir__loaded *loaded)
-{
-    const struct weir_module *module = loaded->module;
     const bool is_plain = !module->sanitizer[0];
-    doctor_add(doctor, DOCTOR_OK, "module", NULL, "%s %s, a %s, ABI %u, %s%s%s: %s", module->name,
-               module->version, weir__module_kind_name(module->kind), (unsigned)module->abi,
-               is_plain ? "" : "built with the ", module->sanitizer,
-               is_plain ? "plain build" : " sanitizer", loaded->path);
-    add_about(doctor, module);
-}
-
-static void try_module(struct doctor *doctor, const char *name, const char *directory)
-{
-    weir_load_report *report = weir__load_report_create();
-    struct weir__loaded loaded;
-    const weir_status status = weir__loader_load(name, 0, directory, &weir__host, report, &loaded);
-    const struct weir_load_entry *entry = last_entry(report);
-    if (status == WEIR_OK)
-        add_module(doctor, &loaded);
-    else
-        doctor_add(doctor, DOCTOR_NOTE, "module", NULL, "%s cannot be used: %s", name,
-                   entry && entry->reason[0] ? entry->reason : weir_last_error()->message);
-    weir_load_report_destroy(&report);
-}
-
-static int compare_text(const void *a, const void *b)
-{
-    return strcmp(a, b);
-}
-
-static void look_into(struct doctor *doctor, const char *directory)
-{
-    char names[NAME_LIMIT][NAME_LIMIT];
-    size_t count = 0;
-    const struct dirent *file;
-    DIR *stream = opendir(directory);
-    if (!stream)
+    if (module->outcome != WEIR_LOAD_USED) {
+        doctor_add(doctor, DOCTOR_NOTE, "module", NULL, "%s cannot be used: %s; %s", module->module,
+                   module->reason, module->remedy);
         return;
-    while (count < NAME_LIMIT && (file = readdir(stream)))
-        count += module_name(file->d_name, names[count]);
-    closedir(stream);
-    qsort(names, count, sizeof names[0], compare_text);
-    for (size_t i = 0; i < count; i++)
-        try_module(doctor, names[i], directory);
+    }
+    doctor_add(doctor, DOCTOR_OK, "module", NULL, "%s %s, a %s, ABI %u, %s%s%s: %s", module->module,
+               module->version, module->kind, (unsigned)module->abi_seen,
+               is_plain ? "" : "built with the ", module->sanitizer,
+               is_plain ? "plain build" : " sanitizer", module->path);
+    for (const char *const *about = module->about; about && about[0] && about[1]; about += 2)
+        doctor_add(doctor, DOCTOR_OK, "module", NULL, "%s, %s: %s", module->module, about[0],
+                   about[1]);
 }
 
 static void add_entry(struct doctor *doctor, const struct weir_load_entry *entry)
@@ -140,19 +59,14 @@ static void add_entry(struct doctor *doctor, const struct weir_load_entry *entry
 
 static void doctor_modules(struct doctor *doctor)
 {
-    struct directories *directories = calloc(1, sizeof *directories);
     const struct weir_load_entry *entry;
-    if (!directories) {
-        doctor->incomplete = true;
-        return;
-    }
-    for (size_t i = 0; (entry = weir_load_report_entry(doctor->report, i)); i++) {
+    weir_load_report *installed;
+    for (size_t i = 0; (entry = weir_load_report_entry(doctor->report, i)); i++)
         add_entry(doctor, entry);
-        add_directory(directories, entry->path);
-    }
-    for (size_t i = 0; i < directories->count; i++)
-        look_into(doctor, directories->paths[i]);
-    free(directories);
+    doctor->incomplete |= weir_inspect_modules(doctor->module_path, &installed) < 0;
+    for (size_t i = 0; (entry = weir_load_report_entry(installed, i)); i++)
+        add_module(doctor, entry);
+    weir_load_report_destroy(&installed);
 }
 
 // Environment variables, devices, and PoCL's cache: without a folder that it can write to,
@@ -634,32 +548,32 @@ void doctor_add_error(struct doctor *doctor, const char *topic, const char *reme
 
 // The configuration.
 
-static void add_setting(struct doctor *doctor, const struct weir__config *config, const char *key)
+static bool add_setting(void *user, const char *section, const struct weir_setting *setting)
 {
-    const struct weir_setting *setting = weir__config_weir(config, key);
+    struct doctor *doctor = user;
+    if (strcmp(section, "weir") != 0)
+        return false;
+    if (strcmp(setting->key->name, "module_path") == 0)
+        snprintf(doctor->module_path, sizeof doctor->module_path, "%s", setting->text);
     if (setting->text[0])
-        doctor_add(doctor, DOCTOR_OK, "configuration", NULL, "%s = %s (%s)", key, setting->text,
-                   setting->origin);
+        doctor_add(doctor, DOCTOR_OK, "configuration", NULL, "%s = %s (%s)", setting->key->name,
+                   setting->text, setting->origin);
+    return true;
 }
 
 // The checks, each of which appends its findings.
 static void doctor_configuration(struct doctor *doctor)
 {
-    const struct weir_open_params params = {.struct_size = sizeof params,
-                                            .config_path = doctor->config};
+    const struct weir_open_params params = cli_open_params(doctor->config);
     const char *variable = getenv("WEIR_CONFIG");
-    struct weir__config *config = NULL;
     if (doctor->config)
         doctor_add(doctor, DOCTOR_OK, "configuration", NULL, "%s (--config)", doctor->config);
     else if (variable && *variable)
         doctor_add(doctor, DOCTOR_OK, "configuration", NULL, "%s (WEIR_CONFIG)", variable);
     else
         doctor_add(doctor, DOCTOR_OK, "configuration", NULL, "no file: the defaults hold");
-    if (weir__config_load(&params, &config) < 0)
-        return; // opening the runtime fails with the same error, which is reported then
-    for (uint32_t i = 0; i < weir__config_weir_table.key_count; i++)
-        add_setting(doctor, config, weir__config_weir_table.keys[i].name);
-    weir__config_destroy(&config);
+    // Opening the runtime fails with the same error, which is reported then.
+    (void)weir_inspect_settings(&params, add_setting, doctor);
 }
 
 static void open_runtime(struct doctor *doctor)

@@ -21,7 +21,8 @@ struct doctor_finding {
 
 struct doctor {
     const char *config;
-    weir_runtime *runtime; // NULL when opening failed
+    char module_path[4096]; // "": the directories beside the library
+    weir_runtime *runtime;  // NULL when opening failed
     weir_load_report *report;
     weir_status opened;
     struct doctor_finding *findings;
