@@ -244,14 +244,8 @@ static bool parse(struct calibration *c, int argc, char **argv, int *out_code)
         {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
          CLI_FILE, &c->config, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir calibrate",
-        .operands = "",
-        .about = description,
-        .manual = "weir-calibrate(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-    };
+    const struct cli_usage usage =
+        CLI_FORM_PLAIN("weir calibrate", description, "weir-calibrate(1)", options);
     size_t operands;
     return cli_parse(&usage, argc, argv, &operands, out_code);
 }

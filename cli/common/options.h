@@ -50,6 +50,18 @@ struct cli_usage {
     const char *const *instead; // the value of an option with which no operand is needed, or NULL
 };
 
+// Of a command with a table of options: with `least` to `most` operands; with none; and with a program and its
+// arguments after the options, for cli_program_parse().
+#define CLI_FORM(command, operands, operand, least, most, about, manual, options) \
+    {                                                                             \
+        (command), (operands), (operand), (about), (manual), (options),           \
+            sizeof(options) / sizeof *(options), (least), (most), NULL            \
+    }
+#define CLI_FORM_PLAIN(command, about, manual, options) \
+    CLI_FORM(command, "", "", 0, 0, about, manual, options)
+#define CLI_FORM_PROGRAM(command, operands, about, manual, options) \
+    CLI_FORM(command, operands, "", 0, 0, about, manual, options)
+
 // Reads the arguments after argv[0]. Operands are moved to the start of argv, from index
 // 0, and counted in `*out_operand_count`; `--` ends the options. Every command takes
 // --help and --version, which print to stdout.

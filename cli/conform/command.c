@@ -51,15 +51,8 @@ static bool parse(struct options *out, int argc, char **argv, int *out_exit)
         {"xml", "FILE", "write it to FILE as well, in the form of JUnit's", CLI_FILE, &out->xml, 0,
          0},
     };
-    const struct cli_usage usage = {
-        .command = "weir conform",
-        .operands = "",
-        .operand = "",
-        .about = about,
-        .manual = "weir-conform(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-    };
+    const struct cli_usage usage =
+        CLI_FORM_PLAIN("weir conform", about, "weir-conform(1)", options);
     size_t operands;
     return cli_parse(&usage, argc, argv, &operands, out_exit);
 }

@@ -458,21 +458,15 @@ int doctor_comm_main(int argc, char **argv)
          CLI_FILE, &doctor.config, 0, 0},
         {"json", NULL, "print the findings as JSON", CLI_FLAG, &as_json, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir doctor comm",
-        .operands = "",
-        .operand = "",
-        .about =
-            "Tells what communicators would use: rank, rendezvous, transports and their "
-            "libraries.\n"
-            "With --listen on one machine and --connect on another it tries whether ranks there\n"
-            "would meet, and tells what is in the way; then both exchange data.\n\n"
-            "  weir doctor comm --listen 29500\n"
-            "  weir doctor comm --connect node1:29500",
-        .manual = "weir-doctor(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-    };
+    const struct cli_usage usage = CLI_FORM_PLAIN(
+        "weir doctor comm",
+        "Tells what communicators would use: rank, rendezvous, transports and their "
+        "libraries.\n"
+        "With --listen on one machine and --connect on another it tries whether ranks there\n"
+        "would meet, and tells what is in the way; then both exchange data.\n\n"
+        "  weir doctor comm --listen 29500\n"
+        "  weir doctor comm --connect node1:29500",
+        "weir-doctor(1)", options);
     size_t operands;
     int code;
     if (!cli_parse(&usage, argc, argv, &operands, &code))

@@ -89,17 +89,10 @@ static int check_main(int argc, char **argv)
     const struct cli_option options[] = {
         {"json", NULL, "print the settings as JSON", CLI_FLAG, &as_json, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir config check",
-        .operands = "F",
-        .operand = "a file",
-        .about = "Checks an INI file and prints the settings that follow from it, and from where.",
-        .manual = "weir-config(1)",
-        .options = options,
-        .option_count = 1,
-        .operand_minimum = 1,
-        .operand_maximum = 1,
-    };
+    const struct cli_usage usage =
+        CLI_FORM("weir config check", "F", "a file", 1, 1,
+                 "Checks an INI file and prints the settings that follow from it, and from where.",
+                 "weir-config(1)", options);
     size_t operands;
     int code;
     if (!cli_parse(&usage, argc, argv, &operands, &code))

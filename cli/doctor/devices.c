@@ -225,16 +225,10 @@ static int devices_main(int argc, char **argv)
          CLI_FILE, &config, 0, 0},
         {"json", NULL, "print JSON", CLI_FLAG, &as_json, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir devices",
-        .operands = "",
-        .operand = "",
-        .about =
-            "Lists the devices of the backend that the configuration selects, and their limits.",
-        .manual = "weir-devices(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-    };
+    const struct cli_usage usage = CLI_FORM_PLAIN(
+        "weir devices",
+        "Lists the devices of the backend that the configuration selects, and their limits.",
+        "weir-devices(1)", options);
     weir_runtime *runtime = NULL;
     size_t operands;
     int code;

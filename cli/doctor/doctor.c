@@ -673,17 +673,11 @@ int doctor_examine_main(int argc, char **argv)
          CLI_FILE, &doctor.config, 0, 0},
         {"json", NULL, "print the findings as JSON", CLI_FLAG, &as_json, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir doctor",
-        .operands = "",
-        .operand = "",
-        .about =
-            "Examines the configuration, modules, devices and caches, runs a small test on the\n"
-            "device, and tells what to do about each problem.",
-        .manual = "weir-doctor(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-    };
+    const struct cli_usage usage = CLI_FORM_PLAIN(
+        "weir doctor",
+        "Examines the configuration, modules, devices and caches, runs a small test on the\n"
+        "device, and tells what to do about each problem.",
+        "weir-doctor(1)", options);
     size_t operands;
     int code;
     if (!cli_parse(&usage, argc, argv, &operands, &code))

@@ -53,14 +53,8 @@ static bool parse(struct fault_options *out, int argc, char **argv, char ***out_
         {"json", NULL, "with --every: print JSON, with all runs", CLI_FLAG, &out->json, 0, 0},
         {"quiet", NULL, "print nothing but errors and the list", CLI_FLAG, &out->quiet, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir fault",
-        .operands = "COMMAND [ARGUMENT]...",
-        .about = about,
-        .manual = "weir-fault(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-    };
+    const struct cli_usage usage =
+        CLI_FORM_PROGRAM("weir fault", "COMMAND [ARGUMENT]...", about, "weir-fault(1)", options);
     return cli_program_parse(&usage, argc, argv, out_command, out_exit);
 }
 

@@ -36,14 +36,8 @@ static bool parse(struct launch_options *out, int argc, char **argv, int *out_ex
         {"port", "PORT", "MASTER_PORT; without it, one that is free", CLI_COUNT, &out->port, 1,
          65535},
     };
-    const struct cli_usage usage = {
-        .command = "weir launch",
-        .operands = "PROGRAM [ARGUMENT]...",
-        .about = about,
-        .manual = "weir-launch(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-    };
+    const struct cli_usage usage =
+        CLI_FORM_PROGRAM("weir launch", "PROGRAM [ARGUMENT]...", about, "weir-launch(1)", options);
     return cli_program_parse(&usage, argc, argv, &out->command, out_exit);
 }
 

@@ -50,14 +50,8 @@ static bool parse(struct settings *out, int argc, char **argv, int *out_exit)
         {"quiet", NULL, "show no progress, and print nothing but errors\nand the result", CLI_FLAG,
          &out->quiet, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir perturb",
-        .operands = "COMMAND [ARGUMENT]...",
-        .about = about,
-        .manual = "weir-perturb(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-    };
+    const struct cli_usage usage = CLI_FORM_PROGRAM("weir perturb", "COMMAND [ARGUMENT]...", about,
+                                                    "weir-perturb(1)", options);
     return cli_program_parse(&usage, argc, argv, &out->command, out_exit);
 }
 

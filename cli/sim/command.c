@@ -210,17 +210,8 @@ static int learn_main(int argc, char **argv)
         {"out", "FILE", "write the sections to FILE, and print how well they fit", CLI_FILE, &path,
          0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir sim learn",
-        .operands = "TRACE...",
-        .operand = "a trace",
-        .about = about,
-        .manual = "weir-sim(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-        .operand_minimum = 1,
-        .operand_maximum = SIZE_MAX,
-    };
+    const struct cli_usage usage = CLI_FORM("weir sim learn", "TRACE...", "a trace", 1, SIZE_MAX,
+                                            about, "weir-sim(1)", options);
     struct sim_kernels kernels = {0};
     size_t operands;
     int code;

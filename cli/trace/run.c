@@ -40,14 +40,8 @@ static bool parse(struct options *out, int argc, char **argv, char ***out_comman
         {"report", NULL, "print the report when COMMAND has ended", CLI_FLAG, &out->report, 0, 0},
         {"quiet", NULL, "print nothing but errors and the report", CLI_FLAG, &out->quiet, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir trace",
-        .operands = "COMMAND [ARGUMENT]...",
-        .about = about,
-        .manual = "weir-trace(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-    };
+    const struct cli_usage usage =
+        CLI_FORM_PROGRAM("weir trace", "COMMAND [ARGUMENT]...", about, "weir-trace(1)", options);
     return cli_program_parse(&usage, argc, argv, out_command, out_exit);
 }
 
