@@ -1,14 +1,12 @@
 // weir check: runs a program with the plugin check, and tells what it has found.
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/json/json.h"
 #include "base/text.h"
 #include "cli/common/folder.h"
 #include "cli/program/program.h"
@@ -19,17 +17,13 @@
 // the host does cannot be moved: there the queues are as late as possible, and the run to compare with
 // is one without perturb.
 
-#define OUTPUT_LIMIT ((size_t)256 << 20)
-
 // No line of a program has this name, so nothing is reversed.
 #define NO_PAIR "(none):1, (none):2"
 
 struct outcome {
-    char *output; // NULL: not run
-    size_t size;
-    int code;
-    uint64_t runtimes; // that were closed with perturb in their chains
-    uint64_t reversed;
+    struct cli_content output; // without bytes: not run
+    struct cli_program_end end;
+    struct cli_perturb_counts counts;
 };
 
 struct show {
@@ -40,34 +34,12 @@ struct show {
     struct outcome of_host;
 };
 
-// One line of JSON for each runtime.
-static void read_report(const char *path, struct outcome *out)
-{
-    char line[1024];
-    FILE *stream = fopen(path, "r");
-    while (stream && fgets(line, sizeof line, stream)) {
-        json_t *root = weir_json_load(line, strlen(line), 0, NULL);
-        out->reversed += (uint64_t)json_integer_value(json_object_get(root, "reversed"));
-        out->runtimes++;
-        json_decref(root);
-    }
-    if (stream)
-        fclose(stream);
-}
-
-static int open_output(const char *path)
-{
-    const int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (descriptor < 0)
-        cli_error("%s cannot be written: %s; free space, or set TMPDIR to another folder", path,
-                  strerror(errno));
-    return descriptor;
-}
-
 // Without a mode the program runs without perturb.
-static bool run_into(const struct show *show, const char *mode, const char *pair, int output,
-                     int messages, const char *report, int *out_code)
+static bool run_order(const struct show *show, const char *mode, const char *pair,
+                      struct outcome *out)
 {
+    char report[CLI_FOLDER_PATH_SIZE];
+    struct cli_content messages = {NULL, 0};
     const struct cli_program_variable variables[] = {
         {"WEIR_PLUGINS", mode ? getenv("WEIR_PLUGINS") : show->plain},
         {"WEIR_PERTURB_MODE", mode ? mode : ""},
@@ -79,38 +51,12 @@ static bool run_into(const struct show *show, const char *mode, const char *pair
         .command = show->command,
         .variables = variables,
         .variable_count = sizeof variables / sizeof *variables,
-        .output = output,
-        .messages = messages,
     };
-    struct cli_program_end end;
-    const bool ran = cli_program_run(&program, &end);
-    *out_code = end.code;
-    return ran;
-}
-
-static bool run_order(const struct show *show, const char *mode, const char *pair,
-                      struct outcome *out)
-{
-    char output[CLI_FOLDER_PATH_SIZE], messages[CLI_FOLDER_PATH_SIZE];
-    char report[CLI_FOLDER_PATH_SIZE], message[512];
-    void *text = NULL;
-    cli_folder_place(show->folder, "output", output);
-    cli_folder_place(show->folder, "messages", messages);
     cli_folder_place(show->folder, "report", report);
     unlink(report);
-    const int first = open_output(output);
-    const int second = first < 0 ? -1 : open_output(messages);
-    bool ok = second >= 0 && run_into(show, mode, pair, first, second, report, &out->code);
-    if (first >= 0)
-        close(first);
-    if (second >= 0)
-        close(second);
-    if (ok && !weir_file_read(output, OUTPUT_LIMIT, &text, &out->size, message, sizeof message)) {
-        cli_error("what the program printed is lost: %s", message);
-        ok = false;
-    }
-    out->output = text;
-    read_report(report, out);
+    const bool ok = cli_program_capture(&program, show->folder, &out->end, &out->output, &messages);
+    cli_perturb_read(report, &out->counts);
+    free(messages.bytes);
     return ok;
 }
 
@@ -136,21 +82,21 @@ static void tell_change(const struct outcome *expected, const struct outcome *ou
                         size_t size)
 {
     char before[120], after[120];
-    if (outcome->code != expected->code) {
-        snprintf(text, size, "the program ends with %d in place of %d", outcome->code,
-                 expected->code);
+    if (outcome->end.code != expected->end.code) {
+        snprintf(text, size, "the program ends with %d in place of %d", outcome->end.code,
+                 expected->end.code);
         return;
     }
-    const size_t line = first_difference(expected->output, outcome->output);
-    line_of(expected->output, line, before, sizeof before);
-    line_of(outcome->output, line, after, sizeof after);
+    const size_t line = first_difference(expected->output.bytes, outcome->output.bytes);
+    line_of(expected->output.bytes, line, before, sizeof before);
+    line_of(outcome->output.bytes, line, after, sizeof after);
     snprintf(text, size, "the program prints '%s' in place of '%s'", after, before);
 }
 
 static bool is_same(const struct outcome *a, const struct outcome *b)
 {
-    return a->code == b->code && a->size == b->size && a->output && b->output &&
-           memcmp(a->output, b->output, a->size) == 0;
+    return a->end.code == b->end.code && a->output.size == b->output.size &&
+           memcmp(a->output.bytes, b->output.bytes, a->output.size) == 0;
 }
 
 static bool is_of_queues(const struct weir_check_finding *finding)
@@ -165,7 +111,7 @@ static void tell_outcome(const struct weir_check_finding *finding, const struct 
     const bool of_queues = is_of_queues(finding);
     if (!is_same(expected, outcome))
         tell_change(expected, outcome, text, sizeof text);
-    else if (of_queues && outcome->reversed == 0)
+    else if (of_queues && outcome->counts.reversed == 0)
         snprintf(text, sizeof text,
                  "not possible in this run: other waits order the two, or the host does");
     fprintf(stderr, "%s, %s:%d and %s:%d%s: %s\n", weir_findings_kind_name(finding->kind),
@@ -175,18 +121,18 @@ static void tell_outcome(const struct weir_check_finding *finding, const struct 
 
 static bool demonstrate_finding(struct show *show, const struct weir_check_finding *finding)
 {
-    struct outcome outcome = {.output = NULL};
+    struct outcome outcome = {.output = {NULL, 0}};
     char pair[1024];
     const bool of_queues = is_of_queues(finding);
     struct outcome *expected = of_queues ? &show->of_queues : &show->of_host;
     snprintf(pair, sizeof pair, "%.480s:%d, %.480s:%d", finding->first.file, finding->first.line,
              finding->second.file, finding->second.line);
     const bool ok =
-        (expected->output || run_order(show, of_queues ? "pair" : NULL, NO_PAIR, expected)) &&
+        (expected->output.bytes || run_order(show, of_queues ? "pair" : NULL, NO_PAIR, expected)) &&
         run_order(show, of_queues ? "pair" : "late", of_queues ? pair : NO_PAIR, &outcome);
     if (ok)
         tell_outcome(finding, expected, &outcome);
-    free(outcome.output);
+    free(outcome.output.bytes);
     return ok;
 }
 
@@ -208,7 +154,7 @@ static bool run_as_submitted(struct show *show)
 {
     if (!run_order(show, "pair", NO_PAIR, &show->of_queues))
         return false;
-    if (show->of_queues.runtimes > 0)
+    if (show->of_queues.counts.runtimes > 0)
         return true;
     cli_error("%s closed no runtime with the plugin perturb, so no order can be shown: it ended "
               "early, or the plugin cannot be used, as `weir doctor` tells",
@@ -227,8 +173,8 @@ static bool demonstrate_all(const struct cli_folder *folder, char **command, con
     for (size_t i = 0; ok && i < findings->count; i++)
         if (is_wanted(findings->items[i]))
             ok = demonstrate_finding(&show, findings->items[i]);
-    free(show.of_queues.output);
-    free(show.of_host.output);
+    free(show.of_queues.output.bytes);
+    free(show.of_host.output.bytes);
     return ok;
 }
 

@@ -1,6 +1,6 @@
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,20 +41,4 @@ void cli_folder_place(const struct cli_folder *folder, const char *name,
                       char path[CLI_FOLDER_PATH_SIZE])
 {
     snprintf(path, CLI_FOLDER_PATH_SIZE, "%s/%s", folder->path, name);
-}
-
-FILE *cli_folder_open(const struct cli_folder *folder)
-{
-    char path[CLI_FOLDER_PATH_SIZE];
-    cli_folder_place(folder, "unnamed", path);
-    const int descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    FILE *file = descriptor >= 0 ? fdopen(descriptor, "w+") : NULL;
-    if (!file)
-        cli_error("%s cannot be created: %s; free space, or set TMPDIR to another folder", path,
-                  strerror(errno));
-    if (descriptor >= 0)
-        unlink(path);
-    if (descriptor >= 0 && !file)
-        close(descriptor);
-    return file;
 }

@@ -4,7 +4,6 @@
 
 #include <limits.h>
 #include <stdbool.h>
-#include <stdio.h>
 
 enum {
     CLI_FOLDER_NAME_MAX = 256,
@@ -26,12 +25,5 @@ void cli_folder_remove(const struct cli_folder *folder);
 // Stores the path of the file `name`, of at most CLI_FOLDER_NAME_MAX characters.
 void cli_folder_place(const struct cli_folder *folder, const char *name,
                       char path[CLI_FOLDER_PATH_SIZE]);
-
-// Creates a file without a name there, to be written and read. Programs that are run do not
-// inherit it.
-//
-// Ownership: the caller's, to be closed with fclose().
-// Errors: NULL after a message.
-FILE *cli_folder_open(const struct cli_folder *folder);
 
 #endif

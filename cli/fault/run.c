@@ -1,12 +1,9 @@
 // Runs of the program with a fault, one at a time and all in turn.
 #define _GNU_SOURCE // memmem
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/siphash.h"
@@ -59,20 +56,14 @@ static void find_last_line(const char *text, size_t size, char *out, size_t out_
 }
 
 // Returns whether the cause is in it.
-static bool read_output(int output, uint64_t number, struct fault_run *run)
+static bool read_output(const struct cli_content *output, uint64_t number, struct fault_run *run)
 {
     static const struct weir_siphash_key key = {{1, 2}};
-    const off_t size = lseek(output, 0, SEEK_END);
-    if (size <= 0)
+    if (output->size == 0)
         return false;
-    char *text = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, output, 0);
-    if (text == MAP_FAILED)
-        return false;
-    find_last_line(text, (size_t)size, run->last_line, sizeof run->last_line);
-    run->digest = weir_siphash(&key, text, (size_t)size);
-    const bool told = is_told(text, (size_t)size, number);
-    munmap(text, (size_t)size);
-    return told;
+    find_last_line(output->bytes, output->size, run->last_line, sizeof run->last_line);
+    run->digest = weir_siphash(&key, output->bytes, output->size);
+    return is_told(output->bytes, output->size, number);
 }
 
 // The outcome.
@@ -99,7 +90,8 @@ static enum fault_outcome judge(const struct fault_plan *plan, const struct faul
 
 static bool run_with(const struct fault_options *options, const struct fault_folder *folder,
                      const struct cli_program *base, const char *fault, uint64_t at,
-                     uint64_t one_in, struct cli_program_end *out_end)
+                     uint64_t one_in, struct cli_program_end *out_end,
+                     struct cli_content *out_output)
 {
     char numbers[4][32];
     const uint64_t values[] = {at, one_in, options->seed, options->delay_ms};
@@ -116,7 +108,8 @@ static bool run_with(const struct fault_options *options, const struct fault_fol
     program.variables = variables;
     program.variable_count = sizeof variables / sizeof *variables;
     unlink(folder->list);
-    return cli_program_run(&program, out_end);
+    return out_output ? cli_program_capture(&program, &folder->files, out_end, out_output, NULL)
+                      : cli_program_run(&program, out_end);
 }
 
 // Stores the operation that got the fault, and whether there is one.
@@ -134,7 +127,8 @@ static bool read_item(const struct fault_folder *folder, struct fault_item *item
 }
 
 static bool finish_run(const struct fault_plan *plan, const struct fault_item *item,
-                       const struct cli_program_end *end, int output, struct fault_run *run)
+                       const struct cli_program_end *end, const struct cli_content *output,
+                       struct fault_run *run)
 {
     bool reached;
     run->code = end->code;
@@ -157,19 +151,13 @@ static bool fault_run_hidden(const struct fault_plan *plan, const struct fault_i
                              struct fault_run *out_run)
 {
     struct cli_program_end end;
+    struct cli_content output = {NULL, 0};
+    const struct cli_program program = {.command = plan->command, .limit_ms = plan->limit_ms};
     *out_run = (struct fault_run){.fault = plan->fault};
-    FILE *file = cli_folder_open(&plan->folder->files);
-    if (!file)
-        return false;
-    const int output = fileno(file);
-    const struct cli_program program = {.command = plan->command,
-                                        .output = output,
-                                        .messages = output,
-                                        .limit_ms = plan->limit_ms};
     const bool ok = run_with(plan->options, plan->folder, &program, plan->fault,
-                             item ? item->number : 0, 0, &end) &&
-                    finish_run(plan, item, &end, output, out_run);
-    fclose(file);
+                             item ? item->number : 0, 0, &end, &output) &&
+                    finish_run(plan, item, &end, &output, out_run);
+    free(output.bytes);
     return ok;
 }
 
@@ -178,22 +166,11 @@ bool fault_run_open(const struct fault_options *options, const struct fault_fold
 {
     const struct cli_program program = {.command = command, .limit_ms = options->limit_s * 1000};
     return run_with(options, folder, &program, options->fault, options->at, options->one_in,
-                    out_end);
+                    out_end, NULL);
 }
 
 // A run for each chosen operation. The first run of each kind of fault has none: it lists the
 // operations, and shows how long the program takes.
-
-// The program is run again and again, so it gets no input.
-static bool close_input(void)
-{
-    const int nothing = open("/dev/null", O_RDONLY);
-    if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0)
-        return false;
-    if (nothing != STDIN_FILENO)
-        close(nothing);
-    return true;
-}
 
 static bool keep(struct fault_walk *walk, const struct fault_run *run)
 {
@@ -302,7 +279,7 @@ int fault_walk(const struct fault_options *options, const struct fault_folder *f
     struct fault_walk walk = {.command = command, .options = options};
     char *names = strdup(options->fault);
     cli_program_begin_series();
-    const bool ok = names && close_input() && walk_all(&plan, names, &walk);
+    const bool ok = names && walk_all(&plan, names, &walk);
     cli_program_end_series();
     int code = ok ? fault_report_print(&walk) : CLI_FAILED;
     if (cli_program_signal())

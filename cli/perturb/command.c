@@ -178,9 +178,9 @@ static uint64_t limit_ms(const struct settings *settings, const struct result *p
     return factor_ms > LEAST_LIMIT_MS ? factor_ms : LEAST_LIMIT_MS;
 }
 
-static void add_counts(struct counts *sum, const struct counts *counts)
+static void add_counts(struct cli_perturb_counts *sum, const struct cli_perturb_counts *counts)
 {
-    sum->any = sum->any || counts->any;
+    sum->runtimes += counts->runtimes;
     sum->operations += counts->operations;
     sum->choices += counts->choices;
     sum->idle += counts->idle;
@@ -234,7 +234,7 @@ static bool run_seed(struct summary *summary, uint64_t seed, uint64_t limit, boo
     const bool differs = result_differs(summary->settings, &result, summary->plain);
     if (differs)
         note_change(summary, seed, limit, &result);
-    const bool without = !differs && !result.counts.any;
+    const bool without = !differs && !result.counts.runtimes;
     result_finish(&result);
     return !without && !(differs && summary->settings->stop);
 }
@@ -264,7 +264,7 @@ static int finish(const struct summary *summary)
     const int code = summary->signal    ? CLI_SIGNALLED + summary->signal
                      : summary->changed ? CLI_FAILED
                                         : CLI_OK;
-    if (summary->runs && !summary->counts.any && !summary->changed) {
+    if (summary->runs && !summary->counts.runtimes && !summary->changed) {
         cli_error("%s opened no runtime of Weir's, or one whose plugins the program names itself; "
                   "list perturb there",
                   settings->command[0]);

@@ -27,35 +27,19 @@ struct settings {
     char plugins[CLI_PROGRAM_PLUGINS_SIZE]; // without perturb
 };
 
-// What the plugin reported, of all runtimes of the run.
-struct counts {
-    bool any;
-    uint64_t operations;
-    uint64_t choices;
-    uint64_t idle;
-    uint64_t stalled;
-    uint64_t reversed;
-};
-
-// The bytes that a run wrote; NULL without a file.
-struct content {
-    char *bytes;
-    size_t size;
-};
-
 struct result {
     struct cli_program_end end;
     uint64_t took_ns;
-    struct content output;
-    struct content messages;
-    struct content files[CLI_LIST_LIMIT];
-    struct counts counts;
+    struct cli_content output;
+    struct cli_content messages;
+    struct cli_content files[CLI_LIST_LIMIT];
+    struct cli_perturb_counts counts;
 };
 
 void result_finish(struct result *result);
 
 // Where two contents differ, counted from 1; 0: nowhere.
-uint64_t content_line(const struct content *a, const struct content *b);
+uint64_t content_line(const struct cli_content *a, const struct cli_content *b);
 
 // Whether the run gave something else than the other one did, in what the settings compare.
 bool result_differs(const struct settings *settings, const struct result *a,
@@ -86,8 +70,8 @@ struct summary {
     uint64_t changed;
     struct change *changes; // the first ones
     size_t change_count;
-    struct counts counts; // of all runs
-    int signal;           // that ended it before the last seed; 0: none
+    struct cli_perturb_counts counts; // of all runs
+    int signal;                       // that ended it before the last seed; 0: none
 };
 
 enum {
