@@ -100,6 +100,16 @@ const char *fault_item_place(const struct fault_item *item, char *text, size_t s
 
 // What the walk found, as text and as JSON.
 
+static const char *const fault_outcome_names[FAULT_OUTCOMES] = {
+    [FAULT_TOLD] = "told",
+    [FAULT_RECOVERED] = "recovered",
+    [FAULT_NOT_REACHED] = "not reached",
+    [FAULT_CRASH] = "crash",
+    [FAULT_HANG] = "hang",
+    [FAULT_UNNOTICED] = "unnoticed",
+    [FAULT_NO_CAUSE] = "no cause",
+};
+
 static size_t count_findings(const struct fault_walk *walk)
 {
     size_t count = 0;

@@ -1,9 +1,4 @@
-// What the files of `weir perturb` share.
-//
-//   command.c  the command line, and the runs one after the other
-//   run.c      one run, with a seed or without the plugin
-//   result.c   what a run leaves, and whether two runs left the same
-//   tell.c     what is printed
+// What the files of `weir perturb` share: command.c, the command line and the runs, and tell.c, what is printed.
 #ifndef WEIR_CLI_PERTURB_H
 #define WEIR_CLI_PERTURB_H
 
@@ -35,24 +30,6 @@ struct result {
     struct cli_content files[CLI_LIST_LIMIT];
     struct cli_perturb_counts counts;
 };
-
-void result_finish(struct result *result);
-
-// Where two contents differ, counted from 1; 0: nowhere.
-uint64_t content_line(const struct cli_content *a, const struct cli_content *b);
-
-// Whether the run gave something else than the other one did, in what the settings compare.
-bool result_differs(const struct settings *settings, const struct result *a,
-                    const struct result *b);
-
-// run.c
-
-// Runs the program, with a seed if `seed` is not NULL. False after an error of the command's own,
-// which was told.
-bool run_once(const struct settings *settings, const uint64_t *seed, uint64_t limit_ms,
-              struct result *out_result);
-
-// tell.c
 
 // A seed that changed the result.
 struct change {
