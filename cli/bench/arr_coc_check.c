@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/bench/arr_coc.h"
-#include "cli/common/share.h"
+#include "cli/common/folder.h"
 #include "pipelines/arr_coc/patches.h"
 
 // Frames are in pinned memory: a slot's memory is written when the slot first gets an

@@ -7,10 +7,9 @@
 #include "base/json/json.h"
 #include "base/table.h"
 #include "cli/calibrate/calibrate.h"
-#include "cli/common/json.h"
 #include "cli/common/options.h"
+#include "cli/common/output.h"
 #include "cli/common/signals.h"
-#include "cli/common/table.h"
 
 enum unit {
     WORD, // engine or stream

@@ -9,11 +9,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "cli/common/json.h"
+#include "cli/common/folder.h"
 #include "cli/common/options.h"
-#include "cli/common/share.h"
+#include "cli/common/output.h"
 #include "cli/common/signals.h"
-#include "cli/common/table.h"
 #include "cli/conform/conform.h"
 #include "cli/runtime/open.h"
 

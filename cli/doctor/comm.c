@@ -1,7 +1,7 @@
 // weir doctor comm: whether two machines reach each other, and what NCCL and the link between the devices say.
 // NOLINTNEXTLINE(bugprone-reserved-identifier): for NI_MAXHOST and dladdr()
 #define _GNU_SOURCE
-#include "cli/doctor/comm.h"
+#include "cli/doctor/doctor.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,6 +21,16 @@
 #include "cli/common/options.h"
 #include "cli/common/progress.h"
 #include "cli/runtime/open.h"
+
+enum {
+    DOCTOR_HOST_SIZE = 256
+};
+
+struct doctor_comm {
+    const char *listen; // PORT or HOST:PORT; NULL
+    const char *connect;
+    uint64_t timeout; // seconds
+};
 
 // Plain connections, so that each address of a host is told on its own.
 

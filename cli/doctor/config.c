@@ -4,9 +4,8 @@
 
 #include <weir/inspect.h>
 
-#include "cli/common/json.h"
 #include "cli/common/options.h"
-#include "cli/common/table.h"
+#include "cli/common/output.h"
 #include "cli/runtime/open.h"
 
 struct printer {

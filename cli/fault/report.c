@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "cli/common/json.h"
-#include "cli/common/table.h"
+#include "cli/common/output.h"
 #include "cli/fault/fault.h"
 
 // The plugin's list: a line for each operation, with tabs between its fields. The plugin has

@@ -6,8 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "cli/common/json.h"
-#include "cli/common/table.h"
+#include "cli/common/output.h"
 #include "cli/kernels/kernels.h"
 
 enum {

@@ -2,9 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/common/json.h"
 #include "cli/common/options.h"
-#include "cli/common/table.h"
+#include "cli/common/output.h"
 #include "cli/kernels/kernels.h"
 
 static const char check_about[] =

@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/common/json.h"
+#include "cli/common/output.h"
 #include "cli/kernels/kernels.h"
 
 bool kernels_twin_take(const struct kernels_twin *twin, bool architectures_are_named,

@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "cli/common/json.h"
+#include "cli/common/output.h"
 #include "cli/launch/launch.h"
 
 // What weir launch prints: the lines of the ranks, and how they ended.

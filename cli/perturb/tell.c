@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common/json.h"
+#include "cli/common/output.h"
 #include "cli/perturb/perturb.h"
 
 enum {

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/common/folder.h"
 #include "cli/common/options.h"
-#include "cli/common/processors.h"
-#include "cli/common/share.h"
 #include "cli/common/signals.h"
 #include "cli/run/run.h"
 #include "cli/runtime/open.h"
@@ -67,7 +66,7 @@ static uint32_t count_decoders(const struct run *run)
     const struct weir_limits *limits = weir_device_limits(run->devices[0].device);
     const uint64_t frames = run->image_count * run->repeat;
     const uint32_t most = limits->unified_memory ? 1 : RUN_DECODERS_USUAL;
-    const uint32_t usual = cli_processors(most * run->device_count) / run->device_count;
+    const uint32_t usual = run_processors(most * run->device_count) / run->device_count;
     const uint64_t asked = run->decoders ? run->decoders : usual ? usual : 1;
     return (uint32_t)(asked < frames ? asked : frames);
 }

@@ -188,7 +188,10 @@ bool run_prepare_output(const struct run *run);
 bool run_open_devices(struct run *run);
 int run_close_devices(struct run *run, int code);
 
-// compile.c. Names the device in `params`, and watches how its program is built: where the driver had to
+// compile.c. The processors that this process may run on, 1 … `most`.
+uint32_t run_processors(uint32_t most);
+
+// Names the device in `params`, and watches how its program is built: where the driver had to
 // build it, and keeps kernels for other processes too, several processes compile them, and are waited
 // for.
 void run_compile_watch(struct run_device *device, struct weir_arr_coc_params *params);

@@ -8,7 +8,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/common/options.h"
-#include "cli/common/table.h"
+#include "cli/common/output.h"
 #include "cli/sim/fit.h"
 #include "cli/sim/sim.h"
 

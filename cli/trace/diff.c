@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "base/sum.h"
-#include "cli/common/json.h"
-#include "cli/common/table.h"
+#include "cli/common/output.h"
 #include "cli/trace/trace.h"
 
 enum {

@@ -9,11 +9,10 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
-#include "cli/common/json.h"
 #include "cli/common/options.h"
+#include "cli/common/output.h"
 #include "cli/common/plot.h"
 #include "cli/common/signals.h"
-#include "cli/common/table.h"
 #include "cli/runtime/open.h"
 #include "cli/train/train.h"
 
