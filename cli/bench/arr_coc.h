@@ -13,7 +13,6 @@
 struct arr_coc_results {
     struct weir_arr_coc_output output; // its arrays lie in `memory`
     void *memory;
-    size_t size;
 };
 
 void arr_coc_results_finish(struct arr_coc_results *results);

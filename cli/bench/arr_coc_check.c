@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/bench/arr_coc.h"
-#include "cli/common/folder.h"
+#include "cli/runtime/results.h"
 #include "pipelines/arr_coc/patches.h"
 
 // Frames are in pinned memory: a slot's memory is written when the slot first gets an
@@ -166,49 +166,19 @@ static bool results_fit(const struct weir_arr_coc_output *output,
 }
 
 static bool results_take(struct arr_coc_results *results, const struct weir_arr_coc_output *output,
-                         uint32_t grid)
+                         const struct weir_arr_coc_sizes *sizes)
 {
-    const size_t map = (size_t)grid * grid * sizeof(float);
-    const struct {
-        const void *from;
-        size_t size;
-    } parts[] = {
-        {output->relevance, map},
-        {output->scores, 3 * map},
-        {output->balance, 3 * sizeof(float)},
-        {output->patches,
-         (size_t)output->patch_count * WEIR_ARR_COC_PATCH_NUMBERS * sizeof(int32_t)},
-        {output->tokens, (size_t)output->token_count * CHANNELS * sizeof(float)},
-    };
-    char *places[sizeof parts / sizeof *parts];
-    size_t size = 0;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        size += parts[i].size;
-    char *at = malloc(size);
-    *results = (struct arr_coc_results){.output = *output, .memory = at, .size = size};
-    if (!at)
-        return false;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; at += parts[i++].size)
-        memcpy(places[i] = at, parts[i].from, parts[i].size);
-    results->output.relevance = (const float *)(const void *)places[0];
-    results->output.scores = (const float *)(const void *)places[1];
-    results->output.balance = (const float *)(const void *)places[2];
-    results->output.patches = (const int32_t *)(const void *)places[3];
-    results->output.tokens = (const float *)(const void *)places[4];
-    return true;
+    struct weir_arr_coc_output copy = *output;
+    results->memory = malloc(cli_results_place(&copy, sizes, NULL));
+    if (results->memory)
+        cli_results_copy(output, sizes, results->memory, &results->output);
+    return results->memory;
 }
 
 void arr_coc_results_finish(struct arr_coc_results *results)
 {
     free(results->memory);
     *results = (struct arr_coc_results){0};
-}
-
-static bool results_same(const struct arr_coc_results *a, const struct arr_coc_results *b)
-{
-    return a->size == b->size && a->output.patch_count == b->output.patch_count &&
-           a->output.token_count == b->output.token_count &&
-           memcmp(a->memory, b->memory, a->size) == 0;
 }
 
 // Checking.
@@ -304,38 +274,35 @@ bool arr_coc_results_judge(struct bench *bench, struct arr_coc_results *first,
                            const struct weir_arr_coc_output *output,
                            const struct weir_arr_coc_sizes *sizes, const char *name)
 {
-    struct arr_coc_results own;
     char message[256];
     if (!results_fit(output, sizes))
         return bench_fail_result(bench,
                                  "%s: wrong results: %u patches and %u tokens; nothing was timed",
                                  name, (unsigned)output->patch_count,
                                  (unsigned)output->token_count);
-    if (!results_take(&own, output, sizes->grid))
-        return bench_fail(bench, CLI_FAILED, "no memory for the results");
     bench->checked++;
     if (!first->memory) {
-        *first = own;
+        if (!results_take(first, output, sizes))
+            return bench_fail(bench, CLI_FAILED, "no memory for the results");
         return !bench->runs_kernels || results_check(first, sizes, message, sizeof message) ||
                bench_fail_result(bench, "%s: wrong results: %s; nothing was timed", name, message);
     }
-    const bool same = results_same(first, &own);
-    arr_coc_results_finish(&own);
-    return same || bench_fail_result(bench,
-                                     "%s: a frame gave other results than the first one; nothing "
-                                     "was timed",
-                                     name);
+    return cli_results_same(&first->output, output, sizes) ||
+           bench_fail_result(bench,
+                             "%s: a frame gave other results than the first one; nothing "
+                             "was timed",
+                             name);
 }
 
 bool arr_coc_load(struct bench *bench, const char *path, weir_arr_coc_weights **out_weights,
                   float **out_query)
 {
     struct weir_io_error error;
-    char found[4608], message[9000];
-    if (!path && !cli_share_file("arr_coc_weights.safetensors",
-                                 "pipelines/arr_coc/weights/arr_coc_weights.safetensors", found,
-                                 sizeof found, message, sizeof message))
-        return bench_fail(bench, CLI_FAILED, "no weights: %s; name a file with --weights", message);
+    char found[4608];
+    if (!path && !cli_find_weights(found, sizeof found)) {
+        bench->code = CLI_FAILED;
+        return false;
+    }
     if (!weir_arr_coc_weights_load(path ? path : found, out_weights, &error))
         return bench_fail(bench, CLI_FAILED, "%s", error.message);
     const size_t size = weir_arr_coc_weights_query_size(*out_weights);

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common/folder.h"
 #include "cli/common/options.h"
 #include "cli/common/signals.h"
 #include "cli/run/run.h"
 #include "cli/runtime/open.h"
+#include "cli/runtime/results.h"
 #include "io/npy.h"
 
 // The devices of a run, and their pipelines.
@@ -187,15 +187,10 @@ static bool parse(struct run *run, int argc, char **argv, int *out_exit)
 
 static bool find_weights(struct run *run)
 {
-    char message[9000];
     if (run->weights_path)
         return true;
-    if (!cli_share_file("arr_coc_weights.safetensors",
-                        "pipelines/arr_coc/weights/arr_coc_weights.safetensors", run->weights_found,
-                        sizeof run->weights_found, message, sizeof message)) {
-        cli_error("no weights: %s; name a file with --weights", message);
+    if (!cli_find_weights(run->weights_found, sizeof run->weights_found))
         return false;
-    }
     run->weights_path = run->weights_found;
     cli_note(
         "no --weights: using arr_coc_weights.safetensors, which comes with Weir and is made from "
