@@ -351,22 +351,10 @@ static bool parse(struct fault_options *out, int argc, char **argv, char ***out_
 
 // Checks.
 
-static bool is_kind(const char *name)
-{
-    static const char *const kinds[] = {"refuse", "fail", "slow", "lose", "memory", "garbage"};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(kinds[i], name) == 0)
-            return true;
-    const char *nearest = weir_text_nearest(name, kinds, sizeof kinds / sizeof *kinds);
-    if (nearest)
-        cli_error("--fault has no '%s'; did you mean '%s'?", name, nearest);
-    else
-        cli_error("--fault has no '%s'; it has refuse, fail, slow, lose, memory and garbage", name);
-    return false;
-}
-
 static bool check_kinds(const char *list)
 {
+    static const char *const kinds[] = {"refuse", "fail",    "slow", "lose",
+                                        "memory", "garbage", NULL};
     char names[256];
     char *rest = NULL;
     if (!*list || strlen(list) >= sizeof names) {
@@ -375,7 +363,7 @@ static bool check_kinds(const char *list)
     }
     snprintf(names, sizeof names, "%s", list);
     for (char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest))
-        if (!is_kind(name))
+        if (!cli_pick("fault", name, kinds, NULL))
             return false;
     return true;
 }

@@ -128,7 +128,7 @@ static const char about[] =
     "\n"
     "  weir perturb --compare --output result.npy ./program result.npy";
 
-static const char *const modes[] = {"random", "late", "pair"};
+static const char *const modes[] = {"random", "late", "pair", NULL};
 
 static bool parse(struct settings *out, int argc, char **argv, int *out_exit)
 {
@@ -161,21 +161,6 @@ static bool parse(struct settings *out, int argc, char **argv, int *out_exit)
     return cli_program_parse(&usage, argc, argv, &out->command, out_exit);
 }
 
-static bool check_mode(const char *mode)
-{
-    const char *nearest = NULL;
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
-        if (strcmp(mode, modes[i]) == 0)
-            return true;
-        nearest = weir_text_nearer(mode, nearest, modes[i]);
-    }
-    if (nearest)
-        cli_error("there is no mode '%s'; did you mean '%s'?", mode, nearest);
-    else
-        cli_error("there is no mode '%s'; use random, late or pair", mode);
-    return false;
-}
-
 // "FILE:LINE" of that length.
 static bool is_line(const char *text, size_t length)
 {
@@ -204,7 +189,7 @@ static bool check(struct settings *settings)
 {
     if (!settings->mode)
         settings->mode = settings->pair[0] ? "pair" : "random";
-    if (!check_mode(settings->mode))
+    if (!cli_pick("mode", settings->mode, modes, NULL))
         return false;
     const bool pair = strcmp(settings->mode, "pair") == 0;
     if (!pair && settings->pair[0]) {

@@ -12,7 +12,6 @@
 
 #include "base/file.h"
 #include "cli/common/output.h"
-#include "cli/run/overlay.h"
 #include "cli/run/run.h"
 #include "io/npy.h"
 

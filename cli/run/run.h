@@ -285,6 +285,27 @@ bool run_writer_start(struct run *run);
 void run_writer_push(struct run *run, struct run_image *image);
 void run_writer_end(struct run *run);
 
+// overlay.c: the photo, dimmed, under the relevance map, with frames around the chosen patches, and a legend.
+//
+// An RGB picture.
+struct canvas {
+    uint32_t width;
+    uint32_t height;
+    unsigned char *rgb;
+};
+
+// Draws the overlay of `photo` (RGB8). The picture has the photo's aspect ratio, and a longer side of
+// 1200 to 2400 pixels. False if out of memory.
+//
+// Ownership: `out_canvas->rgb` is the caller's, to be freed with free().
+bool cli_overlay_draw(const unsigned char *photo, const struct weir_arr_coc_output *output,
+                      uint32_t grid, struct canvas *out_canvas);
+
+// The same, written as a PNG.
+bool cli_overlay_write(const char *path, const unsigned char *photo,
+                       const struct weir_arr_coc_output *output, uint32_t grid,
+                       struct weir_io_error *error);
+
 // The closing table, or the same as JSON.
 void run_print_table(const struct run *run);
 int run_print_json(const struct run *run, int code);

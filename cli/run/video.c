@@ -15,7 +15,6 @@
 #include "base/file.h"
 #include "cli/common/output.h"
 #include "cli/common/signals.h"
-#include "cli/run/overlay.h"
 #include "cli/run/run.h"
 #include "io/y4m.h"
 

@@ -362,22 +362,11 @@ static const struct cli_command members[] = {
     {.name = "diff", .summary = "what got slower between two traces", .main = cli_trace_diff},
 };
 
-enum {
-    MEMBER_COUNT = sizeof members / sizeof *members
-};
-
 static const struct cli_command readers = {
     .summary = "To read traces",
     .members = members,
-    .member_count = MEMBER_COUNT,
+    .member_count = sizeof members / sizeof *members,
 };
-
-static int print_help(int argc, char **argv)
-{
-    const int code = cli_trace_run(argc, argv);
-    cli_help_members(&readers, "weir trace");
-    return code;
-}
 
 // A command that was not found may be a misspelt member.
 static int run_command(int argc, char **argv)
@@ -386,7 +375,7 @@ static int run_command(int argc, char **argv)
     const int code = cli_trace_run(argc, argv);
     if (code != CLI_NOT_FOUND)
         return code;
-    for (size_t i = 0; i < MEMBER_COUNT; i++)
+    for (size_t i = 0; i < readers.member_count; i++)
         nearest = weir_text_nearer(argv[1], nearest, members[i].name);
     if (nearest)
         cli_error("weir trace has no '%s' either; did you mean '%s'?", argv[1], nearest);
@@ -401,12 +390,7 @@ static int trace_main(int argc, char **argv)
                   "--help` lists it");
         return CLI_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-        return print_help(argc, argv);
-    for (size_t i = 0; i < MEMBER_COUNT; i++)
-        if (strcmp(argv[1], members[i].name) == 0)
-            return members[i].main(argc - 1, argv + 1);
-    return run_command(argc, argv);
+    return cli_dispatch_beside(&readers, "weir trace", run_command, argc, argv);
 }
 
 const struct cli_command cli_trace = {
