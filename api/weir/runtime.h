@@ -90,7 +90,7 @@ WEIR_API const weir_load_report *weir_runtime_report(const weir_runtime *runtime
 WEIR_API const void *weir_runtime_extension(const weir_runtime *runtime, const char *name);
 
 typedef enum weir_load_outcome {
-    WEIR_LOAD_USED = 0,    // part of the chain
+    WEIR_LOAD_USED = 0,    // part of the chain, or fit for one
     WEIR_LOAD_REFUSED = 1, // found, and refused for `reason`
     WEIR_LOAD_MISSING = 2, // no file of that name in the directory
 } weir_load_outcome;
@@ -107,6 +107,9 @@ struct weir_load_entry {
     const char *driver;  // the driver's name and version, or ""
     uint32_t device_count;
     const char *const *about; // what the module says about itself: weir_module.about, or NULL
+    const char *kind;         // "backend", "plugin", "transport"; "" if it was refused unread
+    const char *sanitizer;    // with which the module was built: "address"; "" for none
+    const char *remedy;       // of a file that was refused before it was opened, else ""
 };
 
 // How many files were tried.

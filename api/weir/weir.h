@@ -1,6 +1,6 @@
 // Includes all of Weir's public API that most programs need. Not included are
-// <weir/report.h> (reports on traces), <weir/patterns/*.h>, and <weir/module/*.h> (for
-// authors of modules).
+// <weir/report.h> (reports on traces), <weir/inspect.h> (configurations and modules),
+// <weir/patterns/*.h>, and <weir/module/*.h> (for authors of modules).
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
 

@@ -13,14 +13,13 @@
 struct arr_coc_results {
     struct weir_arr_coc_output output; // its arrays lie in `memory`
     void *memory;
-    size_t size;
 };
 
 void arr_coc_results_finish(struct arr_coc_results *results);
 
 // Keeps a frame's results in `first`, if that is empty, after a check that they can be those of an image: all values
-// are numbers; patches, sides and order are exactly those that follow from the relevance; and every token holds the
-// position of its cell in the image. Else compares them with `first`, bit by bit. False after a sentence.
+// are numbers, and patches, sides and order are exactly those that follow from the relevance. Else compares them with
+// `first`, bit by bit. False after a sentence.
 bool arr_coc_results_judge(struct bench *bench, struct arr_coc_results *first,
                            const struct weir_arr_coc_output *output,
                            const struct weir_arr_coc_sizes *sizes, const char *name);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/bench/arr_coc.h"
-#include "cli/common/share.h"
+#include "cli/runtime/results.h"
 #include "pipelines/arr_coc/patches.h"
 
 // Frames are in pinned memory: a slot's memory is written when the slot first gets an
@@ -142,15 +142,11 @@ void arr_coc_line_destroy(struct arr_coc_line *line)
     pthread_mutex_destroy(&line->lock);
 }
 
-// Finds bytes of a frame that are lost, stale, or another frame's: its patches are compared
-// with those that follow from its own relevance, and the channels of its tokens that do
-// not depend on the image with their known values. The arithmetic itself is compared with
-// float64 by the tests.
+// Finds bytes of a frame that are lost, stale, or another frame's: all frames have the same bits, and the
+// patches of the first are those that follow from its own relevance. The arithmetic itself is compared
+// with float64 by the tests.
 
 enum {
-    CHANNELS = WEIR_ARR_COC_CHANNELS,
-    Y = 9, // channels of a token
-    X = 10,
     QUERY_SEED = 1
 };
 
@@ -166,49 +162,19 @@ static bool results_fit(const struct weir_arr_coc_output *output,
 }
 
 static bool results_take(struct arr_coc_results *results, const struct weir_arr_coc_output *output,
-                         uint32_t grid)
+                         const struct weir_arr_coc_sizes *sizes)
 {
-    const size_t map = (size_t)grid * grid * sizeof(float);
-    const struct {
-        const void *from;
-        size_t size;
-    } parts[] = {
-        {output->relevance, map},
-        {output->scores, 3 * map},
-        {output->balance, 3 * sizeof(float)},
-        {output->patches,
-         (size_t)output->patch_count * WEIR_ARR_COC_PATCH_NUMBERS * sizeof(int32_t)},
-        {output->tokens, (size_t)output->token_count * CHANNELS * sizeof(float)},
-    };
-    char *places[sizeof parts / sizeof *parts];
-    size_t size = 0;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        size += parts[i].size;
-    char *at = malloc(size);
-    *results = (struct arr_coc_results){.output = *output, .memory = at, .size = size};
-    if (!at)
-        return false;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; at += parts[i++].size)
-        memcpy(places[i] = at, parts[i].from, parts[i].size);
-    results->output.relevance = (const float *)(const void *)places[0];
-    results->output.scores = (const float *)(const void *)places[1];
-    results->output.balance = (const float *)(const void *)places[2];
-    results->output.patches = (const int32_t *)(const void *)places[3];
-    results->output.tokens = (const float *)(const void *)places[4];
-    return true;
+    struct weir_arr_coc_output copy = *output;
+    results->memory = malloc(cli_results_place(&copy, sizes, NULL));
+    if (results->memory)
+        cli_results_copy(output, sizes, results->memory, &results->output);
+    return results->memory;
 }
 
 void arr_coc_results_finish(struct arr_coc_results *results)
 {
     free(results->memory);
     *results = (struct arr_coc_results){0};
-}
-
-static bool results_same(const struct arr_coc_results *a, const struct arr_coc_results *b)
-{
-    return a->size == b->size && a->output.patch_count == b->output.patch_count &&
-           a->output.token_count == b->output.token_count &&
-           memcmp(a->memory, b->memory, a->size) == 0;
 }
 
 // Checking.
@@ -251,51 +217,20 @@ static bool check_patches(const struct weir_arr_coc_output *output,
     return false;
 }
 
-// A cell's mean position is its middle, within half a pixel where pixels lie across its
-// edge.
-static bool check_places(const struct weir_arr_coc_output *output,
-                         const struct weir_arr_coc_sizes *sizes, char *message, size_t message_size)
-{
-    const double patch_share = 1.0 / sizes->grid; // of the image's side
-    const double tolerance = 0.5 / sizes->side + 1e-5;
-    for (uint32_t i = 0; i < output->patch_count; i++) {
-        const int32_t *patch = output->patches + (size_t)3 * i;
-        const int32_t row = patch[0] / (int32_t)sizes->grid,
-                      column = patch[0] % (int32_t)sizes->grid;
-        for (int32_t k = 0; k < patch[1] * patch[1]; k++) {
-            const float *token = &output->tokens[(size_t)(patch[2] + k) * CHANNELS];
-            const int32_t cell_row = k / patch[1], cell_column = k % patch[1];
-            const double y = (row + (cell_row + 0.5) / patch[1]) * patch_share;
-            const double x = (column + (cell_column + 0.5) / patch[1]) * patch_share;
-            if (fabs(token[Y] - y) < tolerance && fabs(token[X] - x) < tolerance)
-                continue;
-            snprintf(message, message_size,
-                     "token %d says that it is at %g, %g of the image, and is at %g, %g",
-                     (int)(patch[2] + k), (double)token[Y], (double)token[X], y, x);
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool results_check(const struct arr_coc_results *results,
+static bool results_check(const struct weir_arr_coc_output *output,
                           const struct weir_arr_coc_sizes *sizes, char *message,
                           size_t message_size)
 {
-    const struct weir_arr_coc_output *output = &results->output;
     const size_t patches = (size_t)sizes->grid * sizes->grid;
-    if (!are_numbers(output->relevance, 4 * patches + 3) ||
-        !are_numbers(output->tokens, (size_t)output->token_count * CHANNELS)) {
-        snprintf(message, message_size, "not all of the results are numbers");
-        return false;
-    }
     int32_t *wanted = malloc(patches * WEIR_ARR_COC_PATCH_NUMBERS * sizeof *wanted);
-    if (!wanted) {
+    bool fine = are_numbers(output->relevance, patches) &&
+                are_numbers(output->scores, 3 * patches) && are_numbers(output->balance, 3) &&
+                are_numbers(output->tokens, (size_t)output->token_count * WEIR_ARR_COC_CHANNELS);
+    if (!fine)
+        snprintf(message, message_size, "not all of the results are numbers");
+    else if (!wanted)
         snprintf(message, message_size, "no memory for the check");
-        return false;
-    }
-    const bool fine = check_patches(output, sizes, wanted, message, message_size) &&
-                      check_places(output, sizes, message, message_size);
+    fine = fine && wanted && check_patches(output, sizes, wanted, message, message_size);
     free(wanted);
     return fine;
 }
@@ -304,38 +239,35 @@ bool arr_coc_results_judge(struct bench *bench, struct arr_coc_results *first,
                            const struct weir_arr_coc_output *output,
                            const struct weir_arr_coc_sizes *sizes, const char *name)
 {
-    struct arr_coc_results own;
     char message[256];
     if (!results_fit(output, sizes))
         return bench_fail_result(bench,
                                  "%s: wrong results: %u patches and %u tokens; nothing was timed",
                                  name, (unsigned)output->patch_count,
                                  (unsigned)output->token_count);
-    if (!results_take(&own, output, sizes->grid))
-        return bench_fail(bench, CLI_FAILED, "no memory for the results");
     bench->checked++;
     if (!first->memory) {
-        *first = own;
-        return !bench->runs_kernels || results_check(first, sizes, message, sizeof message) ||
+        if (!results_take(first, output, sizes))
+            return bench_fail(bench, CLI_FAILED, "no memory for the results");
+        return !bench->runs_kernels || results_check(output, sizes, message, sizeof message) ||
                bench_fail_result(bench, "%s: wrong results: %s; nothing was timed", name, message);
     }
-    const bool same = results_same(first, &own);
-    arr_coc_results_finish(&own);
-    return same || bench_fail_result(bench,
-                                     "%s: a frame gave other results than the first one; nothing "
-                                     "was timed",
-                                     name);
+    return cli_results_same(&first->output, output, sizes) ||
+           bench_fail_result(bench,
+                             "%s: a frame gave other results than the first one; nothing "
+                             "was timed",
+                             name);
 }
 
 bool arr_coc_load(struct bench *bench, const char *path, weir_arr_coc_weights **out_weights,
                   float **out_query)
 {
     struct weir_io_error error;
-    char found[4608], message[9000];
-    if (!path && !cli_share_file("arr_coc_weights.safetensors",
-                                 "pipelines/arr_coc/weights/arr_coc_weights.safetensors", found,
-                                 sizeof found, message, sizeof message))
-        return bench_fail(bench, CLI_FAILED, "no weights: %s; name a file with --weights", message);
+    char found[4608];
+    if (!path && !cli_find_weights(found, sizeof found)) {
+        bench->code = CLI_FAILED;
+        return false;
+    }
     if (!weir_arr_coc_weights_load(path ? path : found, out_weights, &error))
         return bench_fail(bench, CLI_FAILED, "%s", error.message);
     const size_t size = weir_arr_coc_weights_query_size(*out_weights);

@@ -6,9 +6,8 @@
 
 #include "base/file.h"
 #include "cli/bench/bench.h"
-#include "cli/common/json.h"
+#include "cli/common/output.h"
 #include "cli/common/signals.h"
-#include "cli/common/table.h"
 
 // Filling.
 

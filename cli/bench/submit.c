@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/inspect.h>
 #include <weir/module/module.h>
 
 #include "cli/bench/work.h"
-#include "core/runtime/runtime.h"
 #include "kernels/conformance/conformance.h"
 
 enum {
@@ -363,7 +363,7 @@ static bool measure_null(struct submit *submit)
                  weir_device_open_at(runtime, NULL, &c.device, NULL, 0) == WEIR_OK) ||
                 bench_fail_weir(submit->bench);
     if (fine)
-        c.backend = weir__chain_backend(&runtime->chain);
+        c.backend = weir_inspect_backend(runtime);
     fine =
         fine && make_calls(&c) && check(&c, false, 0) && check(&c, true, 0) && measure(submit, &c);
     destroy_calls(&c);

@@ -7,10 +7,9 @@
 #include "base/json/json.h"
 #include "base/table.h"
 #include "cli/calibrate/calibrate.h"
-#include "cli/common/json.h"
 #include "cli/common/options.h"
+#include "cli/common/output.h"
 #include "cli/common/signals.h"
-#include "cli/common/table.h"
 
 enum unit {
     WORD, // engine or stream
@@ -244,14 +243,8 @@ static bool parse(struct calibration *c, int argc, char **argv, int *out_code)
         {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
          CLI_FILE, &c->config, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir calibrate",
-        .operands = "",
-        .about = description,
-        .manual = "weir-calibrate(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-    };
+    const struct cli_usage usage =
+        CLI_FORM_PLAIN("weir calibrate", description, "weir-calibrate(1)", options);
     size_t operands;
     return cli_parse(&usage, argc, argv, &operands, out_code);
 }

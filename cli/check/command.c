@@ -7,7 +7,189 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "cli/check/check.h"
+#include "base/text.h"
+#include "cli/common/folder.h"
+#include "cli/program/program.h"
+#include "report/findings.h"
+
+// --demonstrate: the program runs again, with the plugin perturb, once in the order in which it
+// submits and once for each finding with the two in the other order; what it prints is compared. What
+// the host does cannot be moved: there the queues are as late as possible, and the run to compare with
+// is one without perturb.
+
+// No line of a program has this name, so nothing is reversed.
+#define NO_PAIR "(none):1, (none):2"
+
+struct outcome {
+    struct cli_content output; // without bytes: not run
+    struct cli_program_end end;
+    struct cli_perturb_counts counts;
+};
+
+struct show {
+    const struct cli_folder *folder;
+    char **command;
+    const char *plain;        // WEIR_PLUGINS without perturb
+    struct outcome of_queues; // to compare with
+    struct outcome of_host;
+};
+
+// Without a mode the program runs without perturb.
+static bool run_order(const struct show *show, const char *mode, const char *pair,
+                      struct outcome *out)
+{
+    char report[CLI_FOLDER_PATH_SIZE];
+    struct cli_content messages = {NULL, 0};
+    const struct cli_program_variable variables[] = {
+        {"WEIR_PLUGINS", mode ? getenv("WEIR_PLUGINS") : show->plain},
+        {"WEIR_PERTURB_MODE", mode ? mode : ""},
+        {"WEIR_PERTURB_PAIR", pair},
+        {"WEIR_PERTURB_REPORT", report},
+        {"WEIR_CHECK_REPORT", "log"}, // the configuration may have the plugin too
+    };
+    const struct cli_program program = {
+        .command = show->command,
+        .variables = variables,
+        .variable_count = sizeof variables / sizeof *variables,
+    };
+    cli_folder_place(show->folder, "report", report);
+    unlink(report);
+    const bool ok = cli_program_capture(&program, show->folder, &out->end, &out->output, &messages);
+    cli_perturb_read(report, &out->counts);
+    free(messages.bytes);
+    return ok;
+}
+
+// The first line that differs, as shown on a terminal.
+static void line_of(const char *text, size_t number, char *out, size_t size)
+{
+    char line[200];
+    for (; number > 0; number--)
+        text = strchr(text, '\n') + 1;
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(text, "\n"), text);
+    weir_text_escape(out, size, line, "");
+}
+
+static size_t first_difference(const char *a, const char *b)
+{
+    size_t line = 0;
+    for (; *a && *a == *b; a++, b++)
+        line += *a == '\n';
+    return line;
+}
+
+static void tell_change(const struct outcome *expected, const struct outcome *outcome, char *text,
+                        size_t size)
+{
+    char before[120], after[120];
+    if (outcome->end.code != expected->end.code) {
+        snprintf(text, size, "the program ends with %d in place of %d", outcome->end.code,
+                 expected->end.code);
+        return;
+    }
+    const size_t line = first_difference(expected->output.bytes, outcome->output.bytes);
+    line_of(expected->output.bytes, line, before, sizeof before);
+    line_of(outcome->output.bytes, line, after, sizeof after);
+    snprintf(text, size, "the program prints '%s' in place of '%s'", after, before);
+}
+
+static bool is_same(const struct outcome *a, const struct outcome *b)
+{
+    return a->end.code == b->end.code && a->output.size == b->output.size &&
+           memcmp(a->output.bytes, b->output.bytes, a->output.size) == 0;
+}
+
+static bool is_of_queues(const struct weir_check_finding *finding)
+{
+    return finding->first.queue_id && finding->second.queue_id;
+}
+
+static void tell_outcome(const struct weir_check_finding *finding, const struct outcome *expected,
+                         const struct outcome *outcome)
+{
+    char text[400] = "what the program prints and its status stay the same";
+    const bool of_queues = is_of_queues(finding);
+    if (!is_same(expected, outcome))
+        tell_change(expected, outcome, text, sizeof text);
+    else if (of_queues && outcome->counts.reversed == 0)
+        snprintf(text, sizeof text,
+                 "not possible in this run: other waits order the two, or the host does");
+    fprintf(stderr, "%s, %s:%d and %s:%d%s: %s\n", weir_findings_kind_name(finding->kind),
+            finding->first.file, finding->first.line, finding->second.file, finding->second.line,
+            of_queues ? " reversed" : ", queues as late as possible", text);
+}
+
+static bool demonstrate_finding(struct show *show, const struct weir_check_finding *finding)
+{
+    struct outcome outcome = {.output = {NULL, 0}};
+    char pair[1024];
+    const bool of_queues = is_of_queues(finding);
+    struct outcome *expected = of_queues ? &show->of_queues : &show->of_host;
+    snprintf(pair, sizeof pair, "%.480s:%d, %.480s:%d", finding->first.file, finding->first.line,
+             finding->second.file, finding->second.line);
+    const bool ok =
+        (expected->output.bytes || run_order(show, of_queues ? "pair" : NULL, NO_PAIR, expected)) &&
+        run_order(show, of_queues ? "pair" : "late", of_queues ? pair : NO_PAIR, &outcome);
+    if (ok)
+        tell_outcome(finding, expected, &outcome);
+    free(outcome.output.bytes);
+    return ok;
+}
+
+static bool is_wanted(const struct weir_check_finding *finding)
+{
+    return finding->kind <= WEIR_CHECK_HOST_WRITE && !finding->suppression &&
+           finding->first.file[0] && finding->second.file[0];
+}
+
+static bool has_wanted(const struct weir_findings *findings)
+{
+    for (size_t i = 0; i < findings->count; i++)
+        if (is_wanted(findings->items[i]))
+            return true;
+    return false;
+}
+
+static bool run_as_submitted(struct show *show)
+{
+    if (!run_order(show, "pair", NO_PAIR, &show->of_queues))
+        return false;
+    if (show->of_queues.counts.runtimes > 0)
+        return true;
+    cli_error("%s closed no runtime with the plugin perturb, so no order can be shown: it ended "
+              "early, or the plugin cannot be used, as `weir doctor` tells",
+              show->command[0]);
+    return false;
+}
+
+// Runs the program again for each race, with the two in the other order, and says on standard
+// error whether what it prints changed. WEIR_PLUGINS has perturb; `plain` is the list without it.
+// False after a message.
+static bool demonstrate_all(const struct cli_folder *folder, char **command, const char *plain,
+                            const struct weir_findings *findings)
+{
+    struct show show = {.folder = folder, .command = command, .plain = plain};
+    bool ok = !has_wanted(findings) || run_as_submitted(&show);
+    for (size_t i = 0; ok && i < findings->count; i++)
+        if (is_wanted(findings->items[i]))
+            ok = demonstrate_finding(&show, findings->items[i]);
+    free(show.of_queues.output.bytes);
+    free(show.of_host.output.bytes);
+    return ok;
+}
+
+struct options {
+    const char *text; // files; NULL: none
+    const char *sarif;
+    const char *suppressions;
+    bool demonstrate;
+    bool json;
+    bool fail;
+    bool hints;
+    bool strict;
+    bool verify;
+    bool quiet;
+};
 
 // The reports. The plugin puts the number of the process, and of the runtime in it, into the name of
 // each.
@@ -33,8 +215,8 @@ static bool read_one(const struct cli_folder *folder, const char *name,
 
 // Adds up the reports that each runtime of the program has left in the folder. Returns false after
 // a message; `*out_count` is how many there are.
-static bool cli_check_read(const struct cli_folder *folder, weir_findings_reader *reader,
-                           size_t *out_count)
+static bool read_all(const struct cli_folder *folder, weir_findings_reader *reader,
+                     size_t *out_count)
 {
     struct dirent **entries;
     const int count = scandir(folder->path, &entries, is_report, alphasort);
@@ -97,7 +279,7 @@ static bool has_unused_rule(const struct weir_findings *findings)
 }
 
 // Findings are what the user asked for, so they are printed with --quiet too.
-static bool show(const struct weir_findings *findings, const struct cli_check_options *options)
+static bool show(const struct weir_findings *findings, const struct options *options)
 {
     const struct weir_findings_sum sum = weir_findings_sum(findings);
     if (options->json)
@@ -112,8 +294,8 @@ static bool show(const struct weir_findings *findings, const struct cli_check_op
 
 // Prints and writes what was found. Returns the exit code: `code`, which is the program's, or
 // CLI_FAILED in place of CLI_OK if there are findings, or files that cannot be written.
-static int cli_check_tell(const struct weir_findings *findings,
-                          const struct cli_check_options *options, int code)
+static int tell_findings(const struct weir_findings *findings, const struct options *options,
+                         int code)
 {
     const struct weir_findings_sum sum = weir_findings_sum(findings);
     const bool shown = show(findings, options);
@@ -136,8 +318,7 @@ static const char about[] =
     "\n"
     "  weir check --demonstrate ./program";
 
-static bool parse(struct cli_check_options *out, int argc, char **argv, char ***out_command,
-                  int *out_exit)
+static bool parse(struct options *out, int argc, char **argv, char ***out_command, int *out_exit)
 {
     const struct cli_option options[] = {
         {"demonstrate", NULL,
@@ -166,19 +347,13 @@ static bool parse(struct cli_check_options *out, int argc, char **argv, char ***
          "launch does not declare;\nslow",
          CLI_FLAG, &out->verify, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir check",
-        .operands = "COMMAND [ARGUMENT]...",
-        .about = about,
-        .manual = "weir-check(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-    };
+    const struct cli_usage usage =
+        CLI_FORM_PROGRAM("weir check", "COMMAND [ARGUMENT]...", about, "weir-check(1)", options);
     return cli_program_parse(&usage, argc, argv, out_command, out_exit);
 }
 
 // The program may change its folder before it opens a runtime.
-static bool find_suppressions(const struct cli_check_options *options, char *path)
+static bool find_suppressions(const struct options *options, char *path)
 {
     path[0] = '\0';
     if (!options->suppressions)
@@ -190,7 +365,7 @@ static bool find_suppressions(const struct cli_check_options *options, char *pat
     return false;
 }
 
-static bool run(const struct cli_check_options *options, const struct cli_folder *folder,
+static bool run(const struct options *options, const struct cli_folder *folder,
                 const char *suppressions, char **command, struct cli_program_end *out_end)
 {
     struct cli_program_variable variables[6];
@@ -235,21 +410,21 @@ static int demonstrate(const struct cli_folder *folder, char **command, const ch
         unsetenv("WEIR_PLUGINS");
     if (!cli_program_add_plugin("perturb"))
         code = cli_weir_error();
-    else if (!plain || !cli_check_demonstrate(folder, command, plain, findings))
+    else if (!plain || !demonstrate_all(folder, command, plain, findings))
         code = code ? code : CLI_FAILED;
     free(plain);
     return code;
 }
 
-static int tell(const struct cli_check_options *options, const struct cli_folder *folder,
-                char **command, const char *plugins, int code)
+static int tell(const struct options *options, const struct cli_folder *folder, char **command,
+                const char *plugins, int code)
 {
     weir_findings_reader *reader = weir_findings_reader_create();
     size_t count = 0;
-    if (!reader || !cli_check_read(folder, reader, &count)) {
+    if (!reader || !read_all(folder, reader, &count)) {
         code = code ? code : CLI_FAILED;
     } else if (count > 0) {
-        code = cli_check_tell(weir_findings_all(reader), options, code);
+        code = tell_findings(weir_findings_all(reader), options, code);
         if (options->demonstrate)
             code = demonstrate(folder, command, plugins, weir_findings_all(reader), code);
     } else if (code == CLI_OK) { // else COMMAND has printed why it failed
@@ -263,7 +438,7 @@ static int tell(const struct cli_check_options *options, const struct cli_folder
 }
 
 // With the plugin in the environment.
-static int check(const struct cli_check_options *options, const char *suppressions, char **command,
+static int check(const struct options *options, const char *suppressions, char **command,
                  const char *plugins)
 {
     struct cli_folder folder;
@@ -279,7 +454,7 @@ static int check(const struct cli_check_options *options, const char *suppressio
 
 static int check_main(int argc, char **argv)
 {
-    struct cli_check_options options = {.text = NULL};
+    struct options options = {.text = NULL};
     char suppressions[PATH_MAX];
     char **command;
     int code;

@@ -1,6 +1,6 @@
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -43,18 +43,36 @@ void cli_folder_place(const struct cli_folder *folder, const char *name,
     snprintf(path, CLI_FOLDER_PATH_SIZE, "%s/%s", folder->path, name);
 }
 
-FILE *cli_folder_open(const struct cli_folder *folder)
+bool cli_program_directory(char *directory, size_t size)
 {
-    char path[CLI_FOLDER_PATH_SIZE];
-    cli_folder_place(folder, "unnamed", path);
-    const int descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    FILE *file = descriptor >= 0 ? fdopen(descriptor, "w+") : NULL;
-    if (!file)
-        cli_error("%s cannot be created: %s; free space, or set TMPDIR to another folder", path,
-                  strerror(errno));
-    if (descriptor >= 0)
-        unlink(path);
-    if (descriptor >= 0 && !file)
-        close(descriptor);
-    return file;
+    const ssize_t length = readlink("/proc/self/exe", directory, size - 1);
+    if (length <= 0)
+        return false;
+    directory[length] = '\0';
+    char *slash = strrchr(directory, '/');
+    if (!slash)
+        return false;
+    *slash = '\0';
+    return true;
+}
+
+bool cli_share_file(const char *name, const char *build_path, char *path, size_t path_size,
+                    char *message, size_t message_size)
+{
+    char directory[PATH_MAX];
+    char installed[PATH_MAX + 64];
+    if (!cli_program_directory(directory, sizeof directory)) {
+        snprintf(message, message_size,
+                 "/proc/self/exe cannot be read, so the folder of the program is not known");
+        return false;
+    }
+    snprintf(installed, sizeof installed, "%s/../share/weir/%s", directory, name);
+    snprintf(path, path_size, "%s", installed);
+    if (access(path, F_OK) == 0)
+        return true;
+    snprintf(path, path_size, "%s/../%s", directory, build_path);
+    if (access(path, F_OK) == 0)
+        return true;
+    snprintf(message, message_size, "there is neither %s nor %s", installed, path);
+    return false;
 }

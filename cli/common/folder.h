@@ -1,10 +1,10 @@
-// A folder for the files of one command, in the folder that TMPDIR names, else in /tmp.
+// Folders: one for the files of a command, in that of TMPDIR, else in /tmp; and that of the program.
 #ifndef WEIR_CLI_COMMON_FOLDER_H
 #define WEIR_CLI_COMMON_FOLDER_H
 
 #include <limits.h>
 #include <stdbool.h>
-#include <stdio.h>
+#include <stddef.h>
 
 enum {
     CLI_FOLDER_NAME_MAX = 256,
@@ -27,11 +27,15 @@ void cli_folder_remove(const struct cli_folder *folder);
 void cli_folder_place(const struct cli_folder *folder, const char *name,
                       char path[CLI_FOLDER_PATH_SIZE]);
 
-// Creates a file without a name there, to be written and read. Programs that are run do not
-// inherit it.
+// The directory of the program's file, links resolved. False if /proc/self/exe cannot be
+// read.
+bool cli_program_directory(char *directory, size_t size);
+
+// Stores the path of the shared file `name` in `path`: share/weir/NAME of an
+// installation, else `build_path` of a build tree.
 //
-// Ownership: the caller's, to be closed with fclose().
-// Errors: NULL after a message.
-FILE *cli_folder_open(const struct cli_folder *folder);
+// Errors: false if there is neither, with both paths in `message`.
+bool cli_share_file(const char *name, const char *build_path, char *path, size_t path_size,
+                    char *message, size_t message_size);
 
 #endif

@@ -252,7 +252,30 @@ static void visit_members(const struct cli_command *group, const char *path)
     }
 }
 
-void cli_help_members(const struct cli_command *group, const char *path)
+bool cli_pick(const char *option, const char *text, const char *const *words, size_t *out_index)
+{
+    char all[256] = "";
+    size_t used = 0;
+    size_t count = 0;
+    for (; words[count]; count++) {
+        if (strcmp(text, words[count]) == 0) {
+            if (out_index)
+                *out_index = count;
+            return true;
+        }
+        weir_text_append(all, sizeof all, &used, "%s%s",
+                         count == 0         ? ""
+                         : words[count + 1] ? ", "
+                                            : " or ",
+                         words[count]);
+    }
+    const char *near = weir_text_nearest(text, words, count);
+    cli_error("--%s takes %s, not '%s'%s%s%s", option, all, text, near ? "; did you mean " : "",
+              near ? near : "", near ? "?" : "");
+    return false;
+}
+
+static void help_members(const struct cli_command *group, const char *path)
 {
     if (help_visitor) {
         visit_members(group, path);
@@ -261,6 +284,19 @@ void cli_help_members(const struct cli_command *group, const char *path)
     printf("\n%s:\n", group->summary);
     for (size_t i = 0; i < group->member_count; i++)
         printf("  %s %-10s %s\n", path, group->members[i].name, group->members[i].summary);
+}
+
+int cli_dispatch_beside(const struct cli_command *group, const char *path,
+                        int (*own)(int argc, char **argv), int argc, char **argv)
+{
+    const char *first = argc > 1 ? argv[1] : "";
+    for (size_t i = 0; i < group->member_count; i++)
+        if (strcmp(first, group->members[i].name) == 0)
+            return group->members[i].main(argc - 1, argv + 1);
+    const int code = own(argc, argv);
+    if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0)
+        help_members(group, path);
+    return code;
 }
 
 static void print_group_help(const struct cli_command *group, const char *path, const char *manual)

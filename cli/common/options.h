@@ -50,6 +50,18 @@ struct cli_usage {
     const char *const *instead; // the value of an option with which no operand is needed, or NULL
 };
 
+// Of a command with a table of options: with `least` to `most` operands; with none; and with a program and its
+// arguments after the options, for cli_program_parse().
+#define CLI_FORM(command, operands, operand, least, most, about, manual, options) \
+    {                                                                             \
+        (command), (operands), (operand), (about), (manual), (options),           \
+            sizeof(options) / sizeof *(options), (least), (most), NULL            \
+    }
+#define CLI_FORM_PLAIN(command, about, manual, options) \
+    CLI_FORM(command, "", "", 0, 0, about, manual, options)
+#define CLI_FORM_PROGRAM(command, operands, about, manual, options) \
+    CLI_FORM(command, operands, "", 0, 0, about, manual, options)
+
 // Reads the arguments after argv[0]. Operands are moved to the start of argv, from index
 // 0, and counted in `*out_operand_count`; `--` ends the options. Every command takes
 // --help and --version, which print to stdout.
@@ -59,8 +71,15 @@ struct cli_usage {
 bool cli_parse(const struct cli_usage *usage, int argc, char **argv, size_t *out_operand_count,
                int *out_exit);
 
-// For --help of a group that does more than cli_dispatch(): prints its members, each after `path`.
-void cli_help_members(const struct cli_command *group, const char *path);
+// Finds the value of an option among `words`, which end with NULL, and stores its index, unless that is NULL.
+//
+// Errors: false after a sentence with all words and the nearest one.
+bool cli_pick(const char *option, const char *text, const char *const *words, size_t *out_index);
+
+// For a command that has members beside its own options and operands: runs the member that argv[1] names, else
+// `own`, after whose --help the members are listed, each after `path`.
+int cli_dispatch_beside(const struct cli_command *group, const char *path,
+                        int (*own)(int argc, char **argv), int argc, char **argv);
 
 // What --help tells, as calls: of the options of a command, and of the members of a group that is
 // called `path`. The structures need only live until return.

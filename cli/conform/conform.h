@@ -50,12 +50,6 @@ bool conform_run(struct conform *conform);
 
 size_t conform_count(const struct conform *conform, enum conform_outcome outcome);
 
-// The report: text, JSON, and a file in the form of JUnit's. The last one returns
-// false after a message.
-void conform_print_text(const struct conform *conform);
-int conform_print_json(const struct conform *conform, int code);
-bool conform_write_xml(const struct conform *conform, const char *path);
-
 void conform_finish(struct conform *conform);
 
 #endif

@@ -1,7 +1,7 @@
 // weir doctor comm: whether two machines reach each other, and what NCCL and the link between the devices say.
 // NOLINTNEXTLINE(bugprone-reserved-identifier): for NI_MAXHOST and dladdr()
 #define _GNU_SOURCE
-#include "cli/doctor/comm.h"
+#include "cli/doctor/doctor.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,15 +14,34 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <weir/inspect.h>
+
 #include "base/lookup.h"
 #include "base/text.h"
 #include "cli/common/options.h"
 #include "cli/common/progress.h"
-#include "core/comm/comm.h"
-#include "core/module/loader.h"
-#include "core/runtime/runtime.h"
+#include "cli/runtime/open.h"
+
+enum {
+    DOCTOR_HOST_SIZE = 256
+};
+
+struct doctor_comm {
+    const char *listen; // PORT or HOST:PORT; NULL
+    const char *connect;
+    uint64_t timeout; // seconds
+};
 
 // Plain connections, so that each address of a host is told on its own.
+
+// Of a runtime without plugins, and without a device's driver if the backend is null.
+static struct weir_open_params doctor_comm_params(const struct doctor *doctor, const char *backend)
+{
+    struct weir_open_params params = cli_open_params(doctor->config);
+    params.backend = backend;
+    params.plugins = "";
+    return params;
+}
 
 // Opens a runtime without a device's driver, whose communicators use that transport.
 static weir_status doctor_comm_open(const struct doctor *doctor, const char *transport,
@@ -167,34 +186,31 @@ static void tell_library(struct doctor *doctor, const char *setting)
     dlclose(library);
 }
 
-static void ask(struct doctor *doctor, weir_runtime *runtime, const struct weir_module *module)
+struct nccl {
+    struct doctor *doctor;
+    bool found; // the backend
+};
+
+static bool ask(void *user, const char *section, const struct weir_setting *setting)
 {
-    const struct weir_setting *const *settings = weir__runtime_take_module(runtime, module);
-    if (!settings) {
-        doctor_add_error(doctor, "nccl", "correct what it names");
-        return;
-    }
-    for (uint32_t i = 0; i < module->key_count; i++)
-        if (strcmp(module->keys[i].name, "nccl") == 0)
-            tell_library(doctor, settings[i]->text);
-    weir__runtime_release_section(settings);
+    struct nccl *nccl = user;
+    if (strcmp(section, "cuda") != 0 || !setting || strcmp(setting->key->name, "nccl") != 0)
+        return true;
+    nccl->found = true;
+    tell_library(nccl->doctor, setting->text);
+    return false;
 }
 
 // Which NCCL there is.
 static void doctor_comm_nccl(struct doctor *doctor)
 {
-    struct weir__loaded loaded;
-    weir_runtime *runtime = NULL;
-    if (doctor_comm_open(doctor, "local", &runtime) < 0)
+    struct nccl nccl = {.doctor = doctor};
+    const struct weir_open_params params = doctor_comm_params(doctor, "cuda");
+    if (weir_inspect_settings(&params, ask, &nccl) < 0)
         return; // told by the checks of the configuration
-    if (weir__loader_load("cuda", WEIR_MODULE_BACKEND,
-                          weir__config_weir(runtime->config, "module_path")->text, &weir__host,
-                          NULL, &loaded) == WEIR_OK)
-        ask(doctor, runtime, loaded.module);
-    else
-        doctor_add(doctor, DOCTOR_NOTE, "nccl", NULL, "the backend cuda cannot be loaded: %s",
-                   weir_last_error()->message);
-    (void)weir_close(&runtime);
+    if (!nccl.found)
+        doctor_add(doctor, DOCTOR_NOTE, "nccl", NULL,
+                   "the backend cuda cannot be loaded; `weir doctor` tells why");
 }
 
 // Two ranks, one on each machine, that meet as ranks of any program do, through the transport `local`.
@@ -373,54 +389,41 @@ enum {
     TIMEOUT_MOST = 86400
 };
 
-static void add_settings(struct doctor *doctor, const struct weir__config *config)
+static bool add_setting(void *user, const char *section, const struct weir_setting *setting)
 {
-    static const char *const texts[] = {"transport", "rendezvous"};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        const struct weir_setting *setting = weir__config_comm(config, texts[i]);
-        if (setting->text[0])
-            doctor_add(doctor, DOCTOR_OK, "comm", NULL, "%s = %s (%s)", texts[i], setting->text,
-                       setting->origin);
-    }
-    const struct weir_setting *timeout = weir__config_comm(config, "timeout");
-    doctor_add(doctor, DOCTOR_OK, "comm", NULL, "timeout = %lld seconds (%s)",
-               (long long)timeout->integer, timeout->origin);
+    static const char *const keys[] = {"transport", "rendezvous", "timeout"};
+    const bool is_own = strcmp(section, "comm") == 0;
+    for (size_t i = 0; is_own && i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(setting->key->name, keys[i]) == 0 && setting->text[0])
+            doctor_add(user, DOCTOR_OK, "comm", NULL, "%s = %s%s (%s)", keys[i], setting->text,
+                       i == 2 ? " seconds" : "", setting->origin);
+    return is_own || strcmp(section, "weir") == 0;
 }
 
-static void add_place(struct doctor *doctor, const struct weir__config *config)
+static void add_place(struct doctor *doctor, const struct weir_open_params *params)
 {
-    const struct weir_comm_params params = {.struct_size = sizeof params};
-    struct weir__comm_place place;
-    if (weir__comm_place(config, &params, &place) < 0) {
+    struct weir_inspect_place place;
+    if (weir_inspect_place(params, &place) < 0)
         doctor_add_error(doctor, "comm", "correct what it names");
-        return;
-    }
-    doctor_add(doctor, DOCTOR_OK, "comm", NULL, "rank %u of %u, %s%s", (unsigned)place.rank,
-               (unsigned)place.count, place.has_rendezvous ? "meeting at " : "without a rendezvous",
-               place.has_rendezvous ? place.rendezvous : "");
+    else
+        doctor_add(doctor, DOCTOR_OK, "comm", NULL, "rank %u of %u, %s%s", (unsigned)place.rank,
+                   (unsigned)place.count,
+                   place.rendezvous[0] ? "meeting at " : "without a rendezvous", place.rendezvous);
 }
 
 static void examine_configuration(struct doctor *doctor)
 {
-    const struct weir_open_params params = {.struct_size = sizeof params,
-                                            .config_path = doctor->config};
-    struct weir__config *config = NULL;
-    if (weir__config_load(&params, &config) < 0) {
+    const struct weir_open_params params = doctor_comm_params(doctor, NULL);
+    if (weir_inspect_settings(&params, add_setting, doctor) < 0)
         doctor_add_error(doctor, "configuration", "correct what it names");
-        return;
-    }
-    add_settings(doctor, config);
-    add_place(doctor, config);
-    weir__config_destroy(&config);
+    else
+        add_place(doctor, &params);
 }
 
 static weir_status doctor_comm_open(const struct doctor *doctor, const char *transport,
                                     weir_runtime **out_runtime)
 {
-    const struct weir_open_params params = {.struct_size = sizeof params,
-                                            .config_path = doctor->config,
-                                            .backend = "null",
-                                            .plugins = ""};
+    const struct weir_open_params params = doctor_comm_params(doctor, "null");
     setenv("WEIR_COMM_TRANSPORT", transport, 1);
     return weir_open_at(&params, out_runtime, NULL, 0);
 }
@@ -428,16 +431,15 @@ static weir_status doctor_comm_open(const struct doctor *doctor, const char *tra
 // A transport that another program may want to use is no problem of this one.
 static void try_transport(struct doctor *doctor, const char *name)
 {
-    const struct weir_transport_ops *ops = NULL;
+    const char *library = "";
     weir_runtime *runtime = NULL;
-    void *state = NULL;
     if (doctor_comm_open(doctor, name, &runtime) < 0 ||
-        weir__transport_get(runtime, &ops, &state) < 0)
+        weir_inspect_transport(runtime, &library) < 0)
         doctor_add(doctor, DOCTOR_NOTE, "transport", NULL, "%s cannot be used: %s; %s", name,
                    weir_last_error()->message, weir_last_error()->remedy);
     else
-        doctor_add(doctor, DOCTOR_OK, "transport", NULL, "%s%s%s", name,
-                   ops->library ? ", with " : "", ops->library ? ops->library(state) : "");
+        doctor_add(doctor, DOCTOR_OK, "transport", NULL, "%s%s%s", name, *library ? ", with " : "",
+                   library);
     (void)weir_close(&runtime);
 }
 
@@ -466,21 +468,15 @@ int doctor_comm_main(int argc, char **argv)
          CLI_FILE, &doctor.config, 0, 0},
         {"json", NULL, "print the findings as JSON", CLI_FLAG, &as_json, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir doctor comm",
-        .operands = "",
-        .operand = "",
-        .about =
-            "Tells what communicators would use: rank, rendezvous, transports and their "
-            "libraries.\n"
-            "With --listen on one machine and --connect on another it tries whether ranks there\n"
-            "would meet, and tells what is in the way; then both exchange data.\n\n"
-            "  weir doctor comm --listen 29500\n"
-            "  weir doctor comm --connect node1:29500",
-        .manual = "weir-doctor(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-    };
+    const struct cli_usage usage = CLI_FORM_PLAIN(
+        "weir doctor comm",
+        "Tells what communicators would use: rank, rendezvous, transports and their "
+        "libraries.\n"
+        "With --listen on one machine and --connect on another it tries whether ranks there\n"
+        "would meet, and tells what is in the way; then both exchange data.\n\n"
+        "  weir doctor comm --listen 29500\n"
+        "  weir doctor comm --connect node1:29500",
+        "weir-doctor(1)", options);
     size_t operands;
     int code;
     if (!cli_parse(&usage, argc, argv, &operands, &code))

@@ -1,14 +1,17 @@
-// weir devices: the devices that the configured backend lists, with their limits. Only an
-// open device has limits, so each is opened.
+// weir devices: the devices that the configured backend lists, with their limits, for which each is opened;
+// and the tests of a device of `weir doctor`.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common/json.h"
+#include "base/text.h"
 #include "cli/common/options.h"
-#include "cli/common/table.h"
+#include "cli/common/output.h"
+#include "cli/doctor/doctor.h"
 #include "cli/runtime/open.h"
+#include "kernels/conformance/conformance.h"
+#include "kernels/drivers/drivers.h"
 
 struct entry {
     struct weir_device_info info;
@@ -225,16 +228,10 @@ static int devices_main(int argc, char **argv)
          CLI_FILE, &config, 0, 0},
         {"json", NULL, "print JSON", CLI_FLAG, &as_json, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir devices",
-        .operands = "",
-        .operand = "",
-        .about =
-            "Lists the devices of the backend that the configuration selects, and their limits.",
-        .manual = "weir-devices(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-    };
+    const struct cli_usage usage = CLI_FORM_PLAIN(
+        "weir devices",
+        "Lists the devices of the backend that the configuration selects, and their limits.",
+        "weir-devices(1)", options);
     weir_runtime *runtime = NULL;
     size_t operands;
     int code;
@@ -252,3 +249,289 @@ const struct cli_command cli_devices = {
     .summary = "list devices and their limits",
     .main = devices_main,
 };
+
+// Kernels that some drivers compile to something else (kernels/drivers), on the device that the
+// configuration selects.
+
+enum {
+    BLOCK = 32 // some drivers have no larger ones
+};
+static const uint32_t untouched = UINT32_MAX;
+static const size_t bytes = BLOCK * sizeof(uint32_t);
+
+static const struct probe {
+    const char *kernel;
+    uint32_t right; // of the numbers 1 to BLOCK
+    bool local;     // the kernel takes local memory
+    const char *fault;
+} probes[] = {
+    {"barrier_in_loop", BLOCK *(BLOCK + 1) / 2, true,
+     "this driver miscompiles a barrier at the end of a loop: sums of a block come out wrong; set "
+     "build_options = -cl-opt-disable in [opencl], or update the driver"},
+    {"written_by_all", BLOCK, false,
+     "this driver gives each work-item its own copy of a __local variable that all of them write "
+     "first, and what one writes later the others do not see; let one work-item write it first, "
+     "declare it volatile, or set build_options = -cl-opt-disable in [opencl]"},
+};
+
+struct bench {
+    weir_device *device;
+    weir_queue *queue;
+    weir_program *program;
+    weir_buffer *in;
+    weir_buffer *out;
+};
+
+static weir_status make(struct bench *bench)
+{
+    const struct weir_program_params program = {.struct_size = sizeof program,
+                                                .label = "driver",
+                                                .bundle = &drivers_kernels};
+    const struct weir_buffer_params buffer = {.struct_size = sizeof buffer, .size = bytes};
+    uint32_t numbers[BLOCK];
+    weir_status status;
+    for (uint32_t i = 0; i < BLOCK; i++)
+        numbers[i] = i + 1;
+    if ((status = weir_queue_create(bench->device, NULL, &bench->queue)) ||
+        (status = weir_program_create(bench->device, &program, &bench->program)) ||
+        (status = weir_buffer_create(bench->device, &buffer, &bench->in)) ||
+        (status = weir_buffer_create(bench->device, &buffer, &bench->out)))
+        return status;
+    return weir_upload(bench->queue, bench->in, 0, numbers, bytes);
+}
+
+static weir_status launch(const struct bench *bench, const struct probe *probe, weir_kernel *kernel,
+                          uint32_t *out)
+{
+    const struct weir_argument arguments[] = {weir_in(bench->in, 0, bytes),
+                                              weir_inout(bench->out, 0, bytes), weir_local(bytes)};
+    weir_status status;
+    if ((status =
+             weir_queue_fill(bench->queue, bench->out, 0, bytes, &untouched, sizeof untouched)) ||
+        (status = weir_queue_launch_array(bench->queue, kernel, weir_dim(1, 1, 1),
+                                          weir_dim(BLOCK, 1, 1), arguments, probe->local ? 3 : 2)))
+        return status;
+    return weir_download(bench->queue, out, bench->out, 0, sizeof *out);
+}
+
+static weir_status run(const struct bench *bench, const struct probe *probe, uint32_t *out)
+{
+    weir_kernel *kernel;
+    weir_status status = weir_kernel_create(bench->program, probe->kernel, &kernel);
+    if (status == WEIR_OK)
+        status = launch(bench, probe, kernel, out);
+    weir_kernel_destroy(&kernel);
+    return status;
+}
+
+static void judge(struct doctor *doctor, const struct bench *bench)
+{
+    const size_t count = sizeof probes / sizeof *probes;
+    size_t right = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t result = untouched;
+        if (run(bench, &probes[i], &result) < 0) {
+            doctor_add_error(doctor, "driver", "update the driver, or choose another device");
+            return;
+        }
+        right += result == probes[i].right;
+        // A device that runs no kernels is the self-test's finding.
+        if (result != probes[i].right && result != untouched)
+            doctor_add(doctor, DOCTOR_NOTE, "driver", NULL, "%s", probes[i].fault);
+    }
+    if (right == count)
+        doctor_add(doctor, DOCTOR_OK, "driver", NULL,
+                   "kernels that some drivers miscompile gave the right numbers");
+}
+
+void doctor_driver(struct doctor *doctor)
+{
+    struct bench bench = {0};
+    // The self-test tells what fails here too.
+    if (!doctor->runtime || weir_device_open_at(doctor->runtime, NULL, &bench.device, NULL, 0) < 0)
+        return;
+    if (make(&bench) == WEIR_OK)
+        judge(doctor, &bench);
+    else
+        doctor_add_error(doctor, "driver", "update the driver, or choose another device");
+    weir_buffer_destroy(&bench.out);
+    weir_buffer_destroy(&bench.in);
+    weir_program_destroy(&bench.program);
+    weir_queue_destroy(&bench.queue);
+    weir_device_close(&bench.device);
+}
+
+// A round trip on the device that the configuration selects: copy in, one kernel,
+// copy out, and the time between two events.
+
+enum {
+    COUNT = 1024,
+    ADDED = 7
+};
+static const size_t trip_bytes = COUNT * sizeof(uint32_t);
+static const uint64_t limit_ns = UINT64_C(120) * 1000000000;
+
+struct round_trip {
+    weir_device *device;
+    weir_queue *queue;
+    weir_program *program;
+    weir_kernel *kernel;
+    weir_buffer *in;
+    weir_buffer *values;
+    weir_buffer *out;
+    struct weir_event before;
+    struct weir_event after;
+};
+
+static weir_status make_buffer(struct round_trip *trip, const char *label, weir_placement placement,
+                               weir_buffer **out_buffer)
+{
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .label = label,
+                                              .size = trip_bytes,
+                                              .placement = placement};
+    return weir_buffer_create(trip->device, &params, out_buffer);
+}
+
+static weir_status make_objects(struct round_trip *trip)
+{
+    const struct weir_queue_params queue = {
+        .struct_size = sizeof queue,
+        .label = "self-test",
+        .timing = weir_device_limits(trip->device)->timing_history > 0,
+    };
+    const struct weir_program_params program = {.struct_size = sizeof program,
+                                                .label = "self-test",
+                                                .bundle = &conformance_kernels};
+    weir_status status;
+    if ((status = weir_queue_create(trip->device, &queue, &trip->queue)) ||
+        (status = weir_program_create(trip->device, &program, &trip->program)) ||
+        (status = weir_kernel_create(trip->program, "increment", &trip->kernel)) ||
+        (status = make_buffer(trip, "in", WEIR_PLACE_HOST, &trip->in)) ||
+        (status = make_buffer(trip, "values", WEIR_PLACE_DEVICE, &trip->values)))
+        return status;
+    return make_buffer(trip, "out", WEIR_PLACE_HOST, &trip->out);
+}
+
+static weir_status fill(weir_buffer *buffer)
+{
+    void *pointer;
+    weir_status status = weir_host_begin(buffer, 0, trip_bytes, WEIR_ACCESS_WRITE, &pointer);
+    if (status < 0)
+        return status;
+    uint32_t *values = pointer;
+    for (uint32_t i = 0; i < COUNT; i++)
+        values[i] = i;
+    return weir_host_end(buffer, 0, trip_bytes, WEIR_ACCESS_WRITE);
+}
+
+// A divisor of COUNT, within what the driver tells of the kernel.
+static uint32_t choose_block(const struct round_trip *trip)
+{
+    uint32_t items = 64;
+    while (items > weir_kernel_get_info(trip->kernel)->max_block_items)
+        items /= 2;
+    return items;
+}
+
+static weir_status submit(struct round_trip *trip)
+{
+    const uint32_t items = choose_block(trip);
+    weir_status status;
+    if ((status = fill(trip->in)) ||
+        (status = weir_queue_copy(trip->queue, trip->values, 0, trip->in, 0, trip_bytes)) ||
+        (status = weir_queue_record(trip->queue, &trip->before)) ||
+        (status = weir_queue_launch(trip->queue, trip->kernel, weir_dim(COUNT / items, 1, 1),
+                                    weir_dim(items, 1, 1), weir_inout(trip->values, 0, trip_bytes),
+                                    (uint32_t)ADDED, (uint32_t)COUNT)) ||
+        (status = weir_queue_record(trip->queue, &trip->after)) ||
+        (status = weir_queue_copy(trip->queue, trip->out, 0, trip->values, 0, trip_bytes)))
+        return status;
+    return weir_queue_sync(trip->queue, limit_ns);
+}
+
+// How many numbers have the right value, and how many are unchanged.
+static weir_status compare(struct round_trip *trip, uint32_t *out_right, uint32_t *out_unchanged)
+{
+    void *pointer;
+    *out_right = *out_unchanged = 0;
+    weir_status status = weir_host_begin(trip->out, 0, trip_bytes, WEIR_ACCESS_READ, &pointer);
+    if (status < 0)
+        return status;
+    const uint32_t *values = pointer;
+    for (uint32_t i = 0; i < COUNT; i++) {
+        *out_right += values[i] == i + ADDED;
+        *out_unchanged += values[i] == i;
+    }
+    return weir_host_end(trip->out, 0, trip_bytes, WEIR_ACCESS_READ);
+}
+
+static void judge_result(struct doctor *doctor, struct round_trip *trip)
+{
+    uint32_t right, unchanged;
+    if (compare(trip, &right, &unchanged) < 0)
+        doctor_add_error(doctor, "self-test", "update the driver");
+    else if (right == COUNT)
+        doctor_add(doctor, DOCTOR_OK, "self-test", NULL,
+                   "copy, kernel and copy back gave the right %d numbers", (int)COUNT);
+    else if (unchanged == COUNT)
+        doctor_add(doctor, DOCTOR_PROBLEM, "self-test",
+                   "choose a backend that runs kernels, such as opencl",
+                   "copies work, but the kernel changed nothing: this device runs no kernels");
+    else
+        doctor_add(doctor, DOCTOR_PROBLEM, "self-test",
+                   "update the driver, or choose another device",
+                   "of %d numbers %u came back right", (int)COUNT, (unsigned)right);
+}
+
+static void judge_times(struct doctor *doctor, struct round_trip *trip)
+{
+    uint64_t before, after;
+    char text[WEIR_TEXT_QUANTITY_SIZE];
+    if (weir_device_limits(trip->device)->timing_history == 0)
+        doctor_add(doctor, DOCTOR_NOTE, "self-test", NULL, "the device keeps no times of events");
+    else if (weir_event_time_ns(trip->before, &before) < 0 ||
+             weir_event_time_ns(trip->after, &after) < 0)
+        doctor_add_error(doctor, "self-test", "update the driver");
+    else if (after < before)
+        doctor_add(doctor, DOCTOR_PROBLEM, "self-test", "update the driver",
+                   "the later of two events has the earlier time");
+    else
+        doctor_add(doctor, DOCTOR_OK, "self-test", NULL, "events are timed: the kernel took %s",
+                   weir_text_duration(text, (double)(after - before)));
+}
+
+static void destroy_objects(struct round_trip *trip)
+{
+    weir_buffer_destroy(&trip->out);
+    weir_buffer_destroy(&trip->values);
+    weir_buffer_destroy(&trip->in);
+    weir_kernel_destroy(&trip->kernel);
+    weir_program_destroy(&trip->program);
+    weir_queue_destroy(&trip->queue);
+}
+
+void doctor_self_test(struct doctor *doctor)
+{
+    struct round_trip trip = {0};
+    if (!doctor->runtime)
+        return;
+    if (weir_device_open_at(doctor->runtime, NULL, &trip.device, NULL, 0) < 0) {
+        doctor_add_error(doctor, "self-test", "correct `device` in [weir]");
+        return;
+    }
+    weir_status status = make_objects(&trip);
+    if (status == WEIR_OK)
+        status = submit(&trip);
+    if (status == WEIR_TIMEOUT) {
+        doctor_add(doctor, DOCTOR_PROBLEM, "self-test", "restart or update the driver",
+                   "a copy and a kernel did not finish within two minutes");
+    } else if (status < 0) {
+        doctor_add_error(doctor, "self-test", "update the driver, or choose another device");
+    } else {
+        judge_result(doctor, &trip);
+        judge_times(doctor, &trip);
+    }
+    destroy_objects(&trip);
+    weir_device_close(&trip.device);
+}

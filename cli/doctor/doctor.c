@@ -1,7 +1,6 @@
 // weir doctor: what was found on this machine, what is missing and what to do, and a small test on the device.
 #include "cli/doctor/doctor.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,115 +8,32 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <weir/inspect.h>
+
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/common/json.h"
 #include "cli/common/options.h"
-#include "cli/doctor/comm.h"
+#include "cli/common/output.h"
 #include "cli/runtime/open.h"
-#include "core/config/config.h"
-#include "core/module/check.h"
-#include "core/module/load_report.h"
-#include "core/module/loader.h"
-#include "core/runtime/runtime.h"
 #include "kernels/compiler/compiler.h"
-#include "kernels/conformance/conformance.h"
-#include "kernels/drivers/drivers.h"
 
-// The module files that are installed, in the chain or not. The directories to look in
-// are those of the load report.
+// The chain, and the module files that are installed, in the chain or not.
 
-enum {
-    DIRECTORY_LIMIT = 16,
-    NAME_LIMIT = 64
-};
-
-struct directories {
-    char paths[DIRECTORY_LIMIT][4096];
-    size_t count;
-};
-
-static void add_directory(struct directories *directories, const char *file)
+static void add_module(struct doctor *doctor, const struct weir_load_entry *module)
 {
-    const char *slash = strrchr(file, '/');
-    if (!slash || directories->count == DIRECTORY_LIMIT)
-        return;
-    char *path = directories->paths[directories->count];
-    snprintf(path, sizeof directories->paths[0], "%.*s", (int)(slash - file), file);
-    for (size_t i = 0; i < directories->count; i++)
-        if (strcmp(directories->paths[i], path) == 0)
-            return;
-    directories->count++;
-}
-
-// "weir_NAME.so" to NAME.
-static bool module_name(const char *file, char name[NAME_LIMIT])
-{
-    const size_t length = strlen(file);
-    if (length <= 8 || length - 8 >= NAME_LIMIT || strncmp(file, "weir_", 5) != 0 ||
-        strcmp(file + length - 3, ".so") != 0)
-        return false;
-    snprintf(name, NAME_LIMIT, "%.*s", (int)(length - 8), file + 5);
-    return true;
-}
-
-static const struct weir_load_entry *last_entry(const weir_load_report *report)
-{
-    const size_t count = weir_load_report_count(report);
-    return count > 0 ? weir_load_report_entry(report, count - 1) : NULL;
-}
-
-static void add_about(struct doctor *doctor, const struct weir_module *module)
-{
-    for (const char *const *about = module->about; about && about[0] && about[1]; about += 2)
-        doctor_add(doctor, DOCTOR_OK, "module", NULL, "%s, %s: %s", module->name, about[0],
-                   about[1]);
-}
-
-static void add_module(struct doctor *doctor, const struct weir__loaded *loaded)
-{
-    const struct weir_module *module = loaded->module;
     const bool is_plain = !module->sanitizer[0];
-    doctor_add(doctor, DOCTOR_OK, "module", NULL, "%s %s, a %s, ABI %u, %s%s%s: %s", module->name,
-               module->version, weir__module_kind_name(module->kind), (unsigned)module->abi,
-               is_plain ? "" : "built with the ", module->sanitizer,
-               is_plain ? "plain build" : " sanitizer", loaded->path);
-    add_about(doctor, module);
-}
-
-static void try_module(struct doctor *doctor, const char *name, const char *directory)
-{
-    weir_load_report *report = weir__load_report_create();
-    struct weir__loaded loaded;
-    const weir_status status = weir__loader_load(name, 0, directory, &weir__host, report, &loaded);
-    const struct weir_load_entry *entry = last_entry(report);
-    if (status == WEIR_OK)
-        add_module(doctor, &loaded);
-    else
-        doctor_add(doctor, DOCTOR_NOTE, "module", NULL, "%s cannot be used: %s", name,
-                   entry && entry->reason[0] ? entry->reason : weir_last_error()->message);
-    weir_load_report_destroy(&report);
-}
-
-static int compare_text(const void *a, const void *b)
-{
-    return strcmp(a, b);
-}
-
-static void look_into(struct doctor *doctor, const char *directory)
-{
-    char names[NAME_LIMIT][NAME_LIMIT];
-    size_t count = 0;
-    const struct dirent *file;
-    DIR *stream = opendir(directory);
-    if (!stream)
+    if (module->outcome != WEIR_LOAD_USED) {
+        doctor_add(doctor, DOCTOR_NOTE, "module", NULL, "%s cannot be used: %s; %s", module->module,
+                   module->reason, module->remedy);
         return;
-    while (count < NAME_LIMIT && (file = readdir(stream)))
-        count += module_name(file->d_name, names[count]);
-    closedir(stream);
-    qsort(names, count, sizeof names[0], compare_text);
-    for (size_t i = 0; i < count; i++)
-        try_module(doctor, names[i], directory);
+    }
+    doctor_add(doctor, DOCTOR_OK, "module", NULL, "%s %s, a %s, ABI %u, %s%s%s: %s", module->module,
+               module->version, module->kind, (unsigned)module->abi_seen,
+               is_plain ? "" : "built with the ", module->sanitizer,
+               is_plain ? "plain build" : " sanitizer", module->path);
+    for (const char *const *about = module->about; about && about[0] && about[1]; about += 2)
+        doctor_add(doctor, DOCTOR_OK, "module", NULL, "%s, %s: %s", module->module, about[0],
+                   about[1]);
 }
 
 static void add_entry(struct doctor *doctor, const struct weir_load_entry *entry)
@@ -140,19 +56,14 @@ static void add_entry(struct doctor *doctor, const struct weir_load_entry *entry
 
 static void doctor_modules(struct doctor *doctor)
 {
-    struct directories *directories = calloc(1, sizeof *directories);
     const struct weir_load_entry *entry;
-    if (!directories) {
-        doctor->incomplete = true;
-        return;
-    }
-    for (size_t i = 0; (entry = weir_load_report_entry(doctor->report, i)); i++) {
+    weir_load_report *installed;
+    for (size_t i = 0; (entry = weir_load_report_entry(doctor->report, i)); i++)
         add_entry(doctor, entry);
-        add_directory(directories, entry->path);
-    }
-    for (size_t i = 0; i < directories->count; i++)
-        look_into(doctor, directories->paths[i]);
-    free(directories);
+    doctor->incomplete |= weir_inspect_modules(doctor->module_path, &installed) < 0;
+    for (size_t i = 0; (entry = weir_load_report_entry(installed, i)); i++)
+        add_module(doctor, entry);
+    weir_load_report_destroy(&installed);
 }
 
 // Environment variables, devices, and PoCL's cache: without a folder that it can write to,
@@ -294,292 +205,6 @@ static void doctor_kernel_compiler(struct doctor *doctor)
         doctor_add(doctor, DOCTOR_NOTE, "weir kernels", NULL, "%s", lack);
 }
 
-// Kernels that some drivers compile to something else (kernels/drivers), on the device that the
-// configuration selects.
-
-enum {
-    BLOCK = 32 // some drivers have no larger ones
-};
-static const uint32_t untouched = UINT32_MAX;
-static const size_t bytes = BLOCK * sizeof(uint32_t);
-
-static const struct probe {
-    const char *kernel;
-    uint32_t right; // of the numbers 1 to BLOCK
-    bool local;     // the kernel takes local memory
-    const char *fault;
-} probes[] = {
-    {"barrier_in_loop", BLOCK *(BLOCK + 1) / 2, true,
-     "this driver miscompiles a barrier at the end of a loop: sums of a block come out wrong; set "
-     "build_options = -cl-opt-disable in [opencl], or update the driver"},
-    {"written_by_all", BLOCK, false,
-     "this driver gives each work-item its own copy of a __local variable that all of them write "
-     "first, and what one writes later the others do not see; let one work-item write it first, "
-     "declare it volatile, or set build_options = -cl-opt-disable in [opencl]"},
-};
-
-struct bench {
-    weir_device *device;
-    weir_queue *queue;
-    weir_program *program;
-    weir_buffer *in;
-    weir_buffer *out;
-};
-
-static weir_status make(struct bench *bench)
-{
-    const struct weir_program_params program = {.struct_size = sizeof program,
-                                                .label = "driver",
-                                                .bundle = &drivers_kernels};
-    const struct weir_buffer_params buffer = {.struct_size = sizeof buffer, .size = bytes};
-    uint32_t numbers[BLOCK];
-    weir_status status;
-    for (uint32_t i = 0; i < BLOCK; i++)
-        numbers[i] = i + 1;
-    if ((status = weir_queue_create(bench->device, NULL, &bench->queue)) ||
-        (status = weir_program_create(bench->device, &program, &bench->program)) ||
-        (status = weir_buffer_create(bench->device, &buffer, &bench->in)) ||
-        (status = weir_buffer_create(bench->device, &buffer, &bench->out)))
-        return status;
-    return weir_upload(bench->queue, bench->in, 0, numbers, bytes);
-}
-
-static weir_status launch(const struct bench *bench, const struct probe *probe, weir_kernel *kernel,
-                          uint32_t *out)
-{
-    const struct weir_argument arguments[] = {weir_in(bench->in, 0, bytes),
-                                              weir_inout(bench->out, 0, bytes), weir_local(bytes)};
-    weir_status status;
-    if ((status =
-             weir_queue_fill(bench->queue, bench->out, 0, bytes, &untouched, sizeof untouched)) ||
-        (status = weir_queue_launch_array(bench->queue, kernel, weir_dim(1, 1, 1),
-                                          weir_dim(BLOCK, 1, 1), arguments, probe->local ? 3 : 2)))
-        return status;
-    return weir_download(bench->queue, out, bench->out, 0, sizeof *out);
-}
-
-static weir_status run(const struct bench *bench, const struct probe *probe, uint32_t *out)
-{
-    weir_kernel *kernel;
-    weir_status status = weir_kernel_create(bench->program, probe->kernel, &kernel);
-    if (status == WEIR_OK)
-        status = launch(bench, probe, kernel, out);
-    weir_kernel_destroy(&kernel);
-    return status;
-}
-
-static void judge(struct doctor *doctor, const struct bench *bench)
-{
-    const size_t count = sizeof probes / sizeof *probes;
-    size_t right = 0;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t result = untouched;
-        if (run(bench, &probes[i], &result) < 0) {
-            doctor_add_error(doctor, "driver", "update the driver, or choose another device");
-            return;
-        }
-        right += result == probes[i].right;
-        // A device that runs no kernels is the self-test's finding.
-        if (result != probes[i].right && result != untouched)
-            doctor_add(doctor, DOCTOR_NOTE, "driver", NULL, "%s", probes[i].fault);
-    }
-    if (right == count)
-        doctor_add(doctor, DOCTOR_OK, "driver", NULL,
-                   "kernels that some drivers miscompile gave the right numbers");
-}
-
-static void doctor_driver(struct doctor *doctor)
-{
-    struct bench bench = {0};
-    // The self-test tells what fails here too.
-    if (!doctor->runtime || weir_device_open_at(doctor->runtime, NULL, &bench.device, NULL, 0) < 0)
-        return;
-    if (make(&bench) == WEIR_OK)
-        judge(doctor, &bench);
-    else
-        doctor_add_error(doctor, "driver", "update the driver, or choose another device");
-    weir_buffer_destroy(&bench.out);
-    weir_buffer_destroy(&bench.in);
-    weir_program_destroy(&bench.program);
-    weir_queue_destroy(&bench.queue);
-    weir_device_close(&bench.device);
-}
-
-// A round trip on the device that the configuration selects: copy in, one kernel,
-// copy out, and the time between two events.
-
-enum {
-    COUNT = 1024,
-    ADDED = 7
-};
-static const size_t trip_bytes = COUNT * sizeof(uint32_t);
-static const uint64_t limit_ns = UINT64_C(120) * 1000000000;
-
-struct round_trip {
-    weir_device *device;
-    weir_queue *queue;
-    weir_program *program;
-    weir_kernel *kernel;
-    weir_buffer *in;
-    weir_buffer *values;
-    weir_buffer *out;
-    struct weir_event before;
-    struct weir_event after;
-};
-
-static weir_status make_buffer(struct round_trip *trip, const char *label, weir_placement placement,
-                               weir_buffer **out_buffer)
-{
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .label = label,
-                                              .size = trip_bytes,
-                                              .placement = placement};
-    return weir_buffer_create(trip->device, &params, out_buffer);
-}
-
-static weir_status make_objects(struct round_trip *trip)
-{
-    const struct weir_queue_params queue = {
-        .struct_size = sizeof queue,
-        .label = "self-test",
-        .timing = weir_device_limits(trip->device)->timing_history > 0,
-    };
-    const struct weir_program_params program = {.struct_size = sizeof program,
-                                                .label = "self-test",
-                                                .bundle = &conformance_kernels};
-    weir_status status;
-    if ((status = weir_queue_create(trip->device, &queue, &trip->queue)) ||
-        (status = weir_program_create(trip->device, &program, &trip->program)) ||
-        (status = weir_kernel_create(trip->program, "increment", &trip->kernel)) ||
-        (status = make_buffer(trip, "in", WEIR_PLACE_HOST, &trip->in)) ||
-        (status = make_buffer(trip, "values", WEIR_PLACE_DEVICE, &trip->values)))
-        return status;
-    return make_buffer(trip, "out", WEIR_PLACE_HOST, &trip->out);
-}
-
-static weir_status fill(weir_buffer *buffer)
-{
-    void *pointer;
-    weir_status status = weir_host_begin(buffer, 0, trip_bytes, WEIR_ACCESS_WRITE, &pointer);
-    if (status < 0)
-        return status;
-    uint32_t *values = pointer;
-    for (uint32_t i = 0; i < COUNT; i++)
-        values[i] = i;
-    return weir_host_end(buffer, 0, trip_bytes, WEIR_ACCESS_WRITE);
-}
-
-// A divisor of COUNT, within what the driver tells of the kernel.
-static uint32_t choose_block(const struct round_trip *trip)
-{
-    uint32_t items = 64;
-    while (items > weir_kernel_get_info(trip->kernel)->max_block_items)
-        items /= 2;
-    return items;
-}
-
-static weir_status submit(struct round_trip *trip)
-{
-    const uint32_t items = choose_block(trip);
-    weir_status status;
-    if ((status = fill(trip->in)) ||
-        (status = weir_queue_copy(trip->queue, trip->values, 0, trip->in, 0, trip_bytes)) ||
-        (status = weir_queue_record(trip->queue, &trip->before)) ||
-        (status = weir_queue_launch(trip->queue, trip->kernel, weir_dim(COUNT / items, 1, 1),
-                                    weir_dim(items, 1, 1), weir_inout(trip->values, 0, trip_bytes),
-                                    (uint32_t)ADDED, (uint32_t)COUNT)) ||
-        (status = weir_queue_record(trip->queue, &trip->after)) ||
-        (status = weir_queue_copy(trip->queue, trip->out, 0, trip->values, 0, trip_bytes)))
-        return status;
-    return weir_queue_sync(trip->queue, limit_ns);
-}
-
-// How many numbers have the right value, and how many are unchanged.
-static weir_status compare(struct round_trip *trip, uint32_t *out_right, uint32_t *out_unchanged)
-{
-    void *pointer;
-    *out_right = *out_unchanged = 0;
-    weir_status status = weir_host_begin(trip->out, 0, trip_bytes, WEIR_ACCESS_READ, &pointer);
-    if (status < 0)
-        return status;
-    const uint32_t *values = pointer;
-    for (uint32_t i = 0; i < COUNT; i++) {
-        *out_right += values[i] == i + ADDED;
-        *out_unchanged += values[i] == i;
-    }
-    return weir_host_end(trip->out, 0, trip_bytes, WEIR_ACCESS_READ);
-}
-
-static void judge_result(struct doctor *doctor, struct round_trip *trip)
-{
-    uint32_t right, unchanged;
-    if (compare(trip, &right, &unchanged) < 0)
-        doctor_add_error(doctor, "self-test", "update the driver");
-    else if (right == COUNT)
-        doctor_add(doctor, DOCTOR_OK, "self-test", NULL,
-                   "copy, kernel and copy back gave the right %d numbers", (int)COUNT);
-    else if (unchanged == COUNT)
-        doctor_add(doctor, DOCTOR_PROBLEM, "self-test",
-                   "choose a backend that runs kernels, such as opencl",
-                   "copies work, but the kernel changed nothing: this device runs no kernels");
-    else
-        doctor_add(doctor, DOCTOR_PROBLEM, "self-test",
-                   "update the driver, or choose another device",
-                   "of %d numbers %u came back right", (int)COUNT, (unsigned)right);
-}
-
-static void judge_times(struct doctor *doctor, struct round_trip *trip)
-{
-    uint64_t before, after;
-    char text[WEIR_TEXT_QUANTITY_SIZE];
-    if (weir_device_limits(trip->device)->timing_history == 0)
-        doctor_add(doctor, DOCTOR_NOTE, "self-test", NULL, "the device keeps no times of events");
-    else if (weir_event_time_ns(trip->before, &before) < 0 ||
-             weir_event_time_ns(trip->after, &after) < 0)
-        doctor_add_error(doctor, "self-test", "update the driver");
-    else if (after < before)
-        doctor_add(doctor, DOCTOR_PROBLEM, "self-test", "update the driver",
-                   "the later of two events has the earlier time");
-    else
-        doctor_add(doctor, DOCTOR_OK, "self-test", NULL, "events are timed: the kernel took %s",
-                   weir_text_duration(text, (double)(after - before)));
-}
-
-static void destroy_objects(struct round_trip *trip)
-{
-    weir_buffer_destroy(&trip->out);
-    weir_buffer_destroy(&trip->values);
-    weir_buffer_destroy(&trip->in);
-    weir_kernel_destroy(&trip->kernel);
-    weir_program_destroy(&trip->program);
-    weir_queue_destroy(&trip->queue);
-}
-
-static void doctor_self_test(struct doctor *doctor)
-{
-    struct round_trip trip = {0};
-    if (!doctor->runtime)
-        return;
-    if (weir_device_open_at(doctor->runtime, NULL, &trip.device, NULL, 0) < 0) {
-        doctor_add_error(doctor, "self-test", "correct `device` in [weir]");
-        return;
-    }
-    weir_status status = make_objects(&trip);
-    if (status == WEIR_OK)
-        status = submit(&trip);
-    if (status == WEIR_TIMEOUT) {
-        doctor_add(doctor, DOCTOR_PROBLEM, "self-test", "restart or update the driver",
-                   "a copy and a kernel did not finish within two minutes");
-    } else if (status < 0) {
-        doctor_add_error(doctor, "self-test", "update the driver, or choose another device");
-    } else {
-        judge_result(doctor, &trip);
-        judge_times(doctor, &trip);
-    }
-    destroy_objects(&trip);
-    weir_device_close(&trip.device);
-}
-
 // weir doctor: opens what the configuration names, checks each step, and gives one remedy
 // for each problem.
 
@@ -634,32 +259,32 @@ void doctor_add_error(struct doctor *doctor, const char *topic, const char *reme
 
 // The configuration.
 
-static void add_setting(struct doctor *doctor, const struct weir__config *config, const char *key)
+static bool add_setting(void *user, const char *section, const struct weir_setting *setting)
 {
-    const struct weir_setting *setting = weir__config_weir(config, key);
+    struct doctor *doctor = user;
+    if (strcmp(section, "weir") != 0)
+        return false;
+    if (strcmp(setting->key->name, "module_path") == 0)
+        snprintf(doctor->module_path, sizeof doctor->module_path, "%s", setting->text);
     if (setting->text[0])
-        doctor_add(doctor, DOCTOR_OK, "configuration", NULL, "%s = %s (%s)", key, setting->text,
-                   setting->origin);
+        doctor_add(doctor, DOCTOR_OK, "configuration", NULL, "%s = %s (%s)", setting->key->name,
+                   setting->text, setting->origin);
+    return true;
 }
 
 // The checks, each of which appends its findings.
 static void doctor_configuration(struct doctor *doctor)
 {
-    const struct weir_open_params params = {.struct_size = sizeof params,
-                                            .config_path = doctor->config};
+    const struct weir_open_params params = cli_open_params(doctor->config);
     const char *variable = getenv("WEIR_CONFIG");
-    struct weir__config *config = NULL;
     if (doctor->config)
         doctor_add(doctor, DOCTOR_OK, "configuration", NULL, "%s (--config)", doctor->config);
     else if (variable && *variable)
         doctor_add(doctor, DOCTOR_OK, "configuration", NULL, "%s (WEIR_CONFIG)", variable);
     else
         doctor_add(doctor, DOCTOR_OK, "configuration", NULL, "no file: the defaults hold");
-    if (weir__config_load(&params, &config) < 0)
-        return; // opening the runtime fails with the same error, which is reported then
-    for (uint32_t i = 0; i < weir__config_weir_table.key_count; i++)
-        add_setting(doctor, config, weir__config_weir_table.keys[i].name);
-    weir__config_destroy(&config);
+    // Opening the runtime fails with the same error, which is reported then.
+    (void)weir_inspect_settings(&params, add_setting, doctor);
 }
 
 static void open_runtime(struct doctor *doctor)
@@ -750,7 +375,7 @@ int doctor_report(struct doctor *doctor, bool as_json)
     return code;
 }
 
-int doctor_examine_main(int argc, char **argv)
+static int doctor_examine_main(int argc, char **argv)
 {
     struct doctor doctor = {0};
     bool as_json = false;
@@ -759,17 +384,11 @@ int doctor_examine_main(int argc, char **argv)
          CLI_FILE, &doctor.config, 0, 0},
         {"json", NULL, "print the findings as JSON", CLI_FLAG, &as_json, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir doctor",
-        .operands = "",
-        .operand = "",
-        .about =
-            "Examines the configuration, modules, devices and caches, runs a small test on the\n"
-            "device, and tells what to do about each problem.",
-        .manual = "weir-doctor(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-    };
+    const struct cli_usage usage = CLI_FORM_PLAIN(
+        "weir doctor",
+        "Examines the configuration, modules, devices and caches, runs a small test on the\n"
+        "device, and tells what to do about each problem.",
+        "weir-doctor(1)", options);
     size_t operands;
     int code;
     if (!cli_parse(&usage, argc, argv, &operands, &code))
@@ -778,3 +397,28 @@ int doctor_examine_main(int argc, char **argv)
     examine(&doctor);
     return doctor_report(&doctor, as_json);
 }
+
+// The command. A first word that is not the name of a member begins its own options.
+
+static const struct cli_command members[] = {
+    {.name = "comm",
+     .summary = "what communicators use, and whether two machines reach each other",
+     .main = doctor_comm_main},
+};
+
+static const struct cli_command others = {
+    .summary = "For communicators",
+    .members = members,
+    .member_count = sizeof members / sizeof *members,
+};
+
+static int doctor_main(int argc, char **argv)
+{
+    return cli_dispatch_beside(&others, "weir doctor", doctor_examine_main, argc, argv);
+}
+
+const struct cli_command cli_doctor = {
+    .name = "doctor",
+    .summary = "find out what keeps weir from running, and what to do",
+    .main = doctor_main,
+};

@@ -21,7 +21,8 @@ struct doctor_finding {
 
 struct doctor {
     const char *config;
-    weir_runtime *runtime; // NULL when opening failed
+    char module_path[4096]; // "": the directories beside the library
+    weir_runtime *runtime;  // NULL when opening failed
     weir_load_report *report;
     weir_status opened;
     struct doctor_finding *findings;
@@ -39,7 +40,13 @@ void doctor_add(struct doctor *doctor, enum doctor_state state, const char *topi
 // none.
 void doctor_add_error(struct doctor *doctor, const char *topic, const char *remedy);
 
-int doctor_examine_main(int argc, char **argv);
+// comm.c
+int doctor_comm_main(int argc, char **argv);
+
+// devices.c: a round trip on the device that the configuration selects, and kernels that some drivers compile to
+// something else.
+void doctor_self_test(struct doctor *doctor);
+void doctor_driver(struct doctor *doctor);
 
 // Prints the findings, closes the runtime and frees what the doctor has. Returns the exit code.
 int doctor_report(struct doctor *doctor, bool as_json);

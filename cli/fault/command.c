@@ -1,10 +1,301 @@
-// weir fault: options, and a single run.
+// weir fault: options, a single run, and a run for each operation.
+#define _GNU_SOURCE // memmem
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/siphash.h"
+#include "cli/common/progress.h"
 #include "cli/fault/fault.h"
+
+// Runs of the program with a fault, one at a time and all in turn.
+
+// One run of the program.
+
+// Where the files of the runs are.
+struct fault_folder {
+    struct cli_folder files;
+    char list[CLI_FOLDER_PATH_SIZE];
+};
+
+// A run of which only the outcome is shown.
+struct fault_plan {
+    const struct fault_options *options;
+    const struct fault_folder *folder;
+    char **command;
+    const char *fault;
+    uint64_t limit_ms; // 0: none
+    uint64_t digest;   // of a run without a fault
+};
+
+// Errors: false after a message.
+static bool fault_folder_create(struct fault_folder *folder)
+{
+    if (!cli_folder_create(&folder->files, "fault"))
+        return false;
+    cli_folder_place(&folder->files, "list", folder->list);
+    return true;
+}
+
+// What the program printed.
+
+static bool is_told(const char *text, size_t size, uint64_t number)
+{
+    static const char mark[] = "the plugin fault injected ";
+    char part[32];
+    const int length = snprintf(part, sizeof part, "(number %" PRIu64 ", ", number);
+    return memmem(text, size, mark, sizeof mark - 1) && memmem(text, size, part, (size_t)length);
+}
+
+static void find_last_line(const char *text, size_t size, char *out, size_t out_size)
+{
+    char line[96];
+    while (size > 0 && strchr("\n\r ", text[size - 1]))
+        size--;
+    const char *newline = size > 0 ? memrchr(text, '\n', size) : NULL;
+    const char *begin = newline ? newline + 1 : text;
+    const size_t length = (size_t)(text + size - begin);
+    snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1),
+             begin);
+    weir_text_escape(out, out_size, line, "");
+}
+
+// Returns whether the cause is in it.
+static bool read_output(const struct cli_content *output, uint64_t number, struct fault_run *run)
+{
+    static const struct weir_siphash_key key = {{1, 2}};
+    if (output->size == 0)
+        return false;
+    find_last_line(output->bytes, output->size, run->last_line, sizeof run->last_line);
+    run->digest = weir_siphash(&key, output->bytes, output->size);
+    return is_told(output->bytes, output->size, number);
+}
+
+// The outcome.
+
+static bool is_recovered(const struct fault_plan *plan, const struct fault_run *run, bool told)
+{
+    return strcmp(plan->fault, "slow") == 0 ||
+           (plan->options->recovers && (told || run->digest == plan->digest));
+}
+
+static enum fault_outcome judge(const struct fault_plan *plan, const struct fault_run *run,
+                                bool late, bool reached, bool told)
+{
+    if (late)
+        return FAULT_HANG;
+    if (run->code > CLI_SIGNALLED)
+        return FAULT_CRASH;
+    if (!reached)
+        return FAULT_NOT_REACHED;
+    if (run->code == 0)
+        return is_recovered(plan, run, told) ? FAULT_RECOVERED : FAULT_UNNOTICED;
+    return told ? FAULT_TOLD : FAULT_NO_CAUSE;
+}
+
+static bool run_with(const struct fault_options *options, const struct fault_folder *folder,
+                     const struct cli_program *base, const char *fault, uint64_t at,
+                     uint64_t one_in, struct cli_program_end *out_end,
+                     struct cli_content *out_output)
+{
+    char numbers[4][32];
+    const uint64_t values[] = {at, one_in, options->seed, options->delay_ms};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        snprintf(numbers[i], sizeof numbers[i], "%" PRIu64, values[i]);
+    const struct cli_program_variable variables[] = {
+        {"WEIR_FAULT_FAULT", fault},          {"WEIR_FAULT_AT", numbers[0]},
+        {"WEIR_FAULT_ONE_IN", numbers[1]},    {"WEIR_FAULT_SEED", numbers[2]},
+        {"WEIR_FAULT_DELAY_MS", numbers[3]},  {"WEIR_FAULT_KINDS", options->kinds},
+        {"WEIR_FAULT_QUEUE", options->queue}, {"WEIR_FAULT_LABEL", options->label},
+        {"WEIR_FAULT_LIST", folder->list},
+    };
+    struct cli_program program = *base;
+    program.variables = variables;
+    program.variable_count = sizeof variables / sizeof *variables;
+    unlink(folder->list);
+    return out_output ? cli_program_capture(&program, &folder->files, out_end, out_output, NULL)
+                      : cli_program_run(&program, out_end);
+}
+
+// Stores the operation that got the fault, and whether there is one.
+static bool read_item(const struct fault_folder *folder, struct fault_item *item, bool *out_reached)
+{
+    struct fault_item *items;
+    size_t count;
+    if (!fault_list_read(folder->list, &items, &count))
+        return false;
+    *out_reached = count > 0;
+    if (count > 0)
+        *item = items[0];
+    free(items);
+    return true;
+}
+
+static bool finish_run(const struct fault_plan *plan, const struct fault_item *item,
+                       const struct cli_program_end *end, const struct cli_content *output,
+                       struct fault_run *run)
+{
+    bool reached;
+    run->code = end->code;
+    const bool told = read_output(output, item ? item->number : 0, run);
+    if (!item)
+        return true;
+    run->item = *item;
+    if (!read_item(plan->folder, &run->item, &reached))
+        return false;
+    run->outcome = judge(plan, run, end->late, reached, told);
+    return true;
+}
+
+// Runs the program with the fault at `item`, or with none if it is NULL: the list then has all
+// chosen operations. With threads the number may be another operation's in this run; `out_run` has
+// the one that got the fault.
+//
+// Errors: false after a message.
+static bool fault_run_hidden(const struct fault_plan *plan, const struct fault_item *item,
+                             struct fault_run *out_run)
+{
+    struct cli_program_end end;
+    struct cli_content output = {NULL, 0};
+    const struct cli_program program = {.command = plan->command, .limit_ms = plan->limit_ms};
+    *out_run = (struct fault_run){.fault = plan->fault};
+    const bool ok = run_with(plan->options, plan->folder, &program, plan->fault,
+                             item ? item->number : 0, 0, &end, &output) &&
+                    finish_run(plan, item, &end, &output, out_run);
+    free(output.bytes);
+    return ok;
+}
+
+// Runs it once with the options' `at` or `one_in`, in the open.
+static bool fault_run_open(const struct fault_options *options, const struct fault_folder *folder,
+                           char **command, struct cli_program_end *out_end)
+{
+    const struct cli_program program = {.command = command, .limit_ms = options->limit_s * 1000};
+    return run_with(options, folder, &program, options->fault, options->at, options->one_in,
+                    out_end, NULL);
+}
+
+// A run for each chosen operation. The first run of each kind of fault has none: it lists the
+// operations, and shows how long the program takes.
+
+static bool keep(struct fault_walk *walk, const struct fault_run *run)
+{
+    if (walk->count == walk->capacity) {
+        const size_t capacity = walk->capacity ? 2 * walk->capacity : 256;
+        struct fault_run *runs = realloc(walk->runs, capacity * sizeof *runs);
+        if (!runs) {
+            cli_error("no memory is left for the outcomes; use --every with a larger number");
+            return false;
+        }
+        walk->runs = runs;
+        walk->capacity = capacity;
+    }
+    walk->runs[walk->count++] = *run;
+    walk->counts[run->outcome]++;
+    return true;
+}
+
+// A program that fails anyway would hide what the faults do.
+static bool check_first(const struct fault_plan *plan, const struct fault_run *run)
+{
+    if (run->code == 0)
+        return true;
+    cli_error("%s ends with %d without any fault, and so says nothing about faults; mend that "
+              "first%s%s",
+              plan->command[0], run->code, run->last_line[0] ? "; its last line: " : "",
+              run->last_line);
+    return false;
+}
+
+static uint64_t limit_of(const struct fault_options *options, uint64_t first_ns)
+{
+    return options->limit_s ? options->limit_s * 1000
+                            : 10000 + 10 * (first_ns / 1000000) + options->delay_ms;
+}
+
+static bool run_items(const struct fault_plan *plan, const struct fault_item *items, size_t count,
+                      struct fault_walk *walk)
+{
+    const uint64_t every = plan->options->every;
+    struct cli_progress progress;
+    struct fault_run run;
+    char text[256];
+    bool ok = true;
+    cli_progress_start(&progress, !plan->options->quiet, count / every, NULL);
+    for (size_t i = every - 1; i < count && ok && !cli_program_signal(); i += every) {
+        cli_progress_update(&progress, (i + 1) / every - 1,
+                            fault_item_text(&items[i], text, sizeof text));
+        ok = fault_run_hidden(plan, &items[i], &run);
+        // A signal to this process may have ended the program too.
+        ok = ok && (cli_program_signal() || keep(walk, &run));
+    }
+    cli_progress_end(&progress);
+    return ok;
+}
+
+static bool walk_fault(struct fault_plan *plan, struct fault_walk *walk)
+{
+    struct fault_item *items;
+    size_t count;
+    struct fault_run first;
+    const uint64_t start = cli_now_ns();
+    plan->limit_ms = plan->options->limit_s * 1000;
+    if (!fault_run_hidden(plan, NULL, &first))
+        return false;
+    plan->limit_ms = limit_of(plan->options, cli_now_ns() - start);
+    plan->digest = first.digest;
+    if (cli_program_signal())
+        return true;
+    if (!check_first(plan, &first) || !fault_list_read(plan->folder->list, &items, &count))
+        return false;
+    walk->operations += count;
+    const bool ok = run_items(plan, items, count, walk);
+    free(items);
+    return ok;
+}
+
+static bool has_runs(const struct fault_walk *walk)
+{
+    if (walk->operations > 0 || cli_program_signal())
+        return true;
+    cli_error("%s has no operation for a fault: it opened no runtime of Weir's, or one whose "
+              "plugins the program names itself; list fault there. Or --kinds, --queue and --label "
+              "choose none",
+              walk->command[0]);
+    return false;
+}
+
+// `names` is cut into its parts.
+static bool walk_all(struct fault_plan *plan, char *names, struct fault_walk *walk)
+{
+    char *rest = NULL;
+    bool ok = true;
+    for (char *name = strtok_r(names, ",", &rest); name && ok && !cli_program_signal();
+         name = strtok_r(NULL, ",", &rest)) {
+        plan->fault = name;
+        ok = walk_fault(plan, walk);
+    }
+    return ok && has_runs(walk);
+}
+
+static int fault_walk(const struct fault_options *options, const struct fault_folder *folder,
+                      char **command)
+{
+    struct fault_plan plan = {.options = options, .folder = folder, .command = command};
+    struct fault_walk walk = {.command = command, .options = options};
+    char *names = strdup(options->fault);
+    cli_program_begin_series();
+    const bool ok = names && walk_all(&plan, names, &walk);
+    cli_program_end_series();
+    int code = ok ? fault_report_print(&walk) : CLI_FAILED;
+    if (cli_program_signal())
+        code = CLI_SIGNALLED + cli_program_signal();
+    free(walk.runs);
+    free(names);
+    return code;
+}
 
 #define NUMBER_MAX UINT64_C(1000000000000)
 #define DAY_S 86400
@@ -53,35 +344,17 @@ static bool parse(struct fault_options *out, int argc, char **argv, char ***out_
         {"json", NULL, "with --every: print JSON, with all runs", CLI_FLAG, &out->json, 0, 0},
         {"quiet", NULL, "print nothing but errors and the list", CLI_FLAG, &out->quiet, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir fault",
-        .operands = "COMMAND [ARGUMENT]...",
-        .about = about,
-        .manual = "weir-fault(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-    };
+    const struct cli_usage usage =
+        CLI_FORM_PROGRAM("weir fault", "COMMAND [ARGUMENT]...", about, "weir-fault(1)", options);
     return cli_program_parse(&usage, argc, argv, out_command, out_exit);
 }
 
 // Checks.
 
-static bool is_kind(const char *name)
-{
-    static const char *const kinds[] = {"refuse", "fail", "slow", "lose", "memory", "garbage"};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(kinds[i], name) == 0)
-            return true;
-    const char *nearest = weir_text_nearest(name, kinds, sizeof kinds / sizeof *kinds);
-    if (nearest)
-        cli_error("--fault has no '%s'; did you mean '%s'?", name, nearest);
-    else
-        cli_error("--fault has no '%s'; it has refuse, fail, slow, lose, memory and garbage", name);
-    return false;
-}
-
 static bool check_kinds(const char *list)
 {
+    static const char *const kinds[] = {"refuse", "fail",    "slow", "lose",
+                                        "memory", "garbage", NULL};
     char names[256];
     char *rest = NULL;
     if (!*list || strlen(list) >= sizeof names) {
@@ -90,7 +363,7 @@ static bool check_kinds(const char *list)
     }
     snprintf(names, sizeof names, "%s", list);
     for (char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest))
-        if (!is_kind(name))
+        if (!cli_pick("fault", name, kinds, NULL))
             return false;
     return true;
 }

@@ -1,10 +1,5 @@
-// Shared by the files of `weir fault`.
-//
-//   command.c  options, and a single run
-//   run.c      one run of the program with the plugin's settings, and its outcome
-//   list.c     the plugin's list of chosen operations
-//   walk.c     a run for each operation
-//   report.c   what the walk found, as text and as JSON
+// Shared by the files of `weir fault`: command.c, its options and its runs, and report.c, the operations that
+// the plugin chose and what became of the runs.
 #ifndef WEIR_CLI_FAULT_FAULT_H
 #define WEIR_CLI_FAULT_FAULT_H
 
@@ -49,8 +44,6 @@ bool fault_list_read(const char *path, struct fault_item **out_items, size_t *ou
 const char *fault_item_text(const struct fault_item *item, char *text, size_t size);
 const char *fault_item_place(const struct fault_item *item, char *text, size_t size);
 
-// run.c
-
 enum fault_outcome {
     FAULT_TOLD,        // an exit status that is not 0, and the cause on its output
     FAULT_RECOVERED,   // exit status 0, where the options or the kind of fault allow it
@@ -62,7 +55,6 @@ enum fault_outcome {
     FAULT_OUTCOMES,
 };
 
-extern const char *const fault_outcome_names[FAULT_OUTCOMES]; // in JSON
 static inline bool fault_is_finding(enum fault_outcome outcome)
 {
     return outcome >= FAULT_CRASH;
@@ -76,34 +68,6 @@ struct fault_run {
     char last_line[96]; // of what it printed
     uint64_t digest;    // of all that it printed
 };
-
-// Where the files of the runs are.
-struct fault_folder {
-    struct cli_folder files;
-    char list[CLI_FOLDER_PATH_SIZE];
-};
-
-// Errors: false after a message.
-bool fault_folder_create(struct fault_folder *folder);
-
-// A run of which only the outcome is shown.
-struct fault_plan {
-    const struct fault_options *options;
-    const struct fault_folder *folder;
-    char **command;
-    const char *fault;
-    uint64_t limit_ms; // 0: none
-    uint64_t digest;   // of a run without a fault
-};
-
-// Runs it once with the options' `at` or `one_in`, in the open.
-bool fault_run_open(const struct fault_options *options, const struct fault_folder *folder,
-                    char **command, struct cli_program_end *out_end);
-
-int fault_walk(const struct fault_options *options, const struct fault_folder *folder,
-               char **command);
-
-// report.c
 
 struct fault_walk {
     char **command;

@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "cli/common/json.h"
-#include "cli/common/table.h"
+#include "cli/common/output.h"
 #include "cli/fault/fault.h"
 
 // The plugin's list: a line for each operation, with tabs between its fields. The plugin has
@@ -99,6 +98,16 @@ const char *fault_item_place(const struct fault_item *item, char *text, size_t s
 }
 
 // What the walk found, as text and as JSON.
+
+static const char *const fault_outcome_names[FAULT_OUTCOMES] = {
+    [FAULT_TOLD] = "told",
+    [FAULT_RECOVERED] = "recovered",
+    [FAULT_NOT_REACHED] = "not reached",
+    [FAULT_CRASH] = "crash",
+    [FAULT_HANG] = "hang",
+    [FAULT_UNNOTICED] = "unnoticed",
+    [FAULT_NO_CAUSE] = "no cause",
+};
 
 static size_t count_findings(const struct fault_walk *walk)
 {

@@ -6,8 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "cli/common/json.h"
-#include "cli/common/table.h"
+#include "cli/common/output.h"
 #include "cli/kernels/kernels.h"
 
 enum {
@@ -412,12 +411,8 @@ int kernels_resources_main(int argc, char **argv)
         {"arch", "A", "the architecture; without it, 90", CLI_TEXT, &text, 0, 0},
         {"json", NULL, "print the figures as JSON", CLI_FLAG, &as_json, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir kernels resources",
-        .about = about,
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-    };
+    const struct cli_usage usage =
+        CLI_FORM_PLAIN("weir kernels resources", about, "weir-kernels(1)", options);
     int code;
     if (!kernels_parse(&source, usage, argc, argv, &code))
         return code;

@@ -52,12 +52,8 @@ static bool parse(struct request *request, int argc, char **argv, int *out_exit)
         {"cuda-image", "FILE", "a cubin or PTX of the same kernels; may be\nrepeated", CLI_FILES,
          &request->twin.images, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir kernels compare",
-        .about = about,
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-    };
+    const struct cli_usage usage =
+        CLI_FORM_PLAIN("weir kernels compare", about, "weir-kernels(1)", options);
     if (!kernels_parse(&request->source, usage, argc, argv, out_exit))
         return false;
     *out_exit = CLI_USAGE;

@@ -1,17 +1,11 @@
 // What the files of `weir kernels` share. The work is done by kernels/compiler; these read command
 // lines and print.
 //
-//   command.c        the table of its commands
-//   source.c         the part of the command line that all have, and a compilation
-//   build.c          build
-//   twin.c           CUDA C++, and images, in place of what is made of the OpenCL C
-//   compare.c        compare
-//   depfile.c        which files a bundle depends on
-//   architectures.c  the architectures that CUDA images are made for
-//   check.c, list.c  check; list
-//   diagnostics.c    what compilers say, as data
-//   code.c           ptx and sass
-//   resources.c      resources
+//   command.c  the table of its commands; check and list
+//   source.c   the part of the command line that all have, a compilation, and what compilers say
+//   build.c    build
+//   compare.c  compare
+//   code.c     the architectures that CUDA images are made for; ptx, sass and resources
 #ifndef WEIR_CLI_KERNELS_KERNELS_H
 #define WEIR_CLI_KERNELS_KERNELS_H
 
@@ -22,8 +16,6 @@
 
 int kernels_build_main(int argc, char **argv);
 int kernels_compare_main(int argc, char **argv);
-int kernels_check_main(int argc, char **argv);
-int kernels_list_main(int argc, char **argv);
 int kernels_ptx_main(int argc, char **argv);
 int kernels_sass_main(int argc, char **argv);
 int kernels_resources_main(int argc, char **argv);

@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/common/json.h"
+#include "cli/common/output.h"
 #include "cli/kernels/kernels.h"
 
 bool kernels_twin_take(const struct kernels_twin *twin, bool architectures_are_named,
@@ -264,17 +264,6 @@ static bool check_definitions(const struct cli_list *definitions)
     return true;
 }
 
-static bool check_standard(const char *standard)
-{
-    static const char *const known[] = {"CL1.0", "CL1.1", "CL1.2", "CL2.0", "CL3.0"};
-    const size_t count = sizeof known / sizeof *known;
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(standard, known[i]) == 0)
-            return true;
-    cli_error("--std takes CL1.0, CL1.1, CL1.2, CL2.0 or CL3.0, not '%s'", standard);
-    return false;
-}
-
 static struct kc_list list_of(const struct cli_list *list)
 {
     return (struct kc_list){list->items, list->count};
@@ -326,6 +315,7 @@ static bool check_spelling(int argc, char **argv)
 bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int argc, char **argv,
                    int *out_exit)
 {
+    static const char *const standards[] = {"CL1.0", "CL1.1", "CL1.2", "CL2.0", "CL3.0", NULL};
     struct cli_option options[OPTIONS_MOST];
     const struct cli_option common[] = {
         {"std", "S", "the language: CL1.2, which it is without this,\nCL1.0, CL1.1, CL2.0 or CL3.0", CLI_TEXT,
@@ -368,8 +358,9 @@ bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int ar
                                                   .quiet = source->quiet,
                                                   .strict = source->strict};
     *out_exit = CLI_USAGE;
-    return check_standard(source->standard) && check_definitions(&source->definitions) &&
-           check_files(&source->build.sources.files) && find_tools(source, out_exit);
+    return cli_pick("std", source->standard, standards, NULL) &&
+           check_definitions(&source->definitions) && check_files(&source->build.sources.files) &&
+           find_tools(source, out_exit);
 }
 
 // Not through cli_error(): editors look for FILE:LINE:COLUMN at the start of a line.

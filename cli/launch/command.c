@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -13,7 +14,230 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
+#include "cli/common/output.h"
 #include "cli/launch/launch.h"
+
+// What weir launch prints: the lines of the ranks, and how they ended.
+
+// A line is written whole, so that lines of several ranks never mix, on one pipe for standard output
+// and standard error either.
+
+static void add(struct sink *sink, const char *bytes, size_t size)
+{
+    memcpy(sink->bytes + sink->used, bytes, size);
+    sink->used += size;
+}
+
+static void add_line(struct stream *stream)
+{
+    if (!stream->to->broken) {
+        add(stream->to, stream->prefix, strlen(stream->prefix));
+        add(stream->to, stream->line, stream->used);
+        add(stream->to, "\n", 1);
+    }
+    stream->used = 0;
+}
+
+static void add_text(struct stream *stream, const char *text, size_t size)
+{
+    if (stream->used + size > LINE_LIMIT)
+        add_line(stream);
+    memcpy(stream->line + stream->used, text, size);
+    stream->used += size;
+    if (stream->used == LINE_LIMIT)
+        add_line(stream);
+}
+
+// U+0080 to U+009F control terminals as ESC and a character do. In UTF-8 they follow a C2.
+static bool is_control(const struct stream *stream, unsigned char byte)
+{
+    if (byte >= 0x80 && byte <= 0x9f)
+        return stream->used > 0 && (unsigned char)stream->line[stream->used - 1] == 0xc2;
+    return (byte < ' ' && byte != '\t') || byte == 0x7f;
+}
+
+static void add_escaped(struct stream *stream, unsigned char byte)
+{
+    char text[ESCAPE_SIZE + 1];
+    snprintf(text, sizeof text, "\\x%02x", byte);
+    stream->used -= byte >= 0x80;
+    add_text(stream, text, ESCAPE_SIZE);
+}
+
+// What a terminal would act on is spelt out: a rank could write over other ranks' lines with it. A carriage
+// return, which lines of progress end with, ends a line.
+static void take(struct stream *stream, const char *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        const bool had_returned = stream->returned;
+        stream->returned = bytes[i] == '\r' && (stream->used > 0 || had_returned);
+        if (bytes[i] == '\r' ? stream->used > 0 : bytes[i] == '\n' && !had_returned)
+            add_line(stream);
+        else if (bytes[i] == '\r' || bytes[i] == '\n')
+            continue;
+        else if (is_control(stream, (unsigned char)bytes[i]))
+            add_escaped(stream, (unsigned char)bytes[i]);
+        else
+            add_text(stream, &bytes[i], 1);
+    }
+}
+
+void stream_end(struct stream *stream)
+{
+    if (stream->used)
+        add_line(stream);
+    close(stream->from);
+    stream->from = -1;
+}
+
+size_t stream_read(struct stream *stream)
+{
+    char bytes[READ_SIZE];
+    const ssize_t count = read(stream->from, bytes, sizeof bytes);
+    if (count > 0)
+        take(stream, bytes, (size_t)count);
+    else
+        stream_end(stream);
+    return count > 0 ? (size_t)count : 0;
+}
+
+// Up to the end of the last line that fits.
+static size_t part(const struct sink *sink)
+{
+    const char *from = sink->bytes + sink->written;
+    const size_t left = sink->used - sink->written;
+    size_t size = left < PIPE_BUF ? left : PIPE_BUF;
+    while (size > 0 && from[size - 1] != '\n')
+        size--;
+    return size ? size : PIPE_BUF;
+}
+
+bool sink_write(struct sink *sink, bool *out_middle)
+{
+    const ssize_t count = write(sink->descriptor, sink->bytes + sink->written, part(sink));
+    if (count < 0 && errno != EINTR && errno != EAGAIN) {
+        sink->broken = true;
+        sink->used = sink->written = 0;
+        *out_middle = false;
+        return false;
+    }
+    sink->written += count > 0 ? (size_t)count : 0;
+    *out_middle = sink->written && sink->bytes[sink->written - 1] != '\n';
+    if (sink->written == sink->used)
+        sink->used = sink->written = 0;
+    return true;
+}
+
+// One sentence says why the ranks ended, after all that they printed.
+
+enum {
+    TEXT_SIZE = 512
+};
+
+static size_t count_stopped(const struct launch *launch, bool killed)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < launch->started; i++)
+        count += killed ? launch->ranks[i].killed : launch->ranks[i].stopped;
+    return count;
+}
+
+// "; 3 other ranks got SIGTERM, of which 1 was killed after 5 s".
+static void add_others(const struct launch *launch, const char *what, const char *signal,
+                       char *text, size_t *used)
+{
+    const size_t stopped = count_stopped(launch, false);
+    const size_t killed = count_stopped(launch, true);
+    if (stopped)
+        weir_text_append(text, TEXT_SIZE, used, "%zu %s%s got %s", stopped, what,
+                         stopped == 1 ? "" : "s", signal);
+    if (killed)
+        weir_text_append(text, TEXT_SIZE, used, ", of which %zu %s killed", killed,
+                         killed == 1 ? "was" : "were");
+    if (killed && !launch->hurried)
+        weir_text_append(text, TEXT_SIZE, used, " after %" PRIu64 " s", launch->options->grace_s);
+}
+
+static void tell_failed(const struct launch *launch)
+{
+    char text[TEXT_SIZE] = "";
+    size_t used = 0;
+    const struct rank *rank = &launch->ranks[launch->first_failed];
+    weir_text_append(text, sizeof text, &used, "rank %d of %" PRIu64 " (process %d) ",
+                     launch->first_failed, launch->options->count, (int)rank->process);
+    if (rank->signal)
+        weir_text_append(text, sizeof text, &used, "was ended by signal %d (%s)", rank->signal,
+                         strsignal(rank->signal));
+    else
+        weir_text_append(text, sizeof text, &used, "ended with %d", rank->code);
+    if (count_stopped(launch, false))
+        weir_text_append(text, sizeof text, &used, "; ");
+    add_others(launch, "other rank", "SIGTERM", text, &used);
+    cli_error("%s", text);
+}
+
+static void tell_signal(const struct launch *launch)
+{
+    char text[TEXT_SIZE] = "";
+    size_t used = 0;
+    weir_text_append(text, sizeof text, &used, "interrupted by signal %d (%s): ", launch->signal,
+                     strsignal(launch->signal));
+    add_others(launch, "rank", "it", text, &used);
+    cli_error("%s", text);
+}
+
+// JSON.
+
+static json_t *json_of_rank(const struct rank *rank, size_t number, bool *ok)
+{
+    json_t *object = json_object();
+    weir_json_set(object, "rank", weir_json_count(number), ok);
+    weir_json_set(object, "process", json_integer(rank->process), ok);
+    weir_json_set(object, "exit", rank->signal ? json_null() : json_integer(rank->code), ok);
+    weir_json_set(object, "signal", rank->signal ? json_integer(rank->signal) : json_null(), ok);
+    weir_json_set(object, "stopped", json_boolean(rank->stopped), ok);
+    weir_json_set(object, "killed", json_boolean(rank->killed), ok);
+    return object;
+}
+
+static int print_json(const struct launch *launch, uint64_t took_ns, int code)
+{
+    bool ok = true;
+    json_t *root = json_object();
+    json_t *ranks = json_array();
+    for (size_t i = 0; i < launch->started; i++)
+        weir_json_append(ranks, json_of_rank(&launch->ranks[i], i, &ok), &ok);
+    weir_json_set(root, "ranks", ranks, &ok);
+    weir_json_set(root, "first_failed",
+                  launch->first_failed < 0 ? json_null() : json_integer(launch->first_failed), &ok);
+    weir_json_set(root, "interrupted", launch->signal ? json_integer(launch->signal) : json_null(),
+                  &ok);
+    weir_json_set(root, "seconds", json_real((double)took_ns / 1e9), &ok);
+    return cli_json_print(root, ok, code);
+}
+
+static int exit_code(const struct launch *launch)
+{
+    if (launch->failure)
+        return launch->failure;
+    if (launch->first_failed >= 0)
+        return launch->ranks[launch->first_failed].code;
+    return launch->signal ? CLI_SIGNALLED + launch->signal : CLI_OK;
+}
+
+// Prints why the ranks ended, and the summary; returns the exit code.
+static int tell(const struct launch *launch, uint64_t took_ns)
+{
+    const int code = exit_code(launch);
+    if (launch->failure)
+        return code;
+    if (launch->first_failed >= 0)
+        tell_failed(launch);
+    else if (launch->signal)
+        tell_signal(launch);
+    return launch->options->json ? print_json(launch, took_ns, code) : code;
+}
 
 static const char about[] =
     "Runs PROGRAM as N ranks on this machine, with the variables that torchrun sets: RANK,\n"
@@ -36,14 +260,8 @@ static bool parse(struct launch_options *out, int argc, char **argv, int *out_ex
         {"port", "PORT", "MASTER_PORT; without it, one that is free", CLI_COUNT, &out->port, 1,
          65535},
     };
-    const struct cli_usage usage = {
-        .command = "weir launch",
-        .operands = "PROGRAM [ARGUMENT]...",
-        .about = about,
-        .manual = "weir-launch(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-    };
+    const struct cli_usage usage =
+        CLI_FORM_PROGRAM("weir launch", "PROGRAM [ARGUMENT]...", about, "weir-launch(1)", options);
     return cli_program_parse(&usage, argc, argv, &out->command, out_exit);
 }
 

@@ -1,12 +1,5 @@
-// Shared by the files of `weir launch`.
-//
-//   command.c  options, and the order of things
-//   rank.c     starting one rank, sending it signals, its end
-//   guard.c    the end of all ranks should this process be killed
-//   lines.c    the ranks' output, line by line
-//   watch.c    from the start of the ranks until the last of them has ended
-//   signals.c  the signals that this process gets
-//   tell.c     what is printed when all have ended
+// Shared by the files of `weir launch`: command.c, options, the ranks' lines and what is printed of their end, and
+// watch.c, the ranks from their start until the last of them has ended.
 #ifndef WEIR_CLI_LAUNCH_LAUNCH_H
 #define WEIR_CLI_LAUNCH_LAUNCH_H
 
@@ -113,14 +106,7 @@ static inline bool rank_failed(const struct rank *rank)
     return rank->signal || rank->code;
 }
 
-// watch.c
-
 // Starts all ranks, and waits until they have ended.
 void watch(struct launch *launch);
-
-// tell.c
-
-// Prints why the ranks ended, and the summary; returns the exit code.
-int tell(const struct launch *launch, uint64_t took_ns);
 
 #endif

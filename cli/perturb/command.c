@@ -1,12 +1,118 @@
 // weir perturb COMMAND...: one run without the plugin, then one for each seed. What changes is the
 // result: the exit status, and what --compare and --output name.
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "cli/common/progress.h"
 #include "cli/perturb/perturb.h"
+
+// Runs of the program in other orders, and whether what they print is the same.
+
+// What a run leaves: its exit status, what it printed, and the files that it is asked to compare.
+
+static void result_finish(struct result *result)
+{
+    free(result->output.bytes);
+    free(result->messages.bytes);
+    for (size_t i = 0; i < CLI_LIST_LIMIT; i++)
+        free(result->files[i].bytes);
+    *result = (struct result){.took_ns = 0};
+}
+
+// Where two contents differ, counted from 1; 0: nowhere.
+static uint64_t content_line(const struct cli_content *a, const struct cli_content *b)
+{
+    const size_t size = a->size < b->size ? a->size : b->size;
+    uint64_t line = 1;
+    for (size_t i = 0; i < size; i++) {
+        if (a->bytes[i] != b->bytes[i])
+            return line;
+        line += a->bytes[i] == '\n';
+    }
+    return a->size == b->size && !a->bytes == !b->bytes ? 0 : line;
+}
+
+// Whether the run gave something else than the other one did, in what the settings compare.
+static bool result_differs(const struct settings *settings, const struct result *a,
+                           const struct result *b)
+{
+    bool differs = a->end.code != b->end.code || a->end.late != b->end.late;
+    if (settings->compare)
+        differs = differs || content_line(&a->output, &b->output);
+    for (size_t i = 0; i < settings->files.count; i++)
+        differs = differs || content_line(&a->files[i], &b->files[i]);
+    return differs;
+}
+
+// One run. The program reads nothing, since no two runs could read the same.
+
+static bool start(const struct settings *settings, const uint64_t *seed, uint64_t limit_ms,
+                  const struct cli_folder *folder, struct result *result)
+{
+    char report[CLI_FOLDER_PATH_SIZE];
+    char number[32] = "";
+    char plugins[sizeof settings->plugins + 16];
+    cli_folder_place(folder, "report", report);
+    if (seed)
+        snprintf(number, sizeof number, "%" PRIu64, *seed);
+    // The innermost, so that the other plugins see what the program submits as it does.
+    snprintf(plugins, sizeof plugins, "%s%s%s", settings->plugins,
+             seed && settings->plugins[0] ? ", " : "", seed ? "perturb" : "");
+    const struct cli_program_variable variables[] = {
+        {"WEIR_PLUGINS", plugins},
+        {"WEIR_PERTURB_SEED", number},
+        {"WEIR_PERTURB_MODE", settings->mode},
+        {"WEIR_PERTURB_PAIR", settings->pair},
+        {"WEIR_PERTURB_REPORT", report},
+    };
+    const struct cli_program program = {
+        .command = settings->command,
+        .variables = variables,
+        .variable_count = sizeof variables / sizeof *variables,
+        .limit_ms = limit_ms,
+    };
+    const bool ok =
+        cli_program_capture(&program, folder, &result->end, &result->output, &result->messages);
+    cli_perturb_read(report, &result->counts);
+    return ok;
+}
+
+// What an earlier run left must not be taken for this one's.
+static bool clear_files(const struct settings *settings)
+{
+    for (size_t i = 0; i < settings->files.count; i++) {
+        const char *path = settings->files.items[i];
+        if (unlink(path) == 0 || errno == ENOENT)
+            continue;
+        cli_error("%s cannot be removed before a run: %s", path, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+// Runs the program, with a seed if `seed` is not NULL. False after an error of the command's own,
+// which was told.
+static bool run_once(const struct settings *settings, const uint64_t *seed, uint64_t limit_ms,
+                     struct result *out_result)
+{
+    struct cli_folder folder;
+    *out_result = (struct result){.took_ns = 0};
+    if (!clear_files(settings) || !cli_folder_create(&folder, "perturb"))
+        return false;
+    const uint64_t began_ns = cli_now_ns();
+    bool ok = start(settings, seed, limit_ms, &folder, out_result);
+    for (size_t i = 0; i < settings->files.count; i++)
+        ok = ok && cli_content_read(settings->files.items[i], &out_result->files[i]);
+    out_result->took_ns = cli_now_ns() - began_ns;
+    cli_folder_remove(&folder);
+    if (!ok)
+        result_finish(out_result);
+    return ok;
+}
 
 enum {
     LEAST_LIMIT_MS = 30000,
@@ -22,7 +128,7 @@ static const char about[] =
     "\n"
     "  weir perturb --compare --output result.npy ./program result.npy";
 
-static const char *const modes[] = {"random", "late", "pair"};
+static const char *const modes[] = {"random", "late", "pair", NULL};
 
 static bool parse(struct settings *out, int argc, char **argv, int *out_exit)
 {
@@ -50,30 +156,9 @@ static bool parse(struct settings *out, int argc, char **argv, int *out_exit)
         {"quiet", NULL, "show no progress, and print nothing but errors\nand the result", CLI_FLAG,
          &out->quiet, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir perturb",
-        .operands = "COMMAND [ARGUMENT]...",
-        .about = about,
-        .manual = "weir-perturb(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-    };
+    const struct cli_usage usage = CLI_FORM_PROGRAM("weir perturb", "COMMAND [ARGUMENT]...", about,
+                                                    "weir-perturb(1)", options);
     return cli_program_parse(&usage, argc, argv, &out->command, out_exit);
-}
-
-static bool check_mode(const char *mode)
-{
-    const char *nearest = NULL;
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
-        if (strcmp(mode, modes[i]) == 0)
-            return true;
-        nearest = weir_text_nearer(mode, nearest, modes[i]);
-    }
-    if (nearest)
-        cli_error("there is no mode '%s'; did you mean '%s'?", mode, nearest);
-    else
-        cli_error("there is no mode '%s'; use random, late or pair", mode);
-    return false;
 }
 
 // "FILE:LINE" of that length.
@@ -104,7 +189,7 @@ static bool check(struct settings *settings)
 {
     if (!settings->mode)
         settings->mode = settings->pair[0] ? "pair" : "random";
-    if (!check_mode(settings->mode))
+    if (!cli_pick("mode", settings->mode, modes, NULL))
         return false;
     const bool pair = strcmp(settings->mode, "pair") == 0;
     if (!pair && settings->pair[0]) {
@@ -184,9 +269,9 @@ static uint64_t limit_ms(const struct settings *settings, const struct result *p
     return factor_ms > LEAST_LIMIT_MS ? factor_ms : LEAST_LIMIT_MS;
 }
 
-static void add_counts(struct counts *sum, const struct counts *counts)
+static void add_counts(struct cli_perturb_counts *sum, const struct cli_perturb_counts *counts)
 {
-    sum->any = sum->any || counts->any;
+    sum->runtimes += counts->runtimes;
     sum->operations += counts->operations;
     sum->choices += counts->choices;
     sum->idle += counts->idle;
@@ -240,7 +325,7 @@ static bool run_seed(struct summary *summary, uint64_t seed, uint64_t limit, boo
     const bool differs = result_differs(summary->settings, &result, summary->plain);
     if (differs)
         note_change(summary, seed, limit, &result);
-    const bool without = !differs && !result.counts.any;
+    const bool without = !differs && !result.counts.runtimes;
     result_finish(&result);
     return !without && !(differs && summary->settings->stop);
 }
@@ -270,7 +355,7 @@ static int finish(const struct summary *summary)
     const int code = summary->signal    ? CLI_SIGNALLED + summary->signal
                      : summary->changed ? CLI_FAILED
                                         : CLI_OK;
-    if (summary->runs && !summary->counts.any && !summary->changed) {
+    if (summary->runs && !summary->counts.runtimes && !summary->changed) {
         cli_error("%s opened no runtime of Weir's, or one whose plugins the program names itself; "
                   "list perturb there",
                   settings->command[0]);

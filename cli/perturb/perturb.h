@@ -1,9 +1,4 @@
-// What the files of `weir perturb` share.
-//
-//   command.c  the command line, and the runs one after the other
-//   run.c      one run, with a seed or without the plugin
-//   result.c   what a run leaves, and whether two runs left the same
-//   tell.c     what is printed
+// What the files of `weir perturb` share: command.c, the command line and the runs, and tell.c, what is printed.
 #ifndef WEIR_CLI_PERTURB_H
 #define WEIR_CLI_PERTURB_H
 
@@ -27,48 +22,14 @@ struct settings {
     char plugins[CLI_PROGRAM_PLUGINS_SIZE]; // without perturb
 };
 
-// What the plugin reported, of all runtimes of the run.
-struct counts {
-    bool any;
-    uint64_t operations;
-    uint64_t choices;
-    uint64_t idle;
-    uint64_t stalled;
-    uint64_t reversed;
-};
-
-// The bytes that a run wrote; NULL without a file.
-struct content {
-    char *bytes;
-    size_t size;
-};
-
 struct result {
     struct cli_program_end end;
     uint64_t took_ns;
-    struct content output;
-    struct content messages;
-    struct content files[CLI_LIST_LIMIT];
-    struct counts counts;
+    struct cli_content output;
+    struct cli_content messages;
+    struct cli_content files[CLI_LIST_LIMIT];
+    struct cli_perturb_counts counts;
 };
-
-void result_finish(struct result *result);
-
-// Where two contents differ, counted from 1; 0: nowhere.
-uint64_t content_line(const struct content *a, const struct content *b);
-
-// Whether the run gave something else than the other one did, in what the settings compare.
-bool result_differs(const struct settings *settings, const struct result *a,
-                    const struct result *b);
-
-// run.c
-
-// Runs the program, with a seed if `seed` is not NULL. False after an error of the command's own,
-// which was told.
-bool run_once(const struct settings *settings, const uint64_t *seed, uint64_t limit_ms,
-              struct result *out_result);
-
-// tell.c
 
 // A seed that changed the result.
 struct change {
@@ -86,8 +47,8 @@ struct summary {
     uint64_t changed;
     struct change *changes; // the first ones
     size_t change_count;
-    struct counts counts; // of all runs
-    int signal;           // that ended it before the last seed; 0: none
+    struct cli_perturb_counts counts; // of all runs
+    int signal;                       // that ended it before the last seed; 0: none
 };
 
 enum {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common/json.h"
+#include "cli/common/output.h"
 #include "cli/perturb/perturb.h"
 
 enum {
@@ -182,7 +182,7 @@ int tell_json(const struct summary *summary, int code)
     bool ok = true;
     json_t *root = json_object();
     json_t *changes = json_array();
-    const struct counts *counts = &summary->counts;
+    const struct cli_perturb_counts *counts = &summary->counts;
     weir_json_set(root, "mode", cli_json_string(summary->settings->mode), &ok);
     weir_json_set(root, "unperturbed", json_of_end(&summary->plain->end, &ok), &ok);
     weir_json_set(root, "first_seed", weir_json_count(summary->settings->first), &ok);

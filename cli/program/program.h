@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include "cli/common/folder.h"
 #include "cli/common/options.h"
 
 // Reads the options before COMMAND; what follows it are its arguments, whatever they begin
@@ -70,6 +71,38 @@ struct cli_program_end {
 // out_end->code is CLI_SETUP.
 // Threads: one at a time.
 bool cli_program_run(const struct cli_program *program, struct cli_program_end *out_end);
+
+// What a program wrote, followed by a zero byte; NULL without a file.
+//
+// Ownership: `bytes` are the user's, to be freed with free().
+struct cli_content {
+    char *bytes;
+    size_t size;
+};
+
+// Reads a file. That there is none is no error.
+//
+// Errors: false after a message.
+bool cli_content_read(const char *path, struct cli_content *out_content);
+
+// As cli_program_run(), without input, and with what the program prints kept in files of the folder, and
+// then read. Without `out_messages` both streams are `out_output`, as they came.
+bool cli_program_capture(const struct cli_program *program, const struct cli_folder *folder,
+                         struct cli_program_end *out_end, struct cli_content *out_output,
+                         struct cli_content *out_messages);
+
+// What the plugin perturb reported, of all runtimes that the program closed.
+struct cli_perturb_counts {
+    uint64_t runtimes;
+    uint64_t operations;
+    uint64_t choices;
+    uint64_t idle;
+    uint64_t stalled;
+    uint64_t reversed;
+};
+
+// Adds what the file of WEIR_PERTURB_REPORT says.
+void cli_perturb_read(const char *path, struct cli_perturb_counts *out_counts);
 
 // For a process that was created for it: becomes the program. Returns only if that cannot be run, with
 // the error's number.

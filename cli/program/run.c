@@ -10,43 +10,51 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <weir/inspect.h>
+
 #include "base/clock.h"
 #include "cli/program/program.h"
-#include "core/config/config.h"
 
 // The environment that adds a plugin to the chain of every runtime of a program.
 
-_Static_assert(CLI_PROGRAM_PLUGINS_SIZE >= WEIR__CONFIG_LIST_LIMIT * (WEIR__NAME_SIZE + 2),
-               "a list of plugins of the configuration has room");
+struct list {
+    const char *without;
+    char *text;
+    size_t size;
+    bool found;
+};
 
-static bool list_plugins(char names[][WEIR__NAME_SIZE], size_t *out_count)
+// Copies the names of `plugins`, which the library has checked.
+static bool take_plugins(void *user, const char *section, const struct weir_setting *setting)
 {
-    struct weir__config *config = NULL;
-    const bool ok = weir__config_load(NULL, &config) >= 0 &&
-                    weir__config_list(weir__config_weir(config, "plugins"), true, names,
-                                      WEIR__CONFIG_LIST_LIMIT, out_count) >= 0;
-    weir__config_destroy(&config);
-    return ok;
+    struct list *list = user;
+    const char *name = setting->text;
+    size_t used = 0;
+    size_t length;
+    if (strcmp(section, "weir") != 0 || strcmp(setting->key->name, "plugins") != 0)
+        return true;
+    list->found = true;
+    list->text[0] = '\0';
+    for (; *(name += strspn(name, ", \t")) && used < list->size; name += length) {
+        length = strcspn(name, ", \t");
+        if (strlen(list->without) != length || strncmp(name, list->without, length) != 0)
+            used += (size_t)snprintf(list->text + used, list->size - used, "%s%.*s",
+                                     used ? ", " : "", (int)length, name);
+    }
+    return false;
 }
 
 bool cli_program_list_plugins(const char *without, char *text, size_t size)
 {
-    char names[WEIR__CONFIG_LIST_LIMIT][WEIR__NAME_SIZE];
-    size_t count = 0;
-    size_t used = 0;
-    if (!list_plugins(names, &count))
-        return false;
-    text[0] = '\0';
-    for (size_t i = 0; i < count && used < size; i++)
-        if (strcmp(names[i], without) != 0)
-            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", names[i]);
-    return true;
+    struct list list = {.without = without, .text = text, .size = size};
+    weir_inspect_settings(NULL, take_plugins, &list);
+    return list.found;
 }
 
 bool cli_program_add_plugin(const char *name)
 {
     char others[CLI_PROGRAM_PLUGINS_SIZE];
-    char text[sizeof others + WEIR__NAME_SIZE + 2];
+    char text[sizeof others + 64];
     if (!cli_program_list_plugins(name, others, sizeof others))
         return false;
     snprintf(text, sizeof text, "%s%s%s", name, others[0] ? ", " : "", others);

@@ -4,11 +4,10 @@
 #include <string.h>
 
 #include "cli/common/options.h"
-#include "cli/common/processors.h"
-#include "cli/common/share.h"
 #include "cli/common/signals.h"
 #include "cli/run/run.h"
 #include "cli/runtime/open.h"
+#include "cli/runtime/results.h"
 #include "io/npy.h"
 
 // The devices of a run, and their pipelines.
@@ -67,7 +66,7 @@ static uint32_t count_decoders(const struct run *run)
     const struct weir_limits *limits = weir_device_limits(run->devices[0].device);
     const uint64_t frames = run->image_count * run->repeat;
     const uint32_t most = limits->unified_memory ? 1 : RUN_DECODERS_USUAL;
-    const uint32_t usual = cli_processors(most * run->device_count) / run->device_count;
+    const uint32_t usual = run_processors(most * run->device_count) / run->device_count;
     const uint64_t asked = run->decoders ? run->decoders : usual ? usual : 1;
     return (uint32_t)(asked < frames ? asked : frames);
 }
@@ -188,15 +187,10 @@ static bool parse(struct run *run, int argc, char **argv, int *out_exit)
 
 static bool find_weights(struct run *run)
 {
-    char message[9000];
     if (run->weights_path)
         return true;
-    if (!cli_share_file("arr_coc_weights.safetensors",
-                        "pipelines/arr_coc/weights/arr_coc_weights.safetensors", run->weights_found,
-                        sizeof run->weights_found, message, sizeof message)) {
-        cli_error("no weights: %s; name a file with --weights", message);
+    if (!cli_find_weights(run->weights_found, sizeof run->weights_found))
         return false;
-    }
     run->weights_path = run->weights_found;
     cli_note(
         "no --weights: using arr_coc_weights.safetensors, which comes with Weir and is made from "

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/common/processors.h"
+#include "base/workers.h"
 #include "cli/common/progress.h"
 #include "cli/common/signals.h"
 #include "cli/run/run.h"
@@ -226,12 +226,18 @@ static void compile_side_by_side(const struct run_device *device, uint32_t count
                     (unsigned)failed, (unsigned)started);
 }
 
+uint32_t run_processors(uint32_t most)
+{
+    const unsigned count = weir_workers_processors();
+    return count < most ? (uint32_t)count : most;
+}
+
 // Called when the program is built.
 static void compile_if_cold(void *user)
 {
     const struct run_device *device = user;
     const struct run *run = device->run;
-    const uint32_t processors = cli_processors(run->kernels.count);
+    const uint32_t processors = run_processors(run->kernels.count);
     // Ranks begin together, and would each start as many.
     if (processors > 1 && !run->by_ranks && is_cold(device))
         compile_side_by_side(device, processors);

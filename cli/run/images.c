@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "cli/run/run.h"
+#include "cli/runtime/results.h"
 
 // frame->load of every image.
 static weir_status run_load_image(void *user, unsigned char *rgb, size_t capacity,
@@ -165,65 +166,14 @@ static weir_status run_load_image(void *user, unsigned char *rgb, size_t capacit
     return weir_error_set(&detail);
 }
 
-struct piece {
-    const void **out;
-    const void *data;
-    size_t size;
-};
-
-enum {
-    PIECE_COUNT = 5
-};
-
-static void list_pieces(struct run_result *result, const struct weir_arr_coc_output *output,
-                        const struct weir_arr_coc_sizes *sizes, struct piece pieces[PIECE_COUNT])
-{
-    const size_t patches = (size_t)sizes->grid * sizes->grid;
-    const struct piece list[PIECE_COUNT] = {
-        {(const void **)&result->output.tokens, output->tokens,
-         (size_t)output->token_count * WEIR_ARR_COC_CHANNELS * sizeof(float)},
-        {(const void **)&result->output.patches, output->patches,
-         (size_t)output->patch_count * 3 * sizeof(int32_t)},
-        {(const void **)&result->output.relevance, output->relevance, patches * sizeof(float)},
-        {(const void **)&result->output.scores, output->scores, 3 * patches * sizeof(float)},
-        {(const void **)&result->output.balance, output->balance, 3 * sizeof(float)},
-    };
-    memcpy(pieces, list, sizeof list);
-}
-
-// All sizes are multiples of four, and so is every offset.
 static bool copy_result(struct run_result *result, const struct weir_arr_coc_output *output,
                         const struct weir_arr_coc_sizes *sizes)
 {
-    struct piece pieces[PIECE_COUNT];
-    size_t total = 1;
-    list_pieces(result, output, sizes, pieces);
-    for (int i = 0; i < PIECE_COUNT; i++)
-        total += pieces[i].size;
-    char *at = result->memory = malloc(total);
-    if (!at)
-        return false;
-    result->output = *output;
-    for (int i = 0; i < PIECE_COUNT; i++) {
-        memcpy(at, pieces[i].data, pieces[i].size);
-        *pieces[i].out = at;
-        at += pieces[i].size;
-    }
-    return true;
-}
-
-static bool same_result(struct run_result *result, const struct weir_arr_coc_output *output,
-                        const struct weir_arr_coc_sizes *sizes)
-{
-    struct piece pieces[PIECE_COUNT];
-    if (result->output.token_count != output->token_count ||
-        result->output.patch_count != output->patch_count)
-        return false;
-    list_pieces(result, output, sizes, pieces);
-    for (int i = 0; i < PIECE_COUNT; i++)
-        if (memcmp(*pieces[i].out, pieces[i].data, pieces[i].size) != 0)
-            return false;
-    return true;
+    struct weir_arr_coc_output copy = *output;
+    result->memory = malloc(cli_results_place(&copy, sizes, NULL));
+    if (result->memory)
+        cli_results_copy(output, sizes, result->memory, &result->output);
+    return result->memory;
 }
 
 static void add_times(struct run_times *times, const struct weir_pipeline_result *result)
@@ -252,7 +202,7 @@ bool run_take_result(struct run_image *image, const struct run_device *device,
         image->device = device;
         return copy_result(&image->result, output, sizes);
     }
-    if (!same_result(&image->result, output, sizes))
+    if (!cli_results_same(&image->result.output, output, sizes))
         image->different++;
     return true;
 }

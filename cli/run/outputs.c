@@ -11,8 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "cli/common/json.h"
-#include "cli/run/overlay.h"
+#include "cli/common/output.h"
 #include "cli/run/run.h"
 #include "io/npy.h"
 

@@ -1,5 +1,5 @@
 // The overlay, and what it draws with.
-#include "cli/run/overlay.h"
+#include "cli/run/run.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -13,6 +13,7 @@
 #include "cli/common/progress.h"
 #include "cli/common/signals.h"
 #include "cli/run/run.h"
+#include "cli/runtime/results.h"
 
 enum block_state {
     BLOCK_EMPTY,
@@ -54,29 +55,21 @@ struct run_ranks {
     struct weir__histogram latency; // of all frames
 };
 
-// Parts of a block.
+// The arrays of a block come after it.
+#define ARRAYS ((sizeof(struct block) + 15) / 16 * 16)
 
-struct parts {
-    size_t balance, relevance, scores, patches, tokens, total;
-};
-
-static struct parts parts_of(const struct weir_arr_coc_sizes *sizes)
+// Of a block with as many patches and tokens as there can be.
+static size_t bytes_of(const struct weir_arr_coc_sizes *sizes)
 {
-    const size_t cells = (size_t)sizes->grid * sizes->grid;
-    struct parts parts = {.balance = (sizeof(struct block) + 15) / 16 * 16};
-    parts.relevance = parts.balance + 4 * sizeof(float);
-    parts.scores = parts.relevance + cells * sizeof(float);
-    parts.patches = parts.scores + 3 * cells * sizeof(float);
-    parts.tokens = parts.patches + 3 * cells * sizeof(int32_t);
-    parts.total = parts.tokens + (size_t)WEIR_ARR_COC_CHANNELS * sizes->budget * sizeof(float);
-    return parts;
+    struct weir_arr_coc_output most = {.patch_count = sizes->grid * sizes->grid,
+                                       .token_count = sizes->budget};
+    return (ARRAYS + cli_results_place(&most, sizes, NULL) + 15) / 16 * 16;
 }
 
 static void fill_block(const struct run *run, char *at, const struct weir_arr_coc_output *output,
                        const struct weir_pipeline_result *result)
 {
-    const struct parts parts = parts_of(&run->facts.sizes);
-    const size_t cells = (size_t)run->facts.sizes.grid * run->facts.sizes.grid;
+    struct weir_arr_coc_output copy;
     struct block *block = (struct block *)(void *)at;
     block->state = BLOCK_RESULT;
     block->width = output->width;
@@ -88,12 +81,7 @@ static void fill_block(const struct run *run, char *at, const struct weir_arr_co
         block->stage_count = result->stage_count;
         memcpy(block->spans, result->spans, result->stage_count * sizeof *result->spans);
     }
-    memcpy(at + parts.balance, output->balance, 3 * sizeof(float));
-    memcpy(at + parts.relevance, output->relevance, cells * sizeof(float));
-    memcpy(at + parts.scores, output->scores, 3 * cells * sizeof(float));
-    memcpy(at + parts.patches, output->patches, (size_t)output->patch_count * 3 * sizeof(int32_t));
-    memcpy(at + parts.tokens, output->tokens,
-           (size_t)output->token_count * WEIR_ARR_COC_CHANNELS * sizeof(float));
+    cli_results_copy(output, &run->facts.sizes, at + ARRAYS, &copy);
 }
 
 static void describe_failure(struct block *block, const struct run_image *image,
@@ -110,21 +98,17 @@ static void describe_failure(struct block *block, const struct run_image *image,
              result->error ? weir_last_error_text() : weir_status_text(result->status));
 }
 
-static struct weir_arr_coc_output output_of(const struct run *run, const char *at)
+static struct weir_arr_coc_output output_of(const struct run *run, char *at)
 {
-    const struct parts parts = parts_of(&run->facts.sizes);
     const struct block *block = (const struct block *)(const void *)at;
-    return (struct weir_arr_coc_output){
+    struct weir_arr_coc_output output = {
         .width = block->width,
         .height = block->height,
         .patch_count = block->patch_count,
         .token_count = block->token_count,
-        .balance = (const float *)(const void *)(at + parts.balance),
-        .relevance = (const float *)(const void *)(at + parts.relevance),
-        .scores = (const float *)(const void *)(at + parts.scores),
-        .patches = (const int32_t *)(const void *)(at + parts.patches),
-        .tokens = (const float *)(const void *)(at + parts.tokens),
     };
+    cli_results_place(&output, &run->facts.sizes, at + ARRAYS);
+    return output;
 }
 
 // Exchanging.
@@ -172,7 +156,7 @@ static void end_mine(struct run *run, size_t bytes)
 }
 
 // A result of rank 0's, or another rank's.
-static void take_result(struct run *run, struct run_image *image, const char *at, uint32_t rank)
+static void take_result(struct run *run, struct run_image *image, char *at, uint32_t rank)
 {
     struct run_ranks *ranks = run->ranks;
     const struct block *block = (const struct block *)(const void *)at;
@@ -191,7 +175,7 @@ static void take_result(struct run *run, struct run_image *image, const char *at
         cli_error("%s: no memory for its results", image->path);
 }
 
-static void take_block(struct run *run, const char *at, uint32_t rank)
+static void take_block(struct run *run, char *at, uint32_t rank)
 {
     struct run_ranks *ranks = run->ranks;
     const struct block *block = (const struct block *)(const void *)at;
@@ -214,7 +198,7 @@ static void take_blocks(struct run *run)
     if (!ranks->all || weir_host_begin(ranks->all, 0, bytes, WEIR_ACCESS_READ, &all) != WEIR_OK)
         return;
     for (uint32_t i = 0; i < weir_comm_count(ranks->comm); i++)
-        take_block(run, (const char *)all + i * ranks->bytes, i);
+        take_block(run, (char *)all + i * ranks->bytes, i);
     weir_host_end(ranks->all, 0, bytes, WEIR_ACCESS_READ);
     if (ranks->round == 0)
         ranks->first = (struct weir_pipeline_statistics){
@@ -334,7 +318,7 @@ bool run_ranks_begin(struct run *run)
     struct run_ranks *ranks = run->ranks;
     const uint32_t count = weir_comm_count(ranks->comm);
     const struct weir_queue_params queue = {.struct_size = sizeof queue, .label = "ranks"};
-    const size_t block = (parts_of(&run->facts.sizes).total + 15) / 16 * 16;
+    const size_t block = bytes_of(&run->facts.sizes);
     const size_t least = block > sizeof(struct figures) ? block : sizeof(struct figures);
     ranks->bytes = block;
     ranks->frames = run->image_count * run->repeat;

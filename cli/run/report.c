@@ -2,8 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "cli/common/json.h"
-#include "cli/common/table.h"
+#include "cli/common/output.h"
 #include "cli/run/run.h"
 
 static double frames_per_second(const struct weir_pipeline_statistics *statistics)

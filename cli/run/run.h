@@ -188,7 +188,10 @@ bool run_prepare_output(const struct run *run);
 bool run_open_devices(struct run *run);
 int run_close_devices(struct run *run, int code);
 
-// compile.c. Names the device in `params`, and watches how its program is built: where the driver had to
+// compile.c. The processors that this process may run on, 1 … `most`.
+uint32_t run_processors(uint32_t most);
+
+// Names the device in `params`, and watches how its program is built: where the driver had to
 // build it, and keeps kernels for other processes too, several processes compile them, and are waited
 // for.
 void run_compile_watch(struct run_device *device, struct weir_arr_coc_params *params);
@@ -281,6 +284,27 @@ void run_free_images(struct run *run);
 bool run_writer_start(struct run *run);
 void run_writer_push(struct run *run, struct run_image *image);
 void run_writer_end(struct run *run);
+
+// overlay.c: the photo, dimmed, under the relevance map, with frames around the chosen patches, and a legend.
+//
+// An RGB picture.
+struct canvas {
+    uint32_t width;
+    uint32_t height;
+    unsigned char *rgb;
+};
+
+// Draws the overlay of `photo` (RGB8). The picture has the photo's aspect ratio, and a longer side of
+// 1200 to 2400 pixels. False if out of memory.
+//
+// Ownership: `out_canvas->rgb` is the caller's, to be freed with free().
+bool cli_overlay_draw(const unsigned char *photo, const struct weir_arr_coc_output *output,
+                      uint32_t grid, struct canvas *out_canvas);
+
+// The same, written as a PNG.
+bool cli_overlay_write(const char *path, const unsigned char *photo,
+                       const struct weir_arr_coc_output *output, uint32_t grid,
+                       struct weir_io_error *error);
 
 // The closing table, or the same as JSON.
 void run_print_table(const struct run *run);

@@ -13,9 +13,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "cli/common/json.h"
+#include "cli/common/output.h"
 #include "cli/common/signals.h"
-#include "cli/run/overlay.h"
 #include "cli/run/run.h"
 #include "io/y4m.h"
 

@@ -9,26 +9,24 @@
 #include "patterns/pipeline.h"
 #include "pipelines/arr_coc/arr_coc.h"
 
-void cli_sections(const struct weir_section *sections[CLI_SECTION_COUNT])
+struct weir_open_params cli_open_params(const char *config)
 {
+    static const struct weir_section *sections[2];
     sections[0] = weir_pipeline_section();
     sections[1] = weir_arr_coc_section();
+    return (struct weir_open_params){.struct_size = sizeof(struct weir_open_params),
+                                     .config_path = config,
+                                     .sections = sections,
+                                     .section_count = 2};
 }
 
 // `plugins`: NULL for those of the configuration.
 static weir_status open_with(const char *config, const char *plugins, weir_load_report **out_report,
                              weir_runtime **out_runtime)
 {
-    const struct weir_section *sections[CLI_SECTION_COUNT];
-    cli_sections(sections);
-    const struct weir_open_params params = {
-        .struct_size = sizeof params,
-        .config_path = config,
-        .plugins = plugins,
-        .sections = sections,
-        .section_count = CLI_SECTION_COUNT,
-        .out_report = out_report,
-    };
+    struct weir_open_params params = cli_open_params(config);
+    params.plugins = plugins;
+    params.out_report = out_report;
     // Not the macro: lines of the command are of no use to its users, in messages about their files and
     // devices.
     return weir_open_at(&params, out_runtime, NULL, 0);

@@ -6,12 +6,8 @@
 
 #include <weir/weir.h>
 
-enum {
-    CLI_SECTION_COUNT = 2
-};
-
-// [pipeline] and [arr_coc].
-void cli_sections(const struct weir_section *sections[CLI_SECTION_COUNT]);
+// Of the configuration file `config`, or, if it is NULL, of the one that weir_open() finds.
+struct weir_open_params cli_open_params(const char *config);
 
 // Opens a runtime with the configuration file `config`, or, if it is NULL, with the one
 // that weir_open() finds. `out_report` may be NULL.

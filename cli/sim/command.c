@@ -8,7 +8,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/common/options.h"
-#include "cli/common/table.h"
+#include "cli/common/output.h"
 #include "cli/sim/fit.h"
 #include "cli/sim/sim.h"
 
@@ -210,17 +210,8 @@ static int learn_main(int argc, char **argv)
         {"out", "FILE", "write the sections to FILE, and print how well they fit", CLI_FILE, &path,
          0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir sim learn",
-        .operands = "TRACE...",
-        .operand = "a trace",
-        .about = about,
-        .manual = "weir-sim(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-        .operand_minimum = 1,
-        .operand_maximum = SIZE_MAX,
-    };
+    const struct cli_usage usage = CLI_FORM("weir sim learn", "TRACE...", "a trace", 1, SIZE_MAX,
+                                            about, "weir-sim(1)", options);
     struct sim_kernels kernels = {0};
     size_t operands;
     int code;
@@ -241,39 +232,28 @@ static const struct cli_command members[] = {
     {.name = "sweep", .summary = "the best of many settings", .main = cli_sim_sweep},
 };
 
-enum {
-    MEMBERS = sizeof members / sizeof *members
-};
-
 static const struct cli_command others = {
     .summary = "For the models, and over them",
     .members = members,
-    .member_count = MEMBERS,
+    .member_count = sizeof members / sizeof *members,
 };
 
-static int print_help(int argc, char **argv)
+// A first word that is nearly one of a member's names is a slip.
+static int run_command(int argc, char **argv)
 {
-    const int code = cli_sim_run(argc, argv);
-    cli_help_members(&others, "weir sim");
-    return code;
+    const char *first = argc > 1 ? argv[1] : "";
+    const char *nearest = NULL;
+    for (size_t i = 0; i < others.member_count && first[0] != '-'; i++)
+        nearest = weir_text_nearer(first, nearest, members[i].name);
+    if (!nearest)
+        return cli_sim_run(argc, argv);
+    cli_error("weir sim has no '%s'; did you mean '%s'?", first, nearest);
+    return CLI_USAGE;
 }
 
 static int sim_main(int argc, char **argv)
 {
-    const char *first = argc > 1 ? argv[1] : "";
-    if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0)
-        return print_help(argc, argv);
-    const char *nearest = NULL;
-    for (size_t i = 0; i < MEMBERS; i++) {
-        if (strcmp(first, members[i].name) == 0)
-            return members[i].main(argc - 1, argv + 1);
-        nearest = weir_text_nearer(first, nearest, members[i].name);
-    }
-    if (first[0] != '-' && nearest) {
-        cli_error("weir sim has no '%s'; did you mean '%s'?", first, nearest);
-        return CLI_USAGE;
-    }
-    return cli_sim_run(argc, argv);
+    return cli_dispatch_beside(&others, "weir sim", run_command, argc, argv);
 }
 
 const struct cli_command cli_sim = {

@@ -57,14 +57,8 @@ static bool parse(struct options *out, int argc, char **argv, char ***out_comman
         {"json", NULL, "print the reports as one JSON object", CLI_FLAG, &common->json, 0, 0},
         {"quiet", NULL, "print nothing but errors and the report", CLI_FLAG, &common->quiet, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir sim",
-        .operands = "COMMAND [ARGUMENT]...",
-        .about = about,
-        .manual = "weir-sim(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-    };
+    const struct cli_usage usage =
+        CLI_FORM_PROGRAM("weir sim", "COMMAND [ARGUMENT]...", about, "weir-sim(1)", options);
     if (!cli_program_parse(&usage, argc, argv, out_command, out_exit))
         return false;
     if (out->gpus)
@@ -385,14 +379,8 @@ static bool parse_sweep(struct sweep_options *out, int argc, char **argv, char *
         {"json", NULL, "print the figures as one JSON object", CLI_FLAG, &common->json, 0, 0},
         {"quiet", NULL, "print nothing but errors and the table", CLI_FLAG, &common->quiet, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir sim sweep",
-        .operands = "COMMAND [ARGUMENT]...",
-        .about = about_sweep,
-        .manual = "weir-sim(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-    };
+    const struct cli_usage usage = CLI_FORM_PROGRAM("weir sim sweep", "COMMAND [ARGUMENT]...",
+                                                    about_sweep, "weir-sim(1)", options);
     if (!cli_program_parse(&usage, argc, argv, out_command, out_exit))
         return false;
     if (out->gpus && out->over.count > 0)

@@ -11,9 +11,8 @@
 #include "base/json/json.h"
 #include "base/table.h"
 #include "base/text.h"
-#include "cli/common/json.h"
+#include "cli/common/output.h"
 #include "cli/common/plot.h"
-#include "cli/common/table.h"
 #include "cli/sim/sim.h"
 #include "report/report.h"
 

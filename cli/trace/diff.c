@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "base/sum.h"
-#include "cli/common/json.h"
-#include "cli/common/table.h"
+#include "cli/common/output.h"
 #include "cli/trace/trace.h"
 
 enum {
@@ -290,17 +289,8 @@ int cli_trace_diff(int argc, char **argv)
          0, 1000000},
         {"json", NULL, "print the comparison as JSON", CLI_FLAG, &json, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir trace diff",
-        .operands = "BEFORE AFTER",
-        .operand = "two traces",
-        .about = about,
-        .manual = "weir-trace(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-        .operand_minimum = 2,
-        .operand_maximum = 2,
-    };
+    const struct cli_usage usage = CLI_FORM("weir trace diff", "BEFORE AFTER", "two traces", 2, 2,
+                                            about, "weir-trace(1)", options);
     weir_report *reports[2] = {NULL, NULL};
     size_t operands;
     int code;

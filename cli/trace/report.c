@@ -9,7 +9,7 @@
 #include <weir/status.h>
 
 #include "base/c_locale.h"
-#include "cli/common/json.h"
+#include "cli/common/output.h"
 #include "cli/common/progress.h"
 #include "cli/trace/trace.h"
 #include "report/report.h"

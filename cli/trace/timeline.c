@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "cli/common/json.h"
+#include "cli/common/output.h"
 #include "cli/trace/trace.h"
 #include "report/report.h"
 

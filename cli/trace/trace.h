@@ -11,8 +11,6 @@ int cli_trace_report(int argc, char **argv);
 int cli_trace_timeline(int argc, char **argv);
 int cli_trace_check(int argc, char **argv);
 int cli_trace_diff(int argc, char **argv);
-// `weir trace COMMAND...`: argv[0] is "trace".
-int cli_trace_run(int argc, char **argv);
 
 // The usage of a command that takes one FILE.
 struct cli_usage cli_trace_usage(const char *command, const char *about,

@@ -167,20 +167,6 @@ bool train_parse(struct train_command *command, int argc, char **argv, int *out_
 
 // Words and numbers.
 
-static bool pick(const char *option, const char *text, const char *const *words, size_t count,
-                 int *out_index)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(text, words[i]) == 0) {
-            *out_index = (int)i;
-            return true;
-        }
-    const char *near = weir_text_nearest(text, words, count);
-    cli_error("--%s takes %s or %s, not '%s'%s%s%s", option, words[0], words[1], text,
-              near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
-    return false;
-}
-
 // A number from `minimum`, or above it with `beyond`, and below `maximum`.
 static bool is_number(const char *text, double minimum, bool beyond, double maximum, float *out)
 {
@@ -205,15 +191,16 @@ static bool read_number(const char *option, const char *text, double minimum, bo
 
 static bool take_model(struct train_command *command)
 {
-    static const char *const networks[] = {"mlp", "convnet"}, *const elements[] = {"f32", "bf16"},
-                             *const products[] = {"kernels", "cublas"};
+    static const char *const networks[] = {"mlp", "convnet", NULL},
+                             *const elements[] = {"f32", "bf16", NULL},
+                             *const products[] = {"kernels", "cublas", NULL};
     const struct train_options *o = &command->options;
     struct weir_train_run_params *p = &command->params;
-    int network, element, product;
-    if (!pick("network", o->network ? o->network : program_of(o->program)->network, networks, 2,
-              &network) ||
-        !pick("element", o->element ? o->element : "f32", elements, 2, &element) ||
-        !pick("products", o->products ? o->products : "kernels", products, 2, &product))
+    size_t network, element, product;
+    if (!cli_pick("network", o->network ? o->network : program_of(o->program)->network, networks,
+                  &network) ||
+        !cli_pick("element", o->element ? o->element : "f32", elements, &element) ||
+        !cli_pick("products", o->products ? o->products : "kernels", products, &product))
         return false;
     p->network = (weir_train_network)network;
     p->element = (weir_train_element)element;
@@ -226,11 +213,11 @@ static bool take_model(struct train_command *command)
 
 static bool take_optimizer(struct train_command *command)
 {
-    static const char *const methods[] = {"sgd", "adam"};
+    static const char *const methods[] = {"sgd", "adam", NULL};
     const struct train_options *o = &command->options;
     struct weir_train_run_params *p = &command->params;
-    int method;
-    if (!pick("optimizer", o->optimizer ? o->optimizer : "sgd", methods, 2, &method))
+    size_t method;
+    if (!cli_pick("optimizer", o->optimizer ? o->optimizer : "sgd", methods, &method))
         return false;
     p->method = method ? WEIR_TRAIN_ADAM : WEIR_TRAIN_SGD;
     const char *rate = o->rate ? o->rate : method ? "0.001" : "0.02";
@@ -244,12 +231,12 @@ static bool take_optimizer(struct train_command *command)
 
 static bool take_buckets(struct train_command *command)
 {
-    static const char *const wires[] = {"f32", "bf16"};
+    static const char *const wires[] = {"f32", "bf16", NULL};
     const struct train_options *o = &command->options;
     struct weir_train_run_params *p = &command->params;
     float mib;
-    int wire;
-    if (!pick("wire", o->wire ? o->wire : "f32", wires, 2, &wire))
+    size_t wire;
+    if (!cli_pick("wire", o->wire ? o->wire : "f32", wires, &wire))
         return false;
     p->wire = wire ? WEIR_BF16 : WEIR_F32;
     if (!o->buckets)

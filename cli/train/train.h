@@ -69,12 +69,4 @@ bool train_take_options(struct train_command *command);
 // "ddp".
 const char *train_program_name(weir_train_program program);
 
-// Prints what rank 0 found, as text or as JSON, and returns the exit code.
-int train_tell(const struct train_command *command);
-
-// Draws the curve.
-//
-// Errors: false after a sentence.
-bool train_draw(const struct train_command *command);
-
 #endif

@@ -12,6 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <weir/inspect.h>
+#include <weir/module/size.h>
+
 #include "base/thread.h"
 #include "core/comm/comm.h"
 #include "core/runtime/runtime.h"
@@ -210,6 +213,31 @@ weir_status weir__comm_place(const struct weir__config *config,
             (uint64_t)weir__config_comm(config, "timeout")->integer * 1000000000u;
     weir_status status = find_rank(config, params, out_place);
     return status == WEIR_OK ? find_rendezvous(config, params, out_place) : status;
+}
+
+weir_status weir_inspect_place_sized(const struct weir_open_params *params,
+                                     struct weir_inspect_place *out_place, size_t size)
+{
+    static const struct weir_comm_params none = {.struct_size = sizeof none};
+    struct weir_inspect_place known = {0};
+    struct weir__config *config = NULL;
+    struct weir_open_params read;
+    struct weir__comm_place place;
+    WEIR_REQUIRE(NULL, out_place);
+    if (params)
+        WEIR_READ_PARAMS(NULL, 0, weir_open_params, params, &read);
+    weir_status status = weir__config_load(params, &config);
+    if (status == WEIR_OK)
+        status = weir__comm_place(config, &none, &place);
+    weir__config_destroy(&config);
+    if (status < 0)
+        return status;
+    known.rank = place.rank;
+    known.count = place.count;
+    if (place.has_rendezvous)
+        memcpy(known.rendezvous, place.rendezvous, sizeof known.rendezvous);
+    weir_write(out_place, size, &known, sizeof known);
+    return WEIR_OK;
 }
 
 // Creating communicators. Everything waits here: in a transport, at most the timeout.

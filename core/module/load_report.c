@@ -169,6 +169,9 @@ void weir__load_report_add(weir_load_report *report, const struct weir_load_entr
     own->reason = shown(keep(report, entry->reason));
     own->version = shown(keep(report, entry->version));
     own->driver = shown(keep(report, entry->driver));
+    own->remedy = shown(keep(report, entry->remedy));
+    own->kind = shown(entry->kind);
+    own->sanitizer = shown(entry->sanitizer);
     rewrite(report);
 }
 
@@ -268,6 +271,7 @@ void weir_load_report_destroy(weir_load_report **report)
         drop(entry->reason);
         drop(entry->version);
         drop(entry->driver);
+        drop(entry->remedy);
     }
     weir__release(own->entries);
     weir__release(own->origin);

@@ -246,6 +246,8 @@ static bool load_file(struct attempt *attempt)
         return false;
     attempt->entry.version = module->version;
     attempt->entry.about = module->about;
+    attempt->entry.kind = weir__module_kind_name(module->kind);
+    attempt->entry.sanitizer = module->sanitizer;
     if (!enlist(attempt, handle, module))
         return false;
     attempt->entry.outcome = WEIR_LOAD_USED;
@@ -266,6 +268,7 @@ static bool load_from(struct attempt *attempt, const char *search_path, weir_loa
         attempt->entry = (struct weir_load_entry){.module = attempt->name,
                                                   .path = attempt->path,
                                                   .reason = attempt->finding.reason,
+                                                  .remedy = attempt->finding.remedy,
                                                   .abi_wanted = WEIR_MODULE_ABI};
         if (written < 0 || (size_t)written >= sizeof attempt->path)
             refuse(attempt, "use a shorter module path", "the path is longer than %d bytes",
@@ -323,6 +326,46 @@ size_t weir__loader_names(const char *search_path, struct weir__module_name *nam
         count += names_in(path, names + count, most - count);
     }
     return count;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct weir__module_name *)a)->text,
+                  ((const struct weir__module_name *)b)->text);
+}
+
+static void try_all_in(const char *directory, const struct weir_host *host,
+                       weir_load_report *report)
+{
+    struct weir__module_name names[4 * WEIR__LOADER_NAMES];
+    const size_t count = names_in(directory, names, sizeof names / sizeof *names);
+    qsort(names, count, sizeof *names, compare_names);
+    for (size_t i = 0; i < count; i++) {
+        struct attempt attempt = {.name = names[i].text, .host = host};
+        if (!is_name(names[i].text))
+            continue;
+        weir_lock_take(&loader_lock);
+        load_from(&attempt, directory, report);
+        weir_lock_release(&loader_lock);
+    }
+}
+
+void weir__loader_try_all(const char *search_path, const struct weir_host *host,
+                          weir_load_report *report)
+{
+    char fallback[3 * PATH_MAX + 32];
+    char path[PATH_MAX];
+    const char *directory;
+    int length;
+
+    if (!search_path || search_path[0] == '\0') {
+        default_search_path(fallback, sizeof fallback);
+        search_path = fallback;
+    }
+    while ((directory = next_directory(&search_path, &length)) != NULL) {
+        snprintf(path, sizeof path, "%.*s", length, directory);
+        try_all_in(path, host, report);
+    }
 }
 
 // Several directories may have a module of one name, and one directory several spellings.

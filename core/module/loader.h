@@ -36,6 +36,12 @@ weir_status weir__loader_load(const char *name, enum weir_module_kind kind, cons
                               const struct weir_host *host, weir_load_report *report,
                               struct weir__loaded *out_loaded);
 
+// Loads every module file of the directories, those of weir__loader_load(), and adds an entry for each.
+//
+// Threads: safe.
+void weir__loader_try_all(const char *search_path, const struct weir_host *host,
+                          weir_load_report *report);
+
 enum {
     WEIR__LOADER_NAMES = 32
 };

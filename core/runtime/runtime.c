@@ -359,11 +359,7 @@ static weir_status free_runtime(weir_runtime *runtime)
 {
     weir__transport_finish(runtime);
     weir_status status = close_chain(runtime);
-    for (size_t i = 0; i < runtime->section_count; i++)
-        weir__runtime_release_section(runtime->section_settings[i]);
-    weir__release(runtime->section_settings);
-    weir__release(runtime->sections);
-    weir__config_destroy(&runtime->config);
+    weir__runtime_release_configuration(runtime);
     weir__shared_finish(&runtime->shared);
     weir_load_report_destroy(&runtime->report);
     if (!weir__debug_keep(runtime, runtime))
@@ -374,12 +370,8 @@ static weir_status free_runtime(weir_runtime *runtime)
 static weir_status open_runtime(weir_runtime *runtime, const struct weir_open_params *params)
 {
     weir_status status = weir__config_load(params, &runtime->config);
-    if (status < 0)
-        return status;
-    status = weir__runtime_take_sections(runtime, params);
-    if (status < 0)
-        return status;
-    status = weir__runtime_check_sections(runtime);
+    if (status == WEIR_OK)
+        status = weir__runtime_take_sections(runtime, params);
     if (status < 0)
         return status;
     sigset_t before;

@@ -79,6 +79,14 @@ static const struct weir_setting *const *take_section(const weir_runtime *runtim
     return list;
 }
 
+const struct weir_setting *const *weir__runtime_take_section(const weir_runtime *runtime,
+                                                             const struct weir_section *section)
+{
+    return take_section(runtime, section,
+                        weir__config_names(runtime->config, section->name) ? read_replaced
+                                                                           : read_file);
+}
+
 const struct weir_setting *const *weir__runtime_take_module(const weir_runtime *runtime,
                                                             const struct weir_module *module)
 {
@@ -124,8 +132,7 @@ static weir_status read_section(const struct weir_section *given, struct weir_se
     return check_keys(section);
 }
 
-weir_status weir__runtime_take_sections(weir_runtime *runtime,
-                                        const struct weir_open_params *params)
+static weir_status take_declared(weir_runtime *runtime, const struct weir_open_params *params)
 {
     runtime->sections = weir__allocate((params->section_count + 1) * sizeof *runtime->sections);
     runtime->section_settings =
@@ -177,7 +184,13 @@ static bool program_declares(const weir_runtime *runtime, const char *name)
     return false;
 }
 
-weir_status weir__runtime_check_sections(const weir_runtime *runtime)
+bool weir__runtime_is_of_module(const weir_runtime *runtime, const char *section)
+{
+    return strcmp(section, "weir") != 0 && strcmp(section, "comm") != 0 &&
+           !program_declares(runtime, section);
+}
+
+static weir_status check_sections(const weir_runtime *runtime)
 {
     const char *known[WEIR__CONFIG_SECTION_LIMIT + 64 + WEIR__LOADER_NAMES] = {"weir", "comm"};
     struct weir__module_name modules[WEIR__LOADER_NAMES];
@@ -190,8 +203,7 @@ weir_status weir__runtime_check_sections(const weir_runtime *runtime)
         known[count++] = sections[i].name;
     for (size_t i = 0; (name = weir__config_section_name(runtime->config, i)); i++) {
         bool is_known = false;
-        if (strcmp(name, "weir") == 0 || strcmp(name, "comm") == 0 ||
-            program_declares(runtime, name))
+        if (!weir__runtime_is_of_module(runtime, name))
             continue;
         weir_status status = check_module_section(runtime, name, &is_known);
         if (status < 0)
@@ -207,4 +219,20 @@ weir_status weir__runtime_check_sections(const weir_runtime *runtime)
     for (size_t i = 0; i < found; i++)
         known[count++] = modules[i].text;
     return weir__config_check_sections(runtime->config, known, count);
+}
+
+weir_status weir__runtime_take_sections(weir_runtime *runtime,
+                                        const struct weir_open_params *params)
+{
+    const weir_status status = take_declared(runtime, params);
+    return status == WEIR_OK ? check_sections(runtime) : status;
+}
+
+void weir__runtime_release_configuration(weir_runtime *runtime)
+{
+    for (size_t i = 0; i < runtime->section_count; i++)
+        weir__runtime_release_section(runtime->section_settings[i]);
+    weir__release(runtime->section_settings);
+    weir__release(runtime->sections);
+    weir__config_destroy(&runtime->config);
 }

@@ -74,7 +74,7 @@ def layout_table(name, headers):
       name: the target.
       headers: the headers.
     """
-    includes = ["weir/module/error.h", "weir/report.h"] + ["patterns/%s.h" % each for each in PATTERNS]
+    includes = ["weir/module/error.h", "weir/inspect.h", "weir/report.h"] + ["patterns/%s.h" % each for each in PATTERNS]
     native.genrule(
         name = name,
         testonly = True,

@@ -114,9 +114,9 @@ done
 expect_data 2 "$weir" perturb
 expect_contains "$messages" "weir perturb needs a command"
 expect_data 2 "$weir" perturb --mode lat "$racy"
-expect_contains "$messages" "there is no mode 'lat'; did you mean 'late'?"
+expect_contains "$messages" "not 'lat'; did you mean late?"
 expect_data 2 "$weir" perturb --mode xyzzy "$racy"
-expect_contains "$messages" "use random, late or pair"
+expect_contains "$messages" "--mode takes random, late or pair"
 expect_data 2 "$weir" perturb --seed x "$racy"
 expect_contains "$messages" "--seed takes a whole number"
 expect_data 2 "$weir" perturb --mode pair "$racy"

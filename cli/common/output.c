@@ -1,6 +1,6 @@
-#include "cli/common/json.h"
+// JSON and tables, of which an error is printed where memory runs out.
+#include "cli/common/output.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,4 +46,15 @@ json_t *cli_json_string(const char *text)
     json_t *string = json_stringn(copy, size);
     free(copy);
     return string;
+}
+
+void cli_table_print(struct weir_table *table, FILE *to, size_t indent)
+{
+    struct weir_long_text text = {0};
+    weir_table_end(table, indent, &text);
+    if (text.failed)
+        cli_error("no memory for a table");
+    else if (text.text)
+        fputs(text.text, to);
+    free(text.text);
 }

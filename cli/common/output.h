@@ -1,10 +1,12 @@
-// JSON on stdout.
-#ifndef WEIR_CLI_COMMON_JSON_H
-#define WEIR_CLI_COMMON_JSON_H
+// JSON and aligned columns of text on stdout.
+#ifndef WEIR_CLI_COMMON_OUTPUT_H
+#define WEIR_CLI_COMMON_OUTPUT_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "base/json/json.h"
+#include "base/table.h"
 
 // Forms of weir_json_text(). Numbers have as many digits as a float needs to be read back exactly.
 #define CLI_JSON_TEXT (JSON_INDENT(2) | JSON_REAL_PRECISION(9))
@@ -18,5 +20,9 @@ int cli_json_print_line(json_t *value, bool ok, int code);
 // The text as a JSON string; bytes that are not UTF-8, such as those of file
 // names, become '?'.
 json_t *cli_json_string(const char *text);
+
+// Prints all rows, each after `indent` spaces and with two spaces between columns, and
+// empties the table. If the table ran out of memory, an error is printed to stderr.
+void cli_table_print(struct weir_table *table, FILE *to, size_t indent);
 
 #endif
