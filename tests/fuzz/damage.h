@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 struct damaged {
     uint8_t *bytes;
@@ -26,5 +28,18 @@ void damage_change(struct damaged *damaged, uint32_t *state, const char *const *
 // Calls `check` with a block of exactly that size, so that a sanitizer notices reads past it.
 const char *damage_check(const char *(*check)(const uint8_t *bytes, size_t size),
                          const uint8_t *bytes, size_t size);
+
+#ifdef WEIR_FUZZER
+// libFuzzer's function.
+#define FUZZER(check)                                             \
+    int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size); \
+    int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)  \
+    {                                                             \
+        const char *broken = check(data, size);                   \
+        if (broken)                                               \
+            fprintf(stderr, "%s\n", broken), abort();             \
+        return 0;                                                 \
+    }
+#endif
 
 #endif

@@ -89,17 +89,7 @@ static const char *check_bytes(const uint8_t *data, size_t size)
 
 #ifdef WEIR_FUZZER
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    const char *broken = check_bytes(data, size);
-    if (broken) {
-        fprintf(stderr, "%s\n", broken);
-        abort();
-    }
-    return 0;
-}
+FUZZER(check_bytes)
 
 #else
 

@@ -101,17 +101,6 @@ WEIR_TEST(Messages, AllThatIsLeftIsNamed)
     weir_queue_destroy(&named);
 }
 
-WEIR_TEST(Messages, AFailedQueueNamesItsRecovery)
-{
-    own_fixture fixture = start();
-    EXPECT_INT_EQ(weir_queue_host_call(fixture.queue, fail, NULL), WEIR_OK);
-    EXPECT_INT_EQ(weir_queue_sync(fixture.queue, WEIR_FOREVER), WEIR_ERROR_IO);
-    EXPECT_INT_EQ(weir_queue_host_call(fixture.queue, fail, NULL), WEIR_ERROR_IO);
-    EXPECT_CONTAINS(weir_last_error_text(), "a host call, failed: the function returned");
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_queue_recover() lets the queue take work again");
-    EXPECT_INT_EQ(weir_queue_recover(fixture.queue), WEIR_OK);
-}
-
 // Messages are printed, and labels are untrusted text.
 WEIR_TEST(Messages, LabelsDoNotReachTheTerminalRaw)
 {
@@ -174,49 +163,6 @@ WEIR_TEST(Messages, TheLogIsEscapedToo)
     weir_log_set(NULL, NULL, WEIR_LOG_WARNING);
 }
 
-// The call fails, and its error has the call that was made, what is wrong, and the remedy.
-#define EXPECT_TEXT(call, text)                        \
-    do {                                               \
-        EXPECT_INT_EQ((call), WEIR_ERROR_INVALID);     \
-        EXPECT_CONTAINS(weir_last_error_text(), text); \
-        EXPECT_STR_NE(weir_last_error()->remedy, "");  \
-    } while (0)
-
-WEIR_TEST(Messages, NameTheCallThatWasMade)
-{
-    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = 64};
-    const struct weir_event none = {0};
-    own_fixture fixture = start();
-    weir_buffer *buffer = NULL;
-    weir_queue *queue = NULL;
-    uint64_t time_ns;
-    size_t index;
-    char bytes[4] = "";
-    EXPECT_TEXT(weir_event_time_ns(none, &time_ns), "weir_event_time_ns: the event is zero");
-    EXPECT_TEXT(weir_event_error(none), "weir_event_error: the event is zero");
-    EXPECT_TEXT(weir_event_sync_any(&none, 1, 0, &index), "weir_event_sync_any: the event is zero");
-    EXPECT_TEXT(weir_event_sync_all(&none, 1, 0), "weir_event_sync_all: the event is zero");
-    EXPECT_TEXT(weir_event_sync_all(NULL, 1, 0), "weir_event_sync_all: events is NULL");
-    EXPECT_TEXT(weir_queue_sync(NULL, 0), "weir_queue_sync: queue is NULL; create it first");
-    EXPECT_TEXT(weir_queue_create(NULL, NULL, &queue), "device is NULL; open it first");
-    EXPECT_TEXT(weir_queue_create(fixture.device, NULL, NULL), "out_queue is NULL; pass the ");
-    EXPECT_TEXT(weir_buffer_create(NULL, &params, &buffer), "device is NULL; open it first");
-    EXPECT_TEXT(weir_buffer_create(fixture.device, NULL, &buffer), "params is NULL; pass its");
-    EXPECT_TEXT(weir_buffer_create(fixture.device,
-                                   WEIR_PARAMS(weir_buffer, .size = 64,
-                                               .placement = (weir_placement)7),
-                                   &buffer),
-                "7 is no placement; use ");
-    EXPECT_TEXT(weir_buffer_wrap(fixture.device, WEIR_PARAMS(weir_wrap, .size = 64), &buffer),
-                "pointer is NULL; set it");
-    EXPECT_TEXT(weir_upload(fixture.queue, NULL, 0, bytes, 4), "weir_upload: buffer is NULL;");
-    EXPECT_TEXT(weir_download(fixture.queue, bytes, NULL, 0, 4), "weir_download: buffer is NULL;");
-    EXPECT_TEXT(weir_queue_host_call(fixture.queue, NULL, NULL), "function is NULL; pass its");
-    EXPECT_TEXT(weir_queue_graph(fixture.queue, NULL), "weir_queue_graph: graph is NULL; create");
-    EXPECT_TEXT(weir_queue_fill(fixture.queue, buffer, 0, 64, "", 1),
-                "destroying it sets the pointer to NULL");
-}
-
 static void expect_range(weir_status status, const char *call, const char *range)
 {
     EXPECT_INT_EQ(status, WEIR_ERROR_INVALID);
@@ -251,55 +197,4 @@ WEIR_TEST(Messages, ARangeOutsideItsBufferNamesTheCallAndTheBuffer)
                  "weir_host_begin: ", "0 bytes at offset 65 ");
     weir_buffer_destroy(&buffer);
     weir_buffer_destroy(&other);
-}
-
-WEIR_TEST(Messages, ATimeOfAnUntimedQueueNamesTheCallAndTheQueue)
-{
-    own_fixture fixture = start();
-    struct weir_event event;
-    uint64_t time_ns;
-    int64_t elapsed_ns;
-    weir_queue *queue = labelled(&fixture, "untimed");
-    EXPECT_INT_EQ(weir_queue_record(queue, &event), WEIR_OK);
-    EXPECT_INT_EQ(weir_event_sync(event, WEIR_FOREVER), WEIR_OK);
-    const int line = __LINE__ + 1;
-    EXPECT_INT_EQ(weir_event_elapsed_ns(event, event, &elapsed_ns), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_event_elapsed_ns: queue 'untimed' (created at ");
-    EXPECT_CONTAINS(weir_last_error_text(), "was created without timing ['untimed']; record on a "
-                                            "queue that was created with .timing = true (");
-    EXPECT_INT_EQ(weir_last_error()->line, line);
-    EXPECT_INT_EQ(weir_event_time_ns(event, &time_ns), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_event_time_ns: queue 'untimed' (created at ");
-    weir_queue_destroy(&queue);
-    EXPECT_INT_EQ(weir_event_elapsed_ns(event, event, &elapsed_ns), WEIR_ERROR_EXPIRED);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_event_elapsed_ns: the event's queue is gone");
-}
-
-static void expect_no_program(const struct fixture *fixture, struct weir_program_params params,
-                              const char *text)
-{
-    weir_program *program = NULL;
-    params.struct_size = sizeof params;
-    EXPECT_INT_EQ(weir_program_create(fixture->device, &params, &program), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), text);
-}
-
-WEIR_TEST(Messages, OfAProgramsParams)
-{
-    static const struct weir_bundle unsized = {.name = "unsized"};
-    own_fixture fixture = start();
-    weir_device *missing = NULL;
-    expect_no_program(
-        &fixture, (struct weir_program_params){.cuda_source = "", .options = "-DN"},
-        "weir_program_create: the params have options and no source; set the source that "
-        "they are for, or leave them out");
-    expect_no_program(&fixture, (struct weir_program_params){.source = "", .device_count = 1},
-                      "weir_program_create: params->devices is NULL; set it");
-    expect_no_program(&fixture,
-                      (struct weir_program_params){.source = "",
-                                                   .devices = &missing,
-                                                   .device_count = 1},
-                      "weir_program_create: params->devices[0] is NULL; open it first");
-    expect_no_program(&fixture, (struct weir_program_params){.bundle = &unsized},
-                      "weir_program_create: the bundle has a struct_size of 0; set struct_size");
 }

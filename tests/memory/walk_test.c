@@ -3,8 +3,6 @@
 // in caches of the process is allocated by the lives before.
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <weir/weir.h>
@@ -115,12 +113,8 @@ static weir_status work(struct life *life)
     return WEIR_OK;
 }
 
-// The plugin sim has no costs of the kernel.
 static weir_status use_kernel(struct life *life)
 {
-    const char *plugins = getenv("WEIR_PLUGINS");
-    if (plugins && strcmp(plugins, "sim") == 0)
-        return WEIR_OK;
     STEP(life, weir_program_create(life->device,
                                    WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
                                    &life->program));

@@ -77,14 +77,19 @@ static void close_world(void)
     recorder_finish(&world.recorder);
 }
 
+#define OPEN_WORLD()                                \
+    do {                                            \
+        if (!open_world()) {                        \
+            close_world();                          \
+            WEIR_SKIP("this chain has one device"); \
+        }                                           \
+    } while (0)
+
 // --- the link ---
 
 WEIR_TEST(DeviceLink, IsDirectBetweenPeers)
 {
-    if (!open_world()) {
-        close_world();
-        WEIR_SKIP("this chain has one device");
-    }
+    OPEN_WORLD();
     ASSERT_OK(open_link(BYTES));
     EXPECT_INT_EQ(weir_device_link_is_direct(world.link),
                   weir_device_can_peer(world.other, rig.device));
@@ -100,10 +105,7 @@ WEIR_TEST(DeviceLink, CopiesInOrderOfItsQueues)
     };
     weir_queue *queues[2], *filler;
     weir_buffer *in, *src, *dst, *out;
-    if (!open_world()) {
-        close_world();
-        WEIR_SKIP("this chain has one device");
-    }
+    OPEN_WORLD();
     ASSERT_OK(open_link(BYTES));
     ASSERT_OK(weir_queue_create(rig.device, NULL, &filler));
     ASSERT_OK(weir_queue_create(world.other, NULL, &queues[0]));
@@ -154,10 +156,7 @@ WEIR_TEST(DeviceLink, SurvivesCopiesThatAreRefused)
     enum {
         SIZE = 2 * 4
     };
-    if (!open_world()) {
-        close_world();
-        WEIR_SKIP("this chain has one device");
-    }
+    OPEN_WORLD();
     ASSERT_INT_EQ(sem_init(&gate, 0, 0), 0);
     ASSERT_OK(open_link(BYTES));
     ASSERT_OK(weir_queue_create(world.other, NULL, &queue));
@@ -195,10 +194,7 @@ WEIR_TEST(DeviceLink, RefusesWrongUse)
     weir_device *foreign = NULL;
     struct weir_device_link_params params = {.struct_size = sizeof params, .bytes = 1};
     weir_device_link *link;
-    if (!open_world()) {
-        close_world();
-        WEIR_SKIP("this chain has one device");
-    }
+    OPEN_WORLD();
     expect_refused(weir_device_link_create(NULL, &link), "params is NULL", "");
     expect_refused(weir_device_link_create(&params, &link), "params->from is NULL", "set it");
     EXPECT_STR_EQ(weir_last_error()->object, "link");
@@ -378,10 +374,7 @@ WEIR_TEST(PipelineOverDevices, StagesOnTwoDevices)
 
     for (uint32_t slots = 1; slots <= 4; slots++) {
         weir_test_note("%u slots", slots);
-        if (!open_world()) {
-            close_world();
-            WEIR_SKIP("this chain has one device");
-        }
+        OPEN_WORLD();
         ASSERT_OK(open_link(BYTES));
         number_frames(frames);
         fill_stages(stages);
@@ -404,10 +397,7 @@ WEIR_TEST(PipelineOverDevices, AFailureCrossesAndIsRecovered)
     struct weir_pipeline_statistics figures = {.accepted = 0};
     struct frame frames[FRAMES];
 
-    if (!open_world()) {
-        close_world();
-        WEIR_SKIP("this chain has one device");
-    }
+    OPEN_WORLD();
     ASSERT_OK(open_link(BYTES));
     number_frames(frames);
     frames[5].fails = frames[6].fails = frames[20].fails = true;
@@ -430,10 +420,7 @@ WEIR_TEST(PipelineOverDevices, RefusesGraphsAndForeignDevices)
     weir_runtime *runtime = NULL;
     weir_device *foreign = NULL;
     weir_pipeline *pipeline;
-    if (!open_world()) {
-        close_world();
-        WEIR_SKIP("this chain has one device");
-    }
+    OPEN_WORLD();
     fill_stages(stages);
     struct weir_pipeline_params params = params_of(stages);
     params.graphs = true;

@@ -15,12 +15,14 @@
 static struct rules {
     struct recorder recorder;
     struct gate gate;
-    unsigned submits;        // calls of a stage's callback
-    uint64_t bad_frame;      // which frame goes wrong, 0: none
-    weir_status bad_status;  // the status that its callback then returns
-    const char *bad_message; // the detail it leaves; NULL: none
-    bool bad_breaks_queue;   // and its queue with it
-    bool bad_reaches_first;  // and, later, that of the first stage
+    unsigned submits; // calls of a stage's callback
+    struct bad {
+        uint64_t frame;      // which frame goes wrong, 0: none
+        weir_status status;  // the status that its callback then returns
+        const char *message; // the detail it leaves; NULL: none
+        bool breaks_queue;   // and its queue with it
+        bool reaches_first;  // and, later, that of the first stage
+    } bad;
     weir_queue *first_queue;
     bool signals_blocked[2]; // in prepare, in deliver
     unsigned slots_made;
@@ -38,23 +40,23 @@ static void *frame_of(uint64_t number)
 
 static weir_status go_wrong(weir_queue *queue)
 {
-    struct weir_error error = {.status = rules.bad_status};
-    if (rules.bad_message)
-        memcpy(error.message, rules.bad_message, strlen(rules.bad_message));
-    if (rules.bad_breaks_queue)
-        fake_break(queue, rules.bad_status, rules.bad_message);
-    if (rules.bad_reaches_first)
-        fake_break_soon(rules.first_queue, rules.bad_status, rules.bad_message);
-    if (rules.bad_message)
+    struct weir_error error = {.status = rules.bad.status};
+    if (rules.bad.message)
+        memcpy(error.message, rules.bad.message, strlen(rules.bad.message));
+    if (rules.bad.breaks_queue)
+        fake_break(queue, rules.bad.status, rules.bad.message);
+    if (rules.bad.reaches_first)
+        fake_break_soon(rules.first_queue, rules.bad.status, rules.bad.message);
+    if (rules.bad.message)
         weir_error_set(&error);
-    return rules.bad_status;
+    return rules.bad.status;
 }
 
 static weir_status work(void *frame, weir_queue *queue, uint64_t duration_ns)
 {
     rules.submits++;
     weir_status status = fake_work(queue, duration_ns);
-    if (status == WEIR_OK && frame == frame_of(rules.bad_frame))
+    if (status == WEIR_OK && frame == frame_of(rules.bad.frame))
         return go_wrong(queue);
     return status;
 }
@@ -77,7 +79,7 @@ static weir_status work_20(void *user, void *slot, void *frame, weir_queue *queu
 static weir_status bad_prepare(void *user, void *slot, void *frame)
 {
     (void)user, (void)slot;
-    return frame == frame_of(rules.bad_frame) ? go_wrong(NULL) : WEIR_OK;
+    return frame == frame_of(rules.bad.frame) ? go_wrong(NULL) : WEIR_OK;
 }
 
 static weir_status gated_prepare(void *user, void *slot, void *frame)
@@ -149,6 +151,12 @@ static void submit_and_drain(uint64_t first, uint64_t last)
     for (uint64_t number = first; number <= last; number++)
         EXPECT_INT_EQ(weir_pipeline_submit(rules.pipeline, frame_of(number)), WEIR_OK);
     EXPECT_INT_EQ(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER), WEIR_OK);
+}
+
+static void run(const struct weir_pipeline_params *params, uint64_t first, uint64_t last)
+{
+    ASSERT_INT_EQ(weir_pipeline_create(params, &rules.pipeline), WEIR_OK);
+    submit_and_drain(first, last);
 }
 
 // --- what is refused ---
@@ -281,8 +289,7 @@ WEIR_TEST(Rules, FailedSlotRollsBackTheOthers)
     struct weir_pipeline_params params = begin();
     params.slot_count = 4;
     rules.failing_slot = 3;
-    rules.bad_status = WEIR_ERROR_OUT_OF_MEMORY;
-    rules.bad_message = "no buffer for you";
+    rules.bad = (struct bad){.status = WEIR_ERROR_OUT_OF_MEMORY, .message = "no buffer for you"};
 
     EXPECT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_ERROR_OUT_OF_MEMORY);
     EXPECT_NULL(rules.pipeline);
@@ -299,7 +306,7 @@ WEIR_TEST(Rules, FailedSlotWithoutDetailIsNamed)
 {
     struct weir_pipeline_params params = begin();
     rules.failing_slot = 2;
-    rules.bad_status = WEIR_ERROR_IO;
+    rules.bad = (struct bad){.status = WEIR_ERROR_IO};
 
     EXPECT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_ERROR_IO);
     EXPECT_STR_EQ(weir_last_error()->message, "slot_create of slot 1 returned WEIR_ERROR_IO");
@@ -331,9 +338,7 @@ WEIR_TEST(Rules, WaitsAreTheEdgesOfTheGraph)
     struct weir_pipeline_params params = begin();
     params.stages = diamond;
     params.stage_count = 4;
-
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
-    submit_and_drain(1, 5);
+    run(&params, 1, 5);
     for (unsigned waiter = 0; waiter < 4; waiter++) {
         for (unsigned producer = 0; producer < 4; producer++) {
             const char from[] = {'p', '/', (char)('0' + waiter), '\0'};
@@ -354,9 +359,7 @@ WEIR_TEST(Rules, FiguresFollowFromDeviceTimes)
     struct weir_pipeline_params params = begin();
     struct weir_pipeline_statistics figures;
     params.timing = true;
-
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
-    submit_and_drain(1, 100);
+    run(&params, 1, 100);
     weir_pipeline_get_statistics(rules.pipeline, &figures);
     // a is busy from 0 to 1000, b from 10 to 2010, both without a gap.
     EXPECT_UINT_EQ(figures.timed_frames, 100);
@@ -383,9 +386,7 @@ WEIR_TEST(Rules, AStageThatIsFasterWaits)
     struct weir_pipeline_statistics figures;
     params.stages = stages;
     params.timing = true;
-
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
-    submit_and_drain(1, 11);
+    run(&params, 1, 11);
     weir_pipeline_get_statistics(rules.pipeline, &figures);
     EXPECT_UINT_EQ(figures.stages[0].wait_ns, 0);
     EXPECT_UINT_EQ(figures.stages[1].wait_ns, 100);
@@ -399,9 +400,7 @@ WEIR_TEST(Rules, TimesThatAreGoneAreLeftOut)
     struct weir_pipeline_params params = begin();
     struct weir_pipeline_statistics figures;
     params.timing = true;
-
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
-    submit_and_drain(1, 3);
+    run(&params, 1, 3);
     fake_expire_times(true);
     submit_and_drain(4, 9);
     weir_pipeline_get_statistics(rules.pipeline, &figures);
@@ -419,9 +418,7 @@ WEIR_TEST(Rules, ADeviceWithoutTimesGivesNone)
     struct weir_pipeline_statistics figures;
     params.timing = true;
     fake_timing_history(0);
-
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
-    submit_and_drain(1, 3);
+    run(&params, 1, 3);
     weir_pipeline_get_statistics(rules.pipeline, &figures);
     EXPECT_UINT_EQ(figures.succeeded, 3);
     EXPECT_UINT_EQ(figures.timed_frames, 0);
@@ -449,12 +446,9 @@ WEIR_TEST(Rules, AFailedPrepareFailsItsFrameOnly)
 {
     struct weir_pipeline_params params = begin();
     params.prepare = bad_prepare;
-    rules.bad_frame = 2;
-    rules.bad_status = WEIR_ERROR_IO;
-    rules.bad_message = "photo.png: truncated";
-
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
-    submit_and_drain(1, 4);
+    rules.bad =
+        (struct bad){.frame = 2, .status = WEIR_ERROR_IO, .message = "photo.png: truncated"};
+    run(&params, 1, 4);
     EXPECT_TRUE(recorder_is_in_order(&rules.recorder, 4));
     expect_failed(1, "prepare", WEIR_ERROR_IO, "photo.png: truncated");
     EXPECT_NOT_NULL(recorder_at(&rules.recorder, 1)->slot);
@@ -467,12 +461,8 @@ WEIR_TEST(Rules, AFailedSubmitLeavesItsQueueAlone)
 {
     struct weir_pipeline_params params = begin();
     struct weir_pipeline_statistics figures;
-    rules.bad_frame = 2;
-    rules.bad_status = WEIR_ERROR_IO;
-    rules.bad_message = "out of luck";
-
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
-    submit_and_drain(1, 4);
+    rules.bad = (struct bad){.frame = 2, .status = WEIR_ERROR_IO, .message = "out of luck"};
+    run(&params, 1, 4);
     expect_failed(1, "b", WEIR_ERROR_IO, "out of luck");
     EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 3);
     weir_pipeline_get_statistics(rules.pipeline, &figures);
@@ -484,18 +474,15 @@ WEIR_TEST(Rules, AFailedSubmitLeavesItsQueueAlone)
 WEIR_TEST(Rules, AFailureWithoutDetailGetsASentence)
 {
     struct weir_pipeline_params params = begin();
-    rules.bad_frame = 2;
-    rules.bad_status = WEIR_ERROR_IO;
-
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
-    submit_and_drain(1, 2);
+    rules.bad = (struct bad){.frame = 2, .status = WEIR_ERROR_IO};
+    run(&params, 1, 2);
     expect_failed(1, "b", WEIR_ERROR_IO, "the callback of 'b' returned WEIR_ERROR_IO");
     // A second such failure must not report the detail of the earlier one.
-    rules.bad_frame = 3;
-    rules.bad_message = "first detail";
+    rules.bad.frame = 3;
+    rules.bad.message = "first detail";
     submit_and_drain(3, 3);
-    rules.bad_frame = 4;
-    rules.bad_message = NULL;
+    rules.bad.frame = 4;
+    rules.bad.message = NULL;
     submit_and_drain(4, 4);
     expect_failed(2, "b", WEIR_ERROR_IO, "first detail");
     expect_failed(3, "b", WEIR_ERROR_IO, "the callback of 'b' returned WEIR_ERROR_IO");
@@ -505,11 +492,8 @@ WEIR_TEST(Rules, AFailureWithoutDetailGetsASentence)
 WEIR_TEST(Rules, AnAnswerIsNotAnOutcome)
 {
     struct weir_pipeline_params params = begin();
-    rules.bad_frame = 1;
-    rules.bad_status = WEIR_NOT_READY;
-
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
-    submit_and_drain(1, 1);
+    rules.bad = (struct bad){.frame = 1, .status = WEIR_NOT_READY};
+    run(&params, 1, 1);
     expect_failed(0, "b", WEIR_ERROR_INVALID, "the callback of 'b' returned");
     end();
 }
@@ -518,13 +502,11 @@ WEIR_TEST(Rules, ABrokenQueueIsRecovered)
 {
     struct weir_pipeline_params params = begin();
     struct weir_pipeline_statistics figures;
-    rules.bad_frame = 2;
-    rules.bad_status = WEIR_ERROR_DEVICE;
-    rules.bad_message = "a fault";
-    rules.bad_breaks_queue = true;
-
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
-    submit_and_drain(1, 6);
+    rules.bad = (struct bad){.frame = 2,
+                             .status = WEIR_ERROR_DEVICE,
+                             .message = "a fault",
+                             .breaks_queue = true};
+    run(&params, 1, 6);
     expect_failed(1, "b", WEIR_ERROR_DEVICE, "a fault");
     EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 5);
     weir_pipeline_get_statistics(rules.pipeline, &figures);
@@ -535,14 +517,12 @@ WEIR_TEST(Rules, ABrokenQueueIsRecovered)
 WEIR_TEST(Rules, RecoveryWaitsForFailuresUnderWay)
 {
     struct weir_pipeline_params params = begin();
-    rules.bad_frame = 2;
-    rules.bad_status = WEIR_ERROR_DEVICE;
-    rules.bad_message = "a fault";
-    rules.bad_breaks_queue = true;
-    rules.bad_reaches_first = true;
-
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
-    submit_and_drain(1, 6);
+    rules.bad = (struct bad){.frame = 2,
+                             .status = WEIR_ERROR_DEVICE,
+                             .message = "a fault",
+                             .breaks_queue = true,
+                             .reaches_first = true};
+    run(&params, 1, 6);
     expect_failed(1, "b", WEIR_ERROR_DEVICE, "a fault");
     EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 5);
     end();
@@ -551,13 +531,11 @@ WEIR_TEST(Rules, RecoveryWaitsForFailuresUnderWay)
 WEIR_TEST(Rules, DestructionLeavesNoFailure)
 {
     struct weir_pipeline_params params = begin();
-    rules.bad_frame = 2;
-    rules.bad_status = WEIR_ERROR_DEVICE;
-    rules.bad_message = "a fault";
-    rules.bad_breaks_queue = true;
-
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
-    submit_and_drain(1, 2);
+    rules.bad = (struct bad){.frame = 2,
+                             .status = WEIR_ERROR_DEVICE,
+                             .message = "a fault",
+                             .breaks_queue = true};
+    run(&params, 1, 2);
     EXPECT_INT_EQ(weir_pipeline_destroy(&rules.pipeline), WEIR_OK);
     EXPECT_UINT_EQ(fake_destroyed_broken(), 0);
     end();
@@ -567,14 +545,12 @@ WEIR_TEST(Rules, RecoveringIsTriedAgain)
 {
     struct weir_pipeline_params params = begin();
     params.slot_count = 1;
-    rules.bad_frame = 2;
-    rules.bad_status = WEIR_ERROR_DEVICE;
-    rules.bad_message = "a fault";
-    rules.bad_breaks_queue = true;
+    rules.bad = (struct bad){.frame = 2,
+                             .status = WEIR_ERROR_DEVICE,
+                             .message = "a fault",
+                             .breaks_queue = true};
     fake_recover_with(WEIR_ERROR_SYSTEM, 2);
-
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
-    submit_and_drain(1, 6);
+    run(&params, 1, 6);
     expect_failed(1, "b", WEIR_ERROR_DEVICE, "a fault");
     expect_failed(2, "", WEIR_ERROR_SYSTEM, "a fault");
     expect_failed(3, "", WEIR_ERROR_SYSTEM, "a fault");
@@ -587,14 +563,12 @@ WEIR_TEST(Rules, ALostDeviceFailsEveryLaterFrame)
 {
     struct weir_pipeline_params params = begin();
     params.slot_count = 1;
-    rules.bad_frame = 2;
-    rules.bad_status = WEIR_ERROR_DEVICE;
-    rules.bad_message = "an illegal address";
-    rules.bad_breaks_queue = true;
+    rules.bad = (struct bad){.frame = 2,
+                             .status = WEIR_ERROR_DEVICE,
+                             .message = "an illegal address",
+                             .breaks_queue = true};
     fake_recover_with(WEIR_ERROR_DEVICE_LOST, 100);
-
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
-    submit_and_drain(1, 3);
+    run(&params, 1, 3);
     unsigned submits = rules.submits;
     submit_and_drain(4, 9);
     EXPECT_TRUE(recorder_is_in_order(&rules.recorder, 9));
@@ -615,9 +589,10 @@ WEIR_TEST(Rules, AGroupLeavesALostDeviceOut)
     struct weir_pipeline_statistics figures[2];
     weir_pipeline_group *group;
     params.slot_count = 1;
-    rules.bad_frame = 2;
-    rules.bad_status = WEIR_ERROR_DEVICE;
-    rules.bad_breaks_queue = true;
+    rules.bad = (struct bad){.frame = 2,
+                             .status = WEIR_ERROR_DEVICE,
+                             .message = NULL,
+                             .breaks_queue = true};
     fake_recover_with(WEIR_ERROR_DEVICE_LOST, 2);
 
     ASSERT_INT_EQ(weir_pipeline_group_create(NULL, &group), WEIR_OK);
@@ -633,7 +608,7 @@ WEIR_TEST(Rules, AGroupLeavesALostDeviceOut)
     EXPECT_UINT_EQ(figures[1].failed, 2); // the one that broke it, and the one that noticed
     EXPECT_UINT_EQ(figures[1].accepted, 2);
     EXPECT_UINT_EQ(figures[0].succeeded, 18);
-    rules.bad_frame = 21;
+    rules.bad.frame = 21;
     fake_recover_with(WEIR_ERROR_DEVICE_LOST, 2);
     for (uint64_t i = 21; i <= 24; i++)
         ASSERT_INT_EQ(weir_pipeline_group_submit(group, frame_of(i)), WEIR_OK);
@@ -670,9 +645,7 @@ WEIR_TEST(Rules, CallbacksMayNotWaitForThePipeline)
 {
     struct weir_pipeline_params params = begin();
     params.deliver = call_from_deliver;
-
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
-    submit_and_drain(1, 1);
+    run(&params, 1, 1);
     EXPECT_INT_EQ(rules.from_callback[0], WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(rules.from_callback[1], WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(rules.from_callback[2], WEIR_ERROR_INVALID);
@@ -681,8 +654,7 @@ WEIR_TEST(Rules, CallbacksMayNotWaitForThePipeline)
 
     params = begin();
     params.prepare = call_from_prepare;
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
-    submit_and_drain(1, 1);
+    run(&params, 1, 1);
     expect_failed(0, "prepare", WEIR_ERROR_INVALID,
                   "weir_pipeline_drain was called from a callback of the same pipeline");
     end();
@@ -693,9 +665,7 @@ WEIR_TEST(Rules, DeliverMaySubmitWhereNothingBlocks)
     struct weir_pipeline_params params = begin();
     params.deliver = call_from_deliver;
     params.full = WEIR_PIPELINE_WOULD_BLOCK;
-
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
-    submit_and_drain(1, 1);
+    run(&params, 1, 1);
     EXPECT_INT_EQ(rules.from_callback[2], WEIR_OK);
     EXPECT_INT_EQ(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER), WEIR_OK);
     EXPECT_PTR_EQ(recorder_at(&rules.recorder, 1)->frame, frame_of(2));
@@ -728,9 +698,7 @@ WEIR_TEST(Rules, SignalsAreLeftToTheProgram)
     struct weir_pipeline_params params = begin();
     params.prepare = see_signals;
     params.deliver = see_signals_too;
-
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
-    submit_and_drain(1, 1);
+    run(&params, 1, 1);
     EXPECT_TRUE(rules.signals_blocked[0]);
     EXPECT_TRUE(rules.signals_blocked[1]);
     EXPECT_FALSE(interrupts_are_blocked());

@@ -1,8 +1,9 @@
 // A plugin for tests that reads the clocks of a device as a thread does that sleeps between the two
 // readings: the host's is late, by 3.5 ms at first and by 0.5 ms less each time.
-#include <weir/module/module.h>
 
 #include <stdatomic.h>
+
+#include "tests/plugins/plugin.h"
 
 #define LATE_NS UINT64_C(500000)
 
@@ -21,22 +22,4 @@ static const struct weir_module_ops jitter_ops = {
     .device_clock = jitter_clock,
 };
 
-static const struct weir_module jitter_module = {
-    .abi = WEIR_MODULE_ABI,
-    .struct_size = sizeof jitter_module,
-    .kind = WEIR_MODULE_PLUGIN,
-    .name = "jitter",
-    .version = WEIR_VERSION_STRING,
-    .build_id = "",
-    .sanitizer = WEIR_MODULE_SANITIZER,
-    .slot_count = WEIR_MODULE_SLOT_COUNT,
-    .operation_kinds = WEIR_OPERATION_KINDS,
-    .ops = &jitter_ops,
-};
-
-const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
-{
-    (void)host_abi;
-    (void)host;
-    return &jitter_module;
-}
+TEST_PLUGIN("jitter", jitter_ops, .key_count = 0)

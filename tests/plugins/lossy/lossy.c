@@ -6,6 +6,8 @@
 
 #include <weir/module/error.h>
 
+#include "tests/plugins/plugin.h"
+
 enum key {
     KEY_KIND,
     KEY_FORWARDED,
@@ -73,25 +75,4 @@ static const struct weir_module_ops lossy_ops = {
     .queue_submit = lossy_queue_submit,
 };
 
-static const struct weir_module lossy_module = {
-    .abi = WEIR_MODULE_ABI,
-    .struct_size = sizeof lossy_module,
-    .kind = WEIR_MODULE_PLUGIN,
-    .name = "lossy",
-    .version = WEIR_VERSION_STRING,
-    .build_id = "",
-    .sanitizer = WEIR_MODULE_SANITIZER,
-    .keys = lossy_keys,
-    .key_count = KEY_COUNT,
-    .key_size = sizeof(struct weir_key),
-    .slot_count = WEIR_MODULE_SLOT_COUNT,
-    .operation_kinds = WEIR_OPERATION_KINDS,
-    .ops = &lossy_ops,
-};
-
-const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
-{
-    (void)host_abi;
-    (void)host;
-    return &lossy_module;
-}
+TEST_PLUGIN("lossy", lossy_ops, .keys = lossy_keys, .key_count = KEY_COUNT)

@@ -5,6 +5,7 @@
 #include <weir/module/error.h>
 
 #include "tests/plugins/notes/notes.h"
+#include "tests/plugins/plugin.h"
 
 struct state {
     struct notes notes;
@@ -87,25 +88,4 @@ static const struct weir_module_ops notes_ops = {
     .extension = notes_extension,
 };
 
-static const struct weir_module notes_module = {
-    .abi = WEIR_MODULE_ABI,
-    .struct_size = sizeof notes_module,
-    .kind = WEIR_MODULE_PLUGIN,
-    .name = "notes",
-    .version = "1.0",
-    .build_id = "",
-    .sanitizer = WEIR_MODULE_SANITIZER,
-    .keys = notes_keys,
-    .key_count = 1,
-    .key_size = sizeof(struct weir_key),
-    .slot_count = WEIR_MODULE_SLOT_COUNT,
-    .operation_kinds = WEIR_OPERATION_KINDS,
-    .ops = &notes_ops,
-};
-
-const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
-{
-    (void)host_abi;
-    (void)host;
-    return &notes_module;
-}
+TEST_PLUGIN("notes", notes_ops, .keys = notes_keys, .key_count = 1)

@@ -5,6 +5,8 @@
 
 #include <weir/module/error.h>
 
+#include "tests/plugins/plugin.h"
+
 enum {
     MOST = 4096, // launches of a link
 };
@@ -77,22 +79,4 @@ static const struct weir_module_ops paced_ops = {
     .queue_times = paced_times,
 };
 
-static const struct weir_module paced_module = {
-    .abi = WEIR_MODULE_ABI,
-    .struct_size = sizeof paced_module,
-    .kind = WEIR_MODULE_PLUGIN,
-    .name = "paced",
-    .version = WEIR_VERSION_STRING,
-    .build_id = "",
-    .sanitizer = WEIR_MODULE_SANITIZER,
-    .slot_count = WEIR_MODULE_SLOT_COUNT,
-    .operation_kinds = WEIR_OPERATION_KINDS,
-    .ops = &paced_ops,
-};
-
-const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
-{
-    (void)host_abi;
-    (void)host;
-    return &paced_module;
-}
+TEST_PLUGIN("paced", paced_ops, .key_count = 0)

@@ -116,30 +116,6 @@ WEIR_TEST(Memory, EachAllocationFails)
         EXPECT_UINT_EQ(run(i, OPERATIONS, 0), end);
 }
 
-// What is in flight when the engine is destroyed is dropped.
-WEIR_TEST(Memory, DropsWhatIsNotComplete)
-{
-    struct sim_model model = plain_model();
-    struct sim_engine *engine;
-    int done = 0;
-    uint32_t device;
-    uint32_t queues[3];
-    model.late_signals = true;
-    engine = sim_engine_create(count_done, &done);
-    ASSERT_TRUE(engine && sim_engine_add_device(engine, &model, &device));
-    for (int i = 0; i < 3; i++)
-        ASSERT_TRUE(sim_engine_add_queue(engine, &(struct sim_queue_params){0}, &queues[i]));
-    for (int i = 0; i < 30; i++) {
-        struct sim_point wait = {0};
-        const struct sim_work work = work_of(i, &wait);
-        struct sim_point point;
-        ASSERT_TRUE(sim_engine_submit(engine, queues[i % 3], 0, &work, &point));
-    }
-    sim_engine_advance(engine, 120);
-    EXPECT_TRUE(done > 0 && done < 30);
-    sim_engine_destroy(&engine);
-}
-
 // A hundred times as many operations, no more allocations.
 WEIR_TEST(Memory, IsThatOfWhatIsInFlight)
 {

@@ -1,5 +1,5 @@
 // A plugin for tests that makes operations of a kind that no header has: each FILL becomes one.
-#include <weir/module/module.h>
+#include "tests/plugins/plugin.h"
 
 enum {
     STRANGE_KIND = 257 // in 8 bits a copy
@@ -21,22 +21,4 @@ static const struct weir_module_ops strange_ops = {
     .queue_submit = strange_submit,
 };
 
-static const struct weir_module strange_module = {
-    .abi = WEIR_MODULE_ABI,
-    .struct_size = sizeof strange_module,
-    .kind = WEIR_MODULE_PLUGIN,
-    .name = "strange",
-    .version = WEIR_VERSION_STRING,
-    .build_id = "",
-    .sanitizer = WEIR_MODULE_SANITIZER,
-    .slot_count = WEIR_MODULE_SLOT_COUNT,
-    .operation_kinds = WEIR_OPERATION_KINDS,
-    .ops = &strange_ops,
-};
-
-const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
-{
-    (void)host_abi;
-    (void)host;
-    return &strange_module;
-}
+TEST_PLUGIN("strange", strange_ops, .key_count = 0)

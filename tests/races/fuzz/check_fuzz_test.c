@@ -5,10 +5,18 @@
 #include "tests/races/fuzz/drive.h"
 #include "tests/support/test.h"
 
+// Fewer where each takes ten times as long.
+#ifdef __SANITIZE_ADDRESS__
+enum {
+    PROGRAMS = 2000,
+    STRICT_PROGRAMS = 800,
+};
+#else
 enum {
     PROGRAMS = 8000,
     STRICT_PROGRAMS = 3000,
 };
+#endif
 
 // On null a program's race is one of threads, where a host call holds a queue's work back.
 #ifdef __SANITIZE_THREAD__

@@ -91,30 +91,11 @@ static const char *const names[] = {
 
 #define NAME_COUNT (sizeof names / sizeof *names)
 
-static long calls[NAME_COUNT];
-static struct {
-    size_t index;
-    long left;
-    long struck;
-} failure = {.index = NAME_COUNT};
-
-static size_t index_of(const char *name)
-{
-    size_t index = 0;
-    while (index < NAME_COUNT && strcmp(names[index], name) != 0)
-        index++;
-    return index;
-}
+#include "tests/support/calls.h"
 
 static cl_int admit(const char *name)
 {
-    const size_t index = index_of(name);
-    pthread_mutex_lock(&lock);
-    calls[index]++;
-    const bool strikes = index == failure.index && --failure.left == 0;
-    failure.struck += strikes;
-    pthread_mutex_unlock(&lock);
-    return strikes ? CL_OUT_OF_RESOURCES_ : CL_SUCCESS;
+    return calls_strike(name) ? CL_OUT_OF_RESOURCES_ : CL_SUCCESS;
 }
 
 #define ADMIT()                            \
@@ -578,31 +559,6 @@ cl_int clGetPlatformIDs(cl_uint room, cl_platform_id *out, cl_uint *out_count)
 }
 #endif
 
-static void set_failure(const char *name, long n)
-{
-    pthread_mutex_lock(&lock);
-    failure.index = name ? index_of(name) : NAME_COUNT;
-    failure.left = n;
-    failure.struck = 0;
-    pthread_mutex_unlock(&lock);
-}
-
-static long count_struck(void)
-{
-    return failure.struck;
-}
-
-static const char *name_of(size_t index)
-{
-    return index < NAME_COUNT ? names[index] : NULL;
-}
-
-static long count_calls(const char *name)
-{
-    const size_t index = index_of(name);
-    return index < NAME_COUNT ? calls[index] : -1;
-}
-
 static long count_live(void)
 {
     return live;
@@ -635,10 +591,10 @@ static const char *get_options(void)
 
 EXPORT extern const struct weir_test_nvidia_opencl weir_test_nvidia_opencl;
 const struct weir_test_nvidia_opencl weir_test_nvidia_opencl = {
-    .fail = set_failure,
-    .struck = count_struck,
-    .name = name_of,
-    .calls = count_calls,
+    .fail = calls_fail,
+    .struck = calls_struck,
+    .name = calls_name,
+    .calls = calls_count,
     .live = count_live,
     .set_architecture = set_architecture,
     .set_driver = set_driver,

@@ -21,45 +21,23 @@ static const char *const names[] = {
 #define NAME_COUNT (sizeof names / sizeof *names)
 #define FAILED ((nvrtcResult)11)
 
+#include "tests/support/calls.h"
+
 struct _nvrtcProgram {
     char *image;
     char *log;
 };
 
-static long calls[NAME_COUNT];
 static long live;
 static int newest = 90;
 static char last_options[1024];
-static struct {
-    size_t index;
-    long left;
-    long struck;
-} failure = {.index = NAME_COUNT};
-
-static size_t index_of(const char *name)
-{
-    size_t index = 0;
-    while (index < NAME_COUNT && strcmp(names[index], name) != 0)
-        index++;
-    return index;
-}
-
-static bool admit(const char *name)
-{
-    const size_t index = index_of(name);
-    calls[index]++;
-    const bool strikes = index == failure.index && --failure.left == 0;
-    failure.struck += strikes;
-    return !strikes;
-}
-
-#define ADMIT()           \
-    if (!admit(__func__)) \
+#define ADMIT()                 \
+    if (calls_strike(__func__)) \
     return FAILED
 
 const char *nvrtcGetErrorString(nvrtcResult result)
 {
-    (void)admit(__func__);
+    (void)calls_strike(__func__);
     return result == NVRTC_SUCCESS             ? "NVRTC_SUCCESS"
            : result == NVRTC_ERROR_COMPILATION ? "NVRTC_ERROR_COMPILATION"
                                                : "NVRTC_ERROR_INTERNAL_ERROR";
@@ -105,13 +83,13 @@ nvrtcResult nvrtcCreateProgram(nvrtcProgram *out, const char *text, const char *
 
 nvrtcResult nvrtcDestroyProgram(nvrtcProgram *program)
 {
-    const bool admitted = admit(__func__);
+    const bool struck = calls_strike(__func__);
     free((*program)->image);
     free((*program)->log);
     free(*program);
     *program = NULL;
     live--;
-    return admitted ? NVRTC_SUCCESS : FAILED;
+    return struck ? FAILED : NVRTC_SUCCESS;
 }
 
 nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int count, const char *const *options)
@@ -170,29 +148,6 @@ nvrtcResult nvrtcGetPTX(nvrtcProgram program, char *image)
     return NVRTC_SUCCESS;
 }
 
-static void set_failure(const char *name, long n)
-{
-    failure.index = name ? index_of(name) : NAME_COUNT;
-    failure.left = n;
-    failure.struck = 0;
-}
-
-static long count_struck(void)
-{
-    return failure.struck;
-}
-
-static const char *name_of(size_t index)
-{
-    return index < NAME_COUNT ? names[index] : NULL;
-}
-
-static long count_calls(const char *name)
-{
-    const size_t index = index_of(name);
-    return index < NAME_COUNT ? calls[index] : -1;
-}
-
 static long count_live(void)
 {
     return live;
@@ -210,10 +165,10 @@ static const char *get_options(void)
 
 EXPORT extern const struct weir_test_nvrtc weir_test_nvrtc;
 const struct weir_test_nvrtc weir_test_nvrtc = {
-    .fail = set_failure,
-    .struck = count_struck,
-    .name = name_of,
-    .calls = count_calls,
+    .fail = calls_fail,
+    .struck = calls_struck,
+    .name = calls_name,
+    .calls = calls_count,
     .live = count_live,
     .set_newest = set_newest,
     .options = get_options,

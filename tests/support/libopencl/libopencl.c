@@ -49,14 +49,9 @@ static const char *const names[] = {
 
 #define NAME_COUNT (sizeof names / sizeof *names)
 
-static struct {
-    pthread_mutex_t lock;
-    size_t index; // of the function that is to fail; NAME_COUNT: none
-    long left;    // calls until it fails
-    int code;
-    long struck;
-    long calls[NAME_COUNT];
-} failure = {.lock = PTHREAD_MUTEX_INITIALIZER, .index = NAME_COUNT};
+#include "tests/support/calls.h"
+
+static int failing_code;
 
 static const char *const real_paths[] = {
     "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1",
@@ -90,57 +85,15 @@ static bool is_set(const char *variable)
     return value && strcmp(value, "1") == 0;
 }
 
-// NAME_COUNT: no such function.
-static size_t index_of(const char *name)
-{
-    size_t index = 0;
-    while (index < NAME_COUNT && strcmp(names[index], name) != 0)
-        index++;
-    return index;
-}
-
 static void set_failure(const char *name, long n, int code)
 {
-    pthread_mutex_lock(&failure.lock);
-    failure.index = name ? index_of(name) : NAME_COUNT;
-    failure.left = n;
-    failure.code = code ? code : CL_OUT_OF_RESOURCES;
-    failure.struck = 0;
-    pthread_mutex_unlock(&failure.lock);
+    failing_code = code ? code : CL_OUT_OF_RESOURCES;
+    calls_fail(name, n);
 }
 
 cl_int fake_admit(const char *name)
 {
-    const size_t index = index_of(name);
-    pthread_mutex_lock(&failure.lock);
-    failure.calls[index]++;
-    const bool strikes = index == failure.index && --failure.left == 0;
-    failure.struck += strikes;
-    const cl_int code = strikes ? failure.code : CL_SUCCESS;
-    pthread_mutex_unlock(&failure.lock);
-    return code;
-}
-
-static long count_struck(void)
-{
-    pthread_mutex_lock(&failure.lock);
-    const long struck = failure.struck;
-    pthread_mutex_unlock(&failure.lock);
-    return struck;
-}
-
-static long count_calls(const char *name)
-{
-    const size_t index = index_of(name);
-    pthread_mutex_lock(&failure.lock);
-    const long calls = index < NAME_COUNT ? failure.calls[index] : -1;
-    pthread_mutex_unlock(&failure.lock);
-    return calls;
-}
-
-static const char *name_of(size_t index)
-{
-    return index < NAME_COUNT ? names[index] : NULL;
+    return calls_strike(name) ? failing_code : CL_SUCCESS;
 }
 
 static void hide_svm(int hidden)
@@ -162,9 +115,9 @@ static int misused(void)
 EXPORT extern const struct weir_test_opencl weir_test_opencl;
 const struct weir_test_opencl weir_test_opencl = {
     .fail = set_failure,
-    .struck = count_struck,
-    .calls = count_calls,
-    .name = name_of,
+    .struck = calls_struck,
+    .calls = calls_count,
+    .name = calls_name,
     .hide_svm = hide_svm,
     .offer_prints = fake_offer_prints,
     .print = fake_print,
