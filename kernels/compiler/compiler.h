@@ -6,6 +6,7 @@
 //                which a driver may give each work-item a copy
 //   cuda.c       that representation, made fit for CUDA with what of kernels/library the kernels call; PTX and
 //                cubins of it
+//   library.c    which files of kernels/library the kernels need
 //   twin.c       CUDA C++ in its place, or images that are there already
 //   image.c      which kernels an image has, and which GPU it is for: PTX and cubins
 //   build.c      all of it, one after another, and the bundle as C
@@ -157,7 +158,7 @@ void kc_kernels_finish(struct kc_kernels *kernels);
 bool kc_check_outside(const struct kc_tools *tools, const struct kc_language *language,
                       const char *text, const char *folder, struct weir_long_text *report);
 
-// cuda.c
+// library.c
 
 // A file of kernels/library.
 struct kc_subject {
@@ -172,6 +173,10 @@ enum {
 
 // Which subjects have functions that the module declares, as bits.
 unsigned kc_library_needed(const char *ir);
+// Stores those subjects, at most KC_SUBJECTS, and returns how many.
+size_t kc_library(unsigned needed, struct kc_subject *out_subjects);
+
+// cuda.c
 
 struct kc_image {
     const char *format; // the end of WEIR_IMAGE_...
