@@ -272,7 +272,7 @@ bool kc_drop_refused(struct kc_context *context, struct kc_kernels *kernels, boo
 // The name that a function has in OpenCL C.
 void kc_plain_name(const struct kc_symbol *symbol, char *out, size_t size);
 
-// cuda.c
+// library.c
 
 // A file of kernels/library.
 struct kc_subject {
@@ -287,6 +287,10 @@ enum {
 
 // Which subjects have functions that the module declares, as bits.
 unsigned kc_library_needed(const char *ir);
+// Stores those subjects, at most KC_SUBJECTS, and returns how many.
+size_t kc_library(unsigned needed, struct kc_subject *out_subjects);
+
+// cuda.c
 
 struct kc_image {
     const char *format; // the end of WEIR_IMAGE_...

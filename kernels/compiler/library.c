@@ -1,0 +1,170 @@
+// Which functions of kernels/library a module calls, and the files that have them.
+#include <string.h>
+
+#include "kernels/compiler/compiler.h"
+#include "kernels/library/atomics.h"
+#include "kernels/library/atomics64.h"
+#include "kernels/library/conversions.h"
+#include "kernels/library/corrections.h"
+#include "kernels/library/dot_products.h"
+#include "kernels/library/generic.h"
+#include "kernels/library/grid_barrier.h"
+#include "kernels/library/half.h"
+#include "kernels/library/half_conversions.h"
+#include "kernels/library/math.h"
+#include "kernels/library/native.h"
+#include "kernels/library/sub_groups.h"
+#include "kernels/library/work_groups.h"
+#include "kernels/library/work_items.h"
+
+// In the order of the subjects in kc_library(), in which they are linked: work-groups call sub-groups,
+// and conversions of halves those of floats.
+enum {
+    NONE,
+    ATOMICS = 1 << 0,
+    ATOMICS64 = 1 << 1,
+    CORRECTIONS = 1 << 2,
+    DOT_PRODUCTS = 1 << 3,
+    GENERIC = 1 << 4,
+    GRID_BARRIER = 1 << 5,
+    HALF = 1 << 6,
+    HALF_CONVERSIONS = 1 << 7,
+    CONVERSIONS = 1 << 8,
+    MATH = 1 << 9,
+    NATIVE = 1 << 10,
+    WORK_GROUPS = 1 << 11,
+    SUB_GROUPS = 1 << 12,
+    WORK_ITEMS = 1 << 13
+};
+
+// A function's mangled name has its types: "Dh" is half, "Vl" and "Vm" are volatile long and ulong.
+// The first row whose parts are both in the name decides.
+static const struct {
+    const char *part;
+    const char *type;
+    unsigned subject;
+} functions[] = {
+    {"convert_half", "", HALF_CONVERSIONS},
+    {"convert_", "Dh", HALF_CONVERSIONS | CONVERSIONS},
+    {"convert_", "_sat", CONVERSIONS},
+    {KC_GRID_BARRIER, "", GRID_BARRIER},
+    {"sub_group", "", SUB_GROUPS},
+    {"dot_4x8packed_", "", DOT_PRODUCTS},
+    {"dot_acc_sat", "", DOT_PRODUCTS},
+    {"_Z3dotDv4_h", "", DOT_PRODUCTS},
+    {"_Z3dotDv4_c", "", DOT_PRODUCTS},
+    {"_Z5isinfDv", "_f", CORRECTIONS},
+    {"_Z5isinfDv", "_d", CORRECTIONS},
+    {"_Z7mad_satl", "", CORRECTIONS},
+    {"_Z7mad_satDv", "_l", CORRECTIONS},
+    {"native_exp", "", NATIVE},
+    {"native_log", "", NATIVE},
+    {"native_powr", "", NATIVE},
+    {"atomic_", "VU7_Atomic", ATOMICS},
+    {"atomic_work_item_fence", "", ATOMICS},
+    {"__to_", "", GENERIC},
+    {"get_fence", "", GENERIC},
+    {"work_group_barrier", "", WORK_ITEMS},
+    {"work_group_", "", WORK_GROUPS | SUB_GROUPS},
+    {"atom_", "Vl", ATOMICS64},
+    {"atom_", "Vm", ATOMICS64},
+    {"get_global_offset", "", WORK_ITEMS},
+    {"get_work_dim", "", WORK_ITEMS},
+    {"get_enqueued_local_size", "", WORK_ITEMS},
+    {"get_global_linear_id", "", WORK_ITEMS},
+    {"get_local_linear_id", "", WORK_ITEMS},
+    {"vstore", "_rtp", HALF_CONVERSIONS},
+    {"vstore", "_rtn", HALF_CONVERSIONS},
+    {"load", "_half", NONE}, // libclc has these
+    {"store", "_half", NONE},
+    {"", "Dh", HALF},
+    {"_Z3exp", "", MATH},
+    {"_Z4exp2", "", MATH},
+    {"_Z4erfc", "", MATH},
+    {"_Z6tgamma", "", MATH},
+    {"_Z6lgamma", "", MATH},
+    {"_Z5cospi", "", MATH},
+    {"_Z5expm1", "", MATH},
+    {"_Z5log1p", "", MATH},
+    {"_Z3erf", "", MATH},
+    {"_Z3sin", "", MATH},
+    {"_Z3tan", "", MATH},
+    {"_Z4asin", "", MATH},
+    {"_Z4atan", "", MATH},
+    {"_Z4sinh", "", MATH},
+    {"_Z4cosh", "", MATH},
+    {"_Z4tanh", "", MATH},
+    {"_Z5asinh", "", MATH},
+    {"_Z5acosh", "", MATH},
+    {"_Z5atanh", "", MATH},
+    {"_Z5sinpi", "", MATH},
+    {"_Z4fmod", "", MATH},
+    {"_Z9remainder", "", MATH},
+    {"_Z5ldexp", "", MATH},
+    {"_Z3pow", "", MATH},
+    {"_Z5tanpi", "", MATH},
+    {"_Z6asinpi", "", MATH},
+    {"_Z6acospi", "", MATH},
+    {"_Z6atanpi", "", MATH},
+    {"_Z7atan2pi", "", MATH},
+    {"_Z4powr", "", MATH},
+    {"_Z5rootn", "", MATH},
+    {"_Z4modf", "", MATH},
+    {"_Z5fract", "", MATH},
+    {"_Z8lgamma_r", "", MATH},
+    {"_Z6sincos", "", MATH},
+    {"_Z6remquo", "", MATH},
+    {"_Z4sign", "", MATH},
+    {"_Z3nant", "", HALF},
+    {"_Z3nanDv", "_t", HALF},
+};
+
+static unsigned subject_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (strstr(name, functions[i].part) && strstr(name, functions[i].type))
+            return functions[i].subject;
+    return NONE;
+}
+
+unsigned kc_library_needed(const char *ir)
+{
+    unsigned needed = NONE;
+    for (const char *line = ir; (line = strstr(line, "\ndeclare "));) {
+        char name[256];
+        const char *start = strchr(line, '@');
+        line += strlen("\ndeclare ");
+        const size_t length = start ? strcspn(start, "(") : 0;
+        if (length == 0 || length >= sizeof name)
+            continue;
+        memcpy(name, start, length);
+        name[length] = '\0';
+        needed |= subject_of(name);
+    }
+    return needed;
+}
+
+size_t kc_library(unsigned needed, struct kc_subject *out_subjects)
+{
+    const struct kc_subject all[KC_SUBJECTS] = {
+        {"atomics", weir_library_atomics, true},
+        {"atomics64", weir_library_atomics64, false},
+        {"corrections", weir_library_corrections, false},
+        {"dot_products", weir_library_dot_products, false},
+        {"generic", weir_library_generic, true},
+        {"grid_barrier", weir_library_grid_barrier, false},
+        {"half", weir_library_half, false},
+        {"half_conversions", weir_library_half_conversions, false},
+        {"conversions", weir_library_conversions, false},
+        {"math", weir_library_math, false},
+        {"native", weir_library_native, false},
+        {"work_groups", weir_library_work_groups, false},
+        {"sub_groups", weir_library_sub_groups, false},
+        {"work_items", weir_library_work_items, false},
+    };
+    size_t count = 0;
+    for (size_t i = 0; i < KC_SUBJECTS; i++)
+        if (needed >> i & 1)
+            out_subjects[count++] = all[i];
+    return count;
+}
