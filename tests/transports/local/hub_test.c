@@ -2,21 +2,6 @@
 #include "tests/support/test.h"
 #include "tests/transports/local/ranks.h"
 
-#define SHORT (RANKS_SECOND / 20)
-
-WEIR_TEST(Hub, NamesARankThatDoesNotCome)
-{
-    struct rank rank = {.rank = 0};
-    struct weir_transport_setup setup = ranks_setup("process");
-    setup.count = 3;
-    setup.timeout_ns = SHORT;
-    EXPECT_INT_EQ(rank_join(&rank, &setup), WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(rank.error.message, "'grads': rank 1 has not come to process:");
-    EXPECT_CONTAINS(rank.error.message, "in 50.0 ms; 1 of 3 ranks are there");
-    EXPECT_NULL(rank.group);
-    EXPECT_INT_EQ(ranks_blocks(), 1);
-}
-
 // With some luck the others have not woken when the last one to come aborts: they have joined all the same.
 static weir_status abort_at_once(struct rank *rank)
 {
