@@ -30,12 +30,13 @@ int kernels_resources_main(int argc, char **argv);
 
 // source.c
 
-// What every command takes: the files, -D, -I, --std and --fast.
+// What every command takes: the files, -D, -I, --std, --fast and --exact.
 struct kernels_source {
     struct cli_list definitions;
     struct cli_list folders;
     const char *standard;
     bool fast;
+    bool exact;
     struct kc_build build;
 };
 

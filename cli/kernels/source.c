@@ -276,6 +276,13 @@ static bool check_standard(const char *standard)
     return false;
 }
 
+static bool check_arithmetic(const struct kernels_source *source)
+{
+    if (source->fast && source->exact)
+        cli_error("--fast and --exact contradict each other; leave one out");
+    return !source->fast || !source->exact;
+}
+
 static struct kc_list list_of(const struct cli_list *list)
 {
     return (struct kc_list){list->items, list->count};
@@ -305,6 +312,8 @@ bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int ar
          CLI_FOLDERS, &source->folders, 0, 0},
         {"fast", NULL, "faster and less exact arithmetic, on every device:\n-cl-fast-relaxed-math",
          CLI_FLAG, &source->fast, 0, 0},
+        {"exact", NULL, "a * b + c rounds twice, so that devices give the\nsame bits", CLI_FLAG,
+         &source->exact, 0, 0},
     };
     size_t count = 0;
     *source = (struct kernels_source){.standard = "CL1.2"};
@@ -325,9 +334,9 @@ bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int ar
     source->build.sources = (struct kc_list){(const char *const *)argv, files};
     source->build.definitions = list_of(&source->definitions);
     source->build.folders = list_of(&source->folders);
-    source->build.language = (struct kc_language){source->standard, source->fast};
+    source->build.language = (struct kc_language){source->standard, source->fast, source->exact};
     *out_exit = CLI_USAGE;
-    return check_standard(source->standard) && check_definitions(&source->definitions) &&
+    return check_arithmetic(source) && check_standard(source->standard) && check_definitions(&source->definitions) &&
            check_files(&source->build.sources) && find_tools(source, out_exit);
 }
 

@@ -203,6 +203,8 @@ bool kc_build(const struct kc_build *build, struct kc_result *result, struct wei
     struct kc_tools tools = build->tools;
     char folder[512];
     kc_tools_find(&tools);
+    if (build->language.exact)
+        weir_long_text_add(&result->text, KC_EXACT);
     bool fine =
         kc_join(&build->sources, &build->folders, &build->definitions, &result->text, report) &&
         kc_folder_create(folder, sizeof folder, report);

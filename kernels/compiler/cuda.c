@@ -109,17 +109,22 @@ static void add_all(struct kc_job *job, const char *const *arguments, size_t cou
         add_all(job, list_, sizeof list_ / sizeof *list_); \
     } while (0)
 
-static const char *math_of(const struct cuda_build *build)
+// Functions of kernels/library too are the fast ones with __FAST_RELAXED_MATH__, which KC_FAST defines.
+static void add_math(const struct cuda_build *build, struct kc_job *job)
 {
-    return build->language->fast ? KC_FAST : "-cl-fp32-correctly-rounded-divide-sqrt";
+    if (build->language->fast)
+        ADD(job, KC_FAST, "-ffp-contract=fast", "-Xclang", "-fdenormal-fp-math-f32=preserve-sign");
+    else
+        ADD(job, "-cl-fp32-correctly-rounded-divide-sqrt", "-ffp-contract=on");
 }
 
 // Flags of everything that is compiled from OpenCL C. Warnings were told when the signatures were read.
 static void add_language(const struct cuda_build *build, struct kc_job *job)
 {
     ADD(job, build->tools->clang, "-target", TARGET, "-x", "cl", "-O3", "-w", MARCH_LOWEST,
-        "-ffp-contract=off", "-Xclang", "-disable-llvm-passes", KC_DEVICE_VERSION, KC_IS_COMPILER,
-        math_of(build), "-Wno-incompatible-pointer-types");
+        "-Xclang", "-disable-llvm-passes", KC_DEVICE_VERSION, KC_IS_COMPILER,
+        "-Wno-incompatible-pointer-types");
+    add_math(build, job);
 }
 
 // What kernels/library is compiled with: clang's header, which declares every function before the
@@ -291,6 +296,10 @@ static bool change_module(const struct cuda_build *build, const char *path)
     weir_long_text_add(&out,
                        "attributes " INLINED " = { alwaysinline convergent norecurse nounwind }\n");
     add_blocks(build->kernels, &out);
+    if (build->language->fast) // libdevice asks by __nvvm_reflect("__CUDA_FTZ")
+        weir_long_text_add(&out, "!llvm.module.flags = !{!%u}\n"
+                                 "!%u = !{i32 4, !\"nvvm-reflect-ftz\", i32 1}\n",
+                           FIRST_NODE - 1, FIRST_NODE - 1);
     free(ir);
     const bool fine = !out.failed ? write_file(build, path, out.text)
                                   : refuse(build, "no memory for the kernels' module");
@@ -306,8 +315,9 @@ static bool optimise(const struct cuda_build *build, const char *in, const char 
     // A GPU hides the time of loads by issuing many, so loops are unrolled further than on a CPU:
     // with LLVM's own limits the relevance of ARR-COC took 46 us on an H200, and 26 with these. The
     // last one lets a loop whose number of turns takes some instructions to compute be unrolled too.
+    // A loop of more than 64 turns gains nothing by being unrolled wholly.
     ADD(&job, "-mllvm", "-unroll-threshold=4000", "-mllvm", "-unroll-partial-threshold=1000",
-        "-mllvm", "-scev-cheap-expansion-budget=40");
+        "-mllvm", "-unroll-full-max-count=64", "-mllvm", "-scev-cheap-expansion-budget=40");
     return run(build, &job, 1, "clang cannot optimise the kernels for CUDA");
 }
 

@@ -54,6 +54,9 @@ static bool take(int option, const char *value)
     case 'f':
         language.fast = true;
         return true;
+    case 'e':
+        language.exact = true;
+        return true;
     case 'u':
         cuda_source = value;
         return true;
@@ -82,7 +85,8 @@ static bool read_arguments(int argc, char **argv)
         {"ptx", required_argument, NULL, 'p'},        {"cubin", required_argument, NULL, 'c'},
         {"std", required_argument, NULL, 't'},        {"fast", no_argument, NULL, 'f'},
         {"cuda", required_argument, NULL, 'u'},       {"nvcc-option", required_argument, NULL, 'n'},
-        {"cuda-image", required_argument, NULL, 'i'}, {NULL, 0, NULL, 0},
+        {"cuda-image", required_argument, NULL, 'i'}, {"exact", no_argument, NULL, 'e'},
+        {NULL, 0, NULL, 0},
     };
     bool fine = true;
     int option;
@@ -135,7 +139,7 @@ int main(int argc, char **argv)
         return build_bundle() ? 0 : 1;
     fprintf(stderr,
             "usage: weir_kernels --symbol NAME --label LABEL --header PATH --out PREFIX\n"
-            "       [--ptx ARCH]... [--cubin ARCH]... [--std CL1.2] [--fast] [-I DIR]...\n"
+            "       [--ptx ARCH]... [--cubin ARCH]... [--std CL1.2] [--fast | --exact] [-I DIR]...\n"
             "       [-D NAME=VALUE]... [--cuda FILE.cu [--nvcc-option OPTION]...]\n"
             "       [--cuda-image FILE]... FILE...       (at most %d of each)\n",
             ITEMS_MOST);
