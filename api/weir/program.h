@@ -141,7 +141,7 @@ struct weir_program_params {
     // Either a bundle or source. A bundle must outlive the program.
     const struct weir_bundle *bundle;
     // OpenCL C, zero-terminated; docs/kernels.md has an example. Version 1.2 unless the options
-    // name another one. `a * b + c` rounds twice.
+    // name another one.
     const char *source;
     // With `source`: OpenCL's options, such as "-DN=4 -cl-fast-relaxed-math", but for -I: an
     // included file would not be part of what is cached.
@@ -157,6 +157,11 @@ struct weir_program_params {
     // queues of all of them. A device that is named twice counts once.
     weir_device *const *devices;
     uint32_t device_count;
+    // With source, one of: `a * b + c` rounds twice, so that devices give the same bits
+    // (FP_CONTRACT OFF; -fmad=false of NVRTC); faster and less exact arithmetic
+    // (-cl-fast-relaxed-math; --use_fast_math of NVRTC). Without one, a compiler may fuse it.
+    bool exact;
+    bool fast;
 };
 
 // Loads or compiles device code. Everything slow happens here, nothing at the

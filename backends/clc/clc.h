@@ -37,10 +37,12 @@ struct clc_symbols {
 #undef CLC_SYMBOL
 };
 
-// Precedes every text, so that a * b + c rounds twice and fma() once.
-#define CLC_PREFIX "#pragma OPENCL FP_CONTRACT OFF\n"
-// The same before the caller's text. The compiler counts lines from the first of that text.
-#define CLC_PREFIX_OF_SOURCE CLC_PREFIX "#line 1 \"source\"\n"
+// Precedes the text of a program that is exact, so that a * b + c rounds twice and fma() once.
+#define CLC_EXACT "#pragma OPENCL FP_CONTRACT OFF\n"
+// Precedes the caller's text. The compiler counts lines from the first of that text.
+#define CLC_BEFORE_SOURCE "#line 1 \"source\"\n"
+// An option of a program that is fast, beside the caller's.
+#define CLC_FAST " -cl-fast-relaxed-math"
 
 // The barrier of a cooperative launch where such a launch has one block.
 #define CLC_BLOCK_BARRIER \

@@ -281,10 +281,11 @@ static weir_status compile_cached(struct build *build, const char *options, void
     return status;
 }
 
-weir_status cu_compile_cuda(struct cu_device *device, const char *source, const char *options,
+weir_status cu_compile_cuda(struct cu_device *device, const struct weir_program_params *params,
                             struct cu_compiled *out)
 {
     struct cu_module *module = device->module;
+    const char *source = params->cuda_source;
     struct build build = {
         .device = device,
         .nvrtc = &module->compiler->nvrtc,
@@ -292,6 +293,12 @@ weir_status cu_compile_cuda(struct cu_device *device, const char *source, const 
     };
     size_t size;
 
+    char *options = weir_kit_format(module->host, "%s%s%s",
+                                    params->cuda_options ? params->cuda_options : "",
+                                    params->exact ? " -fmad=false" : "",
+                                    params->fast ? " --use_fast_math" : "");
+    if (!options)
+        return weir_host_no_memory(module->host, "the options of a program");
     weir_status status = need_compiler(module);
     if (status == WEIR_OK)
         status = need_target(&build, options);
@@ -302,6 +309,7 @@ weir_status cu_compile_cuda(struct cu_device *device, const char *source, const 
     out->image = out->memory;
     if (status == WEIR_OK)
         status = weir_kit_signatures_read(module->host, source, &out->signatures);
+    module->host->release(options);
     module->host->release(build.options);
     return status;
 }
@@ -560,18 +568,20 @@ static weir_status compile_cl_cached(struct cl_build *build)
     return status;
 }
 
-weir_status cu_compile_opencl(const struct cu_device *device, const char *source,
-                              const char *options, struct cu_compiled *out)
+weir_status cu_compile_opencl(const struct cu_device *device,
+                              const struct weir_program_params *params, struct cu_compiled *out)
 {
+    const char *source = params->source;
     const struct weir_host *host = device->module->host;
     struct cl_build build = {.device = device};
     weir_status status = find_compiler(device, &build.cl);
     if (status < 0)
         return status;
     const bool barrier = strstr(source, WEIR_KIT_GRID_BARRIER);
-    char *all = clc_options(host, options, "");
-    build.before = weir_kit_format(host, "%s%s", barrier ? weir_library_grid_barrier : "",
-                                   CLC_PREFIX_OF_SOURCE);
+    char *all =
+        clc_options(host, params->options ? params->options : "", params->fast ? CLC_FAST : "");
+    build.before = weir_kit_format(host, "%s%s%s", barrier ? weir_library_grid_barrier : "",
+                                   params->exact ? CLC_EXACT : "", CLC_BEFORE_SOURCE);
     build.clc = (struct clc_build){
         .cl = build.cl.compiler,
         .host = host,

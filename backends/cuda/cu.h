@@ -692,14 +692,14 @@ struct cu_compiled {
 };
 
 // Compiles OpenCL C for the device, or reads the result from the cache. Makes no call of libcuda.
-weir_status cu_compile_opencl(const struct cu_device *device, const char *source,
-                              const char *options, struct cu_compiled *out);
+weir_status cu_compile_opencl(const struct cu_device *device,
+                              const struct weir_program_params *params, struct cu_compiled *out);
 
 struct cu_compiler *cu_compiler_create(const struct weir_host *host);
 void cu_compiler_destroy(struct cu_compiler *compiler, const struct weir_host *host);
 
 // The same for CUDA C++.
-weir_status cu_compile_cuda(struct cu_device *device, const char *source, const char *options,
+weir_status cu_compile_cuda(struct cu_device *device, const struct weir_program_params *params,
                             struct cu_compiled *out);
 
 // nccl_comm.c

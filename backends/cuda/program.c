@@ -369,12 +369,9 @@ static weir_status create_from_source(struct cu_program *program,
 {
     struct image chosen = {.name = "the image"};
     struct cu_compiled compiled = {.memory = NULL};
-    const char *cuda_options = params->cuda_options ? params->cuda_options : "";
-    const char *options = params->options ? params->options : "";
-    weir_status status =
-        params->cuda_source
-            ? cu_compile_cuda(program->device, params->cuda_source, cuda_options, &compiled)
-            : cu_compile_opencl(program->device, params->source, options, &compiled);
+    weir_status status = params->cuda_source
+                             ? cu_compile_cuda(program->device, params, &compiled)
+                             : cu_compile_opencl(program->device, params, &compiled);
     chosen.data = compiled.image;
     program->signatures = compiled.signatures;
     if (status == WEIR_OK)

@@ -144,7 +144,8 @@ static char *make_user_options(const struct build *build, const struct weir_prog
         return weir_kit_format(host, "-cl-std=CL3.0%s", target + strlen(second));
     if (*target)
         return weir_kit_format(host, "-cl-std=%s", target);
-    return weir_kit_format(host, "%s", params->options ? params->options : "");
+    return weir_kit_format(host, "%s%s", params->options ? params->options : "",
+                           params->fast ? CLC_FAST : "");
 }
 
 // PoCL keeps on disk what it compiles. To hand out a program's binary it compiles every kernel for
@@ -187,10 +188,11 @@ static weir_status choose_source(struct build *build, const struct weir_program_
     build->clc.signatures = !params->bundle;
     build->clc.after = pocl ? pocl_after : "";
     const bool barrier = !params->bundle && strstr(params->source, WEIR_KIT_GRID_BARRIER);
-    build->before = weir_kit_format(host, "%s%s%s%s", pocl ? pocl_before : "",
+    build->before = weir_kit_format(host, "%s%s%s%s%s", pocl ? pocl_before : "",
                                     build->device->bad_group_functions ? group_functions : "",
                                     barrier ? CLC_BLOCK_BARRIER : "",
-                                    params->bundle ? CLC_PREFIX : CLC_PREFIX_OF_SOURCE);
+                                    params->exact ? CLC_EXACT : "",
+                                    params->bundle ? "" : CLC_BEFORE_SOURCE);
     build->clc.before = build->before;
     if (!build->before)
         return weir_host_no_memory(host, "a program");

@@ -22,12 +22,12 @@ int kernels_resources_main(int argc, char **argv);
 
 // source.c
 
-// What every command takes: the files, -D, -I, --std and --fast.
+// What every command takes: the files, -D, -I, --std, --fast and --exact.
 struct kernels_source {
     struct cli_list definitions;
     struct cli_list folders;
     const char *standard;
-    bool fast, quiet, strict;
+    bool fast, exact, quiet, strict;
     struct kc_build build;
 };
 

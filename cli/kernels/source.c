@@ -264,6 +264,13 @@ static bool check_definitions(const struct cli_list *definitions)
     return true;
 }
 
+static bool check_arithmetic(const struct kernels_source *source)
+{
+    if (source->fast && source->exact)
+        cli_error("--fast and --exact contradict each other; leave one out");
+    return !source->fast || !source->exact;
+}
+
 static struct kc_list list_of(const struct cli_list *list)
 {
     return (struct kc_list){list->items, list->count};
@@ -330,6 +337,8 @@ bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int ar
          CLI_FLAG, &source->build.skip, 0, 0},
         {"w", NULL, "no warnings", CLI_FLAG, &source->quiet, 0, 0},
         {"Werror", NULL, "warnings are errors", CLI_FLAG, &source->strict, 0, 0},
+        {"exact", NULL, "a * b + c rounds twice, so that devices give the\nsame bits", CLI_FLAG,
+         &source->exact, 0, 0},
     };
     size_t count = 0;
     *source = (struct kernels_source){.standard = "CL1.2"};
@@ -355,10 +364,11 @@ bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int ar
                                                 list_of(&source->definitions)};
     source->build.language = (struct kc_language){.standard = source->standard,
                                                   .fast = source->fast,
+                                                  .exact = source->exact,
                                                   .quiet = source->quiet,
                                                   .strict = source->strict};
     *out_exit = CLI_USAGE;
-    return cli_pick("std", source->standard, standards, NULL) &&
+    return check_arithmetic(source) && cli_pick("std", source->standard, standards, NULL) &&
            check_definitions(&source->definitions) && check_files(&source->build.sources.files) &&
            find_tools(source, out_exit);
 }

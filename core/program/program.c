@@ -180,6 +180,13 @@ static weir_status check_params(const struct weir_program_params *params)
                              "set the source that they are for, or leave them out",
                              "weir_program_create: the params have %s and no %s",
                              cuda ? "cuda_options" : "options", cuda ? "cuda_source" : "source");
+    if (params->exact && params->fast)
+        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, "set one of the two",
+                             "weir_program_create: the params are exact and fast");
+    if (params->bundle && (params->exact || params->fast))
+        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
+                             "make the bundle with --exact or --fast, or set neither",
+                             "weir_program_create: exact and fast are for source");
     if (includes_files(params->options))
         return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
                              "put the text of included files into the source",

@@ -242,6 +242,21 @@ static weir_status check_dimension(const struct weir__caller *caller, const weir
                          value, limit);
 }
 
+// Ids of work-items have 32 bits on CUDA (kernels/library/work_items.cl).
+static weir_status check_items(const struct weir__caller *caller, const weir_kernel *kernel,
+                               const struct weir_extent *grid, const struct weir_extent *block)
+{
+    const uint64_t x = (uint64_t)grid->x * block->x, y = (uint64_t)grid->y * block->y,
+                   z = (uint64_t)grid->z * block->z;
+    if (x <= UINT32_MAX && y <= UINT32_MAX && z <= UINT32_MAX)
+        return WEIR_OK;
+    return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
+                         WEIR_ERROR_INVALID, "launch several grids, or let a work-item do more",
+                         "launch: %" PRIu64 " x %" PRIu64 " x %" PRIu64
+                         " work-items, the limit of each dimension is %" PRIu32,
+                         x, y, z, UINT32_MAX);
+}
+
 static weir_status check_dimensions(const struct weir__caller *caller, const weir_kernel *kernel,
                                     const struct weir_extent *grid, const struct weir_extent *block)
 {
@@ -252,9 +267,10 @@ static weir_status check_dimensions(const struct weir__caller *caller, const wei
         (status = check_dimension(caller, kernel, "grid", 'y', grid->y, limits->max_grid.y)) ||
         (status = check_dimension(caller, kernel, "grid", 'z', grid->z, limits->max_grid.z)) ||
         (status = check_dimension(caller, kernel, "block", 'x', block->x, limits->max_block.x)) ||
-        (status = check_dimension(caller, kernel, "block", 'y', block->y, limits->max_block.y)))
+        (status = check_dimension(caller, kernel, "block", 'y', block->y, limits->max_block.y)) ||
+        (status = check_dimension(caller, kernel, "block", 'z', block->z, limits->max_block.z)))
         return status;
-    return check_dimension(caller, kernel, "block", 'z', block->z, limits->max_block.z);
+    return check_items(caller, kernel, grid, block);
 }
 
 static bool is_required(const struct weir_extent *required, const struct weir_extent *block)

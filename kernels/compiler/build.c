@@ -243,6 +243,8 @@ bool kc_build(const struct kc_build *build, struct kc_result *result, struct wei
                                  .skip = build->skip,
                                  .report = report};
     kc_tools_find(&tools);
+    if (build->language.exact)
+        weir_long_text_add(&result->text, KC_EXACT);
     bool fine =
         tools.clang[0] != '\0' || refuse(report, "clang is not installed, and kernels are checked "
                                                  "with it; install the package clang-22, or clang");

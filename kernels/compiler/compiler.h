@@ -90,11 +90,14 @@ void kc_folder_remove(const char *path);
 struct kc_language {
     const char *standard; // "CL1.2"
     bool fast;            // KC_FAST
+    bool exact;           // the text begins with KC_EXACT
     bool quiet;           // no warnings
     bool strict;          // warnings are errors
 };
 
 #define KC_FAST "-cl-fast-relaxed-math"
+// Products and sums are rounded apart, as on every device that heeds it.
+#define KC_EXACT "#pragma OPENCL FP_CONTRACT OFF\n"
 
 // The extensions and features that sources may test and use: those that CUDA has from sm_75 on, with
 // libclc and kernels/library.

@@ -128,8 +128,11 @@ void kc_job_add_language(struct kc_job *job, const struct kc_tools *tools,
 
 static void add_math(struct kc_job *job, const struct kc_language *language)
 {
-    ADD(job, "-ffp-contract=off",
-        language->fast ? KC_FAST : "-cl-fp32-correctly-rounded-divide-sqrt");
+    // Functions of kernels/library too are the fast ones with __FAST_RELAXED_MATH__, which KC_FAST defines.
+    if (language->fast)
+        ADD(job, KC_FAST, "-ffp-contract=fast", "-Xclang", "-fdenormal-fp-math-f32=preserve-sign");
+    else
+        ADD(job, "-cl-fp32-correctly-rounded-divide-sqrt", "-ffp-contract=on");
 }
 
 void kc_job_add_cuda(struct kc_job *job, const struct kc_language *language)
@@ -322,6 +325,10 @@ static bool change_module(const struct cuda_build *build, const char *in, const 
     weir_long_text_add(&out,
                        "attributes " INLINED " = { alwaysinline convergent norecurse nounwind }\n");
     add_blocks(build->kernels, &out);
+    if (build->language->fast) // libdevice asks by __nvvm_reflect("__CUDA_FTZ")
+        weir_long_text_add(&out, "!llvm.module.flags = !{!%u}\n"
+                                 "!%u = !{i32 4, !\"nvvm-reflect-ftz\", i32 1}\n",
+                           FIRST_NODE - 1, FIRST_NODE - 1);
     free(ir);
     const bool fine = !out.failed ? write_file(build, path, out.text)
                                   : refuse(build, "no memory for the kernels' module");
@@ -341,8 +348,9 @@ static bool optimise_within(const struct cuda_build *build, const char *in, cons
     struct kc_job job = {0};
     ADD(&job, build->tools->clang, NO_CRASH_FILES, "-target", TARGET, "-x", "ir", "-O3", MARCH_LOWEST,
         "-S", "-emit-llvm", in, "-o", out, "-mllvm", limits.whole, "-mllvm", limits.part);
-    // A loop whose number of turns takes some instructions to compute is unrolled too.
-    ADD(&job, "-mllvm", "-scev-cheap-expansion-budget=40");
+    // A loop whose number of turns takes some instructions to compute is unrolled too, and one of more
+    // than 64 turns gains nothing by being unrolled wholly.
+    ADD(&job, "-mllvm", "-scev-cheap-expansion-budget=40", "-mllvm", "-unroll-full-max-count=64");
     return run(build, &job, 1, "clang cannot optimise the kernels for CUDA");
 }
 

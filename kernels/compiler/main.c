@@ -58,6 +58,9 @@ static bool take(int option, const char *value)
     case 'k':
         skip = true;
         return true;
+    case 'e':
+        language.exact = true;
+        return true;
     case 'u':
         cuda_source = value;
         return true;
@@ -87,7 +90,8 @@ static bool read_arguments(int argc, char **argv)
         {"std", required_argument, NULL, 't'},        {"fast", no_argument, NULL, 'f'},
         {"skip", no_argument, NULL, 'k'},
         {"cuda", required_argument, NULL, 'u'},       {"nvcc-option", required_argument, NULL, 'n'},
-        {"cuda-image", required_argument, NULL, 'i'}, {NULL, 0, NULL, 0},
+        {"cuda-image", required_argument, NULL, 'i'}, {"exact", no_argument, NULL, 'e'},
+        {NULL, 0, NULL, 0},
     };
     bool fine = true;
     int option;
@@ -139,7 +143,8 @@ int main(int argc, char **argv)
         return build_bundle() ? 0 : 1;
     fprintf(stderr,
             "usage: weir_kernels --symbol NAME --label LABEL --header PATH --out PREFIX\n"
-            "       [--ptx ARCH]... [--cubin ARCH]... [--std CL1.2] [--fast] [--skip] [-I DIR]...\n"
+            "       [--ptx ARCH]... [--cubin ARCH]... [--std CL1.2] [--fast | --exact] [--skip]\n"
+            "       [-I DIR]...\n"
             "       [-D NAME=VALUE]... [--cuda FILE.cu [--nvcc-option OPTION]...]\n"
             "       [--cuda-image FILE]... FILE...       (at most %d of each)\n",
             ITEMS_MOST);

@@ -1,6 +1,23 @@
 // Work-items, and what a block waits for. Launches have no offset and all blocks are of one size.
 #define FUNCTION __attribute__((overloadable))
 
+// Ids and sizes have 32 bits, which launches keep to: an address then takes one multiplication.
+#define OF(dimension, of)                                      \
+    ((dimension) == 0   ? (uint)__nvvm_read_ptx_sreg_##of##_x() \
+     : (dimension) == 1 ? (uint)__nvvm_read_ptx_sreg_##of##_y() \
+     : (dimension) == 2 ? (uint)__nvvm_read_ptx_sreg_##of##_z() \
+                        : 0u)
+
+FUNCTION size_t get_global_id(uint dimension)
+{
+    return OF(dimension, ctaid) * OF(dimension, ntid) + OF(dimension, tid);
+}
+
+FUNCTION size_t get_global_size(uint dimension)
+{
+    return dimension > 2 ? 1 : OF(dimension, nctaid) * OF(dimension, ntid);
+}
+
 FUNCTION size_t get_global_offset(uint dimension)
 {
     return 0;

@@ -109,6 +109,7 @@ def weir_kernels(
         symbol = None,
         standard = "CL1.2",
         fast = False,
+        exact = False,
         defines = [],
         includes = [],
         cubins = None,
@@ -133,6 +134,7 @@ def weir_kernels(
       symbol: the C name of the bundle; <name>_kernels by custom and default.
       standard: the version of OpenCL C: CL1.2, CL2.0 or CL3.0.
       fast: faster and less exact arithmetic on every device, as -cl-fast-relaxed-math has it.
+      exact: `a * b + c` rounds twice, so that devices give the same bits.
       defines: macros, "NAME" or "NAME=VALUE".
       includes: folders, from the repository's root, in which #include looks too.
       cubins: the architectures of cubins, in place of the usual ones: ["90"]; of CUDA C++ also
@@ -146,7 +148,7 @@ def weir_kernels(
       **kwargs: anything else that cc_library takes.
     """
     symbol = symbol or name + "_kernels"
-    options = ["--std", standard] + (["--fast"] if fast else [])
+    options = ["--std", standard] + (["--fast"] if fast else []) + (["--exact"] if exact else [])
     options += ["-I" + folder for folder in includes]
     options += ["'-D%s'" % define for define in defines]
     archs = (cubins or []) + (ptx or [])

@@ -1,10 +1,12 @@
 """Times kernels of the corpus against nvcc's build of their CUDA originals, in turns on one GPU.
 
-versus.py build --from DIR --out DIR --weir COMMAND [--nvcc COMMAND] [--arch 90]
+versus.py build --from DIR --out DIR --weir COMMAND [--nvcc COMMAND] [--arch 90] [--fast]
+             [--only PATTERN]
 versus.py run --images DIR --program PROGRAM [--rounds N] [--json FILE]
+             [--only PATTERN]
 
 `build` makes two cubins for each case: by Weir's compiler from the OpenCL C, and by nvcc from the
-CUDA original as its authors build it. `run` needs the folder, the program //tools/corpus:versus
+CUDA original as its authors build it; with --fast both with fast arithmetic (nvcc's is --use_fast_math). `run` needs the folder, the program //tools/corpus:versus
 and a GPU; both sides start from the same contents, and their results are compared first.
 """
 import argparse
@@ -270,6 +272,174 @@ def scan_any_block(s):
     return scan(s)
 
 
+def polybench(path, opencl, cuda=None):
+    """Where PolyBench has a kernel: a folder, and the files in it."""
+    return case(POLYBENCH + "OpenCL/%s/%s.cl" % (path, opencl),
+                [POLYBENCH + "CUDA/%s/%s.cu" % (path, cuda or opencl)],
+                includes=[POLYBENCH + "CUDA/utilities"])
+
+
+@polybench("linear-algebra/kernels/mvt", "mvt")
+def mvt(s):
+    n = 4096
+    a, grid = s.buffer(n * n, "uniform 0 1"), (n // 256,)
+    x1, x2, y1, y2 = [s.buffer(n, "uniform 0 1") for _ in range(4)]
+    for kernel, x, y in (("mvt_kernel1", x1, y1), ("mvt_kernel2", x2, y2)):
+        s.ours(kernel, grid, (256,), [a, x, y, i32(n)])
+        s.theirs(kernel, grid, (256,), [i32(n), a, x, y])
+        s.check(x, 1e-5)
+    return 1
+
+
+@polybench("linear-algebra/kernels/bicg", "bicg")
+def bicg(s):
+    n, size = 4096, [i32(4096), i32(4096)]
+    a, grid = s.buffer(n * n, "uniform 0 1"), (n // 256,)
+    p, r = [s.buffer(n, "uniform 0 1") for _ in range(2)]
+    q, t = s.buffer(n), s.buffer(n)
+    s.ours("bicgKernel1", grid, (256,), [a, p, q] + size)
+    s.ours("bicgKernel2", grid, (256,), [a, r, t] + size)
+    s.theirs("bicg_kernel2", grid, (256,), size + [a, p, q])
+    s.theirs("bicg_kernel1", grid, (256,), size + [a, r, t])
+    s.check(q, 1e-5)
+    s.check(t, 1e-5)
+    return 1
+
+
+@polybench("linear-algebra/kernels/gesummv", "gesummv")
+def gesummv(s):
+    n = 4096
+    a, b = [s.buffer(n * n, "uniform 0 1") for _ in range(2)]
+    x, y, t = s.buffer(n, "uniform 0 1"), s.buffer(n), s.buffer(n)
+    scale, grid = [f32(1.5), f32(1.25)], (n // 256,)
+    s.ours("gesummv_kernel", grid, (256,), [a, b, x, y, t] + scale + [i32(n)])
+    s.theirs("gesummv_kernel", grid, (256,), [i32(n)] + scale + [a, b, t, x, y])
+    s.check(y, 1e-5)
+    return 1
+
+
+@polybench("linear-algebra/kernels/syrk", "syrk")
+def syrk(s):
+    n, size = 1024, [i32(1024), i32(1024)]
+    a, c = [s.buffer(n * n, "uniform 0 1") for _ in range(2)]
+    scale, grid = [f32(1.5), f32(1.25)], (n // 32, n // 8)
+    s.ours("syrk_kernel", grid, (32, 8), [a, c] + scale + size)
+    s.theirs("syrk_kernel", grid, (32, 8), size + scale + [a, c])
+    s.check(c, 1e-5)
+    return 1
+
+
+@polybench("linear-algebra/kernels/syr2k", "syr2k")
+def syr2k(s):
+    n, size = 1024, [i32(1024), i32(1024)]
+    a, b, c = [s.buffer(n * n, "uniform 0 1") for _ in range(3)]
+    scale, grid = [f32(1.5), f32(1.25)], (n // 32, n // 8)
+    s.ours("syr2k_kernel", grid, (32, 8), [a, b, c] + scale + size)
+    s.theirs("syr2k_kernel", grid, (32, 8), size + scale + [a, b, c])
+    s.check(c, 1e-5)
+    return 1
+
+
+@polybench("linear-algebra/kernels/2mm", "2mm")
+def two_products(s):
+    n, size = 1024, [i32(1024)] * 4
+    a, b, c, d = [s.buffer(n * n, "uniform 0 1") for _ in range(4)]
+    t, scale, grid = s.buffer(n * n), [f32(1.5), f32(1.25)], (n // 32, n // 8)
+    s.ours("mm2_kernel1", grid, (32, 8), [t, a, b] + size + scale)
+    s.ours("mm2_kernel2", grid, (32, 8), [t, c, d] + size + scale)
+    s.theirs("mm2_kernel1", grid, (32, 8), size + scale + [t, a, b])
+    s.theirs("mm2_kernel2", grid, (32, 8), size + scale + [t, c, d])
+    s.check(d, 1e-5)
+    return 1
+
+
+@polybench("datamining/correlation", "correlation")
+def correlation(s):
+    n, size, count = 2048, [i32(2048), i32(2048)], f32(3214212.01)
+    data, mean, deviation = s.buffer(n * n, "uniform 0 1"), s.buffer(n), s.buffer(n)
+    line, grid = (n // 256,), (n // 32, n // 8)
+    s.ours("mean_kernel", line, (256,), [mean, data, count] + size)
+    s.ours("std_kernel", line, (256,), [mean, deviation, data, count, f32(0.005)] + size)
+    s.ours("reduce_kernel", grid, (32, 8), [mean, deviation, data, count] + size)
+    s.theirs("mean_kernel", line, (256,), size + [mean, data])
+    s.theirs("std_kernel", line, (256,), size + [mean, deviation, data])
+    s.theirs("reduce_kernel", grid, (32, 8), size + [mean, deviation, data])
+    s.check(data, 1e-5)
+    return 1
+
+
+@polybench("stencils/jacobi-2d-imper", "jacobi2D")
+def jacobi_2d(s):
+    n, grid = 1024, (1024 // 32, 1024 // 8)
+    a, b = [s.buffer(n * n, "uniform 0 1") for _ in range(2)]
+    for _ in range(20):
+        for one in "12":
+            s.ours("runJacobi2D_kernel" + one, grid, (32, 8), [a, b, i32(n)])
+            s.theirs("runJacobiCUDA_kernel" + one, grid, (32, 8), [i32(n), a, b])
+    s.check(a, 1e-5)
+    return 2
+
+
+@polybench("stencils/convolution-3d", "3DConvolution")
+def convolution_3d(s):
+    n, grid = 256, (256 // 32, 256 // 8)
+    a, b = s.buffer(n ** 3, "uniform 0 1"), s.buffer(n ** 3)
+    for i in range(1, n - 1):
+        s.ours("Convolution3D_kernel", grid, (32, 8), [a, b] + [i32(n)] * 3 + [i32(i)])
+        s.theirs("convolution3D_kernel", grid, (32, 8), [i32(n)] * 3 + [a, b, i32(i)])
+    s.check(b, 1e-5)
+    return 1
+
+
+@polybench("linear-algebra/solvers/lu", "lu")
+def lu(s):
+    n = 2048
+    a, grid = s.buffer(n * n, "diagonal %d" % n), (n // 32, n // 8)
+    for k in range(24):
+        s.ours("lu_kernel1", (n // 256,), (256,), [a, i32(k), i32(n)])
+        s.ours("lu_kernel2", grid, (32, 8), [a, i32(k), i32(n)])
+        s.theirs("lu_kernel1", (n // 256,), (256,), [i32(n), a, i32(k)])
+        s.theirs("lu_kernel2", grid, (32, 8), [i32(n), a, i32(k)])
+    s.check(a, 1e-5)
+    return 1
+
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def own(function):
+    """Kernels of own.cl and own.cu, which the mean is without."""
+    case(os.path.join(HERE, "own.cl"), [os.path.join(HERE, "own.cu")], counts=False)(function)
+
+
+def own_map(name, low, high, repeats=8):
+    def script(s):
+        n = 4194304
+        a, out = s.buffer(n, "uniform %g %g" % (low, high)), s.buffer(n)
+        for side in (s.ours, s.theirs):
+            side(name, (n // 256,), (256,), [a, out, i32(n)])
+        s.check(out, 1e-4)
+        return repeats
+    script.__name__ = "own_" + name
+    own(script)
+
+
+for name, low, high in (("map_tanh", -4, 4), ("map_erf", -3, 3), ("map_sin", -30, 30),
+                        ("map_atan", -9, 9), ("map_log2", 0.01, 99), ("map_pow", 0.1, 9)):
+    own_map(name, low, high)
+own_map("chain", 0, 1, 8)
+
+
+@own
+def own_tile(s):
+    n = 2048
+    a, b, c = s.buffer(n * n, "uniform 0 1"), s.buffer(n * n, "uniform 0 1"), s.buffer(n * n)
+    for side in (s.ours, s.theirs):
+        side("tile", (n // 16, n // 16), (16, 16), [a, b, c, i32(n)])
+    s.check(c, 1e-5)
+    return 2
+
+
 def entries_of(ptx):
     """{name in the source: name in the image}"""
     found = {}
@@ -290,10 +460,11 @@ def run_command(command):
 def build(args):
     os.makedirs(args.out, exist_ok=True)
     index = {}
-    for one in CASES:
+    for one in [one for one in CASES if re.search(args.only, one.name)]:
         base = os.path.join(args.out, one.name)
         defines = ["-D" + d for d in one.defines if "(" not in d]
         ptx = run_command([args.weir, "kernels", "ptx", "--arch", args.arch]
+                          + ["--fast"] * args.fast
                           + [w for d in one.defines for w in ("-D", d)]
                           + [os.path.join(args.folder, one.source)])
         with open(base + ".ours.ptx", "w") as file:
@@ -306,6 +477,7 @@ def build(args):
             file.write(one.extra)
         nvcc = [args.nvcc, "-arch=sm_" + args.arch, "-w",
                 "-DcudaThreadSynchronize=cudaDeviceSynchronize"] + defines
+        nvcc += ["--use_fast_math"] * args.fast
         nvcc += ["-I" + os.path.join(args.folder, i) for i in one.includes]
         run_command(nvcc + ["-cubin", base + ".cu", "-o", base + ".theirs.cubin"])
         run_command(nvcc + ["-ptx", base + ".cu", "-o", base + ".theirs.ptx"])
@@ -369,12 +541,14 @@ def main():
     one.add_argument("--nvcc", default="nvcc")
     one.add_argument("--ptxas", default="ptxas")
     one.add_argument("--arch", default="90")
+    one.add_argument("--fast", action="store_true")
     two = commands.add_parser("run")
     two.add_argument("--images", required=True)
     two.add_argument("--program", required=True)
     two.add_argument("--rounds", type=int, default=21)
-    two.add_argument("--only", default="")
     two.add_argument("--json")
+    for command in (one, two):
+        command.add_argument("--only", default="", help="a pattern of names")
     args = parser.parse_args()
     build(args) if args.command == "build" else run(args)
 
