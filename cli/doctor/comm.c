@@ -464,8 +464,7 @@ int doctor_comm_main(int argc, char **argv)
         {"connect", "HOST:PORT", "where the other machine listens", CLI_TEXT, &comm.connect, 0, 0},
         {"timeout", "SECONDS", "how long to wait for it (60)", CLI_COUNT, &comm.timeout, 1,
          TIMEOUT_MOST},
-        {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
-         CLI_FILE, &doctor.config, 0, 0},
+        CLI_CONFIG(&doctor.config),
         {"json", NULL, "print the findings as JSON", CLI_FLAG, &as_json, 0, 0},
     };
     const struct cli_usage usage = CLI_FORM_PLAIN(

@@ -102,8 +102,7 @@ static size_t add_common(struct train_options *o, struct cli_option options[OPTI
          WIDTH_MAX / 4},
         {"checkpoint", "DIR", "keep a checkpoint there; made if missing", CLI_FOLDER,
          &o->checkpoint, 0, 0},
-        {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
-         CLI_FILE, &o->config, 0, 0},
+        CLI_CONFIG(&o->config),
         {"curve", "F", "draw the loss of each step, an SVG file", CLI_FILE, &o->curve, 0, 0},
         {"data", "DIR",
          "train-images-idx3-ubyte and train-labels-idx1-ubyte\nof this folder, in MNIST's format; "
