@@ -32,8 +32,6 @@ struct doctor_comm {
     uint64_t timeout; // seconds
 };
 
-// Plain connections, so that each address of a host is told on its own.
-
 // Of a runtime without plugins, and without a device's driver if the backend is null.
 static struct weir_open_params doctor_comm_params(const struct doctor *doctor, const char *backend)
 {
@@ -45,7 +43,14 @@ static struct weir_open_params doctor_comm_params(const struct doctor *doctor, c
 
 // Opens a runtime without a device's driver, whose communicators use that transport.
 static weir_status doctor_comm_open(const struct doctor *doctor, const char *transport,
-                                    weir_runtime **out_runtime);
+                                    weir_runtime **out_runtime)
+{
+    const struct weir_open_params params = doctor_comm_params(doctor, "null");
+    setenv("WEIR_COMM_TRANSPORT", transport, 1);
+    return weir_open_at(&params, out_runtime, NULL, 0);
+}
+
+// Plain connections, so that each address of a host is told on its own.
 
 #define WAIT_MS 5000
 
@@ -418,14 +423,6 @@ static void examine_configuration(struct doctor *doctor)
         doctor_add_error(doctor, "configuration", "correct what it names");
     else
         add_place(doctor, &params);
-}
-
-static weir_status doctor_comm_open(const struct doctor *doctor, const char *transport,
-                                    weir_runtime **out_runtime)
-{
-    const struct weir_open_params params = doctor_comm_params(doctor, "null");
-    setenv("WEIR_COMM_TRANSPORT", transport, 1);
-    return weir_open_at(&params, out_runtime, NULL, 0);
 }
 
 // A transport that another program may want to use is no problem of this one.
