@@ -327,8 +327,7 @@ static bool parse(const struct bench_program *program, struct bench *bench, int 
          0, 0},
         {"serve", NULL, "measure a turn for each line of the input", CLI_FLAG, &bench->serve, 0, 0},
         // Last, because benchmarks that choose their devices themselves do not have it.
-        {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
-         CLI_FILE, &bench->config, 0, 0},
+        CLI_CONFIG(&bench->config),
     };
     const size_t common_count = sizeof common / sizeof *common - !program->opens_device;
     struct cli_option options[OPTIONS_MAX];

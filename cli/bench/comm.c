@@ -413,8 +413,7 @@ int bench_comm_main(const struct comm_with *with, int argc, char **argv)
          &b.asked_ranks, 1, BENCH_RANKS_MAX},
         {"iterations", "N", "collectives in a turn (10)", CLI_COUNT, &b.iterations, 1,
          ITERATIONS_MOST},
-        {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
-         CLI_FILE, &b.config, 0, 0},
+        CLI_CONFIG(&b.config),
         with->option,
     };
     const struct bench_program program = {

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "cli/bench/bench.h"
 #include "cli/common/output.h"
 #include "cli/common/signals.h"
@@ -257,17 +256,11 @@ static int print_json(const struct bench *bench, const char *name)
 
 static int save_json(const struct bench *bench, const char *name)
 {
-    char message[512] = "no memory to write the JSON text";
     bool ok = true;
     size_t size = 0;
     json_t *root = report_value(bench, name, &ok);
     char *text = weir_json_text(root, ok, CLI_JSON_TEXT, &size);
-    const bool fine =
-        text && weir_file_write(bench->save_path, text, size, message, sizeof message);
-    free(text);
-    if (!fine)
-        cli_error("%s", message);
-    return fine ? CLI_OK : CLI_FAILED;
+    return cli_write_file(bench->save_path, text, size, "the JSON text") ? CLI_OK : CLI_FAILED;
 }
 
 // Under the title of the plot: where the figures come from.

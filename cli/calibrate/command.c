@@ -240,8 +240,7 @@ static bool parse(struct calibration *c, int argc, char **argv, int *out_code)
         {"turns", "N", "turns of each measurement (11)", CLI_COUNT, &c->turns, 1, CAL_TURNS_MOST},
         {"json", NULL, "print the figures as JSON", CLI_FLAG, &c->json, 0, 0},
         {"quiet", NULL, "print no notes on standard error", CLI_FLAG, &c->quiet, 0, 0},
-        {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
-         CLI_FILE, &c->config, 0, 0},
+        CLI_CONFIG(&c->config),
     };
     const struct cli_usage usage =
         CLI_FORM_PLAIN("weir calibrate", description, "weir-calibrate(1)", options);

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/text.h"
 #include "cli/common/folder.h"
 #include "cli/program/program.h"
@@ -257,17 +256,8 @@ static bool print(const struct weir_findings *findings,
 static bool write_file(const struct weir_findings *findings,
                        char *(*make)(const struct weir_findings *findings), const char *path)
 {
-    char message[512];
-    if (!path)
-        return true;
-    char *text = make(findings);
-    if (!text)
-        return no_memory();
-    const bool written = weir_file_write(path, text, strlen(text), message, sizeof message);
-    free(text);
-    if (!written)
-        cli_error("%s", message);
-    return written;
+    char *text = path ? make(findings) : NULL;
+    return !path || cli_write_file(path, text, text ? strlen(text) : 0, "the findings");
 }
 
 static bool has_unused_rule(const struct weir_findings *findings)

@@ -65,6 +65,11 @@ int cli_weir_error(void);
 // than found out when it ends. True for NULL; false after a message.
 bool cli_can_write(const char *path);
 
+// Writes a text to a file, and frees it; NULL is a text that there was no memory for, and whose name is `what`.
+//
+// Errors: false after a message.
+bool cli_write_file(const char *path, char *text, size_t size, const char *what);
+
 // Sends the library's warnings and errors to stderr. A message that is a
 // compiler's log is printed whole.
 void cli_log_to_stderr(void);

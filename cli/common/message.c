@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/weir.h>
@@ -92,6 +93,17 @@ bool cli_can_write(const char *path)
     const bool can = !path || writer;
     weir_file_writer_destroy(&writer);
     return can;
+}
+
+bool cli_write_file(const char *path, char *text, size_t size, const char *what)
+{
+    char message[512];
+    snprintf(message, sizeof message, "no memory for %s", what);
+    const bool written = text && weir_file_write(path, text, size, message, sizeof message);
+    if (!written)
+        cli_error("%s", message);
+    free(text);
+    return written;
 }
 
 static void print_log(void *user, weir_log_level level, const char *source, const char *message)

@@ -50,6 +50,13 @@ struct cli_usage {
     const char *const *instead; // the value of an option with which no operand is needed, or NULL
 };
 
+// The option --config, for cli_open().
+#define CLI_CONFIG(out)                                                                      \
+    {                                                                                        \
+        "config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none", \
+            CLI_FILE, (out), 0, 0                                                            \
+    }
+
 // Of a command with a table of options: with `least` to `most` operands; with none; and with a program and its
 // arguments after the options, for cli_program_parse().
 #define CLI_FORM(command, operands, operand, least, most, about, manual, options) \

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "cli/common/cli.h"
 
 enum {
@@ -354,12 +353,7 @@ static char *cli_plot_text(const struct cli_plot *plot, size_t *out_size)
 
 bool cli_plot_write(const struct cli_plot *plot, const char *path)
 {
-    char message[512] = "no memory to draw the plot";
     size_t size;
     char *text = cli_plot_text(plot, &size);
-    const bool fine = text && weir_file_write(path, text, size, message, sizeof message);
-    free(text);
-    if (!fine)
-        cli_error("%s", message);
-    return fine;
+    return cli_write_file(path, text, size, "the plot");
 }

@@ -32,8 +32,6 @@ struct doctor_comm {
     uint64_t timeout; // seconds
 };
 
-// Plain connections, so that each address of a host is told on its own.
-
 // Of a runtime without plugins, and without a device's driver if the backend is null.
 static struct weir_open_params doctor_comm_params(const struct doctor *doctor, const char *backend)
 {
@@ -45,7 +43,14 @@ static struct weir_open_params doctor_comm_params(const struct doctor *doctor, c
 
 // Opens a runtime without a device's driver, whose communicators use that transport.
 static weir_status doctor_comm_open(const struct doctor *doctor, const char *transport,
-                                    weir_runtime **out_runtime);
+                                    weir_runtime **out_runtime)
+{
+    const struct weir_open_params params = doctor_comm_params(doctor, "null");
+    setenv("WEIR_COMM_TRANSPORT", transport, 1);
+    return weir_open_at(&params, out_runtime, NULL, 0);
+}
+
+// Plain connections, so that each address of a host is told on its own.
 
 #define WAIT_MS 5000
 
@@ -420,14 +425,6 @@ static void examine_configuration(struct doctor *doctor)
         add_place(doctor, &params);
 }
 
-static weir_status doctor_comm_open(const struct doctor *doctor, const char *transport,
-                                    weir_runtime **out_runtime)
-{
-    const struct weir_open_params params = doctor_comm_params(doctor, "null");
-    setenv("WEIR_COMM_TRANSPORT", transport, 1);
-    return weir_open_at(&params, out_runtime, NULL, 0);
-}
-
 // A transport that another program may want to use is no problem of this one.
 static void try_transport(struct doctor *doctor, const char *name)
 {
@@ -464,8 +461,7 @@ int doctor_comm_main(int argc, char **argv)
         {"connect", "HOST:PORT", "where the other machine listens", CLI_TEXT, &comm.connect, 0, 0},
         {"timeout", "SECONDS", "how long to wait for it (60)", CLI_COUNT, &comm.timeout, 1,
          TIMEOUT_MOST},
-        {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
-         CLI_FILE, &doctor.config, 0, 0},
+        CLI_CONFIG(&doctor.config),
         {"json", NULL, "print the findings as JSON", CLI_FLAG, &as_json, 0, 0},
     };
     const struct cli_usage usage = CLI_FORM_PLAIN(

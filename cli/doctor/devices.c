@@ -224,8 +224,7 @@ static int devices_main(int argc, char **argv)
     const char *config = NULL;
     bool as_json = false;
     const struct cli_option options[] = {
-        {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
-         CLI_FILE, &config, 0, 0},
+        CLI_CONFIG(&config),
         {"json", NULL, "print JSON", CLI_FLAG, &as_json, 0, 0},
     };
     const struct cli_usage usage = CLI_FORM_PLAIN(

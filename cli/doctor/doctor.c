@@ -380,8 +380,7 @@ static int doctor_examine_main(int argc, char **argv)
     struct doctor doctor = {0};
     bool as_json = false;
     const struct cli_option options[] = {
-        {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
-         CLI_FILE, &doctor.config, 0, 0},
+        CLI_CONFIG(&doctor.config),
         {"json", NULL, "print the findings as JSON", CLI_FLAG, &as_json, 0, 0},
     };
     const struct cli_usage usage = CLI_FORM_PLAIN(

@@ -155,12 +155,7 @@ static bool parse(struct request *request, const char *command, const char *abou
     const struct cli_option options[] = {
         {"arch", "A", "the architecture; without it, 90", CLI_TEXT, &architecture, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = command,
-        .about = about,
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-    };
+    const struct cli_usage usage = CLI_FORM_PLAIN(command, about, "weir-kernels(1)", options);
     if (!kernels_parse(&request->source, usage, argc, argv, out_exit))
         return false;
     *out_exit = CLI_USAGE;

@@ -128,8 +128,7 @@ static const char about[] =
 static bool parse(struct run *run, int argc, char **argv, int *out_exit)
 {
     const struct cli_option options[] = {
-        {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
-         CLI_FILE, &run->config, 0, 0},
+        CLI_CONFIG(&run->config),
         {"query", "Q.npy", "the query; without it, normal numbers from a seed", CLI_FILE,
          &run->query_path, 0, 0},
         {"weights", "W",

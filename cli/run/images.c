@@ -12,7 +12,20 @@
 
 // frame->load of every image.
 static weir_status run_load_image(void *user, unsigned char *rgb, size_t capacity,
-                                  uint32_t *out_width, uint32_t *out_height);
+                                  uint32_t *out_width, uint32_t *out_height)
+{
+    struct run_image *image = user;
+    struct weir_io_image_info info;
+    struct weir_io_error error;
+    if (weir_io_image_read(image->path, image->run->max_pixels, rgb, capacity, &info, &error)) {
+        *out_width = info.width;
+        *out_height = info.height;
+        return WEIR_OK;
+    }
+    struct weir_error detail = {.status = WEIR_ERROR_IO};
+    snprintf(detail.message, sizeof detail.message, "%s", error.message);
+    return weir_error_set(&detail);
+}
 
 // The last part of the path without its extension; ".png" stays ".png".
 static char *make_name(const char *path)
@@ -148,22 +161,6 @@ bool run_prepare_output(const struct run *run)
     }
     weir_file_writer_destroy(&probe);
     return true;
-}
-
-static weir_status run_load_image(void *user, unsigned char *rgb, size_t capacity,
-                                  uint32_t *out_width, uint32_t *out_height)
-{
-    struct run_image *image = user;
-    struct weir_io_image_info info;
-    struct weir_io_error error;
-    if (weir_io_image_read(image->path, image->run->max_pixels, rgb, capacity, &info, &error)) {
-        *out_width = info.width;
-        *out_height = info.height;
-        return WEIR_OK;
-    }
-    struct weir_error detail = {.status = WEIR_ERROR_IO};
-    snprintf(detail.message, sizeof detail.message, "%s", error.message);
-    return weir_error_set(&detail);
 }
 
 static bool copy_result(struct run_result *result, const struct weir_arr_coc_output *output,

@@ -22,10 +22,6 @@ struct box {
     float left, top, right, bottom;
 };
 
-// Draws a frame of this weight along the inside of a box.
-static void canvas_frame(struct canvas *canvas, struct box box, float radius, float weight,
-                         struct color color, float opacity);
-
 static float clamp(float value, float low, float high)
 {
     return value < low ? low : value > high ? high : value;
@@ -70,13 +66,7 @@ static struct area pixels_of(const struct canvas *canvas, struct box box)
     return area;
 }
 
-// Fills a box with corners of this radius, blended in with `opacity`.
-static void canvas_fill_box(struct canvas *canvas, struct box box, float radius, struct color color,
-                            float opacity)
-{
-    canvas_frame(canvas, box, radius, INFINITY, color, opacity); // all of it is frame
-}
-
+// Draws a frame of this weight along the inside of a box.
 static void canvas_frame(struct canvas *canvas, struct box box, float radius, float weight,
                          struct color color, float opacity)
 {
@@ -88,6 +78,13 @@ static void canvas_frame(struct canvas *canvas, struct box box, float radius, fl
             if (cover > 0)
                 blend(canvas, x, y, color, cover * opacity);
         }
+}
+
+// Fills a box with corners of this radius, blended in with `opacity`.
+static void canvas_fill_box(struct canvas *canvas, struct box box, float radius, struct color color,
+                            float opacity)
+{
+    canvas_frame(canvas, box, radius, INFINITY, color, opacity); // all of it is frame
 }
 
 // Text. A glyph is strokes, separated by blanks. A point is a digit, x in halves,

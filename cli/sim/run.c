@@ -419,7 +419,7 @@ static int check_all(const struct sweep *sweep, char *const *command)
     return code;
 }
 
-static void take(const struct sim_run *run, struct sweep_point *point)
+void cli_sim_take(const struct sim_run *run, struct sweep_point *point)
 {
     const struct weir_report_summary *summary = weir_report_get_summary(run->report);
     struct weir_report_overlap overlap;
@@ -459,7 +459,7 @@ static int run_one(struct sweep *sweep, size_t number, char *const *command, con
     if (code == CLI_OK)
         code = cli_sim_once(&run, sink);
     if (code == CLI_OK)
-        take(&run, &sweep->points[number]);
+        cli_sim_take(&run, &sweep->points[number]);
     if (code == CLI_OK)
         code = keep(sweep, number, &run);
     else

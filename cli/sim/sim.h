@@ -131,6 +131,9 @@ struct sweep_point {
     char bound_engine[SWEEP_ENGINE_SIZE];
 };
 
+// Of a run that has its report.
+void cli_sim_take(const struct sim_run *run, struct sweep_point *out_point);
+
 // Runs are numbered: the GPU changes slowest, then the first axis, and the last one fastest.
 struct sweep {
     struct sim_list gpus;

@@ -7,7 +7,6 @@
 #include <weir/status.h>
 
 #include "base/c_locale.h"
-#include "base/file.h"
 #include "base/json/json.h"
 #include "base/table.h"
 #include "base/text.h"
@@ -24,28 +23,22 @@ static void add_head(struct weir_table *table)
         weir_table_add(table, "%s", head[i]);
 }
 
-// The share of the copies' time with compute beside it.
-static void add_hidden(struct weir_table *table, const weir_report *report)
+static void add_point(struct weir_table *table, const struct sweep_point *point, double first_ns)
 {
-    struct weir_report_overlap overlap;
-    if (weir_report_get_overlap(report, "copy", "compute", &overlap) < 0 || !overlap.applies)
-        weir_table_add(table, "n/a");
-    else
-        weir_table_add(table, "%.1f %%", 100 * overlap.least);
+    char text[WEIR_TEXT_QUANTITY_SIZE];
+    weir_table_add(table, "%s", weir_text_duration(text, point->span_ns));
+    weir_table_add(table, first_ns > 0 ? "%.3f" : "n/a", point->span_ns / first_ns);
+    weir_table_add(table, isnan(point->hidden) ? "n/a" : "%.1f %%", 100 * point->hidden);
+    weir_table_add(table, "%.1f %%", 100 * point->idle);
+    weir_table_add(table, "%s %s", weir_text_duration(text, point->bound_ns), point->bound_engine);
 }
 
 static void add_row(struct weir_table *table, const struct sim_run *run, double first_ns)
 {
-    const struct weir_report_summary *summary = weir_report_get_summary(run->report);
-    const double span_ns = (double)summary->span_ns;
-    char text[WEIR_TEXT_QUANTITY_SIZE];
+    struct sweep_point point;
+    cli_sim_take(run, &point);
     weir_table_add(table, "%s", run->gpu);
-    weir_table_add(table, "%s", weir_text_duration(text, span_ns));
-    weir_table_add(table, first_ns > 0 ? "%.3f" : "n/a", span_ns / first_ns);
-    add_hidden(table, run->report);
-    weir_table_add(table, "%.1f %%", span_ns > 0 ? 100 * (double)summary->idle_ns / span_ns : 0.0);
-    weir_table_add(table, "%s %s", weir_text_duration(text, (double)summary->bound_ns),
-                   summary->bound_engine ? summary->bound_engine : "");
+    add_point(table, &point, first_ns);
     weir_table_add(table, "%s", *run->what_if ? run->what_if : "-");
 }
 
@@ -114,19 +107,12 @@ static void add_sweep_head(struct weir_table *table, const struct sweep *sweep)
 
 static void add_sweep_row(struct weir_table *table, const struct sweep *sweep, size_t run)
 {
-    const struct sweep_point *point = &sweep->points[run];
     struct sim_settings settings;
-    char text[WEIR_TEXT_QUANTITY_SIZE];
     sweep_settings(sweep, run, &settings);
     weir_table_add(table, "%s", sweep->gpus.items[run / sweep->per_gpu]);
     for (size_t i = 0; i < settings.count; i++)
         weir_table_add(table, "%s", settings.items[i].value);
-    weir_table_add(table, "%s", weir_text_duration(text, point->span_ns));
-    weir_table_add(table, best_ns(sweep, run) > 0 ? "%.3f" : "n/a",
-                   point->span_ns / best_ns(sweep, run));
-    weir_table_add(table, isnan(point->hidden) ? "n/a" : "%.1f %%", 100 * point->hidden);
-    weir_table_add(table, "%.1f %%", 100 * point->idle);
-    weir_table_add(table, "%s %s", weir_text_duration(text, point->bound_ns), point->bound_engine);
+    add_point(table, &sweep->points[run], best_ns(sweep, run));
 }
 
 static void tell_best(const struct sweep *sweep, size_t gpu)
@@ -366,7 +352,6 @@ static bool is_small_enough(const struct sim_runs *runs)
 
 int cli_sim_draw(const struct sim_runs *runs, const char *path)
 {
-    char message[512] = "no memory to draw the picture";
     char *text = NULL;
     size_t size = 0;
     if (!is_small_enough(runs))
@@ -374,12 +359,11 @@ int cli_sim_draw(const struct sim_runs *runs, const char *path)
     FILE *to = open_memstream(&text, &size);
     if (to)
         put_all(to, runs);
-    const bool fine =
-        to && fclose(to) == 0 && weir_file_write(path, text, size, message, sizeof message);
-    free(text);
-    if (!fine)
-        cli_error("%s", message);
-    return fine ? CLI_OK : CLI_FAILED;
+    if (!to || fclose(to) != 0) {
+        free(text);
+        text = NULL;
+    }
+    return cli_write_file(path, text, size, "the picture") ? CLI_OK : CLI_FAILED;
 }
 
 // Curves.
@@ -445,7 +429,7 @@ static struct cli_plot_series *series_of(struct cli_plot *plot, const struct swe
     return cli_plot_series(plot, name);
 }
 
-static void add_point(struct cli_plot *plot, const struct sweep *sweep, size_t run, bool numbers)
+static void plot_point(struct cli_plot *plot, const struct sweep *sweep, size_t run, bool numbers)
 {
     const struct sweep_axis *axis = &sweep->axes[0];
     const char *value = axis->values.items[sweep_value(sweep, run, 0)];
@@ -481,7 +465,7 @@ int sweep_plot(const struct sweep *sweep, const char *command, const char *path)
     snprintf(plot->y_name, sizeof plot->y_name, "span, ms");
     plot->doubling = numbers && is_doubling(&sweep->axes[0]);
     for (size_t i = 0; i < sweep->gpus.count * sweep->per_gpu; i++)
-        add_point(plot, sweep, i, numbers);
+        plot_point(plot, sweep, i, numbers);
     for (size_t i = 0; i < plot->series_count; i++)
         qsort(plot->series[i].points, plot->series[i].count, sizeof *plot->series[i].points, by_x);
     const bool fine = cli_plot_write(plot, path);

@@ -265,8 +265,7 @@ static int cli_trace_html(int argc, char **argv)
          &findings, 0, 0},
         {"quiet", NULL, "do not print the file's name", CLI_FLAG, &quiet, 0, 0},
     };
-    const struct cli_usage usage =
-        cli_trace_usage("weir trace html", html_about, options, sizeof options / sizeof *options);
+    const struct cli_usage usage = CLI_TRACE_FORM("weir trace html", html_about, options);
     weir_report *report = NULL;
     size_t operands;
     int code;
@@ -323,8 +322,7 @@ static int cli_trace_mark(int argc, char **argv)
         {"output", "TRACE", "the file to write, which may be FILE", CLI_FILE, &output, 0, 0},
         {"quiet", NULL, "do not print the file's name", CLI_FLAG, &quiet, 0, 0},
     };
-    const struct cli_usage usage =
-        cli_trace_usage("weir trace mark", mark_about, options, sizeof options / sizeof *options);
+    const struct cli_usage usage = CLI_TRACE_FORM("weir trace mark", mark_about, options);
     weir_report *report = NULL;
     size_t operands;
     int code;

@@ -14,22 +14,6 @@
 #include "cli/trace/trace.h"
 #include "report/report.h"
 
-struct cli_usage cli_trace_usage(const char *command, const char *about,
-                                 const struct cli_option *options, size_t option_count)
-{
-    return (struct cli_usage){
-        .command = command,
-        .operands = "FILE",
-        .operand = "a trace",
-        .about = about,
-        .manual = "weir-trace(1)",
-        .options = options,
-        .option_count = option_count,
-        .operand_minimum = 1,
-        .operand_maximum = 1,
-    };
-}
-
 // "1.5ms", "20us": a number and ns, us, ms or s. False with a message for `option`.
 static bool cli_trace_read_time(const char *option, const char *text, uint64_t *out_ns)
 {
@@ -141,8 +125,7 @@ int cli_trace_report(int argc, char **argv)
          1000000},
         {"json", NULL, "print the report as JSON", CLI_FLAG, &json, 0, 0},
     };
-    const struct cli_usage usage = cli_trace_usage("weir trace report", report_about, options,
-                                                   sizeof options / sizeof *options);
+    const struct cli_usage usage = CLI_TRACE_FORM("weir trace report", report_about, options);
     weir_report *report = NULL;
     size_t operands;
     int code;
@@ -301,9 +284,8 @@ int cli_trace_check(int argc, char **argv)
         {"to", "TIME", "only what ran earlier than TIME after it", CLI_TEXT, &window.to, 0, 0},
         {"json", NULL, "print what was found as JSON", CLI_FLAG, &json, 0, 0},
     };
-    struct cli_usage usage =
-        cli_trace_usage("weir trace check", check_about, options, sizeof options / sizeof *options);
-    usage.operands = "FILE CONDITION...";
+    const struct cli_usage usage = CLI_FORM("weir trace check", "FILE CONDITION...", "a trace", 1,
+                                            1, check_about, "weir-trace(1)", options);
     size_t operands;
     int code = CLI_USAGE;
     if (take_conditions(&conditions, &argc, argv) &&

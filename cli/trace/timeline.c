@@ -314,8 +314,7 @@ int cli_trace_timeline(int argc, char **argv)
         {"json", NULL, "print the busy time of each row's stretches as\nJSON", CLI_FLAG, &json, 0,
          0},
     };
-    const struct cli_usage usage =
-        cli_trace_usage("weir trace timeline", about, options, sizeof options / sizeof *options);
+    const struct cli_usage usage = CLI_TRACE_FORM("weir trace timeline", about, options);
     weir_report *report = NULL;
     size_t operands;
     int code;

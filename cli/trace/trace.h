@@ -13,8 +13,8 @@ int cli_trace_check(int argc, char **argv);
 int cli_trace_diff(int argc, char **argv);
 
 // The usage of a command that takes one FILE.
-struct cli_usage cli_trace_usage(const char *command, const char *about,
-                                 const struct cli_option *options, size_t option_count);
+#define CLI_TRACE_FORM(command, about, options) \
+    CLI_FORM(command, "FILE", "a trace", 1, 1, about, "weir-trace(1)", options)
 
 // The part of a trace that --from and --to select, as given on the command line; NULL:
 // from the first start, to the end.

@@ -65,35 +65,10 @@ const char *train_program_name(weir_train_program program)
     return program_of(program)->name;
 }
 
-// Adds what not all programs have.
-static size_t add_own(struct train_options *o, struct cli_option *options)
+// Stores the options of the program, and returns how many there are.
+static size_t list_options(struct train_options *o, struct cli_option options[OPTIONS_MAX])
 {
-    const struct cli_option crop = {
-        "crop", "N",     "cut out N x N pixels; without it, seven eighths", CLI_COUNT, &o->crop,
-        1,      SIDE_MAX};
-    const struct cli_option on_host = {
-        "on-host", NULL, "augment on the host, as batches are loaded", CLI_FLAG, &o->on_host, 0, 0};
-    const struct cli_option exact = {
-        "exact",
-        NULL,
-        "integers as inputs, and rounded activations: the same\nbits for any count of ranks",
-        CLI_FLAG,
-        &o->exact,
-        0,
-        0};
-    if (o->program != WEIR_TRAIN_AUGMENT) {
-        options[0] = exact;
-        return 1;
-    }
-    options[0] = crop;
-    options[1] = on_host;
-    return 2;
-}
-
-// The options of all programs.
-static size_t add_common(struct train_options *o, struct cli_option options[OPTIONS_MAX])
-{
-    const struct cli_option common[] = {
+    const struct cli_option all[] = {
         {"batch", "N", "samples of a pass on each rank; without it, 32", CLI_COUNT, &o->batch, 1,
          WEIR_TRAIN_BATCH_MAX},
         {"buckets", "SIZE", "the largest bucket of gradients in MiB, or auto;\nwithout it, 25",
@@ -102,8 +77,7 @@ static size_t add_common(struct train_options *o, struct cli_option options[OPTI
          WIDTH_MAX / 4},
         {"checkpoint", "DIR", "keep a checkpoint there; made if missing", CLI_FOLDER,
          &o->checkpoint, 0, 0},
-        {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
-         CLI_FILE, &o->config, 0, 0},
+        CLI_CONFIG(&o->config),
         {"curve", "F", "draw the loss of each step, an SVG file", CLI_FILE, &o->curve, 0, 0},
         {"data", "DIR",
          "train-images-idx3-ubyte and train-labels-idx1-ubyte\nof this folder, in MNIST's format; "
@@ -141,9 +115,21 @@ static size_t add_common(struct train_options *o, struct cli_option options[OPTI
          &o->width, 1, WIDTH_MAX},
         {"wire", "E", "f32, or bf16, which gradients are rounded to on their\nway; without it, f32",
          CLI_TEXT, &o->wire, 0, 0},
+        // augment has the last two, the other programs the one before them.
+        {"exact", NULL,
+         "integers as inputs, and rounded activations: the same\nbits for any count of ranks",
+         CLI_FLAG, &o->exact, 0, 0},
+        {"crop", "N", "cut out N x N pixels; without it, seven eighths", CLI_COUNT, &o->crop, 1,
+         SIDE_MAX},
+        {"on-host", NULL, "augment on the host, as batches are loaded", CLI_FLAG, &o->on_host, 0,
+         0},
     };
-    memcpy(options, common, sizeof common);
-    return sizeof common / sizeof *common;
+    const size_t count = sizeof all / sizeof *all;
+    memcpy(options, all, sizeof all);
+    if (o->program != WEIR_TRAIN_AUGMENT)
+        return count - 2;
+    memmove(&options[count - 3], &options[count - 2], 2 * sizeof *options);
+    return count - 1;
 }
 
 bool train_parse(struct train_command *command, int argc, char **argv, int *out_exit)
@@ -151,7 +137,7 @@ bool train_parse(struct train_command *command, int argc, char **argv, int *out_
     struct train_options *o = &command->options;
     struct cli_option options[OPTIONS_MAX];
     char name[64];
-    const size_t count = add_common(o, options);
+    const size_t count = list_options(o, options);
     snprintf(name, sizeof name, "weir train %s", train_program_name(o->program));
     const struct cli_usage usage = {
         .command = name,
@@ -159,7 +145,7 @@ bool train_parse(struct train_command *command, int argc, char **argv, int *out_
         .about = program_of(o->program)->about,
         .manual = "weir-train(1)",
         .options = options,
-        .option_count = count + add_own(o, options + count),
+        .option_count = count,
     };
     size_t operands;
     return cli_parse(&usage, argc, argv, &operands, out_exit);

@@ -44,6 +44,8 @@ static void tell_settings(struct inspection *it, const struct weir_section *sect
 
 static weir_status tell_module(struct inspection *it, const char *name)
 {
+    // A module that is refused has set an error detail, but this call has not failed.
+    const struct weir_error before = *weir_last_error();
     struct weir_section section;
     if (it->ended)
         return WEIR_OK;
@@ -52,8 +54,10 @@ static weir_status tell_module(struct inspection *it, const char *name)
                           &weir__host, &section);
     if (status == WEIR_ERROR_NOT_FOUND)
         tell(it, name, NULL);
-    if (status < 0)
+    if (status < 0) {
+        weir__error_set(&before);
         return WEIR_OK;
+    }
     const struct weir_setting *const *settings = weir__runtime_take_section(it->runtime, &section);
     if (!settings)
         return weir_last_error()->status;

@@ -70,6 +70,20 @@ WEIR_TEST(Inspect, AModuleThatIsNotThereIsNamed)
     EXPECT_SIZE_EQ(times(&seen, "nul"), 1);
 }
 
+WEIR_TEST(Inspect, AModuleThatIsRefusedIsLeftOut)
+{
+    struct seen seen = {0};
+    static const struct weir_error none = {.status = WEIR_OK};
+    weir_error_set(&none);
+    EXPECT_INT_EQ(
+        weir_inspect_settings(WEIR_PARAMS(weir_open, .config_path = "", .backend = "too-new",
+                                          .module_path = weir_test_runfile("tests/loader")),
+                              see, &seen),
+        WEIR_OK);
+    EXPECT_SIZE_EQ(seen.absent, 0);
+    EXPECT_INT_EQ(weir_last_error()->status, WEIR_OK);
+}
+
 WEIR_TEST(Inspect, TheFunctionEndsIt)
 {
     struct seen seen = {.most = 2};
