@@ -7,7 +7,7 @@
 #include "tests/pipelines/failing_calls.h"
 #include "tests/pipelines/rig.h"
 #include "tests/support/made_images.h"
-#include "tests/support/no_memory.h"
+#include "tests/support/memory.h"
 
 static const struct weir_arr_coc_sizes sizes = {64, 4, 256};
 

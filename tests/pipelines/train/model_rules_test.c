@@ -7,7 +7,7 @@
 #include "pipelines/train/optimizer.h"
 #include "tests/pipelines/failing_calls.h"
 #include "tests/pipelines/train/rig.h"
-#include "tests/support/no_memory.h"
+#include "tests/support/memory.h"
 
 // A model with all of its parts, and what a step needs.
 struct all {
