@@ -1,7 +1,7 @@
 // Every allocation that creating and splitting a communicator and carrying out an exchange take fails
 // once in turn: a call or its queue has the error, the other rank is told, and nothing is leaked.
 #include "tests/comm/rig.h"
-#include "tests/support/no_memory.h"
+#include "tests/support/memory.h"
 
 enum {
     MOST_ALLOCATIONS = 200,

@@ -1,7 +1,7 @@
 // Every allocation that creating a communicator of NCCL, copying it and reducing take fails once in turn:
 // the call, or its queue, has the error, and nothing is leaked. Modules allocate through the library.
 #include "tests/comm/rig.h"
-#include "tests/support/no_memory.h"
+#include "tests/support/memory.h"
 
 enum {
     MOST_ALLOCATIONS = 200,

@@ -1,7 +1,7 @@
 // Every allocation that creating buckets takes fails once in turn: nothing is made, nothing is leaked, and
 // the communicator is aborted, so that other ranks do not wait.
 #include "tests/patterns/buckets_rig.h"
-#include "tests/support/no_memory.h"
+#include "tests/support/memory.h"
 
 enum {
     MOST_ALLOCATIONS = 400,

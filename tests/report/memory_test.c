@@ -9,7 +9,7 @@
 
 #include "report/report.h"
 #include "tests/report/made.h"
-#include "tests/support/no_memory.h"
+#include "tests/support/memory.h"
 #include "tests/support/test.h"
 
 enum {

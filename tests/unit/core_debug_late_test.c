@@ -4,7 +4,7 @@
 
 #include <weir/weir.h>
 
-#include "tests/support/no_memory.h"
+#include "tests/support/memory.h"
 #include "tests/support/test.h"
 
 static weir_status open_all(const char *text, weir_runtime **out_runtime, weir_device **out_device,

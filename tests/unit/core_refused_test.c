@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "core/queue/registry.h"
-#include "tests/support/no_memory.h"
+#include "tests/support/memory.h"
 #include "tests/unit/core_backend.h"
 
 #define GUARD_NS (UINT64_C(60) * 1000000000u)

@@ -9,7 +9,7 @@
 #include "io/image.h"
 #include "io/npy.h"
 #include "io/safetensors.h"
-#include "tests/support/no_memory.h"
+#include "tests/support/memory.h"
 #include "tests/support/test.h"
 #include "tests/unit/io_made_files.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "cli/sim/fit.h"
-#include "tests/support/no_memory.h"
+#include "tests/support/memory.h"
 #include "tests/support/test.h"
 
 enum {

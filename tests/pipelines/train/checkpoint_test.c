@@ -9,7 +9,7 @@
 #include "pipelines/train/checkpoint.h"
 #include "pipelines/train/random.h"
 #include "tests/pipelines/train/rig.h"
-#include "tests/support/no_memory.h"
+#include "tests/support/memory.h"
 
 enum {
     STATES_MAX = 2

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "pipelines/train/data.h"
-#include "tests/support/no_memory.h"
+#include "tests/support/memory.h"
 #include "tests/support/test.h"
 
 static const struct weir_train_made_params usual = {

@@ -5,59 +5,9 @@
 #include <string.h>
 
 #include "pipelines/train/optimizer.h"
+#include "tests/pipelines/failing_calls.h"
 #include "tests/pipelines/train/rig.h"
-#include "tests/support/no_memory.h"
-
-// Calls that fail.
-
-static long calls_left = -1;
-
-static bool fails_now(void)
-{
-    return calls_left >= 0 && calls_left-- == 0;
-}
-
-static weir_status injected(void)
-{
-    const struct weir_error error = {.status = WEIR_ERROR_DEVICE, .message = "made to fail"};
-    return weir_error_set(&error);
-}
-
-#define WRAP(name, parameters, names)                          \
-    weir_status __real_##name parameters;                      \
-    weir_status __wrap_##name parameters;                      \
-    weir_status __wrap_##name parameters                       \
-    {                                                          \
-        return fails_now() ? injected() : __real_##name names; \
-    }
-WRAP(weir_buffer_create_at,
-     (weir_device * device, const struct weir_buffer_params *params, weir_buffer **out,
-      const char *file, int line),
-     (device, params, out, file, line))
-WRAP(weir_program_create_at,
-     (weir_device * device, const struct weir_program_params *params, weir_program **out,
-      const char *file, int line),
-     (device, params, out, file, line))
-WRAP(weir_kernel_create_at,
-     (weir_program * program, const char *name, weir_kernel **out, const char *file, int line),
-     (program, name, out, file, line))
-WRAP(weir_upload_at,
-     (weir_queue * queue, weir_buffer *dst, size_t offset, const void *src, size_t size,
-      const char *file, int line),
-     (queue, dst, offset, src, size, file, line))
-WRAP(weir_queue_launch_at,
-     (weir_queue * queue, weir_kernel *kernel, struct weir_extent grid, struct weir_extent block,
-      const struct weir_argument *arguments, size_t count, const char *file, int line),
-     (queue, kernel, grid, block, arguments, count, file, line))
-WRAP(weir_queue_launch_count_at,
-     (weir_queue * queue, weir_kernel *kernel, size_t items, const struct weir_argument *arguments,
-      size_t count, const char *file, int line),
-     (queue, kernel, items, arguments, count, file, line))
-WRAP(weir_queue_fill_at,
-     (weir_queue * queue, weir_buffer *dst, size_t offset, size_t size, const void *pattern,
-      size_t pattern_size, const char *file, int line),
-     (queue, dst, offset, size, pattern, pattern_size, file, line))
-#undef WRAP
+#include "tests/support/memory.h"
 
 // A model with all of its parts, and what a step needs.
 struct all {
@@ -133,17 +83,17 @@ WEIR_TEST(TrainRules, EveryCallThatFailsIsTold)
     struct all all = {0};
     ASSERT_TRUE(open_all(&all));
     for (int method = WEIR_TRAIN_SGD; method <= WEIR_TRAIN_ADAM; method++) {
-        long number = 0;
+        int number = 0;
         bool failed = true;
         for (; failed; number++) {
-            calls_left = number;
+            failing_call(number + 1);
             const weir_status status = run_all(&all, (weir_train_method)method);
-            failed = calls_left < 0;
-            calls_left = -1;
-            weir_test_note("call %ld", number);
+            failed = failing_call_came();
+            failing_call(0);
+            weir_test_note("call %d", number);
             EXPECT_INT_EQ(status, failed ? WEIR_ERROR_DEVICE : WEIR_OK);
             if (failed)
-                EXPECT_STR_EQ(weir_last_error()->message, "made to fail");
+                EXPECT_CONTAINS(weir_last_error()->message, "made to fail: weir_");
         }
         weir_test_note(NULL);
         // A program, 12 kernels, more than 15 buffers, an upload and the copies of 5 weights, and

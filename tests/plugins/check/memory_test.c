@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "plugins/check/finding.h"
 #include "report/findings.h"
-#include "tests/support/no_memory.h"
+#include "tests/support/memory.h"
 #include "tests/support/test.h"
 
 enum {

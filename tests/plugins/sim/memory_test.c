@@ -1,40 +1,16 @@
 // The engine's memory: every allocation fails once in turn, and what was refused can be submitted
-// again; nothing leaks; and it does not grow with the number of operations. The rule in BUILD makes
-// the linker use these functions instead of the allocator.
+// again; nothing leaks; and it does not grow with the number of operations.
 #include <stdlib.h>
 
 #include "plugins/sim/engine.h"
 #include "tests/plugins/sim/program.h"
+#include "tests/support/memory.h"
 #include "tests/support/test.h"
 
 enum {
     QUEUE_COUNT = 5,
     OPERATIONS = 200,
 };
-
-static long countdown = -1; // to the allocation that fails; negative: none does
-static unsigned long allocations;
-
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *block, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *block, size_t size);
-
-static bool fails_now(void)
-{
-    allocations++;
-    return countdown >= 0 && countdown-- == 0;
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails_now() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *block, size_t size)
-{
-    return fails_now() ? NULL : __real_realloc(block, size);
-}
 
 static void count_done(void *user, const struct sim_done *done)
 {
@@ -93,7 +69,7 @@ static uint64_t run(long fail_at, int operations, uint64_t distance_ns)
     model.late_signals = true;
     model.channels = 2;
     refused = 0;
-    countdown = fail_at;
+    weir_test_fail_allocation(fail_at);
     struct sim_engine *engine = sim_engine_create(count_done, &done);
     if (!engine) {
         refused++;
@@ -101,16 +77,16 @@ static uint64_t run(long fail_at, int operations, uint64_t distance_ns)
     }
     const uint64_t end = run_all(engine, &model, operations, distance_ns);
     sim_engine_destroy(&engine);
-    countdown = -1;
+    weir_test_fail_allocation(-1);
     EXPECT_INT_EQ(refused, fail_at >= 0);
     return end;
 }
 
 WEIR_TEST(Memory, EachAllocationFails)
 {
-    allocations = 0;
+    const unsigned long before = weir_test_allocations();
     const uint64_t end = run(-1, OPERATIONS, 0);
-    const long count = (long)allocations;
+    const long count = (long)(weir_test_allocations() - before);
     EXPECT_TRUE(count > 100);
     for (long i = 0; i < count; i++)
         EXPECT_UINT_EQ(run(i, OPERATIONS, 0), end);
@@ -119,10 +95,9 @@ WEIR_TEST(Memory, EachAllocationFails)
 // A hundred times as many operations, no more allocations.
 WEIR_TEST(Memory, IsThatOfWhatIsInFlight)
 {
-    allocations = 0;
+    const unsigned long before = weir_test_allocations();
     run(-1, 2000, 1000);
-    const unsigned long few = allocations;
-    allocations = 0;
+    const unsigned long few = weir_test_allocations() - before;
     run(-1, 200000, 1000);
-    EXPECT_UINT_EQ(allocations, few);
+    EXPECT_UINT_EQ(weir_test_allocations() - before, 2 * few);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "plugins/sim/model.h"
-#include "tests/support/no_memory.h"
+#include "tests/support/memory.h"
 #include "tests/support/test.h"
 
 #define GPU                                                                  \
