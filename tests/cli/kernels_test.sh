@@ -299,6 +299,8 @@ cat >toolkit/bin/nvcc <<'TEXT'
 echo "$*" >>calls
 target="${2#*_}"
 [ "$1" = -ptx ] || target+=c
+depends="$(grep -o -e '-MF [^ ]*' <<<"$*")"
+[ -z "$depends" ] || echo "x : empty.cu include/times.h" >"${depends#-MF }"
 printf '.version 9.0\n.target sm_%s\n.visible .entry %s()\n{\n}\n' "$target" "$(cat kernel)" >"${@: -1}"
 TEXT
 chmod +x toolkit/bin/nvcc
@@ -315,7 +317,7 @@ expect_data 0 "$weir" kernels build empty.cl --cuda empty.cu -o twin.c -Iinclude
 expect_contains "$(sort calls)" "-cubin -arch=sm_90 -lineinfo -Iinclude -DN=1 empty.cu -o "
 expect_contains "$(cat twin.d)" "$PWD/empty.cl \\
   $PWD/empty.cu \\
-  $PWD/include/times.h"
+  empty.cu include/times.h"
 expect_data 0 "$weir" kernels build empty.cl --cuda empty.cu -o twin.c --cubin 90a,90,90a
 [ "$(images twin.c)" = "OPENCL_C ;PTX sm_90ac;PTX sm_90c;TWIN ;" ] || fail "the bundle has $(images twin.c)"
 refused 2 "not '90aa'" build empty.cl --cuda empty.cu -o no.c --cubin 90aa
