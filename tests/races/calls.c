@@ -40,8 +40,7 @@ RACE(host_call_writes_too_early, HOST_WRITE)
 
     sem_init(&task.begin, 0, 0);
     must(weir_queue_copy(copy, a, 0, in, 0, SIZE)); // first
-    if (race->mended)
-        after(host, copy);
+    mend(race, host, copy);
     must(weir_queue_host_call(host, write_bytes, &task));
     sem_post(&task.begin);
     race_expect(race, a, 0, SIZE, 7);
@@ -128,8 +127,7 @@ RACE(host_call_between_two_queues, WRITE_AFTER_WRITE)
     must(weir_queue_host_call(one, wait_for_begin, &task));
     must(weir_queue_fill(one, a, 0, SIZE, &seven, 1)); // first
     must(weir_queue_host_call(one, do_nothing, NULL));
-    if (race->mended)
-        after(two, one);
+    mend(race, two, one);
     must(weir_queue_fill(two, a, 0, SIZE, &nine, 1)); // second
     sem_post(&task.begin);
     race_expect(race, a, 0, SIZE, 9);
@@ -152,8 +150,7 @@ RACE(native_call_reads_too_early, READ_AFTER_WRITE, .native = true,
     weir_buffer *a = race_buffer(race, "a", SIZE, 0), *c = race_buffer(race, "c", SIZE, 0);
 
     must(weir_queue_copy(upload, a, 0, in, 0, SIZE)); // first
-    if (race->mended)
-        after(library, upload);
+    mend(race, library, upload);
     must(weir_queue_native(library, submit_nothing, NULL, weir_in(a, 0, SIZE), // second
                            weir_out(c, 0, SIZE)));
 }
@@ -165,7 +162,6 @@ RACE(native_call_is_overwritten, WRITE_AFTER_WRITE, .native = true,
     weir_buffer *c = race_buffer(race, "c", SIZE, 0);
 
     must(weir_queue_native(library, submit_nothing, NULL, weir_out(c, 0, SIZE))); // first
-    if (race->mended)
-        after(filler, library);
+    mend(race, filler, library);
     must(weir_queue_fill(filler, c, 0, SIZE, &nine, 1)); // second
 }

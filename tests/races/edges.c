@@ -132,8 +132,7 @@ RACE(two_readers_then_a_writer, WRITE_AFTER_READ)
 
     must(weir_queue_copy(one, b, 0, a, 0, SIZE)); // first
     must(weir_queue_copy(two, c, 0, a, 0, SIZE));
-    if (race->mended)
-        after(writer, one);
+    mend(race, writer, one);
     after(writer, two);
     must(weir_queue_fill(writer, a, 0, SIZE, &nine, 1)); // second
     race_expect(race, b, 0, SIZE, 7);
@@ -149,8 +148,7 @@ RACE(two_readers_after_a_writer, READ_AFTER_WRITE)
     weir_buffer *b = race_buffer(race, "b", SIZE, 0), *c = race_buffer(race, "c", SIZE, 0);
 
     must(weir_queue_fill(writer, a, 0, SIZE, &seven, 1)); // first
-    if (race->mended)
-        after(one, writer);
+    mend(race, one, writer);
     after(two, writer);
     must(weir_queue_copy(one, b, 0, a, 0, SIZE)); // second
     must(weir_queue_copy(two, c, 0, a, 0, SIZE));
@@ -248,8 +246,7 @@ RACE(join_of_one_branch, READ_AFTER_WRITE)
     after(right, left);
     must(weir_queue_copy(left, b, 0, a, 0, SIZE));
     must(weir_queue_copy(right, b, SIZE, a, 0, SIZE)); // first
-    if (race->mended)
-        after(left, right);
+    mend(race, left, right);
     must(weir_queue_copy(left, c, 0, b, 0, 2 * SIZE)); // second
     race_expect(race, c, 0, 2 * SIZE, 7);
 }
@@ -265,8 +262,7 @@ RACE(siblings_after_one_event, WRITE_AFTER_WRITE)
     after(one, root);
     after(two, root);
     must(weir_queue_fill(one, a, 0, SIZE, &seven, 1)); // first
-    if (race->mended)
-        after(two, one);
+    mend(race, two, one);
     must(weir_queue_fill(two, a, 0, SIZE, &nine, 1)); // second
     race_expect(race, a, 0, SIZE, 9);
 }

@@ -13,8 +13,7 @@ RACE(branches_of_a_capture, WRITE_AFTER_WRITE)
     must(weir_capture_begin(trunk));
     after(branch, trunk);
     must(weir_queue_fill(trunk, a, 0, SIZE, &seven, 1)); // first
-    if (race->mended)
-        after(branch, trunk);
+    mend(race, branch, trunk);
     must(weir_queue_fill(branch, a, 0, SIZE, &nine, 1)); // second
     after(trunk, branch);
     must(weir_capture_end(trunk, NULL, &graph));
@@ -33,8 +32,7 @@ RACE(read_before_the_join, READ_AFTER_WRITE)
     must(weir_capture_begin(trunk));
     after(branch, trunk);
     must(weir_queue_fill(branch, a, 0, SIZE, &seven, 1)); // first
-    if (race->mended)
-        after(trunk, branch);
+    mend(race, trunk, branch);
     must(weir_queue_copy(trunk, b, 0, a, 0, SIZE)); // second
     after(trunk, branch);
     must(weir_capture_end(trunk, NULL, &graph));
@@ -54,8 +52,7 @@ RACE(input_of_a_graph_between_launches, WRITE_AFTER_READ)
     must(weir_queue_copy(queue, out, 0, in, 0, SIZE)); // first
     must(weir_capture_end(queue, NULL, &graph));
     must(weir_queue_graph(queue, graph));
-    if (race->mended)
-        after(filler, queue);
+    mend(race, filler, queue);
     must(weir_queue_fill(filler, in, 0, SIZE, &nine, 1)); // second
     race_expect(race, out, 0, SIZE, 7);
     weir_graph_destroy(&graph);
@@ -72,8 +69,7 @@ RACE(graph_before_its_input, READ_AFTER_WRITE)
     must(weir_queue_copy(queue, out, 0, in, 0, SIZE)); // second
     must(weir_capture_end(queue, NULL, &graph));
     must(weir_queue_fill(upload, in, 0, SIZE, &seven, 1)); // first
-    if (race->mended)
-        after(queue, upload);
+    mend(race, queue, upload);
     must(weir_queue_graph(queue, graph));
     race_expect(race, out, 0, SIZE, 7);
     weir_graph_destroy(&graph);
@@ -112,8 +108,7 @@ RACE(two_graphs_on_two_queues, READ_AFTER_WRITE)
     must(weir_queue_copy(two, out, 0, a, 0, SIZE)); // second
     must(weir_capture_end(two, NULL, &graphs[1]));
     must(weir_queue_graph(one, graphs[0]));
-    if (race->mended)
-        after(two, one);
+    mend(race, two, one);
     must(weir_queue_graph(two, graphs[1]));
     race_expect(race, out, 0, SIZE, 7);
     weir_graph_destroy(&graphs[0]);
@@ -134,8 +129,7 @@ RACE(graph_updated_to_a_buffer_in_work, READ_AFTER_WRITE)
     must(weir_queue_graph(queue, graph));
     must(weir_queue_fill(upload, in, 0, SIZE, &seven, 1)); // first
     must(weir_graph_set_copy(graph, 0, out, 0, in, 0, SIZE));
-    if (race->mended)
-        after(queue, upload);
+    mend(race, queue, upload);
     must(weir_queue_graph(queue, graph));
     race_expect(race, out, 0, SIZE, 7);
     weir_graph_destroy(&graph);

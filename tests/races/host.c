@@ -251,8 +251,7 @@ RACE(download_of_another_queues_result, READ_AFTER_WRITE)
     unsigned char bytes[SIZE];
 
     must(weir_queue_fill(compute, a, 0, SIZE, &seven, 1)); // first
-    if (race->mended)
-        after(copy, compute);
+    mend(race, copy, compute);
     must(weir_download(copy, bytes, a, 0, SIZE)); // second
     race_saw(race, all_bytes(bytes, SIZE, 7));
 }
@@ -265,8 +264,7 @@ RACE(upload_over_what_a_queue_reads, WRITE_AFTER_READ)
 
     memset(bytes, 9, SIZE);
     must(weir_queue_copy(compute, b, 0, a, 0, SIZE)); // first
-    if (race->mended)
-        after(copy, compute);
+    mend(race, copy, compute);
     must(weir_upload(copy, a, 0, bytes, SIZE)); // second
     race_expect(race, b, 0, SIZE, 7);
 }
@@ -300,8 +298,7 @@ RACE(threads_that_are_joined, READ_AFTER_WRITE)
 
     pthread_create(&thread, NULL, submit_fill, &fill);
     pthread_join(thread, NULL);
-    if (race->mended)
-        after(two, one);
+    mend(race, two, one);
     pthread_create(&thread, NULL, submit_copy, &copy);
     pthread_join(thread, NULL);
     race_expect(race, b, 0, SIZE, 7);

@@ -21,12 +21,10 @@ RACE(three_stages_without_events, READ_AFTER_WRITE, .kernels = true)
 
     for (size_t i = 0; i < FRAMES * SIZE; i += SIZE) {
         must(weir_queue_copy(preprocess, a, i, images, i, SIZE)); // first a
-        if (race->mended)
-            after(encode, preprocess);
+        mend(race, encode, preprocess);
         must(launch(encode, "add", weir_in(a, i, SIZE), weir_out(b, i, SIZE), // second a, first b
                     10u));
-        if (race->mended)
-            after(decode, encode);
+        mend(race, decode, encode);
         must(launch(decode, "add", weir_in(b, i, SIZE), weir_out(c, i, SIZE), 100u)); // second b
     }
     race_expect(race, c, 0, FRAMES * SIZE, 111);
@@ -46,8 +44,7 @@ RACE(three_stages_with_one_event, READ_AFTER_WRITE, .kernels = true)
         must(weir_queue_copy(preprocess, a, i, images, i, SIZE));
         after(encode, preprocess);
         must(launch(encode, "add", weir_in(a, i, SIZE), weir_out(b, i, SIZE), 10u)); // first
-        if (race->mended)
-            after(decode, encode);
+        mend(race, decode, encode);
         must(launch(decode, "add", weir_in(b, i, SIZE), weir_out(c, i, SIZE), 100u)); // second
     }
     race_expect(race, c, 0, FRAMES * SIZE, 111);
@@ -129,8 +126,7 @@ RACE(encoder_reads_before_the_input_is_copied, READ_AFTER_WRITE, .kernels = true
 
     for (size_t i = 0; i < 2 * SIZE; i += SIZE) {
         must(weir_queue_copy(copy, x, i, inputs, i, SIZE)); // first
-        if (race->mended)
-            after(encode, copy);
+        mend(race, encode, copy);
         must(launch(encode, "add", weir_in(x, i, SIZE), weir_out(z, i, SIZE), 10u)); // second
         after(head, encode);
         must(launch(head, "add", weir_in(z, i, SIZE), weir_out(y, i, SIZE), 100u));
@@ -165,8 +161,7 @@ RACE(shared_tensor_updated_twice, WRITE_AFTER_WRITE, .kernels = true)
     weir_buffer *shared = race_buffer(race, "shared", SIZE, 1);
 
     must(launch(one, "set", weir_out(shared, 0, SIZE), 2u)); // first
-    if (race->mended)
-        after(two, one);
+    mend(race, two, one);
     must(launch(two, "set", weir_out(shared, 0, SIZE), 5u)); // second
     must(launch(two, "bump", weir_inout(shared, 0, SIZE), 1u));
     race_expect(race, shared, 0, SIZE, 6);
@@ -182,8 +177,7 @@ RACE(download_before_the_product, READ_AFTER_WRITE, .kernels = true)
 
     must(launch(compute, "sum", weir_in(a, 0, SIZE), weir_in(a, 0, SIZE), // first
                 weir_out(c, 0, SIZE)));
-    if (race->mended)
-        after(down, compute);
+    mend(race, down, compute);
     must(weir_queue_copy(down, out, 0, c, 0, SIZE)); // second
     race_expect(race, out, 0, SIZE, 14);
 }
@@ -197,8 +191,7 @@ RACE(upload_over_the_operand, WRITE_AFTER_READ, .kernels = true)
 
     must(launch(compute, "sum", weir_in(a, 0, SIZE), weir_in(a, 0, SIZE), // first
                 weir_out(c, 0, SIZE)));
-    if (race->mended)
-        after(up, compute);
+    mend(race, up, compute);
     must(weir_queue_copy(up, a, 0, next, 0, SIZE)); // second
     race_expect(race, c, 0, SIZE, 14);
 }

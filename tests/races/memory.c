@@ -27,8 +27,7 @@ RACE(block_reused_while_another_queue_reads, AFTER_FREE)
     must(weir_queue_fill(own, first, 0, SIZE, &seven, 1));
     after(reader, own);
     must(weir_queue_copy(reader, b, 0, first, 0, SIZE)); // first
-    if (race->mended)
-        after(own, reader);
+    mend(race, own, reader);
     must(weir_pool_free(own, &first)); // second
     must(weir_pool_allocate(pool, own, SIZE, &second));
     must(weir_queue_fill(own, second, 0, SIZE, &nine, 1));
@@ -50,8 +49,7 @@ RACE(bucket_freed_too_early, AFTER_FREE, .kernels = true)
     after(reduce, compute);
     must(launch(reduce, "sum", weir_in(bucket, 0, SIZE), weir_in(gradients, 0, SIZE), // first
                 weir_out(total, 0, SIZE)));
-    if (race->mended)
-        after(compute, reduce);
+    mend(race, compute, reduce);
     must(weir_pool_free(compute, &bucket)); // second
     must(weir_pool_allocate(pool, compute, SIZE, &next));
     must(launch(compute, "add", weir_in(gradients, 0, SIZE), weir_out(next, 0, SIZE), 90u));
@@ -70,8 +68,7 @@ RACE(freed_before_it_is_written, AFTER_FREE)
     must(weir_pool_allocate(pool, own, SIZE, &first));
     after(writer, own);
     must(weir_queue_fill(writer, first, 0, SIZE, &seven, 1)); // first
-    if (race->mended)
-        after(own, writer);
+    mend(race, own, writer);
     must(weir_pool_free(own, &first)); // second
     must(weir_pool_allocate(pool, own, SIZE, &second));
     must(weir_queue_fill(own, second, 0, SIZE, &nine, 1));
@@ -93,8 +90,7 @@ RACE(block_handed_to_another_queue, WRITE_AFTER_READ)
     must(weir_queue_copy(own, b, 0, first, 0, SIZE)); // first
     must(weir_pool_free(own, &first));
     must(weir_pool_allocate(pool, own, SIZE, &second));
-    if (race->mended)
-        after(other, own);
+    mend(race, other, own);
     must(weir_queue_fill(other, second, 0, SIZE, &nine, 1)); // second
     race_expect(race, b, 0, SIZE, 7);
     must(weir_pool_free(other, &second));
@@ -147,8 +143,7 @@ RACE(two_buffers_on_the_same_memory, READ_AFTER_WRITE, .twice = true)
     out = wrap(race, "out", memory, 1024);
     in = wrap(race, "in", memory, 2048);
     must(weir_queue_copy(one, out, 0, a, 0, SIZE)); // first
-    if (race->mended)
-        after(two, one);
+    mend(race, two, one);
     must(weir_queue_copy(two, b, 0, in, 0, SIZE)); // second
     race_expect(race, b, 0, SIZE, 7);
     weir_buffer_destroy(&out);

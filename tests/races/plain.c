@@ -10,8 +10,7 @@ RACE(fill_then_copy, READ_AFTER_WRITE)
     weir_buffer *a = race_buffer(race, "a", SIZE, 0), *b = race_buffer(race, "b", SIZE, 0);
 
     must(weir_queue_fill(filler, a, 0, SIZE, &seven, 1)); // first
-    if (race->mended)
-        after(copier, filler);
+    mend(race, copier, filler);
     must(weir_queue_copy(copier, b, 0, a, 0, SIZE)); // second
     race_expect(race, b, 0, SIZE, 7);
 }
@@ -22,8 +21,7 @@ RACE(fill_then_launch, READ_AFTER_WRITE, .kernels = true)
     weir_buffer *a = race_buffer(race, "a", SIZE, 0), *b = race_buffer(race, "b", SIZE, 0);
 
     must(weir_queue_fill(filler, a, 0, SIZE, &seven, 1)); // first
-    if (race->mended)
-        after(compute, filler);
+    mend(race, compute, filler);
     must(launch(compute, "add", weir_in(a, 0, SIZE), weir_out(b, 0, SIZE), 1u)); // second
     race_expect(race, b, 0, SIZE, 8);
 }
@@ -35,8 +33,7 @@ RACE(copy_then_copy, READ_AFTER_WRITE)
     weir_buffer *a = race_buffer(race, "a", SIZE, 0);
 
     must(weir_queue_copy(upload, a, 0, in, 0, SIZE)); // first
-    if (race->mended)
-        after(download, upload);
+    mend(race, download, upload);
     must(weir_queue_copy(download, out, 0, a, 0, SIZE)); // second
     race_expect(race, out, 0, SIZE, 7);
 }
@@ -48,8 +45,7 @@ RACE(copy_then_launch, READ_AFTER_WRITE, .kernels = true)
     weir_buffer *a = race_buffer(race, "a", SIZE, 0), *b = race_buffer(race, "b", SIZE, 0);
 
     must(weir_queue_copy(copy, a, 0, in, 0, SIZE)); // first
-    if (race->mended)
-        after(compute, copy);
+    mend(race, compute, copy);
     must(launch(compute, "add", weir_in(a, 0, SIZE), weir_out(b, 0, SIZE), 1u)); // second
     race_expect(race, b, 0, SIZE, 8);
 }
@@ -61,8 +57,7 @@ RACE(launch_then_copy, READ_AFTER_WRITE, .kernels = true)
     weir_buffer *out = race_pinned(race, "out", SIZE, 0);
 
     must(launch(compute, "add", weir_in(a, 0, SIZE), weir_out(b, 0, SIZE), 1u)); // first
-    if (race->mended)
-        after(copy, compute);
+    mend(race, copy, compute);
     must(weir_queue_copy(copy, out, 0, b, 0, SIZE)); // second
     race_expect(race, out, 0, SIZE, 8);
 }
@@ -74,8 +69,7 @@ RACE(launch_then_launch, READ_AFTER_WRITE, .kernels = true)
     weir_buffer *c = race_buffer(race, "c", SIZE, 0);
 
     must(launch(encode, "add", weir_in(a, 0, SIZE), weir_out(b, 0, SIZE), 1u)); // first
-    if (race->mended)
-        after(decode, encode);
+    mend(race, decode, encode);
     must(launch(decode, "add", weir_in(b, 0, SIZE), weir_out(c, 0, SIZE), 1u)); // second
     race_expect(race, c, 0, SIZE, 9);
 }
@@ -86,8 +80,7 @@ RACE(copy_then_fill_of_its_source, WRITE_AFTER_READ)
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *b = race_buffer(race, "b", SIZE, 0);
 
     must(weir_queue_copy(copier, b, 0, a, 0, SIZE)); // first
-    if (race->mended)
-        after(filler, copier);
+    mend(race, filler, copier);
     must(weir_queue_fill(filler, a, 0, SIZE, &nine, 1)); // second
     race_expect(race, b, 0, SIZE, 7);
 }
@@ -99,8 +92,7 @@ RACE(copy_then_copy_to_its_source, WRITE_AFTER_READ)
     weir_buffer *a = race_buffer(race, "a", SIZE, 7);
 
     must(weir_queue_copy(download, out, 0, a, 0, SIZE)); // first
-    if (race->mended)
-        after(upload, download);
+    mend(race, upload, download);
     must(weir_queue_copy(upload, a, 0, in, 0, SIZE)); // second
     race_expect(race, out, 0, SIZE, 7);
 }
@@ -111,8 +103,7 @@ RACE(copy_then_launch_to_its_source, WRITE_AFTER_READ, .kernels = true)
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *out = race_pinned(race, "out", SIZE, 0);
 
     must(weir_queue_copy(copy, out, 0, a, 0, SIZE)); // first
-    if (race->mended)
-        after(compute, copy);
+    mend(race, compute, copy);
     must(launch(compute, "set", weir_out(a, 0, SIZE), 9u)); // second
     race_expect(race, out, 0, SIZE, 7);
 }
@@ -124,8 +115,7 @@ RACE(launch_then_copy_to_its_input, WRITE_AFTER_READ, .kernels = true)
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *b = race_buffer(race, "b", SIZE, 0);
 
     must(launch(compute, "add", weir_in(a, 0, SIZE), weir_out(b, 0, SIZE), 1u)); // first
-    if (race->mended)
-        after(copy, compute);
+    mend(race, copy, compute);
     must(weir_queue_copy(copy, a, 0, next, 0, SIZE)); // second
     race_expect(race, b, 0, SIZE, 8);
 }
@@ -136,8 +126,7 @@ RACE(launch_then_fill_of_its_input, WRITE_AFTER_READ, .kernels = true)
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *b = race_buffer(race, "b", SIZE, 0);
 
     must(launch(compute, "add", weir_in(a, 0, SIZE), weir_out(b, 0, SIZE), 1u)); // first
-    if (race->mended)
-        after(filler, compute);
+    mend(race, filler, compute);
     must(weir_queue_fill(filler, a, 0, SIZE, &nine, 1)); // second
     race_expect(race, b, 0, SIZE, 8);
 }
@@ -148,8 +137,7 @@ RACE(launch_then_launch_to_its_input, WRITE_AFTER_READ, .kernels = true)
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *b = race_buffer(race, "b", SIZE, 0);
 
     must(launch(one, "add", weir_in(a, 0, SIZE), weir_out(b, 0, SIZE), 1u)); // first
-    if (race->mended)
-        after(two, one);
+    mend(race, two, one);
     must(launch(two, "set", weir_out(a, 0, SIZE), 9u)); // second
     race_expect(race, b, 0, SIZE, 8);
 }
@@ -160,8 +148,7 @@ RACE(fill_then_fill, WRITE_AFTER_WRITE)
     weir_buffer *a = race_buffer(race, "a", SIZE, 0);
 
     must(weir_queue_fill(one, a, 0, SIZE, &seven, 1)); // first
-    if (race->mended)
-        after(two, one);
+    mend(race, two, one);
     must(weir_queue_fill(two, a, 0, SIZE, &nine, 1)); // second
     race_expect(race, a, 0, SIZE, 9);
 }
@@ -172,8 +159,7 @@ RACE(fill_then_copy_over_it, WRITE_AFTER_WRITE)
     weir_buffer *a = race_buffer(race, "a", SIZE, 5), *b = race_buffer(race, "b", SIZE, 1);
 
     must(weir_queue_fill(filler, b, 0, SIZE, &seven, 1)); // first
-    if (race->mended)
-        after(copier, filler);
+    mend(race, copier, filler);
     must(weir_queue_copy(copier, b, 0, a, 0, SIZE / 2)); // second
     race_expect(race, b, 0, SIZE / 2, 5);
 }
@@ -185,8 +171,7 @@ RACE(copy_then_copy_over_it, WRITE_AFTER_WRITE)
     weir_buffer *a = race_buffer(race, "a", SIZE, 0);
 
     must(weir_queue_copy(one, a, 0, old, 0, SIZE)); // first
-    if (race->mended)
-        after(two, one);
+    mend(race, two, one);
     must(weir_queue_copy(two, a, 0, new, 0, SIZE)); // second
     race_expect(race, a, 0, SIZE, 9);
 }
@@ -197,8 +182,7 @@ RACE(launch_then_launch_over_it, WRITE_AFTER_WRITE, .kernels = true)
     weir_buffer *a = race_buffer(race, "a", SIZE, 0);
 
     must(launch(one, "set", weir_out(a, 0, SIZE), 7u)); // first
-    if (race->mended)
-        after(two, one);
+    mend(race, two, one);
     must(launch(two, "set", weir_out(a, 0, SIZE), 9u)); // second
     race_expect(race, a, 0, SIZE, 9);
 }
@@ -209,8 +193,7 @@ RACE(copy_then_launch_over_it, WRITE_AFTER_WRITE, .kernels = true)
     weir_buffer *in = race_pinned(race, "in", SIZE, 7), *a = race_buffer(race, "a", SIZE, 0);
 
     must(weir_queue_copy(copy, a, 0, in, 0, SIZE)); // first
-    if (race->mended)
-        after(compute, copy);
+    mend(race, compute, copy);
     must(launch(compute, "set", weir_out(a, 0, SIZE), 9u)); // second
     race_expect(race, a, 0, SIZE, 9);
 }

@@ -108,6 +108,9 @@ weir_kernel *race_kernel(const struct race *race, const char *name);
 // Makes `queue` wait for what `other` has been given so far.
 void after(weir_queue *queue, weir_queue *other);
 
+// The same in the mended program alone: what the broken one lacks.
+void mend(const struct race *race, weir_queue *queue, weir_queue *other);
+
 // Waits for all queues, and marks the result as wrong unless every byte of the range is `value`.
 void race_expect(struct race *race, weir_buffer *buffer, size_t offset, size_t size, int value);
 

@@ -1,4 +1,4 @@
-// Every allocation of the store of findings, of its reports and of their reader fails once in turn:
+// Allocations of the store of findings, of its reports and of their reader fail once in turn:
 // nothing is lost but what is told, and nothing leaks.
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,11 +102,12 @@ static void write_file(char *path, const char *name, const char *content)
                 weir_file_write(path, content, strlen(content), message, sizeof message));
 }
 
-// Returns how many allocations there were to fail.
+// The first ones and then one of seven: many are of JSON's values, which are alike. Returns how many
+// allocations there were to fail.
 static long fail_each(void (*use)(void))
 {
     long round = 0;
-    for (bool failed = true; failed && round < MOST_ALLOCATIONS; round++) {
+    for (bool failed = true; failed && round < MOST_ALLOCATIONS; round += round < 200 ? 1 : 7) {
         weir_test_fail_allocation(round);
         use();
         failed = weir_test_allocation_failed();
@@ -115,7 +116,7 @@ static long fail_each(void (*use)(void))
     return round;
 }
 
-WEIR_TEST(CheckMemory, EveryAllocationFailsOnce)
+WEIR_TEST(CheckMemory, AllocationsFailOnce)
 {
     write_file(known, "known.json", "[{\"second\": \"app.c:92\", \"reason\": \"It is known.\"}]");
     write_file(json, "out.json", NULL);
