@@ -146,7 +146,8 @@ static bool write_source(const struct kc_bundle *bundle, const struct kc_languag
                        GENERATED "#include \"%s\"\n\n"
                                  "#ifdef __cplusplus\n#define WEIR_BUNDLE_ALIGNED alignas(16)\n"
                                  "#else\n#define WEIR_BUNDLE_ALIGNED _Alignas(16)\n#endif\n"
-                                 "#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\n",
+                                 "#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n"
+                                 "#pragma GCC diagnostic ignored \"-Wmissing-field-initializers\"\n\n",
                        bundle->header);
     const size_t images = add_images(&out, language, result);
     add_kernels(&out, &result->kernels);
