@@ -297,8 +297,9 @@ static bool change_module(const struct cuda_build *build, const char *path)
                        "attributes " INLINED " = { alwaysinline convergent norecurse nounwind }\n");
     add_blocks(build->kernels, &out);
     if (build->language->fast) // libdevice asks by __nvvm_reflect("__CUDA_FTZ")
-        weir_long_text_add(&out, "!llvm.module.flags = !{!%u}\n"
-                                 "!%u = !{i32 4, !\"nvvm-reflect-ftz\", i32 1}\n",
+        weir_long_text_add(&out,
+                           "!llvm.module.flags = !{!%u}\n"
+                           "!%u = !{i32 4, !\"nvvm-reflect-ftz\", i32 1}\n",
                            FIRST_NODE - 1, FIRST_NODE - 1);
     free(ir);
     const bool fine = !out.failed ? write_file(build, path, out.text)
@@ -315,9 +316,9 @@ static bool optimise(const struct cuda_build *build, const char *in, const char 
     // A GPU hides the time of loads by issuing many, so loops are unrolled further than on a CPU:
     // with LLVM's own limits the relevance of ARR-COC took 46 us on an H200, and 26 with these. The
     // last one lets a loop whose number of turns takes some instructions to compute be unrolled too.
-    // A loop of more than 64 turns gains nothing by being unrolled wholly.
+    // A loop of more than 256 turns gains nothing by being unrolled wholly.
     ADD(&job, "-mllvm", "-unroll-threshold=4000", "-mllvm", "-unroll-partial-threshold=1000",
-        "-mllvm", "-unroll-full-max-count=64", "-mllvm", "-scev-cheap-expansion-budget=40");
+        "-mllvm", "-unroll-full-max-count=256", "-mllvm", "-scev-cheap-expansion-budget=40");
     return run(build, &job, 1, "clang cannot optimise the kernels for CUDA");
 }
 
