@@ -334,9 +334,10 @@ static void count_instructions(const char *ptx, const char *kernel, struct usage
     const char *line = strstr(ptx, head);
     const char *stop = line ? strstr(line, "\n}") : NULL;
     usage->told[INSTRUCTIONS] = usage->told[FUSED] = stop != NULL;
-    for (; stop && line && line < stop; line = strchr(line + 1, '\n')) {
-        const char *start = line + strspn(line, "\n \t");
-        if (line[0] != '\n' || start[strcspn(start, ";:\n")] != ';' || *start == '.')
+    while (stop && (line = strchr(line, '\n')) && line < stop) {
+        line++;
+        const char *start = line + strspn(line, " \t");
+        if (start[strcspn(start, ";:\n")] != ';' || *start == '.')
             continue;
         usage->numbers[INSTRUCTIONS]++;
         usage->numbers[FUSED] += strncmp(start, "fma.rn", 6) == 0;
