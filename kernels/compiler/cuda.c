@@ -8,7 +8,8 @@
 //   - The architecture of the first step is taken away.
 //   - The block that a kernel requires, which clang does not pass on, is added.
 //   - Memory of the address space `constant` becomes global memory: that of CUDA has 64 KiB and no
-//     pointers from the host, and caches for data that is only read are as good.
+//     pointers from the host, and caches for data that is only read are as good: loads
+//     from it are marked as invariant, so that they become ld.global.nc.
 //   - printf becomes the driver's vprintf: LLVM puts its arguments into memory as that wants them, and
 //     kernels/ptx replaces it.
 #include <ctype.h>
@@ -225,10 +226,25 @@ static void change_part(const char *line, const char *end, struct weir_long_text
     weir_long_text_add(out, "%.*s", (int)(end - kept), kept);
 }
 
+// The first number of nodes that the module does not have.
+#define FIRST_NODE 1000000u
+#define NO_FIELDS "!999998"
+
+// Whether the line loads from __constant memory.
+static bool loads_constant(const char *line)
+{
+    const char *load = line + strspn(line, " ");
+    load += strcspn(load, " \n");
+    if (!starts_with(load, " = load ") || starts_with(load, " = load volatile"))
+        return false;
+    const char *from = strstr(load, ", ptr");
+    return from && starts_with(from, ", ptr addrspace(4) ");
+}
+
 static void change_line(const char *line, const char *end, struct weir_long_text *out)
 {
     change_part(line, end, out);
-    weir_long_text_add(out, "\n");
+    weir_long_text_add(out, "%s\n", loads_constant(line) ? ", !invariant.load " NO_FIELDS : "");
 }
 
 // A definition. Only kernels are visible from outside; a kernel's code is always inlined.
@@ -259,9 +275,6 @@ static void change_definition(const char *line, const char *end, struct weir_lon
     }
     change_line(rest, end, out);
 }
-
-// The first number of nodes that the module does not have.
-#define FIRST_NODE 1000000u
 
 static void add_blocks(const struct kc_kernels *kernels, struct weir_long_text *out)
 {
@@ -294,7 +307,8 @@ static bool change_module(const struct cuda_build *build, const char *path)
         line = newline ? newline + 1 : end;
     }
     weir_long_text_add(&out,
-                       "attributes " INLINED " = { alwaysinline convergent norecurse nounwind }\n");
+                       "attributes " INLINED " = { alwaysinline convergent norecurse nounwind }\n" NO_FIELDS
+                       " = !{}\n");
     add_blocks(build->kernels, &out);
     if (build->language->fast) // libdevice asks by __nvvm_reflect("__CUDA_FTZ")
         weir_long_text_add(&out,
