@@ -293,10 +293,10 @@ weir_status cu_compile_cuda(struct cu_device *device, const struct weir_program_
     };
     size_t size;
 
-    char *options = weir_kit_format(module->host, "%s%s%s",
-                                    params->cuda_options ? params->cuda_options : "",
-                                    params->exact ? " -fmad=false" : "",
-                                    params->fast ? " --use_fast_math" : "");
+    char *options =
+        weir_kit_format(module->host, "%s%s%s", params->cuda_options ? params->cuda_options : "",
+                        params->exact ? " -fmad=false" : "",
+                        params->fast ? " --use_fast_math" : "");
     if (!options)
         return weir_host_no_memory(module->host, "the options of a program");
     weir_status status = need_compiler(module);

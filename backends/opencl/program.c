@@ -188,11 +188,11 @@ static weir_status choose_source(struct build *build, const struct weir_program_
     build->clc.signatures = !params->bundle;
     build->clc.after = pocl ? pocl_after : "";
     const bool barrier = !params->bundle && strstr(params->source, WEIR_KIT_GRID_BARRIER);
-    build->before = weir_kit_format(host, "%s%s%s%s%s", pocl ? pocl_before : "",
-                                    build->device->bad_group_functions ? group_functions : "",
-                                    barrier ? CLC_BLOCK_BARRIER : "",
-                                    params->exact ? CLC_EXACT : "",
-                                    params->bundle ? "" : CLC_BEFORE_SOURCE);
+    build->before =
+        weir_kit_format(host, "%s%s%s%s%s", pocl ? pocl_before : "",
+                        build->device->bad_group_functions ? group_functions : "",
+                        barrier ? CLC_BLOCK_BARRIER : "", params->exact ? CLC_EXACT : "",
+                        params->bundle ? "" : CLC_BEFORE_SOURCE);
     build->clc.before = build->before;
     if (!build->before)
         return weir_host_no_memory(host, "a program");

@@ -283,6 +283,9 @@ enum {
     SPILL_STORES,
     SPILL_LOADS,
     SHARED,
+    REPORTED, // by ptxas; the others are counted in the PTX
+    INSTRUCTIONS = REPORTED,
+    FUSED,
     FIGURES
 };
 
@@ -296,6 +299,8 @@ static const struct {
     [SPILL_STORES] = {" bytes spill stores", "spill stores", "spill_store_bytes"},
     [SPILL_LOADS] = {" bytes spill loads", "spill loads", "spill_load_bytes"},
     [SHARED] = {" bytes smem", "shared", "shared_bytes"},
+    [INSTRUCTIONS] = {NULL, "PTX instructions", "ptx_instructions"},
+    [FUSED] = {NULL, "a*b+c in one", "fused"},
 };
 
 struct usage {
@@ -315,8 +320,26 @@ static bool number_before(const char *line, const char *end, const char *words, 
     return isdigit((unsigned char)*at);
 }
 
+// Those of the kernel's body, and the ones among them that are fma.
+static void count_instructions(const char *ptx, const char *kernel, struct usage *usage)
+{
+    char head[512];
+    snprintf(head, sizeof head, ".entry %s(", kernel);
+    const char *line = strstr(ptx, head);
+    const char *stop = line ? strstr(line, "\n}") : NULL;
+    usage->told[INSTRUCTIONS] = usage->told[FUSED] = stop != NULL;
+    while (stop && (line = strchr(line, '\n')) && line < stop) {
+        line++;
+        const char *start = line + strspn(line, " \t");
+        if (start[strcspn(start, ";:\n")] != ';' || *start == '.')
+            continue;
+        usage->numbers[INSTRUCTIONS]++;
+        usage->numbers[FUSED] += strncmp(start, "fma.rn", 6) == 0;
+    }
+}
+
 // The lines from that of the kernel to that of the next one.
-static struct usage read_usage(const char *report, const char *kernel)
+static struct usage read_usage(const char *report, const char *ptx, const char *kernel)
 {
     static const char entry[] = "Compiling entry function '";
     char head[512];
@@ -326,41 +349,43 @@ static struct usage read_usage(const char *report, const char *kernel)
     const char *stop = line ? strstr(line + strlen(head), entry) : NULL;
     for (; line && (!stop || line < stop);
          line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
-        for (int i = 0; i < FIGURES; i++)
+        for (int i = 0; i < REPORTED; i++)
             if (number_before(line, line + strcspn(line, "\n"), figures[i].words,
                               &usage.numbers[i]))
                 usage.told[i] = true;
     // Left out of the line when it is none.
     usage.told[SHARED] = usage.told[REGISTERS];
+    count_instructions(ptx, kernel, &usage);
     return usage;
 }
 
-static void print_table(const struct kc_kernels *kernels, const char *report)
+static void print_table(const struct kc_kernels *kernels, const char *report, const char *ptx)
 {
-    struct weir_table table = {.alignment = "lrrrrr"};
+    struct weir_table table = {.alignment = "lrrrrrrr"};
     weir_table_add(&table, "kernel");
     for (int i = 0; i < FIGURES; i++)
         weir_table_add(&table, "%s", figures[i].head);
     for (size_t k = 0; k < kernels->count; k++) {
-        const struct usage usage = read_usage(report, kernels->items[k].name);
+        const struct usage usage = read_usage(report, ptx, kernels->items[k].name);
         weir_table_add(&table, "%s", kernels->items[k].name);
         for (int i = 0; i < FIGURES; i++)
             if (!usage.told[i])
                 weir_table_add(&table, "-");
             else
-                weir_table_add(&table, i == REGISTERS ? "%lu" : "%lu B", usage.numbers[i]);
+                weir_table_add(&table, i == REGISTERS || i >= REPORTED ? "%lu" : "%lu B",
+                               usage.numbers[i]);
     }
     cli_table_print(&table, stdout, 0);
 }
 
-static int print_json(const struct kc_kernels *kernels, const char *report,
+static int print_json(const struct kc_kernels *kernels, const char *report, const char *ptx,
                       const char *architecture)
 {
     bool ok = true;
     json_t *root = json_object();
     json_t *list = json_array();
     for (size_t k = 0; k < kernels->count; k++) {
-        const struct usage usage = read_usage(report, kernels->items[k].name);
+        const struct usage usage = read_usage(report, ptx, kernels->items[k].name);
         json_t *entry = json_object();
         weir_json_set(entry, "name", cli_json_string(kernels->items[k].name), &ok);
         for (int i = 0; i < FIGURES; i++)
@@ -385,11 +410,12 @@ static int measure(const struct kernels_source *source, const struct kc_result *
         kc_job_add(&job, arguments[i]);
     if (kernels_run_on(&result->images.items[0], &job)) {
         const char *report = job.errors ? job.errors : "";
+        const char *ptx = result->images.items[0].data;
         code = CLI_OK;
         if (as_json)
-            code = print_json(&result->kernels, report, architecture);
+            code = print_json(&result->kernels, report, ptx, architecture);
         else
-            print_table(&result->kernels, report);
+            print_table(&result->kernels, report, ptx);
     }
     kc_jobs_finish(&job, 1);
     return code;

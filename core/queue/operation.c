@@ -243,12 +243,18 @@ static weir_status check_dimension(const struct weir__caller *caller, const weir
 }
 
 // Ids of work-items have 32 bits on CUDA (kernels/library/work_items.cl).
+static bool items_fit(const struct weir_extent *grid, const struct weir_extent *block)
+{
+    return (uint64_t)grid->x * block->x <= UINT32_MAX &&
+           (uint64_t)grid->y * block->y <= UINT32_MAX && (uint64_t)grid->z * block->z <= UINT32_MAX;
+}
+
 static weir_status check_items(const struct weir__caller *caller, const weir_kernel *kernel,
                                const struct weir_extent *grid, const struct weir_extent *block)
 {
     const uint64_t x = (uint64_t)grid->x * block->x, y = (uint64_t)grid->y * block->y,
                    z = (uint64_t)grid->z * block->z;
-    if (x <= UINT32_MAX && y <= UINT32_MAX && z <= UINT32_MAX)
+    if (items_fit(grid, block))
         return WEIR_OK;
     return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
                          WEIR_ERROR_INVALID, "launch several grids, or let a work-item do more",
@@ -284,7 +290,8 @@ static bool extents_fit(const weir_kernel *kernel, const struct weir_extent *gri
                         const struct weir_extent *block)
 {
     const struct weir_limits *limits = &kernel->member.device->limits;
-    return !exceeds(grid, &limits->max_grid) && !exceeds(block, &limits->max_block) &&
+    return items_fit(grid, block) && !exceeds(grid, &limits->max_grid) &&
+           !exceeds(block, &limits->max_block) &&
            (uint64_t)block->x * block->y * block->z <= kernel->info.max_block_items &&
            is_required(&kernel->signature->required_block, block);
 }

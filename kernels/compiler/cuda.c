@@ -8,7 +8,8 @@
 //   - The architecture of the first step is taken away.
 //   - The block that a kernel requires, which clang does not pass on, is added.
 //   - Memory of the address space `constant` becomes global memory: that of CUDA has 64 KiB and no
-//     pointers from the host, and caches for data that is only read are as good.
+//     pointers from the host, and caches for data that is only read are as good: loads
+//     from it are marked as invariant, so that they become ld.global.nc.
 //   - printf becomes the driver's vprintf: LLVM puts its arguments into memory as that wants them, and
 //     kernels/ptx replaces it.
 #include <ctype.h>
@@ -254,10 +255,25 @@ static void change_part(const char *line, const char *end, struct weir_long_text
     weir_long_text_add(out, "%.*s", (int)(end - kept), kept);
 }
 
+// The first number of nodes that the module does not have.
+#define FIRST_NODE 1000000u
+#define NO_FIELDS "!999998"
+
+// Whether the line loads from __constant memory.
+static bool loads_constant(const char *line)
+{
+    const char *load = line + strspn(line, " ");
+    load += strcspn(load, " \n");
+    if (!starts_with(load, " = load ") || starts_with(load, " = load volatile"))
+        return false;
+    const char *from = strstr(load, ", ptr");
+    return from && starts_with(from, ", ptr addrspace(4) ");
+}
+
 static void change_line(const char *line, const char *end, struct weir_long_text *out)
 {
     change_part(line, end, out);
-    weir_long_text_add(out, "\n");
+    weir_long_text_add(out, "%s\n", loads_constant(line) ? ", !invariant.load " NO_FIELDS : "");
 }
 
 // A definition. Only kernels are visible from outside; a kernel's code is always inlined.
@@ -288,9 +304,6 @@ static void change_definition(const char *line, const char *end, struct weir_lon
     }
     change_line(rest, end, out);
 }
-
-// The first number of nodes that the module does not have.
-#define FIRST_NODE 1000000u
 
 static void add_blocks(const struct kc_kernels *kernels, struct weir_long_text *out)
 {
@@ -323,11 +336,13 @@ static bool change_module(const struct cuda_build *build, const char *in, const 
         line = newline ? newline + 1 : end;
     }
     weir_long_text_add(&out,
-                       "attributes " INLINED " = { alwaysinline convergent norecurse nounwind }\n");
+                       "attributes " INLINED " = { alwaysinline convergent norecurse nounwind }\n" NO_FIELDS
+                       " = !{}\n");
     add_blocks(build->kernels, &out);
     if (build->language->fast) // libdevice asks by __nvvm_reflect("__CUDA_FTZ")
-        weir_long_text_add(&out, "!llvm.module.flags = !{!%u}\n"
-                                 "!%u = !{i32 4, !\"nvvm-reflect-ftz\", i32 1}\n",
+        weir_long_text_add(&out,
+                           "!llvm.module.flags = !{!%u}\n"
+                           "!%u = !{i32 4, !\"nvvm-reflect-ftz\", i32 1}\n",
                            FIRST_NODE - 1, FIRST_NODE - 1);
     free(ir);
     const bool fine = !out.failed ? write_file(build, path, out.text)
@@ -349,8 +364,8 @@ static bool optimise_within(const struct cuda_build *build, const char *in, cons
     ADD(&job, build->tools->clang, NO_CRASH_FILES, "-target", TARGET, "-x", "ir", "-O3", MARCH_LOWEST,
         "-S", "-emit-llvm", in, "-o", out, "-mllvm", limits.whole, "-mllvm", limits.part);
     // A loop whose number of turns takes some instructions to compute is unrolled too, and one of more
-    // than 64 turns gains nothing by being unrolled wholly.
-    ADD(&job, "-mllvm", "-scev-cheap-expansion-budget=40", "-mllvm", "-unroll-full-max-count=64");
+    // than 256 turns gains nothing by being unrolled wholly.
+    ADD(&job, "-mllvm", "-scev-cheap-expansion-budget=40", "-mllvm", "-unroll-full-max-count=256");
     return run(build, &job, 1, "clang cannot optimise the kernels for CUDA");
 }
 

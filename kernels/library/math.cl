@@ -162,11 +162,11 @@ FUNCTION double tanpi(double x)
 }
 PARTS_OF_ONE(tanpi, double)
 
-#define OF_PI(f)                     \
-    FUNCTION float f##pi(float x)    \
-    {                                \
-        return f(x) * M_1_PI_F;      \
-    }                                \
+#define OF_PI(f)                  \
+    FUNCTION float f##pi(float x) \
+    {                             \
+        return f(x) * M_1_PI_F;   \
+    }                             \
     PARTS_OF_ONE(f##pi, float)
 OF_PI(asin)
 OF_PI(acos)
@@ -203,11 +203,11 @@ FUNCTION double atan2pi(double y, double x)
 PARTS_OF_TWO(atan2pi, double, double)
 
 #define POWR(T)                                                                                  \
-    FUNCTION T powr(T x, T y)                                                                     \
-    {                                                                                             \
-        const bool unknown = (x == 0 && y == 0) || (isinf(x) && y == 0) || (x == 1 && isinf(y));  \
-        return x < 0 || isnan(x) || isnan(y) || unknown ? NAN : pow(fabs(x), y);                  \
-    }                                                                                             \
+    FUNCTION T powr(T x, T y)                                                                    \
+    {                                                                                            \
+        const bool unknown = (x == 0 && y == 0) || (isinf(x) && y == 0) || (x == 1 && isinf(y)); \
+        return x < 0 || isnan(x) || isnan(y) || unknown ? NAN : pow(fabs(x), y);                 \
+    }                                                                                            \
     PARTS_OF_TWO(powr, T, T)
 POWR(float)
 POWR(double)

@@ -2,7 +2,7 @@
 #define FUNCTION __attribute__((overloadable))
 
 // Ids and sizes have 32 bits, which launches keep to: an address then takes one multiplication.
-#define OF(dimension, of)                                      \
+#define OF(dimension, of)                                       \
     ((dimension) == 0   ? (uint)__nvvm_read_ptx_sreg_##of##_x() \
      : (dimension) == 1 ? (uint)__nvvm_read_ptx_sreg_##of##_y() \
      : (dimension) == 2 ? (uint)__nvvm_read_ptx_sreg_##of##_z() \

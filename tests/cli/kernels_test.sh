@@ -280,13 +280,14 @@ expect_not_contains "$(cat both.c)" WEIR_IMAGE_PTX
 refused 3 "ptxas makes no cubins for 91: install a CUDA toolkit that does" build empty.cl -o no.c --cubin 75,91
 
 expect_data 0 "$weir" kernels resources "${words[@]}" empty.cl
-[ "$(tr -s ' ' <<<"$output")" = "kernel registers local spill stores spill loads shared
-tone 56 16 B 8 B 12 B 256 B
-nothing 4 0 B 0 B 0 B 0 B" ] || fail "resources printed $output"
+[[ "$(tr -s ' ' <<<"$output")" =~ ^"kernel registers local spill stores spill loads shared PTX instructions a*b+c in one
+tone 56 16 B 8 B 12 B 256 B "[1-9][0-9]*" 0
+nothing 4 0 B 0 B 0 B 0 B 1 0"$ ]] || fail "resources printed $output"
 expect_data 0 "$weir" kernels resources --json --arch 75 "${words[@]}" empty.cl
 as_json 'data["architecture"] == "75"'
 as_json 'data["kernels"][0] == {"name": "tone", "registers": 56, "local_bytes": 16, "spill_store_bytes": 8,
-                                "spill_load_bytes": 12, "shared_bytes": 256}'
+                                "spill_load_bytes": 12, "shared_bytes": 256, "fused": 0,
+                                "ptx_instructions": data["kernels"][0]["ptx_instructions"]}'
 refused 1 "toolkit/bin/ptxas fails" resources empty.cl
 for command in resources sass; do
     refused 3 "ptxas makes no cubins for 91: install a CUDA toolkit that does" "$command" --arch 91 empty.cl
@@ -381,7 +382,7 @@ mv toolkit/bin/ptxas ptxas
 printf '#!/bin/bash\n[ "$1" != --help ] || echo "sm_75 \x27sm_90\x27"\n' >toolkit/bin/ptxas
 chmod +x toolkit/bin/ptxas
 expect_data 0 "$weir" kernels resources empty.cl
-expect_contains "$(tr -s ' ' <<<"$output")" "nothing - - - - -"
+expect_contains "$(tr -s ' ' <<<"$output")" "nothing - - - - - 1 0"
 expect_data 0 "$weir" kernels resources empty.cl --json
 as_json 'data["kernels"][0]["registers"] is None'
 printf '#!/bin/bash\nexit 0\n' >toolkit/bin/ptxas

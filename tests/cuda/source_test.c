@@ -156,6 +156,14 @@ WEIR_TEST(CudaSource, OpenclRuns)
     EXPECT_CONTAINS(opencl()->text(),
                     "#line 1 \"source\"\n__kernel void twice");
     EXPECT_TRUE(!strstr(opencl()->text(), "FP_CONTRACT"));
+    params = params_of(twice_cl, NULL);
+    params.exact = true;
+    expect_run(&rig, &params, "twice", doubled);
+    EXPECT_CONTAINS(opencl()->text(), "#pragma OPENCL FP_CONTRACT OFF\n#line 1 \"source\"\n");
+    params.exact = false;
+    params.fast = true;
+    expect_run(&rig, &params, "twice", doubled);
+    EXPECT_CONTAINS(opencl()->options(), "-cl-fast-relaxed-math");
     params = params_of(two_locals_cl, "-cl-std=CL3.0");
     expect_run(&rig, &params, "two_locals", backwards);
     EXPECT_STR_EQ(opencl()->options(), "-cl-kernel-arg-info -cl-std=CL3.0");

@@ -6,8 +6,9 @@ versus.py run --images DIR --program PROGRAM [--rounds N] [--json FILE]
              [--only PATTERN]
 
 `build` makes two cubins for each case: by Weir's compiler from the OpenCL C, and by nvcc from the
-CUDA original as its authors build it; with --fast both with fast arithmetic (nvcc's is --use_fast_math). `run` needs the folder, the program //tools/corpus:versus
-and a GPU; both sides start from the same contents, and their results are compared first.
+CUDA original as its authors build it; with --fast both with fast arithmetic (nvcc's is
+--use_fast_math). `run` needs the folder, the program //tools/corpus:versus and a GPU; both sides
+start from the same contents, and their results are compared first.
 """
 import argparse
 import array
