@@ -142,18 +142,20 @@ void kc_job_add_cuda(struct kc_job *job, const struct kc_language *language)
     add_math(job, language);
 }
 
-// What kernels/library is compiled with: clang's header, which declares every function before the
-// first definition, and pointers of each address space.
+// What kernels/library is compiled with: pointers of each address space, and, but for files where clang may
+// declare what it comes to, its header, which declares every function before the first definition.
 #define WITHOUT_GENERIC KC_EXTENSIONS ",-__opencl_c_generic_address_space"
 
-static void add_subject(const struct cuda_build *build, struct kc_job *job, bool generic,
-                        const char *source, const char *out)
+static void add_subject(const struct cuda_build *build, struct kc_job *job,
+                        const struct kc_subject *subject, const char *source, const char *out)
 {
     ADD(job, build->tools->clang, "-x", "cl", NO_CRASH_FILES, KC_DEVICE_VERSION, "-O3", "-w",
         "-Xclang", "-disable-llvm-passes");
     kc_job_add_cuda(job, build->language);
-    ADD(job, "-cl-std=CL3.0", "-cl-no-stdinc", "-Xclang", "-finclude-default-header", "-Xclang",
-        generic ? KC_EXTENSIONS : WITHOUT_GENERIC, "-emit-llvm", "-c", source, "-o", out);
+    if (!subject->lazy)
+        ADD(job, "-cl-no-stdinc", "-Xclang", "-finclude-default-header");
+    ADD(job, "-cl-std=CL3.0", "-Xclang", subject->generic ? KC_EXTENSIONS : WITHOUT_GENERIC,
+        "-emit-llvm", "-c", source, "-o", out);
 }
 
 // The needed files of kernels/library, as LLVM's bitcode.
@@ -173,7 +175,7 @@ static bool compile_library(const struct cuda_build *build, struct library *out)
         snprintf(out->modules[i], PATH_SIZE, "%s/%s.bc", build->folder, subjects[i].name);
         if (!write_file(build, sources[i], subjects[i].text))
             return false;
-        add_subject(build, &jobs[i], subjects[i].generic, sources[i], out->modules[i]);
+        add_subject(build, &jobs[i], &subjects[i], sources[i], out->modules[i]);
     }
     return run(build, jobs, out->count, "this clang does not take Weir's functions for CUDA");
 }

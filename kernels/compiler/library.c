@@ -158,20 +158,20 @@ unsigned kc_library_needed(const char *ir)
 size_t kc_library(unsigned needed, struct kc_subject *out_subjects)
 {
     const struct kc_subject all[KC_SUBJECTS] = {
-        {"atomics", weir_library_atomics, true},
-        {"atomics64", weir_library_atomics64, false},
-        {"corrections", weir_library_corrections, false},
-        {"dot_products", weir_library_dot_products, false},
-        {"generic", weir_library_generic, true},
-        {"grid_barrier", weir_library_grid_barrier, false},
-        {"half", weir_library_half, false},
-        {"half_conversions", weir_library_half_conversions, false},
-        {"conversions", weir_library_conversions, false},
-        {"math", weir_library_math, false},
-        {"native", weir_library_native, false},
-        {"work_groups", weir_library_work_groups, false},
-        {"sub_groups", weir_library_sub_groups, false},
-        {"work_items", weir_library_work_items, false},
+        {"atomics", weir_library_atomics, true, false},
+        {"atomics64", weir_library_atomics64, false, true},
+        {"corrections", weir_library_corrections, false, false},
+        {"dot_products", weir_library_dot_products, false, false},
+        {"generic", weir_library_generic, true, true},
+        {"grid_barrier", weir_library_grid_barrier, false, true},
+        {"half", weir_library_half, false, false},
+        {"half_conversions", weir_library_half_conversions, false, false},
+        {"conversions", weir_library_conversions, false, false},
+        {"math", weir_library_math, false, false},
+        {"native", weir_library_native, false, false},
+        {"work_groups", weir_library_work_groups, false, true},
+        {"sub_groups", weir_library_sub_groups, false, true},
+        {"work_items", weir_library_work_items, false, true},
     };
     size_t count = 0;
     for (size_t i = 0; i < KC_SUBJECTS; i++)
