@@ -289,10 +289,11 @@ bool kc_module_reach_too(const struct kc_module *module, const char *from, bool 
 // Writes the line, and of a function all others of it. Returns the line after these.
 static const char *keep(const char *line, bool all, bool kept, struct weir_long_text *out)
 {
-    const char *start = line;
-    do
+    const char *start = line, *last;
+    do {
+        last = line;
         line = kc_next_line(line);
-    while (all && line && line[-2] != '}');
+    } while (all && line && *last != '}');
     if (kept)
         weir_long_text_add(out, "%.*s", (int)(line ? line - start : (long)strlen(start)), start);
     return line;
