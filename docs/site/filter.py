@@ -162,6 +162,9 @@ def page(lines, path):
         text, target, anchor = match.group(1), match.group(2), match.group(3)
         shown = re.sub(r"`([^`]*)`", r"<code>\1</code>", text)
         full = os.path.normpath(os.path.join(folder, target)) if target else path
+        if shown != text and is_page(full):  # Doxygen shows the tags of a reference's text
+            url = "index.html" if full == "README.md" else page_name(full) + ".html"
+            return f'<a href="{url}{"#" + label(full, anchor[1:]) if anchor else ""}">{shown}</a>'
         if anchor and is_page(full):
             return f"[{shown}](#{label(full, anchor[1:])})"
         if is_public(full):
