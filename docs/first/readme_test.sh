@@ -29,7 +29,7 @@ within 0 tests/plugins/check/frames.c || fail "README.md shows another loop than
 within 1 docs/check.md || fail "README.md shows another finding than docs/check.md"
 
 # The code block of docs/cpp.md.
-diff <(awk '/^```$/ { exit } shown { print } /^```cpp$/ { shown = 1 }' docs/cpp.md) docs/first/overlap.cc ||
+diff <(awk '/^```$/ && shown { exit } shown { print } /^```cpp$/ { shown = 1 }' docs/cpp.md) docs/first/overlap.cc ||
     fail "docs/cpp.md shows another overlap.cc"
 
 python3 - <<'PYTHON' || fail "docs/kernels.md shows what is not built"
