@@ -48,7 +48,7 @@ struct weir_inspect_place {
 };
 
 // Stores the rank, the count and the rendezvous that follow from [comm], WEIR_COMM_* and the variables of
-// launchers. Nothing is opened and nobody is met. `params` as above.
+// launchers. Nothing is opened, and no rank is met. `params` as above.
 //
 // Threads: safe.
 // Errors: WEIR_ERROR_CONFIG for variables that contradict each other, and those of the configuration.
