@@ -8,7 +8,7 @@ import sys
 from html.parser import HTMLParser
 
 APART = ("code", "pre", "script", "style")
-MARKS = r"</?(?:code|a|b|em|strong|p|br)\b[^<>]*>|\]\([\w/.-]*(?:\.md|\.html|#)|```"
+MARKS = r"</?(?:code|a|b|em|strong|p|br)\b[^<>]*>|\]\([\w/.-]*(?:\.md|\.html|#)|```|\*\*[A-Z]\w*\*\*"
 
 
 class Page(HTMLParser):
