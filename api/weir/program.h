@@ -164,8 +164,9 @@ struct weir_program_params {
     bool fast;
 };
 
-// Loads or compiles device code. Everything slow happens here, nothing at the
-// first launch. May wait for the whole device.
+// Loads or compiles device code, and does here what can be done before the first launch. A driver
+// may do more then: PoCL compiles a kernel for each block size at its first launch, in 0.1 s or so.
+// May wait for the whole device.
 //
 // Ownership: the caller's, until weir_program_destroy(). Outlived by `device` and the further
 // devices, none of which can be closed before it.

@@ -1,4 +1,4 @@
-// The README's first program with its device code as text, for builds without Bazel.
+// A program with one queue and its device code as text, for builds without Bazel.
 #include <stdio.h>
 #include <weir/weir.h>
 

@@ -160,8 +160,12 @@ def page(lines, path):
 
     def link(match):
         text, target, anchor = match.group(1), match.group(2), match.group(3)
-        shown = re.sub(r"`([^`]*)`", r"<code>\1</code>", text)
+        # Doxygen makes a dash of two hyphens, in tags for code too.
+        shown = re.sub(r"`+([^`]*)`+", lambda m: "<code>" + m.group(1).replace("--", r"\--") + "</code>", text)
         full = os.path.normpath(os.path.join(folder, target)) if target else path
+        if shown != text and is_page(full):  # Doxygen shows the tags of a reference's text
+            url = "index.html" if full == "README.md" else page_name(full) + ".html"
+            return f'<a href="{url}{"#" + label(full, anchor[1:]) if anchor else ""}">{shown}</a>'
         if anchor and is_page(full):
             return f"[{shown}](#{label(full, anchor[1:])})"
         if is_public(full):
@@ -185,6 +189,8 @@ def page(lines, path):
         if heading and not fenced:
             line = f"{line} {{#{label(path, slug(heading.group(1)))}}}"
         if not fenced and not line.startswith("    "):
+            # A quote ends Doxygen's code, but not between two of these.
+            line = re.sub(r"`([^`]+)`", lambda m: f"`{m.group(0)}`" if "'" in m.group(1) else m.group(0), line)
             line = re.sub(r"\[([^\]]+)\]\((?!https?:)([^)#]*)(#[^)]*)?\)", link, line)
             if line.startswith(":   ") and out:
                 out[-1] = f"**{out[-1]}**\\n"

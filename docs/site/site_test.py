@@ -1,20 +1,34 @@
 #!/usr/bin/env python3
-"""Checks a site's files: site_test.py FOLDER. Every link leads to a file and a place in it, and no page loads
-anything from the network."""
+"""Checks a site's files: site_test.py FOLDER. Every link leads to a file and a place in it, no page loads
+anything from the network, and a reader sees no tag, no Markdown link and none of Doxygen's own marks."""
 
 import os
+import re
 import sys
 from html.parser import HTMLParser
+
+APART = ("code", "pre", "script", "style")
+MARKS = r"</?(?:code|a|b|em|strong|p|br)\b[^<>]*>|\]\([\w/.-]*(?:\.md|\.html|#)|```|\*\*[A-Z]\w*\*\*"
 
 
 class Page(HTMLParser):
     def __init__(self, path):
         super().__init__()
-        self.names, self.links, self.loads = set(), [], []
+        self.names, self.links, self.loads, self.marks = set(), [], [], []
+        self.apart = 0  # inside of elements whose text is code, or is not shown
         with open(path, encoding="utf-8") as file:
             self.feed(file.read())
 
+    def handle_data(self, data):
+        if not self.apart:
+            self.marks += re.findall(MARKS, data)
+        self.marks += re.findall(r"\\ilinebr|class=\"markdown", data)
+
+    def handle_endtag(self, tag):
+        self.apart -= tag in APART
+
     def handle_starttag(self, tag, attrs):
+        self.apart += tag in APART
         values = dict(attrs)
         self.names |= {values[k] for k in ("id", "name") if values.get(k)}
         if tag == "a" and values.get("href"):
@@ -35,6 +49,7 @@ def main():
     wrong = []
     for name, page in pages.items():
         wrong += [f"{name} loads {u}" for u in page.loads if outside(u)]
+        wrong += [f"{name} shows {mark}" for mark in page.marks]
         for url in page.links + page.loads:
             if outside(url) or url.startswith(("javascript:", "data:")):
                 continue

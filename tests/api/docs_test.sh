@@ -1,15 +1,13 @@
 #!/bin/bash
-# The programs in docs/collectives.md and docs/migration.md are those that are built and run, and the parts in docs/cooperative.md,
-# docs/graphs.md and docs/pools.md are parts of such programs.
+# The program in docs/collectives.md is the one that is built and run, and the parts in docs/cooperative.md, docs/graphs.md,
+# docs/migration.md and docs/pools.md are parts of such programs.
 . tests/support/shell.sh
 
-for page in collectives migration; do
-    sed -n '/^```c whole$/,/^```$/{/^```/d;p}' "docs/$page.md" >"$TEST_TMPDIR/page.c"
-    [ -s "$TEST_TMPDIR/page.c" ] || fail "docs/$page.md has no program"
-    expect_status 0 diff "$TEST_TMPDIR/page.c" "tests/api/${page}_example.c"
-done
+sed -n '/^```c whole$/,/^```$/{/^```/d;p}' docs/collectives.md >"$TEST_TMPDIR/page.c"
+[ -s "$TEST_TMPDIR/page.c" ] || fail "docs/collectives.md has no program"
+expect_status 0 diff "$TEST_TMPDIR/page.c" tests/api/collectives_example.c
 
-for page in cooperative graphs pools; do
+for page in cooperative graphs migration pools; do
     python3 - "docs/$page.md" <<'PYTHON' || fail "docs/$page.md shows what is not built"
 import re
 import sys

@@ -105,7 +105,7 @@ expect_status 0 env WEIR_MODULE_PATH="$weir/lib/weir" build/part/first
 [ "$output" = "1000 * 2 = 2000" ] || fail "it printed '$output'"
 two=build/part/weir_kernels/first/two.c
 expect_contains "$(cat $two)" 'const struct weir_bundle both = {'
-expect_contains "$(cat $two)" '.name = "more"'
+expect_contains "$(cat $two)" '"more", parameters_more'
 strings -n 3 build/part/first | grep -qF '#define ONE (1 + 0)' || fail "DEFINES is not in the bundle"
 before="$(cksum <$two)"
 echo '#define ADD 6' >part/include/add.h

@@ -1,8 +1,8 @@
 #!/bin/bash
-# The code of docs/porting.md is from the files that are built and run beside this test.
+# The code of docs/porting.md and docs/opencl.md is from the files that are built and run beside this test.
 . tests/support/shell.sh
 
-python3 - <<'PYTHON' || fail "docs/porting.md shows what is not run"
+python3 - <<'PYTHON' || fail "a page shows what is not run"
 import re
 import sys
 
@@ -24,15 +24,15 @@ WITHOUT = {
     "wgmma": "a twin",
 }
 
-page = open("docs/porting.md").read()
+page, opencl = open("docs/porting.md").read(), open("docs/opencl.md").read()
 cuda = "".join(open(FOLDER + name).read() for name in ("device.cu", "sub_groups.cu"))
 run = words("".join(open(FOLDER + name).read()
-                    for name in ("device.cl", "sub_groups.cl", "host.cl", "host_test.c")))
-rows = re.findall(r"^\| (.*) \|$", page, re.M)
+                    for name in ("device.cl", "sub_groups.cl", "host.cl", "host_test.c", "opencl_test.c")))
+rows = re.findall(r"^\| (.*) \|$", page + opencl, re.M)
 checked = 0
 for row in rows:
     cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", row)]
-    if len(cells) < 2 or cells[0] in ("CUDA", "---"):
+    if len(cells) < 2 or cells[0] in ("CUDA", "OpenCL", "PyTorch", "---"):
         continue
     for code in re.findall(r"`([^`]+)`", cells[1].replace("\\|", "|")):
         if PLAIN.fullmatch(code):
@@ -54,5 +54,5 @@ for block in re.findall(r"^```c\n(.*?)^```$", page, re.S | re.M):
         print("not run:\n%s" % block)
         checked = -10000
 print("%d pieces of code" % checked)
-sys.exit(checked < 130)
+sys.exit(checked < 160)
 PYTHON

@@ -1,0 +1,292 @@
+// What docs/opencl.md says to write in place of OpenCL's API, run on PoCL.
+#include <semaphore.h>
+#include <string.h>
+#include <weir/weir.h>
+
+#include "tests/support/test.h"
+
+#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
+
+enum {
+    COUNT = 1000, // no multiple of a block
+    BLOCK = 64,
+    BYTES = COUNT * sizeof(float)
+};
+
+static const char source[] =
+    "__kernel void scale(__global const float *in, __global float *out, float factor, uint n)\n"
+    "{\n"
+    "    uint i = (uint)get_global_id(0);\n"
+    "    if (i < n)\n"
+    "        out[i] = factor * in[i];\n"
+    "}\n"
+    "__kernel void rows(__global float *out, uint width, uint height, uint first)\n"
+    "{\n"
+    "    uint x = (uint)get_global_id(0), y = (uint)get_global_id(1);\n"
+    "    if (x < width && y < height)\n"
+    "        out[y * width + x] = (float)(first + y * width + x);\n"
+    "}\n"
+    "__kernel void sum(__global const float *in, __global float *out, __local float *scratch)\n"
+    "{\n"
+    "    uint t = (uint)get_local_id(0);\n"
+    "    scratch[t] = in[get_global_id(0)];\n"
+    "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+    "    if (t == 0) {\n"
+    "        float all = 0;\n"
+    "        for (uint i = 0; i < get_local_size(0); i++)\n"
+    "            all += scratch[i];\n"
+    "        out[get_group_id(0)] = all;\n"
+    "    }\n"
+    "}\n"
+    "__kernel void contract(__global float *out, float a, float b)\n"
+    "{\n"
+    "    out[0] = a * a + b;\n"
+    "}\n";
+
+struct rig {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *queue, *other; // with times
+    weir_program *program;
+    weir_kernel *scale;
+    weir_buffer *memory, *result; // on the device
+    weir_buffer *host;            // its numbers count up
+};
+
+static void open_rig(struct rig *rig)
+{
+    const struct weir_device_params first = {.struct_size = sizeof first, .select = "0"};
+    const struct weir_queue_params timed = {.struct_size = sizeof timed, .timing = true};
+    const struct weir_program_params text = {.struct_size = sizeof text, .source = source};
+    const struct weir_buffer_params device = {.struct_size = sizeof device, .size = BYTES};
+    const struct weir_buffer_params pinned = {.struct_size = sizeof pinned,
+                                              .size = BYTES,
+                                              .placement = WEIR_PLACE_HOST};
+    void *pointer = NULL;
+    *rig = (struct rig){0};
+    EXPECT_OK(weir_open(NULL, &rig->runtime));
+    EXPECT_OK(weir_device_open(rig->runtime, &first, &rig->device));
+    EXPECT_OK(weir_queue_create(rig->device, &timed, &rig->queue));
+    EXPECT_OK(weir_queue_create(rig->device, &timed, &rig->other));
+    EXPECT_OK(weir_program_create(rig->device, &text, &rig->program));
+    EXPECT_OK(weir_kernel_create(rig->program, "scale", &rig->scale));
+    EXPECT_OK(weir_buffer_create(rig->device, &device, &rig->memory));
+    EXPECT_OK(weir_buffer_create(rig->device, &device, &rig->result));
+    EXPECT_OK(weir_buffer_create(rig->device, &pinned, &rig->host));
+    EXPECT_OK(weir_host_begin(rig->host, 0, BYTES, WEIR_ACCESS_WRITE, &pointer));
+    for (int i = 0; pointer && i < COUNT; i++)
+        ((float *)pointer)[i] = (float)i;
+    EXPECT_OK(weir_host_end(rig->host, 0, BYTES, WEIR_ACCESS_WRITE));
+    EXPECT_OK(weir_queue_copy(rig->queue, rig->memory, 0, rig->host, 0, BYTES));
+}
+
+static void close_rig(struct rig *rig)
+{
+    weir_buffer_destroy(&rig->host);
+    weir_buffer_destroy(&rig->result);
+    weir_buffer_destroy(&rig->memory);
+    weir_kernel_destroy(&rig->scale);
+    weir_program_destroy(&rig->program);
+    weir_queue_destroy(&rig->other);
+    weir_queue_destroy(&rig->queue);
+    EXPECT_OK(weir_device_close(&rig->device));
+    EXPECT_OK(weir_close(&rig->runtime));
+}
+
+static float number_of(weir_queue *queue, weir_buffer *buffer, size_t index)
+{
+    float number = -1;
+    EXPECT_OK(weir_download(queue, &number, buffer, index * sizeof number, sizeof number));
+    return number;
+}
+
+// A global size with local = NULL, in one and two dimensions; the same by blocks; a global offset.
+WEIR_TEST(OpenCL, Launches)
+{
+    struct rig rig;
+    weir_kernel *rows = NULL;
+    uint32_t items = 0;
+    open_rig(&rig);
+    weir_queue *queue = rig.queue;
+    weir_kernel *scale = rig.scale;
+    weir_buffer *in = rig.memory, *out = rig.result;
+    EXPECT_OK(weir_queue_launch_count(queue, scale, COUNT, weir_whole_in(in), weir_whole_out(out),
+                                      2.0f, COUNT));
+    EXPECT_TRUE(number_of(queue, out, COUNT - 1) == 2 * (COUNT - 1));
+
+    EXPECT_OK(weir_kernel_suggest_block(scale, 0, &items));
+    EXPECT_OK(weir_queue_launch(queue, scale, weir_dim((COUNT + BLOCK - 1) / BLOCK, 1, 1),
+                                weir_dim(BLOCK, 1, 1), weir_whole_in(in), weir_whole_out(out), 3.0f,
+                                COUNT));
+    EXPECT_TRUE(items > 0 && number_of(queue, out, COUNT - 1) == 3 * (COUNT - 1));
+
+    EXPECT_OK(weir_kernel_create(rig.program, "rows", &rows));
+    EXPECT_OK(weir_queue_launch(queue, rows, weir_dim((40 + 7) / 8, (25 + 7) / 8, 1),
+                                weir_dim(8, 8, 1), weir_whole_out(out), 40u, 25u, 7u));
+    EXPECT_TRUE(number_of(queue, out, 999) == 1006);
+    weir_kernel_destroy(&rows);
+    close_rig(&rig);
+}
+
+// clSetKernelArg(kernel, 2, bytes, NULL); clEnqueueTask() is a block of one work-item.
+WEIR_TEST(OpenCL, LocalMemory)
+{
+    struct rig rig;
+    weir_kernel *sum = NULL;
+    open_rig(&rig);
+    EXPECT_OK(weir_kernel_create(rig.program, "sum", &sum));
+    EXPECT_OK(weir_queue_launch(rig.queue, sum, weir_dim(2, 1, 1), weir_dim(BLOCK, 1, 1),
+                                weir_whole_in(rig.memory), weir_whole_out(rig.result),
+                                weir_local(BLOCK * sizeof(float))));
+    EXPECT_TRUE(number_of(rig.queue, rig.result, 1) == 6112);
+    weir_kernel_destroy(&sum);
+    close_rig(&rig);
+}
+
+// What a program computes of `a * a + b`, where a product and a sum that round apart give 0.
+static float contracted(struct rig *rig, weir_program *program)
+{
+    weir_kernel *contract = NULL;
+    EXPECT_OK(weir_kernel_create(program, "contract", &contract));
+    EXPECT_OK(weir_queue_launch(rig->queue, contract, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                weir_whole_out(rig->result), 1 + 0x1p-12f, -1 - 0x1p-11f));
+    weir_kernel_destroy(&contract);
+    return number_of(rig->queue, rig->result, 0);
+}
+
+WEIR_TEST(OpenCL, Contraction)
+{
+    struct rig rig;
+    weir_program *exact = NULL;
+    open_rig(&rig);
+    const struct weir_program_params params = {.struct_size = sizeof params,
+                                               .source = source,
+                                               .exact = true};
+    EXPECT_OK(weir_program_create(rig.device, &params, &exact));
+    EXPECT_TRUE(contracted(&rig, exact) == 0);
+    const float free = contracted(&rig, rig.program); // the compiler's choice
+    EXPECT_TRUE(free == 0 || free == 0x1p-24f);
+    weir_program_destroy(&exact);
+    close_rig(&rig);
+}
+
+// The wait list of a command, and its event; a barrier of two queues; user events and callbacks.
+static weir_status note(void *user)
+{
+    ++*(int *)user;
+    return WEIR_OK;
+}
+
+static weir_status until_set(void *user)
+{
+    return sem_wait(user) == 0 ? WEIR_OK : WEIR_ERROR_SYSTEM;
+}
+
+WEIR_TEST(OpenCL, WaitListsAndCallbacks)
+{
+    struct rig rig;
+    int calls = 0;
+    struct weir_event events[2], done;
+    open_rig(&rig);
+    weir_queue *queue = rig.queue, *other = rig.other;
+    EXPECT_OK(weir_queue_fill(other, rig.result, 0, BYTES, &(float){1}, sizeof(float)));
+    EXPECT_OK(weir_queue_record(other, &events[0]));
+    EXPECT_OK(weir_queue_wait(queue, events[0]));
+    EXPECT_OK(weir_queue_copy(queue, rig.host, 0, rig.result, 0, BYTES));
+    EXPECT_OK(weir_queue_record(queue, &events[1]));
+    EXPECT_OK(weir_event_sync_all(events, 2, WEIR_FOREVER));
+
+    // The callback holds up the queue that it is in, and only that.
+    EXPECT_OK(weir_queue_wait(other, events[1]));
+    EXPECT_OK(weir_queue_host_call(other, note, &calls));
+    EXPECT_OK(weir_queue_record(other, &done));
+    EXPECT_OK(weir_event_sync(done, WEIR_FOREVER));
+    EXPECT_INT_EQ(calls, 1);
+    EXPECT_INT_EQ(weir_event_query(done), WEIR_OK);
+    EXPECT_TRUE(number_of(queue, rig.host, 5) == 1);
+
+    // A user event is the record after a function that returns when it is to be set.
+    sem_t set;
+    sem_init(&set, 0, 0);
+    EXPECT_OK(weir_queue_host_call(other, until_set, &set));
+    EXPECT_OK(weir_queue_record(other, &done));
+    EXPECT_INT_EQ(weir_event_query(done), WEIR_NOT_READY);
+    sem_post(&set);
+    EXPECT_OK(weir_event_sync(done, WEIR_FOREVER));
+    sem_destroy(&set);
+    close_rig(&rig);
+}
+
+// CL_PROFILING_COMMAND_START and _END.
+WEIR_TEST(OpenCL, Profiling)
+{
+    struct rig rig;
+    struct weir_event start, end;
+    int64_t elapsed_ns = -1;
+    uint64_t end_ns = 0;
+    open_rig(&rig);
+    weir_queue *queue = rig.queue;
+    EXPECT_OK(weir_queue_record(queue, &start));
+    EXPECT_OK(weir_queue_copy(queue, rig.result, 0, rig.memory, 0, BYTES));
+    EXPECT_OK(weir_queue_record(queue, &end));
+    EXPECT_OK(weir_event_sync(end, WEIR_FOREVER));
+    EXPECT_OK(weir_event_elapsed_ns(start, end, &elapsed_ns));
+    EXPECT_OK(weir_event_time_ns(end, &end_ns));
+    EXPECT_TRUE(elapsed_ns > 0 && end_ns > 0);
+    close_rig(&rig);
+}
+
+// clEnqueueMapBuffer() of a buffer on the device, of one in pinned memory; sub-buffers; rectangles;
+// memory of the program.
+WEIR_TEST(OpenCL, Memory)
+{
+    struct rig rig;
+    static float mine[COUNT] = {[100] = 100};
+    void *pointer = NULL;
+    weir_buffer *wrapped = NULL;
+    open_rig(&rig);
+    weir_queue *queue = rig.queue;
+    weir_buffer *host = rig.host;
+    EXPECT_OK(weir_queue_copy(queue, host, 0, rig.memory, 0, BYTES));
+    EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
+    EXPECT_OK(weir_host_begin(host, 0, BYTES, WEIR_ACCESS_READ, &pointer));
+    EXPECT_TRUE(pointer && ((const float *)pointer)[COUNT - 1] == COUNT - 1);
+    EXPECT_OK(weir_host_end(host, 0, BYTES, WEIR_ACCESS_READ));
+    EXPECT_INT_EQ(weir_host_begin(rig.memory, 0, BYTES, WEIR_ACCESS_READ, &pointer),
+                  WEIR_ERROR_INVALID);
+
+    const size_t at = weir_device_limits(rig.device)->argument_alignment_bytes;
+    EXPECT_OK(weir_queue_launch_count(queue, rig.scale, 10, weir_in(rig.memory, at, 40),
+                                      weir_out(rig.result, 0, 40), 1.0f, 10));
+    EXPECT_TRUE(number_of(queue, rig.result, 0) == (float)(at / sizeof(float)));
+
+    const struct weir_wrap_params wrap = {.struct_size = sizeof wrap,
+                                          .pointer = mine,
+                                          .size = sizeof mine};
+    EXPECT_OK(weir_buffer_wrap(rig.device, &wrap, &wrapped));
+    struct weir_plane src = {wrapped, 0, 400}, dst = {rig.result, 0, 200};
+    EXPECT_OK(weir_queue_copy_2d(queue, dst, src, 200, 10));
+    EXPECT_TRUE(number_of(queue, rig.result, 50) == 100);
+    weir_buffer_destroy(&wrapped);
+    close_rig(&rig);
+}
+
+// Images; the log of a compiler.
+WEIR_TEST(OpenCL, Refused)
+{
+    struct rig rig;
+    weir_program *program = NULL;
+    open_rig(&rig);
+    struct weir_program_params params = {
+        .struct_size = sizeof params,
+        .source = "__kernel void look(read_only image2d_t image, __global float *out)\n"
+                  "{\n"
+                  "    out[0] = read_imagef(image, (int2)(0, 0)).x;\n"
+                  "}\n"};
+    EXPECT_INT_EQ(weir_program_create(rig.device, &params, &program), WEIR_ERROR_UNSUPPORTED);
+    EXPECT_TRUE(strstr(weir_last_error_text(), "parameter 'image' is of type image2d_t"));
+    params.source = "__kernel void wrong(";
+    EXPECT_INT_EQ(weir_program_create(rig.device, &params, &program), WEIR_ERROR_BUILD);
+    EXPECT_TRUE(strstr(weir_last_error_text(), "error:"));
+    close_rig(&rig);
+}
