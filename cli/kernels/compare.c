@@ -223,8 +223,9 @@ static int compare(struct request *request, weir_runtime *runtime, bool cuda)
     int code = kernels_compile(&own, &own_result);
     if (code == CLI_OK)
         code = compile_twin(&twin, &twin_result);
-    if (code == CLI_OK && (!make(&twin_made, &twin.language, &twin_result, twin.sources.files.items[0]) ||
-                           !make(&own_made, &own.language, &own_result, own.sources.files.items[0])))
+    if (code == CLI_OK &&
+        (!make(&twin_made, &twin.language, &twin_result, twin.sources.files.items[0]) ||
+         !make(&own_made, &own.language, &own_result, own.sources.files.items[0])))
         code = CLI_FAILED;
     if (code == CLI_OK) {
         const struct compare_params params = {.twin = &twin_made.bundle,

@@ -255,9 +255,10 @@ static bool check_definitions(const struct cli_list *definitions)
         const size_t length = kernels_identifier(text);
         if (length == 0 || !strchr("=(", text[length]) || strchr(text, '\n') ||
             text[strlen(text) - 1] == '\\') {
-            cli_error("-D takes NAME or NAME=VALUE, in one line and without a backslash at its end, "
-                      "not '%s'",
-                      text);
+            cli_error(
+                "-D takes NAME or NAME=VALUE, in one line and without a backslash at its end, "
+                "not '%s'",
+                text);
             return false;
         }
     }
@@ -290,7 +291,7 @@ static bool find_tools(struct kernels_source *source, int *out_exit)
 // Options of OpenCL's own compilers, which have other names here; and clang's -Werror.
 static bool check_spelling(int argc, char **argv)
 {
-    static char strict[] = "--Werror";
+    static char strict[] = "--werror";
     static const char *const names[][2] = {
         {"-cl-std=", "--std "},
         {"-cl-fast-relaxed-math", "--fast"},
@@ -325,18 +326,19 @@ bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int ar
     static const char *const standards[] = {"CL1.0", "CL1.1", "CL1.2", "CL2.0", "CL3.0", NULL};
     struct cli_option options[OPTIONS_MOST];
     const struct cli_option common[] = {
-        {"std", "S", "the language: CL1.2, which it is without this,\nCL1.0, CL1.1, CL2.0 or CL3.0", CLI_TEXT,
-         &source->standard, 0, 0},
+        {"std", "S", "the language: CL1.2, which it is without this,\nCL1.0, CL1.1, CL2.0 or CL3.0",
+         CLI_TEXT, &source->standard, 0, 0},
         {"D", "NAME[=VALUE]", "a macro, 1 without a value; may be repeated", CLI_LIST,
          &source->definitions, 0, 0},
         {"I", "DIR", "a folder in which #include looks after that of\nthe file; may be repeated",
          CLI_FOLDERS, &source->folders, 0, 0},
         {"fast", NULL, "faster and less exact arithmetic, on every device:\n-cl-fast-relaxed-math",
          CLI_FLAG, &source->fast, 0, 0},
-        {"skip", NULL, "leave out kernels that CUDA cannot have, such as\nthose that use images, with a warning",
+        {"skip", NULL,
+         "leave out kernels that CUDA cannot have, such as\nthose that use images, with a warning",
          CLI_FLAG, &source->build.skip, 0, 0},
         {"w", NULL, "no warnings", CLI_FLAG, &source->quiet, 0, 0},
-        {"Werror", NULL, "warnings are errors", CLI_FLAG, &source->strict, 0, 0},
+        {"werror", NULL, "warnings are errors, also as -Werror", CLI_FLAG, &source->strict, 0, 0},
         {"exact", NULL, "a * b + c rounds twice, so that devices give the\nsame bits", CLI_FLAG,
          &source->exact, 0, 0},
     };

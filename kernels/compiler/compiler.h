@@ -61,14 +61,14 @@ enum {
 };
 
 struct kc_job {
-    const char *input;         // a file that is its standard input; NULL: that of this process
-    bool output_too;           // its standard output is among its errors
-    char *errors;              // what it wrote to its standard error; to be freed
-    int status;                // its exit status; -1: it could not be run, or was killed
+    const char *input; // a file that is its standard input; NULL: that of this process
+    bool output_too;   // its standard output is among its errors
+    char *errors;      // what it wrote to its standard error; to be freed
+    int status;        // its exit status; -1: it could not be run, or was killed
     const char *arguments[KC_ARGUMENTS_MOST]; // the program first, NULL last
-    bool is_full;              // an argument did not fit: the job is not run
-    unsigned limit_s;          // it is ended after this time
-    int number;                // of the process
+    bool is_full;                             // an argument did not fit: the job is not run
+    unsigned limit_s;                         // it is ended after this time
+    int number;                               // of the process
     int pipe;
 };
 
@@ -214,7 +214,7 @@ struct kc_parameter {
         KC_LOCAL
     } kind;
     bool writable;
-    bool constant;       // a pointer to __constant memory
+    bool constant; // a pointer to __constant memory
     enum {
         KC_PLAIN,
         KC_IMAGE,
@@ -282,7 +282,8 @@ struct kc_subject {
     const char *name;
     const char *text;
     bool generic; // a pointer without an address space is one to the generic
-    bool lazy;    // it defines nothing that it calls for other types, so clang may declare what it comes to
+    bool
+        lazy; // it defines nothing that it calls for other types, so clang may declare what it comes to
 };
 
 enum {
@@ -396,7 +397,7 @@ struct kc_result {
     struct weir_long_text text; // the OpenCL C
     struct kc_kernels kernels;
     struct kc_images images;
-    struct weir_long_text twin; // the files of the twin, "k.cu"; empty without one
+    struct weir_long_text twin;          // the files of the twin, "k.cu"; empty without one
     struct weir_long_text twin_includes; // what its source includes, as words of a rule of make's
 };
 

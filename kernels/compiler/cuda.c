@@ -338,8 +338,8 @@ static bool change_module(const struct cuda_build *build, const char *in, const 
         line = newline ? newline + 1 : end;
     }
     weir_long_text_add(&out,
-                       "attributes " INLINED " = { alwaysinline convergent norecurse nounwind }\n" NO_FIELDS
-                       " = !{}\n");
+                       "attributes " INLINED
+                       " = { alwaysinline convergent norecurse nounwind }\n" NO_FIELDS " = !{}\n");
     add_blocks(build->kernels, &out);
     if (build->language->fast) // libdevice asks by __nvvm_reflect("__CUDA_FTZ")
         weir_long_text_add(&out,
@@ -363,8 +363,9 @@ static bool optimise_within(const struct cuda_build *build, const char *in, cons
                             struct limits limits)
 {
     struct kc_job job = {0};
-    ADD(&job, build->tools->clang, NO_CRASH_FILES, "-target", TARGET, "-x", "ir", "-O3", MARCH_LOWEST,
-        "-S", "-emit-llvm", in, "-o", out, "-mllvm", limits.whole, "-mllvm", limits.part);
+    ADD(&job, build->tools->clang, NO_CRASH_FILES, "-target", TARGET, "-x", "ir", "-O3",
+        MARCH_LOWEST, "-S", "-emit-llvm", in, "-o", out, "-mllvm", limits.whole, "-mllvm",
+        limits.part);
     // A loop whose number of turns takes some instructions to compute is unrolled too, and one of more
     // than 256 turns gains nothing by being unrolled wholly.
     ADD(&job, "-mllvm", "-scev-cheap-expansion-budget=40", "-mllvm", "-unroll-full-max-count=256");
@@ -481,8 +482,8 @@ static bool make_ptx(const struct cuda_build *build, const char *module)
         snprintf(march[i], sizeof march[i], "-march=sm_%u", build->targets[i]);
         path_of(build, build->architectures[i], "ptx", outs[i]);
         ADD(&jobs[i], build->tools->clang, NO_CRASH_FILES, "-target", TARGET, "-x", "ir", "-O3",
-            march[i], NO_TOOLKIT, ptx_version_of(build, build->targets[i]), "-Xclang", "-disable-llvm-passes", "-S",
-            module, "-o", outs[i]);
+            march[i], NO_TOOLKIT, ptx_version_of(build, build->targets[i]), "-Xclang",
+            "-disable-llvm-passes", "-S", module, "-o", outs[i]);
     }
     return run(build, jobs, build->count, "clang cannot make PTX of the kernels");
 }

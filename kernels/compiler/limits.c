@@ -53,10 +53,11 @@ static void check_local(struct kc_context *context, struct kc_kernel *kernel,
                         unsigned long long bytes)
 {
     if (bytes > LOCAL_MOST && !kernel->refused)
-        kc_refuse(context, kernel, NULL,
-                  "has __local arrays of %llu bytes: CUDA has %d for what a kernel declares; pass a "
-                  "__local pointer (weir_local())",
-                  bytes, LOCAL_MOST);
+        kc_refuse(
+            context, kernel, NULL,
+            "has __local arrays of %llu bytes: CUDA has %d for what a kernel declares; pass a "
+            "__local pointer (weir_local())",
+            bytes, LOCAL_MOST);
 }
 
 static void check_private(struct kc_context *context, struct kc_kernel *kernel,

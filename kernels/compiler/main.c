@@ -84,13 +84,19 @@ static bool take(int option, const char *value)
 static bool read_arguments(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"symbol", required_argument, NULL, 's'},     {"label", required_argument, NULL, 'l'},
-        {"header", required_argument, NULL, 'h'},     {"out", required_argument, NULL, 'o'},
-        {"ptx", required_argument, NULL, 'p'},        {"cubin", required_argument, NULL, 'c'},
-        {"std", required_argument, NULL, 't'},        {"fast", no_argument, NULL, 'f'},
+        {"symbol", required_argument, NULL, 's'},
+        {"label", required_argument, NULL, 'l'},
+        {"header", required_argument, NULL, 'h'},
+        {"out", required_argument, NULL, 'o'},
+        {"ptx", required_argument, NULL, 'p'},
+        {"cubin", required_argument, NULL, 'c'},
+        {"std", required_argument, NULL, 't'},
+        {"fast", no_argument, NULL, 'f'},
         {"skip", no_argument, NULL, 'k'},
-        {"cuda", required_argument, NULL, 'u'},       {"nvcc-option", required_argument, NULL, 'n'},
-        {"cuda-image", required_argument, NULL, 'i'}, {"exact", no_argument, NULL, 'e'},
+        {"cuda", required_argument, NULL, 'u'},
+        {"nvcc-option", required_argument, NULL, 'n'},
+        {"cuda-image", required_argument, NULL, 'i'},
+        {"exact", no_argument, NULL, 'e'},
         {NULL, 0, NULL, 0},
     };
     bool fine = true;

@@ -84,8 +84,8 @@ static size_t intern(struct kc_module *module, const char *name, size_t length)
     const size_t slot = slot_of(module, name, length);
     if (module->slots[slot] != 0)
         return module->slots[slot] - 1;
-    struct kc_symbol *symbols = grown(module->symbols, module->symbol_count,
-                                      &module->symbol_capacity, sizeof *symbols);
+    struct kc_symbol *symbols =
+        grown(module->symbols, module->symbol_count, &module->symbol_capacity, sizeof *symbols);
     if (!symbols)
         return SIZE_MAX;
     module->symbols = symbols;
@@ -184,7 +184,8 @@ static bool add_type(struct kc_module *module, const char *line)
 static bool is_kernel(const char *line, const struct kc_symbol *symbol)
 {
     return kc_in_line(line, "!kernel_arg_addr_space ") &&
-           !(symbol->length > sizeof KC_KERNEL_CODE - 2 && starts(symbol->name, &KC_KERNEL_CODE[1]));
+           !(symbol->length > sizeof KC_KERNEL_CODE - 2 &&
+             starts(symbol->name, &KC_KERNEL_CODE[1]));
 }
 
 // Begins a variable or a function: what is used next is used by it.
@@ -348,7 +349,8 @@ void kc_module_add_place(const struct kc_module *module, const char *line,
     if (!name)
         return;
     name += sizeof key - 1;
-    weir_long_text_add(out, "%.*s:%lu:", (int)strcspn(name, "\"\n"), name, number_in(node, "line: "));
+    weir_long_text_add(out, "%.*s:%lu:", (int)strcspn(name, "\"\n"), name,
+                       number_in(node, "line: "));
     if (column > 0)
         weir_long_text_add(out, "%lu:", column);
     weir_long_text_add(out, " ");

@@ -268,8 +268,7 @@ static void tell_killed(struct kc_job *job, int number)
 {
     struct weir_long_text text = {0};
     weir_long_text_add(&text, "%serror: %s was ended by signal %d (%s)%s\n",
-                       job->errors ? job->errors : "", job->arguments[0], number,
-                       strsignal(number),
+                       job->errors ? job->errors : "", job->arguments[0], number, strsignal(number),
                        number == SIGKILL ? "; is there too little memory?" : "");
     free(job->errors);
     job->errors = text.text;

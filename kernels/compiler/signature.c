@@ -64,8 +64,8 @@ static bool compile(struct kc_context *context, const char *text, const char *na
 // What CUDA alone has, outside of a part for it (#ifdef __NVPTX__), is no OpenCL C.
 static bool check_others(struct kc_context *context, const struct kc_module *module)
 {
-    static const char *const more[] = {"-target", "spir64", "-fsyntax-only", "-w", KC_IS_COMPILER,
-                                       "-Xclang", "-fgnu-keywords", NULL};
+    static const char *const more[] = {"-target",      "spir64",  "-fsyntax-only",  "-w",
+                                       KC_IS_COMPILER, "-Xclang", "-fgnu-keywords", NULL};
     char source[PATH_SIZE];
     bool any = false;
     for (size_t i = 0; i < module->symbol_count && !any; i++)
@@ -126,8 +126,9 @@ void kc_refuse(struct kc_context *context, struct kc_kernel *kernel, const char 
     va_end(arguments);
     if (places && symbol)
         kc_module_add_place(places, line ? line : symbol->line, context->report);
-    weir_long_text_add(context->report, "%s: kernel '%s' %s%s\n", context->skip ? "warning" : "error",
-                       kernel->name, context->skip ? "is left out: it " : "", sentence);
+    weir_long_text_add(context->report, "%s: kernel '%s' %s%s\n",
+                       context->skip ? "warning" : "error", kernel->name,
+                       context->skip ? "is left out: it " : "", sentence);
     kernel->refused = true;
     free(reached);
 }
@@ -152,7 +153,8 @@ bool kc_drop_refused(struct kc_context *context, struct kc_kernels *kernels, boo
         return true;
     if (!context->skip) {
         if (kernels->count > 1)
-            weir_long_text_add(context->report, "note: --skip leaves such kernels out, and builds the others\n");
+            weir_long_text_add(context->report,
+                               "note: --skip leaves such kernels out, and builds the others\n");
         return false;
     }
     for (size_t i = 0; i < kernels->count; i++) {
@@ -173,7 +175,8 @@ bool kc_drop_refused(struct kc_context *context, struct kc_kernels *kernels, boo
 #define NO_QUEUES "kernels cannot enqueue kernels on CUDA; launch from the host"
 
 // Types of OpenCL C's own. Images and pipes are known by their access.
-static const char *sentence_of(const struct kc_context *context, const struct kc_parameter *parameter)
+static const char *sentence_of(const struct kc_context *context,
+                               const struct kc_parameter *parameter)
 {
     if (parameter->access == KC_PIPE)
         return NO_PIPES;
@@ -193,10 +196,9 @@ static const struct {
     const char *part; // of the symbol
     const char *sentence;
 } outside[] = {
-    {"ocl_image", NO_IMAGES},           {"ocl_sampler", NO_SAMPLERS},
-    {"__translate_sampler", NO_SAMPLERS}, {"__read_pipe", NO_PIPES},
-    {"__write_pipe", NO_PIPES},         {"__get_pipe_", NO_PIPES},
-    {"_read_pipe", NO_PIPES},           {"_write_pipe", NO_PIPES},
+    {"ocl_image", NO_IMAGES},  {"ocl_sampler", NO_SAMPLERS}, {"__translate_sampler", NO_SAMPLERS},
+    {"__read_pipe", NO_PIPES}, {"__write_pipe", NO_PIPES},   {"__get_pipe_", NO_PIPES},
+    {"_read_pipe", NO_PIPES},  {"_write_pipe", NO_PIPES},
 };
 
 enum {
@@ -231,7 +233,8 @@ void kc_plain_name(const struct kc_symbol *symbol, char *out, size_t size)
     const bool mangled = symbol->length > 3 && strncmp(symbol->name, "_Z", 2) == 0;
     const unsigned long length = mangled ? strtoul(symbol->name + 2, &end, 10) : 0;
     const bool known = length > 0 && end + length <= symbol->name + symbol->length;
-    snprintf(out, size, "%.*s", known ? (int)length : (int)symbol->length, known ? end : symbol->name);
+    snprintf(out, size, "%.*s", known ? (int)length : (int)symbol->length,
+             known ? end : symbol->name);
 }
 
 static void check_calls(struct kc_context *context, const struct kc_module *module,
@@ -267,14 +270,16 @@ static void check_limits(struct kc_context *context, struct kc_kernel *kernel)
     const uint64_t items = (uint64_t)block[0] * block[1] * block[2];
     const unsigned bytes = kc_parameter_bytes(kernel);
     if (items > BLOCK_MOST)
-        kc_refuse(context, kernel, NULL,
-                  "requires blocks of %u x %u x %u, %llu work-items: a block of CUDA has at most %d; "
-                  "require a smaller one",
-                  block[0], block[1], block[2], (unsigned long long)items, BLOCK_MOST);
+        kc_refuse(
+            context, kernel, NULL,
+            "requires blocks of %u x %u x %u, %llu work-items: a block of CUDA has at most %d; "
+            "require a smaller one",
+            block[0], block[1], block[2], (unsigned long long)items, BLOCK_MOST);
     else if (block[2] > BLOCK_DEPTH_MOST)
-        kc_refuse(context, kernel, NULL,
-                  "requires blocks of %u in the third dimension: CUDA has at most %d; use the first",
-                  block[2], BLOCK_DEPTH_MOST);
+        kc_refuse(
+            context, kernel, NULL,
+            "requires blocks of %u in the third dimension: CUDA has at most %d; use the first",
+            block[2], BLOCK_DEPTH_MOST);
     if (bytes > PARAMETERS_MOST)
         kc_refuse(context, kernel, NULL,
                   "has parameters of %u bytes: CUDA takes at most %d; pass a buffer", bytes,
@@ -285,7 +290,8 @@ unsigned kc_parameter_bytes(const struct kc_kernel *kernel)
 {
     unsigned bytes = 0;
     for (size_t i = 0; i < kernel->parameter_count; i++)
-        bytes += kernel->parameters[i].kind == KC_VALUE ? (kernel->parameters[i].size + 7) / 8 * 8 : 8;
+        bytes +=
+            kernel->parameters[i].kind == KC_VALUE ? (kernel->parameters[i].size + 7) / 8 * 8 : 8;
     return bytes;
 }
 
@@ -505,10 +511,10 @@ static bool read_parameters(const struct kc_module *module, const char *line,
     const char *qualifiers = attached(module, line, "kernel_arg_type_qual");
     const char *names = attached(module, line, "kernel_arg_name");
     const char *accesses = attached(module, line, "kernel_arg_access_qual");
-    char access[ITEM_SIZE], name[ITEM_SIZE], type[ITEM_SIZE], base[ITEM_SIZE], qualifier[ITEM_SIZE], space[ITEM_SIZE];
-    while (spaces && types && bases && qualifiers && names && accesses &&
-           next_item(&names, name) && next_item(&accesses, access) &&
-           next_item(&types, type) && next_item(&bases, base) &&
+    char access[ITEM_SIZE], name[ITEM_SIZE], type[ITEM_SIZE], base[ITEM_SIZE], qualifier[ITEM_SIZE],
+        space[ITEM_SIZE];
+    while (spaces && types && bases && qualifiers && names && accesses && next_item(&names, name) &&
+           next_item(&accesses, access) && next_item(&types, type) && next_item(&bases, base) &&
            next_item(&qualifiers, qualifier) && next_item(&spaces, space)) {
         struct kc_parameter *grown =
             realloc(kernel->parameters, (kernel->parameter_count + 1) * sizeof *grown);
@@ -524,8 +530,7 @@ static bool read_parameters(const struct kc_module *module, const char *line,
     return true;
 }
 
-static void read_block(const struct kc_module *module, const char *line,
-                       struct kc_kernel *kernel)
+static void read_block(const struct kc_module *module, const char *line, struct kc_kernel *kernel)
 {
     const char *sizes = attached(module, line, "reqd_work_group_size");
     char number[ITEM_SIZE];
@@ -634,7 +639,8 @@ static struct layout repeated(const struct kc_module *module, const char **at, u
 static struct layout named(const struct kc_module *module, const char **at, unsigned depth)
 {
     char name[NAME_SIZE];
-    const size_t length = **at && (*at)[1] == '"' ? strcspn(*at + 2, "\"") + 3 : strcspn(*at, " ,)}]>*\n");
+    const size_t length =
+        **at && (*at)[1] == '"' ? strcspn(*at + 2, "\"") + 3 : strcspn(*at, " ,)}]>*\n");
     snprintf(name, sizeof name, "%.*s", (int)length, *at);
     const struct kc_symbol *type = kc_module_find(module, name);
     *at += length;
@@ -648,8 +654,8 @@ static struct layout layout_of(const struct kc_module *module, const char **at, 
     static const struct {
         const char *name;
         unsigned size;
-    } types[] = {{"i8", 1},    {"i16", 2},   {"i32", 4}, {"i64", 8}, {"i128", 16}, {"half", 2},
-                 {"float", 4}, {"double", 8}, {"ptr", 8}, {"i1", 1}};
+    } types[] = {{"i8", 1},   {"i16", 2},   {"i32", 4},    {"i64", 8}, {"i128", 16},
+                 {"half", 2}, {"float", 4}, {"double", 8}, {"ptr", 8}, {"i1", 1}};
     const char *start = *at;
     const size_t length = strcspn(start, " ,)}]>*\n");
     if (depth > 64)
@@ -688,7 +694,8 @@ static const char *next_parameter(const char *at)
     return NULL;
 }
 
-static void find_size(const struct kc_module *module, const char *at, struct kc_parameter *parameter)
+static void find_size(const struct kc_module *module, const char *at,
+                      struct kc_parameter *parameter)
 {
     const char *next = next_parameter(at);
     const char *value = kc_in_line(at, "byval(");
@@ -697,8 +704,8 @@ static void find_size(const struct kc_module *module, const char *at, struct kc_
         const char *type = value && (!next || value < next) ? value + strlen("byval(") : at;
         parameter->size = layout_of(module, &type, 0).size;
     }
-    if (parameter->kind == KC_BUFFER && parameter->alignment == 0 && !strchr(parameter->type, '[') &&
-        alignment && (!next || alignment < next))
+    if (parameter->kind == KC_BUFFER && parameter->alignment == 0 &&
+        !strchr(parameter->type, '[') && alignment && (!next || alignment < next))
         parameter->alignment = (unsigned)strtoul(alignment + strlen(" align "), NULL, 10);
 }
 

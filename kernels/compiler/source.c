@@ -265,8 +265,8 @@ static bool expand(const struct kc_tools *tools, const struct kc_language *langu
     struct kc_job job = {.input = in};
     kc_job_add_language(&job, tools, language);
     kc_job_add_cuda(&job, language);
-    const char *const more[] = {"-w",           "-E", "-frewrite-includes", "-cl-no-stdinc", "-Xclang",
-                                "-fuse-line-directives"};
+    const char *const more[] = {
+        "-w", "-E", "-frewrite-includes", "-cl-no-stdinc", "-Xclang", "-fuse-line-directives"};
     for (size_t i = 0; i < sizeof more / sizeof *more; i++)
         kc_job_add(&job, more[i]);
     for (size_t i = 0; i < folders->count; i++) {
@@ -284,7 +284,8 @@ static bool expand(const struct kc_tools *tools, const struct kc_language *langu
     return fine;
 }
 
-static bool read_expanded(const char *path, struct weir_long_text *out, struct weir_long_text *report)
+static bool read_expanded(const char *path, struct weir_long_text *out,
+                          struct weir_long_text *report)
 {
     char message[512];
     void *text;
@@ -316,7 +317,8 @@ bool kc_join(const struct kc_tools *tools, const struct kc_language *language,
         define(&names, sources->definitions.items[i]);
     for (size_t i = 0; i < sources->files.count && fine; i++)
         fine = add_file(&names, sources->files.items[i], report);
-    if (fine && (names.failed || !weir_file_write(in, names.text, names.used, message, sizeof message)))
+    if (fine &&
+        (names.failed || !weir_file_write(in, names.text, names.used, message, sizeof message)))
         fine = refuse(report, "weir kernels", names.failed ? "no memory for the sources" : message);
     free(names.text);
     return fine && expand(tools, language, &sources->folders, in, out, report) &&

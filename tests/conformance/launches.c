@@ -413,8 +413,8 @@ CONFORM(LaunchRefused, Extents)
     if (limits->max_grid.z < UINT32_MAX)
         REFUSES(&x, "grid.z", weir_dim(1, 1, limits->max_grid.z + 1), one, out, 0u, N);
     if (limits->max_grid.x >= INT32_MAX && limits->max_block.x >= 4 && items >= 4)
-        REFUSES(&x, "the limit of each dimension", weir_dim(INT32_MAX, 1, 1), weir_dim(4, 1, 1), out,
-                0u, N);
+        REFUSES(&x, "the limit of each dimension", weir_dim(INT32_MAX, 1, 1), weir_dim(4, 1, 1),
+                out, 0u, N);
     // Each dimension fits, the product does not.
     if (limits->max_block.x >= items && limits->max_block.y >= 2)
         REFUSES(&x, "work-items", one, weir_dim(items, 2, 1), out, 0u, N);

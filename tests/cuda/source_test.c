@@ -153,8 +153,7 @@ WEIR_TEST(CudaSource, OpenclRuns)
     expect_run(&rig, &params, "twice", doubled);
     EXPECT_STR_EQ(opencl()->options(),
                   "-cl-kernel-arg-info -cl-std=CL1.2 -DN=1 -cl-fast-relaxed-math");
-    EXPECT_CONTAINS(opencl()->text(),
-                    "#line 1 \"source\"\n__kernel void twice");
+    EXPECT_CONTAINS(opencl()->text(), "#line 1 \"source\"\n__kernel void twice");
     EXPECT_TRUE(!strstr(opencl()->text(), "FP_CONTRACT"));
     params = params_of(twice_cl, NULL);
     params.exact = true;
