@@ -302,6 +302,9 @@ static void part(struct rank *rank, struct told *it)
         it->parted = sum_much(&own);
         rank_leave(&own);
     }
+    // The refusal fails the whole group, so all have their part by then.
+    const weir_status all = gather(rank, RANKS_PATIENCE);
+    it->worked = it->worked == WEIR_OK ? all : it->worked;
     it->large = sum_much(rank);
     it->error = rank->error;
 }
