@@ -302,9 +302,12 @@ static void part(struct rank *rank, struct told *it)
         it->parted = sum_much(&own);
         rank_leave(&own);
     }
-    // The refusal fails the whole group, so all have their part by then.
-    const weir_status all = gather(rank, RANKS_PATIENCE);
-    it->worked = it->worked == WEIR_OK ? all : it->worked;
+    // The refusal fails the whole group, so it waits until all have had their part.
+    const uint64_t deadline = weir_clock_now_ns() + RANKS_PATIENCE;
+    it->works = true;
+    for (uint32_t i = 0; i < rank->count; i++)
+        while (!told[i].works && weir_clock_now_ns() < deadline)
+            usleep(1000);
     it->large = sum_much(rank);
     it->error = rank->error;
 }
