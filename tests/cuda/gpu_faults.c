@@ -241,8 +241,8 @@ static weir_queue *named_queue(const struct bench *bench, const char *label)
 // The range is within the buffer; `n` makes the kernel leave it.
 static void leave_the_buffer(const struct bench *bench, weir_queue *queue, weir_buffer *small)
 {
-    launch_iota(bench, queue, 1);                                  // operation 1
-    weir_queue_launch(queue, bench->iota, weir_dim(1 << 28, 1, 1), // operation 2
+    launch_iota(bench, queue, 1);                                        // operation 1
+    weir_queue_launch(queue, bench->iota, weir_dim((1 << 22) - 1, 1, 1), // operation 2
                       weir_dim(1024, 1, 1), weir_out(small, 0, 64), 0u, UINT32_MAX);
     weir_queue_copy(queue, bench->pinned, 0, bench->memory, 0, 1 << 20); // operation 3
 }
