@@ -75,6 +75,16 @@ CONFORM(Program, Refusals)
     params.cuda_options = "-DX";
     EXPECT_INVALID(weir_program_create(f->device, &params, &program), "cuda_source");
     params.cuda_options = NULL;
+    params.exact = true;
+    EXPECT_INVALID(weir_program_create(f->device, &params, &program),
+                   "exact and fast are for source");
+    params.bundle = NULL;
+    params.source = "kernel void k(global int *p) { p[0] = 1; }";
+    params.fast = true;
+    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "exact and fast");
+    params.exact = params.fast = false;
+    params.source = NULL;
+    params.bundle = &conformance_kernels;
     params.cuda_source = "";
     EXPECT_INVALID(weir_program_create(f->device, &params, &program), "source");
     params.cuda_source = NULL;
