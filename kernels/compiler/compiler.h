@@ -68,16 +68,12 @@ struct kc_job {
     const char *arguments[KC_ARGUMENTS_MOST]; // the program first, NULL last
     bool is_full;                             // an argument did not fit: the job is not run
     unsigned limit_s;                         // it is ended after this time
+    char standard[32];                        // an argument
     int number;                               // of the process
     int pipe;
 };
 
 void kc_job_add(struct kc_job *job, const char *argument);
-// Adds clang and its options for a text in this language; and those for CUDA.
-struct kc_language;
-void kc_job_add_language(struct kc_job *job, const struct kc_tools *tools,
-                         const struct kc_language *language);
-void kc_job_add_cuda(struct kc_job *job, const struct kc_language *language);
 // Runs the jobs, as many at once as there are processors.
 void kc_run(struct kc_job *jobs, size_t count);
 void kc_jobs_finish(struct kc_job *jobs, size_t count);
@@ -248,7 +244,8 @@ struct kc_context {
     const char *folder; // for files on the way
     const char *text;   // the OpenCL C
     bool skip;          // kernels that a bundle cannot have are left out, with a warning
-    bool for_processor; // the text is compiled as for a CPU
+    bool without_cuda;  // the text is compiled as another device's compiler does
+    bool has_warnings;  // beside those of clang
     struct weir_long_text *report;
     struct kc_module places; // the text's, with places in the source; made when a message needs one
     bool has_no_places;      // it cannot be made
@@ -296,6 +293,11 @@ unsigned kc_library_needed(const char *ir);
 size_t kc_library(unsigned needed, struct kc_subject *out_subjects);
 
 // cuda.c
+
+// Adds clang and its options for a text in this language; and those for CUDA.
+void kc_job_add_language(struct kc_job *job, const struct kc_tools *tools,
+                         const struct kc_language *language);
+void kc_job_add_cuda(struct kc_job *job, const struct kc_language *language);
 
 struct kc_image {
     const char *format; // the end of WEIR_IMAGE_...

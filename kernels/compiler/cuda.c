@@ -116,12 +116,8 @@ static void add_all(struct kc_job *job, const char *const *arguments, size_t cou
 void kc_job_add_language(struct kc_job *job, const struct kc_tools *tools,
                          const struct kc_language *language)
 {
-    static char standards[][16] = {"-cl-std=CL1.2", "-cl-std=CL1.0", "-cl-std=CL1.1",
-                                   "-cl-std=CL2.0", "-cl-std=CL3.0"};
-    size_t i = sizeof standards / sizeof *standards - 1;
-    while (i > 0 && strcmp(standards[i] + 8, language->standard) != 0)
-        i--;
-    ADD(job, tools->clang, "-x", "cl", standards[i], NO_CRASH_FILES, "-Xclang", KC_EXTENSIONS,
+    snprintf(job->standard, sizeof job->standard, "-cl-std=%s", language->standard);
+    ADD(job, tools->clang, "-x", "cl", job->standard, NO_CRASH_FILES, "-Xclang", KC_EXTENSIONS,
         KC_DEVICE_VERSION, "-U__IMAGE_SUPPORT__");
     if (language->fast)
         kc_job_add(job, KC_FAST);
@@ -268,7 +264,7 @@ static bool loads_constant(const char *line)
     load += strcspn(load, " \n");
     if (!starts_with(load, " = load ") || starts_with(load, " = load volatile"))
         return false;
-    const char *from = strstr(load, ", ptr");
+    const char *from = kc_in_line(load, ", ptr");
     return from && starts_with(from, ", ptr addrspace(4) ");
 }
 

@@ -23,7 +23,7 @@ static bool run_clang(struct kc_context *context, const char *source, const char
 {
     struct kc_job job = {.input = NULL};
     kc_job_add_language(&job, context->tools, context->language);
-    if (!context->for_processor)
+    if (!context->without_cuda)
         kc_job_add_cuda(&job, context->language);
     for (size_t i = 0; more[i]; i++)
         kc_job_add(&job, more[i]);
@@ -73,7 +73,7 @@ static bool check_others(struct kc_context *context, const struct kc_module *mod
     if (!any && !strstr(module->text, " asm "))
         return true;
     struct kc_context others = *context;
-    others.for_processor = true;
+    others.without_cuda = true;
     snprintf(source, sizeof source, "%s/kernels.cl", context->folder);
     return run_clang(&others, source, more, source);
 }
@@ -197,8 +197,7 @@ static const struct {
     const char *sentence;
 } outside[] = {
     {"ocl_image", NO_IMAGES},  {"ocl_sampler", NO_SAMPLERS}, {"__translate_sampler", NO_SAMPLERS},
-    {"__read_pipe", NO_PIPES}, {"__write_pipe", NO_PIPES},   {"__get_pipe_", NO_PIPES},
-    {"_read_pipe", NO_PIPES},  {"_write_pipe", NO_PIPES},
+    {"__get_pipe_", NO_PIPES}, {"_read_pipe", NO_PIPES},     {"_write_pipe", NO_PIPES},
 };
 
 enum {
@@ -337,6 +336,13 @@ static const char *first_store(const struct kc_module *module, const char *name)
     return NULL;
 }
 
+// Of what is warned of, as clang has it.
+static const char *severity(struct kc_context *context)
+{
+    context->has_warnings = true;
+    return context->language->strict ? "error" : "warning";
+}
+
 static void warn(struct kc_context *context, const struct kc_symbol *symbol)
 {
     char name[NAME_SIZE];
@@ -346,11 +352,11 @@ static void warn(struct kc_context *context, const struct kc_symbol *symbol)
     if (places)
         kc_module_add_place(places, first_store(places, name), context->report);
     weir_long_text_add(context->report,
-                       "warning: the __local variable '%s' is written by every work-item before "
+                       "%s: the __local variable '%s' is written by every work-item before "
                        "it is read, and written again: PoCL gives each a copy of its own, and what "
                        "one writes the others do not see; let one work-item write it here, if "
                        "(get_local_id(0) == 0), or declare it volatile\n",
-                       variable ? variable + 1 : name);
+                       severity(context), variable ? variable + 1 : name);
 }
 
 static void check_local(struct kc_context *context, const struct kc_module *module)
@@ -361,7 +367,7 @@ static void check_local(struct kc_context *context, const struct kc_module *modu
     struct kc_module processor = {.text = NULL};
     bool compiled = false, tried = false;
     quiet.report = &ignored;
-    quiet.for_processor = true;
+    quiet.without_cuda = true;
     for (size_t i = 0; i < module->symbol_count; i++) {
         if (!may_differ(&module->symbols[i]))
             continue;
@@ -389,8 +395,8 @@ static void check_long_long(struct kc_context *context, const struct kc_module *
         line = kc_next_line(line);
     if (line)
         kc_module_add_place(places, line, context->report);
-    weir_long_text_add(context->report,
-                       "warning: 'long long' has 128 bits in OpenCL C; 'long' has 64\n");
+    weir_long_text_add(context->report, "%s: 'long long' has 128 bits in OpenCL C; 'long' has 64\n",
+                       severity(context));
 }
 
 enum {
@@ -752,6 +758,8 @@ bool kc_signatures(struct kc_context *context, const struct kc_module *module,
         check_local(context, module);
         check_long_long(context, module);
     }
+    if (context->language->strict && context->has_warnings)
+        return false;
     if (out_kernels->count == 0) {
         weir_long_text_add(context->report,
                            "error: there is no kernel: a source needs a __kernel function\n");

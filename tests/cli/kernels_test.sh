@@ -183,6 +183,20 @@ TEXT
 expect_data 1 "$weir" kernels check --json quote.cl
 as_json 'all(d["file"] in ("quote.cl", None) for d in data["diagnostics"])'
 
+# The standard input, and warnings.
+echo '__kernel void k(__global long long *p) { int unused; p[0] = nothing; }' >input.cl
+expect_data 1 "$weir" kernels check - <input.cl
+expect_contains "$messages" "<stdin>:1:61: error: use of undeclared identifier 'nothing'"
+printf 'a\0b' >nul.cl
+refused 1 "nul.cl: error: there is a NUL byte" check nul.cl
+echo '__kernel void k(__global long long *p) { p[0] = 1; }' >input.cl
+expect_data 0 "$weir" kernels check input.cl
+expect_contains "$messages" "warning: 'long long'"
+expect_data 0 "$weir" kernels check -w input.cl
+[ -z "$messages" ] || fail "-w says $messages"
+refused 1 "error: 'long long'" check -Werror input.cl
+refused 2 "here: --std CL2.0" check -cl-std=CL2.0 input.cl
+
 # Options of the language.
 echo '#ifndef A
 #error another language

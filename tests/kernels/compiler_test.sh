@@ -75,6 +75,8 @@ expect_contains "$output" "/nonexistent/out.c"
 expect_status 2 "$tool" k.cl
 expect_contains "$output" "usage: weir_kernels"
 expect_status 2 "$tool" --colour k.cl
+expect_status 1 "$tool" --symbol s --label l --header s.h --out no --std CL9 k.cl
+expect_contains "$output" "CL9"
 [ ! -e no.c ] || fail "something was written"
 
 # An interrupt removes the files on the way, and ends the tool as it ends others.
