@@ -259,9 +259,6 @@ bool kc_signatures(struct kc_context *context, const struct kc_module *module,
                    struct kc_kernels *out_kernels);
 void kc_kernels_finish(struct kc_kernels *kernels);
 
-// How many bytes the parameters take, at most.
-unsigned kc_parameter_bytes(const struct kc_kernel *kernel);
-
 // Reports that the kernel cannot be in a bundle: "FILE:LINE: error: kernel 'NAME' SENTENCE", at the line that
 // names the symbol `used`, if it is not NULL.
 void kc_refuse(struct kc_context *context, struct kc_kernel *kernel, const char *used,
@@ -320,6 +317,12 @@ bool kc_cuda_images(struct kc_context *context, const struct kc_module *module,
 void kc_images_finish(struct kc_images *images);
 
 // limits.c
+
+// How many bytes the parameters take, at most.
+unsigned kc_parameter_bytes(const struct kc_kernel *kernel);
+
+// Refuses a kernel whose block or whose parameters are larger than CUDA's.
+void kc_check_limits(struct kc_context *context, struct kc_kernel *kernel);
 
 // Refuses kernels that have more memory of their own than CUDA has: by the PTX of all.
 void kc_check_memory(struct kc_context *context, const char *ptx, struct kc_kernels *kernels);

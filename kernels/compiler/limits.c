@@ -1,5 +1,5 @@
-// CUDA's room for a kernel's own memory: the local arrays that it declares, and what each work-item has. The PTX
-// says both:
+// CUDA's limits: of blocks and parameters, which the signature says; and of a kernel's own memory, the local arrays
+// that it declares and what each work-item has, of which the PTX says:
 //
 //     .shared .align 4 .b8 NAME_$_VARIABLE[65536];
 //     .visible .entry NAME(
@@ -12,10 +12,44 @@
 #include "kernels/compiler/compiler.h"
 
 enum {
+    BLOCK_MOST = 1024,
+    BLOCK_DEPTH_MOST = 64,
+    PARAMETERS_MOST = 32764,
     LOCAL_MOST = 48 << 10,
     PRIVATE_MOST = 512 << 10,
     NAME_SIZE = 512
 };
+
+unsigned kc_parameter_bytes(const struct kc_kernel *kernel)
+{
+    unsigned bytes = 0;
+    for (size_t i = 0; i < kernel->parameter_count; i++)
+        bytes +=
+            kernel->parameters[i].kind == KC_VALUE ? (kernel->parameters[i].size + 7) / 8 * 8 : 8;
+    return bytes;
+}
+
+void kc_check_limits(struct kc_context *context, struct kc_kernel *kernel)
+{
+    const unsigned *block = kernel->block;
+    const uint64_t items = (uint64_t)block[0] * block[1] * block[2];
+    const unsigned bytes = kc_parameter_bytes(kernel);
+    if (items > BLOCK_MOST)
+        kc_refuse(
+            context, kernel, NULL,
+            "requires blocks of %u x %u x %u, %llu work-items: a block of CUDA has at most %d; "
+            "require a smaller one",
+            block[0], block[1], block[2], (unsigned long long)items, BLOCK_MOST);
+    else if (block[2] > BLOCK_DEPTH_MOST)
+        kc_refuse(
+            context, kernel, NULL,
+            "requires blocks of %u in the third dimension: CUDA has at most %d; use the first",
+            block[2], BLOCK_DEPTH_MOST);
+    if (bytes > PARAMETERS_MOST)
+        kc_refuse(context, kernel, NULL,
+                  "has parameters of %u bytes: CUDA takes at most %d; pass a buffer", bytes,
+                  PARAMETERS_MOST);
+}
 
 static struct kc_kernel *find_kernel(struct kc_kernels *kernels, const char *name, size_t length)
 {

@@ -256,44 +256,6 @@ static void check_calls(struct kc_context *context, const struct kc_module *modu
     free(reached);
 }
 
-// CUDA's limits of what is known of a kernel before it is compiled.
-enum {
-    BLOCK_MOST = 1024,
-    BLOCK_DEPTH_MOST = 64,
-    PARAMETERS_MOST = 32764
-};
-
-static void check_limits(struct kc_context *context, struct kc_kernel *kernel)
-{
-    const unsigned *block = kernel->block;
-    const uint64_t items = (uint64_t)block[0] * block[1] * block[2];
-    const unsigned bytes = kc_parameter_bytes(kernel);
-    if (items > BLOCK_MOST)
-        kc_refuse(
-            context, kernel, NULL,
-            "requires blocks of %u x %u x %u, %llu work-items: a block of CUDA has at most %d; "
-            "require a smaller one",
-            block[0], block[1], block[2], (unsigned long long)items, BLOCK_MOST);
-    else if (block[2] > BLOCK_DEPTH_MOST)
-        kc_refuse(
-            context, kernel, NULL,
-            "requires blocks of %u in the third dimension: CUDA has at most %d; use the first",
-            block[2], BLOCK_DEPTH_MOST);
-    if (bytes > PARAMETERS_MOST)
-        kc_refuse(context, kernel, NULL,
-                  "has parameters of %u bytes: CUDA takes at most %d; pass a buffer", bytes,
-                  PARAMETERS_MOST);
-}
-
-unsigned kc_parameter_bytes(const struct kc_kernel *kernel)
-{
-    unsigned bytes = 0;
-    for (size_t i = 0; i < kernel->parameter_count; i++)
-        bytes +=
-            kernel->parameters[i].kind == KC_VALUE ? (kernel->parameters[i].size + 7) / 8 * 8 : 8;
-    return bytes;
-}
-
 // Variables in local memory of which a driver may give each work-item a copy. PoCL 3.1 hands LLVM
 // local memory as ordinary memory, and a kernel as code of one thread; if every load of a variable
 // comes after a store that every work-item makes, LLVM keeps the variable in a register, and what
@@ -741,7 +703,7 @@ static bool check_kernels(struct kc_context *context, const struct kc_module *mo
         return false;
     for (size_t i = 0; i < kernels->count; i++) {
         find_sizes(module, &kernels->items[i]);
-        check_limits(context, &kernels->items[i]);
+        kc_check_limits(context, &kernels->items[i]);
     }
     return kc_drop_refused(context, kernels, &any);
 }
