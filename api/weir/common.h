@@ -109,6 +109,11 @@ static inline struct weir_extent weir_dim(uint32_t x, uint32_t y, uint32_t z)
     return extent;
 }
 
+// Timeouts are in nanoseconds: weir_event_sync(event, WEIR_MS(5)). Whole numbers only.
+#define WEIR_US(count) ((uint64_t)(count) * 1000u)
+#define WEIR_MS(count) ((uint64_t)(count) * 1000000u)
+#define WEIR_S(count) ((uint64_t)(count) * 1000000000u)
+
 // A wait without a time limit, for every timeout in nanoseconds.
 #define WEIR_FOREVER UINT64_MAX
 

@@ -81,6 +81,9 @@ WEIR_API const char *weir_last_error_text(void);
 WEIR_API weir_status weir_error_set_sized(const struct weir_error *error, size_t size);
 #define weir_error_set(error) weir_error_set_sized(error, sizeof(struct weir_error))
 
+// A call whose status is dropped on purpose: WEIR_IGNORE(weir_queue_sync(queue, WEIR_MS(5))).
+#define WEIR_IGNORE(call) ((void)!(call))
+
 // For programs that end at their first error, such as examples and tests.
 //
 // WEIR_CHECK(call) ends the program with exit status 1 unless the call returns WEIR_OK, after it has
