@@ -4,6 +4,7 @@ docs/kernels.md says what the rule makes.
 """
 
 load("@cuda//:defs.bzl", "CUDA_ARCHS", "CUDA_HOME", "HAVE_CUDA")
+load("@rules_cc//cc:defs.bzl", "cc_library", "cc_test")
 
 # Real architectures get cubins; the first and the newest get PTX too, which the driver compiles for
 # architectures in between and later ones.
@@ -48,12 +49,12 @@ def _make(bundle, inputs, visibility, tags, **kwargs):
             "//kernels/compiler:cuda_few": _command(bundle, inputs, _CUBINS_FEW),
             "//conditions:default": _command(bundle, inputs, _CUBINS),
         }),
-        exec_tools = [_TOOL],
+        tools = [_TOOL],
         message = "Compiling kernels",
         tags = tags,
         visibility = visibility,
     )
-    native.cc_library(
+    cc_library(
         name = name,
         srcs = [name + ".c"],
         hdrs = [name + ".h"],
@@ -197,7 +198,7 @@ def weir_kernels_test(name, kernels, cases, symbol = None, data = [], env = {}, 
     """
     package, target = _absolute(kernels)[2:].split(":")
     symbol = symbol or target + "_kernels"
-    native.cc_test(
+    cc_test(
         name = name,
         srcs = ["//kernels/compare:main.c"],
         args = ["$(location %s)" % cases],
