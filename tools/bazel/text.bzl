@@ -2,7 +2,7 @@
 
 load("@rules_cc//cc:defs.bzl", "cc_library")
 
-_TOOL = "//tools/bazel:embed_text.py"
+_TOOL = str(Label("//tools/bazel:embed_text.py"))
 
 def weir_text(name, src, symbol, visibility = None):
     """A cc_library with `extern const char *const <symbol>`, the text of `src`."""
