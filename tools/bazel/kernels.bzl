@@ -80,7 +80,7 @@ def _bundle(name, symbol):
         name = name,
         symbol = symbol,
         label = _label(name),
-        header = "%s/%s.h" % (native.package_name(), name),
+        header = ("%s/%s.h" % (native.package_name(), name)).lstrip("/"),
     )
 
 def _plain(srcs, options, cubins, ptx):
