@@ -97,12 +97,10 @@ missing()
 # Bazel 7 of Debian takes modules from the folders of its packages; older ones read WORKSPACE.
 choose_modules()
 {
-    cd "$(dirname "${BASH_SOURCE[0]}")/bazel"
-    if [ -e /usr/share/bazel/rules/cc/MODULE.bazel ]; then
-        ln -sfn debian7.bazelrc here.bazelrc
-    else
-        rm -f here.bazelrc
-    fi
+    local link
+    link="$(dirname "${BASH_SOURCE[0]}")/bazel/here.bazelrc"
+    rm -f "$link"
+    [ ! -e /usr/share/bazel/rules/cc/MODULE.bazel ] || ln -s debian7.bazelrc "$link"
 }
 
 check_only=0
