@@ -13,6 +13,7 @@
 #include <weir/inspect.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "cli/program/program.h"
 
 // The environment that adds a plugin to the chain of every runtime of a program.
@@ -284,6 +285,10 @@ static void finish(const struct cli_program *program, struct cli_program_end *en
 {
     const int status = program->limit_ms ? wait_within(end->process, program->limit_ms, &end->late)
                                          : wait_until_ended(end->process);
+    // What is captured is told by who reads it, and a signal that this process had too is no news.
+    if (WIFSIGNALED(status) && !program->messages && !end->late && WTERMSIG(status) != received)
+        cli_error("%s was ended by %s", program->command[0],
+                  weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0}, WTERMSIG(status)));
     end->code = WIFSIGNALED(status) ? CLI_SIGNALLED + WTERMSIG(status) : WEXITSTATUS(status);
 }
 

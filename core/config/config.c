@@ -19,23 +19,6 @@ struct weir__config_owned {
     char *value;
 };
 
-static void add_upper(char *text, size_t size, size_t *used, const char *name)
-{
-    for (; *name && *used + 1 < size; name++)
-        text[(*used)++] = *name == '-' ? '_' : weir_text_upper(*name);
-    text[*used] = '\0';
-}
-
-// "WEIR_TRACE_FILE" for `file` of [trace].
-static void name_variable(const char *section, const char *key, char *text, size_t size)
-{
-    size_t used = 0;
-    add_upper(text, size, &used, "WEIR_");
-    add_upper(text, size, &used, section);
-    add_upper(text, size, &used, "_");
-    add_upper(text, size, &used, key);
-}
-
 // The environment may change later, so the configuration keeps copies.
 static weir_status keep(struct weir__config *config, const char *name, const char *value,
                         struct weir_setting *setting)
@@ -59,7 +42,7 @@ weir_status weir__config_replace(struct weir__config *config, const struct weir_
 {
     char name[256];
     for (uint32_t i = 0; i < section->key_count; i++) {
-        name_variable(section->name, settings[i].key->name, name, sizeof name);
+        weir_text_variable(name, sizeof name, section->name, settings[i].key->name);
         const char *value = secure_getenv(name);
         weir_status status = value ? keep(config, name, value, &settings[i]) : WEIR_OK;
         if (value && status == WEIR_OK)

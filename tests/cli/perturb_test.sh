@@ -78,7 +78,7 @@ as_json 'data["changes"][0]["late"] is True and data["changes"][0]["exit"] is No
 expect_data 1 "$weir" perturb --limit 1 --seeds 2 sleep 10
 expect_contains "$messages" "sleep did not end within 1 seconds without the plugin"
 expect_data 137 "$weir" perturb sh -c 'kill -9 $$'
-expect_contains "$messages" "sh ended by signal 9 without the plugin"
+expect_contains "$messages" "sh ended by signal 9 (SIGKILL) without the plugin"
 expect_data 127 "$weir" perturb ./no-such-program
 expect_contains "$messages" "./no-such-program cannot be run"
 expect_data 1 "$weir" perturb --seeds 2 sh -c 'echo why >&2; exit 5'

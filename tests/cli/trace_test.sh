@@ -172,6 +172,7 @@ expect_contains "$messages" "missing.ini"
 # It ends as the program did.
 expect_data 7 "$weir" trace sh -c 'cp a.json trace.json; exit 7'
 expect_data 137 "$weir" trace sh -c 'kill -9 $$'
+[ "$messages" = "weir: sh was ended by signal 9 (SIGKILL)" ] || fail "the signal is not named: $messages"
 expect_data 127 "$weir" trace ./no-such-program
 expect_contains "$messages" "./no-such-program cannot be run"
 expect_not_contains "$messages" "did you mean"
