@@ -12,9 +12,9 @@
 //   - Calls that create, open, close, submit or wait are macros, which add the caller's file:line,
 //     for errors and for plugins, to the functions with `_at`. With NULL and 0 for these such a
 //     function records no location: `weir_open_at(&params, &runtime, NULL, 0)`.
-//     The library keeps `file` as a pointer: for as long as the object, the work or the error that
-//     it belongs to. A library with such calls is not to be unloaded before those have gone; of
-//     the names that objects keep, debug mode makes copies (`debug` of [weir]).
+//     `file` need only live until the call returns: the library keeps a copy of each name, once in a
+//     process, in 1 MiB; names beyond that read "(file not kept)". Patterns, compiled into the
+//     program, keep the pointer for as long as their object.
 //   - Programs, modules and libraries of different versions work together, because every
 //     structure that may grow is passed with its size: see "Sizes" below.
 //   - A thread that is cancelled (pthread_cancel(), of the deferred type) while a call waits ends at its

@@ -137,6 +137,17 @@ WEIR_API bool weir_device_can_peer(weir_device *device, weir_device *other);
 // errors as weir_device_can_peer().
 WEIR_API bool weir_device_can_reach(weir_device *device, weir_device *other);
 
+// Waits on the host for everything submitted to all queues of the device so far, and for what host calls
+// submit meanwhile: when the process ends, host calls that have not run never will, and the log says how
+// many (<weir/log.h>). Other threads may go on submitting; that is not waited for.
+//
+// Errors: the first failure of any queue, after all others were waited for; WEIR_TIMEOUT;
+// WEIR_ERROR_INVALID in a host call, and while a queue captures a graph.
+WEIR_API weir_status weir_device_sync_at(weir_device *device, uint64_t timeout_ns, const char *file,
+                                         int line);
+#define weir_device_sync(device, timeout_ns) \
+    weir_device_sync_at(device, timeout_ns, __FILE__, __LINE__)
+
 // Returns cached memory to the driver and frees the objects that were destroyed while in
 // use and are idle now. May wait for the whole device.
 //

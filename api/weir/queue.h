@@ -167,7 +167,9 @@ WEIR_API weir_status weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane 
 // Runs `function(user)` on a library thread after all earlier work of the queue has finished;
 // later work of the queue waits until it has returned. The function may submit work, also to its
 // own queue (after the work that is already there), but must not wait. A slow function delays no
-// other queue. A negative return fails the queue. `user` must live until the function has returned.
+// other queue. A negative return fails the queue; a detail that the function has set for it by
+// weir_error_set() is then the failure's, with the line of this call. `user` must live until the
+// function has returned.
 //
 // Errors: WEIR_ERROR_INVALID in a capture; WEIR_ERROR_OUT_OF_MEMORY, or WEIR_ERROR_SYSTEM if no
 // thread can be created; the queue's first failure. After an error the function never runs.

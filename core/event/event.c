@@ -135,6 +135,88 @@ weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const cha
     return status < 0 ? status : weir_event_sync_at(event, timeout_ns, file, line);
 }
 
+// A device: all its queues, and again while host calls run, which may submit more to any of them.
+
+// The end of a queue, also of one that was destroyed while in use. Zeroed: nothing is to be waited for.
+static weir_status record_last(weir_queue *queue, struct weir_event *out_event, const char *file,
+                               int line)
+{
+    *out_event = (struct weir_event){0};
+    if (!queue->foreign || atomic_load(&queue->wrapped))
+        return weir__queue_record(queue, out_event, file, line);
+    if (queue->last_record > 0) // the native queue may be destroyed
+        *out_event = (struct weir_event){queue->member.object.id, queue->last_record};
+    return WEIR_OK;
+}
+
+static uint64_t left_until(uint64_t deadline_ns)
+{
+    const uint64_t now_ns = weir_clock_now_ns();
+    return deadline_ns == WEIR_FOREVER ? WEIR_FOREVER
+                                       : (now_ns < deadline_ns ? deadline_ns - now_ns : 0);
+}
+
+// A failed queue takes no record; its worker drops what is held, but for calls that always run.
+static weir_status drain_queue(weir_queue *queue, uint64_t deadline_ns, const char *file, int line)
+{
+    struct weir_event event;
+    if (weir__is_capturing(queue))
+        return weir__queue_refuse_capturing(queue, file, line,
+                                            "weir_device_sync has nothing to wait for",
+                                            "end or cancel the capture first");
+    weir_status status = record_last(queue, &event, file, line);
+    if (event.sequence > 0)
+        status = weir__event_sync("weir_device_sync", event, left_until(deadline_ns),
+                                  &(struct weir__host_caller){file, line, 0});
+    return status >= 0 || weir__delivery_settle(&queue->delivery, deadline_ns) ? status
+                                                                               : WEIR_TIMEOUT;
+}
+
+static bool any_holds(weir_device *device)
+{
+    bool holds = false;
+    for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));)
+        holds = atomic_load(&queue->delivery.holding) || holds;
+    return holds;
+}
+
+// Waits for each queue once. The first failure is kept.
+static weir_status drain_once(weir_device *device, uint64_t deadline_ns, const char *file, int line,
+                              struct weir_error *first)
+{
+    weir_status status = WEIR_OK;
+    // The loop continues after a timeout, in order to drop the references.
+    for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));) {
+        if (status != WEIR_TIMEOUT)
+            status = drain_queue(queue, deadline_ns, file, line);
+        if (status < 0 && first->status == WEIR_OK)
+            *first = weir__error_of(status);
+    }
+    return status;
+}
+
+weir_status weir_device_sync_at(weir_device *device, uint64_t timeout_ns, const char *file,
+                                int line)
+{
+    struct weir_error first = {.status = WEIR_OK};
+    WEIR_ENTER_AT(file, line, device);
+    WEIR_REQUIRE_AT(file, line, NULL, device);
+    if (weir__in_host_call() || weir__in_native_call())
+        return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID,
+                             "call it on a thread of the program's",
+                             "weir_device_sync: a host call may submit work, and may not wait");
+    const uint64_t now_ns = weir_clock_now_ns();
+    const uint64_t deadline_ns =
+        timeout_ns < WEIR_FOREVER - now_ns ? now_ns + timeout_ns : WEIR_FOREVER;
+    for (bool again = true; again;) {
+        again = any_holds(device);
+        if (drain_once(device, deadline_ns, file, line, &first) == WEIR_TIMEOUT)
+            return WEIR_TIMEOUT;
+    }
+    return first.status < 0 ? weir__error_set(&first)
+                            : weir__debug_check_memory("weir_device_sync", file, line);
+}
+
 // Events on the host. An event's queue is looked up and kept alive for the
 // length of one call; a destroyed queue had finished, so its events are
 // complete.

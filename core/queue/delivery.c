@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include <weir/module/module.h>
 
@@ -82,6 +84,46 @@ static bool weir__is_ordered_by_device(const weir_queue *queue, const weir_queue
            (backend->ops->device_peer(backend, device, other, &peers) == WEIR_OK && peers);
 }
 
+// At exit: host calls whose threads the process ends are told, since what they were to do is missing.
+
+static void tell_left(weir_queue *queue)
+{
+    const struct weir_operation *first = NULL;
+    unsigned count = 0;
+    weir_lock_take(&queue->delivery.lock);
+    for (const struct weir__held *held = queue->delivery.list.first; held; held = held->next) {
+        if (held->operation.kind != WEIR_OPERATION_HOST_CALL)
+            continue;
+        first = count++ > 0 ? first : &held->operation;
+    }
+    const char *file = first && first->file ? first->file : "";
+    const int line = first ? first->line : 0;
+    weir_lock_release(&queue->delivery.lock);
+    char text[512];
+    snprintf(text, sizeof text,
+             "queue '%.100s': %u host call%s had not run when the process ended, the first of "
+             "%.200s:%d; weir_device_sync() waits for all",
+             weir__label_or_none(weir_queue_label(queue)), count, count == 1 ? "" : "s", file,
+             line);
+    if (count > 0)
+        weir__log(WEIR_LOG_WARNING, "core", text);
+}
+
+// The references are kept, so that nothing is finalized now.
+static void tell_all_left(void)
+{
+    uint32_t index = 0;
+    weir_queue *queue;
+    if (!atomic_load(&weir__forked))
+        while ((queue = weir__registry_next(&index)))
+            tell_left(queue);
+}
+
+static void watch_exit(void)
+{
+    (void)atexit(tell_all_left);
+}
+
 // Submission.
 
 // Called with the lock held.
@@ -92,7 +134,9 @@ static weir_status hold(weir_queue *queue, const struct weir_operation *operatio
         return weir__fail(WEIR_ERROR_UNSUPPORTED, "leave out the plugin, or update the library",
                           "a plugin made an operation of kind %d, which this library cannot hold",
                           (int)operation->kind);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (!delivery->has_worker) {
+        pthread_once(&once, watch_exit);
         if (weir_thread_start_known(&delivery->worker, weir__delivery_work, queue) != 0)
             return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of threads",
                               "no thread for the host calls of queue '%s'",
@@ -176,17 +220,29 @@ static weir_status queue_flush(const struct weir_link *link, weir_queue *queue)
     return link->next->ops->queue_flush(link->next, queue);
 }
 
-void weir__delivery_settle(struct weir__delivery *delivery)
+// Waits for a change with the lock held, as pthread_cond_timedwait() does.
+static int wait_for_change(struct weir__delivery *delivery, uint64_t deadline_ns)
 {
+    const struct timespec deadline = weir_clock_timespec(deadline_ns);
+    return deadline_ns == WEIR_FOREVER
+               ? weir_lock_wait(&delivery->lock, &delivery->changed)
+               : weir_lock_wait_until(&delivery->lock, &delivery->changed, &deadline);
+}
+
+bool weir__delivery_settle(struct weir__delivery *delivery, uint64_t deadline_ns)
+{
+    int error = 0;
     weir_lock_take(&delivery->lock);
-    while (atomic_load(&delivery->holding))
-        weir_lock_wait(&delivery->lock, &delivery->changed);
+    while (atomic_load(&delivery->holding) && error != ETIMEDOUT)
+        error = wait_for_change(delivery, deadline_ns);
+    const bool settled = !atomic_load(&delivery->holding);
     weir_lock_release(&delivery->lock);
+    return settled;
 }
 
 static weir_status queue_finish(const struct weir_link *link, weir_queue *queue)
 {
-    weir__delivery_settle(&queue->delivery);
+    weir__delivery_settle(&queue->delivery, WEIR_FOREVER);
     return link->next->ops->queue_finish(link->next, queue);
 }
 
@@ -201,14 +257,11 @@ static weir_status event_query(const struct weir_link *link, weir_queue *queue, 
 static bool wait_delivered_until(weir_queue *queue, uint64_t sequence, uint64_t deadline_ns)
 {
     struct weir__delivery *delivery = &queue->delivery;
-    const struct timespec deadline = weir_clock_timespec(deadline_ns);
     int error = 0;
 
     weir_lock_take(&delivery->lock);
     while (!weir__is_delivered(queue, sequence) && error != ETIMEDOUT)
-        error = deadline_ns == WEIR_FOREVER
-                    ? weir_lock_wait(&delivery->lock, &delivery->changed)
-                    : weir_lock_wait_until(&delivery->lock, &delivery->changed, &deadline);
+        error = wait_for_change(delivery, deadline_ns);
     bool delivered = weir__is_delivered(queue, sequence);
     weir_lock_release(&delivery->lock);
     return delivered;

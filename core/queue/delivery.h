@@ -53,9 +53,9 @@ void weir__delivery_init(struct weir__delivery *delivery, const struct weir__cha
 // Ends the queue's worker. All work of the queue has finished.
 void weir__delivery_finish(struct weir__delivery *delivery);
 
-// Waits until the worker no longer calls the backend. All work of the queue has finished, but
-// the worker may still be flushing after the last operation.
-void weir__delivery_settle(struct weir__delivery *delivery);
+// Waits until the worker no longer calls the backend, for WEIR_FOREVER where all work of the queue has
+// finished: the worker may still be flushing after the last operation. False: the deadline passed first.
+bool weir__delivery_settle(struct weir__delivery *delivery, uint64_t deadline_ns);
 
 // Delivers an operation that the backend cannot simply get unchanged and at once: see
 // weir__queue_deliver().

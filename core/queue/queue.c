@@ -214,7 +214,7 @@ void weir__queue_finalize(weir_queue *queue)
     delist(queue);
     // The backend's part is destroyed first, so the worker must no longer be inside the
     // backend.
-    weir__delivery_settle(&queue->delivery);
+    weir__delivery_settle(&queue->delivery, WEIR_FOREVER);
     weir__chain_queue_destroy(device->chain, queue);
     weir__delivery_finish(&queue->delivery);
     weir__completion_finish(&queue->completion);

@@ -114,6 +114,18 @@ weir_queue *weir__registry_pin(uint64_t id)
     return NULL;
 }
 
+weir_queue *weir__registry_next(uint32_t *index)
+{
+    weir_queue *queue = NULL;
+    while (!queue && *index < CHUNK_SLOTS * CHUNK_COUNT) {
+        struct slot *slot = slot_at((*index)++);
+        if (!slot)
+            return NULL;
+        queue = weir__registry_pin(atomic_load(&slot->id));
+    }
+    return queue;
+}
+
 bool weir__registry_issued(uint64_t id)
 {
     struct slot *slot = slot_at(id & 0xffff);

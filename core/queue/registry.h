@@ -22,6 +22,10 @@ void weir__registry_cancel(weir_queue *queue);
 // Takes a reference to the queue with this id; NULL if it was destroyed.
 weir_queue *weir__registry_pin(uint64_t id);
 
+// The first queue that exists in slot `*index` or after it, with a reference, and the slot after its own in
+// `*index`; NULL: none.
+weir_queue *weir__registry_next(uint32_t *index);
+
 // Whether a queue has had this id: distinguishes an uninitialised event from one of a destroyed
 // queue.
 bool weir__registry_issued(uint64_t id);

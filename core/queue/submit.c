@@ -235,13 +235,9 @@ weir_status weir_queue_host_call_at(weir_queue *queue, weir_host_function functi
     return weir__queue_submit(queue, &operation);
 }
 
-weir_status weir_queue_record_at(weir_queue *queue, struct weir_event *out_event, const char *file,
-                                 int line)
+weir_status weir__queue_record(weir_queue *queue, struct weir_event *out_event, const char *file,
+                               int line)
 {
-    WEIR_REQUIRE_AT(file, line, NULL, out_event);
-    *out_event = (struct weir_event){0};
-    WEIR_ENTER_AT(file, line, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     struct weir_operation operation;
     weir__operation_begin(&operation, WEIR_OPERATION_RECORD, 0, file, line);
 
@@ -262,6 +258,16 @@ weir_status weir_queue_record_at(weir_queue *queue, struct weir_event *out_event
     }
     weir_lock_release(&queue->submit_lock);
     return status;
+}
+
+weir_status weir_queue_record_at(weir_queue *queue, struct weir_event *out_event, const char *file,
+                                 int line)
+{
+    WEIR_REQUIRE_AT(file, line, NULL, out_event);
+    *out_event = (struct weir_event){0};
+    WEIR_ENTER_AT(file, line, queue);
+    WEIR_REQUIRE_AT(file, line, NULL, queue);
+    return weir__queue_record(queue, out_event, file, line);
 }
 
 weir_status weir_queue_flush_at(weir_queue *queue, const char *file, int line)

@@ -345,3 +345,127 @@ CONFORM(HostCall, Arguments)
     EXPECT_INVALID(weir_queue_host_call(queue, NULL, NULL), "function");
     EXPECT_INVALID(weir_queue_host_call(NULL, gate_function, NULL), "queue");
 }
+
+// A device is drained: also of what host calls submit, and of queues that are gone.
+
+static weir_status open_later(void *gate)
+{
+    gate_open(gate);
+    return WEIR_OK;
+}
+
+struct relay {
+    weir_queue *next;
+    struct relay *then;
+    atomic_int runs;
+};
+
+static weir_status pass_on(void *user)
+{
+    struct relay *relay = user;
+    atomic_fetch_add(&relay->runs, 1);
+    return relay->then ? weir_queue_host_call(relay->next, pass_on, relay->then) : WEIR_OK;
+}
+
+CONFORM(DeviceSync, WaitsForWhatHostCallsSubmit)
+{
+    own_queue a = conform_queue(f, "a");
+    own_queue b = conform_queue(f, "b");
+    own_queue opener = conform_queue(f, "opener");
+    own_gate gate = gate_create();
+    struct relay last = {.next = NULL};
+    struct relay second = {.next = a, .then = &last};
+    struct relay first = {.next = b, .then = &second};
+
+    ASSERT_OK(weir_device_sync(f->device, HANG_GUARD_NS));
+    ASSERT_OK(weir_queue_host_call(b, gate_function, gate));
+    ASSERT_OK(weir_queue_host_call(b, pass_on, &first));
+    EXPECT_INT_EQ(weir_device_sync(f->device, 1000000), WEIR_TIMEOUT);
+    EXPECT_INT_EQ(atomic_load(&first.runs), 0);
+    ASSERT_OK(weir_queue_host_call(opener, open_later, gate));
+    ASSERT_OK(weir_device_sync(f->device, HANG_GUARD_NS));
+    EXPECT_INT_EQ(atomic_load(&first.runs), 1);
+    EXPECT_INT_EQ(atomic_load(&last.runs), 1);
+}
+
+CONFORM(DeviceSync, WaitsForADestroyedQueue)
+{
+    own_queue opener = conform_queue(f, "opener");
+    own_gate gate = gate_create();
+    struct relay last = {.next = NULL};
+    weir_queue *gone = conform_queue(f, "gone");
+
+    ASSERT_OK(weir_queue_host_call(gone, gate_function, gate));
+    ASSERT_OK(weir_queue_host_call(gone, pass_on, &last));
+    weir_queue_destroy(&gone);
+    ASSERT_OK(weir_queue_host_call(opener, open_later, gate));
+    ASSERT_OK(weir_device_sync(f->device, HANG_GUARD_NS));
+    EXPECT_INT_EQ(atomic_load(&last.runs), 1);
+}
+
+// The first failure, after the others were waited for.
+static weir_status fail_with_text(void *unused)
+{
+    const struct weir_error own = {.status = WEIR_ERROR_IO, .message = "row 3 is torn"};
+    (void)unused;
+    return weir_error_set(&own);
+}
+
+static void count_always(void *count, weir_status status)
+{
+    atomic_fetch_add((atomic_int *)count, status < 0 ? 1 : 100);
+}
+
+CONFORM(DeviceSync, TellsTheFirstFailureAndWaitsForTheRest)
+{
+    own_queue bad = conform_queue(f, "bad");
+    own_queue good = conform_queue(f, "good");
+    struct relay last = {.next = NULL};
+    atomic_int always = 0;
+    const int line = __LINE__ + 1;
+    ASSERT_OK(weir_queue_host_call(bad, fail_with_text, NULL));
+    (void)!weir_queue_host_call_always(bad, count_always, &always);
+    ASSERT_OK(weir_queue_host_call(good, pass_on, &last));
+    EXPECT_REFUSED(weir_device_sync(f->device, HANG_GUARD_NS), WEIR_ERROR_IO, "row 3 is torn");
+    EXPECT_INT_EQ(weir_last_error()->line, line);
+    EXPECT_INT_EQ(atomic_load(&last.runs), 1);
+    EXPECT_INT_EQ(atomic_load(&always), 1);
+    EXPECT_OK(weir_queue_recover(bad));
+    EXPECT_OK(weir_device_sync(f->device, HANG_GUARD_NS));
+}
+
+static weir_status sync_device(void *device)
+{
+    return weir_device_sync(device, HANG_GUARD_NS);
+}
+
+CONFORM(DeviceSync, Refusals)
+{
+    own_queue queue = conform_queue(f, "q");
+    EXPECT_INVALID(weir_device_sync(NULL, 0), "device");
+    ASSERT_OK(weir_queue_host_call(queue, sync_device, f->device));
+    EXPECT_REFUSED(weir_device_sync(f->device, HANG_GUARD_NS), WEIR_ERROR_INVALID, "may not wait");
+    ASSERT_OK(weir_queue_recover(queue));
+
+    weir_graph *graph = NULL;
+    ASSERT_OK(weir_capture_begin(queue));
+    EXPECT_INVALID(weir_device_sync(f->device, HANG_GUARD_NS), "captures a graph");
+    weir_capture_cancel(queue);
+    EXPECT_NULL(graph);
+    EXPECT_OK(weir_device_sync(f->device, HANG_GUARD_NS));
+}
+
+// Queues of the library, which take records of each other.
+CONFORM(DeviceSync, WithALegacyQueue)
+{
+    weir_queue *legacy = NULL;
+    own_queue queue = conform_queue(f, "q");
+    own_buffer buffer = conform_host_buffer(f, SIZE);
+    ASSERT_OK(weir_legacy_queue(f->device, &legacy));
+    for (unsigned char i = 1; i < 5; i++) {
+        ASSERT_OK(weir_queue_fill(legacy, buffer, 0, SIZE, &i, 1));
+        ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE / 2, &i, 1));
+        ASSERT_OK(weir_device_sync(f->device, HANG_GUARD_NS));
+        EXPECT_TRUE(conform_is_filled(buffer, i));
+    }
+}

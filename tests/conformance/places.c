@@ -19,6 +19,12 @@
         EXPECT_INT_EQ(weir_last_error()->line, __LINE__); \
     } while (0)
 
+static weir_status fail_at_once(void *unused)
+{
+    (void)unused;
+    return WEIR_ERROR_HOST_CALL;
+}
+
 CONFORM(Places, OfRuntimesAndDevices)
 {
     weir_runtime *runtime = NULL;
@@ -223,4 +229,21 @@ CONFORM(Places, OfManyDevicesLeftAtClose)
     EXPECT_INT_EQ(log.others, 1); // the fixture's
     for (int i = 0; i < DEVICES; i++)
         EXPECT_OK(weir_device_close(&devices[i]));
+}
+
+// The name of a file need not outlive the call, as that of another language may not.
+CONFORM(Places, OfFilesWhoseNamesEnd)
+{
+    char file[] = "loop.py";
+    weir_queue *queue = NULL;
+    ASSERT_OK(
+        weir_queue_create_at(f->device, WEIR_PARAMS(weir_queue, .label = "q"), &queue, file, 7));
+    ASSERT_OK(weir_queue_host_call_at(queue, fail_at_once, NULL, file, 8));
+    memset(file, 'x', sizeof file - 1);
+    EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    EXPECT_STR_EQ(weir_last_error()->file, "loop.py");
+    EXPECT_INT_EQ(weir_last_error()->line, 8);
+    weir_device *device = f->device;
+    EXPECT_INVALID(weir_device_close(&device), "loop.py:7");
+    weir_queue_destroy(&queue);
 }

@@ -377,7 +377,7 @@ WEIR_TEST(Porting, Streams)
     EXPECT_OK(weir_thread_queue(device, &mine));
     EXPECT_OK(weir_queue_fill(mine, rig.memory, 0, bytes, &one, sizeof one));
     EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
-    EXPECT_OK(weir_queue_sync(legacy, WEIR_FOREVER)); // cudaDeviceSynchronize()
+    EXPECT_OK(weir_device_sync(device, WEIR_FOREVER)); // cudaDeviceSynchronize()
     weir_queue_destroy(&urgent);
     finish(&rig);
 }

@@ -3,6 +3,7 @@
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,4 +50,58 @@ WEIR_TEST(Transfer, TheProcessEnds)
     ASSERT_INT_EQ((int)waitpid(child, &status, 0), (int)child);
     EXPECT_TRUE(WIFEXITED(status));
     EXPECT_INT_EQ(WEXITSTATUS(status), 0);
+}
+
+// A process ends while host calls wait for their turn: the log says where they come from. The counts go
+// through a pipe, since the log's function runs at exit.
+
+static int told[2];
+
+static void pass_on(void *user, weir_log_level level, const char *source, const char *message)
+{
+    (void)user;
+    (void)source;
+    if (level == WEIR_LOG_WARNING && write(told[1], message, strlen(message)) < 0)
+        _exit(5);
+}
+
+static weir_status never_return(void *unused)
+{
+    (void)unused;
+    sem_post(&under_way);
+    pause();
+    return WEIR_OK;
+}
+
+static void end_before_host_calls(void)
+{
+    weir_log_set(pass_on, NULL, WEIR_LOG_WARNING);
+    if (!control_open(&control) || sem_init(&under_way, 0, 0) != 0)
+        _exit(3);
+    weir_queue *queue = control_queue(&control, "q");
+    if (weir_queue_host_call(queue, never_return, NULL) < 0 || sem_wait(&under_way) != 0 ||
+        weir_queue_host_call_at(queue, never_return, NULL, "late.c", 12) < 0 ||
+        weir_queue_host_call_at(queue, never_return, NULL, "late.c", 13) < 0)
+        _exit(4);
+    exit(0);
+}
+
+WEIR_TEST(HostCalls, TheProcessEnds)
+{
+    int status = -1;
+    char message[600] = "";
+    ASSERT_INT_EQ(pipe(told), 0);
+    fflush(NULL);
+    const pid_t child = fork();
+    ASSERT_TRUE(child >= 0);
+    if (child == 0)
+        end_before_host_calls();
+    ASSERT_INT_EQ((int)waitpid(child, &status, 0), (int)child);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_INT_EQ(WEXITSTATUS(status), 0);
+    close(told[1]);
+    EXPECT_INT_GT((int)read(told[0], message, sizeof message - 1), 0);
+    EXPECT_CONTAINS(message, "2 host calls");
+    EXPECT_CONTAINS(message, "late.c:12");
+    close(told[0]);
 }
