@@ -111,11 +111,9 @@ int cli_program_take_trace(const char *path, char *text, size_t size)
 // Whether the argument is an option whose value is the next argument.
 static bool takes_next(const struct cli_usage *usage, const char *argument)
 {
-    const char *name = argument + 1 + (argument[1] == '-');
-    for (size_t i = 0; i < usage->option_count; i++)
-        if (usage->options[i].kind != CLI_FLAG && strcmp(name, usage->options[i].name) == 0)
-            return true;
-    return false;
+    const char *value;
+    const struct cli_option *option = cli_option_find(usage, argument, &value);
+    return option && option->kind != CLI_FLAG && !value;
 }
 
 // How many arguments come before COMMAND, argv[0] included.

@@ -139,13 +139,3 @@ printf '[weir]\nbackend = null\nplugins = trace\n[trace]\nfile = traced.json\n' 
 expect_data 1 env WEIR_CONFIG="$PWD/traced.ini" "$weir" perturb --seeds 2 "$racy" no-wait broken
 expect_contains "$output" "env 'WEIR_PLUGINS=trace, perturb'"
 [ -s traced.json ] || fail "there is no trace"
-
-# The manual page has every option.
-expect_data 0 "$weir" perturb --help
-for option in $(sed -n 's/^  --\([a-z]*\).*/\1/p' <<<"$output"); do
-    [ "$option" = help ] || [ "$option" = version ] ||
-        grep -q "^\.It Fl Fl $option\b" "$man/weir-perturb.1" ||
-        fail "weir-perturb.1 does not explain --$option"
-done
-lint="$(mandoc -T lint -W style "$man/weir-perturb.1" | grep -v 'referenced manual not found' || true)"
-[ -z "$lint" ] || fail "$lint"
