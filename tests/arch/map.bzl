@@ -11,6 +11,8 @@ programs): the rest is found from those. `tools/check.sh` fails when a target of
 folder in USES is reached from none and is not tagged manual.
 """
 
+load("@python//:defs.bzl", "HAVE_PYTHON")
+
 # The folders that a module, a backend or a plugin, may use. Never core, never another module.
 _MODULE = ["api", "base"]
 
@@ -68,6 +70,7 @@ USES = {
     "kernels/ptx": ["base"],
     "io": ["base", "base/json"],
     "patterns": ["api", "base", "kernels"],
+    "python": ["api"],
     "report": ["api", "base", "base/json"],
     "transports/kit": _MODULE,
     "transports/local": _MODULE + ["transports/kit"],
@@ -110,6 +113,7 @@ LINKS = {
     "kernels/compare": ["jansson"],
     "plugins/check": ["jansson", "zlib"],
     "plugins/trace": ["jansson", "zlib"],
+    "python": ["dlpack", "python"],
     "report": ["jansson", "zlib"],
     "transports/local": ["sodium"],
 }
@@ -193,6 +197,7 @@ TARGETS = {
         "//plugins/sim:weir_sim.so",
     ],
     "plugins/trace": ["//plugins/trace:weir_trace.so"],
+    "python": ["//python:extension"] if HAVE_PYTHON else [],
     "report": [
         "//report",
         "//report:findings",

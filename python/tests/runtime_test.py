@@ -1,0 +1,66 @@
+"""Runtimes, devices, and what their errors say."""
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import weir
+
+
+def line():
+    return inspect.currentframe().f_back.f_lineno
+
+
+def test_a_runtime_lists_its_devices(runtime):
+    assert runtime.backend in ("null", "opencl")
+    assert runtime.devices[0].name
+    assert runtime.devices[0].memory_bytes > 0
+
+
+def test_an_error_names_the_line_of_the_caller_and_the_remedy(runtime):
+    with pytest.raises(weir.NoDeviceError, match="nope") as raised:
+        at = line() + 1
+        runtime.device("nope")
+    assert (raised.value.file, raised.value.line) == (__file__, at)
+    assert raised.value.status == "WEIR_ERROR_NO_DEVICE"
+    assert raised.value.remedy in str(raised.value)
+
+
+def test_a_wrong_module_is_named_with_the_nearest():
+    with pytest.raises(weir.ModuleError, match="did you mean 'null'"):
+        weir.open("", backend="nul")
+
+
+def test_limits_are_attributes(device):
+    assert device.limits.max_block_items >= 1
+    assert len(device.limits.max_grid) == 3
+    assert isinstance(device.limits.unified_memory, bool)
+
+
+def test_closing_the_runtime_closes_its_devices(runtime):
+    device = runtime.device()
+    runtime.close()
+    assert device.closed and runtime.closed
+    runtime.close()
+    with pytest.raises(weir.InvalidError, match="closed"):
+        device.limits
+
+
+def test_two_runtimes_stand_beside_each_other(runtime):
+    with weir.open("", backend="null") as other, other.device() as device:
+        assert device.runtime is other
+        assert not runtime.closed
+
+
+def test_a_subinterpreter_is_refused_with_a_sentence():
+    program = (
+        "try: import _xxsubinterpreters as sub\n"
+        "except ImportError: import _interpreters as sub\n"
+        "i = sub.create()\n"
+        "try: sub.run_string(i, 'import weir')\n"
+        "except Exception as error: print(error)\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "cannot be used in a subinterpreter" in result.stdout, result

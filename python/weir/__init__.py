@@ -1,0 +1,13 @@
+"""Weir: queues, events and buffers over CUDA and OpenCL, and what finds a missing wait."""
+
+import sysconfig as _sysconfig
+
+if _sysconfig.get_config_var("Py_GIL_DISABLED"):
+    raise ImportError(
+        "weir does not support free-threaded builds of Python yet; use the usual build, python3.13 in place of "
+        "python3.13t"
+    )
+del _sysconfig
+
+from ._weir import *  # noqa: E402,F401,F403
+from ._weir import __version__, open  # noqa: E402,F401
