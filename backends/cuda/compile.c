@@ -319,61 +319,38 @@ weir_status cu_compile_cuda(struct cu_device *device, const struct weir_program_
 #define PLATFORM_LIMIT 16
 #define DEVICE_LIMIT 64
 
-typedef cl_int (*get_platforms)(cl_uint, cl_platform_id *, cl_uint *);
-typedef void (*any_function)(void);
-
-// The beginning of every object of an installable client driver.
-struct _cl_platform_id {
-    const any_function *dispatch;
-};
-
-// ISO C has no conversion from an object pointer to a function pointer.
-static get_platforms look_up(void *library, const char *name)
-{
-    get_platforms function;
-    void *address = dlsym(library, name);
-    memcpy(&function, &address, sizeof function);
-    return function;
-}
-
-static get_platforms open_driver(char *message, size_t size)
+// NULL: there is no such library, or it is none of a driver.
+static clc_get_platforms open_driver(char *message, size_t size)
 {
     static const char name[] = "libnvidia-opencl.so.1";
     const char *names[] = {name};
     void *library = weir_kit_library_open(names, 1, message, size);
-    void *(*extension)(const char *) = NULL;
-    get_platforms found = NULL;
-    if (!library)
-        return NULL;
-    void *address = dlsym(library, "clGetExtensionFunctionAddress");
-    memcpy(&extension, &address, sizeof extension);
-    if (extension) {
-        address = extension("clIcdGetPlatformIDsKHR");
-        memcpy(&found, &address, sizeof found);
-    }
-    if (!found)
-        found = look_up(library, "clIcdGetPlatformIDsKHR");
-    if (!found)
+    const clc_get_platforms found = library ? clc_icd_platforms(library) : NULL;
+    if (library && !found)
         snprintf(message, size, "%s has no clIcdGetPlatformIDsKHR", name);
     return found;
 }
 
-static get_platforms open_loader(void)
+// ISO C has no conversion from an object pointer to a function pointer.
+static clc_get_platforms open_loader(void)
 {
     static const char *const names[] = {"libOpenCL.so.1"};
     char unused[256];
+    clc_get_platforms function = NULL;
     void *library = weir_kit_library_open(names, 1, unused, sizeof unused);
-    return library ? look_up(library, "clGetPlatformIDs") : NULL;
+    void *address = library ? dlsym(library, "clGetPlatformIDs") : NULL;
+    memcpy(&function, &address, sizeof function);
+    return function;
 }
 
 static void read_table(cl_platform_id platform, struct cu_cl *cl)
 {
-    const any_function *table = platform->dispatch;
+    const clc_function *table = clc_icd_functions(platform);
 #define TAKE(index, result, name, parameters) \
-    memcpy(&cl->name, &table[index], sizeof(any_function));
+    memcpy(&cl->name, &table[index], sizeof(clc_function));
     CU_CL_SYMBOLS(TAKE)
 #undef TAKE
-#define TAKE(index, name) memcpy(&cl->compiler.name, &table[index], sizeof(any_function));
+#define TAKE(index, name) memcpy(&cl->compiler.name, &table[index], sizeof(clc_function));
     CU_CL_PLACES(TAKE)
 #undef TAKE
 }
@@ -409,7 +386,7 @@ static bool find_in_platform(cl_platform_id platform, unsigned wanted, struct cu
     return false;
 }
 
-static bool find_in(get_platforms get, unsigned wanted, struct cu_cl *cl)
+static bool find_in(clc_get_platforms get, unsigned wanted, struct cu_cl *cl)
 {
     cl_platform_id platforms[PLATFORM_LIMIT];
     cl_uint count = 0;
@@ -431,7 +408,7 @@ static weir_status find_compiler(const struct cu_device *device, struct cu_cl *o
     const struct weir_host *host = device->module->host;
     char message[512] = "";
     *out = (struct cu_cl){.device = NULL};
-    const get_platforms driver = open_driver(message, sizeof message);
+    const clc_get_platforms driver = open_driver(message, sizeof message);
     if (find_in(driver, device->architecture, out) ||
         find_in(driver ? NULL : open_loader(), device->architecture, out))
         return WEIR_OK;

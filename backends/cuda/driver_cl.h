@@ -5,6 +5,7 @@
 #define WEIR_BACKENDS_CUDA_DRIVER_CL_H
 
 #include "backends/clc/clc.h"
+#include "backends/clc/icd.h"
 
 // X(index in the table, result, name, parameters).
 #define CU_CL_SYMBOLS(X)                                                                    \

@@ -10,12 +10,20 @@
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 #endif
+#if __has_include(<CL/cl_icd.h>)
+#define HAS_ICD
+#define CL_TARGET_OPENCL_VERSION 300
+#include <CL/cl_icd.h>
+#endif
 #endif
 
+#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <weir/kit/symbols.h>
 
+#include "backends/clc/icd.h"
 #include "backends/opencl/opencl.h"
 #include "backends/opencl/symbols.h"
 
@@ -26,10 +34,39 @@ static const struct weir_kit_symbol table[] = {
 #undef OCL_SYMBOL
 };
 
+// The first platform's functions are those of all.
+static bool load_driver(const char *library, clc_get_platforms get, struct ocl_symbols *symbols,
+                        char *message, size_t message_size)
+{
+    cl_platform_id platform;
+    if (get(1, &platform, NULL) != CL_SUCCESS) {
+        snprintf(message, message_size, "the driver %s has no platform", library);
+        return false;
+    }
+    const clc_function *functions = clc_icd_functions(platform);
+#define TAKE(place, name) memcpy(&symbols->name, &functions[place], sizeof(clc_function));
+    OCL_PLACES(TAKE)
+#undef TAKE
+    symbols->clGetPlatformIDs = get;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        const void *address;
+        memcpy(&address, (const char *)symbols + table[i].offset, sizeof address);
+        if (address || table[i].optional)
+            continue;
+        snprintf(message, message_size, "the driver %s lacks %s", library, table[i].name);
+        return false;
+    }
+    return true;
+}
+
 bool ocl_symbols_load(const char *library, struct ocl_symbols *symbols, char *message,
                       size_t message_size)
 {
     void *handle = weir_kit_library_open(&library, 1, message, message_size);
+    const clc_get_platforms driver =
+        handle && !dlsym(handle, "clGetPlatformIDs") ? clc_icd_platforms(handle) : NULL;
+    if (driver)
+        return load_driver(library, driver, symbols, message, message_size);
     return handle && weir_kit_symbols_load(handle, library, table, sizeof table / sizeof *table,
                                            symbols, message, message_size);
 }
@@ -83,4 +120,12 @@ OCL_SYMBOLS(OCL_CHECK_SYMBOL)
 #undef OCL_CHECK_SYMBOL
 
 _Static_assert(sizeof(cl_buffer_region) == 2 * sizeof(size_t), "cl_buffer_region differs");
+#endif
+
+#ifdef HAS_ICD
+#define OCL_CHECK_PLACE(place, name)                                                            \
+    _Static_assert(offsetof(struct _cl_icd_dispatch, name) == (place) * sizeof(void (*)(void)), \
+                   #name " has another place");
+OCL_PLACES(OCL_CHECK_PLACE)
+#undef OCL_CHECK_PLACE
 #endif

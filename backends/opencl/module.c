@@ -21,7 +21,9 @@ static const struct weir_key keys[] = {
             .name = "library",
             .type = WEIR_KEY_TEXT,
             .fallback = "libOpenCL.so.1",
-            .help = "The OpenCL loader: a name that the dynamic linker finds, or a path.",
+            .help = "The OpenCL loader, or a driver, which needs none: a name that the dynamic "
+                    "linker finds, "
+                    "or a path.",
         },
     [KEY_PLATFORM] =
         {
@@ -212,7 +214,7 @@ static weir_status start(struct ocl_module *module, const struct weir_setting *c
     if (!ocl_symbols_load(library, &module->cl, message, sizeof message))
         return weir_host_fail(
             module->host, WEIR_ERROR_MODULE,
-            "install an OpenCL loader (Debian: ocl-icd-libopencl1), or name one with "
+            "install an OpenCL loader (Debian: ocl-icd-libopencl1), or name one, or a driver, with "
             "`library` in [opencl]",
             "the OpenCL loader cannot be used: %s", message);
     weir_status status = list_platforms(module, wanted, &search);

@@ -104,14 +104,70 @@
     X(10, cl_int, clSetKernelArg, (cl_kernel, cl_uint, size_t, const void *))                      \
     X(20, cl_int, clSetKernelArgSVMPointer, (cl_kernel, cl_uint, const void *))
 
+// The place of each, but for clGetPlatformIDs, in the table of a driver that is opened without the
+// loader. X(place, name). error.c compares them with <CL/cl_icd.h> where that is installed.
+#define OCL_PLACES(X)                          \
+    X(1, clGetPlatformInfo)                    \
+    X(2, clGetDeviceIDs)                       \
+    X(3, clGetDeviceInfo)                      \
+    X(4, clCreateContext)                      \
+    X(7, clReleaseContext)                     \
+    X(9, clCreateCommandQueue)                 \
+    X(10, clRetainCommandQueue)                \
+    X(11, clReleaseCommandQueue)               \
+    X(12, clGetCommandQueueInfo)               \
+    X(14, clCreateBuffer)                      \
+    X(17, clRetainMemObject)                   \
+    X(18, clReleaseMemObject)                  \
+    X(20, clGetMemObjectInfo)                  \
+    X(26, clCreateProgramWithSource)           \
+    X(27, clCreateProgramWithBinary)           \
+    X(29, clReleaseProgram)                    \
+    X(30, clBuildProgram)                      \
+    X(32, clGetProgramInfo)                    \
+    X(33, clGetProgramBuildInfo)               \
+    X(34, clCreateKernel)                      \
+    X(35, clCreateKernelsInProgram)            \
+    X(37, clReleaseKernel)                     \
+    X(38, clSetKernelArg)                      \
+    X(39, clGetKernelInfo)                     \
+    X(40, clGetKernelWorkGroupInfo)            \
+    X(41, clWaitForEvents)                     \
+    X(42, clGetEventInfo)                      \
+    X(43, clRetainEvent)                       \
+    X(44, clReleaseEvent)                      \
+    X(45, clGetEventProfilingInfo)             \
+    X(46, clFlush)                             \
+    X(47, clFinish)                            \
+    X(48, clEnqueueReadBuffer)                 \
+    X(49, clEnqueueWriteBuffer)                \
+    X(50, clEnqueueCopyBuffer)                 \
+    X(56, clEnqueueMapBuffer)                  \
+    X(58, clEnqueueUnmapMemObject)             \
+    X(59, clEnqueueNDRangeKernel)              \
+    X(82, clCreateSubBuffer)                   \
+    X(86, clEnqueueReadBufferRect)             \
+    X(87, clEnqueueWriteBufferRect)            \
+    X(88, clEnqueueCopyBufferRect)             \
+    X(101, clGetKernelArgInfo)                 \
+    X(102, clEnqueueFillBuffer)                \
+    X(105, clEnqueueMarkerWithWaitList)        \
+    X(106, clEnqueueBarrierWithWaitList)       \
+    X(123, clCreateCommandQueueWithProperties) \
+    X(126, clSVMAlloc)                         \
+    X(127, clSVMFree)                          \
+    X(129, clEnqueueSVMMemcpy)                 \
+    X(130, clEnqueueSVMMemFill)                \
+    X(134, clSetKernelArgSVMPointer)
+
 struct ocl_symbols {
 #define OCL_SYMBOL(since, result, name, parameters) result(*name) parameters;
     OCL_SYMBOLS(OCL_SYMBOL)
 #undef OCL_SYMBOL
 };
 
-// Opens `library` and fills `*symbols`. The library is never closed, because drivers start threads
-// and install exit handlers.
+// Opens `library`, the loader or a driver, and fills `*symbols`. The library is never closed, because
+// drivers start threads and install exit handlers.
 //
 // Errors: false, with a sentence in `message`.
 bool ocl_symbols_load(const char *library, struct ocl_symbols *symbols, char *message,

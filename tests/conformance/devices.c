@@ -274,16 +274,17 @@ CONFORM(Devices, AFailureNamesItsDevice)
     if (!open_mixed_pair(f, &x))
         CONFORM_SKIP("the null backend is not at hand");
     weir_error_set(NULL);
-    // Where the first device has a compiler, the second has none.
-    EXPECT_INT_EQ(make_program(&x, "__kernel void iota(__global uint *out, uint first, uint n)\n"
+    // Where the first device has a compiler, the second has none, which would expand the macro.
+    EXPECT_INT_EQ(make_program(&x, "#define COUNTS (__global uint *out, uint first, uint n)\n"
+                                   "__kernel void iota COUNTS\n"
                                    "{\n"
                                    "    uint i = (uint)get_global_id(0);\n"
                                    "    if (i < n)\n"
                                    "        out[i] = first + i;\n"
                                    "}\n"),
-                  WEIR_ERROR_UNSUPPORTED);
+                  WEIR_ERROR_BUILD);
     EXPECT_NULL(x.program);
     EXPECT_CONTAINS(weir_last_error()->message, "device '");
-    if (conform_kernels_run(f) && strstr(weir_last_error()->message, "null backend"))
+    if (conform_kernels_run(f))
         EXPECT_CONTAINS(weir_last_error()->message, "device 'null device 0'");
 }
