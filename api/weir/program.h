@@ -46,7 +46,8 @@ struct weir_parameter {
     weir_parameter_kind kind;
     uint32_t writable;  // BUFFER: the pointer is not const
     weir_scalar scalar; // VALUE
-    uint32_t size;      // VALUE: bytes
+    uint32_t size;      // VALUE: bytes; 0: not known, a structure of source on a device that compiles
+                        // none
     // What a VALUE consists of, or what a pointer points to: elements of one scalar type. A vector
     // has 2, 3, 4, 8 or 16 of them, a scalar 1. OTHER and 0: a structure, or not known.
     weir_scalar element;

@@ -56,6 +56,7 @@ static const struct weir_module_ops null_ops = {
     .buffer_address = null_buffer_address,
     .program_create = null_program_create,
     .program_destroy = null_program_destroy,
+    .program_signatures = null_program_signatures,
     .kernel_create = null_kernel_create,
     .kernel_destroy = null_kernel_destroy,
     .device_peer = null_device_peer,

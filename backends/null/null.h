@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include <weir/kit/signature.h>
 #include <weir/module/error.h>
 #include <weir/module/module.h>
 
@@ -82,6 +83,13 @@ static inline struct null_buffer *null_buffer_of(const struct weir_link *link,
     return weir_buffer_data(link, buffer);
 }
 
+// Those of source; NULL of a bundle.
+static inline struct weir_kit_signatures *null_signatures_of(const struct weir_link *link,
+                                                             const weir_program *program)
+{
+    return weir_program_data(link, program);
+}
+
 // The slots, as <weir/module/module.h> describes them.
 
 weir_status null_open(struct weir_link *link, const struct weir_setting *const *settings,
@@ -136,6 +144,9 @@ weir_status null_program_create(const struct weir_link *link, weir_device *devic
                                 weir_program *program, const struct weir_program_params *params,
                                 void **out_data);
 void null_program_destroy(const struct weir_link *link, weir_program *program);
+weir_status null_program_signatures(const struct weir_link *link, weir_program *program,
+                                    const struct weir_kernel_signature **out_signatures,
+                                    uint32_t *out_count);
 weir_status null_kernel_create(const struct weir_link *link, weir_program *program,
                                weir_kernel *kernel, const struct weir_kernel_signature *signature,
                                struct weir_kernel_info *info, void **out_data);

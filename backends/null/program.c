@@ -1,6 +1,7 @@
-// Programs and kernels. Kernels do nothing, so every image of a bundle is accepted. A real backend
-// chooses an image for the device, loads it, and gets the kernel's figures from the driver.
-// Everything slow happens here, and nothing of it at the first launch.
+// Programs and kernels. Kernels do nothing, so every image of a bundle is accepted, and of source
+// only the signatures of its kernels are read. A real backend chooses an image for the device, or
+// compiles the source, and gets the kernel's figures from the driver. Everything slow happens here,
+// and nothing of it at the first launch.
 #include "backends/null/null.h"
 
 weir_status null_program_create(const struct weir_link *link, weir_device *device,
@@ -10,11 +11,12 @@ weir_status null_program_create(const struct weir_link *link, weir_device *devic
     (void)device;
     (void)program;
     *out_data = NULL;
-    if (!params->bundle)
-        return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED,
-                              "give a bundle, which the build rule weir_kernels makes, or choose "
-                              "another backend",
-                              "the null backend has no compiler for source given at run time");
+    if (!params->bundle) {
+        struct weir_kit_signatures *signatures;
+        weir_status status = weir_kit_signatures_read(link->host, params->source, &signatures);
+        *out_data = signatures;
+        return status;
+    }
     if (params->bundle->image_count == 0)
         return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED,
                               "build the bundle with at least one image",
@@ -24,8 +26,17 @@ weir_status null_program_create(const struct weir_link *link, weir_device *devic
 
 void null_program_destroy(const struct weir_link *link, weir_program *program)
 {
-    (void)link;
-    (void)program;
+    link->host->release(null_signatures_of(link, program));
+}
+
+weir_status null_program_signatures(const struct weir_link *link, weir_program *program,
+                                    const struct weir_kernel_signature **out_signatures,
+                                    uint32_t *out_count)
+{
+    const struct weir_kit_signatures *signatures = null_signatures_of(link, program);
+    *out_signatures = signatures->kernels;
+    *out_count = signatures->kernel_count;
+    return WEIR_OK;
 }
 
 weir_status null_kernel_create(const struct weir_link *link, weir_program *program,

@@ -124,8 +124,9 @@ static bool vector_fits(const struct weir_parameter *parameter,
     if (is_vector(parameter) &&
         (parameter->element != argument->scalar || parameter->width != argument->bits))
         return false;
-    return parameter->size == argument->size || (is_vector(parameter) && argument->bits == 3 &&
-                                                 parameter->size == argument->size / 4 * 3);
+    return parameter->size == argument->size || parameter->size == 0 ||
+           (is_vector(parameter) && argument->bits == 3 &&
+            parameter->size == argument->size / 4 * 3);
 }
 
 WEIR_COLD static weir_status check_vector(const struct place *place,
@@ -160,7 +161,7 @@ static weir_status check_other_value(const struct place *place,
         return refuse(place, "a value at NULL", "pass the address of the value");
     if (argument->pointer && given != WEIR_SCALAR_OTHER)
         return check_vector(place, argument);
-    if (argument->size != parameter->size)
+    if (argument->size != parameter->size && parameter->size > 0)
         return check_other_size(place, argument);
     if (!is_compatible(parameter->scalar, given))
         return refuse(place, value_names[given], remedy_of_type(parameter->scalar, given));

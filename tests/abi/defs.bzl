@@ -115,7 +115,6 @@ def newer_modules(headers):
       headers: the library of the newer headers.
     """
     for module, srcs in {
-        "null": ["//backends/null:code"],
         "count": ["//tests/plugins/count:count.c"],
         "tails": ["tails.c"],
     }.items():
@@ -129,12 +128,15 @@ def newer_modules(headers):
             deps = [headers],
         )
 
-    for backend in ["cuda", "opencl"]:
+    for backend, srcs in {
+        "cuda": ["//backends/clc:code"],
+        "null": [],
+        "opencl": ["//backends/clc:code"],
+    }.items():
         native.cc_binary(
             name = "newer/weir_%s.so" % backend,
             testonly = True,
-            srcs = [
-                "//backends/clc:code",
+            srcs = srcs + [
                 "//backends/kit:code",
                 "//backends/%s:code" % backend,
             ],

@@ -54,7 +54,7 @@ USES = {
     "backends/clc": _MODULE + ["backends/kit"],
     "backends/cuda": _COMPILER + ["kernels/library", "kernels/ptx"],
     "backends/kit": _MODULE,
-    "backends/null": _MODULE,
+    "backends/null": _MODULE + ["backends/kit"],
     "backends/opencl": _COMPILER,
     "plugins/check": _MODULE + ["base/json", "plugins/kit", "report"],
     "plugins/fault": _MODULE + ["plugins/kit"],

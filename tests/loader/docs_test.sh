@@ -7,11 +7,12 @@ program="$PWD/tests/loader/open_and_copy"
 tree="$TEST_TMPDIR/tree"
 unset WEIR_CONFIG WEIR_BACKEND WEIR_PLUGINS
 mkdir -p "$tree/backends"
-cp -rL api docs "$tree/"
+cp -rL api base docs "$tree/"
 mkdir "$tree/backends/null"
 for file in backends/null/*; do
     [[ "$file" == *.so ]] || cp -L "$file" "$tree/backends/null/"
 done
+cp -rL backends/kit "$tree/backends/"
 cd "$tree"
 
 # block LANGUAGE PAGE: the contents of the fenced blocks of that language.
