@@ -274,6 +274,34 @@ static void wait_for_the_device(struct world *world)
     weir_kernel_destroy(&spin);
 }
 
+static void *map(void)
+{
+    void *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        exit(3);
+    return memory;
+}
+
+static void wrapped_memory_gone(struct world *world)
+{
+    void *memory = map();
+    weir_buffer *wrapped;
+    WEIR_CHECK(weir_buffer_wrap(world->device,
+                                WEIR_PARAMS(weir_wrap, .label = "wrapped", .pointer = memory,
+                                            .size = BYTES),
+                                &wrapped));
+    munmap(memory, BYTES);
+    WEIR_IGNORE(weir_queue_copy(world->queue, world->out, 0, wrapped, 0, BYTES));
+    weir_buffer_destroy(&wrapped);
+}
+
+static void upload_from_memory_that_is_gone(struct world *world)
+{
+    void *memory = map();
+    munmap(memory, BYTES);
+    WEIR_IGNORE(weir_upload(world->queue, world->in, 0, memory, BYTES));
+}
+
 static const struct {
     const char *name;
     void (*make)(struct world *world);
@@ -308,6 +336,8 @@ static const struct {
     MISTAKE(close_with_a_host_call_that_does_not_return),
     MISTAKE(wait_for_another_queues_host_call),
     MISTAKE(wait_for_the_device),
+    MISTAKE(wrapped_memory_gone),
+    MISTAKE(upload_from_memory_that_is_gone),
 };
 
 int main(int count, char **words)

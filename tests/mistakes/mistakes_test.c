@@ -22,6 +22,9 @@ static const struct row {
     const char *remedy;
 } rows[] = {
     {1, "grid_in_items", DEBUG, "'scale'", "weir_queue_launch_count"},
+    {2, "no_blocks", DEBUG, "'scale'", "weir_queue_launch_count"},
+    {3, "range_in_elements", DEBUG, "'in'", "Multiply it by 4"},
+    {4, "buffer_in_elements", DEBUG, "'small'", "Multiply it by 4"},
     {5, "range_past_the_end", DEBUG, "'in'", "count bytes"},
     {6, "copy_too_large", DEBUG, "'out'", "count bytes"},
     {7, "fill_in_elements", DEBUG, "'out'", "count bytes"},
@@ -46,6 +49,8 @@ static const struct row {
     {21, "wait_for_the_device", DEVICE, "a launch of 'spin'", "wait longer"},
     {22, "sync_in_a_host_call", DEBUG, "'other'", "submit a wait"},
     {23, "work_after_a_failure", DEBUG, "copy was refused", "weir_queue_recover()"},
+    {28, "wrapped_memory_gone", DEBUG, "'wrapped'", "keep the memory"},
+    {29, "upload_from_memory_that_is_gone", DEBUG, "weir_upload: memory", "keep the memory"},
 };
 
 // What the mistake's process prints; "" if it cannot be run.
