@@ -321,7 +321,7 @@ WEIR_COLD weir_status weir__operation_check_extents(const struct weir__caller *c
     return WEIR_OK;
 }
 
-static struct weir_extent without_zeros(struct weir_extent extent)
+struct weir_extent weir__operation_extent(struct weir_extent extent)
 {
     return weir_dim(extent.x, extent.y ? extent.y : 1, extent.z ? extent.z : 1);
 }
@@ -395,8 +395,8 @@ weir_status weir__operation_launch(const struct weir__caller *caller, weir_kerne
         return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
                              WEIR_ERROR_INVALID, "a block has at least one work-item",
                              "launch: block.x is 0");
-    grid = without_zeros(grid);
-    block = without_zeros(block);
+    grid = weir__operation_extent(grid);
+    block = weir__operation_extent(block);
     if (!extents_fit(kernel, &grid, &block))
         return weir__operation_check_extents(caller, kernel, &grid, &block);
     weir_status status = weir__kernel_check(kernel, arguments, argument_count, caller->peers,
@@ -413,36 +413,6 @@ weir_status weir__operation_launch(const struct weir__caller *caller, weir_kerne
     out_operation->u.launch.argument_count = argument_count;
     return caller->cooperative || kernel->grid_barrier ? check_cooperative(caller, out_operation)
                                                        : WEIR_OK;
-}
-
-// With as many work-items as the grid has blocks, each has a byte of the largest range; with those of all
-// blocks, most have none, and one in `block` would have done. A grid that was rounded up has fewer.
-void weir__operation_hint_grid(weir_kernel *kernel, struct weir_extent grid,
-                               struct weir_extent block, const struct weir_argument *arguments,
-                               size_t argument_count, const char *file, int line)
-{
-    char message[512];
-    uint64_t most = 0;
-    if (block.x == 0) // refused
-        return;
-    grid = without_zeros(grid);
-    block = without_zeros(block);
-    const double blocks = (double)grid.x * grid.y * grid.z;
-    const double items = (double)block.x * block.y * block.z;
-    for (size_t i = 0; i < argument_count; i++)
-        if (arguments[i].kind == WEIR_PARAMETER_BUFFER && arguments[i].size > most)
-            most = arguments[i].size;
-    const bool divides = grid.x % block.x == 0 && grid.y % block.y == 0 && grid.z % block.z == 0;
-    if (items == 1 || blocks == 0 || !divides || blocks > (double)most ||
-        blocks * items <= 2 * (double)most || atomic_exchange(&kernel->grid_was_told, true))
-        return;
-    snprintf(message, sizeof message,
-             "launch of '%s': %.0f blocks of %.0f are %.0f work-items, and its largest range has "
-             "%" PRIu64 " bytes; a grid counts blocks: is it meant in work-items? "
-             "weir_queue_launch_count() takes their number (%s:%d)",
-             weir__label_or_none(kernel->member.object.label), blocks, items, blocks * items, most,
-             file ? file : "?", line);
-    weir__log(WEIR_LOG_WARNING, "core", message);
 }
 
 // Copies and fills of rows and of slices.

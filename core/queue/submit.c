@@ -4,6 +4,7 @@
 
 #include "core/object/program.h"
 #include "core/queue/failures.h"
+#include "core/queue/hints.h"
 #include "core/queue/host_call.h"
 #include "core/queue/occupancy.h"
 #include "core/queue/operation.h"
@@ -130,34 +131,36 @@ WEIR_COLD static weir_status launch_widened(weir_queue *queue, weir_kernel *kern
 }
 
 // In debug mode: what a launch is given.
-WEIR_COLD static weir_status look_at_launch(const char *function, weir_kernel *kernel,
-                                            struct weir_extent grid, struct weir_extent block,
-                                            const struct weir_argument *arguments,
-                                            size_t argument_count, const char *file, int line)
+WEIR_COLD static weir_status look_at_launch(const char *function, const weir_queue *queue,
+                                            const struct weir__launch *launch)
 {
-    const weir_status status =
-        weir__enter_arguments(function, file, line, arguments, argument_count);
-    if (status == WEIR_OK && kernel && arguments)
-        weir__operation_hint_grid(kernel, grid, block, arguments, argument_count, file, line);
+    const weir_status status = weir__enter_arguments(function, launch->file, launch->line,
+                                                     launch->arguments, launch->argument_count);
+    if (status == WEIR_OK && queue && launch->kernel) {
+        struct weir__launch there = *launch;
+        there.kernel = weir__kernel_on(launch->kernel, queue->member.device);
+        weir__hint_launch(&there);
+    }
     return status;
 }
 
-#define LOOK_AT_LAUNCH()                                                                          \
-    do {                                                                                          \
-        const weir_status looked = weir__is_unusual()                                             \
-                                       ? look_at_launch(__func__, kernel, grid, block, arguments, \
-                                                        argument_count, file, line)               \
-                                       : WEIR_OK;                                                 \
-        if (looked < 0)                                                                           \
-            return looked;                                                                        \
+#define LOOK_AT_LAUNCH()                                                                \
+    do {                                                                                \
+        const weir_status looked =                                                      \
+            weir__is_unusual()                                                          \
+                ? look_at_launch(__func__, queue,                                       \
+                                 &(struct weir__launch){kernel, grid, block, arguments, \
+                                                        argument_count, file, line})    \
+                : WEIR_OK;                                                              \
+        if (looked < 0)                                                                 \
+            return looked;                                                              \
     } while (0)
 
-weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct weir_extent grid,
-                                 struct weir_extent block, const struct weir_argument *arguments,
-                                 size_t argument_count, const char *file, int line)
+static inline weir_status launch_checked(weir_queue *queue, weir_kernel *kernel,
+                                         struct weir_extent grid, struct weir_extent block,
+                                         const struct weir_argument *arguments,
+                                         size_t argument_count, const char *file, int line)
 {
-    WEIR_ENTER_AT(file, line, queue, kernel);
-    LOOK_AT_LAUNCH();
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
@@ -170,6 +173,15 @@ weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct 
     return status < 0 ? status
                       : launch_widened(queue, kernel, weir_queue_launch_at, grid, block, arguments,
                                        argument_count, file, line);
+}
+
+weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct weir_extent grid,
+                                 struct weir_extent block, const struct weir_argument *arguments,
+                                 size_t argument_count, const char *file, int line)
+{
+    WEIR_ENTER_AT(file, line, queue, kernel);
+    LOOK_AT_LAUNCH();
+    return launch_checked(queue, kernel, grid, block, arguments, argument_count, file, line);
 }
 
 weir_status weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, size_t count,
@@ -196,6 +208,9 @@ weir_status weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, s
             "weir_queue_launch_count: %zu work-items for kernel '%s' are %zu blocks "
             "of %u; a grid has at most %u",
             count, weir__label_or_none(kernel->member.object.label), blocks, items, UINT32_MAX);
+    if (count == 0) // on purpose, unlike a grid of 0 blocks
+        return launch_checked(queue, kernel, weir_dim(0, 1, 1), weir_dim(items, 1, 1), arguments,
+                              argument_count, file, line);
     return weir_queue_launch_at(queue, kernel, weir_dim((uint32_t)blocks, 1, 1),
                                 weir_dim(items, 1, 1), arguments, argument_count, file, line);
 }
