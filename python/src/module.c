@@ -159,8 +159,13 @@ static PyObject *raise_error(weir_status status, const struct weir_error *error,
         set(raised, "native_code", PyLong_FromLongLong(error->native_code)) &&
         set(raised, "remedy", wp_text(error->remedy)) &&
         set(raised, "file", wp_text(error->file ? error->file : "")) &&
-        set(raised, "line", PyLong_FromLong(error->line)))
+        set(raised, "line", PyLong_FromLong(error->line))) {
+        PyObject *cause = status == WEIR_ERROR_HOST_CALL ? wp_call_cause(error) : NULL;
+        Py_XINCREF(cause);
+        if (cause)
+            PyException_SetCause(raised, cause);
         PyErr_SetObject(type, raised);
+    }
     Py_XDECREF(raised);
     return NULL;
 }
@@ -245,10 +250,14 @@ static bool register_exit(PyObject *module)
 static const struct {
     PyType_Spec *spec;
     PyTypeObject **type;
-    bool named; // a name of the module
 } types[] = {
-    {&wp_runtime_spec, &wp_runtime_type, true},
-    {&wp_device_spec, &wp_device_type, true},
+    {&wp_runtime_spec, &wp_runtime_type},   {&wp_device_spec, &wp_device_type},
+    {&wp_buffer_spec, &wp_buffer_type},     {&wp_access_spec, &wp_access_type},
+    {&wp_pool_spec, &wp_pool_type},         {&wp_queue_spec, &wp_queue_type},
+    {&wp_event_spec, &wp_event_type},       {&wp_program_spec, &wp_program_type},
+    {&wp_kernel_spec, &wp_kernel_type},     {&wp_launcher_spec, &wp_launcher_type},
+    {&wp_argument_spec, &wp_argument_type}, {&wp_graph_spec, &wp_graph_type},
+    {&wp_capture_spec, &wp_capture_type},
 };
 
 // The folder of the package, whose own frames are no callers.
@@ -280,14 +289,14 @@ static int execute(PyObject *module)
         return -1;
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         *types[i].type = (PyTypeObject *)PyType_FromModuleAndSpec(module, types[i].spec, NULL);
-        if (!*types[i].type || (types[i].named && PyModule_AddType(module, *types[i].type) != 0))
+        if (!*types[i].type || PyModule_AddType(module, *types[i].type) != 0)
             return -1;
     }
     return PyModule_AddStringConstant(module, "__version__", weir_version());
 }
 
 static PyMethodDef methods[] = {
-    {"open", (PyCFunction)(void (*)(void))wp_open, METH_VARARGS | METH_KEYWORDS,
+    {"open", WP_KEYED(wp_open),
      "open(config=None, *, text=None, backend=None, plugins=None, module_path=None)\n--\n\n"
      "Opens a runtime: one configuration and the modules that it names.\n\n"
      "config is the path of an INI file, \"\" for none; None takes $WEIR_CONFIG, else the "
@@ -298,6 +307,20 @@ static PyMethodDef methods[] = {
      "Raises ConfigError with the file, the line and the nearest name; ModuleError if no listed "
      "backend can be "
      "used, with every reason."},
+    {"In", wp_in, METH_O, "In(buffer)\n--\n\nA launch's argument that the kernel only reads."},
+    {"Out", wp_out, METH_O,
+     "Out(buffer)\n--\n\nA launch's argument that the kernel overwrites without reading its old "
+     "contents."},
+    {"InOut", wp_inout, METH_O,
+     "InOut(buffer)\n--\n\nA launch's argument that the kernel reads and writes."},
+    {"Local", wp_local, METH_O,
+     "Local(bytes)\n--\n\nLocal memory of each block, for a __local pointer."},
+    {"sync_all", WP_KEYED(wp_sync_all),
+     "sync_all(events, timeout=None)\n--\n\nWaits until all events are complete; timeout in "
+     "seconds."},
+    {"sync_any", WP_KEYED(wp_sync_any),
+     "sync_any(events, timeout=None)\n--\n\nWaits until one event is complete, and returns its "
+     "index."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -35,6 +35,7 @@ bool wp_label(PyObject *object, const char **out_text)
 struct wp_child *wp_child_new(PyTypeObject *type, const struct wp_kind *kind,
                               struct wp_device *device, void *handle, PyObject *label)
 {
+    wp_drop_now();
     struct wp_child *child = (struct wp_child *)PyType_GenericAlloc(type, 0);
     if (!child) {
         struct wp_child doomed = {.handle = handle};
@@ -66,8 +67,6 @@ static void settle(struct wp_child *child, struct wp_place place)
     child->link = NULL;
     child->kind->destroy(child, place);
     child->handle = NULL;
-    if (child->kind->finish)
-        child->kind->finish(child);
     wp_device_settle(child->device);
 }
 
@@ -339,7 +338,7 @@ static void runtime_dealloc(PyObject *self)
 }
 
 static PyMethodDef runtime_methods[] = {
-    {"device", (PyCFunction)(void (*)(void))runtime_device, METH_VARARGS | METH_KEYWORDS,
+    {"device", WP_KEYED(runtime_device),
      "device(select=None, *, label=None, default_timing=False)\n--\n\n"
      "Opens a device.\n\nselect is its index, or part of its name; None takes the configuration's, "
      "else the first. "
@@ -401,6 +400,9 @@ static weir_status settle_device(struct wp_device *device)
     if (device->next)
         device->next->link = device->link;
     *device->link = device->next;
+    wp_calls_drop(device);
+    if (!devices)
+        wp_calls_forget();
     device->runtime->devices -= status == WEIR_OK;
     const weir_status closed = settle_runtime(device->runtime);
     Py_DECREF(device);
@@ -422,6 +424,14 @@ static PyObject *device_close(PyObject *self, PyObject *unused)
     struct wp_device *device = (struct wp_device *)self;
     if (device->closed)
         Py_RETURN_NONE;
+    // Interrupted by signals, which the native close is not.
+    PyObject *none = PyTuple_New(0);
+    PyObject *waited = none ? wp_device_sync(self, none, NULL) : NULL;
+    Py_XDECREF(none);
+    Py_XDECREF(waited);
+    if (!waited && !PyErr_ExceptionMatches(wp_error_type(WEIR_OK)))
+        return NULL;
+    PyErr_Clear(); // the failure of a queue
     device->closed = true;
     device->users++; // so that the children's ends do not close it
     WP_HERE(place);
@@ -570,6 +580,44 @@ static void device_dealloc(PyObject *self)
 }
 
 static PyMethodDef device_methods[] = {
+    {"queue", WP_KEYED(wp_device_queue),
+     "queue(label=None, *, priority=0, timing=False)\n--\n\nA queue. priority is between "
+     "limits.priority_lowest and "
+     "limits.priority_highest; timing gives times to its events."},
+    {"wrap_queue", WP_KEYED(wp_device_wrap_queue),
+     "wrap_queue(stream, *, label=None, timing=False)\n--\n\nA queue of a stream that exists: a "
+     "CUDA stream or command "
+     "queue by its handle, or an object with __cuda_stream__, cuda_stream (torch) or ptr (CuPy). "
+     "It must outlive the "
+     "queue's work."},
+    {"buffer", WP_KEYED(wp_device_buffer),
+     "buffer(shape, dtype='uint8', placement='device', *, label=None)\n--\n\nA buffer, contents "
+     "undefined. shape is a "
+     "number of elements, bytes by default, or a tuple; placement 'device', 'host' (pinned) or "
+     "'managed'.\n\n"
+     "Raises InvalidError with the limit; OutOfMemoryError."},
+    {"wrap", WP_KEYED(wp_device_wrap),
+     "wrap(array, *, label=None)\n--\n\nA 'host' buffer of the memory of a contiguous array that "
+     "can be written, "
+     "without a copy. The array lives until no work uses the buffer."},
+    {"from_dlpack", WP_KEYED(wp_device_from_dlpack),
+     "from_dlpack(tensor, *, queue=None, label=None)\n--\n\nA buffer of a tensor's memory (torch, "
+     "cupy, jax, numpy), "
+     "without a copy. queue, for tensors in device memory, waits for the work that writes the "
+     "tensor."},
+    {"pool", WP_KEYED(wp_device_pool),
+     "pool(limit_bytes=0, placement='device', *, label=None)\n--\n\nA pool of buffers; limit_bytes "
+     "0: the device's."},
+    {"program", WP_KEYED(wp_device_program),
+     "program(source=None, *, file=None, bundle=None, options=None, cuda_source=None, "
+     "cuda_options=None, exact=False, "
+     "fast=False, label=None)\n--\n\nDevice code: OpenCL C as text or of a file, CUDA C++ beside "
+     "it, or a bundle, "
+     "'FILE.so:SYMBOL', of `weir kernels build`.\n\nRaises BuildError with the compiler's log."},
+    {"sync", WP_KEYED(wp_device_sync),
+     "sync(timeout=None)\n--\n\nWaits on the host for everything submitted so far to the device's "
+     "queues; timeout in "
+     "seconds.\n\nRaises Timeout; the first failure."},
     {"trim", device_trim, METH_NOARGS,
      "trim()\n--\n\nReturns cached memory to the driver. May wait for the whole device."},
     {"close", device_close, METH_NOARGS,
@@ -604,6 +652,7 @@ PyType_Spec wp_device_spec = {"weir.Device", sizeof(struct wp_device), 0, WP_TYP
 
 void wp_close_all(void)
 {
+    wp_drop_now();
     while (devices) {
         struct wp_device *device = devices;
         while (device && device->closed)

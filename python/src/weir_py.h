@@ -16,7 +16,8 @@
 // The buffer protocol is in the limited API from 3.11 on. 3.10 has the same functions, layout and numbers.
 #ifndef Py_bf_getbuffer
 #define Py_bf_getbuffer 1
-#define Py_bf_releasebuffer 2
+#endif
+#ifndef PyBUF_WRITABLE
 typedef struct {
     void *buf;
     PyObject *obj;
@@ -111,7 +112,6 @@ struct wp_child {
 struct wp_kind {
     const char *name;                                               // "queue"
     void (*destroy)(struct wp_child *child, struct wp_place place); // the handle
-    void (*finish)(struct wp_child *child); // what else it holds; may be NULL
 };
 
 struct wp_device {
@@ -120,9 +120,11 @@ struct wp_device {
     struct wp_child *children;
     struct wp_device *next; // of all open devices
     struct wp_device **link;
-    uint32_t users;    // calls without the lock
-    bool closed;       // by the program
-    bool submits_free; // submits release the lock: the driver may call Python in a graph
+    struct wp_call *calls; // Python functions that were submitted and have not run
+    uint32_t users;        // calls without the lock
+    uint32_t captures;     // that have begun
+    bool closed;           // by the program
+    bool submits_free;     // submits release the lock: the driver may call Python in a graph
 };
 
 // Makes an object of `type` for a handle, which it takes also when it fails.
@@ -149,6 +151,9 @@ void *wp_child_of(PyObject *object, PyTypeObject *type, const char *argument);
 // Text of the label for params, or NULL. `out_label` gets a borrowed reference, or NULL.
 bool wp_label(PyObject *object, const char **out_text);
 
+// Entries of a table of methods.
+#define WP_FAST(function) (PyCFunction)(void (*)(void))(function), METH_FASTCALL
+#define WP_KEYED(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
 // close(), `with` and the label, which all children have.
 #define WP_CHILD_METHODS                                                                       \
     {"close", wp_child_close_method, METH_NOARGS,                                              \
@@ -167,8 +172,12 @@ bool wp_label(PyObject *object, const char **out_text);
     }
 
 // Types, and what creates them in the order of the table in module.c.
-extern PyTypeObject *wp_runtime_type, *wp_device_type;
-extern PyType_Spec wp_runtime_spec, wp_device_spec;
+extern PyTypeObject *wp_runtime_type, *wp_device_type, *wp_buffer_type, *wp_access_type,
+    *wp_pool_type, *wp_queue_type, *wp_event_type, *wp_program_type, *wp_kernel_type,
+    *wp_launcher_type, *wp_argument_type, *wp_graph_type, *wp_capture_type;
+extern PyType_Spec wp_runtime_spec, wp_device_spec, wp_buffer_spec, wp_access_spec, wp_pool_spec,
+    wp_queue_spec, wp_event_spec, wp_program_spec, wp_kernel_spec, wp_launcher_spec,
+    wp_argument_spec, wp_graph_spec, wp_capture_spec;
 bool wp_runtime_types(PyObject *module); // DeviceInfo, Limits
 // Only the functions of the module make objects.
 #define WP_TYPE_FLAGS \
@@ -183,5 +192,109 @@ bool wp_runtime_types(PyObject *module); // DeviceInfo, Limits
 PyObject *wp_open(PyObject *module, PyObject *arguments, PyObject *keywords);
 // Waits for all work and closes what can be closed: when the interpreter ends.
 void wp_close_all(void);
+
+// --- Elements and buffers ---------------------------------------------------------------------------
+
+// A type of elements. `format` is that of the buffer protocol; its last letter and `size` identify the type.
+struct wp_dtype {
+    const char *name;
+    const char *format;
+    weir_scalar scalar; // OTHER: complex numbers
+    weir_element element;
+    uint32_t size; // bytes
+};
+
+// The type that `object` names: "float32", "f4", numpy.float32, numpy.dtype("f4"), torch.float32, float, … NULL with
+// an exception.
+const struct wp_dtype *wp_dtype_of(PyObject *object);
+// Stores a number as a scalar of the device, in the first bytes of `out`. False with an exception that says
+// what `what` is.
+bool wp_pack(weir_scalar scalar, PyObject *number, const char *what, uint64_t *out);
+
+enum {
+    WP_DIMENSIONS = 8, // maximum
+};
+
+// A buffer, or a part of one: then `base` is the whole one, and the handle is its.
+struct wp_buffer {
+    struct wp_child child;
+    struct wp_buffer *base; // NULL: it is whole
+    const struct wp_dtype *dtype;
+    const char *placement; // "device", "host", "managed"
+    size_t offset;         // bytes, of the first element
+    size_t size;           // bytes of its elements
+    bool dense;            // they are contiguous
+    bool pooled;
+    int dimensions;
+    Py_ssize_t shape[WP_DIMENSIONS];
+    Py_ssize_t strides[WP_DIMENSIONS]; // bytes
+};
+
+// `object` as a usable buffer or part of one, or NULL with an exception that names the argument.
+struct wp_buffer *wp_buffer_of(PyObject *object, const char *argument);
+// The same where only contiguous memory will do.
+struct wp_buffer *wp_dense_of(PyObject *object, const char *argument);
+static inline weir_buffer *wp_handle(const struct wp_buffer *buffer)
+{
+    return (buffer->base ? buffer->base : buffer)->child.handle;
+}
+// A buffer of a shape and a type for a handle that `make` creates. See the methods of Device and Pool.
+PyObject *wp_buffer_new(struct wp_device *device, PyObject *shape, PyObject *dtype, PyObject *label,
+                        const char *placement,
+                        weir_status (*make)(void *user, size_t size, weir_buffer **out),
+                        void *user);
+// Gets an array's memory, contiguous and of elements that fit the buffer's; false with an exception.
+bool wp_array_of(PyObject *object, const struct wp_buffer *buffer, bool writable, Py_buffer *out);
+
+PyObject *wp_device_buffer(PyObject *self, PyObject *arguments, PyObject *keywords);
+PyObject *wp_device_wrap(PyObject *self, PyObject *arguments, PyObject *keywords);
+PyObject *wp_device_from_dlpack(PyObject *self, PyObject *arguments, PyObject *keywords);
+PyObject *wp_device_pool(PyObject *self, PyObject *arguments, PyObject *keywords);
+
+// --- Queues and events ------------------------------------------------------------------------------
+
+struct wp_queue {
+    struct wp_child child;
+};
+
+// Runs a call that submits: without the interpreter's lock where the driver may call Python.
+#define WP_SUBMIT(queue, status, call)             \
+    do {                                           \
+        if ((queue)->child.device->submits_free) { \
+            wp_child_hold(&(queue)->child);        \
+            WP_UNLOCKED(status = call);            \
+            wp_child_let(&(queue)->child);         \
+        } else {                                   \
+            status = call;                         \
+        }                                          \
+    } while (0)
+
+PyObject *wp_device_queue(PyObject *self, PyObject *arguments, PyObject *keywords);
+PyObject *wp_device_wrap_queue(PyObject *self, PyObject *arguments, PyObject *keywords);
+PyObject *wp_event_new(struct weir_event event);
+PyObject *wp_sync_all(PyObject *module, PyObject *arguments, PyObject *keywords);
+PyObject *wp_sync_any(PyObject *module, PyObject *arguments, PyObject *keywords);
+PyObject *wp_device_sync(PyObject *self, PyObject *arguments, PyObject *keywords);
+PyObject *wp_queue_capture(PyObject *self, PyObject *arguments, PyObject *keywords);
+PyObject *wp_device_program(PyObject *self, PyObject *arguments, PyObject *keywords);
+PyObject *wp_in(PyObject *module, PyObject *buffer);
+PyObject *wp_out(PyObject *module, PyObject *buffer);
+PyObject *wp_inout(PyObject *module, PyObject *buffer);
+PyObject *wp_local(PyObject *module, PyObject *bytes);
+
+// The exception of a function that the library called and that the error is about; NULL if it is not known. Borrowed.
+PyObject *wp_call_cause(const struct weir_error *error);
+void wp_calls_forget(void);                   // those exceptions
+void wp_calls_drop(struct wp_device *device); // its functions that have not run and cannot any more
+
+// --- Later ------------------------------------------------------------------------------------------
+
+// Something that is to be dropped with the interpreter's lock, from a thread that may hold locks of the library.
+struct wp_later {
+    struct wp_later *next;
+    void (*drop)(struct wp_later *later);
+};
+void wp_drop_later(struct wp_later *later); // any thread, with or without the lock
+void wp_drop_now(void);
 
 #endif
