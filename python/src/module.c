@@ -285,7 +285,7 @@ static int execute(PyObject *module)
     }
     place_files = place_files ? place_files : PyDict_New();
     if (!place_files || !find_folder(module) || !make_errors(module) || !wp_runtime_types(module) ||
-        !register_exit(module))
+        !wp_findings_types(module) || !register_exit(module))
         return -1;
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         *types[i].type = (PyTypeObject *)PyType_FromModuleAndSpec(module, types[i].spec, NULL);
@@ -307,6 +307,10 @@ static PyMethodDef methods[] = {
      "Raises ConfigError with the file, the line and the nearest name; ModuleError if no listed "
      "backend can be "
      "used, with every reason."},
+    {"findings", wp_findings, METH_NOARGS,
+     "findings()\n--\n\nWhat the plugin check has found since the last call, in all runtimes: a "
+     "list of "
+     "weir.Finding."},
     {"In", wp_in, METH_O, "In(buffer)\n--\n\nA launch's argument that the kernel only reads."},
     {"Out", wp_out, METH_O,
      "Out(buffer)\n--\n\nA launch's argument that the kernel overwrites without reading its old "

@@ -175,10 +175,12 @@ PyObject *wp_open(PyObject *module, PyObject *arguments, PyObject *keywords)
     if (status != WEIR_OK)
         return wp_raise(status);
     struct wp_runtime *runtime = (struct wp_runtime *)PyType_GenericAlloc(wp_runtime_type, 0);
-    if (runtime)
+    if (runtime) {
         runtime->handle = handle;
-    else
+        wp_findings_watch(runtime);
+    } else {
         WEIR_IGNORE(weir_close_at(&handle, WP_AT(place)));
+    }
     return (PyObject *)runtime;
 }
 
@@ -196,6 +198,7 @@ static weir_status settle_runtime(struct wp_runtime *runtime)
     weir_status status = WEIR_OK;
     if (!runtime->closed || runtime->devices > 0 || !handle)
         return status;
+    wp_findings_end(runtime);
     runtime->handle = NULL;
     WP_HERE(place);
     WP_UNLOCKED(status = weir_close_at(&handle, WP_AT(place)));

@@ -92,8 +92,10 @@ bool wp_wait(PyObject *seconds, wp_step step, void *user, weir_status *out_statu
 
 struct wp_runtime {
     PyObject_HEAD weir_runtime *handle; // NULL once it is closed
-    bool closed;      // by the program; devices that cannot close yet keep the handle
-    uint32_t devices; // that are open
+    bool closed;             // by the program; devices that cannot close yet keep the handle
+    uint32_t devices;        // that are open
+    struct wp_runtime *next; // of those that are open
+    size_t told;             // findings that were taken
 };
 
 // An object of a device, which it keeps. Its structure begins with this.
@@ -192,6 +194,12 @@ bool wp_runtime_types(PyObject *module); // DeviceInfo, Limits
 PyObject *wp_open(PyObject *module, PyObject *arguments, PyObject *keywords);
 // Waits for all work and closes what can be closed: when the interpreter ends.
 void wp_close_all(void);
+
+// weir.findings(); see findings.c.
+bool wp_findings_types(PyObject *module);
+void wp_findings_watch(struct wp_runtime *runtime);
+void wp_findings_end(struct wp_runtime *runtime); // before it closes
+PyObject *wp_findings(PyObject *module, PyObject *unused);
 
 // --- Elements and buffers ---------------------------------------------------------------------------
 
