@@ -49,3 +49,81 @@ END
 expect_status 1 weir check python copies.py
 expect_contains "$output" "copies.py:5"
 expect_contains "$output" "copies.py:6"
+
+# The plugin of pytest, which its entry point loads.
+python -c 'import pytest' 2>/dev/null || fail "$python has no pytest: install the Debian package python3-pytest"
+cat >test_loop.py <<'END'
+import pytest
+import weir
+
+
+@pytest.fixture
+def device():
+    with weir.open(backend="opencl") as runtime, runtime.device() as device:
+        yield device
+
+
+def work(device, is_mended):
+    up, run = device.queue("up"), device.queue("run")
+    a, b = device.buffer(1024, "uint8", label="a"), device.buffer(1024, "uint8", label="b")
+    up.fill(a, 1)
+    if is_mended:
+        run.wait(up.record())
+    run.copy(b, a)
+    run.sync()
+
+
+def test_broken(device):
+    work(device, False)
+
+
+def test_mended(device):
+    work(device, True)
+
+
+def test_without_weir():
+    pass
+
+
+def overlap(device, is_serial):
+    up, run = device.queue("up"), device.queue("run")
+    a, b = device.buffer(1 << 22, "float32", placement="host"), device.buffer(1 << 22, "float32")
+    c = device.buffer(1 << 22, "float32")
+    program = device.program("__kernel void twice(__global float *x) { x[get_global_id(0)] *= 2; }")
+    twice = program.kernel("twice")
+    run.fill(c, 1.0)
+    up.fill(a, 1.0)
+    for _ in range(4):
+        up.copy(b, a)
+        twice[1 << 14, 256](run, weir.InOut(c))
+        if is_serial:
+            up.wait(run.record())
+            run.wait(up.record())
+    up.sync(), run.sync()
+
+
+@pytest.mark.weir(overlap="copy/compute>=0.5", costs="costs.ini", gpu="k20c")
+def test_overlap(device):
+    overlap(device, False)
+
+
+@pytest.mark.weir(overlap="copy/compute>=0.5", costs="costs.ini", gpu="k20c")
+def test_serial(device):
+    overlap(device, True)
+END
+cat >costs.ini <<'END'
+[kernel twice]
+fixed_ns = 3000000
+END
+expect_status 1 python -m pytest -q -p no:cacheprovider --weir-check --junitxml=junit.xml test_loop.py -k "not overlap and not serial"
+echo "$output"
+expect_contains "$output" "test_loop.py:14"
+expect_contains "$output" "test_loop.py:17"
+expect_contains "$output" "1 failed, 2 passed"
+expect_contains "$(cat junit.xml)" "test_loop.py:17"
+expect_status 0 python -m pytest -q -p no:cacheprovider --weir-perturb 2 test_loop.py -k "mended"
+expect_contains "$output" "3 passed"
+expect_status 0 python -m pytest -q -p no:cacheprovider test_loop.py -k "broken"
+expect_status 1 python -m pytest -q -p no:cacheprovider test_loop.py -k "overlap or serial"
+echo "$output"
+expect_contains "$output" "1 failed, 1 passed"
