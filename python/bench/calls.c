@@ -8,13 +8,13 @@
 #define SOURCE "kernel void scale(global const float *src, global float *dst, float factor) {}"
 
 // Times COUNT runs of a statement, and syncs so that nothing piles up.
-#define TIME(name, statement)                                                            \
-    do {                                                                                 \
-        const double begin = now_ns();                                                   \
-        for (int i = 0; i < COUNT; i++)                                                  \
-            statement;                                                                   \
-        printf("%s %.0f\n", name, (now_ns() - begin) / COUNT);                           \
-        WEIR_CHECK(weir_queue_sync(queue, WEIR_FOREVER));                                \
+#define TIME(name, statement)                                  \
+    do {                                                       \
+        const double begin = now_ns();                         \
+        for (int i = 0; i < COUNT; i++)                        \
+            statement;                                         \
+        printf("%s %.0f\n", name, (now_ns() - begin) / COUNT); \
+        WEIR_CHECK(weir_queue_sync(queue, WEIR_FOREVER));      \
     } while (0)
 
 static double now_ns(void)
@@ -26,7 +26,9 @@ static double now_ns(void)
 
 int main(void)
 {
-    const struct weir_open_params open = {.struct_size = sizeof open, .config_path = "", .backend = "null"};
+    const struct weir_open_params open = {.struct_size = sizeof open,
+                                          .config_path = "",
+                                          .backend = "null"};
     weir_runtime *runtime;
     weir_device *device;
     weir_queue *queue, *other;
@@ -49,7 +51,8 @@ int main(void)
     WEIR_CHECK(weir_queue_record(other, &event));
     TIME("wait", WEIR_IGNORE(weir_queue_wait(queue, event)));
     TIME("sync", WEIR_IGNORE(weir_queue_sync(queue, WEIR_FOREVER)));
-    TIME("launch", WEIR_IGNORE(weir_queue_launch(queue, kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
-                                                 weir_whole_in(a), weir_whole_out(b), 2.0f)));
+    TIME("launch",
+         WEIR_IGNORE(weir_queue_launch(queue, kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
+                                       weir_whole_in(a), weir_whole_out(b), 2.0f)));
     return 0;
 }
