@@ -1,7 +1,10 @@
 // Distances are computed in three rows on the stack, so suggesting a name never
 // allocates and can be used while reporting that memory ran out.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for sigabbrev_np()
+#define _GNU_SOURCE
 #include "base/text.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +68,21 @@ const char *weir_text_nearest(const char *name, const char *const *candidates, s
     for (size_t i = 0; i < count; i++)
         best = weir_text_nearer(name, best, candidates[i]);
     return best;
+}
+
+const char *weir_text_signal(char *text, int number)
+{
+    const char *name = sigabbrev_np(number);
+    snprintf(text, WEIR_TEXT_QUANTITY_SIZE, "signal %d%s%s%s", number, name ? " (SIG" : "",
+             name ? name : "", name ? ")" : "");
+    return text;
+}
+
+void weir_text_variable(char *text, size_t size, const char *section, const char *key)
+{
+    snprintf(text, size, "WEIR_%s_%s", section, key);
+    for (; *text; text++)
+        *text = *text == '-' ? '_' : weir_text_upper(*text);
 }
 
 bool weir_text_contains(const char *text, const char *part)

@@ -44,6 +44,10 @@ const char *weir_text_nearer(const char *name, const char *best, const char *can
 // NULL if none is near enough.
 const char *weir_text_nearest(const char *name, const char *const *candidates, size_t count);
 
+// Stores the variable of the environment that stands in place of a key of a section: "WEIR_TRACE_FILE" for
+// `file` of [trace].
+void weir_text_variable(char *text, size_t size, const char *section, const char *key);
+
 // ASCII letters in upper or lower case, and whether it is an ASCII letter or digit or '_'; other bytes stay,
 // and are none. <ctype.h> follows the program's locale: in a Turkish one the upper case of 'i' is no 'I'.
 static inline char weir_text_upper(char c)
@@ -94,6 +98,9 @@ char *weir_text_escaped(const char *text, const char *keep);
 bool weir_text_is_clean(const char *text, const char *keep);
 
 #define WEIR_TEXT_QUANTITY_SIZE 32
+
+// "signal 11 (SIGSEGV)" in `text` of WEIR_TEXT_QUANTITY_SIZE bytes, which is returned.
+const char *weir_text_signal(char *text, int number);
 
 // "85.2 ms", "1.24 s", and "54.5 MiB", "7 B" in `text` of WEIR_TEXT_QUANTITY_SIZE bytes;
 // both return it.

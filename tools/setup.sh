@@ -7,7 +7,7 @@ set -eu
 # Each with its purpose. Of names with | between them the first that the release has; those in brackets are
 # left out where it has none.
 readonly build=(
-    bazel-bootstrap       # Bazel 4.2
+    bazel-bootstrap       # Bazel: 4.2, or 7.7 in the release after Debian 13
     bazel-platforms       # the repositories it wants
     bazel-skylib
     gcc                   # the compiler of everything,
@@ -97,6 +97,15 @@ missing()
     done
 }
 
+# Bazel 7 of Debian takes modules from the folders of its packages; older ones read WORKSPACE.
+choose_modules()
+{
+    local link
+    link="$(dirname "${BASH_SOURCE[0]}")/bazel/here.bazelrc"
+    rm -f "$link"
+    [ ! -e /usr/share/bazel/rules/cc/MODULE.bazel ] || ln -s debian7.bazelrc "$link"
+}
+
 check_only=0
 packages=("${build[@]}")
 for option; do
@@ -122,6 +131,7 @@ fi
 
 mapfile -t wanted < <(missing)
 if [ "${#wanted[@]}" -eq 0 ]; then
+    choose_modules
     echo "setup: all ${#packages[@]} packages are installed"
     exit 0
 fi
@@ -153,4 +163,5 @@ if [ "${#wanted[@]}" -ne 0 ]; then
     echo "setup: still missing: ${wanted[*]}" >&2
     exit 1
 fi
+choose_modules
 echo "setup: done"

@@ -1,4 +1,6 @@
-// Log messages of the library. The library never prints by itself.
+// Log messages of the library. The library prints none by itself, unless its user asks for it: with
+// WEIR_LOG or WEIR_DEBUG, or `log` or `debug` of [weir], they go to standard error while no function is
+// set here.
 #ifndef WEIR_LOG_H
 #define WEIR_LOG_H
 
@@ -21,8 +23,9 @@ typedef enum weir_log_level {
 typedef void (*weir_log_function)(void *user, weir_log_level level, const char *source,
                                   const char *message);
 
-// Sends messages of `level` and of more severe levels to `function`; NULL turns
-// them off, which is the default. Affects the whole process.
+// Sends messages of `level` and of more severe levels to `function`; NULL, which is the default, to
+// nothing, or to standard error as described above. Affects the whole process. In debug mode, and
+// where WEIR_LOG asks, each call that is refused is a message of level ERROR.
 //
 // Threads: safe, but a message already under way may still reach the function
 // that was set before.

@@ -320,7 +320,7 @@ static bool parse(const struct bench_program *program, struct bench *bench, int 
          BENCH_TURNS_MAX},
         {"plot", "F.svg", "also draw the figures into this file", CLI_FILE, &bench->plot_path, 0,
          0},
-        {"save", "F.json", "also write the figures into this file, as JSON", CLI_FILE,
+        {"output", "F.json", "also write the figures into this file, as JSON", CLI_FILE,
          &bench->save_path, 0, 0},
         {"json", NULL, "print the figures as JSON", CLI_FLAG, &bench->json, 0, 0},
         {"quiet", NULL, "no progress line and no notes on standard error", CLI_FLAG, &bench->quiet,

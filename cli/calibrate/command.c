@@ -226,13 +226,13 @@ static const char description[] =
     "copies, alone and both ways, what submits, waits and memory that is not pinned take the\n"
     "host, engines, channels, graphs, kernels at once, and copies to another device. Each figure\n"
     "has how it was measured, and its spread. The machine should do nothing else meanwhile.\n\n"
-    "  weir calibrate --out card.ini\n"
+    "  weir calibrate --output card.ini\n"
     "  weir sim --gpu card.ini ./program";
 
 static bool parse(struct calibration *c, int argc, char **argv, int *out_code)
 {
     const struct cli_option options[] = {
-        {"out", "FILE", "write the model to FILE, and print a table", CLI_FILE, &c->out, 0, 0},
+        {"output", "FILE", "write the model to FILE, and print a table", CLI_FILE, &c->out, 0, 0},
         {"device", "WHICH",
          "the device's index, or a part of its name; without it,\nthe "
          "configuration's",

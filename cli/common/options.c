@@ -31,11 +31,21 @@ static const char *dashes(const char *name)
     return name[0] != '\0' && name[1] == '\0' ? "-" : "--";
 }
 
+char cli_option_letter(const char *name)
+{
+    static const char *const names[] = {"help", "output", "quiet"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return name[0];
+    return '\0';
+}
+
 static void print_option(const char *name, const char *value, const char *help)
 {
+    const char letter[] = {'-', cli_option_letter(name), ',', ' ', '\0'};
     char left[64];
-    snprintf(left, sizeof left, "%s%s%s%s", dashes(name), name, value ? " " : "",
-             value ? value : "");
+    snprintf(left, sizeof left, "%s%s%s%s%s", letter[1] ? letter : "", dashes(name), name,
+             value ? " " : "", value ? value : "");
     printf("  %-*s", HELP_COLUMN - 2, left);
     if (strlen(left) > HELP_COLUMN - 3)
         printf("\n%*s", HELP_COLUMN, "");
@@ -64,9 +74,14 @@ static void print_help(const struct cli_usage *usage)
     printf("\nMore is in %s.\n", usage->manual);
 }
 
-// The option that the argument names, and its value in the same argument, if any.
-static const struct cli_option *find(const struct cli_usage *usage, const char *argument,
-                                     const char **out_value)
+static bool is_called(const struct cli_option *option, const char *text, size_t length)
+{
+    return (strlen(option->name) == length && strncmp(option->name, text, length) == 0) ||
+           (length == 1 && cli_option_letter(option->name) == *text);
+}
+
+const struct cli_option *cli_option_find(const struct cli_usage *usage, const char *argument,
+                                         const char **out_value)
 {
     const bool is_long = argument[1] == '-';
     const char *text = argument + 1 + is_long;
@@ -77,8 +92,7 @@ static const struct cli_option *find(const struct cli_usage *usage, const char *
     if (is_long && length == 1)
         return NULL;
     for (size_t i = 0; i < usage->option_count; i++)
-        if (strlen(usage->options[i].name) == length &&
-            strncmp(usage->options[i].name, text, length) == 0)
+        if (is_called(&usage->options[i], text, length))
             return &usage->options[i];
     return NULL;
 }
@@ -158,7 +172,7 @@ static bool set(const struct cli_option *option, const char *value)
 static bool take(const struct cli_usage *usage, int argc, char **argv, int *index, bool *given)
 {
     const char *value;
-    const struct cli_option *option = find(usage, argv[*index], &value);
+    const struct cli_option *option = cli_option_find(usage, argv[*index], &value);
     if (!option) {
         unknown_option(usage, argv[*index]);
         return false;

@@ -25,8 +25,10 @@ struct cli_list {
     size_t count;
 };
 
-// Given as --NAME VALUE or --NAME=VALUE, and with a name of one letter as -N VALUE or -NVALUE; at
-// most once unless it is a list.
+// Given as --NAME VALUE or --NAME=VALUE, and with a name of one letter, or by cli_option_letter(), as -N VALUE or
+// -NVALUE; at most once unless it is a list. What several commands have is called the same in all: `output` is the
+// file or folder that is written, `quiet` leaves out notes and progress, `json` prints JSON, `list` names what there
+// is and runs nothing, `plot` is a picture of the figures, `config` is CLI_CONFIG.
 struct cli_option {
     const char *name;
     const char *value; // its name in the help; NULL for a flag
@@ -49,6 +51,13 @@ struct cli_usage {
     size_t operand_maximum;
     const char *const *instead; // the value of an option with which no operand is needed, or NULL
 };
+
+// The letter that an option of this name has besides, in every command that has it; '\0' for none.
+char cli_option_letter(const char *name);
+
+// The option that the argument names, and its value in the same argument, or NULL.
+const struct cli_option *cli_option_find(const struct cli_usage *usage, const char *argument,
+                                         const char **out_value);
 
 // The option --config, for cli_open().
 #define CLI_CONFIG(out)                                                                      \

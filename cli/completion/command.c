@@ -198,6 +198,9 @@ static void bash_print_members(void *user, const struct cli_command *group, cons
 
 static void bash_print_option(const struct cli_option *option)
 {
+    const char letter = cli_option_letter(option->name);
+    if (letter)
+        printf(" '-%c %c'", letter, bash_letters[of_option(option)]);
     printf(" '%s%s %c'", dashes(option->name), option->name, bash_letters[of_option(option)]);
 }
 
@@ -307,12 +310,16 @@ static void zsh_print_members(void *user, const struct cli_command *group, const
     printf("        )\n        ;;\n");
 }
 
-static void zsh_print_option(const struct cli_option *option)
+static void zsh_print_spelling(const struct cli_option *option, const char *name)
 {
     const enum completion_value value = of_option(option);
-    const char *lead = dashes(option->name);
+    const char *lead = dashes(name);
     const char *joint = lead[1] == '\0' ? "+" : "=";
-    printf("            '%s%s%s%s[", repeats(option) ? "*" : "", lead, option->name,
+    const char letter = cli_option_letter(option->name);
+    printf("            '");
+    if (letter)
+        printf("(-%c --%s)", letter, option->name);
+    printf("%s%s%s%s[", repeats(option) ? "*" : "", lead, name,
            value == COMPLETION_NONE ? "" : joint);
     zsh_text(option->help);
     printf("]");
@@ -322,6 +329,14 @@ static void zsh_print_option(const struct cli_option *option)
         printf(":%s", zsh_actions[value]);
     }
     printf("'\n");
+}
+
+static void zsh_print_option(const struct cli_option *option)
+{
+    const char letter[] = {cli_option_letter(option->name), '\0'};
+    if (letter[0])
+        zsh_print_spelling(option, letter);
+    zsh_print_spelling(option, option->name);
 }
 
 static void zsh_print_common(void)
@@ -431,8 +446,12 @@ static void fish_print_option(const char *path, const struct cli_option *option)
         [COMPLETION_FILE] = " -r -F",
         [COMPLETION_FOLDER] = " -x -a '(__fish_complete_directories)'",
     };
-    printf("complete -c weir -n \"__weir_at '%s'\" -%c %s%s -d ", path,
-           option->name[1] == '\0' ? 's' : 'l', option->name, takes[of_option(option)]);
+    const char letter = cli_option_letter(option->name);
+    printf("complete -c weir -n \"__weir_at '%s'\"", path);
+    if (letter)
+        printf(" -s %c", letter);
+    printf(" -%c %s%s -d ", option->name[1] == '\0' ? 's' : 'l', option->name,
+           takes[of_option(option)]);
     fish_quoted(option->help);
     printf("\n");
 }
@@ -475,9 +494,12 @@ static void fish_print_usage(void *user, const struct cli_usage *usage)
     for (size_t i = 0; i < usage->option_count; i++) {
         const struct cli_option *option = &usage->options[i];
         fish_print_option(usage->command, option);
+        const char letter = cli_option_letter(option->name);
         if (of_option(option) != COMPLETION_NONE)
             printf("set -a __weir_values '%s %s%s'\n", usage->command, dashes(option->name),
                    option->name);
+        if (of_option(option) != COMPLETION_NONE && letter)
+            printf("set -a __weir_values '%s -%c'\n", usage->command, letter);
     }
     fish_print_common(usage->command);
     fish_print_operands(usage);

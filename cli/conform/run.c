@@ -317,8 +317,8 @@ static char *filter_of_rest(const struct conform *conform)
 static void describe_end(char *text, size_t size, int status)
 {
     if (WIFSIGNALED(status))
-        snprintf(text, size, "ended the program with signal %d (%s)", WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
+        snprintf(text, size, "ended the program with %s",
+                 weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0}, WTERMSIG(status)));
     else
         snprintf(text, size, "ended the program with status %d", WEXITSTATUS(status));
 }

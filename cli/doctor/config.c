@@ -4,6 +4,7 @@
 
 #include <weir/inspect.h>
 
+#include "base/text.h"
 #include "cli/common/options.h"
 #include "cli/common/output.h"
 #include "cli/runtime/open.h"
@@ -11,40 +12,75 @@
 struct printer {
     struct weir_table table;
     json_t *root;
-    const char *module_path, *plugins, *backend; // of [weir]
+    struct weir_setting module_path, plugins, backend, transport;
+    size_t missing; // modules that the file, a variable or an option names, and that have no file
     bool ok;
 };
 
-// A module that is not installed here may be installed on the machine that uses the file,
-// so this is a note and not an error. The name may also be misspelt.
-static void note_absent(const struct printer *printer, const char *name)
+static void remember(struct printer *printer, const char *section,
+                     const struct weir_setting *setting)
 {
-    const char *path = printer->module_path;
-    const char *key = strstr(printer->plugins, name)   ? "plugins"
-                      : strstr(printer->backend, name) ? "backend"
-                                                       : "a section";
-    cli_note("%s names '%s', and there is no weir_%s.so in %s: check the spelling%s", key, name,
-             name, *path ? path : "the folder of modules", *path ? " and module_path" : "");
+    static const char *const names[][2] = {{"weir", "module_path"},
+                                           {"weir", "plugins"},
+                                           {"weir", "backend"},
+                                           {"comm", "transport"}};
+    struct weir_setting *const places[] = {&printer->module_path, &printer->plugins,
+                                           &printer->backend, &printer->transport};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(section, names[i][0]) == 0 && strcmp(setting->key->name, names[i][1]) == 0)
+            *places[i] = *setting;
 }
 
-static void remember(struct printer *printer, const struct weir_setting *setting)
+static bool is_installed(const weir_load_report *installed, const char *name, char near[64])
 {
-    const char **const texts[] = {&printer->module_path, &printer->plugins, &printer->backend};
-    static const char *const keys[] = {"module_path", "plugins", "backend"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (strcmp(setting->key->name, keys[i]) == 0)
-            *texts[i] = setting->text;
+    const struct weir_load_entry *entry;
+    const char *nearest = NULL;
+    for (size_t i = 0; (entry = weir_load_report_entry(installed, i)); i++) {
+        if (strcmp(entry->module, name) == 0)
+            return true;
+        nearest = weir_text_nearer(name, nearest, entry->module);
+    }
+    snprintf(near, 64, "%s", nearest ? nearest : "");
+    return false;
+}
+
+// `key` is NULL for a section. A module that is not installed here may be on the machine that uses the file,
+// so a section, and a backend of the default's, is a note.
+static void tell_absent(struct printer *printer, const struct weir_setting *key, const char *name)
+{
+    const char *path = printer->module_path.text;
+    const bool named = key && strcmp(key->origin, "default") != 0;
+    weir_load_report *installed = NULL;
+    char near[64] = "";
+    const bool there =
+        weir_inspect_modules(path, &installed) == WEIR_OK && is_installed(installed, name, near);
+    weir_load_report_destroy(&installed);
+    if (there)
+        return;
+    (named ? cli_error : cli_note)("%s%s%s names '%s', and there is no weir_%s.so in %s%s%s%s%s",
+                                   key ? key->origin : "", key ? ": " : "",
+                                   key ? key->key->name : "a section", name, name,
+                                   *path ? path : "the folder of modules",
+                                   *near ? "; did you mean '" : ": check the spelling", near,
+                                   *near ? "'?" : "", *near || !*path ? "" : " and module_path");
+    printer->missing += named;
 }
 
 static bool show(void *user, const char *section, const struct weir_setting *setting)
 {
     struct printer *printer = user;
     if (!setting) {
-        note_absent(printer, section);
+        tell_absent(printer,
+                    strstr(printer->plugins.text, section)   ? &printer->plugins
+                    : strstr(printer->backend.text, section) ? &printer->backend
+                                                             : NULL,
+                    section);
         return true;
     }
-    if (strcmp(section, "weir") == 0)
-        remember(printer, setting);
+    remember(printer, section, setting);
+    if (strcmp(section, "comm") == 0 && strcmp(setting->key->name, "transport") == 0 &&
+        strcmp(setting->origin, "default") != 0)
+        tell_absent(printer, &printer->transport, setting->text);
     weir_table_add(&printer->table, "[%s]", section);
     weir_table_add(&printer->table, "%s = %s", setting->key->name, setting->text);
     weir_table_add(&printer->table, "%s", setting->origin);
@@ -59,15 +95,21 @@ static bool show(void *user, const char *section, const struct weir_setting *set
 
 static int print(struct printer *printer, const char *file, bool as_json)
 {
+    const int code = printer->missing > 0 ? CLI_FAILED : CLI_OK;
     if (as_json) {
         json_t *root = json_object();
         weir_json_set(root, "file", cli_json_string(file), &printer->ok);
+        weir_json_set(root, "missing", weir_json_count(printer->missing), &printer->ok);
         weir_json_set(root, "settings", json_incref(printer->root), &printer->ok);
-        return cli_json_print(root, printer->ok, CLI_OK);
+        return cli_json_print(root, printer->ok, code);
     }
-    printf("%s is sound\n\n", file);
+    if (printer->missing > 0)
+        printf("%s needs %zu module%s that %s not here\n\n", file, printer->missing,
+               printer->missing == 1 ? "" : "s", printer->missing == 1 ? "is" : "are");
+    else
+        printf("%s is sound\n\n", file);
     cli_table_print(&printer->table, stdout, 0);
-    return CLI_OK;
+    return code;
 }
 
 static int check_file(const char *file, bool as_json)

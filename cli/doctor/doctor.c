@@ -1,4 +1,6 @@
 // weir doctor: what was found on this machine, what is missing and what to do, and a small test on the device.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for environ
+#define _GNU_SOURCE
 #include "cli/doctor/doctor.h"
 
 #include <errno.h>
@@ -7,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <weir/inspect.h>
 
@@ -73,18 +76,114 @@ enum {
     PATH_SIZE = 4096
 };
 
+// Variables whose names begin with WEIR_: those that nothing reads are told with the nearest name that
+// something does.
+
+enum {
+    VARIABLES_MOST = 128,
+    VARIABLE_SIZE = 128
+};
+
+struct variable {
+    const char *text; // NAME=VALUE, after WEIR_
+    char name[VARIABLE_SIZE];
+    char nearest[VARIABLE_SIZE];
+    bool known;
+};
+
+struct variables {
+    struct variable items[VARIABLES_MOST];
+    size_t count;
+};
+
+static const char variable_lead[] = "WEIR_";
+
+static void take_variables(struct variables *variables)
+{
+    const size_t lead = strlen(variable_lead);
+    for (char **at = environ; *at && variables->count < VARIABLES_MOST; at++) {
+        struct variable *it = &variables->items[variables->count];
+        if (strncmp(*at, variable_lead, lead) != 0)
+            continue;
+        it->text = *at + lead;
+        snprintf(it->name, sizeof it->name, "%.*s", (int)strcspn(it->text, "="), it->text);
+        variables->count++;
+    }
+}
+
+static void know(struct variables *variables, const char *name)
+{
+    for (size_t i = 0; i < variables->count; i++) {
+        struct variable *it = &variables->items[i];
+        it->known = it->known || strcmp(it->name, name) == 0;
+        if (weir_text_nearer(it->name, *it->nearest ? it->nearest : NULL, name) == name)
+            snprintf(it->nearest, sizeof it->nearest, "%s", name);
+    }
+}
+
+static bool know_setting(void *user, const char *section, const struct weir_setting *setting)
+{
+    char name[2 * VARIABLE_SIZE];
+    if (setting && strcmp(section, "weir") != 0) {
+        weir_text_variable(name, sizeof name, section, setting->key->name);
+        know(user, name + strlen(variable_lead));
+    }
+    return true;
+}
+
+// Those of keys follow from the tables of all modules that are installed, in the chain or not. False if a
+// value is wrong, which opening tells.
+static bool know_all(const struct doctor *doctor, struct variables *variables)
+{
+    static const char *const others[] = {
+        "BACKEND", "COMM_SECRET",     "CONFIG", "COPY_THREADS", "DEBUG",
+        "LIBCLC",  "KERNELS_LIMIT_S", "LOG",    "MODULE_PATH",  "PLUGINS",
+    };
+    const struct weir_load_entry *entry;
+    struct weir_open_params params = cli_open_params(doctor->config);
+    weir_load_report *installed = NULL;
+    char names[1024] = "";
+    size_t used = 0;
+    if (weir_inspect_modules(doctor->module_path, &installed) < 0)
+        return false;
+    for (size_t i = 0; (entry = weir_load_report_entry(installed, i)); i++)
+        if (entry->outcome == WEIR_LOAD_USED && strcmp(entry->kind, "transport") != 0)
+            weir_text_append(names, sizeof names, &used, "%s%s", used ? ", " : "", entry->module);
+    weir_load_report_destroy(&installed);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        know(variables, others[i]);
+    params.plugins = names;
+    return weir_inspect_settings(&params, know_setting, variables) >= 0;
+}
+
+static void add_variable(struct doctor *doctor, const struct variable *it)
+{
+    if (strcmp(it->name, "COMM_SECRET") == 0)
+        doctor_add(doctor, DOCTOR_NOTE, "environment", NULL, "WEIR_COMM_SECRET is set");
+    else if (it->known)
+        doctor_add(doctor, DOCTOR_NOTE, "environment", NULL, "%s%s", variable_lead, it->text);
+    else
+        doctor_add(doctor, DOCTOR_NOTE, "environment", NULL, "nothing of Weir reads %s%s%s%s%s%s",
+                   variable_lead, it->name, *it->nearest ? "; did you mean " : "",
+                   *it->nearest ? variable_lead : "", it->nearest, *it->nearest ? "?" : "");
+}
+
 static void doctor_environment(struct doctor *doctor)
 {
-    static const char *const variables[] = {
-        "WEIR_CONFIG",          "WEIR_BACKEND",    "WEIR_PLUGINS",
-        "WEIR_MODULE_PATH",     "OCL_ICD_VENDORS", "OCL_ICD_FILENAMES",
-        "POCL_CACHE_DIR",       "POCL_DEVICES",    "POCL_MAX_PTHREAD_COUNT",
-        "CUDA_VISIBLE_DEVICES", "XDG_CACHE_HOME",
+    static const char *const drivers[] = {
+        "OCL_ICD_VENDORS",        "OCL_ICD_FILENAMES",    "POCL_CACHE_DIR", "POCL_DEVICES",
+        "POCL_MAX_PTHREAD_COUNT", "CUDA_VISIBLE_DEVICES", "XDG_CACHE_HOME",
     };
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
-        const char *value = getenv(variables[i]);
+    struct variables variables = {0};
+    take_variables(&variables);
+    const bool all = know_all(doctor, &variables);
+    for (size_t i = 0; i < variables.count; i++)
+        if (all || variables.items[i].known)
+            add_variable(doctor, &variables.items[i]);
+    for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++) {
+        const char *value = getenv(drivers[i]);
         if (value)
-            doctor_add(doctor, DOCTOR_NOTE, "environment", NULL, "%s=%s", variables[i], value);
+            doctor_add(doctor, DOCTOR_NOTE, "environment", NULL, "%s=%s", drivers[i], value);
     }
 }
 

@@ -1,6 +1,5 @@
 // What weir fault prints: the list of the operations, and what became of the runs.
 #define _DEFAULT_SOURCE // strsep
-#define _GNU_SOURCE     // sigabbrev_np
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/common/output.h"
 #include "cli/fault/fault.h"
 
@@ -119,11 +119,10 @@ static size_t count_findings(const struct fault_walk *walk)
 
 static const char *outcome_text(const struct fault_run *run, char *text, size_t size)
 {
-    const char *name = run->code > CLI_SIGNALLED ? sigabbrev_np(run->code - CLI_SIGNALLED) : NULL;
     switch (run->outcome) {
     case FAULT_CRASH:
-        snprintf(text, size, "crash: signal %d%s%s", run->code - CLI_SIGNALLED, name ? ", SIG" : "",
-                 name ? name : "");
+        snprintf(text, size, "crash: %s",
+                 weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0}, run->code - CLI_SIGNALLED));
         break;
     case FAULT_HANG:
         snprintf(text, size, "hang: killed");

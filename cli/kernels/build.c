@@ -81,7 +81,8 @@ static bool parse_architectures(struct request *request)
 static bool parse(struct request *request, int argc, char **argv, int *out_exit)
 {
     const struct cli_option options[] = {
-        {"o", "OUT.c", "the file to write; the header is OUT.h", CLI_FILE, &request->out, 0, 0},
+        {"output", "OUT.c", "the file to write; the header is OUT.h", CLI_FILE, &request->out, 0,
+         0},
         {"symbol", "NAME", "the name of the bundle in C; without it,\nOUT_kernels", CLI_TEXT,
          &request->symbol, 0, 0},
         {"cubin", "LIST", "make cubins for these architectures, such as\n80,90; or none", CLI_TEXT,
@@ -103,7 +104,7 @@ static bool parse(struct request *request, int argc, char **argv, int *out_exit)
         return false;
     *out_exit = CLI_USAGE;
     if (!request->out)
-        cli_error("weir kernels build needs -o OUT.c, the file to write");
+        cli_error("weir kernels build needs --output OUT.c, the file to write");
     return request->out && name_files(request) && check_symbol(request) &&
            kernels_twin_take(&request->twin, request->cubin_text || request->ptx_text,
                              &request->source) &&

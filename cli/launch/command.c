@@ -167,8 +167,8 @@ static void tell_failed(const struct launch *launch)
     weir_text_append(text, sizeof text, &used, "rank %d of %" PRIu64 " (process %d) ",
                      launch->first_failed, launch->options->count, (int)rank->process);
     if (rank->signal)
-        weir_text_append(text, sizeof text, &used, "was ended by signal %d (%s)", rank->signal,
-                         strsignal(rank->signal));
+        weir_text_append(text, sizeof text, &used, "was ended by %s",
+                         weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0}, rank->signal));
     else
         weir_text_append(text, sizeof text, &used, "ended with %d", rank->code);
     if (count_stopped(launch, false))
@@ -181,8 +181,8 @@ static void tell_signal(const struct launch *launch)
 {
     char text[TEXT_SIZE] = "";
     size_t used = 0;
-    weir_text_append(text, sizeof text, &used, "interrupted by signal %d (%s): ", launch->signal,
-                     strsignal(launch->signal));
+    weir_text_append(text, sizeof text, &used, "interrupted by %s: ",
+                     weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0}, launch->signal));
     add_others(launch, "rank", "it", text, &used);
     cli_error("%s", text);
 }

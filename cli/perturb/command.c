@@ -221,8 +221,9 @@ static bool is_usable(const struct settings *settings, const struct result *plai
         return true;
     if (code > CLI_SIGNALLED && cli_program_signal() == 0) {
         relay(plain);
-        cli_error("%s ended by signal %d without the plugin, so there is no result to compare with",
-                  settings->command[0], code - CLI_SIGNALLED);
+        cli_error("%s ended by %s without the plugin, so there is no result to compare with",
+                  settings->command[0],
+                  weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0}, code - CLI_SIGNALLED));
     }
     return false;
 }

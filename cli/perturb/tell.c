@@ -1,10 +1,10 @@
 // What is printed: a line for each of the first seeds that change the result, then how many do, and
 // the command that runs the program with one of them again.
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/common/output.h"
 #include "cli/perturb/perturb.h"
 
@@ -17,7 +17,8 @@ static const char *show_end(const struct cli_program_end *end, char *text, size_
     if (end->late)
         snprintf(text, size, "did not end in time");
     else if (end->code > CLI_SIGNALLED)
-        snprintf(text, size, "ended by signal %d", end->code - CLI_SIGNALLED);
+        snprintf(text, size, "ended by %s",
+                 weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0}, end->code - CLI_SIGNALLED));
     else
         snprintf(text, size, "ended with %d", end->code);
     return text;

@@ -46,6 +46,33 @@ struct cli_program_variable {
     const char *value; // NULL: it is not set
 };
 
+// Libraries of Weir's for programs that do not know of it.
+enum cli_preload_library {
+    CLI_PRELOAD_OPENCL, // OPENCL_LAYERS: the program's OpenCL calls
+    CLI_PRELOAD_LOCKS,  // LD_PRELOAD: its threads and locks
+};
+
+enum {
+    CLI_PRELOAD_SIZE = 8192
+};
+
+struct cli_preload {
+    struct cli_program_variable variable; // for cli_program.variables
+    char text[CLI_PRELOAD_SIZE];          // its value
+};
+
+// Finds the library beside the modules, and makes the variable that lets a program load it: its path,
+// then what the environment names there already.
+//
+//     struct cli_preload layer;
+//     if (cli_preload_find(CLI_PRELOAD_OPENCL, &layer))
+//         variables[count++] = layer.variable;
+//
+// `*out` stays where it is while the variable is used: that points into it.
+//
+// Errors: false after a warning that says what is not seen then; the variable is as the environment has it.
+bool cli_preload_find(enum cli_preload_library library, struct cli_preload *out);
+
 struct cli_program {
     char **command; // ends with NULL; looked up in PATH
     // Set in the program's environment alone.

@@ -13,6 +13,7 @@
 #include <weir/inspect.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "cli/program/program.h"
 
 // The environment that adds a plugin to the chain of every runtime of a program.
@@ -110,11 +111,9 @@ int cli_program_take_trace(const char *path, char *text, size_t size)
 // Whether the argument is an option whose value is the next argument.
 static bool takes_next(const struct cli_usage *usage, const char *argument)
 {
-    const char *name = argument + 1 + (argument[1] == '-');
-    for (size_t i = 0; i < usage->option_count; i++)
-        if (usage->options[i].kind != CLI_FLAG && strcmp(name, usage->options[i].name) == 0)
-            return true;
-    return false;
+    const char *value;
+    const struct cli_option *option = cli_option_find(usage, argument, &value);
+    return option && option->kind != CLI_FLAG && !value;
 }
 
 // How many arguments come before COMMAND, argv[0] included.
@@ -284,6 +283,10 @@ static void finish(const struct cli_program *program, struct cli_program_end *en
 {
     const int status = program->limit_ms ? wait_within(end->process, program->limit_ms, &end->late)
                                          : wait_until_ended(end->process);
+    // What is captured is told by who reads it, and a signal that this process had too is no news.
+    if (WIFSIGNALED(status) && !program->messages && !end->late && WTERMSIG(status) != received)
+        cli_error("%s was ended by %s", program->command[0],
+                  weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0}, WTERMSIG(status)));
     end->code = WIFSIGNALED(status) ? CLI_SIGNALLED + WTERMSIG(status) : WEXITSTATUS(status);
 }
 

@@ -19,7 +19,7 @@ static const char about[] =
     "beside another kernel, and those whose start the trace does not have, are left out.\n"
     "\n"
     "  weir trace --output run.json ./program\n"
-    "  weir sim learn --out kernels.ini run.json";
+    "  weir sim learn --output kernels.ini run.json";
 
 // A line of an INI file, without its end.
 enum {
@@ -207,8 +207,8 @@ static int learn_main(int argc, char **argv)
 {
     const char *path = NULL;
     const struct cli_option options[] = {
-        {"out", "FILE", "write the sections to FILE, and print how well they fit", CLI_FILE, &path,
-         0, 0},
+        {"output", "FILE", "write the sections to FILE, and print how well they fit", CLI_FILE,
+         &path, 0, 0},
     };
     const struct cli_usage usage = CLI_FORM("weir sim learn", "TRACE...", "a trace", 1, SIZE_MAX,
                                             about, "weir-sim(1)", options);

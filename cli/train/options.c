@@ -32,7 +32,7 @@ static const struct program programs[] = {
      "`weir launch -n 2 weir train ddp`, mpirun, torchrun or Slurm; alone it is one rank.\n"
      "--serial reduces them after the backward pass, and loads each batch when it is needed.\n"
      "\n"
-     "  weir train ddp --curve loss.svg\n"
+     "  weir train ddp --plot loss.svg\n"
      "  weir launch -n 2 weir train ddp --steps 1000 --checkpoint run --every 100 --resume"},
     {"accumulate", WEIR_TRAIN_ACCUMULATE, "mlp",
      "Trains as `weir train ddp` does, in steps of several passes: gradients are added up over "
@@ -46,7 +46,7 @@ static const struct program programs[] = {
      "augments the next batch while the model is trained on this one. --serial does one after the\n"
      "other, and --on-host augments on the host.\n"
      "\n"
-     "  weir train augment --data mnist --curve loss.svg"},
+     "  weir train augment --data mnist --plot loss.svg"},
     {"encdec", WEIR_TRAIN_ENCDEC, "convnet",
      "Trains a head on the features of a frozen encoder. The encoder works on the next batch, on "
      "a\n"
@@ -78,7 +78,7 @@ static size_t list_options(struct train_options *o, struct cli_option options[OP
         {"checkpoint", "DIR", "keep a checkpoint there; made if missing", CLI_FOLDER,
          &o->checkpoint, 0, 0},
         CLI_CONFIG(&o->config),
-        {"curve", "F", "draw the loss of each step, an SVG file", CLI_FILE, &o->curve, 0, 0},
+        {"plot", "F.svg", "draw the loss of each step into this file", CLI_FILE, &o->curve, 0, 0},
         {"data", "DIR",
          "train-images-idx3-ubyte and train-labels-idx1-ubyte\nof this folder, in MNIST's format; "
          "without it, images\nmade from the seed",

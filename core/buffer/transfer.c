@@ -602,17 +602,19 @@ weir_status weir_buffer_address(weir_buffer *buffer, uint64_t *out_address)
     WEIR_REQUIRE(NULL, buffer);
     const weir_device *device = buffer->member.device;
     if (buffer->size == 0) // freed to its pool
-        return weir__buffer_check_range(buffer, &(struct weir__role){"weir_buffer_address", NULL},
-                                        0, 1, NULL, 0);
+        return weir__told(
+            weir__buffer_check_range(buffer, &(struct weir__role){"weir_buffer_address", NULL}, 0,
+                                     1, NULL, 0));
     if (!device->limits.device_addresses)
-        return weir__fail_at(NULL, 0, buffer->member.object.label, WEIR_ERROR_UNSUPPORTED,
-                             "pass the buffer as an argument, and offsets into it",
-                             "weir_buffer_address: device '%s' has no addresses of buffers "
-                             "(limits.device_addresses is 0)",
-                             device->info.name);
+        return weir__told(
+            weir__fail_at(NULL, 0, buffer->member.object.label, WEIR_ERROR_UNSUPPORTED,
+                          "pass the buffer as an argument, and offsets into it",
+                          "weir_buffer_address: device '%s' has no addresses of buffers "
+                          "(limits.device_addresses is 0)",
+                          device->info.name));
     const struct weir_link *first = device->first;
     weir_status status = first->ops->buffer_address(first, buffer, out_address);
     if (status < 0)
         weir__error_place(status, buffer->member.object.label, NULL, 0);
-    return status;
+    return weir__told(status);
 }

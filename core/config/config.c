@@ -19,23 +19,6 @@ struct weir__config_owned {
     char *value;
 };
 
-static void add_upper(char *text, size_t size, size_t *used, const char *name)
-{
-    for (; *name && *used + 1 < size; name++)
-        text[(*used)++] = *name == '-' ? '_' : weir_text_upper(*name);
-    text[*used] = '\0';
-}
-
-// "WEIR_TRACE_FILE" for `file` of [trace].
-static void name_variable(const char *section, const char *key, char *text, size_t size)
-{
-    size_t used = 0;
-    add_upper(text, size, &used, "WEIR_");
-    add_upper(text, size, &used, section);
-    add_upper(text, size, &used, "_");
-    add_upper(text, size, &used, key);
-}
-
 // The environment may change later, so the configuration keeps copies.
 static weir_status keep(struct weir__config *config, const char *name, const char *value,
                         struct weir_setting *setting)
@@ -59,7 +42,7 @@ weir_status weir__config_replace(struct weir__config *config, const struct weir_
 {
     char name[256];
     for (uint32_t i = 0; i < section->key_count; i++) {
-        name_variable(section->name, settings[i].key->name, name, sizeof name);
+        weir_text_variable(name, sizeof name, section->name, settings[i].key->name);
         const char *value = secure_getenv(name);
         weir_status status = value ? keep(config, name, value, &settings[i]) : WEIR_OK;
         if (value && status == WEIR_OK)
@@ -90,9 +73,12 @@ enum weir_key_index {
     KEY_COPY_THREADS,
     KEY_DEBUG,
     KEY_DEVICE,
+    KEY_LOG,
     KEY_MODULE_PATH,
     KEY_PLUGINS,
 };
+
+static const char *const log_levels[] = {"auto", "off", "error", "warning", "info", "debug", NULL};
 
 static const struct weir_key weir_keys[WEIR__CONFIG_WEIR_KEYS] = {
     [KEY_BACKEND] =
@@ -116,7 +102,8 @@ static const struct weir_key weir_keys[WEIR__CONFIG_WEIR_KEYS] = {
             .type = WEIR_KEY_BOOLEAN,
             .fallback = "0",
             .help = "1: calls on objects that were destroyed, or that are of another type, are "
-                    "refused, with the lines that created and destroyed them.",
+                    "refused, with the lines that created and destroyed them, and likely mistakes "
+                    "are told.",
         },
     [KEY_DEVICE] =
         {
@@ -124,6 +111,17 @@ static const struct weir_key weir_keys[WEIR__CONFIG_WEIR_KEYS] = {
             .type = WEIR_KEY_TEXT,
             .fallback = "",
             .help = "Index of the device, or a part of its name; nothing means the first.",
+        },
+    [KEY_LOG] =
+        {
+            .name = "log",
+            .type = WEIR_KEY_CHOICE,
+            .fallback = "auto",
+            .choices = log_levels,
+            .help =
+                "Messages of this level and of more severe ones, and refused calls, are printed "
+                "on standard error if the program takes none; auto means warning in debug "
+                "mode, else off.",
         },
     [KEY_MODULE_PATH] =
         {
@@ -239,6 +237,33 @@ bool weir__config_debug(const struct weir__config *config)
     return config->weir[KEY_DEBUG].integer != 0;
 }
 
+// "auto" and "off" come before the levels.
+static int level_of(const char *text)
+{
+    for (int i = 0; log_levels[i]; i++)
+        if (strcmp(text, log_levels[i]) == 0)
+            return i;
+    return 0;
+}
+
+int weir__config_log(const struct weir__config *config)
+{
+    const int level = level_of(config->weir[KEY_LOG].text);
+    if (level == 0)
+        return weir__config_debug(config) ? WEIR_LOG_WARNING : 0;
+    return level - 1;
+}
+
+void weir__config_tell(void)
+{
+    const char *debug = secure_getenv("WEIR_DEBUG"), *log = secure_getenv("WEIR_LOG");
+    const int level = log ? level_of(log) : 0;
+    const bool debugs = debug && debug[0] && strcmp(debug, "0") != 0;
+    const bool is_wrong = level == 0 && log && strcmp(log, "auto") != 0;
+    if (level > 0 || debugs || is_wrong)
+        weir__log_print(level > 0 ? level - 1 : WEIR_LOG_WARNING, true);
+}
+
 static weir_status check_copy_threads(const struct weir_setting *setting)
 {
     if (read_copy_threads(setting->text) <= WEIR__CONFIG_COPY_THREADS_AUTO)
@@ -259,6 +284,8 @@ static weir_status check_weir(struct weir__config *config)
         status = check_copy_threads(&config->weir[KEY_COPY_THREADS]);
     if (status == WEIR_OK)
         status = weir__config_read_value(&config->weir[KEY_DEBUG], "weir");
+    if (status == WEIR_OK)
+        status = weir__config_read_value(&config->weir[KEY_LOG], "weir");
     return status;
 }
 
@@ -296,6 +323,8 @@ static weir_status resolve(struct weir__config *config, const struct weir_open_p
         status = override(config, KEY_COPY_THREADS, NULL, "WEIR_COPY_THREADS");
     if (status == WEIR_OK)
         status = override(config, KEY_DEBUG, NULL, "WEIR_DEBUG");
+    if (status == WEIR_OK)
+        status = override(config, KEY_LOG, NULL, "WEIR_LOG");
     if (status == WEIR_OK)
         status = override(config, KEY_MODULE_PATH, params->module_path, "WEIR_MODULE_PATH");
     if (status == WEIR_OK)

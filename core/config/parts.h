@@ -6,7 +6,7 @@
 #include "core/config/config.h"
 
 enum {
-    WEIR__CONFIG_WEIR_KEYS = 6,
+    WEIR__CONFIG_WEIR_KEYS = 7,
     WEIR__CONFIG_COMM_KEYS = 6,
 };
 

@@ -149,7 +149,7 @@ weir_status weir_device_describe_sized(const weir_runtime *runtime, size_t index
     if (status < 0)
         info = (struct weir_device_info){.struct_size = sizeof info};
     weir_sized_write_back(out_info, size, &info, sizeof info);
-    return status;
+    return weir__told(status);
 }
 
 // Choosing.
@@ -435,9 +435,10 @@ weir_status weir_device_trim(weir_device *device)
     WEIR_ENTER(device);
     WEIR_REQUIRE(NULL, device);
     if (weir__in_host_call())
-        return weir__fail(WEIR_ERROR_INVALID, "call it on a thread of the program's",
-                          "weir_device_trim may wait, and a host call may not wait");
+        return weir__told(weir__fail(WEIR_ERROR_INVALID, "call it on a thread of the program's",
+                                     "weir_device_trim may wait, and a host call may not wait"));
     weir__staging_trim(device);
     weir__device_reap_all(device);
-    return weir__placed(device->first->ops->device_trim(device->first, device), NULL, 0);
+    return weir__told(
+        weir__placed(device->first->ops->device_trim(device->first, device), NULL, 0));
 }

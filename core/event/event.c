@@ -27,12 +27,12 @@ static weir_status refuse_outside_event(const weir_queue *queue, const char *fil
 
 // A wait for an event that has already failed fails the waiting queue, unless that queue has
 // failed before. The cause is the thread's error.
-static weir_status inherit(weir_queue *queue)
+static weir_status inherit(weir_queue *queue, const char *file, int line)
 {
     const struct weir_error cause = *weir_last_error();
     if (!atomic_load(&queue->completion.failed))
         weir__completion_fail(queue, queue->sequence + 1, &cause);
-    return weir__completion_refuse(queue);
+    return weir__tell_refused(weir__completion_refuse(queue), "weir_queue_wait", file, line);
 }
 
 static weir_status check_producer(const weir_queue *queue, const weir_queue *producer,
@@ -67,9 +67,11 @@ static weir_status wait_for_live(weir_queue *queue, weir_queue *producer, struct
         return status;
     if (weir__completion_has_failures(&producer->completion) &&
         weir__completion_status(producer, event.sequence) < 0)
-        return refuse_wait(queue, event, inherit(queue));
+        return refuse_wait(queue, event, inherit(queue, file, line));
     if (atomic_load_explicit(&queue->completion.failed, memory_order_acquire))
-        return refuse_wait(queue, event, weir__completion_refuse(queue));
+        return refuse_wait(queue, event,
+                           weir__tell_refused(weir__completion_refuse(queue), "weir_queue_wait",
+                                              file, line));
     return weir__queue_wait_locked(queue, event, producer, 0, file, line);
 }
 
@@ -78,7 +80,7 @@ static weir_status wait_for_gone(weir_queue *queue, struct weir_event event, con
                                  int line)
 {
     if (weir__registry_issued(event.queue))
-        return weir__completion_status_gone(event) < 0 ? inherit(queue) : WEIR_OK;
+        return weir__completion_status_gone(event) < 0 ? inherit(queue, file, line) : WEIR_OK;
     return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
                          "record first: weir_queue_record() returns the event",
                          "weir_queue_wait: the event belongs to no queue");
@@ -107,7 +109,7 @@ weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const
                              "record first: weir_queue_record() returns the event",
                              "weir_queue_wait: the event is zero; it was never recorded");
     if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue);
+        return weir__queue_refuse_callback(queue, file, line);
     if (weir__is_captured(event))
         return weir__capture_wait(queue, event, file, line);
     weir__queue_enter(queue);

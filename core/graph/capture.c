@@ -561,7 +561,7 @@ static weir_status join(weir_queue *queue, struct capture *capture, struct weir_
     if (!inside)
         status = refuse_join(queue, capture, file, line);
     if (status == WEIR_OK && !inside && atomic_load(&queue->completion.failed))
-        status = weir__completion_refuse(queue);
+        status = weir__tell_refused(weir__completion_refuse(queue), "weir_queue_wait", file, line);
     if (status < 0)
         return status;
     weir_lock_take(&capture->lock);
@@ -612,7 +612,7 @@ static weir_status begin(weir_queue *queue, const char *file, int line)
                              weir__label_or_none(queue->member.object.label), place, where);
     }
     if (atomic_load(&queue->completion.failed))
-        return weir__completion_refuse(queue);
+        return weir__tell_refused(weir__completion_refuse(queue), "weir_capture_begin", file, line);
     struct capture *capture = create(queue, file, line);
     if (!capture)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a capture");
@@ -627,7 +627,7 @@ weir_status weir_capture_begin_at(weir_queue *queue, const char *file, int line)
     WEIR_ENTER_AT(file, line, queue);
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue);
+        return weir__queue_refuse_callback(queue, file, line);
     weir_lock_take(&queue->submit_lock);
     weir_status status = begin(queue, file, line);
     weir_lock_release(&queue->submit_lock);
@@ -641,7 +641,7 @@ weir_status weir_capture_node(weir_queue *queue, uint32_t *out_node)
     WEIR_ENTER(queue);
     WEIR_REQUIRE(NULL, queue);
     if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue);
+        return weir__queue_refuse_callback(queue, NULL, 0);
     const char *label = queue->member.object.label;
     uint32_t last = WEIR__NO_NODE;
     weir_lock_take(&queue->submit_lock);
@@ -652,20 +652,23 @@ weir_status weir_capture_node(weir_queue *queue, uint32_t *out_node)
     }
     weir_lock_release(&queue->submit_lock);
     if (!capture)
-        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, "weir_capture_begin() first",
-                             "weir_capture_node: queue '%s' captures nothing",
-                             weir__label_or_none(label));
+        return weir__told(weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
+                                        "weir_capture_begin() first",
+                                        "weir_capture_node: queue '%s' captures nothing",
+                                        weir__label_or_none(label)));
     if (last == WEIR__NO_NODE)
-        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
-                             "call it after the operation whose node is requested",
-                             "weir_capture_node: nothing was captured from queue '%s' yet",
-                             weir__label_or_none(label));
+        return weir__told(
+            weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
+                          "call it after the operation whose node is requested",
+                          "weir_capture_node: nothing was captured from queue '%s' yet",
+                          weir__label_or_none(label)));
     if (last == WEIR__EMPTY_NODE)
-        return weir__fail_at(NULL, 0, label, WEIR_ERROR_NOT_FOUND,
-                             "an operation of size 0 has nothing to update",
-                             "weir_capture_node: the last operation captured from queue '%s' was "
-                             "empty and became no node",
-                             weir__label_or_none(label));
+        return weir__told(
+            weir__fail_at(NULL, 0, label, WEIR_ERROR_NOT_FOUND,
+                          "an operation of size 0 has nothing to update",
+                          "weir_capture_node: the last operation captured from queue '%s' was "
+                          "empty and became no node",
+                          weir__label_or_none(label)));
     *out_node = last;
     return WEIR_OK;
 }
@@ -710,7 +713,7 @@ weir_status weir_capture_end_at(weir_queue *queue, const struct weir_graph_param
     if (params)
         WEIR_READ_PARAMS(file, line, weir_graph_params, params, &known);
     if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue);
+        return weir__queue_refuse_callback(queue, file, line);
     struct capture *capture = close_of(queue, true);
     if (!capture)
         return refuse_end(queue, file, line);
@@ -737,7 +740,7 @@ weir_status weir_capture_cancel(weir_queue *queue)
     WEIR_ENTER(queue);
     WEIR_REQUIRE(NULL, queue);
     if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue);
+        return weir__queue_refuse_callback(queue, NULL, 0);
     struct capture *capture = close_of(queue, true);
     if (capture)
         cancel(capture);

@@ -297,10 +297,11 @@ uint32_t weir_graph_node_count(const weir_graph *graph)
 // for the earlier launch is submitted first.
 
 // What the program frees on the failed queue must still come after the launch before.
-WEIR_COLD static weir_status refuse_launch(weir_queue *queue, struct weir_event before)
+WEIR_COLD static weir_status refuse_launch(weir_queue *queue, struct weir_event before,
+                                           const char *file, int line)
 {
     weir__refused_note(queue, before, false);
-    return weir__completion_refuse(queue);
+    return weir__tell_refused(weir__completion_refuse(queue), "weir_queue_graph", file, line);
 }
 
 // With the submit lock held. A launch that is known to have ended no longer passes on a
@@ -315,7 +316,7 @@ static weir_status wait_for_launch(weir_queue *queue, weir_queue *producer,
     if (weir__completion_status(producer, launch.sequence) < 0) {
         const struct weir_error cause = *weir_last_error();
         weir__completion_fail(queue, queue->sequence + 1, &cause);
-        return refuse_launch(queue, launch);
+        return refuse_launch(queue, launch, file, line);
     }
     return weir__queue_wait_locked(queue, launch, producer,
                                    WEIR_OPERATION_RELAUNCH | WEIR_OPERATION_INTERNAL, file, line);
@@ -331,7 +332,7 @@ static weir_status submit_launch(weir_queue *queue, struct weir_operation *opera
     weir__queue_enter(queue);
     if (!weir__is_capturing(queue) || !weir__queue_note(queue, operation, &status)) {
         status = atomic_load_explicit(&queue->completion.failed, memory_order_acquire)
-                     ? refuse_launch(queue, before)
+                     ? refuse_launch(queue, before, operation->file, operation->line)
                      : wait_for_launch(queue, producer, before, operation->file, operation->line);
         if (status == WEIR_OK)
             status = weir__queue_submit_locked(queue, operation);
@@ -374,7 +375,7 @@ weir_status weir_queue_graph_at(weir_queue *queue, weir_graph *graph, const char
     if (weir__debug_check_memory(__func__, file, line) < 0)
         return weir_last_error()->status;
     if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue);
+        return weir__queue_refuse_callback(queue, file, line);
     if (graph->member.device != queue->member.device)
         return weir__fail_at(file, line, graph->member.object.label, WEIR_ERROR_INVALID,
                              "capture a graph for each device",

@@ -29,7 +29,7 @@ weir_status weir_device_get_native_sized(weir_device *device, struct weir_native
         weir__error_place(status, device->info.name, NULL, 0);
     else
         weir_sized_write_back(out_native, size, &native, sizeof native);
-    return status;
+    return weir__told(status);
 }
 
 weir_status weir_queue_get_native_sized(weir_queue *queue, struct weir_native_queue *out_native,
@@ -45,7 +45,7 @@ weir_status weir_queue_get_native_sized(weir_queue *queue, struct weir_native_qu
         weir__error_place(status, queue->member.object.label, NULL, 0);
     else
         weir_sized_write_back(out_native, size, &native, sizeof native);
-    return status;
+    return weir__told(status);
 }
 
 weir_status weir_buffer_get_native_sized(weir_buffer *buffer, struct weir_native_buffer *out_native,
@@ -62,7 +62,7 @@ weir_status weir_buffer_get_native_sized(weir_buffer *buffer, struct weir_native
         weir__error_place(status, buffer->member.object.label, NULL, 0);
     else
         weir_sized_write_back(out_native, size, &native, sizeof native);
-    return status;
+    return weir__told(status);
 }
 
 // Native calls.

@@ -146,9 +146,11 @@ static weir_status allocate(const struct request *request, struct weir__block **
     const bool reused = !block;
 
     weir__queue_enter(queue);
-    weir_status status = atomic_load_explicit(&queue->completion.failed, memory_order_acquire)
-                             ? weir__completion_refuse(queue)
-                             : WEIR_OK;
+    weir_status status =
+        atomic_load_explicit(&queue->completion.failed, memory_order_acquire)
+            ? weir__tell_refused(weir__completion_refuse(queue), "weir_pool_allocate",
+                                 request->file, request->line)
+            : WEIR_OK;
     if (status == WEIR_OK && !block)
         block = take(request);
     if (status == WEIR_OK && block) {
@@ -217,7 +219,7 @@ weir_status weir_pool_allocate_at(weir_pool *pool, weir_queue *queue, size_t siz
     WEIR_REQUIRE_AT(file, line, NULL, pool);
     WEIR_REQUIRE_AT(file, line, pool->member.object.label, queue);
     if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue);
+        return weir__queue_refuse_callback(queue, file, line);
     if (weir__is_capturing(queue))
         return weir__queue_refuse_capturing(queue, file, line, "memory cannot be allocated in one",
                                             "allocate it before the capture");
@@ -327,14 +329,15 @@ weir_status weir_pool_trim(weir_pool *pool, size_t keep_bytes)
     WEIR_ENTER(pool);
     WEIR_REQUIRE(NULL, pool);
     if (weir__in_host_call())
-        return weir__fail_at(NULL, 0, pool->member.object.label, WEIR_ERROR_INVALID,
-                             "trim on a thread of your own",
-                             "weir_pool_trim may wait, and a host call may not wait");
+        return weir__told(weir__fail_at(NULL, 0, pool->member.object.label, WEIR_ERROR_INVALID,
+                                        "trim on a thread of your own",
+                                        "weir_pool_trim may wait, and a host call may not wait"));
     weir_device *device = pool->member.device;
     const uint64_t kept = weir__pool_count(&pool->kept_bytes);
     if (kept <= keep_bytes || !weir__pool_shrink(pool, kept - keep_bytes))
         return WEIR_OK;
-    return weir__placed(device->first->ops->device_trim(device->first, device), NULL, 0);
+    return weir__told(
+        weir__placed(device->first->ops->device_trim(device->first, device), NULL, 0));
 }
 
 static struct weir_pool_statistics read_statistics(const weir_pool *pool)

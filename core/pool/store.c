@@ -521,7 +521,7 @@ weir_status weir_pool_free_at(weir_queue *queue, weir_buffer **buffer, const cha
     WEIR_REQUIRE_AT(file, line, queue->member.object.label, buffer);
     WEIR_ENTER_AT(file, line, *buffer);
     if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue);
+        return weir__queue_refuse_callback(queue, file, line);
     weir_status status = check_free(queue, *buffer, file, line);
     if (status < 0)
         return status;

@@ -73,7 +73,7 @@ weir_status weir_kernel_occupancy_sized(weir_kernel *kernel, struct weir_extent 
     weir_status status = find(kernel, block, local_bytes, &occupancy);
     if (status == WEIR_OK)
         weir_sized_write_back(out_occupancy, size, &occupancy, sizeof occupancy);
-    return status;
+    return weir__told(status);
 }
 
 weir_status weir_kernel_cooperative_blocks(weir_kernel *kernel, struct weir_extent block,
@@ -87,7 +87,7 @@ weir_status weir_kernel_cooperative_blocks(weir_kernel *kernel, struct weir_exte
     weir_status status = find(kernel, block, local_bytes, &occupancy);
     if (status == WEIR_OK)
         *out_blocks = occupancy.cooperative_blocks;
-    return status;
+    return weir__told(status);
 }
 
 static uint32_t least(uint32_t a, uint32_t b)
@@ -151,7 +151,7 @@ weir_status weir_kernel_suggest_block(weir_kernel *kernel, size_t local_bytes, u
     const uint32_t step = step_of(kernel, &most);
     if (required->x > 0) {
         *out_items = required->x * required->y * required->z;
-        return check_local(kernel, local_bytes);
+        return weir__told(check_local(kernel, local_bytes));
     }
     *out_items = usual_items(step, most);
     weir_status status = check_local(kernel, local_bytes);
@@ -159,5 +159,5 @@ weir_status weir_kernel_suggest_block(weir_kernel *kernel, size_t local_bytes, u
         status = search(kernel, local_bytes, step, most, out_items);
     if (status < 0)
         *out_items = 0;
-    return status;
+    return weir__told(status);
 }

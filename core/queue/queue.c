@@ -247,12 +247,14 @@ weir_status weir__queue_fail(weir_queue *queue, const struct weir_operation *ope
              weir__label_or_none(cause.object), weir__operation_name(operation->kind),
              detail.message);
     weir__completion_fail(queue, operation->sequence, &cause);
-    return weir__error_set(&cause);
+    weir__error_set(&cause);
+    weir__tell();
+    return cause.status;
 }
 
-weir_status weir__queue_refuse_callback(const weir_queue *queue)
+weir_status weir__queue_refuse_callback(const weir_queue *queue, const char *file, int line)
 {
-    return weir__fail_at(NULL, 0, queue->member.object.label, WEIR_ERROR_INVALID,
+    return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
                          "submit it after weir_queue_native()", "a native call may not call Weir");
 }
 
@@ -343,6 +345,8 @@ static void fail_somewhere(weir_queue *queue, weir_status status)
              "queue '%s' failed at operation %" PRIu64 " or after it: %.560s",
              weir__label_or_none(cause.object), first, detail.message);
     weir__completion_fail(queue, first, &cause);
+    weir__error_set(&cause);
+    weir__tell();
 }
 
 // Books the chain's answer and returns the record's status.

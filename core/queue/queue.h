@@ -119,7 +119,8 @@ static inline bool weir__queue_is_called_back(const weir_queue *queue)
 {
     return atomic_load_explicit(&queue->in_native, memory_order_relaxed) && weir__in_native_call();
 }
-WEIR_COLD weir_status weir__queue_refuse_callback(const weir_queue *queue);
+WEIR_COLD weir_status weir__queue_refuse_callback(const weir_queue *queue, const char *file,
+                                                  int line);
 
 // Waits for everything and books it as complete.
 weir_status weir__queue_finish(weir_queue *queue);

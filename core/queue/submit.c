@@ -12,16 +12,22 @@
 #include "core/support/error.h"
 #include "core/support/thread.h"
 
+WEIR_COLD static weir_status refuse(weir_queue *queue, const struct weir_operation *operation)
+{
+    return weir__tell_refused(weir__completion_refuse(queue), weir__operation_name(operation->kind),
+                              operation->file, operation->line);
+}
+
 weir_status weir__queue_submit(weir_queue *queue, struct weir_operation *operation)
 {
     weir_status status;
     if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue);
+        return weir__queue_refuse_callback(queue, operation->file, operation->line);
     weir__queue_enter(queue);
     if (!weir__is_capturing(queue) || !weir__queue_note(queue, operation, &status))
         status = atomic_load_explicit(&queue->completion.failed, memory_order_acquire) &&
                          !weir__is_always(operation)
-                     ? weir__completion_refuse(queue)
+                     ? refuse(queue, operation)
                      : weir__queue_submit_locked(queue, operation);
     weir_lock_release(&queue->submit_lock);
     return status;
@@ -236,13 +242,13 @@ weir_status weir__queue_record(weir_queue *queue, struct weir_event *out_event, 
     weir__operation_begin(&operation, WEIR_OPERATION_RECORD, 0, file, line);
 
     if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue);
+        return weir__queue_refuse_callback(queue, file, line);
     weir__queue_enter(queue);
     weir_status status;
     if (weir__is_capturing(queue) && note_record(queue, out_event, &status)) {
         // noted
     } else if (atomic_load_explicit(&queue->completion.failed, memory_order_acquire)) {
-        status = weir__completion_refuse(queue);
+        status = refuse(queue, &operation);
     } else {
         status = weir__queue_submit_locked(queue, &operation);
         if (status == WEIR_OK) {

@@ -370,6 +370,11 @@ static weir_status free_runtime(weir_runtime *runtime)
 static weir_status open_runtime(weir_runtime *runtime, const struct weir_open_params *params)
 {
     weir_status status = weir__config_load(params, &runtime->config);
+    if (status < 0)
+        weir__config_tell();
+    else
+        weir__log_print(weir__config_log(runtime->config),
+                        weir__config_debug(runtime->config) || weir__config_log(runtime->config));
     if (status == WEIR_OK)
         status = weir__runtime_take_sections(runtime, params);
     if (status < 0)

@@ -282,7 +282,7 @@ weir_status weir__enter(const char *function, const char *file, int line,
     for (size_t i = 0; i < count; i++) {
         const weir_status status = check(&call, &uses[i], false);
         if (status < 0)
-            return status;
+            return weir__told(status);
     }
     return WEIR_OK;
 }
@@ -308,7 +308,7 @@ static bool may_use(const struct call *call, const struct weir__use *use, bool d
 {
     if (check(call, use, destroys) == WEIR_OK)
         return true;
-    weir__log(WEIR_LOG_ERROR, "core", weir_last_error_text());
+    weir__tell();
     return false;
 }
 

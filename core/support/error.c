@@ -24,14 +24,37 @@ static struct {
     void *user;
 } target;
 static atomic_int limit;
+static int printed; // the level to print if there is no callback; with the lock held
+static atomic_bool is_telling;
 
 void weir_log_set(weir_log_function function, void *user, weir_log_level level)
 {
     weir_lock_take(&lock);
     target.function = function;
     target.user = user;
-    atomic_store(&limit, function ? (int)level : 0);
+    atomic_store(&limit, function ? (int)level : printed);
     weir_lock_release(&lock);
+}
+
+void weir__log_print(int level, bool tells)
+{
+    weir_lock_take(&lock);
+    printed = level > printed ? level : printed;
+    if (!target.function)
+        atomic_store(&limit, printed);
+    weir_lock_release(&lock);
+    if (tells)
+        atomic_store(&is_telling, true);
+}
+
+// One call, so that lines of several threads do not mix.
+static void print(void *user, weir_log_level level, const char *source, const char *message)
+{
+    static const char *const names[] = {"error", "warning", "info", "debug"};
+    const bool is_core = strcmp(source, "core") == 0;
+    (void)user;
+    fprintf(stderr, "weir: %s%s%s: %s\n", is_core ? "" : source, is_core ? "" : ": ",
+            names[level >= WEIR_LOG_ERROR && level <= WEIR_LOG_DEBUG ? level - 1 : 3], message);
 }
 
 // Most callbacks print the message, which contains texts of users and of files. If memory runs
@@ -55,9 +78,10 @@ void weir__log(weir_log_level level, const char *source, const char *message)
     weir_log_function function = target.function;
     void *user = target.user;
     weir_lock_release(&lock);
-    if (function && weir_text_is_clean(message, "\n\t"))
+    function = function ? function : print;
+    if (weir_text_is_clean(message, "\n\t"))
         function(user, level, source, message);
-    else if (function)
+    else
         call_escaped(function, user, level, source, message);
 }
 
@@ -68,6 +92,7 @@ void weir__log(weir_log_level level, const char *source, const char *message)
 static _Thread_local WEIR_SIZED_CELL(struct weir_error, error, WEIR_SIZED_ROOM_LARGE) last_cell;
 #define last_error (last_cell.error)
 static _Thread_local char last_text[2048];
+static _Thread_local bool was_told; // last_error was
 
 // Newlines in a compiler's log are kept.
 #define KEPT "\n\t"
@@ -139,6 +164,26 @@ const char *weir_last_error_text(void)
     return last_text;
 }
 
+void weir__tell(void)
+{
+    if (!atomic_load_explicit(&is_telling, memory_order_relaxed) || was_told)
+        return;
+    was_told = true;
+    weir__log(WEIR_LOG_ERROR, "core", weir_last_error_text());
+}
+
+weir_status weir__tell_refused(weir_status status, const char *call, const char *file, int line)
+{
+    char message[sizeof last_text + 192];
+    if (!atomic_load_explicit(&is_telling, memory_order_relaxed))
+        return status;
+    snprintf(message, sizeof message, "%s was refused (%s:%d), because of an earlier failure: %s",
+             call, file ? file : "?", line, weir_last_error_text());
+    weir__log(WEIR_LOG_ERROR, "core", message);
+    was_told = true;
+    return status;
+}
+
 static void clean(char *text, size_t size, const char *kept)
 {
     char raw[sizeof last_error.message];
@@ -172,6 +217,9 @@ static void store(const char *file, int line, const char *object, weir_status st
         snprintf(error.remedy, sizeof error.remedy, "%s", remedy);
     clean_all(&error);
     last_error = error;
+    was_told = false;
+    if (file)
+        weir__tell();
 }
 
 void weir__report(weir_status status, const char *remedy, const char *format, ...)
@@ -230,6 +278,7 @@ void weir__report_broken(const char *file, int line, const char *object, const c
     else
         weir__report_at(file, line, object, WEIR_ERROR_INVALID, weir__null_remedy(condition),
                         "%.*s: %s is NULL", length, function, condition);
+    weir__tell();
 }
 
 weir_status weir__error_take(const struct weir_error *error, size_t size)
@@ -238,6 +287,7 @@ weir_status weir__error_take(const struct weir_error *error, size_t size)
         weir_sized_write(&last_error, sizeof last_error, error, size);
         last_error.file = weir__file_name(last_error.file);
         clean_all(&last_error);
+        was_told = false;
     }
     return last_error.status;
 }
@@ -297,4 +347,6 @@ void weir__error_place(weir_status status, const char *object, const char *file,
         last_error.file = weir__file_name(file);
         last_error.line = line;
     }
+    if (file)
+        weir__tell();
 }

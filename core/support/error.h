@@ -97,4 +97,26 @@ bool weir__params_read_item(const char *function, const char *type, const void *
 // `source` is "core" or a module's name. Costs one load when logging is off.
 void weir__log(weir_log_level level, const char *source, const char *message);
 
+// From now on messages of that level and of more severe ones are printed on standard error while the
+// program takes none; 0 and a level below the present one change nothing. With `tells` refused calls are
+// told too.
+void weir__log_print(int level, bool tells);
+
+// Refused calls are told in debug mode, and where messages are printed: the thread's error is logged
+// once, as soon as it has its caller's place. What has none is told by the functions below.
+
+// Tells the thread's error, unless that was told.
+WEIR_COLD void weir__tell(void);
+
+static inline weir_status weir__told(weir_status status)
+{
+    if (status < 0)
+        weir__tell();
+    return status;
+}
+
+// Tells of a call at file:line which an earlier failure, the thread's error, refused. Returns `status`.
+WEIR_COLD weir_status weir__tell_refused(weir_status status, const char *call, const char *file,
+                                         int line);
+
 #endif

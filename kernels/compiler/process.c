@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "kernels/compiler/compiler.h"
 
 // libclc of one version is read by clang of the same, so the newest is looked for first, and
@@ -267,8 +268,9 @@ static char *read_all(struct kc_job *job, bool *out_late)
 static void tell_killed(struct kc_job *job, int number)
 {
     struct weir_long_text text = {0};
-    weir_long_text_add(&text, "%serror: %s was ended by signal %d (%s)%s\n",
-                       job->errors ? job->errors : "", job->arguments[0], number, strsignal(number),
+    weir_long_text_add(&text, "%serror: %s was ended by %s%s\n", job->errors ? job->errors : "",
+                       job->arguments[0],
+                       weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0}, number),
                        number == SIGKILL ? "; is there too little memory?" : "");
     free(job->errors);
     job->errors = text.text;

@@ -1,6 +1,7 @@
 """The rule of the Python package's tests."""
 
 load("@python//:defs.bzl", "HAVE_PYTHON", "PYTHON")
+load("@rules_shell//shell:sh_test.bzl", "sh_test")
 
 def weir_pytest(name, srcs, data = [], env = {}, size = "small", args = [], **kwargs):
     """A test by pytest on the package as it is built. Without Python's headers there is none.
@@ -16,7 +17,7 @@ def weir_pytest(name, srcs, data = [], env = {}, size = "small", args = [], **kw
     """
     if not HAVE_PYTHON:
         return
-    native.sh_test(
+    sh_test(
         name = name,
         srcs = ["//python/tests:run.sh"],
         args = [PYTHON] + ["$(location %s)" % file for file in srcs] + args,

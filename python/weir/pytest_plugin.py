@@ -89,8 +89,8 @@ def _mark(item):
 
 
 def _text(findings):
-    return "\n".join(f"{finding.kind}, {finding.count} time{'s' if finding.count > 1 else ''}\n"
-                     f"  {finding.message}\n  to do: {finding.remedy}" for finding in findings)
+    return "\n".join(f"{finding['kind']}, {finding['count']} time{'s' if finding['count'] > 1 else ''}\n"
+                     f"  {finding['message']}\n  to do: {finding['remedy']}" for finding in findings)
 
 
 def _check_overlap(mark, trace):

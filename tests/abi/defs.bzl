@@ -1,5 +1,6 @@
 """Newer headers in place of //api's."""
 
+load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library")
 load("//tests/support:defs.bzl", "weir_c_test")
 
 # The public headers of patterns.
@@ -88,7 +89,7 @@ def layout_table(name, headers):
             $(CC) -std=c11 -Iapi -I. $$probe.c -o $$probe.program
             $$probe.program >$@
         """ % " ".join(includes),
-        exec_tools = ["layout.py"],
+        tools = ["layout.py"],
         message = "Writing down the layout of headers",
         toolchains = ["@bazel_tools//tools/cpp:current_cc_toolchain"],
     )
@@ -118,7 +119,7 @@ def newer_modules(headers):
         "count": ["//tests/plugins/count:count.c"],
         "tails": ["tails.c"],
     }.items():
-        native.cc_binary(
+        cc_binary(
             name = "newer/weir_%s.so" % module,
             testonly = True,
             srcs = srcs,
@@ -133,7 +134,7 @@ def newer_modules(headers):
         "null": [],
         "opencl": ["//backends/clc:code"],
     }.items():
-        native.cc_binary(
+        cc_binary(
             name = "newer/weir_%s.so" % backend,
             testonly = True,
             srcs = srcs + [
@@ -148,7 +149,7 @@ def newer_modules(headers):
             deps = [headers, ":%s_parts" % backend],
         )
 
-    native.cc_binary(
+    cc_binary(
         name = "newer/weir_trace.so",
         testonly = True,
         srcs = ["//plugins/trace:code"],
@@ -208,7 +209,7 @@ def suite(name, headers, libraries, sources):
       libraries: what else it is linked with, none of which may show //api.
       sources: the tests that need nothing which the headers lack, and their kernels.
     """
-    native.cc_library(
+    cc_library(
         name = name,
         testonly = True,
         srcs = [

@@ -1,5 +1,7 @@
 """Tests that a folder depends on nothing but what the map allows."""
 
+load("@rules_shell//shell:sh_test.bzl", "sh_test")
+
 # The compiler, and what Bazel itself adds.
 _TOOLCHAIN = ["bazel_tools", "local_config_cc", "local_config_platform", "platforms", "bazel_skylib"]
 
@@ -36,7 +38,7 @@ def weir_layer_test(name, folder, targets, uses, links = [], expect = ""):
         ],
         scope = targets,
     )
-    native.sh_test(
+    sh_test(
         name = name,
         size = "small",
         srcs = ["layer_test.sh"],

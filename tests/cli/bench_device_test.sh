@@ -97,7 +97,7 @@ done
 report 'assert data["backend"] == "opencl" and data["notes"] == []'
 
 # Text, and the same figures in a file.
-expect_data 0 "$weir" bench overlap --config null.ini --size 8K --orders auto --turns 1 --save o.json
+expect_data 0 "$weir" bench overlap --config null.ini --size 8K --orders auto --turns 1 --output o.json
 expect_contains "$output" "weir bench overlap on null device 0 (null, "
 expect_contains "$output" "median of 1 turn, smallest .. largest; 4 results checked"
 expect_contains "$output" "each part alone"
@@ -181,7 +181,7 @@ expect_contains "$messages" "missing.png"
 expect_data 1 "$weir" bench overlap --config null.ini --size 8K --turns 1 --plot missing/plot.svg
 expect_contains "$messages" "missing/plot.svg"
 [ -z "$output" ] || fail "it measured before it looked at the plot's name: $output"
-expect_data 1 "$weir" bench overlap --config null.ini --size 8K --turns 1 --save missing/o.json
+expect_data 1 "$weir" bench overlap --config null.ini --size 8K --turns 1 --output missing/o.json
 expect_contains "$messages" "missing/o.json"
 expect_data 3 "$weir" bench overlap --config missing.ini
 expect_contains "$messages" "missing.ini"

@@ -22,9 +22,12 @@ for command in "${commands[@]}"; do
     # shellcheck disable=SC2086
     expect_data 0 "$weir" $command --help
     # An option that is wider than its column has a line of its own.
-    ! awk '/^  --?[a-z]/ && substr($0, 22, 1) != " " && NF > 2' <<<"$output" | grep . ||
+    ! awk '/^  --?[a-z]/ && substr($0, 22, 1) != " " && NF > 2 + /^  -[a-z],/' <<<"$output" | grep . ||
         fail "weir $command --help prints an option and its text without a space"
     expect_contains "$output" "usage: weir"
+    # What several commands have is called the same in all.
+    ! grep -E '^  (--(output|quiet|help)|-[oqhs]( |$)|--(out|out-file|save|silent|verbose|format)) ' <<<"$output" ||
+        fail "weir $command has an option that is spelt otherwise elsewhere"
     [ -z "$messages" ] || fail "weir $command --help wrote to standard error: $messages"
     # shellcheck disable=SC2086
     expect_data 0 "$weir" $command --version
@@ -48,7 +51,7 @@ expect_usage "weir run needs a PIPELINE" run
 expect_usage "weir run has no 'arrcoc'; did you mean 'arr-coc'?" run arrcoc
 expect_usage "weir run arr-coc needs an image" run arr-coc
 expect_usage "did you mean --output?" run arr-coc --outptu x y.png
-expect_usage "has no option '-o'" run arr-coc -o x
+expect_usage "has no option '-O'" run arr-coc -O x
 expect_usage "--output needs a value: --output DIR" run arr-coc x.png --output
 expect_usage "--output is given twice" run arr-coc x.png --output a --output=b
 expect_usage "--output is empty" run arr-coc x.png --output=
@@ -66,8 +69,8 @@ expect_usage "does not know what to do with 'b'" config check a b
 expect_usage "--turns takes a whole number from 1 to 101" bench submit --turns 0
 
 # Options of one letter, and those that may be repeated.
-expect_usage "-o is given twice; give it once" kernels build -o a.c -ob.c x.cl
-expect_usage "-o needs a value: -o OUT.c" kernels build x.cl -o
+expect_usage "--output is given twice; give it once" kernels build -o a.c -ob.c x.cl
+expect_usage "--output needs a value: --output OUT.c" kernels build x.cl -o
 expect_usage "-D is empty; give it a NAME[=VALUE]" kernels check -D "" x.cl
 expect_usage "has no option '--D'" kernels check --D X x.cl
 expect_usage "has no option '-x'" kernels check -x x.cl
@@ -81,13 +84,14 @@ expect_usage "-D is given more than 256 times" kernels check "${many[@]}" x.cl
 expect_status 3 "$weir" config check -- --json
 expect_contains "$output" "--json"
 
-# expect_explained PAGE COMMAND...: every option of the command's help is on the page.
+# expect_explained PAGE COMMAND...: every option of the command's help is on the page; weir(1) has the two of all.
 expect_explained()
 {
     local page="$1" option
     shift
-    for option in $("$weir" "$@" --help | sed -n 's/^  --\([a-z]*\).*/\1/p'); do
-        grep -q "^\.It Fl Fl $option\b" "$man/$page.1" || fail "$page.1 does not explain --$option"
+    for option in $("$weir" "$@" --help | sed -nE "s/^  ('|-[a-z], )?--([a-z-]*).*/\\2/p" |
+        grep -vx 'help\|version'); do
+        grep -qE "^\.It (Fl [a-z] , )?Fl Fl $option\b" "$man/$page.1" || fail "$page.1 does not explain --$option"
     done
     for option in $("$weir" "$@" --help | sed -n 's/^  -\([A-Za-z]\) .*/\1/p'); do
         grep -q "^\.It Fl $option\b" "$man/$page.1" || fail "$page.1 does not explain -$option"
@@ -98,7 +102,8 @@ expect_explained()
 declare -A pages=([weir]="" [weir-run]="run arr-coc" [weir-doctor]="doctor"
     [weir-devices]="devices" [weir-config]="config check" [weir-bench]="bench"
     [weir-kernels]="kernels" [weir-fault]="fault" [weir-check]="check"
-    [weir-launch]="launch" [weir-completion]="completion bash")
+    [weir-launch]="launch" [weir-completion]="completion bash" [weir-calibrate]="calibrate"
+    [weir-perturb]="perturb" [weir-sim]="sim" [weir-trace]="trace")
 for page in "${!pages[@]}"; do
     [ -f "$man/$page.1" ] || fail "there is no page $page.1"
     lint="$(mandoc -T lint -W style "$man/$page.1" | grep -v 'referenced manual not found' || true)"
@@ -113,10 +118,10 @@ expect_taken()
     local page="$1" option all
     all="$(cat)"
     while read -r option; do
-        grep -q "^  --$option\b" <<<"$all" || fail "$page.1 explains --$option, which is not there"
-    done < <(sed -n 's/^\.It Fl Fl \([a-z]*\).*/\1/p' "$man/$page.1" | sort -u)
+        grep -qE "^  (-[a-z], )?--$option\b" <<<"$all" || fail "$page.1 explains --$option, which is not there"
+    done < <(sed -nE 's/^\.It (Fl [a-z] , )?Fl Fl ([a-z]*).*/\2/p' "$man/$page.1" | sort -u)
     while read -r option; do
-        grep -q "^  -$option " <<<"$all" || fail "$page.1 explains -$option, which is not there"
+        grep -qE "^  -$option,? " <<<"$all" || fail "$page.1 explains -$option, which is not there"
     done < <(sed -n 's/^\.It Fl \([A-Za-z]\) .*/\1/p' "$man/$page.1" | sort -u)
 }
 for page in weir-run weir-devices weir-config weir-fault weir-check weir-launch \
@@ -126,6 +131,12 @@ for page in weir-run weir-devices weir-config weir-fault weir-check weir-launch 
 done
 { "$weir" doctor --help && "$weir" doctor comm --help; } | expect_taken weir-doctor
 expect_explained weir-doctor doctor comm
+for form in learn sweep; do
+    expect_explained weir-sim sim "$form"
+done
+for form in report timeline html check diff mark; do
+    expect_explained weir-trace trace "$form"
+done
 for benchmark in "${benchmarks[@]}"; do
     "$weir" bench "$benchmark" --help
 done | expect_taken weir-bench

@@ -15,10 +15,10 @@ members_of()
 # options_of PATH: those of its --help, without the conditions of `weir trace check`.
 options_of()
 {
-    printf '%s\n' --help --version
+    printf '%s\n' -h --help --version
     # shellcheck disable=SC2086
     "$weir" ${1#weir} --help | sed -n '/^usage: .*\[OPTION\]\.\.\.$/,/^$/d
-        s/^  \(-[A-Za-z]\) .*/\1/p; s/^  \(--[a-z-]*\) [^'"'"'].*/\1/p'
+        s/^  \(-[a-z]\), \(--[a-z]*\) .*/\1\n\2/p; s/^  \(-[A-Za-z]\) .*/\1/p; s/^  \(--[a-z-]*\) [^'"'"'].*/\1/p'
 }
 
 # The lines, and what each shell shall complete them to, one a line.
@@ -53,6 +53,7 @@ want "weir run arr-coc --weights=fi" "file.png"
 want "weir run arr-coc --repeat f" ""
 want "weir run arr-coc --repeat 2 fi" "file.png"
 want "weir kernels check -D X -I fo" "folder"
+want "weir run arr-coc -o fo" "folder"
 want "weir doctor f" ""
 want "weir trace html fi" "file.png"
 want "weir trace timel" "timeline"
@@ -61,7 +62,8 @@ want "weir trace --output html --rep" "--report"
 want "weir kernels build --symbol check --dep" "--depfile"
 # Another program, and its arguments.
 want "weir check --quiet mkfif" "mkfifo"
-want "weir check --quiet cat fi" "file.png"
+want "weir check -q cat fi" "file.png"
+want "weir trace -o html --rep" "--report"
 want "weir trace -- cat fi" "file.png"
 
 # check SHELL ANSWERS: a file of lines and what each was completed to, `LINE TAB WORD`.

@@ -128,7 +128,48 @@ expect_unsound "unsound.ini:2: " '[weir]\nbackend =\n'
 expect_data 3 "$weir" config check nowhere.ini
 expect_contains "$messages" "nowhere.ini"
 
-# A module that may be installed elsewhere is a note that says where it was looked for.
-printf '[weir]\nbackend = nul\nmodule_path = /nowhere\n' >absent.ini
-expect_status 0 "$weir" config check absent.ini
-expect_contains "$output" "backend names 'nul', and there is no weir_nul.so in /nowhere: check the spelling and module_path"
+# What the file names and what is not there; a section alone may be for another machine, and is a note.
+expect_missing()
+{
+    local part="$1"
+    printf '%b' "$2" >absent.ini
+    expect_data 1 "$weir" config check absent.ini
+    expect_contains "$messages" "weir: $part"
+    expect_contains "$output" "absent.ini needs 1 module that is not here"
+}
+expect_missing "absent.ini:2: backend names 'nul', and there is no weir_nul.so in /nowhere: check the spelling and module_path" \
+    '[weir]\nbackend = nul\nmodule_path = /nowhere\n'
+expect_missing "absent.ini:2: backend names 'opncl', and there is no weir_opncl.so in the folder of modules; did you mean 'opencl'?" \
+    '[weir]\nbackend = cuda, opncl\n'
+expect_missing "absent.ini:3: plugins names 'chekc', and there is no" '[weir]\nbackend = null\nplugins = trace, chekc\n'
+expect_missing "absent.ini:4: transport names 'mpii', and there is no" '[weir]\nbackend = null\n[comm]\ntransport = mpii\n'
+expect_data 1 env WEIR_BACKEND=nul "$weir" config check small.ini --json
+as_json 'data["missing"] == 1'
+expect_contains "$messages" "WEIR_BACKEND: backend names 'nul'"
+mkdir few
+cp -L "$here/lib/weir/weir_null.so" few
+printf '[weir]\nbackend = null\nmodule_path = few\n[cuda]\nnccl = off\n' >section.ini
+expect_data 0 "$weir" config check section.ini
+expect_contains "$messages" "a section names 'cuda', and there is no weir_cuda.so in few: check the spelling and module_path"
+
+# Variables that nothing reads, with the nearest that something does; those that a manual page names are read.
+expect_data 0 env WEIR_PLUGINS= WEIR_BACKENDS=x WEIR_TRACE_FIEL=y WEIR_SIM_GPU=k20c WEIR_OTHERWISE=1 WEIR_COMM_SECRET=hidden \
+    "$weir" doctor --config small.ini
+expect_contains "$output" "note     environment    nothing of Weir reads WEIR_BACKENDS; did you mean WEIR_BACKEND?"
+expect_contains "$output" "nothing of Weir reads WEIR_TRACE_FIEL; did you mean WEIR_TRACE_FILE?"
+grep -q "nothing of Weir reads WEIR_OTHERWISE$" <<<"$output" || fail "another name is suggested: $output"
+expect_contains "$output" "note     environment    WEIR_SIM_GPU=k20c"
+expect_contains "$output" "note     environment    WEIR_COMM_SECRET is set"
+expect_not_contains "$output" "hidden"
+while read -r name; do
+    case "$name" in
+    WEIR_BACKEND) value=null ;;
+    WEIR_CONFIG) value=small.ini ;;
+    WEIR_FAULT_FAULT) value=slow ;;
+    WEIR_MODULE_PATH) value="$here/lib/weir" ;;
+    WEIR_PLUGINS) value=trace ;;
+    *) value=1 ;;
+    esac
+    output="$(env WEIR_BACKEND=null "$name=$value" "$program" doctor 2>&1 || true)"
+    grep -q "environment    $name\(=$value\| is set\)$" <<<"$output" || fail "$name is unknown: $output"
+done < <(grep -hoE '\bEv WEIR_[A-Z_]+' "$man"/*.1 | sed 's/^Ev //' | grep -v _KEY$ | sort -u)

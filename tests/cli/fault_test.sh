@@ -59,7 +59,7 @@ expect_contains "$output" "7 ended with 0 as if nothing had happened"
 expect_contains "$output" "exit 0: unnoticed  done"
 expect_data 1 "$weir" fault --every 1 "$faulty" crash
 expect_contains "$output" "7 crashed"
-expect_contains "$output" "crash: signal 6, SIGABRT"
+expect_contains "$output" "crash: signal 6 (SIGABRT)"
 expect_data 1 "$weir" fault --every 1 --limit 1 --fault refuse "$faulty" hang
 expect_contains "$output" "2 hung"
 expect_contains "$output" "hang: killed"

@@ -105,7 +105,7 @@ refused()
 refused 2 "weir kernels needs a COMMAND"
 refused 2 "did you mean 'build'?" biuld
 refused 2 "needs a file in OpenCL C" build -o no.c
-refused 2 "needs -o OUT.c" build empty.cl
+refused 2 "needs --output OUT.c" build empty.cl
 refused 2 "-o takes the name of a C file, such as kernels.c, not 'no.o'" build empty.cl -o no.o
 refused 2 "not '.c'" build empty.cl -o .c
 refused 2 "not 'no\"x.c'" build empty.cl -o 'no"x.c'

@@ -115,7 +115,7 @@ for rank in 0 1; do
 done
 expect_data 139 "$weir" launch -n 1 sh -c 'kill -s SEGV $$'
 expect_contains "$messages" "rank 0 of 1 (process "
-expect_contains "$messages" ") was ended by signal 11 (Segmentation fault)"
+expect_contains "$messages" ") was ended by signal 11 (SIGSEGV)"
 
 # The others of a rank that SIGKILL ends hear of it from their connections, and may end before it is told: the fault
 # is that rank's nevertheless. Here its end comes later, at the signal that the others' failure brings.
@@ -128,7 +128,7 @@ TEXT
 rm -f ready.*
 expect_data 137 "$weir" launch -n 2 sh later.sh
 expect_contains "$messages" "weir: rank 0 of 2 (process "
-expect_contains "$messages" ") was ended by signal 9 (Killed)"
+expect_contains "$messages" ") was ended by signal 9 (SIGKILL)"
 expect_not_contains "$messages" "SIGTERM"
 
 # One that ignores SIGTERM, and one that is stopped, are killed.

@@ -160,10 +160,3 @@ rm -f sim*
 expect_data 1 "$weir" sim sweep --gpu ./unit.ini --over order=depth \
     sh -c 'mkdir sim.json; exec "$@"' sh "$chunked" '{order}'
 expect_contains "$messages" "cannot become $PWD/sim.json: Is a directory"
-
-# The manual page has every option.
-expect_data 0 "$weir" sim sweep --help
-for option in $(sed -n 's/^  --\([a-z-]*\).*/\1/p' <<<"$output"); do
-    [ "$option" = help ] || [ "$option" = version ] ||
-        grep -q "^\.It Fl Fl $option\b" "$man/weir-sim.1" || fail "weir-sim(1) lacks --$option"
-done

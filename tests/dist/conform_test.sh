@@ -12,8 +12,8 @@ export WEIR_BACKEND=null
 lint="$(mandoc -T lint -W style "$there/share/man/man1/weir-conform.1" |
     grep -v 'referenced manual not found' || true)"
 [ -z "$lint" ] || fail "$lint"
-for option in $("$weir" conform --help | sed -n 's/^  --\([a-z]*\).*/\1/p'); do
-    grep -q "^\.It Fl Fl $option\b" "$there/share/man/man1/weir-conform.1" ||
+for option in $("$weir" conform --help | sed -nE 's/^  (-[a-z], )?--([a-z]*).*/\2/p'); do
+    grep -qE "^\.It (Fl [a-z] , )?Fl Fl $option\b" "$there/share/man/man1/weir-conform.1" ||
         fail "weir-conform.1 does not explain --$option"
 done
 expect_status 0 "$weir" conform --list

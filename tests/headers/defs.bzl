@@ -1,6 +1,7 @@
 """Public headers compile alone, as C11 and as C++17."""
 
 load("@bazel_skylib//rules:build_test.bzl", "build_test")
+load("@rules_cc//cc:defs.bzl", "cc_library")
 
 _WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
 
@@ -58,7 +59,7 @@ def weir_header_test(name, deps):
             extension = extension,
             deps = deps,
         )
-        native.cc_library(
+        cc_library(
             name = "%s_%s" % (name, extension),
             testonly = True,
             srcs = [units],

@@ -1,5 +1,7 @@
 """The fake modules: tests/loader/fake.c, compiled once for each."""
 
+load("@rules_cc//cc:defs.bzl", "cc_binary")
+
 def fake_module(file, name = None, defines = []):
     """One fake, weir_FILE.so.
 
@@ -8,7 +10,7 @@ def fake_module(file, name = None, defines = []):
       name: the name that it says itself, where that differs.
       defines: what is wrong with it; see fake.c.
     """
-    native.cc_binary(
+    cc_binary(
         name = "weir_%s.so" % file,
         testonly = True,
         srcs = ["fake.c"],

@@ -1,5 +1,8 @@
 """Test rules: C tests on GoogleTest, and shell tests."""
 
+load("@rules_cc//cc:defs.bzl", "cc_test")
+load("@rules_shell//shell:sh_test.bzl", "sh_test")
+
 # Read by the sanitizer configurations of .bazelrc, from the test's folder.
 _SUPPRESSIONS = ["//tests/support:lsan.supp"]
 
@@ -17,7 +20,7 @@ def weir_c_test(name, srcs, deps = [], data = [], copts = [], size = "small", **
     """
     # Of a test on both of PoCL's devices a sanitizer sees the same code twice.
     tags = kwargs.pop("tags", []) + (["no-sanitizer"] if "_basic" in name else [])
-    native.cc_test(
+    cc_test(
         name = name,
         srcs = srcs,
         copts = copts,
@@ -60,7 +63,7 @@ def weir_sh_test(name, srcs, data = [], size = "small", **kwargs):
       size: as in weir_c_test.
       **kwargs: anything else that sh_test takes.
     """
-    native.sh_test(
+    sh_test(
         name = name,
         srcs = srcs,
         data = data + _SUPPRESSIONS + ["//tests/support:shell.sh"],

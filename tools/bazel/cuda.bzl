@@ -43,6 +43,8 @@ def _cuda_toolkit_impl(repository_ctx):
         "",
     ]))
     repository_ctx.file("BUILD", """
+load("@rules_cc//cc:defs.bzl", "cc_library")
+
 cc_library(
     name = "headers",
     hdrs = glob(["include/*.h"], allow_empty = True),

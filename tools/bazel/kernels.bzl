@@ -4,6 +4,7 @@ docs/kernels.md says what the rule makes.
 """
 
 load("@cuda//:defs.bzl", "CUDA_ARCHS", "CUDA_HOME", "HAVE_CUDA")
+load("@rules_cc//cc:defs.bzl", "cc_library", "cc_test")
 
 # Real architectures get cubins; the first and the newest get PTX too, which the driver compiles for
 # architectures in between and later ones.
@@ -11,7 +12,14 @@ _CUBINS = ["75", "80", "86", "89", "90", "100", "120"]
 _CUBINS_FEW = ["80", "90"]
 _PTX = ["75", "120"]
 
-_TOOL = "//kernels/compiler:weir_kernels"
+# Labels of this repository, whichever one calls the rule.
+_TOOL = str(Label("//kernels/compiler:weir_kernels"))
+_CUDA_FEW = str(Label("//kernels/compiler:cuda_few"))
+_API = str(Label("//api"))
+_CORE = str(Label("//core"))
+_COMPARE = str(Label("//kernels/compare"))
+_COMPARE_MAIN = str(Label("//kernels/compare:main.c"))
+_MODULES = str(Label("//:modules"))
 
 # Of "90a" the number.
 def _number(arch):
@@ -45,19 +53,19 @@ def _make(bundle, inputs, visibility, tags, **kwargs):
         srcs = inputs.srcs + [source for source in inputs.more if source not in inputs.srcs],
         outs = [name + ".c", name + ".h"],
         cmd = select({
-            "//kernels/compiler:cuda_few": _command(bundle, inputs, _CUBINS_FEW),
+            _CUDA_FEW: _command(bundle, inputs, _CUBINS_FEW),
             "//conditions:default": _command(bundle, inputs, _CUBINS),
         }),
-        exec_tools = [_TOOL],
+        tools = [_TOOL],
         message = "Compiling kernels",
         tags = tags,
         visibility = visibility,
     )
-    native.cc_library(
+    cc_library(
         name = name,
         srcs = [name + ".c"],
         hdrs = [name + ".h"],
-        deps = ["//api"],
+        deps = [_API],
         tags = tags,
         visibility = visibility,
         **kwargs
@@ -72,7 +80,7 @@ def _bundle(name, symbol):
         name = name,
         symbol = symbol,
         label = _label(name),
-        header = "%s/%s.h" % (native.package_name(), name),
+        header = ("%s/%s.h" % (native.package_name(), name)).lstrip("/"),
     )
 
 def _plain(srcs, options, cubins, ptx):
@@ -197,9 +205,9 @@ def weir_kernels_test(name, kernels, cases, symbol = None, data = [], env = {}, 
     """
     package, target = _absolute(kernels)[2:].split(":")
     symbol = symbol or target + "_kernels"
-    native.cc_test(
+    cc_test(
         name = name,
-        srcs = ["//kernels/compare:main.c"],
+        srcs = [_COMPARE_MAIN],
         args = ["$(location %s)" % cases],
         copts = [
             "-DWEIR_TWIN=" + symbol,
@@ -207,12 +215,12 @@ def weir_kernels_test(name, kernels, cases, symbol = None, data = [], env = {}, 
             "-DWEIR_OPENCL=%s_opencl" % symbol,
             "-DWEIR_OPENCL_HEADER='\"%s/%s_opencl.h\"'" % (package, target),
         ],
-        data = data + [cases, "//:modules"],
+        data = data + [cases, _MODULES],
         env = dict({"WEIR_MODULE_PATH": "lib/weir"}, **env),
         linkstatic = True,
         deps = [
-            "//core",
-            "//kernels/compare",
+            _CORE,
+            _COMPARE,
             "//%s:%s" % (package, target),
             "//%s:%s_opencl" % (package, target),
         ],

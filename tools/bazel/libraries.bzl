@@ -19,13 +19,17 @@ _LIBRARY_DIRS = [
     "/usr/lib",
 ]
 
+# The name that a repository was declared with: as a part of a module it has the module's before it.
+def _declared(repository_ctx):
+    return repository_ctx.name.split("~")[-1].split("+")[-1]
+
 def _find(repository_ctx, dirs, name):
     for directory in dirs:
         path = repository_ctx.path(directory + "/" + name)
         if path.exists:
             return path
     fail("@%s needs %s of the Debian package %s, and it is not in %s. Run tools/setup.sh." % (
-        repository_ctx.name,
+        _declared(repository_ctx),
         name,
         repository_ctx.attr.package,
         ", ".join(dirs),
@@ -39,6 +43,8 @@ def _debian_library_impl(repository_ctx):
         repository_ctx.attr.archive,
     )
     repository_ctx.file("BUILD", """
+load("@rules_cc//cc:defs.bzl", "cc_library")
+
 cc_library(
     name = "{name}",
     srcs = ["{archive}"],
@@ -50,7 +56,7 @@ cc_library(
     deps = {deps},
 )
 """.format(
-        name = repository_ctx.attr.target or repository_ctx.name,
+        name = repository_ctx.attr.target or _declared(repository_ctx),
         archive = repository_ctx.attr.archive,
         headers = repr(["include/" + header for header in repository_ctx.attr.headers]),
         # No module that links the archive exports its symbols.
@@ -77,6 +83,8 @@ def _debian_headers_impl(repository_ctx):
     for header in repository_ctx.attr.headers:
         repository_ctx.symlink(_find(repository_ctx, _INCLUDE_DIRS, header), "include/" + header)
     repository_ctx.file("BUILD", """
+load("@rules_cc//cc:defs.bzl", "cc_library")
+
 cc_library(
     name = "{name}",
     hdrs = {headers},
@@ -84,7 +92,7 @@ cc_library(
     visibility = ["//visibility:public"],
 )
 """.format(
-        name = repository_ctx.name,
+        name = _declared(repository_ctx),
         headers = repr(["include/" + header for header in repository_ctx.attr.headers]),
     ))
 
@@ -105,13 +113,17 @@ def _googletest_impl(repository_ctx):
     repository_ctx.symlink("/usr/src/googletest/googletest/include", "include")
     repository_ctx.symlink("/usr/src/googletest/googletest/src", "src")
     repository_ctx.file("BUILD", """
+load("@rules_cc//cc:defs.bzl", "cc_library")
+
 cc_library(
     name = "gtest",
     testonly = True,
     srcs = ["src/gtest-all.cc"],
     hdrs = glob(["include/**/*.h"]),
-    copts = ["-Iexternal/googletest"],
-    includes = ["include"],
+    includes = [
+        ".",
+        "include",
+    ],
     linkopts = ["-pthread"],
     linkstatic = True,
     textual_hdrs = glob(["src/*.cc", "src/*.h"], exclude = ["src/gtest-all.cc", "src/gtest_main.cc"]),

@@ -22,6 +22,8 @@ def _python_headers_impl(repository_ctx):
         repository_ctx.symlink(folder, "include")
     repository_ctx.file("defs.bzl", "HAVE_PYTHON = %r\nPYTHON = %r\n" % (bool(found), _PYTHON))
     repository_ctx.file("BUILD", """
+load("@rules_cc//cc:defs.bzl", "cc_library")
+
 cc_library(
     name = "headers",
     hdrs = glob(["include/**/*.h"], allow_empty = True),

@@ -1,6 +1,8 @@
 """weir_text: a file as a C string."""
 
-_TOOL = "//tools/bazel:embed_text.py"
+load("@rules_cc//cc:defs.bzl", "cc_library")
+
+_TOOL = str(Label("//tools/bazel:embed_text.py"))
 
 def weir_text(name, src, symbol, visibility = None):
     """A cc_library with `extern const char *const <symbol>`, the text of `src`."""
@@ -16,10 +18,10 @@ def weir_text(name, src, symbol, visibility = None):
             name,
             src,
         ),
-        exec_tools = [_TOOL],
+        tools = [_TOOL],
         visibility = ["//visibility:private"],
     )
-    native.cc_library(
+    cc_library(
         name = name,
         srcs = [name + ".c"],
         hdrs = [name + ".h"],

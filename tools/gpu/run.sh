@@ -490,7 +490,7 @@ figures_of()
     shift 2
     use "$backend"
     run "$limit" "bench-$name" "${on[@]}" "$@" --quiet \
-        --save "$figures/$name.json" --plot "$figures/$name.svg"
+        --output "$figures/$name.json" --plot "$figures/$name.svg"
     what="$backend: bench ${name%-"$backend"}"
     [ "$status" -eq 0 ] || judge "$what"
 }
@@ -862,7 +862,7 @@ ddp()
     run 90 ddp "${on[@]}" "WEIR_CUDA_NCCL=$nccl" "WEIR_MODULE_PATH=$prefix/lib/weir" "$weir" launch -n 2 \
         --no-prefix "$root/tests/bench/jobs/jobs" ddp --quiet \
         --cublas "${blas:-libcublas.so.12}" --nccl "${nccl/#auto/libnccl.so.2}" \
-        --save "$figures/ddp.json" --plot "$figures/ddp.svg"
+        --output "$figures/ddp.json" --plot "$figures/ddp.svg"
     judge "cuda: ddp" "$(printf '%s\n' "$output" | sed -n 's/.*; //; /results checked/p' | head -n 1)"
     while IFS= read -r line; do
         row - "cuda: ddp" "$(printf '%s' "$line" | tr -s ' ')"

@@ -166,9 +166,10 @@ static bool is_lack(int error)
 
 static bool challenge(const struct local_door *door, struct local_stranger *stranger)
 {
-    struct local_challenge challenge = {.magic = MAGIC};
+    struct local_challenge challenge = {0};
     if (!door->secret->is_set || !local_nonce(stranger->nonce))
         return false;
+    memcpy(challenge.magic, MAGIC, sizeof challenge.magic);
     memcpy(challenge.nonce, stranger->nonce, sizeof challenge.nonce);
     return send(stranger->connection, &challenge, sizeof challenge, MSG_NOSIGNAL) ==
            (ssize_t)sizeof challenge;

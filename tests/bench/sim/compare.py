@@ -96,7 +96,7 @@ def predict(asked, arguments, environment):
         path = os.path.join(folder, "figures.json")
         command = ([asked.jobs, *arguments[1:]] if arguments[0] == "jobs"
                    else [asked.weir, "bench", *arguments])
-        done = subprocess.run([*command, "--turns", "1", "--quiet", "--save", path],
+        done = subprocess.run([*command, "--turns", "1", "--quiet", "--output", path],
                               env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, check=False)
         if done.returncode != 0:

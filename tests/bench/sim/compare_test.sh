@@ -8,7 +8,7 @@ out="$TEST_TMPDIR/out"
 mkdir -p "$out"
 cat >"$TEST_TMPDIR/weir" <<'TEXT'
 #!/bin/bash
-# bench NAME --turns 1 --quiet --save FILE
+# bench NAME --turns 1 --quiet --output FILE
 cp "$PREDICTED/$2.json" "${@: -1}"
 TEXT
 chmod +x "$TEST_TMPDIR/weir"

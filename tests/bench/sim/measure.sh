@@ -72,7 +72,7 @@ learn()
     traces+=("$out/$name.trace.gz")
 }
 
-keep 90 calibrate "$weir" calibrate --turns "$turns" --out "$out/card.ini"
+keep 90 calibrate "$weir" calibrate --turns "$turns" --output "$out/card.ini"
 trace_turns=$((turns < 2 ? turns : 2))
 learn advance overlap --size 64K,2M,32M,512M --kernel 1,700 --orders depth --chunks 1,4,32 --queues 1
 learn arr-coc arr-coc --slots 1 --frames 20
@@ -81,7 +81,7 @@ for side in 256 512 896; do
     learn "swim-$side" swim --side "$side" --copies 1 --products 4 --portable
 done
 if [ "${#traces[@]}" -gt 0 ]; then
-    keep 60 learn "$weir" sim learn --out "$out/kernels.ini" "${traces[@]}"
+    keep 60 learn "$weir" sim learn --output "$out/kernels.ini" "${traces[@]}"
 fi
 
 count="$("$weir" devices 2>/dev/null | grep -c '^[0-9]*: ')"
@@ -93,7 +93,7 @@ while read -r name limit devices arguments; do
     fi
     # shellcheck disable=SC2086 # the words of a line
     bench $arguments
-    keep "$limit" "$name" "${benched[@]}" --turns "$turns" --quiet --save "$out/$name.json" &&
+    keep "$limit" "$name" "${benched[@]}" --turns "$turns" --quiet --output "$out/$name.json" &&
         echo "measured $name"
 done <"$cases"
 exit "$((failures > 0))"

@@ -182,7 +182,7 @@ static void attack_knock(struct round *round)
 {
     struct knock_round *own = (struct knock_round *)round;
     const struct world *world = round->world;
-    struct local_challenge challenge = {.magic = "weirloc2"};
+    struct local_challenge challenge = {.magic = {'w', 'e', 'i', 'r', 'l', 'o', 'c', '2'}};
     struct local_answer answer;
     uint8_t proof[LOCAL_PROOF_SIZE];
     const int connection = round_accept(round, own->listener);

@@ -1,5 +1,6 @@
 """The kernels of the table, a program for each type."""
 
+load("@rules_cc//cc:defs.bzl", "cc_library")
 load("//tools/bazel:kernels.bzl", "weir_kernels")
 
 def builtins_programs(name, types):
@@ -14,7 +15,7 @@ def builtins_programs(name, types):
             name = type + "_text",
             outs = [type + ".cl"],
             cmd = "$(location :generate) %s >$@" % type,
-            exec_tools = [":generate"],
+            tools = [":generate"],
         )
         weir_kernels(
             name = type,
@@ -27,9 +28,9 @@ def builtins_programs(name, types):
         name = name + "_list",
         outs = [name + "_list.c"],
         cmd = "$(location :generate) --list %s >$@" % " ".join(types),
-        exec_tools = [":generate"],
+        tools = [":generate"],
     )
-    native.cc_library(
+    cc_library(
         name = name,
         srcs = [name + "_list.c"],
         hdrs = ["programs.h"],

@@ -1,0 +1,269 @@
+// Makes one of the mistakes of the table below, which mistakes_test.c has run in debug mode: `mistakes
+// NAME`. The program prints nothing, so that what is said is said by the library.
+#define _GNU_SOURCE // MAP_ANONYMOUS
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <weir/weir.h>
+
+#include "kernels/conformance/conformance.h"
+
+enum {
+    COUNT = 1 << 16,
+    BYTES = COUNT * (int)sizeof(float),
+    BLOCK = 64,
+};
+
+struct world {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *queue, *other;
+    weir_buffer *in, *out, *host;
+    weir_program *program;
+    weir_kernel *scale, *sum;
+};
+
+static weir_buffer *make_buffer(weir_device *device, const char *label, size_t size,
+                                weir_placement placement)
+{
+    weir_buffer *buffer;
+    WEIR_CHECK(weir_buffer_create(
+        device, WEIR_PARAMS(weir_buffer, .label = label, .size = size, .placement = placement),
+        &buffer));
+    return buffer;
+}
+
+static void open_world(struct world *world)
+{
+    WEIR_CHECK(weir_open(NULL, &world->runtime));
+    WEIR_CHECK(weir_device_open(world->runtime, NULL, &world->device));
+    WEIR_CHECK(weir_queue_create(world->device, WEIR_PARAMS(weir_queue, .label = "work"),
+                                 &world->queue));
+    WEIR_CHECK(weir_queue_create(world->device, WEIR_PARAMS(weir_queue, .label = "other"),
+                                 &world->other));
+    world->in = make_buffer(world->device, "in", BYTES, WEIR_PLACE_DEVICE);
+    world->out = make_buffer(world->device, "out", BYTES, WEIR_PLACE_DEVICE);
+    world->host = make_buffer(world->device, "host", BYTES, WEIR_PLACE_HOST);
+    WEIR_CHECK(weir_program_create(
+        world->device, WEIR_PARAMS(weir_program, .bundle = &conformance_kernels), &world->program));
+    WEIR_CHECK(weir_kernel_create(world->program, "scale", &world->scale));
+    WEIR_CHECK(weir_kernel_create(world->program, "block_sum", &world->sum));
+}
+
+static void close_world(struct world *world)
+{
+    weir_kernel_destroy(&world->scale);
+    weir_kernel_destroy(&world->sum);
+    weir_program_destroy(&world->program);
+    weir_buffer_destroy(&world->in);
+    weir_buffer_destroy(&world->out);
+    weir_buffer_destroy(&world->host);
+    weir_queue_destroy(&world->queue);
+    weir_queue_destroy(&world->other);
+    WEIR_IGNORE(weir_device_close(&world->device));
+    WEIR_IGNORE(weir_close(&world->runtime));
+}
+
+// The mistakes, in the order of the table in mistakes_test.c.
+
+static void launch_of(struct world *world, uint32_t blocks, weir_buffer *in, size_t in_bytes,
+                      uint32_t count)
+{
+    WEIR_IGNORE(weir_queue_launch(world->queue, world->scale, weir_dim(blocks, 1, 1),
+                                  weir_dim(BLOCK, 1, 1), weir_in(in, 0, in_bytes),
+                                  weir_out(world->out, 0, BYTES), 2.0f, count));
+    WEIR_IGNORE(weir_queue_sync(world->queue, WEIR_FOREVER));
+}
+
+static void grid_in_items(struct world *world)
+{
+    launch_of(world, COUNT, world->in, BYTES, COUNT);
+}
+
+static void no_blocks(struct world *world)
+{
+    const uint32_t count = BLOCK - 1;
+    launch_of(world, count / BLOCK, world->in, BYTES, count);
+}
+
+static void range_in_elements(struct world *world)
+{
+    launch_of(world, COUNT / BLOCK, world->in, COUNT, COUNT);
+}
+
+static void buffer_in_elements(struct world *world)
+{
+    const uint32_t half = COUNT / 4; // it fits, so that nothing is damaged
+    weir_buffer *small = make_buffer(world->device, "small", COUNT, WEIR_PLACE_DEVICE);
+    WEIR_IGNORE(weir_queue_launch(world->queue, world->scale, weir_dim(COUNT / BLOCK, 1, 1),
+                                  weir_dim(BLOCK, 1, 1), weir_in(small, 0, COUNT),
+                                  weir_out(small, 0, COUNT), 2.0f, half));
+    WEIR_IGNORE(weir_queue_sync(world->queue, WEIR_FOREVER));
+    weir_buffer_destroy(&small);
+}
+
+static void range_past_the_end(struct world *world)
+{
+    launch_of(world, COUNT / BLOCK, world->in, 2 * BYTES, COUNT);
+}
+
+static void copy_too_large(struct world *world)
+{
+    WEIR_IGNORE(weir_queue_copy(world->queue, world->out, 0, world->in, 0, BYTES + 4));
+}
+
+static void fill_in_elements(struct world *world)
+{
+    const float zero = 0;
+    WEIR_IGNORE(weir_queue_fill(world->queue, world->out, 0, 1023, &zero, sizeof zero));
+}
+
+static void pitch_in_elements(struct world *world)
+{
+    const struct weir_plane to = {world->out, 0, 64}, from = {world->in, 0, 64};
+    WEIR_IGNORE(weir_queue_copy_2d(world->queue, to, from, 64 * sizeof(float), 64));
+}
+
+static void argument_missing(struct world *world)
+{
+    WEIR_IGNORE(weir_queue_launch(world->queue, world->scale, weir_dim(1, 1, 1),
+                                  weir_dim(BLOCK, 1, 1), weir_in(world->in, 0, BYTES),
+                                  weir_out(world->out, 0, BYTES), 2.0f));
+}
+
+static void double_for_float(struct world *world)
+{
+    WEIR_IGNORE(weir_queue_launch(world->queue, world->scale, weir_dim(1, 1, 1),
+                                  weir_dim(BLOCK, 1, 1), weir_in(world->in, 0, BYTES),
+                                  weir_out(world->out, 0, BYTES), 2.0, (uint32_t)COUNT));
+}
+
+static void arguments_swapped(struct world *world)
+{
+    WEIR_IGNORE(weir_queue_launch(world->queue, world->scale, weir_dim(1, 1, 1),
+                                  weir_dim(BLOCK, 1, 1), weir_in(world->in, 0, BYTES),
+                                  weir_out(world->out, 0, BYTES), (uint32_t)COUNT, 2.0f));
+}
+
+static void no_local_memory(struct world *world)
+{
+    WEIR_IGNORE(weir_queue_launch(world->queue, world->sum, weir_dim(1, 1, 1),
+                                  weir_dim(BLOCK, 1, 1), weir_in(world->in, 0, BYTES),
+                                  weir_out(world->out, 0, BYTES), (uint32_t)BLOCK));
+}
+
+static void block_too_large(struct world *world)
+{
+    WEIR_IGNORE(weir_queue_launch(world->queue, world->scale, weir_dim(1, 1, 1),
+                                  weir_dim(COUNT, 1, 1), weir_in(world->in, 0, BYTES),
+                                  weir_out(world->out, 0, BYTES), 2.0f, (uint32_t)COUNT));
+}
+
+static void kernel_misspelt(struct world *world)
+{
+    weir_kernel *kernel;
+    WEIR_IGNORE(weir_kernel_create(world->program, "scael", &kernel));
+}
+
+static void destroyed_twice(struct world *world)
+{
+    weir_buffer *again = world->in;
+    weir_buffer_destroy(&world->in);
+    weir_buffer_destroy(&again);
+}
+
+static void used_after_destroy(struct world *world)
+{
+    weir_buffer *again = world->in;
+    weir_buffer_destroy(&world->in);
+    WEIR_IGNORE(weir_queue_copy(world->queue, world->out, 0, again, 0, BYTES));
+}
+
+static void closed_too_early(struct world *world)
+{
+    weir_runtime *runtime = world->runtime;
+    WEIR_IGNORE(weir_close(&runtime));
+}
+
+static void host_access_to_device_memory(struct world *world)
+{
+    void *pointer;
+    WEIR_IGNORE(weir_host_begin(world->in, 0, BYTES, WEIR_ACCESS_READ, &pointer));
+}
+
+static void event_never_recorded(struct world *world)
+{
+    const struct weir_event event = {0};
+    WEIR_IGNORE(weir_queue_wait(world->queue, event));
+}
+
+static weir_status sync_inside(void *user)
+{
+    WEIR_IGNORE(weir_queue_sync(user, WEIR_FOREVER));
+    return WEIR_OK;
+}
+
+static void sync_in_a_host_call(struct world *world)
+{
+    WEIR_IGNORE(weir_queue_host_call(world->queue, sync_inside, world->other));
+    WEIR_IGNORE(weir_queue_sync(world->queue, WEIR_FOREVER));
+}
+
+static weir_status fail(void *user)
+{
+    (void)user;
+    return WEIR_ERROR_IO;
+}
+
+static void work_after_a_failure(struct world *world)
+{
+    WEIR_IGNORE(weir_queue_host_call(world->queue, fail, NULL));
+    WEIR_IGNORE(weir_queue_sync(world->queue, WEIR_FOREVER));
+    WEIR_IGNORE(weir_queue_copy(world->queue, world->out, 0, world->in, 0, BYTES));
+}
+
+static const struct {
+    const char *name;
+    void (*make)(struct world *world);
+} mistakes[] = {
+#define MISTAKE(name) {#name, name}
+    MISTAKE(grid_in_items),
+    MISTAKE(no_blocks),
+    MISTAKE(range_in_elements),
+    MISTAKE(buffer_in_elements),
+    MISTAKE(range_past_the_end),
+    MISTAKE(copy_too_large),
+    MISTAKE(fill_in_elements),
+    MISTAKE(pitch_in_elements),
+    MISTAKE(argument_missing),
+    MISTAKE(double_for_float),
+    MISTAKE(arguments_swapped),
+    MISTAKE(no_local_memory),
+    MISTAKE(block_too_large),
+    MISTAKE(kernel_misspelt),
+    MISTAKE(destroyed_twice),
+    MISTAKE(used_after_destroy),
+    MISTAKE(closed_too_early),
+    MISTAKE(host_access_to_device_memory),
+    MISTAKE(event_never_recorded),
+    MISTAKE(sync_in_a_host_call),
+    MISTAKE(work_after_a_failure),
+};
+
+int main(int count, char **words)
+{
+    struct world world = {0};
+    for (size_t i = 0; count == 2 && i < sizeof mistakes / sizeof *mistakes; i++) {
+        if (strcmp(words[1], mistakes[i].name) != 0)
+            continue;
+        open_world(&world);
+        mistakes[i].make(&world);
+        close_world(&world);
+        return 0;
+    }
+    fprintf(stderr, "usage: mistakes NAME\n");
+    return 2;
+}
