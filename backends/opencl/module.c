@@ -9,6 +9,7 @@
 // In the order of the key table.
 enum key {
     KEY_LIBRARY,
+    KEY_DRIVER,
     KEY_PLATFORM,
     KEY_CACHE,
     KEY_CACHE_DIR,
@@ -21,9 +22,15 @@ static const struct weir_key keys[] = {
             .name = "library",
             .type = WEIR_KEY_TEXT,
             .fallback = "libOpenCL.so.1",
-            .help = "The OpenCL loader, or a driver, which needs none: a name that the dynamic "
-                    "linker finds, "
-                    "or a path.",
+            .help = "The OpenCL loader: a name that the dynamic linker finds, or a path.",
+        },
+    [KEY_DRIVER] =
+        {
+            .name = "driver",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "",
+            .help = "An OpenCL driver, as `library`: it is opened itself where the loader is "
+                    "missing, or knows no driver.",
         },
     [KEY_PLATFORM] =
         {
@@ -204,20 +211,47 @@ static void release(struct ocl_module *module)
     module->host->release(module);
 }
 
+// Whether the library can be used and has a platform. Else there is a sentence, if it cannot be used.
+static bool is_of_use(struct ocl_module *module, const char *library, char *message, size_t size)
+{
+    cl_uint count = 0;
+    message[0] = '\0';
+    return ocl_symbols_load(library, &module->cl, message, size) &&
+           module->cl.clGetPlatformIDs(0, NULL, &count) == CL_SUCCESS && count > 0;
+}
+
+// The loader, else the driver; `*out_library` is what was opened.
+static weir_status open_library(struct ocl_module *module, const char *loader, const char *driver,
+                                const char **out_library)
+{
+    const char *kind = "loader";
+    char message[512];
+    *out_library = loader;
+    bool found = is_of_use(module, loader, message, sizeof message);
+    if (!found && driver[0]) {
+        kind = "driver";
+        *out_library = driver;
+        found = is_of_use(module, driver, message, sizeof message);
+    }
+    if (found || !message[0])
+        return WEIR_OK;
+    return weir_host_fail(module->host, WEIR_ERROR_MODULE,
+                          "install an OpenCL loader (Debian: ocl-icd-libopencl1), or name one with "
+                          "`library`, or a driver with `driver`, in [opencl]",
+                          "the OpenCL %s cannot be used: %s", kind, message);
+}
+
 static weir_status start(struct ocl_module *module, const struct weir_setting *const *settings)
 {
-    const char *library = settings[KEY_LIBRARY]->text;
+    const char *library;
     const char *wanted = settings[KEY_PLATFORM]->text;
     struct search search = {.matched = false};
-    char message[512];
 
-    if (!ocl_symbols_load(library, &module->cl, message, sizeof message))
-        return weir_host_fail(
-            module->host, WEIR_ERROR_MODULE,
-            "install an OpenCL loader (Debian: ocl-icd-libopencl1), or name one, or a driver, with "
-            "`library` in [opencl]",
-            "the OpenCL loader cannot be used: %s", message);
-    weir_status status = list_platforms(module, wanted, &search);
+    weir_status status =
+        open_library(module, settings[KEY_LIBRARY]->text, settings[KEY_DRIVER]->text, &library);
+    if (status < 0)
+        return status;
+    status = list_platforms(module, wanted, &search);
     if (status == WEIR_OK && module->listed_count == 0)
         status = explain_nothing(module, library, wanted, &search);
     if (status < 0)

@@ -2,6 +2,7 @@
 #include "weir_py.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 // --- The caller -------------------------------------------------------------------------------------
@@ -132,9 +133,77 @@ static bool make_errors(PyObject *module)
     return true;
 }
 
+// The library's functions as Python has them. Others are NOUN.VERB: weir_queue_recover() is queue.recover().
+static const char *const python_names[][2] = {
+    {"in", "weir.In"},
+    {"out", "weir.Out"},
+    {"inout", "weir.InOut"},
+    {"whole_in", "weir.In"},
+    {"whole_out", "weir.Out"},
+    {"whole_inout", "weir.InOut"},
+    {"local", "weir.Local"},
+    {"upload", "queue.upload"},
+    {"download", "queue.download"},
+    {"open", "weir.open"},
+    {"close", "runtime.close"},
+    {"host_begin", "buffer.host"},
+    {"host_end", "access.end"},
+    {"device_open", "runtime.device"},
+    {"queue_create", "device.queue"},
+    {"queue_wrap", "device.wrap_queue"},
+    {"queue_launch", "kernel[grid, block]"},
+    {"queue_launch_count", "kernel[count]"},
+    {"queue_graph", "graph.launch"},
+    {"buffer_create", "device.buffer"},
+    {"buffer_wrap", "device.wrap"},
+    {"dlpack_import", "device.from_dlpack"},
+    {"dlpack_export", "buffer.__dlpack__"},
+    {"program_create", "device.program"},
+    {"kernel_create", "program.kernel"},
+    {"pool_create", "device.pool"},
+    {"pool_free", "buffer.free"},
+    {"capture_begin", "queue.capture"},
+    {"capture_end", "queue.capture"},
+};
+
+// Appends the name that stands for weir_`name`.
+static void put_name(char *out, size_t size, const char *name, size_t length)
+{
+    const size_t used = strlen(out);
+    for (size_t i = 0; i < sizeof python_names / sizeof python_names[0]; i++) {
+        if (strlen(python_names[i][0]) == length && memcmp(python_names[i][0], name, length) == 0) {
+            snprintf(out + used, size - used, "%s", python_names[i][1]);
+            return;
+        }
+    }
+    const bool ends = length > 8 && memcmp(name + length - 8, "_destroy", 8) == 0;
+    snprintf(out + used, size - used, "%.*s%s", (int)(ends ? length - 8 : length), name,
+             ends ? ".close" : "");
+    char *line = ends ? NULL : strchr(out + used, '_');
+    if (line)
+        *line = '.';
+}
+
 PyObject *wp_text(const char *text)
 {
-    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+    char out[2048] = "";
+    for (const char *at = text; *at;) {
+        const char *found = strstr(at, "weir_");
+        const size_t length = found ? strspn(found + 5, letters) : 0;
+        const size_t used = strlen(out);
+        const size_t plain = found ? (size_t)(found - at) : strlen(at);
+        snprintf(out + used, sizeof out - used, "%.*s", (int)plain, at);
+        at += plain;
+        if (!found)
+            break;
+        if (length > 0 && found[5 + length] == '(')
+            put_name(out, sizeof out, found + 5, length);
+        else
+            snprintf(out + strlen(out), sizeof out - strlen(out), "%.*s", (int)length + 5, found);
+        at += 5 + length;
+    }
+    return PyUnicode_DecodeUTF8(out, (Py_ssize_t)strlen(out), "replace");
 }
 
 // Sets an attribute, and takes the value.
@@ -151,6 +220,10 @@ static PyObject *raise_error(weir_status status, const struct weir_error *error,
     PyObject *type = wp_error_type(status);
     PyObject *raised = text ? PyObject_CallFunctionObjArgs(type, text, NULL) : NULL;
     Py_XDECREF(text);
+    PyObject *cause = status == WEIR_ERROR_HOST_CALL ? wp_call_cause(error) : NULL;
+    Py_XINCREF(cause);
+    if (raised && cause)
+        PyException_SetCause(raised, cause);
     if (raised && set(raised, "status", wp_text(weir_status_name(status))) &&
         set(raised, "message", wp_text(error->message)) &&
         set(raised, "object", wp_text(error->object)) &&
@@ -159,13 +232,8 @@ static PyObject *raise_error(weir_status status, const struct weir_error *error,
         set(raised, "native_code", PyLong_FromLongLong(error->native_code)) &&
         set(raised, "remedy", wp_text(error->remedy)) &&
         set(raised, "file", wp_text(error->file ? error->file : "")) &&
-        set(raised, "line", PyLong_FromLong(error->line))) {
-        PyObject *cause = status == WEIR_ERROR_HOST_CALL ? wp_call_cause(error) : NULL;
-        Py_XINCREF(cause);
-        if (cause)
-            PyException_SetCause(raised, cause);
+        set(raised, "line", PyLong_FromLong(error->line)))
         PyErr_SetObject(type, raised);
-    }
     Py_XDECREF(raised);
     return NULL;
 }
@@ -307,6 +375,10 @@ static PyMethodDef methods[] = {
      "Raises ConfigError with the file, the line and the nearest name; ModuleError if no listed "
      "backend can be "
      "used, with every reason."},
+    {"findings", wp_findings, METH_NOARGS,
+     "findings()\n--\n\nWhat the plugin check has found since the last call, in all runtimes: a "
+     "list of "
+     "weir.Finding."},
     {"In", wp_in, METH_O, "In(buffer)\n--\n\nA launch's argument that the kernel only reads."},
     {"Out", wp_out, METH_O,
      "Out(buffer)\n--\n\nA launch's argument that the kernel overwrites without reading its old "
@@ -315,12 +387,6 @@ static PyMethodDef methods[] = {
      "InOut(buffer)\n--\n\nA launch's argument that the kernel reads and writes."},
     {"Local", wp_local, METH_O,
      "Local(bytes)\n--\n\nLocal memory of each block, for a __local pointer."},
-    {"sync_all", WP_KEYED(wp_sync_all),
-     "sync_all(events, timeout=None)\n--\n\nWaits until all events are complete; timeout in "
-     "seconds."},
-    {"sync_any", WP_KEYED(wp_sync_any),
-     "sync_any(events, timeout=None)\n--\n\nWaits until one event is complete, and returns its "
-     "index."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -306,23 +306,20 @@ static PyObject *queue_wait(PyObject *self, PyObject *object)
 
 // --- Waits ------------------------------------------------------------------------------------------
 
+// One of the three.
 struct sync {
+    weir_device *device;
     weir_queue *queue;
-    const struct weir_event *events;
-    size_t count, index;
-    bool any;
+    const struct weir_event *event;
     struct wp_place place;
 };
 
 static weir_status sync_step(void *user, uint64_t timeout_ns)
 {
     struct sync *sync = user;
-    return sync->queue ? weir_queue_sync_at(sync->queue, timeout_ns, WP_AT(sync->place))
-           : sync->any ? weir_event_sync_any_at(sync->events, sync->count, timeout_ns, &sync->index,
-                                                WP_AT(sync->place))
-           : sync->count == 1
-               ? weir_event_sync_at(*sync->events, timeout_ns, WP_AT(sync->place))
-               : weir_event_sync_all_at(sync->events, sync->count, timeout_ns, WP_AT(sync->place));
+    return sync->device  ? weir_device_sync_at(sync->device, timeout_ns, WP_AT(sync->place))
+           : sync->queue ? weir_queue_sync_at(sync->queue, timeout_ns, WP_AT(sync->place))
+                         : weir_event_sync_at(*sync->event, timeout_ns, WP_AT(sync->place));
 }
 
 // None, or an exception.
@@ -353,28 +350,15 @@ PyObject *wp_device_sync(PyObject *self, PyObject *arguments, PyObject *keywords
     static char *names[] = {"timeout", NULL};
     struct wp_device *device = (struct wp_device *)self;
     PyObject *timeout = NULL;
-    struct weir_event *events = NULL;
-    size_t count = 0, at = 0;
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|O:sync", names, &timeout) ||
         !wp_device_usable(device))
         return NULL;
-    for (struct wp_child *child = device->children; child; child = child->next)
-        count += child->kind == &queue_kind;
-    if (count == 0)
-        Py_RETURN_NONE;
-    if (!(events = calloc(count, sizeof *events)))
-        return PyErr_NoMemory();
-    struct sync sync = {.events = events};
-    sync.place = wp_here();
-    weir_status status = WEIR_OK;
-    for (struct wp_child *child = device->children; child && status == WEIR_OK;
-         child = child->next) {
-        if (child->kind == &queue_kind)
-            status = weir_queue_record_at(child->handle, &events[at++], WP_AT(sync.place));
-    }
-    sync.count = at;
-    PyObject *result = status == WEIR_OK ? run_sync(&sync, timeout) : wp_raise(status);
-    free(events);
+    struct sync sync = {.device = device->handle};
+    device->users++;
+    PyObject *result = run_sync(&sync, timeout);
+    device->users--;
+    if (device->closed) // by another thread
+        wp_device_settle(device);
     return result;
 }
 
@@ -496,7 +480,7 @@ static weir_status note_exception(const struct wp_call *call)
 static weir_status run_call(void *user)
 {
     struct wp_call *call = user;
-    if (!Py_IsInitialized())
+    if (wp_over)
         return WEIR_ERROR_HOST_CALL;
     const PyGILState_STATE state = PyGILState_Ensure();
     PyObject *result = PyObject_CallObject(call->function, call->arguments);
@@ -596,7 +580,7 @@ void wp_drop_later(struct wp_later *later)
     later->next = atomic_load(&laters);
     while (!atomic_compare_exchange_weak(&laters, &later->next, later))
         continue;
-    if (!later->next && Py_IsInitialized())
+    if (!later->next && !wp_over)
         Py_AddPendingCall(drop_pending,
                           NULL); // where its list is full, the next object's creation does it
 }
@@ -632,7 +616,7 @@ static PyObject *event_sync(PyObject *self, PyObject *arguments, PyObject *keywo
 {
     static char *names[] = {"timeout", NULL};
     PyObject *timeout = NULL;
-    struct sync sync = {.events = &((struct event *)self)->event, .count = 1};
+    struct sync sync = {.event = &((struct event *)self)->event};
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|O:sync", names, &timeout))
         return NULL;
     return run_sync(&sync, timeout);
@@ -696,58 +680,6 @@ static PyObject *event_await(PyObject *self)
     Py_XDECREF(module);
     Py_XDECREF(coroutine);
     return iterator;
-}
-
-// The events of a sequence; the caller frees them. NULL with an exception.
-static struct weir_event *events_of(PyObject *sequence, size_t *out_count)
-{
-    PyObject *list = PySequence_Tuple(sequence);
-    const Py_ssize_t count = list ? PyTuple_Size(list) : 0;
-    struct weir_event *events = list ? calloc((size_t)count + 1, sizeof *events) : NULL;
-    for (Py_ssize_t i = 0; events && i < count; i++) {
-        PyObject *item = PyTuple_GetItem(list, i);
-        if (Py_TYPE(item) != wp_event_type) {
-            PyErr_Format(PyExc_TypeError, "events[%zd] is %R; it is a weir.Event", i, item);
-            free(events);
-            events = NULL;
-            break;
-        }
-        events[i] = ((struct event *)item)->event;
-    }
-    Py_XDECREF(list);
-    *out_count = (size_t)count;
-    return events || PyErr_Occurred() ? events : (struct weir_event *)PyErr_NoMemory();
-}
-
-static PyObject *sync_events(PyObject *arguments, PyObject *keywords, bool any)
-{
-    static char *names[] = {"events", "timeout", NULL};
-    PyObject *sequence, *timeout = NULL;
-    struct sync sync = {.any = any};
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O", names, &sequence, &timeout))
-        return NULL;
-    struct weir_event *events = events_of(sequence, &sync.count);
-    if (!events)
-        return NULL;
-    sync.events = events;
-    PyObject *result = run_sync(&sync, timeout);
-    free(events);
-    if (!result || !any)
-        return result;
-    Py_DECREF(result);
-    return PyLong_FromSize_t(sync.index);
-}
-
-PyObject *wp_sync_all(PyObject *module, PyObject *arguments, PyObject *keywords)
-{
-    (void)module;
-    return sync_events(arguments, keywords, false);
-}
-
-PyObject *wp_sync_any(PyObject *module, PyObject *arguments, PyObject *keywords)
-{
-    (void)module;
-    return sync_events(arguments, keywords, true);
 }
 
 static PyObject *event_repr(PyObject *self)

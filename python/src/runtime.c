@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include <weir/check.h>
+
 PyTypeObject *wp_runtime_type, *wp_device_type;
 static PyTypeObject *info_type, *limits_type;
 static struct wp_device *devices; // all that are open
@@ -175,10 +177,12 @@ PyObject *wp_open(PyObject *module, PyObject *arguments, PyObject *keywords)
     if (status != WEIR_OK)
         return wp_raise(status);
     struct wp_runtime *runtime = (struct wp_runtime *)PyType_GenericAlloc(wp_runtime_type, 0);
-    if (runtime)
+    if (runtime) {
         runtime->handle = handle;
-    else
+        wp_findings_watch(runtime);
+    } else {
         WEIR_IGNORE(weir_close_at(&handle, WP_AT(place)));
+    }
     return (PyObject *)runtime;
 }
 
@@ -196,6 +200,7 @@ static weir_status settle_runtime(struct wp_runtime *runtime)
     weir_status status = WEIR_OK;
     if (!runtime->closed || runtime->devices > 0 || !handle)
         return status;
+    wp_findings_end(runtime);
     runtime->handle = NULL;
     WP_HERE(place);
     WP_UNLOCKED(status = weir_close_at(&handle, WP_AT(place)));
@@ -320,6 +325,43 @@ static PyObject *runtime_report(PyObject *self, void *unused)
                : NULL;
 }
 
+static PyObject *use(const struct weir_check_use *use)
+{
+    return Py_BuildValue("{s:s,s:s,s:s,s:s,s:i}", "operation", use->operation, "queue", use->queue,
+                         "kernel", use->kernel, "file", use->file, "line", use->line);
+}
+
+PyObject *wp_runtime_findings(const struct wp_runtime *runtime)
+{
+    PyObject *list = PyList_New(0);
+    const size_t count = list ? weir_check_count(runtime->handle) : 0;
+    for (size_t i = 0; list && i < count; i++) {
+        struct weir_check_finding finding;
+        if (weir_check_get(runtime->handle, i, &finding) != WEIR_OK)
+            break;
+        PyObject *item =
+            Py_BuildValue("{s:s,s:K,s:s,s:n,s:n,s:O,s:O&,s:O&,s:z,s:N,s:N}", "kind",
+                          weir_check_kind_name(finding.kind), "count",
+                          (unsigned long long)finding.count, "buffer", finding.buffer, "offset",
+                          (Py_ssize_t)finding.offset, "size", (Py_ssize_t)finding.size, "hint",
+                          finding.kind >= WEIR_CHECK_FIRST_HINT ? Py_True : Py_False, "message",
+                          wp_text, finding.message, "remedy", wp_text, finding.remedy,
+                          "suppression", finding.suppression, "first", use(&finding.first),
+                          "second", use(&finding.second));
+        if (!item || PyList_Append(list, item) != 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+static PyObject *runtime_findings(PyObject *self, void *unused)
+{
+    (void)unused;
+    const struct wp_runtime *runtime = (struct wp_runtime *)self;
+    return runtime_usable(runtime) ? wp_runtime_findings(runtime) : NULL;
+}
+
 static PyObject *runtime_repr(PyObject *self)
 {
     const struct wp_runtime *runtime = (struct wp_runtime *)self;
@@ -355,6 +397,11 @@ static PyMethodDef runtime_methods[] = {
 static PyGetSetDef runtime_getters[] = {
     {"devices", runtime_devices, NULL,
      "The devices of the backend, open or not: a list of DeviceInfo.", NULL},
+    {"findings", runtime_findings, NULL,
+     "What the plugin `check` found so far: a list of dicts with kind, message, remedy, hint, "
+     "first and second (file, "
+     "line, operation, queue).",
+     NULL},
     {"backend", runtime_backend, NULL, "The name of the backend (\"opencl\").", NULL},
     {"report", runtime_report, NULL, "Which modules were tried, and why some are not used: text.",
      NULL},
@@ -650,18 +697,29 @@ static PyType_Slot device_slots[] = {
 PyType_Spec wp_device_spec = {"weir.Device", sizeof(struct wp_device), 0, WP_TYPE_FLAGS,
                               device_slots};
 
+bool wp_over;
+
+static struct wp_device *first_open(void)
+{
+    struct wp_device *device = devices;
+    while (device && device->closed)
+        device = device->next;
+    return device;
+}
+
 void wp_close_all(void)
 {
     wp_drop_now();
-    while (devices) {
-        struct wp_device *device = devices;
-        while (device && device->closed)
-            device = device->next;
-        if (!device)
-            return;
+    for (struct wp_device *device; (device = first_open());) {
+        Py_INCREF(device);
         PyObject *result = device_close((PyObject *)device, NULL);
-        if (!result)
+        if (!result && !PyErr_ExceptionMatches(wp_error_type(WEIR_ERROR_FORKED)))
             PyErr_WriteUnraisable((PyObject *)device);
+        PyErr_Clear();
         Py_XDECREF(result);
+        device->closed = true; // also where a signal came first
+        Py_DECREF(device);
     }
+    wp_drop_now();
+    wp_over = true;
 }

@@ -92,8 +92,10 @@ bool wp_wait(PyObject *seconds, wp_step step, void *user, weir_status *out_statu
 
 struct wp_runtime {
     PyObject_HEAD weir_runtime *handle; // NULL once it is closed
-    bool closed;      // by the program; devices that cannot close yet keep the handle
-    uint32_t devices; // that are open
+    bool closed;             // by the program; devices that cannot close yet keep the handle
+    uint32_t devices;        // that are open
+    struct wp_runtime *next; // of those that are open
+    size_t told;             // findings that were taken
 };
 
 // An object of a device, which it keeps. Its structure begins with this.
@@ -190,8 +192,16 @@ bool wp_runtime_types(PyObject *module); // DeviceInfo, Limits
 
 // weir.open().
 PyObject *wp_open(PyObject *module, PyObject *arguments, PyObject *keywords);
-// Waits for all work and closes what can be closed: when the interpreter ends.
+// Waits for all work and closes what can be closed: when the interpreter ends. From then on no thread of the
+// library's calls Python.
 void wp_close_all(void);
+extern bool wp_over;
+
+PyObject *wp_runtime_findings(const struct wp_runtime *runtime); // a list
+// weir.findings(); see findings.c.
+void wp_findings_watch(struct wp_runtime *runtime);
+void wp_findings_end(struct wp_runtime *runtime); // before it closes
+PyObject *wp_findings(PyObject *module, PyObject *unused);
 
 // --- Elements and buffers ---------------------------------------------------------------------------
 
@@ -272,8 +282,6 @@ struct wp_queue {
 PyObject *wp_device_queue(PyObject *self, PyObject *arguments, PyObject *keywords);
 PyObject *wp_device_wrap_queue(PyObject *self, PyObject *arguments, PyObject *keywords);
 PyObject *wp_event_new(struct weir_event event);
-PyObject *wp_sync_all(PyObject *module, PyObject *arguments, PyObject *keywords);
-PyObject *wp_sync_any(PyObject *module, PyObject *arguments, PyObject *keywords);
 PyObject *wp_device_sync(PyObject *self, PyObject *arguments, PyObject *keywords);
 PyObject *wp_queue_capture(PyObject *self, PyObject *arguments, PyObject *keywords);
 PyObject *wp_device_program(PyObject *self, PyObject *arguments, PyObject *keywords);

@@ -9,5 +9,9 @@ if _sysconfig.get_config_var("Py_GIL_DISABLED"):
     )
 del _sysconfig
 
+from . import _pocl  # noqa: E402
+
+_pocl.find()
+
 from ._weir import *  # noqa: E402,F401,F403
 from ._weir import __version__, open  # noqa: E402,F401
