@@ -28,11 +28,13 @@ static const struct wp_dtype dtypes[] = {
     {"complex64", "Zf", WEIR_SCALAR_OTHER, WEIR_ELEMENT_COMPLEX, 8},
     {"complex128", "Zd", WEIR_SCALAR_OTHER, WEIR_ELEMENT_COMPLEX, 16},
     {"bool", "?", WEIR_SCALAR_BOOL, WEIR_ELEMENT_BOOL, 1},
-    // Other names of some.
-    {"int", "q", WEIR_SCALAR_I64, WEIR_ELEMENT_INT, 8},
-    {"float", "d", WEIR_SCALAR_F64, WEIR_ELEMENT_FLOAT, 8},
-    {"complex", "Zd", WEIR_SCALAR_OTHER, WEIR_ELEMENT_COMPLEX, 16},
 };
+// The built-in types' names.
+static const char *const other_names[][2] = {{"int", "int64"},
+                                             {"float", "float64"},
+                                             {"complex", "complex128"},
+                                             {"l", "int64"},
+                                             {"L", "uint64"}};
 enum {
     DTYPES = sizeof dtypes / sizeof dtypes[0],
 };
@@ -54,10 +56,14 @@ const struct wp_dtype *wp_dtype_of(PyObject *object)
     const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
     const char *dot = text ? strrchr(text, '.') : NULL;
     const struct wp_dtype *found = NULL;
+    const char *plain = !text ? NULL
+                        : dot ? dot + 1
+                              : text + (*text == '<' || *text == '|' || *text == '=');
+    for (size_t i = 0; text && i < sizeof other_names / sizeof other_names[0]; i++)
+        plain = strcmp(plain, other_names[i][0]) == 0 ? other_names[i][1] : plain;
     for (size_t i = 0; text && !found && i < DTYPES; i++) {
         static const char kinds[] = {'i', 'u', 'f', 0, 0, 'c', 'b'};
         const char letter[3] = {kinds[dtypes[i].element], (char)('0' + dtypes[i].size), 0};
-        const char *plain = dot ? dot + 1 : text + (*text == '<' || *text == '|' || *text == '=');
         if (strcmp(plain, dtypes[i].name) == 0 || strcmp(plain, dtypes[i].format) == 0 ||
             (dtypes[i].size < 10 ? strcmp(plain, letter) == 0 : strcmp(plain, "c16") == 0))
             found = &dtypes[i];
@@ -106,17 +112,16 @@ bool wp_pack(weir_scalar scalar, PyObject *number, const char *what, uint64_t *o
     if (scalar < WEIR_SCALAR_I8 || scalar > WEIR_SCALAR_U64)
         return wp_refuse("%s is %R, and its type takes bytes of its size", what, number);
     const int bits = abs(integers[scalar].bits);
-    const bool is_signed = integers[scalar].bits < 0;
     PyObject *index = PyNumber_Index(number);
     bool fits = index;
-    if (index && is_signed) {
+    if (index && integers[scalar].bits < 0) {
         const long long value = PyLong_AsLongLong(index);
-        fits = !PyErr_Occurred() && value >= -(1LL << (bits - 2)) * 2 &&
-               value <= (1LL << (bits - 2)) * 2 - 1 + 0 * bits;
+        const long long most = (long long)(UINT64_MAX >> (64 - bits) >> 1);
+        fits = !PyErr_Occurred() && value <= most && value >= -most - 1;
         *out = (uint64_t)value;
     } else if (index) {
         *out = PyLong_AsUnsignedLongLong(index);
-        fits = !PyErr_Occurred() && (bits == 64 || *out >> bits == 0);
+        fits = !PyErr_Occurred() && *out <= UINT64_MAX >> (64 - bits);
     }
     Py_XDECREF(index);
     if (fits)

@@ -360,8 +360,8 @@ static PyObject *kernel_launcher(PyObject *self, PyObject *key)
         if (PyErr_Occurred()) {
             PyErr_Clear();
             return wp_refuse(
-                "%R is no number of work-items; launch with kernel[count](queue, …) or "
-                "kernel[grid, block](queue, …)",
+                "%R is no number of work-items; launch with kernel[count](queue, ...) or "
+                "kernel[grid, block](queue, ...)",
                 key);
         }
     } else if (PyTuple_Size(key) != 2) {

@@ -2,6 +2,7 @@
 #include "weir_py.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -412,9 +413,13 @@ static unsigned raised_count;
 
 PyObject *wp_call_cause(const struct weir_error *error)
 {
-    for (unsigned i = raised_count, least = i > 8 ? i - 8 : 0; error->file && i-- > least;) {
-        if (raised[i % 8].exception && raised[i % 8].place.line == error->line &&
-            strcmp(raised[i % 8].place.file, error->file) == 0)
+    char named[1024]; // in the message about a graph's call
+    for (unsigned i = raised_count, least = i > 8 ? i - 8 : 0; i-- > least;) {
+        const struct wp_place place = raised[i % 8].place;
+        snprintf(named, sizeof named, "%s:%d", place.file ? place.file : "", place.line);
+        const bool same = error->file && place.file && place.line == error->line &&
+                          strcmp(place.file, error->file) == 0;
+        if (raised[i % 8].exception && (same || strstr(error->message, named)))
             return raised[i % 8].exception;
     }
     return NULL;
