@@ -164,6 +164,21 @@ WEIR_API weir_status weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane 
 #define weir_queue_launch_count_array(queue, ...) \
     weir_queue_launch_count_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
+// The same with exactly `items` work-items, in one dimension, two or three, for kernels that compare
+// get_global_id() with nothing: OpenCL's global size with a local size of NULL. An x of 0 runs nothing;
+// a y or z of 0 counts as 1. Blocks are the kernel's required ones, or else divide `items`: rows as long
+// as can be, of at most 256 work-items in a block, or more where that gives too few. Both macros call
+// weir_queue_launch_global_at().
+//
+//     weir_queue_launch_global(queue, blur, weir_dim(width, height, 1), weir_whole_in(src),
+//                              weir_whole_out(dst));
+//
+// Errors: as weir_queue_launch(); WEIR_ERROR_INVALID if no such block has as many work-items as
+// info.preferred_block_items, as with a large prime number: the device would leave most of itself
+// idle. The kernel then needs a comparison, and weir_queue_launch_count().
+#define weir_queue_launch_global_array(queue, ...) \
+    weir_queue_launch_global_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+
 // Runs `function(user)` on a library thread after all earlier work of the queue has finished;
 // later work of the queue waits until it has returned. The function may submit work, also to its
 // own queue (after the work that is already there), but must not wait. A slow function delays no

@@ -215,6 +215,46 @@ weir_status weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, s
                                 weir_dim(items, 1, 1), arguments, argument_count, file, line);
 }
 
+WEIR_COLD static weir_status refuse_global(const weir_queue *queue, const weir_kernel *kernel,
+                                           struct weir_extent items, struct weir_extent block,
+                                           const char *file, int line)
+{
+    static const char remedy[] =
+        "launch more work-items, and let the kernel compare get_global_id() with the size: "
+        "weir_queue_launch_count(), or weir_queue_launch() with a grid that is rounded up";
+    const char *label = weir__label_or_none(kernel->member.object.label);
+    if (kernel->signature->required_block.x > 0)
+        return weir__fail_at(file, line, weir_queue_label(queue), WEIR_ERROR_INVALID, remedy,
+                             "weir_queue_launch_global: %u×%u×%u work-items are not whole blocks "
+                             "of %u×%u×%u, which kernel '%s' requires",
+                             items.x, items.y, items.z, block.x, block.y, block.z, label);
+    return weir__fail_at(
+        file, line, weir_queue_label(queue), WEIR_ERROR_INVALID, remedy,
+        "weir_queue_launch_global: of blocks of kernel '%s' that divide %u×%u×%u "
+        "work-items the largest is %u×%u×%u; the device wants %u work-items or more",
+        label, items.x, items.y, items.z, block.x, block.y, block.z,
+        kernel->info.preferred_block_items);
+}
+
+weir_status weir_queue_launch_global_at(weir_queue *queue, weir_kernel *kernel,
+                                        struct weir_extent items,
+                                        const struct weir_argument *arguments,
+                                        size_t argument_count, const char *file, int line)
+{
+    WEIR_ENTER_AT(file, line, queue, kernel);
+    WEIR_REQUIRE_AT(file, line, NULL, queue);
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel);
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
+    const weir_kernel *there = weir__kernel_on(kernel, queue->member.device);
+    const weir_kernel *own = there ? there : kernel;
+    struct weir_extent block;
+    items = weir_dim(items.x, items.y ? items.y : 1, items.z ? items.z : 1);
+    if (!weir__exact_block(own, items, &block))
+        return refuse_global(queue, own, items, block, file, line);
+    const struct weir_extent grid = {items.x / block.x, items.y / block.y, items.z / block.z};
+    return weir_queue_launch_at(queue, kernel, grid, block, arguments, argument_count, file, line);
+}
+
 weir_status weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *kernel,
                                              struct weir_extent grid, struct weir_extent block,
                                              const struct weir_argument *arguments,
