@@ -68,6 +68,8 @@ static weir_status weir__delivery_submit(weir_queue *queue, const struct weir_op
         return weir__native_submit(backend, queue, operation);
     case WEIR_OPERATION_COLLECTIVE:
         return operation->u.collective.comm->ops->submit(queue, operation);
+    case WEIR_OPERATION_NOTE:
+        return WEIR_OK;
     default:
         return backend->ops->queue_submit(backend, queue, operation);
     }
@@ -459,7 +461,10 @@ static weir_status run_collective(weir_queue *queue, const struct weir_operation
     const uint64_t begin_ns = weir_clock_now_ns();
     status = ops->run(queue, operation);
     if (weir__takes_notes(queue->member.device))
-        weir__host_note_collective(queue, operation, begin_ns, weir_clock_now_ns());
+        weir__host_note_ran(WEIR_HOST_NOTE_COLLECTIVE, queue, operation->sequence, begin_ns,
+                            weir_clock_now_ns(),
+                            &(struct weir__host_caller){operation->file, operation->line,
+                                                        WEIR_HOST_NOTE_INTERNAL});
     return status;
 }
 

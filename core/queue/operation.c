@@ -21,6 +21,7 @@ static const char *const operation_names[] = {
     [WEIR_OPERATION_NATIVE] = "native call",  [WEIR_OPERATION_POOL_ALLOCATE] = "pool allocate",
     [WEIR_OPERATION_POOL_FREE] = "pool free", [WEIR_OPERATION_FILL_2D] = "fill_2d",
     [WEIR_OPERATION_COPY_3D] = "copy_3d",     [WEIR_OPERATION_COLLECTIVE] = "collective",
+    [WEIR_OPERATION_NOTE] = "note",
 };
 
 const char *weir__operation_name(enum weir_operation_kind kind)
@@ -536,9 +537,9 @@ static weir_status check_volume(const struct weir__caller *caller, const struct 
     if (depth > 1 && volume_extent(volume, width, height, 1, &size) && volume->slice_pitch < size)
         return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
                              "a slice pitch counts bytes, and leads from a slice to the next",
-                             "copy_3d: the slice pitch of %s, %zu, is below the %zu bytes that the "
+                             "%s: the slice pitch of %s, %zu, is below the %zu bytes that the "
                              "rows of a slice take",
-                             role->name, volume->slice_pitch, size);
+                             role->call, role->name, volume->slice_pitch, size);
     if (!volume_extent(volume, width, height, depth, &size))
         size = SIZE_MAX;
     return weir__operation_check_side(caller, role, volume->buffer, volume->offset, size, other);
@@ -664,5 +665,42 @@ weir_status weir__operation_fill_2d(const struct weir__caller *caller, const str
     out_operation->u.fill_2d.height = height;
     out_operation->u.fill_2d.pattern = pattern;
     out_operation->u.fill_2d.pattern_size = pattern_size;
+    return WEIR_OK;
+}
+
+// A zero count is one, and its pitch that of adjacent rows or slices.
+static weir_status check_note_range(const struct weir__caller *caller, size_t index,
+                                    const struct weir_note_range *range)
+{
+    char name[32];
+    const struct weir__role role = {"note", name};
+    const size_t rows = range->rows ? range->rows : 1;
+    const size_t slices = range->slices ? range->slices : 1;
+    const struct weir_volume volume = {range->buffer, range->offset,
+                                       rows > 1 ? range->pitch : range->size, range->slice_pitch};
+    snprintf(name, sizeof name, "range %zu", index);
+    if (range->access < WEIR_ACCESS_READ || range->access > WEIR_ACCESS_READ_WRITE)
+        return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
+                             "use WEIR_ACCESS_READ, _WRITE or _READ_WRITE",
+                             "note: access %d of %s is none of weir_access", (int)range->access,
+                             name);
+    return check_volume(caller, &role, &volume, range->size, rows, slices, NULL);
+}
+
+weir_status weir__operation_note(const struct weir__caller *caller,
+                                 const struct weir_note_params *params,
+                                 struct weir_operation *out_operation)
+{
+    for (size_t i = 0; i < params->range_count; i++) {
+        const weir_status status = check_note_range(caller, i, &params->ranges[i]);
+        if (status < 0)
+            return status;
+    }
+    weir__operation_begin(out_operation, WEIR_OPERATION_NOTE, 0, caller->file, caller->line);
+    out_operation->u.note.name = weir__file_name(params->name);
+    out_operation->u.note.ranges = params->ranges;
+    out_operation->u.note.range_count = params->range_count;
+    out_operation->u.note.work = params->work;
+    out_operation->u.note.timed = params->timed;
     return WEIR_OK;
 }

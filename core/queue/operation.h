@@ -85,6 +85,11 @@ weir_status weir__operation_native(const struct weir__caller *caller, weir_nativ
                                    void *user, const struct weir_argument *arguments,
                                    size_t argument_count, struct weir_operation *out_operation);
 
+// `params` has a name, and ranges unless there are none.
+weir_status weir__operation_note(const struct weir__caller *caller,
+                                 const struct weir_note_params *params,
+                                 struct weir_operation *out_operation);
+
 // Whether it is a copy, a fill or a launch.
 bool weir__is_device_work(enum weir_operation_kind kind);
 

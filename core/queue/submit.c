@@ -290,6 +290,51 @@ weir_status weir_queue_host_call_at(weir_queue *queue, weir_host_function functi
     return weir__queue_submit(queue, &operation);
 }
 
+static weir_status look_at_ranges(const struct weir_note_params *params, const char *file, int line)
+{
+    for (size_t i = 0; weir__is_unusual() && i < params->range_count; i++)
+        WEIR_ENTER_OF("weir_queue_note_at", file, line, params->ranges[i].buffer);
+    return WEIR_OK;
+}
+
+weir_status weir_queue_note_at(weir_queue *queue, const struct weir_note_params *params,
+                               uint64_t *out_note, const char *file, int line)
+{
+    struct weir_note_params known;
+    struct weir_operation operation;
+    if (out_note)
+        *out_note = 0;
+    WEIR_ENTER_AT(file, line, queue);
+    WEIR_REQUIRE_AT(file, line, NULL, queue);
+    WEIR_READ_PARAMS(file, line, weir_note_params, params, &known);
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), params->name);
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue),
+                    params->ranges || params->range_count == 0);
+    weir_status status = look_at_ranges(params, file, line);
+    const struct weir__caller caller = caller_of(queue, file, line);
+    if (status == WEIR_OK)
+        status = weir__operation_note(&caller, params, &operation);
+    if (status < 0)
+        return status;
+    status = weir__queue_submit(queue, &operation);
+    if (status == WEIR_OK && out_note)
+        *out_note = operation.sequence;
+    return status;
+}
+
+weir_status weir_queue_note_times(weir_queue *queue, uint64_t note, uint64_t begin_ns,
+                                  uint64_t end_ns)
+{
+    WEIR_ENTER(queue);
+    WEIR_REQUIRE(NULL, queue);
+    WEIR_REQUIRE(weir_queue_label(queue), note > 0);
+    WEIR_REQUIRE(weir_queue_label(queue), begin_ns <= end_ns);
+    if (weir__takes_notes(queue->member.device))
+        weir__host_note_ran(WEIR_HOST_NOTE_TIMES, queue, note, begin_ns, end_ns,
+                            &(struct weir__host_caller){NULL, 0, 0});
+    return WEIR_OK;
+}
+
 weir_status weir__queue_record(weir_queue *queue, struct weir_event *out_event, const char *file,
                                int line)
 {
