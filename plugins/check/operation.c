@@ -167,6 +167,7 @@ static void use(struct check *check, struct check_queue *queue, uint64_t count,
     user.actor = &queue->actor;
     user.count = count;
     user.counts = NULL;
+    user.thread = NULL;
     user.late = false;
     user.passing = false;
     user.probe = false;

@@ -78,6 +78,7 @@ weir_status check_unlock_and_tell(struct check *check)
     check->told = NULL;
     check->told_end = &check->told;
     weir_lock_release(&check->lock);
+    check_inside--;
     return tell_store(check, told);
 }
 
@@ -191,6 +192,7 @@ static bool is_ordered(const struct check_user *user, const struct check_use *us
         return check_is_after(user->actors, user->actor, use->actor, use->count);
     return check_is_after(user->actors, NULL, use->actor, use->count) ||
            use->actor == user->actor->index || user->counts[use->actor] >= use->count ||
+           (user->thread && check_is_after(user->actors, user->thread, use->actor, use->count)) ||
            comes_before(user, use);
 }
 
