@@ -188,12 +188,7 @@ static PyObject *tuple_of(const Py_ssize_t *values, int count)
 
 // --- Buffers ----------------------------------------------------------------------------------------
 
-static void destroy_buffer(struct wp_child *child, struct wp_place place)
-{
-    weir_buffer *handle = child->handle;
-    weir_buffer_destroy_at(&handle, WP_AT(place));
-}
-static const struct wp_kind buffer_kind = {"buffer", destroy_buffer};
+WP_KIND(buffer);
 static const char *const placements[] = {"device", "host", "managed"};
 
 PyObject *wp_buffer_new(struct wp_device *device, PyObject *shape, PyObject *dtype, PyObject *label,
@@ -476,18 +471,10 @@ static int access_view(PyObject *self, Py_buffer *view, int flags)
     return 0;
 }
 
-// numpy's array where numpy is, else a memoryview.
 static PyObject *access_array(PyObject *self, void *unused)
 {
     (void)unused;
-    PyObject *numpy = PyImport_ImportModule("numpy");
-    if (!numpy && !PyErr_ExceptionMatches(PyExc_ImportError))
-        return NULL;
-    PyErr_Clear();
-    PyObject *array =
-        numpy ? PyObject_CallMethod(numpy, "asarray", "O", self) : PyMemoryView_FromObject(self);
-    Py_XDECREF(numpy);
-    return array;
+    return wp_helper("array", "O", self);
 }
 
 // Keeps the array until the block's end, which revokes it.
@@ -499,22 +486,6 @@ static PyObject *access_enter(PyObject *self, PyObject *unused)
         access->array = access_array(self, NULL);
     Py_XINCREF(access->array);
     return access->array;
-}
-
-// The array that was handed out refuses from here on: a memoryview every use, numpy's the writes. What else was
-// made of it stays readable, since it keeps this object, and with it the memory.
-static void take_back(struct access *access)
-{
-    PyObject *array = access->array, *result;
-    access->array = NULL;
-    if (!array)
-        return;
-    result = PyMemoryView_Check(array) ? PyObject_CallMethod(array, "release", NULL)
-                                       : PyObject_CallMethod(array, "setflags", "O", Py_False);
-    if (!result)
-        PyErr_Clear();
-    Py_XDECREF(result);
-    Py_DECREF(array);
 }
 
 static weir_status end(struct access *access, struct wp_place place)
@@ -532,7 +503,12 @@ static PyObject *access_end(PyObject *self, PyObject *unused)
     (void)unused;
     struct access *access = (struct access *)self;
     const weir_status status = end(access, wp_here());
-    take_back(access);
+    PyObject *array = access->array, *done = NULL;
+    access->array = NULL;
+    if (array && !(done = wp_helper("take_back", "O", array)))
+        return NULL;
+    Py_XDECREF(done);
+    Py_XDECREF(array);
     return wp_none(status);
 }
 
@@ -540,15 +516,13 @@ static void access_dealloc(PyObject *self)
 {
     struct access *access = (struct access *)self;
     struct wp_buffer *buffer = access->buffer;
-    PyTypeObject *type = Py_TYPE(self);
     if (buffer) {
         WEIR_IGNORE(end(access, wp_here()));
         wp_child_let(buffer->base ? &buffer->base->child : &buffer->child);
         Py_DECREF(buffer);
     }
     Py_XDECREF(access->array);
-    PyObject_Free(self);
-    Py_DECREF(type);
+    wp_free(self);
 }
 
 // --- Arrays of other libraries ----------------------------------------------------------------------
@@ -770,33 +744,11 @@ PyObject *wp_device_from_dlpack(PyObject *self, PyObject *arguments, PyObject *k
     static char *names[] = {"tensor", "queue", "label", NULL};
     struct wp_device *device = (struct wp_device *)self;
     PyObject *object, *queue = Py_None, *label = NULL;
-    int type, ordinal;
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O$O:from_dlpack", names, &object,
                                      &queue, &label) ||
         !wp_device_usable(device))
         return NULL;
-    PyObject *place = PyObject_CallMethod(object, "__dlpack_device__", NULL);
-    const bool known = place && PyArg_ParseTuple(place, "ii", &type, &ordinal);
-    Py_XDECREF(place);
-    if (!known)
-        return NULL;
-    PyObject *capsule = NULL;
-    if (type == kDLCUDA && queue == Py_None)
-        return wp_refuse("the tensor is in device memory; pass the queue that will use it, which "
-                         "then waits for the "
-                         "work that writes the tensor");
-    PyObject *handle = type == kDLCUDA ? PyObject_GetAttrString(queue, "native") : NULL;
-    if (handle) {
-        PyObject *keys = Py_BuildValue("{s:O}", "stream", handle), *none = PyTuple_New(0);
-        PyObject *method = PyObject_GetAttrString(object, "__dlpack__");
-        capsule = keys && none && method ? PyObject_Call(method, none, keys) : NULL;
-        Py_XDECREF(keys);
-        Py_XDECREF(none);
-        Py_XDECREF(method);
-        Py_DECREF(handle);
-    } else if (!PyErr_Occurred()) {
-        capsule = PyObject_CallMethod(object, "__dlpack__", NULL);
-    }
+    PyObject *capsule = wp_helper("capsule", "OO", object, queue);
     DLManagedTensor *tensor = capsule ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
     struct import *import = tensor ? calloc(1, sizeof *import) : NULL;
     PyObject *buffer = NULL;
@@ -813,12 +765,7 @@ PyObject *wp_device_from_dlpack(PyObject *self, PyObject *arguments, PyObject *k
 
 // --- Pools ------------------------------------------------------------------------------------------
 
-static void destroy_pool(struct wp_child *child, struct wp_place place)
-{
-    weir_pool *handle = child->handle;
-    weir_pool_destroy_at(&handle, WP_AT(place));
-}
-static const struct wp_kind pool_kind = {"pool", destroy_pool};
+WP_KIND(pool);
 
 struct pool {
     struct wp_child child;
@@ -905,11 +852,7 @@ static PyObject *pool_trim(PyObject *self, PyObject *bytes)
     const size_t keep = PyLong_AsSize_t(bytes);
     if (PyErr_Occurred() || !wp_child_usable(&pool->child))
         return NULL;
-    weir_status status;
-    wp_child_hold(&pool->child);
-    WP_UNLOCKED(status = weir_pool_trim(pool->child.handle, keep));
-    wp_child_let(&pool->child);
-    return wp_none(status);
+    WP_RETURN_UNLOCKED(&pool->child, weir_pool_trim(pool->child.handle, keep));
 }
 
 static PyObject *pool_statistics(PyObject *self, void *unused)

@@ -27,7 +27,7 @@ kernel void every(global int *dst, char c, ushort u, long l, float4 v, int count
 
 @pytest.fixture
 def runtime(tmp_path):
-    text = f"[trace]\noutput = {tmp_path}/trace.json\n" if "trace" in PLUGINS else ""
+    text = f"[trace]\nfile = {tmp_path}/trace.json\n" if "trace" in PLUGINS else ""
     with weir.open("test.ini", text=text, backend=BACKEND, plugins=PLUGINS) as runtime:
         yield runtime
         # Tests that make findings have a runtime of their own.

@@ -13,7 +13,7 @@ import pytest
 import weir
 from conftest import BACKEND, PLUGINS, SOURCE
 
-OPEN = f"import weir, sys\nruntime = weir.open('', backend={BACKEND!r}, plugins={PLUGINS.replace('trace', '')!r})\n"
+OPEN = f"import weir, sys\nruntime = weir.open('', backend={BACKEND!r}, plugins={PLUGINS.replace('trace, ', '')!r})\n"
 
 
 def run(program):
@@ -25,7 +25,7 @@ def run(program):
 
 def test_objects_end_in_any_order():
     for seed in range(40):
-        runtime = weir.open("", backend=BACKEND, plugins=PLUGINS.replace("trace", ""))
+        runtime = weir.open("", backend=BACKEND, plugins=PLUGINS.replace("trace, ", ""))
         device = runtime.device()
         queue = device.queue("q")
         host = device.buffer(64, "uint8", "host")
