@@ -279,7 +279,7 @@ static void order_queues(struct weir_long_text *text, const struct weir_check_fi
 static void order_host_after(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
     add_record_and(text, finding, &finding->first);
-    weir_long_text_add(text, ", weir_event_sync() it before ");
+    weir_long_text_add(text, ", sync with that event before ");
     add_place(text, &finding->second);
 }
 
@@ -305,7 +305,7 @@ static void order(struct weir_long_text *text, const struct weir_check_finding *
 
 static void end_access(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
-    weir_long_text_add(text, "weir_host_end() for the access of ");
+    weir_long_text_add(text, "end the host's access of ");
     add_place(text, &finding->first);
     weir_long_text_add(text, " before ");
     add_place(text, &finding->second);

@@ -1,9 +1,10 @@
-// weir.findings(): what the plugin check has found in all runtimes since the last call. What a runtime has found is
-// taken before it closes.
+// weir.findings(), what the plugin check has found in all runtimes since the last call; what a runtime has found is
+// taken before it closes. And how many are open, for the plugin of pytest.
 #include "weir_py.h"
 
-static struct wp_runtime *runtimes; // that are open; nobody has got their findings from `told` on
-static PyObject *kept;              // a list
+static struct wp_runtime
+    *runtimes;         // that are open; their findings from `told` on are still to be given
+static PyObject *kept; // a list
 
 static bool counts(PyObject *finding)
 {
@@ -55,4 +56,14 @@ PyObject *wp_findings(PyObject *module, PyObject *unused)
     PyObject *taken = kept;
     kept = NULL;
     return taken ? taken : PyList_New(0);
+}
+
+PyObject *wp_open_runtimes(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    long count = 0;
+    for (const struct wp_runtime *runtime = runtimes; runtime; runtime = runtime->next)
+        count++;
+    return PyLong_FromLong(count);
 }

@@ -270,6 +270,7 @@ static PyMethodDef methods[] = {
      "findings()\n--\n\nWhat the plugin check has found since the last call, in all runtimes: a "
      "list of "
      "weir.Finding."},
+    {"_open_runtimes", wp_open_runtimes, METH_NOARGS, NULL},
     {"In", wp_in, METH_O, "In(buffer)\n--\n\nA launch's argument that the kernel only reads."},
     {"Out", wp_out, METH_O,
      "Out(buffer)\n--\n\nA launch's argument that the kernel overwrites without reading its old "

@@ -227,6 +227,7 @@ PyObject *wp_runtime_findings(const struct wp_runtime *runtime); // a list
 void wp_findings_watch(struct wp_runtime *runtime);
 void wp_findings_end(struct wp_runtime *runtime); // before it closes
 PyObject *wp_findings(PyObject *module, PyObject *unused);
+PyObject *wp_open_runtimes(PyObject *module, PyObject *unused); // how many
 
 // --- Elements and buffers ---------------------------------------------------------------------------
 

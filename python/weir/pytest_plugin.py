@@ -4,6 +4,7 @@ A test that opens runtimes fails if the plugin check finds uses of the same byte
 has both lines of Python; it is the test's, so reports (junit) have it too. Runtimes that a fixture of a wider
 scope opened count too, for the test that runs."""
 
+import glob
 import os
 import subprocess
 import tempfile
@@ -93,12 +94,15 @@ def _text(findings):
                      f"  {finding['message']}\n  to do: {finding['remedy']}" for finding in findings)
 
 
-def _check_overlap(mark, trace):
-    """A sentence, if the test's trace does not reach what the mark asks for."""
+def _check_overlap(mark, traces):
+    """A sentence, if one of the test's traces does not reach what the mark asks for."""
     command = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "weir")
-    done = subprocess.run([command, "trace", "check", trace, "--overlap", mark.kwargs["overlap"]],
-                          capture_output=True, text=True)
-    return "" if done.returncode == 0 else done.stdout + done.stderr
+    for trace in traces:
+        done = subprocess.run([command, "trace", "check", trace, "--overlap", mark.kwargs["overlap"]],
+                              capture_output=True, text=True)
+        if done.returncode != 0:
+            return done.stdout + done.stderr
+    return ""
 
 
 def _judge(item, outcome, is_last):
@@ -107,12 +111,11 @@ def _judge(item, outcome, is_last):
 
     mark = _mark(item)
     text = _text(weir.findings()) if item.config.getoption("--weir-check") else ""
-    if mark and not text and not item.weir_judged:
-        item.weir_judged = os.path.exists(item.weir_trace) and os.path.getsize(item.weir_trace) > 0
-        if item.weir_judged:
-            text = _check_overlap(mark, item.weir_trace)
-        elif is_last:
-            text = "the mark weir asks for an overlap, but the test opened and closed no runtime"
+    traces = glob.glob(os.path.join(item.weir_folder, "*.json")) if weir._weir._open_runtimes() == 0 else []
+    if mark and not text and not item.weir_judged and (traces or is_last):
+        item.weir_judged = True
+        text = _check_overlap(mark, traces) if traces else (
+            "the mark weir asks for an overlap, but the test has opened no runtime, or has not closed it")
     if not text or outcome.excinfo is not None:
         return
     error = pytest.fail.Exception(text, pytrace=False)
@@ -125,9 +128,9 @@ def _judge(item, outcome, is_last):
 def pytest_runtest_protocol(item):
     mark = _mark(item)
     with tempfile.TemporaryDirectory() as folder:
-        item.weir_trace = os.path.join(folder, "trace.json")
+        item.weir_folder = folder
         item.weir_judged = False
-        with _Environment(_environment(item, mark, item.weir_trace)):
+        with _Environment(_environment(item, mark, os.path.join(folder, "trace.json"))):
             yield
 
 

@@ -156,11 +156,11 @@ WEIR_TEST(CheckWords, HostAndPools)
 {
     struct check_conflict conflict = conflict_of(WEIR_CHECK_HOST_READ, &copy_party, &host_party);
     expect_words(&conflict, WORDS("the host at src/app.c:99", "the copy on 'copy' at src/app.c:80"),
-                 REMEDY("record on 'copy' after src/app.c:80", "weir_event_sync()",
+                 REMEDY("record on 'copy' after src/app.c:80", "sync with that event",
                         "src/app.c:99"));
     conflict = conflict_of(WEIR_CHECK_OPEN_ACCESS, &host_party, &launch_party);
     expect_words(&conflict, WORDS("src/app.c:91", "the host at src/app.c:99"),
-                 REMEDY("weir_host_end()", "src/app.c:99 before src/app.c:91"));
+                 REMEDY("end the host's access", "src/app.c:99 before src/app.c:91"));
     conflict = conflict_of(WEIR_CHECK_READ_AFTER_WRITE, &host_party, &launch_party);
     expect_words(&conflict, WORDS("src/app.c:91", "the host at src/app.c:99"),
                  REMEDY("weir_check_release() after src/app.c:99", "weir_check_acquire()"));
