@@ -10,6 +10,9 @@
 #define WEIR_BASE_LOCK_H
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
 
 #include "base/lock_order.h"
 #include "base/wait.h"
@@ -40,6 +43,23 @@ static inline void weir_lock_take(struct weir_lock *lock)
 {
     weir_lock_order_enter(lock->kind);
     pthread_mutex_lock(&lock->mutex);
+}
+
+// As weir_lock_take(), for `limit_ns` at most. Returns whether the lock was taken.
+static inline bool weir_lock_take_within(struct weir_lock *lock, uint64_t limit_ns)
+{
+    struct timespec until;
+    weir_lock_order_enter(lock->kind);
+    if (pthread_mutex_trylock(&lock->mutex) == 0)
+        return true;
+    clock_gettime(CLOCK_REALTIME, &until);
+    limit_ns += (uint64_t)until.tv_nsec;
+    until.tv_sec += (time_t)(limit_ns / 1000000000);
+    until.tv_nsec = (long)(limit_ns % 1000000000);
+    if (pthread_mutex_timedlock(&lock->mutex, &until) == 0)
+        return true;
+    weir_lock_order_leave(lock->kind);
+    return false;
 }
 
 static inline void weir_lock_release(struct weir_lock *lock)

@@ -40,6 +40,7 @@ static json_t *use_of(const struct weir_check_use *use, bool *ok)
     json_t *object = json_object();
     set_text(object, "operation", use->operation, ok);
     set_text(object, "access", access_name(use->access), ok);
+    weir_json_set(object, "assumed", json_boolean(use->assumed), ok);
     set_text(object, "queue", use->queue, ok);
     set_count(object, "queue_id", use->queue_id, ok);
     set_count(object, "sequence", use->sequence, ok);
@@ -522,6 +523,7 @@ static struct weir_check_use use_at(const json_t *finding, const char *key)
     return (struct weir_check_use){
         .operation = text_at(object, "operation"),
         .access = access_at(object),
+        .assumed = json_is_true(json_object_get(object, "assumed")),
         .queue = text_at(object, "queue"),
         .queue_id = count_at(object, "queue_id"),
         .sequence = count_at(object, "sequence"),

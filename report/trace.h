@@ -53,10 +53,11 @@ enum weir_trace_kind {
     WEIR_TRACE_FILL_2D = 12,
     WEIR_TRACE_COPY_3D = 13,
     WEIR_TRACE_COLLECTIVE = 14,
+    WEIR_TRACE_NOTE = 15,
 };
 
 // "copy", "copy_2d", "copy_3d", "fill", "fill_2d", "launch", "host_call", "graph", "native",
-// "collective";
+// "collective", "note";
 // "operation" for a number that is none of them.
 const char *weir_trace_kind_name(enum weir_trace_kind kind);
 

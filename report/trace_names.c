@@ -44,6 +44,8 @@ const char *weir_trace_kind_name(enum weir_trace_kind kind)
         return "native";
     case WEIR_TRACE_COLLECTIVE:
         return "collective";
+    case WEIR_TRACE_NOTE:
+        return "note";
     }
     return "operation";
 }

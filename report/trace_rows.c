@@ -93,7 +93,7 @@ static enum weir_trace_kind kind_of(const char *name)
     static const enum weir_trace_kind kinds[] = {
         WEIR_TRACE_COPY,    WEIR_TRACE_COPY_2D,    WEIR_TRACE_COPY_3D,   WEIR_TRACE_FILL,
         WEIR_TRACE_FILL_2D, WEIR_TRACE_LAUNCH,     WEIR_TRACE_HOST_CALL, WEIR_TRACE_GRAPH,
-        WEIR_TRACE_NATIVE,  WEIR_TRACE_COLLECTIVE,
+        WEIR_TRACE_NATIVE,  WEIR_TRACE_COLLECTIVE, WEIR_TRACE_NOTE,
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(weir_trace_kind_name(kinds[i]), name) == 0)

@@ -403,6 +403,8 @@ static const char *weir__row_call_name(enum weir_trace_kind kind)
         return "weir_queue_native";
     case WEIR_TRACE_COLLECTIVE:
         return "weir_queue_collective";
+    case WEIR_TRACE_NOTE:
+        return "weir_queue_note";
     }
     return "weir_queue_submit";
 }

@@ -77,13 +77,14 @@ struct weir_check_use {
     const char *queue;      // its label; "" for the host
     uint64_t queue_id;      // as in struct weir_event; 0 for the host
     uint64_t sequence;      // the operation's in its queue, from 1; 0 for the host
-    const char *kernel;     // of a launch, else ""
+    const char *kernel;     // of a launch; the name of a note; else ""
     const char *file;       // the line of the program that submitted it; "" if not known
     int line;               // 0 if not known
     size_t offset;          // the bytes that it uses, from the first to the last
     size_t size;            // 0 if it uses none
     const char *region;     // the innermost region of its thread, else ""
     uint64_t region_number; // WEIR_NO_NUMBER if there is none
+    bool assumed;           // a note's guess: the bytes may not be used, or only be read
 };
 
 struct weir_check_finding {

@@ -29,6 +29,14 @@ WEIR_API weir_status weir_device_describe_sized(const weir_runtime *runtime, siz
 #define weir_device_describe(runtime, index, out_info) \
     weir_device_describe_sized(runtime, index, out_info, sizeof(struct weir_device_info))
 
+// What a device is, for figures and choices of sizes. What it can do is told by the other limits.
+typedef enum weir_device_kind {
+    WEIR_DEVICE_OTHER = 0, // none of these, or the driver does not tell
+    WEIR_DEVICE_CPU = 1,
+    WEIR_DEVICE_GPU = 2,
+    WEIR_DEVICE_ACCELERATOR = 3,
+} weir_device_kind;
+
 // The abilities of an opened device. Programs decide by these limits, never by the backend's name.
 // Zero means: not supported.
 struct weir_limits {
@@ -77,6 +85,8 @@ struct weir_limits {
     // What carries collectives out (<weir/comm.h>): 1 is the host; 2 an engine of the device, if its
     // library is there when the first communicator is created (see weir_comm_engine()).
     uint32_t collectives;
+
+    uint32_t kind; // one of weir_device_kind; in virtual time, that of the modelled device
 };
 
 struct weir_device_params {
@@ -91,11 +101,19 @@ struct weir_device_params {
 
 // Opens a device and stores it in `*out_device`. `params` may be NULL.
 //
-// Ownership: the caller's, until weir_device_close(). Outlived by `runtime`.
+// A `runtime` of NULL is the default runtime, for short programs: that of weir_open(NULL), which the
+// first such call opens. All these calls share it, so that its devices can wait for each other and copy
+// to each other. The end of its last device closes it; weir_device_runtime() returns it until then.
+//
+//     weir_device *device;
+//     WEIR_CHECK(weir_device_open(NULL, NULL, &device));
+//
+// Ownership: the caller's, until weir_device_close(). Outlived by `runtime`, if it is not NULL.
 // Threads: safe.
 // Errors: WEIR_ERROR_NO_DEVICE if no device matches, with the list of devices, or if a
 // name matches more than one; WEIR_ERROR_UNSUPPORTED for default_timing where
-// `limits.timing_history` is 0; WEIR_ERROR_DEVICE with the native error.
+// `limits.timing_history` is 0; WEIR_ERROR_DEVICE with the native error; without a runtime, those of
+// weir_open().
 WEIR_API weir_status weir_device_open_at(weir_runtime *runtime,
                                          const struct weir_device_params *params,
                                          weir_device **out_device, const char *file, int line);
@@ -107,7 +125,8 @@ WEIR_API weir_status weir_device_open_at(weir_runtime *runtime,
 // Errors: WEIR_ERROR_INVALID while queues, buffers, programs, kernels, pools or graphs of
 // the device exist, with their labels and the lines that created them, and in a host call. Where the
 // message has no room for all of them, each has a line in the log (<weir/log.h>). The device stays
-// open then.
+// open then. Of the default runtime's last device also the errors of weir_close(), after which all is
+// closed.
 WEIR_API weir_status weir_device_close_at(weir_device **device, const char *file, int line);
 #define weir_device_close(...) weir_device_close_at(__VA_ARGS__, __FILE__, __LINE__)
 

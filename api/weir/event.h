@@ -37,7 +37,8 @@ WEIR_API weir_status weir_event_query_at(struct weir_event event, const char *fi
 // WEIR_FOREVER waits without a time limit.
 //
 // Threads: safe, but not allowed inside a host call, which must not wait.
-// Errors: WEIR_TIMEOUT (not an error); the first failure that the event depends
+// Errors: WEIR_TIMEOUT (not an error), after which weir_last_error_text() says what has not ended:
+// the queue, the queues that it waits for, the host call that has not returned; the first failure that the event depends
 // on, with operation, queue, file:line and native error in the detail.
 WEIR_API weir_status weir_event_sync_at(struct weir_event event, uint64_t timeout_ns,
                                         const char *file, int line);

@@ -238,6 +238,15 @@ extern "C"
                                const char *file, int line);
 
 #ifdef __cplusplus
+extern "C"
+#endif
+    // What both forms of weir_queue_launch_global() call.
+    WEIR_API weir_status
+    weir_queue_launch_global_at(weir_queue *queue, weir_kernel *kernel, struct weir_extent items,
+                                const struct weir_argument *arguments, size_t argument_count,
+                                const char *file, int line);
+
+#ifdef __cplusplus
 
 // The C++ form: overloads in place of _Generic.
 inline weir_argument weir__argument(weir_argument value)
@@ -396,6 +405,19 @@ inline weir_status weir__launch_count(const char *file, int line, weir_queue *qu
 #define weir_queue_launch_count(queue, kernel, count, ...) \
     weir__launch_count(__FILE__, __LINE__, queue, kernel, count, __VA_ARGS__)
 
+template <typename... Arguments>
+inline weir_status weir__launch_global(const char *file, int line, weir_queue *queue,
+                                       weir_kernel *kernel, weir_extent items,
+                                       Arguments... arguments)
+{
+    const weir_argument list[] = {weir__argument(arguments)...};
+    return weir_queue_launch_global_at(queue, kernel, items, list, sizeof...(arguments), file,
+                                       line);
+}
+
+#define weir_queue_launch_global(queue, kernel, items, ...) \
+    weir__launch_global(__FILE__, __LINE__, queue, kernel, items, __VA_ARGS__)
+
 #else
 
 // The C form.
@@ -492,6 +514,11 @@ struct weir_argument weir__pass_weir_in_or_weir_out(struct weir__pass_weir_in_or
     weir_queue_launch_count_at(queue, kernel, count,                                         \
                                (const struct weir_argument[]){WEIR__ARGUMENTS(__VA_ARGS__)}, \
                                WEIR__COUNT(__VA_ARGS__), __FILE__, __LINE__)
+
+#define weir_queue_launch_global(queue, kernel, items, ...)                                   \
+    weir_queue_launch_global_at(queue, kernel, items,                                         \
+                                (const struct weir_argument[]){WEIR__ARGUMENTS(__VA_ARGS__)}, \
+                                WEIR__COUNT(__VA_ARGS__), __FILE__, __LINE__)
 
 #endif
 

@@ -139,7 +139,7 @@ static inline const struct weir_image *weir_bundle_image(const struct weir_bundl
 struct weir_program_params {
     size_t struct_size;
     const char *label;
-    // Either a bundle or source. A bundle must outlive the program.
+    // Either a bundle or source, as text or in files. A bundle must outlive the program.
     const struct weir_bundle *bundle;
     // OpenCL C, zero-terminated; docs/kernels.md has an example. Version 1.2 unless the options
     // name another one.
@@ -163,6 +163,11 @@ struct weir_program_params {
     // (-cl-fast-relaxed-math; --use_fast_math of NVRTC). Without one, a compiler may fuse it.
     bool exact;
     bool fast;
+    // Files with what `source` and `cuda_source` hold, in place of these: read before the call returns.
+    // A file has at most 64 MiB, and no `#include` of another one. `options` and `cuda_options` go
+    // with them too.
+    const char *path;
+    const char *cuda_path;
 };
 
 // Loads or compiles device code, and does here what can be done before the first launch. A driver
@@ -174,7 +179,7 @@ struct weir_program_params {
 // Threads: safe.
 // Errors: WEIR_ERROR_BUILD with the compiler's log in the detail (the log
 // callback gets the whole log); WEIR_ERROR_UNSUPPORTED if the device can load
-// none of the images. With several devices the message names the one that failed, and the program
+// none of the images; WEIR_ERROR_IO for a file that cannot be read. With several devices the message names the one that failed, and the program
 // is made for none.
 WEIR_API weir_status weir_program_create_at(weir_device *device,
                                             const struct weir_program_params *params,

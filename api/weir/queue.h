@@ -164,6 +164,21 @@ WEIR_API weir_status weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane 
 #define weir_queue_launch_count_array(queue, ...) \
     weir_queue_launch_count_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
+// The same with exactly `items` work-items, in one dimension, two or three, for kernels that compare
+// get_global_id() with nothing: OpenCL's global size with a local size of NULL. An x of 0 runs nothing;
+// a y or z of 0 counts as 1. Blocks are the kernel's required ones, or else divide `items`: rows as long
+// as can be, of at most 256 work-items in a block, or more where that gives too few. Both macros call
+// weir_queue_launch_global_at().
+//
+//     weir_queue_launch_global(queue, blur, weir_dim(width, height, 1), weir_whole_in(src),
+//                              weir_whole_out(dst));
+//
+// Errors: as weir_queue_launch(); WEIR_ERROR_INVALID if no such block has as many work-items as
+// info.preferred_block_items, as with a large prime number: the device would leave most of itself
+// idle. The kernel then needs a comparison, and weir_queue_launch_count().
+#define weir_queue_launch_global_array(queue, ...) \
+    weir_queue_launch_global_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+
 // Runs `function(user)` on a library thread after all earlier work of the queue has finished;
 // later work of the queue waits until it has returned. The function may submit work, also to its
 // own queue (after the work that is already there), but must not wait. A slow function delays no
@@ -194,6 +209,67 @@ WEIR_API weir_status weir_queue_host_call_always_at(weir_queue *queue,
                                                     const char *file, int line);
 #define weir_queue_host_call_always(queue, function, user) \
     weir_queue_host_call_always_at(queue, function, user, __FILE__, __LINE__)
+
+// What a note says of some bytes: `rows` rows of `size` bytes, which begin `pitch` bytes apart, in each of
+// `slices` slices, which begin `slice_pitch` bytes apart. With one row or one slice, or 0 for one, that pitch
+// is unused. Closed.
+struct weir_note_range {
+    weir_buffer *buffer;
+    size_t offset;
+    size_t size;
+    weir_access access;
+    // A guess: the work may use fewer of these bytes, or only read what it is said to write. Findings of the
+    // plugin `check` that rest on it say so.
+    bool assumed;
+    size_t rows;
+    size_t pitch;
+    size_t slices;
+    size_t slice_pitch;
+};
+
+// Where the work runs, for traces.
+enum weir_note_work {
+    WEIR_NOTE_KERNEL = 0,
+    WEIR_NOTE_TO_DEVICE = 1, // copies
+    WEIR_NOTE_TO_HOST = 2,
+    WEIR_NOTE_ON_DEVICE = 3,
+    WEIR_NOTE_ON_HOST = 4,
+};
+
+struct weir_note_params {
+    size_t struct_size;
+    const char *name; // what does the work: "cublasSgemm"; kept for the process, each once
+    const struct weir_note_range *ranges;
+    size_t range_count;
+    enum weir_note_work work;
+    bool timed; // weir_queue_note_times() follows
+};
+
+// Says that work of the queue, which Weir did not submit, uses these bytes at this place of its order: that of
+// a library that was given the native queue, or of another API that the program mirrors. Nothing is
+// done, on any backend. Plugins see it as work: `check` examines its ranges, `trace` lists it.
+//
+//     const struct weir_note_range ranges[] = {{.buffer = a, .size = bytes, .access = WEIR_ACCESS_READ},
+//                                              {.buffer = c, .size = bytes, .access = WEIR_ACCESS_WRITE}};
+//     library_multiply(native.queue, ...);
+//     weir_queue_note(queue, WEIR_PARAMS(weir_note, .name = "multiply", .ranges = ranges,
+//                                        .range_count = 2), NULL);
+//
+// Stores the note's number for weir_queue_note_times() in `*out_note`, which may be NULL; 0 in a capture, of
+// whose graph the note becomes a node.
+//
+// Errors: WEIR_ERROR_INVALID for a range outside its buffer, slices or rows that run into each other, and
+// buffers of another device; the queue's first failure.
+WEIR_API weir_status weir_queue_note_at(weir_queue *queue, const struct weir_note_params *params,
+                                        uint64_t *out_note, const char *file, int line);
+#define weir_queue_note(queue, ...) weir_queue_note_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+
+// Says when the work of a note with `timed` ran, in nanoseconds of CLOCK_MONOTONIC, once it is known. In any
+// order, by any thread, until the queue is destroyed. What is not said is not known in traces.
+//
+// Errors: WEIR_ERROR_INVALID for 0, and for a begin after the end.
+WEIR_API weir_status weir_queue_note_times(weir_queue *queue, uint64_t note, uint64_t begin_ns,
+                                           uint64_t end_ns);
 
 // Stores an event that names the current end of the queue, or a zeroed event on error. The event
 // is complete when everything submitted to the queue before this call has finished.

@@ -61,9 +61,9 @@ struct weir_error {
     int line;
 };
 
-// The detail of the last call that failed on this thread. Never NULL; its
-// status is WEIR_OK if no call has failed yet. Successful calls do not change
-// it.
+// The detail of the last call that failed on this thread, or of a wait on the host that returned
+// WEIR_TIMEOUT after a timeout above 0: what has not ended, from queue to queue. Never NULL; its
+// status is WEIR_OK if there was none yet. Successful calls do not change it.
 //
 // Ownership: the library's; valid until the thread's next failing call.
 WEIR_API const struct weir_error *weir_last_error(void);
@@ -109,7 +109,8 @@ static inline void weir__check(weir_status status, const char *call, const char 
     if (weir__try(status, call, file, line) == WEIR_OK)
         return;
     fprintf(stderr, "%s:%d: %s: %s: %s\n", file, line, call, weir_status_name(status),
-            weir_status_text(status));
+            weir_last_error()->status == status ? weir_last_error_text()
+                                                : weir_status_text(status));
     exit(1);
 }
 

@@ -21,6 +21,7 @@
 #include <weir/queue.h>
 #include <weir/region.h>
 #include <weir/runtime.h>
+#include <weir/short.h>
 #include <weir/status.h>
 
 #endif

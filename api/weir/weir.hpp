@@ -151,11 +151,14 @@ class device : public handle<weir_device, detail::close_or_tell<weir_device, wei
   public:
     // The device that `select` names: an index in digits, or a part of its name; NULL: the first one.
     explicit device(const runtime &from, const char *select = nullptr, place at = {})
+        : device(from.get(), select, at)
     {
-        weir_device_params params = {};
-        params.struct_size = sizeof params;
-        params.select = select;
-        weir::check(weir_device_open_at(from, &params, &object_, at.file, at.line));
+    }
+
+    // The same of the default runtime, for short programs.
+    explicit device(const char *select = nullptr, place at = {})
+        : device(static_cast<weir_runtime *>(nullptr), select, at)
+    {
     }
 
     const weir_limits &limits() const
@@ -167,6 +170,15 @@ class device : public handle<weir_device, detail::close_or_tell<weir_device, wei
     void close(place at = {})
     {
         weir::check(weir_device_close_at(&object_, at.file, at.line));
+    }
+
+  private:
+    device(weir_runtime *from, const char *select, place at)
+    {
+        weir_device_params params = {};
+        params.struct_size = sizeof params;
+        params.select = select;
+        weir::check(weir_device_open_at(from, &params, &object_, at.file, at.line));
     }
 };
 
@@ -189,6 +201,12 @@ class event
     void sync(place at = {}) const
     {
         weir::check(weir_event_sync_at(value_, WEIR_FOREVER, at.file, at.line));
+    }
+
+    // The same; an event that was never recorded is not waited for.
+    void sync_if(place at = {}) const
+    {
+        weir::check(weir__event_sync_if(value_, WEIR_FOREVER, at.file, at.line));
     }
 
     // False: not done within the time.
@@ -330,6 +348,17 @@ template <typename T> class array : public buffer
     }
 };
 
+// As many elements on the device, and on the host.
+template <typename T> struct pair {
+    array<T> memory, host;
+
+    pair(const device &of, std::size_t count, place at = {})
+        : memory(of, count, WEIR_PLACE_DEVICE, nullptr, at),
+          host(of, count, WEIR_PLACE_HOST, nullptr, at)
+    {
+    }
+};
+
 // Kernels: of a bundle that weir_kernels made, or of OpenCL C source.
 class program : public handle<weir_program, weir_program_destroy_at>
 {
@@ -356,10 +385,26 @@ class program : public handle<weir_program, weir_program_destroy_at>
 class kernel : public handle<weir_kernel, weir_kernel_destroy_at>
 {
   public:
+    // weir_kernel_load(), and of a file with OpenCL C.
+    kernel(const device &of, const weir_bundle &bundle, const char *name, place at = {})
+    {
+        weir::check(weir__kernel_load(of, &bundle, nullptr, name, &object_, at.file, at.line));
+    }
+
+    static kernel of_file(const device &of, const char *path, const char *name, place at = {})
+    {
+        weir_kernel *loaded = nullptr;
+        weir::check(weir__kernel_load(of, nullptr, path, name, &loaded, at.file, at.line));
+        return kernel(loaded);
+    }
+
     kernel(const program &of, const char *name, place at = {})
     {
         weir::check(weir_kernel_create_at(of, name, &object_, at.file, at.line));
     }
+
+  private:
+    using handle::handle;
 };
 
 // A kernel at the place of a call; made from the kernel where queue::launch() is called.
@@ -443,6 +488,14 @@ class queue : public handle<weir_queue, weir_queue_destroy_at>
                                        count, arguments...));
     }
 
+    // Exactly `items` work-items, in blocks that divide them.
+    template <typename... Arguments>
+    void launch_global(kernel_at kernel, weir_extent items, const Arguments &...arguments)
+    {
+        weir::check(weir__launch_global(kernel.at.file, kernel.at.line, object_, kernel.kernel,
+                                        items, arguments...));
+    }
+
     event record(place at = {})
     {
         weir_event recorded;
@@ -453,6 +506,28 @@ class queue : public handle<weir_queue, weir_queue_destroy_at>
     void wait(event before, place at = {})
     {
         weir::check(weir_queue_wait_at(object_, before, at.file, at.line));
+    }
+
+    // The same; an event that was never recorded is not waited for.
+    void wait_if(event before, place at = {})
+    {
+        weir::check(weir__queue_wait_if(object_, before, at.file, at.line));
+    }
+
+    // Waits for what the other queue has at the moment.
+    void after(const queue &other, place at = {})
+    {
+        weir::check(weir__queue_after(object_, other, at.file, at.line));
+    }
+
+    // What `submit` submits to this queue is done when it returns; the result is its time on the device, in nanoseconds.
+    template <typename Submit> std::int64_t timed(Submit &&submit, place at = {})
+    {
+        const event begin = record(at);
+        submit();
+        const event end = record(at);
+        end.sync(at);
+        return elapsed_ns(begin, end, at);
     }
 
     void sync(place at = {})

@@ -492,6 +492,7 @@ void cu_device_limits(const struct weir_link *link, weir_device *object, struct 
     limits->byte_offsets = 1;
     limits->device_addresses = 1;
     limits->max_constant_bytes = limits->max_buffer_bytes; // it is global memory
+    limits->kind = WEIR_DEVICE_GPU;
     if (!cu_nccl_is_off(device->module->nccl))
         limits->collectives = 2;
 }

@@ -305,6 +305,18 @@ static weir_status build_child(struct cu_builder *builder, const struct weir_ope
     return status < 0 ? status : add_owner(builder, &part);
 }
 
+// A graph without nodes, which becomes a node that does nothing.
+static weir_status build_note(struct cu_builder *builder)
+{
+    const struct cu_symbols *cu = &builder->device->module->cu;
+    struct cu_part part = {.kind = CU_PART_CHILD};
+    const CUresult code = cu->cuGraphCreate(&part.u.child, 0);
+    if (code != CUDA_SUCCESS)
+        return cu_native_error(builder->device, "cuGraphCreate", code, "make the node of a note");
+    builder->device->module->host->count_driver_object();
+    return add_owner(builder, &part);
+}
+
 static weir_status build_call(struct cu_builder *builder, const struct weir_operation *operation)
 {
     const struct weir_host *host = builder->device->module->host;
@@ -338,6 +350,9 @@ weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device
         break;
     case WEIR_OPERATION_HOST_CALL:
         status = build_call(&builder, operation);
+        break;
+    case WEIR_OPERATION_NOTE:
+        status = build_note(&builder);
         break;
     default: // there are no other nodes
         status = build_launch(link, &builder, operation);

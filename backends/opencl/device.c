@@ -301,6 +301,14 @@ static void overlap_limits(const struct ocl_device *device, struct weir_limits *
     }
 }
 
+static weir_device_kind kind_of(uint64_t type)
+{
+    return type & CL_DEVICE_TYPE_GPU           ? WEIR_DEVICE_GPU
+           : type & CL_DEVICE_TYPE_CPU         ? WEIR_DEVICE_CPU
+           : type & CL_DEVICE_TYPE_ACCELERATOR ? WEIR_DEVICE_ACCELERATOR
+                                               : WEIR_DEVICE_OTHER;
+}
+
 void ocl_device_limits(const struct weir_link *link, weir_device *object,
                        struct weir_limits *limits)
 {
@@ -330,6 +338,7 @@ void ocl_device_limits(const struct weir_link *link, weir_device *object,
     limits->byte_offsets = device->in_place;
     limits->device_addresses = device->in_place;
     limits->max_constant_bytes = number(device, CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE);
+    limits->kind = kind_of(number(device, CL_DEVICE_TYPE));
 }
 
 // kDLOpenCL of <dlpack/dlpack.h>.

@@ -185,6 +185,7 @@ struct options {
     bool json;
     bool fail;
     bool hints;
+    bool no_locks;
     bool strict;
     bool verify;
     bool quiet;
@@ -322,12 +323,16 @@ static bool parse(struct options *out, int argc, char **argv, char ***out_comman
         {"json", NULL,
          "print the findings as JSON; what COMMAND prints then\ngoes to standard error", CLI_FLAG,
          &out->json, 0, 0},
+        {"no-locks", NULL,
+         "do not look at the threads and locks of COMMAND: its\ncalls count as ordered as they "
+         "happen",
+         CLI_FLAG, &out->no_locks, 0, 0},
         {"quiet", NULL, "print nothing but errors and findings", CLI_FLAG, &out->quiet, 0, 0},
         {"sarif", "FILE", "write the findings as SARIF, for tools of code review", CLI_FILE,
          &out->sarif, 0, 0},
         {"strict", NULL,
-         "take threads as unordered unless they call\nweir_check_release() and "
-         "weir_check_acquire()",
+         "take threads as unordered also where their locks are\nnot seen, unless they call "
+         "weir_check_release() and\nweir_check_acquire()",
          CLI_FLAG, &out->strict, 0, 0},
         {"suppressions", "FILE", "a file of findings that are known, each with its reason",
          CLI_FILE, &out->suppressions, 0, 0},
@@ -355,12 +360,23 @@ static bool find_suppressions(const struct options *options, char *path)
     return false;
 }
 
+// A program with the address sanitizer refuses to run behind a preloaded library, unless it is told.
+static struct cli_program_variable let_sanitizer(char *text, size_t size)
+{
+    const char *before = getenv("ASAN_OPTIONS");
+    const int length = snprintf(text, size, "%s%sverify_asan_link_order=0", before ? before : "",
+                                before && *before ? ":" : "");
+    return (struct cli_program_variable){"ASAN_OPTIONS", length < (int)size ? text : before};
+}
+
 static bool run(const struct options *options, const struct cli_folder *folder,
                 const char *suppressions, char **command, struct cli_program_end *out_end)
 {
-    struct cli_program_variable variables[6];
+    struct cli_program_variable variables[8];
     size_t count = 0;
     char json[CLI_FOLDER_PATH_SIZE];
+    char sanitizer[512];
+    struct cli_preload locks;
     cli_folder_place(folder, "%p.json", json);
     variables[count++] = (struct cli_program_variable){"WEIR_CHECK_JSON", json};
     if (suppressions[0])
@@ -373,6 +389,10 @@ static bool run(const struct options *options, const struct cli_folder *folder,
         variables[count++] = (struct cli_program_variable){"WEIR_CHECK_THREADS", "strict"};
     if (options->verify)
         variables[count++] = (struct cli_program_variable){"WEIR_CHECK_VERIFY", "1"};
+    if (!options->no_locks && cli_preload_find(CLI_PRELOAD_LOCKS, &locks)) {
+        variables[count++] = locks.variable;
+        variables[count++] = let_sanitizer(sanitizer, sizeof sanitizer);
+    }
     const struct cli_program program = {
         .command = command,
         .variables = variables,

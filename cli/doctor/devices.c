@@ -49,7 +49,8 @@ enum form {
     BYTES,
     YES_OR_NO,
     EXTENT,
-    NANOSECONDS
+    NANOSECONDS,
+    KIND
 };
 
 struct limit {
@@ -61,13 +62,22 @@ struct limit {
 };
 
 enum {
-    LIMIT_COUNT = 20
+    LIMIT_COUNT = 21
 };
+
+static const char *kind_name(uint64_t kind)
+{
+    return kind == WEIR_DEVICE_CPU           ? "cpu"
+           : kind == WEIR_DEVICE_GPU         ? "gpu"
+           : kind == WEIR_DEVICE_ACCELERATOR ? "accelerator"
+                                             : "other";
+}
 
 static void list_limits(const struct weir_limits *limits, struct limit out[LIMIT_COUNT])
 {
     const struct weir_extent none = {0, 0, 0};
     const struct limit list[LIMIT_COUNT] = {
+        {"kind", "kind", KIND, limits->kind, none},
         {"memory_bytes", "memory", BYTES, limits->memory_bytes, none},
         {"max_buffer_bytes", "largest buffer", BYTES, limits->max_buffer_bytes, none},
         {"argument_alignment_bytes", "alignment of arguments", BYTES,
@@ -115,6 +125,9 @@ static void add_limit(struct weir_table *table, const struct limit *limit)
         weir_table_add(table, "%" PRIu32 " x %" PRIu32 " x %" PRIu32, limit->extent.x,
                        limit->extent.y, limit->extent.z);
         break;
+    case KIND:
+        weir_table_add(table, "%s", kind_name(limit->value));
+        break;
     case NUMBER:
         weir_table_add(table, "%" PRIu64, limit->value);
         break;
@@ -154,6 +167,8 @@ static json_t *describe_limits(const struct weir_limits *source, bool *ok)
         json_t *value;
         if (limit->form == YES_OR_NO)
             value = json_boolean(limit->value);
+        else if (limit->form == KIND)
+            value = json_string(kind_name(limit->value));
         else if (limit->form == EXTENT)
             value = json_pack("[I, I, I]", (json_int_t)limit->extent.x, (json_int_t)limit->extent.y,
                               (json_int_t)limit->extent.z);

@@ -555,7 +555,12 @@ static weir_status check_transfer(const struct weir__role *role, weir_queue *que
         return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
                              "use weir_queue_copy() and a HOST buffer",
                              "%s: it waits, and a host call may not wait", function);
-    return weir__buffer_check_range(buffer, role, offset, size, file, line);
+    weir_status status = weir__buffer_check_range(buffer, role, offset, size, file, line);
+    if (status == WEIR_OK && weir__is_unusual())
+        status =
+            weir__debug_check_host(function, file, line,
+                                   strcmp(role->name, "dst") == 0 ? "src" : "dst", pointer, size);
+    return status;
 }
 
 weir_status weir_upload_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset, const void *src,

@@ -336,6 +336,14 @@ fail:
     return status;
 }
 
+// The error stays that of the device, also if the runtime's end has one too.
+WEIR_COLD static void leave_failed(weir_runtime *runtime, const char *file, int line)
+{
+    const struct weir_error cause = *weir_last_error();
+    WEIR_IGNORE(weir__runtime_leave(runtime, file, line));
+    weir__error_set(&cause);
+}
+
 weir_status weir_device_open_at(weir_runtime *runtime, const struct weir_device_params *params,
                                 weir_device **out_device, const char *file, int line)
 {
@@ -343,12 +351,16 @@ weir_status weir_device_open_at(weir_runtime *runtime, const struct weir_device_
     WEIR_REQUIRE_AT(file, line, NULL, out_device);
     *out_device = NULL;
     WEIR_ENTER_AT(file, line, runtime);
-    WEIR_REQUIRE_AT(file, line, NULL, runtime);
     if (params)
         WEIR_READ_PARAMS(file, line, weir_device_params, params, &known);
-    const weir_status status = open_device(runtime, params, out_device);
+    weir_status status = weir__runtime_enter(&runtime, file, line);
+    if (status < 0)
+        return status;
+    status = open_device(runtime, params, out_device);
     if (status == WEIR_OK)
         weir__opened_place(*out_device, file, line);
+    else
+        leave_failed(runtime, file, line);
     return weir__placed(status, file, line);
 }
 
@@ -411,8 +423,9 @@ weir_status weir_device_close_at(weir_device **device, const char *file, int lin
     weir__chain_device_destroy(gone->chain, gone);
     weir__opened_remove(gone);
     weir__debug_end(gone, file, line);
+    weir_runtime *runtime = gone->runtime;
     free_device(gone);
-    return WEIR_OK;
+    return weir__runtime_leave(runtime, file, line);
 }
 
 const struct weir_limits *weir_device_limits(const weir_device *device)

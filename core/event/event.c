@@ -9,6 +9,7 @@
 #include "base/wait.h"
 #include "core/event/notifier.h"
 #include "core/graph/capture.h"
+#include "core/queue/awaited.h"
 #include "core/queue/failures.h"
 #include "core/queue/host_call.h"
 #include "core/queue/queue.h"
@@ -118,6 +119,9 @@ weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const
     return status;
 }
 
+static weir_status sync_checked(const char *function, struct weir_event event, uint64_t timeout_ns,
+                                const char *file, int line);
+
 weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const char *file, int line)
 {
     struct weir_event event = {0};
@@ -132,7 +136,7 @@ weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const cha
                                             "weir_queue_sync has nothing to wait for",
                                             "end or cancel the capture first");
     weir_status status = weir_queue_record_at(queue, &event, file, line);
-    return status < 0 ? status : weir_event_sync_at(event, timeout_ns, file, line);
+    return status < 0 ? status : sync_checked("weir_queue_sync", event, timeout_ns, file, line);
 }
 
 // A device: all its queues, and again while host calls run, which may submit more to any of them.
@@ -296,6 +300,21 @@ static void note_sync(weir_queue *queue, struct weir_event event, uint64_t timeo
     weir__host_note_complete(queue, event, status, &waiting);
 }
 
+// In debug mode a long wait is told of once.
+WEIR_COLD static weir_status await_told(const struct weir__awaited *awaited, uint64_t timeout_ns)
+{
+    if (timeout_ns <= WEIR__AWAITED_TOLD_NS)
+        return weir__queue_await(awaited->queue, awaited->sequence, timeout_ns);
+    const weir_status status =
+        weir__queue_await(awaited->queue, awaited->sequence, WEIR__AWAITED_TOLD_NS);
+    if (status != WEIR_TIMEOUT)
+        return status;
+    weir__awaited_tell(awaited);
+    return weir__queue_await(awaited->queue, awaited->sequence,
+                             timeout_ns == WEIR_FOREVER ? WEIR_FOREVER
+                                                        : timeout_ns - WEIR__AWAITED_TOLD_NS);
+}
+
 weir_status weir__event_sync(const char *function, struct weir_event event, uint64_t timeout_ns,
                              const struct weir__host_caller *caller)
 {
@@ -308,7 +327,13 @@ weir_status weir__event_sync(const char *function, struct weir_event event, uint
     if (!queue)
         return weir__completion_status_gone(event);
     const bool was_complete = weir__queue_is_past(queue, event.sequence);
-    status = weir__queue_await(queue, event.sequence, timeout_ns);
+    const struct weir__awaited awaited = {function, queue, event.sequence, caller->file,
+                                          caller->line};
+    status = weir__debugging() && !was_complete
+                 ? await_told(&awaited, timeout_ns)
+                 : weir__queue_await(queue, event.sequence, timeout_ns);
+    if (status == WEIR_TIMEOUT && timeout_ns > 0)
+        weir__awaited_end(&awaited, timeout_ns);
     if (status != WEIR_TIMEOUT && weir__takes_notes(queue->member.device))
         note_sync(queue, event, timeout_ns, status, caller);
     if (!was_complete && status != WEIR_TIMEOUT)
@@ -344,6 +369,21 @@ static weir_status query_any(const struct weir_event *events, size_t count,
     return WEIR_NOT_READY;
 }
 
+// The first of the events that has not ended stands for all.
+WEIR_COLD static void end_any(const struct weir_event *events, size_t count, uint64_t timeout_ns,
+                              const struct weir__host_caller *caller)
+{
+    weir_queue *queue = NULL;
+    for (size_t i = 0; i < count && !queue; i++)
+        if ((queue = weir__registry_pin(events[i].queue)))
+            weir__awaited_end(&(struct weir__awaited){"weir_event_sync_any", queue,
+                                                      events[i].sequence, caller->file,
+                                                      caller->line},
+                              timeout_ns);
+    if (queue)
+        weir__registry_unpin(queue);
+}
+
 // No driver waits for any of several events, so this polls: at once, then with
 // pauses that grow to 200 µs.
 static weir_status await_any(const struct weir_event *events, size_t count, uint64_t timeout_ns,
@@ -377,6 +417,8 @@ weir_status weir_event_sync_any_at(const struct weir_event *events, size_t count
     const int before = weir_cancel_disable();
     const weir_status status = await_any(events, count, timeout_ns, &caller, out_index);
     weir_cancel_restore(before);
+    if (status == WEIR_TIMEOUT && timeout_ns > 0)
+        end_any(events, count, timeout_ns, &caller);
     return status;
 }
 

@@ -490,6 +490,7 @@ static bool is_node(const struct weir_operation *operation)
         return !(operation->flags & WEIR_OPERATION_ALWAYS);
     case WEIR_OPERATION_COLLECTIVE:
     case WEIR_OPERATION_NATIVE:
+    case WEIR_OPERATION_NOTE:
         return true;
     default:
         return weir__is_device_work(operation->kind);

@@ -157,6 +157,10 @@ static void count_buffers(const struct weir_operation *operation, unsigned chang
         for (size_t i = 0; i < operation->u.native.argument_count; i++)
             count_buffer(operation->u.native.arguments[i].buffer, change);
         return;
+    case WEIR_OPERATION_NOTE:
+        for (size_t i = 0; i < operation->u.note.range_count; i++)
+            count_buffer(operation->u.note.ranges[i].buffer, change);
+        return;
     case WEIR_OPERATION_COLLECTIVE:
         count_ranges(operation, change);
         return;

@@ -1,6 +1,7 @@
 // Programs and kernels.
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/program.h>
@@ -18,6 +19,10 @@
 // A bundle is the only structure of the user that modules read directly, so everything that
 // they may dereference is checked here. It has the layout of the headers with which its program was
 // compiled, which may be older or newer than the library's.
+
+enum {
+    FILE_LIMIT = 64 * 1024 * 1024 // of source
+};
 
 struct check {
     const char *label;
@@ -166,6 +171,17 @@ static weir_status check_devices(const struct weir_program_params *params)
     return WEIR_OK;
 }
 
+static weir_status check_paths(const struct weir_program_params *params)
+{
+    const bool cuda = params->cuda_path && params->cuda_source;
+    if (!cuda && !(params->path && params->source))
+        return WEIR_OK;
+    return weir__fail_at(NULL, 0, params->label, WEIR_ERROR_INVALID, "set one of the two",
+                         "weir_program_create: the params have %s and %s",
+                         cuda ? "cuda_path" : "path", cuda ? "cuda_source" : "source");
+}
+
+// With the files' text in the place of their paths.
 static weir_status check_params(const struct weir_program_params *params)
 {
     const char *label = params->label;
@@ -292,6 +308,50 @@ static weir_status create_further(weir_program *first, const struct weir_program
     return WEIR_OK;
 }
 
+// What the params' paths hold.
+struct files {
+    void *opencl; // NULL: no path
+    void *cuda;
+};
+
+static void free_files(struct files *files)
+{
+    free(files->opencl);
+    free(files->cuda);
+}
+
+static weir_status read_file(const char *label, const char *path, void **out_text)
+{
+    char message[512];
+    size_t size;
+    if (!path)
+        return WEIR_OK;
+    if (!weir_file_read(path, FILE_LIMIT, out_text, &size, message, sizeof message))
+        return weir__fail_at(NULL, 0, label, WEIR_ERROR_IO, NULL, "weir_program_create: %s",
+                             message);
+    if (memchr(*out_text, 0, size) == NULL)
+        return WEIR_OK;
+    return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, "give a file of text",
+                         "weir_program_create: '%s' has a zero byte", path);
+}
+
+// Puts the files' text in the place of their paths, in `params`, and in `*out_files`, which is to be freed
+// also after an error.
+static weir_status read_files(struct weir_program_params *params, struct files *out_files)
+{
+    weir_status status = check_paths(params);
+    if (status == WEIR_OK)
+        status = read_file(params->label, params->path, &out_files->opencl);
+    if (status == WEIR_OK)
+        status = read_file(params->label, params->cuda_path, &out_files->cuda);
+    if (params->path)
+        params->source = out_files->opencl;
+    if (params->cuda_path)
+        params->cuda_source = out_files->cuda;
+    params->path = params->cuda_path = NULL;
+    return status;
+}
+
 static weir_status create_all(weir_device *device, const struct weir_program_params *params,
                               weir_program **out_program)
 {
@@ -320,7 +380,11 @@ weir_status weir_program_create_at(weir_device *device, const struct weir_progra
     WEIR_REQUIRE_AT(file, line, NULL, device);
     WEIR_REQUIRE_AT(file, line, NULL, params);
     WEIR_READ_PARAMS(file, line, weir_program_params, params, &known);
-    const weir_status status = create_all(device, params, out_program);
+    struct files files = {NULL, NULL};
+    weir_status status = read_files(&known, &files);
+    if (status == WEIR_OK)
+        status = create_all(device, params, out_program);
+    free_files(&files);
     for (weir_program *each = *out_program; each; each = each->next)
         weir__member_place(&each->member, file, line);
     return weir__placed(status, file, line);

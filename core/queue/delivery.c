@@ -13,11 +13,13 @@
 
 #include "base/clock.h"
 #include "core/object/comm.h"
+#include "core/queue/awaited.h"
 #include "core/queue/host_call.h"
 #include "core/queue/node_call.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
 #include "core/queue/replay.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/thread.h"
@@ -66,6 +68,8 @@ static weir_status weir__delivery_submit(weir_queue *queue, const struct weir_op
         return weir__native_submit(backend, queue, operation);
     case WEIR_OPERATION_COLLECTIVE:
         return operation->u.collective.comm->ops->submit(queue, operation);
+    case WEIR_OPERATION_NOTE:
+        return WEIR_OK;
     default:
         return backend->ops->queue_submit(backend, queue, operation);
     }
@@ -242,6 +246,8 @@ bool weir__delivery_settle(struct weir__delivery *delivery, uint64_t deadline_ns
 
 static weir_status queue_finish(const struct weir_link *link, weir_queue *queue)
 {
+    if (weir__debugging())
+        weir__awaited_settle(queue);
     weir__delivery_settle(&queue->delivery, WEIR_FOREVER);
     return link->next->ops->queue_finish(link->next, queue);
 }
@@ -338,6 +344,7 @@ static void end_held(weir_queue *queue, struct weir__held *held, weir_status sta
     if (operation->kind == WEIR_OPERATION_GRAPH)
         weir__replay_unhold(queue->delivery.link, operation);
     weir_lock_take(&delivery->lock);
+    delivery->running = NULL;
     weir__note_delivered(queue, operation); // after the failure is booked: events read complete now
     weir__held_recycle(&delivery->list, held);
     pthread_cond_broadcast(&delivery->changed);
@@ -345,12 +352,14 @@ static void end_held(weir_queue *queue, struct weir__held *held, weir_status sta
 
 // Calls the function, with `cause` as the thread's error; NULL: none, since the detail of an earlier
 // function in this thread must not be mistaken for this one's.
-static weir_status call_on_worker(const struct weir_operation *operation,
+static weir_status call_on_worker(weir_queue *queue, const struct weir_operation *operation,
                                   const struct weir_error *cause)
 {
     weir_error_set(cause);
     const struct weir__call_scope outer = weir__enter_host_call();
+    atomic_store(&queue->delivery.in_call, true);
     const weir_status status = operation->u.host_call.function(operation->u.host_call.user);
+    atomic_store(&queue->delivery.in_call, false);
     weir__leave_call(outer);
     return weir__function_status(status);
 }
@@ -359,7 +368,7 @@ static weir_status run_host_call(weir_queue *queue, const struct weir_operation 
 {
     const struct weir_link *backend = weir__delivery_backend(queue);
     const weir_status status = backend->ops->queue_finish(backend, queue);
-    return status < 0 ? status : call_on_worker(operation, NULL);
+    return status < 0 ? status : call_on_worker(queue, operation, NULL);
 }
 
 // Other ranks are told the thread's detail, and a module may fail without one.
@@ -396,7 +405,7 @@ static weir_status run_always(weir_queue *queue, const struct weir_operation *op
         booked ? weir__completion_status(queue, operation->sequence) : finished;
     const struct weir_error cause = weir__error_of(before);
     weir__always_tell(before);
-    const weir_status status = call_on_worker(operation, before < 0 ? &cause : NULL);
+    const weir_status status = call_on_worker(queue, operation, before < 0 ? &cause : NULL);
     if (before == WEIR_OK)
         return status;
     return booked ? WEIR_OK : weir__error_set(&cause);
@@ -452,7 +461,10 @@ static weir_status run_collective(weir_queue *queue, const struct weir_operation
     const uint64_t begin_ns = weir_clock_now_ns();
     status = ops->run(queue, operation);
     if (weir__takes_notes(queue->member.device))
-        weir__host_note_collective(queue, operation, begin_ns, weir_clock_now_ns());
+        weir__host_note_ran(WEIR_HOST_NOTE_COLLECTIVE, queue, operation->sequence, begin_ns,
+                            weir_clock_now_ns(),
+                            &(struct weir__host_caller){operation->file, operation->line,
+                                                        WEIR_HOST_NOTE_INTERNAL});
     return status;
 }
 
@@ -506,6 +518,7 @@ static weir_status run_held(weir_queue *queue, const struct weir_operation *oper
 // Called with the lock held, which is released meanwhile.
 static void deliver_held(weir_queue *queue, struct weir__held *held)
 {
+    queue->delivery.running = held;
     weir_lock_release(&queue->delivery.lock);
     end_held(queue, held, run_held(queue, &held->operation));
 }

@@ -38,7 +38,9 @@ struct weir__delivery {
     struct weir_lock lock;           // of what follows
     pthread_cond_t changed;          // a change of these, or of `delivered` while holding
     struct weir__held_list list;
-    uint64_t lost; // the last operation that was given up; delivered when the hold ends
+    const struct weir__held *running; // what the worker carries out; NULL: nothing
+    uint64_t lost;       // the last operation that was given up; delivered when the hold ends
+    atomic_bool in_call; // the function of a host call runs
     bool has_worker;
     bool stop;
     struct weir_thread worker;

@@ -34,6 +34,8 @@ static size_t bytes_needed(const struct weir_operation *operation)
         return exchange_bytes(operation);
     if (operation->kind == WEIR_OPERATION_GRAPH)
         return comms_bytes(operation);
+    if (operation->kind == WEIR_OPERATION_NOTE)
+        return operation->u.note.range_count * sizeof(struct weir_note_range);
     if (operation->kind != WEIR_OPERATION_LAUNCH)
         return 0;
     size_t count = operation->u.launch.argument_count;
@@ -99,6 +101,10 @@ static void own(struct weir_operation *copy, void *memory)
     if (copy->kind == WEIR_OPERATION_COLLECTIVE && copy->u.collective.exchange_count) {
         memcpy(memory, copy->u.collective.exchanges, exchange_bytes(copy));
         copy->u.collective.exchanges = memory;
+    }
+    if (copy->kind == WEIR_OPERATION_NOTE && copy->u.note.range_count) {
+        memcpy(memory, copy->u.note.ranges, bytes_needed(copy));
+        copy->u.note.ranges = memory;
     }
     if (copy->kind == WEIR_OPERATION_GRAPH && comms_bytes(copy)) {
         memcpy(memory, copy->u.graph_comms.comms, comms_bytes(copy));

@@ -130,19 +130,16 @@ weir_status weir__host_note_access(enum weir_host_note_kind kind, weir_buffer *b
     return first->ops->host_note(first, &note);
 }
 
-void weir__host_note_collective(weir_queue *queue, const struct weir_operation *operation,
-                                uint64_t begin_ns, uint64_t end_ns)
+void weir__host_note_ran(enum weir_host_note_kind kind, weir_queue *queue, uint64_t sequence,
+                         uint64_t begin_ns, uint64_t end_ns, const struct weir__host_caller *caller)
 {
     const struct weir_link *first = queue->first;
     const struct weir_error saved = *weir_last_error();
-    struct weir_host_note note =
-        note_from(WEIR_HOST_NOTE_COLLECTIVE,
-                  &(struct weir__host_caller){operation->file, operation->line,
-                                              WEIR_HOST_NOTE_INTERNAL});
-    note.u.collective.queue = queue;
-    note.u.collective.sequence = operation->sequence;
-    note.u.collective.begin_ns = begin_ns;
-    note.u.collective.end_ns = end_ns;
+    struct weir_host_note note = note_from(kind, caller);
+    note.u.ran.queue = queue;
+    note.u.ran.sequence = sequence;
+    note.u.ran.begin_ns = begin_ns;
+    note.u.ran.end_ns = end_ns;
     (void)first->ops->host_note(first, &note);
     weir__error_set(&saved);
 }

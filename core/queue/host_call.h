@@ -52,9 +52,10 @@ weir_status weir__host_note_access(enum weir_host_note_kind kind, weir_buffer *b
 void weir__host_note_complete(weir_queue *producer, struct weir_event event, weir_status status,
                               const struct weir__host_caller *caller);
 
-// The library carried out `operation`, a collective, in that time of weir_clock_now_ns(). The thread's
-// error stays as it is.
-void weir__host_note_collective(weir_queue *queue, const struct weir_operation *operation,
-                                uint64_t begin_ns, uint64_t end_ns);
+// COLLECTIVE, TIMES: operation `sequence` ran in that time of weir_clock_now_ns(). The thread's error stays as
+// it is.
+void weir__host_note_ran(enum weir_host_note_kind kind, weir_queue *queue, uint64_t sequence,
+                         uint64_t begin_ns, uint64_t end_ns,
+                         const struct weir__host_caller *caller);
 
 #endif

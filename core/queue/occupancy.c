@@ -121,6 +121,45 @@ uint32_t weir__usual_block(const weir_kernel *kernel)
     return usual_items(step, most);
 }
 
+// The largest number up to `most` that divides `items`.
+static uint32_t divisor(uint32_t items, uint32_t most)
+{
+    uint32_t divides = least(items, most);
+    while (divides > 0 && items % divides != 0)
+        divides--;
+    return divides > 0 ? divides : 1;
+}
+
+static uint64_t product(struct weir_extent extent)
+{
+    return (uint64_t)extent.x * extent.y * extent.z;
+}
+
+static struct weir_extent dividing(struct weir_extent items, struct weir_extent limit,
+                                   uint32_t most)
+{
+    const uint32_t x = divisor(items.x, least(most, limit.x));
+    const uint32_t y = divisor(items.y, least(most / x, limit.y));
+    return weir_dim(x, y, divisor(items.z, least(most / x / y, limit.z)));
+}
+
+bool weir__exact_block(const weir_kernel *kernel, struct weir_extent items,
+                       struct weir_extent *out_block)
+{
+    const struct weir_extent required = kernel->signature->required_block;
+    const struct weir_extent limit = kernel->member.device->limits.max_block;
+    const uint32_t most = kernel->info.max_block_items;
+    const uint32_t wanted = least(kernel->info.preferred_block_items, most);
+    *out_block = required;
+    if (required.x > 0)
+        return items.x == 0 || (items.x % required.x == 0 && items.y % required.y == 0 &&
+                                items.z % required.z == 0);
+    *out_block = dividing(items, limit, least(most, USUAL_BLOCK_ITEMS));
+    if (product(*out_block) < wanted) // a larger block may divide where these do not
+        *out_block = dividing(items, limit, most);
+    return items.x == 0 || product(*out_block) >= wanted || product(*out_block) == product(items);
+}
+
 // Block sizes to try are the multiples of `step` up to `most`.
 static weir_status search(weir_kernel *kernel, size_t local_bytes, uint32_t step, uint32_t most,
                           uint32_t *out_items)

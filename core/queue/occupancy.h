@@ -12,4 +12,10 @@ weir_status weir__kernel_occupancy(weir_kernel *kernel, struct weir_extent block
 // 0 if it requires blocks of more than one dimension.
 uint32_t weir__usual_block(const weir_kernel *kernel);
 
+// The block for exactly these work-items, of which only `x` may be 0: the kernel's required one, else a row as
+// long as can be, then rows, then slices. False if it does not divide them, or if it has fewer
+// work-items than info.preferred_block_items and is not all of them.
+bool weir__exact_block(const weir_kernel *kernel, struct weir_extent items,
+                       struct weir_extent *out_block);
+
 #endif

@@ -21,6 +21,7 @@ static const char *const operation_names[] = {
     [WEIR_OPERATION_NATIVE] = "native call",  [WEIR_OPERATION_POOL_ALLOCATE] = "pool allocate",
     [WEIR_OPERATION_POOL_FREE] = "pool free", [WEIR_OPERATION_FILL_2D] = "fill_2d",
     [WEIR_OPERATION_COPY_3D] = "copy_3d",     [WEIR_OPERATION_COLLECTIVE] = "collective",
+    [WEIR_OPERATION_NOTE] = "note",
 };
 
 const char *weir__operation_name(enum weir_operation_kind kind)
@@ -321,7 +322,7 @@ WEIR_COLD weir_status weir__operation_check_extents(const struct weir__caller *c
     return WEIR_OK;
 }
 
-static struct weir_extent without_zeros(struct weir_extent extent)
+struct weir_extent weir__operation_extent(struct weir_extent extent)
 {
     return weir_dim(extent.x, extent.y ? extent.y : 1, extent.z ? extent.z : 1);
 }
@@ -395,8 +396,8 @@ weir_status weir__operation_launch(const struct weir__caller *caller, weir_kerne
         return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
                              WEIR_ERROR_INVALID, "a block has at least one work-item",
                              "launch: block.x is 0");
-    grid = without_zeros(grid);
-    block = without_zeros(block);
+    grid = weir__operation_extent(grid);
+    block = weir__operation_extent(block);
     if (!extents_fit(kernel, &grid, &block))
         return weir__operation_check_extents(caller, kernel, &grid, &block);
     weir_status status = weir__kernel_check(kernel, arguments, argument_count, caller->peers,
@@ -413,36 +414,6 @@ weir_status weir__operation_launch(const struct weir__caller *caller, weir_kerne
     out_operation->u.launch.argument_count = argument_count;
     return caller->cooperative || kernel->grid_barrier ? check_cooperative(caller, out_operation)
                                                        : WEIR_OK;
-}
-
-// With as many work-items as the grid has blocks, each has a byte of the largest range; with those of all
-// blocks, most have none, and one in `block` would have done. A grid that was rounded up has fewer.
-void weir__operation_hint_grid(weir_kernel *kernel, struct weir_extent grid,
-                               struct weir_extent block, const struct weir_argument *arguments,
-                               size_t argument_count, const char *file, int line)
-{
-    char message[512];
-    uint64_t most = 0;
-    if (block.x == 0) // refused
-        return;
-    grid = without_zeros(grid);
-    block = without_zeros(block);
-    const double blocks = (double)grid.x * grid.y * grid.z;
-    const double items = (double)block.x * block.y * block.z;
-    for (size_t i = 0; i < argument_count; i++)
-        if (arguments[i].kind == WEIR_PARAMETER_BUFFER && arguments[i].size > most)
-            most = arguments[i].size;
-    const bool divides = grid.x % block.x == 0 && grid.y % block.y == 0 && grid.z % block.z == 0;
-    if (items == 1 || blocks == 0 || !divides || blocks > (double)most ||
-        blocks * items <= 2 * (double)most || atomic_exchange(&kernel->grid_was_told, true))
-        return;
-    snprintf(message, sizeof message,
-             "launch of '%s': %.0f blocks of %.0f are %.0f work-items, and its largest range has "
-             "%" PRIu64 " bytes; a grid counts blocks: is it meant in work-items? "
-             "weir_queue_launch_count() takes their number (%s:%d)",
-             weir__label_or_none(kernel->member.object.label), blocks, items, blocks * items, most,
-             file ? file : "?", line);
-    weir__log(WEIR_LOG_WARNING, "core", message);
 }
 
 // Copies and fills of rows and of slices.
@@ -566,9 +537,9 @@ static weir_status check_volume(const struct weir__caller *caller, const struct 
     if (depth > 1 && volume_extent(volume, width, height, 1, &size) && volume->slice_pitch < size)
         return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
                              "a slice pitch counts bytes, and leads from a slice to the next",
-                             "copy_3d: the slice pitch of %s, %zu, is below the %zu bytes that the "
+                             "%s: the slice pitch of %s, %zu, is below the %zu bytes that the "
                              "rows of a slice take",
-                             role->name, volume->slice_pitch, size);
+                             role->call, role->name, volume->slice_pitch, size);
     if (!volume_extent(volume, width, height, depth, &size))
         size = SIZE_MAX;
     return weir__operation_check_side(caller, role, volume->buffer, volume->offset, size, other);
@@ -694,5 +665,42 @@ weir_status weir__operation_fill_2d(const struct weir__caller *caller, const str
     out_operation->u.fill_2d.height = height;
     out_operation->u.fill_2d.pattern = pattern;
     out_operation->u.fill_2d.pattern_size = pattern_size;
+    return WEIR_OK;
+}
+
+// A zero count is one, and its pitch that of adjacent rows or slices.
+static weir_status check_note_range(const struct weir__caller *caller, size_t index,
+                                    const struct weir_note_range *range)
+{
+    char name[32];
+    const struct weir__role role = {"note", name};
+    const size_t rows = range->rows ? range->rows : 1;
+    const size_t slices = range->slices ? range->slices : 1;
+    const struct weir_volume volume = {range->buffer, range->offset,
+                                       rows > 1 ? range->pitch : range->size, range->slice_pitch};
+    snprintf(name, sizeof name, "range %zu", index);
+    if (range->access < WEIR_ACCESS_READ || range->access > WEIR_ACCESS_READ_WRITE)
+        return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
+                             "use WEIR_ACCESS_READ, _WRITE or _READ_WRITE",
+                             "note: access %d of %s is none of weir_access", (int)range->access,
+                             name);
+    return check_volume(caller, &role, &volume, range->size, rows, slices, NULL);
+}
+
+weir_status weir__operation_note(const struct weir__caller *caller,
+                                 const struct weir_note_params *params,
+                                 struct weir_operation *out_operation)
+{
+    for (size_t i = 0; i < params->range_count; i++) {
+        const weir_status status = check_note_range(caller, i, &params->ranges[i]);
+        if (status < 0)
+            return status;
+    }
+    weir__operation_begin(out_operation, WEIR_OPERATION_NOTE, 0, caller->file, caller->line);
+    out_operation->u.note.name = weir__file_name(params->name);
+    out_operation->u.note.ranges = params->ranges;
+    out_operation->u.note.range_count = params->range_count;
+    out_operation->u.note.work = params->work;
+    out_operation->u.note.timed = params->timed;
     return WEIR_OK;
 }

@@ -85,17 +85,18 @@ weir_status weir__operation_native(const struct weir__caller *caller, weir_nativ
                                    void *user, const struct weir_argument *arguments,
                                    size_t argument_count, struct weir_operation *out_operation);
 
+// `params` has a name, and ranges unless there are none.
+weir_status weir__operation_note(const struct weir__caller *caller,
+                                 const struct weir_note_params *params,
+                                 struct weir_operation *out_operation);
+
 // Whether it is a copy, a fill or a launch.
 bool weir__is_device_work(enum weir_operation_kind kind);
 
 // "copy_2d", "host call".
 const char *weir__operation_name(enum weir_operation_kind kind);
 
-// In debug mode: the log is told, once for each kernel, of a grid that looks like a number of work-items
-// and not of blocks.
-WEIR_COLD void weir__operation_hint_grid(weir_kernel *kernel, struct weir_extent grid,
-                                         struct weir_extent block,
-                                         const struct weir_argument *arguments,
-                                         size_t argument_count, const char *file, int line);
+// An extent whose zeros in y and z read as one.
+struct weir_extent weir__operation_extent(struct weir_extent extent);
 
 #endif

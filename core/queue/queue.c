@@ -218,6 +218,7 @@ void weir__queue_finalize(weir_queue *queue)
     weir__chain_queue_destroy(device->chain, queue);
     weir__delivery_finish(&queue->delivery);
     weir__completion_finish(&queue->completion);
+    weir__release(queue->history);
     weir_lock_finish(&queue->submit_lock);
     weir__member_free(&queue->member);
     // Last: closing the device waits for it.

@@ -5,10 +5,12 @@
 #include "base/cold.h"
 #include "base/lock.h"
 #include "core/object/device.h"
+#include "core/queue/awaited.h"
 #include "core/queue/completion.h"
 #include "core/queue/delivery.h"
 #include "core/queue/host_call.h"
 #include "core/queue/owned.h"
+#include "core/support/debug.h"
 #include "core/support/thread.h"
 
 // The capture to which a capturing queue passes its operations (core/graph/capture.c).
@@ -51,7 +53,8 @@ struct weir_queue {
     struct weir__legacy_view legacy; // under the lock
     weir_queue *previous;            // the device's list of queues
     weir_queue *next;
-    weir_queue *next_ended; // see weir__registry_unpin_later()
+    weir_queue *next_ended;        // see weir__registry_unpin_later()
+    struct weir__history *history; // in debug mode; under the completion's lock
 };
 
 // Creates a queue of checked parameters. `setup->times` is filled in.
@@ -198,6 +201,8 @@ static inline weir_status weir__queue_submit_locked(weir_queue *queue,
 {
     operation->sequence = ++queue->sequence;
     atomic_store_explicit(&queue->seen, operation->sequence, memory_order_release);
+    if (weir__is_unusual())
+        weir__awaited_note(queue, operation);
     // Without plugins delivery comes next.
     weir_status status = queue->first == queue->delivery.link
                              ? weir__queue_deliver(queue, operation)

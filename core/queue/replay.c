@@ -164,6 +164,8 @@ static weir_status run_node(const struct weir__replay_launch *launch, weir_queue
         return run_native(launch, queue, &part);
     case WEIR_OPERATION_HOST_CALL:
         return run_host_call(launch, queue, &part);
+    case WEIR_OPERATION_NOTE:
+        return WEIR_OK;
     default:
         return launch->next->ops->queue_submit(launch->next, queue, &part);
     }

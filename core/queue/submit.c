@@ -4,6 +4,7 @@
 
 #include "core/object/program.h"
 #include "core/queue/failures.h"
+#include "core/queue/hints.h"
 #include "core/queue/host_call.h"
 #include "core/queue/occupancy.h"
 #include "core/queue/operation.h"
@@ -130,34 +131,36 @@ WEIR_COLD static weir_status launch_widened(weir_queue *queue, weir_kernel *kern
 }
 
 // In debug mode: what a launch is given.
-WEIR_COLD static weir_status look_at_launch(const char *function, weir_kernel *kernel,
-                                            struct weir_extent grid, struct weir_extent block,
-                                            const struct weir_argument *arguments,
-                                            size_t argument_count, const char *file, int line)
+WEIR_COLD static weir_status look_at_launch(const char *function, const weir_queue *queue,
+                                            const struct weir__launch *launch)
 {
-    const weir_status status =
-        weir__enter_arguments(function, file, line, arguments, argument_count);
-    if (status == WEIR_OK && kernel && arguments)
-        weir__operation_hint_grid(kernel, grid, block, arguments, argument_count, file, line);
+    const weir_status status = weir__enter_arguments(function, launch->file, launch->line,
+                                                     launch->arguments, launch->argument_count);
+    if (status == WEIR_OK && queue && launch->kernel) {
+        struct weir__launch there = *launch;
+        there.kernel = weir__kernel_on(launch->kernel, queue->member.device);
+        weir__hint_launch(&there);
+    }
     return status;
 }
 
-#define LOOK_AT_LAUNCH()                                                                          \
-    do {                                                                                          \
-        const weir_status looked = weir__is_unusual()                                             \
-                                       ? look_at_launch(__func__, kernel, grid, block, arguments, \
-                                                        argument_count, file, line)               \
-                                       : WEIR_OK;                                                 \
-        if (looked < 0)                                                                           \
-            return looked;                                                                        \
+#define LOOK_AT_LAUNCH()                                                                \
+    do {                                                                                \
+        const weir_status looked =                                                      \
+            weir__is_unusual()                                                          \
+                ? look_at_launch(__func__, queue,                                       \
+                                 &(struct weir__launch){kernel, grid, block, arguments, \
+                                                        argument_count, file, line})    \
+                : WEIR_OK;                                                              \
+        if (looked < 0)                                                                 \
+            return looked;                                                              \
     } while (0)
 
-weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct weir_extent grid,
-                                 struct weir_extent block, const struct weir_argument *arguments,
-                                 size_t argument_count, const char *file, int line)
+static inline weir_status launch_checked(weir_queue *queue, weir_kernel *kernel,
+                                         struct weir_extent grid, struct weir_extent block,
+                                         const struct weir_argument *arguments,
+                                         size_t argument_count, const char *file, int line)
 {
-    WEIR_ENTER_AT(file, line, queue, kernel);
-    LOOK_AT_LAUNCH();
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
@@ -170,6 +173,15 @@ weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct 
     return status < 0 ? status
                       : launch_widened(queue, kernel, weir_queue_launch_at, grid, block, arguments,
                                        argument_count, file, line);
+}
+
+weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct weir_extent grid,
+                                 struct weir_extent block, const struct weir_argument *arguments,
+                                 size_t argument_count, const char *file, int line)
+{
+    WEIR_ENTER_AT(file, line, queue, kernel);
+    LOOK_AT_LAUNCH();
+    return launch_checked(queue, kernel, grid, block, arguments, argument_count, file, line);
 }
 
 weir_status weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, size_t count,
@@ -196,8 +208,51 @@ weir_status weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, s
             "weir_queue_launch_count: %zu work-items for kernel '%s' are %zu blocks "
             "of %u; a grid has at most %u",
             count, weir__label_or_none(kernel->member.object.label), blocks, items, UINT32_MAX);
+    if (count == 0) // on purpose, unlike a grid of 0 blocks
+        return launch_checked(queue, kernel, weir_dim(0, 1, 1), weir_dim(items, 1, 1), arguments,
+                              argument_count, file, line);
     return weir_queue_launch_at(queue, kernel, weir_dim((uint32_t)blocks, 1, 1),
                                 weir_dim(items, 1, 1), arguments, argument_count, file, line);
+}
+
+WEIR_COLD static weir_status refuse_global(const weir_queue *queue, const weir_kernel *kernel,
+                                           struct weir_extent items, struct weir_extent block,
+                                           const char *file, int line)
+{
+    static const char remedy[] =
+        "launch more work-items, and let the kernel compare get_global_id() with the size: "
+        "weir_queue_launch_count(), or weir_queue_launch() with a grid that is rounded up";
+    const char *label = weir__label_or_none(kernel->member.object.label);
+    if (kernel->signature->required_block.x > 0)
+        return weir__fail_at(file, line, weir_queue_label(queue), WEIR_ERROR_INVALID, remedy,
+                             "weir_queue_launch_global: %u×%u×%u work-items are not whole blocks "
+                             "of %u×%u×%u, which kernel '%s' requires",
+                             items.x, items.y, items.z, block.x, block.y, block.z, label);
+    return weir__fail_at(
+        file, line, weir_queue_label(queue), WEIR_ERROR_INVALID, remedy,
+        "weir_queue_launch_global: of blocks of kernel '%s' that divide %u×%u×%u "
+        "work-items the largest is %u×%u×%u; the device wants %u work-items or more",
+        label, items.x, items.y, items.z, block.x, block.y, block.z,
+        kernel->info.preferred_block_items);
+}
+
+weir_status weir_queue_launch_global_at(weir_queue *queue, weir_kernel *kernel,
+                                        struct weir_extent items,
+                                        const struct weir_argument *arguments,
+                                        size_t argument_count, const char *file, int line)
+{
+    WEIR_ENTER_AT(file, line, queue, kernel);
+    WEIR_REQUIRE_AT(file, line, NULL, queue);
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel);
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
+    const weir_kernel *there = weir__kernel_on(kernel, queue->member.device);
+    const weir_kernel *own = there ? there : kernel;
+    struct weir_extent block;
+    items = weir_dim(items.x, items.y ? items.y : 1, items.z ? items.z : 1);
+    if (!weir__exact_block(own, items, &block))
+        return refuse_global(queue, own, items, block, file, line);
+    const struct weir_extent grid = {items.x / block.x, items.y / block.y, items.z / block.z};
+    return weir_queue_launch_at(queue, kernel, grid, block, arguments, argument_count, file, line);
 }
 
 weir_status weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *kernel,
@@ -233,6 +288,51 @@ weir_status weir_queue_host_call_at(weir_queue *queue, weir_host_function functi
     operation.u.host_call.function = function;
     operation.u.host_call.user = user;
     return weir__queue_submit(queue, &operation);
+}
+
+static weir_status look_at_ranges(const struct weir_note_params *params, const char *file, int line)
+{
+    for (size_t i = 0; weir__is_unusual() && i < params->range_count; i++)
+        WEIR_ENTER_OF("weir_queue_note_at", file, line, params->ranges[i].buffer);
+    return WEIR_OK;
+}
+
+weir_status weir_queue_note_at(weir_queue *queue, const struct weir_note_params *params,
+                               uint64_t *out_note, const char *file, int line)
+{
+    struct weir_note_params known;
+    struct weir_operation operation;
+    if (out_note)
+        *out_note = 0;
+    WEIR_ENTER_AT(file, line, queue);
+    WEIR_REQUIRE_AT(file, line, NULL, queue);
+    WEIR_READ_PARAMS(file, line, weir_note_params, params, &known);
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), params->name);
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue),
+                    params->ranges || params->range_count == 0);
+    weir_status status = look_at_ranges(params, file, line);
+    const struct weir__caller caller = caller_of(queue, file, line);
+    if (status == WEIR_OK)
+        status = weir__operation_note(&caller, params, &operation);
+    if (status < 0)
+        return status;
+    status = weir__queue_submit(queue, &operation);
+    if (status == WEIR_OK && out_note)
+        *out_note = operation.sequence;
+    return status;
+}
+
+weir_status weir_queue_note_times(weir_queue *queue, uint64_t note, uint64_t begin_ns,
+                                  uint64_t end_ns)
+{
+    WEIR_ENTER(queue);
+    WEIR_REQUIRE(NULL, queue);
+    WEIR_REQUIRE(weir_queue_label(queue), note > 0);
+    WEIR_REQUIRE(weir_queue_label(queue), begin_ns <= end_ns);
+    if (weir__takes_notes(queue->member.device))
+        weir__host_note_ran(WEIR_HOST_NOTE_TIMES, queue, note, begin_ns, end_ns,
+                            &(struct weir__host_caller){NULL, 0, 0});
+    return WEIR_OK;
 }
 
 weir_status weir__queue_record(weir_queue *queue, struct weir_event *out_event, const char *file,

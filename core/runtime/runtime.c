@@ -449,6 +449,36 @@ weir_status weir_close_at(weir_runtime **runtime, const char *file, int line)
     return weir__placed(free_runtime(gone), file, line);
 }
 
+// The default runtime.
+
+static struct weir_lock default_lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_DEFAULT]);
+static weir_runtime *default_runtime; // under the lock; NULL: no device of it is open
+static size_t default_devices;        // open, or about to be
+
+weir_status weir__runtime_enter(weir_runtime **runtime, const char *file, int line)
+{
+    weir_status status = WEIR_OK;
+    WEIR_REFUSE_FORK_OF("weir_device_open", file, line);
+    weir_lock_take(&default_lock);
+    if (!*runtime && !default_runtime)
+        status = weir_open_at(NULL, &default_runtime, file, line);
+    if (!*runtime)
+        *runtime = default_runtime;
+    default_devices += *runtime && *runtime == default_runtime;
+    weir_lock_release(&default_lock);
+    return status;
+}
+
+weir_status weir__runtime_leave(weir_runtime *runtime, const char *file, int line)
+{
+    weir_status status = WEIR_OK;
+    weir_lock_take(&default_lock);
+    if (runtime == default_runtime && --default_devices == 0)
+        status = weir_close_at(&default_runtime, file, line);
+    weir_lock_release(&default_lock);
+    return status;
+}
+
 const char *weir_runtime_backend(const weir_runtime *runtime)
 {
     return WEIR_IS_ALIVE(runtime) ? weir__chain_backend(&runtime->chain)->name : "";

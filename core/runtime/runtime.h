@@ -32,6 +32,13 @@ struct weir_runtime {
     struct weir__transport transport;
 };
 
+// Counts a device that is about to be opened. A `*runtime` of NULL becomes the default runtime, which the
+// first such device opens, in a call at file:line; the last device of it closes it.
+//
+// Threads: safe.
+weir_status weir__runtime_enter(weir_runtime **runtime, const char *file, int line);
+weir_status weir__runtime_leave(weir_runtime *runtime, const char *file, int line);
+
 // Loads and opens the transport of [comm] when it is first asked for; it stays until the runtime is
 // closed. Stores its functions and its state.
 //

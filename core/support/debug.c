@@ -440,6 +440,18 @@ weir_status weir__debug_check_memory(const char *function, const char *file, int
     return why ? refuse_memory(&call, &record, why) : WEIR_OK;
 }
 
+weir_status weir__debug_check_host(const char *function, const char *file, int line,
+                                   const char *name, const void *memory, size_t size)
+{
+    const char *why = weir__debugging() && size > 0 ? weir__memory_probe(memory, size) : NULL;
+    if (!why)
+        return WEIR_OK;
+    return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID,
+                         "keep the memory until the call has returned",
+                         "%s: memory of the program's, '%s', %zu bytes at %p, %s", function, name,
+                         size, memory, why);
+}
+
 void weir__debug_deferred(const void *buffer, bool in_graph)
 {
     struct record record;

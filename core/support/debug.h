@@ -138,6 +138,11 @@ void weir__debug_wraps(const void *buffer, const void *memory, size_t size);
 // Refuses the call if memory that a buffer wraps, which is not destroyed yet, is not mapped any more.
 weir_status weir__debug_check_memory(const char *function, const char *file, int line);
 
+// Refuses the call if memory of the program's, which it gives or is to get, may not be used: it is not mapped,
+// or the address sanitizer knows that it was freed. `name` is the call's word for it.
+WEIR_COLD weir_status weir__debug_check_host(const char *function, const char *file, int line,
+                                             const char *name, const void *memory, size_t size);
+
 // The log is told if the buffer, which was destroyed while a graph uses it or its device works, wraps
 // memory.
 void weir__debug_deferred(const void *buffer, bool in_graph);

@@ -218,7 +218,7 @@ static void store(const char *file, int line, const char *object, weir_status st
     clean_all(&error);
     last_error = error;
     was_told = false;
-    if (file)
+    if (file && status < 0)
         weir__tell();
 }
 

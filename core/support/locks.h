@@ -6,6 +6,7 @@
 #include "base/lock.h"
 
 #define WEIR__LOCKS(LOCK)                                         \
+    LOCK(DEFAULT, "the lock of the default runtime")              \
     LOCK(TRANSPORT, "a runtime's lock for loading its transport") \
     LOCK(LOADER, "the loader's lock")                             \
     LOCK(THREAD_QUEUES, "the lock of the threads' queues")        \

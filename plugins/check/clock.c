@@ -176,6 +176,73 @@ bool check_floor_learn(struct check_actors *actors, const struct check_actor *pr
     return true;
 }
 
+// Clocks that are no actor's.
+
+static bool knows(const uint64_t *counts, const uint64_t *others, uint32_t count)
+{
+    uint64_t less = 0;
+    for (uint32_t i = 0; i < count; i++)
+        less |= (uint64_t)(counts[i] < others[i]);
+    return !less;
+}
+
+static void raise(uint64_t *restrict counts, const uint64_t *restrict others, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        counts[i] = counts[i] > others[i] ? counts[i] : others[i];
+}
+
+static uint32_t common(const struct check_actors *actors, uint32_t capacity)
+{
+    return actors->count < capacity ? actors->count : capacity;
+}
+
+// What it says of the actor's own index is not looked at.
+bool check_actor_join(struct check_actors *actors, struct check_actor *actor, uint64_t at,
+                      const uint64_t *counts, uint32_t capacity)
+{
+    const uint32_t count = common(actors, capacity);
+    const uint64_t own = actor->counts[actor->index];
+    actor->counts[actor->index] = UINT64_MAX;
+    const bool known = knows(actor->counts, counts, count);
+    actor->counts[actor->index] = own;
+    if (known)
+        return false;
+    keep_version(actors, actor, at);
+    raise(actor->counts, counts, count);
+    return true;
+}
+
+void check_actor_split(struct check_actors *actors, struct check_actor *actor, uint64_t at)
+{
+    keep_version(actors, actor, at);
+}
+
+void check_actor_join_from(const struct check_actors *actors, struct check_actor *actor, uint64_t at,
+                           const uint64_t *counts, uint32_t capacity)
+{
+    const uint32_t count = common(actors, capacity);
+    raise(actor->counts, counts, count);
+    for (uint32_t i = 0; i < actor->version_count; i++)
+        if (version_at(actor, i)->until >= at)
+            raise(version_at(actor, i)->counts, counts, count);
+}
+
+bool check_clock_join(const struct check_actors *actors, uint64_t *counts,
+                      const struct check_actor *producer, uint64_t count)
+{
+    const uint64_t *others = check_actor_clock_at(producer, count);
+    if (counts[producer->index] >= count && knows(counts, others, actors->count))
+        return false;
+    join(actors, counts, producer, count);
+    return true;
+}
+
+void check_floor_join(struct check_actors *actors, const uint64_t *counts, uint32_t capacity)
+{
+    raise(actors->floor, counts, common(actors, capacity));
+}
+
 // Coming and going.
 
 static bool grow_clock(uint64_t **counts, uint32_t count, uint32_t capacity)

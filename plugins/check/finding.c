@@ -419,6 +419,7 @@ static bool copy_party(struct check_pair *pair, const struct check_party *from,
     *use = (struct weir_check_use){
         .operation = there ? check_operation_name(from->operation) : "",
         .access = from->access,
+        .assumed = from->assumed,
         .queue_id = from->queue_id,
         .sequence = from->sequence,
         .line = from->line,

@@ -18,10 +18,11 @@ extern "C" {
 struct check_party {
     uint32_t operation; // enum weir_operation_kind; 0: the host
     weir_access access; // 0: none
+    bool assumed;       // a guess, of a NOTE
     const char *queue;  // its label
     uint64_t queue_id;
     uint64_t sequence;
-    const char *kernel; // LAUNCH
+    const char *kernel; // LAUNCH; what a NOTE is about
     const char *file;   // NULL: there is no such use, or its line is not known
     int line;
     size_t offset; // from its first byte to its last, in the buffer of the conflict

@@ -18,18 +18,21 @@ extern "C" {
 // The operation that uses bytes, for reports. Texts outlive the use.
 struct check_origin {
     const char *file;
-    const char *kernel; // LAUNCH, else NULL
+    const char *kernel; // LAUNCH, or what a NOTE is about; else NULL
     const char *region;
     uint64_t region_number;
     int line;
     uint32_t operation; // enum weir_operation_kind; 0: the host
 };
 
+// A bit beside those of weir_access: the use is a guess.
+#define CHECK_ASSUMED 4u
+
 // What is read and written for every operation is in the first two cache lines.
 struct check_use {
     _Alignas(64) struct check_shape shape;
     uint32_t actor;
-    uint32_t access; // weir_access
+    uint32_t access; // weir_access, and CHECK_ASSUMED
     uint64_t count;  // of the actor
     uint64_t serial; // of all uses, in the order of submission
     struct check_origin origin;
@@ -126,6 +129,15 @@ void check_gaps_forget(struct check_gaps *gaps);
 static inline bool check_gaps_near(const struct check_gaps *gaps, uint64_t begin, uint64_t end)
 {
     return gaps->count && begin < gaps->spans[gaps->count - 1].end && gaps->spans[0].begin < end;
+}
+
+// Whether nothing has written any byte from the shape's first to its last.
+static inline bool check_gaps_cover(const struct check_gaps *gaps, const struct check_shape *shape)
+{
+    for (size_t i = 0; i < gaps->count; i++)
+        if (gaps->spans[i].begin <= shape->begin && shape->end <= gaps->spans[i].end)
+            return true;
+    return false;
 }
 
 // The bytes of the shape have been written. Its offsets are those of the buffer.

@@ -5,92 +5,25 @@
 // the call, while later operations may have been submitted before it: a late user.
 #include "plugins/check/parts.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/thread_local.h"
 
-// Threads of the host as actors of their own, for `threads = strict`. A thread's count rises with
-// each access and with all that it learns, so an actor that knows the count knows what the thread
-// knew then. A key of weir_check_release() is an actor too, which learns from the threads that
-// release it.
-
-struct check_thread {
-    struct check_actor actor;
-    struct check_thread *next;
-    pthread_t id; // of a thread that may have ended; the next one with it goes on from there
-};
-
-struct check_key {
-    struct check_actor actor;
-    struct check_key *next;
-    const void *key;
-};
-
 static inline bool is_free(const struct check *check, const struct check_buffer *buffer,
                            const struct weir_host_note *note);
 
-// The calling thread's actor, made at its first call; NULL if out of memory. With the lock held.
-static struct check_actor *check_thread_self(struct check *check)
-{
-    const pthread_t self = pthread_self();
-    struct check_thread *thread = check->threads;
-    while (thread && !pthread_equal(thread->id, self))
-        thread = thread->next;
-    if (thread)
-        return &thread->actor;
-    thread = calloc(1, sizeof *thread);
-    if (!thread || !check_actor_add(&check->actors, &thread->actor)) {
-        free(thread);
-        return NULL;
-    }
-    thread->id = self;
-    thread->next = check->threads;
-    check->threads = thread;
-    return &thread->actor;
-}
-
-void check_thread_submits(struct check *check, struct check_actor *queue, uint64_t count)
-{
-    const struct check_actor *self = check_thread_self(check);
-    if (self)
-        check_actor_learn(&check->actors, queue, count, self, self->last);
-}
-
+// The calling thread, or with `everywhere` the whole host, knows that everything before `count` of
+// `producer` has finished.
 static void check_host_learns(struct check *check, const struct check_actor *producer,
                               uint64_t count, bool everywhere)
 {
     struct check_actor *self = check->strict && !everywhere ? check_thread_self(check) : NULL;
-    if (self)
-        check_actor_learn(&check->actors, self, ++self->last, producer, count);
-    else
+    if (!self) {
         check_floor_learn(&check->actors, producer, count);
-}
-
-// Keys.
-
-static struct check_actor *key_actor(struct check *check, const void *key)
-{
-    struct check_key *found = check->keys;
-    while (found && found->key != key)
-        found = found->next;
-    if (found)
-        return &found->actor;
-    found = calloc(1, sizeof *found);
-    if (!found || !check_actor_add(&check->actors, &found->actor)) {
-        free(found);
-        return NULL;
+    } else if (check_actor_learn(&check->actors, self, self->last + 1, producer, count)) {
+        self->last++;
+        check_news(check);
     }
-    found->key = key;
-    found->next = check->keys;
-    check->keys = found;
-    return &found->actor;
-}
-
-static void pass_on(struct check_actors *actors, struct check_actor *to, struct check_actor *from)
-{
-    if (to && from)
-        check_actor_learn(actors, to, ++to->last, from, from->last);
 }
 
 struct check_call {
@@ -119,51 +52,18 @@ static struct check_call *call_of(const struct check *check)
     return call;
 }
 
-// What the function has used by now is the queue's, at the place of the call.
-static void check_call_release(struct check *check, struct check_actor *key)
+const struct check_actor *check_call_place(const struct check *check, uint64_t *out_count)
+{
+    const struct check_call *call = call_of(check);
+    *out_count = call ? call->count : 0;
+    return call ? &call->queue->actor : NULL;
+}
+
+void check_call_learns(struct check *check, const uint64_t *counts, uint32_t capacity)
 {
     const struct check_call *call = call_of(check);
     if (call)
-        check_actor_learn(&check->actors, key, ++key->last, &call->queue->actor, call->count);
-}
-
-void check_release(void *user, const void *key)
-{
-    struct check *check = user;
-    if (!check->strict)
-        return;
-    check_lock(check);
-    struct check_actor *actor = key_actor(check, key);
-    pass_on(&check->actors, actor, check_thread_self(check));
-    if (actor)
-        check_call_release(check, actor);
-    check_unlock(check);
-}
-
-void check_acquire(void *user, const void *key)
-{
-    struct check *check = user;
-    if (!check->strict)
-        return;
-    check_lock(check);
-    pass_on(&check->actors, check_thread_self(check), key_actor(check, key));
-    check_unlock(check);
-}
-
-void check_threads_finish(struct check *check)
-{
-    while (check->threads) {
-        struct check_thread *thread = check->threads;
-        check->threads = thread->next;
-        check_actor_remove(&check->actors, &thread->actor);
-        free(thread);
-    }
-    while (check->keys) {
-        struct check_key *key = check->keys;
-        check->keys = key->next;
-        check_actor_remove(&check->actors, &key->actor);
-        free(key);
-    }
+        check_actor_join_from(&check->actors, &call->queue->actor, call->count, counts, capacity);
 }
 
 // Host calls.
@@ -209,6 +109,7 @@ static weir_status run_call(void *user)
     if (check->needless)
         check_hint_host_learns(check, &call->queue->actor, call->count - 1);
     check_host_learns(check, &call->queue->actor, call->count - 1, false);
+    check_news(check); // what the thread releases is more from now on
     check_unlock(check);
     const weir_status status = call->function(call->user);
     innermost = call->outer;
@@ -221,7 +122,8 @@ static weir_status run_call(void *user)
     return status;
 }
 
-static struct check_call *take_call(struct check *check, struct check_queue *queue)
+// With `strict` what the function learns is the queue's from the call on.
+static struct check_call *take_call(struct check *check, struct check_queue *queue, uint64_t count)
 {
     check_lock(check);
     struct check_call *call = check->spare_calls;
@@ -232,6 +134,8 @@ static struct check_call *take_call(struct check *check, struct check_queue *que
     if (call) {
         link_call(queue, call);
         check->waiting_calls++;
+        if (check->strict)
+            check_actor_split(&check->actors, &queue->actor, count);
         check_actors_mark(&check->actors);
     }
     check_unlock(check);
@@ -251,14 +155,15 @@ weir_status check_forward_call(const struct weir_link *link, weir_queue *object,
 {
     struct check *check = check_of(link);
     struct check_queue *queue = check_queue_of(link, object);
-    struct check_call *call = take_call(check, queue);
+    const uint64_t count = queue->actor.base + operation->sequence;
+    struct check_call *call = take_call(check, queue, count);
     if (!call)
         return weir_host_no_memory(link->host, "a host call");
     call->check = check;
     call->queue = queue;
     call->function = operation->u.host_call.function;
     call->user = operation->u.host_call.user;
-    call->count = queue->actor.base + operation->sequence;
+    call->count = count;
     call->open = 0;
     struct weir_operation_room room;
     struct weir_operation *wrapped = weir_operation_copy(&room, operation);
@@ -318,6 +223,7 @@ static void use_in_call(struct check *check, const struct check_call *call,
         .actor = &call->queue->actor,
         .count = call->count,
         .counts = check_actor_clock_at(&call->queue->actor, call->count),
+        .thread = check->strict ? check_thread_self(check) : NULL,
         .late = true,
     };
     set_origin(&user.origin, check, note);
@@ -341,6 +247,8 @@ static void use_in_thread(struct check *check, struct check_buffer *buffer,
     };
     set_origin(&user.origin, check, note);
     check_use_bytes(check, &user, buffer, shape, note->u.access.access);
+    if (thread)
+        check_news(check);
     if (thread && check->waiting_calls) // as for operations
         thread->recorded = user.count;
 }

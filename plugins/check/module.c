@@ -20,7 +20,8 @@ enum key {
 
 static const char *const report_words[] = {"log", "fail", NULL};
 
-static const char *const thread_words[] = {"one", "strict", NULL};
+// In the order of enum check_threads.
+static const char *const thread_words[] = {"auto", "one", "strict", NULL};
 
 static const struct weir_key keys[KEY_COUNT] = {
     [KEY_REPORT] =
@@ -36,10 +37,12 @@ static const struct weir_key keys[KEY_COUNT] = {
         {
             .name = "threads",
             .type = WEIR_KEY_CHOICE,
-            .fallback = "one",
+            .fallback = "auto",
             .choices = thread_words,
             .help = "What orders the host's threads. one: the order in which their calls happen. "
-                    "strict: only weir_check_release() and weir_check_acquire().",
+                    "strict: only the program's locks, where the library that `weir check` preloads "
+                    "sees them, and weir_check_release() and weir_check_acquire(). auto: strict "
+                    "with that library, without hints; else one.",
         },
     [KEY_HINTS] =
         {
@@ -130,6 +133,14 @@ static void fill_extension(struct check *check)
     };
 }
 
+static enum check_threads threads_of(const char *word)
+{
+    size_t i = 0;
+    while (strcmp(thread_words[i], word) != 0)
+        i++;
+    return (enum check_threads)i;
+}
+
 static weir_status check_open_link(struct weir_link *link,
                                    const struct weir_setting *const *settings, void **out_state)
 {
@@ -138,7 +149,6 @@ static weir_status check_open_link(struct weir_link *link,
         return weir_host_no_memory(link->host, "the plugin check");
     check->link = link;
     check->told_end = &check->told;
-    check->strict = strcmp(settings[KEY_THREADS]->text, "strict") == 0;
     check->hints = settings[KEY_HINTS]->integer;
     check->verify = settings[KEY_VERIFY]->integer;
     const weir_status status = check_found_init(&check->found)
@@ -152,6 +162,7 @@ static weir_status check_open_link(struct weir_link *link,
     check_actors_init(&check->actors);
     check_uses_init(&check->uses);
     weir_lock_init(&check->lock, &lock_kind);
+    check_threads_open(check, threads_of(settings[KEY_THREADS]->text));
     check->needless = check->hints && !check->strict;
     fill_extension(check);
     *out_state = check;
@@ -170,6 +181,7 @@ static void free_names(struct check *check)
 static void check_close(const struct weir_link *link)
 {
     struct check *check = check_of(link);
+    check_threads_close(check);
     check_hints_finish(check);
     check_syncs_finish(check);
     check_findings_destroy(&check->findings);

@@ -167,6 +167,7 @@ static void use(struct check *check, struct check_queue *queue, uint64_t count,
     user.actor = &queue->actor;
     user.count = count;
     user.counts = NULL;
+    user.thread = NULL;
     user.late = false;
     user.passing = false;
     user.probe = false;
@@ -351,6 +352,31 @@ static void use_collective(struct check *check, const struct check_user *user,
                 use_range(check, user, range.buffer, range.offset, range.size, range.access);
 }
 
+// What is read first, since it may not have been written.
+static void use_note(struct check *check, struct check_user *user,
+                     const struct weir_operation *operation)
+{
+    user->origin.kernel = operation->u.note.name;
+    for (int read = 1; read >= 0; read--) {
+        for (size_t i = 0; i < operation->u.note.range_count; i++) {
+            const struct weir_note_range *it = &operation->u.note.ranges[i];
+            const weir_access access =
+                (weir_access)(it->access | (it->assumed ? CHECK_ASSUMED : 0));
+            if (it->size == 0 || ((it->access & WEIR_ACCESS_READ) != 0) != read)
+                continue;
+            if (it->rows < 2 && it->slices < 2) {
+                use_range(check, user, it->buffer, it->offset, it->size, access);
+                continue;
+            }
+            const struct check_shape shape =
+                check_shape_box(it->offset, it->size, it->rows ? it->rows : 1,
+                                it->rows > 1 ? it->pitch : it->size, it->slices ? it->slices : 1,
+                                it->slice_pitch);
+            check_use_bytes(check, user, check_buffer_of(check->link, it->buffer), &shape, access);
+        }
+    }
+}
+
 static void use_nodes(struct check *check, struct check_user *user,
                       const struct weir_operation *operation)
 {
@@ -437,6 +463,9 @@ static void check_use_operation(struct check *check, struct check_user *user,
         break;
     case WEIR_OPERATION_COLLECTIVE:
         use_collective(check, user, operation);
+        break;
+    case WEIR_OPERATION_NOTE:
+        use_note(check, user, operation);
         break;
     case WEIR_OPERATION_GRAPH:
         use_nodes(check, user, operation);

@@ -7,7 +7,8 @@
 //   objects.c    queues, buffers, kernels as they come and go
 //   operation.c  the path of an operation, and what operations and graphs use; regions of threads
 //   use.c        one use of some bytes, against those before it; from two uses to a conflict
-//   host.c       what the host does between submissions; host calls; its threads, with `threads = strict`
+//   host.c       what the host does between submissions; host calls
+//   thread.c     its threads and their locks, with `threads = strict`
 //   hint.c       waits of queues and of the host that nothing needs
 //   verify.c     what kernels do, against what their launches declare
 //
@@ -33,6 +34,8 @@
 
 #include "base/cold.h"
 #include "base/lock.h"
+#include "base/lock_listener.h"
+#include "base/thread_local.h"
 #include "plugins/check/clock.h"
 #include "plugins/check/finding.h"
 #include "plugins/check/history.h"
@@ -40,6 +43,15 @@
 
 enum {
     CHECK_LABEL_SIZE = 64
+};
+
+#define CHECK_PATIENCE_NS 200000000 // of a lock of the program's for the link's
+
+// The values of the key `threads`.
+enum check_threads {
+    CHECK_THREADS_AUTO,
+    CHECK_THREADS_ONE,
+    CHECK_THREADS_STRICT,
 };
 
 // A conflict on its way to the store, with copies of what may go away.
@@ -106,8 +118,14 @@ struct check {
     struct check_open *spare_opens;
     uint32_t waiting_calls; // host calls that have not returned
     uint32_t unverified;    // bits of enum check_unverified that were told
+    uint64_t number; // no other link has it
     struct check_thread *threads;
-    struct check_key *keys;
+    uint32_t ended_count;            // of threads that have ended
+    struct check_keys *keys;         // NULL: there is none
+    size_t drop_from;                // where the next key is dropped
+    const struct weir_lock_source *source; // of the program's locks; NULL: they are not seen
+    struct weir_lock_listener listener;
+    uint64_t lost; // of the source, when threads last learnt of it
     struct check_wait *waits;  // of all lines
     uint64_t visit;            // of queues, for hints
     struct check_sync *syncs;  // of all lines
@@ -179,6 +197,7 @@ struct check_user {
     struct check_actor *actor;   // NULL: the host as one
     uint64_t count;              // of the actor
     const uint64_t *counts;      // the clock of a late user
+    const struct check_actor *thread; // the thread that it runs on, with `strict`; else NULL
     struct check_origin origin;
     bool late;    // a host call that runs now: later operations were submitted before it
     bool passing; // no use of it is kept
@@ -233,15 +252,24 @@ static inline void check_origin_set(struct check_origin *origin, const struct ch
         check_region_fill(check, origin);
 }
 
-// host.c
+// thread.c
 
+// Whether the calling thread holds a link's lock, or is about to: what it does then is not the program's.
+extern WEIR_MODULE_THREAD_LOCAL unsigned check_inside;
+
+// Sets `strict`, with `hints` set.
+void check_threads_open(struct check *check, enum check_threads threads);
+// Nothing is heard from then on. Without the lock.
+void check_threads_close(struct check *check);
+void check_threads_finish(struct check *check);
+// The calling thread's actor, made at its first call; NULL if out of memory.
+struct check_actor *check_thread_self(struct check *check);
 // The calling thread submits operation `count` to the queue.
 void check_thread_submits(struct check *check, struct check_actor *queue, uint64_t count);
-// The calling thread, or with `everywhere` the whole host, knows that everything before `count` of
-// `producer` has finished.
+// What a thread or a key knows has changed.
+void check_news(const struct check *check);
 void check_release(void *user, const void *key);
 void check_acquire(void *user, const void *key);
-void check_threads_finish(struct check *check);
 
 // hint.c
 
@@ -332,6 +360,7 @@ WEIR_COLD weir_status check_unlock_and_tell(struct check *check);
 
 static inline void check_lock(struct check *check)
 {
+    check_inside++;
     weir_lock_take(&check->lock);
 }
 
@@ -342,6 +371,7 @@ static inline weir_status check_unlock(struct check *check)
     if (check->told)
         return check_unlock_and_tell(check);
     weir_lock_release(&check->lock);
+    check_inside--;
     return WEIR_OK;
 }
 
@@ -385,6 +415,10 @@ weir_status check_forward_call(const struct weir_link *link, weir_queue *object,
                                const struct weir_operation *operation);
 // Whether the calling thread runs one.
 bool check_is_in_call(void);
+// The queue and the place of the host call of this link that it runs, or NULL.
+const struct check_actor *check_call_place(const struct check *check, uint64_t *out_count);
+// All that the clock knows comes before what follows that call in its queue.
+void check_call_learns(struct check *check, const uint64_t *counts, uint32_t capacity);
 // Of a queue that is gone: its calls that never ran.
 void check_calls_give_back(struct check *check, struct check_queue *queue);
 void check_host_finish(struct check *check);

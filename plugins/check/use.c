@@ -22,7 +22,8 @@ static struct check_party party(const struct check_origin *origin, weir_access a
 {
     return (struct check_party){
         .operation = origin->operation,
-        .access = access,
+        .access = (weir_access)(access & ~CHECK_ASSUMED),
+        .assumed = access & CHECK_ASSUMED,
         .kernel = origin->kernel,
         .file = origin->file,
         .line = origin->line,
@@ -77,6 +78,7 @@ weir_status check_unlock_and_tell(struct check *check)
     check->told = NULL;
     check->told_end = &check->told;
     weir_lock_release(&check->lock);
+    check_inside--;
     return tell_store(check, told);
 }
 
@@ -190,6 +192,7 @@ static bool is_ordered(const struct check_user *user, const struct check_use *us
         return check_is_after(user->actors, user->actor, use->actor, use->count);
     return check_is_after(user->actors, NULL, use->actor, use->count) ||
            use->actor == user->actor->index || user->counts[use->actor] >= use->count ||
+           (user->thread && check_is_after(user->actors, user->thread, use->actor, use->count)) ||
            comes_before(user, use);
 }
 
@@ -399,12 +402,15 @@ static void use_open(struct check *check, const struct check_user *user,
 }
 
 // What is read and written may be written first, or in parts. The host may have gaps in what it
-// reads, such as the ones between aligned parts.
-static bool must_be_written(const struct check_user *user, const struct check_shape *shape,
-                            weir_access access, struct check_span gap)
+// reads, such as the ones between aligned parts, and a guess may be too wide.
+static bool must_be_written(const struct check_user *user, const struct check_buffer *buffer,
+                            const struct check_shape *shape, weir_access access,
+                            struct check_span gap)
 {
-    if (access != WEIR_ACCESS_READ)
+    if ((access & ~CHECK_ASSUMED) != WEIR_ACCESS_READ)
         return false;
+    if (access & CHECK_ASSUMED)
+        return check_gaps_cover(&buffer->gaps, shape);
     return !check_is_host(&user->origin) || gap.end - gap.begin == shape->end - shape->begin;
 }
 
@@ -414,7 +420,8 @@ static void use_gaps(struct check *check, const struct check_user *user,
                      weir_access access)
 {
     const struct check_span gap = check_gaps_find(&buffer->gaps, shape);
-    if (gap.begin < gap.end && !check->unseen_writes && must_be_written(user, shape, access, gap))
+    if (gap.begin < gap.end && !check->unseen_writes &&
+        must_be_written(user, buffer, shape, access, gap))
         check_tell_unwritten(check, user, buffer, shape, access, gap);
     check_gaps_fill(&buffer->gaps, shape);
 }

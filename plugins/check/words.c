@@ -22,6 +22,7 @@ const char *check_operation_name(uint32_t operation)
         [WEIR_OPERATION_FILL_2D] = "2-D fill",
         [WEIR_OPERATION_COPY_3D] = "3-D copy",
         [WEIR_OPERATION_COLLECTIVE] = "collective",
+        [WEIR_OPERATION_NOTE] = "note",
     };
     return operation < sizeof names / sizeof *names ? names[operation] : "operation";
 }
@@ -34,6 +35,12 @@ static bool is_host(const struct weir_check_use *use)
 static bool is_free(const struct weir_check_use *use)
 {
     return strcmp(use->operation, check_operation_name(WEIR_OPERATION_POOL_FREE)) == 0;
+}
+
+// Work that Weir did not submit goes by its own name.
+static bool is_note(const struct weir_check_use *use)
+{
+    return strcmp(use->operation, check_operation_name(WEIR_OPERATION_NOTE)) == 0;
 }
 
 // Parts of sentences.
@@ -67,8 +74,11 @@ static void add_use(struct weir_long_text *text, const struct weir_check_finding
     if (is_host(use)) {
         weir_long_text_add(text, "the host at ");
     } else {
-        weir_long_text_add(text, "the %s", use->operation);
-        if (use->kernel[0])
+        if (is_note(use))
+            weir_long_text_add(text, "'%s'", use->kernel);
+        else
+            weir_long_text_add(text, "the %s", use->operation);
+        if (use->kernel[0] && !is_note(use))
             weir_long_text_add(text, " of '%s'", use->kernel);
         weir_long_text_add(text, " on ");
         add_queue(text, finding, use);
@@ -81,18 +91,34 @@ static void add_use(struct weir_long_text *text, const struct weir_check_finding
         weir_long_text_add(text, " %" PRIu64, use->region_number);
 }
 
-static const char *verb(weir_access access)
-{
-    if (access == WEIR_ACCESS_READ)
-        return "reads";
-    return access == WEIR_ACCESS_WRITE ? "writes" : "reads and writes";
-}
-
 static const char *infinitive(weir_access access)
 {
     if (access == WEIR_ACCESS_READ)
         return "read";
     return access == WEIR_ACCESS_WRITE ? "write" : "read and write";
+}
+
+static const char *verb(const struct weir_check_use *use)
+{
+    static const char *const certain[] = {"reads", "writes", "reads and writes"};
+    static const char *const assumed[] = {"may read", "may write", "may read and write"};
+    const size_t index = use->access == WEIR_ACCESS_READ    ? 0
+                         : use->access == WEIR_ACCESS_WRITE ? 1
+                                                            : 2;
+    return use->assumed ? assumed[index] : certain[index];
+}
+
+// Why a sentence says "may".
+static void add_assumption(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    const struct weir_check_use *first = &finding->first;
+    const struct weir_check_use *second = &finding->second;
+    if (first->assumed && second->assumed && strcmp(first->kernel, second->kernel) != 0)
+        weir_long_text_add(text, "; which bytes '%s' and '%s' use is assumed", first->kernel,
+                           second->kernel);
+    else if (first->assumed || second->assumed)
+        weir_long_text_add(text, "; which bytes '%s' uses is assumed",
+                           second->assumed ? second->kernel : first->kernel);
 }
 
 // "bytes 0 to 4095 of buffer 'image'".
@@ -114,17 +140,17 @@ static void add_bytes(struct weir_long_text *text, const struct weir_check_findi
 static void say_race(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
     add_use(text, finding, &finding->second);
-    weir_long_text_add(text, " %s ", verb(finding->second.access));
+    weir_long_text_add(text, " %s ", verb(&finding->second));
     add_bytes(text, finding);
     weir_long_text_add(text, ", which ");
     add_use(text, finding, &finding->first);
-    weir_long_text_add(text, " %s, and nothing orders the two", verb(finding->first.access));
+    weir_long_text_add(text, " %s, and nothing orders the two", verb(&finding->first));
 }
 
 static void say_host(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
     add_use(text, finding, &finding->second);
-    weir_long_text_add(text, " %s ", verb(finding->second.access));
+    weir_long_text_add(text, " %s ", verb(&finding->second));
     add_bytes(text, finding);
     weir_long_text_add(text, ", which ");
     add_use(text, finding, &finding->first);
@@ -134,18 +160,18 @@ static void say_host(struct weir_long_text *text, const struct weir_check_findin
 static void say_open(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
     add_use(text, finding, &finding->second);
-    weir_long_text_add(text, " %s ", verb(finding->second.access));
+    weir_long_text_add(text, " %s ", verb(&finding->second));
     add_bytes(text, finding);
     weir_long_text_add(text, ", which ");
     add_use(text, finding, &finding->first);
-    weir_long_text_add(text, " %s until weir_host_end()", verb(finding->first.access));
+    weir_long_text_add(text, " %s until weir_host_end()", verb(&finding->first));
 }
 
 static void say_after_free(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
     add_use(text, finding, &finding->second);
     if (is_free(&finding->first)) {
-        weir_long_text_add(text, " %s ", verb(finding->second.access));
+        weir_long_text_add(text, " %s ", verb(&finding->second));
         add_bytes(text, finding);
         weir_long_text_add(text, ", which ");
         add_use(text, finding, &finding->first);
@@ -172,7 +198,7 @@ static void say_outside(struct weir_long_text *text, const struct weir_check_fin
     const struct weir_check_use *use = &finding->second;
     const char *participle = use->access == WEIR_ACCESS_READ ? "read" : "written";
     add_use(text, finding, use);
-    weir_long_text_add(text, " %s %s", verb(use->access), finding->size ? "" : "in front of ");
+    weir_long_text_add(text, " %s %s", verb(use), finding->size ? "" : "in front of ");
     add_bytes(text, finding);
     if (use->size)
         weir_long_text_add(text, ", and declares only bytes %zu to %zu to be %s", use->offset,
@@ -374,6 +400,7 @@ static const struct words *words_of(weir_check_kind kind)
 void check_message_write(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
     words_of(finding->kind)->say(text, finding);
+    add_assumption(text, finding);
 }
 
 void check_remedy_write(struct weir_long_text *text, const struct weir_check_finding *finding)

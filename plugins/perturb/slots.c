@@ -34,6 +34,8 @@ static size_t bytes_needed(const struct weir_operation *operation)
                                   operation->u.native.argument_count);
     case WEIR_OPERATION_COLLECTIVE:
         return operation->u.collective.exchange_count * sizeof(struct weir_exchange);
+    case WEIR_OPERATION_NOTE:
+        return operation->u.note.range_count * sizeof(struct weir_note_range);
     case WEIR_OPERATION_GRAPH:
         return operation->flags & WEIR_OPERATION_COLLECTIVES
                    ? operation->u.graph_comms.count * sizeof(struct weir_graph_comm)
@@ -87,6 +89,10 @@ static void own(struct weir_operation *copy, void *memory)
         if (copy->u.collective.exchange_count)
             copy->u.collective.exchanges =
                 memcpy(memory, copy->u.collective.exchanges, bytes_needed(copy));
+        break;
+    case WEIR_OPERATION_NOTE:
+        if (copy->u.note.range_count)
+            copy->u.note.ranges = memcpy(memory, copy->u.note.ranges, bytes_needed(copy));
         break;
     case WEIR_OPERATION_GRAPH:
         copy->u.graph.nodes = NULL;

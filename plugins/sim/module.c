@@ -282,6 +282,7 @@ static void device_limits(const struct weir_link *link, weir_device *object,
     limits->priority_highest = -model->greatest_priority;
     if (model->multiprocessors) {
         limits->compute_units = model->multiprocessors;
+        limits->kind = WEIR_DEVICE_GPU;
         limit_launches(limits);
     }
     limits->timing_resolution_ns = 1;

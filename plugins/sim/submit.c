@@ -11,7 +11,7 @@ static bool is_placed(const struct weir_operation *operation)
 {
     return !(operation->flags & (WEIR_OPERATION_EMPTY | WEIR_OPERATION_IMPLIED)) &&
            operation->kind != WEIR_OPERATION_POOL_ALLOCATE &&
-           operation->kind != WEIR_OPERATION_POOL_FREE;
+           operation->kind != WEIR_OPERATION_POOL_FREE && operation->kind != WEIR_OPERATION_NOTE;
 }
 
 // Copies.
@@ -215,6 +215,7 @@ static weir_status describe(const struct weir_link *link, const struct weir_oper
         return WEIR_OK;
     case WEIR_OPERATION_RECORD:
     case WEIR_OPERATION_WAIT:
+    case WEIR_OPERATION_NOTE: // of a graph
         work->kind = SIM_MARK;
         return WEIR_OK;
     default:

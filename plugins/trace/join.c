@@ -188,18 +188,43 @@ static void keep(struct trace_queue *queue, const struct weir_host_note *note)
     if (!queue->carried || queue->carried_head - queue->carried_tail > queue->mask)
         return;
     queue->carried[queue->carried_head++ & queue->mask] = (struct trace_carried){
-        .sequence = note->u.collective.sequence,
-        .start_ns = note->u.collective.begin_ns,
-        .end_ns = note->u.collective.end_ns,
+        .sequence = note->u.ran.sequence,
+        .start_ns = note->u.ran.begin_ns,
+        .end_ns = note->u.ran.end_ns,
     };
+}
+
+// The times of a NOTE, whose entry is kept until it has them. With the queue's lock held.
+static void set_times(struct trace_queue *queue, const struct weir_host_note *note)
+{
+    const uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire);
+    uint64_t low = queue->joined;
+    uint64_t high = head;
+    while (low < high) { // entries are in the order of their numbers
+        const uint64_t middle = low + (high - low) / 2;
+        if (queue->ring[middle & queue->mask].sequence < note->u.ran.sequence)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    struct trace_entry *entry = &queue->ring[low & queue->mask];
+    if (low == head || entry->sequence != note->u.ran.sequence ||
+        entry->kind != WEIR_OPERATION_NOTE)
+        return;
+    entry->start_ns = note->u.ran.begin_ns;
+    entry->end_ns = note->u.ran.end_ns;
+    atomic_store_explicit(&entry->called, true, memory_order_release);
 }
 
 weir_status trace_host_note(const struct weir_link *link, const struct weir_host_note *note)
 {
-    if (note->kind == WEIR_HOST_NOTE_COLLECTIVE) {
-        struct trace_queue *queue = trace_queue_of(link, note->u.collective.queue);
+    if (note->kind == WEIR_HOST_NOTE_COLLECTIVE || note->kind == WEIR_HOST_NOTE_TIMES) {
+        struct trace_queue *queue = trace_queue_of(link, note->u.ran.queue);
         pthread_mutex_lock(&queue->lock);
-        keep(queue, note);
+        if (note->kind == WEIR_HOST_NOTE_TIMES)
+            set_times(queue, note);
+        else
+            keep(queue, note);
         pthread_mutex_unlock(&queue->lock);
     }
     return link->next->ops->host_note(link->next, note);
@@ -455,6 +480,13 @@ static bool join_collective(struct trace_queue *queue, struct trace_entry *entry
     return (last || has_time_after(queue, entry->sequence)) && join_work(queue, entry, last);
 }
 
+// Its times may never come, and must not keep later entries from being written.
+static bool join_noted(struct trace_queue *queue, struct trace_entry *entry, bool last)
+{
+    const uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire);
+    return join_call(queue, entry, last || head - queue->joined > queue->mask / 2);
+}
+
 static bool join_entry(struct trace_queue *queue, struct trace_entry *entry, bool last)
 {
     if (entry->kind == WEIR_OPERATION_WAIT || (entry->flags & TRACE_UNTIMED)) {
@@ -465,6 +497,8 @@ static bool join_entry(struct trace_queue *queue, struct trace_entry *entry, boo
         return join_call(queue, entry, last);
     if (entry->kind == WEIR_OPERATION_COLLECTIVE && !queue->trace->clock)
         return join_collective(queue, entry, last);
+    if (entry->kind == WEIR_OPERATION_NOTE)
+        return join_noted(queue, entry, last);
     return join_work(queue, entry, last);
 }
 

@@ -157,7 +157,7 @@ struct trace_entry {
     uint8_t dst_memory;
     uint8_t src_memory;
     uint8_t flags;
-    atomic_bool called; // HOST_CALL: it has returned
+    atomic_bool called; // HOST_CALL: it has returned; NOTE: its times are known
     union {
         struct {
             weir_host_function function;

@@ -348,7 +348,7 @@ static void note_wait(struct trace_entry *entry, const struct weir_operation *op
 static bool has_time(const struct weir_operation *node)
 {
     return !(node->flags & WEIR_OPERATION_EMPTY) && node->kind != WEIR_OPERATION_NATIVE &&
-           node->kind != WEIR_OPERATION_HOST_CALL;
+           node->kind != WEIR_OPERATION_HOST_CALL && node->kind != WEIR_OPERATION_NOTE;
 }
 
 static uint32_t count_timed(const struct weir_operation *launch)
@@ -370,6 +370,32 @@ static void note_graph(const struct weir_link *link, struct trace_entry *entry,
     entry->u.graph.seen = 0;
     entry->u.graph.times = trace->backend->ops->graph_create ? 1 : count_timed(operation);
     if (entry->u.graph.times == 0)
+        entry->flags |= TRACE_UNTIMED;
+}
+
+// Its buffers are those of the first range that is read and of the first that is written.
+static void note_noted(const struct weir_link *link, struct trace_entry *entry,
+                       const struct weir_operation *operation)
+{
+    static const uint8_t engines[] = {
+        [WEIR_NOTE_KERNEL] = WEIR_ENGINE_KERNELS,  [WEIR_NOTE_TO_DEVICE] = WEIR_ENGINE_TO_DEVICE,
+        [WEIR_NOTE_TO_HOST] = WEIR_ENGINE_TO_HOST, [WEIR_NOTE_ON_DEVICE] = WEIR_ENGINE_ON_DEVICE,
+        [WEIR_NOTE_ON_HOST] = WEIR_ENGINE_HOST,
+    };
+    const uint32_t work = (uint32_t)operation->u.note.work;
+    entry->name = operation->u.note.name;
+    entry->engine = work < sizeof engines ? engines[work] : WEIR_ENGINE_NONE;
+    for (size_t i = operation->u.note.range_count; i-- > 0;) {
+        const struct weir_note_range *range = &operation->u.note.ranges[i];
+        const char *label = trace_buffer_of(link, range->buffer)->label;
+        entry->bytes += (uint64_t)range->size * (range->rows ? range->rows : 1) *
+                        (range->slices ? range->slices : 1);
+        if (range->access & WEIR_ACCESS_READ)
+            entry->src = label;
+        if (range->access & WEIR_ACCESS_WRITE)
+            entry->dst = label;
+    }
+    if (!operation->u.note.timed)
         entry->flags |= TRACE_UNTIMED;
 }
 
@@ -413,6 +439,9 @@ static void note_kind(const struct weir_link *link, struct trace_entry *entry,
         break;
     case WEIR_OPERATION_COLLECTIVE:
         trace_note_collective(entry, operation, trace_of(link));
+        break;
+    case WEIR_OPERATION_NOTE:
+        note_noted(link, entry, operation);
         break;
     default: // the caller's own work, which is unknown
         entry->flags |= TRACE_UNTIMED;
@@ -505,7 +534,8 @@ static bool is_called_here(const struct trace *trace, const struct trace_entry *
 static bool is_timed(const struct trace_queue *queue, const struct trace_entry *entry)
 {
     return !(entry->flags & TRACE_UNTIMED) && entry->kind != WEIR_OPERATION_WAIT &&
-           !is_called_here(queue->trace, entry) && trace_is_by_device(queue, entry);
+           entry->kind != WEIR_OPERATION_NOTE && !is_called_here(queue->trace, entry) &&
+           trace_is_by_device(queue, entry);
 }
 
 // Returns the next entry of the ring, or NULL if it is full. The tail is only read if its last

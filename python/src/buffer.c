@@ -28,11 +28,13 @@ static const struct wp_dtype dtypes[] = {
     {"complex64", "Zf", WEIR_SCALAR_OTHER, WEIR_ELEMENT_COMPLEX, 8},
     {"complex128", "Zd", WEIR_SCALAR_OTHER, WEIR_ELEMENT_COMPLEX, 16},
     {"bool", "?", WEIR_SCALAR_BOOL, WEIR_ELEMENT_BOOL, 1},
-    // Other names of some.
-    {"int", "q", WEIR_SCALAR_I64, WEIR_ELEMENT_INT, 8},
-    {"float", "d", WEIR_SCALAR_F64, WEIR_ELEMENT_FLOAT, 8},
-    {"complex", "Zd", WEIR_SCALAR_OTHER, WEIR_ELEMENT_COMPLEX, 16},
 };
+// The built-in types' names.
+static const char *const other_names[][2] = {{"int", "int64"},
+                                             {"float", "float64"},
+                                             {"complex", "complex128"},
+                                             {"l", "int64"},
+                                             {"L", "uint64"}};
 enum {
     DTYPES = sizeof dtypes / sizeof dtypes[0],
 };
@@ -54,10 +56,14 @@ const struct wp_dtype *wp_dtype_of(PyObject *object)
     const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
     const char *dot = text ? strrchr(text, '.') : NULL;
     const struct wp_dtype *found = NULL;
+    const char *plain = !text ? NULL
+                        : dot ? dot + 1
+                              : text + (*text == '<' || *text == '|' || *text == '=');
+    for (size_t i = 0; text && i < sizeof other_names / sizeof other_names[0]; i++)
+        plain = strcmp(plain, other_names[i][0]) == 0 ? other_names[i][1] : plain;
     for (size_t i = 0; text && !found && i < DTYPES; i++) {
         static const char kinds[] = {'i', 'u', 'f', 0, 0, 'c', 'b'};
         const char letter[3] = {kinds[dtypes[i].element], (char)('0' + dtypes[i].size), 0};
-        const char *plain = dot ? dot + 1 : text + (*text == '<' || *text == '|' || *text == '=');
         if (strcmp(plain, dtypes[i].name) == 0 || strcmp(plain, dtypes[i].format) == 0 ||
             (dtypes[i].size < 10 ? strcmp(plain, letter) == 0 : strcmp(plain, "c16") == 0))
             found = &dtypes[i];
@@ -106,17 +112,16 @@ bool wp_pack(weir_scalar scalar, PyObject *number, const char *what, uint64_t *o
     if (scalar < WEIR_SCALAR_I8 || scalar > WEIR_SCALAR_U64)
         return wp_refuse("%s is %R, and its type takes bytes of its size", what, number);
     const int bits = abs(integers[scalar].bits);
-    const bool is_signed = integers[scalar].bits < 0;
     PyObject *index = PyNumber_Index(number);
     bool fits = index;
-    if (index && is_signed) {
+    if (index && integers[scalar].bits < 0) {
         const long long value = PyLong_AsLongLong(index);
-        fits = !PyErr_Occurred() && value >= -(1LL << (bits - 2)) * 2 &&
-               value <= (1LL << (bits - 2)) * 2 - 1 + 0 * bits;
+        const long long most = (long long)(UINT64_MAX >> (64 - bits) >> 1);
+        fits = !PyErr_Occurred() && value <= most && value >= -most - 1;
         *out = (uint64_t)value;
     } else if (index) {
         *out = PyLong_AsUnsignedLongLong(index);
-        fits = !PyErr_Occurred() && (bits == 64 || *out >> bits == 0);
+        fits = !PyErr_Occurred() && *out <= UINT64_MAX >> (64 - bits);
     }
     Py_XDECREF(index);
     if (fits)
@@ -183,12 +188,7 @@ static PyObject *tuple_of(const Py_ssize_t *values, int count)
 
 // --- Buffers ----------------------------------------------------------------------------------------
 
-static void destroy_buffer(struct wp_child *child, struct wp_place place)
-{
-    weir_buffer *handle = child->handle;
-    weir_buffer_destroy_at(&handle, WP_AT(place));
-}
-static const struct wp_kind buffer_kind = {"buffer", destroy_buffer};
+WP_KIND(buffer);
 static const char *const placements[] = {"device", "host", "managed"};
 
 PyObject *wp_buffer_new(struct wp_device *device, PyObject *shape, PyObject *dtype, PyObject *label,
@@ -471,18 +471,10 @@ static int access_view(PyObject *self, Py_buffer *view, int flags)
     return 0;
 }
 
-// numpy's array where numpy is, else a memoryview.
 static PyObject *access_array(PyObject *self, void *unused)
 {
     (void)unused;
-    PyObject *numpy = PyImport_ImportModule("numpy");
-    if (!numpy && !PyErr_ExceptionMatches(PyExc_ImportError))
-        return NULL;
-    PyErr_Clear();
-    PyObject *array =
-        numpy ? PyObject_CallMethod(numpy, "asarray", "O", self) : PyMemoryView_FromObject(self);
-    Py_XDECREF(numpy);
-    return array;
+    return wp_helper("array", "O", self);
 }
 
 // Keeps the array until the block's end, which revokes it.
@@ -494,22 +486,6 @@ static PyObject *access_enter(PyObject *self, PyObject *unused)
         access->array = access_array(self, NULL);
     Py_XINCREF(access->array);
     return access->array;
-}
-
-// The array that was handed out refuses from here on: a memoryview every use, numpy's the writes. What else was
-// made of it stays readable, since it keeps this object, and with it the memory.
-static void take_back(struct access *access)
-{
-    PyObject *array = access->array, *result;
-    access->array = NULL;
-    if (!array)
-        return;
-    result = PyMemoryView_Check(array) ? PyObject_CallMethod(array, "release", NULL)
-                                       : PyObject_CallMethod(array, "setflags", "O", Py_False);
-    if (!result)
-        PyErr_Clear();
-    Py_XDECREF(result);
-    Py_DECREF(array);
 }
 
 static weir_status end(struct access *access, struct wp_place place)
@@ -527,7 +503,12 @@ static PyObject *access_end(PyObject *self, PyObject *unused)
     (void)unused;
     struct access *access = (struct access *)self;
     const weir_status status = end(access, wp_here());
-    take_back(access);
+    PyObject *array = access->array, *done = NULL;
+    access->array = NULL;
+    if (array && !(done = wp_helper("take_back", "O", array)))
+        return NULL;
+    Py_XDECREF(done);
+    Py_XDECREF(array);
     return wp_none(status);
 }
 
@@ -535,15 +516,13 @@ static void access_dealloc(PyObject *self)
 {
     struct access *access = (struct access *)self;
     struct wp_buffer *buffer = access->buffer;
-    PyTypeObject *type = Py_TYPE(self);
     if (buffer) {
         WEIR_IGNORE(end(access, wp_here()));
         wp_child_let(buffer->base ? &buffer->base->child : &buffer->child);
         Py_DECREF(buffer);
     }
     Py_XDECREF(access->array);
-    PyObject_Free(self);
-    Py_DECREF(type);
+    wp_free(self);
 }
 
 // --- Arrays of other libraries ----------------------------------------------------------------------
@@ -765,33 +744,11 @@ PyObject *wp_device_from_dlpack(PyObject *self, PyObject *arguments, PyObject *k
     static char *names[] = {"tensor", "queue", "label", NULL};
     struct wp_device *device = (struct wp_device *)self;
     PyObject *object, *queue = Py_None, *label = NULL;
-    int type, ordinal;
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O$O:from_dlpack", names, &object,
                                      &queue, &label) ||
         !wp_device_usable(device))
         return NULL;
-    PyObject *place = PyObject_CallMethod(object, "__dlpack_device__", NULL);
-    const bool known = place && PyArg_ParseTuple(place, "ii", &type, &ordinal);
-    Py_XDECREF(place);
-    if (!known)
-        return NULL;
-    PyObject *capsule = NULL;
-    if (type == kDLCUDA && queue == Py_None)
-        return wp_refuse("the tensor is in device memory; pass the queue that will use it, which "
-                         "then waits for the "
-                         "work that writes the tensor");
-    PyObject *handle = type == kDLCUDA ? PyObject_GetAttrString(queue, "native") : NULL;
-    if (handle) {
-        PyObject *keys = Py_BuildValue("{s:O}", "stream", handle), *none = PyTuple_New(0);
-        PyObject *method = PyObject_GetAttrString(object, "__dlpack__");
-        capsule = keys && none && method ? PyObject_Call(method, none, keys) : NULL;
-        Py_XDECREF(keys);
-        Py_XDECREF(none);
-        Py_XDECREF(method);
-        Py_DECREF(handle);
-    } else if (!PyErr_Occurred()) {
-        capsule = PyObject_CallMethod(object, "__dlpack__", NULL);
-    }
+    PyObject *capsule = wp_helper("capsule", "OO", object, queue);
     DLManagedTensor *tensor = capsule ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
     struct import *import = tensor ? calloc(1, sizeof *import) : NULL;
     PyObject *buffer = NULL;
@@ -808,12 +765,7 @@ PyObject *wp_device_from_dlpack(PyObject *self, PyObject *arguments, PyObject *k
 
 // --- Pools ------------------------------------------------------------------------------------------
 
-static void destroy_pool(struct wp_child *child, struct wp_place place)
-{
-    weir_pool *handle = child->handle;
-    weir_pool_destroy_at(&handle, WP_AT(place));
-}
-static const struct wp_kind pool_kind = {"pool", destroy_pool};
+WP_KIND(pool);
 
 struct pool {
     struct wp_child child;
@@ -900,11 +852,7 @@ static PyObject *pool_trim(PyObject *self, PyObject *bytes)
     const size_t keep = PyLong_AsSize_t(bytes);
     if (PyErr_Occurred() || !wp_child_usable(&pool->child))
         return NULL;
-    weir_status status;
-    wp_child_hold(&pool->child);
-    WP_UNLOCKED(status = weir_pool_trim(pool->child.handle, keep));
-    wp_child_let(&pool->child);
-    return wp_none(status);
+    WP_RETURN_UNLOCKED(&pool->child, weir_pool_trim(pool->child.handle, keep));
 }
 
 static PyObject *pool_statistics(PyObject *self, void *unused)

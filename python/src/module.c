@@ -64,176 +64,39 @@ struct wp_place wp_here(void)
 
 // --- Errors -----------------------------------------------------------------------------------------
 
-// The exceptions: the status, the name, the built-in one that it is as well, and when it is raised.
-static struct error_class {
-    weir_status status;
-    const char *name;
-    PyObject **also;
-    const char *text;
-    PyObject *type;
-} error_classes[] = {
-    {WEIR_OK, "weir.Error", &PyExc_Exception,
-     "What Weir refuses or reports, with its first cause.\n\nAttributes: status "
-     "(\"WEIR_ERROR_INVALID\"), "
-     "message, object (the label), native_call, native_name, native_code (the driver's), remedy, "
-     "file and "
-     "line (of the first cause).",
-     NULL},
-    {WEIR_TIMEOUT, "weir.Timeout", &PyExc_TimeoutError, "A wait's time passed.", NULL},
-    {WEIR_NOT_READY, "weir.NotReadyError", NULL, "What was asked for is not complete yet.", NULL},
-    {WEIR_ERROR_INVALID, "weir.InvalidError", &PyExc_ValueError,
-     "An argument breaks the call's contract.", NULL},
-    {WEIR_ERROR_OUT_OF_MEMORY, "weir.OutOfMemoryError", &PyExc_MemoryError,
-     "Memory of the host or of the device is exhausted.", NULL},
-    {WEIR_ERROR_UNSUPPORTED, "weir.UnsupportedError", NULL, "The device does not support it.",
-     NULL},
-    {WEIR_ERROR_NOT_FOUND, "weir.NotFoundError", &PyExc_LookupError, "Nothing has that name.",
-     NULL},
-    {WEIR_ERROR_CONFIG, "weir.ConfigError", NULL, "The configuration is wrong.", NULL},
-    {WEIR_ERROR_MODULE, "weir.ModuleError", NULL, "No listed backend or plugin can be used.", NULL},
-    {WEIR_ERROR_NO_DEVICE, "weir.NoDeviceError", NULL, "No device matches.", NULL},
-    {WEIR_ERROR_BUILD, "weir.BuildError", NULL, "Device code does not build.", NULL},
-    {WEIR_ERROR_EXPIRED, "weir.ExpiredError", NULL, "It is no longer known.", NULL},
-    {WEIR_ERROR_DEVICE, "weir.DeviceError", NULL, "The driver reported an error.", NULL},
-    {WEIR_ERROR_DEVICE_LOST, "weir.DeviceLostError", NULL, "The device is lost.", NULL},
-    {WEIR_ERROR_HOST_CALL, "weir.HostCallError", NULL,
-     "A function of queue.host_call() raised; __cause__ is what it raised.", NULL},
-    {WEIR_ERROR_FORKED, "weir.ForkedError", NULL, "The process was forked after Weir was used.",
-     NULL},
-    {WEIR_ERROR_IO, "weir.FileError", NULL, "A file cannot be read or written.", NULL},
-    {WEIR_ERROR_SYSTEM, "weir.SystemCallError", NULL, "The operating system refused a request.",
-     NULL},
-    {WEIR_ERROR_COMM, "weir.CommError", NULL, "A collective failed between ranks.", NULL},
-};
-enum {
-    ERROR_CLASSES = sizeof error_classes / sizeof error_classes[0],
-};
-
-PyObject *wp_error_type(weir_status status)
-{
-    for (size_t i = 1; i < ERROR_CLASSES; i++) {
-        if (error_classes[i].status == status)
-            return error_classes[i].type;
-    }
-    return error_classes[0].type;
-}
-
-static bool make_errors(PyObject *module)
-{
-    for (size_t i = 0; i < ERROR_CLASSES; i++) {
-        struct error_class *made = &error_classes[i];
-        PyObject *bases = i == 0       ? PyTuple_Pack(1, *made->also)
-                          : made->also ? PyTuple_Pack(2, error_classes[0].type, *made->also)
-                                       : PyTuple_Pack(1, error_classes[0].type);
-        made->type = bases ? PyErr_NewExceptionWithDoc(made->name, made->text, bases, NULL) : NULL;
-        Py_XDECREF(bases);
-        if (!made->type || PyModule_AddObjectRef(module, made->name + 5, made->type) != 0)
-            return false;
-    }
-    return true;
-}
-
-// The library's functions as Python has them. Others are NOUN.VERB: weir_queue_recover() is queue.recover().
-static const char *const python_names[][2] = {
-    {"in", "weir.In"},
-    {"out", "weir.Out"},
-    {"inout", "weir.InOut"},
-    {"whole_in", "weir.In"},
-    {"whole_out", "weir.Out"},
-    {"whole_inout", "weir.InOut"},
-    {"local", "weir.Local"},
-    {"upload", "queue.upload"},
-    {"download", "queue.download"},
-    {"open", "weir.open"},
-    {"close", "runtime.close"},
-    {"host_begin", "buffer.host"},
-    {"host_end", "access.end"},
-    {"device_open", "runtime.device"},
-    {"queue_create", "device.queue"},
-    {"queue_wrap", "device.wrap_queue"},
-    {"queue_launch", "kernel[grid, block]"},
-    {"queue_launch_count", "kernel[count]"},
-    {"queue_graph", "graph.launch"},
-    {"buffer_create", "device.buffer"},
-    {"buffer_wrap", "device.wrap"},
-    {"dlpack_import", "device.from_dlpack"},
-    {"dlpack_export", "buffer.__dlpack__"},
-    {"program_create", "device.program"},
-    {"kernel_create", "program.kernel"},
-    {"pool_create", "device.pool"},
-    {"pool_free", "buffer.free"},
-    {"capture_begin", "queue.capture"},
-    {"capture_end", "queue.capture"},
-};
-
-// Appends the name that stands for weir_`name`.
-static void put_name(char *out, size_t size, const char *name, size_t length)
-{
-    const size_t used = strlen(out);
-    for (size_t i = 0; i < sizeof python_names / sizeof python_names[0]; i++) {
-        if (strlen(python_names[i][0]) == length && memcmp(python_names[i][0], name, length) == 0) {
-            snprintf(out + used, size - used, "%s", python_names[i][1]);
-            return;
-        }
-    }
-    const bool ends = length > 8 && memcmp(name + length - 8, "_destroy", 8) == 0;
-    snprintf(out + used, size - used, "%.*s%s", (int)(ends ? length - 8 : length), name,
-             ends ? ".close" : "");
-    char *line = ends ? NULL : strchr(out + used, '_');
-    if (line)
-        *line = '.';
-}
+static PyObject *errors; // the module weir._errors
 
 PyObject *wp_text(const char *text)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
-    char out[2048] = "";
-    for (const char *at = text; *at;) {
-        const char *found = strstr(at, "weir_");
-        const size_t length = found ? strspn(found + 5, letters) : 0;
-        const size_t used = strlen(out);
-        const size_t plain = found ? (size_t)(found - at) : strlen(at);
-        snprintf(out + used, sizeof out - used, "%.*s", (int)plain, at);
-        at += plain;
-        if (!found)
-            break;
-        if (length > 0 && found[5 + length] == '(')
-            put_name(out, sizeof out, found + 5, length);
-        else
-            snprintf(out + strlen(out), sizeof out - strlen(out), "%.*s", (int)length + 5, found);
-        at += 5 + length;
-    }
-    return PyUnicode_DecodeUTF8(out, (Py_ssize_t)strlen(out), "replace");
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 }
 
-// Sets an attribute, and takes the value.
-static bool set(PyObject *object, const char *name, PyObject *value)
+PyObject *wp_python_text(const char *text)
 {
-    const int status = value ? PyObject_SetAttrString(object, name, value) : -1;
-    Py_XDECREF(value);
-    return status == 0;
+    return PyObject_CallMethod(errors, "text", "O&", wp_text, text);
 }
 
-// Raises an exception of that class and text with the attributes of `*error`. Takes `text`.
-static PyObject *raise_error(weir_status status, const struct weir_error *error, PyObject *text)
+// Raises the exception of a status with that text and the parts of `*error`.
+static PyObject *raise_error(weir_status status, const struct weir_error *error, const char *text)
 {
-    PyObject *type = wp_error_type(status);
-    PyObject *raised = text ? PyObject_CallFunctionObjArgs(type, text, NULL) : NULL;
-    Py_XDECREF(text);
-    PyObject *cause = status == WEIR_ERROR_HOST_CALL ? wp_call_cause(error) : NULL;
+    PyObject *make = PyObject_GetAttrString(errors, "make");
+    PyObject *pair = Py_BuildValue("(sO&)", weir_status_name(status), wp_text, text);
+    PyObject *parts =
+        Py_BuildValue("{s:O&,s:O&,s:O&,s:O&,s:L,s:O&,s:O&,s:i}", "message", wp_text, error->message,
+                      "object", wp_text, error->object, "native_call", wp_text, error->native_call,
+                      "native_name", wp_text, error->native_name, "native_code",
+                      (long long)error->native_code, "remedy", wp_text, error->remedy, "file",
+                      wp_text, error->file ? error->file : "", "line", error->line);
+    PyObject *raised = make && pair && parts ? PyObject_Call(make, pair, parts) : NULL;
+    PyObject *cause = raised && status == WEIR_ERROR_HOST_CALL ? wp_call_cause(error) : NULL;
     Py_XINCREF(cause);
-    if (raised && cause)
+    if (cause)
         PyException_SetCause(raised, cause);
-    if (raised && set(raised, "status", wp_text(weir_status_name(status))) &&
-        set(raised, "message", wp_text(error->message)) &&
-        set(raised, "object", wp_text(error->object)) &&
-        set(raised, "native_call", wp_text(error->native_call)) &&
-        set(raised, "native_name", wp_text(error->native_name)) &&
-        set(raised, "native_code", PyLong_FromLongLong(error->native_code)) &&
-        set(raised, "remedy", wp_text(error->remedy)) &&
-        set(raised, "file", wp_text(error->file ? error->file : "")) &&
-        set(raised, "line", PyLong_FromLong(error->line)))
-        PyErr_SetObject(type, raised);
+    if (raised)
+        PyErr_SetObject((PyObject *)Py_TYPE(raised), raised);
+    Py_XDECREF(make);
+    Py_XDECREF(pair);
+    Py_XDECREF(parts);
     Py_XDECREF(raised);
     return NULL;
 }
@@ -241,10 +104,37 @@ static PyObject *raise_error(weir_status status, const struct weir_error *error,
 PyObject *wp_raise(weir_status status)
 {
     static const struct weir_error none;
-    const struct weir_error *error = weir_last_error();
-    const bool known = error->status == status;
-    return raise_error(status, known ? error : &none,
-                       wp_text(known ? weir_last_error_text() : weir_status_text(status)));
+    const bool known = weir_last_error()->status == status;
+    return raise_error(status, known ? weir_last_error() : &none,
+                       known ? weir_last_error_text() : weir_status_text(status));
+}
+
+PyObject *wp_helper(const char *name, const char *format, ...)
+{
+    PyObject *module = PyImport_ImportModule("weir._help");
+    PyObject *function = module ? PyObject_GetAttrString(module, name) : NULL;
+    char list[16];
+    snprintf(list, sizeof list, "(%s)", format);
+    va_list values;
+    va_start(values, format);
+    PyObject *arguments = Py_VaBuildValue(list, values);
+    va_end(values);
+    PyObject *result = function && arguments ? PyObject_CallObject(function, arguments) : NULL;
+    Py_XDECREF(module);
+    Py_XDECREF(function);
+    Py_XDECREF(arguments);
+    return result;
+}
+
+bool wp_raised(const char *name)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *wanted = PyObject_GetAttrString(errors, name);
+    const bool raised = type && wanted && PyErr_GivenExceptionMatches(type, wanted);
+    Py_XDECREF(wanted);
+    PyErr_Restore(type, value, traceback);
+    return raised;
 }
 
 PyObject *wp_refuse(const char *format, ...)
@@ -254,13 +144,14 @@ PyObject *wp_refuse(const char *format, ...)
     PyObject *text = PyUnicode_FromFormatV(format, arguments);
     va_end(arguments);
     WP_HERE(place);
-    struct weir_error error = {.status = WEIR_ERROR_INVALID,
-                               .file = place.file,
-                               .line = place.line};
+    struct weir_error error = {.file = place.file, .line = place.line};
     const char *message = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-    if (message)
-        strncat(error.message, message, sizeof error.message - 1);
-    return raise_error(WEIR_ERROR_INVALID, &error, text);
+    if (message) {
+        snprintf(error.message, sizeof error.message, "%s", message);
+        raise_error(WEIR_ERROR_INVALID, &error, message);
+    }
+    Py_XDECREF(text);
+    return NULL;
 }
 
 // --- Waits ------------------------------------------------------------------------------------------
@@ -352,8 +243,8 @@ static int execute(PyObject *module)
         return -1;
     }
     place_files = place_files ? place_files : PyDict_New();
-    if (!place_files || !find_folder(module) || !make_errors(module) || !wp_runtime_types(module) ||
-        !register_exit(module))
+    if (!place_files || !find_folder(module) || !(errors = PyImport_ImportModule("weir._errors")) ||
+        !wp_runtime_types(module) || !register_exit(module))
         return -1;
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         *types[i].type = (PyTypeObject *)PyType_FromModuleAndSpec(module, types[i].spec, NULL);

@@ -8,21 +8,9 @@
 PyTypeObject *wp_program_type, *wp_kernel_type, *wp_launcher_type, *wp_argument_type,
     *wp_graph_type, *wp_capture_type;
 
-static void free_object(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    PyObject_Free(self);
-    Py_DECREF(type);
-}
-
 // --- Programs ---------------------------------------------------------------------------------------
 
-static void destroy_program(struct wp_child *child, struct wp_place place)
-{
-    weir_program *handle = child->handle;
-    weir_program_destroy_at(&handle, WP_AT(place));
-}
-static const struct wp_kind program_kind = {"program", destroy_program};
+WP_KIND(program);
 
 // The bundle that a shared library defines under a name: "FILE:SYMBOL". The library stays loaded.
 static const struct weir_bundle *load_bundle(const char *text)
@@ -41,19 +29,6 @@ static const struct weir_bundle *load_bundle(const char *text)
     return bundle;
 }
 
-// The text of a file, as bytes; NULL with an exception.
-static PyObject *read_file(PyObject *path)
-{
-    PyObject *io = PyImport_ImportModule("io");
-    PyObject *file = io ? PyObject_CallMethod(io, "open", "Os", path, "rb") : NULL;
-    PyObject *text = file ? PyObject_CallMethod(file, "read", NULL) : NULL;
-    PyObject *closed = text ? PyObject_CallMethod(file, "close", NULL) : NULL;
-    Py_XDECREF(closed);
-    Py_XDECREF(file);
-    Py_XDECREF(io);
-    return text;
-}
-
 PyObject *wp_device_program(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     static char *names[] = {"source",       "file",  "bundle", "options", "cuda_source",
@@ -69,7 +44,7 @@ PyObject *wp_device_program(PyObject *self, PyObject *arguments, PyObject *keywo
                                      &label) ||
         !wp_device_usable(device) || !wp_label(label, &params.label) ||
         (bundle && !(params.bundle = load_bundle(bundle))) ||
-        (path != Py_None && !(text = read_file(path))))
+        (path != Py_None && !(text = wp_helper("read", "O", path))))
         return NULL;
     params.exact = exact;
     params.fast = fast;
@@ -89,12 +64,7 @@ PyObject *wp_device_program(PyObject *self, PyObject *arguments, PyObject *keywo
 
 // --- Kernels ----------------------------------------------------------------------------------------
 
-static void destroy_kernel(struct wp_child *child, struct wp_place place)
-{
-    weir_kernel *handle = child->handle;
-    weir_kernel_destroy_at(&handle, WP_AT(place));
-}
-static const struct wp_kind kernel_kind = {"kernel", destroy_kernel};
+WP_KIND(kernel);
 
 static PyObject *program_kernel(PyObject *self, PyObject *name)
 {
@@ -202,7 +172,7 @@ PyObject *wp_local(PyObject *module, PyObject *bytes)
 static void argument_dealloc(PyObject *self)
 {
     Py_XDECREF(((struct argument *)self)->buffer);
-    free_object(self);
+    wp_free(self);
 }
 
 static PyObject *argument_repr(PyObject *self)
@@ -360,8 +330,8 @@ static PyObject *kernel_launcher(PyObject *self, PyObject *key)
         if (PyErr_Occurred()) {
             PyErr_Clear();
             return wp_refuse(
-                "%R is no number of work-items; launch with kernel[count](queue, …) or "
-                "kernel[grid, block](queue, …)",
+                "%R is no number of work-items; launch with kernel[count](queue, ...) or "
+                "kernel[grid, block](queue, ...)",
                 key);
         }
     } else if (PyTuple_Size(key) != 2) {
@@ -384,7 +354,7 @@ static PyObject *kernel_launcher(PyObject *self, PyObject *key)
 static void launcher_dealloc(PyObject *self)
 {
     Py_DECREF(((struct launcher *)self)->kernel);
-    free_object(self);
+    wp_free(self);
 }
 
 static PyObject *launcher_call(PyObject *self, PyObject *tuple, PyObject *keywords)
@@ -422,12 +392,7 @@ static PyObject *launcher_call(PyObject *self, PyObject *tuple, PyObject *keywor
 
 // --- Graphs -----------------------------------------------------------------------------------------
 
-static void destroy_graph(struct wp_child *child, struct wp_place place)
-{
-    weir_graph *handle = child->handle;
-    weir_graph_destroy_at(&handle, WP_AT(place));
-}
-static const struct wp_kind graph_kind = {"graph", destroy_graph};
+WP_KIND(graph);
 
 struct capture {
     PyObject_HEAD struct wp_queue *queue;
@@ -522,7 +487,7 @@ static void capture_dealloc(PyObject *self)
     Py_XDECREF(capture->queue);
     Py_XDECREF(capture->label);
     Py_XDECREF(capture->graph);
-    free_object(self);
+    wp_free(self);
 }
 
 static PyObject *graph_launch(PyObject *self, PyObject *object)

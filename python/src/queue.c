@@ -2,17 +2,13 @@
 #include "weir_py.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 PyTypeObject *wp_queue_type, *wp_event_type;
 
-static void destroy_queue(struct wp_child *child, struct wp_place place)
-{
-    weir_queue *handle = child->handle;
-    weir_queue_destroy_at(&handle, WP_AT(place));
-}
-static const struct wp_kind queue_kind = {"queue", destroy_queue};
+WP_KIND(queue);
 
 PyObject *wp_device_queue(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
@@ -34,40 +30,6 @@ PyObject *wp_device_queue(PyObject *self, PyObject *arguments, PyObject *keyword
                : wp_raise(status);
 }
 
-// The stream of an object that has one: an int, or what `__cuda_stream__` (a method or a tuple), `cuda_stream`
-// (PyTorch) or `ptr` (CuPy) say.
-static bool native_stream(PyObject *object, void **out)
-{
-    static const char *const names[] = {"__cuda_stream__", "cuda_stream", "ptr"};
-    PyObject *value = NULL;
-    for (int i = 0; i < 3 && !value && !PyLong_Check(object); i++) {
-        value = PyObject_GetAttrString(object, names[i]);
-        if (value && PyCallable_Check(value)) {
-            PyObject *method = value;
-            value = PyObject_CallObject(method, NULL);
-            Py_DECREF(method);
-        }
-        if (value && PyTuple_Check(value) && PyTuple_Size(value) == 2) {
-            PyObject *pair = value;
-            value = PyTuple_GetItem(pair, 1);
-            Py_XINCREF(value);
-            Py_DECREF(pair);
-        }
-        if (!value && !PyErr_ExceptionMatches(PyExc_AttributeError))
-            return false;
-        PyErr_Clear();
-    }
-    *out = PyLong_Check(value ? value : object) ? PyLong_AsVoidPtr(value ? value : object) : NULL;
-    Py_XDECREF(value);
-    if (*out && !PyErr_Occurred())
-        return true;
-    PyErr_Clear();
-    return wp_refuse(
-        "the stream is %R; it is the handle of a stream or command queue as an int, or has "
-        "__cuda_stream__, cuda_stream or ptr; CUDA's default stream is 1",
-        object);
-}
-
 PyObject *wp_device_wrap_queue(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     static char *names[] = {"stream", "label", "timing", NULL};
@@ -78,8 +40,12 @@ PyObject *wp_device_wrap_queue(PyObject *self, PyObject *arguments, PyObject *ke
     weir_queue *handle;
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O$p:wrap_queue", names, &stream,
                                      &label, &timing) ||
-        !wp_device_usable(device) || !wp_label(label, &params.label) ||
-        !native_stream(stream, &params.native))
+        !wp_device_usable(device) || !wp_label(label, &params.label))
+        return NULL;
+    PyObject *number = wp_helper("stream", "O", stream);
+    params.native = number ? PyLong_AsVoidPtr(number) : NULL;
+    Py_XDECREF(number);
+    if (PyErr_Occurred())
         return NULL;
     params.timing = timing;
     WP_HERE(place);
@@ -89,28 +55,26 @@ PyObject *wp_device_wrap_queue(PyObject *self, PyObject *arguments, PyObject *ke
                : wp_raise(status);
 }
 
-static PyObject *queue_native(PyObject *self, void *unused)
+// `api`, unless it is NULL, is the one that it has to be.
+static PyObject *queue_native(PyObject *self, void *api)
 {
-    (void)unused;
-    struct weir_native_queue native;
-    if (!wp_child_usable((struct wp_child *)self))
-        return NULL;
-    const weir_status status = weir_queue_get_native(((struct wp_child *)self)->handle, &native);
-    return status == WEIR_OK ? PyLong_FromVoidPtr(native.queue) : wp_raise(status);
-}
-
-static PyObject *queue_cuda_stream(PyObject *self, PyObject *unused)
-{
-    (void)unused;
     struct weir_native_queue native;
     if (!wp_child_usable((struct wp_child *)self))
         return NULL;
     const weir_status status = weir_queue_get_native(((struct wp_child *)self)->handle, &native);
     if (status != WEIR_OK)
         return wp_raise(status);
-    if (!weir_native_is(native.api, WEIR_NATIVE_CUDA))
-        return wp_refuse("the queue is one of %s, and has no CUDA stream", native.api);
-    return Py_BuildValue("(iN)", 0, PyLong_FromVoidPtr(native.queue));
+    return !api || weir_native_is(native.api, api)
+               ? PyLong_FromVoidPtr(native.queue)
+               : wp_refuse("the queue is one of %s, and has no CUDA stream", native.api);
+}
+
+static PyObject *queue_cuda_stream(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    static char api[] = WEIR_NATIVE_CUDA;
+    PyObject *native = queue_native(self, api);
+    return native ? Py_BuildValue("(iN)", 0, native) : NULL;
 }
 
 // --- Submits ----------------------------------------------------------------------------------------
@@ -365,29 +329,21 @@ PyObject *wp_device_sync(PyObject *self, PyObject *arguments, PyObject *keywords
 static PyObject *queue_flush(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    struct wp_queue *queue = usable(self, 0, 0, 0, "flush()");
-    weir_status status;
-    if (!queue)
+    struct wp_child *queue = (struct wp_child *)self;
+    if (!wp_child_usable(queue))
         return NULL;
     WP_HERE(place);
-    wp_child_hold(&queue->child);
-    WP_UNLOCKED(status = weir_queue_flush_at(queue->child.handle, WP_AT(place)));
-    wp_child_let(&queue->child);
-    return wp_none(status);
+    WP_RETURN_UNLOCKED(queue, weir_queue_flush_at(queue->handle, WP_AT(place)));
 }
 
 static PyObject *queue_recover(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    struct wp_queue *queue = usable(self, 0, 0, 0, "recover()");
-    weir_status status;
-    if (!queue)
+    struct wp_child *queue = (struct wp_child *)self;
+    if (!wp_child_usable(queue))
         return NULL;
     WP_HERE(place);
-    wp_child_hold(&queue->child);
-    WP_UNLOCKED(status = weir_queue_recover_at(queue->child.handle, WP_AT(place)));
-    wp_child_let(&queue->child);
-    return wp_none(status);
+    WP_RETURN_UNLOCKED(queue, weir_queue_recover_at(queue->handle, WP_AT(place)));
 }
 
 // --- Functions that the library calls ---------------------------------------------------------------
@@ -412,9 +368,13 @@ static unsigned raised_count;
 
 PyObject *wp_call_cause(const struct weir_error *error)
 {
-    for (unsigned i = raised_count, least = i > 8 ? i - 8 : 0; error->file && i-- > least;) {
-        if (raised[i % 8].exception && raised[i % 8].place.line == error->line &&
-            strcmp(raised[i % 8].place.file, error->file) == 0)
+    char named[1024]; // in the message about a graph's call
+    for (unsigned i = raised_count, least = i > 8 ? i - 8 : 0; i-- > least;) {
+        const struct wp_place place = raised[i % 8].place;
+        snprintf(named, sizeof named, "%s:%d", place.file ? place.file : "", place.line);
+        const bool same = error->file && place.file && place.line == error->line &&
+                          strcmp(place.file, error->file) == 0;
+        if (raised[i % 8].exception && (same || strstr(error->message, named)))
             return raised[i % 8].exception;
     }
     return NULL;
@@ -605,13 +565,6 @@ PyObject *wp_event_new(struct weir_event value)
     return (PyObject *)event;
 }
 
-static void event_dealloc(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    PyObject_Free(self);
-    Py_DECREF(type);
-}
-
 static PyObject *event_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     static char *names[] = {"timeout", NULL};
@@ -670,14 +623,11 @@ static PyObject *event_await(PyObject *self)
     PyObject *state =
         descriptor ? Py_BuildValue("(Oni)", self, (Py_ssize_t)place.file, place.line) : NULL;
     PyObject *finish = state ? PyCFunction_NewEx(&finish_await_method, state, NULL) : NULL;
-    PyObject *module = finish ? PyImport_ImportModule("weir._wait") : NULL;
-    PyObject *coroutine =
-        module ? PyObject_CallMethod(module, "readable", "OO", descriptor, finish) : NULL;
+    PyObject *coroutine = finish ? wp_helper("readable", "OO", descriptor, finish) : NULL;
     PyObject *iterator = coroutine ? PyObject_CallMethod(coroutine, "__await__", NULL) : NULL;
     Py_XDECREF(descriptor);
     Py_XDECREF(state);
     Py_XDECREF(finish);
-    Py_XDECREF(module);
     Py_XDECREF(coroutine);
     return iterator;
 }
@@ -776,7 +726,7 @@ static PyGetSetDef event_getters[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyType_Slot event_slots[] = {
-    WP_SLOT(Py_tp_dealloc, event_dealloc),
+    WP_SLOT(Py_tp_dealloc, wp_free),
     WP_SLOT(Py_tp_repr, event_repr),
     WP_SLOT(Py_am_await, event_await),
     {Py_tp_methods, event_methods},

@@ -11,8 +11,7 @@ PyTypeObject *wp_runtime_type, *wp_device_type;
 static PyTypeObject *info_type, *limits_type;
 static struct wp_device *devices; // all that are open
 
-// The memory of an object whose type is on the heap.
-static void free_object(PyObject *self)
+void wp_free(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
     PyObject_Free(self);
@@ -101,7 +100,7 @@ void wp_child_dealloc(PyObject *self)
     Py_XDECREF(child->device);
     Py_XDECREF(child->label);
     PyErr_Restore(type, value, traceback);
-    free_object(self);
+    wp_free(self);
 }
 
 PyObject *wp_child_close_method(PyObject *self, PyObject *unused)
@@ -345,7 +344,7 @@ PyObject *wp_runtime_findings(const struct wp_runtime *runtime)
                           (unsigned long long)finding.count, "buffer", finding.buffer, "offset",
                           (Py_ssize_t)finding.offset, "size", (Py_ssize_t)finding.size, "hint",
                           finding.kind >= WEIR_CHECK_FIRST_HINT ? Py_True : Py_False, "message",
-                          wp_text, finding.message, "remedy", wp_text, finding.remedy,
+                          wp_python_text, finding.message, "remedy", wp_python_text, finding.remedy,
                           "suppression", finding.suppression, "first", use(&finding.first),
                           "second", use(&finding.second));
         if (!item || PyList_Append(list, item) != 0)
@@ -376,7 +375,7 @@ static void runtime_dealloc(PyObject *self)
     struct wp_runtime *runtime = (struct wp_runtime *)self;
     runtime->closed = true;
     WEIR_IGNORE(settle_runtime(runtime));
-    free_object(self);
+    wp_free(self);
 }
 
 static PyMethodDef runtime_methods[] = {
@@ -476,7 +475,7 @@ static PyObject *device_close(PyObject *self, PyObject *unused)
     PyObject *waited = none ? wp_device_sync(self, none, NULL) : NULL;
     Py_XDECREF(none);
     Py_XDECREF(waited);
-    if (!waited && !PyErr_ExceptionMatches(wp_error_type(WEIR_OK)))
+    if (!waited && !wp_raised("Error"))
         return NULL;
     PyErr_Clear(); // the failure of a queue
     device->closed = true;
@@ -623,7 +622,7 @@ static void device_dealloc(PyObject *self)
     Py_INCREF(self); // settle_device() takes and drops a reference
     WEIR_IGNORE(settle_device(device));
     Py_XDECREF(device->runtime);
-    free_object(self);
+    wp_free(self);
 }
 
 static PyMethodDef device_methods[] = {
@@ -713,7 +712,7 @@ void wp_close_all(void)
     for (struct wp_device *device; (device = first_open());) {
         Py_INCREF(device);
         PyObject *result = device_close((PyObject *)device, NULL);
-        if (!result && !PyErr_ExceptionMatches(wp_error_type(WEIR_ERROR_FORKED)))
+        if (!result && !wp_raised("ForkedError"))
             PyErr_WriteUnraisable((PyObject *)device);
         PyErr_Clear();
         Py_XDECREF(result);

@@ -56,12 +56,13 @@ struct wp_place wp_here(void);
 
 // Sets the exception of a status that is not WEIR_OK, with the thread's error detail. Returns NULL.
 PyObject *wp_raise(weir_status status);
-// The exception's class of a status: weir.Error or one below it. Borrowed.
-PyObject *wp_error_type(weir_status status);
+// Whether the exception that is set is one of that class of weir's.
+bool wp_raised(const char *name);
 // Sets weir.InvalidError with a sentence that has no counterpart in the library. Returns NULL.
 PyObject *wp_refuse(const char *format, ...);
-// The library's text with its C names as those of Python. New reference.
+// The library's text; the same with its C names as those of Python. New references.
 PyObject *wp_text(const char *text);
+PyObject *wp_python_text(const char *text);
 
 // None, or the exception of a status.
 static inline PyObject *wp_none(weir_status status)
@@ -71,6 +72,9 @@ static inline PyObject *wp_none(weir_status status)
     Py_INCREF(Py_None);
     return Py_None;
 }
+
+// The result of a function of weir._help, whose arguments `format` describes as Py_BuildValue() does.
+PyObject *wp_helper(const char *name, const char *format, ...);
 
 // --- The interpreter's lock -------------------------------------------------------------------------
 
@@ -87,6 +91,16 @@ static inline PyObject *wp_none(weir_status status)
 // with the last status, or false with an exception, such as KeyboardInterrupt.
 typedef weir_status (*wp_step)(void *user, uint64_t timeout_ns);
 bool wp_wait(PyObject *seconds, wp_step step, void *user, weir_status *out_status);
+
+// The result of a method of a child whose call may block.
+#define WP_RETURN_UNLOCKED(child, call) \
+    do {                                \
+        weir_status wp_status;          \
+        wp_child_hold(child);           \
+        WP_UNLOCKED(wp_status = call);  \
+        wp_child_let(child);            \
+        return wp_none(wp_status);      \
+    } while (0)
 
 // --- Objects ----------------------------------------------------------------------------------------
 
@@ -115,6 +129,15 @@ struct wp_kind {
     const char *name;                                               // "queue"
     void (*destroy)(struct wp_child *child, struct wp_place place); // the handle
 };
+
+// Defines NOUN_kind, the kind of objects of the type weir_NOUN.
+#define WP_KIND(noun)                                                         \
+    static void destroy_##noun(struct wp_child *child, struct wp_place place) \
+    {                                                                         \
+        weir_##noun *handle = child->handle;                                  \
+        weir_##noun##_destroy_at(&handle, WP_AT(place));                      \
+    }                                                                         \
+    static const struct wp_kind noun##_kind = {#noun, destroy_##noun}
 
 struct wp_device {
     PyObject_HEAD weir_device *handle; // NULL once it is closed
@@ -150,7 +173,9 @@ void wp_device_settle(struct wp_device *device);
 // `object` as a usable child of `type`, or NULL with an exception that names the argument.
 void *wp_child_of(PyObject *object, PyTypeObject *type, const char *argument);
 
-// Text of the label for params, or NULL. `out_label` gets a borrowed reference, or NULL.
+// The dealloc of types with nothing to drop, and the end of others'.
+void wp_free(PyObject *self);
+// Text of the label for params, or NULL.
 bool wp_label(PyObject *object, const char **out_text);
 
 // Entries of a table of methods.

@@ -13,5 +13,6 @@ from . import _pocl  # noqa: E402
 
 _pocl.find()
 
+from ._errors import *  # noqa: E402,F401,F403
 from ._weir import *  # noqa: E402,F401,F403
 from ._weir import __version__, open  # noqa: E402,F401

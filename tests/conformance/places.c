@@ -226,7 +226,7 @@ CONFORM(Places, OfManyDevicesLeftAtClose)
     EXPECT_CONTAINS(weir_last_error()->message, "9 devices of the runtime are still open: '");
     EXPECT_CONTAINS(weir_last_error()->message, " more; the log (weir_log_set) has all");
     expect_all_logged(&log, DEVICES);
-    EXPECT_INT_EQ(log.others, 1); // the fixture's
+    EXPECT_INT_GE(log.others, 1); // the fixture's, and in debug mode the refused call
     for (int i = 0; i < DEVICES; i++)
         EXPECT_OK(weir_device_close(&devices[i]));
 }

@@ -146,7 +146,6 @@ CONFORM(Device, DescribeAndSelect)
     EXPECT_NULL(device);
     params.select = "no such device anywhere";
     EXPECT_REFUSED(weir_device_open(f->runtime, &params, &device), WEIR_ERROR_NO_DEVICE, info.name);
-    EXPECT_INVALID(weir_device_open(NULL, NULL, &device), "runtime");
     EXPECT_INVALID(weir_device_open(f->runtime, NULL, NULL), "out_device");
     params.struct_size = 0;
     EXPECT_INVALID(weir_device_open(f->runtime, &params, &device), "struct_size");
@@ -186,6 +185,7 @@ CONFORM(Device, Limits)
     EXPECT_UINT_GT(limits->max_grid.x, 0);
     EXPECT_UINT_GT(limits->max_local_bytes, 0);
     EXPECT_UINT_GT(limits->compute_units, 0);
+    EXPECT_UINT_LE(limits->kind, WEIR_DEVICE_ACCELERATOR);
     EXPECT_UINT_GT(limits->concurrent_kernels, 0);
     EXPECT_UINT_EQ(limits->argument_alignment_bytes & (limits->argument_alignment_bytes - 1), 0);
     EXPECT_INT_EQ(limits->timing_history > 0, limits->timing_resolution_ns > 0);
@@ -325,7 +325,8 @@ CONFORM(Log, Callback)
     weir_log_set(keep_message, &log, WEIR_LOG_ERROR);
     weir_status status = weir_open(&params, &runtime);
     EXPECT_OK(weir_close(&runtime));
-    EXPECT_INT_EQ(log.count, 0); // a warning is above the level
+    if (status == WEIR_OK)           // debug mode logs a refused call
+        EXPECT_INT_EQ(log.count, 0); // a warning is above the level
     weir_log_set(keep_message, &log, WEIR_LOG_DEBUG);
     EXPECT_INT_EQ(weir_open(&params, &runtime), status);
     EXPECT_OK(weir_close(&runtime));

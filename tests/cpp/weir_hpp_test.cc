@@ -117,6 +117,54 @@ weir_status hold(void *gate)
     return WEIR_OK;
 }
 
+TEST(WeirHpp, ShortForms)
+{
+    weir::device device, same("0");
+    EXPECT_EQ(weir_device_runtime(device), weir_device_runtime(same));
+    EXPECT_THROW(weir::device("4096"), weir::error);
+    weir::queue work(device, "work", true), copy(device, "copy");
+    weir::kernel iota(device, conformance_kernels, "iota");
+    const bool runs = std::string(weir_runtime_backend(weir_device_runtime(device))) != "null";
+    weir::pair<std::uint32_t> numbers(device, 64);
+    EXPECT_EQ(numbers.memory.count(), 64u);
+    EXPECT_EQ(weir_buffer_placement(numbers.host), WEIR_PLACE_HOST);
+
+    const weir::event never;
+    never.sync_if();
+    copy.wait_if(never);
+    EXPECT_THROW(copy.wait(never), weir::error);
+    work.fill(numbers.memory, std::uint32_t{7});
+    work.launch_global(iota, weir_dim(64, 1, 1), numbers.memory.out(), 5u, 64u);
+    copy.after(work);
+    copy.copy(numbers.host, 0, numbers.memory, 0, numbers.memory.size());
+    const weir::event done = copy.record();
+    work.wait_if(done);
+    done.sync_if();
+    const std::uint32_t last = numbers.host.host(WEIR_ACCESS_READ).data()[63];
+    EXPECT_EQ(last, runs ? 68u : 7u);
+    if (device.limits().timing_history > 0) {
+        EXPECT_GE(work.timed([&] { work.fill(numbers.memory, std::uint32_t{1}); }), 0);
+    }
+
+    std::uint32_t *words = nullptr;
+    ASSERT_EQ(weir_host_whole(numbers.host, WEIR_ACCESS_READ, &words), WEIR_OK);
+    EXPECT_EQ(words[63], last);
+    ASSERT_EQ(weir_host_whole_end(numbers.host, WEIR_ACCESS_READ), WEIR_OK);
+    std::int64_t ns = -1;
+    EXPECT_EQ(weir_queue_timed(work, weir_queue_flush(work), &ns) == WEIR_OK,
+              device.limits().timing_history > 0);
+    const int line = __LINE__ + 2;
+    try {
+        weir::kernel::of_file(device, "/no/such/file.cl", "k");
+        FAIL() << "nothing was thrown";
+    } catch (const weir::error &error) {
+        EXPECT_EQ(error.status, WEIR_ERROR_IO);
+        EXPECT_NE(std::string(error.what()).find("weir_hpp_test.cc:" + std::to_string(line)),
+                  std::string::npos)
+            << error.what();
+    }
+}
+
 TEST(WeirHpp, TimeLimits)
 {
     Rig rig;

@@ -30,9 +30,10 @@ static weir_buffer *make_buffer(weir_device *device, const char *label, size_t s
                                 weir_placement placement)
 {
     weir_buffer *buffer;
-    WEIR_CHECK(weir_buffer_create(
-        device, WEIR_PARAMS(weir_buffer, .label = label, .size = size, .placement = placement),
-        &buffer));
+    WEIR_CHECK(weir_buffer_create(device,
+                                  WEIR_PARAMS(weir_buffer, .label = label, .size = size,
+                                              .placement = placement),
+                                  &buffer));
     return buffer;
 }
 
@@ -40,15 +41,16 @@ static void open_world(struct world *world)
 {
     WEIR_CHECK(weir_open(NULL, &world->runtime));
     WEIR_CHECK(weir_device_open(world->runtime, NULL, &world->device));
-    WEIR_CHECK(weir_queue_create(world->device, WEIR_PARAMS(weir_queue, .label = "work"),
-                                 &world->queue));
-    WEIR_CHECK(weir_queue_create(world->device, WEIR_PARAMS(weir_queue, .label = "other"),
-                                 &world->other));
+    WEIR_CHECK(
+        weir_queue_create(world->device, WEIR_PARAMS(weir_queue, .label = "work"), &world->queue));
+    WEIR_CHECK(
+        weir_queue_create(world->device, WEIR_PARAMS(weir_queue, .label = "other"), &world->other));
     world->in = make_buffer(world->device, "in", BYTES, WEIR_PLACE_DEVICE);
     world->out = make_buffer(world->device, "out", BYTES, WEIR_PLACE_DEVICE);
     world->host = make_buffer(world->device, "host", BYTES, WEIR_PLACE_HOST);
-    WEIR_CHECK(weir_program_create(
-        world->device, WEIR_PARAMS(weir_program, .bundle = &conformance_kernels), &world->program));
+    WEIR_CHECK(weir_program_create(world->device,
+                                   WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
+                                   &world->program));
     WEIR_CHECK(weir_kernel_create(world->program, "scale", &world->scale));
     WEIR_CHECK(weir_kernel_create(world->program, "block_sum", &world->sum));
 }
@@ -225,11 +227,89 @@ static void work_after_a_failure(struct world *world)
     WEIR_IGNORE(weir_queue_copy(world->queue, world->out, 0, world->in, 0, BYTES));
 }
 
+static weir_status stay(void *user)
+{
+    sleep(*(const unsigned *)user);
+    return WEIR_OK;
+}
+
+static void wait_of_nanoseconds(struct world *world)
+{
+    static unsigned seconds = 1;
+    WEIR_IGNORE(weir_queue_host_call(world->queue, stay, &seconds));
+    WEIR_IGNORE(weir_queue_sync(world->queue, 5));
+}
+
+// It returns in the end, so that the process ends too.
+static void host_call_that_does_not_return(struct world *world)
+{
+    static unsigned seconds = 5;
+    WEIR_IGNORE(weir_queue_host_call(world->queue, stay, &seconds));
+    WEIR_IGNORE(weir_queue_sync(world->queue, WEIR_FOREVER));
+}
+
+static void close_with_a_host_call_that_does_not_return(struct world *world)
+{
+    static unsigned seconds = 5;
+    WEIR_IGNORE(weir_queue_host_call(world->queue, stay, &seconds));
+}
+
+static void wait_for_another_queues_host_call(struct world *world)
+{
+    static unsigned seconds = 1;
+    struct weir_event event;
+    WEIR_IGNORE(weir_queue_host_call(world->other, stay, &seconds));
+    WEIR_IGNORE(weir_queue_record(world->other, &event));
+    WEIR_IGNORE(weir_queue_wait(world->queue, event));
+    WEIR_IGNORE(weir_queue_sync(world->queue, WEIR_MS(20)));
+}
+
+static void wait_for_the_device(struct world *world)
+{
+    weir_kernel *spin;
+    WEIR_CHECK(weir_kernel_create(world->program, "spin", &spin));
+    WEIR_IGNORE(weir_queue_launch(world->queue, spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                  weir_out(world->out, 0, BYTES), 1u, (uint64_t)300000000));
+    WEIR_IGNORE(weir_queue_sync(world->queue, WEIR_MS(1)));
+    weir_kernel_destroy(&spin);
+}
+
+static void *map(void)
+{
+    void *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        exit(3);
+    return memory;
+}
+
+static void wrapped_memory_gone(struct world *world)
+{
+    void *memory = map();
+    weir_buffer *wrapped;
+    WEIR_CHECK(weir_buffer_wrap(world->device,
+                                WEIR_PARAMS(weir_wrap, .label = "wrapped", .pointer = memory,
+                                            .size = BYTES),
+                                &wrapped));
+    munmap(memory, BYTES);
+    WEIR_IGNORE(weir_queue_copy(world->queue, world->out, 0, wrapped, 0, BYTES));
+    weir_buffer_destroy(&wrapped);
+}
+
+static void upload_from_memory_that_is_gone(struct world *world)
+{
+    void *memory = map();
+    munmap(memory, BYTES);
+    WEIR_IGNORE(weir_upload(world->queue, world->in, 0, memory, BYTES));
+}
+
 static const struct {
     const char *name;
     void (*make)(struct world *world);
 } mistakes[] = {
-#define MISTAKE(name) {#name, name}
+#define MISTAKE(name) \
+    {                 \
+#name, name   \
+    }
     MISTAKE(grid_in_items),
     MISTAKE(no_blocks),
     MISTAKE(range_in_elements),
@@ -251,6 +331,13 @@ static const struct {
     MISTAKE(event_never_recorded),
     MISTAKE(sync_in_a_host_call),
     MISTAKE(work_after_a_failure),
+    MISTAKE(wait_of_nanoseconds),
+    MISTAKE(host_call_that_does_not_return),
+    MISTAKE(close_with_a_host_call_that_does_not_return),
+    MISTAKE(wait_for_another_queues_host_call),
+    MISTAKE(wait_for_the_device),
+    MISTAKE(wrapped_memory_gone),
+    MISTAKE(upload_from_memory_that_is_gone),
 };
 
 int main(int count, char **words)

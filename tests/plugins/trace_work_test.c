@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "patterns/chunks.h"
 #include "patterns/pipeline.h"
@@ -39,6 +40,52 @@ WEIR_TEST(Trace, OfGraphs)
         EXPECT_UINT_LE(operation->start_ns, operation->end_ns);
         EXPECT_UINT_LE(operation->end_ns, trace->operations[i + 1].start_ns);
     }
+    weir_trace_destroy(&trace);
+}
+
+// Times of notes come in any order, and some never do.
+WEIR_TEST(Trace, OfNotes)
+{
+    const char *path = rig_path("notes.json");
+    struct rig rig;
+    struct timespec now;
+    uint64_t numbers[3];
+    ASSERT_TRUE(rig_start(&rig, path));
+    const struct weir_note_range range = {
+        .buffer = rig.memory, .size = 64, .access = WEIR_ACCESS_WRITE, .rows = 2, .pitch = 128};
+    for (size_t i = 0; i < 3; i++)
+        EXPECT_OK(weir_queue_note(rig.up,
+                                  WEIR_PARAMS(weir_note, .name = "upload", .ranges = &range,
+                                              .range_count = 1, .work = WEIR_NOTE_TO_DEVICE,
+                                              .timed = i != 1),
+                                  &numbers[i]));
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const uint64_t start = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    EXPECT_OK(weir_queue_note_times(rig.up, numbers[2], start + 5000, start + 6000));
+    EXPECT_OK(weir_queue_note_times(rig.up, numbers[0], start, start + 1000));
+    EXPECT_OK(
+        weir_queue_note(rig.down, WEIR_PARAMS(weir_note, .name = "late", .timed = true), NULL));
+    EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
+    EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
+    rig_finish(&rig);
+    struct weir_trace *trace = rig_read(path);
+    ASSERT_NOT_NULL(trace);
+    ASSERT_SIZE_EQ(trace->operation_count, 5);
+    EXPECT_UINT_EQ(trace->meta.unfinished, 1); // "late"
+    size_t seen = 0;
+    for (size_t i = 0; i < 5; i++) {
+        const struct weir_trace_operation *it = &trace->operations[i];
+        if (it->kind != WEIR_TRACE_NOTE || strcmp(it->name, "upload") != 0)
+            continue;
+        EXPECT_UINT_EQ(it->bytes, 128);
+        EXPECT_INT_EQ(it->timed, seen != 1);
+        if (it->timed) {
+            EXPECT_INT_EQ(it->engine, WEIR_ENGINE_TO_DEVICE);
+            EXPECT_UINT_EQ(it->end_ns - it->start_ns, 1000);
+        }
+        seen++;
+    }
+    EXPECT_SIZE_EQ(seen, 3);
     weir_trace_destroy(&trace);
 }
 

@@ -19,6 +19,8 @@ enum weir_host_note_kind {
     // sent for those that the backend carries out, whose times queue_times has. On a thread of the
     // library's, before the queue's next operation begins.
     WEIR_HOST_NOTE_COLLECTIVE = 4,
+    // When the work of a NOTE ran (weir_queue_note_times()). On any thread; the NOTE came before it.
+    WEIR_HOST_NOTE_TIMES = 5,
 };
 
 enum weir_host_note_flags {
@@ -60,12 +62,13 @@ struct weir_host_note {
             weir_queue *producer;
             weir_status status;
         } complete;
+        // COLLECTIVE, TIMES
         struct {
             weir_queue *queue;
             uint64_t sequence;
             uint64_t begin_ns; // of CLOCK_MONOTONIC
             uint64_t end_ns;
-        } collective;
+        } ran;
     } u;
 };
 

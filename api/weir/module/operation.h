@@ -37,6 +37,10 @@ enum weir_operation_kind {
     // communicator wait for it, so a plugin forwards it or returns an error.
     // weir_collective_range_at() says what it reads and writes.
     WEIR_OPERATION_COLLECTIVE = 14,
+    // What the caller says of work that it has given to the native queue itself, or to another API. For
+    // plugins: delivery drops it, and replays of graphs do. In a graph of the backend it is a node that
+    // does nothing.
+    WEIR_OPERATION_NOTE = 15,
     WEIR_OPERATION_KINDS, // one more than the last kind
 };
 
@@ -178,6 +182,13 @@ struct weir_operation {
             size_t size; // the requested size
         } pool;
         struct {
+            const char *name; // kept for the process
+            const struct weir_note_range *ranges;
+            size_t range_count;
+            enum weir_note_work work;
+            bool timed; // a WEIR_HOST_NOTE_TIMES follows
+        } note;
+        struct {
             weir_comm *comm;
             weir_buffer *dst; // NULL: this rank writes nothing
             weir_buffer *src; // NULL: this rank reads nothing
@@ -265,7 +276,7 @@ static inline bool weir_collective_range_at(const struct weir_operation *operati
     return true;
 }
 
-// One operation of a graph: a copy, fill, launch, collective, native call or host call. EMPTY: it is
+// One operation of a graph: a copy, fill, launch, collective, note, native call or host call. EMPTY: it is
 // disabled, and copy, fill or launch.
 // Records and waits of the capture are its edges.
 struct weir_graph_node {

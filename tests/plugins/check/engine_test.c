@@ -616,3 +616,111 @@ ENGINE_TEST(CheckEngine, ManyRangesOfOneBuffer, "")
         weir_queue_destroy(&queues[i]);
     weir_buffer_destroy(&arena);
 }
+
+// Notes.
+
+static void note(weir_queue *queue, const char *name, struct weir_note_range range, int line)
+{
+    EXPECT_OK(
+        weir_queue_note_at(queue,
+                           WEIR_PARAMS(weir_note, .name = name, .ranges = &range, .range_count = 1),
+                           NULL, "noted.c", line));
+}
+
+ENGINE_TEST(CheckEngine, NotesAreUsesThatGoByTheirNames, "")
+{
+    note(rig->one, "multiply",
+         (struct weir_note_range){.buffer = rig->a, .size = 64, .access = WEIR_ACCESS_WRITE}, 3);
+    note(rig->two, "add",
+         (struct weir_note_range){.buffer = rig->a, .size = 8, .access = WEIR_ACCESS_READ}, 4);
+    expect_one(rig, WEIR_CHECK_READ_AFTER_WRITE, 3, 4);
+    EXPECT_STR_EQ(finding(rig, 0).first.operation, "note");
+    EXPECT_STR_EQ(finding(rig, 0).first.kernel, "multiply");
+    EXPECT_CONTAINS(finding(rig, 0).message, "'add' on 'two' at noted.c:4 reads bytes 0 to 7");
+    EXPECT_NOT_CONTAINS(finding(rig, 0).message, "may");
+    EXPECT_FALSE(finding(rig, 0).first.assumed);
+    EXPECT_SIZE_EQ(finding(rig, 0).size, 8);
+}
+
+ENGINE_TEST(CheckEngine, NotesThatAreOrderedAreFine, "")
+{
+    const struct weir_note_range range = {.buffer = rig->a,
+                                          .size = 64,
+                                          .access = WEIR_ACCESS_WRITE};
+    note(rig->one, "multiply", range, 3);
+    follow(rig->two, rig->one);
+    note(rig->two, "add", range, 4);
+    expect_nothing(rig);
+}
+
+// The columns of a picture, and its layers.
+ENGINE_TEST(CheckEngine, RowsOfNotesMeetToTheByte, "")
+{
+    struct weir_note_range left = {.buffer = rig->a,
+                                   .size = 8,
+                                   .access = WEIR_ACCESS_WRITE,
+                                   .rows = 4,
+                                   .pitch = 16,
+                                   .slices = 2,
+                                   .slice_pitch = 64};
+    struct weir_note_range right = left;
+    right.offset = 8;
+    note(rig->one, "left", left, 3);
+    note(rig->two, "right", right, 4);
+    expect_nothing(rig);
+    right.offset = 7;
+    note(rig->two, "right", right, 5);
+    expect_one(rig, WEIR_CHECK_WRITE_AFTER_WRITE, 3, 5);
+    EXPECT_SIZE_EQ(finding(rig, 0).offset, 7);
+}
+
+ENGINE_TEST(CheckEngine, AnAssumedRangeMayBeUsed, "")
+{
+    const struct weir_note_range guess = {.buffer = rig->a,
+                                          .size = SIZE,
+                                          .access = WEIR_ACCESS_READ_WRITE,
+                                          .assumed = true};
+    note(rig->one, "first", guess, 3);
+    note(rig->two, "second", guess, 4);
+    expect_one(rig, WEIR_CHECK_READ_AFTER_WRITE, 3, 4);
+    EXPECT_TRUE(finding(rig, 0).first.assumed);
+    EXPECT_TRUE(finding(rig, 0).second.assumed);
+    EXPECT_CONTAINS(finding(rig, 0).message, "may read and write");
+    EXPECT_CONTAINS(finding(rig, 0).message, "'first' and 'second' use is assumed");
+    EXPECT_INT_EQ((int)finding(rig, 0).second.access, (int)WEIR_ACCESS_READ_WRITE);
+}
+
+// A guess may be too wide: only what nothing of was written is told.
+ENGINE_TEST(CheckEngine, AnAssumedReadOfPartlyWrittenBytesIsFine, "")
+{
+    weir_buffer *fresh = make_buffer(rig, "fresh", SIZE, WEIR_PLACE_DEVICE);
+    weir_buffer *partly = make_buffer(rig, "partly", SIZE, WEIR_PLACE_DEVICE);
+    struct weir_note_range guess = {.buffer = partly,
+                                    .size = SIZE,
+                                    .access = WEIR_ACCESS_READ,
+                                    .assumed = true};
+    fill(rig->one, partly, 64, 1);
+    note(rig->one, "kernel", guess, 3);
+    expect_nothing(rig);
+    guess.buffer = fresh;
+    note(rig->one, "kernel", guess, 4);
+    ASSERT_SIZE_EQ(weir_check_count(rig->runtime), 1);
+    EXPECT_INT_EQ(finding(rig, 0).kind, WEIR_CHECK_UNWRITTEN);
+    EXPECT_INT_EQ(finding(rig, 0).second.line, 4);
+    weir_buffer_destroy(&fresh);
+    weir_buffer_destroy(&partly);
+}
+
+ENGINE_TEST(CheckEngine, NotesOfGraphsAreExaminedAtEachLaunch, "")
+{
+    weir_graph *graph = NULL;
+    ASSERT_OK(weir_capture_begin(rig->one));
+    note(rig->one, "captured",
+         (struct weir_note_range){.buffer = rig->a, .size = 64, .access = WEIR_ACCESS_WRITE}, 3);
+    ASSERT_OK(weir_capture_end(rig->one, NULL, &graph));
+    EXPECT_OK(weir_queue_graph(rig->one, graph));
+    note(rig->two, "reader",
+         (struct weir_note_range){.buffer = rig->a, .size = 8, .access = WEIR_ACCESS_READ}, 4);
+    expect_one(rig, WEIR_CHECK_READ_AFTER_WRITE, 3, 4);
+    weir_graph_destroy(&graph);
+}

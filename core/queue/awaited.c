@@ -1,0 +1,317 @@
+// See the header. Each queue of the chain is looked at under its own locks, one after another; what is
+// said may be over by then.
+#include "core/queue/awaited.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "core/object/program.h"
+#include "core/queue/operation.h"
+#include "core/queue/queue.h"
+#include "core/queue/registry.h"
+#include "core/support/debug.h"
+#include "core/support/error.h"
+#include "core/support/memory.h"
+
+enum {
+    HISTORY = 64, // operations
+    WAITS = 32,   // of one queue that are looked at
+    CHAIN = 8,    // queues
+    TEXT_SIZE = 640,
+};
+
+struct noted {
+    uint64_t sequence;
+    enum weir_operation_kind kind;
+    char kernel[32];
+    const char *file;
+    int line;
+};
+
+struct weir__history {
+    uint64_t count;
+    struct noted latest[HISTORY];
+};
+
+void weir__awaited_note(weir_queue *queue, const struct weir_operation *operation)
+{
+    if (!weir__debugging() || operation->flags & WEIR_OPERATION_INTERNAL)
+        return;
+    if (!queue->history)
+        queue->history = weir__allocate(sizeof *queue->history);
+    if (!queue->history)
+        return;
+    weir_lock_take(&queue->completion.lock);
+    struct noted *noted = &queue->history->latest[queue->history->count++ % HISTORY];
+    *noted =
+        (struct noted){operation->sequence, operation->kind, "", operation->file, operation->line};
+    if (operation->kind == WEIR_OPERATION_LAUNCH)
+        snprintf(noted->kernel, sizeof noted->kernel, "%.31s",
+                 operation->u.launch.kernel->member.object.label);
+    weir_lock_release(&queue->completion.lock);
+}
+
+// The oldest noted operation with a number above `after` and up to `last`; a record only with
+// `records`. False: none is noted.
+static bool find_noted(weir_queue *queue, uint64_t after, uint64_t last, bool records,
+                       struct noted *out_noted)
+{
+    bool found = false;
+    weir_lock_take(&queue->completion.lock);
+    const struct weir__history *history = queue->history;
+    const uint64_t count = history ? history->count : 0;
+    for (uint64_t i = count > HISTORY ? count - HISTORY : 0; i < count && !found; i++) {
+        *out_noted = history->latest[i % HISTORY];
+        found = out_noted->sequence > after && out_noted->sequence <= last &&
+                (records || out_noted->kind != WEIR_OPERATION_RECORD);
+    }
+    weir_lock_release(&queue->completion.lock);
+    return found;
+}
+
+static bool is_complete(weir_queue *queue, uint64_t sequence)
+{
+    const struct weir_link *first = queue->first;
+    return weir__queue_is_past(queue, sequence) ||
+           first->ops->event_query(first, queue, sequence) == WEIR_OK;
+}
+
+// The number up to which the queue is known to be complete. Noted records are asked for.
+static uint64_t completed_of(weir_queue *queue, uint64_t last)
+{
+    uint64_t completed = atomic_load(&queue->completion.completed);
+    struct noted noted;
+    for (uint64_t at = completed; find_noted(queue, at, last, true, &noted); at = noted.sequence)
+        if (noted.kind == WEIR_OPERATION_RECORD) {
+            if (!is_complete(queue, noted.sequence))
+                break;
+            completed = noted.sequence;
+        }
+    return completed;
+}
+
+// The text, which grows.
+struct words {
+    char *text;
+    size_t used;
+};
+
+static void say(struct words *words, const char *format, ...) WEIR_PRINTF(2, 3);
+
+static void say(struct words *words, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const int written =
+        vsnprintf(words->text + words->used, TEXT_SIZE - words->used, format, arguments);
+    va_end(arguments);
+    if (written > 0)
+        words->used += (size_t)written;
+    if (words->used >= TEXT_SIZE)
+        words->used = TEXT_SIZE - 1;
+}
+
+// " (main.c:12)"; a long path keeps its end.
+static void say_place(struct words *words, const char *file, int line)
+{
+    const size_t length = file ? strlen(file) : 0, most = 48;
+    if (file)
+        say(words, " (%s%s:%d)", length > most ? "…" : "",
+            file + (length > most ? length - most : 0), line);
+}
+
+static void say_queue(struct words *words, const weir_queue *queue)
+{
+    say(words, "queue '%.40s'", weir__label_or_none(queue->member.object.label));
+}
+
+// The operation that the queue's worker is busy with, if that is at `sequence` or before.
+struct running {
+    struct weir_operation operation; // without what it points to
+    bool is_called;                  // a host call: its function runs
+};
+
+static bool find_running(weir_queue *queue, uint64_t sequence, struct running *out_running)
+{
+    struct weir__delivery *delivery = &queue->delivery;
+    weir_lock_take(&delivery->lock);
+    const struct weir__held *held = delivery->running;
+    const bool found = held && held->operation.sequence <= sequence;
+    if (found)
+        *out_running = (struct running){held->operation, atomic_load(&delivery->in_call)};
+    weir_lock_release(&delivery->lock);
+    return found;
+}
+
+// The first of the queue's waits up to `sequence` whose event has not ended; its producer is pinned.
+static weir_queue *find_wait(weir_queue *queue, uint64_t sequence, struct weir__wait *out_wait)
+{
+    struct weir__wait waits[WAITS];
+    uint32_t count = 0;
+    struct weir_lock *walk_lock = &queue->member.device->shared->walk_lock;
+    weir_lock_take(walk_lock);
+    while (count < WAITS &&
+           weir__wait_ring_get(&queue->completion.waits, count, sequence, &waits[count]))
+        count++;
+    weir_lock_release(walk_lock);
+    for (uint32_t i = 0; i < count; i++) {
+        weir_queue *producer = weir__registry_pin(waits[i].event.queue);
+        *out_wait = waits[i];
+        if (producer && !waits[i].no_record && !is_complete(producer, waits[i].event.sequence))
+            return producer;
+        if (producer)
+            weir__registry_unpin(producer);
+    }
+    return NULL;
+}
+
+static void say_operation(struct words *words, const struct noted *noted)
+{
+    say(words, "a %s", weir__operation_name(noted->kind));
+    if (noted->kernel[0])
+        say(words, " of '%s'", noted->kernel);
+    say_place(words, noted->file, noted->line);
+}
+
+// The device has not ended the queue's work; which operation it is at is not known.
+static void say_device_work(struct words *words, weir_queue *queue, uint64_t sequence)
+{
+    struct noted noted;
+    const uint64_t completed = completed_of(queue, sequence);
+    if (find_noted(queue, completed, sequence, false, &noted) ||
+        find_noted(queue, completed, sequence, true, &noted)) {
+        say(words, ", whose device has not ended operation %" PRIu64 ", ", noted.sequence);
+        say_operation(words, &noted);
+        if (noted.sequence < sequence)
+            say(words, ", or one after it");
+    } else {
+        say(words, ", whose device has not ended operation %" PRIu64 " or one after it",
+            completed + 1);
+    }
+}
+
+// Goes on with the queue that `queue` waits for, in `wait`; false: it is the last of the chain.
+static bool say_held(struct words *words, weir_queue *queue, uint64_t *sequence,
+                     struct weir__wait *out_wait, weir_queue **out_producer)
+{
+    struct running running;
+    if (!find_running(queue, *sequence, &running))
+        return true;
+    const struct weir_operation *operation = &running.operation;
+    if (operation->kind == WEIR_OPERATION_WAIT) {
+        *out_wait =
+            (struct weir__wait){.own = operation->sequence, .event = operation->u.wait.event};
+        *out_producer = weir__registry_pin(operation->u.wait.event.queue);
+        say(words, ", which waits");
+        say_place(words, operation->file, operation->line);
+        return true;
+    }
+    if (operation->kind == WEIR_OPERATION_HOST_CALL && !running.is_called) {
+        *sequence = operation->sequence - 1; // it waits for the device
+        return true;
+    }
+    say(words, ", whose %s", weir__operation_name(operation->kind));
+    say_place(words, operation->file, operation->line);
+    say(words, operation->kind == WEIR_OPERATION_HOST_CALL
+                   ? " has not returned: its function must return"
+                   : " has not ended");
+    return false;
+}
+
+// The producer that the queue waits for next, pinned; NULL: all is said.
+static weir_queue *say_step(struct words *words, weir_queue *queue, uint64_t *sequence)
+{
+    struct weir__wait wait;
+    struct noted noted;
+    weir_queue *producer = NULL;
+    if (!say_held(words, queue, sequence, &wait, &producer))
+        return NULL;
+    if (!producer) {
+        producer = find_wait(queue, *sequence, &wait);
+        if (!producer) {
+            say_device_work(words, queue, *sequence);
+            return NULL;
+        }
+        say(words, ", which waits");
+        if (find_noted(queue, wait.own - 1, wait.own, true, &noted))
+            say_place(words, noted.file, noted.line);
+    }
+    say(words, " for ");
+    say_queue(words, producer);
+    *sequence = wait.event.sequence;
+    return producer;
+}
+
+static void describe(const struct weir__awaited *awaited, char text[TEXT_SIZE])
+{
+    const struct weir_error saved = *weir_last_error();
+    struct words words = {text, 0};
+    weir_queue *queue = awaited->queue;
+    uint64_t sequence = awaited->sequence;
+    text[0] = '\0';
+    say_queue(&words, queue);
+    for (int i = 0; queue && i < CHAIN; i++) {
+        weir_queue *producer = say_step(&words, queue, &sequence);
+        if (queue != awaited->queue)
+            weir__registry_unpin(queue);
+        queue = producer;
+    }
+    if (queue && queue != awaited->queue)
+        weir__registry_unpin(queue);
+    weir__error_set(&saved);
+}
+
+void weir__awaited_end(const struct weir__awaited *awaited, uint64_t timeout_ns)
+{
+    static _Thread_local struct weir_event told;
+    const struct weir_event event = {awaited->queue->member.object.id, awaited->sequence};
+    const bool is_short = timeout_ns < 1000;
+    char text[TEXT_SIZE], limit[WEIR_TEXT_QUANTITY_SIZE], remedy[160];
+    describe(awaited, text);
+    if (is_short)
+        snprintf(remedy, sizeof remedy,
+                 "timeouts are in nanoseconds: write WEIR_MS(%" PRIu64 ") for milliseconds",
+                 timeout_ns);
+    else
+        snprintf(remedy, sizeof remedy, "wait longer, or look at what has not ended%s",
+                 weir__debugging() ? "" : "; WEIR_DEBUG=1 names its line");
+    weir__report_at(awaited->file, awaited->line, awaited->queue->member.object.label, WEIR_TIMEOUT,
+                    remedy, "%s: the limit of %s passed first: %s", awaited->function,
+                    weir_text_duration(limit, (double)timeout_ns), text);
+    if (weir__debugging() && (told.queue != event.queue || told.sequence != event.sequence))
+        weir__log(WEIR_LOG_WARNING, "core", weir_last_error_text());
+    told = event;
+}
+
+void weir__awaited_tell(const struct weir__awaited *awaited)
+{
+    char text[TEXT_SIZE], message[TEXT_SIZE + 256];
+    struct words place = {message, 0};
+    describe(awaited, text);
+    say(&place, "%s", awaited->function);
+    say_place(&place, awaited->file, awaited->line);
+    snprintf(message + place.used, sizeof message - place.used, " has waited for %d s: %s",
+             (int)(WEIR__AWAITED_TOLD_NS / 1000000000), text);
+    weir__log(WEIR_LOG_WARNING, "core", message);
+}
+
+void weir__awaited_settle(weir_queue *queue)
+{
+    struct weir__delivery *delivery = &queue->delivery;
+    const struct timespec deadline =
+        weir_clock_timespec(weir_clock_now_ns() + WEIR__AWAITED_TOLD_NS);
+    int error = 0;
+    weir_lock_take(&delivery->lock);
+    while (atomic_load(&delivery->holding) && error != ETIMEDOUT)
+        error = weir_lock_wait_until(&delivery->lock, &delivery->changed, &deadline);
+    const bool holding = atomic_load(&delivery->holding);
+    weir_lock_release(&delivery->lock);
+    if (holding)
+        weir__awaited_tell(&(struct weir__awaited){"a destroy, close or recover call", queue,
+                                                   atomic_load(&queue->seen), NULL, 0});
+}

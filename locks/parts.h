@@ -1,0 +1,84 @@
+// The preloaded library libweir_locks.so: under `weir check` it sees the program's locks and threads,
+// and tells the plugin check what orders what (base/lock_listener.h).
+//
+//   table.h   the functions that it replaces, and the C library's own
+//   caller.c  whether a call is the program's, or one of Weir's or a driver's
+//   notice.c  from a lock to the listeners; numbers of threads; after a fork
+//   thread.c  threads that begin, end and are joined; once
+//   wrap.c    locks
+//
+// Without a listener, which is without a runtime with the plugin, each function calls the C library's
+// and looks at one variable.
+//
+// Nothing here may wait for the program: the lock of notice.c is given up after LOCKS_PATIENCE_NS, since
+// the program's malloc(), of which a listener makes use, may have locks of its own. What is left out
+// then counts as an order that is there.
+#ifndef WEIR_LOCKS_PARTS_H
+#define WEIR_LOCKS_PARTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/lock_listener.h"
+#include "locks/table.h"
+
+#define LOCKS_PATIENCE_NS 200000000
+
+#define LOCKS_EXPORTED __attribute__((visibility("default")))
+#define LOCKS_THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
+
+// Where the function that calls this one was called from.
+#define LOCKS_CALLER __builtin_return_address(0)
+
+// caller.c
+
+// Whether objects can be told apart.
+bool locks_can_tell(void);
+// Whether a call that returns to that address is the program's, and not Weir's or a driver's.
+bool locks_is_program(const void *address);
+// Whether a function is Weir's or a driver's.
+bool locks_is_other(const void *function);
+// An object has gone, and another one may come to its place.
+void locks_forget_callers(void);
+
+// notice.c
+
+extern atomic_bool locks_on; // there is a listener
+
+static inline bool locks_is_on(void)
+{
+    return atomic_load_explicit(&locks_on, memory_order_acquire);
+}
+
+// For a call from `caller`.
+void locks_release(const void *key, const void *caller);
+void locks_acquire(const void *key, const void *caller);
+// As locks_release(), in a function that a signal handler may call.
+void locks_release_in_handler(const void *key, const void *caller);
+// For calls that are known to be the program's.
+void locks_release_own(const void *key);
+void locks_acquire_own(const void *key);
+void locks_forget(const void *key);
+
+// What the calling thread does until the other call is not the program's.
+void locks_hide(void);
+void locks_show(void);
+
+// The number of the calling thread.
+uint64_t locks_thread(void);
+// The calling thread, which has that number, ends.
+void locks_end(uint64_t thread);
+
+// thread.c
+
+// At its first use of a number: its end is to be told.
+void locks_watch_end(void);
+void locks_threads_forked(void);
+
+// wrap.c
+
+void locks_barriers_forked(void);
+
+#endif

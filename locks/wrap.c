@@ -1,0 +1,451 @@
+// Locks. A lock is acquired after the C library's function has taken it, and released before it gives it
+// back. A wait for a condition gives its mutex back meanwhile; the condition itself orders nothing, since
+// it may also wake without a signal.
+//
+// A lock for readers and writers has two keys: what writers release, all acquire; what readers release,
+// only writers do.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "locks/parts.h"
+
+// The C library's functions.
+
+void locks_table_fill(void)
+{
+#define FIND(result, name, parameters)                                            \
+    {                                                                             \
+        void *const found = dlsym(RTLD_NEXT, #name);                              \
+        __atomic_store_n((void **)(void *)&locks_table.name, found, __ATOMIC_RELEASE); \
+    }
+    LOCKS_FIRST_TABLE(FIND)
+    LOCKS_TABLE(FIND)
+#undef FIND
+}
+
+__attribute__((constructor)) static void fill(void)
+{
+    locks_table_fill();
+}
+
+static void acquire_if(bool taken, const void *key, const void *caller)
+{
+    if (taken && locks_is_on())
+        locks_acquire(key, caller);
+}
+
+static void release(const void *key, const void *caller)
+{
+    if (locks_is_on())
+        locks_release(key, caller);
+}
+
+static void forget(const void *key)
+{
+    if (locks_is_on())
+        locks_forget(key);
+}
+
+// Mutexes. One whose owner has died is taken.
+
+static int mutex_taken(int error, const void *mutex, const void *caller)
+{
+    acquire_if(error == 0 || error == EOWNERDEAD, mutex, caller);
+    return error;
+}
+
+LOCKS_EXPORTED int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+    return mutex_taken(LOCKS_REAL(pthread_mutex_lock)(mutex), mutex, LOCKS_CALLER);
+}
+
+LOCKS_EXPORTED int pthread_mutex_trylock(pthread_mutex_t *mutex)
+{
+    return mutex_taken(LOCKS_REAL(pthread_mutex_trylock)(mutex), mutex, LOCKS_CALLER);
+}
+
+LOCKS_EXPORTED int pthread_mutex_timedlock(pthread_mutex_t *restrict mutex,
+                                           const struct timespec *restrict until)
+{
+    return mutex_taken(LOCKS_REAL(pthread_mutex_timedlock)(mutex, until), mutex, LOCKS_CALLER);
+}
+
+LOCKS_EXPORTED int pthread_mutex_clocklock(pthread_mutex_t *restrict mutex, clockid_t clock,
+                                           const struct timespec *restrict until)
+{
+    return mutex_taken(LOCKS_REAL(pthread_mutex_clocklock)(mutex, clock, until), mutex,
+                       LOCKS_CALLER);
+}
+
+LOCKS_EXPORTED int pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+    release(mutex, LOCKS_CALLER);
+    return LOCKS_REAL(pthread_mutex_unlock)(mutex);
+}
+
+LOCKS_EXPORTED int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attributes)
+{
+    forget(mutex);
+    return LOCKS_REAL(pthread_mutex_init)(mutex, attributes);
+}
+
+LOCKS_EXPORTED int pthread_mutex_destroy(pthread_mutex_t *mutex)
+{
+    forget(mutex);
+    return LOCKS_REAL(pthread_mutex_destroy)(mutex);
+}
+
+LOCKS_EXPORTED int mtx_lock(mtx_t *mutex)
+{
+    return mutex_taken(LOCKS_REAL(mtx_lock)(mutex), mutex, LOCKS_CALLER);
+}
+
+LOCKS_EXPORTED int mtx_trylock(mtx_t *mutex)
+{
+    return mutex_taken(LOCKS_REAL(mtx_trylock)(mutex), mutex, LOCKS_CALLER);
+}
+
+LOCKS_EXPORTED int mtx_timedlock(mtx_t *restrict mutex, const struct timespec *restrict until)
+{
+    return mutex_taken(LOCKS_REAL(mtx_timedlock)(mutex, until), mutex, LOCKS_CALLER);
+}
+
+LOCKS_EXPORTED int mtx_unlock(mtx_t *mutex)
+{
+    release(mutex, LOCKS_CALLER);
+    return LOCKS_REAL(mtx_unlock)(mutex);
+}
+
+LOCKS_EXPORTED int mtx_init(mtx_t *mutex, int type)
+{
+    forget(mutex);
+    return LOCKS_REAL(mtx_init)(mutex, type);
+}
+
+LOCKS_EXPORTED void mtx_destroy(mtx_t *mutex)
+{
+    forget(mutex);
+    LOCKS_REAL(mtx_destroy)(mutex);
+}
+
+// Spin locks.
+
+LOCKS_EXPORTED int pthread_spin_lock(pthread_spinlock_t *lock)
+{
+    const int error = LOCKS_REAL(pthread_spin_lock)(lock);
+    acquire_if(error == 0, (const void *)(uintptr_t)lock, LOCKS_CALLER);
+    return error;
+}
+
+LOCKS_EXPORTED int pthread_spin_trylock(pthread_spinlock_t *lock)
+{
+    const int error = LOCKS_REAL(pthread_spin_trylock)(lock);
+    acquire_if(error == 0, (const void *)(uintptr_t)lock, LOCKS_CALLER);
+    return error;
+}
+
+LOCKS_EXPORTED int pthread_spin_unlock(pthread_spinlock_t *lock)
+{
+    release((const void *)(uintptr_t)lock, LOCKS_CALLER);
+    return LOCKS_REAL(pthread_spin_unlock)(lock);
+}
+
+LOCKS_EXPORTED int pthread_spin_destroy(pthread_spinlock_t *lock)
+{
+    forget((const void *)(uintptr_t)lock);
+    return LOCKS_REAL(pthread_spin_destroy)(lock);
+}
+
+// Conditions. A thread that is cancelled in a wait has its mutex again when it unwinds.
+
+struct wait {
+    const void *mutex, *caller;
+};
+
+static void end_wait(void *user)
+{
+    const struct wait *wait = user;
+    acquire_if(true, wait->mutex, wait->caller);
+}
+
+// The two are a block. The handler runs in both cases.
+#define LOCKS_BEGIN_WAIT(mutex)                      \
+    struct wait wait = {mutex, LOCKS_CALLER};        \
+    int error;                                       \
+    release(mutex, wait.caller);                     \
+    pthread_cleanup_push(end_wait, &wait)
+#define LOCKS_END_WAIT()    \
+    pthread_cleanup_pop(1); \
+    return error
+
+LOCKS_EXPORTED int pthread_cond_wait(pthread_cond_t *restrict condition,
+                                     pthread_mutex_t *restrict mutex)
+{
+    LOCKS_BEGIN_WAIT(mutex);
+    error = LOCKS_REAL(pthread_cond_wait)(condition, mutex);
+    LOCKS_END_WAIT();
+}
+
+LOCKS_EXPORTED int pthread_cond_timedwait(pthread_cond_t *restrict condition,
+                                          pthread_mutex_t *restrict mutex,
+                                          const struct timespec *restrict until)
+{
+    LOCKS_BEGIN_WAIT(mutex);
+    error = LOCKS_REAL(pthread_cond_timedwait)(condition, mutex, until);
+    LOCKS_END_WAIT();
+}
+
+LOCKS_EXPORTED int pthread_cond_clockwait(pthread_cond_t *restrict condition,
+                                          pthread_mutex_t *restrict mutex, clockid_t clock,
+                                          const struct timespec *restrict until)
+{
+    LOCKS_BEGIN_WAIT(mutex);
+    error = LOCKS_REAL(pthread_cond_clockwait)(condition, mutex, clock, until);
+    LOCKS_END_WAIT();
+}
+
+LOCKS_EXPORTED int cnd_wait(cnd_t *condition, mtx_t *mutex)
+{
+    LOCKS_BEGIN_WAIT(mutex);
+    error = LOCKS_REAL(cnd_wait)(condition, mutex);
+    LOCKS_END_WAIT();
+}
+
+LOCKS_EXPORTED int cnd_timedwait(cnd_t *restrict condition, mtx_t *restrict mutex,
+                                 const struct timespec *restrict until)
+{
+    LOCKS_BEGIN_WAIT(mutex);
+    error = LOCKS_REAL(cnd_timedwait)(condition, mutex, until);
+    LOCKS_END_WAIT();
+}
+
+// Locks for readers and writers.
+
+static const void *of_readers(const pthread_rwlock_t *lock)
+{
+    return (const char *)lock + 1;
+}
+
+static int read_taken(int error, const pthread_rwlock_t *lock, const void *caller)
+{
+    acquire_if(error == 0, lock, caller);
+    return error;
+}
+
+static int write_taken(int error, const pthread_rwlock_t *lock, const void *caller)
+{
+    acquire_if(error == 0, lock, caller);
+    acquire_if(error == 0, of_readers(lock), caller);
+    return error;
+}
+
+LOCKS_EXPORTED int pthread_rwlock_rdlock(pthread_rwlock_t *lock)
+{
+    return read_taken(LOCKS_REAL(pthread_rwlock_rdlock)(lock), lock, LOCKS_CALLER);
+}
+
+LOCKS_EXPORTED int pthread_rwlock_tryrdlock(pthread_rwlock_t *lock)
+{
+    return read_taken(LOCKS_REAL(pthread_rwlock_tryrdlock)(lock), lock, LOCKS_CALLER);
+}
+
+LOCKS_EXPORTED int pthread_rwlock_timedrdlock(pthread_rwlock_t *restrict lock,
+                                              const struct timespec *restrict until)
+{
+    return read_taken(LOCKS_REAL(pthread_rwlock_timedrdlock)(lock, until), lock, LOCKS_CALLER);
+}
+
+LOCKS_EXPORTED int pthread_rwlock_clockrdlock(pthread_rwlock_t *restrict lock, clockid_t clock,
+                                              const struct timespec *restrict until)
+{
+    return read_taken(LOCKS_REAL(pthread_rwlock_clockrdlock)(lock, clock, until), lock,
+                      LOCKS_CALLER);
+}
+
+LOCKS_EXPORTED int pthread_rwlock_wrlock(pthread_rwlock_t *lock)
+{
+    return write_taken(LOCKS_REAL(pthread_rwlock_wrlock)(lock), lock, LOCKS_CALLER);
+}
+
+LOCKS_EXPORTED int pthread_rwlock_trywrlock(pthread_rwlock_t *lock)
+{
+    return write_taken(LOCKS_REAL(pthread_rwlock_trywrlock)(lock), lock, LOCKS_CALLER);
+}
+
+LOCKS_EXPORTED int pthread_rwlock_timedwrlock(pthread_rwlock_t *restrict lock,
+                                              const struct timespec *restrict until)
+{
+    return write_taken(LOCKS_REAL(pthread_rwlock_timedwrlock)(lock, until), lock, LOCKS_CALLER);
+}
+
+LOCKS_EXPORTED int pthread_rwlock_clockwrlock(pthread_rwlock_t *restrict lock, clockid_t clock,
+                                              const struct timespec *restrict until)
+{
+    return write_taken(LOCKS_REAL(pthread_rwlock_clockwrlock)(lock, clock, until), lock,
+                       LOCKS_CALLER);
+}
+
+// Only its writer gives back a lock that has one.
+LOCKS_EXPORTED int pthread_rwlock_unlock(pthread_rwlock_t *lock)
+{
+    release(lock->__data.__cur_writer ? lock : of_readers(lock), LOCKS_CALLER);
+    return LOCKS_REAL(pthread_rwlock_unlock)(lock);
+}
+
+LOCKS_EXPORTED int pthread_rwlock_destroy(pthread_rwlock_t *lock)
+{
+    forget(lock);
+    forget(of_readers(lock));
+    return LOCKS_REAL(pthread_rwlock_destroy)(lock);
+}
+
+// Semaphores. A post may be a signal handler's.
+
+static int semaphore_taken(int result, const sem_t *semaphore, const void *caller)
+{
+    acquire_if(result == 0, semaphore, caller);
+    return result;
+}
+
+LOCKS_EXPORTED int sem_wait(sem_t *semaphore)
+{
+    return semaphore_taken(LOCKS_REAL(sem_wait)(semaphore), semaphore, LOCKS_CALLER);
+}
+
+LOCKS_EXPORTED int sem_trywait(sem_t *semaphore)
+{
+    return semaphore_taken(LOCKS_REAL(sem_trywait)(semaphore), semaphore, LOCKS_CALLER);
+}
+
+LOCKS_EXPORTED int sem_timedwait(sem_t *restrict semaphore, const struct timespec *restrict until)
+{
+    return semaphore_taken(LOCKS_REAL(sem_timedwait)(semaphore, until), semaphore, LOCKS_CALLER);
+}
+
+LOCKS_EXPORTED int sem_clockwait(sem_t *restrict semaphore, clockid_t clock,
+                                 const struct timespec *restrict until)
+{
+    return semaphore_taken(LOCKS_REAL(sem_clockwait)(semaphore, clock, until), semaphore,
+                           LOCKS_CALLER);
+}
+
+LOCKS_EXPORTED int sem_post(sem_t *semaphore)
+{
+    if (locks_is_on())
+        locks_release_in_handler(semaphore, LOCKS_CALLER);
+    return LOCKS_REAL(sem_post)(semaphore);
+}
+
+LOCKS_EXPORTED int sem_destroy(sem_t *semaphore)
+{
+    forget(semaphore);
+    return LOCKS_REAL(sem_destroy)(semaphore);
+}
+
+// Barriers. Rounds have two keys in turn: a thread that is fast may come to the next round before a slow
+// one has left this one, but not to the one after.
+
+struct barrier {
+    struct barrier *next;
+    const pthread_barrier_t *barrier;
+    unsigned count;
+    uint64_t arrivals;
+};
+
+static pthread_mutex_t barriers_lock = PTHREAD_MUTEX_INITIALIZER; // guards the list
+static struct barrier *barriers;
+
+// With the lock.
+static struct barrier **find_barrier(const pthread_barrier_t *barrier)
+{
+    struct barrier **at = &barriers;
+    while (*at && (*at)->barrier != barrier)
+        at = &(*at)->next;
+    return at;
+}
+
+static void forget_barrier(const pthread_barrier_t *barrier)
+{
+    LOCKS_REAL(pthread_mutex_lock)(&barriers_lock);
+    struct barrier **at = find_barrier(barrier);
+    struct barrier *found = *at;
+    if (found)
+        *at = found->next;
+    LOCKS_REAL(pthread_mutex_unlock)(&barriers_lock);
+    locks_hide();
+    free(found);
+    locks_show();
+    forget(barrier);
+    forget((const char *)barrier + 1);
+}
+
+// Without memory for it, its rounds have one key.
+static void note_barrier(const pthread_barrier_t *barrier, unsigned count)
+{
+    locks_hide();
+    struct barrier *made = calloc(1, sizeof *made);
+    locks_show();
+    if (!made)
+        return;
+    made->barrier = barrier;
+    made->count = count;
+    LOCKS_REAL(pthread_mutex_lock)(&barriers_lock);
+    made->next = barriers;
+    barriers = made;
+    LOCKS_REAL(pthread_mutex_unlock)(&barriers_lock);
+}
+
+static const void *key_of_round(const pthread_barrier_t *barrier)
+{
+    LOCKS_REAL(pthread_mutex_lock)(&barriers_lock);
+    struct barrier *found = *find_barrier(barrier);
+    const uint64_t round = found ? found->arrivals++ / found->count : 0;
+    LOCKS_REAL(pthread_mutex_unlock)(&barriers_lock);
+    return (const char *)barrier + round % 2;
+}
+
+LOCKS_EXPORTED int pthread_barrier_init(pthread_barrier_t *restrict barrier,
+                                        const pthread_barrierattr_t *restrict attributes,
+                                        unsigned count)
+{
+    forget_barrier(barrier);
+    const int error = LOCKS_REAL(pthread_barrier_init)(barrier, attributes, count);
+    if (error == 0)
+        note_barrier(barrier, count);
+    return error;
+}
+
+LOCKS_EXPORTED int pthread_barrier_destroy(pthread_barrier_t *barrier)
+{
+    forget_barrier(barrier);
+    return LOCKS_REAL(pthread_barrier_destroy)(barrier);
+}
+
+LOCKS_EXPORTED int pthread_barrier_wait(pthread_barrier_t *barrier)
+{
+    const void *const key = key_of_round(barrier);
+    release(key, LOCKS_CALLER);
+    const int result = LOCKS_REAL(pthread_barrier_wait)(barrier);
+    acquire_if(result == 0 || result == PTHREAD_BARRIER_SERIAL_THREAD, key, LOCKS_CALLER);
+    return result;
+}
+
+// In a forked process one thread may have been in the list's lock.
+void locks_barriers_forked(void)
+{
+    static const pthread_mutex_t open = PTHREAD_MUTEX_INITIALIZER;
+    memcpy(&barriers_lock, &open, sizeof open);
+    barriers = NULL;
+}
+
+// An object that is gone.
+
+LOCKS_EXPORTED int dlclose(void *object)
+{
+    const int error = LOCKS_REAL(dlclose)(object);
+    locks_forget_callers();
+    return error;
+}

@@ -1,0 +1,447 @@
+// Threads of the host as actors of their own, for `threads = strict`, and what orders them: keys, which
+// the program releases and acquires, or which stand for its locks, if the library of locks/ is there to
+// see those.
+//
+// A thread's count rises with each access and with all that it learns, so an actor that knows the count
+// knows what the thread knew then. A key is a clock: what the threads that released it knew.
+#include "plugins/check/parts.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/lock_listener.h"
+#include "base/thread_local.h"
+
+WEIR_MODULE_THREAD_LOCAL unsigned check_inside;
+
+struct check_thread {
+    struct check_actor actor;
+    struct check_thread *next;
+    uint64_t id;
+    bool ended;
+};
+
+struct check_key {
+    struct check_key *next; // with the same hash, or of the spare one
+    const void *key;
+    uint64_t *counts;
+    uint32_t capacity; // of `counts`; what is beyond is 0
+};
+
+enum {
+    ENDED_MOST = 256, // threads whose order with new ones is kept
+    KEY_HEADS = 4096,
+    KEYS_MOST = 1 << 16,
+};
+
+struct check_keys {
+    struct check_key *heads[KEY_HEADS];
+    uint32_t count;
+    struct check_key *spare; // for a signal handler, which cannot allocate
+};
+
+// The thread of the calling thread, of one link.
+static WEIR_MODULE_THREAD_LOCAL struct {
+    uint64_t check;
+    struct check_thread *thread;
+} current;
+
+void check_news(const struct check *check)
+{
+    if (check->source)
+        atomic_fetch_add_explicit(check->source->news, 1, memory_order_acq_rel);
+}
+
+// Threads.
+
+// Without the library an id is that of a thread that may have ended: the next one goes on from there.
+static uint64_t own_id(const struct check *check)
+{
+    return check->source ? check->source->thread() : (uint64_t)(uintptr_t)pthread_self();
+}
+
+static struct check_thread *find_thread(const struct check *check)
+{
+    if (current.check == check->number)
+        return current.thread;
+    const uint64_t id = own_id(check);
+    struct check_thread *thread = check->threads;
+    while (thread && thread->id != id)
+        thread = thread->next;
+    if (thread) {
+        current.check = check->number;
+        current.thread = thread;
+    }
+    return thread;
+}
+
+// A thread that has ended, of which the clock knows all that it did: a new one may go on in its place.
+static struct check_thread *find_known_end(const struct check *check, const uint64_t *counts,
+                                           uint32_t capacity)
+{
+    struct check_thread *thread = check->ended_count ? check->threads : NULL;
+    while (thread &&
+           !(thread->ended && (check->actors.floor[thread->actor.index] >= thread->actor.last ||
+                               (thread->actor.index < capacity &&
+                                counts[thread->actor.index] >= thread->actor.last))))
+        thread = thread->next;
+    return thread;
+}
+
+static void remove_thread(struct check *check, struct check_thread **at)
+{
+    struct check_thread *thread = *at;
+    *at = thread->next;
+    check_actor_remove(&check->actors, &thread->actor);
+    free(thread);
+}
+
+// All that it did, and knew, then counts as done before what follows.
+static void remove_an_ended(struct check *check)
+{
+    struct check_thread **oldest = NULL;
+    for (struct check_thread **at = &check->threads; *at; at = &(*at)->next)
+        if ((*at)->ended)
+            oldest = at;
+    if (!oldest)
+        return;
+    remove_thread(check, oldest);
+    check->ended_count--;
+}
+
+static struct check_thread *add_thread(struct check *check)
+{
+    struct check_thread *thread = calloc(1, sizeof *thread);
+    if (!thread || !check_actor_add(&check->actors, &thread->actor)) {
+        free(thread);
+        return NULL;
+    }
+    thread->next = check->threads;
+    check->threads = thread;
+    return thread;
+}
+
+// The calling thread's, made now if need be: with the clock that it begins with, or NULL. NULL if out of
+// memory.
+static struct check_thread *take_thread(struct check *check, const uint64_t *counts,
+                                        uint32_t capacity)
+{
+    struct check_thread *thread = find_thread(check);
+    if (thread)
+        return thread;
+    thread = find_known_end(check, counts, capacity);
+    if (thread) {
+        thread->ended = false;
+        check->ended_count--;
+    } else {
+        thread = add_thread(check);
+    }
+    if (!thread)
+        return NULL;
+    thread->id = own_id(check);
+    current.check = check->number;
+    current.thread = thread;
+    check_news(check);
+    return thread;
+}
+
+struct check_actor *check_thread_self(struct check *check)
+{
+    struct check_thread *thread = take_thread(check, NULL, 0);
+    return thread ? &thread->actor : NULL;
+}
+
+void check_thread_submits(struct check *check, struct check_actor *queue, uint64_t count)
+{
+    const struct check_actor *self = check_thread_self(check);
+    if (self)
+        check_actor_learn(&check->actors, queue, count, self, self->last);
+}
+
+// Keys.
+
+static struct check_key **head_of(struct check_keys *keys, const void *key)
+{
+    const uintptr_t number = (uintptr_t)key;
+    return &keys->heads[(number >> 3 ^ number >> 12 ^ number) % KEY_HEADS];
+}
+
+static struct check_key *find_key(struct check *check, const void *key)
+{
+    struct check_key *found = check->keys ? *head_of(check->keys, key) : NULL;
+    while (found && found->key != key)
+        found = found->next;
+    return found;
+}
+
+static void free_key(struct check_key *key)
+{
+    if (key)
+        free(key->counts);
+    free(key);
+}
+
+static bool fit_key(const struct check *check, struct check_key *key)
+{
+    if (key->capacity >= check->actors.capacity)
+        return true;
+    uint64_t *counts = realloc(key->counts, check->actors.capacity * sizeof *counts);
+    if (!counts)
+        return false;
+    memset(counts + key->capacity, 0, (check->actors.capacity - key->capacity) * sizeof *counts);
+    key->counts = counts;
+    key->capacity = check->actors.capacity;
+    return true;
+}
+
+static bool keep_spare(struct check *check)
+{
+    if (!check->keys->spare)
+        check->keys->spare = calloc(1, sizeof *check->keys->spare);
+    return check->keys->spare && fit_key(check, check->keys->spare);
+}
+
+// There are too many: what the first one of a list knows counts as done before what follows.
+static void drop_a_key(struct check *check)
+{
+    size_t i = check->drop_from;
+    while (!check->keys->heads[i])
+        i = (i + 1) % KEY_HEADS;
+    struct check_key *key = check->keys->heads[i];
+    check->keys->heads[i] = key->next;
+    check->drop_from = (i + 1) % KEY_HEADS;
+    check->keys->count--;
+    check_floor_join(&check->actors, key->counts, key->capacity);
+    free_key(key);
+}
+
+// NULL if out of memory.
+static struct check_key *add_key(struct check *check, const void *key, bool signal)
+{
+    if (!check->keys && !signal)
+        check->keys = calloc(1, sizeof *check->keys);
+    if (!check->keys || (!signal && !keep_spare(check)) || !check->keys->spare)
+        return NULL;
+    struct check_key *made = check->keys->spare;
+    if (made->capacity < check->actors.capacity)
+        return NULL;
+    check->keys->spare = NULL;
+    if (check->keys->count >= KEYS_MOST && !signal)
+        drop_a_key(check);
+    struct check_key **head = head_of(check->keys, key);
+    made->key = key;
+    made->next = *head;
+    *head = made;
+    check->keys->count++;
+    if (!signal)
+        keep_spare(check);
+    return made;
+}
+
+// Of the calling thread, and in the function of a host call, which is at the place of the call.
+static bool tell_key(struct check *check, struct check_key *key, const struct check_actor *self)
+{
+    bool is_new = self && check_clock_join(&check->actors, key->counts, self, self->last);
+    uint64_t count;
+    const struct check_actor *queue = check_call_place(check, &count);
+    if (queue)
+        is_new = check_clock_join(&check->actors, key->counts, queue, count) || is_new;
+    return is_new;
+}
+
+// A thread that has no actor knows nothing that not all know.
+static bool release_key(struct check *check, const void *key, bool signal)
+{
+    const struct check_thread *thread = find_thread(check);
+    uint64_t count;
+    if (!thread && !check_call_place(check, &count))
+        return true;
+    struct check_key *found = find_key(check, key);
+    if (!found)
+        found = add_key(check, key, signal);
+    if (!found || (found->capacity < check->actors.capacity && (signal || !fit_key(check, found))))
+        return false;
+    if (tell_key(check, found, thread ? &thread->actor : NULL))
+        check_news(check);
+    return true;
+}
+
+// What was left out counts as order that is there: all threads know what all have done.
+static void catch_up(struct check *check)
+{
+    const uint64_t lost = check->source ? atomic_load(check->source->lost) : 0;
+    if (lost == check->lost)
+        return;
+    check->lost = lost;
+    for (struct check_thread *thread = check->threads; thread; thread = thread->next)
+        check_floor_learn(&check->actors, &thread->actor, thread->actor.last);
+}
+
+// What the function of a host call learns is known to what its queue is given later, too.
+static bool acquire_key(struct check *check, const void *key)
+{
+    catch_up(check);
+    const struct check_key *found = find_key(check, key);
+    if (!found)
+        return true;
+    struct check_thread *thread = take_thread(check, found->counts, found->capacity);
+    if (!thread)
+        return false;
+    if (check_actor_join(&check->actors, &thread->actor, thread->actor.last + 1, found->counts,
+                         found->capacity)) {
+        thread->actor.last++;
+        check_news(check);
+    }
+    check_call_learns(check, found->counts, found->capacity);
+    return true;
+}
+
+void check_release(void *user, const void *key)
+{
+    struct check *check = user;
+    if (!check->strict)
+        return;
+    check_lock(check);
+    release_key(check, key, false);
+    check_unlock(check);
+}
+
+void check_acquire(void *user, const void *key)
+{
+    struct check *check = user;
+    if (!check->strict)
+        return;
+    check_lock(check);
+    acquire_key(check, key);
+    check_unlock(check);
+}
+
+// The program's locks. The thread may hold one that malloc() takes, and another thread the lock of the
+// link in malloc(): neither waits for the other for ever.
+
+static bool enter(struct check *check)
+{
+    if (check_inside)
+        return false;
+    check_inside++;
+    if (weir_lock_take_within(&check->lock, CHECK_PATIENCE_NS))
+        return true;
+    check_inside--;
+    return false;
+}
+
+// A thread that is in the plugin already is in malloc(), or in a signal handler.
+static bool hear_release(void *user, const void *key, bool signal)
+{
+    struct check *check = user;
+    if (check_inside)
+        return !signal;
+    if (!enter(check))
+        return false;
+    const bool done = release_key(check, key, signal);
+    check_unlock(check);
+    return done;
+}
+
+static bool hear_acquire(void *user, const void *key)
+{
+    struct check *check = user;
+    if (check_inside)
+        return true;
+    if (!enter(check))
+        return false;
+    const bool done = acquire_key(check, key);
+    check_unlock(check);
+    return done;
+}
+
+static void hear_forget(void *user, const void *key)
+{
+    struct check *check = user;
+    if (!enter(check))
+        return;
+    struct check_key *found = find_key(check, key);
+    if (found) {
+        struct check_key **at = head_of(check->keys, key);
+        while (*at != found)
+            at = &(*at)->next;
+        *at = found->next;
+        check->keys->count--;
+        free_key(found);
+        check_news(check);
+    }
+    check_unlock(check);
+}
+
+static void hear_end(void *user, uint64_t id)
+{
+    struct check *check = user;
+    if (!enter(check))
+        return;
+    struct check_thread *thread = check->threads;
+    while (thread && thread->id != id)
+        thread = thread->next;
+    if (thread) {
+        thread->ended = true;
+        thread->id = 0;
+        current.check = 0;
+        if (++check->ended_count > ENDED_MOST)
+            remove_an_ended(check);
+    }
+    check_unlock(check);
+}
+
+// The life of a link.
+
+void check_threads_open(struct check *check, enum check_threads threads)
+{
+    static _Atomic uint64_t numbers;
+    check->number = atomic_fetch_add(&numbers, 1) + 1;
+    check->strict = threads == CHECK_THREADS_STRICT;
+    // Hints are about one actor.
+    if (threads == CHECK_THREADS_ONE || (threads == CHECK_THREADS_AUTO && check->hints))
+        return;
+    weir_lock_source_function function;
+    *(void **)&function = dlsym(RTLD_DEFAULT, WEIR_LOCK_SOURCE);
+    const struct weir_lock_source *source = function ? function() : NULL;
+    if (!source || source->version != WEIR_LOCK_SOURCE_VERSION)
+        return;
+    check->listener = (struct weir_lock_listener){
+        .user = check,
+        .release = hear_release,
+        .acquire = hear_acquire,
+        .forget = hear_forget,
+        .end = hear_end,
+    };
+    check->source = source;
+    check->lost = atomic_load(source->lost);
+    const void *code;
+    memcpy(&code, &check->link->host->log, sizeof code);
+    if (source->listen(&check->listener, code))
+        check->strict = true;
+    else
+        check->source = NULL;
+}
+
+void check_threads_close(struct check *check)
+{
+    if (check->source)
+        check->source->leave(&check->listener);
+}
+
+void check_threads_finish(struct check *check)
+{
+    while (check->threads)
+        remove_thread(check, &check->threads);
+    for (size_t i = 0; check->keys && i < KEY_HEADS; i++)
+        while (check->keys->heads[i]) {
+            struct check_key *key = check->keys->heads[i];
+            check->keys->heads[i] = key->next;
+            free_key(key);
+        }
+    if (check->keys)
+        free_key(check->keys->spare);
+    free(check->keys);
+}

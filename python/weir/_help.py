@@ -1,0 +1,86 @@
+"""What the extension leaves to Python."""
+
+import os
+
+from ._errors import make
+
+
+def _invalid(message):
+    return make("WEIR_ERROR_INVALID", message, message=message)
+
+
+async def readable(descriptor, finish):
+    """Waits in asyncio until the eventfd is readable, closes it, and returns finish()."""
+    import asyncio  # which the caller has, and others need not
+
+    loop = asyncio.get_running_loop()
+    ready = loop.create_future()
+    loop.add_reader(descriptor, lambda: ready.done() or ready.set_result(None))
+    try:
+        await ready
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+    return finish()
+
+
+def array(access):
+    """numpy's array of a host access, or a memoryview where numpy is not installed."""
+    try:
+        import numpy
+    except ImportError:
+        return memoryview(access)
+    return numpy.asarray(access)
+
+
+def take_back(view):
+    """Makes the array that a host access handed out refuse: a memoryview every use, numpy's the writes.
+
+    What else was made of it stays readable: it keeps the access, and with it the memory.
+    """
+    if not isinstance(view, memoryview):
+        view.setflags(write=False)
+        return
+    try:
+        view.release()
+    except BufferError:
+        pass
+
+
+def read(path):
+    """A file's bytes."""
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def stream(value):
+    """The handle of a stream: an int, or what has __cuda_stream__ (CUDA's protocol), cuda_stream (torch) or ptr (CuPy)."""
+    for name in ("__cuda_stream__", "cuda_stream", "ptr"):
+        found = getattr(value, name, value)
+        if found is not value:
+            value = found() if callable(found) else found
+            break
+    if isinstance(value, tuple) and len(value) == 2:
+        value = value[1]
+    if not isinstance(value, int) or value <= 0:
+        raise _invalid(
+            f"the stream is {value!r}; it is the handle of a stream or command queue as an int, or has "
+            "__cuda_stream__, cuda_stream or ptr; CUDA's default stream is 1"
+        )
+    return value
+
+
+_CUDA = 2  # DLPack's device types
+
+
+def capsule(tensor, queue):
+    """DLPack's capsule of a tensor; one in device memory makes the queue's stream wait for its writer."""
+    kind, _ = tensor.__dlpack_device__()
+    if kind != _CUDA:
+        return tensor.__dlpack__()
+    if queue is None:
+        raise _invalid(
+            "the tensor is in device memory; pass the queue that will use it, which then waits for the work that "
+            "writes the tensor"
+        )
+    return tensor.__dlpack__(stream=queue.native)

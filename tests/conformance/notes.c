@@ -1,0 +1,219 @@
+// Notes: work that the program says others do on a queue. They do nothing, keep their place in the order of the
+// queue, and stand where operations stand: in held queues, in graphs, in their clones.
+#include "tests/conformance/graph_rig.h"
+
+static const char long_name[] = "a name with \"quotes\" and a line\nbreak";
+
+// The ranges end with the call: what keeps a note keeps a copy.
+static weir_status note(weir_queue *queue, weir_buffer *reads, weir_buffer *writes)
+{
+    struct weir_note_range *ranges = calloc(2, sizeof *ranges);
+    char name[16] = "noted";
+    ranges[0] = (struct weir_note_range){.buffer = reads, .size = SIZE, .access = WEIR_ACCESS_READ};
+    ranges[1] = (struct weir_note_range){.buffer = writes,
+                                         .offset = 64,
+                                         .size = 16,
+                                         .access = WEIR_ACCESS_WRITE,
+                                         .assumed = true,
+                                         .rows = 8,
+                                         .pitch = 32,
+                                         .slices = 2,
+                                         .slice_pitch = 1024};
+    const weir_status status =
+        weir_queue_note(queue,
+                        WEIR_PARAMS(weir_note, .name = name, .ranges = ranges, .range_count = 2),
+                        NULL);
+    memset(ranges, 0xff, 2 * sizeof *ranges);
+    memset(name, 'x', sizeof name);
+    free(ranges);
+    return status;
+}
+
+CONFORM(Notes, DoNothing)
+{
+    own_rig r = make_rig(f);
+    struct weir_event before;
+    struct weir_event after;
+    fill(r.a, r.y, 0, SIZE, 9);
+    fill(r.a, r.x, 0, SIZE, 7);
+    ASSERT_OK(weir_queue_record(r.a, &before));
+    ASSERT_OK(note(r.a, r.y, r.x));
+    ASSERT_OK(weir_queue_record(r.a, &after));
+    EXPECT_UINT_EQ(after.sequence, before.sequence + 2);
+    ASSERT_OK(weir_queue_copy(r.a, r.host, 0, r.x, 0, SIZE));
+    ASSERT_SYNC(r.a);
+    EXPECT_TRUE(conform_is_filled(r.host, 7));
+    EXPECT_OK(weir_event_query(after));
+}
+
+CONFORM(Notes, NumbersAndTimes)
+{
+    own_rig r = make_rig(f);
+    uint64_t first = 0;
+    uint64_t second = 0;
+    const uint64_t now = 1000000;
+    ASSERT_OK(
+        weir_queue_note(r.a, WEIR_PARAMS(weir_note, .name = long_name, .timed = true), &first));
+    ASSERT_OK(weir_queue_note(r.a,
+                              WEIR_PARAMS(weir_note, .name = "copy", .timed = true,
+                                          .work = WEIR_NOTE_TO_HOST),
+                              &second));
+    EXPECT_UINT_EQ(second, first + 1);
+    EXPECT_OK(weir_queue_note_times(r.a, second, now, now + 10));
+    EXPECT_OK(weir_queue_note_times(r.a, first, now, now));
+    EXPECT_OK(weir_queue_note_times(r.a, first + 100, now, now)); // of no note: nobody asks
+    ASSERT_SYNC(r.a);
+    EXPECT_OK(weir_queue_note_times(r.a, first, now, now + 1));
+    EXPECT_INVALID(weir_queue_note_times(r.a, 0, now, now), "note");
+    EXPECT_INVALID(weir_queue_note_times(r.a, first, now + 1, now), "begin_ns");
+    EXPECT_INVALID(weir_queue_note_times(NULL, first, now, now), "queue");
+}
+
+CONFORM(Notes, Rows)
+{
+    own_rig r = make_rig(f);
+    uint64_t number = 0;
+    const uint64_t begin_ns = 1000;
+    const uint64_t end_ns = 2000;
+    fill(r.a, r.x, 0, SIZE, 9);
+    const struct weir_note_range ranges[] = {
+        {.buffer = r.x, .size = SIZE, .access = WEIR_ACCESS_READ},
+        {.buffer = r.y, .size = 64, .access = WEIR_ACCESS_WRITE, .rows = 8, .pitch = 256},
+    };
+    ASSERT_OK(weir_queue_note(r.a,
+                              WEIR_PARAMS(weir_note, .name = "multiply", .ranges = ranges,
+                                          .range_count = 2, .timed = true),
+                              &number));
+    ASSERT_OK(weir_queue_note_times(r.a, number, begin_ns, end_ns));
+    EXPECT_SYNC(r.a);
+}
+
+static void expect_refused(weir_queue *queue, struct weir_note_range range, const char *part)
+{
+    uint64_t number = 5;
+    EXPECT_INVALID(weir_queue_note(queue,
+                                   WEIR_PARAMS(weir_note, .name = "n", .ranges = &range,
+                                               .range_count = 1),
+                                   &number),
+                   part);
+    EXPECT_UINT_EQ(number, 0);
+}
+
+CONFORM(Notes, Refusals)
+{
+    own_rig r = make_rig(f);
+    const struct weir_note_range good = {.buffer = r.x, .size = 16, .access = WEIR_ACCESS_READ};
+    struct weir_note_range range = good;
+    range.size = SIZE + 1;
+    expect_refused(r.a, range, "range 0");
+    range = good;
+    range.offset = SIZE_MAX;
+    expect_refused(r.a, range, "range 0");
+    range = good;
+    range.buffer = NULL;
+    expect_refused(r.a, range, "range 0 is no buffer");
+    range = good;
+    range.access = (weir_access)0;
+    expect_refused(r.a, range, "access 0");
+    range = good;
+    range.rows = 2;
+    range.pitch = 15;
+    expect_refused(r.a, range, "the pitch of range 0");
+    range.rows = SIZE_MAX;
+    range.pitch = 16;
+    expect_refused(r.a, range, "range 0");
+    range = good;
+    range.slices = 2;
+    range.slice_pitch = 15;
+    expect_refused(r.a, range, "the slice pitch of range 0");
+    EXPECT_INVALID(weir_queue_note(r.a, WEIR_PARAMS(weir_note, .range_count = 0), NULL), "name");
+    EXPECT_INVALID(weir_queue_note(r.a, WEIR_PARAMS(weir_note, .name = "n", .range_count = 1),
+                                   NULL),
+                   "ranges");
+    EXPECT_INVALID(weir_queue_note(NULL, WEIR_PARAMS(weir_note, .name = "n"), NULL), "queue");
+    // A refused argument does not fail the queue, and a range of no bytes is one.
+    range = good;
+    range.size = 0;
+    EXPECT_OK(weir_queue_note(
+        r.a, WEIR_PARAMS(weir_note, .name = "n", .ranges = &range, .range_count = 1), NULL));
+    EXPECT_SYNC(r.a);
+}
+
+// Behind a host call the queue keeps copies of what comes after.
+CONFORM(Notes, InAHeldQueue)
+{
+    own_gate gate = gate_create();
+    own_rig r = make_rig(f);
+    fill(r.a, r.y, 0, SIZE, 9);
+    fill(r.a, r.x, 0, SIZE, 3);
+    ASSERT_OK(weir_queue_host_call(r.a, gate_function, gate));
+    for (int i = 0; i < 100; i++)
+        ASSERT_OK(note(r.a, r.y, r.x));
+    ASSERT_OK(weir_queue_copy(r.a, r.host, 0, r.x, 0, SIZE));
+    gate_open(gate);
+    ASSERT_SYNC(r.a);
+    EXPECT_TRUE(conform_is_filled(r.host, 3));
+}
+
+CONFORM(Notes, OnAFailedQueue)
+{
+    own_rig r = make_rig(f);
+    fill(r.a, r.y, 0, SIZE, 9);
+    ASSERT_OK(weir_queue_host_call(r.a, fail_plainly, NULL));
+    EXPECT_TRUE(weir_queue_sync(r.a, HANG_GUARD_NS) < 0);
+    EXPECT_TRUE(note(r.a, r.y, r.x) < 0);
+    EXPECT_OK(weir_queue_recover(r.a));
+    EXPECT_OK(note(r.a, r.y, r.x));
+    EXPECT_SYNC(r.a);
+}
+
+// A node that does nothing, between two branches.
+CONFORM(Notes, InAGraph)
+{
+    own_rig r = make_rig(f);
+    own_graph graph = NULL;
+    own_graph clone = NULL;
+    struct weir_event forked;
+    struct weir_event joined;
+    uint64_t number = 1;
+    uint32_t node = 7;
+    fill(r.a, r.y, 0, SIZE, 9);
+    ASSERT_OK(weir_capture_begin(r.a));
+    fill(r.a, r.x, 0, SIZE, 1);
+    ASSERT_OK(weir_queue_record(r.a, &forked));
+    ASSERT_OK(weir_queue_wait(r.b, forked));
+    ASSERT_OK(weir_queue_note(r.b, WEIR_PARAMS(weir_note, .name = "in a graph"), &number));
+    EXPECT_UINT_EQ(number, 0);
+    ASSERT_OK(weir_capture_node(r.b, &node));
+    EXPECT_UINT_EQ(node, 1);
+    ASSERT_OK(note(r.b, r.y, r.x));
+    fill(r.b, r.x, 0, SIZE / 2, 2);
+    ASSERT_OK(weir_queue_record(r.b, &joined));
+    ASSERT_OK(weir_queue_wait(r.a, joined));
+    ASSERT_OK(weir_queue_copy(r.a, r.host, 0, r.x, 0, SIZE));
+    ASSERT_OK(weir_capture_end(r.a, NULL, &graph));
+    EXPECT_UINT_EQ(weir_graph_node_count(graph), 5);
+    ASSERT_OK(weir_graph_clone(graph, NULL, &clone));
+    for (int i = 0; i < 2; i++) {
+        memset(conform_bytes(r.host), 0, SIZE);
+        ASSERT_OK(weir_queue_graph(r.a, i ? clone : graph));
+        ASSERT_SYNC(r.a);
+        EXPECT_UINT_EQ(conform_bytes(r.host)[0], 2);
+        EXPECT_UINT_EQ(conform_bytes(r.host)[SIZE - 1], 1);
+    }
+}
+
+// All of a graph may be notes.
+CONFORM(Notes, AGraphOfNotes)
+{
+    own_rig r = make_rig(f);
+    own_graph graph = NULL;
+    fill(r.a, r.y, 0, SIZE, 9);
+    ASSERT_OK(weir_capture_begin(r.a));
+    ASSERT_OK(note(r.a, r.y, r.x));
+    ASSERT_OK(weir_capture_end(r.a, NULL, &graph));
+    for (int i = 0; i < 3; i++)
+        ASSERT_OK(weir_queue_graph(i % 2 ? r.b : r.a, graph));
+    EXPECT_SYNC(r.a);
+    EXPECT_SYNC(r.b);
+}

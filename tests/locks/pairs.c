@@ -1,0 +1,879 @@
+// Pairs of POSIX's and C11's primitives. Where nothing else is said the broken form takes another lock
+// than the one that was given.
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <threads.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/locks/pair.h"
+
+static sem_t done; // its address says "yes", too
+
+static int other(bool mended)
+{
+    return mended ? 0 : 1;
+}
+
+static struct timespec soon(clockid_t clock)
+{
+    struct timespec time;
+    clock_gettime(clock, &time);
+    time.tv_sec += 20;
+    return time;
+}
+
+static void need(bool right)
+{
+    if (!right)
+        abort();
+}
+
+// Mutexes.
+
+static pthread_mutex_t mutexes[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+
+static void give_mutex(bool mended)
+{
+    (void)mended;
+    pthread_mutex_lock(&mutexes[0]);
+    pthread_mutex_unlock(&mutexes[0]);
+}
+
+static void take_mutex(bool mended)
+{
+    pthread_mutex_lock(&mutexes[other(mended)]);
+    pthread_mutex_unlock(&mutexes[other(mended)]);
+}
+
+static void take_trylock(bool mended)
+{
+    need(pthread_mutex_trylock(&mutexes[other(mended)]) == 0);
+    pthread_mutex_unlock(&mutexes[other(mended)]);
+}
+
+static void take_timedlock(bool mended)
+{
+    const struct timespec until = soon(CLOCK_REALTIME);
+    need(pthread_mutex_timedlock(&mutexes[other(mended)], &until) == 0);
+    pthread_mutex_unlock(&mutexes[other(mended)]);
+}
+
+static void take_clocklock(bool mended)
+{
+    const struct timespec until = soon(CLOCK_MONOTONIC);
+    need(pthread_mutex_clocklock(&mutexes[other(mended)], CLOCK_MONOTONIC, &until) == 0);
+    pthread_mutex_unlock(&mutexes[other(mended)]);
+}
+
+// A lock that is not taken orders nothing.
+static void give_held(bool mended)
+{
+    pthread_mutex_lock(&mutexes[0]);
+    if (mended)
+        pthread_mutex_unlock(&mutexes[0]);
+}
+
+static void take_held(bool mended)
+{
+    need((pthread_mutex_trylock(&mutexes[0]) == 0) == mended);
+    if (mended)
+        pthread_mutex_unlock(&mutexes[0]);
+    else
+        memcpy(&mutexes[0], &mutexes[1], sizeof mutexes[0]); // its owner is gone
+}
+
+static pthread_mutex_t recursive[2] = {PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
+                                       PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
+
+static void give_recursive(bool mended)
+{
+    (void)mended;
+    for (int i = 0; i < 2; i++)
+        pthread_mutex_lock(&recursive[0]);
+    for (int i = 0; i < 2; i++)
+        pthread_mutex_unlock(&recursive[0]);
+}
+
+static void take_recursive(bool mended)
+{
+    pthread_mutex_lock(&recursive[other(mended)]);
+    pthread_mutex_unlock(&recursive[other(mended)]);
+}
+
+// The broken one is another mutex in the same place.
+static void take_made_anew(bool mended)
+{
+    if (!mended) {
+        pthread_mutex_destroy(&mutexes[0]);
+        pthread_mutex_init(&mutexes[0], NULL);
+    }
+    take_mutex(true);
+}
+
+// What the first thread told a third one is passed on.
+static void *pass_on(void *mended)
+{
+    if (mended) {
+        pthread_mutex_lock(&mutexes[0]);
+        pthread_mutex_unlock(&mutexes[0]);
+    }
+    pthread_mutex_lock(&mutexes[1]);
+    pthread_mutex_unlock(&mutexes[1]);
+    return NULL;
+}
+
+static void take_through_another(bool mended)
+{
+    pthread_t thread;
+    need(pthread_create(&thread, NULL, pass_on, mended ? &done : NULL) == 0);
+    pthread_join(thread, NULL);
+}
+
+static pthread_spinlock_t spins[2];
+
+static void give_spin(bool mended)
+{
+    (void)mended;
+    for (int i = 0; i < 2; i++)
+        pthread_spin_init(&spins[i], 0);
+    pthread_spin_lock(&spins[0]);
+    pthread_spin_unlock(&spins[0]);
+}
+
+static void take_spin(bool mended)
+{
+    pthread_spin_lock(&spins[other(mended)]);
+    pthread_spin_unlock(&spins[other(mended)]);
+}
+
+static void take_spin_try(bool mended)
+{
+    need(pthread_spin_trylock(&spins[other(mended)]) == 0);
+    pthread_spin_unlock(&spins[other(mended)]);
+}
+
+// Conditions. The broken form signals without the mutex, again and again.
+
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+static atomic_bool ready, taken;
+
+static void give_condition(bool mended)
+{
+    if (mended) {
+        pthread_mutex_lock(&guard);
+        atomic_store(&ready, true);
+        pthread_cond_signal(&condition);
+        pthread_mutex_unlock(&guard);
+    }
+    atomic_store(&ready, true);
+    while (!atomic_load(&taken)) {
+        pthread_cond_broadcast(&condition);
+        usleep(200);
+    }
+    atomic_store(&ready, false);
+    atomic_store(&taken, false);
+}
+
+enum {
+    PLAIN,
+    TIMED,
+    CLOCKED
+};
+
+static void take_condition_by(int way)
+{
+    pthread_mutex_lock(&guard);
+    while (!atomic_load(&ready)) {
+        const struct timespec until = soon(way == CLOCKED ? CLOCK_MONOTONIC : CLOCK_REALTIME);
+        if (way == PLAIN)
+            pthread_cond_wait(&condition, &guard);
+        else if (way == TIMED)
+            pthread_cond_timedwait(&condition, &guard, &until);
+        else
+            pthread_cond_clockwait(&condition, &guard, CLOCK_MONOTONIC, &until);
+    }
+    pthread_mutex_unlock(&guard);
+    atomic_store(&taken, true);
+}
+
+static void take_condition(bool mended)
+{
+    (void)mended;
+    take_condition_by(PLAIN);
+}
+
+static void take_condition_timed(bool mended)
+{
+    (void)mended;
+    take_condition_by(TIMED);
+}
+
+static void take_condition_clocked(bool mended)
+{
+    (void)mended;
+    take_condition_by(CLOCKED);
+}
+
+// A thread that is cancelled in a wait has its mutex again, and gives it to what cleans up.
+
+static void clean_up(void *user)
+{
+    (void)user;
+    pair_read();
+    pthread_mutex_unlock(&guard);
+}
+
+static void *wait_for_ever(void *user)
+{
+    pthread_mutex_lock(&guard);
+    pthread_cleanup_push(clean_up, user);
+    for (;;)
+        pthread_cond_wait(&condition, &guard);
+    pthread_cleanup_pop(0);
+    return NULL;
+}
+
+static void cancelled(bool mended)
+{
+    pthread_t thread;
+    need(pthread_create(&thread, NULL, wait_for_ever, NULL) == 0);
+    usleep(2000);
+    if (mended)
+        pthread_mutex_lock(&guard);
+    pair_write();
+    if (mended)
+        pthread_mutex_unlock(&guard);
+    pthread_cancel(thread);
+    pthread_join(thread, NULL);
+}
+
+// Locks for readers and writers. Two readers are not in order.
+
+static pthread_rwlock_t rwlocks[2] = {PTHREAD_RWLOCK_INITIALIZER, PTHREAD_RWLOCK_INITIALIZER};
+
+static void give_as_writer(bool mended)
+{
+    (void)mended;
+    pthread_rwlock_wrlock(&rwlocks[0]);
+    pthread_rwlock_unlock(&rwlocks[0]);
+}
+
+static void give_as_reader(bool mended)
+{
+    (void)mended;
+    pthread_rwlock_rdlock(&rwlocks[0]);
+    pthread_rwlock_unlock(&rwlocks[0]);
+}
+
+static void take_as_reader(bool mended)
+{
+    pthread_rwlock_rdlock(&rwlocks[other(mended)]);
+    pthread_rwlock_unlock(&rwlocks[other(mended)]);
+}
+
+static void take_as_reader_try(bool mended)
+{
+    need(pthread_rwlock_tryrdlock(&rwlocks[other(mended)]) == 0);
+    pthread_rwlock_unlock(&rwlocks[other(mended)]);
+}
+
+static void take_as_reader_timed(bool mended)
+{
+    const struct timespec until = soon(CLOCK_REALTIME);
+    need(pthread_rwlock_timedrdlock(&rwlocks[other(mended)], &until) == 0);
+    pthread_rwlock_unlock(&rwlocks[other(mended)]);
+}
+
+static void take_as_writer_or_reader(bool mended)
+{
+    if (mended)
+        pthread_rwlock_wrlock(&rwlocks[0]);
+    else
+        pthread_rwlock_rdlock(&rwlocks[0]);
+    pthread_rwlock_unlock(&rwlocks[0]);
+}
+
+static void take_as_writer_try(bool mended)
+{
+    need(pthread_rwlock_trywrlock(&rwlocks[other(mended)]) == 0);
+    pthread_rwlock_unlock(&rwlocks[other(mended)]);
+}
+
+static void take_as_writer_timed(bool mended)
+{
+    const struct timespec until = soon(CLOCK_MONOTONIC);
+    need(pthread_rwlock_clockwrlock(&rwlocks[other(mended)], CLOCK_MONOTONIC, &until) == 0);
+    pthread_rwlock_unlock(&rwlocks[other(mended)]);
+}
+
+// Semaphores. The one that is not given has been posted before.
+
+static sem_t semaphores[2];
+
+static void give_semaphore(bool mended)
+{
+    (void)mended;
+    sem_init(&semaphores[0], 0, 0);
+    sem_init(&semaphores[1], 0, 1);
+    sem_post(&semaphores[0]);
+}
+
+static void take_semaphore(bool mended)
+{
+    need(sem_wait(&semaphores[other(mended)]) == 0);
+}
+
+static void take_semaphore_try(bool mended)
+{
+    need(sem_trywait(&semaphores[other(mended)]) == 0);
+}
+
+static void take_semaphore_timed(bool mended)
+{
+    const struct timespec until = soon(CLOCK_REALTIME);
+    need(sem_timedwait(&semaphores[other(mended)], &until) == 0);
+}
+
+static void take_semaphore_clocked(bool mended)
+{
+    const struct timespec until = soon(CLOCK_MONOTONIC);
+    need(sem_clockwait(&semaphores[other(mended)], CLOCK_MONOTONIC, &until) == 0);
+}
+
+// Barriers. Each of the broken form's has one thread.
+
+static pthread_barrier_t both, alone[2];
+
+static void meet(bool mended, int thread)
+{
+    pthread_barrier_wait(mended ? &both : &alone[thread]);
+}
+
+static void give_barrier(bool mended)
+{
+    meet(mended, 0);
+}
+
+static void take_barrier(bool mended)
+{
+    meet(mended, 1);
+}
+
+__attribute__((constructor)) static void make_barriers(void)
+{
+    pthread_barrier_init(&both, NULL, 2);
+    pthread_barrier_init(&alone[0], NULL, 1);
+    pthread_barrier_init(&alone[1], NULL, 1);
+}
+
+// Once. The broken form's second thread does not ask.
+
+static void write_once(void)
+{
+    pair_write();
+}
+
+static void *first_once(void *control)
+{
+    pthread_once(control, write_once);
+    pair_send();
+    return NULL;
+}
+
+static void run_once(bool mended)
+{
+    pthread_once_t control = PTHREAD_ONCE_INIT;
+    pthread_t thread;
+    need(pthread_create(&thread, NULL, first_once, &control) == 0);
+    pair_receive();
+    if (mended)
+        pthread_once(&control, write_once);
+    pair_read();
+    pthread_join(thread, NULL);
+}
+
+static once_flag flag = ONCE_FLAG_INIT;
+
+static int first_call_once(void *user)
+{
+    (void)user;
+    call_once(&flag, write_once);
+    pair_send();
+    return 0;
+}
+
+static void run_call_once(bool mended)
+{
+    thrd_t thread;
+    need(thrd_create(&thread, first_call_once, NULL) == thrd_success);
+    pair_receive();
+    if (mended)
+        call_once(&flag, write_once);
+    pair_read();
+    thrd_join(thread, NULL);
+}
+
+// Threads.
+
+static void *write_in_thread(void *user)
+{
+    pair_write();
+    pair_send();
+    if (user)
+        pthread_exit(user);
+    return user;
+}
+
+static void *read_in_thread(void *user)
+{
+    pair_receive();
+    pair_read();
+    return user;
+}
+
+static void join(bool mended)
+{
+    pthread_t thread;
+    need(pthread_create(&thread, NULL, write_in_thread, NULL) == 0);
+    pair_receive();
+    if (mended)
+        pthread_join(thread, NULL);
+    pair_read();
+    if (!mended)
+        pthread_join(thread, NULL);
+}
+
+static void join_after_exit(bool mended)
+{
+    void *result = NULL;
+    pthread_t thread;
+    need(pthread_create(&thread, NULL, write_in_thread, &done) == 0);
+    pair_receive();
+    if (mended)
+        pthread_join(thread, &result);
+    pair_read();
+    if (!mended)
+        pthread_join(thread, &result);
+    need(result == &done);
+}
+
+static void try_join(bool mended)
+{
+    pthread_t thread;
+    need(pthread_create(&thread, NULL, write_in_thread, NULL) == 0);
+    pair_receive();
+    while (mended && pthread_tryjoin_np(thread, NULL) != 0)
+        usleep(100);
+    pair_read();
+    if (!mended)
+        pthread_join(thread, NULL);
+}
+
+static void join_within(bool mended)
+{
+    const struct timespec until = soon(CLOCK_REALTIME);
+    pthread_t thread;
+    need(pthread_create(&thread, NULL, write_in_thread, NULL) == 0);
+    pair_receive();
+    if (mended)
+        need(pthread_timedjoin_np(thread, NULL, &until) == 0);
+    pair_read();
+    if (!mended)
+        pthread_join(thread, NULL);
+}
+
+static void create(bool mended)
+{
+    pthread_t thread;
+    if (mended)
+        pair_write();
+    need(pthread_create(&thread, NULL, read_in_thread, NULL) == 0);
+    if (!mended)
+        pair_write();
+    pair_send();
+    pthread_join(thread, NULL);
+}
+
+
+static void *write_and_post(void *user)
+{
+    pair_write();
+    if (user)
+        sem_post(&done);
+    pair_send();
+    return NULL;
+}
+
+static void detached(bool mended)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sem_init(&done, 0, 0);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    need(pthread_create(&thread, &attributes, write_and_post, mended ? &done : NULL) == 0);
+    pthread_attr_destroy(&attributes);
+    pair_receive();
+    if (mended)
+        sem_wait(&done);
+    pair_read();
+}
+
+// C11's.
+
+static int write_in_c11(void *user)
+{
+    pair_write();
+    pair_send();
+    if (user)
+        thrd_exit(7);
+    return 7;
+}
+
+static void c11_join(bool mended)
+{
+    int result = 0;
+    thrd_t thread;
+    need(thrd_create(&thread, write_in_c11, mended ? &done : NULL) == thrd_success);
+    pair_receive();
+    if (mended)
+        thrd_join(thread, &result);
+    pair_read();
+    if (!mended)
+        thrd_join(thread, &result);
+    need(result == 7);
+}
+
+static mtx_t c11_mutexes[2];
+static cnd_t c11_condition;
+
+__attribute__((constructor)) static void make_c11(void)
+{
+    mtx_init(&c11_mutexes[0], mtx_timed);
+    mtx_init(&c11_mutexes[1], mtx_timed);
+    cnd_init(&c11_condition);
+}
+
+static void give_c11(bool mended)
+{
+    (void)mended;
+    mtx_lock(&c11_mutexes[0]);
+    mtx_unlock(&c11_mutexes[0]);
+}
+
+static void take_c11(bool mended)
+{
+    mtx_lock(&c11_mutexes[other(mended)]);
+    mtx_unlock(&c11_mutexes[other(mended)]);
+}
+
+static void take_c11_try(bool mended)
+{
+    need(mtx_trylock(&c11_mutexes[other(mended)]) == thrd_success);
+    mtx_unlock(&c11_mutexes[other(mended)]);
+}
+
+static void take_c11_timed(bool mended)
+{
+    const struct timespec until = soon(CLOCK_REALTIME);
+    need(mtx_timedlock(&c11_mutexes[other(mended)], &until) == thrd_success);
+    mtx_unlock(&c11_mutexes[other(mended)]);
+}
+
+static void give_c11_condition(bool mended)
+{
+    if (mended) {
+        mtx_lock(&c11_mutexes[0]);
+        atomic_store(&ready, true);
+        cnd_signal(&c11_condition);
+        mtx_unlock(&c11_mutexes[0]);
+    }
+    atomic_store(&ready, true);
+    while (!atomic_load(&taken)) {
+        cnd_broadcast(&c11_condition);
+        usleep(200);
+    }
+    atomic_store(&ready, false);
+    atomic_store(&taken, false);
+}
+
+static void take_c11_condition(bool mended)
+{
+    const struct timespec until = soon(CLOCK_REALTIME);
+    mtx_lock(&c11_mutexes[0]);
+    while (!atomic_load(&ready)) {
+        if (mended)
+            cnd_wait(&c11_condition, &c11_mutexes[0]);
+        else
+            cnd_timedwait(&c11_condition, &c11_mutexes[0], &until);
+    }
+    mtx_unlock(&c11_mutexes[0]);
+    atomic_store(&taken, true);
+}
+
+// Queues. What a thread has waited for is handed over like what it has done itself.
+
+static void *sync_in_thread(void *mended)
+{
+    pthread_mutex_lock(&mutexes[0]);
+    pair_must(weir_queue_sync(pair_queue, WEIR_FOREVER));
+    pthread_mutex_unlock(&mutexes[0]);
+    pair_send();
+    return mended;
+}
+
+static void sync_of_another_thread(bool mended)
+{
+    const unsigned char one = 1;
+    pthread_t thread;
+    pair_must(weir_queue_fill(pair_queue, pair_bytes, 0, PAIR_SIZE, &one, 1));
+    need(pthread_create(&thread, NULL, sync_in_thread, NULL) == 0);
+    pair_receive();
+    take_mutex(mended);
+    pair_read();
+    pthread_join(thread, NULL);
+}
+
+static void *submit_in_thread(void *user)
+{
+    pair_receive();
+    take_mutex(user != NULL);
+    pair_must(weir_queue_copy(pair_queue, pair_result, 0, pair_bytes, 0, PAIR_SIZE));
+    return user;
+}
+
+static void submit_of_another_thread(bool mended)
+{
+    pthread_t thread;
+    need(pthread_create(&thread, NULL, submit_in_thread, mended ? &done : NULL) == 0);
+    pair_write();
+    give_mutex(mended);
+    pair_send();
+    pthread_join(thread, NULL);
+}
+
+// Host calls. Their thread is the library's.
+
+static atomic_bool open_gate;
+
+static weir_status post_in_call(void *user)
+{
+    while (!atomic_load(&open_gate))
+        usleep(100);
+    pair_write();
+    if (user)
+        sem_post(&done);
+    pair_send();
+    return WEIR_OK;
+}
+
+static void call_posts(bool mended)
+{
+    atomic_store(&open_gate, true);
+    sem_init(&done, 0, 0);
+    pair_must(weir_queue_host_call(pair_queue, post_in_call, mended ? &done : NULL));
+    pair_receive();
+    if (mended)
+        sem_wait(&done);
+    pair_read();
+}
+
+// The last call of the function is a jump, which seems to come from the library.
+static void unlock_at_the_end(void *mutex)
+{
+    pair_write();
+    pair_send();
+    pthread_mutex_unlock(mutex);
+}
+
+static void (*volatile last_call)(void *mutex) = unlock_at_the_end;
+
+static weir_status call_that_jumps(void *user)
+{
+    pthread_mutex_lock(user);
+    last_call(user);
+    return WEIR_OK;
+}
+
+static void call_unlocks(bool mended)
+{
+    pair_must(weir_queue_host_call(pair_queue, call_that_jumps, &mutexes[0]));
+    pair_receive();
+    pthread_mutex_lock(&mutexes[other(mended)]);
+    pair_read();
+    pthread_mutex_unlock(&mutexes[other(mended)]);
+}
+
+static weir_status read_in_call(void *user)
+{
+    pair_receive();
+    take_mutex(user != NULL);
+    pair_read();
+    return WEIR_OK;
+}
+
+static void call_locks(bool mended)
+{
+    pair_must(weir_queue_host_call(pair_queue, read_in_call, mended ? pair_queue : NULL));
+    pair_write();
+    give_mutex(mended);
+    pair_send();
+}
+
+// What the function has learnt comes before what follows it.
+
+static weir_status learn_in_call(void *user)
+{
+    pair_receive();
+    take_mutex(user != NULL);
+    return WEIR_OK;
+}
+
+static void *write_and_give(void *user)
+{
+    pair_write();
+    give_mutex(true);
+    pair_send();
+    return user;
+}
+
+static void sync_after_a_call(bool mended)
+{
+    pthread_t thread;
+    pair_must(weir_queue_host_call(pair_queue, learn_in_call, mended ? pair_queue : NULL));
+    need(pthread_create(&thread, NULL, write_and_give, NULL) == 0);
+    pair_must(weir_queue_sync(pair_queue, WEIR_FOREVER));
+    pair_read();
+    pthread_join(thread, NULL);
+}
+
+static void queue_after_a_call(bool mended)
+{
+    pthread_t thread;
+    pair_must(weir_queue_host_call(pair_queue, learn_in_call, mended ? pair_queue : NULL));
+    need(pthread_create(&thread, NULL, write_and_give, NULL) == 0);
+    pair_must(weir_queue_sync(pair_queue, WEIR_FOREVER));
+    pair_must(weir_queue_copy(pair_queue, pair_result, 0, pair_bytes, 0, PAIR_SIZE));
+    pthread_join(thread, NULL);
+}
+
+// A host call overwrites what a copy of another queue still reads.
+static weir_status write_in_call(void *user)
+{
+    (void)user;
+    pair_write();
+    return WEIR_OK;
+}
+
+static void call_overwrites(bool mended)
+{
+    struct weir_event copied;
+    pair_must(weir_queue_copy(pair_queue, pair_result, 0, pair_bytes, 0, PAIR_SIZE));
+    pair_must(weir_queue_record(pair_queue, &copied));
+    if (mended)
+        pair_must(weir_queue_wait(pair_other_queue, copied));
+    pair_must(weir_queue_host_call(pair_other_queue, write_in_call, NULL));
+    pair_must(weir_queue_sync(pair_other_queue, WEIR_FOREVER));
+}
+
+// Only the thread that waits knows that the call has ended.
+static void *read_after_the_call(void *user)
+{
+    pair_receive();
+    if (user)
+        pair_must(weir_queue_sync(pair_queue, WEIR_FOREVER));
+    pair_read();
+    return user;
+}
+
+static void call_and_another_thread(bool mended)
+{
+    pthread_t thread;
+    atomic_store(&open_gate, true);
+    need(pthread_create(&thread, NULL, read_after_the_call, mended ? &done : NULL) == 0);
+    pair_must(weir_queue_host_call(pair_queue, write_in_call, NULL));
+    pair_must(weir_queue_sync(pair_queue, WEIR_FOREVER));
+    pair_send();
+    pthread_join(thread, NULL);
+}
+
+// Atomic variables are not seen: the broken form is in order, and lacks the annotation.
+static atomic_int turn;
+
+static void give_atomic(bool mended)
+{
+    if (mended)
+        weir_check_release(pair_runtime, &turn);
+    atomic_store(&turn, 1);
+}
+
+static void take_atomic(bool mended)
+{
+    while (atomic_load(&turn) == 0)
+        usleep(100);
+    if (mended)
+        weir_check_acquire(pair_runtime, &turn);
+    atomic_store(&turn, 0);
+}
+
+static const struct pair pairs[] = {
+    {"mutex", give_mutex, take_mutex, .run = NULL},
+    {"trylock", give_mutex, take_trylock, .run = NULL},
+    {"timedlock", give_mutex, take_timedlock, .run = NULL},
+    {"clocklock", give_mutex, take_clocklock, .run = NULL},
+    {"not taken", give_held, take_held, .run = NULL},
+    {"recursive", give_recursive, take_recursive, .run = NULL},
+    {"through another", give_mutex, take_through_another, .run = NULL},
+    {"made anew", give_mutex, take_made_anew, .run = NULL},
+    {"spin", give_spin, take_spin, .run = NULL},
+    {"spin try", give_spin, take_spin_try, .run = NULL},
+    {"condition", give_condition, take_condition, .meets = true},
+    {"condition timed", give_condition, take_condition_timed, .meets = true},
+    {"condition clocked", give_condition, take_condition_clocked, .meets = true},
+    {"cancelled", .run = cancelled},
+    {"writer and reader", give_as_writer, take_as_reader, .run = NULL},
+    {"reader try", give_as_writer, take_as_reader_try, .run = NULL},
+    {"reader timed", give_as_writer, take_as_reader_timed, .run = NULL},
+    {"reader and writer", give_as_reader, take_as_writer_or_reader, .writes = true},
+    {"writer try", give_as_reader, take_as_writer_try, .writes = true},
+    {"writer timed", give_as_writer, take_as_writer_timed, .run = NULL},
+    {"semaphore", give_semaphore, take_semaphore, .run = NULL},
+    {"semaphore try", give_semaphore, take_semaphore_try, .run = NULL},
+    {"semaphore timed", give_semaphore, take_semaphore_timed, .run = NULL},
+    {"semaphore clocked", give_semaphore, take_semaphore_clocked, .run = NULL},
+    {"barrier", give_barrier, take_barrier, .meets = true},
+    {"once", .run = run_once},
+    {"call_once", .run = run_call_once},
+    {"join", .run = join},
+    {"join after exit", .run = join_after_exit},
+    {"tryjoin", .run = try_join},
+    {"timedjoin", .run = join_within},
+    {"create", .run = create},
+    {"detached", .run = detached},
+    {"thrd_join", .run = c11_join},
+    {"mtx", give_c11, take_c11, .run = NULL},
+    {"mtx try", give_c11, take_c11_try, .run = NULL},
+    {"mtx timed", give_c11, take_c11_timed, .run = NULL},
+    {"cnd", give_c11_condition, take_c11_condition, .meets = true},
+    {"sync of another thread", .run = sync_of_another_thread},
+    {"submit of another thread", .run = submit_of_another_thread},
+    {"call posts", .run = call_posts},
+    {"call unlocks", .run = call_unlocks},
+    {"call locks", .run = call_locks},
+    {"sync after a call", .run = sync_after_a_call},
+    {"queue after a call", .run = queue_after_a_call},
+    {"call overwrites", .run = call_overwrites},
+    {"call and another thread", .run = call_and_another_thread},
+    {"atomic", give_atomic, take_atomic, .meets = true},
+};
+
+int main(int argc, char **argv)
+{
+    return pair_main(pairs, sizeof pairs / sizeof *pairs, argc, argv);
+}
