@@ -169,7 +169,7 @@ static void set_dense(struct wp_buffer *buffer)
     buffer->size = (size_t)wanted;
 }
 
-// Bytes from the first to behind the last one that the buffer, or part, has.
+// Bytes from the first to the end of the last one that the buffer, or part, has.
 static size_t span(const struct wp_buffer *buffer)
 {
     size_t bytes = buffer->dtype->size;
