@@ -5,12 +5,12 @@
 
 #include "layers/opencl/layer.h"
 
-#define BEGIN(work)                                                                        \
-    struct command command;                                                                \
+#define BEGIN(work)                                                                          \
+    struct command command;                                                                  \
     command_begin(&command, queue, __func__ + sizeof "layer_" - 1, WEIR_NOTE_##work, CALLER, \
                   wait_count, waits, event)
 
-#define END(...) \
+#define END(...)              \
     command_before(&command); \
     return command_after(&command, layer.driver->__VA_ARGS__)
 
@@ -31,10 +31,10 @@ static void use_whole(struct command *command, cl_mem handle, weir_access access
 
 // Buffers.
 
-cl_int CL_API_CALL layer_clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
-                                             size_t offset, size_t size, void *pointer,
-                                             cl_uint wait_count, const cl_event *waits,
-                                             cl_event *event)
+cl_int CL_API_CALL layer_clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffer,
+                                             cl_bool blocking, size_t offset, size_t size,
+                                             void *pointer, cl_uint wait_count,
+                                             const cl_event *waits, cl_event *event)
 {
     BEGIN(TO_HOST);
     use(&command, buffer, offset, size, WEIR_ACCESS_READ);
@@ -88,11 +88,13 @@ cl_int CL_API_CALL layer_clEnqueueReadBufferRect(
                                 command_event(&command)));
 }
 
-cl_int CL_API_CALL layer_clEnqueueWriteBufferRect(
-    cl_command_queue queue, cl_mem buffer, cl_bool blocking, const size_t *origin,
-    const size_t *host_origin, const size_t *region, size_t row, size_t slice, size_t host_row,
-    size_t host_slice, const void *pointer, cl_uint wait_count, const cl_event *waits,
-    cl_event *event)
+cl_int CL_API_CALL layer_clEnqueueWriteBufferRect(cl_command_queue queue, cl_mem buffer,
+                                                  cl_bool blocking, const size_t *origin,
+                                                  const size_t *host_origin, const size_t *region,
+                                                  size_t row, size_t slice, size_t host_row,
+                                                  size_t host_slice, const void *pointer,
+                                                  cl_uint wait_count, const cl_event *waits,
+                                                  cl_event *event)
 {
     BEGIN(TO_DEVICE);
     use_box(&command, buffer, origin, region, row, slice, WEIR_ACCESS_WRITE);
@@ -115,11 +117,11 @@ cl_int CL_API_CALL layer_clEnqueueCopyBuffer(cl_command_queue queue, cl_mem from
 }
 
 cl_int CL_API_CALL layer_clEnqueueCopyBufferRect(cl_command_queue queue, cl_mem from, cl_mem to,
-                                                 const size_t *from_origin,
-                                                 const size_t *to_origin, const size_t *region,
-                                                 size_t from_row, size_t from_slice, size_t to_row,
-                                                 size_t to_slice, cl_uint wait_count,
-                                                 const cl_event *waits, cl_event *event)
+                                                 const size_t *from_origin, const size_t *to_origin,
+                                                 const size_t *region, size_t from_row,
+                                                 size_t from_slice, size_t to_row, size_t to_slice,
+                                                 cl_uint wait_count, const cl_event *waits,
+                                                 cl_event *event)
 {
     BEGIN(ON_DEVICE);
     use_box(&command, from, from_origin, region, from_row, from_slice, WEIR_ACCESS_READ);
@@ -154,10 +156,9 @@ cl_int CL_API_CALL layer_clEnqueueReadImage(cl_command_queue queue, cl_mem image
                            waits, command_event(&command)));
 }
 
-cl_int CL_API_CALL layer_clEnqueueWriteImage(cl_command_queue queue, cl_mem image,
-                                             cl_bool blocking, const size_t *origin,
-                                             const size_t *region, size_t row, size_t slice,
-                                             const void *pointer, cl_uint wait_count,
+cl_int CL_API_CALL layer_clEnqueueWriteImage(cl_command_queue queue, cl_mem image, cl_bool blocking,
+                                             const size_t *origin, const size_t *region, size_t row,
+                                             size_t slice, const void *pointer, cl_uint wait_count,
                                              const cl_event *waits, cl_event *event)
 {
     BEGIN(TO_DEVICE);
@@ -212,10 +213,10 @@ cl_int CL_API_CALL layer_clEnqueueCopyBufferToImage(cl_command_queue queue, cl_m
                                    command_event(&command)));
 }
 
-cl_int CL_API_CALL layer_clEnqueueFillImage(cl_command_queue queue, cl_mem image,
-                                            const void *color, const size_t *origin,
-                                            const size_t *region, cl_uint wait_count,
-                                            const cl_event *waits, cl_event *event)
+cl_int CL_API_CALL layer_clEnqueueFillImage(cl_command_queue queue, cl_mem image, const void *color,
+                                            const size_t *origin, const size_t *region,
+                                            cl_uint wait_count, const cl_event *waits,
+                                            cl_event *event)
 {
     BEGIN(ON_DEVICE);
     command_use_image(&command, image, origin, region, WEIR_ACCESS_WRITE);
@@ -229,8 +230,9 @@ cl_int CL_API_CALL layer_clEnqueueFillImage(cl_command_queue queue, cl_mem image
 static weir_access access_of(cl_map_flags flags)
 {
     const weir_access read = flags & CL_MAP_READ ? WEIR_ACCESS_READ : (weir_access)0;
-    const weir_access write =
-        flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION) ? WEIR_ACCESS_WRITE : (weir_access)0;
+    const weir_access write = flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)
+                                  ? WEIR_ACCESS_WRITE
+                                  : (weir_access)0;
     return (weir_access)(read | write);
 }
 
@@ -270,8 +272,9 @@ static void *map_buffer(struct command *command, cl_command_queue queue, cl_mem 
                         cl_bool blocking, cl_map_flags flags, size_t offset, size_t size,
                         cl_uint wait_count, const cl_event *waits, cl_int *code)
 {
-    const struct weir_note_range range = {
-        .offset = offset, .size = size, .access = access_of(flags)};
+    const struct weir_note_range range = {.offset = offset,
+                                          .size = size,
+                                          .access = access_of(flags)};
     if (command->on)
         command_use_box(command, memory_find(buffer), &range);
     command->blocking = blocking;
@@ -360,8 +363,8 @@ static void use_argument(struct command *command, const struct parameter *parame
     if (argument->svm)
         memory = memory_at(argument->svm, &offset);
     else if (argument->size == sizeof(cl_mem) && argument->bits)
-        memory = (struct memory *)object_find(OBJECT_MEMORY,
-                                              (const void *)(uintptr_t)argument->bits);
+        memory =
+            (struct memory *)object_find(OBJECT_MEMORY, (const void *)(uintptr_t)argument->bits);
     if (memory)
         command_use(command, memory, offset, memory->size - offset,
                     parameter->known ? (weir_access)parameter->access : WEIR_ACCESS_READ_WRITE,
@@ -418,7 +421,8 @@ cl_int CL_API_CALL layer_clEnqueueNativeKernel(cl_command_queue queue,
 
 // Moves bytes, and changes none that are defined.
 cl_int CL_API_CALL layer_clEnqueueMigrateMemObjects(cl_command_queue queue, cl_uint count,
-                                                    const cl_mem *memory, cl_mem_migration_flags flags,
+                                                    const cl_mem *memory,
+                                                    cl_mem_migration_flags flags,
                                                     cl_uint wait_count, const cl_event *waits,
                                                     cl_event *event)
 {
@@ -488,10 +492,11 @@ cl_int CL_API_CALL layer_clEnqueueSVMMigrateMem(cl_command_queue queue, cl_uint 
 }
 
 // The memory is the driver's once the command runs, unless the program frees it in its own function.
-cl_int CL_API_CALL layer_clEnqueueSVMFree(
-    cl_command_queue queue, cl_uint count, void **pointers,
-    void(CL_CALLBACK *function)(cl_command_queue, cl_uint, void **, void *), void *user,
-    cl_uint wait_count, const cl_event *waits, cl_event *event)
+cl_int CL_API_CALL layer_clEnqueueSVMFree(cl_command_queue queue, cl_uint count, void **pointers,
+                                          void(CL_CALLBACK *function)(cl_command_queue, cl_uint,
+                                                                      void **, void *),
+                                          void *user, cl_uint wait_count, const cl_event *waits,
+                                          cl_event *event)
 {
     BEGIN(ON_DEVICE);
     for (cl_uint i = 0; command.on && pointers && i < count; i++) {

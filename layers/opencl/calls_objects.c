@@ -7,11 +7,9 @@
 
 // Contexts. The first one begins the layer's work.
 
-cl_context CL_API_CALL
-layer_clCreateContext(const cl_context_properties *properties, cl_uint count,
-                      const cl_device_id *devices,
-                      void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *),
-                      void *user, cl_int *code)
+cl_context CL_API_CALL layer_clCreateContext(
+    const cl_context_properties *properties, cl_uint count, const cl_device_id *devices,
+    void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *user, cl_int *code)
 {
     layer_start();
     return layer.driver->clCreateContext(properties, count, devices, notify, user, code);
@@ -46,17 +44,17 @@ static void release(enum object_kind kind, const void *handle)
     layer_unlock();
 }
 
-#define RETAIN_AND_RELEASE(type, noun, kind)                            \
-    cl_int CL_API_CALL layer_clRetain##noun(type handle)                \
-    {                                                                   \
-        const cl_int code = layer.driver->clRetain##noun(handle);       \
-        retain(kind, handle, code);                                     \
-        return code;                                                    \
-    }                                                                   \
-    cl_int CL_API_CALL layer_clRelease##noun(type handle)               \
-    {                                                                   \
-        release(kind, handle);                                          \
-        return layer.driver->clRelease##noun(handle);                   \
+#define RETAIN_AND_RELEASE(type, noun, kind)                      \
+    cl_int CL_API_CALL layer_clRetain##noun(type handle)          \
+    {                                                             \
+        const cl_int code = layer.driver->clRetain##noun(handle); \
+        retain(kind, handle, code);                               \
+        return code;                                              \
+    }                                                             \
+    cl_int CL_API_CALL layer_clRelease##noun(type handle)         \
+    {                                                             \
+        release(kind, handle);                                    \
+        return layer.driver->clRelease##noun(handle);             \
     }
 
 RETAIN_AND_RELEASE(cl_command_queue, CommandQueue, OBJECT_QUEUE)
@@ -139,8 +137,7 @@ cl_command_queue CL_API_CALL layer_clCreateCommandQueueWithProperties(
 cl_int CL_API_CALL layer_clGetCommandQueueInfo(cl_command_queue handle, cl_command_queue_info name,
                                                size_t size, void *value, size_t *out_size)
 {
-    const cl_int code =
-        layer.driver->clGetCommandQueueInfo(handle, name, size, value, out_size);
+    const cl_int code = layer.driver->clGetCommandQueueInfo(handle, name, size, value, out_size);
     if (code != CL_SUCCESS || name != CL_QUEUE_PROPERTIES || !value || !layer.times ||
         !layer_is_on())
         return code;
@@ -296,12 +293,9 @@ cl_mem CL_API_CALL layer_clCreateImage(cl_context context, cl_mem_flags flags,
                      host, CALLER);
 }
 
-cl_mem CL_API_CALL layer_clCreateImageWithProperties(cl_context context,
-                                                     const cl_mem_properties *properties,
-                                                     cl_mem_flags flags,
-                                                     const cl_image_format *format,
-                                                     const cl_image_desc *shape, void *host,
-                                                     cl_int *code)
+cl_mem CL_API_CALL layer_clCreateImageWithProperties(
+    cl_context context, const cl_mem_properties *properties, cl_mem_flags flags,
+    const cl_image_format *format, const cl_image_desc *shape, void *host, cl_int *code)
 {
     return add_image(layer.driver->clCreateImageWithProperties(context, properties, flags, format,
                                                                shape, host, code),
@@ -309,18 +303,18 @@ cl_mem CL_API_CALL layer_clCreateImageWithProperties(cl_context context,
 }
 
 cl_mem CL_API_CALL layer_clCreateImage2D(cl_context context, cl_mem_flags flags,
-                                         const cl_image_format *format, size_t width,
-                                         size_t height, size_t row, void *host, cl_int *code)
+                                         const cl_image_format *format, size_t width, size_t height,
+                                         size_t row, void *host, cl_int *code)
 {
-    return add_image(
-        layer.driver->clCreateImage2D(context, flags, format, width, height, row, host, code),
-        flags, host, CALLER);
+    return add_image(layer.driver->clCreateImage2D(context, flags, format, width, height, row, host,
+                                                   code),
+                     flags, host, CALLER);
 }
 
 cl_mem CL_API_CALL layer_clCreateImage3D(cl_context context, cl_mem_flags flags,
-                                         const cl_image_format *format, size_t width,
-                                         size_t height, size_t depth, size_t row, size_t slice,
-                                         void *host, cl_int *code)
+                                         const cl_image_format *format, size_t width, size_t height,
+                                         size_t depth, size_t row, size_t slice, void *host,
+                                         cl_int *code)
 {
     return add_image(layer.driver->clCreateImage3D(context, flags, format, width, height, depth,
                                                    row, slice, host, code),
@@ -449,8 +443,7 @@ cl_int CL_API_CALL layer_clCompileProgram(cl_program program, cl_uint count,
                                           const cl_device_id *devices, const char *options,
                                           cl_uint header_count, const cl_program *headers,
                                           const char **names,
-                                          void(CL_CALLBACK *notify)(cl_program, void *),
-                                          void *user)
+                                          void(CL_CALLBACK *notify)(cl_program, void *), void *user)
 {
     note_options(program, options, header_count > 0);
     return layer.driver->clCompileProgram(program, count, devices, options, header_count, headers,
@@ -485,8 +478,7 @@ static cl_kernel add_kernel(cl_kernel handle, cl_program program_handle)
         return handle;
     layer_lock();
     struct kernel *kernel = layer_is_on() ? make_kernel(handle, count) : NULL;
-    struct program *program =
-        (struct program *)object_find(OBJECT_PROGRAM, program_handle);
+    struct program *program = (struct program *)object_find(OBJECT_PROGRAM, program_handle);
     if (program)
         object_hold(&program->object);
     layer_unlock();
@@ -512,8 +504,7 @@ cl_int CL_API_CALL layer_clCreateKernelsInProgram(cl_program program, cl_uint ro
                                                   cl_kernel *kernels, cl_uint *out_count)
 {
     cl_uint count = 0;
-    const cl_int code =
-        layer.driver->clCreateKernelsInProgram(program, room, kernels, &count);
+    const cl_int code = layer.driver->clCreateKernelsInProgram(program, room, kernels, &count);
     if (out_count)
         *out_count = count;
     for (cl_uint i = 0; code == CL_SUCCESS && kernels && i < count && i < room; i++)
@@ -716,21 +707,21 @@ void *CL_API_CALL layer_clGetExtensionFunctionAddress(const char *name)
 void *CL_API_CALL layer_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform,
                                                                  const char *name)
 {
-    return note_extension(
-        layer.driver->clGetExtensionFunctionAddressForPlatform(platform, name), name);
+    return note_extension(layer.driver->clGetExtensionFunctionAddressForPlatform(platform, name),
+                          name);
 }
 
 // What is not followed.
 
-#define LOST(name, parameters, arguments)                  \
-    cl_int CL_API_CALL layer_##name parameters             \
-    {                                                      \
-        layer_count_lost(LAYER_ENTRY_##name);              \
-        return layer.driver->name arguments;               \
+#define LOST(name, parameters, arguments)      \
+    cl_int CL_API_CALL layer_##name parameters \
+    {                                          \
+        layer_count_lost(LAYER_ENTRY_##name);  \
+        return layer.driver->name arguments;   \
     }
 
-#define OBJECTS                                                                              \
-    (cl_command_queue queue, cl_uint count, const cl_mem *objects, cl_uint wait_count,       \
+#define OBJECTS                                                                        \
+    (cl_command_queue queue, cl_uint count, const cl_mem *objects, cl_uint wait_count, \
      const cl_event *waits, cl_event *event)
 
 LOST(clSetCommandQueueProperty,

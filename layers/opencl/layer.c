@@ -183,7 +183,7 @@ static union {
 } target, table;
 
 WEIR_API cl_int CL_API_CALL clGetLayerInfo(cl_layer_info name, size_t size, void *value,
-                                               size_t *out_size)
+                                           size_t *out_size)
 {
     static const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
     static const char own_name[] = "weir";
@@ -200,7 +200,7 @@ WEIR_API cl_int CL_API_CALL clGetLayerInfo(cl_layer_info name, size_t size, void
 }
 
 WEIR_API cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatch *driver,
-                                            cl_uint *out_count, const cl_icd_dispatch **out_table)
+                                        cl_uint *out_count, const cl_icd_dispatch **out_table)
 {
     if (!driver || !out_count || !out_table || count < LAYER_ENTRY_COUNT)
         return CL_INVALID_VALUE;

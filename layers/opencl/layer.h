@@ -69,7 +69,7 @@ enum layer_entry {
 #define LAYER_ENTRY(name, how) LAYER_ENTRY_##name,
     LAYER_ENTRIES(LAYER_ENTRY)
 #undef LAYER_ENTRY
-        LAYER_ENTRY_COUNT
+    LAYER_ENTRY_COUNT
 };
 
 // One that is not followed was called.
@@ -101,7 +101,8 @@ static inline void layer_unlock(void)
 
 // A line of the program's. Texts are kept for the process.
 struct place {
-    const char *file; // "libavfilter.so.8(function+0x1f)" with line 0 where there is no debug information
+    const char
+        *file; // "libavfilter.so.8(function+0x1f)" with line 0 where there is no debug information
     int line;
 };
 

@@ -94,8 +94,8 @@ static bool is_impossible(const struct pending *it)
 static void submit(const struct pending *it)
 {
     const bool works = it->order == ORDER_WORK;
-    weir_queue *lane = works ? queue_next_lane(it->queue, &it->place)
-                             : queue_control(it->queue, &it->place);
+    weir_queue *lane =
+        works ? queue_next_lane(it->queue, &it->place) : queue_control(it->queue, &it->place);
     if (!lane || is_impossible(it)) {
         if (it->event)
             it->event->state = lane ? EVENT_FAILED : EVENT_SET;
@@ -193,7 +193,8 @@ static bool go_through_pending(uint64_t round)
         const uint32_t deferred = queue->deferred;
         const uint32_t barriers = queue->deferred_barriers;
         queue->deferred = queue->blocked == round && (!queue->unordered || it->order != ORDER_WORK);
-        queue->deferred_barriers = queue->blocked == round && queue->unordered && barriers > barrier;
+        queue->deferred_barriers =
+            queue->blocked == round && queue->unordered && barriers > barrier;
         const bool stays = is_held_up(it);
         queue->deferred = deferred;
         queue->deferred_barriers = barriers;
@@ -327,8 +328,10 @@ void command_use_box(struct command *command, struct memory *memory,
 void command_use(struct command *command, struct memory *memory, size_t offset, size_t size,
                  weir_access access, bool assumed)
 {
-    const struct weir_note_range range = {
-        .offset = offset, .size = size, .access = access, .assumed = assumed};
+    const struct weir_note_range range = {.offset = offset,
+                                          .size = size,
+                                          .access = access,
+                                          .assumed = assumed};
     command_use_box(command, memory, &range);
 }
 
@@ -343,8 +346,7 @@ void command_use_image(struct command *command, cl_mem image, const size_t *orig
         return;
     }
     const struct weir_note_range range = {
-        .offset = origin[0] * memory->element + origin[1] * memory->row +
-                  origin[2] * memory->slice,
+        .offset = origin[0] * memory->element + origin[1] * memory->row + origin[2] * memory->slice,
         .size = region[0] * memory->element,
         .access = access,
         .rows = region[1],
@@ -460,8 +462,7 @@ void mirror_learn_object(struct event *event, const struct place *place)
 void mirror_learn(cl_event handle, const struct place *place)
 {
     layer_lock();
-    struct event *event =
-        layer_is_on() ? (struct event *)object_find(OBJECT_EVENT, handle) : NULL;
+    struct event *event = layer_is_on() ? (struct event *)object_find(OBJECT_EVENT, handle) : NULL;
     if (event)
         object_hold(&event->object);
     layer_unlock();

@@ -296,8 +296,9 @@ struct memory *memory_root(struct memory *memory, size_t *offset)
 // A note of the host's, which it has waited for: nothing that comes later can run before it.
 static void write_all(struct memory *memory, const struct place *place)
 {
-    const struct weir_note_range range = {
-        .buffer = memory->buffer, .size = memory->size, .access = WEIR_ACCESS_WRITE};
+    const struct weir_note_range range = {.buffer = memory->buffer,
+                                          .size = memory->size,
+                                          .access = WEIR_ACCESS_WRITE};
     struct weir_event event;
     if (weir_queue_note_at(layer.host,
                            WEIR_PARAMS(weir_note, .name = "the program", .ranges = &range,

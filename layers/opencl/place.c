@@ -17,8 +17,8 @@
 
 enum {
     FRAMES = 48,
-    TEXTS = 4096,    // buckets
-    MOST = 1 << 16,  // addresses that are kept
+    TEXTS = 4096,   // buckets
+    MOST = 1 << 16, // addresses that are kept
     SKIPS = 64,
 };
 
@@ -68,9 +68,19 @@ static const char *keep_path(const char *path)
 // What wraps OpenCL: names of libraries, of packages of Python and of headers, without their ends.
 
 static const char *skips[SKIPS] = {
-    "libOpenCL", "libweir_opencl_layer", "libclblast",  "libclBLAS", "libclFFT",
-    "libafopencl", "libopencv_core",     "libavutil",   "_cl",       "pyopencl",
-    "opencl.hpp", "cl2.hpp",             "cl.hpp",
+    "libOpenCL",
+    "libweir_opencl_layer",
+    "libclblast",
+    "libclBLAS",
+    "libclFFT",
+    "libafopencl",
+    "libopencv_core",
+    "libavutil",
+    "_cl",
+    "pyopencl",
+    "opencl.hpp",
+    "cl2.hpp",
+    "cl.hpp",
 };
 
 // `names` are separated by ':'.
@@ -154,21 +164,21 @@ enum {
     AT_CALL_LINE = 0x59,
 };
 
-#define LIBDW(X)                                                                           \
-    X(Dwfl *, dwfl_begin, (const struct callbacks *))                                      \
-    X(void, dwfl_report_begin_add, (Dwfl *))                                               \
-    X(int, dwfl_linux_proc_report, (Dwfl *, pid_t))                                        \
-    X(int, dwfl_report_end, (Dwfl *, void *, void *))                                      \
-    X(Dwfl_Module *, dwfl_addrmodule, (Dwfl *, uint64_t))                                  \
-    X(Dwfl_Line *, dwfl_module_getsrc, (Dwfl_Module *, uint64_t))                          \
-    X(const char *, dwfl_lineinfo,                                                         \
-      (Dwfl_Line *, uint64_t *, int *, int *, uint64_t *, uint64_t *))                     \
-    X(Dwarf_Die *, dwfl_module_addrdie, (Dwfl_Module *, uint64_t, uint64_t *))             \
-    X(int, dwarf_getscopes, (Dwarf_Die *, uint64_t, Dwarf_Die **))                         \
-    X(int, dwarf_tag, (Dwarf_Die *))                                                       \
-    X(Dwarf_Attribute *, dwarf_attr, (Dwarf_Die *, unsigned, Dwarf_Attribute *))           \
-    X(int, dwarf_formudata, (Dwarf_Attribute *, uint64_t *))                               \
-    X(int, dwarf_getsrcfiles, (Dwarf_Die *, Dwarf_Files **, size_t *))                     \
+#define LIBDW(X)                                                                 \
+    X(Dwfl *, dwfl_begin, (const struct callbacks *))                            \
+    X(void, dwfl_report_begin_add, (Dwfl *))                                     \
+    X(int, dwfl_linux_proc_report, (Dwfl *, pid_t))                              \
+    X(int, dwfl_report_end, (Dwfl *, void *, void *))                            \
+    X(Dwfl_Module *, dwfl_addrmodule, (Dwfl *, uint64_t))                        \
+    X(Dwfl_Line *, dwfl_module_getsrc, (Dwfl_Module *, uint64_t))                \
+    X(const char *, dwfl_lineinfo,                                               \
+      (Dwfl_Line *, uint64_t *, int *, int *, uint64_t *, uint64_t *))           \
+    X(Dwarf_Die *, dwfl_module_addrdie, (Dwfl_Module *, uint64_t, uint64_t *))   \
+    X(int, dwarf_getscopes, (Dwarf_Die *, uint64_t, Dwarf_Die **))               \
+    X(int, dwarf_tag, (Dwarf_Die *))                                             \
+    X(Dwarf_Attribute *, dwarf_attr, (Dwarf_Die *, unsigned, Dwarf_Attribute *)) \
+    X(int, dwarf_formudata, (Dwarf_Attribute *, uint64_t *))                     \
+    X(int, dwarf_getsrcfiles, (Dwarf_Die *, Dwarf_Files **, size_t *))           \
     X(const char *, dwarf_filesrc, (Dwarf_Files *, size_t, uint64_t *, uint64_t *))
 
 static struct {
@@ -190,12 +200,13 @@ static void open_libdw(void)
     const char *urls = getenv("DEBUGINFOD_URLS");
     void *library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) {
-        fprintf(stderr, "weir: OpenCL layer: lines of the program are not known without libdw.so.1; "
-                        "install libdw1\n");
+        fprintf(stderr,
+                "weir: OpenCL layer: lines of the program are not known without libdw.so.1; "
+                "install libdw1\n");
         return;
     }
     bool found = true;
-#define FIND(result, name, parameters) \
+#define FIND(result, name, parameters)          \
     *(void **)&dw.name = dlsym(library, #name); \
     found = found && dw.name;
     LIBDW(FIND)
@@ -307,7 +318,8 @@ static struct known look_at(void *address)
         known.how = HOW_PYTHON;
     else if (is_skipped_file(library))
         known.how = HOW_SKIP;
-    if (known.how != HOW_PLACE && !is_python(library) && is_skipped_name(library, strlen("libOpenCL")))
+    if (known.how != HOW_PLACE && !is_python(library) &&
+        is_skipped_name(library, strlen("libOpenCL")))
         return known;
     // The call is before the address that it returns to.
     const uint64_t inside = (uint64_t)(uintptr_t)address - 1;
@@ -360,7 +372,7 @@ static struct known know(void *address)
         known = look_at(address);
         make_room();
         slot = known_room && known_count < MOST && 2 * known_count < known_room ? slot_of(address)
-                                                                               : NULL;
+                                                                                : NULL;
         if (slot) {
             *slot = known;
             known_count++;
@@ -370,38 +382,44 @@ static struct known know(void *address)
     return known;
 }
 
-// Python. Its functions are those of the process's interpreter; a thread that does not hold the interpreter's lock has no
-// frame that could be read.
+// Python. Its functions are those of the process's interpreter. A wrapper may have released the interpreter's lock, which is
+// taken for as long as the frames are read; threads that are not Python's have none.
 
-#define PYTHON(X)                                                   \
-    X(int, Py_IsInitialized, (void))                                \
-    X(int, PyGILState_Check, (void))                                \
-    X(void *, PyEval_GetFrame, (void))                              \
-    X(void *, PyFrame_GetBack, (void *))                            \
-    X(void *, PyFrame_GetCode, (void *))                            \
-    X(int, PyFrame_GetLineNumber, (void *))                         \
-    X(void *, PyObject_GetAttrString, (void *, const char *))       \
-    X(const char *, PyUnicode_AsUTF8, (void *))                     \
-    X(void, PyErr_Fetch, (void **, void **, void **))               \
-    X(void, PyErr_Restore, (void *, void *, void *))                \
-    X(void, Py_IncRef, (void *))                                    \
+#define PYTHON(X)                                             \
+    X(int, Py_IsInitialized, (void))                          \
+    X(void *, PyGILState_GetThisThreadState, (void))          \
+    X(int, PyGILState_Ensure, (void))                         \
+    X(void, PyGILState_Release, (int))                        \
+    X(void *, PyEval_GetFrame, (void))                        \
+    X(void *, PyFrame_GetBack, (void *))                      \
+    X(void *, PyFrame_GetCode, (void *))                      \
+    X(int, PyFrame_GetLineNumber, (void *))                   \
+    X(void *, PyObject_GetAttrString, (void *, const char *)) \
+    X(const char *, PyUnicode_AsUTF8, (void *))               \
+    X(void, PyErr_Fetch, (void **, void **, void **))         \
+    X(void, PyErr_Restore, (void *, void *, void *))          \
+    X(void, Py_IncRef, (void *))                              \
     X(void, Py_DecRef, (void *))
 
 static struct {
 #define FIELD(result, name, parameters) result(*name) parameters;
     PYTHON(FIELD)
 #undef FIELD
+    int (*ends)(void); // whether the interpreter is being ended; NULL: not known
     bool there;
 } py;
 
 static void find_python(void)
 {
     py.there = true;
-#define FIND(result, name, parameters)           \
+#define FIND(result, name, parameters)               \
     *(void **)&py.name = dlsym(RTLD_DEFAULT, #name); \
     py.there = py.there && py.name;
     PYTHON(FIND)
 #undef FIND
+    *(void **)&py.ends = dlsym(RTLD_DEFAULT, "Py_IsFinalizing");
+    if (!py.ends)
+        *(void **)&py.ends = dlsym(RTLD_DEFAULT, "_Py_IsFinalizing");
 }
 
 // The place of a frame, unless it is of a wrapper.
@@ -427,8 +445,10 @@ static bool place_in_python(struct place *out)
 {
     void *error[3];
     bool found = false;
-    if (!py.there || !py.Py_IsInitialized() || !py.PyGILState_Check())
+    if (!py.there || !py.ends || !py.Py_IsInitialized() || py.ends() ||
+        !py.PyGILState_GetThisThreadState())
         return false;
+    const int state = py.PyGILState_Ensure();
     py.PyErr_Fetch(&error[0], &error[1], &error[2]);
     void *frame = py.PyEval_GetFrame();
     if (frame)
@@ -442,6 +462,7 @@ static bool place_in_python(struct place *out)
     if (frame)
         py.Py_DecRef(frame);
     py.PyErr_Restore(error[0], error[1], error[2]);
+    py.PyGILState_Release(state);
     return found;
 }
 
