@@ -113,12 +113,15 @@ static void add_all(struct kc_job *job, const char *const *arguments, size_t cou
 
 #define NO_CRASH_FILES "-fno-crash-diagnostics"
 
+// Without it the types of images cannot even be named, in functions that no kernel reaches.
+#define IMAGES ",+__opencl_c_images"
+
 void kc_job_add_language(struct kc_job *job, const struct kc_tools *tools,
                          const struct kc_language *language)
 {
     snprintf(job->standard, sizeof job->standard, "-cl-std=%s", language->standard);
-    ADD(job, tools->clang, "-x", "cl", job->standard, NO_CRASH_FILES, "-Xclang", KC_EXTENSIONS,
-        KC_DEVICE_VERSION, "-U__IMAGE_SUPPORT__");
+    ADD(job, tools->clang, "-x", "cl", job->standard, NO_CRASH_FILES, "-Xclang",
+        KC_EXTENSIONS IMAGES, KC_DEVICE_VERSION, "-U__IMAGE_SUPPORT__", "-U__opencl_c_images");
     if (language->fast)
         kc_job_add(job, KC_FAST);
 }
@@ -243,8 +246,8 @@ static void change_part(const char *line, const char *end, struct weir_long_text
             continue;
         }
         const size_t length = *at == 'a' || *at == '"' || *at == '@' ? change(at, &instead) : 0;
-        if (length == 0) {
-            at++;
+        if (length == 0) { // what a program's own string says is left alone
+            at = *at == '"' ? kc_string_end(at) : at + 1;
             continue;
         }
         weir_long_text_add(out, "%.*s%s", (int)(at - kept), kept, instead);
