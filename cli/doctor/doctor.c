@@ -136,8 +136,8 @@ static bool know_setting(void *user, const char *section, const struct weir_sett
 static bool know_all(const struct doctor *doctor, struct variables *variables)
 {
     static const char *const others[] = {
-        "BACKEND", "COMM_SECRET",     "CONFIG", "COPY_THREADS", "DEBUG",
-        "LIBCLC",  "KERNELS_LIMIT_S", "LOG",    "MODULE_PATH",  "PLUGINS",
+        "BACKEND",         "COMM_SECRET",  "CONFIG", "COPY_THREADS", "DEBUG",   "LIBCLC",
+        "KERNELS_LIMIT_S", "LOCKS_OTHERS", "LOG",    "MODULE_PATH",  "PLUGINS",
     };
     const struct weir_load_entry *entry;
     struct weir_open_params params = cli_open_params(doctor->config);

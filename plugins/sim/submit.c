@@ -126,7 +126,8 @@ static weir_status describe_launch(const struct weir_link *link,
                               launch.kernel);
     return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED,
                           "write a section [kernel NAME], or let `weir sim learn` write it from "
-                          "traces, and name the file with `costs` in [sim]",
+                          "traces, and name the file with `costs` in [sim], or --costs; or take "
+                          "part of what it takes here, with `weir sim --scale 0.05`",
                           "sim: the kernel '%.200s' has no cost on the GPU '%.60s'", launch.kernel,
                           sim->model->name);
 }
