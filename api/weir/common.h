@@ -7,8 +7,8 @@
 //   - `params` structures start with `struct_size`; zero elsewhere means default.
 //     Write `= {.struct_size = sizeof params}`, so that nothing is left unset.
 //   - Objects are safe to use from several threads unless their header says
-//     otherwise. A call on a NULL object is an error, `destroy(NULL)` is not. For a
-//     NULL object a getter returns NULL, 0 or "".
+//     otherwise. A call on a NULL object is an error, `destroy(NULL)` is not; a NULL
+//     runtime of weir_device_open() is the default one. For a NULL object a getter returns NULL, 0 or "".
 //   - Calls that create, open, close, submit or wait are macros, which add the caller's file:line,
 //     for errors and for plugins, to the functions with `_at`. With NULL and 0 for these such a
 //     function records no location: `weir_open_at(&params, &runtime, NULL, 0)`.
