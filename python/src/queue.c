@@ -645,44 +645,44 @@ static PyObject *event_repr(PyObject *self)
 static PyMethodDef queue_methods[] = {
     WP_CHILD_METHODS,
     {"copy", WP_FAST(queue_copy),
-     "copy(dst, src)\n--\n\nCopies a buffer, or a part of one, to another of the same shape, or of "
+     "copy($self, dst, src, /)\n--\n\nCopies a buffer, or a part of one, to another of the same shape, or of "
      "as many contiguous "
      "bytes. Rows of parts go as 2-D and 3-D copies. Asynchronous.\n\nRaises InvalidError for "
      "other shapes, types "
      "or overlapping ranges; the queue's first failure."},
     {"fill", WP_FAST(queue_fill),
-     "fill(dst, value)\n--\n\nFills a buffer or a part with a number of its type, or a pattern of "
+     "fill($self, dst, value, /)\n--\n\nFills a buffer or a part with a number of its type, or a pattern of "
      "1, 2, 4, 8 or 16 "
      "bytes. Asynchronous."},
     {"upload", WP_FAST(queue_upload),
-     "upload(dst, array)\n--\n\nCopies a contiguous array of as many bytes to a buffer or part, in "
+     "upload($self, dst, array, /)\n--\n\nCopies a contiguous array of as many bytes to a buffer or part, in "
      "the queue's order, "
      "and blocks until that is done."},
     {"download", WP_FAST(queue_download),
-     "download(array, src)\n--\n\nCopies a buffer or part to a contiguous array of as many bytes, "
+     "download($self, array, src, /)\n--\n\nCopies a buffer or part to a contiguous array of as many bytes, "
      "in the queue's "
      "order, and blocks until that is done."},
     {"record", queue_record, METH_NOARGS,
-     "record()\n--\n\nAn event that is complete when everything submitted before has finished."},
+     "record($self)\n--\n\nAn event that is complete when everything submitted before has finished."},
     {"wait", queue_wait, METH_O,
-     "wait(event)\n--\n\nLater work of this queue waits for the event, or for all work so far of "
+     "wait($self, event, /)\n--\n\nLater work of this queue waits for the event, or for all work so far of "
      "another queue, on the "
      "device. The host does not wait."},
     {"sync", WP_KEYED(queue_sync),
-     "sync(timeout=None)\n--\n\nWaits on the host for everything submitted so far; timeout in "
+     "sync($self, timeout=None)\n--\n\nWaits on the host for everything submitted so far; timeout in "
      "seconds, 0 polls.\n\n"
      "Raises Timeout; the queue's first failure."},
-    {"flush", queue_flush, METH_NOARGS, "flush()\n--\n\nHands submitted work to the device."},
+    {"flush", queue_flush, METH_NOARGS, "flush($self)\n--\n\nHands submitted work to the device."},
     {"recover", queue_recover, METH_NOARGS,
-     "recover()\n--\n\nWaits for the rest of a failed queue's work and clears its failure."},
+     "recover($self)\n--\n\nWaits for the rest of a failed queue's work and clears its failure."},
     {"host_call", WP_FAST(queue_host_call),
-     "host_call(function, *arguments)\n--\n\nRuns the function on a thread of Weir's after all "
+     "host_call($self, function, /, *arguments)\n--\n\nRuns the function on a thread of Weir's after all "
      "earlier work of the "
      "queue; later work waits until it has returned. It may submit work, but not wait. What it "
      "raises fails the "
      "queue with HostCallError, whose __cause__ it is."},
     {"capture", WP_KEYED(wp_queue_capture),
-     "capture(label=None)\n--\n\nCaptures what is submitted to the queue, and to queues that wait "
+     "capture($self, label=None)\n--\n\nCaptures what is submitted to the queue, and to queues that wait "
      "for it, as a graph:\n\n"
      "    with queue.capture() as capture:\n        queue.copy(a, b)\n    "
      "capture.graph.launch(queue)"},
@@ -708,11 +708,11 @@ PyType_Spec wp_queue_spec = {"weir.Queue", sizeof(struct wp_queue), 0, WP_TYPE_F
 
 static PyMethodDef event_methods[] = {
     {"sync", WP_KEYED(event_sync),
-     "sync(timeout=None)\n--\n\nWaits on the host until the event is complete; timeout in seconds, "
+     "sync($self, timeout=None)\n--\n\nWaits on the host until the event is complete; timeout in seconds, "
      "0 polls.\n\nRaises "
      "Timeout; the first failure that the event depends on."},
     {"fd", event_fd, METH_NOARGS,
-     "fd()\n--\n\nA new eventfd that becomes readable when the event is complete; the caller "
+     "fd($self)\n--\n\nA new eventfd that becomes readable when the event is complete; the caller "
      "closes it."},
     {NULL, NULL, 0, NULL},
 };

@@ -184,7 +184,7 @@ bool wp_label(PyObject *object, const char **out_text);
 // close(), `with` and the label, which all children have.
 #define WP_CHILD_METHODS                                                                       \
     {"close", wp_child_close_method, METH_NOARGS,                                              \
-     "close()\n--\n\nDestroys the object; work that was submitted still runs. Never waits. A " \
+     "close($self)\n--\n\nDestroys the object; work that was submitted still runs. Never waits. A " \
      "second "                                                                                 \
      "call does nothing."},                                                                    \
         {"__enter__", wp_child_enter, METH_NOARGS, NULL},                                      \

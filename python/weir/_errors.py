@@ -110,6 +110,7 @@ _TYPES = {
 __all__ = ["Error"] + [made.__name__ for made in _TYPES.values()]
 for _made in (Error, *_TYPES.values()):
     _made.__module__ = "weir"  # where users find them
+del _made
 
 # The library's functions as Python has them. Others are NOUN.VERB: weir_queue_recover() is queue.recover().
 _NAMES = {
