@@ -470,14 +470,8 @@ static PyObject *device_close(PyObject *self, PyObject *unused)
     struct wp_device *device = (struct wp_device *)self;
     if (device->closed)
         Py_RETURN_NONE;
-    // Interrupted by signals, which the native close is not.
-    PyObject *none = PyTuple_New(0);
-    PyObject *waited = none ? wp_device_sync(self, none, NULL) : NULL;
-    Py_XDECREF(none);
-    Py_XDECREF(waited);
-    if (!waited && !wp_raised("Error"))
+    if (!wp_device_wait(device)) // signals interrupt it, and not the native close
         return NULL;
-    PyErr_Clear(); // the failure of a queue
     device->closed = true;
     device->users++; // so that the children's ends do not close it
     WP_HERE(place);
@@ -631,28 +625,33 @@ static PyMethodDef device_methods[] = {
      "limits.priority_lowest and "
      "limits.priority_highest; timing gives times to its events."},
     {"wrap_queue", WP_KEYED(wp_device_wrap_queue),
-     "wrap_queue($self, stream, *, label=None, timing=False)\n--\n\nA queue of a stream that exists: a "
+     "wrap_queue($self, stream, *, label=None, timing=False)\n--\n\nA queue of a stream that "
+     "exists: a "
      "CUDA stream or command "
      "queue by its handle, or an object with __cuda_stream__, cuda_stream (torch) or ptr (CuPy). "
      "It must outlive the "
      "queue's work."},
     {"buffer", WP_KEYED(wp_device_buffer),
-     "buffer($self, shape, dtype='uint8', placement='device', *, label=None)\n--\n\nA buffer, contents "
+     "buffer($self, shape, dtype='uint8', placement='device', *, label=None)\n--\n\nA buffer, "
+     "contents "
      "undefined. shape is a "
      "number of elements, bytes by default, or a tuple; placement 'device', 'host' (pinned) or "
      "'managed'.\n\n"
      "Raises InvalidError with the limit; OutOfMemoryError."},
     {"wrap", WP_KEYED(wp_device_wrap),
-     "wrap($self, array, *, label=None)\n--\n\nA 'host' buffer of the memory of a contiguous array that "
+     "wrap($self, array, *, label=None)\n--\n\nA 'host' buffer of the memory of a contiguous array "
+     "that "
      "can be written, "
      "without a copy. The array lives until no work uses the buffer."},
     {"from_dlpack", WP_KEYED(wp_device_from_dlpack),
-     "from_dlpack($self, tensor, *, queue=None, label=None)\n--\n\nA buffer of a tensor's memory (torch, "
+     "from_dlpack($self, tensor, *, queue=None, label=None)\n--\n\nA buffer of a tensor's memory "
+     "(torch, "
      "cupy, jax, numpy), "
      "without a copy. queue, for tensors in device memory, waits for the work that writes the "
      "tensor."},
     {"pool", WP_KEYED(wp_device_pool),
-     "pool($self, limit_bytes=0, placement='device', *, label=None)\n--\n\nA pool of buffers; limit_bytes "
+     "pool($self, limit_bytes=0, placement='device', *, label=None)\n--\n\nA pool of buffers; "
+     "limit_bytes "
      "0: the device's."},
     {"program", WP_KEYED(wp_device_program),
      "program($self, source=None, *, file=None, bundle=None, options=None, cuda_source=None, "
@@ -661,13 +660,15 @@ static PyMethodDef device_methods[] = {
      "it, or a bundle, "
      "'FILE.so:SYMBOL', of `weir kernels build`.\n\nRaises BuildError with the compiler's log."},
     {"sync", WP_KEYED(wp_device_sync),
-     "sync($self, timeout=None)\n--\n\nWaits on the host for everything submitted so far to the device's "
+     "sync($self, timeout=None)\n--\n\nWaits on the host for everything submitted so far to the "
+     "device's "
      "queues; timeout in "
      "seconds.\n\nRaises Timeout; the first failure."},
     {"trim", device_trim, METH_NOARGS,
      "trim($self)\n--\n\nReturns cached memory to the driver. May wait for the whole device."},
     {"close", device_close, METH_NOARGS,
-     "close($self)\n--\n\nWaits for all work, destroys the device's objects and closes it. Where an "
+     "close($self)\n--\n\nWaits for all work, destroys the device's objects and closes it. Where "
+     "an "
      "array still shows "
      "the memory of a buffer, the native device is closed when that has gone."},
     {"__enter__", device_enter, METH_NOARGS, NULL},
@@ -696,7 +697,7 @@ static PyType_Slot device_slots[] = {
 PyType_Spec wp_device_spec = {"weir.Device", sizeof(struct wp_device), 0, WP_TYPE_FLAGS,
                               device_slots};
 
-bool wp_over;
+atomic_bool wp_over;
 
 static struct wp_device *first_open(void)
 {
@@ -721,5 +722,5 @@ void wp_close_all(void)
         Py_DECREF(device);
     }
     wp_drop_now();
-    wp_over = true;
+    atomic_store(&wp_over, true);
 }
