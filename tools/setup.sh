@@ -48,7 +48,8 @@ readonly tests=(
     python3-venv          # a folder for what tools/hta/run.sh installs
     python3-dev           # the headers of the Python package,
     python3-pytest        # which tests it,
-    python3-numpy         # with arrays
+    python3-numpy         # with arrays,
+    mypy                  # and its types
     ffmpeg                # streams of video for the tests of `weir run`
     "[chromium]"          # a browser for the test of the page; Ubuntu has it as a snap only
     fish                  # shells in which `weir completion` is tested

@@ -874,7 +874,8 @@ static PyObject *pool_statistics(PyObject *self, void *unused)
 static PyMethodDef buffer_methods[] = {
     WP_CHILD_METHODS,
     {"host", buffer_host, METH_VARARGS,
-     "host(mode='r')\n--\n\nBegins an access of the host to a 'host' or 'managed' buffer, or to a "
+     "host($self, mode='r', /)\n--\n\nBegins an access of the host to a 'host' or 'managed' "
+     "buffer, or to a "
      "part of one:\n\n"
      "    with buffer.host('w') as array:\n        array[:] = 1\n\n"
      "array is numpy's, or a memoryview where numpy is not installed. mode is 'r', 'w' or 'rw'. "
@@ -885,7 +886,8 @@ static PyMethodDef buffer_methods[] = {
      "readable, and keep the "
      "memory."},
     {"free", buffer_free, METH_O,
-     "free(queue)\n--\n\nReturns a pool's buffer to it, after all work submitted to the queue so "
+     "free($self, queue, /)\n--\n\nReturns a pool's buffer to it, after all work submitted to the "
+     "queue so "
      "far. Returns at "
      "once."},
     {"__dlpack__", WP_KEYED(buffer_dlpack),
@@ -926,7 +928,8 @@ PyType_Spec wp_buffer_spec = {"weir.Buffer", sizeof(struct wp_buffer), 0, WP_TYP
                               buffer_slots};
 
 static PyMethodDef access_methods[] = {
-    {"end", access_end, METH_NOARGS, "end()\n--\n\nEnds the access. A second call does nothing."},
+    {"end", access_end, METH_NOARGS,
+     "end($self)\n--\n\nEnds the access. A second call does nothing."},
     {"__enter__", access_enter, METH_NOARGS, NULL},
     {"__exit__", access_end, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
@@ -951,11 +954,13 @@ PyType_Spec wp_access_spec = {"weir.Access", sizeof(struct access), 0, WP_TYPE_F
 static PyMethodDef pool_methods[] = {
     WP_CHILD_METHODS,
     {"allocate", pool_allocate, METH_VARARGS,
-     "allocate(queue, shape, dtype='uint8')\n--\n\nA buffer for work that is submitted to the "
+     "allocate($self, queue, shape, dtype='uint8', /)\n--\n\nA buffer for work that is submitted "
+     "to the "
      "queue after this call. "
      "Never waits. Free it with buffer.free(queue)."},
     {"trim", pool_trim, METH_O,
-     "trim(keep_bytes)\n--\n\nReturns idle memory to the device until at most so many bytes are "
+     "trim($self, keep_bytes, /)\n--\n\nReturns idle memory to the device until at most so many "
+     "bytes are "
      "kept."},
     {NULL, NULL, 0, NULL},
 };

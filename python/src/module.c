@@ -256,7 +256,8 @@ static int execute(PyObject *module)
 
 static PyMethodDef methods[] = {
     {"open", WP_KEYED(wp_open),
-     "open(config=None, *, text=None, backend=None, plugins=None, module_path=None)\n--\n\n"
+     "open($module, config=None, *, text=None, backend=None, plugins=None, "
+     "module_path=None)\n--\n\n"
      "Opens a runtime: one configuration and the modules that it names.\n\n"
      "config is the path of an INI file, \"\" for none; None takes $WEIR_CONFIG, else the "
      "defaults. text is INI "
@@ -267,18 +268,21 @@ static PyMethodDef methods[] = {
      "backend can be "
      "used, with every reason."},
     {"findings", wp_findings, METH_NOARGS,
-     "findings()\n--\n\nWhat the plugin check has found since the last call, in all runtimes: a "
+     "findings($module)\n--\n\nWhat the plugin check has found since the last call, in all "
+     "runtimes: a "
      "list of "
      "weir.Finding."},
     {"_open_runtimes", wp_open_runtimes, METH_NOARGS, NULL},
-    {"In", wp_in, METH_O, "In(buffer)\n--\n\nA launch's argument that the kernel only reads."},
+    {"In", wp_in, METH_O,
+     "In($module, buffer, /)\n--\n\nA launch's argument that the kernel only reads."},
     {"Out", wp_out, METH_O,
-     "Out(buffer)\n--\n\nA launch's argument that the kernel overwrites without reading its old "
+     "Out($module, buffer, /)\n--\n\nA launch's argument that the kernel overwrites without "
+     "reading its old "
      "contents."},
     {"InOut", wp_inout, METH_O,
-     "InOut(buffer)\n--\n\nA launch's argument that the kernel reads and writes."},
+     "InOut($module, buffer, /)\n--\n\nA launch's argument that the kernel reads and writes."},
     {"Local", wp_local, METH_O,
-     "Local(bytes)\n--\n\nLocal memory of each block, for a __local pointer."},
+     "Local($module, bytes, /)\n--\n\nLocal memory of each block, for a __local pointer."},
     {NULL, NULL, 0, NULL},
 };
 

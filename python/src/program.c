@@ -467,10 +467,12 @@ static PyObject *capture_exit(PyObject *self, PyObject *arguments)
 static PyObject *capture_node(PyObject *self, PyObject *arguments)
 {
     struct capture *capture = (struct capture *)self;
-    PyObject *object = (PyObject *)capture->queue;
+    PyObject *object = Py_None;
     uint32_t node = 0;
     if (!PyArg_ParseTuple(arguments, "|O:node", &object))
         return NULL;
+    if (object == Py_None)
+        object = (PyObject *)capture->queue;
     struct wp_queue *queue = wp_child_of(object, wp_queue_type, "queue");
     const weir_status status = queue ? weir_capture_node(queue->child.handle, &node) : WEIR_OK;
     return status != WEIR_OK ? wp_raise(status) : queue ? PyLong_FromUnsignedLong(node) : NULL;
@@ -566,7 +568,8 @@ static PyMemberDef child_members[] = {WP_CHILD_MEMBERS, {NULL, 0, 0, 0, NULL}};
 static PyMethodDef program_methods[] = {
     WP_CHILD_METHODS,
     {"kernel", program_kernel, METH_O,
-     "kernel(name)\n--\n\nThe kernel of that name.\n\nRaises NotFoundError with the nearest name."},
+     "kernel($self, name, /)\n--\n\nThe kernel of that name.\n\nRaises NotFoundError with the "
+     "nearest name."},
     {NULL, NULL, 0, NULL},
 };
 static PyType_Slot program_slots[] = {
@@ -583,7 +586,8 @@ PyType_Spec wp_program_spec = {"weir.Program", sizeof(struct wp_child), 0, WP_TY
 static PyMethodDef kernel_methods[] = {
     WP_CHILD_METHODS,
     {"suggest_block", kernel_suggest, METH_VARARGS,
-     "suggest_block(local_bytes=0)\n--\n\nA number of work-items for the kernel's blocks."},
+     "suggest_block($self, local_bytes=0, /)\n--\n\nA number of work-items for the kernel's "
+     "blocks."},
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef kernel_getters[] = {
@@ -633,7 +637,8 @@ PyType_Spec wp_argument_spec = {"weir.Argument", sizeof(struct argument), 0, WP_
 
 static PyMethodDef capture_methods[] = {
     {"node", capture_node, METH_VARARGS,
-     "node(queue=None)\n--\n\nThe number of the node that the queue's last operation became, for "
+     "node($self, queue=None, /)\n--\n\nThe number of the node that the queue's last operation "
+     "became, for "
      "updates of the graph."},
     {"__enter__", capture_enter, METH_NOARGS, NULL},
     {"__exit__", capture_exit, METH_VARARGS, NULL},
@@ -657,13 +662,15 @@ PyType_Spec wp_capture_spec = {"weir.Capture", sizeof(struct capture), 0, WP_TYP
 static PyMethodDef graph_methods[] = {
     WP_CHILD_METHODS,
     {"launch", graph_launch, METH_O,
-     "launch(queue)\n--\n\nSubmits the whole graph as one operation of the queue."},
+     "launch($self, queue, /)\n--\n\nSubmits the whole graph as one operation of the queue."},
     {"set_enabled", graph_set_enabled, METH_VARARGS,
-     "set_enabled(node, enabled)\n--\n\nWhether later launches run a copy, fill or launch."},
+     "set_enabled($self, node, enabled, /)\n--\n\nWhether later launches run a copy, fill or "
+     "launch."},
     {"set_copy", graph_set_copy, METH_VARARGS,
-     "set_copy(node, dst, src)\n--\n\nGives a copy other operands."},
+     "set_copy($self, node, dst, src, /)\n--\n\nGives a copy other operands."},
     {"set_launch", graph_set_launch, METH_VARARGS,
-     "set_launch(node, launcher, *arguments)\n--\n\nGives a launch another grid, block and "
+     "set_launch($self, node, launcher, /, *arguments)\n--\n\nGives a launch another grid, block "
+     "and "
      "arguments: "
      "graph.set_launch(node, kernel[grid, block], weir.In(a))."},
     {NULL, NULL, 0, NULL},

@@ -270,6 +270,8 @@ static PyObject *queue_wait(PyObject *self, PyObject *object)
 
 // --- Waits ------------------------------------------------------------------------------------------
 
+static _Thread_local bool in_call;
+
 // One of the three.
 struct sync {
     weir_device *device;
@@ -292,6 +294,15 @@ static PyObject *run_sync(struct sync *sync, PyObject *timeout)
     weir_status status;
     sync->place = wp_here();
     return wp_wait(timeout, sync_step, sync, &status) ? wp_none(status) : NULL;
+}
+
+bool wp_device_wait(struct wp_device *device)
+{
+    struct sync sync = {.device = device->handle, .place = wp_here()};
+    weir_status status;
+    if (in_call)
+        return wp_refuse("a device cannot be closed in a host call, which must not wait");
+    return wp_wait(NULL, sync_step, &sync, &status);
 }
 
 static PyObject *queue_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
@@ -360,11 +371,24 @@ struct wp_call {
 
 // Exceptions of functions, the latest ones, with the line that submitted each: the cause of the failure that
 // names it.
-static struct {
+static struct raised {
     PyObject *exception;
     struct wp_place place;
+    bool told; // as the cause of an exception
 } raised[8];
 static unsigned raised_count;
+
+// Drops one; what nobody has been told of goes to sys.unraisablehook.
+static void forget(struct raised *one)
+{
+    PyObject *exception = one->exception;
+    one->exception = NULL;
+    if (exception && !one->told) {
+        PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+        PyErr_WriteUnraisable(NULL);
+    }
+    Py_XDECREF(exception);
+}
 
 PyObject *wp_call_cause(const struct weir_error *error)
 {
@@ -374,8 +398,10 @@ PyObject *wp_call_cause(const struct weir_error *error)
         snprintf(named, sizeof named, "%s:%d", place.file ? place.file : "", place.line);
         const bool same = error->file && place.file && place.line == error->line &&
                           strcmp(place.file, error->file) == 0;
-        if (raised[i % 8].exception && (same || strstr(error->message, named)))
+        if (raised[i % 8].exception && (same || strstr(error->message, named))) {
+            raised[i % 8].told = true;
             return raised[i % 8].exception;
+        }
     }
     return NULL;
 }
@@ -383,7 +409,7 @@ PyObject *wp_call_cause(const struct weir_error *error)
 void wp_calls_forget(void)
 {
     for (unsigned i = 0; i < 8; i++)
-        Py_CLEAR(raised[i].exception);
+        forget(&raised[i]);
 }
 
 static void drop_call(struct wp_later *later)
@@ -429,21 +455,22 @@ static weir_status note_exception(const struct wp_call *call)
     Py_XDECREF(text);
     Py_XDECREF(type);
     Py_XDECREF(traceback);
-    PyObject *old = raised[raised_count % 8].exception;
-    raised[raised_count % 8].exception = value;
-    raised[raised_count++ % 8].place = call->place;
-    Py_XDECREF(old);
+    struct raised *one = &raised[raised_count++ % 8];
+    forget(one);
+    *one = (struct raised){.exception = value, .place = call->place};
     return weir_error_set(&error);
 }
 
-// Runs on a thread of the library's or the driver's.
+// Runs on a thread of the library's or the driver's, which sets `in_call` meanwhile.
 static weir_status run_call(void *user)
 {
     struct wp_call *call = user;
-    if (wp_over)
+    if (atomic_load(&wp_over))
         return WEIR_ERROR_HOST_CALL;
     const PyGILState_STATE state = PyGILState_Ensure();
+    in_call = true;
     PyObject *result = PyObject_CallObject(call->function, call->arguments);
+    in_call = false;
     const weir_status status = result ? WEIR_OK : note_exception(call);
     Py_XDECREF(result);
     if (!call->kept) {
@@ -537,10 +564,11 @@ static int drop_pending(void *unused)
 
 void wp_drop_later(struct wp_later *later)
 {
-    later->next = atomic_load(&laters);
-    while (!atomic_compare_exchange_weak(&laters, &later->next, later))
-        continue;
-    if (!later->next && !wp_over)
+    struct wp_later *next = atomic_load(&laters);
+    do
+        later->next = next;
+    while (!atomic_compare_exchange_weak(&laters, &next, later));
+    if (!next && !atomic_load(&wp_over))
         Py_AddPendingCall(drop_pending,
                           NULL); // where its list is full, the next object's creation does it
 }
@@ -645,44 +673,53 @@ static PyObject *event_repr(PyObject *self)
 static PyMethodDef queue_methods[] = {
     WP_CHILD_METHODS,
     {"copy", WP_FAST(queue_copy),
-     "copy(dst, src)\n--\n\nCopies a buffer, or a part of one, to another of the same shape, or of "
+     "copy($self, dst, src, /)\n--\n\nCopies a buffer, or a part of one, to another of the same "
+     "shape, or of "
      "as many contiguous "
      "bytes. Rows of parts go as 2-D and 3-D copies. Asynchronous.\n\nRaises InvalidError for "
      "other shapes, types "
      "or overlapping ranges; the queue's first failure."},
     {"fill", WP_FAST(queue_fill),
-     "fill(dst, value)\n--\n\nFills a buffer or a part with a number of its type, or a pattern of "
+     "fill($self, dst, value, /)\n--\n\nFills a buffer or a part with a number of its type, or a "
+     "pattern of "
      "1, 2, 4, 8 or 16 "
      "bytes. Asynchronous."},
     {"upload", WP_FAST(queue_upload),
-     "upload(dst, array)\n--\n\nCopies a contiguous array of as many bytes to a buffer or part, in "
+     "upload($self, dst, array, /)\n--\n\nCopies a contiguous array of as many bytes to a buffer "
+     "or part, in "
      "the queue's order, "
      "and blocks until that is done."},
     {"download", WP_FAST(queue_download),
-     "download(array, src)\n--\n\nCopies a buffer or part to a contiguous array of as many bytes, "
+     "download($self, array, src, /)\n--\n\nCopies a buffer or part to a contiguous array of as "
+     "many bytes, "
      "in the queue's "
      "order, and blocks until that is done."},
     {"record", queue_record, METH_NOARGS,
-     "record()\n--\n\nAn event that is complete when everything submitted before has finished."},
+     "record($self)\n--\n\nAn event that is complete when everything submitted before has "
+     "finished."},
     {"wait", queue_wait, METH_O,
-     "wait(event)\n--\n\nLater work of this queue waits for the event, or for all work so far of "
+     "wait($self, event, /)\n--\n\nLater work of this queue waits for the event, or for all work "
+     "so far of "
      "another queue, on the "
      "device. The host does not wait."},
     {"sync", WP_KEYED(queue_sync),
-     "sync(timeout=None)\n--\n\nWaits on the host for everything submitted so far; timeout in "
+     "sync($self, timeout=None)\n--\n\nWaits on the host for everything submitted so far; timeout "
+     "in "
      "seconds, 0 polls.\n\n"
      "Raises Timeout; the queue's first failure."},
-    {"flush", queue_flush, METH_NOARGS, "flush()\n--\n\nHands submitted work to the device."},
+    {"flush", queue_flush, METH_NOARGS, "flush($self)\n--\n\nHands submitted work to the device."},
     {"recover", queue_recover, METH_NOARGS,
-     "recover()\n--\n\nWaits for the rest of a failed queue's work and clears its failure."},
+     "recover($self)\n--\n\nWaits for the rest of a failed queue's work and clears its failure."},
     {"host_call", WP_FAST(queue_host_call),
-     "host_call(function, *arguments)\n--\n\nRuns the function on a thread of Weir's after all "
+     "host_call($self, function, /, *arguments)\n--\n\nRuns the function on a thread of Weir's "
+     "after all "
      "earlier work of the "
      "queue; later work waits until it has returned. It may submit work, but not wait. What it "
      "raises fails the "
      "queue with HostCallError, whose __cause__ it is."},
     {"capture", WP_KEYED(wp_queue_capture),
-     "capture(label=None)\n--\n\nCaptures what is submitted to the queue, and to queues that wait "
+     "capture($self, label=None)\n--\n\nCaptures what is submitted to the queue, and to queues "
+     "that wait "
      "for it, as a graph:\n\n"
      "    with queue.capture() as capture:\n        queue.copy(a, b)\n    "
      "capture.graph.launch(queue)"},
@@ -708,11 +745,12 @@ PyType_Spec wp_queue_spec = {"weir.Queue", sizeof(struct wp_queue), 0, WP_TYPE_F
 
 static PyMethodDef event_methods[] = {
     {"sync", WP_KEYED(event_sync),
-     "sync(timeout=None)\n--\n\nWaits on the host until the event is complete; timeout in seconds, "
+     "sync($self, timeout=None)\n--\n\nWaits on the host until the event is complete; timeout in "
+     "seconds, "
      "0 polls.\n\nRaises "
      "Timeout; the first failure that the event depends on."},
     {"fd", event_fd, METH_NOARGS,
-     "fd()\n--\n\nA new eventfd that becomes readable when the event is complete; the caller "
+     "fd($self)\n--\n\nA new eventfd that becomes readable when the event is complete; the caller "
      "closes it."},
     {NULL, NULL, 0, NULL},
 };

@@ -380,13 +380,13 @@ static void runtime_dealloc(PyObject *self)
 
 static PyMethodDef runtime_methods[] = {
     {"device", WP_KEYED(runtime_device),
-     "device(select=None, *, label=None, default_timing=False)\n--\n\n"
+     "device($self, select=None, *, label=None, default_timing=False)\n--\n\n"
      "Opens a device.\n\nselect is its index, or part of its name; None takes the configuration's, "
      "else the first. "
      "default_timing gives times to events of the device's default queues.\n\n"
      "Raises NoDeviceError with the list of devices; DeviceError with the driver's error."},
     {"close", runtime_close, METH_NOARGS,
-     "close()\n--\n\nWaits for all work, and closes the runtime's devices and the runtime. A "
+     "close($self)\n--\n\nWaits for all work, and closes the runtime's devices and the runtime. A "
      "device with arrays "
      "that show its memory is closed when these have gone, and the runtime after it."},
     {"__enter__", runtime_enter, METH_NOARGS, NULL},
@@ -470,14 +470,8 @@ static PyObject *device_close(PyObject *self, PyObject *unused)
     struct wp_device *device = (struct wp_device *)self;
     if (device->closed)
         Py_RETURN_NONE;
-    // Interrupted by signals, which the native close is not.
-    PyObject *none = PyTuple_New(0);
-    PyObject *waited = none ? wp_device_sync(self, none, NULL) : NULL;
-    Py_XDECREF(none);
-    Py_XDECREF(waited);
-    if (!waited && !wp_raised("Error"))
+    if (!wp_device_wait(device)) // signals interrupt it, and not the native close
         return NULL;
-    PyErr_Clear(); // the failure of a queue
     device->closed = true;
     device->users++; // so that the children's ends do not close it
     WP_HERE(place);
@@ -627,47 +621,54 @@ static void device_dealloc(PyObject *self)
 
 static PyMethodDef device_methods[] = {
     {"queue", WP_KEYED(wp_device_queue),
-     "queue(label=None, *, priority=0, timing=False)\n--\n\nA queue. priority is between "
+     "queue($self, label=None, *, priority=0, timing=False)\n--\n\nA queue. priority is between "
      "limits.priority_lowest and "
      "limits.priority_highest; timing gives times to its events."},
     {"wrap_queue", WP_KEYED(wp_device_wrap_queue),
-     "wrap_queue(stream, *, label=None, timing=False)\n--\n\nA queue of a stream that exists: a "
+     "wrap_queue($self, stream, *, label=None, timing=False)\n--\n\nA queue of a stream that "
+     "exists: a "
      "CUDA stream or command "
      "queue by its handle, or an object with __cuda_stream__, cuda_stream (torch) or ptr (CuPy). "
      "It must outlive the "
      "queue's work."},
     {"buffer", WP_KEYED(wp_device_buffer),
-     "buffer(shape, dtype='uint8', placement='device', *, label=None)\n--\n\nA buffer, contents "
+     "buffer($self, shape, dtype='uint8', placement='device', *, label=None)\n--\n\nA buffer, "
+     "contents "
      "undefined. shape is a "
      "number of elements, bytes by default, or a tuple; placement 'device', 'host' (pinned) or "
      "'managed'.\n\n"
      "Raises InvalidError with the limit; OutOfMemoryError."},
     {"wrap", WP_KEYED(wp_device_wrap),
-     "wrap(array, *, label=None)\n--\n\nA 'host' buffer of the memory of a contiguous array that "
+     "wrap($self, array, *, label=None)\n--\n\nA 'host' buffer of the memory of a contiguous array "
+     "that "
      "can be written, "
      "without a copy. The array lives until no work uses the buffer."},
     {"from_dlpack", WP_KEYED(wp_device_from_dlpack),
-     "from_dlpack(tensor, *, queue=None, label=None)\n--\n\nA buffer of a tensor's memory (torch, "
+     "from_dlpack($self, tensor, *, queue=None, label=None)\n--\n\nA buffer of a tensor's memory "
+     "(torch, "
      "cupy, jax, numpy), "
      "without a copy. queue, for tensors in device memory, waits for the work that writes the "
      "tensor."},
     {"pool", WP_KEYED(wp_device_pool),
-     "pool(limit_bytes=0, placement='device', *, label=None)\n--\n\nA pool of buffers; limit_bytes "
+     "pool($self, limit_bytes=0, placement='device', *, label=None)\n--\n\nA pool of buffers; "
+     "limit_bytes "
      "0: the device's."},
     {"program", WP_KEYED(wp_device_program),
-     "program(source=None, *, file=None, bundle=None, options=None, cuda_source=None, "
+     "program($self, source=None, *, file=None, bundle=None, options=None, cuda_source=None, "
      "cuda_options=None, exact=False, "
      "fast=False, label=None)\n--\n\nDevice code: OpenCL C as text or of a file, CUDA C++ beside "
      "it, or a bundle, "
      "'FILE.so:SYMBOL', of `weir kernels build`.\n\nRaises BuildError with the compiler's log."},
     {"sync", WP_KEYED(wp_device_sync),
-     "sync(timeout=None)\n--\n\nWaits on the host for everything submitted so far to the device's "
+     "sync($self, timeout=None)\n--\n\nWaits on the host for everything submitted so far to the "
+     "device's "
      "queues; timeout in "
      "seconds.\n\nRaises Timeout; the first failure."},
     {"trim", device_trim, METH_NOARGS,
-     "trim()\n--\n\nReturns cached memory to the driver. May wait for the whole device."},
+     "trim($self)\n--\n\nReturns cached memory to the driver. May wait for the whole device."},
     {"close", device_close, METH_NOARGS,
-     "close()\n--\n\nWaits for all work, destroys the device's objects and closes it. Where an "
+     "close($self)\n--\n\nWaits for all work, destroys the device's objects and closes it. Where "
+     "an "
      "array still shows "
      "the memory of a buffer, the native device is closed when that has gone."},
     {"__enter__", device_enter, METH_NOARGS, NULL},
@@ -696,7 +697,7 @@ static PyType_Slot device_slots[] = {
 PyType_Spec wp_device_spec = {"weir.Device", sizeof(struct wp_device), 0, WP_TYPE_FLAGS,
                               device_slots};
 
-bool wp_over;
+atomic_bool wp_over;
 
 static struct wp_device *first_open(void)
 {
@@ -721,5 +722,5 @@ void wp_close_all(void)
         Py_DECREF(device);
     }
     wp_drop_now();
-    wp_over = true;
+    atomic_store(&wp_over, true);
 }

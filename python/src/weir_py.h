@@ -9,6 +9,7 @@
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030A0000
 #include <Python.h>
+#include <stdatomic.h>
 #include <structmember.h>
 
 #include <weir/weir.h>
@@ -182,14 +183,15 @@ bool wp_label(PyObject *object, const char **out_text);
 #define WP_FAST(function) (PyCFunction)(void (*)(void))(function), METH_FASTCALL
 #define WP_KEYED(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
 // close(), `with` and the label, which all children have.
-#define WP_CHILD_METHODS                                                                       \
-    {"close", wp_child_close_method, METH_NOARGS,                                              \
-     "close()\n--\n\nDestroys the object; work that was submitted still runs. Never waits. A " \
-     "second "                                                                                 \
-     "call does nothing."},                                                                    \
-        {"__enter__", wp_child_enter, METH_NOARGS, NULL},                                      \
-    {                                                                                          \
-        "__exit__", wp_child_exit, METH_VARARGS, NULL                                          \
+#define WP_CHILD_METHODS                                                                          \
+    {"close", wp_child_close_method, METH_NOARGS,                                                 \
+     "close($self)\n--\n\nDestroys the object; work that was submitted still runs. Never waits. " \
+     "A "                                                                                         \
+     "second "                                                                                    \
+     "call does nothing."},                                                                       \
+        {"__enter__", wp_child_enter, METH_NOARGS, NULL},                                         \
+    {                                                                                             \
+        "__exit__", wp_child_exit, METH_VARARGS, NULL                                             \
     }
 #define WP_CHILD_MEMBERS                                                                           \
     {"label", T_OBJECT, offsetof(struct wp_child, label), READONLY, "The label, or None."},        \
@@ -220,7 +222,7 @@ PyObject *wp_open(PyObject *module, PyObject *arguments, PyObject *keywords);
 // Waits for all work and closes what can be closed: when the interpreter ends. From then on no thread of the
 // library's calls Python.
 void wp_close_all(void);
-extern bool wp_over;
+extern atomic_bool wp_over;
 
 PyObject *wp_runtime_findings(const struct wp_runtime *runtime); // a list
 // weir.findings(); see findings.c.
@@ -308,6 +310,8 @@ struct wp_queue {
 PyObject *wp_device_queue(PyObject *self, PyObject *arguments, PyObject *keywords);
 PyObject *wp_device_wrap_queue(PyObject *self, PyObject *arguments, PyObject *keywords);
 PyObject *wp_event_new(struct weir_event event);
+// Waits for all work of the device, whether it fails or not; false with an exception, such as KeyboardInterrupt.
+bool wp_device_wait(struct wp_device *device);
 PyObject *wp_device_sync(PyObject *self, PyObject *arguments, PyObject *keywords);
 PyObject *wp_queue_capture(PyObject *self, PyObject *arguments, PyObject *keywords);
 PyObject *wp_device_program(PyObject *self, PyObject *arguments, PyObject *keywords);

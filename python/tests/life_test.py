@@ -160,3 +160,21 @@ def test_memory_is_flat_over_a_million_operations(device):
     many(200000)
     gc.collect()
     assert resident_kib() - before < 1024
+
+
+def test_an_exception_that_nothing_reported_is_shown_at_the_end():
+    text = run(
+        "device = runtime.device(); queue = device.queue()\n"
+        "def wrong(): raise KeyError('unseen')\n"
+        "queue.host_call(wrong)\n"
+    )
+    assert "KeyError: 'unseen'" in text and "in wrong" in text
+
+
+def test_a_device_is_not_closed_in_a_host_call(device):
+    queue = device.queue()
+    queue.host_call(device.close)
+    with pytest.raises(weir.HostCallError, match="cannot be closed in a host call"):
+        queue.sync()
+    queue.recover()
+    assert not device.closed

@@ -1,5 +1,7 @@
 """The exceptions, and how the extension makes one of an error of the library."""
 
+Any = object  # typing takes long to import
+
 
 class Error(Exception):
     """What Weir refuses or reports, with its first cause.
@@ -110,6 +112,7 @@ _TYPES = {
 __all__ = ["Error"] + [made.__name__ for made in _TYPES.values()]
 for _made in (Error, *_TYPES.values()):
     _made.__module__ = "weir"  # where users find them
+del _made
 
 # The library's functions as Python has them. Others are NOUN.VERB: weir_queue_recover() is queue.recover().
 _NAMES = {
@@ -145,19 +148,19 @@ _NAMES = {
 }
 
 
-def _name(match):
-    name = match[1]
+def _name(match: Any) -> str:
+    name: str = match[1]
     return _NAMES.get(name) or name.replace("_destroy", ".close").replace("_", ".", 1)
 
 
-def text(c_text):
+def text(c_text: str) -> str:
     """The library's text with its C names as those of Python."""
     import re  # which would be a third of the time that importing weir takes
 
     return re.sub(r"\bweir_([a-z0-9_]+)(?=\()", _name, c_text)
 
 
-def make(status, whole, **parts):
+def make(status: str, whole: str, **parts: Any) -> Error:
     """The exception of a status, of its whole text, with the parts of the library's detail as attributes."""
     error = _TYPES.get(status[5:].replace("ERROR_", ""), Error)(text(whole))
     error.status = status

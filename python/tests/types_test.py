@@ -1,0 +1,84 @@
+"""The stubs say what the extension has, and a type checker uses them."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import weir
+
+pytest.importorskip("mypy", reason="mypy is not installed")
+
+GOOD = """
+import weir
+
+
+async def work(config: str) -> int:
+    with weir.open(config) as runtime, runtime.device(0) as device:
+        queue = device.queue("copy", priority=device.limits.priority_highest)
+        a, b = device.buffer((4, 4), "float32", "host", label="a"), device.buffer(16, "float32")
+        with a.host("w") as array:
+            array[:] = 1
+        queue.copy(b[:4], a[0])
+        kernel = device.program("...").kernel("scale")
+        kernel[4, (64, 1)](queue, weir.In(a), weir.Out(b), 2.0, (1, 2), None)
+        kernel[100](queue, weir.In(a), weir.Out(b), 2.0)
+        event = queue.record()
+        queue.wait(event)
+        await event
+        event.sync(timeout=1)
+        with queue.capture() as capture:
+            queue.fill(b, 0)
+        if capture.graph:
+            capture.graph.launch(queue)
+        return event.time_ns
+"""
+BAD = """
+import weir
+
+device = weir.open().device()
+queue = device.queue(priority="high")
+queue.copy(device.buffer(4))
+device.buffer(4, placement="far")
+device.program("").kernel("k")[1, 1](queue, weir.In("a"), object())
+"""
+
+
+def mypy(*arguments, folder):
+    return subprocess.run(
+        [sys.executable, "-m", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "MYPYPATH": os.path.dirname(os.path.dirname(weir.__file__))},
+    )
+
+
+def test_the_stubs_are_those_of_the_extension(tmp_path):
+    result = mypy("mypy.stubtest", "weir", "--ignore-missing-stub", folder=tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_every_public_name_has_a_stub_and_a_text():
+    with open(os.path.join(os.path.dirname(weir.__file__), "__init__.pyi"), encoding="utf-8") as file:
+        stubs = file.read()
+    for name in (name for name in dir(weir) if not name.startswith("_")):
+        value = getattr(weir, name)
+        if getattr(value, "__module__", "weir").split(".")[0] != "weir" or type(value).__name__ == "module":
+            continue
+        assert name in stubs
+        assert value.__doc__, name
+        if isinstance(value, type) and not issubclass(value, (tuple, BaseException)):
+            for member in (member for member in vars(value) if not member.startswith("_")):
+                assert getattr(value, member).__doc__, f"{name}.{member}"
+
+
+def test_a_checker_takes_what_is_right_and_refuses_what_is_not(tmp_path):
+    (tmp_path / "good.py").write_text(GOOD)
+    (tmp_path / "bad.py").write_text(BAD)
+    good = mypy("mypy", "--strict", "good.py", folder=tmp_path)
+    assert good.returncode == 0, good.stdout
+    bad = mypy("mypy", "bad.py", folder=tmp_path)
+    lines = sorted({int(line.split(":")[1]) for line in bad.stdout.splitlines() if ": error:" in line})
+    assert lines == [5, 6, 7, 8], bad.stdout
