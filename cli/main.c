@@ -15,13 +15,20 @@ static int weir_main(int argc, char **argv)
         .main = completion_main,
     };
     const struct cli_command members[] = {
-        cli_run,     cli_doctor, cli_devices,   cli_config, cli_bench,   cli_conform,
-        cli_kernels, cli_trace,  cli_check,     cli_fault,  cli_perturb, cli_launch,
-        cli_sim,     cli_train,  cli_calibrate, completion,
+        cli_doctor,  cli_devices, cli_config, cli_check,   cli_trace,     cli_sim,
+        cli_perturb, cli_fault,   cli_launch, cli_kernels, cli_calibrate, cli_bench,
+        cli_conform, cli_run,     cli_train,  completion,
     };
     const struct cli_command weir = {
         .what = "COMMAND",
-        .summary = "Multi-stage GPU pipelines on the backend that an INI file selects.",
+        .summary = "Looks at programs that copy and compute at once, on GPUs and without one:\n"
+                   "\n"
+                   "  weir check ./program                what is it that nothing orders?\n"
+                   "  weir trace --report ./program       how much of the work overlaps?\n"
+                   "  weir sim --gpu h200 ./program       and how much would on that GPU?\n"
+                   "\n"
+                   "`weir doctor` says what this machine lacks. ./program is any program that uses "
+                   "Weir.",
         .members = members,
         .member_count = sizeof members / sizeof *members,
     };

@@ -493,9 +493,22 @@ static const char *copy_template(struct page *page, const char *from, const char
     return end + strlen(place);
 }
 
+static void write_colours(struct page *page)
+{
+    char text[128];
+    for (unsigned i = WEIR_ENGINE_NONE + 1; i < WEIR_ENGINE_COUNT; i++) {
+        const int length = snprintf(text, sizeof text, "%s--%s: %s;", i > 1 ? " " : "",
+                                    weir_trace_engine_name((enum weir_trace_engine)i),
+                                    weir_trace_engine_colour((enum weir_trace_engine)i));
+        weir_file_writer_append(page->file, text, (size_t)length);
+    }
+}
+
 static void write_page(struct page *page)
 {
-    const char *rest = copy_template(page, weir_report_page_html, "@TRACE@");
+    const char *rest = copy_template(page, weir_report_page_html, "@COLOURS@");
+    write_colours(page);
+    rest = copy_template(page, rest, "@TRACE@");
     write_trace(page);
     rest = copy_template(page, rest, "@REPORT@");
     weir__page_report(page->out, page->report, page->findings);

@@ -39,6 +39,9 @@ enum weir_trace_engine {
 // "none", "to_device", "to_host", "on_device", "kernels", "host", "communication".
 const char *weir_trace_engine_name(enum weir_trace_engine engine);
 
+// Its colour in all pictures, as CSS has it: one that is seen on white and on black, and under white text.
+const char *weir_trace_engine_colour(enum weir_trace_engine engine);
+
 // The kinds of operations. Numbers are those of enum weir_operation_kind in
 // <weir/module/operation.h>. Records and waits are not operations here: a wait is
 // listed with the operation after it.

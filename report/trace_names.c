@@ -21,6 +21,17 @@ const char *weir_trace_engine_name(enum weir_trace_engine engine)
     return (unsigned)engine < WEIR_ENGINE_COUNT ? engine_names[engine] : engine_names[0];
 }
 
+const char *weir_trace_engine_colour(enum weir_trace_engine engine)
+{
+    static const char *const colours[WEIR_ENGINE_COUNT] = {
+        [WEIR_ENGINE_NONE] = "#8a9199",          [WEIR_ENGINE_TO_DEVICE] = "#3b75b4",
+        [WEIR_ENGINE_TO_HOST] = "#d9822b",       [WEIR_ENGINE_ON_DEVICE] = "#8d6cab",
+        [WEIR_ENGINE_KERNELS] = "#2f9e77",       [WEIR_ENGINE_HOST] = "#8a9199",
+        [WEIR_ENGINE_COMMUNICATION] = "#b8503f",
+    };
+    return colours[(unsigned)engine < WEIR_ENGINE_COUNT ? engine : WEIR_ENGINE_NONE];
+}
+
 const char *weir_trace_kind_name(enum weir_trace_kind kind)
 {
     switch (kind) {

@@ -23,6 +23,7 @@ readonly build=(
     libpng-dev            # PNG
     libsodium-dev         # proofs between ranks
     zlib1g-dev
+    opencl-c-headers      # declarations for the OpenCL layer, and to check ours against
     ocl-icd-libopencl1    # the OpenCL loader
     pocl-opencl-icd       # an OpenCL device without a GPU
     python3               # generators of the build
@@ -32,7 +33,6 @@ readonly tests=(
     clang-tidy
     googletest            # GoogleTest's sources
     libgtest-dev
-    opencl-c-headers      # declarations to check ours against
     dpkg-dev              # makes the Debian packages
     gpg                   # signs a folder of them,
     gpg-agent             # and keeps the key

@@ -111,8 +111,27 @@ static inline weir_status weir__host_whole_end(weir_buffer *buffer, weir_access 
     return weir_host_end_at(buffer, 0, weir_buffer_size(buffer), access, file, line);
 }
 
-// Creates a program and looks up one of its kernels: of a bundle that `weir_kernels` made, or of
-// OpenCL C in a file (weir_program_params.path). The program lives as long as the kernel does.
+// Creates a program of a bundle that `weir_kernels` made, or of OpenCL C in a file
+// (weir_program_params.path).
+//
+// Ownership, errors: as weir_program_create().
+#define weir_program_load(device, bundle, out_program) \
+    weir__program_load(device, bundle, NULL, out_program, __FILE__, __LINE__)
+#define weir_program_load_file(device, path, out_program) \
+    weir__program_load(device, NULL, path, out_program, __FILE__, __LINE__)
+static inline weir_status weir__program_load(weir_device *device, const struct weir_bundle *bundle,
+                                             const char *path, weir_program **out_program,
+                                             const char *file, int line)
+{
+    struct weir_program_params params;
+    memset(&params, 0, sizeof params);
+    params.struct_size = sizeof params;
+    params.bundle = bundle;
+    params.path = path;
+    return weir_program_create_at(device, &params, out_program, file, line);
+}
+
+// The same, and looks up a kernel of it, where one is needed. The program lives as long as the kernel.
 //
 // Ownership: the kernel is the caller's, until weir_kernel_destroy().
 // Errors: as weir_program_create() and weir_kernel_create(); `*out_kernel` is NULL then.
@@ -125,14 +144,9 @@ static inline weir_status weir__kernel_load(weir_device *device, const struct we
                                             weir_kernel **out_kernel, const char *file, int line)
 {
     weir_program *program = NULL;
-    struct weir_program_params params;
-    memset(&params, 0, sizeof params);
-    params.struct_size = sizeof params;
-    params.bundle = bundle;
-    params.path = path;
     if (out_kernel)
         *out_kernel = NULL;
-    weir_status status = weir_program_create_at(device, &params, &program, file, line);
+    weir_status status = weir__program_load(device, bundle, path, &program, file, line);
     if (status == WEIR_OK)
         status = weir_kernel_create_at(program, name, out_kernel, file, line);
     weir_program_destroy_at(&program, file, line);

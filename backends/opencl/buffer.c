@@ -452,7 +452,10 @@ weir_status ocl_buffer_address(const struct weir_link *link, weir_buffer *object
                                uint64_t *out_address)
 {
     const struct ocl_buffer *buffer = ocl_buffer_of(link, object);
-    const void *address = buffer->svm ? buffer->pointer : buffer->address;
+    // A processor uses memory of the host's where it is, if that is aligned as its drivers ask.
+    const bool is_wrapped = buffer->device->in_place && !buffer->address && buffer->pointer &&
+                            (uintptr_t)buffer->pointer % 4096 == 0;
+    const void *address = buffer->svm || is_wrapped ? buffer->pointer : buffer->address;
     *out_address = (uint64_t)(uintptr_t)address;
     if (address)
         return WEIR_OK;

@@ -100,12 +100,15 @@ static void write_head(const struct calibration *c, struct weir_long_text *ini)
                        info->name, info->driver, weir_runtime_backend(c->runtime), weir_version());
     weir_long_text_add(ini, "; of %llu turns, with the least and the most.\n",
                        (unsigned long long)c->turns);
+    const bool processor =
+        !cli_clock_is_virtual() && c->limits->unified_memory && !c->limits->copy_engines_to_device;
     if (cli_clock_is_virtual())
         weir_long_text_add(ini, "; The times are those of a modelled GPU.\n");
-    else if (c->limits->unified_memory && !c->limits->copy_engines_to_device)
+    else if (processor)
         weir_long_text_add(ini, "; The device is the machine's processors: these are no figures of "
                                 "a GPU.\n");
-    weir_long_text_add(ini, "\n[gpu]\nname = %s\n", info->name);
+    weir_long_text_add(ini, "\n[gpu]\nname = %s\nkind = %s\n", info->name,
+                       processor ? "cpu" : "gpu");
 }
 
 static void write_key(const struct cal_figure *figure, const struct about *about,

@@ -186,6 +186,7 @@ struct options {
     bool fail;
     bool hints;
     bool no_locks;
+    struct cli_opencl opencl;
     bool strict;
     bool verify;
     bool quiet;
@@ -300,7 +301,7 @@ static int tell_findings(const struct weir_findings *findings, const struct opti
 // weir check COMMAND...: runs COMMAND with an environment that adds the plugin and names the files.
 
 static const char about[] =
-    "Runs COMMAND, any program that uses Weir, with the plugin `check` in its chain, and tells\n"
+    "Runs COMMAND, any program that uses Weir or OpenCL, with the plugin `check`, and tells\n"
     "which uses of memory nothing orders: both lines, and the calls to add. Needs no GPU: what\n"
     "the program submits is examined, not what happens to run when. Options come before COMMAND;\n"
     "what follows it are its arguments.\n"
@@ -327,9 +328,11 @@ static bool parse(struct options *out, int argc, char **argv, char ***out_comman
          "do not look at the threads and locks of COMMAND: its\ncalls count as ordered as they "
          "happen",
          CLI_FLAG, &out->no_locks, 0, 0},
+        CLI_OPTION_NO_OPENCL_LAYER(&out->opencl),
         {"quiet", NULL, "print nothing but errors and findings", CLI_FLAG, &out->quiet, 0, 0},
         {"sarif", "FILE", "write the findings as SARIF, for tools of code review", CLI_FILE,
          &out->sarif, 0, 0},
+        CLI_OPTION_SKIP(&out->opencl),
         {"strict", NULL,
          "take threads as unordered also where their locks are\nnot seen, unless they call "
          "weir_check_release() and\nweir_check_acquire()",
@@ -369,10 +372,10 @@ static struct cli_program_variable let_sanitizer(char *text, size_t size)
     return (struct cli_program_variable){"ASAN_OPTIONS", length < (int)size ? text : before};
 }
 
-static bool run(const struct options *options, const struct cli_folder *folder,
-                const char *suppressions, char **command, struct cli_program_end *out_end)
+static bool run(struct options *options, const struct cli_folder *folder, const char *suppressions,
+                char **command, struct cli_program_end *out_end)
 {
-    struct cli_program_variable variables[8];
+    struct cli_program_variable variables[8 + CLI_OPENCL_VARIABLES];
     size_t count = 0;
     char json[CLI_FOLDER_PATH_SIZE];
     char sanitizer[512];
@@ -393,6 +396,7 @@ static bool run(const struct options *options, const struct cli_folder *folder,
         variables[count++] = locks.variable;
         variables[count++] = let_sanitizer(sanitizer, sizeof sanitizer);
     }
+    count += cli_program_add_opencl(&options->opencl, false, &variables[count]);
     const struct cli_program program = {
         .command = command,
         .variables = variables,
@@ -438,9 +442,10 @@ static int tell(const struct options *options, const struct cli_folder *folder, 
         if (options->demonstrate)
             code = demonstrate(folder, command, plugins, weir_findings_all(reader), code);
     } else if (code == CLI_OK) { // else COMMAND has printed why it failed
-        cli_error("%s was not checked: it opened no runtime of Weir's, or one whose plugins the "
-                  "program names itself; list check there",
-                  command[0]);
+        cli_error(
+            "%s was not checked: it opened no runtime of Weir's and no context of OpenCL's, or "
+            "a runtime whose plugins the program names itself; list check there",
+            command[0]);
         code = CLI_FAILED;
     }
     weir_findings_reader_destroy(&reader);
@@ -448,7 +453,7 @@ static int tell(const struct options *options, const struct cli_folder *folder, 
 }
 
 // With the plugin in the environment.
-static int check(const struct options *options, const char *suppressions, char **command,
+static int check(struct options *options, const char *suppressions, char **command,
                  const char *plugins)
 {
     struct cli_folder folder;

@@ -21,15 +21,10 @@ enum {
     NAMES_UPRIGHT = 6 // more names of groups than this are slanted
 };
 
-static const char *const colours[CLI_PLOT_COLOURS] = {
+static const char *const colours[CLI_PLOT_SERIES_MAX] = {
     "#3b82d6", "#e0702a", "#2fa36b", "#c65aa8", "#b8901f", "#17a2b8",
     "#d64545", "#7c6ad8", "#6b8e23", "#a0683a", "#5a7d9a", "#999999",
 };
-
-const char *cli_plot_colour(size_t index)
-{
-    return colours[index % CLI_PLOT_COLOURS];
-}
 
 struct scale {
     double low; // of x, or its logarithm

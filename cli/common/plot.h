@@ -10,7 +10,6 @@
 
 enum {
     CLI_PLOT_SERIES_MAX = 12,
-    CLI_PLOT_COLOURS = CLI_PLOT_SERIES_MAX,
     CLI_PLOT_POINTS_MAX = 64,
     CLI_PLOT_GROUPS_MAX = 24,
     CLI_PLOT_TEXT = 96
@@ -58,9 +57,6 @@ size_t cli_plot_group(struct cli_plot *plot, const char *name);
 
 // Of text and axes: readable on white and on black.
 #define CLI_PLOT_INK "#7d7d7d"
-
-// The colours come again after CLI_PLOT_COLOURS of them.
-const char *cli_plot_colour(size_t index);
 
 // 1, 2 or 5 times a power of ten, of which an axis up to `top` has at most six.
 double cli_plot_step(double top);

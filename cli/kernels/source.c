@@ -247,21 +247,13 @@ static bool check_files(const struct kc_list *files)
     return true;
 }
 
-// NAME, NAME=VALUE or NAME(PARAMETERS)=VALUE.
 static bool check_definitions(const struct cli_list *definitions)
 {
-    for (size_t i = 0; i < definitions->count; i++) {
-        const char *text = definitions->items[i];
-        const size_t length = kernels_identifier(text);
-        if (length == 0 || !strchr("=(", text[length]) || strchr(text, '\n') ||
-            text[strlen(text) - 1] == '\\') {
-            cli_error(
-                "-D takes NAME or NAME=VALUE, in one line and without a backslash at its end, "
-                "not '%s'",
-                text);
+    for (size_t i = 0; i < definitions->count; i++)
+        if (!kc_is_definition(definitions->items[i])) {
+            cli_error(KC_DEFINITIONS ", not '%s'", definitions->items[i]);
             return false;
         }
-    }
     return true;
 }
 

@@ -8,6 +8,7 @@
 
 #include <weir/inspect.h>
 
+#include "base/text.h"
 #include "cli/program/program.h"
 
 static const struct {
@@ -82,4 +83,22 @@ bool cli_preload_find(enum cli_preload_library library, struct cli_preload *out)
     }
     out->variable.value = out->text;
     return true;
+}
+
+size_t cli_program_add_opencl(struct cli_opencl *opencl, bool times,
+                              struct cli_program_variable *variables)
+{
+    size_t count = 0;
+    size_t used = 0;
+    if (opencl->off || !cli_preload_find(CLI_PRELOAD_OPENCL, &opencl->layer))
+        return 0;
+    for (size_t i = 0; i < opencl->skip.count; i++)
+        weir_text_append(opencl->skips, sizeof opencl->skips, &used, "%s%s", i ? ":" : "",
+                         opencl->skip.items[i]);
+    variables[count++] = opencl->layer.variable;
+    if (used)
+        variables[count++] = (struct cli_program_variable){"WEIR_OPENCL_SKIP", opencl->skips};
+    if (times)
+        variables[count++] = (struct cli_program_variable){"WEIR_OPENCL_TIMES", "1"};
+    return count;
 }

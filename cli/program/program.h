@@ -73,6 +73,38 @@ struct cli_preload {
 // Errors: false after a warning that says what is not seen then; the variable is as the environment has it.
 bool cli_preload_find(enum cli_preload_library library, struct cli_preload *out);
 
+// What commands that see a program's OpenCL calls set for it.
+enum {
+    CLI_OPENCL_VARIABLES = 3,
+    CLI_SKIP_SIZE = 1024
+};
+
+struct cli_opencl {
+    bool off;             // --no-opencl-layer
+    struct cli_list skip; // --skip
+    struct cli_preload layer;
+    char skips[CLI_SKIP_SIZE];
+};
+
+// Their options; rows of a table that is sorted by name are not next to each other.
+#define CLI_OPTION_NO_OPENCL_LAYER(opencl)                                                \
+    {                                                                                     \
+        "no-opencl-layer", NULL, "do not look at OpenCL calls that COMMAND makes itself", \
+            CLI_FLAG, &(opencl)->off, 0, 0                                                \
+    }
+#define CLI_OPTION_SKIP(opencl)                                                                  \
+    {                                                                                            \
+        "skip", "LIB",                                                                           \
+            "a library that wraps OpenCL, such as libfoo: lines are those\nof its callers; may " \
+            "be "                                                                                \
+            "given several times",                                                               \
+            CLI_LIST, &(opencl)->skip, 0, 0                                                      \
+    }
+
+// Adds the variables of the OpenCL layer, at most CLI_OPENCL_VARIABLES. With `times` the driver's times are asked for.
+size_t cli_program_add_opencl(struct cli_opencl *opencl, bool times,
+                              struct cli_program_variable *variables);
+
 struct cli_program {
     char **command; // ends with NULL; looked up in PATH
     // Set in the program's environment alone.

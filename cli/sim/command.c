@@ -15,7 +15,9 @@
 static const char about[] =
     "Finds what each kernel of the traces takes, as a sum of a fixed time and of times in\n"
     "proportion to its work-items, blocks, bytes of buffers and scalar arguments, and writes a\n"
-    "section [kernel NAME] for each, for the model of the GPU that the traces are from. Launches\n"
+    "section [kernel NAME] for each, for the model of the GPU that the traces are from, and "
+    "[learnt] with\n"
+    "the device, since costs of a processor are none of a GPU. Launches\n"
     "beside another kernel, and those whose start the trace does not have, are left out.\n"
     "\n"
     "  weir trace --output run.json ./program\n"
@@ -45,7 +47,69 @@ static void name_term(const struct sim_kernel *kernel, int term, char key[KEY_SI
     snprintf(times, KEY_SIZE, "%s * argument %u", items ? " * items" : "", argument);
 }
 
-static bool add_trace(struct sim_kernels *kernels, const char *path)
+// Of what the traces are.
+struct learnt {
+    char device[128];
+    const char *kind; // NULL: unknown
+};
+
+// As struct weir_limits has a processor: kernels run in the host's memory, and nothing copies to it. NULL: the
+// trace is another program's.
+static const char *kind_of(const struct weir_trace_device *device)
+{
+    if (!device->unified_memory && !device->copy_engines_to_device && !device->concurrent_kernels)
+        return NULL;
+    return device->unified_memory && !device->copy_engines_to_device ? "cpu" : "gpu";
+}
+
+// Costs of two kinds of device have no sum.
+static bool learn_device(struct learnt *learnt, const struct weir_trace_device *device,
+                         const char *path)
+{
+    const char *kind = kind_of(device);
+    if (kind && learnt->kind && strcmp(kind, learnt->kind) != 0) {
+        cli_error("%s has kernels of '%s', a %s, and those before ran on '%s', a %s: learn from "
+                  "each kind on its own",
+                  path, device->name, kind, learnt->device, learnt->kind);
+        return false;
+    }
+    if (*learnt->device && strcmp(device->name, learnt->device) != 0)
+        cli_warning("%s has kernels of '%s', and those before ran on '%s'", path, device->name,
+                    learnt->device);
+    snprintf(learnt->device, sizeof learnt->device, "%s", device->name);
+    learnt->kind = kind ? kind : learnt->kind;
+    return true;
+}
+
+static bool learn_devices(struct learnt *learnt, const struct weir_trace *trace, const char *path)
+{
+    size_t last = SIZE_MAX;
+    for (size_t i = 0; i < trace->operation_count; i++) {
+        const struct weir_trace_operation *operation = &trace->operations[i];
+        const size_t device = trace->queues[operation->queue_index].device;
+        if (!operation->timed || operation->engine != WEIR_ENGINE_KERNELS || device == last)
+            continue;
+        if (!learn_device(learnt, &trace->devices[device], path))
+            return false;
+        last = device;
+    }
+    return true;
+}
+
+static void write_learnt(struct weir_long_text *ini, const struct learnt *learnt)
+{
+    const bool named =
+        *learnt->device && weir_text_is_clean(learnt->device, "") && !strpbrk(learnt->device, ";#");
+    if (!named && !learnt->kind)
+        return;
+    weir_long_text_add(ini, "\n[learnt]\n");
+    if (named)
+        weir_long_text_add(ini, "device = %s\n", learnt->device);
+    if (learnt->kind)
+        weir_long_text_add(ini, "kind = %s\n", learnt->kind);
+}
+
+static bool add_trace(struct sim_kernels *kernels, struct learnt *learnt, const char *path)
 {
     struct weir_trace *trace = NULL;
     char message[512];
@@ -57,7 +121,10 @@ static bool add_trace(struct sim_kernels *kernels, const char *path)
         cli_warning("%s: %s", path, trace->notes[i]);
     size_t launches;
     const bool added = sim_kernels_add(kernels, trace, &launches);
+    const bool alike = learn_devices(learnt, trace, path);
     weir_trace_destroy(&trace);
+    if (!alike)
+        return false;
     if (!added)
         cli_error("no memory for the launches of %s", path);
     else if (launches == 0)
@@ -186,13 +253,14 @@ static int put(const char *path, const struct weir_long_text *ini, struct weir_t
     return CLI_OK;
 }
 
-static int learn(const struct sim_kernels *kernels, const char *path)
+static int learn(const struct sim_kernels *kernels, const struct learnt *learnt, const char *path)
 {
     struct weir_long_text ini = {0};
     struct weir_table table = {.alignment = "lrrrrl"};
     size_t count;
     int code = CLI_FAILED;
     weir_long_text_add(&ini, "; What kernels cost, in nanoseconds. Found by weir sim learn.\n");
+    write_learnt(&ini, learnt);
     const bool fitted = fit_all(kernels, &ini, &table, &count);
     if (fitted && count > 0)
         code = put(path, &ini, &table);
@@ -213,14 +281,15 @@ static int learn_main(int argc, char **argv)
     const struct cli_usage usage = CLI_FORM("weir sim learn", "TRACE...", "a trace", 1, SIZE_MAX,
                                             about, "weir-sim(1)", options);
     struct sim_kernels kernels = {0};
+    struct learnt learnt = {0};
     size_t operands;
     int code;
     if (!cli_parse(&usage, argc, argv, &operands, &code))
         return code;
     bool fine = cli_can_write(path);
     for (size_t i = 0; i < operands && fine; i++)
-        fine = add_trace(&kernels, argv[i]);
-    code = fine ? learn(&kernels, path) : CLI_FAILED;
+        fine = add_trace(&kernels, &learnt, argv[i]);
+    code = fine ? learn(&kernels, &learnt, path) : CLI_FAILED;
     sim_kernels_finish(&kernels);
     return code;
 }

@@ -318,6 +318,10 @@ bool cli_sim_prepare(const struct sim_common *common)
 {
     if (common->costs)
         set_file("WEIR_SIM_COSTS", common->costs);
+    if (common->scale) {
+        setenv("WEIR_SIM_KERNELS", "scale", 1);
+        setenv("WEIR_SIM_KERNEL_SCALE", common->scale, 1);
+    }
     if (common->host)
         setenv("WEIR_SIM_HOST", common->host, 1);
     // trace is the outermost: it sees the times of sim.

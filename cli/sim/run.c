@@ -46,6 +46,10 @@ static bool parse(struct options *out, int argc, char **argv, char ***out_comman
         {"what-if", "KEY=VALUE,...", "also with these keys changed, of the models or of COMMAND",
          CLI_TEXT, &out->changes, 0, 0},
         {"costs", "FILE", "what kernels cost, from weir sim learn", CLI_FILE, &common->costs, 0, 0},
+        {"scale", "F",
+         "kernels without a cost, and costs of a processor, take\nF times what they take here, "
+         "such as 0.05",
+         CLI_TEXT, &common->scale, 0, 0},
         {"host", "HOW", "how the host's time passes: fixed, the default, or none", CLI_TEXT,
          &common->host, 0, 0},
         {"output", "FILE",
@@ -369,6 +373,10 @@ static bool parse_sweep(struct sweep_options *out, int argc, char **argv, char *
          CLI_LIST, &out->over, 0, 0},
         {"plot", "FILE.svg", "also draw the curves into this file", CLI_FILE, &out->plot, 0, 0},
         {"costs", "FILE", "what kernels cost, from weir sim learn", CLI_FILE, &common->costs, 0, 0},
+        {"scale", "F",
+         "kernels without a cost, and costs of a processor, take\nF times what they take here, "
+         "such as 0.05",
+         CLI_TEXT, &common->scale, 0, 0},
         {"host", "HOW", "how the host's time passes: fixed, the default, or none", CLI_TEXT,
          &common->host, 0, 0},
         {"output", "FILE",

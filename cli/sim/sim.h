@@ -83,6 +83,7 @@ void cli_sim_run_finish(struct sim_run *run);
 struct sim_common {
     const char *costs; // NULL: none
     const char *host;  // NULL: as configured
+    const char *scale; // the same
     const char *output;
     bool json;
     bool quiet;

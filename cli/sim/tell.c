@@ -268,18 +268,31 @@ static size_t take_part(struct parts *parts, const struct weir__run *it)
     return part;
 }
 
+// The number of its queue, where there is room.
+static void put_number(FILE *to, uint32_t queue, double x, double y, double width, double height)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%u", (unsigned)queue + 1);
+    if (height >= 12 && width >= 8 + 7 * (double)strlen(text))
+        fprintf(to,
+                "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" font-size=\"11\" "
+                "fill=\"#fff\">%s</text>\n",
+                x + width / 2, y + height / 2 + 4, text);
+}
+
 static void put_bar(FILE *to, const struct sim_run *run, const struct weir__run *it, double y,
                     double height, double most_ns)
 {
     const weir_report *report = run->report;
+    const uint32_t queue = (uint32_t)report->trace->operations[it->operation].queue_index;
     const uint64_t begin_ns = weir_report_get_summary(report)->begin_ns;
     const double from = x_of((double)(it->begin - begin_ns), most_ns);
     const double end = x_of((double)(it->end - begin_ns), most_ns);
-    fprintf(to,
-            "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" fill=\"%s\" "
-            "fill-opacity=\"0.85\"/>\n",
-            from, y, fmax(end - from - 0.5, 0.5), height,
-            cli_plot_colour(report->trace->operations[it->operation].queue_index));
+    fprintf(to, "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" fill=\"%s\"/>\n", from,
+            y, fmax(end - from - 0.5, 2), height, // it is seen, however short it is
+            weir_trace_engine_colour(report->lanes[it->lane].engine));
+    if (report->trace->queue_count > 1)
+        put_number(to, queue, from, y, end - from, height);
 }
 
 // The runs of a report are in the order of their starts.

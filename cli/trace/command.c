@@ -23,7 +23,7 @@
 // file. The rest of the configuration is unchanged.
 
 static const char run_about[] =
-    "Runs COMMAND, any program that uses Weir, with the plugin `trace` in its chain, and says\n"
+    "Runs COMMAND, any program that uses Weir or OpenCL, with the plugin `trace`, and says\n"
     "where the trace is. Ends as COMMAND did. Options come before COMMAND; what follows it\n"
     "are its arguments. `weir trace report`, `timeline`, `check` and `diff` read traces; to run a\n"
     "COMMAND of such a name, put -- before it.\n"
@@ -34,16 +34,19 @@ struct options {
     const char *output;
     bool report;
     bool quiet;
+    struct cli_opencl opencl;
 };
 
 static bool parse(struct options *out, int argc, char **argv, char ***out_command, int *out_exit)
 {
     const struct cli_option options[] = {
+        CLI_OPTION_NO_OPENCL_LAYER(&out->opencl),
         {"output", "FILE",
          "write the trace to FILE; compressed if it ends in\n.gz; without it, trace.json", CLI_FILE,
          &out->output, 0, 0},
         {"report", NULL, "print the report when COMMAND has ended", CLI_FLAG, &out->report, 0, 0},
         {"quiet", NULL, "print nothing but errors and the report", CLI_FLAG, &out->quiet, 0, 0},
+        CLI_OPTION_SKIP(&out->opencl),
     };
     const struct cli_usage usage = CLI_FORM_PROGRAM("weir trace", "COMMAND [ARGUMENT]...",
                                                     run_about, "weir-trace(1)", options);
@@ -163,7 +166,8 @@ static int look_at(const char *command, const char *path, const struct options *
 static int cli_trace_run(int argc, char **argv)
 {
     struct options options = {.output = "trace.json"};
-    struct cli_program program = {0};
+    struct cli_program_variable variables[CLI_OPENCL_VARIABLES];
+    struct cli_program program = {.variables = variables};
     struct cli_program_end end;
     char output[WEIR_OUTPUT_PATH_SIZE];
     char path[PATH_MAX];
@@ -181,6 +185,7 @@ static int cli_trace_run(int argc, char **argv)
     if (!cli_program_add_plugin("trace"))
         return cli_weir_error();
     setenv(WEIR_TRACE_FILE_VARIABLE, path, 1);
+    program.variable_count = cli_program_add_opencl(&options.opencl, true, variables);
     clock_gettime(CLOCK_REALTIME_COARSE, &since); // the clock of files
     if (!cli_program_run(&program, &end))
         return CLI_SETUP;

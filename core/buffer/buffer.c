@@ -8,6 +8,7 @@
 #include <weir/program.h>
 
 #include "base/text.h"
+#include "core/buffer/view.h"
 #include "core/object/buffer.h"
 #include "core/object/device.h"
 #include "core/object/program.h"
@@ -87,6 +88,29 @@ static weir_status check_placement(const weir_device *device, const char *label,
     return WEIR_OK;
 }
 
+// A HOST buffer over memory of the library's, of which the host uses a view. A plugin that looks at host
+// accesses takes such memory for the program's. False: nothing was created.
+WEIR_COLD static bool make_viewed(weir_device *device, const char *label,
+                                  const struct weir_buffer_setup *setup, weir_buffer **out_buffer,
+                                  const char *file, int line)
+{
+    struct weir_buffer_setup wrapped = *setup;
+    struct weir__view *view =
+        weir__takes_notes(device) ? NULL : weir__view_create(setup->size, &wrapped.user_pointer);
+    const struct weir_error before = *weir_last_error();
+    if (!view)
+        return false;
+    if (weir__buffer_make(device, label, &wrapped, false, out_buffer) < 0) {
+        weir__error_set(&before);
+        weir__view_close(view);
+        weir__view_destroy(view);
+        return false;
+    }
+    (*out_buffer)->view = view;
+    weir__view_name(view, (*out_buffer)->member.object.label, file, line);
+    return true;
+}
+
 weir_status weir_buffer_create_at(weir_device *device, const struct weir_buffer_params *params,
                                   weir_buffer **out_buffer, const char *file, int line)
 {
@@ -105,7 +129,9 @@ weir_status weir_buffer_create_at(weir_device *device, const struct weir_buffer_
     const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
                                             .size = params->size,
                                             .placement = params->placement};
-    status = weir__buffer_make(device, params->label, &setup, false, out_buffer);
+    if (!weir__debugging() || setup.placement != WEIR_PLACE_HOST ||
+        !make_viewed(device, params->label, &setup, out_buffer, file, line))
+        status = weir__buffer_make(device, params->label, &setup, false, out_buffer);
     if (status == WEIR_OK)
         weir__member_place(&(*out_buffer)->member, file, line);
     return weir__placed(status, file, line);
@@ -151,6 +177,8 @@ void weir_buffer_destroy_at(weir_buffer **buffer, const char *file, int line)
     if (gone->lender && !gone->lender->forget(gone))
         return;
     weir__debug_end(gone, file, line);
+    if (gone->view)
+        weir__view_close(gone->view);
     atomic_store(&gone->abandoned, true);
     gone->size = 0; // what still has the pointer is refused, as long as the memory is kept
     weir__buffer_unhold(gone);
@@ -180,6 +208,8 @@ static void finalize(struct weir__member *member)
     void (*gone)(void *user) = buffer->gone;
     void *user = buffer->gone_user;
     weir__chain_buffer_destroy(buffer->member.device->chain, buffer);
+    if (buffer->view)
+        weir__view_destroy(buffer->view);
     weir__member_free(&buffer->member);
     if (gone)
         gone(user);
@@ -219,7 +249,8 @@ weir_status weir_host_begin_at(weir_buffer *buffer, size_t offset, size_t size, 
                                         &(struct weir__host_caller){file, line, 0});
     if (status < 0)
         return status;
-    *out_pointer = buffer->pointer + offset;
+    *out_pointer = buffer->view ? weir__view_begin(buffer->view, offset, size, access, file, line)
+                                : buffer->pointer + offset;
     return WEIR_OK;
 }
 
@@ -232,6 +263,8 @@ weir_status weir_host_end_at(weir_buffer *buffer, size_t offset, size_t size, we
     if (weir__takes_notes(buffer->member.device))
         (void)weir__host_note_access(WEIR_HOST_NOTE_END, buffer, offset, size, access,
                                      &(struct weir__host_caller){file, line, 0});
+    if (buffer->view)
+        weir__view_end(buffer->view, offset, size, access, file, line);
     return WEIR_OK;
 }
 

@@ -130,7 +130,7 @@ static void say_queue(struct words *words, const weir_queue *queue)
     say(words, "queue '%.40s'", weir__label_or_none(queue->member.object.label));
 }
 
-// The operation that the queue's worker is busy with, if that is at `sequence` or before.
+// The operation that the queue's worker is busy with, or comes to next, if that is at `sequence` or before.
 struct running {
     struct weir_operation operation; // without what it points to
     bool is_called;                  // a host call: its function runs
@@ -140,7 +140,7 @@ static bool find_running(weir_queue *queue, uint64_t sequence, struct running *o
 {
     struct weir__delivery *delivery = &queue->delivery;
     weir_lock_take(&delivery->lock);
-    const struct weir__held *held = delivery->running;
+    const struct weir__held *held = delivery->running ? delivery->running : delivery->list.first;
     const bool found = held && held->operation.sequence <= sequence;
     if (found)
         *out_running = (struct running){held->operation, atomic_load(&delivery->in_call)};
@@ -211,7 +211,8 @@ static bool say_held(struct words *words, weir_queue *queue, uint64_t *sequence,
         say_place(words, operation->file, operation->line);
         return true;
     }
-    if (operation->kind == WEIR_OPERATION_HOST_CALL && !running.is_called) {
+    const bool is_due = weir__queue_is_past(queue, operation->sequence - 1);
+    if (operation->kind == WEIR_OPERATION_HOST_CALL && !running.is_called && !is_due) {
         *sequence = operation->sequence - 1; // it waits for the device
         return true;
     }

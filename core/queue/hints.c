@@ -117,7 +117,7 @@ static void hint_elements(const struct weir__launch *launch, size_t index)
     const size_t bytes = argument->size, unit = parameter ? unit_of(parameter) : 0;
     char place[WEIR__PLACE_SIZE];
     if (argument->kind != WEIR_PARAMETER_BUFFER || unit < 2 || !argument->buffer ||
-        !is_of_items(launch, bytes))
+        !is_of_items(launch, bytes) || is_passed(launch, bytes / unit))
         return;
     const weir_buffer *buffer = argument->buffer;
     const bool is_part = argument->offset == 0 && buffer->size / unit == bytes;

@@ -9,29 +9,22 @@ int main(void)
 {
     const unsigned count = 1 << 20;
     const size_t bytes = count * sizeof(int);
-    weir_runtime *runtime;
     weir_device *device;
     weir_queue *queue;
-    weir_program *program;
     weir_kernel *add;
     weir_buffer *host, *memory;
     struct weir_event begin, end;
     unsigned long rounds = 0;
     int64_t elapsed_ns;
-    void *pointer;
+    int *numbers;
 
-    WEIR_CHECK(weir_open(NULL, &runtime));
-    WEIR_CHECK(weir_device_open(runtime, NULL, &device));
+    WEIR_CHECK(weir_device_open(NULL, NULL, &device));
     WEIR_CHECK(weir_queue_create(device, WEIR_PARAMS(weir_queue, .timing = true), &queue));
-    WEIR_CHECK(weir_program_create(device, WEIR_PARAMS(weir_program, .bundle = &async_api_kernels),
-                                   &program));
-    WEIR_CHECK(weir_kernel_create(program, "add", &add));
-    WEIR_CHECK(weir_buffer_create(
-        device, WEIR_PARAMS(weir_buffer, .size = bytes, .placement = WEIR_PLACE_HOST), &host));
-    WEIR_CHECK(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = bytes), &memory));
-    WEIR_CHECK(weir_host_begin(host, 0, bytes, WEIR_ACCESS_WRITE, &pointer));
-    memset(pointer, 0, bytes);
-    WEIR_CHECK(weir_host_end(host, 0, bytes, WEIR_ACCESS_WRITE));
+    WEIR_CHECK(weir_kernel_load(device, &async_api_kernels, "add", &add));
+    WEIR_CHECK(weir_buffer_pair(device, bytes, &memory, &host));
+    WEIR_CHECK(weir_host_whole(host, WEIR_ACCESS_WRITE, &numbers));
+    memset(numbers, 0, bytes);
+    WEIR_CHECK(weir_host_whole_end(host, WEIR_ACCESS_WRITE));
 
     WEIR_CHECK(weir_queue_record(queue, &begin));
     WEIR_CHECK(weir_queue_copy(queue, memory, 0, host, 0, bytes));
@@ -44,16 +37,15 @@ int main(void)
     WEIR_CHECK(weir_event_elapsed_ns(begin, end, &elapsed_ns));
 
     unsigned wrong = 0;
-    WEIR_CHECK(weir_host_begin(host, 0, bytes, WEIR_ACCESS_READ, &pointer));
+    WEIR_CHECK(weir_host_whole(host, WEIR_ACCESS_READ, &numbers));
     for (unsigned i = 0; i < count; i++)
-        wrong += ((const int *)pointer)[i] != 26;
-    WEIR_CHECK(weir_host_end(host, 0, bytes, WEIR_ACCESS_READ));
+        wrong += numbers[i] != 26;
+    WEIR_CHECK(weir_host_whole_end(host, WEIR_ACCESS_READ));
     printf("%.3f ms on the device, %lu rounds on the host, %u wrong\n", (double)elapsed_ns * 1e-6,
            rounds, wrong);
 
-    weir_buffer_destroy(&host), weir_buffer_destroy(&memory), weir_queue_destroy(&queue);
-    weir_kernel_destroy(&add), weir_program_destroy(&program);
+    weir_buffer_destroy(&host), weir_buffer_destroy(&memory);
+    weir_kernel_destroy(&add), weir_queue_destroy(&queue);
     WEIR_CHECK(weir_device_close(&device));
-    WEIR_CHECK(weir_close(&runtime));
     return wrong != 0;
 }

@@ -7,7 +7,6 @@
 
 enum {
     COUNT = 4096,
-    BLOCK = 256,
     MOST = 64,
     BYTES = COUNT * sizeof(float)
 };
@@ -42,14 +41,13 @@ static void begin(struct work *work, weir_device *device)
 {
     static const char *const names[] = {"apply", "dot_product", "move", "turn"};
     WEIR_CHECK(weir_queue_create(device, NULL, &work->queue));
-    WEIR_CHECK(weir_program_create(device,
-                                   WEIR_PARAMS(weir_program, .bundle = &conjugate_gradient_kernels),
-                                   &work->program));
+    WEIR_CHECK(weir_program_load(device, &conjugate_gradient_kernels, &work->program));
     for (int i = 0; i < KERNELS; i++)
         WEIR_CHECK(weir_kernel_create(work->program, names[i], &work->kernels[i]));
-    for (int i = 0; i < VECTORS; i++)
-        WEIR_CHECK(weir_buffer_create(
-            device, WEIR_PARAMS(weir_buffer, .size = i < RR ? BYTES : sizeof(float)), &work->v[i]));
+    for (int i = 0; i < VECTORS; i++) {
+        const size_t size = i < RR ? BYTES : sizeof(float);
+        WEIR_CHECK(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = size), &work->v[i]));
+    }
 }
 
 static void end(struct work *work)
@@ -58,32 +56,31 @@ static void end(struct work *work)
         weir_buffer_destroy(&work->v[i]);
     for (int i = 0; i < KERNELS; i++)
         weir_kernel_destroy(&work->kernels[i]);
-    weir_program_destroy(&work->program);
-    weir_queue_destroy(&work->queue);
+    weir_program_destroy(&work->program), weir_queue_destroy(&work->queue);
 }
 
 static void dot(struct work *work, weir_buffer *a, weir_buffer *b, weir_buffer *out)
 {
-    WEIR_CHECK(weir_queue_launch(work->queue, work->kernels[DOT], weir_dim(1, 1, 1),
-                                 weir_dim(BLOCK, 1, 1), weir_whole_in(a), weir_whole_in(b),
-                                 weir_whole_out(out), COUNT, weir_local(BLOCK * sizeof(float))));
+    const struct weir_extent n = {256, 1, 1}; // one block
+    WEIR_CHECK(weir_queue_launch_global(work->queue, work->kernels[DOT], n, weir_whole_in(a),
+                                        weir_whole_in(b), weir_whole_out(out), COUNT));
 }
 
 static void iterate(struct work *work)
 {
+    const struct weir_extent n = {COUNT, 1, 1};
+    weir_queue *q = work->queue;
+    weir_kernel **k = work->kernels;
     weir_buffer **v = work->v;
-    WEIR_CHECK(weir_queue_copy(work->queue, v[BEFORE], 0, v[RR], 0, sizeof(float)));
-    WEIR_CHECK(weir_queue_launch_count(work->queue, work->kernels[APPLY], COUNT,
-                                       weir_whole_in(v[P]), weir_whole_out(v[Q]), COUNT));
+    WEIR_CHECK(weir_queue_copy(q, v[BEFORE], 0, v[RR], 0, sizeof(float)));
+    WEIR_CHECK(weir_queue_launch_global(q, k[APPLY], n, weir_whole_in(v[P]), weir_whole_out(v[Q])));
     dot(work, v[P], v[Q], v[PQ]);
-    WEIR_CHECK(weir_queue_launch_count(work->queue, work->kernels[MOVE], COUNT,
-                                       weir_whole_inout(v[X]), weir_whole_inout(v[R]),
-                                       weir_whole_in(v[P]), weir_whole_in(v[Q]),
-                                       weir_whole_in(v[RR]), weir_whole_in(v[PQ]), COUNT));
+    WEIR_CHECK(weir_queue_launch_global(q, k[MOVE], n, weir_whole_in(v[P]), weir_whole_in(v[Q]),
+                                        weir_whole_in(v[RR]), weir_whole_in(v[PQ]),
+                                        weir_whole_inout(v[X]), weir_whole_inout(v[R])));
     dot(work, v[R], v[R], v[RR]);
-    WEIR_CHECK(weir_queue_launch_count(work->queue, work->kernels[TURN], COUNT,
-                                       weir_whole_inout(v[P]), weir_whole_in(v[R]),
-                                       weir_whole_in(v[RR]), weir_whole_in(v[BEFORE]), COUNT));
+    WEIR_CHECK(weir_queue_launch_global(q, k[TURN], n, weir_whole_inout(v[P]), weir_whole_in(v[R]),
+                                        weir_whole_in(v[RR]), weir_whole_in(v[BEFORE])));
 }
 
 static int count_wrong(const float *x, const float *b)
@@ -99,13 +96,11 @@ int main(void)
     float b[COUNT], x[COUNT], residue = 1;
     const float zero = 0;
     struct work work;
-    weir_runtime *runtime;
     weir_device *device;
     weir_graph *graph;
     int iterations = 0;
 
-    WEIR_CHECK(weir_open(NULL, &runtime));
-    WEIR_CHECK(weir_device_open(runtime, NULL, &device));
+    WEIR_CHECK(weir_device_open(NULL, NULL, &device));
     begin(&work, device);
     for (int i = 0; i < COUNT; i++)
         b[i] = (float)(i * 37 % 101) / 101;
@@ -130,6 +125,5 @@ int main(void)
     weir_graph_destroy(&graph);
     end(&work);
     WEIR_CHECK(weir_device_close(&device));
-    WEIR_CHECK(weir_close(&runtime));
     return wrong != 0 || residue > 1e-9f;
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The gallery's page shows parts of the files that are built, links to all of them and counts their lines. By its
-# commands the programs find their own results right on PoCL, and make its pictures; and what it says of the overlap
+# The gallery's page shows parts of the files that are built, links to all of them and has their lines, of which those
+# of calls are no more in Weir. By its commands the programs find their own results right on PoCL, and make its pictures; and what it says of the overlap
 # holds.
 . tests/support/shell.sh
 export WEIR_MODULE_PATH=lib/weir WEIR_BACKEND=opencl
@@ -10,22 +10,27 @@ import glob
 import re
 import sys
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[2])
+import lines
+
 page = open(sys.argv[1]).read()
 parts = re.findall(r"^```\w+ part docs/gallery/(\S+)\n(.*?)^```$", page, re.S | re.M)
 files = {path.split("/")[-1]: open(path).read() for path in glob.glob(sys.argv[2] + "/*.c*") if not path.endswith(".cuh")}
 wrong = ["not in %s:\n%s" % part for part in parts if part[1] not in files.get(part[0], "")]
 wrong += ["no link to " + name for name in files if "](gallery/%s)" % name not in page]
 
-
-def lines(text):
-    return sum(1 for line in map(str.strip, text.splitlines()) if line and not line.startswith("//"))
-
-
-rows = re.findall(r"^\| \[(\w+)\]\(.*?\| (\d+) \| (\d+) \|$", page, re.M)
-for name, cuda, ours in rows:
-    counts = lines(files[name + ".cu"]), lines(files[name + ".c"]) + lines(files[name + ".cl"])
-    if counts != (int(cuda), int(ours)):
-        wrong.append("%s has %d and %d lines" % (name, *counts))
+rows = re.findall(r"^\| \[(\w+)\]\(.*?\| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", page, re.M)
+told = {name: tuple(map(int, counts)) for name, *counts in rows}
+for name, all_cuda, all_weir, calls_cuda, calls_weir in lines.rows(sys.argv[2]):
+    if told.get(name) != (calls_cuda, calls_weir, all_cuda, all_weir):
+        wrong.append("%s has %d and %d lines of calls, %d and %d lines" % (name, calls_cuda, calls_weir, all_cuda, all_weir))
+    if not 0 < calls_weir <= calls_cuda:
+        wrong.append("%s has more calls in Weir: %d lines, and %d in CUDA" % (name, calls_weir, calls_cuda))
+# What it counts, by hand: a call of two lines, two of one line, and none.
+counted = "a = weir_x(b,\n  c); // weir_y()\nif (cudaX(d)) weir_z(e);\nx<<<1,\n 2>>>(f);\n/* clX(g) */ weir_status status;\n"
+if lines.call_lines(counted) != 5:
+    wrong.append("lines.py counts %d lines of calls, not 5" % lines.call_lines(counted))
 print("\n".join(wrong))
 sys.exit(bool(wrong) or len(rows) < 3 or len(parts) < 2 * len(rows) or len(files) != 3 * len(rows))
 PYTHON

@@ -13,9 +13,8 @@ enum {
 static weir_buffer *buffer(weir_device *device, size_t count)
 {
     weir_buffer *made;
-    WEIR_CHECK(weir_buffer_create(device,
-                                  WEIR_PARAMS(weir_buffer, .size = count * sizeof(unsigned)),
-                                  &made));
+    const size_t size = count * sizeof(unsigned);
+    WEIR_CHECK(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = size), &made));
     return made;
 }
 
@@ -24,20 +23,15 @@ int main(void)
     static unsigned numbers[COUNT];
     const size_t shared = BLOCK * sizeof(unsigned);
     unsigned expected = 0, found;
-    weir_runtime *runtime;
     weir_device *device;
     weir_queue *queue;
-    weir_program *program;
     weir_kernel *sum;
     for (unsigned i = 0; i < COUNT; i++)
         expected += numbers[i] = i * 2654435761u;
 
-    WEIR_CHECK(weir_open(NULL, &runtime));
-    WEIR_CHECK(weir_device_open(runtime, NULL, &device));
+    WEIR_CHECK(weir_device_open(NULL, NULL, &device));
     WEIR_CHECK(weir_queue_create(device, NULL, &queue));
-    WEIR_CHECK(weir_program_create(device, WEIR_PARAMS(weir_program, .bundle = &reduction_kernels),
-                                   &program));
-    WEIR_CHECK(weir_kernel_create(program, "sum", &sum));
+    WEIR_CHECK(weir_kernel_load(device, &reduction_kernels, "sum", &sum));
     weir_buffer *in = buffer(device, COUNT), *parts = buffer(device, BLOCKS);
     weir_buffer *total = buffer(device, 1);
 
@@ -52,8 +46,7 @@ int main(void)
     printf("the sum is %u, %d wrong\n", found, found != expected);
 
     weir_buffer_destroy(&in), weir_buffer_destroy(&parts), weir_buffer_destroy(&total);
-    weir_queue_destroy(&queue), weir_kernel_destroy(&sum), weir_program_destroy(&program);
+    weir_queue_destroy(&queue), weir_kernel_destroy(&sum);
     WEIR_CHECK(weir_device_close(&device));
-    WEIR_CHECK(weir_close(&runtime));
     return found != expected;
 }

@@ -16,74 +16,55 @@ struct worker {
     unsigned wrong;
 };
 
-static int *begin(weir_buffer *buffer, weir_access access)
-{
-    void *pointer;
-    WEIR_CHECK(weir_host_begin(buffer, 0, BYTES, access, &pointer));
-    return pointer;
-}
-
 static weir_status check(void *user)
 {
     struct worker *worker = user;
-    const int *numbers = begin(worker->host, WEIR_ACCESS_READ);
+    const int *numbers;
+    WEIR_CHECK(weir_host_whole(worker->host, WEIR_ACCESS_READ, &numbers));
     for (int i = 0; i < COUNT; i++)
         worker->wrong += numbers[i] != 2 * i;
-    WEIR_CHECK(weir_host_end(worker->host, 0, BYTES, WEIR_ACCESS_READ));
+    WEIR_CHECK(weir_host_whole_end(worker->host, WEIR_ACCESS_READ));
     return worker->wrong ? WEIR_ERROR_HOST_CALL : WEIR_OK; // an error fails the queue
 }
 
-static void submit(struct worker *worker, weir_device *device, weir_kernel *twice)
+static void submit(struct worker *w, weir_device *device, weir_kernel *twice)
 {
-    WEIR_CHECK(weir_queue_create(device, NULL, &worker->queue));
-    WEIR_CHECK(
-        weir_buffer_create(device,
-                           WEIR_PARAMS(weir_buffer, .size = BYTES, .placement = WEIR_PLACE_HOST),
-                           &worker->host));
-    WEIR_CHECK(
-        weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = BYTES), &worker->memory));
-    int *numbers = begin(worker->host, WEIR_ACCESS_WRITE);
+    const struct weir_extent all = {COUNT, 1, 1};
+    int *numbers;
+    WEIR_CHECK(weir_queue_create(device, NULL, &w->queue));
+    WEIR_CHECK(weir_buffer_pair(device, BYTES, &w->memory, &w->host));
+    WEIR_CHECK(weir_host_whole(w->host, WEIR_ACCESS_WRITE, &numbers));
     for (int i = 0; i < COUNT; i++)
         numbers[i] = i;
-    WEIR_CHECK(weir_host_end(worker->host, 0, BYTES, WEIR_ACCESS_WRITE));
-    WEIR_CHECK(weir_queue_copy(worker->queue, worker->memory, 0, worker->host, 0, BYTES));
-    WEIR_CHECK(weir_queue_launch_count(worker->queue, twice, COUNT,
-                                       weir_whole_inout(worker->memory), COUNT));
-    WEIR_CHECK(weir_queue_copy(worker->queue, worker->host, 0, worker->memory, 0, BYTES));
-    WEIR_CHECK(weir_queue_host_call(worker->queue, check, worker));
+    WEIR_CHECK(weir_host_whole_end(w->host, WEIR_ACCESS_WRITE));
+    WEIR_CHECK(weir_queue_copy(w->queue, w->memory, 0, w->host, 0, BYTES));
+    WEIR_CHECK(weir_queue_launch_global(w->queue, twice, all, weir_whole_inout(w->memory)));
+    WEIR_CHECK(weir_queue_copy(w->queue, w->host, 0, w->memory, 0, BYTES));
+    WEIR_CHECK(weir_queue_host_call(w->queue, check, w));
 }
 
-static unsigned finish(struct worker *worker)
+static unsigned finish(struct worker *w)
 {
-    WEIR_CHECK(weir_queue_sync(worker->queue, WEIR_FOREVER));
-    weir_buffer_destroy(&worker->host), weir_buffer_destroy(&worker->memory);
-    weir_queue_destroy(&worker->queue);
-    return worker->wrong;
+    WEIR_CHECK(weir_queue_sync(w->queue, WEIR_FOREVER));
+    weir_queue_destroy(&w->queue), weir_buffer_destroy(&w->host), weir_buffer_destroy(&w->memory);
+    return w->wrong;
 }
 
 int main(void)
 {
-    weir_runtime *runtime;
     weir_device *device;
-    weir_program *program;
     weir_kernel *twice;
     struct worker workers[WORKERS] = {{0}};
     unsigned wrong = 0;
 
-    WEIR_CHECK(weir_open(NULL, &runtime));
-    WEIR_CHECK(weir_device_open(runtime, NULL, &device));
-    WEIR_CHECK(weir_program_create(device,
-                                   WEIR_PARAMS(weir_program, .bundle = &simple_callback_kernels),
-                                   &program));
-    WEIR_CHECK(weir_kernel_create(program, "twice", &twice));
+    WEIR_CHECK(weir_device_open(NULL, NULL, &device));
+    WEIR_CHECK(weir_kernel_load(device, &simple_callback_kernels, "twice", &twice));
     for (int i = 0; i < WORKERS; i++)
         submit(&workers[i], device, twice);
     for (int i = 0; i < WORKERS; i++)
         wrong += finish(&workers[i]);
     printf("%d workers, %u wrong\n", WORKERS, wrong);
 
-    weir_kernel_destroy(&twice), weir_program_destroy(&program);
-    WEIR_CHECK(weir_device_close(&device));
-    WEIR_CHECK(weir_close(&runtime));
+    weir_kernel_destroy(&twice), WEIR_CHECK(weir_device_close(&device));
     return wrong != 0;
 }

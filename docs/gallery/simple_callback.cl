@@ -1,6 +1,4 @@
-__kernel void twice(__global int *numbers, uint count)
+__kernel void twice(__global int *numbers)
 {
-    uint i = (uint)get_global_id(0);
-    if (i < count)
-        numbers[i] *= 2;
+    numbers[get_global_id(0)] *= 2;
 }

@@ -17,71 +17,55 @@ struct slot {
     weir_buffer *sent, *received;
 };
 
-static weir_buffer *buffer(weir_device *device, weir_placement placement)
-{
-    weir_buffer *made;
-    WEIR_CHECK(weir_buffer_create(device,
-                                  WEIR_PARAMS(weir_buffer, .size = BYTES, .placement = placement),
-                                  &made));
-    return made;
-}
-
 static void slot_create(struct slot *slot, weir_device *device)
 {
     WEIR_CHECK(weir_queue_create(device, NULL, &slot->queue));
-    slot->in = buffer(device, WEIR_PLACE_DEVICE);
-    slot->out = buffer(device, WEIR_PLACE_DEVICE);
-    slot->sent = buffer(device, WEIR_PLACE_HOST);
-    slot->received = buffer(device, WEIR_PLACE_HOST);
+    WEIR_CHECK(weir_buffer_pair(device, BYTES, &slot->in, &slot->sent));
+    WEIR_CHECK(weir_buffer_pair(device, BYTES, &slot->out, &slot->received));
 }
 
-static void slot_destroy(struct slot *slot)
+static void slot_destroy(struct slot *s)
 {
-    weir_queue_destroy(&slot->queue);
-    weir_buffer_destroy(&slot->in), weir_buffer_destroy(&slot->out);
-    weir_buffer_destroy(&slot->sent), weir_buffer_destroy(&slot->received);
+    weir_buffer_destroy(&s->in), weir_buffer_destroy(&s->out), weir_queue_destroy(&s->queue);
+    weir_buffer_destroy(&s->sent), weir_buffer_destroy(&s->received);
 }
 
 static void submit(struct slot *slot, int frame, weir_kernel *add)
 {
-    void *sent;
-    WEIR_CHECK(weir_host_begin(slot->sent, 0, BYTES, WEIR_ACCESS_WRITE, &sent));
+    const struct weir_extent n = {COUNT, 1, 1};
+    weir_queue *q = slot->queue;
+    weir_buffer *in = slot->in, *out = slot->out;
+    int *sent;
+    WEIR_CHECK(weir_host_whole(slot->sent, WEIR_ACCESS_WRITE, &sent));
     for (int i = 0; i < COUNT; i++)
-        ((int *)sent)[i] = frame * i;
-    WEIR_CHECK(weir_host_end(slot->sent, 0, BYTES, WEIR_ACCESS_WRITE));
-    WEIR_CHECK(weir_queue_copy(slot->queue, slot->in, 0, slot->sent, 0, BYTES));
-    WEIR_CHECK(weir_queue_launch_count(slot->queue, add, COUNT, weir_whole_in(slot->in),
-                                       weir_whole_out(slot->out), frame));
-    WEIR_CHECK(weir_queue_copy(slot->queue, slot->received, 0, slot->out, 0, BYTES));
+        sent[i] = frame * i;
+    WEIR_CHECK(weir_host_whole_end(slot->sent, WEIR_ACCESS_WRITE));
+    WEIR_CHECK(weir_queue_copy(q, in, 0, slot->sent, 0, BYTES));
+    WEIR_CHECK(weir_queue_launch_global(q, add, n, weir_whole_in(in), weir_whole_out(out), frame));
+    WEIR_CHECK(weir_queue_copy(q, slot->received, 0, out, 0, BYTES));
 }
 
 static unsigned finish(struct slot *slot, int frame)
 {
     unsigned wrong = 0;
-    void *received;
+    const int *received;
     WEIR_CHECK(weir_queue_sync(slot->queue, WEIR_FOREVER));
-    WEIR_CHECK(weir_host_begin(slot->received, 0, BYTES, WEIR_ACCESS_READ, &received));
+    WEIR_CHECK(weir_host_whole(slot->received, WEIR_ACCESS_READ, &received));
     for (int i = 0; i < COUNT; i++)
-        wrong += ((const int *)received)[i] != frame * i + frame;
-    WEIR_CHECK(weir_host_end(slot->received, 0, BYTES, WEIR_ACCESS_READ));
+        wrong += received[i] != frame * i + frame;
+    WEIR_CHECK(weir_host_whole_end(slot->received, WEIR_ACCESS_READ));
     return wrong;
 }
 
 int main(void)
 {
-    weir_runtime *runtime;
     weir_device *device;
-    weir_program *program;
     weir_kernel *add;
     struct slot slots[SLOTS];
     unsigned wrong = 0;
 
-    WEIR_CHECK(weir_open(NULL, &runtime));
-    WEIR_CHECK(weir_device_open(runtime, NULL, &device));
-    WEIR_CHECK(weir_program_create(device,
-                                   WEIR_PARAMS(weir_program, .bundle = &simple_multi_copy_kernels),
-                                   &program));
-    WEIR_CHECK(weir_kernel_create(program, "add", &add));
+    WEIR_CHECK(weir_device_open(NULL, NULL, &device));
+    WEIR_CHECK(weir_kernel_load(device, &simple_multi_copy_kernels, "add", &add));
     for (int i = 0; i < SLOTS; i++)
         slot_create(&slots[i], device);
 
@@ -95,8 +79,6 @@ int main(void)
 
     for (int i = 0; i < SLOTS; i++)
         slot_destroy(&slots[i]);
-    weir_kernel_destroy(&add), weir_program_destroy(&program);
-    WEIR_CHECK(weir_device_close(&device));
-    WEIR_CHECK(weir_close(&runtime));
+    weir_kernel_destroy(&add), WEIR_CHECK(weir_device_close(&device));
     return wrong != 0;
 }

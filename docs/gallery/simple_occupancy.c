@@ -30,21 +30,15 @@ static unsigned run(weir_queue *queue, weir_kernel *square, weir_buffer *memory,
 
 int main(void)
 {
-    weir_runtime *runtime;
     weir_device *device;
     weir_queue *queue;
-    weir_program *program;
     weir_kernel *square;
     weir_buffer *memory;
     uint32_t block;
 
-    WEIR_CHECK(weir_open(NULL, &runtime));
-    WEIR_CHECK(weir_device_open(runtime, NULL, &device));
+    WEIR_CHECK(weir_device_open(NULL, NULL, &device));
     WEIR_CHECK(weir_queue_create(device, NULL, &queue));
-    WEIR_CHECK(weir_program_create(device,
-                                   WEIR_PARAMS(weir_program, .bundle = &simple_occupancy_kernels),
-                                   &program));
-    WEIR_CHECK(weir_kernel_create(program, "square", &square));
+    WEIR_CHECK(weir_kernel_load(device, &simple_occupancy_kernels, "square", &square));
     WEIR_CHECK(
         weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = COUNT * sizeof(int)), &memory));
     WEIR_CHECK(weir_kernel_suggest_block(square, 0, &block));
@@ -53,9 +47,7 @@ int main(void)
     wrong += run(queue, square, memory, block);
     printf("both ways, %u wrong\n", wrong);
 
-    weir_buffer_destroy(&memory), weir_queue_destroy(&queue);
-    weir_kernel_destroy(&square), weir_program_destroy(&program);
+    weir_buffer_destroy(&memory), weir_queue_destroy(&queue), weir_kernel_destroy(&square);
     WEIR_CHECK(weir_device_close(&device));
-    WEIR_CHECK(weir_close(&runtime));
     return wrong != 0;
 }

@@ -15,7 +15,7 @@ static double run(weir_queue **queues, int parts, int value, weir_kernel *set, w
 {
     const unsigned count = COUNT / (unsigned)parts;
     const size_t size = count * sizeof(int);
-    struct weir_event begin, end, done;
+    struct weir_event begin, end;
     int64_t elapsed_ns;
     WEIR_CHECK(weir_queue_record(queues[0], &begin));
     for (int i = 0; i < parts; i++) {
@@ -24,10 +24,8 @@ static double run(weir_queue **queues, int parts, int value, weir_kernel *set, w
                                            count, STEPS));
         WEIR_CHECK(weir_queue_copy(queues[i], host, at, memory, at, size));
     }
-    for (int i = 1; i < parts; i++) {
-        WEIR_CHECK(weir_queue_record(queues[i], &done));
-        WEIR_CHECK(weir_queue_wait(queues[0], done));
-    }
+    for (int i = 1; i < parts; i++)
+        WEIR_CHECK(weir_queue_after(queues[0], queues[i]));
     WEIR_CHECK(weir_queue_record(queues[0], &end));
     WEIR_CHECK(weir_event_sync(end, WEIR_FOREVER));
     WEIR_CHECK(weir_event_elapsed_ns(begin, end, &elapsed_ns));
@@ -36,36 +34,27 @@ static double run(weir_queue **queues, int parts, int value, weir_kernel *set, w
 
 static unsigned count_wrong(weir_buffer *host, int value)
 {
-    void *pointer;
+    const int *numbers;
     unsigned wrong = 0;
-    WEIR_CHECK(weir_host_begin(host, 0, COUNT * sizeof(int), WEIR_ACCESS_READ, &pointer));
+    WEIR_CHECK(weir_host_whole(host, WEIR_ACCESS_READ, &numbers));
     for (unsigned i = 0; i < COUNT; i++)
-        wrong += ((const int *)pointer)[i] != STEPS * value;
-    WEIR_CHECK(weir_host_end(host, 0, COUNT * sizeof(int), WEIR_ACCESS_READ));
+        wrong += numbers[i] != STEPS * value;
+    WEIR_CHECK(weir_host_whole_end(host, WEIR_ACCESS_READ));
     return wrong;
 }
 
 int main(void)
 {
-    const size_t bytes = COUNT * sizeof(int);
-    weir_runtime *runtime;
     weir_device *device;
     weir_queue *queues[PARTS];
-    weir_program *program;
     weir_kernel *set;
     weir_buffer *host, *memory;
 
-    WEIR_CHECK(weir_open(NULL, &runtime));
-    WEIR_CHECK(weir_device_open(runtime, NULL, &device));
+    WEIR_CHECK(weir_device_open(NULL, NULL, &device));
     for (int i = 0; i < PARTS; i++)
         WEIR_CHECK(weir_queue_create(device, WEIR_PARAMS(weir_queue, .timing = true), &queues[i]));
-    WEIR_CHECK(weir_program_create(device,
-                                   WEIR_PARAMS(weir_program, .bundle = &simple_streams_kernels),
-                                   &program));
-    WEIR_CHECK(weir_kernel_create(program, "set", &set));
-    WEIR_CHECK(weir_buffer_create(
-        device, WEIR_PARAMS(weir_buffer, .size = bytes, .placement = WEIR_PLACE_HOST), &host));
-    WEIR_CHECK(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = bytes), &memory));
+    WEIR_CHECK(weir_kernel_load(device, &simple_streams_kernels, "set", &set));
+    WEIR_CHECK(weir_buffer_pair(device, COUNT * sizeof(int), &memory, &host));
 
     const double whole_ms = run(queues, 1, 3, set, host, memory);
     unsigned wrong = count_wrong(host, 3);
@@ -73,11 +62,9 @@ int main(void)
     wrong += count_wrong(host, 7);
     printf("whole %.3f ms, in parts %.3f ms, %u wrong\n", whole_ms, parts_ms, wrong);
 
-    weir_buffer_destroy(&host), weir_buffer_destroy(&memory);
-    weir_kernel_destroy(&set), weir_program_destroy(&program);
+    weir_buffer_destroy(&host), weir_buffer_destroy(&memory), weir_kernel_destroy(&set);
     for (int i = 0; i < PARTS; i++)
         weir_queue_destroy(&queues[i]);
     WEIR_CHECK(weir_device_close(&device));
-    WEIR_CHECK(weir_close(&runtime));
     return wrong != 0;
 }

@@ -236,6 +236,16 @@ static bool build_all(struct kc_context *context, const struct kc_build *build,
     return fine;
 }
 
+static bool check_means(const struct kc_tools *tools, struct weir_long_text *report)
+{
+    unsigned limit;
+    if (tools->clang[0] == '\0')
+        return refuse(report, "clang is not installed, and kernels are checked with it; install "
+                              "the package clang-22, or clang");
+    return kc_limit_s(&limit) ||
+           refuse(report, KC_LIMIT " takes a whole number of seconds, from 1 to 86400");
+}
+
 bool kc_build(const struct kc_build *build, struct kc_result *result, struct weir_long_text *report)
 {
     struct kc_tools tools = build->tools;
@@ -248,9 +258,7 @@ bool kc_build(const struct kc_build *build, struct kc_result *result, struct wei
     kc_tools_find(&tools);
     if (build->language.exact)
         weir_long_text_add(&result->text, KC_EXACT);
-    bool fine =
-        tools.clang[0] != '\0' || refuse(report, "clang is not installed, and kernels are checked "
-                                                 "with it; install the package clang-22, or clang");
+    bool fine = check_means(&tools, report);
     if (fine && (fine = kc_folder_create(folder, sizeof folder, report))) {
         fine = build_all(&context, build, result);
         kc_folder_remove(folder);

@@ -73,6 +73,10 @@ struct kc_job {
     int pipe;
 };
 
+// How many seconds a compiler may take. False: the variable of this name is there, and no such number.
+#define KC_LIMIT "WEIR_KERNELS_LIMIT_S"
+bool kc_limit_s(unsigned *out_limit);
+
 void kc_job_add(struct kc_job *job, const char *argument);
 // Runs the jobs, as many at once as there are processors.
 void kc_run(struct kc_job *jobs, size_t count);
@@ -123,6 +127,10 @@ struct kc_sources {
     struct kc_list folders;     // of includes
     struct kc_list definitions; // "NAME" or "NAME=VALUE"
 };
+
+// Whether a definition is one line of a source, "NAME", "NAME=VALUE" or "NAME(PARAMETERS)=VALUE".
+bool kc_is_definition(const char *text);
+#define KC_DEFINITIONS "-D takes NAME or NAME=VALUE, in one line and without a backslash at its end"
 
 // One text of the definitions and the files, in their order, with "#line" directives so that
 // compilers report their own lines. `folder` is for files on the way.
@@ -198,6 +206,9 @@ const char *kc_next_line(const char *line);
 size_t kc_line_length(const char *line);
 // The text in this line; NULL: it is not there.
 const char *kc_in_line(const char *line, const char *text);
+
+// What follows the string that begins here, in its line.
+const char *kc_string_end(const char *at);
 
 // signature.c
 

@@ -46,6 +46,7 @@ struct cuda_build {
     const char *architectures[ARCHITECTURES_MOST]; // that images are wanted for: "90"
     unsigned targets[ARCHITECTURES_MOST];          // the newest up to it that clang knows
     size_t count;
+    bool huge; // a block of the kernels has more instructions than HUGE_BLOCK
 };
 
 static bool refuse(const struct cuda_build *build, const char *sentence)
@@ -113,12 +114,15 @@ static void add_all(struct kc_job *job, const char *const *arguments, size_t cou
 
 #define NO_CRASH_FILES "-fno-crash-diagnostics"
 
+// Without it the types of images cannot even be named, in functions that no kernel reaches.
+#define IMAGES ",+__opencl_c_images"
+
 void kc_job_add_language(struct kc_job *job, const struct kc_tools *tools,
                          const struct kc_language *language)
 {
     snprintf(job->standard, sizeof job->standard, "-cl-std=%s", language->standard);
-    ADD(job, tools->clang, "-x", "cl", job->standard, NO_CRASH_FILES, "-Xclang", KC_EXTENSIONS,
-        KC_DEVICE_VERSION, "-U__IMAGE_SUPPORT__");
+    ADD(job, tools->clang, "-x", "cl", job->standard, NO_CRASH_FILES, "-Xclang",
+        KC_EXTENSIONS IMAGES, KC_DEVICE_VERSION, "-U__IMAGE_SUPPORT__", "-U__opencl_c_images");
     if (language->fast)
         kc_job_add(job, KC_FAST);
 }
@@ -243,8 +247,8 @@ static void change_part(const char *line, const char *end, struct weir_long_text
             continue;
         }
         const size_t length = *at == 'a' || *at == '"' || *at == '@' ? change(at, &instead) : 0;
-        if (length == 0) {
-            at++;
+        if (length == 0) { // what a program's own string says is left alone
+            at = *at == '"' ? kc_string_end(at) : at + 1;
             continue;
         }
         weir_long_text_add(out, "%.*s%s", (int)(at - kept), kept, instead);
@@ -368,44 +372,76 @@ static bool optimise_within(const struct cuda_build *build, const char *in, cons
     return run(build, &job, 1, "clang cannot optimise the kernels for CUDA");
 }
 
-// The most instructions between two labels.
-static bool largest_block(const struct cuda_build *build, const char *path, size_t *out_size)
+// What the time for making code grows with.
+struct extent {
+    size_t block;  // the most instructions between two labels
+    size_t blocks; // the most labels of a function
+    size_t all;    // instructions
+};
+
+static void measure(const char *ir, struct extent *out)
+{
+    size_t block = 0, blocks = 0;
+    *out = (struct extent){0};
+    for (const char *line = ir; line; line = kc_next_line(line)) {
+        const bool instruction = starts_with(line, "  ");
+        block = instruction ? block + 1 : 0;
+        blocks = *line == '}' ? 0 : blocks + (kc_in_line(line, ":  ") && !instruction);
+        out->all += instruction;
+        out->block = block > out->block ? block : out->block;
+        out->blocks = blocks > out->blocks ? blocks : out->blocks;
+    }
+}
+
+static bool measure_file(const struct cuda_build *build, const char *path, struct extent *out)
 {
     char *ir;
-    size_t length, size = 0;
-    *out_size = 0;
+    size_t length;
     if (!read_file(build, path, &ir, &length))
         return false;
-    for (const char *line = ir; line; line = kc_next_line(line)) {
-        size = starts_with(line, "  ") ? size + 1 : 0;
-        *out_size = size > *out_size ? size : *out_size;
-    }
+    measure(ir, out);
     free(ir);
     return true;
 }
 
 enum {
-    LARGE_BLOCK = 900
+    LARGE_MODULE = 8000,
+    LARGE_BLOCK = 900,
+    HUGE_BLOCK = 2500,
+    MANY_BLOCKS = 400
 };
 
+static bool is_worth(struct extent far, struct extent near)
+{
+    return (far.block <= LARGE_BLOCK || near.block > far.block / 2) &&
+           (far.blocks <= MANY_BLOCKS || near.blocks > far.blocks / 2);
+}
+
 // A GPU hides the time of loads by issuing many, so loops are unrolled further than on a CPU: with
-// LLVM's own limits the relevance of ARR-COC took 46 us on an H200, and 26 with these. Where that
-// makes blocks for which code takes minutes to make, and LLVM's limits do not, these hold.
-static bool optimise(const struct cuda_build *build, const char *in, const char *out)
+// LLVM's own limits the relevance of ARR-COC took 46 us on an H200, and 26 with these. LLVM's limits
+// hold for modules that are large before, and where they halve what code takes minutes to make for:
+// the largest block, or the number of blocks, which loops with conditions in them multiply.
+static bool optimise(struct cuda_build *build, const char *in, const char *out)
 {
     static const struct limits far = {"-unroll-threshold=2000", "-unroll-partial-threshold=1000"},
                                near = {"-unroll-threshold=300", "-unroll-partial-threshold=150"};
     char other[PATH_SIZE];
-    size_t size, size_near;
+    struct extent before, after, less;
     snprintf(other, sizeof other, "%s/near.ll", build->folder);
-    if (!optimise_within(build, in, out, far) || !largest_block(build, out, &size))
+    if (!measure_file(build, in, &before))
         return false;
-    if (size <= LARGE_BLOCK)
+    const bool large = before.all > LARGE_MODULE;
+    if (!optimise_within(build, in, out, large ? near : far) || !measure_file(build, out, &after))
+        return false;
+    build->huge = after.block > HUGE_BLOCK;
+    if (large || (after.block <= LARGE_BLOCK && after.blocks <= MANY_BLOCKS))
         return true;
-    if (!optimise_within(build, in, other, near) || !largest_block(build, other, &size_near))
+    if (!optimise_within(build, in, other, near) || !measure_file(build, other, &less))
         return false;
-    return size_near > size / 2 || rename(other, out) == 0 ||
-           refuse(build, "a file on the way cannot be renamed");
+    if (is_worth(after, less))
+        return true;
+    build->huge = less.block > HUGE_BLOCK;
+    return rename(other, out) == 0 || refuse(build, "a file on the way cannot be renamed");
 }
 
 // PTX and cubins.
@@ -477,9 +513,11 @@ static bool make_ptx(const struct cuda_build *build, const char *module)
     for (size_t i = 0; i < build->count; i++) {
         snprintf(march[i], sizeof march[i], "-march=sm_%u", build->targets[i]);
         path_of(build, build->architectures[i], "ptx", outs[i]);
-        ADD(&jobs[i], build->tools->clang, NO_CRASH_FILES, "-target", TARGET, "-x", "ir", "-O3",
-            march[i], NO_TOOLKIT, ptx_version_of(build, build->targets[i]), "-Xclang",
-            "-disable-llvm-passes", "-S", module, "-o", outs[i]);
+        // For straight code of thousands of instructions LLVM's last passes take minutes.
+        ADD(&jobs[i], build->tools->clang, NO_CRASH_FILES, "-target", TARGET, "-x", "ir",
+            build->huge ? "-O0" : "-O3", march[i], NO_TOOLKIT,
+            ptx_version_of(build, build->targets[i]), "-Xclang", "-disable-llvm-passes", "-S",
+            module, "-o", outs[i]);
     }
     return run(build, jobs, build->count, "clang cannot make PTX of the kernels");
 }

@@ -38,6 +38,13 @@ const char *kc_in_line(const char *line, const char *text)
     return memmem(line, kc_line_length(line), text, strlen(text));
 }
 
+// A quote in a string is "\22".
+const char *kc_string_end(const char *at)
+{
+    at += 1 + strcspn(at + 1, "\"\n");
+    return at + (*at == '"');
+}
+
 // Symbols.
 
 static uint64_t hash_of(const char *name, size_t length)
@@ -135,6 +142,8 @@ static bool add_uses(struct kc_module *module, size_t user, const char *at)
     for (; *at && *at != '\n'; at++) {
         const char *name;
         const size_t length = *at == '@' ? read_name(at + 1, &name) : 0;
+        if (*at == '"')
+            at = kc_string_end(at) - 1;
         if (length == 0)
             continue;
         const size_t used = intern(module, name, length);
@@ -142,7 +151,7 @@ static bool add_uses(struct kc_module *module, size_t user, const char *at)
             return false;
         module->symbols[used].stores += is_store && !is_fixed;
         module->symbols[used].reads += !is_store;
-        at = name + length - 1;
+        at = name[-1] == '"' ? name + length : name + length - 1;
     }
     return true;
 }

@@ -1,4 +1,5 @@
 // clang-tidy: -D_GNU_SOURCE
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -140,11 +141,13 @@ const char *kc_tools_lack_nvcc(const struct kc_tools *tools)
 enum {
     STALE_AFTER_S = 60,
     LIMIT_USUAL_S = 600,
-    LIMIT_MOST_S = 86400
+    LIMIT_MOST_S = 86400 // build.c says so
 };
 
 // Of the folder that exists; -1: none does.
 static int folder_lock = -1;
+#define TEMPORARY "TMPDIR="
+static char temporary[PATH_MAX + sizeof TEMPORARY]; // TMPDIR=FOLDER
 
 void kc_job_add(struct kc_job *job, const char *argument)
 {
@@ -196,12 +199,33 @@ static time_t now_s(void)
     return now.tv_sec;
 }
 
-// How long a compiler may take.
-static unsigned limit_s(void)
+bool kc_limit_s(unsigned *out_limit)
 {
-    const char *text = getenv("WEIR_KERNELS_LIMIT_S");
-    const unsigned long limit = text ? strtoul(text, NULL, 10) : 0;
-    return limit > 0 && limit < LIMIT_MOST_S ? (unsigned)limit : LIMIT_USUAL_S;
+    const char *text = getenv(KC_LIMIT);
+    char *end = NULL;
+    const unsigned long limit = text && *text ? strtoul(text, &end, 10) : LIMIT_USUAL_S;
+    const bool fine =
+        limit > 0 && limit <= LIMIT_MOST_S && (!end || (isdigit((unsigned char)*text) && !*end));
+    *out_limit = fine ? (unsigned)limit : LIMIT_USUAL_S;
+    return fine;
+}
+
+// That of this process, with the folder as the place of temporary files: what a compiler that is ended leaves goes
+// with it. NULL: there is no folder, or no memory.
+static char **environment(void)
+{
+    size_t count = 0, used = 0;
+    while (environ[count])
+        count++;
+    char **all = *temporary ? malloc((count + 2) * sizeof *all) : NULL;
+    if (!all)
+        return NULL;
+    all[used++] = temporary;
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(environ[i], TEMPORARY, strlen(TEMPORARY)) != 0)
+            all[used++] = environ[i];
+    all[used] = NULL;
+    return all;
 }
 
 static void start(struct kc_job *job)
@@ -210,7 +234,7 @@ static void start(struct kc_job *job)
     posix_spawn_file_actions_t actions;
     job->status = -1;
     job->pipe = -1;
-    job->limit_s = limit_s();
+    kc_limit_s(&job->limit_s);
     if (interrupted)
         return;
     if (job->is_full || pipe2(ends, O_CLOEXEC) != 0) {
@@ -225,8 +249,11 @@ static void start(struct kc_job *job)
     if (job->output_too)
         posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     pid_t number;
-    const int error = posix_spawnp(&number, job->arguments[0], &actions, NULL,
-                                   (char *const *)(uintptr_t)job->arguments, environ);
+    char **variables = environment();
+    const int error =
+        posix_spawnp(&number, job->arguments[0], &actions, NULL,
+                     (char *const *)(uintptr_t)job->arguments, variables ? variables : environ);
+    free(variables);
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
     if (error != 0) {
@@ -259,7 +286,7 @@ static char *read_all(struct kc_job *job, bool *out_late)
     if (*out_late)
         weir_long_text_add(&text,
                            "error: %s was not done within %u s; does a source include a pipe or a "
-                           "device? (WEIR_KERNELS_LIMIT_S sets the time)\n",
+                           "device? (" KC_LIMIT " sets the time)\n",
                            job->arguments[0], job->limit_s);
     return text.text;
 }
@@ -370,6 +397,7 @@ bool kc_folder_create(char *path, size_t size, struct weir_long_text *report)
     hold_signals();
     if (mkdtemp(path)) {
         folder_lock = lock_folder(path);
+        snprintf(temporary, sizeof temporary, TEMPORARY "%s", path);
         return true;
     }
     release_signals();
@@ -384,5 +412,6 @@ void kc_folder_remove(const char *path)
     if (folder_lock >= 0)
         close(folder_lock);
     folder_lock = -1;
+    *temporary = '\0';
     release_signals();
 }

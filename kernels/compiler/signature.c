@@ -212,6 +212,8 @@ static void check_name(struct kc_context *context, struct kc_kernel *kernel)
     if (*at)
         kc_refuse(context, kernel, NULL,
                   "has a name with other letters than those of ASCII: CUDA has none; rename it");
+    else if (strcmp(kernel->name, "WARP_SZ") == 0)
+        kc_refuse(context, kernel, NULL, "has a name that is a number in PTX; rename it");
 }
 
 static void check_parameters(struct kc_context *context, struct kc_kernel *kernel)

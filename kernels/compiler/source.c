@@ -1,12 +1,14 @@
 // One text of all sources. clang puts what they include in the place of each #include, and leaves every other
 // directive as it is (-frewrite-includes): conditions on a device's own macros are for the device's compiler.
 // What clang adds to tell what it did is taken out again.
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "kernels/compiler/compiler.h"
 
 enum {
@@ -88,14 +90,19 @@ static void add_place(struct cleaner *cleaner, struct line line, struct line pat
                            (int)path.length, path.start);
 }
 
-// A condition stands first as it is, and then as what it was: 1 or 0.
+// A condition stands first as it is, between DISABLED and END_DISABLED, and then as what it was: 1 or 0. An #elif
+// has an "#if 0" before it, and all have an #endif after them.
 static void keep_condition(struct cleaner *cleaner)
 {
     struct line line, before = {NULL, 0};
+    size_t count = 0;
     while (take(cleaner, &line) && !starts(line, END_DISABLED)) {
-        if (before.start && !(before.length == 5 && starts(before, "#if 0")))
+        const bool of_elif = count == 1 && before.length == 5 && starts(before, "#if 0") &&
+                             !(line.length == 6 && starts(line, "#endif"));
+        if (before.start && !of_elif)
             add(cleaner, before);
         before = line;
+        count++;
     }
     const char *next = cleaner->at;
     if (take(cleaner, &line) && !ends(line, EVALUATED))
@@ -232,14 +239,30 @@ static bool add_file(struct weir_long_text *out, const char *path, struct weir_l
     return check_file(path, report);
 }
 
-static void define(struct weir_long_text *out, const char *definition)
+bool kc_is_definition(const char *text)
 {
+    const size_t length = strlen(text);
+    size_t name = 0;
+    while (weir_text_is_word(text[name]))
+        name++;
+    return name > 0 && !isdigit((unsigned char)*text) && strchr("=(", text[name]) &&
+           !strchr(text, '\n') && text[length - 1] != '\\';
+}
+
+static bool define(struct weir_long_text *out, const char *definition,
+                   struct weir_long_text *report)
+{
+    if (!kc_is_definition(definition)) {
+        weir_long_text_add(report, "error: " KC_DEFINITIONS ", not '%s'\n", definition);
+        return false;
+    }
     const char *equal = strchr(definition, '=');
     if (equal)
         weir_long_text_add(out, "#define %.*s %s\n", (int)(equal - definition), definition,
                            equal + 1);
     else
         weir_long_text_add(out, "#define %s 1\n", definition);
+    return true;
 }
 
 // Lines of clang's about the text that names the files say nothing, and it calls files beside it "./FILE".
@@ -313,8 +336,8 @@ bool kc_join(const struct kc_tools *tools, const struct kc_language *language,
     bool fine = true;
     snprintf(in, sizeof in, "%s/names.cl", folder);
     snprintf(out, sizeof out, "%s/expanded.cl", folder);
-    for (size_t i = 0; i < sources->definitions.count; i++)
-        define(&names, sources->definitions.items[i]);
+    for (size_t i = 0; i < sources->definitions.count && fine; i++)
+        fine = define(&names, sources->definitions.items[i], report);
     for (size_t i = 0; i < sources->files.count && fine; i++)
         fine = add_file(&names, sources->files.items[i], report);
     if (fine &&

@@ -47,8 +47,10 @@ static bool is_note(const struct weir_check_use *use)
 
 static void add_place(struct weir_long_text *text, const struct weir_check_use *use)
 {
-    if (use->file[0])
+    if (use->file[0] && use->line)
         weir_long_text_add(text, "%s:%d", use->file, use->line);
+    else if (use->file[0])
+        weir_long_text_add(text, "%s", use->file);
     else
         weir_long_text_add(text, "a line that is not known");
 }

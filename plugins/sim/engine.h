@@ -111,6 +111,7 @@ struct sim_model {
     uint64_t wait_ns;              // how long the host is busy with a wait, beside the waiting
     uint64_t wake_ns;              // from the end of a wait until another thread goes on, or copies
     struct sim_staging_rate staging;
+    bool processor;               // what it models is no GPU
     const struct sim_cost *costs; // of kernels, by name, ascending (strcmp)
     size_t cost_count;
 };

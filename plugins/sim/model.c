@@ -40,6 +40,15 @@ enum part {
     NO_PART,
     GPU_PART,
     KERNEL_PART,
+    LEARNT_PART,
+};
+
+// The device that costs are of.
+struct learnt {
+    unsigned line; // 0: not told
+    char device[128];
+    bool processor;
+    bool seen[2]; // its keys
 };
 
 struct reader {
@@ -48,6 +57,7 @@ struct reader {
     struct sim_place place;
     enum part part;
     unsigned gpu_line; // 0: no [gpu] yet
+    struct learnt learnt;
     bool seen[SIM_GPU_KEYS];
     bool cost_seen[SIM_COST_KEYS]; // of the section of the current line
     bool fine;
@@ -92,12 +102,26 @@ static bool begin_kernel(struct reader *reader, const char *name, size_t length)
     return sim_costs_add(reader->costs, name + before, length - before, &reader->place);
 }
 
+static bool begin_learnt(struct reader *reader)
+{
+    if (reader->learnt.line)
+        return sim_refuse(&reader->place,
+                          "section [learnt] is already in line %u: costs of two devices are two "
+                          "files",
+                          reader->learnt.line);
+    reader->learnt.line = reader->place.line;
+    reader->part = LEARNT_PART;
+    return true;
+}
+
 static bool begin_section(struct reader *reader, const char *name, size_t length)
 {
     if (length == 3 && strncmp(name, "gpu", 3) == 0)
         return begin_gpu(reader);
     if (length > sizeof kind && strncmp(name, "kernel ", sizeof kind) == 0)
         return begin_kernel(reader, name, length);
+    if (length == 6 && strncmp(name, "learnt", 6) == 0)
+        return begin_learnt(reader);
     return sim_refuse(&reader->place, "unknown section [%.*s]; a model has [gpu] and [kernel NAME]",
                       (int)length, name);
 }
@@ -121,11 +145,26 @@ static bool set_once(struct reader *reader, bool *seen, const char *key)
     return true;
 }
 
+static bool set_learnt(struct reader *reader, const char *key, const char *value)
+{
+    struct learnt *learnt = &reader->learnt;
+    const bool is_kind = strcmp(key, "kind") == 0;
+    if (!is_kind && strcmp(key, "device") != 0)
+        return sim_refuse(&reader->place, "[learnt] has no key '%s'; it has device and kind", key);
+    if (is_kind && !sim_read_kind(value, &learnt->processor))
+        return sim_refuse(&reader->place, "'kind' of [learnt] is gpu or cpu, not '%s'", value);
+    if (!is_kind)
+        snprintf(learnt->device, sizeof learnt->device, "%s", value);
+    return set_once(reader, &learnt->seen[is_kind], key);
+}
+
 static bool on_entry(void *user, unsigned line, const char *key, const char *value)
 {
     struct reader *reader = user;
     size_t index;
     reader->place.line = line;
+    if (reader->part == LEARNT_PART)
+        return reader->fine = set_learnt(reader, key, value);
     if (reader->part == GPU_PART)
         return reader->fine = sim_key_set(reader->gpu, key, value, &reader->place, &index) &&
                               set_once(reader, &reader->seen[index], key);
@@ -158,7 +197,7 @@ static bool end_text(struct reader *reader)
 
 // Reads the text of the file that `place` names. `gpu` NULL: it has costs alone.
 static bool parse_text(const struct sim_place *place, const char *text, size_t size,
-                       struct sim_gpu *gpu, struct sim_costs *costs)
+                       struct sim_gpu *gpu, struct sim_costs *costs, struct learnt *out_learnt)
 {
     static const struct weir_ini_handler handler = {
         .section = on_section,
@@ -176,6 +215,7 @@ static bool parse_text(const struct sim_place *place, const char *text, size_t s
     const enum weir_ini_end end = weir_ini_read(text, size, &handler, &reader);
     if (end == WEIR_INI_NO_MEMORY)
         return sim_refuse(&reader.place, "there is no memory to read it");
+    *out_learnt = reader.learnt;
     return reader.fine && end_text(&reader);
 }
 
@@ -241,25 +281,47 @@ static bool merge(struct sim_gpu *gpu, struct sim_costs *costs)
     return true;
 }
 
-static bool parse(struct sim_gpu *gpu, bool costs_alone, const char *text, size_t size,
-                  const struct sim_place *place)
+// A model's own costs are of what it models, unless it says otherwise too.
+static bool match_kinds(const struct learnt *learnt, struct sim_costs *costs,
+                        const struct sim_model *model, double scale, struct sim_place place)
+{
+    static const char *const kinds[] = {"a GPU", "a processor"};
+    if (!learnt->seen[1] || learnt->processor == model->processor)
+        return true;
+    for (size_t i = 0; i < costs->count && scale > 0; i++)
+        sim_cost_scale(&costs->items[i], scale);
+    place.line = learnt->line;
+    return scale > 0 ||
+           sim_refuse(&place,
+                      "these costs were learnt on %s%s%s, and the model '%s' is that of %s: learn "
+                      "them there, or say what part of that time it takes, such as `weir sim "
+                      "--scale 0.05`, or kernel_scale of [sim]",
+                      kinds[learnt->processor], *learnt->device ? ", " : "", learnt->device,
+                      model->name, kinds[model->processor]);
+}
+
+static bool parse(struct sim_gpu *gpu, bool costs_alone, double scale, const char *text,
+                  size_t size, const struct sim_place *place)
 {
     struct sim_costs costs = {0};
+    struct learnt learnt;
     const bool fine =
-        parse_text(place, text, size, costs_alone ? NULL : gpu, &costs) &&
+        parse_text(place, text, size, costs_alone ? NULL : gpu, &costs, &learnt) &&
+        match_kinds(&learnt, &costs, &gpu->model, scale, *place) &&
         (merge(gpu, &costs) || sim_refuse(place, "there is no memory for its kernels"));
     sim_costs_finish(&costs);
     return fine;
 }
 
-static bool read_file(struct sim_gpu *gpu, bool costs_alone, const struct sim_place *place)
+static bool read_file(struct sim_gpu *gpu, bool costs_alone, double scale,
+                      const struct sim_place *place)
 {
     void *text;
     size_t size;
     if (!weir_file_read(place->label, FILE_LIMIT, &text, &size, place->message,
                         place->message_size))
         return false;
-    const bool fine = parse(gpu, costs_alone, text, size, place);
+    const bool fine = parse(gpu, costs_alone, scale, text, size, place);
     free(text);
     return fine;
 }
@@ -291,7 +353,7 @@ static bool read_carried(struct sim_gpu *gpu, const struct sim_place *place)
 {
     for (size_t i = 0; i < CARRIED; i++)
         if (strcmp(place->label, carried[i].name) == 0)
-            return parse(gpu, false, *carried[i].text, strlen(*carried[i].text), place);
+            return parse(gpu, false, 0, *carried[i].text, strlen(*carried[i].text), place);
     return refuse_name(place);
 }
 
@@ -308,17 +370,18 @@ bool sim_gpu_open(const char *name, struct sim_gpu **out_gpu, char *message, siz
     *out_gpu = NULL;
     if (!gpu)
         return sim_refuse(&place, "there is no memory for the model");
-    if (is_path(name) ? read_file(gpu, false, &place) : read_carried(gpu, &place))
+    if (is_path(name) ? read_file(gpu, false, 0, &place) : read_carried(gpu, &place))
         *out_gpu = gpu;
     else
         sim_gpu_destroy(&gpu);
     return *out_gpu != NULL;
 }
 
-bool sim_gpu_add_costs(struct sim_gpu *gpu, const char *path, char *message, size_t message_size)
+bool sim_gpu_add_costs(struct sim_gpu *gpu, const char *path, double scale, char *message,
+                       size_t message_size)
 {
     const struct sim_place place = place_of(path, message, message_size);
-    return read_file(gpu, true, &place);
+    return read_file(gpu, true, scale, &place);
 }
 
 // "key=value", trimmed.

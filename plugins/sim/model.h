@@ -22,11 +22,13 @@ struct sim_gpu;
 // Errors: false; `*out_gpu` is NULL.
 bool sim_gpu_open(const char *name, struct sim_gpu **out_gpu, char *message, size_t message_size);
 
-// Adds the costs of a file that has [kernel NAME] sections alone. A kernel that has a cost gets the
-// file's instead, but occurs once in a file.
+// Adds the costs of a file that has [kernel NAME] sections alone, and [learnt]: the device that they are of. A
+// kernel that has a cost gets the file's instead, but occurs once in a file. Costs of a processor on the model
+// of a GPU, and the other way, take `scale` times as long; 0 refuses them.
 //
 // Errors: false; what was added before stays.
-bool sim_gpu_add_costs(struct sim_gpu *gpu, const char *path, char *message, size_t message_size);
+bool sim_gpu_add_costs(struct sim_gpu *gpu, const char *path, double scale, char *message,
+                       size_t message_size);
 
 // Changes keys of [gpu]: "copy_engines=1, h2d_gb_per_s=25". "" changes nothing.
 //
@@ -48,7 +50,7 @@ const char *sim_gpu_name(size_t index);
 // What model.c and model_keys.c share.
 
 enum {
-    SIM_GPU_KEYS = 34,
+    SIM_GPU_KEYS = 35,
     SIM_COST_KEYS = 4 + 2 * SIM_ARGUMENTS,
     SIM_MOST_KERNELS = 4096,
 };
@@ -73,6 +75,12 @@ bool sim_refuse(const struct sim_place *place, const char *format, ...) WEIR_TEX
 // Sets the key of [gpu] from its text. `*out_index` is that of the key in the table.
 bool sim_key_set(struct sim_gpu *gpu, const char *key, const char *value,
                  const struct sim_place *place, size_t *out_index);
+
+// "cpu" or "gpu"; false for anything else.
+bool sim_read_kind(const char *text, bool *out_processor);
+
+// The cost, this many times.
+void sim_cost_scale(struct sim_cost *cost, double scale);
 
 // Sets every key that `seen` does not have to its default; refuses the GPU if it has none.
 bool sim_keys_fill(struct sim_gpu *gpu, const bool seen[SIM_GPU_KEYS],

@@ -10,6 +10,7 @@
 enum type {
     NAME,     // text
     QUEUES,   // enum sim_queues
+    KIND,     // bool: a processor
     FLAG,     // bool
     COUNT,    // uint32_t
     PRIORITY, // int32_t
@@ -40,6 +41,7 @@ static const enum sim_kind copies_alike[] = {SIM_D2H, SIM_D2D, SIM_PEER};
 
 static const struct key keys[SIM_GPU_KEYS] = {
     {"name", NAME, 0, NULL, 0, 0},
+    {"kind", KIND, AT(processor), "gpu", 0, 0},
     {"queues", QUEUES, AT(queues), "stream", 0, 0},
     {"late_signals", FLAG, AT(late_signals), "0", 0, 1},
     {"channels", COUNT, AT(channels), "0", 0, 128},
@@ -111,8 +113,8 @@ bool sim_read_number(const char *text, bool exponent, double *out_number)
 
 static bool refuse_value(const struct key *key, const char *value, const struct sim_place *place)
 {
-    if (key->type == QUEUES)
-        return sim_refuse(place, "'queues' of [gpu] is engine or stream, not '%s'", value);
+    if (key->type == KIND)
+        return sim_refuse(place, "'kind' of [gpu] is gpu or cpu, not '%s'", value);
     if (key->type == NAME)
         return sim_refuse(place, "'name' of [gpu] is empty; write what the card is called");
     return sim_refuse(place, "'%s' of [gpu] is a %s from %.9g to %.9g, not '%s'", key->name,
@@ -137,9 +139,15 @@ static bool set_queues(struct sim_gpu *gpu, const char *value, const struct sim_
 {
     const bool engine = strcmp(value, "engine") == 0;
     if (!engine && strcmp(value, "stream") != 0)
-        return refuse_value(&keys[1], value, place);
+        return sim_refuse(place, "'queues' of [gpu] is engine or stream, not '%s'", value);
     gpu->model.queues = engine ? SIM_ENGINE_QUEUES : SIM_STREAM_QUEUES;
     return true;
+}
+
+bool sim_read_kind(const char *text, bool *out_processor)
+{
+    *out_processor = strcmp(text, "cpu") == 0;
+    return *out_processor || strcmp(text, "gpu") == 0;
 }
 
 static void store(struct sim_model *model, const struct key *key, double number)
@@ -200,6 +208,8 @@ static bool set(struct sim_gpu *gpu, const struct key *key, const char *value,
         return set_name(gpu, value, place);
     if (key->type == QUEUES)
         return set_queues(gpu, value, place);
+    if (key->type == KIND)
+        return sim_read_kind(value, &gpu->model.processor) || refuse_value(key, value, place);
     return set_number(gpu, key, value, place);
 }
 
@@ -397,6 +407,18 @@ static int argument_of(const char *key, const char *prefix)
             return i;
     }
     return -1;
+}
+
+void sim_cost_scale(struct sim_cost *cost, double scale)
+{
+    cost->fixed_ns *= scale;
+    cost->per_block_ns *= scale;
+    cost->per_item_ns *= scale;
+    cost->per_byte_ns *= scale;
+    for (size_t i = 0; i < SIM_ARGUMENTS; i++) {
+        cost->per_argument_ns[i] *= scale;
+        cost->per_item_argument_ns[i] *= scale;
+    }
 }
 
 // The number of a key, or SIM_COST_KEYS.

@@ -81,8 +81,9 @@ static const struct weir_key keys[KEY_COUNT] = {
             .name = "kernel_scale",
             .type = WEIR_KEY_TEXT,
             .fallback = "1",
-            .help = "For kernels = scale: how much of the time on the next link's device the "
-                    "modelled GPU takes, a number such as 0.05.",
+            .help = "How much of the time that was measured the modelled GPU takes, a number such "
+                    "as 0.05: with kernels = scale on the next link's device, and of costs that "
+                    "were learnt on another kind of device, which are refused without it.",
         },
     [KEY_JITTER] =
         {
@@ -120,7 +121,8 @@ static weir_status refuse(const struct sim *sim, const struct weir_setting *sett
     return weir_host_fail(sim->link->host, WEIR_ERROR_CONFIG, remedy, "%s", message);
 }
 
-static weir_status read_gpu(struct sim *sim, const struct weir_setting *const *settings)
+static weir_status read_gpu(struct sim *sim, const struct weir_setting *const *settings,
+                            double scale)
 {
     const struct weir_setting *gpu = settings[KEY_GPU];
     const struct weir_setting *costs = settings[KEY_COSTS];
@@ -133,13 +135,15 @@ static weir_status read_gpu(struct sim *sim, const struct weir_setting *const *s
         return refuse(sim, gpu, NULL, message);
     if (!sim_gpu_change(sim->gpu, changes->text, message, sizeof message))
         return refuse(sim, changes, NULL, message);
-    if (*costs->text && !sim_gpu_add_costs(sim->gpu, costs->text, message, sizeof message))
+    if (*costs->text && !sim_gpu_add_costs(sim->gpu, costs->text, scale, message, sizeof message))
         return refuse(sim, costs, NULL, message);
     sim->model = sim_gpu_model(sim->gpu);
     return WEIR_OK;
 }
 
-static weir_status read_scale(struct sim *sim, const struct weir_setting *const *settings)
+// `*out_told` is 0 where the factor is the default.
+static weir_status read_scale(struct sim *sim, const struct weir_setting *const *settings,
+                              double *out_told)
 {
     const char *text = settings[KEY_KERNEL_SCALE]->text;
     char message[256];
@@ -153,6 +157,7 @@ static weir_status read_scale(struct sim *sim, const struct weir_setting *const 
     }
     if (strcmp(settings[KEY_KERNELS]->text, "scale") == 0)
         sim->scale.factor = factor;
+    *out_told = strcmp(settings[KEY_KERNEL_SCALE]->origin, "default") != 0 ? factor : 0;
     return WEIR_OK;
 }
 
@@ -172,12 +177,13 @@ static weir_status start(struct sim *sim, const struct weir_setting *const *sett
     // The inner one's times would be the outer one's measured ones.
     weir_status status =
         plugin_refuse_second(sim->link, "list it once; two GPUs are compared in two runs");
+    double scale = 0;
     while (strcmp(settings[KEY_HOST]->text, hosts[sim->host]) != 0)
         sim->host++;
     if (status == WEIR_OK)
-        status = read_gpu(sim, settings);
+        status = read_scale(sim, settings, &scale);
     if (status == WEIR_OK)
-        status = read_scale(sim, settings);
+        status = read_gpu(sim, settings, scale);
     sim->jitter.share = (double)settings[KEY_JITTER]->integer / 100;
     sim->jitter.state = (uint64_t)settings[KEY_SEED]->integer;
     if (status < 0)

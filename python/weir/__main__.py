@@ -14,7 +14,10 @@ def main():
         os.execv(command, arguments)
     status = subprocess.call(arguments)
     if status != 0 and "WEIR_OPENCL_DRIVER" not in os.environ:
-        print("\nwithout a GPU: pip install 'weir-gpu[pocl]' brings a driver for this processor (x86-64)")
+        print(
+            "\nwithout a GPU: pip install 'weir-gpu[pocl]' brings a driver for this processor (x86-64)",
+            file=sys.stderr,
+        )
     sys.exit(status)
 
 

@@ -76,6 +76,8 @@ USES = {
     "transports/local": _MODULE + ["transports/kit"],
     "transports/mpi": _MODULE + ["transports/kit"],
     "pipelines": ["api", "base", "io", "kernels", "patterns"],
+    # A client of the library, and linked with it, for programs that have none.
+    "layers/opencl": ["api", "base", "core"],
     # The command is where the library is linked; modules are only ever loaded.
     "cli": ["api", "backends/kit", "base", "base/json", "core", "io", "kernels", "patterns", "pipelines", "report"],
     # Its rooms: none uses another but for these three.
@@ -204,6 +206,7 @@ TARGETS = {
         "//report:output_path",
         "//report:trace",
     ],
+    "layers/opencl": ["//layers/opencl:libweir_opencl_layer.so"],
     "transports/kit": ["//transports/kit"],
     "transports/local": ["//transports/local:weir_local.so"],
     "transports/mpi": ["//transports/mpi:weir_mpi.so"],

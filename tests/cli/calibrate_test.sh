@@ -27,7 +27,7 @@ found = keys(open("card.ini").read())
 for key, value in found.items():
     if key == "name":
         continue
-    defaults = {"queues": "stream", "d2d_gb_per_s": "100000", "peer_gb_per_s": "100000"}
+    defaults = {"kind": "gpu", "queues": "stream", "d2d_gb_per_s": "100000", "peer_gb_per_s": "100000"}
     wanted = model.get(key, defaults.get(key, "0"))
     if key == "submit_graph_ns" and float(wanted) == 0:
         wanted = model.get("submit_kernel_ns", "0")
@@ -40,7 +40,7 @@ for key, value in found.items():
         wanted = model.get("copy_latency_ns", "0")
     if "_both_gb" in key and float(wanted) == 0:
         wanted = model.get(key.replace("_both", ""), "0")
-    if key == "queues":
+    if key in ("kind", "queues"):
         same = value == wanted
     elif "_ns" in key or "_gb_" in key:
         # Submits and waits of the pieces are part of those, and each copy is beside two of the other direction for a while.

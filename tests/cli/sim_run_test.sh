@@ -150,6 +150,21 @@ expect_contains "$(cat learned.ini)" "fixed_ns = 1000000"
 expect_data 0 "$weir" sim --gpu k20c --costs learned.ini --quiet --json "$chunked" depth
 as_json 'abs(data["runs"][0]["report"]["span_ns"] / 5.464e6 - 1) < 0.001'
 
+# Those of a processor are none of a GPU's, unless told what part of them.
+first="$here/docs/first/first"
+expect_data 0 env WEIR_BACKEND=opencl "$weir" trace --quiet --output here.json "$first"
+expect_data 0 "$weir" sim learn here.json --output here.ini
+expect_contains "$(cat here.ini)" "kind = cpu"
+expect_data 3 "$weir" sim --gpu k20c --costs here.ini "$first"
+expect_contains "$messages" "these costs were learnt on a processor, "
+expect_contains "$messages" "weir sim --scale 0.05"
+expect_data 0 "$weir" sim --gpu k20c --costs here.ini --scale 0.25 --quiet --json "$first"
+as_json '[e["count"] for e in data["runs"][0]["report"]["engines"] if e["name"] == "kernels"] == [4]'
+expect_data 0 env WEIR_BACKEND=opencl "$weir" sim --gpu k20c --scale 0.25 --quiet --json "$first"
+as_json '[e["count"] for e in data["runs"][0]["report"]["engines"] if e["name"] == "kernels"] == [4]'
+expect_data 3 "$weir" sim --gpu k20c --scale much "$first"
+expect_contains "$messages" "is a number from 1e-06 to 1e+06, not 'much'"
+
 # In CI: a needless wait loses the overlap on the GPU, and the job fails.
 expect_data 0 "$weir" sim --gpu k20c --costs costs.ini --quiet "$chunked" depth
 expect_data 0 "$weir" trace check sim.json --overlap 'copy/compute>=0.3'

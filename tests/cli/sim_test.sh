@@ -13,7 +13,7 @@ launch()
     printf '"weir.name":"%s","grid":[%s,1,1],"block":[64,1,1]%s}},\n' "$1" "$2" "${5-}"
 }
 
-# made FILE: a trace with the rows that come from standard input.
+# made FILE [DEVICE [FIELDS]]: a trace with the rows that come from standard input.
 made()
 {
     {
@@ -22,7 +22,7 @@ made()
 "schemaVersion": 1,
 "weir": {"format":1,"version":"0.1.0","program":"made","backend":"null","process":4711},
 "traceEvents": [
-{"ph":"M","name":"process_name","pid":0,"tid":0,"args":{"name":"0","weir.name":"a device"}},
+{"ph":"M","name":"process_name","pid":0,"tid":0,"args":{"name":"0","weir.name":"DEVICE"FIELDS}},
 {"ph":"M","name":"thread_name","pid":0,"tid":1,"args":{"name":"run","weir.label":"run"}},
 TEXT
         cat
@@ -31,7 +31,7 @@ TEXT
 ]
 }
 TEXT
-    } >"$1"
+    } | sed "s/DEVICE/${2-a device}/; s/FIELDS/${3-}/" >"$1"
 }
 
 # 3 us, and 2 ns for each work-item; `sum` has one size.
@@ -54,6 +54,28 @@ per_item_ns = 2"
 expect_contains "$output" "[kernel sum]
 ; 3 launches of 1 size, so nothing is known of others; error: median 0.00 %, worst 6.67 %
 fixed_ns = 7000"
+
+expect_contains "$output" "[learnt]
+device = a device
+"
+expect_not_contains "$output" "kind =" # another program's trace does not tell
+
+# The device and its kind, of which there is one.
+cpu=',"weir.unified_memory":1,"weir.concurrent_kernels":1'
+gpu=',"weir.copy_engines_to_device":1,"weir.concurrent_kernels":128'
+made here.json "some CPU" "$cpu" <rows
+made there.json "some GPU" "$gpu" <rows
+made other.json "other GPU" "$gpu" <rows
+expect_data 0 "$weir" sim learn here.json
+expect_contains "$output" "[learnt]
+device = some CPU
+kind = cpu
+"
+expect_data 0 "$weir" sim learn there.json other.json
+expect_contains "$output" "kind = gpu"
+expect_contains "$messages" "other.json has kernels of 'other GPU', and those before ran on 'some GPU'"
+expect_data 1 "$weir" sim learn there.json here.json
+expect_contains "$messages" "here.json has kernels of 'some CPU', a cpu, and those before ran on 'some GPU', a gpu"
 
 # Into a file, with a table of how well it fits.
 expect_data 0 "$weir" sim learn a.json --output costs.ini
@@ -103,7 +125,7 @@ expect_contains "$output" "[kernel void f<float, 4>(float*)]"
 expect_contains "$messages" "the kernel 'at[3]' is left out: its name cannot be that of a section"
 expect_contains "$messages" "the kernel ' x' is left out: its name cannot be that of a section"
 expect_contains "$messages" "the kernel '' is left out: it has no name"
-[ "$(grep -c '^\[' <<<"$output")" -eq 1 ] || fail "other names have sections: $output"
+[ "$(grep -c '^\[kernel' <<<"$output")" -eq 1 ] || fail "other names have sections: $output"
 
 # What holds no kernels, or is no trace.
 made none.json </dev/null

@@ -114,7 +114,11 @@ CONFORM_OWN_OBJECT(weir_program)
 #define own_program CONFORM_OWN(conform_end_weir_program) weir_program *
 #define own_gate CONFORM_OWN(gate_destroy) struct gate *
 
-// The memory of a HOST buffer that no work uses at the moment.
+// Whether WEIR_DEBUG=1.
+bool conform_debugs(void);
+
+// The memory of a HOST buffer that no work uses at the moment. The test may use it until the buffer's end:
+// in debug mode, which sees that, the access stays open.
 unsigned char *conform_bytes(weir_buffer *buffer);
 
 // A value for byte `index` of the data set `seed`.

@@ -77,6 +77,41 @@ expect_contains "$output" "usage: weir_kernels"
 expect_status 2 "$tool" --colour k.cl
 expect_status 1 "$tool" --symbol s --label l --header s.h --out no --std CL9 k.cl
 expect_contains "$output" "CL9"
+for limit in abc 0 -4 3x 99999999999999999999; do
+    expect_status 1 env WEIR_KERNELS_LIMIT_S="$limit" "$tool" --symbol s --label l --header s.h --out no k.cl
+    expect_contains "$output" "WEIR_KERNELS_LIMIT_S takes a whole number of seconds"
+done
+
+# What is no source, and what is no place for a bundle.
+printf '__kernel void k(__global int *p) { p[0] = 1; }\0\n' >nul.cl
+mkfifo pipe.cl
+mkdir folder.cl folder.c
+for file in nul.cl:"a NUL byte" pipe.cl:"a pipe or a device" folder.cl:"is a directory"; do
+    expect_status 1 timeout 60 "$tool" --symbol s --label l --header s.h --out no "${file%%:*}"
+    expect_contains "$output" "${file%%:*}: error: "
+    expect_contains "$output" "${file#*:}"
+done
+expect_status 1 "$tool" --symbol s --label l --header s.h --out folder k.cl
+expect_contains "$output" "folder.c: cannot be written: it is a directory"
+cp k.cl other.cl
+expect_status 1 "$tool" --symbol s --label l --header s.h --out no k.cl other.cl
+expect_contains "$output" "other.cl:1:15: error: redefinition of 'k'"
+if [ "$(id -u)" -ne 0 ]; then
+    chmod 0 other.cl
+    expect_status 1 "$tool" --symbol s --label l --header s.h --out no other.cl
+    expect_contains "$output" "other.cl: error: "
+fi
+
+# A full disk, and a compiler that is killed.
+expect_status 1 bash -c 'ulimit -f 1; exec "$@"' - "$tool" --symbol s --label l --header s.h --out no k.cl
+expect_contains "$output" "error: "
+mkdir killed
+# shellcheck disable=SC2016
+printf '#!/bin/bash\nkill -KILL $$\n' >killed/clang-24
+chmod +x killed/clang-24
+expect_status 1 env PATH="$PWD/killed:$PATH" "$tool" --symbol s --label l --header s.h --out no k.cl
+expect_contains "$output" "was ended by signal 9"
+[ -z "$(ls -A "$TMPDIR")" ] || fail "files on the way stay: $(ls -A "$TMPDIR")"
 [ ! -e no.c ] || fail "something was written"
 
 # An interrupt removes the files on the way, and ends the tool as it ends others.

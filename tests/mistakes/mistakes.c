@@ -302,6 +302,68 @@ static void upload_from_memory_that_is_gone(struct world *world)
     WEIR_IGNORE(weir_upload(world->queue, world->in, 0, memory, BYTES));
 }
 
+// The process dies of the use.
+static float *begin_and_end(struct world *world, weir_access access)
+{
+    void *pointer;
+    WEIR_CHECK(weir_host_begin(world->host, 0, BYTES, access, &pointer));
+    ((volatile float *)pointer)[0];
+    WEIR_CHECK(weir_host_end(world->host, 0, BYTES, access));
+    return pointer;
+}
+
+static void stale_host_pointer(struct world *world)
+{
+    volatile float *numbers = begin_and_end(world, WEIR_ACCESS_READ_WRITE);
+    numbers[1000] = 1;
+}
+
+static void stale_host_pointer_that_is_read(struct world *world)
+{
+    volatile float *numbers = begin_and_end(world, WEIR_ACCESS_READ);
+    (void)numbers[1000];
+}
+
+static void host_pointer_of_a_buffer_that_is_gone(struct world *world)
+{
+    volatile float *numbers = begin_and_end(world, WEIR_ACCESS_READ);
+    weir_buffer_destroy(&world->host);
+    (void)numbers[1000];
+}
+
+static void write_during_a_read(struct world *world)
+{
+    void *pointer;
+    WEIR_CHECK(weir_host_begin(world->host, 0, BYTES, WEIR_ACCESS_READ, &pointer));
+    ((volatile float *)pointer)[1000] = 1;
+}
+
+static void access_not_ended(struct world *world)
+{
+    void *pointer;
+    WEIR_CHECK(weir_host_begin(world->host, 0, BYTES, WEIR_ACCESS_WRITE, &pointer));
+    ((volatile float *)pointer)[1000] = 1;
+    WEIR_IGNORE(weir_queue_copy(world->queue, world->in, 0, world->host, 0, BYTES));
+    WEIR_IGNORE(weir_queue_sync(world->queue, WEIR_FOREVER));
+}
+
+static void wait_missing(struct world *world)
+{
+    WEIR_IGNORE(weir_queue_copy(world->queue, world->in, 0, world->out, 0, BYTES));
+    WEIR_IGNORE(weir_queue_copy(world->other, world->host, 0, world->in, 0, BYTES));
+    WEIR_IGNORE(weir_queue_sync(world->other, WEIR_FOREVER));
+    WEIR_IGNORE(weir_queue_sync(world->queue, WEIR_FOREVER));
+}
+
+static void read_without_a_sync(struct world *world)
+{
+    void *pointer;
+    WEIR_IGNORE(weir_queue_copy(world->queue, world->host, 0, world->in, 0, BYTES));
+    WEIR_CHECK(weir_host_begin(world->host, 0, BYTES, WEIR_ACCESS_READ, &pointer));
+    WEIR_CHECK(weir_host_end(world->host, 0, BYTES, WEIR_ACCESS_READ));
+    WEIR_IGNORE(weir_queue_sync(world->queue, WEIR_FOREVER));
+}
+
 static const struct {
     const char *name;
     void (*make)(struct world *world);
@@ -338,6 +400,13 @@ static const struct {
     MISTAKE(wait_for_the_device),
     MISTAKE(wrapped_memory_gone),
     MISTAKE(upload_from_memory_that_is_gone),
+    MISTAKE(stale_host_pointer),
+    MISTAKE(stale_host_pointer_that_is_read),
+    MISTAKE(host_pointer_of_a_buffer_that_is_gone),
+    MISTAKE(write_during_a_read),
+    MISTAKE(access_not_ended),
+    MISTAKE(wait_missing),
+    MISTAKE(read_without_a_sync),
 };
 
 int main(int count, char **words)

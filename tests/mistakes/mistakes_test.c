@@ -49,8 +49,16 @@ static const struct row {
     {21, "wait_for_the_device", DEVICE, "a launch of 'spin'", "wait longer"},
     {22, "sync_in_a_host_call", DEBUG, "'other'", "submit a wait"},
     {23, "work_after_a_failure", DEBUG, "copy was refused", "weir_queue_recover()"},
+    {25, "access_not_ended", DEBUG, "'host'", "weir_host_end()"},
+    {25, "access_not_ended", CHECK, "'host'", "weir_host_end"},
+    {26, "wait_missing", CHECK, "'in'", "wait on 'other'"},
+    {27, "read_without_a_sync", CHECK, "'host'", "weir_event_sync"},
     {28, "wrapped_memory_gone", DEBUG, "'wrapped'", "keep the memory"},
     {29, "upload_from_memory_that_is_gone", DEBUG, "weir_upload: memory", "keep the memory"},
+    {30, "stale_host_pointer", DEBUG, "'host'", "weir_host_begin()"},
+    {30, "stale_host_pointer_that_is_read", DEBUG, "'host'", "weir_host_begin()"},
+    {30, "host_pointer_of_a_buffer_that_is_gone", DEBUG, "'host'", "destruction"},
+    {30, "write_during_a_read", DEBUG, "'host'", "WEIR_ACCESS_WRITE"},
 };
 
 // What the mistake's process prints; "" if it cannot be run.

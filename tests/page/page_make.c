@@ -82,6 +82,11 @@ static void write_small(weir_trace_writer *writer)
                                          .sequence = 2,
                                          .file = "program.c",
                                          .line = 19};
+    // The kernel's comes when its queue is still at work; this one holds its copy up.
+    const struct weir_trace_wait binding = {.queue = queues[1].id,
+                                            .sequence = 1,
+                                            .file = "program.c",
+                                            .line = 9};
     const struct weir_trace_span span = {.kind = WEIR_TRACE_REGION,
                                          .thread = 42,
                                          .name = "frame",
@@ -93,6 +98,8 @@ static void write_small(weir_trace_writer *writer)
         launch(0, 3, 1600000, 2400000),   copy_out(1, 4, 1000000, 1900000),
         copy_out(0, 4, 2400000, 3300000),
     };
+    operations[1].waits = &binding;
+    operations[1].wait_count = 1;
     operations[2].waits = &wait;
     operations[2].wait_count = 1;
     operations[4].start_is_earliest = true;

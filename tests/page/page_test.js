@@ -26,6 +26,7 @@
   }
 
   function small() {
+    const W = T.waits;
     // Rows: engines and queues of the device, then the host's.
     const titles = rows.map(r => r.heading || r.title);
     check('the rows', titles.join('|') === ['NVIDIA H200 (the "one")', 'copies to the device', 'copies to the host',
@@ -34,11 +35,18 @@
       rowNamed('queue <\/script><b>second').items.length === 2);
     const kernel = O.queue.findIndex((q, i) => S[O.title[i]] === 'scale');
     const row = rowNamed('queue first');
-    check('it begins with the devices', view.from < 100000 && view.from > 0 && view.to > 3300000 && view.to < 3500000,
+    check('it begins with the first start', view.from === 100000 && ZERO === view.from && view.to > 3300000 && view.to < 3500000,
       [view.from, view.to]);
     paint();
     const band = colourAt(xOf(ALL.to) + 3, middleY(row)), ink = colourAt(middleX(kernel), row.y + 3);
     check('the kernel is painted', ink !== band, ink);
+    const hex = ink.split(',').map(n => (+n).toString(16).padStart(2, '0')).join('');
+    check('in the colour of kernels', '#' + hex === '#2f9e77', hex);
+    check('few rows fill the page', rows.height <= holder.clientHeight && row.height > 1.5 * ROW, [rows.height, row.height]);
+    fill(100);
+    check('and many do not', row.height === ROW, row.height);
+    fill(holder.clientHeight);
+    check('waits that held something up', held.map(w => W.line[w]).join() === '9' && W.to.length === 2, held);
 
     // Zoom: the moment under the pointer stays there.
     const x = middleX(kernel), before = timeAt(x), width = view.to - view.from;
@@ -135,7 +143,7 @@
     around(O.start[item], O.end[item]);
     paint();
     send('pointermove', middleX(item), middleY(row) + row.lane[row.items.indexOf(item)] * row.height / row.depth);
-    check('the tooltip finds one of them', byId('tip').textContent.includes(time(O.start[item] - ALL.from)),
+    check('the tooltip finds one of them', byId('tip').textContent.includes(time(O.start[item] - ZERO)),
       byId('tip').textContent);
     check('(' + spent.join(', ') + ' ms a frame)', true);
     byId('details').dataset.frames = spent.join(', ') + ' ms a frame';

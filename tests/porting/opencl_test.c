@@ -1,5 +1,7 @@
 // What docs/opencl.md says to write in place of OpenCL's API, run on PoCL.
 #include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <weir/weir.h>
 
@@ -234,6 +236,51 @@ WEIR_TEST(OpenCL, Profiling)
     EXPECT_OK(weir_event_time_ns(end, &end_ns));
     EXPECT_TRUE(elapsed_ns > 0 && end_ns > 0);
     close_rig(&rig);
+}
+
+// A context, a queue with times, a file of device code, exact global sizes, both kinds of memory.
+WEIR_TEST(OpenCL, ShortForms)
+{
+    static const char text[] = "__kernel void number(__global float *out)\n"
+                               "{\n"
+                               "    size_t at = get_global_id(1) * get_global_size(0);\n"
+                               "    out[at + get_global_id(0)] = (float)(at + get_global_id(0));\n"
+                               "}\n";
+    const struct weir_event never = {0, 0};
+    weir_device *device = NULL;
+    weir_queue *queue = NULL, *other = NULL;
+    weir_kernel *number = NULL;
+    weir_buffer *memory = NULL, *host = NULL;
+    const float *numbers = NULL;
+    int64_t elapsed_ns = 0;
+    char path[1024];
+    snprintf(path, sizeof path, "%s/number.cl", getenv("TEST_TMPDIR"));
+    FILE *file = fopen(path, "w");
+    EXPECT_TRUE(file && fputs(text, file) >= 0 && fclose(file) == 0);
+
+    EXPECT_OK(weir_device_open_index(NULL, 0, &device));
+    EXPECT_TRUE(weir_device_limits(device)->kind == WEIR_DEVICE_CPU);
+    EXPECT_OK(weir_queue_create(device, WEIR_PARAMS(weir_queue, .timing = true), &queue));
+    EXPECT_OK(weir_queue_create(device, NULL, &other));
+    EXPECT_OK(weir_kernel_load_file(device, path, "number", &number));
+    EXPECT_OK(weir_buffer_pair(device, BYTES, &memory, &host));
+    EXPECT_OK(weir_queue_wait_if(queue, never));
+    EXPECT_OK(weir_queue_launch_global(queue, number, weir_dim(40, 25, 1), weir_whole_out(memory)));
+    EXPECT_OK(
+        weir_queue_timed(queue, weir_queue_copy(queue, host, 0, memory, 0, BYTES), &elapsed_ns));
+    EXPECT_TRUE(elapsed_ns > 0);
+    EXPECT_OK(weir_host_whole(host, WEIR_ACCESS_READ, &numbers));
+    EXPECT_TRUE(numbers && numbers[999] == 999);
+    EXPECT_OK(weir_host_whole_end(host, WEIR_ACCESS_READ));
+    EXPECT_OK(weir_queue_after(other, queue));
+    EXPECT_TRUE(number_of(other, memory, 7) == 7);
+
+    weir_buffer_destroy(&memory);
+    weir_buffer_destroy(&host);
+    weir_kernel_destroy(&number);
+    weir_queue_destroy(&other);
+    weir_queue_destroy(&queue);
+    EXPECT_OK(weir_device_close(&device));
 }
 
 // clEnqueueMapBuffer() of a buffer on the device, of one in pinned memory; sub-buffers; rectangles;

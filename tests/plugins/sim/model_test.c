@@ -168,6 +168,63 @@ WEIR_TEST(SimModel, CostsOfKernels)
     sim_gpu_destroy(&gpu);
 }
 
+// Costs of a processor are none of a GPU's, unless someone says how much of them.
+WEIR_TEST(SimModel, CostsOfAnotherKindOfDevice)
+{
+    static const char costs[] = "[learnt]\ndevice = some CPU\nkind = cpu\n"
+                                "[kernel a]\nfixed_ns = 1000\nper_item_ns = 20\n"
+                                "per_argument_1_ns = 40\n";
+    static const char of_a_gpu[] = "[kernel b]\nfixed_ns = 1\n[learnt]\nkind = gpu\n";
+    struct sim_gpu *gpu = open_text(GPU);
+    ASSERT_NOT_NULL(gpu);
+    EXPECT_FALSE(sim_gpu_add_costs(gpu, file("costs.ini", costs), 0, message, sizeof message));
+    EXPECT_CONTAINS(message,
+                    "costs.ini:1: these costs were learnt on a processor, some CPU, and the model");
+    EXPECT_SIZE_EQ(sim_gpu_model(gpu)->cost_count, 0);
+    EXPECT_TRUE(sim_gpu_add_costs(gpu, file("costs.ini", of_a_gpu), 0, message, sizeof message));
+    EXPECT_TRUE(sim_gpu_add_costs(gpu, file("costs.ini", costs), 0.5, message, sizeof message));
+    const struct sim_cost *cost = sim_gpu_model(gpu)->costs;
+    EXPECT_DOUBLE_EQ(cost[0].fixed_ns, 500);
+    EXPECT_DOUBLE_EQ(cost[0].per_item_ns, 10);
+    EXPECT_DOUBLE_EQ(cost[0].per_argument_ns[1], 20);
+    EXPECT_DOUBLE_EQ(cost[1].fixed_ns, 1);
+    sim_gpu_destroy(&gpu);
+
+    gpu = open_text(GPU "kind = cpu\n");
+    ASSERT_NOT_NULL(gpu);
+    EXPECT_TRUE(sim_gpu_add_costs(gpu, file("costs.ini", costs), 0, message, sizeof message));
+    EXPECT_DOUBLE_EQ(sim_gpu_model(gpu)->costs[0].fixed_ns, 1000);
+    EXPECT_FALSE(sim_gpu_add_costs(gpu, file("costs.ini", of_a_gpu), 0, message, sizeof message));
+    EXPECT_CONTAINS(message, "costs.ini:3: these costs were learnt on a GPU, and the model");
+    sim_gpu_destroy(&gpu);
+}
+
+WEIR_TEST(SimModel, WhatLearntHolds)
+{
+    static const struct {
+        const char *text;
+        const char *end;
+    } refused[] = {
+        {"[learnt]\nkind = tpu\n", "costs.ini:2: 'kind' of [learnt] is gpu or cpu, not 'tpu'"},
+        {"[learnt]\nkinds = gpu\n",
+         "costs.ini:2: [learnt] has no key 'kinds'; it has device and kind"},
+        {"[learnt]\nkind = gpu\nkind = gpu\n",
+         "costs.ini:3: 'kind' is set twice in this section; keep one of them"},
+        {"[learnt]\nkind = gpu\n[learnt]\n",
+         "costs.ini:3: section [learnt] is already in line 1: costs of two devices are two files"},
+        {"[learnt]\nkind = gpu\n",
+         "costs.ini: there is no [kernel NAME]; weir sim learn writes some"},
+    };
+    struct sim_gpu *gpu = open_text(GPU);
+    ASSERT_NOT_NULL(gpu);
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        EXPECT_FALSE(
+            sim_gpu_add_costs(gpu, file("costs.ini", refused[i].text), 0, message, sizeof message));
+        expect_end(refused[i].end);
+    }
+    sim_gpu_destroy(&gpu);
+}
+
 // Of a kernel that both have, the file's costs count.
 WEIR_TEST(SimModel, CostsFromFilesOfTheirOwn)
 {
@@ -177,7 +234,7 @@ WEIR_TEST(SimModel, CostsFromFilesOfTheirOwn)
         gpu,
         file("costs.ini",
              "[kernel e]\nfixed_ns = 3\n[kernel d]\nfixed_ns = 4\n[kernel a]\nfixed_ns = 5\n"),
-        message, sizeof message));
+        0, message, sizeof message));
     const struct sim_model *model = sim_gpu_model(gpu);
     static const struct {
         const char *name;
@@ -188,12 +245,12 @@ WEIR_TEST(SimModel, CostsFromFilesOfTheirOwn)
         EXPECT_STR_EQ(model->costs[i].kernel, wanted[i].name);
         EXPECT_DOUBLE_EQ(model->costs[i].fixed_ns, wanted[i].ns);
     }
-    EXPECT_FALSE(sim_gpu_add_costs(gpu, file("costs.ini", GPU), message, sizeof message));
+    EXPECT_FALSE(sim_gpu_add_costs(gpu, file("costs.ini", GPU), 0, message, sizeof message));
     expect_end("costs.ini:1: a file of costs has [kernel NAME] sections alone; a model with [gpu] "
                "is named as the GPU");
-    EXPECT_FALSE(sim_gpu_add_costs(gpu, file("costs.ini", "; none\n"), message, sizeof message));
+    EXPECT_FALSE(sim_gpu_add_costs(gpu, file("costs.ini", "; none\n"), 0, message, sizeof message));
     expect_end("costs.ini: there is no [kernel NAME]; weir sim learn writes some");
-    EXPECT_FALSE(sim_gpu_add_costs(gpu, "./absent.ini", message, sizeof message));
+    EXPECT_FALSE(sim_gpu_add_costs(gpu, "./absent.ini", 0, message, sizeof message));
     EXPECT_SIZE_EQ(sim_gpu_model(gpu)->cost_count, 4);
     sim_gpu_destroy(&gpu);
 }
@@ -383,7 +440,7 @@ static bool read_all(const char *path, const char *costs)
 {
     struct sim_gpu *gpu;
     const bool fine = sim_gpu_open(path, &gpu, message, sizeof message) &&
-                      sim_gpu_add_costs(gpu, costs, message, sizeof message) &&
+                      sim_gpu_add_costs(gpu, costs, 1, message, sizeof message) &&
                       sim_gpu_change(gpu, "name=b", message, sizeof message);
     sim_gpu_destroy(&gpu);
     return fine;
@@ -396,7 +453,8 @@ WEIR_TEST(SimModel, EveryAllocationMayFail)
     snprintf(path, sizeof path, "%s",
              file("gpu.ini", GPU "[kernel a]\nfixed_ns = 1\n[kernel b]\nfixed_ns = 1\n"));
     snprintf(costs, sizeof costs, "%s",
-             file("costs.ini", "[kernel b]\nfixed_ns = 2\n[kernel c]\nfixed_ns = 2\n"));
+             file("costs.ini", "[learnt]\ndevice = a\nkind = cpu\n[kernel b]\nfixed_ns = "
+                               "2\n[kernel c]\nfixed_ns = 2\n"));
     long failed = 0;
     for (bool fine = false; !fine; failed++) {
         message[0] = '\0';

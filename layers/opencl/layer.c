@@ -1,0 +1,223 @@
+// The two entry points of a layer (https://github.com/KhronosGroup/OpenCL-ICD-Loader), the runtime behind it, and the end.
+// The loader calls clInitLayer() once, before the program's first call has gone anywhere.
+#define _GNU_SOURCE // dladdr, dl_iterate_phdr
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <link.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layers/opencl/layer.h"
+
+struct layer layer = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+// What is not followed.
+
+static const char *const entry_names[LAYER_ENTRY_COUNT] = {
+#define ENTRY(name, how) [LAYER_ENTRY_##name] = #name,
+    LAYER_ENTRIES(ENTRY)
+#undef ENTRY
+};
+
+_Static_assert(sizeof(cl_icd_dispatch) / sizeof(void *) >= LAYER_ENTRY_COUNT,
+               "entries.h has the functions of the loader's table");
+
+enum {
+    EXTENSIONS = 16
+};
+
+static atomic_uint_fast64_t lost[LAYER_ENTRY_COUNT];
+static const char *extensions[EXTENSIONS]; // under the lock
+static size_t extension_count;
+
+void layer_count_lost(enum layer_entry entry)
+{
+    atomic_fetch_add_explicit(&lost[entry], 1, memory_order_relaxed);
+}
+
+void layer_count_extension(const char *name)
+{
+    layer_lock();
+    size_t i = 0;
+    while (i < extension_count && strcmp(extensions[i], name) != 0)
+        i++;
+    if (i == extension_count && i < EXTENSIONS) {
+        extensions[i] = strdup(name);
+        extension_count += extensions[i] != NULL;
+    }
+    layer_unlock();
+}
+
+static void tell(const char *format, ...) WEIR_PRINTF(1, 2);
+
+static void tell(const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "weir: OpenCL layer: %s\n", text);
+}
+
+static void tell_lost(void)
+{
+    static const char *const reasons[LAYER_LOSSES] = {
+        [LAYER_LOSS_MEMORY] = "for lack of memory",
+        [LAYER_LOSS_ARGUMENTS] = "because they name more than 64 buffers",
+        [LAYER_LOSS_WEIR] = "because Weir refused them",
+    };
+    for (size_t i = 0; i < LAYER_ENTRY_COUNT; i++) {
+        const uint64_t count = atomic_load(&lost[i]);
+        if (count)
+            tell("%" PRIu64 " call%s of %s %s not followed: findings may be missed", count,
+                 count == 1 ? "" : "s", entry_names[i], count == 1 ? "was" : "were");
+    }
+    for (size_t i = 0; i < extension_count; i++)
+        tell("the program asked for %s, whose calls are not followed: findings may be missed",
+             extensions[i]);
+    for (size_t i = 0; i < LAYER_LOSSES; i++) {
+        const uint64_t count = atomic_load(&layer.losses[i]);
+        if (count)
+            tell("%" PRIu64 " commands were not followed in full %s: findings may be missed", count,
+                 reasons[i]);
+    }
+}
+
+// The life of the runtime.
+
+static int has_weir(struct dl_phdr_info *info, size_t size, void *user)
+{
+    (void)size;
+    (void)user;
+    const char *slash = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
+    return slash && strcmp(slash + 1, "weir_opencl.so") == 0;
+}
+
+// Modules lie beside this library, unless the environment says otherwise.
+static bool own_directory(char *directory, size_t size)
+{
+    Dl_info info;
+    if (!dladdr((void *)&layer, &info) || !info.dli_fname)
+        return false;
+    const char *slash = strrchr(info.dli_fname, '/');
+    return slash && snprintf(directory, size, "%.*s", (int)(slash - info.dli_fname),
+                             info.dli_fname) < (int)size;
+}
+
+static bool open_runtime(void)
+{
+    char directory[PATH_MAX];
+    const char *path = getenv("WEIR_MODULE_PATH");
+    if (!path && own_directory(directory, sizeof directory))
+        path = directory;
+    return weir_open(WEIR_PARAMS(weir_open, .backend = "null", .module_path = path),
+                     &layer.runtime) == WEIR_OK &&
+           weir_device_open(layer.runtime, NULL, &layer.device) == WEIR_OK &&
+           weir_queue_create(layer.device, WEIR_PARAMS(weir_queue, .label = "the program"),
+                             &layer.host) == WEIR_OK;
+}
+
+static void close_runtime(void)
+{
+    weir_queue_destroy(&layer.host);
+    if ((layer.device && weir_device_close(&layer.device) < 0) || weir_close(&layer.runtime) < 0)
+        tell("%s", weir_last_error_text());
+}
+
+// At exit, and when the loader is closed. Calls that come later go to the driver alone.
+static void finish(void)
+{
+    layer_lock();
+    const bool was_on = atomic_exchange(&layer.on, false);
+    if (was_on) {
+        objects_finish();
+        close_runtime();
+        tell_lost();
+    }
+    layer_unlock();
+}
+
+// A child has no runtime: Weir works in no process that was forked from one with it.
+static void leave_child(void)
+{
+    atomic_store(&layer.on, false);
+    pthread_mutex_init(&layer.lock, NULL);
+}
+
+static void start_once(void)
+{
+    const char *times = getenv("WEIR_OPENCL_TIMES");
+    if (dl_iterate_phdr(has_weir, NULL))
+        return;
+    if (!open_runtime()) {
+        tell("nothing is followed: %s", weir_last_error_text());
+        close_runtime();
+        return;
+    }
+    layer.times = times && strcmp(times, "1") == 0;
+    place_init();
+    pthread_atfork(NULL, NULL, leave_child);
+    atexit(finish);
+    atomic_store_explicit(&layer.on, true, memory_order_release);
+}
+
+void layer_start(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start_once);
+}
+
+// The entry points. The table of a newer loader is longer, and has what it has of the driver's.
+
+enum {
+    ENTRIES_MOST = 512
+};
+
+static union {
+    cl_icd_dispatch dispatch;
+    void (*entries[ENTRIES_MOST])(void);
+} target, table;
+
+WEIR_API cl_int CL_API_CALL clGetLayerInfo(cl_layer_info name, size_t size, void *value,
+                                           size_t *out_size)
+{
+    static const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
+    static const char own_name[] = "weir";
+    const void *from = name == CL_LAYER_API_VERSION ? (const void *)&version : own_name;
+    const size_t wanted = name == CL_LAYER_API_VERSION ? sizeof version : sizeof own_name;
+    if ((name != CL_LAYER_API_VERSION && name != CL_LAYER_NAME) || (value && size < wanted) ||
+        (!value && !out_size))
+        return CL_INVALID_VALUE;
+    if (value)
+        memcpy(value, from, wanted);
+    if (out_size)
+        *out_size = wanted;
+    return CL_SUCCESS;
+}
+
+WEIR_API cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatch *driver,
+                                        cl_uint *out_count, const cl_icd_dispatch **out_table)
+{
+    if (!driver || !out_count || !out_table || count < LAYER_ENTRY_COUNT)
+        return CL_INVALID_VALUE;
+    const cl_uint kept = count < ENTRIES_MOST ? count : ENTRIES_MOST;
+    memcpy(&target, driver, kept * sizeof target.entries[0]);
+    table = target;
+    layer.driver = &target.dispatch;
+#define PASSED(name)
+#define FOLLOWED(name) table.dispatch.name = layer_##name;
+#define LOST(name) FOLLOWED(name)
+#define ENTRY(name, how) how(name)
+    LAYER_ENTRIES(ENTRY)
+#undef ENTRY
+#undef LOST
+#undef FOLLOWED
+#undef PASSED
+    *out_count = kept;
+    *out_table = &table.dispatch;
+    return CL_SUCCESS;
+}

@@ -1,0 +1,488 @@
+// What the driver gets from the program, Weir gets as notes: after it, or before it if the call waits for the command. What
+// comes after a user event comes to Weir when that is set, since it can run only then, and so does what comes after that
+// in its queue.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "layers/opencl/layer.h"
+
+// A command that waits for user events, with what it needs.
+struct pending {
+    struct pending *next;
+    const char *name;
+    struct place place;
+    enum weir_note_work work;
+    enum order order;
+    struct queue *queue; // held, as all that follow
+    struct event *event;
+    uint32_t wait_count;
+    uint32_t use_count;
+    struct event **waits;
+    struct memory **memories;
+    struct weir_note_range *ranges;
+};
+
+static struct pending *first_pending;
+static struct pending **pending_end = &first_pending;
+
+// To Weir.
+
+static void wait_for(weir_queue *lane, const struct event *event, const struct place *place)
+{
+    if (event->state == EVENT_SUBMITTED &&
+        weir_queue_wait_at(lane, event->point, place->file, place->line) < 0)
+        layer_lose(LAYER_LOSS_WEIR);
+}
+
+static bool record(weir_queue *lane, const struct place *place, struct weir_event *out_event)
+{
+    if (weir_queue_record_at(lane, out_event, place->file, place->line) == WEIR_OK)
+        return true;
+    layer_lose(LAYER_LOSS_WEIR);
+    return false;
+}
+
+static void end_at(struct event *event, weir_queue *lane, const struct place *place)
+{
+    if (!event)
+        return;
+    event->state = record(lane, place, &event->point) ? EVENT_SUBMITTED : EVENT_SET;
+    event->lane = lane;
+}
+
+static void note(const struct pending *it, weir_queue *lane)
+{
+    uint64_t number = 0;
+    if (weir_queue_note_at(lane,
+                           WEIR_PARAMS(weir_note, .name = it->name, .ranges = it->ranges,
+                                       .range_count = it->use_count, .work = it->work,
+                                       .timed = layer.times),
+                           &number, it->place.file, it->place.line) < 0)
+        layer_lose(LAYER_LOSS_WEIR);
+    if (it->event)
+        it->event->note = number;
+}
+
+// Makes the control lane come after all that a queue without order has.
+static void gather(struct queue *queue, weir_queue *control, const struct place *place)
+{
+    struct weir_event event;
+    for (uint32_t i = 0; queue->unordered && i < queue->lane_count; i++)
+        if (record(queue->lanes[i], place, &event) &&
+            weir_queue_wait_at(control, event, place->file, place->line) < 0)
+            layer_lose(LAYER_LOSS_WEIR);
+}
+
+static void spread(struct queue *queue, weir_queue *control, const struct place *place)
+{
+    if (!queue->unordered || !record(control, place, &queue->barrier))
+        return;
+    for (uint32_t i = 0; i < queue->lane_count; i++)
+        if (weir_queue_wait_at(queue->lanes[i], queue->barrier, place->file, place->line) < 0)
+            layer_lose(LAYER_LOSS_WEIR);
+}
+
+static bool is_impossible(const struct pending *it)
+{
+    for (uint32_t i = 0; i < it->wait_count; i++)
+        if (it->waits[i]->state == EVENT_FAILED)
+            return true;
+    return false;
+}
+
+static void submit(const struct pending *it)
+{
+    const bool works = it->order == ORDER_WORK;
+    weir_queue *lane =
+        works ? queue_next_lane(it->queue, &it->place) : queue_control(it->queue, &it->place);
+    if (!lane || is_impossible(it)) {
+        if (it->event)
+            it->event->state = lane ? EVENT_FAILED : EVENT_SET;
+        return;
+    }
+    for (uint32_t i = 0; i < it->wait_count; i++)
+        wait_for(lane, it->waits[i], &it->place);
+    if (works)
+        note(it, lane);
+    else if (it->wait_count == 0)
+        gather(it->queue, lane, &it->place);
+    end_at(it->event, lane, &it->place);
+    if (it->order == ORDER_BARRIER)
+        spread(it->queue, lane, &it->place);
+}
+
+// What waits.
+
+static bool is_held_up(const struct pending *it)
+{
+    const struct queue *queue = it->queue;
+    for (uint32_t i = 0; i < it->wait_count; i++)
+        if (it->waits[i]->state == EVENT_WAITING)
+            return true;
+    if (queue->unordered && it->order == ORDER_WORK)
+        return queue->deferred_barriers > 0;
+    return queue->deferred > 0;
+}
+
+static void release(const struct pending *it)
+{
+    for (uint32_t i = 0; i < it->wait_count; i++)
+        object_drop(&it->waits[i]->object);
+    for (uint32_t i = 0; i < it->use_count; i++)
+        object_drop(&it->memories[i]->object);
+    if (it->event)
+        object_drop(&it->event->object);
+    object_drop(&it->queue->object);
+}
+
+static void hold(const struct pending *it)
+{
+    for (uint32_t i = 0; i < it->wait_count; i++)
+        object_hold(&it->waits[i]->object);
+    for (uint32_t i = 0; i < it->use_count; i++)
+        object_hold(&it->memories[i]->object);
+    if (it->event)
+        object_hold(&it->event->object);
+    object_hold(&it->queue->object);
+}
+
+static void *put(char **at, const void *from, size_t size)
+{
+    char *to = *at;
+    if (size)
+        memcpy(to, from, size);
+    *at += size;
+    return to;
+}
+
+static void defer(const struct pending *it)
+{
+    const size_t ranges = it->use_count * sizeof *it->ranges;
+    const size_t memories = it->use_count * sizeof(struct memory *);
+    const size_t waits = it->wait_count * sizeof(struct event *);
+    struct pending *copy = malloc(sizeof *copy + ranges + memories + waits);
+    if (!copy) {
+        layer_lose(LAYER_LOSS_MEMORY);
+        if (it->event)
+            it->event->state = EVENT_SET;
+        return;
+    }
+    char *at = (char *)(copy + 1);
+    *copy = *it;
+    copy->ranges = put(&at, it->ranges, ranges);
+    copy->memories = put(&at, it->memories, memories);
+    copy->waits = put(&at, it->waits, waits);
+    copy->next = NULL;
+    hold(copy);
+    *pending_end = copy;
+    pending_end = &copy->next;
+    copy->queue->deferred++;
+    copy->queue->deferred_barriers += copy->order == ORDER_BARRIER;
+}
+
+// Whether one went. A queue with order lets none pass one that stays.
+static bool go_through_pending(uint64_t round)
+{
+    bool went = false;
+    for (struct pending **at = &first_pending; *at;) {
+        struct pending *it = *at;
+        struct queue *queue = it->queue;
+        const bool barrier = it->order == ORDER_BARRIER;
+        // Those before it that stay are counted by the round.
+        const uint32_t deferred = queue->deferred;
+        const uint32_t barriers = queue->deferred_barriers;
+        queue->deferred = queue->blocked == round && (!queue->unordered || it->order != ORDER_WORK);
+        queue->deferred_barriers =
+            queue->blocked == round && queue->unordered && barriers > barrier;
+        const bool stays = is_held_up(it);
+        queue->deferred = deferred;
+        queue->deferred_barriers = barriers;
+        if (stays) {
+            queue->blocked = round;
+            at = &it->next;
+            continue;
+        }
+        *at = it->next;
+        queue->deferred--;
+        queue->deferred_barriers -= barrier;
+        submit(it);
+        release(it);
+        free(it);
+        went = true;
+    }
+    pending_end = &first_pending;
+    while (*pending_end)
+        pending_end = &(*pending_end)->next;
+    return went;
+}
+
+void mirror_set(struct event *event, bool failed)
+{
+    static uint64_t round;
+    if (event->state != EVENT_WAITING)
+        return;
+    event->state = failed ? EVENT_FAILED : EVENT_SET;
+    while (go_through_pending(++round))
+        ;
+}
+
+// Commands.
+
+// One that an extension has made. It is held for ever.
+static struct event unknown_event = {.object = {.kind = OBJECT_EVENT, .holds = 1},
+                                     .state = EVENT_SET};
+
+static void find_waits(struct command *command, cl_uint count, const cl_event *waits)
+{
+    command->waits = command->few;
+    if (!waits)
+        return;
+    if (count > sizeof command->few / sizeof *command->few) {
+        command->waits = malloc(count * sizeof(struct event *));
+        if (!command->waits) {
+            layer_lose(LAYER_LOSS_MEMORY);
+            return;
+        }
+    }
+    for (cl_uint i = 0; i < count; i++) {
+        struct event *event = (struct event *)object_find(OBJECT_EVENT, waits[i]);
+        if (!event) // a list of such events must not become one that is empty
+            event = &unknown_event;
+        object_hold(&event->object);
+        command->waits[command->wait_count++] = event;
+    }
+}
+
+void command_begin(struct command *command, cl_command_queue queue, const char *name,
+                   enum weir_note_work work, void *caller, cl_uint wait_count,
+                   const cl_event *waits, cl_event *out)
+{
+    command->on = false;
+    command->out = out;
+    command->own = NULL;
+    if (!layer_is_on())
+        return;
+    const struct place place = place_find(caller);
+    layer_lock();
+    struct queue *known = layer_is_on() ? queue_find(queue) : NULL;
+    if (!known) {
+        layer_unlock();
+        return;
+    }
+    command->on = true;
+    command->blocking = false;
+    command->mirrored = false;
+    command->name = name;
+    command->place = place;
+    command->work = work;
+    command->order = ORDER_WORK;
+    command->queue = known;
+    command->event = NULL;
+    command->wait_count = 0;
+    command->use_count = 0;
+    object_hold(&known->object);
+    find_waits(command, wait_count, waits);
+}
+
+// Whether rows and slices lie inside, so that Weir takes them: the driver refuses others itself.
+static bool fits(const struct weir_note_range *range, size_t size)
+{
+    const size_t rows = range->rows ? range->rows : 1;
+    const size_t slices = range->slices ? range->slices : 1;
+    size_t last;
+    size_t end;
+    return !__builtin_mul_overflow(rows - 1, range->pitch, &last) &&
+           !__builtin_mul_overflow(slices - 1, range->slice_pitch, &end) &&
+           !__builtin_add_overflow(end, last, &end) &&
+           !__builtin_add_overflow(end, range->offset, &end) &&
+           !__builtin_add_overflow(end, range->size, &end) && end <= size &&
+           (rows == 1 || range->pitch >= range->size) &&
+           (slices == 1 || range->slice_pitch >= last + range->size);
+}
+
+void command_use_box(struct command *command, struct memory *memory,
+                     const struct weir_note_range *range)
+{
+    if (!command->on || !memory || range->size == 0)
+        return;
+    size_t offset = range->offset;
+    struct memory *root = memory_root(memory, &offset);
+    if (!root->buffer)
+        return;
+    if (command->use_count == COMMAND_USES) {
+        layer_lose(LAYER_LOSS_ARGUMENTS);
+        return;
+    }
+    struct weir_note_range *it = &command->ranges[command->use_count];
+    *it = *range;
+    it->buffer = root->buffer;
+    it->offset = offset;
+    it->assumed = range->assumed || root->assumed;
+    if (!fits(it, root->size))
+        return;
+    object_hold(&root->object);
+    command->memories[command->use_count++] = root;
+}
+
+void command_use(struct command *command, struct memory *memory, size_t offset, size_t size,
+                 weir_access access, bool assumed)
+{
+    const struct weir_note_range range = {.offset = offset,
+                                          .size = size,
+                                          .access = access,
+                                          .assumed = assumed};
+    command_use_box(command, memory, &range);
+}
+
+void command_use_image(struct command *command, cl_mem image, const size_t *origin,
+                       const size_t *region, weir_access access)
+{
+    struct memory *memory = command->on ? memory_find(image) : NULL;
+    if (!memory || !origin || !region)
+        return;
+    if (!memory->element) {
+        command_use(command, memory, 0, memory->size, access, true);
+        return;
+    }
+    const struct weir_note_range range = {
+        .offset = origin[0] * memory->element + origin[1] * memory->row + origin[2] * memory->slice,
+        .size = region[0] * memory->element,
+        .access = access,
+        .rows = region[1],
+        .pitch = memory->row,
+        .slices = region[2],
+        .slice_pitch = memory->slice,
+    };
+    command_use_box(command, memory, &range);
+}
+
+void command_use_svm(struct command *command, const void *address, size_t size, weir_access access)
+{
+    size_t offset = 0;
+    struct memory *memory = command->on ? memory_at(address, &offset) : NULL;
+    if (memory)
+        command_use(command, memory, offset, size, access, false);
+}
+
+static void mirror(struct command *command)
+{
+    const struct pending it = {
+        .name = command->name,
+        .place = command->place,
+        .work = command->work,
+        .order = command->order,
+        .queue = command->queue,
+        .event = command->event,
+        .wait_count = command->wait_count,
+        .use_count = command->use_count,
+        .waits = command->waits,
+        .memories = command->memories,
+        .ranges = command->ranges,
+    };
+    command->mirrored = true;
+    if (is_held_up(&it))
+        defer(&it);
+    else
+        submit(&it);
+}
+
+void command_before(struct command *command)
+{
+    if (!command->on)
+        return;
+    if (command->out || command->blocking || layer.times)
+        command->event = object_make(OBJECT_EVENT, sizeof *command->event);
+    if (command->event)
+        command->event->profiled = command->queue->profiled;
+    if (command->blocking)
+        mirror(command);
+    layer_unlock();
+    if (layer.times)
+        command->called_ns = weir_clock_now_ns();
+}
+
+cl_event *command_event(struct command *command)
+{
+    return command->out || !command->on || !layer.times ? command->out : &command->own;
+}
+
+static void release_command(struct command *command)
+{
+    for (uint32_t i = 0; i < command->wait_count; i++)
+        object_drop(&command->waits[i]->object);
+    for (uint32_t i = 0; i < command->use_count; i++)
+        object_drop(&command->memories[i]->object);
+    if (command->waits != command->few)
+        free(command->waits);
+    if (command->event)
+        object_drop(&command->event->object);
+    object_drop(&command->queue->object);
+}
+
+cl_int command_after(struct command *command, cl_int code)
+{
+    if (!command->on)
+        return code;
+    const bool done = code == CL_SUCCESS;
+    layer_lock();
+    if (layer_is_on()) {
+        if (done && !command->mirrored)
+            mirror(command);
+        if (done && command->event && command->out)
+            object_name(&command->event->object, *command->out);
+        if (done && layer.times && command->event && command->order == ORDER_WORK)
+            times_watch(command, command->out ? *command->out : command->own);
+    }
+    struct event *event = done && command->blocking ? command->event : NULL;
+    if (event)
+        object_hold(&event->object);
+    release_command(command);
+    layer_unlock();
+    if (command->own)
+        layer.driver->clReleaseEvent(command->own);
+    if (event)
+        mirror_learn_object(event, &command->place);
+    return code;
+}
+
+// What the host learns. Weir waits for nothing: on its backend all notes are complete.
+
+void mirror_learn_object(struct event *event, const struct place *place)
+{
+    layer_lock();
+    const bool known = layer_is_on() && event->state == EVENT_SUBMITTED;
+    const struct weir_event point = event->point;
+    object_drop(&event->object);
+    if (known && weir_event_sync_at(point, WEIR_FOREVER, place->file, place->line) < 0)
+        layer_lose(LAYER_LOSS_WEIR);
+    layer_unlock();
+}
+
+void mirror_learn(cl_event handle, const struct place *place)
+{
+    layer_lock();
+    struct event *event = layer_is_on() ? (struct event *)object_find(OBJECT_EVENT, handle) : NULL;
+    if (event)
+        object_hold(&event->object);
+    layer_unlock();
+    if (event)
+        mirror_learn_object(event, place);
+}
+
+static void sync(weir_queue *lane, const struct place *place)
+{
+    if (lane && weir_queue_sync_at(lane, WEIR_FOREVER, place->file, place->line) < 0)
+        layer_lose(LAYER_LOSS_WEIR);
+}
+
+void mirror_learn_all(cl_command_queue handle, const struct place *place)
+{
+    layer_lock();
+    struct queue *queue = layer_is_on() ? queue_find(handle) : NULL;
+    for (uint32_t i = 0; queue && i < queue->lane_count; i++)
+        sync(queue->lanes[i], place);
+    if (queue)
+        sync(queue->control, place);
+    layer_unlock();
+}
