@@ -126,6 +126,7 @@ def test_pipeline_raises_what_a_stage_raises(device):
     with pytest.raises(weir.Error) as raised:
         frames.drain()
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
+    frames.close()
 
 
 def test_chunks(device):

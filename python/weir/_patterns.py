@@ -22,10 +22,10 @@ def _form(array):
 
 
 def _assign(view, array):
-    if isinstance(view, memoryview):
-        view.cast("B")[:] = memoryview(array).cast("B")
-    else:
+    if hasattr(array, "dtype") and not isinstance(view, memoryview):
         view[...] = array
+    else:
+        memoryview(view).cast("B")[:] = memoryview(array).cast("B")
 
 
 class _Batch:
