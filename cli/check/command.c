@@ -363,7 +363,7 @@ static bool find_suppressions(const struct options *options, char *path)
     return false;
 }
 
-// A program with the address sanitizer refuses to run behind a preloaded library, unless it is told.
+// A program with the address sanitizer refuses to run after a preloaded library, unless it is told.
 static struct cli_program_variable let_sanitizer(char *text, size_t size)
 {
     const char *before = getenv("ASAN_OPTIONS");

@@ -1,13 +1,42 @@
-// What kernels do with their pointers and images: what the driver tells of arguments, `const` for one.
+// What kernels do with their pointers and images. The driver tells of `const`, if the program was built for that. A clang, if
+// there is one, is given the source, and says of each pointer whether nothing is read, or nothing written, through it: the
+// optimiser's attributes `writeonly` and `readonly` of the parameters. What neither decides may be read and written.
+//
+// clang is run once a program, when the first kernel with an undecided argument is made. It is a child that sends this process
+// no signal and that wait() does not see, since the program may have children of its own.
+#define _GNU_SOURCE // memfd_create, __WALL
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "layers/opencl/layer.h"
+
+#define DEADLINE_NS (UINT64_C(20) * 1000000000u)
+
+enum {
+    ARGUMENTS = 128,
+    OUTPUT_MOST = 256 << 20,
+};
+
+// The lines that define kernels, of what clang has made; "" if it has made nothing.
+struct access_table {
+    char text[1];
+};
 
 void access_table_free(struct access_table *table)
 {
     free(table);
 }
+
+// What the driver tells.
 
 static bool ask(cl_kernel kernel, cl_uint index, cl_kernel_arg_info name, void *value, size_t size)
 {
@@ -34,12 +63,294 @@ static struct parameter parameter_of(cl_kernel kernel, cl_uint index)
     return (struct parameter){0, true};
 }
 
+// What clang tells: the parameters of a definition, which are separated by commas outside of brackets.
+
+static bool has_word(const char *text, size_t size, const char *word)
+{
+    const size_t length = strlen(word);
+    for (size_t i = 0; i + length <= size; i++)
+        if (memcmp(text + i, word, length) == 0)
+            return true;
+    return false;
+}
+
+static struct parameter parameter_in(const char *text, size_t size)
+{
+    const bool image = has_word(text, size, "spirv.Image") || has_word(text, size, "opencl.image");
+    if (image && (has_word(text, size, "_ro_t") || has_word(text, size, ", 0)")))
+        return (struct parameter){WEIR_ACCESS_READ, true};
+    if (image && (has_word(text, size, "_wo_t") || has_word(text, size, ", 1)")))
+        return (struct parameter){WEIR_ACCESS_WRITE, true};
+    if (image)
+        return (struct parameter){WEIR_ACCESS_READ_WRITE, true};
+    if (has_word(text, size, "addrspace(2)"))
+        return (struct parameter){WEIR_ACCESS_READ, true};
+    if (!has_word(text, size, "addrspace(1)"))
+        return (struct parameter){0, true};
+    if (has_word(text, size, "readnone"))
+        return (struct parameter){0, true};
+    if (has_word(text, size, "readonly"))
+        return (struct parameter){WEIR_ACCESS_READ, true};
+    return (struct parameter){has_word(text, size, "writeonly") ? WEIR_ACCESS_WRITE
+                                                                : WEIR_ACCESS_READ_WRITE,
+                              true};
+}
+
+// The list after "@NAME(", or NULL.
+static const char *find_list(const char *text, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *at = text; (at = strstr(at, name)); at += length)
+        if (at > text && at[-1] == '@' && at[length] == '(')
+            return at + length + 1;
+    return NULL;
+}
+
+// Fills in what the driver has not decided. A list of another length is of another kernel.
+static void take(struct kernel *kernel, const char *list)
+{
+    struct parameter *found = calloc(kernel->count + 1, sizeof *found);
+    uint32_t count = 0;
+    int depth = 0;
+    const char *from = list;
+    for (const char *at = list; found && *at && *at != '\n' && depth >= 0; at++) {
+        depth += (*at == '(') - (*at == ')');
+        if ((*at != ',' || depth != 0) && depth >= 0)
+            continue;
+        if (count < kernel->count)
+            found[count] = parameter_in(from, (size_t)(at - from));
+        count += at > from;
+        from = at + 1;
+    }
+    for (uint32_t i = 0; found && count == kernel->count && i < count; i++)
+        if (!kernel->parameters[i].known)
+            kernel->parameters[i] = found[i];
+    free(found);
+}
+
+// Running clang.
+
+static const char *find_clang(void)
+{
+    static const char *const names[] = {"clang-22", "clang-21", "clang-20", "clang-19", "clang-18",
+                                        "clang-17", "clang-16", "clang-15", "clang-14", "clang"};
+    static char found[4096];
+    const char *wanted = getenv("WEIR_OPENCL_CLANG");
+    const char *path = getenv("PATH");
+    if (wanted)
+        return *wanted ? wanted : NULL;
+    for (size_t i = 0; path && i < sizeof names / sizeof *names; i++)
+        for (const char *at = path; *at; at += strcspn(at, ":") + (at[strcspn(at, ":")] == ':')) {
+            const int length =
+                snprintf(found, sizeof found, "%.*s/%s", (int)strcspn(at, ":"), at, names[i]);
+            if (length < (int)sizeof found && access(found, X_OK) == 0)
+                return found;
+        }
+    return NULL;
+}
+
+// Takes a word from `*at`, which it writes over: quotes and backslashes as a shell has them. NULL at the end.
+static char *next_word(char **at)
+{
+    char *from = *at + strspn(*at, " \t\r\n");
+    char *to = from;
+    char *word = from;
+    char quote = '\0';
+    if (!*from)
+        return NULL;
+    for (; *from && (quote || !strchr(" \t\r\n", *from)); from++) {
+        if (quote ? *from == quote : *from == '"' || *from == '\'')
+            quote = quote ? '\0' : *from;
+        else if (*from == '\\' && quote != '\'' && from[1])
+            *to++ = *++from;
+        else
+            *to++ = *from;
+    }
+    *at = from + (*from != '\0');
+    *to = '\0';
+    return word;
+}
+
+// Definitions, folders and OpenCL's own options; others are a driver's.
+static size_t add_options(char **arguments, size_t count, char *options)
+{
+    bool standard = false;
+    char *word;
+    while (options && (word = next_word(&options)) && count + 4 < ARGUMENTS) {
+        const bool pair = strcmp(word, "-D") == 0 || strcmp(word, "-I") == 0;
+        if (strncmp(word, "-cl-kernel-arg-info", 19) == 0)
+            continue;
+        if (strncmp(word, "-D", 2) == 0 || strncmp(word, "-I", 2) == 0 ||
+            strncmp(word, "-U", 2) == 0 || strncmp(word, "-cl-", 4) == 0)
+            arguments[count++] = word;
+        standard = standard || strncmp(word, "-cl-std=", 8) == 0;
+        if (pair && (word = next_word(&options)))
+            arguments[count++] = word;
+    }
+    if (!standard)
+        arguments[count++] = (char *)(uintptr_t) "-cl-std=CL1.2";
+    arguments[count] = NULL;
+    return count;
+}
+
+// The environment without what makes a program load libraries.
+static char **clean_environment(void)
+{
+    size_t count = 0;
+    while (environ[count])
+        count++;
+    char **clean = calloc(count + 1, sizeof(char *));
+    for (size_t i = 0, used = 0; clean && i < count; i++)
+        if (strncmp(environ[i], "LD_PRELOAD=", 11) != 0 &&
+            strncmp(environ[i], "OPENCL_LAYERS=", 14) != 0)
+            clean[used++] = environ[i];
+    return clean;
+}
+
+static bool wait_for(pid_t child)
+{
+    const uint64_t start = weir_clock_now_ns();
+    uint64_t pause_ns = 0;
+    int status = 0;
+    while (waitpid(child, &status, __WALL | WNOHANG) != child) {
+        if (weir_clock_pause(start, DEADLINE_NS, &pause_ns))
+            continue;
+        kill(child, SIGKILL);
+        waitpid(child, &status, __WALL);
+        return false;
+    }
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool run(char **arguments, int input, int output)
+{
+    char **clean = clean_environment();
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (!clean || nowhere < 0) {
+        free(clean);
+        return false;
+    }
+    // As fork(), but without handlers, and without a signal to the parent at the end.
+    const pid_t child = (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
+    if (child == 0) {
+        dup2(input, STDIN_FILENO);
+        dup2(output, STDOUT_FILENO);
+        dup2(nowhere, STDERR_FILENO);
+        execve(arguments[0], arguments, clean);
+        _exit(127);
+    }
+    const bool ended = child > 0 && wait_for(child);
+    close(nowhere);
+    free(clean);
+    return ended;
+}
+
+// Keeps the lines with "spir_kernel" of the file.
+static struct access_table *keep_lines(int file)
+{
+    const off_t size = lseek(file, 0, SEEK_END);
+    struct access_table *table = NULL;
+    if (size <= 0 || size > OUTPUT_MOST)
+        return NULL;
+    const char *text = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (text == MAP_FAILED)
+        return NULL;
+    for (int turn = 0; turn < 2; turn++) {
+        size_t used = 0;
+        for (const char *at = text; at < text + size;) {
+            const char *end = memchr(at, '\n', (size_t)(text + size - at));
+            const size_t length = (size_t)((end ? end + 1 : text + size) - at);
+            if (length > 7 && memcmp(at, "define ", 7) == 0 &&
+                has_word(at, length, "spir_kernel")) {
+                if (table)
+                    memcpy(table->text + used, at, length);
+                used += length;
+            }
+            at += length;
+        }
+        if (turn == 0 && !(table = calloc(1, sizeof *table + used)))
+            break;
+    }
+    munmap((void *)(uintptr_t)text, (size_t)size);
+    return table;
+}
+
+static bool write_text(int file, const char *text)
+{
+    size_t left = strlen(text);
+    while (left > 0) {
+        const ssize_t done = write(file, text, left);
+        if (done <= 0)
+            return false;
+        text += done;
+        left -= (size_t)done;
+    }
+    return lseek(file, 0, SEEK_SET) == 0;
+}
+
+// NULL if clang has made nothing.
+static struct access_table *compile(const char *source, char *options)
+{
+    static const char *const fixed[] = {"-x",         "cl", "-target", "spir64", "-O2", "-S",
+                                        "-emit-llvm", "-w", "-o",      "-",      "-"};
+    char *arguments[ARGUMENTS];
+    struct access_table *table = NULL;
+    const char *clang = find_clang();
+    const int input = memfd_create("weir source", MFD_CLOEXEC);
+    const int output = memfd_create("weir kernels", MFD_CLOEXEC);
+    size_t count = 0;
+    arguments[count++] = (char *)(uintptr_t)clang;
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+        arguments[count++] = (char *)(uintptr_t)fixed[i];
+    add_options(arguments, count, options);
+    if (clang && input >= 0 && output >= 0 && write_text(input, source) &&
+        run(arguments, input, output))
+        table = keep_lines(output);
+    if (input >= 0)
+        close(input);
+    if (output >= 0)
+        close(output);
+    return table;
+}
+
+// The table is empty if there is no source, or no clang that takes it.
+static void make_table(struct program *program)
+{
+    layer_lock();
+    char *source = program->table || !program->source ? NULL : strdup(program->source);
+    char *options = program->options ? strdup(program->options) : NULL;
+    const bool made = program->table != NULL;
+    layer_unlock();
+    struct access_table *table = source ? compile(source, options) : NULL;
+    if (!table && !made)
+        table = calloc(1, sizeof *table);
+    layer_lock();
+    if (!program->table) {
+        program->table = table;
+        table = NULL;
+    }
+    layer_unlock();
+    access_table_free(table);
+    free(source);
+    free(options);
+}
+
 void access_of_kernel(struct kernel *kernel, cl_kernel handle, struct program *program)
 {
     char name[256] = "kernel";
-    (void)program;
+    bool decided = true;
     layer.driver->clGetKernelInfo(handle, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL);
     kernel->name = place_keep(name);
-    for (uint32_t i = 0; i < kernel->count; i++)
+    for (uint32_t i = 0; i < kernel->count; i++) {
         kernel->parameters[i] = parameter_of(handle, i);
+        decided = decided && kernel->parameters[i].known;
+    }
+    if (decided || !program)
+        return;
+    make_table(program);
+    layer_lock();
+    const char *list = program->table ? find_list(program->table->text, name) : NULL;
+    if (list)
+        take(kernel, list);
+    layer_unlock();
 }

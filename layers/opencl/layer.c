@@ -1,4 +1,4 @@
-// The two entry points of a layer (https://github.com/KhronosGroup/OpenCL-ICD-Loader), the runtime behind it, and the end.
+// The two entry points of a layer (https://github.com/KhronosGroup/OpenCL-ICD-Loader), its runtime, and the end.
 // The loader calls clInitLayer() once, before the program's first call has gone anywhere.
 #define _GNU_SOURCE // dladdr, dl_iterate_phdr
 #include <dlfcn.h>

@@ -109,7 +109,7 @@ struct place {
 // The place of the call that returns to `address`. No lock is held.
 struct place place_find(void *address);
 
-// A text, kept for the process. "" without memory.
+// A text, kept for the process. "" if out of memory.
 const char *place_keep(const char *text);
 
 void place_init(void);
@@ -227,7 +227,7 @@ struct program {
 
 // With the lock held: the object of a handle, or NULL.
 struct object *object_find(enum object_kind kind, const void *handle);
-// Adds one with a reference of the program's; NULL without memory. It is zero apart from that.
+// Adds one with a reference of the program's; NULL if out of memory. It is zero apart from that.
 void *object_add(enum object_kind kind, const void *handle, size_t size);
 // Makes one that has no handle yet, and is held once; and gives it one.
 void *object_make(enum object_kind kind, size_t size);
@@ -241,7 +241,7 @@ void object_drop(struct object *object);
 // Destroys what all objects have of Weir's, at the end; they may still be dropped.
 void objects_finish(void);
 
-// The queue, which need not be known yet; NULL without memory.
+// The queue, which need not be known yet; NULL if out of memory.
 struct queue *queue_find(cl_command_queue handle);
 // The lane of the next command, or that of markers and barriers; NULL if there is none.
 weir_queue *queue_next_lane(struct queue *queue, const struct place *place);
@@ -280,7 +280,7 @@ struct command {
     enum weir_note_work work;
     enum order order;
     struct queue *queue; // held
-    struct event *event; // of the command; held; NULL: nobody asks
+    struct event *event; // of the command; held; NULL: not needed
     cl_event *out;       // the program's
     cl_event own;        // the layer's, for times
     uint64_t called_ns;  // with times: before the call

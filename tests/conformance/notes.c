@@ -61,7 +61,7 @@ CONFORM(Notes, NumbersAndTimes)
     EXPECT_UINT_EQ(second, first + 1);
     EXPECT_OK(weir_queue_note_times(r.a, second, now, now + 10));
     EXPECT_OK(weir_queue_note_times(r.a, first, now, now));
-    EXPECT_OK(weir_queue_note_times(r.a, first + 100, now, now)); // of no note: nobody asks
+    EXPECT_OK(weir_queue_note_times(r.a, first + 100, now, now)); // of no note
     ASSERT_SYNC(r.a);
     EXPECT_OK(weir_queue_note_times(r.a, first, now, now + 1));
     EXPECT_INVALID(weir_queue_note_times(r.a, 0, now, now), "note");
@@ -139,7 +139,7 @@ CONFORM(Notes, Refusals)
     EXPECT_SYNC(r.a);
 }
 
-// Behind a host call the queue keeps copies of what comes after.
+// After a host call the queue keeps copies of what comes after.
 CONFORM(Notes, InAHeldQueue)
 {
     own_gate gate = gate_create();

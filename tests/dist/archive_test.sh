@@ -22,7 +22,7 @@ unpack "$there"
 tar -xzf "$cuda_archive" -C "$TEST_TMPDIR/unpacked"
 cp -r "$TEST_TMPDIR/unpacked/$folder/." "$there"
 for file in bin/weir lib/libweir.a lib/libweir.so lib/weir/weir_null.so lib/weir/weir_opencl.so \
-    lib/weir/weir_cuda.so include/weir/weir.h include/weir/module/module.h \
+    lib/weir/weir_cuda.so lib/weir/libweir_opencl_layer.so include/weir/weir.h include/weir/module/module.h \
     include/weir/patterns/pipeline.h lib/pkgconfig/weir.pc lib/cmake/weir/weir-config.cmake \
     share/weir/conf/reference.ini share/weir/arr_coc_weights.safetensors \
     share/bash-completion/completions/weir share/fish/vendor_completions.d/weir.fish \
@@ -53,11 +53,14 @@ while IFS= read -r file; do
     ! grep -q '/execroot/' "$file" || fail "$file has paths of the machine that built it"
 done < <(find "$there" -type f)
 [ "$count" -ge 7 ] || fail "only $count programs and libraries were found"
-for module in "$there"/lib/weir/*.so; do
+for module in "$there"/lib/weir/weir_*.so; do
     exported="$(nm -D --defined-only "$module" | awk '$2 ~ /[A-Z]/ { print $3 }' |
         grep -v -x '__bss_start\|_edata\|_end')"
     [ "$exported" = weir_module_query ] || fail "$module exports $exported"
 done
+exported="$(nm -D --defined-only "$there/lib/weir/libweir_opencl_layer.so" | awk '$2 ~ /[A-Z]/ { print $3 }' |
+    grep -v -x '__bss_start\|_edata\|_end' | tr '\n' ' ')"
+[ "$exported" = "clGetLayerInfo clInitLayer " ] || fail "the OpenCL layer exports $exported"
 
 # The libraries export what the headers declare, and nothing else.
 for header in "$there"/include/weir/*.h "$there"/include/weir/patterns/*.h; do

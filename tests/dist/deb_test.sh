@@ -70,7 +70,8 @@ build()
         "$cuda_archive" -- "$system/libweir.so.0=lib/libweir.so.0" "$system/weir=bin/weir" \
         "$system/weir-config.cmake=lib/cmake/weir/weir-config.cmake" \
         "$system/weir.pc=lib/pkgconfig/weir.pc" "$system/weir_check.so=lib/weir/weir_check.so" \
-        "$system/weir_trace.so=lib/weir/weir_trace.so"
+        "$system/weir_trace.so=lib/weir/weir_trace.so" \
+        "$system/libweir_opencl_layer.so=lib/weir/libweir_opencl_layer.so"
 }
 mkdir "$TEST_TMPDIR/again" "$TEST_TMPDIR/other"
 (umask 077 && TZ=Asia/Tokyo LANG=C.UTF-8 TMPDIR="$TEST_TMPDIR/other" build "$TEST_TMPDIR/again")

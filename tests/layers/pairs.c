@@ -1,0 +1,679 @@
+// Plain OpenCL programs in pairs, which know nothing of Weir: the broken one lacks an order that the mended one has.
+//
+// usage: pairs CASE broken|mended|killed|forked, or pairs --list. Prints the two lines of the broken pair.
+#define CL_TARGET_OPENCL_VERSION 300
+#define CL_USE_DEPRECATED_OPENCL_1_1_APIS
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include <CL/cl.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    N = 4096,
+    BYTES = 4 * N,
+    HALF = BYTES / 2,
+    SIDE = 64,
+};
+
+static cl_device_id device;
+static cl_context context;
+static cl_program program;
+static cl_command_queue one, two, free_order; // the last keeps none
+static cl_mem a, b;                           // written, and nothing runs
+static cl_kernel inc, dbl;                    // a[i]++; b[i] = 2 * a[i]
+static cl_event done;
+static float host[N], back[N];
+static const size_t items = N;
+static int first, second;
+
+static const char *const source =
+    "kernel void inc(global float *a) { a[get_global_id(0)] += 1; }\n"
+    "kernel void dbl(global const float *a, global float *b) {\n"
+    "    size_t i = get_global_id(0); b[i] = 2 * a[i]; }\n"
+    "kernel void paint(write_only image2d_t to) {\n"
+    "    write_imagef(to, (int2)(get_global_id(0) % 64, get_global_id(0) / 64), (float4)(1)); }\n"
+    "kernel void look(read_only image2d_t from, global float *b) {\n"
+    "    size_t i = get_global_id(0); const sampler_t s = CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;\n"
+    "    b[i] = read_imagef(from, s, (int2)(i % 64, i / 64)).x; }\n";
+
+// The two commands of a pair, and a list of one event, or none.
+#define A(...) (first = __LINE__, check(__VA_ARGS__, __LINE__))
+#define B(...) (second = __LINE__, check(__VA_ARGS__, __LINE__))
+#define DO(...) check(__VA_ARGS__, __LINE__)
+#define IF(condition, event) (condition), (condition) ? &(event) : NULL
+#define NONE 0, NULL
+#define RUN(queue, kernel, ...) \
+    clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, NULL, __VA_ARGS__)
+#define WRITE(queue, to, at, size, ...) \
+    clEnqueueWriteBuffer(queue, to, CL_FALSE, at, size, host, __VA_ARGS__)
+#define READ(queue, from, at, size, ...) \
+    clEnqueueReadBuffer(queue, from, CL_FALSE, at, size, back, __VA_ARGS__)
+
+static void check(cl_int code, int line)
+{
+    if (code == CL_SUCCESS)
+        return;
+    fprintf(stderr, "line %d: error %d\n", line, code);
+    exit(3);
+}
+
+static cl_mem buffer(size_t size)
+{
+    return clCreateBuffer(context, CL_MEM_READ_WRITE, size, NULL, NULL);
+}
+
+static cl_mem filled(size_t size)
+{
+    return clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, size, host, NULL);
+}
+
+static cl_kernel kernel(const char *name, const cl_mem *arguments, cl_uint count)
+{
+    cl_kernel made = clCreateKernel(program, name, NULL);
+    for (cl_uint i = 0; i < count; i++)
+        DO(clSetKernelArg(made, i, sizeof(cl_mem), &arguments[i]));
+    return made;
+}
+
+static cl_mem picture(void)
+{
+    const cl_image_format format = {CL_R, CL_FLOAT};
+    const cl_image_desc shape = {.image_type = CL_MEM_OBJECT_IMAGE2D,
+                                 .image_width = SIDE,
+                                 .image_height = SIDE};
+    return clCreateImage(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, &format, &shape, host,
+                         NULL);
+}
+
+// Buffers.
+
+static void write_kernel(bool mended)
+{
+    A(WRITE(one, a, 0, BYTES, NONE, &done));
+    B(RUN(two, dbl, IF(mended, done), NULL));
+}
+
+static void kernel_read(bool mended)
+{
+    A(RUN(one, inc, NONE, &done));
+    B(READ(two, a, 0, BYTES, IF(mended, done), NULL));
+}
+
+static void kernel_kernel(bool mended)
+{
+    A(RUN(one, inc, NONE, &done));
+    B(RUN(two, dbl, IF(mended, done), NULL));
+}
+
+static void read_write(bool mended)
+{
+    A(READ(one, a, 0, BYTES, NONE, &done));
+    B(WRITE(two, a, 0, BYTES, IF(mended, done), NULL));
+}
+
+static void write_write(bool mended)
+{
+    A(WRITE(one, a, 0, HALF, NONE, NULL));
+    B(WRITE(two, a, mended ? HALF : HALF - 4, HALF, NONE, NULL));
+}
+
+static void copy_copy(bool mended)
+{
+    A(clEnqueueCopyBuffer(one, a, b, 0, 0, BYTES, NONE, &done));
+    B(clEnqueueCopyBuffer(two, b, a, 0, 0, 4, IF(mended, done), NULL));
+}
+
+static void copy_parts(bool mended)
+{
+    A(clEnqueueCopyBuffer(one, a, b, 0, 0, HALF, NONE, NULL));
+    B(clEnqueueCopyBuffer(two, a, b, HALF, mended ? HALF : HALF - 8, HALF, NONE, NULL));
+}
+
+static void fill_kernel(bool mended)
+{
+    const float zero = 0;
+    A(clEnqueueFillBuffer(one, a, &zero, sizeof zero, 0, BYTES, NONE, &done));
+    B(RUN(two, dbl, IF(mended, done), NULL));
+}
+
+// The columns of a matrix of 64 rows of 256 bytes.
+static void columns(bool mended)
+{
+    const size_t left[3] = {0, 0, 0}, right[3] = {mended ? 128 : 124, 0, 0};
+    const size_t region[3] = {128, 64, 1};
+    A(clEnqueueWriteBufferRect(one, a, CL_FALSE, left, left, region, 256, 0, 256, 0, host, NONE,
+                               NULL));
+    B(clEnqueueWriteBufferRect(two, a, CL_FALSE, right, left, region, 256, 0, 256, 0, host, NONE,
+                               NULL));
+}
+
+static void rows_read(bool mended)
+{
+    const size_t upper[3] = {0, 0, 0}, lower[3] = {0, mended ? 32 : 31, 0};
+    const size_t region[3] = {256, 32, 1};
+    A(clEnqueueCopyBufferRect(one, b, a, upper, upper, region, 256, 0, 256, 0, NONE, NULL));
+    B(clEnqueueReadBufferRect(two, a, CL_FALSE, lower, upper, region, 256, 0, 256, 0, back, NONE,
+                              NULL));
+}
+
+static cl_mem part(cl_mem of, size_t origin, size_t size)
+{
+    const cl_buffer_region region = {origin, size};
+    return clCreateSubBuffer(of, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, NULL);
+}
+
+static void parts(bool mended)
+{
+    const size_t half = N / 2;
+    const cl_mem low = part(a, 0, HALF), high = part(a, mended ? HALF : HALF / 2, HALF);
+    const cl_kernel lower = kernel("inc", &low, 1), upper = kernel("inc", &high, 1);
+    A(clEnqueueNDRangeKernel(one, lower, 1, NULL, &half, NULL, NONE, NULL));
+    B(clEnqueueNDRangeKernel(two, upper, 1, NULL, &half, NULL, NONE, NULL));
+}
+
+static void part_and_whole(bool mended)
+{
+    const size_t half = N / 2;
+    const cl_mem high = part(a, HALF, HALF);
+    const cl_kernel upper = kernel("inc", &high, 1);
+    A(clEnqueueNDRangeKernel(one, upper, 1, NULL, &half, NULL, NONE, NULL));
+    B(READ(two, a, 0, mended ? HALF : BYTES, NONE, NULL));
+}
+
+static void slots(bool mended)
+{
+    cl_event sent[2] = {NULL, NULL};
+    for (int i = 0; i < 6; i++) {
+        const size_t at = (size_t)(i % 2) * HALF;
+        cl_event up;
+        B(WRITE(one, a, at, HALF, IF(mended && i > 1, sent[i % 2]), &up));
+        DO(clFlush(one));
+        A(clEnqueueCopyBuffer(two, a, b, at, 0, HALF, 1, &up, &sent[i % 2]));
+        DO(clFlush(two));
+    }
+}
+
+static void unwritten(bool mended)
+{
+    const cl_mem fresh = buffer(BYTES);
+    if (mended)
+        DO(WRITE(one, fresh, 0, BYTES, NONE, NULL));
+    B(READ(one, fresh, 0, BYTES, NONE, NULL));
+}
+
+// What the host waits for.
+
+static void flush(bool mended)
+{
+    A(RUN(one, inc, NONE, NULL));
+    DO(mended ? clFinish(one) : clFlush(one));
+    B(RUN(two, dbl, NONE, NULL));
+}
+
+static void blocking(bool mended)
+{
+    A(RUN(one, inc, NONE, NULL));
+    DO(clEnqueueReadBuffer(mended ? one : two, b, CL_TRUE, 0, 4, back, NONE, NULL));
+    B(RUN(two, dbl, NONE, NULL));
+}
+
+static void wait_for_events(bool mended)
+{
+    cl_event other;
+    DO(WRITE(one, b, 0, 4, NONE, &other));
+    A(RUN(one, inc, NONE, &done));
+    DO(clWaitForEvents(1, mended ? &done : &other));
+    B(READ(two, a, 0, BYTES, NONE, NULL));
+}
+
+static void status(bool mended)
+{
+    cl_int state = CL_QUEUED;
+    A(RUN(one, inc, NONE, &done));
+    DO(clFlush(one));
+    while (mended && state != CL_COMPLETE)
+        DO(clGetEventInfo(done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL));
+    B(READ(two, a, 0, BYTES, NONE, NULL));
+}
+
+static void CL_CALLBACK post(cl_event event, cl_int state, void *semaphore)
+{
+    (void)event;
+    (void)state;
+    sem_post(semaphore);
+}
+
+static void callback(bool mended)
+{
+    static sem_t ended;
+    sem_init(&ended, 0, 0);
+    A(RUN(one, inc, NONE, &done));
+    if (mended)
+        DO(clSetEventCallback(done, CL_COMPLETE, post, &ended));
+    DO(clFlush(one));
+    if (mended)
+        sem_wait(&ended);
+    B(READ(two, a, 0, BYTES, NONE, NULL));
+}
+
+// Queues without order.
+
+static void unordered(bool mended)
+{
+    A(RUN(free_order, inc, NONE, &done));
+    B(RUN(free_order, dbl, IF(mended, done), NULL));
+}
+
+static void barrier(bool mended)
+{
+    A(RUN(free_order, inc, NONE, NULL));
+    DO(mended ? clEnqueueBarrierWithWaitList(free_order, NONE, NULL)
+              : clEnqueueMarkerWithWaitList(free_order, NONE, &done));
+    B(RUN(free_order, dbl, NONE, NULL));
+}
+
+static void old_barrier(bool mended)
+{
+    A(RUN(free_order, inc, NONE, NULL));
+    if (mended)
+        DO(clEnqueueBarrier(free_order));
+    B(RUN(free_order, dbl, NONE, NULL));
+}
+
+static void barrier_of_one(bool mended)
+{
+    cl_event other;
+    DO(WRITE(free_order, b, 0, 4, NONE, &other));
+    DO(clWaitForEvents(1, &other));
+    A(RUN(free_order, inc, NONE, &done));
+    DO(clEnqueueBarrierWithWaitList(free_order, 1, mended ? &done : &other, NULL));
+    B(RUN(free_order, dbl, NONE, NULL));
+}
+
+static void marker(bool mended)
+{
+    cl_event mark;
+    DO(WRITE(free_order, b, 0, 4, NONE, &done));
+    A(RUN(free_order, inc, NONE, NULL));
+    DO(clEnqueueMarkerWithWaitList(free_order, mended ? 0 : 1, mended ? NULL : &done, &mark));
+    B(READ(two, a, 0, BYTES, 1, &mark, NULL));
+}
+
+static void old_marker(bool mended)
+{
+    cl_event mark;
+    if (!mended)
+        DO(clEnqueueMarker(one, &mark));
+    A(RUN(one, inc, NONE, NULL));
+    if (mended)
+        DO(clEnqueueMarker(one, &mark));
+    B(READ(two, a, 0, BYTES, 1, &mark, NULL));
+}
+
+// More in flight than a queue has lanes.
+static void forty(bool mended)
+{
+    cl_event events[40];
+    cl_mem each[40];
+    for (int i = 0; i < 40; i++) {
+        each[i] = filled(BYTES);
+        const cl_kernel own = kernel("inc", &each[i], 1);
+        A(RUN(free_order, own, NONE, &events[i]));
+    }
+    B(READ(free_order, each[33], 0, BYTES, 1, &events[mended ? 33 : 32], NULL));
+}
+
+// Maps.
+
+static void map_read(bool mended)
+{
+    cl_int code;
+    A(RUN(one, inc, NONE, &done));
+    second = __LINE__ + 1;
+    void *at =
+        clEnqueueMapBuffer(two, a, CL_TRUE, CL_MAP_READ, 0, BYTES, IF(mended, done), NULL, &code);
+    check(code, __LINE__);
+    DO(clEnqueueUnmapMemObject(two, a, at, NONE, NULL));
+}
+
+static void map_part(bool mended)
+{
+    cl_int code;
+    first = __LINE__ + 1;
+    void *at = clEnqueueMapBuffer(one, a, CL_FALSE, CL_MAP_READ, 0, HALF, NONE, NULL, &code);
+    check(code, __LINE__);
+    B(WRITE(two, a, mended ? HALF : HALF - 4, HALF, NONE, NULL));
+    DO(clEnqueueUnmapMemObject(one, a, at, NONE, NULL));
+}
+
+static void unmap(bool mended)
+{
+    cl_int code;
+    float *at = clEnqueueMapBuffer(one, a, CL_TRUE, CL_MAP_WRITE, 0, BYTES, NONE, NULL, &code);
+    check(code, __LINE__);
+    at[0] = 1;
+    A(clEnqueueUnmapMemObject(one, a, at, NONE, &done));
+    B(RUN(two, dbl, IF(mended, done), NULL));
+}
+
+// User events.
+
+static void user_event(bool mended)
+{
+    const cl_event user = clCreateUserEvent(context, NULL);
+    A(RUN(one, inc, NONE, &done));
+    B(RUN(two, dbl, 1, &user, NULL));
+    if (mended)
+        DO(clWaitForEvents(1, &done));
+    DO(clSetUserEventStatus(user, CL_COMPLETE));
+}
+
+// What comes after a command that waits, in its queue and through its event.
+static void user_chain(bool mended)
+{
+    const cl_event user = clCreateUserEvent(context, NULL);
+    DO(WRITE(one, filled(BYTES), 0, 4, 1, &user, NULL));
+    A(RUN(one, inc, NONE, &done));
+    B(RUN(two, dbl, IF(mended, done), NULL));
+    DO(clSetUserEventStatus(user, CL_COMPLETE));
+}
+
+// Images.
+
+static void image_kernel(bool mended)
+{
+    const size_t origin[3] = {0, 0, 0}, region[3] = {SIDE, SIDE, 1};
+    const cl_mem image = picture();
+    const cl_kernel look = kernel("look", (cl_mem[]){image, b}, 2);
+    A(clEnqueueWriteImage(one, image, CL_FALSE, origin, region, 0, 0, host, NONE, &done));
+    B(RUN(two, look, IF(mended, done), NULL));
+}
+
+static void image_paint(bool mended)
+{
+    const size_t origin[3] = {0, 0, 0}, region[3] = {SIDE, SIDE, 1};
+    const cl_mem image = picture();
+    const cl_kernel paint = kernel("paint", &image, 1);
+    A(RUN(one, paint, NONE, &done));
+    B(clEnqueueReadImage(two, image, CL_FALSE, origin, region, 0, 0, back, IF(mended, done), NULL));
+}
+
+static void image_columns(bool mended)
+{
+    const size_t left[3] = {0, 0, 0}, right[3] = {mended ? 32 : 31, 0, 0};
+    const size_t region[3] = {32, SIDE, 1};
+    const cl_mem image = picture();
+    A(clEnqueueWriteImage(one, image, CL_FALSE, left, region, 0, 0, host, NONE, NULL));
+    B(clEnqueueReadImage(two, image, CL_FALSE, right, region, 0, 0, back, NONE, NULL));
+}
+
+static void image_copy(bool mended)
+{
+    const size_t upper[3] = {0, 0, 0}, lower[3] = {0, 32, 0}, region[3] = {SIDE, 32, 1};
+    const cl_mem from = picture(), to = picture();
+    A(clEnqueueCopyImage(one, from, to, upper, lower, region, NONE, NULL));
+    B(clEnqueueReadImage(two, to, CL_FALSE, mended ? upper : lower, region, 0, 0, back, NONE,
+                         NULL));
+}
+
+static void image_to_buffer(bool mended)
+{
+    const size_t origin[3] = {0, 0, 0}, region[3] = {SIDE, SIDE / 2, 1};
+    const cl_mem image = picture();
+    A(clEnqueueCopyImageToBuffer(one, image, a, origin, region, 0, NONE, NULL));
+    B(READ(two, a, mended ? HALF : HALF - 4, HALF, NONE, NULL));
+}
+
+static void buffer_to_image(bool mended)
+{
+    const size_t origin[3] = {0, 0, 0}, region[3] = {SIDE, SIDE, 1};
+    const cl_mem image = picture();
+    A(RUN(one, inc, NONE, &done));
+    B(clEnqueueCopyBufferToImage(two, a, image, 0, origin, region, IF(mended, done), NULL));
+}
+
+static void image_fill(bool mended)
+{
+    const size_t origin[3] = {0, 0, 0}, region[3] = {SIDE, SIDE, 1};
+    const float color[4] = {1, 1, 1, 1};
+    const cl_mem image = picture();
+    A(clEnqueueFillImage(one, image, color, origin, region, NONE, &done));
+    B(clEnqueueReadImage(two, image, CL_FALSE, origin, region, 0, 0, back, IF(mended, done), NULL));
+}
+
+static void image_map(bool mended)
+{
+    const size_t origin[3] = {0, 0, 0}, region[3] = {SIDE, SIDE, 1};
+    size_t pitch;
+    cl_int code;
+    const cl_mem image = picture();
+    float *at = clEnqueueMapImage(one, image, CL_TRUE, CL_MAP_WRITE, origin, region, &pitch, NULL,
+                                  NONE, NULL, &code);
+    check(code, __LINE__);
+    at[0] = 1;
+    A(clEnqueueUnmapMemObject(one, image, at, NONE, &done));
+    B(clEnqueueReadImage(two, image, CL_FALSE, origin, region, 0, 0, back, IF(mended, done), NULL));
+}
+
+// Shared virtual memory.
+
+static void svm_copy(bool mended)
+{
+    float *shared = clSVMAlloc(context, CL_MEM_READ_WRITE, BYTES, 0);
+    A(clEnqueueSVMMemcpy(one, CL_FALSE, shared, host, HALF, NONE, NULL));
+    B(clEnqueueSVMMemcpy(two, CL_FALSE, back, (char *)shared + (mended ? HALF : HALF - 4), HALF,
+                         NONE, NULL));
+}
+
+static void svm_kernel(bool mended)
+{
+    const float zero = 0;
+    float *shared = clSVMAlloc(context, CL_MEM_READ_WRITE, BYTES, 0);
+    const cl_kernel own = clCreateKernel(program, "inc", NULL);
+    DO(clSetKernelArgSVMPointer(own, 0, shared));
+    A(clEnqueueSVMMemFill(one, shared, &zero, sizeof zero, BYTES, NONE, &done));
+    B(RUN(two, own, IF(mended, done), NULL));
+}
+
+static void svm_map(bool mended)
+{
+    float *shared = clSVMAlloc(context, CL_MEM_READ_WRITE, BYTES, 0);
+    const cl_kernel own = clCreateKernel(program, "inc", NULL);
+    DO(clSetKernelArgSVMPointer(own, 0, shared));
+    A(RUN(one, own, NONE, &done));
+    B(clEnqueueSVMMap(two, CL_TRUE, CL_MAP_READ, shared, BYTES, IF(mended, done), NULL));
+    DO(clEnqueueSVMUnmap(two, shared, NONE, NULL));
+}
+
+// Others.
+
+static void task(bool mended)
+{
+    A(clEnqueueTask(one, inc, NONE, &done));
+    B(READ(two, a, 0, BYTES, IF(mended, done), NULL));
+}
+
+static void migration(bool mended)
+{
+    cl_event moved;
+    A(RUN(one, inc, NONE, &done));
+    DO(clEnqueueMigrateMemObjects(two, 1, &a, 0, IF(mended, done), &moved));
+    B(READ(free_order, a, 0, BYTES, 1, &moved, NULL));
+}
+
+static void CL_CALLBACK zero_first(void *arguments)
+{
+    **(float **)arguments = 0;
+}
+
+static void native(bool mended)
+{
+    void *pointer = NULL;
+    const void *place = &pointer;
+    A(clEnqueueNativeKernel(one, zero_first, &pointer, sizeof pointer, 1, &a, &place, NONE, &done));
+    B(READ(two, a, 0, BYTES, IF(mended, done), NULL));
+}
+
+static void two_contexts(bool mended)
+{
+    const cl_context other = clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
+    const cl_command_queue left = clCreateCommandQueue(other, device, 0, NULL);
+    const cl_command_queue right = clCreateCommandQueue(other, device, 0, NULL);
+    const cl_mem memory = clCreateBuffer(other, CL_MEM_READ_WRITE, BYTES, NULL, NULL);
+    A(WRITE(left, memory, 0, BYTES, NONE, &done));
+    B(READ(right, memory, 0, BYTES, IF(mended, done), NULL));
+    DO(clFinish(left));
+    DO(clFinish(right));
+}
+
+static void *write_elsewhere(void *unused)
+{
+    A(WRITE(one, a, 0, BYTES, NONE, &done));
+    return unused;
+}
+
+static void threads(bool mended)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, write_elsewhere, NULL);
+    pthread_join(thread, NULL);
+    B(RUN(two, dbl, IF(mended, done), NULL));
+}
+
+// The program uses the memory until its last command has run.
+static void released(bool mended)
+{
+    const cl_mem memory = filled(BYTES);
+    const cl_kernel own = kernel("inc", &memory, 1);
+    A(RUN(one, own, NONE, &done));
+    B(READ(two, memory, 0, BYTES, IF(mended, done), NULL));
+    DO(clReleaseMemObject(memory));
+    DO(clReleaseKernel(own));
+    DO(clReleaseMemObject(filled(BYTES)));
+}
+
+static void from_binary(bool mended)
+{
+    size_t size = 0;
+    DO(clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL));
+    unsigned char *bytes = malloc(size);
+    DO(clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof bytes, &bytes, NULL));
+    const cl_program copy = clCreateProgramWithBinary(context, 1, &device, &size,
+                                                      (const unsigned char **)&bytes, NULL, NULL);
+    DO(clBuildProgram(copy, 1, &device, "", NULL, NULL));
+    const cl_kernel own = clCreateKernel(copy, "inc", NULL);
+    DO(clSetKernelArg(own, 0, sizeof a, &a));
+    A(RUN(one, own, NONE, &done));
+    B(READ(two, a, 0, BYTES, IF(mended, done), NULL));
+    free(bytes);
+}
+
+static void all_kernels(bool mended)
+{
+    cl_kernel kernels[8];
+    cl_uint count = 0;
+    DO(clCreateKernelsInProgram(program, 8, kernels, &count));
+    char name[32] = "";
+    cl_uint i = 0;
+    for (; i < count && strcmp(name, "inc") != 0; i++)
+        DO(clGetKernelInfo(kernels[i], CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL));
+    const cl_kernel own = kernels[i - 1];
+    DO(clSetKernelArg(own, 0, sizeof a, &a));
+    A(RUN(one, own, NONE, &done));
+    B(READ(two, a, 0, BYTES, IF(mended, done), NULL));
+}
+
+// Two that read the same are no race.
+static void readers(bool mended)
+{
+    const cl_kernel other = kernel("dbl", (cl_mem[]){a, mended ? filled(BYTES) : b}, 2);
+    A(RUN(one, dbl, NONE, NULL));
+    B(RUN(two, other, NONE, NULL));
+}
+
+#define CASES(X)                                                                                  \
+    X(write_kernel)                                                                               \
+    X(kernel_read) X(kernel_kernel) X(read_write) X(write_write) X(copy_copy) X(copy_parts)       \
+        X(fill_kernel) X(columns) X(rows_read) X(parts) X(part_and_whole) X(slots) X(unwritten)   \
+            X(flush) X(blocking) X(wait_for_events) X(status) X(callback) X(unordered) X(barrier) \
+                X(old_barrier) X(barrier_of_one) X(marker) X(old_marker) X(forty) X(map_read)     \
+                    X(map_part) X(unmap) X(user_event) X(user_chain) X(image_kernel)              \
+                        X(image_paint) X(image_columns) X(image_copy) X(image_to_buffer)          \
+                            X(buffer_to_image) X(image_fill) X(image_map) X(svm_copy)             \
+                                X(svm_kernel) X(svm_map) X(task) X(migration) X(native)           \
+                                    X(two_contexts) X(threads) X(released) X(from_binary)         \
+                                        X(all_kernels) X(readers)
+
+static const struct {
+    const char *name;
+    void (*run)(bool mended);
+} cases[] = {
+#define CASE(name) {#name, name},
+    CASES(CASE)
+#undef CASE
+};
+
+static void set_up(void)
+{
+    cl_platform_id platform;
+    cl_int code;
+    DO(clGetPlatformIDs(1, &platform, NULL));
+    DO(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
+    context = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
+    check(code, __LINE__);
+    char *text = strdup(source);
+    program = clCreateProgramWithSource(context, 1, (const char **)&text, NULL, &code);
+    check(code, __LINE__);
+    DO(clBuildProgram(program, 1, &device, "", NULL, NULL));
+    free(text);
+    one = clCreateCommandQueue(context, device, 0, &code);
+    two = clCreateCommandQueue(context, device, 0, &code);
+    free_order =
+        clCreateCommandQueue(context, device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &code);
+    check(code, __LINE__);
+    a = filled(BYTES);
+    b = filled(BYTES);
+    inc = kernel("inc", &a, 1);
+    dbl = kernel("dbl", (cl_mem[]){a, b}, 2);
+}
+
+// Neither may use OpenCL any more, but releases what it has when it ends.
+static void fork_a_child(void)
+{
+    int state = 1;
+    const pid_t child = fork();
+    if (child == 0)
+        exit(clReleaseMemObject(a) == CL_SUCCESS ? 0 : 4);
+    waitpid(child, &state, 0);
+    if (state != 0)
+        exit(4);
+}
+
+int main(int argc, char **argv)
+{
+    const size_t count = sizeof cases / sizeof *cases;
+    for (size_t i = 0; argc == 2 && strcmp(argv[1], "--list") == 0 && i < count; i++)
+        puts(cases[i].name);
+    if (argc != 3)
+        return argc == 2 ? 0 : 2;
+    set_up();
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(cases[i].name, argv[1]) == 0)
+            cases[i].run(strcmp(argv[2], "mended") == 0);
+    DO(clFinish(one));
+    DO(clFinish(two));
+    DO(clFinish(free_order));
+    if (strcmp(argv[2], "killed") == 0)
+        raise(SIGKILL);
+    if (strcmp(argv[2], "forked") == 0)
+        fork_a_child();
+    printf("%d %d\n", first, second);
+    return second ? 0 : 2;
+}

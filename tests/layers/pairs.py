@@ -1,0 +1,50 @@
+"""Runs each pair under `weir check`: pairs.py WEIR PROGRAM... Broken ones have one finding, with the two lines that the
+program prints, and mended ones none."""
+
+import json
+import subprocess
+import sys
+
+
+def check(weir, command, kind):
+    ended = subprocess.run(
+        [weir, "check", "--json", "--", *command, kind],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=300,
+    )
+    lines = [line.split() for line in ended.stderr.splitlines() if line.replace(" ", "").isdigit()]
+    if not lines or not ended.stdout:
+        return None, "ended with %d: %s" % (ended.returncode, ended.stderr)
+    findings = [it for it in json.loads(ended.stdout)["findings"] if not it["hint"]]
+    return ([int(number) for number in lines[-1]], findings), ended.stderr
+
+
+def judge(wanted, findings, kind):
+    if kind == "mended":
+        return not findings
+    if len(findings) != 1:
+        return False
+    one = findings[0]
+    return [one["first"]["line"], one["second"]["line"]] == wanted
+
+
+def main(weir, *command):
+    names = subprocess.run([*command, "--list"], stdout=subprocess.PIPE, text=True, check=True)
+    wrong = 0
+    for name in names.stdout.split():
+        for kind in ("broken", "mended"):
+            result, text = check(weir, [*command, name], kind)
+            if result and judge(*result, kind):
+                continue
+            wrong += 1
+            told = [it["message"] for it in result[1]] if result else []
+            print("%s, %s: lines %s, found:\n%s\n%s" % (name, kind, result and result[0], "\n".join(told), text))
+    print("%d pairs, %d programs wrong" % (len(names.stdout.split()), wrong))
+    return wrong != 0 or not names.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
