@@ -581,6 +581,35 @@ static PyObject *buffer_dlpack_device(PyObject *self, PyObject *unused)
     return Py_BuildValue("(ii)", type, ordinal);
 }
 
+// A tensor that a buffer was made of, which the library drops when no work uses its memory any more; or one
+// that was made of a buffer, which another library drops.
+struct shared {
+    DLManagedTensor tensor;
+    struct wp_later later;
+    Py_buffer view;          // of an array, or
+    DLManagedTensor *origin; // the tensor of the other side
+    struct wp_child *held;   // the buffer, until the tensor is dropped
+    int64_t shape[1];
+};
+
+static void drop_shared(struct wp_later *later)
+{
+    struct shared *shared =
+        (struct shared *)(void *)((char *)later - offsetof(struct shared, later));
+    if (shared->origin && shared->origin->deleter)
+        shared->origin->deleter(shared->origin);
+    if (shared->view.obj)
+        PyBuffer_Release(&shared->view);
+    if (shared->held)
+        wp_child_let(shared->held);
+    free(shared);
+}
+
+static void delete_shared(DLManagedTensor *tensor)
+{
+    wp_drop_later(&((struct shared *)tensor->manager_ctx)->later);
+}
+
 static void drop_capsule(PyObject *capsule)
 {
     DLManagedTensor *tensor =
@@ -616,58 +645,45 @@ static PyObject *buffer_dlpack(PyObject *self, PyObject *arguments, PyObject *ke
     const weir_status status = weir_dlpack_export_at(&tensor, &made, WP_AT(place));
     if (status != WEIR_OK)
         return wp_raise(status);
-    PyObject *capsule = PyCapsule_New(made, "dltensor", drop_capsule);
-    if (!capsule)
+    struct shared *export = calloc(1, sizeof *export);
+    PyObject *capsule =
+        export ? PyCapsule_New(&export->tensor, "dltensor", drop_capsule) : PyErr_NoMemory();
+    if (!capsule) {
+        free(export);
         made->deleter(made);
+        return NULL;
+    }
+    *export = (struct shared){
+        .tensor = {made->dl_tensor, export, delete_shared},
+        .later.drop = drop_shared,
+        .origin = made,
+        .held = &(buffer->base ? buffer->base : buffer)->child,
+    };
+    wp_child_hold(export->held);
     return capsule;
 }
 
-// A tensor that a buffer was made of: the library drops it when no work uses its memory any more.
-struct import {
-    DLManagedTensor tensor;
-    struct wp_later later;
-    Py_buffer view;          // of an array, or
-    DLManagedTensor *origin; // a tensor of another library
-    int64_t shape[1];
-};
-
-static void drop_import(struct wp_later *later)
-{
-    struct import *import =
-        (struct import *)(void *)((char *)later - offsetof(struct import, later));
-    if (import->origin && import->origin->deleter)
-        import->origin->deleter(import->origin);
-    if (import->view.obj)
-        PyBuffer_Release(&import->view);
-    free(import);
-}
-
-static void delete_import(DLManagedTensor *tensor)
-{
-    wp_drop_later(&((struct import *)tensor->manager_ctx)->later);
-}
-
-static PyObject *import_tensor(struct wp_device *device, struct import *import, PyObject *label)
+static PyObject *take_tensor(struct wp_device *device, struct shared *shared, PyObject *label)
 {
     const char *text;
     struct weir_tensor described = {.struct_size = sizeof described};
     WP_HERE(place);
-    import->later.drop = drop_import;
-    import->tensor.manager_ctx = import;
-    import->tensor.deleter = delete_import;
+    shared->later.drop = drop_shared;
+    shared->tensor.manager_ctx = shared;
+    shared->tensor.deleter = delete_shared;
     weir_status status = WEIR_ERROR_INVALID;
     const bool named = wp_label(label, &text);
     if (named) {
         device->users++;
-        WP_UNLOCKED(status = weir_dlpack_import_at(device->handle, text, &import->tensor,
+        WP_UNLOCKED(status = weir_dlpack_import_at(device->handle, text, &shared->tensor,
                                                    &described, WP_AT(place)));
         device->users--;
     }
     if (status != WEIR_OK) {
         if (named)
             wp_raise(status);
-        import->origin = NULL; // stays the capsule's
-        drop_import(&import->later);
+        shared->origin = NULL; // stays the capsule's
+        drop_shared(&shared->later);
         return NULL;
     }
     struct wp_buffer form = {.placement = placements[weir_buffer_placement(described.buffer)],
@@ -719,18 +735,18 @@ PyObject *wp_device_wrap(PyObject *self, PyObject *arguments, PyObject *keywords
     PyBuffer_Release(&view);
     Py_XDECREF(shape);
     Py_XDECREF(format);
-    struct import *import = fits ? calloc(1, sizeof *import) : NULL;
-    if (!import || !wp_array_of(array, &form, true, &import->view)) {
-        free(import);
-        return fits && !import ? PyErr_NoMemory() : NULL;
+    struct shared *shared = fits ? calloc(1, sizeof *shared) : NULL;
+    if (!shared || !wp_array_of(array, &form, true, &shared->view)) {
+        free(shared);
+        return fits && !shared ? PyErr_NoMemory() : NULL;
     }
-    import->shape[0] = (int64_t)form.size;
-    import->tensor.dl_tensor = (DLTensor){.data = import->view.buf,
+    shared->shape[0] = (int64_t)form.size;
+    shared->tensor.dl_tensor = (DLTensor){.data = shared->view.buf,
                                           .device = {kDLCPU, 0},
                                           .ndim = 1,
                                           .dtype = {kDLUInt, 8, 1},
-                                          .shape = import->shape};
-    struct wp_buffer *buffer = (struct wp_buffer *)import_tensor(device, import, label);
+                                          .shape = shared->shape};
+    struct wp_buffer *buffer = (struct wp_buffer *)take_tensor(device, shared, label);
     if (buffer) {
         form.child = buffer->child;
         form.placement = buffer->placement;
@@ -750,12 +766,12 @@ PyObject *wp_device_from_dlpack(PyObject *self, PyObject *arguments, PyObject *k
         return NULL;
     PyObject *capsule = wp_helper("capsule", "OO", object, queue);
     DLManagedTensor *tensor = capsule ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
-    struct import *import = tensor ? calloc(1, sizeof *import) : NULL;
+    struct shared *shared = tensor ? calloc(1, sizeof *shared) : NULL;
     PyObject *buffer = NULL;
-    if (import) {
-        import->tensor.dl_tensor = tensor->dl_tensor;
-        import->origin = tensor;
-        buffer = import_tensor(device, import, label);
+    if (shared) {
+        shared->tensor.dl_tensor = tensor->dl_tensor;
+        shared->origin = tensor;
+        buffer = take_tensor(device, shared, label);
     }
     if (buffer)
         PyCapsule_SetName(capsule, "used_dltensor");

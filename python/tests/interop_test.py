@@ -28,6 +28,17 @@ def test_numpy_takes_a_buffers_memory(device):
     del array, part, view
 
 
+def test_a_tensor_keeps_its_device_until_it_has_gone(runtime):
+    device = runtime.device()
+    array = numpy.from_dlpack(device.buffer(64, "uint8", "host", label="kept"))
+    with pytest.warns(ResourceWarning, match="until arrays of buffer 'kept' have gone"):
+        device.close()
+    array.sum()
+    del array
+    runtime.close()
+    assert "closed" in repr(runtime)
+
+
 def test_a_buffer_takes_numpys_memory(device, queue):
     array = numpy.arange(16, dtype="int32").reshape(4, 4)
     buffer = device.from_dlpack(array, label="theirs")

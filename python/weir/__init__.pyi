@@ -25,6 +25,10 @@ from ._errors import OutOfMemoryError as OutOfMemoryError
 from ._errors import SystemCallError as SystemCallError
 from ._errors import Timeout as Timeout
 from ._errors import UnsupportedError as UnsupportedError
+from ._patterns import buckets as buckets
+from ._patterns import chunks as chunks
+from ._patterns import loader as loader
+from ._patterns import pipeline as pipeline
 
 __version__: str
 

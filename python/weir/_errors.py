@@ -1,7 +1,5 @@
 """The exceptions, and how the extension makes one of an error of the library."""
 
-Any = object  # typing takes long to import
-
 
 class Error(Exception):
     """What Weir refuses or reports, with its first cause.
@@ -148,19 +146,19 @@ _NAMES = {
 }
 
 
-def _name(match: Any) -> str:
-    name: str = match[1]
+def _name(match):
+    name = match[1]
     return _NAMES.get(name) or name.replace("_destroy", ".close").replace("_", ".", 1)
 
 
-def text(c_text: str) -> str:
+def text(c_text):
     """The library's text with its C names as those of Python."""
     import re  # which would be a third of the time that importing weir takes
 
     return re.sub(r"\bweir_([a-z0-9_]+)(?=\()", _name, c_text)
 
 
-def make(status: str, whole: str, **parts: Any) -> Error:
+def make(status, whole, **parts):
     """The exception of a status, of its whole text, with the parts of the library's detail as attributes."""
     error = _TYPES.get(status[5:].replace("ERROR_", ""), Error)(text(whole))
     error.status = status
