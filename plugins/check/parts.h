@@ -262,10 +262,14 @@ void check_threads_open(struct check *check, enum check_threads threads);
 // Nothing is heard from then on. Without the lock.
 void check_threads_close(struct check *check);
 void check_threads_finish(struct check *check);
+// There may be more actors. Not in a signal handler.
+void check_threads_more(struct check *check);
 // The calling thread's actor, made at its first call; NULL if out of memory.
 struct check_actor *check_thread_self(struct check *check);
 // The calling thread submits operation `count` to the queue.
 void check_thread_submits(struct check *check, struct check_actor *queue, uint64_t count);
+// With `strict`: whether some thread comes after `count` of the actor with that index.
+bool check_thread_knows(const struct check *check, uint32_t index, uint64_t count);
 // What a thread or a key knows has changed.
 void check_news(const struct check *check);
 void check_release(void *user, const void *key);
