@@ -295,8 +295,9 @@ int main(int argc, char **argv)
         const char *name;
         int (*run)(void);
     } runs[] = {
-        {"fork", run_fork},   {"reopen", run_reopen}, {"signal", run_signal}, {"threads", run_threads},
-        {"locks", run_locks}, {"malloc", run_malloc}, {"exit", run_exit},
+        {"fork", run_fork},       {"reopen", run_reopen}, {"signal", run_signal},
+        {"threads", run_threads}, {"locks", run_locks},   {"malloc", run_malloc},
+        {"exit", run_exit},
     };
     for (size_t i = 0; argc > 1 && i < sizeof runs / sizeof *runs; i++)
         if (strcmp(argv[1], runs[i].name) == 0)

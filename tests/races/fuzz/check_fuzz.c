@@ -42,9 +42,8 @@ int main(int argc, char **argv)
         return drive_one(order, argv[2], stdout) ? 0 : 1;
     if (argc > 3 || (argc > 1 && !read_number(argv[1], &count)) ||
         (argc > 2 && !read_number(argv[2], &seed))) {
-        fprintf(stderr,
-                "usage: check_fuzz [--strict | --locks] [COUNT [SEED]], or check_fuzz "
-                "[--strict | --locks] --program HEX\n");
+        fprintf(stderr, "usage: check_fuzz [--strict | --locks] [COUNT [SEED]], or check_fuzz "
+                        "[--strict | --locks] --program HEX\n");
         return 2;
     }
     const double began = seconds();

@@ -106,14 +106,12 @@ void step_host_call(struct run *run)
     struct call *call = &run->call;
 
     open_gate(run);
-    *call =
-        (struct call){.queue = pick_queue(run, run->step[1]),
-                      .range = pick_range(run, run->step[2], run->step[3], run->step[4]),
-                      .access = pick_access(run->step[5]),
-                      .key =
-                          run->oracle->strict && run->step[6] & 2 ? run->step[7] % 2 : -1,
-                      .mutex = -1,
-                      .run = run};
+    *call = (struct call){.queue = pick_queue(run, run->step[1]),
+                          .range = pick_range(run, run->step[2], run->step[3], run->step[4]),
+                          .access = pick_access(run->step[5]),
+                          .key = run->oracle->strict && run->step[6] & 2 ? run->step[7] % 2 : -1,
+                          .mutex = -1,
+                          .run = run};
     if (!gate_make(&call->gate)) {
         ok(run, WEIR_ERROR_SYSTEM);
         return;

@@ -148,7 +148,7 @@ static void make_child(struct run *run, void (*step)(struct run *run))
 
 static void work_in_child(struct run *run, int way)
 {
-    static void (*const steps[])(struct run *run) = {step_host, step_copy, step_host, step_sync};
+    static void (*const steps[])(struct run * run) = {step_host, step_copy, step_host, step_sync};
     if (run->child.lives)
         join_child(run);
     else

@@ -62,8 +62,8 @@ struct ground {
     weir_runtime *runtime;
     weir_device *device;
     weir_program *program;
-    weir_kernel *sum;                             // a, b, out
-    int line;                                     // the first of the next program
+    weir_kernel *sum; // a, b, out
+    int line;         // the first of the next program
     enum ground_order order;
     struct ground_thread threads[PROGRAM_THREADS]; // unless they are one; the first is the caller
 };

@@ -47,7 +47,7 @@ struct call {
     struct range range;
     weir_access access;
     int line; // of the access
-    int key;   // that the function releases; -1: none
+    int key;  // that the function releases; -1: none
     bool may_lock;
     int mutex; // that the function takes before its access; -1: none
     struct run *run;
