@@ -9,14 +9,13 @@
 #include <time.h>
 
 // What finding the others may need: the first ones that are found.
-#define LOCKS_FIRST_TABLE(X)                         \
-    X(int, pthread_mutex_lock, (pthread_mutex_t *))  \
+#define LOCKS_FIRST_TABLE(X)                          \
+    X(int, pthread_mutex_lock, (pthread_mutex_t *))   \
     X(int, pthread_mutex_unlock, (pthread_mutex_t *)) \
     X(int, pthread_mutex_trylock, (pthread_mutex_t *))
 
 #define LOCKS_TABLE(X)                                                                             \
-    X(int, pthread_create,                                                                         \
-      (pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))                            \
+    X(int, pthread_create, (pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))       \
     X(int, pthread_join, (pthread_t, void **))                                                     \
     X(int, pthread_tryjoin_np, (pthread_t, void **))                                               \
     X(int, pthread_timedjoin_np, (pthread_t, void **, const struct timespec *))                    \
@@ -32,8 +31,7 @@
     X(int, pthread_spin_unlock, (pthread_spinlock_t *))                                            \
     X(int, pthread_spin_destroy, (pthread_spinlock_t *))                                           \
     X(int, pthread_cond_wait, (pthread_cond_t *, pthread_mutex_t *))                               \
-    X(int, pthread_cond_timedwait,                                                                 \
-      (pthread_cond_t *, pthread_mutex_t *, const struct timespec *))                              \
+    X(int, pthread_cond_timedwait, (pthread_cond_t *, pthread_mutex_t *, const struct timespec *)) \
     X(int, pthread_cond_clockwait,                                                                 \
       (pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *))                   \
     X(int, pthread_rwlock_rdlock, (pthread_rwlock_t *))                                            \
@@ -46,8 +44,7 @@
     X(int, pthread_rwlock_clockwrlock, (pthread_rwlock_t *, clockid_t, const struct timespec *))   \
     X(int, pthread_rwlock_unlock, (pthread_rwlock_t *))                                            \
     X(int, pthread_rwlock_destroy, (pthread_rwlock_t *))                                           \
-    X(int, pthread_barrier_init,                                                                   \
-      (pthread_barrier_t *, const pthread_barrierattr_t *, unsigned))                              \
+    X(int, pthread_barrier_init, (pthread_barrier_t *, const pthread_barrierattr_t *, unsigned))   \
     X(int, pthread_barrier_destroy, (pthread_barrier_t *))                                         \
     X(int, pthread_barrier_wait, (pthread_barrier_t *))                                            \
     X(int, sem_wait, (sem_t *))                                                                    \
@@ -82,10 +79,10 @@ extern struct locks_table locks_table;
 void locks_table_fill(void);
 
 // The C library's function. Several threads may look for it at once, and find the same.
-#define LOCKS_REAL(name)                                                            \
+#define LOCKS_REAL(name)                                                               \
     (__builtin_expect(__atomic_load_n(&locks_table.name, __ATOMIC_RELAXED) != NULL, 1) \
-         ? (void)0                                                                  \
-         : locks_table_fill(),                                                      \
+         ? (void)0                                                                     \
+         : locks_table_fill(),                                                         \
      locks_table.name)
 
 #endif

@@ -16,9 +16,9 @@
 
 void locks_table_fill(void)
 {
-#define FIND(result, name, parameters)                                            \
-    {                                                                             \
-        void *const found = dlsym(RTLD_NEXT, #name);                              \
+#define FIND(result, name, parameters)                                                 \
+    {                                                                                  \
+        void *const found = dlsym(RTLD_NEXT, #name);                                   \
         __atomic_store_n((void **)(void *)&locks_table.name, found, __ATOMIC_RELEASE); \
     }
     LOCKS_FIRST_TABLE(FIND)
@@ -172,10 +172,10 @@ static void end_wait(void *user)
 }
 
 // The two are a block. The handler runs in both cases.
-#define LOCKS_BEGIN_WAIT(mutex)                      \
-    struct wait wait = {mutex, LOCKS_CALLER};        \
-    int error;                                       \
-    release(mutex, wait.caller);                     \
+#define LOCKS_BEGIN_WAIT(mutex)               \
+    struct wait wait = {mutex, LOCKS_CALLER}; \
+    int error;                                \
+    release(mutex, wait.caller);              \
     pthread_cleanup_push(end_wait, &wait)
 #define LOCKS_END_WAIT()    \
     pthread_cleanup_pop(1); \

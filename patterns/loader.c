@@ -20,8 +20,8 @@
 #include "base/clock.h"
 #include "base/sized.h"
 #include "base/thread.h"
-#include "base/wait.h"
 #include "patterns/fail.h"
+#include "patterns/lock.h"
 #include "patterns/place.h"
 
 enum weir__entry_state {
@@ -64,7 +64,7 @@ struct weir_loader {
     struct weir_thread thread;
     uint64_t loading; // the thread's: the number of the batch that it works on
 
-    pthread_mutex_t lock;
+    struct weir__pattern_lock lock;
     pthread_cond_t to_load; // the thread waits
     pthread_cond_t to_next; // consumers wait
     bool stopping;
@@ -78,10 +78,10 @@ struct weir_loader {
 
 static void publish(weir_loader *loader, struct weir__entry *entry, enum weir__entry_state state)
 {
-    pthread_mutex_lock(&loader->lock);
+    weir__pattern_lock_take(&loader->lock);
     entry->state = state;
     pthread_cond_broadcast(&loader->to_next);
-    pthread_mutex_unlock(&loader->lock);
+    weir__pattern_lock_release(&loader->lock);
 }
 
 static void publish_error(weir_loader *loader, struct weir__entry *entry)
@@ -94,11 +94,11 @@ static void publish_error(weir_loader *loader, struct weir__entry *entry)
 // stop.
 static bool wait_for_entry(weir_loader *loader, const struct weir__entry *entry)
 {
-    pthread_mutex_lock(&loader->lock);
+    weir__pattern_lock_take(&loader->lock);
     while (!loader->stopping && entry->state != WEIR__ENTRY_NONE)
-        pthread_cond_wait(&loader->to_load, &loader->lock);
+        weir__pattern_lock_wait(&loader->lock, &loader->to_load);
     bool go_on = !loader->stopping;
-    pthread_mutex_unlock(&loader->lock);
+    weir__pattern_lock_release(&loader->lock);
     return go_on;
 }
 
@@ -155,17 +155,17 @@ static struct weir__room *claim_room(weir_loader *loader, struct weir__entry *en
 {
     struct weir__room *room;
 
-    pthread_mutex_lock(&loader->lock);
+    weir__pattern_lock_take(&loader->lock);
     entry->state = WEIR__ENTRY_FILLED;
     // Consumers that find every slot held can be refused now.
     pthread_cond_broadcast(&loader->to_next);
     while (!(room = free_room(loader)) && !loader->stopping)
-        pthread_cond_wait(&loader->to_load, &loader->lock);
+        weir__pattern_lock_wait(&loader->lock, &loader->to_load);
     if (loader->stopping)
         room = NULL;
     else
         room->state = WEIR__ROOM_CLAIMED;
-    pthread_mutex_unlock(&loader->lock);
+    weir__pattern_lock_release(&loader->lock);
     if (room && room->released.sequence > 0)
         (void)weir_event_sync(room->released, WEIR_FOREVER);
     return room;
@@ -195,10 +195,10 @@ static weir_status copy_or_recover(weir_loader *loader, struct weir__entry *entr
 
 static void free_claimed(weir_loader *loader, struct weir__room *room)
 {
-    pthread_mutex_lock(&loader->lock);
+    weir__pattern_lock_take(&loader->lock);
     room->state = WEIR__ROOM_FREE;
     room->released = (struct weir_event){0, 0};
-    pthread_mutex_unlock(&loader->lock);
+    weir__pattern_lock_release(&loader->lock);
 }
 
 // Returns false at the end.
@@ -311,7 +311,7 @@ static void release_loader(weir_loader *loader)
     weir_queue_destroy(&loader->queue);
     pthread_cond_destroy(&loader->to_next);
     pthread_cond_destroy(&loader->to_load);
-    pthread_mutex_destroy(&loader->lock);
+    pthread_mutex_destroy(&loader->lock.mutex);
     free(loader->rooms);
     free(loader->entries);
     free(loader);
@@ -339,7 +339,8 @@ static weir_status create(const struct weir_loader_params *params, weir_loader *
     loader->params.label = loader->label;
     if (loader->params.slot_count == 0)
         loader->params.slot_count = SLOTS;
-    pthread_mutex_init(&loader->lock, NULL);
+    pthread_mutex_init(&loader->lock.mutex, NULL);
+    weir__pattern_lock_use(&loader->lock, params->device);
     pthread_cond_init(&loader->to_load, NULL);
     pthread_cond_init(&loader->to_next, NULL);
 
@@ -383,10 +384,10 @@ weir_status weir_loader_destroy(weir_loader **loader)
     if (weir_thread_is_current(&gone->thread))
         return refuse_in_source(gone, "weir_loader_destroy");
 
-    pthread_mutex_lock(&gone->lock);
+    weir__pattern_lock_take(&gone->lock);
     gone->stopping = true;
     pthread_cond_signal(&gone->to_load);
-    pthread_mutex_unlock(&gone->lock);
+    weir__pattern_lock_release(&gone->lock);
     weir_thread_join(&gone->thread);
     release_loader(gone);
     *loader = NULL;
@@ -412,7 +413,7 @@ static weir_status wait_for_next(weir_loader *loader, struct weir__entry **out_e
                                       loader->params.slot_count);
         if (since_ns == 0)
             since_ns = weir_clock_now_ns();
-        weir_wait(&loader->to_next, &loader->lock);
+        weir__pattern_lock_wait(&loader->lock, &loader->to_next);
     }
     if (since_ns > 0) {
         loader->figures.waits++;
@@ -483,13 +484,13 @@ weir_status weir_loader_next(weir_loader *loader, weir_queue *queue, struct weir
     if (weir_thread_is_current(&loader->thread))
         return refuse_in_source(loader, "weir_loader_next");
 
-    pthread_mutex_lock(&loader->lock);
+    weir__pattern_lock_take(&loader->lock);
     weir_status status = wait_for_next(loader, &entry);
     if (status == WEIR_OK && entry->state == WEIR__ENTRY_ERROR)
         status = deliver_error(loader, entry);
     else if (status == WEIR_OK && entry->state == WEIR__ENTRY_BATCH)
         status = deliver_batch(loader, entry, queue, out_batch);
-    pthread_mutex_unlock(&loader->lock);
+    weir__pattern_lock_release(&loader->lock);
     return status;
 }
 
@@ -528,7 +529,7 @@ weir_status weir_loader_release(weir_loader *loader, struct weir_batch *batch, w
     if (!loader)
         return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, WEIR__CREATE_REMEDY,
                                   "weir_loader_release: loader is NULL");
-    pthread_mutex_lock(&loader->lock);
+    weir__pattern_lock_take(&loader->lock);
     struct weir__room *room = room_of(loader, batch);
     if (!room)
         status = WEIR_ERROR_INVALID;
@@ -536,7 +537,7 @@ weir_status weir_loader_release(weir_loader *loader, struct weir_batch *batch, w
         status = weir_queue_record(queue, &event);
     if (status == WEIR_OK)
         release_room(loader, room, batch, event);
-    pthread_mutex_unlock(&loader->lock);
+    weir__pattern_lock_release(&loader->lock);
     return status;
 }
 
@@ -549,11 +550,11 @@ weir_status weir_loader_release_after(weir_loader *loader, struct weir_batch *ba
                                          : WEIR__CREATE_REMEDY,
                                   "weir_loader_release_after: %s",
                                   loader ? "the event is zero" : "loader is NULL");
-    pthread_mutex_lock(&loader->lock);
+    weir__pattern_lock_take(&loader->lock);
     struct weir__room *room = room_of(loader, batch);
     if (room)
         release_room(loader, room, batch, event);
-    pthread_mutex_unlock(&loader->lock);
+    weir__pattern_lock_release(&loader->lock);
     return room ? WEIR_OK : WEIR_ERROR_INVALID;
 }
 
@@ -562,9 +563,9 @@ void weir_loader_get_statistics_sized(weir_loader *loader,
 {
     struct weir_loader_statistics figures = {0};
     if (loader) {
-        pthread_mutex_lock(&loader->lock);
+        weir__pattern_lock_take(&loader->lock);
         figures = loader->figures;
-        pthread_mutex_unlock(&loader->lock);
+        weir__pattern_lock_release(&loader->lock);
     }
     weir_sized_write(out_statistics, size, &figures, sizeof figures);
 }

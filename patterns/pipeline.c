@@ -10,7 +10,6 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "base/wait.h"
 #include "patterns/place.h"
 
 struct weir__record *weir__pipeline_record(weir_pipeline *pipeline, uint64_t sequence)
@@ -85,7 +84,7 @@ static weir_status wait_for_room(weir_pipeline *pipeline)
 
     pipeline->blocked++;
     while (!has_room(pipeline) && pipeline->cancels == cancels)
-        weir_wait(&pipeline->moved, &pipeline->lock);
+        weir__pattern_lock_wait(&pipeline->lock, &pipeline->moved);
     pipeline->blocked--;
     if (pipeline->cancels == cancels)
         return WEIR_OK;
@@ -140,35 +139,35 @@ weir_status weir_pipeline_submit(weir_pipeline *pipeline, void *frame)
         return refuse_in_callback(pipeline, "weir_pipeline_submit",
                                   "use another policy than WEIR_PIPELINE_BLOCK");
 
-    pthread_mutex_lock(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->lock);
     weir_status status = make_room(pipeline);
     if (status == WEIR_OK || status == WEIR_DROPPED)
         accept_frame(pipeline, frame, status);
     else if (status == WEIR_NOT_READY)
         pipeline->figures.refused++;
-    pthread_mutex_unlock(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->lock);
     return status == WEIR_DROPPED ? WEIR_OK : status;
 }
 
 void weir__pipeline_get_load(weir_pipeline *pipeline, struct weir__pipeline_load *out_load)
 {
-    pthread_mutex_lock(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->lock);
     *out_load = (struct weir__pipeline_load){
         .alive = count_alive(pipeline),
         .oldest = pipeline->waiting > 0 ? weir__pipeline_oldest(pipeline)->number : UINT64_MAX,
         .room = has_room(pipeline),
         .lost = pipeline->lost,
     };
-    pthread_mutex_unlock(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->lock);
 }
 
 bool weir__pipeline_try(weir_pipeline *pipeline, void *frame)
 {
-    pthread_mutex_lock(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->lock);
     const bool room = has_room(pipeline);
     if (room)
         accept_frame(pipeline, frame, WEIR_OK);
-    pthread_mutex_unlock(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->lock);
     return room;
 }
 
@@ -197,18 +196,18 @@ weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns)
 
     bool limited = deadline_of(timeout_ns, &deadline);
     int error = 0;
-    pthread_mutex_lock(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->lock);
     uint64_t target = pipeline->tail;
     pipeline->draining++;
     while (pipeline->head < target && error != ETIMEDOUT) {
         if (limited)
-            error = weir_wait_until(&pipeline->moved, &pipeline->lock, &deadline);
+            error = weir__pattern_lock_wait_until(&pipeline->lock, &pipeline->moved, &deadline);
         else
-            weir_wait(&pipeline->moved, &pipeline->lock);
+            weir__pattern_lock_wait(&pipeline->lock, &pipeline->moved);
     }
     pipeline->draining--;
     const bool drained = pipeline->head >= target;
-    pthread_mutex_unlock(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->lock);
     return drained ? WEIR_OK : WEIR_TIMEOUT;
 }
 
@@ -217,12 +216,12 @@ weir_status weir_pipeline_cancel(weir_pipeline *pipeline)
     if (!pipeline)
         return refuse_null("weir_pipeline_cancel");
 
-    pthread_mutex_lock(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->lock);
     while (pipeline->waiting > 0)
         weir__pipeline_end(pipeline, weir__pipeline_oldest(pipeline), WEIR_CANCELLED);
     pipeline->cancels++;
     pthread_cond_broadcast(&pipeline->moved);
-    pthread_mutex_unlock(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->lock);
     weir__pipeline_cancel_in_group(pipeline);
     return WEIR_OK;
 }
@@ -237,11 +236,11 @@ weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
         return refuse_in_callback(ending, "weir_pipeline_destroy",
                                   "destroy it from a thread of the program's");
     weir_pipeline_cancel(ending);
-    pthread_mutex_lock(&ending->lock);
+    weir__pattern_lock_take(&ending->lock);
     ending->draining++;
     while (ending->head < ending->tail || ending->blocked > 0)
-        weir_wait(&ending->moved, &ending->lock);
-    pthread_mutex_unlock(&ending->lock);
+        weir__pattern_lock_wait(&ending->lock, &ending->moved);
+    weir__pattern_lock_release(&ending->lock);
     weir__pipeline_free(ending);
     *pipeline = NULL;
     return WEIR_OK;

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/wait.h"
 #include "patterns/place.h"
 
 // Checks of a pipeline's params, and its section of a configuration. A stage
@@ -430,7 +429,7 @@ static bool make_locks(weir_pipeline *pipeline)
     if (pthread_condattr_init(&monotonic) != 0)
         return false;
     bool ok = pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0 &&
-              pthread_mutex_init(&pipeline->lock, NULL) == 0 &&
+              pthread_mutex_init(&pipeline->lock.mutex, NULL) == 0 &&
               pthread_cond_init(&pipeline->to_start, &monotonic) == 0 &&
               pthread_cond_init(&pipeline->to_prepare, &monotonic) == 0 &&
               pthread_cond_init(&pipeline->to_deliver, &monotonic) == 0 &&
@@ -441,12 +440,12 @@ static bool make_locks(weir_pipeline *pipeline)
 
 static void stop_threads(weir_pipeline *pipeline, bool starter, bool deliverer)
 {
-    pthread_mutex_lock(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->lock);
     pipeline->stopping = true;
     pthread_cond_signal(&pipeline->to_start);
     pthread_cond_broadcast(&pipeline->to_prepare);
     pthread_cond_signal(&pipeline->to_deliver);
-    pthread_mutex_unlock(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->lock);
     for (uint32_t i = 0; i < pipeline->preparer_count; i++)
         weir_thread_join(&pipeline->preparers[i]);
     if (starter)
@@ -502,7 +501,7 @@ static void release(weir_pipeline *pipeline)
     pthread_cond_destroy(&pipeline->to_deliver);
     pthread_cond_destroy(&pipeline->to_prepare);
     pthread_cond_destroy(&pipeline->to_start);
-    pthread_mutex_destroy(&pipeline->lock);
+    pthread_mutex_destroy(&pipeline->lock.mutex);
     free(pipeline->preparers);
     free(pipeline->pieces);
     free(pipeline->covered);
@@ -541,6 +540,7 @@ static weir_status create(const struct weir_pipeline_params *params, weir_pipeli
                                    "no memory for a pipeline");
     }
     resolve_params(pipeline, params);
+    weir__pattern_lock_use(&pipeline->lock, pipeline->params.device);
     status = make_storage(pipeline);
     if (status == WEIR_OK)
         status = make_stages(pipeline, params->stages);

@@ -39,10 +39,10 @@ void weir_pipeline_get_statistics_sized(weir_pipeline *pipeline,
     struct weir_pipeline_statistics figures = {.accepted = 0};
 
     if (pipeline) {
-        pthread_mutex_lock(&pipeline->lock);
+        weir__pattern_lock_take(&pipeline->lock);
         fill_figures(pipeline, &figures);
         weir__pipeline_put_latency(&figures, &pipeline->latency);
-        pthread_mutex_unlock(&pipeline->lock);
+        weir__pattern_lock_release(&pipeline->lock);
     }
     weir_sized_write(out_statistics, size, &figures, sizeof figures);
 }
@@ -78,14 +78,14 @@ static void add_times(struct weir_pipeline_statistics *to,
 void weir__pipeline_add_statistics(weir_pipeline *pipeline, struct weir__pipeline_sum *sum)
 {
     struct weir_pipeline_statistics figures;
-    pthread_mutex_lock(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->lock);
     fill_figures(pipeline, &figures);
     weir__histogram_merge(&sum->latency, &pipeline->latency);
     if (pipeline->tail > 0 && pipeline->first_ns < sum->first_ns)
         sum->first_ns = pipeline->first_ns;
     if (pipeline->last_ns > sum->last_ns)
         sum->last_ns = pipeline->last_ns;
-    pthread_mutex_unlock(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->lock);
     add_counts(&sum->figures, &figures);
     add_times(&sum->figures, &figures);
 }
@@ -95,10 +95,10 @@ void weir__pipeline_add_statistics(weir_pipeline *pipeline, struct weir__pipelin
 
 static bool all_prepare(weir_pipeline *pipeline)
 {
-    pthread_mutex_lock(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->lock);
     const bool all =
         pipeline->preparing > 0 && pipeline->preparing == pipeline->params.prepare_threads;
-    pthread_mutex_unlock(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->lock);
     return all;
 }
 
@@ -239,14 +239,14 @@ static bool wakes_callers(const weir_pipeline *pipeline)
 // Takes the lock.
 static void end_delivery(weir_pipeline *pipeline, bool has_slot)
 {
-    pthread_mutex_lock(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->lock);
     pipeline->head++;
     if (has_slot)
         pipeline->released++;
     weir__pipeline_wake_start(pipeline);
     if (wakes_callers(pipeline))
         pthread_cond_broadcast(&pipeline->moved);
-    pthread_mutex_unlock(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->lock);
     weir__pipeline_end_turn(pipeline);
 }
 
@@ -260,16 +260,16 @@ static void deliver_head(weir_pipeline *pipeline)
 
     if (record->state == WEIR__FRAME_STARTED) {
         slot = &pipeline->slots[record->slot];
-        pthread_mutex_unlock(&pipeline->lock);
+        weir__pattern_lock_release(&pipeline->lock);
         wait_for_frame(pipeline, slot);
         spans = read_spans(pipeline, slot);
-        pthread_mutex_lock(&pipeline->lock);
+        weir__pattern_lock_take(&pipeline->lock);
         if (slot->queue_failed && slot->generation == pipeline->generation)
             pipeline->must_recover = true;
     }
-    pthread_mutex_unlock(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->lock);
     weir__pipeline_await_turn(pipeline, record->number);
-    pthread_mutex_lock(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->lock);
     uint64_t now_ns = weir_clock_now_ns();
     void *frame = record->frame;
     struct {
@@ -280,7 +280,7 @@ static void deliver_head(weir_pipeline *pipeline)
     delivery.result.spans = spans;
     count_result(pipeline, &delivery.result);
     pipeline->last_ns = now_ns;
-    pthread_mutex_unlock(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->lock);
     if (params->deliver)
         params->deliver(params->user, frame, slot ? slot->data : NULL, &delivery.result);
     end_delivery(pipeline, slot != NULL);
@@ -294,7 +294,7 @@ static bool wait_for_head(weir_pipeline *pipeline)
         if (pipeline->head < pipeline->tail &&
             (head->state == WEIR__FRAME_STARTED || head->state == WEIR__FRAME_ENDED))
             return true;
-        pthread_cond_wait(&pipeline->to_deliver, &pipeline->lock);
+        weir__pattern_lock_wait(&pipeline->lock, &pipeline->to_deliver);
     }
     return false;
 }
@@ -303,10 +303,10 @@ void weir__pipeline_deliverer(void *argument)
 {
     weir_pipeline *pipeline = argument;
 
-    pthread_mutex_lock(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->lock);
     while (wait_for_head(pipeline)) {
         deliver_head(pipeline);
-        pthread_mutex_lock(&pipeline->lock);
+        weir__pattern_lock_take(&pipeline->lock);
     }
-    pthread_mutex_unlock(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->lock);
 }

@@ -8,13 +8,12 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/wait.h"
 #include "patterns/pipeline_parts.h"
 #include "patterns/place.h"
 
 struct weir_pipeline_group {
     char label[WEIR__PATTERN_LABEL_SIZE];
-    pthread_mutex_t lock;
+    struct weir__pattern_lock lock;
     pthread_cond_t turn;  // deliverers wait: for their frame's number
     pthread_cond_t moved; // callers wait: for room
     weir_pipeline *members[WEIR_PIPELINE_GROUP_MAX];
@@ -43,7 +42,7 @@ static weir_status create(const struct weir_pipeline_group_params *params,
         return weir__pipeline_fail(label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
                                    "no memory for a group of pipelines");
     snprintf(group->label, sizeof group->label, "%s", label);
-    pthread_mutex_init(&group->lock, NULL);
+    pthread_mutex_init(&group->lock.mutex, NULL);
     pthread_cond_init(&group->turn, NULL);
     pthread_cond_init(&group->moved, NULL);
     *out_group = group;
@@ -71,7 +70,7 @@ weir_status weir_pipeline_group_destroy(weir_pipeline_group **group)
             (unsigned)ending->count, ending->members[0]->label);
     pthread_cond_destroy(&ending->moved);
     pthread_cond_destroy(&ending->turn);
-    pthread_mutex_destroy(&ending->lock);
+    pthread_mutex_destroy(&ending->lock.mutex);
     free(ending);
     *group = NULL;
     return WEIR_OK;
@@ -101,14 +100,15 @@ weir_status weir__pipeline_join(weir_pipeline *pipeline)
     weir_pipeline_group *group = pipeline->params.group;
     if (!group)
         return WEIR_OK;
-    pthread_mutex_lock(&group->lock);
+    weir__pattern_lock_take(&group->lock);
     weir_status status = check_member(group, pipeline);
     if (status == WEIR_OK) {
+        weir__pattern_lock_use(&group->lock, pipeline->params.device);
         group->last = group->count;
         group->members[group->count++] = pipeline;
         pipeline->joined = true;
     }
-    pthread_mutex_unlock(&group->lock);
+    weir__pattern_lock_release(&group->lock);
     return status;
 }
 
@@ -118,14 +118,14 @@ void weir__pipeline_leave(weir_pipeline *pipeline)
     uint32_t at = 0;
     if (!pipeline->joined)
         return;
-    pthread_mutex_lock(&group->lock);
+    weir__pattern_lock_take(&group->lock);
     while (group->members[at] != pipeline)
         at++;
     group->count--;
     memmove(&group->members[at], &group->members[at + 1],
             (group->count - at) * sizeof(weir_pipeline *));
     group->last = group->count > 0 ? group->count - 1 : 0;
-    pthread_mutex_unlock(&group->lock);
+    weir__pattern_lock_release(&group->lock);
 }
 
 // --- the order of deliveries ---
@@ -133,9 +133,9 @@ void weir__pipeline_leave(weir_pipeline *pipeline)
 uint64_t weir__pipeline_enter_group(weir_pipeline *pipeline)
 {
     weir_pipeline_group *group = pipeline->params.group;
-    pthread_mutex_lock(&group->lock);
+    weir__pattern_lock_take(&group->lock);
     const uint64_t number = group->tail++;
-    pthread_mutex_unlock(&group->lock);
+    weir__pattern_lock_release(&group->lock);
     return number;
 }
 
@@ -144,10 +144,10 @@ void weir__pipeline_await_turn(weir_pipeline *pipeline, uint64_t number)
     weir_pipeline_group *group = pipeline->params.group;
     if (!group)
         return;
-    pthread_mutex_lock(&group->lock);
+    weir__pattern_lock_take(&group->lock);
     while (group->head != number)
-        weir_wait(&group->turn, &group->lock);
-    pthread_mutex_unlock(&group->lock);
+        weir__pattern_lock_wait(&group->lock, &group->turn);
+    weir__pattern_lock_release(&group->lock);
 }
 
 void weir__pipeline_end_turn(weir_pipeline *pipeline)
@@ -155,11 +155,11 @@ void weir__pipeline_end_turn(weir_pipeline *pipeline)
     weir_pipeline_group *group = pipeline->params.group;
     if (!group)
         return;
-    pthread_mutex_lock(&group->lock);
+    weir__pattern_lock_take(&group->lock);
     group->head++;
     pthread_cond_broadcast(&group->turn);
     pthread_cond_broadcast(&group->moved);
-    pthread_mutex_unlock(&group->lock);
+    weir__pattern_lock_release(&group->lock);
 }
 
 void weir__pipeline_cancel_in_group(weir_pipeline *pipeline)
@@ -167,10 +167,10 @@ void weir__pipeline_cancel_in_group(weir_pipeline *pipeline)
     weir_pipeline_group *group = pipeline->params.group;
     if (!group)
         return;
-    pthread_mutex_lock(&group->lock);
+    weir__pattern_lock_take(&group->lock);
     group->cancels++;
     pthread_cond_broadcast(&group->moved);
-    pthread_mutex_unlock(&group->lock);
+    weir__pattern_lock_release(&group->lock);
 }
 
 // --- submission ---
@@ -184,9 +184,9 @@ struct look {
 
 static struct look begin_look(weir_pipeline_group *group)
 {
-    pthread_mutex_lock(&group->lock);
+    weir__pattern_lock_take(&group->lock);
     const struct look look = {group->head, group->cancels, (group->last + 1) % group->count};
-    pthread_mutex_unlock(&group->lock);
+    weir__pattern_lock_release(&group->lock);
     return look;
 }
 
@@ -220,11 +220,11 @@ static uint32_t choose(const weir_pipeline_group *group, uint32_t first,
 
 static weir_status wait_for_room(weir_pipeline_group *group, const struct look *look)
 {
-    pthread_mutex_lock(&group->lock);
+    weir__pattern_lock_take(&group->lock);
     while (group->head == look->head && group->cancels == look->cancels)
-        weir_wait(&group->moved, &group->lock);
+        weir__pattern_lock_wait(&group->lock, &group->moved);
     const bool cancelled = group->cancels != look->cancels;
-    pthread_mutex_unlock(&group->lock);
+    weir__pattern_lock_release(&group->lock);
     return cancelled ? WEIR_CANCELLED : WEIR_OK;
 }
 
@@ -251,9 +251,9 @@ static weir_status check_submit(weir_pipeline_group *group)
 
 static void note_last(weir_pipeline_group *group, uint32_t member)
 {
-    pthread_mutex_lock(&group->lock);
+    weir__pattern_lock_take(&group->lock);
     group->last = member;
-    pthread_mutex_unlock(&group->lock);
+    weir__pattern_lock_release(&group->lock);
 }
 
 weir_status weir_pipeline_group_submit(weir_pipeline_group *group, void *frame)

@@ -23,6 +23,7 @@
 #include "base/sized.h"
 #include "base/thread.h"
 #include "patterns/fail.h"
+#include "patterns/lock.h"
 #include "patterns/pipeline.h"
 #include "patterns/pipeline_group.h"
 #include "patterns/statistics.h"
@@ -98,7 +99,7 @@ struct weir_pipeline {
     uint32_t preparer_count;       // those that run
     struct weir__record *starting; // the starter's: the frame that it starts
 
-    pthread_mutex_t lock;
+    struct weir__pattern_lock lock;
     pthread_cond_t to_start;   // the starter waits
     pthread_cond_t to_prepare; // the preparers wait
     pthread_cond_t to_deliver; // the deliverer waits

@@ -161,11 +161,11 @@ static void cancel_capture(weir_pipeline *pipeline, struct weir__slot *slot)
 static void end_prepare(weir_pipeline *pipeline, struct weir__record *record)
 {
     weir_region_pop(weir_device_runtime(pipeline->params.device));
-    pthread_mutex_lock(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->lock);
     record->state = WEIR__FRAME_PREPARED;
     pipeline->preparing--;
     pthread_cond_signal(&pipeline->to_start);
-    pthread_mutex_unlock(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->lock);
 }
 
 // The frame that the starter starts is ready to be delivered, or has failed. Takes the lock.
@@ -175,7 +175,7 @@ static void end_start(weir_pipeline *pipeline)
     const struct weir__slot *slot = &pipeline->slots[record->slot];
 
     weir_region_pop(weir_device_runtime(pipeline->params.device));
-    pthread_mutex_lock(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->lock);
     if (slot->queue_failed)
         pipeline->must_recover = true;
     if (slot->status == WEIR_ERROR_DEVICE_LOST && slot->queue_failed && !pipeline->lost) {
@@ -185,7 +185,7 @@ static void end_start(weir_pipeline *pipeline)
     }
     record->state = WEIR__FRAME_STARTED;
     pthread_cond_signal(&pipeline->to_deliver);
-    pthread_mutex_unlock(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->lock);
 }
 
 static bool capture_stage(weir_pipeline *pipeline, struct weir__slot *slot, void *frame,
@@ -312,7 +312,7 @@ static void prepare_oldest(weir_pipeline *pipeline)
     struct weir__slot *slot = &pipeline->slots[record->slot];
     const uint64_t number = pipeline->next_start;
     pipeline->preparing++;
-    pthread_mutex_unlock(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->lock);
 
     reset_slot(pipeline, slot);
     weir_region_push(weir_device_runtime(pipeline->params.device), "prepare", number);
@@ -332,7 +332,7 @@ static bool wait_for_slot(weir_pipeline *pipeline, pthread_cond_t *changed)
         else if (pipeline->waiting > 0 && slot_free)
             return true;
         else
-            pthread_cond_wait(changed, &pipeline->lock);
+            weir__pattern_lock_wait(&pipeline->lock, changed);
     }
     return false;
 }
@@ -341,12 +341,12 @@ void weir__pipeline_preparer(void *argument)
 {
     weir_pipeline *pipeline = argument;
 
-    pthread_mutex_lock(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->lock);
     while (wait_for_slot(pipeline, &pipeline->to_prepare)) {
         prepare_oldest(pipeline);
-        pthread_mutex_lock(&pipeline->lock);
+        weir__pattern_lock_take(&pipeline->lock);
     }
-    pthread_mutex_unlock(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->lock);
 }
 
 static weir_queue *queue_at(const weir_pipeline *pipeline, uint32_t index)
@@ -487,7 +487,7 @@ static void start(weir_pipeline *pipeline, struct weir__record *record, uint64_t
     const bool must_recover = take_turn(pipeline, record);
     struct weir__slot *slot = &pipeline->slots[record->slot];
     void *frame = record->frame;
-    pthread_mutex_unlock(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->lock);
 
     if (!prepared)
         reset_slot(pipeline, slot);
@@ -524,7 +524,7 @@ static struct weir__record *wait_for_start(weir_pipeline *pipeline, uint64_t *ou
         return record;
     }
     while (!pipeline->stopping && !(record = find_prepared(pipeline)))
-        pthread_cond_wait(&pipeline->to_start, &pipeline->lock);
+        weir__pattern_lock_wait(&pipeline->lock, &pipeline->to_start);
     if (record)
         record->state = WEIR__FRAME_STARTING;
     *out_number = pipeline->next_submit;
@@ -538,10 +538,10 @@ void weir__pipeline_starter(void *argument)
     struct weir__record *record;
     uint64_t number;
 
-    pthread_mutex_lock(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->lock);
     while ((record = wait_for_start(pipeline, &number))) {
         start(pipeline, record, number);
-        pthread_mutex_lock(&pipeline->lock);
+        weir__pattern_lock_take(&pipeline->lock);
     }
-    pthread_mutex_unlock(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->lock);
 }

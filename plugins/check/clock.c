@@ -218,8 +218,8 @@ void check_actor_split(struct check_actors *actors, struct check_actor *actor, u
     keep_version(actors, actor, at);
 }
 
-void check_actor_join_from(const struct check_actors *actors, struct check_actor *actor, uint64_t at,
-                           const uint64_t *counts, uint32_t capacity)
+void check_actor_join_from(const struct check_actors *actors, struct check_actor *actor,
+                           uint64_t at, const uint64_t *counts, uint32_t capacity)
 {
     const uint32_t count = common(actors, capacity);
     raise(actor->counts, counts, count);

@@ -82,8 +82,8 @@ bool check_actor_join(struct check_actors *actors, struct check_actor *actor, ui
 // Counts below `at` keep the clock that they have when those from `at` on learn more.
 void check_actor_split(struct check_actors *actors, struct check_actor *actor, uint64_t at);
 // As check_actor_join(), where `at` may be past: it was split there.
-void check_actor_join_from(const struct check_actors *actors, struct check_actor *actor, uint64_t at,
-                           const uint64_t *counts, uint32_t capacity);
+void check_actor_join_from(const struct check_actors *actors, struct check_actor *actor,
+                           uint64_t at, const uint64_t *counts, uint32_t capacity);
 // A clock of as many counts as those of actors learns it, too. It is no actor's.
 bool check_clock_join(const struct check_actors *actors, uint64_t *counts,
                       const struct check_actor *producer, uint64_t count);

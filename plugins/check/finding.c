@@ -451,6 +451,10 @@ static bool write_words(struct check_pair *pair, const struct check_conflict *co
     const bool in_queues = place_in_queue(pair, &conflict->first, &placed.first) &&
                            place_in_queue(pair, &conflict->second, &placed.second);
     check_remedy_write(&remedy, &placed);
+    if (conflict->threads)
+        weir_long_text_add(&remedy, "; if atomic variables or futexes order their threads, "
+                                    "weir_check_release() after the first and "
+                                    "weir_check_acquire() before the second");
     const bool owned = own(pair, message.text, &finding->message) && in_queues;
     return own(pair, remedy.text, &finding->remedy) && owned && !message.failed && !remedy.failed;
 }

@@ -54,6 +54,7 @@ struct check_conflict {
     size_t size;
     struct check_party first;
     struct check_party second;
+    bool threads; // an order of threads that is not seen would order the two
 };
 
 struct check_findings;

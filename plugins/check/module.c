@@ -39,10 +39,11 @@ static const struct weir_key keys[KEY_COUNT] = {
             .type = WEIR_KEY_CHOICE,
             .fallback = "auto",
             .choices = thread_words,
-            .help = "What orders the host's threads. one: the order in which their calls happen. "
-                    "strict: only the program's locks, where the library that `weir check` preloads "
-                    "sees them, and weir_check_release() and weir_check_acquire(). auto: strict "
-                    "with that library, without hints; else one.",
+            .help =
+                "What orders the host's threads. one: the order in which their calls happen. "
+                "strict: only the program's locks, where the library that `weir check` preloads "
+                "sees them, and weir_check_release() and weir_check_acquire(). auto: strict "
+                "with that library, without hints; else one.",
         },
     [KEY_HINTS] =
         {

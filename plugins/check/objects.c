@@ -18,6 +18,7 @@ weir_status check_queue_create(const struct weir_link *link, weir_device *device
     queue->actor.exposed = setup->native;
     check_lock(check);
     const bool added = check_actor_add(&check->actors, &queue->actor);
+    check_threads_more(check);
     check->unseen_uses = check->unseen_uses || setup->native;
     check_unlock(check);
     if (!added) {

@@ -118,14 +118,14 @@ struct check {
     struct check_open *spare_opens;
     uint32_t waiting_calls; // host calls that have not returned
     uint32_t unverified;    // bits of enum check_unverified that were told
-    uint64_t number; // no other link has it
+    uint64_t number;        // no other link has it
     struct check_thread *threads;
-    uint32_t ended_count;            // of threads that have ended
-    struct check_keys *keys;         // NULL: there is none
-    size_t drop_from;                // where the next key is dropped
+    uint32_t ended_count;                  // of threads that have ended
+    struct check_keys *keys;               // NULL: there is none
+    size_t drop_from;                      // where the next key is dropped
     const struct weir_lock_source *source; // of the program's locks; NULL: they are not seen
     struct weir_lock_listener listener;
-    uint64_t lost; // of the source, when threads last learnt of it
+    uint64_t lost;             // of the source, when threads last learnt of it
     struct check_wait *waits;  // of all lines
     uint64_t visit;            // of queues, for hints
     struct check_sync *syncs;  // of all lines
@@ -193,10 +193,10 @@ static inline bool check_is_host(const struct check_origin *origin)
 
 // What uses bytes now: an operation of a queue or of a graph's branch, or the host.
 struct check_user {
-    struct check_actors *actors; // the link's, or the branches of a graph
-    struct check_actor *actor;   // NULL: the host as one
-    uint64_t count;              // of the actor
-    const uint64_t *counts;      // the clock of a late user
+    struct check_actors *actors;      // the link's, or the branches of a graph
+    struct check_actor *actor;        // NULL: the host as one
+    uint64_t count;                   // of the actor
+    const uint64_t *counts;           // the clock of a late user
     const struct check_actor *thread; // the thread that it runs on, with `strict`; else NULL
     struct check_origin origin;
     bool late;    // a host call that runs now: later operations were submitted before it
@@ -262,10 +262,14 @@ void check_threads_open(struct check *check, enum check_threads threads);
 // Nothing is heard from then on. Without the lock.
 void check_threads_close(struct check *check);
 void check_threads_finish(struct check *check);
+// There may be more actors. Not in a signal handler.
+void check_threads_more(struct check *check);
 // The calling thread's actor, made at its first call; NULL if out of memory.
 struct check_actor *check_thread_self(struct check *check);
 // The calling thread submits operation `count` to the queue.
 void check_thread_submits(struct check *check, struct check_actor *queue, uint64_t count);
+// With `strict`: whether some thread comes after `count` of the actor with that index.
+bool check_thread_knows(const struct check *check, uint32_t index, uint64_t count);
 // What a thread or a key knows has changed.
 void check_news(const struct check *check);
 void check_release(void *user, const void *key);

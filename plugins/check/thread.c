@@ -34,12 +34,15 @@ enum {
     ENDED_MOST = 256, // threads whose order with new ones is kept
     KEY_HEADS = 4096,
     KEYS_MOST = 1 << 16,
+    SPARES = 8,
 };
 
 struct check_keys {
     struct check_key *heads[KEY_HEADS];
     uint32_t count;
-    struct check_key *spare; // for a signal handler, which cannot allocate
+    struct check_key *spares; // for a signal handler, which cannot allocate
+    uint32_t spare_count;
+    uint32_t fit; // the capacity of all spare ones
 };
 
 // The thread of the calling thread, of one link.
@@ -120,6 +123,7 @@ static struct check_thread *add_thread(struct check *check)
     }
     thread->next = check->threads;
     check->threads = thread;
+    check_threads_more(check);
     return thread;
 }
 
@@ -160,6 +164,14 @@ void check_thread_submits(struct check *check, struct check_actor *queue, uint64
         check_actor_learn(&check->actors, queue, count, self, self->last);
 }
 
+bool check_thread_knows(const struct check *check, uint32_t index, uint64_t count)
+{
+    const struct check_thread *thread = check->threads;
+    while (thread && thread->actor.index != index && thread->actor.counts[index] < count)
+        thread = thread->next;
+    return thread != NULL;
+}
+
 // Keys.
 
 static struct check_key **head_of(struct check_keys *keys, const void *key)
@@ -196,11 +208,75 @@ static bool fit_key(const struct check *check, struct check_key *key)
     return true;
 }
 
-static bool keep_spare(struct check *check)
+// Not in a signal handler. All of them have the capacity of clocks.
+static void keep_spares(struct check *check)
 {
-    if (!check->keys->spare)
-        check->keys->spare = calloc(1, sizeof *check->keys->spare);
-    return check->keys->spare && fit_key(check, check->keys->spare);
+    struct check_keys *keys = check->keys;
+    if (keys->spare_count == SPARES && keys->fit == check->actors.capacity)
+        return;
+    while (keys->spare_count < SPARES) {
+        struct check_key *spare = calloc(1, sizeof *spare);
+        if (!spare)
+            return;
+        spare->next = keys->spares;
+        keys->spares = spare;
+        keys->spare_count++;
+    }
+    for (struct check_key *spare = keys->spares; spare; spare = spare->next)
+        if (!fit_key(check, spare))
+            return;
+    keys->fit = check->actors.capacity;
+}
+
+static struct check_key *take_spare(struct check *check)
+{
+    struct check_keys *keys = check->keys;
+    struct check_key *spare = keys->spares;
+    if (!spare || spare->capacity < check->actors.capacity)
+        return NULL;
+    keys->spares = spare->next;
+    keys->spare_count--;
+    spare->next = NULL;
+    return spare;
+}
+
+// One that is too small: it is the last one that is taken.
+static void give_spare(struct check *check, struct check_key *key)
+{
+    struct check_key **at = &check->keys->spares;
+    while (*at)
+        at = &(*at)->next;
+    *at = key;
+    check->keys->spare_count++;
+}
+
+void check_threads_more(struct check *check)
+{
+    if (!check->source)
+        return;
+    if (!check->keys)
+        check->keys = calloc(1, sizeof *check->keys);
+    if (check->keys)
+        keep_spares(check);
+}
+
+// With a signal a spare one gives its clock for the key's, which is smaller.
+static bool fit_quickly(struct check *check, struct check_key *key)
+{
+    struct check_key *spare = take_spare(check);
+    if (!spare)
+        return false;
+    uint64_t *counts = key->counts;
+    const uint32_t capacity = key->capacity;
+    memcpy(spare->counts, counts, capacity * sizeof *counts);
+    key->counts = spare->counts;
+    key->capacity = spare->capacity;
+    spare->counts = counts;
+    spare->capacity = capacity;
+    memset(counts, 0, capacity * sizeof *counts);
+    give_spare(check, spare);
+    check->keys->fit = 0;
+    return true;
 }
 
 // There are too many: what the first one of a list knows counts as done before what follows.
@@ -217,17 +293,16 @@ static void drop_a_key(struct check *check)
     free_key(key);
 }
 
-// NULL if out of memory.
+// NULL if out of memory, or of spare ones.
 static struct check_key *add_key(struct check *check, const void *key, bool signal)
 {
     if (!check->keys && !signal)
         check->keys = calloc(1, sizeof *check->keys);
-    if (!check->keys || (!signal && !keep_spare(check)) || !check->keys->spare)
+    if (check->keys && !signal)
+        keep_spares(check);
+    struct check_key *made = check->keys ? take_spare(check) : NULL;
+    if (!made)
         return NULL;
-    struct check_key *made = check->keys->spare;
-    if (made->capacity < check->actors.capacity)
-        return NULL;
-    check->keys->spare = NULL;
     if (check->keys->count >= KEYS_MOST && !signal)
         drop_a_key(check);
     struct check_key **head = head_of(check->keys, key);
@@ -236,7 +311,7 @@ static struct check_key *add_key(struct check *check, const void *key, bool sign
     *head = made;
     check->keys->count++;
     if (!signal)
-        keep_spare(check);
+        keep_spares(check);
     return made;
 }
 
@@ -261,7 +336,8 @@ static bool release_key(struct check *check, const void *key, bool signal)
     struct check_key *found = find_key(check, key);
     if (!found)
         found = add_key(check, key, signal);
-    if (!found || (found->capacity < check->actors.capacity && (signal || !fit_key(check, found))))
+    if (!found || (found->capacity < check->actors.capacity &&
+                   !(signal ? fit_quickly(check, found) : fit_key(check, found))))
         return false;
     if (tell_key(check, found, thread ? &thread->actor : NULL))
         check_news(check);
@@ -441,7 +517,10 @@ void check_threads_finish(struct check *check)
             check->keys->heads[i] = key->next;
             free_key(key);
         }
-    if (check->keys)
-        free_key(check->keys->spare);
+    while (check->keys && check->keys->spares) {
+        struct check_key *spare = check->keys->spares;
+        check->keys->spares = spare->next;
+        free_key(spare);
+    }
     free(check->keys);
 }

@@ -148,7 +148,8 @@ static void check_tell_pair(struct check *check, const struct check_user *user,
                             const struct check_buffer *buffer, const struct check_use *first,
                             const struct check_shape *shape, weir_access access)
 {
-    const struct check_conflict conflict = check_conflict_of(user, buffer, first, shape, access);
+    struct check_conflict conflict = check_conflict_of(user, buffer, first, shape, access);
+    conflict.threads = !user->probe && check_thread_knows(check, first->actor, first->count);
     check_tell(check, &conflict);
 }
 

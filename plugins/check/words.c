@@ -288,11 +288,11 @@ static void order_host_after(struct weir_long_text *text, const struct weir_chec
 // With `threads = strict`: the host's use came first, on another thread.
 static void order_threads(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
-    weir_long_text_add(text, "weir_check_release() after ");
+    weir_long_text_add(text, "take a lock for ");
     add_place(text, &finding->first);
-    weir_long_text_add(text, " and weir_check_acquire() before ");
+    weir_long_text_add(text, " and then for ");
     add_place(text, &finding->second);
-    weir_long_text_add(text, ", where a lock of the program orders the two, else such a lock");
+    weir_long_text_add(text, ", or join the thread of the first");
 }
 
 static void order(struct weir_long_text *text, const struct weir_check_finding *finding)

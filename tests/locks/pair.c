@@ -28,8 +28,8 @@ void pair_must(weir_status status)
 static void use(weir_access access)
 {
     void *pointer;
-    pair_must(weir_host_begin_at(pair_bytes, 0, PAIR_SIZE, access, &pointer, current->name,
-                                 (int)access));
+    pair_must(
+        weir_host_begin_at(pair_bytes, 0, PAIR_SIZE, access, &pointer, current->name, (int)access));
     pair_must(weir_host_end_at(pair_bytes, 0, PAIR_SIZE, access, current->name, (int)access));
 }
 

@@ -500,7 +500,6 @@ static void create(bool mended)
     pthread_join(thread, NULL);
 }
 
-
 static void *write_and_post(void *user)
 {
     pair_write();

@@ -10,7 +10,8 @@
 
 #include "tests/locks/pair.h"
 
-namespace {
+namespace
+{
 
 using namespace std::chrono_literals;
 

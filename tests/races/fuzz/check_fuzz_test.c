@@ -28,7 +28,7 @@ enum {
 WEIR_TEST(CheckFuzz, AgreesWithTheOracle)
 {
     SKIP_WHERE_RACES_ARE_SEEN();
-    const struct drive_result result = drive(false, 1, PROGRAMS, stdout);
+    const struct drive_result result = drive(GROUND_ONE, 1, PROGRAMS, stdout);
     EXPECT_FALSE(result.different);
     EXPECT_UINT_EQ(result.programs, PROGRAMS);
     EXPECT_UINT_GT(result.with, PROGRAMS / 4);
@@ -38,7 +38,7 @@ WEIR_TEST(CheckFuzz, AgreesWithTheOracle)
 WEIR_TEST(CheckFuzz, AgreesWithTheOracleAboutThreads)
 {
     SKIP_WHERE_RACES_ARE_SEEN();
-    const struct drive_result result = drive(true, 1, STRICT_PROGRAMS, stdout);
+    const struct drive_result result = drive(GROUND_TOLD, 1, STRICT_PROGRAMS, stdout);
     EXPECT_FALSE(result.different);
     EXPECT_UINT_EQ(result.programs, STRICT_PROGRAMS);
     EXPECT_UINT_GT(result.with, STRICT_PROGRAMS / 4);
@@ -142,7 +142,7 @@ WEIR_TEST(CheckFuzz, RunsProgramsByTheirBytes)
         "5b67bd2dbb58b19e83c2e10d3c059dbd92e88208a29a8e996914a7b5eaac96f7",
     };
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
-        EXPECT_TRUE(drive_one(false, programs[i], stdout));
+        EXPECT_TRUE(drive_one(GROUND_ONE, programs[i], stdout));
 }
 
 WEIR_TEST(CheckFuzz, RunsStrictProgramsByTheirBytes)
@@ -160,5 +160,5 @@ WEIR_TEST(CheckFuzz, RunsStrictProgramsByTheirBytes)
         "1b48ec8796040a18acdc2a5d702c0b4c4e12f684b5a9d3343e6b9eed64808b07",
     };
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
-        EXPECT_TRUE(drive_one(true, programs[i], stdout));
+        EXPECT_TRUE(drive_one(GROUND_TOLD, programs[i], stdout));
 }

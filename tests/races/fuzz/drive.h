@@ -15,11 +15,10 @@ struct drive_result {
 size_t drive_program(uint64_t seed, uint64_t index, uint8_t bytes[PROGRAM_BYTES]);
 
 // Runs programs until one shows a difference, which is made as small as it gets and written to
-// `text`: the difference, the calls, and the bytes in hexadecimal. `strict`: their threads are three,
-// under `threads = strict`.
-struct drive_result drive(bool strict, uint64_t seed, uint64_t count, FILE *text);
+// `text`: the difference, the calls, and the bytes in hexadecimal.
+struct drive_result drive(enum ground_order order, uint64_t seed, uint64_t count, FILE *text);
 
 // Runs the program of those hexadecimal digits, and writes its calls. Returns whether it agrees.
-bool drive_one(bool strict, const char *digits, FILE *text);
+bool drive_one(enum ground_order order, const char *digits, FILE *text);
 
 #endif

@@ -86,8 +86,9 @@ static weir_status access_in_call(void *user)
 {
     struct call *call = user;
     void *pointer;
-    while (sem_wait(&call->gate) != 0)
-        continue;
+    gate_pass(&call->gate);
+    if (call->mutex >= 0)
+        take_and_give_mutex(call->mutex);
     call->status =
         weir_host_begin_at(call->range.slot->buffer, call->range.offset, call->range.size,
                            call->access, &pointer, FILE_NAME, call->line);
@@ -105,22 +106,38 @@ void step_host_call(struct run *run)
     struct call *call = &run->call;
 
     open_gate(run);
-    *call =
-        (struct call){.queue = pick_queue(run, run->step[1]),
-                      .range = pick_range(run, run->step[2], run->step[3], run->step[4]),
-                      .access = pick_access(run->step[5]),
-                      .key =
-                          run->oracle->strict && run->step[6] & 2 ? run->step[7] % ORACLE_KEYS : -1,
-                      .run = run};
-    sem_init(&call->gate, 0, 0);
+    *call = (struct call){.queue = pick_queue(run, run->step[1]),
+                          .range = pick_range(run, run->step[2], run->step[3], run->step[4]),
+                          .access = pick_access(run->step[5]),
+                          .key = run->oracle->strict && run->step[6] & 2 ? run->step[7] % 2 : -1,
+                          .mutex = -1,
+                          .run = run};
+    if (!gate_make(&call->gate)) {
+        ok(run, WEIR_ERROR_SYSTEM);
+        return;
+    }
     SAY(run, "q%d host call", call->queue);
     ok(run, weir_queue_host_call_at(run->queues[call->queue], access_in_call, call, FILE_NAME,
                                     line(run)));
     call->node = add(run, call->queue);
     call->pending = true;
     oracle_wait_for_call(run->oracle, call->node);
+    call->may_lock = run->ground->order == GROUND_LOCKS && run->step[6] & 4;
     if (run->step[6] & 1)
         open_gate(run);
+}
+
+// What the function learns is known to what its queue was given since, but was not when that was judged.
+static bool may_lock(const struct run *run)
+{
+    const int queue = run->numbers[run->call.queue];
+    return run->call.may_lock && queue != run->oracle->legacy &&
+           run->oracle->last[queue] == run->call.node;
+}
+
+static int key_in_call(const struct run *run, int key)
+{
+    return run->ground->order == GROUND_LOCKS ? key_of_semaphore(key) : key;
 }
 
 void open_gate(struct run *run)
@@ -134,18 +151,24 @@ void open_gate(struct run *run)
     SAY(run, "the host call runs: access %d of b%u[%zu..%zu], sync", (int)call->access,
         call->range.slot->id, call->range.offset, call->range.offset + call->range.size - 1);
     const int node = oracle_run_call(run->oracle, call->node);
+    if (may_lock(run)) {
+        call->mutex = 0;
+        SAY(run, "in which it takes mutex 0 first");
+        run->oracle->nodes[node].after |= run->oracle->keys[key_of_mutex(0)];
+        run->oracle->keys[key_of_mutex(0)] |= UINT64_C(1) << node;
+    }
     use(run, node, call->range, call->access);
     if (call->key >= 0) {
         SAY(run, "with a release of key %d", call->key);
-        run->oracle->keys[call->key] |= UINT64_C(1) << node;
+        run->oracle->keys[key_in_call(run, call->key)] |= UINT64_C(1) << node;
     }
-    sem_post(&call->gate);
+    gate_open(&call->gate);
     ok(run, weir_queue_sync_at(run->queues[call->queue], WEIR_FOREVER, FILE_NAME, line(run)));
     ok(run, call->status);
     const int record = add(run, call->queue);
     oracle_after(run->oracle, record, node);
     oracle_host_knows(run->oracle, record);
-    sem_destroy(&call->gate);
+    gate_finish(&call->gate);
 }
 
 void step_transfer(struct run *run)

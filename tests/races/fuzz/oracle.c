@@ -128,6 +128,17 @@ void oracle_acquire(struct oracle *oracle, int key)
     oracle->nodes[oracle_add(oracle, ORACLE_HOST)].after |= oracle->keys[key];
 }
 
+void oracle_create(struct oracle *oracle, int thread)
+{
+    oracle->host_last[thread] = oracle_add(oracle, ORACLE_HOST);
+}
+
+void oracle_join(struct oracle *oracle, int thread)
+{
+    const int node = oracle_add(oracle, ORACLE_HOST);
+    oracle_after(oracle, node, oracle->host_last[thread]);
+}
+
 void oracle_fresh(struct oracle *oracle, uint32_t buffer, uint64_t unwritten)
 {
     oracle->unwritten[buffer] = unwritten;
@@ -288,7 +299,8 @@ static void repair(struct comparison *comparison, int first, int second)
     const struct oracle_node *node = &oracle->nodes[second];
     uint64_t *before = &comparison->repaired[second];
 
-    *before |= bit(last_of_queue(oracle, first, second));
+    // A thread that was made later may go on where the one of `first` ended.
+    *before |= bit(first) | bit(last_of_queue(oracle, first, second));
     for (size_t i = 0; i < node->use_count; i++) {
         const int born = oracle->born[node->uses[i].buffer];
         if (born >= 0 && born < second)

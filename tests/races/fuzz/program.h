@@ -7,7 +7,6 @@
 #define WEIR_TESTS_RACES_FUZZ_PROGRAM_H
 
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdio.h>
 
 #include <weir/weir.h>
@@ -21,15 +20,35 @@ enum {
     PROGRAM_GRAPHS = 2,
     PROGRAM_LINES = 1000, // that a program has, from its first
     GRAPH_LINES = 100,    // of each graph, after the first hundred
+    PROGRAM_THREADS = 3,  // of the host; another one comes and goes
 };
 
 struct run;
+
+// What orders the threads of programs.
+enum ground_order {
+    GROUND_ONE,   // nothing: they are one
+    GROUND_TOLD,  // weir_check_release() and weir_check_acquire(), with `threads = strict`
+    GROUND_LOCKS, // locks, and making and joining threads, which the library of locks/ sees
+};
+
+// Lets one thread wait for another in a way that the plugin does not see.
+struct gate {
+    int descriptor;
+};
+
+// False: there is none.
+bool gate_make(struct gate *gate);
+void gate_finish(struct gate *gate);
+void gate_open(const struct gate *gate);
+// Waits for an opening, which it takes.
+void gate_pass(const struct gate *gate);
 
 // A thread of the host that does one step at a time.
 struct ground_thread {
     pthread_t thread;
     bool started;
-    sem_t begin, end;
+    struct gate begin, end;
     void (*step)(struct run *run); // NULL: it ends
     struct run *run;
 };
@@ -43,14 +62,14 @@ struct ground {
     weir_runtime *runtime;
     weir_device *device;
     weir_program *program;
-    weir_kernel *sum;                             // a, b, out
-    int line;                                     // the first of the next program
-    bool strict;                                  // threads = strict
-    struct ground_thread threads[ORACLE_THREADS]; // with it; the first is the caller
+    weir_kernel *sum; // a, b, out
+    int line;         // the first of the next program
+    enum ground_order order;
+    struct ground_thread threads[PROGRAM_THREADS]; // unless they are one; the first is the caller
 };
 
-// Errors: those of weir_open().
-weir_status ground_open(struct ground *ground, bool strict);
+// Errors: those of weir_open(); WEIR_ERROR_UNSUPPORTED where locks are not seen.
+weir_status ground_open(struct ground *ground, enum ground_order order);
 void ground_close(struct ground *ground);
 
 // What running a program noted.

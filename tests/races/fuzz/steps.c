@@ -1,5 +1,7 @@
 // See the header.
 #include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <weir/check.h>
 
@@ -288,18 +290,25 @@ void step_pool(struct run *run)
 
 // What threads tell each other, and the threads.
 
-static const char keys[ORACLE_KEYS];
+enum {
+    KEYS = 2
+};
+
+static const char keys[KEYS];
 
 void release_key(const struct run *run, int key)
 {
-    weir_check_release(run->ground->runtime, &keys[key]);
+    if (run->ground->order == GROUND_LOCKS)
+        post_semaphore(key);
+    else
+        weir_check_release(run->ground->runtime, &keys[key]);
 }
 
 // The key stays with the runtime, so what an earlier program released may be acquired, of which
 // nothing is left.
 void step_release(struct run *run)
 {
-    const int key = run->step[1] % ORACLE_KEYS;
+    const int key = run->step[1] % KEYS;
     SAY(run, "release of key %d", key);
     release_key(run, key);
     oracle_release(run->oracle, key);
@@ -307,7 +316,7 @@ void step_release(struct run *run)
 
 void step_acquire(struct run *run)
 {
-    const int key = run->step[1] % ORACLE_KEYS;
+    const int key = run->step[1] % KEYS;
     SAY(run, "acquire of key %d", key);
     weir_check_acquire(run->ground->runtime, &keys[key]);
     oracle_acquire(run->oracle, key);
@@ -315,9 +324,28 @@ void step_acquire(struct run *run)
 
 // The threads.
 
-static void wait_for(sem_t *gate)
+bool gate_make(struct gate *gate)
 {
-    while (sem_wait(gate) != 0)
+    gate->descriptor = eventfd(0, EFD_CLOEXEC);
+    return gate->descriptor >= 0;
+}
+
+void gate_finish(struct gate *gate)
+{
+    close(gate->descriptor);
+}
+
+void gate_open(const struct gate *gate)
+{
+    const uint64_t one = 1;
+    while (write(gate->descriptor, &one, sizeof one) != sizeof one)
+        continue;
+}
+
+void gate_pass(const struct gate *gate)
+{
+    uint64_t count;
+    while (read(gate->descriptor, &count, sizeof count) != sizeof count)
         continue;
 }
 
@@ -325,18 +353,22 @@ static void *work(void *user)
 {
     struct ground_thread *thread = user;
     for (;;) {
-        wait_for(&thread->begin);
+        gate_pass(&thread->begin);
         if (!thread->step)
             return NULL;
         thread->step(thread->run);
-        sem_post(&thread->end);
+        gate_open(&thread->end);
     }
 }
 
 bool ground_thread_start(struct ground_thread *thread)
 {
-    sem_init(&thread->begin, 0, 0);
-    sem_init(&thread->end, 0, 0);
+    if (!gate_make(&thread->begin))
+        return false;
+    if (!gate_make(&thread->end)) {
+        gate_finish(&thread->begin);
+        return false;
+    }
     thread->started = pthread_create(&thread->thread, NULL, work, thread) == 0;
     return thread->started;
 }
@@ -346,10 +378,10 @@ void ground_thread_stop(struct ground_thread *thread)
     if (!thread->started)
         return;
     thread->step = NULL;
-    sem_post(&thread->begin);
+    gate_open(&thread->begin);
     pthread_join(thread->thread, NULL);
-    sem_destroy(&thread->begin);
-    sem_destroy(&thread->end);
+    gate_finish(&thread->begin);
+    gate_finish(&thread->end);
 }
 
 static void do_on_thread(struct run *run, int which, void (*step)(struct run *run))
@@ -361,8 +393,8 @@ static void do_on_thread(struct run *run, int which, void (*step)(struct run *ru
     }
     thread->run = run;
     thread->step = step;
-    sem_post(&thread->begin);
-    wait_for(&thread->end);
+    gate_open(&thread->begin);
+    gate_pass(&thread->end);
 }
 
 void run_on_thread(struct run *run, int thread, void (*step)(struct run *run))
@@ -376,12 +408,18 @@ void run_on_thread(struct run *run, int thread, void (*step)(struct run *run))
 
 static void release_at_the_end(struct run *run)
 {
-    release_key(run, 0);
+    if (run->ground->order == GROUND_LOCKS)
+        take_and_give_mutex(0);
+    else
+        release_key(run, 0);
 }
 
 void gather_threads(struct run *run)
 {
-    for (int i = 1; i < ORACLE_THREADS; i++)
+    for (int i = 1; i < PROGRAM_THREADS; i++)
         do_on_thread(run, i, release_at_the_end);
-    weir_check_acquire(run->ground->runtime, &keys[0]);
+    if (run->ground->order == GROUND_LOCKS)
+        take_and_give_mutex(0);
+    else
+        weir_check_acquire(run->ground->runtime, &keys[0]);
 }

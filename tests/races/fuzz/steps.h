@@ -6,8 +6,6 @@
 #ifndef WEIR_TESTS_RACES_FUZZ_STEPS_H
 #define WEIR_TESTS_RACES_FUZZ_STEPS_H
 
-#include <semaphore.h>
-
 #include "tests/races/fuzz/program.h"
 
 enum {
@@ -50,9 +48,20 @@ struct call {
     weir_access access;
     int line; // of the access
     int key;  // that the function releases; -1: none
+    bool may_lock;
+    int mutex; // that the function takes before its access; -1: none
     struct run *run;
-    sem_t gate;
+    struct gate gate;
     weir_status status;
+};
+
+// A thread that another one makes for a step, and that one joins then or later.
+struct child {
+    pthread_t thread;
+    bool lives;
+    void (*step)(struct run *run);
+    struct run *run;
+    struct gate done;
 };
 
 // One run.
@@ -74,6 +83,7 @@ struct run {
     int launched[PROGRAM_GRAPHS]; // node of the last launch, -1: none
     struct open_access open[ORACLE_OPEN];
     struct call call; // one at a time
+    struct child child;
     const uint8_t *step;
 };
 
@@ -153,6 +163,25 @@ weir_status make_queue(struct run *run, int which);
 void step_new_queue(struct run *run);
 void step_pool(struct run *run);
 void free_slot(struct run *run, struct slot *slot, int queue);
+
+// lock_steps.c: with GROUND_LOCKS
+
+// A lock is taken and given back, a semaphore posted or taken, a thread made or joined.
+void step_lock(struct run *run);
+// A mutex is taken and given back.
+void lock_mutex(struct run *run, int which);
+// The same and a post without a word to the oracle.
+void take_and_give_mutex(int which);
+void post_semaphore(int which);
+// What the oracle calls them.
+int key_of_mutex(int which);
+int key_of_semaphore(int which);
+// Joins a thread that was made, of which the oracle is not told.
+void end_child(struct run *run);
+// No semaphore can be taken then.
+void forget_posts(void);
+
+// steps.c
 
 void step_release(struct run *run);
 void step_acquire(struct run *run);
