@@ -287,8 +287,7 @@ struct kc_subject {
     const char *name;
     const char *text;
     bool generic; // a pointer without an address space is one to the generic
-    bool
-        lazy; // it defines nothing that it calls for other types, so clang may declare what it comes to
+    bool lazy; // of what it defines it calls no other types, so clang may declare what it comes to
 };
 
 enum {
