@@ -2,8 +2,9 @@
 //
 //   source.c     one text of all sources, in which clang has put what they include
 //   module.c     LLVM's intermediate representation: its symbols and what they use
-//   signature.c  the kernels' signatures, from that of the text; what no bundle has, such as images; and local
-//                variables of which a driver may give each work-item a copy
+//   signature.c  the kernels' signatures, from that of the text
+//   check.c      compiles the text; what no bundle has, such as images; and local variables of which a driver may
+//                give each work-item a copy
 //   library.c    which functions of kernels/library the kernels call
 //   cuda.c       that representation, made fit for CUDA and linked with these; PTX and cubins of it
 //   limits.c     what CUDA has no room for
@@ -262,13 +263,22 @@ struct kc_context {
     bool has_no_places;      // it cannot be made
 };
 
+// Reads the kernels' signatures, and checks them. False: a kernel cannot be in a bundle, and is not to be skipped.
+bool kc_signatures(struct kc_context *context, const struct kc_module *module,
+                   struct kc_kernels *out_kernels);
+// Finds the sizes and alignments that the kernel's parameters have by their types.
+void kc_sizes(const struct kc_module *module, struct kc_kernel *kernel);
+void kc_kernel_finish(struct kc_kernel *kernel);
+void kc_kernels_finish(struct kc_kernels *kernels);
+
+// check.c
+
 // Compiles the text as OpenCL C to FOLDER/kernels.ll, for CUDA and before any optimisation, and reads it.
 bool kc_compile(struct kc_context *context, struct kc_module *out);
 
-// Reads the kernels' signatures. False: a kernel cannot be in a bundle, and is not to be skipped.
-bool kc_signatures(struct kc_context *context, const struct kc_module *module,
-                   struct kc_kernels *out_kernels);
-void kc_kernels_finish(struct kc_kernels *kernels);
+// Warns of what devices do differently, and refuses what no bundle has.
+bool kc_check(struct kc_context *context, const struct kc_module *module,
+              struct kc_kernels *kernels);
 
 // Reports that the kernel cannot be in a bundle: "FILE:LINE: error: kernel 'NAME' SENTENCE", at the line that
 // names the symbol `used`, if it is not NULL.
@@ -287,8 +297,7 @@ struct kc_subject {
     const char *name;
     const char *text;
     bool generic; // a pointer without an address space is one to the generic
-    bool
-        lazy; // it defines nothing that it calls for other types, so clang may declare what it comes to
+    bool lazy; // of what it defines it calls no other types, so clang may declare what it comes to
 };
 
 enum {

@@ -44,7 +44,7 @@ struct cuda_build {
     const char *folder;
     struct weir_long_text *report;
     const char *architectures[ARCHITECTURES_MOST]; // that images are wanted for: "90"
-    unsigned targets[ARCHITECTURES_MOST];          // the newest up to it that clang knows
+    unsigned targets[ARCHITECTURES_MOST]; // theirs, or the newest up to it that clang knows
     size_t count;
     bool huge; // a block of the kernels has more instructions than HUGE_BLOCK
 };
@@ -86,11 +86,11 @@ static void add_report(const struct cuda_build *build, const char *errors)
     }
 }
 
-// Runs the jobs and reports what they say. False: one failed.
-static bool run(const struct cuda_build *build, struct kc_job *jobs, size_t count, const char *what)
+// Reports what the jobs that failed say. False: one did.
+static bool judge(const struct cuda_build *build, struct kc_job *jobs, size_t count,
+                  const char *what)
 {
     bool fine = true;
-    kc_run(jobs, count);
     for (size_t i = 0; i < count; i++) {
         if (jobs[i].status != 0)
             add_report(build, jobs[i].errors);
@@ -98,6 +98,12 @@ static bool run(const struct cuda_build *build, struct kc_job *jobs, size_t coun
     }
     kc_jobs_finish(jobs, count);
     return fine || refuse(build, what);
+}
+
+static bool run(const struct cuda_build *build, struct kc_job *jobs, size_t count, const char *what)
+{
+    kc_run(jobs, count);
+    return judge(build, jobs, count, what);
 }
 
 static void add_all(struct kc_job *job, const char *const *arguments, size_t count)
@@ -452,29 +458,27 @@ static void path_of(const struct cuda_build *build, const char *architecture, co
     snprintf(out, PATH_SIZE, "%s/sm_%s.%s", build->folder, architecture, suffix);
 }
 
-// A clang that is older than a GPU makes code for an earlier one, which ptxas and the driver take.
+// A clang that is older than a GPU makes code for an earlier one, which ptxas and the driver take. True: it is
+// that clang that has failed, and knows these targets.
 static bool choose_targets(struct cuda_build *build)
 {
     struct kc_job job = {0};
+    bool any = false;
     ADD(&job, build->tools->clang, "--target=" TARGET, "--print-supported-cpus");
     kc_run(&job, 1);
     for (size_t i = 0; i < build->count; i++) {
-        const unsigned wanted = (unsigned)strtoul(build->architectures[i], NULL, 10);
+        unsigned best = 0;
         for (const char *at = job.errors; at && (at = strstr(at, "\tsm_"));) {
             char *end;
             const unsigned known = (unsigned)strtoul(at += strlen("\tsm_"), &end, 10);
-            if (*end == '\n' && known <= wanted && known > build->targets[i])
-                build->targets[i] = known;
+            if (*end == '\n' && known <= build->targets[i] && known > best)
+                best = known;
         }
-        if (build->targets[i] == 0)
-            weir_long_text_add(build->report, "error: %s makes no code for sm_%s\n",
-                               build->tools->clang, build->architectures[i]);
+        any = any || (best > 0 && best < build->targets[i]);
+        build->targets[i] = best > 0 ? best : build->targets[i];
     }
     kc_jobs_finish(&job, 1);
-    bool fine = true;
-    for (size_t i = 0; i < build->count; i++)
-        fine = fine && build->targets[i] > 0;
-    return fine;
+    return any;
 }
 
 // More than 4,352 bytes take PTX 8.1, of CUDA 12.1.
@@ -505,7 +509,7 @@ static const char *ptx_version_of(const struct cuda_build *build, unsigned targe
     return has_long_parameters(build) ? "+ptx81" : "+ptx63";
 }
 
-static bool make_ptx(const struct cuda_build *build, const char *module)
+static bool make_ptx(struct cuda_build *build, const char *module)
 {
     struct kc_job jobs[ARCHITECTURES_MOST] = {{0}};
     char march[ARCHITECTURES_MOST][32];
@@ -519,7 +523,14 @@ static bool make_ptx(const struct cuda_build *build, const char *module)
             ptx_version_of(build, build->targets[i]), "-Xclang", "-disable-llvm-passes", "-S",
             module, "-o", outs[i]);
     }
-    return run(build, jobs, build->count, "clang cannot make PTX of the kernels");
+    kc_run(jobs, build->count);
+    bool fine = true;
+    for (size_t i = 0; i < build->count; i++)
+        fine = fine && jobs[i].status == 0;
+    if (fine || !choose_targets(build))
+        return judge(build, jobs, build->count, "clang cannot make PTX of the kernels");
+    kc_jobs_finish(jobs, build->count);
+    return make_ptx(build, module);
 }
 
 // Of libdevice, which need not be there for a check; of printf; LLVM's own.
@@ -629,8 +640,10 @@ static void need(struct cuda_build *build, const struct kc_list *list)
         bool known = false;
         for (size_t j = 0; j < build->count; j++)
             known = known || strcmp(build->architectures[j], list->items[i]) == 0;
-        if (!known)
+        if (!known) {
+            build->targets[build->count] = (unsigned)strtoul(list->items[i], NULL, 10);
             build->architectures[build->count++] = list->items[i];
+        }
     }
 }
 
@@ -692,7 +705,7 @@ bool kc_cuda_images(struct kc_context *context, const struct kc_module *module,
     const struct kc_list check = {(const char *const[]){LOWEST + strlen("sm_")}, 1};
     need(&build, ptx->count + cubins->count > 0 ? ptx : &check);
     need(&build, cubins);
-    return choose_targets(&build) && make_code(&build, module) && make_cubins(&build, cubins) &&
+    return make_code(&build, module) && make_cubins(&build, cubins) &&
            take_images(&build, cubins, "cubin", "CUBIN", images) &&
            take_images(&build, ptx, "ptx", "PTX", images);
 }

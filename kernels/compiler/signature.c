@@ -1,372 +1,17 @@
 // The kernels' signatures stand in the metadata that clang attaches to each kernel, `define ... @name(...) ...
 // !kernel_arg_type !7`, `!7 = !{!"int*"}`, and sizes in the types of its parameters.
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/text.h"
 #include "kernels/compiler/compiler.h"
-
-enum {
-    NAME_SIZE = 512,
-    PATH_SIZE = 1024,
-    IR_LIMIT = 256 << 20
-};
-
-// Compiling.
-
-static bool run_clang(struct kc_context *context, const char *source, const char *const *more,
-                      const char *out)
-{
-    struct kc_job job = {.input = NULL};
-    kc_job_add_language(&job, context->tools, context->language);
-    if (!context->without_cuda)
-        kc_job_add_cuda(&job, context->language);
-    for (size_t i = 0; more[i]; i++)
-        kc_job_add(&job, more[i]);
-    kc_job_add(&job, source);
-    kc_job_add(&job, "-o");
-    kc_job_add(&job, out);
-    kc_run(&job, 1);
-    const bool fine = job.status == 0;
-    if (job.errors)
-        weir_long_text_add(context->report, "%s", job.errors);
-    kc_jobs_finish(&job, 1);
-    return fine;
-}
-
-// `name` is of the files on the way.
-static bool compile(struct kc_context *context, const char *text, const char *name,
-                    const char *const *more, struct kc_module *out)
-{
-    char source[PATH_SIZE], ir[PATH_SIZE], message[512];
-    void *data = NULL;
-    size_t size;
-    snprintf(source, sizeof source, "%s/%s.cl", context->folder, name);
-    snprintf(ir, sizeof ir, "%s/%s.ll", context->folder, name);
-    bool fine = weir_file_write(source, text, strlen(text), message, sizeof message);
-    if (fine && !run_clang(context, source, more, ir))
-        return false;
-    fine = fine && weir_file_read(ir, IR_LIMIT, &data, &size, message, sizeof message);
-    if (!fine)
-        weir_long_text_add(context->report, "error: %s\n", message);
-    if (fine && !(fine = kc_module_read(data, out)))
-        weir_long_text_add(context->report, "error: no memory for the kernels' module\n");
-    return fine;
-}
-
-// Without optimisation clang leaves out inline functions, and what they call.
-#define AS_IT_IS "-O3", "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm"
-
-// What CUDA alone has, outside of a part for it (#ifdef __NVPTX__), is no OpenCL C.
-static bool check_others(struct kc_context *context, const struct kc_module *module)
-{
-    static const char *const more[] = {"-target",      "spir64",  "-fsyntax-only",  "-w",
-                                       KC_IS_COMPILER, "-Xclang", "-fgnu-keywords", NULL};
-    char source[PATH_SIZE];
-    bool any = false;
-    for (size_t i = 0; i < module->symbol_count && !any; i++)
-        any = strncmp(module->symbols[i].name, "llvm.nvvm.", 10) == 0;
-    if (!any && !strstr(module->text, " asm "))
-        return true;
-    struct kc_context others = *context;
-    others.without_cuda = true;
-    snprintf(source, sizeof source, "%s/kernels.cl", context->folder);
-    return run_clang(&others, source, more, source);
-}
-
-bool kc_compile(struct kc_context *context, struct kc_module *out)
-{
-    static const char *const quiet[] = {AS_IT_IS, "-cl-kernel-arg-info", "-w", NULL};
-    static const char *const strict[] = {AS_IT_IS, "-cl-kernel-arg-info", "-Wall", "-Werror", NULL};
-    static const char *const usual[] = {AS_IT_IS, "-cl-kernel-arg-info", "-Wall",
-                                        "-Wno-error=incompatible-pointer-types", NULL};
-    const struct kc_language *language = context->language;
-    if (compile(context, context->text, "kernels",
-                language->quiet    ? quiet
-                : language->strict ? strict
-                                   : usual,
-                out) &&
-        check_others(context, out))
-        return true;
-    weir_long_text_add(context->report, "error: this does not compile as OpenCL C (%s)\n",
-                       language->standard);
-    return false;
-}
-
-// The module with places in the source, which is made when a message needs one. NULL: it cannot be made.
-static const struct kc_module *with_places(struct kc_context *context)
-{
-    static const char *const more[] = {AS_IT_IS, "-gline-tables-only", "-w", NULL};
-    struct weir_long_text ignored = {0};
-    struct kc_context quiet = *context;
-    quiet.report = &ignored;
-    if (!context->places.text && !context->has_no_places)
-        context->has_no_places = !compile(&quiet, context->text, "places", more, &context->places);
-    free(ignored.text);
-    return context->has_no_places ? NULL : &context->places;
-}
-
-// What a bundle cannot have.
-
-void kc_refuse(struct kc_context *context, struct kc_kernel *kernel, const char *used,
-               const char *format, ...)
-{
-    const struct kc_module *places = with_places(context);
-    const struct kc_symbol *symbol = places ? kc_module_find(places, kernel->name) : NULL;
-    bool *reached = symbol ? kc_module_reach(places, kernel->name) : NULL;
-    const char *line = used && reached ? kc_module_use(places, reached, used) : NULL;
-    char sentence[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(sentence, sizeof sentence, format, arguments);
-    va_end(arguments);
-    if (places && symbol)
-        kc_module_add_place(places, line ? line : symbol->line, context->report);
-    weir_long_text_add(context->report, "%s: kernel '%s' %s%s\n",
-                       context->skip ? "warning" : "error", kernel->name,
-                       context->skip ? "is left out: it " : "", sentence);
-    kernel->refused = true;
-    free(reached);
-}
-
-static void kernel_finish(struct kc_kernel *kernel)
-{
-    for (size_t p = 0; p < kernel->parameter_count; p++) {
-        free(kernel->parameters[p].name);
-        free(kernel->parameters[p].type);
-    }
-    free(kernel->parameters);
-    free(kernel->name);
-}
-
-bool kc_drop_refused(struct kc_context *context, struct kc_kernels *kernels, bool *out_any)
-{
-    size_t kept = 0;
-    *out_any = false;
-    for (size_t i = 0; i < kernels->count; i++)
-        *out_any = *out_any || kernels->items[i].refused;
-    if (!*out_any)
-        return true;
-    if (!context->skip) {
-        if (kernels->count > 1)
-            weir_long_text_add(context->report,
-                               "note: --skip leaves such kernels out, and builds the others\n");
-        return false;
-    }
-    for (size_t i = 0; i < kernels->count; i++) {
-        if (kernels->items[i].refused)
-            kernel_finish(&kernels->items[i]);
-        else
-            kernels->items[kept++] = kernels->items[i];
-    }
-    kernels->count = kept;
-    if (kept == 0)
-        weir_long_text_add(context->report, "error: no kernel is left\n");
-    return kept > 0;
-}
-
-#define NO_IMAGES "images are not built for CUDA; use a buffer"
-#define NO_SAMPLERS "samplers are not built for CUDA; compute the coordinates"
-#define NO_PIPES "pipes are not built for CUDA; use a buffer"
-#define NO_QUEUES "kernels cannot enqueue kernels on CUDA; launch from the host"
-
-// Types of OpenCL C's own. Images and pipes are known by their access.
-static const char *sentence_of(const struct kc_context *context,
-                               const struct kc_parameter *parameter)
-{
-    if (parameter->access == KC_PIPE)
-        return NO_PIPES;
-    if (parameter->access == KC_IMAGE)
-        return NO_IMAGES;
-    if (strcmp(parameter->type, "sampler_t") == 0)
-        return NO_SAMPLERS;
-    const bool is_20 = strcmp(context->language->standard, "CL2") > 0;
-    return is_20 && (strcmp(parameter->type, "queue_t") == 0 ||
-                     strcmp(parameter->type, "clk_event_t") == 0)
-               ? NO_QUEUES
-               : NULL;
-}
-
-// What clang calls.
-static const struct {
-    const char *part; // of the symbol
-    const char *sentence;
-} outside[] = {
-    {"ocl_image", NO_IMAGES},  {"ocl_sampler", NO_SAMPLERS}, {"__translate_sampler", NO_SAMPLERS},
-    {"__get_pipe_", NO_PIPES}, {"_read_pipe", NO_PIPES},     {"_write_pipe", NO_PIPES},
-};
-
-enum {
-    OUTSIDE = sizeof outside / sizeof *outside
-};
-
-static void check_name(struct kc_context *context, struct kc_kernel *kernel)
-{
-    const char *at = kernel->name;
-    while (weir_text_is_word(*at))
-        at++;
-    if (*at)
-        kc_refuse(context, kernel, NULL,
-                  "has a name with other letters than those of ASCII: CUDA has none; rename it");
-    else if (strcmp(kernel->name, "WARP_SZ") == 0)
-        kc_refuse(context, kernel, NULL, "has a name that is a number in PTX; rename it");
-}
-
-static void check_parameters(struct kc_context *context, struct kc_kernel *kernel)
-{
-    for (size_t p = 0; p < kernel->parameter_count && !kernel->refused; p++) {
-        const struct kc_parameter *parameter = &kernel->parameters[p];
-        const char *sentence = sentence_of(context, parameter);
-        if (sentence)
-            kc_refuse(context, kernel, NULL, "has the parameter '%s', of the type %s: %s",
-                      parameter->name, parameter->type, sentence);
-    }
-}
-
-// "_Z11read_imagef14ocl_image2d_ro...", "read_imagef".
-void kc_plain_name(const struct kc_symbol *symbol, char *out, size_t size)
-{
-    char *end;
-    const bool mangled = symbol->length > 3 && strncmp(symbol->name, "_Z", 2) == 0;
-    const unsigned long length = mangled ? strtoul(symbol->name + 2, &end, 10) : 0;
-    const bool known = length > 0 && end + length <= symbol->name + symbol->length;
-    snprintf(out, size, "%.*s", known ? (int)length : (int)symbol->length,
-             known ? end : symbol->name);
-}
-
-static void check_calls(struct kc_context *context, const struct kc_module *module,
-                        struct kc_kernel *kernel)
-{
-    bool *reached = kc_module_reach(module, kernel->name);
-    for (size_t s = 0; reached && s < module->symbol_count && !kernel->refused; s++) {
-        const struct kc_symbol *symbol = &module->symbols[s];
-        char whole[NAME_SIZE], name[NAME_SIZE];
-        if (!reached[s] || symbol->kind != KC_DECLARED)
-            continue;
-        snprintf(whole, sizeof whole, "%.*s", (int)symbol->length, symbol->name);
-        kc_plain_name(symbol, name, sizeof name);
-        for (size_t i = 0; i < OUTSIDE && !kernel->refused; i++)
-            if (strstr(whole, outside[i].part))
-                kc_refuse(context, kernel, whole, "uses %s: %s", name, outside[i].sentence);
-        kernel->grid_barrier = kernel->grid_barrier || strcmp(whole, KC_GRID_BARRIER) == 0;
-    }
-    context->report->failed = context->report->failed || !reached;
-    free(reached);
-}
-
-// Variables in local memory of which a driver may give each work-item a copy. PoCL 3.1 hands LLVM
-// local memory as ordinary memory, and a kernel as code of one thread; if every load of a variable
-// comes after a store that every work-item makes, LLVM keeps the variable in a register, and what
-// another work-item stores is lost. So where it may happen clang compiles the text in the same way,
-// for a processor, and what is gone from its module is warned of, at the first store.
-
-// With one store alone each work-item reads what it wrote itself.
-static bool may_differ(const struct kc_symbol *symbol)
-{
-    static const char local[] = " = internal addrspace(3) global ";
-    return symbol->kind == KC_VARIABLE && symbol->stores > 1 && symbol->reads > 0 &&
-           kc_in_line(symbol->line, local);
-}
-
-// A structure may be left as its parts, "@kernel.name.1".
-static bool is_left(const struct kc_module *module, const struct kc_symbol *variable)
-{
-    for (size_t i = 0; i < module->symbol_count; i++) {
-        const struct kc_symbol *symbol = &module->symbols[i];
-        if (symbol->kind == KC_VARIABLE && symbol->length >= variable->length &&
-            memcmp(symbol->name, variable->name, variable->length) == 0 &&
-            (symbol->length == variable->length || symbol->name[variable->length] == '.'))
-            return true;
-    }
-    return false;
-}
-
-// The first line that stores to the variable, but not as volatile.
-static const char *first_store(const struct kc_module *module, const char *name)
-{
-    char word[NAME_SIZE];
-    const size_t length = (size_t)snprintf(word, sizeof word, "@%s", name);
-    for (const char *line = module->text; line; line = kc_next_line(line)) {
-        const char *at = strncmp(line, "  store ", 8) == 0 ? kc_in_line(line, word) : NULL;
-        const char after = at && length < sizeof word ? at[length] : '_';
-        if (!isalnum((unsigned char)after) && after != '_' && after != '.' &&
-            strncmp(line, "  store volatile ", 17) != 0)
-            return line;
-    }
-    return NULL;
-}
-
-// Of what is warned of, as clang has it.
-static const char *severity(struct kc_context *context)
-{
-    context->has_warnings = true;
-    return context->language->strict ? "error" : "warning";
-}
-
-static void warn(struct kc_context *context, const struct kc_symbol *symbol)
-{
-    char name[NAME_SIZE];
-    const struct kc_module *places = with_places(context);
-    snprintf(name, sizeof name, "%.*s", (int)symbol->length, symbol->name);
-    const char *variable = strchr(name, '.');
-    if (places)
-        kc_module_add_place(places, first_store(places, name), context->report);
-    weir_long_text_add(context->report,
-                       "%s: the __local variable '%s' is written by every work-item before "
-                       "it is read, and written again: PoCL gives each a copy of its own, and what "
-                       "one writes the others do not see; let one work-item write it here, if "
-                       "(get_local_id(0) == 0), or declare it volatile\n",
-                       severity(context), variable ? variable + 1 : name);
-}
-
-static void check_local(struct kc_context *context, const struct kc_module *module)
-{
-    static const char *const more[] = {"-target", "x86_64", "-O2", "-S", "-w", "-emit-llvm", NULL};
-    struct weir_long_text ignored = {0};
-    struct kc_context quiet = *context;
-    struct kc_module processor = {.text = NULL};
-    bool compiled = false, tried = false;
-    quiet.report = &ignored;
-    quiet.without_cuda = true;
-    for (size_t i = 0; i < module->symbol_count; i++) {
-        if (!may_differ(&module->symbols[i]))
-            continue;
-        if (!tried)
-            compiled = compile(&quiet, context->text, "processor", more, &processor);
-        tried = true;
-        if (compiled && !is_left(&processor, &module->symbols[i]))
-            warn(context, &module->symbols[i]);
-    }
-    kc_module_finish(&processor);
-    free(ignored.text);
-}
-
-// `long long` has 128 bits in OpenCL C.
-static void check_long_long(struct kc_context *context, const struct kc_module *module)
-{
-    const char *line = module->text;
-    const struct kc_module *places;
-    while (line && !(*line == ' ' && kc_in_line(line, "i128 ")))
-        line = kc_next_line(line);
-    if (!line || !(places = with_places(context)))
-        return;
-    for (line = places->text;
-         line && !(*line == ' ' && kc_in_line(line, "i128 ") && kc_in_line(line, "!dbg "));)
-        line = kc_next_line(line);
-    if (line)
-        kc_module_add_place(places, line, context->report);
-    weir_long_text_add(context->report, "%s: 'long long' has 128 bits in OpenCL C; 'long' has 64\n",
-                       severity(context));
-}
 
 enum {
     SPACE_CONSTANT = 2,
     SPACE_LOCAL = 3,
-    ITEM_SIZE = 512
+    ITEM_SIZE = 512,
+    NAME_SIZE = 512
 };
 
 static const struct {
@@ -546,10 +191,20 @@ static bool read_kernels(const struct kc_module *module, struct kc_kernels *kern
     return fine;
 }
 
+void kc_kernel_finish(struct kc_kernel *kernel)
+{
+    for (size_t p = 0; p < kernel->parameter_count; p++) {
+        free(kernel->parameters[p].name);
+        free(kernel->parameters[p].type);
+    }
+    free(kernel->parameters);
+    free(kernel->name);
+}
+
 void kc_kernels_finish(struct kc_kernels *kernels)
 {
     for (size_t i = 0; i < kernels->count; i++)
-        kernel_finish(&kernels->items[i]);
+        kc_kernel_finish(&kernels->items[i]);
     free(kernels->items);
     *kernels = (struct kc_kernels){0};
 }
@@ -680,7 +335,7 @@ static void find_size(const struct kc_module *module, const char *at,
 }
 
 // "define dso_local ptx_kernel void @k(ptr addrspace(1) noundef align 4 %0, ptr byval(%struct.pair) align 4 %1)".
-static void find_sizes(const struct kc_module *module, struct kc_kernel *kernel)
+void kc_sizes(const struct kc_module *module, struct kc_kernel *kernel)
 {
     const struct kc_symbol *symbol = kc_module_find(module, kernel->name);
     const char *at = symbol ? kc_in_line(symbol->line, "@") : NULL;
@@ -692,24 +347,6 @@ static void find_sizes(const struct kc_module *module, struct kc_kernel *kernel)
     }
 }
 
-static bool check_kernels(struct kc_context *context, const struct kc_module *module,
-                          struct kc_kernels *kernels)
-{
-    bool any;
-    for (size_t i = 0; i < kernels->count; i++) {
-        check_name(context, &kernels->items[i]);
-        check_parameters(context, &kernels->items[i]);
-        check_calls(context, module, &kernels->items[i]);
-    }
-    if (!kc_drop_refused(context, kernels, &any))
-        return false;
-    for (size_t i = 0; i < kernels->count; i++) {
-        find_sizes(module, &kernels->items[i]);
-        kc_check_limits(context, &kernels->items[i]);
-    }
-    return kc_drop_refused(context, kernels, &any);
-}
-
 bool kc_signatures(struct kc_context *context, const struct kc_module *module,
                    struct kc_kernels *out_kernels)
 {
@@ -718,16 +355,5 @@ bool kc_signatures(struct kc_context *context, const struct kc_module *module,
         weir_long_text_add(context->report, "error: no memory for the kernels' signatures\n");
         return false;
     }
-    if (!context->language->quiet) {
-        check_local(context, module);
-        check_long_long(context, module);
-    }
-    if (context->language->strict && context->has_warnings)
-        return false;
-    if (out_kernels->count == 0) {
-        weir_long_text_add(context->report,
-                           "error: there is no kernel: a source needs a __kernel function\n");
-        return false;
-    }
-    return check_kernels(context, module, out_kernels);
+    return kc_check(context, module, out_kernels);
 }
