@@ -224,6 +224,98 @@ static inline struct weir_operation *weir_operation_copy(struct weir_operation_r
     return &room->operation;
 }
 
+static inline size_t weir__arguments_bytes(const struct weir_argument *arguments, size_t count)
+{
+    size_t bytes = count * sizeof *arguments;
+    for (size_t i = 0; i < count; i++)
+        if (arguments[i].pointer)
+            bytes += arguments[i].size;
+    return bytes;
+}
+
+// How many bytes the data has that an operation points to, but for the nodes of a graph: what
+// weir_operation_own() needs.
+static inline size_t weir_operation_bytes(const struct weir_operation *operation)
+{
+    switch (operation->kind) {
+    case WEIR_OPERATION_FILL:
+        return operation->u.fill.pattern_size;
+    case WEIR_OPERATION_FILL_2D:
+        return operation->u.fill_2d.pattern_size;
+    case WEIR_OPERATION_LAUNCH:
+        return weir__arguments_bytes(operation->u.launch.arguments,
+                                     operation->u.launch.argument_count);
+    case WEIR_OPERATION_NATIVE:
+        return weir__arguments_bytes(operation->u.native.arguments,
+                                     operation->u.native.argument_count);
+    case WEIR_OPERATION_COLLECTIVE:
+        return operation->u.collective.exchange_count * sizeof(struct weir_exchange);
+    case WEIR_OPERATION_NOTE:
+        return operation->u.note.range_count * sizeof(struct weir_note_range);
+    case WEIR_OPERATION_GRAPH:
+        return operation->flags & WEIR_OPERATION_COLLECTIVES
+                   ? operation->u.graph_comms.count * sizeof(struct weir_graph_comm)
+                   : 0;
+    default:
+        return 0;
+    }
+}
+
+// Arguments come first, for their alignment, then the bytes of values.
+static inline const struct weir_argument *weir__arguments_own(void *memory,
+                                                              const struct weir_argument *from,
+                                                              size_t count)
+{
+    struct weir_argument *arguments = (struct weir_argument *)memory;
+    char *bytes = (char *)(arguments + count);
+    for (size_t i = 0; i < count; i++) {
+        arguments[i] = from[i];
+        if (!from[i].pointer)
+            continue;
+        memcpy(bytes, from[i].pointer, from[i].size);
+        arguments[i].pointer = bytes;
+        bytes += from[i].size;
+    }
+    return arguments;
+}
+
+// Copies that data into `memory`, of weir_operation_bytes() bytes and aligned as malloc() aligns, and lets
+// `copy`, a copy of the operation, point to it there: it then outlives the call. `memory` outlives `copy`.
+static inline void weir_operation_own(struct weir_operation *copy, void *memory)
+{
+    const size_t size = weir_operation_bytes(copy);
+    if (size == 0)
+        return;
+    switch (copy->kind) {
+    case WEIR_OPERATION_FILL:
+        copy->u.fill.pattern = memcpy(memory, copy->u.fill.pattern, size);
+        break;
+    case WEIR_OPERATION_FILL_2D:
+        copy->u.fill_2d.pattern = memcpy(memory, copy->u.fill_2d.pattern, size);
+        break;
+    case WEIR_OPERATION_LAUNCH:
+        copy->u.launch.arguments =
+            weir__arguments_own(memory, copy->u.launch.arguments, copy->u.launch.argument_count);
+        break;
+    case WEIR_OPERATION_NATIVE:
+        copy->u.native.arguments =
+            weir__arguments_own(memory, copy->u.native.arguments, copy->u.native.argument_count);
+        break;
+    case WEIR_OPERATION_COLLECTIVE:
+        copy->u.collective.exchanges =
+            (const struct weir_exchange *)memcpy(memory, copy->u.collective.exchanges, size);
+        break;
+    case WEIR_OPERATION_NOTE:
+        copy->u.note.ranges =
+            (const struct weir_note_range *)memcpy(memory, copy->u.note.ranges, size);
+        break;
+    default: // a graph's
+        copy->u.graph_comms.comms =
+            (const struct weir_graph_comm *)memcpy(memory, copy->u.graph_comms.comms, size);
+        break;
+    }
+}
+
 // A range that a collective reads or writes. Closed.
 struct weir_collective_range {
     weir_buffer *buffer;
