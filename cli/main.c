@@ -23,9 +23,9 @@ static int weir_main(int argc, char **argv)
         .what = "COMMAND",
         .summary = "Looks at programs that copy and compute at once, on GPUs and without one:\n"
                    "\n"
-                   "  weir check ./program                what is it that nothing orders?\n"
-                   "  weir trace --report ./program       how much of the work overlaps?\n"
-                   "  weir sim --gpu h200 ./program       and how much would on that GPU?\n"
+                   "  weir check ./program                        what is it that nothing orders?\n"
+                   "  weir trace --report ./program               how much of the work overlaps?\n"
+                   "  weir sim --gpu h200 --scale 0.05 ./program  and how much would on that GPU?\n"
                    "\n"
                    "`weir doctor` says what this machine lacks. ./program is any program that uses "
                    "Weir.",
