@@ -369,6 +369,7 @@ WEIR_TEST(Chain, Limits)
     EXPECT_UINT_EQ(limits->copy_engines_to_host, 1);
     EXPECT_UINT_EQ(limits->concurrent_kernels, 16);
     EXPECT_UINT_EQ(limits->compute_units, 14);
+    EXPECT_UINT_EQ(limits->kind, WEIR_DEVICE_GPU);
     EXPECT_UINT_LE(limits->max_grid.y, 65535); // a GPU's, not the backend's
     EXPECT_UINT_LE(limits->max_grid.z, 65535);
     EXPECT_UINT_LE(limits->max_block_items, 1024);
