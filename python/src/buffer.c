@@ -1,7 +1,8 @@
 // Buffers and parts of them, the host's access to their memory, arrays of other libraries, pools.
 //
-// A buffer has a shape and a type of elements, and a part of one is made as of a numpy array. Memory that an array
-// shows stays until the array has gone: each view of the buffer protocol, and each tensor, holds the buffer.
+// A buffer has a shape and a type of elements, and a part of one is made as of a numpy array.
+// Memory that an array shows stays until the array has gone: each view of the buffer protocol, and
+// each tensor, holds the buffer.
 #include "weir_py.h"
 
 #include <dlpack/dlpack.h>
@@ -11,8 +12,7 @@
 
 PyTypeObject *wp_buffer_type, *wp_access_type, *wp_pool_type;
 
-// --- Elements ---------------------------------------------------------------------------------------
-
+// Elements.
 static const struct wp_dtype dtypes[] = {
     {"uint8", "B", WEIR_SCALAR_U8, WEIR_ELEMENT_UINT, 1},
     {"int8", "b", WEIR_SCALAR_I8, WEIR_ELEMENT_INT, 1},
@@ -71,8 +71,8 @@ const struct wp_dtype *wp_dtype_of(PyObject *object)
     Py_XDECREF(name);
     if (!found && !PyErr_Occurred())
         wp_refuse("dtype is %R; it is a name such as 'float32', 'int8', 'uint16', 'complex64', "
-                  "'bool', or a type "
-                  "of that name; structures are 'uint8' with their bytes as the last dimension",
+                  "'bool', or a type of that name; structures are 'uint8' with their bytes as the "
+                  "last dimension",
                   object);
     return found;
 }
@@ -130,8 +130,7 @@ bool wp_pack(weir_scalar scalar, PyObject *number, const char *what, uint64_t *o
     return wp_refuse("%s is %R; it is an %s", what, number, integers[scalar].name);
 }
 
-// --- Shapes -----------------------------------------------------------------------------------------
-
+// Shapes.
 // Reads a shape, an int or a sequence of them, and sets dense strides. False with an exception.
 static bool set_shape(struct wp_buffer *buffer, PyObject *shape)
 {
@@ -153,8 +152,7 @@ static bool set_shape(struct wp_buffer *buffer, PyObject *shape)
         return true;
     PyErr_Clear();
     return wp_refuse("shape is %R; it is a number of elements, or a tuple of at most %d, each at "
-                     "least 1 and fewer "
-                     "than 2^63 bytes in all",
+                     "least 1 and fewer than 2^63 bytes in all",
                      shape, WP_DIMENSIONS);
 }
 
@@ -186,8 +184,7 @@ static PyObject *tuple_of(const Py_ssize_t *values, int count)
     return tuple;
 }
 
-// --- Buffers ----------------------------------------------------------------------------------------
-
+// Buffers.
 WP_KIND(buffer);
 static const char *const placements[] = {"device", "host", "managed"};
 
@@ -402,8 +399,7 @@ static PyObject *buffer_address(PyObject *self, void *unused)
     return PyLong_FromUnsignedLongLong(address + buffer->offset);
 }
 
-// --- The host's access ------------------------------------------------------------------------------
-
+// The host's access.
 struct access {
     PyObject_HEAD struct wp_buffer *buffer;
     weir_access access;
@@ -525,8 +521,7 @@ static void access_dealloc(PyObject *self)
     wp_free(self);
 }
 
-// --- Arrays of other libraries ----------------------------------------------------------------------
-
+// Arrays of other libraries.
 bool wp_array_of(PyObject *object, const struct wp_buffer *buffer, bool writable, Py_buffer *out)
 {
     static const char *const classes[] = {"bhilq", "BHILQ", "efd", "", "", "Z", "?"};
@@ -581,8 +576,8 @@ static PyObject *buffer_dlpack_device(PyObject *self, PyObject *unused)
     return Py_BuildValue("(ii)", type, ordinal);
 }
 
-// A tensor that a buffer was made of, which the library drops when no work uses its memory any more; or one
-// that was made of a buffer, which another library drops.
+// A tensor that a buffer was made of, which the library drops when no work uses its memory any
+// more; or one that was made of a buffer, which another library drops.
 struct shared {
     DLManagedTensor tensor;
     struct wp_later later;
@@ -618,7 +613,8 @@ static void drop_capsule(PyObject *capsule)
         tensor->deleter(tensor);
 }
 
-// Keywords are what the protocol has: the stream, which waits for nothing (see the text), and later ones.
+// Keywords are what the protocol has: the stream, which waits for nothing (see the text), and later
+// ones.
 static PyObject *buffer_dlpack(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     (void)arguments, (void)keywords;
@@ -696,8 +692,7 @@ static PyObject *take_tensor(struct wp_device *device, struct shared *shared, Py
     if (!form.dtype || described.dimensions > WP_DIMENSIONS || described.lanes > 1) {
         weir_buffer_destroy_at(&described.buffer, WP_AT(place));
         wp_refuse("the tensor's elements have %u bits, %u lanes and %u dimensions; there is no "
-                  "dtype for them, or more "
-                  "than %d dimensions",
+                  "dtype for them, or more than %d dimensions",
                   described.bits, described.lanes, described.dimensions, WP_DIMENSIONS);
         return NULL;
     }
@@ -779,8 +774,7 @@ PyObject *wp_device_from_dlpack(PyObject *self, PyObject *arguments, PyObject *k
     return buffer || PyErr_Occurred() ? buffer : PyErr_NoMemory();
 }
 
-// --- Pools ------------------------------------------------------------------------------------------
-
+// Pools.
 WP_KIND(pool);
 
 struct pool {
@@ -885,31 +879,22 @@ static PyObject *pool_statistics(PyObject *self, void *unused)
                          figures.blocked);
 }
 
-// --- Types ------------------------------------------------------------------------------------------
-
+// Types.
 static PyMethodDef buffer_methods[] = {
     WP_CHILD_METHODS,
     {"host", buffer_host, METH_VARARGS,
      "host($self, mode='r', /)\n--\n\nBegins an access of the host to a 'host' or 'managed' "
-     "buffer, or to a "
-     "part of one:\n\n"
-     "    with buffer.host('w') as array:\n        array[:] = 1\n\n"
-     "array is numpy's, or a memoryview where numpy is not installed. mode is 'r', 'w' or 'rw'. "
-     "The call waits for "
-     "nothing: sync with the work that wrote the bytes first, and leave the block before work "
-     "needs them. After the "
-     "block a memoryview refuses every use and the array every write; arrays made of it stay "
-     "readable, and keep the "
-     "memory."},
+     "buffer, or to a part of one:\n\n    with buffer.host('w') as array:\n        array[:] = "
+     "1\n\narray is numpy's, or a memoryview where numpy is not installed. mode is 'r', 'w' or "
+     "'rw'. The call waits for nothing: sync with the work that wrote the bytes first, and leave "
+     "the block before work needs them. After the block a memoryview refuses every use and the "
+     "array every write; arrays made of it stay readable, and keep the memory."},
     {"free", buffer_free, METH_O,
      "free($self, queue, /)\n--\n\nReturns a pool's buffer to it, after all work submitted to the "
-     "queue so "
-     "far. Returns at "
-     "once."},
+     "queue so far. Returns at once."},
     {"__dlpack__", WP_KEYED(buffer_dlpack),
      "A tensor of the buffer's memory, without a copy. It carries no order: sync with the work "
-     "that writes it "
-     "first."},
+     "that writes it first."},
     {"__dlpack_device__", buffer_dlpack_device, METH_NOARGS,
      "DLPack's type and number of the device."},
     {NULL, NULL, 0, NULL},
@@ -935,9 +920,8 @@ static PyType_Slot buffer_slots[] = {
     {Py_tp_getset, buffer_getters},
     {Py_tp_members, buffer_members},
     {Py_tp_doc, "Memory with a shape and a type of elements. buffer[a:b], buffer[i], buffer[a:b, "
-                "c:d] are parts of it, "
-                "without a copy, which are buffers too. Made by device.buffer(), pool.allocate(), "
-                "device.wrap()."},
+                "c:d] are parts of it, without a copy, which are buffers too. Made by "
+                "device.buffer(), pool.allocate(), device.wrap()."},
     {0, NULL},
 };
 PyType_Spec wp_buffer_spec = {"weir.Buffer", sizeof(struct wp_buffer), 0, WP_TYPE_FLAGS,
@@ -971,13 +955,10 @@ static PyMethodDef pool_methods[] = {
     WP_CHILD_METHODS,
     {"allocate", pool_allocate, METH_VARARGS,
      "allocate($self, queue, shape, dtype='uint8', /)\n--\n\nA buffer for work that is submitted "
-     "to the "
-     "queue after this call. "
-     "Never waits. Free it with buffer.free(queue)."},
+     "to the queue after this call. Never waits. Free it with buffer.free(queue)."},
     {"trim", pool_trim, METH_O,
      "trim($self, keep_bytes, /)\n--\n\nReturns idle memory to the device until at most so many "
-     "bytes are "
-     "kept."},
+     "bytes are kept."},
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef pool_getters[] = {

@@ -5,10 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-// --- The caller -------------------------------------------------------------------------------------
-
-// File names are kept for the process, once each: the library keeps their addresses. A small cache by code
-// object, of which it has a reference, finds them.
+// The caller.
+// File names are kept for the process, once each: the library keeps their addresses. A small cache
+// by code object, of which it has a reference, finds them.
 struct place_entry {
     PyObject *code;
     const char *file;
@@ -62,8 +61,7 @@ struct wp_place wp_here(void)
     return place;
 }
 
-// --- Errors -----------------------------------------------------------------------------------------
-
+// Errors.
 static PyObject *errors; // the module weir._errors
 
 PyObject *wp_text(const char *text)
@@ -154,8 +152,7 @@ PyObject *wp_refuse(const char *format, ...)
     return NULL;
 }
 
-// --- Waits ------------------------------------------------------------------------------------------
-
+// Waits.
 #define SLICE_NS WEIR_MS(50) // the longest time until a signal is seen
 
 bool wp_wait(PyObject *seconds, wp_step step, void *user, weir_status *out_status)
@@ -184,8 +181,7 @@ bool wp_wait(PyObject *seconds, wp_step step, void *user, weir_status *out_statu
     }
 }
 
-// --- The module -------------------------------------------------------------------------------------
-
+// The module.
 static PyObject *at_exit(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -238,8 +234,7 @@ static int execute(PyObject *module)
 {
     if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
         PyErr_SetString(PyExc_ImportError, "weir cannot be used in a subinterpreter; import it in "
-                                           "the main interpreter, or start a "
-                                           "process");
+                                           "the main interpreter, or start a process");
         return -1;
     }
     place_files = place_files ? place_files : PyDict_New();
@@ -257,28 +252,21 @@ static int execute(PyObject *module)
 static PyMethodDef methods[] = {
     {"open", WP_KEYED(wp_open),
      "open($module, config=None, *, text=None, backend=None, plugins=None, "
-     "module_path=None)\n--\n\n"
-     "Opens a runtime: one configuration and the modules that it names.\n\n"
-     "config is the path of an INI file, \"\" for none; None takes $WEIR_CONFIG, else the "
-     "defaults. text is INI "
-     "text in its place. backend (\"opencl\"), plugins (\"check, trace\") and module_path (folders "
-     "with ':' "
-     "between them) go before the environment and the file.\n\n"
-     "Raises ConfigError with the file, the line and the nearest name; ModuleError if no listed "
-     "backend can be "
-     "used, with every reason."},
+     "module_path=None)\n--\n\nOpens a runtime: one configuration and the modules that it "
+     "names.\n\nconfig is the path of an INI file, \"\" for none; None takes $WEIR_CONFIG, else "
+     "the defaults. text is INI text in its place. backend (\"opencl\"), plugins (\"check, "
+     "trace\") and module_path (folders with ':' between them) go before the environment and the "
+     "file.\n\nRaises ConfigError with the file, the line and the nearest name; ModuleError if no "
+     "listed backend can be used, with every reason."},
     {"findings", wp_findings, METH_NOARGS,
      "findings($module)\n--\n\nWhat the plugin check has found since the last call, in all "
-     "runtimes: a "
-     "list of "
-     "weir.Finding."},
+     "runtimes: a list of weir.Finding."},
     {"_open_runtimes", wp_open_runtimes, METH_NOARGS, NULL},
     {"In", wp_in, METH_O,
      "In($module, buffer, /)\n--\n\nA launch's argument that the kernel only reads."},
     {"Out", wp_out, METH_O,
      "Out($module, buffer, /)\n--\n\nA launch's argument that the kernel overwrites without "
-     "reading its old "
-     "contents."},
+     "reading its old contents."},
     {"InOut", wp_inout, METH_O,
      "InOut($module, buffer, /)\n--\n\nA launch's argument that the kernel reads and writes."},
     {"Local", wp_local, METH_O,

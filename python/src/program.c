@@ -8,8 +8,7 @@
 PyTypeObject *wp_program_type, *wp_kernel_type, *wp_launcher_type, *wp_argument_type,
     *wp_graph_type, *wp_capture_type;
 
-// --- Programs ---------------------------------------------------------------------------------------
-
+// Programs.
 WP_KIND(program);
 
 // The bundle that a shared library defines under a name: "FILE:SYMBOL". The library stays loaded.
@@ -62,8 +61,7 @@ PyObject *wp_device_program(PyObject *self, PyObject *arguments, PyObject *keywo
                : wp_raise(status);
 }
 
-// --- Kernels ----------------------------------------------------------------------------------------
-
+// Kernels.
 WP_KIND(kernel);
 
 static PyObject *program_kernel(PyObject *self, PyObject *name)
@@ -118,8 +116,7 @@ static PyObject *kernel_suggest(PyObject *self, PyObject *arguments)
     return status == WEIR_OK ? PyLong_FromUnsignedLong(items) : wp_raise(status);
 }
 
-// --- Arguments --------------------------------------------------------------------------------------
-
+// Arguments.
 struct argument {
     PyObject_HEAD struct wp_buffer *buffer; // NULL: local memory
     weir_access access;
@@ -249,8 +246,8 @@ static bool put_value(PyObject *object, const struct weir_parameter *parameter,
     if (parameter->kind != WEIR_PARAMETER_VALUE)
         return wp_refuse(
             "the parameter '%s' is %s, and its argument is %R; pass weir.In(buffer), "
-            "weir.Out(buffer) or "
-            "weir.InOut(buffer), which tell what the kernel does with it, or weir.Local(bytes)",
+            "weir.Out(buffer) or weir.InOut(buffer), which tell what the kernel does with it, or "
+            "weir.Local(bytes)",
             parameter->name, parameter->type_name, object);
     if (PyBytes_Check(object)) {
         *out = weir_value(PyBytes_AsString(object), (size_t)PyBytes_Size(object));
@@ -290,8 +287,7 @@ static bool read_arguments(struct wp_child *kernel, PyObject *tuple, Py_ssize_t 
     return true;
 }
 
-// --- Launches ---------------------------------------------------------------------------------------
-
+// Launches.
 // A kernel with its grid and block, or with a count of work-items.
 struct launcher {
     PyObject_HEAD struct wp_child *kernel;
@@ -390,8 +386,7 @@ static PyObject *launcher_call(PyObject *self, PyObject *tuple, PyObject *keywor
     return wp_none(status);
 }
 
-// --- Graphs -----------------------------------------------------------------------------------------
-
+// Graphs.
 WP_KIND(graph);
 
 struct capture {
@@ -464,20 +459,6 @@ static PyObject *capture_exit(PyObject *self, PyObject *arguments)
     Py_RETURN_NONE;
 }
 
-static PyObject *capture_node(PyObject *self, PyObject *arguments)
-{
-    struct capture *capture = (struct capture *)self;
-    PyObject *object = Py_None;
-    uint32_t node = 0;
-    if (!PyArg_ParseTuple(arguments, "|O:node", &object))
-        return NULL;
-    if (object == Py_None)
-        object = (PyObject *)capture->queue;
-    struct wp_queue *queue = wp_child_of(object, wp_queue_type, "queue");
-    const weir_status status = queue ? weir_capture_node(queue->child.handle, &node) : WEIR_OK;
-    return status != WEIR_OK ? wp_raise(status) : queue ? PyLong_FromUnsignedLong(node) : NULL;
-}
-
 static void capture_dealloc(PyObject *self)
 {
     struct capture *capture = (struct capture *)self;
@@ -505,64 +486,13 @@ static PyObject *graph_launch(PyObject *self, PyObject *object)
     return wp_none(status);
 }
 
-static PyObject *graph_set_enabled(PyObject *self, PyObject *arguments)
-{
-    struct wp_child *graph = (struct wp_child *)self;
-    unsigned node;
-    int enabled;
-    if (!PyArg_ParseTuple(arguments, "Ip:set_enabled", &node, &enabled) || !wp_child_usable(graph))
-        return NULL;
-    WP_HERE(place);
-    return wp_none(weir_graph_set_enabled_at(graph->handle, node, enabled, WP_AT(place)));
-}
-
-static PyObject *graph_set_copy(PyObject *self, PyObject *arguments)
-{
-    struct wp_child *graph = (struct wp_child *)self;
-    unsigned node;
-    PyObject *to, *from;
-    if (!PyArg_ParseTuple(arguments, "IOO:set_copy", &node, &to, &from) || !wp_child_usable(graph))
-        return NULL;
-    const struct wp_buffer *dst = wp_dense_of(to, "dst"),
-                           *src = dst ? wp_dense_of(from, "src") : NULL;
-    if (!src)
-        return NULL;
-    if (dst->size != src->size)
-        return wp_refuse("dst is %R and src is %R: their sizes differ", dst, src);
-    WP_HERE(place);
-    return wp_none(weir_graph_set_copy_at(graph->handle, node, wp_handle(dst), dst->offset,
-                                          wp_handle(src), src->offset, src->size, WP_AT(place)));
-}
-
-static PyObject *graph_set_launch(PyObject *self, PyObject *tuple)
-{
-    struct wp_child *graph = (struct wp_child *)self;
-    struct arguments arguments;
-    const size_t node =
-        PyTuple_Size(tuple) < 2 ? SIZE_MAX : PyLong_AsSize_t(PyTuple_GetItem(tuple, 0));
-    PyObject *object = node <= UINT32_MAX ? PyTuple_GetItem(tuple, 1) : NULL;
-    if (PyErr_Occurred())
-        return NULL;
-    if (!object || Py_TYPE(object) != wp_launcher_type || ((struct launcher *)object)->counted)
-        return PyErr_Format(PyExc_TypeError, "set_launch(node, kernel[grid, block], *arguments)");
-    const struct launcher *launcher = (struct launcher *)object;
-    if (!wp_child_usable(graph) || !wp_child_usable(launcher->kernel) ||
-        !read_arguments(launcher->kernel, tuple, 2, &arguments))
-        return NULL;
-    WP_HERE(place);
-    return wp_none(weir_graph_set_launch_at(graph->handle, (uint32_t)node, launcher->grid,
-                                            launcher->block, arguments.list,
-                                            (size_t)PyTuple_Size(tuple) - 2, WP_AT(place)));
-}
-
 static PyObject *graph_node_count(PyObject *self, void *unused)
 {
     (void)unused;
     return PyLong_FromUnsignedLong(weir_graph_node_count(((struct wp_child *)self)->handle));
 }
 
-// --- Types ------------------------------------------------------------------------------------------
-
+// Types.
 static PyMemberDef child_members[] = {WP_CHILD_MEMBERS, {NULL, 0, 0, 0, NULL}};
 
 static PyMethodDef program_methods[] = {
@@ -606,12 +536,10 @@ static PyType_Slot kernel_slots[] = {
     {Py_tp_getset, kernel_getters},
     {Py_tp_members, child_members},
     {Py_tp_doc, "A function of a program. kernel[grid, block](queue, *arguments) launches it: grid "
-                "is a number of blocks and block "
-                "one of work-items, each an int or a tuple of up to three. kernel[count](queue, "
-                "*arguments) takes at least so many "
-                "work-items. Arguments are In(buffer), Out(buffer), InOut(buffer), Local(bytes), "
-                "numbers, tuples for vectors, bytes "
-                "for structures and None. Made by program.kernel()."},
+                "is a number of blocks and block one of work-items, each an int or a tuple of up "
+                "to three. kernel[count](queue, *arguments) takes at least so many work-items. "
+                "Arguments are In(buffer), Out(buffer), InOut(buffer), Local(bytes), numbers, "
+                "tuples for vectors, bytes for structures and None. Made by program.kernel()."},
     {0, NULL},
 };
 PyType_Spec wp_kernel_spec = {"weir.Kernel", sizeof(struct wp_child), 0, WP_TYPE_FLAGS,
@@ -636,10 +564,6 @@ PyType_Spec wp_argument_spec = {"weir.Argument", sizeof(struct argument), 0, WP_
                                 argument_slots};
 
 static PyMethodDef capture_methods[] = {
-    {"node", capture_node, METH_VARARGS,
-     "node($self, queue=None, /)\n--\n\nThe number of the node that the queue's last operation "
-     "became, for "
-     "updates of the graph."},
     {"__enter__", capture_enter, METH_NOARGS, NULL},
     {"__exit__", capture_exit, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
@@ -663,16 +587,6 @@ static PyMethodDef graph_methods[] = {
     WP_CHILD_METHODS,
     {"launch", graph_launch, METH_O,
      "launch($self, queue, /)\n--\n\nSubmits the whole graph as one operation of the queue."},
-    {"set_enabled", graph_set_enabled, METH_VARARGS,
-     "set_enabled($self, node, enabled, /)\n--\n\nWhether later launches run a copy, fill or "
-     "launch."},
-    {"set_copy", graph_set_copy, METH_VARARGS,
-     "set_copy($self, node, dst, src, /)\n--\n\nGives a copy other operands."},
-    {"set_launch", graph_set_launch, METH_VARARGS,
-     "set_launch($self, node, launcher, /, *arguments)\n--\n\nGives a launch another grid, block "
-     "and "
-     "arguments: "
-     "graph.set_launch(node, kernel[grid, block], weir.In(a))."},
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef graph_getters[] = {

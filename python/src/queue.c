@@ -77,8 +77,7 @@ static PyObject *queue_cuda_stream(PyObject *self, PyObject *unused)
     return native ? Py_BuildValue("(iN)", 0, native) : NULL;
 }
 
-// --- Submits ----------------------------------------------------------------------------------------
-
+// Submits.
 // Checks the number of arguments of a fast method, and the queue. NULL with an exception.
 static struct wp_queue *usable(PyObject *self, Py_ssize_t count, Py_ssize_t least, Py_ssize_t most,
                                const char *usage)
@@ -89,8 +88,8 @@ static struct wp_queue *usable(PyObject *self, Py_ssize_t count, Py_ssize_t leas
     return NULL;
 }
 
-// Levels of rows from the innermost out, of one or two parts of the same shape: a width in bytes, then counts
-// with the strides of both. Returns how many levels there are, 1 for contiguous bytes.
+// Levels of rows from the innermost out, of one or two parts of the same shape: a width in bytes,
+// then counts with the strides of both. Returns how many levels there are, 1 for contiguous bytes.
 struct level {
     size_t count;
     Py_ssize_t strides[2];
@@ -268,8 +267,7 @@ static PyObject *queue_wait(PyObject *self, PyObject *object)
     return wp_none(status);
 }
 
-// --- Waits ------------------------------------------------------------------------------------------
-
+// Waits.
 static _Thread_local bool in_call;
 
 // One of the three.
@@ -357,8 +355,7 @@ static PyObject *queue_recover(PyObject *self, PyObject *unused)
     WP_RETURN_UNLOCKED(queue, weir_queue_recover_at(queue->handle, WP_AT(place)));
 }
 
-// --- Functions that the library calls ---------------------------------------------------------------
-
+// Functions that the library calls.
 struct wp_call {
     struct wp_later later;
     PyObject *function;
@@ -369,8 +366,8 @@ struct wp_call {
     bool kept; // by a graph, which may run it again
 };
 
-// Exceptions of functions, the latest ones, with the line that submitted each: the cause of the failure that
-// names it.
+// Exceptions of functions, the latest ones, with the line that submitted each: the cause of the
+// failure that names it.
 static struct raised {
     PyObject *exception;
     struct wp_place place;
@@ -551,8 +548,7 @@ static PyObject *queue_host_call(PyObject *self, PyObject *const *arguments, Py_
     return wp_none(status);
 }
 
-// --- Later ------------------------------------------------------------------------------------------
-
+// Later.
 static _Atomic(struct wp_later *) laters;
 
 static int drop_pending(void *unused)
@@ -583,8 +579,7 @@ void wp_drop_now(void)
     }
 }
 
-// --- Events -----------------------------------------------------------------------------------------
-
+// Events.
 PyObject *wp_event_new(struct weir_event value)
 {
     struct event *event = PyObject_New(struct event, wp_event_type);
@@ -668,61 +663,44 @@ static PyObject *event_repr(PyObject *self)
                                 (unsigned long long)event->event.queue);
 }
 
-// --- Types ------------------------------------------------------------------------------------------
-
+// Types.
 static PyMethodDef queue_methods[] = {
     WP_CHILD_METHODS,
     {"copy", WP_FAST(queue_copy),
      "copy($self, dst, src, /)\n--\n\nCopies a buffer, or a part of one, to another of the same "
-     "shape, or of "
-     "as many contiguous "
-     "bytes. Rows of parts go as 2-D and 3-D copies. Asynchronous.\n\nRaises InvalidError for "
-     "other shapes, types "
-     "or overlapping ranges; the queue's first failure."},
+     "shape, or of as many contiguous bytes. Rows of parts go as 2-D and 3-D copies. "
+     "Asynchronous.\n\nRaises InvalidError for other shapes, types or overlapping ranges; the "
+     "queue's first failure."},
     {"fill", WP_FAST(queue_fill),
      "fill($self, dst, value, /)\n--\n\nFills a buffer or a part with a number of its type, or a "
-     "pattern of "
-     "1, 2, 4, 8 or 16 "
-     "bytes. Asynchronous."},
+     "pattern of 1, 2, 4, 8 or 16 bytes. Asynchronous."},
     {"upload", WP_FAST(queue_upload),
      "upload($self, dst, array, /)\n--\n\nCopies a contiguous array of as many bytes to a buffer "
-     "or part, in "
-     "the queue's order, "
-     "and blocks until that is done."},
+     "or part, in the queue's order, and blocks until that is done."},
     {"download", WP_FAST(queue_download),
      "download($self, array, src, /)\n--\n\nCopies a buffer or part to a contiguous array of as "
-     "many bytes, "
-     "in the queue's "
-     "order, and blocks until that is done."},
+     "many bytes, in the queue's order, and blocks until that is done."},
     {"record", queue_record, METH_NOARGS,
      "record($self)\n--\n\nAn event that is complete when everything submitted before has "
      "finished."},
     {"wait", queue_wait, METH_O,
      "wait($self, event, /)\n--\n\nLater work of this queue waits for the event, or for all work "
-     "so far of "
-     "another queue, on the "
-     "device. The host does not wait."},
+     "so far of another queue, on the device. The host does not wait."},
     {"sync", WP_KEYED(queue_sync),
      "sync($self, timeout=None)\n--\n\nWaits on the host for everything submitted so far; timeout "
-     "in "
-     "seconds, 0 polls.\n\n"
-     "Raises Timeout; the queue's first failure."},
+     "in seconds, 0 polls.\n\nRaises Timeout; the queue's first failure."},
     {"flush", queue_flush, METH_NOARGS, "flush($self)\n--\n\nHands submitted work to the device."},
     {"recover", queue_recover, METH_NOARGS,
      "recover($self)\n--\n\nWaits for the rest of a failed queue's work and clears its failure."},
     {"host_call", WP_FAST(queue_host_call),
      "host_call($self, function, /, *arguments)\n--\n\nRuns the function on a thread of Weir's "
-     "after all "
-     "earlier work of the "
-     "queue; later work waits until it has returned. It may submit work, but not wait. What it "
-     "raises fails the "
-     "queue with HostCallError, whose __cause__ it is."},
+     "after all earlier work of the queue; later work waits until it has returned. It may submit "
+     "work, but not wait. What it raises fails the queue with HostCallError, whose __cause__ it "
+     "is."},
     {"capture", WP_KEYED(wp_queue_capture),
      "capture($self, label=None)\n--\n\nCaptures what is submitted to the queue, and to queues "
-     "that wait "
-     "for it, as a graph:\n\n"
-     "    with queue.capture() as capture:\n        queue.copy(a, b)\n    "
-     "capture.graph.launch(queue)"},
+     "that wait for it, as a graph:\n\n    with queue.capture() as capture:\n        queue.copy(a, "
+     "b)\n    capture.graph.launch(queue)"},
     {"__cuda_stream__", queue_cuda_stream, METH_NOARGS, "(0, handle) of the queue's CUDA stream."},
     {NULL, NULL, 0, NULL},
 };
@@ -746,9 +724,7 @@ PyType_Spec wp_queue_spec = {"weir.Queue", sizeof(struct wp_queue), 0, WP_TYPE_F
 static PyMethodDef event_methods[] = {
     {"sync", WP_KEYED(event_sync),
      "sync($self, timeout=None)\n--\n\nWaits on the host until the event is complete; timeout in "
-     "seconds, "
-     "0 polls.\n\nRaises "
-     "Timeout; the first failure that the event depends on."},
+     "seconds, 0 polls.\n\nRaises Timeout; the first failure that the event depends on."},
     {"fd", event_fd, METH_NOARGS,
      "fd($self)\n--\n\nA new eventfd that becomes readable when the event is complete; the caller "
      "closes it."},

@@ -1,6 +1,7 @@
-// Runtimes and devices, and what all objects of a device have in common: who owns whom, and when the native
-// object ends. A program may drop its objects in any order, or close a device while arrays still show the
-// memory of its buffers: each native object is destroyed when the last thing that needs it has gone.
+// Runtimes and devices, and what all objects of a device have in common: who owns whom, and when
+// the native object ends. A program may drop its objects in any order, or close a device while
+// arrays still show the memory of its buffers: each native object is destroyed when the last thing
+// that needs it has gone.
 #include "weir_py.h"
 
 #include <string.h>
@@ -31,8 +32,7 @@ bool wp_label(PyObject *object, const char **out_text)
     return *out_text;
 }
 
-// --- Objects of a device ----------------------------------------------------------------------------
-
+// Objects of a device.
 struct wp_child *wp_child_new(PyTypeObject *type, const struct wp_kind *kind,
                               struct wp_device *device, void *handle, PyObject *label)
 {
@@ -152,8 +152,7 @@ PyObject *wp_child_repr(PyObject *self)
                                 child->closed ? ", closed" : "");
 }
 
-// --- Runtimes ---------------------------------------------------------------------------------------
-
+// Runtimes.
 PyObject *wp_open(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
     (void)module;
@@ -380,15 +379,14 @@ static void runtime_dealloc(PyObject *self)
 
 static PyMethodDef runtime_methods[] = {
     {"device", WP_KEYED(runtime_device),
-     "device($self, select=None, *, label=None, default_timing=False)\n--\n\n"
-     "Opens a device.\n\nselect is its index, or part of its name; None takes the configuration's, "
-     "else the first. "
-     "default_timing gives times to events of the device's default queues.\n\n"
-     "Raises NoDeviceError with the list of devices; DeviceError with the driver's error."},
+     "device($self, select=None, *, label=None, default_timing=False)\n--\n\nOpens a "
+     "device.\n\nselect is its index, or part of its name; None takes the configuration's, else "
+     "the first. default_timing gives times to events of the device's default queues.\n\nRaises "
+     "NoDeviceError with the list of devices; DeviceError with the driver's error."},
     {"close", runtime_close, METH_NOARGS,
      "close($self)\n--\n\nWaits for all work, and closes the runtime's devices and the runtime. A "
-     "device with arrays "
-     "that show its memory is closed when these have gone, and the runtime after it."},
+     "device with arrays that show its memory is closed when these have gone, and the runtime "
+     "after it."},
     {"__enter__", runtime_enter, METH_NOARGS, NULL},
     {"__exit__", runtime_close, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
@@ -398,8 +396,7 @@ static PyGetSetDef runtime_getters[] = {
      "The devices of the backend, open or not: a list of DeviceInfo.", NULL},
     {"findings", runtime_findings, NULL,
      "What the plugin `check` found so far: a list of dicts with kind, message, remedy, hint, "
-     "first and second (file, "
-     "line, operation, queue).",
+     "first and second (file, line, operation, queue).",
      NULL},
     {"backend", runtime_backend, NULL, "The name of the backend (\"opencl\").", NULL},
     {"report", runtime_report, NULL, "Which modules were tried, and why some are not used: text.",
@@ -422,8 +419,7 @@ static PyType_Slot runtime_slots[] = {
 PyType_Spec wp_runtime_spec = {"weir.Runtime", sizeof(struct wp_runtime), 0, WP_TYPE_FLAGS,
                                runtime_slots};
 
-// --- Devices ----------------------------------------------------------------------------------------
-
+// Devices.
 bool wp_device_usable(struct wp_device *device)
 {
     if (!device->closed)
@@ -622,55 +618,40 @@ static void device_dealloc(PyObject *self)
 static PyMethodDef device_methods[] = {
     {"queue", WP_KEYED(wp_device_queue),
      "queue($self, label=None, *, priority=0, timing=False)\n--\n\nA queue. priority is between "
-     "limits.priority_lowest and "
-     "limits.priority_highest; timing gives times to its events."},
+     "limits.priority_lowest and limits.priority_highest; timing gives times to its events."},
     {"wrap_queue", WP_KEYED(wp_device_wrap_queue),
      "wrap_queue($self, stream, *, label=None, timing=False)\n--\n\nA queue of a stream that "
-     "exists: a "
-     "CUDA stream or command "
-     "queue by its handle, or an object with __cuda_stream__, cuda_stream (torch) or ptr (CuPy). "
-     "It must outlive the "
-     "queue's work."},
+     "exists: a CUDA stream or command queue by its handle, or an object with __cuda_stream__, "
+     "cuda_stream (torch) or ptr (CuPy). It must outlive the queue's work."},
     {"buffer", WP_KEYED(wp_device_buffer),
      "buffer($self, shape, dtype='uint8', placement='device', *, label=None)\n--\n\nA buffer, "
-     "contents "
-     "undefined. shape is a "
-     "number of elements, bytes by default, or a tuple; placement 'device', 'host' (pinned) or "
-     "'managed'.\n\n"
-     "Raises InvalidError with the limit; OutOfMemoryError."},
+     "contents undefined. shape is a number of elements, bytes by default, or a tuple; placement "
+     "'device', 'host' (pinned) or 'managed'.\n\nRaises InvalidError with the limit; "
+     "OutOfMemoryError."},
     {"wrap", WP_KEYED(wp_device_wrap),
      "wrap($self, array, *, label=None)\n--\n\nA 'host' buffer of the memory of a contiguous array "
-     "that "
-     "can be written, "
-     "without a copy. The array lives until no work uses the buffer."},
+     "that can be written, without a copy. The array lives until no work uses the buffer."},
     {"from_dlpack", WP_KEYED(wp_device_from_dlpack),
      "from_dlpack($self, tensor, *, queue=None, label=None)\n--\n\nA buffer of a tensor's memory "
-     "(torch, "
-     "cupy, jax, numpy), "
-     "without a copy. queue, for tensors in device memory, waits for the work that writes the "
-     "tensor."},
+     "(torch, cupy, jax, numpy), without a copy. queue, for tensors in device memory, waits for "
+     "the work that writes the tensor."},
     {"pool", WP_KEYED(wp_device_pool),
      "pool($self, limit_bytes=0, placement='device', *, label=None)\n--\n\nA pool of buffers; "
-     "limit_bytes "
-     "0: the device's."},
+     "limit_bytes 0: the device's."},
     {"program", WP_KEYED(wp_device_program),
      "program($self, source=None, *, file=None, bundle=None, options=None, cuda_source=None, "
-     "cuda_options=None, exact=False, "
-     "fast=False, label=None)\n--\n\nDevice code: OpenCL C as text or of a file, CUDA C++ beside "
-     "it, or a bundle, "
-     "'FILE.so:SYMBOL', of `weir kernels build`.\n\nRaises BuildError with the compiler's log."},
+     "cuda_options=None, exact=False, fast=False, label=None)\n--\n\nDevice code: OpenCL C as text "
+     "or of a file, CUDA C++ beside it, or a bundle, 'FILE.so:SYMBOL', of `weir kernels "
+     "build`.\n\nRaises BuildError with the compiler's log."},
     {"sync", WP_KEYED(wp_device_sync),
      "sync($self, timeout=None)\n--\n\nWaits on the host for everything submitted so far to the "
-     "device's "
-     "queues; timeout in "
-     "seconds.\n\nRaises Timeout; the first failure."},
+     "device's queues; timeout in seconds.\n\nRaises Timeout; the first failure."},
     {"trim", device_trim, METH_NOARGS,
      "trim($self)\n--\n\nReturns cached memory to the driver. May wait for the whole device."},
     {"close", device_close, METH_NOARGS,
      "close($self)\n--\n\nWaits for all work, destroys the device's objects and closes it. Where "
-     "an "
-     "array still shows "
-     "the memory of a buffer, the native device is closed when that has gone."},
+     "an array still shows the memory of a buffer, the native device is closed when that has "
+     "gone."},
     {"__enter__", device_enter, METH_NOARGS, NULL},
     {"__exit__", device_close, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},

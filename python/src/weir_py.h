@@ -1,8 +1,9 @@
-// What the sources of the extension share: objects, errors, the caller's line, the interpreter's lock.
+// What the sources of the extension share: objects, errors, the caller's line, the interpreter's
+// lock.
 //
-// The extension uses the limited API of Python 3.10, so that one file serves every later version. It is
-// loaded by the main interpreter only (module.c refuses others), so its state is static. Except where a
-// comment says otherwise, every function is called with the interpreter's lock held.
+// The extension uses the limited API of Python 3.10, so that one file serves every later version.
+// It is loaded by the main interpreter only (module.c refuses others), so its state is static.
+// Except where a comment says otherwise, every function is called with the interpreter's lock held.
 #ifndef WEIR_PYTHON_WEIR_PY_H
 #define WEIR_PYTHON_WEIR_PY_H
 
@@ -14,7 +15,8 @@
 
 #include <weir/weir.h>
 
-// The buffer protocol is in the limited API from 3.11 on. 3.10 has the same functions, layout and numbers.
+// The buffer protocol is in the limited API from 3.11 on. 3.10 has the same functions, layout and
+// numbers.
 #ifndef Py_bf_getbuffer
 #define Py_bf_getbuffer 1
 #endif
@@ -41,8 +43,7 @@ PyAPI_FUNC(int) PyObject_GetBuffer(PyObject *object, Py_buffer *view, int flags)
 PyAPI_FUNC(void) PyBuffer_Release(Py_buffer *view);
 #endif
 
-// --- The caller -------------------------------------------------------------------------------------
-
+// The caller.
 // The line of Python that called, as the library wants it. `file` is never freed.
 struct wp_place {
     const char *file; // NULL where no Python code calls
@@ -53,8 +54,7 @@ struct wp_place wp_here(void);
 #define WP_HERE(place) const struct wp_place place = wp_here()
 #define WP_AT(place) (place).file, (place).line
 
-// --- Errors -----------------------------------------------------------------------------------------
-
+// Errors.
 // Sets the exception of a status that is not WEIR_OK, with the thread's error detail. Returns NULL.
 PyObject *wp_raise(weir_status status);
 // Whether the exception that is set is one of that class of weir's.
@@ -74,11 +74,11 @@ static inline PyObject *wp_none(weir_status status)
     return Py_None;
 }
 
-// The result of a function of weir._help, whose arguments `format` describes as Py_BuildValue() does.
+// The result of a function of weir._help, whose arguments `format` describes as Py_BuildValue()
+// does.
 PyObject *wp_helper(const char *name, const char *format, ...);
 
-// --- The interpreter's lock -------------------------------------------------------------------------
-
+// The interpreter's lock.
 // Runs a statement that may block without the interpreter's lock.
 #define WP_UNLOCKED(statement)                         \
     do {                                               \
@@ -87,9 +87,9 @@ PyObject *wp_helper(const char *name, const char *format, ...);
         PyEval_RestoreThread(wp_saved);                \
     } while (0)
 
-// Waits by `step`, which waits for at most `timeout_ns`, until it returns anything but WEIR_TIMEOUT or
-// `seconds` have passed (None: no limit). The lock is released meanwhile, and signals are looked for: true
-// with the last status, or false with an exception, such as KeyboardInterrupt.
+// Waits by `step`, which waits for at most `timeout_ns`, until it returns anything but WEIR_TIMEOUT
+// or `seconds` have passed (None: no limit). The lock is released meanwhile, and signals are looked
+// for: true with the last status, or false with an exception, such as KeyboardInterrupt.
 typedef weir_status (*wp_step)(void *user, uint64_t timeout_ns);
 bool wp_wait(PyObject *seconds, wp_step step, void *user, weir_status *out_status);
 
@@ -103,8 +103,7 @@ bool wp_wait(PyObject *seconds, wp_step step, void *user, weir_status *out_statu
         return wp_none(wp_status);      \
     } while (0)
 
-// --- Objects ----------------------------------------------------------------------------------------
-
+// Objects.
 struct wp_runtime {
     PyObject_HEAD weir_runtime *handle; // NULL once it is closed
     bool closed;             // by the program; devices that cannot close yet keep the handle
@@ -219,8 +218,8 @@ bool wp_runtime_types(PyObject *module); // DeviceInfo, Limits
 
 // weir.open().
 PyObject *wp_open(PyObject *module, PyObject *arguments, PyObject *keywords);
-// Waits for all work and closes what can be closed: when the interpreter ends. From then on no thread of the
-// library's calls Python.
+// Waits for all work and closes what can be closed: when the interpreter ends. From then on no
+// thread of the library's calls Python.
 void wp_close_all(void);
 extern atomic_bool wp_over;
 
@@ -231,9 +230,9 @@ void wp_findings_end(struct wp_runtime *runtime); // before it closes
 PyObject *wp_findings(PyObject *module, PyObject *unused);
 PyObject *wp_open_runtimes(PyObject *module, PyObject *unused); // how many
 
-// --- Elements and buffers ---------------------------------------------------------------------------
-
-// A type of elements. `format` is that of the buffer protocol; its last letter and `size` identify the type.
+// Elements and buffers.
+// A type of elements. `format` is that of the buffer protocol; its last letter and `size` identify
+// the type.
 struct wp_dtype {
     const char *name;
     const char *format;
@@ -242,11 +241,11 @@ struct wp_dtype {
     uint32_t size; // bytes
 };
 
-// The type that `object` names: "float32", "f4", numpy.float32, numpy.dtype("f4"), torch.float32, float, … NULL with
-// an exception.
+// The type that `object` names: "float32", "f4", numpy.float32, numpy.dtype("f4"), torch.float32,
+// float, … NULL with an exception.
 const struct wp_dtype *wp_dtype_of(PyObject *object);
-// Stores a number as a scalar of the device, in the first bytes of `out`. False with an exception that says
-// what `what` is.
+// Stores a number as a scalar of the device, in the first bytes of `out`. False with an exception
+// that says what `what` is.
 bool wp_pack(weir_scalar scalar, PyObject *number, const char *what, uint64_t *out);
 
 enum {
@@ -276,12 +275,14 @@ static inline weir_buffer *wp_handle(const struct wp_buffer *buffer)
 {
     return (buffer->base ? buffer->base : buffer)->child.handle;
 }
-// A buffer of a shape and a type for a handle that `make` creates. See the methods of Device and Pool.
+// A buffer of a shape and a type for a handle that `make` creates. See the methods of Device and
+// Pool.
 PyObject *wp_buffer_new(struct wp_device *device, PyObject *shape, PyObject *dtype, PyObject *label,
                         const char *placement,
                         weir_status (*make)(void *user, size_t size, weir_buffer **out),
                         void *user);
-// Gets an array's memory, contiguous and of elements that fit the buffer's; false with an exception.
+// Gets an array's memory, contiguous and of elements that fit the buffer's; false with an
+// exception.
 bool wp_array_of(PyObject *object, const struct wp_buffer *buffer, bool writable, Py_buffer *out);
 
 PyObject *wp_device_buffer(PyObject *self, PyObject *arguments, PyObject *keywords);
@@ -289,8 +290,7 @@ PyObject *wp_device_wrap(PyObject *self, PyObject *arguments, PyObject *keywords
 PyObject *wp_device_from_dlpack(PyObject *self, PyObject *arguments, PyObject *keywords);
 PyObject *wp_device_pool(PyObject *self, PyObject *arguments, PyObject *keywords);
 
-// --- Queues and events ------------------------------------------------------------------------------
-
+// Queues and events.
 struct wp_queue {
     struct wp_child child;
 };
@@ -310,7 +310,8 @@ struct wp_queue {
 PyObject *wp_device_queue(PyObject *self, PyObject *arguments, PyObject *keywords);
 PyObject *wp_device_wrap_queue(PyObject *self, PyObject *arguments, PyObject *keywords);
 PyObject *wp_event_new(struct weir_event event);
-// Waits for all work of the device, whether it fails or not; false with an exception, such as KeyboardInterrupt.
+// Waits for all work of the device, whether it fails or not; false with an exception, such as
+// KeyboardInterrupt.
 bool wp_device_wait(struct wp_device *device);
 PyObject *wp_device_sync(PyObject *self, PyObject *arguments, PyObject *keywords);
 PyObject *wp_queue_capture(PyObject *self, PyObject *arguments, PyObject *keywords);
@@ -320,14 +321,15 @@ PyObject *wp_out(PyObject *module, PyObject *buffer);
 PyObject *wp_inout(PyObject *module, PyObject *buffer);
 PyObject *wp_local(PyObject *module, PyObject *bytes);
 
-// The exception of a function that the library called and that the error is about; NULL if it is not known. Borrowed.
+// The exception of a function that the library called and that the error is about; NULL if it is
+// not known. Borrowed.
 PyObject *wp_call_cause(const struct weir_error *error);
 void wp_calls_forget(void);                   // those exceptions
 void wp_calls_drop(struct wp_device *device); // its functions that have not run and cannot any more
 
-// --- Later ------------------------------------------------------------------------------------------
-
-// Something that is to be dropped with the interpreter's lock, from a thread that may hold locks of the library.
+// Later.
+// Something that is to be dropped with the interpreter's lock, from a thread that may hold locks of
+// the library.
 struct wp_later {
     struct wp_later *next;
     void (*drop)(struct wp_later *later);

@@ -1,5 +1,7 @@
 """Programs, launches and their arguments, graphs."""
 
+import os
+
 import numpy
 import pytest
 
@@ -111,6 +113,20 @@ def test_a_program_comes_from_a_file(device, tmp_path):
         device.program(bundle="none")
     with pytest.raises(weir.InvalidError, match="none.so"):
         device.program(bundle="none.so:kernels")
+
+
+def test_a_program_comes_from_a_bundle(device, queue, runs_kernels):
+    file = os.path.abspath("python/tests/bundle.so")
+    if not os.path.exists(file):
+        pytest.skip(f"bazel makes {file}")
+    kernel = device.program(bundle=f"{file}:bundle").kernel("add_words")
+    assert kernel.parameters[3] == "uint n"
+    a, total = device.buffer(64, "uint32"), device.buffer(64, "uint32")
+    queue.fill(a, 21)
+    queue.fill(total, 0)
+    kernel[64](queue, weir.In(a), weir.In(a), weir.Out(total), 64)
+    if runs_kernels:
+        assert (content(queue, total) == 42).all()
 
 
 def test_kernels_outlive_their_program(device, queue, pair):
