@@ -382,7 +382,7 @@ static void forget_barrier(const pthread_barrier_t *barrier)
     forget((const char *)barrier + 1);
 }
 
-// Without memory for it, its rounds have one key.
+// If out of memory for it, its rounds have one key.
 static void note_barrier(const pthread_barrier_t *barrier, unsigned count)
 {
     locks_hide();

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/check.h>
+
 #include "layers/opencl/layer.h"
 
 static struct object **buckets;
@@ -317,7 +319,7 @@ void memory_open(struct memory *memory, const char *label, bool written, const s
                               WEIR_PARAMS(weir_buffer, .label = label, .size = memory->size),
                               &memory->buffer, place->file, place->line) < 0)
         layer_lose(LAYER_LOSS_WEIR);
-    else if (written)
+    else if (written && weir_check_is_on(layer.runtime))
         write_all(memory, place);
 }
 
