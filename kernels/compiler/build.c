@@ -229,7 +229,8 @@ static bool build_all(struct kc_context *context, const struct kc_build *build,
     if (fine && !context->text)
         fine = refuse(context->report, "there is no kernel: the sources are empty");
     fine = fine && kc_compile(context, &module) &&
-           kc_signatures(context, &module, &result->kernels) &&
+           kc_signatures(&module, &result->kernels, context->report) &&
+           kc_check(context, &module, &result->kernels) &&
            make_images(context, &module, build, result);
     kc_module_finish(&module);
     kc_module_finish(&context->places);

@@ -353,24 +353,6 @@ static void check_long_long(struct kc_context *context, const struct kc_module *
                        severity(context));
 }
 
-static bool check_kernels(struct kc_context *context, const struct kc_module *module,
-                          struct kc_kernels *kernels)
-{
-    bool any;
-    for (size_t i = 0; i < kernels->count; i++) {
-        check_name(context, &kernels->items[i]);
-        check_parameters(context, &kernels->items[i]);
-        check_calls(context, module, &kernels->items[i]);
-    }
-    if (!kc_drop_refused(context, kernels, &any))
-        return false;
-    for (size_t i = 0; i < kernels->count; i++) {
-        kc_sizes(module, &kernels->items[i]);
-        kc_check_limits(context, &kernels->items[i]);
-    }
-    return kc_drop_refused(context, kernels, &any);
-}
-
 bool kc_check(struct kc_context *context, const struct kc_module *module,
               struct kc_kernels *kernels)
 {
@@ -385,5 +367,13 @@ bool kc_check(struct kc_context *context, const struct kc_module *module,
                            "error: there is no kernel: a source needs a __kernel function\n");
         return false;
     }
-    return check_kernels(context, module, kernels);
+    for (size_t i = 0; i < kernels->count; i++) {
+        check_name(context, &kernels->items[i]);
+        check_parameters(context, &kernels->items[i]);
+        check_calls(context, module, &kernels->items[i]);
+        if (!kernels->items[i].refused)
+            kc_check_limits(context, &kernels->items[i]);
+    }
+    bool any;
+    return kc_drop_refused(context, kernels, &any);
 }

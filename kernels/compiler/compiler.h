@@ -263,11 +263,9 @@ struct kc_context {
     bool has_no_places;      // it cannot be made
 };
 
-// Reads the kernels' signatures, and checks them. False: a kernel cannot be in a bundle, and is not to be skipped.
-bool kc_signatures(struct kc_context *context, const struct kc_module *module,
-                   struct kc_kernels *out_kernels);
-// Finds the sizes and alignments that the kernel's parameters have by their types.
-void kc_sizes(const struct kc_module *module, struct kc_kernel *kernel);
+// Reads the kernels' signatures, in the order of the text.
+bool kc_signatures(const struct kc_module *module, struct kc_kernels *out_kernels,
+                   struct weir_long_text *report);
 void kc_kernel_finish(struct kc_kernel *kernel);
 void kc_kernels_finish(struct kc_kernels *kernels);
 
@@ -276,7 +274,8 @@ void kc_kernels_finish(struct kc_kernels *kernels);
 // Compiles the text as OpenCL C to FOLDER/kernels.ll, for CUDA and before any optimisation, and reads it.
 bool kc_compile(struct kc_context *context, struct kc_module *out);
 
-// Warns of what devices do differently, and refuses what no bundle has.
+// Warns of what devices do differently, and refuses what no bundle has. False: there is such a kernel, and it is not
+// to be skipped, or none at all.
 bool kc_check(struct kc_context *context, const struct kc_module *module,
               struct kc_kernels *kernels);
 

@@ -153,62 +153,6 @@ static void read_block(const struct kc_module *module, const char *line, struct 
         kernel->block[i] = (unsigned)strtoul(number, NULL, 10);
 }
 
-static bool read_kernel(const struct kc_module *module, const struct kc_symbol *symbol,
-                        struct kc_kernels *kernels)
-{
-    struct kc_kernel *grown = realloc(kernels->items, (kernels->count + 1) * sizeof *grown);
-    if (!grown)
-        return false;
-    kernels->items = grown;
-    grown += kernels->count++;
-    *grown = (struct kc_kernel){.name = strndup(symbol->name, symbol->length)};
-    if (!grown->name || !read_parameters(module, symbol->line, grown))
-        return false;
-    read_block(module, symbol->line, grown);
-    return true;
-}
-
-static int by_line(const void *a, const void *b)
-{
-    const struct kc_symbol *const *first = a, *const *second = b;
-    return (*first)->line < (*second)->line ? -1 : 1;
-}
-
-// In the order of the text.
-static bool read_kernels(const struct kc_module *module, struct kc_kernels *kernels)
-{
-    const struct kc_symbol **found = malloc((module->symbol_count + 1) * sizeof *found);
-    size_t count = 0;
-    bool fine = found != NULL;
-    for (size_t i = 0; fine && i < module->symbol_count; i++)
-        if (module->symbols[i].is_kernel)
-            found[count++] = &module->symbols[i];
-    if (fine)
-        qsort(found, count, sizeof *found, by_line);
-    for (size_t i = 0; i < count && fine; i++)
-        fine = read_kernel(module, found[i], kernels);
-    free(found);
-    return fine;
-}
-
-void kc_kernel_finish(struct kc_kernel *kernel)
-{
-    for (size_t p = 0; p < kernel->parameter_count; p++) {
-        free(kernel->parameters[p].name);
-        free(kernel->parameters[p].type);
-    }
-    free(kernel->parameters);
-    free(kernel->name);
-}
-
-void kc_kernels_finish(struct kc_kernels *kernels)
-{
-    for (size_t i = 0; i < kernels->count; i++)
-        kc_kernel_finish(&kernels->items[i]);
-    free(kernels->items);
-    *kernels = (struct kc_kernels){0};
-}
-
 // Sizes.
 
 struct layout {
@@ -335,10 +279,9 @@ static void find_size(const struct kc_module *module, const char *at,
 }
 
 // "define dso_local ptx_kernel void @k(ptr addrspace(1) noundef align 4 %0, ptr byval(%struct.pair) align 4 %1)".
-void kc_sizes(const struct kc_module *module, struct kc_kernel *kernel)
+static void find_sizes(const struct kc_module *module, const char *line, struct kc_kernel *kernel)
 {
-    const struct kc_symbol *symbol = kc_module_find(module, kernel->name);
-    const char *at = symbol ? kc_in_line(symbol->line, "@") : NULL;
+    const char *at = kc_in_line(line, "@");
     at = at ? kc_in_line(at, "(") : NULL;
     at = at ? at + 1 : NULL;
     for (size_t p = 0; at && p < kernel->parameter_count; p++) {
@@ -347,13 +290,69 @@ void kc_sizes(const struct kc_module *module, struct kc_kernel *kernel)
     }
 }
 
-bool kc_signatures(struct kc_context *context, const struct kc_module *module,
-                   struct kc_kernels *out_kernels)
+static bool read_kernel(const struct kc_module *module, const struct kc_symbol *symbol,
+                        struct kc_kernels *kernels)
+{
+    struct kc_kernel *grown = realloc(kernels->items, (kernels->count + 1) * sizeof *grown);
+    if (!grown)
+        return false;
+    kernels->items = grown;
+    grown += kernels->count++;
+    *grown = (struct kc_kernel){.name = strndup(symbol->name, symbol->length)};
+    if (!grown->name || !read_parameters(module, symbol->line, grown))
+        return false;
+    read_block(module, symbol->line, grown);
+    find_sizes(module, symbol->line, grown);
+    return true;
+}
+
+static int by_line(const void *a, const void *b)
+{
+    const struct kc_symbol *const *first = a, *const *second = b;
+    return (*first)->line < (*second)->line ? -1 : 1;
+}
+
+// In the order of the text.
+static bool read_kernels(const struct kc_module *module, struct kc_kernels *kernels)
+{
+    const struct kc_symbol **found = malloc((module->symbol_count + 1) * sizeof *found);
+    size_t count = 0;
+    bool fine = found != NULL;
+    for (size_t i = 0; fine && i < module->symbol_count; i++)
+        if (module->symbols[i].is_kernel)
+            found[count++] = &module->symbols[i];
+    if (fine)
+        qsort(found, count, sizeof *found, by_line);
+    for (size_t i = 0; i < count && fine; i++)
+        fine = read_kernel(module, found[i], kernels);
+    free(found);
+    return fine;
+}
+
+void kc_kernel_finish(struct kc_kernel *kernel)
+{
+    for (size_t p = 0; p < kernel->parameter_count; p++) {
+        free(kernel->parameters[p].name);
+        free(kernel->parameters[p].type);
+    }
+    free(kernel->parameters);
+    free(kernel->name);
+}
+
+void kc_kernels_finish(struct kc_kernels *kernels)
+{
+    for (size_t i = 0; i < kernels->count; i++)
+        kc_kernel_finish(&kernels->items[i]);
+    free(kernels->items);
+    *kernels = (struct kc_kernels){0};
+}
+
+bool kc_signatures(const struct kc_module *module, struct kc_kernels *out_kernels,
+                   struct weir_long_text *report)
 {
     *out_kernels = (struct kc_kernels){0};
-    if (!read_kernels(module, out_kernels)) {
-        weir_long_text_add(context->report, "error: no memory for the kernels' signatures\n");
-        return false;
-    }
-    return kc_check(context, module, out_kernels);
+    if (read_kernels(module, out_kernels))
+        return true;
+    weir_long_text_add(report, "error: no memory for the kernels' signatures\n");
+    return false;
 }
