@@ -28,7 +28,7 @@ void weir__buckets_tell(weir_comm *comm, const char *label)
     snprintf(why, sizeof why, "buckets '%.*s': %s", WEIR__PATTERN_LABEL_SIZE,
              weir__pattern_label(label, "buckets"), cause.message);
     if (comm)
-        (void)weir_comm_abort(comm, why);
+        WEIR_IGNORE(weir_comm_abort(comm, why));
     weir_error_set(&cause);
 }
 

@@ -324,7 +324,7 @@ weir_status weir_chunks_recover(weir_chunks *chunks)
     // A queue fails only when it reaches its wait for the failed event. So all queues
     // are synced, in the order of the stages, before any is recovered.
     for (uint32_t i = 0; i < chunks->plan.queue_count; i++)
-        (void)weir_queue_sync(chunks->queues[i], WEIR_FOREVER);
+        WEIR_IGNORE(weir_queue_sync(chunks->queues[i], WEIR_FOREVER));
     for (uint32_t i = 0; i < chunks->plan.queue_count; i++) {
         weir_status status = weir_queue_recover(chunks->queues[i]);
         if (status < 0 && first == WEIR_OK) {

@@ -121,7 +121,7 @@ void weir_device_link_destroy(weir_device_link **link)
     // Host calls read the link.
     for (int i = 0; i < CALLS; i++)
         if (ending->calls[i].end.sequence != 0)
-            (void)weir_event_sync(ending->calls[i].end, WEIR_FOREVER);
+            WEIR_IGNORE(weir_event_sync(ending->calls[i].end, WEIR_FOREVER));
     for (int i = 0; i < ROOMS; i++) {
         weir_buffer_destroy(&ending->rooms[i].up);
         weir_buffer_destroy(&ending->rooms[i].down);
@@ -151,7 +151,7 @@ static weir_status move(void *user)
         memcpy(to, from, call->size);
         status = weir_host_end(room->up, 0, call->size, WEIR_ACCESS_WRITE);
     }
-    weir_host_end(room->down, 0, call->size, WEIR_ACCESS_READ);
+    WEIR_IGNORE(weir_host_end(room->down, 0, call->size, WEIR_ACCESS_READ));
     return status;
 }
 
@@ -164,7 +164,7 @@ static weir_status await_room(weir_device_link *link)
         if (before->end.sequence == 0 || weir_event_error(before->end) >= 0)
             continue;
         before->end = (struct weir_event){0};
-        (void)weir_queue_sync(link->queue, WEIR_FOREVER);
+        WEIR_IGNORE(weir_queue_sync(link->queue, WEIR_FOREVER));
         const weir_status status = weir_queue_recover(link->queue);
         if (status < 0)
             return status;
@@ -182,7 +182,7 @@ static weir_status begin_down(weir_device_link *link, struct weir_event now)
     weir_status status = await_room(link);
     if (status == WEIR_OK && weir_queue_wait(link->queue, now) == WEIR_OK)
         return WEIR_OK;
-    (void)weir_queue_sync(link->queue, WEIR_FOREVER);
+    WEIR_IGNORE(weir_queue_sync(link->queue, WEIR_FOREVER));
     status = weir_queue_recover(link->queue);
     if (status == WEIR_OK)
         status = await_room(link);
@@ -214,7 +214,7 @@ static weir_status copy_through_host(weir_device_link *link, weir_queue *queue, 
     if (status < 0)
         return status;
     if (call->end.sequence != 0)
-        (void)weir_event_sync(call->end, WEIR_FOREVER);
+        WEIR_IGNORE(weir_event_sync(call->end, WEIR_FOREVER));
     *call = (struct call){.room = &link->rooms[link->copies % ROOMS], .size = size};
     status = copy_down(link, call, queue, now, src, src_offset);
     if (status == WEIR_OK)

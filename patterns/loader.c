@@ -128,7 +128,7 @@ static weir_status fill(weir_loader *loader, struct weir__entry *entry)
 
     // If that copy failed, the consumer of its batch got the error.
     if (entry->copied.sequence > 0)
-        (void)weir_event_sync(entry->copied, WEIR_FOREVER);
+        WEIR_IGNORE(weir_event_sync(entry->copied, WEIR_FOREVER));
     weir_status status = weir_host_begin(entry->pinned, 0, capacity, WEIR_ACCESS_WRITE, &memory);
     if (status != WEIR_OK)
         return status;
@@ -167,7 +167,7 @@ static struct weir__room *claim_room(weir_loader *loader, struct weir__entry *en
         room->state = WEIR__ROOM_CLAIMED;
     weir__pattern_lock_release(&loader->lock);
     if (room && room->released.sequence > 0)
-        (void)weir_event_sync(room->released, WEIR_FOREVER);
+        WEIR_IGNORE(weir_event_sync(room->released, WEIR_FOREVER));
     return room;
 }
 
@@ -188,7 +188,7 @@ static weir_status copy_or_recover(weir_loader *loader, struct weir__entry *entr
     weir_status status = copy(loader, entry, room);
     if (status == WEIR_OK)
         return WEIR_OK;
-    (void)weir_queue_sync(loader->queue, WEIR_FOREVER);
+    WEIR_IGNORE(weir_queue_sync(loader->queue, WEIR_FOREVER));
     status = weir_queue_recover(loader->queue);
     return status == WEIR_OK ? copy(loader, entry, room) : status;
 }

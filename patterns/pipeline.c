@@ -235,7 +235,7 @@ weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
     if (weir__pipeline_in_callback(ending))
         return refuse_in_callback(ending, "weir_pipeline_destroy",
                                   "destroy it from a thread of the program's");
-    weir_pipeline_cancel(ending);
+    WEIR_IGNORE(weir_pipeline_cancel(ending));
     weir__pattern_lock_take(&ending->lock);
     ending->draining++;
     while (ending->head < ending->tail || ending->blocked > 0)

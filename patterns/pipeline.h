@@ -193,9 +193,9 @@ struct weir_pipeline_params {
 // that does not exist; a missing name or callback; a count out of range; a device of
 // another runtime; `graphs` without `repeat`, or with stages on several devices.
 // slot_create's own error; WEIR_ERROR_OUT_OF_MEMORY; WEIR_ERROR_SYSTEM.
-WEIR_API weir_status weir_pipeline_create_at(const struct weir_pipeline_params *params,
-                                             weir_pipeline **out_pipeline, const char *file,
-                                             int line);
+WEIR_API WEIR_CHECKED weir_status weir_pipeline_create_at(const struct weir_pipeline_params *params,
+                                                          weir_pipeline **out_pipeline,
+                                                          const char *file, int line);
 #define weir_pipeline_create(...) weir_pipeline_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Cancels the frames that have not started, waits until all are delivered, ends the threads,
@@ -204,7 +204,7 @@ WEIR_API weir_status weir_pipeline_create_at(const struct weir_pipeline_params *
 // pipeline may be running.
 //
 // Errors: WEIR_ERROR_INVALID from a callback of the pipeline; nothing is done then.
-WEIR_API weir_status weir_pipeline_destroy(weir_pipeline **pipeline);
+WEIR_API WEIR_CHECKED weir_status weir_pipeline_destroy(weir_pipeline **pipeline);
 
 // Submits a frame. WEIR_OK: the frame was accepted, and `deliver` will be called for it,
 // also if it was dropped at once. Any other status: it was not accepted and stays the
@@ -215,18 +215,18 @@ WEIR_API weir_status weir_pipeline_destroy(weir_pipeline **pipeline);
 // pipeline was cancelled; WEIR_ERROR_INVALID from a callback under WEIR_PIPELINE_BLOCK,
 // where the wait would never end. Under that policy a host call of a stage must not submit
 // either, which is not detected.
-WEIR_API weir_status weir_pipeline_submit(weir_pipeline *pipeline, void *frame);
+WEIR_API WEIR_CHECKED weir_status weir_pipeline_submit(weir_pipeline *pipeline, void *frame);
 
 // Waits until every frame accepted before the call is delivered.
 //
 // Errors: WEIR_TIMEOUT (not an error); the frames stay in the pipeline; WEIR_ERROR_INVALID
 // from a callback of the pipeline.
-WEIR_API weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns);
+WEIR_API WEIR_CHECKED weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns);
 
 // Ends every frame that has not started as WEIR_CANCELLED, and every blocked submit with
 // that status; frames that have started finish. Returns at once; frames that are submitted
 // afterwards run as usual. May be called from anywhere.
-WEIR_API weir_status weir_pipeline_cancel(weir_pipeline *pipeline);
+WEIR_API WEIR_CHECKED weir_status weir_pipeline_cancel(weir_pipeline *pipeline);
 
 // Figures of one stage, over the timed frames. Closed.
 struct weir_pipeline_stage_statistics {
@@ -291,9 +291,8 @@ WEIR_API const struct weir_section *weir_pipeline_section(void);
 // declared with these keys; NULL means "pipeline". The other members are not changed.
 //
 // Errors: WEIR_ERROR_NOT_FOUND if the section was not declared to weir_open().
-WEIR_API weir_status weir_pipeline_params_from_settings(const weir_runtime *runtime,
-                                                        const char *section,
-                                                        struct weir_pipeline_params *params);
+WEIR_API WEIR_CHECKED weir_status weir_pipeline_params_from_settings(
+    const weir_runtime *runtime, const char *section, struct weir_pipeline_params *params);
 
 #ifdef __cplusplus
 }

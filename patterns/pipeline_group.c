@@ -300,7 +300,7 @@ weir_status weir_pipeline_group_drain(weir_pipeline_group *group, uint64_t timeo
 weir_status weir_pipeline_group_cancel(weir_pipeline_group *group)
 {
     for (uint32_t i = 0; group && i < group->count; i++)
-        weir_pipeline_cancel(group->members[i]);
+        WEIR_IGNORE(weir_pipeline_cancel(group->members[i]));
     return WEIR_OK;
 }
 

@@ -44,16 +44,16 @@ struct weir_pipeline_group_params {
 //
 // Ownership: the caller's, until weir_pipeline_group_destroy(). Outlives its pipelines.
 // Errors: WEIR_ERROR_OUT_OF_MEMORY.
-WEIR_API weir_status weir_pipeline_group_create_at(const struct weir_pipeline_group_params *params,
-                                                   weir_pipeline_group **out_group,
-                                                   const char *file, int line);
+WEIR_API WEIR_CHECKED weir_status
+weir_pipeline_group_create_at(const struct weir_pipeline_group_params *params,
+                              weir_pipeline_group **out_group, const char *file, int line);
 #define weir_pipeline_group_create(...) \
     weir_pipeline_group_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Destroys the group and sets `*group` to NULL. NULL and a pointer to NULL are accepted.
 //
 // Errors: WEIR_ERROR_INVALID while it has pipelines; nothing is done then.
-WEIR_API weir_status weir_pipeline_group_destroy(weir_pipeline_group **group);
+WEIR_API WEIR_CHECKED weir_status weir_pipeline_group_destroy(weir_pipeline_group **group);
 
 // Submits a frame to one of the pipelines. When all are full, their policy applies to the group:
 // WEIR_PIPELINE_DROP_OLDEST drops the oldest frame of all that wait. Otherwise as
@@ -61,11 +61,13 @@ WEIR_API weir_status weir_pipeline_group_destroy(weir_pipeline_group **group);
 //
 // Threads: safe; while pipelines join or leave the group it must not be called.
 // Errors: as weir_pipeline_submit(); WEIR_ERROR_INVALID for a group without pipelines.
-WEIR_API weir_status weir_pipeline_group_submit(weir_pipeline_group *group, void *frame);
+WEIR_API WEIR_CHECKED weir_status weir_pipeline_group_submit(weir_pipeline_group *group,
+                                                             void *frame);
 
 // weir_pipeline_drain() and weir_pipeline_cancel() for all pipelines.
-WEIR_API weir_status weir_pipeline_group_drain(weir_pipeline_group *group, uint64_t timeout_ns);
-WEIR_API weir_status weir_pipeline_group_cancel(weir_pipeline_group *group);
+WEIR_API WEIR_CHECKED weir_status weir_pipeline_group_drain(weir_pipeline_group *group,
+                                                            uint64_t timeout_ns);
+WEIR_API WEIR_CHECKED weir_status weir_pipeline_group_cancel(weir_pipeline_group *group);
 
 // Stores the figures of all pipelines that are in the group. Counts, and the times of stages, are
 // added up, `in_flight_max` too; `covered_ns` and `overlap_ns` are those of each device, added up;

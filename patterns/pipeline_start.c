@@ -154,7 +154,7 @@ static void forget_ends(const weir_pipeline *pipeline, struct weir__slot *slot)
 static void cancel_capture(weir_pipeline *pipeline, struct weir__slot *slot)
 {
     forget_ends(pipeline, slot);
-    weir_capture_cancel(slot->queue);
+    WEIR_IGNORE(weir_capture_cancel(slot->queue));
 }
 
 // A preparer's frame is ready to be submitted, or has failed. Takes the lock.
@@ -365,7 +365,7 @@ weir_status weir__pipeline_recover_queues(weir_pipeline *pipeline)
         weir_queue *queue = queue_at(pipeline, i);
         // A queue fails only when it reaches its wait for a failed event; if it
         // were recovered before that, it would fail afterwards.
-        (void)weir_queue_sync(queue, WEIR_FOREVER);
+        WEIR_IGNORE(weir_queue_sync(queue, WEIR_FOREVER));
         weir_status status = weir_queue_recover(queue);
         if (status < 0 && first == WEIR_OK) {
             first = status;

@@ -155,17 +155,21 @@ struct weir_comm_params {
 // Errors: WEIR_ERROR_COMM, with the ranks that are missing or what they disagree in;
 // WEIR_ERROR_CONFIG for variables that contradict each other; WEIR_ERROR_MODULE if the transport
 // cannot be loaded; WEIR_ERROR_INVALID, also in a host call, which may not wait.
-WEIR_API weir_status weir_comm_create_at(weir_device *device, const struct weir_comm_params *params,
-                                         weir_comm **out_comm, const char *file, int line);
+WEIR_API WEIR_CHECKED weir_status weir_comm_create_at(weir_device *device,
+                                                      const struct weir_comm_params *params,
+                                                      weir_comm **out_comm, const char *file,
+                                                      int line);
 #define weir_comm_create(device, params, out_comm) \
     weir_comm_create_at(device, params, out_comm, __FILE__, __LINE__)
 
 // The same for several devices of this process: device i becomes rank params->rank + i. With a
 // count of 0, or with no `params`, the communicator has `device_count` ranks and needs no
 // rendezvous. On error none is created. `out_comms` has room for device_count of them.
-WEIR_API weir_status weir_comm_create_all_at(weir_device *const *devices, uint32_t device_count,
-                                             const struct weir_comm_params *params,
-                                             weir_comm **out_comms, const char *file, int line);
+WEIR_API WEIR_CHECKED weir_status weir_comm_create_all_at(weir_device *const *devices,
+                                                          uint32_t device_count,
+                                                          const struct weir_comm_params *params,
+                                                          weir_comm **out_comms, const char *file,
+                                                          int line);
 #define weir_comm_create_all(devices, device_count, params, out_comms) \
     weir_comm_create_all_at(devices, device_count, params, out_comms, __FILE__, __LINE__)
 
@@ -175,9 +179,9 @@ WEIR_API weir_status weir_comm_create_all_at(weir_device *const *devices, uint32
 // none, and NULL is stored. `label` may be NULL.
 //
 // Errors: as weir_comm_create().
-WEIR_API weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key,
-                                        const char *label, weir_comm **out_part, const char *file,
-                                        int line);
+WEIR_API WEIR_CHECKED weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key,
+                                                     const char *label, weir_comm **out_part,
+                                                     const char *file, int line);
 #define weir_comm_split(comm, color, key, label, out_part) \
     weir_comm_split_at(comm, color, key, label, out_part, __FILE__, __LINE__)
 
@@ -189,12 +193,12 @@ WEIR_API weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t 
 // Ends the communicator on all ranks, for example before this one exits: its collectives, those
 // under way too, fail soon on every rank with `why`, a sentence, as their first cause. Does not
 // wait. After the first failure it does nothing.
-WEIR_API weir_status weir_comm_abort_at(weir_comm *comm, const char *why, const char *file,
-                                        int line);
+WEIR_API WEIR_CHECKED weir_status weir_comm_abort_at(weir_comm *comm, const char *why,
+                                                     const char *file, int line);
 #define weir_comm_abort(comm, why) weir_comm_abort_at(comm, why, __FILE__, __LINE__)
 
 // WEIR_OK, or the first failure, which becomes the thread's error.
-WEIR_API weir_status weir_comm_error(weir_comm *comm);
+WEIR_API WEIR_CHECKED weir_status weir_comm_error(weir_comm *comm);
 
 // Makes a communicator of the ranks that are left after others have died: all that are left call
 // it, each with its part of the communicator that has failed, and keep their order. If `comm` has not
@@ -206,8 +210,9 @@ WEIR_API weir_status weir_comm_error(weir_comm *comm);
 // Errors: as weir_comm_create(); WEIR_ERROR_UNSUPPORTED if the transport cannot (`mpi`);
 // WEIR_ERROR_INVALID while another thread shrinks it; WEIR_ERROR_COMM if the others have gone on without this
 // rank, or on all of them if one has died meanwhile or cannot join the others: call it again.
-WEIR_API weir_status weir_comm_shrink_at(weir_comm *comm, const char *label, weir_comm **out_comm,
-                                         const char *file, int line);
+WEIR_API WEIR_CHECKED weir_status weir_comm_shrink_at(weir_comm *comm, const char *label,
+                                                      weir_comm **out_comm, const char *file,
+                                                      int line);
 #define weir_comm_shrink(comm, label, out_comm) \
     weir_comm_shrink_at(comm, label, out_comm, __FILE__, __LINE__)
 
@@ -263,9 +268,9 @@ struct weir_collective_params {
 // Errors: WEIR_ERROR_INVALID for a wrong operand, ranges outside their buffers or overlapping, a
 // buffer or queue of another device than the communicator's: nothing was submitted, and the other
 // ranks do not know of it. The communicator's or the queue's first failure.
-WEIR_API weir_status weir_queue_collective_at(weir_queue *queue, weir_comm *comm,
-                                              const struct weir_collective_params *params,
-                                              const char *file, int line);
+WEIR_API WEIR_CHECKED weir_status
+weir_queue_collective_at(weir_queue *queue, weir_comm *comm,
+                         const struct weir_collective_params *params, const char *file, int line);
 #define weir_queue_collective(queue, comm, params) \
     weir_queue_collective_at(queue, comm, params, __FILE__, __LINE__)
 
@@ -288,12 +293,12 @@ static inline struct weir_collective_params weir__collective(
     return params;
 }
 
-static inline weir_status weir_queue_all_reduce_at(weir_queue *queue, weir_comm *comm,
-                                                   weir_buffer *dst, size_t dst_offset,
-                                                   weir_buffer *src, size_t src_offset,
-                                                   size_t count, weir_datatype element,
-                                                   weir_reduction reduction, const char *file,
-                                                   int line)
+static inline WEIR_CHECKED weir_status weir_queue_all_reduce_at(weir_queue *queue, weir_comm *comm,
+                                                                weir_buffer *dst, size_t dst_offset,
+                                                                weir_buffer *src, size_t src_offset,
+                                                                size_t count, weir_datatype element,
+                                                                weir_reduction reduction,
+                                                                const char *file, int line)
 {
     const struct weir_collective_params params =
         weir__collective(WEIR_ALL_REDUCE, dst, dst_offset, src, src_offset, count, element,
@@ -303,11 +308,12 @@ static inline weir_status weir_queue_all_reduce_at(weir_queue *queue, weir_comm 
 #define weir_queue_all_reduce(queue, ...) \
     weir_queue_all_reduce_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
-static inline weir_status weir_queue_reduce_at(weir_queue *queue, weir_comm *comm, weir_buffer *dst,
-                                               size_t dst_offset, weir_buffer *src,
-                                               size_t src_offset, size_t count,
-                                               weir_datatype element, weir_reduction reduction,
-                                               uint32_t root, const char *file, int line)
+static inline WEIR_CHECKED weir_status weir_queue_reduce_at(weir_queue *queue, weir_comm *comm,
+                                                            weir_buffer *dst, size_t dst_offset,
+                                                            weir_buffer *src, size_t src_offset,
+                                                            size_t count, weir_datatype element,
+                                                            weir_reduction reduction, uint32_t root,
+                                                            const char *file, int line)
 {
     const struct weir_collective_params params =
         weir__collective(WEIR_REDUCE, dst, dst_offset, src, src_offset, count, element, reduction,
@@ -316,11 +322,12 @@ static inline weir_status weir_queue_reduce_at(weir_queue *queue, weir_comm *com
 }
 #define weir_queue_reduce(queue, ...) weir_queue_reduce_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
-static inline weir_status weir_queue_broadcast_at(weir_queue *queue, weir_comm *comm,
-                                                  weir_buffer *dst, size_t dst_offset,
-                                                  weir_buffer *src, size_t src_offset, size_t count,
-                                                  weir_datatype element, uint32_t root,
-                                                  const char *file, int line)
+static inline WEIR_CHECKED weir_status weir_queue_broadcast_at(weir_queue *queue, weir_comm *comm,
+                                                               weir_buffer *dst, size_t dst_offset,
+                                                               weir_buffer *src, size_t src_offset,
+                                                               size_t count, weir_datatype element,
+                                                               uint32_t root, const char *file,
+                                                               int line)
 {
     const struct weir_collective_params params =
         weir__collective(WEIR_BROADCAST, dst, dst_offset, src, src_offset, count, element, WEIR_SUM,
@@ -330,11 +337,11 @@ static inline weir_status weir_queue_broadcast_at(weir_queue *queue, weir_comm *
 #define weir_queue_broadcast(queue, ...) \
     weir_queue_broadcast_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
-static inline weir_status weir_queue_all_gather_at(weir_queue *queue, weir_comm *comm,
-                                                   weir_buffer *dst, size_t dst_offset,
-                                                   weir_buffer *src, size_t src_offset,
-                                                   size_t count, weir_datatype element,
-                                                   const char *file, int line)
+static inline WEIR_CHECKED weir_status weir_queue_all_gather_at(weir_queue *queue, weir_comm *comm,
+                                                                weir_buffer *dst, size_t dst_offset,
+                                                                weir_buffer *src, size_t src_offset,
+                                                                size_t count, weir_datatype element,
+                                                                const char *file, int line)
 {
     const struct weir_collective_params params =
         weir__collective(WEIR_ALL_GATHER, dst, dst_offset, src, src_offset, count, element,
@@ -344,12 +351,10 @@ static inline weir_status weir_queue_all_gather_at(weir_queue *queue, weir_comm 
 #define weir_queue_all_gather(queue, ...) \
     weir_queue_all_gather_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
-static inline weir_status weir_queue_reduce_scatter_at(weir_queue *queue, weir_comm *comm,
-                                                       weir_buffer *dst, size_t dst_offset,
-                                                       weir_buffer *src, size_t src_offset,
-                                                       size_t count, weir_datatype element,
-                                                       weir_reduction reduction, const char *file,
-                                                       int line)
+static inline WEIR_CHECKED weir_status weir_queue_reduce_scatter_at(
+    weir_queue *queue, weir_comm *comm, weir_buffer *dst, size_t dst_offset, weir_buffer *src,
+    size_t src_offset, size_t count, weir_datatype element, weir_reduction reduction,
+    const char *file, int line)
 {
     const struct weir_collective_params params =
         weir__collective(WEIR_REDUCE_SCATTER, dst, dst_offset, src, src_offset, count, element,
@@ -359,11 +364,11 @@ static inline weir_status weir_queue_reduce_scatter_at(weir_queue *queue, weir_c
 #define weir_queue_reduce_scatter(queue, ...) \
     weir_queue_reduce_scatter_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
-static inline weir_status weir_queue_all_to_all_at(weir_queue *queue, weir_comm *comm,
-                                                   weir_buffer *dst, size_t dst_offset,
-                                                   weir_buffer *src, size_t src_offset,
-                                                   size_t count, weir_datatype element,
-                                                   const char *file, int line)
+static inline WEIR_CHECKED weir_status weir_queue_all_to_all_at(weir_queue *queue, weir_comm *comm,
+                                                                weir_buffer *dst, size_t dst_offset,
+                                                                weir_buffer *src, size_t src_offset,
+                                                                size_t count, weir_datatype element,
+                                                                const char *file, int line)
 {
     const struct weir_collective_params params =
         weir__collective(WEIR_ALL_TO_ALL, dst, dst_offset, src, src_offset, count, element,
@@ -373,11 +378,12 @@ static inline weir_status weir_queue_all_to_all_at(weir_queue *queue, weir_comm 
 #define weir_queue_all_to_all(queue, ...) \
     weir_queue_all_to_all_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
-static inline weir_status weir_queue_gather_at(weir_queue *queue, weir_comm *comm, weir_buffer *dst,
-                                               size_t dst_offset, weir_buffer *src,
-                                               size_t src_offset, size_t count,
-                                               weir_datatype element, uint32_t root,
-                                               const char *file, int line)
+static inline WEIR_CHECKED weir_status weir_queue_gather_at(weir_queue *queue, weir_comm *comm,
+                                                            weir_buffer *dst, size_t dst_offset,
+                                                            weir_buffer *src, size_t src_offset,
+                                                            size_t count, weir_datatype element,
+                                                            uint32_t root, const char *file,
+                                                            int line)
 {
     const struct weir_collective_params params =
         weir__collective(WEIR_GATHER, dst, dst_offset, src, src_offset, count, element, WEIR_SUM,
@@ -386,11 +392,12 @@ static inline weir_status weir_queue_gather_at(weir_queue *queue, weir_comm *com
 }
 #define weir_queue_gather(queue, ...) weir_queue_gather_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
-static inline weir_status weir_queue_scatter_at(weir_queue *queue, weir_comm *comm,
-                                                weir_buffer *dst, size_t dst_offset,
-                                                weir_buffer *src, size_t src_offset, size_t count,
-                                                weir_datatype element, uint32_t root,
-                                                const char *file, int line)
+static inline WEIR_CHECKED weir_status weir_queue_scatter_at(weir_queue *queue, weir_comm *comm,
+                                                             weir_buffer *dst, size_t dst_offset,
+                                                             weir_buffer *src, size_t src_offset,
+                                                             size_t count, weir_datatype element,
+                                                             uint32_t root, const char *file,
+                                                             int line)
 {
     const struct weir_collective_params params =
         weir__collective(WEIR_SCATTER, dst, dst_offset, src, src_offset, count, element, WEIR_SUM,
@@ -399,9 +406,10 @@ static inline weir_status weir_queue_scatter_at(weir_queue *queue, weir_comm *co
 }
 #define weir_queue_scatter(queue, ...) weir_queue_scatter_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
-static inline weir_status weir_queue_send_at(weir_queue *queue, weir_comm *comm, weir_buffer *src,
-                                             size_t src_offset, size_t count, weir_datatype element,
-                                             uint32_t peer, const char *file, int line)
+static inline WEIR_CHECKED weir_status weir_queue_send_at(weir_queue *queue, weir_comm *comm,
+                                                          weir_buffer *src, size_t src_offset,
+                                                          size_t count, weir_datatype element,
+                                                          uint32_t peer, const char *file, int line)
 {
     const struct weir_collective_params params =
         weir__collective(WEIR_SEND, NULL, 0, src, src_offset, count, element, WEIR_SUM, peer);
@@ -409,9 +417,10 @@ static inline weir_status weir_queue_send_at(weir_queue *queue, weir_comm *comm,
 }
 #define weir_queue_send(queue, ...) weir_queue_send_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
-static inline weir_status weir_queue_recv_at(weir_queue *queue, weir_comm *comm, weir_buffer *dst,
-                                             size_t dst_offset, size_t count, weir_datatype element,
-                                             uint32_t peer, const char *file, int line)
+static inline WEIR_CHECKED weir_status weir_queue_recv_at(weir_queue *queue, weir_comm *comm,
+                                                          weir_buffer *dst, size_t dst_offset,
+                                                          size_t count, weir_datatype element,
+                                                          uint32_t peer, const char *file, int line)
 {
     const struct weir_collective_params params =
         weir__collective(WEIR_RECV, dst, dst_offset, NULL, 0, count, element, WEIR_SUM, peer);
@@ -420,10 +429,10 @@ static inline weir_status weir_queue_recv_at(weir_queue *queue, weir_comm *comm,
 #define weir_queue_recv(queue, ...) weir_queue_recv_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
 // Several sends and receives at once, in any order, so that none waits for another.
-static inline weir_status weir_queue_exchange_at(weir_queue *queue, weir_comm *comm,
-                                                 const struct weir_exchange *exchanges,
-                                                 uint32_t exchange_count, const char *file,
-                                                 int line)
+static inline WEIR_CHECKED weir_status weir_queue_exchange_at(weir_queue *queue, weir_comm *comm,
+                                                              const struct weir_exchange *exchanges,
+                                                              uint32_t exchange_count,
+                                                              const char *file, int line)
 {
     struct weir_collective_params params =
         weir__collective(WEIR_EXCHANGE, NULL, 0, NULL, 0, 0, WEIR_U8, WEIR_SUM, 0);
@@ -435,8 +444,8 @@ static inline weir_status weir_queue_exchange_at(weir_queue *queue, weir_comm *c
     weir_queue_exchange_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
 // Later work of the queue waits until every rank's queue has come here.
-static inline weir_status weir_queue_barrier_at(weir_queue *queue, weir_comm *comm,
-                                                const char *file, int line)
+static inline WEIR_CHECKED weir_status weir_queue_barrier_at(weir_queue *queue, weir_comm *comm,
+                                                             const char *file, int line)
 {
     const struct weir_collective_params params =
         weir__collective(WEIR_BARRIER, NULL, 0, NULL, 0, 0, WEIR_U8, WEIR_SUM, 0);

@@ -2,7 +2,8 @@
 // the few open types that occur in many signatures.
 //
 // Conventions of the whole API:
-//   - Functions that can fail return `weir_status` (<weir/status.h>).
+//   - Functions that can fail return `weir_status` (<weir/status.h>), and the compiler warns of a call
+//     that drops it: WEIR_CHECKED.
 //   - Outputs come last, are named `out_*`, and are set to NULL or zero first.
 //   - `params` structures start with `struct_size`; zero elsewhere means default.
 //     Write `= {.struct_size = sizeof params}`, so that nothing is left unset.
@@ -39,8 +40,12 @@
 #if defined(__GNUC__)
 #define WEIR_API __attribute__((visibility("default")))
 #define WEIR_PRINTF(text, first) __attribute__((format(printf, text, first)))
+// The compiler warns of a call whose status is dropped, also after (void): WEIR_IGNORE() in <weir/status.h>
+// drops one on purpose.
+#define WEIR_CHECKED __attribute__((warn_unused_result))
 #else
 #define WEIR_API
+#define WEIR_CHECKED
 #define WEIR_PRINTF(text, first)
 #endif
 
@@ -110,9 +115,9 @@ static inline struct weir_extent weir_dim(uint32_t x, uint32_t y, uint32_t z)
 }
 
 // Timeouts are in nanoseconds: weir_event_sync(event, WEIR_MS(5)). Whole numbers only.
-#define WEIR_US(count) ((uint64_t)(count) * 1000u)
-#define WEIR_MS(count) ((uint64_t)(count) * 1000000u)
-#define WEIR_S(count) ((uint64_t)(count) * 1000000000u)
+#define WEIR_US(count) ((uint64_t)(count)*1000u)
+#define WEIR_MS(count) ((uint64_t)(count)*1000000u)
+#define WEIR_S(count) ((uint64_t)(count)*1000000000u)
 
 // A wait without a time limit, for every timeout in nanoseconds.
 #define WEIR_FOREVER UINT64_MAX

@@ -213,7 +213,7 @@ static inline struct weir_argument weir__argument_self(struct weir_argument argu
 extern "C"
 #endif
     // What both forms call: <weir/queue.h>.
-    WEIR_API weir_status
+    WEIR_API WEIR_CHECKED weir_status
     weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct weir_extent grid,
                          struct weir_extent block, const struct weir_argument *arguments,
                          size_t argument_count, const char *file, int line);
@@ -222,7 +222,7 @@ extern "C"
 extern "C"
 #endif
     // What both forms of weir_queue_launch_cooperative() call.
-    WEIR_API weir_status
+    WEIR_API WEIR_CHECKED weir_status
     weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *kernel,
                                      struct weir_extent grid, struct weir_extent block,
                                      const struct weir_argument *arguments, size_t argument_count,
@@ -232,7 +232,7 @@ extern "C"
 extern "C"
 #endif
     // What both forms of weir_queue_launch_count() call.
-    WEIR_API weir_status
+    WEIR_API WEIR_CHECKED weir_status
     weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, size_t count,
                                const struct weir_argument *arguments, size_t argument_count,
                                const char *file, int line);
@@ -241,7 +241,7 @@ extern "C"
 extern "C"
 #endif
     // What both forms of weir_queue_launch_global() call.
-    WEIR_API weir_status
+    WEIR_API WEIR_CHECKED weir_status
     weir_queue_launch_global_at(weir_queue *queue, weir_kernel *kernel, struct weir_extent items,
                                 const struct weir_argument *arguments, size_t argument_count,
                                 const char *file, int line);
@@ -371,8 +371,9 @@ inline weir__vector_values<T, sizeof...(Values)> weir__vector(Values... values)
 #define weir_vector(type, ...) weir__vector<type>(__VA_ARGS__)
 
 template <typename... Arguments>
-inline weir_status weir__launch(const char *file, int line, weir_queue *queue, weir_kernel *kernel,
-                                weir_extent grid, weir_extent block, Arguments... arguments)
+inline WEIR_CHECKED weir_status weir__launch(const char *file, int line, weir_queue *queue,
+                                             weir_kernel *kernel, weir_extent grid,
+                                             weir_extent block, Arguments... arguments)
 {
     const weir_argument list[] = {weir__argument(arguments)...};
     return weir_queue_launch_at(queue, kernel, grid, block, list, sizeof...(arguments), file, line);
@@ -382,9 +383,10 @@ inline weir_status weir__launch(const char *file, int line, weir_queue *queue, w
     weir__launch(__FILE__, __LINE__, queue, kernel, grid, block, __VA_ARGS__)
 
 template <typename... Arguments>
-inline weir_status weir__launch_cooperative(const char *file, int line, weir_queue *queue,
-                                            weir_kernel *kernel, weir_extent grid,
-                                            weir_extent block, Arguments... arguments)
+inline WEIR_CHECKED weir_status weir__launch_cooperative(const char *file, int line,
+                                                         weir_queue *queue, weir_kernel *kernel,
+                                                         weir_extent grid, weir_extent block,
+                                                         Arguments... arguments)
 {
     const weir_argument list[] = {weir__argument(arguments)...};
     return weir_queue_launch_cooperative_at(queue, kernel, grid, block, list, sizeof...(arguments),
@@ -395,8 +397,9 @@ inline weir_status weir__launch_cooperative(const char *file, int line, weir_que
     weir__launch_cooperative(__FILE__, __LINE__, queue, kernel, grid, block, __VA_ARGS__)
 
 template <typename... Arguments>
-inline weir_status weir__launch_count(const char *file, int line, weir_queue *queue,
-                                      weir_kernel *kernel, size_t count, Arguments... arguments)
+inline WEIR_CHECKED weir_status weir__launch_count(const char *file, int line, weir_queue *queue,
+                                                   weir_kernel *kernel, size_t count,
+                                                   Arguments... arguments)
 {
     const weir_argument list[] = {weir__argument(arguments)...};
     return weir_queue_launch_count_at(queue, kernel, count, list, sizeof...(arguments), file, line);
@@ -406,9 +409,9 @@ inline weir_status weir__launch_count(const char *file, int line, weir_queue *qu
     weir__launch_count(__FILE__, __LINE__, queue, kernel, count, __VA_ARGS__)
 
 template <typename... Arguments>
-inline weir_status weir__launch_global(const char *file, int line, weir_queue *queue,
-                                       weir_kernel *kernel, weir_extent items,
-                                       Arguments... arguments)
+inline WEIR_CHECKED weir_status weir__launch_global(const char *file, int line, weir_queue *queue,
+                                                    weir_kernel *kernel, weir_extent items,
+                                                    Arguments... arguments)
 {
     const weir_argument list[] = {weir__argument(arguments)...};
     return weir_queue_launch_global_at(queue, kernel, items, list, sizeof...(arguments), file,

@@ -21,8 +21,8 @@ extern "C" {
 // Threads: safe. Other threads may use the queue as long as its own thread lives.
 // Errors: as weir_queue_create(); WEIR_ERROR_INVALID in a host call, which runs on a
 // library thread.
-WEIR_API weir_status weir_thread_queue_at(weir_device *device, weir_queue **out_queue,
-                                          const char *file, int line);
+WEIR_API WEIR_CHECKED weir_status weir_thread_queue_at(weir_device *device, weir_queue **out_queue,
+                                                       const char *file, int line);
 #define weir_thread_queue(...) weir_thread_queue_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Stores the device's one legacy queue, creating it on first use. It is ordered against
@@ -50,8 +50,8 @@ WEIR_API weir_status weir_thread_queue_at(weir_device *device, weir_queue **out_
 // for a thread's default queue.
 // Threads: safe.
 // Errors: as weir_queue_create().
-WEIR_API weir_status weir_legacy_queue_at(weir_device *device, weir_queue **out_queue,
-                                          const char *file, int line);
+WEIR_API WEIR_CHECKED weir_status weir_legacy_queue_at(weir_device *device, weir_queue **out_queue,
+                                                       const char *file, int line);
 #define weir_legacy_queue(...) weir_legacy_queue_at(__VA_ARGS__, __FILE__, __LINE__)
 
 #ifdef __cplusplus

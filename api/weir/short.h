@@ -36,9 +36,9 @@ extern "C" {
 // Ownership, errors: as weir_device_open().
 #define weir_device_open_index(runtime, index, out_device) \
     weir__device_open_index(runtime, index, out_device, __FILE__, __LINE__)
-static inline weir_status weir__device_open_index(weir_runtime *runtime, size_t index,
-                                                  weir_device **out_device, const char *file,
-                                                  int line)
+static inline WEIR_CHECKED weir_status weir__device_open_index(weir_runtime *runtime, size_t index,
+                                                               weir_device **out_device,
+                                                               const char *file, int line)
 {
     char digits[24];
     struct weir_device_params params;
@@ -55,9 +55,10 @@ static inline weir_status weir__device_open_index(weir_runtime *runtime, size_t 
 // Errors: as weir_buffer_create().
 #define weir_buffer_pair(device, size, out_memory, out_host) \
     weir__buffer_pair(device, size, out_memory, out_host, __FILE__, __LINE__)
-static inline weir_status weir__buffer_pair(weir_device *device, size_t size,
-                                            weir_buffer **out_memory, weir_buffer **out_host,
-                                            const char *file, int line)
+static inline WEIR_CHECKED weir_status weir__buffer_pair(weir_device *device, size_t size,
+                                                         weir_buffer **out_memory,
+                                                         weir_buffer **out_host, const char *file,
+                                                         int line)
 {
     struct weir_buffer_params params;
     memset(&params, 0, sizeof params);
@@ -101,12 +102,12 @@ static inline void *weir__host_whole_begin(weir_buffer *buffer, weir_access acce
                ? pointer
                : NULL;
 }
-static inline weir_status weir__host_whole_status(const void *pointer)
+static inline WEIR_CHECKED weir_status weir__host_whole_status(const void *pointer)
 {
     return pointer ? WEIR_OK : weir_last_error()->status;
 }
-static inline weir_status weir__host_whole_end(weir_buffer *buffer, weir_access access,
-                                               const char *file, int line)
+static inline WEIR_CHECKED weir_status weir__host_whole_end(weir_buffer *buffer, weir_access access,
+                                                            const char *file, int line)
 {
     return weir_host_end_at(buffer, 0, weir_buffer_size(buffer), access, file, line);
 }
@@ -119,9 +120,11 @@ static inline weir_status weir__host_whole_end(weir_buffer *buffer, weir_access 
     weir__program_load(device, bundle, NULL, out_program, __FILE__, __LINE__)
 #define weir_program_load_file(device, path, out_program) \
     weir__program_load(device, NULL, path, out_program, __FILE__, __LINE__)
-static inline weir_status weir__program_load(weir_device *device, const struct weir_bundle *bundle,
-                                             const char *path, weir_program **out_program,
-                                             const char *file, int line)
+static inline WEIR_CHECKED weir_status weir__program_load(weir_device *device,
+                                                          const struct weir_bundle *bundle,
+                                                          const char *path,
+                                                          weir_program **out_program,
+                                                          const char *file, int line)
 {
     struct weir_program_params params;
     memset(&params, 0, sizeof params);
@@ -139,9 +142,11 @@ static inline weir_status weir__program_load(weir_device *device, const struct w
     weir__kernel_load(device, bundle, NULL, name, out_kernel, __FILE__, __LINE__)
 #define weir_kernel_load_file(device, path, name, out_kernel) \
     weir__kernel_load(device, NULL, path, name, out_kernel, __FILE__, __LINE__)
-static inline weir_status weir__kernel_load(weir_device *device, const struct weir_bundle *bundle,
-                                            const char *path, const char *name,
-                                            weir_kernel **out_kernel, const char *file, int line)
+static inline WEIR_CHECKED weir_status weir__kernel_load(weir_device *device,
+                                                         const struct weir_bundle *bundle,
+                                                         const char *path, const char *name,
+                                                         weir_kernel **out_kernel, const char *file,
+                                                         int line)
 {
     weir_program *program = NULL;
     if (out_kernel)
@@ -157,8 +162,8 @@ static inline weir_status weir__kernel_load(weir_device *device, const struct we
 //
 // Errors: as weir_queue_record() of `other` and weir_queue_wait() of `queue`.
 #define weir_queue_after(queue, other) weir__queue_after(queue, other, __FILE__, __LINE__)
-static inline weir_status weir__queue_after(weir_queue *queue, weir_queue *other, const char *file,
-                                            int line)
+static inline WEIR_CHECKED weir_status weir__queue_after(weir_queue *queue, weir_queue *other,
+                                                         const char *file, int line)
 {
     struct weir_event end;
     const weir_status status = weir_queue_record_at(other, &end, file, line);
@@ -178,14 +183,16 @@ static inline bool weir__event_is_zero(struct weir_event event)
 {
     return event.queue == 0 && event.sequence == 0;
 }
-static inline weir_status weir__queue_wait_if(weir_queue *queue, struct weir_event event,
-                                              const char *file, int line)
+static inline WEIR_CHECKED weir_status weir__queue_wait_if(weir_queue *queue,
+                                                           struct weir_event event,
+                                                           const char *file, int line)
 {
     return queue && weir__event_is_zero(event) ? WEIR_OK
                                                : weir_queue_wait_at(queue, event, file, line);
 }
-static inline weir_status weir__event_sync_if(struct weir_event event, uint64_t timeout_ns,
-                                              const char *file, int line)
+static inline WEIR_CHECKED weir_status weir__event_sync_if(struct weir_event event,
+                                                           uint64_t timeout_ns, const char *file,
+                                                           int line)
 {
     return weir__event_is_zero(event) ? WEIR_OK : weir_event_sync_at(event, timeout_ns, file, line);
 }
@@ -205,16 +212,16 @@ static inline weir_status weir__event_sync_if(struct weir_event event, uint64_t 
          ? weir__timed_end(queue, (operation), out_ns, __FILE__, __LINE__) \
          : weir_last_error()->status)
 // Until the end `*out_ns` holds the sequence number of the first record.
-static inline weir_status weir__timed_begin(weir_queue *queue, int64_t *out_ns, const char *file,
-                                            int line)
+static inline WEIR_CHECKED weir_status weir__timed_begin(weir_queue *queue, int64_t *out_ns,
+                                                         const char *file, int line)
 {
     struct weir_event begin;
     const weir_status status = weir_queue_record_at(queue, &begin, file, line);
     *out_ns = status == WEIR_OK ? (int64_t)begin.sequence : 0;
     return status;
 }
-static inline weir_status weir__timed_end(weir_queue *queue, weir_status status, int64_t *out_ns,
-                                          const char *file, int line)
+static inline WEIR_CHECKED weir_status weir__timed_end(weir_queue *queue, weir_status status,
+                                                       int64_t *out_ns, const char *file, int line)
 {
     struct weir_event begin, end;
     const uint64_t sequence = (uint64_t)*out_ns;
@@ -234,8 +241,8 @@ static inline weir_status weir__timed_end(weir_queue *queue, weir_status status,
 }
 
 template <typename T>
-inline weir_status weir__host_whole(weir_buffer *buffer, weir_access access, T **out_pointer,
-                                    const char *file, int line)
+inline WEIR_CHECKED weir_status weir__host_whole(weir_buffer *buffer, weir_access access,
+                                                 T **out_pointer, const char *file, int line)
 {
     *out_pointer = static_cast<T *>(weir__host_whole_begin(buffer, access, file, line));
     return weir__host_whole_status(*out_pointer);

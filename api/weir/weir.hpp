@@ -210,14 +210,14 @@ class event
     }
 
     // False: not done within the time.
-    bool sync_for(std::uint64_t timeout_ns, place at = {}) const
+    [[nodiscard]] bool sync_for(std::uint64_t timeout_ns, place at = {}) const
     {
         const weir_status status = weir_event_sync_at(value_, timeout_ns, at.file, at.line);
         return status == WEIR_TIMEOUT ? false : (weir::check(status), true);
     }
 
     // Whether the work before the record is done; does not wait.
-    bool done(place at = {}) const
+    [[nodiscard]] bool done(place at = {}) const
     {
         const weir_status status = weir_event_query_at(value_, at.file, at.line);
         return status == WEIR_NOT_READY ? false : (weir::check(status), true);
@@ -294,7 +294,8 @@ template <typename T> class host_access
     // The range is the one that weir_host_begin() has taken, so this does not fail.
     ~host_access()
     {
-        weir_host_end_at(of_, offset_, count_ * sizeof(T), access_, at_.file, at_.line);
+        WEIR_IGNORE(
+            weir_host_end_at(of_, offset_, count_ * sizeof(T), access_, at_.file, at_.line));
     }
 
     T *data() const
@@ -536,7 +537,7 @@ class queue : public handle<weir_queue, weir_queue_destroy_at>
     }
 
     // False: not done within the time.
-    bool sync_for(std::uint64_t timeout_ns, place at = {})
+    [[nodiscard]] bool sync_for(std::uint64_t timeout_ns, place at = {})
     {
         const weir_status status = weir_queue_sync_at(object_, timeout_ns, at.file, at.line);
         return status == WEIR_TIMEOUT ? false : (weir::check(status), true);
@@ -555,7 +556,7 @@ class queue : public handle<weir_queue, weir_queue_destroy_at>
         try {
             submit();
         } catch (...) {
-            weir_capture_cancel(object_);
+            WEIR_IGNORE(weir_capture_cancel(object_));
             throw;
         }
         weir_graph *captured = nullptr;

@@ -138,7 +138,7 @@ void arr_coc_line_destroy(struct arr_coc_line *line)
         return;
     for (uint32_t d = 0; d < line->devices; d++)
         weir_arr_coc_destroy(&line->arr_coc[d]);
-    weir_pipeline_group_destroy(&line->group);
+    WEIR_IGNORE(weir_pipeline_group_destroy(&line->group));
     pthread_mutex_destroy(&line->lock);
 }
 

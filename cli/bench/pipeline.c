@@ -384,7 +384,7 @@ static void destroy_all(struct pipeline_bench *p)
 {
     for (int i = 0; i < SETTINGS; i++)
         for (size_t k = 0; k < p->line_count; k++)
-            weir_pipeline_destroy(&p->lines[i][k].pipeline);
+            WEIR_IGNORE(weir_pipeline_destroy(&p->lines[i][k].pipeline));
     weir_buffer_destroy(&p->values);
     weir_buffer_destroy(&p->host);
     bench_work_close(&p->work);

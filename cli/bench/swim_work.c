@@ -217,7 +217,7 @@ bool swim_open(struct swim *swim)
 void swim_close(struct swim *swim)
 {
     if (swim->queues[0])
-        (void)weir_queue_sync(swim->queues[0], WEIR_FOREVER);
+        WEIR_IGNORE(weir_queue_sync(swim->queues[0], WEIR_FOREVER));
     train_blas_close(&swim->blas);
     free(swim->up_plain);
     free(swim->down_plain);

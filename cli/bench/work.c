@@ -209,7 +209,7 @@ bool bench_work_fill(struct bench *bench, weir_buffer *buffer, size_t size, uint
     if (!numbers)
         return false;
     bench_work_numbers(numbers, size, seed);
-    weir_host_end(buffer, 0, size, WEIR_ACCESS_WRITE);
+    WEIR_IGNORE(weir_host_end(buffer, 0, size, WEIR_ACCESS_WRITE));
     return true;
 }
 
@@ -219,7 +219,7 @@ bool bench_work_spoil(struct bench *bench, weir_buffer *buffer, size_t size)
     if (!bytes)
         return false;
     memset(bytes, 0xa5, size);
-    weir_host_end(buffer, 0, size, WEIR_ACCESS_WRITE);
+    WEIR_IGNORE(weir_host_end(buffer, 0, size, WEIR_ACCESS_WRITE));
     return true;
 }
 
@@ -254,7 +254,7 @@ bool bench_work_check(struct bench *bench, weir_buffer *buffer, size_t size, uin
     if (!numbers)
         return false;
     const bool fine = bench_work_compare(bench, numbers, size, seed, rounds, what);
-    weir_host_end(buffer, 0, size, WEIR_ACCESS_READ_WRITE);
+    WEIR_IGNORE(weir_host_end(buffer, 0, size, WEIR_ACCESS_READ_WRITE));
     return fine;
 }
 

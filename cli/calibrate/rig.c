@@ -239,7 +239,7 @@ static void create_graph(struct calibration *c, enum cal_kind kind)
     else
         cal_submit(c, 0, &single, length);
     if (c->code)
-        weir_capture_cancel(c->queues[0]);
+        WEIR_IGNORE(weir_capture_cancel(c->queues[0]));
     else
         cal_check(c, weir_capture_end(c->queues[0], NULL, &c->graphs[kind - CAL_GRAPH]));
 }

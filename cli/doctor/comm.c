@@ -383,8 +383,8 @@ static void doctor_comm_link(struct doctor *doctor, const struct doctor_comm *co
     weir_buffer_destroy(&link.buffer);
     weir_queue_destroy(&link.queue);
     weir_comm_destroy(&link.comm);
-    (void)weir_device_close(&link.device);
-    (void)weir_close(&link.runtime);
+    WEIR_IGNORE(weir_device_close(&link.device));
+    WEIR_IGNORE(weir_close(&link.runtime));
 }
 
 // weir doctor comm: what communicators of this machine would use, and whether two machines reach each
@@ -437,7 +437,7 @@ static void try_transport(struct doctor *doctor, const char *name)
     else
         doctor_add(doctor, DOCTOR_OK, "transport", NULL, "%s%s%s", name, *library ? ", with " : "",
                    library);
-    (void)weir_close(&runtime);
+    WEIR_IGNORE(weir_close(&runtime));
 }
 
 static bool check_options(struct doctor_comm *comm)

@@ -39,7 +39,7 @@ static void look_at(weir_runtime *runtime, size_t index, struct entry *entry)
     }
     entry->limits = *weir_device_limits(device);
     entry->opened = true;
-    weir_device_close(&device);
+    WEIR_IGNORE(weir_device_close(&device));
 }
 
 // Limits, one line each. Zero: not supported.
@@ -372,7 +372,7 @@ void doctor_driver(struct doctor *doctor)
     weir_buffer_destroy(&bench.in);
     weir_program_destroy(&bench.program);
     weir_queue_destroy(&bench.queue);
-    weir_device_close(&bench.device);
+    WEIR_IGNORE(weir_device_close(&bench.device));
 }
 
 // A round trip on the device that the configuration selects: copy in, one kernel,
@@ -547,5 +547,5 @@ void doctor_self_test(struct doctor *doctor)
         judge_times(doctor, &trip);
     }
     destroy_objects(&trip);
-    weir_device_close(&trip.device);
+    WEIR_IGNORE(weir_device_close(&trip.device));
 }

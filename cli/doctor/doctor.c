@@ -383,7 +383,7 @@ static void doctor_configuration(struct doctor *doctor)
     else
         doctor_add(doctor, DOCTOR_OK, "configuration", NULL, "no file: the defaults hold");
     // Opening the runtime fails with the same error, which is reported then.
-    (void)weir_inspect_settings(&params, add_setting, doctor);
+    WEIR_IGNORE(weir_inspect_settings(&params, add_setting, doctor));
 }
 
 static void open_runtime(struct doctor *doctor)

@@ -48,7 +48,7 @@ static bool take_plugins(void *user, const char *section, const struct weir_sett
 bool cli_program_list_plugins(const char *without, char *text, size_t size)
 {
     struct list list = {.without = without, .text = text, .size = size};
-    weir_inspect_settings(NULL, take_plugins, &list);
+    WEIR_IGNORE(weir_inspect_settings(NULL, take_plugins, &list));
     return list.found;
 }
 

@@ -97,7 +97,7 @@ int run_close_devices(struct run *run, int code)
 {
     for (uint32_t i = 0; i < run->device_count; i++)
         weir_arr_coc_destroy(&run->devices[i].arr_coc);
-    weir_pipeline_group_destroy(&run->group);
+    WEIR_IGNORE(weir_pipeline_group_destroy(&run->group));
     for (uint32_t i = run->device_count; i-- > 0;)
         code = cli_close(&run->devices[i].device, i == 0 ? &run->runtime : NULL, code);
     if (run->device_count == 0)
@@ -253,7 +253,7 @@ static void stop(struct run *run)
     if (!run->stops)
         return;
     atomic_store(&run->stopped, true);
-    weir_pipeline_group_cancel(run->group);
+    WEIR_IGNORE(weir_pipeline_group_cancel(run->group));
 }
 
 static void report_failure(struct run_image *image, const struct weir_pipeline_result *result)
@@ -375,7 +375,7 @@ static void cancel(void *user)
         run_ranks_cancel(run);
     if (run->video)
         run_video_wake(run);
-    weir_pipeline_group_cancel(run->group);
+    WEIR_IGNORE(weir_pipeline_group_cancel(run->group));
 }
 
 static void run_frames(struct run *run)
@@ -386,7 +386,7 @@ static void run_frames(struct run *run)
                        run->image_count * run->repeat, "frames/s");
     cli_progress_update(&run->progress, 0, "first, the driver compiles kernels");
     submit_all(run);
-    weir_pipeline_group_drain(run->group, WEIR_FOREVER);
+    WEIR_IGNORE(weir_pipeline_group_drain(run->group, WEIR_FOREVER));
     weir_pipeline_group_get_statistics(run->group, &run->statistics);
     for (uint32_t i = 0; i < run->device_count; i++)
         weir_pipeline_get_statistics(weir_arr_coc_pipeline(run->devices[i].arr_coc),

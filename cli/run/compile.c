@@ -59,7 +59,7 @@ static void await_first(struct run *run)
     if (weir_pipeline_group_drain(run->group, FIRST_NS) == WEIR_OK)
         return;
     tell_what_takes_long(run);
-    weir_pipeline_group_drain(run->group, WEIR_FOREVER);
+    WEIR_IGNORE(weir_pipeline_group_drain(run->group, WEIR_FOREVER));
 }
 
 void run_take_first(struct run *run)

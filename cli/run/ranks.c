@@ -124,7 +124,7 @@ static bool fail(struct run *run)
     if (!ranks->failed && !cli_signal())
         cli_error("%s", weir_last_error_text());
     ranks->failed = true;
-    weir_pipeline_group_cancel(run->group);
+    WEIR_IGNORE(weir_pipeline_group_cancel(run->group));
     return false;
 }
 
@@ -152,7 +152,7 @@ static void *begin_mine(struct run *run, size_t bytes)
 
 static void end_mine(struct run *run, size_t bytes)
 {
-    weir_host_end(run->ranks->mine, 0, bytes, WEIR_ACCESS_WRITE);
+    WEIR_IGNORE(weir_host_end(run->ranks->mine, 0, bytes, WEIR_ACCESS_WRITE));
 }
 
 // A result of rank 0's, or another rank's.
@@ -199,7 +199,7 @@ static void take_blocks(struct run *run)
         return;
     for (uint32_t i = 0; i < weir_comm_count(ranks->comm); i++)
         take_block(run, (char *)all + i * ranks->bytes, i);
-    weir_host_end(ranks->all, 0, bytes, WEIR_ACCESS_READ);
+    WEIR_IGNORE(weir_host_end(ranks->all, 0, bytes, WEIR_ACCESS_READ));
     if (ranks->round == 0)
         ranks->first = (struct weir_pipeline_statistics){
             .succeeded = ranks->latency.count,
@@ -308,7 +308,7 @@ static void take_figures(struct run *run)
         for (uint32_t i = 0; i < peer->statistics.stage_count; i++)
             peer->statistics.stages[i].name = run->devices[0].statistics.stages[i].name;
     }
-    weir_host_end(ranks->all, 0, bytes, WEIR_ACCESS_READ);
+    WEIR_IGNORE(weir_host_end(ranks->all, 0, bytes, WEIR_ACCESS_READ));
     run->shown = ranks->peers;
     run->shown_count = count;
 }
@@ -352,7 +352,7 @@ void run_ranks_cancel(struct run *run)
     char why[96];
     snprintf(why, sizeof why, "rank %u was interrupted by signal %d", (unsigned)run_rank(run),
              cli_signal());
-    weir_comm_abort(run->ranks->comm, why);
+    WEIR_IGNORE(weir_comm_abort(run->ranks->comm, why));
 }
 
 // Rank 0: the figures of all ranks become the run's.
@@ -405,7 +405,7 @@ int run_ranks_close(struct run *run, int code)
     if (code == CLI_OK && ranks->failed)
         code = CLI_FAILED;
     if (ranks->comm && !ranks->ended)
-        weir_comm_abort(ranks->comm, "the rank ended before its work was done");
+        WEIR_IGNORE(weir_comm_abort(ranks->comm, "the rank ended before its work was done"));
     weir_queue_destroy(&ranks->queue);
     weir_buffer_destroy(&ranks->mine);
     weir_buffer_destroy(&ranks->all);

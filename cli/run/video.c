@@ -185,7 +185,7 @@ static bool break_off(struct run_video *video, const char *path)
     if (!video->broken)
         cli_error("%s cannot be written: %s", path, strerror(errno));
     video->broken = true;
-    weir_pipeline_group_cancel(video->run->group);
+    WEIR_IGNORE(weir_pipeline_group_cancel(video->run->group));
     return false;
 }
 
@@ -270,7 +270,7 @@ static bool write_png(struct run_video *video, const struct video_frame *frame,
     if (!video->broken)
         cli_error("%s", error.message);
     video->broken = true;
-    weir_pipeline_group_cancel(video->run->group);
+    WEIR_IGNORE(weir_pipeline_group_cancel(video->run->group));
     return false;
 }
 

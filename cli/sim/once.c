@@ -345,7 +345,7 @@ int cli_sim_check(const struct sim_run *run)
             "%s: taken for keys of the model, since COMMAND has neither an option --KEY nor a word "
             "with {KEY}; for the configuration write SECTION.KEY, as in pipeline.slots=2",
             run->changes);
-    weir_close(&runtime);
+    WEIR_IGNORE(weir_close(&runtime));
     return code;
 }
 

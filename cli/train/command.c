@@ -315,7 +315,7 @@ static weir_status prepare_data(struct train_command *command)
     if ((command->options.data ? open_data(command) : make_data(command)) == WEIR_OK)
         return WEIR_OK;
     const struct weir_error cause = *weir_last_error();
-    weir_comm_abort(command->comm, cause.message);
+    WEIR_IGNORE(weir_comm_abort(command->comm, cause.message));
     return weir_error_set(&cause);
 }
 
@@ -384,7 +384,7 @@ static int finish(const struct train_command *command)
 static int run(struct train_command *command)
 {
     if (!can_begin(command)) {
-        weir_comm_abort(command->comm, "rank 0 cannot write its files");
+        WEIR_IGNORE(weir_comm_abort(command->comm, "rank 0 cannot write its files"));
         return CLI_FAILED;
     }
     command->params.progress = show_progress;

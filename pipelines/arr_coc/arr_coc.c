@@ -321,7 +321,7 @@ static weir_status prepare(void *user, void *slot_pointer, void *frame_pointer)
     if (status < 0)
         return status;
     status = frame->load(frame->user, rgb, a->rgb_size, &slot->width, &slot->height);
-    weir_host_end(slot->rgb_host, 0, a->rgb_size, WEIR_ACCESS_WRITE);
+    WEIR_IGNORE(weir_host_end(slot->rgb_host, 0, a->rgb_size, WEIR_ACCESS_WRITE));
     return status == WEIR_OK ? check_image(a, slot) : status;
 }
 
@@ -357,13 +357,13 @@ static void deliver(void *user, void *frame, void *slot_pointer,
     if (slot)
         a->last = succeeded ? slot : NULL;
     if (succeeded) {
-        weir_host_begin(slot->results_host, 0, size, WEIR_ACCESS_READ, &results);
+        WEIR_IGNORE(weir_host_begin(slot->results_host, 0, size, WEIR_ACCESS_READ, &results));
         fill_output(a, slot, results, &output);
     }
     if (a->deliver)
         a->deliver(a->user, frame, results ? &output : NULL, result);
     if (results)
-        weir_host_end(slot->results_host, 0, size, WEIR_ACCESS_READ);
+        WEIR_IGNORE(weir_host_end(slot->results_host, 0, size, WEIR_ACCESS_READ));
 }
 
 static weir_status create_pipeline(weir_arr_coc *a, const struct weir_arr_coc_params *params)

@@ -355,8 +355,8 @@ void train_feed_destroy(train_feed **feed)
         return;
     // An encoder's native calls that are held would run after the run has freed what they read.
     if (f->ahead && f->ahead != f->params.queue)
-        (void)weir_queue_sync(f->ahead, WEIR_FOREVER);
-    weir_loader_destroy(&f->loader);
+        WEIR_IGNORE(weir_queue_sync(f->ahead, WEIR_FOREVER));
+    WEIR_IGNORE(weir_loader_destroy(&f->loader));
     if (f->ahead != f->params.queue)
         weir_queue_destroy(&f->ahead);
     for (int i = 0; i < SLOTS; i++)
@@ -500,9 +500,9 @@ static weir_status run(struct train *train, struct weir_train_figures *figures)
 static void give_up(struct train *train, const struct weir_error *cause)
 {
     if (train->params->comm)
-        weir_comm_abort(train->params->comm, cause->message);
+        WEIR_IGNORE(weir_comm_abort(train->params->comm, cause->message));
     if (train->queue)
-        weir_queue_sync(train->queue, WEIR_FOREVER);
+        WEIR_IGNORE(weir_queue_sync(train->queue, WEIR_FOREVER));
 }
 
 weir_status weir_train_run(const struct weir_train_run_params *params,

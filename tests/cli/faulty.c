@@ -76,7 +76,7 @@ int main(int argc, char **argv)
     react(weir_device_open(runtime, NULL, &device));
     if (device)
         work(device);
-    weir_device_close(&device);
+    WEIR_IGNORE(weir_device_close(&device));
     react(weir_close(&runtime));
     printf("done\n");
     return 0;

@@ -109,7 +109,7 @@ int main(int count, char **arguments)
     if (right)
         printf("rank %u of %u: %d cases are right\n", p.rank, weir_comm_count(p.comm), p.right);
     else
-        (void)weir_comm_abort(p.comm, p.text);
+        WEIR_IGNORE(weir_comm_abort(p.comm, p.text));
     fprintf(stderr, "%s", p.text);
     weir_comm_destroy(&p.comm), weir_queue_destroy(&p.queue);
     weir_buffer_destroy(&p.src), weir_buffer_destroy(&p.dst);

@@ -43,9 +43,9 @@ static struct failing submit_failing(struct fixture *f, weir_host_function funct
     it.line = __LINE__ + 1;
     EXPECT_OK(weir_queue_host_call(it.queue, function, user));
     // The failure may be known by now, and these refused.
-    weir_queue_fill(it.queue, it.buffer, 0, SIZE, &value, 4);
-    weir_queue_fill(it.queue, it.buffer, 0, SIZE, &value, 4);
-    weir_queue_record(it.queue, &it.after);
+    WEIR_IGNORE(weir_queue_fill(it.queue, it.buffer, 0, SIZE, &value, 4));
+    WEIR_IGNORE(weir_queue_fill(it.queue, it.buffer, 0, SIZE, &value, 4));
+    WEIR_IGNORE(weir_queue_record(it.queue, &it.after));
     return it;
 }
 
@@ -157,13 +157,13 @@ CONFORM(FailedOperation, RecoveryOfAHealthyQueueDoesNothing)
 CONFORM(FailedOperation, ASecondFailureHasItsOwnCause)
 {
     own_queue queue = conform_queue(f, "twice");
-    weir_queue_host_call(queue, fail_plainly, NULL);
+    WEIR_IGNORE(weir_queue_host_call(queue, fail_plainly, NULL));
     EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     ASSERT_OK(weir_queue_recover(queue));
     ASSERT_SYNC(queue);
 
     const int line = __LINE__ + 1;
-    weir_queue_host_call(queue, fail_plainly, NULL);
+    WEIR_IGNORE(weir_queue_host_call(queue, fail_plainly, NULL));
     EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     EXPECT_CAUSE(line, "twice");
     // The detail of the first failure must not appear.
@@ -190,7 +190,7 @@ CONFORM(FailedOperation, KeepsTheDetailOfTheHostCall)
 {
     own_queue queue = conform_queue(f, "burning");
     const int line = __LINE__ + 1;
-    weir_queue_host_call(queue, fail_with_detail, NULL);
+    WEIR_IGNORE(weir_queue_host_call(queue, fail_with_detail, NULL));
     EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_IO);
     const struct weir_error *error = weir_last_error();
     EXPECT_CAUSE(line, "burning");
@@ -350,7 +350,7 @@ CONFORM(FailedOperation, OfSeveralEvents)
     gate_open(failure.gate);
     EXPECT_INT_EQ(weir_event_sync(events[1], HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     // Not all are complete yet.
-    EXPECT_INT_EQ(weir_event_sync_all(events, 3, 2000000), WEIR_TIMEOUT);
+    EXPECT_INT_EQ(weir_event_sync_all(events, 3, WEIR_MS(2)), WEIR_TIMEOUT);
     gate_open(gate);
     EXPECT_INT_EQ(weir_event_sync_all(events, 3, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     EXPECT_CAUSE(failing.line, "failing");

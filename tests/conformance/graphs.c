@@ -317,7 +317,7 @@ CONFORM(Graph, AfterAHostCall)
     ASSERT_OK(weir_queue_graph(r.c, graph));
     ASSERT_OK(weir_queue_record(r.c, &event));
     EXPECT_TRUE(gate_wait_entered(gate));
-    EXPECT_INT_EQ(weir_event_sync(event, 3000000), WEIR_TIMEOUT);
+    EXPECT_INT_EQ(weir_event_sync(event, WEIR_MS(3)), WEIR_TIMEOUT);
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 0));
     gate_open(gate);
     EXPECT_OK(weir_event_sync(event, HANG_GUARD_NS));

@@ -263,7 +263,7 @@ static void create_and_destroy_everything(struct fixture *f, bool sync)
     ASSERT_OK(weir_queue_copy(queue, wrapped, 0, device, 0, sizeof memory));
     ASSERT_OK(weir_queue_record(queue, &event));
     ASSERT_OK(weir_queue_flush(queue));
-    (void)weir_event_query(event);
+    WEIR_IGNORE(weir_event_query(event));
     ASSERT_OK(weir_event_fd(event, &fd));
     close(fd);
     if (sync)

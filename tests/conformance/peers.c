@@ -69,7 +69,7 @@ CONFORM(Device, TwoDevices)
     ASSERT_OK(weir_queue_wait(two, event));
     ASSERT_OK(weir_queue_fill(two, pair.two.memory, 0, SIZE, "x", 1));
     ASSERT_OK(weir_queue_record(two, &end));
-    EXPECT_INT_EQ(weir_event_sync(end, 5000000), WEIR_TIMEOUT);
+    EXPECT_INT_EQ(weir_event_sync(end, WEIR_MS(5)), WEIR_TIMEOUT);
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
     EXPECT_OK(weir_event_query(event));

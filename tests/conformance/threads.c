@@ -162,7 +162,7 @@ static void *fail_and_recover(void *user)
 {
     struct worker *worker = user;
     for (int i = 0; i < 100; i++) {
-        (void)weir_queue_host_call(worker->queue, fail_plainly, NULL);
+        WEIR_IGNORE(weir_queue_host_call(worker->queue, fail_plainly, NULL));
         weir_status status = weir_queue_sync(worker->queue, HANG_GUARD_NS);
         EXPECT_TRUE(status == WEIR_OK || status == WEIR_ERROR_HOST_CALL);
         EXPECT_OK(weir_queue_recover(worker->queue));

@@ -101,7 +101,7 @@ WEIR_TEST(CudaWaits, NoSubmitCreateOrDestroyWaits)
     submit_everything(&rig, device, host, other);
     EXPECT_OK(weir_queue_record(rig.queue, &event));
     EXPECT_INT_EQ(weir_event_query(event), WEIR_NOT_READY);
-    EXPECT_INT_EQ(weir_event_sync(event, 3000000), WEIR_TIMEOUT);
+    EXPECT_INT_EQ(weir_event_sync(event, WEIR_MS(3)), WEIR_TIMEOUT);
     weir_queue *late = rig_queue(&rig, true);
     weir_kernel *kernel = rig_kernel(program, "iota");
     wrapped = rig_wrap(&rig, memory + 4096, 4096);

@@ -94,8 +94,8 @@ bool start_with(struct bench *bench, const char *config)
     if (create_all(bench, config))
         return true;
     destroy_all(bench);
-    weir_device_close(&bench->device);
-    weir_close(&bench->runtime);
+    WEIR_IGNORE(weir_device_close(&bench->device));
+    WEIR_IGNORE(weir_close(&bench->runtime));
     return false;
 }
 
@@ -131,9 +131,10 @@ static uint64_t steps_for(const struct bench *bench, double milliseconds)
 {
     for (uint64_t steps = 100000;; steps *= 2) {
         const uint64_t begin = weir_clock_now_ns();
-        weir_queue_launch(bench->queue, bench->spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
-                          weir_out(bench->memory, 0, 64), 1u, steps);
-        weir_queue_sync(bench->queue, WEIR_FOREVER);
+        WEIR_IGNORE(weir_queue_launch(bench->queue, bench->spin, weir_dim(1, 1, 1),
+                                      weir_dim(1, 1, 1), weir_out(bench->memory, 0, 64), 1u,
+                                      steps));
+        WEIR_IGNORE(weir_queue_sync(bench->queue, WEIR_FOREVER));
         const double took = (double)(weir_clock_now_ns() - begin) * 1e-6;
         if (took > 20 || steps > UINT64_C(1) << 40)
             return (uint64_t)((double)steps * milliseconds / took);
@@ -155,9 +156,9 @@ static void check_context(const struct bench *bench)
     struct weir_event event;
     raw.cuCtxGetCurrent(&before);
     weir_buffer *buffer = buffer_of(bench, 4096, WEIR_PLACE_DEVICE);
-    weir_queue_copy(bench->queue, buffer, 0, bench->pinned, 0, 4096);
-    weir_queue_record(bench->queue, &event);
-    weir_event_sync(event, WEIR_FOREVER);
+    WEIR_IGNORE(weir_queue_copy(bench->queue, buffer, 0, bench->pinned, 0, 4096));
+    WEIR_IGNORE(weir_queue_record(bench->queue, &event));
+    WEIR_IGNORE(weir_event_sync(event, WEIR_FOREVER));
     weir_buffer_destroy(&buffer);
     raw.cuCtxGetCurrent(&context);
     check(context == before, "the current context is left as found (%p)", (void *)before);
@@ -194,10 +195,10 @@ static void time_buffers(const struct bench *bench)
     weir_buffer_destroy(&buffer);
     end_call("destroy it");
     begin_call();
-    weir_buffer_wrap(bench->device,
-                     WEIR_PARAMS(weir_wrap, .pointer = wrapped_memory,
-                                 .size = sizeof wrapped_memory),
-                     &buffer);
+    WEIR_IGNORE(weir_buffer_wrap(bench->device,
+                                 WEIR_PARAMS(weir_wrap, .pointer = wrapped_memory,
+                                             .size = sizeof wrapped_memory),
+                                 &buffer));
     end_call("wrap 1 MiB");
     begin_call();
     weir_buffer_destroy(&buffer);
@@ -220,7 +221,7 @@ static void time_others(const struct bench *bench, weir_program **spare)
     weir_queue_destroy(&queue);
     end_call("destroy it");
     begin_call();
-    weir_kernel_create(bench->program, "scale", &kernel);
+    WEIR_IGNORE(weir_kernel_create(bench->program, "scale", &kernel));
     end_call("create a kernel");
     begin_call();
     weir_kernel_destroy(&kernel);
@@ -236,18 +237,18 @@ static void time_submits(const struct bench *bench, weir_buffer *second)
     const struct weir_plane to = {second, 0, 4096};
     const struct weir_plane from = {bench->pinned, 0, 8192};
     begin_call();
-    weir_queue_copy(bench->queue, second, 0, bench->pinned, 0, (size_t)20 << 20);
+    WEIR_IGNORE(weir_queue_copy(bench->queue, second, 0, bench->pinned, 0, (size_t)20 << 20));
     end_call("submit a copy from HOST to HOST of 20 MiB");
     begin_call();
-    weir_queue_copy_2d(bench->queue, to, from, 1000, 1000);
+    WEIR_IGNORE(weir_queue_copy_2d(bench->queue, to, from, 1000, 1000));
     end_call("submit a 2-D copy from HOST to HOST");
     begin_call();
     for (size_t unit = 1; unit <= 16; unit *= 2)
-        weir_queue_fill(bench->queue, second, 0, 1 << 20, pattern, unit);
+        WEIR_IGNORE(weir_queue_fill(bench->queue, second, 0, 1 << 20, pattern, unit));
     end_call("submit five fills of a HOST buffer");
     begin_call();
     for (size_t unit = 1; unit <= 16; unit *= 2)
-        weir_queue_fill(bench->queue, bench->memory, 1 << 20, 1 << 20, pattern, unit);
+        WEIR_IGNORE(weir_queue_fill(bench->queue, bench->memory, 1 << 20, 1 << 20, pattern, unit));
     end_call("submit five fills of a DEVICE buffer");
 }
 
@@ -256,17 +257,18 @@ static void check_waits(const struct bench *bench)
     struct weir_event event;
     weir_program *spare = NULL;
     const uint64_t steps = steps_for(bench, 400);
-    weir_program_create(bench->device, WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
-                        &spare);
+    WEIR_IGNORE(weir_program_create(bench->device,
+                                    WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
+                                    &spare));
     weir_buffer *second = buffer_of(bench, (size_t)64 << 20, WEIR_PLACE_HOST);
     printf("      beside a kernel of about 400 ms:\n");
     spin(bench, steps);
-    weir_queue_record(bench->queue, &event);
+    WEIR_IGNORE(weir_queue_record(bench->queue, &event));
     time_buffers(bench);
     time_others(bench, &spare);
     time_submits(bench, second);
     check(weir_event_query(event) == WEIR_NOT_READY, "the kernel still runs after all of these");
-    weir_queue_sync(bench->queue, WEIR_FOREVER);
+    WEIR_IGNORE(weir_queue_sync(bench->queue, WEIR_FOREVER));
     weir_buffer_destroy(&second);
 }
 
@@ -281,10 +283,10 @@ static void check_times(const struct bench *bench)
         for (int pause = 0; i > 0 && pause < 30;
              pause++) { // three seconds, with records on the way
             weir_clock_sleep_ns(100000000);
-            weir_queue_record(queue, &events[1]);
+            WEIR_IGNORE(weir_queue_record(queue, &events[1]));
         }
-        weir_queue_record(queue, &events[i]);
-        weir_event_sync(events[i], WEIR_FOREVER);
+        WEIR_IGNORE(weir_queue_record(queue, &events[i]));
+        WEIR_IGNORE(weir_event_sync(events[i], WEIR_FOREVER));
         host_ns[i] = weir_clock_now_ns();
         if (weir_event_time_ns(events[i], &device_ns[i]) != WEIR_OK)
             check(false, "weir_event_time_ns");

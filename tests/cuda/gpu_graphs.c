@@ -52,7 +52,7 @@ static weir_status capture(struct graphs *g)
         status = weir_capture_node(queue, &g->nodes[2]);
     if (status == WEIR_OK)
         return weir_capture_end(queue, NULL, &g->graph);
-    weir_capture_cancel(queue);
+    WEIR_IGNORE(weir_capture_cancel(queue));
     return status;
 }
 
@@ -174,7 +174,7 @@ static void time_updates(struct graphs *g)
     }
     printf("      a graph of 22 nodes:\n");
     time_update(g, "a launch", relaunch);
-    weir_queue_sync(g->bench->queue, WEIR_FOREVER);
+    WEIR_IGNORE(weir_queue_sync(g->bench->queue, WEIR_FOREVER));
     time_update(g, "an update of a copy", set_copy);
     time_update(g, "an update of a launch", set_launch);
     time_update(g, "an update of a fill that builds it again", set_fill_anew);
@@ -203,7 +203,7 @@ static void check_large_copy(struct graphs *g)
                 weir_queue_graph(queue, graph) == WEIR_OK &&
                 weir_download(queue, &read, to, LARGE - 1, 1) == WEIR_OK;
     check(good && read == last, "a copy of 2.25 GiB in a graph");
-    weir_capture_cancel(queue);
+    WEIR_IGNORE(weir_capture_cancel(queue));
     weir_graph_destroy(&graph);
     weir_buffer_destroy(&from);
     weir_buffer_destroy(&to);

@@ -109,10 +109,12 @@ static double weir_launches(const struct bench *bench)
 {
     const uint64_t start_ns = weir_clock_now_ns();
     for (uint32_t i = 0; i < BATCH; i++)
-        weir_queue_launch(bench->queue, bench->iota, weir_dim(1, 1, 1), weir_dim(THREADS, 1, 1),
-                          weir_out(bench->memory, 0, (uint64_t)4 * THREADS), 3u, (uint32_t)THREADS);
+        WEIR_IGNORE(weir_queue_launch(bench->queue, bench->iota, weir_dim(1, 1, 1),
+                                      weir_dim(THREADS, 1, 1),
+                                      weir_out(bench->memory, 0, (uint64_t)4 * THREADS), 3u,
+                                      (uint32_t)THREADS));
     const uint64_t took = weir_clock_now_ns() - start_ns;
-    weir_queue_sync(bench->queue, WEIR_FOREVER);
+    WEIR_IGNORE(weir_queue_sync(bench->queue, WEIR_FOREVER));
     return (double)took / BATCH;
 }
 

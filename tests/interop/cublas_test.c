@@ -147,8 +147,8 @@ static const float *address_of(const struct weir_native_buffer *native)
             WEIR_SKIP("no CUDA device: %s", weir_last_error()->message);                           \
         ASSERT_OK(weir_device_open((scene)->runtime, NULL, &(scene)->device));                     \
         if (!load_cublas(&(scene)->cublas) || !create_handle((scene)->device, &(scene)->cublas)) { \
-            weir_device_close(&(scene)->device);                                                   \
-            weir_close(&(scene)->runtime);                                                         \
+            WEIR_IGNORE(weir_device_close(&(scene)->device));                                      \
+            WEIR_IGNORE(weir_close(&(scene)->runtime));                                            \
             WEIR_SKIP("cuBLAS cannot be opened; WEIR_TEST_CUBLAS may name its file");              \
         }                                                                                          \
         ASSERT_TRUE(open_scene(scene));                                                            \
@@ -304,7 +304,7 @@ static weir_status capture(struct scene *scene, int count, weir_graph **out_grap
         status = submit(scene);
     if (status == WEIR_OK)
         return weir_capture_end(scene->queue, NULL, out_graph);
-    weir_capture_cancel(scene->queue);
+    WEIR_IGNORE(weir_capture_cancel(scene->queue));
     return status;
 }
 

@@ -112,7 +112,7 @@ int main(void)
     weir_program_destroy(&job.program);
     weir_buffer_destroy(&job.buffer);
     weir_queue_destroy(&job.queue);
-    weir_device_close(&device);
-    weir_close(&runtime);
+    WEIR_CHECK(weir_device_close(&device));
+    WEIR_CHECK(weir_close(&runtime));
     return status == WEIR_OK ? 0 : 1;
 }

@@ -61,9 +61,9 @@ weir_queue *bridge_queue(void *stream)
                                                   .native = stream};
     weir_queue *queue = NULL;
     if (stream)
-        weir_queue_wrap(bridge.device, &params, &queue);
+        WEIR_IGNORE(weir_queue_wrap(bridge.device, &params, &queue));
     else
-        weir_queue_create(bridge.device, NULL, &queue);
+        WEIR_IGNORE(weir_queue_create(bridge.device, NULL, &queue));
     return queue;
 }
 
@@ -171,7 +171,7 @@ WEIR_API DLManagedTensor *bridge_export(struct weir_tensor *tensor);
 DLManagedTensor *bridge_export(struct weir_tensor *tensor)
 {
     DLManagedTensor *out;
-    weir_dlpack_export(tensor, &out);
+    WEIR_IGNORE(weir_dlpack_export(tensor, &out));
     return out;
 }
 

@@ -59,7 +59,7 @@ int main(int argc, char **argv)
                   &runtime);
     if (status == WEIR_OK) {
         status = run(runtime);
-        weir_close(&runtime);
+        WEIR_IGNORE(weir_close(&runtime));
     }
     if (status == WEIR_OK)
         return 0;

@@ -45,7 +45,7 @@ static weir_status work(struct made *made, int *calls)
         status = weir_queue_all_reduce(made->queue, made->comm, made->buffer, 0, made->buffer, 0,
                                        16, WEIR_F32, WEIR_SUM);
     if (status >= 0)
-        status = weir_queue_sync(made->queue, UINT64_C(20000000000));
+        status = weir_queue_sync(made->queue, WEIR_S(20));
     weir_region_pop(made->runtime);
     return status;
 }

@@ -191,9 +191,9 @@ static void expect_as_before(const struct life *life)
     weir_queue *queues[2] = {life->queue, life->other};
     weir_test_arm(-1);
     if (life->queue)
-        weir_capture_cancel(life->queue);
+        WEIR_IGNORE(weir_capture_cancel(life->queue));
     for (int i = 0; i < 2 && life->other; i++) {
-        (void)weir_queue_sync(queues[i], NEVER_NS);
+        WEIR_IGNORE(weir_queue_sync(queues[i], NEVER_NS));
         EXPECT_INT_EQ(weir_queue_recover(queues[i]), WEIR_OK);
     }
     for (int i = 0; i < 2 && life->other; i++) {
@@ -208,9 +208,9 @@ static weir_status close_all(struct life *life)
 {
     weir_status status = WEIR_OK;
     if (life->queue) {
-        weir_capture_cancel(life->queue);
+        WEIR_IGNORE(weir_capture_cancel(life->queue));
         if (life->lent)
-            weir_pool_free(life->queue, &life->lent);
+            WEIR_IGNORE(weir_pool_free(life->queue, &life->lent));
         status = weir_queue_sync(life->queue, NEVER_NS);
     }
     weir_comm_destroy(&life->comm);
@@ -225,9 +225,9 @@ static weir_status close_all(struct life *life)
     weir_queue_destroy(&life->other);
     weir_queue_destroy(&life->queue);
     if (life->device)
-        weir_device_close(&life->device);
+        WEIR_IGNORE(weir_device_close(&life->device));
     if (life->runtime)
-        weir_close(&life->runtime);
+        WEIR_IGNORE(weir_close(&life->runtime));
     return status;
 }
 

@@ -228,7 +228,7 @@ static void destroy_wrapped(struct objects *all)
 {
     const struct weir_error first = *weir_last_error();
     if (all->queue_wrapped)
-        weir_queue_recover(all->queue_wrapped);
+        WEIR_IGNORE(weir_queue_recover(all->queue_wrapped));
     weir_error_set(&first);
     weir_queue_destroy(&all->queue_wrapped);
     weir_buffer_destroy(&all->adopted);

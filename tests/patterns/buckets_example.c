@@ -89,7 +89,7 @@ int main(void)
         printf("rank %u of %u: %g\n", weir_comm_rank(comm), weir_comm_count(comm), last);
     const float wanted = PASSES * (float)(weir_comm_count(comm) + 1) / 2;
     weir_comm_destroy(&comm);
-    weir_device_close(&device);
-    weir_close(&runtime);
+    WEIR_CHECK(weir_device_close(&device));
+    WEIR_CHECK(weir_close(&runtime));
     return last > 0 && last == wanted ? 0 : 1;
 }

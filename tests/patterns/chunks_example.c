@@ -110,7 +110,7 @@ static int count_right(struct job *job)
         return 0;
     for (int i = 0; i < COUNT; i++)
         right += ((float *)results)[i] == 2.0f * (float)i;
-    weir_host_end(job->results, 0, COUNT * sizeof(float), WEIR_ACCESS_READ);
+    WEIR_CHECK(weir_host_end(job->results, 0, COUNT * sizeof(float), WEIR_ACCESS_READ));
     return right;
 }
 
@@ -133,7 +133,7 @@ int main(void)
     weir_buffer_destroy(&job.results);
     weir_kernel_destroy(&job.twice);
     weir_program_destroy(&job.program);
-    weir_device_close(&device);
-    weir_close(&runtime);
+    WEIR_CHECK(weir_device_close(&device));
+    WEIR_CHECK(weir_close(&runtime));
     return right == COUNT ? 0 : 1;
 }

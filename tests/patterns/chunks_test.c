@@ -133,7 +133,7 @@ static size_t wrong_words(size_t count, uint32_t first)
         uint32_t right = inside ? first + 2 * (uint32_t)(i - MARGIN) : GUARD;
         wrong += ((uint32_t *)pointer)[i] != right;
     }
-    weir_host_end(job.dst, 0, words * 4, WEIR_ACCESS_READ);
+    WEIR_IGNORE(weir_host_end(job.dst, 0, words * 4, WEIR_ACCESS_READ));
     return wrong;
 }
 

@@ -62,7 +62,7 @@ static weir_status run(weir_device *device, FILE *file, weir_queue *queue, weir_
     weir_status status = weir_loader_create(&params, &loader);
     if (status == WEIR_OK)
         status = use_batches(loader, queue, all);
-    weir_loader_destroy(&loader);
+    WEIR_CHECK(weir_loader_destroy(&loader));
     return status;
 }
 
@@ -100,8 +100,8 @@ int main(void)
     printf("%d of %d right\n", right, NUMBERS);
     weir_buffer_destroy(&all);
     weir_queue_destroy(&queue);
-    weir_device_close(&device);
-    weir_close(&runtime);
+    WEIR_CHECK(weir_device_close(&device));
+    WEIR_CHECK(weir_close(&runtime));
     if (file)
         fclose(file);
     return right == NUMBERS ? 0 : 1;

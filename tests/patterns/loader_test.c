@@ -65,7 +65,7 @@ weir_status __wrap_weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_
         return fail_io("the copy failed");
     }
     if (copy_gate && strcmp(weir_queue_label(queue), "batches") == 0)
-        weir_queue_host_call(queue, gate_call, copy_gate);
+        WEIR_IGNORE(weir_queue_host_call(queue, gate_call, copy_gate));
     return __real_weir_queue_copy_at(queue, dst, dst_offset, src, src_offset, size, file, line);
 }
 
@@ -621,7 +621,8 @@ static void *consume(void *argument)
         consumer->status = weir_loader_next(fixture.loader, consumer->queue, &batch);
         if (consumer->status != WEIR_OK || !batch.buffer)
             break;
-        weir_queue_host_call(consumer->queue, rig_dawdle, (void *)(uintptr_t)batch.index);
+        WEIR_IGNORE(
+            weir_queue_host_call(consumer->queue, rig_dawdle, (void *)(uintptr_t)batch.index));
         consumer->status = log_batch(consumer->queue, &batch);
         if (consumer->status == WEIR_OK)
             consumer->status = weir_loader_release(fixture.loader, &batch, consumer->queue);

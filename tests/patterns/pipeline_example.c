@@ -101,7 +101,7 @@ static void deliver(void *user, void *frame, void *data, const struct weir_pipel
     if (result->status == WEIR_OK &&
         weir_host_begin(slot->result, 0, CUT * CUT, WEIR_ACCESS_READ, &pointer) == WEIR_OK) {
         unsigned char first = *(unsigned char *)pointer;
-        weir_host_end(slot->result, 0, CUT * CUT, WEIR_ACCESS_READ);
+        WEIR_CHECK(weir_host_end(slot->result, 0, CUT * CUT, WEIR_ACCESS_READ));
         printf("frame %d: %d after %.3f ms\n", *(int *)frame, first,
                (double)result->latency_ns / 1e6);
         *(int *)user += first == *(int *)frame * 20 + 50;
@@ -144,7 +144,7 @@ static weir_status run(weir_device *device, int *out_right)
     }
     if (status == WEIR_OK)
         status = weir_pipeline_drain(pipeline, WEIR_FOREVER);
-    weir_pipeline_destroy(&pipeline);
+    WEIR_CHECK(weir_pipeline_destroy(&pipeline));
     *out_right = right;
     return status;
 }
@@ -158,7 +158,7 @@ int main(void)
     if (weir_open(NULL, &runtime) != WEIR_OK ||
         weir_device_open(runtime, NULL, &device) != WEIR_OK || run(device, &right) != WEIR_OK)
         fprintf(stderr, "%s\n", weir_last_error_text());
-    weir_device_close(&device);
-    weir_close(&runtime);
+    WEIR_CHECK(weir_device_close(&device));
+    WEIR_CHECK(weir_close(&runtime));
     return right == FRAMES ? 0 : 1;
 }

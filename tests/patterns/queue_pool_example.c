@@ -60,7 +60,7 @@ static int count_right(weir_buffer *results)
         return 0;
     for (uint32_t i = 0; i < REQUESTS; i++)
         right += ((uint32_t *)words)[i] == i;
-    weir_host_end(results, 0, REQUESTS * 4, WEIR_ACCESS_READ);
+    WEIR_CHECK(weir_host_end(results, 0, REQUESTS * 4, WEIR_ACCESS_READ));
     return right;
 }
 
@@ -89,7 +89,7 @@ int main(void)
     printf("%d of %d right\n", right, REQUESTS);
     weir_buffer_destroy(&memory);
     weir_buffer_destroy(&results);
-    weir_device_close(&device);
-    weir_close(&runtime);
+    WEIR_CHECK(weir_device_close(&device));
+    WEIR_CHECK(weir_close(&runtime));
     return right == REQUESTS ? 0 : 1;
 }

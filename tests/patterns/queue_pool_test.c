@@ -313,13 +313,13 @@ WEIR_TEST(QueuePool, SyncAllWaitsForEveryQueue)
     EXPECT_SIZE_EQ(rig_wrong_words(buffer, 0, 1, 0), 0);
     EXPECT_SIZE_EQ(rig_wrong_words(buffer, 1, 1, 7), 0);
     EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, 0), WEIR_TIMEOUT);
-    EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, 5000000), WEIR_TIMEOUT);
+    EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, WEIR_MS(5)), WEIR_TIMEOUT);
 
     // A failure is returned after all others have finished, and takes
     // precedence over a timeout.
     ASSERT_OK(weir_queue_host_call(other, fail_at_once, NULL));
     EXPECT_INT_EQ(weir_queue_sync(other, WEIR_FOREVER), WEIR_ERROR_IO);
-    EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, 5000000), WEIR_ERROR_IO);
+    EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, WEIR_MS(5)), WEIR_ERROR_IO);
     EXPECT_SIZE_EQ(rig_wrong_words(buffer, 0, 1, 0), 0);
     gate_open(&gate);
     EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, WEIR_FOREVER), WEIR_ERROR_IO);
@@ -366,9 +366,9 @@ WEIR_TEST(QueuePool, SyncAllKeepsItsTimeout)
         ASSERT_OK(weir_queue_host_call(queue, gate_call, &gate));
     }
     sync_count = 0;
-    EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, 20000000), WEIR_TIMEOUT);
+    EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, WEIR_MS(20)), WEIR_TIMEOUT);
     ASSERT_SIZE_EQ(sync_count, 4);
-    EXPECT_UINT_LE(sync_timeouts_ns[0], 20000000);
+    EXPECT_UINT_LE(sync_timeouts_ns[0], WEIR_MS(20));
     for (unsigned i = 1; i < 4; i++)
         EXPECT_UINT_EQ(sync_timeouts_ns[i], 0);
     gate_open(&gate);

@@ -72,7 +72,7 @@ void rig_write_words(weir_buffer *buffer, size_t at, size_t count, uint32_t firs
         WEIR_FAIL("%s", weir_last_error_text());
     for (size_t i = 0; i < count; i++)
         ((uint32_t *)pointer)[i] = first + (uint32_t)i;
-    weir_host_end(buffer, at * 4, count * 4, WEIR_ACCESS_WRITE);
+    WEIR_IGNORE(weir_host_end(buffer, at * 4, count * 4, WEIR_ACCESS_WRITE));
 }
 
 size_t rig_wrong_words(weir_buffer *buffer, size_t at, size_t count, uint32_t first)
@@ -84,6 +84,6 @@ size_t rig_wrong_words(weir_buffer *buffer, size_t at, size_t count, uint32_t fi
         return count + 1;
     for (size_t i = 0; i < count; i++)
         wrong += ((uint32_t *)pointer)[i] != first + (uint32_t)i;
-    weir_host_end(buffer, at * 4, count * 4, WEIR_ACCESS_READ);
+    WEIR_IGNORE(weir_host_end(buffer, at * 4, count * 4, WEIR_ACCESS_READ));
     return wrong;
 }

@@ -67,7 +67,7 @@ size_t rig_device_count(void)
     if (!rig_ok(__FILE__, __LINE__, "weir_open", weir_open(NULL, &runtime)))
         return 0;
     size_t count = weir_device_count(runtime);
-    weir_close(&runtime);
+    WEIR_IGNORE(weir_close(&runtime));
     return count;
 }
 

@@ -128,7 +128,7 @@ NOTES_TEST(Notes, FailureAndRecovery, "")
 {
     struct weir_event event;
     ASSERT_OK(weir_queue_host_call(rig->queue, fail, NULL));
-    (void)weir_queue_record(rig->queue, &event);
+    WEIR_IGNORE(weir_queue_record(rig->queue, &event));
     const int line = __LINE__ + 1;
     const weir_status status = weir_queue_sync(rig->queue, WEIR_FOREVER);
     EXPECT_INT_EQ(status, WEIR_ERROR_HOST_CALL);

@@ -162,7 +162,7 @@ WORK_TEST(PerturbIdle, TimeoutBeforeTheEnd, "")
 {
     struct flag flag = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     EXPECT_OK(weir_queue_host_call(work->queue, await_flag, &flag));
-    EXPECT_INT_EQ(weir_queue_sync(work->queue, 1000000), WEIR_TIMEOUT);
+    EXPECT_INT_EQ(weir_queue_sync(work->queue, WEIR_MS(1)), WEIR_TIMEOUT);
     EXPECT_OK(set_flag(&flag));
     EXPECT_OK(weir_queue_sync(work->queue, GUARD_NS));
 }
@@ -250,7 +250,7 @@ static void expect_refused(const char *section, const char *message, const char 
     EXPECT_INT_EQ(open_with("perturb", section, &runtime), WEIR_ERROR_CONFIG);
     EXPECT_CONTAINS(weir_last_error_text(), message);
     EXPECT_CONTAINS(weir_last_error()->remedy, remedy);
-    weir_close(&runtime);
+    WEIR_IGNORE(weir_close(&runtime));
     weir_test_note(NULL);
 }
 
@@ -286,7 +286,7 @@ WEIR_TEST(PerturbSettings, TwiceIsRefused)
     EXPECT_INT_EQ(open_with("perturb, perturb", "", &runtime), WEIR_ERROR_CONFIG);
     EXPECT_CONTAINS(weir_last_error_text(), "the plugin perturb is twice in the chain");
     EXPECT_CONTAINS(weir_last_error()->remedy, "list it once");
-    weir_close(&runtime);
+    WEIR_IGNORE(weir_close(&runtime));
 }
 
 WEIR_TEST(PerturbSettings, PluginsAfterItAreTold)

@@ -196,7 +196,7 @@ static weir_status run_pipeline(struct rig *rig)
         status = weir_pipeline_submit(pipeline, rig);
     if (status == WEIR_OK)
         status = weir_pipeline_drain(pipeline, WEIR_FOREVER);
-    weir_pipeline_destroy(&pipeline);
+    WEIR_IGNORE(weir_pipeline_destroy(&pipeline));
     return status;
 }
 

@@ -197,8 +197,9 @@ bool control_open(struct control *control)
                   &control->runtime) == WEIR_OK) {
         take_over(control->runtime);
         for (int i = 0; i < 2; i++) {
-            weir_device_open(control->runtime, WEIR_PARAMS(weir_device, .select = i ? "1" : "0"),
-                             &control->devices[i]);
+            WEIR_IGNORE(weir_device_open(control->runtime,
+                                         WEIR_PARAMS(weir_device, .select = i ? "1" : "0"),
+                                         &control->devices[i]));
         }
     }
     if (control->devices[0] && control->devices[1])

@@ -199,7 +199,7 @@ JOB_TEST(Transfer, TheDeviceFails, large)
         control_fault(WEIR_ERROR_DEVICE);
         EXPECT_INT_EQ(run(job, i % 2), WEIR_ERROR_DEVICE);
         control_fault(WEIR_OK);
-        (void)weir_queue_recover(job->queue);
+        WEIR_IGNORE(weir_queue_recover(job->queue));
     }
     EXPECT_OK(run(job, true));
     EXPECT_OK(run(job, false));

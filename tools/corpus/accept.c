@@ -37,7 +37,7 @@ static weir_status build(weir_runtime *runtime, const char *source, const char *
     if (status != WEIR_OK)
         fprintf(stderr, "%s\n", weir_last_error_text());
     weir_program_destroy(&program);
-    weir_device_close(&device);
+    WEIR_IGNORE(weir_device_close(&device));
     return status;
 }
 
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
         return 2;
     }
     const weir_status status = build(runtime, source, argv[3]);
-    weir_close(&runtime);
+    WEIR_IGNORE(weir_close(&runtime));
     free(source);
     return status != WEIR_OK;
 }

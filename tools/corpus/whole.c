@@ -220,8 +220,8 @@ static void end(struct session *s)
         weir_kernel_destroy(&s->kernels[i]);
     weir_program_destroy(&s->program);
     weir_queue_destroy(&s->queue);
-    weir_device_close(&s->device);
-    weir_close(&s->runtime);
+    WEIR_IGNORE(weir_device_close(&s->device));
+    WEIR_IGNORE(weir_close(&s->runtime));
 }
 
 int main(int argc, char **argv)

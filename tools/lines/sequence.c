@@ -65,8 +65,8 @@ static void close_all(struct sequence *s)
     weir_program_destroy(&s->program);
     weir_queue_destroy(&s->other);
     weir_queue_destroy(&s->queue);
-    weir_device_close(&s->device);
-    weir_close(&s->runtime);
+    WEIR_IGNORE(weir_device_close(&s->device));
+    WEIR_IGNORE(weir_close(&s->runtime));
 }
 
 static bool make_context_current(weir_device *device)

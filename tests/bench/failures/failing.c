@@ -251,7 +251,7 @@ static void close_rank(struct rank *it)
     weir_comm_destroy(&it->meeting);
     weir_buffer_destroy(&it->buffer);
     weir_queue_destroy(&it->queue);
-    (void)weir_device_close(&it->device);
+    WEIR_IGNORE(weir_device_close(&it->device));
 }
 
 // Not before a timeout that is long enough for their start.

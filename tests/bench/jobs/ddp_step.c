@@ -188,7 +188,7 @@ void ddp_close(struct ddp *ddp)
     for (uint32_t i = ddp->all.local_count; i-- > 0;) {
         struct ddp_rank *rank = &ddp->ranks[i];
         if (rank->place)
-            (void)weir_queue_sync(rank->place->queue, WEIR_FOREVER);
+            WEIR_IGNORE(weir_queue_sync(rank->place->queue, WEIR_FOREVER));
         for (size_t k = 0; k < DDP_BUCKETS_MAX; k++)
             weir_buckets_destroy(&rank->buckets[k]);
         train_blas_close(&rank->engine.blas);
@@ -252,7 +252,8 @@ static void describe_layer(const struct ddp *ddp, struct ddp_rank *rank, size_t 
                                                .turned_b = true};
     for (size_t i = 0; i < ddp->caps.count; i++) {
         struct weir_bucket_view view;
-        (void)weir_buckets_get_view(rank->buckets[i], (uint32_t)(ddp->layers - 1 - layer), &view);
+        WEIR_IGNORE(
+            weir_buckets_get_view(rank->buckets[i], (uint32_t)(ddp->layers - 1 - layer), &view));
         rank->weight[i * ddp->layers + layer] =
             (struct train_product){.a = activation_of(ddp, rank, layer),
                                    .b = gradient_of(ddp, rank, layer + 1),

@@ -298,7 +298,7 @@ static bool capture(struct graphs *g, struct shape *it)
         weir_capture_end(g->queues[0], &params, &it->graph) == WEIR_OK)
         return true;
     bench_fail_weir(g->bench);
-    weir_capture_cancel(g->queues[0]);
+    WEIR_IGNORE(weir_capture_cancel(g->queues[0]));
     return false;
 }
 

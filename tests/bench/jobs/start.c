@@ -159,8 +159,8 @@ static void end(void)
     weir_queue_destroy(&it.queue);
     weir_kernel_destroy(&it.scale);
     weir_program_destroy(&it.program);
-    weir_device_close(&it.bench.device);
-    weir_close(&it.bench.runtime);
+    WEIR_IGNORE(weir_device_close(&it.bench.device));
+    WEIR_IGNORE(weir_close(&it.bench.runtime));
 }
 
 static bool check(void)
@@ -310,7 +310,7 @@ static bool run(struct bench *bench, void *user)
     if (cli_open(NULL, NULL, &bench->runtime) < 0)
         return bench_fail_weir(bench);
     start->side_count = strcmp(weir_runtime_backend(bench->runtime), "cuda") == 0 ? 2 : 1;
-    weir_close(&bench->runtime);
+    WEIR_IGNORE(weir_close(&bench->runtime));
     if (start->side_count == 1)
         bench_note(bench, "not measured: raw CUDA: this is not CUDA");
     if (!measure(start))

@@ -290,7 +290,7 @@ static void close_sides(struct sides *s)
     weir_program_destroy(&s->program);
     weir_queue_destroy(&s->other);
     weir_queue_destroy(&s->queue);
-    weir_device_close(&s->device);
+    WEIR_IGNORE(weir_device_close(&s->device));
 }
 
 // The null backend where the wanted one is absent, with a note.
@@ -383,7 +383,7 @@ static bool run_cuda(struct sides *s)
     fine = fine && open_driver(s) && check_cuda(s) && measure(s, &table);
     close_driver(s);
     close_sides(s);
-    weir_close(&s->runtime);
+    WEIR_IGNORE(weir_close(&s->runtime));
     return fine;
 }
 
@@ -497,7 +497,7 @@ static bool run_opencl(struct sides *s)
         close_plain(s);
         close_sides(s);
     }
-    weir_close(&s->runtime);
+    WEIR_IGNORE(weir_close(&s->runtime));
     return fine;
 }
 

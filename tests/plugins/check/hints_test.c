@@ -215,7 +215,7 @@ static bool do_object(struct rig *rig, const struct words *w)
     else if (strcmp(w->verb, "free") == 0)
         weir_buffer_destroy(buffer_of(rig, w->first));
     else if (strcmp(w->verb, "native") == 0)
-        (void)weir_queue_get_native(*queue_of(rig, w->first), &native);
+        WEIR_IGNORE(weir_queue_get_native(*queue_of(rig, w->first), &native));
     else
         return false;
     return true;

@@ -211,7 +211,8 @@ WEIR_TEST(Verify, WriteInFrontOfTheBuffer)
                         "4096 to 4351 to be written");
     rig_close(rig);
     rig_open(rig, "verify = 1\nreport = fail", "write_before");
-    (void)weir_queue_launch(rig->queue, rig->kernel, items(64), block, weir_out(rig->out, 0, 256));
+    WEIR_IGNORE(
+        weir_queue_launch(rig->queue, rig->kernel, items(64), block, weir_out(rig->out, 0, 256)));
     if (runs_kernels(rig))
         EXPECT_TRUE(strstr(weir_last_error_text(), "writes in front of buffer 'out'"));
     rig_close(rig);
@@ -348,7 +349,7 @@ static void launch_bump(struct rig *rig)
 VERIFY_TEST(Unverified, KnownAddresses, "verify = 1", "bump")
 {
     uint64_t address = 0;
-    (void)weir_buffer_address(rig->out, &address);
+    WEIR_IGNORE(weir_buffer_address(rig->out, &address));
     launch_bump(rig);
     launch_bump(rig);
     EXPECT_SIZE_EQ(count_notes("after weir_buffer_address()"), address ? 1 : 0);
@@ -535,7 +536,7 @@ VERIFY_TEST(VerifyGraphs, ReportFail, "verify = 1\nreport = fail", "add")
 VERIFY_TEST(VerifyGraphs, KnownAddresses, "verify = 1", "bump")
 {
     uint64_t address = 0;
-    (void)weir_buffer_address(rig->out, &address);
+    WEIR_IGNORE(weir_buffer_address(rig->out, &address));
     ASSERT_OK(weir_capture_begin(rig->queue));
     LAUNCH(items(PART), block, weir_inout(rig->out, 0, HALF));
     weir_graph *graph = end_capture(rig->queue);

@@ -37,8 +37,8 @@ static int run(const struct racy_program *program, bool broken, uint32_t words[R
         status = program->run(device, broken, words);
     if (status < 0)
         fprintf(stderr, "racy: %s\n", weir_last_error_text());
-    weir_device_close(&device);
-    weir_close(&runtime);
+    WEIR_IGNORE(weir_device_close(&device));
+    WEIR_IGNORE(weir_close(&runtime));
     return status < 0 ? 3 : !racy_is_right(words);
 }
 

@@ -19,7 +19,7 @@ static const char *refusal_of(const char *text)
     weir_runtime *runtime = NULL;
     EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_ERROR_CONFIG);
     EXPECT_NULL(runtime);
-    weir_close(&runtime);
+    WEIR_IGNORE(weir_close(&runtime));
     return weir_last_error()->message;
 }
 

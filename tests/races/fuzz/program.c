@@ -52,8 +52,8 @@ void ground_close(struct ground *ground)
         ground_thread_stop(&ground->threads[i]);
     weir_kernel_destroy(&ground->sum);
     weir_program_destroy(&ground->program);
-    weir_device_close(&ground->device);
-    weir_close(&ground->runtime);
+    WEIR_IGNORE(weir_device_close(&ground->device));
+    WEIR_IGNORE(weir_close(&ground->runtime));
 }
 
 // Setting up, by the first step: 2 to 4 queues, of which one may be the legacy queue, and how much of
@@ -309,7 +309,7 @@ static bool compare(struct ground *ground, const struct program_notes *notes, si
         comparison_begin(&parts[1 + i], &notes->graphs[i]);
     for (size_t i = begin; i < weir_check_count(ground->runtime); i++) {
         struct weir_check_finding finding;
-        weir_check_get(ground->runtime, i, &finding);
+        WEIR_IGNORE(weir_check_get(ground->runtime, i, &finding));
         compare_finding(parts, notes, &finding);
     }
     for (int i = 0; i <= notes->graph_count && equal; i++) {
