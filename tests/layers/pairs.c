@@ -46,6 +46,7 @@ static const char *const source =
 // The two commands of a pair, and a list of one event, or none.
 #define A(...) (first = __LINE__, check(__VA_ARGS__, __LINE__))
 #define B(...) (second = __LINE__, check(__VA_ARGS__, __LINE__))
+#define MAP(line, ...) (line = __LINE__, clEnqueueMapBuffer(__VA_ARGS__))
 #define DO(...) check(__VA_ARGS__, __LINE__)
 #define IF(condition, event) (condition), (condition) ? &(event) : NULL
 #define NONE 0, NULL
@@ -336,9 +337,9 @@ static void map_read(bool mended)
 {
     cl_int code;
     A(RUN(one, inc, NONE, &done));
-    second = __LINE__ + 1;
-    void *at =
-        clEnqueueMapBuffer(two, a, CL_TRUE, CL_MAP_READ, 0, BYTES, IF(mended, done), NULL, &code);
+    const cl_uint count = mended;
+    void *at = MAP(second, two, a, CL_TRUE, CL_MAP_READ, 0, BYTES, count, count ? &done : NULL,
+                   NULL, &code);
     check(code, __LINE__);
     DO(clEnqueueUnmapMemObject(two, a, at, NONE, NULL));
 }
@@ -346,8 +347,7 @@ static void map_read(bool mended)
 static void map_part(bool mended)
 {
     cl_int code;
-    first = __LINE__ + 1;
-    void *at = clEnqueueMapBuffer(one, a, CL_FALSE, CL_MAP_READ, 0, HALF, NONE, NULL, &code);
+    void *at = MAP(first, one, a, CL_FALSE, CL_MAP_READ, 0, HALF, NONE, NULL, &code);
     check(code, __LINE__);
     B(WRITE(two, a, mended ? HALF : HALF - 4, HALF, NONE, NULL));
     DO(clEnqueueUnmapMemObject(one, a, at, NONE, NULL));
@@ -598,17 +598,18 @@ static void readers(bool mended)
     B(RUN(two, other, NONE, NULL));
 }
 
-#define CASES(X)                                                                                  \
-    X(write_kernel)                                                                               \
-    X(kernel_read) X(kernel_kernel) X(read_write) X(write_write) X(copy_copy) X(copy_parts)       \
-        X(fill_kernel) X(columns) X(rows_read) X(parts) X(part_and_whole) X(slots) X(unwritten)   \
-            X(flush) X(blocking) X(wait_for_events) X(status) X(callback) X(unordered) X(barrier) \
-                X(old_barrier) X(barrier_of_one) X(marker) X(old_marker) X(forty) X(map_read)     \
-                    X(map_part) X(unmap) X(user_event) X(user_chain) X(image_kernel)              \
-                        X(image_paint) X(image_columns) X(image_copy) X(image_to_buffer)          \
-                            X(buffer_to_image) X(image_fill) X(image_map) X(svm_copy)             \
-                                X(svm_kernel) X(svm_map) X(task) X(migration) X(native)           \
-                                    X(two_contexts) X(threads) X(released) X(from_binary)         \
+#define CASES(X)                                                                              \
+    X(write_kernel)                                                                           \
+    X(kernel_read)                                                                            \
+    X(kernel_kernel) X(read_write) X(write_write) X(copy_copy) X(copy_parts) X(fill_kernel)   \
+        X(columns) X(rows_read) X(parts) X(part_and_whole) X(slots) X(unwritten) X(flush)     \
+            X(blocking) X(wait_for_events) X(status) X(callback) X(unordered) X(barrier)      \
+                X(old_barrier) X(barrier_of_one) X(marker) X(old_marker) X(forty) X(map_read) \
+                    X(map_part) X(unmap) X(user_event) X(user_chain) X(image_kernel)          \
+                        X(image_paint) X(image_columns) X(image_copy) X(image_to_buffer)      \
+                            X(buffer_to_image) X(image_fill) X(image_map) X(svm_copy)         \
+                                X(svm_kernel) X(svm_map) X(task) X(migration) X(native)       \
+                                    X(two_contexts) X(threads) X(released) X(from_binary)     \
                                         X(all_kernels) X(readers)
 
 static const struct {
