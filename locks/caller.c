@@ -81,7 +81,8 @@ static find_function *find;
 
 static const char *more; // what the environment adds: names, separated by ':'
 
-static bool idle = true; // until the constructor, and where the thread sanitizer has the same functions
+static bool idle =
+    true; // until the constructor, and where the thread sanitizer has the same functions
 
 __attribute__((constructor)) static void look_for_find(void)
 {
