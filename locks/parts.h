@@ -34,7 +34,7 @@
 
 // caller.c
 
-// Whether objects can be told apart.
+// Whether objects can be told apart, and nothing else replaces the same functions.
 bool locks_can_tell(void);
 // Whether a call that returns to that address is the program's, and not Weir's or a driver's.
 bool locks_is_program(const void *address);
