@@ -52,7 +52,7 @@ static const struct row {
     {25, "access_not_ended", DEBUG, "'host'", "weir_host_end()"},
     {25, "access_not_ended", CHECK, "'host'", "weir_host_end"},
     {26, "wait_missing", CHECK, "'in'", "wait on 'other'"},
-    {27, "read_without_a_sync", CHECK, "'host'", "weir_event_sync"},
+    {27, "read_without_a_sync", CHECK, "'host'", "sync with that event"},
     {28, "wrapped_memory_gone", DEBUG, "'wrapped'", "keep the memory"},
     {29, "upload_from_memory_that_is_gone", DEBUG, "weir_upload: memory", "keep the memory"},
     {30, "stale_host_pointer", DEBUG, "'host'", "weir_host_begin()"},
