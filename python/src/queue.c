@@ -375,7 +375,7 @@ static struct raised {
 } raised[8];
 static unsigned raised_count;
 
-// Drops one; what nobody has been told of goes to sys.unraisablehook.
+// Drops one; what was not told goes to sys.unraisablehook.
 static void forget(struct raised *one)
 {
     PyObject *exception = one->exception;
