@@ -258,11 +258,11 @@ static void describe(const struct weir__awaited *awaited, char text[TEXT_SIZE])
     say_queue(&words, queue);
     for (int i = 0; queue && i < CHAIN; i++) {
         weir_queue *producer = say_step(&words, queue, &sequence);
-        if (queue != awaited->queue)
+        if (i > 0) // the first one is the caller's; the chain may come back to it
             weir__registry_unpin(queue);
         queue = producer;
     }
-    if (queue && queue != awaited->queue)
+    if (queue)
         weir__registry_unpin(queue);
     weir__error_set(&saved);
 }

@@ -339,7 +339,7 @@ void access_table_free(struct access_table *table);
 #define CALLER __builtin_return_address(0)
 
 #define LAYER_PASSED(name)
-#define LAYER_FOLLOWED(name) __typeof__(*(cl_api_##name)NULL) layer_##name;
+#define LAYER_FOLLOWED(name) __typeof__(*((const cl_icd_dispatch *)NULL)->name) layer_##name;
 #define LAYER_LOST(name) LAYER_FOLLOWED(name)
 #define LAYER_DECLARE(name, how) LAYER_##how(name)
 LAYER_ENTRIES(LAYER_DECLARE)

@@ -56,6 +56,33 @@ CONFORM(Event, QueryAndTimeouts)
     EXPECT_OK(weir_event_sync(gated.after, 0));
 }
 
+// The waits behind a timeout lead back to its queue. The device's end still comes.
+CONFORM(Event, TimeoutInACircle)
+{
+    CONFORM_NEEDS_KERNELS(f);
+    own_kernel spin = conform_kernel(f, "spin");
+    own_buffer result = conform_device_buffer(f, SIZE);
+    own_queue a = conform_queue(f, "a");
+    own_queue b = conform_queue(f, "b");
+    struct weir_event begun, passed, end;
+    ASSERT_OK(weir_queue_launch(a, spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                weir_out(result, 0, 4), 1u, UINT64_C(20000000)));
+    ASSERT_OK(weir_queue_record(a, &begun));
+    ASSERT_OK(weir_queue_wait(b, begun));
+    ASSERT_OK(weir_queue_record(b, &passed));
+    ASSERT_OK(weir_queue_wait(a, passed));
+    ASSERT_OK(weir_queue_record(a, &end));
+    weir_status status = WEIR_TIMEOUT;
+    for (int i = 0; i < 100 && status == WEIR_TIMEOUT; i++) // it has ended already where submits run it
+        status = weir_event_sync(end, WEIR_US(10));
+    EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
+    weir_queue_destroy(&a);
+    weir_queue_destroy(&b);
+    weir_buffer_destroy(&result);
+    weir_kernel_destroy(&spin);
+    ASSERT_OK(weir_device_close(&f->device)); // waits for both queues
+}
+
 CONFORM(Event, SyncAny)
 {
     own_gated a = make_gated(f);
