@@ -42,6 +42,7 @@ readonly tests=(
     mpich
     mandoc                # checks the manual pages
     doxygen               # makes the site
+    "libdw1|libdw1t64"    # lines of programs without Weir
     pkg-config            # reads the delivered .pc file,
     cmake                 # and this the delivered CMake files
     make                  # which cmake writes for

@@ -139,7 +139,7 @@ weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const cha
     return status < 0 ? status : sync_checked("weir_queue_sync", event, timeout_ns, file, line);
 }
 
-// A device: all its queues, and again while host calls run, which may submit more to any of them.
+// A device: all its queues, and again if host calls ran meanwhile, which may have submitted more to any of them.
 
 // The end of a queue, also of one that was destroyed while in use. Zeroed: nothing is to be waited for.
 static weir_status record_last(weir_queue *queue, struct weir_event *out_event, const char *file,
@@ -176,14 +176,6 @@ static weir_status drain_queue(weir_queue *queue, uint64_t deadline_ns, const ch
                                                                                : WEIR_TIMEOUT;
 }
 
-static bool any_holds(weir_device *device)
-{
-    bool holds = false;
-    for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));)
-        holds = atomic_load(&queue->delivery.holding) || holds;
-    return holds;
-}
-
 // Waits for each queue once. The first failure is kept.
 static weir_status drain_once(weir_device *device, uint64_t deadline_ns, const char *file, int line,
                               struct weir_error *first)
@@ -212,11 +204,12 @@ weir_status weir_device_sync_at(weir_device *device, uint64_t timeout_ns, const 
     const uint64_t now_ns = weir_clock_now_ns();
     const uint64_t deadline_ns =
         timeout_ns < WEIR_FOREVER - now_ns ? now_ns + timeout_ns : WEIR_FOREVER;
-    for (bool again = true; again;) {
-        again = any_holds(device);
+    uint_fast64_t ended;
+    do {
+        ended = atomic_load(&device->calls_ended);
         if (drain_once(device, deadline_ns, file, line, &first) == WEIR_TIMEOUT)
             return WEIR_TIMEOUT;
-    }
+    } while (atomic_load(&device->calls_ended) != ended);
     return first.status < 0 ? weir__error_set(&first)
                             : weir__debug_check_memory("weir_device_sync", file, line);
 }

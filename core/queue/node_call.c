@@ -260,6 +260,8 @@ static void call_in_driver(struct weir__node_call *call)
     weir_status status = WEIR_OK;
     if (!has_failed(&run))
         status = call_host(&target);
+    if (run.queue)
+        atomic_fetch_add(&run.queue->member.device->calls_ended, 1);
     if (status < 0 && run.queue)
         book(&run, explain(call, "host call", status));
     end_call(call->runs, status < 0);
