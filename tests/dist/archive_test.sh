@@ -68,7 +68,7 @@ for header in "$there"/include/weir/*.h "$there"/include/weir/patterns/*.h; do
 done >all.c
 cc -std=c11 -I"$there/include" -E -P all.c | tr '\n' ' ' |
     grep -o '__attribute__((visibility("default")))[^;{]*' |
-    sed 's/__attribute__(([^)]*([^)]*)))//g; s/(.*//; s/.*[ *]//' | sort -u >declared
+    sed 's/__attribute__((warn_unused_result))//g; s/__attribute__(([^)]*([^)]*)))//g; s/(.*//; s/.*[ *]//' | sort -u >declared
 nm -D --defined-only "$there/lib/libweir.so.0" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' |
     sort -u >exported
 nm -g --defined-only "$there/lib/libweir.a" | awk 'NF == 3 { print $3 }' | sort -u >archived
