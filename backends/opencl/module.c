@@ -211,29 +211,26 @@ static void release(struct ocl_module *module)
     module->host->release(module);
 }
 
-// Whether the library can be used and has a platform. Else there is a sentence, if it cannot be used.
-static bool is_of_use(struct ocl_module *module, const char *library, char *message, size_t size)
+static bool has_platforms(struct ocl_module *module)
 {
     cl_uint count = 0;
-    message[0] = '\0';
-    return ocl_symbols_load(library, &module->cl, message, size) &&
-           module->cl.clGetPlatformIDs(0, NULL, &count) == CL_SUCCESS && count > 0;
+    return module->cl.clGetPlatformIDs(0, NULL, &count) == CL_SUCCESS && count > 0;
 }
 
-// The loader, else the driver; `*out_library` is what was opened.
+// The loader, else the driver where one is named; `*out_library` is what was opened.
 static weir_status open_library(struct ocl_module *module, const char *loader, const char *driver,
                                 const char **out_library)
 {
     const char *kind = "loader";
     char message[512];
     *out_library = loader;
-    bool found = is_of_use(module, loader, message, sizeof message);
-    if (!found && driver[0]) {
+    bool found = ocl_symbols_load(loader, &module->cl, message, sizeof message);
+    if (driver[0] && !(found && has_platforms(module))) {
         kind = "driver";
         *out_library = driver;
-        found = is_of_use(module, driver, message, sizeof message);
+        found = ocl_symbols_load(driver, &module->cl, message, sizeof message);
     }
-    if (found || !message[0])
+    if (found)
         return WEIR_OK;
     return weir_host_fail(module->host, WEIR_ERROR_MODULE,
                           "install an OpenCL loader (Debian: ocl-icd-libopencl1), or name one with "

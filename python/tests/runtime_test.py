@@ -59,7 +59,7 @@ def test_a_subinterpreter_is_refused_with_a_sentence():
         "try: import _xxsubinterpreters as sub\n"
         "except ImportError: import _interpreters as sub\n"
         "i = sub.create()\n"
-        "try: sub.run_string(i, 'import weir')\n"
+        "try: print(sub.run_string(i, 'import weir'))\n"
         "except Exception as error: print(error)\n"
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -56,7 +56,7 @@ CONFORM(Event, QueryAndTimeouts)
     EXPECT_OK(weir_event_sync(gated.after, 0));
 }
 
-// The waits behind a timeout lead back to its queue. Its device, which is closed after the test, has an end.
+// The waits that a timeout tells of lead to its own queue again. The device can be closed after the test.
 CONFORM(Event, TimeoutInACircle)
 {
     CONFORM_NEEDS_KERNELS(f);

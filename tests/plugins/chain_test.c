@@ -304,7 +304,7 @@ WEIR_TEST(Chain, RollsBackWhatALinkRefuses)
         expect_rolled_back(kinds[i]);
 }
 
-// The null backend refuses source, after both plugins have forwarded it.
+// The null backend refuses a signature that a macro makes, after both plugins have forwarded it.
 WEIR_TEST(Chain, RollsBackWhatTheBackendRefuses)
 {
     weir_runtime *runtime;
@@ -315,11 +315,11 @@ WEIR_TEST(Chain, RollsBackWhatTheBackendRefuses)
     ASSERT_OK(open_chain("count, count", "", &runtime));
     ASSERT_OK(create_objects(runtime, &objects));
     EXPECT_INT_EQ(weir_program_create(objects.device,
-                                      WEIR_PARAMS(weir_program, .source = "kernel void f(void) {}"),
+                                      WEIR_PARAMS(weir_program, .source = "#define NONE (void)\n"
+                                                                          "kernel void f NONE {}"),
                                       &program),
-                  WEIR_ERROR_UNSUPPORTED);
+                  WEIR_ERROR_BUILD);
     EXPECT_NULL(program);
-    EXPECT_CONTAINS(weir_last_error()->message, "no compiler");
     destroy_objects(&objects);
     ASSERT_OK(weir_close(&runtime));
     for (unsigned link = 0; link < 2; link++) {

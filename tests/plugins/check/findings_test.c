@@ -163,7 +163,7 @@ WEIR_TEST(CheckWords, HostAndPools)
                  REMEDY("end the host's access", "src/app.c:99 before src/app.c:91"));
     conflict = conflict_of(WEIR_CHECK_READ_AFTER_WRITE, &host_party, &launch_party);
     expect_words(&conflict, WORDS("src/app.c:91", "the host at src/app.c:99"),
-                 REMEDY("weir_check_release() after src/app.c:99", "weir_check_acquire()"));
+                 REMEDY("for src/app.c:99 and then for src/app.c:91"));
     struct check_party gone = copy_party;
     gone.operation = WEIR_OPERATION_POOL_FREE;
     gone.access = (weir_access)0;
