@@ -155,8 +155,8 @@ expect_contains "$messages" "no-such-program cannot be run"
 expect_data 137 "$weir" check sh -c '"$1"; kill -9 $$' sh "$broken"
 expect_contains "$messages" "write-after-read, 6 times"
 expect_contains "$messages" "weir: sh was ended by signal 9 (SIGKILL)"
-expect_data 139 "$weir" check sh -c 'kill -SEGV $$'
-expect_contains "$messages" "weir: sh was ended by signal 11 (SIGSEGV)"
+expect_data 138 "$weir" check sh -c 'kill -USR1 $$'
+expect_contains "$messages" "weir: sh was ended by signal 10 (SIGUSR1)"
 expect_data 143 "$weir" check "$here/tests/plugins/check/killed"
 expect_contains "$messages" "write-after-write, 1 time"
 expect_contains "$messages" "the program had not closed its runtime"

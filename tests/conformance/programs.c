@@ -302,18 +302,18 @@ CONFORM(Program, SourceWithBarriersInAFunction)
 CONFORM(Program, SignaturesOfSource)
 {
     static const char source[] =
-        "struct pair { float low; float high; };\n"
+        "struct pair { float low[2]; float high[2]; };\n"
         "/* __kernel void no(__global int *a) */\n"
         "__kernel void kinds(__global const float4 *in, __global ushort *restrict out,\n"
         "                    __constant float *table, __local uint *scratch, float2 v,\n"
         "                    const struct pair limits, long n)\n"
         "{\n"
         "    scratch[0] = (uint)n;\n"
-        "    out[0] = (ushort)(in[0].x + table[0] + v.y + limits.high + scratch[0]);\n"
+        "    out[0] = (ushort)(in[0].x + table[0] + v.y + limits.high[0] + scratch[0]);\n"
         "}\n";
     const struct {
-        float low, high;
-    } limits = {1, 2};
+        float low[2], high[2];
+    } limits = {{1, 2}, {3, 4}};
     own_program program = NULL;
     own_kernel kernel = NULL;
     weir_status status =

@@ -495,6 +495,7 @@ static cl_int answer_space(const struct weir_parameter *parameter, size_t size, 
 {
     const cl_kernel_arg_address_qualifier space =
         parameter->kind == WEIR_PARAMETER_LOCAL    ? CL_KERNEL_ARG_ADDRESS_LOCAL
+        : parameter->constant                      ? CL_KERNEL_ARG_ADDRESS_CONSTANT
         : parameter->kind == WEIR_PARAMETER_BUFFER ? CL_KERNEL_ARG_ADDRESS_GLOBAL
                                                    : CL_KERNEL_ARG_ADDRESS_PRIVATE;
     return answer(&space, sizeof space, size, out, out_size);

@@ -442,6 +442,7 @@ static const struct twin twins[] = {
     {"widen", 1024, widen, {8, 1, 2}},
     {"take", 1024, take, {8, 16, 8}},
     {"nothing", 1024, nothing, {0}},
+    {"kinds", 1024, nothing, {8, 8, 8, 8, 8, 16, 8}},
     {"advance", 1024, advance, {8, 4, 4}},
     {"print_items", 1024, print_items, {8, 4, 4}},
     {"print_and_fault", 1024, print_and_fault, {8, 4, 4}},
