@@ -100,8 +100,12 @@ static CUresult allocate_again(struct cu_device *device, struct cu_buffer *buffe
     if (cu_await_stream(cu, device->memory_stream) != CUDA_SUCCESS ||
         cu->cuMemPoolTrimTo(device->pool, 0) != CUDA_SUCCESS)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    return cu->cuMemAllocFromPoolAsync(&buffer->address, buffer->size, device->pool,
-                                       device->memory_stream);
+    const CUresult code = cu->cuMemAllocFromPoolAsync(&buffer->address, buffer->size, device->pool,
+                                                      device->memory_stream);
+    // Refused again: the pool would keep what the driver had got for it until then.
+    if (code == CUDA_ERROR_OUT_OF_MEMORY)
+        cu->cuMemPoolTrimTo(device->pool, 0);
+    return code;
 }
 
 // Whether there may be so much plain memory more, which is counted then.
