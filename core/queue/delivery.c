@@ -360,7 +360,8 @@ static weir_status call_on_worker(weir_queue *queue, const struct weir_operation
     atomic_store(&queue->delivery.in_call, true);
     const weir_status status = operation->u.host_call.function(operation->u.host_call.user);
     atomic_store(&queue->delivery.in_call, false);
-    atomic_fetch_add(&queue->member.device->calls_ended, 1);
+    if (!(operation->flags & WEIR_OPERATION_INTERNAL)) // a plugin's own submits no work
+        atomic_fetch_add(&queue->member.device->calls_ended, 1);
     weir__leave_call(outer);
     return weir__function_status(status);
 }
