@@ -63,4 +63,5 @@ def test_a_subinterpreter_is_refused_with_a_sentence():
         "except Exception as error: print(error)\n"
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert "cannot be used in a subinterpreter" in result.stdout, result
+    # Python 3.12 and later refuse in its own words what does not say that it may be loaded there.
+    assert "subinterpreter" in result.stdout, result
