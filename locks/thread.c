@@ -12,7 +12,7 @@ struct thread {
     struct thread *next; // with the same hash
     pthread_t id;
     bool placed, detached;
-    unsigned references; // of the creator, of the thread, of the table or who joins
+    unsigned references; // the creator, the thread, and the table or the joiner
     int rounds;          // of its end
     void *(*start)(void *argument);
     thrd_start_t start_c11;

@@ -283,7 +283,7 @@ static void finish(const struct cli_program *program, struct cli_program_end *en
 {
     const int status = program->limit_ms ? wait_within(end->process, program->limit_ms, &end->late)
                                          : wait_until_ended(end->process);
-    // What is captured is told by who reads it, and a signal that this process had too is no news.
+    // The reader of captured output tells of a signal itself; one that this process received too is not told.
     if (WIFSIGNALED(status) && !program->messages && !end->late && WTERMSIG(status) != received)
         cli_error("%s was ended by %s", program->command[0],
                   weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0}, WTERMSIG(status)));

@@ -1,5 +1,5 @@
-// Runtimes and devices, and what all objects of a device have in common: who owns whom, and when
-// the native object ends. A program may drop its objects in any order, or close a device while
+// Runtimes and devices, and what all objects of a device have in common: which object owns
+// which, and when the native object ends. A program may drop its objects in any order, or close a device while
 // arrays still show the memory of its buffers: each native object is destroyed when the last thing
 // that needs it has gone.
 #include "weir_py.h"
