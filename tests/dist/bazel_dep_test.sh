@@ -36,7 +36,7 @@ int main(void)
 }
 TEXT
 {
-    printf 'build --%s\n' force_pic dynamic_mode=off conlyopt=-D_GNU_SOURCE
+    printf 'build --%s\n' force_pic dynamic_mode=off conlyopt=-std=c11 conlyopt=-D_POSIX_C_SOURCE=200809L
     [ ! -e /usr/share/bazel/rules/cc/MODULE.bazel ] ||
         sed "s,%workspace%,$tree," "$tree/tools/bazel/debian7.bazelrc"
 } >.bazelrc
