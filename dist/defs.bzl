@@ -120,8 +120,9 @@ def _linked_impl(ctx):
         for linker_input in dep[CcInfo].linking_context.linker_inputs.to_list():
             for library in linker_input.libraries:
                 archive = library.pic_static_library or library.static_library
-                if archive and archive.owner.workspace_name in ctx.attr.system:
-                    flags.append(ctx.attr.system[archive.owner.workspace_name])
+                repository = archive.owner.workspace_name.replace("+", "~").split("~")[-1] if archive else ""
+                if repository in ctx.attr.system:
+                    flags.append(ctx.attr.system[repository])
                 elif archive and archive not in archives:
                     archives.append(archive)
     arguments = ["-shared"] if ctx.attr.shared else ["-pie"]

@@ -127,7 +127,8 @@ def write_manual(folder):
 
 def mend_places(out):
     """Doxygen links to members of unions without a name, and gives them no place: such links lead to their
-    structure. In code it shows a character's number as it is written."""
+    structure. In code it shows a character's number as it is written. Scripts that this version does not write are
+    not loaded."""
     places = {}
     for path in listing(out):
         if os.path.basename(path).startswith("struct"):
@@ -143,6 +144,11 @@ def mend_places(out):
             lambda m: m.group(0) if m.group(2) in places.get(m.group(1), ()) else m.group(1),
             text,
         ).replace("&amp;#58;", ":")  # filter.py's colon, in code
+        mended = re.sub(
+            r'<script src="([^":]+)"></script>\n',
+            lambda m: m.group(0) if os.path.exists(os.path.join(os.path.dirname(path), m.group(1))) else "",
+            mended,
+        )
         if mended != text:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(mended)

@@ -53,8 +53,9 @@ async function checkSearch(word, typed = word) {
     const frame = await open("index.html", 1280);
     const field = frame.contentDocument.getElementById("MSearchField");
     field.value = typed;
-    frame.contentWindow.searchBox.OnSearchFieldFocus(true);
-    frame.contentWindow.searchBox.Search();
+    const box = frame.contentWindow.eval("searchBox"); // `let` in Doxygen 1.17
+    box.OnSearchFieldFocus(true);
+    box.Search();
     const found = () => {
         const box = frame.contentDocument.getElementById("MSearchResults");
         const results = box instanceof frame.contentWindow.HTMLIFrameElement ? box.contentDocument : box; // Doxygen 1.9.4
@@ -69,7 +70,7 @@ async function checkSearch(word, typed = word) {
         outcome.push(`the search for ${word} finds nothing`);
 }
 
-async function main() {
+async function check() {
     const opened = pageNames.filter(isOpened);
     for (const url of opened)
         await checkWidths(url);
@@ -78,9 +79,14 @@ async function main() {
             outcome.push(`there is no ${url}`);
     for (const word of ["weir_queue_copy_2d", "weir_module_query", "weir_kit_format", "weir-trace", "elapsed_ns"])
         await checkSearch(word);
+    return opened.length;
+}
+
+async function main() {
+    const opened = await check().catch((error) => outcome.push(`${error}`));
     const text = document.createElement("pre");
     text.id = "outcome";
-    text.textContent = outcome.length ? outcome.join("\n") : `passed: ${opened.length} of ${pageNames.length} pages at ${widths.join(" and ")}`;
+    text.textContent = outcome.length ? outcome.join("\n") : `passed: ${opened} of ${pageNames.length} pages at ${widths.join(" and ")}`;
     document.body.append(text);
 }
 

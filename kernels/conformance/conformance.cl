@@ -142,17 +142,21 @@ __kernel __attribute__((reqd_work_group_size(8, 4, 2))) void required_block(__gl
 }
 
 // The geometry of a launch as each work-item sees it: 12 numbers, in the order
-// of the flattened global index.
+// of the flattened global index. Axes are constants, since PoCL 7.1 cannot load get_group_id()
+// of an axis that a loop counts.
 __kernel void geometry(__global uint *out)
 {
     size_t at = get_global_id(0) +
                 get_global_size(0) * (get_global_id(1) + get_global_size(1) * get_global_id(2));
-    for (uint axis = 0; axis < 3u; axis++) {
-        out[12u * at + axis] = (uint)get_global_id(axis);
-        out[12u * at + 3u + axis] = (uint)get_group_id(axis);
-        out[12u * at + 6u + axis] = (uint)get_local_size(axis);
-        out[12u * at + 9u + axis] = (uint)get_num_groups(axis);
-    }
+#define PUT_AXIS(axis)                                      \
+    out[12u * at + axis] = (uint)get_global_id(axis);       \
+    out[12u * at + 3u + axis] = (uint)get_group_id(axis);   \
+    out[12u * at + 6u + axis] = (uint)get_local_size(axis); \
+    out[12u * at + 9u + axis] = (uint)get_num_groups(axis)
+    PUT_AXIS(0);
+    PUT_AXIS(1);
+    PUT_AXIS(2);
+#undef PUT_AXIS
 }
 
 uchar pattern(uint index)

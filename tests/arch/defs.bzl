@@ -3,7 +3,10 @@
 load("@rules_shell//shell:sh_test.bzl", "sh_test")
 
 # The compiler, and what Bazel itself adds.
-_TOOLCHAIN = ["bazel_tools", "local_config_cc", "local_config_platform", "platforms", "bazel_skylib"]
+_TOOLCHAIN = ["bazel_tools", "local_config_cc", "local_config_platform", "platforms", "bazel_skylib", "rules_cc"]
+
+# A module's repository: @@module~name with Bazel 7, @@module+name later, @name before.
+_REPOSITORY = "^@@?([^/]*[~+])?(%s)[~+]?//"
 
 def weir_layer_test(name, folder, targets, uses, links = [], expect = ""):
     """Tests that everything `targets` depend on is in `folder`, `uses` or `links`.
@@ -25,11 +28,11 @@ def weir_layer_test(name, folder, targets, uses, links = [], expect = ""):
     native.genquery(
         name = name + "_query",
         testonly = True,
-        expression = "%s except filter('^//(%s)[/:]', %s) except filter('^@(%s)//', %s)" % (
+        expression = "%s except filter('^//(%s)[/:]', %s) except filter('%s', %s)" % (
             everything,
             allowed,
             everything,
-            repositories,
+            _REPOSITORY % repositories,
             everything,
         ),
         opts = [

@@ -12,8 +12,12 @@ for part in "small.ini (--config)" "backend = opencl (small.ini:2)" "opencl is u
     "POCL_CACHE_DIR=$POCL_CACHE_DIR"; do
     expect_contains "$output" "$part"
 done
-# What PoCL 3.1 miscompiles is a note, with remedies, the last of which works.
-expect_contains "$output" "note     driver         this driver gives each work-item its own copy of a __local variable"
+# What PoCL miscompiles before 7 is a note, with remedies, the last of which works.
+if [[ "$output" =~ "Portable Computing Language; "([0-9]+) ]] && [ "${BASH_REMATCH[1]}" -ge 7 ]; then
+    expect_contains "$output" "ok       driver         kernels that some drivers miscompile gave the right numbers"
+else
+    expect_contains "$output" "note     driver         this driver gives each work-item its own copy of a __local variable"
+fi
 printf '[weir]\nbackend = opencl\n[opencl]\nbuild_options = -cl-opt-disable\n' >unoptimised.ini
 expect_data 0 "$weir" doctor --config unoptimised.ini
 expect_contains "$output" "ok       driver         kernels that some drivers miscompile gave the right numbers"

@@ -7,6 +7,7 @@
 #include <link.h>
 #include <string.h>
 
+#include "backends/clc/icd.h"
 #include "backends/cuda/symbols.h"
 #include "backends/opencl/symbols.h"
 
@@ -18,45 +19,63 @@ static void *open_driver(const char *name)
     return driver;
 }
 
-// The library that `library` of [opencl] named is loaded before any driver.
-static int take_loader(struct dl_phdr_info *object, size_t size, void *user)
+struct search {
+    const char *part; // of the library's name
+    void *library;
+};
+
+static int take_library(struct dl_phdr_info *object, size_t size, void *user)
 {
-    void **out_driver = user;
+    struct search *search = user;
     (void)size;
-    if (!strstr(object->dlpi_name, "libOpenCL"))
-        return 0;
-    *out_driver = dlopen(object->dlpi_name, RTLD_NOW | RTLD_NOLOAD);
-    return *out_driver != NULL;
+    if (strstr(object->dlpi_name, search->part))
+        search->library = dlopen(object->dlpi_name, RTLD_NOW | RTLD_NOLOAD);
+    return search->library != NULL;
 }
 
-static void *find_loader(void)
+static void *loaded(const char *part)
 {
-    void *driver = NULL;
-    dl_iterate_phdr(take_loader, &driver);
-    return driver ? driver : open_driver("libOpenCL.so.1");
+    struct search search = {.part = part};
+    dl_iterate_phdr(take_library, &search);
+    return search.library;
+}
+
+// A loader's functions know no handles of a driver that was loaded without one.
+static void *find_opencl(const char *name)
+{
+    void *loader = loaded("libOpenCL"), *driver = loader ? NULL : loaded("libpocl");
+    const clc_get_platforms get = driver ? clc_icd_platforms(driver) : NULL;
+    cl_platform_id platform;
+    void *address = NULL;
+    if (!get || get(1, &platform, NULL) != CL_SUCCESS) {
+        loader = loader ? loader : open_driver("libOpenCL.so.1");
+        return loader ? dlsym(loader, name) : NULL;
+    }
+#define TAKE(place, function)         \
+    if (strcmp(name, #function) == 0) \
+        memcpy(&address, &clc_icd_functions(platform)[place], sizeof address);
+    OCL_PLACES(TAKE)
+#undef TAKE
+    return address;
+}
+
+static void *find_cuda(const char *name, int version)
+{
+    typedef CUresult (*get_address_function)(const char *, void **, int, cuuint64_t,
+                                             CUdriverProcAddressQueryResult *);
+    get_address_function get_address;
+    void *driver = open_driver("libcuda.so.1"), *address = NULL;
+    void *getter = driver ? dlsym(driver, "cuGetProcAddress_v2") : NULL;
+    memcpy(&get_address, &getter, sizeof getter);
+    return getter && get_address(name, &address, version, 0, NULL) == CUDA_SUCCESS ? address : NULL;
 }
 
 // Looked up here, because the two symbol tables are private to the backends.
 static void (*find(const char *api, const char *name, int version))(void)
 {
-    typedef CUresult (*get_address_function)(const char *, void **, int, cuuint64_t,
-                                             CUdriverProcAddressQueryResult *);
-    get_address_function get_address;
+    void *address =
+        weir_native_is(api, WEIR_NATIVE_CUDA) ? find_cuda(name, version) : find_opencl(name);
     void (*function)(void) = NULL;
-    void *address = NULL;
-    void *driver =
-        weir_native_is(api, WEIR_NATIVE_CUDA) ? open_driver("libcuda.so.1") : find_loader();
-
-    if (!driver)
-        return NULL;
-    if (weir_native_is(api, WEIR_NATIVE_CUDA)) {
-        void *getter = dlsym(driver, "cuGetProcAddress_v2");
-        memcpy(&get_address, &getter, sizeof getter);
-        if (!getter || get_address(name, &address, version, 0, NULL) != CUDA_SUCCESS)
-            address = NULL;
-    } else {
-        address = dlsym(driver, name);
-    }
     if (!address)
         weir_test_fail(__FILE__, __LINE__, "the driver has no %s", name);
     memcpy(&function, &address, sizeof function);

@@ -2,6 +2,7 @@
 // that is expected and does not show fails here too: then `weir doctor` warns of
 // what is mended.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <weir/weir.h>
 
@@ -41,7 +42,8 @@ static void launch(weir_device *device, const char *name, weir_kernel *kernel, u
     weir_queue_destroy(&queue);
 }
 
-static void run(const char *name, const char *settings, uint32_t out[BLOCKS])
+// Gives the driver's major version, as "7.1+debian" has it.
+static int run(const char *name, const char *settings, uint32_t out[BLOCKS])
 {
     char text[256];
     weir_runtime *runtime = NULL;
@@ -53,6 +55,7 @@ static void run(const char *name, const char *settings, uint32_t out[BLOCKS])
                                     .module_path = weir_test_runfile("backends/opencl")),
                         &runtime));
     EXPECT_OK(weir_device_open(runtime, NULL, &device));
+    const int version = device ? atoi(weir_device_get_info(device)->driver) : 0;
     EXPECT_OK(weir_program_create(device, WEIR_PARAMS(weir_program, .bundle = &drivers_kernels),
                                   &program));
     EXPECT_OK(weir_kernel_create(program, name, &kernel));
@@ -62,6 +65,7 @@ static void run(const char *name, const char *settings, uint32_t out[BLOCKS])
     weir_program_destroy(&program);
     EXPECT_OK(weir_device_close(&device));
     EXPECT_OK(weir_close(&runtime));
+    return version;
 }
 
 // The last number of a block.
@@ -99,10 +103,11 @@ WEIR_TEST(Drivers, LocalVariable)
     expect_right("written_by_all", unoptimised, last);
 }
 
+// Until PoCL 7.
 WEIR_TEST(Drivers, LocalVariableWrittenByAllIsLost)
 {
     uint32_t out[BLOCKS] = {0};
-    run("written_by_all", "", out);
+    const int version = run("written_by_all", "", out);
     for (uint32_t i = 0; i < BLOCKS; i++)
-        EXPECT_UINT_EQ(out[i], 0);
+        EXPECT_UINT_EQ(out[i], version < 7 ? 0 : last(i));
 }

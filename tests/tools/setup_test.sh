@@ -4,8 +4,9 @@
 # shellcheck disable=SC2016 # the programs expand it
 . tests/support/shell.sh
 
-setup="$PWD/tools/setup.sh"
-mkdir "$TEST_TMPDIR/programs"
+mkdir -p "$TEST_TMPDIR/programs" "$TEST_TMPDIR/tree/tools/bazel"
+setup="$TEST_TMPDIR/tree/tools/setup.sh"
+cp tools/setup.sh "$setup"
 cd "$TEST_TMPDIR/programs"
 # LACKS: names that the release does not have.
 cat >dpkg-query <<'TEXT'

@@ -30,11 +30,12 @@ static uint64_t patience(void)
 
 static struct local_hello hello_of(uint32_t rank, uint32_t count)
 {
-    return (struct local_hello){.magic = MAGIC,
-                                .purpose = LOCAL_TO_MEET,
+    struct local_hello hello = {.purpose = LOCAL_TO_MEET,
                                 .rank = rank,
                                 .count = count,
                                 .machine = local_machine()};
+    memcpy(hello.magic, MAGIC, sizeof hello.magic);
+    return hello;
 }
 
 // Whether the other side has ended the connection, or has said no, rather than let it wait.
