@@ -1,5 +1,5 @@
-"""Runs each pair under `weir check`: pairs.py WEIR PROGRAM... Broken ones have one finding, with the two lines that the
-program prints, and mended ones none."""
+"""Runs each pair of a program under `weir check`: pairs.py WEIR COMMAND... Broken ones have one finding, with the two
+lines that the program prints, and mended ones none."""
 
 import json
 import os
