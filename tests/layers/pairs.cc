@@ -1,14 +1,16 @@
 // Pairs as those of pairs.c, with Khronos' C++ wrapper: a place is the line that calls the wrapper.
 //
-// usage: pairs_cpp CASE broken|mended, or pairs_cpp --list.
+// usage: as that of pairs.c.
 #define CL_HPP_ENABLE_EXCEPTIONS
 #define CL_HPP_MINIMUM_OPENCL_VERSION 200
 #define CL_HPP_TARGET_OPENCL_VERSION 300
 #include <CL/opencl.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <future>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -189,17 +191,21 @@ const struct {
 
 int main(int argc, char **argv)
 {
-    if (argc == 2)
+    const std::vector<std::string> arguments(argv + 1, argv + argc);
+    if (arguments.empty() || arguments[0] == "--list") {
         for (const auto &it : cases)
             std::puts(it.name);
-    if (argc != 3)
-        return argc != 2;
+        return 0;
+    }
     rig r;
-    for (const auto &it : cases)
-        if (std::strcmp(it.name, argv[1]) == 0)
-            it.run(r, std::strcmp(argv[2], "mended") == 0);
-    for (const cl::CommandQueue &queue : {r.one, r.two, r.unordered})
-        queue.finish();
-    std::printf("%d %d\n", first, second);
+    for (const auto &it : cases) {
+        if (argc > 2 &&
+            std::find(arguments.begin() + 1, arguments.end(), it.name) == arguments.end())
+            continue;
+        it.run(r, arguments[0] == "mended");
+        for (const cl::CommandQueue &queue : {r.one, r.two, r.unordered})
+            queue.finish();
+        std::printf("%s %d %d\n", it.name, first, second);
+    }
     return second ? 0 : 2;
 }

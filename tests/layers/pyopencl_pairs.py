@@ -1,4 +1,4 @@
-"""Pairs as those of pairs.c, in Python: pyopencl_pairs.py CASE broken|mended, or --list."""
+"""Pairs as those of pairs.c, in Python, with the same usage."""
 
 import sys
 import threading
@@ -146,15 +146,18 @@ CASES = [write_kernel, kernel_read, kernel_object, copy_parts, fill, sub_buffers
 CASES += [finish, blocking, barrier, map_buffer, image, array, thread]
 
 
-def main(name, kind=""):
-    if name == "--list":
+def main(way="--list", *names):
+    if way == "--list":
         print(*(case.__name__ for case in CASES), sep="\n")
         return
     r = Rig()
-    next(case for case in CASES if case.__name__ == name)(r, kind == "mended")
-    for queue in (r.one, r.two, r.unordered):
-        queue.finish()
-    print(lines["first"], lines["second"])
+    for case in CASES:
+        if names and case.__name__ not in names:
+            continue
+        case(r, way == "mended")
+        for queue in (r.one, r.two, r.unordered):
+            queue.finish()
+        print(case.__name__, lines["first"], lines["second"])
 
 
 if __name__ == "__main__":
