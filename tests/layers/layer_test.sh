@@ -33,6 +33,12 @@ JSON
 expect_status 0 "$weir" check --suppressions "$TEST_TMPDIR/known.json" "$pairs" broken write_kernel
 expect_status 2 "$weir" check "$pairs" broken no_such_case
 
+# An order that is not seen.
+expect_status 1 "$weir" check "$pairs" broken flag
+expect_contains "$output" "a flag or an atomic variable between their threads, which is not seen, may order them"
+expect_status 1 "$weir" check "$pairs" broken write_kernel
+expect_not_contains "$output" "a flag"
+
 # A trace has the driver's times.
 expect_status 0 "$weir" trace --report --output "$TEST_TMPDIR/trace.json" "$pairs" mended write_kernel
 expect_contains "$output" "clEnqueueWriteBuffer"

@@ -6,7 +6,7 @@
 export WEIR_MODULE_PATH="$PWD/lib/weir"
 python=/usr/bin/python3 # the system's, which has pyopencl
 if [ "$POCL_DEVICES" = basic ]; then
-    export PAIRS_WITHOUT="user_event user_chain"
+    export PAIRS_WITHOUT="user_event user_chain flag"
     echo "left out: $PAIRS_WITHOUT: without the layer, too, PoCL's device basic never ends a program whose kernel" \
         "waits for a user event that is set later: it runs commands on the thread that enqueues them"
 fi
