@@ -175,6 +175,7 @@ enum {
       (Dwfl_Line *, uint64_t *, int *, int *, uint64_t *, uint64_t *))           \
     X(Dwarf_Die *, dwfl_module_addrdie, (Dwfl_Module *, uint64_t, uint64_t *))   \
     X(int, dwarf_getscopes, (Dwarf_Die *, uint64_t, Dwarf_Die **))               \
+    X(int, dwarf_getscopes_die, (Dwarf_Die *, Dwarf_Die **))                     \
     X(int, dwarf_tag, (Dwarf_Die *))                                             \
     X(Dwarf_Attribute *, dwarf_attr, (Dwarf_Die *, unsigned, Dwarf_Attribute *)) \
     X(int, dwarf_formudata, (Dwarf_Attribute *, uint64_t *))                     \
@@ -244,6 +245,18 @@ static bool number_of(Dwarf_Die *die, unsigned name, uint64_t *out)
     return dw.dwarf_attr(die, name, &attribute) && dw.dwarf_formudata(&attribute, out) == 0;
 }
 
+// The scopes of an address, from the innermost outwards; those of dwarf_getscopes() go on where an inlined function was written.
+static int find_scopes(Dwarf_Die *unit, uint64_t address, Dwarf_Die **out_scopes)
+{
+    Dwarf_Die *scopes = NULL;
+    *out_scopes = NULL;
+    const int count = dw.dwarf_getscopes(unit, address, &scopes) > 0
+                          ? dw.dwarf_getscopes_die(scopes, out_scopes)
+                          : 0;
+    free(scopes);
+    return count;
+}
+
 // The line at which a function of a wrapper's header was inlined, the innermost outside of such headers.
 static bool find_inlined(Dwfl_Module *module, uint64_t address, struct place *out)
 {
@@ -253,7 +266,7 @@ static bool find_inlined(Dwfl_Module *module, uint64_t address, struct place *ou
     Dwarf_Files *files = NULL;
     size_t file_count = 0;
     bool found = false;
-    const int count = unit ? dw.dwarf_getscopes(unit, address - bias, &scopes) : 0;
+    const int count = unit ? find_scopes(unit, address - bias, &scopes) : 0;
     if (count > 0 && dw.dwarf_getsrcfiles(unit, &files, &file_count) == 0) {
         for (int i = 0; i < count && !found; i++) {
             uint64_t file;

@@ -452,9 +452,7 @@ static bool write_words(struct check_pair *pair, const struct check_conflict *co
                            place_in_queue(pair, &conflict->second, &placed.second);
     check_remedy_write(&remedy, &placed);
     if (conflict->threads)
-        weir_long_text_add(&remedy, "; if atomic variables or futexes order their threads, "
-                                    "weir_check_release() after the first and "
-                                    "weir_check_acquire() before the second");
+        check_add_unseen_order(&message, &remedy, finding);
     const bool owned = own(pair, message.text, &finding->message) && in_queues;
     return own(pair, remedy.text, &finding->remedy) && owned && !message.failed && !remedy.failed;
 }

@@ -27,6 +27,9 @@ const char *check_operation_name(uint32_t operation);
 void check_message_write(struct weir_long_text *text, const struct weir_check_finding *finding);
 // What to add, and where. Here a use of a host call has the queue of that call.
 void check_remedy_write(struct weir_long_text *text, const struct weir_check_finding *finding);
+// What both say if an order of threads that is not seen would order the two.
+void check_add_unseen_order(struct weir_long_text *message, struct weir_long_text *remedy,
+                            const struct weir_check_finding *finding);
 
 // finding.c
 
