@@ -9,6 +9,7 @@
 //   times.c    when commands ran, for traces
 //   place.c    the program's line of a call
 //   access.c   what the arguments of kernels are used for
+//   child.c    programs that the layer runs
 //   calls_*.c  OpenCL's functions
 //
 // Threads: one lock, `layer.lock`, guards all that is said below, unless it says otherwise. With it held no function of
@@ -33,6 +34,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <weir/weir.h>
 
@@ -216,13 +218,11 @@ struct kernel {
     size_t pointer_count;
 };
 
-struct access_table;
-
 struct program {
     struct object object;
-    struct access_table *table; // NULL: nothing is known of its kernels
-    char *source;               // NULL: none was seen
-    char *options;              // of its build
+    char *kernels; // what clang says of them; NULL: it was not asked
+    char *source;  // NULL: none was seen
+    char *options; // of its build
 };
 
 // With the lock held: the object of a handle, or NULL.
@@ -332,7 +332,23 @@ void times_watch(const struct command *command, cl_event event);
 // What is known of the kernel's parameters, from the program and the driver. Without the lock; the kernel is new. `program`
 // is held, or NULL.
 void access_of_kernel(struct kernel *kernel, cl_kernel handle, struct program *program);
-void access_table_free(struct access_table *table);
+// What is kept on disk of the kernels of a binary, or NULL; and keeps it, since the program is asked for its binaries.
+// Without the lock; the program is held.
+char *access_of_binary(const void *binary, size_t size);
+void access_keep_binaries(struct program *program, cl_program handle,
+                          unsigned char *const *binaries, size_t count);
+
+// child.c
+
+enum {
+    CHILD_KEPT = 3
+};
+
+// Starts a program with these descriptors as its standard streams, or nowhere for -1; messages go nowhere. `kept` is its
+// descriptor CHILD_KEPT. -1 if it cannot be started.
+pid_t child_start(char **arguments, int input, int output, int kept);
+// Waits for its end, and kills it at the deadline. Returns whether it ended with 0.
+bool child_wait(pid_t child, uint64_t deadline_ns);
 
 // calls_*.c
 

@@ -263,5 +263,26 @@ expect_contains "$messages" "/nowhere/at/all.sarif"
 TMPDIR=/nowhere expect_data 1 "$weir" check "$broken"
 expect_contains "$messages" "no folder for temporary files can be created in /nowhere: No such file"
 
+# The folder of a command that is killed goes with the next one; that of one that runs stays, and a stranger's.
+"$program" check sleep 600 &
+killed=$!
+"$program" check sleep 600 &
+running=$!
+for _ in $(seq 600); do
+    [ "$(find "$TMPDIR" -name .weir-running | wc -l)" -lt 2 ] || break
+    sleep 0.1
+done
+children="$(pgrep -P "$killed")"
+kill -s KILL "$killed"
+wait "$killed" || true
+kill $children
+mkdir "$TMPDIR/weir-check-mine00"
+touch -d '1 minute ago' "$TMPDIR"/weir-check-*
+expect_data 0 "$weir" check "$mended"
+[ "$(find "$TMPDIR" -name .weir-running | wc -l)" -eq 1 ] || fail "not one is left: $(ls -A "$TMPDIR")"
+rmdir "$TMPDIR/weir-check-mine00" || fail "a folder of another program's is gone"
+kill -s TERM "$running"
+wait "$running" || true
+
 # The folders are gone.
 [ -z "$(ls -A "$TMPDIR")" ] || fail "left: $(ls -A "$TMPDIR")"

@@ -483,6 +483,33 @@ WEIR_TEST(CheckFiles, AreCompleteAtEachMoment)
     free(report);
 }
 
+// Of many the JSON is not made anew each time.
+WEIR_TEST(CheckFiles, AreCompleteWithManyFindings)
+{
+    enum {
+        MANY = 80
+    };
+    char text[512], json[512], sarif[512];
+    struct check_findings *findings = with_files("many", text, json, sarif, NULL);
+    ASSERT_TRUE(findings != NULL);
+    struct check_conflict conflict = race();
+    for (int i = 0; i < MANY; i++) {
+        conflict.second.line = 1000 + i;
+        check_findings_add(findings, &conflict);
+        check_findings_add(findings, &conflict);
+    }
+    expect_files(json, sarif, MANY, false);
+    check_findings_destroy(&findings);
+    expect_files(json, sarif, MANY, true);
+    json_t *root = json_of(json);
+    for (size_t i = 0; i < MANY; i++) {
+        const json_t *finding = json_array_get(at(root, "findings"), i);
+        EXPECT_INT_EQ(json_integer_value(at(at(finding, "second"), "line")), 1000 + i);
+        EXPECT_INT_EQ(json_integer_value(at(finding, "count")), 2);
+    }
+    json_decref(root);
+}
+
 WEIR_TEST(CheckFiles, OfTwoRuntimes)
 {
     char text[512], json[512], sarif[512], second[600];
