@@ -61,8 +61,8 @@ device = a device
 expect_not_contains "$output" "kind =" # another program's trace does not tell
 
 # The device and its kind, of which there is one.
-cpu=',"weir.unified_memory":1,"weir.concurrent_kernels":1'
-gpu=',"weir.copy_engines_to_device":1,"weir.concurrent_kernels":128'
+cpu=',"weir.device_kind":1'
+gpu=',"weir.device_kind":2'
 made here.json "some CPU" "$cpu" <rows
 made there.json "some GPU" "$gpu" <rows
 made other.json "other GPU" "$gpu" <rows
