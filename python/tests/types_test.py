@@ -67,7 +67,7 @@ def test_every_public_name_has_a_stub_and_a_text():
         value = getattr(weir, name)
         if getattr(value, "__module__", "weir").split(".")[0] != "weir" or type(value).__name__ == "module":
             continue
-        assert name in stubs
+        assert name in stubs or issubclass(value, weir.Error)  # whose classes the stubs import
         assert value.__doc__, name
         if isinstance(value, type) and not issubclass(value, (tuple, BaseException)):
             for member in (member for member in vars(value) if not member.startswith("_")):

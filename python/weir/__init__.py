@@ -16,4 +16,4 @@ _pocl.find()
 from ._errors import *  # noqa: E402,F401,F403
 from ._weir import *  # noqa: E402,F401,F403
 from ._weir import __version__, open  # noqa: E402,F401
-from ._patterns import buckets, chunks, loader, pipeline  # noqa: E402,F401
+from ._patterns import buckets, chunks, loader, pipeline, queue_pool  # noqa: E402,F401
