@@ -182,31 +182,17 @@ bool wp_wait(PyObject *seconds, wp_step step, void *user, weir_status *out_statu
 }
 
 // The module.
-static PyObject *at_exit(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+static PyObject *close_all(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     wp_close_all();
     Py_RETURN_NONE;
 }
-static PyMethodDef at_exit_method = {"_at_exit", at_exit, METH_NOARGS, NULL};
-
-static bool register_exit(PyObject *module)
-{
-    PyObject *function = PyCFunction_NewEx(&at_exit_method, module, NULL);
-    PyObject *atexit = PyImport_ImportModule("atexit");
-    PyObject *result =
-        function && atexit ? PyObject_CallMethod(atexit, "register", "O", function) : NULL;
-    Py_XDECREF(function);
-    Py_XDECREF(atexit);
-    Py_XDECREF(result);
-    return result;
-}
 
 // Objects of a runtime or a device have the first one as their base.
 static struct wp_kind *const kinds[] = {
-    &wp_block_kind,   &wp_runtime_kind, &wp_device_kind,   &wp_buffer_kind,
-    &wp_access_kind,  &wp_pool_kind,    &wp_queue_kind,    &wp_event_kind,
-    &wp_program_kind, &wp_kernel_kind,  &wp_launcher_kind, &wp_argument_kind,
-    &wp_graph_kind,   &wp_capture_kind, &wp_comm_kind,     &wp_region_kind,
+    &wp_block_kind,    &wp_runtime_kind,  &wp_device_kind, &wp_buffer_kind,  &wp_access_kind,
+    &wp_pool_kind,     &wp_queue_kind,    &wp_event_kind,  &wp_program_kind, &wp_kernel_kind,
+    &wp_launcher_kind, &wp_argument_kind, &wp_graph_kind,  &wp_capture_kind, &wp_comm_kind,
 };
 
 static bool make_type(PyObject *module, struct wp_kind *kind)
@@ -243,7 +229,7 @@ static int execute(PyObject *module)
     }
     place_files = place_files ? place_files : PyDict_New();
     if (!place_files || !find_folder(module) || !(errors = PyImport_ImportModule("weir._errors")) ||
-        !wp_runtime_types(module) || !register_exit(module))
+        !wp_runtime_types(module))
         return -1;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (!make_type(module, kinds[i]))
@@ -252,7 +238,9 @@ static int execute(PyObject *module)
 }
 
 static PyMethodDef methods[] = {
-    FUNCTIONS{"_open_runtimes", wp_open_runtimes, METH_NOARGS, NULL},
+    FUNCTIONS{"_close_all", close_all, METH_NOARGS, NULL},
+    {"_open_runtimes", wp_open_runtimes, METH_NOARGS, NULL},
+    {"_region", wp_region, METH_VARARGS, NULL},
     {0},
 };
 

@@ -235,30 +235,39 @@ static PyObject *queue_wait(PyObject *self, PyObject *object)
 // Waits.
 static _Thread_local bool in_call;
 
-// One of the three.
+// What is waited for: a device, a queue, or events, all or any of them.
 struct sync {
     weir_device *device;
     weir_queue *queue;
-    const struct weir_event *event;
+    const struct weir_event *events;
+    size_t count, index;
+    bool any;
     struct wp_place place;
 };
 
 static weir_status sync_step(void *user, uint64_t timeout_ns)
 {
     struct sync *sync = user;
-    return sync->device  ? weir_device_sync_at(sync->device, timeout_ns, WP_AT(sync->place))
-           : sync->queue ? weir_queue_sync_at(sync->queue, timeout_ns, WP_AT(sync->place))
-                         : weir_event_sync_at(*sync->event, timeout_ns, WP_AT(sync->place));
+    if (sync->device)
+        return weir_device_sync_at(sync->device, timeout_ns, WP_AT(sync->place));
+    if (sync->queue)
+        return weir_queue_sync_at(sync->queue, timeout_ns, WP_AT(sync->place));
+    if (sync->any)
+        return weir_event_sync_any_at(sync->events, sync->count, timeout_ns, &sync->index,
+                                      WP_AT(sync->place));
+    return weir_event_sync_all_at(sync->events, sync->count, timeout_ns, WP_AT(sync->place));
 }
 
-// None, or an exception. `object`, unless it is NULL, is in use meanwhile.
+// None, or of any event its index. `object`, unless it is NULL, is in use meanwhile.
 static PyObject *run_sync(struct sync *sync, PyObject *timeout, struct wp_object *object)
 {
     weir_status status;
     sync->place = wp_here();
     if (object)
         wp_hold(object);
-    PyObject *result = wp_wait(timeout, sync_step, sync, &status) ? wp_none(status) : NULL;
+    PyObject *result = !wp_wait(timeout, sync_step, sync, &status) ? NULL
+                       : status == WEIR_OK && sync->any            ? PyLong_FromSize_t(sync->index)
+                                                                   : wp_none(status);
     if (object)
         wp_let(object);
     return result;
@@ -542,7 +551,7 @@ void wp_drop_now(void)
 static PyObject *event_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     PyObject *timeout = NULL;
-    struct sync sync = {.event = &((struct event *)self)->event};
+    struct sync sync = {.events = &((struct event *)self)->event, .count = 1};
     return WP_PARSE(Event_sync, "|O", &timeout) ? run_sync(&sync, timeout, NULL) : NULL;
 }
 
@@ -571,44 +580,22 @@ static PyObject *event_elapsed_ns(PyObject *self, PyObject *end)
     return status == WEIR_OK ? PyLong_FromLongLong(elapsed_ns) : wp_raise(status);
 }
 
-// sync_all() and sync_any().
-struct sync_list {
-    struct weir_event *events;
-    size_t count, index;
-    bool any;
-    struct wp_place place;
-};
-
-static weir_status list_step(void *user, uint64_t timeout_ns)
+static PyObject *sync_events(PyObject *events, PyObject *timeout, bool any)
 {
-    struct sync_list *list = user;
-    return list->any
-               ? weir_event_sync_any_at(list->events, list->count, timeout_ns, &list->index,
-                                        WP_AT(list->place))
-               : weir_event_sync_all_at(list->events, list->count, timeout_ns, WP_AT(list->place));
-}
-
-// None, or the index of a complete event.
-static PyObject *sync_list(PyObject *events, PyObject *timeout, bool any)
-{
-    PyObject *tuple = PySequence_Tuple(events), *result = NULL;
-    const Py_ssize_t count = tuple ? PyTuple_Size(tuple) : 0;
-    struct sync_list list = {.count = (size_t)count, .any = any, .place = wp_here()};
-    list.events = tuple ? calloc(list.count + 1, sizeof *list.events) : NULL;
-    bool fits = list.events;
-    for (Py_ssize_t i = 0; fits && i < count; i++) {
-        PyObject *event = PyTuple_GetItem(tuple, i);
+    PyObject *tuple = PySequence_Tuple(events);
+    struct sync sync = {.count = tuple ? (size_t)PyTuple_Size(tuple) : 0, .any = any};
+    struct weir_event *list = tuple ? calloc(sync.count + 1, sizeof *list) : NULL;
+    bool fits = list;
+    for (size_t i = 0; fits && i < sync.count; i++) {
+        PyObject *event = PyTuple_GetItem(tuple, (Py_ssize_t)i);
         fits = Py_TYPE(event) == wp_event_kind.type || wp_of(event, &wp_event_kind, "event");
-        list.events[i] = fits ? ((struct event *)event)->event : list.events[i];
+        list[i] = fits ? ((struct event *)event)->event : list[i];
     }
-    weir_status status;
-    if (fits && wp_wait(timeout, list_step, &list, &status))
-        result = status != WEIR_OK ? wp_raise(status)
-                 : any             ? PyLong_FromSize_t(list.index)
-                                   : Py_BuildValue("");
-    else if (tuple && !list.events)
+    sync.events = list;
+    PyObject *result = fits ? run_sync(&sync, timeout, NULL) : NULL;
+    if (tuple && !list)
         PyErr_NoMemory();
-    free(list.events);
+    free(list);
     Py_XDECREF(tuple);
     return result;
 }
@@ -616,13 +603,14 @@ static PyObject *sync_list(PyObject *events, PyObject *timeout, bool any)
 PyObject *wp_sync_all(PyObject *Py_UNUSED(module), PyObject *arguments, PyObject *keywords)
 {
     PyObject *events, *timeout = NULL;
-    return WP_PARSE(sync_all, "O|O", &events, &timeout) ? sync_list(events, timeout, false) : NULL;
+    return WP_PARSE(sync_all, "O|O", &events, &timeout) ? sync_events(events, timeout, false)
+                                                        : NULL;
 }
 
 PyObject *wp_sync_any(PyObject *Py_UNUSED(module), PyObject *arguments, PyObject *keywords)
 {
     PyObject *events, *timeout = NULL;
-    return WP_PARSE(sync_any, "O|O", &events, &timeout) ? sync_list(events, timeout, true) : NULL;
+    return WP_PARSE(sync_any, "O|O", &events, &timeout) ? sync_events(events, timeout, true) : NULL;
 }
 
 static PyObject *event_fd(PyObject *self, PyObject *Py_UNUSED(unused))

@@ -367,57 +367,31 @@ static PyObject *runtime_device(PyObject *self, PyObject *arguments, PyObject *k
                             : wp_made(status, &wp_device_kind, runtime, handle, params.label);
 }
 
-struct region {
-    PyObject_HEAD struct wp_object *runtime;
-    PyObject *name;
-    unsigned long long number;
-};
+// Enters a region of a runtime, or leaves it where there is no name: of weir._help.
+PyObject *wp_region(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    struct wp_object *runtime;
+    const char *name;
+    unsigned long long number = WEIR_NO_NUMBER;
+    if (!PyArg_ParseTuple(arguments, "Oz|K", &runtime, &name, &number))
+        return NULL;
+    if (!name && !runtime->closed)
+        weir_region_pop(runtime->handle);
+    else if (name && !wp_usable(runtime))
+        return NULL;
+    else if (name)
+        weir_region_push(runtime->handle, name, number);
+    Py_RETURN_NONE;
+}
 
 static PyObject *runtime_region(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     PyObject *name, *number = Py_None;
-    if (!WP_PARSE(Runtime_region, "U|O", &name, &number))
-        return NULL;
-    const unsigned long long value =
-        number == Py_None ? WEIR_NO_NUMBER : PyLong_AsUnsignedLongLong(number);
-    struct region *region =
-        PyErr_Occurred() ? NULL : PyObject_New(struct region, wp_region_kind.type);
-    if (!region)
-        return NULL;
-    Py_INCREF(self);
-    Py_INCREF(name);
-    region->runtime = (struct wp_object *)self;
-    region->name = name;
-    region->number = value;
-    return (PyObject *)region;
+    return WP_PARSE(Runtime_region, "U|O", &name, &number)
+               ? wp_helper("region", "OOO", self, name, number)
+               : NULL;
 }
 
-static PyObject *region_enter(PyObject *self, PyObject *Py_UNUSED(unused))
-{
-    const struct region *region = (struct region *)self;
-    const char *name = PyUnicode_AsUTF8AndSize(region->name, NULL);
-    if (!name || !wp_usable(region->runtime))
-        return NULL;
-    weir_region_push(region->runtime->handle, name, region->number);
-    Py_RETURN_NONE;
-}
-
-static PyObject *region_exit(PyObject *self, PyObject *Py_UNUSED(arguments))
-{
-    const struct region *region = (struct region *)self;
-    if (!region->runtime->closed)
-        weir_region_pop(region->runtime->handle);
-    Py_RETURN_NONE;
-}
-
-static void region_dealloc(PyObject *self)
-{
-    Py_DECREF(((struct region *)self)->runtime);
-    Py_DECREF(((struct region *)self)->name);
-    wp_free(self);
-}
-
-WP_TYPE(region, Region, struct region, NULL, WP_FLAGS, WP_SLOT(Py_tp_dealloc, region_dealloc));
 WP_TYPE(runtime, Runtime, struct runtime, destroy_runtime, WP_FLAGS,
         WP_SLOT(Py_tp_repr, runtime_repr));
 

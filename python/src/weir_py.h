@@ -143,8 +143,7 @@ struct wp_kind {
 };
 extern struct wp_kind wp_block_kind, wp_runtime_kind, wp_device_kind, wp_buffer_kind,
     wp_access_kind, wp_pool_kind, wp_queue_kind, wp_event_kind, wp_program_kind, wp_kernel_kind,
-    wp_launcher_kind, wp_argument_kind, wp_graph_kind, wp_capture_kind, wp_comm_kind,
-    wp_region_kind;
+    wp_launcher_kind, wp_argument_kind, wp_graph_kind, wp_capture_kind, wp_comm_kind;
 
 // Defines wp_NOUN_kind: the type weir.NAME, whose objects are of type `struct_type`, with further
 // slots.
@@ -214,6 +213,7 @@ struct wp_device {
 PyObject *wp_open(PyObject *module, PyObject *arguments, PyObject *keywords);
 PyObject *wp_findings(PyObject *module, PyObject *unused);
 PyObject *wp_open_runtimes(PyObject *module, PyObject *unused); // how many
+PyObject *wp_region(PyObject *module, PyObject *arguments);
 PyObject *wp_in(PyObject *module, PyObject *buffer);
 PyObject *wp_out(PyObject *module, PyObject *buffer);
 PyObject *wp_inout(PyObject *module, PyObject *buffer);

@@ -74,7 +74,7 @@ def test_a_region_is_a_block(runtime, device, tmp_path):
     queue.sync()
     with pytest.raises(TypeError):
         runtime.region(7)
-    with pytest.raises(OverflowError):
+    with pytest.raises(weir.InvalidError, match="number is -1; it is 0 or more"):
         runtime.region("frame", -1)
     region = runtime.region("late")
     runtime.close()

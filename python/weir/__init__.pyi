@@ -1,6 +1,7 @@
 # Types of the package. What each call does is in the docstrings: help(weir.Queue).
 import os
 from collections.abc import Callable, Generator, Iterable
+from contextlib import AbstractContextManager
 from typing import Any, Final, Literal, Protocol, SupportsFloat, SupportsIndex, TypedDict, Union, final
 
 from typing_extensions import Self, TypeAlias
@@ -115,7 +116,7 @@ class Runtime(_Block):
 
         Raises NoDeviceError with the list of devices; DeviceError with the driver's error.
         """
-    def region(self, name: str, number: int | None = None) -> Region:
+    def region(self, name: str, number: int | None = None) -> AbstractContextManager[None]:
         """A named section for traces: the work that the thread submits in `with runtime.region("frame", 3):`."""
     def close(self) -> None:
         """Waits for all work, and closes the runtime's devices and the runtime. A device with arrays that show its
@@ -467,9 +468,3 @@ class Comm(_Child):
         """Ends the communicator on all ranks: their collectives fail with `why` as the first cause."""
     def error(self) -> None:
         """Raises the communicator's first failure, if there is one."""
-
-@final
-class Region:
-    """A named section of the program. Made by runtime.region()."""
-    def __enter__(self) -> None: ...
-    def __exit__(self, *arguments: object) -> None: ...

@@ -2,6 +2,7 @@
 
 import os
 
+from . import _weir
 from ._errors import _make
 
 
@@ -23,6 +24,21 @@ async def complete(event):
         loop.remove_reader(descriptor)
         os.close(descriptor)
     event.sync(0)
+
+
+class region:
+    """A named section of the program, for traces: the work that the thread submits in its block."""
+
+    def __init__(self, runtime, name, number):
+        if number is not None and not 0 <= number < 1 << 64:
+            raise _invalid(f"number is {number}; it is 0 or more, and below 2^64")
+        self._runtime, self._arguments = runtime, (name,) if number is None else (name, number)
+
+    def __enter__(self):
+        _weir._region(self._runtime, *self._arguments)
+
+    def __exit__(self, *unused):
+        _weir._region(self._runtime, None)
 
 
 def dtype(value):
