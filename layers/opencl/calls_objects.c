@@ -570,9 +570,9 @@ cl_int CL_API_CALL layer_clSetKernelArg(cl_kernel handle, cl_uint index, size_t 
     struct kernel *kernel = (struct kernel *)object_find(OBJECT_KERNEL, handle);
     if (kernel && index < kernel->count) {
         struct argument *argument = &kernel->arguments[index];
-        *argument = (struct argument){.size = size};
-        if (value && size <= sizeof argument->bits)
-            memcpy(&argument->bits, value, size);
+        *argument = (struct argument){.size = size, .given = value != NULL};
+        if (value && size <= sizeof argument->bytes)
+            memcpy(argument->bytes, value, size);
     }
     layer_unlock();
     return code;

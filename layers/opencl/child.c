@@ -39,6 +39,8 @@ pid_t child_start(char **arguments, int input, int output, int kept)
         dup2(nowhere, STDERR_FILENO);
         if (kept >= 0)
             dup2(kept, CHILD_KEPT);
+        // The program's own, which it may expect to be closed elsewhere.
+        (void)syscall(SYS_close_range, CHILD_KEPT + (kept >= 0), ~0u, 0);
         execve(arguments[0], arguments, clean);
         _exit(127);
     }

@@ -208,7 +208,10 @@ TARGETS = {
         "//report:output_path",
         "//report:trace",
     ],
-    "layers/opencl": ["//layers/opencl:libweir_opencl_layer.so"],
+    "layers/opencl": [
+        "//layers/opencl:libweir_opencl_layer.so",
+        "//layers/opencl:weir-opencl-trial",
+    ],
     "transports/kit": ["//transports/kit"],
     "transports/local": ["//transports/local:weir_local.so"],
     "transports/mpi": ["//transports/mpi:weir_mpi.so"],

@@ -11,7 +11,7 @@ import sys
 def run(weir, command, kind, names):
     """The lines that the program prints, of each case, and those of the findings, with the messages."""
     ended = subprocess.run(
-        [weir, "check", "--json", "--", *command, kind, *names],
+        [weir, "check", "--json", *os.environ.get("PAIRS_OPTIONS", "").split(), "--", *command, kind, *names],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
