@@ -58,3 +58,19 @@ expect_contains "$output" "1 finding"
 # A program of Weir's own is seen once: the layer sees that the process has Weir's backend.
 expect_status 0 env WEIR_BACKEND=opencl OPENCL_LAYERS="$layer" "$weir" devices
 expect_not_contains "$output" "not followed"
+
+# A Python program has its own lines, also in a folder with the name of a wrapper.
+if /usr/bin/python3 -c 'import pyopencl' 2>/dev/null; then
+    mkdir -p "$TEST_TMPDIR/pyopencl"
+    cat >"$TEST_TMPDIR/pyopencl/program.py" <<'PY'
+import pyopencl as cl
+
+context = cl.create_some_context(interactive=False)
+buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, 64)
+cl.enqueue_copy(cl.CommandQueue(context), bytearray(64), buffer)
+PY
+    expect_status 1 "$weir" check /usr/bin/python3 "$TEST_TMPDIR/pyopencl/program.py"
+    expect_contains "$output" "pyopencl/program.py:5 reads bytes"
+else
+    echo "lines of Python were not tested: there is no pyopencl; install python3-pyopencl"
+fi
