@@ -59,8 +59,9 @@ typedef enum weir_sampler {
 
 // Closed: kernels get it as it is.
 struct weir_image_layout {
-    uint32_t width, height,
-        depth; // in pixels; of an array `depth` is its layers. 1, not 0, where there is none
+    uint32_t width; // in pixels
+    uint32_t height;
+    uint32_t depth;       // slices, or layers of an array; 1, not 0, where there is one
     uint32_t row_pitch;   // bytes; a multiple of pixel_bytes
     uint32_t slice_pitch; // likewise
     uint32_t format;      // the order, and the type << 16
