@@ -332,49 +332,66 @@ static void compare_reads(const struct rig *rig, const char *name, const struct 
     weir_kernel_destroy(&kernel);
 }
 
-static void read_formats(const struct rig *rig, const char *name, struct view view, uint32_t height,
-                         uint32_t depth)
+static const unsigned samplers[] = {
+    WEIR_ADDRESS_CLAMP_TO_EDGE,
+    WEIR_ADDRESS_CLAMP,
+    WEIR_ADDRESS_CLAMP_TO_EDGE | WEIR_COORDS_NORMALIZED,
+    WEIR_ADDRESS_CLAMP | WEIR_COORDS_NORMALIZED,
+    WEIR_ADDRESS_REPEAT | WEIR_COORDS_NORMALIZED,
+    WEIR_ADDRESS_MIRRORED_REPEAT | WEIR_COORDS_NORMALIZED,
+};
+
+static void read_format(const struct rig *rig, weir_channel_order order, weir_channel_type type)
 {
-    static const unsigned samplers[] = {
-        WEIR_ADDRESS_CLAMP_TO_EDGE,
-        WEIR_ADDRESS_CLAMP,
-        WEIR_ADDRESS_CLAMP_TO_EDGE | WEIR_COORDS_NORMALIZED,
-        WEIR_ADDRESS_CLAMP | WEIR_COORDS_NORMALIZED,
-        WEIR_ADDRESS_REPEAT | WEIR_COORDS_NORMALIZED,
-        WEIR_ADDRESS_MIRRORED_REPEAT | WEIR_COORDS_NORMALIZED,
-    };
-    for (size_t o = 0; o < COUNT(orders); o++)
-        for (size_t t = 0; t < COUNT(fractions); t++) {
-            struct image image;
-            if (!is_format(orders[o], fractions[t]))
-                continue;
-            make_image(&image, orders[o], fractions[t], 7, height, depth);
-            for (size_t s = 0; s < 2 * COUNT(samplers); s++) {
-                view.image = &image;
-                view.sampler = samplers[s / 2] | (s % 2 ? WEIR_FILTER_LINEAR : WEIR_FILTER_NEAREST);
-                compare_reads(rig, name, &view);
-            }
-            free(image.data);
+    static const struct {
+        const char *kernel;
+        uint32_t height, depth;
+        unsigned dimensions;
+        bool array;
+    } kinds[] = {{"read_1d", 1, 1, 1, false},
+                 {"read_2d", 5, 1, 2, false},
+                 {"read_2d_array", 5, 3, 2, true},
+                 {"read_3d", 5, 3, 3, false}};
+    for (size_t k = 0; k < COUNT(kinds); k++) {
+        struct image image;
+        make_image(&image, order, type, 7, kinds[k].height, kinds[k].depth);
+        for (size_t s = 0; s < 2 * COUNT(samplers); s++) {
+            const struct view view = {.image = &image,
+                                      .sampler = samplers[s / 2] |
+                                                 (s % 2 ? WEIR_FILTER_LINEAR : WEIR_FILTER_NEAREST),
+                                      .dimensions = kinds[k].dimensions,
+                                      .array = kinds[k].array};
+            compare_reads(rig, kinds[k].kernel, &view);
         }
+        free(image.data);
+    }
+}
+
+WEIR_TEST(Images, ReadsOfFloats)
+{
+    struct rig rig;
+    open_rig(&rig);
+    read_format(&rig, WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT);
+    close_rig(&rig);
 }
 
 WEIR_TEST(Images, ReadsOfFractions)
 {
     struct rig rig;
     open_rig(&rig);
-    read_formats(&rig, "read_1d", (struct view){.dimensions = 1}, 1, 1);
-    read_formats(&rig, "read_2d", (struct view){.dimensions = 2}, 5, 1);
-    read_formats(&rig, "read_2d_array", (struct view){.dimensions = 2, .array = true}, 5, 3);
-    read_formats(&rig, "read_3d", (struct view){.dimensions = 3}, 5, 3);
+    for (size_t o = 0; o < COUNT(orders); o++)
+        for (size_t t = 0; t < COUNT(fractions); t++)
+            if (is_format(orders[o], fractions[t]))
+                read_format(&rig, orders[o], fractions[t]);
     close_rig(&rig);
 }
 
 WEIR_TEST(Images, SamplersOfTheProgram)
 {
-    static const unsigned samplers[] = {WEIR_ADDRESS_CLAMP | WEIR_FILTER_NEAREST,
-                                        WEIR_ADDRESS_CLAMP_TO_EDGE | WEIR_FILTER_LINEAR,
-                                        WEIR_COORDS_NORMALIZED | WEIR_ADDRESS_REPEAT |
-                                            WEIR_FILTER_LINEAR};
+    static const unsigned same[] = {WEIR_ADDRESS_CLAMP | WEIR_FILTER_NEAREST,
+                                    WEIR_ADDRESS_CLAMP_TO_EDGE | WEIR_FILTER_LINEAR,
+                                    WEIR_COORDS_NORMALIZED | WEIR_ADDRESS_REPEAT |
+                                        WEIR_FILTER_LINEAR};
     struct rig rig;
     struct image image;
     open_rig(&rig);
@@ -382,7 +399,7 @@ WEIR_TEST(Images, SamplersOfTheProgram)
     weir_kernel *kernel = kernel_of(&rig, "read_constant");
     weir_buffer *pixels = buffer_of(&rig, image.data, image.size);
     for (int which = 0; which < 3; which++) {
-        const struct view view = {.image = &image, .sampler = samplers[which], .dimensions = 2};
+        const struct view view = {.image = &image, .sampler = same[which], .dimensions = 2};
         float at[PLACES][4], got[PLACES][4] = {{0}};
         make_places(at, &view);
         weir_buffer *places = buffer_of(&rig, at, sizeof at);
