@@ -65,7 +65,8 @@ USES = {
     # A bundle is a value of a type of the public headers.
     "kernels": ["api"],
     "kernels/compare": ["api", "base", "base/json"],
-    "kernels/compiler": ["base", "kernels/library", "kernels/ptx"],
+    "kernels/compiler": ["base", "kernels/images", "kernels/library", "kernels/ptx"],
+    "kernels/images": ["base"],
     "kernels/library": [],
     "kernels/ptx": ["base"],
     "io": ["base", "base/json"],
@@ -183,6 +184,7 @@ TARGETS = {
         "//kernels/library:sub_groups",
         "//kernels/library:work_items",
     ],
+    "kernels/images": ["//kernels/images"],
     "kernels/ptx": ["//kernels/ptx"],
     "locks": ["//locks:libweir_locks.so"],
     "patterns": ["//patterns"],

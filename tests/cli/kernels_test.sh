@@ -32,7 +32,7 @@ __kernel void wrong(__global int *out)
 }
 TEXT
 cat >image.cl <<'TEXT'
-__kernel void image(__read_only image2d_t in, __global int *out)
+__kernel void image(__read_only image2d_depth_t in, __global int *out)
 {
     out[0] = 1;
 }
@@ -123,7 +123,7 @@ refused 2 "--arch takes" sass --arch none empty.cl
 refused 2 "--arch takes" resources --arch x empty.cl
 refused 1 "absent.cl" build absent.cl -o no.c
 refused 1 "wrong.cl:4:14: error: use of undeclared identifier 'missing'" build wrong.cl -o no.c
-refused 1 "images are not built for CUDA; use a buffer" build image.cl -o no.c
+refused 1 "of several samples are not built; use image2d_t, or a buffer" build image.cl -o no.c
 refused 1 "/nonexistent/no.c" build empty.cl -o /nonexistent/no.c --ptx none
 refused 3 "libdevice.10.bc is not found" build empty.cl -o no.c --cubin 90
 refused 3 "libdevice.10.bc is not found" build empty.cl -o no.c --ptx 90
