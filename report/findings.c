@@ -100,25 +100,55 @@ static void set_sum(json_t *root, const struct weir_findings *findings, bool *ok
     set_count(root, "dropped", findings->dropped, ok);
 }
 
-char *weir_findings_json(const struct weir_findings *findings)
+void weir_findings_list(const struct weir_findings *findings, size_t first,
+                        struct weir_long_text *text)
+{
+    for (size_t i = first; i < findings->count; i++) {
+        bool ok = true;
+        json_t *item = finding_of(findings->items[i], &ok);
+        char *made = weir_json_text(item, ok, FLAGS, NULL);
+        weir_long_text_add(text, "%s%s", i ? "," : "", made ? made : "");
+        text->failed = text->failed || !made;
+        free(made);
+    }
+}
+
+// All but the findings, whose list is empty.
+static char *frame_of(const struct weir_findings *findings)
 {
     bool ok = true;
     json_t *root = json_object();
-    json_t *items = json_array();
     json_t *rules = json_array();
     set_count(root, "weir_check", 1, &ok);
     set_text(root, "program", findings->program, &ok);
     set_count(root, "process", findings->process, &ok);
     weir_json_set(root, "complete", json_boolean(findings->complete), &ok);
     set_sum(root, findings, &ok);
-    for (size_t i = 0; i < findings->count; i++)
-        weir_json_append(items, finding_of(findings->items[i], &ok), &ok);
-    weir_json_set(root, "findings", items, &ok);
+    weir_json_set(root, "findings", json_array(), &ok);
     set_text(root, "suppressions_file", findings->suppressions, &ok);
     for (size_t i = 0; i < findings->rule_count; i++)
         weir_json_append(rules, rule_of(findings->rules[i], &ok), &ok);
     weir_json_set(root, "suppressions", rules, &ok);
     return weir_json_text(root, ok, FLAGS, NULL);
+}
+
+// The list is long, and need not be made again each time.
+char *weir_findings_json(const struct weir_findings *findings)
+{
+    struct weir_long_text made = {.text = NULL};
+    if (!findings->list)
+        weir_findings_list(findings, 0, &made);
+    const char *list = findings->list ? findings->list : made.text ? made.text : "";
+    char *frame = made.failed ? NULL : frame_of(findings);
+    // In texts the quotes have backslashes.
+    char *end = frame ? strstr(frame, "\"findings\": []") + strlen("\"findings\": [") : NULL;
+    const size_t size = frame ? strlen(frame) + strlen(list) + 1 : 0;
+    char *text = frame ? malloc(size) : NULL;
+    if (text)
+        snprintf(text, size, "%.*s%s%s", (int)(end - frame), frame, list, end);
+    free(frame);
+    free(made.text);
+    return text;
 }
 
 // The report as SARIF 2.1.0, for tools of code review. A result is placed at the second line, where

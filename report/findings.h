@@ -7,6 +7,8 @@
 
 #include <weir/check.h>
 
+#include "base/table.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -27,7 +29,8 @@ struct weir_findings {
     bool complete; // the runtime was closed
     const struct weir_check_finding *const *items;
     size_t count;
-    uint64_t dropped;         // uses in pairs of lines for which there was no room
+    const char *list; // the items, from weir_findings_list(), for the JSON; NULL: it is made
+    uint64_t dropped; // uses in pairs of lines for which there was no room
     const char *suppressions; // the file, or ""
     const struct weir_suppression *const *rules;
     size_t rule_count;
@@ -54,6 +57,9 @@ struct weir_findings_sum weir_findings_sum(const struct weir_findings *findings)
 // Ownership: the caller's, to be freed with free().
 char *weir_findings_text(const struct weir_findings *findings);
 char *weir_findings_json(const struct weir_findings *findings);
+// Adds the items from `first` on to the text, as JSON has them between brackets.
+void weir_findings_list(const struct weir_findings *findings, size_t first,
+                        struct weir_long_text *text);
 // SARIF 2.1.0. https://docs.oasis-open.org/sarif/sarif/v2.1.0/
 char *weir_findings_sarif(const struct weir_findings *findings);
 

@@ -84,6 +84,7 @@ struct weir_trace_meta {
     // At the end of the trace.
     uint64_t end_ns;     // when it was closed
     uint64_t dropped;    // operations that were not kept because the buffers were full
+    uint64_t beyond;     // operations that were not kept because the file had reached its limit
     uint64_t unfinished; // operations that had no times when the trace was closed
     // Set by the reader only: the file has no end, or lost lines.
     bool truncated;
@@ -117,6 +118,7 @@ struct weir_trace_device {
     uint32_t copy_engines_to_host;
     uint32_t concurrent_kernels;
     uint32_t unified_memory;
+    uint32_t kind; // one of weir_device_kind; 0 in other programs' traces
     struct weir_trace_clock clock;
 };
 
@@ -273,6 +275,9 @@ void weir_trace_writer_operation(weir_trace_writer *writer,
                                  const struct weir_trace_operation *operation);
 
 void weir_trace_writer_span(weir_trace_writer *writer, const struct weir_trace_span *span);
+
+// Of all text so far, before compression.
+uint64_t weir_trace_writer_bytes(const weir_trace_writer *writer);
 
 // Passes complete lines to the operating system. The writer does so itself after every 256 KiB.
 // False after a failure.

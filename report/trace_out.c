@@ -115,6 +115,7 @@ void weir__out_flush(struct weir__out *out)
         check_zlib(out, error);
         return;
     }
+    out->flushed += out->used;
     out->used = 0;
 }
 

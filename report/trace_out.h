@@ -14,6 +14,7 @@ struct weir__out {
     char *data;
     size_t used;
     size_t capacity;
+    uint64_t flushed; // bytes, before compression
     bool failed;
     char reason[192]; // of the first failure
 };

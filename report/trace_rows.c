@@ -448,6 +448,7 @@ static bool read_device(struct weir__rows *rows, uint32_t index, const json_t *a
     device->copy_engines_to_host = weir__small_of(args, "weir.copy_engines_to_host");
     device->concurrent_kernels = weir__small_of(args, "weir.concurrent_kernels");
     device->unified_memory = weir__small_of(args, "weir.unified_memory");
+    device->kind = weir__small_of(args, "weir.device_kind");
     return true;
 }
 
@@ -513,6 +514,7 @@ static void read_end(struct weir__rows *rows, const json_t *args)
     const json_t *clocks = json_object_get(args, "weir.clocks");
     meta->end_ns = weir__uint_of(args, "weir.end");
     meta->dropped = weir__uint_of(args, "weir.dropped");
+    meta->beyond = weir__uint_of(args, "weir.beyond");
     meta->unfinished = weir__uint_of(args, "weir.unfinished");
     for (size_t i = 0; i < json_array_size(clocks) && i < DEVICE_LIMIT; i++) {
         const json_t *item = json_array_get(clocks, i);

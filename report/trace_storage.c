@@ -413,6 +413,13 @@ static bool tell_end(struct weir__rows *rows)
                           "here: %zu operations",
                           trace->operation_count))
         return false;
+    if (trace->meta.beyond > 0 &&
+        !weir__trace_note(
+            trace,
+            "%llu operations at the end are missing, with the regions and waits of the host "
+            "after them: the file had reached `limit` of [trace]",
+            (unsigned long long)trace->meta.beyond))
+        return false;
     return trace->meta.dropped == 0 ||
            weir__trace_note(trace,
                             "%llu operations are missing: they came faster than they could be "

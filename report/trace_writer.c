@@ -542,6 +542,7 @@ static void write_device(struct weir__out *out, const struct weir_trace_device *
     weir__row_count(out, "weir.copy_engines_to_host", device->copy_engines_to_host);
     weir__row_count(out, "weir.concurrent_kernels", device->concurrent_kernels);
     weir__row_count(out, "weir.unified_memory", device->unified_memory);
+    weir__row_count(out, "weir.device_kind", device->kind);
     weir__out_raw(out, "}");
 }
 
@@ -709,6 +710,11 @@ void weir_trace_writer_span(weir_trace_writer *writer, const struct weir_trace_s
     end_row(writer);
 }
 
+uint64_t weir_trace_writer_bytes(const weir_trace_writer *writer)
+{
+    return writer->out.flushed + writer->out.used;
+}
+
 bool weir_trace_writer_flush(weir_trace_writer *writer)
 {
     // The head is open as long as devices may be added to it.
@@ -749,6 +755,7 @@ bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace
     weir__out_raw(out, ",\"args\":{\"name\":\"end\"");
     weir__out_uint_field(out, "weir.end", end->end_ns);
     weir__out_uint_field(out, "weir.dropped", end->dropped);
+    weir__row_count(out, "weir.beyond", end->beyond);
     weir__out_uint_field(out, "weir.unfinished", end->unfinished);
     write_clocks(out, devices, device_count);
     weir__out_raw(out, "}}\n]\n}\n");

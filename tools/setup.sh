@@ -49,8 +49,10 @@ readonly tests=(
     python3-venv          # a folder for what tools/hta/run.sh installs
     python3-dev           # the headers of the Python package,
     python3-pytest        # which tests it,
-    python3-numpy         # with arrays,
-    mypy                  # and its types
+    mypy                  # its types,
+    python3-numpy         # and arrays
+    python3-pyopencl      # programs without Weir: Python's,
+    opencl-clhpp-headers  # and those of Khronos' wrapper for C++
     ffmpeg                # streams of video for the tests of `weir run`
     "[chromium]"          # a browser for the test of the page; Ubuntu has it as a snap only
     fish                  # shells in which `weir completion` is tested

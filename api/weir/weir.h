@@ -12,6 +12,7 @@
 #include <weir/dlpack.h>
 #include <weir/event.h>
 #include <weir/graph.h>
+#include <weir/image.h>
 #include <weir/interop.h>
 #include <weir/launch.h>
 #include <weir/log.h>

@@ -73,6 +73,7 @@ void null_device_limits(const struct weir_link *link, weir_device *device,
         .byte_offsets = 1,
         .device_addresses = 1,
         .max_constant_bytes = UINT64_C(64) * 1024,
+        .kind = WEIR_DEVICE_CPU,
     };
     WEIR_WRITE(limits, &mine);
 }

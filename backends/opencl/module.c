@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backends/opencl/opencl.h"
+#include "base/lock.h"
 #include "base/text.h"
 
 // In the order of the key table.
@@ -259,6 +260,11 @@ static weir_status start(struct ocl_module *module, const struct weir_setting *c
     return WEIR_OK;
 }
 
+// A loader and drivers make themselves ready in their first calls, and PoCL 3.1 ends in SIGSEGV where two
+// threads do that at once: runtimes of several threads list their devices one after another.
+static const struct weir_lock_kind start_kind = {"the lock of OpenCL's start", 0};
+static struct weir_lock start_lock = WEIR_LOCK_INITIALIZER(&start_kind);
+
 static weir_status ocl_open(struct weir_link *link, const struct weir_setting *const *settings,
                             void **out_state)
 {
@@ -266,7 +272,9 @@ static weir_status ocl_open(struct weir_link *link, const struct weir_setting *c
     if (!module)
         return weir_host_no_memory(link->host, "the OpenCL backend");
     module->host = link->host;
+    weir_lock_take(&start_lock);
     weir_status status = start(module, settings);
+    weir_lock_release(&start_lock);
     if (status < 0) {
         release(module);
         return status;

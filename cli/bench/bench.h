@@ -214,7 +214,4 @@ bool bench_parse_list(struct bench *bench, const char *option, const char *text,
                       const char *const *words, uint64_t minimum, uint64_t maximum,
                       struct bench_list *out_list);
 
-// For bench.c: prints the text or the JSON, draws the plot, returns the exit code.
-int bench_report(struct bench *bench, const char *name);
-
 #endif

@@ -2,9 +2,8 @@
 //
 //   command.c  the command line, figures, and the model, the table and the JSON
 //   rig.c      the device, its queues, buffers and graphs, and work that is timed
-//   copies.c   bandwidths and latencies, alone, both ways, between devices and of memory that is not pinned
-//   host.c     what submits, waits, graphs and waking threads take
-//   engines.c  engines, channels, and kernels at once
+//   measure.c  bandwidths and latencies, alone, both ways, between devices and of memory that is not pinned;
+//              what submits, waits, graphs and waking threads take; engines, channels, and kernels at once
 //
 // All times are the host's, from before the first submit until after the wait: those of one
 // operation are the difference between a run with more of them and one with fewer, which both begin
@@ -210,15 +209,13 @@ double cal_hidden(struct calibration *c, enum cal_kind a, enum cal_kind b);
 double cal_submits(struct calibration *c, size_t queues, const struct cal_work *works,
                    size_t kinds);
 
-// copies.c
+// measure.c
 
 void cal_measure_gate(struct calibration *c);
 void cal_measure_copies(struct calibration *c);
 void cal_measure_pageable(struct calibration *c);
 // Copies to and from another device of the machine, if there is one that the first can reach.
 void cal_measure_peers(struct calibration *c);
-
-// host.c, engines.c
 
 void cal_measure_host(struct calibration *c);
 void cal_measure_wake(struct calibration *c);

@@ -100,8 +100,7 @@ static void write_head(const struct calibration *c, struct weir_long_text *ini)
                        info->name, info->driver, weir_runtime_backend(c->runtime), weir_version());
     weir_long_text_add(ini, "; of %llu turns, with the least and the most.\n",
                        (unsigned long long)c->turns);
-    const bool processor =
-        !cli_clock_is_virtual() && c->limits->unified_memory && !c->limits->copy_engines_to_device;
+    const bool processor = c->limits->kind == WEIR_DEVICE_CPU;
     if (cli_clock_is_virtual())
         weir_long_text_add(ini, "; The times are those of a modelled GPU.\n");
     else if (processor)

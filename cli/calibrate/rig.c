@@ -186,7 +186,7 @@ void cal_create_buffer(struct calibration *c, weir_device *device, size_t size,
 static void create_buffers(struct calibration *c)
 {
     const weir_placement host = WEIR_PLACE_HOST, device = WEIR_PLACE_DEVICE;
-    const bool cpu = c->limits->unified_memory && !c->limits->copy_engines_to_device;
+    const bool cpu = c->limits->kind == WEIR_DEVICE_CPU;
     const size_t most = cli_clock_is_virtual() ? LARGE_VIRTUAL : cpu ? LARGE_CPU : LARGE_GPU;
     for (size_t size = SMALL; size <= most; size *= 4)
         c->sizes[c->size_count++] = c->large = size;

@@ -270,14 +270,30 @@ static bool has_unused_rule(const struct weir_findings *findings)
     return false;
 }
 
+// A layer takes whole buffers where it does not know which bytes are used.
+static void advise(const struct weir_findings *findings, const struct options *options)
+{
+    bool assumed = false;
+    for (size_t i = 0; i < findings->count; i++)
+        assumed =
+            assumed || findings->items[i]->first.assumed || findings->items[i]->second.assumed;
+    if (assumed && !options->verify && !options->quiet)
+        cli_note("a finding with \"may\" takes all of a buffer as used; --verify runs the kernels "
+                 "on copies, and finds the bytes "
+                 "that they use");
+}
+
 // Findings are what the user asked for, so they are printed with --quiet too.
 static bool show(const struct weir_findings *findings, const struct options *options)
 {
     const struct weir_findings_sum sum = weir_findings_sum(findings);
     if (options->json)
         return print(findings, weir_findings_json, stdout);
-    if (sum.errors || (!options->quiet && (findings->count || has_unused_rule(findings))))
-        return print(findings, weir_findings_text, stderr);
+    if (sum.errors || (!options->quiet && (findings->count || has_unused_rule(findings)))) {
+        const bool printed = print(findings, weir_findings_text, stderr);
+        advise(findings, options);
+        return printed;
+    }
     if (!options->quiet)
         cli_note("%s: nothing was found%s", findings->program,
                  findings->complete ? "" : " so far; it did not close its runtime");
@@ -342,7 +358,7 @@ static bool parse(struct options *out, int argc, char **argv, char ***out_comman
         {"text", "FILE", "write the findings as text", CLI_FILE, &out->text, 0, 0},
         {"verify", NULL,
          "run each kernel on copies of its buffers too, and tell\nwhich bytes it uses that its "
-         "launch does not declare;\nslow",
+         "launch does not declare;\nwithout Weir, find which it uses; slow",
          CLI_FLAG, &out->verify, 0, 0},
     };
     const struct cli_usage usage =

@@ -13,9 +13,10 @@ enum {
 
 struct cli_folder {
     char path[PATH_MAX];
+    int running; // the descriptor of a file in it that is locked for as long as the command runs
 };
 
-// Creates it, empty. `command` is a part of its name.
+// Creates it. `command` is a part of its name. Those of commands that were killed are removed.
 //
 // Errors: false after a message.
 bool cli_folder_create(struct cli_folder *folder, const char *command);

@@ -1,10 +1,483 @@
-// weir kernels: its commands; check and list.
+// weir kernels: its commands; build, check, list and compare.
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
+#include <weir/weir.h>
+
+#include "base/file.h"
 #include "cli/common/options.h"
 #include "cli/common/output.h"
 #include "cli/kernels/kernels.h"
+#include "cli/runtime/open.h"
+#include "kernels/compare/compare.h"
+
+// Both forms are compiled here, to bundles in memory, and run on the device that the configuration
+// names.
+
+static const char compare_about[] =
+    "Runs the kernels twice, as OpenCL C and as CUDA C++ or the images "
+    "named, on the CUDA device that\n"
+    "the configuration names, with the arguments of the cases in a JSON "
+    "file, and compares what they\n"
+    "write. On another device it says so, and only runs the OpenCL C.";
+
+struct comparison {
+    struct kernels_source source;
+    struct kernels_twin twin;
+    const char *cases;
+    const char *architecture;
+    struct kernels_architectures all; // "90a", or none
+    struct kernels_architectures own; // of the OpenCL C: "90"
+};
+
+static bool take_architectures(struct comparison *comparison)
+{
+    const char *text = comparison->architecture ? comparison->architecture : "90";
+    char number[16];
+    if (!kernels_architectures_parse("arch", text, comparison->twin.cuda != NULL, &comparison->all))
+        return false;
+    if (comparison->all.count != 1) {
+        cli_error("--arch takes one architecture, such as 90, not '%s'", text);
+        return false;
+    }
+    snprintf(number, sizeof number, "%lu", strtoul(text, NULL, 10));
+    return kernels_architectures_parse("arch", number, false, &comparison->own);
+}
+
+static bool parse_compare(struct comparison *comparison, int argc, char **argv, int *out_exit)
+{
+    const struct cli_option options[] = {
+        {"cases", "FILE", "the cases, as JSON; weir-kernels(1) has their form", CLI_FILE,
+         &comparison->cases, 0, 0},
+        {"arch", "A", "the architecture of the device; without it, 90", CLI_TEXT,
+         &comparison->architecture, 0, 0},
+        {"cuda", "FILE.cu", "the same kernels in CUDA C++", CLI_FILE, &comparison->twin.cuda, 0, 0},
+        {"nvcc-option", "O", "an option of nvcc for it; may be repeated", CLI_LIST,
+         &comparison->twin.nvcc_options, 0, 0},
+        {"cuda-image", "FILE", "a cubin or PTX of the same kernels; may be\nrepeated", CLI_FILES,
+         &comparison->twin.images, 0, 0},
+    };
+    const struct cli_usage usage =
+        CLI_FORM_PLAIN("weir kernels compare", compare_about, "weir-kernels(1)", options);
+    if (!kernels_parse(&comparison->source, usage, argc, argv, out_exit))
+        return false;
+    *out_exit = CLI_USAGE;
+    if (!comparison->cases)
+        cli_error("weir kernels compare needs --cases FILE, the launches to compare");
+    else if (!comparison->twin.cuda && comparison->twin.images.count == 0)
+        cli_error("weir kernels compare needs --cuda FILE.cu or --cuda-image FILE, the other form");
+    else
+        return kernels_twin_take(&comparison->twin, false, &comparison->source) &&
+               take_architectures(comparison);
+    return false;
+}
+
+// Bundles.
+
+struct made {
+    struct weir_bundle bundle;
+    struct weir_kernel_signature *kernels;
+    struct weir_parameter *parameters;
+    struct weir_image *images;
+    char target[KC_TARGET_SIZE];
+};
+
+static weir_scalar scalar_of(const char *name)
+{
+    static const char *const names[] = {
+        [WEIR_SCALAR_I8] = "I8",   [WEIR_SCALAR_U8] = "U8",   [WEIR_SCALAR_I16] = "I16",
+        [WEIR_SCALAR_U16] = "U16", [WEIR_SCALAR_I32] = "I32", [WEIR_SCALAR_U32] = "U32",
+        [WEIR_SCALAR_I64] = "I64", [WEIR_SCALAR_U64] = "U64", [WEIR_SCALAR_F32] = "F32",
+        [WEIR_SCALAR_F64] = "F64"};
+    for (size_t i = 1; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0)
+            return (weir_scalar)i;
+    return WEIR_SCALAR_OTHER;
+}
+
+static struct weir_parameter parameter_of(const struct kc_parameter *from)
+{
+    static const weir_parameter_kind kinds[] = {[KC_BUFFER] = WEIR_PARAMETER_BUFFER,
+                                                [KC_VALUE] = WEIR_PARAMETER_VALUE,
+                                                [KC_LOCAL] = WEIR_PARAMETER_LOCAL};
+    return (struct weir_parameter){.struct_size = sizeof(struct weir_parameter),
+                                   .name = from->name,
+                                   .type_name = from->type,
+                                   .kind = kinds[from->kind],
+                                   .writable = from->writable,
+                                   .scalar = scalar_of(from->scalar),
+                                   .size = from->size};
+}
+
+static void take_kernels(struct made *made, const struct kc_kernels *kernels)
+{
+    struct weir_parameter *parameter = made->parameters;
+    for (size_t i = 0; i < kernels->count; i++) {
+        const struct kc_kernel *from = &kernels->items[i];
+        made->kernels[i] =
+            (struct weir_kernel_signature){.struct_size = sizeof *made->kernels,
+                                           .name = from->name,
+                                           .parameters = parameter,
+                                           .parameter_count = (uint32_t)from->parameter_count,
+                                           .required_block = {from->block[0], from->block[1],
+                                                              from->block[2]}};
+        for (size_t p = 0; p < from->parameter_count; p++)
+            *parameter++ = parameter_of(&from->parameters[p]);
+    }
+}
+
+static void add_image(struct made *made, const char *format, const char *target, const void *data,
+                      size_t size)
+{
+    made->images[made->bundle.image_count++] =
+        (struct weir_image){.struct_size = sizeof(struct weir_image),
+                            .format = format,
+                            .target = target,
+                            .data = data,
+                            .size = size};
+}
+
+static void take_images(struct made *made, const struct kc_result *result)
+{
+    add_image(made, WEIR_IMAGE_OPENCL_C, made->target, result->text.text, result->text.used);
+    for (size_t i = 0; i < result->images.count; i++) {
+        const struct kc_image *image = &result->images.items[i];
+        add_image(made, strcmp(image->format, "PTX") == 0 ? WEIR_IMAGE_PTX : WEIR_IMAGE_CUBIN,
+                  image->target, image->data, image->size);
+    }
+    if (result->twin.used > 0)
+        add_image(made, WEIR_IMAGE_TWIN, "", result->twin.text, result->twin.used);
+}
+
+static size_t count_parameters(const struct kc_kernels *kernels)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < kernels->count; i++)
+        count += kernels->items[i].parameter_count;
+    return count;
+}
+
+// What the result holds is not copied.
+static bool make(struct made *made, const struct kc_language *language,
+                 const struct kc_result *result, const char *name)
+{
+    const size_t kernels = result->kernels.count;
+    made->kernels = calloc(kernels + 1, sizeof *made->kernels);
+    made->parameters = calloc(count_parameters(&result->kernels) + 1, sizeof *made->parameters);
+    made->images = calloc(result->images.count + 2, sizeof *made->images);
+    if (!made->kernels || !made->parameters || !made->images) {
+        cli_error("no memory for the kernels");
+        return false;
+    }
+    made->bundle = (struct weir_bundle){.struct_size = sizeof made->bundle,
+                                        .name = name,
+                                        .kernels = made->kernels,
+                                        .kernel_count = (uint32_t)kernels,
+                                        .images = made->images};
+    kc_source_target(language, made->target);
+    take_kernels(made, &result->kernels);
+    take_images(made, result);
+    return true;
+}
+
+static void finish(struct made *made)
+{
+    free(made->kernels);
+    free(made->parameters);
+    free(made->images);
+}
+
+static bool can_make_images(struct comparison *comparison)
+{
+    const struct kc_tools *tools = &comparison->source.build.tools;
+    const char *lack = kc_tools_lack(tools, true);
+    if (!lack && comparison->twin.cuda)
+        lack = kc_tools_lack_nvcc(tools);
+    if (lack)
+        cli_error("%s", lack);
+    return !lack;
+}
+
+// PTX too, which drivers of later GPUs take.
+static void name_images(struct kc_build *build, struct kernels_architectures *architectures)
+{
+    build->cubins = build->ptx = kernels_architectures_list(architectures);
+}
+
+// What compilers say of the OpenCL C was told.
+static int compile_twin(const struct kc_build *build, struct kc_result *result)
+{
+    struct weir_long_text report = {0};
+    const bool fine = kc_build(build, result, &report);
+    if (!fine)
+        kernels_print_report(&report);
+    free(report.text);
+    return fine ? CLI_OK : CLI_FAILED;
+}
+
+static int compare(struct comparison *comparison, weir_runtime *runtime, bool cuda)
+{
+    struct kc_build twin = comparison->source.build, own = comparison->source.build;
+    struct kc_result twin_result = {0}, own_result = {0};
+    struct made twin_made = {0}, own_made = {0};
+    own.twin = (struct kc_twin){0};
+    if (cuda && twin.twin.source)
+        name_images(&twin, &comparison->all);
+    if (cuda)
+        name_images(&own, &comparison->own);
+    int code = kernels_compile(&own, &own_result);
+    if (code == CLI_OK)
+        code = compile_twin(&twin, &twin_result);
+    if (code == CLI_OK &&
+        (!make(&twin_made, &twin.language, &twin_result, twin.sources.files.items[0]) ||
+         !make(&own_made, &own.language, &own_result, own.sources.files.items[0])))
+        code = CLI_FAILED;
+    if (code == CLI_OK) {
+        const struct compare_params params = {.twin = &twin_made.bundle,
+                                              .opencl = &own_made.bundle,
+                                              .cases = comparison->cases,
+                                              .runtime = runtime};
+        code = compare_kernels(&params) == 0 ? CLI_OK : CLI_FAILED;
+    }
+    finish(&twin_made);
+    finish(&own_made);
+    kc_result_finish(&twin_result);
+    kc_result_finish(&own_result);
+    return code;
+}
+
+static int kernels_compare_main(int argc, char **argv)
+{
+    struct comparison comparison = {0};
+    weir_runtime *runtime = NULL;
+    weir_device *none = NULL;
+    int code;
+    if (!parse_compare(&comparison, argc, argv, &code))
+        return code;
+    if (cli_open(NULL, NULL, &runtime) < 0)
+        return cli_weir_error();
+    const bool cuda = strcmp(weir_runtime_backend(runtime), "cuda") == 0;
+    code = !cuda || can_make_images(&comparison) ? compare(&comparison, runtime, cuda) : CLI_SETUP;
+    return cli_close(&none, &runtime, code);
+}
+
+static const char build_about[] =
+    "Compiles the files, as one program, to a bundle: OUT.c has the OpenCL C and images for CUDA,\n"
+    "OUT.h declares it. Without --cubin and --ptx the images are those that the CUDA toolkit of\n"
+    "this machine can make, which may be none; with them what they name, or an error.\n"
+    "With --cuda the images come from CUDA C++, and with --cuda-image they are there already. The\n"
+    "kernels have the same names and parameters as in the OpenCL C, which other devices run.";
+
+static const unsigned usual_cubins[] = {75, 80, 86, 89, 90, 100, 120};
+static const unsigned usual_ptx[] = {75, 120};
+
+struct request {
+    struct kernels_source source;
+    const char *out;
+    const char *symbol;
+    const char *cubin_text;
+    const char *ptx_text;
+    const char *depfile;
+    struct kernels_twin twin;
+    struct kernels_architectures cubins;
+    struct kernels_architectures ptx;
+    // What follows from `out`: "dir/tone.c".
+    char prefix[1024]; // "dir/tone"
+    char header[512];  // "tone.h"
+    char label[512];   // "tone"
+    char name[512];    // "tone_kernels"
+};
+
+static bool name_files(struct request *request)
+{
+    const char *out = request->out;
+    const size_t length = strlen(out);
+    const char *slash = strrchr(out, '/');
+    const char *file = slash ? slash + 1 : out;
+    const int stem = (int)(out + length - 2 - file);
+    if (length < 2 || strcmp(out + length - 2, ".c") != 0 || stem < 1 || !kernels_is_plain(file)) {
+        cli_error("-o takes the name of a C file, such as kernels.c, not '%s'", out);
+        return false;
+    }
+    if (length >= sizeof request->prefix || (size_t)stem + 16 > sizeof request->name) {
+        cli_error("the name after -o is too long; %zu characters are the most for the file",
+                  sizeof request->name - 16);
+        return false;
+    }
+    snprintf(request->prefix, sizeof request->prefix, "%.*s", (int)length - 2, out);
+    snprintf(request->label, sizeof request->label, "%.*s", stem, file);
+    snprintf(request->header, sizeof request->header, "%.*s.h", stem, file);
+    snprintf(request->name, sizeof request->name, "%s%.*s_kernels",
+             isdigit((unsigned char)*file) ? "_" : "", stem, file);
+    for (char *at = request->name; *at; at++)
+        if (!isalnum((unsigned char)*at))
+            *at = '_';
+    return true;
+}
+
+static bool check_symbol(const struct request *request)
+{
+    const char *symbol = request->symbol;
+    if (!symbol || (kernels_identifier(symbol) == strlen(symbol)))
+        return true;
+    cli_error("--symbol takes a name of C, letters, digits and '_', not '%s'", symbol);
+    return false;
+}
+
+static bool parse_architectures(struct request *request)
+{
+    const bool letters = request->twin.cuda != NULL;
+    return (!request->cubin_text ||
+            kernels_architectures_parse("cubin", request->cubin_text, letters, &request->cubins)) &&
+           (!request->ptx_text ||
+            kernels_architectures_parse("ptx", request->ptx_text, letters, &request->ptx));
+}
+
+static bool parse(struct request *request, int argc, char **argv, int *out_exit)
+{
+    const struct cli_option options[] = {
+        {"output", "OUT.c", "the file to write; the header is OUT.h", CLI_FILE, &request->out, 0,
+         0},
+        {"symbol", "NAME", "the name of the bundle in C; without it,\nOUT_kernels", CLI_TEXT,
+         &request->symbol, 0, 0},
+        {"cubin", "LIST", "make cubins for these architectures, such as\n80,90; or none", CLI_TEXT,
+         &request->cubin_text, 0, 0},
+        {"ptx", "LIST", "make PTX for these, which drivers compile for\nlater GPUs; or none",
+         CLI_TEXT, &request->ptx_text, 0, 0},
+        {"depfile", "FILE", "write which files OUT.c depends on to FILE, as\na rule of make's",
+         CLI_FILE, &request->depfile, 0, 0},
+        {"cuda", "FILE.cu", "the same kernels in CUDA C++, for CUDA devices", CLI_FILE,
+         &request->twin.cuda, 0, 0},
+        {"nvcc-option", "O", "an option of nvcc for it; may be repeated", CLI_LIST,
+         &request->twin.nvcc_options, 0, 0},
+        {"cuda-image", "FILE", "a cubin or PTX of the same kernels; may be\nrepeated", CLI_FILES,
+         &request->twin.images, 0, 0},
+    };
+    const struct cli_usage usage =
+        CLI_FORM_PLAIN("weir kernels build", build_about, "weir-kernels(1)", options);
+    if (!kernels_parse(&request->source, usage, argc, argv, out_exit))
+        return false;
+    *out_exit = CLI_USAGE;
+    if (!request->out)
+        cli_error("weir kernels build needs --output OUT.c, the file to write");
+    return request->out && name_files(request) && check_symbol(request) &&
+           kernels_twin_take(&request->twin, request->cubin_text || request->ptx_text,
+                             &request->source) &&
+           parse_architectures(request);
+}
+
+// What was asked for is made, or the command fails.
+static bool check_named(struct request *request)
+{
+    const struct kc_tools *tools = &request->source.build.tools;
+    const char *lack = request->twin.cuda ? kc_tools_lack_nvcc(tools)
+                                          : kc_tools_lack(tools, request->cubins.count > 0);
+    if (request->cubins.count + request->ptx.count == 0)
+        return true;
+    if (lack)
+        cli_error("%s", lack);
+    return !lack &&
+           (request->cubins.count == 0 || kernels_architectures_are_known(tools, &request->cubins));
+}
+
+static bool add_usual(struct request *request, bool cubins)
+{
+    for (size_t i = 0; i < sizeof usual_ptx / sizeof *usual_ptx; i++)
+        kernels_architectures_add(&request->ptx, usual_ptx[i]);
+    for (size_t i = 0; i < sizeof usual_cubins / sizeof *usual_cubins && cubins; i++)
+        kernels_architectures_add(&request->cubins, usual_cubins[i]);
+    return !cubins ||
+           kernels_architectures_keep_known(&request->source.build.tools, &request->cubins);
+}
+
+static bool choose_usual(struct request *request)
+{
+    const struct kc_tools *tools = &request->source.build.tools;
+    const char *no_ptx = kc_tools_lack(tools, false);
+    const char *no_cubins = kc_tools_lack(tools, true);
+    if (no_ptx) {
+        cli_note("the bundle has no CUDA images: %s", no_ptx);
+        return true;
+    }
+    if (no_cubins)
+        cli_note("the bundle has PTX and no cubins: %s", no_cubins);
+    return add_usual(request, !no_cubins);
+}
+
+static bool choose_usual_of_twin(struct request *request)
+{
+    const char *lack = kc_tools_lack_nvcc(&request->source.build.tools);
+    if (!lack)
+        return add_usual(request, true);
+    cli_note("%s is not compiled, and CUDA devices will refuse the bundle: %s", request->twin.cuda,
+             lack);
+    return true;
+}
+
+static bool choose(struct request *request)
+{
+    if (request->twin.images.count > 0)
+        return true;
+    if (request->cubin_text || request->ptx_text)
+        return check_named(request);
+    return request->twin.cuda ? choose_usual_of_twin(request) : choose_usual(request);
+}
+
+// A header of the same name as the kernels may be one that they include.
+static bool is_ours(const char *prefix, char suffix)
+{
+    static const char mark[] = "// Generated by weir kernels.";
+    char path[sizeof((struct request *)0)->prefix + 2];
+    char start[sizeof mark] = "";
+    char message[512];
+    uint64_t size;
+    int file;
+    snprintf(path, sizeof path, "%s.%c", prefix, suffix);
+    if (access(path, F_OK) != 0)
+        return true;
+    if (!weir_file_open(path, &file, &size, message, sizeof message)) {
+        cli_error("%s", message);
+        return false;
+    }
+    const size_t length = size < sizeof mark ? (size_t)size : sizeof mark - 1;
+    const bool read = weir_file_read_exactly(file, path, start, length, message, sizeof message);
+    close(file);
+    if (size == 0 || (read && strcmp(start, mark) == 0))
+        return true;
+    cli_error("%s exists and was not made by this command; remove it, or name another file with -o",
+              path);
+    return false;
+}
+
+static int kernels_build_main(int argc, char **argv)
+{
+    struct request request = {0};
+    struct kc_result result = {0};
+    int code;
+    if (!parse(&request, argc, argv, &code))
+        return code;
+    if (!is_ours(request.prefix, 'c') || !is_ours(request.prefix, 'h'))
+        return CLI_FAILED;
+    if (!choose(&request))
+        return CLI_SETUP;
+    const struct kc_bundle bundle = {
+        .symbol = request.symbol ? request.symbol : request.name,
+        .label = request.label,
+        .header = request.header,
+        .out = request.prefix,
+    };
+    request.source.build.cubins = kernels_architectures_list(&request.cubins);
+    request.source.build.ptx = kernels_architectures_list(&request.ptx);
+    request.source.build.bundle = &bundle;
+    code = kernels_compile(&request.source.build, &result);
+    if (code == CLI_OK && request.depfile)
+        code = kernels_write_depfile(request.depfile, request.out, &request.source.build, &result);
+    kc_result_finish(&result);
+    return code;
+}
 
 static const char check_about[] =
     "Holds the files, as one program, against OpenCL C and against what CUDA has, and writes\n"

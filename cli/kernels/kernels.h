@@ -1,10 +1,8 @@
 // What the files of `weir kernels` share. The work is done by kernels/compiler; these read command
 // lines and print.
 //
-//   command.c  the table of its commands; check and list
+//   command.c  the table of its commands; build, check, list and compare
 //   source.c   the part of the command line that all have, a compilation, and what compilers say
-//   build.c    build
-//   compare.c  compare
 //   code.c     the architectures that CUDA images are made for; ptx, sass and resources
 #ifndef WEIR_CLI_KERNELS_KERNELS_H
 #define WEIR_CLI_KERNELS_KERNELS_H
@@ -14,8 +12,6 @@
 #include "cli/common/options.h"
 #include "kernels/compiler/compiler.h"
 
-int kernels_build_main(int argc, char **argv);
-int kernels_compare_main(int argc, char **argv);
 int kernels_ptx_main(int argc, char **argv);
 int kernels_sass_main(int argc, char **argv);
 int kernels_resources_main(int argc, char **argv);

@@ -13,6 +13,8 @@
 #include <weir/inspect.h>
 
 #include "base/clock.h"
+#include "base/file.h"
+#include "base/json/json.h"
 #include "base/text.h"
 #include "cli/program/program.h"
 
@@ -314,4 +316,177 @@ bool cli_program_run(const struct cli_program *program, struct cli_program_end *
     if (process < 0)
         cli_error("a process for %s cannot be created: %s", program->command[0], strerror(error));
     return process > 0;
+}
+
+// A program whose output is kept, and what the plugin perturb reports of its runs.
+
+bool cli_content_read(const char *path, struct cli_content *out_content)
+{
+    char message[512];
+    void *bytes = NULL;
+    *out_content = (struct cli_content){NULL, 0};
+    if (access(path, F_OK) != 0 && errno == ENOENT)
+        return true;
+    if (!weir_file_read(path, SIZE_MAX / 2, &bytes, &out_content->size, message, sizeof message)) {
+        cli_error("what the program wrote is lost: %s", message);
+        return false;
+    }
+    out_content->bytes = bytes;
+    return true;
+}
+
+static int open_file(const char *path, int flags)
+{
+    const int descriptor = open(path, flags | O_CLOEXEC, 0600);
+    if (descriptor < 0)
+        cli_error("%s cannot be opened: %s; free space, or set TMPDIR to another folder", path,
+                  strerror(errno));
+    return descriptor;
+}
+
+bool cli_program_capture(const struct cli_program *program, const struct cli_folder *folder,
+                         struct cli_program_end *out_end, struct cli_content *out_output,
+                         struct cli_content *out_messages)
+{
+    static const char *const names[] = {"output", "messages"};
+    struct cli_content *const contents[] = {out_output, out_messages};
+    const size_t count = out_messages ? 2 : 1;
+    char paths[2][CLI_FOLDER_PATH_SIZE];
+    int files[3] = {open_file("/dev/null", O_RDONLY), -1, -1};
+    bool ok = files[0] >= 0;
+    for (size_t i = 0; i < count && ok; i++) {
+        cli_folder_place(folder, names[i], paths[i]);
+        files[1 + i] = open_file(paths[i], O_WRONLY | O_CREAT | O_TRUNC);
+        ok = files[1 + i] >= 0;
+    }
+    struct cli_program own = *program;
+    own.input = files[0];
+    own.output = files[1];
+    own.messages = files[count];
+    ok = ok && cli_program_run(&own, out_end);
+    for (size_t i = 0; i < 3; i++)
+        if (files[i] >= 0)
+            close(files[i]);
+    for (size_t i = 0; i < count && ok; i++)
+        ok = cli_content_read(paths[i], contents[i]);
+    return ok;
+}
+
+static uint64_t number_of(const json_t *line, const char *name)
+{
+    const json_int_t number = json_integer_value(json_object_get(line, name));
+    return number > 0 ? (uint64_t)number : 0;
+}
+
+void cli_perturb_read(const char *path, struct cli_perturb_counts *out_counts)
+{
+    char text[1024];
+    FILE *file = fopen(path, "re");
+    while (file && fgets(text, sizeof text, file)) {
+        json_t *line = weir_json_load(text, strlen(text), 0, NULL);
+        out_counts->runtimes += line != NULL;
+        out_counts->operations += number_of(line, "operations");
+        out_counts->choices += number_of(line, "choices");
+        out_counts->idle += number_of(line, "idle");
+        out_counts->stalled += number_of(line, "stalled");
+        out_counts->reversed += number_of(line, "reversed");
+        json_decref(line);
+    }
+    if (file)
+        fclose(file);
+}
+
+// Libraries that a program loads though it does not know of Weir. They lie beside the modules, and a
+// variable of the program's environment names them by their whole path.
+
+static const struct {
+    const char *file;
+    const char *variable;
+    const char *loss; // what is missing without it
+} libraries[] = {
+    [CLI_PRELOAD_OPENCL] = {"libweir_opencl_layer.so", "OPENCL_LAYERS",
+                            "the program's own OpenCL calls are not seen"},
+    [CLI_PRELOAD_LOCKS] = {"libweir_locks.so", "LD_PRELOAD",
+                           "the program's own locks are not seen"},
+};
+
+static bool take_module_path(void *user, const char *section, const struct weir_setting *setting)
+{
+    const bool found =
+        strcmp(section, "weir") == 0 && strcmp(setting->key->name, "module_path") == 0;
+    if (found)
+        snprintf(user, PATH_MAX, "%s", setting->text);
+    return !found;
+}
+
+// Whether the folder of a module's file has the library. Stores its absolute path.
+static bool is_beside(const char *module, const char *file, char path[PATH_MAX])
+{
+    char place[PATH_MAX];
+    const char *slash = strrchr(module, '/');
+    const int folder = slash ? (int)(slash - module) + 1 : 0;
+    const int length = snprintf(place, sizeof place, "%.*s%s", folder, module, file);
+    return length < (int)sizeof place && realpath(place, path) && access(path, R_OK) == 0;
+}
+
+static bool find(const char *file, char path[PATH_MAX])
+{
+    char directories[PATH_MAX] = "";
+    weir_load_report *report = NULL;
+    bool found = false;
+    if (weir_inspect_settings(NULL, take_module_path, directories) < 0 ||
+        weir_inspect_modules(directories, &report) < 0)
+        return false;
+    for (size_t i = 0; i < weir_load_report_count(report) && !found; i++)
+        found = is_beside(weir_load_report_entry(report, i)->path, file, path);
+    weir_load_report_destroy(&report);
+    return found;
+}
+
+bool cli_preload_find(enum cli_preload_library library, struct cli_preload *out)
+{
+    const char *file = libraries[library].file;
+    const char *variable = libraries[library].variable;
+    const char *present = getenv(variable);
+    char path[PATH_MAX];
+    *out = (struct cli_preload){.variable = {variable, present}};
+    if (!find(file, path)) {
+        cli_warning("there is no %s beside the modules, so %s; install all of Weir", file,
+                    libraries[library].loss);
+        return false;
+    }
+    // Both lists have these separators, and no way to write them in a name.
+    if (strpbrk(path, ": ")) {
+        cli_warning("%s cannot be named in %s, because of a space or colon in its path, so %s; "
+                    "install Weir elsewhere",
+                    path, variable, libraries[library].loss);
+        return false;
+    }
+    const int length = snprintf(out->text, sizeof out->text, "%s%s%s", path,
+                                present && *present ? ":" : "", present ? present : "");
+    if (length >= (int)sizeof out->text) {
+        cli_warning("%s is too long to add %s to it, so %s; shorten it", variable, file,
+                    libraries[library].loss);
+        return false;
+    }
+    out->variable.value = out->text;
+    return true;
+}
+
+size_t cli_program_add_opencl(struct cli_opencl *opencl, bool times,
+                              struct cli_program_variable *variables)
+{
+    size_t count = 0;
+    size_t used = 0;
+    if (opencl->off || !cli_preload_find(CLI_PRELOAD_OPENCL, &opencl->layer))
+        return 0;
+    for (size_t i = 0; i < opencl->skip.count; i++)
+        weir_text_append(opencl->skips, sizeof opencl->skips, &used, "%s%s", i ? ":" : "",
+                         opencl->skip.items[i]);
+    variables[count++] = opencl->layer.variable;
+    if (used)
+        variables[count++] = (struct cli_program_variable){"WEIR_OPENCL_SKIP", opencl->skips};
+    if (times)
+        variables[count++] = (struct cli_program_variable){"WEIR_OPENCL_TIMES", "1"};
+    return count;
 }

@@ -7,7 +7,6 @@
 #include "cli/common/signals.h"
 #include "cli/run/run.h"
 #include "cli/runtime/open.h"
-#include "cli/runtime/results.h"
 #include "io/npy.h"
 
 // The devices of a run, and their pipelines.
@@ -591,4 +590,22 @@ const struct cli_command cli_run_arr_coc = {
     .name = "arr-coc",
     .summary = "find where in an image to spend tokens, given a query",
     .main = run_main,
+};
+
+// weir run: the table of the pipelines.
+
+static int run_group_main(int argc, char **argv)
+{
+    const struct cli_command members[] = {cli_run_arr_coc};
+    const struct cli_command group = {.what = "PIPELINE",
+                                      .summary = "Runs a pipeline.",
+                                      .members = members,
+                                      .member_count = 1};
+    return cli_dispatch(&group, "weir run", "weir-run(1)", argc, argv);
+}
+
+const struct cli_command cli_run = {
+    .name = "run",
+    .summary = "run a pipeline over images",
+    .main = run_group_main,
 };

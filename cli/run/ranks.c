@@ -13,7 +13,7 @@
 #include "cli/common/progress.h"
 #include "cli/common/signals.h"
 #include "cli/run/run.h"
-#include "cli/runtime/results.h"
+#include "cli/runtime/open.h"
 
 enum block_state {
     BLOCK_EMPTY,

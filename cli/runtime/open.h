@@ -6,6 +6,8 @@
 
 #include <weir/weir.h>
 
+#include "pipelines/arr_coc/arr_coc.h"
+
 // Of the configuration file `config`, or, if it is NULL, of the one that weir_open() finds.
 struct weir_open_params cli_open_params(const char *config);
 
@@ -64,5 +66,26 @@ bool cli_local_rank(uint32_t *out_rank);
 // The device of a rank that a launcher has started: where there are several, that of its number on the
 // machine. None is named without a launcher, so that the configuration chooses.
 void cli_devices_of_rank(weir_runtime *runtime, struct cli_devices *out_devices);
+
+// What a frame of ARR-COC gives, kept in memory of the command's own; and the weights that come with it.
+
+// Points the arrays of `*output`, whose counts are set, into the memory at `at`, one after the other. Returns how
+// many bytes they take, a multiple of four; `at` may be NULL, for that alone.
+size_t cli_results_place(struct weir_arr_coc_output *output, const struct weir_arr_coc_sizes *sizes,
+                         void *at);
+
+// Copies the arrays there, and stores where they are.
+void cli_results_copy(const struct weir_arr_coc_output *output,
+                      const struct weir_arr_coc_sizes *sizes, void *at,
+                      struct weir_arr_coc_output *out_copy);
+
+// Whether both have the same patches, tokens and numbers, bit by bit.
+bool cli_results_same(const struct weir_arr_coc_output *a, const struct weir_arr_coc_output *b,
+                      const struct weir_arr_coc_sizes *sizes);
+
+// Stores the path of the weights that come with the command.
+//
+// Errors: false after a message.
+bool cli_find_weights(char *path, size_t size);
 
 #endif

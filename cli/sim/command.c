@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/device.h>
+
 #include "base/file.h"
 #include "base/table.h"
 #include "base/text.h"
@@ -53,13 +55,12 @@ struct learnt {
     const char *kind; // NULL: unknown
 };
 
-// As struct weir_limits has a processor: kernels run in the host's memory, and nothing copies to it. NULL: the
-// trace is another program's.
+// As `kind` of [gpu] has it. NULL: the trace is another program's, or the driver does not tell.
 static const char *kind_of(const struct weir_trace_device *device)
 {
-    if (!device->unified_memory && !device->copy_engines_to_device && !device->concurrent_kernels)
-        return NULL;
-    return device->unified_memory && !device->copy_engines_to_device ? "cpu" : "gpu";
+    return device->kind == WEIR_DEVICE_OTHER ? NULL
+           : device->kind == WEIR_DEVICE_CPU ? "cpu"
+                                             : "gpu";
 }
 
 // Costs of two kinds of device have no sum.

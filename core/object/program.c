@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+#include <weir/image.h>
 
 #include "base/text.h"
 #include "core/object/buffer.h"
@@ -146,6 +148,67 @@ WEIR_COLD static weir_status check_vector(const struct place *place,
                       : "pass the value itself, or weir_value()");
 }
 
+// Images: a range, and after it a layout, by which kernels compute addresses.
+
+#define IMAGE_LAYOUT "weir_image_layout"
+
+static bool is_format(const struct weir_image_layout *layout)
+{
+    const uint32_t order = layout->format & 0xffff, type = layout->format >> 16;
+    return (order == WEIR_ORDER_R || order == WEIR_ORDER_RG || order == WEIR_ORDER_RGBA ||
+            (order == WEIR_ORDER_BGRA && layout->pixel_bytes == 4)) &&
+           ((type >= WEIR_CHANNEL_SNORM_INT8 && type <= WEIR_CHANNEL_UNORM_INT16) ||
+            (type >= WEIR_CHANNEL_SIGNED_INT8 && type <= WEIR_CHANNEL_FLOAT)) &&
+           layout->pixel_bytes ==
+               weir_image_2d((weir_channel_order)order, (weir_channel_type)type, 1, 1).pixel_bytes;
+}
+
+WEIR_COLD static weir_status refuse_layout(const struct place *place, const char *why,
+                                           const char *remedy)
+{
+    return weir__fail_at(place->file, place->line, place->kernel->member.object.label,
+                         WEIR_ERROR_INVALID, remedy, "launch: parameter %zu, '%s': %s",
+                         place->index, place->parameter->name, why);
+}
+
+static weir_status check_layout(const struct place *place, const struct weir_argument *argument)
+{
+    static const char *const make = "make it with weir_image_2d() or weir_image_3d()";
+    struct weir_image_layout at;
+    char why[200];
+    memcpy(&at, argument->pointer, sizeof at);
+    const uint64_t row = (uint64_t)at.width * at.pixel_bytes;
+    const uint64_t slice = (uint64_t)at.row_pitch * (at.height - 1) + row;
+    if (at.width == 0 || at.height == 0 || at.depth == 0) {
+        snprintf(why, sizeof why,
+                 "an image of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " pixels has none", at.width,
+                 at.height, at.depth);
+        return refuse_layout(place, why, "give it 1 in each dimension that it does not have");
+    }
+    if (!is_format(&at)) {
+        snprintf(why, sizeof why, "0x%08" PRIx32 " is no format of pixels of %" PRIu32 " bytes",
+                 at.format, at.pixel_bytes);
+        return refuse_layout(place, why, make);
+    }
+    if (at.row_pitch % at.pixel_bytes || at.slice_pitch % at.pixel_bytes ||
+        (at.height > 1 && at.row_pitch < row) || (at.depth > 1 && at.slice_pitch < slice)) {
+        snprintf(why, sizeof why,
+                 "pitches of %" PRIu32 " and %" PRIu32 " bytes; a row has %" PRIu64
+                 ", a slice %" PRIu64 ", and a pixel %" PRIu32,
+                 at.row_pitch, at.slice_pitch, row, slice, at.pixel_bytes);
+        return refuse_layout(place, why, "give it larger pitches, in whole pixels");
+    }
+    const struct weir_argument *range = argument - (place->index > 0);
+    const uint64_t bytes = (uint64_t)at.slice_pitch * (at.depth - 1) + slice;
+    if (range->kind != WEIR_PARAMETER_BUFFER || bytes > range->size || bytes > UINT32_MAX) {
+        snprintf(why, sizeof why,
+                 "an image of %" PRIu64 " bytes in a range of %zu; images have %" PRIu32 " at most",
+                 bytes, range->size, UINT32_MAX);
+        return refuse_layout(place, why, "pass a larger range, by weir_image_in() or its like");
+    }
+    return WEIR_OK;
+}
+
 // All but a scalar of exactly the parameter's type.
 static weir_status check_other_value(const struct place *place,
                                      const struct weir_argument *argument)
@@ -168,6 +231,9 @@ static weir_status check_other_value(const struct place *place,
     if (given != WEIR_SCALAR_OTHER && parameter->scalar == WEIR_SCALAR_OTHER &&
         (is_vector(parameter) || given == WEIR_SCALAR_POINTER))
         return refuse(place, value_names[given], "pass weir_vector() or weir_value()");
+    if (argument->pointer && argument->size == sizeof(struct weir_image_layout) &&
+        strcmp(parameter->type_name, IMAGE_LAYOUT) == 0)
+        return check_layout(place, argument);
     return WEIR_OK;
 }
 

@@ -159,12 +159,12 @@ bool kc_drop_refused(struct kc_context *context, struct kc_kernels *kernels, boo
     return kept > 0;
 }
 
-#define NO_IMAGES "images are not built for CUDA; use a buffer"
-#define NO_SAMPLERS "samplers are not built for CUDA; compute the coordinates"
+#define NO_IMAGES "images of depth and of several samples are not built; use image2d_t, or a buffer"
 #define NO_PIPES "pipes are not built for CUDA; use a buffer"
 #define NO_QUEUES "kernels cannot enqueue kernels on CUDA; launch from the host"
 
-// Types of OpenCL C's own. Images and pipes are known by their access.
+// Types of OpenCL C's own that are left once kernels/images has changed the text. Images and pipes are known by
+// their access.
 static const char *sentence_of(const struct kc_context *context,
                                const struct kc_parameter *parameter)
 {
@@ -172,8 +172,6 @@ static const char *sentence_of(const struct kc_context *context,
         return NO_PIPES;
     if (parameter->access == KC_IMAGE)
         return NO_IMAGES;
-    if (strcmp(parameter->type, "sampler_t") == 0)
-        return NO_SAMPLERS;
     const bool is_20 = strcmp(context->language->standard, "CL2") > 0;
     return is_20 && (strcmp(parameter->type, "queue_t") == 0 ||
                      strcmp(parameter->type, "clk_event_t") == 0)
@@ -186,8 +184,10 @@ static const struct {
     const char *part; // of the symbol
     const char *sentence;
 } outside[] = {
-    {"ocl_image", NO_IMAGES},  {"ocl_sampler", NO_SAMPLERS}, {"__translate_sampler", NO_SAMPLERS},
-    {"__get_pipe_", NO_PIPES}, {"_read_pipe", NO_PIPES},     {"_write_pipe", NO_PIPES},
+    {"ocl_image", NO_IMAGES},
+    {"__get_pipe_", NO_PIPES},
+    {"_read_pipe", NO_PIPES},
+    {"_write_pipe", NO_PIPES},
 };
 
 enum {

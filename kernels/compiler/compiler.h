@@ -1,9 +1,10 @@
 // The kernel compiler: from OpenCL C to the images of a bundle.
 //
-//   source.c     one text of all sources, in which clang has put what they include
+//   source.c     one text of all sources, in which clang has put what they include, and kernels/images buffers in the
+//                place of images
 //   module.c     LLVM's intermediate representation: its symbols and what they use
 //   signature.c  the kernels' signatures, from that of the text
-//   check.c      compiles the text; what no bundle has, such as images; and local variables of which a driver may
+//   check.c      compiles the text; what no bundle has, such as pipes; and local variables of which a driver may
 //                give each work-item a copy
 //   library.c    which functions of kernels/library the kernels call
 //   cuda.c       that representation, made fit for CUDA and linked with these; PTX and cubins of it

@@ -120,15 +120,17 @@ static void add_all(struct kc_job *job, const char *const *arguments, size_t cou
 
 #define NO_CRASH_FILES "-fno-crash-diagnostics"
 
-// Without it the types of images cannot even be named, in functions that no kernel reaches.
-#define IMAGES ",+__opencl_c_images"
+// What kernels/images has.
+#define IMAGES                                                                       \
+    ",+__opencl_c_images,+__opencl_c_3d_image_writes,+__opencl_c_read_write_images," \
+    "+cl_khr_3d_image_writes"
 
 void kc_job_add_language(struct kc_job *job, const struct kc_tools *tools,
                          const struct kc_language *language)
 {
     snprintf(job->standard, sizeof job->standard, "-cl-std=%s", language->standard);
     ADD(job, tools->clang, "-x", "cl", job->standard, NO_CRASH_FILES, "-Xclang",
-        KC_EXTENSIONS IMAGES, KC_DEVICE_VERSION, "-U__IMAGE_SUPPORT__", "-U__opencl_c_images");
+        KC_EXTENSIONS IMAGES, KC_DEVICE_VERSION, "-D__IMAGE_SUPPORT__=1");
     if (language->fast)
         kc_job_add(job, KC_FAST);
 }

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "kernels/compiler/compiler.h"
+#include "kernels/images/images.h"
 
 enum {
     SOURCE_LIMIT = 64 << 20,
@@ -281,23 +282,32 @@ static void add_report(const char *errors, struct weir_long_text *report)
     }
 }
 
-static bool expand(const struct kc_tools *tools, const struct kc_language *language,
-                   const struct kc_list *folders, const char *in, const char *out,
-                   struct weir_long_text *report)
+// What the preprocessor is run for.
+struct expansion {
+    const struct kc_tools *tools;
+    const struct kc_language *language;
+    const struct kc_list *folders;
+    const char *in;
+    const char *out;
+    bool whole; // macros and conditions too
+};
+
+static bool expand(const struct expansion *expansion, struct weir_long_text *report)
 {
-    struct kc_job job = {.input = in};
-    kc_job_add_language(&job, tools, language);
-    kc_job_add_cuda(&job, language);
-    const char *const more[] = {
-        "-w", "-E", "-frewrite-includes", "-cl-no-stdinc", "-Xclang", "-fuse-line-directives"};
+    struct kc_job job = {.input = expansion->in};
+    kc_job_add_language(&job, expansion->tools, expansion->language);
+    kc_job_add_cuda(&job, expansion->language);
+    const char *const more[] = {"-w", "-E", "-cl-no-stdinc", "-Xclang", "-fuse-line-directives"};
     for (size_t i = 0; i < sizeof more / sizeof *more; i++)
         kc_job_add(&job, more[i]);
-    for (size_t i = 0; i < folders->count; i++) {
+    if (!expansion->whole)
+        kc_job_add(&job, "-frewrite-includes");
+    for (size_t i = 0; i < expansion->folders->count; i++) {
         kc_job_add(&job, "-I");
-        kc_job_add(&job, folders->items[i]);
+        kc_job_add(&job, expansion->folders->items[i]);
     }
     kc_job_add(&job, "-o");
-    kc_job_add(&job, out);
+    kc_job_add(&job, expansion->out);
     kc_job_add(&job, "-");
     kc_run(&job, 1);
     const bool fine = job.status == 0;
@@ -307,13 +317,15 @@ static bool expand(const struct kc_tools *tools, const struct kc_language *langu
     return fine;
 }
 
-static bool read_expanded(const char *path, struct weir_long_text *out,
+static bool read_expanded(const struct expansion *expansion, struct weir_long_text *out,
                           struct weir_long_text *report)
 {
     char message[512];
     void *text;
     size_t size;
-    if (!weir_file_read(path, SOURCE_LIMIT, &text, &size, message, sizeof message)) {
+    if (!expand(expansion, report))
+        return false;
+    if (!weir_file_read(expansion->out, SOURCE_LIMIT, &text, &size, message, sizeof message)) {
         weir_long_text_add(report,
                            "error: the sources with what they include cannot be read, or have more "
                            "than %d MiB: %s\n",
@@ -322,9 +334,28 @@ static bool read_expanded(const char *path, struct weir_long_text *out,
     }
     clean(text, size, out);
     free(text);
-    if (!out->failed && out->text && strstr(out->text, KC_GRID_BARRIER))
-        declare_barrier(out);
     return !out->failed;
+}
+
+// A kernel's images, and samplers, must stand in the text as such: where macros may hide them, it is preprocessed.
+static bool change_images(struct expansion *expansion, struct weir_long_text *text,
+                          struct weir_long_text *report)
+{
+    struct weir_long_text changed = {0}, whole = {0};
+    bool fine = true;
+    if (!text->text || !weir_images_are_named(text->text))
+        return true;
+    expansion->whole = !weir_images_rewrite(text->text, &changed);
+    if (expansion->whole) {
+        changed.used = 0;
+        fine = read_expanded(expansion, &whole, report);
+        if (fine && whole.text)
+            weir_images_rewrite(whole.text, &changed);
+    }
+    free(whole.text);
+    free(text->text);
+    *text = changed;
+    return fine && !text->failed;
 }
 
 bool kc_join(const struct kc_tools *tools, const struct kc_language *language,
@@ -344,6 +375,14 @@ bool kc_join(const struct kc_tools *tools, const struct kc_language *language,
         (names.failed || !weir_file_write(in, names.text, names.used, message, sizeof message)))
         fine = refuse(report, "weir kernels", names.failed ? "no memory for the sources" : message);
     free(names.text);
-    return fine && expand(tools, language, &sources->folders, in, out, report) &&
-           read_expanded(out, out_text, report);
+    struct weir_long_text text = {0};
+    struct expansion expansion = {tools, language, &sources->folders, in, out, false};
+    fine = fine && read_expanded(&expansion, &text, report) &&
+           change_images(&expansion, &text, report);
+    if (fine && text.text && strstr(text.text, KC_GRID_BARRIER))
+        declare_barrier(&text);
+    if (fine && text.text)
+        weir_long_text_add(out_text, "%s", text.text);
+    free(text.text);
+    return fine && !text.failed && !out_text->failed;
 }

@@ -2,39 +2,29 @@
 // there is one, is given the source, and says of each pointer whether nothing is read, or nothing written, through it: the
 // optimiser's attributes `writeonly` and `readonly` of the parameters. What neither decides may be read and written.
 //
-// clang is run once a program, when the first kernel with an undecided argument is made. It is a child that sends this process
-// no signal and that wait() does not see, since the program may have children of its own.
-#define _GNU_SOURCE // memfd_create, __WALL
-#include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
+// clang is run once a program, when the first kernel with an undecided argument is made, or the program is asked for its
+// binary. What it says is kept on disk, for the same source, and for the binary, which comes without a source the next time.
+#define _GNU_SOURCE // memfd_create
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/disk_cache.h"
+#include "base/siphash.h"
 #include "layers/opencl/layer.h"
 
 #define DEADLINE_NS (UINT64_C(20) * 1000000000u)
+#define CACHE_BYTES (UINT64_C(16) << 20)
 
 enum {
     ARGUMENTS = 128,
     OUTPUT_MOST = 256 << 20,
+    BINARIES = 64, // of one program
 };
-
-// The lines that define kernels, of what clang has made; "" if it has made nothing.
-struct access_table {
-    char text[1];
-};
-
-void access_table_free(struct access_table *table)
-{
-    free(table);
-}
 
 // What the driver tells.
 
@@ -193,86 +183,31 @@ static size_t add_options(char **arguments, size_t count, char *options)
     return count;
 }
 
-// The environment without what makes a program load libraries.
-static char **clean_environment(void)
-{
-    size_t count = 0;
-    while (environ[count])
-        count++;
-    char **clean = calloc(count + 1, sizeof(char *));
-    for (size_t i = 0, used = 0; clean && i < count; i++)
-        if (strncmp(environ[i], "LD_PRELOAD=", 11) != 0 &&
-            strncmp(environ[i], "OPENCL_LAYERS=", 14) != 0)
-            clean[used++] = environ[i];
-    return clean;
-}
-
-static bool wait_for(pid_t child)
-{
-    const uint64_t start = weir_clock_now_ns();
-    uint64_t pause_ns = 0;
-    int status = 0;
-    while (waitpid(child, &status, __WALL | WNOHANG) != child) {
-        if (weir_clock_pause(start, DEADLINE_NS, &pause_ns))
-            continue;
-        kill(child, SIGKILL);
-        waitpid(child, &status, __WALL);
-        return false;
-    }
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-static bool run(char **arguments, int input, int output)
-{
-    char **clean = clean_environment();
-    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (!clean || nowhere < 0) {
-        free(clean);
-        return false;
-    }
-    // As fork(), but without handlers, and without a signal to the parent at the end.
-    const pid_t child = (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
-    if (child == 0) {
-        dup2(input, STDIN_FILENO);
-        dup2(output, STDOUT_FILENO);
-        dup2(nowhere, STDERR_FILENO);
-        execve(arguments[0], arguments, clean);
-        _exit(127);
-    }
-    const bool ended = child > 0 && wait_for(child);
-    close(nowhere);
-    free(clean);
-    return ended;
-}
-
-// Keeps the lines with "spir_kernel" of the file.
-static struct access_table *keep_lines(int file)
+// The lines of the file that define kernels.
+static char *keep_lines(int file)
 {
     const off_t size = lseek(file, 0, SEEK_END);
-    struct access_table *table = NULL;
     if (size <= 0 || size > OUTPUT_MOST)
         return NULL;
     const char *text = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, file, 0);
-    if (text == MAP_FAILED)
-        return NULL;
-    for (int turn = 0; turn < 2; turn++) {
-        size_t used = 0;
-        for (const char *at = text; at < text + size;) {
-            const char *end = memchr(at, '\n', (size_t)(text + size - at));
-            const size_t length = (size_t)((end ? end + 1 : text + size) - at);
-            if (length > 7 && memcmp(at, "define ", 7) == 0 &&
-                has_word(at, length, "spir_kernel")) {
-                if (table)
-                    memcpy(table->text + used, at, length);
-                used += length;
-            }
-            at += length;
+    char *lines = text != MAP_FAILED ? malloc((size_t)size + 1) : NULL;
+    size_t used = 0;
+    for (const char *at = text; lines && at < text + size;) {
+        const char *end = memchr(at, '\n', (size_t)(text + size - at));
+        const size_t length = (size_t)((end ? end + 1 : text + size) - at);
+        if (length > 7 && memcmp(at, "define ", 7) == 0 && has_word(at, length, "spir_kernel")) {
+            memcpy(lines + used, at, length);
+            used += length;
         }
-        if (turn == 0 && !(table = calloc(1, sizeof *table + used)))
-            break;
+        at += length;
     }
-    munmap((void *)(uintptr_t)text, (size_t)size);
-    return table;
+    if (text != MAP_FAILED)
+        munmap((void *)(uintptr_t)text, (size_t)size);
+    if (!lines)
+        return NULL;
+    lines[used] = '\0';
+    char *fitting = realloc(lines, used + 1);
+    return fitting ? fitting : lines;
 }
 
 static bool write_text(int file, const char *text)
@@ -289,13 +224,12 @@ static bool write_text(int file, const char *text)
 }
 
 // NULL if clang has made nothing.
-static struct access_table *compile(const char *source, char *options)
+static char *compile(const char *clang, const char *source, char *options)
 {
     static const char *const fixed[] = {"-x",         "cl", "-target", "spir64", "-O2", "-S",
                                         "-emit-llvm", "-w", "-o",      "-",      "-"};
     char *arguments[ARGUMENTS];
-    struct access_table *table = NULL;
-    const char *clang = find_clang();
+    char *lines = NULL;
     const int input = memfd_create("weir source", MFD_CLOEXEC);
     const int output = memfd_create("weir kernels", MFD_CLOEXEC);
     size_t count = 0;
@@ -303,36 +237,131 @@ static struct access_table *compile(const char *source, char *options)
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         arguments[count++] = (char *)(uintptr_t)fixed[i];
     add_options(arguments, count, options);
-    if (clang && input >= 0 && output >= 0 && write_text(input, source) &&
-        run(arguments, input, output))
-        table = keep_lines(output);
+    if (input >= 0 && output >= 0 && write_text(input, source)) {
+        const pid_t child = child_start(arguments, input, output, -1);
+        if (child_wait(child, DEADLINE_NS))
+            lines = keep_lines(output);
+    }
     if (input >= 0)
         close(input);
     if (output >= 0)
         close(output);
-    return table;
+    return lines;
 }
 
-// The table is empty if there is no source, or no clang that takes it.
-static void make_table(struct program *program)
+// What is kept on disk: lines, by all that they were made from. Without a folder for it clang runs each time.
+
+static weir_disk_cache *cache;
+
+static void open_cache(void)
+{
+    char message[256];
+    cache =
+        weir_disk_cache_create(&(struct weir_disk_cache_params){.struct_size = sizeof(
+                                                                    struct weir_disk_cache_params),
+                                                                .name = "opencl-layer",
+                                                                .limit_bytes = CACHE_BYTES},
+                               message, sizeof message);
+}
+
+static char *read_kept(const char *key)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    void *lines = NULL;
+    size_t size = 0;
+    pthread_once(&once, open_cache);
+    if (!cache || !key || !weir_disk_cache_read(cache, key, strlen(key), &lines, &size))
+        return NULL;
+    if (size > 0 && ((char *)lines)[size - 1] == '\0')
+        return lines;
+    free(lines);
+    return NULL;
+}
+
+static void keep(const char *key, const char *lines)
+{
+    char message[512];
+    if (cache && key)
+        (void)weir_disk_cache_write(cache, key, strlen(key), lines, strlen(lines) + 1, message,
+                                    sizeof message);
+}
+
+// NULL if the lines do not follow from the source alone: a file that it includes may change.
+static char *source_key(const char *clang, const char *options, const char *source)
+{
+    struct stat status;
+    char *key = NULL;
+    if (strstr(source, "include") || stat(clang, &status) != 0 ||
+        asprintf(&key, "%s %lld %lld\n%s\n%s", clang, (long long)status.st_mtime,
+                 (long long)status.st_size, options ? options : "", source) < 0)
+        return NULL;
+    return key;
+}
+
+static void binary_key(const void *binary, size_t size, char key[64])
+{
+    static const struct weir_siphash_key keys[2] = {{{1, 2}}, {{3, 4}}};
+    snprintf(key, 64, "binary %zu %016" PRIx64 "%016" PRIx64, size,
+             weir_siphash(&keys[0], binary, size), weir_siphash(&keys[1], binary, size));
+}
+
+// "" if there is no clang that takes the source.
+static char *analyse(const char *source, char *options)
+{
+    const char *clang = find_clang();
+    char *key = clang ? source_key(clang, options, source) : NULL;
+    char *lines = read_kept(key);
+    if (!lines && clang && (lines = compile(clang, source, options)))
+        keep(key, lines);
+    free(key);
+    return lines ? lines : strdup("");
+}
+
+static void make_lines(struct program *program)
 {
     layer_lock();
-    char *source = program->table || !program->source ? NULL : strdup(program->source);
+    char *source = program->kernels || !program->source ? NULL : strdup(program->source);
     char *options = program->options ? strdup(program->options) : NULL;
-    const bool made = program->table != NULL;
     layer_unlock();
-    struct access_table *table = source ? compile(source, options) : NULL;
-    if (!table && !made)
-        table = calloc(1, sizeof *table);
+    char *lines = source ? analyse(source, options) : NULL;
     layer_lock();
-    if (!program->table) {
-        program->table = table;
-        table = NULL;
+    if (!program->kernels) {
+        program->kernels = lines;
+        lines = NULL;
     }
     layer_unlock();
-    access_table_free(table);
+    free(lines);
     free(source);
     free(options);
+}
+
+char *access_of_binary(const void *binary, size_t size)
+{
+    char key[64];
+    binary_key(binary, size, key);
+    return read_kept(key);
+}
+
+void access_keep_binaries(struct program *program, cl_program handle,
+                          unsigned char *const *binaries, size_t count)
+{
+    size_t sizes[BINARIES];
+    char key[64];
+    if (count > BINARIES ||
+        layer.driver->clGetProgramInfo(handle, CL_PROGRAM_BINARY_SIZES, count * sizeof *sizes,
+                                       sizes, NULL) != CL_SUCCESS)
+        return;
+    make_lines(program);
+    layer_lock();
+    char *lines = program->kernels ? strdup(program->kernels) : NULL;
+    layer_unlock();
+    for (size_t i = 0; lines && *lines && i < count; i++) {
+        if (!binaries[i] || !sizes[i])
+            continue;
+        binary_key(binaries[i], sizes[i], key);
+        keep(key, lines);
+    }
+    free(lines);
 }
 
 void access_of_kernel(struct kernel *kernel, cl_kernel handle, struct program *program)
@@ -347,9 +376,9 @@ void access_of_kernel(struct kernel *kernel, cl_kernel handle, struct program *p
     }
     if (decided || !program)
         return;
-    make_table(program);
+    make_lines(program);
     layer_lock();
-    const char *list = program->table ? find_list(program->table->text, name) : NULL;
+    const char *list = program->kernels ? find_list(program->kernels, name) : NULL;
     if (list)
         take(kernel, list);
     layer_unlock();

@@ -351,7 +351,7 @@ cl_int CL_API_CALL layer_clEnqueueUnmapMemObject(cl_command_queue queue, cl_mem 
                                 command_event(&command)));
 }
 
-// Kernels. Which part of a buffer a kernel uses is not known: all of it may be.
+// Kernels. Which part of a buffer a kernel uses is not known, unless that is found on copies: all of it may be.
 
 static void use_argument(struct command *command, const struct parameter *parameter,
                          const struct argument *argument)
@@ -371,13 +371,35 @@ static void use_argument(struct command *command, const struct parameter *parame
                     true);
 }
 
-static void use_kernel(struct command *command, cl_kernel handle)
+static void use_found(struct command *command, const struct kernel *kernel,
+                      const struct found *found)
+{
+    uint32_t done = 0;
+    for (uint32_t i = 0; i < kernel->count; i++) {
+        const uint32_t buffer = found->buffer[i];
+        struct memory *memory =
+            buffer && !(done >> (buffer - 1) & 1u)
+                ? (struct memory *)object_find(OBJECT_MEMORY,
+                                               (const void *)(uintptr_t)kernel->arguments[i].bits)
+                : NULL;
+        for (uint32_t k = 0; memory && k < found->range_count[buffer - 1]; k++)
+            command_use_box(command, memory, &found->ranges[buffer - 1][k]);
+        if (buffer)
+            done |= 1u << (buffer - 1);
+    }
+}
+
+static void use_kernel(struct command *command, cl_kernel handle, const struct found *found)
 {
     const struct kernel *kernel =
         command->on ? (struct kernel *)object_find(OBJECT_KERNEL, handle) : NULL;
     if (!kernel)
         return;
     command->name = kernel->name;
+    if (found) {
+        use_found(command, kernel, found);
+        return;
+    }
     for (uint32_t i = 0; i < kernel->count; i++)
         use_argument(command, &kernel->parameters[i], &kernel->arguments[i]);
     for (size_t i = 0; i < kernel->pointer_count; i++) {
@@ -392,8 +414,11 @@ cl_int CL_API_CALL layer_clEnqueueNDRangeKernel(cl_command_queue queue, cl_kerne
                                                 cl_uint wait_count, const cl_event *waits,
                                                 cl_event *event)
 {
+    struct found *found = verify_launch(queue, &(struct launch){kernel, dimensions, offset, global,
+                                                                local, wait_count, waits});
     BEGIN(KERNEL);
-    use_kernel(&command, kernel);
+    use_kernel(&command, kernel, found);
+    free(found);
     END(clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, wait_count, waits,
                                command_event(&command)));
 }
@@ -401,8 +426,12 @@ cl_int CL_API_CALL layer_clEnqueueNDRangeKernel(cl_command_queue queue, cl_kerne
 cl_int CL_API_CALL layer_clEnqueueTask(cl_command_queue queue, cl_kernel kernel, cl_uint wait_count,
                                        const cl_event *waits, cl_event *event)
 {
+    static const size_t one = 1;
+    struct found *found =
+        verify_launch(queue, &(struct launch){kernel, 1, NULL, &one, &one, wait_count, waits});
     BEGIN(KERNEL);
-    use_kernel(&command, kernel);
+    use_kernel(&command, kernel, found);
+    free(found);
     END(clEnqueueTask(queue, kernel, wait_count, waits, command_event(&command)));
 }
 

@@ -367,20 +367,21 @@ static char *join(cl_uint count, const char **texts, const size_t *lengths)
     return all;
 }
 
-static cl_program add_program(cl_program handle, char *source)
+// Takes over both texts.
+static cl_program add_program(cl_program handle, char *source, char *kernels)
 {
-    if (!handle || !layer_is_on()) {
-        free(source);
-        return handle;
-    }
     layer_lock();
     struct program *program =
-        layer_is_on() ? object_add(OBJECT_PROGRAM, handle, sizeof *program) : NULL;
-    if (program)
+        handle && layer_is_on() ? object_add(OBJECT_PROGRAM, handle, sizeof *program) : NULL;
+    if (program) {
         program->source = source;
+        program->kernels = kernels;
+    }
     layer_unlock();
-    if (!program)
+    if (!program) {
         free(source);
+        free(kernels);
+    }
     return handle;
 }
 
@@ -390,25 +391,50 @@ cl_program CL_API_CALL layer_clCreateProgramWithSource(cl_context context, cl_ui
 {
     const cl_program handle =
         layer.driver->clCreateProgramWithSource(context, count, texts, lengths, code);
-    return handle && layer_is_on() ? add_program(handle, join(count, texts, lengths)) : handle;
+    return handle && layer_is_on() ? add_program(handle, join(count, texts, lengths), NULL)
+                                   : handle;
 }
 
-// Without a source what the driver tells of arguments remains.
+// Without a source there is what clang said when the program was made of one, else what the driver tells of arguments.
 cl_program CL_API_CALL layer_clCreateProgramWithBinary(cl_context context, cl_uint count,
                                                        const cl_device_id *devices,
                                                        const size_t *lengths,
                                                        const unsigned char **binaries,
                                                        cl_int *states, cl_int *code)
 {
-    return add_program(layer.driver->clCreateProgramWithBinary(context, count, devices, lengths,
-                                                               binaries, states, code),
-                       NULL);
+    const cl_program handle =
+        layer.driver->clCreateProgramWithBinary(context, count, devices, lengths, binaries, states,
+                                                code);
+    return handle && layer_is_on()
+               ? add_program(handle, NULL, access_of_binary(binaries[0], lengths[0]))
+               : handle;
 }
 
 cl_program CL_API_CALL layer_clCreateProgramWithIL(cl_context context, const void *text,
                                                    size_t length, cl_int *code)
 {
-    return add_program(layer.driver->clCreateProgramWithIL(context, text, length, code), NULL);
+    return add_program(layer.driver->clCreateProgramWithIL(context, text, length, code), NULL,
+                       NULL);
+}
+
+cl_int CL_API_CALL layer_clGetProgramInfo(cl_program handle, cl_program_info name, size_t size,
+                                          void *value, size_t *out_size)
+{
+    const cl_int code = layer.driver->clGetProgramInfo(handle, name, size, value, out_size);
+    if (code != CL_SUCCESS || name != CL_PROGRAM_BINARIES || !value || !layer_is_on())
+        return code;
+    layer_lock();
+    struct program *program = (struct program *)object_find(OBJECT_PROGRAM, handle);
+    if (program)
+        object_hold(&program->object);
+    layer_unlock();
+    if (!program)
+        return code;
+    access_keep_binaries(program, handle, value, size / sizeof(unsigned char *));
+    layer_lock();
+    object_drop(&program->object);
+    layer_unlock();
+    return code;
 }
 
 // Another build may have other kernels.
@@ -420,9 +446,11 @@ static void note_options(cl_program handle, const char *options, bool with_heade
     struct program *program = (struct program *)object_find(OBJECT_PROGRAM, handle);
     if (program) {
         free(program->options);
-        access_table_free(program->table);
-        program->table = NULL;
         program->options = options ? strdup(options) : NULL;
+        if (program->source) {
+            free(program->kernels);
+            program->kernels = NULL;
+        }
         if (with_headers) {
             free(program->source);
             program->source = NULL;
@@ -542,9 +570,9 @@ cl_int CL_API_CALL layer_clSetKernelArg(cl_kernel handle, cl_uint index, size_t 
     struct kernel *kernel = (struct kernel *)object_find(OBJECT_KERNEL, handle);
     if (kernel && index < kernel->count) {
         struct argument *argument = &kernel->arguments[index];
-        *argument = (struct argument){.size = size};
-        if (value && size <= sizeof argument->bits)
-            memcpy(&argument->bits, value, size);
+        *argument = (struct argument){.size = size, .given = value != NULL};
+        if (value && size <= sizeof argument->bytes)
+            memcpy(argument->bytes, value, size);
     }
     layer_unlock();
     return code;

@@ -39,7 +39,7 @@
     X(clReleaseProgram, FOLLOWED)                         \
     X(clBuildProgram, FOLLOWED)                           \
     X(clUnloadCompiler, PASSED)                           \
-    X(clGetProgramInfo, PASSED)                           \
+    X(clGetProgramInfo, FOLLOWED)                         \
     X(clGetProgramBuildInfo, PASSED)                      \
     X(clCreateKernel, FOLLOWED)                           \
     X(clCreateKernelsInProgram, FOLLOWED)                 \

@@ -51,9 +51,7 @@ void layer_count_extension(const char *name)
     layer_unlock();
 }
 
-static void tell(const char *format, ...) WEIR_PRINTF(1, 2);
-
-static void tell(const char *format, ...)
+void layer_tell(const char *format, ...)
 {
     char text[512];
     va_list arguments;
@@ -73,17 +71,17 @@ static void tell_lost(void)
     for (size_t i = 0; i < LAYER_ENTRY_COUNT; i++) {
         const uint64_t count = atomic_load(&lost[i]);
         if (count)
-            tell("%" PRIu64 " call%s of %s %s not followed: findings may be missed", count,
-                 count == 1 ? "" : "s", entry_names[i], count == 1 ? "was" : "were");
+            layer_tell("%" PRIu64 " call%s of %s %s not followed: findings may be missed", count,
+                       count == 1 ? "" : "s", entry_names[i], count == 1 ? "was" : "were");
     }
     for (size_t i = 0; i < extension_count; i++)
-        tell("the program asked for %s, whose calls are not followed: findings may be missed",
-             extensions[i]);
+        layer_tell("the program asked for %s, whose calls are not followed: findings may be missed",
+                   extensions[i]);
     for (size_t i = 0; i < LAYER_LOSSES; i++) {
         const uint64_t count = atomic_load(&layer.losses[i]);
         if (count)
-            tell("%" PRIu64 " commands were not followed in full %s: findings may be missed", count,
-                 reasons[i]);
+            layer_tell("%" PRIu64 " commands were not followed in full %s: findings may be missed",
+                       count, reasons[i]);
     }
 }
 
@@ -98,7 +96,7 @@ static int has_weir(struct dl_phdr_info *info, size_t size, void *user)
 }
 
 // Modules lie beside this library, unless the environment says otherwise.
-static bool own_directory(char *directory, size_t size)
+bool layer_directory(char *directory, size_t size)
 {
     Dl_info info;
     if (!dladdr((void *)&layer, &info) || !info.dli_fname)
@@ -112,7 +110,7 @@ static bool open_runtime(void)
 {
     char directory[PATH_MAX];
     const char *path = getenv("WEIR_MODULE_PATH");
-    if (!path && own_directory(directory, sizeof directory))
+    if (!path && layer_directory(directory, sizeof directory))
         path = directory;
     return weir_open(WEIR_PARAMS(weir_open, .backend = "null", .module_path = path),
                      &layer.runtime) == WEIR_OK &&
@@ -125,7 +123,7 @@ static void close_runtime(void)
 {
     weir_queue_destroy(&layer.host);
     if ((layer.device && weir_device_close(&layer.device) < 0) || weir_close(&layer.runtime) < 0)
-        tell("%s", weir_last_error_text());
+        layer_tell("%s", weir_last_error_text());
 }
 
 // At exit, and when the loader is closed. Calls that come later go to the driver alone.
@@ -134,6 +132,7 @@ static void finish(void)
     layer_lock();
     const bool was_on = atomic_exchange(&layer.on, false);
     if (was_on) {
+        verify_finish();
         objects_finish();
         close_runtime();
         tell_lost();
@@ -151,14 +150,16 @@ static void leave_child(void)
 static void start_once(void)
 {
     const char *times = getenv("WEIR_OPENCL_TIMES");
+    const char *verify = getenv("WEIR_CHECK_VERIFY");
     if (dl_iterate_phdr(has_weir, NULL))
         return;
     if (!open_runtime()) {
-        tell("nothing is followed: %s", weir_last_error_text());
+        layer_tell("nothing is followed: %s", weir_last_error_text());
         close_runtime();
         return;
     }
     layer.times = times && strcmp(times, "1") == 0;
+    layer.verify = verify && strcmp(verify, "1") == 0;
     place_init();
     pthread_atfork(NULL, NULL, leave_child);
     atexit(finish);

@@ -9,6 +9,8 @@
 //   times.c    when commands ran, for traces
 //   place.c    the program's line of a call
 //   access.c   what the arguments of kernels are used for
+//   verify.c   what a launch really uses, found on copies; trial.h, trial.c: the program that runs it
+//   child.c    programs that the layer runs
 //   calls_*.c  OpenCL's functions
 //
 // Threads: one lock, `layer.lock`, guards all that is said below, unless it says otherwise. With it held no function of
@@ -33,10 +35,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <weir/weir.h>
 
 #include "layers/opencl/entries.h"
+#include "layers/opencl/trial.h"
 
 // layer.c
 
@@ -52,6 +56,7 @@ struct layer {
     const cl_icd_dispatch *driver; // what comes after the layer
     atomic_bool on;                // calls are followed
     bool times;                    // the driver's times are asked for
+    bool verify;                   // launches are run on copies
     pthread_mutex_t lock;
     weir_runtime *runtime;
     weir_device *device;
@@ -76,6 +81,11 @@ enum layer_entry {
 void layer_count_lost(enum layer_entry entry);
 // A function of an extension, whose calls are not seen, was asked for.
 void layer_count_extension(const char *name);
+
+// A sentence on standard error.
+void layer_tell(const char *format, ...) WEIR_PRINTF(1, 2);
+// The folder of this library. False if it is not known, or too long.
+bool layer_directory(char *directory, size_t size);
 
 static inline void layer_lose(enum layer_loss loss)
 {
@@ -196,8 +206,12 @@ struct event {
 
 struct argument {
     size_t size;
-    uint64_t bits;   // of up to 8 bytes
     const void *svm; // set by clSetKernelArgSVMPointer
+    bool given;      // not local memory
+    union {
+        uint64_t bits; // of up to 8 bytes
+        unsigned char bytes[TRIAL_VALUE_BYTES];
+    };
 };
 
 // What a kernel does with a pointer or an image.
@@ -216,13 +230,11 @@ struct kernel {
     size_t pointer_count;
 };
 
-struct access_table;
-
 struct program {
     struct object object;
-    struct access_table *table; // NULL: nothing is known of its kernels
-    char *source;               // NULL: none was seen
-    char *options;              // of its build
+    char *kernels; // what clang says of them; NULL: it was not asked
+    char *source;  // NULL: none was seen
+    char *options; // of its build
 };
 
 // With the lock held: the object of a handle, or NULL.
@@ -332,7 +344,47 @@ void times_watch(const struct command *command, cl_event event);
 // What is known of the kernel's parameters, from the program and the driver. Without the lock; the kernel is new. `program`
 // is held, or NULL.
 void access_of_kernel(struct kernel *kernel, cl_kernel handle, struct program *program);
-void access_table_free(struct access_table *table);
+// What is kept on disk of the kernels of a binary, or NULL; and keeps it, since the program is asked for its binaries.
+// Without the lock; the program is held.
+char *access_of_binary(const void *binary, size_t size);
+void access_keep_binaries(struct program *program, cl_program handle,
+                          unsigned char *const *binaries, size_t count);
+
+// verify.c
+
+struct launch {
+    cl_kernel kernel;
+    cl_uint dimensions;
+    const size_t *offset, *global, *local;
+    cl_uint wait_count;
+    const cl_event *waits;
+};
+
+// What a launch uses of its buffers.
+struct found {
+    uint32_t buffer[TRIAL_ARGUMENTS]; // 1 + the number of the argument's; 0: it has none
+    uint32_t range_count[TRIAL_BUFFERS];
+    struct weir_note_range ranges[TRIAL_BUFFERS][TRIAL_RANGES];
+};
+
+// Runs a launch on copies, before the driver gets it. Without the lock. NULL if that was not asked for, or is not possible.
+//
+// Ownership: the caller's, to be freed with free().
+struct found *verify_launch(cl_command_queue queue, const struct launch *launch);
+// At the end.
+void verify_finish(void);
+
+// child.c
+
+enum {
+    CHILD_KEPT = TRIAL_FILE
+};
+
+// Starts a program with these descriptors as its standard streams, or nowhere for -1; messages go nowhere. `kept` is its
+// descriptor CHILD_KEPT. -1 if it cannot be started.
+pid_t child_start(char **arguments, int input, int output, int kept);
+// Waits for its end, and kills it at the deadline. Returns whether it ended with 0.
+bool child_wait(pid_t child, uint64_t deadline_ns);
 
 // calls_*.c
 

@@ -186,7 +186,7 @@ static void finish(struct object *object)
     }
     case OBJECT_PROGRAM: {
         struct program *program = (struct program *)object;
-        access_table_free(program->table);
+        free(program->kernels);
         free(program->source);
         free(program->options);
         break;

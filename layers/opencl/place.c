@@ -121,15 +121,6 @@ static bool is_skipped_file(const char *path)
     return is_skipped_name(base, strlen(base));
 }
 
-// Whether a folder of the path is.
-static bool is_in_skipped(const char *path)
-{
-    for (; *path; path += strcspn(path, "/") + (path[strcspn(path, "/")] == '/'))
-        if (is_skipped_name(path, strcspn(path, "/")))
-            return true;
-    return false;
-}
-
 // libdw, as <elfutils/libdwfl.h> and <elfutils/libdw.h> declare it: the functions that are used.
 
 typedef struct Dwfl Dwfl;
@@ -175,6 +166,7 @@ enum {
       (Dwfl_Line *, uint64_t *, int *, int *, uint64_t *, uint64_t *))           \
     X(Dwarf_Die *, dwfl_module_addrdie, (Dwfl_Module *, uint64_t, uint64_t *))   \
     X(int, dwarf_getscopes, (Dwarf_Die *, uint64_t, Dwarf_Die **))               \
+    X(int, dwarf_getscopes_die, (Dwarf_Die *, Dwarf_Die **))                     \
     X(int, dwarf_tag, (Dwarf_Die *))                                             \
     X(Dwarf_Attribute *, dwarf_attr, (Dwarf_Die *, unsigned, Dwarf_Attribute *)) \
     X(int, dwarf_formudata, (Dwarf_Attribute *, uint64_t *))                     \
@@ -244,6 +236,18 @@ static bool number_of(Dwarf_Die *die, unsigned name, uint64_t *out)
     return dw.dwarf_attr(die, name, &attribute) && dw.dwarf_formudata(&attribute, out) == 0;
 }
 
+// The scopes of an address, from the innermost outwards; those of dwarf_getscopes() go on where an inlined function was written.
+static int find_scopes(Dwarf_Die *unit, uint64_t address, Dwarf_Die **out_scopes)
+{
+    Dwarf_Die *scopes = NULL;
+    *out_scopes = NULL;
+    const int count = dw.dwarf_getscopes(unit, address, &scopes) > 0
+                          ? dw.dwarf_getscopes_die(scopes, out_scopes)
+                          : 0;
+    free(scopes);
+    return count;
+}
+
 // The line at which a function of a wrapper's header was inlined, the innermost outside of such headers.
 static bool find_inlined(Dwfl_Module *module, uint64_t address, struct place *out)
 {
@@ -253,7 +257,7 @@ static bool find_inlined(Dwfl_Module *module, uint64_t address, struct place *ou
     Dwarf_Files *files = NULL;
     size_t file_count = 0;
     bool found = false;
-    const int count = unit ? dw.dwarf_getscopes(unit, address - bias, &scopes) : 0;
+    const int count = unit ? find_scopes(unit, address - bias, &scopes) : 0;
     if (count > 0 && dw.dwarf_getsrcfiles(unit, &files, &file_count) == 0) {
         for (int i = 0; i < count && !found; i++) {
             uint64_t file;
@@ -385,20 +389,21 @@ static struct known know(void *address)
 // Python. Its functions are those of the process's interpreter. A wrapper may have released the interpreter's lock, which is
 // taken for as long as the frames are read; threads that are not Python's have none.
 
-#define PYTHON(X)                                             \
-    X(int, Py_IsInitialized, (void))                          \
-    X(void *, PyGILState_GetThisThreadState, (void))          \
-    X(int, PyGILState_Ensure, (void))                         \
-    X(void, PyGILState_Release, (int))                        \
-    X(void *, PyEval_GetFrame, (void))                        \
-    X(void *, PyFrame_GetBack, (void *))                      \
-    X(void *, PyFrame_GetCode, (void *))                      \
-    X(int, PyFrame_GetLineNumber, (void *))                   \
-    X(void *, PyObject_GetAttrString, (void *, const char *)) \
-    X(const char *, PyUnicode_AsUTF8, (void *))               \
-    X(void, PyErr_Fetch, (void **, void **, void **))         \
-    X(void, PyErr_Restore, (void *, void *, void *))          \
-    X(void, Py_IncRef, (void *))                              \
+#define PYTHON(X)                                              \
+    X(int, Py_IsInitialized, (void))                           \
+    X(void *, PyGILState_GetThisThreadState, (void))           \
+    X(int, PyGILState_Ensure, (void))                          \
+    X(void, PyGILState_Release, (int))                         \
+    X(void *, PyEval_GetFrame, (void))                         \
+    X(void *, PyFrame_GetBack, (void *))                       \
+    X(void *, PyFrame_GetCode, (void *))                       \
+    X(int, PyFrame_GetLineNumber, (void *))                    \
+    X(void *, PyObject_GetAttrString, (void *, const char *))  \
+    X(void *, PyMapping_GetItemString, (void *, const char *)) \
+    X(const char *, PyUnicode_AsUTF8, (void *))                \
+    X(void, PyErr_Fetch, (void **, void **, void **))          \
+    X(void, PyErr_Restore, (void *, void *, void *))           \
+    X(void, Py_IncRef, (void *))                               \
     X(void, Py_DecRef, (void *))
 
 static struct {
@@ -422,13 +427,27 @@ static void find_python(void)
         *(void **)&py.ends = dlsym(RTLD_DEFAULT, "_Py_IsFinalizing");
 }
 
+// Whether the frame's module is of a wrapper's package. Its path does not tell: a program may lie in a folder of that name.
+static bool is_skipped_module(void *frame)
+{
+    void *globals = py.PyObject_GetAttrString(frame, "f_globals");
+    void *module = globals ? py.PyMapping_GetItemString(globals, "__name__") : NULL;
+    const char *name = module ? py.PyUnicode_AsUTF8(module) : NULL;
+    const bool skipped = name && is_skipped_name(name, strlen(name));
+    if (module)
+        py.Py_DecRef(module);
+    if (globals)
+        py.Py_DecRef(globals);
+    return skipped;
+}
+
 // The place of a frame, unless it is of a wrapper.
 static bool place_of_frame(void *frame, struct place *out)
 {
     void *code = py.PyFrame_GetCode(frame);
     void *name = code ? py.PyObject_GetAttrString(code, "co_filename") : NULL;
     const char *path = name ? py.PyUnicode_AsUTF8(name) : NULL;
-    const bool found = path && path[0] != '<' && !is_in_skipped(path);
+    const bool found = path && path[0] != '<' && !is_skipped_module(frame);
     if (found) {
         pthread_mutex_lock(&lock);
         *out = (struct place){keep_path(path), py.PyFrame_GetLineNumber(frame)};

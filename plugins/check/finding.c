@@ -1,5 +1,7 @@
 // The store. A pair of lines is looked up by its lines alone, since a program that races in a loop
 // does so a million times; texts are made, files written and messages logged for a new pair only.
+// The JSON, which `weir check` reads, is written in time that hardly grows with their number: what is
+// listed stays, with its counts, until the end.
 #include "plugins/check/finding.h"
 
 #include <fnmatch.h>
@@ -58,11 +60,20 @@ static void write_one(struct check_outputs *outputs, const char *path,
     free(text);
 }
 
+static const char *list(struct check_outputs *outputs, const struct weir_findings *all)
+{
+    if (all->complete || all->count <= CHECK_FRESH || !outputs->json[0])
+        return NULL;
+    weir_findings_list(all, outputs->listed, &outputs->list);
+    outputs->listed = all->count;
+    return outputs->list.failed ? NULL : outputs->list.text;
+}
+
 // Writes all files. A failure is described in `failure`, and is final.
 static void check_outputs_write(struct check_findings *findings, bool complete)
 {
     struct check_outputs *outputs = &findings->outputs;
-    const struct weir_findings all = {
+    struct weir_findings all = {
         .program = outputs->program,
         .process = (uint64_t)getpid(),
         .complete = complete,
@@ -73,6 +84,7 @@ static void check_outputs_write(struct check_findings *findings, bool complete)
         .rules = (const struct weir_suppression *const *)findings->rules.items,
         .rule_count = findings->rules.count,
     };
+    all.list = list(outputs, &all);
     write_one(outputs, outputs->text, &all, weir_findings_text);
     write_one(outputs, outputs->json, &all, weir_findings_json);
     write_one(outputs, outputs->sarif, &all, weir_findings_sarif);
@@ -452,9 +464,7 @@ static bool write_words(struct check_pair *pair, const struct check_conflict *co
                            place_in_queue(pair, &conflict->second, &placed.second);
     check_remedy_write(&remedy, &placed);
     if (conflict->threads)
-        weir_long_text_add(&remedy, "; if atomic variables or futexes order their threads, "
-                                    "weir_check_release() after the first and "
-                                    "weir_check_acquire() before the second");
+        check_add_unseen_order(&message, &remedy, finding);
     const bool owned = own(pair, message.text, &finding->message) && in_queues;
     return own(pair, remedy.text, &finding->remedy) && owned && !message.failed && !remedy.failed;
 }
@@ -644,6 +654,7 @@ static void release(struct check_findings *findings)
         }
     }
     check_rules_finish(&findings->rules);
+    free(findings->outputs.list.text);
     pthread_mutex_destroy(&findings->lock);
     free(findings);
 }

@@ -17,6 +17,7 @@ enum {
     CHECK_PAIRS = 1000, // of lines that are kept
     CHECK_SLOTS = 1024, // of their table; a power of two
     CHECK_TEXTS = 14,   // of one finding
+    CHECK_FRESH = 64,   // so many are listed again for each new one, with their counts
 };
 
 // words.c
@@ -27,6 +28,9 @@ const char *check_operation_name(uint32_t operation);
 void check_message_write(struct weir_long_text *text, const struct weir_check_finding *finding);
 // What to add, and where. Here a use of a host call has the queue of that call.
 void check_remedy_write(struct weir_long_text *text, const struct weir_check_finding *finding);
+// What both say if an order of threads that is not seen would order the two.
+void check_add_unseen_order(struct weir_long_text *message, struct weir_long_text *remedy,
+                            const struct weir_check_finding *finding);
 
 // finding.c
 
@@ -50,7 +54,9 @@ struct check_outputs {
     char json[WEIR_OUTPUT_PATH_SIZE];
     char sarif[WEIR_OUTPUT_PATH_SIZE];
     char program[128];
-    char failure[512]; // the first file that could not be written, and why
+    char failure[512];          // the first file that could not be written, and why
+    struct weir_long_text list; // of the first `listed` findings, for the JSON
+    size_t listed;
 };
 
 struct check_findings {

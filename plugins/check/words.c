@@ -409,3 +409,18 @@ void check_remedy_write(struct weir_long_text *text, const struct weir_check_fin
 {
     words_of(finding->kind)->mend(text, finding);
 }
+
+// A program without Weir has no call of Weir's to add.
+void check_add_unseen_order(struct weir_long_text *message, struct weir_long_text *remedy,
+                            const struct weir_check_finding *finding)
+{
+    weir_long_text_add(message,
+                       "; a flag or an atomic variable between their threads, which is not "
+                       "seen, may order them");
+    weir_long_text_add(remedy, is_note(&finding->first) && is_note(&finding->second)
+                                   ? "; if a flag or an atomic variable does, also wait for the "
+                                     "first one's event on the thread of the second one"
+                                   : "; if atomic variables or futexes order their threads, "
+                                     "weir_check_release() after the first and "
+                                     "weir_check_acquire() before the second");
+}

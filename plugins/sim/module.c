@@ -279,6 +279,7 @@ static void device_limits(const struct weir_link *link, weir_device *object,
 {
     const struct sim_model *model = sim_of(link)->model;
     (void)object;
+    limits->kind = model->processor ? WEIR_DEVICE_CPU : WEIR_DEVICE_GPU;
     limits->concurrent_kernels = model->kernels;
     limits->unified_memory = 0; // a program that asks would leave out the copies
     limits->copy_engines_to_device = 1;
@@ -288,7 +289,6 @@ static void device_limits(const struct weir_link *link, weir_device *object,
     limits->priority_highest = -model->greatest_priority;
     if (model->multiprocessors) {
         limits->compute_units = model->multiprocessors;
-        limits->kind = WEIR_DEVICE_GPU;
         limit_launches(limits);
     }
     limits->timing_resolution_ns = 1;

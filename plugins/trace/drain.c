@@ -4,6 +4,7 @@
 //
 // Other threads only add to the front of the lists, and only this thread removes from them, so it
 // reads the part of a list that it has already seen without a lock.
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,6 +104,7 @@ static struct weir_trace_device describe(const struct trace_device *device)
         .copy_engines_to_host = device->limits.copy_engines_to_host,
         .concurrent_kernels = device->limits.concurrent_kernels,
         .unified_memory = device->limits.unified_memory,
+        .kind = device->limits.kind,
     };
 }
 
@@ -229,6 +231,21 @@ static void write_operation(struct trace *trace, struct trace_queue *queue,
     queue->wait_count = 0;
 }
 
+// A program that submits without end fills no disk.
+static bool is_full(struct trace *trace)
+{
+    char text[640];
+    if (trace->full || weir_trace_writer_bytes(trace->writer) < trace->limit)
+        return trace->full;
+    trace->full = true;
+    snprintf(text, sizeof text,
+             "%s: has reached %" PRIu64 " MiB, and nothing more is kept; `limit` in [trace] "
+             "allows more",
+             trace->path, trace->limit >> 20);
+    trace->link->host->log(WEIR_LOG_WARNING, "trace", text);
+    return true;
+}
+
 static void write_queue(struct trace *trace, struct trace_queue *queue, struct round *round)
 {
     uint64_t tail = atomic_load_explicit(&queue->tail, memory_order_relaxed);
@@ -240,6 +257,8 @@ static void write_queue(struct trace *trace, struct trace_queue *queue, struct r
         const struct trace_entry *entry = &queue->ring[tail & queue->mask];
         if (entry->kind == WEIR_OPERATION_WAIT)
             keep_wait(queue, entry);
+        else if (is_full(trace))
+            trace->beyond++;
         else
             write_operation(trace, queue, entry);
     }
@@ -298,14 +317,15 @@ static void write_thread(struct trace *trace, struct trace_thread *thread, struc
     round->happened = round->happened || tail != head;
     for (; tail != head; tail++) {
         const struct trace_span_entry *span = &thread->spans[tail % TRACE_SPANS];
-        weir_trace_writer_span(trace->writer, &(struct weir_trace_span){
-                                                  .kind = span->kind,
-                                                  .thread = thread->id,
-                                                  .name = span->name,
-                                                  .number = span->number,
-                                                  .begin_ns = since_base(trace, span->begin_ns),
-                                                  .end_ns = since_base(trace, span->end_ns),
-                                              });
+        if (!is_full(trace))
+            weir_trace_writer_span(trace->writer, &(struct weir_trace_span){
+                                                      .kind = span->kind,
+                                                      .thread = thread->id,
+                                                      .name = span->name,
+                                                      .number = span->number,
+                                                      .begin_ns = since_base(trace, span->begin_ns),
+                                                      .end_ns = since_base(trace, span->end_ns),
+                                                  });
         atomic_store_explicit(&thread->tail, tail + 1, memory_order_release);
     }
 }
@@ -373,6 +393,7 @@ static void close_file(struct trace *trace)
     const struct weir_trace_meta end = {
         .end_ns = since_base(trace, trace_now_ns(trace)),
         .dropped = trace->dropped,
+        .beyond = trace->beyond,
         .unfinished = trace->unfinished,
     };
     trace->write_failed = !weir_trace_writer_close(&trace->writer, &end, devices, count,

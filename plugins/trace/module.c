@@ -103,6 +103,7 @@ enum key {
     KEY_FLUSH,
     KEY_REPORT,
     KEY_HTML,
+    KEY_LIMIT,
     KEY_COUNT
 };
 
@@ -151,6 +152,16 @@ static const struct weir_key keys[KEY_COUNT] = {
             .type = WEIR_KEY_TEXT,
             .fallback = "",
             .help = "A file for the page with timeline and report, likewise.",
+        },
+    [KEY_LIMIT] =
+        {
+            .name = "limit",
+            .type = WEIR_KEY_INTEGER,
+            .fallback = "4096",
+            .minimum = 1,
+            .maximum = 1 << 20,
+            .help = "MiB that the file may have, before compression. Operations after that are "
+                    "counted and not kept.",
         },
 };
 
@@ -259,6 +270,7 @@ static weir_status trace_open(struct weir_link *link, const struct weir_setting 
     trace->clock = link->next->ops->extension(link->next, WEIR_HOST_CLOCK);
     trace->ring_size = power_of_two((uint64_t)settings[KEY_BUFFER]->integer);
     trace->flush_ns = (uint64_t)settings[KEY_FLUSH]->integer * 1000000u;
+    trace->limit = (uint64_t)settings[KEY_LIMIT]->integer << 20;
     pthread_mutex_init(&trace->lists, NULL);
     pthread_mutex_init(&trace->lock, NULL);
     weir_status status = WEIR_OK;

@@ -332,6 +332,9 @@ struct trace {
     uint32_t waiting; // how many do now
     weir_trace_writer *writer;
     bool write_failed; // and was logged
+    uint64_t limit;    // bytes of the file
+    uint64_t beyond;   // operations that are not in the file, because it had that size
+    bool full;         // which was logged
     char failure[512]; // why the file, the report or the page is missing; "" if none is
     uint64_t flushed_ns;
     uint64_t dropped; // of destroyed queues

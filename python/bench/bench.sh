@@ -1,5 +1,8 @@
 #!/bin/bash
-# bench.sh PYTHON: prints what each call costs in C and in Python, on null, in turns.
+# bench.sh PYTHON PROGRAM ARGUMENT...: runs a program of this folder with the package that was built.
 set -eu
 export PYTHONPATH="$PWD/python/package" LD_LIBRARY_PATH="$PWD/python/package/weir/lib" PYTHONDONTWRITEBYTECODE=1
-exec "$1" python/bench/calls.py python/bench/calls
+python="$1"
+program="$2"
+shift 2
+exec "$python" "python/bench/$program" "$@"

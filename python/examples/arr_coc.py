@@ -34,10 +34,9 @@ with weir.open() as runtime, runtime.device() as device:
     scores = device.buffer(PATCHES, "float32", label="scores")
     tokens = device.buffer(PATCHES, "uint32", placement="host", label="tokens")
 
-    allocated = None
+    allocated = third.record()
     for number in range(IMAGES):
-        if allocated:
-            first.wait(allocated)
+        first.wait(allocated)
         first.fill(image, 255)
         texture[N // 256, 256](first, weir.In(image), weir.Out(textures))
         second.wait(first.record())

@@ -34,10 +34,9 @@ with weir.open() as runtime, runtime.device() as device:
     scores = device.buffer(PATCHES, "float32", label="scores")
     tokens = device.buffer(PATCHES, "uint32", placement="host", label="tokens")
 
-    allocated = None
+    allocated = third.record()
     for number in range(IMAGES):
-        if allocated:
-            first.wait(allocated)
+        first.wait(allocated)
         first.fill(image, 255)
         texture[N // 256, 256](first, weir.In(image), weir.Out(textures))
         relevance[PATCHES // 64, 64](second, weir.In(textures), weir.Out(scores), PATCH)
@@ -51,5 +50,5 @@ with weir.open() as runtime, runtime.device() as device:
 # weir check python arr_coc_broken.py
 #
 # read-after-write, 3 times
-#   the launch of 'relevance' on 'relevance' at arr_coc_broken.py:43 reads bytes 0 to 4194303 of buffer 'textures', which the launch of 'texture' on 'texture' at arr_coc_broken.py:42 writes, and nothing orders the two
-#   to do: record on 'texture' after arr_coc_broken.py:42, wait on 'relevance' before arr_coc_broken.py:43
+#   the launch of 'relevance' on 'relevance' at arr_coc_broken.py:42 reads bytes 0 to 4194303 of buffer 'textures', which the launch of 'texture' on 'texture' at arr_coc_broken.py:41 writes, and nothing orders the two
+#   to do: record on 'texture' after arr_coc_broken.py:41, wait on 'relevance' before arr_coc_broken.py:42

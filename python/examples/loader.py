@@ -20,16 +20,14 @@ with weir.open() as runtime, runtime.device() as device:
     pinned = [device.buffer(N, "float32", placement="host", label=f"pinned{i}") for i in range(SLOTS)]
     batches = [device.buffer(N, "float32", label=f"batch{i}") for i in range(SLOTS)]
     sums = device.buffer(BATCHES, "float32", placement="host", label="sums")
-    copied, used = [None] * SLOTS, [None] * SLOTS
+    copied, used = [queue.record() for queue in queues], [compute.record()] * SLOTS
 
     def load(number):
         slot = number % SLOTS
-        if copied[slot]:
-            copied[slot].sync()  # the host's memory is written again
+        copied[slot].sync()  # the host's memory is written again
         with pinned[slot].host("w") as array:
             array[:] = number
-        if used[slot]:
-            queues[slot].wait(used[slot])
+        queues[slot].wait(used[slot])
         queues[slot].copy(batches[slot], pinned[slot])
         copied[slot] = queues[slot].record()
 

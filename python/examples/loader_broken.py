@@ -20,12 +20,11 @@ with weir.open() as runtime, runtime.device() as device:
     pinned = [device.buffer(N, "float32", placement="host", label=f"pinned{i}") for i in range(SLOTS)]
     batches = [device.buffer(N, "float32", label=f"batch{i}") for i in range(SLOTS)]
     sums = device.buffer(BATCHES, "float32", placement="host", label="sums")
-    copied, used = [None] * SLOTS, [None] * SLOTS
+    copied, used = [queue.record() for queue in queues], [compute.record()] * SLOTS
 
     def load(number):
         slot = number % SLOTS
-        if copied[slot]:
-            copied[slot].sync()  # the host's memory is written again
+        copied[slot].sync()  # the host's memory is written again
         with pinned[slot].host("w") as array:
             array[:] = number
         queues[slot].copy(batches[slot], pinned[slot])
@@ -47,5 +46,5 @@ with weir.open() as runtime, runtime.device() as device:
 # weir check python loader_broken.py
 #
 # write-after-read, 20 times
-#   the copy on 'load0' at loader_broken.py:31 writes bytes 0 to 262143 of buffer 'batch0', which the launch of 'model' on 'compute' at loader_broken.py:39 reads, and nothing orders the two
-#   to do: record on 'compute' after loader_broken.py:39, wait on 'load0' before loader_broken.py:31
+#   the copy on 'load0' at loader_broken.py:30 writes bytes 0 to 262143 of buffer 'batch0', which the launch of 'model' on 'compute' at loader_broken.py:38 reads, and nothing orders the two
+#   to do: record on 'compute' after loader_broken.py:38, wait on 'load0' before loader_broken.py:30

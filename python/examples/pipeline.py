@@ -24,16 +24,14 @@ with weir.open() as runtime, runtime.device() as device:
     images = [device.buffer(N, "float32", label=f"image{i}") for i in range(SLOTS)]
     features = [device.buffer(N, "float32", label=f"features{i}") for i in range(SLOTS)]
     outputs = device.buffer(BATCHES, "float32", placement="host", label="outputs")
-    encoded, decoded = [None] * SLOTS, [None] * SLOTS
+    encoded, decoded = [second.record()] * SLOTS, [third.record()] * SLOTS
 
     for batch in range(BATCHES):
         slot = batch % SLOTS
-        if encoded[slot]:
-            first.wait(encoded[slot])
+        first.wait(encoded[slot])
         preprocess[N // 256, 256](first, weir.Out(images[slot]), float(batch))
         second.wait(first.record())
-        if decoded[slot]:
-            second.wait(decoded[slot])
+        second.wait(decoded[slot])
         encode[N // 256, 256](second, weir.In(images[slot]), weir.Out(features[slot]))
         encoded[slot] = second.record()
         third.wait(encoded[slot])

@@ -24,14 +24,13 @@ with weir.open() as runtime, runtime.device() as device:
     images = [device.buffer(N, "float32", label=f"image{i}") for i in range(SLOTS)]
     features = [device.buffer(N, "float32", label=f"features{i}") for i in range(SLOTS)]
     outputs = device.buffer(BATCHES, "float32", placement="host", label="outputs")
-    encoded, decoded = [None] * SLOTS, [None] * SLOTS
+    encoded, decoded = [second.record()] * SLOTS, [third.record()] * SLOTS
 
     for batch in range(BATCHES):
         slot = batch % SLOTS
         preprocess[N // 256, 256](first, weir.Out(images[slot]), float(batch))
         second.wait(first.record())
-        if decoded[slot]:
-            second.wait(decoded[slot])
+        second.wait(decoded[slot])
         encode[N // 256, 256](second, weir.In(images[slot]), weir.Out(features[slot]))
         encoded[slot] = second.record()
         third.wait(encoded[slot])
@@ -44,5 +43,5 @@ with weir.open() as runtime, runtime.device() as device:
 # weir check python pipeline_broken.py
 #
 # write-after-read, 14 times
-#   the launch of 'preprocess' on 'preprocess' at pipeline_broken.py:31 writes bytes 0 to 1048575 of buffer 'image0', which the launch of 'encode' on 'encode' at pipeline_broken.py:35 reads, and nothing orders the two
-#   to do: record on 'encode' after pipeline_broken.py:35, wait on 'preprocess' before pipeline_broken.py:31
+#   the launch of 'preprocess' on 'preprocess' at pipeline_broken.py:31 writes bytes 0 to 1048575 of buffer 'image0', which the launch of 'encode' on 'encode' at pipeline_broken.py:34 reads, and nothing orders the two
+#   to do: record on 'encode' after pipeline_broken.py:34, wait on 'preprocess' before pipeline_broken.py:31

@@ -1,80 +1,60 @@
-// Buffers and parts of them, the host's access to their memory, arrays of other libraries, pools.
+// Buffers and parts of them, the host's access to their memory, pools.
 //
 // A buffer has a shape and a type of elements, and a part of one is made as of a numpy array.
 // Memory that an array shows stays until the array has gone: each view of the buffer protocol, and
 // each tensor, holds the buffer.
 #include "weir_py.h"
 
-#include <dlpack/dlpack.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-PyTypeObject *wp_buffer_type, *wp_access_type, *wp_pool_type;
-
 // Elements.
 static const struct wp_dtype dtypes[] = {
-    {"uint8", "B", WEIR_SCALAR_U8, WEIR_ELEMENT_UINT, 1},
-    {"int8", "b", WEIR_SCALAR_I8, WEIR_ELEMENT_INT, 1},
-    {"uint16", "H", WEIR_SCALAR_U16, WEIR_ELEMENT_UINT, 2},
-    {"int16", "h", WEIR_SCALAR_I16, WEIR_ELEMENT_INT, 2},
-    {"uint32", "I", WEIR_SCALAR_U32, WEIR_ELEMENT_UINT, 4},
-    {"int32", "i", WEIR_SCALAR_I32, WEIR_ELEMENT_INT, 4},
-    {"uint64", "Q", WEIR_SCALAR_U64, WEIR_ELEMENT_UINT, 8},
-    {"int64", "q", WEIR_SCALAR_I64, WEIR_ELEMENT_INT, 8},
-    {"float16", "e", WEIR_SCALAR_F16, WEIR_ELEMENT_FLOAT, 2},
-    {"float32", "f", WEIR_SCALAR_F32, WEIR_ELEMENT_FLOAT, 4},
-    {"float64", "d", WEIR_SCALAR_F64, WEIR_ELEMENT_FLOAT, 8},
-    {"complex64", "Zf", WEIR_SCALAR_OTHER, WEIR_ELEMENT_COMPLEX, 8},
-    {"complex128", "Zd", WEIR_SCALAR_OTHER, WEIR_ELEMENT_COMPLEX, 16},
-    {"bool", "?", WEIR_SCALAR_BOOL, WEIR_ELEMENT_BOOL, 1},
+    {"uint8", "u1", "B", WEIR_SCALAR_U8, WEIR_ELEMENT_UINT, 1},
+    {"int8", "i1", "b", WEIR_SCALAR_I8, WEIR_ELEMENT_INT, 1},
+    {"uint16", "u2", "H", WEIR_SCALAR_U16, WEIR_ELEMENT_UINT, 2},
+    {"int16", "i2", "h", WEIR_SCALAR_I16, WEIR_ELEMENT_INT, 2},
+    {"uint32", "u4", "I", WEIR_SCALAR_U32, WEIR_ELEMENT_UINT, 4},
+    {"int32", "i4", "i", WEIR_SCALAR_I32, WEIR_ELEMENT_INT, 4},
+    {"uint64", "u8", "Q", WEIR_SCALAR_U64, WEIR_ELEMENT_UINT, 8},
+    {"int64", "i8", "q", WEIR_SCALAR_I64, WEIR_ELEMENT_INT, 8},
+    {"float16", "f2", "e", WEIR_SCALAR_F16, WEIR_ELEMENT_FLOAT, 2},
+    {"float32", "f4", "f", WEIR_SCALAR_F32, WEIR_ELEMENT_FLOAT, 4},
+    {"float64", "f8", "d", WEIR_SCALAR_F64, WEIR_ELEMENT_FLOAT, 8},
+    {"complex64", "c8", "Zf", WEIR_SCALAR_OTHER, WEIR_ELEMENT_COMPLEX, 8},
+    {"complex128", "c16", "Zd", WEIR_SCALAR_OTHER, WEIR_ELEMENT_COMPLEX, 16},
+    {"bool", "b1", "?", WEIR_SCALAR_BOOL, WEIR_ELEMENT_BOOL, 1},
 };
-// The built-in types' names.
-static const char *const other_names[][2] = {{"int", "int64"},
-                                             {"float", "float64"},
-                                             {"complex", "complex128"},
-                                             {"l", "int64"},
-                                             {"L", "uint64"}};
 enum {
     DTYPES = sizeof dtypes / sizeof dtypes[0],
 };
 
 const struct wp_dtype *wp_dtype_of(PyObject *object)
 {
-    PyObject *name = NULL;
-    if (PyUnicode_Check(object)) {
-        Py_INCREF(object);
-        name = object;
-    } else if (!(name = PyObject_GetAttrString(object, "name"))) { // numpy.dtype
-        PyErr_Clear();
-        name = PyObject_GetAttrString(object, "__name__"); // numpy.float32, float
-    }
-    if (!name) { // torch.float32
-        PyErr_Clear();
-        name = PyObject_Str(object);
-    }
-    const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
-    const char *dot = text ? strrchr(text, '.') : NULL;
+    if (!object)
+        return &dtypes[0];
+    PyObject *name = wp_helper("dtype", "O", object);
+    const char *text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
     const struct wp_dtype *found = NULL;
-    const char *plain = !text ? NULL
-                        : dot ? dot + 1
-                              : text + (*text == '<' || *text == '|' || *text == '=');
-    for (size_t i = 0; text && i < sizeof other_names / sizeof other_names[0]; i++)
-        plain = strcmp(plain, other_names[i][0]) == 0 ? other_names[i][1] : plain;
-    for (size_t i = 0; text && !found && i < DTYPES; i++) {
-        static const char kinds[] = {'i', 'u', 'f', 0, 0, 'c', 'b'};
-        const char letter[3] = {kinds[dtypes[i].element], (char)('0' + dtypes[i].size), 0};
-        if (strcmp(plain, dtypes[i].name) == 0 || strcmp(plain, dtypes[i].format) == 0 ||
-            (dtypes[i].size < 10 ? strcmp(plain, letter) == 0 : strcmp(plain, "c16") == 0))
+    for (size_t i = 0; text && !found && i < DTYPES; i++)
+        if (strcmp(text, dtypes[i].name) == 0 || strcmp(text, dtypes[i].code) == 0 ||
+            strcmp(text, dtypes[i].format) == 0)
             found = &dtypes[i];
-    }
     Py_XDECREF(name);
-    if (!found && !PyErr_Occurred())
+    if (text && !found)
         wp_refuse("dtype is %R; it is a name such as 'float32', 'int8', 'uint16', 'complex64', "
                   "'bool', or a type of that name; structures are 'uint8' with their bytes as the "
                   "last dimension",
                   object);
     return found;
+}
+
+const struct wp_dtype *wp_dtype_find(weir_element element, uint32_t bits)
+{
+    for (size_t i = 0; i < DTYPES; i++)
+        if (dtypes[i].element == element && dtypes[i].size * 8 == bits)
+            return &dtypes[i];
+    return NULL;
 }
 
 bool wp_pack(weir_scalar scalar, PyObject *number, const char *what, uint64_t *out)
@@ -131,23 +111,22 @@ bool wp_pack(weir_scalar scalar, PyObject *number, const char *what, uint64_t *o
 }
 
 // Shapes.
-// Reads a shape, an int or a sequence of them, and sets dense strides. False with an exception.
-static bool set_shape(struct wp_buffer *buffer, PyObject *shape)
+bool wp_set_shape(struct wp_buffer *form, PyObject *shape)
 {
     PyObject *list = PyIndex_Check(shape) ? PyTuple_Pack(1, shape) : PySequence_Tuple(shape);
     const Py_ssize_t count = list ? PyTuple_Size(list) : -1;
-    buffer->dimensions = (int)count;
-    buffer->size = buffer->dtype->size;
+    form->dimensions = (int)count;
+    form->size = form->dtype->size;
     bool fits = count >= 0 && count <= WP_DIMENSIONS;
     for (Py_ssize_t i = count - 1; fits && i >= 0; i--) {
         const Py_ssize_t extent = PyNumber_AsSsize_t(PyTuple_GetItem(list, i), PyExc_OverflowError);
-        fits = extent > 0 && (size_t)extent <= PY_SSIZE_T_MAX / buffer->size;
-        buffer->shape[i] = extent;
-        buffer->strides[i] = (Py_ssize_t)buffer->size;
-        buffer->size *= fits ? (size_t)extent : 1;
+        fits = extent > 0 && (size_t)extent <= PY_SSIZE_T_MAX / form->size;
+        form->shape[i] = extent;
+        form->strides[i] = (Py_ssize_t)form->size;
+        form->size *= fits ? (size_t)extent : 1;
     }
     Py_XDECREF(list);
-    buffer->dense = true;
+    form->dense = true;
     if (fits)
         return true;
     PyErr_Clear();
@@ -176,7 +155,7 @@ static size_t span(const struct wp_buffer *buffer)
     return bytes;
 }
 
-static PyObject *tuple_of(const Py_ssize_t *values, int count)
+PyObject *wp_tuple(const Py_ssize_t *values, int count)
 {
     PyObject *tuple = PyTuple_New(count);
     for (int i = 0; tuple && i < count; i++)
@@ -185,47 +164,7 @@ static PyObject *tuple_of(const Py_ssize_t *values, int count)
 }
 
 // Buffers.
-WP_KIND(buffer);
 static const char *const placements[] = {"device", "host", "managed"};
-
-PyObject *wp_buffer_new(struct wp_device *device, PyObject *shape, PyObject *dtype, PyObject *label,
-                        const char *placement,
-                        weir_status (*make)(void *user, size_t size, weir_buffer **out), void *user)
-{
-    struct wp_buffer form = {.dtype = dtype ? wp_dtype_of(dtype) : &dtypes[0]};
-    weir_buffer *handle = NULL;
-    if (!form.dtype || !set_shape(&form, shape))
-        return NULL;
-    const weir_status status = make(user, form.size, &handle);
-    if (status != WEIR_OK)
-        return wp_raise(status);
-    struct wp_buffer *buffer =
-        (struct wp_buffer *)wp_child_new(wp_buffer_type, &buffer_kind, device, handle, label);
-    if (!buffer)
-        return NULL;
-    form.child = buffer->child;
-    form.placement = placement;
-    *buffer = form;
-    return (PyObject *)buffer;
-}
-
-struct create {
-    struct wp_device *device;
-    struct weir_buffer_params params;
-};
-
-static weir_status create(void *user, size_t size, weir_buffer **out)
-{
-    struct create *create = user;
-    weir_status status;
-    WP_HERE(place);
-    create->params.size = size;
-    create->device->users++;
-    WP_UNLOCKED(
-        status = weir_buffer_create_at(create->device->handle, &create->params, out, WP_AT(place)));
-    create->device->users--;
-    return status;
-}
 
 static bool find_placement(const char *name, weir_placement *out)
 {
@@ -237,41 +176,55 @@ static bool find_placement(const char *name, weir_placement *out)
     return wp_refuse("placement is '%s'; it is 'device', 'host' (pinned) or 'managed'", name);
 }
 
-PyObject *wp_device_buffer(PyObject *self, PyObject *arguments, PyObject *keywords)
+PyObject *wp_buffer_made(weir_status status, const struct wp_buffer *form, struct wp_object *device,
+                         weir_buffer *handle, const char *label)
 {
-    static char *names[] = {"shape", "dtype", "placement", "label", NULL};
-    struct create made = {(struct wp_device *)self, {.struct_size = sizeof made.params}};
-    PyObject *shape, *dtype = NULL, *label = NULL;
-    const char *placement = "device";
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|Os$O:buffer", names, &shape, &dtype,
-                                     &placement, &label) ||
-        !wp_device_usable(made.device) || !wp_label(label, &made.params.label) ||
-        !find_placement(placement, &made.params.placement))
+    struct wp_buffer *buffer = wp_made(status, &wp_buffer_kind, device, handle, label);
+    if (!buffer)
         return NULL;
-    return wp_buffer_new(made.device, shape, dtype, label, placements[made.params.placement],
-                         create, &made);
+    const struct wp_object object = buffer->object;
+    *buffer = *form;
+    buffer->object = object;
+    buffer->placement = placements[weir_buffer_placement(handle)];
+    return (PyObject *)buffer;
+}
+
+PyObject *device_buffer(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    struct wp_object *device = (struct wp_object *)self;
+    struct weir_buffer_params params = {.struct_size = sizeof params};
+    struct wp_buffer form = {.dtype = NULL};
+    PyObject *shape, *dtype = NULL;
+    const char *placement = "device";
+    weir_buffer *handle = NULL;
+    if (!WP_PARSE(Device_buffer, "O|Os$z", &shape, &dtype, &placement, &params.label) ||
+        !wp_usable(device) || !find_placement(placement, &params.placement) ||
+        !(form.dtype = wp_dtype_of(dtype)) || !wp_set_shape(&form, shape))
+        return NULL;
+    weir_status status;
+    WP_HERE(place);
+    params.size = form.size;
+    WP_HELD(device, status = weir_buffer_create_at(device->handle, &params, &handle, WP_AT(place)));
+    return wp_buffer_made(status, &form, device, handle, params.label);
 }
 
 struct wp_buffer *wp_buffer_of(PyObject *object, const char *argument)
 {
     struct wp_buffer *buffer = (struct wp_buffer *)object;
-    if (Py_TYPE(object) == wp_buffer_type && !buffer->child.closed &&
-        (!buffer->base || !buffer->base->child.closed))
-        return buffer;
-    if (Py_TYPE(object) == wp_buffer_type && buffer->base)
-        buffer = buffer->base;
-    return wp_child_of((PyObject *)buffer, wp_buffer_type, argument);
+    if (Py_TYPE(object) == wp_buffer_kind.type && !buffer->object.closed && buffer->base &&
+        buffer->base->object.closed)
+        object = (PyObject *)buffer->base;
+    return wp_of(object, &wp_buffer_kind, argument);
 }
 
 struct wp_buffer *wp_dense_of(PyObject *object, const char *argument)
 {
     struct wp_buffer *buffer = wp_buffer_of(object, argument);
-    if (!buffer || buffer->dense)
-        return buffer;
-    wp_refuse(
-        "%s is %R, whose elements are not contiguous; copy it into a buffer of its shape first",
-        argument, object);
-    return NULL;
+    if (buffer && !buffer->dense)
+        return (void *)wp_refuse(
+            "%s is %R, whose elements are not contiguous; copy it into a buffer of its shape first",
+            argument, object);
+    return buffer;
 }
 
 // One index of a part: an int drops the dimension, a slice keeps it.
@@ -314,27 +267,25 @@ static PyObject *buffer_part(PyObject *self, PyObject *index)
     struct wp_buffer form = *whole;
     form.base = whole->base ? whole->base : whole;
     const Py_ssize_t count = PyTuple_Check(index) ? PyTuple_Size(index) : 1;
-    if (count > form.dimensions) {
-        PyErr_Format(PyExc_IndexError, "%zd indices of %d dimensions", count, form.dimensions);
-        return NULL;
-    }
+    if (count > form.dimensions)
+        return PyErr_Format(PyExc_IndexError, "%zd indices of %d dimensions", count,
+                            form.dimensions);
     int at = 0;
     for (Py_ssize_t i = 0; i < count; i++) {
         if (!cut(&form, &at, PyTuple_Check(index) ? PyTuple_GetItem(index, i) : index))
             return NULL;
     }
     set_dense(&form);
-    struct wp_buffer *part = (struct wp_buffer *)PyType_GenericAlloc(wp_buffer_type, 0);
+    struct wp_buffer *part = (struct wp_buffer *)PyType_GenericAlloc(wp_buffer_kind.type, 0);
     if (!part)
         return NULL;
-    const PyObject head = part->child.ob_base;
+    form.object = (struct wp_object){.ob_base = part->object.ob_base,
+                                     .kind = &wp_buffer_kind,
+                                     .label = whole->object.label,
+                                     .owner = whole->object.owner};
     *part = form;
-    part->child = (struct wp_child){.ob_base = head,
-                                    .kind = &buffer_kind,
-                                    .label = form.child.label,
-                                    .device = form.child.device};
-    Py_XINCREF(part->child.label);
-    Py_INCREF(part->child.device);
+    Py_XINCREF(part->object.label);
+    Py_INCREF(part->object.owner);
     Py_INCREF(part->base);
     return (PyObject *)part;
 }
@@ -342,7 +293,7 @@ static PyObject *buffer_part(PyObject *self, PyObject *index)
 static void buffer_dealloc(PyObject *self)
 {
     struct wp_buffer *base = ((struct wp_buffer *)self)->base;
-    wp_child_dealloc(self);
+    wp_dealloc(self);
     Py_XDECREF(base);
 }
 
@@ -355,48 +306,41 @@ static Py_ssize_t buffer_length(PyObject *self)
 static PyObject *buffer_repr(PyObject *self)
 {
     const struct wp_buffer *buffer = (struct wp_buffer *)self;
-    PyObject *shape = tuple_of(buffer->shape, buffer->dimensions);
-    PyObject *text =
-        shape
-            ? PyUnicode_FromFormat("<weir %sbuffer %R, %s %R on the %s%s>",
-                                   buffer->base ? "part of " : "",
-                                   buffer->child.label ? buffer->child.label : Py_None,
-                                   buffer->dtype->name, shape, buffer->placement,
-                                   (buffer->base ? buffer->base : buffer)->child.closed ? ", closed"
-                                                                                        : "")
-            : NULL;
+    PyObject *label = buffer->object.label ? buffer->object.label : Py_None;
+    PyObject *shape = wp_tuple(buffer->shape, buffer->dimensions);
+    PyObject *text = shape ? PyUnicode_FromFormat("<weir %sbuffer %R, %s %R on the %s%s>",
+                                                  buffer->base ? "part of " : "", label,
+                                                  buffer->dtype->name, shape, buffer->placement,
+                                                  wp_whole(buffer)->closed ? ", closed" : "")
+                           : NULL;
     Py_XDECREF(shape);
     return text;
 }
 
-static PyObject *buffer_get(PyObject *self, void *what)
+static PyObject *address_of(const struct wp_buffer *buffer)
 {
-    const struct wp_buffer *buffer = (struct wp_buffer *)self;
-    switch (*(const char *)what) {
-    case 's':
-        return tuple_of(buffer->shape, buffer->dimensions);
-    case 't':
-        return tuple_of(buffer->strides, buffer->dimensions);
-    case 'd':
-        return PyUnicode_FromString(buffer->dtype->name);
-    case 'p':
-        return PyUnicode_FromString(buffer->placement);
-    case 'n':
-        return PyLong_FromSize_t(buffer->size);
-    default:
-        return PyLong_FromSize_t(buffer->offset);
-    }
+    uint64_t address = 0;
+    if (!buffer)
+        return NULL;
+    const weir_status status = weir_buffer_address(wp_handle(buffer), &address);
+    return status == WEIR_OK ? PyLong_FromUnsignedLongLong(address + buffer->offset)
+                             : wp_raise(status);
 }
 
-static PyObject *buffer_address(PyObject *self, void *unused)
+static PyObject *buffer_get(PyObject *self, void *name)
 {
-    (void)unused;
-    struct wp_buffer *buffer = wp_buffer_of(self, "buffer");
-    uint64_t address = 0;
-    const weir_status status = buffer ? weir_buffer_address(wp_handle(buffer), &address) : WEIR_OK;
-    if (!buffer || status != WEIR_OK)
-        return buffer ? wp_raise(status) : NULL;
-    return PyLong_FromUnsignedLongLong(address + buffer->offset);
+    const struct wp_buffer *buffer = (struct wp_buffer *)self;
+    if (strcmp(name, "shape") == 0)
+        return wp_tuple(buffer->shape, buffer->dimensions);
+    if (strcmp(name, "strides") == 0)
+        return wp_tuple(buffer->strides, buffer->dimensions);
+    if (strcmp(name, "dtype") == 0)
+        return wp_text(buffer->dtype->name);
+    if (strcmp(name, "placement") == 0)
+        return wp_text(buffer->placement);
+    if (strcmp(name, "address") == 0)
+        return address_of(wp_buffer_of(self, "buffer"));
+    return PyLong_FromSize_t(strcmp(name, "nbytes") == 0 ? buffer->size : buffer->offset);
 }
 
 // The host's access.
@@ -408,31 +352,29 @@ struct access {
     PyObject *array; // what `with` handed out
 };
 
-static PyObject *buffer_host(PyObject *self, PyObject *arguments)
+static PyObject *buffer_host(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     struct wp_buffer *buffer = wp_buffer_of(self, "buffer");
     const char *mode = "r";
-    if (!buffer || !PyArg_ParseTuple(arguments, "|s:host", &mode))
+    if (!buffer || !WP_PARSE(Buffer_host, "|s", &mode))
         return NULL;
     const bool read = strchr(mode, 'r'), write = strchr(mode, 'w');
     if (strlen(mode) != (size_t)read + write || !*mode)
         return wp_refuse("mode is '%s'; it is 'r', 'w' or 'rw'", mode);
-    struct access *access = (struct access *)PyType_GenericAlloc(wp_access_type, 0);
+    struct access *access = (struct access *)PyType_GenericAlloc(wp_access_kind.type, 0);
     if (!access)
         return NULL;
     WP_HERE(place);
     access->access = (weir_access)(read * WEIR_ACCESS_READ + write * WEIR_ACCESS_WRITE);
-    access->ended = true;
     const weir_status status = weir_host_begin_at(wp_handle(buffer), buffer->offset, span(buffer),
                                                   access->access, &access->memory, WP_AT(place));
     if (status != WEIR_OK) {
         Py_DECREF(access);
         return wp_raise(status);
     }
-    access->ended = false;
     access->buffer = buffer;
     Py_INCREF(buffer);
-    wp_child_hold(buffer->base ? &buffer->base->child : &buffer->child);
+    wp_hold(wp_whole(buffer));
     return (PyObject *)access;
 }
 
@@ -467,19 +409,17 @@ static int access_view(PyObject *self, Py_buffer *view, int flags)
     return 0;
 }
 
-static PyObject *access_array(PyObject *self, void *unused)
+static PyObject *access_get(PyObject *self, void *Py_UNUSED(name))
 {
-    (void)unused;
     return wp_helper("array", "O", self);
 }
 
 // Keeps the array until the block's end, which revokes it.
-static PyObject *access_enter(PyObject *self, PyObject *unused)
+static PyObject *access_enter(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    (void)unused;
     struct access *access = (struct access *)self;
     if (!access->array)
-        access->array = access_array(self, NULL);
+        access->array = access_get(self, NULL);
     Py_XINCREF(access->array);
     return access->array;
 }
@@ -494,9 +434,8 @@ static weir_status end(struct access *access, struct wp_place place)
                             WP_AT(place));
 }
 
-static PyObject *access_end(PyObject *self, PyObject *unused)
+static PyObject *access_end(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    (void)unused;
     struct access *access = (struct access *)self;
     const weir_status status = end(access, wp_here());
     PyObject *array = access->array, *done = NULL;
@@ -508,473 +447,106 @@ static PyObject *access_end(PyObject *self, PyObject *unused)
     return wp_none(status);
 }
 
+static PyObject *access_exit(PyObject *self, PyObject *arguments)
+{
+    return access_end(self, arguments);
+}
+
 static void access_dealloc(PyObject *self)
 {
     struct access *access = (struct access *)self;
     struct wp_buffer *buffer = access->buffer;
     if (buffer) {
         WEIR_IGNORE(end(access, wp_here()));
-        wp_child_let(buffer->base ? &buffer->base->child : &buffer->child);
+        wp_let(wp_whole(buffer));
         Py_DECREF(buffer);
     }
     Py_XDECREF(access->array);
     wp_free(self);
 }
 
-// Arrays of other libraries.
-bool wp_array_of(PyObject *object, const struct wp_buffer *buffer, bool writable, Py_buffer *out)
-{
-    static const char *const classes[] = {"bhilq", "BHILQ", "efd", "", "", "Z", "?"};
-    const struct wp_dtype *dtype = buffer->dtype;
-    if (PyObject_GetBuffer(object, out,
-                           PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0)) !=
-        0) {
-        PyErr_Clear();
-        if (PyObject_GetBuffer(object, out, PyBUF_STRIDES | PyBUF_FORMAT) != 0)
-            return false;
-        const bool read_only = writable && out->readonly;
-        PyBuffer_Release(out);
-        return wp_refuse(read_only
-                             ? "the array is read-only; pass one that can be written"
-                             : "the array is not contiguous; pass numpy.ascontiguousarray(array)");
-    }
-    const char *format = out->format ? out->format : "B";
-    format += *format == '<' || *format == '@' || *format == '=';
-    const bool bytes = (*format == 'B' || *format == 'c') && out->itemsize == 1;
-    const bool fits =
-        (bytes || dtype == &dtypes[0] ||
-         ((size_t)out->itemsize == dtype->size && strchr(classes[dtype->element], *format)));
-    if (fits && (size_t)out->len == buffer->size)
-        return true;
-    if (fits)
-        wp_refuse("the array has %zd bytes, and %R has %zu; pass a part of it, such as buffer[:n]",
-                  out->len, buffer, buffer->size);
-    else
-        wp_refuse(
-            "the array's elements are '%s' of %zd bytes, and those of %R are %s; convert it with "
-            "array.astype('%s')",
-            format, out->itemsize, buffer, dtype->name, dtype->name);
-    PyBuffer_Release(out);
-    return false;
-}
-
-static PyObject *buffer_dlpack_device(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    struct wp_buffer *buffer = wp_buffer_of(self, "buffer");
-    struct weir_native_device native;
-    int type = kDLCPU, ordinal = 0;
-    if (!buffer)
-        return NULL;
-    if (buffer->placement != placements[WEIR_PLACE_HOST]) {
-        const weir_status status = weir_device_get_native(buffer->child.device->handle, &native);
-        if (status != WEIR_OK)
-            return wp_raise(status);
-        type = native.dlpack;
-        ordinal = native.ordinal;
-    }
-    return Py_BuildValue("(ii)", type, ordinal);
-}
-
-// A tensor that a buffer was made of, which the library drops when no work uses its memory any
-// more; or one that was made of a buffer, which another library drops.
-struct shared {
-    DLManagedTensor tensor;
-    struct wp_later later;
-    Py_buffer view;          // of an array, or
-    DLManagedTensor *origin; // the tensor of the other side
-    struct wp_child *held;   // the buffer, until the tensor is dropped
-    int64_t shape[1];
-};
-
-static void drop_shared(struct wp_later *later)
-{
-    struct shared *shared =
-        (struct shared *)(void *)((char *)later - offsetof(struct shared, later));
-    if (shared->origin && shared->origin->deleter)
-        shared->origin->deleter(shared->origin);
-    if (shared->view.obj)
-        PyBuffer_Release(&shared->view);
-    if (shared->held)
-        wp_child_let(shared->held);
-    free(shared);
-}
-
-static void delete_shared(DLManagedTensor *tensor)
-{
-    wp_drop_later(&((struct shared *)tensor->manager_ctx)->later);
-}
-
-static void drop_capsule(PyObject *capsule)
-{
-    DLManagedTensor *tensor =
-        PyCapsule_IsValid(capsule, "dltensor") ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
-    if (tensor)
-        tensor->deleter(tensor);
-}
-
-// Keywords are what the protocol has: the stream, which waits for nothing (see the text), and later
-// ones.
-static PyObject *buffer_dlpack(PyObject *self, PyObject *arguments, PyObject *keywords)
-{
-    (void)arguments, (void)keywords;
-    struct wp_buffer *buffer = wp_buffer_of(self, "buffer");
-    if (!buffer)
-        return NULL;
-    int64_t shape[WP_DIMENSIONS], strides[WP_DIMENSIONS];
-    for (int i = 0; i < buffer->dimensions; i++) {
-        shape[i] = buffer->shape[i];
-        strides[i] = buffer->strides[i] / (Py_ssize_t)buffer->dtype->size;
-    }
-    const struct weir_tensor tensor = {
-        .struct_size = sizeof tensor,
-        .buffer = wp_handle(buffer),
-        .offset = buffer->offset,
-        .element = buffer->dtype->element,
-        .bits = buffer->dtype->size * 8,
-        .dimensions = (uint32_t)buffer->dimensions,
-        .shape = shape,
-        .strides = strides,
-    };
-    DLManagedTensor *made = NULL;
-    WP_HERE(place);
-    const weir_status status = weir_dlpack_export_at(&tensor, &made, WP_AT(place));
-    if (status != WEIR_OK)
-        return wp_raise(status);
-    struct shared *export = calloc(1, sizeof *export);
-    PyObject *capsule =
-        export ? PyCapsule_New(&export->tensor, "dltensor", drop_capsule) : PyErr_NoMemory();
-    if (!capsule) {
-        free(export);
-        made->deleter(made);
-        return NULL;
-    }
-    *export = (struct shared){
-        .tensor = {made->dl_tensor, export, delete_shared},
-        .later.drop = drop_shared,
-        .origin = made,
-        .held = &(buffer->base ? buffer->base : buffer)->child,
-    };
-    wp_child_hold(export->held);
-    return capsule;
-}
-
-static PyObject *take_tensor(struct wp_device *device, struct shared *shared, PyObject *label)
-{
-    const char *text;
-    struct weir_tensor described = {.struct_size = sizeof described};
-    WP_HERE(place);
-    shared->later.drop = drop_shared;
-    shared->tensor.manager_ctx = shared;
-    shared->tensor.deleter = delete_shared;
-    weir_status status = WEIR_ERROR_INVALID;
-    const bool named = wp_label(label, &text);
-    if (named) {
-        device->users++;
-        WP_UNLOCKED(status = weir_dlpack_import_at(device->handle, text, &shared->tensor,
-                                                   &described, WP_AT(place)));
-        device->users--;
-    }
-    if (status != WEIR_OK) {
-        if (named)
-            wp_raise(status);
-        shared->origin = NULL; // stays the capsule's
-        drop_shared(&shared->later);
-        return NULL;
-    }
-    struct wp_buffer form = {.placement = placements[weir_buffer_placement(described.buffer)],
-                             .offset = described.offset,
-                             .dimensions = (int)described.dimensions};
-    for (size_t i = 0; i < DTYPES && !form.dtype; i++) {
-        if (dtypes[i].element == described.element && dtypes[i].size * 8 == described.bits)
-            form.dtype = &dtypes[i];
-    }
-    if (!form.dtype || described.dimensions > WP_DIMENSIONS || described.lanes > 1) {
-        weir_buffer_destroy_at(&described.buffer, WP_AT(place));
-        wp_refuse("the tensor's elements have %u bits, %u lanes and %u dimensions; there is no "
-                  "dtype for them, or more than %d dimensions",
-                  described.bits, described.lanes, described.dimensions, WP_DIMENSIONS);
-        return NULL;
-    }
-    Py_ssize_t stride = form.dtype->size;
-    for (int i = form.dimensions - 1; i >= 0; i--) {
-        form.shape[i] = (Py_ssize_t)described.shape[i];
-        form.strides[i] = stride;
-        stride *= form.shape[i];
-    }
-    set_dense(&form);
-    struct wp_buffer *buffer = (struct wp_buffer *)wp_child_new(wp_buffer_type, &buffer_kind,
-                                                                device, described.buffer, label);
-    if (buffer) {
-        form.child = buffer->child;
-        *buffer = form;
-    }
-    return (PyObject *)buffer;
-}
-
-PyObject *wp_device_wrap(PyObject *self, PyObject *arguments, PyObject *keywords)
-{
-    static char *names[] = {"array", "label", NULL};
-    struct wp_device *device = (struct wp_device *)self;
-    PyObject *array, *label = NULL;
-    struct wp_buffer form = {.dtype = NULL};
-    Py_buffer view;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|$O:wrap", names, &array, &label) ||
-        !wp_device_usable(device) ||
-        PyObject_GetBuffer(array, &view, PyBUF_STRIDES | PyBUF_FORMAT) != 0)
-        return NULL;
-    PyObject *format = PyUnicode_FromString(view.format ? view.format : "B");
-    form.dtype = format ? wp_dtype_of(format) : NULL;
-    PyObject *shape = form.dtype ? tuple_of(view.shape, view.ndim) : NULL;
-    const bool fits = shape && set_shape(&form, shape);
-    PyBuffer_Release(&view);
-    Py_XDECREF(shape);
-    Py_XDECREF(format);
-    struct shared *shared = fits ? calloc(1, sizeof *shared) : NULL;
-    if (!shared || !wp_array_of(array, &form, true, &shared->view)) {
-        free(shared);
-        return fits && !shared ? PyErr_NoMemory() : NULL;
-    }
-    shared->shape[0] = (int64_t)form.size;
-    shared->tensor.dl_tensor = (DLTensor){.data = shared->view.buf,
-                                          .device = {kDLCPU, 0},
-                                          .ndim = 1,
-                                          .dtype = {kDLUInt, 8, 1},
-                                          .shape = shared->shape};
-    struct wp_buffer *buffer = (struct wp_buffer *)take_tensor(device, shared, label);
-    if (buffer) {
-        form.child = buffer->child;
-        form.placement = buffer->placement;
-        *buffer = form;
-    }
-    return (PyObject *)buffer;
-}
-
-PyObject *wp_device_from_dlpack(PyObject *self, PyObject *arguments, PyObject *keywords)
-{
-    static char *names[] = {"tensor", "queue", "label", NULL};
-    struct wp_device *device = (struct wp_device *)self;
-    PyObject *object, *queue = Py_None, *label = NULL;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O$O:from_dlpack", names, &object,
-                                     &queue, &label) ||
-        !wp_device_usable(device))
-        return NULL;
-    PyObject *capsule = wp_helper("capsule", "OO", object, queue);
-    DLManagedTensor *tensor = capsule ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
-    struct shared *shared = tensor ? calloc(1, sizeof *shared) : NULL;
-    PyObject *buffer = NULL;
-    if (shared) {
-        shared->tensor.dl_tensor = tensor->dl_tensor;
-        shared->origin = tensor;
-        buffer = take_tensor(device, shared, label);
-    }
-    if (buffer)
-        PyCapsule_SetName(capsule, "used_dltensor");
-    Py_XDECREF(capsule);
-    return buffer || PyErr_Occurred() ? buffer : PyErr_NoMemory();
-}
+WP_TYPE(access, Access, struct access, NULL, WP_FLAGS, WP_SLOT(Py_tp_dealloc, access_dealloc),
+        WP_SLOT(Py_bf_getbuffer, access_view));
 
 // Pools.
-WP_KIND(pool);
-
-struct pool {
-    struct wp_child child;
-    const char *placement;
-};
-
-PyObject *wp_device_pool(PyObject *self, PyObject *arguments, PyObject *keywords)
+PyObject *device_pool(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"limit_bytes", "placement", "label", NULL};
-    struct wp_device *device = (struct wp_device *)self;
+    struct wp_object *device = (struct wp_object *)self;
     struct weir_pool_params params = {.struct_size = sizeof params};
     Py_ssize_t limit = 0;
     const char *placement = "device";
-    PyObject *label = NULL;
-    weir_pool *handle;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|ns$O:pool", names, &limit, &placement,
-                                     &label) ||
-        !wp_device_usable(device) || !wp_label(label, &params.label) ||
+    weir_pool *handle = NULL;
+    if (!WP_PARSE(Device_pool, "|ns$z", &limit, &placement, &params.label) || !wp_usable(device) ||
         !find_placement(placement, &params.placement))
         return NULL;
     params.limit_bytes = limit < 0 ? 0 : (size_t)limit;
     WP_HERE(place);
     const weir_status status = weir_pool_create_at(device->handle, &params, &handle, WP_AT(place));
-    if (status != WEIR_OK)
-        return wp_raise(status);
-    struct pool *pool =
-        (struct pool *)wp_child_new(wp_pool_type, &pool_kind, device, handle, label);
-    if (pool)
-        pool->placement = placements[params.placement];
-    return (PyObject *)pool;
+    return wp_made(status, &wp_pool_kind, device, handle, params.label);
 }
 
-struct allocate {
-    struct pool *pool;
-    struct wp_queue *queue;
-};
-
-static weir_status allocate(void *user, size_t size, weir_buffer **out)
+static PyObject *pool_allocate(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
-    const struct allocate *made = user;
-    WP_HERE(place);
-    return weir_pool_allocate_at(made->pool->child.handle, made->queue->child.handle, size, out,
-                                 WP_AT(place));
-}
-
-static PyObject *pool_allocate(PyObject *self, PyObject *arguments)
-{
-    struct allocate made = {(struct pool *)self, NULL};
-    PyObject *queue, *shape, *dtype = NULL;
-    if (!PyArg_ParseTuple(arguments, "OO|O:allocate", &queue, &shape, &dtype) ||
-        !wp_child_usable(&made.pool->child) ||
-        !(made.queue = wp_child_of(queue, wp_queue_type, "queue")))
+    struct wp_object *pool = (struct wp_object *)self, *queue;
+    struct wp_buffer form = {.pooled = true};
+    PyObject *object, *shape, *dtype = NULL;
+    weir_buffer *handle = NULL;
+    if (!WP_PARSE(Pool_allocate, "OO|O", &object, &shape, &dtype) || !wp_usable(pool) ||
+        !(queue = wp_of(object, &wp_queue_kind, "queue")) || !(form.dtype = wp_dtype_of(dtype)) ||
+        !wp_set_shape(&form, shape))
         return NULL;
-    PyObject *buffer = wp_buffer_new(made.pool->child.device, shape, dtype, made.pool->child.label,
-                                     made.pool->placement, allocate, &made);
-    if (buffer)
-        ((struct wp_buffer *)buffer)->pooled = true;
-    return buffer;
+    WP_HERE(place);
+    const weir_status status =
+        weir_pool_allocate_at(pool->handle, queue->handle, form.size, &handle, WP_AT(place));
+    const char *label = pool->label ? PyUnicode_AsUTF8AndSize(pool->label, NULL) : NULL;
+    return wp_buffer_made(status, &form, pool->owner, handle, label);
 }
 
 static PyObject *buffer_free(PyObject *self, PyObject *object)
 {
     struct wp_buffer *buffer = wp_buffer_of(self, "buffer");
-    struct wp_queue *queue = buffer ? wp_child_of(object, wp_queue_type, "queue") : NULL;
+    struct wp_object *queue = buffer ? wp_of(object, &wp_queue_kind, "queue") : NULL;
     if (!queue)
         return NULL;
-    if (!buffer->pooled || buffer->base || buffer->child.users)
-        return wp_refuse(buffer->child.users
+    if (!buffer->pooled || buffer->base || buffer->object.users)
+        return wp_refuse(buffer->object.users
                              ? "an array shows the buffer's memory; drop it first"
                              : "the buffer is not a whole one of a pool; close() destroys others");
     WP_HERE(place);
-    weir_buffer *handle = buffer->child.handle;
-    const weir_status status = weir_pool_free_at(queue->child.handle, &handle, WP_AT(place));
+    weir_buffer *handle = buffer->object.handle;
+    const weir_status status = weir_pool_free_at(queue->handle, &handle, WP_AT(place));
     if (status == WEIR_OK) {
-        buffer->child.handle = NULL; // there is nothing left to destroy
-        wp_child_close(&buffer->child, place);
+        buffer->object.handle = NULL; // there is nothing left to destroy
+        wp_close(&buffer->object, place);
     }
     return wp_none(status);
 }
 
 static PyObject *pool_trim(PyObject *self, PyObject *bytes)
 {
-    struct pool *pool = (struct pool *)self;
+    struct wp_object *pool = (struct wp_object *)self;
     const size_t keep = PyLong_AsSize_t(bytes);
-    if (PyErr_Occurred() || !wp_child_usable(&pool->child))
+    weir_status status;
+    if (PyErr_Occurred() || !wp_usable(pool))
         return NULL;
-    WP_RETURN_UNLOCKED(&pool->child, weir_pool_trim(pool->child.handle, keep));
+    WP_HELD(pool, status = weir_pool_trim(pool->handle, keep));
+    return wp_none(status);
 }
 
-static PyObject *pool_statistics(PyObject *self, void *unused)
+static PyObject *pool_get(PyObject *self, void *Py_UNUSED(name))
 {
-    (void)unused;
-    struct pool *pool = (struct pool *)self;
+    struct wp_object *pool = (struct wp_object *)self;
     struct weir_pool_statistics figures;
-    if (!wp_child_usable(&pool->child))
+    if (!wp_usable(pool))
         return NULL;
-    weir_pool_read_statistics(pool->child.handle, &figures);
+    weir_pool_read_statistics(pool->handle, &figures);
     return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K}", "in_use_bytes", figures.in_use_bytes,
                          "kept_bytes", figures.kept_bytes, "high_bytes", figures.high_bytes,
                          "allocations", figures.allocations, "reused", figures.reused, "blocked",
                          figures.blocked);
 }
 
-// Types.
-static PyMethodDef buffer_methods[] = {
-    WP_CHILD_METHODS,
-    {"host", buffer_host, METH_VARARGS,
-     "host($self, mode='r', /)\n--\n\nBegins an access of the host to a 'host' or 'managed' "
-     "buffer, or to a part of one:\n\n    with buffer.host('w') as array:\n        array[:] = "
-     "1\n\narray is numpy's, or a memoryview where numpy is not installed. mode is 'r', 'w' or "
-     "'rw'. The call waits for nothing: sync with the work that wrote the bytes first, and leave "
-     "the block before work needs them. After the block a memoryview refuses every use and the "
-     "array every write; arrays made of it stay readable, and keep the memory."},
-    {"free", buffer_free, METH_O,
-     "free($self, queue, /)\n--\n\nReturns a pool's buffer to it, after all work submitted to the "
-     "queue so far. Returns at once."},
-    {"__dlpack__", WP_KEYED(buffer_dlpack),
-     "A tensor of the buffer's memory, without a copy. It carries no order: sync with the work "
-     "that writes it first."},
-    {"__dlpack_device__", buffer_dlpack_device, METH_NOARGS,
-     "DLPack's type and number of the device."},
-    {NULL, NULL, 0, NULL},
-};
-static PyGetSetDef buffer_getters[] = {
-    {"shape", buffer_get, NULL, "Elements in each dimension.", "s"},
-    {"strides", buffer_get, NULL, "Bytes from one element to the next, in each dimension.", "t"},
-    {"dtype", buffer_get, NULL, "The elements' type: \"float32\".", "d"},
-    {"placement", buffer_get, NULL, "\"device\", \"host\" or \"managed\".", "p"},
-    {"nbytes", buffer_get, NULL, "Bytes of its elements.", "n"},
-    {"offset", buffer_get, NULL, "Bytes from the start of the whole buffer to the first element.",
-     "o"},
-    {"address", buffer_address, NULL, "The device's address of the first element.", NULL},
-    {NULL, NULL, NULL, NULL, NULL},
-};
-static PyMemberDef buffer_members[] = {WP_CHILD_MEMBERS, {NULL, 0, 0, 0, NULL}};
-static PyType_Slot buffer_slots[] = {
-    WP_SLOT(Py_tp_dealloc, buffer_dealloc),
-    WP_SLOT(Py_tp_repr, buffer_repr),
-    WP_SLOT(Py_mp_subscript, buffer_part),
-    WP_SLOT(Py_mp_length, buffer_length),
-    {Py_tp_methods, buffer_methods},
-    {Py_tp_getset, buffer_getters},
-    {Py_tp_members, buffer_members},
-    {Py_tp_doc, "Memory with a shape and a type of elements. buffer[a:b], buffer[i], buffer[a:b, "
-                "c:d] are parts of it, without a copy, which are buffers too. Made by "
-                "device.buffer(), pool.allocate(), device.wrap()."},
-    {0, NULL},
-};
-PyType_Spec wp_buffer_spec = {"weir.Buffer", sizeof(struct wp_buffer), 0, WP_TYPE_FLAGS,
-                              buffer_slots};
-
-static PyMethodDef access_methods[] = {
-    {"end", access_end, METH_NOARGS,
-     "end($self)\n--\n\nEnds the access. A second call does nothing."},
-    {"__enter__", access_enter, METH_NOARGS, NULL},
-    {"__exit__", access_end, METH_VARARGS, NULL},
-    {NULL, NULL, 0, NULL},
-};
-static PyGetSetDef access_getters[] = {
-    {"array", access_array, NULL, "The memory: numpy's array, or a memoryview without numpy.",
-     NULL},
-    {NULL, NULL, NULL, NULL, NULL},
-};
-static PyType_Slot access_slots[] = {
-    WP_SLOT(Py_tp_dealloc, access_dealloc),
-    WP_SLOT(Py_bf_getbuffer, access_view),
-    {Py_tp_methods, access_methods},
-    {Py_tp_getset, access_getters},
-    {Py_tp_doc,
-     "An access of the host to a buffer's memory, which it shows by the buffer protocol. Made by "
-     "buffer.host()."},
-    {0, NULL},
-};
-PyType_Spec wp_access_spec = {"weir.Access", sizeof(struct access), 0, WP_TYPE_FLAGS, access_slots};
-
-static PyMethodDef pool_methods[] = {
-    WP_CHILD_METHODS,
-    {"allocate", pool_allocate, METH_VARARGS,
-     "allocate($self, queue, shape, dtype='uint8', /)\n--\n\nA buffer for work that is submitted "
-     "to the queue after this call. Never waits. Free it with buffer.free(queue)."},
-    {"trim", pool_trim, METH_O,
-     "trim($self, keep_bytes, /)\n--\n\nReturns idle memory to the device until at most so many "
-     "bytes are kept."},
-    {NULL, NULL, 0, NULL},
-};
-static PyGetSetDef pool_getters[] = {
-    {"statistics", pool_statistics, NULL,
-     "A dict: in_use_bytes, kept_bytes, high_bytes, allocations, reused, blocked.", NULL},
-    {NULL, NULL, NULL, NULL, NULL},
-};
-static PyMemberDef pool_members[] = {WP_CHILD_MEMBERS, {NULL, 0, 0, 0, NULL}};
-static PyType_Slot pool_slots[] = {
-    WP_SLOT(Py_tp_dealloc, wp_child_dealloc),
-    WP_SLOT(Py_tp_repr, wp_child_repr),
-    {Py_tp_methods, pool_methods},
-    {Py_tp_getset, pool_getters},
-    {Py_tp_members, pool_members},
-    {Py_tp_doc,
-     "Buffers that are allocated and freed in the order of queues. Made by device.pool()."},
-    {0, NULL},
-};
-PyType_Spec wp_pool_spec = {"weir.Pool", sizeof(struct pool), 0, WP_TYPE_FLAGS, pool_slots};
+WP_CHILD_TYPE(pool, Pool, struct wp_object, {0, NULL});
+WP_CHILD_TYPE(buffer, Buffer, struct wp_buffer, WP_SLOT(Py_tp_dealloc, buffer_dealloc),
+              WP_SLOT(Py_tp_repr, buffer_repr), WP_SLOT(Py_mp_subscript, buffer_part),
+              WP_SLOT(Py_mp_length, buffer_length));

@@ -71,13 +71,13 @@ PyObject *wp_text(const char *text)
 
 PyObject *wp_python_text(const char *text)
 {
-    return PyObject_CallMethod(errors, "text", "O&", wp_text, text);
+    return PyObject_CallMethod(errors, "_text", "O&", wp_text, text);
 }
 
 // Raises the exception of a status with that text and the parts of `*error`.
 static PyObject *raise_error(weir_status status, const struct weir_error *error, const char *text)
 {
-    PyObject *make = PyObject_GetAttrString(errors, "make");
+    PyObject *make = PyObject_GetAttrString(errors, "_make");
     PyObject *pair = Py_BuildValue("(sO&)", weir_status_name(status), wp_text, text);
     PyObject *parts =
         Py_BuildValue("{s:O&,s:O&,s:O&,s:O&,s:L,s:O&,s:O&,s:i}", "message", wp_text, error->message,
@@ -182,38 +182,28 @@ bool wp_wait(PyObject *seconds, wp_step step, void *user, weir_status *out_statu
 }
 
 // The module.
-static PyObject *at_exit(PyObject *module, PyObject *unused)
+static PyObject *close_all(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    (void)module, (void)unused;
     wp_close_all();
     Py_RETURN_NONE;
 }
-static PyMethodDef at_exit_method = {"_at_exit", at_exit, METH_NOARGS, NULL};
 
-static bool register_exit(PyObject *module)
-{
-    PyObject *function = PyCFunction_NewEx(&at_exit_method, module, NULL);
-    PyObject *atexit = PyImport_ImportModule("atexit");
-    PyObject *result =
-        function && atexit ? PyObject_CallMethod(atexit, "register", "O", function) : NULL;
-    Py_XDECREF(function);
-    Py_XDECREF(atexit);
-    Py_XDECREF(result);
-    return result;
-}
-
-static const struct {
-    PyType_Spec *spec;
-    PyTypeObject **type;
-} types[] = {
-    {&wp_runtime_spec, &wp_runtime_type},   {&wp_device_spec, &wp_device_type},
-    {&wp_buffer_spec, &wp_buffer_type},     {&wp_access_spec, &wp_access_type},
-    {&wp_pool_spec, &wp_pool_type},         {&wp_queue_spec, &wp_queue_type},
-    {&wp_event_spec, &wp_event_type},       {&wp_program_spec, &wp_program_type},
-    {&wp_kernel_spec, &wp_kernel_type},     {&wp_launcher_spec, &wp_launcher_type},
-    {&wp_argument_spec, &wp_argument_type}, {&wp_graph_spec, &wp_graph_type},
-    {&wp_capture_spec, &wp_capture_type},
+// Objects of a runtime or a device have the first one as their base.
+static struct wp_kind *const kinds[] = {
+    &wp_block_kind,    &wp_runtime_kind,  &wp_device_kind, &wp_buffer_kind,  &wp_access_kind,
+    &wp_pool_kind,     &wp_queue_kind,    &wp_event_kind,  &wp_program_kind, &wp_kernel_kind,
+    &wp_launcher_kind, &wp_argument_kind, &wp_graph_kind,  &wp_capture_kind, &wp_comm_kind,
 };
+
+static bool make_type(PyObject *module, struct wp_kind *kind)
+{
+    PyObject *bases = kind->destroy ? PyTuple_Pack(1, wp_block_kind.type) : NULL;
+    if (kind->destroy && !bases)
+        return false;
+    kind->type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &kind->spec, bases);
+    Py_XDECREF(bases);
+    return kind->type && (kind == &wp_block_kind || PyModule_AddType(module, kind->type) == 0);
+}
 
 // The folder of the package, whose own frames are no callers.
 static bool find_folder(PyObject *module)
@@ -239,39 +229,19 @@ static int execute(PyObject *module)
     }
     place_files = place_files ? place_files : PyDict_New();
     if (!place_files || !find_folder(module) || !(errors = PyImport_ImportModule("weir._errors")) ||
-        !wp_runtime_types(module) || !register_exit(module))
+        !wp_runtime_types(module))
         return -1;
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        *types[i].type = (PyTypeObject *)PyType_FromModuleAndSpec(module, types[i].spec, NULL);
-        if (!*types[i].type || PyModule_AddType(module, *types[i].type) != 0)
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (!make_type(module, kinds[i]))
             return -1;
-    }
     return PyModule_AddStringConstant(module, "__version__", weir_version());
 }
 
 static PyMethodDef methods[] = {
-    {"open", WP_KEYED(wp_open),
-     "open($module, config=None, *, text=None, backend=None, plugins=None, "
-     "module_path=None)\n--\n\nOpens a runtime: one configuration and the modules that it "
-     "names.\n\nconfig is the path of an INI file, \"\" for none; None takes $WEIR_CONFIG, else "
-     "the defaults. text is INI text in its place. backend (\"opencl\"), plugins (\"check, "
-     "trace\") and module_path (folders with ':' between them) go before the environment and the "
-     "file.\n\nRaises ConfigError with the file, the line and the nearest name; ModuleError if no "
-     "listed backend can be used, with every reason."},
-    {"findings", wp_findings, METH_NOARGS,
-     "findings($module)\n--\n\nWhat the plugin check has found since the last call, in all "
-     "runtimes: a list of weir.Finding."},
+    FUNCTIONS{"_close_all", close_all, METH_NOARGS, NULL},
     {"_open_runtimes", wp_open_runtimes, METH_NOARGS, NULL},
-    {"In", wp_in, METH_O,
-     "In($module, buffer, /)\n--\n\nA launch's argument that the kernel only reads."},
-    {"Out", wp_out, METH_O,
-     "Out($module, buffer, /)\n--\n\nA launch's argument that the kernel overwrites without "
-     "reading its old contents."},
-    {"InOut", wp_inout, METH_O,
-     "InOut($module, buffer, /)\n--\n\nA launch's argument that the kernel reads and writes."},
-    {"Local", wp_local, METH_O,
-     "Local($module, bytes, /)\n--\n\nLocal memory of each block, for a __local pointer."},
-    {NULL, NULL, 0, NULL},
+    {"_region", wp_region, METH_VARARGS, NULL},
+    {0},
 };
 
 static PyModuleDef_Slot slots[] = {

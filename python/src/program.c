@@ -5,12 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-PyTypeObject *wp_program_type, *wp_kernel_type, *wp_launcher_type, *wp_argument_type,
-    *wp_graph_type, *wp_capture_type;
-
 // Programs.
-WP_KIND(program);
-
 // The bundle that a shared library defines under a name: "FILE:SYMBOL". The library stays loaded.
 static const struct weir_bundle *load_bundle(const char *text)
 {
@@ -28,21 +23,16 @@ static const struct weir_bundle *load_bundle(const char *text)
     return bundle;
 }
 
-PyObject *wp_device_program(PyObject *self, PyObject *arguments, PyObject *keywords)
+PyObject *device_program(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"source",       "file",  "bundle", "options", "cuda_source",
-                            "cuda_options", "exact", "fast",   "label",   NULL};
-    struct wp_device *device = (struct wp_device *)self;
+    struct wp_object *device = (struct wp_object *)self;
     struct weir_program_params params = {.struct_size = sizeof params};
-    PyObject *path = Py_None, *text = NULL, *label = NULL;
+    PyObject *path = Py_None, *text = NULL;
     const char *bundle = NULL;
     int exact = 0, fast = 0;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|z$OzzzzppO:program", names,
-                                     &params.source, &path, &bundle, &params.options,
-                                     &params.cuda_source, &params.cuda_options, &exact, &fast,
-                                     &label) ||
-        !wp_device_usable(device) || !wp_label(label, &params.label) ||
-        (bundle && !(params.bundle = load_bundle(bundle))) ||
+    if (!WP_PARSE(Device_program, "|z$Ozzzzppz", &params.source, &path, &bundle, &params.options,
+                  &params.cuda_source, &params.cuda_options, &exact, &fast, &params.label) ||
+        !wp_usable(device) || (bundle && !(params.bundle = load_bundle(bundle))) ||
         (path != Py_None && !(text = wp_helper("read", "O", path))))
         return NULL;
     params.exact = exact;
@@ -52,49 +42,29 @@ PyObject *wp_device_program(PyObject *self, PyObject *arguments, PyObject *keywo
     weir_program *handle = NULL;
     weir_status status;
     WP_HERE(place);
-    device->users++;
-    WP_UNLOCKED(status = weir_program_create_at(device->handle, &params, &handle, WP_AT(place)));
-    device->users--;
+    WP_HELD(device,
+            status = weir_program_create_at(device->handle, &params, &handle, WP_AT(place)));
     Py_XDECREF(text);
-    return status == WEIR_OK
-               ? (PyObject *)wp_child_new(wp_program_type, &program_kind, device, handle, label)
-               : wp_raise(status);
+    return wp_made(status, &wp_program_kind, device, handle, params.label);
 }
-
-// Kernels.
-WP_KIND(kernel);
 
 static PyObject *program_kernel(PyObject *self, PyObject *name)
 {
-    struct wp_child *program = (struct wp_child *)self;
-    const char *text;
-    weir_kernel *handle;
-    if (!wp_child_usable(program) || !wp_label(name, &text))
+    struct wp_object *program = (struct wp_object *)self;
+    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+    weir_kernel *handle = NULL;
+    if (!text || !wp_usable(program))
         return NULL;
     WP_HERE(place);
     const weir_status status = weir_kernel_create_at(program->handle, text, &handle, WP_AT(place));
-    return status == WEIR_OK ? (PyObject *)wp_child_new(wp_kernel_type, &kernel_kind,
-                                                        program->device, handle, name)
-                             : wp_raise(status);
+    return wp_made(status, &wp_kernel_kind, program->owner, handle, text);
 }
 
-static PyObject *kernel_figure(PyObject *self, void *what)
+WP_CHILD_TYPE(program, Program, struct wp_object, {0, NULL});
+
+// Kernels.
+static PyObject *parameters_of(const struct weir_kernel_signature *signature)
 {
-    struct wp_child *kernel = (struct wp_child *)self;
-    if (!wp_child_usable(kernel))
-        return NULL;
-    const struct weir_kernel_info *info = weir_kernel_get_info(kernel->handle);
-    const struct weir_kernel_signature *signature = weir_kernel_get_signature(kernel->handle);
-    switch (*(const char *)what) {
-    case 'm':
-        return PyLong_FromUnsignedLong(info->max_block_items);
-    case 'p':
-        return PyLong_FromUnsignedLong(info->preferred_block_items);
-    case 'l':
-        return PyLong_FromUnsignedLongLong(info->local_bytes);
-    default:
-        break;
-    }
     PyObject *parameters = PyTuple_New(signature->parameter_count);
     for (uint32_t i = 0; parameters && i < signature->parameter_count; i++) {
         const struct weir_parameter *parameter = weir_signature_parameter(signature, i);
@@ -104,12 +74,26 @@ static PyObject *kernel_figure(PyObject *self, void *what)
     return parameters;
 }
 
-static PyObject *kernel_suggest(PyObject *self, PyObject *arguments)
+static PyObject *kernel_get(PyObject *self, void *name)
 {
-    struct wp_child *kernel = (struct wp_child *)self;
+    const struct wp_object *kernel = (struct wp_object *)self;
+    if (!wp_usable(kernel))
+        return NULL;
+    if (strcmp(name, "parameters") == 0)
+        return parameters_of(weir_kernel_get_signature(kernel->handle));
+    const struct weir_kernel_info *info = weir_kernel_get_info(kernel->handle);
+    return PyLong_FromUnsignedLongLong(strcmp(name, "max_block_items") == 0 ? info->max_block_items
+                                       : strcmp(name, "local_bytes") == 0
+                                           ? info->local_bytes
+                                           : info->preferred_block_items);
+}
+
+static PyObject *kernel_suggest_block(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    const struct wp_object *kernel = (struct wp_object *)self;
     Py_ssize_t local = 0;
     uint32_t items = 0;
-    if (!PyArg_ParseTuple(arguments, "|n:suggest_block", &local) || !wp_child_usable(kernel))
+    if (!WP_PARSE(Kernel_suggest_block, "|n", &local) || !wp_usable(kernel))
         return NULL;
     const weir_status status =
         weir_kernel_suggest_block(kernel->handle, local < 0 ? SIZE_MAX : (size_t)local, &items);
@@ -123,47 +107,38 @@ struct argument {
     size_t size;
 };
 
-static PyObject *range(PyObject *object, weir_access access, const char *name)
+// `buffer` NULL: local memory.
+static PyObject *argument_new(struct wp_buffer *buffer, weir_access access, size_t size)
 {
-    struct wp_buffer *buffer = wp_dense_of(object, name);
-    struct argument *argument = buffer ? PyObject_New(struct argument, wp_argument_type) : NULL;
+    struct argument *argument =
+        PyErr_Occurred() ? NULL : PyObject_New(struct argument, wp_argument_kind.type);
     if (!argument)
         return NULL;
-    Py_INCREF(object);
+    Py_XINCREF(buffer);
     argument->buffer = buffer;
     argument->access = access;
+    argument->size = size;
     return (PyObject *)argument;
 }
 
-PyObject *wp_in(PyObject *module, PyObject *buffer)
+PyObject *wp_in(PyObject *Py_UNUSED(module), PyObject *buffer)
 {
-    (void)module;
-    return range(buffer, WEIR_ACCESS_READ, "the argument of In()");
+    return argument_new(wp_dense_of(buffer, "the argument of In()"), WEIR_ACCESS_READ, 0);
 }
 
-PyObject *wp_out(PyObject *module, PyObject *buffer)
+PyObject *wp_out(PyObject *Py_UNUSED(module), PyObject *buffer)
 {
-    (void)module;
-    return range(buffer, WEIR_ACCESS_WRITE, "the argument of Out()");
+    return argument_new(wp_dense_of(buffer, "the argument of Out()"), WEIR_ACCESS_WRITE, 0);
 }
 
-PyObject *wp_inout(PyObject *module, PyObject *buffer)
+PyObject *wp_inout(PyObject *Py_UNUSED(module), PyObject *buffer)
 {
-    (void)module;
-    return range(buffer, WEIR_ACCESS_READ_WRITE, "the argument of InOut()");
+    return argument_new(wp_dense_of(buffer, "the argument of InOut()"), WEIR_ACCESS_READ_WRITE, 0);
 }
 
-PyObject *wp_local(PyObject *module, PyObject *bytes)
+PyObject *wp_local(PyObject *Py_UNUSED(module), PyObject *bytes)
 {
-    (void)module;
-    const size_t size = PyLong_AsSize_t(bytes);
-    struct argument *argument =
-        PyErr_Occurred() ? NULL : PyObject_New(struct argument, wp_argument_type);
-    if (argument) {
-        argument->buffer = NULL;
-        argument->size = size;
-    }
-    return (PyObject *)argument;
+    return argument_new(NULL, WEIR_ACCESS_READ_WRITE, PyLong_AsSize_t(bytes));
 }
 
 static void argument_dealloc(PyObject *self)
@@ -180,6 +155,9 @@ static PyObject *argument_repr(PyObject *self)
                ? PyUnicode_FromFormat("%s(%R)", names[argument->access], argument->buffer)
                : PyUnicode_FromFormat("Local(%zu)", argument->size);
 }
+
+WP_TYPE(argument, Argument, struct argument, NULL, WP_FLAGS,
+        WP_SLOT(Py_tp_dealloc, argument_dealloc), WP_SLOT(Py_tp_repr, argument_repr));
 
 enum {
     MOST_ARGUMENTS = 64,
@@ -263,14 +241,14 @@ static bool put_value(PyObject *object, const struct weir_parameter *parameter,
 }
 
 // Reads the objects of `tuple` from `first` on as the kernel's arguments; false with an exception.
-static bool read_arguments(struct wp_child *kernel, PyObject *tuple, Py_ssize_t first,
+static bool read_arguments(const struct wp_object *kernel, PyObject *tuple, Py_ssize_t first,
                            struct arguments *arguments)
 {
     const struct weir_kernel_signature *signature = weir_kernel_get_signature(kernel->handle);
     const Py_ssize_t count = PyTuple_Size(tuple) - first;
     arguments->used = 0;
     if (count != (Py_ssize_t)signature->parameter_count || count > MOST_ARGUMENTS) {
-        PyObject *parameters = kernel_figure((PyObject *)kernel, "t");
+        PyObject *parameters = parameters_of(signature);
         wp_refuse("the kernel '%s' got %zd arguments, and has the parameters %R", signature->name,
                   count, parameters ? parameters : Py_None);
         Py_XDECREF(parameters);
@@ -279,7 +257,7 @@ static bool read_arguments(struct wp_child *kernel, PyObject *tuple, Py_ssize_t 
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *object = PyTuple_GetItem(tuple, first + i);
         const struct weir_parameter *parameter = weir_signature_parameter(signature, (uint32_t)i);
-        if (Py_TYPE(object) == wp_argument_type
+        if (Py_TYPE(object) == wp_argument_kind.type
                 ? !put_range((struct argument *)object, parameter, &arguments->list[i])
                 : !put_value(object, parameter, arguments, &arguments->list[i]))
             return false;
@@ -290,7 +268,7 @@ static bool read_arguments(struct wp_child *kernel, PyObject *tuple, Py_ssize_t 
 // Launches.
 // A kernel with its grid and block, or with a count of work-items.
 struct launcher {
-    PyObject_HEAD struct wp_child *kernel;
+    PyObject_HEAD struct wp_object *kernel;
     struct weir_extent grid, block;
     size_t count;
     bool counted;
@@ -319,7 +297,7 @@ static PyObject *kernel_launcher(PyObject *self, PyObject *key)
 {
     const bool counted = !PyTuple_Check(key);
     struct launcher form = {.counted = counted};
-    if (!wp_child_usable((struct wp_child *)self))
+    if (!wp_usable((struct wp_object *)self))
         return NULL;
     if (counted) {
         form.count = PyLong_AsSize_t(key);
@@ -337,11 +315,11 @@ static PyObject *kernel_launcher(PyObject *self, PyObject *key)
                !read_extent(PyTuple_GetItem(key, 1), "block", &form.block)) {
         return NULL;
     }
-    struct launcher *launcher = PyObject_New(struct launcher, wp_launcher_type);
+    struct launcher *launcher = PyObject_New(struct launcher, wp_launcher_kind.type);
     if (!launcher)
         return NULL;
     form.ob_base = launcher->ob_base;
-    form.kernel = (struct wp_child *)self;
+    form.kernel = (struct wp_object *)self;
     *launcher = form;
     Py_INCREF(self);
     return (PyObject *)launcher;
@@ -362,69 +340,64 @@ static PyObject *launcher_call(PyObject *self, PyObject *tuple, PyObject *keywor
         return PyErr_Format(
             PyExc_TypeError,
             "kernel[grid, block](queue, *arguments) has a queue first, and no keywords");
-    struct wp_queue *queue = wp_child_of(PyTuple_GetItem(tuple, 0), wp_queue_type, "queue");
-    if (!queue || !wp_child_usable(launcher->kernel) ||
+    struct wp_object *queue = wp_of(PyTuple_GetItem(tuple, 0), &wp_queue_kind, "queue");
+    if (!queue || !wp_usable(launcher->kernel) ||
         !read_arguments(launcher->kernel, tuple, 1, &arguments))
         return NULL;
     weir_kernel *kernel = launcher->kernel->handle;
     const size_t given = (size_t)count - 1;
-    weir_status status;
-    WP_HERE(place);
     if (launcher->counted)
-        WP_SUBMIT(queue, status,
-                  weir_queue_launch_count_at(queue->child.handle, kernel, launcher->count,
-                                             arguments.list, given, WP_AT(place)));
-    else if (weir_kernel_get_signature(kernel)->grid_barrier)
-        WP_SUBMIT(queue, status,
-                  weir_queue_launch_cooperative_at(queue->child.handle, kernel, launcher->grid,
-                                                   launcher->block, arguments.list, given,
-                                                   WP_AT(place)));
-    else
-        WP_SUBMIT(queue, status,
-                  weir_queue_launch_at(queue->child.handle, kernel, launcher->grid, launcher->block,
-                                       arguments.list, given, WP_AT(place)));
-    return wp_none(status);
+        WP_RETURN_SUBMIT(queue, weir_queue_launch_count_at, kernel, launcher->count, arguments.list,
+                         given);
+    if (weir_kernel_get_signature(kernel)->grid_barrier)
+        WP_RETURN_SUBMIT(queue, weir_queue_launch_cooperative_at, kernel, launcher->grid,
+                         launcher->block, arguments.list, given);
+    WP_RETURN_SUBMIT(queue, weir_queue_launch_at, kernel, launcher->grid, launcher->block,
+                     arguments.list, given);
 }
 
-// Graphs.
-WP_KIND(graph);
+WP_TYPE(launcher, Launcher, struct launcher, NULL, WP_FLAGS,
+        WP_SLOT(Py_tp_dealloc, launcher_dealloc), WP_SLOT(Py_tp_call, launcher_call));
+WP_CHILD_TYPE(kernel, Kernel, struct wp_object, WP_SLOT(Py_mp_subscript, kernel_launcher));
 
+// Graphs.
 struct capture {
-    PyObject_HEAD struct wp_queue *queue;
-    PyObject *label;
+    PyObject_HEAD struct wp_object *queue;
+    PyObject *label; // str, or NULL
     PyObject *graph; // once it has ended
     bool active;
 };
 
-PyObject *wp_queue_capture(PyObject *self, PyObject *arguments, PyObject *keywords)
+static uint32_t *captures_of(const struct capture *capture)
 {
-    static char *names[] = {"label", NULL};
-    PyObject *label = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|O:capture", names, &label) ||
-        !wp_child_usable((struct wp_child *)self))
+    return &((struct wp_device *)capture->queue->owner)->captures;
+}
+
+PyObject *queue_capture(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    const char *label = NULL;
+    if (!WP_PARSE(Queue_capture, "|z", &label) || !wp_usable((struct wp_object *)self))
         return NULL;
-    struct capture *capture = (struct capture *)PyType_GenericAlloc(wp_capture_type, 0);
+    struct capture *capture = (struct capture *)PyType_GenericAlloc(wp_capture_kind.type, 0);
     if (!capture)
         return NULL;
     Py_INCREF(self);
-    Py_INCREF(label);
-    capture->queue = (struct wp_queue *)self;
-    capture->label = label;
+    capture->queue = (struct wp_object *)self;
+    capture->label = label ? wp_text(label) : NULL;
     return (PyObject *)capture;
 }
 
-static PyObject *capture_enter(PyObject *self, PyObject *unused)
+static PyObject *capture_enter(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    (void)unused;
     struct capture *capture = (struct capture *)self;
-    if (capture->active || !wp_child_usable(&capture->queue->child))
+    if (capture->active || !wp_usable(capture->queue))
         return capture->active ? wp_refuse("the capture has begun already") : NULL;
     WP_HERE(place);
-    const weir_status status = weir_capture_begin_at(capture->queue->child.handle, WP_AT(place));
+    const weir_status status = weir_capture_begin_at(capture->queue->handle, WP_AT(place));
     if (status != WEIR_OK)
         return wp_raise(status);
     capture->active = true;
-    capture->queue->child.device->captures++;
+    ++*captures_of(capture);
     Py_INCREF(self);
     return self;
 }
@@ -432,40 +405,39 @@ static PyObject *capture_enter(PyObject *self, PyObject *unused)
 static PyObject *capture_exit(PyObject *self, PyObject *arguments)
 {
     struct capture *capture = (struct capture *)self;
-    struct wp_child *queue = &capture->queue->child;
+    struct wp_object *queue = capture->queue;
     struct weir_graph_params params = {.struct_size = sizeof params};
     weir_graph *handle = NULL;
     if (!capture->active)
         Py_RETURN_NONE;
     capture->active = false;
-    queue->device->captures--;
+    --*captures_of(capture);
     if (queue->closed) // which dropped the capture
         Py_RETURN_NONE;
     if (PyTuple_Size(arguments) > 0 && PyTuple_GetItem(arguments, 0) != Py_None)
         return wp_none(weir_capture_cancel(queue->handle));
-    if (!wp_label(capture->label, &params.label))
+    if (capture->label && !(params.label = PyUnicode_AsUTF8AndSize(capture->label, NULL)))
         return NULL;
     weir_status status;
     WP_HERE(place);
-    wp_child_hold(queue);
-    WP_UNLOCKED(status = weir_capture_end_at(queue->handle, &params, &handle, WP_AT(place)));
-    wp_child_let(queue);
-    if (status != WEIR_OK)
-        return wp_raise(status);
-    capture->graph =
-        (PyObject *)wp_child_new(wp_graph_type, &graph_kind, queue->device, handle, capture->label);
-    if (!capture->graph)
-        return NULL;
-    Py_RETURN_NONE;
+    WP_HELD(queue, status = weir_capture_end_at(queue->handle, &params, &handle, WP_AT(place)));
+    capture->graph = wp_made(status, &wp_graph_kind, queue->owner, handle, params.label);
+    return capture->graph ? Py_BuildValue("") : NULL;
+}
+
+static PyObject *capture_get(PyObject *self, void *Py_UNUSED(name))
+{
+    PyObject *graph = ((struct capture *)self)->graph;
+    return Py_BuildValue("O", graph ? graph : Py_None);
 }
 
 static void capture_dealloc(PyObject *self)
 {
     struct capture *capture = (struct capture *)self;
     if (capture->active) {
-        capture->queue->child.device->captures--;
-        if (!capture->queue->child.closed)
-            WEIR_IGNORE(weir_capture_cancel(capture->queue->child.handle));
+        --*captures_of(capture);
+        if (!capture->queue->closed)
+            WEIR_IGNORE(weir_capture_cancel(capture->queue->handle));
     }
     Py_XDECREF(capture->queue);
     Py_XDECREF(capture->label);
@@ -473,134 +445,21 @@ static void capture_dealloc(PyObject *self)
     wp_free(self);
 }
 
+WP_TYPE(capture, Capture, struct capture, NULL, WP_FLAGS, WP_SLOT(Py_tp_dealloc, capture_dealloc));
+
 static PyObject *graph_launch(PyObject *self, PyObject *object)
 {
-    struct wp_child *graph = (struct wp_child *)self;
-    struct wp_queue *queue =
-        wp_child_usable(graph) ? wp_child_of(object, wp_queue_type, "queue") : NULL;
-    weir_status status;
+    const struct wp_object *graph = (struct wp_object *)self;
+    struct wp_object *queue = wp_usable(graph) ? wp_of(object, &wp_queue_kind, "queue") : NULL;
     if (!queue)
         return NULL;
-    WP_HERE(place);
-    WP_SUBMIT(queue, status, weir_queue_graph_at(queue->child.handle, graph->handle, WP_AT(place)));
-    return wp_none(status);
+    WP_RETURN_SUBMIT(queue, weir_queue_graph_at, graph->handle);
 }
 
-static PyObject *graph_node_count(PyObject *self, void *unused)
+static PyObject *graph_get(PyObject *self, void *Py_UNUSED(name))
 {
-    (void)unused;
-    return PyLong_FromUnsignedLong(weir_graph_node_count(((struct wp_child *)self)->handle));
+    const struct wp_object *graph = (struct wp_object *)self;
+    return wp_usable(graph) ? PyLong_FromUnsignedLong(weir_graph_node_count(graph->handle)) : NULL;
 }
 
-// Types.
-static PyMemberDef child_members[] = {WP_CHILD_MEMBERS, {NULL, 0, 0, 0, NULL}};
-
-static PyMethodDef program_methods[] = {
-    WP_CHILD_METHODS,
-    {"kernel", program_kernel, METH_O,
-     "kernel($self, name, /)\n--\n\nThe kernel of that name.\n\nRaises NotFoundError with the "
-     "nearest name."},
-    {NULL, NULL, 0, NULL},
-};
-static PyType_Slot program_slots[] = {
-    WP_SLOT(Py_tp_dealloc, wp_child_dealloc),
-    WP_SLOT(Py_tp_repr, wp_child_repr),
-    {Py_tp_methods, program_methods},
-    {Py_tp_members, child_members},
-    {Py_tp_doc, "Device code. Made by device.program()."},
-    {0, NULL},
-};
-PyType_Spec wp_program_spec = {"weir.Program", sizeof(struct wp_child), 0, WP_TYPE_FLAGS,
-                               program_slots};
-
-static PyMethodDef kernel_methods[] = {
-    WP_CHILD_METHODS,
-    {"suggest_block", kernel_suggest, METH_VARARGS,
-     "suggest_block($self, local_bytes=0, /)\n--\n\nA number of work-items for the kernel's "
-     "blocks."},
-    {NULL, NULL, 0, NULL},
-};
-static PyGetSetDef kernel_getters[] = {
-    {"parameters", kernel_figure, NULL, "The parameters as the source has them: a tuple of str.",
-     "t"},
-    {"max_block_items", kernel_figure, NULL, "Work-items in a block, at most.", "m"},
-    {"preferred_block_items", kernel_figure, NULL, "Blocks should be multiples of it.", "p"},
-    {"local_bytes", kernel_figure, NULL, "Bytes of local memory that the kernel declares.", "l"},
-    {NULL, NULL, NULL, NULL, NULL},
-};
-static PyType_Slot kernel_slots[] = {
-    WP_SLOT(Py_tp_dealloc, wp_child_dealloc),
-    WP_SLOT(Py_tp_repr, wp_child_repr),
-    WP_SLOT(Py_mp_subscript, kernel_launcher),
-    {Py_tp_methods, kernel_methods},
-    {Py_tp_getset, kernel_getters},
-    {Py_tp_members, child_members},
-    {Py_tp_doc, "A function of a program. kernel[grid, block](queue, *arguments) launches it: grid "
-                "is a number of blocks and block one of work-items, each an int or a tuple of up "
-                "to three. kernel[count](queue, *arguments) takes at least so many work-items. "
-                "Arguments are In(buffer), Out(buffer), InOut(buffer), Local(bytes), numbers, "
-                "tuples for vectors, bytes for structures and None. Made by program.kernel()."},
-    {0, NULL},
-};
-PyType_Spec wp_kernel_spec = {"weir.Kernel", sizeof(struct wp_child), 0, WP_TYPE_FLAGS,
-                              kernel_slots};
-
-static PyType_Slot launcher_slots[] = {
-    WP_SLOT(Py_tp_dealloc, launcher_dealloc),
-    WP_SLOT(Py_tp_call, launcher_call),
-    {Py_tp_doc, "A kernel with its grid and block; call it to launch it. May be kept."},
-    {0, NULL},
-};
-PyType_Spec wp_launcher_spec = {"weir.Launcher", sizeof(struct launcher), 0, WP_TYPE_FLAGS,
-                                launcher_slots};
-
-static PyType_Slot argument_slots[] = {
-    WP_SLOT(Py_tp_dealloc, argument_dealloc),
-    WP_SLOT(Py_tp_repr, argument_repr),
-    {Py_tp_doc, "An argument of a launch. Made by In(), Out(), InOut(), Local()."},
-    {0, NULL},
-};
-PyType_Spec wp_argument_spec = {"weir.Argument", sizeof(struct argument), 0, WP_TYPE_FLAGS,
-                                argument_slots};
-
-static PyMethodDef capture_methods[] = {
-    {"__enter__", capture_enter, METH_NOARGS, NULL},
-    {"__exit__", capture_exit, METH_VARARGS, NULL},
-    {NULL, NULL, 0, NULL},
-};
-static PyMemberDef capture_members[] = {
-    {"graph", T_OBJECT, offsetof(struct capture, graph), READONLY,
-     "The graph, after the block; else None."},
-    {NULL, 0, 0, 0, NULL},
-};
-static PyType_Slot capture_slots[] = {
-    WP_SLOT(Py_tp_dealloc, capture_dealloc),
-    {Py_tp_methods, capture_methods},
-    {Py_tp_members, capture_members},
-    {Py_tp_doc, "A block whose submits become a graph. Made by queue.capture()."},
-    {0, NULL},
-};
-PyType_Spec wp_capture_spec = {"weir.Capture", sizeof(struct capture), 0, WP_TYPE_FLAGS,
-                               capture_slots};
-
-static PyMethodDef graph_methods[] = {
-    WP_CHILD_METHODS,
-    {"launch", graph_launch, METH_O,
-     "launch($self, queue, /)\n--\n\nSubmits the whole graph as one operation of the queue."},
-    {NULL, NULL, 0, NULL},
-};
-static PyGetSetDef graph_getters[] = {
-    {"node_count", graph_node_count, NULL, "The number of its nodes, which count from 0.", NULL},
-    {NULL, NULL, NULL, NULL, NULL},
-};
-static PyType_Slot graph_slots[] = {
-    WP_SLOT(Py_tp_dealloc, wp_child_dealloc),
-    WP_SLOT(Py_tp_repr, wp_child_repr),
-    {Py_tp_methods, graph_methods},
-    {Py_tp_getset, graph_getters},
-    {Py_tp_members, child_members},
-    {Py_tp_doc,
-     "Work that was captured once, and is launched many times. Made by queue.capture()."},
-    {0, NULL},
-};
-PyType_Spec wp_graph_spec = {"weir.Graph", sizeof(struct wp_child), 0, WP_TYPE_FLAGS, graph_slots};
+WP_CHILD_TYPE(graph, Graph, struct wp_object, {0, NULL});

@@ -6,41 +6,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-PyTypeObject *wp_queue_type, *wp_event_type;
-
-WP_KIND(queue);
-
-PyObject *wp_device_queue(PyObject *self, PyObject *arguments, PyObject *keywords)
+PyObject *device_queue(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"label", "priority", "timing", NULL};
-    struct wp_device *device = (struct wp_device *)self;
+    struct wp_object *device = (struct wp_object *)self;
     struct weir_queue_params params = {.struct_size = sizeof params};
-    PyObject *label = NULL;
     int timing = 0;
-    weir_queue *handle;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|O$ip:queue", names, &label,
-                                     &params.priority, &timing) ||
-        !wp_device_usable(device) || !wp_label(label, &params.label))
+    weir_queue *handle = NULL;
+    if (!WP_PARSE(Device_queue, "|z$ip", &params.label, &params.priority, &timing) ||
+        !wp_usable(device))
         return NULL;
     params.timing = timing;
     WP_HERE(place);
     const weir_status status = weir_queue_create_at(device->handle, &params, &handle, WP_AT(place));
-    return status == WEIR_OK
-               ? (PyObject *)wp_child_new(wp_queue_type, &queue_kind, device, handle, label)
-               : wp_raise(status);
+    return wp_made(status, &wp_queue_kind, device, handle, params.label);
 }
 
-PyObject *wp_device_wrap_queue(PyObject *self, PyObject *arguments, PyObject *keywords)
+PyObject *device_wrap_queue(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"stream", "label", "timing", NULL};
-    struct wp_device *device = (struct wp_device *)self;
+    struct wp_object *device = (struct wp_object *)self;
     struct weir_queue_wrap_params params = {.struct_size = sizeof params};
-    PyObject *stream, *label = NULL;
+    PyObject *stream;
     int timing = 0;
-    weir_queue *handle;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O$p:wrap_queue", names, &stream,
-                                     &label, &timing) ||
-        !wp_device_usable(device) || !wp_label(label, &params.label))
+    weir_queue *handle = NULL;
+    if (!WP_PARSE(Device_wrap_queue, "O|z$p", &stream, &params.label, &timing) ||
+        !wp_usable(device))
         return NULL;
     PyObject *number = wp_helper("stream", "O", stream);
     params.native = number ? PyLong_AsVoidPtr(number) : NULL;
@@ -50,18 +39,16 @@ PyObject *wp_device_wrap_queue(PyObject *self, PyObject *arguments, PyObject *ke
     params.timing = timing;
     WP_HERE(place);
     const weir_status status = weir_queue_wrap_at(device->handle, &params, &handle, WP_AT(place));
-    return status == WEIR_OK
-               ? (PyObject *)wp_child_new(wp_queue_type, &queue_kind, device, handle, label)
-               : wp_raise(status);
+    return wp_made(status, &wp_queue_kind, device, handle, params.label);
 }
 
-// `api`, unless it is NULL, is the one that it has to be.
-static PyObject *queue_native(PyObject *self, void *api)
+// The native queue; of that API, unless it is NULL.
+static PyObject *native_of(const struct wp_object *queue, const char *api)
 {
     struct weir_native_queue native;
-    if (!wp_child_usable((struct wp_child *)self))
+    if (!wp_usable(queue))
         return NULL;
-    const weir_status status = weir_queue_get_native(((struct wp_child *)self)->handle, &native);
+    const weir_status status = weir_queue_get_native(queue->handle, &native);
     if (status != WEIR_OK)
         return wp_raise(status);
     return !api || weir_native_is(native.api, api)
@@ -69,23 +56,26 @@ static PyObject *queue_native(PyObject *self, void *api)
                : wp_refuse("the queue is one of %s, and has no CUDA stream", native.api);
 }
 
-static PyObject *queue_cuda_stream(PyObject *self, PyObject *unused)
+static PyObject *queue_get(PyObject *self, void *Py_UNUSED(name))
 {
-    (void)unused;
-    static char api[] = WEIR_NATIVE_CUDA;
-    PyObject *native = queue_native(self, api);
+    return native_of((struct wp_object *)self, NULL);
+}
+
+static PyObject *queue_cuda_stream(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+    PyObject *native = native_of((struct wp_object *)self, WEIR_NATIVE_CUDA);
     return native ? Py_BuildValue("(iN)", 0, native) : NULL;
 }
 
 // Submits.
 // Checks the number of arguments of a fast method, and the queue. NULL with an exception.
-static struct wp_queue *usable(PyObject *self, Py_ssize_t count, Py_ssize_t least, Py_ssize_t most,
-                               const char *usage)
+static struct wp_object *usable(PyObject *self, Py_ssize_t count, Py_ssize_t least, Py_ssize_t most,
+                                const char *usage)
 {
+    struct wp_object *queue = (struct wp_object *)self;
     if (count >= least && count <= most)
-        return wp_child_usable((struct wp_child *)self) ? (struct wp_queue *)self : NULL;
-    PyErr_Format(PyExc_TypeError, "%zd arguments of queue.%s", count, usage);
-    return NULL;
+        return wp_usable(queue) ? queue : NULL;
+    return (void *)PyErr_Format(PyExc_TypeError, "%zd arguments of queue.%s", count, usage);
 }
 
 // Levels of rows from the innermost out, of one or two parts of the same shape: a width in bytes,
@@ -114,56 +104,45 @@ static int levels_of(const struct wp_buffer *a, const struct wp_buffer *b,
     return top + 1;
 }
 
-static weir_status copy_rows(struct wp_queue *queue, const struct wp_buffer *dst,
-                             const struct wp_buffer *src, const struct level *levels, int count,
-                             struct wp_place place)
+static PyObject *copy_rows(struct wp_object *queue, const struct wp_buffer *dst,
+                           const struct wp_buffer *src)
 {
-    weir_status status;
+    struct level levels[WP_DIMENSIONS + 1];
+    if (dst->dtype != src->dtype || dst->dimensions != src->dimensions ||
+        memcmp(dst->shape, src->shape, (size_t)src->dimensions * sizeof *src->shape) != 0)
+        return wp_refuse(
+            "dst is %R and src is %R: their shapes differ; copy a part, such as dst[:n]", dst, src);
+    const int count = levels_of(dst, src, levels);
+    if (count > 3)
+        return wp_refuse("%R to %R has rows in more than three dimensions; copy it in parts", src,
+                         dst);
     const size_t depth = count > 2 ? levels[2].count : 1;
     const struct weir_volume to = {wp_handle(dst), dst->offset, (size_t)levels[1].strides[0],
                                    count > 2 ? (size_t)levels[2].strides[0] : 0};
     const struct weir_volume from = {wp_handle(src), src->offset, (size_t)levels[1].strides[1],
                                      count > 2 ? (size_t)levels[2].strides[1] : 0};
-    WP_SUBMIT(queue, status,
-              weir_queue_copy_3d_at(queue->child.handle, to, from, levels[0].count, levels[1].count,
-                                    depth, WP_AT(place)));
-    return status;
+    WP_RETURN_SUBMIT(queue, weir_queue_copy_3d_at, to, from, levels[0].count, levels[1].count,
+                     depth);
 }
 
 static PyObject *queue_copy(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
-    struct wp_queue *queue = usable(self, count, 2, 2, "copy(dst, src)");
+    struct wp_object *queue = usable(self, count, 2, 2, "copy(dst, src)");
     const struct wp_buffer *dst = queue ? wp_buffer_of(arguments[0], "dst") : NULL;
     const struct wp_buffer *src = dst ? wp_buffer_of(arguments[1], "src") : NULL;
     if (!src)
         return NULL;
     if (dst->dtype != src->dtype && dst->dtype->size != 1 && src->dtype->size != 1)
         return wp_refuse("dst is %R and src is %R: their elements differ", dst, src);
-    weir_status status;
-    WP_HERE(place);
-    if (dst->dense && src->dense && dst->size == src->size) {
-        WP_SUBMIT(queue, status,
-                  weir_queue_copy_at(queue->child.handle, wp_handle(dst), dst->offset,
-                                     wp_handle(src), src->offset, src->size, WP_AT(place)));
-        return wp_none(status);
-    }
-    struct level levels[WP_DIMENSIONS + 1];
-    const bool alike =
-        dst->dtype == src->dtype && dst->dimensions == src->dimensions &&
-        memcmp(dst->shape, src->shape, (size_t)src->dimensions * sizeof *src->shape) == 0;
-    const int count_levels = alike ? levels_of(dst, src, levels) : 0;
-    if (!alike)
-        return wp_refuse(
-            "dst is %R and src is %R: their shapes differ; copy a part, such as dst[:n]", dst, src);
-    if (count_levels > 3)
-        return wp_refuse("%R to %R has rows in more than three dimensions; copy it in parts", src,
-                         dst);
-    return wp_none(copy_rows(queue, dst, src, levels, count_levels, place));
+    if (!dst->dense || !src->dense || dst->size != src->size)
+        return copy_rows(queue, dst, src);
+    WP_RETURN_SUBMIT(queue, weir_queue_copy_at, wp_handle(dst), dst->offset, wp_handle(src),
+                     src->offset, src->size);
 }
 
 static PyObject *queue_fill(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
-    struct wp_queue *queue = usable(self, count, 2, 2, "fill(dst, value)");
+    struct wp_object *queue = usable(self, count, 2, 2, "fill(dst, value)");
     struct wp_buffer *dst = queue ? wp_buffer_of(arguments[0], "dst") : NULL;
     if (!dst)
         return NULL;
@@ -179,180 +158,173 @@ static PyObject *queue_fill(PyObject *self, PyObject *const *arguments, Py_ssize
     const int rows = levels_of(dst, dst, levels);
     if (rows > 2)
         return wp_refuse("%R has rows in more than two dimensions; fill it in parts", dst);
-    weir_status status;
-    WP_HERE(place);
-    if (rows == 1) {
-        WP_SUBMIT(queue, status,
-                  weir_queue_fill_at(queue->child.handle, wp_handle(dst), dst->offset, dst->size,
-                                     bits, size, WP_AT(place)));
-    } else {
-        const struct weir_plane plane = {wp_handle(dst), dst->offset, (size_t)levels[1].strides[0]};
-        WP_SUBMIT(queue, status,
-                  weir_queue_fill_2d_at(queue->child.handle, plane, levels[0].count,
-                                        levels[1].count, bits, size, WP_AT(place)));
-    }
-    return wp_none(status);
+    if (rows == 1)
+        WP_RETURN_SUBMIT(queue, weir_queue_fill_at, wp_handle(dst), dst->offset, dst->size, bits,
+                         size);
+    const struct weir_plane plane = {wp_handle(dst), dst->offset, (size_t)levels[1].strides[0]};
+    WP_RETURN_SUBMIT(queue, weir_queue_fill_2d_at, plane, levels[0].count, levels[1].count, bits,
+                     size);
 }
 
 // upload() and download().
-static PyObject *transfer(struct wp_queue *queue, struct wp_buffer *buffer, PyObject *array,
+static PyObject *transfer(struct wp_object *queue, struct wp_buffer *buffer, PyObject *array,
                           bool up)
 {
     Py_buffer view;
     weir_status status;
-    if (!wp_array_of(array, buffer, !up, &view))
+    if (!buffer || !wp_array_of(array, buffer, !up, &view))
         return NULL;
     WP_HERE(place);
-    wp_child_hold(&queue->child);
-    wp_child_hold(&(buffer->base ? buffer->base : buffer)->child);
-    WP_UNLOCKED(status = up ? weir_upload_at(queue->child.handle, wp_handle(buffer), buffer->offset,
-                                             view.buf, buffer->size, WP_AT(place))
-                            : weir_download_at(queue->child.handle, view.buf, wp_handle(buffer),
-                                               buffer->offset, buffer->size, WP_AT(place)));
-    wp_child_let(&(buffer->base ? buffer->base : buffer)->child);
-    wp_child_let(&queue->child);
+    wp_hold(wp_whole(buffer));
+    WP_HELD(queue, status = up ? weir_upload_at(queue->handle, wp_handle(buffer), buffer->offset,
+                                                view.buf, buffer->size, WP_AT(place))
+                               : weir_download_at(queue->handle, view.buf, wp_handle(buffer),
+                                                  buffer->offset, buffer->size, WP_AT(place)));
+    wp_let(wp_whole(buffer));
     PyBuffer_Release(&view);
     return PyErr_CheckSignals() == 0 ? wp_none(status) : NULL;
 }
 
 static PyObject *queue_upload(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
-    struct wp_queue *queue = usable(self, count, 2, 2, "upload(dst, array)");
-    struct wp_buffer *buffer = queue ? wp_dense_of(arguments[0], "dst") : NULL;
-    return buffer ? transfer(queue, buffer, arguments[1], true) : NULL;
+    struct wp_object *queue = usable(self, count, 2, 2, "upload(dst, array)");
+    return queue ? transfer(queue, wp_dense_of(arguments[0], "dst"), arguments[1], true) : NULL;
 }
 
 static PyObject *queue_download(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
-    struct wp_queue *queue = usable(self, count, 2, 2, "download(array, src)");
-    struct wp_buffer *buffer = queue ? wp_dense_of(arguments[1], "src") : NULL;
-    return buffer ? transfer(queue, buffer, arguments[0], false) : NULL;
-}
-
-static PyObject *queue_record(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    struct wp_queue *queue = usable(self, 0, 0, 0, "record()");
-    struct weir_event event;
-    weir_status status;
-    if (!queue)
-        return NULL;
-    WP_HERE(place);
-    WP_SUBMIT(queue, status, weir_queue_record_at(queue->child.handle, &event, WP_AT(place)));
-    return status == WEIR_OK ? wp_event_new(event) : wp_raise(status);
+    struct wp_object *queue = usable(self, count, 2, 2, "download(array, src)");
+    return queue ? transfer(queue, wp_dense_of(arguments[1], "src"), arguments[0], false) : NULL;
 }
 
 struct event {
     PyObject_HEAD struct weir_event event;
 };
 
-static PyObject *queue_wait(PyObject *self, PyObject *object)
+static PyObject *queue_record(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    struct wp_queue *queue = usable(self, 1, 1, 1, "wait(event)");
+    struct wp_object *queue = (struct wp_object *)self;
     struct weir_event event;
-    weir_status status = WEIR_OK;
-    if (!queue)
+    weir_status status;
+    if (!wp_usable(queue))
         return NULL;
     WP_HERE(place);
-    if (Py_TYPE(object) == wp_event_type) {
-        event = ((struct event *)object)->event;
-    } else {
-        struct wp_queue *other = wp_child_of(object, wp_queue_type, "event");
-        if (!other)
-            return NULL;
-        WP_SUBMIT(other, status, weir_queue_record_at(other->child.handle, &event, WP_AT(place)));
-    }
-    if (status == WEIR_OK)
-        WP_SUBMIT(queue, status, weir_queue_wait_at(queue->child.handle, event, WP_AT(place)));
-    return wp_none(status);
+    WP_SUBMIT(queue, status = weir_queue_record_at(queue->handle, &event, WP_AT(place)));
+    if (status != WEIR_OK)
+        return wp_raise(status);
+    struct event *made = PyObject_New(struct event, wp_event_kind.type);
+    if (made)
+        made->event = event;
+    return (PyObject *)made;
+}
+
+static PyObject *queue_wait(PyObject *self, PyObject *object)
+{
+    struct wp_object *queue = (struct wp_object *)self;
+    if (!wp_usable(queue))
+        return NULL;
+    if (Py_TYPE(object) == wp_event_kind.type)
+        WP_RETURN_SUBMIT(queue, weir_queue_wait_at, ((struct event *)object)->event);
+    struct wp_object *other = wp_of(object, &wp_queue_kind, "event");
+    PyObject *event = other ? queue_record(object, NULL) : NULL;
+    PyObject *result = event ? queue_wait(self, event) : NULL;
+    Py_XDECREF(event);
+    return result;
 }
 
 // Waits.
 static _Thread_local bool in_call;
 
-// One of the three.
+// What is waited for: a device, a queue, or events, all or any of them.
 struct sync {
     weir_device *device;
     weir_queue *queue;
-    const struct weir_event *event;
+    const struct weir_event *events;
+    size_t count, index;
+    bool any;
     struct wp_place place;
 };
 
 static weir_status sync_step(void *user, uint64_t timeout_ns)
 {
     struct sync *sync = user;
-    return sync->device  ? weir_device_sync_at(sync->device, timeout_ns, WP_AT(sync->place))
-           : sync->queue ? weir_queue_sync_at(sync->queue, timeout_ns, WP_AT(sync->place))
-                         : weir_event_sync_at(*sync->event, timeout_ns, WP_AT(sync->place));
+    if (sync->device)
+        return weir_device_sync_at(sync->device, timeout_ns, WP_AT(sync->place));
+    if (sync->queue)
+        return weir_queue_sync_at(sync->queue, timeout_ns, WP_AT(sync->place));
+    if (sync->any)
+        return weir_event_sync_any_at(sync->events, sync->count, timeout_ns, &sync->index,
+                                      WP_AT(sync->place));
+    return weir_event_sync_all_at(sync->events, sync->count, timeout_ns, WP_AT(sync->place));
 }
 
-// None, or an exception.
-static PyObject *run_sync(struct sync *sync, PyObject *timeout)
+// None, or of any event its index. `object`, unless it is NULL, is in use meanwhile.
+static PyObject *run_sync(struct sync *sync, PyObject *timeout, struct wp_object *object)
 {
     weir_status status;
     sync->place = wp_here();
-    return wp_wait(timeout, sync_step, sync, &status) ? wp_none(status) : NULL;
+    if (object)
+        wp_hold(object);
+    PyObject *result = !wp_wait(timeout, sync_step, sync, &status) ? NULL
+                       : status == WEIR_OK && sync->any            ? PyLong_FromSize_t(sync->index)
+                                                                   : wp_none(status);
+    if (object)
+        wp_let(object);
+    return result;
 }
 
-bool wp_device_wait(struct wp_device *device)
+bool wp_device_wait(struct wp_object *device)
 {
     struct sync sync = {.device = device->handle, .place = wp_here()};
     weir_status status;
     if (in_call)
         return wp_refuse("a device cannot be closed in a host call, which must not wait");
-    return wp_wait(NULL, sync_step, &sync, &status);
+    wp_hold(device);
+    const bool waited = wp_wait(NULL, sync_step, &sync, &status);
+    wp_let(device);
+    return waited;
 }
 
 static PyObject *queue_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"timeout", NULL};
-    struct wp_child *queue = (struct wp_child *)self;
+    struct wp_object *queue = (struct wp_object *)self;
     PyObject *timeout = NULL;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|O:sync", names, &timeout) ||
-        !wp_child_usable(queue))
+    if (!WP_PARSE(Queue_sync, "|O", &timeout) || !wp_usable(queue))
         return NULL;
     struct sync sync = {.queue = queue->handle};
-    wp_child_hold(queue);
-    PyObject *result = run_sync(&sync, timeout);
-    wp_child_let(queue);
-    return result;
+    return run_sync(&sync, timeout, queue);
 }
 
-PyObject *wp_device_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
+PyObject *device_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"timeout", NULL};
-    struct wp_device *device = (struct wp_device *)self;
+    struct wp_object *device = (struct wp_object *)self;
     PyObject *timeout = NULL;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|O:sync", names, &timeout) ||
-        !wp_device_usable(device))
+    if (!WP_PARSE(Device_sync, "|O", &timeout) || !wp_usable(device))
         return NULL;
     struct sync sync = {.device = device->handle};
-    device->users++;
-    PyObject *result = run_sync(&sync, timeout);
-    device->users--;
-    if (device->closed) // by another thread
-        wp_device_settle(device);
-    return result;
+    return run_sync(&sync, timeout, device);
 }
 
-static PyObject *queue_flush(PyObject *self, PyObject *unused)
+static PyObject *queue_flush(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    (void)unused;
-    struct wp_child *queue = (struct wp_child *)self;
-    if (!wp_child_usable(queue))
+    struct wp_object *queue = (struct wp_object *)self;
+    weir_status status;
+    if (!wp_usable(queue))
         return NULL;
     WP_HERE(place);
-    WP_RETURN_UNLOCKED(queue, weir_queue_flush_at(queue->handle, WP_AT(place)));
+    WP_HELD(queue, status = weir_queue_flush_at(queue->handle, WP_AT(place)));
+    return wp_none(status);
 }
 
-static PyObject *queue_recover(PyObject *self, PyObject *unused)
+static PyObject *queue_recover(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    (void)unused;
-    struct wp_child *queue = (struct wp_child *)self;
-    if (!wp_child_usable(queue))
+    struct wp_object *queue = (struct wp_object *)self;
+    weir_status status;
+    if (!wp_usable(queue))
         return NULL;
     WP_HERE(place);
-    WP_RETURN_UNLOCKED(queue, weir_queue_recover_at(queue->handle, WP_AT(place)));
+    WP_HELD(queue, status = weir_queue_recover_at(queue->handle, WP_AT(place)));
+    return wp_none(status);
 }
 
 // Functions that the library calls.
@@ -519,8 +491,9 @@ void wp_calls_drop(struct wp_device *device)
 
 static PyObject *queue_host_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
-    struct wp_queue *queue =
+    struct wp_object *queue =
         usable(self, count, 1, PY_SSIZE_T_MAX, "host_call(function, *arguments)");
+    struct wp_device *device = queue ? (struct wp_device *)queue->owner : NULL;
     PyObject *rest = queue ? PyTuple_New(count - 1) : NULL;
     for (Py_ssize_t i = 1; rest && i < count; i++) {
         Py_INCREF(arguments[i]);
@@ -529,20 +502,16 @@ static PyObject *queue_host_call(PyObject *self, PyObject *const *arguments, Py_
     if (!rest)
         return NULL;
     WP_HERE(place);
-    struct wp_call *call = new_call(queue->child.device, arguments[0], rest, place);
+    struct wp_call *call = new_call(device, arguments[0], rest, place);
     Py_DECREF(rest);
     if (!call)
         return NULL;
-    if (queue->child.device->captures >
-        0) { // perhaps this queue's: then it stays until the device closes
+    if (device->captures > 0) { // perhaps this queue's: then it stays until the device closes
         call->kept = true;
-        queue->child.device->submits_free = true;
+        device->submits_free = true;
     }
     weir_status status;
-    wp_child_hold(&queue->child);
-    WP_UNLOCKED(status =
-                    weir_queue_host_call_at(queue->child.handle, run_call, call, WP_AT(place)));
-    wp_child_let(&queue->child);
+    WP_HELD(queue, status = weir_queue_host_call_at(queue->handle, run_call, call, WP_AT(place)));
     if (status != WEIR_OK)
         end_call(call);
     return wp_none(status);
@@ -551,9 +520,8 @@ static PyObject *queue_host_call(PyObject *self, PyObject *const *arguments, Py_
 // Later.
 static _Atomic(struct wp_later *) laters;
 
-static int drop_pending(void *unused)
+static int drop_pending(void *Py_UNUSED(unused))
 {
-    (void)unused;
     wp_drop_now();
     return 0;
 }
@@ -580,45 +548,73 @@ void wp_drop_now(void)
 }
 
 // Events.
-PyObject *wp_event_new(struct weir_event value)
-{
-    struct event *event = PyObject_New(struct event, wp_event_type);
-    if (event)
-        event->event = value;
-    return (PyObject *)event;
-}
-
 static PyObject *event_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"timeout", NULL};
     PyObject *timeout = NULL;
-    struct sync sync = {.event = &((struct event *)self)->event};
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|O:sync", names, &timeout))
-        return NULL;
-    return run_sync(&sync, timeout);
+    struct sync sync = {.events = &((struct event *)self)->event, .count = 1};
+    return WP_PARSE(Event_sync, "|O", &timeout) ? run_sync(&sync, timeout, NULL) : NULL;
 }
 
-static PyObject *event_done(PyObject *self, void *unused)
+static PyObject *event_get(PyObject *self, void *name)
 {
-    (void)unused;
+    const struct weir_event event = ((struct event *)self)->event;
     WP_HERE(place);
-    const weir_status status = weir_event_query_at(((struct event *)self)->event, WP_AT(place));
-    return status < 0 ? wp_raise(status) : PyBool_FromLong(status == WEIR_OK);
-}
-
-static PyObject *event_time(PyObject *self, void *unused)
-{
-    (void)unused;
+    if (strcmp(name, "done") == 0) {
+        const weir_status status = weir_event_query_at(event, WP_AT(place));
+        return status < 0 ? wp_raise(status) : PyBool_FromLong(status == WEIR_OK);
+    }
     uint64_t time_ns;
-    WP_HERE(place);
-    const weir_status status =
-        weir_event_time_ns_at(((struct event *)self)->event, &time_ns, WP_AT(place));
+    const weir_status status = weir_event_time_ns_at(event, &time_ns, WP_AT(place));
     return status == WEIR_OK ? PyLong_FromUnsignedLongLong(time_ns) : wp_raise(status);
 }
 
-static PyObject *event_fd(PyObject *self, PyObject *unused)
+static PyObject *event_elapsed_ns(PyObject *self, PyObject *end)
 {
-    (void)unused;
+    int64_t elapsed_ns;
+    if (Py_TYPE(end) != wp_event_kind.type)
+        return wp_of(end, &wp_event_kind, "end");
+    WP_HERE(place);
+    const weir_status status =
+        weir_event_elapsed_ns_at(((struct event *)self)->event, ((struct event *)end)->event,
+                                 &elapsed_ns, WP_AT(place));
+    return status == WEIR_OK ? PyLong_FromLongLong(elapsed_ns) : wp_raise(status);
+}
+
+static PyObject *sync_events(PyObject *events, PyObject *timeout, bool any)
+{
+    PyObject *tuple = PySequence_Tuple(events);
+    struct sync sync = {.count = tuple ? (size_t)PyTuple_Size(tuple) : 0, .any = any};
+    struct weir_event *list = tuple ? calloc(sync.count + 1, sizeof *list) : NULL;
+    bool fits = list;
+    for (size_t i = 0; fits && i < sync.count; i++) {
+        PyObject *event = PyTuple_GetItem(tuple, (Py_ssize_t)i);
+        fits = Py_TYPE(event) == wp_event_kind.type || wp_of(event, &wp_event_kind, "event");
+        list[i] = fits ? ((struct event *)event)->event : list[i];
+    }
+    sync.events = list;
+    PyObject *result = fits ? run_sync(&sync, timeout, NULL) : NULL;
+    if (tuple && !list)
+        PyErr_NoMemory();
+    free(list);
+    Py_XDECREF(tuple);
+    return result;
+}
+
+PyObject *wp_sync_all(PyObject *Py_UNUSED(module), PyObject *arguments, PyObject *keywords)
+{
+    PyObject *events, *timeout = NULL;
+    return WP_PARSE(sync_all, "O|O", &events, &timeout) ? sync_events(events, timeout, false)
+                                                        : NULL;
+}
+
+PyObject *wp_sync_any(PyObject *Py_UNUSED(module), PyObject *arguments, PyObject *keywords)
+{
+    PyObject *events, *timeout = NULL;
+    return WP_PARSE(sync_any, "O|O", &events, &timeout) ? sync_events(events, timeout, true) : NULL;
+}
+
+static PyObject *event_fd(PyObject *self, PyObject *Py_UNUSED(unused))
+{
     int descriptor;
     WP_HERE(place);
     const weir_status status =
@@ -626,31 +622,10 @@ static PyObject *event_fd(PyObject *self, PyObject *unused)
     return status == WEIR_OK ? PyLong_FromLong(descriptor) : wp_raise(status);
 }
 
-// The end of an `await`: the sync, which cannot wait any more, at the line of the await.
-static PyObject *finish_await(PyObject *state, PyObject *unused)
-{
-    (void)unused;
-    PyObject *event;
-    Py_ssize_t file;
-    int line;
-    if (!PyArg_ParseTuple(state, "Oni", &event, &file, &line))
-        return NULL;
-    return wp_none(weir_event_sync_at(((struct event *)event)->event, 0, (const char *)file, line));
-}
-static PyMethodDef finish_await_method = {"finish", finish_await, METH_NOARGS, NULL};
-
 static PyObject *event_await(PyObject *self)
 {
-    WP_HERE(place);
-    PyObject *descriptor = event_fd(self, NULL);
-    PyObject *state =
-        descriptor ? Py_BuildValue("(Oni)", self, (Py_ssize_t)place.file, place.line) : NULL;
-    PyObject *finish = state ? PyCFunction_NewEx(&finish_await_method, state, NULL) : NULL;
-    PyObject *coroutine = finish ? wp_helper("readable", "OO", descriptor, finish) : NULL;
+    PyObject *coroutine = wp_helper("complete", "O", self);
     PyObject *iterator = coroutine ? PyObject_CallMethod(coroutine, "__await__", NULL) : NULL;
-    Py_XDECREF(descriptor);
-    Py_XDECREF(state);
-    Py_XDECREF(finish);
     Py_XDECREF(coroutine);
     return iterator;
 }
@@ -663,90 +638,6 @@ static PyObject *event_repr(PyObject *self)
                                 (unsigned long long)event->event.queue);
 }
 
-// Types.
-static PyMethodDef queue_methods[] = {
-    WP_CHILD_METHODS,
-    {"copy", WP_FAST(queue_copy),
-     "copy($self, dst, src, /)\n--\n\nCopies a buffer, or a part of one, to another of the same "
-     "shape, or of as many contiguous bytes. Rows of parts go as 2-D and 3-D copies. "
-     "Asynchronous.\n\nRaises InvalidError for other shapes, types or overlapping ranges; the "
-     "queue's first failure."},
-    {"fill", WP_FAST(queue_fill),
-     "fill($self, dst, value, /)\n--\n\nFills a buffer or a part with a number of its type, or a "
-     "pattern of 1, 2, 4, 8 or 16 bytes. Asynchronous."},
-    {"upload", WP_FAST(queue_upload),
-     "upload($self, dst, array, /)\n--\n\nCopies a contiguous array of as many bytes to a buffer "
-     "or part, in the queue's order, and blocks until that is done."},
-    {"download", WP_FAST(queue_download),
-     "download($self, array, src, /)\n--\n\nCopies a buffer or part to a contiguous array of as "
-     "many bytes, in the queue's order, and blocks until that is done."},
-    {"record", queue_record, METH_NOARGS,
-     "record($self)\n--\n\nAn event that is complete when everything submitted before has "
-     "finished."},
-    {"wait", queue_wait, METH_O,
-     "wait($self, event, /)\n--\n\nLater work of this queue waits for the event, or for all work "
-     "so far of another queue, on the device. The host does not wait."},
-    {"sync", WP_KEYED(queue_sync),
-     "sync($self, timeout=None)\n--\n\nWaits on the host for everything submitted so far; timeout "
-     "in seconds, 0 polls.\n\nRaises Timeout; the queue's first failure."},
-    {"flush", queue_flush, METH_NOARGS, "flush($self)\n--\n\nHands submitted work to the device."},
-    {"recover", queue_recover, METH_NOARGS,
-     "recover($self)\n--\n\nWaits for the rest of a failed queue's work and clears its failure."},
-    {"host_call", WP_FAST(queue_host_call),
-     "host_call($self, function, /, *arguments)\n--\n\nRuns the function on a thread of Weir's "
-     "after all earlier work of the queue; later work waits until it has returned. It may submit "
-     "work, but not wait. What it raises fails the queue with HostCallError, whose __cause__ it "
-     "is."},
-    {"capture", WP_KEYED(wp_queue_capture),
-     "capture($self, label=None)\n--\n\nCaptures what is submitted to the queue, and to queues "
-     "that wait for it, as a graph:\n\n    with queue.capture() as capture:\n        queue.copy(a, "
-     "b)\n    capture.graph.launch(queue)"},
-    {"__cuda_stream__", queue_cuda_stream, METH_NOARGS, "(0, handle) of the queue's CUDA stream."},
-    {NULL, NULL, 0, NULL},
-};
-static PyGetSetDef queue_getters[] = {
-    {"native", queue_native, NULL,
-     "The CUstream or cl_command_queue as an int, for torch.cuda.ExternalStream and others.", NULL},
-    {NULL, NULL, NULL, NULL, NULL},
-};
-static PyMemberDef queue_members[] = {WP_CHILD_MEMBERS, {NULL, 0, 0, 0, NULL}};
-static PyType_Slot queue_slots[] = {
-    WP_SLOT(Py_tp_dealloc, wp_child_dealloc),
-    WP_SLOT(Py_tp_repr, wp_child_repr),
-    {Py_tp_methods, queue_methods},
-    {Py_tp_getset, queue_getters},
-    {Py_tp_members, queue_members},
-    {Py_tp_doc, "An in-order stream of work; queues overlap. Made by device.queue()."},
-    {0, NULL},
-};
-PyType_Spec wp_queue_spec = {"weir.Queue", sizeof(struct wp_queue), 0, WP_TYPE_FLAGS, queue_slots};
-
-static PyMethodDef event_methods[] = {
-    {"sync", WP_KEYED(event_sync),
-     "sync($self, timeout=None)\n--\n\nWaits on the host until the event is complete; timeout in "
-     "seconds, 0 polls.\n\nRaises Timeout; the first failure that the event depends on."},
-    {"fd", event_fd, METH_NOARGS,
-     "fd($self)\n--\n\nA new eventfd that becomes readable when the event is complete; the caller "
-     "closes it."},
-    {NULL, NULL, 0, NULL},
-};
-static PyGetSetDef event_getters[] = {
-    {"done", event_done, NULL,
-     "Whether everything before the event has finished. Raises its failure.", NULL},
-    {"time_ns", event_time, NULL,
-     "When the device reached the event, in nanoseconds on a timeline of the device; of queues "
-     "with timing=True.",
-     NULL},
-    {NULL, NULL, NULL, NULL, NULL},
-};
-static PyType_Slot event_slots[] = {
-    WP_SLOT(Py_tp_dealloc, wp_free),
-    WP_SLOT(Py_tp_repr, event_repr),
-    WP_SLOT(Py_am_await, event_await),
-    {Py_tp_methods, event_methods},
-    {Py_tp_getset, event_getters},
-    {Py_tp_doc,
-     "A point in the order of a queue. Made by queue.record(); `await event` waits in asyncio."},
-    {0, NULL},
-};
-PyType_Spec wp_event_spec = {"weir.Event", sizeof(struct event), 0, WP_TYPE_FLAGS, event_slots};
+WP_TYPE(event, Event, struct event, NULL, WP_FLAGS, WP_SLOT(Py_tp_dealloc, wp_free),
+        WP_SLOT(Py_tp_repr, event_repr), WP_SLOT(Py_am_await, event_await));
+WP_CHILD_TYPE(queue, Queue, struct wp_object, {0, NULL});

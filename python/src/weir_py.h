@@ -11,9 +11,10 @@
 #define Py_LIMITED_API 0x030A0000
 #include <Python.h>
 #include <stdatomic.h>
-#include <structmember.h>
 
 #include <weir/weir.h>
+
+#include "python/stubs.h" // of weir/__init__.pyi: stubs.py
 
 // The buffer protocol is in the limited API from 3.11 on. 3.10 has the same functions, layout and
 // numbers.
@@ -68,10 +69,7 @@ PyObject *wp_python_text(const char *text);
 // None, or the exception of a status.
 static inline PyObject *wp_none(weir_status status)
 {
-    if (status != WEIR_OK)
-        return wp_raise(status);
-    Py_INCREF(Py_None);
-    return Py_None;
+    return status == WEIR_OK ? Py_BuildValue("") : wp_raise(status);
 }
 
 // The result of a function of weir._help, whose arguments `format` describes as Py_BuildValue()
@@ -87,163 +85,178 @@ PyObject *wp_helper(const char *name, const char *format, ...);
         PyEval_RestoreThread(wp_saved);                \
     } while (0)
 
+// The same; the object, a runtime's or a device's, is not destroyed meanwhile.
+#define WP_HELD(object, statement) \
+    do {                           \
+        wp_hold(object);           \
+        WP_UNLOCKED(statement);    \
+        wp_let(object);            \
+    } while (0)
+
+// Runs a call that submits: without the interpreter's lock where the driver may call Python.
+#define WP_SUBMIT(queue, statement)                               \
+    do {                                                          \
+        if (((struct wp_device *)(queue)->owner)->submits_free) { \
+            WP_HELD(queue, statement);                            \
+        } else {                                                  \
+            statement;                                            \
+        }                                                         \
+    } while (0)
+
+// Submits by `function`, which has `_at`, and returns None or an exception.
+#define WP_RETURN_SUBMIT(queue, function, ...)                                                 \
+    do {                                                                                       \
+        weir_status wp_status;                                                                 \
+        WP_HERE(wp_place);                                                                     \
+        WP_SUBMIT(queue, wp_status = function((queue)->handle, __VA_ARGS__, WP_AT(wp_place))); \
+        return wp_none(wp_status);                                                             \
+    } while (0)
+
 // Waits by `step`, which waits for at most `timeout_ns`, until it returns anything but WEIR_TIMEOUT
 // or `seconds` have passed (None: no limit). The lock is released meanwhile, and signals are looked
 // for: true with the last status, or false with an exception, such as KeyboardInterrupt.
 typedef weir_status (*wp_step)(void *user, uint64_t timeout_ns);
 bool wp_wait(PyObject *seconds, wp_step step, void *user, weir_status *out_status);
 
-// The result of a method of a child whose call may block.
-#define WP_RETURN_UNLOCKED(child, call) \
-    do {                                \
-        weir_status wp_status;          \
-        wp_child_hold(child);           \
-        WP_UNLOCKED(wp_status = call);  \
-        wp_child_let(child);            \
-        return wp_none(wp_status);      \
-    } while (0)
-
-// Objects.
-struct wp_runtime {
-    PyObject_HEAD weir_runtime *handle; // NULL once it is closed
-    bool closed;             // by the program; devices that cannot close yet keep the handle
-    uint32_t devices;        // that are open
-    struct wp_runtime *next; // of those that are open
-    size_t told;             // findings that were taken
-};
-
-// An object of a device, which it keeps. Its structure begins with this.
-struct wp_child {
-    PyObject_HEAD const struct wp_kind *kind;
-    void *handle;    // NULL once it is destroyed
-    PyObject *label; // str, or NULL
-    struct wp_device *device;
-    struct wp_child *next; // of the device's list
-    struct wp_child **link;
+// Objects: runtimes, their devices, and what devices have. A program may drop or close them in any
+// order: an object's handle is destroyed when it is closed and nothing needs it any more.
+struct wp_object {
+    PyObject_HEAD struct wp_kind *kind;
+    void *handle;               // NULL once it is destroyed
+    PyObject *label;            // str, or NULL
+    struct wp_object *owner;    // the device, or a device's runtime; a reference
+    struct wp_object *children; // whose handles are not destroyed yet
+    struct wp_object *next;     // of the owner's children, or of the runtimes
+    struct wp_object **link;    // NULL: it is in no list, and has no handle of its own
     uint32_t
         users;   // calls without the lock, views of its memory: it is not destroyed before they end
     bool closed; // by the program
 };
 
+// A type of the extension. Its tables are made of what the stubs say: see stubs.py.
 struct wp_kind {
-    const char *name;                                               // "queue"
-    void (*destroy)(struct wp_child *child, struct wp_place place); // the handle
+    const char *noun; // "queue"
+    // Destroys the object's handle; NULL for types that have none.
+    weir_status (*destroy)(struct wp_object *object, struct wp_place place);
+    PyType_Spec spec;
+    PyTypeObject *type; // of the module, once that is made
 };
+extern struct wp_kind wp_block_kind, wp_runtime_kind, wp_device_kind, wp_buffer_kind,
+    wp_access_kind, wp_pool_kind, wp_queue_kind, wp_event_kind, wp_program_kind, wp_kernel_kind,
+    wp_launcher_kind, wp_argument_kind, wp_graph_kind, wp_capture_kind, wp_comm_kind;
 
-// Defines NOUN_kind, the kind of objects of the type weir_NOUN.
-#define WP_KIND(noun)                                                         \
-    static void destroy_##noun(struct wp_child *child, struct wp_place place) \
-    {                                                                         \
-        weir_##noun *handle = child->handle;                                  \
-        weir_##noun##_destroy_at(&handle, WP_AT(place));                      \
-    }                                                                         \
-    static const struct wp_kind noun##_kind = {#noun, destroy_##noun}
-
-struct wp_device {
-    PyObject_HEAD weir_device *handle; // NULL once it is closed
-    struct wp_runtime *runtime;
-    struct wp_child *children;
-    struct wp_device *next; // of all open devices
-    struct wp_device **link;
-    struct wp_call *calls; // Python functions that were submitted and have not run
-    uint32_t users;        // calls without the lock
-    uint32_t captures;     // that have begun
-    bool closed;           // by the program
-    bool submits_free;     // submits release the lock: the driver may call Python in a graph
-};
-
-// Makes an object of `type` for a handle, which it takes also when it fails.
-struct wp_child *wp_child_new(PyTypeObject *type, const struct wp_kind *kind,
-                              struct wp_device *device, void *handle, PyObject *label);
-// Ends it for the program, and destroys the handle once nothing uses it.
-void wp_child_close(struct wp_child *child, struct wp_place place);
-void wp_child_dealloc(PyObject *self);
-PyObject *wp_child_close_method(PyObject *self, PyObject *unused);
-PyObject *wp_child_enter(PyObject *self, PyObject *unused);
-PyObject *wp_child_exit(PyObject *self, PyObject *arguments);
-PyObject *wp_child_repr(PyObject *self);
-// Around a call without the lock, or as long as a view of its memory lives.
-void wp_child_hold(struct wp_child *child);
-void wp_child_let(struct wp_child *child);
-// Whether it can be used, else false with an exception.
-bool wp_child_usable(struct wp_child *child);
-bool wp_device_usable(struct wp_device *device);
-// Closes the native device once that is possible.
-void wp_device_settle(struct wp_device *device);
-// `object` as a usable child of `type`, or NULL with an exception that names the argument.
-void *wp_child_of(PyObject *object, PyTypeObject *type, const char *argument);
-
-// The dealloc of types with nothing to drop, and the end of others'.
-void wp_free(PyObject *self);
-// Text of the label for params, or NULL.
-bool wp_label(PyObject *object, const char **out_text);
-
-// Entries of a table of methods.
-#define WP_FAST(function) (PyCFunction)(void (*)(void))(function), METH_FASTCALL
-#define WP_KEYED(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
-// close(), `with` and the label, which all children have.
-#define WP_CHILD_METHODS                                                                          \
-    {"close", wp_child_close_method, METH_NOARGS,                                                 \
-     "close($self)\n--\n\nDestroys the object; work that was submitted still runs. Never waits. " \
-     "A "                                                                                         \
-     "second "                                                                                    \
-     "call does nothing."},                                                                       \
-        {"__enter__", wp_child_enter, METH_NOARGS, NULL},                                         \
-    {                                                                                             \
-        "__exit__", wp_child_exit, METH_VARARGS, NULL                                             \
-    }
-#define WP_CHILD_MEMBERS                                                                           \
-    {"label", T_OBJECT, offsetof(struct wp_child, label), READONLY, "The label, or None."},        \
-        {"device", T_OBJECT, offsetof(struct wp_child, device), READONLY, "The object's device."}, \
-    {                                                                                              \
-        "closed", T_BOOL, offsetof(struct wp_child, closed), READONLY, "Whether it was closed."    \
-    }
-
-// Types, and what creates them in the order of the table in module.c.
-extern PyTypeObject *wp_runtime_type, *wp_device_type, *wp_buffer_type, *wp_access_type,
-    *wp_pool_type, *wp_queue_type, *wp_event_type, *wp_program_type, *wp_kernel_type,
-    *wp_launcher_type, *wp_argument_type, *wp_graph_type, *wp_capture_type;
-extern PyType_Spec wp_runtime_spec, wp_device_spec, wp_buffer_spec, wp_access_spec, wp_pool_spec,
-    wp_queue_spec, wp_event_spec, wp_program_spec, wp_kernel_spec, wp_launcher_spec,
-    wp_argument_spec, wp_graph_spec, wp_capture_spec;
-bool wp_runtime_types(PyObject *module); // DeviceInfo, Limits
+// Defines wp_NOUN_kind: the type weir.NAME, whose objects are of type `struct_type`, with further
+// slots.
+#define WP_TYPE(noun, name, struct_type, destroy, flags, ...)             \
+    static PyMethodDef noun##_methods[] = {METHODS_##name{0}};            \
+    static PyGetSetDef noun##_getters[] = {GETTERS_##name{0}};            \
+    static PyType_Slot noun##_slots[] = {{Py_tp_doc, DOC_##name},         \
+                                         {Py_tp_methods, noun##_methods}, \
+                                         {Py_tp_getset, noun##_getters},  \
+                                         __VA_ARGS__,                     \
+                                         {0, NULL}};                      \
+    struct wp_kind wp_##noun##_kind = {                                   \
+        #noun, destroy, {"weir." #name, sizeof(struct_type), 0, flags, noun##_slots}, NULL}
 // Only the functions of the module make objects.
-#define WP_TYPE_FLAGS \
-    (Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE)
+#define WP_FLAGS (Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE)
+// The same for an object of a device: weir_NOUN, destroyed by weir_NOUN_destroy_at().
+#define WP_CHILD_TYPE(noun, name, struct_type, ...)                                    \
+    static weir_status destroy_##noun(struct wp_object *object, struct wp_place place) \
+    {                                                                                  \
+        weir_##noun *handle = object->handle;                                          \
+        weir_##noun##_destroy_at(&handle, WP_AT(place));                               \
+        return WEIR_OK;                                                                \
+    }                                                                                  \
+    WP_TYPE(noun, name, struct_type, destroy_##noun, WP_FLAGS, __VA_ARGS__)
 // A slot that is a function; C has no conversion of its address to the slot's void *.
 #define WP_SLOT(slot, function)             \
     {                                       \
         slot, (void *)(uintptr_t)(function) \
     }
+// How entries of tables of methods name their functions.
+#define WP_NOARGS(function) function, METH_NOARGS
+#define WP_O(function) function, METH_O
+#define WP_VARARGS(function) function, METH_VARARGS
+#define WP_FAST(function) (PyCFunction)(void (*)(void))(function), METH_FASTCALL
+#define WP_KEYED(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
 
-// weir.open().
+// Reads the arguments of a method with keywords, by the stubs' names: WP_PARSE(Queue_sync, "|O", …).
+#define WP_PARSE(method, format, ...)                                                    \
+    PyArg_ParseTupleAndKeywords(arguments, keywords, format ":" #method, NAMES_##method, \
+                                __VA_ARGS__)
+
+// Makes an object of a kind with its handle, or raises the status of the handle's creation.
+void *wp_made(weir_status status, struct wp_kind *kind, struct wp_object *owner, void *handle,
+              const char *label);
+void wp_close(struct wp_object *object, struct wp_place place);
+void wp_dealloc(PyObject *self);
+PyObject *child_get(PyObject *self, void *name); // the getter of what all of them have
+// Around a call without the lock, or as long as a view of its memory lives.
+void wp_hold(struct wp_object *object);
+void wp_let(struct wp_object *object);
+// Whether it can be used, else false with an exception.
+bool wp_usable(const struct wp_object *object);
+// `object` as a usable one of a kind, or NULL with an exception that names the argument.
+void *wp_of(PyObject *object, const struct wp_kind *kind, const char *argument);
+// The dealloc of types with nothing to drop, and the end of others'.
+void wp_free(PyObject *self);
+bool wp_runtime_types(PyObject *module); // DeviceInfo, Limits
+
+struct wp_device {
+    struct wp_object object;
+    struct wp_call *calls; // Python functions that were submitted and have not run
+    uint32_t captures;     // that have begun
+    bool submits_free;     // submits release the lock: the driver may call Python in a graph
+};
+
+// Functions of the module.
 PyObject *wp_open(PyObject *module, PyObject *arguments, PyObject *keywords);
+PyObject *wp_findings(PyObject *module, PyObject *unused);
+PyObject *wp_open_runtimes(PyObject *module, PyObject *unused); // how many
+PyObject *wp_region(PyObject *module, PyObject *arguments);
+PyObject *wp_in(PyObject *module, PyObject *buffer);
+PyObject *wp_out(PyObject *module, PyObject *buffer);
+PyObject *wp_inout(PyObject *module, PyObject *buffer);
+PyObject *wp_local(PyObject *module, PyObject *bytes);
+PyObject *wp_comms(PyObject *module, PyObject *arguments, PyObject *keywords);
+PyObject *wp_sync_all(PyObject *module, PyObject *arguments, PyObject *keywords);
+PyObject *wp_sync_any(PyObject *module, PyObject *arguments, PyObject *keywords);
 // Waits for all work and closes what can be closed: when the interpreter ends. From then on no
 // thread of the library's calls Python.
 void wp_close_all(void);
 extern atomic_bool wp_over;
 
-PyObject *wp_runtime_findings(const struct wp_runtime *runtime); // a list
-// weir.findings(); see findings.c.
-void wp_findings_watch(struct wp_runtime *runtime);
-void wp_findings_end(struct wp_runtime *runtime); // before it closes
-PyObject *wp_findings(PyObject *module, PyObject *unused);
-PyObject *wp_open_runtimes(PyObject *module, PyObject *unused); // how many
+// Methods of types that stand in another file.
+PyObject *device_queue(PyObject *self, PyObject *arguments, PyObject *keywords);
+PyObject *device_wrap_queue(PyObject *self, PyObject *arguments, PyObject *keywords);
+PyObject *device_sync(PyObject *self, PyObject *arguments, PyObject *keywords);
+PyObject *device_program(PyObject *self, PyObject *arguments, PyObject *keywords);
+PyObject *device_buffer(PyObject *self, PyObject *arguments, PyObject *keywords);
+PyObject *device_wrap(PyObject *self, PyObject *arguments, PyObject *keywords);
+PyObject *device_from_dlpack(PyObject *self, PyObject *arguments, PyObject *keywords);
+PyObject *device_pool(PyObject *self, PyObject *arguments, PyObject *keywords);
+PyObject *device_comm(PyObject *self, PyObject *arguments, PyObject *keywords);
+PyObject *queue_capture(PyObject *self, PyObject *arguments, PyObject *keywords);
+PyObject *buffer_dlpack(PyObject *self, PyObject *arguments, PyObject *keywords);
+PyObject *buffer_dlpack_device(PyObject *self, PyObject *unused);
 
 // Elements and buffers.
 // A type of elements. `format` is that of the buffer protocol; its last letter and `size` identify
 // the type.
 struct wp_dtype {
-    const char *name;
-    const char *format;
+    const char *name;   // "float32"
+    const char *code;   // "f4"
+    const char *format; // "f"
     weir_scalar scalar; // OTHER: complex numbers
     weir_element element;
     uint32_t size; // bytes
 };
 
 // The type that `object` names: "float32", "f4", numpy.float32, numpy.dtype("f4"), torch.float32,
-// float, … NULL with an exception.
+// float, … NULL: uint8. NULL with an exception.
 const struct wp_dtype *wp_dtype_of(PyObject *object);
+// The type of an element with so many bits, or NULL.
+const struct wp_dtype *wp_dtype_find(weir_element element, uint32_t bits);
 // Stores a number as a scalar of the device, in the first bytes of `out`. False with an exception
 // that says what `what` is.
 bool wp_pack(weir_scalar scalar, PyObject *number, const char *what, uint64_t *out);
@@ -252,9 +265,9 @@ enum {
     WP_DIMENSIONS = 8, // maximum
 };
 
-// A buffer, or a part of one: then `base` is the whole one, and the handle is its.
+// A buffer, or a part of one: then `base` is the whole one, and has the handle.
 struct wp_buffer {
-    struct wp_child child;
+    struct wp_object object;
     struct wp_buffer *base; // NULL: it is whole
     const struct wp_dtype *dtype;
     const char *placement; // "device", "host", "managed"
@@ -271,55 +284,29 @@ struct wp_buffer {
 struct wp_buffer *wp_buffer_of(PyObject *object, const char *argument);
 // The same where only contiguous memory will do.
 struct wp_buffer *wp_dense_of(PyObject *object, const char *argument);
+// The whole buffer, which has the handle.
+static inline struct wp_object *wp_whole(const struct wp_buffer *buffer)
+{
+    const struct wp_buffer *whole = buffer->base ? buffer->base : buffer;
+    return (struct wp_object *)(uintptr_t)whole;
+}
 static inline weir_buffer *wp_handle(const struct wp_buffer *buffer)
 {
-    return (buffer->base ? buffer->base : buffer)->child.handle;
+    return wp_whole(buffer)->handle;
 }
-// A buffer of a shape and a type for a handle that `make` creates. See the methods of Device and
-// Pool.
-PyObject *wp_buffer_new(struct wp_device *device, PyObject *shape, PyObject *dtype, PyObject *label,
-                        const char *placement,
-                        weir_status (*make)(void *user, size_t size, weir_buffer **out),
-                        void *user);
+// Reads a shape, an int or a sequence of them, and sets dense strides; false with an exception.
+bool wp_set_shape(struct wp_buffer *form, PyObject *shape);
+// A buffer of a form, whose `object` is not looked at, with its handle.
+PyObject *wp_buffer_made(weir_status status, const struct wp_buffer *form, struct wp_object *device,
+                         weir_buffer *handle, const char *label);
+PyObject *wp_tuple(const Py_ssize_t *values, int count);
 // Gets an array's memory, contiguous and of elements that fit the buffer's; false with an
 // exception.
 bool wp_array_of(PyObject *object, const struct wp_buffer *buffer, bool writable, Py_buffer *out);
 
-PyObject *wp_device_buffer(PyObject *self, PyObject *arguments, PyObject *keywords);
-PyObject *wp_device_wrap(PyObject *self, PyObject *arguments, PyObject *keywords);
-PyObject *wp_device_from_dlpack(PyObject *self, PyObject *arguments, PyObject *keywords);
-PyObject *wp_device_pool(PyObject *self, PyObject *arguments, PyObject *keywords);
-
-// Queues and events.
-struct wp_queue {
-    struct wp_child child;
-};
-
-// Runs a call that submits: without the interpreter's lock where the driver may call Python.
-#define WP_SUBMIT(queue, status, call)             \
-    do {                                           \
-        if ((queue)->child.device->submits_free) { \
-            wp_child_hold(&(queue)->child);        \
-            WP_UNLOCKED(status = call);            \
-            wp_child_let(&(queue)->child);         \
-        } else {                                   \
-            status = call;                         \
-        }                                          \
-    } while (0)
-
-PyObject *wp_device_queue(PyObject *self, PyObject *arguments, PyObject *keywords);
-PyObject *wp_device_wrap_queue(PyObject *self, PyObject *arguments, PyObject *keywords);
-PyObject *wp_event_new(struct weir_event event);
 // Waits for all work of the device, whether it fails or not; false with an exception, such as
 // KeyboardInterrupt.
-bool wp_device_wait(struct wp_device *device);
-PyObject *wp_device_sync(PyObject *self, PyObject *arguments, PyObject *keywords);
-PyObject *wp_queue_capture(PyObject *self, PyObject *arguments, PyObject *keywords);
-PyObject *wp_device_program(PyObject *self, PyObject *arguments, PyObject *keywords);
-PyObject *wp_in(PyObject *module, PyObject *buffer);
-PyObject *wp_out(PyObject *module, PyObject *buffer);
-PyObject *wp_inout(PyObject *module, PyObject *buffer);
-PyObject *wp_local(PyObject *module, PyObject *bytes);
+bool wp_device_wait(struct wp_object *device);
 
 // The exception of a function that the library called and that the error is about; NULL if it is
 // not known. Borrowed.

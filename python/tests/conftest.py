@@ -8,6 +8,7 @@ import weir
 
 BACKEND = os.environ.get("WEIR_TEST_BACKEND", "null")
 PLUGINS = os.environ.get("WEIR_TEST_PLUGINS", "")
+SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "")
 
 SOURCE = """
 kernel void scale(global const float *src, global float *dst, float factor)

@@ -28,7 +28,5 @@ def weir_pytest(name, srcs, data = [], env = {}, size = "small", args = [], **kw
         ],
         env = env,
         size = size,
-        # A sanitizer's runtime would have to be in the interpreter.
-        tags = ["no-sanitizer"],
         **kwargs
     )

@@ -82,6 +82,15 @@ def test_arrays_that_cannot_be_wrapped_are_refused(device):
         device.from_dlpack(5)
 
 
+def test_a_tensor_that_is_refused_stays_its_owners(device):
+    array = numpy.ones((1,) * 9, "float32")
+    count = sys.getrefcount(array)
+    with pytest.raises(weir.InvalidError, match="9 dimensions"):
+        device.from_dlpack(array)
+    device.buffer(1)
+    assert sys.getrefcount(array) == count and array.sum() == 1
+
+
 def test_bytes_are_wrapped(device):
     memory = bytearray(b"abcd")
     buffer = device.wrap(memory)

@@ -11,7 +11,7 @@ import threading
 import pytest
 
 import weir
-from conftest import BACKEND, PLUGINS, SOURCE
+from conftest import BACKEND, PLUGINS, SANITIZED, SOURCE
 
 OPEN = f"import weir, sys\nruntime = weir.open('', backend={BACKEND!r}, plugins={PLUGINS.replace('trace, ', '')!r})\n"
 
@@ -131,6 +131,7 @@ def resident_kib():
 
 
 @pytest.mark.skipif(PLUGINS != "" or BACKEND != "null", reason="plugins keep what they saw; a driver has caches")
+@pytest.mark.skipif(SANITIZED, reason="the address sanitizer keeps what was freed")
 def test_memory_is_flat_over_a_million_operations(device):
     queue, other = device.queue(), device.queue()
     a, b = device.buffer(64, "f4", "host"), device.buffer(64, "f4")

@@ -148,6 +148,28 @@ def test_chunks(device):
         weir.chunks(result, source, work, count=101)
 
 
+def test_queue_pool(device):
+    pool = weir.queue_pool(device, normal=2, high=1, label="requests")
+    assert [pool.get().label for _ in range(3)] == ["requests/normal/0", "requests/normal/1", "requests/normal/0"]
+    assert pool.get("high").label == "requests/high/0" and len(pool.queues) == 3
+    for number in range(4):
+        pool.get().fill(device.buffer(8), number)
+    pool.sync(timeout=60)
+    with pytest.raises(ValueError, match="no queue of the class 'low'; it has normal, high"):
+        pool.get("low")
+    with pytest.raises(ValueError, match="each has 0 or more"):
+        weir.queue_pool(device, normal=-1)
+    calls = []
+    first, second = pool.get(), pool.get()
+    first.host_call(lambda: 1 / 0)
+    second.host_call(calls.append, 1)
+    with pytest.raises(weir.HostCallError, match="ZeroDivisionError"):
+        pool.sync()
+    assert calls == [1]
+    pool.close()
+    assert 1 <= len(weir.queue_pool(device).queues) <= 8
+
+
 def test_buckets(device):
     compute = device.queue("compute")
     gradients = [device.buffer(64, "int32", placement="host", label=f"gradient{i}") for i in range(4)]

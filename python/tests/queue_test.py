@@ -148,6 +148,28 @@ def test_events_have_times(device):
     last = queue.record()
     queue.sync()
     assert last.time_ns >= first.time_ns
+    assert first.elapsed_ns(last) == last.time_ns - first.time_ns == -last.elapsed_ns(first)
+    with pytest.raises(TypeError, match="end is 5; it is a weir.Event"):
+        first.elapsed_ns(5)
+
+
+def test_several_events_are_waited_for(device, queue, gate):
+    other = device.queue("other")
+    queue.host_call(gate.wait)
+    held, free = queue.record(), other.record()
+    assert weir.sync_any([held, free], timeout=60) == 1
+    with pytest.raises(weir.Timeout):
+        weir.sync_all([held, free], timeout=0.02)
+    with pytest.raises(weir.Timeout):
+        weir.sync_any([held], 0)
+    gate.set()
+    weir.sync_all(iter([held, free]))
+    assert weir.sync_any([held]) == 0
+    weir.sync_all([])
+    with pytest.raises(TypeError, match="event is 5; it is a weir.Event"):
+        weir.sync_all([held, 5])
+    with pytest.raises(TypeError, match="not iterable"):
+        weir.sync_all(held)
 
 
 def test_a_wait_that_is_too_short_times_out(device, queue, gate):
@@ -171,13 +193,20 @@ def test_a_timeout_is_a_number_of_seconds(queue, timeout):
         queue.sync(timeout)
 
 
-@pytest.mark.parametrize("what", ["event", "queue", "device", "close"])
+@pytest.mark.parametrize("what", ["event", "queue", "device", "close", "all", "any"])
 def test_every_wait_is_interrupted_by_ctrl_c(device, queue, gate, what):
     queue.host_call(gate.wait)
     event = queue.record()
     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
-        {"event": event.sync, "queue": queue.sync, "device": device.sync, "close": device.close}[what]()
+        {
+            "event": event.sync,
+            "queue": queue.sync,
+            "device": device.sync,
+            "close": device.close,
+            "all": lambda: weir.sync_all([event]),
+            "any": lambda: weir.sync_any([event]),
+        }[what]()
     assert not device.closed
 
 

@@ -54,6 +54,44 @@ def test_two_runtimes_stand_beside_each_other(runtime):
         assert not runtime.closed
 
 
+def test_threads_open_runtimes_at_once(runtime):
+    program = (
+        "import threading, weir\n"
+        f"def work(): weir.open('', backend={runtime.backend!r}).device().close()\n"
+        "threads = [threading.Thread(target=work) for _ in range(4)]\n"
+        "for thread in threads: thread.start()\n"
+        "for thread in threads: thread.join()\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_a_region_is_a_block(runtime, device, tmp_path):
+    queue = device.queue()
+    with runtime.region("frame", 7):
+        with runtime.region("upload"):
+            queue.fill(device.buffer(8), 1)
+    queue.sync()
+    with pytest.raises(TypeError):
+        runtime.region(7)
+    with pytest.raises(weir.InvalidError, match="number is -1; it is 0 or more"):
+        runtime.region("frame", -1)
+    region = runtime.region("late")
+    runtime.close()
+    if (tmp_path / "trace.json").exists():
+        trace = (tmp_path / "trace.json").read_text()
+        assert "frame" in trace and "upload" in trace
+    with pytest.raises(weir.InvalidError, match="the runtime is closed"):
+        region.__enter__()
+
+
+def test_an_error_may_have_a_class_of_the_users():
+    class Mine(weir.InvalidError):
+        pass
+
+    assert Mine("x").status == "WEIR_ERROR_INVALID"
+
+
 def test_a_subinterpreter_is_refused_with_a_sentence():
     program = (
         "try: import _xxsubinterpreters as sub\n"

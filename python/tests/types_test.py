@@ -56,7 +56,9 @@ def mypy(*arguments, folder):
 
 
 def test_the_stubs_are_those_of_the_extension(tmp_path):
-    result = mypy("mypy.stubtest", "weir", "--ignore-missing-stub", folder=tmp_path)
+    # What only type checkers import; what the patterns have begins with a small letter.
+    (tmp_path / "allowed").write_text(r"weir\._patterns\.[A-Z]\w*")
+    result = mypy("mypy.stubtest", "weir", "--ignore-missing-stub", "--allowlist", "allowed", folder=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
@@ -67,7 +69,7 @@ def test_every_public_name_has_a_stub_and_a_text():
         value = getattr(weir, name)
         if getattr(value, "__module__", "weir").split(".")[0] != "weir" or type(value).__name__ == "module":
             continue
-        assert name in stubs
+        assert name in stubs or issubclass(value, weir.Error)  # whose classes the stubs import
         assert value.__doc__, name
         if isinstance(value, type) and not issubclass(value, (tuple, BaseException)):
             for member in (member for member in vars(value) if not member.startswith("_")):

@@ -1,5 +1,6 @@
 """Weir: queues, events and buffers over CUDA and OpenCL, and what finds a missing wait."""
 
+import atexit as _atexit
 import sysconfig as _sysconfig
 
 if _sysconfig.get_config_var("Py_GIL_DISABLED"):
@@ -7,8 +8,6 @@ if _sysconfig.get_config_var("Py_GIL_DISABLED"):
         "weir does not support free-threaded builds of Python yet; use the usual build, python3.13 in place of "
         "python3.13t"
     )
-del _sysconfig
-
 from . import _pocl  # noqa: E402
 
 _pocl.find()
@@ -16,4 +15,7 @@ _pocl.find()
 from ._errors import *  # noqa: E402,F401,F403
 from ._weir import *  # noqa: E402,F401,F403
 from ._weir import __version__, open  # noqa: E402,F401
-from ._patterns import buckets, chunks, loader, pipeline  # noqa: E402,F401
+from ._weir import _close_all  # noqa: E402
+from ._patterns import buckets, chunks, loader, pipeline, queue_pool  # noqa: E402,F401
+
+_atexit.register(_close_all)  # waits for all work

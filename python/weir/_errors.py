@@ -1,5 +1,7 @@
 """The exceptions, and how the extension makes one of an error of the library."""
 
+_TYPES = {}  # by status
+
 
 class Error(Exception):
     """What Weir refuses or reports, with its first cause.
@@ -8,111 +10,91 @@ class Error(Exception):
     native_call, native_name and native_code are the driver's; file and line are those of the first cause.
     """
 
+    __module__ = "weir"  # where users find it, and those below
     status = "WEIR_OK"
     message = object = native_call = native_name = remedy = file = ""
     native_code = line = 0
 
+    def __init_subclass__(cls, status=None):
+        if status:
+            cls.status, cls.__module__ = status, "weir"
+            _TYPES[status] = cls
 
-class Timeout(Error, TimeoutError):
+
+class Timeout(Error, TimeoutError, status="WEIR_TIMEOUT"):
     """A wait's time passed."""
 
 
-class NotReadyError(Error):
+class NotReadyError(Error, status="WEIR_NOT_READY"):
     """What was asked for is not complete yet."""
 
 
-class InvalidError(Error, ValueError):
+class InvalidError(Error, ValueError, status="WEIR_ERROR_INVALID"):
     """An argument breaks the call's contract."""
 
 
-class OutOfMemoryError(Error, MemoryError):
+class OutOfMemoryError(Error, MemoryError, status="WEIR_ERROR_OUT_OF_MEMORY"):
     """Memory of the host or of the device is exhausted."""
 
 
-class UnsupportedError(Error):
+class UnsupportedError(Error, status="WEIR_ERROR_UNSUPPORTED"):
     """The device does not support it."""
 
 
-class NotFoundError(Error, LookupError):
+class NotFoundError(Error, LookupError, status="WEIR_ERROR_NOT_FOUND"):
     """Nothing has that name."""
 
 
-class ConfigError(Error):
+class ConfigError(Error, status="WEIR_ERROR_CONFIG"):
     """The configuration is wrong."""
 
 
-class ModuleError(Error):
+class ModuleError(Error, status="WEIR_ERROR_MODULE"):
     """No listed backend or plugin can be used."""
 
 
-class NoDeviceError(Error):
+class NoDeviceError(Error, status="WEIR_ERROR_NO_DEVICE"):
     """No device matches."""
 
 
-class BuildError(Error):
+class BuildError(Error, status="WEIR_ERROR_BUILD"):
     """Device code does not build."""
 
 
-class ExpiredError(Error):
+class ExpiredError(Error, status="WEIR_ERROR_EXPIRED"):
     """It is no longer known."""
 
 
-class DeviceError(Error):
+class DeviceError(Error, status="WEIR_ERROR_DEVICE"):
     """The driver reported an error."""
 
 
-class DeviceLostError(DeviceError):
+class DeviceLostError(DeviceError, status="WEIR_ERROR_DEVICE_LOST"):
     """The device is lost."""
 
 
-class HostCallError(Error):
+class HostCallError(Error, status="WEIR_ERROR_HOST_CALL"):
     """A function of queue.host_call() raised; __cause__ is what it raised."""
 
 
-class ForkedError(Error):
+class ForkedError(Error, status="WEIR_ERROR_FORKED"):
     """The process was forked after Weir was used."""
 
 
-class FileError(Error):
+class FileError(Error, status="WEIR_ERROR_IO"):
     """A file cannot be read or written."""
 
 
-class SystemCallError(Error):
+class SystemCallError(Error, status="WEIR_ERROR_SYSTEM"):
     """The operating system refused a request."""
 
 
-class CommError(Error):
+class CommError(Error, status="WEIR_ERROR_COMM"):
     """A collective failed between ranks."""
 
 
-# By the status's name without WEIR_ and ERROR_.
-_TYPES = {
-    "TIMEOUT": Timeout,
-    "NOT_READY": NotReadyError,
-    "INVALID": InvalidError,
-    "OUT_OF_MEMORY": OutOfMemoryError,
-    "UNSUPPORTED": UnsupportedError,
-    "NOT_FOUND": NotFoundError,
-    "CONFIG": ConfigError,
-    "MODULE": ModuleError,
-    "NO_DEVICE": NoDeviceError,
-    "BUILD": BuildError,
-    "EXPIRED": ExpiredError,
-    "DEVICE": DeviceError,
-    "DEVICE_LOST": DeviceLostError,
-    "HOST_CALL": HostCallError,
-    "FORKED": ForkedError,
-    "IO": FileError,
-    "SYSTEM": SystemCallError,
-    "COMM": CommError,
-}
-
-__all__ = ["Error"] + [made.__name__ for made in _TYPES.values()]
-for _made in (Error, *_TYPES.values()):
-    _made.__module__ = "weir"  # where users find them
-del _made
-
-# The library's functions as Python has them. Others are NOUN.VERB: weir_queue_recover() is queue.recover().
+# The library's functions as Python has them. Others are NOUN.VERB: weir_queue_recover() is queue.recover(), and
+# weir_pool_create() is device.pool().
 _NAMES = {
     "in": "weir.In",
     "out": "weir.Out",
@@ -128,18 +110,14 @@ _NAMES = {
     "host_begin": "buffer.host",
     "host_end": "access.end",
     "device_open": "runtime.device",
-    "queue_create": "device.queue",
     "queue_wrap": "device.wrap_queue",
     "queue_launch": "kernel[grid, block]",
     "queue_launch_count": "kernel[count]",
     "queue_graph": "graph.launch",
-    "buffer_create": "device.buffer",
     "buffer_wrap": "device.wrap",
     "dlpack_import": "device.from_dlpack",
     "dlpack_export": "buffer.__dlpack__",
-    "program_create": "device.program",
     "kernel_create": "program.kernel",
-    "pool_create": "device.pool",
     "pool_free": "buffer.free",
     "capture_begin": "queue.capture",
     "capture_end": "queue.capture",
@@ -148,20 +126,22 @@ _NAMES = {
 
 def _name(match):
     name = match[1]
+    if name not in _NAMES and name.endswith("_create"):
+        return "device." + name[:-7]
     return _NAMES.get(name) or name.replace("_destroy", ".close").replace("_", ".", 1)
 
 
-def text(c_text):
+def _text(c_text):
     """The library's text with its C names as those of Python."""
     import re  # which would be a third of the time that importing weir takes
 
     return re.sub(r"\bweir_([a-z0-9_]+)(?=\()", _name, c_text)
 
 
-def make(status, whole, **parts):
+def _make(status, whole, **parts):
     """The exception of a status, of its whole text, with the parts of the library's detail as attributes."""
-    error = _TYPES.get(status[5:].replace("ERROR_", ""), Error)(text(whole))
+    error = _TYPES.get(status, Error)(_text(whole))
     error.status = status
     for name, part in parts.items():
-        setattr(error, name, text(part) if name in ("message", "remedy") else part)
+        setattr(error, name, _text(part) if name in ("message", "remedy") else part)
     return error

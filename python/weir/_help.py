@@ -2,17 +2,19 @@
 
 import os
 
-from ._errors import make
+from . import _weir
+from ._errors import _make
 
 
 def _invalid(message):
-    return make("WEIR_ERROR_INVALID", message, message=message)
+    return _make("WEIR_ERROR_INVALID", message, message=message)
 
 
-async def readable(descriptor, finish):
-    """Waits in asyncio until the eventfd is readable, closes it, and returns finish()."""
+async def complete(event):
+    """Waits in asyncio for an event, and raises its failure."""
     import asyncio  # which the caller has, and others need not
 
+    descriptor = event.fd()
     loop = asyncio.get_running_loop()
     ready = loop.create_future()
     loop.add_reader(descriptor, lambda: ready.done() or ready.set_result(None))
@@ -21,7 +23,34 @@ async def readable(descriptor, finish):
     finally:
         loop.remove_reader(descriptor)
         os.close(descriptor)
-    return finish()
+    event.sync(0)
+
+
+class region:
+    """A named section of the program, for traces: the work that the thread submits in its block."""
+
+    def __init__(self, runtime, name, number):
+        if number is not None and not 0 <= number < 1 << 64:
+            raise _invalid(f"number is {number}; it is 0 or more, and below 2^64")
+        self._runtime, self._arguments = runtime, (name,) if number is None else (name, number)
+
+    def __enter__(self):
+        _weir._region(self._runtime, *self._arguments)
+
+    def __exit__(self, *unused):
+        _weir._region(self._runtime, None)
+
+
+def dtype(value):
+    """The name that a type of elements has: "float32" of "<f4", numpy.float32, numpy.dtype("f4"), torch.float32, float."""
+    for part in ("name", "__name__"):
+        value = getattr(value, part, value)
+    name = str(value).rpartition(".")[2].lstrip("<|=")
+    return _OTHER_NAMES.get(name, name)
+
+
+# The built-in types, and what the buffer protocol calls a long.
+_OTHER_NAMES = {"int": "int64", "float": "float64", "complex": "complex128", "l": "int64", "L": "uint64"}
 
 
 def array(access):

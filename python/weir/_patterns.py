@@ -3,9 +3,19 @@
 Their frames are no callers: findings and errors name the line of the program that uses a pattern.
 """
 
+from __future__ import annotations
+
 import collections
+import itertools
 import queue as _queue
 import threading
+
+TYPE_CHECKING = False  # typing is not needed when the package is used
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any, Literal
+
+    from . import Buffer, Device, Event, Queue
 
 
 def _arrays(item):
@@ -65,7 +75,7 @@ class _Batch:
         self.pinned, self.copies, self.copied, self.used = [], [], None, None
 
 
-def loader(queue, iterable, *, slots=3, label="loader"):
+def loader(queue: Queue, iterable: Iterable[Any], *, slots: int = 3, label: str = "loader") -> Iterator[Any]:
     """Batches of any iterable in memory of the device, copied while work on `queue` uses earlier ones.
 
         for images, labels in weir.loader(queue, batches):
@@ -143,22 +153,30 @@ class pipeline:
     the thread that submits or drains. What a stage or the work raises is raised by submit(), drain() or the end of the block.
     """
 
-    def __init__(self, device, *stages, slots=None, make=None, deliver=None, label="pipeline"):
+    def __init__(
+        self,
+        device: Device,
+        *stages: Callable[[Queue, Any, Any], object],
+        slots: int | None = None,
+        make: Callable[[int], Any] | None = None,
+        deliver: Callable[[Any, Any], object] | None = None,
+        label: str = "pipeline",
+    ) -> None:
         slots = len(stages) + 1 if slots is None else slots
         if not stages or slots < 1:
             raise ValueError(f"a pipeline has one stage or more and one slot or more, not {len(stages)} and {slots}")
         self._stages = [(stage, device.queue(f"{label}/{stage.__name__}")) for stage in stages]
         self._deliver = deliver
         self._slots = [make(index) if make else None for index in range(slots)]
-        self._flying = collections.deque()
+        self._flying: collections.deque[Any] = collections.deque()
         self._count = 0
 
     @property
-    def queues(self):
+    def queues(self) -> list[Queue]:
         """The stages' queues."""
         return [queue for _, queue in self._stages]
 
-    def submit(self, frame):
+    def submit(self, frame: Any) -> None:
         """Submits a frame; waits for the delivery of an earlier one if no slot is free."""
         while self._flying and (len(self._flying) == len(self._slots) or self._flying[0][2].done):
             self._deliver_first(None)
@@ -185,20 +203,20 @@ class pipeline:
         if self._deliver:
             self._deliver(slot, frame)
 
-    def drain(self, timeout=None):
+    def drain(self, timeout: float | None = None) -> None:
         """Waits until all frames are delivered; timeout in seconds, for each frame."""
         while self._flying:
             self._deliver_first(timeout)
 
-    def close(self):
+    def close(self) -> None:
         """Destroys the queues; work that was submitted still runs."""
         for queue in self.queues:
             queue.close()
 
-    def __enter__(self):
+    def __enter__(self) -> pipeline:
         return self
 
-    def __exit__(self, kind, *unused):
+    def __exit__(self, kind: object, *unused: object) -> None:
         try:
             if kind is None:
                 self.drain()
@@ -217,7 +235,16 @@ class chunks:
     waits for nothing and returns the event of the end; it may be called again at once.
     """
 
-    def __init__(self, result, source, work, *, count=8, slots=3, label="chunks"):
+    def __init__(
+        self,
+        result: Buffer,
+        source: Buffer,
+        work: Callable[[Queue, Buffer, Buffer], object],
+        *,
+        count: int = 8,
+        slots: int = 3,
+        label: str = "chunks",
+    ) -> None:
         rows = source.shape[0]
         if result.shape[0] != rows or not 1 <= count <= rows or slots < 1:
             raise ValueError(f"the source has {rows} rows, the result {result.shape[0]}; there are {count} chunks and "
@@ -231,9 +258,10 @@ class chunks:
         self._slots = [(device.buffer((most, *source.shape[1:]), source.dtype, label=f"{label}/in{i}"),
                         device.buffer((most, *result.shape[1:]), result.dtype, label=f"{label}/out{i}"))
                        for i in range(min(slots, count))]
-        self._read, self._done = [None] * len(self._slots), [None] * len(self._slots)
+        self._read: list[Any] = [None] * len(self._slots)  # events, once a slot is used
+        self._done = list(self._read)
 
-    def run(self, after=None):
+    def run(self, after: Event | None = None) -> Event:
         """Submits the job, after an event if one is given; the event of its end."""
         if after:
             self._up.wait(after)
@@ -258,7 +286,7 @@ class chunks:
 class buckets:
     """Gradients that are reduced bucket by bucket on a queue of their own, while the backward pass goes on.
 
-        reduction = weir.buckets(device, gradients, lambda queue, gradient: ...)
+        reduction = weir.buckets(device, gradients, lambda queue, gradient: comm.all_reduce(queue, gradient, gradient))
         for i in reversed(range(len(gradients))):
             backward[grid, block](compute, weir.Out(gradients[i]))
             reduction.ready(i, compute)
@@ -267,23 +295,91 @@ class buckets:
     reduce(queue, bucket) submits the reduction of one bucket.
     """
 
-    def __init__(self, device, gradients, reduce, *, label="buckets"):
+    def __init__(
+        self,
+        device: Device,
+        gradients: Iterable[Buffer],
+        reduce: Callable[[Queue, Buffer], object],
+        *,
+        label: str = "buckets",
+    ) -> None:
         self._gradients, self._reduce = list(gradients), reduce
-        self._reduced = [None] * len(self._gradients)
+        self._reduced: list[Any] = [None] * len(self._gradients)
         self.queue = device.queue(label)
 
-    def ready(self, index, queue):
+    def ready(self, index: int, queue: Queue) -> None:
         """Bucket `index` is written by what was submitted to `queue` so far: its reduction is submitted."""
         self.queue.wait(queue.record())
         self._reduce(self.queue, self._gradients[index])
         self._reduced[index] = self.queue.record()
 
-    def wait(self, index, queue):
+    def wait(self, index: int, queue: Queue) -> None:
         """`queue` waits for the reduction of one bucket."""
         if self._reduced[index] is None:
             raise ValueError(f"bucket {index} was not ready yet")
         queue.wait(self._reduced[index])
 
-    def finish(self, queue):
+    def finish(self, queue: Queue) -> None:
         """`queue` waits for all reductions so far."""
         queue.wait(self.queue.record())
+
+
+class queue_pool:
+    """Queues for independent requests, given out in turn by class of priority.
+
+        pool = weir.queue_pool(device, normal=4, high=1)
+        queue = pool.get("high")
+
+    normal, high and low are how many queues a class has: priority 0, and the device's highest and lowest. None given: as
+    many normal ones as the device overlaps. Work that has to be in order goes to one queue, got once; others may use the
+    same one. Safe in several threads.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        *,
+        normal: int = 0,
+        high: int = 0,
+        low: int = 0,
+        timing: bool = False,
+        label: str = "pool",
+    ) -> None:
+        limits = device.limits
+        if min(normal, high, low) < 0:
+            raise ValueError(f"the classes have {normal}, {high} and {low} queues; each has 0 or more")
+        if not normal + high + low:
+            normal = min(8, limits.concurrent_kernels + limits.copy_engines_to_device + limits.copy_engines_to_host)
+        priorities = {"normal": (normal, 0), "high": (high, limits.priority_highest), "low": (low, limits.priority_lowest)}
+        self._queues = {name: [device.queue(f"{label}/{name}/{i}", priority=priority, timing=timing) for i in range(count)]
+                        for name, (count, priority) in priorities.items()}
+        self._turns = {name: itertools.cycle(queues) for name, queues in self._queues.items()}
+
+    @property
+    def queues(self) -> list[Queue]:
+        """All of its queues."""
+        return [queue for queues in self._queues.values() for queue in queues]
+
+    def get(self, kind: Literal["normal", "high", "low"] = "normal") -> Queue:
+        """The next queue of the class."""
+        try:
+            return next(self._turns[kind])
+        except (KeyError, StopIteration):
+            has = ", ".join(name for name, queues in self._queues.items() if queues)
+            raise ValueError(f"the pool has no queue of the class {kind!r}; it has {has}") from None
+
+    def sync(self, timeout: float | None = None) -> None:
+        """Waits for all queues, also after a failure; timeout in seconds, for each. Raises the first failure."""
+        failure = None
+        for queue in self.queues:
+            try:
+                queue.sync(timeout)
+            except Exception as error:
+                failure = failure or error
+        if failure:
+            raise failure
+
+    def close(self) -> None:
+        """Destroys the queues; work that was submitted still runs."""
+        for queue in self.queues:
+            queue.close()

@@ -1,6 +1,5 @@
 """The driver that the extra `pocl` installs: used where the machine has no OpenCL of its own."""
 
-import glob
 import importlib.util
 import os
 
@@ -12,7 +11,8 @@ def find():
     spec = importlib.util.find_spec("pocl_binary_distribution")
     if spec is None or not spec.origin:
         return
-    folder = os.path.dirname(os.path.dirname(spec.origin))
-    drivers = sorted(glob.glob(os.path.join(glob.escape(folder), "pyopencl", ".libs", "libpocl*.so*")))
+    folder = os.path.join(os.path.dirname(os.path.dirname(spec.origin)), "pyopencl", ".libs")
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    drivers = [name for name in names if name.startswith("libpocl") and ".so" in name]
     if drivers:
-        os.environ["WEIR_OPENCL_DRIVER"] = drivers[0]
+        os.environ["WEIR_OPENCL_DRIVER"] = os.path.join(folder, drivers[0])

@@ -22,9 +22,6 @@ enum {
     SLOTS = 2
 };
 
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
-#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
-
 #ifdef NEWER
 // A call with params that have something in a field which an older library lacks.
 static void expect_tail(weir_status status)

@@ -175,7 +175,6 @@ if [ -n "${TSAN_OPTIONS-}" ]; then
     # libtsan keeps the shadow of constants in a file, which the limit cuts short.
     echo "not run under the thread sanitizer: a full disk"
 else
-    expect_data 1 small_disk "$weir" run arr-coc --config small.ini noise.png
-    expect_contains "$messages" "out/noise.overlay.png"
+    expect_message 1 "out/noise.overlay.png" small_disk "$weir" run arr-coc --config small.ini noise.png
     expect_nothing out
 fi

@@ -38,16 +38,11 @@ assert len(tables["collectives"]) == 1
 assert data["parameters"]["ranks"] == 2 and data["parameters"]["ranks_of_this_process"] == 1
 '
 
-expect_data 2 "$weir" bench comm --collectives all-reduce,all
-expect_contains "$messages" "--collectives takes some of all-reduce, reduce, broadcast"
-expect_data 2 "$weir" bench comm --memory host,device
-expect_contains "$messages" "--memory takes one of device and host"
-expect_data 2 "$weir" bench comm --size 2
-expect_contains "$messages" "--size takes whole numbers"
-expect_data 2 "$weir" bench comm --ranks 3 --collectives all-gather --size 8
-expect_contains "$messages" "8 bytes are less than one number for each of 3 ranks"
-expect_data 3 env RANK=1 "$weir" bench comm
-expect_contains "$messages" "RANK is set, and WORLD_SIZE is not"
+expect_message 2 "--collectives takes some of all-reduce, reduce, broadcast" "$weir" bench comm --collectives all-reduce,all
+expect_message 2 "--memory takes one of device and host" "$weir" bench comm --memory host,device
+expect_message 2 "--size takes whole numbers" "$weir" bench comm --size 2
+expect_message 2 "8 bytes are less than one number for each of 3 ranks" "$weir" bench comm --ranks 3 --collectives all-gather --size 8
+expect_message 3 "RANK is set, and WORLD_SIZE is not" env RANK=1 "$weir" bench comm
 
 cat >lossy.ini <<'TEXT'
 [weir]
@@ -58,6 +53,5 @@ plugins = lossy
 kind = copy
 forwarded = 1
 TEXT
-expect_data 1 env WEIR_MODULE_PATH="$modules" "$weir" bench comm --config lossy.ini --turns 1
-expect_contains "$messages" " in place of 3"
+expect_message 1 " in place of 3" env WEIR_MODULE_PATH="$modules" "$weir" bench comm --config lossy.ini --turns 1
 expect_contains "$messages" "all-reduce of 4096 bytes: element 0 of rank 0 is "

@@ -127,12 +127,10 @@ side = 64
 grid = 4
 TEXT
     export WEIR_MODULE_PATH="$modules"
-    expect_data 1 "$weir" bench overlap --config lossy.ini --size 8K --turns 1 --kernel light
-    expect_contains "$messages" "one queue, one piece: "
+    expect_message 1 "one queue, one piece: " "$weir" bench overlap --config lossy.ini --size 8K --turns 1 --kernel light
     expect_contains "$messages" " numbers are wrong; number 0 is "
     [ -z "$output" ] || fail "wrong results, and yet it printed: $output"
-    expect_data 1 "$weir" bench pipeline --config lossy.ini --size 4K --turns 1 --frames 1
-    expect_contains "$messages" "numbers are wrong"
+    expect_message 1 "numbers are wrong" "$weir" bench pipeline --config lossy.ini --size 4K --turns 1 --frames 1
     unset WEIR_MODULE_PATH
 done
 cat >>lossy.ini <<'TEXT'
@@ -171,20 +169,15 @@ expect_usage "more than 16 pipelines" arr-coc --slots 1,2,3,4,5,6,7,8,9 --graphs
 expect_usage "more than 16 pipelines" arr-coc --slots 1,2,3,4,5,6,7,8,9 --devices 0,1
 expect_usage "--devices names device 0 twice" arr-coc --devices 0,0
 expect_usage "9 devices are named, and at most 8 are measured" arr-coc --devices 0,1,2,3,4,5,6,7,8
-expect_data 3 "$weir" bench arr-coc --config null.ini --devices 0,1 --turns 1
-expect_contains "$messages" "1"
+expect_message 3 "1" "$weir" bench arr-coc --config null.ini --devices 0,1 --turns 1
 expect_usage "--graphs takes some of off, on" pipeline --graphs yes
 expect_usage "--graphs takes off, on or both" arr-coc --graphs on,off,on
 expect_usage "does not know what to do with 'x'" submit x
-expect_data 1 "$weir" bench arr-coc --config null.ini missing.png
-expect_contains "$messages" "missing.png"
-expect_data 1 "$weir" bench overlap --config null.ini --size 8K --turns 1 --plot missing/plot.svg
-expect_contains "$messages" "missing/plot.svg"
+expect_message 1 "missing.png" "$weir" bench arr-coc --config null.ini missing.png
+expect_message 1 "missing/plot.svg" "$weir" bench overlap --config null.ini --size 8K --turns 1 --plot missing/plot.svg
 [ -z "$output" ] || fail "it measured before it looked at the plot's name: $output"
-expect_data 1 "$weir" bench overlap --config null.ini --size 8K --turns 1 --output missing/o.json
-expect_contains "$messages" "missing/o.json"
-expect_data 3 "$weir" bench overlap --config missing.ini
-expect_contains "$messages" "missing.ini"
+expect_message 1 "missing/o.json" "$weir" bench overlap --config null.ini --size 8K --turns 1 --output missing/o.json
+expect_message 3 "missing.ini" "$weir" bench overlap --config missing.ini
 
 # An interrupt ends it after the turn in progress, which is reported unless it is the one
 # that warms up.

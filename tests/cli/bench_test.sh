@@ -30,10 +30,8 @@ expect_data 0 "$weir" bench submit --config second.ini --turns 1 --operations 5
 second="$(grep -o "weir bench submit on .* (opencl" <<<"$output")" || fail "no device: $output"
 [ "$second" != "$first" ] || fail "both on one device: $first"
 printf '[weir]\ndevice = nothing\n' >none.ini
-expect_data 3 env WEIR_CONFIG=none.ini "$weir" bench submit --turns 1 --operations 5
-expect_contains "$messages" "nothing"
-expect_data 3 env WEIR_BACKEND=null WEIR_MODULE_PATH=/nonexistent "$weir" bench submit --turns 1 --operations 5
-expect_contains "$messages" "weir_null.so"
+expect_message 3 "nothing" env WEIR_CONFIG=none.ini "$weir" bench submit --turns 1 --operations 5
+expect_message 3 "weir_null.so" env WEIR_BACKEND=null WEIR_MODULE_PATH=/nonexistent "$weir" bench submit --turns 1 --operations 5
 
 # A launch that is lost.
 printf '[weir]\nbackend = opencl\nplugins = lossy\n[lossy]\nkind = launch\nforwarded = 2\n' >lossy.ini

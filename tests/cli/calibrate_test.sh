@@ -122,18 +122,14 @@ else
 fi
 
 # What has no times, and what cannot be measured.
-expect_data 3 env WEIR_BACKEND=null "$weir" calibrate
-expect_contains "$messages" "of the backend null runs no kernels, so its times tell nothing of a GPU"
+expect_message 3 "of the backend null runs no kernels, so its times tell nothing of a GPU" env WEIR_BACKEND=null "$weir" calibrate
 [ -z "$output" ] || fail "it printed a model: $output"
-expect_data 3 "${on_sim[@]}" "$weir" calibrate --turns 1
-expect_contains "$messages" "sim: the kernel 'advance' has no cost"
+expect_message 3 "sim: the kernel 'advance' has no cost" "${on_sim[@]}" "$weir" calibrate --turns 1
 printf '[kernel advance]\nfixed_ns = 2000\n' >fixed.ini
 expect_data 1 "${on_sim[@]}" WEIR_SIM_COSTS=fixed.ini "$weir" calibrate --turns 1
 expect_contains "$messages" "its time does not grow with its work, so kernels at once cannot be counted"
 expect_contains "$messages" "give it a cost with per_item_argument_1_ns"
-expect_data 3 env WEIR_BACKEND=null "$weir" calibrate --device 7
-expect_contains "$messages" "7"
-expect_data 1 env WEIR_BACKEND=null "$weir" calibrate --output absent/card.ini
-expect_contains "$messages" "absent"
+expect_message 3 "7" env WEIR_BACKEND=null "$weir" calibrate --device 7
+expect_message 1 "absent" env WEIR_BACKEND=null "$weir" calibrate --output absent/card.ini
 expect_data 2 env WEIR_BACKEND=null "$weir" calibrate --turns 0
 expect_data 2 env WEIR_BACKEND=null "$weir" calibrate card.ini

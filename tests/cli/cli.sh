@@ -55,6 +55,14 @@ expect_data()
     exit 1
 }
 
+# expect_message WANTED WORDS COMMAND...: as expect_data, and the words are among the messages.
+expect_message()
+{
+    local words="$2"
+    expect_data "$1" "${@:3}"
+    expect_contains "$messages" "$words"
+}
+
 # expect_files DIRECTORY NAME: all files of an image.
 expect_files()
 {

@@ -176,10 +176,8 @@ if have zsh; then
     check zsh ../zsh.answers
 fi
 
-expect_data 2 "$weir" completion tcsh
-expect_contains "$messages" "weir completion has no 'tcsh'"
-expect_data 2 "$weir" completion
-expect_contains "$messages" "weir completion needs a SHELL"
+expect_message 2 "weir completion has no 'tcsh'" "$weir" completion tcsh
+expect_message 2 "weir completion needs a SHELL" "$weir" completion
 status=0
 "$program" completion bash >/dev/full 2>messages || status=$?
 [ "$status" -eq 1 ] || fail "with a full standard output weir completion ended with $status"

@@ -105,8 +105,7 @@ wait "$listener" || status=$?
 expect_contains "$(cat listener)" "rank 1 has not come"
 wait "$strangers"
 
-expect_data 2 "$weir" doctor comm --listen 1 --connect node1:1
-expect_contains "$messages" "takes one of --listen and --connect"
+expect_message 2 "takes one of --listen and --connect" "$weir" doctor comm --listen 1 --connect node1:1
 expect_data 2 "$weir" doctor comm extra
 expect_data 0 "$weir" doctor --help
 expect_contains "$output" "weir doctor comm"

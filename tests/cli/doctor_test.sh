@@ -100,8 +100,7 @@ printf '[weir]\nbackend = null\n\n[null]\ndevices = 3\n' >three.ini
 expect_data 0 "$weir" devices --config three.ini --json
 as_json '[d["index"] for d in data["devices"]] == [0, 1, 2]'
 printf '[weir]\nbackend = null\n\n[null]\ndevices = 0\n' >none.ini
-expect_data 3 "$weir" devices --config none.ini
-expect_contains "$messages" "found no device"
+expect_message 3 "found no device" "$weir" devices --config none.ini
 
 # The configuration.
 expect_data 0 "$weir" config check three.ini
@@ -114,8 +113,7 @@ as_json 'data["settings"]["weir"]["plugins"]["origin"] == "WEIR_PLUGINS"'
 as_json '"library" in data["settings"]["opencl"]'
 expect_data 0 env WEIR_OPENCL_CACHE=0 "$weir" config check small.ini --json
 as_json 'data["settings"]["opencl"]["cache"] == {"value": "0", "origin": "WEIR_OPENCL_CACHE"}'
-expect_data 3 env WEIR_OPENCL_CACHE=2 "$weir" config check small.ini
-expect_contains "$messages" "WEIR_OPENCL_CACHE: 'cache' of [opencl] must be 0 or 1, not '2'"
+expect_message 3 "WEIR_OPENCL_CACHE: 'cache' of [opencl] must be 0 or 1, not '2'" env WEIR_OPENCL_CACHE=2 "$weir" config check small.ini
 
 expect_unsound()
 {
@@ -131,16 +129,14 @@ expect_unsound "unsound.ini:2: " '[arr_coc]\nside = 7\n'
 expect_unsound "unsound.ini:2: " '[null]\ndevices = 17\n'
 expect_unsound "unsound.ini:3: " '[weir]\nbackend = null\nbackend = null\n'
 expect_unsound "unsound.ini:2: " '[weir]\nbackend =\n'
-expect_data 3 "$weir" config check nowhere.ini
-expect_contains "$messages" "nowhere.ini"
+expect_message 3 "nowhere.ini" "$weir" config check nowhere.ini
 
 # What the file names and what is not there; a section alone may be for another machine, and is a note.
 expect_missing()
 {
     local part="$1"
     printf '%b' "$2" >absent.ini
-    expect_data 1 "$weir" config check absent.ini
-    expect_contains "$messages" "weir: $part"
+    expect_message 1 "weir: $part" "$weir" config check absent.ini
     expect_contains "$output" "absent.ini needs 1 module that is not here"
 }
 expect_missing "absent.ini:2: backend names 'nul', and there is no weir_nul.so in /nowhere: check the spelling and module_path" \

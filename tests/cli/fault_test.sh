@@ -8,32 +8,24 @@ export TMPDIR="$TEST_TMPDIR/temporary"
 mkdir "$TMPDIR"
 
 # One run, with the program's exit status and its output.
-expect_data 3 "$weir" fault --at 1 "$faulty" told
-expect_contains "$messages" "the plugin fault injected a refusal (number 1, copy)"
+expect_message 3 "the plugin fault injected a refusal (number 1, copy)" "$weir" fault --at 1 "$faulty" told
 expect_contains "$messages" "\`weir fault --fault refuse --at 1 PROGRAM\` repeats it"
 expect_contains "$messages" "weir: operation 1 got the fault 'refuse': copy 'memory' on 'work' at faulty.c:"
 expect_data 3 "$weir" fault --quiet --fault fail --at 1 --kinds copy --queue work --label memory "$faulty" told
 expect_contains "$messages" "a failure by a host call (number 1, copy)"
 expect_contains "$messages" "--fault fail --kinds 'copy' --queue 'work' --label 'memory' --at 1"
 expect_not_contains "$messages" "got the fault"
-expect_data 3 "$weir" fault --fault memory --at 4 "$faulty" told
-expect_contains "$messages" "got the fault 'memory': new-buffer 'memory'"
-expect_data 3 "$weir" fault --one-in 1 --seed 9 "$faulty" told
-expect_contains "$messages" "operation 1 got"
+expect_message 3 "got the fault 'memory': new-buffer 'memory'" "$weir" fault --fault memory --at 4 "$faulty" told
+expect_message 3 "operation 1 got" "$weir" fault --one-in 1 --seed 9 "$faulty" told
 expect_data 0 "$weir" fault --fault slow --delay-ms 20 --at 1 "$faulty" told
 [ "$output" = "done" ] || fail "the program printed '$output'"
 expect_data 134 "$weir" fault --at 1 "$faulty" crash
-expect_data 137 "$weir" fault --at 1 --limit 1 "$faulty" hang
-expect_contains "$messages" "was killed after 1 s"
-expect_data 1 "$weir" fault --at 100 "$faulty" told
-expect_contains "$messages" "no operation of $faulty got a fault"
+expect_message 137 "was killed after 1 s" "$weir" fault --at 1 --limit 1 "$faulty" hang
+expect_message 1 "no operation of $faulty got a fault" "$weir" fault --at 100 "$faulty" told
 expect_data 5 "$weir" fault --at 100 "$faulty" fail
-expect_data 1 "$weir" fault --at 1 true
-expect_contains "$messages" "no operation of true got a fault"
-expect_data 127 "$weir" fault --at 1 ./no-such-program
-expect_contains "$messages" "./no-such-program cannot be run"
-expect_data 4 "$weir" fault --at 1 --kinds lunch "$faulty" told
-expect_contains "$messages" "'lunch' is nothing to which 'refuse' can happen"
+expect_message 1 "no operation of true got a fault" "$weir" fault --at 1 true
+expect_message 127 "./no-such-program cannot be run" "$weir" fault --at 1 ./no-such-program
+expect_message 4 "'lunch' is nothing to which 'refuse' can happen" "$weir" fault --at 1 --kinds lunch "$faulty" told
 expect_contains "$messages" "copy, fill, launch"
 
 # The walk. The program has 2 operations that can be refused, 1 that can fail, and 4 creations.
@@ -89,38 +81,24 @@ assert copy["last_line"] == "done", copy
 '
 
 # What it cannot work with.
-expect_data 1 "$weir" fault --every 1 "$faulty" fail
-expect_contains "$messages" "ends with 5 without any fault"
+expect_message 1 "ends with 5 without any fault" "$weir" fault --every 1 "$faulty" fail
 expect_contains "$messages" "its last line: it never works"
-expect_data 1 "$weir" fault --every 1 true
-expect_contains "$messages" "true has no operation for a fault"
-expect_data 1 "$weir" fault --every 1 --fault garbage "$faulty" told
-expect_contains "$messages" "has no operation for a fault"
-expect_data 1 "$weir" fault --every 1 ./no-such-program
-expect_contains "$messages" "./no-such-program cannot be run"
-expect_data 2 "$weir" fault "$faulty"
-expect_contains "$messages" "weir fault needs one of --at, --one-in and --every"
+expect_message 1 "true has no operation for a fault" "$weir" fault --every 1 true
+expect_message 1 "has no operation for a fault" "$weir" fault --every 1 --fault garbage "$faulty" told
+expect_message 1 "./no-such-program cannot be run" "$weir" fault --every 1 ./no-such-program
+expect_message 2 "weir fault needs one of --at, --one-in and --every" "$weir" fault "$faulty"
 expect_data 2 "$weir" fault --at 1 --every 1 "$faulty"
-expect_data 2 "$weir" fault --at 1 --json "$faulty"
-expect_contains "$messages" "--recovers, --all and --json need --every"
-expect_data 2 "$weir" fault --at 1 --fault refuse,fail "$faulty"
-expect_contains "$messages" "--fault takes one kind without --every"
-expect_data 2 "$weir" fault --every 1 --kinds copy "$faulty"
-expect_contains "$messages" "--kinds needs one kind of --fault"
-expect_data 2 "$weir" fault --every 1 --fault refues "$faulty"
-expect_contains "$messages" "not 'refues'; did you mean refuse?"
-expect_data 2 "$weir" fault --every 1 --fault explode "$faulty"
-expect_contains "$messages" "takes refuse, fail, slow, lose, memory or garbage"
+expect_message 2 "--recovers, --all and --json need --every" "$weir" fault --at 1 --json "$faulty"
+expect_message 2 "--fault takes one kind without --every" "$weir" fault --at 1 --fault refuse,fail "$faulty"
+expect_message 2 "--kinds needs one kind of --fault" "$weir" fault --every 1 --kinds copy "$faulty"
+expect_message 2 "not 'refues'; did you mean refuse?" "$weir" fault --every 1 --fault refues "$faulty"
+expect_message 2 "takes refuse, fail, slow, lose, memory or garbage" "$weir" fault --every 1 --fault explode "$faulty"
 expect_data 2 "$weir" fault --every 1 --fault "" "$faulty"
-expect_data 2 "$weir" fault --at 1 --label $'a\nb' "$faulty"
-expect_contains "$messages" "take one line"
+expect_message 2 "take one line" "$weir" fault --at 1 --label $'a\nb' "$faulty"
 expect_data 2 "$weir" fault --at none "$faulty"
-expect_data 2 "$weir" fault --at 1
-expect_contains "$messages" "weir fault needs a command"
-expect_data 3 env WEIR_CONFIG=missing.ini "$weir" fault --at 1 "$faulty"
-expect_contains "$messages" "missing.ini"
-expect_data 1 env TMPDIR=/nowhere "$weir" fault --at 1 "$faulty"
-expect_contains "$messages" "set TMPDIR to another one"
+expect_message 2 "weir fault needs a command" "$weir" fault --at 1
+expect_message 3 "missing.ini" env WEIR_CONFIG=missing.ini "$weir" fault --at 1 "$faulty"
+expect_message 1 "set TMPDIR to another one" env TMPDIR=/nowhere "$weir" fault --at 1 "$faulty"
 
 # A signal ends the walk; what it found until then is printed.
 status=0

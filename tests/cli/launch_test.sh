@@ -113,8 +113,7 @@ weir: rank 2 of 3 (process $(cat pid.2)) ended with 7; 2 other ranks got SIGTERM
 for rank in 0 1; do
     expect_soon is_gone "$(cat "child.$rank")"
 done
-expect_data 139 "$weir" launch -n 1 sh -c 'kill -s SEGV $$'
-expect_contains "$messages" "rank 0 of 1 (process "
+expect_message 139 "rank 0 of 1 (process " "$weir" launch -n 1 sh -c 'kill -s SEGV $$'
 expect_contains "$messages" ") was ended by signal 11 (SIGSEGV)"
 
 # The others of a rank that SIGKILL ends hear of it from their connections, and may end before it is told: the fault
@@ -126,8 +125,7 @@ echo >ready.0
 while :; do sleep 0.1; done
 TEXT
 rm -f ready.*
-expect_data 137 "$weir" launch -n 2 sh later.sh
-expect_contains "$messages" "weir: rank 0 of 2 (process "
+expect_message 137 "weir: rank 0 of 2 (process " "$weir" launch -n 2 sh later.sh
 expect_contains "$messages" ") was ended by signal 9 (SIGKILL)"
 expect_not_contains "$messages" "SIGTERM"
 
@@ -145,8 +143,7 @@ case "$RANK" in
 esac
 TEXT
 rm -f ready.*
-expect_data 3 "$weir" launch -n 3 --grace 1 sh stubborn.sh
-expect_contains "$messages" "ended with 3; 2 other ranks got SIGTERM, of which 2 were killed after 1 s"
+expect_message 3 "ended with 3; 2 other ranks got SIGTERM, of which 2 were killed after 1 s" "$weir" launch -n 3 --grace 1 sh stubborn.sh
 rm -f ready.*
 expect_data 3 "$weir" launch -n 3 --grace 0 --json sh stubborn.sh
 as_json 'data["first_failed"] == 2 and data["interrupted"] is None and data["seconds"] > 0'
@@ -288,18 +285,12 @@ if [ -z "${ASAN_OPTIONS-}${TSAN_OPTIONS-}" ]; then
     expect_contains "$messages" "no free port at 127.0.0.1 was found: Too many open files; name one with --port"
     expect_data 3 bash -c "exec 3>&- 4>&- 0>&-; ulimit -n 3; exec '$program' launch -n 1 true"
     expect_contains "$messages" "/dev/null, the ranks' input, cannot be opened: Too many open files"
-    expect_data 3 bash -c "ulimit -v 120000; exec '$program' launch -n 1024 true"
-    expect_contains "$messages" "no memory for 1024 ranks; start fewer"
+    expect_message 3 "no memory for 1024 ranks; start fewer" bash -c "ulimit -v 120000; exec '$program' launch -n 1024 true"
 fi
 
 # Wrong command lines.
-expect_data 2 "$weir" launch -n 4
-expect_contains "$messages" "weir launch needs a command: weir launch PROGRAM [ARGUMENT]..."
-expect_data 2 "$weir" launch true
-expect_contains "$messages" "weir launch needs a number of ranks: weir launch -n 4 true"
-expect_data 2 "$weir" launch -n 0 true
-expect_contains "$messages" "-n takes a whole number from 1 to 1024, not '0'"
-expect_data 2 "$weir" launch -n 1025 true
-expect_contains "$messages" "-n takes a whole number from 1 to 1024, not '1025'"
-expect_data 2 "$weir" launch -n 2 --port 65536 true
-expect_contains "$messages" "--port takes a whole number from 1 to 65535"
+expect_message 2 "weir launch needs a command: weir launch PROGRAM [ARGUMENT]..." "$weir" launch -n 4
+expect_message 2 "weir launch needs a number of ranks: weir launch -n 4 true" "$weir" launch true
+expect_message 2 "-n takes a whole number from 1 to 1024, not '0'" "$weir" launch -n 0 true
+expect_message 2 "-n takes a whole number from 1 to 1024, not '1025'" "$weir" launch -n 1025 true
+expect_message 2 "--port takes a whole number from 1 to 65535" "$weir" launch -n 2 --port 65536 true

@@ -75,23 +75,16 @@ expect_data 1 "$weir" perturb --seeds 2 "$racy" no-wait broken kill
 expect_contains "$output" "seed 2: ended by signal 9"
 expect_data 1 "$weir" perturb --json --limit 1 --seeds 2 "$racy" no-wait broken hang
 as_json 'data["changes"][0]["late"] is True and data["changes"][0]["exit"] is None'
-expect_data 1 "$weir" perturb --limit 1 --seeds 2 sleep 10
-expect_contains "$messages" "sleep did not end within 1 seconds without the plugin"
-expect_data 137 "$weir" perturb sh -c 'kill -9 $$'
-expect_contains "$messages" "sh ended by signal 9 (SIGKILL) without the plugin"
-expect_data 127 "$weir" perturb ./no-such-program
-expect_contains "$messages" "./no-such-program cannot be run"
-expect_data 1 "$weir" perturb --seeds 2 sh -c 'echo why >&2; exit 5'
-expect_contains "$messages" "sh ends with 5 without the plugin"
+expect_message 1 "sleep did not end within 1 seconds without the plugin" "$weir" perturb --limit 1 --seeds 2 sleep 10
+expect_message 137 "sh ended by signal 9 (SIGKILL) without the plugin" "$weir" perturb sh -c 'kill -9 $$'
+expect_message 127 "./no-such-program cannot be run" "$weir" perturb ./no-such-program
+expect_message 1 "sh ends with 5 without the plugin" "$weir" perturb --seeds 2 sh -c 'echo why >&2; exit 5'
 expect_contains "$messages" "why"
 expect_contains "$messages" "sh opened no runtime of Weir's"
-expect_data 1 "$weir" perturb --compare "$racy" no-wait mended clock
-expect_contains "$messages" "without the plugin gave different results"
-expect_data 3 env TMPDIR=/no/such "$weir" perturb "$racy" no-wait mended
-expect_contains "$messages" "no folder for temporary files can be created in /no/such"
+expect_message 1 "without the plugin gave different results" "$weir" perturb --compare "$racy" no-wait mended clock
+expect_message 3 "no folder for temporary files can be created in /no/such" env TMPDIR=/no/such "$weir" perturb "$racy" no-wait mended
 mkdir taken
-expect_data 3 "$weir" perturb --output taken "$racy" no-wait mended
-expect_contains "$messages" "taken cannot be removed before a run"
+expect_message 3 "taken cannot be removed before a run" "$weir" perturb --output taken "$racy" no-wait mended
 
 # An interrupt ends it, with what is known so far: within a run, and between two runs.
 for delay in 0 0.003 0.006 0.009 0.012 0.015 0.018 0.021 0.024 0.027; do
@@ -111,20 +104,13 @@ for delay in 0 0.003 0.006 0.009 0.012 0.015 0.018 0.021 0.024 0.027; do
 done
 
 # Wrong command lines.
-expect_data 2 "$weir" perturb
-expect_contains "$messages" "weir perturb needs a command"
-expect_data 2 "$weir" perturb --mode lat "$racy"
-expect_contains "$messages" "not 'lat'; did you mean late?"
-expect_data 2 "$weir" perturb --mode xyzzy "$racy"
-expect_contains "$messages" "--mode takes random, late or pair"
-expect_data 2 "$weir" perturb --seed x "$racy"
-expect_contains "$messages" "--seed takes a whole number"
-expect_data 2 "$weir" perturb --mode pair "$racy"
-expect_contains "$messages" "mode pair needs two lines"
-expect_data 2 "$weir" perturb --pair a.c:1 "$racy"
-expect_contains "$messages" "--pair takes two lines, as app.c:80,app.c:91, not 'a.c:1'"
-expect_data 2 "$weir" perturb --pair a.c:1,b.c:2 --mode late "$racy"
-expect_contains "$messages" "--pair belongs to mode pair"
+expect_message 2 "weir perturb needs a command" "$weir" perturb
+expect_message 2 "not 'lat'; did you mean late?" "$weir" perturb --mode lat "$racy"
+expect_message 2 "--mode takes random, late or pair" "$weir" perturb --mode xyzzy "$racy"
+expect_message 2 "--seed takes a whole number" "$weir" perturb --seed x "$racy"
+expect_message 2 "mode pair needs two lines" "$weir" perturb --mode pair "$racy"
+expect_message 2 "--pair takes two lines, as app.c:80,app.c:91, not 'a.c:1'" "$weir" perturb --pair a.c:1 "$racy"
+expect_message 2 "--pair belongs to mode pair" "$weir" perturb --pair a.c:1,b.c:2 --mode late "$racy"
 printf '[weir]\nplugins = ,\n' >wrong.ini
 expect_data 3 env WEIR_CONFIG=wrong.ini "$weir" perturb "$racy"
 

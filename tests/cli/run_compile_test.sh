@@ -56,8 +56,7 @@ fi
 
 # With several, they compile exactly what the run launches; what is compiled is not told again.
 cold helped
-expect_data 0 "$weir" run arr-coc --config small.ini --output helped photo.png
-expect_contains "$messages" "weir: $told: "
+expect_message 0 "weir: $told: " "$weir" run arr-coc --config small.ini --output helped photo.png
 expect_contains "$messages" " processes do so now, side by side"
 expect_not_contains "$messages" "warning"
 [ "$(compiled)" = "$wanted" ] || fail "compiled: $(compiled)"
@@ -73,8 +72,7 @@ expect_results quiet
 # Without images, for two devices; then also of the usual sizes.
 cold ahead
 two=(env POCL_DEVICES="pthread basic" "$weir" run arr-coc --config small.ini --devices all)
-expect_data 0 "${two[@]}" --compile all
-expect_contains "$messages" "$told"
+expect_message 0 "$told" "${two[@]}" --compile all
 expect_contains "$messages" "weir: kernels compiled for "
 both="$(compiled)" # PoCL 6 compiles once for both
 [ "$(wc -l <<<"$both")" -eq 14 ] || [ "$both" = "$wanted" ] || fail "two devices: $both"
@@ -92,8 +90,7 @@ expect_data 0 "$weir" run arr-coc --config usual.ini --output usual photo.png
 
 # Single kernels, and names from a pipe.
 cold single
-expect_data 0 "$weir" run arr-coc --config small.ini --compile relevance,patch_scores,relevance
-expect_contains "$messages" "weir: kernels compiled for "
+expect_message 0 "weir: kernels compiled for " "$weir" run arr-coc --config small.ini --compile relevance,patch_scores,relevance
 [[ "$messages" == *": 2" ]] || fail "not two: $messages"
 expect_data 0 "$weir" run arr-coc --config small.ini --compile - < <(printf 'texture_image\n\ncompress_tokens')
 [ "$(compiled | cut -d/ -f4 | tr '\n' ' ')" = "compress_tokens patch_scores relevance texture_image " ] ||
@@ -190,8 +187,7 @@ refuse()
 {
     local part="$1"
     shift
-    expect_data 2 "$weir" run arr-coc --config small.ini "$@"
-    expect_contains "$messages" "$part"
+    expect_message 2 "$part" "$weir" run arr-coc --config small.ini "$@"
     [ -z "$output" ] || fail "it printed: $output"
 }
 refuse "--compile runs no image; leave 'photo.png' out, or --compile" --compile all photo.png
@@ -207,7 +203,5 @@ refuse "not 'blur'" --compile - < <(printf 'relevance\nblur\n')
 export POCL_DEVICES="pthread basic"
 refuse "--compile - is for one device" --compile - --devices all </dev/null
 unset POCL_DEVICES
-expect_data 1 "$weir" run arr-coc --config small.ini --compile - </
-expect_contains "$messages" "standard input cannot be read"
-expect_data 3 "$weir" run arr-coc --config missing.ini --compile all
-expect_contains "$messages" "missing.ini"
+expect_message 1 "standard input cannot be read" "$weir" run arr-coc --config small.ini --compile - </
+expect_message 3 "missing.ini" "$weir" run arr-coc --config missing.ini --compile all

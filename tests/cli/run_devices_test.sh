@@ -48,8 +48,7 @@ grep -qE '^1: .* [0-9]+ *$' <<<"$output" || fail "it does not tell what device 1
 
 # An image that cannot be read in the middle; the others are run.
 head -c 3000 coffee1.png >coffee2.png
-expect_data 1 "$weir" run arr-coc --config small.ini --devices 0,1 --output torn "${photos[@]}"
-expect_contains "$messages" "coffee2.png"
+expect_message 1 "coffee2.png" "$weir" run arr-coc --config small.ini --devices 0,1 --output torn "${photos[@]}"
 expect_contains "$messages" "1 of 4 images failed"
 expect_files torn chelsea2
 

@@ -39,13 +39,11 @@ for name in a b c d e f; do
     cmp "all/$name.tokens.npy" one/b.tokens.npy || fail "$name differs from b"
 done
 
-expect_data 2 "$weir" run arr-coc none
-expect_contains "$messages" "the folder 'none' has no image: no name in it ends in .jpg, .jpeg or .png"
+expect_message 2 "the folder 'none' has no image: no name in it ends in .jpg, .jpeg or .png" "$weir" run arr-coc none
 
 # A JPEG that ends early: its header is fine, so it is found when it is decoded.
 head -c 640 album/b.jpg >album/c.jpg
-expect_data 1 "$weir" run arr-coc --config null.ini --decoders 3 --output others album
-expect_contains "$messages" "album/c.jpg: is a truncated JPEG"
+expect_message 1 "album/c.jpg: is a truncated JPEG" "$weir" run arr-coc --config null.ini --decoders 3 --output others album
 expect_contains "$messages" "1 of 6 images failed"
 [ "$(cd others && echo *.json)" = "a.json b.json d.json e.json f.json" ] || fail "there is: $(ls others)"
 expect_data 1 "$weir" run arr-coc --config null.ini --decoders 3 --output stopped --repeat 3 --stop album
@@ -56,26 +54,20 @@ cmp stopped/a.tokens.npy others/a.tokens.npy || fail "what was finished differs"
 [ ! -e stopped/c.json ] || fail "an image that failed was written"
 echo nothing >album/a.JPEG
 echo nothing >album/e.jpg
-expect_data 1 "$weir" run arr-coc --config null.ini --output header --stop album
-expect_contains "$messages" "is neither a PNG nor a JPEG image"
+expect_message 1 "is neither a PNG nor a JPEG image" "$weir" run arr-coc --config null.ini --output header --stop album
 expect_contains "$messages" "0 of 6 images are finished and kept"
 case "$messages" in
 *e.jpg*) fail "it looks at images after the first that failed: $messages" ;;
 esac
 
-expect_data 2 "$weir" run arr-coc --decoders 0 album
-expect_contains "$messages" "--decoders"
-expect_data 2 "$weir" run arr-coc --ranks --stop album
-expect_contains "$messages" "--stop and --ranks cannot be combined"
+expect_message 2 "--decoders" "$weir" run arr-coc --decoders 0 album
+expect_message 2 "--stop and --ranks cannot be combined" "$weir" run arr-coc --ranks --stop album
 printf 'YUV4MPEG2 W16 H16 F25:1\n' >film.y4m
-expect_data 2 "$weir" run arr-coc --stop film.y4m
-expect_contains "$messages" "--stop is for images; 'film.y4m' is a stream"
-expect_data 2 "$weir" run arr-coc --decoders 2 film.y4m
-expect_contains "$messages" "--decoders is for images"
+expect_message 2 "--stop is for images; 'film.y4m' is a stream" "$weir" run arr-coc --stop film.y4m
+expect_message 2 "--decoders is for images" "$weir" run arr-coc --decoders 2 film.y4m
 
 # No image can be used: a program that reads the figures gets them all the same.
-expect_data 1 "$weir" run arr-coc --config null.ini --output unusable --json album/a.JPEG album/e.jpg
-expect_contains "$messages" "2 of 2 images failed"
+expect_message 1 "2 of 2 images failed" "$weir" run arr-coc --config null.ini --output unusable --json album/a.JPEG album/e.jpg
 python3 - "$output" <<'PYTHON' || fail "the figures are: $output"
 import json, sys
 figures = json.loads(sys.argv[1])

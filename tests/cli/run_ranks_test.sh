@@ -71,8 +71,7 @@ cat >differ.sh <<'TEXT'
 exec "$@" --config "$([ "$RANK" = 0 ] && echo small.ini || echo other.ini)" coffee1.png
 TEXT
 sed 's/grid = 16/grid = 8/' small.ini >other.ini
-expect_data 1 "$weir" launch -n 2 --no-prefix sh differ.sh "$program" run arr-coc --ranks --output differ
-expect_contains "$messages" "gather"
+expect_message 1 "gather" "$weir" launch -n 2 --no-prefix sh differ.sh "$program" run arr-coc --ranks --output differ
 expect_contains "$messages" "elements, and rank"
 expect_nothing differ
 cat >leaves.sh <<'TEXT'
@@ -84,8 +83,7 @@ expect_contains "$messages" "missing.safetensors"
 echo text >file
 expect_data 1 "$weir" launch -n 2 --no-prefix "$program" run arr-coc --config small.ini --ranks --output file/below coffee1.png
 expect_contains "$messages" "file/below"
-expect_data 2 "$weir" run arr-coc --ranks --devices 0,1 coffee1.png
-expect_contains "$messages" "--ranks and --devices cannot be combined"
+expect_message 2 "--ranks and --devices cannot be combined" "$weir" run arr-coc --ranks --devices 0,1 coffee1.png
 
 # A rank that is interrupted, or killed, ends all: the others say which.
 cat >marked.sh <<'TEXT'

@@ -210,8 +210,7 @@ interrupted no_more sh -c 'cat film.y4m; exec sleep 1000'
 # damaged WORDS LINES FILE
 damaged()
 {
-    expect_data 1 "$weir" run arr-coc --config small.ini --output damaged "$3"
-    expect_contains "$messages" "$1"
+    expect_message 1 "$1" "$weir" run arr-coc --config small.ini --output damaged "$3"
     [ "$(cat "damaged/$(basename "$3" .y4m).jsonl" 2>/dev/null | grep -c '"ok"')" = "$2" ] || fail "$3 left other lines"
 }
 head -c 6000 film.y4m >cut.y4m
@@ -245,8 +244,7 @@ refused 1 "text.y4m: this is no Y4M stream, which begins with YUV4MPEG2; make on
 refused 1 "standard input: the stream is empty" -
 refused 1 "of the kind C420p10; 8 bits of 420, 422, 444 and mono are read" deep.y4m
 refused 1 "missing.y4m: the stream cannot be opened: No such file or directory" missing.y4m
-expect_data 1 "$weir" run arr-coc --config cap.ini --output bad film.y4m
-expect_contains "$messages" "48x40 = 1920 pixels, and the cap is 1000; raise max_pixels"
+expect_message 1 "48x40 = 1920 pixels, and the cap is 1000; raise max_pixels" "$weir" run arr-coc --config cap.ini --output bad film.y4m
 refused 2 "'film.y4m' is a stream, which is run by itself" frame0.png film.y4m
 refused 2 "--repeat is for images; 'film.y4m' is a stream" --repeat 2 film.y4m
 refused 2 "--ranks is for images; 'film.y4m' is a stream" --ranks film.y4m
@@ -261,12 +259,10 @@ status=0
 [ "$status" -eq 1 ] || fail "with a full standard output it ended with $status"
 expect_contains "$(cat messages)" "standard output cannot be written: No space left on device"
 mkdir -p taken/film.jsonl taken2/film.overlay.y4m taken3/film.000000.overlay.png
-expect_data 1 "$weir" run arr-coc --config small.ini --output taken film.y4m
-expect_contains "$messages" "taken/film.jsonl cannot be written: Is a directory"
+expect_message 1 "taken/film.jsonl cannot be written: Is a directory" "$weir" run arr-coc --config small.ini --output taken film.y4m
 expect_data 1 "$weir" run arr-coc --config small.ini --output taken2 --overlay y4m film.y4m
 expect_contains "$messages" "taken2/film.overlay.y4m cannot be written: Is a directory"
-expect_data 1 "$weir" run arr-coc --config small.ini --output taken3 --overlay png film.y4m
-expect_contains "$messages" "film.000000.overlay.png"
+expect_message 1 "film.000000.overlay.png" "$weir" run arr-coc --config small.ini --output taken3 --overlay png film.y4m
 
 # With ffmpeg: 4:2:0 from it, as in the manual page, and the overlays by it.
 if command -v ffmpeg >/dev/null; then
@@ -297,8 +293,7 @@ if command -v ffmpeg >/dev/null; then
         shift 2
         rm -rf bad
         ffmpeg -v quiet -f lavfi -i testsrc=size=98x66:rate=5:duration=1 -pix_fmt "$format" "$@" -f yuv4mpegpipe - >other.y4m || true
-        expect_data 1 "$weir" run arr-coc --config small.ini --output bad - <other.y4m
-        expect_contains "$messages" "$words"
+        expect_message 1 "$words" "$weir" run arr-coc --config small.ini --output bad - <other.y4m
         expect_contains "$messages" "make one with ffmpeg -i FILE -pix_fmt yuv420p -f yuv4mpegpipe"
         expect_nothing bad
     }

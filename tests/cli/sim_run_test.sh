@@ -95,15 +95,13 @@ as_json '[run["what_if"] for run in data["runs"]] == ["", "copy_engines=1, order
 2 chunks" ] || fail "the program has other chunks: $messages"
 expect_data 2 "$weir" sim --gpu k20c --what-if order=breadth --costs costs.ini "$chunked" '{order}'
 expect_contains "$messages" "{order} has no value without --what-if; write one, such as {order=1}"
-expect_data 3 "$weir" sim --gpu k20c --what-if slots=2 "$chunked" depth
-expect_contains "$messages" "[gpu] has no key 'slots'"
+expect_message 3 "[gpu] has no key 'slots'" "$weir" sim --gpu k20c --what-if slots=2 "$chunked" depth
 expect_contains "$messages" "slots=2: taken for keys of the model, since COMMAND has neither an option --KEY"
 for change in copy_engines =1 copy_engines=; do
     expect_data 2 "$weir" sim --gpu k20c --what-if "$change" "$chunked" depth
     expect_contains "$messages" "--what-if is KEY=VALUE,..., such as copy_engines=1,slots=2"
 done
-expect_data 2 "$weir" sim --gpu k20c --what-if "$(printf 'x=1,%.0s' {1..17})" "$chunked" depth
-expect_contains "$messages" "--what-if changes 16 keys at most"
+expect_message 2 "--what-if changes 16 keys at most" "$weir" sim --gpu k20c --what-if "$(printf 'x=1,%.0s' {1..17})" "$chunked" depth
 
 # A picture: a bar for each operation, with the kernels that run at once in parts of their row.
 expect_data 0 "$weir" sim --gpu k20c,h200 --costs costs.ini --quiet --picture gpus.svg \
@@ -121,8 +119,7 @@ picture="$(grep -o 'weir sim --gpu .* --picture sim.svg ./program depth$' "$here
 read -ra words <<<"${picture/.\/program/$chunked}"
 expect_data 0 "$weir" "${words[@]:1}"
 cmp sim.svg "$here/docs/images/sim.svg" || fail "docs/images/sim.svg is another picture now"
-expect_data 1 "$weir" sim --gpu k20c --picture absent/gpus.svg "$chunked" depth
-expect_contains "$messages" "absent/gpus.svg"
+expect_message 1 "absent/gpus.svg" "$weir" sim --gpu k20c --picture absent/gpus.svg "$chunked" depth
 expect_not_contains "$messages" "chunks"
 expect_data 1 "$weir" sim --gpu "$(printf 'k20c,%.0s' {1..22})" --costs costs.ini --quiet \
     --picture many.svg "$chunked" depth --chunks 64
@@ -155,15 +152,13 @@ first="$here/docs/first/first"
 expect_data 0 env WEIR_BACKEND=opencl "$weir" trace --quiet --output here.json "$first"
 expect_data 0 "$weir" sim learn here.json --output here.ini
 expect_contains "$(cat here.ini)" "kind = cpu"
-expect_data 3 "$weir" sim --gpu k20c --costs here.ini "$first"
-expect_contains "$messages" "these costs were learnt on a processor, "
+expect_message 3 "these costs were learnt on a processor, " "$weir" sim --gpu k20c --costs here.ini "$first"
 expect_contains "$messages" "weir sim --scale 0.05"
 expect_data 0 "$weir" sim --gpu k20c --costs here.ini --scale 0.25 --quiet --json "$first"
 as_json '[e["count"] for e in data["runs"][0]["report"]["engines"] if e["name"] == "kernels"] == [4]'
 expect_data 0 env WEIR_BACKEND=opencl "$weir" sim --gpu k20c --scale 0.25 --quiet --json "$first"
 as_json '[e["count"] for e in data["runs"][0]["report"]["engines"] if e["name"] == "kernels"] == [4]'
-expect_data 3 "$weir" sim --gpu k20c --scale much "$first"
-expect_contains "$messages" "is a number from 1e-06 to 1e+06, not 'much'"
+expect_message 3 "is a number from 1e-06 to 1e+06, not 'much'" "$weir" sim --gpu k20c --scale much "$first"
 
 # In CI: a needless wait loses the overlap on the GPU, and the job fails.
 expect_data 0 "$weir" sim --gpu k20c --costs costs.ini --quiet "$chunked" depth
@@ -173,44 +168,28 @@ expect_data 1 "$weir" trace check sim.json --overlap 'copy/compute>=0.3'
 expect_contains "$output" "0.0 %"
 
 # What is wrong with a model is said before anything runs.
-expect_data 3 "$weir" sim --gpu k20c,hh200 "$chunked" depth
-expect_contains "$messages" "hh200: no GPU of that name is known; did you mean 'h200'?"
+expect_message 3 "hh200: no GPU of that name is known; did you mean 'h200'?" "$weir" sim --gpu k20c,hh200 "$chunked" depth
 case "$messages" in *chunks*) fail "the program ran" ;; esac
-expect_data 3 "$weir" sim --gpu k20c --what-if copy_engine=1 "$chunked" depth
-expect_contains "$messages" "did you mean 'copy_engines'?"
-expect_data 3 "$weir" sim --gpu k20c --costs mine.ini "$chunked" depth
-expect_contains "$messages" "mine.ini:1: a file of costs has [kernel NAME] sections alone"
-expect_data 3 "$weir" sim --gpu k20c --host fast "$chunked" depth
-expect_contains "$messages" "choose one of fixed, none"
+expect_message 3 "did you mean 'copy_engines'?" "$weir" sim --gpu k20c --what-if copy_engine=1 "$chunked" depth
+expect_message 3 "mine.ini:1: a file of costs has [kernel NAME] sections alone" "$weir" sim --gpu k20c --costs mine.ini "$chunked" depth
+expect_message 3 "choose one of fixed, none" "$weir" sim --gpu k20c --host fast "$chunked" depth
 
 # Programs that fail, and those that trace nothing.
-expect_data 3 "$weir" sim --gpu k20c "$chunked" depth
-expect_contains "$messages" "spin"
-expect_data 7 "$weir" sim --gpu k20c --costs costs.ini "$chunked" fail
-expect_contains "$messages" "chunked ended with 7 on k20c"
-expect_data 1 "$weir" sim --gpu k20c true
-expect_contains "$messages" "true wrote no trace to $PWD/sim.json: it opened no runtime of Weir's"
-expect_data 5 "$weir" sim --gpu k20c sh -c 'exit 5'
-expect_contains "$messages" "sh ended with 5 on k20c, and wrote no trace"
-expect_data 127 "$weir" sim --gpu k20c ./absent
-expect_contains "$messages" "./absent cannot be run"
+expect_message 3 "spin" "$weir" sim --gpu k20c "$chunked" depth
+expect_message 7 "chunked ended with 7 on k20c" "$weir" sim --gpu k20c --costs costs.ini "$chunked" fail
+expect_message 1 "true wrote no trace to $PWD/sim.json: it opened no runtime of Weir's" "$weir" sim --gpu k20c true
+expect_message 5 "sh ended with 5 on k20c, and wrote no trace" "$weir" sim --gpu k20c sh -c 'exit 5'
+expect_message 127 "./absent cannot be run" "$weir" sim --gpu k20c ./absent
 # shellcheck disable=SC2016
-expect_data 1 "$weir" sim --gpu k20c sh -c 'echo x >"$WEIR_TRACE_FILE"'
-expect_contains "$messages" "sim.json"
+expect_message 1 "sim.json" "$weir" sim --gpu k20c sh -c 'echo x >"$WEIR_TRACE_FILE"'
 
 # Wrong command lines.
-expect_data 2 "$weir" sim "$chunked"
-expect_contains "$messages" "weir sim needs a GPU, such as --gpu h200"
-expect_data 2 "$weir" sim --gpu , "$chunked"
-expect_contains "$messages" "--gpu names no GPU"
-expect_data 2 "$weir" sim --gpu k20c
-expect_contains "$messages" "weir sim needs a command"
-expect_data 2 "$weir" sim --gpu "$(printf 'k20c,%.0s' {1..33})" "$chunked"
-expect_contains "$messages" "weir sim runs a program 32 times at most; name fewer GPUs"
-expect_data 2 "$weir" sim --gpu k20c --output / "$chunked"
-expect_contains "$messages" "/ is not a regular file"
-expect_data 1 "$weir" sim --gpu k20c --output absent/sim.json "$chunked"
-expect_contains "$messages" "absent"
+expect_message 2 "weir sim needs a GPU, such as --gpu h200" "$weir" sim "$chunked"
+expect_message 2 "--gpu names no GPU" "$weir" sim --gpu , "$chunked"
+expect_message 2 "weir sim needs a command" "$weir" sim --gpu k20c
+expect_message 2 "weir sim runs a program 32 times at most; name fewer GPUs" "$weir" sim --gpu "$(printf 'k20c,%.0s' {1..33})" "$chunked"
+expect_message 2 "/ is not a regular file" "$weir" sim --gpu k20c --output / "$chunked"
+expect_message 1 "absent" "$weir" sim --gpu k20c --output absent/sim.json "$chunked"
 expect_data 2 "$weir" sim --gpu k20c --output "$(printf '%05000d' 0)" "$chunked"
 expect_data 2 "$weir" sim --gpu k20c,c1060 --output "$(printf '%05000d' 0)" "$chunked"
 

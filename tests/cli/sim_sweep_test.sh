@@ -150,8 +150,7 @@ expect_data 7 "$weir" sim sweep --gpu ./unit.ini --over order=fail,depth "$chunk
 expect_contains "$messages" "chunked ended with 7 on ./unit.ini with order=fail"
 expect_data 5 "$weir" sim sweep --gpu ./unit.ini --over code=5 sh -c 'exit {code}'
 expect_contains "$messages" "sh ended with 5 on ./unit.ini with code=5, and wrote no trace"
-expect_data 1 "$weir" sim sweep --gpu ./unit.ini --over name=true,false '{name}'
-expect_contains "$messages" "true wrote no trace"
+expect_message 1 "true wrote no trace" "$weir" sim sweep --gpu ./unit.ini --over name=true,false '{name}'
 [ "$(echo sim*)" = 'sim*' ] || fail "there are traces: $(echo sim*)"
 # shellcheck disable=SC2016
 expect_data 130 "$weir" sim sweep --gpu ./unit.ini --over order=depth,breadth \

@@ -61,8 +61,8 @@ device = a device
 expect_not_contains "$output" "kind =" # another program's trace does not tell
 
 # The device and its kind, of which there is one.
-cpu=',"weir.unified_memory":1,"weir.concurrent_kernels":1'
-gpu=',"weir.copy_engines_to_device":1,"weir.concurrent_kernels":128'
+cpu=',"weir.device_kind":1'
+gpu=',"weir.device_kind":2'
 made here.json "some CPU" "$cpu" <rows
 made there.json "some GPU" "$gpu" <rows
 made other.json "other GPU" "$gpu" <rows
@@ -82,8 +82,7 @@ expect_data 0 "$weir" sim learn a.json --output costs.ini
 expect_contains "$output" "kernel  launches  sizes  median error   worst  nanoseconds"
 expect_contains "$output" "scale          5      5        0.00 %  0.00 %  3000 + 2 * items"
 expect_contains "$(cat costs.ini)" "[kernel scale]"
-expect_data 1 "$weir" sim learn a.json --output missing/costs.ini
-expect_contains "$messages" "missing"
+expect_message 1 "missing" "$weir" sim learn a.json --output missing/costs.ini
 
 # Bytes of buffers and scalar arguments.
 for i in 1 2 3 4 5 6; do
@@ -133,11 +132,7 @@ expect_data 1 "$weir" sim learn none.json
 [ -z "$output" ] || fail "a trace without kernels gave: $output"
 expect_contains "$messages" "none.json holds no kernel with times; trace a program that launches kernels"
 echo '[]' >bad.json
-expect_data 1 "$weir" sim learn a.json bad.json
-expect_contains "$messages" "bad.json"
-expect_data 1 "$weir" sim learn absent.json
-expect_contains "$messages" "absent.json"
-expect_data 2 "$weir" sim learn
-expect_contains "$messages" "weir sim learn needs a trace"
-expect_data 2 "$weir" sim lern a.json
-expect_contains "$messages" "did you mean 'learn'?"
+expect_message 1 "bad.json" "$weir" sim learn a.json bad.json
+expect_message 1 "absent.json" "$weir" sim learn absent.json
+expect_message 2 "weir sim learn needs a trace" "$weir" sim learn
+expect_message 2 "did you mean 'learn'?" "$weir" sim lern a.json

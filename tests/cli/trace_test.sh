@@ -46,14 +46,10 @@ expect_data 0 "$weir" trace report a.json --json --bubbles 1
 as_json 'data["span_ns"] == 5500000 and data["truncated"] is False and data["notes"] == []'
 as_json '[b["cause"] for b in data["bubbles"]] == ["submit"] and data["bubbles"][0]["line"] == 20'
 as_json '{q["name"]: q["count"] for q in data["queues"]} == {"up": 2, "run": 1}'
-expect_data 2 "$weir" trace report a.json --from 9s
-expect_contains "$messages" "no operation ran in the window"
-expect_data 2 "$weir" trace report a.json --from 1ms --to 1ms
-expect_contains "$messages" "--to is not later than --from"
-expect_data 2 "$weir" trace report a.json --from 1
-expect_contains "$messages" "--from takes a time such as 1.5ms, in ns, us, ms or s, not '1'"
-expect_data 2 "$weir" trace report
-expect_contains "$messages" "weir trace report needs a trace"
+expect_message 2 "no operation ran in the window" "$weir" trace report a.json --from 9s
+expect_message 2 "--to is not later than --from" "$weir" trace report a.json --from 1ms --to 1ms
+expect_message 2 "--from takes a time such as 1.5ms, in ns, us, ms or s, not '1'" "$weir" trace report a.json --from 1
+expect_message 2 "weir trace report needs a trace" "$weir" trace report
 
 # The timeline, with and without UTF-8.
 expect_data 0 "$weir" trace timeline a.json --width 80
@@ -81,14 +77,10 @@ expect_data 1 "$weir" trace check a.json --json '--overlap copy/compute>=0.6'
 as_json '[(c["condition"], c["holds"]) for c in data] == [("overlap copy/compute>=0.6", False)]'
 as_json '"and not >= 60.0 %" in data[0]["sentence"]'
 expect_data 1 "$weir" trace check a.json '--bubbles<=1ms' --from 0 --to 5.2ms
-expect_data 2 "$weir" trace check a.json
-expect_contains "$messages" "needs a condition, such as '--bubbles<=1ms'"
-expect_data 2 "$weir" trace check a.json '--bubles<=1ms'
-expect_contains "$messages" "did you mean 'bubbles'?"
-expect_data 2 "$weir" trace check '--bubbles<=1ms'
-expect_contains "$messages" "weir trace check needs a trace"
-expect_data 2 "$weir" trace check a.json --overlap
-expect_contains "$messages" "has no option '--overlap'"
+expect_message 2 "needs a condition, such as '--bubbles<=1ms'" "$weir" trace check a.json
+expect_message 2 "did you mean 'bubbles'?" "$weir" trace check a.json '--bubles<=1ms'
+expect_message 2 "weir trace check needs a trace" "$weir" trace check '--bubbles<=1ms'
+expect_message 2 "has no option '--overlap'" "$weir" trace check a.json --overlap
 
 # Comparing.
 expect_data 1 "$weir" trace diff a.json b.json
@@ -106,8 +98,7 @@ as_json 'min(e["ns"]["after"] for e in data["queues"]) > 0'
 as_json 'max(e["ns"]["after"] for e in data["queues"]) == 2 ** 63 - 1'
 expect_data 0 "$weir" trace diff b.json a.json
 expect_contains "$output" "-50.0 %"
-expect_data 2 "$weir" trace diff a.json
-expect_contains "$messages" "weir trace diff needs two traces"
+expect_message 2 "weir trace diff needs two traces" "$weir" trace diff a.json
 
 # Files that are no traces, or not whole.
 for command in report timeline "check '--span<1s'" "diff a.json"; do
@@ -117,13 +108,11 @@ for command in report timeline "check '--span<1s'" "diff a.json"; do
     eval "expect_data 1 \"\$weir\" trace $command missing.json"
     expect_contains "$messages" "missing.json: there is no such file"
 done
-expect_data 1 "$weir" trace report "$images/coffee.png"
-expect_contains "$messages" "coffee.png: this is no trace"
+expect_message 1 "coffee.png: this is no trace" "$weir" trace report "$images/coffee.png"
 head -n 11 a.json >cut.json
 expect_data 0 "$weir" trace report cut.json
 expect_contains "$output" "note: the trace has no end"
-expect_data 0 "$weir" trace timeline cut.json
-expect_contains "$messages" "cut.json: the trace has no end"
+expect_message 0 "cut.json: the trace has no end" "$weir" trace timeline cut.json
 gzip -c a.json >a.json.gz
 expect_data 0 "$weir" trace report a.json.gz
 expect_contains "$output" "3 operations"
@@ -166,20 +155,16 @@ expect_data 0 env WEIR_PLUGINS="check, trace" "$weir" trace sh -c 'echo "$WEIR_P
 printf '[weir]\nplugins = one, two\n' >plugins.ini
 expect_data 0 env WEIR_CONFIG=plugins.ini "$weir" trace sh -c 'echo "$WEIR_PLUGINS" >plugins; cp a.json trace.json'
 [ "$(cat plugins)" = "trace, one, two" ] || fail "the plugins are $(cat plugins)"
-expect_data 3 env WEIR_CONFIG=missing.ini "$weir" trace true
-expect_contains "$messages" "missing.ini"
+expect_message 3 "missing.ini" env WEIR_CONFIG=missing.ini "$weir" trace true
 
 # It ends as the program did.
 expect_data 7 "$weir" trace sh -c 'cp a.json trace.json; exit 7'
 expect_data 137 "$weir" trace sh -c 'kill -9 $$'
 [ "$messages" = "weir: sh was ended by signal 9 (SIGKILL)" ] || fail "the signal is not named: $messages"
-expect_data 127 "$weir" trace ./no-such-program
-expect_contains "$messages" "./no-such-program cannot be run"
+expect_message 127 "./no-such-program cannot be run" "$weir" trace ./no-such-program
 expect_not_contains "$messages" "did you mean"
-expect_data 127 "$weir" trace reprot trace.json
-expect_contains "$messages" "weir trace has no 'reprot' either; did you mean 'report'?"
-expect_data 1 "$weir" trace --output nowhere/trace.json true
-expect_contains "$messages" "nowhere/trace.json: cannot be written"
+expect_message 127 "weir trace has no 'reprot' either; did you mean 'report'?" "$weir" trace reprot trace.json
+expect_message 1 "nowhere/trace.json: cannot be written" "$weir" trace --output nowhere/trace.json true
 expect_not_contains "$messages" "wrote no trace"
 # With the process's number in its name.
 WEIR_BACKEND=null expect_data 0 "$weir" trace --report --output 'of.%p.json' "$program" devices
@@ -191,8 +176,7 @@ WEIR_BACKEND=null expect_data 0 "$weir" trace --report --output 'in.%p.json' \
     sh -c '"$0" devices; exit 0' "$program"
 expect_contains "$output" "0 operations"
 [ "$(find . -maxdepth 1 -name 'in.*.json' | wc -l)" -eq 1 ] || fail "there are $(echo in.*.json)"
-WEIR_BACKEND=null expect_data 0 "$weir" trace --report --output 'no.%p.json' true
-expect_contains "$messages" "so no report"
+WEIR_BACKEND=null expect_message 0 "so no report" "$weir" trace --report --output 'no.%p.json' true
 # Each rank of a job has a file; the report is of all, and of no older one.
 cp a.json two.rank2.json
 touch -d "1 hour ago" two.rank2.json
@@ -216,17 +200,12 @@ messages="$(WEIR_BACKEND=null prlimit --fsize=600 "$program" trace --output smal
 [ "$status" -eq 1 ] || fail "an incomplete trace ends with $status: $messages"
 expect_contains "$messages" "small.json: the trace is incomplete: File too large"
 expect_contains "$messages" "small.json is incomplete: sh did not close its runtime, or could"
-expect_data 1 "$weir" trace true
-expect_contains "$messages" "true wrote no trace to $PWD/trace.json"
+expect_message 1 "true wrote no trace to $PWD/trace.json" "$weir" trace true
 expect_data 0 "$weir" trace -- sh -c 'cp a.json trace.json'
-expect_data 2 "$weir" trace
-expect_contains "$messages" "weir trace needs a command to run"
-expect_data 2 "$weir" trace --report
-expect_contains "$messages" "weir trace needs a command"
-expect_data 2 "$weir" trace --outptu x true
-expect_contains "$messages" "did you mean --output?"
-expect_data 2 "$weir" trace --output /tmp true
-expect_contains "$messages" "/tmp is not a regular file"
+expect_message 2 "weir trace needs a command to run" "$weir" trace
+expect_message 2 "weir trace needs a command" "$weir" trace --report
+expect_message 2 "did you mean --output?" "$weir" trace --outptu x true
+expect_message 2 "/tmp is not a regular file" "$weir" trace --output /tmp true
 
 for form in "" report timeline html check diff; do
     # shellcheck disable=SC2086

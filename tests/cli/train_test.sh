@@ -69,8 +69,7 @@ done
 # Nothing that they do lacks a wait.
 for options in ddp "accumulate --passes 2 --serial" augment encdec; do
     # shellcheck disable=SC2086
-    expect_data 0 "$weir" check "$program" train $options "${small[@]}" --channels 2 --steps 5
-    expect_contains "$messages" "nothing was found"
+    expect_message 0 "nothing was found" "$weir" check "$program" train $options "${small[@]}" --channels 2 --steps 5
 done
 
 # An operation that fails is told, or made good with the same bits.
@@ -106,43 +105,27 @@ expect_data 0 "$weir" train ddp --data mnist --hidden 1 --width 16 --batch 8 --s
 as_json 'data["parameters"] == 63 * 16 + 16 + 16 * 3 + 3 and data["losses"][99] < 0.3 * data["losses"][0]'
 
 # What is refused.
-expect_data 2 "$weir" train
-expect_contains "$messages" "weir train needs a PROGRAM"
-expect_data 2 "$weir" train dpd
-expect_contains "$messages" "did you mean 'ddp'?"
-expect_data 2 "$weir" train ddp --network mpl
-expect_contains "$messages" "--network takes mlp or convnet, not 'mpl'; did you mean mlp?"
-expect_data 2 "$weir" train ddp --rate 0
-expect_contains "$messages" "--rate takes a number above 0 and below 1e+06, not '0'"
-expect_data 2 "$weir" train ddp --momentum 1
-expect_contains "$messages" "--momentum takes a number from 0 and below 1, not '1'"
-expect_data 2 "$weir" train ddp --optimizer adam --momentum 0.5
-expect_contains "$messages" "--momentum is of sgd, and adam has none; leave it out"
-expect_data 2 "$weir" train ddp --buckets much
-expect_contains "$messages" "--buckets takes auto, or MiB above 0 and below 65536, not 'much'"
-expect_data 2 "$weir" train ddp --resume
-expect_contains "$messages" "--resume needs a folder: --checkpoint DIR"
-expect_data 2 "$weir" train ddp --every 5
-expect_contains "$messages" "--every needs a folder: --checkpoint DIR"
+expect_message 2 "weir train needs a PROGRAM" "$weir" train
+expect_message 2 "did you mean 'ddp'?" "$weir" train dpd
+expect_message 2 "--network takes mlp or convnet, not 'mpl'; did you mean mlp?" "$weir" train ddp --network mpl
+expect_message 2 "--rate takes a number above 0 and below 1e+06, not '0'" "$weir" train ddp --rate 0
+expect_message 2 "--momentum takes a number from 0 and below 1, not '1'" "$weir" train ddp --momentum 1
+expect_message 2 "--momentum is of sgd, and adam has none; leave it out" "$weir" train ddp --optimizer adam --momentum 0.5
+expect_message 2 "--buckets takes auto, or MiB above 0 and below 65536, not 'much'" "$weir" train ddp --buckets much
+expect_message 2 "--resume needs a folder: --checkpoint DIR" "$weir" train ddp --resume
+expect_message 2 "--every needs a folder: --checkpoint DIR" "$weir" train ddp --every 5
 expect_data 2 "$weir" train ddp --checkpoint "$(printf 'x%.0s' {1..4090})"
 expect_contains "$messages" "the path of the file in --checkpoint is longer than 4095 bytes"
-expect_data 2 "$weir" train augment --exact
-expect_contains "$messages" "has no option '--exact'"
-expect_data 3 "$weir" train augment "${small[@]}" --crop 9
-expect_contains "$messages" "9 x 9 pixels cannot be cut out of images of 8 x 8"
+expect_message 2 "has no option '--exact'" "$weir" train augment --exact
+expect_message 3 "9 x 9 pixels cannot be cut out of images of 8 x 8" "$weir" train augment "${small[@]}" --crop 9
 expect_contains "$messages" "; cut out fewer pixels, or take larger images"
-expect_data 3 env WEIR_CONFIG=no-such.ini "$weir" train ddp "${small[@]}"
-expect_contains "$messages" "no-such.ini"
-expect_data 1 "$weir" train ddp --data nowhere
-expect_contains "$messages" "nowhere/train-images-idx3-ubyte"
+expect_message 3 "no-such.ini" env WEIR_CONFIG=no-such.ini "$weir" train ddp "${small[@]}"
+expect_message 1 "nowhere/train-images-idx3-ubyte" "$weir" train ddp --data nowhere
 expect_data 1 "$weir" train ddp "${small[@]}" --checkpoint no/such/folder
 expect_contains "$messages" "no/such/folder cannot be made: No such file or directory; make the folder above it"
-expect_data 1 "$weir" train ddp "${small[@]}" --plot no/such/curve.svg
-expect_contains "$messages" "no/such/curve.svg"
-expect_data 3 "$weir" train ddp "${small[@]}" --products cublas
-expect_contains "$messages" "cuBLAS"
-expect_data 3 "$weir" train ddp "${small[@]}" --rate 100000 --steps 300
-expect_contains "$messages" "train with a lower learning rate"
+expect_message 1 "no/such/curve.svg" "$weir" train ddp "${small[@]}" --plot no/such/curve.svg
+expect_message 3 "cuBLAS" "$weir" train ddp "${small[@]}" --products cublas
+expect_message 3 "train with a lower learning rate" "$weir" train ddp "${small[@]}" --rate 100000 --steps 300
 
 # Among ranks, the first alone makes the folder.
 expect_data 1 "$weir" launch -n 2 "$program" train ddp "${small[@]}" --checkpoint no/such/folder

@@ -9,9 +9,6 @@
 
 #include "tests/support/test.h"
 
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
-#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
-
 #define SECOND UINT64_C(1000000000)
 #define GUARD_NS (60 * SECOND) // of what is to end long before
 

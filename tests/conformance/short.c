@@ -127,8 +127,7 @@ CONFORM(Short, LaunchOfAGlobalSizeOfARequiredBlock)
 static uint32_t first_of(weir_buffer *host)
 {
     uint32_t *words, first;
-    if (!conform_check_ok(__FILE__, __LINE__, "weir_host_whole",
-                          weir_host_whole(host, WEIR_ACCESS_READ, &words)))
+    if (!IS_OK(weir_host_whole(host, WEIR_ACCESS_READ, &words)))
         return 0;
     first = words[0];
     EXPECT_OK(weir_host_whole_end(host, WEIR_ACCESS_READ));

@@ -41,15 +41,6 @@ void conform_skipped(void)
     summary.skipped++;
 }
 
-bool conform_check_ok(const char *file, int line, const char *call, weir_status status)
-{
-    if (status == WEIR_OK)
-        return true;
-    weir_test_fail(file, line, "%.*s returned %s: %s", (int)strcspn(call, "("), call,
-                   weir_status_name(status), weir_last_error_text());
-    return false;
-}
-
 static void note_chain(const struct fixture *f)
 {
     const char *plugins = getenv("WEIR_PLUGINS");

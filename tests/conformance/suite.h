@@ -67,9 +67,6 @@ bool conform_kernels_run(struct fixture *f);
 #define HANG_GUARD_NS (UINT64_C(120) * 1000000000u)
 
 // The call succeeds; else its error's text is printed. ASSERT_OK ends the test.
-#define EXPECT_OK(call) ((void)conform_check_ok(__FILE__, __LINE__, #call, (call)))
-#define ASSERT_OK(call) WEIR_TEST_ASSERT_(conform_check_ok(__FILE__, __LINE__, #call, (call)))
-bool conform_check_ok(const char *file, int line, const char *call, weir_status status);
 
 // The call returns `status_`, and the error's message holds `part`.
 #define EXPECT_REFUSED(call, status_, part)                \

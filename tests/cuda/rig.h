@@ -8,9 +8,6 @@
 #include "tests/support/libcuda/image.h"
 #include "tests/support/test.h"
 
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
-#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
-
 // Every wait ends after this, so that a hang is a failure.
 #define GUARD_NS (UINT64_C(60) * 1000000000u)
 

@@ -22,7 +22,7 @@ unpack "$there"
 tar -xzf "$cuda_archive" -C "$TEST_TMPDIR/unpacked"
 cp -r "$TEST_TMPDIR/unpacked/$folder/." "$there"
 for file in bin/weir lib/libweir.a lib/libweir.so lib/weir/libweir_locks.so lib/weir/weir_null.so lib/weir/weir_opencl.so \
-    lib/weir/weir_cuda.so lib/weir/libweir_opencl_layer.so include/weir/weir.h include/weir/module/module.h \
+    lib/weir/weir_cuda.so lib/weir/libweir_opencl_layer.so lib/weir/weir-opencl-trial include/weir/weir.h include/weir/module/module.h \
     include/weir/patterns/pipeline.h lib/pkgconfig/weir.pc lib/cmake/weir/weir-config.cmake \
     share/weir/conf/reference.ini share/weir/arr_coc_weights.safetensors \
     share/bash-completion/completions/weir share/fish/vendor_completions.d/weir.fish \

@@ -22,8 +22,6 @@ enum {
 };
 
 #define GUARD_NS (UINT64_C(60) * 1000000000u)
-#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
 
 struct cublas {
     int (*create)(void **handle);

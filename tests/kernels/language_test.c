@@ -7,8 +7,6 @@
 #include "tests/kernels/language_fast.h"
 #include "tests/support/test.h"
 
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
-
 static void launch(weir_device *device, weir_kernel *tell, uint32_t out[2])
 {
     const size_t size = 2 * sizeof *out;

@@ -17,8 +17,6 @@
 #include "tests/kernels/library/work_items.h"
 #include "tests/support/test.h"
 
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
-
 struct run {
     const struct weir_bundle *bundle;
     struct weir_extent grid, block;

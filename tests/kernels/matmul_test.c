@@ -12,9 +12,6 @@
 #include "kernels/matmul/tile.cl.h"
 #include "tests/support/test.h"
 
-#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
-
 enum {
     // In floats; a multiple of every device's argument alignment.
     MARGIN = 1024

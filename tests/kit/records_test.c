@@ -182,22 +182,6 @@ static struct event *record(const struct weir_kit_record_ops *ops, weir_kit_reco
     }                                                                  \
     static void of_each_##name(const struct weir_kit_record_ops *ops)
 
-TEST_OF_EACH_KIND(RecordsCompleteInOrder)
-{
-    weir_kit_records *records = make(ops, 4, 0);
-    struct event *first = record(ops, records, 10);
-    struct event *second = record(ops, records, 20);
-    EXPECT_INT_EQ(weir_kit_records_query(records, 10), WEIR_NOT_READY);
-    first->state = WEIR_KIT_COMPLETE;
-    EXPECT_INT_EQ(weir_kit_records_query(records, 10), WEIR_OK);
-    EXPECT_UINT_EQ(weir_kit_records_completed(records), 10);
-    EXPECT_INT_EQ(weir_kit_records_query(records, 20), WEIR_NOT_READY);
-    second->state = WEIR_KIT_COMPLETE;
-    EXPECT_INT_EQ(weir_kit_records_query(records, 20), WEIR_OK);
-    EXPECT_INT_EQ(weir_kit_records_query(records, 10), WEIR_OK);
-    end(records);
-}
-
 TEST_OF_EACH_KIND(WaitsOnTheHost)
 {
     weir_kit_records *records = make(ops, 4, 0);
@@ -227,20 +211,6 @@ WEIR_TEST(KitRecords, ADriverWithoutABlockingWaitIsPolled)
     ASSERT_INT_EQ(pthread_create(&thread, NULL, complete_later, event), 0);
     EXPECT_INT_EQ(weir_kit_records_wait(records, 1, WEIR_FOREVER), WEIR_OK);
     pthread_join(thread, NULL);
-    end(records);
-}
-
-// Far more records than the depth, with the device keeping up: events are reused, and nothing
-// is allocated after the start.
-WEIR_TEST(KitRecords, EventsAreUsedAgain)
-{
-    weir_kit_records *records = make(&reused, 64, 0);
-    kit_host()->left = 0;
-    for (uint64_t i = 1; i <= 10000; i++)
-        record(&reused, records, i)->state = WEIR_KIT_COMPLETE;
-    EXPECT_UINT_LT(driver.created, 65);
-    EXPECT_UINT_LT(driver.asked, 3000);
-    EXPECT_INT_EQ(weir_kit_records_query(records, 10000), WEIR_OK);
     end(records);
 }
 
@@ -390,56 +360,6 @@ TEST_OF_EACH_KIND(ARefusedQuestionIsReported)
     end(records);
 }
 
-TEST_OF_EACH_KIND(SettlesWhatHasFinished)
-{
-    weir_kit_records *records = make(ops, 4, 0);
-    EXPECT_INT_EQ(weir_kit_records_settle(records), WEIR_OK);
-    for (uint64_t i = 1; i <= 50; i++)
-        record(ops, records, i)->state = WEIR_KIT_COMPLETE;
-    EXPECT_INT_EQ(weir_kit_records_settle(records), WEIR_OK);
-    EXPECT_UINT_EQ(weir_kit_records_completed(records), 50);
-    record(ops, records, 51); // was submitted meanwhile
-    EXPECT_INT_EQ(weir_kit_records_settle(records), WEIR_OK);
-    EXPECT_INT_EQ(weir_kit_records_query(records, 51), WEIR_NOT_READY);
-    end(records);
-}
-
-TEST_OF_EACH_KIND(TimesAreKeptForTheLastRecords)
-{
-    uint64_t time_ns;
-    weir_kit_records *records = make(ops, 4, 8);
-    for (uint64_t i = 1; i <= 20; i++) {
-        struct event *event = record(ops, records, i);
-        event->time_ns = i == 15 ? 1 : 1000 * i; // one runs backwards
-        EXPECT_INT_EQ(weir_kit_records_time(records, i, &time_ns), WEIR_NOT_READY);
-        event->state = WEIR_KIT_COMPLETE;
-        EXPECT_INT_EQ(weir_kit_records_time(records, i, &time_ns), WEIR_OK);
-        EXPECT_UINT_EQ(time_ns, i == 15 ? 14000 : 1000 * i);
-    }
-    EXPECT_NOT_NULL(driver.before);
-    EXPECT_INT_EQ(weir_kit_records_time(records, 13, &time_ns), WEIR_OK);
-    EXPECT_UINT_EQ(time_ns, 13000);
-    EXPECT_INT_EQ(weir_kit_records_time(records, 12, &time_ns), WEIR_ERROR_EXPIRED);
-    EXPECT_INT_EQ(weir_kit_records_time(records, 0, &time_ns), WEIR_ERROR_EXPIRED);
-    end(records);
-}
-
-TEST_OF_EACH_KIND(TimesAreKnownHoweverLateAndInAnyOrder)
-{
-    uint64_t time_ns;
-    weir_kit_records *records = make(ops, 16, 64);
-    for (uint64_t i = 1; i <= 64; i++) {
-        struct event *event = record(ops, records, i);
-        event->time_ns = 10 * i;
-        event->state = WEIR_KIT_COMPLETE;
-    }
-    for (uint64_t i = 64; i > 0; i--) {
-        EXPECT_INT_EQ(weir_kit_records_time(records, i, &time_ns), WEIR_OK);
-        EXPECT_UINT_EQ(time_ns, 10 * i);
-    }
-    end(records);
-}
-
 TEST_OF_EACH_KIND(ATimeThatTheDriverDoesNotTellIsReportedWhenItIsAskedFor)
 {
     uint64_t time_ns;
@@ -456,14 +376,6 @@ TEST_OF_EACH_KIND(ATimeThatTheDriverDoesNotTellIsReportedWhenItIsAskedFor)
     EXPECT_INT_EQ(weir_kit_records_time(records, 2, &time_ns), WEIR_OK);
     EXPECT_UINT_EQ(time_ns, 70);
     EXPECT_NULL(driver.before); // nothing to measure from
-    end(records);
-}
-
-WEIR_TEST(KitRecords, WithoutTimingThereAreNoTimes)
-{
-    uint64_t time_ns;
-    weir_kit_records *records = make(&reused, 4, 0);
-    EXPECT_INT_EQ(weir_kit_records_time(records, 1, &time_ns), WEIR_ERROR_INVALID);
     end(records);
 }
 

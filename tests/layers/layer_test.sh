@@ -7,48 +7,70 @@ weir=cli/weir pairs=tests/layers/pairs
 layer="$PWD/lib/weir/libweir_opencl_layer.so"
 
 # Alone, without a plugin, and beside a layer that cannot be loaded.
-expect_status 0 "$pairs" write_kernel broken
+expect_status 0 "$pairs" broken write_kernel
 plain="$output"
-expect_status 0 env OPENCL_LAYERS="$layer" "$pairs" write_kernel broken
+expect_status 0 env OPENCL_LAYERS="$layer" "$pairs" broken write_kernel
 [ "$output" = "$plain" ] || fail "the layer changes what the program prints: $output"
-expect_status 0 env OPENCL_LAYERS="$layer:/none/there.so" "$pairs" write_kernel broken
+expect_status 0 env OPENCL_LAYERS="$layer:/none/there.so" "$pairs" broken write_kernel
 expect_contains "$output" "$plain"
-expect_status 0 env OPENCL_LAYERS="$layer" WEIR_PLUGINS=none_such "$pairs" write_kernel broken
+expect_status 0 env OPENCL_LAYERS="$layer" WEIR_PLUGINS=none_such "$pairs" broken write_kernel
 expect_contains "$output" "nothing is followed"
 
 # Left out.
-expect_status 1 "$weir" check --no-opencl-layer "$pairs" write_kernel broken
+expect_status 1 "$weir" check --no-opencl-layer "$pairs" broken write_kernel
 expect_contains "$output" "was not checked"
 
 # The lines of a library's callers; here all of the program is such a library.
-expect_status 1 "$weir" check --skip pairs "$pairs" write_kernel broken
+expect_status 1 "$weir" check --skip pairs "$pairs" broken write_kernel
 expect_contains "$output" "read-after-write"
 
 # The program's own ways: text, JSON, suppressions, and its status.
-expect_status 1 "$weir" check "$pairs" write_kernel broken
+expect_status 1 "$weir" check "$pairs" broken write_kernel
 expect_contains "$output" "'clEnqueueWriteBuffer' on 'queue 0' at tests/layers/pairs.c:"
 cat >"$TEST_TMPDIR/known.json" <<'JSON'
 [{"kind": "read-after-write", "first": "pairs.c", "reason": "A test."}]
 JSON
-expect_status 0 "$weir" check --suppressions "$TEST_TMPDIR/known.json" "$pairs" write_kernel broken
-expect_status 2 "$weir" check "$pairs" no_such_case broken
+expect_status 0 "$weir" check --suppressions "$TEST_TMPDIR/known.json" "$pairs" broken write_kernel
+expect_status 2 "$weir" check "$pairs" broken no_such_case
+
+# An order that is not seen.
+expect_status 1 "$weir" check "$pairs" broken flag
+expect_contains "$output" "a flag or an atomic variable between their threads, which is not seen, may order them"
+expect_status 1 "$weir" check "$pairs" broken write_kernel
+expect_not_contains "$output" "a flag"
 
 # A trace has the driver's times.
-expect_status 0 "$weir" trace --report --output "$TEST_TMPDIR/trace.json" "$pairs" write_kernel mended
+expect_status 0 "$weir" trace --report --output "$TEST_TMPDIR/trace.json" "$pairs" mended write_kernel
 expect_contains "$output" "clEnqueueWriteBuffer"
 expect_contains "$output" "dbl"
 expect_contains "$output" "to_device"
 expect_not_contains "$output" "no times"
 
 # A program that is killed leaves what was found so far.
-expect_status 137 "$weir" check "$pairs" write_kernel killed
+expect_status 137 "$weir" check "$pairs" killed write_kernel
 expect_contains "$output" "read-after-write"
 
 # Children: one that uses nothing, and one that runs another program.
-expect_status 0 "$pairs" write_kernel forked
-expect_status 1 "$weir" check "$pairs" write_kernel forked
+expect_status 0 "$pairs" forked write_kernel
+expect_status 1 "$weir" check "$pairs" forked write_kernel
 expect_contains "$output" "1 finding"
 
 # A program of Weir's own is seen once: the layer sees that the process has Weir's backend.
 expect_status 0 env WEIR_BACKEND=opencl OPENCL_LAYERS="$layer" "$weir" devices
 expect_not_contains "$output" "not followed"
+
+# A Python program has its own lines, also in a folder with the name of a wrapper.
+if /usr/bin/python3 -c 'import pyopencl' 2>/dev/null; then
+    mkdir -p "$TEST_TMPDIR/pyopencl"
+    cat >"$TEST_TMPDIR/pyopencl/program.py" <<'PY'
+import pyopencl as cl
+
+context = cl.create_some_context(interactive=False)
+buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, 64)
+cl.enqueue_copy(cl.CommandQueue(context), bytearray(64), buffer)
+PY
+    expect_status 1 "$weir" check /usr/bin/python3 "$TEST_TMPDIR/pyopencl/program.py"
+    expect_contains "$output" "pyopencl/program.py:5 reads bytes"
+else
+    echo "lines of Python were not tested: there is no pyopencl; install python3-pyopencl"
+fi

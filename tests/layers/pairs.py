@@ -1,53 +1,55 @@
-"""Runs each pair under `weir check`: pairs.py WEIR PROGRAM... Broken ones have one finding, with the two lines that the
-program prints, and mended ones none."""
+"""Runs the pairs of a program under `weir check`: pairs.py WEIR COMMAND... All broken ones have one finding each, with the
+two lines that the program prints, and nothing else; all mended ones none."""
 
+import collections
 import json
 import os
 import subprocess
 import sys
 
 
-def check(weir, command, kind):
+def run(weir, command, kind, names):
+    """The lines that the program prints, of each case, and those of the findings, with the messages."""
     ended = subprocess.run(
-        [weir, "check", "--json", "--", *command, kind],
+        [weir, "check", "--json", *os.environ.get("PAIRS_OPTIONS", "").split(), "--", *command, kind, *names],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=300,
+        timeout=600,
     )
-    lines = [line.split() for line in ended.stderr.splitlines() if line.replace(" ", "").isdigit()]
-    if not lines or not ended.stdout:
-        return None, "ended with %d: %s" % (ended.returncode, ended.stderr)
-    findings = [it for it in json.loads(ended.stdout)["findings"] if not it["hint"]]
-    return ([int(number) for number in lines[-1]], findings), ended.stderr
-
-
-def judge(wanted, findings, kind):
-    if kind == "mended":
-        return not findings
-    if len(findings) != 1:
-        return False
-    # What waits for a user event comes after what does not.
-    one = findings[0]
-    return sorted([one["first"]["line"], one["second"]["line"]]) == sorted(wanted)
+    printed = [line.split() for line in ended.stderr.splitlines()]
+    cases = {it[0]: tuple(sorted(map(int, it[1:]))) for it in printed if len(it) == 3 and it[0] in names}
+    if sorted(cases) != sorted(names) or not ended.stdout:
+        sys.exit("%s ended with %d: %s" % (kind, ended.returncode, ended.stderr))
+    # What waits for a user event comes after what does not, so the two lines have no order.
+    found = [
+        (tuple(sorted((it["first"]["line"], it["second"]["line"]))), it["message"])
+        for it in json.loads(ended.stdout)["findings"]
+        if not it["hint"]
+    ]
+    return cases, found
 
 
 def main(weir, *command):
-    names = subprocess.run([*command, "--list"], stdout=subprocess.PIPE, text=True, check=True)
-    wrong = 0
+    listed = subprocess.run([*command, "--list"], stdout=subprocess.PIPE, text=True, check=True)
     left_out = os.environ.get("PAIRS_WITHOUT", "").split()
-    pairs = [name for name in names.stdout.split() if name not in left_out]
-    for name in pairs:
-        for kind in ("broken", "mended"):
-            result, text = check(weir, [*command, name], kind)
-            if result and judge(*result, kind):
-                continue
-            wrong += 1
-            told = [it["message"] for it in result[1]] if result else []
-            print("%s, %s: lines %s, found:\n%s\n%s" % (name, kind, result and result[0], "\n".join(told), text))
-    print("%d pairs, %d programs wrong" % (len(pairs), wrong))
-    return wrong != 0 or not pairs
+    names = [name for name in listed.stdout.split() if name not in left_out]
+    wrong = 0
+    for kind in ("broken", "mended"):
+        cases, found = run(weir, command, kind, names)
+        wanted = collections.Counter(cases.values() if kind == "broken" else [])
+        counts = collections.Counter(lines for lines, _ in found)
+        for name, lines in cases.items():
+            if wanted[lines] > counts[lines]:
+                wrong += 1
+                print("%s, %s: lines %s: not found" % (name, kind, lines))
+        for lines, message in found:
+            if wanted[lines] != counts[lines]:
+                wrong += 1
+                print("%s: lines %s: %s" % (kind, lines, message))
+    print("%d pairs, %d differ" % (len(names), wrong))
+    return wrong != 0 or not names
 
 
 if __name__ == "__main__":

@@ -213,9 +213,8 @@ static void expect_unloadable(const char *name, const char *path, const char *re
     struct weir__loaded loaded;
 
     weir_test_note("module '%s'", name);
-    EXPECT_INT_EQ(weir__loader_load(name, WEIR_MODULE_BACKEND, path, &host, NULL, &loaded),
-                  WEIR_ERROR_MODULE);
-    EXPECT_CONTAINS(weir_last_error()->message, reason);
+    EXPECT_FAILURE(weir__loader_load(name, WEIR_MODULE_BACKEND, path, &host, NULL, &loaded),
+                   WEIR_ERROR_MODULE, reason);
     weir_test_note(NULL);
 }
 
@@ -282,9 +281,8 @@ WEIR_TEST(Loader, ListsWhatThereIs)
     struct weir__loaded loaded;
     const char *path = weir_test_runfile("backends/null");
 
-    EXPECT_INT_EQ(weir__loader_load("zebra", WEIR_MODULE_PLUGIN, path, &host, NULL, &loaded),
-                  WEIR_ERROR_MODULE);
-    EXPECT_CONTAINS(weir_last_error()->message, "there is no plugin 'zebra'");
+    EXPECT_FAILURE(weir__loader_load("zebra", WEIR_MODULE_PLUGIN, path, &host, NULL, &loaded),
+                   WEIR_ERROR_MODULE, "there is no plugin 'zebra'");
     EXPECT_CONTAINS(weir_last_error()->remedy, "module_path");
     EXPECT_CONTAINS(weir_last_error()->remedy, "(the modules there are: null)");
 }

@@ -9,8 +9,6 @@
 #include "kernels/drivers/drivers.h"
 #include "tests/support/test.h"
 
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
-
 enum {
     BLOCK = 64,
     BLOCKS = 4,

@@ -7,7 +7,6 @@
 #include "tests/support/libopencl/control.h"
 #include "tests/support/test.h"
 
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
 #define OPENCL_RIG_LIBRARY "tests/support/libopencl/libOpenCL.so.1"
 
 enum {

@@ -1,73 +1,216 @@
-// The operations that `chunks` submits, recorded by a stand-in for Weir: everything that
-// must be ordered is ordered, nothing else is, and bad params are refused.
+// The operations that `chunks` submits, on the null backend in a chain with `check`: everything that must be ordered
+// is ordered, sizes follow from the device's limits, and bad params are refused. A kernel is a note of its ranges. The
+// linker puts functions of this file before the library's (BUILD).
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/check.h>
+
 #include "patterns/chunks.h"
-#include "tests/patterns/order_log.h"
-#include "tests/support/test.h"
+#include "tests/patterns/rig.h"
 
 enum {
     ELEMENTS = 1000,
     IN_BYTES = 12,
-    OUT_BYTES = 8
+    OUT_BYTES = 8,
+    BYTES = 1 << 20, // of a buffer
 };
 
 static struct weir_chunks_params params;
 static weir_chunks *chunks;
+static weir_buffer *buffers[4];
 static unsigned failing_kernel; // from 1
 static unsigned kernels;
 
+// What the library is asked, and what it answers instead.
+static struct {
+    struct weir_limits limits;
+    bool large;            // buffers have any size
+    unsigned failing_call; // copies, records, waits and kernels, from 1; 0: none
+    unsigned failing_queue;
+    unsigned flushes, syncs;
+    char text
+        [64]; // u and d for a copy up and down, k for a kernel, in the order of their submission
+} asked;
+
+static weir_status fail(const char *message)
+{
+    struct weir_error error = {.status = WEIR_ERROR_IO};
+    snprintf(error.message, sizeof error.message, "%s", message);
+    return weir_error_set(&error);
+}
+
+// Whether a submission may go on.
+static bool passes(char kind)
+{
+    const size_t used = strlen(asked.text);
+    if (asked.failing_call > 0 && --asked.failing_call == 0)
+        return false;
+    if (kind && used + 1 < sizeof asked.text)
+        asked.text[used] = kind;
+    return true;
+}
+
+#define WRAP(result, name, ...)             \
+    result __real_weir_##name(__VA_ARGS__); \
+    result __wrap_weir_##name(__VA_ARGS__); \
+    result __wrap_weir_##name(__VA_ARGS__)
+
+WRAP(const struct weir_limits *, device_limits, const weir_device *device)
+{
+    (void)device;
+    return &asked.limits;
+}
+
+WRAP(size_t, buffer_size, const weir_buffer *buffer)
+{
+    return asked.large ? SIZE_MAX : __real_weir_buffer_size(buffer);
+}
+
+WRAP(weir_status, queue_create_at, weir_device *device, const struct weir_queue_params *queue,
+     weir_queue **out_queue, const char *file, int line)
+{
+    *out_queue = NULL;
+    if (asked.failing_queue > 0 && --asked.failing_queue == 0)
+        return fail("no more queues");
+    return __real_weir_queue_create_at(device, queue, out_queue, file, line);
+}
+
+WRAP(weir_status, queue_copy_at, weir_queue *queue, weir_buffer *dst, size_t dst_offset,
+     weir_buffer *src, size_t src_offset, size_t size, const char *file, int line)
+{
+    if (!passes(weir_buffer_placement(dst) == WEIR_PLACE_HOST ? 'd' : 'u'))
+        return fail("a call broke");
+    return __real_weir_queue_copy_at(queue, dst, dst_offset, src, src_offset, size, file, line);
+}
+
+WRAP(weir_status, queue_record_at, weir_queue *queue, struct weir_event *out_event,
+     const char *file, int line)
+{
+    *out_event = (struct weir_event){0, 0};
+    return passes(0) ? __real_weir_queue_record_at(queue, out_event, file, line)
+                     : fail("a call broke");
+}
+
+WRAP(weir_status, queue_wait_at, weir_queue *queue, struct weir_event event, const char *file,
+     int line)
+{
+    return passes(0) ? __real_weir_queue_wait_at(queue, event, file, line) : fail("a call broke");
+}
+
+WRAP(weir_status, queue_flush_at, weir_queue *queue, const char *file, int line)
+{
+    asked.flushes++;
+    return __real_weir_queue_flush_at(queue, file, line);
+}
+
+WRAP(weir_status, queue_sync_at, weir_queue *queue, uint64_t timeout_ns, const char *file, int line)
+{
+    asked.syncs++;
+    return __real_weir_queue_sync_at(queue, timeout_ns, file, line);
+}
+
+// Work that reads and writes these ranges, none of which may be empty.
+static weir_status use(weir_queue *queue, weir_buffer *in, size_t in_offset, size_t in_size,
+                       weir_buffer *out, size_t out_offset, size_t out_size)
+{
+    struct weir_note_range ranges[2];
+    size_t count = 0;
+    if (in_size > 0)
+        ranges[count++] = (struct weir_note_range){.buffer = in,
+                                                   .offset = in_offset,
+                                                   .size = in_size,
+                                                   .access = WEIR_ACCESS_READ};
+    if (out_size > 0)
+        ranges[count++] = (struct weir_note_range){.buffer = out,
+                                                   .offset = out_offset,
+                                                   .size = out_size,
+                                                   .access = WEIR_ACCESS_WRITE};
+    if (!passes('k'))
+        return fail("a call broke");
+    return weir_queue_note(
+        queue, WEIR_PARAMS(weir_note, .name = "use", .ranges = ranges, .range_count = count), NULL);
+}
+
 static weir_status kernel(void *user, weir_queue *queue, const struct weir_chunk *chunk)
 {
-    struct order_range none = {NULL, 0, 0};
     (void)user;
     if (++kernels == failing_kernel)
         return WEIR_ERROR_IO;
-    return order_kernel(queue,
-                        params.in_bytes ? (struct order_range){params.in.buffer, chunk->in_offset,
-                                                               chunk->in_size}
-                                        : none,
-                        params.out_bytes ? (struct order_range){params.out.buffer,
-                                                                chunk->out_offset, chunk->out_size}
-                                         : none);
+    return use(queue, params.in.buffer, chunk->in_offset, chunk->in_size, params.out.buffer,
+               chunk->out_offset, chunk->out_size);
 }
 
+// The params of a job on the buffers of the test.
 static void begin(void)
 {
     kernels = failing_kernel = 0;
+    memset(&asked, 0, sizeof asked);
+    asked.limits = (struct weir_limits){
+        .argument_alignment_bytes = 128,
+        .concurrent_kernels = 128,
+        .copy_engines_to_device = 1,
+        .copy_engines_to_host = 1,
+    };
     params = (struct weir_chunks_params){
         .struct_size = sizeof params,
-        .device = order_begin(),
+        .device = rig.device,
         .label = "job",
         .element_count = ELEMENTS,
         .in_bytes = IN_BYTES,
         .out_bytes = OUT_BYTES,
         .kernel = kernel,
     };
-    params.src.buffer = order_buffer(1 << 20, WEIR_PLACE_HOST);
-    params.in.buffer = order_buffer(1 << 20, WEIR_PLACE_DEVICE);
-    params.out.buffer = order_buffer(1 << 20, WEIR_PLACE_DEVICE);
-    params.dst.buffer = order_buffer(1 << 20, WEIR_PLACE_HOST);
-    params.src.offset = 4;
-    params.in.offset = 128;
-    params.out.offset = 256;
-    params.dst.offset = 12;
+    params.src = (struct weir_chunks_place){buffers[0], 4};
+    params.in = (struct weir_chunks_place){buffers[1], 128};
+    params.out = (struct weir_chunks_place){buffers[2], 256};
+    params.dst = (struct weir_chunks_place){buffers[3], 12};
 }
 
-static void end(void)
+static bool open_job(void)
+{
+    const bool open = IS_OK(rig_open());
+    weir_queue *filler = NULL;
+    begin();
+    EXPECT_TRUE(open && IS_OK(rig_queue("filler", &filler)));
+    for (int i = 0; i < 4 && filler; i++) {
+        EXPECT_OK(rig_buffer(BYTES, i % 3 ? WEIR_PLACE_DEVICE : WEIR_PLACE_HOST, &buffers[i]));
+        EXPECT_OK(weir_queue_fill(filler, buffers[i], 0, BYTES, "", 1));
+    }
+    EXPECT_TRUE(filler && IS_OK(weir_queue_sync(filler, WEIR_FOREVER)));
+    weir_queue_destroy(&filler);
+    begin();
+    return open;
+}
+
+static void close_job(void)
 {
     weir_chunks_destroy(&chunks);
     EXPECT_NULL(chunks);
-    EXPECT_UINT_EQ(order_queue_count(), 0);
+    for (int i = 0; i < 4; i++)
+        weir_buffer_destroy(&buffers[i]);
+    rig_close();
 }
 
-static struct weir_event run(void)
+#define RULE(name)                 \
+    static void rule_##name(void); \
+    WEIR_TEST(ChunksRules, name)   \
+    {                              \
+        if (open_job())            \
+            rule_##name();         \
+        close_job();               \
+    }                              \
+    static void rule_##name(void)
+
+static void run(struct weir_event *out_done)
 {
-    struct weir_event done;
-    EXPECT_INT_EQ(weir_chunks_run(chunks, NULL, 0, &done), WEIR_OK);
-    return done;
+    EXPECT_OK(weir_chunks_run(chunks, NULL, 0, out_done));
+}
+
+static size_t findings(void)
+{
+    return weir_check_error_count(rig.runtime);
 }
 
 // --- order ---
@@ -94,32 +237,39 @@ static void shape(unsigned kind)
         params.in_bytes = 0;
 }
 
-static void check_runs(void)
+// Work on all of the buffers after the event, which is where the runs end.
+static void use_all_after(struct weir_event done)
 {
-    char race[200];
-    struct weir_event done;
-
-    ASSERT_INT_EQ(weir_chunks_create(&params, &chunks), WEIR_OK);
-    for (unsigned i = 0; i < 3; i++) {
-        done = run();
-        EXPECT_TRUE(order_is_behind_all(done));
-        EXPECT_UINT_EQ(order_late_flushes(), 0);
-    }
-    EXPECT_FALSE(order_has_race(race, sizeof race));
-    EXPECT_STR_EQ(race, "none");
-    EXPECT_UINT_EQ(order_host_waits(), 0);
-    end();
+    weir_queue *queue;
+    ASSERT_OK(rig_queue("after", &queue));
+    EXPECT_OK(weir_queue_wait(queue, done));
+    EXPECT_OK(use(queue, params.src.buffer, 0, BYTES, params.in.buffer, 0, BYTES));
+    EXPECT_OK(use(queue, params.dst.buffer, 0, BYTES, params.out.buffer, 0, BYTES));
+    EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
+    weir_queue_destroy(&queue);
 }
 
-WEIR_TEST(ChunksRules, EveryRunIsOrdered)
+static void check_runs(void)
 {
-    char note[100];
+    struct weir_event done = {0, 0};
+    struct weir_chunks_plan plan;
+    ASSERT_OK(weir_chunks_create(&params, &chunks));
+    weir_chunks_get_plan(chunks, &plan);
+    for (unsigned i = 0; i < 3; i++)
+        run(&done);
+    EXPECT_UINT_EQ(asked.syncs, 0);
+    EXPECT_UINT_GE(asked.flushes, 3);
+    use_all_after(done);
+    EXPECT_SIZE_EQ(findings(), 0);
+    weir_chunks_destroy(&chunks);
+}
 
+RULE(EveryRunIsOrdered)
+{
     for (unsigned kind = 0; kind < SHAPES; kind++) {
         for (int order = WEIR_CHUNKS_ORDER_AUTO; order <= WEIR_CHUNKS_INTERLEAVED; order++) {
             for (uint32_t queues = 0; queues <= 4; queues++) {
-                snprintf(note, sizeof note, "shape %u, order %d, %u queues", kind, order, queues);
-                weir_test_note("%s", note);
+                weir_test_note("shape %u, order %d, %u queues", kind, order, queues);
                 begin();
                 shape(kind);
                 params.order = (weir_chunks_order)order;
@@ -128,81 +278,45 @@ WEIR_TEST(ChunksRules, EveryRunIsOrdered)
                 check_runs();
             }
         }
-    }
-    weir_test_note(NULL);
-}
-
-// The checker must be able to find a race: each of the waits is removed in turn.
-WEIR_TEST(ChunksRules, EveryWaitIsNeeded)
-{
-    static const struct {
-        unsigned shape;
-        const char *waiter;
-        const char *producer;
-    } waits[] = {
-        {0, "job/compute", "job/upload"},  {0, "job/download", "job/compute"},
-        {0, "job/upload", "job/compute"},  {0, "job/compute", "job/download"},
-        {1, "job/upload", "job/download"}, {2, "job/upload", "job/download"},
-        {4, "job/upload", "job/compute"},  {5, "job/compute", "job/download"},
-    };
-    char race[200];
-
-    for (unsigned i = 0; i < sizeof waits / sizeof *waits; i++) {
-        weir_test_note("shape %u, '%s' does not wait for '%s'", waits[i].shape, waits[i].waiter,
-                       waits[i].producer);
+        // Chunks of growing sizes.
+        weir_test_note("shape %u, growing", kind);
         begin();
-        shape(waits[i].shape);
-        order_ignore_wait(waits[i].waiter, waits[i].producer);
-        ASSERT_INT_EQ(weir_chunks_create(&params, &chunks), WEIR_OK);
-        run();
-        run();
-        EXPECT_TRUE(order_has_race(race, sizeof race));
-        end();
+        asked.limits.argument_alignment_bytes = 1;
+        params.element_count = BYTES / IN_BYTES - 128;
+        shape(kind);
+        check_runs();
     }
     weir_test_note(NULL);
-    begin();
-    params.queue_count = 2;
-    params.chunk_count = 4;
-    order_ignore_wait("job/1", "job/0");
-    ASSERT_INT_EQ(weir_chunks_create(&params, &chunks), WEIR_OK);
-    EXPECT_FALSE(order_is_behind_all(run()));
-    end();
 }
 
-// Other work on `src` before the run, and on `dst` after it.
+// Other work on `src` before the run, and on `dst`: it is in order with what the run is told of.
 WEIR_TEST(ChunksRules, ARunWaitsForTheGivenEvents)
 {
-    char race[200];
-
     for (uint32_t queues = 0; queues <= 3; queues++) {
         for (unsigned told = 0; told <= 2; told++) {
             weir_queue *other[2];
-            struct weir_event after[2];
-            begin();
+            struct weir_event after[2], done;
+            ASSERT_TRUE(open_job()); // a pair of lines is found once in a runtime
             params.queue_count = queues;
             params.chunk_count = 5;
-            ASSERT_INT_EQ(weir_chunks_create(&params, &chunks), WEIR_OK);
+            ASSERT_OK(weir_chunks_create(&params, &chunks));
             for (unsigned i = 0; i < 2; i++) {
-                struct order_range range = {i == 0 ? params.src.buffer : params.dst.buffer, 0,
-                                            1 << 20};
-                struct order_range none = {NULL, 0, 0};
-                WEIR_IGNORE(weir_queue_create(params.device,
-                                              &(struct weir_queue_params){.label = "other"},
-                                              &other[i]));
-                order_kernel(other[i], i == 0 ? none : range, i == 0 ? range : none);
-                WEIR_IGNORE(weir_queue_record(other[i], &after[i]));
+                const size_t in_size = i == 0 ? 0 : BYTES;
+                ASSERT_OK(rig_queue("other", &other[i]));
+                EXPECT_OK(use(other[i], params.dst.buffer, 0, in_size, params.src.buffer, 0,
+                              BYTES - in_size));
+                EXPECT_OK(weir_queue_record(other[i], &after[i]));
             }
-            struct weir_event done;
-            EXPECT_INT_EQ(weir_chunks_run(chunks, after, told, &done), WEIR_OK);
-            EXPECT_TRUE(order_has_race(race, sizeof race) == (told < 2));
+            EXPECT_OK(weir_chunks_run(chunks, after, told, &done));
+            EXPECT_TRUE((findings() > 0) == (told < 2));
             weir_queue_destroy(&other[0]);
             weir_queue_destroy(&other[1]);
-            end();
+            close_job();
         }
     }
 }
 
-WEIR_TEST(ChunksRules, OrdersAreAsNamed)
+RULE(OrdersAreAsNamed)
 {
     static const struct {
         weir_chunks_order order;
@@ -214,57 +328,16 @@ WEIR_TEST(ChunksRules, OrdersAreAsNamed)
         {WEIR_CHUNKS_ORDER_AUTO, "ukudkudkudkd"},
     };
 
+    struct weir_event done;
     for (unsigned i = 0; i < sizeof orders / sizeof *orders; i++) {
         begin();
         params.order = orders[i].order;
         params.chunk_count = 4;
-        ASSERT_INT_EQ(weir_chunks_create(&params, &chunks), WEIR_OK);
-        run();
-        EXPECT_STR_EQ(order_text(), orders[i].text);
-        end();
+        ASSERT_OK(weir_chunks_create(&params, &chunks));
+        run(&done);
+        EXPECT_STR_EQ(asked.text, orders[i].text);
+        weir_chunks_destroy(&chunks);
     }
-}
-
-// --- overlap ---
-
-// Four chunks, all parts of one unit: the published figures of one and of two copy
-// engines that take work in order of submission.
-WEIR_TEST(ChunksRules, OrdersOverlapAsPublished)
-{
-    static const struct {
-        weir_chunks_order order;
-        unsigned one_engine;
-    } orders[] = {
-        {WEIR_CHUNKS_DEPTH_FIRST, 12},
-        {WEIR_CHUNKS_BREADTH_FIRST, 8},
-        {WEIR_CHUNKS_INTERLEAVED, 8},
-    };
-
-    for (unsigned i = 0; i < 2 * sizeof orders / sizeof *orders; i++) {
-        begin();
-        params.order = orders[i / 2].order;
-        params.layout = i % 2 ? WEIR_CHUNKS_BY_CHUNK : WEIR_CHUNKS_BY_ENGINE;
-        params.chunk_count = 4;
-        ASSERT_INT_EQ(weir_chunks_create(&params, &chunks), WEIR_OK);
-        run();
-        EXPECT_UINT_EQ(order_makespan(2), 6);
-        EXPECT_UINT_EQ(order_makespan(1), orders[i / 2].one_engine);
-        end();
-    }
-}
-
-// Two runs leave no engine idle between them, unless the second reads what the first
-// writes last.
-WEIR_TEST(ChunksRules, RunsOverlap)
-{
-    begin();
-    params.chunk_count = 16;
-    ASSERT_INT_EQ(weir_chunks_create(&params, &chunks), WEIR_OK);
-    run();
-    EXPECT_UINT_EQ(order_makespan(2), 18);
-    run();
-    EXPECT_UINT_EQ(order_makespan(2), 34);
-    end();
 }
 
 // --- sizes ---
@@ -274,9 +347,9 @@ static void check_cover(size_t expected_chunks)
     struct weir_chunks_plan plan;
     struct weir_chunk chunk;
     size_t at = 0, least = SIZE_MAX, most = 0;
-    size_t alignment = order_limits()->argument_alignment_bytes;
+    size_t alignment = asked.limits.argument_alignment_bytes;
 
-    ASSERT_INT_EQ(weir_chunks_create(&params, &chunks), WEIR_OK);
+    ASSERT_OK(weir_chunks_create(&params, &chunks));
     weir_chunks_get_plan(chunks, &plan);
     ASSERT_SIZE_EQ(plan.chunk_count, expected_chunks);
     for (uint32_t i = 0; i < plan.chunk_count; i++) {
@@ -304,7 +377,7 @@ static void check_cover(size_t expected_chunks)
         EXPECT_SIZE_LE(chunk.count, most);
     }
     EXPECT_INT_EQ(weir_chunks_get_chunk(chunks, plan.chunk_count, &chunk), WEIR_ERROR_INVALID);
-    end();
+    weir_chunks_destroy(&chunks);
 }
 
 static size_t at_most(size_t chunk_count, size_t unit)
@@ -313,53 +386,53 @@ static size_t at_most(size_t chunk_count, size_t unit)
     return chunk_count < units ? chunk_count : units;
 }
 
-WEIR_TEST(ChunksRules, ChunksCoverEverythingOnce)
+RULE(ChunksCoverEverythingOnce)
 {
     static const size_t counts[] = {0, 1, 31, 32, 33, 999, 1000, 1024, 4096};
 
     for (unsigned i = 0; i < sizeof counts / sizeof *counts; i++) {
-        for (uint32_t asked = 1; asked <= 40; asked += 3) {
-            weir_test_note("%zu elements in %u chunks", counts[i], asked);
+        for (uint32_t wanted = 1; wanted <= 40; wanted += 3) {
+            weir_test_note("%zu elements in %u chunks", counts[i], wanted);
             begin();
             params.element_count = counts[i];
-            params.chunk_count = asked;
+            params.chunk_count = wanted;
             // 32 elements of 12 bytes are 3 times 128 bytes, of 8 bytes twice.
-            check_cover(at_most(asked, 32));
+            check_cover(at_most(wanted, 32));
             begin();
             params.element_count = counts[i];
-            params.chunk_count = asked;
+            params.chunk_count = wanted;
             params.granularity = 24;
-            check_cover(at_most(asked, 96));
+            check_cover(at_most(wanted, 96));
             begin();
             params.element_count = counts[i];
-            params.chunk_count = asked;
+            params.chunk_count = wanted;
             params.in_bytes = 1;
             params.out_bytes = 100;
-            check_cover(at_most(asked, 128));
+            check_cover(at_most(wanted, 128));
         }
     }
     weir_test_note(NULL);
 }
 
-WEIR_TEST(ChunksRules, NoElementsOnlyOrder)
+RULE(NoElementsOnlyOrder)
 {
     for (uint32_t queues = 0; queues <= 2; queues++) {
+        weir_queue *other;
+        struct weir_event after, done;
         begin();
         params.element_count = 0;
         params.queue_count = queues;
-        ASSERT_INT_EQ(weir_chunks_create(&params, &chunks), WEIR_OK);
-        weir_queue *other;
-        struct weir_event after, done;
-        WEIR_IGNORE(weir_queue_create(params.device, &(struct weir_queue_params){.label = "other"},
-                                      &other));
-        order_kernel(other, (struct order_range){NULL, 0, 0}, (struct order_range){NULL, 0, 0});
-        WEIR_IGNORE(weir_queue_record(other, &after));
-        EXPECT_INT_EQ(weir_chunks_run(chunks, &after, 1, &done), WEIR_OK);
-        EXPECT_TRUE(order_is_behind_all(done));
-        EXPECT_STR_EQ(order_text(), "k");
+        ASSERT_OK(weir_chunks_create(&params, &chunks));
+        ASSERT_OK(rig_queue("other", &other));
+        EXPECT_OK(use(other, params.src.buffer, 0, 64, params.in.buffer, 0, 64));
+        EXPECT_OK(weir_queue_record(other, &after));
+        EXPECT_OK(weir_chunks_run(chunks, &after, 1, &done));
+        EXPECT_STR_EQ(asked.text, "k");
         EXPECT_UINT_EQ(kernels, 0);
+        use_all_after(done);
+        EXPECT_SIZE_EQ(findings(), 0);
         weir_queue_destroy(&other);
-        end();
+        weir_chunks_destroy(&chunks);
     }
 }
 
@@ -376,10 +449,7 @@ static void begin_large(size_t elements, size_t in_bytes, size_t out_bytes)
     params.element_count = elements;
     params.in_bytes = in_bytes;
     params.out_bytes = out_bytes;
-    params.src.buffer = order_buffer(SIZE_MAX, WEIR_PLACE_HOST);
-    params.in.buffer = order_buffer(SIZE_MAX, WEIR_PLACE_DEVICE);
-    params.out.buffer = order_buffer(SIZE_MAX, WEIR_PLACE_DEVICE);
-    params.dst.buffer = order_buffer(SIZE_MAX, WEIR_PLACE_HOST);
+    asked.large = true;
 }
 
 // In the order of growing each chunk is at most a twentieth larger than the one before, and
@@ -390,7 +460,7 @@ static void check_growing(bool reversed)
     struct weir_chunk chunk, before = {.count = 0};
     size_t at = 0;
 
-    ASSERT_INT_EQ(weir_chunks_create(&params, &chunks), WEIR_OK);
+    ASSERT_OK(weir_chunks_create(&params, &chunks));
     weir_chunks_get_plan(chunks, &plan);
     ASSERT_UINT_GT(plan.chunk_count, 2);
     EXPECT_TRUE(plan.chunk_count <= 256);
@@ -409,10 +479,10 @@ static void check_growing(bool reversed)
         before = chunk;
     }
     EXPECT_SIZE_EQ(at, params.element_count);
-    end();
+    weir_chunks_destroy(&chunks);
 }
 
-WEIR_TEST(ChunksRules, ChunksGrow)
+RULE(ChunksGrow)
 {
     static const size_t odd[] = {0, 1, 127, 128, 4097};
 
@@ -435,7 +505,7 @@ WEIR_TEST(ChunksRules, ChunksGrow)
 }
 
 // Chunks of at least a unit, however much that is.
-WEIR_TEST(ChunksRules, UnitsThatAreLargerThanAChunk)
+RULE(UnitsThatAreLargerThanAChunk)
 {
     static const struct {
         size_t granularity, chunks;
@@ -447,7 +517,7 @@ WEIR_TEST(ChunksRules, UnitsThatAreLargerThanAChunk)
         for (unsigned way = 0; way < 2; way++) {
             begin_large(LARGE, 1 + way, 1);
             params.granularity = units[i].granularity;
-            ASSERT_INT_EQ(weir_chunks_create(&params, &chunks), WEIR_OK);
+            ASSERT_OK(weir_chunks_create(&params, &chunks));
             weir_chunks_get_plan(chunks, &plan);
             if (i > 0)
                 EXPECT_SIZE_EQ(plan.chunk_count, units[i].chunks);
@@ -456,21 +526,8 @@ WEIR_TEST(ChunksRules, UnitsThatAreLargerThanAChunk)
                 EXPECT_SIZE_EQ(chunk.first % units[i].granularity, 0);
             }
             EXPECT_SIZE_EQ(chunk.first + chunk.count, LARGE);
-            end();
+            weir_chunks_destroy(&chunks);
         }
-}
-
-// Chunks of growing sizes are in order from run to run, too.
-WEIR_TEST(ChunksRules, GrowingRunsAreOrdered)
-{
-    for (unsigned kind = 0; kind < SHAPES; kind++) {
-        weir_test_note("shape %u", kind);
-        begin_large((size_t)256 << 20, 1, 1);
-        shape(kind);
-        check_runs();
-        EXPECT_STR_EQ(order_region(), "39 chunks of at most 8.00 MiB");
-    }
-    weir_test_note(NULL);
 }
 
 // --- the number of chunks and queues ---
@@ -481,17 +538,14 @@ static struct weir_chunks_plan plan_of(size_t bytes)
     memset(&plan, 0, sizeof plan);
     params.element_count = bytes;
     params.in_bytes = params.out_bytes = 1;
-    params.src.buffer = order_buffer(SIZE_MAX, WEIR_PLACE_HOST);
-    params.in.buffer = order_buffer(SIZE_MAX, WEIR_PLACE_DEVICE);
-    params.out.buffer = order_buffer(SIZE_MAX, WEIR_PLACE_DEVICE);
-    params.dst.buffer = order_buffer(SIZE_MAX, WEIR_PLACE_HOST);
+    asked.large = true;
     if (weir_chunks_create(&params, &chunks) == WEIR_OK)
         weir_chunks_get_plan(chunks, &plan);
     weir_chunks_destroy(&chunks);
     return plan;
 }
 
-WEIR_TEST(ChunksRules, ChoosesByTheDevice)
+RULE(ChoosesByTheDevice)
 {
     // Two copy engines; the chunks grow to a 64th of the job.
     begin();
@@ -519,16 +573,16 @@ WEIR_TEST(ChunksRules, ChoosesByTheDevice)
 
     // One engine, and none reported: the same.
     begin();
-    order_limits()->copy_engines_to_host = 0;
+    asked.limits.copy_engines_to_host = 0;
     EXPECT_INT_EQ(plan_of((size_t)1 << 30).layout, WEIR_CHUNKS_BY_ENGINE);
     begin();
-    order_limits()->copy_engines_to_host = order_limits()->copy_engines_to_device = 0;
+    asked.limits.copy_engines_to_host = asked.limits.copy_engines_to_device = 0;
     EXPECT_INT_EQ(plan_of((size_t)1 << 30).layout, WEIR_CHUNKS_BY_ENGINE);
 
     // A device that is the host itself.
     begin();
-    order_limits()->copy_engines_to_host = order_limits()->copy_engines_to_device = 0;
-    order_limits()->unified_memory = 1;
+    asked.limits.copy_engines_to_host = asked.limits.copy_engines_to_device = 0;
+    asked.limits.unified_memory = 1;
     plan = plan_of((size_t)64 << 20);
     EXPECT_INT_EQ(plan.layout, WEIR_CHUNKS_BY_CHUNK);
     EXPECT_INT_EQ(plan.order, WEIR_CHUNKS_DEPTH_FIRST);
@@ -537,7 +591,7 @@ WEIR_TEST(ChunksRules, ChoosesByTheDevice)
     EXPECT_UINT_EQ(plan_of(1000).queue_count, 1);
 }
 
-WEIR_TEST(ChunksRules, WhatIsAskedForIsDone)
+RULE(WhatIsAskedForIsDone)
 {
     begin();
     params.queue_count = 5;
@@ -551,14 +605,14 @@ WEIR_TEST(ChunksRules, WhatIsAskedForIsDone)
     EXPECT_UINT_EQ(plan_of((size_t)1 << 30).queue_count, 8);
     begin();
     params.layout = WEIR_CHUNKS_BY_ENGINE;
-    order_limits()->unified_memory = 1;
-    order_limits()->copy_engines_to_host = order_limits()->copy_engines_to_device = 0;
+    asked.limits.unified_memory = 1;
+    asked.limits.copy_engines_to_host = asked.limits.copy_engines_to_device = 0;
     EXPECT_INT_EQ(plan_of((size_t)1 << 30).layout, WEIR_CHUNKS_BY_ENGINE);
 }
 
 // --- failures ---
 
-WEIR_TEST(ChunksRules, AFailedSubmissionBreaksTheJob)
+RULE(AFailedSubmissionBreaksTheJob)
 {
     struct weir_event done;
 
@@ -567,77 +621,72 @@ WEIR_TEST(ChunksRules, AFailedSubmissionBreaksTheJob)
         weir_test_note("submission %u", nth);
         begin();
         params.chunk_count = 4;
-        ASSERT_INT_EQ(weir_chunks_create(&params, &chunks), WEIR_OK);
-        run();
-        order_break(nth);
+        ASSERT_OK(weir_chunks_create(&params, &chunks));
+        run(&done);
+        asked.failing_call = nth;
         if (weir_chunks_run(chunks, NULL, 0, &done) == WEIR_OK) {
             EXPECT_UINT_GT(nth, 30);
-            end();
             break;
         }
         EXPECT_UINT_EQ(done.sequence, 0);
-        EXPECT_STR_EQ(weir_last_error()->message, "the queue broke");
+        EXPECT_STR_EQ(weir_last_error()->message, "a call broke");
         weir_error_set(NULL);
-        unsigned before = kernels;
-        EXPECT_INT_EQ(weir_chunks_run(chunks, NULL, 0, &done), WEIR_ERROR_IO);
-        EXPECT_STR_EQ(weir_last_error()->message, "the queue broke");
+        const unsigned before = kernels;
+        EXPECT_FAILURE(weir_chunks_run(chunks, NULL, 0, &done), WEIR_ERROR_IO, "a call broke");
         EXPECT_UINT_EQ(kernels, before);
-        ASSERT_INT_EQ(weir_chunks_recover(chunks), WEIR_OK);
-        EXPECT_UINT_EQ(order_host_waits(), 3);
+        ASSERT_OK(weir_chunks_recover(chunks));
+        EXPECT_UINT_EQ(asked.syncs, 3);
         // The host has waited, so earlier events do not matter.
-        unsigned length = (unsigned)strlen(order_text());
-        run();
-        EXPECT_STR_EQ(order_text() + length, "ukudkudkudkd");
-        end();
+        memset(asked.text, 0, sizeof asked.text);
+        run(&done);
+        EXPECT_STR_EQ(asked.text, "ukudkudkudkd");
+        weir_chunks_destroy(&chunks);
     }
     weir_test_note(NULL);
 }
 
-WEIR_TEST(ChunksRules, AFailedKernelBreaksTheJob)
+RULE(AFailedKernelBreaksTheJob)
 {
     struct weir_event done;
 
-    begin();
     params.chunk_count = 4;
     failing_kernel = 3;
-    ASSERT_INT_EQ(weir_chunks_create(&params, &chunks), WEIR_OK);
-    EXPECT_INT_EQ(weir_chunks_run(chunks, NULL, 0, &done), WEIR_ERROR_IO);
-    EXPECT_CONTAINS(weir_last_error()->message, "kernel callback returned WEIR_ERROR_IO");
+    ASSERT_OK(weir_chunks_create(&params, &chunks));
+    EXPECT_FAILURE(weir_chunks_run(chunks, NULL, 0, &done), WEIR_ERROR_IO,
+                   "kernel callback returned WEIR_ERROR_IO");
     EXPECT_STR_EQ(weir_last_error()->object, "job");
     EXPECT_INT_EQ(weir_chunks_run(chunks, NULL, 0, &done), WEIR_ERROR_IO);
     EXPECT_UINT_EQ(kernels, 3);
-    ASSERT_INT_EQ(weir_chunks_recover(chunks), WEIR_OK);
-    run();
-    end();
+    ASSERT_OK(weir_chunks_recover(chunks));
+    run(&done);
+    weir_chunks_destroy(&chunks);
 }
 
-WEIR_TEST(ChunksRules, AZeroedEventRunsNothing)
+RULE(AZeroedEventRunsNothing)
 {
     struct weir_event zero = {0, 0};
     struct weir_event done;
 
-    begin();
-    ASSERT_INT_EQ(weir_chunks_create(&params, &chunks), WEIR_OK);
+    ASSERT_OK(weir_chunks_create(&params, &chunks));
     EXPECT_INT_EQ(weir_chunks_run(chunks, &zero, 1, &done), WEIR_ERROR_INVALID);
-    EXPECT_STR_EQ(order_text(), "");
+    EXPECT_STR_EQ(asked.text, "");
     EXPECT_INT_EQ(weir_chunks_run(NULL, NULL, 0, &done), WEIR_ERROR_INVALID);
     EXPECT_CONTAINS(weir_last_error()->remedy, "create it first");
     EXPECT_INT_EQ(weir_chunks_recover(NULL), WEIR_ERROR_INVALID);
     EXPECT_CONTAINS(weir_last_error()->remedy, "create it first");
-    run();
-    end();
+    run(&done);
+    weir_chunks_destroy(&chunks);
     weir_chunks_destroy(NULL);
     weir_chunks_destroy(&chunks);
 }
 
-WEIR_TEST(ChunksRules, AQueueThatCannotBeMadeLeavesNothing)
+RULE(AQueueThatCannotBeMadeLeavesNothing)
 {
     for (unsigned nth = 1; nth <= 3; nth++) {
         begin();
-        order_refuse_queue(nth);
-        EXPECT_INT_EQ(weir_chunks_create(&params, &chunks), WEIR_ERROR_IO);
-        EXPECT_STR_EQ(weir_last_error()->message, "no more queues");
-        end();
+        asked.failing_queue = nth;
+        EXPECT_FAILURE(weir_chunks_create(&params, &chunks), WEIR_ERROR_IO, "no more queues");
+        EXPECT_NULL(chunks);
     }
 }
 
@@ -648,11 +697,10 @@ static void refused(const char *part)
     EXPECT_INT_EQ(weir_chunks_create(&params, &chunks), WEIR_ERROR_INVALID);
     EXPECT_NULL(chunks);
     EXPECT_CONTAINS(weir_last_error()->message, part);
-    EXPECT_UINT_EQ(order_queue_count(), 0);
     begin();
 }
 
-WEIR_TEST(ChunksRules, BadParamsAreRefused)
+RULE(BadParamsAreRefused)
 {
     begin();
     EXPECT_INT_EQ(weir_chunks_create(NULL, &chunks), WEIR_ERROR_INVALID);
@@ -680,7 +728,7 @@ WEIR_TEST(ChunksRules, BadParamsAreRefused)
     refused("granularity");
 }
 
-WEIR_TEST(ChunksRules, BadPlacesAreRefused)
+RULE(BadPlacesAreRefused)
 {
     begin();
     params.dst.buffer = NULL;
@@ -710,6 +758,6 @@ WEIR_TEST(ChunksRules, BadPlacesAreRefused)
     // Just apart.
     params.dst = params.src;
     params.dst.offset += ELEMENTS * IN_BYTES;
-    ASSERT_INT_EQ(weir_chunks_create(&params, &chunks), WEIR_OK);
-    end();
+    ASSERT_OK(weir_chunks_create(&params, &chunks));
+    weir_chunks_destroy(&chunks);
 }

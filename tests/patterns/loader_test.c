@@ -327,8 +327,8 @@ WEIR_TEST(Loader, HoldingAllSlotsIsRefused)
     open_loader(4, 2);
     for (unsigned i = 0; i < 2; i++)
         ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batches[i]));
-    EXPECT_INT_EQ(weir_loader_next(fixture.loader, fixture.queue, &more), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error()->message, "all 2 slots are held");
+    EXPECT_FAILURE(weir_loader_next(fixture.loader, fixture.queue, &more), WEIR_ERROR_INVALID,
+                   "all 2 slots are held");
     EXPECT_NULL(more.buffer);
     ASSERT_OK(weir_loader_release(fixture.loader, &batches[1], NULL));
     ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &more));
@@ -361,8 +361,8 @@ WEIR_TEST(Loader, OnlyHeldBatchesAreReleased)
     made_up.slot = 9;
     EXPECT_INT_EQ(weir_loader_release(fixture.loader, &made_up, NULL), WEIR_ERROR_INVALID);
     ASSERT_OK(weir_loader_release(fixture.loader, &batch, NULL));
-    EXPECT_INT_EQ(weir_loader_release(fixture.loader, &copy, NULL), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error()->message, "not held");
+    EXPECT_FAILURE(weir_loader_release(fixture.loader, &copy, NULL), WEIR_ERROR_INVALID,
+                   "not held");
     // Nor if another batch is held in its slot.
     do {
         ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));

@@ -263,8 +263,8 @@ WEIR_TEST(Rules, StagesOfNewerHeaders)
 
 WEIR_TEST(Rules, CallsOnNoPipelineAreRefused)
 {
-    EXPECT_INT_EQ(weir_pipeline_submit(NULL, NULL), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error()->message, "weir_pipeline_submit: pipeline is NULL");
+    EXPECT_FAILURE(weir_pipeline_submit(NULL, NULL), WEIR_ERROR_INVALID,
+                   "weir_pipeline_submit: pipeline is NULL");
     EXPECT_CONTAINS(weir_last_error()->remedy, "create it first");
     EXPECT_INT_EQ(weir_pipeline_drain(NULL, 0), WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(weir_pipeline_cancel(NULL), WEIR_ERROR_INVALID);
@@ -279,8 +279,8 @@ WEIR_TEST(Rules, CallsOnNoPipelineAreRefused)
 WEIR_TEST(Rules, UndeclaredSettingsAreNamed)
 {
     struct weir_pipeline_params params = begin();
-    EXPECT_INT_EQ(weir_pipeline_params_from_settings(NULL, "left", &params), WEIR_ERROR_NOT_FOUND);
-    EXPECT_CONTAINS(weir_last_error()->message, "[left]");
+    EXPECT_FAILURE(weir_pipeline_params_from_settings(NULL, "left", &params), WEIR_ERROR_NOT_FOUND,
+                   "[left]");
     end();
 }
 

@@ -104,8 +104,7 @@ static void expect_left(const char *what, int line)
     char wanted[256];
     weir_device *device = rig.device;
     snprintf(wanted, sizeof wanted, "%s:%d)", __FILE__, line);
-    EXPECT_INT_EQ(weir_device_close(&device), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error()->message, what);
+    EXPECT_FAILURE(weir_device_close(&device), WEIR_ERROR_INVALID, what);
     EXPECT_CONTAINS(weir_last_error()->message, wanted);
     EXPECT_NULL(strstr(weir_last_error()->message, "created at patterns/"));
 }

@@ -411,8 +411,8 @@ WEIR_TEST(QueuePool, BadArgumentsAreRefused)
     weir_queue *queue;
 
     open_pool(1, 0, 0);
-    EXPECT_INT_EQ(weir_queue_pool_get(pool, WEIR_QUEUE_HIGH, &queue), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error()->message, "class 1 (high)");
+    EXPECT_FAILURE(weir_queue_pool_get(pool, WEIR_QUEUE_HIGH, &queue), WEIR_ERROR_INVALID,
+                   "class 1 (high)");
     EXPECT_INT_EQ(weir_queue_pool_get(pool, (weir_queue_class)3, &queue), WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(weir_queue_pool_get(NULL, WEIR_QUEUE_NORMAL, &queue), WEIR_ERROR_INVALID);
     EXPECT_CONTAINS(weir_last_error()->remedy, "create it first");

@@ -7,16 +7,6 @@
 
 #include "tests/support/test.h"
 
-#define ASSERT_OK(call)                                                                            \
-    do {                                                                                           \
-        weir_status ok_status = (call);                                                            \
-        if (ok_status != WEIR_OK) {                                                                \
-            weir_test_fail(__FILE__, __LINE__, "%s is %s: %s", #call, weir_status_name(ok_status), \
-                           weir_last_error_text());                                                \
-            return;                                                                                \
-        }                                                                                          \
-    } while (0)
-
 // One at a time.
 struct rig {
     weir_runtime *runtime;

@@ -153,12 +153,11 @@ static bool run_image(const struct rig *rig, const struct weir_arr_coc_sizes *si
     *out = (struct outcome){.texture = rig_alloc(floats, sizeof(float)),
                             .texture_size = floats * sizeof(float)};
     rig_frame_init(&out->frame, image, sizes->grid);
-    if (!rig_ok(__FILE__, __LINE__, "weir_arr_coc_create", weir_arr_coc_create(&params, &arr_coc)))
+    if (!IS_OK(weir_arr_coc_create(&params, &arr_coc)))
         return false;
     bool ok = rig_run(arr_coc, &out->frame, 1) &&
-              rig_ok(__FILE__, __LINE__, out->frame.message, out->frame.status) &&
-              rig_ok(__FILE__, __LINE__, "weir_arr_coc_download_texture",
-                     weir_arr_coc_download_texture(arr_coc, out->texture));
+              weir_test_check_ok(__FILE__, __LINE__, out->frame.message, out->frame.status) &&
+              IS_OK(weir_arr_coc_download_texture(arr_coc, out->texture));
     weir_arr_coc_destroy(&arr_coc);
     return ok;
 }

@@ -50,7 +50,7 @@ static bool run_as(const struct way *way, const struct rig_image *images,
     params.slot_count = way->slots;
     params.timing = way->timing;
     params.graphs = way->graphs;
-    if (rig_ok(__FILE__, __LINE__, "weir_arr_coc_create", weir_arr_coc_create(&params, &arr_coc))) {
+    if (IS_OK(weir_arr_coc_create(&params, &arr_coc))) {
         ok = rig_run(arr_coc, frames, FRAMES);
         weir_arr_coc_destroy(&arr_coc);
     }

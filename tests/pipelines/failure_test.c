@@ -170,18 +170,18 @@ WEIR_TEST(ArrCocFailure, Compile)
     EXPECT_UINT_EQ(some.built, 1);
     params.built = NULL;
     EXPECT_OK(weir_arr_coc_compile(&params, next_kernel, &none));
-    EXPECT_INT_EQ(weir_arr_coc_compile(&params, next_kernel, &wrong), WEIR_ERROR_NOT_FOUND);
-    EXPECT_CONTAINS(weir_last_error()->message, "ARR-COC has no kernel 'blur'");
+    EXPECT_FAILURE(weir_arr_coc_compile(&params, next_kernel, &wrong), WEIR_ERROR_NOT_FOUND,
+                   "ARR-COC has no kernel 'blur'");
     EXPECT_UINT_EQ(wrong.taken, 2);
 
     params.sizes.side = 31;
-    EXPECT_INT_EQ(weir_arr_coc_compile(&params, next_kernel, &some), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error()->message, "side is 31; it must be 32 … 4096");
+    EXPECT_FAILURE(weir_arr_coc_compile(&params, next_kernel, &some), WEIR_ERROR_INVALID,
+                   "side is 31; it must be 32 … 4096");
     params.device = NULL;
-    EXPECT_INT_EQ(weir_arr_coc_compile(&params, next_kernel, &some), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error()->message, "a device is needed");
-    EXPECT_INT_EQ(weir_arr_coc_compile(NULL, next_kernel, &some), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error()->message, "weir_arr_coc_compile: params is NULL");
+    EXPECT_FAILURE(weir_arr_coc_compile(&params, next_kernel, &some), WEIR_ERROR_INVALID,
+                   "a device is needed");
+    EXPECT_FAILURE(weir_arr_coc_compile(NULL, next_kernel, &some), WEIR_ERROR_INVALID,
+                   "weir_arr_coc_compile: params is NULL");
     EXPECT_UINT_EQ(some.taken, 5);
     rig_close(&rig);
 }
@@ -437,8 +437,8 @@ WEIR_TEST(ArrCocFailure, TextureOfNoFrame)
     ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
     const struct weir_arr_coc_params params = rig_params(&rig, &small, 64);
     ASSERT_OK(weir_arr_coc_create(&params, &arr_coc));
-    EXPECT_INT_EQ(weir_arr_coc_download_texture(arr_coc, texture), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error()->message, "there is no frame");
+    EXPECT_FAILURE(weir_arr_coc_download_texture(arr_coc, texture), WEIR_ERROR_INVALID,
+                   "there is no frame");
     rig_frame_init(&frame, &image, 0);
     EXPECT_TRUE(rig_run(arr_coc, &frame, 1));
     EXPECT_OK(weir_arr_coc_download_texture(arr_coc, texture));
@@ -509,7 +509,7 @@ static bool many_start(struct many *many, const struct rig *rig, uint32_t slots)
     params.backlog = MANY;
     params.deliver = deliver_many;
     params.user = many;
-    if (!rig_ok(__FILE__, __LINE__, "create", weir_arr_coc_create(&params, &many->arr_coc)))
+    if (!IS_OK(weir_arr_coc_create(&params, &many->arr_coc)))
         return false;
     for (int i = 0; i < MANY; i++)
         EXPECT_OK(weir_pipeline_submit(weir_arr_coc_pipeline(many->arr_coc), &many->frames[i]));
@@ -625,12 +625,12 @@ WEIR_TEST(ArrCocSettings, MustBeDeclared)
     weir_runtime *runtime;
 
     ASSERT_OK(weir_open(NULL, &runtime));
-    EXPECT_INT_EQ(weir_arr_coc_params_from_settings(runtime, &params), WEIR_ERROR_NOT_FOUND);
-    EXPECT_CONTAINS(weir_last_error()->message, "[arr_coc]");
+    EXPECT_FAILURE(weir_arr_coc_params_from_settings(runtime, &params), WEIR_ERROR_NOT_FOUND,
+                   "[arr_coc]");
     EXPECT_OK(weir_close(&runtime));
     ASSERT_OK(weir_open(&open, &runtime));
-    EXPECT_INT_EQ(weir_arr_coc_params_from_settings(runtime, &params), WEIR_ERROR_NOT_FOUND);
-    EXPECT_CONTAINS(weir_last_error()->message, "[pipeline]");
+    EXPECT_FAILURE(weir_arr_coc_params_from_settings(runtime, &params), WEIR_ERROR_NOT_FOUND,
+                   "[pipeline]");
     EXPECT_OK(weir_close(&runtime));
 }
 

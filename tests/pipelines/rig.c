@@ -23,8 +23,7 @@ static bool open_device(struct rig *rig, size_t index)
     char select[24];
     snprintf(select, sizeof select, "%zu", index);
     const struct weir_device_params params = {.struct_size = sizeof params, .select = select};
-    return rig_ok(__FILE__, __LINE__, "weir_device_open",
-                  weir_device_open(rig->runtime, &params, &rig->device));
+    return IS_OK(weir_device_open(rig->runtime, &params, &rig->device));
 }
 
 static bool open_weights(struct rig *rig, const char *weights)
@@ -43,8 +42,8 @@ static bool open_weights(struct rig *rig, const char *weights)
 bool rig_open(struct rig *rig, size_t index, const char *weights)
 {
     *rig = (struct rig){0};
-    if (rig_ok(__FILE__, __LINE__, "weir_open", weir_open(NULL, &rig->runtime)) &&
-        open_device(rig, index) && open_weights(rig, weights))
+    if (IS_OK(weir_open(NULL, &rig->runtime)) && open_device(rig, index) &&
+        open_weights(rig, weights))
         return true;
     rig_close(rig);
     return false;
@@ -64,7 +63,7 @@ void rig_close(struct rig *rig)
 size_t rig_device_count(void)
 {
     weir_runtime *runtime;
-    if (!rig_ok(__FILE__, __LINE__, "weir_open", weir_open(NULL, &runtime)))
+    if (!IS_OK(weir_open(NULL, &runtime)))
         return 0;
     size_t count = weir_device_count(runtime);
     WEIR_IGNORE(weir_close(&runtime));
@@ -205,11 +204,8 @@ bool rig_run(weir_arr_coc *arr_coc, struct rig_frame *frames, size_t count)
     bool ok = true;
 
     for (size_t i = 0; i < count && ok; i++)
-        ok = rig_ok(__FILE__, __LINE__, "weir_pipeline_submit",
-                    weir_pipeline_submit(pipeline, &frames[i].frame));
-    return rig_ok(__FILE__, __LINE__, "weir_pipeline_drain",
-                  weir_pipeline_drain(pipeline, WEIR_FOREVER)) &&
-           ok;
+        ok = IS_OK(weir_pipeline_submit(pipeline, &frames[i].frame));
+    return IS_OK(weir_pipeline_drain(pipeline, WEIR_FOREVER)) && ok;
 }
 
 // Comparing.

@@ -13,16 +13,6 @@
 #define RIG_WEIGHTS "pipelines/arr_coc/weights/arr_coc_weights.safetensors"
 #define RIG_SMALL_WEIGHTS "tests/pipelines/small_weights.safetensors" // D = 7
 
-static inline bool rig_ok(const char *file, int line, const char *text, weir_status status)
-{
-    if (status != WEIR_OK)
-        weir_test_fail(file, line, "%s is %s: %s", text, weir_status_name(status),
-                       weir_last_error_text());
-    return status == WEIR_OK;
-}
-#define EXPECT_OK(call) ((void)rig_ok(__FILE__, __LINE__, #call, (call)))
-#define ASSERT_OK(call) WEIR_TEST_ASSERT_(rig_ok(__FILE__, __LINE__, #call, (call)))
-
 struct rig {
     weir_runtime *runtime;
     weir_device *device;

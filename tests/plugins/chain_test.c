@@ -10,9 +10,6 @@
 #include "core/object/device.h"
 #include "tests/support/test.h"
 
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
-#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
-
 // The counts that were logged, one line per link.
 static struct {
     pthread_mutex_t lock;

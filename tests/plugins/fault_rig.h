@@ -7,9 +7,6 @@
 
 #include "tests/support/test.h"
 
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
-#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
-
 enum {
     RIG_WORDS = 512,    // of each buffer
     RIG_RESULTS = 1024, // where the kernel writes, a multiple of any alignment

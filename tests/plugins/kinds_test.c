@@ -9,7 +9,6 @@
 
 #include "tests/support/test.h"
 
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
 #define GUARD_NS (UINT64_C(60) * 1000000000u)
 
 struct rig {

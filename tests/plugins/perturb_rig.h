@@ -11,7 +11,6 @@
 
 #include "tests/support/test.h"
 
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
 #define GUARD_NS (UINT64_C(60) * 1000000000u)
 
 // What the plugin logged since a runtime was opened: the line with the seed, and the last other one.

@@ -10,9 +10,6 @@
 #include "tests/support/libcuda/image.h"
 #include "tests/support/test.h"
 
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
-#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
-
 enum {
     BYTES = 1 << 20,
     MOST = 16384,

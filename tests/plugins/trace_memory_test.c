@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <weir/module/module.h>
@@ -54,6 +55,32 @@ WEIR_TEST(Trace, CountsWhatItDoesNotKeep)
     for (size_t i = 0; i < trace->operation_count; i++)
         EXPECT_TRUE(trace->operations[i].timed);
     EXPECT_UINT_EQ(trace->operations[1028].bytes, 32);
+    weir_trace_destroy(&trace);
+}
+
+// A file ends at its limit, whole; what comes later is counted, and its regions are not kept.
+WEIR_TEST(Trace, EndsAtItsLimit)
+{
+    const char *path = rig_path("limit.json");
+    struct rig rig;
+    ASSERT_TRUE(rig_start_with(&rig, path, "limit = 1", "trace"));
+    for (size_t i = 0; i < 10; i++) {
+        weir_region_push(rig.runtime, "round", i);
+        for (size_t k = 0; k < 1000; k++)
+            EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
+        EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
+        weir_region_pop(rig.runtime);
+    }
+    rig_finish(&rig);
+    struct stat file;
+    ASSERT_INT_EQ(stat(path, &file), 0);
+    EXPECT_TRUE(file.st_size > 1 << 20 && file.st_size < (1 << 20) + 8192);
+    struct weir_trace *trace = rig_read(path);
+    ASSERT_NOT_NULL(trace);
+    EXPECT_FALSE(trace->meta.truncated);
+    EXPECT_TRUE(trace->operation_count > 500 && trace->operation_count < 2000);
+    EXPECT_UINT_EQ(trace->operation_count + trace->meta.beyond, 10 * 1000);
+    EXPECT_SIZE_EQ(trace->note_count, 1);
     weir_trace_destroy(&trace);
 }
 

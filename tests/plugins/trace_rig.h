@@ -10,9 +10,6 @@
 #include "report/trace.h"
 #include "tests/support/test.h"
 
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
-#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
-
 enum {
     RIG_BYTES = 1 << 18 // of each buffer
 };

@@ -8,8 +8,6 @@
 #include "tests/porting/sub_groups.h"
 #include "tests/support/test.h"
 
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
-
 enum {
     BLOCK = 64,
     COUNT = 256

@@ -7,8 +7,6 @@
 
 #include "tests/support/test.h"
 
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
-
 enum {
     COUNT = 1000, // no multiple of a block
     BLOCK = 64,

@@ -9,8 +9,6 @@
 #include "tests/races/rig.h"
 #include "tests/support/test.h"
 
-#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
-
 enum {
     PAIRS_MAX = 256,
 };

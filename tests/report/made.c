@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/device.h>
 #include <weir/region.h>
 
 #include "tests/support/test.h"
@@ -38,6 +39,7 @@ void made_begin(struct made *made)
         .copy_engines_to_device = 1,
         .copy_engines_to_host = 1,
         .concurrent_kernels = 16,
+        .kind = WEIR_DEVICE_GPU,
     };
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <weir/device.h>
 #include <weir/region.h>
 
 #include "base/bus.h"
@@ -199,6 +200,7 @@ static void expect_full(const struct weir_trace *trace)
     EXPECT_UINT_EQ(device->copy_engines_to_host, 1);
     EXPECT_UINT_EQ(device->concurrent_kernels, 16);
     EXPECT_UINT_EQ(device->unified_memory, 1);
+    EXPECT_UINT_EQ(device->kind, WEIR_DEVICE_GPU);
     EXPECT_UINT_EQ(device->clock.pairs, 7);
     EXPECT_DOUBLE_EQ(device->clock.drift_ppm, -1.25);
     EXPECT_UINT_EQ(device->clock.uncertainty_ns, 80);

@@ -213,6 +213,18 @@ bool weir_test_check_true(const char *file, int line, const char *text, bool val
     return false;
 }
 
+// What the library says of the thread's last error, where the test is linked with it.
+extern "C" __attribute__((weak)) const char *weir_last_error_text(void);
+
+bool weir_test_check_ok(const char *file, int line, const char *text, intmax_t status)
+{
+    if (status == 0)
+        return true;
+    weir_test_fail(file, line, "%s is status %jd: %s", text, status,
+                   weir_last_error_text ? weir_last_error_text() : "");
+    return false;
+}
+
 bool weir_test_check_int(const char *file, int line, const char *a_text, const char *op,
                          const char *b_text, intmax_t a, intmax_t b)
 {

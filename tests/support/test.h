@@ -103,6 +103,18 @@
 #define ASSERT_FALSE(a) WEIR_TEST_ASSERT_(!(a))
 #endif
 
+// A call that returns WEIR_OK; where it does not, the library's error is told.
+// IS_OK() is a condition, too.
+#define IS_OK(call) weir_test_check_ok(__FILE__, __LINE__, #call, (call))
+#define EXPECT_OK(call) ((void)weir_test_check_ok(__FILE__, __LINE__, #call, (call)))
+#define ASSERT_OK(call) WEIR_TEST_ASSERT_(weir_test_check_ok(__FILE__, __LINE__, #call, (call)))
+// One that returns `status`, with `part` in the message of the library's error.
+#define EXPECT_FAILURE(call, status, part)                         \
+    do {                                                           \
+        (void)WEIR_TEST_2_(int, #call, ==, #status, call, status); \
+        EXPECT_CONTAINS(weir_last_error()->message, part);         \
+    } while (0)
+
 // Signed integers of any width.
 #define EXPECT_INT_EQ(a, b) ((void)WEIR_TEST_2_(int, #a, ==, #b, a, b))
 #define ASSERT_INT_EQ(a, b) WEIR_TEST_ASSERT_(WEIR_TEST_2_(int, #a, ==, #b, a, b))

@@ -75,6 +75,8 @@ const char *weir_test_runfile(const char *path);
 // Each check returns whether it held, and reports the failure when not. The
 // `_text` parameters are the source of the values.
 bool weir_test_check_true(const char *file, int line, const char *text, bool value, bool expected);
+// Of a call that returns a status: that it is WEIR_OK.
+bool weir_test_check_ok(const char *file, int line, const char *text, intmax_t status);
 bool weir_test_check_int(const char *file, int line, const char *a_text, const char *op,
                          const char *b_text, intmax_t a, intmax_t b);
 bool weir_test_check_uint(const char *file, int line, const char *a_text, const char *op,

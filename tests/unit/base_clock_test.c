@@ -3,37 +3,6 @@
 #include "base/clock_map.h"
 #include "tests/support/test.h"
 
-WEIR_TEST(BaseClock, PausesGrowUntilTheTimeout)
-{
-    const uint64_t timeout_ns = 20000000;
-    const uint64_t start_ns = weir_clock_now_ns();
-    uint64_t pause_ns = 0;
-    uint64_t before_ns = 0;
-    EXPECT_TRUE(weir_clock_pause(start_ns, UINT64_MAX, &pause_ns));
-    EXPECT_UINT_EQ(pause_ns, 2000);
-    while (weir_clock_pause(start_ns, timeout_ns, &pause_ns)) {
-        EXPECT_UINT_GE(pause_ns, before_ns);
-        EXPECT_UINT_LE(pause_ns, 1000000);
-        before_ns = pause_ns;
-    }
-    EXPECT_UINT_GE(weir_clock_now_ns() - start_ns, timeout_ns);
-}
-
-WEIR_TEST(BaseClock, NoPauseAfterTheTimeout)
-{
-    uint64_t pause_ns = 0;
-    EXPECT_FALSE(weir_clock_pause(weir_clock_now_ns(), 0, &pause_ns));
-    EXPECT_UINT_EQ(pause_ns, 0);
-}
-
-WEIR_TEST(BaseClock, PausesStopGrowing)
-{
-    uint64_t pause_ns = 1000000;
-    const uint64_t now_ns = weir_clock_now_ns();
-    EXPECT_TRUE(weir_clock_pause(now_ns, UINT64_MAX, &pause_ns));
-    EXPECT_UINT_EQ(pause_ns, 1000000);
-}
-
 // The relation of two clocks.
 
 #define SECOND UINT64_C(1000000000)
@@ -42,23 +11,6 @@ static void expect_near(uint64_t value, uint64_t wanted, uint64_t slack)
 {
     EXPECT_UINT_LE(wanted, value + slack);
     EXPECT_UINT_LE(value, wanted + slack);
-}
-
-WEIR_TEST(ClockMap, WithoutPairsTheClocksAreOne)
-{
-    const struct weir_clock_map map = {.count = 0};
-    EXPECT_UINT_EQ(weir_clock_map_b(&map, 5), 5);
-    EXPECT_UINT_EQ(weir_clock_map_a(&map, 5), 5);
-    EXPECT_TRUE(weir_clock_map_drift_ppm(&map) == 0);
-}
-
-WEIR_TEST(ClockMap, OnePairIsADistance)
-{
-    struct weir_clock_map map = {.count = 0};
-    weir_clock_map_add(&map, 1000 * SECOND, 7 * SECOND);
-    EXPECT_UINT_EQ(weir_clock_map_b(&map, 1001 * SECOND), 8 * SECOND);
-    EXPECT_UINT_EQ(weir_clock_map_b(&map, 999 * SECOND), 6 * SECOND);
-    EXPECT_UINT_EQ(weir_clock_map_a(&map, 8 * SECOND), 1001 * SECOND);
 }
 
 // Clock a is 50 millionths fast, and read with an error of up to 3 us.

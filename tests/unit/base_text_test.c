@@ -2,32 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/calls.h"
 #include "base/odd.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "tests/support/test.h"
-
-WEIR_TEST(BaseText, CountsEdits)
-{
-    EXPECT_SIZE_EQ(weir_text_distance("", ""), 0);
-    EXPECT_SIZE_EQ(weir_text_distance("backend", "backend"), 0);
-    EXPECT_SIZE_EQ(weir_text_distance("", "abc"), 3);
-    EXPECT_SIZE_EQ(weir_text_distance("abc", ""), 3);
-    EXPECT_SIZE_EQ(weir_text_distance("kitten", "sitting"), 3);
-    EXPECT_SIZE_EQ(weir_text_distance("bakcend", "backend"), 1);
-    EXPECT_SIZE_EQ(weir_text_distance("ab", "ba"), 1);
-    EXPECT_SIZE_EQ(weir_text_distance("BACKEND", "backend"), 0);
-}
-
-WEIR_TEST(BaseText, ContainsIgnoresTheCaseOfAsciiLetters)
-{
-    EXPECT_TRUE(weir_text_contains("Portable Computing Language", "COMPUTING"));
-    EXPECT_TRUE(weir_text_contains("aab", "AB"));
-    EXPECT_TRUE(weir_text_contains("", ""));
-    EXPECT_FALSE(weir_text_contains("", "a"));
-    EXPECT_FALSE(weir_text_contains("cpu", "cpus"));
-    EXPECT_FALSE(weir_text_contains("\xe9", "\xc9"));
-}
 
 WEIR_TEST(BaseText, NamesAboveTheLimitAreFar)
 {
@@ -50,15 +29,6 @@ WEIR_TEST(BaseText, SuggestsTheNearest)
     EXPECT_STR_EQ(weir_text_nearest("DEVICE", keys, 5), "device");
 }
 
-WEIR_TEST(BaseText, SuggestsNothingFarAway)
-{
-    static const char *const keys[] = {"backend", "device", "x"};
-    EXPECT_NULL(weir_text_nearest("temperature", keys, 3));
-    EXPECT_NULL(weir_text_nearest("y", keys, 3));
-    EXPECT_NULL(weir_text_nearest("", keys, 3));
-    EXPECT_NULL(weir_text_nearest("backend", keys, 0));
-}
-
 WEIR_TEST(BaseText, FindsTheLineThatMatters)
 {
     const char log[] =
@@ -67,36 +37,6 @@ WEIR_TEST(BaseText, FindsTheLineThatMatters)
     EXPECT_STR_EQ(weir_text_line_with(log, "warning"), log);
     EXPECT_STR_EQ(weir_text_line_with(log, "note"), log);
     EXPECT_STR_EQ(weir_text_line_with("", "error"), "");
-}
-
-WEIR_TEST(BaseText, AppendStaysInItsBuffer)
-{
-    char text[8] = "????";
-    size_t used = 0;
-    weir_text_append(text, 6, &used, "%d-", 12);
-    EXPECT_STR_EQ(text, "12-");
-    weir_text_append(text, 6, &used, "%s", "abcdef");
-    EXPECT_STR_EQ(text, "12-ab");
-    EXPECT_SIZE_EQ(used, 5);
-    weir_text_append(text, 6, &used, "more");
-    EXPECT_STR_EQ(text, "12-ab");
-    used = 0;
-    weir_text_append(text, 0, &used, "none");
-    EXPECT_SIZE_EQ(used, 0);
-}
-
-WEIR_TEST(BaseText, QuantitiesHaveThreeDigits)
-{
-    char text[WEIR_TEXT_QUANTITY_SIZE];
-    EXPECT_STR_EQ(weir_text_duration(text, 0), "0 ns");
-    EXPECT_STR_EQ(weir_text_duration(text, 999), "999 ns");
-    EXPECT_STR_EQ(weir_text_duration(text, 1000), "1.00 us");
-    EXPECT_STR_EQ(weir_text_duration(text, 85.2e6), "85.2 ms");
-    EXPECT_STR_EQ(weir_text_duration(text, 5e12), "5000 s");
-    EXPECT_STR_EQ(weir_text_bytes(text, 7), "7 B");
-    EXPECT_STR_EQ(weir_text_bytes(text, 1000), "0.98 KiB");
-    EXPECT_STR_EQ(weir_text_bytes(text, UINT64_C(150) << 20), "150 MiB");
-    EXPECT_STR_EQ(weir_text_bytes(text, UINT64_MAX), "16777216 TiB");
 }
 
 WEIR_TEST(BaseText, ALongPathKeepsItsEndAndTheSentence)
@@ -110,13 +50,6 @@ WEIR_TEST(BaseText, ALongPathKeepsItsEndAndTheSentence)
     EXPECT_SIZE_EQ(strlen(message), 3 + 160 + strlen(": is broken"));
     weir_text_about(message, sizeof message, "a.npy", "is %s", "broken");
     EXPECT_STR_EQ(message, "a.npy: is broken");
-}
-
-WEIR_TEST(BaseText, ControlCharactersDoNotReachTheTerminal)
-{
-    char message[64];
-    weir_text_about(message, sizeof message, "a\x1b[31m\n.npy", "holds '%s'", "\x07\x7f");
-    EXPECT_STR_EQ(message, "a\\x1b[31m\\n.npy: holds '\\x07\\x7f'");
 }
 
 static void expect_escaped(const char *text, const char *keep, const char *expected)
@@ -250,4 +183,69 @@ WEIR_TEST(Odd, SomeAreNotKnown)
     EXPECT_UINT_EQ(odd_of("?aaba", &common), 3);
     EXPECT_UINT_EQ(odd_of("?aa", &common), WEIR_ODD_NONE);
     EXPECT_UINT_EQ(odd_of("???", &common), WEIR_ODD_NONE);
+}
+
+// Which functions of a text lead to another one.
+
+#define CALLS(text, from) weir_calls((text), (from), "wait")
+
+WEIR_TEST(BaseCalls, FindsCallsInBodies)
+{
+    static const char text[] = "__kernel void a(__global int *x)\n{\n    wait();\n}\n"
+                               "kernel void b(int y) { x[0] = y; }\n";
+    EXPECT_TRUE(CALLS(text, "a"));
+    EXPECT_FALSE(CALLS(text, "b"));
+    EXPECT_FALSE(weir_calls(text, "a", "sleep"));
+}
+
+WEIR_TEST(BaseCalls, FollowsFunctionsAndMacros)
+{
+    static const char text[] = "void outer(int);\n"
+                               "static void inner(void) { if (1) { wait(); } }\n"
+                               "#define STEP(x) do { \\\n    outer(x); \\\n} while (0)\n"
+                               "void outer(int x) { inner(); }\n"
+                               "kernel void a(void) { STEP(1); }\n"
+                               "kernel void b(void) { step(1); }\n"
+                               "void step(int x) { struct { int wait_; } y = {x}; }\n";
+    EXPECT_TRUE(CALLS(text, "a"));
+    EXPECT_TRUE(CALLS(text, "inner"));
+    EXPECT_FALSE(CALLS(text, "b"));
+    EXPECT_FALSE(CALLS(text, "step"));
+}
+
+WEIR_TEST(BaseCalls, SkipsCommentsAndStrings)
+{
+    EXPECT_FALSE(CALLS("void a(void) { /* wait(); \n } */ } // wait\n", "a"));
+    EXPECT_FALSE(CALLS("void a(void) { print(\"wait } \\\" wait\"); c = '\\'' ; }\n", "a"));
+    EXPECT_FALSE(CALLS("void a(void) { } /* wait", "a"));
+    EXPECT_TRUE(CALLS("void a(void) { c = '{'; print(\"{\"); wait(); }\n", "a"));
+}
+
+WEIR_TEST(BaseCalls, ReadsNamesOfDefinitionsWithAttributes)
+{
+    static const char text[] =
+        "__attribute__((always_inline)) void help(void) { wait(); }\n"
+        "__kernel __attribute__((reqd_work_group_size(8, 4, 2))) void a(__global int *x)\n"
+        "{\n    help();\n}\n"
+        "__kernel __attribute__((reqd_work_group_size(8, 4, 2))) void b(__global int *x)\n"
+        "{\n    __attribute__((opencl_unroll_hint)) for (;;) { }\n}\n";
+    EXPECT_TRUE(CALLS(text, "a"));
+    EXPECT_FALSE(CALLS(text, "b"));
+}
+
+WEIR_TEST(BaseCalls, CountsEveryBranch)
+{
+    EXPECT_TRUE(CALLS("#if 0\nvoid a(void) { wait(); }\n#else\nvoid a(void) { }\n#endif\n", "a"));
+    EXPECT_TRUE(CALLS("void a(void)\n{\n#ifdef X\n    wait();\n#endif\n}\n", "a"));
+}
+
+// A kernel whose blocks wait must never be taken for one whose blocks do not.
+WEIR_TEST(BaseCalls, IsTrueWhereItCannotTell)
+{
+    EXPECT_TRUE(CALLS("#define K(x) kernel void x##_k(void) { wait(); }\nK(a)\n", "a_k"));
+    EXPECT_TRUE(CALLS("#if X\nvoid a(int x) {\n#else\nvoid a(long x) {\n#endif\n}\n"
+                      "void b(void) { wait(); }\n",
+                      "a"));
+    EXPECT_TRUE(CALLS("void a(void) { } }\nvoid b(void) { wait(); }\n", "a"));
+    EXPECT_FALSE(CALLS("K(a)\n", "a_k"));
 }

@@ -83,9 +83,6 @@ size_t control_query_count(void);
 size_t control_flush_count(void);
 size_t control_buffer_destroy_count(void);
 
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
-#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
-
 // A host call that blocks until control_gate_open(). One gate, closed by
 // control_open().
 weir_status control_gate(void *unused);

@@ -133,8 +133,7 @@ CONTROL_TEST(Completion, OpenWaitsAreAllKept)
     weir__completion_fail(middle.queue == event.queue ? (WAITS % 2 ? c : a) : (WAITS % 2 ? a : c),
                           middle.sequence, &cause);
     control_stall(false);
-    EXPECT_INT_EQ(weir_queue_sync(b, GUARD_NS), WEIR_ERROR_DEVICE);
-    EXPECT_CONTAINS(weir_last_error()->message, "in the middle");
+    EXPECT_FAILURE(weir_queue_sync(b, GUARD_NS), WEIR_ERROR_DEVICE, "in the middle");
     ASSERT_OK(weir_queue_record(a->completion.failed ? c : a, &event));
 }
 
@@ -176,8 +175,8 @@ CONTROL_TEST(Completion, AFailureBetweenTheLooksOfAWaitIsSeen)
     weir__completion_fail(producer, event.sequence, &cause);
     weir__completion_complete(producer, event.sequence);
     const struct weir__wait wait = {.own = 1, .event = event};
-    EXPECT_INT_EQ(weir__completion_wait(queue, &wait, producer, &implied), WEIR_ERROR_IO);
-    EXPECT_CONTAINS(weir_last_error()->message, "just now");
+    EXPECT_FAILURE(weir__completion_wait(queue, &wait, producer, &implied), WEIR_ERROR_IO,
+                   "just now");
     EXPECT_INT_EQ(weir_queue_sync(queue, GUARD_NS), WEIR_ERROR_IO);
 }
 
@@ -242,8 +241,8 @@ CONTROL_TEST(Completion, AFaultThatAModuleDoesNotDescribe)
     EXPECT_STR_EQ(weir_last_error()->object, "q");
     EXPECT_INT_EQ(weir_last_error()->line, line);
     EXPECT_INT_EQ(weir_queue_flush(NULL), WEIR_ERROR_INVALID);
-    EXPECT_INT_EQ(weir_event_sync(event, GUARD_NS), WEIR_ERROR_DEVICE);
-    EXPECT_CONTAINS(weir_last_error()->message, weir_status_text(WEIR_ERROR_DEVICE));
+    EXPECT_FAILURE(weir_event_sync(event, GUARD_NS), WEIR_ERROR_DEVICE,
+                   weir_status_text(WEIR_ERROR_DEVICE));
     EXPECT_NULL(strstr(weir_last_error()->message, "is NULL"));
     control_fault(WEIR_OK);
     EXPECT_OK(weir_queue_recover(queue));

@@ -31,9 +31,8 @@ WEIR_TEST(DebugLate, BeginsWithTheRuntimeThatAsksForIt)
                   WEIR_OK);
     setenv("WEIR_DEBUG", "2", 1);
     weir_runtime *none;
-    EXPECT_INT_EQ(weir_open(NULL, &none), WEIR_ERROR_CONFIG);
-    EXPECT_CONTAINS(weir_last_error()->message,
-                    "WEIR_DEBUG: 'debug' of [weir] must be 0 or 1, not '2'");
+    EXPECT_FAILURE(weir_open(NULL, &none), WEIR_ERROR_CONFIG,
+                   "WEIR_DEBUG: 'debug' of [weir] must be 0 or 1, not '2'");
 
     // What has no record is used as ever, and ended as ever.
     EXPECT_INT_EQ(weir_queue_flush(queue_before), WEIR_OK);
@@ -45,8 +44,7 @@ WEIR_TEST(DebugLate, BeginsWithTheRuntimeThatAsksForIt)
     ASSERT_INT_EQ(weir_queue_create(device_before, NULL, &fresh), WEIR_OK);
     weir_queue *gone = fresh;
     weir_queue_destroy(&fresh);
-    EXPECT_INT_EQ(weir_queue_flush(gone), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error()->message, "which was destroyed at");
+    EXPECT_FAILURE(weir_queue_flush(gone), WEIR_ERROR_INVALID, "which was destroyed at");
 
     // Memory runs out somewhere in a create call, or for its record: an object without one works.
     for (long n = 1, passed = 0; passed < 3; n++) {

@@ -300,8 +300,7 @@ static void check_failure(struct rig *rig, weir_graph *graph, int after, const c
     EXPECT_CONTAINS(weir_last_error()->message, node);
     EXPECT_CONTAINS(weir_last_error()->message, "captured at");
     EXPECT_CONTAINS(weir_last_error()->message, "core_graph_test.c:");
-    EXPECT_INT_EQ(weir_queue_record(rig->queues[0], &event), WEIR_ERROR_DEVICE);
-    EXPECT_CONTAINS(weir_last_error()->message, node);
+    EXPECT_FAILURE(weir_queue_record(rig->queues[0], &event), WEIR_ERROR_DEVICE, node);
     ASSERT_OK(weir_queue_recover(rig->queues[0]));
     ASSERT_OK(weir_queue_graph(rig->queues[0], graph));
     EXPECT_OK(weir_queue_sync(rig->queues[0], GUARD_NS));

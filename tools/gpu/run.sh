@@ -384,6 +384,14 @@ library_functions()
         printf '%s\n' "$output" | grep -c '^\[  SKIPPED \] Library\.[A-Za-z0-9]* (') skipped"
 }
 
+# Images over buffers: formats, filters and addressing.
+images()
+{
+    [ -x "$root/tests/kernels/images_test" ] || return 0
+    in_root 60 "images-$backend" tests/kernels/images_test
+    judge "$backend: images" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
+}
+
 # Small networks: gradients against float64, updates, ranks on a grid, products.
 training()
 {
@@ -968,6 +976,7 @@ for backend in "${backends[@]}"; do
         reference
         matmul
         library_functions
+        images
         training
         porting
     fi

@@ -99,25 +99,19 @@ assert 0 < beside - size / 55.301e6 < 0.03, beside
 assert abs(apart - beside) < 0.03, (apart, beside)
 assert job > 2 * size / 55.3e6 + size / 390.8e6, job
 '
-expect_data 2 "$jobs" devices --size 4K --pieces 3
-expect_contains "$messages" "have no 3 equal pieces"
+expect_message 2 "have no 3 equal pieces" "$jobs" devices --size 4K --pieces 3
 unset WEIR_NULL_DEVICES
-expect_data 3 "$jobs" devices
-expect_contains "$messages" "there is one device, and this needs two"
+expect_message 3 "there is one device, and this needs two" "$jobs" devices
 
 # A wrong result is an error, and nothing is timed.
 lossy() { env WEIR_MODULE_PATH="$WEIR_MODULE_PATH:$here/tests/plugins/lossy" "$@" --turns 1; }
 export WEIR_BACKEND=opencl
-expect_data 1 lossy "$jobs" graph --config lossy-launch.ini --nodes 2 --launches 1
-expect_contains "$messages" "Weir, graph of 2 nodes: number 0 is "
-expect_data 1 lossy "$jobs" priority --config lossy-launch.ini --samples 1
-expect_contains "$messages" "the small work before the turns: "
+expect_message 1 "Weir, graph of 2 nodes: number 0 is " lossy "$jobs" graph --config lossy-launch.ini --nodes 2 --launches 1
+expect_message 1 "the small work before the turns: " lossy "$jobs" priority --config lossy-launch.ini --samples 1
 sed -i 's/forwarded = 1/forwarded = 20/' lossy-launch.ini
-expect_data 1 lossy "$jobs" ddp --config lossy-launch.ini --ranks 3 --layers 5 --width 32 --batch 48 --buckets 8K
-expect_contains "$messages" " in place of "
+expect_message 1 " in place of " lossy "$jobs" ddp --config lossy-launch.ini --ranks 3 --layers 5 --width 32 --batch 48 --buckets 8K
 export WEIR_BACKEND=null
-expect_data 1 lossy "$jobs" pool --config lossy-copy.ini
-expect_contains "$messages" "hold wrong bytes; nothing was timed"
+expect_message 1 "hold wrong bytes; nothing was timed" lossy "$jobs" pool --config lossy-copy.ini
 expect_data 1 env WEIR_NULL_DEVICES=2 WEIR_MODULE_PATH="$WEIR_MODULE_PATH:$here/tests/plugins/lossy" \
     "$jobs" devices --config lossy-copy.ini --size 4K --turns 1
 expect_contains "$messages" "numbers are wrong"
@@ -126,8 +120,7 @@ for wrong in "graph --nodes 0" "pool --size 4K,x" "pool --pairs 0" "ddp --bucket
     expect_data 2 "$jobs" $wrong
     [ -z "$output" ] || fail "$wrong printed: $output"
 done
-expect_data 3 "$jobs" ddp --element bf16
-expect_contains "$messages" "--element bf16 needs cuBLAS"
+expect_message 3 "--element bf16 needs cuBLAS" "$jobs" ddp --element bf16
 
 # Plain OpenCL, on PoCL's threaded and its serial device.
 unset WEIR_BACKEND POCL_DEVICES
@@ -202,8 +195,7 @@ for n in 1 2 5 6; do
 done
 unset WEIR_CUDA_NCCL
 sed -i 's/forwarded = .*/forwarded = 10/' lossy-copy.ini
-expect_data 1 lossy "${comm[@]}" --config lossy-copy.ini
-expect_contains "$messages" "raw all-reduce of 4096 bytes: element 0 of rank 0 is 1 in place of 3"
+expect_message 1 "raw all-reduce of 4096 bytes: element 0 of rank 0 is 1 in place of 3" lossy "${comm[@]}" --config lossy-copy.ini
 
 # Threads on the driver, and its pool, need no kernel; the rest needs the images of a CUDA toolkit.
 expect_data 0 "$jobs" pool --size 4K --pairs 20 --turns 2 --json

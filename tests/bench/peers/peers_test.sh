@@ -105,54 +105,6 @@ missing = rows["chunks, auto: copies both ways"]
 assert missing["target"] == 1.012 and ("reason" in missing or missing["verdict"]), missing
 PYTHON
 
-# Ratios are computed per round, the best of several figures counts, and a target is met or missed.
-python3 - "$peers" <<'PYTHON'
-import sys
-sys.path.insert(0, sys.argv[1])
-sys.dont_write_bytecode = True
-import side_by_side as s
-
-class Fake:
-    samples, best = s.Program.samples, s.Program.best
-    def __init__(self, rounds, reason=None):
-        self.rounds, self.reason, self.head = rounds, reason, {}
-
-programs = {"a": Fake([{"x": 2.0}, {"x": 3.0}, {"x": 4.0}]),
-            "b": Fake([{"y": 9.0, "z": 2.0}, {"y": 9.0, "z": 2.0}, {"y": 9.0, "z": 2.0}]),
-            "c": Fake([], "no such thing")}
-def row(right, way, sign, target):
-    return s.row_of(programs, "group", "what", ("a", ["x"]), right, way, sign, target)
-time = row(("b", ["y", "z"]), "time", "<=", 1.5)
-assert time["ratio"] == {"median": 1.5, "min": 1.0, "max": 2.0}, time
-assert time["other_figure"] == "z" and time["verdict"] == "met" and time["rounds"] == 3, time
-assert row(("b", ["y", "z"]), "time", "<=", 1.49)["verdict"] == "MISSED"
-rate = row(("b", ["y"]), "rate", ">=", 3)
-assert rate["ratio"]["median"] == 3.0 and rate["verdict"] == "met", rate
-assert row(("b", ["y"]), "rate", ">=", 3.1)["verdict"] == "MISSED"
-assert row(("b", ["y"]), "rate", None, None)["verdict"] == ""
-assert row(("c", ["y"]), "rate", ">=", 1)["reason"] == "c: no such thing"
-assert "there is nothing here for d" in row(("d", ["y"]), "rate", ">=", 1)["reason"]
-wanted = [("cuda", {"name": "copy"}, ("weir_ns", "other_ns"), "ratio", 1e-6, "what", "<=", 1.02)]
-figure = {"median": 2.0, "min": 1.0, "max": 3.0}
-job = s.job_rows({"tables": {"cuda": [{"name": "copy", "weir_ns": figure, "other_ns": figure, "ratio": figure}]}}, None, wanted)[0]
-assert job["verdict"] == "MISSED" and job["other_ms"] == 2e-6, job
-assert s.job_rows({"tables": {}, "notes": ["not measured: CUDA: none"]}, None, wanted)[0]["reason"].endswith("none")
-assert "has no figure q" in row(("b", ["q"]), "rate", ">=", 1)["reason"]
-
-# The interval of a median: for 6 values the outermost pair, of a probability of 62/64; for 15 the
-# fourth from each end, of 0.965, as the fifth have 0.882.
-assert s.median_interval([1, 2, 3, 4, 5]) is None and s.median_interval([]) is None
-assert s.median_interval([6, 5, 4, 3, 2, 1]) == (1, 6)
-assert s.median_interval(range(15)) == (3, 11) and s.median_interval(range(25)) == (7, 17)
-assert "low" not in time["ratio"] and s.spread(range(15))["high"] == 11
-programs["a"] = Fake([{"x": float(x)} for x in range(9, 24)])
-programs["b"] = Fake([{"y": 10.0}] * 15)
-for target, verdict in ((2.1, "met"), (1.7, "met, not sure"), (1.5, "MISSED, not sure"), (1.1, "MISSED")):
-    assert s.verdict_of(row(("b", ["y"]), "time", "<=", target)) == verdict, target
-text = s.table_of([row(("b", ["y"]), "time", "<=", 1.7), row(("c", ["y"]), "time", "<=", 1.7)])
-assert "1.200 .. 2.000" in text and "not measured: c: no such thing" in text, text
-PYTHON
-
 # A program that prints something else, one that ends and one that is not there: each is reported,
 # and the others continue.
 python3 - "$peers" "$TEST_TMPDIR" <<'PYTHON'

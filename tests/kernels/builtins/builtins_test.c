@@ -8,8 +8,6 @@
 #include "tests/kernels/builtins/programs.h"
 #include "tests/support/test.h"
 
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
-
 enum {
     MOST_PROGRAMS = 128
 };

@@ -62,14 +62,13 @@ static bool open_state(struct state *state, struct rig *rig, enum rig_network ne
 {
     const struct weir_train_model_params params = rig_params(rig, network, 4);
     *state = (struct state){.rig = rig};
-    if (!rig_ok(__FILE__, __LINE__, "model", weir_train_model_create(&params, &state->model)))
+    if (!IS_OK(weir_train_model_create(&params, &state->model)))
         return false;
     const struct weir_train_optimizer_params optimizer = {.struct_size = sizeof optimizer,
                                                           .model = state->model,
                                                           .method = method};
     state->bytes = weir_buffer_size(weir_train_model_parameters(state->model));
-    if (!rig_ok(__FILE__, __LINE__, "optimizer",
-                weir_train_optimizer_create(&optimizer, &state->optimizer)))
+    if (!IS_OK(weir_train_optimizer_create(&optimizer, &state->optimizer)))
         return false;
     set_numbers(state, seed);
     return true;
@@ -253,14 +252,13 @@ static bool open_one(struct state *state, struct rig *rig)
                                                    .layer_count = 1,
                                                    .batch = 1};
     *state = (struct state){.rig = rig};
-    if (!rig_ok(__FILE__, __LINE__, "model", weir_train_model_create(&params, &state->model)))
+    if (!IS_OK(weir_train_model_create(&params, &state->model)))
         return false;
     state->bytes = weir_buffer_size(weir_train_model_parameters(state->model));
     const struct weir_train_optimizer_params optimizer = {.struct_size = sizeof optimizer,
                                                           .model = state->model,
                                                           .method = WEIR_TRAIN_SGD};
-    if (!rig_ok(__FILE__, __LINE__, "optimizer",
-                weir_train_optimizer_create(&optimizer, &state->optimizer)))
+    if (!IS_OK(weir_train_optimizer_create(&optimizer, &state->optimizer)))
         return false;
     set_numbers(state, 1);
     return true;

@@ -24,15 +24,6 @@ static const struct weir_train_layer convnet[] = {
     {.kind = WEIR_TRAIN_DENSE, .outputs = 3},
 };
 
-bool rig_ok(const char *file, int line, const char *call, weir_status status)
-{
-    if (status == WEIR_OK)
-        return true;
-    weir_test_fail(file, line, "%s: %s", call,
-                   status < 0 ? weir_last_error_text() : weir_status_name(status));
-    return false;
-}
-
 void *rig_alloc(size_t count, size_t size)
 {
     void *memory = calloc(count ? count : 1, size);
@@ -46,11 +37,9 @@ void *rig_alloc(size_t count, size_t size)
 bool rig_open(struct rig *rig)
 {
     *rig = (struct rig){0};
-    if (rig_ok(__FILE__, __LINE__, "weir_open", weir_open(NULL, &rig->runtime)) &&
-        rig_ok(__FILE__, __LINE__, "weir_device_open",
-               weir_device_open(rig->runtime, NULL, &rig->device)) &&
-        rig_ok(__FILE__, __LINE__, "weir_queue_create",
-               weir_queue_create(rig->device, NULL, &rig->queue)))
+    if (IS_OK(weir_open(NULL, &rig->runtime)) &&
+        IS_OK(weir_device_open(rig->runtime, NULL, &rig->device)) &&
+        IS_OK(weir_queue_create(rig->device, NULL, &rig->queue)))
         return true;
     rig_close(rig);
     return false;
@@ -128,8 +117,7 @@ bool rig_scene_open(struct rig_scene *scene, struct rig *rig,
                     const struct weir_train_model_params *params, uint64_t seed)
 {
     *scene = (struct rig_scene){.rig = rig, .batch = params->batch};
-    if (!rig_ok(__FILE__, __LINE__, "weir_train_model_create",
-                weir_train_model_create(params, &scene->model)))
+    if (!IS_OK(weir_train_model_create(params, &scene->model)))
         return false;
     scene->inputs = weir_train_model_inputs(scene->model);
     scene->classes = weir_train_model_outputs(scene->model);

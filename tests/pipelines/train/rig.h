@@ -7,12 +7,6 @@
 #include "pipelines/train/model.h"
 #include "tests/support/test.h"
 
-#define ASSERT_OK(call) ASSERT_TRUE(rig_ok(__FILE__, __LINE__, #call, (call)))
-#define EXPECT_OK(call) ((void)rig_ok(__FILE__, __LINE__, #call, (call)))
-
-// Whether `status` is WEIR_OK; else the test has failed, with the error's text.
-bool rig_ok(const char *file, int line, const char *call, weir_status status);
-
 // Zeroed memory, or the end of the program.
 void *rig_alloc(size_t count, size_t size);
 

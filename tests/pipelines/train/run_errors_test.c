@@ -63,8 +63,7 @@ WEIR_TEST(TrainErrors, NeedsRanksAndData)
 {
     struct weir_train_run_params params = runs_params(NULL, WEIR_TRAIN_DDP);
     struct weir_train_figures figures;
-    EXPECT_INT_EQ(weir_train_run(&params, &figures), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error()->message, "comm is NULL");
+    EXPECT_FAILURE(weir_train_run(&params, &figures), WEIR_ERROR_INVALID, "comm is NULL");
     weir_train_figures_finish(&figures);
 }
 

@@ -8,9 +8,6 @@
 
 #include "tests/support/test.h"
 
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
-#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
-
 enum {
     SIZE = 4096
 };

@@ -69,8 +69,8 @@ API_TEST(CheckApi, FindingsAreData, "check", "")
     EXPECT_SIZE_EQ(weir_check_count(rig->runtime), 0);
     WEIR_EXPECT_NO_RACES(rig->runtime);
     EXPECT_STR_EQ(failed, "");
-    EXPECT_INT_EQ(weir_check_get(rig->runtime, 0, &finding), WEIR_ERROR_NOT_FOUND);
-    EXPECT_CONTAINS(weir_last_error()->message, "there is no finding 0, only 0");
+    EXPECT_FAILURE(weir_check_get(rig->runtime, 0, &finding), WEIR_ERROR_NOT_FOUND,
+                   "there is no finding 0, only 0");
     EXPECT_STR_EQ(finding.message, "");
     EXPECT_STR_EQ(finding.second.file, "");
 
@@ -106,8 +106,8 @@ API_TEST(CheckApi, AFindingRefusesTheOperation, "check", "[check]\nreport = fail
     EXPECT_CONTAINS(weir_last_error()->message, "write-after-write: the fill on 'b' at ");
     EXPECT_CONTAINS(weir_last_error()->remedy, "record on 'a' after ");
     EXPECT_INT_EQ(weir_last_error()->line, line);
-    EXPECT_INT_EQ(weir_queue_record(rig->b, &event), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error()->message, "write-after-write: the fill on 'b' at ");
+    EXPECT_FAILURE(weir_queue_record(rig->b, &event), WEIR_ERROR_INVALID,
+                   "write-after-write: the fill on 'b' at ");
     EXPECT_INT_EQ(weir_queue_sync(rig->a, WEIR_FOREVER), WEIR_OK);
 }
 
@@ -120,8 +120,8 @@ API_TEST(CheckApi, WithoutThePlugin, "", "")
     EXPECT_FALSE(weir_check_is_on(NULL));
     EXPECT_SIZE_EQ(weir_check_count(rig->runtime), 0);
     EXPECT_SIZE_EQ(weir_check_error_count(rig->runtime), 0);
-    EXPECT_INT_EQ(weir_check_get(rig->runtime, 0, &finding), WEIR_ERROR_NOT_FOUND);
-    EXPECT_CONTAINS(weir_last_error()->message, "the plugin check is not in the runtime's chain");
+    EXPECT_FAILURE(weir_check_get(rig->runtime, 0, &finding), WEIR_ERROR_NOT_FOUND,
+                   "the plugin check is not in the runtime's chain");
     EXPECT_INT_EQ(weir_check_get(rig->runtime, 0, NULL), WEIR_ERROR_INVALID);
     weir_check_release(rig->runtime, rig);
     weir_check_acquire(rig->runtime, rig);

@@ -110,11 +110,10 @@ static struct weir_check_finding get(struct check_findings *findings, size_t ind
     return finding;
 }
 
-// Words.
+// What a finding says: the uses and their places in the message, and where to act in the remedy.
 
-// The message names both uses, and the remedy where to act; NULL ends each list.
-static void expect_words(const struct check_conflict *conflict, const char *const message[4],
-                         const char *const remedy[3])
+static void expect_facts(const struct check_conflict *conflict, const char *const message[4],
+                         const char *const remedy[2])
 {
     struct check_findings *findings = create(&plain);
     ASSERT_TRUE(findings != NULL);
@@ -122,92 +121,74 @@ static void expect_words(const struct check_conflict *conflict, const char *cons
     const struct weir_check_finding finding = get(findings, 0);
     for (size_t i = 0; i < 4 && message[i]; i++)
         EXPECT_CONTAINS(finding.message, message[i]);
-    for (size_t i = 0; i < 3 && remedy[i]; i++)
+    for (size_t i = 0; i < 2 && remedy[i]; i++)
         EXPECT_CONTAINS(finding.remedy, remedy[i]);
+    EXPECT_STR_NE(finding.remedy, "");
     check_findings_destroy(&findings);
 }
 
-#define WORDS(...) ((const char *const[4]){__VA_ARGS__})
-#define REMEDY(...) ((const char *const[3]){__VA_ARGS__})
+#define FACTS(...) ((const char *const[4]){__VA_ARGS__})
+#define AT(...) ((const char *const[2]){__VA_ARGS__})
 
-WEIR_TEST(CheckWords, Queues)
+WEIR_TEST(CheckFacts, OfQueues)
 {
     struct check_conflict conflict = race();
-    expect_words(&conflict,
-                 WORDS("the launch of 'blur' on 'compute' at src/app.c:91", "region 'frame' 7",
-                       "bytes 0 to 4095 of buffer 'image'", "the copy on 'copy' at src/app.c:80"),
-                 REMEDY("record on 'copy' after src/app.c:80",
-                        "wait on 'compute' before src/app.c:91"));
+    expect_facts(&conflict, FACTS("'compute' at src/app.c:91", "'frame' 7", "'image'", "0 to 4095"),
+                 AT("src/app.c:80", "src/app.c:91"));
     // Queues of one label, one byte, no region, a buffer without a label.
     conflict.size = 1;
     conflict.offset = 17;
     conflict.second.queue = "copy";
     conflict.second.region = NULL;
     conflict.buffer = NULL;
-    expect_words(&conflict, WORDS("'copy' (queue 2)", "'copy' (queue 1)", "byte 17 of buffer 5"),
-                 REMEDY("'copy' (queue 1) after src/app.c:80", "'copy' (queue 2) before"));
+    expect_facts(&conflict, FACTS("(queue 2)", "(queue 1)", "byte 17", "buffer 5"),
+                 AT("(queue 1)", "(queue 2)"));
     conflict.second.queue = conflict.second.file = conflict.second.kernel = NULL;
     conflict.second.operation = WEIR_OPERATION_KINDS;
-    expect_words(&conflict, WORDS("the operation on queue 2 at a line that is not known"),
-                 REMEDY("queue 2 before a line that is not known"));
+    expect_facts(&conflict, FACTS("queue 2"), AT("queue 2"));
 }
 
-WEIR_TEST(CheckWords, HostAndPools)
+// Each kind, with the place of the second use and of the first one.
+WEIR_TEST(CheckFacts, OfEachKind)
 {
-    struct check_conflict conflict = conflict_of(WEIR_CHECK_HOST_READ, &copy_party, &host_party);
-    expect_words(&conflict, WORDS("the host at src/app.c:99", "the copy on 'copy' at src/app.c:80"),
-                 REMEDY("record on 'copy' after src/app.c:80", "sync with that event",
-                        "src/app.c:99"));
-    conflict = conflict_of(WEIR_CHECK_OPEN_ACCESS, &host_party, &launch_party);
-    expect_words(&conflict, WORDS("src/app.c:91", "the host at src/app.c:99"),
-                 REMEDY("end the host's access", "src/app.c:99 before src/app.c:91"));
-    conflict = conflict_of(WEIR_CHECK_READ_AFTER_WRITE, &host_party, &launch_party);
-    expect_words(&conflict, WORDS("src/app.c:91", "the host at src/app.c:99"),
-                 REMEDY("for src/app.c:99 and then for src/app.c:91"));
-    struct check_party gone = copy_party;
-    gone.operation = WEIR_OPERATION_POOL_FREE;
-    gone.access = (weir_access)0;
-    conflict = conflict_of(WEIR_CHECK_AFTER_FREE, &gone, &launch_party);
-    expect_words(&conflict, WORDS("src/app.c:91", "the pool free on 'copy' at src/app.c:80"),
-                 REMEDY("move the free of src/app.c:80 after src/app.c:91", "wait on 'copy'"));
-    conflict = conflict_of(WEIR_CHECK_AFTER_FREE, &launch_party, &gone);
-    expect_words(&conflict, WORDS("the pool free on 'copy' at src/app.c:80", "src/app.c:91"),
-                 REMEDY("record on 'compute' after src/app.c:91", "wait on 'copy' before"));
-    conflict = conflict_of(WEIR_CHECK_UNWRITTEN, NULL, &launch_party);
-    expect_words(&conflict, WORDS("src/app.c:91", "buffer 'image'"), REMEDY("before src/app.c:91"));
-    conflict = conflict_of(WEIR_CHECK_OUTSIDE, NULL, &launch_party);
-    conflict.offset = 4096;
-    conflict.size = 4;
-    expect_words(&conflict, WORDS("src/app.c:91", "bytes 4096 to 4099", "only bytes 0 to 4095"),
-                 REMEDY("src/app.c:91"));
-}
-
-WEIR_TEST(CheckWords, Hints)
-{
-    static const weir_check_kind waits[] = {WEIR_CHECK_IMPLIED_WAIT, WEIR_CHECK_NEEDLESS_WAIT};
-    struct check_party record = copy_party, wait = launch_party;
+    struct check_party gone = copy_party, record = copy_party, wait = launch_party;
     const struct check_party sync = {.file = "src/app.c", .line = 91};
+    gone.operation = WEIR_OPERATION_POOL_FREE;
     record.operation = WEIR_OPERATION_RECORD;
     wait.operation = WEIR_OPERATION_WAIT;
     wait.kernel = wait.region = NULL;
-    record.access = wait.access = (weir_access)0;
-    struct check_conflict conflict;
-    for (size_t i = 0; i < 2; i++) {
-        conflict = conflict_of(waits[i], &record, &wait);
-        expect_words(&conflict, WORDS("the wait on 'compute' at src/app.c:91", "src/app.c:80"),
-                     REMEDY("remove the wait of src/app.c:91"));
+    gone.access = record.access = wait.access = (weir_access)0;
+    const struct {
+        weir_check_kind kind;
+        const struct check_party *first, *second;
+        const char *at_first, *at_second;
+    } kinds[] = {
+        {WEIR_CHECK_HOST_READ, &copy_party, &host_party, "src/app.c:80", "src/app.c:99"},
+        {WEIR_CHECK_OPEN_ACCESS, &host_party, &launch_party, "src/app.c:99", "src/app.c:91"},
+        {WEIR_CHECK_READ_AFTER_WRITE, &host_party, &launch_party, "src/app.c:99", "src/app.c:91"},
+        {WEIR_CHECK_AFTER_FREE, &gone, &launch_party, "src/app.c:80", "src/app.c:91"},
+        {WEIR_CHECK_AFTER_FREE, &launch_party, &gone, "src/app.c:91", "src/app.c:80"},
+        {WEIR_CHECK_UNWRITTEN, NULL, &launch_party, "'image'", "src/app.c:91"},
+        {WEIR_CHECK_OUTSIDE, NULL, &launch_party, "'image'", "src/app.c:91"},
+        {WEIR_CHECK_FALSE_SHARING, &copy_party, &wait, "src/app.c:80", "src/app.c:91"},
+        {WEIR_CHECK_IMPLIED_WAIT, &record, &wait, "src/app.c:80", "src/app.c:91"},
+        {WEIR_CHECK_NEEDLESS_WAIT, &record, &wait, "src/app.c:80", "src/app.c:91"},
+        {WEIR_CHECK_NEEDLESS_SYNC, &record, &sync, "src/app.c:80", "src/app.c:91"},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const struct check_conflict conflict =
+            conflict_of(kinds[i].kind, kinds[i].first, kinds[i].second);
+        weir_test_note("row %zu", i);
+        expect_facts(&conflict, FACTS(kinds[i].at_first, kinds[i].at_second),
+                     AT(kinds[i].at_second));
     }
-    conflict = conflict_of(WEIR_CHECK_FALSE_SHARING, &copy_party, &wait);
-    conflict.size = 0;
-    expect_words(&conflict,
-                 WORDS("src/app.c:91", "src/app.c:80", "different bytes of buffer 'image'"),
-                 REMEDY("between src/app.c:80 and src/app.c:91"));
+    struct check_conflict conflict = conflict_of(WEIR_CHECK_OUTSIDE, NULL, &launch_party);
+    conflict.offset = 4096;
+    conflict.size = 4;
+    expect_facts(&conflict, FACTS("4096 to 4099"), AT(NULL));
     conflict = conflict_of(WEIR_CHECK_NEEDLESS_SYNC, &record, &sync);
-    expect_words(&conflict,
-                 WORDS("the host at src/app.c:91", "the record on 'copy' at src/app.c:80"),
-                 REMEDY("remove the sync of src/app.c:91"));
     conflict.first.file = NULL;
-    expect_words(&conflict, WORDS("the host at src/app.c:91 waits for 'copy'"), REMEDY(NULL));
+    expect_facts(&conflict, FACTS("src/app.c:91", "'copy'"), AT(NULL));
     EXPECT_STR_EQ(weir_findings_kind_name((weir_check_kind)50), "unknown");
 }
 
@@ -481,6 +462,33 @@ WEIR_TEST(CheckFiles, AreCompleteAtEachMoment)
     EXPECT_TRUE(strstr(report, ": 1 finding, 1 hint, 0 suppressed\n") != NULL);
     EXPECT_TRUE(strstr(report, "\n  to do: record on 'copy' after src/app.c:80, wait on") != NULL);
     free(report);
+}
+
+// Of many the JSON is not made anew each time.
+WEIR_TEST(CheckFiles, AreCompleteWithManyFindings)
+{
+    enum {
+        MANY = 80
+    };
+    char text[512], json[512], sarif[512];
+    struct check_findings *findings = with_files("many", text, json, sarif, NULL);
+    ASSERT_TRUE(findings != NULL);
+    struct check_conflict conflict = race();
+    for (int i = 0; i < MANY; i++) {
+        conflict.second.line = 1000 + i;
+        check_findings_add(findings, &conflict);
+        check_findings_add(findings, &conflict);
+    }
+    expect_files(json, sarif, MANY, false);
+    check_findings_destroy(&findings);
+    expect_files(json, sarif, MANY, true);
+    json_t *root = json_of(json);
+    for (size_t i = 0; i < MANY; i++) {
+        const json_t *finding = json_array_get(at(root, "findings"), i);
+        EXPECT_INT_EQ(json_integer_value(at(at(finding, "second"), "line")), 1000 + i);
+        EXPECT_INT_EQ(json_integer_value(at(finding, "count")), 2);
+    }
+    json_decref(root);
 }
 
 WEIR_TEST(CheckFiles, OfTwoRuntimes)

@@ -11,9 +11,6 @@
 
 #include "tests/support/test.h"
 
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
-#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
-
 enum {
     SIZE = 256,
     QUEUES = 3

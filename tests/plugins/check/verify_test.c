@@ -46,9 +46,6 @@ struct rig {
 // Blocks of 64 work-items.
 static const struct weir_extent block = {64, 1, 1};
 
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
-#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
-
 static struct {
     pthread_mutex_t lock;
     size_t used;

@@ -238,41 +238,6 @@ WEIR_TEST(Chain, Queries)
     job_finish(&job);
 }
 
-WEIR_TEST(Chain, WaitsOfQueues)
-{
-    struct job job;
-    struct weir_event begin;
-    struct weir_event up;
-    struct weir_event done;
-    ASSERT_TRUE(job_start_plain(&job, "", "none"));
-    EXPECT_OK(weir_queue_record(job.queues[0], &begin));
-    EXPECT_OK(weir_queue_copy(job.queues[0], job.memory, 0, job.host, 0, 3000));
-    EXPECT_OK(weir_queue_record(job.queues[0], &up));
-    EXPECT_OK(weir_queue_copy(job.queues[1], job.host, CHUNK, job.memory, CHUNK, 1000));
-    EXPECT_OK(weir_queue_wait(job.queues[1], up));
-    EXPECT_OK(weir_queue_fill(job.queues[1], job.memory, 0, 2000, &(uint32_t){7}, 4));
-    EXPECT_OK(weir_queue_record(job.queues[1], &done));
-    EXPECT_UINT_EQ(job_time(done) - job_time(begin), 5000);
-    job_finish(&job);
-}
-
-// A host call takes what the model says; what comes after it waits.
-WEIR_TEST(Chain, HostCalls)
-{
-    struct job job;
-    struct weir_event begin;
-    struct weir_event done;
-    int calls = 0;
-    ASSERT_TRUE(job_start_plain(&job, "host_call_ns = 700\n", "none"));
-    EXPECT_OK(weir_queue_record(job.queues[0], &begin));
-    EXPECT_OK(weir_queue_host_call(job.queues[0], rig_count_call, &calls));
-    EXPECT_OK(weir_queue_copy(job.queues[0], job.memory, 0, job.host, 0, 1000));
-    EXPECT_OK(weir_queue_record(job.queues[0], &done));
-    EXPECT_UINT_EQ(job_time(done) - job_time(begin), 1700);
-    EXPECT_INT_EQ(calls, 1);
-    job_finish(&job);
-}
-
 // A graph of two branches: an upload and a download at once, then a copy on the device.
 static weir_graph *capture(struct job *job)
 {
@@ -304,34 +269,6 @@ WEIR_TEST(Chain, Graphs)
     EXPECT_OK(weir_queue_graph(job.queues[2], graph));
     EXPECT_OK(weir_queue_record(job.queues[2], &done));
     EXPECT_UINT_EQ(job_time(done) - job_time(begin), 9000);
-    weir_graph_destroy(&graph);
-    job_finish(&job);
-}
-
-// The host's 1000, and 300 for the second branch, before the first launch; 60 before the first nodes of
-// each, and after the last ones. A graph of one node has neither.
-WEIR_TEST(Chain, GraphsBeginAndJoin)
-{
-    struct job job;
-    weir_graph *small = NULL;
-    struct weir_event times[3];
-    ASSERT_TRUE(job_start_plain(&job,
-                                "submit_graph_ns = 1000\nsubmit_branch_ns = 300\ngraph_ns = 60\n",
-                                "fixed"));
-    weir_graph *graph = capture(&job);
-    ASSERT_TRUE(graph != NULL);
-    EXPECT_OK(weir_capture_begin(job.queues[0]));
-    EXPECT_OK(weir_queue_copy(job.queues[0], job.memory, 0, job.host, 0, 4000));
-    EXPECT_OK(weir_capture_end(job.queues[0], NULL, &small));
-    EXPECT_OK(weir_queue_record(job.queues[2], &times[0]));
-    EXPECT_OK(weir_queue_graph(job.queues[2], graph));
-    EXPECT_OK(weir_queue_graph(job.queues[2], graph));
-    EXPECT_OK(weir_queue_record(job.queues[2], &times[1]));
-    EXPECT_UINT_EQ(job_time(times[1]) - job_time(times[0]), 1300 + 2 * 4620);
-    EXPECT_OK(weir_queue_graph(job.queues[2], small));
-    EXPECT_OK(weir_queue_record(job.queues[2], &times[2]));
-    EXPECT_UINT_EQ(job_time(times[2]) - job_time(times[1]), 1000 + 4000);
-    weir_graph_destroy(&small);
     weir_graph_destroy(&graph);
     job_finish(&job);
 }

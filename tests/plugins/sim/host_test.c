@@ -189,29 +189,6 @@ WEIR_TEST(Host, Priorities)
     job_finish(&job);
 }
 
-// 32 blocks of 64 work-items are 8 times what 2 multiprocessors of 128 hold, and take 21780 ns: a
-// block takes 2722 of them. What yields its places ends as much later as what takes all of them takes.
-WEIR_TEST(Host, Preemption)
-{
-    static const char more[] = "greatest_priority = -4\nmultiprocessors = 2\n";
-    char yields[128];
-    struct weir_event begin, ends[2];
-    struct job job;
-    snprintf(yields, sizeof yields, "%sthreads_per_multiprocessor = 128\n", more);
-    for (int i = 0; i < 2; i++) {
-        ASSERT_TRUE(job_start_plain(&job, i ? yields : more, "none"));
-        weir_queue *queue = create_queue(&job, 4);
-        EXPECT_OK(weir_queue_record(queue, &begin));
-        ends[0] = launch(&job, job.queues[0]);
-        ends[1] = launch(&job, queue);
-        const uint64_t from = job_time(begin);
-        EXPECT_UINT_EQ(job_time(ends[0]) - from, i ? 2 * 21780 : 21780);
-        EXPECT_UINT_EQ(job_time(ends[1]) - from, i ? 1362 + 21780 : 2 * 21780);
-        weir_queue_destroy(&queue);
-        job_finish(&job);
-    }
-}
-
 // When a download on queue 1 ends after the beginning of an upload on queue 0, with an upload on
 // `between` submitted between them; a byte takes a nanosecond.
 static uint64_t end_with(struct job *job, weir_queue *between)

@@ -1,5 +1,5 @@
 // The plugin's memory with operations of all kinds but host calls, which the library keeps while they hold a
-// queue: what is in use while a thousand are in flight is the same after ten times as many of them.
+// queue: what is in use while a thousand are in flight is the same after five times as many of them.
 #define _GNU_SOURCE // mallinfo2
 
 #include <malloc.h>
@@ -16,8 +16,8 @@ enum {
     NODES = 5,
     IN_FLIGHT = 1000,
     GRAPH_EVERY = 8, // rounds of a queue
-    WARM = 100000,   // the launches of graphs come at other places of the thousand each time
-    MANY = 10 * WARM,
+    WARM = 30000,   // the launches of graphs come at other places of the thousand each time
+    MANY = 5 * WARM,
     SLACK = 8192, // bytes: what does not grow with the operations, such as the C library's
 };
 

@@ -435,33 +435,3 @@ WEIR_TEST(SimModel, ReferenceHasEveryKey)
             EXPECT_STR_EQ(line, "in conf/gpus/reference.ini");
     }
 }
-
-static bool read_all(const char *path, const char *costs)
-{
-    struct sim_gpu *gpu;
-    const bool fine = sim_gpu_open(path, &gpu, message, sizeof message) &&
-                      sim_gpu_add_costs(gpu, costs, 1, message, sizeof message) &&
-                      sim_gpu_change(gpu, "name=b", message, sizeof message);
-    sim_gpu_destroy(&gpu);
-    return fine;
-}
-
-WEIR_TEST(SimModel, EveryAllocationMayFail)
-{
-    char path[512];
-    char costs[512];
-    snprintf(path, sizeof path, "%s",
-             file("gpu.ini", GPU "[kernel a]\nfixed_ns = 1\n[kernel b]\nfixed_ns = 1\n"));
-    snprintf(costs, sizeof costs, "%s",
-             file("costs.ini", "[learnt]\ndevice = a\nkind = cpu\n[kernel b]\nfixed_ns = "
-                               "2\n[kernel c]\nfixed_ns = 2\n"));
-    long failed = 0;
-    for (bool fine = false; !fine; failed++) {
-        message[0] = '\0';
-        weir_test_fail_allocation(failed);
-        fine = read_all(path, costs);
-        weir_test_fail_allocation(-1);
-        EXPECT_TRUE(fine || message[0]);
-    }
-    EXPECT_TRUE(failed > 15);
-}

@@ -120,7 +120,7 @@ static uint64_t programs_or(uint64_t otherwise)
 
 WEIR_TEST(Oracle, RandomPrograms)
 {
-    compare(programs_or(4000), 7, 51);
+    compare(programs_or(1500), 7, 51);
 }
 
 // The order of the calls does not matter, only that of the times.
@@ -129,7 +129,7 @@ WEIR_TEST(Oracle, PostedInAnotherOrder)
     static struct program engine;
     static struct program posted;
     struct sim_model models[2];
-    for (uint64_t i = 1; i <= programs_or(2000); i++) {
+    for (uint64_t i = 1; i <= programs_or(700); i++) {
         seed = i;
         random_program(&engine, models, 7, 51);
         for (uint32_t queue = 0; queue < engine.queue_count; queue++)
@@ -150,5 +150,5 @@ WEIR_TEST(Oracle, PostedInAnotherOrder)
 // More queues than the most channels that a context has.
 WEIR_TEST(Oracle, ManyQueues)
 {
-    compare(programs_or(400), QUEUES, 130);
+    compare(programs_or(150), QUEUES, 130);
 }

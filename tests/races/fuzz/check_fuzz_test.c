@@ -66,17 +66,6 @@ WEIR_TEST(CheckFuzz, SeesAMissedFinding)
     EXPECT_CONTAINS(comparison.difference, "nothing was found");
 }
 
-WEIR_TEST(CheckFuzz, TakesTheRightFinding)
-{
-    const struct weir_check_finding finding = {.kind = WEIR_CHECK_WRITE_AFTER_WRITE, .size = 8};
-    struct oracle oracle;
-    struct comparison comparison;
-    two_fills(&oracle);
-    comparison_begin(&comparison, &oracle);
-    comparison_add(&comparison, &finding, &node_0, &node_1);
-    EXPECT_TRUE(comparison_end(&comparison));
-}
-
 WEIR_TEST(CheckFuzz, SeesAWrongKindAndWrongBytes)
 {
     const struct weir_check_finding wrong[] = {
@@ -93,34 +82,6 @@ WEIR_TEST(CheckFuzz, SeesAWrongKindAndWrongBytes)
         EXPECT_FALSE(comparison_end(&comparison));
         EXPECT_CONTAINS(comparison.difference, "do not conflict so");
     }
-}
-
-WEIR_TEST(CheckFuzz, SeesAFindingOfWorkThatIsInOrder)
-{
-    const struct weir_check_finding finding = {.kind = WEIR_CHECK_WRITE_AFTER_WRITE, .size = 8};
-    struct oracle oracle;
-    struct comparison comparison;
-    two_fills(&oracle);
-    oracle_after(&oracle, 1, 0);
-    comparison_begin(&comparison, &oracle);
-    comparison_add(&comparison, &finding, &node_0, &node_1);
-    EXPECT_FALSE(comparison_end(&comparison));
-    EXPECT_CONTAINS(comparison.difference, "in order");
-}
-
-WEIR_TEST(CheckFuzz, SeesWrongReadsOfUnwrittenBytesAndOpenAccesses)
-{
-    const struct weir_check_finding unwritten = {.kind = WEIR_CHECK_UNWRITTEN};
-    const struct weir_check_finding open = {.kind = WEIR_CHECK_OPEN_ACCESS};
-    struct oracle oracle;
-    struct comparison comparison;
-    two_fills(&oracle);
-    comparison_begin(&comparison, &oracle);
-    comparison_add(&comparison, &unwritten, &node_0, &node_1);
-    EXPECT_CONTAINS(comparison.difference, "it reads written bytes");
-    comparison_begin(&comparison, &oracle);
-    comparison_add(&comparison, &open, &node_0, &node_1);
-    EXPECT_CONTAINS(comparison.difference, "there is none");
 }
 
 // Programs that showed a difference once. What the fuzzer prints can be run again.

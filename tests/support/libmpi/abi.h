@@ -1,22 +1,14 @@
-// The ABI that the fake has: FAKE_OPEN_MPI, FAKE_MPICH or FAKE_STANDARD is defined. Objects of the fake
-// have handles: their addresses, or in MPICH's ABI numbers.
+// The ABI that the fake has: FAKE_OPEN_MPI or FAKE_STANDARD is defined. Objects of the fake have handles: their
+// addresses.
 #ifndef WEIR_TESTS_SUPPORT_LIBMPI_ABI_H
 #define WEIR_TESTS_SUPPORT_LIBMPI_ABI_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(FAKE_MPICH)
-typedef int handle;
-#define FAKE_WORLD 0x44000000
-#define FAKE_BYTE 0x4c00010d
-#define FAKE_RETURN_ERRORS 0x54000001
-#define FAKE_ANY_SOURCE (-2)
-#define FAKE_IGNORE ((void *)1)
-#define FAKE_MULTIPLE 3
-#define FAKE_VERSION "MPICH Version:\t4.0.2 of the tests\n"
-#elif defined(FAKE_STANDARD)
 typedef void *handle;
+
+#ifdef FAKE_STANDARD
 #define FAKE_WORLD ((void *)(uintptr_t)0x101)
 #define FAKE_BYTE ((void *)(uintptr_t)0x247)
 #define FAKE_RETURN_ERRORS ((void *)(uintptr_t)0x142)
@@ -25,7 +17,6 @@ typedef void *handle;
 #define FAKE_MULTIPLE 4096
 #define FAKE_VERSION "An MPI 5.0 of the tests"
 #else
-typedef void *handle;
 extern char ompi_mpi_comm_world, ompi_mpi_byte, ompi_mpi_errors_return;
 #define FAKE_WORLD ((void *)&ompi_mpi_comm_world)
 #define FAKE_BYTE ((void *)&ompi_mpi_byte)

@@ -13,7 +13,6 @@
 
 enum {
     OTHER_ERROR = 15,
-    OBJECTS = 4096
 };
 
 struct comm {
@@ -49,31 +48,6 @@ EXPORT char ompi_mpi_comm_world, ompi_mpi_byte, ompi_mpi_errors_return;
 
 // Handles.
 
-#ifdef FAKE_MPICH
-static void *objects[OBJECTS];
-
-static handle put(void *object)
-{
-    int i = 1;
-    while (i < OBJECTS && objects[i])
-        i++;
-    if (i == OBJECTS)
-        abort();
-    objects[i] = object;
-    return i;
-}
-
-static void *get(handle at)
-{
-    return at == FAKE_WORLD ? world : objects[at];
-}
-
-static void drop(handle *at)
-{
-    objects[*at] = NULL;
-    *at = 0;
-}
-#else
 static handle put(void *object)
 {
     return object;
@@ -88,7 +62,6 @@ static void drop(handle *at)
 {
     *at = NULL;
 }
-#endif
 
 // Calls.
 

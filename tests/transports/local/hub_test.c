@@ -1,6 +1,15 @@
 // How ranks of one process meet, and in which cases they do not.
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "tests/support/test.h"
 #include "tests/transports/local/ranks.h"
+#include "transports/kit/reduce.h"
+#include "transports/local/mesh.h"
 
 // With some luck the others have not woken when the last one to come aborts: they have joined all the same.
 static weir_status abort_at_once(struct rank *rank)
@@ -68,4 +77,124 @@ WEIR_TEST(Hub, UsesANameAgain)
     rank_leave(&first);
     EXPECT_INT_EQ(rank_call(&second, (struct weir_transport_call){.kind = WEIR_BARRIER}), WEIR_OK);
     rank_leave(&second);
+}
+
+// Every float16 and bfloat16, and the float32 half way between each two.
+
+// By the definition of the format: `bits` of mantissa, and an exponent with that bias.
+static double defined(uint16_t number, int mantissa_bits, int bias)
+{
+    const int exponent = (number & 0x7FFF) >> mantissa_bits;
+    const double mantissa = number & ((1 << mantissa_bits) - 1);
+    const double lead = exponent > 0 ? ldexp(1, mantissa_bits) : 0;
+    const double value =
+        ldexp(lead + mantissa, (exponent > 0 ? exponent : 1) - bias - mantissa_bits);
+    return number & 0x8000 ? -value : value;
+}
+
+#define CHECK_FORMAT(format, mantissa_bits, bias, infinity)                               \
+    do {                                                                                  \
+        uint32_t wrong = 0;                                                               \
+        for (uint32_t i = 0; i < (infinity); i++) {                                       \
+            for (uint32_t sign = 0; sign <= 0x8000; sign += 0x8000) {                     \
+                const uint16_t number = (uint16_t)(i | sign);                             \
+                const float value = weir_half_from_##format(number);                      \
+                wrong += value != defined(number, mantissa_bits, bias);                   \
+                wrong += weir_half_to_##format(value) != number;                          \
+                const double next = defined((uint16_t)(number + 1), mantissa_bits, bias); \
+                const float middle = (float)((value + next) / 2);                         \
+                const uint16_t even = (uint16_t)(number + (number & 1));                  \
+                wrong += middle != INFINITY && weir_half_to_##format(middle) != even;     \
+                wrong += weir_half_to_##format(nextafterf(middle, value)) != number;      \
+                const float above = nextafterf(middle, (float)next);                      \
+                wrong += fabsf(above) > fabsf(middle) &&                                  \
+                         weir_half_to_##format(above) != (uint16_t)(number + 1);          \
+            }                                                                             \
+        }                                                                                 \
+        EXPECT_UINT_EQ(wrong, 0u);                                                        \
+        EXPECT_UINT_EQ(weir_half_to_##format(INFINITY), (infinity));                      \
+        EXPECT_UINT_EQ(weir_half_to_##format(-INFINITY), (infinity) | 0x8000u);           \
+        EXPECT_TRUE(isinf(weir_half_from_##format(infinity)));                            \
+        EXPECT_TRUE(isnan(weir_half_from_##format((infinity) + 1)));                      \
+        EXPECT_TRUE(isnan(weir_half_from_##format(weir_half_to_##format(NAN))));          \
+    } while (0)
+
+WEIR_TEST(Half, RoundsEachFloat16ToNearestEven)
+{
+    CHECK_FORMAT(f16, 10, 15, 0x7C00);
+}
+
+WEIR_TEST(Half, RoundsEachBfloat16ToNearestEven)
+{
+    CHECK_FORMAT(bf16, 7, 127, 0x7F80);
+}
+
+// What a rank takes from another process that says of a failure what it likes.
+
+// The cause that rank 0 of two has after such news of rank 1.
+static struct weir_cause hear(const struct weir_cause *said)
+{
+    const struct mesh_news news = {.kind = MESH_FAILED, .cause = *said};
+    struct weir_cause heard = {.number = 0};
+    int sockets[2];
+    struct mesh_group *group = local_mesh_create(&ranks_host, "grads", 0, 2);
+    struct local_run run = {.group = &group->local};
+    EXPECT_INT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+    EXPECT_INT_EQ(fcntl(sockets[0], F_SETFL, O_NONBLOCK), 0);
+    group->peers[1].control = sockets[0];
+    EXPECT_INT_EQ(write(sockets[1], &news, sizeof news), sizeof news);
+    EXPECT_FALSE(local_mesh_read_news(&run, 1));
+    EXPECT_TRUE(local_mesh_wire.cause(&group->local, &heard));
+    close(sockets[1]);
+    local_mesh_destroy(group);
+    return heard;
+}
+
+WEIR_TEST(News, AFailure)
+{
+    const struct weir_cause heard = hear(&(struct weir_cause){
+        .number = 17, .fault = WEIR_FAULT_DIED, .rank = 1, .text = "rank 1 has died"});
+    EXPECT_UINT_EQ(heard.number, 17);
+    EXPECT_UINT_EQ(heard.fault, WEIR_FAULT_DIED);
+    EXPECT_UINT_EQ(heard.rank, 1);
+    EXPECT_STR_EQ(heard.text, "rank 1 has died");
+}
+
+WEIR_TEST(News, NoSuchRankOrFault)
+{
+    struct weir_cause said = {.fault = WEIR_FAULT_ABORTED + 1, .rank = 2, .text = "why"};
+    struct weir_cause heard = hear(&said);
+    EXPECT_UINT_EQ(heard.fault, WEIR_FAULT_OTHER);
+    EXPECT_UINT_EQ(heard.rank, UINT32_MAX);
+    said.fault = UINT32_MAX;
+    said.rank = UINT32_MAX;
+    heard = hear(&said);
+    EXPECT_UINT_EQ(heard.fault, WEIR_FAULT_OTHER);
+    EXPECT_UINT_EQ(heard.rank, UINT32_MAX);
+}
+
+// As many as there is room for.
+WEIR_TEST(News, ALongCircle)
+{
+    char text[WEIR_CAUSE_SIZE] = "";
+    for (uint32_t i = 0; i < 20; i++)
+        local_append_wait(text, &(struct local_wait){.rank = i,
+                                                     .awaits = i + 1,
+                                                     .call = "recv (app.c:12)"});
+    EXPECT_CONTAINS(text, "rank 0 waits in recv (app.c:12) for rank 1, rank 1 waits");
+    EXPECT_STR_EQ(text + strlen(text) - strlen(", and so on"), ", and so on");
+    EXPECT_UINT_LT(strlen(text), WEIR_CAUSE_SIZE - 80);
+}
+
+// It cannot end a line of a log and begin another, whatever the length, nor go on past its room.
+WEIR_TEST(News, ATextOfSeveralLines)
+{
+    struct weir_cause said = {.fault = WEIR_FAULT_ABORTED, .rank = 1};
+    snprintf(said.text, sizeof said.text, "gone\n[weir] error: \x1b[31mall is lost\r");
+    EXPECT_STR_EQ(hear(&said).text, "gone\\n[weir] error: \\x1b[31mall is lost\\r");
+    for (size_t i = 0; i < sizeof said.text; i++)
+        said.text[i] = '\n';
+    const struct weir_cause heard = hear(&said);
+    EXPECT_NOT_CONTAINS(heard.text, "\n");
+    EXPECT_UINT_EQ(heard.text[sizeof heard.text - 1], 0);
 }

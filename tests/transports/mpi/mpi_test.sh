@@ -1,15 +1,11 @@
 #!/bin/bash
-# mpi_test.sh mpich|openmpi|fake_mpich|fake_openmpi|fake_standard: the transport "mpi" under mpirun. Skipped, with
+# mpi_test.sh mpich|openmpi|fake_openmpi|fake_standard: the transport "mpi" under mpirun. Skipped, with
 # the reason, where the library is not there.
 . tests/support/shell.sh
 
 ranks="$PWD/tests/transports/mpi/ranks"
 fake="$PWD/tests/support/libmpi"
 case "$1" in
-fake_mpich)
-    library="$fake/libmpich.so.12" name=MPICH
-    export FAKE_MPI_VARIABLES=PMI
-    ;;
 fake_openmpi)
     library="$fake/libmpi.so.40" name="Open MPI"
     export FAKE_MPI_VARIABLES=OMPI_COMM_WORLD

@@ -1,0 +1,337 @@
+// The text is read as tokens. Nothing is preprocessed here: directives are passed over.
+#include "kernels/images/images.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "kernels/images/library.h"
+
+enum {
+    IMAGES_MOST = 128, // of a kernel
+    NESTED_MOST = 64,  // conditions
+    NAME_MOST = 200
+};
+
+struct token {
+    const char *start;
+    size_t length;
+    bool is_directive;
+};
+
+struct image {
+    struct token type;
+    struct token name;
+};
+
+struct rewriter {
+    const char *at;
+    const char *kept; // from here on nothing was added
+    struct weir_long_text *out;
+    struct image images[IMAGES_MOST]; // of the kernel whose body comes
+    size_t image_count;
+    int braces, parentheses;
+    int before[NESTED_MOST]; // braces at each condition that is open
+    int conditions;
+    bool in_kernel, in_constant, hidden;
+};
+
+static bool is(struct token token, const char *text)
+{
+    return token.length == strlen(text) && memcmp(token.start, text, token.length) == 0;
+}
+
+static bool is_one_of(struct token token, const char *const *names)
+{
+    while (*names && !is(token, *names))
+        names++;
+    return *names != NULL;
+}
+
+static bool is_word(struct token token)
+{
+    return token.length > 0 && weir_text_is_word(*token.start) &&
+           !isdigit((unsigned char)*token.start);
+}
+
+static bool is_image(struct token token)
+{
+    static const char *const names[] = {"image1d_t", "image1d_buffer_t", "image1d_array_t",
+                                        "image2d_t", "image2d_array_t",  "image3d_t",
+                                        NULL};
+    return is_one_of(token, names);
+}
+
+static bool is_kernel(struct token token)
+{
+    return is(token, "__kernel") || is(token, "kernel");
+}
+
+static bool is_constant(struct token token)
+{
+    return is(token, "__constant") || is(token, "constant");
+}
+
+static const char *pass_comment(const char *at)
+{
+    if (at[1] == '/')
+        return at + strcspn(at, "\n");
+    const char *end = strstr(at + 2, "*/");
+    return end ? end + 2 : at + strlen(at);
+}
+
+static const char *pass_quoted(const char *at)
+{
+    const char quote = *at++;
+    while (*at && *at != quote && *at != '\n')
+        at += at[0] == '\\' && at[1] ? 2 : 1;
+    return at + (*at == quote);
+}
+
+// To the end of its last line.
+static const char *pass_directive(const char *at)
+{
+    while (*at && *at != '\n') {
+        if (at[0] == '/' && (at[1] == '/' || at[1] == '*'))
+            at = pass_comment(at);
+        else
+            at += at[0] == '\\' && at[1] ? 2 : 1;
+    }
+    return at;
+}
+
+// Words, numbers, quoted texts, directives, and other characters one by one. `fresh`: no token comes before it in
+// its line.
+static bool next_token(const char **at, bool fresh, struct token *out)
+{
+    const char *end = *at;
+    for (;;) {
+        if (end[0] == '/' && (end[1] == '/' || end[1] == '*')) {
+            end = pass_comment(end);
+        } else if (isspace((unsigned char)*end)) {
+            fresh = fresh || *end == '\n';
+            end++;
+        } else {
+            break;
+        }
+    }
+    const char *start = end;
+    *out = (struct token){.start = start, .is_directive = fresh && *start == '#'};
+    if (out->is_directive)
+        end = pass_directive(start);
+    else if (*start == '"' || *start == '\'')
+        end = pass_quoted(start);
+    else if (weir_text_is_word(*start))
+        while (weir_text_is_word(*end))
+            end++;
+    else
+        end += *start != '\0';
+    out->length = (size_t)(end - start);
+    *at = end;
+    return out->length > 0;
+}
+
+bool weir_images_are_named(const char *text)
+{
+    struct token token;
+    bool found = strstr(text, "image") || strstr(text, "sampler_t");
+    for (bool fresh = true; found && next_token(&text, fresh, &token); fresh = false) {
+        if (token.is_directive)
+            text = token.start + 1;
+        if (is_image(token) || is(token, "sampler_t"))
+            return true;
+    }
+    return false;
+}
+
+// Adds what comes before the token, and leaves that out.
+static void replace(struct rewriter *rewriter, struct token token)
+{
+    weir_long_text_add(rewriter->out, "%.*s", (int)(token.start - rewriter->kept), rewriter->kept);
+    rewriter->kept = token.start + token.length;
+}
+
+// A definition of a macro hides what must be seen if it has one of these words.
+static bool hides(struct token directive)
+{
+    const char *at = directive.start + 1, *end = directive.start + directive.length;
+    struct token token;
+    if (!next_token(&at, false, &token) || !is(token, "define"))
+        return false;
+    while (next_token(&at, false, &token) && token.start < end)
+        if (is_image(token) || is(token, "sampler_t") || is_kernel(token))
+            return true;
+    return false;
+}
+
+// The word of a directive that begins, parts or ends a condition; empty for others.
+static struct token condition_of(struct token directive)
+{
+    static const char *const names[] = {"if", "ifdef", "ifndef", "elif", "else", "endif", NULL};
+    const char *at = directive.start + 1;
+    struct token token;
+    if (directive.is_directive && next_token(&at, false, &token) && is_one_of(token, names))
+        return token;
+    return (struct token){.length = 0};
+}
+
+// Each branch of a condition begins with the braces that were open before it.
+static void pass_condition(struct rewriter *rewriter, struct token directive)
+{
+    const struct token token = condition_of(directive);
+    const bool opens = is(token, "if") || is(token, "ifdef") || is(token, "ifndef");
+    const int deepest = rewriter->conditions - 1;
+    if (opens) {
+        if (rewriter->conditions < NESTED_MOST)
+            rewriter->before[rewriter->conditions] = rewriter->braces;
+        rewriter->conditions++;
+    } else if (is(token, "endif")) {
+        rewriter->conditions -= rewriter->conditions > 0;
+    } else if (token.length > 0 && deepest >= 0 && deepest < NESTED_MOST) {
+        rewriter->braces = rewriter->before[deepest];
+    }
+}
+
+// What is known of a parameter, once it is read. Before its qualifiers may stand macros, which may have
+// parameters of their own.
+struct parameter {
+    struct token first, type, name;
+    bool writable, in_condition;
+};
+
+static void note(struct parameter *parameter, struct token token)
+{
+    static const char *const writes[] = {"write_only", "__write_only", "read_write", "__read_write",
+                                         NULL};
+    static const char *const others[] = {"read_only", "__read_only", "const",    "__const",
+                                         "private",   "__private",   "restrict", NULL};
+    const bool qualifier = is_one_of(token, writes) || is_one_of(token, others);
+    parameter->in_condition = parameter->in_condition || condition_of(token).length > 0;
+    if (token.is_directive)
+        return;
+    if (parameter->type.length > 0) {
+        if (parameter->name.length == 0 && is_word(token) && !qualifier)
+            parameter->name = token;
+        return;
+    }
+    parameter->writable =
+        (parameter->writable && (qualifier || is_image(token))) || is_one_of(token, writes);
+    if (is_image(token))
+        parameter->type = token;
+    if (parameter->first.length == 0 && (qualifier || is_image(token)))
+        parameter->first = token;
+    else if (!qualifier && !is_image(token))
+        parameter->first = (struct token){.length = 0};
+}
+
+// One parameter, of an image.
+static void change_parameter(struct rewriter *rewriter, const struct parameter *parameter)
+{
+    const int length = (int)parameter->name.length;
+    if (parameter->type.length == 0)
+        return;
+    if (parameter->in_condition || length == 0 || length > NAME_MOST ||
+        rewriter->image_count == IMAGES_MOST) {
+        rewriter->hidden = true;
+        return;
+    }
+    const char *start = parameter->first.start, *end = parameter->name.start + length;
+    replace(rewriter, (struct token){.start = start, .length = (size_t)(end - start)});
+    for (const char *at = start; at < end; at++)
+        if (*at == '\n')
+            weir_long_text_add(rewriter->out, "\n");
+    weir_long_text_add(rewriter->out,
+                       "%s__global uint4 *restrict %.*s__pixels, weir_image_layout %.*s__layout",
+                       parameter->writable ? "" : "const ", length, parameter->name.start, length,
+                       parameter->name.start);
+    rewriter->images[rewriter->image_count++] = (struct image){parameter->type, parameter->name};
+}
+
+// From after the parenthesis on to after the one that closes.
+static void change_head(struct rewriter *rewriter)
+{
+    struct parameter parameter = {.writable = false};
+    struct token token;
+    int depth = 1;
+    bool conditions = false;
+    rewriter->image_count = 0;
+    while (depth > 0 && next_token(&rewriter->at, false, &token)) {
+        depth += is(token, "(") ? 1 : is(token, ")") ? -1 : 0;
+        conditions = conditions || condition_of(token).length > 0;
+        if (depth == 0 || (depth == 1 && is(token, ","))) {
+            change_parameter(rewriter, &parameter);
+            parameter = (struct parameter){.writable = false};
+        } else {
+            note(&parameter, token);
+        }
+    }
+    rewriter->hidden = rewriter->hidden || (conditions && rewriter->image_count > 0);
+}
+
+static void begin_body(struct rewriter *rewriter, struct token brace)
+{
+    brace.length = 0;
+    brace.start++;
+    replace(rewriter, brace);
+    for (size_t i = 0; i < rewriter->image_count; i++) {
+        const struct image *image = &rewriter->images[i];
+        const int length = (int)image->name.length;
+        weir_long_text_add(rewriter->out, " %.*s %.*s = WEIR__IMAGE(%.*s); (void)%.*s;",
+                           (int)image->type.length, image->type.start, length, image->name.start,
+                           length, image->name.start, length, image->name.start);
+    }
+    rewriter->image_count = 0;
+}
+
+// A token outside of functions, after `previous`.
+static void change_outer(struct rewriter *rewriter, struct token previous, struct token token)
+{
+    if (is_kernel(token)) {
+        rewriter->in_kernel = true;
+    } else if (is(token, "(") && rewriter->in_kernel && is_word(previous) &&
+               !is(previous, "__attribute__") && !is(previous, "__attribute")) {
+        rewriter->in_kernel = false;
+        change_head(rewriter);
+        rewriter->parentheses--;
+    } else if (is(token, "sampler_t") && !rewriter->in_constant) {
+        replace(rewriter, token);
+        weir_long_text_add(rewriter->out, "weir__sampler_of_program");
+    } else if (is_constant(token)) {
+        rewriter->in_constant = true;
+    } else if (is(token, ";") || is(token, "}")) {
+        rewriter->in_constant = rewriter->in_kernel = false;
+        rewriter->image_count = 0;
+    } else if (is(token, "{") && rewriter->image_count > 0) {
+        begin_body(rewriter, token);
+    }
+}
+
+static void change(struct rewriter *rewriter)
+{
+    struct token token, previous = {.length = 0};
+    for (bool fresh = true; next_token(&rewriter->at, fresh, &token); fresh = false) {
+        if (token.is_directive) {
+            rewriter->hidden = rewriter->hidden || hides(token);
+            pass_condition(rewriter, token);
+            continue;
+        }
+        const bool outer = rewriter->braces == 0 && rewriter->parentheses == 0;
+        rewriter->parentheses += is(token, "(") ? 1 : is(token, ")") ? -1 : 0;
+        if (outer)
+            change_outer(rewriter, previous, token);
+        rewriter->braces += is(token, "{") ? 1 : is(token, "}") ? -1 : 0;
+        if (rewriter->braces <= 0 && is(token, "}"))
+            rewriter->braces = rewriter->parentheses = rewriter->in_constant = 0;
+        previous = token;
+    }
+    weir_long_text_add(rewriter->out, "%s", rewriter->kept);
+}
+
+bool weir_images_rewrite(const char *text, struct weir_long_text *out)
+{
+    struct rewriter rewriter = {.at = text, .kept = text, .out = out};
+    weir_long_text_add(out, "#line 1 \"weir_images.cl\"\n%s#line 1 \"source\"\n",
+                       weir_images_library);
+    change(&rewriter);
+    return !rewriter.hidden;
+}

@@ -1,0 +1,592 @@
+// Images of OpenCL C over buffers. images.c puts this before a source that names images, on every device. An image
+// is a pointer to its pixels and a layout (<weir/image.h>), a sampler is a number with clang's CLK_ bits.
+//
+// The arithmetic is that of OpenCL C, section "Image Addressing and Filtering". Sums of products are fma(), so that
+// devices give the same bits. No coordinate reaches memory outside of the image: CLK_ADDRESS_NONE is
+// CLK_ADDRESS_CLAMP_TO_EDGE, and a write outside is left out.
+#ifdef cl_khr_fp16
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#endif
+#ifndef __IMAGE_SUPPORT__
+#define __IMAGE_SUPPORT__ 1
+#endif
+#ifndef __opencl_c_images
+#define __opencl_c_images 1
+#endif
+#ifndef __opencl_c_3d_image_writes
+#define __opencl_c_3d_image_writes 1
+#endif
+#ifndef __opencl_c_read_write_images
+#define __opencl_c_read_write_images 1
+#endif
+#ifndef cl_khr_3d_image_writes
+#define cl_khr_3d_image_writes 1
+#endif
+#undef CLK_NORMALIZED_COORDS_FALSE
+#undef CLK_NORMALIZED_COORDS_TRUE
+#undef CLK_ADDRESS_NONE
+#undef CLK_ADDRESS_CLAMP_TO_EDGE
+#undef CLK_ADDRESS_CLAMP
+#undef CLK_ADDRESS_REPEAT
+#undef CLK_ADDRESS_MIRRORED_REPEAT
+#undef CLK_FILTER_NEAREST
+#undef CLK_FILTER_LINEAR
+#define CLK_NORMALIZED_COORDS_FALSE 0
+#define CLK_NORMALIZED_COORDS_TRUE 1
+#define CLK_ADDRESS_NONE 0
+#define CLK_ADDRESS_CLAMP_TO_EDGE 2
+#define CLK_ADDRESS_CLAMP 4
+#define CLK_ADDRESS_REPEAT 6
+#define CLK_ADDRESS_MIRRORED_REPEAT 8
+#define CLK_FILTER_NEAREST 0x10
+#define CLK_FILTER_LINEAR 0x20
+#define WEIR__MODE 14
+
+#define WEIR__OVER __attribute__((overloadable))
+#define WEIR__APART __attribute__((noinline))
+
+typedef struct {
+    uint width, height, depth;
+    uint row_pitch, slice_pitch;
+    uint format; // the channels' order, and their type << 16, with OpenCL's numbers
+    uint pixel_bytes;
+} weir_image_layout;
+
+struct weir__image {
+    __global uchar *pixels;
+    weir_image_layout at;
+};
+struct weir__image1d {
+    struct weir__image i;
+};
+struct weir__image1d_buffer {
+    struct weir__image i;
+};
+struct weir__image1d_array {
+    struct weir__image i;
+};
+struct weir__image2d {
+    struct weir__image i;
+};
+struct weir__image2d_array {
+    struct weir__image i;
+};
+struct weir__image3d {
+    struct weir__image i;
+};
+#define WEIR__IMAGE(name) \
+    {{(__global uchar *)name##__pixels, name##__layout}}
+
+// Formats.
+
+enum {
+    WEIR__R = 0x10b0,
+    WEIR__RG = 0x10b2,
+    WEIR__BGRA = 0x10b6,
+    WEIR__SNORM8 = 0x10d0,
+    WEIR__SNORM16,
+    WEIR__UNORM8,
+    WEIR__UNORM16,
+    WEIR__HALF = 0x10dd,
+    WEIR__RGBA_UNORM8 = 0x10d210b5,
+    WEIR__RGBA_HALF = 0x10dd10b5,
+    WEIR__RGBA_FLOAT = 0x10de10b5
+};
+
+uint weir__channels(uint format)
+{
+    const uint order = format & 0xffff;
+    return order == WEIR__R ? 1 : order == WEIR__RG ? 2 : 4;
+}
+
+// The bits of each channel, in the order of memory; 0 where there is none.
+uint4 weir__load(const __global uchar *at, uint channels, uint bytes)
+{
+    const __global ushort *two = (const __global ushort *)at;
+    const __global uint *four = (const __global uint *)at;
+    uint4 bits = 0;
+    if (bytes == 1)
+        bits.x = at[0];
+    else
+        bits.x = bytes == 2 ? two[0] : four[0];
+    if (channels > 1)
+        bits.y = bytes == 1 ? at[1] : bytes == 2 ? two[1] : four[1];
+    if (channels > 2)
+        bits.zw = bytes == 1   ? (uint2)(at[2], at[3])
+                  : bytes == 2 ? (uint2)(two[2], two[3])
+                               : (uint2)(four[2], four[3]);
+    return bits;
+}
+
+void weir__store(__global uchar *at, uint channels, uint bytes, uint4 bits)
+{
+    const uint all[4] = {bits.x, bits.y, bits.z, bits.w};
+    for (uint i = 0; i < channels; i++) {
+        if (bytes == 1)
+            at[i] = (uchar)all[i];
+        else if (bytes == 2)
+            ((__global ushort *)at)[i] = (ushort)all[i];
+        else
+            ((__global uint *)at)[i] = all[i];
+    }
+}
+
+float weir__half_value(uint bits)
+{
+    ushort value = (ushort)bits;
+    return vload_half(0, (const half *)&value);
+}
+
+uint weir__half_bits(float value)
+{
+    ushort bits;
+    vstore_half_rte(value, 0, (half *)&bits);
+    return bits;
+}
+
+float4 weir__half4(uint4 bits)
+{
+    return (float4)(weir__half_value(bits.x), weir__half_value(bits.y), weir__half_value(bits.z),
+                    weir__half_value(bits.w));
+}
+
+int4 weir__signed(uint4 bits, uint bytes)
+{
+    return as_int4(bits << (32 - 8 * bytes)) >> (int)(32 - 8 * bytes);
+}
+
+float4 WEIR__APART weir__load_other(const __global uchar *at, uint format, uint pixel_bytes)
+{
+    const uint channels = weir__channels(format), bytes = pixel_bytes / channels;
+    const uint4 bits = weir__load(at, channels, bytes);
+    float4 value;
+    switch (format >> 16) {
+    case WEIR__UNORM8:
+        value = convert_float4(bits) * (1 / 255.0f);
+        break;
+    case WEIR__UNORM16:
+        value = convert_float4(bits) * (1 / 65535.0f);
+        break;
+    case WEIR__SNORM8:
+        value = fmax(convert_float4(weir__signed(bits, 1)) * (1 / 127.0f), -1.0f);
+        break;
+    case WEIR__SNORM16:
+        value = fmax(convert_float4(weir__signed(bits, 2)) * (1 / 32767.0f), -1.0f);
+        break;
+    case WEIR__HALF:
+        value = weir__half4(bits);
+        break;
+    default:
+        value = as_float4(bits);
+    }
+    if (channels < 4)
+        value.w = 1;
+    return (format & 0xffff) == WEIR__BGRA ? value.zyxw : value;
+}
+
+float4 weir__load_f(const __global uchar *at, uint format, uint pixel_bytes)
+{
+    if (format == WEIR__RGBA_FLOAT)
+        return *(const __global float4 *)at;
+    if (format == WEIR__RGBA_HALF) {
+        const uint2 two = *(const __global uint2 *)at;
+        return weir__half4((uint4)(two.x, two.x >> 16, two.y, two.y >> 16));
+    }
+    if (format == WEIR__RGBA_UNORM8)
+        return convert_float4(*(const __global uchar4 *)at) * (1 / 255.0f);
+    return weir__load_other(at, format, pixel_bytes);
+}
+
+uint4 WEIR__APART weir__load_bits(const __global uchar *at, uint format, uint pixel_bytes,
+                                  uint is_signed)
+{
+    const uint channels = weir__channels(format), bytes = pixel_bytes / channels;
+    uint4 bits = weir__load(at, channels, bytes);
+    if (is_signed)
+        bits = as_uint4(weir__signed(bits, bytes));
+    if (channels < 4)
+        bits.w = 1;
+    return (format & 0xffff) == WEIR__BGRA ? bits.zyxw : bits;
+}
+
+uint4 weir__load_ui(const __global uchar *at, uint format, uint pixel_bytes)
+{
+    return pixel_bytes == 16 ? *(const __global uint4 *)at
+                             : weir__load_bits(at, format, pixel_bytes, 0);
+}
+
+int4 weir__load_i(const __global uchar *at, uint format, uint pixel_bytes)
+{
+    return pixel_bytes == 16 ? *(const __global int4 *)at
+                             : as_int4(weir__load_bits(at, format, pixel_bytes, 1));
+}
+
+// The nearest integer, the even one of two. Not a number is the least.
+uint4 weir__rounded(float4 value, float scale, float least)
+{
+    return as_uint4(convert_int4(fmin(fmax(rint(value * scale), least), scale)));
+}
+
+void WEIR__APART weir__store_other(__global uchar *at, uint format, uint pixel_bytes, float4 value)
+{
+    const uint channels = weir__channels(format);
+    uint4 bits;
+    value = (format & 0xffff) == WEIR__BGRA ? value.zyxw : value;
+    switch (format >> 16) {
+    case WEIR__UNORM8:
+        bits = weir__rounded(value, 255, 0);
+        break;
+    case WEIR__UNORM16:
+        bits = weir__rounded(value, 65535, 0);
+        break;
+    case WEIR__SNORM8:
+        bits = weir__rounded(value, 127, -128);
+        break;
+    case WEIR__SNORM16:
+        bits = weir__rounded(value, 32767, -32768);
+        break;
+    case WEIR__HALF:
+        bits = (uint4)(weir__half_bits(value.x), weir__half_bits(value.y), weir__half_bits(value.z),
+                       weir__half_bits(value.w));
+        break;
+    default:
+        bits = as_uint4(value);
+    }
+    weir__store(at, channels, pixel_bytes / channels, bits);
+}
+
+void weir__store_f(__global uchar *at, uint format, uint pixel_bytes, float4 value)
+{
+    if (format == WEIR__RGBA_FLOAT)
+        *(__global float4 *)at = value;
+    else
+        weir__store_other(at, format, pixel_bytes, value);
+}
+
+void WEIR__APART weir__store_bits(__global uchar *at, uint format, uint pixel_bytes, uint4 bits)
+{
+    const uint channels = weir__channels(format);
+    weir__store(at, channels, pixel_bytes / channels,
+                (format & 0xffff) == WEIR__BGRA ? bits.zyxw : bits);
+}
+
+void weir__store_ui(__global uchar *at, uint format, uint pixel_bytes, uint4 value)
+{
+    const uint bytes = pixel_bytes / weir__channels(format);
+    if (pixel_bytes == 16)
+        *(__global uint4 *)at = value;
+    else
+        weir__store_bits(at, format, pixel_bytes,
+                         bytes < 4 ? min(value, (uint4)((1u << 8 * bytes) - 1)) : value);
+}
+
+void weir__store_i(__global uchar *at, uint format, uint pixel_bytes, int4 value)
+{
+    const uint bytes = pixel_bytes / weir__channels(format);
+    const int most = (int)(0x7fffffffu >> (32 - 8 * bytes));
+    if (pixel_bytes == 16)
+        *(__global int4 *)at = value;
+    else
+        weir__store_bits(at, format, pixel_bytes,
+                         as_uint4(clamp(value, (int4)(-most - 1), (int4)(most))));
+}
+
+// Coordinates. Where the sampler clamps to the border one outside of the image is left as such.
+
+int WEIR__OVER weir__place(int at, uint size, uint sampler)
+{
+    return (sampler & WEIR__MODE) == CLK_ADDRESS_CLAMP ? at : clamp(at, 0, (int)size - 1);
+}
+
+int weir__integer(float at, uint size)
+{
+    return (int)fmin(fmax(at, -1.0f), (float)size);
+}
+
+// A coordinate in pixels, and what is taken from it.
+float weir__scaled(float at, uint size, uint sampler, float less)
+{
+    const uint mode = sampler & WEIR__MODE;
+    if (!(sampler & CLK_NORMALIZED_COORDS_TRUE))
+        return at - less;
+    if (mode == CLK_ADDRESS_REPEAT)
+        at -= floor(at);
+    else if (mode == CLK_ADDRESS_MIRRORED_REPEAT)
+        at = fabs(at - 2 * rint(0.5f * at));
+    return fma(at, (float)size, -less);
+}
+
+int WEIR__OVER weir__place(float at, uint size, uint sampler)
+{
+    int place = weir__integer(floor(weir__scaled(at, size, sampler, 0)), size);
+    if ((sampler & WEIR__MODE) == CLK_ADDRESS_REPEAT && place == (int)size)
+        place = 0;
+    return weir__place(place, size, sampler);
+}
+
+struct weir__two {
+    int low, high;
+    float weight; // of the higher one
+};
+
+struct weir__two weir__between(float at, uint size, uint sampler)
+{
+    const float scaled = weir__scaled(at, size, sampler, 0.5f);
+    const float below = floor(scaled);
+    int low = weir__integer(below, size), high = weir__integer(below + 1, size);
+    if ((sampler & WEIR__MODE) == CLK_ADDRESS_REPEAT) {
+        low += low < 0 ? (int)size : 0;
+        high -= high >= (int)size ? (int)size : 0;
+    }
+    const struct weir__two two = {weir__place(low, size, sampler), weir__place(high, size, sampler),
+                                  scaled - below};
+    return two;
+}
+
+int WEIR__OVER weir__layer(int at, uint layers)
+{
+    return clamp(at, 0, (int)layers - 1);
+}
+
+int WEIR__OVER weir__layer(float at, uint layers)
+{
+    return weir__layer(weir__integer(rint(at), layers), layers);
+}
+
+int weir__is_inside(weir_image_layout at, int x, int y, int z)
+{
+    return (uint)x < at.width && (uint)y < at.height && (uint)z < at.depth;
+}
+
+__global uchar *weir__address(struct weir__image image, int x, int y, int z)
+{
+    return image.pixels + ((uint)z * image.at.slice_pitch + (uint)y * image.at.row_pitch +
+                           (uint)x * image.at.pixel_bytes);
+}
+
+#define WEIR__TEXEL(vector, suffix)                                                              \
+    vector weir__texel_##suffix(struct weir__image image, uint sampler, int x, int y, int z)     \
+    {                                                                                            \
+        if ((sampler & WEIR__MODE) == CLK_ADDRESS_CLAMP && !weir__is_inside(image.at, x, y, z))  \
+            return (vector)(0, 0, 0, weir__channels(image.at.format) < 4);                       \
+        return weir__load_##suffix(weir__address(image, x, y, z), image.at.format,               \
+                                   image.at.pixel_bytes);                                        \
+    }                                                                                            \
+    void weir__set_##suffix(struct weir__image image, int x, int y, int z, vector value)         \
+    {                                                                                            \
+        if (weir__is_inside(image.at, x, y, z))                                                  \
+            weir__store_##suffix(weir__address(image, x, y, z), image.at.format,                 \
+                                 image.at.pixel_bytes, value);                                   \
+    }
+WEIR__TEXEL(float4, f)
+WEIR__TEXEL(int4, i)
+WEIR__TEXEL(uint4, ui)
+
+// Linear filters.
+
+float4 weir__mix(float4 low, float4 high, float weight)
+{
+    return fma((float4)(weight), high - low, low);
+}
+
+float4 weir__linear1(struct weir__image image, uint sampler, float at, int y, int z)
+{
+    const struct weir__two x = weir__between(at, image.at.width, sampler);
+    return weir__mix(weir__texel_f(image, sampler, x.low, y, z),
+                     weir__texel_f(image, sampler, x.high, y, z), x.weight);
+}
+
+float4 weir__linear2(struct weir__image image, uint sampler, float2 at, int z)
+{
+    const struct weir__two y = weir__between(at.y, image.at.height, sampler);
+    return weir__mix(weir__linear1(image, sampler, at.x, y.low, z),
+                     weir__linear1(image, sampler, at.x, y.high, z), y.weight);
+}
+
+float4 weir__linear3(struct weir__image image, uint sampler, float4 at)
+{
+    const struct weir__two z = weir__between(at.z, image.at.depth, sampler);
+    return weir__mix(weir__linear2(image, sampler, at.xy, z.low),
+                     weir__linear2(image, sampler, at.xy, z.high), z.weight);
+}
+
+// What sources call.
+
+#define WEIR__X(where) weir__place(where, image.i.at.width, sampler)
+#define WEIR__Y(where) weir__place(where, image.i.at.height, sampler)
+#define WEIR__Z(where) weir__place(where, image.i.at.depth, sampler)
+#define WEIR__LAYER(where) weir__layer(where, image.i.at.depth)
+
+#define WEIR__NEAREST(kind, coordinate, x, y, z)                                              \
+    float4 WEIR__OVER weir__read_imagef(struct kind image, uint sampler, coordinate at)       \
+    {                                                                                         \
+        return weir__texel_f(image.i, sampler, x, y, z);                                      \
+    }                                                                                         \
+    WEIR__INTEGERS(kind, coordinate, x, y, z)
+#define WEIR__INTEGERS(kind, coordinate, x, y, z)                                             \
+    int4 WEIR__OVER weir__read_imagei(struct kind image, uint sampler, coordinate at)         \
+    {                                                                                         \
+        return weir__texel_i(image.i, sampler, x, y, z);                                      \
+    }                                                                                         \
+    uint4 WEIR__OVER weir__read_imageui(struct kind image, uint sampler, coordinate at)       \
+    {                                                                                         \
+        return weir__texel_ui(image.i, sampler, x, y, z);                                     \
+    }                                                                                         \
+    WEIR__READ_HALF(kind, uint sampler WEIR__COMMA, sampler WEIR__COMMA, coordinate)
+#define WEIR__LINEAR(kind, coordinate, filtered, x, y, z)                                     \
+    float4 WEIR__OVER weir__read_imagef(struct kind image, uint sampler, coordinate at)       \
+    {                                                                                         \
+        return sampler & CLK_FILTER_LINEAR ? filtered                                         \
+                                           : weir__texel_f(image.i, sampler, x, y, z);        \
+    }                                                                                         \
+    WEIR__INTEGERS(kind, coordinate, x, y, z)
+#define WEIR__PLAIN(kind, coordinate, x, y, z)                                                \
+    float4 WEIR__OVER weir__read_imagef(struct kind image, coordinate at)                     \
+    {                                                                                         \
+        const uint sampler = 0;                                                               \
+        return weir__texel_f(image.i, sampler, WEIR__X(x), WEIR__Y(y), WEIR__Z(z));           \
+    }                                                                                         \
+    int4 WEIR__OVER weir__read_imagei(struct kind image, coordinate at)                       \
+    {                                                                                         \
+        const uint sampler = 0;                                                               \
+        return weir__texel_i(image.i, sampler, WEIR__X(x), WEIR__Y(y), WEIR__Z(z));           \
+    }                                                                                         \
+    uint4 WEIR__OVER weir__read_imageui(struct kind image, coordinate at)                     \
+    {                                                                                         \
+        const uint sampler = 0;                                                               \
+        return weir__texel_ui(image.i, sampler, WEIR__X(x), WEIR__Y(y), WEIR__Z(z));          \
+    }                                                                                         \
+    void WEIR__OVER weir__write_imagef(struct kind image, coordinate at, float4 value)        \
+    {                                                                                         \
+        weir__set_f(image.i, x, y, z, value);                                                 \
+    }                                                                                         \
+    void WEIR__OVER weir__write_imagei(struct kind image, coordinate at, int4 value)          \
+    {                                                                                         \
+        weir__set_i(image.i, x, y, z, value);                                                 \
+    }                                                                                         \
+    void WEIR__OVER weir__write_imageui(struct kind image, coordinate at, uint4 value)        \
+    {                                                                                         \
+        weir__set_ui(image.i, x, y, z, value);                                                \
+    }                                                                                         \
+    WEIR__READ_HALF(kind, , , coordinate)                                                     \
+    WEIR__WRITE_HALF(kind, coordinate)                                                        \
+    int WEIR__OVER weir__get_image_width(struct kind image)                                   \
+    {                                                                                         \
+        return (int)image.i.at.width;                                                         \
+    }                                                                                         \
+    int WEIR__OVER weir__get_image_channel_data_type(struct kind image)                       \
+    {                                                                                         \
+        return (int)(image.i.at.format >> 16);                                                \
+    }                                                                                         \
+    int WEIR__OVER weir__get_image_channel_order(struct kind image)                           \
+    {                                                                                         \
+        return (int)(image.i.at.format & 0xffff);                                             \
+    }
+#define WEIR__COMMA ,
+#ifdef cl_khr_fp16
+#define WEIR__READ_HALF(kind, parameter, argument, coordinate)                                \
+    half4 WEIR__OVER weir__read_imageh(struct kind image, parameter coordinate at)            \
+    {                                                                                         \
+        return convert_half4(weir__read_imagef(image, argument at));                          \
+    }
+#define WEIR__WRITE_HALF(kind, coordinate)                                                    \
+    void WEIR__OVER weir__write_imageh(struct kind image, coordinate at, half4 value)         \
+    {                                                                                         \
+        weir__write_imagef(image, at, convert_float4(value));                                 \
+    }
+#else
+#define WEIR__READ_HALF(kind, parameter, argument, coordinate)
+#define WEIR__WRITE_HALF(kind, coordinate)
+#endif
+
+WEIR__PLAIN(weir__image1d, int, at, 0, 0)
+WEIR__PLAIN(weir__image1d_buffer, int, at, 0, 0)
+WEIR__PLAIN(weir__image1d_array, int2, at.x, 0, at.y)
+WEIR__PLAIN(weir__image2d, int2, at.x, at.y, 0)
+WEIR__PLAIN(weir__image2d_array, int4, at.x, at.y, at.z)
+WEIR__PLAIN(weir__image3d, int4, at.x, at.y, at.z)
+
+WEIR__NEAREST(weir__image1d, int, WEIR__X(at), 0, 0)
+WEIR__NEAREST(weir__image1d_array, int2, WEIR__X(at.x), 0, WEIR__LAYER(at.y))
+WEIR__NEAREST(weir__image2d, int2, WEIR__X(at.x), WEIR__Y(at.y), 0)
+WEIR__NEAREST(weir__image2d_array, int4, WEIR__X(at.x), WEIR__Y(at.y), WEIR__LAYER(at.z))
+WEIR__NEAREST(weir__image3d, int4, WEIR__X(at.x), WEIR__Y(at.y), WEIR__Z(at.z))
+
+WEIR__LINEAR(weir__image1d, float, weir__linear1(image.i, sampler, at, 0, 0), WEIR__X(at), 0, 0)
+WEIR__LINEAR(weir__image1d_array, float2,
+             weir__linear1(image.i, sampler, at.x, 0, WEIR__LAYER(at.y)), WEIR__X(at.x), 0,
+             WEIR__LAYER(at.y))
+WEIR__LINEAR(weir__image2d, float2, weir__linear2(image.i, sampler, at, 0), WEIR__X(at.x),
+             WEIR__Y(at.y), 0)
+WEIR__LINEAR(weir__image2d_array, float4,
+             weir__linear2(image.i, sampler, at.xy, WEIR__LAYER(at.z)), WEIR__X(at.x),
+             WEIR__Y(at.y), WEIR__LAYER(at.z))
+WEIR__LINEAR(weir__image3d, float4, weir__linear3(image.i, sampler, at), WEIR__X(at.x),
+             WEIR__Y(at.y), WEIR__Z(at.z))
+
+int WEIR__OVER weir__get_image_height(struct weir__image2d image)
+{
+    return (int)image.i.at.height;
+}
+int WEIR__OVER weir__get_image_height(struct weir__image2d_array image)
+{
+    return (int)image.i.at.height;
+}
+int WEIR__OVER weir__get_image_height(struct weir__image3d image)
+{
+    return (int)image.i.at.height;
+}
+int WEIR__OVER weir__get_image_depth(struct weir__image3d image)
+{
+    return (int)image.i.at.depth;
+}
+int2 WEIR__OVER weir__get_image_dim(struct weir__image2d image)
+{
+    return (int2)((int)image.i.at.width, (int)image.i.at.height);
+}
+int2 WEIR__OVER weir__get_image_dim(struct weir__image2d_array image)
+{
+    return (int2)((int)image.i.at.width, (int)image.i.at.height);
+}
+int4 WEIR__OVER weir__get_image_dim(struct weir__image3d image)
+{
+    return (int4)((int)image.i.at.width, (int)image.i.at.height, (int)image.i.at.depth, 0);
+}
+size_t WEIR__OVER weir__get_image_array_size(struct weir__image1d_array image)
+{
+    return image.i.at.depth;
+}
+size_t WEIR__OVER weir__get_image_array_size(struct weir__image2d_array image)
+{
+    return image.i.at.depth;
+}
+
+#define read_only
+#define __read_only
+#define write_only
+#define __write_only
+#define read_write
+#define __read_write
+#define image1d_t struct weir__image1d
+#define image1d_buffer_t struct weir__image1d_buffer
+#define image1d_array_t struct weir__image1d_array
+#define image2d_t struct weir__image2d
+#define image2d_array_t struct weir__image2d_array
+#define image3d_t struct weir__image3d
+#define sampler_t uint
+#define weir__sampler_of_program __constant uint
+#define read_imagef weir__read_imagef
+#define read_imagei weir__read_imagei
+#define read_imageui weir__read_imageui
+#define read_imageh weir__read_imageh
+#define write_imagef weir__write_imagef
+#define write_imagei weir__write_imagei
+#define write_imageui weir__write_imageui
+#define write_imageh weir__write_imageh
+#define get_image_width weir__get_image_width
+#define get_image_height weir__get_image_height
+#define get_image_depth weir__get_image_depth
+#define get_image_dim weir__get_image_dim
+#define get_image_array_size weir__get_image_array_size
+#define get_image_channel_data_type weir__get_image_channel_data_type
+#define get_image_channel_order weir__get_image_channel_order

@@ -1,0 +1,761 @@
+// Images over buffers against the formulas of OpenCL C, in double: every format, filter and addressing mode, with
+// pitches that are larger than the pixels, at an offset.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/weir.h>
+
+#include "tests/kernels/images.h"
+#include "tests/support/test.h"
+
+#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
+
+enum {
+    OFFSET = 256,
+    PLACES = 256,
+    LINE = 64 // work-items of a block
+};
+
+struct rig {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *queue;
+    weir_program *program;
+};
+
+static void open_rig(struct rig *rig)
+{
+    EXPECT_OK(weir_open(NULL, &rig->runtime));
+    EXPECT_OK(weir_device_open(rig->runtime, NULL, &rig->device));
+    EXPECT_OK(weir_queue_create(rig->device, NULL, &rig->queue));
+    EXPECT_OK(weir_program_load(rig->device, &images_kernels, &rig->program));
+}
+
+static void close_rig(struct rig *rig)
+{
+    weir_program_destroy(&rig->program);
+    weir_queue_destroy(&rig->queue);
+    EXPECT_OK(weir_device_close(&rig->device));
+    EXPECT_OK(weir_close(&rig->runtime));
+}
+
+static weir_kernel *kernel_of(const struct rig *rig, const char *name)
+{
+    weir_kernel *kernel = NULL;
+    EXPECT_OK(weir_kernel_create(rig->program, name, &kernel));
+    return kernel;
+}
+
+static weir_buffer *buffer_of(const struct rig *rig, const void *data, size_t size)
+{
+    weir_buffer *buffer = NULL;
+    EXPECT_OK(weir_buffer_create(rig->device, WEIR_PARAMS(weir_buffer, .size = size), &buffer));
+    EXPECT_OK(weir_upload(rig->queue, buffer, 0, data, size));
+    return buffer;
+}
+
+static uint32_t next(uint32_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 17;
+    *state ^= *state << 5;
+    return *state;
+}
+
+static const weir_channel_order orders[] = {WEIR_ORDER_R, WEIR_ORDER_RG, WEIR_ORDER_RGBA,
+                                            WEIR_ORDER_BGRA};
+static const weir_channel_type fractions[] = {WEIR_CHANNEL_SNORM_INT8, WEIR_CHANNEL_SNORM_INT16,
+                                              WEIR_CHANNEL_UNORM_INT8, WEIR_CHANNEL_UNORM_INT16,
+                                              WEIR_CHANNEL_HALF_FLOAT, WEIR_CHANNEL_FLOAT};
+static const weir_channel_type integers[] = {
+    WEIR_CHANNEL_SIGNED_INT8,   WEIR_CHANNEL_SIGNED_INT16,   WEIR_CHANNEL_SIGNED_INT32,
+    WEIR_CHANNEL_UNSIGNED_INT8, WEIR_CHANNEL_UNSIGNED_INT16, WEIR_CHANNEL_UNSIGNED_INT32};
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+// BGRA has channels of 8 bits.
+static bool is_format(weir_channel_order order, weir_channel_type type)
+{
+    return order != WEIR_ORDER_BGRA || weir_image_2d(order, type, 1, 1).pixel_bytes == 4;
+}
+
+// Images on the host.
+
+struct image {
+    struct weir_image_layout layout;
+    unsigned char *data; // from byte OFFSET on
+    size_t size;
+};
+
+static unsigned channels_of(const struct image *image)
+{
+    const unsigned order = image->layout.format & 0xffff;
+    return order == WEIR_ORDER_R ? 1 : order == WEIR_ORDER_RG ? 2 : 4;
+}
+
+static float float_of(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+// Bytes of any value, but that floats and halves are from -2 to 2.
+static void make_image(struct image *image, weir_channel_order order, weir_channel_type type,
+                       uint32_t width, uint32_t height, uint32_t depth)
+{
+    uint32_t state = 12345u + width;
+    struct weir_image_layout *layout = &image->layout;
+    *layout = weir_image_3d(order, type, width, height, depth);
+    layout->row_pitch += 3 * layout->pixel_bytes;
+    layout->slice_pitch = (height + 1) * layout->row_pitch;
+    image->size = OFFSET + (size_t)layout->slice_pitch * depth;
+    image->data = malloc(image->size);
+    if (!image->data)
+        abort();
+    for (size_t i = 0; i < image->size; i++)
+        image->data[i] = (unsigned char)(next(&state) >> 8);
+    for (size_t i = 0; i + 4 <= image->size; i += 4) {
+        uint32_t bits;
+        memcpy(&bits, image->data + i, sizeof bits);
+        if (type == WEIR_CHANNEL_FLOAT)
+            bits = (bits & 0x80ffffffu) | 0x3f000000u;
+        if (type == WEIR_CHANNEL_HALF_FLOAT)
+            bits = (bits & 0x83ff83ffu) | 0x3c003800u;
+        memcpy(image->data + i, &bits, sizeof bits);
+    }
+}
+
+static unsigned char *pixel_of(const struct image *image, int x, int y, int z)
+{
+    const struct weir_image_layout *layout = &image->layout;
+    return image->data + OFFSET + (size_t)z * layout->slice_pitch + (size_t)y * layout->row_pitch +
+           (size_t)x * layout->pixel_bytes;
+}
+
+static uint32_t raw_of(const unsigned char *at, unsigned bytes)
+{
+    uint32_t bits = 0;
+    for (unsigned i = 0; i < bytes; i++)
+        bits |= (uint32_t)at[i] << 8 * i;
+    return bits;
+}
+
+static int32_t signed_of(uint32_t bits, unsigned bytes)
+{
+    return (int32_t)(bits << (32 - 8 * bytes)) >> (32 - 8 * bytes);
+}
+
+static double half_value(uint32_t bits)
+{
+    const int exponent = (int)(bits >> 10 & 31);
+    const double mantissa = (bits & 1023) / 1024.0;
+    const double value = exponent ? ldexp(1 + mantissa, exponent - 15) : ldexp(mantissa, -14);
+    return bits & 0x8000 ? -value : value;
+}
+
+// What a channel of the image holds, for reads of floats or of integers.
+static double channel_value(const struct image *image, uint32_t bits, unsigned bytes)
+{
+    switch (image->layout.format >> 16) {
+    case WEIR_CHANNEL_SNORM_INT8:
+        return fmax(signed_of(bits, 1) / 127.0, -1);
+    case WEIR_CHANNEL_SNORM_INT16:
+        return fmax(signed_of(bits, 2) / 32767.0, -1);
+    case WEIR_CHANNEL_UNORM_INT8:
+        return bits / 255.0;
+    case WEIR_CHANNEL_UNORM_INT16:
+        return bits / 65535.0;
+    case WEIR_CHANNEL_HALF_FLOAT:
+        return half_value(bits);
+    case WEIR_CHANNEL_FLOAT:
+        return float_of(bits);
+    case WEIR_CHANNEL_SIGNED_INT8:
+    case WEIR_CHANNEL_SIGNED_INT16:
+    case WEIR_CHANNEL_SIGNED_INT32:
+        return signed_of(bits, bytes);
+    default:
+        return bits;
+    }
+}
+
+// Of the pixel there, or of the border.
+static void texel(const struct image *image, int x, int y, int z, double out[4])
+{
+    const struct weir_image_layout *layout = &image->layout;
+    const unsigned channels = channels_of(image), bytes = layout->pixel_bytes / channels;
+    const bool inside = x >= 0 && y >= 0 && z >= 0 && (uint32_t)x < layout->width &&
+                        (uint32_t)y < layout->height && (uint32_t)z < layout->depth;
+    out[0] = out[1] = out[2] = 0;
+    out[3] = channels < 4;
+    for (unsigned c = 0; c < channels && inside; c++)
+        out[c] = channel_value(image, raw_of(pixel_of(image, x, y, z) + c * bytes, bytes), bytes);
+    if (inside && (layout->format & 0xffff) == WEIR_ORDER_BGRA) {
+        const double blue = out[0];
+        out[0] = out[2];
+        out[2] = blue;
+    }
+}
+
+// Coordinates, as in the tables of "Image Addressing and Filtering".
+
+enum {
+    MODES = 14
+};
+
+static int addressed(int at, int size, unsigned sampler)
+{
+    if ((sampler & MODES) == WEIR_ADDRESS_CLAMP)
+        return at < -1 ? -1 : at > size ? size : at;
+    return at < 0 ? 0 : at > size - 1 ? size - 1 : at;
+}
+
+// The pixels on both sides and the weight of the second, or one pixel twice.
+static void find(float coordinate, uint32_t extent, unsigned sampler, int out[2], double *weight)
+{
+    const int size = (int)extent;
+    const bool linear = sampler & WEIR_FILTER_LINEAR;
+    double at = coordinate;
+    *weight = 0;
+    if (sampler & WEIR_COORDS_NORMALIZED) {
+        if ((sampler & MODES) == WEIR_ADDRESS_REPEAT)
+            at -= floor(at);
+        if ((sampler & MODES) == WEIR_ADDRESS_MIRRORED_REPEAT)
+            at = fabs(at - 2 * rint(0.5 * at));
+        at *= size;
+    }
+    at -= linear ? 0.5 : 0;
+    at = fmax(fmin(at, 1e6), -1e6);
+    out[0] = (int)floor(at);
+    out[1] = out[0] + linear;
+    if (linear)
+        *weight = at - floor(at);
+    for (int i = 0; i < 2; i++) {
+        if ((sampler & MODES) == WEIR_ADDRESS_REPEAT)
+            out[i] = (out[i] + size) % size;
+        out[i] = addressed(out[i], size, sampler);
+    }
+}
+
+struct view {
+    const struct image *image;
+    unsigned sampler;
+    unsigned dimensions;
+    bool array; // the last coordinate is a layer
+};
+
+static void expected(const struct view *view, const float at[4], double out[4])
+{
+    const struct weir_image_layout *layout = &view->image->layout;
+    const uint32_t sizes[3] = {layout->width, layout->height, layout->depth};
+    int places[3][2] = {{0}};
+    double weights[3] = {0};
+    for (unsigned d = 0; d < view->dimensions; d++)
+        find(at[d], sizes[d], view->sampler, places[d], &weights[d]);
+    if (view->array)
+        places[2][0] = places[2][1] = (int)fmax(0, fmin(rint(at[2]), (double)layout->depth - 1));
+    memset(out, 0, 4 * sizeof *out);
+    for (unsigned corner = 0; corner < 8; corner++) {
+        double value[4], weight = 1;
+        for (unsigned d = 0; d < 3; d++)
+            weight *= corner >> d & 1 ? weights[d] : 1 - weights[d];
+        if (weight == 0)
+            continue;
+        texel(view->image, places[0][corner & 1], places[1][corner >> 1 & 1],
+              places[2][corner >> 2], value);
+        for (unsigned c = 0; c < 4; c++)
+            out[c] += weight * value[c];
+    }
+}
+
+// Places around the image and far from it; none is so near to the middle between two pixels that rounding decides.
+static void make_places(float at[PLACES][4], const struct view *view)
+{
+    const struct weir_image_layout *layout = &view->image->layout;
+    const uint32_t sizes[4] = {layout->width, layout->height, layout->depth, 1};
+    uint32_t state = 77;
+    for (unsigned i = 0; i < PLACES; i++) {
+        for (unsigned d = 0; d < 4; d++) {
+            const bool normalized = view->sampler & WEIR_COORDS_NORMALIZED && d < view->dimensions;
+            const float size = (float)sizes[d];
+            float place = ((float)(next(&state) >> 16) / 65536 * 3 - 1) * size;
+            place = floorf(place) + 0.125f + 0.25f * (float)(next(&state) >> 8 & 3);
+            if (i == 1 && !normalized)
+                place = size;
+            if (i == 2 && !normalized)
+                place = 0;
+            if (i == 3)
+                place = d == 0 ? 1e9f : -1e9f;
+            at[i][d] = normalized ? place / size : place;
+        }
+    }
+    if (view->sampler & WEIR_COORDS_NORMALIZED) // where a fraction of a large number is nothing
+        at[3][0] = 5.5f, at[3][1] = -5.5f;
+}
+
+static bool is_near(double got, double wanted)
+{
+    return fabs(got - wanted) <= 4e-6 * (1 + fabs(wanted));
+}
+
+static void compare_reads(const struct rig *rig, const char *name, const struct view *view)
+{
+    const struct image *image = view->image;
+    weir_kernel *kernel = kernel_of(rig, name);
+    float at[PLACES][4], got[PLACES][4];
+    make_places(at, view);
+    memset(got, 0xff, sizeof got);
+    weir_buffer *pixels = buffer_of(rig, image->data, image->size);
+    weir_buffer *places = buffer_of(rig, at, sizeof at), *out = buffer_of(rig, got, sizeof got);
+    EXPECT_OK(weir_queue_launch(rig->queue, kernel, weir_dim(PLACES / LINE, 1, 1),
+                                weir_dim(LINE, 1, 1), weir_image_in(pixels, OFFSET, &image->layout),
+                                view->sampler, weir_whole_in(places), weir_whole_out(out)));
+    EXPECT_OK(weir_download(rig->queue, got, out, 0, sizeof got));
+    for (unsigned i = 0; i < PLACES; i++) {
+        double wanted[4];
+        expected(view, at[i], wanted);
+        for (unsigned c = 0; c < 4; c++)
+            if (!is_near((double)got[i][c], wanted[c])) {
+                weir_test_fail(__FILE__, __LINE__,
+                               "%s, format %08x, sampler %x, at %g %g %g: channel %u is %.9g, not "
+                               "%.9g",
+                               name, image->layout.format, view->sampler, (double)at[i][0],
+                               (double)at[i][1], (double)at[i][2], c, (double)got[i][c], wanted[c]);
+                i = PLACES;
+                break;
+            }
+    }
+    weir_buffer_destroy(&out);
+    weir_buffer_destroy(&places);
+    weir_buffer_destroy(&pixels);
+    weir_kernel_destroy(&kernel);
+}
+
+static const unsigned samplers[] = {
+    WEIR_ADDRESS_CLAMP_TO_EDGE,
+    WEIR_ADDRESS_CLAMP,
+    WEIR_ADDRESS_CLAMP_TO_EDGE | WEIR_COORDS_NORMALIZED,
+    WEIR_ADDRESS_CLAMP | WEIR_COORDS_NORMALIZED,
+    WEIR_ADDRESS_REPEAT | WEIR_COORDS_NORMALIZED,
+    WEIR_ADDRESS_MIRRORED_REPEAT | WEIR_COORDS_NORMALIZED,
+};
+
+static void read_format(const struct rig *rig, weir_channel_order order, weir_channel_type type)
+{
+    static const struct {
+        const char *kernel;
+        uint32_t height, depth;
+        unsigned dimensions;
+        bool array;
+    } kinds[] = {{"read_1d", 1, 1, 1, false},
+                 {"read_2d", 5, 1, 2, false},
+                 {"read_2d_array", 5, 3, 2, true},
+                 {"read_3d", 5, 3, 3, false}};
+    for (size_t k = 0; k < COUNT(kinds); k++) {
+        struct image image;
+        make_image(&image, order, type, 7, kinds[k].height, kinds[k].depth);
+        for (size_t s = 0; s < 2 * COUNT(samplers); s++) {
+            const struct view view = {.image = &image,
+                                      .sampler = samplers[s / 2] |
+                                                 (s % 2 ? WEIR_FILTER_LINEAR : WEIR_FILTER_NEAREST),
+                                      .dimensions = kinds[k].dimensions,
+                                      .array = kinds[k].array};
+            compare_reads(rig, kinds[k].kernel, &view);
+        }
+        free(image.data);
+    }
+}
+
+WEIR_TEST(Images, ReadsOfFloats)
+{
+    struct rig rig;
+    open_rig(&rig);
+    read_format(&rig, WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT);
+    close_rig(&rig);
+}
+
+WEIR_TEST(Images, ReadsOfFractions)
+{
+    struct rig rig;
+    open_rig(&rig);
+    for (size_t o = 0; o < COUNT(orders); o++)
+        for (size_t t = 0; t < COUNT(fractions); t++)
+            if (is_format(orders[o], fractions[t]))
+                read_format(&rig, orders[o], fractions[t]);
+    close_rig(&rig);
+}
+
+WEIR_TEST(Images, SamplersOfTheProgram)
+{
+    static const unsigned same[] = {WEIR_ADDRESS_CLAMP | WEIR_FILTER_NEAREST,
+                                    WEIR_ADDRESS_CLAMP_TO_EDGE | WEIR_FILTER_LINEAR,
+                                    WEIR_COORDS_NORMALIZED | WEIR_ADDRESS_REPEAT |
+                                        WEIR_FILTER_LINEAR};
+    struct rig rig;
+    struct image image;
+    open_rig(&rig);
+    make_image(&image, WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 7, 5, 1);
+    weir_kernel *kernel = kernel_of(&rig, "read_constant");
+    weir_buffer *pixels = buffer_of(&rig, image.data, image.size);
+    for (int which = 0; which < 3; which++) {
+        const struct view view = {.image = &image, .sampler = same[which], .dimensions = 2};
+        float at[PLACES][4], got[PLACES][4] = {{0}};
+        make_places(at, &view);
+        weir_buffer *places = buffer_of(&rig, at, sizeof at);
+        weir_buffer *out = buffer_of(&rig, got, sizeof got);
+        EXPECT_OK(weir_queue_launch(rig.queue, kernel, weir_dim(PLACES / LINE, 1, 1),
+                                    weir_dim(LINE, 1, 1),
+                                    weir_image_in(pixels, OFFSET, &image.layout), which,
+                                    weir_whole_in(places), weir_whole_out(out)));
+        EXPECT_OK(weir_download(rig.queue, got, out, 0, sizeof got));
+        for (unsigned i = 0; i < PLACES; i++) {
+            double wanted[4];
+            expected(&view, at[i], wanted);
+            for (unsigned c = 0; c < 4; c++)
+                EXPECT_TRUE(is_near((double)got[i][c], wanted[c]));
+        }
+        weir_buffer_destroy(&out);
+        weir_buffer_destroy(&places);
+    }
+    weir_buffer_destroy(&pixels);
+    weir_kernel_destroy(&kernel);
+    free(image.data);
+    close_rig(&rig);
+}
+
+static void compare_integers(const struct rig *rig, const struct image *image, unsigned sampler)
+{
+    const int is_signed = image->layout.format >> 16 <= WEIR_CHANNEL_SIGNED_INT32;
+    int32_t at[PLACES][4];
+    uint32_t got[PLACES][4] = {{0}};
+    for (int i = 0; i < PLACES; i++) {
+        at[i][0] = i % 16 - 4;
+        at[i][1] = i / 16 - 4;
+    }
+    weir_kernel *kernel = kernel_of(rig, "read_integers");
+    weir_buffer *pixels = buffer_of(rig, image->data, image->size);
+    weir_buffer *places = buffer_of(rig, at, sizeof at), *out = buffer_of(rig, got, sizeof got);
+    EXPECT_OK(weir_queue_launch(rig->queue, kernel, weir_dim(PLACES / LINE, 1, 1),
+                                weir_dim(LINE, 1, 1), weir_image_in(pixels, OFFSET, &image->layout),
+                                sampler, weir_whole_in(places), is_signed, weir_whole_out(out)));
+    EXPECT_OK(weir_download(rig->queue, got, out, 0, sizeof got));
+    for (unsigned i = 0; i < PLACES; i++) {
+        double wanted[4];
+        texel(image, addressed(at[i][0], (int)image->layout.width, sampler),
+              addressed(at[i][1], (int)image->layout.height, sampler), 0, wanted);
+        for (unsigned c = 0; c < 4; c++) {
+            const double is = is_signed ? (double)(int32_t)got[i][c] : (double)got[i][c];
+            if (is != wanted[c])
+                weir_test_fail(__FILE__, __LINE__, "format %08x at %d %d: %g, not %g",
+                               image->layout.format, at[i][0], at[i][1], is, wanted[c]);
+        }
+    }
+    weir_buffer_destroy(&out);
+    weir_buffer_destroy(&places);
+    weir_buffer_destroy(&pixels);
+    weir_kernel_destroy(&kernel);
+}
+
+WEIR_TEST(Images, ReadsOfIntegers)
+{
+    struct rig rig;
+    open_rig(&rig);
+    for (size_t o = 0; o < COUNT(orders); o++)
+        for (size_t t = 0; t < COUNT(integers); t++) {
+            struct image image;
+            if (!is_format(orders[o], integers[t]))
+                continue;
+            make_image(&image, orders[o], integers[t], 7, 5, 1);
+            compare_integers(&rig, &image, WEIR_ADDRESS_CLAMP);
+            compare_integers(&rig, &image, WEIR_ADDRESS_CLAMP_TO_EDGE);
+            free(image.data);
+        }
+    close_rig(&rig);
+}
+
+WEIR_TEST(Images, ReadsOfPlainElements)
+{
+    struct rig rig;
+    uint32_t values[2 * LINE], got[2 * LINE][4];
+    open_rig(&rig);
+    for (uint32_t i = 0; i < 2 * LINE; i++)
+        values[i] = i * 0x01010101u;
+    const struct weir_image_layout layout =
+        weir_image_2d(WEIR_ORDER_R, WEIR_CHANNEL_UNSIGNED_INT32, LINE, 1);
+    weir_kernel *kernel = kernel_of(&rig, "read_plain");
+    weir_buffer *pixels = buffer_of(&rig, values, sizeof values);
+    weir_buffer *out = buffer_of(&rig, got, sizeof got);
+    EXPECT_OK(weir_queue_launch(rig.queue, kernel, weir_dim(2, 1, 1), weir_dim(LINE, 1, 1),
+                                weir_image_in(pixels, 0, &layout), weir_whole_out(out)));
+    EXPECT_OK(weir_download(rig.queue, got, out, 0, sizeof got));
+    for (uint32_t i = 0; i < 2 * LINE; i++) { // from LINE on outside: the last one
+        EXPECT_UINT_EQ(got[i][0], values[i < LINE ? i : LINE - 1]);
+        EXPECT_UINT_EQ(got[i][3], 1);
+    }
+    weir_buffer_destroy(&out);
+    weir_buffer_destroy(&pixels);
+    weir_kernel_destroy(&kernel);
+    close_rig(&rig);
+}
+
+// Writes. The kernels write a pixel on each side too, which must not change a byte.
+
+static uint32_t rounded(float value, float scale, float least)
+{
+    return (uint32_t)(int32_t)rintf(fminf(fmaxf(value * scale, least), scale));
+}
+
+static uint32_t fraction_bits(const struct image *image, float value)
+{
+    uint32_t bits;
+    switch (image->layout.format >> 16) {
+    case WEIR_CHANNEL_SNORM_INT8:
+        return rounded(value, 127, -128);
+    case WEIR_CHANNEL_SNORM_INT16:
+        return rounded(value, 32767, -32768);
+    case WEIR_CHANNEL_UNORM_INT8:
+        return rounded(value, 255, 0);
+    case WEIR_CHANNEL_UNORM_INT16:
+        return rounded(value, 65535, 0);
+    case WEIR_CHANNEL_HALF_FLOAT:
+        return (uint32_t)weir_half(value).bits;
+    default:
+        memcpy(&bits, &value, sizeof bits);
+        return bits;
+    }
+}
+
+static uint32_t integer_bits(const struct image *image, uint32_t value, unsigned bytes)
+{
+    const int32_t most = (int32_t)(0x7fffffffu >> (32 - 8 * bytes));
+    const int32_t is = (int32_t)value;
+    if (image->layout.format >> 16 <= WEIR_CHANNEL_SIGNED_INT32)
+        return (uint32_t)(is > most ? most : is < -most - 1 ? -most - 1 : is);
+    return bytes == 4 || value < 1u << 8 * bytes ? value : (1u << 8 * bytes) - 1;
+}
+
+static void set_texel(const struct image *image, int x, int y, int z, const uint32_t bits[4])
+{
+    const unsigned channels = channels_of(image), bytes = image->layout.pixel_bytes / channels;
+    const bool blue = (image->layout.format & 0xffff) == WEIR_ORDER_BGRA;
+    for (unsigned c = 0; c < channels; c++)
+        for (unsigned b = 0; b < bytes; b++)
+            pixel_of(image, x, y, z)[c * bytes + b] =
+                (unsigned char)(bits[blue && c < 3 ? 2 - c : c] >> 8 * b);
+}
+
+static void compare_memory(const struct rig *rig, const struct image *image, weir_buffer *pixels)
+{
+    unsigned char *got = malloc(image->size);
+    size_t at = 0;
+    if (!got)
+        abort();
+    EXPECT_OK(weir_download(rig->queue, got, pixels, 0, image->size));
+    while (at < image->size && got[at] == image->data[at])
+        at++;
+    if (at < image->size)
+        weir_test_fail(__FILE__, __LINE__,
+                       "format %08x: byte %zu after the offset is %02x, not %02x",
+                       image->layout.format, at - OFFSET, got[at], image->data[at]);
+    free(got);
+}
+
+static void compare_writes(const struct rig *rig, const struct image *image)
+{
+    enum {
+        W = 9,
+        H = 7,
+        D = 5
+    };
+    static float in[D][H][W][4];
+    uint32_t state = 99;
+    weir_kernel *kernel = kernel_of(rig, "write_f");
+    weir_buffer *pixels = buffer_of(rig, image->data, image->size);
+    for (size_t i = 0; i < sizeof in / sizeof(float); i++)
+        (&in[0][0][0][0])[i] = (float)(next(&state) >> 8) / (1 << 22) - 2;
+    if (image->layout.format >> 16 != WEIR_CHANNEL_HALF_FLOAT) // where it may have other bits
+        in[1][1][1][0] = NAN;
+    in[1][1][2][1] = INFINITY;
+    in[1][1][2][2] = -INFINITY;
+    weir_buffer *values = buffer_of(rig, in, sizeof in);
+    EXPECT_OK(weir_queue_launch(rig->queue, kernel, weir_dim(1, H, D), weir_dim(W, 1, 1),
+                                weir_image_out(pixels, OFFSET, &image->layout),
+                                weir_whole_in(values)));
+    for (int z = 0; z < D - 2; z++)
+        for (int y = 0; y < H - 2; y++)
+            for (int x = 0; x < W - 2; x++) {
+                uint32_t bits[4];
+                for (int c = 0; c < 4; c++)
+                    bits[c] = fraction_bits(image, in[z + 1][y + 1][x + 1][c]);
+                set_texel(image, x, y, z, bits);
+            }
+    compare_memory(rig, image, pixels);
+    weir_buffer_destroy(&values);
+    weir_buffer_destroy(&pixels);
+    weir_kernel_destroy(&kernel);
+}
+
+WEIR_TEST(Images, WritesOfFractions)
+{
+    struct rig rig;
+    open_rig(&rig);
+    for (size_t o = 0; o < COUNT(orders); o++)
+        for (size_t t = 0; t < COUNT(fractions); t++) {
+            struct image image;
+            if (!is_format(orders[o], fractions[t]))
+                continue;
+            make_image(&image, orders[o], fractions[t], 7, 5, 3);
+            compare_writes(&rig, &image);
+            free(image.data);
+        }
+    close_rig(&rig);
+}
+
+static void compare_integer_writes(const struct rig *rig, const struct image *image)
+{
+    enum {
+        W = 9,
+        H = 7
+    };
+    const int is_signed = image->layout.format >> 16 <= WEIR_CHANNEL_SIGNED_INT32;
+    const unsigned bytes = image->layout.pixel_bytes / channels_of(image);
+    uint32_t in[H][W][4], state = 5;
+    for (size_t i = 0; i < sizeof in / sizeof(uint32_t); i++)
+        (&in[0][0][0])[i] = (uint32_t)((int32_t)next(&state) >> state % 32);
+    weir_kernel *kernel = kernel_of(rig, "write_integers");
+    weir_buffer *pixels = buffer_of(rig, image->data, image->size);
+    weir_buffer *values = buffer_of(rig, in, sizeof in);
+    EXPECT_OK(weir_queue_launch(rig->queue, kernel, weir_dim(1, H, 1), weir_dim(W, 1, 1),
+                                weir_image_out(pixels, OFFSET, &image->layout), is_signed,
+                                weir_whole_in(values)));
+    for (int y = 0; y < H - 2; y++)
+        for (int x = 0; x < W - 2; x++) {
+            uint32_t bits[4];
+            for (int c = 0; c < 4; c++)
+                bits[c] = integer_bits(image, in[y + 1][x + 1][c], bytes);
+            set_texel(image, x, y, 0, bits);
+        }
+    compare_memory(rig, image, pixels);
+    weir_buffer_destroy(&values);
+    weir_buffer_destroy(&pixels);
+    weir_kernel_destroy(&kernel);
+}
+
+WEIR_TEST(Images, WritesOfIntegers)
+{
+    struct rig rig;
+    open_rig(&rig);
+    for (size_t o = 0; o < COUNT(orders); o++)
+        for (size_t t = 0; t < COUNT(integers); t++) {
+            struct image image;
+            if (!is_format(orders[o], integers[t]))
+                continue;
+            make_image(&image, orders[o], integers[t], 7, 5, 1);
+            compare_integer_writes(&rig, &image);
+            free(image.data);
+        }
+    close_rig(&rig);
+}
+
+WEIR_TEST(Images, ReadAndWritten)
+{
+    struct rig rig;
+    float values[4][4][4];
+    open_rig(&rig);
+    for (int i = 0; i < 64; i++)
+        (&values[0][0][0])[i] = (float)i;
+    const struct weir_image_layout layout =
+        weir_image_2d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 4, 4);
+    weir_kernel *kernel = kernel_of(&rig, "twice");
+    weir_buffer *pixels = buffer_of(&rig, values, sizeof values);
+    EXPECT_OK(weir_queue_launch(rig.queue, kernel, weir_dim(1, 1, 1), weir_dim(4, 4, 1),
+                                weir_image_inout(pixels, 0, &layout)));
+    EXPECT_OK(weir_download(rig.queue, values, pixels, 0, sizeof values));
+    for (int i = 0; i < 64; i++)
+        EXPECT_TRUE((&values[0][0][0])[i] == (float)(2 * i));
+    weir_buffer_destroy(&pixels);
+    weir_kernel_destroy(&kernel);
+    close_rig(&rig);
+}
+
+WEIR_TEST(Images, SizesAndFormats)
+{
+    static const int32_t wanted[10] = {
+        7, 5, 3, 3, 2, 11, 13, WEIR_ORDER_BGRA, WEIR_CHANNEL_UNORM_INT8, 8};
+    struct rig rig;
+    int32_t got[10] = {0};
+    open_rig(&rig);
+    const struct weir_image_layout solid = weir_image_3d(WEIR_ORDER_R, WEIR_CHANNEL_FLOAT, 7, 5, 3),
+                                   array = weir_image_3d(WEIR_ORDER_R, WEIR_CHANNEL_FLOAT, 7, 5, 2),
+                                   flat = weir_image_2d(WEIR_ORDER_BGRA, WEIR_CHANNEL_UNORM_INT8,
+                                                        11, 13);
+    weir_kernel *kernel = kernel_of(&rig, "tell");
+    weir_buffer *pixels = NULL, *out = buffer_of(&rig, got, sizeof got);
+    EXPECT_OK(weir_buffer_create(rig.device, WEIR_PARAMS(weir_buffer, .size = 4096), &pixels));
+    const struct weir_argument arguments[] = {weir_image_in(pixels, 0, &solid),
+                                              weir_image_in(pixels, 0, &array),
+                                              weir_image_in(pixels, 0, &flat), weir_whole_out(out)};
+    EXPECT_OK(weir_queue_launch_array(rig.queue, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                      arguments, 7));
+    EXPECT_OK(weir_download(rig.queue, got, out, 0, sizeof got));
+    for (int i = 0; i < 10; i++)
+        EXPECT_INT_EQ(got[i], wanted[i]);
+    weir_buffer_destroy(&out);
+    weir_buffer_destroy(&pixels);
+    weir_kernel_destroy(&kernel);
+    close_rig(&rig);
+}
+
+// Bad images.
+
+static void refused(const struct rig *rig, weir_kernel *kernel, struct weir_argument range,
+                    const struct weir_image_layout *layout, const char *sentence)
+{
+    const struct weir_argument arguments[] = {range, weir_value(layout, sizeof *layout)};
+    EXPECT_INT_EQ(weir_queue_launch_array(rig->queue, kernel, weir_dim(1, 1, 1), weir_dim(4, 4, 1),
+                                          arguments, 2),
+                  WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), sentence);
+}
+
+WEIR_TEST(Images, RefusedLayouts)
+{
+    struct rig rig;
+    weir_buffer *pixels = NULL;
+    open_rig(&rig);
+    weir_kernel *kernel = kernel_of(&rig, "twice");
+    EXPECT_OK(weir_buffer_create(rig.device, WEIR_PARAMS(weir_buffer, .size = 1024), &pixels));
+    const struct weir_image_layout good = weir_image_2d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 8, 8);
+    const struct weir_argument whole = weir_whole_inout(pixels);
+    struct weir_image_layout bad = good;
+    refused(&rig, kernel, weir_inout(pixels, 0, 1008), &bad,
+            "launch: parameter 1, 'image__layout': an image of 1024 bytes in a range of 1008");
+    refused(&rig, kernel, weir_null(), &bad, "pass a larger range, by weir_image_in()");
+    refused(&rig, kernel, weir_whole_in(pixels), &(struct weir_image_layout){0},
+            "an image of 0 x 0 x 0 pixels has none");
+    bad.format = WEIR_ORDER_RGBA | 0x10d4u << 16;
+    refused(&rig, kernel, whole, &bad, "0x10d410b5 is no format of pixels of 16 bytes");
+    bad.format = WEIR_ORDER_BGRA | (uint32_t)WEIR_CHANNEL_FLOAT << 16;
+    refused(&rig, kernel, whole, &bad, "0x10de10b6 is no format of pixels of 16 bytes");
+    bad = good;
+    bad.pixel_bytes = 0;
+    refused(&rig, kernel, whole, &bad, "0x10de10b5 is no format of pixels of 0 bytes");
+    bad = good;
+    bad.row_pitch = 120;
+    refused(&rig, kernel, whole, &bad, "pitches of 120 and 1024 bytes; a row has 128");
+    bad.row_pitch = 132;
+    refused(&rig, kernel, whole, &bad, "give it larger pitches, in whole pixels");
+    bad = weir_image_2d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 1u << 15, 1u << 15);
+    refused(&rig, kernel, whole, &bad, "an image of 17179869184 bytes in a range of 1024");
+    bad = weir_image_3d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 2, 2, 0xffffffffu);
+    refused(&rig, kernel, whole, &bad, "an image of 274877906880 bytes");
+    bad = weir_image_2d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 9, 8);
+    EXPECT_INT_EQ(weir_queue_launch(rig.queue, kernel, weir_dim(1, 1, 1), weir_dim(4, 4, 1),
+                                    weir_image_inout(pixels, 0, &bad)),
+                  WEIR_ERROR_INVALID); // the range is outside of the buffer
+    EXPECT_CONTAINS(weir_last_error_text(), "'image__pixels'");
+    weir_buffer_destroy(&pixels);
+    weir_kernel_destroy(&kernel);
+    close_rig(&rig);
+}

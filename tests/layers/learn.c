@@ -1,0 +1,268 @@
+// Plain OpenCL programs in pairs, as pairs.c has them, whose kernels use parts of buffers that only a run shows: two launches
+// use parts that are apart, or the parts of the broken one overlap.
+//
+// usage: learn broken|mended CASE..., or learn --list. Prints each case's name and two lines.
+#define CL_TARGET_OPENCL_VERSION 120
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include <CL/cl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    N = 4096,
+    BYTES = 4 * N,
+    HALF = N / 2,
+    SIDE = 64,
+};
+
+static cl_device_id device;
+static cl_context context;
+static cl_command_queue one, two;
+static cl_program program;
+static cl_mem a, b;
+static float host[N];
+static int first, second;
+static int wrong; // results that are not as without the layer
+
+static const char source[] =
+    "kernel void add(global float *a, int from) { a[get_global_id(0) + from] += 1; }\n"
+    "kernel void add_wide(global float4 *a, long4 from) { a[get_global_id(0) + from.w] += 1; }\n"
+    "kernel void scale(global float *from, global float *to, int at) {\n"
+    "    to[get_global_id(0) + at] = 2 * from[get_global_id(0) + at]; }\n"
+    "kernel void add_columns(global float *a, int from) {\n"
+    "    a[get_global_id(1) * 64 + get_global_id(0) + from] += 1; }\n"
+    "kernel void scatter(global float *a, global int *at) { a[at[get_global_id(0)]] += 1; }\n"
+    "kernel void reverse(global float *from, global float *to, local float *room) {\n"
+    "    int i = get_local_id(0), n = get_local_size(0), base = get_group_id(0) * n;\n"
+    "    room[i] = from[base + i]; barrier(CLK_LOCAL_MEM_FENCE); to[base + i] = room[n - 1 - i]; "
+    "}\n"
+    "kernel void follow(global ulong *a, global float *to) { to[0] = *(global float *)a[0]; }\n";
+
+// The two commands of a pair.
+#define A(...) (first = __LINE__, check(__VA_ARGS__, __LINE__))
+#define B(...) (second = __LINE__, check(__VA_ARGS__, __LINE__))
+#define DO(...) check(__VA_ARGS__, __LINE__)
+#define RUN(queue, kernel, items) \
+    clEnqueueNDRangeKernel(queue, kernel, 1, NULL, (const size_t[]){items}, NULL, 0, NULL, NULL)
+
+static void check(cl_int code, int line)
+{
+    if (code == CL_SUCCESS)
+        return;
+    fprintf(stderr, "line %d: error %d\n", line, code);
+    exit(3);
+}
+
+static cl_mem filled(const void *from, size_t size)
+{
+    return clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, size,
+                          (void *)(size_t)from, NULL);
+}
+
+static cl_kernel kernel(const char *name, cl_mem memory)
+{
+    cl_kernel made = clCreateKernel(program, name, NULL);
+    DO(clSetKernelArg(made, 0, sizeof memory, &memory));
+    return made;
+}
+
+static cl_kernel with(cl_kernel made, cl_uint index, size_t size, const void *value)
+{
+    DO(clSetKernelArg(made, index, size, value));
+    return made;
+}
+
+static cl_kernel with_int(cl_kernel made, cl_uint index, cl_int value)
+{
+    return with(made, index, sizeof value, &value);
+}
+
+static void expect(cl_mem memory, float (*value)(int i))
+{
+    static float found[N];
+    DO(clFinish(one));
+    DO(clFinish(two));
+    DO(clEnqueueReadBuffer(one, memory, CL_TRUE, 0, BYTES, found, 0, NULL, NULL));
+    for (int i = 0; i < N; i++)
+        wrong += found[i] != value(i);
+}
+
+static float one_more(int i)
+{
+    return host[i] + 1;
+}
+
+static float doubled(int i)
+{
+    return 2 * host[i];
+}
+
+// Halves, by an argument: what a launch uses is not known without a run.
+static void halves(bool mended)
+{
+    A(RUN(one, with_int(kernel("add", a), 1, 0), HALF));
+    B(RUN(two, with_int(kernel("add", a), 1, mended ? HALF : HALF - 1), HALF));
+    if (mended)
+        expect(a, one_more);
+}
+
+static void wide_argument(bool mended)
+{
+    const cl_long low[4] = {9, 9, 9, 0}, high[4] = {9, 9, 9, mended ? HALF / 4 : HALF / 4 - 1};
+    A(RUN(one, with(kernel("add_wide", a), 1, sizeof low, low), HALF / 4));
+    B(RUN(two, with(kernel("add_wide", a), 1, sizeof high, high), HALF / 4));
+    if (mended)
+        expect(a, one_more);
+}
+
+static void global_offset(bool mended)
+{
+    const size_t count = HALF, low = 0, high = mended ? HALF : HALF - 1;
+    const cl_kernel add = with_int(kernel("add", a), 1, 0);
+    A(clEnqueueNDRangeKernel(one, add, 1, &low, &count, NULL, 0, NULL, NULL));
+    B(clEnqueueNDRangeKernel(two, add, 1, &high, &count, NULL, 0, NULL, NULL));
+    if (mended)
+        expect(a, one_more);
+}
+
+// One half is read while the other is filled.
+static void read_half(bool mended)
+{
+    const cl_kernel scale = with_int(with(kernel("scale", a), 1, sizeof b, &b), 2, 0);
+    A(RUN(one, scale, mended ? HALF : HALF + 1));
+    B(clEnqueueWriteBuffer(two, a, CL_FALSE, BYTES / 2, BYTES / 2, host, 0, NULL, NULL));
+}
+
+static void write_half(bool mended)
+{
+    const cl_mem other = filled(host, BYTES);
+    A(RUN(one, with_int(with(kernel("scale", a), 1, sizeof b, &b), 2, 0), HALF));
+    B(RUN(two, with_int(with(kernel("scale", other), 1, sizeof b, &b), 2, mended ? HALF : HALF - 1),
+          HALF));
+    if (mended)
+        expect(b, doubled);
+}
+
+static void columns(bool mended)
+{
+    const size_t items[2] = {SIDE / 2, SIDE};
+    const cl_kernel left = with_int(kernel("add_columns", a), 1, 0);
+    const cl_kernel right = with_int(kernel("add_columns", a), 1, mended ? SIDE / 2 : SIDE / 2 - 1);
+    A(clEnqueueNDRangeKernel(one, left, 2, NULL, items, NULL, 0, NULL, NULL));
+    B(clEnqueueNDRangeKernel(two, right, 2, NULL, items, NULL, 0, NULL, NULL));
+    if (mended)
+        expect(a, one_more);
+}
+
+// A kernel that gets wrong indices writes anywhere.
+static void indices(bool mended)
+{
+    static cl_int low[HALF], high[HALF];
+    for (int i = 0; i < HALF; i++) {
+        low[i] = i;
+        high[i] = i + (mended ? HALF : HALF - 1);
+    }
+    const cl_mem lower = filled(low, sizeof low), upper = filled(high, sizeof high);
+    A(RUN(one, with(kernel("scatter", a), 1, sizeof lower, &lower), HALF));
+    B(RUN(two, with(kernel("scatter", a), 1, sizeof upper, &upper), HALF));
+    if (mended)
+        expect(a, one_more);
+}
+
+static void local_memory(bool mended)
+{
+    const size_t count = HALF, group = 64;
+    const cl_buffer_region region = {mended ? BYTES / 2 : BYTES / 4, BYTES / 2};
+    const cl_mem half = clCreateSubBuffer(b, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, NULL);
+    const cl_kernel low =
+        with(with(kernel("reverse", a), 1, sizeof b, &b), 2, group * sizeof(float), NULL);
+    const cl_kernel high =
+        with(with(kernel("reverse", a), 1, sizeof half, &half), 2, group * sizeof(float), NULL);
+    A(clEnqueueNDRangeKernel(one, low, 1, NULL, &count, &group, 0, NULL, NULL));
+    B(clEnqueueNDRangeKernel(two, high, 1, NULL, &count, &group, 0, NULL, NULL));
+}
+
+// The same launches again and again, which are run on copies once; the last ones differ.
+static void again(bool mended)
+{
+    const cl_kernel low = with_int(kernel("add", a), 1, 0);
+    const cl_kernel high = with_int(kernel("add", a), 1, HALF);
+    for (int i = 0; i < 500; i++) {
+        A(RUN(one, low, HALF));
+        if (i < 499 || mended)
+            DO(RUN(two, high, HALF));
+    }
+    B(RUN(two, with_int(high, 1, mended ? HALF : HALF - 1), HALF));
+}
+
+// An address of this process; only on a processor. No pair of its own.
+static void pointer(void)
+{
+    const cl_ulong address = (cl_ulong)(size_t)&host[7];
+    const cl_kernel follow =
+        with(kernel("follow", filled(&address, sizeof address)), 1, sizeof b, &b);
+    for (int i = 0; i < 3; i++)
+        DO(RUN(one, follow, 1));
+    float found = 0;
+    DO(clEnqueueReadBuffer(one, b, CL_TRUE, 0, sizeof found, &found, 0, NULL, NULL));
+    wrong += found != 7;
+    second = 1;
+}
+
+#define CASES(X)     \
+    X(halves)        \
+    X(wide_argument) \
+    X(global_offset) X(read_half) X(write_half) X(columns) X(indices) X(local_memory) X(again)
+
+static const struct {
+    const char *name;
+    void (*run)(bool mended);
+} cases[] = {
+#define CASE(name) {#name, name},
+    CASES(CASE)
+#undef CASE
+};
+
+static void set_up(void)
+{
+    const char *text = source;
+    cl_platform_id platform;
+    for (int i = 0; i < N; i++)
+        host[i] = (float)i;
+    DO(clGetPlatformIDs(1, &platform, NULL));
+    DO(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
+    context = clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
+    program = clCreateProgramWithSource(context, 1, &text, NULL, NULL);
+    DO(clBuildProgram(program, 1, &device, "", NULL, NULL));
+    one = clCreateCommandQueue(context, device, 0, NULL);
+    two = clCreateCommandQueue(context, device, 0, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    const size_t count = sizeof cases / sizeof *cases;
+    const char *const way = argc > 1 ? argv[1] : "--list";
+    for (size_t i = 0; strcmp(way, "--list") == 0 && i < count; i++)
+        puts(cases[i].name);
+    if (strcmp(way, "--list") == 0)
+        return 0;
+    set_up();
+    for (int i = 2; i < argc; i++) {
+        a = filled(host, BYTES);
+        b = filled(host, BYTES);
+        first = second = 0;
+        for (size_t k = 0; k < count; k++)
+            if (strcmp(cases[k].name, argv[i]) == 0)
+                cases[k].run(strcmp(way, "mended") == 0);
+        if (strcmp(argv[i], "pointer") == 0)
+            pointer();
+        DO(clFinish(one));
+        DO(clFinish(two));
+        printf("%s %d %d\n", argv[i], first, second);
+    }
+    if (wrong)
+        fprintf(stderr, "%d results are wrong\n", wrong);
+    return second && !wrong ? 0 : 2;
+}

@@ -1,0 +1,40 @@
+#!/bin/bash
+# --verify: which bytes launches use is found on copies. Without it disjoint parts of a buffer count as the same.
+. tests/support/shell.sh
+
+export WEIR_MODULE_PATH="$PWD/lib/weir" XDG_CACHE_HOME="$TEST_TMPDIR"
+weir=cli/weir learn=tests/layers/learn
+[ "$POCL_DEVICES" != basic ] || export PAIRS_WITHOUT="user_event user_chain flag"
+
+for case in $("$learn" --list); do
+    expect_status 1 "$weir" check "$learn" mended "$case"
+    expect_contains "$output" "may "
+    expect_contains "$output" "--verify"
+done
+PAIRS_OPTIONS=--verify python3 tests/layers/pairs.py "$weir" "$learn" || fail "some parts are not told apart"
+# What cannot be run on copies is as without.
+PAIRS_OPTIONS=--verify python3 tests/layers/pairs.py "$weir" tests/layers/pairs || fail "some pairs are not told apart"
+
+# A kernel that cannot be run on copies says so once.
+for case in image_kernel svm_kernel; do
+    expect_status 1 "$weir" check --verify tests/layers/pairs broken "$case"
+    [ "$(grep -c "is not verified: " <<<"$output")" -eq 1 ] || fail "$output"
+done
+expect_status 0 "$weir" check --verify "$learn" mended pointer
+[ "$(grep -c "'follow' is not verified: on copies it does not end well" <<<"$output")" -eq 1 ] || fail "$output"
+
+# No process is left, also of a program that is killed.
+expect_status 137 "$weir" check --verify tests/layers/pairs killed kernel_read
+expect_contains "$output" "read-after-write"
+for _ in $(seq 100); do
+    pgrep -f "^$WEIR_MODULE_PATH/weir-opencl-trial" >/dev/null || break
+    sleep 0.1
+done
+! pgrep -f "^$WEIR_MODULE_PATH/weir-opencl-trial" || fail "a process is left"
+
+# Without the program, and without a binary of it.
+mkdir modules
+cp lib/weir/*.so modules
+expect_status 1 env WEIR_MODULE_PATH="$PWD/modules" "$weir" check --verify "$learn" mended halves
+expect_contains "$output" "weir-opencl-trial cannot be run; install all of Weir"
+expect_contains "$output" "may "

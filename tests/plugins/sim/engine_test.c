@@ -1,0 +1,131 @@
+// The engine: its end with work in flight, what kernels and copies cost, and the numbers of queues that end.
+#include "tests/plugins/sim/program.h"
+#include "tests/support/test.h"
+
+static void drop(void *user, const struct sim_done *done)
+{
+    (void)user, (void)done;
+}
+
+// Kernels of closed and of open runs, one of which is complete, and others that are not there yet. What is
+// freed twice, or not, the sanitizers tell.
+WEIR_TEST(Engine, AnEngineIsDestroyedWithWorkInFlight)
+{
+    static const struct {
+        uint32_t queue;
+        enum sim_kind kind;
+        uint64_t issue_ns;
+        uint64_t length;
+    } works[] = {{0, SIM_KERNEL, 0, 100},   {1, SIM_KERNEL, 0, 5000}, {2, SIM_H2D, 0, 10},
+                 {0, SIM_KERNEL, 0, 100},   {2, SIM_H2D, 500, 10},    {0, SIM_KERNEL, 500, 100},
+                 {1, SIM_KERNEL, 900, 100}, {2, SIM_KERNEL, 900, 10}};
+    struct sim_model model = plain_model();
+    struct sim_engine *engine = sim_engine_create(drop, NULL);
+    uint32_t queues[3], device;
+    model.queues = SIM_ENGINE_QUEUES;
+    model.late_signals = true;
+    ASSERT_TRUE(engine && sim_engine_add_device(engine, &model, &device));
+    for (int i = 0; i < 3; i++)
+        ASSERT_TRUE(
+            sim_engine_add_queue(engine, &(struct sim_queue_params){.device = device}, &queues[i]));
+    for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
+        const struct sim_work work = {.kind = works[i].kind,
+                                      .bytes = works[i].length,
+                                      .duration_ns = works[i].length};
+        struct sim_point point;
+        ASSERT_TRUE(
+            sim_engine_post(engine, queues[works[i].queue], works[i].issue_ns, &work, &point));
+        if (i == 3)
+            sim_engine_advance(engine, 400);
+    }
+    sim_engine_advance(engine, 700);
+    EXPECT_UINT_EQ(sim_engine_posted(engine), 2);
+    sim_engine_destroy(&engine);
+    EXPECT_TRUE(engine == NULL);
+}
+
+// With stream queues few programs are slower, and none is slower than all of its operations one after the
+// other. Short programs, of which the most are: in long ones an order that is worse comes and goes.
+
+// Costs.
+
+WEIR_TEST(Cost, Kernels)
+{
+    const struct sim_cost costs[] = {
+        {.kernel = "add", .fixed_ns = 100, .per_item_ns = 0.25, .per_byte_ns = 0.5},
+        {.kernel = "loop",
+         .per_block_ns = 10,
+         .per_argument_ns = {[2] = 3},
+         .per_item_argument_ns = {[1] = 2}},
+    };
+    struct sim_model model = plain_model();
+    struct sim_launch launch = {"add", 4, 256, 1024, {0, 7, 5}};
+    uint64_t ns = 0;
+    EXPECT_FALSE(sim_kernel_ns(&model, &launch, &ns));
+    model.costs = costs;
+    model.cost_count = 2;
+    ASSERT_TRUE(sim_kernel_ns(&model, &launch, &ns));
+    EXPECT_UINT_EQ(ns, 100 + 64 + 512);
+    launch.kernel = "loop";
+    ASSERT_TRUE(sim_kernel_ns(&model, &launch, &ns));
+    EXPECT_UINT_EQ(ns, 40 + 15 + 2 * 256 * 7);
+    launch.arguments[1] = -1e9;
+    ASSERT_TRUE(sim_kernel_ns(&model, &launch, &ns));
+    EXPECT_UINT_EQ(ns, 0);
+    launch.arguments[1] = 1e30;
+    ASSERT_TRUE(sim_kernel_ns(&model, &launch, &ns));
+    EXPECT_UINT_EQ(ns, UINT64_C(31536000000000000));
+    launch.kernel = "other";
+    EXPECT_FALSE(sim_kernel_ns(&model, &launch, &ns));
+}
+
+WEIR_TEST(Cost, Places)
+{
+    struct sim_model model = plain_model();
+    model.kernels = 128;
+    EXPECT_UINT_EQ(sim_kernel_places(&model, 1), 128);
+    model.multiprocessors = 132;
+    EXPECT_UINT_EQ(sim_kernel_places(&model, 1), 1);
+    EXPECT_UINT_EQ(sim_kernel_places(&model, 66), 64);
+    EXPECT_UINT_EQ(sim_kernel_places(&model, 132), 128);
+    EXPECT_UINT_EQ(sim_kernel_places(&model, 1e12), 128);
+}
+
+WEIR_TEST(Cost, Copies)
+{
+    struct sim_model model = plain_model();
+    model.copies[SIM_H2D] = (struct sim_link){.bytes_per_s = 3000000000, .latency_ns = 50};
+    EXPECT_UINT_EQ(sim_copy_ns(&model, SIM_H2D, 0), 50);
+    EXPECT_UINT_EQ(sim_copy_ns(&model, SIM_H2D, 3000), 1050);
+    EXPECT_UINT_EQ(sim_copy_ns(&model, SIM_H2D, 3001), 1051);
+}
+
+// Queues that end.
+
+// A queue's number is given out again when its work is complete, and its points stay complete.
+WEIR_TEST(Queues, EndWhenTheirWorkIsComplete)
+{
+    const struct sim_model model = plain_model();
+    const struct sim_work kernel = {.kind = SIM_KERNEL, .duration_ns = 10};
+    const struct sim_queue_params params = {0};
+    struct sim_engine *engine = sim_engine_create(drop, NULL);
+    struct sim_point points[2];
+    uint32_t device;
+    uint32_t queues[3];
+    ASSERT_TRUE(engine && sim_engine_add_device(engine, &model, &device));
+    ASSERT_TRUE(sim_engine_add_queue(engine, &params, &queues[0]));
+    ASSERT_TRUE(sim_engine_submit(engine, queues[0], 0, &kernel, &points[0]));
+    sim_engine_end_queue(engine, queues[0]);
+    ASSERT_TRUE(sim_engine_add_queue(engine, &params, &queues[1]));
+    EXPECT_TRUE(queues[1] != queues[0]);
+    sim_engine_advance(engine, 10);
+    EXPECT_TRUE(sim_engine_complete(engine, points[0]));
+    ASSERT_TRUE(sim_engine_add_queue(engine, &params, &queues[2]));
+    EXPECT_UINT_EQ(queues[2], queues[0]);
+    ASSERT_TRUE(sim_engine_submit(engine, queues[2], 10, &kernel, &points[1]));
+    EXPECT_TRUE(sim_engine_complete(engine, points[0]));
+    EXPECT_FALSE(sim_engine_complete(engine, points[1]));
+    EXPECT_TRUE(sim_engine_complete(engine, (struct sim_point){0, 0}));
+    sim_engine_destroy(&engine);
+    sim_engine_destroy(&engine);
+}
