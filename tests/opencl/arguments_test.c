@@ -1,5 +1,7 @@
 // Which calls of the driver's the arguments of launches take: none in a loop whose arguments stay, whether they
 // are whole buffers, parts of them or addresses.
+#include <stdlib.h>
+
 #include "tests/opencl/rig.h"
 
 enum {
@@ -88,17 +90,19 @@ WEIR_TEST(OpenclArguments, OfOneKernelWithOtherRanges)
     }
 }
 
-// Each view is gone when the next one comes, and the driver may give the next one its address.
+// Each view is gone when the next one comes, and the driver may give the next one its address. Those of
+// PoCL 7 and later stay.
 WEIR_TEST(OpenclArguments, ThatOverlapThoseBefore)
 {
     struct opencl_rig rig;
     open_without_addresses(&rig);
+    const bool stay = atoi(weir_device_get_info(rig.device)->driver) >= 7;
     for (uint32_t i = 0; i < 20; i++) {
         const long views = rig.shim->calls("clCreateSubBuffer");
         const long releases = rig.shim->calls("clReleaseMemObject");
         launch(&rig, rig.buffer, 256 + i % 2 * 256, 512, i);
-        EXPECT_INT_EQ(rig.shim->calls("clCreateSubBuffer") - views, 1);
-        EXPECT_INT_EQ(rig.shim->calls("clReleaseMemObject") - releases, i > 0);
+        EXPECT_INT_EQ(rig.shim->calls("clCreateSubBuffer") - views, !stay || i < 2);
+        EXPECT_INT_EQ(rig.shim->calls("clReleaseMemObject") - releases, !stay && i > 0);
         opencl_rig_expect_numbers(rig.queues[0], rig.buffer, 256 + i % 2 * 256, i);
     }
     close_without_addresses(&rig);

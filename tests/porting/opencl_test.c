@@ -316,7 +316,7 @@ WEIR_TEST(OpenCL, Memory)
     close_rig(&rig);
 }
 
-// Images; the log of a compiler.
+// Images, which PoCL 7.1 does not compile; the log of a compiler.
 WEIR_TEST(OpenCL, Refused)
 {
     struct rig rig;
@@ -328,8 +328,9 @@ WEIR_TEST(OpenCL, Refused)
                   "{\n"
                   "    out[0] = read_imagef(image, (int2)(0, 0)).x;\n"
                   "}\n"};
-    EXPECT_INT_EQ(weir_program_create(rig.device, &params, &program), WEIR_ERROR_UNSUPPORTED);
-    EXPECT_TRUE(strstr(weir_last_error_text(), "parameter 'image' is of type image2d_t"));
+    const weir_status status = weir_program_create(rig.device, &params, &program);
+    EXPECT_TRUE(status == WEIR_ERROR_UNSUPPORTED || status == WEIR_ERROR_BUILD);
+    EXPECT_TRUE(strstr(weir_last_error_text(), "image2d_t"));
     params.source = "__kernel void wrong(";
     EXPECT_INT_EQ(weir_program_create(rig.device, &params, &program), WEIR_ERROR_BUILD);
     EXPECT_TRUE(strstr(weir_last_error_text(), "error:"));
