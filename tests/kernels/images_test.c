@@ -9,8 +9,6 @@
 #include "tests/kernels/images.h"
 #include "tests/support/test.h"
 
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
-
 enum {
     OFFSET = 256,
     PLACES = 256,
