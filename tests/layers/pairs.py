@@ -35,9 +35,16 @@ def main(weir, *command):
     listed = subprocess.run([*command, "--list"], stdout=subprocess.PIPE, text=True, check=True)
     left_out = os.environ.get("PAIRS_WITHOUT", "").split()
     names = [name for name in listed.stdout.split() if name not in left_out]
+    # PoCL 7.1 ends a process that runs them all, also without the layer.
+    plain = subprocess.run([*command, "mended", *names], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    groups = [names] if plain.returncode >= 0 else [[name] for name in names]
     wrong = 0
     for kind in ("broken", "mended"):
-        cases, found = run(weir, command, kind, names)
+        cases, found = {}, []
+        for group in groups:
+            of_group = run(weir, command, kind, group)
+            cases.update(of_group[0])
+            found += of_group[1]
         wanted = collections.Counter(cases.values() if kind == "broken" else [])
         counts = collections.Counter(lines for lines, _ in found)
         for name, lines in cases.items():
