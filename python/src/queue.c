@@ -310,26 +310,25 @@ PyObject *device_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
     return run_sync(&sync, timeout, device);
 }
 
-static PyObject *queue_flush(PyObject *self, PyObject *Py_UNUSED(unused))
+static PyObject *run_held(PyObject *self, weir_status (*call)(weir_queue *, const char *, int))
 {
     struct wp_object *queue = (struct wp_object *)self;
     weir_status status;
     if (!wp_usable(queue))
         return NULL;
     WP_HERE(place);
-    WP_HELD(queue, status = weir_queue_flush_at(queue->handle, WP_AT(place)));
+    WP_HELD(queue, status = call(queue->handle, WP_AT(place)));
     return wp_none(status);
+}
+
+static PyObject *queue_flush(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+    return run_held(self, weir_queue_flush_at);
 }
 
 static PyObject *queue_recover(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    struct wp_object *queue = (struct wp_object *)self;
-    weir_status status;
-    if (!wp_usable(queue))
-        return NULL;
-    WP_HERE(place);
-    WP_HELD(queue, status = weir_queue_recover_at(queue->handle, WP_AT(place)));
-    return wp_none(status);
+    return run_held(self, weir_queue_recover_at);
 }
 
 // Functions that the library calls.
