@@ -165,7 +165,8 @@ static weir_datatype element_of(const struct wp_buffer *buffer)
     case WEIR_SCALAR_F64:
         return WEIR_F64;
     default: // integers have the same numbers
-        return buffer->dtype->scalar <= WEIR_SCALAR_U64 ? (weir_datatype)buffer->dtype->scalar : 0;
+        return buffer->dtype->scalar <= WEIR_SCALAR_U64 ? (weir_datatype)buffer->dtype->scalar
+                                                        : (weir_datatype)0;
     }
 }
 

@@ -166,7 +166,30 @@ static PyObject *queue_fill(PyObject *self, PyObject *const *arguments, Py_ssize
                      size);
 }
 
-// upload() and download().
+// What is waited for: a device, a queue, or events, all or any of them.
+struct sync {
+    weir_device *device;
+    weir_queue *queue;
+    const struct weir_event *events;
+    size_t count, index;
+    bool any;
+    struct wp_place place;
+};
+
+static weir_status sync_step(void *user, uint64_t timeout_ns)
+{
+    struct sync *sync = user;
+    if (sync->device)
+        return weir_device_sync_at(sync->device, timeout_ns, WP_AT(sync->place));
+    if (sync->queue)
+        return weir_queue_sync_at(sync->queue, timeout_ns, WP_AT(sync->place));
+    if (sync->any)
+        return weir_event_sync_any_at(sync->events, sync->count, timeout_ns, &sync->index,
+                                      WP_AT(sync->place));
+    return weir_event_sync_all_at(sync->events, sync->count, timeout_ns, WP_AT(sync->place));
+}
+
+// upload() and download(). Signals interrupt the wait for the work before it, and not the copy.
 static PyObject *transfer(struct wp_object *queue, struct wp_buffer *buffer, PyObject *array,
                           bool up)
 {
@@ -175,14 +198,19 @@ static PyObject *transfer(struct wp_object *queue, struct wp_buffer *buffer, PyO
     if (!buffer || !wp_array_of(array, buffer, !up, &view))
         return NULL;
     WP_HERE(place);
+    struct sync sync = {.queue = queue->handle, .place = place};
     wp_hold(wp_whole(buffer));
-    WP_HELD(queue, status = up ? weir_upload_at(queue->handle, wp_handle(buffer), buffer->offset,
-                                                view.buf, buffer->size, WP_AT(place))
-                               : weir_download_at(queue->handle, view.buf, wp_handle(buffer),
-                                                  buffer->offset, buffer->size, WP_AT(place)));
+    wp_hold(queue);
+    const bool waited = wp_wait(NULL, sync_step, &sync, &status);
+    if (waited)
+        WP_UNLOCKED(status = up ? weir_upload_at(queue->handle, wp_handle(buffer), buffer->offset,
+                                                 view.buf, buffer->size, WP_AT(place))
+                                : weir_download_at(queue->handle, view.buf, wp_handle(buffer),
+                                                   buffer->offset, buffer->size, WP_AT(place)));
+    wp_let(queue);
     wp_let(wp_whole(buffer));
     PyBuffer_Release(&view);
-    return PyErr_CheckSignals() == 0 ? wp_none(status) : NULL;
+    return waited && PyErr_CheckSignals() == 0 ? wp_none(status) : NULL;
 }
 
 static PyObject *queue_upload(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
@@ -235,29 +263,6 @@ static PyObject *queue_wait(PyObject *self, PyObject *object)
 // Waits.
 static _Thread_local bool in_call;
 
-// What is waited for: a device, a queue, or events, all or any of them.
-struct sync {
-    weir_device *device;
-    weir_queue *queue;
-    const struct weir_event *events;
-    size_t count, index;
-    bool any;
-    struct wp_place place;
-};
-
-static weir_status sync_step(void *user, uint64_t timeout_ns)
-{
-    struct sync *sync = user;
-    if (sync->device)
-        return weir_device_sync_at(sync->device, timeout_ns, WP_AT(sync->place));
-    if (sync->queue)
-        return weir_queue_sync_at(sync->queue, timeout_ns, WP_AT(sync->place));
-    if (sync->any)
-        return weir_event_sync_any_at(sync->events, sync->count, timeout_ns, &sync->index,
-                                      WP_AT(sync->place));
-    return weir_event_sync_all_at(sync->events, sync->count, timeout_ns, WP_AT(sync->place));
-}
-
 // None, or of any event its index. `object`, unless it is NULL, is in use meanwhile.
 static PyObject *run_sync(struct sync *sync, PyObject *timeout, struct wp_object *object)
 {
@@ -305,26 +310,25 @@ PyObject *device_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
     return run_sync(&sync, timeout, device);
 }
 
-static PyObject *queue_flush(PyObject *self, PyObject *Py_UNUSED(unused))
+static PyObject *run_held(PyObject *self, weir_status (*call)(weir_queue *, const char *, int))
 {
     struct wp_object *queue = (struct wp_object *)self;
     weir_status status;
     if (!wp_usable(queue))
         return NULL;
     WP_HERE(place);
-    WP_HELD(queue, status = weir_queue_flush_at(queue->handle, WP_AT(place)));
+    WP_HELD(queue, status = call(queue->handle, WP_AT(place)));
     return wp_none(status);
+}
+
+static PyObject *queue_flush(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+    return run_held(self, weir_queue_flush_at);
 }
 
 static PyObject *queue_recover(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    struct wp_object *queue = (struct wp_object *)self;
-    weir_status status;
-    if (!wp_usable(queue))
-        return NULL;
-    WP_HERE(place);
-    WP_HELD(queue, status = weir_queue_recover_at(queue->handle, WP_AT(place)));
-    return wp_none(status);
+    return run_held(self, weir_queue_recover_at);
 }
 
 // Functions that the library calls.
