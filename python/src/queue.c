@@ -61,7 +61,7 @@ static PyObject *queue_get(PyObject *self, void *Py_UNUSED(name))
     return native_of((struct wp_object *)self, NULL);
 }
 
-static PyObject *queue_cuda_stream(PyObject *self, PyObject *Py_UNUSED(unused))
+PyObject *queue_cuda_stream(PyObject *self, PyObject *Py_UNUSED(unused))
 {
     PyObject *native = native_of((struct wp_object *)self, WEIR_NATIVE_CUDA);
     return native ? Py_BuildValue("(iN)", 0, native) : NULL;
@@ -125,7 +125,7 @@ static PyObject *copy_rows(struct wp_object *queue, const struct wp_buffer *dst,
                      depth);
 }
 
-static PyObject *queue_copy(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+PyObject *queue_copy(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     struct wp_object *queue = usable(self, count, 2, 2, "copy(dst, src)");
     const struct wp_buffer *dst = queue ? wp_buffer_of(arguments[0], "dst") : NULL;
@@ -140,7 +140,7 @@ static PyObject *queue_copy(PyObject *self, PyObject *const *arguments, Py_ssize
                      src->offset, src->size);
 }
 
-static PyObject *queue_fill(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+PyObject *queue_fill(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     struct wp_object *queue = usable(self, count, 2, 2, "fill(dst, value)");
     struct wp_buffer *dst = queue ? wp_buffer_of(arguments[0], "dst") : NULL;
@@ -213,13 +213,13 @@ static PyObject *transfer(struct wp_object *queue, struct wp_buffer *buffer, PyO
     return waited && PyErr_CheckSignals() == 0 ? wp_none(status) : NULL;
 }
 
-static PyObject *queue_upload(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+PyObject *queue_upload(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     struct wp_object *queue = usable(self, count, 2, 2, "upload(dst, array)");
     return queue ? transfer(queue, wp_dense_of(arguments[0], "dst"), arguments[1], true) : NULL;
 }
 
-static PyObject *queue_download(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+PyObject *queue_download(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     struct wp_object *queue = usable(self, count, 2, 2, "download(array, src)");
     return queue ? transfer(queue, wp_dense_of(arguments[1], "src"), arguments[0], false) : NULL;
@@ -229,7 +229,7 @@ struct event {
     PyObject_HEAD struct weir_event event;
 };
 
-static PyObject *queue_record(PyObject *self, PyObject *Py_UNUSED(unused))
+PyObject *queue_record(PyObject *self, PyObject *Py_UNUSED(unused))
 {
     struct wp_object *queue = (struct wp_object *)self;
     struct weir_event event;
@@ -246,7 +246,7 @@ static PyObject *queue_record(PyObject *self, PyObject *Py_UNUSED(unused))
     return (PyObject *)made;
 }
 
-static PyObject *queue_wait(PyObject *self, PyObject *object)
+PyObject *queue_wait(PyObject *self, PyObject *object)
 {
     struct wp_object *queue = (struct wp_object *)self;
     if (!wp_usable(queue))
@@ -290,7 +290,7 @@ bool wp_device_wait(struct wp_object *device)
     return waited;
 }
 
-static PyObject *queue_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
+PyObject *queue_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     struct wp_object *queue = (struct wp_object *)self;
     PyObject *timeout = NULL;
@@ -321,12 +321,12 @@ static PyObject *run_held(PyObject *self, weir_status (*call)(weir_queue *, cons
     return wp_none(status);
 }
 
-static PyObject *queue_flush(PyObject *self, PyObject *Py_UNUSED(unused))
+PyObject *queue_flush(PyObject *self, PyObject *Py_UNUSED(unused))
 {
     return run_held(self, weir_queue_flush_at);
 }
 
-static PyObject *queue_recover(PyObject *self, PyObject *Py_UNUSED(unused))
+PyObject *queue_recover(PyObject *self, PyObject *Py_UNUSED(unused))
 {
     return run_held(self, weir_queue_recover_at);
 }
@@ -493,7 +493,7 @@ void wp_calls_drop(struct wp_device *device)
         end_call(device->calls);
 }
 
-static PyObject *queue_host_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+PyObject *queue_host_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     struct wp_object *queue =
         usable(self, count, 1, PY_SSIZE_T_MAX, "host_call(function, *arguments)");
@@ -552,7 +552,7 @@ void wp_drop_now(void)
 }
 
 // Events.
-static PyObject *event_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
+PyObject *event_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     PyObject *timeout = NULL;
     struct sync sync = {.events = &((struct event *)self)->event, .count = 1};
@@ -572,7 +572,7 @@ static PyObject *event_get(PyObject *self, void *name)
     return status == WEIR_OK ? PyLong_FromUnsignedLongLong(time_ns) : wp_raise(status);
 }
 
-static PyObject *event_elapsed_ns(PyObject *self, PyObject *end)
+PyObject *event_elapsed_ns(PyObject *self, PyObject *end)
 {
     int64_t elapsed_ns;
     if (Py_TYPE(end) != wp_event_kind.type)
@@ -617,7 +617,7 @@ PyObject *wp_sync_any(PyObject *Py_UNUSED(module), PyObject *arguments, PyObject
     return WP_PARSE(sync_any, "O|O", &events, &timeout) ? sync_events(events, timeout, true) : NULL;
 }
 
-static PyObject *event_fd(PyObject *self, PyObject *Py_UNUSED(unused))
+PyObject *event_fd(PyObject *self, PyObject *Py_UNUSED(unused))
 {
     int descriptor;
     WP_HERE(place);
