@@ -2,7 +2,7 @@
 
     DOC_X            the text of a class, function or method (CLASS_method), with its signature
     NAMES_X          the names of its parameters, for PyArg_ParseTupleAndKeywords()
-    METHODS_CLASS    entries of a PyMethodDef table: method `copy` of Queue is queue_copy() in C
+    METHODS_CLASS    entries of a PyMethodDef table: method `copy` of Queue is queue_copy() in C, which is declared
     GETTERS_CLASS    entries of a PyGetSetDef table: queue_get(), whose closure is the attribute's name
     FIELDS_CLASS(X)  X(name, type, text) for each field of a named tuple: type is int, bool, str or tuple
 """
@@ -42,6 +42,7 @@ def function(node, owner):
     names = [each.arg for each in node.args.posonlyargs + node.args.args + node.args.kwonlyargs if each.arg != "self"]
     print(f"#define NAMES_{name} ((char *[]){{{''.join(string(each) + ', ' for each in names)}NULL}})")
     c_name = f"{owner.strip('_').lower()}_{node.name.strip('_')}" if owner else f"wp_{node.name.lower()}"
+    print(f"WP_{flags(node.args)}_DECLARE({c_name});")
     return f"{{{string(node.name)}, WP_{flags(node.args)}({c_name}), DOC_{name}}}, "
 
 

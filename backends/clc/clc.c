@@ -210,7 +210,7 @@ static weir_status refuse_object(const struct clc_build *build, const char *kern
     if (line > 0)
         snprintf(place, sizeof place, "source:%u: ", line);
     return weir_host_fail(build->host, WEIR_ERROR_UNSUPPORTED,
-                          "keep the data in a buffer and compute the addresses",
+                          "pass image2d_t and its like, or a buffer",
                           "%skernel '%s': parameter '%s' is of type %s, and a launch passes "
                           "values, buffers and local memory",
                           place, kernel, raw->name, raw->type);

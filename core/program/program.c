@@ -15,6 +15,7 @@
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"
+#include "kernels/images/images.h"
 
 // A bundle is the only structure of the user that modules read directly, so everything that
 // they may dereference is checked here. It has the layout of the headers with which its program was
@@ -308,16 +309,18 @@ static weir_status create_further(weir_program *first, const struct weir_program
     return WEIR_OK;
 }
 
-// What the params' paths hold.
+// What the params' paths hold, and what source that names images becomes.
 struct files {
     void *opencl; // NULL: no path
     void *cuda;
+    struct weir_long_text images;
 };
 
 static void free_files(struct files *files)
 {
     free(files->opencl);
     free(files->cuda);
+    free(files->images.text);
 }
 
 static weir_status read_file(const char *label, const char *path, void **out_text)
@@ -352,6 +355,19 @@ static weir_status read_files(struct weir_program_params *params, struct files *
     return status;
 }
 
+// Every backend gets images as buffers.
+static weir_status change_images(struct weir_program_params *params, struct files *files)
+{
+    if (!params->source || !weir_images_are_named(params->source))
+        return WEIR_OK;
+    weir_images_rewrite(params->source, &files->images);
+    if (files->images.failed)
+        return weir__fail_at(NULL, 0, params->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
+                             "weir_program_create: no memory for a source with images");
+    params->source = files->images.text;
+    return WEIR_OK;
+}
+
 static weir_status create_all(weir_device *device, const struct weir_program_params *params,
                               weir_program **out_program)
 {
@@ -380,8 +396,10 @@ weir_status weir_program_create_at(weir_device *device, const struct weir_progra
     WEIR_REQUIRE_AT(file, line, NULL, device);
     WEIR_REQUIRE_AT(file, line, NULL, params);
     WEIR_READ_PARAMS(file, line, weir_program_params, params, &known);
-    struct files files = {NULL, NULL};
+    struct files files = {.opencl = NULL};
     weir_status status = read_files(&known, &files);
+    if (status == WEIR_OK)
+        status = change_images(&known, &files);
     if (status == WEIR_OK)
         status = create_all(device, params, out_program);
     free_files(&files);

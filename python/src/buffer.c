@@ -352,7 +352,7 @@ struct access {
     PyObject *array; // what `with` handed out
 };
 
-static PyObject *buffer_host(PyObject *self, PyObject *arguments, PyObject *keywords)
+PyObject *buffer_host(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     struct wp_buffer *buffer = wp_buffer_of(self, "buffer");
     const char *mode = "r";
@@ -415,7 +415,7 @@ static PyObject *access_get(PyObject *self, void *Py_UNUSED(name))
 }
 
 // Keeps the array until the block's end, which revokes it.
-static PyObject *access_enter(PyObject *self, PyObject *Py_UNUSED(unused))
+PyObject *access_enter(PyObject *self, PyObject *Py_UNUSED(unused))
 {
     struct access *access = (struct access *)self;
     if (!access->array)
@@ -434,7 +434,7 @@ static weir_status end(struct access *access, struct wp_place place)
                             WP_AT(place));
 }
 
-static PyObject *access_end(PyObject *self, PyObject *Py_UNUSED(unused))
+PyObject *access_end(PyObject *self, PyObject *Py_UNUSED(unused))
 {
     struct access *access = (struct access *)self;
     const weir_status status = end(access, wp_here());
@@ -447,7 +447,7 @@ static PyObject *access_end(PyObject *self, PyObject *Py_UNUSED(unused))
     return wp_none(status);
 }
 
-static PyObject *access_exit(PyObject *self, PyObject *arguments)
+PyObject *access_exit(PyObject *self, PyObject *arguments)
 {
     return access_end(self, arguments);
 }
@@ -485,7 +485,7 @@ PyObject *device_pool(PyObject *self, PyObject *arguments, PyObject *keywords)
     return wp_made(status, &wp_pool_kind, device, handle, params.label);
 }
 
-static PyObject *pool_allocate(PyObject *self, PyObject *arguments, PyObject *keywords)
+PyObject *pool_allocate(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     struct wp_object *pool = (struct wp_object *)self, *queue;
     struct wp_buffer form = {.pooled = true};
@@ -502,7 +502,7 @@ static PyObject *pool_allocate(PyObject *self, PyObject *arguments, PyObject *ke
     return wp_buffer_made(status, &form, pool->owner, handle, label);
 }
 
-static PyObject *buffer_free(PyObject *self, PyObject *object)
+PyObject *buffer_free(PyObject *self, PyObject *object)
 {
     struct wp_buffer *buffer = wp_buffer_of(self, "buffer");
     struct wp_object *queue = buffer ? wp_of(object, &wp_queue_kind, "queue") : NULL;
@@ -522,7 +522,7 @@ static PyObject *buffer_free(PyObject *self, PyObject *object)
     return wp_none(status);
 }
 
-static PyObject *pool_trim(PyObject *self, PyObject *bytes)
+PyObject *pool_trim(PyObject *self, PyObject *bytes)
 {
     struct wp_object *pool = (struct wp_object *)self;
     const size_t keep = PyLong_AsSize_t(bytes);

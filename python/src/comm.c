@@ -82,7 +82,7 @@ PyObject *wp_comms(PyObject *Py_UNUSED(module), PyObject *arguments, PyObject *k
     return comms;
 }
 
-static PyObject *comm_split(PyObject *self, PyObject *arguments, PyObject *keywords)
+PyObject *comm_split(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     struct wp_object *comm = (struct wp_object *)self;
     PyObject *object;
@@ -103,7 +103,7 @@ static PyObject *comm_split(PyObject *self, PyObject *arguments, PyObject *keywo
                : wp_made(status, &wp_comm_kind, comm->owner, handle, label);
 }
 
-static PyObject *comm_shrink(PyObject *self, PyObject *arguments, PyObject *keywords)
+PyObject *comm_shrink(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     struct wp_object *comm = (struct wp_object *)self;
     const char *label = NULL;
@@ -116,7 +116,7 @@ static PyObject *comm_shrink(PyObject *self, PyObject *arguments, PyObject *keyw
     return wp_made(status, &wp_comm_kind, comm->owner, handle, label);
 }
 
-static PyObject *comm_abort(PyObject *self, PyObject *why)
+PyObject *comm_abort(PyObject *self, PyObject *why)
 {
     struct wp_object *comm = (struct wp_object *)self;
     const char *text = PyUnicode_AsUTF8AndSize(why, NULL);
@@ -128,7 +128,7 @@ static PyObject *comm_abort(PyObject *self, PyObject *why)
     return wp_none(status);
 }
 
-static PyObject *comm_error(PyObject *self, PyObject *Py_UNUSED(unused))
+PyObject *comm_error(PyObject *self, PyObject *Py_UNUSED(unused))
 {
     const struct wp_object *comm = (struct wp_object *)self;
     return wp_usable(comm) ? wp_none(weir_comm_error(comm->handle)) : NULL;
@@ -165,7 +165,8 @@ static weir_datatype element_of(const struct wp_buffer *buffer)
     case WEIR_SCALAR_F64:
         return WEIR_F64;
     default: // integers have the same numbers
-        return buffer->dtype->scalar <= WEIR_SCALAR_U64 ? (weir_datatype)buffer->dtype->scalar : 0;
+        return buffer->dtype->scalar <= WEIR_SCALAR_U64 ? (weir_datatype)buffer->dtype->scalar
+                                                        : (weir_datatype)0;
     }
 }
 
@@ -240,13 +241,13 @@ static PyObject *collective(PyObject *self, const struct operands *given, weir_c
     return PyErr_Occurred() ? NULL : submit(comm, queue, &params);
 }
 
-#define COLLECTIVE(name, kind, dst_share, src_share, format, ...)                         \
-    static PyObject *comm_##name(PyObject *self, PyObject *arguments, PyObject *keywords) \
-    {                                                                                     \
-        struct operands o = {.dst = Py_None, .src = Py_None};                             \
-        return WP_PARSE(Comm_##name, "O" format, &o.queue, __VA_ARGS__)                   \
-                   ? collective(self, &o, kind, dst_share, src_share)                     \
-                   : NULL;                                                                \
+#define COLLECTIVE(name, kind, dst_share, src_share, format, ...)                  \
+    PyObject *comm_##name(PyObject *self, PyObject *arguments, PyObject *keywords) \
+    {                                                                              \
+        struct operands o = {.dst = Py_None, .src = Py_None};                      \
+        return WP_PARSE(Comm_##name, "O" format, &o.queue, __VA_ARGS__)            \
+                   ? collective(self, &o, kind, dst_share, src_share)              \
+                   : NULL;                                                         \
     }
 COLLECTIVE(all_reduce, WEIR_ALL_REDUCE, COUNT, COUNT, "OO|s", &o.dst, &o.src, &o.reduction)
 COLLECTIVE(reduce, WEIR_REDUCE, ROOTS | COUNT, COUNT, "OO|sI", &o.dst, &o.src, &o.reduction,
@@ -261,7 +262,7 @@ COLLECTIVE(send, WEIR_SEND, NONE, COUNT, "OI", &o.src, &o.root)
 COLLECTIVE(recv, WEIR_RECV, COUNT, NONE, "OI", &o.dst, &o.root)
 #undef COLLECTIVE
 
-static PyObject *comm_barrier(PyObject *self, PyObject *queue)
+PyObject *comm_barrier(PyObject *self, PyObject *queue)
 {
     const struct operands o = {.queue = queue};
     return collective(self, &o, WEIR_BARRIER, NONE, NONE);
@@ -289,7 +290,7 @@ static Py_ssize_t read_pairs(PyObject *pairs, bool receive, struct weir_exchange
     return PyTuple_Size(pairs);
 }
 
-static PyObject *comm_exchange(PyObject *self, PyObject *arguments, PyObject *keywords)
+PyObject *comm_exchange(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     struct wp_object *comm = (struct wp_object *)self, *queue;
     PyObject *object, *sends, *receives, *result = NULL;

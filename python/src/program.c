@@ -48,7 +48,7 @@ PyObject *device_program(PyObject *self, PyObject *arguments, PyObject *keywords
     return wp_made(status, &wp_program_kind, device, handle, params.label);
 }
 
-static PyObject *program_kernel(PyObject *self, PyObject *name)
+PyObject *program_kernel(PyObject *self, PyObject *name)
 {
     struct wp_object *program = (struct wp_object *)self;
     const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
@@ -88,7 +88,7 @@ static PyObject *kernel_get(PyObject *self, void *name)
                                            : info->preferred_block_items);
 }
 
-static PyObject *kernel_suggest_block(PyObject *self, PyObject *arguments, PyObject *keywords)
+PyObject *kernel_suggest_block(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     const struct wp_object *kernel = (struct wp_object *)self;
     Py_ssize_t local = 0;
@@ -387,7 +387,7 @@ PyObject *queue_capture(PyObject *self, PyObject *arguments, PyObject *keywords)
     return (PyObject *)capture;
 }
 
-static PyObject *capture_enter(PyObject *self, PyObject *Py_UNUSED(unused))
+PyObject *capture_enter(PyObject *self, PyObject *Py_UNUSED(unused))
 {
     struct capture *capture = (struct capture *)self;
     if (capture->active || !wp_usable(capture->queue))
@@ -402,7 +402,7 @@ static PyObject *capture_enter(PyObject *self, PyObject *Py_UNUSED(unused))
     return self;
 }
 
-static PyObject *capture_exit(PyObject *self, PyObject *arguments)
+PyObject *capture_exit(PyObject *self, PyObject *arguments)
 {
     struct capture *capture = (struct capture *)self;
     struct wp_object *queue = capture->queue;
@@ -447,7 +447,7 @@ static void capture_dealloc(PyObject *self)
 
 WP_TYPE(capture, Capture, struct capture, NULL, WP_FLAGS, WP_SLOT(Py_tp_dealloc, capture_dealloc));
 
-static PyObject *graph_launch(PyObject *self, PyObject *object)
+PyObject *graph_launch(PyObject *self, PyObject *object)
 {
     const struct wp_object *graph = (struct wp_object *)self;
     struct wp_object *queue = wp_usable(graph) ? wp_of(object, &wp_queue_kind, "queue") : NULL;

@@ -61,7 +61,7 @@ static PyObject *queue_get(PyObject *self, void *Py_UNUSED(name))
     return native_of((struct wp_object *)self, NULL);
 }
 
-static PyObject *queue_cuda_stream(PyObject *self, PyObject *Py_UNUSED(unused))
+PyObject *queue_cuda_stream(PyObject *self, PyObject *Py_UNUSED(unused))
 {
     PyObject *native = native_of((struct wp_object *)self, WEIR_NATIVE_CUDA);
     return native ? Py_BuildValue("(iN)", 0, native) : NULL;
@@ -125,7 +125,7 @@ static PyObject *copy_rows(struct wp_object *queue, const struct wp_buffer *dst,
                      depth);
 }
 
-static PyObject *queue_copy(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+PyObject *queue_copy(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     struct wp_object *queue = usable(self, count, 2, 2, "copy(dst, src)");
     const struct wp_buffer *dst = queue ? wp_buffer_of(arguments[0], "dst") : NULL;
@@ -140,7 +140,7 @@ static PyObject *queue_copy(PyObject *self, PyObject *const *arguments, Py_ssize
                      src->offset, src->size);
 }
 
-static PyObject *queue_fill(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+PyObject *queue_fill(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     struct wp_object *queue = usable(self, count, 2, 2, "fill(dst, value)");
     struct wp_buffer *dst = queue ? wp_buffer_of(arguments[0], "dst") : NULL;
@@ -166,75 +166,6 @@ static PyObject *queue_fill(PyObject *self, PyObject *const *arguments, Py_ssize
                      size);
 }
 
-// upload() and download().
-static PyObject *transfer(struct wp_object *queue, struct wp_buffer *buffer, PyObject *array,
-                          bool up)
-{
-    Py_buffer view;
-    weir_status status;
-    if (!buffer || !wp_array_of(array, buffer, !up, &view))
-        return NULL;
-    WP_HERE(place);
-    wp_hold(wp_whole(buffer));
-    WP_HELD(queue, status = up ? weir_upload_at(queue->handle, wp_handle(buffer), buffer->offset,
-                                                view.buf, buffer->size, WP_AT(place))
-                               : weir_download_at(queue->handle, view.buf, wp_handle(buffer),
-                                                  buffer->offset, buffer->size, WP_AT(place)));
-    wp_let(wp_whole(buffer));
-    PyBuffer_Release(&view);
-    return PyErr_CheckSignals() == 0 ? wp_none(status) : NULL;
-}
-
-static PyObject *queue_upload(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
-{
-    struct wp_object *queue = usable(self, count, 2, 2, "upload(dst, array)");
-    return queue ? transfer(queue, wp_dense_of(arguments[0], "dst"), arguments[1], true) : NULL;
-}
-
-static PyObject *queue_download(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
-{
-    struct wp_object *queue = usable(self, count, 2, 2, "download(array, src)");
-    return queue ? transfer(queue, wp_dense_of(arguments[1], "src"), arguments[0], false) : NULL;
-}
-
-struct event {
-    PyObject_HEAD struct weir_event event;
-};
-
-static PyObject *queue_record(PyObject *self, PyObject *Py_UNUSED(unused))
-{
-    struct wp_object *queue = (struct wp_object *)self;
-    struct weir_event event;
-    weir_status status;
-    if (!wp_usable(queue))
-        return NULL;
-    WP_HERE(place);
-    WP_SUBMIT(queue, status = weir_queue_record_at(queue->handle, &event, WP_AT(place)));
-    if (status != WEIR_OK)
-        return wp_raise(status);
-    struct event *made = PyObject_New(struct event, wp_event_kind.type);
-    if (made)
-        made->event = event;
-    return (PyObject *)made;
-}
-
-static PyObject *queue_wait(PyObject *self, PyObject *object)
-{
-    struct wp_object *queue = (struct wp_object *)self;
-    if (!wp_usable(queue))
-        return NULL;
-    if (Py_TYPE(object) == wp_event_kind.type)
-        WP_RETURN_SUBMIT(queue, weir_queue_wait_at, ((struct event *)object)->event);
-    struct wp_object *other = wp_of(object, &wp_queue_kind, "event");
-    PyObject *event = other ? queue_record(object, NULL) : NULL;
-    PyObject *result = event ? queue_wait(self, event) : NULL;
-    Py_XDECREF(event);
-    return result;
-}
-
-// Waits.
-static _Thread_local bool in_call;
-
 // What is waited for: a device, a queue, or events, all or any of them.
 struct sync {
     weir_device *device;
@@ -257,6 +188,80 @@ static weir_status sync_step(void *user, uint64_t timeout_ns)
                                       WP_AT(sync->place));
     return weir_event_sync_all_at(sync->events, sync->count, timeout_ns, WP_AT(sync->place));
 }
+
+// upload() and download(). Signals interrupt the wait for the work before it, and not the copy.
+static PyObject *transfer(struct wp_object *queue, struct wp_buffer *buffer, PyObject *array,
+                          bool up)
+{
+    Py_buffer view;
+    weir_status status;
+    if (!buffer || !wp_array_of(array, buffer, !up, &view))
+        return NULL;
+    WP_HERE(place);
+    struct sync sync = {.queue = queue->handle, .place = place};
+    wp_hold(wp_whole(buffer));
+    wp_hold(queue);
+    const bool waited = wp_wait(NULL, sync_step, &sync, &status);
+    if (waited)
+        WP_UNLOCKED(status = up ? weir_upload_at(queue->handle, wp_handle(buffer), buffer->offset,
+                                                 view.buf, buffer->size, WP_AT(place))
+                                : weir_download_at(queue->handle, view.buf, wp_handle(buffer),
+                                                   buffer->offset, buffer->size, WP_AT(place)));
+    wp_let(queue);
+    wp_let(wp_whole(buffer));
+    PyBuffer_Release(&view);
+    return waited && PyErr_CheckSignals() == 0 ? wp_none(status) : NULL;
+}
+
+PyObject *queue_upload(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    struct wp_object *queue = usable(self, count, 2, 2, "upload(dst, array)");
+    return queue ? transfer(queue, wp_dense_of(arguments[0], "dst"), arguments[1], true) : NULL;
+}
+
+PyObject *queue_download(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    struct wp_object *queue = usable(self, count, 2, 2, "download(array, src)");
+    return queue ? transfer(queue, wp_dense_of(arguments[1], "src"), arguments[0], false) : NULL;
+}
+
+struct event {
+    PyObject_HEAD struct weir_event event;
+};
+
+PyObject *queue_record(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+    struct wp_object *queue = (struct wp_object *)self;
+    struct weir_event event;
+    weir_status status;
+    if (!wp_usable(queue))
+        return NULL;
+    WP_HERE(place);
+    WP_SUBMIT(queue, status = weir_queue_record_at(queue->handle, &event, WP_AT(place)));
+    if (status != WEIR_OK)
+        return wp_raise(status);
+    struct event *made = PyObject_New(struct event, wp_event_kind.type);
+    if (made)
+        made->event = event;
+    return (PyObject *)made;
+}
+
+PyObject *queue_wait(PyObject *self, PyObject *object)
+{
+    struct wp_object *queue = (struct wp_object *)self;
+    if (!wp_usable(queue))
+        return NULL;
+    if (Py_TYPE(object) == wp_event_kind.type)
+        WP_RETURN_SUBMIT(queue, weir_queue_wait_at, ((struct event *)object)->event);
+    struct wp_object *other = wp_of(object, &wp_queue_kind, "event");
+    PyObject *event = other ? queue_record(object, NULL) : NULL;
+    PyObject *result = event ? queue_wait(self, event) : NULL;
+    Py_XDECREF(event);
+    return result;
+}
+
+// Waits.
+static _Thread_local bool in_call;
 
 // None, or of any event its index. `object`, unless it is NULL, is in use meanwhile.
 static PyObject *run_sync(struct sync *sync, PyObject *timeout, struct wp_object *object)
@@ -285,7 +290,7 @@ bool wp_device_wait(struct wp_object *device)
     return waited;
 }
 
-static PyObject *queue_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
+PyObject *queue_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     struct wp_object *queue = (struct wp_object *)self;
     PyObject *timeout = NULL;
@@ -305,26 +310,25 @@ PyObject *device_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
     return run_sync(&sync, timeout, device);
 }
 
-static PyObject *queue_flush(PyObject *self, PyObject *Py_UNUSED(unused))
+static PyObject *run_held(PyObject *self, weir_status (*call)(weir_queue *, const char *, int))
 {
     struct wp_object *queue = (struct wp_object *)self;
     weir_status status;
     if (!wp_usable(queue))
         return NULL;
     WP_HERE(place);
-    WP_HELD(queue, status = weir_queue_flush_at(queue->handle, WP_AT(place)));
+    WP_HELD(queue, status = call(queue->handle, WP_AT(place)));
     return wp_none(status);
 }
 
-static PyObject *queue_recover(PyObject *self, PyObject *Py_UNUSED(unused))
+PyObject *queue_flush(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    struct wp_object *queue = (struct wp_object *)self;
-    weir_status status;
-    if (!wp_usable(queue))
-        return NULL;
-    WP_HERE(place);
-    WP_HELD(queue, status = weir_queue_recover_at(queue->handle, WP_AT(place)));
-    return wp_none(status);
+    return run_held(self, weir_queue_flush_at);
+}
+
+PyObject *queue_recover(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+    return run_held(self, weir_queue_recover_at);
 }
 
 // Functions that the library calls.
@@ -489,7 +493,7 @@ void wp_calls_drop(struct wp_device *device)
         end_call(device->calls);
 }
 
-static PyObject *queue_host_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+PyObject *queue_host_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     struct wp_object *queue =
         usable(self, count, 1, PY_SSIZE_T_MAX, "host_call(function, *arguments)");
@@ -548,7 +552,7 @@ void wp_drop_now(void)
 }
 
 // Events.
-static PyObject *event_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
+PyObject *event_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     PyObject *timeout = NULL;
     struct sync sync = {.events = &((struct event *)self)->event, .count = 1};
@@ -568,7 +572,7 @@ static PyObject *event_get(PyObject *self, void *name)
     return status == WEIR_OK ? PyLong_FromUnsignedLongLong(time_ns) : wp_raise(status);
 }
 
-static PyObject *event_elapsed_ns(PyObject *self, PyObject *end)
+PyObject *event_elapsed_ns(PyObject *self, PyObject *end)
 {
     int64_t elapsed_ns;
     if (Py_TYPE(end) != wp_event_kind.type)
@@ -613,7 +617,7 @@ PyObject *wp_sync_any(PyObject *Py_UNUSED(module), PyObject *arguments, PyObject
     return WP_PARSE(sync_any, "O|O", &events, &timeout) ? sync_events(events, timeout, true) : NULL;
 }
 
-static PyObject *event_fd(PyObject *self, PyObject *Py_UNUSED(unused))
+PyObject *event_fd(PyObject *self, PyObject *Py_UNUSED(unused))
 {
     int descriptor;
     WP_HERE(place);

@@ -139,13 +139,13 @@ static PyObject *block_get(PyObject *self, void *Py_UNUSED(name))
     return PyBool_FromLong(((struct wp_object *)self)->closed);
 }
 
-static PyObject *block_close(PyObject *self, PyObject *Py_UNUSED(unused))
+PyObject *block_close(PyObject *self, PyObject *Py_UNUSED(unused))
 {
     wp_close((struct wp_object *)self, wp_here());
     Py_RETURN_NONE;
 }
 
-static PyObject *block_enter(PyObject *self, PyObject *Py_UNUSED(unused))
+PyObject *block_enter(PyObject *self, PyObject *Py_UNUSED(unused))
 {
     if (!wp_usable((struct wp_object *)self))
         return NULL;
@@ -153,7 +153,7 @@ static PyObject *block_enter(PyObject *self, PyObject *Py_UNUSED(unused))
     return self;
 }
 
-static PyObject *block_exit(PyObject *self, PyObject *Py_UNUSED(arguments))
+PyObject *block_exit(PyObject *self, PyObject *Py_UNUSED(arguments))
 {
     return PyObject_CallMethod(self, "close", NULL);
 }
@@ -197,9 +197,7 @@ static struct wp_object *open_child(struct wp_object *list)
     return list;
 }
 
-static PyObject *device_close(PyObject *self, PyObject *unused);
-
-static PyObject *runtime_close(PyObject *self, PyObject *unused)
+PyObject *runtime_close(PyObject *self, PyObject *unused)
 {
     struct wp_object *runtime = (struct wp_object *)self;
     for (struct wp_object *device; (device = open_child(runtime->children));) {
@@ -346,7 +344,7 @@ static PyObject *runtime_repr(PyObject *self)
                                 weir_runtime_backend(runtime->handle), count);
 }
 
-static PyObject *runtime_device(PyObject *self, PyObject *arguments, PyObject *keywords)
+PyObject *runtime_device(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     struct wp_object *runtime = (struct wp_object *)self;
     struct weir_device_params params = {.struct_size = sizeof params};
@@ -384,7 +382,7 @@ PyObject *wp_region(PyObject *Py_UNUSED(module), PyObject *arguments)
     Py_RETURN_NONE;
 }
 
-static PyObject *runtime_region(PyObject *self, PyObject *arguments, PyObject *keywords)
+PyObject *runtime_region(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     PyObject *name, *number = Py_None;
     return WP_PARSE(Runtime_region, "U|O", &name, &number)
@@ -405,7 +403,7 @@ static weir_status destroy_device(struct wp_object *object, struct wp_place plac
     return status;
 }
 
-static PyObject *device_close(PyObject *self, PyObject *Py_UNUSED(unused))
+PyObject *device_close(PyObject *self, PyObject *Py_UNUSED(unused))
 {
     struct wp_object *device = (struct wp_object *)self;
     if (device->closed)
@@ -480,7 +478,7 @@ static PyObject *device_get(PyObject *self, void *name)
                                        : info(weir_device_get_info(device->handle));
 }
 
-static PyObject *device_trim(PyObject *self, PyObject *Py_UNUSED(unused))
+PyObject *device_trim(PyObject *self, PyObject *Py_UNUSED(unused))
 {
     struct wp_object *device = (struct wp_object *)self;
     weir_status status;

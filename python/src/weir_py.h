@@ -14,6 +14,14 @@
 
 #include <weir/weir.h>
 
+// How C declares a function of a method, by how it gets the arguments.
+#define WP_NOARGS_DECLARE(function) PyObject *function(PyObject *self, PyObject *unused)
+#define WP_O_DECLARE(function) PyObject *function(PyObject *self, PyObject *argument)
+#define WP_VARARGS_DECLARE(function) PyObject *function(PyObject *self, PyObject *arguments)
+#define WP_FAST_DECLARE(function) \
+    PyObject *function(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+#define WP_KEYED_DECLARE(function) \
+    PyObject *function(PyObject *self, PyObject *arguments, PyObject *keywords)
 #include "python/stubs.h" // of weir/__init__.pyi: stubs.py
 
 // The buffer protocol is in the limited API from 3.11 on. 3.10 has the same functions, layout and
@@ -209,36 +217,12 @@ struct wp_device {
     bool submits_free;     // submits release the lock: the driver may call Python in a graph
 };
 
-// Functions of the module.
-PyObject *wp_open(PyObject *module, PyObject *arguments, PyObject *keywords);
-PyObject *wp_findings(PyObject *module, PyObject *unused);
 PyObject *wp_open_runtimes(PyObject *module, PyObject *unused); // how many
 PyObject *wp_region(PyObject *module, PyObject *arguments);
-PyObject *wp_in(PyObject *module, PyObject *buffer);
-PyObject *wp_out(PyObject *module, PyObject *buffer);
-PyObject *wp_inout(PyObject *module, PyObject *buffer);
-PyObject *wp_local(PyObject *module, PyObject *bytes);
-PyObject *wp_comms(PyObject *module, PyObject *arguments, PyObject *keywords);
-PyObject *wp_sync_all(PyObject *module, PyObject *arguments, PyObject *keywords);
-PyObject *wp_sync_any(PyObject *module, PyObject *arguments, PyObject *keywords);
 // Waits for all work and closes what can be closed: when the interpreter ends. From then on no
 // thread of the library's calls Python.
 void wp_close_all(void);
 extern atomic_bool wp_over;
-
-// Methods of types that stand in another file.
-PyObject *device_queue(PyObject *self, PyObject *arguments, PyObject *keywords);
-PyObject *device_wrap_queue(PyObject *self, PyObject *arguments, PyObject *keywords);
-PyObject *device_sync(PyObject *self, PyObject *arguments, PyObject *keywords);
-PyObject *device_program(PyObject *self, PyObject *arguments, PyObject *keywords);
-PyObject *device_buffer(PyObject *self, PyObject *arguments, PyObject *keywords);
-PyObject *device_wrap(PyObject *self, PyObject *arguments, PyObject *keywords);
-PyObject *device_from_dlpack(PyObject *self, PyObject *arguments, PyObject *keywords);
-PyObject *device_pool(PyObject *self, PyObject *arguments, PyObject *keywords);
-PyObject *device_comm(PyObject *self, PyObject *arguments, PyObject *keywords);
-PyObject *queue_capture(PyObject *self, PyObject *arguments, PyObject *keywords);
-PyObject *buffer_dlpack(PyObject *self, PyObject *arguments, PyObject *keywords);
-PyObject *buffer_dlpack_device(PyObject *self, PyObject *unused);
 
 // Elements and buffers.
 // A type of elements. `format` is that of the buffer protocol; its last letter and `size` identify

@@ -211,7 +211,7 @@ def test_parts_for_each_rank_have_one_size():
 
 def test_ranks_that_do_not_come_are_named(device):
     with pytest.raises(weir.CommError, match="rank 1"):
-        device.comm(0, 2, "process:nobody", timeout=0.2)
+        device.comm(0, 2, "process:absent", timeout=0.2)
 
 
 PROGRAM = """

@@ -1,5 +1,10 @@
 """Loader, pipeline, chunks, buckets: what they compute, and no finding under check."""
 
+import os
+import signal
+import threading
+import traceback
+
 import pytest
 import weir
 
@@ -113,8 +118,9 @@ def test_pipeline_raises_what_a_stage_raises(device):
 
     frames = weir.pipeline(device, stage)
     frames.submit(1)
-    with pytest.raises(KeyError, match="frame 2"):
+    with pytest.raises(KeyError, match="frame 2") as raised:
         frames.submit(2)
+    assert traceback.extract_tb(raised.value.__traceback__)[-1].name == "stage"
     frames.submit(3)
     frames.drain()
 
@@ -126,7 +132,30 @@ def test_pipeline_raises_what_a_stage_raises(device):
     with pytest.raises(weir.Error) as raised:
         frames.drain()
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
+    assert traceback.extract_tb(raised.value.__cause__.__traceback__)[-1].name == "<lambda>"
     frames.close()
+
+
+@pytest.mark.parametrize("what", ["loader", "pipeline", "pool"])
+def test_their_waits_are_interrupted_by_ctrl_c(device, what):
+    gate = threading.Event()
+
+    def never():
+        gate.wait()
+        yield bytes(8)
+
+    queue, pool = device.queue("train"), weir.queue_pool(device)
+    frames = weir.pipeline(device, lambda queue, slot, frame: queue.host_call(gate.wait))
+    batches = weir.loader(queue, never())
+    frames.submit(1)
+    pool.get().host_call(gate.wait)
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    # The loader ends its thread, which has the iterable, and so waits for the next item.
+    threading.Timer(0.5, gate.set).start()
+    with pytest.raises(KeyboardInterrupt):
+        {"loader": lambda: next(batches), "pipeline": frames.drain, "pool": pool.sync}[what]()
+    assert what == "loader" or not gate.is_set()
+    gate.set()
 
 
 def test_chunks(device):

@@ -193,9 +193,14 @@ def test_a_timeout_is_a_number_of_seconds(queue, timeout):
         queue.sync(timeout)
 
 
-@pytest.mark.parametrize("what", ["event", "queue", "device", "close", "all", "any"])
+@pytest.mark.parametrize("what", ["event", "queue", "device", "close", "runtime", "all", "any", "upload", "download", "await"])
 def test_every_wait_is_interrupted_by_ctrl_c(device, queue, gate, what):
     queue.host_call(gate.wait)
+    buffer, memory = device.buffer(8), bytearray(8)
+
+    async def wait():
+        await event
+
     event = queue.record()
     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
@@ -206,6 +211,10 @@ def test_every_wait_is_interrupted_by_ctrl_c(device, queue, gate, what):
             "close": device.close,
             "all": lambda: weir.sync_all([event]),
             "any": lambda: weir.sync_any([event]),
+            "runtime": device.runtime.close,
+            "upload": lambda: queue.upload(buffer, memory),
+            "download": lambda: queue.download(memory, buffer),
+            "await": lambda: asyncio.run(wait()),
         }[what]()
     assert not device.closed
 

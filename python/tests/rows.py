@@ -30,7 +30,7 @@ begin = timed.record()
 timed.fill(a, 2.0)
 end = timed.record()
 end.sync()
-elapsed_ms = (end.time_ns - begin.time_ns) / 1e6
+elapsed_ms = begin.elapsed_ns(end) / 1e6
 assert elapsed_ms >= 0
 
 s.upload(a, numbers)

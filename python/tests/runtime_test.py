@@ -92,6 +92,36 @@ def test_an_error_may_have_a_class_of_the_users():
     assert Mine("x").status == "WEIR_ERROR_INVALID"
 
 
+def test_objects_of_two_runtimes_do_not_mix(runtime, device):
+    queue, own = device.queue(), device.buffer(8)
+    with weir.open("", backend="null") as other, other.device() as far:
+        theirs, buffer, pool = far.queue(), far.buffer(8), far.pool()
+        borrowed = pool.allocate(theirs, 8)
+        event = theirs.record()
+        for call in (
+            lambda: queue.copy(own, buffer),
+            lambda: queue.fill(buffer, 1),
+            lambda: queue.download(bytearray(8), buffer),
+            lambda: queue.wait(event),
+            lambda: queue.wait(theirs),
+            lambda: pool.allocate(queue, 8),
+            lambda: borrowed.free(queue),
+            lambda: far.comm().barrier(queue),
+            lambda: weir.comms([device, far]),
+        ):
+            with pytest.raises(weir.Error) as raised:
+                call()
+            assert raised.value.file == __file__ and len(raised.value.message) > 20
+    queue.fill(own, 1)
+    queue.sync()
+
+
+def test_a_free_threaded_build_is_refused_with_a_sentence():
+    program = "import sysconfig; sysconfig.get_config_var = lambda name: name == 'Py_GIL_DISABLED'\nimport weir"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 1 and "does not support free-threaded builds" in result.stderr
+
+
 def test_a_subinterpreter_is_refused_with_a_sentence():
     program = (
         "try: import _xxsubinterpreters as sub\n"

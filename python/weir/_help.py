@@ -2,7 +2,7 @@
 
 import os
 
-from . import _weir
+from . import _weir  # type: ignore[attr-defined]  # it has no stub: what it has is weir's
 from ._errors import _make
 
 

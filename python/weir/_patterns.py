@@ -140,7 +140,23 @@ def _load(queue, iterable, slots, label):
         copies.close()
 
 
-class pipeline:
+class _Queues:
+    """What has queues of its own, and ends them."""
+
+    _queues: list[Queue]
+
+    @property
+    def queues(self) -> list[Queue]:
+        """Its queues."""
+        return list(self._queues)
+
+    def close(self) -> None:
+        """Destroys the queues; work that was submitted still runs."""
+        for queue in self._queues:
+            queue.close()
+
+
+class pipeline(_Queues):
     """Frames through stages, each with its own queue, so that the stages of several frames overlap.
 
         with weir.pipeline(device, upload, blur, download, make=Slot, deliver=show) as frames:
@@ -165,16 +181,12 @@ class pipeline:
         slots = len(stages) + 1 if slots is None else slots
         if not stages or slots < 1:
             raise ValueError(f"a pipeline has one stage or more and one slot or more, not {len(stages)} and {slots}")
-        self._stages = [(stage, device.queue(f"{label}/{stage.__name__}")) for stage in stages]
+        self._queues = [device.queue(f"{label}/{stage.__name__}") for stage in stages]
+        self._stages = list(zip(stages, self._queues))
         self._deliver = deliver
         self._slots = [make(index) if make else None for index in range(slots)]
         self._flying: collections.deque[Any] = collections.deque()
         self._count = 0
-
-    @property
-    def queues(self) -> list[Queue]:
-        """The stages' queues."""
-        return [queue for _, queue in self._stages]
 
     def submit(self, frame: Any) -> None:
         """Submits a frame; waits for the delivery of an earlier one if no slot is free."""
@@ -208,11 +220,6 @@ class pipeline:
         while self._flying:
             self._deliver_first(timeout)
 
-    def close(self) -> None:
-        """Destroys the queues; work that was submitted still runs."""
-        for queue in self.queues:
-            queue.close()
-
     def __enter__(self) -> pipeline:
         return self
 
@@ -224,7 +231,7 @@ class pipeline:
             self.close()
 
 
-class chunks:
+class chunks(_Queues):
     """One large job in pieces: the copy of one piece, the work on another and the copy back of a third overlap.
 
         job = weir.chunks(result, source, lambda queue, out, data: scale[n, 256](queue, weir.In(data), weir.Out(out)))
@@ -254,7 +261,8 @@ class chunks:
         ends = [rows * i // count for i in range(count + 1)]
         self._parts = list(zip(ends, ends[1:]))
         most = max(end - start for start, end in self._parts)
-        self._up, self._run, self._down = (device.queue(f"{label}/{name}") for name in ("upload", "compute", "download"))
+        self._queues = [device.queue(f"{label}/{name}") for name in ("upload", "compute", "download")]
+        self._up, self._run, self._down = self._queues
         self._slots = [(device.buffer((most, *source.shape[1:]), source.dtype, label=f"{label}/in{i}"),
                         device.buffer((most, *result.shape[1:]), result.dtype, label=f"{label}/out{i}"))
                        for i in range(min(slots, count))]
@@ -283,7 +291,7 @@ class chunks:
         return self._done[(len(self._parts) - 1) % len(self._slots)]
 
 
-class buckets:
+class buckets(_Queues):
     """Gradients that are reduced bucket by bucket on a queue of their own, while the backward pass goes on.
 
         reduction = weir.buckets(device, gradients, lambda queue, gradient: comm.all_reduce(queue, gradient, gradient))
@@ -306,6 +314,7 @@ class buckets:
         self._gradients, self._reduce = list(gradients), reduce
         self._reduced: list[Any] = [None] * len(self._gradients)
         self.queue = device.queue(label)
+        self._queues = [self.queue]
 
     def ready(self, index: int, queue: Queue) -> None:
         """Bucket `index` is written by what was submitted to `queue` so far: its reduction is submitted."""
@@ -324,7 +333,7 @@ class buckets:
         queue.wait(self.queue.record())
 
 
-class queue_pool:
+class queue_pool(_Queues):
     """Queues for independent requests, given out in turn by class of priority.
 
         pool = weir.queue_pool(device, normal=4, high=1)
@@ -351,22 +360,16 @@ class queue_pool:
         if not normal + high + low:
             normal = min(8, limits.concurrent_kernels + limits.copy_engines_to_device + limits.copy_engines_to_host)
         priorities = {"normal": (normal, 0), "high": (high, limits.priority_highest), "low": (low, limits.priority_lowest)}
-        self._queues = {name: [device.queue(f"{label}/{name}/{i}", priority=priority, timing=timing) for i in range(count)]
-                        for name, (count, priority) in priorities.items()}
-        self._turns = {name: itertools.cycle(queues) for name, queues in self._queues.items()}
-
-    @property
-    def queues(self) -> list[Queue]:
-        """All of its queues."""
-        return [queue for queues in self._queues.values() for queue in queues]
+        made = {name: [device.queue(f"{label}/{name}/{i}", priority=priority, timing=timing) for i in range(count)]
+                for name, (count, priority) in priorities.items()}
+        self._queues = sum(made.values(), [])
+        self._turns = {name: itertools.cycle(queues) for name, queues in made.items() if queues}
 
     def get(self, kind: Literal["normal", "high", "low"] = "normal") -> Queue:
         """The next queue of the class."""
-        try:
-            return next(self._turns[kind])
-        except (KeyError, StopIteration):
-            has = ", ".join(name for name, queues in self._queues.items() if queues)
-            raise ValueError(f"the pool has no queue of the class {kind!r}; it has {has}") from None
+        if kind not in self._turns:
+            raise ValueError(f"the pool has no queue of the class {kind!r}; it has {', '.join(self._turns)}")
+        return next(self._turns[kind])
 
     def sync(self, timeout: float | None = None) -> None:
         """Waits for all queues, also after a failure; timeout in seconds, for each. Raises the first failure."""
@@ -378,8 +381,3 @@ class queue_pool:
                 failure = failure or error
         if failure:
             raise failure
-
-    def close(self) -> None:
-        """Destroys the queues; work that was submitted still runs."""
-        for queue in self.queues:
-            queue.close()

@@ -42,27 +42,8 @@ def weir_seed(request):
     return getattr(request, "param", 0)
 
 
-class _Environment:
-    """Variables for the time of a test. They are read when a runtime is opened."""
-
-    def __init__(self, values):
-        self.values = values
-        self.before = {}
-
-    def __enter__(self):
-        for name, value in self.values.items():
-            self.before[name] = os.environ.get(name)
-            os.environ[name] = value
-
-    def __exit__(self, *unused):
-        for name, value in self.before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-
 def _environment(item, mark, trace):
+    """Variables for the time of a test."""
     plugins = [name.strip() for name in os.environ.get("WEIR_PLUGINS", "").split(",") if name.strip()]
     values = {}
     if item.config.getoption("--weir-check") and "check" not in plugins:
@@ -130,7 +111,9 @@ def pytest_runtest_protocol(item):
     with tempfile.TemporaryDirectory() as folder:
         item.weir_folder = folder
         item.weir_judged = False
-        with _Environment(_environment(item, mark, os.path.join(folder, "trace.json"))):
+        with pytest.MonkeyPatch.context() as patch:  # they are read when a runtime is opened
+            for name, value in _environment(item, mark, os.path.join(folder, "trace.json")).items():
+                patch.setenv(name, value)
             yield
 
 

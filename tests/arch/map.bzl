@@ -46,7 +46,7 @@ USES = {
     "core/event": _QUEUE + ["core/queue", "core/graph"],
     "core/buffer": _QUEUE + ["core/queue", "core/graph", "core/event"],
     "core/pool": _QUEUE + ["core/queue", "core/graph", "core/event", "core/buffer"],
-    "core/program": _QUEUE + ["core/queue"],
+    "core/program": _QUEUE + ["core/queue", "kernels/images"],
     "core/interop": _QUEUE + ["core/queue", "core/graph", "core/event", "core/buffer"],
     "core/runtime": _QUEUE + ["core/config", "core/queue"],
     "core/comm": _QUEUE + ["core/buffer", "core/config", "core/event", "core/graph", "core/queue", "core/runtime"],

@@ -95,7 +95,7 @@ expect_contains "$output" "largest buffer"
 expect_data 0 env WEIR_BACKEND=null "$weir" devices --json
 as_json 'data["module"] == "null" and len(data["devices"]) == 1'
 as_json 'data["devices"][0]["limits"]["max_block"] == [1024, 1024, 64]'
-as_json 'data["devices"][0]["limits"]["kind"] == "other"'
+as_json 'data["devices"][0]["limits"]["kind"] == "cpu"'
 printf '[weir]\nbackend = null\n\n[null]\ndevices = 3\n' >three.ini
 expect_data 0 "$weir" devices --config three.ini --json
 as_json '[d["index"] for d in data["devices"]] == [0, 1, 2]'

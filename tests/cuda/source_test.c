@@ -260,16 +260,15 @@ WEIR_TEST(CudaSource, OpenclOfAnotherDevice)
     rig_finish(&rig);
 }
 
-WEIR_TEST(CudaSource, OpenclWithAnImage)
+WEIR_TEST(CudaSource, OpenclWithAnImageOfDepth)
 {
     struct rig rig;
     if (!rig_start(&rig))
         return;
-    const struct weir_program_params params =
-        params_of("// twice\n__kernel void twice(__global uint *out,\n    image2d_t in)\n{\n}\n",
-                  NULL);
+    const struct weir_program_params params = params_of(
+        "// twice\n__kernel void twice(__global uint *out,\n    image2d_depth_t in)\n{\n}\n", NULL);
     expect_refused(&rig, &params, WEIR_ERROR_UNSUPPORTED,
-                   "source:3: kernel 'twice': parameter 'in' is of type image2d_t");
+                   "source:3: kernel 'twice': parameter 'in' is of type image2d_depth_t");
     rig_finish(&rig);
 }
 

@@ -107,3 +107,17 @@ __kernel void tell(read_only image3d_t solid, read_only image2d_array_t array,
     out[9] = CLK_ADDRESS_MIRRORED_REPEAT;
 #endif
 }
+
+// As in docs/kernels.md.
+const sampler_t smooth =
+    CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_LINEAR;
+
+__kernel void turn(read_only image2d_t in, write_only image2d_t out, float sine, float cosine)
+{
+    const int2 at = (int2)((int)get_global_id(0), (int)get_global_id(1));
+    const float2 centre = 0.5f * convert_float2(get_image_dim(out));
+    const float2 from = convert_float2(at) + 0.5f - centre;
+    const float2 turned =
+        (float2)(cosine * from.x - sine * from.y, sine * from.x + cosine * from.y);
+    write_imagef(out, at, read_imagef(in, smooth, turned + centre));
+}

@@ -677,6 +677,79 @@ WEIR_TEST(Images, ReadAndWritten)
     close_rig(&rig);
 }
 
+// Source at run time has the same images.
+WEIR_TEST(Images, SourceAtRunTime)
+{
+    static const char source[] =
+        "const sampler_t half_way = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE |\n"
+        "                           CLK_FILTER_LINEAR;\n"
+        "__kernel void shift(read_only image2d_t in, write_only image2d_t out)\n"
+        "{\n"
+        "    int2 at = (int2)((int)get_global_id(0), (int)get_global_id(1));\n"
+        "    write_imagef(out, at, read_imagef(in, half_way, convert_float2(at) + 1.0f));\n"
+        "}\n";
+    struct rig rig;
+    unsigned char values[4][4], got[4][4];
+    open_rig(&rig);
+    weir_program_destroy(&rig.program);
+    const weir_status status =
+        weir_program_create(rig.device, WEIR_PARAMS(weir_program, .source = source), &rig.program);
+    if (status == WEIR_ERROR_UNSUPPORTED) {
+        close_rig(&rig);
+        WEIR_SKIP("this device compiles no source");
+    }
+    EXPECT_OK(status);
+    for (int i = 0; i < 16; i++)
+        values[i / 4][i % 4] = (unsigned char)(8 * i);
+    const struct weir_image_layout layout =
+        weir_image_2d(WEIR_ORDER_R, WEIR_CHANNEL_UNORM_INT8, 4, 4);
+    weir_kernel *kernel = kernel_of(&rig, "shift");
+    weir_buffer *in = buffer_of(&rig, values, sizeof values);
+    weir_buffer *out = buffer_of(&rig, values, sizeof values);
+    EXPECT_OK(weir_queue_launch(rig.queue, kernel, weir_dim(1, 1, 1), weir_dim(4, 4, 1),
+                                weir_image_in(in, 0, &layout), weir_image_out(out, 0, &layout)));
+    EXPECT_OK(weir_download(rig.queue, got, out, 0, sizeof got));
+    for (int y = 0; y < 4; y++)
+        for (int x = 0; x < 4; x++) // the mean of four pixels
+            EXPECT_INT_EQ(got[y][x], (values[y][x] + values[y][x < 3 ? x + 1 : 3] +
+                                      values[y < 3 ? y + 1 : 3][x] +
+                                      values[y < 3 ? y + 1 : 3][x < 3 ? x + 1 : 3]) /
+                                         4);
+    weir_buffer_destroy(&out);
+    weir_buffer_destroy(&in);
+    weir_kernel_destroy(&kernel);
+    close_rig(&rig);
+}
+
+WEIR_TEST(Images, HalfATurn)
+{
+    enum {
+        SIDE = 8
+    };
+    struct rig rig;
+    float values[SIDE][SIDE][4], got[SIDE][SIDE][4];
+    open_rig(&rig);
+    for (int i = 0; i < SIDE * SIDE * 4; i++)
+        (&values[0][0][0])[i] = (float)(i * i);
+    const struct weir_image_layout layout =
+        weir_image_2d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, SIDE, SIDE);
+    weir_kernel *turn = kernel_of(&rig, "turn");
+    weir_buffer *in = buffer_of(&rig, values, sizeof values);
+    weir_buffer *out = buffer_of(&rig, values, sizeof values);
+    EXPECT_OK(weir_queue_launch_global(rig.queue, turn, weir_dim(SIDE, SIDE, 1),
+                                       weir_image_in(in, 0, &layout),
+                                       weir_image_out(out, 0, &layout), 0.0f, -1.0f));
+    EXPECT_OK(weir_download(rig.queue, got, out, 0, sizeof got));
+    for (int y = 0; y < SIDE; y++)
+        for (int x = 0; x < SIDE; x++)
+            for (int c = 0; c < 4; c++)
+                EXPECT_TRUE(got[y][x][c] == values[SIDE - 1 - y][SIDE - 1 - x][c]);
+    weir_buffer_destroy(&out);
+    weir_buffer_destroy(&in);
+    weir_kernel_destroy(&turn);
+    close_rig(&rig);
+}
+
 WEIR_TEST(Images, SizesAndFormats)
 {
     static const int32_t wanted[10] = {

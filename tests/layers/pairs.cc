@@ -1,6 +1,7 @@
 // Pairs as those of pairs.c, with Khronos' C++ wrapper: a place is the line that calls the wrapper.
 //
 // usage: as that of pairs.c.
+#define CL_HPP_CL_1_2_DEFAULT_BUILD // PoCL 4 and later have no OpenCL C 2.0
 #define CL_HPP_ENABLE_EXCEPTIONS
 #define CL_HPP_MINIMUM_OPENCL_VERSION 200
 #define CL_HPP_TARGET_OPENCL_VERSION 300

@@ -65,22 +65,24 @@ WEIR_TEST(OpenclSource, ParametersOfEveryKind)
 WEIR_TEST(OpenclSource, WhatALaunchCannotPass)
 {
     static const char *const sources[][2] = {
-        {"__kernel void k(read_only image2d_t picture, __global float *out) { out[0] = 0; }",
-         "source:1: kernel 'k': parameter 'picture' is of type image2d_t"},
-        {"__kernel void k(sampler_t how, __global float *out) { out[0] = 0; }",
-         "source:1: kernel 'k': parameter 'how' is of type sampler_t"},
+        {"__kernel void k(read_only image2d_depth_t picture, __global float *out) { out[0] = 0; }",
+         "source:1: kernel 'k': parameter 'picture' is of type image2d_depth_t"},
+        {"__kernel void k(image2d_depth_t how, __global float *out) { out[0] = 0; }",
+         "source:1: kernel 'k': parameter 'how' is of type image2d_depth_t"},
         {"// void k(picture)\n/* void k( */ __constant char t[] = \"void k(\\\"\";\n"
-         "__kernel void\nk(__global float *out,\n  read_only image2d_t picture)\n{\n out[0] = "
+         "__kernel void\nk(__global float *out,\n  read_only image2d_depth_t picture)\n{\n out[0] "
+         "= "
          "0;\n}\n",
-         "source:5: kernel 'k': parameter 'picture' is of type image2d_t"},
+         "source:5: kernel 'k': parameter 'picture' is of type image2d_depth_t"},
         // Where the line is not certain there is none.
-        {"#if 1\n__kernel void k(sampler_t how) {}\n#else\n__kernel void k(sampler_t how) "
+        {"#if 1\n__kernel void k(image2d_depth_t how) {}\n#else\n__kernel void k(image2d_depth_t "
+         "how) "
          "{}\n#endif\n",
-         "kernel 'k': parameter 'how' is of type sampler_t"},
-        {"#line 7\n__kernel void k(sampler_t how) {}\n",
-         "kernel 'k': parameter 'how' is of type sampler_t"},
-        {"#define NAME(x) x ## ow\n__kernel void k(sampler_t NAME(h)) {}\n",
-         "kernel 'k': parameter 'how' is of type sampler_t"},
+         "kernel 'k': parameter 'how' is of type image2d_depth_t"},
+        {"#line 7\n__kernel void k(image2d_depth_t how) {}\n",
+         "kernel 'k': parameter 'how' is of type image2d_depth_t"},
+        {"#define NAME(x) x ## ow\n__kernel void k(image2d_depth_t NAME(h)) {}\n",
+         "kernel 'k': parameter 'how' is of type image2d_depth_t"},
     };
     struct opencl_rig rig;
     opencl_rig_open(&rig, "");

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/pipelines/test_images.h"
+#include "tests/pipelines/rig.h"
 
 static const struct weir_arr_coc_sizes sizes = {256, 16, 1024};
 

@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 
 #include "tests/pipelines/rig.h"
-#include "tests/pipelines/test_images.h"
 #include "tests/unit/io_made_files.h"
 
 extern char **environ;

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/siphash.h"
 #include "tests/pipelines/rig.h"
-#include "tests/pipelines/test_images.h"
 #include "tests/support/memory.h"
 
 enum {

@@ -85,4 +85,15 @@ bool rig_same_bits(const struct rig_frame *a, const struct rig_frame *b);
 
 void *rig_alloc(size_t count, size_t size);
 
+// A few images of different sizes, for tests that need any.
+
+enum {
+    TEST_IMAGES = 6
+};
+
+// A photograph, noise, a gradient, one pixel, one row, and a checkerboard.
+bool test_images_make(struct rig_image images[TEST_IMAGES]);
+void test_images_finish(struct rig_image images[TEST_IMAGES]);
+uint64_t test_images_max_pixels(const struct rig_image images[TEST_IMAGES]);
+
 #endif

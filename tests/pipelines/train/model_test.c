@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipelines/train/blas.h"
 #include "pipelines/train/optimizer.h"
-#include "tests/pipelines/train/reference.h"
 #include "tests/pipelines/train/rig.h"
 #include "tests/support/memory.h"
 
@@ -473,5 +473,25 @@ WEIR_TEST(TrainModel, CountsItsWork)
     EXPECT_DOUBLE_EQ(weir_train_model_flop(scene.model, false), first + rest);
     EXPECT_DOUBLE_EQ(weir_train_model_flop(scene.model, true), 2 * first + 3 * rest);
     rig_scene_close(&scene);
+    rig_close(&rig);
+}
+
+// cuBLAS on a device that is none of CUDA's.
+
+WEIR_TEST(TrainBlas, IsForCudaOnly)
+{
+    struct rig rig;
+    struct weir_native_device native;
+    struct train_blas *blas;
+    ASSERT_TRUE(rig_open(&rig));
+    ASSERT_OK(weir_device_get_native(rig.device, &native));
+    if (weir_native_is(native.api, WEIR_NATIVE_CUDA)) {
+        rig_close(&rig);
+        WEIR_SKIP("this device is CUDA's");
+    }
+    EXPECT_INT_EQ(train_blas_open(rig.device, NULL, &blas), WEIR_ERROR_UNSUPPORTED);
+    EXPECT_NULL(blas);
+    EXPECT_CONTAINS(weir_last_error_text(), "the device is one of 'opencl', not of CUDA");
+    EXPECT_CONTAINS(weir_last_error_text(), "let the library's kernels compute the products");
     rig_close(&rig);
 }

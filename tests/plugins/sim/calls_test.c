@@ -462,7 +462,7 @@ static void make_graph(struct calls *calls, struct calls_graph *graph)
     const uint64_t most = 1 + up_to(CALLS_NODES - 1);
     graph->device = first->device;
     EXPECT_OK(weir_capture_begin(first->object));
-    for (int turn = 0; graph->node_count < most; turn++) {
+    while (graph->node_count < most) {
         const uint32_t branch = (uint32_t)up_to(capture.count - 1);
         const uint32_t other = (uint32_t)up_to(capture.count - 1);
         if (up_to(2) == 0)

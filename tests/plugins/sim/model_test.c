@@ -1,11 +1,9 @@
-// Models of GPUs: what files mean, and what is wrong with them. Every allocation fails once in turn;
-// the rule in BUILD makes the linker use the functions below instead of the allocator.
+// Models of GPUs: what files mean, and what is wrong with them.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plugins/sim/model.h"
-#include "tests/support/memory.h"
 #include "tests/support/test.h"
 
 #define GPU                                                                  \

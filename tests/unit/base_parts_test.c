@@ -1,8 +1,12 @@
-// Texts for people, and the tables and the one that differs which they show.
+// Texts for people, the tables and the one that differs which they show, INI files, clocks and the calls of C.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/calls.h"
+#include "base/clock.h"
+#include "base/clock_map.h"
+#include "base/ini/ini.h"
 #include "base/odd.h"
 #include "base/table.h"
 #include "base/text.h"
@@ -248,4 +252,151 @@ WEIR_TEST(BaseCalls, IsTrueWhereItCannotTell)
                       "a"));
     EXPECT_TRUE(CALLS("void a(void) { } }\nvoid b(void) { wait(); }\n", "a"));
     EXPECT_FALSE(CALLS("K(a)\n", "a_k"));
+}
+
+// The language of INI files, as its callers see it; config_test.c has its sentences.
+
+struct seen {
+    char text[512];
+    size_t used;
+    const char *stop_at;
+};
+
+static bool on_section(void *user, unsigned line, const char *name, size_t length)
+{
+    struct seen *seen = user;
+    seen->used += (size_t)snprintf(seen->text + seen->used, sizeof seen->text - seen->used,
+                                   "%u[%.*s]", line, (int)length, name);
+    return !seen->stop_at || strncmp(name, seen->stop_at, length) != 0;
+}
+
+static bool on_entry(void *user, unsigned line, const char *key, const char *value)
+{
+    struct seen *seen = user;
+    seen->used += (size_t)snprintf(seen->text + seen->used, sizeof seen->text - seen->used,
+                                   "%u %s=%s;", line, key, value);
+    return !seen->stop_at || strcmp(key, seen->stop_at) != 0;
+}
+
+static void on_refused(void *user, unsigned line, const char *remedy, const char *sentence)
+{
+    struct seen *seen = user;
+    seen->used += (size_t)snprintf(seen->text + seen->used, sizeof seen->text - seen->used,
+                                   "%u! %s (%s)", line, sentence, remedy ? remedy : "");
+}
+
+static enum weir_ini_end read_as(struct seen *seen, const char *kind, const char *text)
+{
+    const struct weir_ini_handler handler = {
+        .section = on_section,
+        .entry = on_entry,
+        .refuse = on_refused,
+        .kind = kind,
+        .sectionless_remedy = "put it under [gpu]",
+    };
+    return weir_ini_read(text, strlen(text), &handler, seen);
+}
+
+WEIR_TEST(Ini, GivesSectionsAndEntriesInOrder)
+{
+    struct seen seen = {0};
+    EXPECT_INT_EQ(read_as(&seen, NULL, "; x\n[a]\nk = v ; c\n\n[b]\nl =\n"), WEIR_INI_END);
+    EXPECT_STR_EQ(seen.text, "2[a]3 k=v;5[b]6 l=;");
+}
+
+WEIR_TEST(Ini, StopsWhenToldTo)
+{
+    struct seen seen = {.stop_at = "b"};
+    EXPECT_INT_EQ(read_as(&seen, NULL, "[a]\nk = v\n[b]\nl = w\n"), WEIR_INI_STOPPED);
+    EXPECT_STR_EQ(seen.text, "1[a]2 k=v;3[b]");
+    seen = (struct seen){.stop_at = "k"};
+    EXPECT_INT_EQ(read_as(&seen, NULL, "[a]\nk = v\nl = w\n"), WEIR_INI_STOPPED);
+    EXPECT_STR_EQ(seen.text, "1[a]2 k=v;");
+}
+
+WEIR_TEST(Ini, AKindOfSectionsHasAnyNames)
+{
+    struct seen seen = {0};
+    const char *name = "[kernel void f<float, 4>(float const*, unsigned long)] ; c\nk = v\n";
+    EXPECT_INT_EQ(read_as(&seen, "kernel", name), WEIR_INI_END);
+    EXPECT_STR_EQ(seen.text, "1[kernel void f<float, 4>(float const*, unsigned long)]2 k=v;");
+    seen = (struct seen){0};
+    EXPECT_INT_EQ(read_as(&seen, NULL, name), WEIR_INI_REFUSED);
+    static const char *const others[] = {"[kernel ]\n", "[kernel  x]\n", "[kernel x ]\n",
+                                         "[kernels x]\n", "[a x]\n"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        seen = (struct seen){0};
+        EXPECT_INT_EQ(read_as(&seen, "kernel", others[i]), WEIR_INI_REFUSED);
+    }
+}
+
+WEIR_TEST(Ini, RefusesWithTheLineAndTheRemedy)
+{
+    struct seen seen = {0};
+    EXPECT_INT_EQ(read_as(&seen, NULL, "\nk = v\n"), WEIR_INI_REFUSED);
+    EXPECT_STR_EQ(seen.text, "2! 'k' comes before the first section (put it under [gpu])");
+}
+
+// Clocks: pauses between looks, and the relation of two clocks.
+
+// The relation of two clocks.
+
+#define SECOND UINT64_C(1000000000)
+
+static void expect_near(uint64_t value, uint64_t wanted, uint64_t slack)
+{
+    EXPECT_UINT_LE(wanted, value + slack);
+    EXPECT_UINT_LE(value, wanted + slack);
+}
+
+// Clock a is 50 millionths fast, and read with an error of up to 3 us.
+WEIR_TEST(ClockMap, FollowsDrift)
+{
+    struct weir_clock_map map = {.count = 0};
+    const uint64_t start = 3 * SECOND;
+    for (uint64_t i = 0; i < 400; i++) {
+        const uint64_t b = start + i * SECOND / 4;
+        const uint64_t a = b + (b - start) / 20000 + 1000000 + (i % 3) * 1500;
+        weir_clock_map_add(&map, a, b);
+    }
+    const uint64_t b = start + 95 * SECOND + 123456789;
+    const uint64_t a = b + (b - start) / 20000 + 1001500;
+    expect_near(weir_clock_map_a(&map, b), a, 3000);
+    expect_near(weir_clock_map_b(&map, a), b, 3000);
+    // One second beyond the last pair.
+    const uint64_t later = start + 101 * SECOND;
+    expect_near(weir_clock_map_a(&map, later), later + (later - start) / 20000 + 1001500, 15000);
+    const double drift = weir_clock_map_drift_ppm(&map);
+    EXPECT_TRUE(drift > 49.8 && drift < 50.2);
+}
+
+WEIR_TEST(ClockMap, GoesThereAndBack)
+{
+    struct weir_clock_map map = {.count = 0};
+    for (uint64_t i = 1; i < 100; i++)
+        weir_clock_map_add(&map, i * SECOND + i * i * 100, 5 * SECOND + i * SECOND);
+    for (uint64_t i = 0; i < 120 * SECOND; i += SECOND / 3 + 7)
+        expect_near(weir_clock_map_a(&map, weir_clock_map_b(&map, i)), i, 4);
+}
+
+// Readings close to each other replace the newest, so that their error is not
+// mistaken for drift.
+WEIR_TEST(ClockMap, ShortDistancesTellNoDrift)
+{
+    struct weir_clock_map map = {.count = 0};
+    weir_clock_map_add(&map, SECOND, SECOND);
+    weir_clock_map_add(&map, SECOND + 10000, SECOND + 13000);
+    expect_near(weir_clock_map_b(&map, 2 * SECOND), 2 * SECOND, 3000);
+    for (uint64_t i = 1; i < 50; i++)
+        weir_clock_map_add(&map, SECOND + 20000 * i, SECOND + 20000 * i + i % 2);
+    EXPECT_UINT_LE(map.count, 2);
+}
+
+WEIR_TEST(ClockMap, IgnoresWhatRunsBackwards)
+{
+    struct weir_clock_map map = {.count = 0};
+    weir_clock_map_add(&map, 2 * SECOND, 2 * SECOND);
+    weir_clock_map_add(&map, SECOND, 3 * SECOND);
+    weir_clock_map_add(&map, 3 * SECOND, SECOND);
+    EXPECT_UINT_EQ(map.count, 1);
 }
