@@ -10,6 +10,7 @@
 //   - Memory of the address space `constant` becomes global memory: that of CUDA has 64 KiB and no
 //     pointers from the host, and caches for data that is only read are as good: loads
 //     from it are marked as invariant, so that they become ld.global.nc.
+//   - The code of a kernel with images is there for RGBA of float, and for other formats.
 //   - printf becomes the driver's vprintf: LLVM puts its arguments into memory as that wants them, and
 //     kernels/ptx replaces it.
 #include <ctype.h>
@@ -265,6 +266,8 @@ static void change_part(const char *line, const char *end, struct weir_long_text
     weir_long_text_add(out, "%.*s", (int)(end - kept), kept);
 }
 
+#define RGBA_FLOAT 0x10de10b5 // <weir/image.h>
+
 // The first number of nodes that the module does not have.
 #define FIRST_NODE 1000000u
 #define NO_FIELDS "!999998"
@@ -315,6 +318,39 @@ static void change_definition(const char *line, const char *end, struct weir_lon
     change_line(rest, end, out);
 }
 
+// A kernel with images is there twice: for RGBA of float in all of them, where no access has a branch that keeps loads
+// apart, and for other formats. Its code is inlined in both places.
+static void add_formats(const char *line, const char *end, struct weir_long_text *out)
+{
+    static const char call[] = "  call void " KC_KERNEL_CODE;
+    static const char layout[] = "byval(%struct.weir_image_layout) align 4 %";
+    const char *at = starts_with(line, call) ? line : end;
+    size_t count = 0;
+    while (at < end && (at = kc_in_line(at, layout))) {
+        at += sizeof layout - 1;
+        const unsigned long value = strtoul(at, NULL, 10);
+        weir_long_text_add(out,
+                           "  %%weir.at.%zu = getelementptr i8, ptr %%%lu, i64 20\n"
+                           "  %%weir.format.%zu = load i32, ptr %%weir.at.%zu, align 4\n"
+                           "  %%weir.is.%zu = icmp eq i32 %%weir.format.%zu, %d\n"
+                           "  %%weir.all.%zu = and i1 %%weir.is.%zu, ",
+                           count, value, count, count, count, count, RGBA_FLOAT, count, count);
+        if (count > 0)
+            weir_long_text_add(out, "%%weir.all.%zu\n", count - 1);
+        else
+            weir_long_text_add(out, "true\n");
+        count++;
+    }
+    if (count == 0)
+        return;
+    weir_long_text_add(out,
+                       "  br i1 %%weir.all.%zu, label %%weir.floats, label %%weir.others\n"
+                       "weir.floats:\n",
+                       count - 1);
+    change_line(line, end, out);
+    weir_long_text_add(out, "  ret void\nweir.others:\n");
+}
+
 static void add_blocks(const struct kc_kernels *kernels, struct weir_long_text *out)
 {
     for (size_t i = 0; i < kernels->count; i++) {
@@ -339,10 +375,12 @@ static bool change_module(const struct cuda_build *build, const char *in, const 
     for (const char *line = ir; *line;) {
         const char *newline = strchr(line, '\n');
         const char *end = newline ? newline : line + strlen(line);
-        if (starts_with(line, "define "))
+        if (starts_with(line, "define ")) {
             change_definition(line, end, &out);
-        else
+        } else {
+            add_formats(line, end, &out);
             change_line(line, end, &out);
+        }
         line = newline ? newline + 1 : end;
     }
     weir_long_text_add(&out,

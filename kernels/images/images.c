@@ -2,14 +2,14 @@
 #include "kernels/images/images.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "kernels/images/library.h"
 
 enum {
-    IMAGES_MOST = 128, // of a kernel
-    NESTED_MOST = 64,  // conditions
+    NESTED_MOST = 64, // conditions
     NAME_MOST = 200
 };
 
@@ -19,17 +19,14 @@ struct token {
     bool is_directive;
 };
 
-struct image {
-    struct token type;
-    struct token name;
-};
-
 struct rewriter {
     const char *at;
-    const char *kept; // from here on nothing was added
+    const char *kept;    // from here on nothing was added
+    const char *counted; // up to here lines are counted
+    unsigned long line;
     struct weir_long_text *out;
-    struct image images[IMAGES_MOST]; // of the kernel whose body comes
-    size_t image_count;
+    struct weir_long_text body; // what the body of the kernel that is read begins with
+    bool has_images, has_conditions;
     int braces, parentheses;
     int before[NESTED_MOST]; // braces at each condition that is open
     int conditions;
@@ -196,7 +193,7 @@ static void pass_condition(struct rewriter *rewriter, struct token directive)
 // parameters of their own.
 struct parameter {
     struct token first, type, name;
-    bool writable, in_condition;
+    bool writable;
 };
 
 static void note(struct parameter *parameter, struct token token)
@@ -206,9 +203,6 @@ static void note(struct parameter *parameter, struct token token)
     static const char *const others[] = {"read_only", "__read_only", "const",    "__const",
                                          "private",   "__private",   "restrict", NULL};
     const bool qualifier = is_one_of(token, writes) || is_one_of(token, others);
-    parameter->in_condition = parameter->in_condition || condition_of(token).length > 0;
-    if (token.is_directive)
-        return;
     if (parameter->type.length > 0) {
         if (parameter->name.length == 0 && is_word(token) && !qualifier)
             parameter->name = token;
@@ -224,48 +218,79 @@ static void note(struct parameter *parameter, struct token token)
         parameter->first = (struct token){.length = 0};
 }
 
-// One parameter, of an image.
 static void change_parameter(struct rewriter *rewriter, const struct parameter *parameter)
 {
-    const int length = (int)parameter->name.length;
-    if (parameter->type.length == 0)
+    const struct token *name = &parameter->name, *type = &parameter->type;
+    const int length = (int)name->length;
+    if (type->length == 0)
         return;
-    if (parameter->in_condition || length == 0 || length > NAME_MOST ||
-        rewriter->image_count == IMAGES_MOST) {
+    if (length == 0 || length > NAME_MOST) {
         rewriter->hidden = true;
         return;
     }
-    const char *start = parameter->first.start, *end = parameter->name.start + length;
+    const char *start = parameter->first.start, *end = name->start + length;
     replace(rewriter, (struct token){.start = start, .length = (size_t)(end - start)});
     for (const char *at = start; at < end; at++)
         if (*at == '\n')
             weir_long_text_add(rewriter->out, "\n");
     weir_long_text_add(rewriter->out,
                        "%s__global uint4 *restrict %.*s__pixels, weir_image_layout %.*s__layout",
-                       parameter->writable ? "" : "const ", length, parameter->name.start, length,
-                       parameter->name.start);
-    rewriter->images[rewriter->image_count++] = (struct image){parameter->type, parameter->name};
+                       parameter->writable ? "" : "const ", length, name->start, length,
+                       name->start);
+    weir_long_text_add(&rewriter->body, " %.*s %.*s = WEIR__IMAGE(%.*s); (void)%.*s;",
+                       (int)type->length, type->start, length, name->start, length, name->start,
+                       length, name->start);
+    rewriter->has_images = true;
 }
 
-// From after the parenthesis on to after the one that closes.
+// Lines are those of the last #line.
+static void count_lines(struct rewriter *rewriter, const char *to)
+{
+    for (; rewriter->counted < to; rewriter->counted++)
+        rewriter->line += *rewriter->counted == '\n';
+}
+
+static void pass_line(struct rewriter *rewriter, struct token directive)
+{
+    const char *at = directive.start + 1;
+    struct token token;
+    if (!next_token(&at, false, &token) || !is(token, "line"))
+        return;
+    rewriter->counted = directive.start + directive.length;
+    rewriter->line = strtoul(at, NULL, 10) - 1;
+}
+
+static void begin_kernel(struct rewriter *rewriter)
+{
+    rewriter->body.used = 0;
+    if (rewriter->body.text)
+        *rewriter->body.text = '\0';
+    rewriter->has_images = rewriter->has_conditions = false;
+}
+
+// From after the parenthesis on to after the one that closes. The conditions among the parameters stand in the body too.
 static void change_head(struct rewriter *rewriter)
 {
     struct parameter parameter = {.writable = false};
     struct token token;
     int depth = 1;
-    bool conditions = false;
-    rewriter->image_count = 0;
+    begin_kernel(rewriter);
     while (depth > 0 && next_token(&rewriter->at, false, &token)) {
+        const bool condition = condition_of(token).length > 0;
         depth += is(token, "(") ? 1 : is(token, ")") ? -1 : 0;
-        conditions = conditions || condition_of(token).length > 0;
-        if (depth == 0 || (depth == 1 && is(token, ","))) {
+        if (condition || depth == 0 || (depth == 1 && is(token, ","))) {
             change_parameter(rewriter, &parameter);
             parameter = (struct parameter){.writable = false};
+        } else if (token.is_directive) {
+            pass_line(rewriter, token);
         } else {
             note(&parameter, token);
         }
+        if (condition) {
+            weir_long_text_add(&rewriter->body, "\n%.*s\n", (int)token.length, token.start);
+            rewriter->has_conditions = true;
+        }
     }
-    rewriter->hidden = rewriter->hidden || (conditions && rewriter->image_count > 0);
 }
 
 static void begin_body(struct rewriter *rewriter, struct token brace)
@@ -273,14 +298,11 @@ static void begin_body(struct rewriter *rewriter, struct token brace)
     brace.length = 0;
     brace.start++;
     replace(rewriter, brace);
-    for (size_t i = 0; i < rewriter->image_count; i++) {
-        const struct image *image = &rewriter->images[i];
-        const int length = (int)image->name.length;
-        weir_long_text_add(rewriter->out, " %.*s %.*s = WEIR__IMAGE(%.*s); (void)%.*s;",
-                           (int)image->type.length, image->type.start, length, image->name.start,
-                           length, image->name.start, length, image->name.start);
-    }
-    rewriter->image_count = 0;
+    weir_long_text_add(rewriter->out, "%s", rewriter->body.text);
+    count_lines(rewriter, brace.start);
+    if (rewriter->has_conditions)
+        weir_long_text_add(rewriter->out, "\n#line %lu\n", rewriter->line);
+    begin_kernel(rewriter);
 }
 
 // A token outside of functions, after `previous`.
@@ -300,8 +322,8 @@ static void change_outer(struct rewriter *rewriter, struct token previous, struc
         rewriter->in_constant = true;
     } else if (is(token, ";") || is(token, "}")) {
         rewriter->in_constant = rewriter->in_kernel = false;
-        rewriter->image_count = 0;
-    } else if (is(token, "{") && rewriter->image_count > 0) {
+        begin_kernel(rewriter);
+    } else if (is(token, "{") && rewriter->has_images && rewriter->body.text) {
         begin_body(rewriter, token);
     }
 }
@@ -313,6 +335,7 @@ static void change(struct rewriter *rewriter)
         if (token.is_directive) {
             rewriter->hidden = rewriter->hidden || hides(token);
             pass_condition(rewriter, token);
+            pass_line(rewriter, token);
             continue;
         }
         const bool outer = rewriter->braces == 0 && rewriter->parentheses == 0;
@@ -329,9 +352,11 @@ static void change(struct rewriter *rewriter)
 
 bool weir_images_rewrite(const char *text, struct weir_long_text *out)
 {
-    struct rewriter rewriter = {.at = text, .kept = text, .out = out};
+    struct rewriter rewriter = {.at = text, .kept = text, .counted = text, .line = 1, .out = out};
     weir_long_text_add(out, "#line 1 \"weir_images.cl\"\n%s#line 1 \"source\"\n",
                        weir_images_library);
     change(&rewriter);
+    out->failed = out->failed || rewriter.body.failed;
+    free(rewriter.body.text);
     return !rewriter.hidden;
 }

@@ -21,8 +21,8 @@
 // Whether the text names a type of images or samplers.
 bool weir_images_are_named(const char *text);
 
-// Adds the functions and the text to `out`. False: macros or conditions may hide parameters or samplers, which are
-// found once the text is preprocessed; what could be seen is changed all the same.
+// Adds the functions and the text to `out`. False: macros may hide parameters or samplers, which are found once the
+// text is preprocessed; what could be seen is changed all the same.
 bool weir_images_rewrite(const char *text, struct weir_long_text *out);
 
 #endif

@@ -123,7 +123,7 @@ PyObject *buffer_dlpack(PyObject *self, PyObject *Py_UNUSED(arguments),
     struct shared *export = calloc(1, sizeof *export);
     PyObject *capsule =
         export ? PyCapsule_New(&export->tensor, "dltensor", drop_capsule) : PyErr_NoMemory();
-    if (!capsule) {
+    if (!export || !capsule) {
         free(export);
         made->deleter(made);
         return NULL;

@@ -489,8 +489,13 @@ static void end_call(struct wp_call *call)
 
 void wp_calls_drop(struct wp_device *device)
 {
-    while (device->calls)
-        end_call(device->calls);
+    struct wp_call *call = device->calls;
+    device->calls = NULL;
+    while (call) {
+        struct wp_call *next = call->next;
+        drop_call(&call->later);
+        call = next;
+    }
 }
 
 PyObject *queue_host_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
