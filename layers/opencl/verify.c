@@ -354,6 +354,11 @@ static bool start_child(void)
     if (length == sizeof path || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
         return false;
     memcpy(path + length, "/" TRIAL_PROGRAM, sizeof "/" TRIAL_PROGRAM);
+    if (access(path, X_OK) != 0) {
+        close(sockets[0]);
+        close(sockets[1]);
+        return false;
+    }
     char *arguments[] = {path, NULL};
     child = child_start(arguments, sockets[1], -1, child_file);
     close(sockets[1]);
