@@ -33,19 +33,19 @@ __attribute__((constructor)) static void fill(void)
 
 static void acquire_if(bool taken, const void *key, const void *caller)
 {
-    if (taken && locks_is_on())
-        locks_acquire(key, caller);
+    if (taken && locks_hears(caller))
+        locks_acquire(key);
 }
 
 static void release(const void *key, const void *caller)
 {
-    if (locks_is_on())
-        locks_release(key, caller);
+    if (locks_hears(caller))
+        locks_release(key);
 }
 
-static void forget(const void *key)
+static void forget(const void *key, const void *caller)
 {
-    if (locks_is_on())
+    if (locks_hears(caller))
         locks_forget(key);
 }
 
@@ -88,13 +88,13 @@ LOCKS_EXPORTED int pthread_mutex_unlock(pthread_mutex_t *mutex)
 
 LOCKS_EXPORTED int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attributes)
 {
-    forget(mutex);
+    forget(mutex, LOCKS_CALLER);
     return LOCKS_REAL(pthread_mutex_init)(mutex, attributes);
 }
 
 LOCKS_EXPORTED int pthread_mutex_destroy(pthread_mutex_t *mutex)
 {
-    forget(mutex);
+    forget(mutex, LOCKS_CALLER);
     return LOCKS_REAL(pthread_mutex_destroy)(mutex);
 }
 
@@ -121,13 +121,13 @@ LOCKS_EXPORTED int mtx_unlock(mtx_t *mutex)
 
 LOCKS_EXPORTED int mtx_init(mtx_t *mutex, int type)
 {
-    forget(mutex);
+    forget(mutex, LOCKS_CALLER);
     return LOCKS_REAL(mtx_init)(mutex, type);
 }
 
 LOCKS_EXPORTED void mtx_destroy(mtx_t *mutex)
 {
-    forget(mutex);
+    forget(mutex, LOCKS_CALLER);
     LOCKS_REAL(mtx_destroy)(mutex);
 }
 
@@ -155,7 +155,7 @@ LOCKS_EXPORTED int pthread_spin_unlock(pthread_spinlock_t *lock)
 
 LOCKS_EXPORTED int pthread_spin_destroy(pthread_spinlock_t *lock)
 {
-    forget((const void *)(uintptr_t)lock);
+    forget((const void *)(uintptr_t)lock, LOCKS_CALLER);
     return LOCKS_REAL(pthread_spin_destroy)(lock);
 }
 
@@ -297,8 +297,8 @@ LOCKS_EXPORTED int pthread_rwlock_unlock(pthread_rwlock_t *lock)
 
 LOCKS_EXPORTED int pthread_rwlock_destroy(pthread_rwlock_t *lock)
 {
-    forget(lock);
-    forget(of_readers(lock));
+    forget(lock, LOCKS_CALLER);
+    forget(of_readers(lock), LOCKS_CALLER);
     return LOCKS_REAL(pthread_rwlock_destroy)(lock);
 }
 
@@ -334,14 +334,14 @@ LOCKS_EXPORTED int sem_clockwait(sem_t *restrict semaphore, clockid_t clock,
 
 LOCKS_EXPORTED int sem_post(sem_t *semaphore)
 {
-    if (locks_is_on())
-        locks_release_in_handler(semaphore, LOCKS_CALLER);
+    if (locks_hears(LOCKS_CALLER))
+        locks_release_in_handler(semaphore);
     return LOCKS_REAL(sem_post)(semaphore);
 }
 
 LOCKS_EXPORTED int sem_destroy(sem_t *semaphore)
 {
-    forget(semaphore);
+    forget(semaphore, LOCKS_CALLER);
     return LOCKS_REAL(sem_destroy)(semaphore);
 }
 
@@ -367,7 +367,7 @@ static struct barrier **find_barrier(const pthread_barrier_t *barrier)
     return at;
 }
 
-static void forget_barrier(const pthread_barrier_t *barrier)
+static void forget_barrier(const pthread_barrier_t *barrier, const void *caller)
 {
     LOCKS_REAL(pthread_mutex_lock)(&barriers_lock);
     struct barrier **at = find_barrier(barrier);
@@ -378,8 +378,8 @@ static void forget_barrier(const pthread_barrier_t *barrier)
     locks_hide();
     free(found);
     locks_show();
-    forget(barrier);
-    forget((const char *)barrier + 1);
+    forget(barrier, caller);
+    forget((const char *)barrier + 1, caller);
 }
 
 // If out of memory for it, its rounds have one key.
@@ -411,7 +411,7 @@ LOCKS_EXPORTED int pthread_barrier_init(pthread_barrier_t *restrict barrier,
                                         const pthread_barrierattr_t *restrict attributes,
                                         unsigned count)
 {
-    forget_barrier(barrier);
+    forget_barrier(barrier, LOCKS_CALLER);
     const int error = LOCKS_REAL(pthread_barrier_init)(barrier, attributes, count);
     if (error == 0)
         note_barrier(barrier, count);
@@ -420,7 +420,7 @@ LOCKS_EXPORTED int pthread_barrier_init(pthread_barrier_t *restrict barrier,
 
 LOCKS_EXPORTED int pthread_barrier_destroy(pthread_barrier_t *barrier)
 {
-    forget_barrier(barrier);
+    forget_barrier(barrier, LOCKS_CALLER);
     return LOCKS_REAL(pthread_barrier_destroy)(barrier);
 }
 

@@ -624,27 +624,27 @@ static void readers(bool mended)
     B(RUN(two, other, NONE, NULL));
 }
 
-#define CASES(X)                                                                                   \
-    X(write_kernel)                                                                                \
-    X(kernel_read)                                                                                 \
-    X(kernel_kernel)                                                                               \
-    X(read_write)                                                                                  \
-    X(write_write) X(copy_copy) X(copy_parts) X(fill_kernel) X(columns) X(rows_read) X(parts)      \
-        X(part_and_whole) X(slots) X(unwritten) X(flush) X(blocking) X(wait_for_events) X(status)  \
-            X(callback) X(unordered) X(barrier) X(old_barrier) X(barrier_of_one) X(marker)         \
-                X(old_marker) X(forty) X(map_read) X(map_part) X(unmap) X(user_event)              \
-                    X(user_chain) X(flag) X(image_kernel) X(image_paint) X(image_columns)          \
-                        X(image_copy) X(image_to_buffer) X(buffer_to_image) X(image_fill)          \
-                            X(image_map) X(svm_copy) X(svm_kernel) X(svm_map) X(task) X(migration) \
-                                X(native) X(two_contexts) X(threads) X(released) X(from_binary)    \
-                                    X(all_kernels) X(readers)
-
 static const struct {
     const char *name;
     void (*run)(bool mended);
 } cases[] = {
-#define CASE(name) {#name, name},
-    CASES(CASE)
+#define CASE(name)  \
+    {               \
+#name, name \
+    }
+    CASE(write_kernel),    CASE(kernel_read),     CASE(kernel_kernel),  CASE(read_write),
+    CASE(write_write),     CASE(copy_copy),       CASE(copy_parts),     CASE(fill_kernel),
+    CASE(columns),         CASE(rows_read),       CASE(parts),          CASE(part_and_whole),
+    CASE(slots),           CASE(unwritten),       CASE(flush),          CASE(blocking),
+    CASE(wait_for_events), CASE(status),          CASE(callback),       CASE(unordered),
+    CASE(barrier),         CASE(old_barrier),     CASE(barrier_of_one), CASE(marker),
+    CASE(old_marker),      CASE(forty),           CASE(map_read),       CASE(map_part),
+    CASE(unmap),           CASE(user_event),      CASE(user_chain),     CASE(flag),
+    CASE(image_kernel),    CASE(image_paint),     CASE(image_columns),  CASE(image_copy),
+    CASE(image_to_buffer), CASE(buffer_to_image), CASE(image_fill),     CASE(image_map),
+    CASE(svm_copy),        CASE(svm_kernel),      CASE(svm_map),        CASE(task),
+    CASE(migration),       CASE(native),          CASE(two_contexts),   CASE(threads),
+    CASE(released),        CASE(from_binary),     CASE(all_kernels),    CASE(readers),
 #undef CASE
 };
 
