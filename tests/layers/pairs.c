@@ -1,6 +1,6 @@
 // Plain OpenCL programs in pairs, which know nothing of Weir: the broken one lacks an order that the mended one has.
 //
-// usage: pairs broken|mended|killed|forked [CASE...], or pairs --list. Prints each case's name and two lines.
+// usage: pairs broken|mended|killed|forked|crashed|left|signalled [CASE...], or pairs --list. Prints each case's name and two lines.
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -684,6 +685,57 @@ static void fork_a_child(void)
         exit(4);
 }
 
+// The driver ends the process on its own thread.
+static void CL_CALLBACK crash(cl_event event, cl_int state, void *unused)
+{
+    (void)event;
+    (void)state;
+    (void)unused;
+    abort();
+}
+
+static void crash_the_driver(void)
+{
+    cl_event last;
+    DO(RUN(one, inc, NONE, &last));
+    DO(clSetEventCallback(last, CL_COMPLETE, crash, NULL));
+    DO(clFinish(one));
+    sleep(20);
+}
+
+// At an exit with commands in flight others still come.
+static void *enqueue_for_ever(void *unused)
+{
+    for (;;)
+        WRITE(two, b, 0, 4, NONE, NULL);
+    return unused;
+}
+
+static void leave(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, enqueue_for_ever, NULL);
+    for (int i = 0; i < 1000; i++)
+        DO(RUN(one, inc, NONE, NULL));
+    exit(0);
+}
+
+static atomic_uint signals;
+
+static void count_signal(int number)
+{
+    (void)number;
+    atomic_fetch_add(&signals, 1);
+}
+
+static void signal_often(void)
+{
+    const struct itimerval often = {{0, 300}, {0, 300}};
+    sigaction(SIGALRM, &(struct sigaction){.sa_handler = count_signal, .sa_flags = SA_RESTART},
+              NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+}
+
 static bool is_wanted(const char *name, int count, char **names)
 {
     bool found = count == 0;
@@ -701,11 +753,13 @@ int main(int argc, char **argv)
     if (strcmp(way, "--list") == 0)
         return 0;
     set_up();
+    if (strcmp(way, "signalled") == 0)
+        signal_often();
     for (size_t i = 0; i < count; i++) {
         if (!is_wanted(cases[i].name, argc - 2, argv + 2))
             continue;
         first = second = 0;
-        cases[i].run(strcmp(way, "mended") == 0);
+        cases[i].run(strcmp(way, "mended") == 0 || strcmp(way, "signalled") == 0);
         DO(clFinish(one));
         DO(clFinish(two));
         DO(clFinish(free_order));
@@ -715,5 +769,12 @@ int main(int argc, char **argv)
         raise(SIGKILL);
     if (strcmp(way, "forked") == 0)
         fork_a_child();
+    fflush(stdout);
+    if (strcmp(way, "crashed") == 0)
+        crash_the_driver();
+    if (strcmp(way, "left") == 0)
+        leave();
+    if (strcmp(way, "signalled") == 0 && atomic_load(&signals) == 0)
+        return 4;
     return second ? 0 : 2;
 }
