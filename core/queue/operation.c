@@ -10,7 +10,6 @@
 #include "core/object/device.h"
 #include "core/object/peer.h"
 #include "core/object/program.h"
-#include "core/queue/occupancy.h"
 #include "core/support/error.h"
 
 static const char *const operation_names[] = {

@@ -11,8 +11,8 @@
 
 #include "base/sized.h"
 #include "base/text.h"
-#include "core/support/file_name.h"
 #include "core/support/locks.h"
+#include "core/support/memory.h"
 
 // The log callback. Function, user pointer and level change together, so they are in one
 // structure guarded by a lock; there is also a copy of the level, so that a message that is
