@@ -16,6 +16,11 @@ expect_contains "$output" "$plain"
 expect_status 0 env OPENCL_LAYERS="$layer" WEIR_PLUGINS=none_such "$pairs" broken write_kernel
 expect_contains "$output" "nothing is followed"
 
+# Khronos' loaders of 2025 and later ask for another entry.
+expect_status 0 python3 -c '
+import ctypes, sys
+assert ctypes.CDLL(sys.argv[1]).clInitLayerWithProperties(0, None, None, None, None) == -30' "$layer"
+
 # Left out.
 expect_status 1 "$weir" check --no-opencl-layer "$pairs" broken write_kernel
 expect_contains "$output" "was not checked"
