@@ -10,7 +10,7 @@
 #include "tests/support/test.h"
 
 enum {
-    OFFSET = 256,
+    OFFSET = 512, // of a multiple of every driver's argument_alignment_bytes
     PLACES = 256,
     LINE = 64 // work-items of a block
 };
