@@ -1,5 +1,5 @@
 // The locks that a thread holds are a short list of kinds. They may be released in any order.
-#include "base/lock_order.h"
+#include "base/lock.h"
 
 #ifdef WEIR_CHECK_LOCKS
 

@@ -2,8 +2,8 @@
 // `devices` and `config` are in doctor/.
 #include <signal.h>
 
+#include "cli/common/cli.h"
 #include "cli/common/options.h"
-#include "cli/completion/command.h"
 
 static int completion_main(int argc, char **argv);
 

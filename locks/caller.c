@@ -117,13 +117,7 @@ static bool is_other(const char *path)
     return is_added(name);
 }
 
-// What is known of addresses: each in its place, with the answer in the lowest bit.
-
-enum {
-    PLACES = 4096
-};
-
-static _Atomic uintptr_t known[PLACES];
+_Atomic uintptr_t locks_places[LOCKS_PLACES];
 
 static bool find_object(const void *address, union found *out_found)
 {
@@ -153,7 +147,7 @@ static bool leads_here(const union found *object, const unsigned char *slot)
     if (!is_within(object, slot, sizeof function))
         return false;
     memcpy(&function, slot, sizeof function);
-    return find_object(function, &found) && find_object((const void *)known, &own) &&
+    return find_object(function, &found) && find_object((const void *)locks_places, &own) &&
            found.object.map == own.object.map;
 }
 
@@ -205,27 +199,19 @@ static bool look_at(const void *address)
            !calls_by_name(&found, address);
 }
 
-static size_t place_of(uintptr_t address)
-{
-    return (address ^ address >> 12) % PLACES;
-}
-
-bool locks_is_program(const void *address)
+bool locks_look_at(const void *address)
 {
     const uintptr_t number = (uintptr_t)address;
     if (idle)
         return false;
-    _Atomic uintptr_t *place = &known[place_of(number)];
-    const uintptr_t answer = atomic_load_explicit(place, memory_order_relaxed);
-    if (answer >> 1 == number)
-        return answer & 1;
     const bool is_program = look_at(address);
-    atomic_store_explicit(place, number << 1 | is_program, memory_order_relaxed);
+    atomic_store_explicit(&locks_places[(number ^ number >> 12) % LOCKS_PLACES],
+                          number << 1 | is_program, memory_order_relaxed);
     return is_program;
 }
 
 void locks_forget_callers(void)
 {
-    for (size_t i = 0; i < PLACES; i++)
-        atomic_store_explicit(&known[i], 0, memory_order_relaxed);
+    for (size_t i = 0; i < LOCKS_PLACES; i++)
+        atomic_store_explicit(&locks_places[i], 0, memory_order_relaxed);
 }

@@ -137,10 +137,8 @@ void locks_release_own(const void *key)
 }
 
 // Nothing of the thread's is changed but what no other part of it looks at.
-void locks_release_in_handler(const void *key, const void *caller)
+void locks_release_in_handler(const void *key)
 {
-    if (!locks_is_program(caller))
-        return;
     if (self.hidden || !tell_release(key, true))
         lose();
 }
@@ -157,15 +155,15 @@ void locks_acquire_own(const void *key)
         lose();
 }
 
-void locks_release(const void *key, const void *caller)
+void locks_release(const void *key)
 {
-    if (self.hidden == 0 && locks_is_program(caller))
+    if (self.hidden == 0)
         locks_release_own(key);
 }
 
-void locks_acquire(const void *key, const void *caller)
+void locks_acquire(const void *key)
 {
-    if (self.hidden == 0 && locks_is_program(caller))
+    if (self.hidden == 0)
         locks_acquire_own(key);
 }
 

@@ -36,8 +36,26 @@
 
 // Whether objects can be told apart, and nothing else replaces the same functions.
 bool locks_can_tell(void);
+// What is known of addresses: each in its place, with the answer in the lowest bit.
+enum {
+    LOCKS_PLACES = 4096
+};
+
+extern _Atomic uintptr_t locks_places[LOCKS_PLACES];
+
+// Finds out what is not known.
+bool locks_look_at(const void *address);
+
 // Whether a call that returns to that address is the program's, and not Weir's or a driver's.
-bool locks_is_program(const void *address);
+static inline bool locks_is_program(const void *address)
+{
+    const uintptr_t number = (uintptr_t)address;
+    const uintptr_t answer =
+        atomic_load_explicit(&locks_places[(number ^ number >> 12) % LOCKS_PLACES],
+                             memory_order_relaxed);
+    return answer >> 1 == number ? answer & 1 : locks_look_at(address);
+}
+
 // Whether a function is Weir's or a driver's.
 bool locks_is_other(const void *function);
 // An object has gone, and another one may come to its place.
@@ -52,15 +70,21 @@ static inline bool locks_is_on(void)
     return atomic_load_explicit(&locks_on, memory_order_acquire);
 }
 
-// For a call from `caller`.
-void locks_release(const void *key, const void *caller);
-void locks_acquire(const void *key, const void *caller);
+// Whether a call from `caller` is to be told.
+static inline bool locks_hears(const void *caller)
+{
+    return locks_is_on() && locks_is_program(caller);
+}
+
+// For such calls, unless the thread is hidden.
+void locks_release(const void *key);
+void locks_acquire(const void *key);
+void locks_forget(const void *key);
 // As locks_release(), in a function that a signal handler may call.
-void locks_release_in_handler(const void *key, const void *caller);
-// For calls that are known to be the program's.
+void locks_release_in_handler(const void *key);
+// Also of a thread that is hidden.
 void locks_release_own(const void *key);
 void locks_acquire_own(const void *key);
-void locks_forget(const void *key);
 
 // What the calling thread does until the other call is not the program's.
 void locks_hide(void);

@@ -314,14 +314,14 @@ static void run_once(void)
 
 static int call_once_from(pthread_once_t *control, void (*function)(void), const void *caller)
 {
-    if (!locks_is_on() || !locks_is_program(caller))
+    if (!locks_hears(caller))
         return LOCKS_REAL(pthread_once)(control, function);
     struct once call = {function, control, once};
     once = &call;
     const int error = LOCKS_REAL(pthread_once)(control, run_once);
     once = call.outer;
     if (error == 0)
-        locks_acquire(control, caller);
+        locks_acquire(control);
     return error;
 }
 

@@ -33,21 +33,34 @@ __attribute__((constructor)) static void fill(void)
 
 static void acquire_if(bool taken, const void *key, const void *caller)
 {
-    if (taken && locks_is_on())
-        locks_acquire(key, caller);
+    if (taken && locks_hears(caller))
+        locks_acquire(key);
 }
 
 static void release(const void *key, const void *caller)
 {
-    if (locks_is_on())
-        locks_release(key, caller);
+    if (locks_hears(caller))
+        locks_release(key);
 }
 
-static void forget(const void *key)
+static void forget(const void *key, const void *caller)
 {
-    if (locks_is_on())
+    if (locks_hears(caller))
         locks_forget(key);
 }
+
+// A function that may take what is acquired then, and one that makes or destroys what is forgotten first.
+#define TAKES(name, taken, object, parameters, arguments)               \
+    LOCKS_EXPORTED int name parameters                                  \
+    {                                                                   \
+        return taken(LOCKS_REAL(name) arguments, object, LOCKS_CALLER); \
+    }
+#define FORGETS(name, object, parameters, arguments) \
+    LOCKS_EXPORTED int name parameters               \
+    {                                                \
+        forget(object, LOCKS_CALLER);                \
+        return LOCKS_REAL(name) arguments;           \
+    }
 
 // Mutexes. One whose owner has died is taken.
 
@@ -57,28 +70,13 @@ static int mutex_taken(int error, const void *mutex, const void *caller)
     return error;
 }
 
-LOCKS_EXPORTED int pthread_mutex_lock(pthread_mutex_t *mutex)
-{
-    return mutex_taken(LOCKS_REAL(pthread_mutex_lock)(mutex), mutex, LOCKS_CALLER);
-}
-
-LOCKS_EXPORTED int pthread_mutex_trylock(pthread_mutex_t *mutex)
-{
-    return mutex_taken(LOCKS_REAL(pthread_mutex_trylock)(mutex), mutex, LOCKS_CALLER);
-}
-
-LOCKS_EXPORTED int pthread_mutex_timedlock(pthread_mutex_t *restrict mutex,
-                                           const struct timespec *restrict until)
-{
-    return mutex_taken(LOCKS_REAL(pthread_mutex_timedlock)(mutex, until), mutex, LOCKS_CALLER);
-}
-
-LOCKS_EXPORTED int pthread_mutex_clocklock(pthread_mutex_t *restrict mutex, clockid_t clock,
-                                           const struct timespec *restrict until)
-{
-    return mutex_taken(LOCKS_REAL(pthread_mutex_clocklock)(mutex, clock, until), mutex,
-                       LOCKS_CALLER);
-}
+TAKES(pthread_mutex_lock, mutex_taken, mutex, (pthread_mutex_t * mutex), (mutex))
+TAKES(pthread_mutex_trylock, mutex_taken, mutex, (pthread_mutex_t * mutex), (mutex))
+TAKES(pthread_mutex_timedlock, mutex_taken, mutex,
+      (pthread_mutex_t *restrict mutex, const struct timespec *restrict until), (mutex, until))
+TAKES(pthread_mutex_clocklock, mutex_taken, mutex,
+      (pthread_mutex_t *restrict mutex, clockid_t clock, const struct timespec *restrict until),
+      (mutex, clock, until))
 
 LOCKS_EXPORTED int pthread_mutex_unlock(pthread_mutex_t *mutex)
 {
@@ -86,32 +84,13 @@ LOCKS_EXPORTED int pthread_mutex_unlock(pthread_mutex_t *mutex)
     return LOCKS_REAL(pthread_mutex_unlock)(mutex);
 }
 
-LOCKS_EXPORTED int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attributes)
-{
-    forget(mutex);
-    return LOCKS_REAL(pthread_mutex_init)(mutex, attributes);
-}
-
-LOCKS_EXPORTED int pthread_mutex_destroy(pthread_mutex_t *mutex)
-{
-    forget(mutex);
-    return LOCKS_REAL(pthread_mutex_destroy)(mutex);
-}
-
-LOCKS_EXPORTED int mtx_lock(mtx_t *mutex)
-{
-    return mutex_taken(LOCKS_REAL(mtx_lock)(mutex), mutex, LOCKS_CALLER);
-}
-
-LOCKS_EXPORTED int mtx_trylock(mtx_t *mutex)
-{
-    return mutex_taken(LOCKS_REAL(mtx_trylock)(mutex), mutex, LOCKS_CALLER);
-}
-
-LOCKS_EXPORTED int mtx_timedlock(mtx_t *restrict mutex, const struct timespec *restrict until)
-{
-    return mutex_taken(LOCKS_REAL(mtx_timedlock)(mutex, until), mutex, LOCKS_CALLER);
-}
+FORGETS(pthread_mutex_init, mutex, (pthread_mutex_t * mutex, const pthread_mutexattr_t *attributes),
+        (mutex, attributes))
+FORGETS(pthread_mutex_destroy, mutex, (pthread_mutex_t * mutex), (mutex))
+TAKES(mtx_lock, mutex_taken, mutex, (mtx_t * mutex), (mutex))
+TAKES(mtx_trylock, mutex_taken, mutex, (mtx_t * mutex), (mutex))
+TAKES(mtx_timedlock, mutex_taken, mutex,
+      (mtx_t *restrict mutex, const struct timespec *restrict until), (mutex, until))
 
 LOCKS_EXPORTED int mtx_unlock(mtx_t *mutex)
 {
@@ -119,15 +98,11 @@ LOCKS_EXPORTED int mtx_unlock(mtx_t *mutex)
     return LOCKS_REAL(mtx_unlock)(mutex);
 }
 
-LOCKS_EXPORTED int mtx_init(mtx_t *mutex, int type)
-{
-    forget(mutex);
-    return LOCKS_REAL(mtx_init)(mutex, type);
-}
+FORGETS(mtx_init, mutex, (mtx_t * mutex, int type), (mutex, type))
 
 LOCKS_EXPORTED void mtx_destroy(mtx_t *mutex)
 {
-    forget(mutex);
+    forget(mutex, LOCKS_CALLER);
     LOCKS_REAL(mtx_destroy)(mutex);
 }
 
@@ -153,11 +128,7 @@ LOCKS_EXPORTED int pthread_spin_unlock(pthread_spinlock_t *lock)
     return LOCKS_REAL(pthread_spin_unlock)(lock);
 }
 
-LOCKS_EXPORTED int pthread_spin_destroy(pthread_spinlock_t *lock)
-{
-    forget((const void *)(uintptr_t)lock);
-    return LOCKS_REAL(pthread_spin_destroy)(lock);
-}
+FORGETS(pthread_spin_destroy, (const void *)(uintptr_t)lock, (pthread_spinlock_t * lock), (lock))
 
 // Conditions. A thread that is cancelled in a wait has its mutex again when it unwinds.
 
@@ -242,51 +213,20 @@ static int write_taken(int error, const pthread_rwlock_t *lock, const void *call
     return error;
 }
 
-LOCKS_EXPORTED int pthread_rwlock_rdlock(pthread_rwlock_t *lock)
-{
-    return read_taken(LOCKS_REAL(pthread_rwlock_rdlock)(lock), lock, LOCKS_CALLER);
-}
-
-LOCKS_EXPORTED int pthread_rwlock_tryrdlock(pthread_rwlock_t *lock)
-{
-    return read_taken(LOCKS_REAL(pthread_rwlock_tryrdlock)(lock), lock, LOCKS_CALLER);
-}
-
-LOCKS_EXPORTED int pthread_rwlock_timedrdlock(pthread_rwlock_t *restrict lock,
-                                              const struct timespec *restrict until)
-{
-    return read_taken(LOCKS_REAL(pthread_rwlock_timedrdlock)(lock, until), lock, LOCKS_CALLER);
-}
-
-LOCKS_EXPORTED int pthread_rwlock_clockrdlock(pthread_rwlock_t *restrict lock, clockid_t clock,
-                                              const struct timespec *restrict until)
-{
-    return read_taken(LOCKS_REAL(pthread_rwlock_clockrdlock)(lock, clock, until), lock,
-                      LOCKS_CALLER);
-}
-
-LOCKS_EXPORTED int pthread_rwlock_wrlock(pthread_rwlock_t *lock)
-{
-    return write_taken(LOCKS_REAL(pthread_rwlock_wrlock)(lock), lock, LOCKS_CALLER);
-}
-
-LOCKS_EXPORTED int pthread_rwlock_trywrlock(pthread_rwlock_t *lock)
-{
-    return write_taken(LOCKS_REAL(pthread_rwlock_trywrlock)(lock), lock, LOCKS_CALLER);
-}
-
-LOCKS_EXPORTED int pthread_rwlock_timedwrlock(pthread_rwlock_t *restrict lock,
-                                              const struct timespec *restrict until)
-{
-    return write_taken(LOCKS_REAL(pthread_rwlock_timedwrlock)(lock, until), lock, LOCKS_CALLER);
-}
-
-LOCKS_EXPORTED int pthread_rwlock_clockwrlock(pthread_rwlock_t *restrict lock, clockid_t clock,
-                                              const struct timespec *restrict until)
-{
-    return write_taken(LOCKS_REAL(pthread_rwlock_clockwrlock)(lock, clock, until), lock,
-                       LOCKS_CALLER);
-}
+TAKES(pthread_rwlock_rdlock, read_taken, lock, (pthread_rwlock_t * lock), (lock))
+TAKES(pthread_rwlock_tryrdlock, read_taken, lock, (pthread_rwlock_t * lock), (lock))
+TAKES(pthread_rwlock_timedrdlock, read_taken, lock,
+      (pthread_rwlock_t *restrict lock, const struct timespec *restrict until), (lock, until))
+TAKES(pthread_rwlock_clockrdlock, read_taken, lock,
+      (pthread_rwlock_t *restrict lock, clockid_t clock, const struct timespec *restrict until),
+      (lock, clock, until))
+TAKES(pthread_rwlock_wrlock, write_taken, lock, (pthread_rwlock_t * lock), (lock))
+TAKES(pthread_rwlock_trywrlock, write_taken, lock, (pthread_rwlock_t * lock), (lock))
+TAKES(pthread_rwlock_timedwrlock, write_taken, lock,
+      (pthread_rwlock_t *restrict lock, const struct timespec *restrict until), (lock, until))
+TAKES(pthread_rwlock_clockwrlock, write_taken, lock,
+      (pthread_rwlock_t *restrict lock, clockid_t clock, const struct timespec *restrict until),
+      (lock, clock, until))
 
 // Only its writer gives back a lock that has one.
 LOCKS_EXPORTED int pthread_rwlock_unlock(pthread_rwlock_t *lock)
@@ -297,8 +237,8 @@ LOCKS_EXPORTED int pthread_rwlock_unlock(pthread_rwlock_t *lock)
 
 LOCKS_EXPORTED int pthread_rwlock_destroy(pthread_rwlock_t *lock)
 {
-    forget(lock);
-    forget(of_readers(lock));
+    forget(lock, LOCKS_CALLER);
+    forget(of_readers(lock), LOCKS_CALLER);
     return LOCKS_REAL(pthread_rwlock_destroy)(lock);
 }
 
@@ -310,40 +250,22 @@ static int semaphore_taken(int result, const sem_t *semaphore, const void *calle
     return result;
 }
 
-LOCKS_EXPORTED int sem_wait(sem_t *semaphore)
-{
-    return semaphore_taken(LOCKS_REAL(sem_wait)(semaphore), semaphore, LOCKS_CALLER);
-}
-
-LOCKS_EXPORTED int sem_trywait(sem_t *semaphore)
-{
-    return semaphore_taken(LOCKS_REAL(sem_trywait)(semaphore), semaphore, LOCKS_CALLER);
-}
-
-LOCKS_EXPORTED int sem_timedwait(sem_t *restrict semaphore, const struct timespec *restrict until)
-{
-    return semaphore_taken(LOCKS_REAL(sem_timedwait)(semaphore, until), semaphore, LOCKS_CALLER);
-}
-
-LOCKS_EXPORTED int sem_clockwait(sem_t *restrict semaphore, clockid_t clock,
-                                 const struct timespec *restrict until)
-{
-    return semaphore_taken(LOCKS_REAL(sem_clockwait)(semaphore, clock, until), semaphore,
-                           LOCKS_CALLER);
-}
+TAKES(sem_wait, semaphore_taken, semaphore, (sem_t * semaphore), (semaphore))
+TAKES(sem_trywait, semaphore_taken, semaphore, (sem_t * semaphore), (semaphore))
+TAKES(sem_timedwait, semaphore_taken, semaphore,
+      (sem_t *restrict semaphore, const struct timespec *restrict until), (semaphore, until))
+TAKES(sem_clockwait, semaphore_taken, semaphore,
+      (sem_t *restrict semaphore, clockid_t clock, const struct timespec *restrict until),
+      (semaphore, clock, until))
 
 LOCKS_EXPORTED int sem_post(sem_t *semaphore)
 {
-    if (locks_is_on())
-        locks_release_in_handler(semaphore, LOCKS_CALLER);
+    if (locks_hears(LOCKS_CALLER))
+        locks_release_in_handler(semaphore);
     return LOCKS_REAL(sem_post)(semaphore);
 }
 
-LOCKS_EXPORTED int sem_destroy(sem_t *semaphore)
-{
-    forget(semaphore);
-    return LOCKS_REAL(sem_destroy)(semaphore);
-}
+FORGETS(sem_destroy, semaphore, (sem_t * semaphore), (semaphore))
 
 // Barriers. Rounds have two keys in turn: a thread that is fast may come to the next round before a slow
 // one has left this one, but not to the one after.
@@ -367,7 +289,7 @@ static struct barrier **find_barrier(const pthread_barrier_t *barrier)
     return at;
 }
 
-static void forget_barrier(const pthread_barrier_t *barrier)
+static void forget_barrier(const pthread_barrier_t *barrier, const void *caller)
 {
     LOCKS_REAL(pthread_mutex_lock)(&barriers_lock);
     struct barrier **at = find_barrier(barrier);
@@ -378,8 +300,8 @@ static void forget_barrier(const pthread_barrier_t *barrier)
     locks_hide();
     free(found);
     locks_show();
-    forget(barrier);
-    forget((const char *)barrier + 1);
+    forget(barrier, caller);
+    forget((const char *)barrier + 1, caller);
 }
 
 // If out of memory for it, its rounds have one key.
@@ -411,7 +333,7 @@ LOCKS_EXPORTED int pthread_barrier_init(pthread_barrier_t *restrict barrier,
                                         const pthread_barrierattr_t *restrict attributes,
                                         unsigned count)
 {
-    forget_barrier(barrier);
+    forget_barrier(barrier, LOCKS_CALLER);
     const int error = LOCKS_REAL(pthread_barrier_init)(barrier, attributes, count);
     if (error == 0)
         note_barrier(barrier, count);
@@ -420,7 +342,7 @@ LOCKS_EXPORTED int pthread_barrier_init(pthread_barrier_t *restrict barrier,
 
 LOCKS_EXPORTED int pthread_barrier_destroy(pthread_barrier_t *barrier)
 {
-    forget_barrier(barrier);
+    forget_barrier(barrier, LOCKS_CALLER);
     return LOCKS_REAL(pthread_barrier_destroy)(barrier);
 }
 
@@ -449,3 +371,6 @@ LOCKS_EXPORTED int dlclose(void *object)
     locks_forget_callers();
     return error;
 }
+
+#undef TAKES
+#undef FORGETS

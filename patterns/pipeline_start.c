@@ -1,4 +1,4 @@
-// The starter of a pipeline, the preparers, and frames as graphs; the deliverer is in pipeline_deliver.c. There are two because a thread that waits for the
+// The starter of a pipeline, the preparers, and frames as graphs; the deliverer is in pipeline.c. There are two because a thread that waits for the
 // oldest frame cannot start the next, and so that `prepare` and `deliver`, the
 // user's work on the host, overlap each other as stages do on the device.
 //

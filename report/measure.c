@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/sum.h"
-#include "report/names.h"
 #include "report/report.h"
 
 // Makes runs from operations: cut to the window, in order, each with its latest start.

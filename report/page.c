@@ -9,7 +9,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "report/findings.h"
-#include "report/names.h"
 #include "report/page_html.h"
 #include "report/report.h"
 #include "report/trace_out.h"

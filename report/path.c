@@ -6,7 +6,6 @@
 
 #include "base/sum.h"
 #include "base/text.h"
-#include "report/names.h"
 #include "report/report.h"
 
 // The operations that had to end before another could begin, and descriptions of operations.

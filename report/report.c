@@ -9,7 +9,6 @@
 
 #include "base/siphash.h"
 #include "base/text.h"
-#include "report/names.h"
 
 struct weir__names {
     struct weir_siphash_key key; // names come from files

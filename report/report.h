@@ -3,6 +3,8 @@
 #ifndef WEIR_REPORT_REPORT_H
 #define WEIR_REPORT_REPORT_H
 
+#include <stddef.h>
+
 #include <weir/report.h>
 
 #include "base/sized.h"
@@ -129,5 +131,18 @@ int weir__rows_by_busy(const void *a, const void *b);
 
 // A region's path without numbers: "frame 12/texture" is "frame/texture".
 void weir__region_family(const char *region, char *text, size_t size);
+
+// The texts of a report, each stored once and numbered in the order of their addition.
+
+struct weir__names;
+
+struct weir__names *weir__names_create(void);
+void weir__names_destroy(struct weir__names *names);
+
+// Returns the number of the text, which is copied if it is new; SIZE_MAX if out of memory.
+size_t weir__names_number(struct weir__names *names, const char *text);
+
+const char *weir__names_text(const struct weir__names *names, size_t number);
+size_t weir__names_count(const struct weir__names *names);
 
 #endif

@@ -100,10 +100,10 @@ static inline struct weir_image_layout weir_image_2d(weir_channel_order order,
     return weir_image_3d(order, type, width, height, 1);
 }
 
-// From the first byte to the last one of a pixel.
+// From the first byte to the last one of a pixel. 0 for NULL.
 static inline size_t weir_image_bytes(const struct weir_image_layout *layout)
 {
-    if (layout->width == 0 || layout->height == 0 || layout->depth == 0)
+    if (!layout || layout->width == 0 || layout->height == 0 || layout->depth == 0)
         return 0;
     return (size_t)layout->slice_pitch * (layout->depth - 1) +
            (size_t)layout->row_pitch * (layout->height - 1) +

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/common/cli.h"
 #include "cli/common/options.h"
-#include "cli/completion/command.h"
 
 // A script is a table of all commands, of the form that the shell reads best, and fixed text that
 // completes from it. The table has the whole name of a command as key, such as `weir run arr-coc`.

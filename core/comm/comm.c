@@ -15,7 +15,7 @@
 #include "core/queue/retire.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
-#include "core/support/file_name.h"
+#include "core/support/memory.h"
 #include "core/support/thread.h"
 
 static void finalize(struct weir__member *member)

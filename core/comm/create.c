@@ -20,7 +20,6 @@
 #include "core/runtime/runtime.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
-#include "core/support/file_name.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 

@@ -17,7 +17,6 @@
 #include "core/runtime/runtime.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
-#include "core/support/file_name.h"
 #include "core/support/memory.h"
 
 // What this rank has submitted to the engine before: a set of hashes that only grows, up to a limit; full, it takes

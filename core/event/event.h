@@ -3,13 +3,18 @@
 #define WEIR_CORE_EVENT_EVENT_H
 
 #include <weir/event.h>
+#include <weir/status.h>
 
 #include "core/queue/host_call.h"
 
 // `function` is named in messages.
-weir_status weir__event_query(const char *function, struct weir_event event,
-                              const struct weir__host_caller *caller);
 weir_status weir__event_sync(const char *function, struct weir_event event, uint64_t timeout_ns,
                              const struct weir__host_caller *caller);
+
+// Makes eventfds readable when events complete, with one thread for each device from which a
+// descriptor was requested.
+
+// Makes the remaining descriptors readable and ends the thread.
+void weir__notifier_destroy(weir_device *device);
 
 #endif

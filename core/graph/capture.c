@@ -1,5 +1,4 @@
 // Captures: what a queue in one notes, and the graph that comes of it.
-#include "core/graph/capture.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +6,7 @@
 #include <weir/graph.h>
 
 #include "core/graph/graph.h"
-#include "core/queue/held.h"
+#include "core/queue/delivery.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"

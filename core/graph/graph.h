@@ -3,9 +3,11 @@
 #define WEIR_CORE_GRAPH_GRAPH_H
 
 #include <weir/event.h>
+#include <weir/module/operation.h>
 
 #include "base/lock.h"
 #include "core/object/object.h"
+#include "core/queue/queue.h"
 
 // Nodes, with the data that they point to. Each buffer and kernel in them counts as used
 // once for every reference to it.
@@ -54,5 +56,28 @@ void weir__operation_unuse(const struct weir_operation *operation);
 
 // Frees the parts and their references.
 void weir__graph_parts_finish(struct weir__graph_parts *parts);
+
+// Captures: operations on a queue are noted for a graph and not submitted.
+//
+// A queue that captures points to its capture; the pointer changes only under the
+// queue's submit lock. An event of a capture is distinguished from others by its
+// sequence number: the highest bit is set, the 31 bits below it identify the
+// capture, and the rest the record.
+
+// Whether a capture with the number in the event has existed.
+bool weir__capture_was(struct weir_event event);
+
+static inline bool weir__is_captured(struct weir_event event)
+{
+    return event.sequence >> 63 && weir__capture_was(event);
+}
+
+// Makes the queue wait for an event of a capture; it joins the capture unless it is part of it.
+weir_status weir__capture_wait(weir_queue *queue, struct weir_event event, const char *file,
+                               int line);
+
+// Refuses an event of a capture that is used outside of it.
+weir_status weir__capture_refuse_event(const char *function, const char *object, const char *file,
+                                       int line);
 
 #endif

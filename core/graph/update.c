@@ -7,7 +7,7 @@
 #include "core/object/buffer.h"
 #include "core/object/device.h"
 #include "core/object/program.h"
-#include "core/queue/held.h"
+#include "core/queue/delivery.h"
 #include "core/queue/node_call.h"
 #include "core/queue/operation.h"
 #include "core/queue/retire.h"

@@ -21,7 +21,7 @@ struct weir_buffer {
     size_t size;
     weir_placement placement;
     char *pointer;                     // HOST: its memory
-    struct weir__view *view;           // HOST, in debug mode: core/buffer/view.h; or NULL
+    struct weir__view *view;           // HOST, in debug mode: core/buffer/buffer.c; or NULL
     const struct weir__lender *lender; // the pool that it is from; its size is 0
                                        // once freed
     struct weir__block *block;         // of the pool

@@ -18,7 +18,6 @@
 #include "core/queue/registry.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
-#include "core/support/file_name.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"

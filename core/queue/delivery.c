@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <weir/module/module.h>
 
@@ -16,13 +17,96 @@
 #include "core/queue/awaited.h"
 #include "core/queue/host_call.h"
 #include "core/queue/node_call.h"
+#include "core/queue/operation.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
 #include "core/queue/replay.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
+#include "core/support/memory.h"
 #include "core/support/thread.h"
+
+// See the header. The data that an operation points to is stored after its node.
+
+#define MINIMUM_CAPACITY (16 * sizeof(struct weir_argument) + 256)
+
+static struct weir__held *take_node(struct weir__held_list *list, size_t needed)
+{
+    for (struct weir__held **at = &list->spare; *at; at = &(*at)->next) {
+        struct weir__held *held = *at;
+        if (held->capacity < needed)
+            continue;
+        *at = held->next;
+        return held;
+    }
+    size_t capacity = needed > MINIMUM_CAPACITY ? needed : MINIMUM_CAPACITY;
+    struct weir__held *held = weir__allocate(sizeof *held + capacity);
+    if (held)
+        held->capacity = capacity;
+    return held;
+}
+
+// Appends a copy of the operation; false when there is no memory.
+static bool weir__held_push(struct weir__held_list *list, const struct weir_operation *operation)
+{
+    struct weir__held *held = take_node(list, weir_operation_bytes(operation));
+    if (!held)
+        return false;
+    weir__operation_take(&held->operation, operation);
+    held->next = NULL;
+    weir_operation_own(&held->operation, held + 1);
+    // The caller has the producer pinned, so this finds it.
+    if (operation->kind == WEIR_OPERATION_WAIT)
+        held->operation.u.wait.producer = weir__registry_pin(operation->u.wait.event.queue);
+    if (list->last)
+        list->last->next = held;
+    else
+        list->first = held;
+    list->last = held;
+    return true;
+}
+
+// Removes the first node from the list, or returns NULL.
+static struct weir__held *weir__held_pop(struct weir__held_list *list)
+{
+    struct weir__held *held = list->first;
+    if (held) {
+        list->first = held->next;
+        if (!list->first)
+            list->last = NULL;
+    }
+    return held;
+}
+
+// Keeps a node for reuse. The caller has unpinned its producer, if any, without a
+// lock held.
+static void weir__held_recycle(struct weir__held_list *list, struct weir__held *held)
+{
+    held->next = list->spare;
+    list->spare = held;
+}
+
+// Frees all nodes.
+static void weir__held_finish(struct weir__held_list *list)
+{
+    for (struct weir__held *held = list->spare; held;) {
+        struct weir__held *next = held->next;
+        weir__release(held);
+        held = next;
+    }
+    *list = (struct weir__held_list){0};
+}
+
+struct weir_operation *weir__operation_clone(const struct weir_operation *operation)
+{
+    struct weir_operation *clone = weir__allocate(sizeof *clone + weir_operation_bytes(operation));
+    if (!clone)
+        return NULL;
+    weir__operation_take(clone, operation);
+    weir_operation_own(clone, clone + 1);
+    return clone;
+}
 
 // The link of the backend of the queue's chain.
 static inline const struct weir_link *weir__delivery_backend(const weir_queue *queue)

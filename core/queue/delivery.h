@@ -23,11 +23,32 @@
 #include <stdatomic.h>
 
 #include <weir/module/module.h>
+#include <weir/module/operation.h>
 
 #include "base/thread.h"
 #include "core/module/chain.h"
-#include "core/queue/held.h"
 #include "core/support/locks.h"
+
+// Copies of operations: those that wait in a held queue, and those of graphs. A copy
+// owns its arguments, values and pattern; one in a list also has a reference on a
+// wait's producer. A list keeps its nodes for reuse, so that a loop with host calls
+// allocates nothing once it is warm.
+
+struct weir__held {
+    struct weir__held *next;
+    size_t capacity; // bytes after this structure
+    struct weir_operation operation;
+};
+
+// A list, first in first out, with its spare nodes. Not thread-safe.
+struct weir__held_list {
+    struct weir__held *first;
+    struct weir__held *last;
+    struct weir__held *spare;
+};
+
+// A separate copy, to be freed with weir__release(); NULL if out of memory.
+struct weir_operation *weir__operation_clone(const struct weir_operation *operation);
 
 // A queue's part.
 struct weir__delivery {

@@ -1,5 +1,4 @@
 // The functions about the occupancy of kernels.
-#include "core/queue/occupancy.h"
 
 #include <inttypes.h>
 

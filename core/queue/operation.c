@@ -10,7 +10,6 @@
 #include "core/object/device.h"
 #include "core/object/peer.h"
 #include "core/object/program.h"
-#include "core/queue/occupancy.h"
 #include "core/support/error.h"
 
 static const char *const operation_names[] = {
@@ -668,6 +667,15 @@ weir_status weir__operation_fill_2d(const struct weir__caller *caller, const str
     return WEIR_OK;
 }
 
+// Whether one row lies in a buffer of the device: the name of a range is written for the others only.
+static bool is_plain_range(const struct weir__caller *caller, const struct weir_note_range *range)
+{
+    return range->rows <= 1 && range->slices <= 1 && range->access >= WEIR_ACCESS_READ &&
+           range->access <= WEIR_ACCESS_READ_WRITE && range->buffer &&
+           range->buffer->member.device == caller->device &&
+           weir__buffer_holds(range->buffer, range->offset, range->size);
+}
+
 // A zero count is one, and its pitch that of adjacent rows or slices.
 static weir_status check_note_range(const struct weir__caller *caller, size_t index,
                                     const struct weir_note_range *range)
@@ -692,7 +700,9 @@ weir_status weir__operation_note(const struct weir__caller *caller,
                                  struct weir_operation *out_operation)
 {
     for (size_t i = 0; i < params->range_count; i++) {
-        const weir_status status = check_note_range(caller, i, &params->ranges[i]);
+        const weir_status status = is_plain_range(caller, &params->ranges[i])
+                                       ? WEIR_OK
+                                       : check_note_range(caller, i, &params->ranges[i]);
         if (status < 0)
             return status;
     }

@@ -3,11 +3,12 @@
 #ifndef WEIR_CORE_QUEUE_OPERATION_H
 #define WEIR_CORE_QUEUE_OPERATION_H
 
+#include <weir/module/module.h>
 #include <weir/module/operation.h>
 
 #include "base/cold.h"
 #include "base/sized.h"
-#include "core/support/file_name.h"
+#include "core/support/memory.h"
 
 // The caller, for messages.
 struct weir__caller {
@@ -98,5 +99,21 @@ const char *weir__operation_name(enum weir_operation_kind kind);
 
 // An extent whose zeros in y and z read as one.
 struct weir_extent weir__operation_extent(struct weir_extent extent);
+
+// How many blocks of a kernel its device holds at once.
+
+// Asks the chain; the block has no zeros, and like `local_bytes` it was checked.
+weir_status weir__kernel_occupancy(weir_kernel *kernel, struct weir_extent block,
+                                   size_t local_bytes, struct weir_occupancy *out_occupancy);
+
+// The work-items of a block of one dimension: those that the kernel requires, else at most 256.
+// 0 if it requires blocks of more than one dimension.
+uint32_t weir__usual_block(const weir_kernel *kernel);
+
+// The block for exactly these work-items, of which only `x` may be 0: the kernel's required one, else a row as
+// long as can be, then rows, then slices. False if it does not divide them, or if it has fewer
+// work-items than info.preferred_block_items and is not all of them.
+bool weir__exact_block(const weir_kernel *kernel, struct weir_extent items,
+                       struct weir_extent *out_block);
 
 #endif

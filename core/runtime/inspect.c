@@ -1,14 +1,248 @@
 // <weir/inspect.h>: a configuration and the modules, without an open chain.
-#include <weir/inspect.h>
-
+#include <stdio.h>
 #include <string.h>
 
+#include <weir/inspect.h>
+
+#include "base/sized.h"
+#include "core/module/check.h"
 #include "core/module/load_report.h"
 #include "core/module/loader.h"
 #include "core/runtime/runtime.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
+#include "core/support/memory.h"
 #include "core/support/thread.h"
+
+// The sections of a runtime's configuration: the program's, those of modules that are loaded, and the check
+// of all others.
+
+static const char *setting_text(const weir_runtime *runtime, const char *key)
+{
+    return weir__config_weir(runtime->config, key)->text;
+}
+
+static void log_unchecked(const char *section, const char *module_path)
+{
+    char message[256];
+    snprintf(message, sizeof message,
+             "the section [%s] was not checked: there is no module of that name in %s", section,
+             *module_path ? module_path : "the default directories");
+    weir__log(WEIR_LOG_WARNING, "core", message);
+}
+
+// A setting as it is handed out.
+struct cell {
+    WEIR_SIZED_CELL(struct weir_setting, setting, WEIR_SIZED_ROOM);
+};
+
+// Settings are handed out one by one, so that they can grow: the list points into the cells
+// after it.
+static const struct weir_setting *const *list_settings(const struct weir_setting *settings,
+                                                       size_t count)
+{
+    const struct weir_setting **list =
+        weir__allocate((count + 1) * (sizeof(struct cell) + sizeof *list));
+    struct cell *cells = (struct cell *)(void *)(list + count + 1);
+    for (size_t i = 0; list && i < count; i++) {
+        cells[i].setting = settings[i];
+        list[i] = &cells[i].setting;
+    }
+    return list;
+}
+
+typedef weir_status (*section_reader)(struct weir__config *config,
+                                      const struct weir_section *section,
+                                      struct weir_setting *settings);
+
+// Of the program, or of a module that is loaded.
+static weir_status read_replaced(struct weir__config *config, const struct weir_section *section,
+                                 struct weir_setting *settings)
+{
+    const weir_status status = weir__config_section(config, section, settings);
+    return status < 0 ? status : weir__config_replace(config, section, settings);
+}
+
+// Of a module that is not.
+static weir_status read_file(struct weir__config *config, const struct weir_section *section,
+                             struct weir_setting *settings)
+{
+    return weir__config_section(config, section, settings);
+}
+
+static const struct weir_setting *const *take_section(const weir_runtime *runtime,
+                                                      const struct weir_section *section,
+                                                      section_reader read)
+{
+    struct weir_setting *settings = weir__allocate((section->key_count + 1) * sizeof *settings);
+    weir_status status = settings ? read(runtime->config, section, settings) : WEIR_OK;
+    const struct weir_setting *const *list =
+        settings && status == WEIR_OK ? list_settings(settings, section->key_count) : NULL;
+    weir__release(settings);
+    if (!list && status == WEIR_OK)
+        weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the section [%s]",
+                     section->name);
+    return list;
+}
+
+static const struct weir_setting *const *weir__runtime_take_section(
+    const weir_runtime *runtime, const struct weir_section *section)
+{
+    return take_section(runtime, section,
+                        weir__config_names(runtime->config, section->name) ? read_replaced
+                                                                           : read_file);
+}
+
+const struct weir_setting *const *weir__runtime_take_module(const weir_runtime *runtime,
+                                                            const struct weir_module *module)
+{
+    const struct weir_section section = weir__module_section(module);
+    return take_section(runtime, &section, read_replaced);
+}
+
+void weir__runtime_release_section(const struct weir_setting *const *settings)
+{
+    weir__release((void *)(uintptr_t)settings);
+}
+
+static weir_status check_keys(const struct weir_section *section)
+{
+    const size_t least = WEIR_SIZED_UP_TO(struct weir_key, help);
+    struct weir_key known;
+
+    if (section->key_count > 0 && !section->keys)
+        return weir__fail(WEIR_ERROR_INVALID, "correct key_count",
+                          "weir_open: the section [%s] has no table of keys", section->name);
+    if (section->key_count > 0 &&
+        (section->key_size < least || section->key_size > WEIR_SIZED_BYTES_MAX))
+        return weir__fail(WEIR_ERROR_INVALID, "set key_size to sizeof(struct weir_key)",
+                          "weir_open: key_size of the section [%s] is %u, and a key has %zu to %d "
+                          "bytes",
+                          section->name, (unsigned)section->key_size, least, WEIR_SIZED_BYTES_MAX);
+    for (size_t i = 0; i < section->key_count; i++)
+        if (!weir__params_read_item("weir_open", "weir_key",
+                                    weir_key_at(section->keys, section->key_size, i),
+                                    section->key_size, &known, sizeof known))
+            return WEIR_ERROR_INVALID;
+    return WEIR_OK;
+}
+
+// Copies what this library knows of a section that the program declares.
+static weir_status read_section(const struct weir_section *given, struct weir_section *section)
+{
+    if (!given)
+        return weir__fail(WEIR_ERROR_INVALID, "correct section_count",
+                          "weir_open: one of params.sections is NULL");
+    if (!weir__params_read(NULL, 0, "weir_open", "weir_section", given, section, sizeof *section))
+        return WEIR_ERROR_INVALID;
+    return check_keys(section);
+}
+
+static weir_status take_declared(weir_runtime *runtime, const struct weir_open_params *params)
+{
+    runtime->sections = weir__allocate((params->section_count + 1) * sizeof *runtime->sections);
+    runtime->section_settings =
+        weir__allocate((params->section_count + 1) * sizeof *runtime->section_settings);
+    if (!runtime->sections || !runtime->section_settings)
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the configuration");
+    for (size_t i = 0; i < params->section_count; i++) {
+        weir_status status = read_section(params->sections[i], &runtime->sections[i]);
+        if (status < 0)
+            return status;
+        runtime->section_settings[i] = take_section(runtime, &runtime->sections[i], read_replaced);
+        if (!runtime->section_settings[i])
+            return weir_last_error()->status;
+        runtime->section_count++;
+    }
+    return WEIR_OK;
+}
+
+// Checks a section that no table of the program declares: it should be a module's, used or
+// not. A section of one that the configuration names is legal where it is not installed, and
+// cannot be checked.
+static weir_status check_module_section(const weir_runtime *runtime, const char *name,
+                                        bool *out_known)
+{
+    struct weir_section section;
+    const char *path = setting_text(runtime, "module_path");
+
+    *out_known = true;
+    weir_status status = weir__loader_keys(name, path, &weir__host, &section);
+    if (status == WEIR_OK) {
+        const struct weir_setting *const *settings = take_section(runtime, &section, read_file);
+        weir__runtime_release_section(settings);
+        return settings ? WEIR_OK : weir_last_error()->status;
+    }
+    if (status != WEIR_ERROR_NOT_FOUND)
+        return WEIR_OK; // the loader reports it when the module is requested
+    *out_known = weir__config_names(runtime->config, name);
+    if (*out_known)
+        log_unchecked(name, path);
+    return WEIR_OK;
+}
+
+static bool program_declares(const weir_runtime *runtime, const char *name)
+{
+    const struct weir_section *sections = runtime->sections;
+    for (size_t i = 0; sections && i < runtime->section_count; i++)
+        if (strcmp(sections[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+// Whether a section of that name is a module's.
+static bool weir__runtime_is_of_module(const weir_runtime *runtime, const char *section)
+{
+    return strcmp(section, "weir") != 0 && strcmp(section, "comm") != 0 &&
+           !program_declares(runtime, section);
+}
+
+static weir_status check_sections(const weir_runtime *runtime)
+{
+    const char *known[WEIR__CONFIG_SECTION_LIMIT + 64 + WEIR__LOADER_NAMES] = {"weir", "comm"};
+    struct weir__module_name modules[WEIR__LOADER_NAMES];
+    size_t count = 2;
+    bool all = true;
+    const char *name;
+
+    const struct weir_section *sections = runtime->sections;
+    for (size_t i = 0; sections && i < runtime->section_count && i < 64; i++)
+        known[count++] = sections[i].name;
+    for (size_t i = 0; (name = weir__config_section_name(runtime->config, i)); i++) {
+        bool is_known = false;
+        if (!weir__runtime_is_of_module(runtime, name))
+            continue;
+        weir_status status = check_module_section(runtime, name, &is_known);
+        if (status < 0)
+            return status;
+        all = all && is_known;
+        if (is_known)
+            known[count++] = name;
+    }
+    if (all)
+        return WEIR_OK;
+    const size_t found =
+        weir__loader_names(setting_text(runtime, "module_path"), modules, WEIR__LOADER_NAMES);
+    for (size_t i = 0; i < found; i++)
+        known[count++] = modules[i].text;
+    return weir__config_check_sections(runtime->config, known, count);
+}
+
+weir_status weir__runtime_take_sections(weir_runtime *runtime,
+                                        const struct weir_open_params *params)
+{
+    const weir_status status = take_declared(runtime, params);
+    return status == WEIR_OK ? check_sections(runtime) : status;
+}
+
+void weir__runtime_release_configuration(weir_runtime *runtime)
+{
+    for (size_t i = 0; i < runtime->section_count; i++)
+        weir__runtime_release_section(runtime->section_settings[i]);
+    weir__release(runtime->section_settings);
+    weir__release(runtime->sections);
+    weir__config_destroy(&runtime->config);
+}
 
 struct inspection {
     weir_runtime *runtime; // of which only the configuration and the program's sections are there

@@ -12,7 +12,7 @@
 #include "base/thread.h"
 #include "core/module/load_report.h"
 #include "core/module/loader.h"
-#include "core/object/opened.h"
+#include "core/object/object.h"
 #include "core/queue/completion.h"
 #include "core/queue/delivery.h"
 #include "core/support/debug.h"

@@ -55,14 +55,9 @@ weir_status weir__runtime_take_sections(weir_runtime *runtime,
                                         const struct weir_open_params *params);
 void weir__runtime_release_configuration(weir_runtime *runtime);
 
-// Whether a section of that name is a module's.
-bool weir__runtime_is_of_module(const weir_runtime *runtime, const char *section);
-
 // The settings of a module's section, with variables in place of the file's values if the configuration
 // names the module; of a module that is loaded; each is NULL with the thread's error. And the end of
 // settings, which accepts NULL.
-const struct weir_setting *const *weir__runtime_take_section(const weir_runtime *runtime,
-                                                             const struct weir_section *section);
 const struct weir_setting *const *weir__runtime_take_module(const weir_runtime *runtime,
                                                             const struct weir_module *module);
 void weir__runtime_release_section(const struct weir_setting *const *settings);

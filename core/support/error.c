@@ -11,8 +11,8 @@
 
 #include "base/sized.h"
 #include "base/text.h"
-#include "core/support/file_name.h"
 #include "core/support/locks.h"
+#include "core/support/memory.h"
 
 // The log callback. Function, user pointer and level change together, so they are in one
 // structure guarded by a lock; there is also a copy of the level, so that a message that is
@@ -318,9 +318,10 @@ bool weir__params_read(const char *file, int line, const char *function, const c
 {
     struct weir_sized_refusal refusal;
     char caller[64];
-    snprintf(caller, sizeof caller, "%.*s", weir__name_length(function), function);
-    if (weir_sized_read(caller, type, params, known, size, &refusal))
+    if (weir_sized_read(function, type, params, known, size, &refusal))
         return true;
+    snprintf(caller, sizeof caller, "%.*s", weir__name_length(function), function);
+    (void)weir_sized_read(caller, type, params, known, size, &refusal);
     weir__report_at(file, line, NULL, WEIR_ERROR_INVALID, refusal.remedy, "%s", refusal.message);
     return false;
 }

@@ -119,6 +119,7 @@ static void add_all(struct kc_job *job, const char *const *arguments, size_t cou
         add_all(job, list_, sizeof list_ / sizeof *list_); \
     } while (0)
 
+#define FLUSHED "-fdenormal-fp-math-f32=preserve-sign"
 #define NO_CRASH_FILES "-fno-crash-diagnostics"
 
 // What kernels/images has.
@@ -140,7 +141,7 @@ static void add_math(struct kc_job *job, const struct kc_language *language)
 {
     // Functions of kernels/library too are the fast ones with __FAST_RELAXED_MATH__, which KC_FAST defines.
     if (language->fast)
-        ADD(job, KC_FAST, "-ffp-contract=fast", "-Xclang", "-fdenormal-fp-math-f32=preserve-sign");
+        ADD(job, KC_FAST, "-ffp-contract=fast", "-Xclang", FLUSHED);
     else
         ADD(job, "-cl-fp32-correctly-rounded-divide-sqrt", "-ffp-contract=on");
 }
@@ -200,6 +201,9 @@ static bool link_libraries(const struct cuda_build *build, const char *in, const
         MARCH_LOWEST, "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", in, "-o", out);
     for (size_t i = 0; i < library.count; i++)
         ADD(&job, "-Xclang", "-mlink-builtin-bitcode", "-Xclang", library.modules[i]);
+    // LLVM inlines no function into one that treats denormals in another way: clang gives libraries this one.
+    if (build->language->fast)
+        ADD(&job, "-Xclang", FLUSHED);
     ADD(&job, "-Xclang", "-mlink-builtin-bitcode", "-Xclang", build->tools->libclc);
     if (build->tools->libdevice[0] != '\0')
         ADD(&job, "-Xclang", "-mlink-builtin-bitcode", "-Xclang", build->tools->libdevice);

@@ -167,7 +167,8 @@ static struct token condition_of(struct token directive)
     static const char *const names[] = {"if", "ifdef", "ifndef", "elif", "else", "endif", NULL};
     const char *at = directive.start + 1;
     struct token token;
-    if (directive.is_directive && next_token(&at, false, &token) && is_one_of(token, names))
+    if (directive.is_directive && next_token(&at, false, &token) &&
+        token.start < directive.start + directive.length && is_one_of(token, names))
         return token;
     return (struct token){.length = 0};
 }

@@ -1,4 +1,4 @@
-// The two entry points of a layer (https://github.com/KhronosGroup/OpenCL-ICD-Loader), its runtime, and the end.
+// The entry points of a layer (https://github.com/KhronosGroup/OpenCL-ICD-Loader), its runtime, and the end.
 // The loader calls clInitLayer() once, before the program's first call has gone anywhere.
 #define _GNU_SOURCE // dladdr, dl_iterate_phdr
 #include <dlfcn.h>
@@ -221,4 +221,18 @@ WEIR_API cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatch *dr
     *out_count = kept;
     *out_table = &table.dispatch;
     return CL_SUCCESS;
+}
+
+// What loaders of 2025 and later ask for. How a layer is to end does not matter: this one stays until the process ends.
+WEIR_API cl_int CL_API_CALL clInitLayerWithProperties(cl_uint count, const cl_icd_dispatch *driver,
+                                                      cl_uint *out_count,
+                                                      const cl_icd_dispatch **out_table,
+                                                      const cl_properties *properties);
+
+cl_int CL_API_CALL clInitLayerWithProperties(cl_uint count, const cl_icd_dispatch *driver,
+                                             cl_uint *out_count, const cl_icd_dispatch **out_table,
+                                             const cl_properties *properties)
+{
+    (void)properties;
+    return clInitLayer(count, driver, out_count, out_table);
 }

@@ -20,6 +20,7 @@ enum {
     TEXTS = 4096,   // buckets
     MOST = 1 << 16, // addresses that are kept
     SKIPS = 64,
+    RECENT = 16, // addresses of a thread
 };
 
 // Its lock is taken with none of the layer's held, and with an interpreter's held.
@@ -365,9 +366,9 @@ static void make_room(void)
     free(old);
 }
 
-static struct known know(void *address)
+// With the lock.
+static struct known know_of(void *address)
 {
-    pthread_mutex_lock(&lock);
     struct known known = {0};
     struct known *slot = known_room ? slot_of(address) : NULL;
     if (slot && slot->address) {
@@ -382,8 +383,20 @@ static struct known know(void *address)
             known_count++;
         }
     }
-    pthread_mutex_unlock(&lock);
     return known;
+}
+
+// A thread keeps what it asked for last.
+static struct known know(void *address)
+{
+    static _Thread_local struct known recent[RECENT];
+    struct known *own = &recent[((uintptr_t)address ^ (uintptr_t)address >> 5) % RECENT];
+    if (own->address == address)
+        return *own;
+    pthread_mutex_lock(&lock);
+    *own = know_of(address);
+    pthread_mutex_unlock(&lock);
+    return *own;
 }
 
 // Python. Its functions are those of the process's interpreter. A wrapper may have released the interpreter's lock, which is

@@ -345,16 +345,17 @@ static void end_child(void)
 
 static bool start_child(void)
 {
-    char path[PATH_MAX];
+    char folder[PATH_MAX];
+    char path[PATH_MAX + sizeof "/" TRIAL_PROGRAM];
+    char *arguments[] = {path, NULL};
     int sockets[2];
     if (child > 0)
         return true;
-    const size_t length =
-        layer_directory(path, sizeof path - sizeof "/" TRIAL_PROGRAM) ? strlen(path) : sizeof path;
-    if (length == sizeof path || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
+    if (!layer_directory(folder, sizeof folder))
         return false;
-    memcpy(path + length, "/" TRIAL_PROGRAM, sizeof "/" TRIAL_PROGRAM);
-    char *arguments[] = {path, NULL};
+    snprintf(path, sizeof path, "%s/" TRIAL_PROGRAM, folder);
+    if (access(path, X_OK) != 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
+        return false;
     child = child_start(arguments, sockets[1], -1, child_file);
     close(sockets[1]);
     child_socket = sockets[0];

@@ -3,7 +3,6 @@
 //   module.c   keys, the section and what the environment replaces of it, the ops table, and a link's life
 //   submit.c   which operations are chosen, their numbers, and the list; what becomes of those that get a fault;
 //              host calls that the plugin puts into queues
-//   objects.c  creation: memory that runs out, and what the plugin keeps with objects; a device after its loss
 //
 // Each chosen operation of a runtime gets a number, counted from 1, and the number alone decides
 // whether it gets a fault: a run whose calls come in the same order gets the same faults.
@@ -177,7 +176,7 @@ void fault_describe(const struct fault *fault, weir_status status, const char *w
 // The operation is with the next link, or was refused by it.
 void fault_calls_finish(const struct weir_link *link, struct fault_queue *queue);
 
-// objects.c
+// module.c
 
 // Loses the device by operation `number`, and returns the error.
 weir_status fault_lose(const struct weir_link *link, struct fault_device *device,
@@ -185,43 +184,9 @@ weir_status fault_lose(const struct weir_link *link, struct fault_device *device
 // WEIR_OK, or the first cause of the device's loss as the thread's error.
 weir_status fault_loss(const struct weir_link *link, const struct fault_device *device);
 
-weir_status fault_queue_flush(const struct weir_link *link, weir_queue *queue);
-weir_status fault_queue_finish(const struct weir_link *link, weir_queue *object);
-weir_status fault_event_query(const struct weir_link *link, weir_queue *queue, uint64_t sequence);
-weir_status fault_event_wait(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
-                             uint64_t timeout_ns);
-weir_status fault_event_time(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
-                             uint64_t *out_time_ns);
-weir_status fault_device_trim(const struct weir_link *link, weir_device *device);
-
 // submit.c
 
 weir_status fault_queue_submit(const struct weir_link *link, weir_queue *queue,
                                const struct weir_operation *operation);
-
-// objects.c
-
-weir_status fault_device_create(const struct weir_link *link, weir_device *object,
-                                const struct weir_device_setup *setup, void **out_data);
-void fault_device_destroy(const struct weir_link *link, weir_device *device);
-weir_status fault_queue_create(const struct weir_link *link, weir_device *device,
-                               weir_queue *object, const struct weir_queue_setup *setup,
-                               void **out_data);
-void fault_queue_destroy(const struct weir_link *link, weir_queue *object);
-weir_status fault_buffer_create(const struct weir_link *link, weir_device *device,
-                                weir_buffer *buffer, const struct weir_buffer_setup *setup,
-                                void **out_data, void **out_pointer);
-void fault_buffer_destroy(const struct weir_link *link, weir_buffer *buffer);
-weir_status fault_program_create(const struct weir_link *link, weir_device *device,
-                                 weir_program *program, const struct weir_program_params *params,
-                                 void **out_data);
-void fault_program_destroy(const struct weir_link *link, weir_program *program);
-weir_status fault_kernel_create(const struct weir_link *link, weir_program *program,
-                                weir_kernel *kernel, const struct weir_kernel_signature *signature,
-                                struct weir_kernel_info *info, void **out_data);
-void fault_kernel_destroy(const struct weir_link *link, weir_kernel *kernel);
-weir_status fault_graph_create(const struct weir_link *link, weir_device *device, weir_graph *graph,
-                               const struct weir_graph_setup *setup, void **out_data);
-void fault_graph_destroy(const struct weir_link *link, weir_graph *graph);
 
 #endif

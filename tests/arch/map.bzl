@@ -35,7 +35,8 @@ USES = {
     "base/ini": ["base"],
     "base/json": ["base"],
     "conf/gpus": [],
-    "core": ["api", "base"],
+    # Source with images becomes source without, before any backend gets it.
+    "core": ["api", "base", "kernels/images"],
     # Rooms of core, from the ground up.
     "core/support": _MODULE,
     "core/config": _ROOM,
@@ -79,7 +80,7 @@ USES = {
     "transports/mpi": _MODULE + ["transports/kit"],
     "pipelines": ["api", "base", "io", "kernels", "patterns"],
     # A client of the library, and linked with it, for programs that have none.
-    "layers/opencl": ["api", "base", "core"],
+    "layers/opencl": ["api", "base", "core", "kernels/images"],
     # The command is where the library is linked; modules are only ever loaded.
     "cli": ["api", "backends/kit", "base", "base/json", "core", "io", "kernels", "patterns", "pipelines", "report"],
     # Its rooms: none uses another but for these three.

@@ -10,7 +10,8 @@ judge()
     lintian --allow-root --display-info --pedantic --tag-display-limit 0 \
         --fail-on error,warning,info,pedantic "$@"
 }
-expect_status 0 judge "$debian"/*.deb
+# A later lintian has no word about what an override is for.
+expect_status 0 judge --suppress-tags unused-override "$debian"/*.deb
 [ -z "$output" ] || fail "lintian said: $output"
 
 # It would say so: a package without its licence and with a file in a place of the user's.

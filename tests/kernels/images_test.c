@@ -10,7 +10,7 @@
 #include "tests/support/test.h"
 
 enum {
-    OFFSET = 256,
+    OFFSET = 512, // of a multiple of every driver's argument_alignment_bytes
     PLACES = 256,
     LINE = 64 // work-items of a block
 };
@@ -821,6 +821,11 @@ WEIR_TEST(Images, RefusedLayouts)
     refused(&rig, kernel, whole, &bad, "an image of 17179869184 bytes in a range of 1024");
     bad = weir_image_3d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 2, 2, 0xffffffffu);
     refused(&rig, kernel, whole, &bad, "an image of 274877906880 bytes");
+    const struct weir_image_layout *none = NULL;
+    EXPECT_INT_EQ(weir_queue_launch(rig.queue, kernel, weir_dim(1, 1, 1), weir_dim(4, 4, 1),
+                                    weir_image_inout(pixels, 0, none)),
+                  WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "an empty range");
     bad = weir_image_2d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 9, 8);
     EXPECT_INT_EQ(weir_queue_launch(rig.queue, kernel, weir_dim(1, 1, 1), weir_dim(4, 4, 1),
                                     weir_image_inout(pixels, 0, &bad)),

@@ -16,6 +16,11 @@ expect_contains "$output" "$plain"
 expect_status 0 env OPENCL_LAYERS="$layer" WEIR_PLUGINS=none_such "$pairs" broken write_kernel
 expect_contains "$output" "nothing is followed"
 
+# Khronos' loaders of 2025 and later ask for another entry.
+expect_status 0 python3 -c '
+import ctypes, sys
+assert ctypes.CDLL(sys.argv[1]).clInitLayerWithProperties(0, None, None, None, None) == -30' "$layer"
+
 # Left out.
 expect_status 1 "$weir" check --no-opencl-layer "$pairs" broken write_kernel
 expect_contains "$output" "was not checked"
@@ -49,6 +54,41 @@ expect_not_contains "$output" "no times"
 # A program that is killed leaves what was found so far.
 expect_status 137 "$weir" check "$pairs" killed write_kernel
 expect_contains "$output" "read-after-write"
+
+# So does one whose driver crashes, and one that ends while a thread enqueues.
+expect_status 134 "$weir" check "$pairs" crashed write_kernel
+expect_contains "$output" "read-after-write"
+expect_status 1 timeout 50 "$weir" check "$pairs" left write_kernel
+expect_contains "$output" "1 finding"
+
+# Signals at any instant of all calls.
+expect_status 0 timeout 50 "$weir" check "$pairs" signalled
+expect_contains "$output" "nothing was found"
+
+# The loader is closed, and opened again.
+expect_status 0 timeout 50 "$weir" check python3 -c '
+import ctypes, _ctypes
+for _ in range(3):
+    cl = ctypes.CDLL("libOpenCL.so.1")
+    platform, device, code = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int()
+    cl.clCreateContext.restype = ctypes.c_void_p
+    assert cl.clGetPlatformIDs(1, ctypes.byref(platform), None) == 0
+    assert cl.clGetDeviceIDs(platform, 0xFFFFFFFF, 1, ctypes.byref(device), None) == 0
+    assert cl.clCreateContext(None, 1, ctypes.byref(device), None, None, ctypes.byref(code))
+    assert code.value == 0
+    _ctypes.dlclose(cl._handle)
+'
+
+# Beside another layer, on either side of it: that one sees the launches, and the layer the missing wait.
+other="$PWD/tests/layers/libother_layer.so"
+for layers in "$layer:$other" "$other:$layer"; do
+    expect_status 0 env OPENCL_LAYERS="$layers" WEIR_PLUGINS=check WEIR_CHECK_JSON="$TEST_TMPDIR/two.json" \
+        "$pairs" broken write_kernel
+    expect_contains "$output" "the other layer: 1 launches"
+    expect_contains "$(cat "$TEST_TMPDIR/two.json")" "read-after-write"
+done
+expect_status 1 env OPENCL_LAYERS="$other" "$weir" check "$pairs" broken write_kernel
+expect_contains "$output" "the other layer: 1 launches"
 
 # Children: one that uses nothing, and one that runs another program.
 expect_status 0 "$pairs" forked write_kernel

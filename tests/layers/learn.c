@@ -197,6 +197,27 @@ static void again(bool mended)
     B(RUN(two, with_int(high, 1, mended ? HALF : HALF - 1), HALF));
 }
 
+// A program's binary, which the next program starts from. Both kernels only read `a`, which the source alone tells; the broken
+// one's first kernel writes it. Without a run what is kept of the source says so.
+static void binary(bool mended)
+{
+    size_t size = 0;
+    DO(clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL));
+    unsigned char *bytes = malloc(size);
+    DO(clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof bytes, &bytes, NULL));
+    const cl_program before = program;
+    program = clCreateProgramWithBinary(context, 1, &device, &size, (const unsigned char **)&bytes,
+                                        NULL, NULL);
+    DO(clBuildProgram(program, 1, &device, "", NULL, NULL));
+    const cl_mem other = filled(host, BYTES);
+    const cl_kernel reader = with_int(with(kernel("scale", a), 1, sizeof b, &b), 2, 0);
+    const cl_kernel writer = with_int(kernel("add", a), 1, 0);
+    A(RUN(one, mended ? reader : writer, N));
+    B(RUN(two, with_int(with(kernel("scale", a), 1, sizeof other, &other), 2, 0), N));
+    free(bytes);
+    program = before;
+}
+
 // An address of this process; only on a processor. No pair of its own.
 static void pointer(void)
 {
@@ -214,7 +235,8 @@ static void pointer(void)
 #define CASES(X)     \
     X(halves)        \
     X(wide_argument) \
-    X(global_offset) X(read_half) X(write_half) X(columns) X(indices) X(local_memory) X(again)
+    X(global_offset) \
+    X(read_half) X(write_half) X(columns) X(indices) X(local_memory) X(again) X(binary)
 
 static const struct {
     const char *name;

@@ -1,6 +1,6 @@
 // Plain OpenCL programs in pairs, which know nothing of Weir: the broken one lacks an order that the mended one has.
 //
-// usage: pairs broken|mended|killed|forked [CASE...], or pairs --list. Prints each case's name and two lines.
+// usage: pairs broken|mended|killed|forked|crashed|left|signalled [CASE...], or pairs --list. Prints each case's name and two lines.
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -624,27 +625,27 @@ static void readers(bool mended)
     B(RUN(two, other, NONE, NULL));
 }
 
-#define CASES(X)                                                                                   \
-    X(write_kernel)                                                                                \
-    X(kernel_read)                                                                                 \
-    X(kernel_kernel)                                                                               \
-    X(read_write)                                                                                  \
-    X(write_write) X(copy_copy) X(copy_parts) X(fill_kernel) X(columns) X(rows_read) X(parts)      \
-        X(part_and_whole) X(slots) X(unwritten) X(flush) X(blocking) X(wait_for_events) X(status)  \
-            X(callback) X(unordered) X(barrier) X(old_barrier) X(barrier_of_one) X(marker)         \
-                X(old_marker) X(forty) X(map_read) X(map_part) X(unmap) X(user_event)              \
-                    X(user_chain) X(flag) X(image_kernel) X(image_paint) X(image_columns)          \
-                        X(image_copy) X(image_to_buffer) X(buffer_to_image) X(image_fill)          \
-                            X(image_map) X(svm_copy) X(svm_kernel) X(svm_map) X(task) X(migration) \
-                                X(native) X(two_contexts) X(threads) X(released) X(from_binary)    \
-                                    X(all_kernels) X(readers)
-
 static const struct {
     const char *name;
     void (*run)(bool mended);
 } cases[] = {
-#define CASE(name) {#name, name},
-    CASES(CASE)
+#define CASE(name)  \
+    {               \
+#name, name \
+    }
+    CASE(write_kernel),    CASE(kernel_read),     CASE(kernel_kernel),  CASE(read_write),
+    CASE(write_write),     CASE(copy_copy),       CASE(copy_parts),     CASE(fill_kernel),
+    CASE(columns),         CASE(rows_read),       CASE(parts),          CASE(part_and_whole),
+    CASE(slots),           CASE(unwritten),       CASE(flush),          CASE(blocking),
+    CASE(wait_for_events), CASE(status),          CASE(callback),       CASE(unordered),
+    CASE(barrier),         CASE(old_barrier),     CASE(barrier_of_one), CASE(marker),
+    CASE(old_marker),      CASE(forty),           CASE(map_read),       CASE(map_part),
+    CASE(unmap),           CASE(user_event),      CASE(user_chain),     CASE(flag),
+    CASE(image_kernel),    CASE(image_paint),     CASE(image_columns),  CASE(image_copy),
+    CASE(image_to_buffer), CASE(buffer_to_image), CASE(image_fill),     CASE(image_map),
+    CASE(svm_copy),        CASE(svm_kernel),      CASE(svm_map),        CASE(task),
+    CASE(migration),       CASE(native),          CASE(two_contexts),   CASE(threads),
+    CASE(released),        CASE(from_binary),     CASE(all_kernels),    CASE(readers),
 #undef CASE
 };
 
@@ -684,6 +685,57 @@ static void fork_a_child(void)
         exit(4);
 }
 
+// The driver ends the process on its own thread.
+static void CL_CALLBACK crash(cl_event event, cl_int state, void *unused)
+{
+    (void)event;
+    (void)state;
+    (void)unused;
+    abort();
+}
+
+static void crash_the_driver(void)
+{
+    cl_event last;
+    DO(RUN(one, inc, NONE, &last));
+    DO(clSetEventCallback(last, CL_COMPLETE, crash, NULL));
+    DO(clFinish(one));
+    sleep(20);
+}
+
+// At an exit with commands in flight others still come.
+static void *enqueue_for_ever(void *unused)
+{
+    for (;;)
+        WRITE(two, b, 0, 4, NONE, NULL);
+    return unused;
+}
+
+static void leave(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, enqueue_for_ever, NULL);
+    for (int i = 0; i < 1000; i++)
+        DO(RUN(one, inc, NONE, NULL));
+    exit(0);
+}
+
+static atomic_uint signals;
+
+static void count_signal(int number)
+{
+    (void)number;
+    atomic_fetch_add(&signals, 1);
+}
+
+static void signal_often(void)
+{
+    const struct itimerval often = {{0, 300}, {0, 300}};
+    sigaction(SIGALRM, &(struct sigaction){.sa_handler = count_signal, .sa_flags = SA_RESTART},
+              NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+}
+
 static bool is_wanted(const char *name, int count, char **names)
 {
     bool found = count == 0;
@@ -705,11 +757,13 @@ int main(int argc, char **argv)
             puts(cases[i].name);
     if (strcmp(way, "--list") == 0)
         return 0;
+    if (strcmp(way, "signalled") == 0)
+        signal_often();
     for (size_t i = 0; i < count; i++) {
         if (!is_wanted(cases[i].name, argc - 2, argv + 2))
             continue;
         first = second = 0;
-        cases[i].run(strcmp(way, "mended") == 0);
+        cases[i].run(strcmp(way, "mended") == 0 || strcmp(way, "signalled") == 0);
         DO(clFinish(one));
         DO(clFinish(two));
         DO(clFinish(free_order));
@@ -719,5 +773,12 @@ int main(int argc, char **argv)
         raise(SIGKILL);
     if (strcmp(way, "forked") == 0)
         fork_a_child();
+    fflush(stdout);
+    if (strcmp(way, "crashed") == 0)
+        crash_the_driver();
+    if (strcmp(way, "left") == 0)
+        leave();
+    if (strcmp(way, "signalled") == 0 && atomic_load(&signals) == 0)
+        return 4;
     return second ? 0 : 2;
 }

@@ -13,6 +13,25 @@ static void clear_histogram(void)
     histogram = empty;
 }
 
+WEIR_TEST(Histogram, IsEmptyAtFirst)
+{
+    clear_histogram();
+    EXPECT_UINT_EQ(weir__histogram_percentile(&histogram, 50), 0);
+}
+
+WEIR_TEST(Histogram, SmallValuesAreExact)
+{
+    clear_histogram();
+    for (uint64_t value = 1; value <= 100; value++)
+        weir__histogram_add(&histogram, value);
+    EXPECT_UINT_EQ(weir__histogram_percentile(&histogram, 0), 1);
+    EXPECT_UINT_EQ(weir__histogram_percentile(&histogram, 1), 1);
+    EXPECT_UINT_EQ(weir__histogram_percentile(&histogram, 50), 50);
+    EXPECT_UINT_EQ(weir__histogram_percentile(&histogram, 99), 99);
+    EXPECT_UINT_EQ(weir__histogram_percentile(&histogram, 100), 100);
+    EXPECT_UINT_EQ(histogram.total, 5050);
+}
+
 WEIR_TEST(Histogram, EveryMagnitudeIsWithinOnePercent)
 {
     for (unsigned shift = 0; shift < 64; shift++) {
@@ -29,6 +48,39 @@ WEIR_TEST(Histogram, EveryMagnitudeIsWithinOnePercent)
             ASSERT_UINT_LE(error, value / 100);
         }
     }
+}
+
+WEIR_TEST(Histogram, NinetyNinthIsTheNearestRank)
+{
+    clear_histogram();
+    for (int i = 0; i < 98; i++)
+        weir__histogram_add(&histogram, 10);
+    weir__histogram_add(&histogram, 20);
+    weir__histogram_add(&histogram, 30);
+    EXPECT_UINT_EQ(weir__histogram_percentile(&histogram, 98), 10);
+    EXPECT_UINT_EQ(weir__histogram_percentile(&histogram, 99), 20);
+    EXPECT_UINT_EQ(histogram.minimum, 10);
+    EXPECT_UINT_EQ(histogram.maximum, 30);
+}
+
+WEIR_TEST(Union, JoinsWhatTouches)
+{
+    struct weir__interval pieces[9];
+    struct weir__union set = {.pieces = pieces, .capacity = 8};
+
+    weir__union_add(&set, 10, 20);
+    weir__union_add(&set, 30, 40);
+    weir__union_add(&set, 50, 60);
+    EXPECT_UINT_EQ(weir__union_length(&set), 30);
+    weir__union_add(&set, 20, 30);
+    EXPECT_UINT_EQ(set.count, 2);
+    EXPECT_UINT_EQ(weir__union_length(&set), 40);
+    weir__union_add(&set, 35, 37);
+    weir__union_add(&set, 45, 45);
+    EXPECT_UINT_EQ(weir__union_length(&set), 40);
+    weir__union_add(&set, 0, 100);
+    EXPECT_UINT_EQ(set.count, 1);
+    EXPECT_UINT_EQ(weir__union_length(&set), 100);
 }
 
 WEIR_TEST(Union, FoldsTheOldestAndKeepsItsLength)
@@ -89,4 +141,18 @@ WEIR_TEST(Union, IsExactForAnyPipeline)
             expected += busy[i];
         ASSERT_UINT_EQ(weir__union_length(&set), expected);
     }
+}
+
+WEIR_TEST(Statistics, HistogramsAreMerged)
+{
+    static struct weir__histogram empty, low, high, all;
+    for (uint64_t i = 1; i <= 1000; i++) {
+        weir__histogram_add(i % 3 == 0 ? &low : &high, i % 3 == 0 ? i : i * 1000);
+        weir__histogram_add(&all, i % 3 == 0 ? i : i * 1000);
+    }
+    weir__histogram_merge(&high, &empty);
+    weir__histogram_merge(&high, &low);
+    EXPECT_MEM_EQ(&high, &all, sizeof all);
+    weir__histogram_merge(&empty, &all);
+    EXPECT_MEM_EQ(&empty, &all, sizeof all);
 }

@@ -106,3 +106,47 @@ WEIR_TEST(ArrCocFaults, EveryCallOfCompile)
     EXPECT_INT_GE(number, 1 + 1 + 7 + 2 + 3 + 5 + 2 * 7);
     rig_close(&rig);
 }
+
+WEIR_TEST(ArrCocFaults, EveryLaunchOfAFrame)
+{
+    static const char *const stages[] = {"texture", "relevance", "relevance", "allocation",
+                                         "allocation"};
+    enum {
+        LAUNCHES = sizeof stages / sizeof *stages
+    };
+    struct rig_image image = rig_image_make(40, 50);
+    struct rig_frame good, bad, after;
+    struct rig rig;
+    weir_arr_coc *arr_coc;
+
+    made_image_noise(40, 50, 1, image.rgb);
+    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
+    const bool computes = strcmp(weir_runtime_backend(rig.runtime), "null") != 0;
+    const uint32_t grid = computes ? sizes.grid : 0;
+    struct weir_arr_coc_params params = rig_params(&rig, &sizes, 2000);
+    params.slot_count = 2;
+    ASSERT_OK(weir_arr_coc_create(&params, &arr_coc));
+    rig_frame_init(&good, &image, grid);
+    EXPECT_TRUE(rig_run(arr_coc, &good, 1));
+    for (int i = 0; i < LAUNCHES; i++) {
+        weir_test_note("launch %d", i);
+        rig_frame_init(&bad, &image, grid);
+        rig_frame_init(&after, &image, grid);
+        failing_call(i + 1);
+        EXPECT_TRUE(rig_run(arr_coc, &bad, 1));
+        EXPECT_TRUE(failing_call_came());
+        EXPECT_TRUE(rig_run(arr_coc, &after, 1));
+        EXPECT_INT_EQ(bad.status, WEIR_ERROR_DEVICE);
+        EXPECT_STR_EQ(bad.stage, stages[i]);
+        EXPECT_STR_EQ(bad.message, "made to fail: weir_queue_launch_at");
+        EXPECT_INT_EQ(after.status, WEIR_OK);
+        if (computes)
+            EXPECT_TRUE(rig_same_bits(&good, &after));
+        rig_frame_finish(&after);
+        rig_frame_finish(&bad);
+    }
+    weir_arr_coc_destroy(&arr_coc);
+    rig_frame_finish(&good);
+    rig_close(&rig);
+    rig_image_finish(&image);
+}

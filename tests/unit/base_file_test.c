@@ -47,6 +47,41 @@ static void expect_content(const char *path, const char *content)
     free(data);
 }
 
+WEIR_TEST(BaseFile, WritesAndReadsBack)
+{
+    const char *folder = weir_test_temp_dir();
+    const char *path = made_path(folder, "a.txt");
+    ASSERT_TRUE(put(path, "hello", 5));
+    expect_content(path, "hello");
+    ASSERT_TRUE(put(path, "", 0));
+    expect_content(path, "");
+    EXPECT_INT_EQ(made_folder_count(folder), 1);
+}
+
+WEIR_TEST(BaseFile, AWholeFileInOneCall)
+{
+    const char *folder = weir_test_temp_dir();
+    const char *path = made_path(folder, "a.txt");
+    ASSERT_TRUE(weir_file_write(path, "hello", 5, message, sizeof message));
+    expect_content(path, "hello");
+    EXPECT_FALSE(
+        weir_file_write(made_path(folder, "missing/b.txt"), "hello", 5, message, sizeof message));
+    EXPECT_CONTAINS(message, "missing/b.txt");
+    EXPECT_INT_EQ(made_folder_count(folder), 1);
+}
+
+WEIR_TEST(BaseFile, WritesIntoTheCurrentFolder)
+{
+    char back[4096];
+    ASSERT_NOT_NULL(getcwd(back, sizeof back));
+    const char *folder = weir_test_temp_dir();
+    ASSERT_INT_EQ(chdir(folder), 0);
+    bool ok = put("plain.txt", "x", 1);
+    ASSERT_INT_EQ(chdir(back), 0);
+    EXPECT_TRUE(ok);
+    expect_content(made_path(folder, "plain.txt"), "x");
+}
+
 WEIR_TEST(BaseFile, TheOldFileStandsUntilCommit)
 {
     const char *folder = weir_test_temp_dir();
@@ -258,6 +293,22 @@ WEIR_TEST(BaseFile, AFullDiskKeepsTheOldFileAndLeavesNothingElse)
     }
 }
 
+WEIR_TEST(BaseFile, AFailureSticks)
+{
+    const char *folder = weir_test_temp_dir();
+    static const char bytes[100000];
+    weir_file_writer *writer =
+        weir_file_writer_create(made_path(folder, "a"), message, sizeof message);
+    ASSERT_NOT_NULL(writer);
+    ASSERT_TRUE(made_disk_limit(100));
+    bool first = weir_file_writer_append(writer, bytes, sizeof bytes);
+    ASSERT_TRUE(made_disk_limit(0));
+    EXPECT_FALSE(first);
+    EXPECT_FALSE(weir_file_writer_append(writer, "x", 1));
+    EXPECT_FALSE(weir_file_writer_commit(&writer, message, sizeof message));
+    EXPECT_INT_EQ(made_folder_count(folder), 0);
+}
+
 WEIR_TEST(BaseFile, RefusesPlacesThatCannotBeWritten)
 {
     const char *folder = weir_test_temp_dir();
@@ -348,4 +399,18 @@ WEIR_TEST(BaseFile, RefusesToReadWhatIsNotAFile)
     ASSERT_INT_EQ(mkfifo(pipe, 0666), 0);
     EXPECT_FALSE(weir_file_read(pipe, 9, &data, &size, message, 512));
     EXPECT_CONTAINS(message, "is a pipe or a device");
+}
+
+WEIR_TEST(BaseFile, ReadsUpToTheLimit)
+{
+    const char *path = made_path(weir_test_temp_dir(), "ten");
+    ASSERT_TRUE(put(path, "0123456789", 10));
+    void *data = NULL;
+    size_t size = 0;
+    ASSERT_TRUE(weir_file_read(path, 10, &data, &size, message, sizeof message));
+    EXPECT_SIZE_EQ(size, 10);
+    free(data);
+    EXPECT_FALSE(weir_file_read(path, 9, &data, &size, message, sizeof message));
+    EXPECT_CONTAINS(message, "has 10 bytes, more than the 9");
+    EXPECT_NULL(data);
 }

@@ -43,6 +43,22 @@ WEIR_TEST(BaseText, FindsTheLineThatMatters)
     EXPECT_STR_EQ(weir_text_line_with("", "error"), "");
 }
 
+WEIR_TEST(BaseText, AppendStaysInItsBuffer)
+{
+    char text[8] = "????";
+    size_t used = 0;
+    weir_text_append(text, 6, &used, "%d-", 12);
+    EXPECT_STR_EQ(text, "12-");
+    weir_text_append(text, 6, &used, "%s", "abcdef");
+    EXPECT_STR_EQ(text, "12-ab");
+    EXPECT_SIZE_EQ(used, 5);
+    weir_text_append(text, 6, &used, "more");
+    EXPECT_STR_EQ(text, "12-ab");
+    used = 0;
+    weir_text_append(text, 0, &used, "none");
+    EXPECT_SIZE_EQ(used, 0);
+}
+
 WEIR_TEST(BaseText, ALongPathKeepsItsEndAndTheSentence)
 {
     char path[1000];

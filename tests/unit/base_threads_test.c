@@ -73,6 +73,10 @@ WEIR_TEST(Thread, SignalsAreTheProgramsOwn)
 
 // Tasks run on threads of their own, or on the thread that waits for them.
 
+enum {
+    TASKS = 40
+};
+
 static const struct weir_lock_kind kind = {"the lock of the test", 0};
 
 // Notes the thread that ran it, and when.
@@ -147,6 +151,49 @@ static void gate_finish(struct gate *gate)
     sem_destroy(&gate->open);
 }
 
+// Every thread is in a task at once.
+WORKERS_TEST(Workers, RunBesideEachOther)
+{
+    struct gate gates[4];
+    EXPECT_INT_EQ(weir_workers_start(workers, 4), 4);
+    for (int i = 0; i < 4; i++) {
+        gate_init(&gates[i]);
+        weir_workers_post(workers, &gates[i].task, WEIR_WORKERS_MAX);
+    }
+    for (int i = 0; i < 4; i++)
+        EXPECT_INT_EQ(sem_wait(&gates[i].begun), 0);
+    for (int i = 0; i < 4; i++)
+        sem_post(&gates[i].open);
+    for (int i = 0; i < 4; i++) {
+        weir_workers_wait(workers, &gates[i].task);
+        gate_finish(&gates[i]);
+    }
+}
+
+// One thread is held at a gate, so what comes after it has not begun.
+WORKERS_TEST(Workers, BeginInOrder)
+{
+    struct gate gate;
+    static struct noted noted[TASKS];
+    ASSERT_INT_EQ(weir_workers_start(workers, 1), 1);
+    gate_init(&gate);
+    weir_workers_post(workers, &gate.task, WEIR_WORKERS_MAX);
+    ASSERT_INT_EQ(sem_wait(&gate.begun), 0);
+    post_all(workers, noted, TASKS);
+    weir_workers_wait(workers, &noted[TASKS - 1].task); // taken from the end of the list
+    EXPECT_TRUE(pthread_equal(noted[TASKS - 1].thread, pthread_self()));
+    weir_workers_wait(workers, &noted[7].task);
+    sem_post(&gate.open);
+    for (int i = 0; i < TASKS - 1; i++) {
+        weir_workers_wait(workers, &noted[i].task);
+        const int before = i < 7 ? 2 : 1;
+        if (i != 7 && !pthread_equal(noted[i].thread, pthread_self()))
+            EXPECT_INT_EQ(noted[i].number, i + before);
+    }
+    weir_workers_wait(workers, &gate.task);
+    gate_finish(&gate);
+}
+
 // Two threads are asked for, and a third one stays asleep, so what is posted meanwhile is not begun.
 WORKERS_TEST(Workers, NoMoreAreWokenThanAskedFor)
 {
@@ -185,6 +232,23 @@ WORKERS_TEST(Workers, AsManyThreadsAsThereAre)
     EXPECT_INT_EQ(weir_workers_start(workers, 1000), WEIR_WORKERS_MAX);
     post_all(workers, &noted, 1);
     weir_workers_wait(workers, &noted.task);
+}
+
+// Tasks that no thread has begun stay, and threads can be started again.
+WORKERS_TEST(Workers, Stop)
+{
+    struct noted noted[2];
+    for (int round = 0; round < 3; round++) {
+        EXPECT_INT_EQ(weir_workers_start(workers, 2), 2);
+        weir_workers_stop(workers);
+        post_all(workers, noted, 2);
+        EXPECT_INT_EQ(noted[0].number, -1);
+        EXPECT_INT_EQ(weir_workers_start(workers, 1), 1);
+        weir_workers_wait(workers, &noted[1].task);
+        weir_workers_wait(workers, &noted[0].task);
+    }
+    weir_workers_stop(workers);
+    weir_workers_stop(workers);
 }
 
 static void *stop(void *user)

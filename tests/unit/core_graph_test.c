@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/graph/capture.h"
 #include "core/graph/graph.h"
 #include "core/object/buffer.h"
 #include "tests/unit/core_backend.h"

@@ -57,6 +57,19 @@ static struct sim_fit fit_first(void)
     return fit;
 }
 
+WEIR_TEST(SimFit, FindsFixedAndItems)
+{
+    begin();
+    for (uint32_t i = 1; i <= 20; i++)
+        launch("scale", i * 100, 128, 2000 + 0.5 * 100 * i * 128);
+    const struct sim_fit fit = fit_first();
+    EXPECT_NEAR(fit.factors[SIM_TERM_FIXED], 2000, 2);
+    EXPECT_NEAR(fit.factors[SIM_TERM_ITEM], 0.5, 0.0005);
+    EXPECT_DOUBLE_EQ(fit.factors[SIM_TERM_BLOCK], 0);
+    EXPECT_INT_EQ(fit.sizes, 20);
+    EXPECT_TRUE(fit.worst < 1e-4);
+}
+
 WEIR_TEST(SimFit, TellsItemsFromBlocks)
 {
     begin();
@@ -133,6 +146,53 @@ WEIR_TEST(SimFit, OfTermsThatCannotBeToldApartTheFirstIsUsed)
     EXPECT_NEAR(fit.factors[SIM_TERM_ARGUMENT], 10, 1e-2);
 }
 
+// One size says nothing about others: its cost is fixed, whatever its terms are.
+WEIR_TEST(SimFit, OneSizeIsFixed)
+{
+    begin();
+    for (uint32_t i = 0; i < 9; i++)
+        launch("scale", 640, 256, 1000 + 10 * (double)i);
+    const struct sim_fit fit = fit_first();
+    EXPECT_NEAR(fit.factors[SIM_TERM_FIXED], 1040, 1e-6);
+    EXPECT_DOUBLE_EQ(fit.factors[SIM_TERM_ITEM], 0);
+    EXPECT_DOUBLE_EQ(fit.factors[SIM_TERM_BLOCK], 0);
+    EXPECT_INT_EQ(fit.sizes, 1);
+    EXPECT_NEAR(fit.median, 20.0 / 1020, 1e-3);
+    EXPECT_NEAR(fit.worst, 40.0 / 1000, 1e-9);
+}
+
+WEIR_TEST(SimFit, OfTwoMediansTheLowerCounts)
+{
+    begin();
+    launch("scale", 640, 256, 5000);
+    launch("scale", 640, 256, 1000);
+    const struct sim_fit fit = fit_first();
+    EXPECT_NEAR(fit.factors[SIM_TERM_FIXED], 1000, 1e-6);
+    EXPECT_NEAR(fit.median, 0.4, 1e-9);
+    EXPECT_NEAR(fit.worst, 0.8, 1e-9);
+}
+
+// Times that are on no line.
+static struct sim_fit fit_often(uint32_t first_count)
+{
+    begin();
+    for (uint32_t i = 0; i < first_count; i++)
+        launch("scale", 100, 64, 4000);
+    launch("scale", 400, 64, 9500);
+    launch("scale", 1600, 64, 36000);
+    launch("scale", 6400, 64, 130000);
+    return fit_first();
+}
+
+WEIR_TEST(SimFit, ASizeCountsOnce)
+{
+    const struct sim_fit once = fit_often(1);
+    const struct sim_fit often = fit_often(50);
+    EXPECT_TRUE(once.factors[SIM_TERM_ITEM] > 0);
+    for (int term = 0; term < SIM_TERM_COUNT; term++)
+        EXPECT_NEAR(often.factors[term], once.factors[term], 1e-9);
+}
+
 // The first launch of a kernel is often slow.
 WEIR_TEST(SimFit, ASlowLaunchChangesNothing)
 {
@@ -145,6 +205,18 @@ WEIR_TEST(SimFit, ASlowLaunchChangesNothing)
     EXPECT_NEAR(fit.factors[SIM_TERM_ITEM], 10.0 / 64, 1e-4);
     EXPECT_TRUE(fit.median < 1e-6);
     EXPECT_TRUE(fit.worst > 0.9);
+}
+
+// Least squares without the bound would make the fixed part negative.
+WEIR_TEST(SimFit, FactorsAreNotNegative)
+{
+    begin();
+    for (uint32_t i = 1; i <= 10; i++)
+        launch("square", 10 * i, 32, 50.0 * i * i);
+    const struct sim_fit fit = fit_first();
+    EXPECT_DOUBLE_EQ(fit.factors[SIM_TERM_FIXED], 0);
+    EXPECT_TRUE(fit.factors[SIM_TERM_ITEM] > 0 || fit.factors[SIM_TERM_BLOCK] > 0);
+    EXPECT_TRUE(fit.worst > 0.3);
 }
 
 WEIR_TEST(SimFit, NoiseIsNoTerm)
@@ -161,6 +233,17 @@ WEIR_TEST(SimFit, NoiseIsNoTerm)
     EXPECT_DOUBLE_EQ(fit.factors[SIM_TERM_ITEM], 0);
     EXPECT_DOUBLE_EQ(fit.factors[SIM_TERM_BLOCK], 0);
     EXPECT_TRUE(fit.worst < 0.015);
+}
+
+// Clocks that are too coarse tell 0.
+WEIR_TEST(SimFit, TimesOfZeroAreFitted)
+{
+    begin();
+    launch("none", 1, 1, 0);
+    launch("none", 2, 1, 0);
+    const struct sim_fit fit = fit_first();
+    EXPECT_TRUE(fit.factors[SIM_TERM_FIXED] <= 1);
+    EXPECT_TRUE(isfinite(fit.worst));
 }
 
 WEIR_TEST(SimLaunches, KernelsAreByName)

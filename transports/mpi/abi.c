@@ -1,5 +1,5 @@
 // Three ABIs of MPI: the same functions, with handles of different types and constants of different values.
-#include "transports/mpi/abi.h"
+#include "transports/mpi/mpi.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
