@@ -1,6 +1,6 @@
 """The exceptions, and how the extension makes one of an error of the library."""
 
-_TYPES = {}  # by status
+_TYPES: "dict[str, type[Error]]" = {}  # by status
 
 
 class Error(Exception):

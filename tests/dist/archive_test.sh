@@ -60,7 +60,7 @@ for module in "$there"/lib/weir/weir_*.so; do
 done
 exported="$(nm -D --defined-only "$there/lib/weir/libweir_opencl_layer.so" | awk '$2 ~ /[A-Z]/ { print $3 }' |
     grep -v -x '__bss_start\|_edata\|_end' | tr '\n' ' ')"
-[ "$exported" = "clGetLayerInfo clInitLayer " ] || fail "the OpenCL layer exports $exported"
+[ "$exported" = "clGetLayerInfo clInitLayer clInitLayerWithProperties " ] || fail "the OpenCL layer exports $exported"
 
 # The libraries export what the headers declare, and nothing else.
 for header in "$there"/include/weir/*.h "$there"/include/weir/patterns/*.h; do

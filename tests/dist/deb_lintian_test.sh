@@ -10,9 +10,9 @@ judge()
     lintian --allow-root --display-info --pedantic --tag-display-limit 0 \
         --fail-on error,warning,info,pedantic "$@"
 }
-# A later lintian has no word about what an override is for.
-expect_status 0 judge --suppress-tags unused-override "$debian"/*.deb
-[ -z "$output" ] || fail "lintian said: $output"
+# A later lintian may have no word about what an override is for.
+said="$(judge "$debian"/*.deb 2>&1 | grep -vE '^N: |: unused-override hardening-no-fortify-functions ' || true)"
+[ -z "$said" ] || fail "lintian said: $said"
 
 # It would say so: a package without its licence and with a file in a place of the user's.
 cd "$TEST_TMPDIR"

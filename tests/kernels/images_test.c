@@ -726,19 +726,22 @@ WEIR_TEST(Images, HalfATurn)
     enum {
         SIDE = 8
     };
+    const uint32_t width = SIDE, height = SIDE;
+    const float sine = 0.0f, cosine = -1.0f;
     struct rig rig;
     float values[SIDE][SIDE][4], got[SIDE][SIDE][4];
     open_rig(&rig);
+    weir_queue *queue = rig.queue;
     for (int i = 0; i < SIDE * SIDE * 4; i++)
         (&values[0][0][0])[i] = (float)(i * i);
-    const struct weir_image_layout layout =
-        weir_image_2d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, SIDE, SIDE);
     weir_kernel *turn = kernel_of(&rig, "turn");
     weir_buffer *in = buffer_of(&rig, values, sizeof values);
     weir_buffer *out = buffer_of(&rig, values, sizeof values);
-    EXPECT_OK(weir_queue_launch_global(rig.queue, turn, weir_dim(SIDE, SIDE, 1),
+    const struct weir_image_layout layout =
+        weir_image_2d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, width, height);
+    EXPECT_OK(weir_queue_launch_global(queue, turn, weir_dim(width, height, 1),
                                        weir_image_in(in, 0, &layout),
-                                       weir_image_out(out, 0, &layout), 0.0f, -1.0f));
+                                       weir_image_out(out, 0, &layout), sine, cosine));
     EXPECT_OK(weir_download(rig.queue, got, out, 0, sizeof got));
     for (int y = 0; y < SIDE; y++)
         for (int x = 0; x < SIDE; x++)
