@@ -11,6 +11,10 @@ if [ "$POCL_DEVICES" = basic ]; then
         "waits for a user event that is set later: it runs commands on the thread that enqueues them"
 fi
 
+if tests/layers/pairs --list 2>&1 | grep "^left out: images"; then
+    export PAIRS_WITHOUT="${PAIRS_WITHOUT-} image"
+fi
+
 # told_apart COMMAND...
 told_apart()
 {
