@@ -62,8 +62,8 @@ expect_status 1 timeout 50 "$weir" check "$pairs" left write_kernel
 expect_contains "$output" "1 finding"
 
 # Signals at any instant of all calls, or of those that PoCL 7.1 makes in one process.
-names="$("$pairs" --list 2>messages)"
-"$pairs" mended $names >messages 2>&1 || names="$(head -n 30 <<<"$names")"
+names="$("$pairs" --list 2>"$TEST_TMPDIR/messages")"
+"$pairs" mended $names >"$TEST_TMPDIR/messages" 2>&1 || names="$(head -n 30 <<<"$names")"
 expect_status 0 timeout 50 "$weir" check "$pairs" signalled $names
 expect_contains "$output" "nothing was found"
 
