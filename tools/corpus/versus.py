@@ -273,6 +273,14 @@ def scan_any_block(s):
     return scan(s)
 
 
+# The original without what it promises beyond the OpenCL C: that its arrays do not overlap.
+@case(SHOC + "opencl/level1/scan/scan.cl", [SHOC + "cuda/level1/scan/scan_kernel.h"],
+      defines=["SINGLE_PRECISION", "get_local_size(d)=256", "__restrict__="], extra=SCANS,
+      counts=False)
+def scan_may_overlap(s):
+    return scan(s)
+
+
 def polybench(path, opencl, cuda=None):
     """Where PolyBench has a kernel: a folder, and the files in it."""
     return case(POLYBENCH + "OpenCL/%s/%s.cl" % (path, opencl),
