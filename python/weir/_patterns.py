@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections
 import itertools
 import queue as _queue
+import sys
 import threading
 
 TYPE_CHECKING = False  # typing is not needed when the package is used
@@ -134,10 +135,12 @@ def _load(queue, iterable, slots, label):
         free.put(None)
         for _ in range(slots):
             free.put(None)
-        thread.join()
-        for batch in batches:
-            batch.close()
-        copies.close()
+        # At the interpreter's end the thread runs no more and cannot be joined; its objects end with their device.
+        if not sys.is_finalizing():
+            thread.join()
+            for batch in batches:
+                batch.close()
+            copies.close()
 
 
 class _Queues:
