@@ -240,9 +240,10 @@ struct kc_kernel {
     char *name;
     struct kc_parameter *parameters;
     size_t parameter_count;
-    unsigned block[3]; // zeros: any
-    bool grid_barrier; // it calls KC_GRID_BARRIER
-    bool refused;      // a sentence of the report says why
+    unsigned block[3];  // zeros: any
+    unsigned sub_group; // likewise
+    bool grid_barrier;  // it calls KC_GRID_BARRIER
+    bool refused;       // a sentence of the report says why
 };
 
 struct kc_kernels {

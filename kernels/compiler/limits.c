@@ -14,6 +14,7 @@
 enum {
     BLOCK_MOST = 1024,
     BLOCK_DEPTH_MOST = 64,
+    SUB_GROUP = 32,
     PARAMETERS_MOST = 32764,
     LOCAL_MOST = 48 << 10,
     PRIVATE_MOST = 512 << 10,
@@ -45,6 +46,11 @@ void kc_check_limits(struct kc_context *context, struct kc_kernel *kernel)
             context, kernel, NULL,
             "requires blocks of %u in the third dimension: CUDA has at most %d; use the first",
             block[2], BLOCK_DEPTH_MOST);
+    if (kernel->sub_group > 0 && kernel->sub_group != SUB_GROUP)
+        kc_refuse(context, kernel, NULL,
+                  "requires sub-groups of %u work-items: CUDA's have %d; require these, or take "
+                  "get_sub_group_size()",
+                  kernel->sub_group, SUB_GROUP);
     if (bytes > PARAMETERS_MOST)
         kc_refuse(context, kernel, NULL,
                   "has parameters of %u bytes: CUDA takes at most %d; pass a buffer", bytes,

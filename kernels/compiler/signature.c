@@ -151,6 +151,9 @@ static void read_block(const struct kc_module *module, const char *line, struct 
     char number[ITEM_SIZE];
     for (int i = 0; sizes && i < 3 && next_item(&sizes, number); i++)
         kernel->block[i] = (unsigned)strtoul(number, NULL, 10);
+    sizes = attached(module, line, "intel_reqd_sub_group_size");
+    if (sizes && next_item(&sizes, number))
+        kernel->sub_group = (unsigned)strtoul(number, NULL, 10);
 }
 
 // Sizes.
