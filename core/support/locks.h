@@ -1,5 +1,4 @@
 // All locks of core, in the order in which a thread may take them: the first is taken first.
-// docs/architecture.md has the same list, with what each guards.
 #ifndef WEIR_CORE_SUPPORT_LOCKS_H
 #define WEIR_CORE_SUPPORT_LOCKS_H
 

@@ -75,22 +75,20 @@ static void run_pair(void)
     run_mended(pair);
 }
 
-// The page's table has a row for each program.
-WEIR_TEST(Page, HasEveryProgram)
+// The page says how many programs there are.
+WEIR_TEST(Page, CountsThePrograms)
 {
     static char page[1 << 16];
-    char row[128];
+    char sentence[128];
     FILE *file = fopen(weir_test_runfile("docs/races.md"), "r");
     ASSERT_NOT_NULL(file);
     page[fread(page, 1, sizeof page - 1, file)] = '\0';
     fclose(file);
     size_t count = 0;
-    for (const struct race_pair *pair = race_first(); pair; pair = pair->next, count++) {
-        snprintf(row, sizeof row, "\n| %s | %s |", pair->name, weir_check_kind_name(pair->kind));
-        EXPECT_CONTAINS(page, row);
-    }
-    snprintf(row, sizeof row, "has %zu small programs", count);
-    EXPECT_CONTAINS(page, row);
+    for (const struct race_pair *pair = race_first(); pair; pair = pair->next)
+        count++;
+    snprintf(sentence, sizeof sentence, "has %zu small programs", count);
+    EXPECT_CONTAINS(page, sentence);
 }
 
 WEIR_TEST(Marks, OfAProgramThatIsNotThere)

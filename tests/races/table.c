@@ -1,4 +1,4 @@
-// The table of docs/races.md, measured here:
+// What is known of each program, measured here:
 //
 //     bazel run //tests/races:table -- [RUNS]
 //
