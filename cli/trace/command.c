@@ -89,6 +89,10 @@ static int tell(const char *command, const char *path, const struct options *opt
                  (unsigned long long)summary->operations,
                  summary->operations == 1 ? "operation" : "operations",
                  weir_text_duration(span, (double)summary->span_ns), path, path);
+    if (!options->quiet && (summary->untimed > 0 || summary->dropped > 0))
+        cli_note("%llu of them without times, %llu more are not in it; where they came too fast, a "
+                 "larger WEIR_TRACE_BUFFER keeps them",
+                 (unsigned long long)summary->untimed, (unsigned long long)summary->dropped);
     if (options->report) {
         char *text = weir_report_text(report);
         if (text)

@@ -51,6 +51,14 @@ expect_message 2 "--to is not later than --from" "$weir" trace report a.json --f
 expect_message 2 "--from takes a time such as 1.5ms, in ns, us, ms or s, not '1'" "$weir" trace report a.json --from 1
 expect_message 2 "weir trace report needs a trace" "$weir" trace report
 
+# A program's trace that lacks times says so.
+sed '/"cat":"kernel"/s/"ph":"X"/"ph":"i"/' a.json >untimed.json
+for file in a untimed; do
+    expect_data 0 "$weir" trace --output given.json sh -c "cat $file.json >\"\$WEIR_TRACE_FILE\""
+    [[ "$messages" == *"1 of them without times"* ]] && told=untimed || told=a
+    [ "$told" = "$file" ] || fail "$file.json: $messages"
+done
+
 # The timeline, with and without UTF-8.
 expect_data 0 "$weir" trace timeline a.json --width 80
 expect_contains "$output" "'run'                    |        @@@@@@@@@@@@@@@@"
