@@ -415,8 +415,8 @@ static weir_status check_placement(const weir_device *device, const char *label,
 // A HOST buffer over memory of the library's, of which the host uses a view. A plugin that looks at host
 // accesses takes such memory for the program's. False: nothing was created.
 WEIR_COLD static bool make_viewed(weir_device *device, const char *label,
-                                         const struct weir_buffer_setup *setup,
-                                         weir_buffer **out_buffer, const char *file, int line)
+                                  const struct weir_buffer_setup *setup, weir_buffer **out_buffer,
+                                  const char *file, int line)
 {
     struct weir_buffer_setup wrapped = *setup;
     struct weir__view *view =

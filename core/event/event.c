@@ -253,7 +253,7 @@ static weir_status check_producer(const weir_queue *queue, const weir_queue *pro
 
 // What the program frees on the failed queue must still come after the event.
 WEIR_COLD static weir_status refuse_wait(weir_queue *queue, struct weir_event event,
-                                                weir_status status)
+                                         weir_status status)
 {
     weir__refused_note(queue, event, true);
     return status;
@@ -493,8 +493,7 @@ static void note_sync(weir_queue *queue, struct weir_event event, uint64_t timeo
 }
 
 // In debug mode a long wait is told of once.
-WEIR_COLD static weir_status await_told(const struct weir__awaited *awaited,
-                                               uint64_t timeout_ns)
+WEIR_COLD static weir_status await_told(const struct weir__awaited *awaited, uint64_t timeout_ns)
 {
     if (timeout_ns <= WEIR__AWAITED_TOLD_NS)
         return weir__queue_await(awaited->queue, awaited->sequence, timeout_ns);
@@ -563,8 +562,8 @@ static weir_status query_any(const struct weir_event *events, size_t count,
 }
 
 // The first of the events that has not ended stands for all.
-WEIR_COLD static void end_any(const struct weir_event *events, size_t count,
-                                     uint64_t timeout_ns, const struct weir__host_caller *caller)
+WEIR_COLD static void end_any(const struct weir_event *events, size_t count, uint64_t timeout_ns,
+                              const struct weir__host_caller *caller)
 {
     weir_queue *queue = NULL;
     for (size_t i = 0; i < count && !queue; i++)

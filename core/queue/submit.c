@@ -280,11 +280,10 @@ typedef weir_status (*launch_function)(weir_queue *, weir_kernel *, struct weir_
                                        const char *, int);
 
 WEIR_COLD static weir_status launch_widened(weir_queue *queue, weir_kernel *kernel,
-                                                   launch_function launch, struct weir_extent grid,
-                                                   struct weir_extent block,
-                                                   const struct weir_argument *arguments,
-                                                   size_t argument_count, const char *file,
-                                                   int line)
+                                            launch_function launch, struct weir_extent grid,
+                                            struct weir_extent block,
+                                            const struct weir_argument *arguments,
+                                            size_t argument_count, const char *file, int line)
 {
     struct weir_argument widened[WEIR__WIDEN_LIMIT];
     weir__kernel_widen(weir__kernel_on(kernel, queue->member.device), arguments, widened);
@@ -293,7 +292,7 @@ WEIR_COLD static weir_status launch_widened(weir_queue *queue, weir_kernel *kern
 
 // In debug mode: what a launch is given.
 WEIR_COLD static weir_status look_at_launch(const char *function, const weir_queue *queue,
-                                                   const struct weir__launch *launch)
+                                            const struct weir__launch *launch)
 {
     const weir_status status = weir__enter_arguments(function, launch->file, launch->line,
                                                      launch->arguments, launch->argument_count);
@@ -376,11 +375,9 @@ weir_status weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, s
                                 weir_dim(items, 1, 1), arguments, argument_count, file, line);
 }
 
-WEIR_COLD static weir_status refuse_global(const weir_queue *queue,
-                                                  const weir_kernel *kernel,
-                                                  struct weir_extent items,
-                                                  struct weir_extent block, const char *file,
-                                                  int line)
+WEIR_COLD static weir_status refuse_global(const weir_queue *queue, const weir_kernel *kernel,
+                                           struct weir_extent items, struct weir_extent block,
+                                           const char *file, int line)
 {
     static const char remedy[] =
         "launch more work-items, and let the kernel compare get_global_id() with the size: "

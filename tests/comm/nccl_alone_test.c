@@ -33,8 +33,7 @@ static void close_all(struct comm_rig *rig)
 static void expect_lost(struct comm_rig *rig)
 {
     int32_t numbers[8];
-    COMM_RIG_EXPECT_CAUSE(rig->queues[0],
-                          "all-reduce 1 of 'grads', tests/comm/nccl_alone_test.c:",
+    COMM_RIG_EXPECT_CAUSE(rig->queues[0], "all-reduce 1 of 'grads', tests/comm/nccl_alone_test.c:",
                           "rank 1 has submitted nothing before its first collective in 500 ms");
     EXPECT_INT_EQ(weir_queue_recover(rig->queues[0]), WEIR_ERROR_DEVICE_LOST);
     COMM_RIG_EXPECT_WORDS("all-reduce 1 of 'grads', tests/comm/nccl_alone_test.c:",

@@ -247,8 +247,7 @@ static bool calls_start(struct calls *calls, uint64_t from, const char *trace, c
 {
     char section[1024];
     seed = from;
-    *calls = (struct calls){.host_wait = -1,
-                            .waits = up_to(1)};
+    *calls = (struct calls){.host_wait = -1, .waits = up_to(1)};
     snprintf(section, sizeof section, "[sim]\nhost = fixed\ngpu = %s\n", pick_gpu(calls));
     if (!rig_start_with(&calls->rig, trace, section, plugins))
         return false;

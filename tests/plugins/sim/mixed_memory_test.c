@@ -16,7 +16,7 @@ enum {
     NODES = 5,
     IN_FLIGHT = 1000,
     GRAPH_EVERY = 8, // rounds of a queue
-    WARM = 30000,   // the launches of graphs come at other places of the thousand each time
+    WARM = 30000,    // the launches of graphs come at other places of the thousand each time
     MANY = 5 * WARM,
     SLACK = 8192, // bytes: what does not grow with the operations, such as the C library's
 };
