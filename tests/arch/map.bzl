@@ -124,7 +124,7 @@ LINKS = {
 }
 
 TARGETS = {
-    "api": ["//api", "//api:kit", "//api:module"],
+    "api": ["//api", "//api:cpp", "//api:kit", "//api:module"],
     "backends/clc": ["//backends/clc"],
     "backends/cuda": ["//backends/cuda:weir_cuda.so"],
     "backends/kit": ["//backends/kit"],
@@ -171,6 +171,7 @@ TARGETS = {
     "kernels": [
         "//kernels/bench",
         "//kernels/conformance",
+        "//kernels/conformance:print",
         "//kernels/cooperative",
     ],
     "kernels/compare": ["//kernels/compare"],
@@ -216,6 +217,6 @@ TARGETS = {
         "//layers/opencl:weir-opencl-trial",
     ],
     "transports/kit": ["//transports/kit"],
-    "transports/local": ["//transports/local:weir_local.so"],
-    "transports/mpi": ["//transports/mpi:weir_mpi.so"],
+    "transports/local": ["//transports/local:module", "//transports/local:weir_local.so"],
+    "transports/mpi": ["//transports/mpi:module", "//transports/mpi:weir_mpi.so"],
 }
