@@ -346,11 +346,13 @@ void access_keep_binaries(struct program *program, cl_program handle,
                           unsigned char *const *binaries, size_t count)
 {
     size_t sizes[BINARIES];
+    size_t used = 0;
     char key[64];
-    if (count > BINARIES ||
-        layer.driver->clGetProgramInfo(handle, CL_PROGRAM_BINARY_SIZES, count * sizeof *sizes,
-                                       sizes, NULL) != CL_SUCCESS)
+    if (layer.driver->clGetProgramInfo(handle, CL_PROGRAM_BINARY_SIZES, sizeof sizes, sizes,
+                                       &used) != CL_SUCCESS)
         return;
+    if (count > used / sizeof *sizes) // the program's array may be longer than it need be
+        count = used / sizeof *sizes;
     make_lines(program);
     layer_lock();
     char *lines = program->kernels ? strdup(program->kernels) : NULL;
