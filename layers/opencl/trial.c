@@ -343,17 +343,16 @@ static void describe(struct copy *copy, struct trial_buffer *buffer)
     const struct copy *pattern = find_pattern(copy, buffer);
     size_t begin, end;
     buffer->range_count = 0;
-    if (pattern &&
-        add_marked(buffer, pattern, pattern == copy ? WEIR_ACCESS_READ_WRITE : WEIR_ACCESS_READ,
-                   most) &&
-        pattern == copy)
-        return;
-    if (!pattern || buffer->range_count == 0) {
+    if (pattern && !add_marked(buffer, pattern,
+                               pattern == copy ? WEIR_ACCESS_READ_WRITE : WEIR_ACCESS_READ, most)) {
         buffer->range_count = 0;
-        if (copy->reads)
-            add(buffer, (struct trial_range){copy->read_begin, copy->read_end - copy->read_begin, 1,
-                                             0, WEIR_ACCESS_READ, true});
+        pattern = NULL;
     }
+    if (pattern == copy)
+        return;
+    if (!pattern && copy->reads)
+        add(buffer, (struct trial_range){copy->read_begin, copy->read_end - copy->read_begin, 1, 0,
+                                         WEIR_ACCESS_READ, true});
     const uint32_t before = buffer->range_count;
     if (!find_hull(copy, WRITTEN, &begin, &end) ||
         (before < most && add_marked(buffer, copy, WEIR_ACCESS_WRITE, most)))
@@ -416,7 +415,7 @@ static bool open_device(void)
     cl_device_id devices[DEVICES];
     cl_uint count = 0;
     if (context && platform_index == trial->platform && device_index == trial->device)
-        return true;
+        return queue != NULL;
     if (context) // the layer begins another process for another device
         return false;
     if (cl.clGetPlatformIDs(DEVICES, platforms, &count) != CL_SUCCESS || trial->platform >= count ||
@@ -430,7 +429,7 @@ static bool open_device(void)
     device = devices[trial->device];
     context = cl.clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
     queue = context ? cl.clCreateCommandQueue(context, device, 0, NULL) : NULL;
-    return queue;
+    return queue != NULL;
 }
 
 static cl_program find_program(void)
@@ -447,7 +446,11 @@ static cl_program find_program(void)
     const size_t size = trial->binary_size;
     cl_program program =
         cl.clCreateProgramWithBinary(context, 1, &device, &size, &binary, NULL, NULL);
-    if (!program || cl.clBuildProgram(program, 1, &device, "", NULL, NULL) != CL_SUCCESS)
+    if (program && cl.clBuildProgram(program, 1, &device, "", NULL, NULL) != CL_SUCCESS) {
+        cl.clReleaseProgram(program);
+        program = NULL;
+    }
+    if (!program)
         return NULL;
     const size_t at = turn++ % PROGRAMS;
     if (programs[at].program)
@@ -558,6 +561,9 @@ static void answer(void)
 int main(void)
 {
     char byte;
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL); // the program's thread may have blocked the alarm
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     signal(SIGALRM, SIG_DFL);
     if (!load())
