@@ -1,6 +1,7 @@
 // Children of a program that does not know of them, and may have its own: they send it no signal, and its wait() does not
 // see them.
 #define _GNU_SOURCE // __WALL
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -27,6 +28,21 @@ static char **clean_environment(void)
     return clean;
 }
 
+// A program that has closed its standard streams may have these in their places.
+static bool place_descriptors(int input, int output, int errors, int kept)
+{
+    int from[CHILD_KEPT + 1] = {input, output, errors, kept};
+    const int count = CHILD_KEPT + (kept >= 0);
+    bool placed = true;
+    for (int i = 0; i < count; i++)
+        from[i] = fcntl(from[i], F_DUPFD, CHILD_KEPT + 1);
+    for (int i = 0; i < count; i++)
+        placed = placed && dup2(from[i], i) == i;
+    // The program's own, which it may expect to be closed elsewhere.
+    (void)syscall(SYS_close_range, count, ~0u, 0);
+    return placed;
+}
+
 pid_t child_start(char **arguments, int input, int output, int kept)
 {
     char **clean = clean_environment();
@@ -34,14 +50,8 @@ pid_t child_start(char **arguments, int input, int output, int kept)
     // As fork(), but without handlers, and without a signal to the parent at the end.
     const pid_t child = clean && nowhere >= 0 ? (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0) : -1;
     if (child == 0) {
-        dup2(input, STDIN_FILENO);
-        dup2(output >= 0 ? output : nowhere, STDOUT_FILENO);
-        dup2(nowhere, STDERR_FILENO);
-        if (kept >= 0)
-            dup2(kept, CHILD_KEPT);
-        // The program's own, which it may expect to be closed elsewhere.
-        (void)syscall(SYS_close_range, CHILD_KEPT + (kept >= 0), ~0u, 0);
-        execve(arguments[0], arguments, clean);
+        if (place_descriptors(input, output >= 0 ? output : nowhere, nowhere, kept))
+            execve(arguments[0], arguments, clean);
         _exit(127);
     }
     if (nowhere >= 0)
@@ -61,7 +71,8 @@ bool child_wait(pid_t child, uint64_t deadline_ns)
         if (weir_clock_pause(start, deadline_ns, &pause_ns))
             continue;
         kill(child, SIGKILL);
-        waitpid(child, &status, __WALL);
+        while (waitpid(child, &status, __WALL) < 0 && errno == EINTR)
+            continue;
         return false;
     }
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;

@@ -4,6 +4,7 @@
 // A launch with the same arguments but for the contents of its buffers is not run again, if other contents did not change
 // which bytes it wrote. What cannot be run keeps its whole buffers, and is told once.
 #define _GNU_SOURCE // memfd_create
+#include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -364,13 +365,26 @@ static bool start_child(void)
     return child > 0;
 }
 
+// Whether it answers in time. Signals of the program's may come meanwhile.
+static bool hear_child(void)
+{
+    const uint64_t start = weir_clock_now_ns();
+    uint64_t passed_ns = 0;
+    char byte;
+    int ready;
+    do {
+        struct pollfd wait = {.fd = child_socket, .events = POLLIN};
+        ready = poll(&wait, 1, (int)((TRIAL_NS - passed_ns) / 1000000u));
+        passed_ns = weir_clock_now_ns() - start;
+    } while (ready < 0 && errno == EINTR && passed_ns < TRIAL_NS);
+    return ready == 1 && read(child_socket, &byte, 1) == 1;
+}
+
 // Whether it has answered.
 static bool ask_child(void)
 {
-    char byte = 0;
-    struct pollfd wait = {.fd = child_socket, .events = POLLIN};
-    if (send(child_socket, &byte, 1, MSG_NOSIGNAL) == 1 &&
-        poll(&wait, 1, (int)(TRIAL_NS / 1000000u)) == 1 && read(child_socket, &byte, 1) == 1)
+    const char byte = 0;
+    if (send(child_socket, &byte, 1, MSG_NOSIGNAL) == 1 && hear_child())
         return true;
     kill(child, SIGKILL);
     end_child();
@@ -391,22 +405,47 @@ static bool ask(struct question *it, struct trial *file, struct known *entry)
                    refuse(it, file->result == TRIAL_RANDOM
                                   ? "on copies its results differ from run to run"
                                   : "it cannot be run on copies");
-        if (file->changed == 0 || file->changed > file->buffer_count)
+        if (file->changed == 0 || file->changed > it->trial->buffer_count)
             return refuse(it, "on copies it does not end well");
         entry->fragile |= 1u << (file->changed - 1);
     }
     return refuse(it, "on copies it does not end well");
 }
 
-static struct found *keep_found(const struct trial *file)
+static bool lies_within(const struct trial_range *range, uint64_t size)
 {
-    struct found *found = calloc(1, sizeof *found);
-    for (uint32_t i = 0; found && i < file->argument_count; i++)
+    return range->size > 0 && range->size <= size && range->offset <= size - range->size &&
+           range->rows > 0 &&
+           (range->rows == 1 ||
+            range->pitch <= (size - range->size - range->offset) / (range->rows - 1));
+}
+
+static bool is_sound(const struct trial *trial, const struct trial *file)
+{
+    for (uint32_t i = 0; i < trial->buffer_count; i++) {
+        const struct trial_buffer *buffer = &file->buffers[i];
+        if (buffer->range_count > TRIAL_RANGES)
+            return false;
+        for (uint32_t k = 0; k < buffer->range_count; k++)
+            if (!lies_within(&buffer->ranges[k], trial->buffers[i].size))
+                return false;
+    }
+    return true;
+}
+
+// A kernel that ran on copies may have written to the file, so that what was asked is not taken from there.
+static struct found *keep_found(struct question *it, const struct trial *file)
+{
+    const struct trial *trial = it->trial;
+    struct found *found = is_sound(trial, file) ? calloc(1, sizeof *found) : NULL;
+    if (!found)
+        (void)refuse(it, "on copies it does not end well");
+    for (uint32_t i = 0; found && i < trial->argument_count; i++)
         found->buffer[i] =
-            file->arguments[i].kind == TRIAL_BUFFER ? 1 + file->arguments[i].buffer : 0;
-    for (uint32_t i = 0; found && i < file->buffer_count; i++) {
+            trial->arguments[i].kind == TRIAL_BUFFER ? 1 + trial->arguments[i].buffer : 0;
+    for (uint32_t i = 0; found && i < trial->buffer_count; i++) {
         const struct trial_buffer *from = &file->buffers[i];
-        found->range_count[i] = from->range_count < TRIAL_RANGES ? from->range_count : TRIAL_RANGES;
+        found->range_count[i] = from->range_count;
         for (uint32_t k = 0; k < found->range_count[i]; k++)
             found->ranges[i][k] = (struct weir_note_range){
                 .offset = from->ranges[k].offset,
@@ -420,7 +459,7 @@ static struct found *keep_found(const struct trial *file)
     return found;
 }
 
-// The memory stays if the driver may still write to it.
+// The memory stays if the driver may still write to it, and the next launch gets another file.
 static struct found *try(struct question *it, struct known *entry)
 {
     struct found *found = NULL;
@@ -437,11 +476,16 @@ static struct found *try(struct question *it, struct known *entry)
     }
     memcpy(file + it->trial->binary_at, it->binary, it->trial->binary_size);
     if (read_buffers(it, file, &in_use) && ask(it, (struct trial *)file, entry)) {
-        found = keep_found((struct trial *)file);
+        found = keep_found(it, (struct trial *)file);
         entry->turns = ((struct trial *)file)->steady ? 0 : entry->turns + 1;
     }
-    if (!in_use)
+    if (!in_use) {
         munmap(file, size);
+        return found;
+    }
+    end_child();
+    close(child_file);
+    child_file = -1;
     return found;
 }
 
@@ -513,7 +557,11 @@ struct found *verify_launch(cl_command_queue queue, const struct launch *launch)
     return found;
 }
 
+// The child of a thread that still waits for it ends with this process, since their socket closes then.
 void verify_finish(void)
 {
+    if (pthread_mutex_trylock(&busy) != 0)
+        return;
     end_child();
+    pthread_mutex_unlock(&busy);
 }

@@ -5,10 +5,13 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 enum {
     N = 4096,
@@ -34,6 +37,8 @@ static const char source[] =
     "kernel void add_columns(global float *a, int from) {\n"
     "    a[get_global_id(1) * 64 + get_global_id(0) + from] += 1; }\n"
     "kernel void scatter(global float *a, global int *at) { a[at[get_global_id(0)]] += 1; }\n"
+    "kernel void gather(global float *from, global float *to, global int *at) {\n"
+    "    int i = at[get_global_id(0)]; to[i] = 2 * from[i]; }\n"
     "kernel void reverse(global float *from, global float *to, local float *room) {\n"
     "    int i = get_local_id(0), n = get_local_size(0), base = get_group_id(0) * n;\n"
     "    room[i] = from[base + i]; barrier(CLK_LOCAL_MEM_FENCE); to[base + i] = room[n - 1 - i]; "
@@ -171,6 +176,39 @@ static void indices(bool mended)
         expect(a, one_more);
 }
 
+// More runs, at no equal distances, than are told one by one: all from the first to the last.
+static void squares(bool mended)
+{
+    cl_int at[SIDE - 1];
+    for (int i = 0; i < SIDE - 1; i++)
+        at[i] = i * i;
+    const size_t past = (size_t)at[SIDE - 2] + 1, from = mended ? past : past - 1;
+    const cl_mem places = filled(at, sizeof at);
+    const cl_kernel gather =
+        with(with(kernel("gather", a), 1, sizeof b, &b), 2, sizeof places, &places);
+    A(RUN(one, gather, SIDE - 1));
+    B(clEnqueueWriteBuffer(two, a, CL_FALSE, from * sizeof *host, sizeof *host, host, 0, NULL,
+                           NULL));
+}
+
+static void nothing(int number)
+{
+    (void)number;
+}
+
+// Signals come while the launches are run on copies.
+static void signals(bool mended)
+{
+    const struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+    signal(SIGALRM, nothing);
+    setitimer(ITIMER_REAL, &often, NULL);
+    A(RUN(one, with_int(kernel("add", a), 1, 0), HALF));
+    B(RUN(two, with_int(kernel("add", a), 1, mended ? HALF : HALF - 1), HALF));
+    setitimer(ITIMER_REAL, &never, NULL);
+    if (mended)
+        expect(a, one_more);
+}
+
 static void local_memory(bool mended)
 {
     const size_t count = HALF, group = 64;
@@ -204,7 +242,8 @@ static void binary(bool mended)
     size_t size = 0;
     DO(clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL));
     unsigned char *bytes = malloc(size);
-    DO(clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof bytes, &bytes, NULL));
+    unsigned char *all[] = {bytes, (unsigned char *)1, (unsigned char *)1}; // one is written
+    DO(clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof all, all, NULL));
     const cl_program before = program;
     program = clCreateProgramWithBinary(context, 1, &device, &size, (const unsigned char **)&bytes,
                                         NULL, NULL);
@@ -236,7 +275,8 @@ static void pointer(void)
     X(halves)        \
     X(wide_argument) \
     X(global_offset) \
-    X(read_half) X(write_half) X(columns) X(indices) X(local_memory) X(again) X(binary)
+    X(read_half)     \
+    X(write_half) X(columns) X(indices) X(squares) X(signals) X(local_memory) X(again) X(binary)
 
 static const struct {
     const char *name;
@@ -280,6 +320,10 @@ int main(int argc, char **argv)
                 cases[k].run(strcmp(way, "mended") == 0);
         if (strcmp(argv[i], "pointer") == 0)
             pointer();
+        if (strcmp(argv[i], "closed_input") == 0) {
+            close(STDIN_FILENO);
+            halves(true);
+        }
         DO(clFinish(one));
         DO(clFinish(two));
         printf("%s %d %d\n", argv[i], first, second);

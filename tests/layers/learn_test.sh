@@ -32,6 +32,9 @@ done
 expect_status 0 "$weir" check --verify "$learn" mended pointer
 [ "$(grep -c "'follow' is not verified: on copies it does not end well" <<<"$output")" -eq 1 ] || fail "$output"
 
+# The layer's descriptors may be those of the standard streams.
+expect_status 0 "$weir" check --verify "$learn" mended closed_input
+
 # No process is left, also of a program that is killed.
 expect_status 137 "$weir" check --verify tests/layers/pairs killed kernel_read
 expect_contains "$output" "read-after-write"
