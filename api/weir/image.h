@@ -68,7 +68,7 @@ struct weir_image_layout {
     uint32_t pixel_bytes;
 };
 
-// The layout of packed pixels.
+// The layout of packed pixels. Pitches of 4 GiB or more do not fit it: a launch refuses such an image.
 static inline struct weir_image_layout weir_image_3d(weir_channel_order order,
                                                      weir_channel_type type, uint32_t width,
                                                      uint32_t height, uint32_t depth)
@@ -112,7 +112,8 @@ static inline size_t weir_image_bytes(const struct weir_image_layout *layout)
 
 // An image among the arguments of a launch that begins at byte `offset` of the buffer, a multiple of 16.
 // Two arguments: the range, and the layout at the pointer `layout`, which is evaluated twice. The launch
-// refuses a layout that is none, one of 4 GiB or more, and one that is larger than the range.
+// refuses a layout that is none, one of 4 GiB or more or of more than INT32_MAX pixels in a dimension, and
+// one that is larger than the range.
 #define weir_image_in(buffer, offset, layout) \
     weir_in(buffer, offset, weir_image_bytes(layout)), weir__argument_layout(layout)
 #define weir_image_out(buffer, offset, layout) \

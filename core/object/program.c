@@ -185,6 +185,14 @@ static weir_status check_layout(const struct place *place, const struct weir_arg
                  at.height, at.depth);
         return refuse_layout(place, why, "give it 1 in each dimension that it does not have");
     }
+    if (at.width > INT32_MAX || at.height > INT32_MAX ||
+        at.depth > INT32_MAX) { // coordinates are ints
+        snprintf(why, sizeof why,
+                 "an image of %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                 " pixels; a dimension has %" PRId32 " at most",
+                 at.width, at.height, at.depth, INT32_MAX);
+        return refuse_layout(place, why, "use several images");
+    }
     if (!is_format(&at)) {
         snprintf(why, sizeof why, "0x%08" PRIx32 " is no format of pixels of %" PRIu32 " bytes",
                  at.format, at.pixel_bytes);
@@ -222,6 +230,10 @@ static weir_status check_other_value(const struct place *place,
     // Without a pointer the bytes are in `bits`, which holds scalars only.
     if (!argument->pointer && (given == WEIR_SCALAR_OTHER || argument->size > 8))
         return refuse(place, "a value at NULL", "pass the address of the value");
+    // Also where it is passed as a vector of as many bytes.
+    if (argument->pointer && argument->size == sizeof(struct weir_image_layout) &&
+        strcmp(parameter->type_name, IMAGE_LAYOUT) == 0)
+        return check_layout(place, argument);
     if (argument->pointer && given != WEIR_SCALAR_OTHER)
         return check_vector(place, argument);
     if (argument->size != parameter->size && parameter->size > 0)
@@ -231,9 +243,6 @@ static weir_status check_other_value(const struct place *place,
     if (given != WEIR_SCALAR_OTHER && parameter->scalar == WEIR_SCALAR_OTHER &&
         (is_vector(parameter) || given == WEIR_SCALAR_POINTER))
         return refuse(place, value_names[given], "pass weir_vector() or weir_value()");
-    if (argument->pointer && argument->size == sizeof(struct weir_image_layout) &&
-        strcmp(parameter->type_name, IMAGE_LAYOUT) == 0)
-        return check_layout(place, argument);
     return WEIR_OK;
 }
 

@@ -355,12 +355,12 @@ static weir_status read_files(struct weir_program_params *params, struct files *
     return status;
 }
 
-// Every backend gets images as buffers.
+// Every backend gets images as buffers. Those that macros hide stay, and the compiler tells where (docs/kernels.md).
 static weir_status change_images(struct weir_program_params *params, struct files *files)
 {
     if (!params->source || !weir_images_are_named(params->source))
         return WEIR_OK;
-    weir_images_rewrite(params->source, &files->images);
+    (void)weir_images_rewrite(params->source, &files->images);
     if (files->images.failed)
         return weir__fail_at(NULL, 0, params->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
                              "weir_program_create: no memory for a source with images");

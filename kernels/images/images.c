@@ -85,12 +85,14 @@ static const char *pass_quoted(const char *at)
     return at + (*at == quote);
 }
 
-// To the end of its last line.
+// To the end of its last line. An apostrophe may be one of a word in #error.
 static const char *pass_directive(const char *at)
 {
     while (*at && *at != '\n') {
         if (at[0] == '/' && (at[1] == '/' || at[1] == '*'))
             at = pass_comment(at);
+        else if (*at == '"')
+            at = pass_quoted(at);
         else
             at += at[0] == '\\' && at[1] ? 2 : 1;
     }

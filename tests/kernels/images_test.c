@@ -683,6 +683,7 @@ WEIR_TEST(Images, SourceAtRunTime)
     static const char source[] =
         "const sampler_t half_way = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE |\n"
         "                           CLK_FILTER_LINEAR;\n"
+        "#define OPENS \"/*\"\n" // no comment begins here
         "__kernel void shift(read_only image2d_t in, write_only image2d_t out)\n"
         "{\n"
         "    int2 at = (int2)((int)get_global_id(0), (int)get_global_id(1));\n"
@@ -822,8 +823,24 @@ WEIR_TEST(Images, RefusedLayouts)
     refused(&rig, kernel, whole, &bad, "give it larger pitches, in whole pixels");
     bad = weir_image_2d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 1u << 15, 1u << 15);
     refused(&rig, kernel, whole, &bad, "an image of 17179869184 bytes in a range of 1024");
-    bad = weir_image_3d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 2, 2, 0xffffffffu);
-    refused(&rig, kernel, whole, &bad, "an image of 274877906880 bytes");
+    bad = weir_image_3d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 2, 2, 0x7fffffffu);
+    refused(&rig, kernel, whole, &bad, "an image of 137438953408 bytes");
+    bad = weir_image_2d(WEIR_ORDER_R, WEIR_CHANNEL_UNORM_INT8, 0x80000000u, 1);
+    refused(&rig, kernel, whole, &bad, "a dimension has 2147483647 at most");
+    bad = weir_image_3d(WEIR_ORDER_R, WEIR_CHANNEL_UNORM_INT8, 1, 1, 0x80000000u);
+    refused(&rig, kernel, whole, &bad, "use several images");
+    // As a vector of as many bytes.
+    bad = weir_image_2d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 1024, 1024);
+    const struct weir_argument vector = {.kind = WEIR_PARAMETER_VALUE,
+                                         .scalar = WEIR_SCALAR_U32,
+                                         .size = sizeof bad,
+                                         .pointer = &bad,
+                                         .bits = 7};
+    const struct weir_argument arguments[] = {whole, vector};
+    EXPECT_INT_EQ(weir_queue_launch_array(rig.queue, kernel, weir_dim(1, 1, 1), weir_dim(4, 4, 1),
+                                          arguments, 2),
+                  WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "an image of 16777216 bytes in a range of 1024");
     const struct weir_image_layout *none = NULL;
     EXPECT_INT_EQ(weir_queue_launch(rig.queue, kernel, weir_dim(1, 1, 1), weir_dim(4, 4, 1),
                                     weir_image_inout(pixels, 0, none)),
