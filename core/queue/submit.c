@@ -321,9 +321,6 @@ static inline weir_status launch_checked(weir_queue *queue, weir_kernel *kernel,
                                          const struct weir_argument *arguments,
                                          size_t argument_count, const char *file, int line)
 {
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
-    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel);
-    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
     struct weir_operation operation;
     const struct weir__caller caller = caller_of(queue, file, line);
     weir_status status =
@@ -341,6 +338,9 @@ weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct 
 {
     WEIR_ENTER_AT(file, line, queue, kernel);
     LOOK_AT_LAUNCH();
+    WEIR_REQUIRE_AT(file, line, NULL, queue);
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel);
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
     return launch_checked(queue, kernel, grid, block, arguments, argument_count, file, line);
 }
 

@@ -312,7 +312,8 @@ CONFORM(LaunchRefused, CountAndKinds)
     REFUSES(&x, "3 parameters", one, one, out, 0u);
     REFUSES(&x, "3 parameters", one, one, out, 0u, 1u, 2u);
     EXPECT_INVALID(weir_queue_launch_array(x.queue, x.kernel, one, one, NULL, 0), "3 parameters");
-    EXPECT_INVALID(weir_queue_launch_array(x.queue, x.kernel, one, one, NULL, 3), "arguments");
+    EXPECT_INVALID(weir_queue_launch_array(x.queue, x.kernel, one, one, NULL, 3),
+                   "weir_queue_launch: arguments");
     REFUSES(&x, "a value", one, one, 1u, 0u, 1u);
     REFUSES(&x, "a buffer", one, one, out, out, 1u);
     REFUSES(&x, "local memory", one, one, out, weir_local(4), 1u);
@@ -424,6 +425,8 @@ CONFORM(LaunchRefused, Handles)
 {
     own_bench x = make_bench(f, "iota", BYTES);
     const struct weir_argument out = weir_out(x.a, 0, BYTES);
-    EXPECT_INVALID(weir_queue_launch(NULL, x.kernel, one, one, out, 0u, N), "queue");
-    EXPECT_INVALID(weir_queue_launch(x.queue, NULL, one, one, out, 0u, N), "kernel");
+    EXPECT_INVALID(weir_queue_launch(NULL, x.kernel, one, one, out, 0u, N),
+                   "weir_queue_launch: queue");
+    EXPECT_INVALID(weir_queue_launch(x.queue, NULL, one, one, out, 0u, N),
+                   "weir_queue_launch: kernel");
 }
