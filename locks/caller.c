@@ -205,8 +205,7 @@ bool locks_look_at(const void *address)
     if (idle)
         return false;
     const bool is_program = look_at(address);
-    atomic_store_explicit(&locks_places[(number ^ number >> 12) % LOCKS_PLACES],
-                          number << 1 | is_program, memory_order_relaxed);
+    atomic_store_explicit(locks_place_of(number), number << 1 | is_program, memory_order_relaxed);
     return is_program;
 }
 

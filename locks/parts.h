@@ -36,12 +36,18 @@
 
 // Whether objects can be told apart, and nothing else replaces the same functions.
 bool locks_can_tell(void);
+
 // What is known of addresses: each in its place, with the answer in the lowest bit.
 enum {
     LOCKS_PLACES = 4096
 };
 
 extern _Atomic uintptr_t locks_places[LOCKS_PLACES];
+
+static inline _Atomic uintptr_t *locks_place_of(uintptr_t address)
+{
+    return &locks_places[(address ^ address >> 12) % LOCKS_PLACES];
+}
 
 // Finds out what is not known.
 bool locks_look_at(const void *address);
@@ -50,9 +56,7 @@ bool locks_look_at(const void *address);
 static inline bool locks_is_program(const void *address)
 {
     const uintptr_t number = (uintptr_t)address;
-    const uintptr_t answer =
-        atomic_load_explicit(&locks_places[(number ^ number >> 12) % LOCKS_PLACES],
-                             memory_order_relaxed);
+    const uintptr_t answer = atomic_load_explicit(locks_place_of(number), memory_order_relaxed);
     return answer >> 1 == number ? answer & 1 : locks_look_at(address);
 }
 
