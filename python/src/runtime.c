@@ -262,7 +262,7 @@ static bool take_findings(struct runtime *runtime)
 PyObject *wp_findings(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     for (struct wp_object *runtime = runtimes; runtime; runtime = runtime->next)
-        if (!take_findings((struct runtime *)runtime))
+        if (runtime->handle && !take_findings((struct runtime *)runtime))
             return NULL;
     PyObject *taken = kept;
     kept = NULL;
@@ -285,6 +285,7 @@ static weir_status destroy_runtime(struct wp_object *object, struct wp_place pla
         PyErr_WriteUnraisable(NULL);
     if (runtimes == object && !object->next)
         wp_calls_forget();
+    object->handle = NULL; // weir.findings() of another thread passes it over
     WP_UNLOCKED(status = weir_close_at(&handle, WP_AT(place)));
     return status;
 }
