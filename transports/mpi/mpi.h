@@ -34,6 +34,10 @@ union mpi_handle {
     void *pointer;
 };
 
+// What the transport calls of an MPI library, without its headers: those of different libraries declare the same
+// functions with handles of different types and constants of different values.
+//
+// All functions return 0 or an error of MPI's. Requests end in test() alone.
 struct mpi_abi {
     const char *name;
     // Looks up all symbols in a library that dlopen() returned; else the name of one that it lacks is
