@@ -124,7 +124,7 @@ static const char *find_clang(void)
 {
     static const char *const names[] = {"clang-22", "clang-21", "clang-20", "clang-19", "clang-18",
                                         "clang-17", "clang-16", "clang-15", "clang-14", "clang"};
-    static char found[4096];
+    static _Thread_local char found[4096]; // kernels are made by several threads
     const char *wanted = getenv("WEIR_OPENCL_CLANG");
     const char *path = getenv("PATH");
     if (wanted)
