@@ -209,10 +209,8 @@ static PyObject *submit(struct wp_object *comm, struct wp_object *queue,
 {
     weir_status status;
     WP_HERE(place);
-    wp_hold(comm);
-    WP_HELD(queue,
-            status = weir_queue_collective_at(queue->handle, comm->handle, params, WP_AT(place)));
-    wp_let(comm);
+    WP_SUBMIT_UNLOCKED(
+        status = weir_queue_collective_at(queue->handle, comm->handle, params, WP_AT(place)));
     return wp_none(status);
 }
 

@@ -10,6 +10,8 @@
 static PyTypeObject *info_type, *limits_type;
 static struct wp_object *runtimes; // whose handles are not destroyed yet
 static PyObject *kept;             // a list: findings that weir.findings() has still to give
+static uint32_t submits;           // that run without the interpreter's lock
+static bool postponed;             // an object was closed meanwhile
 
 struct runtime {
     struct wp_object object;
@@ -71,7 +73,8 @@ static weir_status settle(struct wp_object *object, struct wp_place place)
     return status != WEIR_OK ? status : next;
 }
 
-void wp_close(struct wp_object *object, struct wp_place place)
+// Closes it; it is destroyed now, unless something needs it.
+static void end(struct wp_object *object, struct wp_place place)
 {
     object->closed = true;
     const weir_status status = settle(object, place);
@@ -79,6 +82,45 @@ void wp_close(struct wp_object *object, struct wp_place place)
         wp_raise(status);
         PyErr_WriteUnraisable(NULL);
     }
+}
+
+// A submit of another thread may use the object: it is destroyed after that.
+void wp_close(struct wp_object *object, struct wp_place place)
+{
+    object->closed = true;
+    if (submits > 0)
+        postponed = true;
+    else
+        end(object, place);
+}
+
+// Destroys one object of the list, or of theirs, that only waits for submits. Destroying may run
+// Python, which changes the lists.
+static bool end_one(struct wp_object *list)
+{
+    for (struct wp_object *object = list; object; object = object->next) {
+        if (end_one(object->children))
+            return true;
+        if (object->closed && !object->users && !object->children) {
+            Py_INCREF(object);
+            end(object, (struct wp_place){NULL, 0});
+            Py_DECREF(object);
+            return true;
+        }
+    }
+    return false;
+}
+
+void wp_submit_begin(void)
+{
+    submits++;
+}
+
+void wp_submit_end(void)
+{
+    submits--;
+    while (submits == 0 && postponed)
+        postponed = end_one(runtimes);
 }
 
 void wp_hold(struct wp_object *object)
@@ -100,7 +142,7 @@ void wp_dealloc(PyObject *self)
     struct wp_object *object = (struct wp_object *)self;
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    wp_close(object, wp_here());
+    end(object, wp_here()); // no submit uses what nothing refers to
     Py_XDECREF(object->owner);
     Py_XDECREF(object->label);
     PyErr_Restore(type, value, traceback);
@@ -419,7 +461,7 @@ PyObject *device_close(PyObject *self, PyObject *Py_UNUSED(unused))
         Py_DECREF(child);
     }
     device->users--;
-    if (device->children &&
+    if (device->children && submits == 0 &&
         PyErr_ResourceWarning(self, 1, "the device stays open until arrays of %s %R have gone",
                               device->children->kind->noun,
                               device->children->label ? device->children->label : Py_None) != 0)

@@ -101,11 +101,22 @@ PyObject *wp_helper(const char *name, const char *format, ...);
         wp_let(object);            \
     } while (0)
 
+// Runs a call that submits without the interpreter's lock. What the program closes meanwhile is
+// destroyed after it.
+#define WP_SUBMIT_UNLOCKED(statement) \
+    do {                              \
+        wp_submit_begin();            \
+        WP_UNLOCKED(statement);       \
+        wp_submit_end();              \
+    } while (0)
+void wp_submit_begin(void);
+void wp_submit_end(void);
+
 // Runs a call that submits: without the interpreter's lock where the driver may call Python.
 #define WP_SUBMIT(queue, statement)                               \
     do {                                                          \
         if (((struct wp_device *)(queue)->owner)->submits_free) { \
-            WP_HELD(queue, statement);                            \
+            WP_SUBMIT_UNLOCKED(statement);                        \
         } else {                                                  \
             statement;                                            \
         }                                                         \

@@ -197,3 +197,40 @@ def test_a_device_is_not_closed_in_a_host_call(device):
         queue.sync()
     queue.recover()
     assert not device.closed
+
+
+def test_another_thread_may_close_what_a_submit_uses(device):
+    queue, copies, ended = device.queue("calls"), device.queue("copies"), threading.Event()
+    comm, dst, failures = device.comm(), device.buffer(64, "int32"), []
+    with queue.capture():
+        queue.host_call(int)  # from now on submits release the interpreter's lock
+
+    def filled():
+        buffer = device.buffer(64, "int32")
+        copies.fill(buffer, 1)
+        return buffer
+
+    shared = [filled()]
+
+    def submit(call):
+        try:
+            while not ended.is_set():
+                try:
+                    call(shared[0])
+                except weir.InvalidError as error:
+                    assert "is closed" in str(error)
+        except BaseException as error:
+            failures.append(error)
+
+    calls = [lambda src: copies.copy(dst, src), lambda src: comm.all_reduce(copies, dst, src)]
+    threads = [threading.Thread(target=submit, args=(call,)) for call in calls]
+    for thread in threads:
+        thread.start()
+    for _ in range(1000):
+        old, shared[0] = shared[0], filled()
+        old.close()
+    ended.set()
+    for thread in threads:
+        thread.join(60)
+    device.sync()
+    assert not failures and not any(thread.is_alive() for thread in threads)
