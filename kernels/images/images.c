@@ -71,8 +71,11 @@ static bool is_constant(struct token token)
 
 static const char *pass_comment(const char *at)
 {
-    if (at[1] == '/')
-        return at + strcspn(at, "\n");
+    if (at[1] == '/') {
+        while (*at && *at != '\n') // a backslash continues it on the next line
+            at += at[0] == '\\' && at[1] ? 2 : 1;
+        return at;
+    }
     const char *end = strstr(at + 2, "*/");
     return end ? end + 2 : at + strlen(at);
 }

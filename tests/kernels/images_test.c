@@ -455,21 +455,33 @@ static void compare_integers(const struct rig *rig, const struct image *image, u
     weir_kernel_destroy(&kernel);
 }
 
-WEIR_TEST(Images, ReadsOfIntegers)
+// Opens a device, and compares an image of 7 x 5 x depth pixels of each format.
+static void with_formats(const weir_channel_type *types, size_t count, uint32_t depth,
+                         void (*compare)(const struct rig *rig, const struct image *image))
 {
     struct rig rig;
     open_rig(&rig);
     for (size_t o = 0; o < COUNT(orders); o++)
-        for (size_t t = 0; t < COUNT(integers); t++) {
+        for (size_t t = 0; t < count; t++) {
             struct image image;
-            if (!is_format(orders[o], integers[t]))
+            if (!is_format(orders[o], types[t]))
                 continue;
-            make_image(&image, orders[o], integers[t], 7, 5, 1);
-            compare_integers(&rig, &image, WEIR_ADDRESS_CLAMP);
-            compare_integers(&rig, &image, WEIR_ADDRESS_CLAMP_TO_EDGE);
+            make_image(&image, orders[o], types[t], 7, 5, depth);
+            compare(&rig, &image);
             free(image.data);
         }
     close_rig(&rig);
+}
+
+static void compare_integer_reads(const struct rig *rig, const struct image *image)
+{
+    compare_integers(rig, image, WEIR_ADDRESS_CLAMP);
+    compare_integers(rig, image, WEIR_ADDRESS_CLAMP_TO_EDGE);
+}
+
+WEIR_TEST(Images, ReadsOfIntegers)
+{
+    with_formats(integers, COUNT(integers), 1, compare_integer_reads);
 }
 
 WEIR_TEST(Images, ReadsOfPlainElements)
@@ -596,18 +608,7 @@ static void compare_writes(const struct rig *rig, const struct image *image)
 
 WEIR_TEST(Images, WritesOfFractions)
 {
-    struct rig rig;
-    open_rig(&rig);
-    for (size_t o = 0; o < COUNT(orders); o++)
-        for (size_t t = 0; t < COUNT(fractions); t++) {
-            struct image image;
-            if (!is_format(orders[o], fractions[t]))
-                continue;
-            make_image(&image, orders[o], fractions[t], 7, 5, 3);
-            compare_writes(&rig, &image);
-            free(image.data);
-        }
-    close_rig(&rig);
+    with_formats(fractions, COUNT(fractions), 3, compare_writes);
 }
 
 static void compare_integer_writes(const struct rig *rig, const struct image *image)
@@ -642,18 +643,7 @@ static void compare_integer_writes(const struct rig *rig, const struct image *im
 
 WEIR_TEST(Images, WritesOfIntegers)
 {
-    struct rig rig;
-    open_rig(&rig);
-    for (size_t o = 0; o < COUNT(orders); o++)
-        for (size_t t = 0; t < COUNT(integers); t++) {
-            struct image image;
-            if (!is_format(orders[o], integers[t]))
-                continue;
-            make_image(&image, orders[o], integers[t], 7, 5, 1);
-            compare_integer_writes(&rig, &image);
-            free(image.data);
-        }
-    close_rig(&rig);
+    with_formats(integers, COUNT(integers), 1, compare_integer_writes);
 }
 
 WEIR_TEST(Images, ReadAndWritten)
@@ -684,6 +674,7 @@ WEIR_TEST(Images, SourceAtRunTime)
         "const sampler_t half_way = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE |\n"
         "                           CLK_FILTER_LINEAR;\n"
         "#define OPENS \"/*\"\n" // no comment begins here
+        "// nor here \\\n/*\n"
         "__kernel void shift(read_only image2d_t in, write_only image2d_t out)\n"
         "{\n"
         "    int2 at = (int2)((int)get_global_id(0), (int)get_global_id(1));\n"
