@@ -113,7 +113,7 @@ void weir_findings_list(const struct weir_findings *findings, size_t first,
     }
 }
 
-// All but the findings, whose list is empty.
+// All but the findings.
 static char *frame_of(const struct weir_findings *findings)
 {
     bool ok = true;
@@ -124,7 +124,6 @@ static char *frame_of(const struct weir_findings *findings)
     set_count(root, "process", findings->process, &ok);
     weir_json_set(root, "complete", json_boolean(findings->complete), &ok);
     set_sum(root, findings, &ok);
-    weir_json_set(root, "findings", json_array(), &ok);
     set_text(root, "suppressions_file", findings->suppressions, &ok);
     for (size_t i = 0; i < findings->rule_count; i++)
         weir_json_append(rules, rule_of(findings->rules[i], &ok), &ok);
@@ -132,7 +131,7 @@ static char *frame_of(const struct weir_findings *findings)
     return weir_json_text(root, ok, FLAGS, NULL);
 }
 
-// The list is long, and need not be made again each time.
+// The list is long, and need not be made again each time: it is put before the brace that ends the frame.
 char *weir_findings_json(const struct weir_findings *findings)
 {
     struct weir_long_text made = {.text = NULL};
@@ -140,15 +139,17 @@ char *weir_findings_json(const struct weir_findings *findings)
         weir_findings_list(findings, 0, &made);
     const char *list = findings->list ? findings->list : made.text ? made.text : "";
     char *frame = made.failed ? NULL : frame_of(findings);
-    // In texts the quotes have backslashes.
-    char *end = frame ? strstr(frame, "\"findings\": []") + strlen("\"findings\": [") : NULL;
-    const size_t size = frame ? strlen(frame) + strlen(list) + 1 : 0;
-    char *text = frame ? malloc(size) : NULL;
-    if (text)
-        snprintf(text, size, "%.*s%s%s", (int)(end - frame), frame, list, end);
+    const char *end = frame ? strrchr(frame, '}') : NULL;
+    struct weir_long_text text = {.failed = !end};
+    if (end)
+        weir_long_text_add(&text, "%.*s, \"findings\": [%s]%s", (int)(end - frame), frame, list,
+                           end);
     free(frame);
     free(made.text);
-    return text;
+    if (!text.failed)
+        return text.text;
+    free(text.text);
+    return NULL;
 }
 
 // The report as SARIF 2.1.0, for tools of code review. A result is placed at the second line, where
