@@ -16,7 +16,9 @@ static const struct weir_bundle *load_bundle(const char *text)
     void *library = file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : NULL;
     const struct weir_bundle *bundle = library ? dlsym(library, colon + 1) : NULL;
     free(file);
-    if (!bundle)
+    if (colon && !file)
+        PyErr_NoMemory();
+    else if (!bundle)
         wp_refuse("bundle is '%s'; it is 'FILE:SYMBOL', a shared library made of what `weir "
                   "kernels build` writes: %s",
                   text, colon ? dlerror() : "there is no ':'");
