@@ -27,14 +27,14 @@ expect_contains "$output" "not 'soon'"
 # find their own files, and not this test's.
 status=0
 output="$(env -u TEST_SRCDIR -u TEST_WORKSPACE -u RUNFILES_DIR bash "$there/tools/gpu/run.sh" \
-    --steps conformance,arr-coc,frames,steady,faults --filter 'Copy*' --seconds 500 --out "$TEST_TMPDIR/out" 2>&1)" ||
+    --steps conformance,arr-coc,frames,steady,faults,layer --filter 'Copy*' --seconds 500 --out "$TEST_TMPDIR/out" 2>&1)" ||
     status=$?
 table="$(cat "$TEST_TMPDIR/out/table.txt")"
 [ "$status" -eq 0 ] || fail "run.sh ended with $status: $output"
 for row in "unpack $folder" "opencl-pocl: conformance" "0 failed" "both photographs bit-identical" \
     "opencl-pocl: bench arr-coc            coffee.png" "opencl-pocl: bench arr-coc-noise      noise 1024x1024" \
     "opencl-pocl: 5000 frames" "steady: 5000 frames, after a tenth and at the end: " "opencl-pocl: plugin fault" \
-    "opencl-pocl: 5000 frames with faults" "refuse: 5000 frames, "; do
+    "opencl-pocl: 5000 frames with faults" "refuse: 5000 frames, " "opencl-pocl: pairs, C "; do
     expect_contains "$table" "$row"
 done
 expect_contains "$(tar -tzf "$TEST_TMPDIR/out/logs.tar.gz")" "logs/conform-opencl-pocl.xml"

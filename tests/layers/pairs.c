@@ -1,6 +1,7 @@
 // Plain OpenCL programs in pairs, which know nothing of Weir: the broken one lacks an order that the mended one has.
 //
 // usage: pairs broken|mended|killed|forked|crashed|left|signalled [CASE...], or pairs --list. Prints each case's name and two lines.
+// $PAIRS_BUILD has options for OpenCL's compiler.
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
@@ -339,6 +340,7 @@ static void map_read(bool mended)
 {
     cl_int code;
     A(RUN(one, inc, NONE, &done));
+    DO(clFlush(one));
     const cl_uint count = mended;
     void *at = MAP(second, two, a, CL_TRUE, CL_MAP_READ, 0, BYTES, count, count ? &done : NULL,
                    NULL, &code);
@@ -405,6 +407,7 @@ static void flag(bool mended)
     A(RUN(one, inc, 1, &user, &done));
     DO(clSetEventCallback(done, CL_COMPLETE, raise_flag, NULL));
     DO(clSetUserEventStatus(user, CL_COMPLETE));
+    DO(clFlush(one));
     while (!atomic_load(&raised))
         usleep(100);
     if (mended)
@@ -515,6 +518,7 @@ static void svm_map(bool mended)
     const cl_kernel own = clCreateKernel(program, "inc", NULL);
     DO(clSetKernelArgSVMPointer(own, 0, shared));
     A(RUN(one, own, NONE, &done));
+    DO(clFlush(one));
     B(clEnqueueSVMMap(two, CL_TRUE, CL_MAP_READ, shared, BYTES, IF(mended, done), NULL));
     DO(clEnqueueSVMUnmap(two, shared, NONE, NULL));
 }
@@ -660,7 +664,8 @@ static void set_up(void)
     char *text = strdup(source);
     program = clCreateProgramWithSource(context, 1, (const char **)&text, NULL, &code);
     check(code, __LINE__);
-    DO(clBuildProgram(program, 1, &device, "", NULL, NULL));
+    const char *const options = getenv("PAIRS_BUILD");
+    DO(clBuildProgram(program, 1, &device, options ? options : "", NULL, NULL));
     free(text);
     one = clCreateCommandQueue(context, device, 0, &code);
     two = clCreateCommandQueue(context, device, 0, &code);
@@ -744,19 +749,42 @@ static bool is_wanted(const char *name, int count, char **names)
     return found;
 }
 
+// The cases that this device can run.
+static void list(void)
+{
+    cl_device_exec_capabilities ways = 0;
+    cl_device_svm_capabilities shared = 0;
+    DO(clGetDeviceInfo(device, CL_DEVICE_EXECUTION_CAPABILITIES, sizeof ways, &ways, NULL));
+    clGetDeviceInfo(device, CL_DEVICE_SVM_CAPABILITIES, sizeof shared, &shared, NULL);
+    const struct {
+        const char *word;
+        bool left_out;
+        const char *reason;
+    } kinds[] = {{"image", !picture(), "images: this driver makes none of floats"},
+                 {"native", !(ways & CL_EXEC_NATIVE_KERNEL), "native: this device runs none"},
+                 {"svm_", !shared, "svm: this device shares no memory"}};
+    const size_t count = sizeof kinds / sizeof *kinds;
+    for (size_t k = 0; k < count; k++)
+        if (kinds[k].left_out)
+            fprintf(stderr, "left out: %s\n", kinds[k].reason);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool wanted = true;
+        for (size_t k = 0; k < count; k++)
+            wanted = wanted && !(kinds[k].left_out && strstr(cases[i].name, kinds[k].word));
+        if (wanted)
+            puts(cases[i].name);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const char *const way = argc > 1 ? argv[1] : "--list";
     const size_t count = sizeof cases / sizeof *cases;
     set_up();
-    const bool images = picture() != NULL;
-    if (!images)
-        fputs("left out: images: this driver makes none of floats\n", stderr);
-    for (size_t i = 0; strcmp(way, "--list") == 0 && i < count; i++)
-        if (images || !strstr(cases[i].name, "image"))
-            puts(cases[i].name);
-    if (strcmp(way, "--list") == 0)
+    if (strcmp(way, "--list") == 0) {
+        list();
         return 0;
+    }
     if (strcmp(way, "signalled") == 0)
         signal_often();
     for (size_t i = 0; i < count; i++) {
@@ -764,9 +792,11 @@ int main(int argc, char **argv)
             continue;
         first = second = 0;
         cases[i].run(strcmp(way, "mended") == 0 || strcmp(way, "signalled") == 0);
-        DO(clFinish(one));
-        DO(clFinish(two));
-        DO(clFinish(free_order));
+        const cl_command_queue queues[] = {one, two, free_order};
+        for (size_t k = 0; k < 3; k++) // they wait for each other
+            DO(clFlush(queues[k]));
+        for (size_t k = 0; k < 3; k++)
+            DO(clFinish(queues[k]));
         printf("%s %d %d\n", cases[i].name, first, second);
     }
     if (strcmp(way, "killed") == 0)

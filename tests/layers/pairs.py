@@ -8,20 +8,25 @@ import subprocess
 import sys
 
 
+def started(command, timeout):
+    """What a command printed, and its status, which is -1 if it has not ended by itself."""
+    try:
+        return subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout
+        )
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, -1, "", "it has not ended within %d s" % timeout)
+
+
 def run(weir, command, kind, names):
-    """The lines that the program prints, of each case, and those of the findings, with the messages."""
-    ended = subprocess.run(
-        [weir, "check", "--json", *os.environ.get("PAIRS_OPTIONS", "").split(), "--", *command, kind, *names],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=600,
-    )
+    """The lines that the program prints, of each case, and those of the findings, with the messages; or None."""
+    options = os.environ.get("PAIRS_OPTIONS", "").split()
+    ended = started([weir, "check", "--json", *options, "--", *command, kind, *names], 30 + 10 * len(names))
     printed = [line.split() for line in ended.stderr.splitlines()]
     cases = {it[0]: tuple(sorted(map(int, it[1:]))) for it in printed if len(it) == 3 and it[0] in names}
     if sorted(cases) != sorted(names) or not ended.stdout:
-        sys.exit("%s ended with %d: %s" % (kind, ended.returncode, ended.stderr))
+        print("%s %s ended with %d: %s" % (kind, " ".join(names), ended.returncode, ended.stderr))
+        return None
     # What waits for a user event comes after what does not, so the two lines have no order.
     found = [
         (tuple(sorted((it["first"]["line"], it["second"]["line"]))), it["message"])
@@ -36,13 +41,16 @@ def main(weir, *command):
     left_out = os.environ.get("PAIRS_WITHOUT", "").split()
     names = [name for name in listed.stdout.split() if name not in left_out]
     # PoCL 7.1 ends a process that runs them all, also without the layer.
-    plain = subprocess.run([*command, "mended", *names], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    plain = started([*command, "mended", *names], 30)
     groups = [names] if plain.returncode >= 0 else [[name] for name in names]
     wrong = 0
     for kind in ("broken", "mended"):
         cases, found = {}, []
         for group in groups:
             of_group = run(weir, command, kind, group)
+            if of_group is None:
+                wrong += len(group)
+                continue
             cases.update(of_group[0])
             found += of_group[1]
         wanted = collections.Counter(cases.values() if kind == "broken" else [])

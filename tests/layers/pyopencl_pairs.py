@@ -112,6 +112,7 @@ def barrier(r, mended):
 
 def map_buffer(r, mended):
     done = A(r.inc(r.one, (N,), None, r.a))
+    r.one.flush()
     flags = cl.map_flags.READ
     B(cl.enqueue_map_buffer(r.two, r.a, flags, 0, N, np.float32, wait_for=when(mended, done)))[0].base.release()
 

@@ -27,7 +27,7 @@ status 0 when nothing failed and something ran.
                and the plugin, with CUPTI and without, about a minute),
                builtins (every function of OpenCL C), races (missing waits,
                with check and perturb), orders (the suite with perturb, about
-               a minute); and, left out by default, verify (the suite with
+               a minute), layer (plain OpenCL programs under check); and, left out by default, verify (the suite with
                check --verify), ddp (a training step on two GPUs, beside raw
                NCCL and PyTorch, up to 3 minutes), frames-devices (ARR-COC on
                all GPUs over one), comm-failures (a rank of two that fails in
@@ -46,7 +46,7 @@ TEXT
 seconds=500
 out="${OUT-}"
 filter=
-steps=conformance,arr-coc,reference,twins,frames,bench,steady,faults,interop,devices,comm,trace,builtins,races,orders
+steps=conformance,arr-coc,reference,twins,frames,bench,steady,faults,interop,devices,comm,trace,builtins,races,orders,layer
 while [ "$#" -gt 0 ]; do
     case "$1" in
     --out | --seconds | --steps | --filter)
@@ -84,7 +84,7 @@ esac
 for step in ${steps//,/ }; do
     case "$step" in
     conformance | arr-coc | reference | twins | frames | bench | steady | faults | interop | devices | \
-        comm | trace | builtins | races | orders | verify | ddp | frames-devices | comm-failures | comm-churn | train | \
+        comm | trace | builtins | races | orders | layer | verify | ddp | frames-devices | comm-failures | comm-churn | train | \
         sim | peers | memcheck) ;;
     *)
         echo "run: there is no step '$step'" >&2
@@ -246,7 +246,7 @@ use()
     case "$1" in
     cuda) on=(env WEIR_BACKEND=cuda) ;;
     *) on=(env WEIR_BACKEND=opencl "OCL_ICD_VENDORS=$work/icd/$1"
-        ${folder:+"LD_LIBRARY_PATH=$folder"}) ;;
+        ${folder:+"LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"}) ;;
     esac
 }
 
@@ -461,6 +461,49 @@ orders()
     run 200 "orders-conform-$backend" "${on[@]}" "$weir" conform --plugins perturb --limit 60 \
         --filter "-$native:Interop.NativeCallRunsAtOnceUnlessHeld"
     judge "$backend: conformance in another order"
+}
+
+# pairs LANGUAGE OPTIONS COMMAND...: each broken one is found, with its two lines and nothing else; each mended one is silent.
+pairs()
+{
+    local what="$backend: pairs, $1" line
+    in_root 200 "layer-$backend" env "PAIRS_OPTIONS=$2" python3 tests/layers/pairs.py "$weir" "${@:3}"
+    judge "$what"
+    while IFS= read -r line; do
+        row - "$what" "$(printf '%s' "$line" | cut -c 1-300)"
+    done < <(printf '%s\n' "$output" | grep -v ' pairs, ')
+}
+
+# Plain OpenCL programs under `weir check`, which an OpenCL layer follows. Without a clang the driver's word counts.
+layer()
+{
+    local clang build=
+    [ "$backend" != cuda ] && [ -x "$root/tests/layers/pairs" ] || return 0
+    if ! command -v python3 >/dev/null; then
+        row absent "$backend: pairs" "python3 is not installed"
+        return
+    fi
+    in_root 20 "layer-$backend" python3 -c 'import ctypes; ctypes.CDLL("libdw.so.1")'
+    if [ "$status" -ne 0 ]; then
+        row absent "$backend: pairs" "lines need libdw.so.1 (Debian: libdw1, Ubuntu: libdw1t64)"
+        return
+    fi
+    in_root 60 "layer-$backend" "$weir" check tests/layers/pairs broken write_kernel
+    if [[ "$output" == *"was not checked"* ]]; then
+        row absent "$backend: pairs" "$(last_line)"
+        return
+    fi
+    clang="$(compgen -c clang | grep -m 1 -x 'clang\(-[0-9]*\)\?')" || build=-cl-kernel-arg-info
+    row - "$backend: pairs" "accesses: ${clang:-no clang, the program is built with $build}"
+    pairs C "" env "PAIRS_BUILD=$build" tests/layers/pairs
+    pairs C++ "" tests/layers/pairs_cpp
+    pairs "parts with --verify" --verify tests/layers/learn
+    in_root 60 "layer-$backend" python3 -c "import pyopencl"
+    if [ "$status" -ne 0 ]; then
+        row absent "$backend: pairs, Python" "$(last_line)"
+        return
+    fi
+    pairs Python "" python3 tests/layers/pyopencl_pairs.py
 }
 
 # What kernels do against what their launches declare. The copies of buffers are not flat.
@@ -1008,6 +1051,9 @@ for backend in "${backends[@]}"; do
 done
 for backend in "${backends[@]}"; do
     if wanted verify; then verify; fi
+done
+for backend in "${backends[@]}"; do
+    if wanted layer; then layer; fi
 done
 if wanted interop; then interop; fi
 if wanted devices; then devices; fi
