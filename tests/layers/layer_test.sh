@@ -92,6 +92,20 @@ done
 expect_status 1 env OPENCL_LAYERS="$other" "$weir" check "$pairs" broken write_kernel
 expect_contains "$output" "the other layer: 1 launches"
 
+# opencl-intercept-layer stands in front of OpenCL's loader, and its command may start the other one or be started by it.
+if command -v cliloader >/dev/null; then
+    for command in "$weir check cliloader -q -h" "cliloader -q -h $weir check"; do
+        # shellcheck disable=SC2086 # words
+        expect_status 1 $command "$pairs" broken write_kernel
+        expect_contains "$output" "Total Enqueues: 2"
+        expect_contains "$output" "read-after-write, 1 time"
+        # shellcheck disable=SC2086
+        expect_status 0 $command "$pairs" mended write_kernel
+    done
+else
+    echo "SKIPPED: there is no cliloader; opencl-intercept-layer has it"
+fi
+
 # Children: one that uses nothing, and one that runs another program.
 expect_status 0 "$pairs" forked write_kernel
 expect_status 1 "$weir" check "$pairs" forked write_kernel
