@@ -17,9 +17,9 @@ struct layer layer = {.lock = PTHREAD_MUTEX_INITIALIZER};
 // What is not followed.
 
 static const char *const entry_names[LAYER_ENTRY_COUNT] = {
-#define ENTRY(name, how) [LAYER_ENTRY_##name] = #name,
-    LAYER_ENTRIES(ENTRY)
-#undef ENTRY
+#define NAME(name, ...) [LAYER_ENTRY_##name] = #name,
+    LAYER_ENTRIES(LAYER_NOTHING, NAME, NAME, NAME)
+#undef NAME
 };
 
 _Static_assert(sizeof(cl_icd_dispatch) / sizeof(void *) >= LAYER_ENTRY_COUNT,
@@ -209,15 +209,9 @@ WEIR_API cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatch *dr
     memcpy(&target, driver, kept * sizeof target.entries[0]);
     table = target;
     layer.driver = &target.dispatch;
-#define PASSED(name)
-#define FOLLOWED(name) table.dispatch.name = layer_##name;
-#define LOST(name) FOLLOWED(name)
-#define ENTRY(name, how) how(name)
-    LAYER_ENTRIES(ENTRY)
-#undef ENTRY
-#undef LOST
-#undef FOLLOWED
-#undef PASSED
+#define FOLLOW(name, ...) table.dispatch.name = layer_##name;
+    LAYER_ENTRIES(LAYER_NOTHING, FOLLOW, FOLLOW, FOLLOW)
+#undef FOLLOW
     *out_count = kept;
     *out_table = &table.dispatch;
     return CL_SUCCESS;

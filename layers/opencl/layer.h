@@ -71,8 +71,10 @@ void layer_start(void);
 
 // The functions of entries.h, by number.
 enum layer_entry {
-#define LAYER_ENTRY(name, how) LAYER_ENTRY_##name,
-    LAYER_ENTRIES(LAYER_ENTRY)
+#define LAYER_ENTRY(name, ...) LAYER_ENTRY_##name,
+#define LAYER_PASSED(name) LAYER_ENTRY_##name,
+    LAYER_ENTRIES(LAYER_PASSED, LAYER_ENTRY, LAYER_ENTRY, LAYER_ENTRY)
+#undef LAYER_PASSED
 #undef LAYER_ENTRY
     LAYER_ENTRY_COUNT
 };
@@ -105,6 +107,18 @@ static inline void layer_lock(void)
 static inline void layer_unlock(void)
 {
     pthread_mutex_unlock(&layer.lock);
+}
+
+// Takes the lock if calls are followed; returns whether they are.
+static inline bool layer_enter(void)
+{
+    if (!layer_is_on())
+        return false;
+    layer_lock();
+    if (layer_is_on())
+        return true;
+    layer_unlock();
+    return false;
 }
 
 // place.c
@@ -282,25 +296,34 @@ enum order {
     ORDER_BARRIER, // and before all that comes
 };
 
+// What Weir gets of a command.
+struct task {
+    struct task *next; // of those that wait for user events
+    const char *name;
+    struct place place;
+    enum weir_note_work work;
+    enum order order;
+    struct queue *queue; // held, as all that follow
+    struct event *event; // NULL: not needed
+    uint32_t wait_count;
+    uint32_t use_count;
+    struct event **waits;
+    struct memory **memories; // of the ranges, the outermost
+    struct weir_note_range *ranges;
+};
+
 // A command of the driver's, from before its call until after.
 struct command {
     bool on; // it is followed
     bool blocking;
     bool mirrored; // Weir has it, or it waits for user events
-    const char *name;
-    struct place place;
-    enum weir_note_work work;
-    enum order order;
-    struct queue *queue; // held
-    struct event *event; // of the command; held; NULL: not needed
+    struct task task;
+    struct found *found; // of a launch that was run on copies
     cl_event *out;       // the program's
     cl_event own;        // the layer's, for times
     uint64_t called_ns;  // with times: before the call
-    uint32_t wait_count;
-    struct event **waits; // held
     struct event *few[8];
-    uint32_t use_count;
-    struct memory *memories[COMMAND_USES]; // of the ranges, the outermost; held
+    struct memory *memories[COMMAND_USES];
     struct weir_note_range ranges[COMMAND_USES];
 };
 
@@ -314,10 +337,6 @@ void command_use(struct command *command, struct memory *memory, size_t offset, 
 // Rows of `size` bytes and slices of them, as struct weir_note_range has them.
 void command_use_box(struct command *command, struct memory *memory,
                      const struct weir_note_range *range);
-// A region of an image, in elements; or of shared virtual memory.
-void command_use_image(struct command *command, cl_mem image, const size_t *origin,
-                       const size_t *region, weir_access access);
-void command_use_svm(struct command *command, const void *address, size_t size, weir_access access);
 // Before the driver's call. A command that blocks goes to Weir now, others after it.
 void command_before(struct command *command);
 // What the driver's call gets for an event.
@@ -327,7 +346,6 @@ cl_int command_after(struct command *command, cl_int code);
 
 // The host knows that the event is complete, or all that the queue has. Without the lock.
 void mirror_learn(cl_event handle, const struct place *place);
-void mirror_learn_object(struct event *event, const struct place *place);
 void mirror_learn_all(cl_command_queue handle, const struct place *place);
 // A user event has got its status: what waits for it goes to Weir. With the lock held.
 void mirror_set(struct event *event, bool failed);
@@ -390,14 +408,8 @@ bool child_wait(pid_t child, uint64_t deadline_ns);
 
 #define CALLER __builtin_return_address(0)
 
-#define LAYER_PASSED(name)
-#define LAYER_FOLLOWED(name) __typeof__(*((const cl_icd_dispatch *)NULL)->name) layer_##name;
-#define LAYER_LOST(name) LAYER_FOLLOWED(name)
-#define LAYER_DECLARE(name, how) LAYER_##how(name)
-LAYER_ENTRIES(LAYER_DECLARE)
+#define LAYER_DECLARE(name, ...) __typeof__(*((const cl_icd_dispatch *)NULL)->name) layer_##name;
+LAYER_ENTRIES(LAYER_NOTHING, LAYER_DECLARE, LAYER_DECLARE, LAYER_DECLARE)
 #undef LAYER_DECLARE
-#undef LAYER_LOST
-#undef LAYER_FOLLOWED
-#undef LAYER_PASSED
 
 #endif
