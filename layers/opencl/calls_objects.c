@@ -169,93 +169,16 @@ static void learn_all(const struct call *call)
 
 // Memory.
 
-static void describe(char *label, size_t size, const char *what, const struct place *place)
-{
-    static unsigned number;
-    const char *slash = place->file ? strrchr(place->file, '/') : NULL;
-    const char *file = slash ? slash + 1 : place->file;
-    if (file && place->line)
-        snprintf(label, size, "%s %u, %.60s:%d", what, number++, file, place->line);
-    else
-        snprintf(label, size, "%s %u", what, number++);
-}
-
-static size_t image_size(cl_mem image, cl_image_info name)
-{
-    size_t size = 0;
-    layer.driver->clGetImageInfo(image, name, sizeof size, &size, NULL);
-    return size;
-}
-
-static size_t at_least_one(size_t size)
-{
-    return size ? size : 1;
-}
-
-// Elements as they would lie without gaps, or as they lie in the buffer that has them.
-static void measure_image(struct memory *memory, cl_mem handle)
-{
-    cl_mem parent = NULL;
-    cl_mem_object_type type = 0;
-    cl_uint levels = 0;
-    const cl_icd_dispatch *cl = layer.driver;
-    cl->clGetMemObjectInfo(handle, CL_MEM_TYPE, sizeof type, &type, NULL);
-    cl->clGetMemObjectInfo(handle, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof(cl_mem), &parent, NULL);
-    memory->parent = parent ? memory_find(parent) : NULL;
-    if (memory->parent)
-        object_hold(&memory->parent->object);
-    cl->clGetImageInfo(handle, CL_IMAGE_NUM_MIP_LEVELS, sizeof levels, &levels, NULL);
-    const size_t array = at_least_one(image_size(handle, CL_IMAGE_ARRAY_SIZE));
-    const size_t element = image_size(handle, CL_IMAGE_ELEMENT_SIZE);
-    memory->width = at_least_one(image_size(handle, CL_IMAGE_WIDTH));
-    memory->height = type == CL_MEM_OBJECT_IMAGE1D_ARRAY
-                         ? array
-                         : at_least_one(image_size(handle, CL_IMAGE_HEIGHT));
-    memory->depth = type == CL_MEM_OBJECT_IMAGE2D_ARRAY
-                        ? array
-                        : at_least_one(image_size(handle, CL_IMAGE_DEPTH));
-    memory->row = memory->parent && memory->height > 1 ? image_size(handle, CL_IMAGE_ROW_PITCH)
-                                                       : element * memory->width;
-    memory->slice = memory->row * memory->height;
-    memory->size = memory->slice * memory->depth;
-    memory->element = levels > 1 ? 0 : element;
-}
-
-// A buffer or an image.
 static void add_memory(const struct call *call)
 {
-    char label[128];
     if (!layer_is_on())
         return;
     const struct place place = place_find(call->caller);
     if (!layer_enter())
         return;
-    struct memory *memory = object_add(OBJECT_MEMORY, call->made, sizeof *memory);
-    if (memory) {
-        memory->size = call->size;
-        if (call->format)
-            measure_image(memory, call->made);
-        describe(label, sizeof label, call->format ? "image" : "buffer", &place);
-        memory_open(memory, label,
-                    call->host && call->flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR),
-                    &place);
-    }
-    layer_unlock();
-}
-
-static void add_sub_buffer(const struct call *call)
-{
-    if (!layer_enter())
-        return;
-    struct memory *parent = memory_find(call->memory);
-    struct memory *memory = parent ? object_add(OBJECT_MEMORY, call->made, sizeof *memory) : NULL;
-    if (memory && call->name == CL_BUFFER_CREATE_TYPE_REGION) {
-        const cl_buffer_region *region = call->from;
-        memory->parent = parent;
-        memory->offset = region->origin;
-        memory->size = region->size;
-        object_hold(&parent->object);
-    }
+    (void)memory_add(call->made,
+                     call->host && call->flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR),
+                     &place);
     layer_unlock();
 }
 

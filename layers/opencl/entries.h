@@ -120,7 +120,7 @@
     PASSED(clEnqueueAcquireD3D10ObjectsKHR)                                                        \
     PASSED(clEnqueueReleaseD3D10ObjectsKHR)                                                        \
     OBJECT(clSetEventCallback, OWN, cl_int)                                                        \
-    OBJECT(clCreateSubBuffer, MAKE, cl_mem, add_sub_buffer, memory, flags, name, from, code)       \
+    OBJECT(clCreateSubBuffer, MAKE, cl_mem, add_memory, memory, flags, name, from, code)           \
     PASSED(clSetMemObjectDestructorCallback)                                                       \
     OBJECT(clCreateUserEvent, MAKE, cl_event, add_user_event, context, code)                       \
     OBJECT(clSetUserEventStatus, BEFORE, cl_int, set_user_event, this_event, status)               \

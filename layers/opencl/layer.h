@@ -177,7 +177,6 @@ struct queue {
     uint32_t number;
     uint32_t deferred;          // commands that wait for user events
     uint32_t deferred_barriers; // those of them that later ones come after
-    uint64_t blocked;           // the last round in which one of them stayed
     struct weir_event barrier;  // that new lanes come after; sequence 0: none
 };
 
@@ -190,7 +189,6 @@ struct memory {
     bool assumed;        // its bytes may be used in ways that are not seen
     // Of images: how many bytes lead from an element, a row, a slice to the next.
     size_t element; // 0: no image
-    size_t width, height, depth;
     size_t row, slice;
     struct mapping *mappings;
 };
@@ -276,8 +274,9 @@ weir_queue *queue_control(struct queue *queue, const struct place *place);
 struct memory *memory_find(cl_mem handle);
 // The shared virtual memory that has the address, and its offset there.
 struct memory *memory_at(const void *address, size_t *out_offset);
-// Makes the buffer of memory that was filled in. `written`: it has contents from the beginning.
-void memory_open(struct memory *memory, const char *label, bool written, const struct place *place);
+// Adds what the program has made; `written`: it has contents from the beginning. NULL if out of memory. Without a place it
+// was made elsewhere: by an extension, or from an object of OpenGL.
+struct memory *memory_add(cl_mem handle, bool written, const struct place *place);
 // The offset of bytes in the buffer that they lie in, which is that of the outermost parent.
 struct memory *memory_root(struct memory *memory, size_t *offset);
 void svm_add(const void *address, size_t size, const struct place *place);

@@ -141,6 +141,15 @@ static void *put(char **at, const void *from, size_t size)
     return to;
 }
 
+static void append(struct task *it)
+{
+    it->next = NULL;
+    *pending_end = it;
+    pending_end = &it->next;
+    it->queue->deferred++;
+    it->queue->deferred_barriers += it->order == ORDER_BARRIER;
+}
+
 static void defer(const struct task *it)
 {
     const size_t ranges = it->use_count * sizeof *it->ranges;
@@ -158,58 +167,31 @@ static void defer(const struct task *it)
     copy->ranges = put(&at, it->ranges, ranges);
     copy->memories = put(&at, it->memories, memories);
     copy->waits = put(&at, it->waits, waits);
-    copy->next = NULL;
     hold(copy);
-    *pending_end = copy;
-    pending_end = &copy->next;
-    copy->queue->deferred++;
-    copy->queue->deferred_barriers += copy->order == ORDER_BARRIER;
+    append(copy);
 }
 
-// Whether one went. A queue with order lets none pass one that stays.
-static bool go_through_pending(uint64_t round)
-{
-    bool went = false;
-    for (struct task **at = &first_pending; *at;) {
-        struct task *it = *at;
-        struct queue *queue = it->queue;
-        const bool barrier = it->order == ORDER_BARRIER;
-        // Those before it that stay are counted by the round.
-        const uint32_t deferred = queue->deferred;
-        const uint32_t barriers = queue->deferred_barriers;
-        queue->deferred = queue->blocked == round && (!queue->unordered || it->order != ORDER_WORK);
-        queue->deferred_barriers =
-            queue->blocked == round && queue->unordered && barriers > barrier;
-        const bool stays = is_held_up(it);
-        queue->deferred = deferred;
-        queue->deferred_barriers = barriers;
-        if (stays) {
-            queue->blocked = round;
-            at = &it->next;
-            continue;
-        }
-        *at = it->next;
-        queue->deferred--;
-        queue->deferred_barriers -= barrier;
-        submit(it);
-        release(it);
-        free(it);
-        went = true;
-    }
-    pending_end = &first_pending;
-    while (*pending_end)
-        pending_end = &(*pending_end)->next;
-    return went;
-}
-
+// All that waits comes once more, in its order: nothing waits for what came later.
 void mirror_set(struct event *event, bool failed)
 {
-    static uint64_t round;
     if (event->state != EVENT_WAITING)
         return;
     event->state = failed ? EVENT_FAILED : EVENT_SET;
-    while (go_through_pending(++round))
-        ;
+    struct task *it = first_pending;
+    first_pending = NULL;
+    pending_end = &first_pending;
+    for (struct task *at = it; at; at = at->next)
+        at->queue->deferred = at->queue->deferred_barriers = 0;
+    for (struct task *next; it; it = next) {
+        next = it->next;
+        if (is_held_up(it)) {
+            append(it);
+            continue;
+        }
+        submit(it);
+        release(it);
+        free(it);
+    }
 }
 
 // Commands.
